@@ -1,0 +1,244 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync/atomic"
+)
+
+// file turns the bytes of one input into packets.
+//
+// Bytes are read straight into the memory of the batch and decoded in place.
+// The record that the end of the batch cuts is copied to carry, memory of the
+// file's own, and from there to the start of the next batch.
+type file struct {
+	name  string
+	src   *source
+	size  int64 // of the input as stored; -1 if not known
+	dec   decoder
+	lim   limits
+	probs *problems
+
+	carry []byte // bytes read but not decoded
+	base  int64  // offset in the decompressed file of the first byte of carry; in fill, of the buffer
+	count uint64 // packets found so far
+	last  int64  // time of the last packet found
+	ended bool
+	err   error // of the input itself: what made it impossible to go on
+
+	cut     error // of the decompressor, which ended the input early
+	cutTold bool  // a problem with cut as its cause was added
+}
+
+// limits are Options in use.
+type limits struct {
+	batch     int
+	maxRecord int
+}
+
+// decoder knows one file format.
+type decoder interface {
+	// decode appends to b the packets found in data[pos:], which lies in
+	// memory of b, and returns the position of the first byte that it could
+	// not use yet. At the end of the file it uses everything.
+	decode(f *file, b *Batch, data []byte, pos int, eof bool) int
+	// ifaces describes the interfaces met so far, by their index in a
+	// section.
+	ifaces() []Tap
+	// highest returns the highest interface index of the packets so far.
+	highest() int
+}
+
+// openFile opens an input and recognises its format.
+func openFile(name string, stdin io.Reader, lim limits, probs *problems, consumed *atomic.Int64) (*file, error) {
+	src, size, err := openSource(name, stdin, consumed)
+	if err != nil {
+		return nil, named(name, err)
+	}
+	return newFile(name, src, size, lim, probs)
+}
+
+// named puts the name of the input before an error that lacks it.
+func named(name string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+func newFile(name string, src *source, size int64, lim limits, probs *problems) (*file, error) {
+	f := &file{name: name, src: src, size: size, lim: lim, probs: probs}
+	head := make([]byte, 16)
+	n := 0
+	for n < len(head) && f.dec == nil {
+		m, err := f.readOnce(head[n:])
+		n += m
+		f.dec = recognise(head[:n], lim)
+		if err != nil {
+			if fail := src.raw.failure(); fail != nil {
+				src.Close()
+				return nil, named(name, fail)
+			}
+			if err != io.EOF {
+				src.Close()
+				return nil, fmt.Errorf("%s: %s: %w", name, src.kind, err)
+			}
+			break
+		}
+	}
+	f.carry = head[:n]
+	if f.dec == nil {
+		src.Close()
+		if n == 0 {
+			return nil, fmt.Errorf("%s: %w", name, errEmpty)
+		}
+		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind}
+	}
+	return f, nil
+}
+
+// recognise returns the decoder for a file that starts with head, or nil.
+func recognise(head []byte, lim limits) decoder {
+	if d := newPcapDecoder(head, lim); d != nil {
+		return d
+	}
+	if d := newNgDecoder(head, lim); d != nil {
+		return d
+	}
+	return nil
+}
+
+// fill is Reader.Read for one file.
+func (f *file) fill(b *Batch) error {
+	b.Packets = b.Packets[:0]
+	if f.ended {
+		return f.end()
+	}
+	carried := len(f.carry)
+	want := max(f.lim.batch, 2*carried)
+	if cap(b.buf) < want || cap(b.buf) > 8*want { // too small, or grown for a giant record
+		b.buf = make([]byte, want)
+	}
+	b.buf = b.buf[:cap(b.buf)]
+	n := copy(b.buf, f.carry)
+	pos, used := 0, 0
+	for {
+		if n == len(b.buf) {
+			n, pos = f.makeRoom(b, n, pos)
+		}
+		got, eof := f.read(b.buf[n:])
+		n += got
+		start := pos
+		pos = f.dec.decode(f, b, b.buf[:n], pos, eof)
+		used += pos - start
+		if eof {
+			f.ended = true
+			f.carry = nil
+			f.base += int64(pos)
+			if f.cut != nil && !f.cutTold {
+				f.problem(f.count+1, f.base, f.cut, "%s data is damaged or cut short", f.src.kind)
+			}
+			if len(b.Packets) == 0 {
+				return f.end()
+			}
+			return nil
+		}
+		// Each byte that is carried to another batch is paid for by a byte
+		// that was decoded, so that the work is linear in the size of the
+		// file whatever the records claim.
+		if len(b.Packets) > 0 && used >= carried {
+			break
+		}
+	}
+	f.carry = append(f.carry[:0], b.buf[pos:n]...)
+	f.base += int64(pos)
+	return nil
+}
+
+// end returns why there are no more packets.
+func (f *file) end() error {
+	if f.err != nil {
+		return f.err
+	}
+	return io.EOF
+}
+
+// makeRoom makes room to read after b.buf[pos:n], where n is the end of the
+// buffer. The buffer doubles when more than half of it waits to be decoded: it
+// grows as bytes arrive, never by what a record claims.
+func (f *file) makeRoom(b *Batch, n, pos int) (int, int) {
+	old := b.buf
+	switch {
+	case pos < len(old)/2:
+		b.buf = make([]byte, 2*len(old))
+	case len(b.Packets) > 0: // they keep the old memory
+		b.buf = make([]byte, len(old))
+	}
+	f.base += int64(pos)
+	return copy(b.buf, old[pos:n]), 0
+}
+
+// read fills p, or takes what is there if the source may wait. It reports
+// whether the input has ended.
+func (f *file) read(p []byte) (int, bool) {
+	n := 0
+	for n < len(p) {
+		m, err := f.readOnce(p[n:])
+		n += m
+		if err != nil {
+			if err != io.EOF {
+				if fail := f.src.raw.failure(); fail != nil {
+					f.err = named(f.name, fail)
+				} else {
+					f.cut = err
+				}
+			}
+			return n, true
+		}
+		if f.src.waits {
+			break
+		}
+	}
+	return n, false
+}
+
+// readOnce reads at least one byte or returns an error.
+func (f *file) readOnce(p []byte) (int, error) {
+	for range 100 {
+		n, err := f.src.r.Read(p)
+		if n > 0 {
+			return n, nil // a reader repeats its error
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// problem adds a problem of this file.
+func (f *file) problem(packet uint64, offset int64, err error, format string, args ...any) {
+	f.probs.add(f.name, packet, offset, err, format, args...)
+}
+
+// cause returns what to give as the cause of a record that the end of the file
+// cuts.
+func (f *file) cause() error {
+	if f.err != nil {
+		return f.err
+	}
+	if f.cut != nil {
+		f.cutTold = true
+		return f.cut
+	}
+	return io.ErrUnexpectedEOF
+}
+
+func (f *file) Close() error {
+	f.ended = true
+	f.carry = nil
+	return f.src.Close()
+}

@@ -1,0 +1,58 @@
+package capture
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// FormatError says that an input is not a capture of a known format.
+type FormatError struct {
+	File   string // as given by the user
+	Found  []byte // the first bytes, at most 16
+	Inside string // "gzip" or "zstd" if the bytes came out of a decompressor
+}
+
+func (e *FormatError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: not a packet capture: ", e.File)
+	if e.Inside != "" {
+		fmt.Fprintf(&b, "decompressed with %s, ", e.Inside)
+	}
+	if len(e.Found) < 4 {
+		fmt.Fprintf(&b, "only %d bytes long (% x)", len(e.Found), e.Found)
+	} else {
+		fmt.Fprintf(&b, "starts with % x", e.Found[:min(8, len(e.Found))])
+		if s := foreign(e.Found); s != "" {
+			fmt.Fprintf(&b, " (%s)", s)
+		}
+	}
+	b.WriteString("; supported are pcap and pcapng, also compressed with gzip or zstd")
+	return b.String()
+}
+
+// foreign names formats that users are likely to try.
+func foreign(head []byte) string {
+	for _, f := range [...]struct{ magic, name string }{
+		{"\xfd7zXZ\x00", "xz: decompress it first"},
+		{"BZh", "bzip2: decompress it first"},
+		{"\x04\x22\x4d\x18", "lz4: decompress it first"},
+		{"\x1f\x8b", "gzip within compressed data"},
+		{"\x28\xb5\x2f\xfd", "zstd within compressed data"},
+		{"PK\x03\x04", "zip archive"},
+		{"snoop\x00", "snoop: convert it with editcap"},
+		{"RTSS", "Network Monitor: convert it with editcap"},
+		{"GMBU", "Network Monitor: convert it with editcap"},
+		{"\x7fELF", "a program"},
+	} {
+		if bytes.HasPrefix(head, []byte(f.magic)) {
+			return f.name
+		}
+	}
+	for _, c := range head {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c > '~' {
+			return ""
+		}
+	}
+	return "text"
+}

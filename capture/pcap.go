@@ -1,0 +1,357 @@
+package capture
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Magic numbers of the classic format, as read in the writer's byte order.
+const (
+	magicMicro     = 0xa1b2c3d4 // microseconds
+	magicNano      = 0xa1b23c4d // nanoseconds
+	magicKuznetzov = 0xa1b2cd34 // Linux libpcap patched by Alexey Kuznetzov: longer record headers
+	magicIxiaHW    = 0x1c0001ac // Ixia lcap, nanoseconds: longer file header
+	magicIxiaSW    = 0x1c0001ab // Ixia lcap, microseconds
+)
+
+const (
+	pcapFileHeader      = 24
+	ixiaFileHeader      = pcapFileHeader + 4 // a count of all bytes that follow
+	pcapRecordHeader    = 16
+	kuznetzovHeader     = 24        // adds interface index, protocol, packet type, padding
+	usualSnapLen        = 256 << 10 // what libpcap takes for "no limit"
+	maxWireLength       = 64 << 20  // no link has longer packets, offloads included
+	secondsApart        = 7 * 86400 // records further apart are not believed to follow each other
+	chainLength         = 3         // record headers that must follow each other to believe in the first
+	linkFCSPresent      = 0x04000000
+	linkFCSLengthShift  = 28
+	linkFCSLengthInByte = 2 // the length is in units of 16 bits
+)
+
+// pcapDecoder reads the classic format (draft-ietf-opsawg-pcap).
+type pcapDecoder struct {
+	swap   bool // not little-endian
+	header int  // size of the file header
+	record int  // size of a record header
+	scale  int64
+	ticks  uint32 // fractions in a second
+
+	started  bool
+	order    lengthOrder
+	fcs      uint32
+	sane     uint32 // records above this length need a second look
+	max      uint32
+	lastSec  uint32
+	haveLast bool
+	tap      [1]Tap
+
+	hunt hunt
+}
+
+// lengthOrder says in which order the two lengths of a record are.
+type lengthOrder uint8
+
+const (
+	capturedFirst lengthOrder = iota
+	capturedLast              // versions before 2.3
+	smallerFirst              // version 2.3, of which both exist
+)
+
+// hunt is a search for the next good record after damage.
+type hunt struct {
+	on        bool
+	start     int64  // offset of the damage
+	truncated bool   // it is where the file ends, so it may be no damage
+	text      string // what is wrong there
+}
+
+// pcapRecord is a record header in host order.
+type pcapRecord struct {
+	sec, frac      uint32
+	caplen, length uint32
+}
+
+// newPcapDecoder returns nil unless head starts with a magic number.
+func newPcapDecoder(head []byte, lim limits) *pcapDecoder {
+	if len(head) < 4 {
+		return nil
+	}
+	d := &pcapDecoder{header: pcapFileHeader, record: pcapRecordHeader, scale: 1000, ticks: 1e6, max: uint32(lim.maxRecord)}
+	magic := binary.LittleEndian.Uint32(head)
+	switch magic {
+	case magicMicro, magicNano, magicKuznetzov, magicIxiaHW, magicIxiaSW:
+	default:
+		magic = bits.ReverseBytes32(magic)
+		d.swap = true
+	}
+	switch magic {
+	case magicMicro:
+	case magicNano:
+		d.scale, d.ticks = 1, 1e9
+	case magicKuznetzov:
+		d.record = kuznetzovHeader
+	case magicIxiaHW:
+		d.scale, d.ticks, d.header = 1, 1e9, ixiaFileHeader
+	case magicIxiaSW:
+		d.header = ixiaFileHeader
+	default:
+		return nil
+	}
+	return d
+}
+
+func (d *pcapDecoder) ifaces() []Tap { return d.tap[:] }
+func (d *pcapDecoder) highest() int  { return 0 }
+
+func (d *pcapDecoder) u32(p []byte) uint32 {
+	v := binary.LittleEndian.Uint32(p)
+	if d.swap {
+		v = bits.ReverseBytes32(v)
+	}
+	return v
+}
+
+func (d *pcapDecoder) u16(p []byte) uint16 {
+	v := binary.LittleEndian.Uint16(p)
+	if d.swap {
+		v = bits.ReverseBytes16(v)
+	}
+	return v
+}
+
+// start reads the file header.
+func (d *pcapDecoder) start(f *file, h []byte) {
+	d.started = true
+	major, minor := d.u16(h[4:]), d.u16(h[6:])
+	if major != 2 {
+		f.problem(0, f.base, nil, "pcap version %d.%d is not known; reading it as 2.4", major, minor)
+	} else if minor < 3 {
+		d.order = capturedLast
+	} else if minor == 3 {
+		d.order = smallerFirst
+	}
+	snap, link := d.u32(h[16:]), d.u32(h[20:])
+	d.sane = usualSnapLen
+	if snap > d.sane && snap <= d.max { // 0 and huge values mean "no limit"
+		d.sane = snap
+	}
+	d.sane = min(d.sane, d.max)
+	if link&linkFCSPresent != 0 {
+		d.fcs = link >> linkFCSLengthShift * linkFCSLengthInByte
+	}
+	d.tap[0] = Tap{Link: LinkType(link), SnapLen: snap}
+}
+
+// recordAt reads a record header.
+func (d *pcapDecoder) recordAt(p []byte) pcapRecord {
+	p = p[:16]
+	r := pcapRecord{
+		sec:    binary.LittleEndian.Uint32(p[0:]),
+		frac:   binary.LittleEndian.Uint32(p[4:]),
+		caplen: binary.LittleEndian.Uint32(p[8:]),
+		length: binary.LittleEndian.Uint32(p[12:]),
+	}
+	if d.swap {
+		r.sec = bits.ReverseBytes32(r.sec)
+		r.frac = bits.ReverseBytes32(r.frac)
+		r.caplen = bits.ReverseBytes32(r.caplen)
+		r.length = bits.ReverseBytes32(r.length)
+	}
+	if d.order != capturedFirst && (d.order == capturedLast || r.caplen > r.length) {
+		r.caplen, r.length = r.length, r.caplen
+	}
+	return r
+}
+
+// strict tells whether nothing about a header is odd.
+func (d *pcapDecoder) strict(r *pcapRecord) bool {
+	return r.caplen <= d.sane && r.caplen <= r.length && r.frac < d.ticks && r.length-1 < maxWireLength
+}
+
+func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) int {
+	if !d.started {
+		if len(data)-pos < d.header {
+			if eof {
+				f.problem(0, f.base+int64(len(data)), f.cause(), "the file header is cut short")
+				return len(data)
+			}
+			return pos
+		}
+		d.start(f, data[pos:])
+		pos += d.header
+	}
+	link := d.tap[0].Link
+	for {
+		if d.hunt.on {
+			pos = d.search(f, data, pos, eof)
+			if d.hunt.on {
+				return pos
+			}
+		}
+		left := len(data) - pos
+		if left < d.record {
+			if !eof || left == 0 {
+				return pos
+			}
+			d.lose(f, pos, true, "the last record is cut short in its header")
+			continue
+		}
+		r := d.recordAt(data[pos:])
+		if !d.strict(&r) {
+			v, text := d.judge(data, pos, eof, &r)
+			switch v {
+			case verdictWait:
+				return pos
+			case verdictBad:
+				d.lose(f, pos, false, text)
+				continue
+			}
+			if text != "" {
+				f.problem(f.count+1, f.base+int64(pos), nil, "%s (captured %d, on the wire %d, fraction %d); read as it is", text, r.caplen, r.length, r.frac)
+			}
+			if r.length < r.caplen || r.length > maxWireLength {
+				r.length = r.caplen
+			}
+		}
+		from := pos + d.record
+		end := from + int(r.caplen)
+		if end > len(data) {
+			if !eof {
+				return pos
+			}
+			d.lose(f, pos, true, "the record runs beyond the end of the file")
+			continue
+		}
+		if d.fcs != 0 {
+			r.length -= min(d.fcs, r.length)
+			r.caplen = min(r.caplen, r.length)
+		}
+		f.count++
+		f.last = int64(r.sec)*1e9 + int64(r.frac)*d.scale
+		d.lastSec, d.haveLast = r.sec, true
+		cut := from + int(r.caplen)
+		b.Packets = append(b.Packets, Packet{
+			Time:   f.last,
+			Number: f.count,
+			Offset: f.base + int64(pos),
+			Length: r.length,
+			Link:   link,
+			Data:   data[from:cut:cut],
+		})
+		pos = end
+	}
+}
+
+type verdict uint8
+
+const (
+	verdictGood verdict = iota
+	verdictBad          // not a record
+	verdictWait         // more bytes are needed to tell
+)
+
+// judge decides about a record with an odd header: it is believed if what
+// follows it looks like a record too. The text says what is odd, if that is
+// worth telling.
+func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verdict, string) {
+	if r.caplen > d.max {
+		return verdictBad, "the record is longer than the limit"
+	}
+	var text string
+	switch {
+	case r.caplen > r.length:
+		text = "the captured length exceeds the length on the wire"
+	case r.frac >= d.ticks:
+		text = "the fraction of the time is a second or more"
+	case r.length > maxWireLength:
+		text = "the length on the wire is absurd"
+	}
+	next := pos + d.record + int(r.caplen)
+	switch {
+	case len(data)-next >= d.record:
+		n := d.recordAt(data[next:])
+		if n.caplen > d.max || n.length > maxWireLength || n == (pcapRecord{}) || !near(n.sec, r.sec) {
+			if text == "" {
+				text = "the record does not end where another begins"
+			}
+			return verdictBad, text
+		}
+	case !eof:
+		return verdictWait, ""
+	case next > len(data):
+		return verdictGood, "" // told by the caller
+	}
+	return verdictGood, text
+}
+
+// near tells whether two times are close enough for neighbouring records.
+func near(a, b uint32) bool {
+	return a-b < secondsApart || b-a < secondsApart
+}
+
+// lose starts a hunt for the next record.
+func (d *pcapDecoder) lose(f *file, pos int, truncated bool, text string) {
+	d.hunt = hunt{on: true, start: f.base + int64(pos), truncated: truncated, text: text}
+}
+
+// search goes on with the hunt at pos. It returns where it stopped; the hunt
+// is off if a record begins there.
+//
+// Each byte is looked at once, and a look costs at most chainLength headers.
+func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
+	if f.base+int64(pos) == d.hunt.start { // known to be bad
+		pos++
+	}
+	for ; len(data)-pos >= d.record; pos++ {
+		switch d.chain(data, pos, eof) {
+		case verdictGood:
+			d.hunt.on = false
+			f.problem(f.count+1, d.hunt.start, nil, "%s; skipped %d bytes", d.hunt.text, f.base+int64(pos)-d.hunt.start)
+			return pos
+		case verdictWait:
+			return pos
+		}
+	}
+	if !eof {
+		return pos
+	}
+	d.hunt.on = false
+	end := f.base + int64(len(data))
+	var err error
+	if d.hunt.truncated {
+		err = f.cause()
+	}
+	f.problem(f.count+1, d.hunt.start, err, "%s; the last %d bytes are lost", d.hunt.text, end-d.hunt.start)
+	return len(data)
+}
+
+// chain tells whether a believable row of records begins at pos.
+func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
+	ref, have := d.lastSec, d.haveLast
+	for i := range chainLength {
+		left := len(data) - pos
+		if left < d.record {
+			switch {
+			case !eof:
+				return verdictWait
+			case left == 0 && i > 0: // it ends with the file
+				return verdictGood
+			}
+			return verdictBad
+		}
+		r := d.recordAt(data[pos:])
+		if !d.strict(&r) || have && !near(r.sec, ref) {
+			return verdictBad
+		}
+		ref, have = r.sec, true
+		pos += d.record + int(r.caplen)
+		if pos > len(data) && eof {
+			// The last record may be cut short, but needs one before it.
+			if i > 0 {
+				return verdictGood
+			}
+			return verdictBad
+		}
+	}
+	return verdictGood
+}

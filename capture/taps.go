@@ -1,0 +1,62 @@
+package capture
+
+import (
+	"math"
+	"sync"
+)
+
+// taps numbers the places of capture.
+type taps struct {
+	mu    sync.Mutex
+	list  []Tap
+	lanes [][]uint16 // tap by lane and interface
+	busy  []bool     // lanes in use
+}
+
+// take returns the lowest free lane.
+func (t *taps) take() int {
+	for i, b := range t.busy {
+		if !b {
+			t.busy[i] = true
+			return i
+		}
+	}
+	t.busy = append(t.busy, true)
+	return len(t.busy) - 1
+}
+
+// free gives a lane back.
+func (t *taps) free(lane int) { t.busy[lane] = false }
+
+// note numbers the interfaces of an input up to highest, all of them, so that
+// the taps of a single file are the indexes of its interfaces.
+func (t *taps) note(in *input, lane, highest int) {
+	if lane < len(t.lanes) && highest < len(t.lanes[lane]) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for lane >= len(t.lanes) {
+		t.lanes = append(t.lanes, nil)
+	}
+	known := in.file.dec.ifaces()
+	for i := len(t.lanes[lane]); i <= highest; i++ {
+		if len(t.list) > math.MaxUint16 { // no numbers left: the last one stands for the rest
+			t.lanes[lane] = append(t.lanes[lane], math.MaxUint16)
+			continue
+		}
+		t.lanes[lane] = append(t.lanes[lane], uint16(len(t.list)))
+		tap := known[i]
+		tap.File, tap.Lane = in.name, lane
+		t.list = append(t.list, tap)
+	}
+}
+
+// of returns the tap of an interface that was noted.
+func (t *taps) of(lane int, iface uint16) uint16 { return t.lanes[lane][iface] }
+
+func (t *taps) get() []Tap {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Tap(nil), t.list...)
+}

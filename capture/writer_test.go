@@ -1,0 +1,277 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+)
+
+// randomPackets makes packets as a Reader would give them.
+func randomPackets(rnd *rand.Rand, n, taps int, maxTime int64) []Packet {
+	ps := make([]Packet, n)
+	links := []LinkType{LinkEthernet, LinkSLL2, LinkRaw, 65535}
+	for i := range ps {
+		p := &ps[i]
+		p.Number = uint64(i + 1)
+		p.Time = rnd.Int64N(maxTime)
+		p.Tap = uint16(rnd.IntN(taps))
+		if taps > 1 {
+			p.Link = links[int(p.Tap)%len(links)]
+		} else {
+			p.Link = LinkEthernet
+		}
+		size := rnd.IntN(200)
+		if rnd.IntN(50) == 0 {
+			size = rnd.IntN(100 << 10)
+		}
+		p.Data = make([]byte, size)
+		for j := range p.Data {
+			p.Data[j] = byte(rnd.Uint32())
+		}
+		p.Length = uint32(size)
+		if rnd.IntN(2) == 0 {
+			p.Length += rnd.Uint32N(9000)
+		}
+	}
+	return ps
+}
+
+func write(t *testing.T, opts WriterOptions, ps []Packet) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := NewWriter(&b, opts)
+	for i := range ps {
+		comment := ""
+		if i%3 == 0 {
+			comment = strings.Repeat("wörds", i%7)
+		}
+		if err := w.WriteComment(&ps[i], comment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What a Writer writes, a Reader reads.
+func TestWriterReaderIdentity(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	for round := range 40 {
+		n := rnd.IntN(300)
+		for _, c := range []struct {
+			opts    WriterOptions
+			taps    int
+			maxTime int64
+		}{
+			{WriterOptions{Format: Pcap, Link: LinkEthernet}, 1, (math.MaxUint32 + 1) * int64(1e9)},
+			{WriterOptions{Format: Pcapng, Application: "tester"}, 1 + round%6, math.MaxInt64},
+		} {
+			want := randomPackets(rnd, n, c.taps, c.maxTime)
+			res := readBytes(t, write(t, c.opts, want), Options{})
+			for i := range res.packets {
+				res.packets[i].Offset = 0
+			}
+			if res.total != 0 || res.err != nil {
+				t.Fatalf("%v: %v %v", c.opts.Format, res.problems, res.err)
+			}
+			samePackets(t, res.packets, want)
+		}
+	}
+}
+
+// Taps keep their names and numbers, although some have no packets.
+func TestWriterTaps(t *testing.T) {
+	taps := []Tap{{Name: "eth0", Description: "first", Link: 1, SnapLen: 96}, {Name: "any", Link: 276}, {Name: strings.Repeat("ä", 100), Link: 1}}
+	ps := []Packet{{Tap: 2, Link: 1, Data: []byte("a"), Length: 1}, {Tap: 5, Link: 113, Data: []byte("b"), Length: 1}, {Tap: 0, Link: 1}}
+	res := readBytes(t, write(t, WriterOptions{Taps: func() []Tap { return taps }}, ps), Options{})
+	if res.text() != "0/1:ax1@2 0/1:bx1@5~113 0/0:" || len(res.taps) != 6 {
+		t.Fatalf("%s %+v", res.text(), res.taps)
+	}
+	for i, want := range taps {
+		want.Interface, want.File = i, "test"
+		if got := res.taps[i]; got != want {
+			t.Errorf("tap %d: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// A tap whose link type changes gets an interface for each.
+func TestWriterLinkChanges(t *testing.T) {
+	ps := []Packet{{Link: 1}, {Link: 101}, {Link: 1}, {Link: 101}, {Tap: 1, Link: 1}, {Tap: 1, Link: 1}}
+	res := readBytes(t, write(t, WriterOptions{}, ps), Options{})
+	if got := res.text(); got != "0/0: 0/0:@1~101 0/0: 0/0:@1~101 0/0:@2 0/0:@2" || res.total != 0 {
+		t.Error(got, res.problems)
+	}
+}
+
+func TestWriterEmpty(t *testing.T) {
+	for _, f := range []Format{Pcap, Pcapng} {
+		res := readBytes(t, write(t, WriterOptions{Format: f, Link: LinkRaw}, nil), Options{})
+		if len(res.packets) != 0 || res.total != 0 {
+			t.Errorf("%v: %+v", f, res)
+		}
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestWriterErrors(t *testing.T) {
+	for _, c := range []struct {
+		format Format
+		p      Packet
+		want   error
+	}{
+		{Pcap, Packet{Link: 1, Time: -1}, ErrTimeRange},
+		{Pcap, Packet{Link: 1, Time: math.MaxInt64}, ErrTimeRange},
+		{Pcap, Packet{Link: 2}, ErrMixedLinks},
+		{Pcapng, Packet{Time: -1}, ErrTimeRange},
+	} {
+		var b bytes.Buffer
+		w := NewWriter(&b, WriterOptions{Format: c.format})
+		good := Packet{Link: 1, Data: []byte("abc"), Length: 3}
+		if err := w.Write(&good); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(&c.p); err != c.want {
+			t.Errorf("%v: %v, want %v", c.format, err, c.want)
+		}
+		// A refused packet leaves no trace.
+		if err := errors.Join(w.Write(&good), w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		if res := readBytes(t, b.Bytes(), Options{}); len(res.packets) != 2 || res.total != 0 {
+			t.Errorf("%v: %d packets, %v", c.format, len(res.packets), res.problems)
+		}
+	}
+	w := NewWriter(brokenPipe{}, WriterOptions{})
+	big := Packet{Data: make([]byte, 1<<20)}
+	if err := w.Write(&big); err != io.ErrClosedPipe {
+		t.Error(err)
+	}
+	if err := w.Flush(); err != io.ErrClosedPipe {
+		t.Error(err)
+	}
+}
+
+func TestWriterComment(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(&b, WriterOptions{})
+	long := strings.Repeat("x", math.MaxUint16-1) + "ä"
+	for _, s := range []string{"seen twice", long} {
+		if err := w.WriteComment(&Packet{Data: []byte("abcde"), Length: 5}, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b.Bytes(), []byte("abcde\x00\x00\x00\x01\x00\x0a\x00seen twice\x00\x00\x00\x00\x00\x00")) {
+		t.Error("no comment")
+	}
+	if !bytes.Contains(b.Bytes(), []byte("\x01\x00\xfe\xffxxx")) {
+		t.Error("a character was cut in two")
+	}
+	if res := readBytes(t, b.Bytes(), Options{}); len(res.packets) != 2 || res.total != 0 {
+		t.Errorf("%d packets, %v", len(res.packets), res.problems)
+	}
+}
+
+// packetSource is what the readers of gopacket have in common.
+type packetSource interface {
+	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
+}
+
+func compare(t *testing.T, src packetSource, ps []Packet) {
+	t.Helper()
+	for i := range ps {
+		p := &ps[i]
+		data, ci, err := src.ReadPacketData()
+		if err != nil {
+			t.Fatalf("packet %d: gopacket: %v", i+1, err)
+		}
+		if !bytes.Equal(data, p.Data) || ci.Timestamp.UnixNano() != p.Time || ci.Length != int(p.Length) || ci.CaptureLength != len(p.Data) || ci.InterfaceIndex != int(p.Tap) {
+			t.Fatalf("packet %d: gopacket has %+v, want %+v", i+1, ci, *p)
+		}
+	}
+	if _, _, err := src.ReadPacketData(); err != io.EOF {
+		t.Fatalf("gopacket: %v", err)
+	}
+}
+
+// gopacket reads what Writer writes.
+func TestGopacketReads(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 10))
+	ps := randomPackets(rnd, 300, 1, 4e18)
+	src, err := pcapgo.NewReader(bytes.NewReader(write(t, WriterOptions{Format: Pcap}, ps)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, src, ps)
+
+	ps = randomPackets(rnd, 300, 1, 4e18)
+	ng, err := pcapgo.NewNgReader(bytes.NewReader(write(t, WriterOptions{}, ps)), pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, ng, ps)
+
+	ps = randomPackets(rnd, 300, 4, 4e18)
+	ng, err = pcapgo.NewNgReader(bytes.NewReader(write(t, WriterOptions{}, ps)), pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, ng, ps)
+}
+
+// Reader reads what gopacket writes, and both read it alike.
+func TestGopacketWrites(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 12))
+	ps := randomPackets(rnd, 300, 1, 4e18)
+	info := func(p *Packet) gopacket.CaptureInfo {
+		return gopacket.CaptureInfo{Timestamp: time.Unix(0, p.Time), CaptureLength: len(p.Data), Length: int(p.Length)}
+	}
+	var micro, nano, ng bytes.Buffer
+	wm, wn := pcapgo.NewWriter(&micro), pcapgo.NewWriterNanos(&nano)
+	wg, err := pcapgo.NewNgWriter(&ng, layers.LinkTypeEthernet)
+	if err := errors.Join(err, wm.WriteFileHeader(262144, layers.LinkTypeEthernet), wn.WriteFileHeader(262144, layers.LinkTypeEthernet)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range ps {
+		p := &ps[i]
+		if err := errors.Join(wm.WritePacket(info(p), p.Data), wn.WritePacket(info(p), p.Data), wg.WritePacket(info(p), p.Data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := wg.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string][]byte{"µs": micro.Bytes(), "ns": nano.Bytes(), "ng": ng.Bytes()} {
+		res := readBytes(t, p, Options{})
+		if len(res.packets) != len(ps) || res.total != 0 {
+			t.Fatalf("%s: %d packets, %v", name, len(res.packets), res.problems)
+		}
+		var src packetSource
+		if name == "ng" {
+			src, err = pcapgo.NewNgReader(bytes.NewReader(p), pcapgo.NgReaderOptions{})
+		} else {
+			src, err = pcapgo.NewReader(bytes.NewReader(p))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, src, res.packets)
+	}
+}

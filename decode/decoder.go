@@ -1,0 +1,209 @@
+// Package decode turns packets into transactions.
+//
+//	capture.Reader ─► link, roce (headers, ICRC) ─► trackers ─► rdma operations ─► transaction.Tracker ─► Transaction
+//
+// A Decoder does all of it; its parts are of use on their own.
+package decode
+
+import (
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Options says what a Decoder does. The zero value is a good choice.
+type Options struct {
+	Transactions transaction.Options
+	RoCE         roce.Limits
+	TCP          TCPLimits
+	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
+	SkipICRC bool
+	// Packet, if set, is called for each packet after it has been tracked.
+	Packet func(*PacketView)
+	// Closed, if set, is called for each connection at its end, or at the end
+	// of the capture.
+	Closed func(*rdma.Connection)
+}
+
+// PacketView is one packet with what was decoded of it. It is valid during
+// the call.
+type PacketView struct {
+	Packet *capture.Packet
+	Frame  *link.Frame
+	Fabric rdma.Fabric
+	// RoCE holds the InfiniBand packets of the frame: one as a rule, several
+	// in a segmentation-offload super-packet, none on other fabrics.
+	RoCE []roce.Packet
+	// Connection is what the packet belongs to, if that is known.
+	Connection *rdma.Connection
+}
+
+// Stats counts what passed through a Decoder.
+type Stats struct {
+	Packets      uint64
+	Bytes        uint64 // on the wire
+	Transactions uint64
+	Connections  int
+	BadICRC      uint64
+	GoodICRC     uint64
+	NotChecked   uint64 // RoCE and InfiniBand packets whose ICRC could not be checked
+	Undecodable  uint64 // packets of a known kind with damaged headers
+	Other        uint64 // packets that are none of a known kind
+	Fragments    uint64 // IP fragments
+	First, Last  rdma.Ref
+}
+
+// Decoder takes packets in the order of the capture and reports transactions.
+type Decoder struct {
+	opt     Options
+	numbers rdma.Numbers
+	tx      *transaction.Tracker
+	roce    *roce.Tracker
+	tcp     tcpDemux
+	udp     udpDemux
+	frags   *link.Reassembler
+	stats   Stats
+	stopped bool
+	single  dissection // of Batch
+	joined  dissection // of reassembled frames
+	view    PacketView
+}
+
+// New makes a Decoder that calls emit for each transaction. emit must not keep
+// what it is given.
+func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
+	d := &Decoder{opt: opt}
+	d.tx = transaction.NewTracker(opt.Transactions, func(tx *transaction.Transaction) {
+		d.stats.Transactions++
+		emit(tx)
+	})
+	h := &handler{Tracker: d.tx, d: d}
+	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
+	d.tcp.init(h, &d.numbers, opt.TCP)
+	d.udp.init(h, &d.numbers)
+	d.frags = link.NewReassembler(link.ReassemblerOptions{})
+	d.single.splitter.SkipICRC = opt.SkipICRC
+	d.joined.splitter.SkipICRC = opt.SkipICRC
+	return d
+}
+
+// handler adds to the transaction tracker what the Decoder itself wants to
+// know.
+type handler struct {
+	*transaction.Tracker
+	d *Decoder
+}
+
+// Closed implements rdma.Handler.
+func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
+	h.Tracker.Closed(c, ref)
+	if h.d.opt.Closed != nil {
+		h.d.opt.Closed(c)
+	}
+}
+
+// Stop makes Run return after the packet at hand.
+func (d *Decoder) Stop() { d.stopped = true }
+
+// Stats returns the counts so far.
+func (d *Decoder) Stats() Stats { return d.stats }
+
+// Orphans returns what belongs to no transaction.
+func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
+
+// Batch decodes a batch of packets, without the concurrency of Run.
+func (d *Decoder) Batch(b *capture.Batch) {
+	d.single.batch(b)
+	d.track(b, &d.single)
+}
+
+func (d *Decoder) track(b *capture.Batch, x *dissection) {
+	for i := range b.Packets {
+		p := &b.Packets[i]
+		u := &x.units[i]
+		ref := rdma.Ref{Time: p.Time, Number: p.Number}
+		d.stats.Packets++
+		d.stats.Bytes += uint64(p.Length)
+		if !d.stats.First.Seen() {
+			d.stats.First = ref
+		}
+		d.stats.Last = ref
+		if u.frame.Proto == link.Fragment {
+			d.fragment(p, u, ref)
+		} else {
+			d.unit(p, u, x.roce[u.first:u.first+u.count], ref)
+		}
+		if d.stopped {
+			return
+		}
+	}
+}
+
+// fragment collects IP fragments and decodes what they make.
+func (d *Decoder) fragment(p *capture.Packet, u *unit, ref rdma.Ref) {
+	d.stats.Fragments++
+	f := d.frags.Add(&u.frame, p.Time)
+	if f == nil {
+		if d.opt.Packet != nil {
+			d.report(p, u, nil, nil)
+		}
+		return
+	}
+	whole := unit{frame: *f}
+	d.joined.roce = d.joined.roce[:0]
+	d.joined.upper(&whole)
+	d.unit(p, &whole, d.joined.roce, ref)
+}
+
+// unit takes one dissected packet.
+func (d *Decoder) unit(p *capture.Packet, u *unit, packets []roce.Packet, ref rdma.Ref) {
+	var c *rdma.Connection
+	switch u.fabric {
+	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
+		for i := range packets {
+			q := &packets[i]
+			switch q.ICRC {
+			case roce.Good:
+				d.stats.GoodICRC++
+			case roce.Bad:
+				d.stats.BadICRC++
+			default:
+				d.stats.NotChecked++
+			}
+			if q.Problem != "" && q.Problem != roce.ProblemOpcode {
+				d.stats.Undecodable++
+				continue
+			}
+			c = d.roce.Packet(ref, p.Tap, u.fabric, &u.frame, q, q.ICRC)
+		}
+	case rdma.TCP:
+		c = d.tcp.packet(ref, p.Tap, &u.frame)
+	case rdma.UDP:
+		c = d.udp.packet(ref, p.Tap, &u.frame)
+	default:
+		if u.frame.Problem != "" {
+			d.stats.Undecodable++
+		} else {
+			d.stats.Other++
+		}
+	}
+	if d.opt.Packet != nil {
+		d.report(p, u, packets, c)
+	}
+}
+
+func (d *Decoder) report(p *capture.Packet, u *unit, packets []roce.Packet, c *rdma.Connection) {
+	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c}
+	d.opt.Packet(&d.view)
+}
+
+// Flush ends everything that is still open. Nothing may follow.
+func (d *Decoder) Flush() {
+	d.roce.Flush(d.stats.Last)
+	d.tcp.flush(d.stats.Last)
+	d.udp.flush(d.stats.Last)
+	d.tx.Flush()
+	d.stats.Connections = d.numbers.Count()
+}

@@ -1,0 +1,79 @@
+package decode
+
+import (
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// RoCEPort is the UDP destination port of RoCEv2 (IBTA annex A17).
+const RoCEPort = 4791
+
+// unit is what can be said of one packet without knowing the others.
+type unit struct {
+	frame  link.Frame
+	fabric rdma.Fabric // 0 if it is none of interest
+	first  int32       // of its InfiniBand packets in dissection.roce
+	count  int32
+}
+
+// dissection is the stateless part of decoding a batch. It needs no order, so
+// that several can be made at once.
+type dissection struct {
+	units    []unit
+	roce     []roce.Packet
+	splitter roce.Splitter
+}
+
+func (d *dissection) batch(b *capture.Batch) {
+	n := len(b.Packets)
+	if cap(d.units) < n {
+		d.units = make([]unit, n)
+	}
+	d.units = d.units[:n]
+	d.roce = d.roce[:0]
+	for i := range b.Packets {
+		p := &b.Packets[i]
+		u := &d.units[i]
+		link.Decode(p.Link, p.Data, p.Length, &u.frame)
+		d.upper(u)
+	}
+}
+
+// upper decodes the InfiniBand part of a frame, if it has one.
+func (d *dissection) upper(u *unit) {
+	u.first, u.count = int32(len(d.roce)), 0
+	switch u.frame.Proto {
+	case link.UDP:
+		if u.frame.DstPort != RoCEPort {
+			u.fabric = rdma.UDP
+			return
+		}
+		u.fabric = rdma.RoCEv2
+	case link.TCP:
+		u.fabric = rdma.TCP
+		return
+	case link.RoCEv1:
+		u.fabric = rdma.RoCEv1
+	case link.InfiniBand:
+		u.fabric = rdma.InfiniBand
+	default:
+		u.fabric = 0
+		return
+	}
+	s := &d.splitter
+	s.Reset(&u.frame)
+	for {
+		if len(d.roce) < cap(d.roce) {
+			d.roce = d.roce[:len(d.roce)+1]
+		} else {
+			d.roce = append(d.roce, roce.Packet{})
+		}
+		if !s.Next(&d.roce[len(d.roce)-1]) {
+			d.roce = d.roce[:len(d.roce)-1]
+			return
+		}
+		u.count++
+	}
+}

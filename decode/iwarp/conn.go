@@ -1,0 +1,259 @@
+package iwarp
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// Verdict is what a Conn, or Sniff, thinks of a TCP connection.
+type Verdict uint8
+
+// Verdicts.
+const (
+	Maybe Verdict = iota // not enough has been seen
+	Yes                  // it is iWARP
+	No                   // it is not, or there is no sign of it
+)
+
+func (v Verdict) String() string { return [...]string{"maybe", "yes", "no"}[v] }
+
+// crcState is what is known of the use of CRCs on a connection.
+type crcState uint8
+
+const (
+	crcUnknown crcState = iota
+	crcOn
+	crcOff
+)
+
+// crcSamples is how many FPDUs without a right CRC settle that CRCs are off,
+// where the setup was not captured.
+const crcSamples = 4
+
+// Conn decodes one TCP connection. Its two directions are numbered 0 and 1 by
+// the caller, by rule 0 for the sender of the first packet. The sides of the
+// rdma.Connection are the same, unless the MPA Request comes in direction 1:
+// side 0 is the MPA initiator. Then Ends and Sent of the rdma.Connection are
+// swapped before anything is reported.
+//
+// Nothing is reported until the connection has been recognised as iWARP.
+type Conn struct {
+	t       *Tracker
+	c       *rdma.Connection
+	halves  [2]half
+	flip    uint8 // direction of side 0
+	verdict Verdict
+
+	streams [2]tcp.Stream // for Segment
+	bases   [2]base
+
+	expected   bool // on an expected port
+	negotiated bool // the initiator's MPA frame, or its peer's, was seen
+	closed     bool
+	replaced   bool // another connection took the addresses and ports
+	vain       int  // bytes searched without finding an FPDU
+
+	crc      crcState
+	goodCRCs uint64
+	noCRCs   int
+}
+
+// New makes the decoder of a connection, which reports on c. Ends of c must be
+// set, with Ends[0] the sender of direction 0.
+func (t *Tracker) New(c *rdma.Connection) *Conn {
+	n := &Conn{t: t, c: c}
+	n.expected = t.expected(c.Ends[0].Port) || t.expected(c.Ends[1].Port)
+	for i := range n.halves {
+		n.halves[i].conn = n
+		n.halves[i].dir = uint8(i)
+		n.streams[i].Init(t.o.Pool, &n.halves[i])
+	}
+	return n
+}
+
+// Connection is what New was given.
+func (c *Conn) Connection() *rdma.Connection { return c.c }
+
+// Verdict tells whether the connection is iWARP. Once it is Yes or No it does
+// not change. With No the Conn is of no further use, and has reported nothing.
+func (c *Conn) Verdict() Verdict { return c.verdict }
+
+// side is the side that sends in a direction.
+func (c *Conn) side(h *half) rdma.Side { return rdma.Side(h.dir ^ c.flip) }
+
+// peer is the other direction.
+func (c *Conn) peer(h *half) *half { return &c.halves[h.dir^1] }
+
+// recognise takes the connection for iWARP.
+func (c *Conn) recognise() {
+	if c.verdict != No {
+		c.verdict = Yes
+		c.c.Fabric = rdma.IWARP
+	}
+}
+
+// refuse takes it for something else.
+func (c *Conn) refuse() {
+	if c.verdict != Maybe {
+		return
+	}
+	c.verdict = No
+	for i := range c.halves {
+		c.halves[i].off()
+	}
+}
+
+// searched counts bytes in which no FPDU was found.
+func (c *Conn) searched(n int) {
+	if c.verdict != Maybe {
+		return
+	}
+	c.vain += n
+	if c.vain >= giveUpPort || c.vain >= giveUp && !c.expected {
+		c.refuse()
+	}
+}
+
+// wantsMarkers reports whether the receiver of a direction asked for markers.
+func (c *Conn) wantsMarkers(h *half) bool {
+	s := &c.c.Setup[c.side(h).Other()]
+	return s.Seen && s.Markers
+}
+
+// negotiate takes the MPA frame of a direction.
+func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
+	c.recognise()
+	initiator := h.dir
+	if f.Reply {
+		initiator ^= 1
+	}
+	if !c.negotiated && initiator != c.flip && c.halves[0].fpdus+c.halves[1].fpdus == 0 {
+		c.flip = initiator
+		k := c.c
+		k.Ends[0], k.Ends[1] = k.Ends[1], k.Ends[0]
+		k.Sent[0], k.Sent[1] = k.Sent[1], k.Sent[0]
+		k.Setup[0], k.Setup[1] = k.Setup[1], k.Setup[0]
+	}
+	c.negotiated = true
+	setup := &c.c.Setup[c.side(h)]
+	*setup = rdma.Setup{
+		Seen: true, Frame: from.last, MPARevision: f.Revision, Markers: f.Markers, CRC: f.CRC,
+		PeerToPeer: f.PeerToPeer, ResponderDepth: f.IRD, InitiatorDepth: f.ORD,
+	}
+	setup.PrivateBytesLen = uint8(copy(setup.PrivateBytes[:], f.Private))
+	setup.Private = decodePrivate(f.Private)
+	other := &c.c.Setup[c.side(h).Other()]
+	switch {
+	case f.CRC || other.Seen && other.CRC:
+		c.crc = crcOn
+	case other.Seen:
+		c.crc = crcOff
+	}
+	switch {
+	case f.Reject && f.Reply:
+		c.c.State = rdma.Rejected
+		c.c.Terminated = "MPA request rejected"
+	case f.Reply:
+		c.c.State = rdma.Established
+	case !other.Seen:
+		c.c.State = rdma.Connecting
+	}
+}
+
+// check verifies the CRC of a whole FPDU at a stream offset. Where the setup
+// was not captured, it finds out whether CRCs are in use.
+func (c *Conn) check(h *half, raw []byte, start uint64) bool {
+	body := raw[:len(raw)-CRCLen]
+	field := binary.LittleEndian.Uint32(raw[len(body):])
+	if c.crc == crcUnknown && field == 0 {
+		c.withoutCRC()
+		return true
+	}
+	good := checksum(body) == field
+	if !good && h.marked && (start-h.base)%MarkerInterval == 0 {
+		// Does a marker in front of the length field belong to the FPDU? Our
+		// reading is yes; a sender that reads otherwise is understood, too.
+		good = checksum(body[MarkerLen:]) == field
+	}
+	if good {
+		c.goodCRCs++
+		c.crc = crcOn
+		return true
+	}
+	if c.crc == crcUnknown {
+		c.withoutCRC()
+		return true
+	}
+	return false
+}
+
+func (c *Conn) withoutCRC() {
+	if c.noCRCs++; c.noCRCs >= crcSamples {
+		c.crc = crcOff
+	}
+}
+
+// flush reports what is under way.
+func (c *Conn) flush() {
+	if c.verdict != Yes {
+		return
+	}
+	for i := range c.halves {
+		h := &c.halves[i]
+		if h.mode == modeFraming {
+			h.settleSize()
+			if h.need > 0 {
+				h.finish()
+			}
+			h.drop()
+			h.lose()
+		}
+		h.out.abandon(h)
+	}
+}
+
+// Close ends the connection: it reports what is under way, and then that the
+// connection is closed. why goes to Terminated, if no better reason is known;
+// empty at the end of the capture, which leaves the connection open.
+func (c *Conn) Close(why string, ref rdma.Ref) {
+	if c.closed {
+		return
+	}
+	for i := range c.streams {
+		c.streams[i].Flush(ref)
+		c.streams[i].Release()
+	}
+	c.over(why, ref)
+}
+
+// over is Close once the streams have given what they had.
+func (c *Conn) over(why string, ref rdma.Ref) {
+	if c.closed {
+		return
+	}
+	c.flush()
+	c.closed = true
+	for i := range c.halves {
+		c.halves[i].off()
+	}
+	if c.verdict != Yes {
+		return
+	}
+	if why != "" && c.c.State != rdma.Rejected {
+		c.c.State = rdma.Closed
+	}
+	c.terminated(why)
+	c.t.handler.Closed(c.c, ref)
+}
+
+// Closed reports whether the connection is over. Then the Conn is of no
+// further use.
+func (c *Conn) Closed() bool { return c.closed }
+
+func (c *Conn) terminated(why string) {
+	if c.c.Terminated == "" {
+		c.c.Terminated = why
+	}
+}

@@ -1,0 +1,363 @@
+package iwarp
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// mode is what a direction of a connection does with its bytes.
+type mode uint8
+
+const (
+	modeStart   mode = iota // an MPA frame is expected, or nothing is known yet
+	modeFraming             // an FPDU starts, or is under way
+	modeSearch              // the next FPDU has to be found
+	modeOff                 // not iWARP
+)
+
+// span is the packets that carried something.
+type span struct {
+	first, last rdma.Ref
+	packets     int
+	latest      uint64 // number of the packet that was counted last
+}
+
+// add counts the packet of the next bytes. The last packet is the youngest one:
+// when a lost segment comes late, that is the one that made the whole complete.
+func (s *span) add(ref rdma.Ref) {
+	if s.packets == 0 {
+		s.first, s.last = ref, ref
+	} else if ref.Number == s.latest {
+		return
+	} else if ref.Number > s.last.Number {
+		s.last = ref
+	}
+	s.latest = ref.Number
+	s.packets++
+}
+
+// join adds the packets of a following part.
+func (s *span) join(o *span) {
+	if s.packets == 0 {
+		*s = *o
+		return
+	}
+	if o.first.Number == s.latest {
+		s.packets--
+	}
+	s.packets += o.packets
+	s.latest = o.latest
+	if o.last.Number > s.last.Number {
+		s.last = o.last
+	}
+}
+
+// half is one direction of a connection: bytes of a TCP stream in, DDP
+// segments out. Bytes are named by their offset in the stream.
+type half struct {
+	conn *Conn
+	dir  uint8
+	mode mode
+	sure bool   // the first byte of the stream is known to be the first
+	pos  uint64 // of the next byte that arrives
+
+	// The FPDU or MPA frame under way, unless it lay whole in one segment.
+	buf   []byte // its captured start, without holes
+	have  int    // bytes of it that went by, captured or not
+	need  int    // its size in the stream, 0 until that is known
+	start uint64 // its offset in the stream
+	from  span
+
+	// Markers of this direction: whether they are there is told by the peer's
+	// MPA frame, but the first FPDU shows it, too.
+	askMarkers bool // the next FPDU is the first and shows whether there are markers
+	marked     bool
+	base       uint64 // offset of the first FPDU, or of its marker
+
+	fpdus    uint64 // decoded
+	unproven bool   // the search has just ended: a wrong CRC means that it was fooled
+	search   *search
+	repeated uint64 // number of the last packet that held something again
+	ended    bool   // the sender has closed its stream
+
+	out operations
+}
+
+// data takes the next bytes of the stream, the payload of one TCP segment or
+// what is new of it.
+func (h *half) data(p []byte, ref rdma.Ref) {
+	for len(p) > 0 {
+		switch h.mode {
+		case modeStart:
+			p = h.greet(p, ref)
+		case modeFraming:
+			p = h.frame(p, ref)
+		case modeSearch:
+			h.seek(p, ref)
+			return
+		default:
+			h.pos += uint64(len(p))
+			return
+		}
+	}
+}
+
+// skip takes note of n bytes that were not captured.
+func (h *half) skip(n uint64) {
+	switch h.mode {
+	case modeFraming:
+		h.settleSize()
+		if h.need > 0 {
+			room := uint64(h.need - h.have)
+			if n < room {
+				h.have += int(n)
+				h.pos += n
+				return
+			}
+			n -= room
+			h.pos += room
+			h.have = h.need
+			if !h.finish() {
+				h.drop()
+				h.pos += n
+				h.lose()
+				return
+			}
+			if n == 0 {
+				return
+			}
+		}
+		h.drop()
+		h.pos += n
+		h.lose()
+	case modeSearch:
+		h.seekSkip(n)
+	case modeStart:
+		h.drop()
+		h.pos += n
+		h.lose()
+	default:
+		h.pos += n
+	}
+}
+
+// settleSize finds the size of the FPDU under way from less than its head, when
+// no more of the head will come.
+func (h *half) settleSize() {
+	if h.have > 0 && h.need == 0 {
+		if size := h.size(h.buf, h.start); size >= headLen && h.plausibleHead(h.buf, h.start) {
+			h.need = size
+		}
+	}
+}
+
+// off makes the half deaf.
+func (h *half) off() {
+	h.drop()
+	if h.search != nil {
+		h.conn.t.release(h.search.buf)
+		h.search = nil
+	}
+	h.mode = modeOff
+}
+
+// drop forgets the FPDU under way.
+func (h *half) drop() {
+	if h.buf != nil {
+		h.conn.t.release(h.buf)
+		h.buf = nil
+	}
+	h.have, h.need = 0, 0
+	h.from = span{}
+}
+
+// begin starts to collect an FPDU or MPA frame at the current position.
+func (h *half) begin() {
+	h.start = h.pos
+	h.from = span{}
+	h.have, h.need = 0, 0
+	if h.buf == nil {
+		h.buf = h.conn.t.buffer()
+	}
+}
+
+// keep moves n bytes of p to the buffer.
+func (h *half) keep(p []byte, n int, ref rdma.Ref) []byte {
+	if len(h.buf) == h.have {
+		h.buf = append(h.buf, p[:n]...)
+	}
+	h.from.add(ref)
+	h.have += n
+	h.pos += uint64(n)
+	return p[n:]
+}
+
+// greet expects an MPA frame and returns what of p is not part of it.
+func (h *half) greet(p []byte, ref rdma.Ref) []byte {
+	if h.have == 0 {
+		h.begin()
+	}
+	old := h.have
+	rest := h.keep(p, min(len(p), MPAHeaderLen+MPAMaxPrivate-h.have), ref)
+	var f MPAFrame
+	n, err := f.Decode(h.buf)
+	switch {
+	case err == ErrShort && len(rest) == 0:
+		return nil
+	case err == nil:
+		// What was taken too much goes back.
+		p = p[n-old:]
+		h.pos = h.start + uint64(n)
+		last := h.from
+		h.conn.negotiate(h, &f, &last)
+		h.drop()
+		h.mode = modeFraming
+		h.askMarkers, h.base = true, h.pos
+		return p
+	}
+	if request, reply, short := mpaKind(h.buf); !short && (request || reply) {
+		// An MPA frame that makes no sense: iWARP all the same.
+		h.conn.recognise()
+	} else if h.sure {
+		h.drop()
+		h.conn.refuse()
+		return p[len(p):]
+	}
+	// The bytes so far go to the search as one piece.
+	h.surrender(rest, ref, false)
+	return nil
+}
+
+// frame cuts FPDUs off p and returns the rest when the mode has changed.
+func (h *half) frame(p []byte, ref rdma.Ref) []byte {
+	for len(p) > 0 {
+		if h.have == 0 {
+			n := h.size(p, h.pos)
+			if n > 0 && n <= len(p) {
+				one := span{first: ref, last: ref, packets: 1, latest: ref.Number}
+				if !h.fpdu(p[:n:n], n, h.pos, &one) {
+					h.surrender(p, ref, true)
+					return nil
+				}
+				h.pos += uint64(n)
+				p = p[n:]
+				continue
+			}
+			h.begin()
+		}
+		want := headLen
+		if h.need > 0 {
+			want = h.need
+		}
+		p = h.keep(p, min(want-h.have, len(p)), ref)
+		if h.need == 0 && h.have >= headLen {
+			h.need = h.size(h.buf, h.start)
+			if !h.plausibleHead(h.buf, h.start) || h.need < headLen {
+				h.surrender(p, ref, true)
+				return nil
+			}
+		}
+		if h.have == h.need && !h.finish() {
+			h.surrender(p, ref, true)
+			return nil
+		}
+	}
+	return nil
+}
+
+// headLen is how much of an FPDU is looked at before the rest is waited for:
+// the smallest FPDU, which is length, tagged header, and CRC.
+const headLen = FPDUHeaderLen + TaggedLen + CRCLen
+
+// size tells the stream bytes of the FPDU that starts with b at offset at; 0
+// if b is too short for that.
+func (h *half) size(b []byte, at uint64) int {
+	if h.askMarkers {
+		if len(b) < MarkerLen {
+			return 0
+		}
+		// The first marker of a stream is all zero. No FPDU starts so: a
+		// ULPDU has at least a header.
+		h.askMarkers = false
+		h.marked = binary.BigEndian.Uint32(b) == 0
+		h.base = at
+	}
+	if !h.marked {
+		if len(b) < FPDUHeaderLen {
+			return 0
+		}
+		return FPDULen(int(binary.BigEndian.Uint16(b)))
+	}
+	pos, lead := at-h.base, 0
+	if pos%MarkerInterval == 0 {
+		lead = MarkerLen
+	}
+	if len(b) < lead+FPDUHeaderLen {
+		return 0
+	}
+	return markedLen(pos, FPDULen(int(binary.BigEndian.Uint16(b[lead:]))))
+}
+
+// plausibleHead reports whether an FPDU can start with b at offset at. b may
+// be longer than the FPDU's head, and shorter.
+func (h *half) plausibleHead(b []byte, at uint64) bool {
+	return h.headBits(b, at) >= 0
+}
+
+// headBits is plausible for an FPDU that may hold markers.
+func (h *half) headBits(b []byte, at uint64) int {
+	b = b[:min(len(b), FPDUHeaderLen+UntaggedLen+2*MarkerLen)]
+	if h.marked {
+		var head [FPDUHeaderLen + UntaggedLen + 2*MarkerLen]byte
+		b = removeMarkers(head[:0], b, at-h.base)
+	}
+	if len(b) < FPDUHeaderLen+ControlLen {
+		return 0
+	}
+	return plausible(b[FPDUHeaderLen:], int(binary.BigEndian.Uint16(b)))
+}
+
+// finish hands on the FPDU in the buffer.
+func (h *half) finish() bool {
+	if !h.fpdu(h.buf, h.need, h.start, &h.from) {
+		return false
+	}
+	h.drop()
+	return true
+}
+
+// fpdu hands on an FPDU that takes size bytes of the stream, of which raw was
+// captured. It reports false if that is none.
+func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
+	c := h.conn
+	b := raw
+	if h.marked {
+		c.t.scratch = removeMarkers(c.t.scratch[:0], raw, start-h.base)
+		b = c.t.scratch
+	}
+	if len(b) < FPDUHeaderLen+ControlLen {
+		return len(raw) < size
+	}
+	length := int(binary.BigEndian.Uint16(b))
+	end := min(FPDUHeaderLen+length, len(b))
+	u := b[FPDUHeaderLen:end:end]
+	if len(u) < ControlLen || plausible(u, length) < 0 {
+		return false
+	}
+	if len(raw) == size && c.crc != crcOff && !c.t.o.NoCRC && !c.check(h, raw, start) {
+		if h.unproven && c.goodCRCs > 0 {
+			return false
+		}
+		c.c.Sent[c.side(h)].BadCRC++
+	}
+	h.unproven = false
+	h.fpdus++
+	if size > int(c.c.MTU) {
+		c.c.MTU = uint32(size)
+	}
+	if len(u) >= ULPDU(u).HeaderLen() {
+		h.out.segment(h, u, length, start, start+uint64(size), from)
+	}
+	return true
+}

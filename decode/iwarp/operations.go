@@ -1,0 +1,498 @@
+package iwarp
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// extentKind is what a part of the stream carried.
+type extentKind uint8
+
+const (
+	extentOther extentKind = iota
+	extentSend
+	extentWrite
+	extentReadRequest
+	extentReadResponse
+)
+
+// extent is one FPDU in the stream, remembered in case TCP sends it again.
+type extent struct {
+	start, end uint64 // stream offsets
+	seq        uint64 // name of its Send, Write or Read
+	offset     uint64 // Fragment.Offset of its payload
+	length     uint32 // bytes of its payload
+	kind       extentKind
+}
+
+// sentSend is a Send that the Handler knows.
+type sentSend struct {
+	tag   any
+	gen   uint64
+	end   uint64 // stream offset behind its last FPDU
+	done  bool   // it has been reported
+	acked bool
+}
+
+// sentWrite is an RDMA Write.
+type sentWrite struct {
+	op  rdma.Op
+	end uint64 // stream offset behind what has been seen of it
+}
+
+// sentRead is an RDMA Read that the side asked for.
+type sentRead struct {
+	op       rdma.Op
+	sinkSTag uint32
+	sinkTO   uint64
+	done     bool
+	ready    bool // a ready-to-receive message of MPA: of no interest
+}
+
+// again is a stretch of the stream that was seen again before it was decoded.
+type again struct {
+	from, to uint64
+	ref      rdma.Ref
+}
+
+// operations turns the DDP segments of one direction into operations.
+type operations struct {
+	extents ring[extent]
+	sends   ring[sentSend]
+	writes  ring[sentWrite]
+	reads   ring[sentRead]
+
+	oldestRead uint64 // the first read that is not done
+	unacked    uint64 // the first send that has not been acknowledged
+	acked      uint64 // stream offset up to which the peer has acknowledged
+	ackRef     rdma.Ref
+
+	pending []again
+
+	// The Send under way, of several segments.
+	sending   bool
+	cut       bool // bytes are missing behind those in data
+	message   rdma.Send
+	msn       uint32
+	nextMO    uint64
+	sendSeq   uint64
+	data      []byte
+	sendSpan  span
+	sendAgain int
+
+	// The Write under way.
+	writing  bool
+	lost     bool // part of the stream went by unseen since its last segment
+	writeSeq uint64
+	nextTO   uint64
+}
+
+// interrupted takes note that FPDUs may have gone by unseen.
+func (o *operations) interrupted() { o.lost = true }
+
+// segment takes a DDP segment; u is what was captured of length bytes, at least
+// its header, at stream offsets start to end.
+func (o *operations) segment(h *half, u []byte, length int, start, end uint64, from *span) {
+	c := h.conn
+	side := c.side(h)
+	sent := &c.c.Sent[side]
+	control := ULPDU(u).Control()
+	op := control.Opcode()
+	if c.ready(h, op, u, length) {
+		o.remember(h, extent{start: start, end: end})
+		return
+	}
+	switch {
+	case op == OpWrite:
+		o.write(h, Tagged(u), length-TaggedLen, start, end, from)
+	case op == OpReadResponse:
+		c.peer(h).out.response(h, Tagged(u), length-TaggedLen, start, end, from)
+	case op.IsSend():
+		o.gather(h, Untagged(u), length-UntaggedLen, start, end, from)
+	case op == OpReadRequest:
+		o.read(h, u, start, end, from)
+	default:
+		o.remember(h, extent{start: start, end: end})
+		switch op {
+		case OpAtomicRequest:
+			sent.Atomics++
+		case OpTerminate:
+			c.terminate(h, u[UntaggedLen:], from.last)
+		}
+	}
+}
+
+// write takes a segment of an RDMA Write.
+func (o *operations) write(h *half, u Tagged, length int, start, end uint64, from *span) {
+	c := h.conn
+	t := c.t
+	side := c.side(h)
+	stag, to, last := u.STag(), u.TO(), u.Control().Last()
+	var w *sentWrite
+	if o.writing {
+		w = o.writes.at(o.writeSeq)
+		// The segments of a message follow each other in memory. After a
+		// gap in the capture one further on may be of the same message.
+		if w.op.Handle != stag || to != o.nextTO && !(o.lost && to > o.nextTO && to-w.op.Offset <= 1<<32-1-uint64(length)) {
+			o.writing = false
+		}
+	}
+	if !o.writing {
+		w, o.writeSeq = o.writes.push(maxWrites, func(w *sentWrite) bool { return w.end > o.acked })
+		w.op = rdma.Op{Kind: rdma.Write, From: side, Handle: stag, Offset: to, First: from.first}
+		c.c.Sent[side].Writes++
+		o.writing = true
+		w.op.Length, w.op.Last = uint32(length), from.last
+		w.end = end
+		t.handler.OpStart(c.c, &w.op, from.first)
+	}
+	w.op.Length = uint32(min(to-w.op.Offset+uint64(length), 1<<32-1))
+	w.op.Last = from.last
+	w.end = end
+	o.nextTO = to + uint64(length)
+	o.lost = false
+	c.c.Sent[side].WriteBytes += uint64(length)
+	t.fragment = rdma.Fragment{Offset: to, Length: uint32(length), Data: u[TaggedLen:], Ref: from.last, Last: last}
+	t.handler.OpData(c.c, &w.op, &t.fragment)
+	if last {
+		o.writing = false
+	}
+	o.remember(h, extent{start: start, end: end, seq: o.writeSeq, offset: to, length: uint32(length), kind: extentWrite})
+}
+
+// read takes a Read Request.
+func (o *operations) read(h *half, u []byte, start, end uint64, from *span) {
+	c := h.conn
+	if len(u) < UntaggedLen+ReadRequestLen {
+		o.remember(h, extent{start: start, end: end})
+		return
+	}
+	r := ReadRequest(u[UntaggedLen:])
+	read, seq := o.reads.push(maxReads, func(r *sentRead) bool { return !r.done })
+	o.oldestRead = max(o.oldestRead, o.reads.oldest())
+	*read = sentRead{
+		op: rdma.Op{
+			Kind: rdma.Read, From: c.side(h), Handle: r.SourceSTag(), Offset: r.SourceTO(),
+			Length: r.Size(), First: from.first, Last: from.last,
+		},
+		sinkSTag: r.SinkSTag(), sinkTO: r.SinkTO(),
+	}
+	c.c.Sent[c.side(h)].Reads++
+	c.t.handler.OpStart(c.c, &read.op, from.first)
+	o.remember(h, extent{start: start, end: end, seq: seq, kind: extentReadRequest})
+}
+
+// response takes a segment of a Read Response. o is of the requester, h the
+// direction of the response.
+func (o *operations) response(h *half, u Tagged, length int, start, end uint64, from *span) {
+	c := h.conn
+	t := c.t
+	c.c.Sent[c.side(h)].ReadBytes += uint64(length)
+	stag, to := u.STag(), u.TO()
+	var read *sentRead
+	seq := o.oldestRead
+	for ; seq < o.reads.next; seq++ {
+		r := o.reads.at(seq)
+		if !r.done && r.sinkSTag == stag && to-r.sinkTO <= uint64(r.op.Length) && uint64(length) <= uint64(r.op.Length)-(to-r.sinkTO) {
+			read = r
+			break
+		}
+	}
+	if read == nil {
+		// The request was not captured: what is read is not known.
+		h.out.remember(h, extent{start: start, end: end})
+		return
+	}
+	for ; o.oldestRead < seq; o.oldestRead++ {
+		// Answers come in the order of the requests (RFC 5040 5.2): the rest
+		// of earlier ones was not captured.
+		o.reads.at(o.oldestRead).done = true
+	}
+	distance := to - read.sinkTO
+	last := u.Control().Last() || distance+uint64(length) == uint64(read.op.Length)
+	if last {
+		read.done = true
+		o.oldestRead = seq + 1
+	}
+	if read.ready {
+		h.out.remember(h, extent{start: start, end: end})
+		return
+	}
+	read.op.Last = from.last
+	offset := read.op.Offset + distance
+	t.fragment = rdma.Fragment{Offset: offset, Length: uint32(length), Data: u[TaggedLen:], Ref: from.last, Last: last}
+	t.handler.OpData(c.c, &read.op, &t.fragment)
+	h.out.remember(h, extent{start: start, end: end, seq: seq, offset: offset, length: uint32(length), kind: extentReadResponse})
+}
+
+// gather takes a segment of a Send.
+func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, from *span) {
+	c := h.conn
+	mo, msn, last := uint64(u.MO()), u.MSN(), u.Control().Last()
+	payload := u[UntaggedLen:]
+	if o.sending && (msn != o.msn || mo == 0) {
+		o.abandon(h)
+	}
+	if !o.sending && mo != 0 {
+		// Its beginning was not captured: there is no telling what it is.
+		if last {
+			c.c.Sent[c.side(h)].Sends++
+		}
+		o.remember(h, extent{start: start, end: end})
+		return
+	}
+	if !o.sending {
+		op := u.Control().Opcode()
+		o.sending, o.cut = true, false
+		o.msn, o.nextMO = msn, 0
+		o.sendSpan, o.sendAgain = span{}, 0
+		o.message = rdma.Send{
+			From: c.side(h), Invalidates: op.Invalidates(), Solicited: op.Solicited(),
+		}
+		if op.Invalidates() {
+			o.message.Handle = u.InvalidateSTag()
+		}
+		_, o.sendSeq = o.sends.push(maxSends, func(s *sentSend) bool { return !s.acked })
+		o.unacked = max(o.unacked, o.sends.oldest())
+		o.data = o.data[:0]
+		if last {
+			// All in one segment: no copy.
+			o.sendSpan = *from
+			o.nextMO = uint64(length)
+			if s := o.sends.at(o.sendSeq); s != nil {
+				s.end = end
+			}
+			o.remember(h, extent{start: start, end: end, seq: o.sendSeq, length: uint32(length), kind: extentSend})
+			o.deliver(h, payload, end)
+			return
+		}
+		if o.data == nil {
+			o.data = c.t.buffer()
+		}
+	}
+	switch {
+	case o.cut || mo < o.nextMO:
+	case mo > o.nextMO:
+		o.cut = true
+	default:
+		room := max(0, c.t.o.MaxSend-len(o.data))
+		if len(payload) < length || room < length {
+			o.cut = true
+		}
+		o.data = append(o.data, payload[:min(len(payload), room)]...)
+	}
+	o.nextMO = max(o.nextMO, mo+uint64(length))
+	o.sendSpan.join(from)
+	if s := o.sends.at(o.sendSeq); s != nil {
+		s.end = end
+	}
+	o.remember(h, extent{start: start, end: end, seq: o.sendSeq, length: uint32(length), kind: extentSend})
+	if last {
+		o.deliver(h, o.data, end)
+	}
+}
+
+// abandon reports a Send whose end was not captured. Its length is not known;
+// it is given as one byte more than is known of, so that it counts as cut.
+func (o *operations) abandon(h *half) {
+	if !o.sending {
+		return
+	}
+	o.nextMO++
+	end := uint64(0)
+	if s := o.sends.at(o.sendSeq); s != nil {
+		end = s.end
+	}
+	o.deliver(h, o.data, end)
+}
+
+// deliver reports the Send under way.
+func (o *operations) deliver(h *half, data []byte, end uint64) {
+	c := h.conn
+	t := c.t
+	c.c.Sent[c.side(h)].Sends++
+	t.send = o.message
+	t.send.Data = data[:len(data):len(data)]
+	t.send.Length = int(o.nextMO)
+	t.send.First, t.send.Last = o.sendSpan.first, o.sendSpan.last
+	t.send.Packets = o.sendSpan.packets
+	t.send.Again = o.sendAgain
+	o.sending = false
+	tag, gen := t.handler.Send(c.c, &t.send)
+	t.send = rdma.Send{}
+	if o.data != nil {
+		t.release(o.data)
+		o.data = nil
+	}
+	if s := o.sends.at(o.sendSeq); s != nil {
+		s.tag, s.gen, s.end, s.done = tag, gen, end, true
+	}
+	if o.acked >= end {
+		o.acknowledge(h, o.acked, o.ackRef)
+	}
+}
+
+// acknowledge takes note that the peer has everything before the stream offset
+// end.
+func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
+	o.acked, o.ackRef = end, ref
+	for o.unacked < o.sends.next {
+		s := o.sends.at(o.unacked)
+		if !s.done || s.end > end {
+			return
+		}
+		s.acked = true
+		o.unacked++
+		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, s.gen, ref)
+	}
+}
+
+// remember keeps an FPDU in mind for retransmissions, and reports those that
+// came before it was decoded.
+func (o *operations) remember(h *half, e extent) {
+	p, _ := o.extents.push(maxExtents, func(e *extent) bool { return e.end > o.acked })
+	*p = e
+	if len(o.pending) > 0 {
+		o.settle(h, p)
+	}
+}
+
+// settle reports the pending retransmissions of e.
+func (o *operations) settle(h *half, e *extent) {
+	kept := o.pending[:0]
+	for _, a := range o.pending {
+		if a.from < e.end && a.to > e.start {
+			o.repeated(h, e, a.from, a.to, a.ref)
+		}
+		if a.from = max(a.from, e.end); a.from < a.to {
+			kept = append(kept, a)
+		}
+	}
+	o.pending = kept
+}
+
+// again takes note that TCP sent the stream offsets from to to once more.
+func (o *operations) again(h *half, from, to uint64, ref rdma.Ref) {
+	// Find the first extent that ends behind from; they are in order.
+	lo, hi := o.extents.oldest(), o.extents.next
+	decoded := uint64(0)
+	if hi > lo {
+		decoded = o.extents.at(hi - 1).end
+	}
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if o.extents.at(mid).end <= from {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	reported := ^uint64(0)
+	for ; lo < o.extents.next; lo++ {
+		e := o.extents.at(lo)
+		if e.start >= to {
+			break
+		}
+		if e.kind == extentSend {
+			if e.seq == reported {
+				continue // one packet, one report
+			}
+			reported = e.seq
+		}
+		o.repeated(h, e, from, to, ref)
+	}
+	if to > decoded {
+		if len(o.pending) == maxPending {
+			o.pending = o.pending[:copy(o.pending, o.pending[1:])]
+		}
+		o.pending = append(o.pending, again{max(from, decoded), to, ref})
+	}
+}
+
+// repeated reports that an FPDU, or a part of it, was seen again.
+func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref) {
+	c := h.conn
+	side := c.side(h)
+	switch e.kind {
+	case extentSend:
+		s := o.sends.at(e.seq)
+		switch {
+		case s == nil:
+		case !s.done:
+			o.sendAgain++
+		default:
+			c.t.handler.SendAgain(c.c, side, s.tag, s.gen, ref, to >= s.end)
+		}
+	case extentReadRequest:
+		if r := o.reads.at(e.seq); r != nil {
+			c.t.handler.OpAgain(c.c, &r.op, ref)
+		}
+	case extentWrite, extentReadResponse:
+		var op *rdma.Op
+		if e.kind == extentWrite {
+			if w := o.writes.at(e.seq); w != nil {
+				op = &w.op
+			}
+		} else if r := c.peer(h).out.reads.at(e.seq); r != nil {
+			op = &r.op
+		}
+		if op == nil {
+			return
+		}
+		// Which bytes of the payload were in it?
+		first := h.unmarked(e.start) + FPDUHeaderLen + TaggedLen
+		lo := max(h.unmarked(max(from, e.start)), first)
+		hi := min(h.unmarked(min(to, e.end)), first+uint64(e.length))
+		if lo > hi || lo == hi && e.length > 0 {
+			return // header, pad or CRC only
+		}
+		c.t.fragment = rdma.Fragment{Offset: e.offset + (lo - first), Length: uint32(hi - lo), Ref: ref, Again: true}
+		c.t.handler.OpData(c.c, op, &c.t.fragment)
+	}
+}
+
+// unmarked is a stream offset without the markers before it.
+func (h *half) unmarked(at uint64) uint64 {
+	if !h.marked || at < h.base {
+		return at
+	}
+	rel := at - h.base
+	return rel/MarkerInterval*markerData + max(rel%MarkerInterval, MarkerLen) - MarkerLen
+}
+
+// ready reports whether a segment is the ready-to-receive message of MPA's
+// peer-to-peer mode (RFC 6581 5): the initiator's first FPDU, without payload.
+// It exists so that the responder may send first, and means nothing to RPC. The
+// answer to a Read of no bytes is recognised by the request.
+func (c *Conn) ready(h *half, op Opcode, u []byte, length int) bool {
+	if h.fpdus != 1 || !c.negotiated || c.side(h) != 0 {
+		return false
+	}
+	switch {
+	case op == OpWrite:
+		return length == TaggedLen
+	case op.IsSend():
+		return length == UntaggedLen
+	case op == OpReadRequest && len(u) == UntaggedLen+ReadRequestLen && ReadRequest(u[UntaggedLen:]).Size() == 0:
+		r := ReadRequest(u[UntaggedLen:])
+		read, _ := h.out.reads.push(maxReads, func(r *sentRead) bool { return !r.done })
+		*read = sentRead{sinkSTag: r.SinkSTag(), sinkTO: r.SinkTO(), ready: true}
+		return true
+	}
+	return false
+}
+
+// terminate takes the payload of a Terminate message.
+func (c *Conn) terminate(h *half, payload []byte, ref rdma.Ref) {
+	var word uint32
+	text := "Terminate"
+	if len(payload) >= TerminateLen {
+		word = binary.BigEndian.Uint32(payload)
+		if c.c.Terminated == "" {
+			text = "Terminate: " + Terminate(payload).String()
+		}
+	}
+	c.terminated(text)
+	c.t.handler.Event(c.c, c.side(h), rdma.EventTerminate, word, ref)
+}

@@ -1,0 +1,161 @@
+package iwarp
+
+import (
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// TCP flags beyond those of package tcp.
+const flagACK = 0x10
+
+// maxAhead is how far an acknowledgment may be ahead of the stream: the largest
+// window that TCP can announce (RFC 7323 2.3).
+const maxAhead = 1 << 30
+
+// base is where a stream stands in the sequence space, which turns
+// acknowledgment numbers into offsets.
+type base struct {
+	known    bool
+	sequence uint32 // of offset 0, modulo 2³²
+}
+
+// Segment takes a TCP segment, f.Proto being link.TCP, of direction dir. It
+// reports false if the segment opens another connection between the same ports;
+// then this one is closed, and a new Conn has to take the segment.
+//
+// It keeps First, Last, and the packet counters of the rdma.Connection. Use it,
+// or Consumer and Acked with streams of your own, but not both.
+func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
+	if c.closed {
+		// What follows an end are stragglers, if it is not a new start.
+		return f.TCPFlags&tcp.SYN == 0
+	}
+	h := &c.halves[dir]
+	k := c.c
+	if !k.First.Seen() {
+		k.First = ref
+	}
+	k.Last = ref
+	sent := &k.Sent[c.side(h)]
+	sent.Packets++
+	sent.Bytes += uint64(f.PayloadLen)
+	if f.ECN == 3 {
+		sent.ECN++
+	}
+	if f.PayloadLen == 0 && f.TCPFlags&(tcp.SYN|tcp.FIN|tcp.RST|flagACK) == flagACK {
+		sent.Acks++
+	}
+	if c.verdict == No {
+		return true
+	}
+	s := &c.streams[dir]
+	switch {
+	case f.TCPFlags&tcp.SYN != 0:
+		if !s.Started() {
+			c.Start(dir)
+		}
+	case f.TCPFlags&tcp.RST != 0:
+		// All of the other direction that will ever come has come.
+		c.streams[dir^1].Flush(ref)
+	}
+	// The acknowledgment goes first: it is older than the payload, which may end
+	// the connection.
+	if f.TCPFlags&flagACK != 0 {
+		o := &c.streams[dir^1]
+		o.Acked(f.TCPAck, ref)
+		if b := &c.bases[dir^1]; b.known {
+			d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
+			if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead {
+				c.Acked(dir, uint64(end), ref)
+			}
+		}
+	}
+	before, waiting := s.Next(), s.Buffered()
+	s.Segment(f.TCPSeq, f.TCPFlags, f.Payload, f.PayloadLen, ref)
+	if b := &c.bases[dir]; !b.known && !c.replaced {
+		switch {
+		case f.TCPFlags&tcp.SYN != 0:
+			*b = base{true, f.TCPSeq + 1}
+		case f.PayloadLen > 0 && waiting == 0 && s.Buffered() == 0 && s.Next() == before+uint64(f.PayloadLen):
+			// All of the segment was new, and nothing else: it starts at before.
+			*b = base{true, f.TCPSeq - uint32(before)}
+		}
+	}
+	return !c.replaced
+}
+
+// Start says that the stream of a direction is seen from its first byte: the
+// SYN was captured. Segment does that itself.
+func (c *Conn) Start(dir int) {
+	if h := &c.halves[dir]; h.pos == 0 {
+		h.sure = true
+	}
+}
+
+// Consumer takes the stream of a direction, for a caller that has its own
+// tcp.Stream.
+func (c *Conn) Consumer(dir int) tcp.Consumer { return &c.halves[dir] }
+
+// Acked says that the sender of direction dir has acknowledged everything of
+// the other direction before the stream offset end. Segment does that itself.
+func (c *Conn) Acked(dir int, end uint64, ref rdma.Ref) {
+	if h := &c.halves[dir^1]; c.verdict == Yes && end > h.out.acked {
+		h.out.acknowledge(h, end, ref)
+	}
+}
+
+// Data implements tcp.Consumer.
+func (h *half) Data(_ uint64, p []byte, first, _ rdma.Ref) { h.data(p, first) }
+
+// Skip implements tcp.Consumer.
+func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {
+	h.skip(uint64(n))
+	if why == tcp.Cut {
+		return // the packet was captured, though not all of it
+	}
+	c := h.conn
+	side := c.side(h)
+	c.c.Sent[side].Gaps += uint64(n)
+	if c.verdict == Yes && !c.closed {
+		c.t.handler.Event(c.c, side, rdma.EventGap, uint32(min(n, 1<<32-1)), ready)
+	}
+}
+
+// Again implements tcp.Consumer.
+func (h *half) Again(offset uint64, n int, ref rdma.Ref) {
+	c := h.conn
+	if h.repeated != ref.Number {
+		h.repeated = ref.Number
+		c.c.Sent[c.side(h)].Retransmitted++
+	}
+	if c.verdict == Yes && !c.closed && n > 0 {
+		h.out.again(h, offset, offset+uint64(n), ref)
+	}
+}
+
+// End implements tcp.Consumer. iWARP knows no half-closed connections: with the
+// first FIN it is over, though the other side may still have something to say.
+func (h *half) End(_ uint64, how tcp.Ending, ref rdma.Ref) {
+	c := h.conn
+	if c.closed {
+		return
+	}
+	h.ended = true
+	if how == tcp.ByReset {
+		c.over("TCP reset", ref)
+		return
+	}
+	if c.verdict == Yes {
+		c.terminated("TCP FIN")
+	}
+	if c.peer(h).ended {
+		c.over("TCP FIN", ref)
+	}
+}
+
+// Reset implements tcp.Consumer.
+func (h *half) Reset(ref rdma.Ref) {
+	h.conn.replaced = true
+	h.conn.over("a new connection on the same ports", ref)
+}

@@ -1,0 +1,42 @@
+package iwarp
+
+// Sniff judges the payload of one TCP segment without knowing more: Yes if it
+// starts with an MPA frame, or consists of FPDUs without markers beyond chance;
+// length is its declared length, which exceeds len(p) if the capture cut it.
+// Maybe means that p is too short to tell, No that an FPDU does not start there
+// or does not end with the segment.
+func Sniff(p []byte, length int) Verdict {
+	request, reply, short := mpaKind(p)
+	if request || reply {
+		if short {
+			return Maybe
+		}
+		return Yes
+	}
+	if len(p) < headLen {
+		return No
+	}
+	bits := bitsBoundary
+	for at := 0; ; {
+		if at == length {
+			bits += bitsBoundary
+		}
+		if bits >= bitsEnough {
+			return Yes
+		}
+		if at >= length || at+headLen > len(p) {
+			if at < length {
+				return Maybe
+			}
+			return No
+		}
+		f := p[at:]
+		n := int(f[0])<<8 | int(f[1])
+		b := plausible(f[FPDUHeaderLen:], n)
+		if b < 0 {
+			return No
+		}
+		bits += b
+		at += FPDULen(n)
+	}
+}

@@ -1,0 +1,89 @@
+package iwarp
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// Options of a Tracker. The zero value is ready for use.
+type Options struct {
+	// MaxSend is how many bytes of one Send are kept; what is beyond is
+	// counted only. 0 means 1 MiB. A Send in one FPDU is never cut.
+	MaxSend int
+	// Ports are TCP ports on which iWARP is expected when a connection's setup
+	// was not captured: there the search for the first FPDU takes more trouble.
+	// nil means 20049, NFS over RDMA.
+	Ports []uint16
+	// NoCRC leaves CRCs unchecked.
+	NoCRC bool
+	// Pool holds what TCP delivers out of order, for Conn.Segment. nil means
+	// one of the Tracker's own.
+	Pool *tcp.Pool
+}
+
+// Limits that need no option.
+const (
+	defaultMaxSend = 1 << 20
+	maxExtents     = 4096 // FPDUs of one direction remembered for retransmissions
+	maxSends       = 1024
+	maxWrites      = 256
+	maxReads       = 1024 // outstanding RDMA Reads; Linux allows 128
+	maxPending     = 32   // retransmissions of bytes that are not decoded yet
+	maxSpare       = 32   // free buffers kept
+	maxSpareSize   = 256 << 10
+)
+
+// Tracker is what the iWARP connections of one decoder share: the Handler,
+// the limits and spare buffers. It must not be used by two goroutines at once.
+type Tracker struct {
+	handler rdma.Handler
+	o       Options
+	spare   [][]byte
+	scratch []byte // an FPDU without its markers
+
+	// Arguments of the Handler live here: behind an interface they would
+	// escape to the heap at every call.
+	send     rdma.Send
+	fragment rdma.Fragment
+}
+
+// NewTracker makes a Tracker that reports to h.
+func NewTracker(h rdma.Handler, o Options) *Tracker {
+	if o.MaxSend <= 0 {
+		o.MaxSend = defaultMaxSend
+	}
+	if o.Pool == nil {
+		o.Pool = tcp.NewPool(tcp.Options{})
+	}
+	if o.Ports == nil {
+		o.Ports = []uint16{20049}
+	}
+	return &Tracker{handler: h, o: o}
+}
+
+// buffer returns an empty buffer.
+func (t *Tracker) buffer() []byte {
+	if n := len(t.spare); n > 0 {
+		b := t.spare[n-1]
+		t.spare = t.spare[:n-1]
+		return b[:0]
+	}
+	return make([]byte, 0, 4096)
+}
+
+// release takes a buffer back. It is fine if b is nil.
+func (t *Tracker) release(b []byte) {
+	if cap(b) > 0 && cap(b) <= maxSpareSize && len(t.spare) < maxSpare {
+		t.spare = append(t.spare, b)
+	}
+}
+
+// expected reports whether a port is one of Options.Ports.
+func (t *Tracker) expected(port uint16) bool {
+	for _, p := range t.o.Ports {
+		if p == port {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,46 @@
+package link
+
+import (
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+)
+
+// lidZone tells LIDs from IP addresses and GIDs.
+const lidZone = "lid"
+
+// lids holds the addresses of LIDs in pages of 256, made when first used: to
+// attach a zone to an address costs more than the rest of Decode. All of them
+// together have 1.5 MiB.
+var lids [256]atomic.Pointer[[256]netip.Addr]
+
+// LID gives the local identifier of an InfiniBand port the form of an address,
+// so that it can stand where one is expected.
+func LID(lid uint16) netip.Addr {
+	page := lids[lid>>8].Load()
+	if page == nil {
+		page = new([256]netip.Addr)
+		for i := range page {
+			page[i] = netip.AddrFrom16([16]byte{14: byte(lid >> 8), 15: byte(i)}).WithZone(lidZone)
+		}
+		lids[lid>>8].Store(page) // of two that race, either is as good
+	}
+	return page[lid&0xff]
+}
+
+// IsLID gives back the local identifier if a is one.
+func IsLID(a netip.Addr) (lid uint16, ok bool) {
+	if a.Zone() != lidZone {
+		return 0, false
+	}
+	b := a.As16()
+	return uint16(b[14])<<8 | uint16(b[15]), true
+}
+
+// AddrString is a.String, with a LID as "lid 5".
+func AddrString(a netip.Addr) string {
+	if lid, ok := IsLID(a); ok {
+		return lidZone + " " + strconv.Itoa(int(lid))
+	}
+	return a.String()
+}

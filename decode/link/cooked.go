@@ -1,0 +1,44 @@
+package link
+
+import "encoding/binary"
+
+// decodeSLL reads the header that Linux captures of the device "any" have
+// (LINKTYPE_LINUX_SLL): packet type 2, ARPHRD 2, address length 2, address 8,
+// EtherType 2.
+func decodeSLL(data []byte, n int, f *Frame) {
+	if len(data) < 16 {
+		f.Problem = "SLL header cut"
+		return
+	}
+	decodeEtherType(binary.BigEndian.Uint16(data[14:]), data[16:], n-16, f)
+}
+
+// decodeSLL2 reads its successor (LINKTYPE_LINUX_SLL2): EtherType 2, reserved
+// 2, interface index 4, ARPHRD 2, packet type 1, address length 1, address 8.
+func decodeSLL2(data []byte, n int, f *Frame) {
+	if len(data) < 20 {
+		f.Problem = "SLL2 header cut"
+		return
+	}
+	decodeEtherType(binary.BigEndian.Uint16(data), data[20:], n-20, f)
+}
+
+// decodeNull reads the header of BSD loopback captures: an address family, in
+// the byte order of the host that captured (LINKTYPE_NULL) or of the network
+// (LINKTYPE_LOOP). All its values are below 256, so the order shows.
+func decodeNull(data []byte, n int, f *Frame) {
+	if len(data) < 4 {
+		f.Problem = "loopback header cut"
+		return
+	}
+	family := binary.LittleEndian.Uint32(data)
+	if family > 0xffff {
+		family = binary.BigEndian.Uint32(data)
+	}
+	switch family {
+	case 2:
+		decodeIPv4(data[4:], n-4, f)
+	case 10, 23, 24, 28, 30: // AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
+		decodeIPv6(data[4:], n-4, f)
+	}
+}

@@ -1,0 +1,104 @@
+package link
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+// maxUndeclared bounds the length of a packet whose IP header has no length
+// (0, as in frames that the stack merged or will split). Then only the capture
+// says how long the packet was, and that number is as little to be trusted as
+// any other. The largest such frames of Linux have 512 KiB (BIG TCP).
+const maxUndeclared = 1 << 20
+
+// Decode takes apart one captured frame. data is what was captured, wire the
+// length in bytes that the frame had; link types are those of package capture.
+// f is refilled: nothing of what it held remains.
+//
+// Decode never fails. A frame that carries nothing of interest has the Proto
+// None, and if that is because it is damaged or cut, Problem says why. It is
+// safe for use by several goroutines with a Frame for each.
+func Decode(lt capture.LinkType, data []byte, wire uint32, f *Frame) {
+	*f = Frame{}
+	n := max(int(min(wire, maxUndeclared)), len(data))
+	switch lt {
+	case capture.LinkEthernet:
+		decodeEthernet(data, n, f)
+	case capture.LinkSLL:
+		decodeSLL(data, n, f)
+	case capture.LinkSLL2:
+		decodeSLL2(data, n, f)
+	case capture.LinkRaw, capture.LinkRawBSD, capture.LinkRawOpenBSD, capture.LinkIPv4, capture.LinkIPv6:
+		decodeIP(data, n, f)
+	case capture.LinkNull, capture.LinkLoop:
+		decodeNull(data, n, f)
+	case capture.LinkERF:
+		decodeERF(data, n, f)
+	case capture.LinkInfiniBand:
+		decodeLRH(data, f)
+	default:
+		f.Problem = "unknown link type"
+	}
+}
+
+// In all of the functions below, n is the length in bytes that the rest of the
+// frame had on the wire, as far as is known; n >= len(data).
+
+// EtherTypes.
+const (
+	etherIPv4   = 0x0800
+	etherVLAN   = 0x8100 // 802.1Q
+	etherIPv6   = 0x86dd
+	etherQinQ   = 0x88a8 // 802.1ad
+	etherRoCEv1 = 0x8915
+	etherOldQ   = 0x9100 // double tags from before 802.1ad
+)
+
+// maxTags is how many VLAN tags are followed. Two are usual.
+const maxTags = 8
+
+// decodeEtherType goes on after a link header that ends with an EtherType.
+func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
+	for range maxTags {
+		switch etherType {
+		case etherIPv4:
+			decodeIPv4(data, n, f)
+			return
+		case etherIPv6:
+			decodeIPv6(data, n, f)
+			return
+		case etherRoCEv1:
+			decodeRoCEv1(data, n, f)
+			return
+		case etherVLAN, etherQinQ, etherOldQ:
+			// Priority 3, DEI 1, identifier 12; the next EtherType 16.
+			if len(data) < 4 {
+				f.Problem = "VLAN tag cut"
+				return
+			}
+			f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
+			etherType = binary.BigEndian.Uint16(data[2:])
+			data, n = data[4:], n-4
+		default:
+			return // other protocols, and lengths of 802.3 frames (below 0x600)
+		}
+	}
+	f.Problem = "too many VLAN tags"
+}
+
+// decodeIP tells the IP version by the packet itself.
+func decodeIP(data []byte, n int, f *Frame) {
+	if len(data) == 0 {
+		f.Problem = "IP header cut"
+		return
+	}
+	switch data[0] >> 4 {
+	case 4:
+		decodeIPv4(data, n, f)
+	case 6:
+		decodeIPv6(data, n, f)
+	default:
+		f.Problem = "not an IP packet"
+	}
+}

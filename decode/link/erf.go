@@ -1,0 +1,55 @@
+package link
+
+// Record types of ERF that are understood.
+const (
+	erfEthernet          = 2
+	erfColorEthernet     = 11
+	erfDSMEthernet       = 16
+	erfColorHashEthernet = 20
+	erfInfiniBand        = 21
+	erfIPv4              = 22
+	erfIPv6              = 23
+)
+
+// maxERFExtensions is how many extension headers are followed.
+const maxERFExtensions = 16
+
+// decodeERF reads the header of Endace's extensible record format, in which
+// InfiniBand dumps come as well: timestamp 8, type 1, flags 1, record length 2,
+// loss counter 2, wire length 2. The top bit of the type says that extension
+// headers of 8 bytes follow, the top bit of each that another does.
+//
+// Type 25 is for link packets of InfiniBand (flow control): nothing of
+// interest.
+func decodeERF(data []byte, n int, f *Frame) {
+	if len(data) < 16 {
+		f.Problem = "ERF header cut"
+		return
+	}
+	typ, more := data[8]&0x7f, data[8]&0x80 != 0
+	data, n = data[16:], n-16
+	for i := 0; more; i++ {
+		if len(data) < 8 {
+			f.Problem = "ERF extension header cut"
+			return
+		}
+		if i == maxERFExtensions {
+			f.Problem = "too many ERF extension headers"
+			return
+		}
+		more = data[0]&0x80 != 0
+		data, n = data[8:], n-8
+	}
+	switch typ {
+	case erfEthernet, erfColorEthernet, erfDSMEthernet, erfColorHashEthernet:
+		if len(data) < 2 { // offset and pad
+			f.Problem = "ERF header cut"
+			return
+		}
+		decodeEthernet(data[2:], n-2, f)
+	case erfInfiniBand:
+		decodeLRH(data, f)
+	case erfIPv4, erfIPv6:
+		decodeIP(data, n, f)
+	}
+}

@@ -1,0 +1,66 @@
+// Package link decodes what lies below the transports of interest: Ethernet
+// and its relatives, IPv4, IPv6, UDP, TCP, and the InfiniBand local and global
+// route headers.
+package link
+
+import "net/netip"
+
+// Proto names what Frame.Payload holds.
+type Proto uint8
+
+// What a frame carries.
+const (
+	None       Proto = iota // nothing of interest, or not decodable (see Frame.Problem)
+	UDP                     // Payload follows the UDP header
+	TCP                     // Payload follows the TCP header and its options
+	RoCEv1                  // Payload starts at the BTH; Net holds the GRH
+	InfiniBand              // Payload starts at the BTH; Net holds LRH and, if present, GRH
+	Fragment                // an IP fragment: Payload is the fragment's data
+)
+
+// Frame is the result of Decode, refilled for each packet. Its slices alias
+// the packet.
+type Frame struct {
+	Proto Proto
+	// Src and Dst are IP addresses or GIDs. A GID that maps an IPv4 address
+	// is given as that address. A LID is an address with the zone "lid" and
+	// the value in its last two bytes (see LID); native InfiniBand has LIDs
+	// here where a packet has no GRH.
+	Src, Dst netip.Addr
+	// SrcPort and DstPort are UDP or TCP ports.
+	SrcPort, DstPort uint16
+
+	// Net is the network header that the ICRC covers, from its first byte up
+	// to the transport header: the IP header with options or extension
+	// headers, the GRH, or LRH and GRH.
+	Net []byte
+	// Transport is the UDP or TCP header; empty for the others. TCP options
+	// may be cut by the capture: then Payload is empty, and all the rest is
+	// as declared.
+	Transport []byte
+	// Payload is what was captured of the transport's payload, without
+	// Ethernet padding, and without the VCRC of native InfiniBand.
+	Payload []byte
+	// PayloadLen is the length that the headers declare. It exceeds
+	// len(Payload) when the capture cut the frame.
+	PayloadLen int
+
+	IPID     uint16 // IPv4 identification
+	ECN      uint8  // the two ECN bits of IP or GRH: 3 is "congestion experienced"
+	TTL      uint8
+	VLAN     uint16 // innermost 802.1Q identifier; 0 if untagged
+	TCPSeq   uint32
+	TCPAck   uint32
+	TCPFlags uint8 // FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10, URG 0x20
+
+	// FragmentID, FragmentOffset (bytes) and MoreFragments belong to
+	// Proto == Fragment, as does FragmentProto, the IP protocol number.
+	FragmentID     uint32
+	FragmentOffset uint32
+	MoreFragments  bool
+	FragmentProto  uint8
+
+	// Problem says why a frame that looked interesting could not be decoded;
+	// empty if all is well. It is a constant string: no allocation.
+	Problem string
+}

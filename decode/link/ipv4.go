@@ -1,0 +1,94 @@
+package link
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// IP protocol numbers.
+const (
+	ipHopByHop    = 0
+	ipTCP         = 6
+	ipUDP         = 17
+	ipBTH         = 27 // InfiniBand transport after a GRH
+	ipRouting     = 43
+	ipFragment    = 44
+	ipAuth        = 51
+	ipDestination = 60
+	ipMobility    = 135
+)
+
+// decodeIPv4 reads an IPv4 header (RFC 791).
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-------+-------+---------------+-------------------------------+
+//	|   4   |  IHL  |   DSCP    |ECN|          total length         |
+//	+-------+-------+---------------+-----+-------------------------+
+//	|        identification         |0|D|M|     fragment offset     |
+//	+---------------+---------------+-----+-------------------------+
+//	|      TTL      |   protocol    |            checksum           |
+//	+---------------+---------------+-------------------------------+
+//	|                  source, destination, options                 |
+//	+---------------------------------------------------------------+
+func decodeIPv4(data []byte, n int, f *Frame) {
+	if len(data) < 20 {
+		f.Problem = "IPv4 header cut"
+		return
+	}
+	if data[0]>>4 != 4 {
+		f.Problem = "not an IPv4 packet"
+		return
+	}
+	head := int(data[0]&0x0f) * 4
+	if head < 20 {
+		f.Problem = "IPv4 header length below 20"
+		return
+	}
+	// A total length of 0 is what the stack leaves in a frame of more than
+	// 65535 bytes that it merged (GRO) or that the adapter will split (TSO).
+	if total := int(binary.BigEndian.Uint16(data[2:])); total != 0 {
+		n = total
+	}
+	if n < head {
+		f.Problem = "IPv4 total length below header length"
+		return
+	}
+	if len(data) < head {
+		f.Problem = "IPv4 options cut"
+		return
+	}
+	data = data[:min(n, len(data))] // strips the padding of short Ethernet frames
+	f.Src = netip.AddrFrom4([4]byte(data[12:16]))
+	f.Dst = netip.AddrFrom4([4]byte(data[16:20]))
+	f.Net = data[:head:head]
+	f.IPID = binary.BigEndian.Uint16(data[4:])
+	f.ECN = data[1] & 3
+	f.TTL = data[8]
+	if frag := binary.BigEndian.Uint16(data[6:]); frag&0x3fff != 0 {
+		f.FragmentID = uint32(f.IPID)
+		f.fragment(uint32(frag&0x1fff)*8, frag&0x2000 != 0, data[9], data[head:], n-head)
+		return
+	}
+	f.transport(data[9], data[head:], n-head)
+}
+
+// fragment fills in a part of an IP datagram.
+func (f *Frame) fragment(offset uint32, more bool, proto uint8, data []byte, n int) {
+	f.Proto = Fragment
+	f.FragmentOffset = offset
+	f.MoreFragments = more
+	f.FragmentProto = proto
+	f.Payload = data[:len(data):len(data)]
+	f.PayloadLen = n
+}
+
+// transport goes on after an IP header: n is the length of the IP payload.
+func (f *Frame) transport(proto uint8, data []byte, n int) {
+	switch proto {
+	case ipUDP:
+		decodeUDP(data, n, f)
+	case ipTCP:
+		decodeTCP(data, n, f)
+	}
+}

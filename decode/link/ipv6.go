@@ -1,0 +1,78 @@
+package link
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// maxExtensions is how many IPv6 extension headers are followed. RFC 8200
+// section 4.1 has each of them once, destination options twice.
+const maxExtensions = 10
+
+// decodeIPv6 reads an IPv6 header and the extension headers after it (RFC
+// 8200): version 4, traffic class 8, flow label 20; payload length 16, next
+// header 8, hop limit 8; source, destination.
+func decodeIPv6(data []byte, n int, f *Frame) {
+	if len(data) < 40 {
+		f.Problem = "IPv6 header cut"
+		return
+	}
+	if data[0]>>4 != 6 {
+		f.Problem = "not an IPv6 packet"
+		return
+	}
+	// A payload length of 0 is that of a jumbogram (RFC 2675), and of a
+	// merged frame above 64 KiB with or without that option.
+	if payload := int(binary.BigEndian.Uint16(data[4:])); payload != 0 {
+		n = 40 + payload
+	}
+	data = data[:min(n, len(data))]
+	f.Src = netip.AddrFrom16([16]byte(data[8:24]))
+	f.Dst = netip.AddrFrom16([16]byte(data[24:40]))
+	f.Net = data[:40:40]
+	f.ECN = data[1] >> 4 & 3
+	f.TTL = data[7]
+	next := data[6]
+	at := 40
+	for range maxExtensions {
+		size := 8
+		switch next {
+		case ipHopByHop, ipRouting, ipDestination, ipMobility:
+			if len(data) >= at+2 {
+				size = 8 + int(data[at+1])*8
+			}
+		case ipAuth: // RFC 4302 section 2.2: counted in 4 bytes, without the first two
+			if len(data) >= at+2 {
+				size = 8 + int(data[at+1])*4
+			}
+		case ipFragment:
+		default:
+			f.Net = data[:at:at]
+			f.transport(next, data[at:], n-at)
+			return
+		}
+		if n < at+size {
+			f.Problem = "IPv6 extension header beyond the payload"
+			return
+		}
+		if len(data) < at+size {
+			f.Problem = "IPv6 extension header cut"
+			return
+		}
+		header := data[at : at+size]
+		at += size
+		if next == ipFragment {
+			// Next header 8, reserved 8; offset 13 in units of 8 bytes,
+			// reserved 2, more 1; identification 32. Offset 0 and no more is
+			// an "atomic" fragment, a whole datagram (RFC 6946).
+			if frag := binary.BigEndian.Uint16(header[2:]); frag&0xfff9 != 0 {
+				f.Net = data[:at:at]
+				f.FragmentID = binary.BigEndian.Uint32(header[4:])
+				f.fragment(uint32(frag&0xfff8), frag&1 != 0, header[0], data[at:], n-at)
+				return
+			}
+		}
+		next = header[0]
+	}
+	f.Problem = "too many IPv6 extension headers"
+}

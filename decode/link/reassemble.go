@@ -1,0 +1,379 @@
+package link
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+)
+
+// ReassemblerOptions bound the memory of a Reassembler. A zero field stands
+// for the default.
+type ReassemblerOptions struct {
+	Datagrams int           // incomplete datagrams at a time; default 256
+	Bytes     int           // bytes of memory for them; default 8 MiB
+	Timeout   time.Duration // packet time from the first fragment on; default 30 s
+}
+
+// ReassemblerStats count what became of fragments and datagrams.
+type ReassemblerStats struct {
+	Fragments  uint64 // given to Add
+	Datagrams  uint64 // completed
+	Overlaps   uint64 // fragments with bytes that were there already: repeated, or hostile
+	Bad        uint64 // fragments that cannot be part of a datagram, and datagrams that they spoiled
+	EvictedOld uint64 // datagrams given up because of Timeout
+	EvictedFor uint64 // datagrams given up to make room for others
+}
+
+const (
+	// maxDatagram is the longest datagram with its header. IPv6 headers do not
+	// count in the length field, but such a datagram is not worth a larger type.
+	maxDatagram = 65535
+	// maxHeader is the longest unfragmentable part; IPv4 has at most 60 bytes.
+	maxHeader = 256
+	// maxRanges is how many separate runs of bytes a datagram may consist of
+	// while it is incomplete. Fragments that touch are one run; a 64 KiB
+	// datagram has 45 fragments at an MTU of 1500.
+	maxRanges = 64
+	// maxSpare is how many datagrams are kept for reuse, beside the bounds of
+	// the options: 2 MiB at most.
+	maxSpare = 16
+)
+
+// Reassembler puts IP fragments together. Its memory is bounded in every
+// direction. Where fragments overlap, the bytes seen first win. It is not safe
+// for concurrent use.
+type Reassembler struct {
+	options ReassemblerOptions
+	stats   ReassemblerStats
+	open    map[datagramKey]*datagram
+	oldest  *datagram // list in order of the first fragment
+	newest  *datagram
+	bytes   int
+	spare   []*datagram
+	done    *datagram // the one that out refers to
+	out     Frame
+}
+
+// datagramKey is what fragments of one datagram have in common: RFC 791
+// section 3.2, and without the protocol RFC 8200 section 4.5.
+type datagramKey struct {
+	src, dst netip.Addr
+	id       uint32
+	proto    uint8
+	vlan     uint16
+}
+
+// byteRange is a run of bytes that have arrived, [from, to) in the datagram's
+// payload.
+type byteRange struct{ from, to uint16 }
+
+type datagram struct {
+	key          datagramKey
+	older, newer *datagram
+	first        int64  // time of the first fragment
+	buf          []byte // maxHeader bytes of room, then the payload
+	head         int    // length of the header, right before the payload; 0 if not seen yet
+	fragProto    uint8  // of the fragment with offset 0
+	total        int    // length of the payload; -1 if not known yet
+	captured     int    // payload bytes before the first one that the capture lacks
+	ranges       []byteRange
+	congested    bool
+}
+
+// NewReassembler makes a Reassembler.
+func NewReassembler(o ReassemblerOptions) *Reassembler {
+	if o.Datagrams <= 0 {
+		o.Datagrams = 256
+	}
+	if o.Bytes <= 0 {
+		o.Bytes = 8 << 20
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return &Reassembler{options: o, open: make(map[datagramKey]*datagram)}
+}
+
+// Add takes a frame with the Proto Fragment that was captured at the given
+// time, in nanoseconds. If that completes a datagram, the result is a frame
+// with the whole of it, decoded as if it had come in one piece; it is valid
+// until the next call. Else the result is nil.
+//
+// If the capture cut a fragment, the rebuilt frame ends where bytes are
+// missing, and its PayloadLen is as declared.
+func (r *Reassembler) Add(f *Frame, now int64) *Frame {
+	r.recycle()
+	r.stats.Fragments++
+	for r.oldest != nil && now-r.oldest.first > int64(r.options.Timeout) {
+		r.stats.EvictedOld++
+		r.drop(r.oldest)
+	}
+	from, to := int(f.FragmentOffset), int(f.FragmentOffset)+f.PayloadLen
+	switch {
+	case f.Proto != Fragment,
+		f.PayloadLen <= 0 || f.PayloadLen > maxDatagram || to > maxDatagram,
+		f.MoreFragments && f.PayloadLen%8 != 0,
+		len(f.Net) > maxHeader || len(f.Net) < 20:
+		r.stats.Bad++
+		return nil
+	}
+	key := datagramKey{src: f.Src, dst: f.Dst, id: f.FragmentID, vlan: f.VLAN}
+	if f.Src.Is4() {
+		key.proto = f.FragmentProto
+	}
+	d := r.open[key]
+	if d == nil {
+		d = r.start(key, now)
+	}
+	if !f.MoreFragments {
+		if d.total >= 0 && d.total != to {
+			return r.spoiled(d)
+		}
+		d.total = to
+	}
+	if n := len(d.ranges); d.total >= 0 && (to > d.total || n > 0 && int(d.ranges[n-1].to) > d.total) {
+		return r.spoiled(d)
+	}
+	if !r.grow(d, to) {
+		r.stats.EvictedFor++
+		r.drop(d)
+		return nil
+	}
+	if from == 0 && d.head == 0 {
+		d.setHeader(f)
+	}
+	d.congested = d.congested || f.ECN == 3
+	if !d.insert(r, from, to, f.Payload) {
+		return r.spoiled(d)
+	}
+	if d.total < 0 || d.head == 0 || len(d.ranges) != 1 || int(d.ranges[0].to) != d.total || d.ranges[0].from != 0 {
+		return nil
+	}
+	return r.complete(d, f)
+}
+
+// Stats returns the counts so far.
+func (r *Reassembler) Stats() ReassemblerStats { return r.stats }
+
+// Open is the number of incomplete datagrams.
+func (r *Reassembler) Open() int { return len(r.open) }
+
+func (r *Reassembler) start(key datagramKey, now int64) *datagram {
+	for len(r.open) >= r.options.Datagrams {
+		r.stats.EvictedFor++
+		r.drop(r.oldest)
+	}
+	var d *datagram
+	if n := len(r.spare); n > 0 {
+		d = r.spare[n-1]
+		r.spare = r.spare[:n-1]
+		if r.bytes+cap(d.buf) > r.options.Bytes {
+			d.buf = nil
+		}
+	} else {
+		d = new(datagram)
+	}
+	*d = datagram{key: key, first: now, total: -1, captured: maxDatagram, buf: d.buf, ranges: d.ranges[:0], older: r.newest}
+	if r.newest != nil {
+		r.newest.newer = d
+	} else {
+		r.oldest = d
+	}
+	r.newest = d
+	r.open[key] = d
+	r.bytes += cap(d.buf)
+	return d
+}
+
+// unlink takes d out of the table and the list.
+func (r *Reassembler) unlink(d *datagram) {
+	delete(r.open, d.key)
+	if d.older != nil {
+		d.older.newer = d.newer
+	} else {
+		r.oldest = d.newer
+	}
+	if d.newer != nil {
+		d.newer.older = d.older
+	} else {
+		r.newest = d.older
+	}
+	d.older, d.newer = nil, nil
+	r.bytes -= cap(d.buf)
+}
+
+func (r *Reassembler) drop(d *datagram) {
+	r.unlink(d)
+	r.keep(d)
+}
+
+func (r *Reassembler) keep(d *datagram) {
+	if len(r.spare) < maxSpare {
+		r.spare = append(r.spare, d)
+	}
+}
+
+// spoiled gives up a datagram whose fragments contradict each other.
+func (r *Reassembler) spoiled(d *datagram) *Frame {
+	r.stats.Bad++
+	r.drop(d)
+	return nil
+}
+
+func (r *Reassembler) recycle() {
+	if r.done != nil {
+		r.keep(r.done)
+		r.done = nil
+		r.out = Frame{}
+	}
+}
+
+// grow makes room for payload up to the offset to, at the expense of older
+// datagrams if need be.
+func (r *Reassembler) grow(d *datagram, to int) bool {
+	if need := maxHeader + to; need > cap(d.buf) {
+		size := 4096
+		for size < need {
+			size *= 2
+		}
+		for r.bytes+size-cap(d.buf) > r.options.Bytes {
+			victim := r.oldest
+			if victim == d {
+				victim = d.newer
+			}
+			if victim == nil {
+				return false
+			}
+			r.stats.EvictedFor++
+			r.drop(victim)
+		}
+		buf := make([]byte, size)
+		copy(buf, d.buf[:cap(d.buf)])
+		r.bytes += size - cap(d.buf)
+		d.buf = buf
+	}
+	d.buf = d.buf[:cap(d.buf)]
+	return true
+}
+
+// setHeader keeps the header of the first fragment, which is that of the
+// datagram.
+func (d *datagram) setHeader(f *Frame) {
+	header := f.Net
+	if f.Src.Is6() {
+		header = header[:len(header)-8] // without the fragment header
+	}
+	d.head = copy(d.buf[maxHeader-len(header):maxHeader], header)
+	d.fragProto = f.FragmentProto
+}
+
+// insert copies what is new of [from, to) and reports whether that could be
+// kept. p is what was captured of it.
+func (d *datagram) insert(r *Reassembler, from, to int, p []byte) bool {
+	// The ranges are sorted and do not touch. [i, j) are those that touch or
+	// overlap the new one; they are merged with it.
+	i := 0
+	for i < len(d.ranges) && int(d.ranges[i].to) < from {
+		i++
+	}
+	at, j, overlap := from, i, false
+	for ; j < len(d.ranges) && int(d.ranges[j].from) <= to; j++ {
+		d.fill(at, min(to, int(d.ranges[j].from)), from, p)
+		overlap = overlap || int(d.ranges[j].to) > from && int(d.ranges[j].from) < to
+		at = max(at, int(d.ranges[j].to))
+	}
+	d.fill(at, to, from, p)
+	if overlap {
+		r.stats.Overlaps++
+	}
+	merged := byteRange{uint16(from), uint16(to)}
+	if j > i {
+		merged.from = min(merged.from, d.ranges[i].from)
+		merged.to = max(merged.to, d.ranges[j-1].to)
+		d.ranges[i] = merged
+		d.ranges = append(d.ranges[:i+1], d.ranges[j:]...)
+		return true
+	}
+	if len(d.ranges) == maxRanges {
+		return false
+	}
+	d.ranges = append(d.ranges, merged)
+	copy(d.ranges[i+1:], d.ranges[i:])
+	d.ranges[i] = merged
+	return true
+}
+
+// fill copies [a, b) of the datagram from p, which starts at from.
+func (d *datagram) fill(a, b, from int, p []byte) {
+	if a >= b {
+		return
+	}
+	got := min(b, from+len(p))
+	if got > a {
+		copy(d.buf[maxHeader+a:], p[a-from:got-from])
+	}
+	if got < b {
+		d.captured = min(d.captured, max(a, got))
+	}
+}
+
+// complete decodes the datagram. Its length fields are set to what they would
+// be in one piece, so that Net is as the sender made it before fragmentation,
+// but for the IPv4 header checksum.
+func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
+	r.unlink(d)
+	r.done = d
+	packet := d.buf[maxHeader-d.head:]
+	captured := d.head + min(d.captured, d.total)
+	n := d.head + d.total
+	r.out = Frame{VLAN: last.VLAN}
+	if last.Src.Is4() {
+		if n > maxDatagram {
+			r.stats.Bad++
+			return nil
+		}
+		binary.BigEndian.PutUint16(packet[2:], uint16(n))
+		packet[6] &= 0x40 // all that stays is "don't fragment"
+		packet[7] = 0
+		decodeIPv4(packet[:captured:captured], n, &r.out)
+	} else {
+		if n-40 > maxDatagram || !unfragment(packet[:d.head], d.fragProto) {
+			r.stats.Bad++
+			return nil
+		}
+		binary.BigEndian.PutUint16(packet[4:], uint16(n-40))
+		decodeIPv6(packet[:captured:captured], n, &r.out)
+	}
+	if r.out.Proto == Fragment {
+		r.out = Frame{Src: r.out.Src, Dst: r.out.Dst, Problem: "fragment within a fragment"}
+	}
+	if d.congested {
+		r.out.ECN = 3 // RFC 3168 section 5.3
+	}
+	r.stats.Datagrams++
+	return &r.out
+}
+
+// unfragment replaces the "next header" value that announced the fragment
+// header, at the end of the unfragmentable part of an IPv6 packet.
+func unfragment(header []byte, proto uint8) bool {
+	at, next := 6, 40 // of the value, and of the header that it announces
+	for next < len(header) {
+		if next+2 > len(header) {
+			return false
+		}
+		switch header[at] {
+		case ipAuth:
+			at, next = next, next+8+int(header[next+1])*4
+		case ipFragment: // an atomic fragment before a real one
+			at, next = next, next+8
+		default:
+			at, next = next, next+8+int(header[next+1])*8
+		}
+	}
+	if next != len(header) || header[at] != ipFragment {
+		return false
+	}
+	header[at] = proto
+	return true
+}

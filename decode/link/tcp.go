@@ -1,0 +1,33 @@
+package link
+
+import "encoding/binary"
+
+// decodeTCP reads a TCP header (RFC 9293): source port 2, destination port 2,
+// sequence number 4, acknowledgment number 4, data offset and flags 2, window
+// 2, checksum 2, urgent pointer 2, options. n is the length of the IP payload.
+func decodeTCP(data []byte, n int, f *Frame) {
+	if n < 20 {
+		f.Problem = "IP payload shorter than a TCP header"
+		return
+	}
+	if len(data) < 20 {
+		f.Problem = "TCP header cut"
+		return
+	}
+	head := int(data[12]>>4) * 4
+	if head < 20 || head > n {
+		f.Problem = "bad TCP data offset"
+		return
+	}
+	f.Proto = TCP
+	f.SrcPort = binary.BigEndian.Uint16(data)
+	f.DstPort = binary.BigEndian.Uint16(data[2:])
+	f.TCPSeq = binary.BigEndian.Uint32(data[4:])
+	f.TCPAck = binary.BigEndian.Uint32(data[8:])
+	f.TCPFlags = data[13]
+	end := min(n, len(data))
+	cut := min(head, end) // the capture may end within the options
+	f.Transport = data[:cut:cut]
+	f.Payload = data[cut:end:end]
+	f.PayloadLen = n - head
+}

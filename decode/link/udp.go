@@ -1,0 +1,29 @@
+package link
+
+import "encoding/binary"
+
+// decodeUDP reads source port 2, destination port 2, length 2, checksum 2 (RFC
+// 768). n is the length of the IP payload.
+func decodeUDP(data []byte, n int, f *Frame) {
+	if n < 8 {
+		f.Problem = "IP payload shorter than a UDP header"
+		return
+	}
+	if len(data) < 8 {
+		f.Problem = "UDP header cut"
+		return
+	}
+	f.Proto = UDP
+	f.SrcPort = binary.BigEndian.Uint16(data)
+	f.DstPort = binary.BigEndian.Uint16(data[2:])
+	f.Transport = data[:8:8]
+	// A length of 0 is that of a jumbogram (RFC 2675). One that cannot be true
+	// is overruled by the IP header; a smaller one leaves a trailer that is
+	// not part of the datagram.
+	if length := int(binary.BigEndian.Uint16(data[4:])); length >= 8 && length < n {
+		n = length
+	}
+	end := min(n, len(data))
+	f.Payload = data[8:end:end]
+	f.PayloadLen = n - 8
+}

@@ -1,0 +1,75 @@
+// Package nfs knows the programs of the NFS family: NFS itself in its
+// versions, and what travels beside it (MOUNT, NLM, NSM, NFSACL, rpcbind).
+// The types of each protocol are in a package of its own.
+package nfs
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/mount"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/decode/nfs/nsm"
+	"github.com/rpcrdma/toolkit/decode/nfs/rpcbind"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// What a caller needs of package xdr. It keeps one Message for each procedure
+// and direction, and decodes into it again and again.
+type (
+	// Program is one version of a program, with its procedures.
+	Program = xdr.Program
+	// Procedure makes the messages of one procedure.
+	Procedure = xdr.Procedure
+	// Message is an argument or a result.
+	Message = xdr.Message
+)
+
+// tables are the programs of all protocols.
+var tables = [][]Program{
+	nfs2.Programs,
+	nfs3.Programs,
+	nfsacl.Programs,
+	mount.Programs,
+	nlm.Programs,
+	nsm.Programs,
+	rpcbind.Programs,
+}
+
+type key struct{ program, version uint32 }
+
+var byNumber = func() map[key]*Program {
+	m := map[key]*Program{}
+	for _, t := range tables {
+		for i := range t {
+			m[key{t[i].Number, t[i].Version}] = &t[i]
+		}
+	}
+	return m
+}()
+
+// Lookup returns the version of a program, or nil if it is not known. The
+// program numbers of NFSv4.0 and v4.1 callbacks are chosen by the client and
+// hence not found here.
+func Lookup(program, version uint32) *Program {
+	return byNumber[key{program, version}]
+}
+
+// names are those of programs whatever their version.
+var names = map[uint32]string{
+	rpcbind.PMAP_PROG:      "rpcbind",
+	nfs3.NFS_PROGRAM:       "nfs",
+	mount.MOUNT_PROGRAM:    "mount",
+	nlm.NLM_PROG:           "nlm",
+	nsm.SM_PROG:            "nsm",
+	nfsacl.NFS_ACL_PROGRAM: "nfsacl",
+}
+
+// Name is the name of a program: that of its version if that is known, else
+// that of the program as such, else empty.
+func Name(program, version uint32) string {
+	if p := Lookup(program, version); p != nil {
+		return p.Name
+	}
+	return names[program]
+}

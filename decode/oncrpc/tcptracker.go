@@ -1,0 +1,239 @@
+package oncrpc
+
+import (
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// TCPTracker follows one TCP connection that carries RPC and reports each
+// message as a Send. Make one when StartsRecord says yes to a segment of a
+// connection, and feed it with that segment and those that follow.
+type TCPTracker struct {
+	conn    *rdma.Connection
+	handler rdma.Handler
+	sides   [2]tcpSide
+	closed  bool
+}
+
+// tcpSide is what one end of the connection sends.
+type tcpSide struct {
+	tracker *TCPTracker
+	from    rdma.Side
+	stream  tcp.Stream
+	parser  RecordParser
+
+	// base is the sequence number of offset 0, once it is known. segment is
+	// the payload being fed to the stream and sequence where it starts.
+	base     uint32
+	based    bool
+	segment  []byte
+	sequence uint32
+
+	again  int    // packets of the open record seen again
+	acked  uint64 // offset up to which the peer has acknowledged
+	ackRef rdma.Ref
+	sends  []sent // not yet acknowledged, by offset
+	ended  bool
+}
+
+// sent is a record that was reported.
+type sent struct {
+	start, end uint64
+	tag        any
+	gen        uint64
+}
+
+// maxSends is how many unacknowledged records of a side are remembered; the
+// oldest are forgotten first.
+const maxSends = 64
+
+// maxAhead is how far an acknowledgment may be ahead of what was captured: the
+// largest window that TCP can announce (RFC 7323, section 2.3).
+const maxAhead = 1 << 30
+
+// ackFlag is the TCP flag ACK.
+const ackFlag = 0x10
+
+// NewTCPTracker makes a tracker for c, whose Ends tell the two directions
+// apart. limit is how many bytes of a record are kept; 0 means
+// DefaultRecordLimit. The pool is shared by the trackers of a goroutine.
+func NewTCPTracker(c *rdma.Connection, h rdma.Handler, pool *tcp.Pool, limit int) *TCPTracker {
+	t := &TCPTracker{conn: c, handler: h}
+	for i := range t.sides {
+		s := &t.sides[i]
+		s.tracker, s.from = t, rdma.Side(i)
+		s.stream.Init(pool, s)
+		s.parser.Limit = limit
+		s.parser.Deliver = s.deliver
+	}
+	return t
+}
+
+// Segment takes a TCP frame of the connection. It reports false, and does
+// nothing, if the frame opens another connection between the same ports: then
+// Close this tracker.
+func (t *TCPTracker) Segment(f *link.Frame, ref rdma.Ref) bool {
+	from := rdma.Side(0)
+	if e := &t.conn.Ends[0]; f.SrcPort != e.Port || f.Src != e.Addr {
+		from = 1
+	}
+	s, peer := &t.sides[from], &t.sides[from.Other()]
+	seq := f.TCPSeq
+	if f.TCPFlags&tcp.SYN != 0 {
+		seq++
+		if t.closed || s.based && seq != s.base {
+			return false
+		}
+	}
+	c := t.conn
+	c.Last = ref
+	sent := &c.Sent[from]
+	sent.Packets++
+	sent.Bytes += uint64(f.PayloadLen)
+	if t.closed {
+		return true
+	}
+	if f.TCPFlags&ackFlag != 0 {
+		if f.PayloadLen == 0 {
+			sent.Acks++
+		}
+		// Before the payload: a reply comes with the acknowledgment of its call.
+		peer.stream.Acked(f.TCPAck, ref)
+		peer.acknowledge(f.TCPAck, ref)
+	}
+	s.segment, s.sequence = f.Payload, seq
+	s.stream.Segment(f.TCPSeq, f.TCPFlags, f.Payload, f.PayloadLen, ref)
+	s.segment = nil
+	switch {
+	case f.TCPFlags&tcp.RST != 0 && s.ended:
+		t.close("reset", ref)
+	case s.ended && peer.ended:
+		t.close("closed", ref)
+	}
+	return true
+}
+
+// Closed reports whether the connection has ended. Later segments are counted
+// but not looked at.
+func (t *TCPTracker) Closed() bool { return t.closed }
+
+// Close ends the tracking, at the end of the capture for instance, and frees
+// what the streams have buffered.
+func (t *TCPTracker) Close(ref rdma.Ref) {
+	for i := range t.sides {
+		t.sides[i].stream.Flush(ref)
+	}
+	t.close("", ref)
+}
+
+func (t *TCPTracker) close(why string, ref rdma.Ref) {
+	if t.closed {
+		return
+	}
+	t.closed = true
+	for i := range t.sides {
+		s := &t.sides[i]
+		s.stream.Release()
+		s.sends, s.parser = nil, RecordParser{}
+	}
+	if why != "" {
+		t.conn.State = rdma.Closed
+		t.conn.Terminated = why
+	}
+	t.handler.Closed(t.conn, ref)
+}
+
+// deliver reports a record.
+func (s *tcpSide) deliver(r *Record) {
+	t := s.tracker
+	t.conn.Sent[s.from].Sends++
+	send := rdma.Send{
+		From: s.from, Data: r.Data, Length: r.Length,
+		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again,
+	}
+	s.again = 0
+	tag, gen := t.handler.Send(t.conn, &send)
+	if s.acked >= r.End {
+		t.handler.SendAcked(t.conn, s.from, tag, gen, s.ackRef)
+		return
+	}
+	if len(s.sends) == maxSends {
+		s.forget(1)
+	}
+	s.sends = append(s.sends, sent{r.Start, r.End, tag, gen})
+}
+
+// forget drops the oldest n sends.
+func (s *tcpSide) forget(n int) {
+	rest := copy(s.sends, s.sends[n:])
+	clear(s.sends[rest:])
+	s.sends = s.sends[:rest]
+}
+
+// acknowledge takes an acknowledgment of what the side has sent.
+func (s *tcpSide) acknowledge(ack uint32, ref rdma.Ref) {
+	if !s.based {
+		return
+	}
+	next := s.stream.Next()
+	ahead := int64(int32(ack - s.base - uint32(next)))
+	to := int64(next) + ahead
+	if to <= int64(s.acked) || ahead > maxAhead {
+		return
+	}
+	s.acked, s.ackRef = uint64(to), ref
+	n := 0
+	for ; n < len(s.sends) && s.sends[n].end <= s.acked; n++ {
+		e := &s.sends[n]
+		s.tracker.handler.SendAcked(s.tracker.conn, s.from, e.tag, e.gen, ref)
+	}
+	if n > 0 {
+		s.forget(n)
+	}
+}
+
+// Data implements tcp.Consumer.
+func (s *tcpSide) Data(offset uint64, p []byte, first, _ rdma.Ref) {
+	if !s.based && len(s.segment) > 0 && &p[0] == &s.segment[0] {
+		s.base, s.based = s.sequence-uint32(offset), true
+	}
+	s.parser.Data(p, first)
+}
+
+// Skip implements tcp.Consumer.
+func (s *tcpSide) Skip(_ uint64, n int, why tcp.Reason, first, ready rdma.Ref) {
+	s.parser.Skip(uint64(n), first)
+	if why != tcp.Cut {
+		c := s.tracker.conn
+		c.Sent[s.from].Gaps += uint64(n)
+		s.tracker.handler.Event(c, s.from, rdma.EventGap, uint32(n), ready)
+	}
+}
+
+// Again implements tcp.Consumer.
+func (s *tcpSide) Again(offset uint64, n int, ref rdma.Ref) {
+	t := s.tracker
+	t.conn.Sent[s.from].Retransmitted++
+	end := offset + uint64(n)
+	for i := range s.sends {
+		e := &s.sends[i]
+		if e.start < end && offset < e.end {
+			t.handler.SendAgain(t.conn, s.from, e.tag, e.gen, ref, e.end <= end)
+		}
+	}
+	if start, open := s.parser.Open(); open && end > start {
+		s.again++
+	}
+}
+
+// End implements tcp.Consumer.
+func (s *tcpSide) End(uint64, tcp.Ending, rdma.Ref) { s.ended = true }
+
+// Reset implements tcp.Consumer: the sequence numbers have started anew, and
+// the capture lacks the SYN.
+func (s *tcpSide) Reset(rdma.Ref) {
+	s.parser.Restart()
+	s.based, s.again, s.acked, s.ended = false, 0, 0, false
+	s.forget(len(s.sends))
+}

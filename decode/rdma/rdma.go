@@ -1,0 +1,233 @@
+// Package rdma is the fabric-neutral vocabulary: connections, their two
+// sides, and the operations on them. The trackers of RoCE and iWARP turn
+// packets into calls of a Handler; everything above knows only this package.
+package rdma
+
+import "net/netip"
+
+// Fabric is how the operations of a connection travel.
+type Fabric uint8
+
+// Fabrics. TCP and UDP carry RPC messages without RDMA.
+const (
+	RoCEv2 Fabric = iota + 1
+	RoCEv1
+	InfiniBand
+	IWARP
+	TCP
+	UDP
+)
+
+var fabricNames = [...]string{"", "rocev2", "rocev1", "infiniband", "iwarp", "tcp", "udp"}
+
+func (f Fabric) String() string {
+	if int(f) < len(fabricNames) {
+		return fabricNames[f]
+	}
+	return ""
+}
+
+// Ref is a packet of the capture: its timestamp in nanoseconds since the Unix
+// epoch and its 1-based number. The zero Ref is "not seen".
+type Ref struct {
+	Time   int64
+	Number uint64
+}
+
+// Seen reports whether r names a packet.
+func (r Ref) Seen() bool { return r.Number != 0 }
+
+// Side is one of the two ends of a connection: 0 sent the first packet that
+// was seen of it (the connection request, if that was captured).
+type Side uint8
+
+// Other is the opposite side.
+func (s Side) Other() Side { return s ^ 1 }
+
+// End is one end of a connection.
+type End struct {
+	Addr netip.Addr
+	Port uint16 // UDP or TCP port; 0 where a queue pair is the endpoint
+	QPN  uint32 // queue pair number; 0 if not known or not RoCE/InfiniBand
+}
+
+// PrivateData is the message of RFC 8797, exchanged at connection setup.
+type PrivateData struct {
+	Present          bool
+	Version          uint8
+	RemoteInvalidate bool
+	SendSize         uint32 // bytes
+	ReceiveSize      uint32 // bytes
+}
+
+// Setup is what one side said when the connection was made. Seen is false if
+// that message was not captured; then nothing else is known.
+type Setup struct {
+	Seen            bool
+	Frame           Ref
+	StartPSN        uint32
+	PathMTU         uint32 // bytes; RoCE and InfiniBand, REQ only
+	ResponderDepth  uint16 // RDMA Reads that the sender answers at once (responder resources, IRD)
+	InitiatorDepth  uint16 // RDMA Reads that the sender starts at once (initiator depth, ORD)
+	RetryCount      uint8
+	RNRRetryCount   uint8
+	AckTimeout      uint8 // exponent: 4.096 µs · 2^AckTimeout
+	ServiceID       uint64
+	MPARevision     uint8 // iWARP
+	Markers         bool  // iWARP: the sender wants markers in what it receives
+	CRC             bool  // iWARP: the sender wants CRCs
+	PeerToPeer      bool  // iWARP, RFC 6581
+	Private         PrivateData
+	PrivateBytes    [64]byte // consumer private data as sent, cut to 64 bytes
+	PrivateBytesLen uint8
+}
+
+// Counters count packets that one side sent on a connection.
+type Counters struct {
+	Packets       uint64
+	Bytes         uint64 // declared payload bytes of the transport: what UDP or TCP carried
+	Sends         uint64
+	Writes        uint64
+	Reads         uint64
+	Atomics       uint64
+	WriteBytes    uint64
+	ReadBytes     uint64 // bytes of Read Responses
+	Acks          uint64
+	Retransmitted uint64 // packets seen again
+	NAKs          uint64
+	RNRs          uint64
+	ECN           uint64 // packets marked "congestion experienced"
+	CNPs          uint64
+	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
+	BadCRC        uint64 // ICRC or CRC32C wrong
+}
+
+// State is how far a connection has come, as far as the capture tells.
+type State uint8
+
+// States of a connection.
+const (
+	Established State = iota // or taken for it: its setup was not captured
+	Connecting
+	Rejected
+	Closed
+)
+
+var stateNames = [...]string{"established", "connecting", "rejected", "closed"}
+
+func (s State) String() string { return stateNames[s] }
+
+// Connection is a pair of endpoints: two queue pairs, or one TCP connection,
+// or two UDP ports.
+type Connection struct {
+	ID          int // 1, 2, … in order of the first packet
+	Fabric      Fabric
+	State       State
+	Ends        [2]End
+	First, Last Ref
+	Setup       [2]Setup
+	Sent        [2]Counters
+	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if not known
+	Terminated  string // why it ended: disconnect, reset, Terminate message, NAK …; empty while open
+	// MergedInto is set when a connection that was first taken for two turned
+	// out to be part of another.
+	MergedInto *Connection
+	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
+	// Upper belongs to the Handler.
+	Upper [2]any
+}
+
+// Send is one complete Send operation, or one whole RPC message where the
+// fabric is TCP or UDP. It is valid during the call of Handler.Send.
+type Send struct {
+	From        Side
+	Data        []byte // what was captured, from the start without holes
+	Length      int    // bytes sent; greater than len(Data) if the capture cut or lost some
+	First, Last Ref
+	Packets     int
+	Again       int // packets of it that were seen before it was complete more than once
+	Invalidates bool
+	Handle      uint32 // invalidated by this Send
+	Solicited   bool
+}
+
+// OpKind tells RDMA operations apart.
+type OpKind uint8
+
+// RDMA operations other than Send.
+const (
+	Write OpKind = iota + 1
+	Read
+	Atomic
+)
+
+// Op is one RDMA Write or RDMA Read (with its response). Trackers reuse an Op
+// once it has completed; a Handler that keeps it must copy it.
+type Op struct {
+	Kind   OpKind
+	From   Side   // who initiated it
+	Handle uint32 // steering tag of the memory at the other side
+	Offset uint64 // address in that memory
+	Length uint32 // bytes; for an iWARP Write what has been seen so far
+	First  Ref    // Read Request, or first packet of the Write
+	Last   Ref    // last packet that carried payload
+	Tag    any    // belongs to the Handler
+	TagGen uint64 // belongs to the Handler
+}
+
+// Fragment is payload of an RDMA Write or a Read Response in one packet.
+type Fragment struct {
+	Offset uint64 // address in the memory that Op.Handle names
+	Length uint32 // bytes on the wire
+	Data   []byte // what was captured of them
+	Ref    Ref
+	Again  bool // these bytes have been seen before
+	Last   bool // the last packet of the operation
+}
+
+// Event is something that the wire says about the health of a connection.
+type Event uint8
+
+// Events.
+const (
+	EventNAKSequence  Event = iota + 1 // PSN sequence error: packets were lost
+	EventNAKInvalid                    // invalid request
+	EventNAKAccess                     // remote access error
+	EventNAKOperation                  // remote operational error
+	EventRNR                           // receiver not ready
+	EventTerminate                     // iWARP Terminate
+	EventGap                           // the capture lacks packets
+	EventCNP
+)
+
+// Handler receives what the trackers of the fabrics find, in the order of the
+// capture. Nothing that it is given may be kept beyond the call, except the
+// *Connection.
+type Handler interface {
+	// Send reports a complete Send. The tracker keeps the returned tag until
+	// the Send has been acknowledged.
+	Send(c *Connection, s *Send) (tag any, gen uint64)
+	// SendAgain reports a packet of an earlier Send that was seen again.
+	// complete means that it was its last packet.
+	SendAgain(c *Connection, from Side, tag any, gen uint64, ref Ref, complete bool)
+	// SendAcked reports the first packet that acknowledges a Send.
+	SendAcked(c *Connection, from Side, tag any, gen uint64, ref Ref)
+	// OpStart reports the first packet of an RDMA Write, or a Read Request.
+	OpStart(c *Connection, op *Op, ref Ref)
+	// OpData reports payload of a Write or of a Read's response.
+	OpData(c *Connection, op *Op, f *Fragment)
+	// OpAgain reports a packet without payload of an operation (a Read
+	// Request) that was seen again.
+	OpAgain(c *Connection, op *Op, ref Ref)
+	// Event reports trouble. from is the side that sent the packet; value
+	// depends on the event: the PSN, or the Terminate word.
+	Event(c *Connection, from Side, e Event, value uint32, ref Ref)
+	// Merged reports that from was found to be the other half of into.
+	Merged(into, from *Connection)
+	// Closed reports the end of a connection: nothing more follows on it.
+	Closed(c *Connection, ref Ref)
+	// FindCall returns the side of c that has an open call with this XID, to
+	// help a tracker pair the two halves of a connection whose setup was not
+	// captured.
+	FindCall(c *Connection, xid uint32) (from Side, ok bool)
+}

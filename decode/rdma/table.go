@@ -1,0 +1,71 @@
+package rdma
+
+// Numbers hands out connection numbers: 1, 2, … in order of the first packet.
+// All trackers of one decoder share it.
+type Numbers struct{ last int }
+
+// New makes a numbered connection whose first packet is ref.
+func (n *Numbers) New(f Fabric, ref Ref) *Connection {
+	n.last++
+	return &Connection{ID: n.last, Fabric: f, First: ref, Last: ref}
+}
+
+// Resolve follows MergedInto to the connection that c is part of.
+func (c *Connection) Resolve() *Connection {
+	for c.MergedInto != nil {
+		c = c.MergedInto
+	}
+	return c
+}
+
+// NoTap is the capture point of a direction before its first packet.
+const NoTap = -1
+
+// tapPatience is how many packets another capture point must show of a
+// direction, without one from the preferred point between them, before the
+// direction is followed there.
+const tapPatience = 64
+
+// TapFilter picks the capture point at which one direction of a connection is
+// followed. Captures of both ends that were merged, or of several interfaces,
+// show a packet more than once; all times of a transaction must come from one
+// point, and a copy is no retransmission.
+type TapFilter struct {
+	tap     int32 // followed now
+	waiting int32 // packets seen elsewhere since the last one from tap
+	// Elsewhere counts packets that were left out as copies.
+	Elsewhere uint64
+}
+
+// Follow sets the capture point.
+func (t *TapFilter) Follow(tap int32) { t.tap, t.waiting = tap, 0 }
+
+// Tap is the capture point that is followed.
+func (t *TapFilter) Tap() int32 { return t.tap }
+
+// Accept reports whether a packet captured at tap belongs to what is
+// followed. preferred is where the connection's first packet was captured.
+func (t *TapFilter) Accept(tap, preferred int32) bool {
+	if tap == t.tap {
+		t.waiting = 0
+		return true
+	}
+	return t.other(tap, preferred)
+}
+
+func (t *TapFilter) other(tap, preferred int32) bool {
+	if t.tap == NoTap || tap == preferred {
+		t.Follow(tap)
+		return true
+	}
+	t.waiting++
+	if t.waiting > tapPatience {
+		t.Follow(tap)
+		return true
+	}
+	t.Elsewhere++
+	return false
+}
+
+// Count is how many numbers have been handed out.
+func (n *Numbers) Count() int { return n.last }

@@ -1,0 +1,31 @@
+package roce
+
+// Sizes of the one-word extension headers in bytes.
+const (
+	ImmDtSize = 4
+	IETHSize  = 4
+)
+
+// ImmDt is immediate data: one word for the receiver's completion.
+type ImmDt []byte
+
+// IsValid reports whether h is long enough.
+func (h ImmDt) IsValid() bool { return len(h) >= ImmDtSize }
+
+// Data is the immediate word.
+func (h ImmDt) Data() uint32 { return get32(h, 0) }
+
+// SetData sets the immediate word.
+func (h ImmDt) SetData(v uint32) { put32(h, 0, v) }
+
+// IETH is the header of a Send with Invalidate.
+type IETH []byte
+
+// IsValid reports whether h is long enough.
+func (h IETH) IsValid() bool { return len(h) >= IETHSize }
+
+// RKey is the handle that the receiver shall invalidate.
+func (h IETH) RKey() uint32 { return get32(h, 0) }
+
+// SetRKey sets the handle.
+func (h IETH) SetRKey(v uint32) { put32(h, 0, v) }

@@ -1,0 +1,385 @@
+package roce
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+)
+
+// batch glues packets together as UDP segmentation offload does: one IP and
+// UDP header, and each packet's ICRC as it was sent alone. step is what the
+// sender added to the IPv4 identification from one packet to the next.
+func batch(t testing.TB, v6 bool, id, step uint16, packets ...[]byte) *link.Frame {
+	t.Helper()
+	src, dst := netip.MustParseAddrPort("192.0.2.1:50000"), netip.MustParseAddrPort("192.0.2.2:4791")
+	if v6 {
+		src, dst = netip.MustParseAddrPort("[fd00::1]:50000"), netip.MustParseAddrPort("[fd00::2]:4791")
+	}
+	path, ok := NewPath(src, dst)
+	if !ok {
+		t.Fatal("no path")
+	}
+	ip := bytes.Clone(path.header[:path.netLen+udpSize])
+	for i, p := range packets {
+		ip = append(ip, path.Append(bytes.Clone(p), 0, id+uint16(i)*step)...)
+	}
+	binary.BigEndian.PutUint16(ip[path.netLen+4:], uint16(len(ip)-path.netLen))
+	if v6 {
+		binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-40))
+	} else {
+		binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
+		binary.BigEndian.PutUint16(ip[4:], id)
+	}
+	return udpFrame(t, ip)
+}
+
+// packet makes a packet with n bytes of payload, and pad.
+func packet(op Opcode, psn uint32, n int) []byte {
+	p := Packet{Opcode: op, PKey: DefaultPKey, DestQP: 0x1234, PSN: psn & mask24, Pad: uint8(-n & 3)}
+	if op.HasRETH() {
+		p.RETH = RETHFields{0x1000, 0x77, uint32(n)}
+		if op.IsFirst() {
+			p.RETH.DMALen = 1 << 20
+		}
+	}
+	b := p.AppendHeaders(nil)
+	for i := range n {
+		b = append(b, byte(i*7)+byte(psn))
+	}
+	return append(b, make([]byte, -n&3)...)
+}
+
+type part struct {
+	op   Opcode
+	psn  uint32
+	n    int // payload
+	icrc Verdict
+}
+
+func parts(s *Splitter, f *link.Frame) (list []part) {
+	var p Packet
+	for s.Reset(f); s.Next(&p); {
+		list = append(list, part{p.Opcode, p.PSN, p.PayloadLen, p.ICRC})
+	}
+	return list
+}
+
+var batches = []struct {
+	name  string
+	parts []part
+}{
+	{"send", []part{{RCSendFirst, 0xfffffe, 1024, Good}, {RCSendMiddle, 0xffffff, 1024, Good}, {RCSendLast, 0, 333, Good}}},
+	{"send, MTU 256", []part{{RCSendFirst, 5, 256, Good}, {RCSendMiddle, 6, 256, Good}, {RCSendLast, 7, 256, Good}}},
+	// Together as long as one packet of MTU 512: only the ICRC tells.
+	{"send as long as a larger MTU", []part{{RCSendFirst, 5, 256, Good}, {RCSendLast, 6, 240, Good}}},
+	{"send, MTU 4096", []part{{RCSendFirst, 5, 4096, Good}, {RCSendMiddle, 6, 4096, Good}, {RCSendLast, 7, 1, Good}}},
+	{"write, middle", []part{{RCWriteMiddle, 5, 1024, Good}, {RCWriteMiddle, 6, 1024, Good}, {RCWriteMiddle, 7, 1024, Good}, {RCWriteLast, 8, 1000, Good}}},
+	{"write, first shortened", []part{{RCWriteFirst, 5, 512, Good}, {RCWriteMiddle, 6, 512, Good}}},
+	{"read response", []part{{RCReadResponseMiddle, 5, 2048, Good}, {RCReadResponseMiddle, 6, 2048, Good}, {RCReadResponseLast, 7, 17, Good}}},
+	{"acknowledgements", []part{{RCAcknowledge, 5, 0, Good}, {RCAcknowledge, 9, 0, Good}, {RCAcknowledge, 30, 0, Good}}},
+	{"read requests", []part{{RCReadRequest, 5, 0, Good}, {RCReadRequest, 25, 0, Good}}},
+	{"notifications", []part{{CNP, 0, 0, Good}, {CNP, 0, 0, Good}}},
+	{"small sends", []part{{RCSendOnly, 5, 130, Good}, {RCSendOnly, 6, 132, Good}, {RCSendOnly, 7, 20, Good}}},
+	{"many sends", []part{{RCSendOnly, 5, 2000, Good}, {RCSendOnly, 6, 2000, Good}, {RCSendOnly, 7, 2000, Good}, {RCSendOnly, 8, 2000, Good}}},
+	{"last and first", []part{{RCSendLast, 5, 1024, Good}, {RCSendFirst, 6, 1024, Good}, {RCSendMiddle, 7, 1024, Good}}},
+	{"writes", []part{{RCWriteOnly, 5, 130, Good}, {RCWriteOnly, 6, 131, Good}, {RCWriteOnly, 7, 30, Good}}},
+	{"datagrams", []part{{UDSendOnly, 5, 256, Good}, {UDSendOnly, 6, 256, Good}}},
+	{"atomics", []part{{RCFetchAdd, 5, 0, Good}, {RCFetchAdd, 6, 0, Good}}},
+	{"atomic writes", []part{{RCAtomicWrite, 5, 8, Good}, {RCAtomicWrite, 6, 8, Good}}},
+}
+
+// batchPackets makes the packets of a batch; CNPs have their reserved bytes.
+func batchPackets(list []part) (packets [][]byte) {
+	for _, x := range list {
+		n := x.n
+		if x.op.IsCNP() {
+			n = cnpReserved
+		}
+		packets = append(packets, packet(x.op, x.psn, n))
+	}
+	return packets
+}
+
+func TestSplit(t *testing.T) {
+	for _, c := range batches {
+		packets := batchPackets(c.parts)
+		want := append([]part(nil), c.parts...)
+		for i := range want {
+			if want[i].op.IsCNP() {
+				want[i].n = cnpReserved
+			}
+		}
+		equal := len(packets[0]) >= len(packets[len(packets)-1])
+		for _, p := range packets[1 : len(packets)-1] {
+			equal = equal && len(p) == len(packets[0])
+		}
+		if !equal {
+			t.Fatalf("%s: a sender cannot batch these", c.name)
+		}
+		for _, v6 := range []bool{false, true} {
+			for _, step := range []uint16{0, 1} {
+				t.Run(fmt.Sprintf("%s/v6=%v/step=%d", c.name, v6, step), func(t *testing.T) {
+					f := batch(t, v6, 0xffff, step, packets...)
+					for _, skip := range []bool{false, true} {
+						s := Splitter{SkipICRC: skip}
+						got := parts(&s, f)
+						if skip && !s.Segmented() {
+							continue // told by the ICRC alone
+						}
+						if fmt.Sprint(got) != fmt.Sprint(want) {
+							t.Errorf("skip %v: got %v, want %v", skip, got, want)
+						}
+					}
+					// Its packets alone are left as they are.
+					for i, p := range packets {
+						var s Splitter
+						got := parts(&s, batch(t, v6, 3, 1, p))
+						if fmt.Sprint(got) != fmt.Sprint(want[i:i+1]) || s.Segmented() {
+							t.Errorf("alone: got %v, want %v", got, want[i])
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestSplitPayload checks that the parts' payloads are where they belong.
+func TestSplitPayload(t *testing.T) {
+	packets := batchPackets(batches[0].parts)
+	f := batch(t, false, 7, 1, packets...)
+	var s Splitter
+	var p Packet
+	i := 0
+	for s.Reset(f); s.Next(&p); i++ {
+		h := p.Opcode.HeaderSize()
+		if want := packets[i][h : len(packets[i])-int(p.Pad)]; !bytes.Equal(p.Payload, want) || p.Problem != "" {
+			t.Errorf("part %d: %d bytes, %q", i, len(p.Payload), p.Problem)
+		}
+	}
+	if i != 3 {
+		t.Errorf("%d parts", i)
+	}
+}
+
+func TestSplitSamples(t *testing.T) {
+	for _, c := range samples {
+		var s Splitter
+		if got := parts(&s, sampleFrame(t, c.hex)); len(got) != 1 || got[0].icrc != Good || got[0].op != c.op || s.Segmented() {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		// What is damaged stays one packet.
+		f := sampleFrame(t, c.hex)
+		f.Payload[len(f.Payload)-1] ^= 1
+		if got := parts(&s, f); len(got) != 1 || got[0].icrc != Bad || s.Segmented() {
+			t.Errorf("%s, damaged: %v", c.name, got)
+		}
+		s.SkipICRC = true
+		if got := parts(&s, f); len(got) != 1 || got[0].icrc != Unchecked {
+			t.Errorf("%s, unchecked: %v", c.name, got)
+		}
+	}
+}
+
+// TestSplitDamaged damages one packet of a batch.
+func TestSplitDamaged(t *testing.T) {
+	want := []Verdict{Good, Good, Good}
+	packets := batchPackets(batches[0].parts)
+	for i := range want {
+		f := batch(t, false, 7, 1, packets...)
+		f.Payload[i*len(packets[0])+4*i+50] ^= 1
+		var s Splitter
+		got := parts(&s, f)
+		if len(got) != 3 {
+			t.Fatalf("part %d damaged: %v", i, got)
+		}
+		for j := range got {
+			if (got[j].icrc == Good) == (i == j) {
+				t.Errorf("part %d damaged: part %d is %v", i, j, got[j].icrc)
+			}
+		}
+	}
+}
+
+func TestSplitZeroedICRC(t *testing.T) {
+	packets := batchPackets(batches[0].parts)
+	f := batch(t, false, 7, 1, packets...)
+	size := len(packets[0]) + ICRCSize
+	for end := size; ; end += size {
+		if end > len(f.Payload) {
+			clear(f.Payload[len(f.Payload)-4:])
+			break
+		}
+		clear(f.Payload[end-4 : end])
+	}
+	var s Splitter
+	got := parts(&s, f)
+	if len(got) != 3 {
+		t.Fatal(got)
+	}
+	for _, x := range got {
+		if x.icrc != NotCheckedZeroed {
+			t.Error(got)
+		}
+	}
+}
+
+// TestSplitCut cuts a batch as a snaplen does.
+func TestSplitCut(t *testing.T) {
+	packets := batchPackets(batches[0].parts)
+	full := batch(t, false, 7, 1, packets...)
+	size := len(packets[0]) + ICRCSize
+	for n := BTHSize; n < len(full.Payload); n++ {
+		f := *full
+		f.Payload = full.Payload[:n:n]
+		var s Splitter
+		var p Packet
+		var got []part
+		for s.Reset(&f); s.Next(&p); {
+			got = append(got, part{p.Opcode, p.PSN, p.PayloadLen, p.ICRC})
+			if len(got) == 1 && n < size && p.Problem != ProblemLength {
+				t.Fatalf("cut at %d: problem %q", n, p.Problem)
+			}
+		}
+		want := 1
+		if n >= size {
+			want = (n + size - 1) / size
+		}
+		if len(got) != want {
+			t.Fatalf("cut at %d: %v, want %d parts", n, got, want)
+		}
+		if n >= size && got[0].icrc != Good {
+			t.Fatalf("cut at %d: %v", n, got)
+		}
+	}
+}
+
+// TestSplitNot gives what must not be taken apart.
+func TestSplitNot(t *testing.T) {
+	send := func(n int, change func(b []byte)) *link.Frame {
+		b := packet(RCSendOnly, 5, n)
+		change(b)
+		return batch(t, false, 1, 1, b)
+	}
+	inner := packet(RCSendOnly, 6, 100)
+	for _, c := range []struct {
+		name    string
+		f       *link.Frame
+		problem string
+		icrc    Verdict
+	}{
+		{"a payload that looks like packets", send(1000, func(b []byte) { copy(b[300:], inner) }), "", Good},
+		{"the same, damaged", func() *link.Frame {
+			f := send(1000, func(b []byte) { copy(b[300:], inner) })
+			f.Payload[800] ^= 1
+			return f
+		}(), "", Bad},
+		{"too long, but right", batch(t, false, 1, 1, packet(RCSendOnly, 5, 5000)), "", Good},
+		{"too long and wrong", func() *link.Frame {
+			f := batch(t, false, 1, 1, packet(RCSendOnly, 5, 5000))
+			f.Payload[800] ^= 1
+			return f
+		}(), ProblemLength, Bad},
+		{"an odd path MTU", batch(t, false, 1, 1, packet(RCSendFirst, 5, 1000)), "", Good},
+		{"a request with payload", batch(t, false, 1, 1, packet(RCReadRequest, 5, 64)), "", Good},
+		{"version", send(6000, func(b []byte) { b[1] = 1 }), ProblemVersion, Good},
+	} {
+		var s Splitter
+		var p Packet
+		n := 0
+		for s.Reset(c.f); s.Next(&p); n++ {
+			if p.Problem != c.problem || p.ICRC != c.icrc || s.Segmented() {
+				t.Errorf("%s: %q, %v; want %q, %v", c.name, p.Problem, p.ICRC, c.problem, c.icrc)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d parts", c.name, n)
+		}
+	}
+	var s Splitter
+	var p Packet
+	if s.Next(&p) {
+		t.Error("a packet without a frame")
+	}
+	for _, f := range []*link.Frame{{}, {Proto: link.UDP, PayloadLen: 9000}, {Proto: link.RoCEv1, Payload: make([]byte, 9000), PayloadLen: 9000}} {
+		if got := parts(&s, f); len(got) != 1 {
+			t.Errorf("%+v: %v", f, got)
+		}
+	}
+}
+
+func TestSplitAllocs(t *testing.T) {
+	var s Splitter
+	var p Packet
+	for _, f := range []*link.Frame{
+		sampleFrame(t, sampleSendInv),
+		batch(t, false, 7, 1, batchPackets(batches[0].parts)...),
+		batch(t, false, 7, 1, batchPackets(batches[10].parts)...),
+	} {
+		if n := minAllocs(func() {
+			for s.Reset(f); s.Next(&p); {
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}
+
+func FuzzSplitter(f *testing.F) {
+	for _, s := range samples {
+		frame := sampleFrame(f, s.hex)
+		f.Add(frame.Net, frame.Transport, frame.Payload, frame.PayloadLen)
+	}
+	for _, c := range batches {
+		frame := batch(f, false, 7, 1, batchPackets(c.parts)...)
+		f.Add(frame.Net, frame.Transport, frame.Payload, frame.PayloadLen)
+	}
+	f.Fuzz(func(t *testing.T, net, transport, payload []byte, declared int) {
+		frame := link.Frame{Proto: link.UDP, Net: net, Transport: transport, Payload: payload, PayloadLen: declared % (1 << 17)}
+		for _, skip := range []bool{false, true} {
+			s := Splitter{SkipICRC: skip}
+			var p Packet
+			n, bytes := 0, 0
+			for s.Reset(&frame); s.Next(&p); n++ {
+				bytes += len(p.Payload)
+				if n > len(payload)/(BTHSize+ICRCSize)+1 || bytes > len(payload) {
+					t.Fatalf("%d packets with %d bytes in %d", n, bytes, len(payload))
+				}
+			}
+			if n == 0 || n > 1 != s.Segmented() && n > 1 {
+				t.Fatalf("%d packets, segmented %v", n, s.Segmented())
+			}
+		}
+	})
+}
+
+func BenchmarkSplitter(b *testing.B) {
+	run := func(name string, f *link.Frame, skip bool) {
+		b.Run(name, func(b *testing.B) {
+			s := Splitter{SkipICRC: skip}
+			var p Packet
+			b.SetBytes(int64(len(f.Payload)))
+			for b.Loop() {
+				for s.Reset(f); s.Next(&p); {
+				}
+			}
+		})
+	}
+	for _, skip := range []bool{false, true} {
+		note := ""
+		if skip {
+			note = ", ICRC not checked"
+		}
+		run("acknowledge"+note, sampleFrame(b, sampleAck), skip)
+		run("send"+note, sampleFrame(b, sampleSendInv), skip)
+		run("middle"+note, batch(b, false, 1, 1, packet(RCSendMiddle, 5, 1024)), skip)
+	}
+	bad := batch(b, false, 1, 1, packet(RCSendOnly, 5, 1024))
+	bad.Payload[100] ^= 1
+	run("bad ICRC", bad, false)
+	run("three at once", batch(b, false, 7, 1, batchPackets(batches[0].parts)...), false)
+}

@@ -1,0 +1,168 @@
+package rpc
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+)
+
+// maxNames is how many file handles a Names remembers. When it is full, all
+// are forgotten and learned again: simple, and rare.
+const maxNames = 1 << 16
+
+// Names remembers which name each file handle was found under, from the
+// replies of LOOKUP, CREATE, OPEN, READDIRPLUS and so on. A capture that began
+// in the middle does not show all of them.
+type Names struct {
+	byHandle map[string]entry
+	attrs    nfs4.Attrs // scratch
+}
+
+type entry struct {
+	parent string // handle of the directory; "" if not known
+	name   string
+}
+
+// maxDepth bounds a path: handles may be made to point in a circle.
+const maxDepth = 64
+
+func (n *Names) learn(parent, child, name []byte) {
+	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
+		return
+	}
+	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
+		return
+	}
+	if n.byHandle == nil || len(n.byHandle) >= maxNames {
+		n.byHandle = make(map[string]entry)
+	}
+	n.byHandle[string(child)] = entry{string(parent), string(name)}
+}
+
+// Path is the path of a file handle as far as it is known: "d1/small", or
+// "…/small" if the name of a directory on the way is not known. It is empty if
+// nothing is known.
+func (n *Names) Path(handle []byte) string {
+	e, ok := n.byHandle[string(handle)]
+	if !ok {
+		return ""
+	}
+	path := e.name
+	for range maxDepth {
+		e, ok = n.byHandle[e.parent]
+		if !ok {
+			return path
+		}
+		path = e.name + "/" + path
+	}
+	return path
+}
+
+// Path is the path of the file that the transaction is about, as far as
+// earlier transactions told it; empty without Names.
+func (v *View) Path() string {
+	f := v.File()
+	if f == nil || v.Names == nil {
+		return ""
+	}
+	dir := v.Names.Path(f.Handle)
+	switch {
+	case f.Name == nil:
+		return dir
+	case dir == "":
+		return string(f.Name)
+	}
+	return dir + "/" + string(f.Name)
+}
+
+// Learn remembers the file handles of the transaction's results.
+func (v *View) Learn() {
+	n := v.Names
+	if n == nil || v.Result == nil {
+		return
+	}
+	switch r := v.Result.(type) {
+	case *nfs3.READDIRPLUS3res:
+		a, ok := v.Args.(*nfs3.READDIRPLUS3args)
+		if !ok || r.Status != nfs3.NFS3_OK {
+			return
+		}
+		for i := range r.Resok.Reply.Entries {
+			e := &r.Resok.Reply.Entries[i]
+			if e.NameHandle.HandleFollows {
+				n.learn(a.Dir.Data, e.NameHandle.Handle.Data, e.Name)
+			}
+		}
+	case *nfs3.RENAME3res:
+		if a, ok := v.Args.(*nfs3.RENAME3args); ok && r.Status == nfs3.NFS3_OK {
+			n.rename(a.From.Dir.Data, a.From.Name, a.To.Dir.Data, a.To.Name)
+		}
+	case *nfs4.CompoundRes:
+		v.learn4(n)
+	default:
+		if f := v.File(); f != nil && f.Result != nil {
+			n.learn(f.Handle, f.Result, f.Name)
+		}
+	}
+}
+
+// rename moves a name. The handle is not part of the call, so that it has to
+// be looked for; renames are rare.
+func (n *Names) rename(fromDir, from, toDir, to []byte) {
+	for h, e := range n.byHandle {
+		if e.name == string(from) && e.parent == string(fromDir) {
+			n.byHandle[h] = entry{string(toDir), string(to)}
+			return
+		}
+	}
+}
+
+func (v *View) learn4(n *Names) {
+	var current, saved, parent, name []byte
+	for _, o := range v.Operations() {
+		if o.Result == nil || o.Code != uint32(nfs4.NFS4_OK) {
+			return
+		}
+		switch a := o.Args.(type) {
+		case *nfs4.PUTFH4args:
+			current, name = a.Object, nil
+		case *nfs4.LOOKUP4args:
+			parent, name, current = current, a.Objname, nil
+		case *nfs4.OPEN4args:
+			if a.Claim.Claim == nfs4.CLAIM_NULL {
+				parent, name, current = current, a.Claim.File, nil
+			}
+		case *nfs4.CREATE4args:
+			parent, name, current = current, a.Objname, nil
+		case *nfs4.RENAME4args:
+			n.rename(saved, a.Oldname, current, a.Newname)
+		}
+		switch nfs4.NfsOpnum4(o.Number) {
+		case nfs4.OP_SAVEFH:
+			saved = current
+		case nfs4.OP_RESTOREFH:
+			current, name = saved, nil
+		}
+		switch r := o.Result.(type) {
+		case *nfs4.GETFH4res:
+			if name != nil && parent != nil {
+				n.learn(parent, r.Resok4.Object, name)
+			}
+			current, name = r.Resok4.Object, nil
+		case *nfs4.READDIR4res:
+			for i := range r.Resok4.Reply.Entries {
+				e := &r.Resok4.Reply.Entries[i]
+				if h := n.filehandle(&e.Attrs); h != nil {
+					n.learn(current, h, e.Name)
+				}
+			}
+		}
+	}
+}
+
+// filehandle returns the file handle among attributes, nil if it is not there.
+func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
+	if !f.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) || n.attrs.Decode(f) != nil {
+		return nil
+	}
+	return n.attrs.Filehandle
+}

@@ -1,0 +1,312 @@
+// Package rpc shows what the messages of a transaction say: the RPC headers,
+// and the arguments and results of the program by name.
+package rpc
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/rpcrdma/toolkit/decode/nfs"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// View decodes one transaction after the other into the same memory. What it
+// holds is valid until the next Set, and as long as the transaction.
+type View struct {
+	Tx *transaction.Transaction
+
+	// Call and Reply are the RPC headers. CallErr and ReplyErr tell how far
+	// they could be decoded; ErrNotSeen if there is no message.
+	Call              oncrpc.Call
+	Reply             oncrpc.Reply
+	CallErr, ReplyErr error
+	// CallBody and ReplyBody delimit arguments and results.
+	CallBody, ReplyBody oncrpc.Body
+
+	// Program and Procedure are nil if they are not known.
+	Program   *xdr.Program
+	Procedure *xdr.Procedure
+	// Args and Result are nil if they could not be decoded at all: not seen,
+	// encrypted, or of an unknown procedure. If ArgsErr or ResultErr is set,
+	// they hold what came before the error. ArgsCut and ResultCut say that
+	// the error is due to the capture, not to the message.
+	Args, Result       xdr.Message
+	ArgsErr, ResultErr error
+	ArgsCut, ResultCut bool
+	// ArgsLeft and ResultLeft count bytes that follow what was decoded.
+	ArgsLeft, ResultLeft int
+
+	// Names remembers file handles; it may be nil.
+	Names *Names
+
+	programs map[uint64]*program
+	last     *program
+	reader   xdr.Reader
+	reduced  []xdr.Reduced
+	file     File
+	picker   picker
+	ops      []Operation
+	opsDone  bool
+	fileDone bool
+}
+
+// ErrNotSeen is the error of a message that was not captured.
+var ErrNotSeen = errors.New("not captured")
+
+// program keeps the messages that a program's procedures are decoded into.
+type program struct {
+	key   uint64
+	def   *xdr.Program
+	procs []messages
+}
+
+type messages struct{ args, result xdr.Message }
+
+// Set decodes a transaction.
+func (v *View) Set(tx *transaction.Transaction) {
+	v.Tx = tx
+	v.Program, v.Procedure = nil, nil
+	v.Args, v.Result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
+	v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft = false, false, 0, 0
+	v.CallErr, v.ReplyErr = ErrNotSeen, ErrNotSeen
+	v.CallBody, v.ReplyBody = oncrpc.Body{}, oncrpc.Body{}
+	v.opsDone, v.fileDone = false, false
+
+	if tx.Call.Seen() {
+		v.CallErr = v.Call.Decode(tx.Call.Payload, tx.Call.PayloadLength)
+	}
+	if tx.Reply.Seen() && tx.Reply.Header.Type != rpcrdma.TypeError || tx.Reply.Seen() && !tx.Reply.Transport {
+		v.ReplyErr = v.Reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
+	}
+	if !tx.Named {
+		return
+	}
+	p := v.program(tx.Program, tx.Version)
+	if p == nil {
+		return
+	}
+	v.Program = p.def
+	v.Procedure = p.def.Procedure(tx.Procedure)
+	if v.Procedure == nil {
+		return
+	}
+	m := &p.procs[tx.Procedure]
+	if m.args == nil {
+		m.args, m.result = v.Procedure.NewArgs(), v.Procedure.NewResult()
+	}
+	if v.CallErr == nil {
+		v.CallBody = v.Call.Body()
+		v.decodeArgs(m.args)
+	}
+	if v.ReplyErr == nil && v.CallErr == nil {
+		v.ReplyBody = v.Reply.Body(v.Call.Protection())
+		v.decodeResult(m.result)
+	}
+}
+
+func (v *View) program(number, version uint32) *program {
+	key := uint64(number)<<32 | uint64(version)
+	if v.last != nil && v.last.key == key {
+		return v.last
+	}
+	p, ok := v.programs[key]
+	if !ok {
+		def := nfs.Lookup(number, version)
+		if def == nil && number >= nfs4.NFS4_CALLBACK && number < 0x60000000 {
+			// A callback program: the client takes a transient number.
+			def = nfs.Lookup(nfs4.NFS4_CALLBACK, version)
+		}
+		if v.programs == nil {
+			v.programs = make(map[uint64]*program)
+		}
+		if len(v.programs) >= maxPrograms {
+			clear(v.programs)
+		}
+		if def != nil {
+			p = &program{key: key, def: def, procs: make([]messages, len(def.Procedures))}
+		}
+		v.programs[key] = p
+	}
+	if p != nil {
+		v.last = p
+	}
+	return p
+}
+
+// maxPrograms bounds how many program numbers are remembered.
+const maxPrograms = 256
+
+// readable reports whether a body is arguments or results in the clear.
+func readable(b *oncrpc.Body) bool {
+	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity) && !b.Malformed
+}
+
+func (v *View) decodeArgs(m xdr.Message) {
+	if !readable(&v.CallBody) {
+		return
+	}
+	b := &v.CallBody
+	r := &v.reader
+	r.Reset(b.Data, b.Length)
+	r.StartAt(uint32(b.Offset))
+	if b.Kind == oncrpc.BodyPlain && v.Tx.Call.Transport {
+		v.reduced = v.Tx.Call.Header.ReducedCall(v.reduced[:0])
+		r.ReduceCall(v.reduced)
+	}
+	m.Decode(r)
+	v.Args = m
+	if r.Failed() {
+		v.ArgsErr, v.ArgsCut = clone(r.Err()), r.Cut() || v.Tx.Call.Cut
+		return
+	}
+	v.ArgsLeft = r.Remaining()
+}
+
+func (v *View) decodeResult(m xdr.Message) {
+	if !readable(&v.ReplyBody) {
+		return
+	}
+	b := &v.ReplyBody
+	r := &v.reader
+	r.Reset(b.Data, b.Length)
+	r.StartAt(uint32(b.Offset))
+	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport {
+		h := &v.Tx.Reply.Header
+		if h.Version == rpcrdma.Version0 {
+			v.reduced = h.ReducedCall(v.reduced[:0])
+			r.ReduceCall(v.reduced)
+		} else {
+			v.reduced = h.ReducedReply(v.reduced[:0])
+			r.ReduceReply(v.reduced)
+		}
+	}
+	m.Decode(r)
+	v.Result = m
+	if r.Failed() {
+		v.ResultErr, v.ResultCut = clone(r.Err()), r.Cut() || v.Tx.Reply.Cut
+		return
+	}
+	v.ResultLeft = r.Remaining()
+}
+
+// clone copies an error that belongs to the Reader.
+func clone(err error) error {
+	var e *xdr.Error
+	if errors.As(err, &e) {
+		c := *e
+		return &c
+	}
+	return err
+}
+
+// ProgramName is the program's name, or its number; empty if not known.
+func (v *View) ProgramName() string {
+	if !v.Tx.Named {
+		return ""
+	}
+	if v.Program != nil {
+		return v.Program.Name
+	}
+	if name := nfs.Name(v.Tx.Program, v.Tx.Version); name != "" {
+		return name
+	}
+	return strconv.FormatUint(uint64(v.Tx.Program), 10)
+}
+
+// ProcedureName is the procedure's name, or its number; empty if not known.
+func (v *View) ProcedureName() string {
+	if !v.Tx.Named {
+		return ""
+	}
+	if v.Procedure != nil {
+		return v.Procedure.Name
+	}
+	if v.Tx.Procedure == 0 {
+		return "NULL" // of every program (RFC 5531, section 12.1)
+	}
+	return strconv.FormatUint(uint64(v.Tx.Procedure), 10)
+}
+
+// Wrapped names what keeps arguments and results from being read: "krb5p",
+// "krb5i" (readable), "gss_init"; empty if nothing does.
+func (v *View) Wrapped() string {
+	if v.CallErr != nil {
+		return ""
+	}
+	switch v.Call.Protection().Kind() {
+	case oncrpc.BodyIntegrity:
+		return "integrity"
+	case oncrpc.BodyPrivacy:
+		return "privacy"
+	case oncrpc.BodyInit:
+		return "init"
+	case oncrpc.BodyUnknown:
+		return "unknown"
+	}
+	return ""
+}
+
+// Status is the outcome by name: that of the program if the RPC was executed
+// and its status could be read, the RPC layer's or the transport's failure
+// otherwise. It is empty if there is no reply, or if the reply says nothing
+// (an encrypted result).
+func (v *View) Status() string {
+	tx := v.Tx
+	if !tx.Reply.Seen() {
+		return ""
+	}
+	if tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
+		h := &tx.Reply.Header
+		if n := h.Error.Name(h.Version); n != "" {
+			return n
+		}
+		return "RDMA_ERROR"
+	}
+	if v.ReplyErr != nil {
+		return ""
+	}
+	if !v.Reply.Succeeded() {
+		return v.Reply.Status()
+	}
+	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil {
+		code, symbol := s.StatusCode()
+		if v.ResultErr != nil && len(v.ReplyBody.Data) < 4 {
+			return ""
+		}
+		return xdr.EnumString(code, symbol)
+	}
+	if v.ReplyBody.Kind == oncrpc.BodyPrivacy || v.ReplyBody.Kind == oncrpc.BodyUnknown || v.CallErr != nil {
+		return ""
+	}
+	return "SUCCESS"
+}
+
+// Failed reports whether Status is a failure.
+func (v *View) Failed() bool {
+	tx := v.Tx
+	if !tx.Reply.Seen() {
+		return false
+	}
+	if tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
+		return true
+	}
+	if v.ReplyErr != nil {
+		return false
+	}
+	if !v.Reply.Succeeded() {
+		return true
+	}
+	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil && len(v.ReplyBody.Data) >= 4 {
+		code, _ := s.StatusCode()
+		return code != 0
+	}
+	return false
+}
+
+// Fabric is that of the transaction's connection.
+func (v *View) Fabric() rdma.Fabric { return v.Tx.Connection.Fabric }

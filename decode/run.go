@@ -1,0 +1,92 @@
+package decode
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+// job is a batch on its way through the pipeline.
+type job struct {
+	batch capture.Batch
+	dissection
+	ready chan struct{}
+	err   error
+}
+
+// jobs is how many batches are under way at once: one being read, some being
+// dissected, one being tracked.
+const jobs = 6
+
+// Run decodes all packets of r. Reading, dissecting and tracking run side by
+// side; what the Decoder reports does not depend on how. It returns the error
+// that ended the reading, nil at the end of the input.
+func (d *Decoder) Run(r capture.Reader) error {
+	free := make(chan *job, jobs)
+	order := make(chan *job, jobs)
+	work := make(chan *job, jobs)
+	stop := make(chan struct{})
+	for range jobs {
+		j := &job{ready: make(chan struct{}, 1)}
+		j.splitter.SkipICRC = d.opt.SkipICRC
+		free <- j
+	}
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		defer close(work)
+		defer close(order)
+		for {
+			var j *job
+			select {
+			case j = <-free:
+			case <-stop:
+				return
+			}
+			j.err = r.Read(&j.batch)
+			if j.err != nil {
+				j.ready <- struct{}{}
+				order <- j
+				return
+			}
+			work <- j
+			order <- j
+		}
+	}()
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for j := range work {
+				j.dissection.batch(&j.batch)
+				j.ready <- struct{}{}
+			}
+		}()
+	}
+	var err error
+	for j := range order {
+		<-j.ready
+		if j.err != nil {
+			err = j.err
+			break
+		}
+		d.track(&j.batch, &j.dissection)
+		if d.stopped {
+			break
+		}
+		free <- j
+	}
+	close(stop)
+	for range order { //nolint:revive // lets the reader end
+	}
+	wg.Wait()
+	d.Flush()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

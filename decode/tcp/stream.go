@@ -1,0 +1,545 @@
+// Package tcp puts TCP segments back in order, one direction of a connection
+// at a time. It knows what a capture is: it may lack segments, or the ends of
+// segments, and it says so, with the exact number of bytes, instead of waiting
+// or guessing.
+package tcp
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// TCP flags that Segment looks at.
+const (
+	FIN = 0x01
+	SYN = 0x02
+	RST = 0x04
+)
+
+// Reason says why bytes of a stream cannot be delivered.
+type Reason uint8
+
+// Reasons.
+const (
+	Cut     Reason = iota + 1 // the capture holds only the start of the segment
+	Lost                      // the capture lacks the segment: the receiver has acknowledged it
+	Overrun                   // the segment is missing, and no more can be buffered behind it
+	Late                      // the segment is missing for long, and no acknowledgments are captured
+	Over                      // the segment is missing, and the stream or the capture is at its end
+)
+
+var reasonNames = [...]string{"", "cut", "lost", "overrun", "late", "over"}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return ""
+}
+
+// Ending says how a stream ended.
+type Ending uint8
+
+// Endings.
+const (
+	ByFIN   Ending = iota + 1 // all of the stream is before it
+	ByReset                   // by an RST of the sender
+)
+
+// Consumer receives the stream. Data and Skip together cover it without holes
+// and in order: the offset of each call is where the one before ended. Offset
+// 0 is the first byte after the SYN, or of the first segment seen if there was
+// no SYN. A Consumer must not call the Stream that is calling it.
+type Consumer interface {
+	// Data delivers bytes; p is valid during the call. first is the packet
+	// that carried them, ready the one with which they became readable in
+	// order: the same unless they had to wait for others.
+	Data(offset uint64, p []byte, first, ready rdma.Ref)
+	// Skip stands for n bytes that the capture lacks. first is the packet that
+	// carried them if it was seen (Cut), ready the one that made it certain.
+	Skip(offset uint64, n int, why Reason, first, ready rdma.Ref)
+	// Again reports bytes that were seen once more: retransmissions. They are
+	// not delivered again. Bytes that were skipped and come late count too.
+	Again(offset uint64, n int, ref rdma.Ref)
+	// End reports that the sender closed the stream. Nothing follows but Again
+	// and Reset.
+	End(offset uint64, how Ending, ref rdma.Ref)
+	// Reset reports that another connection took the place of this one: the
+	// same addresses and ports with new sequence numbers. Offsets start at 0
+	// again.
+	Reset(ref rdma.Ref)
+}
+
+// Stats count what a Stream has seen. Reset does not clear them.
+type Stats struct {
+	Segments   uint64 // with payload, SYN, FIN or RST
+	OutOfOrder uint64 // pieces of segments that had to wait
+	Again      uint64 // bytes seen again
+	Cut        uint64 // bytes that the capture cut off
+	Lost       uint64 // bytes of segments that the capture lacks
+	Early      uint64 // bytes before the first segment seen
+	KeepAlives uint64
+	Ignored    uint64 // segments and acknowledgments far from the stream, or after its end
+	Resets     uint64
+}
+
+const (
+	// window is how far from the stream a segment may be: the largest window
+	// that TCP can announce (RFC 7323 section 2.3).
+	window = 1 << 30
+	// strays is how many segments in a row, each where the one before ended
+	// but far from the stream, make a new one: the SYN was not captured.
+	strays = 8
+	// nearby is how far behind a bare acknowledgment of the sender the first
+	// data may be without being the start of the stream.
+	nearby = 1 << 20
+)
+
+// Stream is one direction of a TCP connection. Init makes it ready. It is not
+// safe for concurrent use.
+type Stream struct {
+	consumer Consumer
+	pool     *Pool
+	queue    *queue // what waits behind a gap; nil if nothing does
+
+	next   uint64 // offset of the next byte to deliver
+	acked  uint64 // offset up to which the receiver has acknowledged
+	fin    uint64 // offset at which the stream ends, if finSeen
+	base   uint32 // sequence number of offset 0
+	stray  uint32 // sequence number after the last segment that was far off
+	strays uint8
+
+	state   state
+	finSeen bool
+	ackSeen bool
+	stats   Stats
+}
+
+type state uint8
+
+const (
+	idle    state = iota
+	located       // only bare acknowledgments were seen: base is where the sender stood
+	running
+	ended
+)
+
+// Init makes s ready for a new stream. The pool may be shared by all streams of
+// a goroutine.
+func (s *Stream) Init(p *Pool, c Consumer) {
+	s.Release()
+	*s = Stream{pool: p, consumer: c}
+}
+
+// NewStream makes a stream that is ready for use.
+func NewStream(p *Pool, c Consumer) *Stream {
+	return &Stream{pool: p, consumer: c}
+}
+
+// Segment takes a segment of this direction: its sequence number, its flags,
+// the captured part of its payload, and the payload's declared length in bytes.
+func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref) {
+	// The usual case first: the next bytes, and nothing waits.
+	if s.state == running && seq == s.sequence() && flags&(FIN|SYN|RST) == 0 && s.queue == nil && !s.finSeen && uint(n)-1 < window && len(p) <= n {
+		s.stats.Segments++
+		s.strays = 0
+		s.deliver(p, n, ref, ref)
+		return
+	}
+	n = max(n, 0)
+	p = p[:min(n, len(p))]
+	if n == 0 && flags&(FIN|SYN|RST) == 0 {
+		s.bare(seq)
+		return
+	}
+	s.stats.Segments++
+	if flags&RST != 0 {
+		s.rst(seq, ref)
+		return
+	}
+	if flags&SYN != 0 {
+		seq++
+		s.syn(seq, ref)
+		if n == 0 && flags&FIN == 0 {
+			return
+		}
+	}
+	s.start(seq)
+	d := int(int32(seq - s.sequence()))
+	// RFC 9293 section 3.8.4: a keep-alive has the last acknowledged sequence
+	// number, with nothing or one byte of garbage.
+	if d == -1 && n <= 1 && flags&FIN == 0 {
+		s.stats.KeepAlives++
+		return
+	}
+	if d > window || d < -window || n > window || s.pastEnd(d+n) {
+		if !s.strayed(seq, n, ref) {
+			return
+		}
+		d = 0
+	}
+	s.strays = 0
+	a := int64(s.next) + int64(d)
+	b := a + int64(n)
+	if a < 0 { // before the first byte that was seen
+		early := min(-a, int64(n))
+		s.stats.Early += uint64(early)
+		p = p[min(int(early), len(p)):]
+		a += early
+	}
+	if n > 0 && b > 0 {
+		s.take(uint64(a), uint64(b), p, ref)
+	}
+	if flags&FIN != 0 && !s.finSeen && b >= int64(s.next) && (s.queue == nil || b >= int64(s.queue.last().end)) {
+		s.finSeen = true
+		s.fin = uint64(b)
+		s.checkEnd(ref)
+		s.settle(ref)
+	}
+}
+
+// Acked takes an acknowledgment number that the receiver sent, in packet ref.
+// The receiver has all before it: what the capture lacks of that will not come.
+func (s *Stream) Acked(ack uint32, ref rdma.Ref) {
+	if s.state != running {
+		return
+	}
+	s.ackSeen = true
+	d := int32(ack - s.sequence())
+	if d <= 0 {
+		return
+	}
+	if d > window {
+		s.stats.Ignored++
+		return
+	}
+	if to := s.next + uint64(d); to > s.acked {
+		s.acked = to
+		if s.queue != nil || s.finSeen {
+			s.settle(ref)
+		}
+	}
+}
+
+// Flush ends all waiting, at the end of the capture for instance: what is
+// buffered is delivered, with a Skip for each gap.
+func (s *Stream) Flush(ref rdma.Ref) {
+	for s.queue != nil {
+		s.skip(s.queue.at(0).start, Over, ref)
+		s.drain(ref)
+	}
+	if s.finSeen && s.state == running {
+		s.skip(s.fin, Over, ref)
+		s.checkEnd(ref)
+	}
+}
+
+// Release gives the stream's memory back to the pool; what was buffered is
+// gone.
+func (s *Stream) Release() {
+	if s.queue != nil {
+		for s.queue.len() > 0 {
+			s.pool.put(s.queue.pop())
+		}
+		s.pool.putQueue(s.queue)
+		s.queue = nil
+	}
+}
+
+// Started reports whether the place of the stream in the sequence space is
+// known.
+func (s *Stream) Started() bool { return s.state >= running }
+
+// Ended reports whether the sender has closed the stream.
+func (s *Stream) Ended() bool { return s.state == ended }
+
+// Next is the offset of the next byte to be delivered.
+func (s *Stream) Next() uint64 { return s.next }
+
+// Buffered is the number of bytes of memory that hold what waits behind a gap.
+func (s *Stream) Buffered() int {
+	if s.queue == nil {
+		return 0
+	}
+	return s.queue.bytes
+}
+
+// Stats returns the counts so far.
+func (s *Stream) Stats() Stats { return s.stats }
+
+// sequence is the sequence number of the next byte to be delivered.
+func (s *Stream) sequence() uint32 { return s.base + uint32(s.next) }
+
+// bare takes a segment without payload.
+func (s *Stream) bare(seq uint32) {
+	switch {
+	case s.state == running && seq == s.sequence()-1:
+		s.stats.KeepAlives++
+	case s.state <= located:
+		s.state = located
+		s.base = seq
+	}
+}
+
+// start makes the first segment the start of the stream.
+func (s *Stream) start(seq uint32) {
+	switch s.state {
+	case idle:
+		s.base = seq
+	case located:
+		// The bare segment tells of data in between that the capture lacks, or
+		// that will come out of order. But it was one less if it was a
+		// keep-alive.
+		if d := int32(seq - s.base); d < 2 || d > nearby {
+			s.base = seq
+		}
+	default:
+		return
+	}
+	s.state = running
+}
+
+// syn takes a SYN that puts the first byte at seq.
+func (s *Stream) syn(seq uint32, ref rdma.Ref) {
+	if s.state == running || s.state == ended {
+		if seq == s.base {
+			return // sent again, or captured late
+		}
+		s.restart(ref)
+	}
+	s.base = seq
+	s.state = running
+}
+
+// restart forgets the stream for another one.
+func (s *Stream) restart(ref rdma.Ref) {
+	s.Flush(ref)
+	s.stats.Resets++
+	s.consumer.Reset(ref)
+	*s = Stream{pool: s.pool, consumer: s.consumer, stats: s.stats}
+}
+
+func (s *Stream) rst(seq uint32, ref rdma.Ref) {
+	if s.state == running {
+		if d := int(int32(seq - s.sequence())); d > window || d < -window {
+			s.stats.Ignored++
+			return
+		}
+	}
+	if s.state == ended {
+		return
+	}
+	s.Flush(ref)
+	if s.state != ended {
+		s.state = ended
+		s.consumer.End(s.next, ByReset, ref)
+	}
+}
+
+// pastEnd reports whether a segment that ends d bytes after the next one to be
+// delivered is beyond the end of the stream.
+func (s *Stream) pastEnd(d int) bool {
+	if s.state == ended {
+		return d > 0
+	}
+	return s.finSeen && d > int(s.fin-s.next)
+}
+
+// strayed takes a segment that cannot be part of the stream, and reports
+// whether it is that of a new one.
+func (s *Stream) strayed(seq uint32, n int, ref rdma.Ref) bool {
+	s.stats.Ignored++
+	if n == 0 || n > window {
+		return false
+	}
+	if s.strays == 0 || seq != s.stray {
+		s.strays = 0
+	}
+	s.strays++
+	s.stray = seq + uint32(n)
+	if s.strays < strays {
+		return false
+	}
+	s.restart(ref)
+	s.base = seq
+	s.state = running
+	return true
+}
+
+// take delivers or buffers what is new of [a, b). p is what was captured of it.
+// Where segments overlap, what was seen first is delivered.
+func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
+	from := a
+	part := func(a, b uint64) []byte {
+		lo, hi := min(a-from, uint64(len(p))), min(b-from, uint64(len(p)))
+		return p[lo:hi:hi]
+	}
+	var again struct{ at, n uint64 } // joined over neighbours: one call for each run
+	seen := func(at, n uint64) {
+		if again.n > 0 && again.at+again.n != at {
+			s.again(again.at, again.n, ref)
+			again.n = 0
+		}
+		if again.n == 0 {
+			again.at = at
+		}
+		again.n += n
+	}
+	for a < b {
+		if a < s.next {
+			to := min(b, s.next)
+			seen(a, to-a)
+			a = to
+			continue
+		}
+		if a > s.next {
+			to := s.nextKnown(a)
+			if s.acked > s.next { // the receiver has what is missing here
+				s.skip(min(s.acked, to), Lost, ref)
+				s.drain(ref)
+				continue
+			}
+			if q := s.queue; q != nil && !s.ackSeen && ref.Time-q.since > int64(s.pool.options.Wait) {
+				s.skip(to, Late, ref)
+				s.drain(ref)
+				continue
+			}
+		}
+		e := b
+		i := 0
+		if s.queue != nil {
+			i = s.queue.search(a)
+			if i < s.queue.len() {
+				if w := s.queue.at(i); w.start <= a {
+					to := min(b, w.end)
+					seen(a, to-a)
+					a = to
+					continue
+				} else {
+					e = min(e, w.start)
+				}
+			}
+		}
+		if a == s.next {
+			s.deliver(part(a, e), int(e-a), ref, ref)
+			s.drain(ref)
+			a = e
+			continue
+		}
+		if !s.keep(i, a, e, part(a, e), ref) {
+			// Give up the first gap. Either that ends at a, or it makes room.
+			s.skip(s.nextKnown(a), Overrun, ref)
+			s.drain(ref)
+			continue
+		}
+		a = e
+	}
+	if again.n > 0 {
+		s.again(again.at, again.n, ref)
+	}
+	s.checkEnd(ref)
+}
+
+// nextKnown is where the gap at the next byte ends, given a segment at a.
+func (s *Stream) nextKnown(a uint64) uint64 {
+	if s.queue != nil {
+		a = min(a, s.queue.at(0).start)
+	}
+	return a
+}
+
+// keep buffers a piece as the i-th that waits, if the bounds allow it.
+func (s *Stream) keep(i int, a, e uint64, p []byte, ref rdma.Ref) bool {
+	o := &s.pool.options
+	size := s.pool.size(len(p))
+	have, count := 0, 0
+	if s.queue != nil {
+		have, count = s.queue.bytes, s.queue.len()
+	}
+	if have+size > o.Buffer || count >= o.Segments || s.pool.used+size > o.Total {
+		return false
+	}
+	if s.queue == nil {
+		s.queue = s.pool.getQueue()
+		s.queue.since = ref.Time
+	}
+	data := s.pool.get(len(p))
+	copy(data, p)
+	s.queue.insert(i, waiting{start: a, end: e, data: data, first: ref})
+	s.stats.OutOfOrder++
+	return true
+}
+
+// deliver hands out n bytes, of which p was captured.
+func (s *Stream) deliver(p []byte, n int, first, ready rdma.Ref) {
+	at := s.next
+	s.next += uint64(n)
+	if len(p) > 0 {
+		s.consumer.Data(at, p[:len(p):len(p)], first, ready)
+	}
+	if missing := n - len(p); missing > 0 {
+		s.stats.Cut += uint64(missing)
+		s.consumer.Skip(at+uint64(len(p)), missing, Cut, first, ready)
+	}
+}
+
+// skip gives up what is missing before to.
+func (s *Stream) skip(to uint64, why Reason, ref rdma.Ref) {
+	if to <= s.next {
+		return
+	}
+	at, n := s.next, to-s.next
+	s.next = to
+	s.stats.Lost += n
+	s.consumer.Skip(at, int(n), why, rdma.Ref{}, ref)
+}
+
+func (s *Stream) again(at, n uint64, ref rdma.Ref) {
+	s.stats.Again += n
+	s.consumer.Again(at, int(n), ref)
+}
+
+// drain delivers what no longer waits.
+func (s *Stream) drain(ref rdma.Ref) {
+	q := s.queue
+	if q == nil || q.at(0).start > s.next {
+		return
+	}
+	for q.len() > 0 && q.at(0).start == s.next {
+		w := q.at(0)
+		s.deliver(w.data, int(w.end-w.start), w.first, ref)
+		s.pool.put(q.pop())
+	}
+	q.since = ref.Time
+	if q.len() == 0 {
+		s.pool.putQueue(q)
+		s.queue = nil
+	}
+}
+
+// settle gives up gaps that the receiver has acknowledged, as far as something
+// waits behind them. Without that there is no hurry: captures with several
+// queues or taps have acknowledgments that precede what they acknowledge.
+func (s *Stream) settle(ref rdma.Ref) {
+	for s.next < s.acked {
+		to := s.acked
+		switch {
+		case s.queue != nil:
+			to = min(to, s.queue.at(0).start)
+		case s.finSeen && s.state == running:
+			to = min(to, s.fin)
+		default:
+			return
+		}
+		if to <= s.next {
+			return
+		}
+		s.skip(to, Lost, ref)
+		s.drain(ref)
+		s.checkEnd(ref)
+	}
+}
+
+func (s *Stream) checkEnd(ref rdma.Ref) {
+	if s.finSeen && s.next >= s.fin && s.state == running {
+		s.state = ended
+		s.consumer.End(s.next, ByFIN, ref)
+	}
+}

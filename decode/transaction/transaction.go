@@ -1,0 +1,231 @@
+// Package transaction turns the operations of connections into transactions:
+// an RPC call, the RDMA operations that its chunks triggered, the reply, and
+// the time that each part took.
+package transaction
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+)
+
+// State says whether a transaction was seen whole.
+type State uint8
+
+// States of a transaction.
+const (
+	Complete   State = iota // call, reply, and all that their chunks moved
+	NoReply                 // no reply until the connection or the capture ended
+	NoCall                  // a reply whose call was not captured
+	Incomplete              // both, but part of them is missing; Notes say what
+)
+
+var stateNames = [...]string{"complete", "no_reply", "no_call", "incomplete"}
+
+func (s State) String() string { return stateNames[s] }
+
+// Message is one half of a transaction: a call or a reply.
+type Message struct {
+	// Header is the transport header; meaningful if Transport is set. Its
+	// lists and its Payload belong to the transaction.
+	Header    rpcrdma.Header
+	Transport bool // there is a transport header: not over TCP and UDP
+	Cut       bool // the capture holds less of the Send than was sent
+
+	// First and Last are the packets of its Send. If packets were sent again,
+	// Last is the copy that was acknowledged.
+	First, Last rdma.Ref
+	Packets     int
+	SendBytes   int // length of the Send in bytes: transport header and inline part
+
+	// Payload is the RPC message without data items that live in chunks: the
+	// inline part, or what was assembled from a Position-Zero or Reply chunk.
+	Payload []byte
+	// PayloadLength is the length that Payload would have had nothing been
+	// lost.
+	PayloadLength int
+	// Bytes is the size of the whole RPC message, data in chunks included.
+	Bytes uint64
+
+	Invalidates bool   // it was sent with Send With Invalidate
+	Handle      uint32 // the handle that it invalidated
+
+	raw  []byte // the Send as captured
+	long buffer // the message as assembled from a chunk
+}
+
+// Seen reports whether the message was captured.
+func (m *Message) Seen() bool { return m.Last.Seen() }
+
+// Raw is the payload of the Send as captured: transport header and inline
+// part.
+func (m *Message) Raw() []byte { return m.raw }
+
+// Operation is an RDMA Read or Write that served a chunk.
+type Operation struct {
+	Kind   rdma.OpKind
+	From   rdma.Side
+	Chunk  ChunkKind
+	Index  int // of the chunk in its list
+	Handle uint32
+	Offset uint64
+	Length uint32 // as requested
+	Bytes  uint32 // payload seen, without repetitions
+	First  rdma.Ref
+	Last   rdma.Ref
+	Again  int // packets of it that were seen again
+}
+
+// ChunkKind is the list that a segment stands in.
+type ChunkKind uint8
+
+// Lists of the transport header.
+const (
+	ReadList ChunkKind = iota
+	WriteList
+	ReplyChunk
+)
+
+func (k ChunkKind) String() string {
+	return [...]string{"read", "write", "reply"}[k]
+}
+
+// Timeline holds the moments of a transaction that its phases are made of.
+type Timeline struct {
+	FirstRead rdma.Ref // first Read Request for a chunk of the call
+	LastRead  rdma.Ref // last Read Response
+	FirstPush rdma.Ref // first packet of the first RDMA Write
+	LastPush  rdma.Ref // last packet of the last RDMA Write
+	Ack       rdma.Ref // first packet that acknowledges the reply
+}
+
+// Phases are the parts of a transaction's latency. The five sum to Total.
+type Phases struct {
+	CallTransfer  time.Duration
+	ArgumentPull  time.Duration
+	Server        time.Duration
+	ResultPush    time.Duration
+	ReplyTransfer time.Duration
+	Total         time.Duration
+	// PullWait is the part of ArgumentPull before the first Read Request.
+	PullWait time.Duration
+	// Ack is the time from the reply to its acknowledgement; negative if that
+	// was not seen.
+	Ack time.Duration
+}
+
+// Transaction is one RPC. It and all that it points to are valid until the
+// consumer returns; then its memory is used for another one.
+type Transaction struct {
+	Connection *rdma.Connection
+	From       rdma.Side // the requester
+	Backward   bool      // from the connection's responder to its requester (RFC 8167)
+
+	XID       uint32
+	Program   uint32
+	Version   uint32
+	Procedure uint32
+	// Named says that Program, Version and Procedure are known: the call, or
+	// enough of it, was captured.
+	Named bool
+
+	Call, Reply Message
+	Times       Timeline
+	Operations  []Operation
+	// OperationsLost counts operations beyond the limit of Operations.
+	OperationsLost int
+
+	Reads, Writes         int    // RDMA operations for its chunks, without repetitions
+	ReadBytes, WriteBytes uint64 // payload that they moved, without repetitions
+	Retransmits           int    // packets seen again
+	ReadsByRequester      int    // Reads that the requester started: the read-read model
+	Done                  rdma.Ref
+
+	State State
+	Notes []string
+
+	segments []segment
+	served   []segment // memory that the responder offered in its reply
+
+	callTag, replyTag sendTag
+	gen               uint64
+	replied           bool
+	acked             bool
+	callAcked         bool
+	finished          bool
+	size              int // bytes held
+	waitingUntil      int64
+	waiting           bool
+	chunkData         []chunkData
+
+	prev, next *Transaction // in the order of first packets
+}
+
+type sendTag struct {
+	tx    *Transaction
+	reply bool
+}
+
+// First is the first packet of the transaction.
+func (t *Transaction) First() rdma.Ref {
+	if t.Call.Seen() {
+		return t.Call.First
+	}
+	return t.Reply.First
+}
+
+// Client is the requester's end.
+func (t *Transaction) Client() rdma.End { return t.Connection.Ends[t.From] }
+
+// Server is the responder's end.
+func (t *Transaction) Server() rdma.End { return t.Connection.Ends[t.From.Other()] }
+
+// Note adds a remark, once.
+func (t *Transaction) Note(s string) {
+	for _, n := range t.Notes {
+		if n == s {
+			return
+		}
+	}
+	t.Notes = append(t.Notes, s)
+}
+
+// Phases computes the latency breakdown. ok is false unless call and reply
+// were both seen.
+func (t *Transaction) Phases() (p Phases, ok bool) {
+	p.Ack = -1
+	if !t.Call.Seen() || !t.Reply.Seen() {
+		return p, false
+	}
+	start, end := t.Call.First.Time, t.Reply.Last.Time
+	p.Total = time.Duration(end - start)
+	if t.Times.Ack.Seen() {
+		p.Ack = time.Duration(t.Times.Ack.Time - end)
+	}
+	if end < start {
+		p.Server = p.Total // the clock went backwards; nothing finer can be said
+		return p, true
+	}
+	clamp := func(at, from int64) int64 { return min(max(at, from), end) }
+	t1 := clamp(t.Call.Last.Time, start)
+	t2 := t1
+	if t.Times.LastRead.Seen() {
+		t2 = clamp(t.Times.LastRead.Time, t1)
+	}
+	if t.Times.FirstRead.Seen() {
+		p.PullWait = time.Duration(min(max(t.Times.FirstRead.Time, t1), t2) - t1)
+	}
+	t3 := clamp(t.Reply.First.Time, t2)
+	t4 := t3
+	if t.Times.FirstPush.Seen() {
+		t3 = clamp(t.Times.FirstPush.Time, t2)
+		t4 = clamp(t.Times.LastPush.Time, t3)
+	}
+	p.CallTransfer = time.Duration(t1 - start)
+	p.ArgumentPull = time.Duration(t2 - t1)
+	p.Server = time.Duration(t3 - t2)
+	p.ResultPush = time.Duration(t4 - t3)
+	p.ReplyTransfer = time.Duration(end - t4)
+	return p, true
+}

@@ -1,0 +1,107 @@
+package decode
+
+import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// udpDemux takes RPC over UDP: one message a datagram (RFC 5531, section 4).
+// MOUNT, NLM, NSM and rpcbind still travel so.
+type udpDemux struct {
+	h       rdma.Handler
+	numbers *rdma.Numbers
+	conns   map[udpKey]*udpConn
+	order   []*udpConn
+	hand    int
+}
+
+// maxUDP is how many pairs of UDP ports are followed at once.
+const maxUDP = 4096
+
+type udpKey struct {
+	src, dst netip.AddrPort
+}
+
+type udpConn struct {
+	*rdma.Connection
+	key  udpKey // of the side that sent first
+	tap  int32
+	taps [2]rdma.TapFilter
+	used bool
+}
+
+func (u *udpDemux) init(h rdma.Handler, numbers *rdma.Numbers) {
+	u.h, u.numbers, u.conns = h, numbers, make(map[udpKey]*udpConn)
+}
+
+func (u *udpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connection {
+	if !oncrpc.PlausibleDatagram(f.Payload, f.PayloadLen) {
+		return nil
+	}
+	key := udpKey{netip.AddrPortFrom(f.Src, f.SrcPort), netip.AddrPortFrom(f.Dst, f.DstPort)}
+	side := rdma.Side(0)
+	c := u.conns[key]
+	if c == nil {
+		if c = u.conns[udpKey{key.dst, key.src}]; c != nil {
+			side = 1
+		} else {
+			c = u.begin(key, ref, int32(tap))
+		}
+	}
+	if !c.taps[side].Accept(int32(tap), c.tap) {
+		return c.Connection
+	}
+	c.used = true
+	c.Last = ref
+	sent := &c.Sent[side]
+	sent.Packets++
+	sent.Bytes += uint64(f.PayloadLen)
+	sent.Sends++
+	u.h.Send(c.Connection, &rdma.Send{
+		From: side, Data: f.Payload, Length: f.PayloadLen, First: ref, Last: ref, Packets: 1,
+	})
+	return c.Connection
+}
+
+func (u *udpDemux) begin(key udpKey, ref rdma.Ref, tap int32) *udpConn {
+	if len(u.order) >= maxUDP {
+		u.evict(ref)
+	}
+	c := &udpConn{Connection: u.numbers.New(rdma.UDP, ref), key: key, tap: tap}
+	c.Ends[0] = rdma.End{Addr: key.src.Addr(), Port: key.src.Port()}
+	c.Ends[1] = rdma.End{Addr: key.dst.Addr(), Port: key.dst.Port()}
+	c.taps[0].Follow(rdma.NoTap)
+	c.taps[1].Follow(rdma.NoTap)
+	u.conns[key] = c
+	u.order = append(u.order, c)
+	return c
+}
+
+// evict forgets a pair of ports that has not been used for a round of the
+// clock.
+func (u *udpDemux) evict(ref rdma.Ref) {
+	for {
+		u.hand = (u.hand + 1) % len(u.order)
+		c := u.order[u.hand]
+		if c.used {
+			c.used = false
+			continue
+		}
+		last := len(u.order) - 1
+		u.order[u.hand] = u.order[last]
+		u.order = u.order[:last]
+		delete(u.conns, c.key)
+		u.h.Closed(c.Connection, ref)
+		return
+	}
+}
+
+func (u *udpDemux) flush(ref rdma.Ref) {
+	for _, c := range u.order {
+		u.h.Closed(c.Connection, ref)
+	}
+	u.order, u.conns = nil, nil
+}

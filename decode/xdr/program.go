@@ -1,0 +1,119 @@
+package xdr
+
+import "strconv"
+
+// Message is a type that the generator has written from a protocol's XDR.
+type Message interface {
+	// Decode refills the message; what it held before is overwritten and its
+	// memory used again. The reader's Err tells whether it succeeded. Items
+	// that could not be read are zero. Opaques alias the reader's bytes.
+	Decode(r *Reader)
+	// Append appends the encoded message to b.
+	Append(b []byte) []byte
+	// EncodedSize is the number of bytes that Append would append. (Size would
+	// collide with the many fields of that name.)
+	EncodedSize() int
+	// Walk calls v for each field in the order of the wire, without a Begin
+	// and End around the whole.
+	Walk(v Visitor)
+}
+
+// New returns an empty message of type T.
+func New[T any, P interface {
+	*T
+	Message
+}]() Message {
+	return P(new(T))
+}
+
+// Status is a message that holds the status of a call. Most results do.
+type Status interface {
+	// StatusCode returns the number and its symbol, which is empty if the
+	// protocol does not define the number.
+	StatusCode() (code uint32, symbol string)
+}
+
+// Procedure is one procedure of a program (RFC 5531, section 12). The zero
+// Procedure stands for a number that is not assigned.
+type Procedure struct {
+	Name      string // "READ"
+	Number    uint32
+	NewArgs   func() Message // an empty message to decode arguments into
+	NewResult func() Message
+}
+
+// Program is one version of an RPC program.
+type Program struct {
+	Name       string // "nfs"
+	Number     uint32
+	Version    uint32
+	Procedures []Procedure // the index is the procedure's number
+}
+
+// Procedure returns the procedure of that number, or nil.
+func (p *Program) Procedure(number uint32) *Procedure {
+	if p == nil || uint64(number) >= uint64(len(p.Procedures)) || p.Procedures[number].Name == "" {
+		return nil
+	}
+	return &p.Procedures[number]
+}
+
+// Void is the message without content.
+type Void struct{}
+
+// NewVoid returns a Void.
+func NewVoid() Message { return Void{} }
+
+// Decode reads nothing.
+func (Void) Decode(*Reader) {}
+
+// Append appends nothing.
+func (Void) Append(b []byte) []byte { return b }
+
+// EncodedSize is 0.
+func (Void) EncodedSize() int { return 0 }
+
+// Walk visits nothing.
+func (Void) Walk(Visitor) {}
+
+// Flag is a named bit, or several, of a bit mask.
+type Flag struct {
+	Mask uint64
+	Name string
+}
+
+// FlagNames joins the names of those flags whose bits are all set in v with
+// "|". It is empty if there is none. It allocates only for two and more.
+func FlagNames(v uint64, flags []Flag) string {
+	s := ""
+	for i := range flags {
+		if m := flags[i].Mask; m != 0 && v&m == m {
+			if s == "" {
+				s = flags[i].Name
+			} else {
+				s += "|" + flags[i].Name
+			}
+		}
+	}
+	return s
+}
+
+// EnumString is symbol, or the number v if symbol is empty.
+func EnumString(v uint32, symbol string) string {
+	if symbol == "" {
+		return strconv.FormatUint(uint64(v), 10)
+	}
+	return symbol
+}
+
+// Or returns p, or an empty T if p is nil: what an arm of a union stands for
+// that has not been allocated.
+func Or[T any](p *T) *T {
+	if p == nil {
+		return new(T)
+	}
+	return p
+}
+
+// Micros turns microseconds into nanoseconds, without overflow.
+func Micros(usec uint32) uint32 { return min(usec, 4294967) * 1000 }
