@@ -197,7 +197,7 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			continue
 		}
 		r := d.recordAt(data[pos:])
-		if !d.strict(&r) {
+		if !d.strict(&r) || !near(r.sec, d.lastSec) {
 			v, text := d.judge(data, pos, eof, &r)
 			switch v {
 			case verdictWait:
@@ -250,9 +250,10 @@ const (
 	verdictWait         // more bytes are needed to tell
 )
 
-// judge decides about a record with an odd header: it is believed if what
-// follows it looks like a record too. The text says what is odd, if that is
-// worth telling.
+// judge decides about a record that looks odd: it is believed if another
+// record begins where it ends. The text says what is odd, if that is worth
+// telling; only then must the times agree as well, since the lengths may be
+// wrong.
 func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verdict, string) {
 	if r.caplen > d.max {
 		return verdictBad, "the record is longer than the limit"
@@ -266,22 +267,30 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	case r.length > maxWireLength:
 		text = "the length on the wire is absurd"
 	}
+	if text != "" && (r.frac >= nsPerSecond || d.haveLast && !near(r.sec, d.lastSec)) {
+		return verdictBad, text
+	}
+	ok := true
 	next := pos + d.record + int(r.caplen)
-	switch {
-	case len(data)-next >= d.record:
+	switch left := len(data) - next; {
+	case left >= d.record:
 		n := d.recordAt(data[next:])
-		if n.caplen > d.max || n.length > maxWireLength || n == (pcapRecord{}) || !near(n.sec, r.sec) {
-			if text == "" {
-				text = "the record does not end where another begins"
-			}
-			return verdictBad, text
-		}
+		ok = text == "" && d.strict(&n) ||
+			n.caplen <= d.max && n.length <= maxWireLength && n.frac < nsPerSecond && n != (pcapRecord{}) && near(n.sec, r.sec)
 	case !eof:
 		return verdictWait, ""
-	case next > len(data):
+	case left < 0:
 		return verdictGood, "" // told by the caller
+	default:
+		ok = left == 0
 	}
-	return verdictGood, text
+	if ok {
+		return verdictGood, text
+	}
+	if text == "" {
+		text = "the record does not end where another begins"
+	}
+	return verdictBad, text
 }
 
 // near tells whether two times are close enough for neighbouring records.
@@ -327,7 +336,7 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 
 // chain tells whether a believable row of records begins at pos.
 func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
-	ref, have := d.lastSec, d.haveLast
+	var last uint32
 	for i := range chainLength {
 		left := len(data) - pos
 		if left < d.record {
@@ -340,10 +349,10 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 			return verdictBad
 		}
 		r := d.recordAt(data[pos:])
-		if !d.strict(&r) || have && !near(r.sec, ref) {
+		if !d.strict(&r) || i > 0 && !near(r.sec, last) {
 			return verdictBad
 		}
-		ref, have = r.sec, true
+		last = r.sec
 		pos += d.record + int(r.caplen)
 		if pos > len(data) && eof {
 			// The last record may be cut short, but needs one before it.

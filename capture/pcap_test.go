@@ -67,7 +67,7 @@ func TestPcap(t *testing.T) {
 		{name: "damaged length, longer", in: edit(good, h+r+8, 30), want: "100s1/20:ax20 100s3/20:cx20 100s4/20:dx20",
 			problems: "packet 2, offset 60: the captured length exceeds the length on the wire; skipped 36 bytes"},
 		{name: "damaged length, shorter", in: edit(good, h+r+8, 12), want: "100s1/20:ax20 100s2/20:bx12 100s3/20:cx20 100s4/20:dx20",
-			problems: "packet 3, offset 88: the record runs beyond the end of the file; skipped 8 bytes"},
+			problems: "packet 3, offset 88: the captured length exceeds the length on the wire; skipped 8 bytes"},
 		{name: "damaged length, beyond the file", in: edit(good, h+r+8, 0, 1, 0, 0, 0, 1), want: "100s1/20:ax20 100s3/20:cx20 100s4/20:dx20",
 			problems: "packet 2, offset 60: the record runs beyond the end of the file; skipped 36 bytes"},
 		{name: "first record damaged", in: edit(good, h+8, 0xff, 0xff, 0xff, 0xff), want: "100s2/20:bx20 100s3/20:cx20 100s4/20:dx20",

@@ -8,24 +8,22 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 )
+
+func someTaps() []Tap {
+	return []Tap{{Link: LinkEthernet}, {Link: LinkSLL2}, {Link: LinkRaw}, {Link: 65535}, {Link: LinkEthernet}, {Link: LinkNull}}
+}
 
 // randomPackets makes packets as a Reader would give them.
 func randomPackets(rnd *rand.Rand, n, taps int, maxTime int64) []Packet {
 	ps := make([]Packet, n)
-	links := []LinkType{LinkEthernet, LinkSLL2, LinkRaw, 65535}
 	for i := range ps {
 		p := &ps[i]
 		p.Number = uint64(i + 1)
 		p.Time = rnd.Int64N(maxTime)
 		p.Tap = uint16(rnd.IntN(taps))
 		if taps > 1 {
-			p.Link = links[int(p.Tap)%len(links)]
+			p.Link = someTaps()[p.Tap].Link
 		} else {
 			p.Link = LinkEthernet
 		}
@@ -75,7 +73,7 @@ func TestWriterReaderIdentity(t *testing.T) {
 			maxTime int64
 		}{
 			{WriterOptions{Format: Pcap, Link: LinkEthernet}, 1, (math.MaxUint32 + 1) * int64(1e9)},
-			{WriterOptions{Format: Pcapng, Application: "tester"}, 1 + round%6, math.MaxInt64},
+			{WriterOptions{Format: Pcapng, Application: "tester", Taps: someTaps}, 1 + round%6, math.MaxInt64},
 		} {
 			want := randomPackets(rnd, n, c.taps, c.maxTime)
 			res := readBytes(t, write(t, c.opts, want), Options{})
@@ -186,92 +184,5 @@ func TestWriterComment(t *testing.T) {
 	}
 	if res := readBytes(t, b.Bytes(), Options{}); len(res.packets) != 2 || res.total != 0 {
 		t.Errorf("%d packets, %v", len(res.packets), res.problems)
-	}
-}
-
-// packetSource is what the readers of gopacket have in common.
-type packetSource interface {
-	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
-}
-
-func compare(t *testing.T, src packetSource, ps []Packet) {
-	t.Helper()
-	for i := range ps {
-		p := &ps[i]
-		data, ci, err := src.ReadPacketData()
-		if err != nil {
-			t.Fatalf("packet %d: gopacket: %v", i+1, err)
-		}
-		if !bytes.Equal(data, p.Data) || ci.Timestamp.UnixNano() != p.Time || ci.Length != int(p.Length) || ci.CaptureLength != len(p.Data) || ci.InterfaceIndex != int(p.Tap) {
-			t.Fatalf("packet %d: gopacket has %+v, want %+v", i+1, ci, *p)
-		}
-	}
-	if _, _, err := src.ReadPacketData(); err != io.EOF {
-		t.Fatalf("gopacket: %v", err)
-	}
-}
-
-// gopacket reads what Writer writes.
-func TestGopacketReads(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(9, 10))
-	ps := randomPackets(rnd, 300, 1, 4e18)
-	src, err := pcapgo.NewReader(bytes.NewReader(write(t, WriterOptions{Format: Pcap}, ps)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, src, ps)
-
-	ps = randomPackets(rnd, 300, 1, 4e18)
-	ng, err := pcapgo.NewNgReader(bytes.NewReader(write(t, WriterOptions{}, ps)), pcapgo.NgReaderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, ng, ps)
-
-	ps = randomPackets(rnd, 300, 4, 4e18)
-	ng, err = pcapgo.NewNgReader(bytes.NewReader(write(t, WriterOptions{}, ps)), pcapgo.NgReaderOptions{WantMixedLinkType: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, ng, ps)
-}
-
-// Reader reads what gopacket writes, and both read it alike.
-func TestGopacketWrites(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(11, 12))
-	ps := randomPackets(rnd, 300, 1, 4e18)
-	info := func(p *Packet) gopacket.CaptureInfo {
-		return gopacket.CaptureInfo{Timestamp: time.Unix(0, p.Time), CaptureLength: len(p.Data), Length: int(p.Length)}
-	}
-	var micro, nano, ng bytes.Buffer
-	wm, wn := pcapgo.NewWriter(&micro), pcapgo.NewWriterNanos(&nano)
-	wg, err := pcapgo.NewNgWriter(&ng, layers.LinkTypeEthernet)
-	if err := errors.Join(err, wm.WriteFileHeader(262144, layers.LinkTypeEthernet), wn.WriteFileHeader(262144, layers.LinkTypeEthernet)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range ps {
-		p := &ps[i]
-		if err := errors.Join(wm.WritePacket(info(p), p.Data), wn.WritePacket(info(p), p.Data), wg.WritePacket(info(p), p.Data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := wg.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	for name, p := range map[string][]byte{"µs": micro.Bytes(), "ns": nano.Bytes(), "ng": ng.Bytes()} {
-		res := readBytes(t, p, Options{})
-		if len(res.packets) != len(ps) || res.total != 0 {
-			t.Fatalf("%s: %d packets, %v", name, len(res.packets), res.problems)
-		}
-		var src packetSource
-		if name == "ng" {
-			src, err = pcapgo.NewNgReader(bytes.NewReader(p), pcapgo.NgReaderOptions{})
-		} else {
-			src, err = pcapgo.NewReader(bytes.NewReader(p))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		compare(t, src, res.packets)
 	}
 }

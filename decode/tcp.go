@@ -1,15 +1,225 @@
 package decode
 
 import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-type TCPLimits struct{}
-type tcpDemux struct{}
-
-func (t *tcpDemux) init(h rdma.Handler, n *rdma.Numbers, l TCPLimits) {}
-func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connection {
-	return nil
+// TCPLimits bounds what is remembered of TCP. Zero fields take the defaults.
+type TCPLimits struct {
+	Connections int // followed at once, those of no interest included (4096)
+	Record      int // bytes of an RPC message that are kept (oncrpc.DefaultRecordLimit)
 }
-func (t *tcpDemux) flush(ref rdma.Ref) {}
+
+// patience is how many segments with payload a connection may have before it
+// is taken for neither iWARP nor RPC.
+const patience = 64
+
+// tcpDemux tells TCP connections apart and finds out which carry iWARP, and
+// which RPC with record marking.
+type tcpDemux struct {
+	h     rdma.Handler
+	iwarp *iwarp.Tracker
+	pool  *tcp.Pool
+	limit TCPLimits
+	conns map[tcpKey]*tcpConn
+	order []*tcpConn
+	hand  int
+}
+
+// tcpKey holds the two ends in ascending order.
+type tcpKey struct{ low, high netip.AddrPort }
+
+type tcpConn struct {
+	*rdma.Connection
+	key     tcpKey
+	swapped bool // direction 0 starts at key.high
+	tap     int32
+	taps    [2]rdma.TapFilter
+	used    bool
+	index   int
+
+	iwarp   *iwarp.Conn
+	rpc     *oncrpc.TCPTracker
+	vain    int // segments with payload that were not recognised
+	ignored bool
+}
+
+// numbered gives a connection its number when something is found on it: most
+// TCP connections of a capture are none of ours.
+type numbered struct {
+	rdma.Handler
+	numbers *rdma.Numbers
+}
+
+func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+	n.numbers.Assign(c)
+	return n.Handler.Send(c, s)
+}
+
+func (n *numbered) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	n.numbers.Assign(c)
+	n.Handler.OpStart(c, op, ref)
+}
+
+func (n *numbered) Closed(c *rdma.Connection, ref rdma.Ref) {
+	n.numbers.Assign(c)
+	n.Handler.Closed(c, ref)
+}
+
+func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits) {
+	if limit.Connections <= 0 {
+		limit.Connections = 4096
+	}
+	t.h = &numbered{h, numbers}
+	t.limit = limit
+	t.pool = tcp.NewPool(tcp.Options{})
+	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool})
+	t.conns = make(map[tcpKey]*tcpConn)
+}
+
+func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connection {
+	src, dst := netip.AddrPortFrom(f.Src, f.SrcPort), netip.AddrPortFrom(f.Dst, f.DstPort)
+	key, fromHigh := tcpKey{src, dst}, false
+	if dst.Compare(src) < 0 {
+		key, fromHigh = tcpKey{dst, src}, true
+	}
+	c := t.conns[key]
+	if c == nil {
+		if f.PayloadLen == 0 && f.TCPFlags&tcp.SYN == 0 {
+			return nil // nothing to be learnt from it
+		}
+		c = t.begin(key, fromHigh, src, dst, ref, int32(tap))
+	}
+	dir := 0
+	if fromHigh != c.swapped {
+		dir = 1
+	}
+	if !c.taps[dir].Accept(int32(tap), c.tap) {
+		return c.known()
+	}
+	c.used = true
+	if !t.feed(c, dir, f, ref) {
+		// A new connection between the same ports.
+		t.end(c, ref)
+		c = t.begin(key, fromHigh, src, dst, ref, int32(tap))
+		c.taps[0].Follow(int32(tap))
+		t.feed(c, 0, f, ref)
+	}
+	return c.known()
+}
+
+// known is the connection if it carries something of interest.
+func (c *tcpConn) known() *rdma.Connection {
+	if c.ID == 0 {
+		return nil
+	}
+	return c.Connection
+}
+
+// feed reports false if the segment opens another connection.
+func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
+	if c.rpc != nil {
+		return c.rpc.Segment(f, ref)
+	}
+	if c.ignored {
+		return f.TCPFlags&tcp.SYN == 0
+	}
+	if c.iwarp != nil {
+		if !c.iwarp.Segment(dir, f, ref) {
+			return false
+		}
+		if c.iwarp.Verdict() == iwarp.Yes {
+			return true
+		}
+	}
+	if f.PayloadLen == 0 {
+		return true
+	}
+	if oncrpc.StartsRecord(f.Payload) {
+		c.iwarp = nil
+		c.Fabric = rdma.TCP
+		c.Sent = [2]rdma.Counters{}
+		c.rpc = oncrpc.NewTCPTracker(c.Connection, t.h, t.pool, t.limit.Record)
+		return c.rpc.Segment(f, ref)
+	}
+	if c.iwarp.Verdict() == iwarp.No {
+		if c.vain++; c.vain > patience {
+			c.ignored, c.iwarp = true, nil
+		}
+	}
+	return true
+}
+
+func (t *tcpDemux) begin(key tcpKey, swapped bool, src, dst netip.AddrPort, ref rdma.Ref, tap int32) *tcpConn {
+	if len(t.order) >= t.limit.Connections {
+		t.evict(ref)
+	}
+	c := &tcpConn{
+		Connection: &rdma.Connection{Fabric: rdma.TCP, First: ref, Last: ref},
+		key:        key, swapped: swapped, tap: tap, used: true, index: len(t.order),
+	}
+	c.Ends[0] = rdma.End{Addr: src.Addr(), Port: src.Port()}
+	c.Ends[1] = rdma.End{Addr: dst.Addr(), Port: dst.Port()}
+	c.taps[0].Follow(rdma.NoTap)
+	c.taps[1].Follow(rdma.NoTap)
+	c.iwarp = t.iwarp.New(c.Connection)
+	t.conns[key] = c
+	t.order = append(t.order, c)
+	return c
+}
+
+// end closes a connection and forgets it.
+func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
+	t.shut(c, "", ref)
+	last := len(t.order) - 1
+	t.order[c.index] = t.order[last]
+	t.order[c.index].index = c.index
+	t.order[last] = nil
+	t.order = t.order[:last]
+	delete(t.conns, c.key)
+}
+
+func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
+	switch {
+	case c.rpc != nil:
+		c.rpc.Close(ref)
+	case c.iwarp != nil:
+		c.iwarp.Close(why, ref)
+	}
+}
+
+// evict forgets a connection that has not been used for a round of the clock.
+func (t *tcpDemux) evict(ref rdma.Ref) {
+	for {
+		t.hand++
+		if t.hand >= len(t.order) {
+			t.hand = 0
+		}
+		c := t.order[t.hand]
+		if c.used {
+			c.used = false
+			continue
+		}
+		t.end(c, ref)
+		return
+	}
+}
+
+// flush closes all connections in the order in which they began.
+func (t *tcpDemux) flush(ref rdma.Ref) {
+	for len(t.order) > 0 {
+		first := t.order[0]
+		for _, c := range t.order[1:] {
+			if c.First.Number < first.First.Number {
+				first = c
+			}
+		}
+		t.end(first, ref)
+	}
+}

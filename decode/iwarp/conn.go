@@ -88,9 +88,13 @@ func (c *Conn) peer(h *half) *half { return &c.halves[h.dir^1] }
 
 // recognise takes the connection for iWARP.
 func (c *Conn) recognise() {
-	if c.verdict != No {
-		c.verdict = Yes
-		c.c.Fabric = rdma.IWARP
+	if c.verdict != Maybe {
+		return
+	}
+	c.verdict = Yes
+	c.c.Fabric = rdma.IWARP
+	if c.t.o.Recognised != nil {
+		c.t.o.Recognised(c.c)
 	}
 }
 
@@ -143,7 +147,7 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 		PeerToPeer: f.PeerToPeer, ResponderDepth: f.IRD, InitiatorDepth: f.ORD,
 	}
 	setup.PrivateBytesLen = uint8(copy(setup.PrivateBytes[:], f.Private))
-	setup.Private = decodePrivate(f.Private)
+	setup.Private.Decode(f.Private)
 	other := &c.c.Setup[c.side(h).Other()]
 	switch {
 	case f.CRC || other.Seen && other.CRC:

@@ -76,6 +76,7 @@ type RecordParser struct {
 	last     bool   // of the record
 	hole     bool   // the record has one: nothing more is added to Data
 	verified bool   // the record starts with an RPC header
+	strict   bool   // the start of the record is a guess
 
 	rec Record
 	buf []byte // memory of Data
@@ -105,6 +106,10 @@ func (p *RecordParser) Data(b []byte, ref rdma.Ref) {
 	for len(b) > 0 {
 		if !p.synced {
 			n := findRecord(b)
+			p.strict = n == len(b) && mayStart(b)
+			if p.strict {
+				n = 0
+			}
 			p.off += uint64(n)
 			p.Skipped += uint64(n)
 			if b = b[n:]; len(b) == 0 {
@@ -228,6 +233,9 @@ func (p *RecordParser) verify(b []byte) bool {
 		return false
 	}
 	p.verified = true
+	if p.strict {
+		return Plausible(b, p.rec.Length)
+	}
 	switch MsgType(binary.BigEndian.Uint32(b[4:])) {
 	case TypeCall:
 		v := binary.BigEndian.Uint32(b[8:])
@@ -259,6 +267,7 @@ func (p *RecordParser) deliver(data []byte) {
 	if p.verify(data) && p.Deliver != nil {
 		p.Deliver(&p.rec)
 	}
+	p.strict = false
 	p.rec.Data = nil
 	if cap(p.buf) > keepBuffer {
 		p.buf = nil
@@ -274,7 +283,10 @@ const keepBuffer = 2 << 20
 func (p *RecordParser) lose() {
 	p.synced, p.open, p.need, p.markLen = false, false, 0, 0
 	p.buf = p.buf[:0]
-	p.Lost++
+	if !p.strict {
+		p.Lost++
+	}
+	p.strict = false
 }
 
 // resume gives up the open record in the middle of a segment.
@@ -345,6 +357,16 @@ func findRecord(b []byte) int {
 		}
 	}
 	return len(b)
+}
+
+// mayStart reports whether b, a short segment, may be the start of a record
+// that goes on in the next one: some senders write the mark by itself.
+func mayStart(b []byte) bool {
+	if len(b) < markSize || len(b) >= markSize+minPlausible {
+		return false
+	}
+	n := binary.BigEndian.Uint32(b) &^ lastFragment
+	return n >= minPlausible && n <= maxRecord
 }
 
 var (

@@ -69,3 +69,11 @@ func (t *TapFilter) other(tap, preferred int32) bool {
 
 // Count is how many numbers have been handed out.
 func (n *Numbers) Count() int { return n.last }
+
+// Assign numbers a connection that has no number yet.
+func (n *Numbers) Assign(c *Connection) {
+	if c.ID == 0 {
+		n.last++
+		c.ID = n.last
+	}
+}

@@ -406,15 +406,17 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 		i := 0
 		if s.queue != nil {
 			i = s.queue.search(a)
+			for i < s.queue.len() && a < b && s.queue.at(i).start <= a {
+				to := min(b, s.queue.at(i).end)
+				seen(a, to-a)
+				a = to
+				i++
+			}
+			if a == b {
+				break
+			}
 			if i < s.queue.len() {
-				if w := s.queue.at(i); w.start <= a {
-					to := min(b, w.end)
-					seen(a, to-a)
-					a = to
-					continue
-				} else {
-					e = min(e, w.start)
-				}
+				e = min(e, s.queue.at(i).start)
 			}
 		}
 		if a == s.next {

@@ -85,17 +85,26 @@ type Flag struct {
 // FlagNames joins the names of those flags whose bits are all set in v with
 // "|". It is empty if there is none. It allocates only for two and more.
 func FlagNames(v uint64, flags []Flag) string {
-	s := ""
+	var buf [256]byte
+	b, first := buf[:0], ""
 	for i := range flags {
-		if m := flags[i].Mask; m != 0 && v&m == m {
-			if s == "" {
-				s = flags[i].Name
-			} else {
-				s += "|" + flags[i].Name
-			}
+		f := &flags[i]
+		if f.Mask == 0 || v&f.Mask != f.Mask {
+			continue
 		}
+		if first == "" {
+			first = f.Name
+			continue
+		}
+		if len(b) == 0 {
+			b = append(b, first...)
+		}
+		b = append(append(b, '|'), f.Name...)
 	}
-	return s
+	if len(b) == 0 {
+		return first
+	}
+	return string(b)
 }
 
 // EnumString is symbol, or the number v if symbol is empty.

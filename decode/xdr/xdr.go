@@ -239,19 +239,30 @@ func (r *Reader) Data(max uint32) Data {
 	if r.err.Kind != None {
 		return Data{}
 	}
+	if max != 0 && n > max {
+		r.off -= 4
+		r.Fail(Range, "")
+		return Data{}
+	}
 	if r.next < len(r.reduced) {
 		c := r.reduced[r.next]
-		if r.byOrder && (c.Length != 0 || n == 0) || !r.byOrder && c.Position == r.Position() {
+		switch {
+		case r.byOrder && c.Length == 0 && n != 0:
+			// The responder left this chunk unused and sent the item inline.
 			r.next++
-			if n > 0 {
-				// The padding goes with the chunk (RFC 8166, section 3.4.5).
-				r.removed += (n + 3) &^ 3
-				return Data{Length: n, Chunk: r.next}
+		case r.byOrder || c.Position == r.Position():
+			r.next++
+			if n > c.Length {
+				r.off -= 4
+				r.Fail(Range, "")
+				return Data{}
 			}
-			return Data{Chunk: r.next}
+			// The padding goes with the chunk (RFC 8166, section 3.4.5).
+			r.removed += (n + 3) &^ 3
+			return Data{Length: n, Chunk: r.next}
 		}
 	}
-	if max != 0 && n > max || uint64(n) > uint64(r.full-r.off) {
+	if uint64(n) > uint64(r.full-r.off) {
 		r.off -= 4
 		r.Fail(Range, "")
 		return Data{}

@@ -140,7 +140,7 @@ func (c *comparison) xprt(m *Mount) {
 		}
 	}
 	for _, cb := range c.t.Callbacks {
-		if cb.Replied && cb.After < m.Cut {
+		if cb.Replied && cb.After <= m.Cut {
 			got.Sends++
 		}
 	}
