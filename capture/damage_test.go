@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -33,7 +34,7 @@ func smallCaptures() map[string][]byte {
 
 // tryRead reads what may not be a capture.
 func tryRead(tb testing.TB, p []byte) (result, bool) {
-	r, err := NewReader(bytes.NewReader(p), "test", Options{})
+	r, err := NewReader(bytes.NewReader(p), "test", Options{BatchSize: 4096})
 	if err != nil {
 		var fe *FormatError
 		if !errors.As(err, &fe) && !errors.Is(err, errEmpty) {
@@ -136,7 +137,11 @@ func TestEveryHole(t *testing.T) {
 			want := readBytes(t, in, Options{}).packets
 			first := int(want[0].Offset)
 			for _, size := range []int{1, 3, 4, 16, 50} {
-				for at := first; at+size <= len(in); at++ {
+				at := first
+				if strings.Contains(name, "Kuznetzov") {
+					at += 4 // without its first word, the first record still makes sense
+				}
+				for ; at+size <= len(in); at++ {
 					for _, fill := range []int{0, 0xff, -1} {
 						p := bytes.Clone(in)
 						if fill < 0 {

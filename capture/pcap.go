@@ -168,6 +168,12 @@ func (d *pcapDecoder) strict(r *pcapRecord) bool {
 	return r.caplen <= d.sane && r.caplen <= r.length && r.frac < d.ticks && r.length-1 < maxWireLength
 }
 
+// blank tells whether r is of a packet without any length, but not a row of
+// zeros.
+func (d *pcapDecoder) blank(r *pcapRecord) bool {
+	return r.caplen == 0 && r.length == 0 && r.frac < d.ticks && r.sec != 0
+}
+
 func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) int {
 	if !d.started {
 		if len(data)-pos < d.header {
@@ -197,7 +203,7 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			continue
 		}
 		r := d.recordAt(data[pos:])
-		if !d.strict(&r) || !near(r.sec, d.lastSec) {
+		if !d.strict(&r) || d.haveLast && !near(r.sec, d.lastSec) {
 			v, text := d.judge(data, pos, eof, &r)
 			switch v {
 			case verdictWait:
@@ -267,7 +273,8 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	case r.length > maxWireLength:
 		text = "the length on the wire is absurd"
 	}
-	if text != "" && (r.frac >= nsPerSecond || d.haveLast && !near(r.sec, d.lastSec)) {
+	known := d.follows(r.sec, true)
+	if text != "" && (!known || r.frac >= nsPerSecond) {
 		return verdictBad, text
 	}
 	ok := true
@@ -275,14 +282,14 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	switch left := len(data) - next; {
 	case left >= d.record:
 		n := d.recordAt(data[next:])
-		ok = text == "" && d.strict(&n) ||
-			n.caplen <= d.max && n.length <= maxWireLength && n.frac < nsPerSecond && n != (pcapRecord{}) && near(n.sec, r.sec)
+		ok = text == "" && (d.strict(&n) || d.blank(&n)) ||
+			known && near(n.sec, r.sec) && n.caplen <= d.max && n.length <= maxWireLength && n.frac < nsPerSecond && n != (pcapRecord{})
 	case !eof:
 		return verdictWait, ""
 	case left < 0:
 		return verdictGood, "" // told by the caller
 	default:
-		ok = left == 0
+		ok = left == 0 || text == ""
 	}
 	if ok {
 		return verdictGood, text
@@ -334,7 +341,8 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	return len(data)
 }
 
-// chain tells whether a believable row of records begins at pos.
+// chain tells whether a believable row of records begins at pos. A row that the
+// end of the file makes shorter must also follow in time what was read before.
 func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	var last uint32
 	for i := range chainLength {
@@ -343,7 +351,7 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 			switch {
 			case !eof:
 				return verdictWait
-			case left == 0 && i > 0: // it ends with the file
+			case left == 0 && i > 0 && d.follows(last, i > 1):
 				return verdictGood
 			}
 			return verdictBad
@@ -355,12 +363,20 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 		last = r.sec
 		pos += d.record + int(r.caplen)
 		if pos > len(data) && eof {
-			// The last record may be cut short, but needs one before it.
-			if i > 0 {
-				return verdictGood
+			if i > 0 && d.follows(last, true) {
+				return verdictGood // the last record is cut short
 			}
 			return verdictBad
 		}
 	}
 	return verdictGood
+}
+
+// follows tells whether a time follows what was read before, or returns other
+// if nothing was.
+func (d *pcapDecoder) follows(sec uint32, other bool) bool {
+	if !d.haveLast {
+		return other
+	}
+	return near(sec, d.lastSec)
 }

@@ -213,10 +213,28 @@ func (d *ngDecoder) measure(data []byte, pos int, eof bool) (int, verdict, strin
 		}
 		return 0, verdictBad, text
 	}
-	if !d.header(data[next:]) {
+	if !d.header(data[next:]) || d.swallows(data[pos:next]) {
 		return 0, verdictBad, text
 	}
 	return size, verdictGood, text
+}
+
+// swallows tells whether a block, whose last length does not confirm the
+// first, has another whole block in it: then the first length is wrong, though
+// it happens to lead to the start of a block.
+func (d *ngDecoder) swallows(p []byte) bool {
+	switch d.u32(p) {
+	case blockEnhanced, blockPacket:
+		if len(p) >= packetMinimum && uint64(d.u32(p[20:]))+3 >= uint64(len(p)-packetMinimum) {
+			return false // the captured length confirms it
+		}
+	}
+	for i := blockOverhead; len(p)-i >= blockOverhead; i++ {
+		if d.candidate(p, i, true) == verdictGood {
+			return true
+		}
+	}
+	return false
 }
 
 // header tells whether p, of at least blockOverhead bytes, starts like a block

@@ -21,19 +21,27 @@ type span struct {
 	first, last rdma.Ref
 	packets     int
 	latest      uint64 // number of the packet that was counted last
+	lowest      uint64 // number of the oldest packet
+}
+
+// count is the number of packets. Where retransmissions overlap, a packet may
+// have been counted for more than one part of it.
+func (s *span) count() int {
+	return int(min(uint64(s.packets), s.last.Number-s.lowest+1))
 }
 
 // add counts the packet of the next bytes. The last packet is the youngest one:
 // when a lost segment comes late, that is the one that made the whole complete.
 func (s *span) add(ref rdma.Ref) {
 	if s.packets == 0 {
-		s.first, s.last = ref, ref
+		s.first, s.last, s.lowest = ref, ref, ref.Number
 	} else if ref.Number == s.latest {
 		return
 	} else if ref.Number > s.last.Number {
 		s.last = ref
 	}
 	s.latest = ref.Number
+	s.lowest = min(s.lowest, ref.Number)
 	s.packets++
 }
 
@@ -48,6 +56,7 @@ func (s *span) join(o *span) {
 	}
 	s.packets += o.packets
 	s.latest = o.latest
+	s.lowest = min(s.lowest, o.lowest)
 	if o.last.Number > s.last.Number {
 		s.last = o.last
 	}
@@ -235,7 +244,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 		if h.have == 0 {
 			n := h.size(p, h.pos)
 			if n > 0 && n <= len(p) {
-				one := span{first: ref, last: ref, packets: 1, latest: ref.Number}
+				one := span{first: ref, last: ref, packets: 1, latest: ref.Number, lowest: ref.Number}
 				if !h.fpdu(p[:n:n], n, h.pos, &one) {
 					h.surrender(p, ref, true)
 					return nil

@@ -69,6 +69,7 @@ type operations struct {
 	ackRef     rdma.Ref
 
 	pending []again
+	lost    bool // part of the stream went by unseen since the last FPDU
 
 	// The Send under way, of several segments.
 	sending   bool
@@ -83,12 +84,11 @@ type operations struct {
 
 	// The Write under way.
 	writing  bool
-	lost     bool // part of the stream went by unseen since its last segment
 	writeSeq uint64
 	nextTO   uint64
 }
 
-// interrupted takes note that FPDUs may have gone by unseen.
+// interrupted takes note that FPDUs may have gone by unseen before the next one.
 func (o *operations) interrupted() { o.lost = true }
 
 // segment takes a DDP segment; u is what was captured of length bytes, at least
@@ -97,8 +97,18 @@ func (o *operations) segment(h *half, u []byte, length int, start, end uint64, f
 	c := h.conn
 	side := c.side(h)
 	sent := &c.c.Sent[side]
-	control := ULPDU(u).Control()
-	op := control.Opcode()
+	op := ULPDU(u).Control().Opcode()
+	if o.lost {
+		// Messages do not interleave (RFC 5041 5.3): if something else goes on
+		// after the gap, the end of the message under way was in it.
+		if o.sending && !(op.IsSend() && Untagged(u).MSN() == o.msn) {
+			o.abandon(h)
+		}
+		if op != OpWrite {
+			o.writing = false
+		}
+		defer func() { o.lost = false }()
+	}
 	if c.ready(h, op, u, length) {
 		o.remember(h, extent{start: start, end: end})
 		return
@@ -151,7 +161,6 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 	w.op.Last = from.last
 	w.end = end
 	o.nextTO = to + uint64(length)
-	o.lost = false
 	c.c.Sent[side].WriteBytes += uint64(length)
 	t.fragment = rdma.Fragment{Offset: to, Length: uint32(length), Data: u[TaggedLen:], Ref: from.last, Last: last}
 	t.handler.OpData(c.c, &w.op, &t.fragment)
@@ -316,7 +325,7 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 	t.send.Data = data[:len(data):len(data)]
 	t.send.Length = int(o.nextMO)
 	t.send.First, t.send.Last = o.sendSpan.first, o.sendSpan.last
-	t.send.Packets = o.sendSpan.packets
+	t.send.Packets = o.sendSpan.count()
 	t.send.Again = o.sendAgain
 	o.sending = false
 	tag, gen := t.handler.Send(c.c, &t.send)

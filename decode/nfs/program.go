@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
 	"github.com/rpcrdma/toolkit/decode/nfs/nsm"
@@ -29,6 +30,7 @@ type (
 var tables = [][]Program{
 	nfs2.Programs,
 	nfs3.Programs,
+	nfs4.Programs,
 	nfsacl.Programs,
 	mount.Programs,
 	nlm.Programs,

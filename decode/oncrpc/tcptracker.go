@@ -35,6 +35,7 @@ type tcpSide struct {
 	ackRef rdma.Ref
 	sends  []sent // not yet acknowledged, by offset
 	ended  bool
+	send   rdma.Send // for Handler.Send; kept here so that it is not allocated each time
 }
 
 // sent is a record that was reported.
@@ -91,13 +92,13 @@ func (t *TCPTracker) Segment(f *link.Frame, ref rdma.Ref) bool {
 	sent := &c.Sent[from]
 	sent.Packets++
 	sent.Bytes += uint64(f.PayloadLen)
+	if f.TCPFlags&ackFlag != 0 && f.PayloadLen == 0 {
+		sent.Acks++
+	}
 	if t.closed {
 		return true
 	}
 	if f.TCPFlags&ackFlag != 0 {
-		if f.PayloadLen == 0 {
-			sent.Acks++
-		}
 		// Before the payload: a reply comes with the acknowledgment of its call.
 		peer.stream.Acked(f.TCPAck, ref)
 		peer.acknowledge(f.TCPAck, ref)
@@ -148,12 +149,13 @@ func (t *TCPTracker) close(why string, ref rdma.Ref) {
 func (s *tcpSide) deliver(r *Record) {
 	t := s.tracker
 	t.conn.Sent[s.from].Sends++
-	send := rdma.Send{
+	s.send = rdma.Send{
 		From: s.from, Data: r.Data, Length: r.Length,
 		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again,
 	}
 	s.again = 0
-	tag, gen := t.handler.Send(t.conn, &send)
+	tag, gen := t.handler.Send(t.conn, &s.send)
+	s.send.Data = nil
 	if s.acked >= r.End {
 		t.handler.SendAcked(t.conn, s.from, tag, gen, s.ackRef)
 		return

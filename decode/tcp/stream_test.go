@@ -280,7 +280,7 @@ func disorder(rnd *rand.Rand, list []segment, k int) {
 func TestReassembly(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	pool := NewPool(Options{Buffer: 8 << 20, Segments: 60000})
-	for round := range 300 {
+	for round := range 100 {
 		stream := randomStream(rnd, 1+rnd.IntN(60000))
 		list := segmentation(rnd, len(stream))
 		for range rnd.IntN(20) { // repeated, and cut differently
@@ -335,7 +335,7 @@ func TestReassembly(t *testing.T) {
 func TestReassemblyWithLoss(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	pool := NewPool(Options{Buffer: 8 << 20, Segments: 60000})
-	for round := range 300 {
+	for round := range 100 {
 		stream := randomStream(rnd, 1000+rnd.IntN(60000))
 		var list []segment
 		captured := make([]bool, len(stream))
@@ -384,7 +384,7 @@ func TestReassemblyWithLoss(t *testing.T) {
 // Whatever the bounds, what is delivered is right and memory is bounded.
 func TestReassemblyInSmallBuffers(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
-	for round := range 200 {
+	for round := range 60 {
 		o := Options{Buffer: 1 + rnd.IntN(20000), Segments: 1 + rnd.IntN(20), Total: 1 + rnd.IntN(30000)}
 		pool := NewPool(o)
 		stream := randomStream(rnd, 60000)

@@ -50,8 +50,11 @@ func parseEvent(line string) (event, bool) {
 		}
 		i += at
 		at = i + 2
-		j := strings.LastIndexByte(line[:i], '[')
-		if j < 0 || !isDigits(line[j+1:i]) {
+		j := i - 1
+		for j >= 0 && line[j] >= '0' && line[j] <= '9' {
+			j--
+		}
+		if j < 0 || j == i-1 || line[j] != '[' {
 			continue
 		}
 		fields := strings.Fields(line[i+2:])

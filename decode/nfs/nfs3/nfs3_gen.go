@@ -4170,7 +4170,7 @@ func (t *FSINFO3resok) Walk(v xdr.Visitor) {
 	v.Uint("wtmult", uint64(t.Wtmult))
 	v.Uint("dtpref", uint64(t.Dtpref))
 	v.Uint("maxfilesize", t.Maxfilesize)
-	v.Begin("time_delta", "timedelta3", -1)
+	v.Begin("time_delta", "nfstime3", -1)
 	t.TimeDelta.Walk(v)
 	v.End()
 	v.Flags("properties", uint64(t.Properties), xdr.FlagNames(uint64(t.Properties), flagsProperties))

@@ -285,7 +285,6 @@ const (
 	NFS4ERR_XATTR2BIG                 Nfsstat4 = 10096
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Nfsstat4) Symbol() string {
 	switch e {
 	case NFS4_OK:
@@ -536,7 +535,6 @@ const (
 	NF4NAMEDATTR NfsFtype4 = 9
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NfsFtype4) Symbol() string {
 	switch e {
 	case NF4REG:
@@ -569,7 +567,6 @@ type Nfstime4 struct {
 	Nseconds uint32
 }
 
-// Decode refills t.
 func (t *Nfstime4) Decode(r *xdr.Reader) {
 	t.Seconds = r.Int64()
 	r.Field("seconds")
@@ -577,19 +574,16 @@ func (t *Nfstime4) Decode(r *xdr.Reader) {
 	r.Field("nseconds")
 }
 
-// Append appends t in XDR.
 func (t *Nfstime4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.Seconds))
 	b = xdr.AppendUint32(b, t.Nseconds)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Nfstime4) EncodedSize() int {
 	return 12
 }
 
-// Walk visits the members.
 func (t *Nfstime4) Walk(v xdr.Visitor) {
 	v.Int("seconds", t.Seconds)
 	v.Uint("nseconds", uint64(t.Nseconds))
@@ -604,7 +598,6 @@ const (
 	SET_TO_CLIENT_TIME4 TimeHow4 = 1
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e TimeHow4) Symbol() string {
 	switch e {
 	case SET_TO_SERVER_TIME4:
@@ -623,7 +616,6 @@ type Settime4 struct {
 	Time  Nfstime4
 }
 
-// Decode refills t.
 func (t *Settime4) Decode(r *xdr.Reader) {
 	t.SetIt = TimeHow4(r.Uint32())
 	r.Field("set_it")
@@ -634,7 +626,6 @@ func (t *Settime4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Settime4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SetIt))
 	switch t.SetIt {
@@ -645,7 +636,6 @@ func (t *Settime4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Settime4) EncodedSize() int {
 	n := 4
 	switch t.SetIt {
@@ -656,7 +646,6 @@ func (t *Settime4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Settime4) Walk(v xdr.Visitor) {
 	v.Enum("set_it", uint32(t.SetIt), t.SetIt.Symbol())
 	switch t.SetIt {
@@ -672,7 +661,6 @@ type Stateid4 struct {
 	Other [12]byte
 }
 
-// Decode refills t.
 func (t *Stateid4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -686,19 +674,16 @@ func (t *Stateid4) Decode(r *xdr.Reader) {
 	r.Field("other")
 }
 
-// Append appends t in XDR.
 func (t *Stateid4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = xdr.AppendFixed(b, t.Other[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Stateid4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *Stateid4) Walk(v xdr.Visitor) {
 	v.Uint("seqid", uint64(t.Seqid))
 	v.Bytes("other", t.Other[:])
@@ -710,7 +695,6 @@ type Fsid4 struct {
 	Minor uint64
 }
 
-// Decode refills t.
 func (t *Fsid4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -724,19 +708,16 @@ func (t *Fsid4) Decode(r *xdr.Reader) {
 	r.Field("minor")
 }
 
-// Append appends t in XDR.
 func (t *Fsid4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Major)
 	b = xdr.AppendUint64(b, t.Minor)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Fsid4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *Fsid4) Walk(v xdr.Visitor) {
 	v.Uint("major", t.Major)
 	v.Uint("minor", t.Minor)
@@ -748,7 +729,6 @@ type Specdata4 struct {
 	Specdata2 uint32
 }
 
-// Decode refills t.
 func (t *Specdata4) Decode(r *xdr.Reader) {
 	t.Specdata1 = r.Uint32()
 	r.Field("specdata1")
@@ -756,19 +736,16 @@ func (t *Specdata4) Decode(r *xdr.Reader) {
 	r.Field("specdata2")
 }
 
-// Append appends t in XDR.
 func (t *Specdata4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Specdata1)
 	b = xdr.AppendUint32(b, t.Specdata2)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Specdata4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *Specdata4) Walk(v xdr.Visitor) {
 	v.Uint("specdata1", uint64(t.Specdata1))
 	v.Uint("specdata2", uint64(t.Specdata2))
@@ -781,7 +758,6 @@ type ChangeInfo4 struct {
 	After  uint64
 }
 
-// Decode refills t.
 func (t *ChangeInfo4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -798,7 +774,6 @@ func (t *ChangeInfo4) Decode(r *xdr.Reader) {
 	r.Field("after")
 }
 
-// Append appends t in XDR.
 func (t *ChangeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Atomic)
 	b = xdr.AppendUint64(b, t.Before)
@@ -806,12 +781,10 @@ func (t *ChangeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ChangeInfo4) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *ChangeInfo4) Walk(v xdr.Visitor) {
 	v.Bool("atomic", t.Atomic)
 	v.Uint("before", t.Before)
@@ -826,7 +799,6 @@ type Netaddr4 struct {
 	NaRAddr  []byte
 }
 
-// Decode refills t.
 func (t *Netaddr4) Decode(r *xdr.Reader) {
 	t.NaRNetid = r.Opaque(0)
 	r.Field("na_r_netid")
@@ -834,14 +806,12 @@ func (t *Netaddr4) Decode(r *xdr.Reader) {
 	r.Field("na_r_addr")
 }
 
-// Append appends t in XDR.
 func (t *Netaddr4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.NaRNetid)
 	b = xdr.AppendOpaque(b, t.NaRAddr)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Netaddr4) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.NaRNetid))
@@ -849,7 +819,6 @@ func (t *Netaddr4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Netaddr4) Walk(v xdr.Visitor) {
 	v.String("na_r_netid", t.NaRNetid)
 	v.String("na_r_addr", t.NaRAddr)
@@ -861,7 +830,6 @@ type StateOwner4 struct {
 	Owner    []byte
 }
 
-// Decode refills t.
 func (t *StateOwner4) Decode(r *xdr.Reader) {
 	t.Clientid = r.Uint64()
 	r.Field("clientid")
@@ -869,21 +837,18 @@ func (t *StateOwner4) Decode(r *xdr.Reader) {
 	r.Field("owner")
 }
 
-// Append appends t in XDR.
 func (t *StateOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendOpaque(b, t.Owner)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *StateOwner4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.Owner))
 	return n
 }
 
-// Walk visits the members.
 func (t *StateOwner4) Walk(v xdr.Visitor) {
 	v.Uint("clientid", t.Clientid)
 	v.Bytes("owner", t.Owner)
@@ -896,7 +861,6 @@ type NfsImplId4 struct {
 	NiiDate   Nfstime4
 }
 
-// Decode refills t.
 func (t *NfsImplId4) Decode(r *xdr.Reader) {
 	t.NiiDomain = r.Opaque(0)
 	r.Field("nii_domain")
@@ -905,7 +869,6 @@ func (t *NfsImplId4) Decode(r *xdr.Reader) {
 	t.NiiDate.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *NfsImplId4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.NiiDomain)
 	b = xdr.AppendOpaque(b, t.NiiName)
@@ -913,7 +876,6 @@ func (t *NfsImplId4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NfsImplId4) EncodedSize() int {
 	n := 12
 	n += xdr.SizeOpaque(len(t.NiiDomain))
@@ -921,7 +883,6 @@ func (t *NfsImplId4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *NfsImplId4) Walk(v xdr.Visitor) {
 	v.String("nii_domain", t.NiiDomain)
 	v.String("nii_name", t.NiiName)
@@ -938,7 +899,6 @@ const (
 	FILE_SYNC4 StableHow4 = 2
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e StableHow4) Symbol() string {
 	switch e {
 	case UNSTABLE4:
@@ -964,7 +924,6 @@ const (
 	ACE4_SYSTEM_ALARM_ACE_TYPE   Acetype4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Acetype4) Symbol() string {
 	switch e {
 	case ACE4_ACCESS_ALLOWED_ACE_TYPE:
@@ -989,7 +948,6 @@ type Nfsace4 struct {
 	Who        []byte
 }
 
-// Decode refills t.
 func (t *Nfsace4) Decode(r *xdr.Reader) {
 	t.Type = Acetype4(r.Uint32())
 	r.Field("type")
@@ -1001,7 +959,6 @@ func (t *Nfsace4) Decode(r *xdr.Reader) {
 	r.Field("who")
 }
 
-// Append appends t in XDR.
 func (t *Nfsace4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	b = xdr.AppendUint32(b, t.Flag)
@@ -1010,14 +967,12 @@ func (t *Nfsace4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Nfsace4) EncodedSize() int {
 	n := 12
 	n += xdr.SizeOpaque(len(t.Who))
 	return n
 }
 
-// Walk visits the members.
 func (t *Nfsace4) Walk(v xdr.Visitor) {
 	v.Enum("type", uint32(t.Type), t.Type.Symbol())
 	v.Flags("flag", uint64(t.Flag), xdr.FlagNames(uint64(t.Flag), flagsAceflag4))
@@ -1031,7 +986,6 @@ type Nfsacl41 struct {
 	Na41Aces []Nfsace4
 }
 
-// Decode refills t.
 func (t *Nfsacl41) Decode(r *xdr.Reader) {
 	t.Na41Flag = r.Uint32()
 	r.Field("na41_flag")
@@ -1043,7 +997,6 @@ func (t *Nfsacl41) Decode(r *xdr.Reader) {
 	r.Field("na41_aces")
 }
 
-// Append appends t in XDR.
 func (t *Nfsacl41) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Na41Flag)
 	b = xdr.AppendUint32(b, uint32(len(t.Na41Aces)))
@@ -1053,7 +1006,6 @@ func (t *Nfsacl41) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Nfsacl41) EncodedSize() int {
 	n := 8
 	for i := range t.Na41Aces {
@@ -1062,7 +1014,6 @@ func (t *Nfsacl41) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Nfsacl41) Walk(v xdr.Visitor) {
 	v.Flags("na41_flag", uint64(t.Na41Flag), xdr.FlagNames(uint64(t.Na41Flag), flagsAclflag4))
 	for i := range t.Na41Aces {
@@ -1078,7 +1029,6 @@ type ModeMasked4 struct {
 	MmMaskBits   uint32
 }
 
-// Decode refills t.
 func (t *ModeMasked4) Decode(r *xdr.Reader) {
 	t.MmValueToSet = r.Uint32()
 	r.Field("mm_value_to_set")
@@ -1086,19 +1036,16 @@ func (t *ModeMasked4) Decode(r *xdr.Reader) {
 	r.Field("mm_mask_bits")
 }
 
-// Append appends t in XDR.
 func (t *ModeMasked4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.MmValueToSet)
 	b = xdr.AppendUint32(b, t.MmMaskBits)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ModeMasked4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *ModeMasked4) Walk(v xdr.Visitor) {
 	v.Flags("mm_value_to_set", uint64(t.MmValueToSet), xdr.FlagNames(uint64(t.MmValueToSet), flagsMode4))
 	v.Flags("mm_mask_bits", uint64(t.MmMaskBits), xdr.FlagNames(uint64(t.MmMaskBits), flagsMode4))
@@ -1112,7 +1059,6 @@ type ModeUmask4 struct {
 	MuUmask uint32
 }
 
-// Decode refills t.
 func (t *ModeUmask4) Decode(r *xdr.Reader) {
 	t.MuMode = r.Uint32()
 	r.Field("mu_mode")
@@ -1120,19 +1066,16 @@ func (t *ModeUmask4) Decode(r *xdr.Reader) {
 	r.Field("mu_umask")
 }
 
-// Append appends t in XDR.
 func (t *ModeUmask4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.MuMode)
 	b = xdr.AppendUint32(b, t.MuUmask)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ModeUmask4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *ModeUmask4) Walk(v xdr.Visitor) {
 	v.Flags("mu_mode", uint64(t.MuMode), xdr.FlagNames(uint64(t.MuMode), flagsMode4))
 	v.Flags("mu_umask", uint64(t.MuUmask), xdr.FlagNames(uint64(t.MuUmask), flagsMode4))
@@ -1144,7 +1087,6 @@ type FsLocation4 struct {
 	Rootpath [][]byte
 }
 
-// Decode refills t.
 func (t *FsLocation4) Decode(r *xdr.Reader) {
 	t.Server = xdr.Reuse(t.Server)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
@@ -1160,7 +1102,6 @@ func (t *FsLocation4) Decode(r *xdr.Reader) {
 	r.Field("rootpath")
 }
 
-// Append appends t in XDR.
 func (t *FsLocation4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.Server)))
 	for i := range t.Server {
@@ -1173,7 +1114,6 @@ func (t *FsLocation4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FsLocation4) EncodedSize() int {
 	n := 8
 	for i := range t.Server {
@@ -1185,7 +1125,6 @@ func (t *FsLocation4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FsLocation4) Walk(v xdr.Visitor) {
 	for i := range t.Server {
 		v.String("server", t.Server[i])
@@ -1201,7 +1140,6 @@ type FsLocations4 struct {
 	Locations []FsLocation4
 }
 
-// Decode refills t.
 func (t *FsLocations4) Decode(r *xdr.Reader) {
 	t.FsRoot = xdr.Reuse(t.FsRoot)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
@@ -1217,7 +1155,6 @@ func (t *FsLocations4) Decode(r *xdr.Reader) {
 	r.Field("locations")
 }
 
-// Append appends t in XDR.
 func (t *FsLocations4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FsRoot)))
 	for i := range t.FsRoot {
@@ -1230,7 +1167,6 @@ func (t *FsLocations4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FsLocations4) EncodedSize() int {
 	n := 8
 	for i := range t.FsRoot {
@@ -1242,7 +1178,6 @@ func (t *FsLocations4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FsLocations4) Walk(v xdr.Visitor) {
 	for i := range t.FsRoot {
 		v.String("fs_root", t.FsRoot[i])
@@ -1261,7 +1196,6 @@ type FsLocationsServer4 struct {
 	FlsServer   []byte
 }
 
-// Decode refills t.
 func (t *FsLocationsServer4) Decode(r *xdr.Reader) {
 	t.FlsCurrency = r.Int32()
 	r.Field("fls_currency")
@@ -1271,7 +1205,6 @@ func (t *FsLocationsServer4) Decode(r *xdr.Reader) {
 	r.Field("fls_server")
 }
 
-// Append appends t in XDR.
 func (t *FsLocationsServer4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.FlsCurrency))
 	b = xdr.AppendOpaque(b, t.FlsInfo)
@@ -1279,7 +1212,6 @@ func (t *FsLocationsServer4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FsLocationsServer4) EncodedSize() int {
 	n := 4
 	n += xdr.SizeOpaque(len(t.FlsInfo))
@@ -1287,7 +1219,6 @@ func (t *FsLocationsServer4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FsLocationsServer4) Walk(v xdr.Visitor) {
 	v.Int("fls_currency", int64(t.FlsCurrency))
 	v.Bytes("fls_info", t.FlsInfo)
@@ -1300,7 +1231,6 @@ type FsLocationsItem4 struct {
 	FliRootpath [][]byte
 }
 
-// Decode refills t.
 func (t *FsLocationsItem4) Decode(r *xdr.Reader) {
 	t.FliEntries = xdr.Reuse(t.FliEntries)
 	for i := r.Count(0, 12); i > 0 && r.More(); i-- {
@@ -1316,7 +1246,6 @@ func (t *FsLocationsItem4) Decode(r *xdr.Reader) {
 	r.Field("fli_rootpath")
 }
 
-// Append appends t in XDR.
 func (t *FsLocationsItem4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FliEntries)))
 	for i := range t.FliEntries {
@@ -1329,7 +1258,6 @@ func (t *FsLocationsItem4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FsLocationsItem4) EncodedSize() int {
 	n := 8
 	for i := range t.FliEntries {
@@ -1341,7 +1269,6 @@ func (t *FsLocationsItem4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FsLocationsItem4) Walk(v xdr.Visitor) {
 	for i := range t.FliEntries {
 		v.Begin("fli_entries", "fs_locations_server4", i)
@@ -1361,7 +1288,6 @@ type FsLocationsInfo4 struct {
 	FliItems    []FsLocationsItem4
 }
 
-// Decode refills t.
 func (t *FsLocationsInfo4) Decode(r *xdr.Reader) {
 	t.FliFlags = r.Uint32()
 	r.Field("fli_flags")
@@ -1381,7 +1307,6 @@ func (t *FsLocationsInfo4) Decode(r *xdr.Reader) {
 	r.Field("fli_items")
 }
 
-// Append appends t in XDR.
 func (t *FsLocationsInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.FliFlags)
 	b = xdr.AppendUint32(b, uint32(t.FliValidFor))
@@ -1396,7 +1321,6 @@ func (t *FsLocationsInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FsLocationsInfo4) EncodedSize() int {
 	n := 16
 	for i := range t.FliFsRoot {
@@ -1408,7 +1332,6 @@ func (t *FsLocationsInfo4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FsLocationsInfo4) Walk(v xdr.Visitor) {
 	v.Flags("fli_flags", uint64(t.FliFlags), xdr.FlagNames(uint64(t.FliFlags), flagsFsli4ifFlags))
 	v.Int("fli_valid_for", int64(t.FliValidFor))
@@ -1428,7 +1351,6 @@ type ChangePolicy4 struct {
 	CpMinor uint64
 }
 
-// Decode refills t.
 func (t *ChangePolicy4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -1442,19 +1364,16 @@ func (t *ChangePolicy4) Decode(r *xdr.Reader) {
 	r.Field("cp_minor")
 }
 
-// Append appends t in XDR.
 func (t *ChangePolicy4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.CpMajor)
 	b = xdr.AppendUint64(b, t.CpMinor)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ChangePolicy4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *ChangePolicy4) Walk(v xdr.Visitor) {
 	v.Uint("cp_major", t.CpMajor)
 	v.Uint("cp_minor", t.CpMinor)
@@ -1472,7 +1391,6 @@ const (
 	STATUS4_REFERRAL  Fs4StatusType = 5
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Fs4StatusType) Symbol() string {
 	switch e {
 	case STATUS4_FIXED:
@@ -1501,7 +1419,6 @@ type Fs4Status struct {
 	FssVersion Nfstime4
 }
 
-// Decode refills t.
 func (t *Fs4Status) Decode(r *xdr.Reader) {
 	t.FssAbsent = r.Bool()
 	r.Field("fss_absent")
@@ -1516,7 +1433,6 @@ func (t *Fs4Status) Decode(r *xdr.Reader) {
 	t.FssVersion.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *Fs4Status) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.FssAbsent)
 	b = xdr.AppendUint32(b, uint32(t.FssType))
@@ -1527,7 +1443,6 @@ func (t *Fs4Status) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Fs4Status) EncodedSize() int {
 	n := 24
 	n += xdr.SizeOpaque(len(t.FssSource))
@@ -1535,7 +1450,6 @@ func (t *Fs4Status) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Fs4Status) Walk(v xdr.Visitor) {
 	v.Bool("fss_absent", t.FssAbsent)
 	v.Enum("fss_type", uint32(t.FssType), t.FssType.Symbol())
@@ -1552,7 +1466,6 @@ type ThresholdItem4 struct {
 	ThiHintlist   []byte
 }
 
-// Decode refills t.
 func (t *ThresholdItem4) Decode(r *xdr.Reader) {
 	t.ThiLayoutType = Layouttype4(r.Uint32())
 	r.Field("thi_layout_type")
@@ -1562,7 +1475,6 @@ func (t *ThresholdItem4) Decode(r *xdr.Reader) {
 	r.Field("thi_hintlist")
 }
 
-// Append appends t in XDR.
 func (t *ThresholdItem4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ThiLayoutType))
 	b = t.ThiHintset.Append(b)
@@ -1570,7 +1482,6 @@ func (t *ThresholdItem4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ThresholdItem4) EncodedSize() int {
 	n := 4
 	n += t.ThiHintset.EncodedSize()
@@ -1578,7 +1489,6 @@ func (t *ThresholdItem4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *ThresholdItem4) Walk(v xdr.Visitor) {
 	v.Enum("thi_layout_type", uint32(t.ThiLayoutType), t.ThiLayoutType.Symbol())
 	t.ThiHintset.WalkField(v, "thi_hintset")
@@ -1590,7 +1500,6 @@ type Mdsthreshold4 struct {
 	MthHints []ThresholdItem4
 }
 
-// Decode refills t.
 func (t *Mdsthreshold4) Decode(r *xdr.Reader) {
 	t.MthHints = xdr.Reuse(t.MthHints)
 	for i := r.Count(0, 12); i > 0 && r.More(); i-- {
@@ -1600,7 +1509,6 @@ func (t *Mdsthreshold4) Decode(r *xdr.Reader) {
 	r.Field("mth_hints")
 }
 
-// Append appends t in XDR.
 func (t *Mdsthreshold4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.MthHints)))
 	for i := range t.MthHints {
@@ -1609,7 +1517,6 @@ func (t *Mdsthreshold4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Mdsthreshold4) EncodedSize() int {
 	n := 4
 	for i := range t.MthHints {
@@ -1618,7 +1525,6 @@ func (t *Mdsthreshold4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Mdsthreshold4) Walk(v xdr.Visitor) {
 	for i := range t.MthHints {
 		v.Begin("mth_hints", "threshold_item4", i)
@@ -1633,7 +1539,6 @@ type RetentionGet4 struct {
 	RgBeginTime []Nfstime4
 }
 
-// Decode refills t.
 func (t *RetentionGet4) Decode(r *xdr.Reader) {
 	t.RgDuration = r.Uint64()
 	r.Field("rg_duration")
@@ -1645,7 +1550,6 @@ func (t *RetentionGet4) Decode(r *xdr.Reader) {
 	r.Field("rg_begin_time")
 }
 
-// Append appends t in XDR.
 func (t *RetentionGet4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.RgDuration)
 	b = xdr.AppendUint32(b, uint32(len(t.RgBeginTime)))
@@ -1655,14 +1559,12 @@ func (t *RetentionGet4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RetentionGet4) EncodedSize() int {
 	n := 12
 	n += 12 * len(t.RgBeginTime)
 	return n
 }
 
-// Walk visits the members.
 func (t *RetentionGet4) Walk(v xdr.Visitor) {
 	v.Uint("rg_duration", t.RgDuration)
 	for i := range t.RgBeginTime {
@@ -1676,7 +1578,6 @@ type RetentionSet4 struct {
 	RsDuration []uint64
 }
 
-// Decode refills t.
 func (t *RetentionSet4) Decode(r *xdr.Reader) {
 	t.RsEnable = r.Bool()
 	r.Field("rs_enable")
@@ -1688,7 +1589,6 @@ func (t *RetentionSet4) Decode(r *xdr.Reader) {
 	r.Field("rs_duration")
 }
 
-// Append appends t in XDR.
 func (t *RetentionSet4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RsEnable)
 	b = xdr.AppendUint32(b, uint32(len(t.RsDuration)))
@@ -1698,14 +1598,12 @@ func (t *RetentionSet4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RetentionSet4) EncodedSize() int {
 	n := 8
 	n += 8 * len(t.RsDuration)
 	return n
 }
 
-// Walk visits the members.
 func (t *RetentionSet4) Walk(v xdr.Visitor) {
 	v.Bool("rs_enable", t.RsEnable)
 	for i := range t.RsDuration {
@@ -1725,7 +1623,6 @@ const (
 	NFS4_CHANGE_TYPE_IS_UNDEFINED              ChangeAttrType4 = 4
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e ChangeAttrType4) Symbol() string {
 	switch e {
 	case NFS4_CHANGE_TYPE_IS_MONOTONIC_INCR:
@@ -1750,7 +1647,6 @@ type LabelformatSpec4 struct {
 	LfsPi  uint32
 }
 
-// Decode refills t.
 func (t *LabelformatSpec4) Decode(r *xdr.Reader) {
 	t.LfsLfs = r.Uint32()
 	r.Field("lfs_lfs")
@@ -1758,19 +1654,16 @@ func (t *LabelformatSpec4) Decode(r *xdr.Reader) {
 	r.Field("lfs_pi")
 }
 
-// Append appends t in XDR.
 func (t *LabelformatSpec4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.LfsLfs)
 	b = xdr.AppendUint32(b, t.LfsPi)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LabelformatSpec4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *LabelformatSpec4) Walk(v xdr.Visitor) {
 	v.Uint("lfs_lfs", uint64(t.LfsLfs))
 	v.Uint("lfs_pi", uint64(t.LfsPi))
@@ -1782,28 +1675,24 @@ type SecLabel4 struct {
 	SlaiData []byte
 }
 
-// Decode refills t.
 func (t *SecLabel4) Decode(r *xdr.Reader) {
 	t.SlaiLfs.Decode(r)
 	t.SlaiData = r.Opaque(0)
 	r.Field("slai_data")
 }
 
-// Append appends t in XDR.
 func (t *SecLabel4) Append(b []byte) []byte {
 	b = t.SlaiLfs.Append(b)
 	b = xdr.AppendOpaque(b, t.SlaiData)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SecLabel4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.SlaiData))
 	return n
 }
 
-// Walk visits the members.
 func (t *SecLabel4) Walk(v xdr.Visitor) {
 	v.Begin("slai_lfs", "labelformat_spec4", -1)
 	t.SlaiLfs.Walk(v)
@@ -1822,7 +1711,6 @@ type OpenArguments4 struct {
 	OaCreateMode      OpenArgsCreateBitmap4
 }
 
-// Decode refills t.
 func (t *OpenArguments4) Decode(r *xdr.Reader) {
 	t.OaShareAccess.Decode(r)
 	r.Field("oa_share_access")
@@ -1836,7 +1724,6 @@ func (t *OpenArguments4) Decode(r *xdr.Reader) {
 	r.Field("oa_create_mode")
 }
 
-// Append appends t in XDR.
 func (t *OpenArguments4) Append(b []byte) []byte {
 	b = t.OaShareAccess.Append(b)
 	b = t.OaShareDeny.Append(b)
@@ -1846,7 +1733,6 @@ func (t *OpenArguments4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenArguments4) EncodedSize() int {
 	n := 0
 	n += t.OaShareAccess.EncodedSize()
@@ -1857,7 +1743,6 @@ func (t *OpenArguments4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *OpenArguments4) Walk(v xdr.Visitor) {
 	t.OaShareAccess.WalkField(v, "oa_share_access")
 	t.OaShareDeny.WalkField(v, "oa_share_deny")
@@ -1878,7 +1763,6 @@ const (
 	LAYOUT4_SCSI          Layouttype4 = 5
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Layouttype4) Symbol() string {
 	switch e {
 	case LAYOUT4_NFSV4_1_FILES:
@@ -1907,7 +1791,6 @@ const (
 	LAYOUTIOMODE4_ANY  Layoutiomode4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Layoutiomode4) Symbol() string {
 	switch e {
 	case LAYOUTIOMODE4_READ:
@@ -1930,7 +1813,6 @@ type Layout4 struct {
 	LoContent LayoutContent4
 }
 
-// Decode refills t.
 func (t *Layout4) Decode(r *xdr.Reader) {
 	t.LoOffset = r.Uint64()
 	r.Field("lo_offset")
@@ -1942,7 +1824,6 @@ func (t *Layout4) Decode(r *xdr.Reader) {
 	r.Field("lo_content")
 }
 
-// Append appends t in XDR.
 func (t *Layout4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LoOffset)
 	b = xdr.AppendUint64(b, t.LoLength)
@@ -1951,14 +1832,12 @@ func (t *Layout4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Layout4) EncodedSize() int {
 	n := 20
 	n += t.LoContent.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *Layout4) Walk(v xdr.Visitor) {
 	v.Uint("lo_offset", t.LoOffset)
 	v.Uint("lo_length", t.LoLength)
@@ -1975,7 +1854,6 @@ type DeviceError4 struct {
 	DeOpnum    NfsOpnum4
 }
 
-// Decode refills t.
 func (t *DeviceError4) Decode(r *xdr.Reader) {
 	if b := r.Take(24); b != nil {
 		b := (*[24]byte)(b)
@@ -1992,7 +1870,6 @@ func (t *DeviceError4) Decode(r *xdr.Reader) {
 	r.Field("de_opnum")
 }
 
-// Append appends t in XDR.
 func (t *DeviceError4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.DeDeviceid[:])
 	b = xdr.AppendUint32(b, uint32(t.DeStatus))
@@ -2000,17 +1877,17 @@ func (t *DeviceError4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DeviceError4) EncodedSize() int {
 	return 24
 }
 
-// Walk visits the members.
 func (t *DeviceError4) Walk(v xdr.Visitor) {
 	v.Bytes("de_deviceid", t.DeDeviceid[:])
 	v.Enum("de_status", uint32(t.DeStatus), t.DeStatus.Symbol())
 	v.Enum("de_opnum", uint32(t.DeOpnum), t.DeOpnum.Symbol())
 }
+
+func (t *DeviceError4) StatusCode() (uint32, string) { return uint32(t.DeStatus), t.DeStatus.Symbol() }
 
 // IoInfo4 is the XDR struct io_info4.
 type IoInfo4 struct {
@@ -2018,7 +1895,6 @@ type IoInfo4 struct {
 	IiBytes uint64
 }
 
-// Decode refills t.
 func (t *IoInfo4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -2032,19 +1908,16 @@ func (t *IoInfo4) Decode(r *xdr.Reader) {
 	r.Field("ii_bytes")
 }
 
-// Append appends t in XDR.
 func (t *IoInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.IiCount)
 	b = xdr.AppendUint64(b, t.IiBytes)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *IoInfo4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *IoInfo4) Walk(v xdr.Visitor) {
 	v.Uint("ii_count", t.IiCount)
 	v.Uint("ii_bytes", t.IiBytes)
@@ -2060,7 +1933,6 @@ const (
 	NL4_NETADDR NetlocType4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NetlocType4) Symbol() string {
 	switch e {
 	case NL4_NAME:
@@ -2083,7 +1955,6 @@ type Netloc4 struct {
 	NlAddr Netaddr4
 }
 
-// Decode refills t.
 func (t *Netloc4) Decode(r *xdr.Reader) {
 	t.NlType = NetlocType4(r.Uint32())
 	r.Field("nl_type")
@@ -2101,7 +1972,6 @@ func (t *Netloc4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Netloc4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.NlType))
 	switch t.NlType {
@@ -2115,7 +1985,6 @@ func (t *Netloc4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Netloc4) EncodedSize() int {
 	n := 4
 	switch t.NlType {
@@ -2129,7 +1998,6 @@ func (t *Netloc4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Netloc4) Walk(v xdr.Visitor) {
 	v.Enum("nl_type", uint32(t.NlType), t.NlType.Symbol())
 	switch t.NlType {
@@ -2155,7 +2023,6 @@ type AppDataBlock4 struct {
 	AdbPattern        []byte
 }
 
-// Decode refills t.
 func (t *AppDataBlock4) Decode(r *xdr.Reader) {
 	t.AdbOffset = r.Uint64()
 	r.Field("adb_offset")
@@ -2173,7 +2040,6 @@ func (t *AppDataBlock4) Decode(r *xdr.Reader) {
 	r.Field("adb_pattern")
 }
 
-// Append appends t in XDR.
 func (t *AppDataBlock4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.AdbOffset)
 	b = xdr.AppendUint64(b, t.AdbBlockSize)
@@ -2185,14 +2051,12 @@ func (t *AppDataBlock4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *AppDataBlock4) EncodedSize() int {
 	n := 44
 	n += xdr.SizeOpaque(len(t.AdbPattern))
 	return n
 }
 
-// Walk visits the members.
 func (t *AppDataBlock4) Walk(v xdr.Visitor) {
 	v.Uint("adb_offset", t.AdbOffset)
 	v.Uint("adb_block_size", t.AdbBlockSize)
@@ -2212,7 +2076,6 @@ const (
 	NFS4_CONTENT_HOLE DataContent4 = 1
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e DataContent4) Symbol() string {
 	switch e {
 	case NFS4_CONTENT_DATA:
@@ -2233,7 +2096,6 @@ type WriteResponse4 struct {
 	WrWriteverf  [8]byte
 }
 
-// Decode refills t.
 func (t *WriteResponse4) Decode(r *xdr.Reader) {
 	t.WrCallbackId = xdr.Reuse(t.WrCallbackId)
 	for i := r.Count(1, 16); i > 0 && r.More(); i-- {
@@ -2249,7 +2111,6 @@ func (t *WriteResponse4) Decode(r *xdr.Reader) {
 	r.Field("wr_writeverf")
 }
 
-// Append appends t in XDR.
 func (t *WriteResponse4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.WrCallbackId)))
 	for i := range t.WrCallbackId {
@@ -2261,14 +2122,12 @@ func (t *WriteResponse4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WriteResponse4) EncodedSize() int {
 	n := 24
 	n += 16 * len(t.WrCallbackId)
 	return n
 }
 
-// Walk visits the members.
 func (t *WriteResponse4) Walk(v xdr.Visitor) {
 	for i := range t.WrCallbackId {
 		v.Begin("wr_callback_id", "stateid4", i)
@@ -2290,7 +2149,6 @@ const (
 	RPC_GSS_SVC_PRIVACY   RpcGssSvcT = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e RpcGssSvcT) Symbol() string {
 	switch e {
 	case RPC_GSS_SVC_NONE:
@@ -2321,7 +2179,6 @@ const (
 	RPC_AUTH_GSS_KRB5P Secflavor4 = 390005
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Secflavor4) Symbol() string {
 	switch e {
 	case AUTH_NONE:
@@ -2355,7 +2212,6 @@ type RpcsecGssInfo struct {
 	Service RpcGssSvcT
 }
 
-// Decode refills t.
 func (t *RpcsecGssInfo) Decode(r *xdr.Reader) {
 	t.Oid = r.Opaque(0)
 	r.Field("oid")
@@ -2365,7 +2221,6 @@ func (t *RpcsecGssInfo) Decode(r *xdr.Reader) {
 	r.Field("service")
 }
 
-// Append appends t in XDR.
 func (t *RpcsecGssInfo) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Oid)
 	b = xdr.AppendUint32(b, t.Qop)
@@ -2373,14 +2228,12 @@ func (t *RpcsecGssInfo) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RpcsecGssInfo) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.Oid))
 	return n
 }
 
-// Walk visits the members.
 func (t *RpcsecGssInfo) Walk(v xdr.Visitor) {
 	v.Bytes("oid", t.Oid)
 	v.Uint("qop", uint64(t.Qop))
@@ -2393,7 +2246,6 @@ type Secinfo4 struct {
 	FlavorInfo RpcsecGssInfo
 }
 
-// Decode refills t.
 func (t *Secinfo4) Decode(r *xdr.Reader) {
 	t.Flavor = Secflavor4(r.Uint32())
 	r.Field("flavor")
@@ -2404,7 +2256,6 @@ func (t *Secinfo4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Secinfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Flavor))
 	switch t.Flavor {
@@ -2415,7 +2266,6 @@ func (t *Secinfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Secinfo4) EncodedSize() int {
 	n := 4
 	switch t.Flavor {
@@ -2426,7 +2276,6 @@ func (t *Secinfo4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Secinfo4) Walk(v xdr.Visitor) {
 	v.Enum("flavor", uint32(t.Flavor), t.Flavor.Symbol())
 	switch t.Flavor {
@@ -2456,7 +2305,6 @@ const (
 	IO_ADVISE4_INIT_PROXIMITY         IO_ADVISE_type4 = 10
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e IO_ADVISE_type4) Symbol() string {
 	switch e {
 	case IO_ADVISE4_NORMAL:
@@ -2568,7 +2416,6 @@ const (
 	OP_ILLEGAL              NfsOpnum4 = 10044
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NfsOpnum4) Symbol() string {
 	switch e {
 	case OP_ACCESS:
@@ -2732,29 +2579,24 @@ type Status4res struct {
 	Status Nfsstat4
 }
 
-// Decode refills t.
 func (t *Status4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
 }
 
-// Append appends t in XDR.
 func (t *Status4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Status4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *Status4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *Status4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // ACCESS4args is the XDR struct ACCESS4args.
@@ -2762,24 +2604,20 @@ type ACCESS4args struct {
 	Access uint32
 }
 
-// Decode refills t.
 func (t *ACCESS4args) Decode(r *xdr.Reader) {
 	t.Access = r.Uint32()
 	r.Field("access")
 }
 
-// Append appends t in XDR.
 func (t *ACCESS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Access)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ACCESS4args) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *ACCESS4args) Walk(v xdr.Visitor) {
 	v.Flags("access", uint64(t.Access), xdr.FlagNames(uint64(t.Access), flagsAccess4))
 }
@@ -2790,7 +2628,6 @@ type ACCESS4resok struct {
 	Access    uint32
 }
 
-// Decode refills t.
 func (t *ACCESS4resok) Decode(r *xdr.Reader) {
 	t.Supported = r.Uint32()
 	r.Field("supported")
@@ -2798,19 +2635,16 @@ func (t *ACCESS4resok) Decode(r *xdr.Reader) {
 	r.Field("access")
 }
 
-// Append appends t in XDR.
 func (t *ACCESS4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Supported)
 	b = xdr.AppendUint32(b, t.Access)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ACCESS4resok) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *ACCESS4resok) Walk(v xdr.Visitor) {
 	v.Flags("supported", uint64(t.Supported), xdr.FlagNames(uint64(t.Supported), flagsAccess4))
 	v.Flags("access", uint64(t.Access), xdr.FlagNames(uint64(t.Access), flagsAccess4))
@@ -2822,7 +2656,6 @@ type ACCESS4res struct {
 	Resok4 ACCESS4resok
 }
 
-// Decode refills t.
 func (t *ACCESS4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -2833,7 +2666,6 @@ func (t *ACCESS4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *ACCESS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -2844,7 +2676,6 @@ func (t *ACCESS4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ACCESS4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -2855,7 +2686,6 @@ func (t *ACCESS4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *ACCESS4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -2867,7 +2697,6 @@ func (t *ACCESS4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *ACCESS4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // CLOSE4args is the XDR struct CLOSE4args.
@@ -2876,7 +2705,6 @@ type CLOSE4args struct {
 	OpenStateid Stateid4
 }
 
-// Decode refills t.
 func (t *CLOSE4args) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -2890,19 +2718,16 @@ func (t *CLOSE4args) Decode(r *xdr.Reader) {
 	t.OpenStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CLOSE4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = t.OpenStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CLOSE4args) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *CLOSE4args) Walk(v xdr.Visitor) {
 	v.Uint("seqid", uint64(t.Seqid))
 	v.Begin("open_stateid", "stateid4", -1)
@@ -2916,7 +2741,6 @@ type CLOSE4res struct {
 	OpenStateid Stateid4
 }
 
-// Decode refills t.
 func (t *CLOSE4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -2927,7 +2751,6 @@ func (t *CLOSE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *CLOSE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -2938,7 +2761,6 @@ func (t *CLOSE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CLOSE4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -2949,7 +2771,6 @@ func (t *CLOSE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *CLOSE4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -2961,7 +2782,6 @@ func (t *CLOSE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CLOSE4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // COMMIT4args is the XDR struct COMMIT4args.
@@ -2970,7 +2790,6 @@ type COMMIT4args struct {
 	Count  uint32
 }
 
-// Decode refills t.
 func (t *COMMIT4args) Decode(r *xdr.Reader) {
 	t.Offset = r.Uint64()
 	r.Field("offset")
@@ -2978,19 +2797,16 @@ func (t *COMMIT4args) Decode(r *xdr.Reader) {
 	r.Field("count")
 }
 
-// Append appends t in XDR.
 func (t *COMMIT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Offset)
 	b = xdr.AppendUint32(b, t.Count)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COMMIT4args) EncodedSize() int {
 	return 12
 }
 
-// Walk visits the members.
 func (t *COMMIT4args) Walk(v xdr.Visitor) {
 	v.Uint("offset", t.Offset)
 	v.Uint("count", uint64(t.Count))
@@ -3001,24 +2817,20 @@ type COMMIT4resok struct {
 	Writeverf [8]byte
 }
 
-// Decode refills t.
 func (t *COMMIT4resok) Decode(r *xdr.Reader) {
 	r.Copy(t.Writeverf[:])
 	r.Field("writeverf")
 }
 
-// Append appends t in XDR.
 func (t *COMMIT4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Writeverf[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COMMIT4resok) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *COMMIT4resok) Walk(v xdr.Visitor) {
 	v.Bytes("writeverf", t.Writeverf[:])
 }
@@ -3029,7 +2841,6 @@ type COMMIT4res struct {
 	Resok4 COMMIT4resok
 }
 
-// Decode refills t.
 func (t *COMMIT4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -3040,7 +2851,6 @@ func (t *COMMIT4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *COMMIT4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -3051,7 +2861,6 @@ func (t *COMMIT4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COMMIT4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -3062,7 +2871,6 @@ func (t *COMMIT4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *COMMIT4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -3074,7 +2882,6 @@ func (t *COMMIT4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *COMMIT4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // Createtype4 is the XDR union createtype4.
@@ -3086,7 +2893,6 @@ type Createtype4 struct {
 	Devdata  Specdata4
 }
 
-// Decode refills t.
 func (t *Createtype4) Decode(r *xdr.Reader) {
 	t.Type = NfsFtype4(r.Uint32())
 	r.Field("type")
@@ -3100,7 +2906,6 @@ func (t *Createtype4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Createtype4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	switch t.Type {
@@ -3113,7 +2918,6 @@ func (t *Createtype4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Createtype4) EncodedSize() int {
 	n := 4
 	switch t.Type {
@@ -3126,7 +2930,6 @@ func (t *Createtype4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Createtype4) Walk(v xdr.Visitor) {
 	v.Enum("type", uint32(t.Type), t.Type.Symbol())
 	switch t.Type {
@@ -3147,7 +2950,6 @@ type CREATE4args struct {
 	Createattrs Fattr4
 }
 
-// Decode refills t.
 func (t *CREATE4args) Decode(r *xdr.Reader) {
 	t.Objtype.Decode(r)
 	t.Objname = r.Opaque(0)
@@ -3156,7 +2958,6 @@ func (t *CREATE4args) Decode(r *xdr.Reader) {
 	r.Field("createattrs")
 }
 
-// Append appends t in XDR.
 func (t *CREATE4args) Append(b []byte) []byte {
 	b = t.Objtype.Append(b)
 	b = xdr.AppendOpaque(b, t.Objname)
@@ -3164,7 +2965,6 @@ func (t *CREATE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CREATE4args) EncodedSize() int {
 	n := 0
 	n += t.Objtype.EncodedSize()
@@ -3173,7 +2973,6 @@ func (t *CREATE4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CREATE4args) Walk(v xdr.Visitor) {
 	v.Begin("objtype", "createtype4", -1)
 	t.Objtype.Walk(v)
@@ -3190,28 +2989,24 @@ type CREATE4resok struct {
 	Attrset AttrBitmap4
 }
 
-// Decode refills t.
 func (t *CREATE4resok) Decode(r *xdr.Reader) {
 	t.Cinfo.Decode(r)
 	t.Attrset.Decode(r)
 	r.Field("attrset")
 }
 
-// Append appends t in XDR.
 func (t *CREATE4resok) Append(b []byte) []byte {
 	b = t.Cinfo.Append(b)
 	b = t.Attrset.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CREATE4resok) EncodedSize() int {
 	n := 20
 	n += t.Attrset.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *CREATE4resok) Walk(v xdr.Visitor) {
 	v.Begin("cinfo", "change_info4", -1)
 	t.Cinfo.Walk(v)
@@ -3225,7 +3020,6 @@ type CREATE4res struct {
 	Resok4 CREATE4resok
 }
 
-// Decode refills t.
 func (t *CREATE4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -3236,7 +3030,6 @@ func (t *CREATE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *CREATE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -3247,7 +3040,6 @@ func (t *CREATE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CREATE4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -3258,7 +3050,6 @@ func (t *CREATE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *CREATE4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -3270,7 +3061,6 @@ func (t *CREATE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CREATE4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // DELEGPURGE4args is the XDR struct DELEGPURGE4args.
@@ -3278,24 +3068,20 @@ type DELEGPURGE4args struct {
 	Clientid uint64
 }
 
-// Decode refills t.
 func (t *DELEGPURGE4args) Decode(r *xdr.Reader) {
 	t.Clientid = r.Uint64()
 	r.Field("clientid")
 }
 
-// Append appends t in XDR.
 func (t *DELEGPURGE4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DELEGPURGE4args) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *DELEGPURGE4args) Walk(v xdr.Visitor) {
 	v.Uint("clientid", t.Clientid)
 }
@@ -3305,23 +3091,19 @@ type DELEGRETURN4args struct {
 	DelegStateid Stateid4
 }
 
-// Decode refills t.
 func (t *DELEGRETURN4args) Decode(r *xdr.Reader) {
 	t.DelegStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *DELEGRETURN4args) Append(b []byte) []byte {
 	b = t.DelegStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DELEGRETURN4args) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *DELEGRETURN4args) Walk(v xdr.Visitor) {
 	v.Begin("deleg_stateid", "stateid4", -1)
 	t.DelegStateid.Walk(v)
@@ -3333,26 +3115,22 @@ type GETATTR4args struct {
 	AttrRequest AttrBitmap4
 }
 
-// Decode refills t.
 func (t *GETATTR4args) Decode(r *xdr.Reader) {
 	t.AttrRequest.Decode(r)
 	r.Field("attr_request")
 }
 
-// Append appends t in XDR.
 func (t *GETATTR4args) Append(b []byte) []byte {
 	b = t.AttrRequest.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETATTR4args) EncodedSize() int {
 	n := 0
 	n += t.AttrRequest.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *GETATTR4args) Walk(v xdr.Visitor) {
 	t.AttrRequest.WalkField(v, "attr_request")
 }
@@ -3362,26 +3140,22 @@ type GETATTR4resok struct {
 	ObjAttributes Fattr4
 }
 
-// Decode refills t.
 func (t *GETATTR4resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
 }
 
-// Append appends t in XDR.
 func (t *GETATTR4resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETATTR4resok) EncodedSize() int {
 	n := 0
 	n += t.ObjAttributes.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *GETATTR4resok) Walk(v xdr.Visitor) {
 	v.Begin("obj_attributes", "fattr4", -1)
 	t.ObjAttributes.Walk(v)
@@ -3394,7 +3168,6 @@ type GETATTR4res struct {
 	Resok4 GETATTR4resok
 }
 
-// Decode refills t.
 func (t *GETATTR4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -3405,7 +3178,6 @@ func (t *GETATTR4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GETATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -3416,7 +3188,6 @@ func (t *GETATTR4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETATTR4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -3427,7 +3198,6 @@ func (t *GETATTR4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GETATTR4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -3439,7 +3209,6 @@ func (t *GETATTR4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *GETATTR4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // GETFH4resok is the XDR struct GETFH4resok.
@@ -3447,26 +3216,22 @@ type GETFH4resok struct {
 	Object []byte
 }
 
-// Decode refills t.
 func (t *GETFH4resok) Decode(r *xdr.Reader) {
 	t.Object = r.Opaque(128)
 	r.Field("object")
 }
 
-// Append appends t in XDR.
 func (t *GETFH4resok) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Object)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETFH4resok) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Object))
 	return n
 }
 
-// Walk visits the members.
 func (t *GETFH4resok) Walk(v xdr.Visitor) {
 	v.Bytes("object", t.Object)
 }
@@ -3477,7 +3242,6 @@ type GETFH4res struct {
 	Resok4 GETFH4resok
 }
 
-// Decode refills t.
 func (t *GETFH4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -3488,7 +3252,6 @@ func (t *GETFH4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GETFH4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -3499,7 +3262,6 @@ func (t *GETFH4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETFH4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -3510,7 +3272,6 @@ func (t *GETFH4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GETFH4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -3522,7 +3283,6 @@ func (t *GETFH4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *GETFH4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // LINK4args is the XDR struct LINK4args.
@@ -3530,26 +3290,22 @@ type LINK4args struct {
 	Newname []byte
 }
 
-// Decode refills t.
 func (t *LINK4args) Decode(r *xdr.Reader) {
 	t.Newname = r.Opaque(0)
 	r.Field("newname")
 }
 
-// Append appends t in XDR.
 func (t *LINK4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Newname)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LINK4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Newname))
 	return n
 }
 
-// Walk visits the members.
 func (t *LINK4args) Walk(v xdr.Visitor) {
 	v.String("newname", t.Newname)
 }
@@ -3559,23 +3315,19 @@ type LINK4resok struct {
 	Cinfo ChangeInfo4
 }
 
-// Decode refills t.
 func (t *LINK4resok) Decode(r *xdr.Reader) {
 	t.Cinfo.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LINK4resok) Append(b []byte) []byte {
 	b = t.Cinfo.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LINK4resok) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *LINK4resok) Walk(v xdr.Visitor) {
 	v.Begin("cinfo", "change_info4", -1)
 	t.Cinfo.Walk(v)
@@ -3588,7 +3340,6 @@ type LINK4res struct {
 	Resok4 LINK4resok
 }
 
-// Decode refills t.
 func (t *LINK4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -3599,7 +3350,6 @@ func (t *LINK4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LINK4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -3610,7 +3360,6 @@ func (t *LINK4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LINK4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -3621,7 +3370,6 @@ func (t *LINK4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LINK4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -3633,7 +3381,6 @@ func (t *LINK4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LINK4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // NfsLockType4 is the XDR enum nfs_lock_type4.
@@ -3647,7 +3394,6 @@ const (
 	WRITEW_LT NfsLockType4 = 4
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NfsLockType4) Symbol() string {
 	switch e {
 	case READ_LT:
@@ -3672,7 +3418,6 @@ type OpenToLockOwner4 struct {
 	LockOwner   StateOwner4
 }
 
-// Decode refills t.
 func (t *OpenToLockOwner4) Decode(r *xdr.Reader) {
 	t.OpenSeqid = r.Uint32()
 	r.Field("open_seqid")
@@ -3682,7 +3427,6 @@ func (t *OpenToLockOwner4) Decode(r *xdr.Reader) {
 	t.LockOwner.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OpenToLockOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.OpenSeqid)
 	b = t.OpenStateid.Append(b)
@@ -3691,14 +3435,12 @@ func (t *OpenToLockOwner4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenToLockOwner4) EncodedSize() int {
 	n := 24
 	n += t.LockOwner.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *OpenToLockOwner4) Walk(v xdr.Visitor) {
 	v.Uint("open_seqid", uint64(t.OpenSeqid))
 	v.Begin("open_stateid", "stateid4", -1)
@@ -3716,7 +3458,6 @@ type ExistLockOwner4 struct {
 	LockSeqid   uint32
 }
 
-// Decode refills t.
 func (t *ExistLockOwner4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -3730,19 +3471,16 @@ func (t *ExistLockOwner4) Decode(r *xdr.Reader) {
 	r.Field("lock_seqid")
 }
 
-// Append appends t in XDR.
 func (t *ExistLockOwner4) Append(b []byte) []byte {
 	b = t.LockStateid.Append(b)
 	b = xdr.AppendUint32(b, t.LockSeqid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ExistLockOwner4) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *ExistLockOwner4) Walk(v xdr.Visitor) {
 	v.Begin("lock_stateid", "stateid4", -1)
 	t.LockStateid.Walk(v)
@@ -3757,7 +3495,6 @@ type Locker4 struct {
 	LockOwner    ExistLockOwner4
 }
 
-// Decode refills t.
 func (t *Locker4) Decode(r *xdr.Reader) {
 	t.NewLockOwner = r.Bool()
 	r.Field("new_lock_owner")
@@ -3769,7 +3506,6 @@ func (t *Locker4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Locker4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NewLockOwner)
 	switch t.NewLockOwner {
@@ -3781,7 +3517,6 @@ func (t *Locker4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Locker4) EncodedSize() int {
 	n := 4
 	switch t.NewLockOwner {
@@ -3793,7 +3528,6 @@ func (t *Locker4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Locker4) Walk(v xdr.Visitor) {
 	v.Bool("new_lock_owner", t.NewLockOwner)
 	switch t.NewLockOwner {
@@ -3817,7 +3551,6 @@ type LOCK4args struct {
 	Locker   Locker4
 }
 
-// Decode refills t.
 func (t *LOCK4args) Decode(r *xdr.Reader) {
 	t.Locktype = NfsLockType4(r.Uint32())
 	r.Field("locktype")
@@ -3830,7 +3563,6 @@ func (t *LOCK4args) Decode(r *xdr.Reader) {
 	t.Locker.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LOCK4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendBool(b, t.Reclaim)
@@ -3840,14 +3572,12 @@ func (t *LOCK4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCK4args) EncodedSize() int {
 	n := 24
 	n += t.Locker.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *LOCK4args) Walk(v xdr.Visitor) {
 	v.Enum("locktype", uint32(t.Locktype), t.Locktype.Symbol())
 	v.Bool("reclaim", t.Reclaim)
@@ -3866,7 +3596,6 @@ type LOCK4denied struct {
 	Owner    StateOwner4
 }
 
-// Decode refills t.
 func (t *LOCK4denied) Decode(r *xdr.Reader) {
 	t.Offset = r.Uint64()
 	r.Field("offset")
@@ -3877,7 +3606,6 @@ func (t *LOCK4denied) Decode(r *xdr.Reader) {
 	t.Owner.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LOCK4denied) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Offset)
 	b = xdr.AppendUint64(b, t.Length)
@@ -3886,14 +3614,12 @@ func (t *LOCK4denied) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCK4denied) EncodedSize() int {
 	n := 20
 	n += t.Owner.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *LOCK4denied) Walk(v xdr.Visitor) {
 	v.Uint("offset", t.Offset)
 	v.Uint("length", t.Length)
@@ -3908,23 +3634,19 @@ type LOCK4resok struct {
 	LockStateid Stateid4
 }
 
-// Decode refills t.
 func (t *LOCK4resok) Decode(r *xdr.Reader) {
 	t.LockStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LOCK4resok) Append(b []byte) []byte {
 	b = t.LockStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCK4resok) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *LOCK4resok) Walk(v xdr.Visitor) {
 	v.Begin("lock_stateid", "stateid4", -1)
 	t.LockStateid.Walk(v)
@@ -3938,7 +3660,6 @@ type LOCK4res struct {
 	Denied LOCK4denied
 }
 
-// Decode refills t.
 func (t *LOCK4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -3951,7 +3672,6 @@ func (t *LOCK4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LOCK4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -3964,7 +3684,6 @@ func (t *LOCK4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCK4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -3977,7 +3696,6 @@ func (t *LOCK4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LOCK4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -3993,7 +3711,6 @@ func (t *LOCK4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LOCK4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // LOCKT4args is the XDR struct LOCKT4args.
@@ -4004,7 +3721,6 @@ type LOCKT4args struct {
 	Owner    StateOwner4
 }
 
-// Decode refills t.
 func (t *LOCKT4args) Decode(r *xdr.Reader) {
 	t.Locktype = NfsLockType4(r.Uint32())
 	r.Field("locktype")
@@ -4015,7 +3731,6 @@ func (t *LOCKT4args) Decode(r *xdr.Reader) {
 	t.Owner.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LOCKT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendUint64(b, t.Offset)
@@ -4024,14 +3739,12 @@ func (t *LOCKT4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCKT4args) EncodedSize() int {
 	n := 20
 	n += t.Owner.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *LOCKT4args) Walk(v xdr.Visitor) {
 	v.Enum("locktype", uint32(t.Locktype), t.Locktype.Symbol())
 	v.Uint("offset", t.Offset)
@@ -4047,7 +3760,6 @@ type LOCKT4res struct {
 	Denied LOCK4denied
 }
 
-// Decode refills t.
 func (t *LOCKT4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -4058,7 +3770,6 @@ func (t *LOCKT4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LOCKT4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -4069,7 +3780,6 @@ func (t *LOCKT4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCKT4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -4080,7 +3790,6 @@ func (t *LOCKT4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LOCKT4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -4092,7 +3801,6 @@ func (t *LOCKT4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LOCKT4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // LOCKU4args is the XDR struct LOCKU4args.
@@ -4104,7 +3812,6 @@ type LOCKU4args struct {
 	Length      uint64
 }
 
-// Decode refills t.
 func (t *LOCKU4args) Decode(r *xdr.Reader) {
 	if b := r.Take(40); b != nil {
 		b := (*[40]byte)(b)
@@ -4127,7 +3834,6 @@ func (t *LOCKU4args) Decode(r *xdr.Reader) {
 	r.Field("length")
 }
 
-// Append appends t in XDR.
 func (t *LOCKU4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Locktype))
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -4137,12 +3843,10 @@ func (t *LOCKU4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCKU4args) EncodedSize() int {
 	return 40
 }
 
-// Walk visits the members.
 func (t *LOCKU4args) Walk(v xdr.Visitor) {
 	v.Enum("locktype", uint32(t.Locktype), t.Locktype.Symbol())
 	v.Uint("seqid", uint64(t.Seqid))
@@ -4159,7 +3863,6 @@ type LOCKU4res struct {
 	LockStateid Stateid4
 }
 
-// Decode refills t.
 func (t *LOCKU4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -4170,7 +3873,6 @@ func (t *LOCKU4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LOCKU4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -4181,7 +3883,6 @@ func (t *LOCKU4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOCKU4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -4192,7 +3893,6 @@ func (t *LOCKU4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LOCKU4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -4204,7 +3904,6 @@ func (t *LOCKU4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LOCKU4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // LOOKUP4args is the XDR struct LOOKUP4args.
@@ -4212,26 +3911,22 @@ type LOOKUP4args struct {
 	Objname []byte
 }
 
-// Decode refills t.
 func (t *LOOKUP4args) Decode(r *xdr.Reader) {
 	t.Objname = r.Opaque(0)
 	r.Field("objname")
 }
 
-// Append appends t in XDR.
 func (t *LOOKUP4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Objname)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LOOKUP4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Objname))
 	return n
 }
 
-// Walk visits the members.
 func (t *LOOKUP4args) Walk(v xdr.Visitor) {
 	v.String("objname", t.Objname)
 }
@@ -4241,26 +3936,22 @@ type NVERIFY4args struct {
 	ObjAttributes Fattr4
 }
 
-// Decode refills t.
 func (t *NVERIFY4args) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
 }
 
-// Append appends t in XDR.
 func (t *NVERIFY4args) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NVERIFY4args) EncodedSize() int {
 	n := 0
 	n += t.ObjAttributes.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *NVERIFY4args) Walk(v xdr.Visitor) {
 	v.Begin("obj_attributes", "fattr4", -1)
 	t.ObjAttributes.Walk(v)
@@ -4278,7 +3969,6 @@ const (
 	EXCLUSIVE4_1 Createmode4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Createmode4) Symbol() string {
 	switch e {
 	case UNCHECKED4:
@@ -4301,7 +3991,6 @@ type Creatverfattr struct {
 	CvaAttrs Fattr4
 }
 
-// Decode refills t.
 func (t *Creatverfattr) Decode(r *xdr.Reader) {
 	r.Copy(t.CvaVerf[:])
 	r.Field("cva_verf")
@@ -4309,21 +3998,18 @@ func (t *Creatverfattr) Decode(r *xdr.Reader) {
 	r.Field("cva_attrs")
 }
 
-// Append appends t in XDR.
 func (t *Creatverfattr) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CvaVerf[:])
 	b = t.CvaAttrs.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Creatverfattr) EncodedSize() int {
 	n := 8
 	n += t.CvaAttrs.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *Creatverfattr) Walk(v xdr.Visitor) {
 	v.Bytes("cva_verf", t.CvaVerf[:])
 	v.Begin("cva_attrs", "fattr4", -1)
@@ -4339,7 +4025,6 @@ type Createhow4 struct {
 	ChCreateboth Creatverfattr
 }
 
-// Decode refills t.
 func (t *Createhow4) Decode(r *xdr.Reader) {
 	t.Mode = Createmode4(r.Uint32())
 	r.Field("mode")
@@ -4357,7 +4042,6 @@ func (t *Createhow4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Createhow4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Mode))
 	switch t.Mode {
@@ -4371,7 +4055,6 @@ func (t *Createhow4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Createhow4) EncodedSize() int {
 	n := 4
 	switch t.Mode {
@@ -4385,7 +4068,6 @@ func (t *Createhow4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Createhow4) Walk(v xdr.Visitor) {
 	v.Enum("mode", uint32(t.Mode), t.Mode.Symbol())
 	switch t.Mode {
@@ -4411,7 +4093,6 @@ const (
 	OPEN4_CREATE   Opentype4 = 1
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Opentype4) Symbol() string {
 	switch e {
 	case OPEN4_NOCREATE:
@@ -4430,7 +4111,6 @@ type Openflag4 struct {
 	How      Createhow4
 }
 
-// Decode refills t.
 func (t *Openflag4) Decode(r *xdr.Reader) {
 	t.Opentype = Opentype4(r.Uint32())
 	r.Field("opentype")
@@ -4441,7 +4121,6 @@ func (t *Openflag4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Openflag4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Opentype))
 	switch t.Opentype {
@@ -4452,7 +4131,6 @@ func (t *Openflag4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Openflag4) EncodedSize() int {
 	n := 4
 	switch t.Opentype {
@@ -4463,7 +4141,6 @@ func (t *Openflag4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Openflag4) Walk(v xdr.Visitor) {
 	v.Enum("opentype", uint32(t.Opentype), t.Opentype.Symbol())
 	switch t.Opentype {
@@ -4484,7 +4161,6 @@ const (
 	NFS_LIMIT_BLOCKS LimitBy4 = 2
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e LimitBy4) Symbol() string {
 	switch e {
 	case NFS_LIMIT_SIZE:
@@ -4503,7 +4179,6 @@ type NfsModifiedLimit4 struct {
 	BytesPerBlock uint32
 }
 
-// Decode refills t.
 func (t *NfsModifiedLimit4) Decode(r *xdr.Reader) {
 	t.NumBlocks = r.Uint32()
 	r.Field("num_blocks")
@@ -4511,19 +4186,16 @@ func (t *NfsModifiedLimit4) Decode(r *xdr.Reader) {
 	r.Field("bytes_per_block")
 }
 
-// Append appends t in XDR.
 func (t *NfsModifiedLimit4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.NumBlocks)
 	b = xdr.AppendUint32(b, t.BytesPerBlock)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NfsModifiedLimit4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *NfsModifiedLimit4) Walk(v xdr.Visitor) {
 	v.Uint("num_blocks", uint64(t.NumBlocks))
 	v.Uint("bytes_per_block", uint64(t.BytesPerBlock))
@@ -4536,7 +4208,6 @@ type NfsSpaceLimit4 struct {
 	ModBlocks NfsModifiedLimit4
 }
 
-// Decode refills t.
 func (t *NfsSpaceLimit4) Decode(r *xdr.Reader) {
 	t.Limitby = LimitBy4(r.Uint32())
 	r.Field("limitby")
@@ -4551,7 +4222,6 @@ func (t *NfsSpaceLimit4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *NfsSpaceLimit4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Limitby))
 	switch t.Limitby {
@@ -4563,7 +4233,6 @@ func (t *NfsSpaceLimit4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NfsSpaceLimit4) EncodedSize() int {
 	n := 4
 	switch t.Limitby {
@@ -4575,7 +4244,6 @@ func (t *NfsSpaceLimit4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *NfsSpaceLimit4) Walk(v xdr.Visitor) {
 	v.Enum("limitby", uint32(t.Limitby), t.Limitby.Symbol())
 	switch t.Limitby {
@@ -4603,7 +4271,6 @@ const (
 	OPEN_DELEGATE_WRITE_ATTRS_DELEG OpenDelegationType4 = 5
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e OpenDelegationType4) Symbol() string {
 	switch e {
 	case OPEN_DELEGATE_NONE:
@@ -4638,7 +4305,6 @@ const (
 	CLAIM_DELEG_PREV_FH OpenClaimType4 = 6
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e OpenClaimType4) Symbol() string {
 	switch e {
 	case CLAIM_NULL:
@@ -4667,28 +4333,24 @@ type OpenClaimDelegateCur4 struct {
 	File            []byte
 }
 
-// Decode refills t.
 func (t *OpenClaimDelegateCur4) Decode(r *xdr.Reader) {
 	t.DelegateStateid.Decode(r)
 	t.File = r.Opaque(0)
 	r.Field("file")
 }
 
-// Append appends t in XDR.
 func (t *OpenClaimDelegateCur4) Append(b []byte) []byte {
 	b = t.DelegateStateid.Append(b)
 	b = xdr.AppendOpaque(b, t.File)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenClaimDelegateCur4) EncodedSize() int {
 	n := 16
 	n += xdr.SizeOpaque(len(t.File))
 	return n
 }
 
-// Walk visits the members.
 func (t *OpenClaimDelegateCur4) Walk(v xdr.Visitor) {
 	v.Begin("delegate_stateid", "stateid4", -1)
 	t.DelegateStateid.Walk(v)
@@ -4706,7 +4368,6 @@ type OpenClaim4 struct {
 	OcDelegateStateid Stateid4
 }
 
-// Decode refills t.
 func (t *OpenClaim4) Decode(r *xdr.Reader) {
 	t.Claim = OpenClaimType4(r.Uint32())
 	r.Field("claim")
@@ -4730,7 +4391,6 @@ func (t *OpenClaim4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OpenClaim4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Claim))
 	switch t.Claim {
@@ -4749,7 +4409,6 @@ func (t *OpenClaim4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenClaim4) EncodedSize() int {
 	n := 4
 	switch t.Claim {
@@ -4768,7 +4427,6 @@ func (t *OpenClaim4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OpenClaim4) Walk(v xdr.Visitor) {
 	v.Enum("claim", uint32(t.Claim), t.Claim.Symbol())
 	switch t.Claim {
@@ -4800,7 +4458,6 @@ type OPEN4args struct {
 	Claim       OpenClaim4
 }
 
-// Decode refills t.
 func (t *OPEN4args) Decode(r *xdr.Reader) {
 	t.Seqid = r.Uint32()
 	r.Field("seqid")
@@ -4813,7 +4470,6 @@ func (t *OPEN4args) Decode(r *xdr.Reader) {
 	t.Claim.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OPEN4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Seqid)
 	b = t.ShareAccess.Append(b)
@@ -4824,7 +4480,6 @@ func (t *OPEN4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN4args) EncodedSize() int {
 	n := 8
 	n += t.ShareAccess.EncodedSize()
@@ -4834,7 +4489,6 @@ func (t *OPEN4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *OPEN4args) Walk(v xdr.Visitor) {
 	v.Uint("seqid", uint64(t.Seqid))
 	t.ShareAccess.WalkField(v, "share_access")
@@ -4857,7 +4511,6 @@ type OpenReadDelegation4 struct {
 	Permissions Nfsace4
 }
 
-// Decode refills t.
 func (t *OpenReadDelegation4) Decode(r *xdr.Reader) {
 	t.Stateid.Decode(r)
 	t.Recall = r.Bool()
@@ -4865,7 +4518,6 @@ func (t *OpenReadDelegation4) Decode(r *xdr.Reader) {
 	t.Permissions.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OpenReadDelegation4) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendBool(b, t.Recall)
@@ -4873,14 +4525,12 @@ func (t *OpenReadDelegation4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenReadDelegation4) EncodedSize() int {
 	n := 20
 	n += t.Permissions.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *OpenReadDelegation4) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -4899,7 +4549,6 @@ type OpenWriteDelegation4 struct {
 	Permissions Nfsace4
 }
 
-// Decode refills t.
 func (t *OpenWriteDelegation4) Decode(r *xdr.Reader) {
 	t.Stateid.Decode(r)
 	t.Recall = r.Bool()
@@ -4908,7 +4557,6 @@ func (t *OpenWriteDelegation4) Decode(r *xdr.Reader) {
 	t.Permissions.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OpenWriteDelegation4) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendBool(b, t.Recall)
@@ -4917,7 +4565,6 @@ func (t *OpenWriteDelegation4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenWriteDelegation4) EncodedSize() int {
 	n := 20
 	n += t.SpaceLimit.EncodedSize()
@@ -4925,7 +4572,6 @@ func (t *OpenWriteDelegation4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *OpenWriteDelegation4) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -4955,7 +4601,6 @@ const (
 	WND4_IS_DIR                     WhyNoDelegation4 = 8
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e WhyNoDelegation4) Symbol() string {
 	switch e {
 	case WND4_NOT_WANTED:
@@ -4989,7 +4634,6 @@ type OpenNoneDelegation4 struct {
 	OndServerWillSignalAvail bool
 }
 
-// Decode refills t.
 func (t *OpenNoneDelegation4) Decode(r *xdr.Reader) {
 	t.OndWhy = WhyNoDelegation4(r.Uint32())
 	r.Field("ond_why")
@@ -5004,7 +4648,6 @@ func (t *OpenNoneDelegation4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OpenNoneDelegation4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OndWhy))
 	switch t.OndWhy {
@@ -5017,7 +4660,6 @@ func (t *OpenNoneDelegation4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenNoneDelegation4) EncodedSize() int {
 	n := 4
 	switch t.OndWhy {
@@ -5030,7 +4672,6 @@ func (t *OpenNoneDelegation4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OpenNoneDelegation4) Walk(v xdr.Visitor) {
 	v.Enum("ond_why", uint32(t.OndWhy), t.OndWhy.Symbol())
 	switch t.OndWhy {
@@ -5050,7 +4691,6 @@ type OpenDelegation4 struct {
 	OdWhynone      OpenNoneDelegation4
 }
 
-// Decode refills t.
 func (t *OpenDelegation4) Decode(r *xdr.Reader) {
 	t.DelegationType = OpenDelegationType4(r.Uint32())
 	r.Field("delegation_type")
@@ -5067,7 +4707,6 @@ func (t *OpenDelegation4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OpenDelegation4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DelegationType))
 	switch t.DelegationType {
@@ -5082,7 +4721,6 @@ func (t *OpenDelegation4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OpenDelegation4) EncodedSize() int {
 	n := 4
 	switch t.DelegationType {
@@ -5097,7 +4735,6 @@ func (t *OpenDelegation4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OpenDelegation4) Walk(v xdr.Visitor) {
 	v.Enum("delegation_type", uint32(t.DelegationType), t.DelegationType.Symbol())
 	switch t.DelegationType {
@@ -5126,7 +4763,6 @@ type OPEN4resok struct {
 	Delegation OpenDelegation4
 }
 
-// Decode refills t.
 func (t *OPEN4resok) Decode(r *xdr.Reader) {
 	t.Stateid.Decode(r)
 	t.Cinfo.Decode(r)
@@ -5137,7 +4773,6 @@ func (t *OPEN4resok) Decode(r *xdr.Reader) {
 	t.Delegation.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OPEN4resok) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = t.Cinfo.Append(b)
@@ -5147,7 +4782,6 @@ func (t *OPEN4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN4resok) EncodedSize() int {
 	n := 40
 	n += t.Attrset.EncodedSize()
@@ -5155,7 +4789,6 @@ func (t *OPEN4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *OPEN4resok) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -5176,7 +4809,6 @@ type OPEN4res struct {
 	Resok4 OPEN4resok
 }
 
-// Decode refills t.
 func (t *OPEN4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -5187,7 +4819,6 @@ func (t *OPEN4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OPEN4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5198,7 +4829,6 @@ func (t *OPEN4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -5209,7 +4839,6 @@ func (t *OPEN4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OPEN4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -5221,7 +4850,6 @@ func (t *OPEN4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *OPEN4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // OPENATTR4args is the XDR struct OPENATTR4args.
@@ -5229,24 +4857,20 @@ type OPENATTR4args struct {
 	Createdir bool
 }
 
-// Decode refills t.
 func (t *OPENATTR4args) Decode(r *xdr.Reader) {
 	t.Createdir = r.Bool()
 	r.Field("createdir")
 }
 
-// Append appends t in XDR.
 func (t *OPENATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Createdir)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPENATTR4args) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *OPENATTR4args) Walk(v xdr.Visitor) {
 	v.Bool("createdir", t.Createdir)
 }
@@ -5257,7 +4881,6 @@ type OPEN_CONFIRM4args struct {
 	Seqid       uint32
 }
 
-// Decode refills t.
 func (t *OPEN_CONFIRM4args) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -5271,19 +4894,16 @@ func (t *OPEN_CONFIRM4args) Decode(r *xdr.Reader) {
 	r.Field("seqid")
 }
 
-// Append appends t in XDR.
 func (t *OPEN_CONFIRM4args) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	b = xdr.AppendUint32(b, t.Seqid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN_CONFIRM4args) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *OPEN_CONFIRM4args) Walk(v xdr.Visitor) {
 	v.Begin("open_stateid", "stateid4", -1)
 	t.OpenStateid.Walk(v)
@@ -5296,23 +4916,19 @@ type OPEN_CONFIRM4resok struct {
 	OpenStateid Stateid4
 }
 
-// Decode refills t.
 func (t *OPEN_CONFIRM4resok) Decode(r *xdr.Reader) {
 	t.OpenStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OPEN_CONFIRM4resok) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN_CONFIRM4resok) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *OPEN_CONFIRM4resok) Walk(v xdr.Visitor) {
 	v.Begin("open_stateid", "stateid4", -1)
 	t.OpenStateid.Walk(v)
@@ -5325,7 +4941,6 @@ type OPEN_CONFIRM4res struct {
 	Resok4 OPEN_CONFIRM4resok
 }
 
-// Decode refills t.
 func (t *OPEN_CONFIRM4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -5336,7 +4951,6 @@ func (t *OPEN_CONFIRM4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OPEN_CONFIRM4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5347,7 +4961,6 @@ func (t *OPEN_CONFIRM4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN_CONFIRM4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -5358,7 +4971,6 @@ func (t *OPEN_CONFIRM4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OPEN_CONFIRM4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -5370,7 +4982,6 @@ func (t *OPEN_CONFIRM4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *OPEN_CONFIRM4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // OPEN_DOWNGRADE4args is the XDR struct OPEN_DOWNGRADE4args.
@@ -5381,7 +4992,6 @@ type OPEN_DOWNGRADE4args struct {
 	ShareDeny   uint32
 }
 
-// Decode refills t.
 func (t *OPEN_DOWNGRADE4args) Decode(r *xdr.Reader) {
 	t.OpenStateid.Decode(r)
 	t.Seqid = r.Uint32()
@@ -5392,7 +5002,6 @@ func (t *OPEN_DOWNGRADE4args) Decode(r *xdr.Reader) {
 	r.Field("share_deny")
 }
 
-// Append appends t in XDR.
 func (t *OPEN_DOWNGRADE4args) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	b = xdr.AppendUint32(b, t.Seqid)
@@ -5401,14 +5010,12 @@ func (t *OPEN_DOWNGRADE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN_DOWNGRADE4args) EncodedSize() int {
 	n := 24
 	n += t.ShareAccess.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *OPEN_DOWNGRADE4args) Walk(v xdr.Visitor) {
 	v.Begin("open_stateid", "stateid4", -1)
 	t.OpenStateid.Walk(v)
@@ -5423,23 +5030,19 @@ type OPEN_DOWNGRADE4resok struct {
 	OpenStateid Stateid4
 }
 
-// Decode refills t.
 func (t *OPEN_DOWNGRADE4resok) Decode(r *xdr.Reader) {
 	t.OpenStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OPEN_DOWNGRADE4resok) Append(b []byte) []byte {
 	b = t.OpenStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN_DOWNGRADE4resok) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *OPEN_DOWNGRADE4resok) Walk(v xdr.Visitor) {
 	v.Begin("open_stateid", "stateid4", -1)
 	t.OpenStateid.Walk(v)
@@ -5452,7 +5055,6 @@ type OPEN_DOWNGRADE4res struct {
 	Resok4 OPEN_DOWNGRADE4resok
 }
 
-// Decode refills t.
 func (t *OPEN_DOWNGRADE4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -5463,7 +5065,6 @@ func (t *OPEN_DOWNGRADE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OPEN_DOWNGRADE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5474,7 +5075,6 @@ func (t *OPEN_DOWNGRADE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OPEN_DOWNGRADE4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -5485,7 +5085,6 @@ func (t *OPEN_DOWNGRADE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OPEN_DOWNGRADE4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -5497,7 +5096,6 @@ func (t *OPEN_DOWNGRADE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *OPEN_DOWNGRADE4res) StatusCode() (uint32, string) {
 	return uint32(t.Status), t.Status.Symbol()
 }
@@ -5507,26 +5105,22 @@ type PUTFH4args struct {
 	Object []byte
 }
 
-// Decode refills t.
 func (t *PUTFH4args) Decode(r *xdr.Reader) {
 	t.Object = r.Opaque(128)
 	r.Field("object")
 }
 
-// Append appends t in XDR.
 func (t *PUTFH4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Object)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PUTFH4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Object))
 	return n
 }
 
-// Walk visits the members.
 func (t *PUTFH4args) Walk(v xdr.Visitor) {
 	v.Bytes("object", t.Object)
 }
@@ -5538,7 +5132,6 @@ type READ4args struct {
 	Count   uint32
 }
 
-// Decode refills t.
 func (t *READ4args) Decode(r *xdr.Reader) {
 	if b := r.Take(28); b != nil {
 		b := (*[28]byte)(b)
@@ -5555,7 +5148,6 @@ func (t *READ4args) Decode(r *xdr.Reader) {
 	r.Field("count")
 }
 
-// Append appends t in XDR.
 func (t *READ4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -5563,12 +5155,10 @@ func (t *READ4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READ4args) EncodedSize() int {
 	return 28
 }
 
-// Walk visits the members.
 func (t *READ4args) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -5583,7 +5173,6 @@ type READ4resok struct {
 	Data xdr.Data
 }
 
-// Decode refills t.
 func (t *READ4resok) Decode(r *xdr.Reader) {
 	t.Eof = r.Bool()
 	r.Field("eof")
@@ -5591,21 +5180,18 @@ func (t *READ4resok) Decode(r *xdr.Reader) {
 	r.Field("data")
 }
 
-// Append appends t in XDR.
 func (t *READ4resok) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.Eof)
 	b = xdr.AppendData(b, t.Data)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READ4resok) EncodedSize() int {
 	n := 4
 	n += xdr.SizeData(t.Data)
 	return n
 }
 
-// Walk visits the members.
 func (t *READ4resok) Walk(v xdr.Visitor) {
 	v.Bool("eof", t.Eof)
 	v.Data("data", t.Data)
@@ -5617,7 +5203,6 @@ type READ4res struct {
 	Resok4 READ4resok
 }
 
-// Decode refills t.
 func (t *READ4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -5628,7 +5213,6 @@ func (t *READ4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *READ4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5639,7 +5223,6 @@ func (t *READ4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READ4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -5650,7 +5233,6 @@ func (t *READ4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *READ4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -5662,7 +5244,6 @@ func (t *READ4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *READ4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // READDIR4args is the XDR struct READDIR4args.
@@ -5674,7 +5255,6 @@ type READDIR4args struct {
 	AttrRequest AttrBitmap4
 }
 
-// Decode refills t.
 func (t *READDIR4args) Decode(r *xdr.Reader) {
 	t.Cookie = r.Uint64()
 	r.Field("cookie")
@@ -5688,7 +5268,6 @@ func (t *READDIR4args) Decode(r *xdr.Reader) {
 	r.Field("attr_request")
 }
 
-// Append appends t in XDR.
 func (t *READDIR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Cookie)
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
@@ -5698,14 +5277,12 @@ func (t *READDIR4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READDIR4args) EncodedSize() int {
 	n := 24
 	n += t.AttrRequest.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *READDIR4args) Walk(v xdr.Visitor) {
 	v.Uint("cookie", t.Cookie)
 	v.Bytes("cookieverf", t.Cookieverf[:])
@@ -5721,7 +5298,6 @@ type Entry4 struct {
 	Attrs  Fattr4
 }
 
-// Decode refills t.
 func (t *Entry4) Decode(r *xdr.Reader) {
 	t.Cookie = r.Uint64()
 	r.Field("cookie")
@@ -5731,7 +5307,6 @@ func (t *Entry4) Decode(r *xdr.Reader) {
 	r.Field("attrs")
 }
 
-// Append appends t in XDR.
 func (t *Entry4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Cookie)
 	b = xdr.AppendOpaque(b, t.Name)
@@ -5739,7 +5314,6 @@ func (t *Entry4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Entry4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.Name))
@@ -5747,7 +5321,6 @@ func (t *Entry4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Entry4) Walk(v xdr.Visitor) {
 	v.Uint("cookie", t.Cookie)
 	v.String("name", t.Name)
@@ -5762,7 +5335,6 @@ type Dirlist4 struct {
 	Eof     bool
 }
 
-// Decode refills t.
 func (t *Dirlist4) Decode(r *xdr.Reader) {
 	t.Entries = xdr.Reuse(t.Entries)
 	for r.Bool() && r.More() {
@@ -5774,7 +5346,6 @@ func (t *Dirlist4) Decode(r *xdr.Reader) {
 	r.Field("eof")
 }
 
-// Append appends t in XDR.
 func (t *Dirlist4) Append(b []byte) []byte {
 	for i := range t.Entries {
 		b = xdr.AppendBool(b, true)
@@ -5785,7 +5356,6 @@ func (t *Dirlist4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Dirlist4) EncodedSize() int {
 	n := 8
 	for i := range t.Entries {
@@ -5795,7 +5365,6 @@ func (t *Dirlist4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Dirlist4) Walk(v xdr.Visitor) {
 	for i := range t.Entries {
 		v.Begin("entries", "entry4", i)
@@ -5811,28 +5380,24 @@ type READDIR4resok struct {
 	Reply      Dirlist4
 }
 
-// Decode refills t.
 func (t *READDIR4resok) Decode(r *xdr.Reader) {
 	r.Copy(t.Cookieverf[:])
 	r.Field("cookieverf")
 	t.Reply.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *READDIR4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Cookieverf[:])
 	b = t.Reply.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READDIR4resok) EncodedSize() int {
 	n := 8
 	n += t.Reply.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *READDIR4resok) Walk(v xdr.Visitor) {
 	v.Bytes("cookieverf", t.Cookieverf[:])
 	v.Begin("reply", "dirlist4", -1)
@@ -5846,7 +5411,6 @@ type READDIR4res struct {
 	Resok4 READDIR4resok
 }
 
-// Decode refills t.
 func (t *READDIR4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -5857,7 +5421,6 @@ func (t *READDIR4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *READDIR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5868,7 +5431,6 @@ func (t *READDIR4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READDIR4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -5879,7 +5441,6 @@ func (t *READDIR4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *READDIR4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -5891,7 +5452,6 @@ func (t *READDIR4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *READDIR4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // READLINK4resok is the XDR struct READLINK4resok.
@@ -5899,26 +5459,22 @@ type READLINK4resok struct {
 	Link xdr.Data
 }
 
-// Decode refills t.
 func (t *READLINK4resok) Decode(r *xdr.Reader) {
 	t.Link = r.Data(0)
 	r.Field("link")
 }
 
-// Append appends t in XDR.
 func (t *READLINK4resok) Append(b []byte) []byte {
 	b = xdr.AppendData(b, t.Link)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READLINK4resok) EncodedSize() int {
 	n := 0
 	n += xdr.SizeData(t.Link)
 	return n
 }
 
-// Walk visits the members.
 func (t *READLINK4resok) Walk(v xdr.Visitor) {
 	v.Data("link", t.Link)
 }
@@ -5929,7 +5485,6 @@ type READLINK4res struct {
 	Resok4 READLINK4resok
 }
 
-// Decode refills t.
 func (t *READLINK4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -5940,7 +5495,6 @@ func (t *READLINK4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *READLINK4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -5951,7 +5505,6 @@ func (t *READLINK4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READLINK4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -5962,7 +5515,6 @@ func (t *READLINK4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *READLINK4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -5974,7 +5526,6 @@ func (t *READLINK4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *READLINK4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // REMOVE4args is the XDR struct REMOVE4args.
@@ -5982,26 +5533,22 @@ type REMOVE4args struct {
 	Target []byte
 }
 
-// Decode refills t.
 func (t *REMOVE4args) Decode(r *xdr.Reader) {
 	t.Target = r.Opaque(0)
 	r.Field("target")
 }
 
-// Append appends t in XDR.
 func (t *REMOVE4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Target)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *REMOVE4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Target))
 	return n
 }
 
-// Walk visits the members.
 func (t *REMOVE4args) Walk(v xdr.Visitor) {
 	v.String("target", t.Target)
 }
@@ -6011,23 +5558,19 @@ type REMOVE4resok struct {
 	Cinfo ChangeInfo4
 }
 
-// Decode refills t.
 func (t *REMOVE4resok) Decode(r *xdr.Reader) {
 	t.Cinfo.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *REMOVE4resok) Append(b []byte) []byte {
 	b = t.Cinfo.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *REMOVE4resok) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *REMOVE4resok) Walk(v xdr.Visitor) {
 	v.Begin("cinfo", "change_info4", -1)
 	t.Cinfo.Walk(v)
@@ -6040,7 +5583,6 @@ type REMOVE4res struct {
 	Resok4 REMOVE4resok
 }
 
-// Decode refills t.
 func (t *REMOVE4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -6051,7 +5593,6 @@ func (t *REMOVE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *REMOVE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6062,7 +5603,6 @@ func (t *REMOVE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *REMOVE4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -6073,7 +5613,6 @@ func (t *REMOVE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *REMOVE4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -6085,7 +5624,6 @@ func (t *REMOVE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *REMOVE4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // RENAME4args is the XDR struct RENAME4args.
@@ -6094,7 +5632,6 @@ type RENAME4args struct {
 	Newname []byte
 }
 
-// Decode refills t.
 func (t *RENAME4args) Decode(r *xdr.Reader) {
 	t.Oldname = r.Opaque(0)
 	r.Field("oldname")
@@ -6102,14 +5639,12 @@ func (t *RENAME4args) Decode(r *xdr.Reader) {
 	r.Field("newname")
 }
 
-// Append appends t in XDR.
 func (t *RENAME4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Oldname)
 	b = xdr.AppendOpaque(b, t.Newname)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RENAME4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Oldname))
@@ -6117,7 +5652,6 @@ func (t *RENAME4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *RENAME4args) Walk(v xdr.Visitor) {
 	v.String("oldname", t.Oldname)
 	v.String("newname", t.Newname)
@@ -6129,7 +5663,6 @@ type RENAME4resok struct {
 	TargetCinfo ChangeInfo4
 }
 
-// Decode refills t.
 func (t *RENAME4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(40); b != nil {
 		b := (*[40]byte)(b)
@@ -6145,19 +5678,16 @@ func (t *RENAME4resok) Decode(r *xdr.Reader) {
 	t.TargetCinfo.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *RENAME4resok) Append(b []byte) []byte {
 	b = t.SourceCinfo.Append(b)
 	b = t.TargetCinfo.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RENAME4resok) EncodedSize() int {
 	return 40
 }
 
-// Walk visits the members.
 func (t *RENAME4resok) Walk(v xdr.Visitor) {
 	v.Begin("source_cinfo", "change_info4", -1)
 	t.SourceCinfo.Walk(v)
@@ -6173,7 +5703,6 @@ type RENAME4res struct {
 	Resok4 RENAME4resok
 }
 
-// Decode refills t.
 func (t *RENAME4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -6184,7 +5713,6 @@ func (t *RENAME4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *RENAME4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6195,7 +5723,6 @@ func (t *RENAME4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RENAME4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -6206,7 +5733,6 @@ func (t *RENAME4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *RENAME4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -6218,7 +5744,6 @@ func (t *RENAME4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *RENAME4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // RENEW4args is the XDR struct RENEW4args.
@@ -6226,24 +5751,20 @@ type RENEW4args struct {
 	Clientid uint64
 }
 
-// Decode refills t.
 func (t *RENEW4args) Decode(r *xdr.Reader) {
 	t.Clientid = r.Uint64()
 	r.Field("clientid")
 }
 
-// Append appends t in XDR.
 func (t *RENEW4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RENEW4args) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *RENEW4args) Walk(v xdr.Visitor) {
 	v.Uint("clientid", t.Clientid)
 }
@@ -6253,26 +5774,22 @@ type SECINFO4args struct {
 	Name []byte
 }
 
-// Decode refills t.
 func (t *SECINFO4args) Decode(r *xdr.Reader) {
 	t.Name = r.Opaque(0)
 	r.Field("name")
 }
 
-// Append appends t in XDR.
 func (t *SECINFO4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Name)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SECINFO4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Name))
 	return n
 }
 
-// Walk visits the members.
 func (t *SECINFO4args) Walk(v xdr.Visitor) {
 	v.String("name", t.Name)
 }
@@ -6283,7 +5800,6 @@ type SECINFO4res struct {
 	Resok4 []Secinfo4
 }
 
-// Decode refills t.
 func (t *SECINFO4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -6299,7 +5815,6 @@ func (t *SECINFO4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *SECINFO4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6313,7 +5828,6 @@ func (t *SECINFO4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SECINFO4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -6327,7 +5841,6 @@ func (t *SECINFO4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *SECINFO4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -6341,7 +5854,6 @@ func (t *SECINFO4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SECINFO4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // SETATTR4args is the XDR struct SETATTR4args.
@@ -6350,28 +5862,24 @@ type SETATTR4args struct {
 	ObjAttributes Fattr4
 }
 
-// Decode refills t.
 func (t *SETATTR4args) Decode(r *xdr.Reader) {
 	t.Stateid.Decode(r)
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
 }
 
-// Append appends t in XDR.
 func (t *SETATTR4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = t.ObjAttributes.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETATTR4args) EncodedSize() int {
 	n := 16
 	n += t.ObjAttributes.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *SETATTR4args) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -6387,7 +5895,6 @@ type SETATTR4res struct {
 	Attrsset AttrBitmap4
 }
 
-// Decode refills t.
 func (t *SETATTR4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -6395,27 +5902,23 @@ func (t *SETATTR4res) Decode(r *xdr.Reader) {
 	r.Field("attrsset")
 }
 
-// Append appends t in XDR.
 func (t *SETATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	b = t.Attrsset.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETATTR4res) EncodedSize() int {
 	n := 4
 	n += t.Attrsset.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *SETATTR4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	t.Attrsset.WalkField(v, "attrsset")
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SETATTR4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // NfsClientId4 is the XDR struct nfs_client_id4.
@@ -6424,7 +5927,6 @@ type NfsClientId4 struct {
 	Id       []byte
 }
 
-// Decode refills t.
 func (t *NfsClientId4) Decode(r *xdr.Reader) {
 	r.Copy(t.Verifier[:])
 	r.Field("verifier")
@@ -6432,21 +5934,18 @@ func (t *NfsClientId4) Decode(r *xdr.Reader) {
 	r.Field("id")
 }
 
-// Append appends t in XDR.
 func (t *NfsClientId4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.Verifier[:])
 	b = xdr.AppendOpaque(b, t.Id)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NfsClientId4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.Id))
 	return n
 }
 
-// Walk visits the members.
 func (t *NfsClientId4) Walk(v xdr.Visitor) {
 	v.Bytes("verifier", t.Verifier[:])
 	v.Bytes("id", t.Id)
@@ -6458,28 +5957,24 @@ type CbClient4 struct {
 	CbLocation Netaddr4
 }
 
-// Decode refills t.
 func (t *CbClient4) Decode(r *xdr.Reader) {
 	t.CbProgram = r.Uint32()
 	r.Field("cb_program")
 	t.CbLocation.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CbClient4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CbProgram)
 	b = t.CbLocation.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CbClient4) EncodedSize() int {
 	n := 4
 	n += t.CbLocation.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *CbClient4) Walk(v xdr.Visitor) {
 	v.Uint("cb_program", uint64(t.CbProgram))
 	v.Begin("cb_location", "netaddr4", -1)
@@ -6494,7 +5989,6 @@ type SETCLIENTID4args struct {
 	CallbackIdent uint32
 }
 
-// Decode refills t.
 func (t *SETCLIENTID4args) Decode(r *xdr.Reader) {
 	t.Client.Decode(r)
 	t.Callback.Decode(r)
@@ -6502,7 +5996,6 @@ func (t *SETCLIENTID4args) Decode(r *xdr.Reader) {
 	r.Field("callback_ident")
 }
 
-// Append appends t in XDR.
 func (t *SETCLIENTID4args) Append(b []byte) []byte {
 	b = t.Client.Append(b)
 	b = t.Callback.Append(b)
@@ -6510,7 +6003,6 @@ func (t *SETCLIENTID4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETCLIENTID4args) EncodedSize() int {
 	n := 4
 	n += t.Client.EncodedSize()
@@ -6518,7 +6010,6 @@ func (t *SETCLIENTID4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *SETCLIENTID4args) Walk(v xdr.Visitor) {
 	v.Begin("client", "nfs_client_id4", -1)
 	t.Client.Walk(v)
@@ -6535,7 +6026,6 @@ type SETCLIENTID4resok struct {
 	SetclientidConfirm [8]byte
 }
 
-// Decode refills t.
 func (t *SETCLIENTID4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -6549,19 +6039,16 @@ func (t *SETCLIENTID4resok) Decode(r *xdr.Reader) {
 	r.Field("setclientid_confirm")
 }
 
-// Append appends t in XDR.
 func (t *SETCLIENTID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendFixed(b, t.SetclientidConfirm[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETCLIENTID4resok) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *SETCLIENTID4resok) Walk(v xdr.Visitor) {
 	v.Uint("clientid", t.Clientid)
 	v.Bytes("setclientid_confirm", t.SetclientidConfirm[:])
@@ -6574,7 +6061,6 @@ type SETCLIENTID4res struct {
 	ClientUsing Netaddr4
 }
 
-// Decode refills t.
 func (t *SETCLIENTID4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -6587,7 +6073,6 @@ func (t *SETCLIENTID4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *SETCLIENTID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6600,7 +6085,6 @@ func (t *SETCLIENTID4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETCLIENTID4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -6613,7 +6097,6 @@ func (t *SETCLIENTID4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *SETCLIENTID4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -6629,7 +6112,6 @@ func (t *SETCLIENTID4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SETCLIENTID4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // SETCLIENTID_CONFIRM4args is the XDR struct SETCLIENTID_CONFIRM4args.
@@ -6638,7 +6120,6 @@ type SETCLIENTID_CONFIRM4args struct {
 	SetclientidConfirm [8]byte
 }
 
-// Decode refills t.
 func (t *SETCLIENTID_CONFIRM4args) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -6652,19 +6133,16 @@ func (t *SETCLIENTID_CONFIRM4args) Decode(r *xdr.Reader) {
 	r.Field("setclientid_confirm")
 }
 
-// Append appends t in XDR.
 func (t *SETCLIENTID_CONFIRM4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.Clientid)
 	b = xdr.AppendFixed(b, t.SetclientidConfirm[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETCLIENTID_CONFIRM4args) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *SETCLIENTID_CONFIRM4args) Walk(v xdr.Visitor) {
 	v.Uint("clientid", t.Clientid)
 	v.Bytes("setclientid_confirm", t.SetclientidConfirm[:])
@@ -6675,26 +6153,22 @@ type VERIFY4args struct {
 	ObjAttributes Fattr4
 }
 
-// Decode refills t.
 func (t *VERIFY4args) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
 }
 
-// Append appends t in XDR.
 func (t *VERIFY4args) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *VERIFY4args) EncodedSize() int {
 	n := 0
 	n += t.ObjAttributes.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *VERIFY4args) Walk(v xdr.Visitor) {
 	v.Begin("obj_attributes", "fattr4", -1)
 	t.ObjAttributes.Walk(v)
@@ -6709,7 +6183,6 @@ type WRITE4args struct {
 	Data    xdr.Data
 }
 
-// Decode refills t.
 func (t *WRITE4args) Decode(r *xdr.Reader) {
 	t.Stateid.Decode(r)
 	t.Offset = r.Uint64()
@@ -6720,7 +6193,6 @@ func (t *WRITE4args) Decode(r *xdr.Reader) {
 	r.Field("data")
 }
 
-// Append appends t in XDR.
 func (t *WRITE4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendUint64(b, t.Offset)
@@ -6729,14 +6201,12 @@ func (t *WRITE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WRITE4args) EncodedSize() int {
 	n := 28
 	n += xdr.SizeData(t.Data)
 	return n
 }
 
-// Walk visits the members.
 func (t *WRITE4args) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -6753,7 +6223,6 @@ type WRITE4resok struct {
 	Writeverf [8]byte
 }
 
-// Decode refills t.
 func (t *WRITE4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -6770,7 +6239,6 @@ func (t *WRITE4resok) Decode(r *xdr.Reader) {
 	r.Field("writeverf")
 }
 
-// Append appends t in XDR.
 func (t *WRITE4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Count)
 	b = xdr.AppendUint32(b, uint32(t.Committed))
@@ -6778,12 +6246,10 @@ func (t *WRITE4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WRITE4resok) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *WRITE4resok) Walk(v xdr.Visitor) {
 	v.Uint("count", uint64(t.Count))
 	v.Enum("committed", uint32(t.Committed), t.Committed.Symbol())
@@ -6796,7 +6262,6 @@ type WRITE4res struct {
 	Resok4 WRITE4resok
 }
 
-// Decode refills t.
 func (t *WRITE4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -6807,7 +6272,6 @@ func (t *WRITE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *WRITE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -6818,7 +6282,6 @@ func (t *WRITE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WRITE4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -6829,7 +6292,6 @@ func (t *WRITE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *WRITE4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -6841,7 +6303,6 @@ func (t *WRITE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *WRITE4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // RELEASE_LOCKOWNER4args is the XDR struct RELEASE_LOCKOWNER4args.
@@ -6849,25 +6310,21 @@ type RELEASE_LOCKOWNER4args struct {
 	LockOwner StateOwner4
 }
 
-// Decode refills t.
 func (t *RELEASE_LOCKOWNER4args) Decode(r *xdr.Reader) {
 	t.LockOwner.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *RELEASE_LOCKOWNER4args) Append(b []byte) []byte {
 	b = t.LockOwner.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RELEASE_LOCKOWNER4args) EncodedSize() int {
 	n := 0
 	n += t.LockOwner.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *RELEASE_LOCKOWNER4args) Walk(v xdr.Visitor) {
 	v.Begin("lock_owner", "state_owner4", -1)
 	t.LockOwner.Walk(v)
@@ -6885,7 +6342,6 @@ type AuthsysParms struct {
 	Gids        []uint32
 }
 
-// Decode refills t.
 func (t *AuthsysParms) Decode(r *xdr.Reader) {
 	t.Stamp = r.Uint32()
 	r.Field("stamp")
@@ -6903,7 +6359,6 @@ func (t *AuthsysParms) Decode(r *xdr.Reader) {
 	r.Field("gids")
 }
 
-// Append appends t in XDR.
 func (t *AuthsysParms) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.Stamp)
 	b = xdr.AppendOpaque(b, t.Machinename)
@@ -6916,7 +6371,6 @@ func (t *AuthsysParms) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *AuthsysParms) EncodedSize() int {
 	n := 16
 	n += xdr.SizeOpaque(len(t.Machinename))
@@ -6924,7 +6378,6 @@ func (t *AuthsysParms) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *AuthsysParms) Walk(v xdr.Visitor) {
 	v.Uint("stamp", uint64(t.Stamp))
 	v.String("machinename", t.Machinename)
@@ -6942,7 +6395,6 @@ type GssCbHandles4 struct {
 	GcbpHandleFromClient []byte
 }
 
-// Decode refills t.
 func (t *GssCbHandles4) Decode(r *xdr.Reader) {
 	t.GcbpService = RpcGssSvcT(r.Uint32())
 	r.Field("gcbp_service")
@@ -6952,7 +6404,6 @@ func (t *GssCbHandles4) Decode(r *xdr.Reader) {
 	r.Field("gcbp_handle_from_client")
 }
 
-// Append appends t in XDR.
 func (t *GssCbHandles4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GcbpService))
 	b = xdr.AppendOpaque(b, t.GcbpHandleFromServer)
@@ -6960,7 +6411,6 @@ func (t *GssCbHandles4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GssCbHandles4) EncodedSize() int {
 	n := 4
 	n += xdr.SizeOpaque(len(t.GcbpHandleFromServer))
@@ -6968,7 +6418,6 @@ func (t *GssCbHandles4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *GssCbHandles4) Walk(v xdr.Visitor) {
 	v.Enum("gcbp_service", uint32(t.GcbpService), t.GcbpService.Symbol())
 	v.Bytes("gcbp_handle_from_server", t.GcbpHandleFromServer)
@@ -6982,7 +6431,6 @@ type CallbackSecParms4 struct {
 	CbspGssHandles GssCbHandles4
 }
 
-// Decode refills t.
 func (t *CallbackSecParms4) Decode(r *xdr.Reader) {
 	t.CbSecflavor = Secflavor4(r.Uint32())
 	r.Field("cb_secflavor")
@@ -6997,7 +6445,6 @@ func (t *CallbackSecParms4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *CallbackSecParms4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CbSecflavor))
 	switch t.CbSecflavor {
@@ -7010,7 +6457,6 @@ func (t *CallbackSecParms4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CallbackSecParms4) EncodedSize() int {
 	n := 4
 	switch t.CbSecflavor {
@@ -7023,7 +6469,6 @@ func (t *CallbackSecParms4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *CallbackSecParms4) Walk(v xdr.Visitor) {
 	v.Enum("cb_secflavor", uint32(t.CbSecflavor), t.CbSecflavor.Symbol())
 	switch t.CbSecflavor {
@@ -7045,7 +6490,6 @@ type BACKCHANNEL_CTL4args struct {
 	BcaSecParms  []CallbackSecParms4
 }
 
-// Decode refills t.
 func (t *BACKCHANNEL_CTL4args) Decode(r *xdr.Reader) {
 	t.BcaCbProgram = r.Uint32()
 	r.Field("bca_cb_program")
@@ -7057,7 +6501,6 @@ func (t *BACKCHANNEL_CTL4args) Decode(r *xdr.Reader) {
 	r.Field("bca_sec_parms")
 }
 
-// Append appends t in XDR.
 func (t *BACKCHANNEL_CTL4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.BcaCbProgram)
 	b = xdr.AppendUint32(b, uint32(len(t.BcaSecParms)))
@@ -7067,7 +6510,6 @@ func (t *BACKCHANNEL_CTL4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *BACKCHANNEL_CTL4args) EncodedSize() int {
 	n := 8
 	for i := range t.BcaSecParms {
@@ -7076,7 +6518,6 @@ func (t *BACKCHANNEL_CTL4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *BACKCHANNEL_CTL4args) Walk(v xdr.Visitor) {
 	v.Uint("bca_cb_program", uint64(t.BcaCbProgram))
 	for i := range t.BcaSecParms {
@@ -7091,29 +6532,24 @@ type BACKCHANNEL_CTL4res struct {
 	BcrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *BACKCHANNEL_CTL4res) Decode(r *xdr.Reader) {
 	t.BcrStatus = Nfsstat4(r.Uint32())
 	r.Field("bcr_status")
 }
 
-// Append appends t in XDR.
 func (t *BACKCHANNEL_CTL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.BcrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *BACKCHANNEL_CTL4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *BACKCHANNEL_CTL4res) Walk(v xdr.Visitor) {
 	v.Enum("bcr_status", uint32(t.BcrStatus), t.BcrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *BACKCHANNEL_CTL4res) StatusCode() (uint32, string) {
 	return uint32(t.BcrStatus), t.BcrStatus.Symbol()
 }
@@ -7129,7 +6565,6 @@ const (
 	CDFC4_BACK_OR_BOTH ChannelDirFromClient4 = 7
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e ChannelDirFromClient4) Symbol() string {
 	switch e {
 	case CDFC4_FORE:
@@ -7153,7 +6588,6 @@ type BIND_CONN_TO_SESSION4args struct {
 	BctsaUseConnInRdmaMode bool
 }
 
-// Decode refills t.
 func (t *BIND_CONN_TO_SESSION4args) Decode(r *xdr.Reader) {
 	if b := r.Take(24); b != nil {
 		b := (*[24]byte)(b)
@@ -7170,7 +6604,6 @@ func (t *BIND_CONN_TO_SESSION4args) Decode(r *xdr.Reader) {
 	r.Field("bctsa_use_conn_in_rdma_mode")
 }
 
-// Append appends t in XDR.
 func (t *BIND_CONN_TO_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BctsaSessid[:])
 	b = xdr.AppendUint32(b, uint32(t.BctsaDir))
@@ -7178,12 +6611,10 @@ func (t *BIND_CONN_TO_SESSION4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *BIND_CONN_TO_SESSION4args) EncodedSize() int {
 	return 24
 }
 
-// Walk visits the members.
 func (t *BIND_CONN_TO_SESSION4args) Walk(v xdr.Visitor) {
 	v.Bytes("bctsa_sessid", t.BctsaSessid[:])
 	v.Enum("bctsa_dir", uint32(t.BctsaDir), t.BctsaDir.Symbol())
@@ -7200,7 +6631,6 @@ const (
 	CDFS4_BOTH ChannelDirFromServer4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e ChannelDirFromServer4) Symbol() string {
 	switch e {
 	case CDFS4_FORE:
@@ -7222,7 +6652,6 @@ type BIND_CONN_TO_SESSION4resok struct {
 	BctsrUseConnInRdmaMode bool
 }
 
-// Decode refills t.
 func (t *BIND_CONN_TO_SESSION4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(24); b != nil {
 		b := (*[24]byte)(b)
@@ -7239,7 +6668,6 @@ func (t *BIND_CONN_TO_SESSION4resok) Decode(r *xdr.Reader) {
 	r.Field("bctsr_use_conn_in_rdma_mode")
 }
 
-// Append appends t in XDR.
 func (t *BIND_CONN_TO_SESSION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BctsrSessid[:])
 	b = xdr.AppendUint32(b, uint32(t.BctsrDir))
@@ -7247,12 +6675,10 @@ func (t *BIND_CONN_TO_SESSION4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *BIND_CONN_TO_SESSION4resok) EncodedSize() int {
 	return 24
 }
 
-// Walk visits the members.
 func (t *BIND_CONN_TO_SESSION4resok) Walk(v xdr.Visitor) {
 	v.Bytes("bctsr_sessid", t.BctsrSessid[:])
 	v.Enum("bctsr_dir", uint32(t.BctsrDir), t.BctsrDir.Symbol())
@@ -7265,7 +6691,6 @@ type BIND_CONN_TO_SESSION4res struct {
 	BctsrResok4 BIND_CONN_TO_SESSION4resok
 }
 
-// Decode refills t.
 func (t *BIND_CONN_TO_SESSION4res) Decode(r *xdr.Reader) {
 	t.BctsrStatus = Nfsstat4(r.Uint32())
 	r.Field("bctsr_status")
@@ -7276,7 +6701,6 @@ func (t *BIND_CONN_TO_SESSION4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *BIND_CONN_TO_SESSION4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.BctsrStatus))
 	switch t.BctsrStatus {
@@ -7287,7 +6711,6 @@ func (t *BIND_CONN_TO_SESSION4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *BIND_CONN_TO_SESSION4res) EncodedSize() int {
 	n := 4
 	switch t.BctsrStatus {
@@ -7298,7 +6721,6 @@ func (t *BIND_CONN_TO_SESSION4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *BIND_CONN_TO_SESSION4res) Walk(v xdr.Visitor) {
 	v.Enum("bctsr_status", uint32(t.BctsrStatus), t.BctsrStatus.Symbol())
 	switch t.BctsrStatus {
@@ -7310,7 +6732,6 @@ func (t *BIND_CONN_TO_SESSION4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *BIND_CONN_TO_SESSION4res) StatusCode() (uint32, string) {
 	return uint32(t.BctsrStatus), t.BctsrStatus.Symbol()
 }
@@ -7321,7 +6742,6 @@ type ClientOwner4 struct {
 	CoOwnerid  []byte
 }
 
-// Decode refills t.
 func (t *ClientOwner4) Decode(r *xdr.Reader) {
 	r.Copy(t.CoVerifier[:])
 	r.Field("co_verifier")
@@ -7329,21 +6749,18 @@ func (t *ClientOwner4) Decode(r *xdr.Reader) {
 	r.Field("co_ownerid")
 }
 
-// Append appends t in XDR.
 func (t *ClientOwner4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CoVerifier[:])
 	b = xdr.AppendOpaque(b, t.CoOwnerid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ClientOwner4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.CoOwnerid))
 	return n
 }
 
-// Walk visits the members.
 func (t *ClientOwner4) Walk(v xdr.Visitor) {
 	v.Bytes("co_verifier", t.CoVerifier[:])
 	v.Bytes("co_ownerid", t.CoOwnerid)
@@ -7355,7 +6772,6 @@ type ServerOwner4 struct {
 	SoMajorId []byte
 }
 
-// Decode refills t.
 func (t *ServerOwner4) Decode(r *xdr.Reader) {
 	t.SoMinorId = r.Uint64()
 	r.Field("so_minor_id")
@@ -7363,21 +6779,18 @@ func (t *ServerOwner4) Decode(r *xdr.Reader) {
 	r.Field("so_major_id")
 }
 
-// Append appends t in XDR.
 func (t *ServerOwner4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SoMinorId)
 	b = xdr.AppendOpaque(b, t.SoMajorId)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ServerOwner4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.SoMajorId))
 	return n
 }
 
-// Walk visits the members.
 func (t *ServerOwner4) Walk(v xdr.Visitor) {
 	v.Uint("so_minor_id", t.SoMinorId)
 	v.Bytes("so_major_id", t.SoMajorId)
@@ -7389,7 +6802,6 @@ type StateProtectOps4 struct {
 	SpoMustAllow   OpBitmap4
 }
 
-// Decode refills t.
 func (t *StateProtectOps4) Decode(r *xdr.Reader) {
 	t.SpoMustEnforce.Decode(r)
 	r.Field("spo_must_enforce")
@@ -7397,14 +6809,12 @@ func (t *StateProtectOps4) Decode(r *xdr.Reader) {
 	r.Field("spo_must_allow")
 }
 
-// Append appends t in XDR.
 func (t *StateProtectOps4) Append(b []byte) []byte {
 	b = t.SpoMustEnforce.Append(b)
 	b = t.SpoMustAllow.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *StateProtectOps4) EncodedSize() int {
 	n := 0
 	n += t.SpoMustEnforce.EncodedSize()
@@ -7412,7 +6822,6 @@ func (t *StateProtectOps4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *StateProtectOps4) Walk(v xdr.Visitor) {
 	t.SpoMustEnforce.WalkField(v, "spo_must_enforce")
 	t.SpoMustAllow.WalkField(v, "spo_must_allow")
@@ -7427,7 +6836,6 @@ type SsvSpParms4 struct {
 	SspNumGssHandles uint32
 }
 
-// Decode refills t.
 func (t *SsvSpParms4) Decode(r *xdr.Reader) {
 	t.SspOps.Decode(r)
 	t.SspHashAlgs = xdr.Reuse(t.SspHashAlgs)
@@ -7448,7 +6856,6 @@ func (t *SsvSpParms4) Decode(r *xdr.Reader) {
 	r.Field("ssp_num_gss_handles")
 }
 
-// Append appends t in XDR.
 func (t *SsvSpParms4) Append(b []byte) []byte {
 	b = t.SspOps.Append(b)
 	b = xdr.AppendUint32(b, uint32(len(t.SspHashAlgs)))
@@ -7464,7 +6871,6 @@ func (t *SsvSpParms4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SsvSpParms4) EncodedSize() int {
 	n := 16
 	n += t.SspOps.EncodedSize()
@@ -7477,7 +6883,6 @@ func (t *SsvSpParms4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *SsvSpParms4) Walk(v xdr.Visitor) {
 	v.Begin("ssp_ops", "state_protect_ops4", -1)
 	t.SspOps.Walk(v)
@@ -7502,7 +6907,6 @@ const (
 	SP4_SSV       StateProtectHow4 = 2
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e StateProtectHow4) Symbol() string {
 	switch e {
 	case SP4_NONE:
@@ -7524,7 +6928,6 @@ type StateProtect4A struct {
 	SpaSsvParms *SsvSpParms4
 }
 
-// Decode refills t.
 func (t *StateProtect4A) Decode(r *xdr.Reader) {
 	t.SpaHow = StateProtectHow4(r.Uint32())
 	r.Field("spa_how")
@@ -7545,7 +6948,6 @@ func (t *StateProtect4A) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *StateProtect4A) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SpaHow))
 	switch t.SpaHow {
@@ -7558,7 +6960,6 @@ func (t *StateProtect4A) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *StateProtect4A) EncodedSize() int {
 	n := 4
 	switch t.SpaHow {
@@ -7571,7 +6972,6 @@ func (t *StateProtect4A) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *StateProtect4A) Walk(v xdr.Visitor) {
 	v.Enum("spa_how", uint32(t.SpaHow), t.SpaHow.Symbol())
 	switch t.SpaHow {
@@ -7599,7 +6999,6 @@ type EXCHANGE_ID4args struct {
 	EiaClientImplId []NfsImplId4
 }
 
-// Decode refills t.
 func (t *EXCHANGE_ID4args) Decode(r *xdr.Reader) {
 	t.EiaClientowner.Decode(r)
 	t.EiaFlags = r.Uint32()
@@ -7613,7 +7012,6 @@ func (t *EXCHANGE_ID4args) Decode(r *xdr.Reader) {
 	r.Field("eia_client_impl_id")
 }
 
-// Append appends t in XDR.
 func (t *EXCHANGE_ID4args) Append(b []byte) []byte {
 	b = t.EiaClientowner.Append(b)
 	b = xdr.AppendUint32(b, t.EiaFlags)
@@ -7625,7 +7023,6 @@ func (t *EXCHANGE_ID4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *EXCHANGE_ID4args) EncodedSize() int {
 	n := 8
 	n += t.EiaClientowner.EncodedSize()
@@ -7636,7 +7033,6 @@ func (t *EXCHANGE_ID4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *EXCHANGE_ID4args) Walk(v xdr.Visitor) {
 	v.Begin("eia_clientowner", "client_owner4", -1)
 	t.EiaClientowner.Walk(v)
@@ -7662,7 +7058,6 @@ type SsvProtInfo4 struct {
 	SpiHandles [][]byte
 }
 
-// Decode refills t.
 func (t *SsvProtInfo4) Decode(r *xdr.Reader) {
 	t.SpiOps.Decode(r)
 	t.SpiHashAlg = r.Uint32()
@@ -7681,7 +7076,6 @@ func (t *SsvProtInfo4) Decode(r *xdr.Reader) {
 	r.Field("spi_handles")
 }
 
-// Append appends t in XDR.
 func (t *SsvProtInfo4) Append(b []byte) []byte {
 	b = t.SpiOps.Append(b)
 	b = xdr.AppendUint32(b, t.SpiHashAlg)
@@ -7695,7 +7089,6 @@ func (t *SsvProtInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SsvProtInfo4) EncodedSize() int {
 	n := 20
 	n += t.SpiOps.EncodedSize()
@@ -7705,7 +7098,6 @@ func (t *SsvProtInfo4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *SsvProtInfo4) Walk(v xdr.Visitor) {
 	v.Begin("spi_ops", "state_protect_ops4", -1)
 	t.SpiOps.Walk(v)
@@ -7726,7 +7118,6 @@ type StateProtect4R struct {
 	SprSsvInfo *SsvProtInfo4
 }
 
-// Decode refills t.
 func (t *StateProtect4R) Decode(r *xdr.Reader) {
 	t.SprHow = StateProtectHow4(r.Uint32())
 	r.Field("spr_how")
@@ -7747,7 +7138,6 @@ func (t *StateProtect4R) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *StateProtect4R) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SprHow))
 	switch t.SprHow {
@@ -7760,7 +7150,6 @@ func (t *StateProtect4R) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *StateProtect4R) EncodedSize() int {
 	n := 4
 	switch t.SprHow {
@@ -7773,7 +7162,6 @@ func (t *StateProtect4R) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *StateProtect4R) Walk(v xdr.Visitor) {
 	v.Enum("spr_how", uint32(t.SprHow), t.SprHow.Symbol())
 	switch t.SprHow {
@@ -7804,7 +7192,6 @@ type EXCHANGE_ID4resok struct {
 	EirServerImplId []NfsImplId4
 }
 
-// Decode refills t.
 func (t *EXCHANGE_ID4resok) Decode(r *xdr.Reader) {
 	t.EirClientid = r.Uint64()
 	r.Field("eir_clientid")
@@ -7824,7 +7211,6 @@ func (t *EXCHANGE_ID4resok) Decode(r *xdr.Reader) {
 	r.Field("eir_server_impl_id")
 }
 
-// Append appends t in XDR.
 func (t *EXCHANGE_ID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.EirClientid)
 	b = xdr.AppendUint32(b, t.EirSequenceid)
@@ -7839,7 +7225,6 @@ func (t *EXCHANGE_ID4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *EXCHANGE_ID4resok) EncodedSize() int {
 	n := 20
 	n += t.EirStateProtect.EncodedSize()
@@ -7851,7 +7236,6 @@ func (t *EXCHANGE_ID4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *EXCHANGE_ID4resok) Walk(v xdr.Visitor) {
 	v.Uint("eir_clientid", t.EirClientid)
 	v.Uint("eir_sequenceid", uint64(t.EirSequenceid))
@@ -7876,7 +7260,6 @@ type EXCHANGE_ID4res struct {
 	EirResok4 EXCHANGE_ID4resok
 }
 
-// Decode refills t.
 func (t *EXCHANGE_ID4res) Decode(r *xdr.Reader) {
 	t.EirStatus = Nfsstat4(r.Uint32())
 	r.Field("eir_status")
@@ -7887,7 +7270,6 @@ func (t *EXCHANGE_ID4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *EXCHANGE_ID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.EirStatus))
 	switch t.EirStatus {
@@ -7898,7 +7280,6 @@ func (t *EXCHANGE_ID4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *EXCHANGE_ID4res) EncodedSize() int {
 	n := 4
 	switch t.EirStatus {
@@ -7909,7 +7290,6 @@ func (t *EXCHANGE_ID4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *EXCHANGE_ID4res) Walk(v xdr.Visitor) {
 	v.Enum("eir_status", uint32(t.EirStatus), t.EirStatus.Symbol())
 	switch t.EirStatus {
@@ -7921,7 +7301,6 @@ func (t *EXCHANGE_ID4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *EXCHANGE_ID4res) StatusCode() (uint32, string) {
 	return uint32(t.EirStatus), t.EirStatus.Symbol()
 }
@@ -7937,7 +7316,6 @@ type ChannelAttrs4 struct {
 	CaRdmaIrd               []uint32
 }
 
-// Decode refills t.
 func (t *ChannelAttrs4) Decode(r *xdr.Reader) {
 	t.CaHeaderpadsize = r.Uint32()
 	r.Field("ca_headerpadsize")
@@ -7959,7 +7337,6 @@ func (t *ChannelAttrs4) Decode(r *xdr.Reader) {
 	r.Field("ca_rdma_ird")
 }
 
-// Append appends t in XDR.
 func (t *ChannelAttrs4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CaHeaderpadsize)
 	b = xdr.AppendUint32(b, t.CaMaxrequestsize)
@@ -7974,14 +7351,12 @@ func (t *ChannelAttrs4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ChannelAttrs4) EncodedSize() int {
 	n := 28
 	n += 4 * len(t.CaRdmaIrd)
 	return n
 }
 
-// Walk visits the members.
 func (t *ChannelAttrs4) Walk(v xdr.Visitor) {
 	v.Uint("ca_headerpadsize", uint64(t.CaHeaderpadsize))
 	v.Uint("ca_maxrequestsize", uint64(t.CaMaxrequestsize))
@@ -8005,7 +7380,6 @@ type CREATE_SESSION4args struct {
 	CsaSecParms      []CallbackSecParms4
 }
 
-// Decode refills t.
 func (t *CREATE_SESSION4args) Decode(r *xdr.Reader) {
 	t.CsaClientid = r.Uint64()
 	r.Field("csa_clientid")
@@ -8025,7 +7399,6 @@ func (t *CREATE_SESSION4args) Decode(r *xdr.Reader) {
 	r.Field("csa_sec_parms")
 }
 
-// Append appends t in XDR.
 func (t *CREATE_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.CsaClientid)
 	b = xdr.AppendUint32(b, t.CsaSequence)
@@ -8040,7 +7413,6 @@ func (t *CREATE_SESSION4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CREATE_SESSION4args) EncodedSize() int {
 	n := 24
 	n += t.CsaForeChanAttrs.EncodedSize()
@@ -8051,7 +7423,6 @@ func (t *CREATE_SESSION4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CREATE_SESSION4args) Walk(v xdr.Visitor) {
 	v.Uint("csa_clientid", t.CsaClientid)
 	v.Uint("csa_sequence", uint64(t.CsaSequence))
@@ -8079,7 +7450,6 @@ type CREATE_SESSION4resok struct {
 	CsrBackChanAttrs ChannelAttrs4
 }
 
-// Decode refills t.
 func (t *CREATE_SESSION4resok) Decode(r *xdr.Reader) {
 	r.Copy(t.CsrSessionid[:])
 	r.Field("csr_sessionid")
@@ -8091,7 +7461,6 @@ func (t *CREATE_SESSION4resok) Decode(r *xdr.Reader) {
 	t.CsrBackChanAttrs.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CREATE_SESSION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsrSessionid[:])
 	b = xdr.AppendUint32(b, t.CsrSequence)
@@ -8101,7 +7470,6 @@ func (t *CREATE_SESSION4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CREATE_SESSION4resok) EncodedSize() int {
 	n := 24
 	n += t.CsrForeChanAttrs.EncodedSize()
@@ -8109,7 +7477,6 @@ func (t *CREATE_SESSION4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CREATE_SESSION4resok) Walk(v xdr.Visitor) {
 	v.Bytes("csr_sessionid", t.CsrSessionid[:])
 	v.Uint("csr_sequence", uint64(t.CsrSequence))
@@ -8128,7 +7495,6 @@ type CREATE_SESSION4res struct {
 	CsrResok4 CREATE_SESSION4resok
 }
 
-// Decode refills t.
 func (t *CREATE_SESSION4res) Decode(r *xdr.Reader) {
 	t.CsrStatus = Nfsstat4(r.Uint32())
 	r.Field("csr_status")
@@ -8139,7 +7505,6 @@ func (t *CREATE_SESSION4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *CREATE_SESSION4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CsrStatus))
 	switch t.CsrStatus {
@@ -8150,7 +7515,6 @@ func (t *CREATE_SESSION4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CREATE_SESSION4res) EncodedSize() int {
 	n := 4
 	switch t.CsrStatus {
@@ -8161,7 +7525,6 @@ func (t *CREATE_SESSION4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *CREATE_SESSION4res) Walk(v xdr.Visitor) {
 	v.Enum("csr_status", uint32(t.CsrStatus), t.CsrStatus.Symbol())
 	switch t.CsrStatus {
@@ -8173,7 +7536,6 @@ func (t *CREATE_SESSION4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CREATE_SESSION4res) StatusCode() (uint32, string) {
 	return uint32(t.CsrStatus), t.CsrStatus.Symbol()
 }
@@ -8183,24 +7545,20 @@ type DESTROY_SESSION4args struct {
 	DsaSessionid [16]byte
 }
 
-// Decode refills t.
 func (t *DESTROY_SESSION4args) Decode(r *xdr.Reader) {
 	r.Copy(t.DsaSessionid[:])
 	r.Field("dsa_sessionid")
 }
 
-// Append appends t in XDR.
 func (t *DESTROY_SESSION4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.DsaSessionid[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DESTROY_SESSION4args) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *DESTROY_SESSION4args) Walk(v xdr.Visitor) {
 	v.Bytes("dsa_sessionid", t.DsaSessionid[:])
 }
@@ -8210,29 +7568,24 @@ type DESTROY_SESSION4res struct {
 	DsrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *DESTROY_SESSION4res) Decode(r *xdr.Reader) {
 	t.DsrStatus = Nfsstat4(r.Uint32())
 	r.Field("dsr_status")
 }
 
-// Append appends t in XDR.
 func (t *DESTROY_SESSION4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DsrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DESTROY_SESSION4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *DESTROY_SESSION4res) Walk(v xdr.Visitor) {
 	v.Enum("dsr_status", uint32(t.DsrStatus), t.DsrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *DESTROY_SESSION4res) StatusCode() (uint32, string) {
 	return uint32(t.DsrStatus), t.DsrStatus.Symbol()
 }
@@ -8242,23 +7595,19 @@ type FREE_STATEID4args struct {
 	FsaStateid Stateid4
 }
 
-// Decode refills t.
 func (t *FREE_STATEID4args) Decode(r *xdr.Reader) {
 	t.FsaStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *FREE_STATEID4args) Append(b []byte) []byte {
 	b = t.FsaStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FREE_STATEID4args) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *FREE_STATEID4args) Walk(v xdr.Visitor) {
 	v.Begin("fsa_stateid", "stateid4", -1)
 	t.FsaStateid.Walk(v)
@@ -8270,29 +7619,24 @@ type FREE_STATEID4res struct {
 	FsrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *FREE_STATEID4res) Decode(r *xdr.Reader) {
 	t.FsrStatus = Nfsstat4(r.Uint32())
 	r.Field("fsr_status")
 }
 
-// Append appends t in XDR.
 func (t *FREE_STATEID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.FsrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FREE_STATEID4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *FREE_STATEID4res) Walk(v xdr.Visitor) {
 	v.Enum("fsr_status", uint32(t.FsrStatus), t.FsrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *FREE_STATEID4res) StatusCode() (uint32, string) {
 	return uint32(t.FsrStatus), t.FsrStatus.Symbol()
 }
@@ -8307,7 +7651,6 @@ type GET_DIR_DELEGATION4args struct {
 	GddaDirAttributes     AttrBitmap4
 }
 
-// Decode refills t.
 func (t *GET_DIR_DELEGATION4args) Decode(r *xdr.Reader) {
 	t.GddaSignalDelegAvail = r.Bool()
 	r.Field("gdda_signal_deleg_avail")
@@ -8321,7 +7664,6 @@ func (t *GET_DIR_DELEGATION4args) Decode(r *xdr.Reader) {
 	r.Field("gdda_dir_attributes")
 }
 
-// Append appends t in XDR.
 func (t *GET_DIR_DELEGATION4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.GddaSignalDelegAvail)
 	b = t.GddaNotificationTypes.Append(b)
@@ -8332,7 +7674,6 @@ func (t *GET_DIR_DELEGATION4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GET_DIR_DELEGATION4args) EncodedSize() int {
 	n := 28
 	n += t.GddaNotificationTypes.EncodedSize()
@@ -8341,7 +7682,6 @@ func (t *GET_DIR_DELEGATION4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *GET_DIR_DELEGATION4args) Walk(v xdr.Visitor) {
 	v.Bool("gdda_signal_deleg_avail", t.GddaSignalDelegAvail)
 	t.GddaNotificationTypes.WalkField(v, "gdda_notification_types")
@@ -8360,7 +7700,6 @@ type GET_DIR_DELEGATION4resok struct {
 	GddrDirAttributes   AttrBitmap4
 }
 
-// Decode refills t.
 func (t *GET_DIR_DELEGATION4resok) Decode(r *xdr.Reader) {
 	r.Copy(t.GddrCookieverf[:])
 	r.Field("gddr_cookieverf")
@@ -8373,7 +7712,6 @@ func (t *GET_DIR_DELEGATION4resok) Decode(r *xdr.Reader) {
 	r.Field("gddr_dir_attributes")
 }
 
-// Append appends t in XDR.
 func (t *GET_DIR_DELEGATION4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.GddrCookieverf[:])
 	b = t.GddrStateid.Append(b)
@@ -8383,7 +7721,6 @@ func (t *GET_DIR_DELEGATION4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GET_DIR_DELEGATION4resok) EncodedSize() int {
 	n := 24
 	n += t.GddrNotification.EncodedSize()
@@ -8392,7 +7729,6 @@ func (t *GET_DIR_DELEGATION4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *GET_DIR_DELEGATION4resok) Walk(v xdr.Visitor) {
 	v.Bytes("gddr_cookieverf", t.GddrCookieverf[:])
 	v.Begin("gddr_stateid", "stateid4", -1)
@@ -8412,7 +7748,6 @@ const (
 	GDD4_UNAVAIL Gddrnf4Status = 1
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e Gddrnf4Status) Symbol() string {
 	switch e {
 	case GDD4_OK:
@@ -8432,7 +7767,6 @@ type GET_DIR_DELEGATION4res_non_fatal struct {
 	GddrnfWillSignalDelegAvail bool
 }
 
-// Decode refills t.
 func (t *GET_DIR_DELEGATION4res_non_fatal) Decode(r *xdr.Reader) {
 	t.GddrnfStatus = Gddrnf4Status(r.Uint32())
 	r.Field("gddrnf_status")
@@ -8447,7 +7781,6 @@ func (t *GET_DIR_DELEGATION4res_non_fatal) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GET_DIR_DELEGATION4res_non_fatal) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GddrnfStatus))
 	switch t.GddrnfStatus {
@@ -8459,7 +7792,6 @@ func (t *GET_DIR_DELEGATION4res_non_fatal) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GET_DIR_DELEGATION4res_non_fatal) EncodedSize() int {
 	n := 4
 	switch t.GddrnfStatus {
@@ -8471,7 +7803,6 @@ func (t *GET_DIR_DELEGATION4res_non_fatal) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GET_DIR_DELEGATION4res_non_fatal) Walk(v xdr.Visitor) {
 	v.Enum("gddrnf_status", uint32(t.GddrnfStatus), t.GddrnfStatus.Symbol())
 	switch t.GddrnfStatus {
@@ -8490,7 +7821,6 @@ type GET_DIR_DELEGATION4res struct {
 	GddrResNonFatal4 GET_DIR_DELEGATION4res_non_fatal
 }
 
-// Decode refills t.
 func (t *GET_DIR_DELEGATION4res) Decode(r *xdr.Reader) {
 	t.GddrStatus = Nfsstat4(r.Uint32())
 	r.Field("gddr_status")
@@ -8501,7 +7831,6 @@ func (t *GET_DIR_DELEGATION4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GET_DIR_DELEGATION4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GddrStatus))
 	switch t.GddrStatus {
@@ -8512,7 +7841,6 @@ func (t *GET_DIR_DELEGATION4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GET_DIR_DELEGATION4res) EncodedSize() int {
 	n := 4
 	switch t.GddrStatus {
@@ -8523,7 +7851,6 @@ func (t *GET_DIR_DELEGATION4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GET_DIR_DELEGATION4res) Walk(v xdr.Visitor) {
 	v.Enum("gddr_status", uint32(t.GddrStatus), t.GddrStatus.Symbol())
 	switch t.GddrStatus {
@@ -8535,7 +7862,6 @@ func (t *GET_DIR_DELEGATION4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *GET_DIR_DELEGATION4res) StatusCode() (uint32, string) {
 	return uint32(t.GddrStatus), t.GddrStatus.Symbol()
 }
@@ -8548,7 +7874,6 @@ type GETDEVICEINFO4args struct {
 	GdiaNotifyTypes DeviceidNotifyBitmap4
 }
 
-// Decode refills t.
 func (t *GETDEVICEINFO4args) Decode(r *xdr.Reader) {
 	r.Copy(t.GdiaDeviceId[:])
 	r.Field("gdia_device_id")
@@ -8560,7 +7885,6 @@ func (t *GETDEVICEINFO4args) Decode(r *xdr.Reader) {
 	r.Field("gdia_notify_types")
 }
 
-// Append appends t in XDR.
 func (t *GETDEVICEINFO4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.GdiaDeviceId[:])
 	b = xdr.AppendUint32(b, uint32(t.GdiaLayoutType))
@@ -8569,14 +7893,12 @@ func (t *GETDEVICEINFO4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETDEVICEINFO4args) EncodedSize() int {
 	n := 24
 	n += t.GdiaNotifyTypes.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *GETDEVICEINFO4args) Walk(v xdr.Visitor) {
 	v.Bytes("gdia_device_id", t.GdiaDeviceId[:])
 	v.Enum("gdia_layout_type", uint32(t.GdiaLayoutType), t.GdiaLayoutType.Symbol())
@@ -8590,7 +7912,6 @@ type GETDEVICEINFO4resok struct {
 	GdirNotification DeviceidNotifyBitmap4
 }
 
-// Decode refills t.
 func (t *GETDEVICEINFO4resok) Decode(r *xdr.Reader) {
 	t.GdirDeviceAddr.Decode(r)
 	r.Field("gdir_device_addr")
@@ -8598,14 +7919,12 @@ func (t *GETDEVICEINFO4resok) Decode(r *xdr.Reader) {
 	r.Field("gdir_notification")
 }
 
-// Append appends t in XDR.
 func (t *GETDEVICEINFO4resok) Append(b []byte) []byte {
 	b = t.GdirDeviceAddr.Append(b)
 	b = t.GdirNotification.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETDEVICEINFO4resok) EncodedSize() int {
 	n := 0
 	n += t.GdirDeviceAddr.EncodedSize()
@@ -8613,7 +7932,6 @@ func (t *GETDEVICEINFO4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *GETDEVICEINFO4resok) Walk(v xdr.Visitor) {
 	v.Begin("gdir_device_addr", "device_addr4", -1)
 	t.GdirDeviceAddr.Walk(v)
@@ -8628,7 +7946,6 @@ type GETDEVICEINFO4res struct {
 	GdirMincount uint32
 }
 
-// Decode refills t.
 func (t *GETDEVICEINFO4res) Decode(r *xdr.Reader) {
 	t.GdirStatus = Nfsstat4(r.Uint32())
 	r.Field("gdir_status")
@@ -8642,7 +7959,6 @@ func (t *GETDEVICEINFO4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GETDEVICEINFO4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GdirStatus))
 	switch t.GdirStatus {
@@ -8655,7 +7971,6 @@ func (t *GETDEVICEINFO4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETDEVICEINFO4res) EncodedSize() int {
 	n := 4
 	switch t.GdirStatus {
@@ -8668,7 +7983,6 @@ func (t *GETDEVICEINFO4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GETDEVICEINFO4res) Walk(v xdr.Visitor) {
 	v.Enum("gdir_status", uint32(t.GdirStatus), t.GdirStatus.Symbol())
 	switch t.GdirStatus {
@@ -8682,7 +7996,6 @@ func (t *GETDEVICEINFO4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *GETDEVICEINFO4res) StatusCode() (uint32, string) {
 	return uint32(t.GdirStatus), t.GdirStatus.Symbol()
 }
@@ -8695,7 +8008,6 @@ type GETDEVICELIST4args struct {
 	GdlaCookieverf [8]byte
 }
 
-// Decode refills t.
 func (t *GETDEVICELIST4args) Decode(r *xdr.Reader) {
 	if b := r.Take(24); b != nil {
 		b := (*[24]byte)(b)
@@ -8715,7 +8027,6 @@ func (t *GETDEVICELIST4args) Decode(r *xdr.Reader) {
 	r.Field("gdla_cookieverf")
 }
 
-// Append appends t in XDR.
 func (t *GETDEVICELIST4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GdlaLayoutType))
 	b = xdr.AppendUint32(b, t.GdlaMaxdevices)
@@ -8724,12 +8035,10 @@ func (t *GETDEVICELIST4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETDEVICELIST4args) EncodedSize() int {
 	return 24
 }
 
-// Walk visits the members.
 func (t *GETDEVICELIST4args) Walk(v xdr.Visitor) {
 	v.Enum("gdla_layout_type", uint32(t.GdlaLayoutType), t.GdlaLayoutType.Symbol())
 	v.Uint("gdla_maxdevices", uint64(t.GdlaMaxdevices))
@@ -8745,7 +8054,6 @@ type GETDEVICELIST4resok struct {
 	GdlrEof          bool
 }
 
-// Decode refills t.
 func (t *GETDEVICELIST4resok) Decode(r *xdr.Reader) {
 	t.GdlrCookie = r.Uint64()
 	r.Field("gdlr_cookie")
@@ -8761,7 +8069,6 @@ func (t *GETDEVICELIST4resok) Decode(r *xdr.Reader) {
 	r.Field("gdlr_eof")
 }
 
-// Append appends t in XDR.
 func (t *GETDEVICELIST4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.GdlrCookie)
 	b = xdr.AppendFixed(b, t.GdlrCookieverf[:])
@@ -8773,14 +8080,12 @@ func (t *GETDEVICELIST4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETDEVICELIST4resok) EncodedSize() int {
 	n := 24
 	n += 16 * len(t.GdlrDeviceidList)
 	return n
 }
 
-// Walk visits the members.
 func (t *GETDEVICELIST4resok) Walk(v xdr.Visitor) {
 	v.Uint("gdlr_cookie", t.GdlrCookie)
 	v.Bytes("gdlr_cookieverf", t.GdlrCookieverf[:])
@@ -8796,7 +8101,6 @@ type GETDEVICELIST4res struct {
 	GdlrResok4 GETDEVICELIST4resok
 }
 
-// Decode refills t.
 func (t *GETDEVICELIST4res) Decode(r *xdr.Reader) {
 	t.GdlrStatus = Nfsstat4(r.Uint32())
 	r.Field("gdlr_status")
@@ -8807,7 +8111,6 @@ func (t *GETDEVICELIST4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GETDEVICELIST4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GdlrStatus))
 	switch t.GdlrStatus {
@@ -8818,7 +8121,6 @@ func (t *GETDEVICELIST4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETDEVICELIST4res) EncodedSize() int {
 	n := 4
 	switch t.GdlrStatus {
@@ -8829,7 +8131,6 @@ func (t *GETDEVICELIST4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GETDEVICELIST4res) Walk(v xdr.Visitor) {
 	v.Enum("gdlr_status", uint32(t.GdlrStatus), t.GdlrStatus.Symbol())
 	switch t.GdlrStatus {
@@ -8841,7 +8142,6 @@ func (t *GETDEVICELIST4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *GETDEVICELIST4res) StatusCode() (uint32, string) {
 	return uint32(t.GdlrStatus), t.GdlrStatus.Symbol()
 }
@@ -8852,7 +8152,6 @@ type Newtime4 struct {
 	NtTime        Nfstime4
 }
 
-// Decode refills t.
 func (t *Newtime4) Decode(r *xdr.Reader) {
 	t.NtTimechanged = r.Bool()
 	r.Field("nt_timechanged")
@@ -8861,7 +8160,6 @@ func (t *Newtime4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Newtime4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NtTimechanged)
 	if t.NtTimechanged {
@@ -8870,7 +8168,6 @@ func (t *Newtime4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Newtime4) EncodedSize() int {
 	n := 4
 	if t.NtTimechanged {
@@ -8879,7 +8176,6 @@ func (t *Newtime4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Newtime4) Walk(v xdr.Visitor) {
 	v.Bool("nt_timechanged", t.NtTimechanged)
 	if t.NtTimechanged {
@@ -8893,7 +8189,6 @@ type Newoffset4 struct {
 	NoOffset    uint64
 }
 
-// Decode refills t.
 func (t *Newoffset4) Decode(r *xdr.Reader) {
 	t.NoNewoffset = r.Bool()
 	r.Field("no_newoffset")
@@ -8903,7 +8198,6 @@ func (t *Newoffset4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Newoffset4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NoNewoffset)
 	if t.NoNewoffset {
@@ -8912,7 +8206,6 @@ func (t *Newoffset4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Newoffset4) EncodedSize() int {
 	n := 4
 	if t.NoNewoffset {
@@ -8921,7 +8214,6 @@ func (t *Newoffset4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Newoffset4) Walk(v xdr.Visitor) {
 	v.Bool("no_newoffset", t.NoNewoffset)
 	if t.NoNewoffset {
@@ -8940,7 +8232,6 @@ type LAYOUTCOMMIT4args struct {
 	LocaLayoutupdate    Layoutupdate4
 }
 
-// Decode refills t.
 func (t *LAYOUTCOMMIT4args) Decode(r *xdr.Reader) {
 	t.LocaOffset = r.Uint64()
 	r.Field("loca_offset")
@@ -8955,7 +8246,6 @@ func (t *LAYOUTCOMMIT4args) Decode(r *xdr.Reader) {
 	r.Field("loca_layoutupdate")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTCOMMIT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LocaOffset)
 	b = xdr.AppendUint64(b, t.LocaLength)
@@ -8967,7 +8257,6 @@ func (t *LAYOUTCOMMIT4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTCOMMIT4args) EncodedSize() int {
 	n := 36
 	n += t.LocaLastWriteOffset.EncodedSize()
@@ -8976,7 +8265,6 @@ func (t *LAYOUTCOMMIT4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *LAYOUTCOMMIT4args) Walk(v xdr.Visitor) {
 	v.Uint("loca_offset", t.LocaOffset)
 	v.Uint("loca_length", t.LocaLength)
@@ -9001,7 +8289,6 @@ type Newsize4 struct {
 	NsSize        uint64
 }
 
-// Decode refills t.
 func (t *Newsize4) Decode(r *xdr.Reader) {
 	t.NsSizechanged = r.Bool()
 	r.Field("ns_sizechanged")
@@ -9011,7 +8298,6 @@ func (t *Newsize4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Newsize4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.NsSizechanged)
 	if t.NsSizechanged {
@@ -9020,7 +8306,6 @@ func (t *Newsize4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Newsize4) EncodedSize() int {
 	n := 4
 	if t.NsSizechanged {
@@ -9029,7 +8314,6 @@ func (t *Newsize4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Newsize4) Walk(v xdr.Visitor) {
 	v.Bool("ns_sizechanged", t.NsSizechanged)
 	if t.NsSizechanged {
@@ -9042,25 +8326,21 @@ type LAYOUTCOMMIT4resok struct {
 	LocrNewsize Newsize4
 }
 
-// Decode refills t.
 func (t *LAYOUTCOMMIT4resok) Decode(r *xdr.Reader) {
 	t.LocrNewsize.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTCOMMIT4resok) Append(b []byte) []byte {
 	b = t.LocrNewsize.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTCOMMIT4resok) EncodedSize() int {
 	n := 0
 	n += t.LocrNewsize.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *LAYOUTCOMMIT4resok) Walk(v xdr.Visitor) {
 	v.Begin("locr_newsize", "newsize4", -1)
 	t.LocrNewsize.Walk(v)
@@ -9073,7 +8353,6 @@ type LAYOUTCOMMIT4res struct {
 	LocrResok4 LAYOUTCOMMIT4resok
 }
 
-// Decode refills t.
 func (t *LAYOUTCOMMIT4res) Decode(r *xdr.Reader) {
 	t.LocrStatus = Nfsstat4(r.Uint32())
 	r.Field("locr_status")
@@ -9084,7 +8363,6 @@ func (t *LAYOUTCOMMIT4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTCOMMIT4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LocrStatus))
 	switch t.LocrStatus {
@@ -9095,7 +8373,6 @@ func (t *LAYOUTCOMMIT4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTCOMMIT4res) EncodedSize() int {
 	n := 4
 	switch t.LocrStatus {
@@ -9106,7 +8383,6 @@ func (t *LAYOUTCOMMIT4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LAYOUTCOMMIT4res) Walk(v xdr.Visitor) {
 	v.Enum("locr_status", uint32(t.LocrStatus), t.LocrStatus.Symbol())
 	switch t.LocrStatus {
@@ -9118,7 +8394,6 @@ func (t *LAYOUTCOMMIT4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LAYOUTCOMMIT4res) StatusCode() (uint32, string) {
 	return uint32(t.LocrStatus), t.LocrStatus.Symbol()
 }
@@ -9135,7 +8410,6 @@ type LAYOUTGET4args struct {
 	LogaMaxcount          uint32
 }
 
-// Decode refills t.
 func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
 	if b := r.Take(56); b != nil {
 		b := (*[56]byte)(b)
@@ -9167,7 +8441,6 @@ func (t *LAYOUTGET4args) Decode(r *xdr.Reader) {
 	r.Field("loga_maxcount")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTGET4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LogaSignalLayoutAvail)
 	b = xdr.AppendUint32(b, uint32(t.LogaLayoutType))
@@ -9180,12 +8453,10 @@ func (t *LAYOUTGET4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTGET4args) EncodedSize() int {
 	return 56
 }
 
-// Walk visits the members.
 func (t *LAYOUTGET4args) Walk(v xdr.Visitor) {
 	v.Bool("loga_signal_layout_avail", t.LogaSignalLayoutAvail)
 	v.Enum("loga_layout_type", uint32(t.LogaLayoutType), t.LogaLayoutType.Symbol())
@@ -9206,7 +8477,6 @@ type LAYOUTGET4resok struct {
 	LogrLayout        []Layout4
 }
 
-// Decode refills t.
 func (t *LAYOUTGET4resok) Decode(r *xdr.Reader) {
 	t.LogrReturnOnClose = r.Bool()
 	r.Field("logr_return_on_close")
@@ -9219,7 +8489,6 @@ func (t *LAYOUTGET4resok) Decode(r *xdr.Reader) {
 	r.Field("logr_layout")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTGET4resok) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LogrReturnOnClose)
 	b = t.LogrStateid.Append(b)
@@ -9230,7 +8499,6 @@ func (t *LAYOUTGET4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTGET4resok) EncodedSize() int {
 	n := 24
 	for i := range t.LogrLayout {
@@ -9239,7 +8507,6 @@ func (t *LAYOUTGET4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *LAYOUTGET4resok) Walk(v xdr.Visitor) {
 	v.Bool("logr_return_on_close", t.LogrReturnOnClose)
 	v.Begin("logr_stateid", "stateid4", -1)
@@ -9259,7 +8526,6 @@ type LAYOUTGET4res struct {
 	LogrWillSignalLayoutAvail bool
 }
 
-// Decode refills t.
 func (t *LAYOUTGET4res) Decode(r *xdr.Reader) {
 	t.LogrStatus = Nfsstat4(r.Uint32())
 	r.Field("logr_status")
@@ -9273,7 +8539,6 @@ func (t *LAYOUTGET4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTGET4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LogrStatus))
 	switch t.LogrStatus {
@@ -9286,7 +8551,6 @@ func (t *LAYOUTGET4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTGET4res) EncodedSize() int {
 	n := 4
 	switch t.LogrStatus {
@@ -9299,7 +8563,6 @@ func (t *LAYOUTGET4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LAYOUTGET4res) Walk(v xdr.Visitor) {
 	v.Enum("logr_status", uint32(t.LogrStatus), t.LogrStatus.Symbol())
 	switch t.LogrStatus {
@@ -9313,7 +8576,6 @@ func (t *LAYOUTGET4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LAYOUTGET4res) StatusCode() (uint32, string) {
 	return uint32(t.LogrStatus), t.LogrStatus.Symbol()
 }
@@ -9328,7 +8590,6 @@ const (
 	LAYOUTRETURN4_ALL  LayoutreturnType4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e LayoutreturnType4) Symbol() string {
 	switch e {
 	case LAYOUTRETURN4_FILE:
@@ -9349,7 +8610,6 @@ type LayoutreturnStateid struct {
 	LrsStateid Stateid4
 }
 
-// Decode refills t.
 func (t *LayoutreturnStateid) Decode(r *xdr.Reader) {
 	t.LrsPresent = r.Bool()
 	r.Field("lrs_present")
@@ -9358,7 +8618,6 @@ func (t *LayoutreturnStateid) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LayoutreturnStateid) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.LrsPresent)
 	if t.LrsPresent {
@@ -9367,7 +8626,6 @@ func (t *LayoutreturnStateid) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LayoutreturnStateid) EncodedSize() int {
 	n := 4
 	if t.LrsPresent {
@@ -9376,7 +8634,6 @@ func (t *LayoutreturnStateid) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LayoutreturnStateid) Walk(v xdr.Visitor) {
 	v.Bool("lrs_present", t.LrsPresent)
 	if t.LrsPresent {
@@ -9392,7 +8649,6 @@ type LAYOUTRETURN4res struct {
 	LorrStateid LayoutreturnStateid
 }
 
-// Decode refills t.
 func (t *LAYOUTRETURN4res) Decode(r *xdr.Reader) {
 	t.LorrStatus = Nfsstat4(r.Uint32())
 	r.Field("lorr_status")
@@ -9403,7 +8659,6 @@ func (t *LAYOUTRETURN4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTRETURN4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LorrStatus))
 	switch t.LorrStatus {
@@ -9414,7 +8669,6 @@ func (t *LAYOUTRETURN4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTRETURN4res) EncodedSize() int {
 	n := 4
 	switch t.LorrStatus {
@@ -9425,7 +8679,6 @@ func (t *LAYOUTRETURN4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LAYOUTRETURN4res) Walk(v xdr.Visitor) {
 	v.Enum("lorr_status", uint32(t.LorrStatus), t.LorrStatus.Symbol())
 	switch t.LorrStatus {
@@ -9437,7 +8690,6 @@ func (t *LAYOUTRETURN4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LAYOUTRETURN4res) StatusCode() (uint32, string) {
 	return uint32(t.LorrStatus), t.LorrStatus.Symbol()
 }
@@ -9451,7 +8703,6 @@ const (
 	SECINFO_STYLE4_PARENT     SecinfoStyle4 = 1
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e SecinfoStyle4) Symbol() string {
 	switch e {
 	case SECINFO_STYLE4_CURRENT_FH:
@@ -9471,24 +8722,20 @@ type SECINFO_NO_NAME4args struct {
 	Style SecinfoStyle4
 }
 
-// Decode refills t.
 func (t *SECINFO_NO_NAME4args) Decode(r *xdr.Reader) {
 	t.Style = SecinfoStyle4(r.Uint32())
 	r.Field("style")
 }
 
-// Append appends t in XDR.
 func (t *SECINFO_NO_NAME4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Style))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SECINFO_NO_NAME4args) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *SECINFO_NO_NAME4args) Walk(v xdr.Visitor) {
 	v.Enum("style", uint32(t.Style), t.Style.Symbol())
 }
@@ -9502,7 +8749,6 @@ type SEQUENCE4args struct {
 	SaCachethis     bool
 }
 
-// Decode refills t.
 func (t *SEQUENCE4args) Decode(r *xdr.Reader) {
 	if b := r.Take(32); b != nil {
 		b := (*[32]byte)(b)
@@ -9525,7 +8771,6 @@ func (t *SEQUENCE4args) Decode(r *xdr.Reader) {
 	r.Field("sa_cachethis")
 }
 
-// Append appends t in XDR.
 func (t *SEQUENCE4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SaSessionid[:])
 	b = xdr.AppendUint32(b, t.SaSequenceid)
@@ -9535,12 +8780,10 @@ func (t *SEQUENCE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SEQUENCE4args) EncodedSize() int {
 	return 32
 }
 
-// Walk visits the members.
 func (t *SEQUENCE4args) Walk(v xdr.Visitor) {
 	v.Bytes("sa_sessionid", t.SaSessionid[:])
 	v.Uint("sa_sequenceid", uint64(t.SaSequenceid))
@@ -9559,7 +8802,6 @@ type SEQUENCE4resok struct {
 	SrStatusFlags         uint32
 }
 
-// Decode refills t.
 func (t *SEQUENCE4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(36); b != nil {
 		b := (*[36]byte)(b)
@@ -9585,7 +8827,6 @@ func (t *SEQUENCE4resok) Decode(r *xdr.Reader) {
 	r.Field("sr_status_flags")
 }
 
-// Append appends t in XDR.
 func (t *SEQUENCE4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SrSessionid[:])
 	b = xdr.AppendUint32(b, t.SrSequenceid)
@@ -9596,12 +8837,10 @@ func (t *SEQUENCE4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SEQUENCE4resok) EncodedSize() int {
 	return 36
 }
 
-// Walk visits the members.
 func (t *SEQUENCE4resok) Walk(v xdr.Visitor) {
 	v.Bytes("sr_sessionid", t.SrSessionid[:])
 	v.Uint("sr_sequenceid", uint64(t.SrSequenceid))
@@ -9617,7 +8856,6 @@ type SEQUENCE4res struct {
 	SrResok4 SEQUENCE4resok
 }
 
-// Decode refills t.
 func (t *SEQUENCE4res) Decode(r *xdr.Reader) {
 	t.SrStatus = Nfsstat4(r.Uint32())
 	r.Field("sr_status")
@@ -9628,7 +8866,6 @@ func (t *SEQUENCE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *SEQUENCE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SrStatus))
 	switch t.SrStatus {
@@ -9639,7 +8876,6 @@ func (t *SEQUENCE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SEQUENCE4res) EncodedSize() int {
 	n := 4
 	switch t.SrStatus {
@@ -9650,7 +8886,6 @@ func (t *SEQUENCE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *SEQUENCE4res) Walk(v xdr.Visitor) {
 	v.Enum("sr_status", uint32(t.SrStatus), t.SrStatus.Symbol())
 	switch t.SrStatus {
@@ -9662,7 +8897,6 @@ func (t *SEQUENCE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SEQUENCE4res) StatusCode() (uint32, string) { return uint32(t.SrStatus), t.SrStatus.Symbol() }
 
 // SET_SSV4args is the XDR struct SET_SSV4args.
@@ -9671,7 +8905,6 @@ type SET_SSV4args struct {
 	SsaDigest []byte
 }
 
-// Decode refills t.
 func (t *SET_SSV4args) Decode(r *xdr.Reader) {
 	t.SsaSsv = r.Opaque(0)
 	r.Field("ssa_ssv")
@@ -9679,14 +8912,12 @@ func (t *SET_SSV4args) Decode(r *xdr.Reader) {
 	r.Field("ssa_digest")
 }
 
-// Append appends t in XDR.
 func (t *SET_SSV4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.SsaSsv)
 	b = xdr.AppendOpaque(b, t.SsaDigest)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SET_SSV4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.SsaSsv))
@@ -9694,7 +8925,6 @@ func (t *SET_SSV4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *SET_SSV4args) Walk(v xdr.Visitor) {
 	v.Bytes("ssa_ssv", t.SsaSsv)
 	v.Bytes("ssa_digest", t.SsaDigest)
@@ -9705,26 +8935,22 @@ type SET_SSV4resok struct {
 	SsrDigest []byte
 }
 
-// Decode refills t.
 func (t *SET_SSV4resok) Decode(r *xdr.Reader) {
 	t.SsrDigest = r.Opaque(0)
 	r.Field("ssr_digest")
 }
 
-// Append appends t in XDR.
 func (t *SET_SSV4resok) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.SsrDigest)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SET_SSV4resok) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.SsrDigest))
 	return n
 }
 
-// Walk visits the members.
 func (t *SET_SSV4resok) Walk(v xdr.Visitor) {
 	v.Bytes("ssr_digest", t.SsrDigest)
 }
@@ -9735,7 +8961,6 @@ type SET_SSV4res struct {
 	SsrResok4 SET_SSV4resok
 }
 
-// Decode refills t.
 func (t *SET_SSV4res) Decode(r *xdr.Reader) {
 	t.SsrStatus = Nfsstat4(r.Uint32())
 	r.Field("ssr_status")
@@ -9746,7 +8971,6 @@ func (t *SET_SSV4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *SET_SSV4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SsrStatus))
 	switch t.SsrStatus {
@@ -9757,7 +8981,6 @@ func (t *SET_SSV4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SET_SSV4res) EncodedSize() int {
 	n := 4
 	switch t.SsrStatus {
@@ -9768,7 +8991,6 @@ func (t *SET_SSV4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *SET_SSV4res) Walk(v xdr.Visitor) {
 	v.Enum("ssr_status", uint32(t.SsrStatus), t.SsrStatus.Symbol())
 	switch t.SsrStatus {
@@ -9780,7 +9002,6 @@ func (t *SET_SSV4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SET_SSV4res) StatusCode() (uint32, string) { return uint32(t.SsrStatus), t.SsrStatus.Symbol() }
 
 // TEST_STATEID4args is the XDR struct TEST_STATEID4args.
@@ -9788,7 +9009,6 @@ type TEST_STATEID4args struct {
 	TsStateids []Stateid4
 }
 
-// Decode refills t.
 func (t *TEST_STATEID4args) Decode(r *xdr.Reader) {
 	t.TsStateids = xdr.Reuse(t.TsStateids)
 	for i := r.Count(0, 16); i > 0 && r.More(); i-- {
@@ -9798,7 +9018,6 @@ func (t *TEST_STATEID4args) Decode(r *xdr.Reader) {
 	r.Field("ts_stateids")
 }
 
-// Append appends t in XDR.
 func (t *TEST_STATEID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.TsStateids)))
 	for i := range t.TsStateids {
@@ -9807,14 +9026,12 @@ func (t *TEST_STATEID4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *TEST_STATEID4args) EncodedSize() int {
 	n := 4
 	n += 16 * len(t.TsStateids)
 	return n
 }
 
-// Walk visits the members.
 func (t *TEST_STATEID4args) Walk(v xdr.Visitor) {
 	for i := range t.TsStateids {
 		v.Begin("ts_stateids", "stateid4", i)
@@ -9828,7 +9045,6 @@ type TEST_STATEID4resok struct {
 	TsrStatusCodes []Nfsstat4
 }
 
-// Decode refills t.
 func (t *TEST_STATEID4resok) Decode(r *xdr.Reader) {
 	t.TsrStatusCodes = xdr.Reuse(t.TsrStatusCodes)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
@@ -9838,7 +9054,6 @@ func (t *TEST_STATEID4resok) Decode(r *xdr.Reader) {
 	r.Field("tsr_status_codes")
 }
 
-// Append appends t in XDR.
 func (t *TEST_STATEID4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.TsrStatusCodes)))
 	for i := range t.TsrStatusCodes {
@@ -9847,14 +9062,12 @@ func (t *TEST_STATEID4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *TEST_STATEID4resok) EncodedSize() int {
 	n := 4
 	n += 4 * len(t.TsrStatusCodes)
 	return n
 }
 
-// Walk visits the members.
 func (t *TEST_STATEID4resok) Walk(v xdr.Visitor) {
 	for i := range t.TsrStatusCodes {
 		v.Enum("tsr_status_codes", uint32(t.TsrStatusCodes[i]), t.TsrStatusCodes[i].Symbol())
@@ -9867,7 +9080,6 @@ type TEST_STATEID4res struct {
 	TsrResok4 TEST_STATEID4resok
 }
 
-// Decode refills t.
 func (t *TEST_STATEID4res) Decode(r *xdr.Reader) {
 	t.TsrStatus = Nfsstat4(r.Uint32())
 	r.Field("tsr_status")
@@ -9878,7 +9090,6 @@ func (t *TEST_STATEID4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *TEST_STATEID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.TsrStatus))
 	switch t.TsrStatus {
@@ -9889,7 +9100,6 @@ func (t *TEST_STATEID4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *TEST_STATEID4res) EncodedSize() int {
 	n := 4
 	switch t.TsrStatus {
@@ -9900,7 +9110,6 @@ func (t *TEST_STATEID4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *TEST_STATEID4res) Walk(v xdr.Visitor) {
 	v.Enum("tsr_status", uint32(t.TsrStatus), t.TsrStatus.Symbol())
 	switch t.TsrStatus {
@@ -9912,7 +9121,6 @@ func (t *TEST_STATEID4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *TEST_STATEID4res) StatusCode() (uint32, string) {
 	return uint32(t.TsrStatus), t.TsrStatus.Symbol()
 }
@@ -9923,7 +9131,6 @@ type DelegClaim4 struct {
 	DcDelegateType OpenDelegationType4
 }
 
-// Decode refills t.
 func (t *DelegClaim4) Decode(r *xdr.Reader) {
 	t.DcClaim = OpenClaimType4(r.Uint32())
 	r.Field("dc_claim")
@@ -9937,7 +9144,6 @@ func (t *DelegClaim4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *DelegClaim4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DcClaim))
 	switch t.DcClaim {
@@ -9948,7 +9154,6 @@ func (t *DelegClaim4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DelegClaim4) EncodedSize() int {
 	n := 4
 	switch t.DcClaim {
@@ -9959,7 +9164,6 @@ func (t *DelegClaim4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *DelegClaim4) Walk(v xdr.Visitor) {
 	v.Enum("dc_claim", uint32(t.DcClaim), t.DcClaim.Symbol())
 	switch t.DcClaim {
@@ -9975,21 +9179,18 @@ type WANT_DELEGATION4args struct {
 	WdaClaim DelegClaim4
 }
 
-// Decode refills t.
 func (t *WANT_DELEGATION4args) Decode(r *xdr.Reader) {
 	t.WdaWant.Decode(r)
 	r.Field("wda_want")
 	t.WdaClaim.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *WANT_DELEGATION4args) Append(b []byte) []byte {
 	b = t.WdaWant.Append(b)
 	b = t.WdaClaim.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WANT_DELEGATION4args) EncodedSize() int {
 	n := 0
 	n += t.WdaWant.EncodedSize()
@@ -9997,7 +9198,6 @@ func (t *WANT_DELEGATION4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *WANT_DELEGATION4args) Walk(v xdr.Visitor) {
 	t.WdaWant.WalkField(v, "wda_want")
 	v.Begin("wda_claim", "deleg_claim4", -1)
@@ -10011,7 +9211,6 @@ type WANT_DELEGATION4res struct {
 	WdrResok4 OpenDelegation4
 }
 
-// Decode refills t.
 func (t *WANT_DELEGATION4res) Decode(r *xdr.Reader) {
 	t.WdrStatus = Nfsstat4(r.Uint32())
 	r.Field("wdr_status")
@@ -10022,7 +9221,6 @@ func (t *WANT_DELEGATION4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *WANT_DELEGATION4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.WdrStatus))
 	switch t.WdrStatus {
@@ -10033,7 +9231,6 @@ func (t *WANT_DELEGATION4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WANT_DELEGATION4res) EncodedSize() int {
 	n := 4
 	switch t.WdrStatus {
@@ -10044,7 +9241,6 @@ func (t *WANT_DELEGATION4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *WANT_DELEGATION4res) Walk(v xdr.Visitor) {
 	v.Enum("wdr_status", uint32(t.WdrStatus), t.WdrStatus.Symbol())
 	switch t.WdrStatus {
@@ -10056,7 +9252,6 @@ func (t *WANT_DELEGATION4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *WANT_DELEGATION4res) StatusCode() (uint32, string) {
 	return uint32(t.WdrStatus), t.WdrStatus.Symbol()
 }
@@ -10066,24 +9261,20 @@ type DESTROY_CLIENTID4args struct {
 	DcaClientid uint64
 }
 
-// Decode refills t.
 func (t *DESTROY_CLIENTID4args) Decode(r *xdr.Reader) {
 	t.DcaClientid = r.Uint64()
 	r.Field("dca_clientid")
 }
 
-// Append appends t in XDR.
 func (t *DESTROY_CLIENTID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.DcaClientid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DESTROY_CLIENTID4args) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *DESTROY_CLIENTID4args) Walk(v xdr.Visitor) {
 	v.Uint("dca_clientid", t.DcaClientid)
 }
@@ -10093,29 +9284,24 @@ type DESTROY_CLIENTID4res struct {
 	DcrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *DESTROY_CLIENTID4res) Decode(r *xdr.Reader) {
 	t.DcrStatus = Nfsstat4(r.Uint32())
 	r.Field("dcr_status")
 }
 
-// Append appends t in XDR.
 func (t *DESTROY_CLIENTID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DcrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DESTROY_CLIENTID4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *DESTROY_CLIENTID4res) Walk(v xdr.Visitor) {
 	v.Enum("dcr_status", uint32(t.DcrStatus), t.DcrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *DESTROY_CLIENTID4res) StatusCode() (uint32, string) {
 	return uint32(t.DcrStatus), t.DcrStatus.Symbol()
 }
@@ -10125,24 +9311,20 @@ type RECLAIM_COMPLETE4args struct {
 	RcaOneFs bool
 }
 
-// Decode refills t.
 func (t *RECLAIM_COMPLETE4args) Decode(r *xdr.Reader) {
 	t.RcaOneFs = r.Bool()
 	r.Field("rca_one_fs")
 }
 
-// Append appends t in XDR.
 func (t *RECLAIM_COMPLETE4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RcaOneFs)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RECLAIM_COMPLETE4args) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *RECLAIM_COMPLETE4args) Walk(v xdr.Visitor) {
 	v.Bool("rca_one_fs", t.RcaOneFs)
 }
@@ -10152,29 +9334,24 @@ type RECLAIM_COMPLETE4res struct {
 	RcrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *RECLAIM_COMPLETE4res) Decode(r *xdr.Reader) {
 	t.RcrStatus = Nfsstat4(r.Uint32())
 	r.Field("rcr_status")
 }
 
-// Append appends t in XDR.
 func (t *RECLAIM_COMPLETE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.RcrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *RECLAIM_COMPLETE4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *RECLAIM_COMPLETE4res) Walk(v xdr.Visitor) {
 	v.Enum("rcr_status", uint32(t.RcrStatus), t.RcrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *RECLAIM_COMPLETE4res) StatusCode() (uint32, string) {
 	return uint32(t.RcrStatus), t.RcrStatus.Symbol()
 }
@@ -10186,7 +9363,6 @@ type ALLOCATE4args struct {
 	AaLength  uint64
 }
 
-// Decode refills t.
 func (t *ALLOCATE4args) Decode(r *xdr.Reader) {
 	if b := r.Take(32); b != nil {
 		b := (*[32]byte)(b)
@@ -10203,7 +9379,6 @@ func (t *ALLOCATE4args) Decode(r *xdr.Reader) {
 	r.Field("aa_length")
 }
 
-// Append appends t in XDR.
 func (t *ALLOCATE4args) Append(b []byte) []byte {
 	b = t.AaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.AaOffset)
@@ -10211,12 +9386,10 @@ func (t *ALLOCATE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ALLOCATE4args) EncodedSize() int {
 	return 32
 }
 
-// Walk visits the members.
 func (t *ALLOCATE4args) Walk(v xdr.Visitor) {
 	v.Begin("aa_stateid", "stateid4", -1)
 	t.AaStateid.Walk(v)
@@ -10230,29 +9403,24 @@ type ALLOCATE4res struct {
 	ArStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *ALLOCATE4res) Decode(r *xdr.Reader) {
 	t.ArStatus = Nfsstat4(r.Uint32())
 	r.Field("ar_status")
 }
 
-// Append appends t in XDR.
 func (t *ALLOCATE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ArStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ALLOCATE4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *ALLOCATE4res) Walk(v xdr.Visitor) {
 	v.Enum("ar_status", uint32(t.ArStatus), t.ArStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *ALLOCATE4res) StatusCode() (uint32, string) { return uint32(t.ArStatus), t.ArStatus.Symbol() }
 
 // COPY4args is the XDR struct COPY4args.
@@ -10267,7 +9435,6 @@ type COPY4args struct {
 	CaSourceServer []Netloc4
 }
 
-// Decode refills t.
 func (t *COPY4args) Decode(r *xdr.Reader) {
 	t.CaSrcStateid.Decode(r)
 	t.CaDstStateid.Decode(r)
@@ -10289,7 +9456,6 @@ func (t *COPY4args) Decode(r *xdr.Reader) {
 	r.Field("ca_source_server")
 }
 
-// Append appends t in XDR.
 func (t *COPY4args) Append(b []byte) []byte {
 	b = t.CaSrcStateid.Append(b)
 	b = t.CaDstStateid.Append(b)
@@ -10305,7 +9471,6 @@ func (t *COPY4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COPY4args) EncodedSize() int {
 	n := 68
 	for i := range t.CaSourceServer {
@@ -10314,7 +9479,6 @@ func (t *COPY4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *COPY4args) Walk(v xdr.Visitor) {
 	v.Begin("ca_src_stateid", "stateid4", -1)
 	t.CaSrcStateid.Walk(v)
@@ -10340,7 +9504,6 @@ type CopyRequirements4 struct {
 	CrSynchronous bool
 }
 
-// Decode refills t.
 func (t *CopyRequirements4) Decode(r *xdr.Reader) {
 	t.CrConsecutive = r.Bool()
 	r.Field("cr_consecutive")
@@ -10348,19 +9511,16 @@ func (t *CopyRequirements4) Decode(r *xdr.Reader) {
 	r.Field("cr_synchronous")
 }
 
-// Append appends t in XDR.
 func (t *CopyRequirements4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.CrConsecutive)
 	b = xdr.AppendBool(b, t.CrSynchronous)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CopyRequirements4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *CopyRequirements4) Walk(v xdr.Visitor) {
 	v.Bool("cr_consecutive", t.CrConsecutive)
 	v.Bool("cr_synchronous", t.CrSynchronous)
@@ -10372,27 +9532,23 @@ type COPY4resok struct {
 	CrRequirements CopyRequirements4
 }
 
-// Decode refills t.
 func (t *COPY4resok) Decode(r *xdr.Reader) {
 	t.CrResponse.Decode(r)
 	t.CrRequirements.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *COPY4resok) Append(b []byte) []byte {
 	b = t.CrResponse.Append(b)
 	b = t.CrRequirements.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COPY4resok) EncodedSize() int {
 	n := 8
 	n += t.CrResponse.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *COPY4resok) Walk(v xdr.Visitor) {
 	v.Begin("cr_response", "write_response4", -1)
 	t.CrResponse.Walk(v)
@@ -10409,7 +9565,6 @@ type COPY4res struct {
 	CrRequirements CopyRequirements4
 }
 
-// Decode refills t.
 func (t *COPY4res) Decode(r *xdr.Reader) {
 	t.CrStatus = Nfsstat4(r.Uint32())
 	r.Field("cr_status")
@@ -10422,7 +9577,6 @@ func (t *COPY4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *COPY4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CrStatus))
 	switch t.CrStatus {
@@ -10435,7 +9589,6 @@ func (t *COPY4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COPY4res) EncodedSize() int {
 	n := 4
 	switch t.CrStatus {
@@ -10448,7 +9601,6 @@ func (t *COPY4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *COPY4res) Walk(v xdr.Visitor) {
 	v.Enum("cr_status", uint32(t.CrStatus), t.CrStatus.Symbol())
 	switch t.CrStatus {
@@ -10464,7 +9616,6 @@ func (t *COPY4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *COPY4res) StatusCode() (uint32, string) { return uint32(t.CrStatus), t.CrStatus.Symbol() }
 
 // COPY_NOTIFY4args is the XDR struct COPY_NOTIFY4args.
@@ -10473,27 +9624,23 @@ type COPY_NOTIFY4args struct {
 	CnaDestinationServer Netloc4
 }
 
-// Decode refills t.
 func (t *COPY_NOTIFY4args) Decode(r *xdr.Reader) {
 	t.CnaSrcStateid.Decode(r)
 	t.CnaDestinationServer.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *COPY_NOTIFY4args) Append(b []byte) []byte {
 	b = t.CnaSrcStateid.Append(b)
 	b = t.CnaDestinationServer.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COPY_NOTIFY4args) EncodedSize() int {
 	n := 16
 	n += t.CnaDestinationServer.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *COPY_NOTIFY4args) Walk(v xdr.Visitor) {
 	v.Begin("cna_src_stateid", "stateid4", -1)
 	t.CnaSrcStateid.Walk(v)
@@ -10510,7 +9657,6 @@ type COPY_NOTIFY4resok struct {
 	CnrSourceServer []Netloc4
 }
 
-// Decode refills t.
 func (t *COPY_NOTIFY4resok) Decode(r *xdr.Reader) {
 	t.CnrLeaseTime.Decode(r)
 	t.CnrStateid.Decode(r)
@@ -10522,7 +9668,6 @@ func (t *COPY_NOTIFY4resok) Decode(r *xdr.Reader) {
 	r.Field("cnr_source_server")
 }
 
-// Append appends t in XDR.
 func (t *COPY_NOTIFY4resok) Append(b []byte) []byte {
 	b = t.CnrLeaseTime.Append(b)
 	b = t.CnrStateid.Append(b)
@@ -10533,7 +9678,6 @@ func (t *COPY_NOTIFY4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COPY_NOTIFY4resok) EncodedSize() int {
 	n := 32
 	for i := range t.CnrSourceServer {
@@ -10542,7 +9686,6 @@ func (t *COPY_NOTIFY4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *COPY_NOTIFY4resok) Walk(v xdr.Visitor) {
 	v.Time("cnr_lease_time", int64(t.CnrLeaseTime.Seconds), uint32(t.CnrLeaseTime.Nseconds))
 	v.Begin("cnr_stateid", "stateid4", -1)
@@ -10561,7 +9704,6 @@ type COPY_NOTIFY4res struct {
 	Resok4    COPY_NOTIFY4resok
 }
 
-// Decode refills t.
 func (t *COPY_NOTIFY4res) Decode(r *xdr.Reader) {
 	t.CnrStatus = Nfsstat4(r.Uint32())
 	r.Field("cnr_status")
@@ -10572,7 +9714,6 @@ func (t *COPY_NOTIFY4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *COPY_NOTIFY4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CnrStatus))
 	switch t.CnrStatus {
@@ -10583,7 +9724,6 @@ func (t *COPY_NOTIFY4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *COPY_NOTIFY4res) EncodedSize() int {
 	n := 4
 	switch t.CnrStatus {
@@ -10594,7 +9734,6 @@ func (t *COPY_NOTIFY4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *COPY_NOTIFY4res) Walk(v xdr.Visitor) {
 	v.Enum("cnr_status", uint32(t.CnrStatus), t.CnrStatus.Symbol())
 	switch t.CnrStatus {
@@ -10606,7 +9745,6 @@ func (t *COPY_NOTIFY4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *COPY_NOTIFY4res) StatusCode() (uint32, string) {
 	return uint32(t.CnrStatus), t.CnrStatus.Symbol()
 }
@@ -10618,7 +9756,6 @@ type DEALLOCATE4args struct {
 	DaLength  uint64
 }
 
-// Decode refills t.
 func (t *DEALLOCATE4args) Decode(r *xdr.Reader) {
 	if b := r.Take(32); b != nil {
 		b := (*[32]byte)(b)
@@ -10635,7 +9772,6 @@ func (t *DEALLOCATE4args) Decode(r *xdr.Reader) {
 	r.Field("da_length")
 }
 
-// Append appends t in XDR.
 func (t *DEALLOCATE4args) Append(b []byte) []byte {
 	b = t.DaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.DaOffset)
@@ -10643,12 +9779,10 @@ func (t *DEALLOCATE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DEALLOCATE4args) EncodedSize() int {
 	return 32
 }
 
-// Walk visits the members.
 func (t *DEALLOCATE4args) Walk(v xdr.Visitor) {
 	v.Begin("da_stateid", "stateid4", -1)
 	t.DaStateid.Walk(v)
@@ -10662,29 +9796,24 @@ type DEALLOCATE4res struct {
 	DrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *DEALLOCATE4res) Decode(r *xdr.Reader) {
 	t.DrStatus = Nfsstat4(r.Uint32())
 	r.Field("dr_status")
 }
 
-// Append appends t in XDR.
 func (t *DEALLOCATE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.DrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DEALLOCATE4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *DEALLOCATE4res) Walk(v xdr.Visitor) {
 	v.Enum("dr_status", uint32(t.DrStatus), t.DrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *DEALLOCATE4res) StatusCode() (uint32, string) {
 	return uint32(t.DrStatus), t.DrStatus.Symbol()
 }
@@ -10697,7 +9826,6 @@ type IO_ADVISE4args struct {
 	IaaHints   IoAdviseBitmap4
 }
 
-// Decode refills t.
 func (t *IO_ADVISE4args) Decode(r *xdr.Reader) {
 	t.IaaStateid.Decode(r)
 	t.IaaOffset = r.Uint64()
@@ -10708,7 +9836,6 @@ func (t *IO_ADVISE4args) Decode(r *xdr.Reader) {
 	r.Field("iaa_hints")
 }
 
-// Append appends t in XDR.
 func (t *IO_ADVISE4args) Append(b []byte) []byte {
 	b = t.IaaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.IaaOffset)
@@ -10717,14 +9844,12 @@ func (t *IO_ADVISE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *IO_ADVISE4args) EncodedSize() int {
 	n := 32
 	n += t.IaaHints.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *IO_ADVISE4args) Walk(v xdr.Visitor) {
 	v.Begin("iaa_stateid", "stateid4", -1)
 	t.IaaStateid.Walk(v)
@@ -10739,26 +9864,22 @@ type IO_ADVISE4resok struct {
 	IorHints IoAdviseBitmap4
 }
 
-// Decode refills t.
 func (t *IO_ADVISE4resok) Decode(r *xdr.Reader) {
 	t.IorHints.Decode(r)
 	r.Field("ior_hints")
 }
 
-// Append appends t in XDR.
 func (t *IO_ADVISE4resok) Append(b []byte) []byte {
 	b = t.IorHints.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *IO_ADVISE4resok) EncodedSize() int {
 	n := 0
 	n += t.IorHints.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *IO_ADVISE4resok) Walk(v xdr.Visitor) {
 	t.IorHints.WalkField(v, "ior_hints")
 }
@@ -10769,7 +9890,6 @@ type IO_ADVISE4res struct {
 	Resok4    IO_ADVISE4resok
 }
 
-// Decode refills t.
 func (t *IO_ADVISE4res) Decode(r *xdr.Reader) {
 	t.IorStatus = Nfsstat4(r.Uint32())
 	r.Field("ior_status")
@@ -10780,7 +9900,6 @@ func (t *IO_ADVISE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *IO_ADVISE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.IorStatus))
 	switch t.IorStatus {
@@ -10791,7 +9910,6 @@ func (t *IO_ADVISE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *IO_ADVISE4res) EncodedSize() int {
 	n := 4
 	switch t.IorStatus {
@@ -10802,7 +9920,6 @@ func (t *IO_ADVISE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *IO_ADVISE4res) Walk(v xdr.Visitor) {
 	v.Enum("ior_status", uint32(t.IorStatus), t.IorStatus.Symbol())
 	switch t.IorStatus {
@@ -10814,7 +9931,6 @@ func (t *IO_ADVISE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *IO_ADVISE4res) StatusCode() (uint32, string) {
 	return uint32(t.IorStatus), t.IorStatus.Symbol()
 }
@@ -10827,7 +9943,6 @@ type LAYOUTERROR4args struct {
 	LeaErrors  []DeviceError4
 }
 
-// Decode refills t.
 func (t *LAYOUTERROR4args) Decode(r *xdr.Reader) {
 	t.LeaOffset = r.Uint64()
 	r.Field("lea_offset")
@@ -10842,7 +9957,6 @@ func (t *LAYOUTERROR4args) Decode(r *xdr.Reader) {
 	r.Field("lea_errors")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTERROR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LeaOffset)
 	b = xdr.AppendUint64(b, t.LeaLength)
@@ -10854,14 +9968,12 @@ func (t *LAYOUTERROR4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTERROR4args) EncodedSize() int {
 	n := 36
 	n += 24 * len(t.LeaErrors)
 	return n
 }
 
-// Walk visits the members.
 func (t *LAYOUTERROR4args) Walk(v xdr.Visitor) {
 	v.Uint("lea_offset", t.LeaOffset)
 	v.Uint("lea_length", t.LeaLength)
@@ -10880,29 +9992,24 @@ type LAYOUTERROR4res struct {
 	LerStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *LAYOUTERROR4res) Decode(r *xdr.Reader) {
 	t.LerStatus = Nfsstat4(r.Uint32())
 	r.Field("ler_status")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTERROR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LerStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTERROR4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *LAYOUTERROR4res) Walk(v xdr.Visitor) {
 	v.Enum("ler_status", uint32(t.LerStatus), t.LerStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LAYOUTERROR4res) StatusCode() (uint32, string) {
 	return uint32(t.LerStatus), t.LerStatus.Symbol()
 }
@@ -10918,7 +10025,6 @@ type LAYOUTSTATS4args struct {
 	LsaLayoutupdate Layoutupdate4
 }
 
-// Decode refills t.
 func (t *LAYOUTSTATS4args) Decode(r *xdr.Reader) {
 	t.LsaOffset = r.Uint64()
 	r.Field("lsa_offset")
@@ -10933,7 +10039,6 @@ func (t *LAYOUTSTATS4args) Decode(r *xdr.Reader) {
 	r.Field("lsa_layoutupdate")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTSTATS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LsaOffset)
 	b = xdr.AppendUint64(b, t.LsaLength)
@@ -10945,14 +10050,12 @@ func (t *LAYOUTSTATS4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTSTATS4args) EncodedSize() int {
 	n := 80
 	n += t.LsaLayoutupdate.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *LAYOUTSTATS4args) Walk(v xdr.Visitor) {
 	v.Uint("lsa_offset", t.LsaOffset)
 	v.Uint("lsa_length", t.LsaLength)
@@ -10976,29 +10079,24 @@ type LAYOUTSTATS4res struct {
 	LsrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *LAYOUTSTATS4res) Decode(r *xdr.Reader) {
 	t.LsrStatus = Nfsstat4(r.Uint32())
 	r.Field("lsr_status")
 }
 
-// Append appends t in XDR.
 func (t *LAYOUTSTATS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LsrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LAYOUTSTATS4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *LAYOUTSTATS4res) Walk(v xdr.Visitor) {
 	v.Enum("lsr_status", uint32(t.LsrStatus), t.LsrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LAYOUTSTATS4res) StatusCode() (uint32, string) {
 	return uint32(t.LsrStatus), t.LsrStatus.Symbol()
 }
@@ -11008,23 +10106,19 @@ type OFFLOAD_CANCEL4args struct {
 	OcaStateid Stateid4
 }
 
-// Decode refills t.
 func (t *OFFLOAD_CANCEL4args) Decode(r *xdr.Reader) {
 	t.OcaStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OFFLOAD_CANCEL4args) Append(b []byte) []byte {
 	b = t.OcaStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OFFLOAD_CANCEL4args) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *OFFLOAD_CANCEL4args) Walk(v xdr.Visitor) {
 	v.Begin("oca_stateid", "stateid4", -1)
 	t.OcaStateid.Walk(v)
@@ -11036,29 +10130,24 @@ type OFFLOAD_CANCEL4res struct {
 	OcrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *OFFLOAD_CANCEL4res) Decode(r *xdr.Reader) {
 	t.OcrStatus = Nfsstat4(r.Uint32())
 	r.Field("ocr_status")
 }
 
-// Append appends t in XDR.
 func (t *OFFLOAD_CANCEL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OcrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OFFLOAD_CANCEL4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *OFFLOAD_CANCEL4res) Walk(v xdr.Visitor) {
 	v.Enum("ocr_status", uint32(t.OcrStatus), t.OcrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *OFFLOAD_CANCEL4res) StatusCode() (uint32, string) {
 	return uint32(t.OcrStatus), t.OcrStatus.Symbol()
 }
@@ -11068,23 +10157,19 @@ type OFFLOAD_STATUS4args struct {
 	OsaStateid Stateid4
 }
 
-// Decode refills t.
 func (t *OFFLOAD_STATUS4args) Decode(r *xdr.Reader) {
 	t.OsaStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *OFFLOAD_STATUS4args) Append(b []byte) []byte {
 	b = t.OsaStateid.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OFFLOAD_STATUS4args) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *OFFLOAD_STATUS4args) Walk(v xdr.Visitor) {
 	v.Begin("osa_stateid", "stateid4", -1)
 	t.OsaStateid.Walk(v)
@@ -11097,7 +10182,6 @@ type OFFLOAD_STATUS4resok struct {
 	OsrComplete []Nfsstat4
 }
 
-// Decode refills t.
 func (t *OFFLOAD_STATUS4resok) Decode(r *xdr.Reader) {
 	t.OsrCount = r.Uint64()
 	r.Field("osr_count")
@@ -11109,7 +10193,6 @@ func (t *OFFLOAD_STATUS4resok) Decode(r *xdr.Reader) {
 	r.Field("osr_complete")
 }
 
-// Append appends t in XDR.
 func (t *OFFLOAD_STATUS4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.OsrCount)
 	b = xdr.AppendUint32(b, uint32(len(t.OsrComplete)))
@@ -11119,14 +10202,12 @@ func (t *OFFLOAD_STATUS4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OFFLOAD_STATUS4resok) EncodedSize() int {
 	n := 12
 	n += 4 * len(t.OsrComplete)
 	return n
 }
 
-// Walk visits the members.
 func (t *OFFLOAD_STATUS4resok) Walk(v xdr.Visitor) {
 	v.Uint("osr_count", t.OsrCount)
 	for i := range t.OsrComplete {
@@ -11140,7 +10221,6 @@ type OFFLOAD_STATUS4res struct {
 	OsrResok4 OFFLOAD_STATUS4resok
 }
 
-// Decode refills t.
 func (t *OFFLOAD_STATUS4res) Decode(r *xdr.Reader) {
 	t.OsrStatus = Nfsstat4(r.Uint32())
 	r.Field("osr_status")
@@ -11151,7 +10231,6 @@ func (t *OFFLOAD_STATUS4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OFFLOAD_STATUS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.OsrStatus))
 	switch t.OsrStatus {
@@ -11162,7 +10241,6 @@ func (t *OFFLOAD_STATUS4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OFFLOAD_STATUS4res) EncodedSize() int {
 	n := 4
 	switch t.OsrStatus {
@@ -11173,7 +10251,6 @@ func (t *OFFLOAD_STATUS4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OFFLOAD_STATUS4res) Walk(v xdr.Visitor) {
 	v.Enum("osr_status", uint32(t.OsrStatus), t.OsrStatus.Symbol())
 	switch t.OsrStatus {
@@ -11185,7 +10262,6 @@ func (t *OFFLOAD_STATUS4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *OFFLOAD_STATUS4res) StatusCode() (uint32, string) {
 	return uint32(t.OsrStatus), t.OsrStatus.Symbol()
 }
@@ -11197,7 +10273,6 @@ type READ_PLUS4args struct {
 	RpaCount   uint32
 }
 
-// Decode refills t.
 func (t *READ_PLUS4args) Decode(r *xdr.Reader) {
 	if b := r.Take(28); b != nil {
 		b := (*[28]byte)(b)
@@ -11214,7 +10289,6 @@ func (t *READ_PLUS4args) Decode(r *xdr.Reader) {
 	r.Field("rpa_count")
 }
 
-// Append appends t in XDR.
 func (t *READ_PLUS4args) Append(b []byte) []byte {
 	b = t.RpaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.RpaOffset)
@@ -11222,12 +10296,10 @@ func (t *READ_PLUS4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READ_PLUS4args) EncodedSize() int {
 	return 28
 }
 
-// Walk visits the members.
 func (t *READ_PLUS4args) Walk(v xdr.Visitor) {
 	v.Begin("rpa_stateid", "stateid4", -1)
 	t.RpaStateid.Walk(v)
@@ -11242,7 +10314,6 @@ type Data4 struct {
 	DData   xdr.Data
 }
 
-// Decode refills t.
 func (t *Data4) Decode(r *xdr.Reader) {
 	t.DOffset = r.Uint64()
 	r.Field("d_offset")
@@ -11250,21 +10321,18 @@ func (t *Data4) Decode(r *xdr.Reader) {
 	r.Field("d_data")
 }
 
-// Append appends t in XDR.
 func (t *Data4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.DOffset)
 	b = xdr.AppendData(b, t.DData)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Data4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeData(t.DData)
 	return n
 }
 
-// Walk visits the members.
 func (t *Data4) Walk(v xdr.Visitor) {
 	v.Uint("d_offset", t.DOffset)
 	v.Data("d_data", t.DData)
@@ -11276,7 +10344,6 @@ type DataInfo4 struct {
 	DiLength uint64
 }
 
-// Decode refills t.
 func (t *DataInfo4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -11290,19 +10357,16 @@ func (t *DataInfo4) Decode(r *xdr.Reader) {
 	r.Field("di_length")
 }
 
-// Append appends t in XDR.
 func (t *DataInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.DiOffset)
 	b = xdr.AppendUint64(b, t.DiLength)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *DataInfo4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *DataInfo4) Walk(v xdr.Visitor) {
 	v.Uint("di_offset", t.DiOffset)
 	v.Uint("di_length", t.DiLength)
@@ -11315,7 +10379,6 @@ type ReadPlusContent struct {
 	RpcHole    DataInfo4
 }
 
-// Decode refills t.
 func (t *ReadPlusContent) Decode(r *xdr.Reader) {
 	t.RpcContent = DataContent4(r.Uint32())
 	r.Field("rpc_content")
@@ -11328,7 +10391,6 @@ func (t *ReadPlusContent) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *ReadPlusContent) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.RpcContent))
 	switch t.RpcContent {
@@ -11341,7 +10403,6 @@ func (t *ReadPlusContent) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ReadPlusContent) EncodedSize() int {
 	n := 4
 	switch t.RpcContent {
@@ -11354,7 +10415,6 @@ func (t *ReadPlusContent) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *ReadPlusContent) Walk(v xdr.Visitor) {
 	v.Enum("rpc_content", uint32(t.RpcContent), t.RpcContent.Symbol())
 	switch t.RpcContent {
@@ -11376,7 +10436,6 @@ type ReadPlusRes4 struct {
 	RprContents []ReadPlusContent
 }
 
-// Decode refills t.
 func (t *ReadPlusRes4) Decode(r *xdr.Reader) {
 	t.RprEof = r.Bool()
 	r.Field("rpr_eof")
@@ -11388,7 +10447,6 @@ func (t *ReadPlusRes4) Decode(r *xdr.Reader) {
 	r.Field("rpr_contents")
 }
 
-// Append appends t in XDR.
 func (t *ReadPlusRes4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.RprEof)
 	b = xdr.AppendUint32(b, uint32(len(t.RprContents)))
@@ -11398,7 +10456,6 @@ func (t *ReadPlusRes4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ReadPlusRes4) EncodedSize() int {
 	n := 8
 	for i := range t.RprContents {
@@ -11407,7 +10464,6 @@ func (t *ReadPlusRes4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *ReadPlusRes4) Walk(v xdr.Visitor) {
 	v.Bool("rpr_eof", t.RprEof)
 	for i := range t.RprContents {
@@ -11423,7 +10479,6 @@ type READ_PLUS4res struct {
 	RpResok4 ReadPlusRes4
 }
 
-// Decode refills t.
 func (t *READ_PLUS4res) Decode(r *xdr.Reader) {
 	t.RpStatus = Nfsstat4(r.Uint32())
 	r.Field("rp_status")
@@ -11434,7 +10489,6 @@ func (t *READ_PLUS4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *READ_PLUS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.RpStatus))
 	switch t.RpStatus {
@@ -11445,7 +10499,6 @@ func (t *READ_PLUS4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *READ_PLUS4res) EncodedSize() int {
 	n := 4
 	switch t.RpStatus {
@@ -11456,7 +10509,6 @@ func (t *READ_PLUS4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *READ_PLUS4res) Walk(v xdr.Visitor) {
 	v.Enum("rp_status", uint32(t.RpStatus), t.RpStatus.Symbol())
 	switch t.RpStatus {
@@ -11468,7 +10520,6 @@ func (t *READ_PLUS4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *READ_PLUS4res) StatusCode() (uint32, string) { return uint32(t.RpStatus), t.RpStatus.Symbol() }
 
 // SEEK4args is the XDR struct SEEK4args.
@@ -11478,7 +10529,6 @@ type SEEK4args struct {
 	SaWhat    DataContent4
 }
 
-// Decode refills t.
 func (t *SEEK4args) Decode(r *xdr.Reader) {
 	if b := r.Take(28); b != nil {
 		b := (*[28]byte)(b)
@@ -11495,7 +10545,6 @@ func (t *SEEK4args) Decode(r *xdr.Reader) {
 	r.Field("sa_what")
 }
 
-// Append appends t in XDR.
 func (t *SEEK4args) Append(b []byte) []byte {
 	b = t.SaStateid.Append(b)
 	b = xdr.AppendUint64(b, t.SaOffset)
@@ -11503,12 +10552,10 @@ func (t *SEEK4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SEEK4args) EncodedSize() int {
 	return 28
 }
 
-// Walk visits the members.
 func (t *SEEK4args) Walk(v xdr.Visitor) {
 	v.Begin("sa_stateid", "stateid4", -1)
 	t.SaStateid.Walk(v)
@@ -11523,7 +10570,6 @@ type SeekRes4 struct {
 	SrOffset uint64
 }
 
-// Decode refills t.
 func (t *SeekRes4) Decode(r *xdr.Reader) {
 	t.SrEof = r.Bool()
 	r.Field("sr_eof")
@@ -11531,19 +10577,16 @@ func (t *SeekRes4) Decode(r *xdr.Reader) {
 	r.Field("sr_offset")
 }
 
-// Append appends t in XDR.
 func (t *SeekRes4) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.SrEof)
 	b = xdr.AppendUint64(b, t.SrOffset)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SeekRes4) EncodedSize() int {
 	return 12
 }
 
-// Walk visits the members.
 func (t *SeekRes4) Walk(v xdr.Visitor) {
 	v.Bool("sr_eof", t.SrEof)
 	v.Uint("sr_offset", t.SrOffset)
@@ -11555,7 +10598,6 @@ type SEEK4res struct {
 	Resok4   SeekRes4
 }
 
-// Decode refills t.
 func (t *SEEK4res) Decode(r *xdr.Reader) {
 	t.SaStatus = Nfsstat4(r.Uint32())
 	r.Field("sa_status")
@@ -11566,7 +10608,6 @@ func (t *SEEK4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *SEEK4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SaStatus))
 	switch t.SaStatus {
@@ -11577,7 +10618,6 @@ func (t *SEEK4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SEEK4res) EncodedSize() int {
 	n := 4
 	switch t.SaStatus {
@@ -11588,7 +10628,6 @@ func (t *SEEK4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *SEEK4res) Walk(v xdr.Visitor) {
 	v.Enum("sa_status", uint32(t.SaStatus), t.SaStatus.Symbol())
 	switch t.SaStatus {
@@ -11600,7 +10639,6 @@ func (t *SEEK4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SEEK4res) StatusCode() (uint32, string) { return uint32(t.SaStatus), t.SaStatus.Symbol() }
 
 // WRITE_SAME4args is the XDR struct WRITE_SAME4args.
@@ -11610,7 +10648,6 @@ type WRITE_SAME4args struct {
 	WsaAdb     AppDataBlock4
 }
 
-// Decode refills t.
 func (t *WRITE_SAME4args) Decode(r *xdr.Reader) {
 	t.WsaStateid.Decode(r)
 	t.WsaStable = StableHow4(r.Uint32())
@@ -11618,7 +10655,6 @@ func (t *WRITE_SAME4args) Decode(r *xdr.Reader) {
 	t.WsaAdb.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *WRITE_SAME4args) Append(b []byte) []byte {
 	b = t.WsaStateid.Append(b)
 	b = xdr.AppendUint32(b, uint32(t.WsaStable))
@@ -11626,14 +10662,12 @@ func (t *WRITE_SAME4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WRITE_SAME4args) EncodedSize() int {
 	n := 20
 	n += t.WsaAdb.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *WRITE_SAME4args) Walk(v xdr.Visitor) {
 	v.Begin("wsa_stateid", "stateid4", -1)
 	t.WsaStateid.Walk(v)
@@ -11650,7 +10684,6 @@ type WRITE_SAME4res struct {
 	Resok4    WriteResponse4
 }
 
-// Decode refills t.
 func (t *WRITE_SAME4res) Decode(r *xdr.Reader) {
 	t.WsrStatus = Nfsstat4(r.Uint32())
 	r.Field("wsr_status")
@@ -11661,7 +10694,6 @@ func (t *WRITE_SAME4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *WRITE_SAME4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.WsrStatus))
 	switch t.WsrStatus {
@@ -11672,7 +10704,6 @@ func (t *WRITE_SAME4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *WRITE_SAME4res) EncodedSize() int {
 	n := 4
 	switch t.WsrStatus {
@@ -11683,7 +10714,6 @@ func (t *WRITE_SAME4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *WRITE_SAME4res) Walk(v xdr.Visitor) {
 	v.Enum("wsr_status", uint32(t.WsrStatus), t.WsrStatus.Symbol())
 	switch t.WsrStatus {
@@ -11695,7 +10725,6 @@ func (t *WRITE_SAME4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *WRITE_SAME4res) StatusCode() (uint32, string) {
 	return uint32(t.WsrStatus), t.WsrStatus.Symbol()
 }
@@ -11709,7 +10738,6 @@ type CLONE4args struct {
 	ClCount      uint64
 }
 
-// Decode refills t.
 func (t *CLONE4args) Decode(r *xdr.Reader) {
 	if b := r.Take(56); b != nil {
 		b := (*[56]byte)(b)
@@ -11732,7 +10760,6 @@ func (t *CLONE4args) Decode(r *xdr.Reader) {
 	r.Field("cl_count")
 }
 
-// Append appends t in XDR.
 func (t *CLONE4args) Append(b []byte) []byte {
 	b = t.ClSrcStateid.Append(b)
 	b = t.ClDstStateid.Append(b)
@@ -11742,12 +10769,10 @@ func (t *CLONE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CLONE4args) EncodedSize() int {
 	return 56
 }
 
-// Walk visits the members.
 func (t *CLONE4args) Walk(v xdr.Visitor) {
 	v.Begin("cl_src_stateid", "stateid4", -1)
 	t.ClSrcStateid.Walk(v)
@@ -11765,29 +10790,24 @@ type CLONE4res struct {
 	ClStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CLONE4res) Decode(r *xdr.Reader) {
 	t.ClStatus = Nfsstat4(r.Uint32())
 	r.Field("cl_status")
 }
 
-// Append appends t in XDR.
 func (t *CLONE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ClStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CLONE4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CLONE4res) Walk(v xdr.Visitor) {
 	v.Enum("cl_status", uint32(t.ClStatus), t.ClStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CLONE4res) StatusCode() (uint32, string) { return uint32(t.ClStatus), t.ClStatus.Symbol() }
 
 // GETXATTR4args is the XDR struct GETXATTR4args.
@@ -11795,26 +10815,22 @@ type GETXATTR4args struct {
 	GxaName []byte
 }
 
-// Decode refills t.
 func (t *GETXATTR4args) Decode(r *xdr.Reader) {
 	t.GxaName = r.Opaque(0)
 	r.Field("gxa_name")
 }
 
-// Append appends t in XDR.
 func (t *GETXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.GxaName)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETXATTR4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.GxaName))
 	return n
 }
 
-// Walk visits the members.
 func (t *GETXATTR4args) Walk(v xdr.Visitor) {
 	v.String("gxa_name", t.GxaName)
 }
@@ -11825,7 +10841,6 @@ type GETXATTR4res struct {
 	GxrValue  []byte
 }
 
-// Decode refills t.
 func (t *GETXATTR4res) Decode(r *xdr.Reader) {
 	t.GxrStatus = Nfsstat4(r.Uint32())
 	r.Field("gxr_status")
@@ -11837,7 +10852,6 @@ func (t *GETXATTR4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *GETXATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.GxrStatus))
 	switch t.GxrStatus {
@@ -11848,7 +10862,6 @@ func (t *GETXATTR4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *GETXATTR4res) EncodedSize() int {
 	n := 4
 	switch t.GxrStatus {
@@ -11859,7 +10872,6 @@ func (t *GETXATTR4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *GETXATTR4res) Walk(v xdr.Visitor) {
 	v.Enum("gxr_status", uint32(t.GxrStatus), t.GxrStatus.Symbol())
 	switch t.GxrStatus {
@@ -11869,7 +10881,6 @@ func (t *GETXATTR4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *GETXATTR4res) StatusCode() (uint32, string) {
 	return uint32(t.GxrStatus), t.GxrStatus.Symbol()
 }
@@ -11884,7 +10895,6 @@ const (
 	SETXATTR4_REPLACE SetxattrOption4 = 2
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e SetxattrOption4) Symbol() string {
 	switch e {
 	case SETXATTR4_EITHER:
@@ -11906,7 +10916,6 @@ type SETXATTR4args struct {
 	SxaValue  []byte
 }
 
-// Decode refills t.
 func (t *SETXATTR4args) Decode(r *xdr.Reader) {
 	t.SxaOption = SetxattrOption4(r.Uint32())
 	r.Field("sxa_option")
@@ -11916,7 +10925,6 @@ func (t *SETXATTR4args) Decode(r *xdr.Reader) {
 	r.Field("sxa_value")
 }
 
-// Append appends t in XDR.
 func (t *SETXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SxaOption))
 	b = xdr.AppendOpaque(b, t.SxaKey)
@@ -11924,7 +10932,6 @@ func (t *SETXATTR4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETXATTR4args) EncodedSize() int {
 	n := 4
 	n += xdr.SizeOpaque(len(t.SxaKey))
@@ -11932,7 +10939,6 @@ func (t *SETXATTR4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *SETXATTR4args) Walk(v xdr.Visitor) {
 	v.Enum("sxa_option", uint32(t.SxaOption), t.SxaOption.Symbol())
 	v.String("sxa_key", t.SxaKey)
@@ -11945,7 +10951,6 @@ type SETXATTR4res struct {
 	SxrInfo   ChangeInfo4
 }
 
-// Decode refills t.
 func (t *SETXATTR4res) Decode(r *xdr.Reader) {
 	t.SxrStatus = Nfsstat4(r.Uint32())
 	r.Field("sxr_status")
@@ -11956,7 +10961,6 @@ func (t *SETXATTR4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *SETXATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SxrStatus))
 	switch t.SxrStatus {
@@ -11967,7 +10971,6 @@ func (t *SETXATTR4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *SETXATTR4res) EncodedSize() int {
 	n := 4
 	switch t.SxrStatus {
@@ -11978,7 +10981,6 @@ func (t *SETXATTR4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *SETXATTR4res) Walk(v xdr.Visitor) {
 	v.Enum("sxr_status", uint32(t.SxrStatus), t.SxrStatus.Symbol())
 	switch t.SxrStatus {
@@ -11990,7 +10992,6 @@ func (t *SETXATTR4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *SETXATTR4res) StatusCode() (uint32, string) {
 	return uint32(t.SxrStatus), t.SxrStatus.Symbol()
 }
@@ -12001,7 +11002,6 @@ type LISTXATTRS4args struct {
 	LxaMaxcount uint32
 }
 
-// Decode refills t.
 func (t *LISTXATTRS4args) Decode(r *xdr.Reader) {
 	t.LxaCookie = r.Uint64()
 	r.Field("lxa_cookie")
@@ -12009,19 +11009,16 @@ func (t *LISTXATTRS4args) Decode(r *xdr.Reader) {
 	r.Field("lxa_maxcount")
 }
 
-// Append appends t in XDR.
 func (t *LISTXATTRS4args) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LxaCookie)
 	b = xdr.AppendUint32(b, t.LxaMaxcount)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LISTXATTRS4args) EncodedSize() int {
 	return 12
 }
 
-// Walk visits the members.
 func (t *LISTXATTRS4args) Walk(v xdr.Visitor) {
 	v.Uint("lxa_cookie", t.LxaCookie)
 	v.Uint("lxa_maxcount", uint64(t.LxaMaxcount))
@@ -12034,7 +11031,6 @@ type LISTXATTRS4resok struct {
 	LxrEof    bool
 }
 
-// Decode refills t.
 func (t *LISTXATTRS4resok) Decode(r *xdr.Reader) {
 	t.LxrCookie = r.Uint64()
 	r.Field("lxr_cookie")
@@ -12048,7 +11044,6 @@ func (t *LISTXATTRS4resok) Decode(r *xdr.Reader) {
 	r.Field("lxr_eof")
 }
 
-// Append appends t in XDR.
 func (t *LISTXATTRS4resok) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.LxrCookie)
 	b = xdr.AppendUint32(b, uint32(len(t.LxrNames)))
@@ -12059,7 +11054,6 @@ func (t *LISTXATTRS4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LISTXATTRS4resok) EncodedSize() int {
 	n := 16
 	for i := range t.LxrNames {
@@ -12068,7 +11062,6 @@ func (t *LISTXATTRS4resok) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *LISTXATTRS4resok) Walk(v xdr.Visitor) {
 	v.Uint("lxr_cookie", t.LxrCookie)
 	for i := range t.LxrNames {
@@ -12083,7 +11076,6 @@ type LISTXATTRS4res struct {
 	LxrValue  LISTXATTRS4resok
 }
 
-// Decode refills t.
 func (t *LISTXATTRS4res) Decode(r *xdr.Reader) {
 	t.LxrStatus = Nfsstat4(r.Uint32())
 	r.Field("lxr_status")
@@ -12094,7 +11086,6 @@ func (t *LISTXATTRS4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *LISTXATTRS4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LxrStatus))
 	switch t.LxrStatus {
@@ -12105,7 +11096,6 @@ func (t *LISTXATTRS4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LISTXATTRS4res) EncodedSize() int {
 	n := 4
 	switch t.LxrStatus {
@@ -12116,7 +11106,6 @@ func (t *LISTXATTRS4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *LISTXATTRS4res) Walk(v xdr.Visitor) {
 	v.Enum("lxr_status", uint32(t.LxrStatus), t.LxrStatus.Symbol())
 	switch t.LxrStatus {
@@ -12128,7 +11117,6 @@ func (t *LISTXATTRS4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *LISTXATTRS4res) StatusCode() (uint32, string) {
 	return uint32(t.LxrStatus), t.LxrStatus.Symbol()
 }
@@ -12138,26 +11126,22 @@ type REMOVEXATTR4args struct {
 	RxaName []byte
 }
 
-// Decode refills t.
 func (t *REMOVEXATTR4args) Decode(r *xdr.Reader) {
 	t.RxaName = r.Opaque(0)
 	r.Field("rxa_name")
 }
 
-// Append appends t in XDR.
 func (t *REMOVEXATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.RxaName)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *REMOVEXATTR4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.RxaName))
 	return n
 }
 
-// Walk visits the members.
 func (t *REMOVEXATTR4args) Walk(v xdr.Visitor) {
 	v.String("rxa_name", t.RxaName)
 }
@@ -12168,7 +11152,6 @@ type REMOVEXATTR4res struct {
 	RxrInfo   ChangeInfo4
 }
 
-// Decode refills t.
 func (t *REMOVEXATTR4res) Decode(r *xdr.Reader) {
 	t.RxrStatus = Nfsstat4(r.Uint32())
 	r.Field("rxr_status")
@@ -12179,7 +11162,6 @@ func (t *REMOVEXATTR4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *REMOVEXATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.RxrStatus))
 	switch t.RxrStatus {
@@ -12190,7 +11172,6 @@ func (t *REMOVEXATTR4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *REMOVEXATTR4res) EncodedSize() int {
 	n := 4
 	switch t.RxrStatus {
@@ -12201,7 +11182,6 @@ func (t *REMOVEXATTR4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *REMOVEXATTR4res) Walk(v xdr.Visitor) {
 	v.Enum("rxr_status", uint32(t.RxrStatus), t.RxrStatus.Symbol())
 	switch t.RxrStatus {
@@ -12213,7 +11193,6 @@ func (t *REMOVEXATTR4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *REMOVEXATTR4res) StatusCode() (uint32, string) {
 	return uint32(t.RxrStatus), t.RxrStatus.Symbol()
 }
@@ -12225,7 +11204,6 @@ type Nfsv41FileLayouthint4 struct {
 	NflhStripeCount uint32
 }
 
-// Decode refills t.
 func (t *Nfsv41FileLayouthint4) Decode(r *xdr.Reader) {
 	t.NflhCare = r.Uint32()
 	r.Field("nflh_care")
@@ -12235,7 +11213,6 @@ func (t *Nfsv41FileLayouthint4) Decode(r *xdr.Reader) {
 	r.Field("nflh_stripe_count")
 }
 
-// Append appends t in XDR.
 func (t *Nfsv41FileLayouthint4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.NflhCare)
 	b = xdr.AppendUint32(b, t.NflhUtil)
@@ -12243,12 +11220,10 @@ func (t *Nfsv41FileLayouthint4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Nfsv41FileLayouthint4) EncodedSize() int {
 	return 12
 }
 
-// Walk visits the members.
 func (t *Nfsv41FileLayouthint4) Walk(v xdr.Visitor) {
 	v.Flags("nflh_care", uint64(t.NflhCare), xdr.FlagNames(uint64(t.NflhCare), flagsFilelayoutCare))
 	v.Flags("nflh_util", uint64(t.NflhUtil), xdr.FlagNames(uint64(t.NflhUtil), flagsNflUtil4))
@@ -12261,7 +11236,6 @@ type Nfsv41FileLayoutDsAddr4 struct {
 	NfldaMultipathDsList [][]Netaddr4
 }
 
-// Decode refills t.
 func (t *Nfsv41FileLayoutDsAddr4) Decode(r *xdr.Reader) {
 	t.NfldaStripeIndices = xdr.Reuse(t.NfldaStripeIndices)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
@@ -12281,7 +11255,6 @@ func (t *Nfsv41FileLayoutDsAddr4) Decode(r *xdr.Reader) {
 	r.Field("nflda_multipath_ds_list")
 }
 
-// Append appends t in XDR.
 func (t *Nfsv41FileLayoutDsAddr4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.NfldaStripeIndices)))
 	for i := range t.NfldaStripeIndices {
@@ -12297,7 +11270,6 @@ func (t *Nfsv41FileLayoutDsAddr4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Nfsv41FileLayoutDsAddr4) EncodedSize() int {
 	n := 8
 	n += 4 * len(t.NfldaStripeIndices)
@@ -12310,7 +11282,6 @@ func (t *Nfsv41FileLayoutDsAddr4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Nfsv41FileLayoutDsAddr4) Walk(v xdr.Visitor) {
 	for i := range t.NfldaStripeIndices {
 		v.Uint("nflda_stripe_indices", uint64(t.NfldaStripeIndices[i]))
@@ -12333,7 +11304,6 @@ type Nfsv41FileLayout4 struct {
 	NflFhList           [][]byte
 }
 
-// Decode refills t.
 func (t *Nfsv41FileLayout4) Decode(r *xdr.Reader) {
 	r.Copy(t.NflDeviceid[:])
 	r.Field("nfl_deviceid")
@@ -12351,7 +11321,6 @@ func (t *Nfsv41FileLayout4) Decode(r *xdr.Reader) {
 	r.Field("nfl_fh_list")
 }
 
-// Append appends t in XDR.
 func (t *Nfsv41FileLayout4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.NflDeviceid[:])
 	b = xdr.AppendUint32(b, t.NflUtil)
@@ -12364,7 +11333,6 @@ func (t *Nfsv41FileLayout4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Nfsv41FileLayout4) EncodedSize() int {
 	n := 36
 	for i := range t.NflFhList {
@@ -12373,7 +11341,6 @@ func (t *Nfsv41FileLayout4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *Nfsv41FileLayout4) Walk(v xdr.Visitor) {
 	v.Bytes("nfl_deviceid", t.NflDeviceid[:])
 	v.Flags("nfl_util", uint64(t.NflUtil), xdr.FlagNames(uint64(t.NflUtil), flagsNflUtil4))
@@ -12395,7 +11362,6 @@ const (
 	PNFS_BLOCK_VOLUME_STRIPE PnfsBlockVolumeType4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e PnfsBlockVolumeType4) Symbol() string {
 	switch e {
 	case PNFS_BLOCK_VOLUME_SIMPLE:
@@ -12418,7 +11384,6 @@ type PnfsBlockSigComponent4 struct {
 	BscContents  []byte
 }
 
-// Decode refills t.
 func (t *PnfsBlockSigComponent4) Decode(r *xdr.Reader) {
 	t.BscSigOffset = r.Int64()
 	r.Field("bsc_sig_offset")
@@ -12426,21 +11391,18 @@ func (t *PnfsBlockSigComponent4) Decode(r *xdr.Reader) {
 	r.Field("bsc_contents")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockSigComponent4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, uint64(t.BscSigOffset))
 	b = xdr.AppendOpaque(b, t.BscContents)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockSigComponent4) EncodedSize() int {
 	n := 8
 	n += xdr.SizeOpaque(len(t.BscContents))
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockSigComponent4) Walk(v xdr.Visitor) {
 	v.Int("bsc_sig_offset", t.BscSigOffset)
 	v.Bytes("bsc_contents", t.BscContents)
@@ -12451,7 +11413,6 @@ type PnfsBlockSimpleVolumeInfo4 struct {
 	BsvDs []PnfsBlockSigComponent4
 }
 
-// Decode refills t.
 func (t *PnfsBlockSimpleVolumeInfo4) Decode(r *xdr.Reader) {
 	t.BsvDs = xdr.Reuse(t.BsvDs)
 	for i := r.Count(16, 12); i > 0 && r.More(); i-- {
@@ -12461,7 +11422,6 @@ func (t *PnfsBlockSimpleVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("bsv_ds")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockSimpleVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BsvDs)))
 	for i := range t.BsvDs {
@@ -12470,7 +11430,6 @@ func (t *PnfsBlockSimpleVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockSimpleVolumeInfo4) EncodedSize() int {
 	n := 4
 	for i := range t.BsvDs {
@@ -12479,7 +11438,6 @@ func (t *PnfsBlockSimpleVolumeInfo4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockSimpleVolumeInfo4) Walk(v xdr.Visitor) {
 	for i := range t.BsvDs {
 		v.Begin("bsv_ds", "pnfs_block_sig_component4", i)
@@ -12495,7 +11453,6 @@ type PnfsBlockSliceVolumeInfo4 struct {
 	BsvVolume uint32
 }
 
-// Decode refills t.
 func (t *PnfsBlockSliceVolumeInfo4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -12512,7 +11469,6 @@ func (t *PnfsBlockSliceVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("bsv_volume")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockSliceVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.BsvStart)
 	b = xdr.AppendUint64(b, t.BsvLength)
@@ -12520,12 +11476,10 @@ func (t *PnfsBlockSliceVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockSliceVolumeInfo4) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *PnfsBlockSliceVolumeInfo4) Walk(v xdr.Visitor) {
 	v.Uint("bsv_start", t.BsvStart)
 	v.Uint("bsv_length", t.BsvLength)
@@ -12537,7 +11491,6 @@ type PnfsBlockConcatVolumeInfo4 struct {
 	BcvVolumes []uint32
 }
 
-// Decode refills t.
 func (t *PnfsBlockConcatVolumeInfo4) Decode(r *xdr.Reader) {
 	t.BcvVolumes = xdr.Reuse(t.BcvVolumes)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
@@ -12547,7 +11500,6 @@ func (t *PnfsBlockConcatVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("bcv_volumes")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockConcatVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BcvVolumes)))
 	for i := range t.BcvVolumes {
@@ -12556,14 +11508,12 @@ func (t *PnfsBlockConcatVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockConcatVolumeInfo4) EncodedSize() int {
 	n := 4
 	n += 4 * len(t.BcvVolumes)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockConcatVolumeInfo4) Walk(v xdr.Visitor) {
 	for i := range t.BcvVolumes {
 		v.Uint("bcv_volumes", uint64(t.BcvVolumes[i]))
@@ -12576,7 +11526,6 @@ type PnfsBlockStripeVolumeInfo4 struct {
 	BsvVolumes    []uint32
 }
 
-// Decode refills t.
 func (t *PnfsBlockStripeVolumeInfo4) Decode(r *xdr.Reader) {
 	t.BsvStripeUnit = r.Uint64()
 	r.Field("bsv_stripe_unit")
@@ -12588,7 +11537,6 @@ func (t *PnfsBlockStripeVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("bsv_volumes")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockStripeVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.BsvStripeUnit)
 	b = xdr.AppendUint32(b, uint32(len(t.BsvVolumes)))
@@ -12598,14 +11546,12 @@ func (t *PnfsBlockStripeVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockStripeVolumeInfo4) EncodedSize() int {
 	n := 12
 	n += 4 * len(t.BsvVolumes)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockStripeVolumeInfo4) Walk(v xdr.Visitor) {
 	v.Uint("bsv_stripe_unit", t.BsvStripeUnit)
 	for i := range t.BsvVolumes {
@@ -12622,7 +11568,6 @@ type PnfsBlockVolume4 struct {
 	BvStripeInfo PnfsBlockStripeVolumeInfo4
 }
 
-// Decode refills t.
 func (t *PnfsBlockVolume4) Decode(r *xdr.Reader) {
 	t.Type = PnfsBlockVolumeType4(r.Uint32())
 	r.Field("type")
@@ -12640,7 +11585,6 @@ func (t *PnfsBlockVolume4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockVolume4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	switch t.Type {
@@ -12656,7 +11600,6 @@ func (t *PnfsBlockVolume4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockVolume4) EncodedSize() int {
 	n := 4
 	switch t.Type {
@@ -12672,7 +11615,6 @@ func (t *PnfsBlockVolume4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *PnfsBlockVolume4) Walk(v xdr.Visitor) {
 	v.Enum("type", uint32(t.Type), t.Type.Symbol())
 	switch t.Type {
@@ -12700,7 +11642,6 @@ type PnfsBlockDeviceaddr4 struct {
 	BdaVolumes []PnfsBlockVolume4
 }
 
-// Decode refills t.
 func (t *PnfsBlockDeviceaddr4) Decode(r *xdr.Reader) {
 	t.BdaVolumes = xdr.Reuse(t.BdaVolumes)
 	for i := r.Count(0, 8); i > 0 && r.More(); i-- {
@@ -12710,7 +11651,6 @@ func (t *PnfsBlockDeviceaddr4) Decode(r *xdr.Reader) {
 	r.Field("bda_volumes")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockDeviceaddr4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BdaVolumes)))
 	for i := range t.BdaVolumes {
@@ -12719,7 +11659,6 @@ func (t *PnfsBlockDeviceaddr4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockDeviceaddr4) EncodedSize() int {
 	n := 4
 	for i := range t.BdaVolumes {
@@ -12728,7 +11667,6 @@ func (t *PnfsBlockDeviceaddr4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockDeviceaddr4) Walk(v xdr.Visitor) {
 	for i := range t.BdaVolumes {
 		v.Begin("bda_volumes", "pnfs_block_volume4", i)
@@ -12748,7 +11686,6 @@ const (
 	PNFS_BLOCK_NONE_DATA      PnfsBlockExtentState4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e PnfsBlockExtentState4) Symbol() string {
 	switch e {
 	case PNFS_BLOCK_READWRITE_DATA:
@@ -12774,7 +11711,6 @@ type PnfsBlockExtent4 struct {
 	BexState         PnfsBlockExtentState4
 }
 
-// Decode refills t.
 func (t *PnfsBlockExtent4) Decode(r *xdr.Reader) {
 	if b := r.Take(44); b != nil {
 		b := (*[44]byte)(b)
@@ -12797,7 +11733,6 @@ func (t *PnfsBlockExtent4) Decode(r *xdr.Reader) {
 	r.Field("bex_state")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockExtent4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.BexVolId[:])
 	b = xdr.AppendUint64(b, t.BexFileOffset)
@@ -12807,12 +11742,10 @@ func (t *PnfsBlockExtent4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockExtent4) EncodedSize() int {
 	return 44
 }
 
-// Walk visits the members.
 func (t *PnfsBlockExtent4) Walk(v xdr.Visitor) {
 	v.Bytes("bex_vol_id", t.BexVolId[:])
 	v.Uint("bex_file_offset", t.BexFileOffset)
@@ -12826,7 +11759,6 @@ type PnfsBlockLayout4 struct {
 	BloExtents []PnfsBlockExtent4
 }
 
-// Decode refills t.
 func (t *PnfsBlockLayout4) Decode(r *xdr.Reader) {
 	t.BloExtents = xdr.Reuse(t.BloExtents)
 	for i := r.Count(0, 44); i > 0 && r.More(); i-- {
@@ -12836,7 +11768,6 @@ func (t *PnfsBlockLayout4) Decode(r *xdr.Reader) {
 	r.Field("blo_extents")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockLayout4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BloExtents)))
 	for i := range t.BloExtents {
@@ -12845,14 +11776,12 @@ func (t *PnfsBlockLayout4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockLayout4) EncodedSize() int {
 	n := 4
 	n += 44 * len(t.BloExtents)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockLayout4) Walk(v xdr.Visitor) {
 	for i := range t.BloExtents {
 		v.Begin("blo_extents", "pnfs_block_extent4", i)
@@ -12866,7 +11795,6 @@ type PnfsBlockLayoutupdate4 struct {
 	BluCommitList []PnfsBlockExtent4
 }
 
-// Decode refills t.
 func (t *PnfsBlockLayoutupdate4) Decode(r *xdr.Reader) {
 	t.BluCommitList = xdr.Reuse(t.BluCommitList)
 	for i := r.Count(0, 44); i > 0 && r.More(); i-- {
@@ -12876,7 +11804,6 @@ func (t *PnfsBlockLayoutupdate4) Decode(r *xdr.Reader) {
 	r.Field("blu_commit_list")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockLayoutupdate4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.BluCommitList)))
 	for i := range t.BluCommitList {
@@ -12885,14 +11812,12 @@ func (t *PnfsBlockLayoutupdate4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockLayoutupdate4) EncodedSize() int {
 	n := 4
 	n += 44 * len(t.BluCommitList)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsBlockLayoutupdate4) Walk(v xdr.Visitor) {
 	for i := range t.BluCommitList {
 		v.Begin("blu_commit_list", "pnfs_block_extent4", i)
@@ -12906,24 +11831,20 @@ type PnfsBlockLayouthint4 struct {
 	BlhMaximumIoTime uint64
 }
 
-// Decode refills t.
 func (t *PnfsBlockLayouthint4) Decode(r *xdr.Reader) {
 	t.BlhMaximumIoTime = r.Uint64()
 	r.Field("blh_maximum_io_time")
 }
 
-// Append appends t in XDR.
 func (t *PnfsBlockLayouthint4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.BlhMaximumIoTime)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsBlockLayouthint4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *PnfsBlockLayouthint4) Walk(v xdr.Visitor) {
 	v.Uint("blh_maximum_io_time", t.BlhMaximumIoTime)
 }
@@ -12939,7 +11860,6 @@ const (
 	PNFS_SCSI_EXT_NONE_DATA       PnfsScsiExtentState4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e PnfsScsiExtentState4) Symbol() string {
 	switch e {
 	case PNFS_SCSI_EXT_READ_WRITE_DATA:
@@ -12965,7 +11885,6 @@ type PnfsScsiExtent4 struct {
 	SeState         PnfsScsiExtentState4
 }
 
-// Decode refills t.
 func (t *PnfsScsiExtent4) Decode(r *xdr.Reader) {
 	if b := r.Take(44); b != nil {
 		b := (*[44]byte)(b)
@@ -12988,7 +11907,6 @@ func (t *PnfsScsiExtent4) Decode(r *xdr.Reader) {
 	r.Field("se_state")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiExtent4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.SeVolId[:])
 	b = xdr.AppendUint64(b, t.SeFileOffset)
@@ -12998,12 +11916,10 @@ func (t *PnfsScsiExtent4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiExtent4) EncodedSize() int {
 	return 44
 }
 
-// Walk visits the members.
 func (t *PnfsScsiExtent4) Walk(v xdr.Visitor) {
 	v.Bytes("se_vol_id", t.SeVolId[:])
 	v.Uint("se_file_offset", t.SeFileOffset)
@@ -13017,7 +11933,6 @@ type PnfsScsiLayout4 struct {
 	SlExtents []PnfsScsiExtent4
 }
 
-// Decode refills t.
 func (t *PnfsScsiLayout4) Decode(r *xdr.Reader) {
 	t.SlExtents = xdr.Reuse(t.SlExtents)
 	for i := r.Count(0, 44); i > 0 && r.More(); i-- {
@@ -13027,7 +11942,6 @@ func (t *PnfsScsiLayout4) Decode(r *xdr.Reader) {
 	r.Field("sl_extents")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiLayout4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.SlExtents)))
 	for i := range t.SlExtents {
@@ -13036,14 +11950,12 @@ func (t *PnfsScsiLayout4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiLayout4) EncodedSize() int {
 	n := 4
 	n += 44 * len(t.SlExtents)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsScsiLayout4) Walk(v xdr.Visitor) {
 	for i := range t.SlExtents {
 		v.Begin("sl_extents", "pnfs_scsi_extent4", i)
@@ -13058,7 +11970,6 @@ type PnfsScsiRange4 struct {
 	SrLength     uint64
 }
 
-// Decode refills t.
 func (t *PnfsScsiRange4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -13072,19 +11983,16 @@ func (t *PnfsScsiRange4) Decode(r *xdr.Reader) {
 	r.Field("sr_length")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiRange4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SrFileOffset)
 	b = xdr.AppendUint64(b, t.SrLength)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiRange4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *PnfsScsiRange4) Walk(v xdr.Visitor) {
 	v.Uint("sr_file_offset", t.SrFileOffset)
 	v.Uint("sr_length", t.SrLength)
@@ -13095,7 +12003,6 @@ type PnfsScsiLayoutupdate4 struct {
 	SluCommitList []PnfsScsiRange4
 }
 
-// Decode refills t.
 func (t *PnfsScsiLayoutupdate4) Decode(r *xdr.Reader) {
 	t.SluCommitList = xdr.Reuse(t.SluCommitList)
 	for i := r.Count(0, 16); i > 0 && r.More(); i-- {
@@ -13105,7 +12012,6 @@ func (t *PnfsScsiLayoutupdate4) Decode(r *xdr.Reader) {
 	r.Field("slu_commit_list")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiLayoutupdate4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.SluCommitList)))
 	for i := range t.SluCommitList {
@@ -13114,14 +12020,12 @@ func (t *PnfsScsiLayoutupdate4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiLayoutupdate4) EncodedSize() int {
 	n := 4
 	n += 16 * len(t.SluCommitList)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsScsiLayoutupdate4) Walk(v xdr.Visitor) {
 	for i := range t.SluCommitList {
 		v.Begin("slu_commit_list", "pnfs_scsi_range4", i)
@@ -13135,24 +12039,20 @@ type PnfsScsiLayouthint4 struct {
 	SlhMaximumIoTime uint64
 }
 
-// Decode refills t.
 func (t *PnfsScsiLayouthint4) Decode(r *xdr.Reader) {
 	t.SlhMaximumIoTime = r.Uint64()
 	r.Field("slh_maximum_io_time")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiLayouthint4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SlhMaximumIoTime)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiLayouthint4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *PnfsScsiLayouthint4) Walk(v xdr.Visitor) {
 	v.Uint("slh_maximum_io_time", t.SlhMaximumIoTime)
 }
@@ -13168,7 +12068,6 @@ const (
 	PNFS_SCSI_VOLUME_BASE   PnfsScsiVolumeType4 = 4
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e PnfsScsiVolumeType4) Symbol() string {
 	switch e {
 	case PNFS_SCSI_VOLUME_SLICE:
@@ -13195,7 +12094,6 @@ const (
 	PS_CODE_SET_UTF8   PnfsScsiCodeSet = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e PnfsScsiCodeSet) Symbol() string {
 	switch e {
 	case PS_CODE_SET_BINARY:
@@ -13221,7 +12119,6 @@ const (
 	PS_DESIGNATOR_NAME  PnfsScsiDesignatorType = 8
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e PnfsScsiDesignatorType) Symbol() string {
 	switch e {
 	case PS_DESIGNATOR_T10:
@@ -13246,7 +12143,6 @@ type PnfsScsiBaseVolumeInfo4 struct {
 	SbvPrKey          uint64
 }
 
-// Decode refills t.
 func (t *PnfsScsiBaseVolumeInfo4) Decode(r *xdr.Reader) {
 	t.SbvCodeSet = PnfsScsiCodeSet(r.Uint32())
 	r.Field("sbv_code_set")
@@ -13258,7 +12154,6 @@ func (t *PnfsScsiBaseVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("sbv_pr_key")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiBaseVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.SbvCodeSet))
 	b = xdr.AppendUint32(b, uint32(t.SbvDesignatorType))
@@ -13267,14 +12162,12 @@ func (t *PnfsScsiBaseVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiBaseVolumeInfo4) EncodedSize() int {
 	n := 16
 	n += xdr.SizeOpaque(len(t.SbvDesignator))
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsScsiBaseVolumeInfo4) Walk(v xdr.Visitor) {
 	v.Enum("sbv_code_set", uint32(t.SbvCodeSet), t.SbvCodeSet.Symbol())
 	v.Enum("sbv_designator_type", uint32(t.SbvDesignatorType), t.SbvDesignatorType.Symbol())
@@ -13289,7 +12182,6 @@ type PnfsScsiSliceVolumeInfo4 struct {
 	SsvVolume uint32
 }
 
-// Decode refills t.
 func (t *PnfsScsiSliceVolumeInfo4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -13306,7 +12198,6 @@ func (t *PnfsScsiSliceVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("ssv_volume")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiSliceVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SsvStart)
 	b = xdr.AppendUint64(b, t.SsvLength)
@@ -13314,12 +12205,10 @@ func (t *PnfsScsiSliceVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiSliceVolumeInfo4) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *PnfsScsiSliceVolumeInfo4) Walk(v xdr.Visitor) {
 	v.Uint("ssv_start", t.SsvStart)
 	v.Uint("ssv_length", t.SsvLength)
@@ -13331,7 +12220,6 @@ type PnfsScsiConcatVolumeInfo4 struct {
 	ScvVolumes []uint32
 }
 
-// Decode refills t.
 func (t *PnfsScsiConcatVolumeInfo4) Decode(r *xdr.Reader) {
 	t.ScvVolumes = xdr.Reuse(t.ScvVolumes)
 	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
@@ -13341,7 +12229,6 @@ func (t *PnfsScsiConcatVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("scv_volumes")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiConcatVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.ScvVolumes)))
 	for i := range t.ScvVolumes {
@@ -13350,14 +12237,12 @@ func (t *PnfsScsiConcatVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiConcatVolumeInfo4) EncodedSize() int {
 	n := 4
 	n += 4 * len(t.ScvVolumes)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsScsiConcatVolumeInfo4) Walk(v xdr.Visitor) {
 	for i := range t.ScvVolumes {
 		v.Uint("scv_volumes", uint64(t.ScvVolumes[i]))
@@ -13370,7 +12255,6 @@ type PnfsScsiStripeVolumeInfo4 struct {
 	SsvVolumes    []uint32
 }
 
-// Decode refills t.
 func (t *PnfsScsiStripeVolumeInfo4) Decode(r *xdr.Reader) {
 	t.SsvStripeUnit = r.Uint64()
 	r.Field("ssv_stripe_unit")
@@ -13382,7 +12266,6 @@ func (t *PnfsScsiStripeVolumeInfo4) Decode(r *xdr.Reader) {
 	r.Field("ssv_volumes")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiStripeVolumeInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.SsvStripeUnit)
 	b = xdr.AppendUint32(b, uint32(len(t.SsvVolumes)))
@@ -13392,14 +12275,12 @@ func (t *PnfsScsiStripeVolumeInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiStripeVolumeInfo4) EncodedSize() int {
 	n := 12
 	n += 4 * len(t.SsvVolumes)
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsScsiStripeVolumeInfo4) Walk(v xdr.Visitor) {
 	v.Uint("ssv_stripe_unit", t.SsvStripeUnit)
 	for i := range t.SsvVolumes {
@@ -13416,7 +12297,6 @@ type PnfsScsiVolume4 struct {
 	SvStripeInfo PnfsScsiStripeVolumeInfo4
 }
 
-// Decode refills t.
 func (t *PnfsScsiVolume4) Decode(r *xdr.Reader) {
 	t.Type = PnfsScsiVolumeType4(r.Uint32())
 	r.Field("type")
@@ -13434,7 +12314,6 @@ func (t *PnfsScsiVolume4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiVolume4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Type))
 	switch t.Type {
@@ -13450,7 +12329,6 @@ func (t *PnfsScsiVolume4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiVolume4) EncodedSize() int {
 	n := 4
 	switch t.Type {
@@ -13466,7 +12344,6 @@ func (t *PnfsScsiVolume4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *PnfsScsiVolume4) Walk(v xdr.Visitor) {
 	v.Enum("type", uint32(t.Type), t.Type.Symbol())
 	switch t.Type {
@@ -13494,7 +12371,6 @@ type PnfsScsiDeviceaddr4 struct {
 	SdaVolumes []PnfsScsiVolume4
 }
 
-// Decode refills t.
 func (t *PnfsScsiDeviceaddr4) Decode(r *xdr.Reader) {
 	t.SdaVolumes = xdr.Reuse(t.SdaVolumes)
 	for i := r.Count(0, 8); i > 0 && r.More(); i-- {
@@ -13504,7 +12380,6 @@ func (t *PnfsScsiDeviceaddr4) Decode(r *xdr.Reader) {
 	r.Field("sda_volumes")
 }
 
-// Append appends t in XDR.
 func (t *PnfsScsiDeviceaddr4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.SdaVolumes)))
 	for i := range t.SdaVolumes {
@@ -13513,7 +12388,6 @@ func (t *PnfsScsiDeviceaddr4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PnfsScsiDeviceaddr4) EncodedSize() int {
 	n := 4
 	for i := range t.SdaVolumes {
@@ -13522,7 +12396,6 @@ func (t *PnfsScsiDeviceaddr4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *PnfsScsiDeviceaddr4) Walk(v xdr.Visitor) {
 	for i := range t.SdaVolumes {
 		v.Begin("sda_volumes", "pnfs_scsi_volume4", i)
@@ -13540,7 +12413,6 @@ type FfDeviceVersions4 struct {
 	FfdvTightlyCoupled bool
 }
 
-// Decode refills t.
 func (t *FfDeviceVersions4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -13563,7 +12435,6 @@ func (t *FfDeviceVersions4) Decode(r *xdr.Reader) {
 	r.Field("ffdv_tightly_coupled")
 }
 
-// Append appends t in XDR.
 func (t *FfDeviceVersions4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.FfdvVersion)
 	b = xdr.AppendUint32(b, t.FfdvMinorversion)
@@ -13573,12 +12444,10 @@ func (t *FfDeviceVersions4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfDeviceVersions4) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *FfDeviceVersions4) Walk(v xdr.Visitor) {
 	v.Uint("ffdv_version", uint64(t.FfdvVersion))
 	v.Uint("ffdv_minorversion", uint64(t.FfdvMinorversion))
@@ -13593,7 +12462,6 @@ type FfDeviceAddr4 struct {
 	FfdaVersions []FfDeviceVersions4
 }
 
-// Decode refills t.
 func (t *FfDeviceAddr4) Decode(r *xdr.Reader) {
 	t.FfdaNetaddrs = xdr.Reuse(t.FfdaNetaddrs)
 	for i := r.Count(0, 8); i > 0 && r.More(); i-- {
@@ -13609,7 +12477,6 @@ func (t *FfDeviceAddr4) Decode(r *xdr.Reader) {
 	r.Field("ffda_versions")
 }
 
-// Append appends t in XDR.
 func (t *FfDeviceAddr4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FfdaNetaddrs)))
 	for i := range t.FfdaNetaddrs {
@@ -13622,7 +12489,6 @@ func (t *FfDeviceAddr4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfDeviceAddr4) EncodedSize() int {
 	n := 8
 	for i := range t.FfdaNetaddrs {
@@ -13632,7 +12498,6 @@ func (t *FfDeviceAddr4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FfDeviceAddr4) Walk(v xdr.Visitor) {
 	for i := range t.FfdaNetaddrs {
 		v.Begin("ffda_netaddrs", "netaddr4", i)
@@ -13656,7 +12521,6 @@ type FfDataServer4 struct {
 	FfdsGroup      []byte
 }
 
-// Decode refills t.
 func (t *FfDataServer4) Decode(r *xdr.Reader) {
 	r.Copy(t.FfdsDeviceid[:])
 	r.Field("ffds_deviceid")
@@ -13675,7 +12539,6 @@ func (t *FfDataServer4) Decode(r *xdr.Reader) {
 	r.Field("ffds_group")
 }
 
-// Append appends t in XDR.
 func (t *FfDataServer4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.FfdsDeviceid[:])
 	b = xdr.AppendUint32(b, t.FfdsEfficiency)
@@ -13689,7 +12552,6 @@ func (t *FfDataServer4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfDataServer4) EncodedSize() int {
 	n := 40
 	for i := range t.FfdsFhVers {
@@ -13700,7 +12562,6 @@ func (t *FfDataServer4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FfDataServer4) Walk(v xdr.Visitor) {
 	v.Bytes("ffds_deviceid", t.FfdsDeviceid[:])
 	v.Uint("ffds_efficiency", uint64(t.FfdsEfficiency))
@@ -13719,7 +12580,6 @@ type FfMirror4 struct {
 	FfmDataServers []FfDataServer4
 }
 
-// Decode refills t.
 func (t *FfMirror4) Decode(r *xdr.Reader) {
 	t.FfmDataServers = xdr.Reuse(t.FfmDataServers)
 	for i := r.Count(0, 48); i > 0 && r.More(); i-- {
@@ -13729,7 +12589,6 @@ func (t *FfMirror4) Decode(r *xdr.Reader) {
 	r.Field("ffm_data_servers")
 }
 
-// Append appends t in XDR.
 func (t *FfMirror4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FfmDataServers)))
 	for i := range t.FfmDataServers {
@@ -13738,7 +12597,6 @@ func (t *FfMirror4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfMirror4) EncodedSize() int {
 	n := 4
 	for i := range t.FfmDataServers {
@@ -13747,7 +12605,6 @@ func (t *FfMirror4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FfMirror4) Walk(v xdr.Visitor) {
 	for i := range t.FfmDataServers {
 		v.Begin("ffm_data_servers", "ff_data_server4", i)
@@ -13764,7 +12621,6 @@ type FfLayout4 struct {
 	FflStatsCollectHint uint32
 }
 
-// Decode refills t.
 func (t *FfLayout4) Decode(r *xdr.Reader) {
 	t.FflStripeUnit = r.Uint64()
 	r.Field("ffl_stripe_unit")
@@ -13780,7 +12636,6 @@ func (t *FfLayout4) Decode(r *xdr.Reader) {
 	r.Field("ffl_stats_collect_hint")
 }
 
-// Append appends t in XDR.
 func (t *FfLayout4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.FflStripeUnit)
 	b = xdr.AppendUint32(b, uint32(len(t.FflMirrors)))
@@ -13792,7 +12647,6 @@ func (t *FfLayout4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfLayout4) EncodedSize() int {
 	n := 20
 	for i := range t.FflMirrors {
@@ -13801,7 +12655,6 @@ func (t *FfLayout4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FfLayout4) Walk(v xdr.Visitor) {
 	v.Uint("ffl_stripe_unit", t.FflStripeUnit)
 	for i := range t.FflMirrors {
@@ -13821,7 +12674,6 @@ type FfIoerr4 struct {
 	FfieErrors  []DeviceError4
 }
 
-// Decode refills t.
 func (t *FfIoerr4) Decode(r *xdr.Reader) {
 	t.FfieOffset = r.Uint64()
 	r.Field("ffie_offset")
@@ -13836,7 +12688,6 @@ func (t *FfIoerr4) Decode(r *xdr.Reader) {
 	r.Field("ffie_errors")
 }
 
-// Append appends t in XDR.
 func (t *FfIoerr4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.FfieOffset)
 	b = xdr.AppendUint64(b, t.FfieLength)
@@ -13848,14 +12699,12 @@ func (t *FfIoerr4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfIoerr4) EncodedSize() int {
 	n := 36
 	n += 24 * len(t.FfieErrors)
 	return n
 }
 
-// Walk visits the members.
 func (t *FfIoerr4) Walk(v xdr.Visitor) {
 	v.Uint("ffie_offset", t.FfieOffset)
 	v.Uint("ffie_length", t.FfieLength)
@@ -13880,7 +12729,6 @@ type FfIoLatency4 struct {
 	FfilAggregateCompletionTime Nfstime4
 }
 
-// Decode refills t.
 func (t *FfIoLatency4) Decode(r *xdr.Reader) {
 	if b := r.Take(64); b != nil {
 		b := (*[64]byte)(b)
@@ -13909,7 +12757,6 @@ func (t *FfIoLatency4) Decode(r *xdr.Reader) {
 	t.FfilAggregateCompletionTime.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *FfIoLatency4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.FfilOpsRequested)
 	b = xdr.AppendUint64(b, t.FfilBytesRequested)
@@ -13921,12 +12768,10 @@ func (t *FfIoLatency4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfIoLatency4) EncodedSize() int {
 	return 64
 }
 
-// Walk visits the members.
 func (t *FfIoLatency4) Walk(v xdr.Visitor) {
 	v.Uint("ffil_ops_requested", t.FfilOpsRequested)
 	v.Uint("ffil_bytes_requested", t.FfilBytesRequested)
@@ -13947,7 +12792,6 @@ type FfLayoutupdate4 struct {
 	FflLocal    bool
 }
 
-// Decode refills t.
 func (t *FfLayoutupdate4) Decode(r *xdr.Reader) {
 	t.FflAddr.Decode(r)
 	t.FflFhandle = r.Opaque(128)
@@ -13959,7 +12803,6 @@ func (t *FfLayoutupdate4) Decode(r *xdr.Reader) {
 	r.Field("ffl_local")
 }
 
-// Append appends t in XDR.
 func (t *FfLayoutupdate4) Append(b []byte) []byte {
 	b = t.FflAddr.Append(b)
 	b = xdr.AppendOpaque(b, t.FflFhandle)
@@ -13970,7 +12813,6 @@ func (t *FfLayoutupdate4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfLayoutupdate4) EncodedSize() int {
 	n := 144
 	n += t.FflAddr.EncodedSize()
@@ -13978,7 +12820,6 @@ func (t *FfLayoutupdate4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FfLayoutupdate4) Walk(v xdr.Visitor) {
 	v.Begin("ffl_addr", "netaddr4", -1)
 	t.FflAddr.Walk(v)
@@ -14005,7 +12846,6 @@ type FfIostats4 struct {
 	FfisLayoutupdate FfLayoutupdate4
 }
 
-// Decode refills t.
 func (t *FfIostats4) Decode(r *xdr.Reader) {
 	t.FfisOffset = r.Uint64()
 	r.Field("ffis_offset")
@@ -14019,7 +12859,6 @@ func (t *FfIostats4) Decode(r *xdr.Reader) {
 	t.FfisLayoutupdate.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *FfIostats4) Append(b []byte) []byte {
 	b = xdr.AppendUint64(b, t.FfisOffset)
 	b = xdr.AppendUint64(b, t.FfisLength)
@@ -14031,14 +12870,12 @@ func (t *FfIostats4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfIostats4) EncodedSize() int {
 	n := 80
 	n += t.FfisLayoutupdate.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *FfIostats4) Walk(v xdr.Visitor) {
 	v.Uint("ffis_offset", t.FfisOffset)
 	v.Uint("ffis_length", t.FfisLength)
@@ -14063,7 +12900,6 @@ type FfLayoutreturn4 struct {
 	FflrIostatsReport []FfIostats4
 }
 
-// Decode refills t.
 func (t *FfLayoutreturn4) Decode(r *xdr.Reader) {
 	t.FflrIoerrReport = xdr.Reuse(t.FflrIoerrReport)
 	for i := r.Count(0, 36); i > 0 && r.More(); i-- {
@@ -14079,7 +12915,6 @@ func (t *FfLayoutreturn4) Decode(r *xdr.Reader) {
 	r.Field("fflr_iostats_report")
 }
 
-// Append appends t in XDR.
 func (t *FfLayoutreturn4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.FflrIoerrReport)))
 	for i := range t.FflrIoerrReport {
@@ -14092,7 +12927,6 @@ func (t *FfLayoutreturn4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfLayoutreturn4) EncodedSize() int {
 	n := 8
 	for i := range t.FflrIoerrReport {
@@ -14104,7 +12938,6 @@ func (t *FfLayoutreturn4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *FfLayoutreturn4) Walk(v xdr.Visitor) {
 	for i := range t.FflrIoerrReport {
 		v.Begin("fflr_ioerr_report", "ff_ioerr4", i)
@@ -14124,7 +12957,6 @@ type FfMirrorsHint struct {
 	FfmcMirrors uint32
 }
 
-// Decode refills t.
 func (t *FfMirrorsHint) Decode(r *xdr.Reader) {
 	t.FfmcValid = r.Bool()
 	r.Field("ffmc_valid")
@@ -14134,7 +12966,6 @@ func (t *FfMirrorsHint) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *FfMirrorsHint) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.FfmcValid)
 	if t.FfmcValid {
@@ -14143,7 +12974,6 @@ func (t *FfMirrorsHint) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfMirrorsHint) EncodedSize() int {
 	n := 4
 	if t.FfmcValid {
@@ -14152,7 +12982,6 @@ func (t *FfMirrorsHint) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *FfMirrorsHint) Walk(v xdr.Visitor) {
 	v.Bool("ffmc_valid", t.FfmcValid)
 	if t.FfmcValid {
@@ -14165,25 +12994,21 @@ type FfLayouthint4 struct {
 	FflhMirrorsHint FfMirrorsHint
 }
 
-// Decode refills t.
 func (t *FfLayouthint4) Decode(r *xdr.Reader) {
 	t.FflhMirrorsHint.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *FfLayouthint4) Append(b []byte) []byte {
 	b = t.FflhMirrorsHint.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *FfLayouthint4) EncodedSize() int {
 	n := 0
 	n += t.FflhMirrorsHint.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *FfLayouthint4) Walk(v xdr.Visitor) {
 	v.Begin("fflh_mirrors_hint", "ff_mirrors_hint", -1)
 	t.FflhMirrorsHint.Walk(v)
@@ -14211,7 +13036,6 @@ const (
 	OP_CB_ILLEGAL              NfsCbOpnum4 = 10044
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NfsCbOpnum4) Symbol() string {
 	switch e {
 	case OP_CB_GETATTR:
@@ -14254,7 +13078,6 @@ type CB_GETATTR4args struct {
 	AttrRequest AttrBitmap4
 }
 
-// Decode refills t.
 func (t *CB_GETATTR4args) Decode(r *xdr.Reader) {
 	t.Fh = r.Opaque(128)
 	r.Field("fh")
@@ -14262,14 +13085,12 @@ func (t *CB_GETATTR4args) Decode(r *xdr.Reader) {
 	r.Field("attr_request")
 }
 
-// Append appends t in XDR.
 func (t *CB_GETATTR4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.Fh)
 	b = t.AttrRequest.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_GETATTR4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.Fh))
@@ -14277,7 +13098,6 @@ func (t *CB_GETATTR4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_GETATTR4args) Walk(v xdr.Visitor) {
 	v.Bytes("fh", t.Fh)
 	t.AttrRequest.WalkField(v, "attr_request")
@@ -14288,26 +13108,22 @@ type CB_GETATTR4resok struct {
 	ObjAttributes Fattr4
 }
 
-// Decode refills t.
 func (t *CB_GETATTR4resok) Decode(r *xdr.Reader) {
 	t.ObjAttributes.Decode(r)
 	r.Field("obj_attributes")
 }
 
-// Append appends t in XDR.
 func (t *CB_GETATTR4resok) Append(b []byte) []byte {
 	b = t.ObjAttributes.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_GETATTR4resok) EncodedSize() int {
 	n := 0
 	n += t.ObjAttributes.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_GETATTR4resok) Walk(v xdr.Visitor) {
 	v.Begin("obj_attributes", "fattr4", -1)
 	t.ObjAttributes.Walk(v)
@@ -14320,7 +13136,6 @@ type CB_GETATTR4res struct {
 	Resok4 CB_GETATTR4resok
 }
 
-// Decode refills t.
 func (t *CB_GETATTR4res) Decode(r *xdr.Reader) {
 	t.Status = Nfsstat4(r.Uint32())
 	r.Field("status")
@@ -14331,7 +13146,6 @@ func (t *CB_GETATTR4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *CB_GETATTR4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Status))
 	switch t.Status {
@@ -14342,7 +13156,6 @@ func (t *CB_GETATTR4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_GETATTR4res) EncodedSize() int {
 	n := 4
 	switch t.Status {
@@ -14353,7 +13166,6 @@ func (t *CB_GETATTR4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *CB_GETATTR4res) Walk(v xdr.Visitor) {
 	v.Enum("status", uint32(t.Status), t.Status.Symbol())
 	switch t.Status {
@@ -14365,7 +13177,6 @@ func (t *CB_GETATTR4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_GETATTR4res) StatusCode() (uint32, string) { return uint32(t.Status), t.Status.Symbol() }
 
 // CB_RECALL4args is the XDR struct CB_RECALL4args.
@@ -14375,7 +13186,6 @@ type CB_RECALL4args struct {
 	Fh       []byte
 }
 
-// Decode refills t.
 func (t *CB_RECALL4args) Decode(r *xdr.Reader) {
 	t.Stateid.Decode(r)
 	t.Truncate = r.Bool()
@@ -14384,7 +13194,6 @@ func (t *CB_RECALL4args) Decode(r *xdr.Reader) {
 	r.Field("fh")
 }
 
-// Append appends t in XDR.
 func (t *CB_RECALL4args) Append(b []byte) []byte {
 	b = t.Stateid.Append(b)
 	b = xdr.AppendBool(b, t.Truncate)
@@ -14392,14 +13201,12 @@ func (t *CB_RECALL4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_RECALL4args) EncodedSize() int {
 	n := 20
 	n += xdr.SizeOpaque(len(t.Fh))
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_RECALL4args) Walk(v xdr.Visitor) {
 	v.Begin("stateid", "stateid4", -1)
 	t.Stateid.Walk(v)
@@ -14418,7 +13225,6 @@ const (
 	LAYOUTRECALL4_ALL  LayoutrecallType4 = 3
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e LayoutrecallType4) Symbol() string {
 	switch e {
 	case LAYOUTRECALL4_FILE:
@@ -14441,7 +13247,6 @@ type LayoutrecallFile4 struct {
 	LorStateid Stateid4
 }
 
-// Decode refills t.
 func (t *LayoutrecallFile4) Decode(r *xdr.Reader) {
 	t.LorFh = r.Opaque(128)
 	r.Field("lor_fh")
@@ -14452,7 +13257,6 @@ func (t *LayoutrecallFile4) Decode(r *xdr.Reader) {
 	t.LorStateid.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *LayoutrecallFile4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.LorFh)
 	b = xdr.AppendUint64(b, t.LorOffset)
@@ -14461,14 +13265,12 @@ func (t *LayoutrecallFile4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *LayoutrecallFile4) EncodedSize() int {
 	n := 32
 	n += xdr.SizeOpaque(len(t.LorFh))
 	return n
 }
 
-// Walk visits the members.
 func (t *LayoutrecallFile4) Walk(v xdr.Visitor) {
 	v.Bytes("lor_fh", t.LorFh)
 	v.Uint("lor_offset", t.LorOffset)
@@ -14485,7 +13287,6 @@ type Layoutrecall4 struct {
 	LorFsid       Fsid4
 }
 
-// Decode refills t.
 func (t *Layoutrecall4) Decode(r *xdr.Reader) {
 	t.LorRecalltype = LayoutrecallType4(r.Uint32())
 	r.Field("lor_recalltype")
@@ -14500,7 +13301,6 @@ func (t *Layoutrecall4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *Layoutrecall4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.LorRecalltype))
 	switch t.LorRecalltype {
@@ -14513,7 +13313,6 @@ func (t *Layoutrecall4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *Layoutrecall4) EncodedSize() int {
 	n := 4
 	switch t.LorRecalltype {
@@ -14526,7 +13325,6 @@ func (t *Layoutrecall4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *Layoutrecall4) Walk(v xdr.Visitor) {
 	v.Enum("lor_recalltype", uint32(t.LorRecalltype), t.LorRecalltype.Symbol())
 	switch t.LorRecalltype {
@@ -14550,7 +13348,6 @@ type CB_LAYOUTRECALL4args struct {
 	CloraRecall  Layoutrecall4
 }
 
-// Decode refills t.
 func (t *CB_LAYOUTRECALL4args) Decode(r *xdr.Reader) {
 	t.CloraType = Layouttype4(r.Uint32())
 	r.Field("clora_type")
@@ -14561,7 +13358,6 @@ func (t *CB_LAYOUTRECALL4args) Decode(r *xdr.Reader) {
 	t.CloraRecall.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CB_LAYOUTRECALL4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CloraType))
 	b = xdr.AppendUint32(b, uint32(t.CloraIomode))
@@ -14570,14 +13366,12 @@ func (t *CB_LAYOUTRECALL4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_LAYOUTRECALL4args) EncodedSize() int {
 	n := 12
 	n += t.CloraRecall.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_LAYOUTRECALL4args) Walk(v xdr.Visitor) {
 	v.Enum("clora_type", uint32(t.CloraType), t.CloraType.Symbol())
 	v.Enum("clora_iomode", uint32(t.CloraIomode), t.CloraIomode.Symbol())
@@ -14592,29 +13386,24 @@ type CB_LAYOUTRECALL4res struct {
 	ClorrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_LAYOUTRECALL4res) Decode(r *xdr.Reader) {
 	t.ClorrStatus = Nfsstat4(r.Uint32())
 	r.Field("clorr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_LAYOUTRECALL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.ClorrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_LAYOUTRECALL4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_LAYOUTRECALL4res) Walk(v xdr.Visitor) {
 	v.Enum("clorr_status", uint32(t.ClorrStatus), t.ClorrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_LAYOUTRECALL4res) StatusCode() (uint32, string) {
 	return uint32(t.ClorrStatus), t.ClorrStatus.Symbol()
 }
@@ -14632,7 +13421,6 @@ const (
 	NOTIFY4_CHANGE_COOKIE_VERIFIER NotifyType4 = 5
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NotifyType4) Symbol() string {
 	switch e {
 	case NOTIFY4_CHANGE_CHILD_ATTRS:
@@ -14659,7 +13447,6 @@ type NotifyEntry4 struct {
 	NeAttrs Fattr4
 }
 
-// Decode refills t.
 func (t *NotifyEntry4) Decode(r *xdr.Reader) {
 	t.NeFile = r.Opaque(0)
 	r.Field("ne_file")
@@ -14667,14 +13454,12 @@ func (t *NotifyEntry4) Decode(r *xdr.Reader) {
 	r.Field("ne_attrs")
 }
 
-// Append appends t in XDR.
 func (t *NotifyEntry4) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.NeFile)
 	b = t.NeAttrs.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyEntry4) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.NeFile))
@@ -14682,7 +13467,6 @@ func (t *NotifyEntry4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *NotifyEntry4) Walk(v xdr.Visitor) {
 	v.String("ne_file", t.NeFile)
 	v.Begin("ne_attrs", "fattr4", -1)
@@ -14696,28 +13480,24 @@ type PrevEntry4 struct {
 	PePrevEntryCookie uint64
 }
 
-// Decode refills t.
 func (t *PrevEntry4) Decode(r *xdr.Reader) {
 	t.PePrevEntry.Decode(r)
 	t.PePrevEntryCookie = r.Uint64()
 	r.Field("pe_prev_entry_cookie")
 }
 
-// Append appends t in XDR.
 func (t *PrevEntry4) Append(b []byte) []byte {
 	b = t.PePrevEntry.Append(b)
 	b = xdr.AppendUint64(b, t.PePrevEntryCookie)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *PrevEntry4) EncodedSize() int {
 	n := 8
 	n += t.PePrevEntry.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *PrevEntry4) Walk(v xdr.Visitor) {
 	v.Begin("pe_prev_entry", "notify_entry4", -1)
 	t.PePrevEntry.Walk(v)
@@ -14731,28 +13511,24 @@ type NotifyRemove4 struct {
 	NrmOldEntryCookie uint64
 }
 
-// Decode refills t.
 func (t *NotifyRemove4) Decode(r *xdr.Reader) {
 	t.NrmOldEntry.Decode(r)
 	t.NrmOldEntryCookie = r.Uint64()
 	r.Field("nrm_old_entry_cookie")
 }
 
-// Append appends t in XDR.
 func (t *NotifyRemove4) Append(b []byte) []byte {
 	b = t.NrmOldEntry.Append(b)
 	b = xdr.AppendUint64(b, t.NrmOldEntryCookie)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyRemove4) EncodedSize() int {
 	n := 8
 	n += t.NrmOldEntry.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *NotifyRemove4) Walk(v xdr.Visitor) {
 	v.Begin("nrm_old_entry", "notify_entry4", -1)
 	t.NrmOldEntry.Walk(v)
@@ -14769,7 +13545,6 @@ type NotifyAdd4 struct {
 	NadLastEntry      bool
 }
 
-// Decode refills t.
 func (t *NotifyAdd4) Decode(r *xdr.Reader) {
 	t.NadOldEntry = xdr.Reuse(t.NadOldEntry)
 	for i := r.Count(1, 20); i > 0 && r.More(); i-- {
@@ -14794,7 +13569,6 @@ func (t *NotifyAdd4) Decode(r *xdr.Reader) {
 	r.Field("nad_last_entry")
 }
 
-// Append appends t in XDR.
 func (t *NotifyAdd4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.NadOldEntry)))
 	for i := range t.NadOldEntry {
@@ -14813,7 +13587,6 @@ func (t *NotifyAdd4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyAdd4) EncodedSize() int {
 	n := 16
 	for i := range t.NadOldEntry {
@@ -14827,7 +13600,6 @@ func (t *NotifyAdd4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *NotifyAdd4) Walk(v xdr.Visitor) {
 	for i := range t.NadOldEntry {
 		v.Begin("nad_old_entry", "notify_remove4", i)
@@ -14853,25 +13625,21 @@ type NotifyAttr4 struct {
 	NaChangedEntry NotifyEntry4
 }
 
-// Decode refills t.
 func (t *NotifyAttr4) Decode(r *xdr.Reader) {
 	t.NaChangedEntry.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *NotifyAttr4) Append(b []byte) []byte {
 	b = t.NaChangedEntry.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyAttr4) EncodedSize() int {
 	n := 0
 	n += t.NaChangedEntry.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *NotifyAttr4) Walk(v xdr.Visitor) {
 	v.Begin("na_changed_entry", "notify_entry4", -1)
 	t.NaChangedEntry.Walk(v)
@@ -14884,20 +13652,17 @@ type NotifyRename4 struct {
 	NrnNewEntry NotifyAdd4
 }
 
-// Decode refills t.
 func (t *NotifyRename4) Decode(r *xdr.Reader) {
 	t.NrnOldEntry.Decode(r)
 	t.NrnNewEntry.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *NotifyRename4) Append(b []byte) []byte {
 	b = t.NrnOldEntry.Append(b)
 	b = t.NrnNewEntry.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyRename4) EncodedSize() int {
 	n := 0
 	n += t.NrnOldEntry.EncodedSize()
@@ -14905,7 +13670,6 @@ func (t *NotifyRename4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *NotifyRename4) Walk(v xdr.Visitor) {
 	v.Begin("nrn_old_entry", "notify_remove4", -1)
 	t.NrnOldEntry.Walk(v)
@@ -14921,7 +13685,6 @@ type NotifyVerifier4 struct {
 	NvNewCookieverf [8]byte
 }
 
-// Decode refills t.
 func (t *NotifyVerifier4) Decode(r *xdr.Reader) {
 	if b := r.Take(16); b != nil {
 		b := (*[16]byte)(b)
@@ -14935,19 +13698,16 @@ func (t *NotifyVerifier4) Decode(r *xdr.Reader) {
 	r.Field("nv_new_cookieverf")
 }
 
-// Append appends t in XDR.
 func (t *NotifyVerifier4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.NvOldCookieverf[:])
 	b = xdr.AppendFixed(b, t.NvNewCookieverf[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyVerifier4) EncodedSize() int {
 	return 16
 }
 
-// Walk visits the members.
 func (t *NotifyVerifier4) Walk(v xdr.Visitor) {
 	v.Bytes("nv_old_cookieverf", t.NvOldCookieverf[:])
 	v.Bytes("nv_new_cookieverf", t.NvNewCookieverf[:])
@@ -14962,7 +13722,6 @@ const (
 	NOTIFY_DEVICEID4_DELETE NotifyDeviceidType4 = 2
 )
 
-// Symbol is the name of the value in the protocol, empty if there is none.
 func (e NotifyDeviceidType4) Symbol() string {
 	switch e {
 	case NOTIFY_DEVICEID4_CHANGE:
@@ -14981,7 +13740,6 @@ type NotifyDeviceidDelete4 struct {
 	NddDeviceid   [16]byte
 }
 
-// Decode refills t.
 func (t *NotifyDeviceidDelete4) Decode(r *xdr.Reader) {
 	if b := r.Take(20); b != nil {
 		b := (*[20]byte)(b)
@@ -14995,19 +13753,16 @@ func (t *NotifyDeviceidDelete4) Decode(r *xdr.Reader) {
 	r.Field("ndd_deviceid")
 }
 
-// Append appends t in XDR.
 func (t *NotifyDeviceidDelete4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.NddLayouttype))
 	b = xdr.AppendFixed(b, t.NddDeviceid[:])
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyDeviceidDelete4) EncodedSize() int {
 	return 20
 }
 
-// Walk visits the members.
 func (t *NotifyDeviceidDelete4) Walk(v xdr.Visitor) {
 	v.Enum("ndd_layouttype", uint32(t.NddLayouttype), t.NddLayouttype.Symbol())
 	v.Bytes("ndd_deviceid", t.NddDeviceid[:])
@@ -15020,7 +13775,6 @@ type NotifyDeviceidChange4 struct {
 	NdcImmediate  bool
 }
 
-// Decode refills t.
 func (t *NotifyDeviceidChange4) Decode(r *xdr.Reader) {
 	if b := r.Take(24); b != nil {
 		b := (*[24]byte)(b)
@@ -15037,7 +13791,6 @@ func (t *NotifyDeviceidChange4) Decode(r *xdr.Reader) {
 	r.Field("ndc_immediate")
 }
 
-// Append appends t in XDR.
 func (t *NotifyDeviceidChange4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.NdcLayouttype))
 	b = xdr.AppendFixed(b, t.NdcDeviceid[:])
@@ -15045,12 +13798,10 @@ func (t *NotifyDeviceidChange4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *NotifyDeviceidChange4) EncodedSize() int {
 	return 24
 }
 
-// Walk visits the members.
 func (t *NotifyDeviceidChange4) Walk(v xdr.Visitor) {
 	v.Enum("ndc_layouttype", uint32(t.NdcLayouttype), t.NdcLayouttype.Symbol())
 	v.Bytes("ndc_deviceid", t.NdcDeviceid[:])
@@ -15064,7 +13815,6 @@ type CB_NOTIFY4args struct {
 	CnaChanges []DirNotify4
 }
 
-// Decode refills t.
 func (t *CB_NOTIFY4args) Decode(r *xdr.Reader) {
 	t.CnaStateid.Decode(r)
 	t.CnaFh = r.Opaque(128)
@@ -15077,7 +13827,6 @@ func (t *CB_NOTIFY4args) Decode(r *xdr.Reader) {
 	r.Field("cna_changes")
 }
 
-// Append appends t in XDR.
 func (t *CB_NOTIFY4args) Append(b []byte) []byte {
 	b = t.CnaStateid.Append(b)
 	b = xdr.AppendOpaque(b, t.CnaFh)
@@ -15088,7 +13837,6 @@ func (t *CB_NOTIFY4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_NOTIFY4args) EncodedSize() int {
 	n := 20
 	n += xdr.SizeOpaque(len(t.CnaFh))
@@ -15098,7 +13846,6 @@ func (t *CB_NOTIFY4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_NOTIFY4args) Walk(v xdr.Visitor) {
 	v.Begin("cna_stateid", "stateid4", -1)
 	t.CnaStateid.Walk(v)
@@ -15116,29 +13863,24 @@ type CB_NOTIFY4res struct {
 	CnrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_NOTIFY4res) Decode(r *xdr.Reader) {
 	t.CnrStatus = Nfsstat4(r.Uint32())
 	r.Field("cnr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_NOTIFY4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CnrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_NOTIFY4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_NOTIFY4res) Walk(v xdr.Visitor) {
 	v.Enum("cnr_status", uint32(t.CnrStatus), t.CnrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_NOTIFY4res) StatusCode() (uint32, string) {
 	return uint32(t.CnrStatus), t.CnrStatus.Symbol()
 }
@@ -15149,21 +13891,18 @@ type CB_PUSH_DELEG4args struct {
 	CpdaDelegation OpenDelegation4
 }
 
-// Decode refills t.
 func (t *CB_PUSH_DELEG4args) Decode(r *xdr.Reader) {
 	t.CpdaFh = r.Opaque(128)
 	r.Field("cpda_fh")
 	t.CpdaDelegation.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CB_PUSH_DELEG4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CpdaFh)
 	b = t.CpdaDelegation.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_PUSH_DELEG4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.CpdaFh))
@@ -15171,7 +13910,6 @@ func (t *CB_PUSH_DELEG4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_PUSH_DELEG4args) Walk(v xdr.Visitor) {
 	v.Bytes("cpda_fh", t.CpdaFh)
 	v.Begin("cpda_delegation", "open_delegation4", -1)
@@ -15184,29 +13922,24 @@ type CB_PUSH_DELEG4res struct {
 	CpdrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_PUSH_DELEG4res) Decode(r *xdr.Reader) {
 	t.CpdrStatus = Nfsstat4(r.Uint32())
 	r.Field("cpdr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_PUSH_DELEG4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CpdrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_PUSH_DELEG4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_PUSH_DELEG4res) Walk(v xdr.Visitor) {
 	v.Enum("cpdr_status", uint32(t.CpdrStatus), t.CpdrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_PUSH_DELEG4res) StatusCode() (uint32, string) {
 	return uint32(t.CpdrStatus), t.CpdrStatus.Symbol()
 }
@@ -15217,7 +13950,6 @@ type CB_RECALL_ANY4args struct {
 	CraaTypeMask      RecallAnyBitmap4
 }
 
-// Decode refills t.
 func (t *CB_RECALL_ANY4args) Decode(r *xdr.Reader) {
 	t.CraaObjectsToKeep = r.Uint32()
 	r.Field("craa_objects_to_keep")
@@ -15225,21 +13957,18 @@ func (t *CB_RECALL_ANY4args) Decode(r *xdr.Reader) {
 	r.Field("craa_type_mask")
 }
 
-// Append appends t in XDR.
 func (t *CB_RECALL_ANY4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.CraaObjectsToKeep)
 	b = t.CraaTypeMask.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_RECALL_ANY4args) EncodedSize() int {
 	n := 4
 	n += t.CraaTypeMask.EncodedSize()
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_RECALL_ANY4args) Walk(v xdr.Visitor) {
 	v.Uint("craa_objects_to_keep", uint64(t.CraaObjectsToKeep))
 	t.CraaTypeMask.WalkField(v, "craa_type_mask")
@@ -15250,29 +13979,24 @@ type CB_RECALL_ANY4res struct {
 	CrarStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_RECALL_ANY4res) Decode(r *xdr.Reader) {
 	t.CrarStatus = Nfsstat4(r.Uint32())
 	r.Field("crar_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_RECALL_ANY4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CrarStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_RECALL_ANY4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_RECALL_ANY4res) Walk(v xdr.Visitor) {
 	v.Enum("crar_status", uint32(t.CrarStatus), t.CrarStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_RECALL_ANY4res) StatusCode() (uint32, string) {
 	return uint32(t.CrarStatus), t.CrarStatus.Symbol()
 }
@@ -15284,29 +14008,24 @@ type CB_RECALLABLE_OBJ_AVAIL4res struct {
 	CroaStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) Decode(r *xdr.Reader) {
 	t.CroaStatus = Nfsstat4(r.Uint32())
 	r.Field("croa_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CroaStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) Walk(v xdr.Visitor) {
 	v.Enum("croa_status", uint32(t.CroaStatus), t.CroaStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_RECALLABLE_OBJ_AVAIL4res) StatusCode() (uint32, string) {
 	return uint32(t.CroaStatus), t.CroaStatus.Symbol()
 }
@@ -15316,24 +14035,20 @@ type CB_RECALL_SLOT4args struct {
 	RsaTargetHighestSlotid uint32
 }
 
-// Decode refills t.
 func (t *CB_RECALL_SLOT4args) Decode(r *xdr.Reader) {
 	t.RsaTargetHighestSlotid = r.Uint32()
 	r.Field("rsa_target_highest_slotid")
 }
 
-// Append appends t in XDR.
 func (t *CB_RECALL_SLOT4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RsaTargetHighestSlotid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_RECALL_SLOT4args) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_RECALL_SLOT4args) Walk(v xdr.Visitor) {
 	v.Uint("rsa_target_highest_slotid", uint64(t.RsaTargetHighestSlotid))
 }
@@ -15343,29 +14058,24 @@ type CB_RECALL_SLOT4res struct {
 	RsrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_RECALL_SLOT4res) Decode(r *xdr.Reader) {
 	t.RsrStatus = Nfsstat4(r.Uint32())
 	r.Field("rsr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_RECALL_SLOT4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.RsrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_RECALL_SLOT4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_RECALL_SLOT4res) Walk(v xdr.Visitor) {
 	v.Enum("rsr_status", uint32(t.RsrStatus), t.RsrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_RECALL_SLOT4res) StatusCode() (uint32, string) {
 	return uint32(t.RsrStatus), t.RsrStatus.Symbol()
 }
@@ -15376,7 +14086,6 @@ type ReferringCall4 struct {
 	RcSlotid     uint32
 }
 
-// Decode refills t.
 func (t *ReferringCall4) Decode(r *xdr.Reader) {
 	t.RcSequenceid = r.Uint32()
 	r.Field("rc_sequenceid")
@@ -15384,19 +14093,16 @@ func (t *ReferringCall4) Decode(r *xdr.Reader) {
 	r.Field("rc_slotid")
 }
 
-// Append appends t in XDR.
 func (t *ReferringCall4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, t.RcSequenceid)
 	b = xdr.AppendUint32(b, t.RcSlotid)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ReferringCall4) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *ReferringCall4) Walk(v xdr.Visitor) {
 	v.Uint("rc_sequenceid", uint64(t.RcSequenceid))
 	v.Uint("rc_slotid", uint64(t.RcSlotid))
@@ -15408,7 +14114,6 @@ type ReferringCallList4 struct {
 	RclReferringCalls []ReferringCall4
 }
 
-// Decode refills t.
 func (t *ReferringCallList4) Decode(r *xdr.Reader) {
 	r.Copy(t.RclSessionid[:])
 	r.Field("rcl_sessionid")
@@ -15420,7 +14125,6 @@ func (t *ReferringCallList4) Decode(r *xdr.Reader) {
 	r.Field("rcl_referring_calls")
 }
 
-// Append appends t in XDR.
 func (t *ReferringCallList4) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.RclSessionid[:])
 	b = xdr.AppendUint32(b, uint32(len(t.RclReferringCalls)))
@@ -15430,14 +14134,12 @@ func (t *ReferringCallList4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *ReferringCallList4) EncodedSize() int {
 	n := 20
 	n += 8 * len(t.RclReferringCalls)
 	return n
 }
 
-// Walk visits the members.
 func (t *ReferringCallList4) Walk(v xdr.Visitor) {
 	v.Bytes("rcl_sessionid", t.RclSessionid[:])
 	for i := range t.RclReferringCalls {
@@ -15457,7 +14159,6 @@ type CB_SEQUENCE4args struct {
 	CsaReferringCallLists []ReferringCallList4
 }
 
-// Decode refills t.
 func (t *CB_SEQUENCE4args) Decode(r *xdr.Reader) {
 	r.Copy(t.CsaSessionid[:])
 	r.Field("csa_sessionid")
@@ -15477,7 +14178,6 @@ func (t *CB_SEQUENCE4args) Decode(r *xdr.Reader) {
 	r.Field("csa_referring_call_lists")
 }
 
-// Append appends t in XDR.
 func (t *CB_SEQUENCE4args) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsaSessionid[:])
 	b = xdr.AppendUint32(b, t.CsaSequenceid)
@@ -15491,7 +14191,6 @@ func (t *CB_SEQUENCE4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_SEQUENCE4args) EncodedSize() int {
 	n := 36
 	for i := range t.CsaReferringCallLists {
@@ -15500,7 +14199,6 @@ func (t *CB_SEQUENCE4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_SEQUENCE4args) Walk(v xdr.Visitor) {
 	v.Bytes("csa_sessionid", t.CsaSessionid[:])
 	v.Uint("csa_sequenceid", uint64(t.CsaSequenceid))
@@ -15523,7 +14221,6 @@ type CB_SEQUENCE4resok struct {
 	CsrTargetHighestSlotid uint32
 }
 
-// Decode refills t.
 func (t *CB_SEQUENCE4resok) Decode(r *xdr.Reader) {
 	if b := r.Take(32); b != nil {
 		b := (*[32]byte)(b)
@@ -15546,7 +14243,6 @@ func (t *CB_SEQUENCE4resok) Decode(r *xdr.Reader) {
 	r.Field("csr_target_highest_slotid")
 }
 
-// Append appends t in XDR.
 func (t *CB_SEQUENCE4resok) Append(b []byte) []byte {
 	b = xdr.AppendFixed(b, t.CsrSessionid[:])
 	b = xdr.AppendUint32(b, t.CsrSequenceid)
@@ -15556,12 +14252,10 @@ func (t *CB_SEQUENCE4resok) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_SEQUENCE4resok) EncodedSize() int {
 	return 32
 }
 
-// Walk visits the members.
 func (t *CB_SEQUENCE4resok) Walk(v xdr.Visitor) {
 	v.Bytes("csr_sessionid", t.CsrSessionid[:])
 	v.Uint("csr_sequenceid", uint64(t.CsrSequenceid))
@@ -15576,7 +14270,6 @@ type CB_SEQUENCE4res struct {
 	CsrResok4 CB_SEQUENCE4resok
 }
 
-// Decode refills t.
 func (t *CB_SEQUENCE4res) Decode(r *xdr.Reader) {
 	t.CsrStatus = Nfsstat4(r.Uint32())
 	r.Field("csr_status")
@@ -15587,7 +14280,6 @@ func (t *CB_SEQUENCE4res) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *CB_SEQUENCE4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CsrStatus))
 	switch t.CsrStatus {
@@ -15598,7 +14290,6 @@ func (t *CB_SEQUENCE4res) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_SEQUENCE4res) EncodedSize() int {
 	n := 4
 	switch t.CsrStatus {
@@ -15609,7 +14300,6 @@ func (t *CB_SEQUENCE4res) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *CB_SEQUENCE4res) Walk(v xdr.Visitor) {
 	v.Enum("csr_status", uint32(t.CsrStatus), t.CsrStatus.Symbol())
 	switch t.CsrStatus {
@@ -15621,7 +14311,6 @@ func (t *CB_SEQUENCE4res) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_SEQUENCE4res) StatusCode() (uint32, string) {
 	return uint32(t.CsrStatus), t.CsrStatus.Symbol()
 }
@@ -15632,7 +14321,6 @@ type CB_WANTS_CANCELLED4args struct {
 	CwcaResourcedWantsCancelled bool
 }
 
-// Decode refills t.
 func (t *CB_WANTS_CANCELLED4args) Decode(r *xdr.Reader) {
 	t.CwcaContendedWantsCancelled = r.Bool()
 	r.Field("cwca_contended_wants_cancelled")
@@ -15640,19 +14328,16 @@ func (t *CB_WANTS_CANCELLED4args) Decode(r *xdr.Reader) {
 	r.Field("cwca_resourced_wants_cancelled")
 }
 
-// Append appends t in XDR.
 func (t *CB_WANTS_CANCELLED4args) Append(b []byte) []byte {
 	b = xdr.AppendBool(b, t.CwcaContendedWantsCancelled)
 	b = xdr.AppendBool(b, t.CwcaResourcedWantsCancelled)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_WANTS_CANCELLED4args) EncodedSize() int {
 	return 8
 }
 
-// Walk visits the members.
 func (t *CB_WANTS_CANCELLED4args) Walk(v xdr.Visitor) {
 	v.Bool("cwca_contended_wants_cancelled", t.CwcaContendedWantsCancelled)
 	v.Bool("cwca_resourced_wants_cancelled", t.CwcaResourcedWantsCancelled)
@@ -15663,29 +14348,24 @@ type CB_WANTS_CANCELLED4res struct {
 	CwcrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_WANTS_CANCELLED4res) Decode(r *xdr.Reader) {
 	t.CwcrStatus = Nfsstat4(r.Uint32())
 	r.Field("cwcr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_WANTS_CANCELLED4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CwcrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_WANTS_CANCELLED4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_WANTS_CANCELLED4res) Walk(v xdr.Visitor) {
 	v.Enum("cwcr_status", uint32(t.CwcrStatus), t.CwcrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_WANTS_CANCELLED4res) StatusCode() (uint32, string) {
 	return uint32(t.CwcrStatus), t.CwcrStatus.Symbol()
 }
@@ -15696,21 +14376,18 @@ type CB_NOTIFY_LOCK4args struct {
 	CnlaLockOwner StateOwner4
 }
 
-// Decode refills t.
 func (t *CB_NOTIFY_LOCK4args) Decode(r *xdr.Reader) {
 	t.CnlaFh = r.Opaque(128)
 	r.Field("cnla_fh")
 	t.CnlaLockOwner.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CB_NOTIFY_LOCK4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CnlaFh)
 	b = t.CnlaLockOwner.Append(b)
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_NOTIFY_LOCK4args) EncodedSize() int {
 	n := 0
 	n += xdr.SizeOpaque(len(t.CnlaFh))
@@ -15718,7 +14395,6 @@ func (t *CB_NOTIFY_LOCK4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_NOTIFY_LOCK4args) Walk(v xdr.Visitor) {
 	v.Bytes("cnla_fh", t.CnlaFh)
 	v.Begin("cnla_lock_owner", "state_owner4", -1)
@@ -15731,29 +14407,24 @@ type CB_NOTIFY_LOCK4res struct {
 	CnlrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_NOTIFY_LOCK4res) Decode(r *xdr.Reader) {
 	t.CnlrStatus = Nfsstat4(r.Uint32())
 	r.Field("cnlr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_NOTIFY_LOCK4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CnlrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_NOTIFY_LOCK4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_NOTIFY_LOCK4res) Walk(v xdr.Visitor) {
 	v.Enum("cnlr_status", uint32(t.CnlrStatus), t.CnlrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_NOTIFY_LOCK4res) StatusCode() (uint32, string) {
 	return uint32(t.CnlrStatus), t.CnlrStatus.Symbol()
 }
@@ -15763,7 +14434,6 @@ type CB_NOTIFY_DEVICEID4args struct {
 	CndaChanges []DeviceidNotify4
 }
 
-// Decode refills t.
 func (t *CB_NOTIFY_DEVICEID4args) Decode(r *xdr.Reader) {
 	t.CndaChanges = xdr.Reuse(t.CndaChanges)
 	for i := r.Count(0, 8); i > 0 && r.More(); i-- {
@@ -15773,7 +14443,6 @@ func (t *CB_NOTIFY_DEVICEID4args) Decode(r *xdr.Reader) {
 	r.Field("cnda_changes")
 }
 
-// Append appends t in XDR.
 func (t *CB_NOTIFY_DEVICEID4args) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(len(t.CndaChanges)))
 	for i := range t.CndaChanges {
@@ -15782,7 +14451,6 @@ func (t *CB_NOTIFY_DEVICEID4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_NOTIFY_DEVICEID4args) EncodedSize() int {
 	n := 4
 	for i := range t.CndaChanges {
@@ -15791,7 +14459,6 @@ func (t *CB_NOTIFY_DEVICEID4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_NOTIFY_DEVICEID4args) Walk(v xdr.Visitor) {
 	for i := range t.CndaChanges {
 		v.Begin("cnda_changes", "deviceid_notify4", i)
@@ -15805,29 +14472,24 @@ type CB_NOTIFY_DEVICEID4res struct {
 	CndrStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_NOTIFY_DEVICEID4res) Decode(r *xdr.Reader) {
 	t.CndrStatus = Nfsstat4(r.Uint32())
 	r.Field("cndr_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_NOTIFY_DEVICEID4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CndrStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_NOTIFY_DEVICEID4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_NOTIFY_DEVICEID4res) Walk(v xdr.Visitor) {
 	v.Enum("cndr_status", uint32(t.CndrStatus), t.CndrStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_NOTIFY_DEVICEID4res) StatusCode() (uint32, string) {
 	return uint32(t.CndrStatus), t.CndrStatus.Symbol()
 }
@@ -15839,7 +14501,6 @@ type OffloadInfo4 struct {
 	CoaBytesCopied uint64
 }
 
-// Decode refills t.
 func (t *OffloadInfo4) Decode(r *xdr.Reader) {
 	t.CoaStatus = Nfsstat4(r.Uint32())
 	r.Field("coa_status")
@@ -15852,7 +14513,6 @@ func (t *OffloadInfo4) Decode(r *xdr.Reader) {
 	}
 }
 
-// Append appends t in XDR.
 func (t *OffloadInfo4) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CoaStatus))
 	switch t.CoaStatus {
@@ -15864,7 +14524,6 @@ func (t *OffloadInfo4) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *OffloadInfo4) EncodedSize() int {
 	n := 4
 	switch t.CoaStatus {
@@ -15876,7 +14535,6 @@ func (t *OffloadInfo4) EncodedSize() int {
 	return n
 }
 
-// Walk visits the discriminant and the active arm.
 func (t *OffloadInfo4) Walk(v xdr.Visitor) {
 	v.Enum("coa_status", uint32(t.CoaStatus), t.CoaStatus.Symbol())
 	switch t.CoaStatus {
@@ -15889,7 +14547,6 @@ func (t *OffloadInfo4) Walk(v xdr.Visitor) {
 	}
 }
 
-// StatusCode returns the status that t begins with.
 func (t *OffloadInfo4) StatusCode() (uint32, string) {
 	return uint32(t.CoaStatus), t.CoaStatus.Symbol()
 }
@@ -15901,7 +14558,6 @@ type CB_OFFLOAD4args struct {
 	CoaOffloadInfo OffloadInfo4
 }
 
-// Decode refills t.
 func (t *CB_OFFLOAD4args) Decode(r *xdr.Reader) {
 	t.CoaFh = r.Opaque(128)
 	r.Field("coa_fh")
@@ -15909,7 +14565,6 @@ func (t *CB_OFFLOAD4args) Decode(r *xdr.Reader) {
 	t.CoaOffloadInfo.Decode(r)
 }
 
-// Append appends t in XDR.
 func (t *CB_OFFLOAD4args) Append(b []byte) []byte {
 	b = xdr.AppendOpaque(b, t.CoaFh)
 	b = t.CoaStateid.Append(b)
@@ -15917,7 +14572,6 @@ func (t *CB_OFFLOAD4args) Append(b []byte) []byte {
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_OFFLOAD4args) EncodedSize() int {
 	n := 16
 	n += xdr.SizeOpaque(len(t.CoaFh))
@@ -15925,7 +14579,6 @@ func (t *CB_OFFLOAD4args) EncodedSize() int {
 	return n
 }
 
-// Walk visits the members.
 func (t *CB_OFFLOAD4args) Walk(v xdr.Visitor) {
 	v.Bytes("coa_fh", t.CoaFh)
 	v.Begin("coa_stateid", "stateid4", -1)
@@ -15936,34 +14589,33 @@ func (t *CB_OFFLOAD4args) Walk(v xdr.Visitor) {
 	v.End()
 }
 
+func (t *CB_OFFLOAD4args) StatusCode() (uint32, string) {
+	return uint32(t.CoaOffloadInfo.CoaStatus), t.CoaOffloadInfo.CoaStatus.Symbol()
+}
+
 // CB_OFFLOAD4res is the XDR struct CB_OFFLOAD4res.
 type CB_OFFLOAD4res struct {
 	CorStatus Nfsstat4
 }
 
-// Decode refills t.
 func (t *CB_OFFLOAD4res) Decode(r *xdr.Reader) {
 	t.CorStatus = Nfsstat4(r.Uint32())
 	r.Field("cor_status")
 }
 
-// Append appends t in XDR.
 func (t *CB_OFFLOAD4res) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.CorStatus))
 	return b
 }
 
-// EncodedSize is the number of bytes that Append appends.
 func (t *CB_OFFLOAD4res) EncodedSize() int {
 	return 4
 }
 
-// Walk visits the members.
 func (t *CB_OFFLOAD4res) Walk(v xdr.Visitor) {
 	v.Enum("cor_status", uint32(t.CorStatus), t.CorStatus.Symbol())
 }
 
-// StatusCode returns the status that t begins with.
 func (t *CB_OFFLOAD4res) StatusCode() (uint32, string) {
 	return uint32(t.CorStatus), t.CorStatus.Symbol()
 }
@@ -15971,137 +14623,137 @@ func (t *CB_OFFLOAD4res) StatusCode() (uint32, string) {
 // Bits of masks.
 var (
 	flagsAceflag4 = []xdr.Flag{
-		{0x1, "ACE4_FILE_INHERIT_ACE"},
-		{0x2, "ACE4_DIRECTORY_INHERIT_ACE"},
-		{0x4, "ACE4_NO_PROPAGATE_INHERIT_ACE"},
-		{0x8, "ACE4_INHERIT_ONLY_ACE"},
-		{0x10, "ACE4_SUCCESSFUL_ACCESS_ACE_FLAG"},
-		{0x20, "ACE4_FAILED_ACCESS_ACE_FLAG"},
-		{0x40, "ACE4_IDENTIFIER_GROUP"},
-		{0x80, "ACE4_INHERITED_ACE"},
+		{Mask: 0x1, Name: "ACE4_FILE_INHERIT_ACE"},
+		{Mask: 0x2, Name: "ACE4_DIRECTORY_INHERIT_ACE"},
+		{Mask: 0x4, Name: "ACE4_NO_PROPAGATE_INHERIT_ACE"},
+		{Mask: 0x8, Name: "ACE4_INHERIT_ONLY_ACE"},
+		{Mask: 0x10, Name: "ACE4_SUCCESSFUL_ACCESS_ACE_FLAG"},
+		{Mask: 0x20, Name: "ACE4_FAILED_ACCESS_ACE_FLAG"},
+		{Mask: 0x40, Name: "ACE4_IDENTIFIER_GROUP"},
+		{Mask: 0x80, Name: "ACE4_INHERITED_ACE"},
 	}
 
 	flagsAcemask4 = []xdr.Flag{
-		{0x1, "ACE4_READ_DATA"},
-		{0x2, "ACE4_WRITE_DATA"},
-		{0x4, "ACE4_APPEND_DATA"},
-		{0x8, "ACE4_READ_NAMED_ATTRS"},
-		{0x10, "ACE4_WRITE_NAMED_ATTRS"},
-		{0x20, "ACE4_EXECUTE"},
-		{0x40, "ACE4_DELETE_CHILD"},
-		{0x80, "ACE4_READ_ATTRIBUTES"},
-		{0x100, "ACE4_WRITE_ATTRIBUTES"},
-		{0x200, "ACE4_WRITE_RETENTION"},
-		{0x400, "ACE4_WRITE_RETENTION_HOLD"},
-		{0x10000, "ACE4_DELETE"},
-		{0x20000, "ACE4_READ_ACL"},
-		{0x40000, "ACE4_WRITE_ACL"},
-		{0x80000, "ACE4_WRITE_OWNER"},
-		{0x100000, "ACE4_SYNCHRONIZE"},
+		{Mask: 0x1, Name: "ACE4_READ_DATA"},
+		{Mask: 0x2, Name: "ACE4_WRITE_DATA"},
+		{Mask: 0x4, Name: "ACE4_APPEND_DATA"},
+		{Mask: 0x8, Name: "ACE4_READ_NAMED_ATTRS"},
+		{Mask: 0x10, Name: "ACE4_WRITE_NAMED_ATTRS"},
+		{Mask: 0x20, Name: "ACE4_EXECUTE"},
+		{Mask: 0x40, Name: "ACE4_DELETE_CHILD"},
+		{Mask: 0x80, Name: "ACE4_READ_ATTRIBUTES"},
+		{Mask: 0x100, Name: "ACE4_WRITE_ATTRIBUTES"},
+		{Mask: 0x200, Name: "ACE4_WRITE_RETENTION"},
+		{Mask: 0x400, Name: "ACE4_WRITE_RETENTION_HOLD"},
+		{Mask: 0x10000, Name: "ACE4_DELETE"},
+		{Mask: 0x20000, Name: "ACE4_READ_ACL"},
+		{Mask: 0x40000, Name: "ACE4_WRITE_ACL"},
+		{Mask: 0x80000, Name: "ACE4_WRITE_OWNER"},
+		{Mask: 0x100000, Name: "ACE4_SYNCHRONIZE"},
 	}
 
 	flagsAclflag4 = []xdr.Flag{
-		{0x1, "ACL4_AUTO_INHERIT"},
-		{0x2, "ACL4_PROTECTED"},
-		{0x4, "ACL4_DEFAULTED"},
+		{Mask: 0x1, Name: "ACL4_AUTO_INHERIT"},
+		{Mask: 0x2, Name: "ACL4_PROTECTED"},
+		{Mask: 0x4, Name: "ACL4_DEFAULTED"},
 	}
 
 	flagsMode4 = []xdr.Flag{
-		{0x800, "MODE4_SUID"},
-		{0x400, "MODE4_SGID"},
-		{0x200, "MODE4_SVTX"},
-		{0x100, "MODE4_RUSR"},
-		{0x80, "MODE4_WUSR"},
-		{0x40, "MODE4_XUSR"},
-		{0x20, "MODE4_RGRP"},
-		{0x10, "MODE4_WGRP"},
-		{0x8, "MODE4_XGRP"},
-		{0x4, "MODE4_ROTH"},
-		{0x2, "MODE4_WOTH"},
-		{0x1, "MODE4_XOTH"},
+		{Mask: 0x800, Name: "MODE4_SUID"},
+		{Mask: 0x400, Name: "MODE4_SGID"},
+		{Mask: 0x200, Name: "MODE4_SVTX"},
+		{Mask: 0x100, Name: "MODE4_RUSR"},
+		{Mask: 0x80, Name: "MODE4_WUSR"},
+		{Mask: 0x40, Name: "MODE4_XUSR"},
+		{Mask: 0x20, Name: "MODE4_RGRP"},
+		{Mask: 0x10, Name: "MODE4_WGRP"},
+		{Mask: 0x8, Name: "MODE4_XGRP"},
+		{Mask: 0x4, Name: "MODE4_ROTH"},
+		{Mask: 0x2, Name: "MODE4_WOTH"},
+		{Mask: 0x1, Name: "MODE4_XOTH"},
 	}
 
 	flagsFsli4ifFlags = []xdr.Flag{
-		{0x1, "FSLI4IF_VAR_SUB"},
+		{Mask: 0x1, Name: "FSLI4IF_VAR_SUB"},
 	}
 
 	flagsAccess4 = []xdr.Flag{
-		{0x1, "ACCESS4_READ"},
-		{0x2, "ACCESS4_LOOKUP"},
-		{0x4, "ACCESS4_MODIFY"},
-		{0x8, "ACCESS4_EXTEND"},
-		{0x10, "ACCESS4_DELETE"},
-		{0x20, "ACCESS4_EXECUTE"},
-		{0x40, "ACCESS4_XAREAD"},
-		{0x80, "ACCESS4_XAWRITE"},
-		{0x100, "ACCESS4_XALIST"},
+		{Mask: 0x1, Name: "ACCESS4_READ"},
+		{Mask: 0x2, Name: "ACCESS4_LOOKUP"},
+		{Mask: 0x4, Name: "ACCESS4_MODIFY"},
+		{Mask: 0x8, Name: "ACCESS4_EXTEND"},
+		{Mask: 0x10, Name: "ACCESS4_DELETE"},
+		{Mask: 0x20, Name: "ACCESS4_EXECUTE"},
+		{Mask: 0x40, Name: "ACCESS4_XAREAD"},
+		{Mask: 0x80, Name: "ACCESS4_XAWRITE"},
+		{Mask: 0x100, Name: "ACCESS4_XALIST"},
 	}
 
 	flagsShareDeny4 = []xdr.Flag{
-		{0x1, "OPEN4_SHARE_DENY_READ"},
-		{0x2, "OPEN4_SHARE_DENY_WRITE"},
+		{Mask: 0x1, Name: "OPEN4_SHARE_DENY_READ"},
+		{Mask: 0x2, Name: "OPEN4_SHARE_DENY_WRITE"},
 	}
 
 	flagsOpenResult4 = []xdr.Flag{
-		{0x2, "OPEN4_RESULT_CONFIRM"},
-		{0x4, "OPEN4_RESULT_LOCKTYPE_POSIX"},
-		{0x8, "OPEN4_RESULT_PRESERVE_UNLINKED"},
-		{0x10, "OPEN4_RESULT_NO_OPEN_STATEID"},
-		{0x20, "OPEN4_RESULT_MAY_NOTIFY_LOCK"},
+		{Mask: 0x2, Name: "OPEN4_RESULT_CONFIRM"},
+		{Mask: 0x4, Name: "OPEN4_RESULT_LOCKTYPE_POSIX"},
+		{Mask: 0x8, Name: "OPEN4_RESULT_PRESERVE_UNLINKED"},
+		{Mask: 0x10, Name: "OPEN4_RESULT_NO_OPEN_STATEID"},
+		{Mask: 0x20, Name: "OPEN4_RESULT_MAY_NOTIFY_LOCK"},
 	}
 
 	flagsExchgid4Flags = []xdr.Flag{
-		{0x1, "EXCHGID4_FLAG_SUPP_MOVED_REFER"},
-		{0x2, "EXCHGID4_FLAG_SUPP_MOVED_MIGR"},
-		{0x4, "EXCHGID4_FLAG_SUPP_FENCE_OPS"},
-		{0x100, "EXCHGID4_FLAG_BIND_PRINC_STATEID"},
-		{0x10000, "EXCHGID4_FLAG_USE_NON_PNFS"},
-		{0x20000, "EXCHGID4_FLAG_USE_PNFS_MDS"},
-		{0x40000, "EXCHGID4_FLAG_USE_PNFS_DS"},
-		{0x40000000, "EXCHGID4_FLAG_UPD_CONFIRMED_REC_A"},
-		{0x80000000, "EXCHGID4_FLAG_CONFIRMED_R"},
+		{Mask: 0x1, Name: "EXCHGID4_FLAG_SUPP_MOVED_REFER"},
+		{Mask: 0x2, Name: "EXCHGID4_FLAG_SUPP_MOVED_MIGR"},
+		{Mask: 0x4, Name: "EXCHGID4_FLAG_SUPP_FENCE_OPS"},
+		{Mask: 0x100, Name: "EXCHGID4_FLAG_BIND_PRINC_STATEID"},
+		{Mask: 0x10000, Name: "EXCHGID4_FLAG_USE_NON_PNFS"},
+		{Mask: 0x20000, Name: "EXCHGID4_FLAG_USE_PNFS_MDS"},
+		{Mask: 0x40000, Name: "EXCHGID4_FLAG_USE_PNFS_DS"},
+		{Mask: 0x40000000, Name: "EXCHGID4_FLAG_UPD_CONFIRMED_REC_A"},
+		{Mask: 0x80000000, Name: "EXCHGID4_FLAG_CONFIRMED_R"},
 	}
 
 	flagsCreateSession4Flags = []xdr.Flag{
-		{0x1, "CREATE_SESSION4_FLAG_PERSIST"},
-		{0x2, "CREATE_SESSION4_FLAG_CONN_BACK_CHAN"},
-		{0x4, "CREATE_SESSION4_FLAG_CONN_RDMA"},
+		{Mask: 0x1, Name: "CREATE_SESSION4_FLAG_PERSIST"},
+		{Mask: 0x2, Name: "CREATE_SESSION4_FLAG_CONN_BACK_CHAN"},
+		{Mask: 0x4, Name: "CREATE_SESSION4_FLAG_CONN_RDMA"},
 	}
 
 	flagsSeq4StatusFlags = []xdr.Flag{
-		{0x1, "SEQ4_STATUS_CB_PATH_DOWN"},
-		{0x2, "SEQ4_STATUS_CB_GSS_CONTEXTS_EXPIRING"},
-		{0x4, "SEQ4_STATUS_CB_GSS_CONTEXTS_EXPIRED"},
-		{0x8, "SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED"},
-		{0x10, "SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED"},
-		{0x20, "SEQ4_STATUS_ADMIN_STATE_REVOKED"},
-		{0x40, "SEQ4_STATUS_RECALLABLE_STATE_REVOKED"},
-		{0x80, "SEQ4_STATUS_LEASE_MOVED"},
-		{0x100, "SEQ4_STATUS_RESTART_RECLAIM_NEEDED"},
-		{0x200, "SEQ4_STATUS_CB_PATH_DOWN_SESSION"},
-		{0x400, "SEQ4_STATUS_BACKCHANNEL_FAULT"},
-		{0x800, "SEQ4_STATUS_DEVID_CHANGED"},
-		{0x1000, "SEQ4_STATUS_DEVID_DELETED"},
+		{Mask: 0x1, Name: "SEQ4_STATUS_CB_PATH_DOWN"},
+		{Mask: 0x2, Name: "SEQ4_STATUS_CB_GSS_CONTEXTS_EXPIRING"},
+		{Mask: 0x4, Name: "SEQ4_STATUS_CB_GSS_CONTEXTS_EXPIRED"},
+		{Mask: 0x8, Name: "SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED"},
+		{Mask: 0x10, Name: "SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED"},
+		{Mask: 0x20, Name: "SEQ4_STATUS_ADMIN_STATE_REVOKED"},
+		{Mask: 0x40, Name: "SEQ4_STATUS_RECALLABLE_STATE_REVOKED"},
+		{Mask: 0x80, Name: "SEQ4_STATUS_LEASE_MOVED"},
+		{Mask: 0x100, Name: "SEQ4_STATUS_RESTART_RECLAIM_NEEDED"},
+		{Mask: 0x200, Name: "SEQ4_STATUS_CB_PATH_DOWN_SESSION"},
+		{Mask: 0x400, Name: "SEQ4_STATUS_BACKCHANNEL_FAULT"},
+		{Mask: 0x800, Name: "SEQ4_STATUS_DEVID_CHANGED"},
+		{Mask: 0x1000, Name: "SEQ4_STATUS_DEVID_DELETED"},
 	}
 
 	flagsNflUtil4 = []xdr.Flag{
-		{0x1, "NFL4_UFLG_DENSE"},
-		{0x2, "NFL4_UFLG_COMMIT_THRU_MDS"},
-		{0x4, "NFL42_UFLG_IO_ADVISE_THRU_MDS"},
+		{Mask: 0x1, Name: "NFL4_UFLG_DENSE"},
+		{Mask: 0x2, Name: "NFL4_UFLG_COMMIT_THRU_MDS"},
+		{Mask: 0x4, Name: "NFL42_UFLG_IO_ADVISE_THRU_MDS"},
 	}
 
 	flagsFilelayoutCare = []xdr.Flag{
-		{0x1, "NFLH4_CARE_DENSE"},
-		{0x2, "NFLH4_CARE_COMMIT_THRU_MDS"},
-		{0x40, "NFLH4_CARE_STRIPE_UNIT_SIZE"},
-		{0x80, "NFLH4_CARE_STRIPE_COUNT"},
-		{0x4, "NFL42_CARE_IO_ADVISE_THRU_MDS"},
+		{Mask: 0x1, Name: "NFLH4_CARE_DENSE"},
+		{Mask: 0x2, Name: "NFLH4_CARE_COMMIT_THRU_MDS"},
+		{Mask: 0x40, Name: "NFLH4_CARE_STRIPE_UNIT_SIZE"},
+		{Mask: 0x80, Name: "NFLH4_CARE_STRIPE_COUNT"},
+		{Mask: 0x4, Name: "NFL42_CARE_IO_ADVISE_THRU_MDS"},
 	}
 
 	flagsFfFlags4 = []xdr.Flag{
-		{0x1, "FF_FLAGS_NO_LAYOUTCOMMIT"},
-		{0x2, "FF_FLAGS_NO_IO_THRU_MDS"},
-		{0x4, "FF_FLAGS_NO_READ_IO"},
-		{0x8, "FF_FLAGS_WRITE_ONE_MIRROR"},
+		{Mask: 0x1, Name: "FF_FLAGS_NO_LAYOUTCOMMIT"},
+		{Mask: 0x2, Name: "FF_FLAGS_NO_IO_THRU_MDS"},
+		{Mask: 0x4, Name: "FF_FLAGS_NO_READ_IO"},
+		{Mask: 0x8, Name: "FF_FLAGS_WRITE_ONE_MIRROR"},
 	}
 )

@@ -15,11 +15,12 @@ type Op struct {
 // Status returns the status of a result and its symbol. ok is false for
 // arguments.
 func (o *Op) Status() (code uint32, symbol string, ok bool) {
-	if s, is := o.Body.(xdr.Status); is {
-		code, symbol = s.StatusCode()
-		return code, symbol, true
+	s, ok := o.Body.(xdr.Status)
+	if _, args := o.Body.(*CB_OFFLOAD4args); !ok || args {
+		return 0, "", false // CB_OFFLOAD tells the status of another operation
 	}
-	return 0, "", false
+	code, symbol = s.StatusCode()
+	return code, symbol, true
 }
 
 // Operations is the array of operations of a COMPOUND. Decode fills it from
