@@ -203,6 +203,7 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			continue
 		}
 		r := d.recordAt(data[pos:])
+		stray := false
 		if !d.strict(&r) || d.haveLast && !near(r.sec, d.lastSec) {
 			v, text := d.judge(data, pos, eof, &r)
 			switch v {
@@ -211,6 +212,8 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			case verdictBad:
 				d.lose(f, pos, false, text)
 				continue
+			case verdictStray:
+				stray = true
 			}
 			if text != "" {
 				f.problem(f.count+1, f.base+int64(pos), nil, "%s (captured %d, on the wire %d, fraction %d); read as it is", text, r.caplen, r.length, r.frac)
@@ -234,7 +237,9 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 		}
 		f.count++
 		f.last = int64(r.sec)*1e9 + int64(r.frac)*d.scale
-		d.lastSec, d.haveLast = r.sec, true
+		if !stray {
+			d.lastSec, d.haveLast = r.sec, true
+		}
 		cut := from + int(r.caplen)
 		b.Packets = append(b.Packets, Packet{
 			Time:   f.last,
@@ -251,9 +256,10 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 type verdict uint8
 
 const (
-	verdictGood verdict = iota
-	verdictBad          // not a record
-	verdictWait         // more bytes are needed to tell
+	verdictGood  verdict = iota
+	verdictStray         // good, but its time is far from those of its neighbours
+	verdictBad           // not a record
+	verdictWait          // more bytes are needed to tell
 )
 
 // judge decides about a record that looks odd: it is believed if another
@@ -274,14 +280,18 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 		text = "the length on the wire is absurd"
 	}
 	known := d.follows(r.sec, true)
+	if !known && *r == (pcapRecord{}) {
+		return verdictBad, "there are zeros instead of a record"
+	}
 	if text != "" && (!known || r.frac >= nsPerSecond) {
 		return verdictBad, text
 	}
-	ok := true
+	ok, stray := true, !known
 	next := pos + d.record + int(r.caplen)
 	switch left := len(data) - next; {
 	case left >= d.record:
 		n := d.recordAt(data[next:])
+		stray = stray && !near(n.sec, r.sec)
 		ok = text == "" && (d.strict(&n) || d.blank(&n)) ||
 			known && near(n.sec, r.sec) && n.caplen <= d.max && n.length <= maxWireLength && n.frac < nsPerSecond && n != (pcapRecord{})
 	case !eof:
@@ -291,7 +301,10 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	default:
 		ok = left == 0 || text == ""
 	}
-	if ok {
+	switch {
+	case ok && stray:
+		return verdictStray, text
+	case ok:
 		return verdictGood, text
 	}
 	if text == "" {
@@ -319,6 +332,9 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 		pos++
 	}
 	for ; len(data)-pos >= d.record; pos++ {
+		if d.order == capturedFirst && d.u32(data[pos+8:]) > d.sane {
+			continue // most of all bytes, quickly
+		}
 		switch d.chain(data, pos, eof) {
 		case verdictGood:
 			d.hunt.on = false

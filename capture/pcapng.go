@@ -94,6 +94,7 @@ func (d *ngDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) in
 				return pos
 			}
 		}
+		pos = d.plain(f, b, data, pos)
 		left := len(data) - pos
 		if left < blockOverhead {
 			if !eof || left == 0 {
@@ -140,6 +141,45 @@ func (d *ngDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) in
 		d.block(f, b, data, pos, size, typ)
 		pos += size
 	}
+}
+
+// plain adds the enhanced packet blocks from pos on, as long as there is
+// nothing unusual about them: the same as block does, only faster. It returns
+// where it stopped.
+func (d *ngDecoder) plain(f *file, b *Batch, data []byte, pos int) int {
+	last := f.last
+	for len(data)-pos >= packetMinimum {
+		p := data[pos:]
+		head := p[:28]
+		size, id := d.u32(head[4:]), d.u32(head[8:])
+		caplen, length := d.u32(head[20:]), d.u32(head[24:])
+		if d.u32(head) != blockEnhanced || id >= uint32(len(d.list)) || caplen > d.max ||
+			size != packetMinimum+(caplen+3)&^3 || size > d.max || int(size) > len(p) || d.u32(p[size-4:]) != size ||
+			length < caplen || length > maxWireLength {
+			break
+		}
+		i := &d.list[id]
+		time, ok := i.clock.time(d.u64(head[12:]))
+		if !ok || i.fcs != 0 || i.bad {
+			break
+		}
+		end := 28 + int(caplen)
+		f.count++
+		last = time
+		d.top = max(d.top, int(id))
+		b.Packets = append(b.Packets, Packet{
+			Time:   time,
+			Number: f.count,
+			Offset: f.base + int64(pos),
+			Length: length,
+			Tap:    uint16(id),
+			Link:   i.link,
+			Data:   p[28:end:end],
+		})
+		pos += int(size)
+	}
+	f.last = last
+	return pos
 }
 
 // section learns the byte order of the section that begins at pos, and starts
@@ -403,6 +443,9 @@ func (d *ngDecoder) search(f *file, data []byte, pos int, eof bool) int {
 		pos++
 	}
 	for ; len(data)-pos >= blockOverhead; pos++ {
+		if n := d.u32(data[pos:]); n > blockSecrets && n&0xffff != 0x0d0a && n&0xffff != 0x0bad && d.inSection {
+			continue // most of all bytes, quickly
+		}
 		v := d.candidate(data, pos, eof)
 		if !d.inSection && v == verdictBad && (f.base+int64(pos))&3 == 0 {
 			v = d.adopt(data, pos, eof)

@@ -45,7 +45,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
 	if err != nil && err != io.EOF {
-		c.err.Store(&err)
+		e := err // so that err itself stays off the heap
+		c.err.Store(&e)
 	}
 	return n, err
 }

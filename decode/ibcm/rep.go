@@ -40,8 +40,8 @@ func (r REP) LocalQKey() uint32 { return get32(r, repQKey) }
 // LocalQPN is the sender's queue pair number, 24 bits.
 func (r REP) LocalQPN() uint32 { return get24(r, repQPN) }
 
-// LocalEECN is the sender's end-to-end context, 24 bits; the number of its
-// shared receive queue for XRC.
+// LocalEECN is the sender's end-to-end context (RD), or its queue pair number
+// for XRC, 24 bits.
 func (r REP) LocalEECN() uint32 { return get24(r, repEECN) }
 
 // StartingPSN is the PSN that the sender expects in the first packet to it.

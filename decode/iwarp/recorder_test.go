@@ -3,7 +3,7 @@ package iwarp
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
+	"hash/crc32"
 	"math/rand"
 	"net/netip"
 	"testing"
@@ -16,8 +16,6 @@ type recorder struct {
 	log       []string // operations, without packet numbers
 	refs      []string // what concerns single packets
 	sends     []gotSend
-	bytes     map[uint64]uint64 // hash of payload by offset, to see that data is right
-	writes    int
 	events    map[rdma.Event]int
 	acked     []uint64
 	again     int
@@ -37,7 +35,7 @@ type gotSend struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{bytes: map[uint64]uint64{}, events: map[rdma.Event]int{}}
+	return &recorder{events: map[rdma.Event]int{}}
 }
 
 func (r *recorder) note(format string, args ...any) {
@@ -45,9 +43,7 @@ func (r *recorder) note(format string, args ...any) {
 }
 
 func sum(b []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(b)
-	return h.Sum64()
+	return uint64(checksum(b))<<32 | uint64(crc32.ChecksumIEEE(b))
 }
 
 func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
@@ -107,7 +103,7 @@ func (r *recorder) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 func (r *recorder) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
 	r.events[e]++
 }
-func (r *recorder) Merged(into, from *rdma.Connection) {}
+func (r *recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 func (r *recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	r.closed++
 }

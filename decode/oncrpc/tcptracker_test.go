@@ -53,11 +53,11 @@ func (r *recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	r.line("closed %q in frame %d", c.Terminated, ref.Number)
 }
 
-func (r *recorder) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)        {}
-func (r *recorder) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)   {}
-func (r *recorder) OpAgain(*rdma.Connection, *rdma.Op, rdma.Ref)        {}
-func (r *recorder) Merged(_, _ *rdma.Connection)                        {}
-func (r *recorder) FindCall(*rdma.Connection, uint32) (rdma.Side, bool) { return 0, false }
+func (r *recorder) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
+func (r *recorder) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
+func (r *recorder) OpAgain(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
+func (r *recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
+func (r *recorder) FindCall(*rdma.Connection, uint32) (rdma.Side, bool)             { return 0, false }
 
 // wire makes the frames of a connection: side 0 has port 900, side 1 port 2049.
 type wire struct {

@@ -222,8 +222,8 @@ type Handler interface {
 	// Event reports trouble. from is the side that sent the packet; value
 	// depends on the event: the PSN, or the Terminate word.
 	Event(c *Connection, from Side, e Event, value uint32, ref Ref)
-	// Merged reports that from was found to be the other half of into.
-	Merged(into, from *Connection)
+	// Merged reports that side was of from was found to be side of into.
+	Merged(into *Connection, side Side, from *Connection, was Side)
 	// Closed reports the end of a connection: nothing more follows on it.
 	Closed(c *Connection, ref Ref)
 	// FindCall returns the side of c that has an open call with this XID, to

@@ -3,6 +3,7 @@ package roce
 import (
 	"net/netip"
 
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
@@ -70,6 +71,9 @@ type connection struct {
 	used  bool     // since the clock hand last passed
 	index int      // in Tracker.all
 	comm  [2]cmID  // connection-management identities, if the setup was captured
+
+	closed   bool // the Handler knows; stragglers may follow
+	closedAt int64
 }
 
 // Tracker follows RC, UC and XRC connections of RoCE and InfiniBand, and turns
@@ -87,7 +91,8 @@ type Tracker struct {
 	all  []*connection
 	hand int
 
-	cm cmState
+	byID    map[cmID]*connection
+	message ibcm.Message
 
 	send rdma.Send
 	frag rdma.Fragment
@@ -102,7 +107,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 		h: h, numbers: numbers, limits: limits,
 		flows: make(map[flowKey]*flow),
 		lone:  make(map[addrPair][]*flow),
-		cm:    newCMState(),
+		byID:  make(map[cmID]*connection),
 	}
 }
 
@@ -116,7 +121,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 		return nil
 	}
 	key := flowKey{f.Src, f.Dst, p.DestQP}
-	slot := &t.cache[uint8(p.DestQP)^f.Src.As16()[15]]
+	slot := t.slot(&key)
 	fl := *slot
 	if fl == nil || fl.key != key {
 		fl = t.flows[key]
@@ -129,6 +134,12 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 		return fl.c.Connection
 	}
 	c := fl.c
+	if c.State != rdma.Established || c.closed {
+		if fl = t.unsettled(fl, ref, int32(tap), fabric); fl == nil {
+			return c.Connection
+		}
+		c = fl.c
+	}
 	c.used = true
 	c.Last = ref
 	fl.port = f.SrcPort
@@ -169,15 +180,40 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	return c.Connection
 }
 
+// unsettled handles a packet on a connection that is not established. It
+// returns the flow that the packet belongs to, nil if it is to be left out.
+func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
+	c := fl.c
+	switch {
+	case !c.closed:
+		if c.State == rdma.Connecting {
+			c.State = rdma.Established // the RTU was lost; a packet implies it
+		}
+		return fl
+	case ref.Time-c.closedAt < straggle:
+		return nil
+	}
+	key := fl.key
+	t.forget(c, ref)
+	fl = t.newFlow(key, ref, tap, fabric)
+	fl.tap.Follow(tap)
+	*t.slot(&key) = fl
+	return fl
+}
+
 func (t *Tracker) newFlow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	c := t.newConnection(ref, tap, fabric)
 	c.Ends[0].Addr = key.src
 	c.Ends[1].Addr = key.dst
 	c.Ends[1].QPN = key.qpn
 	fl := t.addFlow(c, 0, key)
-	pair := addrPair{key.src, key.dst}
-	t.lone[pair] = append(t.lone[pair], fl)
+	t.addLone(fl)
 	return fl
+}
+
+func (t *Tracker) addLone(fl *flow) {
+	pair := addrPair{fl.key.src, fl.key.dst}
+	t.lone[pair] = append(t.lone[pair], fl)
 }
 
 func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *connection {
@@ -210,32 +246,54 @@ func (t *Tracker) evict(ref rdma.Ref) {
 			c.used = false
 			continue
 		}
-		c.Terminated = "evicted: too many connections at once"
-		t.close(c, ref)
+		if c.Terminated == "" {
+			c.Terminated = "evicted: too many connections at once"
+		}
+		t.forget(c, ref)
 		return
 	}
 }
 
-// close forgets a connection.
+// close reports the end of a connection. Its flows stay for stragglers.
 func (t *Tracker) close(c *connection, ref rdma.Ref) {
+	if c.closed {
+		return
+	}
+	for _, fl := range c.flows {
+		if fl != nil {
+			t.flushSend(fl)
+		}
+	}
+	c.closed, c.closedAt = true, ref.Time
+	t.h.Closed(c.Connection, ref)
+}
+
+// forget closes a connection and frees its memory.
+func (t *Tracker) forget(c *connection, ref rdma.Ref) {
+	t.close(c, ref)
 	for _, fl := range c.flows {
 		if fl == nil {
 			continue
 		}
-		t.flushSend(fl)
 		t.dropLone(fl)
 		if t.flows[fl.key] == fl {
 			delete(t.flows, fl.key)
 		}
-		for i := range t.cache {
-			if t.cache[i] == fl {
-				t.cache[i] = nil
-			}
+		if slot := t.slot(&fl.key); *slot == fl {
+			*slot = nil
+		}
+	}
+	for _, id := range c.comm {
+		if t.byID[id] == c {
+			delete(t.byID, id)
 		}
 	}
 	t.remove(c)
-	t.cm.forget(c)
-	t.h.Closed(c.Connection, ref)
+}
+
+// slot is the place of a flow in the cache.
+func (t *Tracker) slot(key *flowKey) **flow {
+	return &t.cache[uint8(key.qpn)^key.src.As16()[15]]
 }
 
 func (t *Tracker) remove(c *connection) {
@@ -272,6 +330,6 @@ func (t *Tracker) Flush(ref rdma.Ref) {
 				first = c
 			}
 		}
-		t.close(first, ref)
+		t.forget(first, ref)
 	}
 }

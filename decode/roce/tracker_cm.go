@@ -3,18 +3,163 @@ package roce
 import (
 	"net/netip"
 
+	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
+// cmID is a communication id with the address of the node that chose it: only
+// together do they name one end of a connection.
 type cmID struct {
 	addr netip.Addr
 	id   uint32
 }
-type cmState struct{}
 
-func newCMState() cmState               { return cmState{} }
-func (s *cmState) forget(c *connection) {}
+// straggle is how long after a connection's end its packets are still taken
+// for stragglers, in nanoseconds. Later ones belong to another connection that
+// has taken over the queue pair number.
+const straggle = 2e9
+
+// mad takes a connection-management message. REQ, REP, RTU set a connection
+// up; it is only from them that both queue pair numbers are known for certain.
 func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
-	return nil
+	m := &t.message
+	if !ibcm.Decode(p.Payload, p.PayloadLen, m) {
+		return nil
+	}
+	var c *connection
+	switch m.Attribute {
+	case ibcm.AttributeREQ:
+		c = t.connectRequest(ref, tap, fabric, f, m)
+	case ibcm.AttributeREP:
+		c = t.connectReply(ref, tap, fabric, f, m)
+	default:
+		if c = t.byID[cmID{f.Dst, m.RemoteID}]; c == nil {
+			c = t.byID[cmID{f.Src, m.LocalID}]
+		}
+		if c == nil && m.Attribute == ibcm.AttributeDREQ {
+			if fl := t.flows[flowKey{f.Src, f.Dst, m.QPN}]; fl != nil {
+				c = fl.c
+			}
+		}
+		if c == nil || c.closed || tap != c.tap {
+			break
+		}
+		switch m.Attribute {
+		case ibcm.AttributeRTU:
+			c.State = rdma.Established
+		case ibcm.AttributeREJ:
+			c.State = rdma.Rejected
+			c.Terminated = "connection rejected: " + m.Reason.String()
+			c.Last = ref
+			t.close(c, ref)
+		case ibcm.AttributeDREQ:
+			if c.Terminated == "" {
+				c.Terminated = "disconnect request from " + link.AddrString(f.Src)
+			}
+			c.State = rdma.Closed
+		case ibcm.AttributeDREP:
+			if c.Terminated == "" {
+				c.Terminated = "disconnect reply from " + link.AddrString(f.Src)
+			}
+			c.State = rdma.Closed
+			c.Last = ref
+			t.close(c, ref)
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	c.used = true
+	c.Last = ref
+	return c.Connection
+}
+
+func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {
+	s := rdma.Setup{
+		Seen: true, Frame: ref, StartPSN: m.StartPSN, PathMTU: m.PathMTU,
+		ResponderDepth: uint16(m.ResponderResources), InitiatorDepth: uint16(m.InitiatorDepth),
+		RetryCount: m.RetryCount, RNRRetryCount: m.RNRRetryCount, AckTimeout: m.AckTimeout,
+		ServiceID: uint64(m.ServiceID), Private: m.RDMA,
+	}
+	s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], m.Private))
+	return s
+}
+
+// connectRequest takes a REQ from side 0 of a new connection.
+func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
+	id := cmID{f.Src, m.LocalID}
+	if old := t.byID[id]; old != nil {
+		if s := &old.Setup[0]; old.comm[0] == id && s.Seen && old.Ends[0].QPN == m.QPN && s.StartPSN == m.StartPSN {
+			return old // sent again, or captured at another place
+		}
+		t.forget(old, ref)
+	}
+	if m.Transport == ibcm.TransportRD {
+		return nil
+	}
+	c := t.newConnection(ref, tap, fabric)
+	c.State = rdma.Connecting
+	c.Setup[0] = setup(m, ref)
+	c.Ends[0] = rdma.End{Addr: f.Src, QPN: m.QPN, Port: m.SrcPort}
+	c.Ends[1] = rdma.End{Addr: f.Dst}
+	if _, port, ok := m.ServiceID.IP(); ok {
+		c.Ends[1].Port = port
+	}
+	c.mtu, c.MTU = m.PathMTU, m.PathMTU
+	c.comm[0] = id
+	t.byID[id] = c
+	t.expect(c, 1, m, ref)
+	return c
+}
+
+// connectReply takes a REP from side 1.
+func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
+	c := t.byID[cmID{f.Dst, m.RemoteID}]
+	if c == nil || c.comm[0].addr != f.Dst || c.comm[0].id != m.RemoteID {
+		if t.byID[cmID{f.Src, m.LocalID}] != nil {
+			return nil
+		}
+		// The REQ was not captured.
+		c = t.newConnection(ref, tap, fabric)
+		c.State = rdma.Connecting
+		c.Ends[0] = rdma.End{Addr: f.Dst}
+		c.comm[0] = cmID{f.Dst, m.RemoteID}
+		t.byID[c.comm[0]] = c
+	}
+	if c.Setup[1].Seen || c.closed || tap != c.tap {
+		return c
+	}
+	c.Setup[1] = setup(m, ref)
+	c.Ends[1].Addr, c.Ends[1].QPN = f.Src, m.QPN
+	c.comm[1] = cmID{f.Src, m.LocalID}
+	t.byID[c.comm[1]] = c
+	t.expect(c, 0, m, ref)
+	return c
+}
+
+// expect makes the flow that side of c will send, since the queue pair that it
+// goes to is known from m. The starting PSN in a message is the one that its
+// sender expects to receive.
+func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdma.Ref) {
+	if m.QPN == 0 || c.flows[side] != nil {
+		return
+	}
+	key := flowKey{c.Ends[side].Addr, c.Ends[side.Other()].Addr, m.QPN}
+	if old := t.flows[key]; old != nil && old.c != c {
+		if old.c.Terminated == "" {
+			old.c.Terminated = "queue pair taken over by a new connection"
+		}
+		t.forget(old.c, ref)
+	}
+	fl := t.addFlow(c, side, key)
+	fl.tap.Follow(c.tap)
+	if m.StartKnown {
+		fl.started, fl.next = true, m.StartPSN
+	}
+	if c.flows[side.Other()] == nil {
+		t.addLone(fl)
+	} else {
+		t.dropLone(c.flows[side.Other()])
+	}
 }

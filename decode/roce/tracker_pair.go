@@ -64,21 +64,27 @@ func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
 	return true
 }
 
-// join makes two flows one connection: the one that was seen first.
+// join makes two flows one connection: the one whose setup was captured, else
+// the one that was seen first.
 func (t *Tracker) join(a, b *flow) {
-	if b.c.ID < a.c.ID {
+	if b.c.ID < a.c.ID && !a.c.set() || b.c.set() {
 		a, b = b, a
 	}
 	t.dropLone(a)
 	t.dropLone(b)
 	into, from := a.c, b.c
 	t.remove(from)
-	side := a.side.Other()
+	for _, id := range from.comm {
+		if t.byID[id] == from {
+			delete(t.byID, id)
+		}
+	}
+	was, side := b.side, a.side.Other()
 	b.side = side
 	b.c = into
 	into.flows[side] = b
 	into.Ends[a.side].QPN = b.key.qpn
-	into.Sent[side] = from.Sent[0]
+	into.Sent[side] = from.Sent[was]
 	if into.mtu == 0 {
 		into.mtu, into.MTU = from.mtu, from.MTU
 	}
@@ -86,5 +92,8 @@ func (t *Tracker) join(a, b *flow) {
 		into.Last = from.Last
 	}
 	from.MergedInto = into.Connection
-	t.h.Merged(into.Connection, from.Connection)
+	t.h.Merged(into.Connection, side, from.Connection, was)
 }
+
+// set reports whether the setup of a connection was captured.
+func (c *connection) set() bool { return c.Setup[0].Seen || c.Setup[1].Seen }

@@ -14,7 +14,8 @@ const maxNames = 1 << 16
 // in the middle does not show all of them.
 type Names struct {
 	byHandle map[string]entry
-	attrs    nfs4.Attrs // scratch
+	byName   map[entry]string // handle
+	attrs    nfs4.Attrs       // scratch
 }
 
 type entry struct {
@@ -32,10 +33,26 @@ func (n *Names) learn(parent, child, name []byte) {
 	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
 		return
 	}
-	if n.byHandle == nil || len(n.byHandle) >= maxNames {
-		n.byHandle = make(map[string]entry)
+	n.set(string(child), entry{string(parent), string(name)})
+}
+
+func (n *Names) set(child string, e entry) {
+	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames {
+		n.byHandle, n.byName = make(map[string]entry), make(map[entry]string)
 	}
-	n.byHandle[string(child)] = entry{string(parent), string(name)}
+	n.byHandle[child] = e
+	n.byName[e] = child
+}
+
+// remove forgets a name that has been removed from its directory.
+func (n *Names) remove(parent, name []byte) {
+	e := entry{string(parent), string(name)}
+	if h, ok := n.byName[e]; ok {
+		delete(n.byName, e)
+		if n.byHandle[h] == e {
+			delete(n.byHandle, h)
+		}
+	}
 }
 
 // Path is the path of a file handle as far as it is known: "d1/small", or
@@ -96,6 +113,14 @@ func (v *View) Learn() {
 		if a, ok := v.Args.(*nfs3.RENAME3args); ok && r.Status == nfs3.NFS3_OK {
 			n.rename(a.From.Dir.Data, a.From.Name, a.To.Dir.Data, a.To.Name)
 		}
+	case *nfs3.REMOVE3res:
+		if a, ok := v.Args.(*nfs3.REMOVE3args); ok && r.Status == nfs3.NFS3_OK {
+			n.remove(a.Object.Dir.Data, a.Object.Name)
+		}
+	case *nfs3.RMDIR3res:
+		if a, ok := v.Args.(*nfs3.RMDIR3args); ok && r.Status == nfs3.NFS3_OK {
+			n.remove(a.Object.Dir.Data, a.Object.Name)
+		}
 	case *nfs4.CompoundRes:
 		v.learn4(n)
 	default:
@@ -105,14 +130,13 @@ func (v *View) Learn() {
 	}
 }
 
-// rename moves a name. The handle is not part of the call, so that it has to
-// be looked for; renames are rare.
+// rename moves a name.
 func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	for h, e := range n.byHandle {
-		if e.name == string(from) && e.parent == string(fromDir) {
-			n.byHandle[h] = entry{string(toDir), string(to)}
-			return
-		}
+	h, ok := n.byName[entry{string(fromDir), string(from)}]
+	n.remove(toDir, to)
+	if ok {
+		n.remove(fromDir, from)
+		n.set(h, entry{string(toDir), string(to)})
 	}
 }
 
@@ -133,6 +157,8 @@ func (v *View) learn4(n *Names) {
 			}
 		case *nfs4.CREATE4args:
 			parent, name, current = current, a.Objname, nil
+		case *nfs4.REMOVE4args:
+			n.remove(current, a.Target)
 		case *nfs4.RENAME4args:
 			n.rename(saved, a.Oldname, current, a.Newname)
 		}

@@ -814,6 +814,15 @@ func (tx *Transaction) Data(kind ChunkKind, index int) []byte {
 	return nil
 }
 
+// CallData returns the bytes of the n-th chunk of the Read list that is not at
+// position zero, by ascending position. It needs Options.KeepData.
+func (tx *Transaction) CallData(n int) []byte {
+	if c := tx.Call.Header.ReadChunks(); len(c) > 0 && c[0].Position == 0 && tx.Call.Header.Version != rpcrdma.Version2 {
+		n++
+	}
+	return tx.Data(ReadList, n)
+}
+
 // OpAgain implements rdma.Handler.
 func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	s, ok := op.Tag.(*segment)
@@ -842,10 +851,9 @@ func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	return 0, false
 }
 
-// Merged implements rdma.Handler: side 0 of from is a side of into.
-func (t *Tracker) Merged(into, from *rdma.Connection) {
-	side := rdma.Side(1)
-	h, ok := from.Upper[0].(*half)
+// Merged implements rdma.Handler.
+func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	h, ok := from.Upper[was].(*half)
 	if !ok {
 		return
 	}

@@ -125,6 +125,12 @@ func (r *Reader) Fail(k Kind, field string) {
 	}
 }
 
+// short records that the data ends here. It is kept out of line so that the
+// reads, which are inlined thousands of times, stay small.
+//
+//go:noinline
+func (r *Reader) short() { r.Fail(Short, "") }
+
 // Field names the field of an error that a generic read has recorded.
 func (r *Reader) Field(name string) {
 	if r.err.Kind != None && r.err.Field == "" {
@@ -161,7 +167,7 @@ func (r *Reader) Uint32() uint32 {
 		return 0
 	}
 	if len(r.b)-r.off < 4 {
-		r.Fail(Short, "")
+		r.short()
 		return 0
 	}
 	v := binary.BigEndian.Uint32(r.b[r.off:])
@@ -181,7 +187,7 @@ func (r *Reader) Uint64() uint64 {
 		return 0
 	}
 	if len(r.b)-r.off < 8 {
-		r.Fail(Short, "")
+		r.short()
 		return 0
 	}
 	v := binary.BigEndian.Uint64(r.b[r.off:])

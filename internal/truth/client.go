@@ -58,6 +58,7 @@ func (s *Send) abort() {
 	if a == nil {
 		a = new(Aborted)
 	}
+	a.Attempts++
 	a.Read += len(s.Read)
 	a.Write += len(s.Write)
 	a.Reply += len(s.Reply)

@@ -505,6 +505,10 @@ func (c *comparison) others(txs []*Transaction) {
 	}
 }
 
+// rtt compares durations. On the wire a transaction cannot take longer than
+// for the client, which measures from after the Send was posted to the reply's
+// arrival, by more than the clocks of two machines differ; a copy of the reply
+// that came too late may have been taken for the reply.
 func (c *comparison) rtt() {
 	var wire, client, ratios []float64
 	for _, call := range c.t.Calls {
@@ -519,6 +523,9 @@ func (c *comparison) rtt() {
 		wire, client, ratios = append(wire, w), append(client, k), append(ratios, w/k)
 		if w > k {
 			c.rep.RTT.Longer++
+			c.rep.Notes = append(c.rep.Notes, fmt.Sprintf(
+				"xid=%s %s took %.3f ms on the wire (call frame %s, reply frame %s), but the client had its reply after %.3f ms",
+				call.XID, call.Procedure, w/1e6, frameText(tx.CallFrame), frameText(tx.ReplyFrame), k/1e6))
 		}
 	}
 	c.rep.RTT.Pairs = len(wire)
@@ -528,6 +535,13 @@ func (c *comparison) rtt() {
 	slices.Sort(ratios)
 	c.rep.RTT.MedianRatio = ratios[len(ratios)/2]
 	c.rep.RTT.Correlation = correlation(wire, client)
+}
+
+func frameText(n *uint64) string {
+	if n == nil {
+		return "none"
+	}
+	return strconv.FormatUint(*n, 10)
 }
 
 func correlation(a, b []float64) float64 {

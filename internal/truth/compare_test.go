@@ -103,6 +103,16 @@ func TestCompareFinds(t *testing.T) {
 	}
 }
 
+func TestLongerThanTheClient(t *testing.T) {
+	txs := transactions()
+	txs[1].LatencyNS["server"] += 5_000_000
+	txs[1].LatencyNS["total"] += 5_000_000
+	r := Compare(fixture(t, nil), txs, Options{})
+	if len(r.Mismatches) != 0 || r.RTT.Longer != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "xid=00000002 LOOKUP took 5.000 ms") {
+		t.Errorf("%d longer, notes %q", r.RTT.Longer, r.Notes)
+	}
+}
+
 func TestCompareDuplicate(t *testing.T) {
 	txs := transactions()
 	r := Compare(fixture(t, nil), append(txs, txs[1]), Options{})

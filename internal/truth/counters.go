@@ -85,7 +85,8 @@ func failed(status string) bool {
 }
 
 // xprt compares the transport's counters. What the client marshalled but never
-// sent is in them, and the trace has to stand in for the wire there.
+// sent is in them, as are attempts that it gave up, and the trace has to stand
+// in for the wire there.
 func (c *comparison) xprt(m *Mount) {
 	var got Xprt
 	complete := true
@@ -102,6 +103,9 @@ func (c *comparison) xprt(m *Mount) {
 			}
 			if a := s.Aborted; a != nil {
 				add(a.Read, a.Write, a.Reply, a.Offered)
+				if s.NoMsg {
+					got.NoMsg += uint64(a.Attempts)
+				}
 			}
 			if !s.Decoded() && !s.Answered() {
 				var n uint64

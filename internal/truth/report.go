@@ -67,6 +67,7 @@ type Report struct {
 	Mismatches   []Finding
 	Explained    []Finding // differences that a rule explains
 	RTT          RTT
+	Notes        []string // worth a look, but no mismatch
 }
 
 // RTT compares total latency with what the client measured. It is for
@@ -106,6 +107,9 @@ func (r *Report) Print(w io.Writer, verbose bool) {
 	if r.RTT.Pairs > 0 {
 		fmt.Fprintf(w, "  latency on the wire / client's round trip: median %.3f, correlation %.4f, longer in %d of %d\n",
 			r.RTT.MedianRatio, r.RTT.Correlation, r.RTT.Longer, r.RTT.Pairs)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "  note: %s\n", n)
 	}
 	for _, f := range r.Mismatches {
 		fmt.Fprintf(w, "  %s\n", f)

@@ -78,10 +78,11 @@ type Send struct {
 // Aborted counts the segments of attempts to marshal a call that did not come
 // to an end.
 type Aborted struct {
-	Read    int    `json:"read,omitempty"`
-	Write   int    `json:"write,omitempty"`
-	Reply   int    `json:"reply,omitempty"`
-	Offered uint64 `json:"offered,omitempty"` // bytes of Write and Reply segments
+	Attempts int    `json:"attempts"`
+	Read     int    `json:"read,omitempty"`
+	Write    int    `json:"write,omitempty"`
+	Reply    int    `json:"reply,omitempty"`
+	Offered  uint64 `json:"offered,omitempty"` // bytes of Write and Reply segments
 }
 
 // plainKind is the plan of most calls; it is left out of the compact form.

@@ -625,7 +625,13 @@ func (m *model) message(name string, at pos) string {
 	if name == "void" {
 		return "xdr.NewVoid"
 	}
-	t := m.base(name, at)
+	field := &decl{name: name, typ: name, pos: at}
+	if name == "string" {
+		field.shape = variable
+	} else if name == "opaque" {
+		fail(at, "opaque needs a length")
+	}
+	t := m.resolveShape(field)
 	d := t.def
 	if t.kind != kStruct {
 		d = m.wraps[name]
@@ -634,14 +640,12 @@ func (m *model) message(name string, at pos) string {
 			if n := m.names[name]; n != nil && len(n.prag["go"]) == 1 {
 				d.prag["go"] = []string{n.prag["go"][0] + "Message"}
 			}
-			d.fields = []*decl{{name: name, typ: name, pos: at}}
+			d.fields = []*decl{field}
 			d.doc = "It carries a " + name + " as the argument or the result of a procedure."
 			m.claim(d)
 			m.wraps[name] = d
 			m.defs = append(m.defs, d)
 		}
-	} else if d.list {
-		fail(at, "%s is a linked list and needs a *", name)
 	}
 	return "xdr.New[" + m.ref(d) + "]"
 }

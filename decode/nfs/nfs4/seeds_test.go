@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"flag"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,14 +70,25 @@ func (s *seed) reset(r *xdr.Reader) {
 	}
 }
 
-// find returns the seed of a capture and frame.
-func find(tb testing.TB, name string) *seed {
+// find returns the first seed of a kind with these operations.
+func find(tb testing.TB, kind string, ops ...string) *seed {
 	for _, s := range seeds(tb) {
-		if s.name == name {
+		if s.kind != kind {
+			continue
+		}
+		m := s.message()
+		var r xdr.Reader
+		s.reset(&r)
+		m.Decode(&r)
+		var names []string
+		for _, op := range operations(m).Ops {
+			names = append(names, OpName(op.Number))
+		}
+		if slices.Equal(names, ops) {
 			return &s
 		}
 	}
-	tb.Fatalf("no seed %s", name)
+	tb.Fatalf("no %s of %v", kind, ops)
 	return nil
 }
 

@@ -1,0 +1,22 @@
+// Package sample is generated from a protocol that uses every feature of the
+// generator. It exists for the generator's tests.
+package sample
+
+import "github.com/rpcrdma/toolkit/decode/xdr"
+
+//go:generate go run github.com/rpcrdma/toolkit/internal/xdrgen -package sample -o sample_gen.go sample.x
+
+// Blob is written by hand: an opaque that the protocol does not look into.
+type Blob struct{ Content []byte }
+
+// Decode refills t.
+func (t *Blob) Decode(r *xdr.Reader) { t.Content = r.Opaque(0) }
+
+// Append appends t in XDR.
+func (t *Blob) Append(b []byte) []byte { return xdr.AppendOpaque(b, t.Content) }
+
+// EncodedSize is the number of bytes that Append appends.
+func (t *Blob) EncodedSize() int { return xdr.SizeOpaque(len(t.Content)) }
+
+// Walk visits the content.
+func (t *Blob) Walk(v xdr.Visitor) { v.Bytes("content", t.Content) }
