@@ -326,7 +326,7 @@ func (d *pcapDecoder) lose(f *file, pos int, truncated bool, text string) {
 // search goes on with the hunt at pos. It returns where it stopped; the hunt
 // is off if a record begins there.
 //
-// Each byte is looked at once, and a look costs at most chainLength headers.
+// Each byte is looked at once, and a look costs a few headers at most.
 func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	if f.base+int64(pos) == d.hunt.start { // known to be bad
 		pos++
@@ -357,11 +357,13 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	return len(data)
 }
 
-// chain tells whether a believable row of records begins at pos. A row that the
-// end of the file makes shorter must also follow in time what was read before.
+// chain tells whether a believable row of records begins at pos. It must be
+// longer if it does not follow in time what was read before; shorter, if the
+// file ends and it does.
 func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	var last uint32
-	for i := range chainLength {
+	need := chainLength
+	for i := 0; i < need; i++ {
 		left := len(data) - pos
 		if left < d.record {
 			switch {
@@ -376,7 +378,9 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 		if !d.strict(&r) || i > 0 && !near(r.sec, last) {
 			return verdictBad
 		}
-		last = r.sec
+		if last = r.sec; !d.follows(last, true) {
+			need = 2 * chainLength
+		}
 		pos += d.record + int(r.caplen)
 		if pos > len(data) && eof {
 			if i > 0 && d.follows(last, true) {

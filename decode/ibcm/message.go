@@ -73,8 +73,8 @@ type Message struct {
 // Decode reads a MAD into m. b is what was captured of it, the payload of a UD
 // packet to queue pair 1; declared is its length on the wire in bytes. It
 // returns false, with the reason in m.Problem, if b is not a connection
-// management message or is cut before its end of the header. A message that is
-// cut later is decoded as far as it goes.
+// management message or is cut within the header. A message that is cut later
+// is decoded as far as it goes.
 //
 // Decode does not allocate; m aliases b.
 func Decode(b []byte, declared int, m *Message) bool {

@@ -3,8 +3,8 @@ package iwarp
 // Sniff judges the payload of one TCP segment without knowing more: Yes if it
 // starts with an MPA frame, or consists of FPDUs without markers beyond chance;
 // length is its declared length, which exceeds len(p) if the capture cut it.
-// Maybe means that p is too short to tell, No that an FPDU does not start there
-// or does not end with the segment.
+// Maybe means that p may be the start of one but is too short to tell, or goes
+// on in the next segment; No that no FPDU starts there.
 func Sniff(p []byte, length int) Verdict {
 	request, reply, short := mpaKind(p)
 	if request || reply {
@@ -25,10 +25,7 @@ func Sniff(p []byte, length int) Verdict {
 			return Yes
 		}
 		if at >= length || at+headLen > len(p) {
-			if at < length {
-				return Maybe
-			}
-			return No
+			return Maybe
 		}
 		f := p[at:]
 		n := int(f[0])<<8 | int(f[1])

@@ -250,6 +250,12 @@ func TestMarkOutside(t *testing.T) {
 	if err := tr.MarkOutside(name); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(name+"ng", []byte("other bytes"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := fixture(t, map[string]string{"scenario.env": "CAPTURE_AT=midstream\n"}).MarkOutside(name + "ng"); err == nil {
+		t.Error("a capture of something else was accepted")
+	}
 	var got []string
 	for _, c := range tr.Calls {
 		got = append(got, c.Outside)
@@ -280,6 +286,8 @@ func TestCompareExtract(t *testing.T) {
 		{"manifest lies", []ManifestFile{good}, map[string]string{"d/hello": "Hello"}, "", 0, 2, 0},
 		{"removed file", []ManifestFile{good, {Path: "gone", Size: 1, Covered: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Complete: true}},
 			map[string]string{"d/hello": "hello", "gone": "a"}, "", 1, 0, 1},
+		{"truncated file", []ManifestFile{good, {Path: "d/small", Size: 1, Covered: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Complete: true}},
+			map[string]string{"d/hello": "hello", "d/small": "a"}, "", 1, 0, 1},
 		{"encrypted", nil, nil, "SEC=krb5p", 0, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

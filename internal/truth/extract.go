@@ -144,6 +144,9 @@ func (e *extract) changed(name string) string {
 	if e.t.Scenario["WORKLOAD"] == "recall" && strings.HasPrefix(name, "deleg") {
 		return "the server's own processes change this file"
 	}
+	if slices.Contains(e.t.Reshaped, name) {
+		return "the workload changed its size or holes without writing"
+	}
 	return ""
 }
 

@@ -106,7 +106,7 @@ var fixtureFiles = map[string]string{
 	"nfs.server.after":  nfsdAfter,
 	"scenario.env":      "# defaults\nDRIVER=siw  # rxe | siw\nSEC=sys VERS=4.0\n# --- run\nDRIVER=rxe VERS=4.1\nTRACE_EVENTS=\"a b\" SNAPLEN=262144\n",
 	"md5sums.server":    "5d41402abc4b2a76b9719d911017c592  ./d/hello\nd41d8cd98f00b204e9800998ecf8427e  ./empty\n",
-	"workload.log":      "++ 1795239193.0 md5sum /mnt/d/hello\n5d41402abc4b2a76b9719d911017c592  /mnt/d/hello\nnot a sum  /mnt/x\n",
+	"workload.log":      "++ 1795239193.0 md5sum /mnt/d/hello\n5d41402abc4b2a76b9719d911017c592  /mnt/d/hello\nnot a sum  /mnt/x\n++ 1795239193.5 truncate -s 5000 /mnt/d/small\n",
 }
 
 // fixture writes the small run as a directory and loads it.

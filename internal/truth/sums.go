@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/hex"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,26 @@ func parseSums(r io.Reader) ([]FileSum, error) {
 		sums = append(sums, FileSum{MD5: sum, Path: strings.TrimPrefix(name, "./")})
 	}
 	return sums, s.Err()
+}
+
+// parseReshaped finds commands in the trace of the workload's shell that change
+// a file without sending its data: SETATTR of the size, ALLOCATE, DEALLOCATE.
+//
+//	++ 1795239193.001353 truncate -s 5000 /mnt/d1/small
+func parseReshaped(r io.Reader) ([]string, error) {
+	var paths []string
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 64<<10), 1<<20)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) < 4 || strings.Trim(f[0], "+") != "" || (f[2] != "truncate" && f[2] != "fallocate") {
+			continue
+		}
+		if p, ok := strings.CutPrefix(f[len(f)-1], mountPoint); ok && !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	return paths, s.Err()
 }
 
 // parseScenario reads shell assignments: several in a line, with or without

@@ -26,8 +26,9 @@ type Truth struct {
 	Callbacks   []Callback        `json:"callbacks,omitempty"`   // backchannel calls, in order
 	Mounts      []*Mount          `json:"mounts,omitempty"`
 	Nfsd        *Nfsd             `json:"nfsd,omitempty"`
-	Files       []FileSum         `json:"files,omitempty"`  // the export at the end
-	Logged      []FileSum         `json:"logged,omitempty"` // MD5 sums that the workload printed
+	Files       []FileSum         `json:"files,omitempty"`    // the export at the end
+	Logged      []FileSum         `json:"logged,omitempty"`   // MD5 sums that the workload printed
+	Reshaped    []string          `json:"reshaped,omitempty"` // files whose size or holes the workload changed without writing
 }
 
 // Connection is one RDMA connection that the client established.
@@ -271,6 +272,7 @@ func LoadDir(dir string) (*Truth, error) {
 		{"nfs.server.after", func(r io.Reader) (err error) { after, err = parseNfsd(r); return }},
 		{"md5sums.server", func(r io.Reader) (err error) { t.Files, err = parseSums(r); return }},
 		{"workload.log", func(r io.Reader) (err error) { t.Logged, err = parseSums(r); return }},
+		{"workload.log", func(r io.Reader) (err error) { t.Reshaped, err = parseReshaped(r); return }},
 	}
 	for _, st := range steps {
 		if err := read(st.name, st.f); err != nil {

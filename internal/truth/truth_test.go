@@ -39,6 +39,9 @@ func TestLoadDir(t *testing.T) {
 	if tr.Nfsd.V4["COMPOUND"] != 4 || tr.Nfsd.V4["NULL"] != 1 || tr.Nfsd.V4Ops["SEQUENCE"] != 4 || tr.Nfsd.RPCs != 5 {
 		t.Errorf("nfsd: %+v", tr.Nfsd)
 	}
+	if !slices.Equal(tr.Reshaped, []string{"d/small"}) {
+		t.Errorf("reshaped %q", tr.Reshaped)
+	}
 	if len(tr.Files) != 2 || tr.Files[0].Path != "d/hello" || len(tr.Logged) != 1 {
 		t.Errorf("files %v, logged %v", tr.Files, tr.Logged)
 	}

@@ -6,9 +6,12 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Values of Call.Outside.
@@ -35,14 +38,26 @@ func (t *Truth) MarkOutside(capture string) error {
 	}
 	defer f.Close()
 	var r io.Reader = f
-	if strings.HasSuffix(capture, ".gz") {
+	switch {
+	case strings.HasSuffix(capture, ".gz"):
 		if r, err = gzip.NewReader(f); err != nil {
 			return err
 		}
+	case strings.HasSuffix(capture, ".zst"):
+		z, err := zstd.NewReader(f)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		r = z
 	}
 	seen, err := scanHeaders(r, t.Calls)
 	if err != nil {
 		return err
+	}
+	if len(seen) == 0 && len(t.Calls) > 0 {
+		// Then every missing transaction would be explained.
+		return fmt.Errorf("%s: none of the %d RPCs of %s is in it", capture, len(t.Calls), t.Name)
 	}
 	for _, c := range t.Calls {
 		c.Outside = ""

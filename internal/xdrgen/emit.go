@@ -657,6 +657,10 @@ func (e *emitter) walkItem(x, name string, t *typ, index string) {
 			e.p("v.Time(%q, int64(%s.%s), %s)", name, x, ms[0].goName, nsec)
 			return
 		}
+		if t.def.leaf {
+			e.p("%s.WalkField(v, %q)", x, name)
+			return
+		}
 		e.p("v.Begin(%q, %q, %s)\n%s.Walk(v)\nv.End()", name, t.show, index, x)
 	case kArray, kArrayFixed, kList:
 		e.loop("for %[1]s := range "+x+" {", func(i string) { e.walkItem(x+"["+i+"]", name, t.elem, i) })

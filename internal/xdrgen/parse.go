@@ -49,6 +49,7 @@ type def struct {
 	arms    []*arm    // union
 	goName  string    // extern
 	min     int       // extern
+	leaf    bool      // extern: one field, shown by its method WalkField
 	arg     string    // procedure: type name
 	res     string    // procedure
 	enum    *def      // the enum of a member
@@ -139,18 +140,18 @@ func lex(name, s string) []token {
 		case c == ' ' || c == '\t' || c == '\r':
 			i++
 		case strings.HasPrefix(s[i:], "/*"):
-			end := strings.Index(s[i:], "*/")
+			end := strings.Index(s[i+2:], "*/")
 			if end < 0 {
 				fail(pos{name, line}, "comment does not end")
 			}
 			start := line
 			var text []string
-			for _, l := range strings.Split(s[i+2:i+end], "\n") {
+			for _, l := range strings.Split(s[i+2:i+2+end], "\n") {
 				text = append(text, strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(l), "*")))
 			}
 			line += len(text) - 1
 			comment(strings.Trim(strings.Join(text, "\n"), "\n"), start)
-			i += end + 2
+			i += end + 4
 		case strings.HasPrefix(s[i:], "//"):
 			end := i
 			for end < len(s) && s[end] != '\n' {
@@ -281,7 +282,7 @@ func number(s string) (uint64, error) {
 var pragmaNames = map[string]bool{
 	"data": false, "flags": false, "enum": false, "time": false, "string": false,
 	"bytes": false, "max": false, "status": false, "go": false, "name": false, "type": false,
-	"pointer": false, "value": false, "extern": true, "import": true,
+	"pointer": false, "value": false, "extern": true, "leaf": true, "import": true,
 }
 
 // pragmas reads the pragma lines before an item, and the comment before them.
@@ -322,8 +323,8 @@ func (p *parser) topPragma(w []string) {
 	switch {
 	case w[0] == "import" && len(w) == 3:
 		p.file.imports = append(p.file.imports, importPragma{path: w[1], file: w[2], pos: p.pos()})
-	case w[0] == "extern" && (len(w) == 3 || len(w) == 4):
-		d := &def{kind: externDef, name: w[1], goName: w[2], min: 4, pos: p.pos()}
+	case (w[0] == "extern" || w[0] == "leaf") && (len(w) == 3 || len(w) == 4):
+		d := &def{kind: externDef, name: w[1], goName: w[2], min: 4, leaf: w[0] == "leaf", pos: p.pos()}
 		if len(w) == 4 {
 			n, err := strconv.Atoi(w[3])
 			if err != nil || n < 0 {

@@ -6,6 +6,21 @@ import "github.com/rpcrdma/toolkit/decode/xdr"
 
 //go:generate go run github.com/rpcrdma/toolkit/internal/xdrgen -package sample -o sample_gen.go sample.x
 
+// Tag is written by hand too: a number that shows as one field.
+type Tag uint32
+
+// Decode refills t.
+func (t *Tag) Decode(r *xdr.Reader) { *t = Tag(r.Uint32()) }
+
+// Append appends t in XDR.
+func (t *Tag) Append(b []byte) []byte { return xdr.AppendUint32(b, uint32(*t)) }
+
+// EncodedSize is 4.
+func (t *Tag) EncodedSize() int { return 4 }
+
+// WalkField visits t.
+func (t *Tag) WalkField(v xdr.Visitor, name string) { v.Enum(name, uint32(*t), "TAG") }
+
 // Blob is written by hand: an opaque that the protocol does not look into.
 type Blob struct{ Content []byte }
 

@@ -10,7 +10,7 @@ import (
 
 // Constants of the protocol, and numbers of programs, versions and procedures.
 const (
-	SMALL        = 0x2
+	SMALL        = 0x3
 	SAME         = SMALL
 	OCTAL        = 010
 	BIT_A        = 1
@@ -32,7 +32,7 @@ const (
 	RED   Colour = 4294967295
 	GREEN Colour = 1
 	VERDE Colour = 1
-	BLUE  Colour = 2
+	BLUE  Colour = 3
 )
 
 func (e Colour) Symbol() string {
@@ -237,7 +237,7 @@ func (t *ByBool) Decode(r *xdr.Reader) {
 		t.A = r.Int32()
 		r.Field("a")
 	case false:
-		t.B = r.Opaque(5)
+		t.B = r.Opaque(20)
 		r.Field("b")
 	}
 }
@@ -489,8 +489,8 @@ type Everything struct {
 	Numbers    []uint32
 	Table      [][]uint32
 	Path       [][]byte
-	Digests    [][2]byte
-	Pairs      [2]Pair
+	Digests    [][3]byte
+	Pairs      [3]Pair
 	Grid       [3]int32
 	List       []Node
 	Ops        []Big
@@ -507,6 +507,7 @@ type Everything struct {
 	Append_    int32
 	B          Blob
 	When       Instant
+	Tags       []Tag
 }
 
 func (t *Everything) Decode(r *xdr.Reader) {
@@ -539,7 +540,7 @@ func (t *Everything) Decode(r *xdr.Reader) {
 	}
 	r.Field("path")
 	t.Digests = xdr.Reuse(t.Digests)
-	for i := r.Count(2, 4); i > 0 && r.More(); i-- {
+	for i := r.Count(3, 4); i > 0 && r.More(); i-- {
 		t.Digests = xdr.Extend(t.Digests)
 		r.Copy(t.Digests[len(t.Digests)-1][:])
 	}
@@ -554,7 +555,7 @@ func (t *Everything) Decode(r *xdr.Reader) {
 	r.Field("grid")
 	t.List = xdr.Reuse(t.List)
 	for r.Bool() && r.More() {
-		if len(t.List) == 2 {
+		if len(t.List) == 3 {
 			r.Fail(xdr.Range, "")
 			break
 		}
@@ -563,7 +564,7 @@ func (t *Everything) Decode(r *xdr.Reader) {
 	}
 	r.Field("list")
 	t.Ops = xdr.Reuse(t.Ops)
-	for i := r.Count(2, 4); i > 0 && r.More(); i-- {
+	for i := r.Count(3, 4); i > 0 && r.More(); i-- {
 		t.Ops = xdr.Extend(t.Ops)
 		t.Ops[len(t.Ops)-1].Decode(r)
 	}
@@ -596,6 +597,12 @@ func (t *Everything) Decode(r *xdr.Reader) {
 	t.B.Decode(r)
 	r.Field("b")
 	t.When.Decode(r)
+	t.Tags = xdr.Reuse(t.Tags)
+	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
+		t.Tags = xdr.Extend(t.Tags)
+		t.Tags[len(t.Tags)-1].Decode(r)
+	}
+	r.Field("tags")
 }
 
 func (t *Everything) Append(b []byte) []byte {
@@ -658,11 +665,15 @@ func (t *Everything) Append(b []byte) []byte {
 	b = xdr.AppendUint32(b, uint32(t.Append_))
 	b = t.B.Append(b)
 	b = t.When.Append(b)
+	b = xdr.AppendUint32(b, uint32(len(t.Tags)))
+	for i := range t.Tags {
+		b = t.Tags[i].Append(b)
+	}
 	return b
 }
 
 func (t *Everything) EncodedSize() int {
-	n := 152
+	n := 192
 	if t.HasMaybe {
 		n += 36
 	}
@@ -693,6 +704,9 @@ func (t *Everything) EncodedSize() int {
 	n += xdr.SizeOpaque(len(t.Raw))
 	n += xdr.SizeData(t.Body)
 	n += t.B.EncodedSize()
+	for i := range t.Tags {
+		n += t.Tags[i].EncodedSize()
+	}
 	return n
 }
 
@@ -761,6 +775,9 @@ func (t *Everything) Walk(v xdr.Visitor) {
 	t.B.Walk(v)
 	v.End()
 	v.Time("when", int64(t.When.Sec), uint32(t.When.Nsec))
+	for i := range t.Tags {
+		t.Tags[i].WalkField(v, "tags")
+	}
 }
 
 // Answer is the XDR struct answer.

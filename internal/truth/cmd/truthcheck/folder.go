@@ -97,7 +97,7 @@ func folder(args []string, stdout, stderr io.Writer) error {
 			continue
 		}
 		rep.Name = c.name
-		if len(rep.Mismatches) > 0 || *verbose {
+		if len(rep.Mismatches)+len(rep.Notes) > 0 || *verbose {
 			rep.Print(stdout, *verbose)
 		}
 		bad = bad || len(rep.Mismatches) > 0
