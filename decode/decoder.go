@@ -50,6 +50,7 @@ type Stats struct {
 	GoodICRC     uint64
 	NotChecked   uint64 // RoCE and InfiniBand packets whose ICRC could not be checked
 	Undecodable  uint64 // packets of a known kind with damaged headers
+	CutShort     uint64 // those of Undecodable that the capture cut within their headers
 	Other        uint64 // packets that are none of a known kind
 	Fragments    uint64 // IP fragments
 	First, Last  rdma.Ref
@@ -173,7 +174,7 @@ func (d *Decoder) unit(p *capture.Packet, u *unit, packets []roce.Packet, ref rd
 				d.stats.NotChecked++
 			}
 			if q.Problem != "" && q.Problem != roce.ProblemOpcode {
-				d.stats.Undecodable++
+				d.undecodable(p)
 				continue
 			}
 			c = d.roce.Packet(ref, p.Tap, u.fabric, &u.frame, q, q.ICRC)
@@ -184,13 +185,20 @@ func (d *Decoder) unit(p *capture.Packet, u *unit, packets []roce.Packet, ref rd
 		c = d.udp.packet(ref, p.Tap, &u.frame)
 	default:
 		if u.frame.Problem != "" {
-			d.stats.Undecodable++
+			d.undecodable(p)
 		} else {
 			d.stats.Other++
 		}
 	}
 	if d.opt.Packet != nil {
 		d.report(p, u, packets, c)
+	}
+}
+
+func (d *Decoder) undecodable(p *capture.Packet) {
+	d.stats.Undecodable++
+	if uint64(len(p.Data)) < uint64(p.Length) {
+		d.stats.CutShort++
 	}
 }
 

@@ -6494,7 +6494,7 @@ func (t *BACKCHANNEL_CTL4args) Decode(r *xdr.Reader) {
 	t.BcaCbProgram = r.Uint32()
 	r.Field("bca_cb_program")
 	t.BcaSecParms = xdr.Reuse(t.BcaSecParms)
-	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
+	for i := r.Count(64, 4); i > 0 && r.More(); i-- {
 		t.BcaSecParms = xdr.Extend(t.BcaSecParms)
 		t.BcaSecParms[len(t.BcaSecParms)-1].Decode(r)
 	}
@@ -7392,7 +7392,7 @@ func (t *CREATE_SESSION4args) Decode(r *xdr.Reader) {
 	t.CsaCbProgram = r.Uint32()
 	r.Field("csa_cb_program")
 	t.CsaSecParms = xdr.Reuse(t.CsaSecParms)
-	for i := r.Count(0, 4); i > 0 && r.More(); i-- {
+	for i := r.Count(64, 4); i > 0 && r.More(); i-- {
 		t.CsaSecParms = xdr.Extend(t.CsaSecParms)
 		t.CsaSecParms[len(t.CsaSecParms)-1].Decode(r)
 	}
