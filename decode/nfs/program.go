@@ -50,9 +50,9 @@ var byNumber = func() map[key]*Program {
 	return m
 }()
 
-// Lookup returns the version of a program, or nil if it is not known. The
-// program numbers of NFSv4.0 and v4.1 callbacks are chosen by the client and
-// hence not found here.
+// Lookup returns the version of a program, or nil if it is not known. A client
+// may choose another number for NFSv4 callbacks than the one that is found
+// here, nfs4.NFS4_CALLBACK.
 func Lookup(program, version uint32) *Program {
 	return byNumber[key{program, version}]
 }

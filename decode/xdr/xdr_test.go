@@ -186,6 +186,19 @@ func TestDataCut(t *testing.T) {
 	}
 }
 
+// The bytes after the RPC header alone, of a call whose positions count it.
+func TestStartAt(t *testing.T) {
+	r := reader(AppendUint32(AppendUint32(nil, 7), 5), 0)
+	r.StartAt(68)
+	r.ReduceCall([]Reduced{{Position: 76, Length: 5}})
+	if r.Uint32(); r.Position() != 72 || r.Offset() != 4 {
+		t.Errorf("position %d, offset %d", r.Position(), r.Offset())
+	}
+	if d := r.Data(0); d.Chunk != 1 || r.Err() != nil {
+		t.Errorf("%+v, %v", d, r.Err())
+	}
+}
+
 // Positions count the bytes that are elsewhere (RFC 8166, section 3.4.4).
 func TestReduceCall(t *testing.T) {
 	b := AppendUint32(nil, 7)

@@ -1,0 +1,512 @@
+package text
+
+import (
+	"hash/crc32"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Legend explains the columns and abbreviations of the listing.
+const Legend = `Columns of the listing, one line for each transaction:
+
+  time            of the first packet of the call (-t)
+  client > server requester and responder of this transaction
+  xid             in hexadecimal
+  program         with its version: nfs3, nfs4.1, nfsacl3, mount3, nfs_cb
+  operation       the procedure; of an NFSv4 COMPOUND the operations that
+                  matter, joined by "+": no SEQUENCE, PUTFH, GETFH and the like,
+                  and GETATTR and ACCESS only if there is nothing else than
+                  LOOKUP
+  file            path as far as it is known from the capture, or fh: and the
+                  CRC-32 of the file handle; "a -> b" for renames and links
+  @offset+count   range of the file; "=n" if n bytes were moved instead
+  chunks          what the call offered (see below)
+  latency         first packet of the call to last packet of the reply
+  status          "ok", or the name of the error without NFS3ERR_, NFS4ERR_
+
+Sizes are exact; K, M and G stand for multiples of 1024, 1024² and 1024³.
+
+Chunks:
+
+  -          none: call and reply are inline
+  Z4K        Position-Zero Read chunk of 4096 bytes: it holds the call
+  R4K        Read chunk: data of the call, pulled by the responder
+  W128Kx8    Write chunk of 8 segments of 128 KiB each: room for data of the reply
+  W70004/2   Write chunk of 70004 bytes in 2 segments of different lengths
+  P4240      Reply chunk: room for a whole reply
+  P4240:100  of the room that was offered, the reply used 100 bytes
+  tcp, udp   RPC without RDMA
+
+Behind the status:
+
+  retrans=3   packets of this transaction that were seen again
+  incomplete  part of it is missing from the capture
+  notes=1     remarks, which -v shows
+`
+
+// Lister writes transactions as lines. The zero value lists for 120 columns
+// without colors.
+type Lister struct {
+	Clock Clock
+	// Width is the number of columns that a line should have; 0 means 120. A
+	// negative width never cuts a name.
+	Width int
+	Color bool
+	// Name, if set, gives the name of a host; empty to show the address.
+	Name func(netip.Addr) string
+
+	hosts   map[netip.Addr]host
+	address int // width of the column of addresses so far
+	path    []byte
+	line    line
+}
+
+type host struct {
+	text  string
+	width int
+}
+
+const (
+	defaultWidth = 120
+	addressWidth = 21 // 192.0.2.2 > 192.0.2.1
+	programWidth = 7
+	whatWidth    = 22 // program and operation
+	chunkWidth   = 12
+	latencyWidth = 7
+	statusWidth  = 2
+	leastFile    = 16
+)
+
+// line is a line that is being written, with its width in columns.
+type line struct {
+	b   []byte
+	col int
+}
+
+// str appends text of one column a byte.
+func (l *line) str(s string) { l.b, l.col = append(l.b, s...), l.col+len(s) }
+
+func (l *line) painted(on bool, color, s string) {
+	l.b, l.col = paint(l.b, on, color, s), l.col+len(s)
+}
+
+// pad fills up to a column.
+func (l *line) pad(to int) {
+	for l.col < to {
+		l.b = append(l.b, ' ')
+		l.col++
+	}
+}
+
+// since counts what was appended to b from start on as columns.
+func (l *line) since(start int) { l.col += len(l.b) - start }
+
+// Append appends the line of a transaction, without a newline.
+func (s *Lister) Append(b []byte, v *rpc.View) []byte {
+	tx := v.Tx
+	l := &s.line
+	l.b, l.col = b, 0
+	start := len(l.b)
+	if s.Clock.Format.Style != TimeNone {
+		if s.Color {
+			l.b = append(l.b, colorDim...)
+			start = len(l.b)
+		}
+		l.b = s.Clock.Append(l.b, tx.First().Time)
+		l.since(start)
+		if s.Color {
+			l.b = append(l.b, colorOff...)
+		}
+		l.str(" ")
+	}
+	from := l.col
+	client, server := s.host(tx.Client().Addr), s.host(tx.Server().Addr)
+	l.b = append(l.b, client.text...)
+	l.b = append(l.b, " > "...)
+	l.b = append(l.b, server.text...)
+	l.col += client.width + 3 + server.width
+	s.address = max(s.address, addressWidth, l.col-from)
+	l.pad(from + s.address + 1)
+	start = len(l.b)
+	l.b = hex32(l.b, tx.XID)
+	l.since(start)
+	l.str(" ")
+
+	from = l.col
+	s.program(l, v)
+	l.str(" ")
+	l.pad(from + programWidth + 1)
+	if s.Color {
+		l.b = append(l.b, operationColor(v)...)
+	}
+	start = len(l.b)
+	if tx.Named {
+		l.b = Operations(l.b, v)
+	} else {
+		l.b = append(l.b, '?')
+	}
+	l.since(start)
+	if s.Color {
+		l.b = append(l.b, colorOff...)
+	}
+	l.str(" ")
+	l.pad(from + whatWidth + 1)
+
+	// The file takes what the columns on both sides leave.
+	end := s.Width
+	if end == 0 {
+		end = defaultWidth
+	}
+	right := chunkWidth + 1 + latencyWidth + 1 + statusWidth
+	fileEnd := end - right - 1
+	limit := fileEnd - l.col
+	if s.Width < 0 {
+		fileEnd, limit = defaultWidth-right-1, 1<<30
+	}
+	s.file(l, v, max(limit, leastFile))
+	l.str(" ")
+	l.pad(fileEnd + 1)
+
+	start = len(l.b)
+	l.b = Chunks(l.b, tx)
+	l.since(start)
+	if left := max(1, fileEnd+1+chunkWidth+1-l.col); true {
+		// The latency stands at the right end of its column, unless the chunks
+		// have taken it.
+		start = len(l.b)
+		l.b = s.latency(l.b, tx)
+		width := len(l.b) - start
+		if width > 2 && l.b[len(l.b)-1] == 's' && l.b[len(l.b)-2] == 0xb5 { // µ
+			width--
+		}
+		gap := max(left+latencyWidth-width, 1)
+		l.b = insertSpaces(l.b, start, gap)
+		l.col += gap + width
+	}
+	l.str(" ")
+	s.status(l, v)
+	if tx.Retransmits > 0 {
+		start = len(l.b)
+		l.b = append(l.b, " retrans="...)
+		l.b = strconv.AppendInt(l.b, int64(tx.Retransmits), 10)
+	}
+	if tx.State == transaction.Incomplete {
+		l.b = append(l.b, ' ')
+		l.b = paint(l.b, s.Color, colorYellow, "incomplete")
+	}
+	if n := len(tx.Notes); n > 0 {
+		l.b = append(l.b, " notes="...)
+		l.b = strconv.AppendInt(l.b, int64(n), 10)
+	}
+	b = l.b
+	l.b = nil
+	return b
+}
+
+// insertSpaces moves b[at:] to the right.
+func insertSpaces(b []byte, at, n int) []byte {
+	for range n {
+		b = append(b, ' ')
+	}
+	copy(b[at+n:], b[at:len(b)-n])
+	for i := range n {
+		b[at+i] = ' '
+	}
+	return b
+}
+
+const maxHosts = 4096
+
+// host is the text of an address.
+func (s *Lister) host(a netip.Addr) host {
+	h, ok := s.hosts[a]
+	if !ok {
+		if s.hosts == nil || len(s.hosts) >= maxHosts {
+			s.hosts = make(map[netip.Addr]host)
+		}
+		if s.Name != nil {
+			name, width := Safe(nil, []byte(s.Name(a)))
+			h = host{string(name), width}
+		}
+		if h.text == "" {
+			t := link.AddrString(a)
+			h = host{t, len(t)}
+		}
+		s.hosts[a] = h
+	}
+	return h
+}
+
+// program writes the name of the program with its version.
+func (s *Lister) program(l *line, v *rpc.View) {
+	start := len(l.b)
+	l.b = Program(l.b, v)
+	l.since(start)
+}
+
+// Program appends the name of the program with its version: "nfs4.1". It is
+// "rpc" if that is not known.
+func Program(b []byte, v *rpc.View) []byte {
+	if !v.Tx.Named {
+		return append(b, "rpc"...)
+	}
+	name := v.ProgramName()
+	b = append(b, name...)
+	if name == "nfs_cb" {
+		return b // its version is not that of NFS
+	}
+	if name[0] >= '0' && name[0] <= '9' {
+		b = append(b, 'v')
+	}
+	b = strconv.AppendUint(b, uint64(v.Tx.Version), 10)
+	if minor, ok := v.MinorVersion(); ok {
+		b = append(b, '.')
+		b = strconv.AppendUint(b, uint64(minor), 10)
+	}
+	return b
+}
+
+// operationColor makes what changes something stand out.
+func operationColor(v *rpc.View) string {
+	switch {
+	case v.Tx.Backward:
+		return colorCyan
+	case v.Tx.Call.Transport && len(v.Tx.Call.Header.Reads) > 0:
+		return colorYellow
+	case v.Tx.Call.Transport && (len(v.Tx.Call.Header.Writes) > 0 || v.Tx.Call.Header.HasReply):
+		return colorGreen
+	}
+	return colorBold
+}
+
+// Handle appends the short form of a file handle: its CRC-32, as Wireshark
+// shows it.
+func Handle(b, handle []byte) []byte {
+	b = append(b, "fh:"...)
+	return hex32(b, crc32.ChecksumIEEE(handle))
+}
+
+// file writes what the transaction is about in at most limit columns.
+func (s *Lister) file(l *line, v *rpc.View, limit int) {
+	f := v.File()
+	start := len(l.b)
+	if f == nil {
+		width := 0
+		switch w := v.Wrapped(); {
+		case w == "init":
+			l.b = append(l.b, "(GSS context)"...)
+		case w != "" && v.Args == nil && v.Tx.Procedure != 0:
+			l.b = append(l.b, "(GSS "...)
+			l.b = append(l.b, w...)
+			l.b = append(l.b, ')')
+		}
+		width = len(l.b) - start
+		l.b, width = shorten(l.b, start, width, limit)
+		l.col += width
+		return
+	}
+	// The range first, since the name gets what is left.
+	s.path = appendRange(s.path[:0], f)
+	extent := len(s.path)
+	s.path = v.AppendPath(s.path)
+	name := s.path[extent:]
+	width := 0
+	switch {
+	case len(name) > 0:
+		l.b, width = Safe(l.b, name)
+	case f.Handle != nil:
+		l.b = Handle(l.b, f.Handle)
+		width = len(l.b) - start
+	}
+	if f.To != nil {
+		l.b = append(l.b, " -> "...)
+		var w int
+		l.b, w = Safe(l.b, f.To)
+		width += 4 + w
+	}
+	room := limit
+	if extent > 0 {
+		room = max(limit-extent-1, 8)
+	}
+	l.b, width = shorten(l.b, start, width, room)
+	if extent > 0 {
+		if width > 0 {
+			l.b = append(l.b, ' ')
+			width++
+		}
+		l.b = append(l.b, s.path[:extent]...)
+		width += extent
+	}
+	l.col += width
+}
+
+func appendRange(b []byte, f *rpc.File) []byte {
+	if !f.HasRange {
+		return b
+	}
+	b = append(b, '@')
+	b = Size(b, f.Offset)
+	b = append(b, '+')
+	switch {
+	case f.Count == 1<<64-1:
+		b = append(b, "end"...)
+	default:
+		b = Size(b, f.Count)
+	}
+	if f.HasMoved && f.Moved != f.Count {
+		b = append(b, '=')
+		b = Size(b, f.Moved)
+	}
+	return b
+}
+
+// Chunks appends the chunks of a call in short form: see Legend.
+func Chunks(b []byte, tx *transaction.Transaction) []byte {
+	switch tx.Connection.Fabric {
+	case rdma.TCP:
+		return append(b, "tcp"...)
+	case rdma.UDP:
+		return append(b, "udp"...)
+	}
+	start := len(b)
+	if tx.Call.Transport {
+		h := &tx.Call.Header
+		var r *rpcrdma.Header
+		if tx.Reply.Seen() && tx.Reply.Transport && tx.Reply.Header.Type != rpcrdma.TypeError {
+			r = &tx.Reply.Header
+		}
+		if len(h.Call) > 0 {
+			b = appendReads(b, 'Z', h.Call, h.PositionZero().Length)
+		}
+		if len(h.Reads) > 0 {
+			for _, c := range h.ReadChunks() {
+				kind := byte('R')
+				if c.Position == 0 && h.Version != rpcrdma.Version2 {
+					kind = 'Z'
+				}
+				if len(b) > start {
+					b = append(b, ' ')
+				}
+				b = appendReads(b, kind, c.Segments, c.Length)
+			}
+		}
+		for i, c := range h.Writes {
+			if len(b) > start {
+				b = append(b, ' ')
+			}
+			b = appendWrites(b, 'W', c)
+			if r != nil {
+				used := uint64(0)
+				if i < len(r.Writes) {
+					used = r.Writes[i].Length()
+				}
+				b = appendUsed(b, c.Length(), used)
+			}
+		}
+		if h.HasReply {
+			if len(b) > start {
+				b = append(b, ' ')
+			}
+			b = appendWrites(b, 'P', h.Reply)
+			if r != nil {
+				b = appendUsed(b, h.Reply.Length(), r.Reply.Length())
+			}
+		}
+	}
+	if len(b) == start {
+		b = append(b, '-')
+	}
+	return b
+}
+
+func appendReads(b []byte, kind byte, s []rpcrdma.ReadSegment, total uint64) []byte {
+	equal := true
+	for i := range s {
+		equal = equal && s[i].Length == s[0].Length
+	}
+	return appendChunk(b, kind, len(s), total, equal)
+}
+
+func appendWrites(b []byte, kind byte, c rpcrdma.WriteChunk) []byte {
+	equal := true
+	for i := range c {
+		equal = equal && c[i].Length == c[0].Length
+	}
+	return appendChunk(b, kind, len(c), c.Length(), equal)
+}
+
+func appendChunk(b []byte, kind byte, segments int, total uint64, equal bool) []byte {
+	b = append(b, kind)
+	switch {
+	case segments <= 1:
+		b = Size(b, total)
+	case equal:
+		b = Size(b, total/uint64(segments))
+		b = append(b, 'x')
+		b = strconv.AppendInt(b, int64(segments), 10)
+	default:
+		b = Size(b, total)
+		b = append(b, '/')
+		b = strconv.AppendInt(b, int64(segments), 10)
+	}
+	return b
+}
+
+func appendUsed(b []byte, offered, used uint64) []byte {
+	if used == offered {
+		return b
+	}
+	b = append(b, ':')
+	return Size(b, used)
+}
+
+func (s *Lister) latency(b []byte, tx *transaction.Transaction) []byte {
+	if !tx.Call.Seen() || !tx.Reply.Seen() {
+		return append(b, '-')
+	}
+	p, _ := tx.Phases()
+	return Duration(b, p.Total)
+}
+
+// statusPrefixes are left out of names of errors.
+var statusPrefixes = [...]string{"NFS3ERR_", "NFS4ERR_", "NFSERR_", "MNT3ERR_"}
+
+// ShortStatus is the name of an outcome without what all of its kind begin
+// with; "ok" for success.
+func ShortStatus(v *rpc.View) string {
+	status := v.Status()
+	switch {
+	case v.Tx.State == transaction.NoReply:
+		return "no reply"
+	case status == "":
+		return "?"
+	case !v.Failed():
+		return "ok"
+	}
+	for _, p := range statusPrefixes {
+		if t, ok := strings.CutPrefix(status, p); ok {
+			return t
+		}
+	}
+	return status
+}
+
+func (s *Lister) status(l *line, v *rpc.View) {
+	status := ShortStatus(v)
+	color := colorGreen
+	if status != "ok" {
+		color = colorRed
+	}
+	l.painted(s.Color, color, status)
+	if v.Tx.State == transaction.NoCall {
+		l.b = append(l.b, ' ')
+		l.b = paint(l.b, s.Color, colorYellow, "no call")
+	}
+}

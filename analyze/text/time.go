@@ -1,0 +1,205 @@
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// TimeStyle is how the time of a packet is written.
+type TimeStyle uint8
+
+// Styles of times.
+const (
+	TimeOfDay     TimeStyle = iota // 05:33:11.644754
+	TimeNone                       // nothing
+	TimeEpoch                      // seconds since 1970
+	TimeDelta                      // seconds since the line before
+	TimeDate                       // 2026-11-21 05:33:11.644754
+	TimeSinceFirst                 // seconds since the first line
+)
+
+// TimeFormat is a style with its details.
+type TimeFormat struct {
+	Style TimeStyle
+	Local bool // local time instead of UTC
+	Nano  bool // nanoseconds instead of microseconds
+}
+
+// Words are the formats by the letters that tshark uses.
+var timeWords = map[string]TimeFormat{
+	"a":  {Style: TimeOfDay, Local: true},
+	"ad": {Style: TimeDate, Local: true},
+	"u":  {Style: TimeOfDay},
+	"ud": {Style: TimeDate},
+	"e":  {Style: TimeEpoch},
+	"r":  {Style: TimeSinceFirst},
+	"d":  {Style: TimeDelta},
+	"dd": {Style: TimeDelta},
+}
+
+// counted are the formats by the number of t that tcpdump takes.
+var counted = [...]TimeFormat{
+	{Style: TimeOfDay}, {Style: TimeNone}, {Style: TimeEpoch}, {Style: TimeDelta},
+	{Style: TimeDate}, {Style: TimeSinceFirst},
+}
+
+// TimeWord reports whether s is one of the words that ParseTime knows.
+func TimeWord(s string) bool {
+	_, ok := timeWords[s]
+	return ok
+}
+
+// ParseTime returns the format that a word stands for.
+func ParseTime(s string) (TimeFormat, error) {
+	f, ok := timeWords[s]
+	if !ok {
+		return f, fmt.Errorf("no such time format: %q (a, ad, u, ud, e, r, d, or t repeated: -t to -ttttt)", s)
+	}
+	return f, nil
+}
+
+// TimeCount returns the format that -t given n times stands for.
+func TimeCount(n int) (TimeFormat, error) {
+	if n < 0 || n >= len(counted) {
+		return TimeFormat{}, fmt.Errorf("-t may be given at most %d times", len(counted)-1)
+	}
+	return counted[n], nil
+}
+
+// Clock writes times one after the other. The zero value writes the time of
+// the day in UTC.
+type Clock struct {
+	Format TimeFormat
+
+	first, last int64
+	started     bool
+	day         int64 // start of the cached date, in local seconds since 1970
+	date        [10]byte
+	zone        int64 // offset of local time in seconds, valid from zoneFrom on for an hour
+	zoneFrom    int64
+	zoned       bool
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// Append appends a time in nanoseconds since 1970. It appends nothing for
+// TimeNone.
+func (c *Clock) Append(b []byte, ns int64) []byte {
+	if !c.started {
+		c.started, c.first, c.last = true, ns, ns
+	}
+	last := c.last
+	c.last = ns
+	switch c.Format.Style {
+	case TimeNone:
+		return b
+	case TimeEpoch:
+		return c.seconds(b, ns, 1)
+	case TimeDelta:
+		return c.seconds(b, ns-last, 4)
+	case TimeSinceFirst:
+		return c.seconds(b, ns-c.first, 4)
+	}
+	sec, frac := split(ns)
+	if c.Format.Local {
+		sec += c.offset(sec)
+	}
+	day := sec - mod(sec, secondsPerDay)
+	if c.Format.Style == TimeDate {
+		if day != c.day || c.date[0] == 0 {
+			c.day = day
+			t := time.Unix(day, 0).UTC()
+			if y := t.Year(); y < 0 || y > 9999 {
+				return t.AppendFormat(b, "2006-01-02 15:04:05")
+			}
+			t.AppendFormat(c.date[:0], "2006-01-02")
+		}
+		b = append(b, c.date[:]...)
+		b = append(b, ' ')
+	}
+	rest := sec - day
+	b = two(b, rest/3600)
+	b = append(b, ':')
+	b = two(b, rest/60%60)
+	b = append(b, ':')
+	b = two(b, rest%60)
+	return c.fraction(b, frac)
+}
+
+// offset is that of local time at a moment. It is looked up once for each hour
+// of the capture.
+func (c *Clock) offset(sec int64) int64 {
+	hour := sec - mod(sec, 3600)
+	if !c.zoned || hour != c.zoneFrom {
+		_, off := time.Unix(sec, 0).Zone()
+		c.zoned, c.zoneFrom, c.zone = true, hour, int64(off)
+	}
+	return c.zone
+}
+
+// seconds appends seconds with a fraction, the whole part at least width wide.
+func (c *Clock) seconds(b []byte, ns int64, width int) []byte {
+	neg := ns < 0
+	if neg {
+		ns = -ns
+	}
+	sec, frac := split(ns)
+	var digits [20]byte
+	d := strconv.AppendInt(digits[:0], sec, 10)
+	n := len(d)
+	if neg {
+		n++
+	}
+	for ; n < width; n++ {
+		b = append(b, ' ')
+	}
+	if neg {
+		b = append(b, '-')
+	}
+	b = append(b, d...)
+	return c.fraction(b, frac)
+}
+
+func (c *Clock) fraction(b []byte, ns int64) []byte {
+	b = append(b, '.')
+	digits := 6
+	if c.Format.Nano {
+		digits = 9
+	} else {
+		ns /= 1000
+	}
+	return zeros(b, ns, digits)
+}
+
+func split(ns int64) (sec, frac int64) {
+	frac = mod(ns, 1e9)
+	return (ns - frac) / 1e9, frac
+}
+
+func mod(a, m int64) int64 {
+	if a %= m; a < 0 {
+		a += m
+	}
+	return a
+}
+
+func two(b []byte, n int64) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
+
+// zeros appends a number of that many digits.
+func zeros(b []byte, n int64, digits int) []byte {
+	var d [20]byte
+	for i := digits - 1; i >= 0; i-- {
+		d[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, d[:digits]...)
+}
+
+// timestamp appends the full time of a packet, UTC with nanoseconds.
+func timestamp(b []byte, r rdma.Ref) []byte {
+	c := Clock{Format: TimeFormat{Style: TimeDate, Nano: true}}
+	return c.Append(b, r.Time)
+}
