@@ -124,6 +124,7 @@ func (c *tcpConn) known() *rdma.Connection {
 
 // feed reports false if the segment opens another connection.
 func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
+	c.Stamp = rdma.Stamp{Present: f.HasTimestamps, Value: f.TSVal, Echo: f.TSEcr}
 	if c.rpc != nil {
 		return c.rpc.Segment(f, ref)
 	}

@@ -53,6 +53,11 @@ type Frame struct {
 	TCPAck   uint32
 	TCPFlags uint8 // FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10, URG 0x20
 
+	// TSVal and TSEcr are the timestamps option of TCP (RFC 7323), valid if
+	// HasTimestamps is set.
+	TSVal, TSEcr  uint32
+	HasTimestamps bool
+
 	// FragmentID, FragmentOffset (bytes) and MoreFragments belong to
 	// Proto == Fragment, as does FragmentProto, the IP protocol number.
 	FragmentID     uint32

@@ -30,4 +30,33 @@ func decodeTCP(data []byte, n int, f *Frame) {
 	f.Transport = data[:cut:cut]
 	f.Payload = data[cut:end:end]
 	f.PayloadLen = n - head
+	f.HasTimestamps = false
+	if cut >= 32 {
+		f.timestamps(data[20:cut])
+	}
+}
+
+// timestamps looks for the timestamps option (RFC 7323, section 3.2): kind 8,
+// length 10, value 4, echo reply 4. Hosts put two no-operations before it, as
+// the appendix of the RFC recommends, and nothing else.
+func (f *Frame) timestamps(options []byte) {
+	for len(options) >= 10 {
+		switch kind := options[0]; {
+		case kind == 1:
+			options = options[1:]
+			continue
+		case kind == 0:
+			return
+		case kind == 8 && options[1] == 10:
+			f.HasTimestamps = true
+			f.TSVal = binary.BigEndian.Uint32(options[2:])
+			f.TSEcr = binary.BigEndian.Uint32(options[6:])
+			return
+		}
+		n := int(options[1])
+		if n < 2 || n > len(options) {
+			return
+		}
+		options = options[n:]
+	}
 }

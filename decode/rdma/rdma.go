@@ -135,6 +135,16 @@ type Connection struct {
 	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
 	// Upper belongs to the Handler.
 	Upper [2]any
+	// Stamp is the timestamps option of the TCP segment that is being handled.
+	// An acknowledgment echoes that of the copy it answers, which tells a
+	// needless retransmission from a needed one.
+	Stamp Stamp
+}
+
+// Stamp is the timestamps option of TCP (RFC 7323, section 3.2).
+type Stamp struct {
+	Present     bool
+	Value, Echo uint32
 }
 
 // Send is one complete Send operation, or one whole RPC message where the

@@ -361,7 +361,8 @@ func (t *Tracker) placed(tx *Transaction) {
 
 // setMessage copies what was sent.
 func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transport bool) {
-	m.First, m.Last = s.First, s.Last
+	m.First, m.Last, m.original = s.First, s.Last, s.Last
+	m.stamp, m.againStamp = tx.Connection.Stamp, rdma.Stamp{}
 	m.Packets = s.Packets
 	m.SendBytes = s.Length
 	m.Cut = len(s.Data) < s.Length
@@ -596,10 +597,29 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	// The copy that is acknowledged is the one that counts.
 	switch {
 	case s.reply && !tx.acked:
-		tx.Reply.Last = ref
+		tx.Reply.repeated(ref, c.Stamp)
 		tx.waitingUntil = ref.Time + ackWait
 	case !s.reply && !tx.replied && len(tx.Operations) == 0 && !tx.callAcked:
-		tx.Call.Last = ref
+		tx.Call.repeated(ref, c.Stamp)
+	}
+}
+
+// repeated notes a complete repetition.
+func (m *Message) repeated(ref rdma.Ref, stamp rdma.Stamp) {
+	m.Last = ref
+	if !m.againStamp.Present {
+		m.againStamp = stamp
+	}
+}
+
+// answered decides between the copies of a message by the acknowledgment: if
+// it echoes a timestamp older than that of the first repetition, the original
+// had arrived (RFC 7323, section 4.3).
+func (m *Message) answered(ack rdma.Stamp) {
+	if m.Last != m.original && m.stamp.Present && m.againStamp.Present && ack.Present &&
+		m.stamp.Value != m.againStamp.Value &&
+		int32(ack.Echo-m.stamp.Value) >= 0 && int32(ack.Echo-m.againStamp.Value) < 0 {
+		m.Last = m.original
 	}
 }
 
@@ -611,9 +631,13 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	}
 	tx := s.tx
 	if !s.reply {
-		tx.callAcked = true
+		if !tx.callAcked {
+			tx.callAcked = true
+			tx.Call.answered(c.Stamp)
+		}
 		return
 	}
+	tx.Reply.answered(c.Stamp)
 	tx.acked = true
 	tx.Times.Ack = ref
 	if len(tx.served) == 0 {

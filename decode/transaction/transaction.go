@@ -51,6 +51,10 @@ type Message struct {
 	Invalidates bool   // it was sent with Send With Invalidate
 	Handle      uint32 // the handle that it invalidated
 
+	original   rdma.Ref   // last packet of the first copy
+	stamp      rdma.Stamp // of the first copy
+	againStamp rdma.Stamp // of the first complete repetition
+
 	raw  []byte // the Send as captured
 	long buffer // the message as assembled from a chunk
 }
