@@ -100,7 +100,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connect
 	if fromHigh != c.swapped {
 		dir = 1
 	}
-	if !c.taps[dir].Accept(int32(tap), c.tap) {
+	if !c.taps[dir].Accept(int32(tap), c.tap, ref.Time) {
 		return c.known()
 	}
 	c.used = true
@@ -143,6 +143,7 @@ func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
 		return true
 	}
 	if oncrpc.StartsRecord(f.Payload) {
+		c.iwarp.Close("", ref) // gives its buffers back; it has reported nothing
 		c.iwarp = nil
 		c.Fabric = rdma.TCP
 		c.Sent = [2]rdma.Counters{}

@@ -51,7 +51,7 @@ func (u *udpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connect
 			c = u.begin(key, ref, int32(tap))
 		}
 	}
-	if !c.taps[side].Accept(int32(tap), c.tap) {
+	if !c.taps[side].Accept(int32(tap), c.tap, ref.Time) {
 		return c.Connection
 	}
 	c.used = true

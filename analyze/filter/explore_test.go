@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -357,6 +359,9 @@ func (x *explorer) candidates(t reflect.Type) []reflect.Value {
 	return []reflect.Value{reflect.Zero(t)}
 }
 
+// pseudoFlavors is where the numbers of RFC 2623 begin.
+const pseudoFlavors = 390000
+
 // numbers are values that have a name in some enumeration, or single bits.
 func (x *explorer) numbers(t reflect.Type) (all []reflect.Value) {
 	add := func(n uint64) {
@@ -369,10 +374,12 @@ func (x *explorer) numbers(t reflect.Type) (all []reflect.Value) {
 		all = append(all, v)
 	}
 	if _, ok := reflect.Zero(t).Interface().(symbolic); ok {
-		for n := range uint64(20000) {
-			v := reflect.ValueOf(uint32(n)).Convert(t)
-			if v.Interface().(symbolic).Symbol() != "" {
-				all = append(all, v)
+		for _, from := range []uint32{0, pseudoFlavors} {
+			for n := range uint32(20000) {
+				v := reflect.ValueOf(from + n).Convert(t)
+				if v.Interface().(symbolic).Symbol() != "" {
+					all = append(all, v)
+				}
 			}
 		}
 		add(1<<32 - 1) // defined nowhere: the default arm
@@ -381,8 +388,9 @@ func (x *explorer) numbers(t reflect.Type) (all []reflect.Value) {
 	for n := range uint64(256) {
 		add(n)
 	}
-	for n := range 40 {
-		add(10000 + uint64(n))
+	for n := range uint64(40) {
+		add(10000 + n)
+		add(pseudoFlavors + n)
 	}
 	for bit := range t.Bits() {
 		add(1 << bit)
@@ -539,10 +547,17 @@ func sample(walkers ...walker) *shape {
 	return root
 }
 
+func flavors() (all []oncrpc.Flavor) {
+	for n := range oncrpc.Flavor(16) {
+		all = append(all, n, pseudoFlavors+n)
+	}
+	return all
+}
+
 func callShape() *shape {
 	sys := oncrpc.Sys{Machine: []byte("m"), Count: 1}
 	var all []walker
-	for flavor := range oncrpc.Flavor(16) {
+	for _, flavor := range flavors() {
 		all = append(all, &oncrpc.Call{Cred: oncrpc.Auth{Flavor: flavor}, Verf: oncrpc.Auth{Flavor: flavor}})
 	}
 	all = append(all, &oncrpc.Call{Cred: oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: sys.Append(nil)}})
@@ -557,9 +572,12 @@ func replyShape() *shape {
 	var all []walker
 	for n := range uint32(16) {
 		all = append(all,
-			&oncrpc.Reply{Verf: oncrpc.Auth{Flavor: oncrpc.Flavor(n)}, Accept: oncrpc.AcceptStat(n)},
+			&oncrpc.Reply{Accept: oncrpc.AcceptStat(n)},
 			&oncrpc.Reply{Stat: oncrpc.Denied, Reject: oncrpc.RejectStat(n)},
 			&oncrpc.Reply{Stat: oncrpc.Denied, Reject: oncrpc.AuthError, AuthStat: oncrpc.AuthStat(n)})
+	}
+	for _, flavor := range flavors() {
+		all = append(all, &oncrpc.Reply{Verf: oncrpc.Auth{Flavor: flavor}})
 	}
 	return sample(all...).kids["rpc"]
 }
@@ -617,20 +635,19 @@ func (w *namesWriter) group(s *shape) int {
 		return 0
 	}
 	var kids []string
-	for name, k := range s.kids {
-		text := name
+	for _, name := range sortedKeys(s.kids) {
+		k, text := s.kids[name], name
 		if len(k.kinds) > 0 {
-			text += ":" + strings.Join(sorted(k.kinds), "+")
+			text += ":" + strings.Join(sortedKeys(k.kinds), "+")
 		}
 		if len(k.symbols) > 0 {
-			text += fmt.Sprintf("=%d", w.define("set", strings.Join(sorted(k.symbols), " "), &w.sets))
+			text += fmt.Sprintf("=%d", w.define("set", strings.Join(sortedKeys(k.symbols), " "), &w.sets))
 		}
 		if k.group {
 			text += fmt.Sprintf("{%d}", w.group(k))
 		}
 		kids = append(kids, text)
 	}
-	sort.Strings(kids)
 	return w.define("group", strings.Join(kids, " "), &w.groups)
 }
 
@@ -638,10 +655,4 @@ func (w *namesWriter) header(name string, args, res *shape) {
 	fmt.Fprintf(&w.procs, "procedure %s 0 - 0 %d %d\n", name, w.group(args), w.group(res))
 }
 
-func sorted(m map[string]bool) (all []string) {
-	for k := range m {
-		all = append(all, k)
-	}
-	sort.Strings(all)
-	return all
-}
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,49 +1,131 @@
 // Package filter selects transactions by an expression, and picks fields of
-// them by name.
+// transactions by name. The language is described in docs/filter.md.
 package filter
 
 import "github.com/rpcrdma/toolkit/decode/rpc"
 
-// Filter is a compiled expression. It keeps scratch memory: one goroutine at
-// a time.
+//go:generate go test -run TestNamesAreCurrent -update .
+
+// Filter is a compiled expression. It keeps scratch memory, so one goroutine
+// at a time may use it; Clone makes another one for another goroutine.
 type Filter struct {
-	root node
-	ev   evaluator
+	expr string
+	root node // nil: everything matches
+	s    sink
 }
 
-type node interface{}
-type evaluator struct{}
-
-// Error says what is wrong with an expression or a field name.
-type Error struct {
-	Expr     string
-	Pos      int    // byte offset
-	Found    string // what stands there
-	Expected string // what could stand there
-	Hint     string // "did you mean …"; may be empty
+// Compile compiles an expression. An empty one matches everything. The error
+// is an *Error.
+func Compile(expr string) (*Filter, error) {
+	tree, err := parse(expr)
+	if err != nil {
+		return nil, err
+	}
+	f := &Filter{expr: expr}
+	if tree == nil {
+		return f, nil
+	}
+	c := compiler{expr: expr}
+	if f.root, _, err = c.node(tree); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
-func (e *Error) Error() string { return e.Expected }
+// Match reports whether the expression holds for the transaction that v shows.
+func (f *Filter) Match(v *rpc.View) bool {
+	return f.root == nil || f.root.match(&f.s, v)
+}
 
-// Compile compiles an expression. The error is an *Error.
-func Compile(expr string) (*Filter, error) { return &Filter{}, nil }
+// String is the expression.
+func (f *Filter) String() string { return f.expr }
 
-// Match reports whether the expression holds for a transaction.
-func (f *Filter) Match(v *rpc.View) bool { return true }
+// Clone returns a Filter with the same expression and scratch memory of its
+// own.
+func (f *Filter) Clone() *Filter { return &Filter{expr: f.expr, root: f.root} }
 
-// FieldRef is one resolved field name.
-type FieldRef struct{ Name string }
+// FieldRef is a field, found by its name. It keeps scratch memory: one
+// goroutine at a time.
+type FieldRef struct {
+	f *field
+	s sink
+}
 
-// Field resolves a field name. The error is an *Error.
-func Field(name string) (*FieldRef, error) { return &FieldRef{Name: name}, nil }
+// Field finds a field. The error is an *Error.
+func Field(name string) (*FieldRef, error) {
+	f, err := lookup(name, 0, name)
+	if err != nil {
+		return nil, err
+	}
+	return &FieldRef{f: f}, nil
+}
 
-// Append appends all values of the field as text.
-func (f *FieldRef) Append(dst []string, v *rpc.View) []string { return dst }
+// Info describes the field.
+func (r *FieldRef) Info() FieldInfo { return r.f.info() }
+
+// Append appends all values of the field as text, in the order in which they
+// stand in the transaction. Numbers are decimal, durations nanoseconds, times
+// RFC 3339 with nanoseconds in UTC, opaques hexadecimal, symbols names (or
+// numbers where the protocol defines no name).
+func (r *FieldRef) Append(dst []string, v *rpc.View) []string {
+	s := &r.s
+	s.collect, s.dst, s.stop = true, dst, false
+	r.f.emit(s, v)
+	dst = s.dst
+	s.dst = nil
+	return dst
+}
 
 // FieldInfo describes a field.
 type FieldInfo struct {
-	Name, Type, Description string
+	Name string
+	// Type is number, count, duration, time, boolean, text, symbol, flags,
+	// address, bytes, group, or several of them joined with "|".
+	Type        string
+	Description string
 }
 
-// Fields lists the fields.
-func Fields() []FieldInfo { return nil }
+// node is a compiled expression.
+type node interface {
+	match(s *sink, v *rpc.View) bool
+}
+
+type (
+	allOf  []node
+	anyOf  []node
+	noneOf struct{ x node }
+	test   struct {
+		f *field
+		p predicate
+	}
+)
+
+func (l allOf) match(s *sink, v *rpc.View) bool {
+	for _, n := range l {
+		if !n.match(s, v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l anyOf) match(s *sink, v *rpc.View) bool {
+	for _, n := range l {
+		if n.match(s, v) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n noneOf) match(s *sink, v *rpc.View) bool { return !n.x.match(s, v) }
+
+func (t *test) match(s *sink, v *rpc.View) bool {
+	s.p = &t.p
+	s.seen, s.hit, s.miss, s.stop = false, false, false, false
+	t.f.emit(s, v)
+	if t.p.all {
+		return s.seen && !s.miss
+	}
+	return s.hit
+}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -29,7 +30,8 @@ const Legend = `Columns of the listing, one line for each transaction:
   @offset+count   range of the file; "=n" if n bytes were moved instead
   chunks          what the call offered (see below)
   latency         first packet of the call to last packet of the reply
-  status          "ok", or the name of the error without NFS3ERR_, NFS4ERR_
+  status          "ok", or the name of the error without NFS3ERR_, NFS4ERR_;
+                  "ok?" if the RPC succeeded but its result cannot be read
 
 Sizes are exact; K, M and G stand for multiples of 1024, 1024² and 1024³.
 
@@ -62,15 +64,10 @@ type Lister struct {
 	// Name, if set, gives the name of a host; empty to show the address.
 	Name func(netip.Addr) string
 
-	hosts   map[netip.Addr]host
-	address int // width of the column of addresses so far
-	path    []byte
-	line    line
-}
-
-type host struct {
-	text  string
-	width int
+	hosts hosts
+	path  []byte
+	right []byte
+	line  line
 }
 
 const (
@@ -78,9 +75,8 @@ const (
 	addressWidth = 21 // 192.0.2.2 > 192.0.2.1
 	programWidth = 7
 	whatWidth    = 22 // program and operation
-	chunkWidth   = 12
 	latencyWidth = 7
-	statusWidth  = 2
+	statusWidth  = 5 // NOENT
 	leastFile    = 16
 )
 
@@ -126,20 +122,13 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 		}
 		l.str(" ")
 	}
-	from := l.col
-	client, server := s.host(tx.Client().Addr), s.host(tx.Server().Addr)
-	l.b = append(l.b, client.text...)
-	l.b = append(l.b, " > "...)
-	l.b = append(l.b, server.text...)
-	l.col += client.width + 3 + server.width
-	s.address = max(s.address, addressWidth, l.col-from)
-	l.pad(from + s.address + 1)
+	s.hosts.pair(l, s.Name, tx.Client().Addr, tx.Server().Addr)
 	start = len(l.b)
 	l.b = hex32(l.b, tx.XID)
 	l.since(start)
 	l.str(" ")
 
-	from = l.col
+	from := l.col
 	s.program(l, v)
 	l.str(" ")
 	l.pad(from + programWidth + 1)
@@ -159,37 +148,30 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	l.str(" ")
 	l.pad(from + whatWidth + 1)
 
-	// The file takes what the columns on both sides leave.
+	// What stands on the right is put together first: the file takes what it
+	// leaves. Chunks and latency end where their columns end.
+	s.right = Chunks(s.right[:0], tx)
+	chunks := len(s.right)
+	s.right = s.latency(s.right, tx)
+	latency := utf8.RuneCount(s.right[chunks:])
 	end := s.Width
-	if end == 0 {
+	if end <= 0 {
 		end = defaultWidth
 	}
-	right := chunkWidth + 1 + latencyWidth + 1 + statusWidth
-	fileEnd := end - right - 1
-	limit := fileEnd - l.col
+	end -= 1 + statusWidth // of the latency
+	limit := end - l.col - (1 + chunks + 1 + max(latency, latencyWidth))
 	if s.Width < 0 {
-		fileEnd, limit = defaultWidth-right-1, 1<<30
+		limit = 1 << 30
 	}
 	s.file(l, v, max(limit, leastFile))
 	l.str(" ")
-	l.pad(fileEnd + 1)
-
-	start = len(l.b)
-	l.b = Chunks(l.b, tx)
-	l.since(start)
-	if left := max(1, fileEnd+1+chunkWidth+1-l.col); true {
-		// The latency stands at the right end of its column, unless the chunks
-		// have taken it.
-		start = len(l.b)
-		l.b = s.latency(l.b, tx)
-		width := len(l.b) - start
-		if width > 2 && l.b[len(l.b)-1] == 's' && l.b[len(l.b)-2] == 0xb5 { // µ
-			width--
-		}
-		gap := max(left+latencyWidth-width, 1)
-		l.b = insertSpaces(l.b, start, gap)
-		l.col += gap + width
-	}
+	l.pad(end - latencyWidth - 1 - chunks)
+	l.b = append(l.b, s.right[:chunks]...)
+	l.col += chunks
+	l.str(" ")
+	l.pad(end - latency)
+	l.b = append(l.b, s.right[chunks:]...)
+	l.col += latency
 	l.str(" ")
 	s.status(l, v)
 	if tx.Retransmits > 0 {
@@ -208,40 +190,6 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	b = l.b
 	l.b = nil
 	return b
-}
-
-// insertSpaces moves b[at:] to the right.
-func insertSpaces(b []byte, at, n int) []byte {
-	for range n {
-		b = append(b, ' ')
-	}
-	copy(b[at+n:], b[at:len(b)-n])
-	for i := range n {
-		b[at+i] = ' '
-	}
-	return b
-}
-
-const maxHosts = 4096
-
-// host is the text of an address.
-func (s *Lister) host(a netip.Addr) host {
-	h, ok := s.hosts[a]
-	if !ok {
-		if s.hosts == nil || len(s.hosts) >= maxHosts {
-			s.hosts = make(map[netip.Addr]host)
-		}
-		if s.Name != nil {
-			name, width := Safe(nil, []byte(s.Name(a)))
-			h = host{string(name), width}
-		}
-		if h.text == "" {
-			t := link.AddrString(a)
-			h = host{t, len(t)}
-		}
-		s.hosts[a] = h
-	}
-	return h
 }
 
 // program writes the name of the program with its version.
@@ -377,51 +325,55 @@ func Chunks(b []byte, tx *transaction.Transaction) []byte {
 	}
 	start := len(b)
 	if tx.Call.Transport {
-		h := &tx.Call.Header
 		var r *rpcrdma.Header
 		if tx.Reply.Seen() && tx.Reply.Transport && tx.Reply.Header.Type != rpcrdma.TypeError {
 			r = &tx.Reply.Header
 		}
-		if len(h.Call) > 0 {
-			b = appendReads(b, 'Z', h.Call, h.PositionZero().Length)
-		}
-		if len(h.Reads) > 0 {
-			for _, c := range h.ReadChunks() {
-				kind := byte('R')
-				if c.Position == 0 && h.Version != rpcrdma.Version2 {
-					kind = 'Z'
-				}
-				if len(b) > start {
-					b = append(b, ' ')
-				}
-				b = appendReads(b, kind, c.Segments, c.Length)
-			}
-		}
-		for i, c := range h.Writes {
-			if len(b) > start {
-				b = append(b, ' ')
-			}
-			b = appendWrites(b, 'W', c)
-			if r != nil {
-				used := uint64(0)
-				if i < len(r.Writes) {
-					used = r.Writes[i].Length()
-				}
-				b = appendUsed(b, c.Length(), used)
-			}
-		}
-		if h.HasReply {
-			if len(b) > start {
-				b = append(b, ' ')
-			}
-			b = appendWrites(b, 'P', h.Reply)
-			if r != nil {
-				b = appendUsed(b, h.Reply.Length(), r.Reply.Length())
-			}
-		}
+		b = appendChunks(b, &tx.Call.Header, r)
 	}
 	if len(b) == start {
 		b = append(b, '-')
+	}
+	return b
+}
+
+// appendChunks appends the chunks of a header; nothing if there are none. r is
+// the header of the reply, or nil.
+func appendChunks(b []byte, h, r *rpcrdma.Header) []byte {
+	start := len(b)
+	space := func(b []byte) []byte {
+		if len(b) > start {
+			b = append(b, ' ')
+		}
+		return b
+	}
+	if len(h.Call) > 0 {
+		b = appendReads(b, 'Z', h.Call, h.PositionZero().Length)
+	}
+	if len(h.Reads) > 0 {
+		for _, c := range h.ReadChunks() {
+			kind := byte('R')
+			if c.Position == 0 && h.Version != rpcrdma.Version2 {
+				kind = 'Z'
+			}
+			b = appendReads(space(b), kind, c.Segments, c.Length)
+		}
+	}
+	for i, c := range h.Writes {
+		b = appendWrites(space(b), 'W', c)
+		if r != nil {
+			used := uint64(0)
+			if i < len(r.Writes) {
+				used = r.Writes[i].Length()
+			}
+			b = appendUsed(b, c.Length(), used)
+		}
+	}
+	if h.HasReply {
+		b = appendWrites(space(b), 'P', h.Reply)
+		if r != nil {
+			b = appendUsed(b, h.Reply.Length(), r.Reply.Length())
+		}
 	}
 	return b
 }
@@ -485,6 +437,8 @@ func ShortStatus(v *rpc.View) string {
 	switch {
 	case v.Tx.State == transaction.NoReply:
 		return "no reply"
+	case status == "" && v.ReplyErr == nil:
+		return "ok?"
 	case status == "":
 		return "?"
 	case !v.Failed():
@@ -510,3 +464,5 @@ func (s *Lister) status(l *line, v *rpc.View) {
 		l.b = paint(l.b, s.Color, colorYellow, "no call")
 	}
 }
+
+func addrText(e rdma.End) string { return link.AddrString(e.Addr) }

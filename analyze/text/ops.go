@@ -131,3 +131,14 @@ func isCallback(v *rpc.View) bool {
 	}
 	return false
 }
+
+// compoundTag is the tag of a COMPOUND.
+func compoundTag(v *rpc.View) []byte {
+	switch a := v.Args.(type) {
+	case *nfs4.CompoundArgs:
+		return a.Tag
+	case *nfs4.CbCompoundArgs:
+		return a.Tag
+	}
+	return nil
+}

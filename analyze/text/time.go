@@ -13,12 +13,12 @@ type TimeStyle uint8
 
 // Styles of times.
 const (
-	TimeOfDay     TimeStyle = iota // 05:33:11.644754
-	TimeNone                       // nothing
-	TimeEpoch                      // seconds since 1970
-	TimeDelta                      // seconds since the line before
-	TimeDate                       // 2026-11-21 05:33:11.644754
-	TimeSinceFirst                 // seconds since the first line
+	TimeOfDay      TimeStyle = iota // 05:33:11.644754
+	TimeNone                        // nothing
+	TimeEpoch                       // seconds since 1970
+	TimeDelta                       // seconds since the line before
+	TimeDate                        // 2026-11-21 05:33:11.644754
+	TimeSinceFirst                  // seconds since the first line
 )
 
 // TimeFormat is a style with its details.

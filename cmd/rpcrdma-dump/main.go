@@ -1,41 +1,41 @@
+// Rpcrdma-dump shows the RPC transactions in captures of RoCE, InfiniBand and
+// iWARP: NFS over RDMA, and what travels beside it over TCP and UDP.
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
-
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
-	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/transaction"
+	"os/signal"
+	"syscall"
 )
 
 func main() {
-	files := []string{}
-	for _, a := range os.Args[1:] {
-		if a != "-T" && a != "ndjson" {
-			files = append(files, a)
+	// A write to a closed pipe returns an error instead of a signal, so that
+	// files are closed and memory profiles written.
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// run runs the command line and returns the exit code.
+func run(args []string, s *streams) int {
+	root := newRootCommand(s)
+	root.SetArgs(splitTimes(args))
+	err := root.Execute()
+	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) {
+		fmt.Fprintf(s.err, "rpcrdma-dump: %v\n", err)
+		var usage *usageError
+		if errors.As(err, &usage) {
+			fmt.Fprintln(s.err, "Try 'rpcrdma-dump --help'.")
 		}
 	}
-	r, err := capture.Open(files, capture.Options{})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	w := bufio.NewWriterSize(os.Stdout, 1<<16)
-	v := rpc.View{Names: &rpc.Names{}}
-	var e ndjson.Encoder
-	var buf []byte
-	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
-		v.Set(tx)
-		buf = e.Append(buf[:0], &v)
-		v.Learn()
-		buf = append(buf, '\n')
-		w.Write(buf)
-	})
-	err = d.Run(r)
-	w.Flush()
-	fmt.Fprintf(os.Stderr, "%+v %+v %v\n", d.Stats(), d.Orphans(), err)
+	return exitCode(err)
 }

@@ -93,9 +93,6 @@ func (c *Conn) recognise() {
 	}
 	c.verdict = Yes
 	c.c.Fabric = rdma.IWARP
-	if c.t.o.Recognised != nil {
-		c.t.o.Recognised(c.c)
-	}
 }
 
 // refuse takes it for something else.
@@ -245,10 +242,10 @@ func (c *Conn) over(why string, ref rdma.Ref) {
 	if c.verdict != Yes {
 		return
 	}
-	if why != "" && c.c.State != rdma.Rejected {
+	c.terminated(why)
+	if c.c.Terminated != "" && c.c.State != rdma.Rejected {
 		c.c.State = rdma.Closed
 	}
-	c.terminated(why)
 	c.t.handler.Closed(c.c, ref)
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand"
 	"testing"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -148,21 +147,19 @@ func BenchmarkConn(b *testing.B) {
 	}
 }
 
-// searchCost is how long the search takes for a megabyte of a pattern.
-func searchCost(fill func(b []byte), size int) time.Duration {
+// searchThrough feeds the search a megabyte of a pattern in segments of a size.
+func searchThrough(fill func(b []byte), size int, each func(h *half)) {
 	rec := newRecorder()
 	rec.quiet = true
-	k := connection()
-	c := NewTracker(rec, Options{}).New(k)
+	c := NewTracker(rec, Options{}).New(connection())
 	c.recognise() // no giving up
 	b := make([]byte, 1<<20)
 	fill(b)
 	h := &c.halves[0]
-	start := time.Now()
 	for at := 0; at < len(b); at += size {
 		h.data(b[at:min(at+size, len(b))], rdma.Ref{Number: uint64(at + 1)})
+		each(h)
 	}
-	return time.Since(start)
 }
 
 // patterns are what the search may have to go through, from what is usual to
@@ -199,11 +196,19 @@ var patterns = map[string]func([]byte){
 	},
 }
 
-func TestSearchCost(t *testing.T) {
+// TestSearchBounds checks that the search keeps no more than it may. That its
+// time is linear is for BenchmarkSearch to show.
+func TestSearchBounds(t *testing.T) {
 	for name, fill := range patterns {
-		for _, size := range []int{20, 1448, 60000} {
-			searchCost(fill, size) // as long as it ends: see BenchmarkSearch
-			_ = name
+		for _, size := range []int{20, 1448, 60000, 1 << 20} {
+			searchThrough(fill, size, func(h *half) {
+				if s := h.search; h.mode == modeSearch && (len(s.buf) > searchKnown || len(s.pieces) > maxPieces || len(s.candidates) > maxCandidates || s.cursor > len(s.buf)) {
+					t.Fatalf("%s in segments of %d: %d bytes, %d pieces, %d candidates, cursor %d", name, size, len(s.buf), len(s.pieces), len(s.candidates), s.cursor)
+				}
+				if len(h.buf) > maxFPDU {
+					t.Fatalf("%s in segments of %d: an FPDU of %d bytes", name, size, len(h.buf))
+				}
+			})
 		}
 	}
 }
@@ -214,7 +219,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
 				b.SetBytes(1 << 20)
 				for range b.N {
-					searchCost(fill, size)
+					searchThrough(fill, size, func(*half) {})
 				}
 			})
 		}

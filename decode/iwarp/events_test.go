@@ -441,18 +441,6 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// TestRecognised checks that the hook comes first, and once.
-func TestRecognised(t *testing.T) {
-	var p *pair
-	n := 0
-	p = newPair(Options{Recognised: func(k *rdma.Connection) { n++; k.ID = 77 }}, &MPAFrame{Revision: 1}, &MPAFrame{Revision: 1, Reply: true})
-	p.peers[0].untagged(OpSend, 0, []byte("call"))
-	p.flush(0)
-	if n != 1 || p.k.ID != 77 {
-		t.Errorf("called %d times", n)
-	}
-}
-
 // has compares the numbers of Sends, Writes and Reads.
 func has(c *rdma.Counters, sends, writes, reads uint64) bool {
 	return c.Sends == sends && c.Writes == writes && c.Reads == reads

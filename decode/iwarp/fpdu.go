@@ -7,9 +7,6 @@ const (
 	FPDUHeaderLen = 2 // ULPDU length
 	CRCLen        = 4
 	MaxULPDU      = 1<<16 - 1
-	// maxFPDU is the largest FPDU: length, ULPDU, pad, CRC, and one marker for
-	// each 508 bytes of it, with one more in front.
-	maxFPDU = FPDUHeaderLen + MaxULPDU + 3 + CRCLen + ((MaxULPDU+9)/markerData+2)*MarkerLen
 )
 
 // FPDULen is the size of the FPDU that carries a ULPDU of n bytes, without

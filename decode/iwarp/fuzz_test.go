@@ -136,6 +136,10 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
+// maxFPDU is the largest FPDU: length, ULPDU, pad, CRC, and one marker for each
+// 508 bytes of it, with one more in front.
+const maxFPDU = FPDUHeaderLen + MaxULPDU + 3 + CRCLen + ((MaxULPDU+9)/markerData+2)*MarkerLen
+
 // FuzzStream plays a stream with holes, without TCP: what of the first bytes
 // is seen, the rest of each step is skipped.
 func FuzzStream(f *testing.F) {

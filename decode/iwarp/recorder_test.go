@@ -253,8 +253,7 @@ func (x *scenario) reference(t testing.TB) *recorder {
 	t.Helper()
 	r := newRecorder()
 	c := NewTracker(r, Options{}).New(connection())
-	c.Start(0)
-	c.Start(1)
+	c.halves[0].sure, c.halves[1].sure = true, true
 	var at [2]int
 	n := uint64(0)
 	for _, s := range x.order {

@@ -11,12 +11,18 @@ import (
 // random data would have to be right by chance. A candidate gets them from a
 // valid control word, the queue number, and the same again at the place where
 // its length says that the next FPDU starts. Senders put FPDUs into TCP segments
-// of their own if they can (RFC 5044 5.1), so a start and an end at a segment
-// boundary count, too.
+// of their own if they can (RFC 5044 5.1), so a start at the start of a segment
+// and an end at its end count, too; the end of another segment counts less,
+// because there are many.
+//
+// Where the setup was not captured, no markers are expected: the receiver would
+// have to ask for them, and hardly any does.
 const (
 	bitsEnough   = 36
 	bitsBoundary = 14
-	bitsNext     = 64 // the next segment continues the message: same STag, right offset
+	bitsFar      = 8   // an end at the end of another segment …
+	farLen       = 512 // … of at least so many bytes
+	bitsNext     = 64  // the next segment continues the message: same STag, right offset
 
 	maxCandidates = 64
 	maxPieces     = 4096
@@ -40,12 +46,13 @@ type piece struct {
 // candidate is a place where an FPDU may start.
 type candidate struct {
 	start  uint64
-	next   uint64 // where the FPDU after the last one examined starts
+	last   uint64 // where the last FPDU examined starts
+	next   uint64 // and the one after it
 	bits   int
 	tagged bool
 	stag   uint32
 	to     uint64 // that the next segment of the message would have
-	atEnd  bool   // next is a boundary, which has been counted
+	atEnd  bool   // it has been seen whether next is the end of a segment
 }
 
 // search is the state of a half in modeSearch.
@@ -151,14 +158,26 @@ func (s *search) discard(n int) {
 	}
 }
 
-// boundary reports whether a TCP segment starts at offset at, or the last one
-// ends there.
-func (s *search) boundary(at uint64) bool {
-	if at == s.start+uint64(len(s.buf)) {
-		return true
+// ending is the evidence of an FPDU from offset from up to offset to, if what
+// has arrived ends at offset end.
+func (s *search) ending(from, to, end uint64) int {
+	i := s.pieceAt(from)
+	if i >= 0 && s.pieceEnd(i, end) == to {
+		return bitsBoundary
 	}
-	i := s.pieceAt(at)
-	return i >= 0 && s.pieces[i].start == at
+	i = s.pieceAt(to - 1)
+	if i >= 0 && s.pieceEnd(i, end) == to && to-s.pieces[i].start >= farLen {
+		return bitsFar
+	}
+	return 0
+}
+
+// pieceEnd is where the i-th segment ends.
+func (s *search) pieceEnd(i int, end uint64) uint64 {
+	if i+1 < len(s.pieces) {
+		return s.pieces[i+1].start
+	}
+	return end
 }
 
 // pieceAt is the index of the segment that holds offset at, or -1.
@@ -203,7 +222,7 @@ func (h *half) seekSkip(n uint64) {
 	s := h.search
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if c.next == h.pos+n && c.bits+bitsBoundary >= bitsEnough && c.start >= s.start {
+		if end := h.pos + n; c.next == end && c.bits+s.ending(c.last, end, end) >= bitsEnough && c.start >= s.start {
 			h.accept(c.start)
 			break
 		}
@@ -313,8 +332,8 @@ func (s *search) usable(c *candidate) uint64 {
 func (s *search) advance(c *candidate) int {
 	end := s.start + uint64(len(s.buf))
 	for {
-		if c.next != c.start && !c.atEnd && c.next <= end && c.next >= s.start && s.boundary(c.next) {
-			c.bits += bitsBoundary
+		if c.next != c.start && !c.atEnd && c.next <= end && c.next >= s.start {
+			c.bits += s.ending(c.last, c.next, end)
 			c.atEnd = true
 		}
 		if c.bits >= bitsEnough {
@@ -347,6 +366,7 @@ func (s *search) advance(c *candidate) int {
 			// next stays: it is a good start itself.
 			return verdictYes
 		}
+		c.last = c.next
 		c.next += uint64(FPDULen(length))
 		c.atEnd = false
 	}
@@ -413,8 +433,13 @@ func (h *half) accept(at uint64) {
 		}
 		if !good {
 			// Go on behind the place that was taken for a start. Moving the
-			// cursor back is paid for when the search comes by again.
-			s.cursor = i + 1
+			// cursor back is paid for when the search comes by again. With
+			// markers it must not go back: a marker behind it has led here.
+			if h.marked {
+				s.cursor = max(s.cursor, i+1)
+			} else {
+				s.cursor = i + 1
+			}
 			s.candidates = s.candidates[:0]
 			return
 		}

@@ -24,8 +24,7 @@ type base struct {
 // reports false if the segment opens another connection between the same ports;
 // then this one is closed, and a new Conn has to take the segment.
 //
-// It keeps First, Last, and the packet counters of the rdma.Connection. Use it,
-// or Consumer and Acked with streams of your own, but not both.
+// It keeps First, Last, and the packet counters of the rdma.Connection.
 func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	if c.closed {
 		// What follows an end are stragglers, if it is not a new start.
@@ -53,7 +52,7 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	switch {
 	case f.TCPFlags&tcp.SYN != 0:
 		if !s.Started() {
-			c.Start(dir)
+			h.sure = h.pos == 0
 		}
 	case f.TCPFlags&tcp.RST != 0:
 		// All of the other direction that will ever come has come.
@@ -66,8 +65,8 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		o.Acked(f.TCPAck, ref)
 		if b := &c.bases[dir^1]; b.known {
 			d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
-			if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead {
-				c.Acked(dir, uint64(end), ref)
+			if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes {
+				c.peer(h).acknowledged(uint64(end), ref)
 			}
 		}
 	}
@@ -82,25 +81,17 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 			*b = base{true, f.TCPSeq - uint32(before)}
 		}
 	}
+	if c.verdict == No {
+		c.streams[0].Release()
+		c.streams[1].Release()
+	}
 	return !c.replaced
 }
 
-// Start says that the stream of a direction is seen from its first byte: the
-// SYN was captured. Segment does that itself.
-func (c *Conn) Start(dir int) {
-	if h := &c.halves[dir]; h.pos == 0 {
-		h.sure = true
-	}
-}
-
-// Consumer takes the stream of a direction, for a caller that has its own
-// tcp.Stream.
-func (c *Conn) Consumer(dir int) tcp.Consumer { return &c.halves[dir] }
-
-// Acked says that the sender of direction dir has acknowledged everything of
-// the other direction before the stream offset end. Segment does that itself.
-func (c *Conn) Acked(dir int, end uint64, ref rdma.Ref) {
-	if h := &c.halves[dir^1]; c.verdict == Yes && end > h.out.acked {
+// acknowledged takes note that the receiver has everything before the stream
+// offset end.
+func (h *half) acknowledged(end uint64, ref rdma.Ref) {
+	if end > h.out.acked {
 		h.out.acknowledge(h, end, ref)
 	}
 }

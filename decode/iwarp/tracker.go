@@ -16,9 +16,6 @@ type Options struct {
 	Ports []uint16
 	// NoCRC leaves CRCs unchecked.
 	NoCRC bool
-	// Recognised, if set, is called when a connection turns out to be iWARP,
-	// before anything is reported of it. It may set the ID.
-	Recognised func(*rdma.Connection)
 	// Pool holds what TCP delivers out of order, for Conn.Segment. nil means
 	// one of the Tracker's own.
 	Pool *tcp.Pool

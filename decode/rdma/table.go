@@ -21,10 +21,17 @@ func (c *Connection) Resolve() *Connection {
 // NoTap is the capture point of a direction before its first packet.
 const NoTap = -1
 
-// tapPatience is how many packets another capture point must show of a
-// direction, without one from the preferred point between them, before the
-// direction is followed there.
-const tapPatience = 64
+const (
+	// tapPatience is how many packets another capture point must show of a
+	// direction, without one from the point that is followed between them,
+	// before the direction is followed there.
+	tapPatience = 64
+	// tapSilence is how long the point that is followed must have shown
+	// nothing besides, in nanoseconds, if it has shown anything before: where
+	// two captures with different clocks were merged, one is ahead by many
+	// packets for no other reason.
+	tapSilence = 1e9
+)
 
 // TapFilter picks the capture point at which one direction of a connection is
 // followed. Captures of both ends that were merged, or of several interfaces,
@@ -33,34 +40,36 @@ const tapPatience = 64
 type TapFilter struct {
 	tap     int32 // followed now
 	waiting int32 // packets seen elsewhere since the last one from tap
+	last    int64 // time of the last packet from tap
+	shown   bool  // there was one
 	// Elsewhere counts packets that were left out as copies.
 	Elsewhere uint64
 }
 
 // Follow sets the capture point.
-func (t *TapFilter) Follow(tap int32) { t.tap, t.waiting = tap, 0 }
+func (t *TapFilter) Follow(tap int32) { t.tap, t.waiting, t.shown = tap, 0, false }
 
 // Tap is the capture point that is followed.
 func (t *TapFilter) Tap() int32 { return t.tap }
 
-// Accept reports whether a packet captured at tap belongs to what is
-// followed. preferred is where the connection's first packet was captured.
-func (t *TapFilter) Accept(tap, preferred int32) bool {
+// Accept reports whether a packet captured at tap, at the time now, belongs to
+// what is followed. preferred is where the connection's first packet was
+// captured.
+func (t *TapFilter) Accept(tap, preferred int32, now int64) bool {
 	if tap == t.tap {
-		t.waiting = 0
+		t.waiting, t.last, t.shown = 0, now, true
 		return true
 	}
-	return t.other(tap, preferred)
+	return t.other(tap, preferred, now)
 }
 
-func (t *TapFilter) other(tap, preferred int32) bool {
-	if t.tap == NoTap || tap == preferred {
+func (t *TapFilter) other(tap, preferred int32, now int64) bool {
+	t.waiting = min(t.waiting+1, tapPatience+1)
+	silence := now - t.last
+	if t.tap == NoTap || tap == preferred ||
+		t.waiting > tapPatience && (!t.shown || silence > tapSilence || silence < -tapSilence) {
 		t.Follow(tap)
-		return true
-	}
-	t.waiting++
-	if t.waiting > tapPatience {
-		t.Follow(tap)
+		t.last, t.shown = now, true
 		return true
 	}
 	t.Elsewhere++
@@ -75,5 +84,14 @@ func (n *Numbers) Assign(c *Connection) {
 	if c.ID == 0 {
 		n.last++
 		c.ID = n.last
+	}
+}
+
+// Return takes back the number of a connection that turned out to be part of
+// another with its first packet, so that the numbers have no gap. It does
+// nothing if a later one has been handed out.
+func (n *Numbers) Return(c *Connection) {
+	if c.ID == n.last && c.ID != 0 {
+		n.last--
 	}
 }

@@ -15,29 +15,77 @@ func psnAdd(p, n uint32) uint32 { return (p + n) & psnMask }
 // psnRange is count consecutive PSNs.
 type psnRange struct{ start, count uint32 }
 
-// maxMissing bounds the gaps that are remembered for one PSN space. The
-// oldest is forgotten; its packets, should they come later, pass for copies.
-const maxMissing = 64
+// end is the PSN behind the range.
+func (r psnRange) end() uint32 { return psnAdd(r.start, r.count) }
 
-// psnSet is the PSNs below the highest one seen that have not been seen. On a
-// clean capture it is empty, so that nothing is done per packet.
+const (
+	// maxMissing bounds the gaps that are remembered for one PSN space. The
+	// oldest is forgotten; its packets, should they come later, pass for
+	// copies.
+	maxMissing = 64
+	// maxSpread is how far apart two PSNs of a set may be. It has to be well
+	// below half the space, or their order would be lost.
+	maxSpread = 1 << 20
+)
+
+// psnSet is the PSNs below the highest one seen that have not been seen, in
+// ascending order. On a clean capture it is empty, so that nothing is done per
+// packet.
 type psnSet struct{ r []psnRange }
 
-// add notes that count PSNs from start are missing. They lie after all that
-// the set holds.
-func (s *psnSet) add(start, count uint32) {
+// add notes that count PSNs from start are missing, maxSpread of them at most.
+// It returns how many older ones were forgotten for that.
+func (s *psnSet) add(start, count uint32) (forgotten uint32) {
 	if count == 0 {
-		return
+		return 0
 	}
-	if n := len(s.r); n > 0 && psnAdd(s.r[n-1].start, s.r[n-1].count) == start {
-		s.r[n-1].count += count
-		return
+	count = min(count, maxSpread)
+	start &= psnMask
+	for len(s.r) > 0 {
+		if d := psnDiff(start, s.r[0].start); d <= maxSpread && d >= -maxSpread {
+			break
+		}
+		forgotten += s.drop()
 	}
-	if len(s.r) == maxMissing {
-		copy(s.r, s.r[1:])
-		s.r = s.r[:maxMissing-1]
+	i := len(s.r)
+	for i > 0 && psnDiff(s.r[i-1].start, start) > 0 {
+		i--
 	}
-	s.r = append(s.r, psnRange{start & psnMask, count})
+	if i > 0 && psnDiff(start, s.r[i-1].end()) <= 0 {
+		// It continues, or overlaps, the range before.
+		i--
+		if more := psnDiff(psnAdd(start, count), s.r[i].end()); more > 0 {
+			s.r[i].count += uint32(more)
+		}
+	} else {
+		if len(s.r) == maxMissing {
+			forgotten += s.drop()
+			if i--; i < 0 {
+				return forgotten + count // the oldest is the new one
+			}
+		}
+		s.r = append(s.r, psnRange{})
+		copy(s.r[i+1:], s.r[i:])
+		s.r[i] = psnRange{start, count}
+	}
+	for i+1 < len(s.r) {
+		d := psnDiff(s.r[i].end(), s.r[i+1].start)
+		if d < 0 {
+			break
+		}
+		if more := int32(s.r[i+1].count) - d; more > 0 {
+			s.r[i].count += uint32(more)
+		}
+		s.r = append(s.r[:i+1], s.r[i+2:]...)
+	}
+	return forgotten
+}
+
+// drop forgets the oldest range.
+func (s *psnSet) drop() uint32 {
+	n := s.r[0].count
+	s.r = append(s.r[:0], s.r[1:]...)
+	return n
 }
 
 // take removes p and reports whether it was missing.
@@ -51,6 +99,9 @@ func (s *psnSet) take(p uint32) bool {
 
 // remove takes count PSNs from start out of the set.
 func (s *psnSet) remove(start, count uint32) {
+	if count == 0 {
+		return
+	}
 	for i := 0; i < len(s.r); i++ {
 		g := s.r[i]
 		from := psnDiff(start, g.start)           // of the removed part, within g
@@ -66,8 +117,7 @@ func (s *psnSet) remove(start, count uint32) {
 			copy(s.r[i+2:], s.r[i+1:])
 			s.r[i+1] = psnRange{psnAdd(g.start, uint32(to)), uint32(after)}
 			if len(s.r) > maxMissing {
-				copy(s.r, s.r[1:])
-				s.r = s.r[:maxMissing]
+				s.drop()
 			}
 			return
 		case before > 0:
@@ -84,7 +134,8 @@ func (s *psnSet) remove(start, count uint32) {
 // has reports whether any of count PSNs from start is missing.
 func (s *psnSet) has(start, count uint32) bool {
 	for _, g := range s.r {
-		if psnDiff(g.start, start) < int32(count) && psnDiff(start, g.start) < int32(g.count) {
+		d := psnDiff(g.start, start)
+		if d >= 0 && uint32(d) < count || d < 0 && uint32(-d) < g.count {
 			return true
 		}
 	}
@@ -100,13 +151,20 @@ func (s *psnSet) before(p uint32) (n uint32) {
 			return n
 		}
 		if uint32(d)+1 >= g.count {
-			n += g.count
-			s.r = append(s.r[:0], s.r[1:]...)
+			n += s.drop()
 			continue
 		}
 		n += uint32(d) + 1
 		g.start, g.count = psnAdd(p, 1), g.count-uint32(d)-1
 		return n
+	}
+	return n
+}
+
+// size is how many PSNs are missing.
+func (s *psnSet) size() (n uint64) {
+	for _, g := range s.r {
+		n += uint64(g.count)
 	}
 	return n
 }

@@ -1,7 +1,9 @@
 package roce
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -13,6 +15,7 @@ type Limits struct {
 	Connections int // followed at once; the one unused longest is closed first (8192)
 	SendBytes   int // of one Send that is assembled; the rest is counted, not kept (1 MiB)
 	Requests    int // remembered per direction for retransmissions and matching (256)
+	Assembly    int // bytes of all Sends under way together (16 MiB)
 }
 
 func (l *Limits) defaults() {
@@ -22,8 +25,12 @@ func (l *Limits) defaults() {
 	if l.SendBytes <= 0 {
 		l.SendBytes = 1 << 20
 	}
-	if l.Requests < 16 {
+	if l.Requests <= 0 {
 		l.Requests = 256
+	}
+	l.Requests = max(l.Requests, 16)
+	if l.Assembly <= 0 {
+		l.Assembly = 16 << 20
 	}
 }
 
@@ -43,17 +50,30 @@ type flow struct {
 	tap  rdma.TapFilter
 	port uint16 // last UDP source port
 
+	lone         bool // in the chain of flows without a peer
+	older, newer *flow
+
 	good, bad uint32 // ICRC verdicts
+
+	// After a change of the capture point, what was seen at the former one
+	// comes again: requests before copyNext, responses up to copyResp.
+	copies, respCopies bool
+	copyNext, copyResp uint32
 
 	// Request stream, in the sender's PSN space.
 	started bool
 	next    uint32 // PSN of the next new request
 	unsure  bool   // next is a guess: a Read Request of unknown packet count went before
-	missing psnSet
-	ring    []request // the last requests, ring[pos%len]
-	head    uint64    // position after the newest
-	acked   uint64    // position of the oldest that has not been acknowledged
-	asm     assembly
+	refused bool   // the peer has sent a NAK for refusedAt
+	strays  int    // packets in a row from before all that is remembered
+	// refusedAt is the PSN that the peer expects.
+	refusedAt uint32
+	missing   psnSet
+	headless  psnSet      // those of missing that were seen, but not the beginning of their message
+	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
+	head      uint64      // position after the newest
+	acked     uint64      // position of the oldest that has not been acknowledged
+	sends     []*assembly // Sends of several packets under way, in the order of their PSNs
 
 	// Response stream, in the peer's PSN space.
 	respMissing psnSet
@@ -72,8 +92,8 @@ type connection struct {
 	index int      // in Tracker.all
 	comm  [2]cmID  // connection-management identities, if the setup was captured
 
-	closed   bool // the Handler knows; stragglers may follow
-	closedAt int64
+	closed   bool  // the Handler knows; stragglers may follow
+	closedAt int64 // when it was closed, or when the end was asked for
 }
 
 // Tracker follows RC, UC and XRC connections of RoCE and InfiniBand, and turns
@@ -86,13 +106,17 @@ type Tracker struct {
 	flows map[flowKey]*flow
 	cache [256]*flow // by queue pair number: the last flow used
 
-	lone map[addrPair][]*flow // flows without a peer
+	lone map[addrPair]*flow // flows without a peer: the newest
 
 	all  []*connection
 	hand int
 
 	byID    map[cmID]*connection
 	message ibcm.Message
+
+	requests   int         // in all rings
+	assembling int         // bytes of Sends under way
+	spare      []*assembly // for the next ones
 
 	send rdma.Send
 	frag rdma.Fragment
@@ -106,7 +130,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	return &Tracker{
 		h: h, numbers: numbers, limits: limits,
 		flows: make(map[flowKey]*flow),
-		lone:  make(map[addrPair][]*flow),
+		lone:  make(map[addrPair]*flow),
 		byID:  make(map[cmID]*connection),
 	}
 }
@@ -114,10 +138,13 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 // Packet takes the next packet. f is its network part, p its InfiniBand
 // headers. It returns the connection that the packet belongs to, or nil.
 func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
-	if p.Opcode.Service() == ServiceUD {
+	switch p.Opcode.Service() {
+	case ServiceUD:
 		if p.DestQP == 1 && icrc != Bad {
 			return t.mad(ref, int32(tap), fabric, f, p)
 		}
+		return nil
+	case ServiceManufacturer1, ServiceManufacturer2:
 		return nil
 	}
 	key := flowKey{f.Src, f.Dst, p.DestQP}
@@ -130,71 +157,134 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 		}
 		*slot = fl
 	}
-	if !fl.tap.Accept(int32(tap), fl.c.tap) {
+	moved := fl.tap.Tap() != int32(tap)
+	if !fl.tap.Accept(int32(tap), fl.c.tap, ref.Time) {
 		return fl.c.Connection
 	}
-	c := fl.c
-	if c.State != rdma.Established || c.closed {
+	if moved {
+		fl.expectCopies()
+	}
+	if c := fl.c; c.State != rdma.Established || c.closed {
 		if fl = t.unsettled(fl, ref, int32(tap), fabric); fl == nil {
 			return c.Connection
 		}
-		c = fl.c
 	}
-	c.used = true
-	c.Last = ref
-	fl.port = f.SrcPort
-	sent := &c.Sent[fl.side]
-	sent.Packets++
-	sent.Bytes += uint64(f.PayloadLen)
-	if f.ECN == 3 {
-		sent.ECN++
-	}
+	// The receiver drops a damaged packet without a word. But where most are,
+	// something on the way to the capture spoilt them.
+	dropped := false
 	switch icrc {
 	case Good:
 		fl.good++
 	case Bad:
 		fl.bad++
-		sent.BadCRC++
-		// The receiver drops such a packet without a word. But where most
-		// are bad, something on the way to the capture spoilt them.
-		if fl.good > 4*fl.bad {
-			return c.Connection
+		dropped = uint64(fl.good) > 4*uint64(fl.bad)
+	}
+	fl.port = f.SrcPort
+	cnp := p.Opcode.IsCNP()
+	response := p.Opcode.IsResponse()
+	if !dropped && !cnp && p.Opcode.IsDefined() {
+		if !response && fl.started && fl.astray(p.PSN) {
+			fl = t.takeOver(fl, p.PSN, ref, int32(tap), fabric)
+		}
+		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p, ref) && fl.tap.Tap() != int32(tap) {
+			return fl.c.Connection // its other direction is captured elsewhere: the copy from there counts
+		}
+		if fl.copies || fl.respCopies {
+			if fl.isCopy(p.PSN, response) {
+				return fl.c.Connection
+			}
 		}
 	}
-	if p.Opcode.Service() == ServiceCNP {
+	c := fl.c
+	c.used = true
+	c.Last = ref
+	sent := &c.Sent[fl.side]
+	sent.Packets++
+	sent.Bytes += uint64(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize)
+	if f.ECN == 3 {
+		sent.ECN++
+	}
+	if icrc == Bad {
+		sent.BadCRC++
+	}
+	switch {
+	case dropped:
+	case cnp:
 		sent.CNPs++
 		t.h.Event(c.Connection, fl.side, rdma.EventCNP, 0, ref)
-		return c.Connection
-	}
-	if c.flows[fl.side.Other()] == nil {
-		if t.pair(fl, p, ref) {
-			c = fl.c
-		}
-	}
-	op := p.Opcode.Operation()
-	if op >= RCReadResponseFirst && op <= RCAtomicAcknowledge {
+	case response:
 		t.response(fl, p, ref)
-	} else {
+	case p.Opcode.IsDefined():
 		t.request(fl, p, ref)
 	}
 	return c.Connection
+}
+
+// astray reports whether the PSN of a request is not one that the flow can
+// have reached: the queue pair number belongs to another connection by now, or
+// the capture lacks a great deal.
+func (fl *flow) astray(psn uint32) bool {
+	d := psnDiff(psn, fl.next)
+	return d >= maxJump || d <= -maxJump || d < 0 && fl.strays >= maxStrays
+}
+
+// expectCopies takes note that the capture point of a flow has changed.
+func (fl *flow) expectCopies() {
+	fl.copies, fl.copyNext = fl.started, fl.next
+	fl.respCopies, fl.copyResp = fl.hasResp, fl.lastResp
+}
+
+// isCopy reports whether a packet has been seen at the former capture point.
+func (fl *flow) isCopy(psn uint32, response bool) bool {
+	switch {
+	case response && fl.respCopies:
+		d := psnDiff(psn, fl.copyResp)
+		fl.respCopies = d <= 0 && d > -maxJump
+		return fl.respCopies
+	case !response && fl.copies:
+		d := psnDiff(psn, fl.copyNext)
+		fl.copies = d < 0 && d > -maxJump
+		return fl.copies && !fl.missing.has(psn, 1)
+	}
+	return false
 }
 
 // unsettled handles a packet on a connection that is not established. It
 // returns the flow that the packet belongs to, nil if it is to be left out.
 func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	c := fl.c
-	switch {
-	case !c.closed:
-		if c.State == rdma.Connecting {
-			c.State = rdma.Established // the RTU was lost; a packet implies it
+	if c.State == rdma.Connecting {
+		c.State = rdma.Established // the RTU was lost; a packet implies it
+		return fl
+	}
+	if since := ref.Time - c.closedAt; since < straggle && since > -straggle {
+		if c.closed {
+			return nil
 		}
 		return fl
-	case ref.Time-c.closedAt < straggle:
-		return nil
 	}
+	return t.anew(fl, ref, tap, fabric)
+}
+
+// takeOver handles a request that is astray. It returns the flow to go on
+// with.
+func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
+	if fl.c.set() && fl.c.State == rdma.Established {
+		// Another setup would have been captured, too.
+		t.restart(fl, psn)
+		return fl
+	}
+	if fl.c.Terminated == "" {
+		fl.c.Terminated = "queue pair taken over by another connection, or a long gap in the capture"
+	}
+	return t.anew(fl, ref, tap, fabric)
+}
+
+// anew forgets the connection of a flow and begins another one with the same
+// queue pair.
+func (t *Tracker) anew(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	key := fl.key
-	t.forget(c, ref)
+	t.forget(fl.c, ref)
 	fl = t.newFlow(key, ref, tap, fabric)
 	fl.tap.Follow(tap)
 	*t.slot(&key) = fl
@@ -209,11 +299,6 @@ func (t *Tracker) newFlow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabr
 	fl := t.addFlow(c, 0, key)
 	t.addLone(fl)
 	return fl
-}
-
-func (t *Tracker) addLone(fl *flow) {
-	pair := addrPair{fl.key.src, fl.key.dst}
-	t.lone[pair] = append(t.lone[pair], fl)
 }
 
 func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *connection {
@@ -254,18 +339,33 @@ func (t *Tracker) evict(ref rdma.Ref) {
 	}
 }
 
-// close reports the end of a connection. Its flows stay for stragglers.
+// close reports the end of a connection. Its flows stay for stragglers, but
+// without their memory.
 func (t *Tracker) close(c *connection, ref rdma.Ref) {
 	if c.closed {
 		return
 	}
 	for _, fl := range c.flows {
-		if fl != nil {
-			t.flushSend(fl)
+		if fl == nil {
+			continue
 		}
+		for len(fl.sends) > 0 {
+			t.flushSend(fl, 0)
+		}
+		c.Sent[fl.side].Gaps += fl.missing.size()
 	}
 	c.closed, c.closedAt = true, ref.Time
 	t.h.Closed(c.Connection, ref)
+	for _, fl := range c.flows {
+		if fl == nil {
+			continue
+		}
+		t.requests -= len(fl.ring)
+		fl.ring, fl.head, fl.acked = nil, 0, 0
+		fl.sends = nil
+		fl.missing.r, fl.headless.r, fl.respMissing.r = nil, nil, nil
+		fl.started = false
+	}
 }
 
 // forget closes a connection and frees its memory.
@@ -304,32 +404,12 @@ func (t *Tracker) remove(c *connection) {
 	t.all = t.all[:last]
 }
 
-func (t *Tracker) dropLone(fl *flow) {
-	pair := addrPair{fl.key.src, fl.key.dst}
-	l := t.lone[pair]
-	for i := range l {
-		if l[i] == fl {
-			l = append(l[:i], l[i+1:]...)
-			break
-		}
-	}
-	if len(l) == 0 {
-		delete(t.lone, pair)
-	} else {
-		t.lone[pair] = l
-	}
-}
-
 // Flush closes all connections at the end of the capture, in the order of
 // their numbers.
 func (t *Tracker) Flush(ref rdma.Ref) {
-	for len(t.all) > 0 {
-		first := t.all[0]
-		for _, c := range t.all[1:] {
-			if c.ID < first.ID {
-				first = c
-			}
-		}
-		t.forget(first, ref)
+	all := slices.Clone(t.all)
+	slices.SortFunc(all, func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
+	for _, c := range all {
+		t.forget(c, ref)
 	}
 }

@@ -57,7 +57,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 			if c.Terminated == "" {
 				c.Terminated = "disconnect request from " + link.AddrString(f.Src)
 			}
-			c.State = rdma.Closed
+			c.State, c.closedAt = rdma.Closed, ref.Time
 		case ibcm.AttributeDREP:
 			if c.Terminated == "" {
 				c.Terminated = "disconnect reply from " + link.AddrString(f.Src)

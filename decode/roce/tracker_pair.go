@@ -6,67 +6,111 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// maxLone bounds how many unpaired flows between two addresses are looked at.
-const maxLone = 32
+// maxLone bounds how many unpaired flows between two addresses are looked at:
+// the newest.
+const maxLone = 128
 
 // pairWindow is how far an acknowledged PSN may be from the newest request.
 // Two flows that do not belong together match by chance once in
 // 2^24/pairWindow.
 const pairWindow = 1024
 
+// addLone puts a flow into the chain of those without a peer.
+func (t *Tracker) addLone(fl *flow) {
+	pair := addrPair{fl.key.src, fl.key.dst}
+	fl.lone, fl.older, fl.newer = true, t.lone[pair], nil
+	if fl.older != nil {
+		fl.older.newer = fl
+	}
+	t.lone[pair] = fl
+}
+
+func (t *Tracker) dropLone(fl *flow) {
+	if !fl.lone {
+		return
+	}
+	if fl.older != nil {
+		fl.older.newer = fl.newer
+	}
+	switch pair := (addrPair{fl.key.src, fl.key.dst}); {
+	case fl.newer != nil:
+		fl.newer.older = fl.older
+	case fl.older != nil:
+		t.lone[pair] = fl.older
+	default:
+		delete(t.lone, pair)
+	}
+	fl.lone, fl.older, fl.newer = false, nil, nil
+}
+
 // pair looks for the flow that is the other direction of fl, when the
-// connection's setup was not captured. Evidence is, in this order: a response
-// whose PSN is one that the other direction has just used; a request that
-// continues what the other direction has acknowledged; a reply whose XID the
-// other direction has called. An equal UDP source port, which many drivers
-// use for both directions, decides between several.
+// connection's setup was not captured. Evidence is, in this order: a reply
+// whose XID the other direction has called; a response whose PSN is one that
+// the other direction has just used, or a request that continues what the
+// other direction has acknowledged. An equal UDP source port, which many
+// drivers use for both directions, decides between several; if it does not,
+// the next packets will, since their PSNs move apart.
 func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
-	l := t.lone[addrPair{fl.key.dst, fl.key.src}]
-	if len(l) == 0 {
+	g := t.lone[addrPair{fl.key.dst, fl.key.src}]
+	if g == nil || fl.c.closed {
 		return false
 	}
-	if len(l) > maxLone {
-		l = l[len(l)-maxLone:]
-	}
 	op := p.Opcode.Operation()
-	isResponse := op >= RCReadResponseFirst && op <= RCAtomicAcknowledge
+	response := p.Opcode.IsResponse()
+	message := p.Opcode.IsSend() && p.Opcode.Starts() && len(p.Payload) >= 4
 	var best *flow
-	for i := len(l) - 1; i >= 0; i-- {
-		g := l[i]
-		if g == fl || g.c == fl.c || g.c.Fabric != fl.c.Fabric {
+	bestScore, ties := 0, 0
+	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric {
 			continue
 		}
-		match := false
+		score := 0
+		if message {
+			from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
+			if ok && from == g.side {
+				score = 4
+			}
+		}
 		switch {
-		case isResponse:
+		case score != 0:
+		case response:
 			if !g.started {
 				break
 			}
 			d := psnDiff(g.next, p.PSN)
-			match = d > 0 && d <= pairWindow || op != RCAcknowledge && g.find(p.PSN) != nil
+			switch {
+			case d > 0 && d <= pairWindow:
+				score = 2
+			case op != RCAcknowledge && d > -maxJump && d < maxJump:
+				if r := g.find(p.PSN); r != nil && r.kind == readRequest {
+					score = 2
+				}
+			}
 		case g.hasResp:
-			d := psnDiff(p.PSN, g.lastResp)
-			match = d > 0 && d <= pairWindow
+			if d := psnDiff(p.PSN, g.lastResp); d > 0 && d <= pairWindow {
+				score = 2
+			}
 		}
-		if !match && !isResponse && len(p.Payload) >= 4 &&
-			(op == RCSendOnly || op == RCSendFirst || op == RCSendOnlyInvalidate) {
-			from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
-			match = ok && from == g.side
+		if score != 0 && g.port == fl.port {
+			score++
 		}
-		if match && (best == nil || best.port != fl.port && g.port == fl.port) {
-			best = g
+		switch {
+		case score > bestScore:
+			best, bestScore, ties = g, score, 0
+		case score == bestScore:
+			ties++
 		}
 	}
-	if best == nil {
+	if best == nil || ties > 0 {
 		return false
 	}
-	t.join(best, fl)
+	t.join(best, fl, ref)
 	return true
 }
 
 // join makes two flows one connection: the one whose setup was captured, else
-// the one that was seen first.
-func (t *Tracker) join(a, b *flow) {
+// the one that was seen first. ref is the packet that proved it.
+func (t *Tracker) join(a, b *flow, ref rdma.Ref) {
 	if b.c.ID < a.c.ID && !a.c.set() || b.c.set() {
 		a, b = b, a
 	}
@@ -91,8 +135,16 @@ func (t *Tracker) join(a, b *flow) {
 	if from.Last.Number > into.Last.Number {
 		into.Last = from.Last
 	}
+	into.used = true
+	if b.tap.Tap() != into.tap {
+		b.tap.Follow(into.tap)
+		b.expectCopies()
+	}
 	from.MergedInto = into.Connection
 	t.h.Merged(into.Connection, side, from.Connection, was)
+	if from.First == ref {
+		t.numbers.Return(from.Connection)
+	}
 }
 
 // set reports whether the setup of a connection was captured.

@@ -15,40 +15,34 @@ const (
 // further packets, its responses, its acknowledgement and its repetitions.
 type request struct {
 	kind  requestKind
-	start uint32 // PSN
-	count uint32 // packets; 0 for a Read whose path MTU is not known yet
-	mtu   uint32 // payload of its First packet
-	next  uint32 // Read: index of the next response packet
-	tag   any    // Send: the Handler's
-	gen   uint64
+	start uint32  // PSN
+	count uint32  // packets; 0 for a Read whose path MTU is not known yet
+	mtu   uint32  // payload of its First packet
+	next  uint32  // Read: index of the next response packet
+	at    int64   // Send: time of the copy that counts
+	tag   any     // Send: the Handler's
+	gen   uint64  // Send: the Handler's
 	op    rdma.Op // Write, Read
 }
 
-// maxJump is how far a PSN may be from the expected one. Beyond it, the queue
-// pair number has been taken over by another connection.
-const maxJump = 1 << 16
-
-// assembly collects a Send of several packets.
-type assembly struct {
-	active  bool
-	known   bool // the Last packet has been seen
-	start   uint32
-	count   uint32 // packets up to the highest seen
-	seen    int    // packets
-	again   int
-	mtu     uint32
-	length  int // up to the end of the highest packet
-	cut     int // where the captured bytes end, because of a snaplen
-	buf     []byte
-	first   rdma.Ref
-	last    rdma.Ref
-	inv     bool
-	handle  uint32
-	solicit bool
-}
+const (
+	// maxJump is how far a PSN may be from the expected one. Beyond it, the
+	// queue pair number has been taken over by another connection.
+	maxJump = 1 << 16
+	// maxStrays is how many packets in a row may be older than all that is
+	// remembered. More are no repetition: a sender repeats only what has not
+	// been acknowledged.
+	maxStrays = 256
+	// copyGap is the time within which a packet that comes again without a
+	// NAK is taken for a copy that the network or the capture made, in
+	// nanoseconds: no requester gives up so fast.
+	copyGap = 100e3
+	// maxRings bounds the requests that are remembered of all flows together.
+	maxRings = 1 << 17
+)
 
 func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
-	fill := false
+	fill, seen := false, false
 	if !fl.started {
 		fl.started, fl.next = true, p.PSN
 	}
@@ -62,44 +56,59 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 	switch {
 	case d == 0:
-	case d > 0 && d < maxJump:
-		fl.missing.add(fl.next, uint32(d))
-	case d < 0 && d > -maxJump:
+	case d > 0:
+		t.miss(fl, fl.next, uint32(d))
+	default:
 		if !fl.missing.take(p.PSN) {
 			t.again(fl, p, ref)
 			return
 		}
 		fill = true
-	default:
-		t.restart(fl, p.PSN)
+		seen = fl.headless.take(p.PSN)
 	}
 	if !fill {
 		fl.next = psnAdd(p.PSN, 1)
 	}
+	fl.strays = 0
 	sent := &fl.c.Sent[fl.side]
+	if seen {
+		sent.Retransmitted++
+	}
 	switch p.Opcode.Operation() {
-	case RCSendOnly, RCSendOnlyImmediate, RCSendOnlyInvalidate:
-		t.sendOnly(fl, p, ref)
-	case RCSendFirst:
-		t.sendFirst(fl, p, ref)
-	case RCSendMiddle, RCSendLast, RCSendLastImmediate, RCSendLastInvalidate:
-		t.sendNext(fl, p, ref, fill)
-	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
-		if fill {
-			if r := fl.find(p.PSN); r != nil && r.kind == writeRequest && r.op.Handle == p.RETH.RKey {
-				t.writeData(fl, r, p, ref, false)
+	case RCSendOnly, RCSendOnlyImmediate, RCSendOnlyInvalidate, RCSendFirst:
+		if len(fl.sends) > 0 {
+			if a := fl.continues(p.PSN); a != nil {
+				t.sendNext(fl, a, p, ref, seen)
 				return
 			}
+			fl.border(p.PSN)
 		}
+		if p.Opcode.IsFirst() {
+			t.sendFirst(fl, p, ref)
+		} else {
+			t.sendOnly(fl, p, ref)
+		}
+	case RCSendMiddle, RCSendLast, RCSendLastImmediate, RCSendLastInvalidate:
+		if a := fl.sending(p.PSN); a != nil {
+			t.sendNext(fl, a, p, ref, seen)
+		} else {
+			t.behead(fl, p.PSN)
+		}
+	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
+		if r := fl.resumed(p, fill); r != nil {
+			t.writeData(fl, r, p, ref, false, seen)
+			return
+		}
+		fl.border(p.PSN)
 		sent.Writes++
 		t.writeFirst(fl, p, ref)
 	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
 		r := fl.find(p.PSN)
-		if r == nil || r.kind != writeRequest {
-			t.orphan(fl, p, fill)
+		if r == nil || r.kind != writeRequest || r.mtu == 0 {
+			t.behead(fl, p.PSN)
 			return
 		}
-		t.writeData(fl, r, p, ref, false)
+		t.writeData(fl, r, p, ref, false, seen)
 	case RCReadRequest:
 		if fill {
 			if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
@@ -107,32 +116,52 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 				return
 			}
 		}
+		fl.border(p.PSN)
 		sent.Reads++
 		t.readRequest(fl, p, ref, fill)
 	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
+		fl.border(p.PSN)
 		sent.Atomics++
-		r := fl.push()
-		r.kind, r.start, r.count = atomicRequest, p.PSN, 1
+		r := t.push(fl, p.PSN)
+		r.kind, r.count = atomicRequest, 1
+	}
+}
+
+// miss takes note that packets have not been seen.
+func (t *Tracker) miss(fl *flow, start, count uint32) {
+	if forgotten := fl.missing.add(start, count); forgotten > 0 {
+		t.gap(fl, forgotten, rdma.Ref{})
+	}
+}
+
+// behead takes note of a packet whose message lacks its beginning: it is
+// reported when all is sent again.
+func (t *Tracker) behead(fl *flow, psn uint32) {
+	t.miss(fl, psn, 1)
+	fl.headless.add(psn, 1)
+}
+
+// gap counts packets that were sent and are not in the capture.
+func (t *Tracker) gap(fl *flow, n uint32, ref rdma.Ref) {
+	fl.c.Sent[fl.side].Gaps += uint64(n)
+	if ref.Seen() {
+		t.h.Event(fl.c.Connection, fl.side, rdma.EventGap, n, ref)
 	}
 }
 
 // restart takes up a direction anew at psn.
 func (t *Tracker) restart(fl *flow, psn uint32) {
-	t.flushSend(fl)
+	for len(fl.sends) > 0 {
+		t.flushSend(fl, 0)
+	}
+	fl.c.Sent[fl.side].Gaps += fl.missing.size()
 	fl.missing.reset()
-	fl.respMissing.reset()
+	fl.headless.reset()
 	fl.head, fl.acked = 0, 0
-	fl.next = psn
+	fl.next, fl.unsure, fl.refused, fl.strays = psn, false, false, 0
+	fl.copies = false
 	if peer := fl.c.flows[fl.side.Other()]; peer != nil {
 		peer.respMissing.reset()
-	}
-}
-
-// orphan is a Middle or Last packet whose beginning is not known. It counts
-// as not seen, so that it is taken when the whole message is sent again.
-func (t *Tracker) orphan(fl *flow, p *Packet, fill bool) {
-	if !fill {
-		fl.missing.add(p.PSN, 1)
 	}
 }
 
@@ -140,7 +169,7 @@ func (t *Tracker) orphan(fl *flow, p *Packet, fill bool) {
 func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	c.Sent[fl.side].Retransmitted++
-	if a := &fl.asm; a.active {
+	for _, a := range fl.sends {
 		if d := psnDiff(p.PSN, a.start); d >= 0 && uint32(d) < a.count {
 			a.again++
 			a.last = ref
@@ -149,40 +178,63 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 	r := fl.find(p.PSN)
 	if r == nil {
+		fl.strays++
 		return
 	}
+	fl.strays = 0
 	switch r.kind {
 	case sendRequest:
-		t.h.SendAgain(c.Connection, fl.side, r.tag, r.gen, ref, p.PSN == psnAdd(r.start, r.count-1))
+		last := p.PSN == psnAdd(r.start, r.count-1)
+		if last {
+			// Which copy did the receiver take? If it asked for the packet,
+			// this one. If the packet came again at once, the first.
+			if gap := ref.Time - r.at; gap >= 0 && gap < copyGap && !(fl.refused && psnDiff(p.PSN, fl.refusedAt) >= 0) {
+				last = false
+			} else {
+				r.at = ref.Time
+			}
+		}
+		t.h.SendAgain(c.Connection, fl.side, r.tag, r.gen, ref, last)
 	case writeRequest:
-		t.writeData(fl, r, p, ref, true)
+		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:
 		t.h.OpAgain(c.Connection, &r.op, ref)
 	}
 }
 
-// push makes room for a request in the ring.
-func (fl *flow) push() *request {
-	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || n == 0 {
-		fl.grow()
+// push makes room for a request in the ring, in the order of PSNs.
+func (t *Tracker) push(fl *flow, start uint32) *request {
+	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || n < 16 && fl.head >= n {
+		t.grow(fl)
 	}
-	r := &fl.ring[fl.head%uint64(len(fl.ring))]
+	n := uint64(len(fl.ring))
+	pos := fl.head
 	fl.head++
+	for pos > fl.acked && psnDiff(fl.ring[(pos-1)%n].start, start) > 0 {
+		fl.ring[pos%n] = fl.ring[(pos-1)%n]
+		pos--
+	}
+	r := &fl.ring[pos%n]
+	r.start = start
 	return r
 }
 
 // grow doubles the ring while it holds what has not been acknowledged, up to
 // the limit; then the oldest is forgotten.
-func (fl *flow) grow() {
+func (t *Tracker) grow(fl *flow) {
 	n := len(fl.ring)
-	if n >= maxRequests {
-		fl.acked = fl.head - uint64(n) + 1
+	size := 4 * n // 4, 16, then in steps of two
+	if n >= 16 {
+		size = 2 * n
+	}
+	size = max(size, 4)
+	if size > t.limits.Requests || n > 0 && t.requests+size-n > maxRings {
+		if fl.head-fl.acked >= uint64(n) {
+			fl.acked = fl.head - uint64(n) + 1
+		}
 		return
 	}
-	size := 2 * n
-	if size == 0 {
-		size = 16
-	}
+	t.requests += size - n
 	ring := make([]request, size)
 	from := uint64(0)
 	if fl.head > uint64(n) {
@@ -194,19 +246,18 @@ func (fl *flow) grow() {
 	fl.ring = ring
 }
 
-const maxRequests = 256
+// oldest is the position of the oldest request that the ring still holds.
+func (fl *flow) oldest() uint64 {
+	if n := uint64(len(fl.ring)); fl.head > n {
+		return fl.head - n
+	}
+	return 0
+}
 
 // find returns the newest request that psn belongs to.
 func (fl *flow) find(psn uint32) *request {
 	n := uint64(len(fl.ring))
-	if n == 0 {
-		return nil
-	}
-	oldest := uint64(0)
-	if fl.head > n {
-		oldest = fl.head - n
-	}
-	for pos := fl.head; pos > oldest; pos-- {
+	for pos := fl.head; pos > fl.oldest(); pos-- {
 		r := &fl.ring[(pos-1)%n]
 		d := psnDiff(psn, r.start)
 		if d >= 0 && (uint32(d) < r.count || r.count == 0) {
@@ -216,129 +267,10 @@ func (fl *flow) find(psn uint32) *request {
 	return nil
 }
 
-func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
-	s := &t.send
-	*s = rdma.Send{
-		From: fl.side, Data: p.Payload, Length: p.PayloadLen,
-		First: ref, Last: ref, Packets: 1,
-		Solicited: p.SE,
-	}
-	if p.Opcode.Operation() == RCSendOnlyInvalidate {
-		s.Invalidates, s.Handle = true, p.IETH
-	}
-	t.deliver(fl, s, p.PSN, 1)
-}
-
-func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count uint32) {
-	fl.c.Sent[fl.side].Sends++
-	tag, gen := t.h.Send(fl.c.Connection, s)
-	r := fl.push()
-	r.kind, r.start, r.count, r.tag, r.gen = sendRequest, start, count, tag, gen
-}
-
-func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
-	t.flushSend(fl)
-	t.learnMTU(fl.c, p)
-	a := &fl.asm
-	*a = assembly{
-		active: true, start: p.PSN, count: 1, seen: 1, mtu: uint32(p.PayloadLen),
-		length: p.PayloadLen, cut: -1, buf: a.buf[:0], first: ref, last: ref,
-	}
-	t.assemble(a, 0, p)
-}
-
-func (t *Tracker) sendNext(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
-	a := &fl.asm
-	d := psnDiff(p.PSN, a.start)
-	if !a.active || a.mtu == 0 || d <= 0 || d >= 1<<14 || a.known && uint32(d) >= a.count {
-		t.orphan(fl, p, fill)
-		return
-	}
-	a.seen++
-	a.last = ref
-	offset := int(d) * int(a.mtu)
-	t.assemble(a, offset, p)
-	if uint32(d) >= a.count {
-		a.count = uint32(d) + 1
-		a.length = offset + p.PayloadLen
-	}
-	switch p.Opcode.Operation() {
-	case RCSendLastInvalidate:
-		a.inv, a.handle = true, p.IETH
-		fallthrough
-	case RCSendLast, RCSendLastImmediate:
-		a.known = true
-		a.solicit = p.SE
-	}
-	if a.known && !fl.missing.has(a.start, a.count) {
-		t.flushSend(fl)
-	}
-}
-
-// assemble puts a packet's payload in its place.
-func (t *Tracker) assemble(a *assembly, offset int, p *Packet) {
-	if len(p.Payload) < p.PayloadLen {
-		if end := offset + len(p.Payload); a.cut < 0 || end < a.cut {
-			a.cut = end
-		}
-	}
-	end := offset + len(p.Payload)
-	if end > t.limits.SendBytes {
-		if offset < t.limits.SendBytes && (a.cut < 0 || t.limits.SendBytes < a.cut) {
-			a.cut = t.limits.SendBytes
-		}
-		return
-	}
-	if end <= len(a.buf) {
-		copy(a.buf[offset:], p.Payload)
-		return
-	}
-	for len(a.buf) < offset {
-		a.buf = append(a.buf, make([]byte, offset-len(a.buf))...)
-	}
-	a.buf = append(a.buf[:offset], p.Payload...)
-}
-
-// flushSend delivers what has been assembled, complete or not.
-func (t *Tracker) flushSend(fl *flow) {
-	a := &fl.asm
-	if !a.active {
-		return
-	}
-	a.active = false
-	end := len(a.buf)
-	if a.cut >= 0 && a.cut < end {
-		end = a.cut
-	}
-	length := a.length
-	if fl.missing.has(a.start, a.count) {
-		for _, g := range fl.missing.r {
-			if d := psnDiff(g.start, a.start); d >= 0 && uint32(d) < a.count {
-				if hole := int(d) * int(a.mtu); hole < end {
-					end = hole
-				}
-			}
-		}
-	}
-	if !a.known {
-		// At least one more packet was sent.
-		length++
-	}
-	s := &t.send
-	*s = rdma.Send{
-		From: fl.side, Data: a.buf[:end:end], Length: length,
-		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
-		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit,
-	}
-	t.deliver(fl, s, a.start, a.count)
-	if cap(a.buf) > 64<<10 && cap(a.buf) > 4*length {
-		a.buf = nil
-	}
-}
-
-// learnMTU takes the path MTU from a First packet, which is always full.
+// learnMTU takes the path MTU from a packet that is always full: First or
+// Middle.
 func (t *Tracker) learnMTU(c *connection, p *Packet) {
-	if n := uint32(p.PayloadLen); n != c.mtu && n >= 256 && n <= 4096 && n&(n-1) == 0 {
+	if n := uint32(p.PayloadLen); n != c.mtu && n >= 256 && n <= MaxMTU && n&(n-1) == 0 {
 		c.mtu, c.MTU = n, n
 	}
 }
@@ -351,39 +283,57 @@ func packets(length, mtu uint32) uint32 {
 	return uint32((uint64(length) + uint64(mtu) - 1) / uint64(mtu))
 }
 
+// resumed finds the Write that a packet continues although it looks like the
+// first: a sender that resumes in the middle may name the address that it has
+// come to.
+func (fl *flow) resumed(p *Packet, fill bool) *request {
+	var r *request
+	if fill {
+		r = fl.find(p.PSN)
+	} else if fl.head > 0 {
+		r = &fl.ring[(fl.head-1)%uint64(len(fl.ring))]
+	}
+	if r == nil || r.kind != writeRequest || r.op.Handle != p.RETH.RKey {
+		return nil
+	}
+	d := psnDiff(p.PSN, r.start)
+	if d <= 0 || uint32(d) >= r.count || p.RETH.VA != r.op.Offset+uint64(d)*uint64(r.mtu) {
+		return nil
+	}
+	return r
+}
+
 func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	mtu, count := uint32(p.PayloadLen), uint32(1)
 	if p.Opcode.Operation() == RCWriteFirst {
 		t.learnMTU(fl.c, p)
 		if mtu > 0 {
-			count = packets(p.RETH.DMALen, mtu)
-		}
-		if count > psnHalf {
-			count = psnHalf
+			count = min(packets(p.RETH.DMALen, mtu), psnHalf)
 		}
 	}
-	r := fl.push()
-	r.kind, r.start, r.count, r.mtu = writeRequest, p.PSN, count, mtu
+	r := t.push(fl, p.PSN)
+	r.kind, r.count, r.mtu = writeRequest, count, mtu
 	r.op = rdma.Op{
 		Kind: rdma.Write, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen,
 		First: ref, Last: ref,
 	}
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
-	t.writeData(fl, r, p, ref, false)
+	t.writeData(fl, r, p, ref, false, false)
 }
 
 // writeData reports the payload of a packet of r. Its place follows from the
 // PSN alone: a repeated packet may carry another opcode and an address of its
-// own.
-func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again bool) {
+// own. again says that its bytes have been reported, seen that the packet came
+// before they could be.
+func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again, seen bool) {
 	index := uint32(psnDiff(p.PSN, r.start))
 	r.op.Last = ref
 	f := &t.frag
 	*f = rdma.Fragment{
 		Offset: r.op.Offset + uint64(index)*uint64(r.mtu),
 		Length: uint32(p.PayloadLen), Data: p.Payload, Ref: ref,
-		Again: again, Last: index+1 == r.count,
+		Again: again || seen, Last: index+1 == r.count,
 	}
 	if !again {
 		fl.c.Sent[fl.side].WriteBytes += uint64(f.Length)
@@ -392,8 +342,8 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 }
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
-	r := fl.push()
-	r.kind, r.start, r.mtu, r.next = readRequest, p.PSN, fl.c.mtu, 0
+	r := t.push(fl, p.PSN)
+	r.kind, r.mtu, r.next = readRequest, fl.c.mtu, 0
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref,
@@ -402,10 +352,7 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	case p.RETH.DMALen <= 256:
 		r.count = 1
 	case fl.c.mtu != 0:
-		r.count = packets(p.RETH.DMALen, fl.c.mtu)
-		if r.count > psnHalf {
-			r.count = psnHalf
-		}
+		r.count = min(packets(p.RETH.DMALen, fl.c.mtu), psnHalf)
 	default:
 		r.count = 0
 	}
@@ -413,12 +360,10 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	case fill:
 		// Its responses' PSNs were taken for lost requests.
 		fl.missing.remove(p.PSN, r.count)
+	case r.count == 0:
+		fl.unsure = true
 	default:
-		if r.count == 0 {
-			fl.unsure = true
-		} else {
-			fl.next = psnAdd(p.PSN, r.count)
-		}
+		fl.next = psnAdd(p.PSN, r.count)
 	}
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
 }

@@ -1,6 +1,9 @@
 package roce
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
+import (
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
 
 // response handles an acknowledgement or a Read Response: fl answers requests
 // of its peer.
@@ -21,34 +24,66 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	case RCAtomicAcknowledge:
 		t.ack(peer, p.PSN, ref)
 	case RCAcknowledge:
-		switch p.AETH.Syndrome & 0x60 {
-		case 0x00:
+		switch p.AETH.Syndrome & syndromeKind {
+		case 0:
 			t.ack(peer, p.PSN, ref)
-		case 0x20:
+		case syndromeRNR:
 			sent.RNRs++
-			t.ack(peer, psnAdd(p.PSN, psnMask), ref)
-			t.h.Event(fl.c.Connection, fl.side, rdma.EventRNR, p.PSN, ref)
-		case 0x60:
+			t.refuse(fl, peer, p.PSN, rdma.EventRNR, ref)
+		case syndromeNAK:
 			sent.NAKs++
-			t.ack(peer, psnAdd(p.PSN, psnMask), ref)
-			e := rdma.EventNAKOperation
-			switch p.AETH.Syndrome & 0x1f {
-			case 0:
-				e = rdma.EventNAKSequence
-			case 1:
-				e = rdma.EventNAKInvalid
-			case 2:
-				e = rdma.EventNAKAccess
-			}
-			t.h.Event(fl.c.Connection, fl.side, e, p.PSN, ref)
+			t.nak(fl, peer, p, ref)
 		}
 	}
 }
 
+// nak handles a negative acknowledgement. All but that for a lost packet end
+// the connection (IBTA volume 1, section 9.9.2.1).
+func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
+	e, why := rdma.EventNAKOperation, "remote operational error"
+	switch p.AETH.Syndrome {
+	case NAKPSNSequence:
+		t.refuse(fl, peer, p.PSN, rdma.EventNAKSequence, ref)
+		return
+	case NAKInvalid:
+		e, why = rdma.EventNAKInvalid, "invalid request"
+	case NAKRemoteAccess:
+		e, why = rdma.EventNAKAccess, "remote access error"
+	}
+	if c := fl.c; c.Terminated == "" {
+		c.Terminated = "NAK (" + why + ") from " + link.AddrString(fl.key.src)
+	}
+	t.refuse(fl, peer, p.PSN, e, ref)
+}
+
+// refuse handles a NAK for psn: all before has been received.
+func (t *Tracker) refuse(fl, peer *flow, psn uint32, e rdma.Event, ref rdma.Ref) {
+	t.ack(peer, psnAdd(psn, psnMask), ref)
+	peer.refused, peer.refusedAt = true, psn
+	t.h.Event(fl.c.Connection, fl.side, e, psn, ref)
+}
+
 // ack handles the acknowledgement of all requests of fl up to psn.
 func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
-	if d := psnDiff(psn, fl.next); d >= 0 && !fl.unsure || d < -maxJump {
+	if d := psnDiff(psn, fl.next); d < -maxJump || d >= pairWindow && !fl.unsure {
 		return // of requests that were never seen
+	}
+	if fl.refused && psnDiff(psn, fl.refusedAt) >= 0 {
+		fl.refused = false
+	}
+	// A Send that was received and is not complete lacks what the capture
+	// lost; it does not come again.
+	for i := 0; i < len(fl.sends); {
+		a := fl.sends[i]
+		end := a.limit
+		if a.ended {
+			end = a.count
+		}
+		if end != 0 && psnDiff(psn, psnAdd(a.start, end-1)) >= 0 {
+			t.flushSend(fl, i)
+		} else {
+			i++
+		}
 	}
 	n := uint64(len(fl.ring))
 	for fl.acked < fl.head {
@@ -60,22 +95,17 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 		if psnDiff(last, psn) > 0 {
 			break
 		}
+		fl.acked++
 		if r.kind == sendRequest {
 			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, r.gen, ref)
 		}
-		fl.acked++
 	}
-	// What the receiver has acknowledged and the capture lacks was lost by
-	// the capture; it does not come again.
 	if len(fl.missing.r) == 0 || psnDiff(psn, fl.missing.r[0].start) < 0 {
 		return
 	}
-	if a := &fl.asm; a.active && a.known && psnDiff(psn, psnAdd(a.start, a.count-1)) >= 0 {
-		t.flushSend(fl)
-	}
-	if lost := fl.missing.before(psn); lost > 0 {
-		fl.c.Sent[fl.side].Gaps += uint64(lost)
-		t.h.Event(fl.c.Connection, fl.side, rdma.EventGap, lost, ref)
+	seen := fl.headless.before(psn)
+	if lost := fl.missing.before(psn); lost > seen {
+		t.gap(fl, lost-seen, ref)
 	}
 }
 
@@ -83,18 +113,34 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 // its PSN, so that lost and repeated packets do no harm.
 func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
-	if p.Opcode.Operation() == RCReadResponseFirst {
+	if p.Opcode.IsFirst() || p.Opcode.IsMiddle() && c.mtu == 0 {
 		t.learnMTU(c, p)
 	}
 	r := peer.find(p.PSN)
 	if r == nil || r.kind != readRequest {
+		// The request was not captured. The PSNs of its responses are not
+		// those of lost requests; only its own is.
+		if peer.missing.take(p.PSN) && p.Opcode.Starts() {
+			t.gap(peer, 1, ref)
+		}
 		return
 	}
-	if r.count == 0 {
+	index := uint32(psnDiff(p.PSN, r.start))
+	switch {
+	case r.count == 0 || r.next == 0 && p.Opcode.IsFirst() && uint32(p.PayloadLen) == c.mtu && c.mtu != r.mtu:
 		t.sizeRead(peer, r)
 	}
-	index := uint32(psnDiff(p.PSN, r.start))
 	if r.count != 0 && index >= r.count {
+		return
+	}
+	offset := uint64(index) * uint64(r.mtu)
+	if r.mtu == 0 && index > 0 {
+		if !p.Opcode.Ends() || uint64(p.PayloadLen) > uint64(r.op.Length) {
+			return // its place is not known
+		}
+		offset = uint64(r.op.Length) - uint64(p.PayloadLen)
+	}
+	if offset > uint64(r.op.Length) {
 		return
 	}
 	again := false
@@ -107,15 +153,7 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	default:
 		again = !fl.respMissing.take(p.PSN)
 	}
-	mtu := r.mtu
-	if mtu == 0 {
-		mtu = c.mtu
-	}
-	offset := uint64(index) * uint64(mtu)
 	length := uint32(p.PayloadLen)
-	if offset > uint64(r.op.Length) {
-		return
-	}
 	if left := uint64(r.op.Length) - offset; uint64(length) > left {
 		length = uint32(left)
 	}
@@ -145,15 +183,21 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 }
 
 // sizeRead sets the packet count of a Read that was requested before the path
-// MTU was known.
+// MTU was known, or when it was thought to be another.
 func (t *Tracker) sizeRead(peer *flow, r *request) {
 	if peer.c.mtu == 0 {
 		return
 	}
+	before := r.count
 	r.mtu = peer.c.mtu
 	r.count = min(packets(r.op.Length, r.mtu), psnHalf)
-	if end := psnAdd(r.start, r.count); psnDiff(end, peer.next) > 0 {
+	end := psnAdd(r.start, r.count)
+	switch {
+	case psnDiff(end, peer.next) > 0:
 		peer.next = end
 		peer.unsure = false
+	case before > r.count && peer.next == psnAdd(r.start, before):
+		peer.next = end
 	}
+	peer.missing.remove(r.start, r.count)
 }

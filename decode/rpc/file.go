@@ -138,11 +138,12 @@ func (v *View) fileOther(m xdr.Message) {
 // picker is a Visitor that fills a File.
 type picker struct {
 	f      *File
+	typ    string // of the structure that was begun last
 	offset uint64
 	ranged bool
 }
 
-func (p *picker) Begin(string, string, int)    {}
+func (p *picker) Begin(_, typ string, _ int)   { p.typ = typ }
 func (p *picker) End()                         {}
 func (p *picker) Int(string, int64)            {}
 func (p *picker) Bool(string, bool)            {}
@@ -174,6 +175,10 @@ func (p *picker) Bytes(name string, v []byte) {
 	switch name {
 	case "fh", "fhandle", "file", "dir", "object", "from":
 		if p.f.Handle == nil {
+			p.f.Handle = v
+		}
+	case "data":
+		if p.f.Handle == nil && p.typ == "nfs_fh3" { // NFSACL version 3
 			p.f.Handle = v
 		}
 	}

@@ -1,6 +1,9 @@
 package xdr
 
-import "strconv"
+import (
+	"strconv"
+	"sync/atomic"
+)
 
 // Message is a type that the generator has written from a protocol's XDR.
 type Message interface {
@@ -83,8 +86,38 @@ type Flag struct {
 }
 
 // FlagNames joins the names of those flags whose bits are all set in v with
-// "|". It is empty if there is none. It allocates only for two and more.
+// "|". It is empty if there is none. What it has joined it remembers for a
+// while, so a stream of similar messages allocates nothing; flags must not
+// change.
 func FlagNames(v uint64, flags []Flag) string {
+	if v == 0 || len(flags) == 0 {
+		return ""
+	}
+	slot := &joinedFlags[(v*0x9e3779b97f4a7c15+uint64(len(flags)))>>(64-joinedBits)]
+	if j := slot.Load(); j != nil && j.v == v && j.flags == &flags[0] && j.n == len(flags) {
+		return j.names
+	}
+	names, several := joinFlags(v, flags)
+	if several {
+		slot.Store(&joined{v: v, flags: &flags[0], n: len(flags), names: names})
+	}
+	return names
+}
+
+// joinedBits gives the number of joined names that are remembered, as a power
+// of two. What is new takes the place of what is old.
+const joinedBits = 9
+
+var joinedFlags [1 << joinedBits]atomic.Pointer[joined]
+
+type joined struct {
+	v     uint64
+	flags *Flag
+	n     int
+	names string
+}
+
+func joinFlags(v uint64, flags []Flag) (names string, several bool) {
 	var buf [256]byte
 	b, first := buf[:0], ""
 	for i := range flags {
@@ -102,9 +135,9 @@ func FlagNames(v uint64, flags []Flag) string {
 		b = append(append(b, '|'), f.Name...)
 	}
 	if len(b) == 0 {
-		return first
+		return first, false
 	}
-	return string(b)
+	return string(b), true
 }
 
 // EnumString is symbol, or the number v if symbol is empty.

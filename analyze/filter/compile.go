@@ -1,0 +1,193 @@
+package filter
+
+import (
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// compiler turns a tree into nodes.
+type compiler struct{ expr string }
+
+// node compiles a tree. cost says how dear it is to evaluate.
+func (c *compiler) node(t tree) (n node, cost int, err error) {
+	switch t := t.(type) {
+	case treeAnd:
+		l, cost, err := c.nodes(t)
+		return allOf(l), cost, err
+	case treeOr:
+		l, cost, err := c.nodes(t)
+		return anyOf(l), cost, err
+	case treeNot:
+		x, cost, err := c.node(t.x)
+		return noneOf{x}, cost, err
+	}
+	return c.test(t.(*treeTest))
+}
+
+// nodes compiles the terms of an and, or of an or, and puts cheap ones first:
+// terms have no effects, so their order does not change the outcome.
+func (c *compiler) nodes(terms []tree) ([]node, int, error) {
+	type term struct {
+		n    node
+		cost int
+	}
+	var all []term
+	sum := 0
+	for _, t := range terms {
+		n, cost, err := c.node(t)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, term{n, cost})
+		sum += cost
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].cost < all[j].cost })
+	l := make([]node, len(all))
+	for i := range all {
+		l[i] = all[i].n
+	}
+	return l, sum, nil
+}
+
+func (c *compiler) test(t *treeTest) (node, int, error) {
+	f, err := lookup(t.field.src, t.field.pos, c.expr)
+	if err != nil {
+		return nil, 0, err
+	}
+	if f.kinds&^(kGroup|kCount) != 0 && t.op != opExists {
+		// What a group holds has kinds of its own; the group has no value.
+		g := *f
+		g.kinds &^= kGroup
+		f = &g
+	}
+	n := &test{f: f}
+	p := &n.p
+	switch p.op = t.op; t.op {
+	case opExists:
+		return n, f.cost, nil
+	case opNe:
+		p.op, p.neg, p.all = opEq, true, true
+	case opAllEq:
+		p.op, p.all = opEq, true
+	case opAnyNe:
+		p.op, p.neg = opEq, true
+	case opNotIn:
+		p.op, p.neg, p.all = opIn, true, true
+	}
+	usable := f.kinds & t.op.fits()
+	if f.textual && t.op >= opLt && t.op <= opGe {
+		usable &^= kEnum // a symbol without a number has no order
+	}
+	if usable&^kCount == 0 {
+		if f.kinds&^kGroup == 0 {
+			return nil, 0, &Error{
+				Expr: c.expr, Pos: t.field.pos, Found: t.field.src, Expected: "a field that has a value before " + t.op.String(),
+				Hint: f.below(),
+			}
+		}
+		return nil, 0, &Error{
+			Expr: c.expr, Pos: t.opPos, Found: t.op.String(),
+			Expected: "an operator that fits " + f.name + ", whose type is " + f.kinds.String(),
+		}
+	}
+	for _, a := range t.args {
+		l, err := c.literal(f, a.lo, usable, t.op)
+		if err != nil {
+			return nil, 0, err
+		}
+		if a.ranged {
+			if l, err = c.ranged(f, a, usable); err != nil {
+				return nil, 0, err
+			}
+		}
+		p.lits = append(p.lits, l)
+	}
+	if t.op == opMatches {
+		lit := t.args[0].lo
+		if p.re, err = regexp.Compile(lit.text); err != nil {
+			return nil, 0, &Error{
+				Expr: c.expr, Pos: lit.pos, Found: lit.src, Expected: "a regular expression",
+				Hint: strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+			}
+		}
+		return n, f.cost + 2, nil
+	}
+	return n, f.cost, nil
+}
+
+// literal checks that a value fits a field.
+func (c *compiler) literal(f *field, t token, usable kindSet, op opcode) (literal, error) {
+	if op == opContains || op == opMatches {
+		l := parseLiteral(t, usable, nil, op)
+		l.kinds |= usable & (kString | kEnum | kFlags | kAddr)
+		if op == opMatches {
+			l.kinds |= usable
+		}
+		if l.kinds&usable != 0 && (op == opMatches || l.text != "") {
+			return l, nil
+		}
+		return l, c.mismatch(f, t, usable)
+	}
+	l := parseLiteral(t, usable, f.symbolList(), op)
+	if l.kinds&usable == 0 {
+		err := c.mismatch(f, t, usable)
+		if op >= opLt && op <= opGe && usable&(kEnum|kFlags) != 0 {
+			err.Expected, err.Hint = (usable&^(kEnum|kFlags)|kUint).literals()+" for "+f.name, "symbols have no order"
+		}
+		return l, err
+	}
+	return l, nil
+}
+
+func (c *compiler) ranged(f *field, a argument, usable kindSet) (literal, error) {
+	usable &= opLe.fits() | kAddr
+	lo := parseLiteral(a.lo, usable, nil, opGe)
+	hi := parseLiteral(a.hi, usable, nil, opLe)
+	if f.textual {
+		usable &^= kEnum
+	}
+	if lo.kinds&usable == 0 {
+		return lo, c.mismatch(f, a.lo, usable)
+	}
+	if hi.kinds&usable == 0 {
+		return lo, c.mismatch(f, a.hi, usable)
+	}
+	if lo.kinds&hi.kinds&usable == 0 || lo.kinds&usable&kAddr != 0 && lo.prefix.Addr().BitLen() != hi.prefix.Addr().BitLen() {
+		return lo, c.mismatch(f, a.hi, usable)
+	}
+	lo.kinds &= hi.kinds
+	lo.hi, lo.symbols, hi.symbols = &hi, nil, nil
+	return lo, nil
+}
+
+func (c *compiler) mismatch(f *field, t token, usable kindSet) *Error {
+	e := &Error{Expr: c.expr, Pos: t.pos, Found: t.src}
+	if usable&^kCount == 0 {
+		e.Expected = "another test: " + f.name + " has no order"
+		return e
+	}
+	e.Expected = usable.literals() + " for " + f.name
+	if usable&(kEnum|kFlags) != 0 {
+		symbols := f.symbolList()
+		if e.Hint = didYouMean(t.text, symbols); e.Hint == "" {
+			e.Hint = didYouMean(t.text, withoutPrefix(symbols))
+		}
+		if e.Hint == "" && len(symbols) > 0 && len(symbols) <= 8 {
+			e.Hint = "one of " + strings.Join(symbols, ", ")
+		}
+	}
+	return e
+}
+
+func withoutPrefix(symbols []string) []string {
+	var all []string
+	for _, s := range symbols {
+		if _, rest, ok := strings.Cut(s, "_"); ok {
+			all = append(all, rest)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

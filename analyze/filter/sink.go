@@ -1,0 +1,576 @@
+package filter
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// sink takes the values of a field, one after the other: it tests them, or it
+// collects them as text.
+type sink struct {
+	p               *predicate
+	seen, hit, miss bool
+	stop            bool // further values change nothing
+
+	collect bool
+	dst     []string
+
+	walk visitor
+	sys  oncrpc.Sys
+	buf  []byte
+}
+
+func (s *sink) result(ok bool) {
+	ok = ok != s.p.neg
+	s.seen = true
+	if ok {
+		s.hit = true
+	} else {
+		s.miss = true
+	}
+	s.stop = ok != s.p.all
+}
+
+func (s *sink) text(t string) { s.dst = append(s.dst, t) }
+
+// ordered is the outcome of a comparison by order.
+func ordered(op opcode, c int) bool {
+	switch op {
+	case opEq, opIn:
+		return c == 0
+	case opLt:
+		return c < 0
+	case opLe:
+		return c <= 0
+	case opGt:
+		return c > 0
+	case opGe:
+		return c >= 0
+	}
+	return false
+}
+
+// exists answers a test for existence with a value that is always there.
+func (s *sink) exists() bool {
+	if s.p.op != opExists {
+		return false
+	}
+	s.result(true)
+	return true
+}
+
+func (s *sink) number(u uint64, k kindSet) {
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&k == 0 {
+			continue
+		}
+		known = true
+		switch {
+		case p.op == opMask:
+			ok = u&l.u != 0
+		case l.hi != nil:
+			ok = u >= l.u && u <= l.hi.u
+		default:
+			ok = ordered(p.op, cmp.Compare(u, l.u))
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// uint is a number.
+func (s *sink) uint(u uint64) {
+	if s.collect {
+		s.text(strconv.FormatUint(u, 10))
+		return
+	}
+	if !s.exists() {
+		s.number(u, kUint)
+	}
+}
+
+// count is a number of which 0 means "none".
+func (s *sink) count(u uint64) {
+	if !s.collect && s.p.op == opExists {
+		s.result(u != 0)
+		return
+	}
+	s.uint(u)
+}
+
+func (s *sink) signed(n int64, k kindSet) {
+	if s.exists() {
+		return
+	}
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&k == 0 {
+			continue
+		}
+		known = true
+		lo, hi := l.i, int64(0)
+		if l.hi != nil {
+			hi = l.hi.i
+		}
+		if k == kDuration {
+			if lo = l.ns; l.hi != nil {
+				hi = l.hi.ns
+			}
+		}
+		if l.hi != nil {
+			ok = n >= lo && n <= hi
+		} else {
+			ok = ordered(p.op, cmp.Compare(n, lo))
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// int is a signed number.
+func (s *sink) int(n int64) {
+	if s.collect {
+		s.text(strconv.FormatInt(n, 10))
+		return
+	}
+	s.signed(n, kInt)
+}
+
+// duration is one in nanoseconds.
+func (s *sink) duration(d time.Duration) {
+	if s.collect {
+		s.text(strconv.FormatInt(int64(d), 10))
+		return
+	}
+	s.signed(int64(d), kDuration)
+}
+
+// time is seconds and nanoseconds since 1970; nsec may be any number.
+func (s *sink) time(sec int64, nsec uint32) {
+	if s.collect {
+		b := time.Unix(sec, int64(nsec)).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000000Z")
+		s.text(string(b))
+		return
+	}
+	if s.exists() {
+		return
+	}
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&kTime == 0 {
+			continue
+		}
+		known = true
+		c := compareTime(sec, nsec, l)
+		if l.hi != nil {
+			ok = c >= 0 && compareTime(sec, nsec, l.hi) <= 0
+		} else {
+			ok = ordered(p.op, c)
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+func compareTime(sec int64, nsec uint32, l *literal) int {
+	if c := cmp.Compare(sec, l.sec); c != 0 {
+		return c
+	}
+	return cmp.Compare(nsec, l.nsec)
+}
+
+// bool is true or false. Alone in an expression it must be true.
+func (s *sink) bool(b bool) {
+	switch {
+	case s.collect:
+		s.text(strconv.FormatBool(b))
+	case s.p.op == opExists:
+		s.result(b)
+	default:
+		known, ok := false, false
+		for i := range s.p.lits {
+			l := &s.p.lits[i]
+			if l.kinds&kBool != 0 {
+				known, ok = true, ok || l.b == b
+			}
+		}
+		if known {
+			s.result(ok)
+		}
+	}
+}
+
+// str is a text.
+func (s *sink) str(t string) {
+	if s.collect {
+		s.text(t)
+		return
+	}
+	if s.exists() {
+		return
+	}
+	p := s.p
+	ok := false
+	switch p.op {
+	case opContains:
+		ok = strings.Contains(t, p.lits[0].text)
+	case opMatches:
+		ok = p.re.MatchString(t)
+	default:
+		for i := range p.lits {
+			l := &p.lits[i]
+			if l.hi != nil {
+				ok = t >= l.text && t <= l.hi.text
+			} else {
+				ok = ordered(p.op, strings.Compare(t, l.text))
+			}
+			if ok {
+				break
+			}
+		}
+	}
+	s.result(ok)
+}
+
+// bytesText is a text in bytes.
+func (s *sink) bytesText(b []byte) {
+	if s.collect {
+		s.text(string(b))
+		return
+	}
+	s.octets(b, kString)
+}
+
+// hex is bytes.
+func (s *sink) hex(b []byte) {
+	if s.collect {
+		s.text(hex.EncodeToString(b))
+		return
+	}
+	s.octets(b, kBytes)
+}
+
+// data is file data; what is in a chunk has no bytes here, and does not take
+// part in comparisons.
+func (s *sink) data(d xdr.Data) {
+	switch {
+	case s.collect:
+		if d.Chunk == 0 {
+			s.text(hex.EncodeToString(d.Inline))
+		}
+	case s.p.op == opExists:
+		s.result(true)
+	case d.Chunk == 0 && uint64(len(d.Inline)) == uint64(d.Length):
+		s.octets(d.Inline, kData)
+	}
+}
+
+func (s *sink) octets(b []byte, k kindSet) {
+	if s.exists() {
+		return
+	}
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&k == 0 {
+			continue
+		}
+		known = true
+		want, hi := l.raw, ""
+		if l.hi != nil {
+			hi = l.hi.raw
+		}
+		if k == kString {
+			if want = l.text; l.hi != nil {
+				hi = l.hi.text
+			}
+		}
+		switch {
+		case p.op == opMatches:
+			ok = p.re.Match(b)
+		case p.op == opContains:
+			ok = containsBytes(b, want)
+		case l.hi != nil:
+			ok = compareBytes(b, want) >= 0 && compareBytes(b, hi) <= 0
+		case p.op == opEq || p.op == opIn:
+			ok = string(b) == want
+		default:
+			ok = ordered(p.op, compareBytes(b, want))
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// compareBytes and containsBytes do not copy.
+func compareBytes(b []byte, t string) int {
+	n := min(len(b), len(t))
+	for i := range n {
+		if b[i] != t[i] {
+			return cmp.Compare(b[i], t[i])
+		}
+	}
+	return cmp.Compare(len(b), len(t))
+}
+
+func containsBytes(b []byte, t string) bool {
+	if t == "" {
+		return true
+	}
+	for {
+		i := bytes.IndexByte(b, t[0])
+		if i < 0 || len(b)-i < len(t) {
+			return false
+		}
+		if b = b[i:]; string(b[:len(t)]) == t {
+			return true
+		}
+		b = b[1:]
+	}
+}
+
+// enum is a number with a symbol, which is empty if there is none.
+func (s *sink) enum(code uint32, symbol string) {
+	if s.collect {
+		s.text(xdr.EnumString(code, symbol))
+		return
+	}
+	if s.exists() {
+		return
+	}
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&kEnum == 0 {
+			continue
+		}
+		known = true
+		switch {
+		case p.op == opContains:
+			ok = containsFold(symbol, l.text)
+		case p.op == opMatches:
+			if symbol == "" {
+				s.buf = strconv.AppendUint(s.buf[:0], uint64(code), 10)
+				ok = p.re.Match(s.buf)
+			} else {
+				ok = p.re.MatchString(symbol)
+			}
+		case len(l.symbols) > 0:
+			for _, w := range l.symbols {
+				ok = ok || w == symbol
+			}
+		case l.hi != nil:
+			ok = uint64(code) >= l.u && uint64(code) <= l.hi.u
+		default:
+			ok = ordered(p.op, cmp.Compare(uint64(code), l.u))
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// symbol is a symbol whose number does not count; it may be a number as text.
+func (s *sink) symbol(t string) {
+	if s.collect {
+		s.text(t)
+		return
+	}
+	if s.exists() {
+		return
+	}
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&kEnum == 0 {
+			continue
+		}
+		known = true
+		switch {
+		case p.op == opContains:
+			ok = containsFold(t, l.text)
+		case p.op == opMatches:
+			ok = p.re.MatchString(t)
+		case len(l.symbols) > 0:
+			for _, w := range l.symbols {
+				ok = ok || w == t
+			}
+		case p.op == opEq || p.op == opIn:
+			ok = t == l.text
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// flags is a mask with the symbols of its bits.
+func (s *sink) flags(u uint64, symbols string) {
+	if s.collect {
+		if symbols == "" {
+			symbols = strconv.FormatUint(u, 10)
+		}
+		s.text(symbols)
+		return
+	}
+	if s.exists() {
+		return
+	}
+	p := s.p
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&kFlags == 0 {
+			continue
+		}
+		known = true
+		switch {
+		case p.op == opContains:
+			ok = containsFold(symbols, l.text)
+		case p.op == opMatches:
+			ok = p.re.MatchString(symbols)
+		case len(l.symbols) > 0:
+			for _, w := range l.symbols {
+				if p.op == opMask {
+					ok = ok || hasFlag(symbols, w)
+				} else {
+					ok = ok || w == symbols
+				}
+			}
+		case p.op == opMask:
+			ok = u&l.u != 0
+		case l.hi != nil:
+			ok = u >= l.u && u <= l.hi.u
+		default:
+			ok = ordered(p.op, cmp.Compare(u, l.u))
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// hasFlag reports whether a flag is in "A|B|C".
+func hasFlag(symbols, flag string) bool {
+	for len(symbols) >= len(flag) {
+		i := strings.IndexByte(symbols, '|')
+		if i < 0 {
+			return symbols == flag
+		}
+		if symbols[:i] == flag {
+			return true
+		}
+		symbols = symbols[i+1:]
+	}
+	return false
+}
+
+// containsFold is strings.Contains without regard to the case of ASCII
+// letters. The texts are short.
+func containsFold(s, t string) bool {
+	for i := 0; i+len(t) <= len(s); i++ {
+		if strings.EqualFold(s[i:i+len(t)], t) {
+			return true
+		}
+	}
+	return false
+}
+
+// addr is an address.
+func (s *sink) addr(a netip.Addr) {
+	if s.collect {
+		if a.IsValid() {
+			s.text(link.AddrString(a))
+		}
+		return
+	}
+	if !a.IsValid() || s.exists() {
+		return
+	}
+	p := s.p
+	if p.op == opMatches {
+		if _, lid := link.IsLID(a); lid {
+			s.buf = append(s.buf[:0], link.AddrString(a)...)
+		} else {
+			s.buf = a.AppendTo(s.buf[:0])
+		}
+		s.result(p.re.Match(s.buf))
+		return
+	}
+	known, ok := false, false
+	for i := range p.lits {
+		l := &p.lits[i]
+		if l.kinds&kAddr == 0 {
+			continue
+		}
+		known = true
+		switch {
+		case l.address != "":
+			ok = link.AddrString(a) == l.address
+		case l.hi != nil:
+			b := a.Unmap().WithZone("")
+			ok = b.BitLen() == l.prefix.Addr().BitLen() && b.Compare(l.prefix.Addr()) >= 0 && b.Compare(l.hi.prefix.Addr()) <= 0
+		default:
+			ok = l.prefix.Contains(a.Unmap())
+		}
+		if ok {
+			break
+		}
+	}
+	if known {
+		s.result(ok)
+	}
+}
+
+// group is a field that holds others.
+func (s *sink) group(name string) {
+	if s.collect {
+		s.text(name)
+	} else {
+		s.exists()
+	}
+}

@@ -1,0 +1,131 @@
+package text
+
+import (
+	"strconv"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// rpcCall writes the RPC header of a call: on one line, or all of its fields.
+func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
+	f := &t.fields
+	f.reset(t.full())
+	c := &v.Call
+	if t.full() {
+		c.Walk(f)
+		b = t.layout(b, f, 4)
+	} else {
+		b = append(b, "    rpc: CALL, program "...)
+		b = strconv.AppendUint(b, uint64(c.Program), 10)
+		b = append(b, " ("...)
+		b = append(b, v.ProgramName()...)
+		b = append(b, ") version "...)
+		b = strconv.AppendUint(b, uint64(c.Version), 10)
+		b = append(b, ", procedure "...)
+		b = strconv.AppendUint(b, uint64(c.Procedure), 10)
+		b = append(b, " ("...)
+		b = append(b, v.ProcedureName()...)
+		b = append(b, ")\n    credential: "...)
+		b = t.auth(b, &c.Cred, true)
+		b = t.verifier(b, &c.Verf)
+		b = append(b, '\n')
+	}
+	b = t.failure(b, v.CallErr, c.Cut)
+	return t.wrapping(b, &v.CallBody)
+}
+
+// rpcReply writes the RPC header of a reply.
+func (t *Tree) rpcReply(b []byte, v *rpc.View) []byte {
+	f := &t.fields
+	f.reset(t.full())
+	r := &v.Reply
+	if t.full() {
+		r.Walk(f)
+		b = t.layout(b, f, 4)
+	} else {
+		b = append(b, "    rpc: REPLY, "...)
+		b = append(b, r.Stat.String()...)
+		b = append(b, ", "...)
+		b = append(b, r.Status()...)
+		if r.Stat == oncrpc.Denied && r.Reject == oncrpc.AuthError {
+			b = append(b, ", "...)
+			b = append(b, r.AuthStat.String()...)
+		}
+		if r.High != 0 {
+			b = append(b, ", versions "...)
+			b = strconv.AppendUint(b, uint64(r.Low), 10)
+			b = append(b, " to "...)
+			b = strconv.AppendUint(b, uint64(r.High), 10)
+		}
+		if r.Stat == oncrpc.Accepted {
+			b = t.verifier(b, &r.Verf)
+		}
+		b = append(b, '\n')
+	}
+	b = t.failure(b, v.ReplyErr, r.Cut)
+	return t.wrapping(b, &v.ReplyBody)
+}
+
+// auth writes a credential or verifier on the same line.
+func (t *Tree) auth(b []byte, a *oncrpc.Auth, cred bool) []byte {
+	if s := a.Flavor.String(); s != "" {
+		b = append(b, s...)
+	} else {
+		b = append(b, "flavor "...)
+		b = strconv.AppendUint(b, uint64(a.Flavor), 10)
+	}
+	var sys oncrpc.Sys
+	var gss oncrpc.GSSCred
+	f := &t.fields
+	f.reset(false)
+	switch {
+	case cred && a.Flavor == oncrpc.AuthSys && sys.Decode(a.Body):
+		sys.Walk(f)
+	case cred && a.Flavor == oncrpc.RPCSecGSS && gss.Decode(a.Body):
+		gss.Walk(f)
+	case len(a.Body) > 0:
+		f.Bytes("body", a.Body)
+	default:
+		return b
+	}
+	b = append(b, ", "...)
+	return t.row(b, f, 0, len(f.nodes), len("    credential: AUTH_SYS, "), 6)
+}
+
+// verifier writes a verifier, on a line of its own if it is not empty.
+func (t *Tree) verifier(b []byte, a *oncrpc.Auth) []byte {
+	if len(a.Body) > 0 {
+		b = append(b, "\n    verifier: "...)
+	} else {
+		b = append(b, "; verifier: "...)
+	}
+	return t.auth(b, a, false)
+}
+
+// wrapping writes what RPCSEC_GSS has put around arguments or results.
+func (t *Tree) wrapping(b []byte, body *oncrpc.Body) []byte {
+	f := &t.fields
+	f.reset(t.full())
+	body.Walk(f)
+	if body.Kind == oncrpc.BodyInit && len(body.Data) > 0 {
+		t.context(f, body)
+	}
+	return t.layout(b, f, 4)
+}
+
+// context shows the token of a call that creates a context of RPCSEC_GSS, or
+// the result (RFC 2203, section 5.2.2).
+func (t *Tree) context(f *fields, body *oncrpc.Body) {
+	var result oncrpc.GSSInitResult
+	f.Begin("gss", "", -1)
+	if result.Decode(body.Data) {
+		result.Walk(f)
+	} else {
+		var r xdr.Reader
+		r.Reset(body.Data, body.Length)
+		f.Bytes("gss_token", r.Opaque(0))
+	}
+	f.End()
+}

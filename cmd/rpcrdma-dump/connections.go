@@ -1,0 +1,419 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const connectionsLong = `List the connections of a capture, two lines for each: the client's end with
+what it sent, and the server's. The client is the side that sends forward calls.
+
+  PEER     address, and queue pair or port
+  SETUP    what the side said when the connection was made: REQ or REP (RoCE,
+           InfiniBand), MPA (iWARP); - if that was not captured
+  DEPTH    RDMA Reads that the side answers at once / starts at once
+  INLINE   bytes that the side sends / receives in a Send, from its private
+           data (RFC 8797), with i if it supports remote invalidation
+  MTU      path MTU in bytes
+  PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
+  AGAIN    packets that were seen again; NAK: with RNR behind the slash
+  GAPS     packets (RoCE) or bytes (TCP) missing from the capture
+  CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
+
+A third line tells when the connection was seen, and how it ended.`
+
+// connectionsOptions are the flags of the command connections.
+type connectionsOptions struct {
+	inputOptions
+	format  string
+	verbose bool
+}
+
+func newConnectionsCommand(s *streams) *cobra.Command {
+	o := &connectionsOptions{}
+	cmd := &cobra.Command{
+		Use:   "connections [flags] FILE...",
+		Short: "List connections: their setup, traffic and end",
+		Long:  connectionsLong,
+		RunE:  func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson or json")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show all that is known")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// maxListed bounds the connections that are kept for the listing.
+const maxListed = 1 << 18
+
+// connection is a connection at its end.
+type connection struct {
+	rdma.Connection
+	transactions, failed, unanswered uint64
+}
+
+func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
+		return usagef("-T is text, ndjson or json, not %q", o.format)
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	var list []*connection
+	count := make(map[*rdma.Connection]*connection)
+	get := func(c *rdma.Connection) *connection {
+		x := count[c]
+		if x == nil {
+			x = &connection{}
+			count[c] = x
+		}
+		return x
+	}
+	left := 0
+	opt := o.decoder()
+	opt.Closed = func(c *rdma.Connection) {
+		if c.MergedInto != nil {
+			return
+		}
+		if len(list) >= maxListed {
+			left++
+			delete(count, c)
+			return
+		}
+		x := get(c)
+		x.Connection = *c
+		x.Upper = [2]any{}
+		list = append(list, x)
+	}
+	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		x := get(tx.Connection.Resolve())
+		x.transactions++
+		switch tx.State {
+		case transaction.NoReply:
+			x.unanswered++
+		case transaction.Incomplete, transaction.NoCall:
+			x.failed++
+		}
+	})
+	_, errTTY := terminal(s.err)
+	err = j.run(errTTY)
+	sort.Slice(list, func(a, b int) bool { return list[a].ID < list[b].ID })
+	out := newOutput(s.out, false, false)
+	switch o.format {
+	case "text":
+		if o.verbose {
+			for _, c := range list {
+				c.detail(out)
+			}
+		} else {
+			printConnections(out, list)
+		}
+	default:
+		printJSON(out, list, o.format == "json")
+	}
+	if left > 0 {
+		j.notes.printf("note: %d more connections are not listed", left)
+	}
+	return j.finish(err, out.close())
+}
+
+// order is the client's side, then the server's. The side that sends forward
+// calls is the client; if there were none, the side that was seen first.
+func (c *connection) order() [2]rdma.Side {
+	if c.Forward == 2 {
+		return [2]rdma.Side{1, 0}
+	}
+	return [2]rdma.Side{0, 1}
+}
+
+func endpoint(e rdma.End) string {
+	switch {
+	case e.QPN != 0:
+		return fmt.Sprintf("QP 0x%02x", e.QPN)
+	case e.Port != 0:
+		return fmt.Sprintf("port %d", e.Port)
+	}
+	return "QP unknown"
+}
+
+func (c *connection) setupName(side rdma.Side) string {
+	s := &c.Setup[side]
+	switch {
+	case !s.Seen:
+		return "-"
+	case c.Fabric == rdma.IWARP:
+		return "MPA"
+	case s.ServiceID != 0 || s.PathMTU != 0:
+		return "REQ"
+	}
+	return "REP"
+}
+
+func (s *setup) inline() string {
+	p := &s.Private
+	if !p.Present {
+		return "-"
+	}
+	out := fmt.Sprintf("%d/%d", p.SendSize, p.ReceiveSize)
+	if p.RemoteInvalidate {
+		out += " i"
+	}
+	return out
+}
+
+type setup rdma.Setup
+
+func dash(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+var connectionHeader = []string{
+	"ID", "FABRIC", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
+	"PACKETS", "BYTES", "SENDS", "READS", "WRITES", "AGAIN", "NAK", "GAPS", "CRC",
+}
+
+var connectionRight = []bool{
+	true, false, false, false, false, true, false, true,
+	true, true, true, true, true, true, true, true, true,
+}
+
+func printConnections(w io.Writer, list []*connection) {
+	if len(list) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, c := range list {
+		for i, side := range c.order() {
+			n, s := &c.Sent[side], &c.Setup[side]
+			row := []string{"", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
+			if s.Seen {
+				row[5] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
+				row[6] = (*setup)(s).inline()
+			}
+			if i == 0 {
+				row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), dash(uint64(c.MTU))
+			}
+			nak := dash(n.NAKs)
+			if n.RNRs > 0 {
+				nak = fmt.Sprintf("%d/%d", n.NAKs, n.RNRs)
+			}
+			rows = append(rows, append(row,
+				fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), dash(n.Sends), dash(n.Reads), dash(n.Writes),
+				dash(n.Retransmitted), nak, dash(n.Gaps), dash(n.BadCRC)))
+		}
+	}
+	_ = printTable(w, connectionHeader, connectionRight, rows)
+	fmt.Fprintln(w)
+	for _, c := range list {
+		fmt.Fprintf(w, "%d: %s\n", c.ID, c.life())
+	}
+}
+
+// life tells when a connection was seen and how it ended.
+func (c *connection) life() string {
+	d := time.Duration(c.Last.Time - c.First.Time)
+	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
+		text.Duration(nil, d), c.First.Number, c.Last.Number, c.transactions)
+	if c.unanswered > 0 {
+		s += fmt.Sprintf(", %d without reply", c.unanswered)
+	}
+	if c.failed > 0 {
+		s += fmt.Sprintf(", %d incomplete", c.failed)
+	}
+	return s + "; " + c.ending()
+}
+
+func (c *connection) ending() string {
+	switch {
+	case c.Terminated != "":
+		return c.Terminated
+	case c.State != rdma.Closed:
+		return "open: " + c.State.String()
+	}
+	return "open at the end of the capture"
+}
+
+func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
+
+// detail writes all that is known of a connection.
+func (c *connection) detail(w io.Writer) {
+	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, c.Fabric, c.life())
+	if c.MTU > 0 {
+		fmt.Fprintf(w, "  path MTU %d bytes\n", c.MTU)
+	}
+	order := c.order()
+	if a, b := &c.Setup[order[0]], &c.Setup[order[1]]; a.Seen && b.Seen && isRDMA(c.Fabric) {
+		fmt.Fprintf(w, "  inline threshold %d bytes client to server, %d bytes server to client\n",
+			rdma.InlineThreshold(&a.Private, &b.Private), rdma.InlineThreshold(&b.Private, &a.Private))
+	}
+	for i, side := range order {
+		role := [2]string{"client", "server"}[i]
+		s, n := &c.Setup[side], &c.Sent[side]
+		fmt.Fprintf(w, "  %s %s %s\n", role, link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]))
+		if s.Seen {
+			c.setupDetail(w, side)
+		} else if isRDMA(c.Fabric) {
+			fmt.Fprintf(w, "    setup not captured\n")
+		}
+		if !isRDMA(c.Fabric) {
+			fmt.Fprintf(w, "    sent %d packets, %d bytes, %d messages; %d packets seen again, %d bytes missing\n",
+				n.Packets, n.Bytes, n.Sends, n.Retransmitted, n.Gaps)
+			continue
+		}
+		fmt.Fprintf(w, "    sent %d packets, %d bytes: %d Sends, %d RDMA Reads, %d RDMA Writes (%d bytes), %d bytes of Read Responses, %d ACKs",
+			n.Packets, n.Bytes, n.Sends, n.Reads, n.Writes, n.WriteBytes, n.ReadBytes, n.Acks)
+		if n.Atomics > 0 {
+			fmt.Fprintf(w, ", %d atomics", n.Atomics)
+		}
+		fmt.Fprintf(w, "\n    health: %d packets seen again, %d NAKs, %d RNR NAKs, %d missing, %d with wrong CRC, %d congestion marks, %d CNPs\n",
+			n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
+	}
+	fmt.Fprintln(w)
+}
+
+func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
+
+func (c *connection) setupDetail(w io.Writer, side rdma.Side) {
+	s := &c.Setup[side]
+	fmt.Fprintf(w, "    %s in frame %d: answers %d RDMA Reads at once, starts %d", c.setupName(side), s.Frame.Number, s.ResponderDepth, s.InitiatorDepth)
+	if c.Fabric == rdma.IWARP {
+		fmt.Fprintf(w, ", revision %d", s.MPARevision)
+		for _, x := range []struct {
+			on   bool
+			name string
+		}{{s.Markers, "markers"}, {s.CRC, "CRC"}, {s.PeerToPeer, "peer-to-peer"}} {
+			if x.on {
+				fmt.Fprintf(w, ", %s", x.name)
+			}
+		}
+	} else {
+		fmt.Fprintf(w, ", first PSN %d, RNR retries %d", s.StartPSN, s.RNRRetryCount)
+		if s.PathMTU > 0 {
+			fmt.Fprintf(w, ", retries %d, ACK timeout %s, service 0x%016x", s.RetryCount, ackTimeout(s.AckTimeout), s.ServiceID)
+		}
+	}
+	fmt.Fprintln(w)
+	if p := &s.Private; p.Present {
+		fmt.Fprintf(w, "    RFC 8797: sends %d bytes inline, receives %d", p.SendSize, p.ReceiveSize)
+		if p.RemoteInvalidate {
+			fmt.Fprint(w, ", supports remote invalidation")
+		}
+		fmt.Fprintln(w)
+	} else if s.PrivateBytesLen > 0 {
+		fmt.Fprintf(w, "    private data %x\n", s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))])
+	}
+}
+
+// ackTimeout is the time that the exponent of a REQ stands for (IBTA volume 1,
+// section 9.7.6.1.3: 4.096 µs·2^e, and none for 0).
+func ackTimeout(exponent uint8) string {
+	if exponent == 0 {
+		return "none"
+	}
+	return string(text.Duration(nil, 4096*time.Nanosecond<<(exponent&31)))
+}
+
+// connectionSchema is the value of the key "schema" of a connection.
+const connectionSchema = "rpcrdma.connection/1"
+
+func printJSON(w io.Writer, list []*connection, array bool) {
+	var e ndjson.Encoder
+	var b []byte
+	if array {
+		b = append(b, '[')
+	}
+	for i, c := range list {
+		if array {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, '\n')
+		}
+		b = c.append(b, &e)
+		if !array {
+			b = append(b, '\n')
+		}
+		_, _ = w.Write(b)
+		b = b[:0]
+	}
+	if array {
+		b = append(b, "\n]\n"...)
+	}
+	_, _ = w.Write(b)
+}
+
+// append appends a connection as a JSON object.
+func (c *connection) append(b []byte, e *ndjson.Encoder) []byte {
+	b = fmt.Appendf(b, `{"schema":"%s","connection":%d,"fabric":"%s","first_time":"`, connectionSchema, c.ID, c.Fabric)
+	b = e.Time(b, c.First.Time)
+	b = append(b, `","last_time":"`...)
+	b = e.Time(b, c.Last.Time)
+	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
+		c.First.Number, c.Last.Number, c.MTU, c.transactions, c.unanswered, c.failed, c.state())
+	b = ndjson.Quote(b, c.Terminated)
+	for i, side := range c.order() {
+		b = fmt.Appendf(b, `,"%s":`, [2]string{"client", "server"}[i])
+		b = c.appendSide(b, side)
+	}
+	return append(b, '}')
+}
+
+func (c *connection) state() string {
+	if c.Terminated == "" && c.State == rdma.Closed {
+		return "open"
+	}
+	return c.State.String()
+}
+
+func (c *connection) appendSide(b []byte, side rdma.Side) []byte {
+	end, s, n := c.Ends[side], &c.Setup[side], &c.Sent[side]
+	port := end.QPN
+	if port == 0 {
+		port = uint32(end.Port)
+	}
+	b = append(b, `{"address":`...)
+	b = ndjson.Quote(b, link.AddrString(end.Addr))
+	b = fmt.Appendf(b, `,"endpoint":%d,"setup":`, port)
+	if !s.Seen {
+		b = append(b, `null`...)
+	} else {
+		b = fmt.Appendf(b, `{"message":"%s","frame":%d,"responder_depth":%d,"initiator_depth":%d,"private_data":"%x"`,
+			c.setupName(side), s.Frame.Number, s.ResponderDepth, s.InitiatorDepth,
+			s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))])
+		if c.Fabric == rdma.IWARP {
+			b = fmt.Appendf(b, `,"mpa_revision":%d,"markers":%t,"crc":%t,"peer_to_peer":%t`, s.MPARevision, s.Markers, s.CRC, s.PeerToPeer)
+		} else {
+			b = fmt.Appendf(b, `,"start_psn":%d,"path_mtu":%d,"retry_count":%d,"rnr_retry_count":%d,"ack_timeout":%d,"service_id":%d`,
+				s.StartPSN, s.PathMTU, s.RetryCount, s.RNRRetryCount, s.AckTimeout, s.ServiceID)
+		}
+		if p := &s.Private; p.Present {
+			b = fmt.Appendf(b, `,"rpcrdma":{"version":%d,"remote_invalidate":%t,"send_size":%d,"receive_size":%d}`,
+				p.Version, p.RemoteInvalidate, p.SendSize, p.ReceiveSize)
+		} else {
+			b = append(b, `,"rpcrdma":null`...)
+		}
+		b = append(b, '}')
+	}
+	return fmt.Appendf(b, `,"packets":%d,"bytes":%d,"sends":%d,"reads":%d,"writes":%d,"atomics":%d,"read_response_bytes":%d,"write_bytes":%d,"acks":%d,`+
+		`"retransmits":%d,"naks":%d,"rnr_naks":%d,"gaps":%d,"bad_crc":%d,"ecn_marked":%d,"cnps":%d}`,
+		n.Packets, n.Bytes, n.Sends, n.Reads, n.Writes, n.Atomics, n.ReadBytes, n.WriteBytes, n.Acks,
+		n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
+}

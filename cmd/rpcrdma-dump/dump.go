@@ -1,0 +1,273 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime/pprof"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/extract"
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// dumpOptions are the flags of the command itself, which lists transactions.
+type dumpOptions struct {
+	inputOptions
+	verbose int
+	hex     bool
+	format  string
+	fields  []string
+	layout  []string
+	filter  string
+	count   uint64
+	numeric bool
+	resolve bool
+	time    timeFlag
+	color   string
+	sort    string
+	quiet   bool
+	extract string
+	width   int
+	lines   bool
+	cpu     string
+	listing bool // --list-fields
+}
+
+func (o *dumpOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson, json or fields")
+	f.CountVarP(&o.verbose, "verbose", "v", "show headers, chunks, operations and NFS fields as a tree; -vv: all of them")
+	f.BoolVarP(&o.hex, "hex", "x", false, "show the bytes of the messages, too")
+	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
+	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable)")
+	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character,\nquote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
+	f.BoolVar(&o.listing, "list-fields", false, "list the fields for -e and -Y, and exit")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` transactions that were printed")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no listing, only a summary at the end")
+	o.time.register(f)
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
+	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
+	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packets of calls) or completion (ends)")
+	f.IntVar(&o.width, "width", 0, "`columns` of a line; -1 never shortens names (default: those of the terminal, else 120)")
+	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
+	f.StringVar(&o.extract, "extract-data", "", "write the data of READ and WRITE to files below this `directory`")
+	o.inputOptions.flags(f)
+	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
+	_ = f.MarkHidden("cpuprofile")
+	for flag, values := range map[string][]string{
+		"format": {"text", "ndjson", "json", "fields"},
+		"color":  {"auto", "always", "never"},
+		"sort":   {"call", "completion"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("field", completeField)
+}
+
+func completeField(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, f := range filter.Fields() {
+		if strings.HasPrefix(f.Name, prefix) {
+			out = append(out, f.Name+"\t"+f.Description)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// printer writes transactions in one of the formats.
+type printer interface {
+	// begin and finish write what stands before the first and after the last
+	// transaction.
+	begin(b []byte) []byte
+	print(b []byte, v *rpc.View) []byte
+	finish(b []byte) []byte
+}
+
+func (o *dumpOptions) check() error {
+	if o.sort != "call" && o.sort != "completion" {
+		return usagef("--sort is call or completion, not %q", o.sort)
+	}
+	if o.format != "fields" && (len(o.fields) > 0 || len(o.layout) > 0) {
+		return usagef("-e and -E go with -T fields")
+	}
+	if o.format != "text" && (o.verbose > 0 || o.hex || o.quiet) {
+		return usagef("-v, -x and -q go with -T text")
+	}
+	if o.numeric && o.resolve {
+		return usagef("-n and --resolve exclude each other")
+	}
+	if o.width < -1 || o.width > 0 && o.width < 40 {
+		return usagef("--width is at least 40 columns, or -1")
+	}
+	return nil
+}
+
+func (o *dumpOptions) printer(s *streams) (printer, error) {
+	switch o.format {
+	case "text":
+		color, err := useColor(o.color, s.out)
+		if err != nil {
+			return nil, err
+		}
+		width := o.width
+		if columns, ok := terminal(s.out); width == 0 && ok {
+			width = max(columns, 80)
+		}
+		var name func(netip.Addr) string
+		if o.resolve {
+			name = newResolver().name
+		}
+		p := &textPrinter{list: text.Lister{Clock: text.Clock{Format: o.time.format}, Width: width, Color: color, Name: name}}
+		if o.verbose > 0 || o.hex {
+			p.tree = &text.Tree{Level: o.verbose, Hex: o.hex, Width: width, Color: color}
+		}
+		return p, nil
+	case "ndjson":
+		return &ndjsonPrinter{}, nil
+	case "json":
+		return &jsonPrinter{}, nil
+	case "fields":
+		return newFieldsPrinter(o.fields, o.layout)
+	}
+	return nil, usagef("-T is text, ndjson, json or fields, not %q", o.format)
+}
+
+func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	if o.listing {
+		return listFields(s.out)
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	p, err := o.printer(s)
+	if err != nil {
+		return err
+	}
+	var match *filter.Filter
+	if o.filter != "" {
+		if match, err = filter.Compile(o.filter); err != nil {
+			return filterError(err)
+		}
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	if o.cpu != "" {
+		f, err := os.Create(o.cpu)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	opt := o.decoder()
+	opt.Transactions.OnCompletion = o.sort == "completion"
+	var x *extract.Extractor
+	if o.extract != "" {
+		opt.Transactions.KeepData = true
+		if x, err = extract.New(o.extract); err != nil {
+			return err
+		}
+	}
+	d := &dump{
+		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{}},
+		printer: p, match: match, extract: x, count: o.count,
+	}
+	if o.quiet {
+		d.printer, d.summary = nil, newSummary()
+		opt.Closed = d.summary.closed
+	}
+	j.d = decode.New(opt, d.transaction)
+	return d.run(o, s)
+}
+
+// dump takes transactions and prints them.
+type dump struct {
+	*job
+	out     *output
+	view    rpc.View
+	printer printer // nil: none
+	match   *filter.Filter
+	extract *extract.Extractor
+	summary *summary
+	count   uint64 // transactions still to be printed; 0 is no limit
+	failed  error  // of the extractor
+}
+
+func (d *dump) run(o *dumpOptions, s *streams) error {
+	if d.printer != nil {
+		d.out.end(d.printer.begin(d.out.begin()))
+	}
+	_, outTTY := terminal(s.out)
+	_, errTTY := terminal(s.err)
+	err := d.job.run(errTTY && (!outTTY || o.quiet))
+	if d.printer != nil {
+		d.out.end(d.printer.finish(d.out.begin()))
+	}
+	if d.summary != nil {
+		d.summary.print(d.out, d.d)
+	}
+	outErr := d.out.close()
+	if d.extract != nil {
+		n, e := d.extract.Close(d.view.Names)
+		d.failed = errors.Join(d.failed, e)
+		fmt.Fprintf(s.err, "rpcrdma-dump: %s extracted to %s\n", plural(uint64(n), "file"), o.extract)
+	}
+	return d.finish(errors.Join(err, d.failed), outErr)
+}
+
+func (d *dump) transaction(tx *transaction.Transaction) {
+	if d.stopped {
+		return
+	}
+	v := &d.view
+	v.Set(tx)
+	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+		d.notes.message(v)
+	}
+	if d.match == nil || d.match.Match(v) {
+		d.show(v)
+	}
+	v.Learn()
+}
+
+func (d *dump) show(v *rpc.View) {
+	if d.extract != nil {
+		if err := d.extract.Add(v); err != nil && d.failed == nil {
+			d.failed = err
+			d.stop()
+		}
+	}
+	if d.summary != nil {
+		d.summary.add(v)
+	}
+	if d.printer != nil && !d.out.end(d.printer.print(d.out.begin(), v)) {
+		d.stop()
+	}
+	if d.count > 0 {
+		if d.count--; d.count == 0 {
+			d.stop()
+		}
+	}
+}
+
+func filterError(err error) error {
+	var e *filter.Error
+	if errors.As(err, &e) {
+		return usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
+	}
+	return &usageError{err}
+}

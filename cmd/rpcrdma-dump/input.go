@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// inputOptions say what is read and how it is decoded. All commands that read
+// captures have them.
+type inputOptions struct {
+	read        []string
+	noICRC      bool
+	openCalls   int
+	connections int
+	memory      size
+	message     size
+}
+
+func (o *inputOptions) flags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `file` (the same as naming it); - is standard input")
+	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
+	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
+	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
+	f.Var(&o.memory, "limit-memory", "memory for messages of open calls, for example 64M (default 24M)")
+	f.Var(&o.message, "limit-message", "longest message that is put together from chunks (default 4M)")
+}
+
+// files are the inputs of a command line.
+func (o *inputOptions) files(args []string) ([]string, error) {
+	names := append(append([]string(nil), o.read...), args...)
+	if len(names) == 0 {
+		return nil, usagef("no input: name a capture file, or - for standard input")
+	}
+	return names, nil
+}
+
+func (o *inputOptions) decoder() decode.Options {
+	return decode.Options{
+		SkipICRC: o.noICRC,
+		Transactions: transaction.Options{
+			Open:      o.openCalls,
+			HeldBytes: int(o.memory),
+			Assembly:  int(o.message),
+		},
+		RoCE: roce.Limits{Connections: o.connections},
+		TCP:  decode.TCPLimits{Connections: o.connections, Record: int(o.message)},
+	}
+}
+
+// size is a flag for a number of bytes.
+type size int
+
+func (s *size) Type() string { return "size" }
+
+func (s *size) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return fmt.Sprint(int(*s))
+}
+
+func (s *size) Set(v string) error {
+	n, unit := 0, ""
+	if _, err := fmt.Sscanf(v, "%d%s", &n, &unit); err != nil && unit != "" || n <= 0 {
+		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
+	}
+	shift := 0
+	switch unit {
+	case "":
+	case "k", "K", "KiB":
+		shift = 10
+	case "m", "M", "MiB":
+		shift = 20
+	case "g", "G", "GiB":
+		shift = 30
+	default:
+		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
+	}
+	if n > 1<<40>>shift {
+		return fmt.Errorf("%q is too much", v)
+	}
+	*s = size(n << shift)
+	return nil
+}
+
+// input is a capture.Reader that can be interrupted, and that counts packets
+// that the capture has cut.
+type input struct {
+	capture.Reader
+	names     []string
+	live      bool // reading may wait for a writer
+	interrupt chan struct{}
+	cut       atomic.Uint64
+
+	spare   capture.Batch
+	request chan struct{}
+	answer  chan error
+}
+
+func openInput(names []string, stdin io.Reader) (*input, error) {
+	r, err := capture.Open(names, capture.Options{Stdin: stdin})
+	if err != nil {
+		return nil, err
+	}
+	in := &input{Reader: r, names: names, interrupt: make(chan struct{})}
+	for _, n := range names {
+		in.live = in.live || mayWait(n, stdin)
+	}
+	return in, nil
+}
+
+// mayWait reports whether reading a file may wait for a writer.
+func mayWait(name string, stdin io.Reader) bool {
+	if name == "-" {
+		f, ok := stdin.(*os.File)
+		if !ok {
+			return true
+		}
+		st, err := f.Stat()
+		return err != nil || !st.Mode().IsRegular()
+	}
+	st, err := os.Stat(name)
+	return err != nil || !st.Mode().IsRegular()
+}
+
+// Read implements capture.Reader. After an interrupt it returns io.EOF, even
+// while the source itself waits.
+func (in *input) Read(b *capture.Batch) error {
+	select {
+	case <-in.interrupt:
+		b.Packets = b.Packets[:0]
+		return io.EOF
+	default:
+	}
+	if !in.live {
+		err := in.Reader.Read(b)
+		in.count(b)
+		return err
+	}
+	// Another goroutine waits for the source. It reads into a batch of its
+	// own, which it may still hold when this one has long left.
+	if in.request == nil {
+		in.request, in.answer = make(chan struct{}), make(chan error, 1)
+		go func() {
+			for range in.request {
+				in.answer <- in.Reader.Read(&in.spare)
+			}
+		}()
+	}
+	in.request <- struct{}{}
+	select {
+	case err := <-in.answer:
+		*b, in.spare = in.spare, *b
+		in.count(b)
+		return err
+	case <-in.interrupt:
+		b.Packets = b.Packets[:0]
+		return io.EOF
+	}
+}
+
+func (in *input) count(b *capture.Batch) {
+	n := uint64(0)
+	for i := range b.Packets {
+		if p := &b.Packets[i]; uint32(len(p.Data)) < p.Length {
+			n++
+		}
+	}
+	if n > 0 {
+		in.cut.Add(n)
+	}
+}
+
+// job is one run of a decoder over the input of a command.
+type job struct {
+	s       *streams
+	in      *input
+	d       *decode.Decoder
+	stopped bool // by the command itself
+	notes   problemNotes
+}
+
+// start opens the input.
+func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
+	names, err := o.files(args)
+	if err != nil {
+		return nil, err
+	}
+	in, err := openInput(names, s.in)
+	if err != nil {
+		return nil, err
+	}
+	return &job{s: s, in: in, notes: problemNotes{w: s.err}}, nil
+}
+
+// stop ends the run after the packet at hand. What the decoder reports from
+// then on is to be left out.
+func (j *job) stop() {
+	j.stopped = true
+	j.d.Stop()
+}
+
+// run decodes the whole input.
+func (j *job) run(progress bool) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-interrupts:
+			signal.Stop(interrupts) // a second one kills
+			close(j.in.interrupt)
+		case <-ended:
+		}
+	}()
+	if progress {
+		defer showProgress(j.s.err, j.in)()
+	}
+	return j.d.Run(j.in)
+}
+
+// finish reports what is wrong with the input and returns the error that the
+// command ends with. err is what ended the run, out the error of the output.
+func (j *job) finish(err, out error) error {
+	if out != nil {
+		return out
+	}
+	j.notes.input(j.in, j.d)
+	if err != nil {
+		return err
+	}
+	if j.notes.damaged {
+		return errDamaged
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// output buffers what goes to standard output. Begin hands out the buffer to
+// append to, end takes it back.
+type output struct {
+	w    io.Writer
+	mu   sync.Mutex
+	buf  []byte
+	err  error
+	line bool // write each line at once
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+const (
+	flushAt    = 64 << 10
+	flushEvery = 200 * time.Millisecond
+)
+
+// newOutput makes an output. If live is set, what is in the buffer is written
+// after a while even if it is not full: somebody waits for a live capture.
+func newOutput(w io.Writer, live, line bool) *output {
+	o := &output{w: w, line: line, buf: make([]byte, 0, flushAt+16<<10)}
+	if live && !line {
+		o.stop = make(chan struct{})
+		o.done.Add(1)
+		go o.tick()
+	}
+	return o
+}
+
+func (o *output) tick() {
+	defer o.done.Done()
+	t := time.NewTicker(flushEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			o.mu.Lock()
+			o.flush()
+			o.mu.Unlock()
+		case <-o.stop:
+			return
+		}
+	}
+}
+
+func (o *output) begin() []byte {
+	o.mu.Lock()
+	return o.buf
+}
+
+// end takes the buffer back and reports whether the output still works.
+func (o *output) end(b []byte) bool {
+	o.buf = b
+	if len(b) >= flushAt || o.line {
+		o.flush()
+	}
+	ok := o.err == nil
+	o.mu.Unlock()
+	return ok
+}
+
+func (o *output) flush() {
+	if len(o.buf) > 0 && o.err == nil {
+		_, err := o.w.Write(o.buf)
+		o.err = closed(err)
+	}
+	o.buf = o.buf[:0]
+}
+
+// Write makes an output an io.Writer for what is written at the end.
+func (o *output) Write(p []byte) (int, error) {
+	b := append(o.begin(), p...)
+	if !o.end(b) {
+		return 0, o.err
+	}
+	return len(p), nil
+}
+
+// close writes what is left and returns the first error.
+func (o *output) close() error {
+	if o.stop != nil {
+		close(o.stop)
+		o.done.Wait()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flush()
+	return o.err
+}
+
+// closed turns the error of a pipe that nobody reads into errClosed.
+func closed(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return errClosed
+	}
+	return err
+}
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// terminal reports whether w is a terminal, and how many columns it has.
+func terminal(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		columns = 0
+	}
+	return columns, true
+}
+
+// useColor decides about colors: always, never, or if the output is a terminal
+// and the environment does not forbid them (https://no-color.org).
+func useColor(when string, w io.Writer) (bool, error) {
+	switch when {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		_, tty := terminal(w)
+		return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
+	}
+	return false, usagef("--color is auto, always or never, not %q", when)
+}

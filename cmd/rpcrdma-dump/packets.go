@@ -1,0 +1,104 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// packetsOptions are the flags of the command packets.
+type packetsOptions struct {
+	inputOptions
+	time       timeFlag
+	color      string
+	count      uint64
+	connection int
+	all        bool
+	hex        bool
+	numeric    bool
+	resolve    bool
+	lines      bool
+}
+
+func newPacketsCommand(s *streams) *cobra.Command {
+	o := &packetsOptions{}
+	cmd := &cobra.Command{
+		Use:   "packets [flags] FILE...",
+		Short: "List packets, with the headers of the fabric",
+		Long:  strings.TrimSpace(text.PacketLegend),
+		Example: "  rpcrdma-dump packets trace.pcap\n" +
+			"  rpcrdma-dump packets --connection 2 -ttt trace.pcap",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVar(&o.connection, "connection", 0, "only packets of connection `n`, as numbered in the other listings")
+	f.BoolVarP(&o.all, "all", "a", false, "packets that have nothing to do with RPC or RDMA, too")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets that were printed")
+	f.BoolVarP(&o.hex, "hex", "x", false, "show the bytes of the packets, too")
+	o.time.register(f)
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
+	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
+	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	color, err := useColor(o.color, s.out)
+	if err != nil {
+		return err
+	}
+	if o.numeric && o.resolve {
+		return usagef("-n and --resolve exclude each other")
+	}
+	var name func(netip.Addr) string
+	if o.resolve {
+		name = newResolver().name
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	out := newOutput(s.out, j.in.live, o.lines)
+	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Name: name}
+	opt := o.decoder()
+	left := o.count
+	opt.Packet = func(v *decode.PacketView) {
+		if j.stopped || !o.wants(v) {
+			return
+		}
+		b := list.Append(out.begin(), v)
+		if o.hex {
+			b = text.Hex(b, v.Packet.Data, 4)
+		}
+		if !out.end(b) {
+			j.stop()
+		}
+		if left > 0 {
+			if left--; left == 0 {
+				j.stop()
+			}
+		}
+	}
+	j.d = decode.New(opt, func(*transaction.Transaction) {})
+	_, outTTY := terminal(s.out)
+	_, errTTY := terminal(s.err)
+	err = j.run(errTTY && !outTTY)
+	return j.finish(err, out.close())
+}
+
+// wants reports whether a packet is to be listed.
+func (o *packetsOptions) wants(v *decode.PacketView) bool {
+	if o.connection != 0 {
+		return v.Connection != nil && v.Connection.Resolve().ID == o.connection
+	}
+	return o.all || v.Connection != nil || len(v.RoCE) > 0 || text.Setup(v)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// resolver looks up names of hosts. An address whose name is not found within
+// a second is shown as it is, and is not asked for again.
+type resolver struct{ names map[netip.Addr]string }
+
+const lookupTime = time.Second
+
+func newResolver() *resolver { return &resolver{names: make(map[netip.Addr]string)} }
+
+func (r *resolver) name(a netip.Addr) string {
+	name, ok := r.names[a]
+	if !ok {
+		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+		defer cancel()
+		if found, err := net.DefaultResolver.LookupAddr(ctx, a.String()); err == nil && len(found) > 0 {
+			name = strings.TrimSuffix(found[0], ".")
+		}
+		r.names[a] = name
+	}
+	return name
+}

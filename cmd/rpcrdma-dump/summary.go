@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// summary counts transactions by program and operation.
+type summary struct {
+	rows   map[operationKey]*operationCount
+	last   *operationCount
+	lastOf operationKey
+
+	states      [4]uint64
+	retransmits uint64
+	fabrics     [rdma.UDP + 1]uint64 // connections
+}
+
+type operationKey struct {
+	program, version uint32
+	minor            uint32
+	named            bool
+	operation        string
+}
+
+type operationCount struct {
+	program      string
+	operation    string
+	count        uint64
+	errors       uint64
+	timed        uint64
+	sum, longest time.Duration
+	callBytes    uint64
+	replyBytes   uint64
+}
+
+// maxOperations bounds the rows: program and procedure numbers are what a peer
+// says.
+const maxOperations = 4096
+
+func newSummary() *summary { return &summary{rows: make(map[operationKey]*operationCount)} }
+
+func (s *summary) closed(c *rdma.Connection) {
+	if c.MergedInto == nil && int(c.Fabric) < len(s.fabrics) {
+		s.fabrics[c.Fabric]++
+	}
+}
+
+func (s *summary) add(v *rpc.View) {
+	tx := v.Tx
+	k := operationKey{program: tx.Program, version: tx.Version, named: tx.Named, operation: text.Operation(v)}
+	k.minor, _ = v.MinorVersion()
+	r := s.last
+	if r == nil || k != s.lastOf {
+		if r = s.rows[k]; r == nil {
+			if len(s.rows) >= maxOperations {
+				k = operationKey{operation: "others"}
+				r = s.rows[k]
+			}
+			if r == nil {
+				r = &operationCount{program: string(text.Program(nil, v)), operation: k.operation}
+				s.rows[k] = r
+			}
+		}
+		s.last, s.lastOf = r, k
+	}
+	r.count++
+	if v.Failed() {
+		r.errors++
+	}
+	if tx.Call.Seen() && tx.Reply.Seen() {
+		d := time.Duration(tx.Reply.Last.Time - tx.Call.First.Time)
+		r.timed++
+		r.sum += d
+		r.longest = max(r.longest, d)
+	}
+	r.callBytes += tx.Call.Bytes
+	r.replyBytes += tx.Reply.Bytes
+	s.states[tx.State]++
+	s.retransmits += uint64(tx.Retransmits)
+}
+
+var summaryHeader = []string{"PROGRAM", "OPERATION", "COUNT", "ERRORS", "MEAN", "MAX", "CALL BYTES", "REPLY BYTES"}
+var summaryRight = []bool{false, false, true, true, true, true, true, true}
+
+func (s *summary) print(w io.Writer, d *decode.Decoder) {
+	rows := make([]*operationCount, 0, len(s.rows))
+	var total operationCount
+	for _, r := range s.rows {
+		rows = append(rows, r)
+		total.count += r.count
+		total.errors += r.errors
+		total.callBytes += r.callBytes
+		total.replyBytes += r.replyBytes
+	}
+	sort.Slice(rows, func(i, j int) bool {
+		a, b := rows[i], rows[j]
+		switch {
+		case a.count != b.count:
+			return a.count > b.count
+		case a.program != b.program:
+			return a.program < b.program
+		}
+		return a.operation < b.operation
+	})
+	if len(rows) > 0 {
+		cells := make([][]string, 0, len(rows))
+		for _, r := range rows {
+			mean, longest := "-", "-"
+			if r.timed > 0 {
+				mean = string(text.Duration(nil, r.sum/time.Duration(r.timed)))
+				longest = string(text.Duration(nil, r.longest))
+			}
+			operation := r.operation
+			if operation == "" {
+				operation = "?"
+			}
+			cells = append(cells, []string{
+				r.program, operation, fmt.Sprint(r.count), fmt.Sprint(r.errors), mean, longest,
+				fmt.Sprint(r.callBytes), fmt.Sprint(r.replyBytes),
+			})
+		}
+		_ = printTable(w, summaryHeader, summaryRight, cells)
+		fmt.Fprintln(w)
+	}
+
+	st := d.Stats()
+	fmt.Fprintf(w, "transactions  %d: %d complete", total.count, s.states[transaction.Complete])
+	for _, state := range []struct {
+		of   transaction.State
+		text string
+	}{
+		{transaction.Incomplete, "incomplete"}, {transaction.NoReply, "without reply"}, {transaction.NoCall, "without call"},
+	} {
+		if n := s.states[state.of]; n > 0 {
+			fmt.Fprintf(w, ", %d %s", n, state.text)
+		}
+	}
+	fmt.Fprintf(w, "; %d failed, %d packets seen again\n", total.errors, s.retransmits)
+
+	fmt.Fprintf(w, "packets       %d, %d bytes", st.Packets, st.Bytes)
+	if st.First.Seen() {
+		fmt.Fprintf(w, ", in %s from %s", text.Duration(nil, time.Duration(st.Last.Time-st.First.Time)),
+			time.Unix(0, st.First.Time).UTC().Format("2006-01-02 15:04:05.000000 UTC"))
+	}
+	fmt.Fprintln(w)
+
+	fmt.Fprintf(w, "connections   %d", st.Connections)
+	sep := ": "
+	for f, n := range s.fabrics {
+		if n > 0 {
+			fmt.Fprintf(w, "%s%d %s", sep, n, rdma.Fabric(f))
+			sep = ", "
+		}
+	}
+	fmt.Fprintln(w)
+
+	if n := st.GoodICRC + st.BadICRC + st.NotChecked; n > 0 {
+		fmt.Fprintf(w, "ICRC          %d good, %d wrong, %d not checked\n", st.GoodICRC, st.BadICRC, st.NotChecked)
+	}
+	o := d.Orphans()
+	for _, c := range []struct {
+		n    uint64
+		text string
+	}{
+		{o.OtherSends, "Sends without RPC"},
+		{o.OrphanOps, "RDMA operations that no call asked for"},
+		{o.Duplicates, "repeated replies"},
+		{o.Dones, "RDMA_DONE messages"},
+		{o.Evicted, "calls given up for lack of memory"},
+		{st.Undecodable, "packets with damaged headers"},
+		{st.Other, "other packets"},
+		{st.Fragments, "IP fragments"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(w, "besides       %d %s\n", c.n, c.text)
+		}
+	}
+}

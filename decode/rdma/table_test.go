@@ -1,0 +1,59 @@
+package rdma
+
+import "testing"
+
+func TestNumbers(t *testing.T) {
+	var n Numbers
+	a, b := n.New(RoCEv2, Ref{}), n.New(RoCEv2, Ref{})
+	c := &Connection{}
+	n.Assign(c)
+	n.Assign(c)
+	if a.ID != 1 || b.ID != 2 || c.ID != 3 || n.Count() != 3 {
+		t.Errorf("numbers %d, %d, %d of %d", a.ID, b.ID, c.ID, n.Count())
+	}
+	n.Return(b) // not the last
+	if n.Count() != 3 {
+		t.Errorf("%d after the return of one in the middle", n.Count())
+	}
+	n.Return(c)
+	if d := n.New(TCP, Ref{}); d.ID != 3 {
+		t.Errorf("number %d, want that which was returned", d.ID)
+	}
+	b.MergedInto, c.MergedInto = a, b
+	if c.Resolve() != a || a.Resolve() != a {
+		t.Error("Resolve does not follow to the end")
+	}
+}
+
+func TestTapFilter(t *testing.T) {
+	type step struct {
+		tap   int32
+		times int
+		now   int64
+		want  bool // for the last of them
+	}
+	for _, c := range []struct {
+		name   string
+		follow int32
+		steps  []step
+	}{
+		{"the first packet decides", NoTap, []step{{5, 1, 0, true}, {6, 1, 0, false}, {5, 1, 0, true}}},
+		{"the preferred point wins", NoTap, []step{{5, 1, 0, true}, {0, 1, 0, true}, {5, 1, 0, false}}},
+		{"copies of a burst", 0, []step{{0, 1, 0, true}, {1, 1000, 1e8, false}, {0, 1, 2e8, true}}},
+		{"the path has moved", 0, []step{{0, 1, 0, true}, {1, 64, 3e9, false}, {1, 1, 3e9, true}, {2, 1, 3e9, false}, {0, 1, 3e9, true}}},
+		{"it never came this way", 0, []step{{1, 64, 0, false}, {1, 1, 0, true}}},
+		{"clock set back", 0, []step{{0, 1, 9e9, true}, {1, 65, 1e9, true}}},
+	} {
+		var f TapFilter
+		f.Follow(c.follow)
+		for i, s := range c.steps {
+			got := false
+			for range s.times {
+				got = f.Accept(s.tap, 0, s.now)
+			}
+			if got != s.want {
+				t.Errorf("%s, step %d: %v", c.name, i, got)
+			}
+		}
+	}
+}

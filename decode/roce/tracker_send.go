@@ -1,0 +1,230 @@
+package roce
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// assembly collects a Send of several packets.
+type assembly struct {
+	start   uint32
+	count   uint32 // packets up to the highest seen
+	limit   uint32 // where another message begins, as an index; 0 if not known
+	ended   bool   // the Last packet has been seen: count and length are final
+	seen    int    // packets
+	again   int
+	mtu     uint32
+	length  int // up to the end of the highest packet
+	cut     int // where the captured bytes end, because of a snaplen
+	buf     []byte
+	first   rdma.Ref
+	last    rdma.Ref
+	inv     bool
+	handle  uint32
+	solicit bool
+}
+
+const (
+	// maxSending is how many Sends of one flow may be under way at once: on a
+	// network that loses nothing it is one.
+	maxSending = 4
+	// maxSendPackets is the longest Send that is followed.
+	maxSendPackets = 1 << 14
+	// Buffers for the next Sends.
+	maxSpareBuffers = 16
+	maxSpareBuffer  = 64 << 10
+)
+
+// indexOf is the place of psn in the Send.
+func (a *assembly) indexOf(psn uint32) int32 { return psnDiff(psn, a.start) }
+
+// sending returns the Send under way that a Middle or Last packet belongs to.
+func (fl *flow) sending(psn uint32) *assembly {
+	for i := len(fl.sends) - 1; i >= 0; i-- {
+		a := fl.sends[i]
+		d := a.indexOf(psn)
+		if d < 0 {
+			continue
+		}
+		if d == 0 || d >= maxSendPackets || a.mtu == 0 ||
+			a.ended && uint32(d) >= a.count || a.limit != 0 && uint32(d) >= a.limit {
+			return nil
+		}
+		return a
+	}
+	return nil
+}
+
+// continues returns the Send that a First or Only packet goes on with: one
+// without an end all of whose packets up to this one have been seen. A sender
+// that resumes in the middle has named its position anew.
+func (fl *flow) continues(psn uint32) *assembly {
+	a := fl.sending(psn)
+	if a == nil || a.ended {
+		return nil
+	}
+	if d := uint32(a.indexOf(psn)); d > a.count || fl.missing.has(a.start, d) {
+		return nil
+	}
+	return a
+}
+
+// border takes note that a message begins at psn: one that is under way must
+// have ended before.
+func (fl *flow) border(psn uint32) {
+	if len(fl.sends) == 0 {
+		return
+	}
+	if a := fl.sending(psn); a != nil && !a.ended {
+		a.limit = uint32(a.indexOf(psn))
+	}
+}
+
+func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
+	s := &t.send
+	*s = rdma.Send{
+		From: fl.side, Data: p.Payload, Length: p.PayloadLen,
+		First: ref, Last: ref, Packets: 1,
+		Solicited: p.SE,
+	}
+	if p.Opcode.Operation() == RCSendOnlyInvalidate {
+		s.Invalidates, s.Handle = true, p.IETH
+	}
+	t.deliver(fl, s, p.PSN, 1)
+}
+
+func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count uint32) {
+	fl.c.Sent[fl.side].Sends++
+	tag, gen := t.h.Send(fl.c.Connection, s)
+	r := t.push(fl, start)
+	r.kind, r.count, r.tag, r.gen, r.at = sendRequest, count, tag, gen, s.Last.Time
+}
+
+func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
+	if len(fl.sends) >= maxSending {
+		t.flushSend(fl, 0)
+	}
+	t.learnMTU(fl.c, p)
+	var a *assembly
+	var buf []byte
+	if n := len(t.spare); n > 0 {
+		a = t.spare[n-1]
+		t.spare = t.spare[:n-1]
+		buf = a.buf[:0]
+	} else {
+		a = new(assembly)
+	}
+	t.assembling += cap(buf)
+	*a = assembly{
+		start: p.PSN, count: 1, seen: 1, mtu: uint32(p.PayloadLen),
+		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref,
+	}
+	t.assemble(a, 0, p)
+	i := len(fl.sends)
+	for i > 0 && psnDiff(fl.sends[i-1].start, p.PSN) > 0 {
+		i--
+	}
+	fl.sends = slices.Insert(fl.sends, i, a)
+}
+
+// sendNext takes a packet of a Send under way. seen says that it has been seen
+// before the Send's beginning.
+func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen bool) {
+	d := uint32(a.indexOf(p.PSN))
+	a.seen++
+	if seen {
+		a.again++
+	}
+	a.last = ref
+	offset := int(d) * int(a.mtu)
+	t.assemble(a, offset, p)
+	if d >= a.count {
+		a.count = d + 1
+		a.length = offset + p.PayloadLen
+	}
+	if p.Opcode.Ends() {
+		if a.count > d+1 {
+			// What came behind its end was of other messages, whose beginning
+			// is missing.
+			t.miss(fl, psnAdd(a.start, d+1), a.count-d-1)
+			a.count, a.length = d+1, offset+p.PayloadLen
+			a.buf = a.buf[:min(len(a.buf), a.length)]
+		}
+		a.ended = true
+		a.solicit = p.SE
+		if p.Opcode.HasInvalidate() {
+			a.inv, a.handle = true, p.IETH
+		}
+	}
+	if a.ended && !fl.missing.has(a.start, a.count) {
+		t.flushSend(fl, slices.Index(fl.sends, a))
+	}
+}
+
+// assemble puts a packet's payload in its place.
+func (t *Tracker) assemble(a *assembly, offset int, p *Packet) {
+	end := offset + len(p.Payload)
+	if len(p.Payload) < p.PayloadLen {
+		a.cutAt(end)
+	}
+	if end > t.limits.SendBytes {
+		a.cutAt(offset)
+		return
+	}
+	if need := end - cap(a.buf); need > 0 {
+		size := max(end, 2*cap(a.buf))
+		if t.assembling+size-cap(a.buf) > t.limits.Assembly {
+			a.cutAt(offset)
+			return
+		}
+		t.assembling += size - cap(a.buf)
+		buf := make([]byte, len(a.buf), size)
+		copy(buf, a.buf)
+		a.buf = buf
+	}
+	if n := len(a.buf); n < end {
+		a.buf = a.buf[:end]
+		if n < offset {
+			clear(a.buf[n:offset])
+		}
+	}
+	copy(a.buf[offset:], p.Payload)
+}
+
+// cutAt takes note that the bytes from off on are not known.
+func (a *assembly) cutAt(off int) {
+	if a.cut < 0 || off < a.cut {
+		a.cut = off
+	}
+}
+
+// flushSend delivers what has been assembled of fl.sends[i], complete or not.
+func (t *Tracker) flushSend(fl *flow, i int) {
+	a := fl.sends[i]
+	fl.sends = slices.Delete(fl.sends, i, i+1)
+	end := len(a.buf)
+	if a.cut >= 0 && a.cut < end {
+		end = a.cut
+	}
+	length := a.length
+	for _, g := range fl.missing.r {
+		if d := a.indexOf(g.start); d >= 0 && uint32(d) < a.count {
+			end = min(end, int(d)*int(a.mtu))
+		}
+	}
+	if !a.ended {
+		length++ // at least one more packet was sent
+	}
+	s := &t.send
+	*s = rdma.Send{
+		From: fl.side, Data: a.buf[:end:end], Length: length,
+		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
+		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit,
+	}
+	t.deliver(fl, s, a.start, a.count)
+	t.assembling -= cap(a.buf)
+	if len(t.spare) < maxSpareBuffers && cap(a.buf) <= maxSpareBuffer {
+		t.spare = append(t.spare, a)
+	}
+}
