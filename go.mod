@@ -38,4 +38,5 @@ require (
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0
+	golang.org/x/tools v0.26.0 // indirect
 )

@@ -122,6 +122,9 @@ func (d *Decoder) Batch(b *capture.Batch) {
 
 func (d *Decoder) track(b *capture.Batch, x *dissection) {
 	for i := range b.Packets {
+		if d.stopped {
+			return
+		}
 		p := &b.Packets[i]
 		u := &x.units[i]
 		ref := rdma.Ref{Time: p.Time, Number: p.Number}
@@ -135,9 +138,6 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 			d.fragment(p, u, ref)
 		} else {
 			d.unit(p, u, x.roce[u.first:u.first+u.count], ref)
-		}
-		if d.stopped {
-			return
 		}
 	}
 }

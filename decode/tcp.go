@@ -1,7 +1,9 @@
 package decode
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -124,7 +126,7 @@ func (c *tcpConn) known() *rdma.Connection {
 
 // feed reports false if the segment opens another connection.
 func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
-	c.Stamp = rdma.Stamp{Present: f.HasTimestamps, Value: f.TSVal, Echo: f.TSEcr}
+	c.Stamp = rdma.Stamp{Present: f.HasTimestamps, Value: f.TSVal, Echo: f.TSEcr, Twice: f.DSACK}
 	if c.rpc != nil {
 		return c.rpc.Segment(f, ref)
 	}
@@ -152,6 +154,7 @@ func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
 	}
 	if c.iwarp.Verdict() == iwarp.No {
 		if c.vain++; c.vain > patience {
+			c.iwarp.Close("", ref) // gives its buffers back
 			c.ignored, c.iwarp = true, nil
 		}
 	}
@@ -215,13 +218,9 @@ func (t *tcpDemux) evict(ref rdma.Ref) {
 
 // flush closes all connections in the order in which they began.
 func (t *tcpDemux) flush(ref rdma.Ref) {
-	for len(t.order) > 0 {
-		first := t.order[0]
-		for _, c := range t.order[1:] {
-			if c.First.Number < first.First.Number {
-				first = c
-			}
-		}
-		t.end(first, ref)
+	all := slices.Clone(t.order)
+	slices.SortFunc(all, func(a, b *tcpConn) int { return cmp.Compare(a.First.Number, b.First.Number) })
+	for _, c := range all {
+		t.end(c, ref)
 	}
 }

@@ -1,7 +1,9 @@
 package decode
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
@@ -16,6 +18,7 @@ type udpDemux struct {
 	conns   map[udpKey]*udpConn
 	order   []*udpConn
 	hand    int
+	send    rdma.Send
 }
 
 // maxUDP is how many pairs of UDP ports are followed at once.
@@ -60,9 +63,10 @@ func (u *udpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connect
 	sent.Packets++
 	sent.Bytes += uint64(f.PayloadLen)
 	sent.Sends++
-	u.h.Send(c.Connection, &rdma.Send{
+	u.send = rdma.Send{
 		From: side, Data: f.Payload, Length: f.PayloadLen, First: ref, Last: ref, Packets: 1,
-	})
+	}
+	u.h.Send(c.Connection, &u.send)
 	return c.Connection
 }
 
@@ -99,7 +103,9 @@ func (u *udpDemux) evict(ref rdma.Ref) {
 	}
 }
 
+// flush closes all pairs of ports in the order in which they were first seen.
 func (u *udpDemux) flush(ref rdma.Ref) {
+	slices.SortFunc(u.order, func(a, b *udpConn) int { return cmp.Compare(a.ID, b.ID) })
 	for _, c := range u.order {
 		u.h.Closed(c.Connection, ref)
 	}

@@ -8,7 +8,25 @@ import (
 )
 
 // compiler turns a tree into nodes.
-type compiler struct{ expr string }
+type compiler struct {
+	expr   string
+	fields map[string]*field // found so far, by name
+}
+
+func (c *compiler) field(t token) (*field, error) {
+	if f, ok := c.fields[t.src]; ok {
+		return f, nil
+	}
+	f, err := lookup(t.src, t.pos, c.expr)
+	if err != nil {
+		return nil, err
+	}
+	if c.fields == nil {
+		c.fields = map[string]*field{}
+	}
+	c.fields[t.src] = f
+	return f, nil
+}
 
 // node compiles a tree. cost says how dear it is to evaluate.
 func (c *compiler) node(t tree) (n node, cost int, err error) {
@@ -52,7 +70,7 @@ func (c *compiler) nodes(terms []tree) ([]node, int, error) {
 }
 
 func (c *compiler) test(t *treeTest) (node, int, error) {
-	f, err := lookup(t.field.src, t.field.pos, c.expr)
+	f, err := c.field(t.field)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -103,6 +121,9 @@ func (c *compiler) test(t *treeTest) (node, int, error) {
 			}
 		}
 		p.lits = append(p.lits, l)
+	}
+	if p.op == opEq && len(p.lits[0].symbols) == 1 {
+		p.only = p.lits[0].symbols[0]
 	}
 	if t.op == opMatches {
 		lit := t.args[0].lo

@@ -38,14 +38,13 @@ func (e *Error) Error() string {
 // without a newline at the end.
 func (e *Error) Caret() string {
 	var b strings.Builder
-	for i, r := range e.Expr {
+	for _, r := range e.Expr {
 		switch {
 		case r < ' ':
 			r = ' '
 		case r == utf8.RuneError:
 			r = '?'
 		}
-		_ = i
 		b.WriteRune(r)
 	}
 	b.WriteByte('\n')

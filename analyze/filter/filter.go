@@ -4,7 +4,8 @@ package filter
 
 import "github.com/rpcrdma/toolkit/decode/rpc"
 
-//go:generate go test -run TestNamesAreCurrent -update .
+//go:generate go test -run "TestNamesAreCurrent" -update .
+//go:generate go test -run "TestGuideListsFields" -update .
 
 // Filter is a compiled expression. It keeps scratch memory, so one goroutine
 // at a time may use it; Clone makes another one for another goroutine.

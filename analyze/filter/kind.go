@@ -26,7 +26,7 @@ var kindNames = [...]string{
 	"number", "number", "duration", "time", "boolean", "text", "symbol", "flags", "bytes", "bytes", "address", "group", "count",
 }
 
-// wanted says what literal a kind wants, for messages.
+// kindLiterals says which values a kind is compared with, for messages.
 var kindLiterals = [...]string{
 	"a number", "a number", "a duration such as 250us, or nanoseconds", "a time such as 2024-05-01T12:00:00.5Z",
 	"true or false", "a text", "a symbol or a number", "a symbol or a number",

@@ -93,8 +93,6 @@ func (l *lexer) quoted() (token, error) {
 		i++
 		switch c = l.expr[i]; c {
 		case '\\':
-			// A regular expression wants to see it doubled; a text does not.
-			// Both get one: "\\." and "\." mean the same.
 			b = append(b, '\\')
 		case '"', '\'':
 			b = append(b, c)

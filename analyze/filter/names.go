@@ -32,7 +32,7 @@ type kid struct {
 }
 
 // opaque reports whether a group is nothing but an opaque named "data", as
-// nfs_fh3 is: its name may be left out of a path.
+// nfs_fh3 is. The name of what holds it stands for it.
 func (g *group) opaque() bool {
 	return g != nil && len(g.kids) == 1 && g.kids[0].name == opaqueName && g.kids[0].kinds == kBytes
 }
@@ -328,8 +328,7 @@ func addLeaves(m map[string]*leaf, g *group, d int, user string, seen map[*group
 		if k.below.opaque() {
 			// Its name stands for what it holds.
 			addLeaf(m, kid{name: k.name, kinds: kBytes}, d, user)
-		}
-		if k.below != nil {
+		} else if k.below != nil {
 			addLeaves(m, k.below, d, user, seen)
 		}
 	}

@@ -226,6 +226,8 @@ func TestPaths(t *testing.T) {
 		{"nfs.READ.file.data", "bytes", "arguments of READ"},
 		{"nfs.WRITE.data", "bytes", "arguments of WRITE"},
 		{"nfs.WRITE.data.length", "number", "arguments of WRITE"},
+		{"nfs.WRITE.file.data", "bytes", "arguments of WRITE"},
+		{"nfs.LOOKUP.object.data", "bytes", "results of LOOKUP"},
 		{"nfs.READLINK.data.length", "number", "results of READLINK"},
 		{"nfs.READDIRPLUS.name_attributes.size", "number", "results of READDIRPLUS"},
 		{"nfs.GETATTR.obj_attributes.time_modify", "time", "results of GETATTR"},

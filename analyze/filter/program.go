@@ -325,7 +325,12 @@ func (r *resolver) kid(k *kid, at int) (hit found) {
 			}
 		}
 	}
-	if k.below != nil {
+	switch {
+	case k.below.opaque():
+		if match && at == last-1 && contains(r.f.comps[last], opaqueName) {
+			hit.kinds |= kBytes
+		}
+	case k.below != nil:
 		if match && at < last {
 			at++
 		}
@@ -432,11 +437,13 @@ func (f *programField) compound(w *visitor, m xdr.Message, c *nfs4.Operations, d
 
 // visitor finds the fields of a path in what Walk shows.
 type visitor struct {
-	s     *sink
-	f     *programField
-	last  uint8
-	at    uint8 // components found on the way to here
-	under bool  // the group that the last component names
+	s    *sink
+	f    *programField
+	last uint8
+	at   uint8 // components found on the way to here
+	// named says that the last component names the structure at hand, direct
+	// that the one before it does: either makes an opaque in it wanted.
+	named, direct bool
 	// stopAt is the field that could not be decoded. It and what follows it
 	// is zero, and not there. Other fields may have the same name: the first
 	// of them that is zero ends the walk, lest a 0 be shown that was not sent.
@@ -446,12 +453,13 @@ type visitor struct {
 }
 
 type level struct {
-	at    uint8
-	under bool
+	at            uint8
+	named, direct bool
 }
 
 func (w *visitor) reset(s *sink, f *programField, start int, err error) {
-	w.s, w.f, w.last, w.at, w.under = s, f, uint8(len(f.comps)-1), uint8(start), false
+	w.s, w.f, w.last, w.at = s, f, uint8(len(f.comps)-1), uint8(start)
+	w.named, w.direct = false, false
 	w.stopAt, w.ended = "", false
 	w.stack = w.stack[:0]
 	if err == nil {
@@ -485,16 +493,17 @@ func (w *visitor) wanted(name string, zero bool) bool {
 }
 
 func (w *visitor) Begin(name, _ string, _ int) {
-	w.stack = append(w.stack, level{w.at, w.under})
-	w.under = false
+	w.stack = append(w.stack, level{w.at, w.named, w.direct})
+	w.named, w.direct = false, false
 	if !w.is(w.at, name) {
 		return
 	}
 	if w.at < w.last {
 		w.at++
+		w.direct = true
 		return
 	}
-	w.under = w.f.leaves // a structure that is an opaque stands for it
+	w.named = w.f.leaves
 	if !w.f.leaves && !w.s.stop && !w.ended {
 		w.s.group(name)
 	}
@@ -502,7 +511,8 @@ func (w *visitor) Begin(name, _ string, _ int) {
 
 func (w *visitor) End() {
 	if n := len(w.stack) - 1; n >= 0 {
-		w.at, w.under = w.stack[n].at, w.stack[n].under
+		l := &w.stack[n]
+		w.at, w.named, w.direct = l.at, l.named, l.direct
 		w.stack = w.stack[:n]
 	}
 }
@@ -537,8 +547,14 @@ func (w *visitor) Flags(name string, v uint64, symbols string) {
 	}
 }
 
+// Bytes shows an opaque. What is named "data" is all that its structure holds:
+// it goes by the structure's name, or by both.
 func (w *visitor) Bytes(name string, v []byte) {
-	if w.wanted(name, len(v) == 0) || w.under && name == opaqueName && !w.s.stop && !w.ended {
+	ok := w.wanted(name, len(v) == 0)
+	if name == opaqueName {
+		ok = !w.s.stop && !w.ended && (w.named || w.direct && ok)
+	}
+	if ok {
 		w.s.hex(v)
 	}
 }

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
@@ -480,12 +481,13 @@ var schemaFields = sync.OnceValue(func() []field {
 			if f == nil {
 				return
 			}
-			if p := v.Path(); p != "" {
-				s.str(p)
-			} else if f.Name != nil {
+			switch s.buf = v.AppendPath(s.buf[:0]); {
+			case len(s.buf) > 0:
+				s.bytesText(s.buf)
+			case f.Name != nil:
 				s.bytesText(f.Name)
-			} else {
-				s.buf = appendHex(s.buf[:0], f.Handle)
+			case f.Handle != nil:
+				s.buf = hex.AppendEncode(s.buf, f.Handle)
 				s.bytesText(s.buf)
 			}
 		}},
@@ -500,8 +502,8 @@ var schemaFields = sync.OnceValue(func() []field {
 			}
 		}),
 		field{name: "file.path", kinds: kString, desc: "path, as far as it is known", cost: costView + 1, emit: func(s *sink, v *rpc.View) {
-			if p := v.Path(); p != "" {
-				s.str(p)
+			if s.buf = v.AppendPath(s.buf[:0]); len(s.buf) > 0 {
+				s.bytesText(s.buf)
 			}
 		}},
 		fileField("to", "new name, or target of a symbolic link", kString, func(s *sink, f *rpc.File) {
@@ -671,12 +673,4 @@ func unknownHint(name string) string {
 		all = append(all, p.name)
 	}
 	return didYouMean(name, all)
-}
-
-func appendHex(b, h []byte) []byte {
-	const digits = "0123456789abcdef"
-	for _, c := range h {
-		b = append(b, digits[c>>4], digits[c&15])
-	}
-	return b
 }

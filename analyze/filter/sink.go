@@ -368,10 +368,14 @@ func (s *sink) enum(code uint32, symbol string) {
 		s.text(xdr.EnumString(code, symbol))
 		return
 	}
+	p := s.p
+	if p.only != "" {
+		s.result(symbol == p.only)
+		return
+	}
 	if s.exists() {
 		return
 	}
-	p := s.p
 	known, ok := false, false
 	for i := range p.lits {
 		l := &p.lits[i]
@@ -413,10 +417,14 @@ func (s *sink) symbol(t string) {
 		s.text(t)
 		return
 	}
+	p := s.p
+	if p.only != "" {
+		s.result(t == p.only)
+		return
+	}
 	if s.exists() {
 		return
 	}
-	p := s.p
 	known, ok := false, false
 	for i := range p.lits {
 		l := &p.lits[i]
@@ -552,8 +560,8 @@ func (s *sink) addr(a netip.Addr) {
 		case l.address != "":
 			ok = link.AddrString(a) == l.address
 		case l.hi != nil:
-			b := a.Unmap().WithZone("")
-			ok = b.BitLen() == l.prefix.Addr().BitLen() && b.Compare(l.prefix.Addr()) >= 0 && b.Compare(l.hi.prefix.Addr()) <= 0
+			b := a.Unmap()
+			ok = b.Zone() == "" && b.BitLen() == l.prefix.Addr().BitLen() && b.Compare(l.prefix.Addr()) >= 0 && b.Compare(l.hi.prefix.Addr()) <= 0
 		default:
 			ok = l.prefix.Contains(a.Unmap())
 		}

@@ -24,6 +24,7 @@ type Encoder struct {
 	day   int64 // of the cached date, in days since 1970
 	date  [11]byte
 	hex   [2 * 64]byte
+	path  []byte
 }
 
 // Append appends the object of a transaction, without a newline.
@@ -279,9 +280,9 @@ func (e *Encoder) file(b []byte, v *rpc.View, f *rpc.File) []byte {
 		b = name(b, "name")
 		b = QuoteBytes(b, f.Name)
 	}
-	if p := v.Path(); p != "" {
+	if e.path = v.AppendPath(e.path[:0]); len(e.path) > 0 {
 		b = name(b, "path")
-		b = Quote(b, p)
+		b = QuoteBytes(b, e.path)
 	}
 	if f.To != nil {
 		b = name(b, "to")

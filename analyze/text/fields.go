@@ -66,7 +66,7 @@ func (f *fields) Uint(name string, v uint64) {
 	switch name {
 	case "handle", "xid", "rdma_xid", "rdma_inv_handle":
 		f.values = hexNumber(f.values, v, 8)
-	case "mode", "mask":
+	case "mode":
 		f.values = append(f.values, '0')
 		f.values = strconv.AppendUint(f.values, v, 8)
 	default:
@@ -108,7 +108,7 @@ func (f *fields) Enum(name string, v uint32, symbol string) {
 // Flags implements xdr.Visitor.
 func (f *fields) Flags(name string, v uint64, symbols string) {
 	n := f.leaf(name)
-	if name == "mode" {
+	if name == "mode" || name == "mu_mode" || name == "mu_umask" {
 		f.values = append(f.values, '0')
 		f.values = strconv.AppendUint(f.values, v, 8)
 		if f.full && symbols != "" {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"math"
 	"strconv"
 	"time"
 )
@@ -23,14 +24,14 @@ func Size(b []byte, n uint64) []byte {
 func Duration(b []byte, d time.Duration) []byte {
 	if d < 0 {
 		b = append(b, '-')
-		d = -d
+		d = -max(d, -math.MaxInt64) // the least Duration has no opposite
 	}
 	switch {
 	case d < time.Microsecond:
 		return append(strconv.AppendInt(b, int64(d), 10), "ns"...)
-	case d < 9995*time.Microsecond/10:
+	case d < 999950*time.Nanosecond:
 		return append(fixed(b, int64(d), int64(time.Microsecond)), "µs"...)
-	case d < 9995*time.Millisecond/10:
+	case d < 999950*time.Microsecond:
 		return append(fixed(b, int64(d), int64(time.Millisecond)), "ms"...)
 	}
 	return append(fixed(b, int64(d), int64(time.Second)), 's')
@@ -40,11 +41,11 @@ func Duration(b []byte, d time.Duration) []byte {
 func fixed(b []byte, n, unit int64) []byte {
 	digits := 3
 	switch {
-	case n >= unit*1000-unit/2:
+	case n >= unit*1000-unit/20:
 		digits = 0
-	case n >= unit*100-unit/20:
+	case n >= unit*100-unit/200:
 		digits = 1
-	case n >= unit*10-unit/200:
+	case n >= unit*10-unit/2000:
 		digits = 2
 	}
 	scale := int64(1)

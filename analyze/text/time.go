@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -144,7 +145,7 @@ func (c *Clock) offset(sec int64) int64 {
 func (c *Clock) seconds(b []byte, ns int64, width int) []byte {
 	neg := ns < 0
 	if neg {
-		ns = -ns
+		ns = -max(ns, -math.MaxInt64)
 	}
 	sec, frac := split(ns)
 	var digits [20]byte
@@ -175,8 +176,11 @@ func (c *Clock) fraction(b []byte, ns int64) []byte {
 }
 
 func split(ns int64) (sec, frac int64) {
-	frac = mod(ns, 1e9)
-	return (ns - frac) / 1e9, frac
+	sec, frac = ns/1e9, ns%1e9
+	if frac < 0 {
+		sec, frac = sec-1, frac+1e9
+	}
+	return sec, frac
 }
 
 func mod(a, m int64) int64 {

@@ -238,7 +238,7 @@ func (j *job) finish(err, out error) error {
 	if out != nil {
 		return out
 	}
-	j.notes.input(j.in, j.d)
+	j.notes.input(j.in, j.d, j.stopped)
 	if err != nil {
 		return err
 	}

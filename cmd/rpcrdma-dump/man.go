@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ func newManCommand(s *streams) *cobra.Command {
 				now := time.Now()
 				h.Date = &now
 			}
+			preformatAll(cmd.Root())
 			if err := doc.GenManTree(cmd.Root(), h, args[0]); err != nil {
 				return err
 			}
@@ -44,4 +46,31 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// preformatAll readies the descriptions of all commands for the generator,
+// which takes them for Markdown: indented lines are to stay as they are.
+func preformatAll(cmd *cobra.Command) {
+	cmd.Long = preformat(cmd.Long)
+	for _, c := range cmd.Commands() {
+		preformatAll(c)
+	}
+}
+
+// preformat makes code blocks of indented lines.
+func preformat(s string) string {
+	var b strings.Builder
+	block := false
+	for line := range strings.Lines(s) {
+		indented := strings.HasPrefix(line, "  ") || block && line == "\n"
+		if indented && !block {
+			b.WriteByte('\n')
+		}
+		block = indented
+		if indented && line != "\n" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
@@ -51,9 +53,16 @@ func (n *problemNotes) malformed(packet uint64, xid uint32, what string, err err
 	}
 }
 
-// input notes what is wrong with the files and packets.
-func (n *problemNotes) input(in *input, d *decode.Decoder) {
+// input notes what is wrong with the files and packets. stopped says that the
+// command did not want all of the input: the reader is ahead then, and what it
+// found beyond the last packet wanted is nobody's concern.
+func (n *problemNotes) input(in *input, d *decode.Decoder, stopped bool) {
 	list, total := in.Problems()
+	if stopped && len(in.names) == 1 {
+		last := d.Stats().Packets
+		list = slices.DeleteFunc(list, func(p *capture.Problem) bool { return p.Packet > last })
+		total = len(list)
+	}
 	for _, p := range list {
 		n.printf("%v", p)
 	}
@@ -71,7 +80,7 @@ func (n *problemNotes) input(in *input, d *decode.Decoder) {
 		n.damaged = true
 		n.printf("%s with malformed headers", plural(bad, "packet"))
 	}
-	if cut := in.cut.Load(); cut > 0 {
+	if cut := in.cut.Load(); cut > 0 && !stopped {
 		n.printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", plural(cut, "packet"))
 	}
 	if st.BadICRC > 0 {

@@ -96,8 +96,9 @@ func (h *half) acknowledged(end uint64, ref rdma.Ref) {
 	}
 }
 
-// Data implements tcp.Consumer.
-func (h *half) Data(_ uint64, p []byte, first, _ rdma.Ref) { h.data(p, first) }
+// Data implements tcp.Consumer. Bytes that overtook others count from the packet
+// that made them readable: TCP delivers in order.
+func (h *half) Data(_ uint64, p []byte, _, ready rdma.Ref) { h.data(p, ready) }
 
 // Skip implements tcp.Consumer.
 func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {

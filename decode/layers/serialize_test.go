@@ -166,7 +166,7 @@ func TestEveryOpcode(t *testing.T) {
 				var below []gopacket.SerializableLayer
 				first := gopacket.Decoder(layers.LayerTypeEthernet)
 				linkType := capture.LinkEthernet
-				var ip gopacket.NetworkLayer
+				var netLayer gopacket.NetworkLayer
 				udp := &layers.UDP{SrcPort: layers.UDPPort(rnd.Uint32() | 0x8000), DstPort: UDPPortRoCEv2}
 				grh := &GRH{Version: 6, TrafficClass: uint8(rnd.Uint32()), FlowLabel: rnd.Uint32N(1 << 20), NextHeader: roce.GRHNextBTH, HopLimit: 1,
 					SGID: netip.AddrFrom16(client.As16()), DGID: netip.AddrFrom16(server.As16())}
@@ -177,30 +177,32 @@ func TestEveryOpcode(t *testing.T) {
 					for range rnd.IntN(3) * 4 {
 						ip.Options = append(ip.Options, layers.IPv4Option{OptionType: 1, OptionLength: 1})
 					}
+					netLayer = ip
 					below = []gopacket.SerializableLayer{ethernet(layers.EthernetTypeIPv4), ip, udp}
 				case 1:
 					ip := &layers.IPv6{Version: 6, TrafficClass: uint8(rnd.Uint32()), FlowLabel: rnd.Uint32N(1 << 20), HopLimit: 64, NextHeader: layers.IPProtocolUDP,
 						SrcIP: net.ParseIP("fd00::2"), DstIP: net.ParseIP("fd00::1")}
+					netLayer = ip
 					below = []gopacket.SerializableLayer{ethernet(layers.EthernetTypeIPv6), ip, udp}
 				case 2:
 					below = []gopacket.SerializableLayer{ethernet(EthernetTypeRoCEv1), grh}
-					ip = grh
+					netLayer = grh
 				case 3:
 					below = []gopacket.SerializableLayer{lrh}
 					first, linkType = LinkTypeInfiniBand, capture.LinkInfiniBand
 				case 4:
 					lrh.NextHeader = roce.LNHGRH
-					ip = grh
+					netLayer = grh
 					below = []gopacket.SerializableLayer{&ERF{Timestamp: rnd.Uint64(), Type: ERFTypeInfiniBand, Extensions: []byte{0x80, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}}, lrh, grh}
 					first, linkType = LinkTypeERF, capture.LinkERF
 				}
-				if ip != nil {
-					if err := bth.SetNetworkLayerForChecksum(ip); err != nil {
+				if netLayer != nil {
+					if err := bth.SetNetworkLayerForChecksum(netLayer); err != nil {
 						t.Fatal(err)
 					}
 				}
 				if network < 2 {
-					udp.SetNetworkLayerForChecksum(ip)
+					udp.SetNetworkLayerForChecksum(netLayer)
 					if err := bth.SetTransportLayerForChecksum(udp); err != nil {
 						t.Fatal(err)
 					}

@@ -57,6 +57,9 @@ type Frame struct {
 	// HasTimestamps is set.
 	TSVal, TSEcr  uint32
 	HasTimestamps bool
+	// DSACK says that the acknowledgment reports data that came twice
+	// (RFC 2883).
+	DSACK bool
 
 	// FragmentID, FragmentOffset (bytes) and MoreFragments belong to
 	// Proto == Fragment, as does FragmentProto, the IP protocol number.

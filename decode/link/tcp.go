@@ -30,33 +30,40 @@ func decodeTCP(data []byte, n int, f *Frame) {
 	f.Transport = data[:cut:cut]
 	f.Payload = data[cut:end:end]
 	f.PayloadLen = n - head
-	f.HasTimestamps = false
+	f.HasTimestamps, f.DSACK = false, false
 	if cut >= 32 {
-		f.timestamps(data[20:cut])
+		f.options(data[20:cut])
 	}
 }
 
-// timestamps looks for the timestamps option (RFC 7323, section 3.2): kind 8,
-// length 10, value 4, echo reply 4. Hosts put two no-operations before it, as
-// the appendix of the RFC recommends, and nothing else.
-func (f *Frame) timestamps(options []byte) {
-	for len(options) >= 10 {
-		switch kind := options[0]; {
-		case kind == 1:
-			options = options[1:]
+// options looks for the options that tell copies of a segment apart:
+// timestamps (RFC 7323, section 3.2: kind 8, length 10, value 4, echo reply 4)
+// and selective acknowledgments (RFC 2018: kind 5, then blocks of left and
+// right edge, 4 bytes each). A first block that lies below the acknowledgment
+// number reports data that came twice (RFC 2883, section 4).
+func (f *Frame) options(b []byte) {
+	for len(b) >= 2 {
+		kind := b[0]
+		if kind == 0 {
+			return
+		}
+		if kind == 1 {
+			b = b[1:]
 			continue
-		case kind == 0:
+		}
+		n := int(b[1])
+		if n < 2 || n > len(b) {
 			return
-		case kind == 8 && options[1] == 10:
+		}
+		switch {
+		case kind == 8 && n == 10:
 			f.HasTimestamps = true
-			f.TSVal = binary.BigEndian.Uint32(options[2:])
-			f.TSEcr = binary.BigEndian.Uint32(options[6:])
-			return
+			f.TSVal = binary.BigEndian.Uint32(b[2:])
+			f.TSEcr = binary.BigEndian.Uint32(b[6:])
+		case kind == 5 && n >= 10:
+			right := binary.BigEndian.Uint32(b[6:])
+			f.DSACK = int32(right-f.TCPAck) <= 0
 		}
-		n := int(options[1])
-		if n < 2 || n > len(options) {
-			return
-		}
-		options = options[n:]
+		b = b[n:]
 	}
 }

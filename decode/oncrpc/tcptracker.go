@@ -195,12 +195,13 @@ func (s *tcpSide) acknowledge(ack uint32, ref rdma.Ref) {
 	}
 }
 
-// Data implements tcp.Consumer.
-func (s *tcpSide) Data(offset uint64, p []byte, first, _ rdma.Ref) {
+// Data implements tcp.Consumer. Bytes that overtook others count from the packet
+// that made them readable: TCP delivers in order.
+func (s *tcpSide) Data(offset uint64, p []byte, _, ready rdma.Ref) {
 	if !s.based && len(s.segment) > 0 && &p[0] == &s.segment[0] {
 		s.base, s.based = s.sequence-uint32(offset), true
 	}
-	s.parser.Data(p, first)
+	s.parser.Data(p, ready)
 }
 
 // Skip implements tcp.Consumer.

@@ -135,16 +135,17 @@ type Connection struct {
 	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
 	// Upper belongs to the Handler.
 	Upper [2]any
-	// Stamp is the timestamps option of the TCP segment that is being handled.
-	// An acknowledgment echoes that of the copy it answers, which tells a
+	// Stamp belongs to the TCP segment that is being handled. It tells a
 	// needless retransmission from a needed one.
 	Stamp Stamp
 }
 
-// Stamp is the timestamps option of TCP (RFC 7323, section 3.2).
+// Stamp is what a TCP segment says of copies: the timestamps option (RFC 7323,
+// section 3.2) and whether it acknowledges data that came twice (RFC 2883).
 type Stamp struct {
 	Present     bool
 	Value, Echo uint32
+	Twice       bool
 }
 
 // Send is one complete Send operation, or one whole RPC message where the

@@ -22,7 +22,7 @@ func (b *buffer) put(offset uint64, data []byte, limit int) (grown int, ok bool)
 	if end > uint64(limit) {
 		return 0, false
 	}
-	before := cap(b.b)
+	before := b.owned()
 	if end > uint64(len(b.b)) {
 		if end > uint64(cap(b.b)) {
 			size := max(uint64(2*cap(b.b)), end, 4096)
@@ -39,8 +39,11 @@ func (b *buffer) put(offset uint64, data []byte, limit int) (grown int, ok bool)
 	}
 	copy(b.b[offset:], data)
 	b.cover.add(offset, end)
-	return cap(b.b) - before, true
+	return b.owned() - before, true
 }
+
+// owned is the memory of the buffer in bytes.
+func (b *buffer) owned() int { return cap(b.b) + cap(b.cover.spans)*spanSize }
 
 // prefix is what has arrived without a hole.
 func (b *buffer) prefix() []byte {

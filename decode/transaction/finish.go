@@ -18,9 +18,25 @@ type waiter struct {
 	gen uint64
 }
 
-func (r *ring) push(tx *Transaction, gen uint64) {
-	if r.head > 64 && r.head > len(r.q)/2 {
+// over reports whether the transaction has ended by other means.
+func (w *waiter) over() bool { return w.tx.gen != w.gen || w.tx.finished }
+
+// push adds a transaction. open is how many there are at most that still wait:
+// where they do not expire, because time stands still, the rest is swept out.
+func (r *ring) push(tx *Transaction, gen uint64, open int) {
+	switch {
+	case r.head > 64 && r.head > len(r.q)/2:
 		n := copy(r.q, r.q[r.head:])
+		clear(r.q[n:])
+		r.q, r.head = r.q[:n], 0
+	case len(r.q)-r.head > 1024+2*open:
+		n := 0
+		for _, w := range r.q[r.head:] {
+			if !w.over() {
+				r.q[n] = w
+				n++
+			}
+		}
 		clear(r.q[n:])
 		r.q, r.head = r.q[:n], 0
 	}
@@ -31,12 +47,9 @@ func (r *ring) push(tx *Transaction, gen uint64) {
 func (t *Tracker) expire(now int64) {
 	for t.waiting.head < len(t.waiting.q) {
 		w := t.waiting.q[t.waiting.head]
-		if w.tx.gen == w.gen && !w.tx.finished {
+		if !w.over() {
 			if now < w.tx.waitingUntil {
 				return
-			}
-			if len(w.tx.served) > 0 && !w.tx.Done.Seen() {
-				w.tx.Note("RDMA_DONE not seen")
 			}
 			t.finish(w.tx)
 		}
@@ -45,16 +58,21 @@ func (t *Tracker) expire(now int64) {
 	t.waiting.q, t.waiting.head = t.waiting.q[:0], 0
 }
 
-// evict gives up the oldest open transaction.
-func (t *Tracker) evict() {
+// evict gives up the oldest open transaction other than except. It returns
+// false if there is none.
+func (t *Tracker) evict(except *Transaction, why string) bool {
 	for tx := t.head; tx != nil; tx = tx.next {
-		if !tx.finished {
-			tx.Note("given up: too many open calls")
-			t.Stats.Evicted++
-			t.finish(tx)
-			return
+		if tx.finished || tx == except {
+			continue
 		}
+		if !tx.replied { // else it only waits for an acknowledgement
+			tx.Note(why)
+			t.Stats.Evicted++
+		}
+		t.finish(tx)
+		return true
 	}
+	return false
 }
 
 // finish ends a transaction and emits what can be emitted.
@@ -63,6 +81,10 @@ func (t *Tracker) finish(tx *Transaction) {
 		return
 	}
 	t.end(tx)
+	if t.opt.OnCompletion {
+		t.out(tx)
+		return
+	}
 	t.drain()
 }
 
@@ -71,13 +93,23 @@ func (t *Tracker) end(tx *Transaction) {
 	tx.finished = true
 	t.open--
 	t.held++
+	t.heldBytes += tx.size
 	h := t.half(tx.Connection, tx.From)
 	if h.open[tx.XID] == tx {
 		delete(h.open, tx.XID)
+		if len(h.open) == 0 && h.most > 1024 {
+			// A map keeps the memory of its best days.
+			h.open, h.most = make(map[uint32]*Transaction), 0
+			h.memory.shrink()
+		}
 	}
 	if tx.replied {
-		h.recent[h.at] = recent{tx.XID, true}
-		h.at = (h.at + 1) % len(h.recent)
+		e := recent{set: true, xid: tx.XID}
+		if tx.Call.Seen() {
+			e.origin, e.number = tx.from(), tx.Call.First.Number
+			e.sum = tx.sum()
+		}
+		h.ended(e)
 	}
 	for i := range tx.segments {
 		h.memory.remove(&tx.segments[i])
@@ -86,6 +118,9 @@ func (t *Tracker) end(tx *Transaction) {
 		mem := &t.half(tx.Connection, tx.From.Other()).memory
 		for i := range tx.served {
 			mem.remove(&tx.served[i])
+		}
+		if !tx.Done.Seen() {
+			tx.Note("RDMA_DONE not seen")
 		}
 	}
 	switch {
@@ -100,6 +135,12 @@ func (t *Tracker) end(tx *Transaction) {
 		t.named(tx)
 	}
 	t.account(tx)
+}
+
+// ended remembers the XID of a transaction that has ended with a reply.
+func (h *half) ended(e recent) {
+	h.recent[h.at] = e
+	h.at = (h.at + 1) % len(h.recent)
 }
 
 // incomplete marks a transaction of which a part is missing.
@@ -213,7 +254,7 @@ func (t *Tracker) account(tx *Transaction) {
 		}
 	}
 	if offered > read && tx.Reply.Seen() {
-		if tx.Reads == 0 {
+		if tx.Reads == tx.ReadsByRequester {
 			tx.Note("Read list not pulled by the responder, or its Reads are not in the capture")
 		} else {
 			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured", read, offered))
@@ -222,31 +263,61 @@ func (t *Tracker) account(tx *Transaction) {
 	if !tx.Reply.Seen() || !tx.Reply.Transport || tx.Reply.Header.Type == rpcrdma.TypeError {
 		return
 	}
-	for ci, c := range tx.Reply.Header.Writes {
-		t.compare(tx, c, WriteList, ci, "Write chunk")
+	offered, read = 0, 0
+	for i := range tx.served {
+		offered += uint64(tx.served[i].length)
+		read += tx.served[i].cover.bytes
 	}
-	t.compare(tx, tx.Reply.Header.Reply, ReplyChunk, 0, "Reply chunk")
+	if offered > read {
+		if tx.ReadsByRequester == 0 {
+			tx.Note("reply's chunks not read by the requester, or its Reads are not in the capture")
+		} else {
+			tx.incomplete(fmt.Sprintf("reply's chunks: %d of %d bytes captured", read, offered))
+		}
+	}
+	t.compare(tx)
 }
 
-// compare holds the lengths of a reply's chunk against the bytes that were
-// written into it.
-func (t *Tracker) compare(tx *Transaction, c rpcrdma.WriteChunk, kind ChunkKind, index int, name string) {
+// compare holds the lengths of the reply's chunks against the bytes that were
+// written into them. The segments of a call stand in the order of its lists,
+// so that one pass does.
+func (t *Tracker) compare(tx *Transaction) {
+	h := &tx.Reply.Header
 	var want, have uint64
-	i := 0
-	for si := range tx.segments {
-		s := &tx.segments[si]
-		if s.kind != kind || kind == WriteList && s.chunk != index {
+	at := -1 // the chunk that is added up
+	settle := func(kind ChunkKind) {
+		if have < want {
+			name := "Write chunk"
+			if kind == ReplyChunk {
+				name = "Reply chunk"
+			}
+			tx.incomplete(fmt.Sprintf("%s: %d of %d bytes captured", name, have, want))
+		}
+		want, have = 0, 0
+	}
+	kind := WriteList
+	for i := range tx.segments {
+		s := &tx.segments[i]
+		if s.kind == ReadList {
 			continue
 		}
-		if i < len(c) {
-			want += uint64(c[i].Length)
-			have += min(s.cover.bytes, uint64(c[i].Length))
+		if s.chunk != at || s.kind != kind {
+			settle(kind)
+			at, kind = s.chunk, s.kind
 		}
-		i++
+		var c rpcrdma.WriteChunk
+		switch {
+		case kind == ReplyChunk:
+			c = h.Reply
+		case s.chunk < len(h.Writes):
+			c = h.Writes[s.chunk]
+		}
+		if s.index < len(c) {
+			want += uint64(c[s.index].Length)
+			have += min(s.cover.bytes, uint64(c[s.index].Length))
+		}
 	}
-	if have < want {
-		tx.incomplete(fmt.Sprintf("%s: %d of %d bytes captured", name, have, want))
-	}
+	settle(kind)
 }
 
 // drain emits ended transactions: in the order of their first packets up to
@@ -259,7 +330,7 @@ func (t *Tracker) drain() {
 	for t.head != nil && t.head.finished {
 		t.out(t.head)
 	}
-	if t.held > t.opt.Held || t.bytes > t.opt.HeldBytes {
+	if t.held > t.opt.Held || t.heldBytes > t.opt.HeldBytes/2 {
 		t.release()
 	}
 }
@@ -290,43 +361,8 @@ func (t *Tracker) out(tx *Transaction) {
 	tx.prev, tx.next = nil, nil
 	t.held--
 	t.bytes -= tx.size
+	t.heldBytes -= tx.size
+	tx.resolve()
 	t.emit(tx)
 	t.recycle(tx)
-}
-
-// recycle readies a transaction's memory for another one.
-func (t *Tracker) recycle(tx *Transaction) {
-	if len(t.free) >= 4096 || cap(tx.segments) > 256 {
-		tx.gen = 0 // tags that still point here are stale
-		return
-	}
-	segments, served := tx.segments[:0], tx.served[:0]
-	ops := tx.Operations[:0]
-	if cap(ops) > 1024 {
-		ops = nil
-	}
-	chunks := tx.chunkData[:0]
-	if cap(chunks) > 16 {
-		chunks = nil
-	}
-	call, reply := tx.Call, tx.Reply
-	callTag, replyTag := tx.callTag, tx.replyTag
-	notes := tx.Notes[:0]
-	*tx = Transaction{
-		segments: segments, served: served, Operations: ops, chunkData: chunks,
-		callTag: callTag, replyTag: replyTag, Notes: notes,
-	}
-	tx.Call.recycle(&call)
-	tx.Reply.recycle(&reply)
-	t.free = append(t.free, tx)
-}
-
-func (m *Message) recycle(old *Message) {
-	m.Header = old.Header
-	m.raw = old.raw[:0]
-	if cap(m.raw) > keepBuffer {
-		m.raw = nil
-	}
-	m.long = old.long
-	m.long.reset(keepBuffer)
 }

@@ -16,6 +16,7 @@ type segment struct {
 	index int    // of the segment in its chunk
 	base  uint64 // where the segment starts in its chunk
 	keep  bool   // its bytes are wanted
+	reply bool   // the reply offered it: the read-read model
 	cover coverage
 
 	listed       bool
@@ -45,6 +46,22 @@ func (t *segments) add(s *segment) {
 	s.listed = true
 }
 
+// splice adds a chain of segments with the same handle, given its newest, that
+// was made elsewhere.
+func (t *segments) splice(s *segment) {
+	if t.byHandle == nil {
+		t.byHandle = make(map[uint32]*segment)
+	}
+	oldest := s
+	for oldest.below != nil {
+		oldest = oldest.below
+	}
+	if oldest.below = t.byHandle[s.handle]; oldest.below != nil {
+		oldest.below.above = oldest
+	}
+	t.byHandle[s.handle] = s
+}
+
 func (t *segments) remove(s *segment) {
 	if !s.listed {
 		return
@@ -64,95 +81,51 @@ func (t *segments) remove(s *segment) {
 	s.above, s.below = nil, nil
 }
 
+// shrink gives the memory of the table back if it is empty.
+func (t *segments) shrink() {
+	if len(t.byHandle) == 0 {
+		t.byHandle = nil
+	}
+}
+
 // find returns the segment of an operation. An operation that reaches beyond
 // its segment still belongs to it if it starts there.
 func (t *segments) find(op *rdma.Op) *segment {
-	head := t.byHandle[op.Handle]
-	if head == nil {
-		return nil
-	}
+	var starts *segment
 	n := 0
-	for s := head; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
+	for s := t.byHandle[op.Handle]; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
 		if s.holds(op.Offset, op.Length) {
 			return s
 		}
+		if starts == nil && op.Offset >= s.offset && op.Offset-s.offset < uint64(s.length) {
+			starts = s
+		}
 	}
-	n = 0
-	for s := head; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
-		if s.holds(op.Offset, 0) {
-			return s
+	return starts
+}
+
+// next returns the segment of the same transaction and list that an operation
+// goes on with behind s: neighbours in memory may be served by one operation.
+func (s *segment) next(offset uint64) *segment {
+	n := 0
+	for o := s.newest(); o != nil && o.tx == s.tx && n < maxSameHandle; o, n = o.below, n+1 {
+		if o.kind == s.kind && o.reply == s.reply && o.length > 0 &&
+			offset >= o.offset && offset-o.offset < uint64(o.length) {
+			return o
 		}
 	}
 	return nil
 }
 
+// newest is the newest segment of the transaction that s is chained with by
+// their handle.
+func (s *segment) newest() *segment {
+	for s.above != nil && s.above.tx == s.tx {
+		s = s.above
+	}
+	return s
+}
+
 // maxSameHandle bounds the search among segments that share a handle
 // (all-physical registration gives every segment the same one).
 const maxSameHandle = 4096
-
-// coverage counts which bytes of a segment have been moved.
-type coverage struct {
-	bytes uint64
-	spans []span
-}
-
-type span struct{ from, to uint64 }
-
-// maxSpans bounds the pieces that are told apart; beyond it, bytes count as
-// new.
-const maxSpans = 64
-
-// add covers [from, to) and returns how many bytes of it are new.
-func (c *coverage) add(from, to uint64) uint64 {
-	if from >= to {
-		return 0
-	}
-	n := len(c.spans)
-	if n == 0 {
-		c.spans = append(c.spans, span{from, to})
-		c.bytes += to - from
-		return to - from
-	}
-	if last := &c.spans[n-1]; from == last.to {
-		last.to = to
-		c.bytes += to - from
-		return to - from
-	}
-	// Find the spans [i, j) that touch the range.
-	i := 0
-	for i < n && c.spans[i].to < from {
-		i++
-	}
-	j := i
-	fresh := to - from
-	lo, hi := from, to
-	for j < n && c.spans[j].from <= to {
-		a, b := max(from, c.spans[j].from), min(to, c.spans[j].to)
-		if b > a {
-			fresh -= b - a
-		}
-		lo, hi = min(lo, c.spans[j].from), max(hi, c.spans[j].to)
-		j++
-	}
-	c.bytes += fresh
-	switch {
-	case j > i:
-		c.spans[i] = span{lo, hi}
-		c.spans = append(c.spans[:i+1], c.spans[j:]...)
-	case n < maxSpans:
-		c.spans = append(c.spans, span{})
-		copy(c.spans[i+1:], c.spans[i:])
-		c.spans[i] = span{from, to}
-	}
-	return fresh
-}
-
-// prefix is how far the segment is covered from its start.
-func (c *coverage) prefix() uint64 {
-	if len(c.spans) == 0 || c.spans[0].from != 0 {
-		return 0
-	}
-	return c.spans[0].to
-}
-
-func (c *coverage) reset() { c.bytes, c.spans = 0, c.spans[:0] }

@@ -1,7 +1,9 @@
 package transaction
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -18,9 +20,10 @@ type Options struct {
 
 	Open       int // calls without a reply, on all connections (16384)
 	Held       int // ended transactions that wait for an earlier one (1024)
-	HeldBytes  int // messages held in bytes (24 MiB)
+	HeldBytes  int // messages and lists held in bytes (24 MiB); KeepData exceeds it
 	Assembly   int // bytes of one message or chunk assembled from RDMA (4 MiB)
-	Operations int // RDMA operations listed of one transaction (4096)
+	Operations int // RDMA operations listed of one transaction (4096, at most 65534)
+	Segments   int // of one message's chunk lists that are followed (4096)
 }
 
 func (o *Options) defaults() {
@@ -34,6 +37,8 @@ func (o *Options) defaults() {
 	set(&o.HeldBytes, 24<<20)
 	set(&o.Assembly, 4<<20)
 	set(&o.Operations, 4096)
+	o.Operations = min(o.Operations, maxOperations)
+	set(&o.Segments, 4096)
 }
 
 // ackWait is how long a reply waits for its acknowledgement, in nanoseconds of
@@ -43,9 +48,6 @@ const ackWait = 2e9
 // headOnly is what is kept of a large message when memory is short: enough
 // for the names and numbers before the data.
 const headOnly = 8 << 10
-
-// keepBuffer is how large a buffer may be to be kept for the next transaction.
-const keepBuffer = 32 << 10
 
 // Tracker matches calls, replies and RDMA operations. It is the rdma.Handler
 // of every fabric's tracker.
@@ -58,14 +60,19 @@ type Tracker struct {
 	head, tail *Transaction
 	open       int // not ended
 	held       int // ended, not emitted
-	bytes      int // messages held
+	bytes      int // held by all of them
+	heldBytes  int // of these by those that have ended
 
 	// Transactions whose reply waits for an acknowledgement, oldest first.
 	waiting ring
 
-	free []*Transaction
-	peek rpcrdma.Header // scratch of direction
-	gen  uint64
+	free      []*Transaction
+	freeBytes int            // held by those in free
+	peek      rpcrdma.Header // scratch of direction
+	gen       uint64
+
+	sent    reconnects
+	scratch []*Transaction
 
 	// Stats counts what belongs to no transaction.
 	Stats Stats
@@ -83,25 +90,45 @@ type Stats struct {
 
 // half is what a Tracker knows of one side of a connection as a requester.
 type half struct {
-	open   map[uint32]*Transaction
-	memory segments // offered by this side
-	recent [32]recent
-	at     int
-	orphan [16]orphan // RDMA operations on this side's memory without a call
-	orphAt int
+	c    *rdma.Connection
+	side rdma.Side
+
+	open     map[uint32]*Transaction
+	most     int      // that were open at once, since open was made
+	memory   segments // offered by this side
+	recent   [32]recent
+	at       int
+	orphans  *[16]orphan // RDMA operations on this side's memory without a call
+	orphanAt int
+
+	calls int // looked at as possibly sent again after a reconnect
+	hosts hosts
+	place int // 1 + index in the list of reconnects for hosts
 }
 
+// recent is a transaction that has ended with a reply.
 type recent struct {
-	xid uint32
-	set bool
+	set    bool
+	xid    uint32
+	origin int // connection of the first copy of its call
+	sum    uint64
+	number uint64 // first packet of the call; 0 if that was not captured
 }
 
 // orphan is an RDMA operation whose call was not captured. The reply may still
 // name its segment.
 type orphan struct {
-	set  bool
-	op   Operation
-	kind rdma.OpKind
+	set    bool
+	gen    uint64
+	kind   rdma.OpKind
+	from   rdma.Side
+	handle uint32
+	length uint32
+	bytes  uint32
+	again  int
+	offset uint64
+	first  rdma.Ref
+	last   rdma.Ref
 }
 
 // NewTracker makes a tracker that hands ended transactions to emit.
@@ -114,7 +141,7 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 	if h, ok := c.Upper[side].(*half); ok {
 		return h
 	}
-	h := &half{open: make(map[uint32]*Transaction)}
+	h := &half{c: c, side: side, open: make(map[uint32]*Transaction)}
 	c.Upper[side] = h
 	return h
 }
@@ -168,6 +195,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.setMessage(tx, &tx.Call, s, false)
 		t.placed(tx)
 		t.named(tx)
+		t.resent(tx)
 		return &tx.callTag, tx.gen
 	}
 	tx = t.match(c, s, xid)
@@ -218,7 +246,11 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.placed(tx)
 		t.offer(tx)
 		t.named(tx)
+		t.resent(tx)
 		return &tx.callTag, tx.gen
+	case isControl:
+		t.Stats.OtherSends++
+		return nil, 0
 	case isDone:
 		t.Stats.Dones++
 		if tx := t.half(c, s.From).open[xid]; tx != nil {
@@ -244,6 +276,7 @@ const (
 	isCall direction = iota
 	isReply
 	isDone
+	isControl // a message of version 2 about the connection itself
 )
 
 // direction tells calls from replies. Where the RPC message is inline, it
@@ -265,7 +298,7 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) direction {
 		case rpcrdma.TypeReplyExternal, rpcrdma.TypeReplyInline, rpcrdma.TypeReplyMiddle:
 			return isReply
 		}
-		return isDone
+		return isControl
 	}
 	if h.Inline() && len(h.Payload) >= 8 {
 		if binary.BigEndian.Uint32(h.Payload[4:]) == 0 {
@@ -276,11 +309,27 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) direction {
 	if err != nil && !h.Cut && len(s.Data) >= 36 && binary.BigEndian.Uint32(s.Data[32:]) == 0 {
 		return isCall
 	}
-	if h.Version == rpcrdma.Version0 || h.Type == rpcrdma.TypeNoMsg {
-		// In version 0 a long reply has a list at offset 0 as well.
-		if tx := t.half(c, s.From.Other()).open[h.XID]; tx != nil && !tx.replied {
+	tx := t.half(c, s.From.Other()).open[h.XID]
+	answers := tx != nil && !tx.replied
+	switch {
+	case h.Version == rpcrdma.Version0:
+		// A long reply has a list at offset 0 as well.
+		if answers {
 			return isReply
 		}
+	case len(h.Reads) > 0:
+		return isCall // a reply of version 1 has no Read list
+	case h.Type == rpcrdma.TypeNoMsg && !h.Cut:
+		return isReply // a call without a message would have one
+	case answers:
+		return isReply
+	case h.Cut:
+		// The capture has neither the message nor the call that it answers:
+		// then it is a call, if it comes from where calls come from.
+		if side := forwardSide(c); side == unknownSide || side == s.From {
+			return isCall
+		}
+		return isReply
 	}
 	if len(h.Reads) > 0 {
 		return isCall
@@ -318,21 +367,15 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 // placed.
 func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transaction {
 	if t.open >= t.opt.Open {
-		t.evict()
+		t.evict(nil, "given up: too many open calls")
 	}
-	var tx *Transaction
-	if n := len(t.free); n > 0 {
-		tx = t.free[n-1]
-		t.free = t.free[:n-1]
-	} else {
-		tx = new(Transaction)
-		tx.callTag = sendTag{tx, false}
-		tx.replyTag = sendTag{tx, true}
-	}
+	tx := t.take()
 	t.gen++
 	tx.gen = t.gen
 	tx.Connection, tx.From, tx.XID = c, from, xid
-	t.half(c, from).open[xid] = tx
+	h := t.half(c, from)
+	h.open[xid] = tx
+	h.most = max(h.most, len(h.open))
 	t.open++
 	return tx
 }
@@ -370,16 +413,14 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	m.Transport = transport
 	tx.Retransmits += s.Again
 	data := s.Data
-	if len(data) > headOnly && t.bytes+len(data) > t.opt.HeldBytes {
-		t.release()
-		if t.bytes+len(data) > t.opt.HeldBytes {
-			data = data[:headOnly]
-			m.Cut = true
-			tx.Note("message not kept whole: memory limit reached")
-		}
+	if !t.room(tx, len(data)) && len(data) > headOnly {
+		data = data[:headOnly]
+		m.Cut = true
+		tx.Note("message not kept whole: memory limit reached")
 	}
+	before := cap(m.raw)
 	m.raw = append(m.raw[:0], data...)
-	t.grew(tx, len(data))
+	t.grew(tx, cap(m.raw)-before)
 	if !transport {
 		m.Payload, m.PayloadLength = m.raw, s.Length
 		return
@@ -397,11 +438,6 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	}
 }
 
-func (t *Tracker) grew(tx *Transaction, n int) {
-	tx.size += n
-	t.bytes += n
-}
-
 // offer registers the memory that a call offers.
 func (t *Tracker) offer(tx *Transaction) {
 	h := &tx.Call.Header
@@ -412,55 +448,70 @@ func (t *Tracker) offer(tx *Transaction) {
 	if n == 0 {
 		return
 	}
+	if n > t.opt.Segments {
+		tx.Note("chunk lists longer than the limit: not all segments followed")
+		n = t.opt.Segments
+	}
 	if cap(tx.segments) < n {
 		tx.segments = make([]segment, 0, max(n, 8))
+		t.grew(tx, cap(tx.segments)*segmentSize)
 	}
-	mem := &t.half(tx.Connection, tx.From).memory
-	add := func(s segment) {
-		tx.segments = tx.segments[:len(tx.segments)+1]
-		p := &tx.segments[len(tx.segments)-1]
-		spans := p.cover.spans[:0]
-		*p = s
-		p.cover.spans = spans
-		p.tx, p.gen = tx, tx.gen
-		mem.add(p)
-	}
-	keep := t.opt.KeepData
+	o := offering{tx: tx, mem: &t.half(tx.Connection, tx.From).memory, left: n, keep: t.opt.KeepData}
 	if h.Version == rpcrdma.Version2 {
-		base := uint64(0)
-		for i := range h.Call {
-			s := &h.Call[i]
-			add(segment{handle: s.Handle, length: s.Length, offset: s.Offset, kind: ReadList, chunk: -1, index: i, base: base, keep: true})
-			base += uint64(s.Length)
-		}
+		o.reads(h.Call, -1)
 	}
 	for ci, c := range h.ReadChunks() {
-		base := uint64(0)
-		whole := c.Position == 0 && h.Version != rpcrdma.Version2
-		for i := range c.Segments {
-			s := &c.Segments[i]
-			chunk := ci
-			if whole {
-				chunk = -1
-			}
-			add(segment{handle: s.Handle, length: s.Length, offset: s.Offset, kind: ReadList, chunk: chunk, index: i, base: base, keep: whole || keep})
-			base += uint64(s.Length)
+		if c.Position == 0 && h.Version != rpcrdma.Version2 {
+			ci = -1
 		}
+		o.reads(c.Segments, ci)
 	}
 	for ci, c := range h.Writes {
-		base := uint64(0)
-		for i := range c {
-			s := &c[i]
-			add(segment{handle: s.Handle, length: s.Length, offset: s.Offset, kind: WriteList, chunk: ci, index: i, base: base, keep: keep})
-			base += uint64(s.Length)
-		}
+		o.writes(c, WriteList, ci)
 	}
+	o.writes(h.Reply, ReplyChunk, 0)
+}
+
+// offering registers segments.
+type offering struct {
+	tx   *Transaction
+	mem  *segments
+	left int
+	keep bool
+}
+
+// reads takes the segments of a chunk of the Read list, or with chunk −1 those
+// that hold the message itself.
+func (o *offering) reads(list []rpcrdma.ReadSegment, chunk int) {
 	base := uint64(0)
-	for i := range h.Reply {
-		s := &h.Reply[i]
-		add(segment{handle: s.Handle, length: s.Length, offset: s.Offset, kind: ReplyChunk, index: i, base: base, keep: true})
-		base += uint64(s.Length)
+	for i := range list {
+		o.add(&list[i].Segment, ReadList, chunk, i, base, o.keep || chunk < 0)
+		base += uint64(list[i].Length)
 	}
+}
+
+func (o *offering) writes(c rpcrdma.WriteChunk, kind ChunkKind, chunk int) {
+	base := uint64(0)
+	for i := range c {
+		o.add(&c[i], kind, chunk, i, base, o.keep || kind == ReplyChunk)
+		base += uint64(c[i].Length)
+	}
+}
+
+func (o *offering) add(s *rpcrdma.Segment, kind ChunkKind, chunk, index int, base uint64, keep bool) {
+	if o.left == 0 {
+		return
+	}
+	o.left--
+	tx := o.tx
+	tx.segments = tx.segments[:len(tx.segments)+1]
+	p := &tx.segments[len(tx.segments)-1]
+	*p = segment{
+		handle: s.Handle, length: s.Length, offset: s.Offset,
+		tx: tx, gen: tx.gen, kind: kind, chunk: chunk, index: index, base: base, keep: keep,
+		cover: coverage{spans: p.cover.spans[:0]},
+	}
+	o.mem.add(p)
 }
 
 // named reads the program from the call, and settles the direction.
@@ -474,6 +525,9 @@ func (t *Tracker) named(tx *Transaction) {
 	c := tx.Connection
 	side := forwardSide(c)
 	if side == unknownSide {
+		if !tx.Call.Seen() && !c.Setup[0].Seen {
+			return // a reply alone may as well be one to a callback
+		}
 		switch {
 		case c.Setup[0].Seen:
 			side = 0
@@ -518,7 +572,7 @@ func (t *Tracker) reply(tx *Transaction) {
 	tx.waitingUntil = tx.Reply.Last.Time + ackWait
 	if !tx.waiting {
 		tx.waiting = true
-		t.waiting.push(tx, tx.gen)
+		t.waiting.push(tx, tx.gen, t.open)
 	}
 }
 
@@ -526,23 +580,30 @@ func (t *Tracker) reply(tx *Transaction) {
 // pre-standard protocol, in which the requester reads the result.
 func (t *Tracker) serve(tx *Transaction) {
 	h := &tx.Reply.Header
-	if cap(tx.served) < len(h.Reads) {
-		tx.served = make([]segment, 0, len(h.Reads))
+	n := min(len(h.Reads), t.opt.Segments)
+	if cap(tx.served) < n {
+		tx.served = make([]segment, 0, n)
+		t.grew(tx, n*segmentSize)
 	}
 	mem := &t.half(tx.Connection, tx.From.Other()).memory
 	for ci, c := range h.ReadChunks() {
 		base := uint64(0)
+		if c.Position == 0 {
+			ci = -1
+		}
 		for i := range c.Segments {
-			s := &c.Segments[i]
-			chunk := ci
-			if c.Position == 0 {
-				chunk = -1
+			if len(tx.served) == n {
+				return
 			}
-			tx.served = append(tx.served, segment{
-				handle: s.Handle, length: s.Length, offset: s.Offset,
-				tx: tx, gen: tx.gen, kind: ReadList, chunk: chunk, index: i, base: base, keep: chunk < 0 || t.opt.KeepData,
-			})
-			mem.add(&tx.served[len(tx.served)-1])
+			s := &c.Segments[i]
+			tx.served = tx.served[:len(tx.served)+1]
+			p := &tx.served[len(tx.served)-1]
+			*p = segment{
+				handle: s.Handle, length: s.Length, offset: s.Offset, reply: true,
+				tx: tx, gen: tx.gen, kind: ReadList, chunk: ci, index: i, base: base, keep: ci < 0 || t.opt.KeepData,
+				cover: coverage{spans: p.cover.spans[:0]},
+			}
+			mem.add(p)
 			base += uint64(s.Length)
 		}
 	}
@@ -551,34 +612,47 @@ func (t *Tracker) serve(tx *Transaction) {
 // adopt attributes RDMA Writes whose call was not captured to the reply that
 // names their segments.
 func (t *Tracker) adopt(tx *Transaction) {
-	hf := t.half(tx.Connection, tx.From)
+	orphans := t.half(tx.Connection, tx.From).orphans
+	if orphans == nil {
+		return
+	}
 	h := &tx.Reply.Header
 	claim := func(s rpcrdma.Segment, kind ChunkKind, index int) {
-		for i := range hf.orphan {
-			o := &hf.orphan[i]
-			if !o.set || o.kind != rdma.Write || o.op.Handle != s.Handle ||
-				o.op.Offset < s.Offset || o.op.Offset-s.Offset > uint64(s.Length) {
+		for i := range orphans {
+			o := &orphans[i]
+			if !o.set || o.kind != rdma.Write || o.handle != s.Handle ||
+				o.offset < s.Offset || o.offset-s.Offset >= uint64(s.Length) {
 				continue
 			}
 			o.set = false
-			o.op.Chunk, o.op.Index = kind, index
-			tx.Operations = append(tx.Operations, o.op)
+			t.list(tx, Operation{
+				Kind: o.kind, From: o.from, Chunk: kind, Index: index, Handle: o.handle, Offset: o.offset,
+				Length: o.length, Bytes: o.bytes, First: o.first, Last: o.last, Again: o.again,
+			})
 			tx.Writes++
-			tx.WriteBytes += uint64(o.op.Bytes)
-			if !tx.Times.FirstPush.Seen() || o.op.First.Number < tx.Times.FirstPush.Number {
-				tx.Times.FirstPush = o.op.First
+			tx.WriteBytes += uint64(o.bytes)
+			tx.Retransmits += o.again
+			if !tx.Times.FirstPush.Seen() || o.first.Number < tx.Times.FirstPush.Number {
+				tx.Times.FirstPush = o.first
 			}
-			if o.op.Last.Number > tx.Times.LastPush.Number {
-				tx.Times.LastPush = o.op.Last
+			if o.last.Number > tx.Times.LastPush.Number {
+				tx.Times.LastPush = o.last
 			}
 		}
 	}
+	n := 0
 	for ci, c := range h.Writes {
 		for i := range c {
+			if n++; n > t.opt.Segments {
+				return
+			}
 			claim(c[i], WriteList, ci)
 		}
 	}
 	for i := range h.Reply {
+		if n++; n > t.opt.Segments {
+			return
+		}
 		claim(h.Reply[i], ReplyChunk, 0)
 	}
 }
@@ -612,13 +686,17 @@ func (m *Message) repeated(ref rdma.Ref, stamp rdma.Stamp) {
 	}
 }
 
-// answered decides between the copies of a message by the acknowledgment: if
-// it echoes a timestamp older than that of the first repetition, the original
-// had arrived (RFC 7323, section 4.3).
+// answered decides between the copies of a message by the acknowledgment. The
+// original had arrived if the acknowledgment reports data that came twice
+// (RFC 2883), if it echoes a timestamp older than that of the first repetition
+// (RFC 7323, section 4.3), or if both copies have the same timestamp: then the
+// network has doubled the segment, its sender has not.
 func (m *Message) answered(ack rdma.Stamp) {
-	if m.Last != m.original && m.stamp.Present && m.againStamp.Present && ack.Present &&
-		m.stamp.Value != m.againStamp.Value &&
-		int32(ack.Echo-m.stamp.Value) >= 0 && int32(ack.Echo-m.againStamp.Value) < 0 {
+	if m.Last == m.original || !m.stamp.Present || !m.againStamp.Present {
+		return
+	}
+	if ack.Twice || m.stamp.Value == m.againStamp.Value ||
+		ack.Present && int32(ack.Echo-m.stamp.Value) >= 0 && int32(ack.Echo-m.againStamp.Value) < 0 {
 		m.Last = m.original
 	}
 }
@@ -645,220 +723,6 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	}
 }
 
-// OpStart implements rdma.Handler.
-func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	owner := t.half(c, op.From.Other())
-	s := owner.memory.find(op)
-	if s == nil {
-		op.Tag = nil
-		t.Stats.OrphanOps++
-		o := &owner.orphan[owner.orphAt]
-		owner.orphAt = (owner.orphAt + 1) % len(owner.orphan)
-		*o = orphan{set: true, kind: op.Kind, op: Operation{
-			Kind: op.Kind, From: op.From, Handle: op.Handle, Offset: op.Offset,
-			Length: op.Length, First: ref, Last: ref,
-		}}
-		return
-	}
-	op.Tag, op.TagGen = s, s.gen
-	tx := s.tx
-	if len(tx.Operations) < t.opt.Operations {
-		tx.Operations = append(tx.Operations, Operation{
-			Kind: op.Kind, From: op.From, Chunk: s.kind, Index: s.chunk,
-			Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
-		})
-	} else {
-		tx.OperationsLost++
-	}
-	if op.Kind == rdma.Read {
-		if op.From == tx.From {
-			tx.ReadsByRequester++
-			return
-		}
-		tx.Reads++
-		if !tx.Times.FirstRead.Seen() {
-			tx.Times.FirstRead = ref
-		}
-		return
-	}
-	tx.Writes++
-	if !tx.Times.FirstPush.Seen() {
-		tx.Times.FirstPush = ref
-		tx.Times.LastPush = ref
-	}
-}
-
-// operation finds the listed operation of op.
-func (tx *Transaction) operation(op *rdma.Op) *Operation {
-	n := len(tx.Operations)
-	for i := n - 1; i >= 0 && i >= n-32; i-- {
-		if o := &tx.Operations[i]; o.First == op.First && o.Offset == op.Offset && o.Handle == op.Handle {
-			return o
-		}
-	}
-	return nil
-}
-
-// OpData implements rdma.Handler.
-func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
-	s, ok := op.Tag.(*segment)
-	if !ok {
-		t.orphanData(c, op, f)
-		return
-	}
-	tx := s.tx
-	if s.gen != op.TagGen || tx.gen != s.gen || tx.finished {
-		return
-	}
-	o := tx.operation(op)
-	if f.Again {
-		tx.Retransmits++
-		if o != nil {
-			o.Again++
-		}
-	}
-	var fresh uint64
-	if f.Offset >= s.offset {
-		from := f.Offset - s.offset
-		to := from + uint64(f.Length)
-		if to > uint64(s.length) {
-			tx.Note("RDMA operation beyond the end of its segment")
-			to = max(uint64(s.length), from)
-		}
-		fresh = s.cover.add(from, to)
-		if s.keep && len(f.Data) > 0 {
-			t.keep(tx, s, from, f.Data)
-		}
-	}
-	if o != nil {
-		o.Bytes += uint32(fresh)
-		o.Last = f.Ref
-		if op.Length > o.Length {
-			o.Length = op.Length // iWARP tells the length of a Write only at its end
-		}
-	}
-	if op.Kind == rdma.Read {
-		if op.From == tx.From {
-			return
-		}
-		tx.ReadBytes += fresh
-		if tx.Times.LastRead.Number < f.Ref.Number {
-			tx.Times.LastRead = f.Ref
-		}
-		return
-	}
-	tx.WriteBytes += fresh
-	if tx.Times.LastPush.Number < f.Ref.Number && !tx.acked {
-		tx.Times.LastPush = f.Ref
-	}
-}
-
-func (t *Tracker) orphanData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
-	if f.Again {
-		return
-	}
-	t.Stats.OrphanBytes += uint64(f.Length)
-	owner := t.half(c, op.From.Other())
-	for i := range owner.orphan {
-		if o := &owner.orphan[i]; o.set && o.op.First == op.First && o.op.Offset == op.Offset {
-			o.op.Bytes += f.Length
-			o.op.Last = f.Ref
-			if op.Length > o.op.Length {
-				o.op.Length = op.Length
-			}
-			return
-		}
-	}
-}
-
-// keep stores bytes of a chunk that are wanted.
-func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
-	if left := uint64(s.length) - min(from, uint64(s.length)); uint64(len(data)) > left {
-		data = data[:left]
-	}
-	var b *buffer
-	switch {
-	case s.kind == ReplyChunk:
-		b = &tx.Reply.long
-	case s.kind == ReadList && s.chunk < 0 && s.tx.replied && len(tx.served) > 0 && s.listedIn(tx.served):
-		b = &tx.Reply.long
-	case s.kind == ReadList && s.chunk < 0:
-		b = &tx.Call.long
-	default:
-		b = tx.chunk(s.kind, s.chunk)
-	}
-	room := t.opt.HeldBytes - t.bytes
-	if len(data) > room && !t.opt.KeepData {
-		tx.Note("chunk not assembled: memory limit reached")
-		return
-	}
-	grown, ok := b.put(s.base+from, data, t.opt.Assembly)
-	if !ok {
-		tx.Note("chunk not assembled: longer than the limit")
-		return
-	}
-	t.grew(tx, grown)
-}
-
-func (s *segment) listedIn(list []segment) bool {
-	for i := range list {
-		if s == &list[i] {
-			return true
-		}
-	}
-	return false
-}
-
-func (tx *Transaction) chunk(kind ChunkKind, index int) *buffer {
-	for i := range tx.chunkData {
-		if d := &tx.chunkData[i]; d.kind == kind && d.index == index {
-			return &d.buf
-		}
-	}
-	if n := len(tx.chunkData); n < cap(tx.chunkData) {
-		tx.chunkData = tx.chunkData[:n+1]
-	} else {
-		tx.chunkData = append(tx.chunkData, chunkData{})
-	}
-	d := &tx.chunkData[len(tx.chunkData)-1]
-	d.kind, d.index = kind, index
-	d.buf.reset(keepBuffer)
-	return &d.buf
-}
-
-// Data returns the bytes of a chunk as far as they arrived without a hole:
-// index counts chunks by position in the Read list, or chunks of the Write
-// list. It needs Options.KeepData.
-func (tx *Transaction) Data(kind ChunkKind, index int) []byte {
-	for i := range tx.chunkData {
-		if d := &tx.chunkData[i]; d.kind == kind && d.index == index {
-			return d.buf.prefix()
-		}
-	}
-	return nil
-}
-
-// CallData returns the bytes of the n-th chunk of the Read list that is not at
-// position zero, by ascending position. It needs Options.KeepData.
-func (tx *Transaction) CallData(n int) []byte {
-	if c := tx.Call.Header.ReadChunks(); len(c) > 0 && c[0].Position == 0 && tx.Call.Header.Version != rpcrdma.Version2 {
-		n++
-	}
-	return tx.Data(ReadList, n)
-}
-
-// OpAgain implements rdma.Handler.
-func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	s, ok := op.Tag.(*segment)
-	if !ok || s.gen != op.TagGen || s.tx.gen != s.gen || s.tx.finished {
-		return
-	}
-	s.tx.Retransmits++
-	if o := s.tx.operation(op); o != nil {
-		o.Again++
-	}
-}
-
 // Event implements rdma.Handler.
 func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
 }
@@ -875,46 +739,33 @@ func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	return 0, false
 }
 
-// Merged implements rdma.Handler.
-func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
-	h, ok := from.Upper[was].(*half)
-	if !ok {
-		return
-	}
-	for _, tx := range h.open {
-		tx.Connection, tx.From = into, side
-		tx.Backward = forwardSide(into) != side && forwardSide(into) != unknownSide
-	}
-	if old, ok := into.Upper[side].(*half); ok {
-		for xid, tx := range old.open {
-			if _, dup := h.open[xid]; !dup {
-				h.open[xid] = tx
-			}
-		}
-	}
-	into.Upper[side] = h
-}
-
 // Closed implements rdma.Handler: calls without a reply get none.
 func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 	for side := range rdma.Side(2) {
 		h, ok := c.Upper[side].(*half)
-		if !ok || len(h.open) == 0 {
+		if !ok {
+			continue
+		}
+		t.sent.closed(h)
+		if len(h.open) == 0 {
 			continue
 		}
 		// In the order of the list, so that the output is the same each time.
-		left := len(h.open)
-		for tx := t.head; tx != nil && left > 0; {
-			next := tx.next
-			if !tx.finished && tx.Connection == c && tx.From == side {
-				left--
-				if !tx.replied && c.Terminated != "" {
-					tx.Note("no reply before the connection ended: " + c.Terminated)
-				}
-				t.end(tx)
-			}
-			tx = next
+		all := t.scratch[:0]
+		for _, tx := range h.open {
+			all = append(all, tx)
 		}
+		slices.SortFunc(all, func(a, b *Transaction) int {
+			return cmp.Or(cmp.Compare(a.First().Number, b.First().Number), cmp.Compare(a.gen, b.gen))
+		})
+		for _, tx := range all {
+			if !tx.replied && c.Terminated != "" {
+				tx.Note("no reply before the connection ended: " + c.Terminated)
+			}
+			t.end(tx)
+		}
+		clear(all)
+		t.scratch = all[:0]
 	}
 	t.drain()
 }

@@ -89,10 +89,13 @@ const (
 	ReadList ChunkKind = iota
 	WriteList
 	ReplyChunk
+	// ReplyReadList is the list of a reply of the read-read model; in
+	// Operation.Chunk such segments count as ReadList.
+	ReplyReadList
 )
 
 func (k ChunkKind) String() string {
-	return [...]string{"read", "write", "reply"}[k]
+	return [...]string{"read", "write", "reply", "reply read"}[k&3]
 }
 
 // Timeline holds the moments of a transaction that its phases are made of.
@@ -143,8 +146,10 @@ type Transaction struct {
 	Reads, Writes         int    // RDMA operations for its chunks, without repetitions
 	ReadBytes, WriteBytes uint64 // payload that they moved, without repetitions
 	Retransmits           int    // packets seen again
-	ReadsByRequester      int    // Reads that the requester started: the read-read model
-	Done                  rdma.Ref
+	ReadsByRequester      int    // those of Reads that the requester started: the read-read model
+	// Done is the RDMA_DONE of that model: the requester has read the reply's
+	// chunks.
+	Done rdma.Ref
 
 	State State
 	Notes []string
@@ -159,6 +164,7 @@ type Transaction struct {
 	callAcked         bool
 	finished          bool
 	size              int // bytes held
+	origin            int // connection on which the call was sent first; 0 if on this one
 	waitingUntil      int64
 	waiting           bool
 	chunkData         []chunkData
@@ -185,8 +191,15 @@ func (t *Transaction) Client() rdma.End { return t.Connection.Ends[t.From] }
 // Server is the responder's end.
 func (t *Transaction) Server() rdma.End { return t.Connection.Ends[t.From.Other()] }
 
-// Note adds a remark, once.
+// maxNotes bounds the remarks on one transaction: a malformed one may deserve
+// thousands.
+const maxNotes = 32
+
+// Note adds a remark, once. From a certain number on, remarks are dropped.
 func (t *Transaction) Note(s string) {
+	if len(t.Notes) >= maxNotes {
+		return
+	}
 	for _, n := range t.Notes {
 		if n == s {
 			return
@@ -205,7 +218,7 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	start, end := t.Call.First.Time, t.Reply.Last.Time
 	p.Total = time.Duration(end - start)
 	if t.Times.Ack.Seen() {
-		p.Ack = time.Duration(t.Times.Ack.Time - end)
+		p.Ack = time.Duration(max(t.Times.Ack.Time-end, 0)) // the clock may go backwards
 	}
 	if end < start {
 		p.Server = p.Total // the clock went backwards; nothing finer can be said

@@ -307,6 +307,12 @@ func TestFlagNames(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { FlagNames(1, flags) }); n != 0 {
 		t.Errorf("%v allocations for one name", n)
 	}
+	if n := testing.AllocsPerRun(100, func() { FlagNames(3, flags) }); n != 0 {
+		t.Errorf("%v allocations for names that were joined before", n)
+	}
+	if got := FlagNames(3, flags[2:]); got != "B" {
+		t.Errorf("other flags: %q", got)
+	}
 }
 
 func TestHelpers(t *testing.T) {

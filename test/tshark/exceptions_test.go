@@ -108,21 +108,31 @@ var exceptions = []exception{
 		c := p.messages[0].tx.connection
 		return c.Fabric == rdma.TCP && min(c.Ends[0].Port, c.Ends[1].Port) < 1024 && c.Ends[0].Port != 111 && c.Ends[1].Port != 111
 	}},
+	// Of two captures merged, with clocks that differ, every packet is there
+	// twice.
+	{"two-taps", func(p *point) bool {
+		if p.d.ours.taps < 2 || len(p.messages) == 0 || len(p.theirs) == 0 {
+			return false
+		}
+		switch p.field {
+		case requestFrame:
+			n := value(p.theirs[0])
+			return n < p.frame && n >= p.messages[0].tx.first.Number
+		case responseTime:
+			from := p.row.values[requestFrame]
+			return len(from) > 0 && lateClock(p, value(from[0]))
+		case "nfs.data":
+			return len(p.theirs) == 1 && strings.Contains(p.theirs[0], " bytes ")
+		}
+		return false
+	}},
 	// What is sent again is shown again, each copy with its own time.
 	{"copies", func(p *point) bool {
 		if len(p.messages) == 0 || slices.ContainsFunc(p.messages, func(m *message) bool { return m.tx.retransmits == 0 }) {
 			return false
 		}
-		tx := p.messages[0].tx
-		switch p.field {
-		case requestFrame:
-			n := distinct(p.theirs)
-			return len(n) == 1 && value(n[0]) >= tx.first.Number && value(n[0]) < p.frame
-		case responseTime:
-			from := p.row.values[requestFrame]
-			return len(from) > 0 && lateClock(p, value(from[0]))
-		}
-		return false
+		from := p.row.values[requestFrame]
+		return p.field == responseTime && len(from) > 0 && lateClock(p, value(from[0]))
 	}},
 	// A Read Response that is lost or late leaves a hole, and what follows it
 	// is taken for what was in the hole.
@@ -130,9 +140,13 @@ var exceptions = []exception{
 		if len(p.messages) != 1 || p.messages[0].tx.retransmits == 0 || p.messages[0].tx.readChunks == 0 {
 			return false
 		}
+		tx := p.messages[0].tx
 		switch p.field {
 		case "nfs.data":
 			return len(p.theirs) == 1 && strings.Contains(p.theirs[0], " bytes ")
+		case requestFrame: // of a Read Response that is not the last
+			n := value(p.theirs[0])
+			return n > tx.call.Number && n < tx.lastRead.Number
 		case "nfs.opcode":
 			return len(p.theirs) < len(p.ours) && slices.Equal(p.ours[:len(p.theirs)], p.theirs)
 		}

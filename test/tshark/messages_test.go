@@ -61,6 +61,7 @@ type ours struct {
 	byXID    map[uint32][]*message
 	streams  *streams
 	stats    decode.Stats
+	taps     int // where packets were captured
 }
 
 func decodeCapture(t *testing.T, file string) *ours {
@@ -73,6 +74,7 @@ func decodeCapture(t *testing.T, file string) *ours {
 	o := &ours{frames: make(map[uint64]*frame), byXID: make(map[uint32][]*message)}
 	o.streams = newStreams(o.frames)
 	view := rpc.View{}
+	taps := map[uint16]bool{}
 	d := decode.New(decode.Options{
 		Transactions: transaction.Options{KeepData: true},
 		Packet: func(p *decode.PacketView) {
@@ -82,6 +84,7 @@ func decodeCapture(t *testing.T, file string) *ours {
 				src: p.Frame.Src,
 			}
 			o.frames[p.Packet.Number] = f
+			taps[p.Packet.Tap] = true
 			switch p.Fabric {
 			case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
 				f.infiniband(p)
@@ -97,7 +100,7 @@ func decodeCapture(t *testing.T, file string) *ours {
 	if err := d.Run(r); err != nil {
 		t.Fatal(err)
 	}
-	o.stats = d.Stats()
+	o.stats, o.taps = d.Stats(), len(taps)
 	o.streams.flush(o.stats.Last)
 	for _, m := range o.messages {
 		o.byXID[m.xid] = append(o.byXID[m.xid], m)

@@ -1,0 +1,74 @@
+package text
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSize(t *testing.T) {
+	for _, c := range []struct {
+		n    uint64
+		want string
+	}{
+		{0, "0"}, {1, "1"}, {1023, "1023"}, {1024, "1K"}, {1025, "1025"}, {4097, "4097"}, {65536, "64K"},
+		{1 << 20, "1M"}, {3 << 19, "1536K"}, {1 << 30, "1G"}, {5 << 30, "5G"}, {1<<64 - 1, "18446744073709551615"},
+	} {
+		if got := string(Size(nil, c.n)); got != c.want {
+			t.Errorf("%d: %s, want %s", c.n, got, c.want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for _, c := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "0ns"}, {1, "1ns"}, {999, "999ns"}, {1000, "1.000µs"}, {9999, "9.999µs"}, {10004, "10.00µs"}, {10006, "10.01µs"},
+		{531100, "531.1µs"}, {999499, "999.5µs"}, {999949, "999.9µs"}, {999950, "1.000ms"}, {999999, "1.000ms"}, {24985527, "24.99ms"},
+		{99999999, "100.0ms"}, {999999999, "1.000s"}, {time.Second, "1.000s"}, {time.Minute, "60.00s"},
+		{time.Hour, "3600s"}, {-1500, "-1.500µs"}, {1<<63 - 1, "9223372037s"}, {-1 << 63, "-9223372037s"},
+	} {
+		if got := string(Duration(nil, c.d)); got != c.want {
+			t.Errorf("%d: %s, want %s", c.d, got, c.want)
+		}
+	}
+}
+
+// A duration never says less or more than four digits tell.
+func FuzzDuration(f *testing.F) {
+	f.Add(int64(999500))
+	f.Add(int64(1<<63 - 1))
+	f.Fuzz(func(t *testing.T, n int64) {
+		s := string(Duration(nil, time.Duration(n)))
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			if n > 9e18 || n < -9e18 {
+				return // rounded beyond what a Duration holds
+			}
+			t.Fatalf("%d: %s: %v", n, s, err)
+		}
+		diff, size := float64(d)-float64(n), float64(n)
+		if diff < 0 {
+			diff = -diff
+		}
+		if size < 0 {
+			size = -size
+		}
+		if diff > size/1000+0.5 {
+			t.Fatalf("%d: %s", n, s)
+		}
+	})
+}
+
+func TestHexNumber(t *testing.T) {
+	for _, c := range []struct {
+		v      uint64
+		digits int
+		want   string
+	}{{0, 1, "0x0"}, {0, 8, "0x00000000"}, {0x11, 2, "0x11"}, {0x123, 2, "0x123"}, {1<<64 - 1, 8, "0xffffffffffffffff"}} {
+		if got := string(hexNumber(nil, c.v, c.digits)); got != c.want {
+			t.Errorf("%x: %s, want %s", c.v, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package text
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const samples = "../../samples"
+
+// each calls do for each transaction of a sample.
+func each(tb testing.TB, name string, do func(*rpc.View)) {
+	tb.Helper()
+	r, err := capture.Open([]string{filepath.Join(samples, name)}, capture.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer r.Close()
+	v := rpc.View{Names: &rpc.Names{}}
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		do(&v)
+		v.Learn()
+	})
+	if err := d.Run(r); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Lines of the listing allocate nothing, whatever the transaction.
+func TestListerAllocations(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs3-longcall.pcap", "rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap"} {
+		for _, color := range []bool{false, true} {
+			l := Lister{Color: color}
+			var b []byte
+			n := 0
+			each(t, name, func(v *rpc.View) {
+				b = l.Append(b[:0], v) // addresses and buffers are known from here on
+				if a := testing.AllocsPerRun(5, func() { b = l.Append(b[:0], v) }); a != 0 {
+					t.Errorf("%s: %v allocations: %s", name, a, b)
+				}
+				n++
+			})
+			if n == 0 {
+				t.Errorf("%s: no transactions", name)
+			}
+		}
+	}
+}
+
+// Lines are as wide as asked for, unless what cannot be shortened pushes.
+func TestListerWidth(t *testing.T) {
+	for _, width := range []int{80, 120, 200} {
+		l := Lister{Width: width}
+		wide := 0
+		n := 0
+		each(t, "rocev2-nfs41-recall.pcap", func(v *rpc.View) {
+			n++
+			if utf8.RuneCount(l.Append(nil, v)) > width {
+				wide++
+			}
+		})
+		if width >= 120 && wide > 0 {
+			t.Errorf("%d of %d lines are wider than %d", wide, n, width)
+		}
+	}
+	l := Lister{Width: -1}
+	each(t, "rocev2-nfs41-recall.pcap", func(v *rpc.View) {
+		if line := string(l.Append(nil, v)); strings.Contains(line, ellipsis) {
+			t.Errorf("shortened: %s", line)
+		}
+	})
+}
+
+func BenchmarkLister(b *testing.B) {
+	var l Lister
+	var buf []byte
+	done := false
+	each(b, "rocev2-nfs41-recall.pcap", func(v *rpc.View) {
+		if done || len(v.Operations()) < 4 {
+			return
+		}
+		done = true
+		b.ReportAllocs()
+		for b.Loop() {
+			buf = l.Append(buf[:0], v)
+		}
+	})
+}
+
+func BenchmarkTree(b *testing.B) {
+	t := Tree{Level: 1}
+	var buf []byte
+	done := false
+	each(b, "rocev2-nfs41-recall.pcap", func(v *rpc.View) {
+		if done || len(v.Operations()) < 4 {
+			return
+		}
+		done = true
+		b.ReportAllocs()
+		for b.Loop() {
+			buf = t.Append(buf[:0], v)
+		}
+	})
+}
+
+// FuzzText shows whatever can be decoded of a damaged capture in all forms.
+// Nothing may panic, and nothing unprintable may come out.
+func FuzzText(f *testing.F) {
+	names, err := filepath.Glob(filepath.Join(samples, "*.pcap"))
+	if err != nil || len(names) == 0 {
+		f.Fatal("no samples", err)
+	}
+	for _, n := range names {
+		b, err := os.ReadFile(n)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:min(len(b), 6<<10)])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := capture.NewReader(bytes.NewReader(data), "fuzz", capture.Options{})
+		if err != nil {
+			return
+		}
+		var out []byte
+		list := Lister{}
+		compact, full := Tree{Level: 1}, Tree{Level: 2, Hex: true}
+		packets := PacketLister{}
+		v := rpc.View{Names: &rpc.Names{}}
+		d := decode.New(decode.Options{
+			Packet: func(p *decode.PacketView) { out = packets.Append(out, p) },
+		}, func(tx *transaction.Transaction) {
+			v.Set(tx)
+			out = append(list.Append(out, &v), '\n')
+			out = compact.Append(out, &v)
+			out = full.Append(out, &v)
+			v.Learn()
+			check(t, out)
+			out = out[:0]
+		})
+		var batch capture.Batch
+		for r.Read(&batch) == nil {
+			d.Batch(&batch)
+			check(t, out)
+			out = out[:0]
+		}
+		d.Flush()
+	})
+}
+
+func check(t *testing.T, b []byte) {
+	t.Helper()
+	for i, r := range string(b) {
+		if r != '\n' && (r == utf8.RuneError || !unicode.IsPrint(r)) {
+			t.Fatalf("%q in %q", r, b[max(0, i-60):min(len(b), i+20)])
+		}
+	}
+}

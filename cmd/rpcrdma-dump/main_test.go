@@ -1,0 +1,35 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rpcrdma-dump": main})
+}
+
+const samples = "../../samples"
+
+func TestScripts(t *testing.T) {
+	dir, err := filepath.Abs(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SAMPLES", dir)
+			e.Setenv("TZ", "UTC")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"cut":  cutFile,
+			"gzip": gzipFile,
+			"code": exitCodeIs,
+		},
+		RequireExplicitExec: true,
+	})
+}

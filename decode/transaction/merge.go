@@ -1,0 +1,85 @@
+package transaction
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// merged is what stands in Connection.Upper of a connection that has become
+// part of another: the side there. Transactions that had ended before are put
+// right when they are emitted.
+type merged rdma.Side
+
+// Merged implements rdma.Handler.
+func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
+		if f != was {
+			setForwardSide(into, side.Other())
+		} else {
+			setForwardSide(into, side)
+		}
+	}
+	for s := range rdma.Side(2) {
+		to := side
+		if s != was {
+			to = side.Other()
+		}
+		if h, ok := from.Upper[s].(*half); ok {
+			t.join(into, to, h)
+		}
+		from.Upper[s] = merged(to)
+	}
+}
+
+// join makes h part of side to of a connection.
+func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
+	place := h.place != 0
+	t.sent.left(h)
+	for _, tx := range h.open {
+		tx.Connection, tx.From = into, to
+		if f := forwardSide(into); f != unknownSide {
+			tx.Backward = f != to
+		}
+	}
+	k, ok := into.Upper[to].(*half)
+	if !ok {
+		h.c, h.side = into, to
+		into.Upper[to] = h
+		if place {
+			t.sent.opened(h)
+		}
+		return
+	}
+	if place {
+		t.sent.opened(k)
+	}
+	k.calls += h.calls
+	for xid, tx := range h.open {
+		if _, dup := k.open[xid]; !dup {
+			k.open[xid] = tx
+		}
+	}
+	k.most = max(k.most, len(k.open))
+	for _, s := range h.memory.byHandle {
+		k.memory.splice(s)
+	}
+	for i := range h.recent {
+		if e := h.recent[i]; e.set {
+			k.ended(e)
+		}
+	}
+	if k.orphans == nil {
+		k.orphans, k.orphanAt = h.orphans, h.orphanAt
+	}
+}
+
+// resolve replaces the connection of a transaction by the one that it has
+// become part of.
+func (t *Transaction) resolve() {
+	for t.Connection.MergedInto != nil {
+		if to, ok := t.Connection.Upper[t.From].(merged); ok {
+			t.From = rdma.Side(to)
+		}
+		t.Connection = t.Connection.MergedInto
+		if f := forwardSide(t.Connection); f != unknownSide {
+			t.Backward = f != t.From
+		}
+	}
+}

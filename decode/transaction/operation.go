@@ -1,0 +1,255 @@
+package transaction
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+)
+
+// OpStart implements rdma.Handler.
+func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	owner := t.half(c, op.From.Other())
+	s := owner.memory.find(op)
+	if s == nil {
+		t.orphan(owner, op, ref)
+		return
+	}
+	tx := s.tx
+	index := t.list(tx, Operation{
+		Kind: op.Kind, From: op.From, Chunk: s.kind, Index: s.chunk,
+		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
+	})
+	op.Tag, op.TagGen = s, s.gen<<16|uint64(index)
+	if op.Kind == rdma.Read {
+		tx.Reads++
+		if op.From == tx.From {
+			tx.ReadsByRequester++
+			return
+		}
+		if !tx.Times.FirstRead.Seen() {
+			tx.Times.FirstRead = ref
+		}
+		return
+	}
+	tx.Writes++
+	if !tx.Times.FirstPush.Seen() {
+		tx.Times.FirstPush = ref
+		tx.Times.LastPush = ref
+	}
+}
+
+// maxOperations is how many operations of a transaction can be told apart by
+// the lower half of a tag's generation.
+const maxOperations = 1<<16 - 2
+
+// list adds an operation to the list of its transaction and returns its place,
+// counted from 1; 0 if there is no room.
+func (t *Tracker) list(tx *Transaction, o Operation) int {
+	n := len(tx.Operations)
+	if n >= t.opt.Operations || n == cap(tx.Operations) && n > 16 && t.bytes > t.opt.HeldBytes {
+		tx.OperationsLost++
+		return 0
+	}
+	before := cap(tx.Operations)
+	tx.Operations = append(tx.Operations, o)
+	t.grew(tx, (cap(tx.Operations)-before)*operationSize)
+	return n + 1
+}
+
+// tagged returns the segment of an operation, and its place in the list if it
+// has one. It returns nil if the transaction is over.
+func tagged(op *rdma.Op) (*segment, *Operation) {
+	s, ok := op.Tag.(*segment)
+	if !ok || s.gen != op.TagGen>>16 || s.tx.gen != s.gen || s.tx.finished {
+		return nil, nil
+	}
+	if i := int(op.TagGen & 0xffff); i > 0 && i <= len(s.tx.Operations) {
+		return s, &s.tx.Operations[i-1]
+	}
+	return s, nil
+}
+
+// OpData implements rdma.Handler.
+func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
+	s, o := tagged(op)
+	if s == nil {
+		if h, ok := op.Tag.(*half); ok {
+			t.orphanData(h, op, f)
+		}
+		return
+	}
+	tx := s.tx
+	if f.Again {
+		tx.Retransmits++
+		if o != nil {
+			o.Again++
+		}
+	}
+	fresh := t.cover(s, f.Offset, f.Length, f.Data)
+	if o != nil {
+		o.Bytes += uint32(fresh)
+		o.Last = f.Ref
+		if op.Length > o.Length {
+			o.Length = op.Length // iWARP tells the length of a Write only at its end
+		}
+	}
+	if op.Kind == rdma.Read {
+		tx.ReadBytes += fresh
+		if op.From == tx.From {
+			tx.waitingUntil = f.Ref.Time + ackWait // RDMA_DONE comes after the last one
+		} else if tx.Times.LastRead.Number < f.Ref.Number {
+			tx.Times.LastRead = f.Ref
+		}
+		return
+	}
+	tx.WriteBytes += fresh
+	if tx.Times.LastPush.Number < f.Ref.Number && !tx.acked {
+		tx.Times.LastPush = f.Ref
+	}
+}
+
+// cover attributes bytes to s and, where they reach beyond it, to the segments
+// that follow in memory. It returns how many have not been seen before.
+func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (fresh uint64) {
+	tx := s.tx
+	left := uint64(length)
+	for {
+		if offset < s.offset || offset-s.offset > uint64(s.length) {
+			tx.Note("RDMA operation beyond the end of its segment")
+			return fresh
+		}
+		from := offset - s.offset
+		n := min(left, uint64(s.length)-from)
+		before := cap(s.cover.spans)
+		fresh += s.cover.add(from, from+n)
+		t.grew(tx, (cap(s.cover.spans)-before)*spanSize)
+		have := data[:min(uint64(len(data)), n)]
+		if s.keep && len(have) > 0 {
+			t.keep(tx, s, from, have)
+		}
+		if left -= n; left == 0 {
+			return fresh
+		}
+		data = data[len(have):]
+		if uint64(len(have)) < n {
+			data = nil
+		}
+		offset += n
+		next := s.next(offset)
+		if next == nil {
+			tx.Note("RDMA operation beyond the end of its segment")
+			return fresh
+		}
+		s = next
+	}
+}
+
+// orphan remembers an operation that no call has asked for.
+func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
+	t.Stats.OrphanOps++
+	if owner.orphans == nil {
+		owner.orphans = new([16]orphan)
+	}
+	i := owner.orphanAt
+	owner.orphanAt = (i + 1) % len(owner.orphans)
+	t.gen++
+	owner.orphans[i] = orphan{
+		set: true, gen: t.gen, kind: op.Kind, from: op.From,
+		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
+	}
+	op.Tag, op.TagGen = owner, t.gen<<16|uint64(i)
+}
+
+func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
+	if !f.Again {
+		t.Stats.OrphanBytes += uint64(f.Length)
+	}
+	o := &owner.orphans[op.TagGen&0xffff%uint64(len(owner.orphans))]
+	if !o.set || o.gen != op.TagGen>>16 {
+		return
+	}
+	o.last = f.Ref
+	o.length = max(o.length, op.Length)
+	if f.Again {
+		o.again++
+		return
+	}
+	o.bytes += f.Length
+}
+
+// keep stores bytes of a chunk that are wanted.
+func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
+	var b *buffer
+	switch {
+	case s.kind == ReplyChunk:
+		b = &tx.Reply.long
+	case s.reply && s.chunk < 0:
+		b = &tx.Reply.long
+	case s.reply:
+		b = tx.chunk(ReplyReadList, s.chunk)
+	case s.kind == ReadList && s.chunk < 0:
+		b = &tx.Call.long
+	default:
+		b = tx.chunk(s.kind, s.chunk)
+	}
+	room := t.opt.HeldBytes - t.bytes
+	if len(data) > room && !t.opt.KeepData {
+		tx.Note("chunk not assembled: memory limit reached")
+		return
+	}
+	grown, ok := b.put(s.base+from, data, t.opt.Assembly)
+	if !ok {
+		tx.Note("chunk not assembled: longer than the limit")
+		return
+	}
+	t.grew(tx, grown)
+}
+
+func (tx *Transaction) chunk(kind ChunkKind, index int) *buffer {
+	for i := range tx.chunkData {
+		if d := &tx.chunkData[i]; d.kind == kind && d.index == index {
+			return &d.buf
+		}
+	}
+	if n := len(tx.chunkData); n < cap(tx.chunkData) {
+		tx.chunkData = tx.chunkData[:n+1]
+	} else {
+		tx.chunkData = append(tx.chunkData, chunkData{})
+	}
+	d := &tx.chunkData[len(tx.chunkData)-1]
+	d.kind, d.index = kind, index
+	d.buf.reset(keepBuffer)
+	return &d.buf
+}
+
+// Data returns the bytes of a chunk as far as they arrived without a hole:
+// index counts chunks by position in the Read list, or chunks of the Write
+// list. It needs Options.KeepData.
+func (tx *Transaction) Data(kind ChunkKind, index int) []byte {
+	for i := range tx.chunkData {
+		if d := &tx.chunkData[i]; d.kind == kind && d.index == index {
+			return d.buf.prefix()
+		}
+	}
+	return nil
+}
+
+// CallData returns the bytes of the n-th chunk of the Read list that is not at
+// position zero, by ascending position. It needs Options.KeepData.
+func (tx *Transaction) CallData(n int) []byte {
+	if c := tx.Call.Header.ReadChunks(); len(c) > 0 && c[0].Position == 0 && tx.Call.Header.Version != rpcrdma.Version2 {
+		n++
+	}
+	return tx.Data(ReadList, n)
+}
+
+// OpAgain implements rdma.Handler.
+func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	s, o := tagged(op)
+	if s == nil {
+		return
+	}
+	s.tx.Retransmits++
+	if o != nil {
+		o.Again++
+	}
+}

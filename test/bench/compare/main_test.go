@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMedian(t *testing.T) {
+	wall := func(s sample) float64 { return s.wall.Seconds() }
+	for _, test := range []struct {
+		in   []int
+		want float64
+	}{
+		{[]int{3}, 3},
+		{[]int{5, 1, 3}, 3},
+		{[]int{4, 1, 3, 2}, 2.5},
+	} {
+		var s []sample
+		for _, v := range test.in {
+			s = append(s, sample{wall: time.Duration(v) * time.Second})
+		}
+		if got := median(s, wall); got != test.want {
+			t.Errorf("median of %v = %v, want %v", test.in, got, test.want)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("thousands(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	in := &input{path: "dir/x.pcap", bytes: 2e6, packets: 1000, version: 3}
+	programs := []*program{{name: nameWalk}, {name: "rpcrdma-dump"}, {name: nameTshark}}
+	runs := map[string]map[*input][]sample{
+		nameWalk:       {in: {{wall: 100 * time.Millisecond}}},
+		"rpcrdma-dump": {in: {{wall: 200 * time.Millisecond, user: 300 * time.Millisecond, rss: 8 << 20}}},
+		nameTshark:     {in: {{wall: 10 * time.Second}}},
+	}
+	var b strings.Builder
+	table(&b, in, programs, runs)
+	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 50.00 | 0.50 | 8 |\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("no line %q in:\n%s", want, b.String())
+	}
+}

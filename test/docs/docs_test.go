@@ -1,0 +1,183 @@
+// Package docs_test keeps the documentation true: what it shows as output is
+// what the program prints, and what it links to exists.
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// TestOutput runs the commands in the console blocks of the README:
+//
+//	$ rpcrdma-dump ARGUMENTS
+//	output
+//	…
+//	output
+//
+// A line of "…" stands for any number of lines that were left out.
+func TestOutput(t *testing.T) {
+	bin := build(t)
+	n := 0
+	for _, b := range consoleBlocks(t, "README.md") {
+		command, want := b[0], b[1:]
+		n++
+		// The shell splits the arguments, as it does for a reader.
+		cmd := exec.Command("sh", "-c", command)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(bin)+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "COLUMNS=")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+			continue
+		}
+		match(t, command, want, strings.Split(strings.TrimRight(string(out), "\n"), "\n"))
+	}
+	if n == 0 {
+		t.Error("the README shows no output")
+	}
+}
+
+// build makes the program. It looks at every source file first: that is how
+// go test learns that a cached result of this test depends on them.
+func build(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a POSIX shell")
+	}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".go") {
+			_, err = os.Stat(name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "rpcrdma-dump")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "./cmd/rpcrdma-dump")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// consoleBlocks returns, for each command in the console blocks of a file, the
+// command and the lines below it.
+func consoleBlocks(t *testing.T, name string) (blocks [][]string) {
+	t.Helper()
+	inside := false
+	for line := range strings.Lines(read(t, name)) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```console"
+		case !inside:
+		case strings.HasPrefix(line, "$ "):
+			blocks = append(blocks, []string{line[2:]})
+		case len(blocks) > 0:
+			blocks[len(blocks)-1] = append(blocks[len(blocks)-1], line)
+		}
+	}
+	return blocks
+}
+
+func match(t *testing.T, command string, want, have []string) {
+	t.Helper()
+	at, gap := 0, false
+	for _, w := range want {
+		if w == "…" {
+			gap = true
+			continue
+		}
+		for gap && at < len(have) && strings.TrimRight(have[at], " ") != w {
+			at++
+		}
+		if at >= len(have) || strings.TrimRight(have[at], " ") != w {
+			now := "the end"
+			if at < len(have) {
+				now = have[at]
+			}
+			t.Errorf("%s\nis said to print\n%s\nbut prints\n%s", command, w, now)
+			return
+		}
+		at, gap = at+1, false
+	}
+	if !gap && at < len(have) {
+		t.Errorf("%s\nprints more than is shown, from\n%s", command, have[at])
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s#]+)(#[^)\s]*)?\)`)
+
+// TestLinks follows the links between the documents.
+func TestLinks(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || name != root && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".md") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(read(t, rel), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			seen++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", rel, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 10 {
+		t.Errorf("only %d links found", seen)
+	}
+}
+
+// TestSamplesListed makes sure that samples/README.md tells of every sample.
+func TestSamplesListed(t *testing.T) {
+	text := read(t, "samples/README.md")
+	files, err := filepath.Glob(filepath.Join(root, "samples", "*.pcap*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples (%v)", err)
+	}
+	for _, f := range files {
+		base := filepath.Base(f)
+		if !strings.Contains(text, "`"+base+"`") {
+			t.Errorf("samples/README.md does not mention %s", base)
+		}
+		name, _, _ := strings.Cut(base, ".")
+		if _, err := os.Stat(filepath.Join(root, "samples", name+".truth.json")); err != nil {
+			t.Errorf("%s has no truth: %v", base, err)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
