@@ -126,7 +126,7 @@ func TestSendPackets(t *testing.T) {
 	if g := p.sends[0]; g.first != 5 || g.last != 9 || g.packets != 4 || g.again != 1 || g.length != 5000 {
 		t.Errorf("first Send: %d-%d, %d packets, %d again", g.first, g.last, g.packets, g.again)
 	}
-	if g := p.sends[1]; g.first != 8 || g.last != 8 || g.packets != 1 || g.again != 0 {
+	if g := p.sends[1]; g.first != 8 || g.last != 9 || g.packets != 1 || g.again != 0 {
 		t.Errorf("second Send: %d-%d, %d packets, %d again", g.first, g.last, g.packets, g.again)
 	}
 }

@@ -45,6 +45,14 @@ func (s *span) add(ref rdma.Ref) {
 	s.packets++
 }
 
+// until says that what the span holds could be read only from ready on: it
+// overtook bytes that came later.
+func (s *span) until(ready rdma.Ref) {
+	if ready.Number > s.last.Number {
+		s.last = ready
+	}
+}
+
 // join adds the packets of a following part.
 func (s *span) join(o *span) {
 	if s.packets == 0 {
@@ -87,8 +95,10 @@ type half struct {
 	fpdus    uint64 // decoded
 	unproven bool   // the search has just ended: a wrong CRC means that it was fooled
 	search   *search
-	repeated uint64 // number of the last packet that held something again
-	ended    bool   // the sender has closed its stream
+	repeated uint64   // number of the last packet that held something again
+	gaveUp   uint64   // number of the packet at which bytes were given up for lost
+	ready    rdma.Ref // the packet that made the bytes at hand readable in order
+	ended    bool     // the sender has closed its stream
 
 	out operations
 }
@@ -197,6 +207,7 @@ func (h *half) keep(p []byte, n int, ref rdma.Ref) []byte {
 		h.buf = append(h.buf, p[:n]...)
 	}
 	h.from.add(ref)
+	h.from.until(h.ready)
 	h.have += n
 	h.pos += uint64(n)
 	return p[n:]
@@ -245,6 +256,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 			n := h.size(p, h.pos)
 			if n > 0 && n <= len(p) {
 				one := span{first: ref, last: ref, packets: 1, latest: ref.Number, lowest: ref.Number}
+				one.until(h.ready)
 				if !h.fpdu(p[:n:n], n, h.pos, &one) {
 					h.surrender(p, ref, true)
 					return nil

@@ -96,9 +96,16 @@ func (h *half) acknowledged(end uint64, ref rdma.Ref) {
 	}
 }
 
-// Data implements tcp.Consumer. Bytes that overtook others count from the packet
-// that made them readable: TCP delivers in order.
-func (h *half) Data(_ uint64, p []byte, _, ready rdma.Ref) { h.data(p, ready) }
+// Data implements tcp.Consumer. What overtook other bytes ends with the packet
+// that made it readable, since TCP delivers in order; but not if the capture
+// alone lacks what was before it.
+func (h *half) Data(_ uint64, p []byte, first, ready rdma.Ref) {
+	h.ready = first
+	if ready.Number != h.gaveUp {
+		h.ready = ready
+	}
+	h.data(p, first)
+}
 
 // Skip implements tcp.Consumer.
 func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {
@@ -106,6 +113,7 @@ func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {
 	if why == tcp.Cut {
 		return // the packet was captured, though not all of it
 	}
+	h.gaveUp = ready.Number
 	c := h.conn
 	side := c.side(h)
 	c.c.Sent[side].Gaps += uint64(n)

@@ -76,7 +76,8 @@ type RecordParser struct {
 	last     bool   // of the record
 	hole     bool   // the record has one: nothing more is added to Data
 	verified bool   // the record starts with an RPC header
-	strict   bool   // the start of the record is a guess
+	ready    rdma.Ref
+	strict   bool // the start of the record is a guess
 
 	rec Record
 	buf []byte // memory of Data
@@ -101,7 +102,11 @@ func (p *RecordParser) Restart() {
 
 // Data consumes the next bytes of the stream. b ought to start where the
 // payload of a TCP segment starts, or where its first new byte is.
-func (p *RecordParser) Data(b []byte, ref rdma.Ref) {
+func (p *RecordParser) Data(b []byte, ref rdma.Ref) { p.data(b, ref, ref) }
+
+// data is Data for bytes that could be read only from the packet ready on.
+func (p *RecordParser) data(b []byte, ref, ready rdma.Ref) {
+	p.ready = ready
 	counted := false
 	for len(b) > 0 {
 		if !p.synced {
@@ -137,8 +142,8 @@ func (p *RecordParser) count(ref rdma.Ref, counted *bool) {
 	if ref.Number < p.rec.First.Number {
 		p.rec.First = ref
 	}
-	if ref.Number > p.rec.Last.Number {
-		p.rec.Last = ref
+	if last := later(ref, p.ready); last.Number > p.rec.Last.Number {
+		p.rec.Last = last
 	}
 }
 
@@ -416,4 +421,12 @@ func StartsRecord(b []byte) bool {
 		b = b[markSize+n:]
 	}
 	return true
+}
+
+// later is the packet with the higher number.
+func later(a, b rdma.Ref) rdma.Ref {
+	if b.Number > a.Number {
+		return b
+	}
+	return a
 }

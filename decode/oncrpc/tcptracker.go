@@ -31,6 +31,7 @@ type tcpSide struct {
 	sequence uint32
 
 	again  int    // packets of the open record seen again
+	gaveUp uint64 // number of the packet at which bytes were given up for lost
 	acked  uint64 // offset up to which the peer has acknowledged
 	ackRef rdma.Ref
 	sends  []sent // not yet acknowledged, by offset
@@ -195,19 +196,24 @@ func (s *tcpSide) acknowledge(ack uint32, ref rdma.Ref) {
 	}
 }
 
-// Data implements tcp.Consumer. Bytes that overtook others count from the packet
-// that made them readable: TCP delivers in order.
-func (s *tcpSide) Data(offset uint64, p []byte, _, ready rdma.Ref) {
+// Data implements tcp.Consumer. What overtook other bytes ends with the packet
+// that made it readable, since TCP delivers in order; but not if the capture
+// alone lacks what was before it.
+func (s *tcpSide) Data(offset uint64, p []byte, first, ready rdma.Ref) {
 	if !s.based && len(s.segment) > 0 && &p[0] == &s.segment[0] {
 		s.base, s.based = s.sequence-uint32(offset), true
 	}
-	s.parser.Data(p, ready)
+	if ready.Number == s.gaveUp {
+		ready = first
+	}
+	s.parser.data(p, first, ready)
 }
 
 // Skip implements tcp.Consumer.
 func (s *tcpSide) Skip(_ uint64, n int, why tcp.Reason, first, ready rdma.Ref) {
 	s.parser.Skip(uint64(n), first)
 	if why != tcp.Cut {
+		s.gaveUp = ready.Number
 		c := s.tracker.conn
 		c.Sent[s.from].Gaps += uint64(n)
 		s.tracker.handler.Event(c, s.from, rdma.EventGap, uint32(n), ready)

@@ -170,7 +170,7 @@ func TestTCPTrackerReorder(t *testing.T) {
 	w.send(0, 300, c[300:600], 0, 0)
 	w.expect(
 		"send 0: CALL 1, 1040 of 1040 bytes, frames 1 to 3, 3 packets, 0 again",
-		"send 0: CALL 2, 40 of 40 bytes, frames 2 to 2, 1 packets, 0 again",
+		"send 0: CALL 2, 40 of 40 bytes, frames 2 to 3, 1 packets, 0 again",
 	)
 }
 
