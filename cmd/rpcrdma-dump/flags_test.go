@@ -1,0 +1,89 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+func TestSplitTimes(t *testing.T) {
+	for _, c := range []struct{ in, want []string }{
+		{[]string{"-t", "ad", "f"}, []string{"-t=ad", "f"}},
+		{[]string{"-tad", "f"}, []string{"-t=ad", "f"}},
+		{[]string{"-t", "f"}, []string{"-t", "f"}},
+		{[]string{"-tttt", "f"}, []string{"-tttt", "f"}},
+		{[]string{"--time", "r", "f"}, []string{"--time=r", "f"}},
+		{[]string{"-r", "f", "-t"}, []string{"-r", "f", "-t"}},
+		{[]string{"--", "-t", "e"}, []string{"--", "-t", "e"}},
+		{nil, []string{}},
+	} {
+		if got := splitTimes(c.in); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestTimeFlag(t *testing.T) {
+	var f timeFlag
+	f.format.Nano = true
+	for range 4 {
+		if err := f.Set(timeRepeated); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.format != (text.TimeFormat{Style: text.TimeDate, Nano: true}) || f.String() != "tttt" {
+		t.Errorf("%+v", f)
+	}
+	if err := f.Set("nonsense"); err == nil {
+		t.Error("nonsense accepted")
+	}
+}
+
+func TestSplitOptions(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"header=y", []string{"header=y"}},
+		{"header=y,separator=,", []string{"header=y", "separator=,"}},
+		{"separator=,,header=y", []string{"separator=,", "header=y"}},
+		{"aggregator=,,occurrence=f", []string{"aggregator=,", "occurrence=f"}},
+	} {
+		if got := splitOptions(c.in); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for in, want := range map[string]size{
+		"1": 1, "65536": 65536, "64K": 64 << 10, "4M": 4 << 20, "1G": 1 << 30, "8MiB": 8 << 20,
+	} {
+		var s size
+		if err := s.Set(in); err != nil || s != want {
+			t.Errorf("%q: %d, %v", in, s, err)
+		}
+	}
+	for _, in := range []string{"", "0", "-1", "K", "4X", "9999999999G", "1.5M"} {
+		var s size
+		if err := s.Set(in); err == nil {
+			t.Errorf("%q: %d", in, s)
+		}
+	}
+}
+
+func TestFieldsLayout(t *testing.T) {
+	for _, bad := range []string{"header=x", "separator=ab", "quote=x", "occurrence=x", "nothing=1", "header", "aggregator="} {
+		if _, err := newFieldsPrinter([]string{"xid"}, []string{bad}); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	p, err := newFieldsPrinter([]string{"xid"}, []string{"quote=d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(p.value(nil, "a\"b\x1b")); got != `a""b\x1b` {
+		t.Error(got)
+	}
+}

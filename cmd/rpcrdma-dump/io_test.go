@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+// broken is a pipe whose reader has left.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+func TestOutputErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}, exitOK},
+		{syscall.ENOSPC, exitFailure},
+	} {
+		var diag bytes.Buffer
+		code := run([]string{"-v", filepath.Join(samples, "rocev2-nfs41-recall.pcap")},
+			&streams{in: strings.NewReader(""), out: broken{c.err}, err: &diag})
+		if code != c.code || (diag.Len() > 0) != (c.code != exitOK) {
+			t.Errorf("%v: exit code %d, %q", c.err, code, &diag)
+		}
+	}
+}
+
+// What is written for a live capture arrives without a full buffer.
+func TestLiveOutput(t *testing.T) {
+	r, w := io.Pipe()
+	o := newOutput(w, true, false)
+	o.end(append(o.begin(), "line\n"...))
+	b := make([]byte, 16)
+	n, err := r.Read(b)
+	if err != nil || string(b[:n]) != "line\n" {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+	if err := o.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An interrupt ends a capture that waits for packets, and what is there is
+// printed.
+func TestInterrupt(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(samples, "rocev2-nfs41-recall.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	defer w.Close()
+	go func() { _, _ = w.Write(b) }()
+	in, err := openInput([]string{"-"}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch capture.Batch
+	packets := 0
+	for packets < 281 {
+		if err := in.Read(&batch); err != nil {
+			t.Fatal(err)
+		}
+		packets += len(batch.Packets)
+	}
+	done := make(chan error)
+	go func() { done <- in.Read(&batch) }()
+	close(in.interrupt)
+	if err := <-done; !errors.Is(err, io.EOF) || len(batch.Packets) != 0 {
+		t.Errorf("%v, %d packets", err, len(batch.Packets))
+	}
+	if err := in.Read(&batch); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
+func TestColor(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	for _, c := range []struct {
+		when string
+		want bool
+	}{{"always", true}, {"never", false}, {"auto", false}} {
+		if got, err := useColor(c.when, io.Discard); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v", c.when, got, err)
+		}
+	}
+}
+
+// BenchmarkSummary is the cost of everything but the output.
+func BenchmarkSummary(b *testing.B) {
+	benchmark(b, "-q")
+}
+
+func BenchmarkListing(b *testing.B) {
+	benchmark(b)
+}
+
+func BenchmarkNDJSON(b *testing.B) {
+	benchmark(b, "-T", "ndjson")
+}
+
+func benchmark(b *testing.B, args ...string) {
+	file := filepath.Join(samples, "rocev2-nfs41-mixed-load.pcap.zst")
+	st, err := os.Stat(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(st.Size())
+	args = append(args, file)
+	for b.Loop() {
+		if code := run(args, &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}); code != exitOK {
+			b.Fatal(code)
+		}
+	}
+}

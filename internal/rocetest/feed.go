@@ -1,0 +1,111 @@
+package rocetest
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// udpSize is the size of a UDP header in bytes.
+const udpSize = 8
+
+// Port is the UDP destination port of RoCEv2.
+const Port = 4791
+
+// Feeder gives records to a tracker as a decoder would.
+type Feeder struct {
+	Tracker *roce.Tracker
+	Number  uint64 // of the last record
+	Last    rdma.Ref
+	frame   link.Frame
+	packet  roce.Packet
+}
+
+// Feed gives the tracker one record.
+func (f *Feeder) Feed(r *Record) *rdma.Connection {
+	f.Number++
+	p := r.Packet
+	f.packet = p.Packet
+	f.packet.Headers = p.Opcode.Headers()
+	verdict := roce.Good
+	if r.Cut >= 0 && r.Cut < p.PayloadLen {
+		f.packet.Payload = p.Payload[:r.Cut]
+		f.packet.Cut = true
+		verdict = roce.NotCheckedCut
+	}
+	f.packet.ICRC = verdict
+	f.frame = link.Frame{
+		Proto: link.UDP, Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: Port, PayloadLen: p.size(),
+	}
+	f.Last = rdma.Ref{Time: r.Time, Number: f.Number}
+	return f.Tracker.Packet(f.Last, r.Tap, rdma.RoCEv2, &f.frame, &f.packet, verdict)
+}
+
+// All feeds a whole capture, and its end.
+func (f *Feeder) All(records []Record) {
+	for i := range records {
+		f.Feed(&records[i])
+	}
+	f.Tracker.Flush(f.Last)
+}
+
+// size is the length of the packet from the BTH through the ICRC in bytes.
+func (p *Packet) size() int {
+	return p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + roce.ICRCSize
+}
+
+// Frames turns records into captured Ethernet frames, with ICRC.
+func Frames(records []Record) []capture.Packet {
+	out := make([]capture.Packet, len(records))
+	for i := range records {
+		r := &records[i]
+		b := r.frame()
+		n := len(b)
+		if r.Cut >= 0 && r.Cut < r.PayloadLen {
+			n = len(b) - r.size() + r.Opcode.HeaderSize() + r.Cut
+		}
+		out[i] = capture.Packet{
+			Time: r.Time, Number: uint64(i + 1), Tap: r.Tap, Link: capture.LinkEthernet,
+			Length: uint32(len(b)), Data: b[:n:n],
+		}
+	}
+	return out
+}
+
+// frame is the packet in an Ethernet frame.
+func (p *Packet) frame() []byte {
+	ib := p.Packet.AppendHeaders(nil)
+	ib = append(ib, p.Payload...)
+	ib = append(ib, make([]byte, p.Pad)...)
+	path, ok := roce.NewPath(netip.AddrPortFrom(p.Src, p.SrcPort), netip.AddrPortFrom(p.Dst, Port))
+	if !ok {
+		panic("rocetest: addresses of two kinds")
+	}
+	ib = path.Append(ib, 0, 0)
+	return append(p.lower(len(ib)), ib...)
+}
+
+// lower is all that stands before the BTH of n bytes.
+func (p *Packet) lower(n int) []byte {
+	var b []byte
+	b = append(b, 2, 0, 0, 0, 0, byte(2-p.From), 2, 0, 0, 0, 0, byte(1+p.From))
+	if p.Src.Is4() {
+		b = append(b, 0x08, 0x00, 0x45, 0)
+		b = binary.BigEndian.AppendUint16(b, uint16(20+udpSize+n))
+		b = append(b, 0, 0, 0x40, 0, 64, 17, 0, 0)
+	} else {
+		b = append(b, 0x86, 0xdd, 0x60, 0, 0, 0)
+		b = binary.BigEndian.AppendUint16(b, uint16(udpSize+n))
+		b = append(b, 17, 64)
+	}
+	b = append(b, p.Src.AsSlice()...)
+	b = append(b, p.Dst.AsSlice()...)
+	b = binary.BigEndian.AppendUint16(b, p.SrcPort)
+	b = binary.BigEndian.AppendUint16(b, Port)
+	b = binary.BigEndian.AppendUint16(b, uint16(udpSize+n))
+	return append(b, 0, 0)
+}
