@@ -6,6 +6,8 @@
 package decode
 
 import (
+	"sync/atomic"
+
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -20,6 +22,10 @@ type Options struct {
 	TCP          TCPLimits
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
+	// Concurrent lets Run call emit on a goroutine of its own, beside Packet and
+	// Closed: decoding goes on while a transaction is looked at. The
+	// Connection of a transaction is then a copy, see transaction.Options.
+	Concurrent bool
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)
 	// Closed, if set, is called for each connection at its end, or at the end
@@ -66,20 +72,21 @@ type Decoder struct {
 	udp     udpDemux
 	frags   *link.Reassembler
 	stats   Stats
-	stopped bool
-	single  dissection // of Batch
-	joined  dissection // of reassembled frames
-	view    PacketView
+	stop    atomic.Bool
+
+	emit     func(*transaction.Transaction)
+	handover *handover  // while Run is under way, with Options.Concurrent
+	single   dissection // of Batch
+	joined   dissection // of reassembled frames
+	view     PacketView
 }
 
 // New makes a Decoder that calls emit for each transaction. emit must not keep
 // what it is given.
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
-	d := &Decoder{opt: opt}
-	d.tx = transaction.NewTracker(opt.Transactions, func(tx *transaction.Transaction) {
-		d.stats.Transactions++
-		emit(tx)
-	})
+	d := &Decoder{opt: opt, emit: emit}
+	opt.Transactions.Detach = opt.Concurrent
+	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	h := &handler{Tracker: d.tx, d: d}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
 	d.tcp.init(h, &d.numbers, opt.TCP)
@@ -105,8 +112,23 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	}
 }
 
-// Stop makes Run return after the packet at hand.
-func (d *Decoder) Stop() { d.stopped = true }
+// emitted takes a transaction from the tracker.
+func (d *Decoder) emitted(tx *transaction.Transaction) {
+	d.stats.Transactions++
+	switch {
+	case !d.opt.Concurrent:
+		d.emit(tx)
+	case d.handover == nil: // not within Run
+		d.emit(tx)
+		d.tx.Recycle(tx)
+	default:
+		d.handover.add(tx)
+	}
+}
+
+// Stop makes Run return soon: after the packet at hand, or with
+// Options.Concurrent a little later.
+func (d *Decoder) Stop() { d.stop.Store(true) }
 
 // Stats returns the counts so far.
 func (d *Decoder) Stats() Stats { return d.stats }
@@ -122,7 +144,7 @@ func (d *Decoder) Batch(b *capture.Batch) {
 
 func (d *Decoder) track(b *capture.Batch, x *dissection) {
 	for i := range b.Packets {
-		if d.stopped {
+		if d.stop.Load() {
 			return
 		}
 		p := &b.Packets[i]

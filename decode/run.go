@@ -25,6 +25,9 @@ const jobs = 6
 // side; what the Decoder reports does not depend on how. It returns the error
 // that ended the reading, nil at the end of the input.
 func (d *Decoder) Run(r capture.Reader) error {
+	if d.opt.Concurrent {
+		d.handover = newHandover(d.emit, d.tx.Recycle)
+	}
 	free := make(chan *job, jobs)
 	order := make(chan *job, jobs)
 	work := make(chan *job, jobs)
@@ -75,7 +78,10 @@ func (d *Decoder) Run(r capture.Reader) error {
 			break
 		}
 		d.track(&j.batch, &j.dissection)
-		if d.stopped {
+		if d.handover != nil {
+			d.handover.send() // a live input must not wait for the next batch
+		}
+		if d.stop.Load() {
 			break
 		}
 		free <- j
@@ -85,6 +91,10 @@ func (d *Decoder) Run(r capture.Reader) error {
 	}
 	wg.Wait()
 	d.Flush()
+	if d.handover != nil {
+		d.handover.finish()
+		d.handover = nil
+	}
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

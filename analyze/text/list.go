@@ -67,6 +67,7 @@ type Lister struct {
 	hosts hosts
 	path  []byte
 	right []byte
+	tail  line
 	line  line
 }
 
@@ -149,7 +150,9 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	l.pad(from + whatWidth + 1)
 
 	// What stands on the right is put together first: the file takes what it
-	// leaves. Chunks and latency end where their columns end.
+	// leaves. Chunks and latency end where their columns end, which is further
+	// to the left if a long status needs the room.
+	tail := s.outcome(v)
 	s.right = Chunks(s.right[:0], tx)
 	chunks := len(s.right)
 	s.right = s.latency(s.right, tx)
@@ -158,7 +161,7 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	if end <= 0 {
 		end = defaultWidth
 	}
-	end -= 1 + statusWidth // of the latency
+	end -= 1 + max(tail, statusWidth)
 	limit := end - l.col - (1 + chunks + 1 + max(latency, latencyWidth))
 	if s.Width < 0 {
 		limit = 1 << 30
@@ -173,20 +176,7 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	l.b = append(l.b, s.right[chunks:]...)
 	l.col += latency
 	l.str(" ")
-	s.status(l, v)
-	if tx.Retransmits > 0 {
-		start = len(l.b)
-		l.b = append(l.b, " retrans="...)
-		l.b = strconv.AppendInt(l.b, int64(tx.Retransmits), 10)
-	}
-	if tx.State == transaction.Incomplete {
-		l.b = append(l.b, ' ')
-		l.b = paint(l.b, s.Color, colorYellow, "incomplete")
-	}
-	if n := len(tx.Notes); n > 0 {
-		l.b = append(l.b, " notes="...)
-		l.b = strconv.AppendInt(l.b, int64(n), 10)
-	}
+	l.b = append(l.b, s.tail.b...)
 	b = l.b
 	l.b = nil
 	return b
@@ -452,17 +442,38 @@ func ShortStatus(v *rpc.View) string {
 	return status
 }
 
-func (s *Lister) status(l *line, v *rpc.View) {
+// outcome puts the status and the marks behind it together, and returns how
+// wide they are.
+func (s *Lister) outcome(v *rpc.View) int {
+	l, tx := &s.tail, v.Tx
+	l.b, l.col = l.b[:0], 0
 	status := ShortStatus(v)
 	color := colorGreen
 	if status != "ok" {
 		color = colorRed
 	}
 	l.painted(s.Color, color, status)
-	if v.Tx.State == transaction.NoCall {
-		l.b = append(l.b, ' ')
-		l.b = paint(l.b, s.Color, colorYellow, "no call")
+	if tx.State == transaction.NoCall {
+		l.str(" ")
+		l.painted(s.Color, colorYellow, "no call")
 	}
+	number := func(label string, n int) {
+		start := len(l.b)
+		l.b = append(l.b, label...)
+		l.b = strconv.AppendInt(l.b, int64(n), 10)
+		l.since(start)
+	}
+	if tx.Retransmits > 0 {
+		number(" retrans=", tx.Retransmits)
+	}
+	if tx.State == transaction.Incomplete {
+		l.str(" ")
+		l.painted(s.Color, colorYellow, "incomplete")
+	}
+	if n := len(tx.Notes); n > 0 {
+		number(" notes=", n)
+	}
+	return l.col
 }
 
 func addrText(e rdma.End) string { return link.AddrString(e.Addr) }

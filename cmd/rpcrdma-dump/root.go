@@ -30,7 +30,7 @@ const rootExit = `Exit status:
 
 const rootExamples = `  rpcrdma-dump trace.pcap
   rpcrdma-dump -v -c 10 trace.pcapng.zst
-  rpcrdma-dump -Y 'operations.op == WRITE' -T ndjson trace.pcap | jq .latency_ns.total
+  rpcrdma-dump -Y 'op == WRITE && latency > 1ms' -T ndjson trace.pcap | jq .latency_ns.total
   tcpdump -i eth0 -w - udp port 4791 | rpcrdma-dump -`
 
 func newRootCommand(s *streams) *cobra.Command {

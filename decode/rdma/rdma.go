@@ -133,8 +133,9 @@ type Connection struct {
 	// out to be part of another.
 	MergedInto *Connection
 	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
-	// Upper belongs to the Handler.
-	Upper [2]any
+	// Upper and Snapshot belong to the Handler.
+	Upper    [2]any
+	Snapshot *Connection
 	// Stamp belongs to the TCP segment that is being handled. It tells a
 	// needless retransmission from a needed one.
 	Stamp Stamp
@@ -241,4 +242,11 @@ type Handler interface {
 	// help a tracker pair the two halves of a connection whose setup was not
 	// captured.
 	FindCall(c *Connection, xid uint32) (from Side, ok bool)
+}
+
+// MemoryFinder is a Handler that knows what memory the calls of a connection
+// offer. It helps a tracker to pair the two halves of a connection.
+type MemoryFinder interface {
+	// FindMemory returns the side of c that offers the memory.
+	FindMemory(c *Connection, handle uint32, offset uint64, length uint32) (side Side, ok bool)
 }

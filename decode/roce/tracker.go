@@ -63,9 +63,13 @@ type flow struct {
 	// Request stream, in the sender's PSN space.
 	started bool
 	next    uint32 // PSN of the next new request
-	unsure  bool   // next is a guess: a Read Request of unknown packet count went before
-	refused bool   // the peer has sent a NAK for refusedAt
-	strays  int    // packets in a row from before all that is remembered
+	// opening says that the flow was taken up at floor, the lowest PSN seen:
+	// until that is acknowledged, what comes before it may be sent again.
+	opening bool
+	floor   uint32
+	unsure  bool // next is a guess: a Read Request of unknown packet count went before
+	refused bool // the peer has sent a NAK for refusedAt
+	strays  int  // packets in a row from before all that is remembered
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32
 	missing   psnSet
@@ -100,6 +104,7 @@ type connection struct {
 // their packets into operations.
 type Tracker struct {
 	h       rdma.Handler
+	memory  rdma.MemoryFinder // h, if it is one
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -127,8 +132,9 @@ type addrPair struct{ src, dst netip.Addr }
 // NewTracker makes a tracker that reports to h.
 func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
+	memory, _ := h.(rdma.MemoryFinder)
 	return &Tracker{
-		h: h, numbers: numbers, limits: limits,
+		h: h, memory: memory, numbers: numbers, limits: limits,
 		flows: make(map[flowKey]*flow),
 		lone:  make(map[addrPair]*flow),
 		byID:  make(map[cmID]*connection),

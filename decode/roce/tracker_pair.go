@@ -45,9 +45,9 @@ func (t *Tracker) dropLone(fl *flow) {
 
 // pair looks for the flow that is the other direction of fl, when the
 // connection's setup was not captured. Evidence is, in this order: a reply
-// whose XID the other direction has called; a response whose PSN is one that
-// the other direction has just used, or a request that continues what the
-// other direction has acknowledged. An equal UDP source port, which many
+// whose XID the other direction has called, or an RDMA operation on memory that
+// it has offered; a response whose PSN is one that the other direction has just
+// used, or a request that continues what the other direction has acknowledged. An equal UDP source port, which many
 // drivers use for both directions, decides between several; if it does not,
 // the next packets will, since their PSNs move apart.
 func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
@@ -68,6 +68,12 @@ func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
 		if message {
 			from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
 			if ok && from == g.side {
+				score = 4
+			}
+		}
+		if p.Opcode.HasRETH() && t.memory != nil {
+			side, ok := t.memory.FindMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
+			if ok && side == g.side {
 				score = 4
 			}
 		}

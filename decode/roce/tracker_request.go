@@ -16,7 +16,8 @@ const (
 type request struct {
 	kind  requestKind
 	start uint32  // PSN
-	count uint32  // packets; 0 for a Read whose path MTU is not known yet
+	count uint32  // packets
+	guess bool    // Read: count is only a bound, or 0, since the path MTU is not known yet
 	mtu   uint32  // payload of its First packet
 	next  uint32  // Read: index of the next response packet
 	at    int64   // Send: time of the copy that counts
@@ -37,6 +38,9 @@ const (
 	// NAK is taken for a copy that the network or the capture made, in
 	// nanoseconds: no requester gives up so fast.
 	copyGap = 100e3
+	// maxOpening is how many packets may have been under way where a flow was
+	// taken up.
+	maxOpening = 1024
 	// maxRings bounds the requests that are remembered of all flows together.
 	maxRings = 1 << 17
 )
@@ -45,21 +49,27 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	fill, seen := false, false
 	if !fl.started {
 		fl.started, fl.next = true, p.PSN
+		fl.opening, fl.floor = true, p.PSN
 	}
 	d := psnDiff(p.PSN, fl.next)
-	if fl.unsure {
+	if fl.unsure && d >= 0 {
 		// After a Read Request of unknown size, take what comes.
-		if d >= 0 && d < maxJump {
-			fl.next, d = p.PSN, 0
-		}
 		fl.unsure = false
+		if r := fl.newest(); r.kind == readRequest && r.guess {
+			r.count = uint32(d) + 1 // at most: fl.next is behind its first
+		}
+		fl.next, d = p.PSN, 0
 	}
 	switch {
 	case d == 0:
 	case d > 0:
 		t.miss(fl, fl.next, uint32(d))
+	case fl.opening && fl.below(p.PSN):
+		t.miss(fl, psnAdd(p.PSN, 1), uint32(psnDiff(fl.floor, p.PSN))-1)
+		fl.floor = p.PSN
+		fill = true
 	default:
-		if !fl.missing.take(p.PSN) {
+		if !fl.missing.take(p.PSN) && !t.reveals(fl, p) {
 			t.again(fl, p, ref)
 			return
 		}
@@ -127,6 +137,12 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
+// below reports whether psn may have been sent before the flow was taken up.
+func (fl *flow) below(psn uint32) bool {
+	d := psnDiff(fl.floor, psn)
+	return d > 0 && d <= maxOpening
+}
+
 // miss takes note that packets have not been seen.
 func (t *Tracker) miss(fl *flow, start, count uint32) {
 	if forgotten := fl.missing.add(start, count); forgotten > 0 {
@@ -160,6 +176,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.head, fl.acked = 0, 0
 	fl.next, fl.unsure, fl.refused, fl.strays = psn, false, false, 0
 	fl.copies = false
+	fl.opening, fl.floor = true, psn
 	if peer := fl.c.flows[fl.side.Other()]; peer != nil {
 		peer.respMissing.reset()
 	}
@@ -254,6 +271,9 @@ func (fl *flow) oldest() uint64 {
 	return 0
 }
 
+// newest is the last request; there must be one.
+func (fl *flow) newest() *request { return &fl.ring[(fl.head-1)%uint64(len(fl.ring))] }
+
 // find returns the newest request that psn belongs to.
 func (fl *flow) find(psn uint32) *request {
 	n := uint64(len(fl.ring))
@@ -270,8 +290,56 @@ func (fl *flow) find(psn uint32) *request {
 // learnMTU takes the path MTU from a packet that is always full: First or
 // Middle.
 func (t *Tracker) learnMTU(c *connection, p *Packet) {
-	if n := uint32(p.PayloadLen); n != c.mtu && n >= 256 && n <= MaxMTU && n&(n-1) == 0 {
-		c.mtu, c.MTU = n, n
+	n := uint32(p.PayloadLen)
+	if n == c.mtu || n < 256 || n > MaxMTU || n&(n-1) != 0 {
+		return
+	}
+	first := c.mtu == 0
+	c.mtu, c.MTU = n, n
+	if !first {
+		return
+	}
+	for _, fl := range c.flows {
+		if fl == nil {
+			continue
+		}
+		for pos := fl.oldest(); pos < fl.head; pos++ {
+			if r := &fl.ring[pos%uint64(len(fl.ring))]; r.kind == readRequest && r.guess {
+				r.mtu = n
+				t.settle(fl, r, min(packets(r.op.Length, n), psnHalf))
+			}
+		}
+	}
+}
+
+// reveals reports whether a packet shows that a Read of unknown packet count
+// ends before it: it is none of that Read's repetitions, which resume at a
+// later address but have the same end.
+func (t *Tracker) reveals(fl *flow, p *Packet) bool {
+	r := fl.find(p.PSN)
+	if r == nil || r.kind != readRequest || !r.guess {
+		return false
+	}
+	d := uint32(psnDiff(p.PSN, r.start))
+	if d == 0 || p.Opcode.IsReadRequest() && p.RETH.RKey == r.op.Handle &&
+		p.RETH.VA > r.op.Offset && p.RETH.VA+uint64(p.RETH.DMALen) == r.op.Offset+uint64(r.op.Length) {
+		return false
+	}
+	t.settle(fl, r, d)
+	return fl.missing.take(p.PSN)
+}
+
+// settle sets the packet count of a Read that was requested before it could be
+// told. What lies between its end and the request that came next has not been
+// seen.
+func (t *Tracker) settle(fl *flow, r *request, count uint32) {
+	bound, end := r.count, psnAdd(r.start, count)
+	r.count, r.guess = count, false
+	switch {
+	case bound == 0: // nothing has followed
+		fl.next, fl.unsure = end, false
+	case count < bound:
+		t.miss(fl, end, bound-count)
 	}
 }
 
@@ -291,13 +359,13 @@ func (fl *flow) resumed(p *Packet, fill bool) *request {
 	if fill {
 		r = fl.find(p.PSN)
 	} else if fl.head > 0 {
-		r = &fl.ring[(fl.head-1)%uint64(len(fl.ring))]
+		r = fl.newest()
 	}
 	if r == nil || r.kind != writeRequest || r.op.Handle != p.RETH.RKey {
 		return nil
 	}
 	d := psnDiff(p.PSN, r.start)
-	if d <= 0 || uint32(d) >= r.count || p.RETH.VA != r.op.Offset+uint64(d)*uint64(r.mtu) {
+	if d < 0 || d == 0 && !fill || uint32(d) >= r.count || p.RETH.VA != r.op.Offset+uint64(d)*uint64(r.mtu) {
 		return nil
 	}
 	return r
@@ -343,7 +411,7 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	r := t.push(fl, p.PSN)
-	r.kind, r.mtu, r.next = readRequest, fl.c.mtu, 0
+	r.kind, r.mtu, r.next, r.guess = readRequest, fl.c.mtu, 0, false
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref,
@@ -354,16 +422,34 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	case fl.c.mtu != 0:
 		r.count = min(packets(p.RETH.DMALen, fl.c.mtu), psnHalf)
 	default:
-		r.count = 0
+		r.count, r.guess = 0, true
 	}
 	switch {
 	case fill:
 		// Its responses' PSNs were taken for lost requests.
+		if r.guess {
+			r.count = fl.room(p.PSN)
+		}
 		fl.missing.remove(p.PSN, r.count)
-	case r.count == 0:
+	case r.guess:
 		fl.unsure = true
 	default:
 		fl.next = psnAdd(p.PSN, r.count)
 	}
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
+}
+
+// room is how many PSNs there are from psn up to the next request that was
+// seen.
+func (fl *flow) room(psn uint32) uint32 {
+	n := uint64(len(fl.ring))
+	next := fl.next
+	for pos := fl.head; pos > fl.oldest(); pos-- {
+		start := fl.ring[(pos-1)%n].start
+		if psnDiff(start, psn) <= 0 {
+			break
+		}
+		next = start
+	}
+	return uint32(max(psnDiff(next, psn), 1))
 }

@@ -71,6 +71,9 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if fl.refused && psnDiff(psn, fl.refusedAt) >= 0 {
 		fl.refused = false
 	}
+	if fl.opening && psnDiff(psn, fl.floor) >= 0 {
+		fl.opening = false
+	}
 	// A Send that was received and is not complete lacks what the capture
 	// lost; it does not come again.
 	for i := 0; i < len(fl.sends); {
@@ -127,8 +130,19 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 	index := uint32(psnDiff(p.PSN, r.start))
 	switch {
-	case r.count == 0 || r.next == 0 && p.Opcode.IsFirst() && uint32(p.PayloadLen) == c.mtu && c.mtu != r.mtu:
-		t.sizeRead(peer, r)
+	case r.guess && p.Opcode.Ends():
+		t.settle(peer, r, index+1)
+	case !r.guess && r.next == 0 && p.Opcode.IsFirst() && uint32(p.PayloadLen) == c.mtu && c.mtu != r.mtu:
+		// The path MTU was thought to be another.
+		r.mtu = c.mtu
+		if count := min(packets(r.op.Length, r.mtu), psnHalf); count != r.count {
+			old := psnAdd(r.start, r.count)
+			peer.missing.remove(r.start, max(count, r.count))
+			if r == peer.newest() && peer.next == old {
+				peer.next = psnAdd(r.start, count)
+			}
+			r.count = count
+		}
 	}
 	if r.count != 0 && index >= r.count {
 		return
@@ -180,24 +194,4 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	} else {
 		t.ack(peer, psnAdd(r.start, psnMask), ref)
 	}
-}
-
-// sizeRead sets the packet count of a Read that was requested before the path
-// MTU was known, or when it was thought to be another.
-func (t *Tracker) sizeRead(peer *flow, r *request) {
-	if peer.c.mtu == 0 {
-		return
-	}
-	before := r.count
-	r.mtu = peer.c.mtu
-	r.count = min(packets(r.op.Length, r.mtu), psnHalf)
-	end := psnAdd(r.start, r.count)
-	switch {
-	case psnDiff(end, peer.next) > 0:
-		peer.next = end
-		peer.unsure = false
-	case before > r.count && peer.next == psnAdd(r.start, before):
-		peer.next = end
-	}
-	peer.missing.remove(r.start, r.count)
 }

@@ -3,6 +3,7 @@ package transaction
 import (
 	"fmt"
 
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
@@ -363,6 +364,30 @@ func (t *Tracker) out(tx *Transaction) {
 	t.bytes -= tx.size
 	t.heldBytes -= tx.size
 	tx.resolve()
+	if t.opt.Detach {
+		tx.Connection = snapshot(tx.Connection)
+		t.emit(tx)
+		return
+	}
 	t.emit(tx)
 	t.recycle(tx)
+}
+
+// Recycle takes back a transaction that was emitted with Options.Detach.
+func (t *Tracker) Recycle(tx *Transaction) { t.recycle(tx) }
+
+// snapshot is a copy of what is known of a connection's ends and setup, which
+// does not change any more. It is made anew only when that has changed; the
+// counters in it are those of that time.
+func snapshot(c *rdma.Connection) *rdma.Connection {
+	s := c.Snapshot
+	if s != nil && s.ID == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&
+		s.State == c.State && s.Setup[0].Frame == c.Setup[0].Frame && s.Setup[1].Frame == c.Setup[1].Frame {
+		return s
+	}
+	s = new(rdma.Connection)
+	*s = *c
+	s.Upper, s.Snapshot = [2]any{}, nil
+	c.Snapshot = s
+	return s
 }

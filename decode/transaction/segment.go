@@ -104,6 +104,17 @@ func (t *segments) find(op *rdma.Op) *segment {
 	return starts
 }
 
+// offers reports whether a segment holds the range.
+func (t *segments) offers(handle uint32, offset uint64, length uint32) bool {
+	n := 0
+	for s := t.byHandle[handle]; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
+		if s.holds(offset, length) {
+			return true
+		}
+	}
+	return false
+}
+
 // next returns the segment of the same transaction and list that an operation
 // goes on with behind s: neighbours in memory may be served by one operation.
 func (s *segment) next(offset uint64) *segment {

@@ -17,6 +17,10 @@ type Options struct {
 	// OnCompletion emits transactions as they end instead of in the order of
 	// their first packets.
 	OnCompletion bool
+	// Detach leaves an emitted transaction to the consumer, which may be
+	// another goroutine, until it is given to Tracker.Recycle. Its Connection
+	// is then a copy: ends and setup as they are at that time.
+	Detach bool
 
 	Open       int // calls without a reply, on all connections (16384)
 	Held       int // ended transactions that wait for an earlier one (1024)
@@ -734,6 +738,16 @@ func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 			if tx := h.open[xid]; tx != nil && !tx.replied {
 				return side, true
 			}
+		}
+	}
+	return 0, false
+}
+
+// FindMemory implements rdma.MemoryFinder.
+func (t *Tracker) FindMemory(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) {
+	for side := range rdma.Side(2) {
+		if h, ok := c.Upper[side].(*half); ok && h.memory.offers(handle, offset, length) {
+			return side, true
 		}
 	}
 	return 0, false

@@ -10,6 +10,7 @@
 package rocetest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 
@@ -131,6 +132,17 @@ type Transaction struct {
 	Answered              bool
 
 	handles []uint32
+}
+
+var kindNames = [...]string{
+	"small", "write data", "read data", "long call", "long reply", "exchange", "refused", "unused", "silent",
+}
+
+func (k Kind) String() string { return kindNames[k] }
+
+func (t *Transaction) String() string {
+	return fmt.Sprintf("XID %#x on %d (%v, backward %v): %d Reads of %d, %d Writes of %d, call %d, reply %d",
+		t.XID, t.Connection, t.Kind, t.Backward, t.Reads, t.ReadBytes, t.Writes, t.WriteBytes, t.CallBytes, t.ReplyBytes)
 }
 
 // Role is what a packet does for its transaction.

@@ -67,8 +67,9 @@ var exceptions = []exception{
 		}
 		return lateClock(p, tx.lastRead.Number)
 	}},
-	// Results that are in a Write chunk are not put back into the reply.
-	{"write-chunk-data", func(p *point) bool {
+	// Results in a Write chunk whose Writes are lost or late, cut, or on an
+	// unknown connection, are not put back into the reply.
+	{"lost-write-chunk", func(p *point) bool {
 		if len(p.theirs) != 0 || len(p.messages) == 0 {
 			return false
 		}
@@ -77,10 +78,12 @@ var exceptions = []exception{
 		default:
 			return false
 		}
-		return !slices.ContainsFunc(p.messages, func(m *message) bool { return !m.reply || m.tx.writes == 0 })
+		return !slices.ContainsFunc(p.messages, func(m *message) bool {
+			return !m.reply || m.tx.writes == 0 || m.tx.retransmits == 0 && !m.tx.cut && p.d.ours.taps < 2 && !unconnected(p.d, m)
+		})
 	}},
-	// After such a reply the dissection of the packet ends.
-	{"write-chunk-malformed", func(p *point) bool {
+	// After a message that seems malformed the dissection of the packet ends.
+	{"malformed", func(p *point) bool {
 		return p.row != nil && p.row.malformed && p.field == "infiniband.invariant.crc" && len(p.theirs) == 0
 	}},
 	// Of a packet that the capture cut, headers are left out that are there.
@@ -156,6 +159,11 @@ var exceptions = []exception{
 	{"lost-reply-chunk", func(p *point) bool {
 		return len(p.theirs) == 0 && p.field == "rpc.xid" && len(p.messages) == 1 &&
 			p.messages[0].tx.longReply && p.messages[0].tx.retransmits > 0
+	}},
+	// The second pass forgets Sends of several FPDUs.
+	{"iwarp-second-pass", func(p *point) bool {
+		return len(p.theirs) == 0 && len(p.messages) == 1 && (p.field == "rpc.xid" || p.field == "rpcordma.xid") &&
+			p.messages[0].tx.fabric == rdma.IWARP && p.messages[0].packets > 1
 	}},
 	// Without the handshake of MPA, nothing is taken for iWARP.
 	{"iwarp-midstream", func(p *point) bool {

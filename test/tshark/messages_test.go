@@ -16,16 +16,17 @@ import (
 
 // message is a call or a reply as we decode it.
 type message struct {
-	xid    uint32
-	reply  bool
-	from   netip.Addr
-	header values // of the transport header; nil if there is none
-	values values // of the RPC message; nil if none of it could be decoded
-	tx     facts
-	first  uint64 // packets of its Send
-	last   uint64
-	seen   bool // tshark shows it
-	inRPC  bool // tshark shows the RPC message in it
+	xid     uint32
+	reply   bool
+	from    netip.Addr
+	header  values // of the transport header; nil if there is none
+	values  values // of the RPC message; nil if none of it could be decoded
+	tx      facts
+	packets int
+	first   uint64 // packets of its Send
+	last    uint64
+	seen    bool // tshark shows it
+	inRPC   bool // tshark shows the RPC message in it
 }
 
 // facts is what exceptions may depend on.
@@ -50,8 +51,6 @@ type facts struct {
 	lastRead    rdma.Ref
 	cut         bool // the capture cut call or reply
 	retransmits int
-	callPackets int
-	replyCalls  int
 }
 
 // ours is all that we say of a capture.
@@ -116,7 +115,6 @@ func (o *ours) transaction(v *rpc.View) {
 		first: tx.First(), call: tx.Call.Last, reply: tx.Reply.Last,
 		cut: tx.Call.Cut || tx.Reply.Cut || v.ArgsCut || v.ResultCut, retransmits: tx.Retransmits,
 		credentials: v.Wrapped(), lastRead: tx.Times.LastRead,
-		callPackets: tx.Call.Packets, replyCalls: tx.Reply.Packets,
 	}
 	if tx.Call.Seen() && tx.Call.Transport {
 		f.callType = tx.Call.Header.Type
@@ -145,7 +143,7 @@ func (o *ours) transaction(v *rpc.View) {
 		f.operations = append(f.operations, op.Name)
 	}
 	if tx.Call.Seen() {
-		m := &message{xid: tx.XID, from: tx.Client().Addr, tx: f, first: tx.Call.First.Number, last: tx.Call.Last.Number}
+		m := &message{xid: tx.XID, from: tx.Client().Addr, tx: f, packets: tx.Call.Packets, first: tx.Call.First.Number, last: tx.Call.Last.Number}
 		m.header = transport(&tx.Call)
 		if v.CallErr == nil {
 			m.values = values{}
@@ -154,7 +152,7 @@ func (o *ours) transaction(v *rpc.View) {
 		o.messages = append(o.messages, m)
 	}
 	if tx.Reply.Seen() {
-		m := &message{xid: tx.XID, reply: true, from: tx.Server().Addr, tx: f, first: tx.Reply.First.Number, last: tx.Reply.Last.Number}
+		m := &message{xid: tx.XID, reply: true, from: tx.Server().Addr, tx: f, packets: tx.Reply.Packets, first: tx.Reply.First.Number, last: tx.Reply.Last.Number}
 		m.header = transport(&tx.Reply)
 		if v.ReplyErr == nil {
 			m.values = values{}

@@ -93,7 +93,7 @@ func dissect(t *testing.T, tshark, file string, known map[string]bool) map[uint6
 		}
 	}
 	args := []string{
-		"-n", "-r", file, "-T", "fields",
+		"-n", "-2", "-r", file, "-T", "fields",
 		// Segments out of order are put in order, as we do.
 		"-o", "tcp.reassemble_out_of_order:TRUE",
 		"-E", "separator=" + columnSep, "-E", "aggregator=" + valueSep, "-E", "occurrence=a",
