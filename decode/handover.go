@@ -8,16 +8,18 @@ type handover struct {
 	emit    func(*transaction.Transaction)
 	recycle func(*transaction.Transaction)
 
-	list []*transaction.Transaction // being filled
-	free [][]*transaction.Transaction
-	out  chan []*transaction.Transaction
-	back chan []*transaction.Transaction
-	done chan struct{}
+	list  []*transaction.Transaction // being filled
+	bytes int                        // what it holds
+	free  [][]*transaction.Transaction
+	out   chan []*transaction.Transaction
+	back  chan []*transaction.Transaction
+	done  chan struct{}
 }
 
 const (
-	handoverList  = 64 // transactions that change hands together
-	handoverLists = 8  // lists on their way
+	handoverList  = 64        // transactions that change hands together
+	handoverLists = 8         // lists on their way
+	handoverBytes = 512 << 10 // held by one list, but for its last transaction
 )
 
 func newHandover(emit, recycle func(*transaction.Transaction)) *handover {
@@ -50,7 +52,8 @@ func (h *handover) add(tx *transaction.Transaction) {
 		}
 	}
 	h.list = append(h.list, tx)
-	if len(h.list) == handoverList {
+	h.bytes += tx.Memory()
+	if len(h.list) == handoverList || h.bytes > handoverBytes {
 		h.send()
 	}
 }
@@ -65,7 +68,7 @@ func (h *handover) send() {
 		case list := <-h.back:
 			h.take(list)
 		case h.out <- h.list:
-			h.list = nil
+			h.list, h.bytes = nil, 0
 		}
 	}
 }

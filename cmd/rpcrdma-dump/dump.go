@@ -175,6 +175,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	}
 	opt := o.decoder()
 	opt.Transactions.OnCompletion = o.sort == "completion"
+	opt.Concurrent = o.extract == "" // file data is too much to let some wait
 	var x *extract.Extractor
 	if o.extract != "" {
 		opt.Transactions.KeepData = true

@@ -20,6 +20,7 @@ type request struct {
 	guess bool    // Read: count is only a bound, or 0, since the path MTU is not known yet
 	mtu   uint32  // payload of its First packet
 	next  uint32  // Read: index of the next response packet
+	got   uint32  // Read: response packets seen
 	at    int64   // Send: time of the copy that counts
 	tag   any     // Send: the Handler's
 	gen   uint64  // Send: the Handler's
@@ -221,7 +222,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 
 // push makes room for a request in the ring, in the order of PSNs.
 func (t *Tracker) push(fl *flow, start uint32) *request {
-	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || n < 16 && fl.head >= n {
+	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || fl.head >= n && (n < 16 || fl.ring[fl.head%n].unfinished()) {
 		t.grow(fl)
 	}
 	n := uint64(len(fl.ring))
@@ -236,8 +237,11 @@ func (t *Tracker) push(fl *flow, start uint32) *request {
 	return r
 }
 
-// grow doubles the ring while it holds what has not been acknowledged, up to
-// the limit; then the oldest is forgotten.
+// unfinished reports whether responses may still come.
+func (r *request) unfinished() bool { return r.kind == readRequest && (r.got < r.count || r.guess) }
+
+// grow doubles the ring while it holds what has not been acknowledged or
+// answered, up to the limit; then the oldest is forgotten.
 func (t *Tracker) grow(fl *flow) {
 	n := len(fl.ring)
 	size := 4 * n // 4, 16, then in steps of two
@@ -325,7 +329,11 @@ func (t *Tracker) reveals(fl *flow, p *Packet) bool {
 		p.RETH.VA > r.op.Offset && p.RETH.VA+uint64(p.RETH.DMALen) == r.op.Offset+uint64(r.op.Length) {
 		return false
 	}
-	t.settle(fl, r, d)
+	if r.count == 0 {
+		return false
+	}
+	t.miss(fl, p.PSN, r.count-d)
+	r.count = d // at most
 	return fl.missing.take(p.PSN)
 }
 
@@ -411,7 +419,7 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	r := t.push(fl, p.PSN)
-	r.kind, r.mtu, r.next, r.guess = readRequest, fl.c.mtu, 0, false
+	r.kind, r.mtu, r.next, r.got, r.guess = readRequest, fl.c.mtu, 0, 0, false
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref,

@@ -178,6 +178,7 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	if again {
 		c.Sent[fl.side].Retransmitted++
 	} else {
+		r.got++
 		c.Sent[fl.side].ReadBytes += uint64(length)
 	}
 	r.op.Last = ref

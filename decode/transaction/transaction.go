@@ -195,6 +195,9 @@ func (t *Transaction) Server() rdma.End { return t.Connection.Ends[t.From.Other(
 // thousands.
 const maxNotes = 32
 
+// Memory is how many bytes the transaction's messages and lists take.
+func (t *Transaction) Memory() int { return t.size }
+
 // Note adds a remark, once. From a certain number on, remarks are dropped.
 func (t *Transaction) Note(s string) {
 	if len(t.Notes) >= maxNotes {

@@ -21,6 +21,7 @@ type end struct {
 	waits   bool // for a receiver that is not ready
 	timer   int
 	resumed bool // the next packet is the first after a NAK
+	asked   bool // for responses that were lost, since there was progress
 
 	// What it answers.
 	expected uint32
@@ -199,6 +200,7 @@ func (e *end) arm() {
 	timer := e.timer
 	e.n.after(timeout, func() {
 		if timer == e.timer && len(e.work) > 0 {
+			e.asked = false
 			e.back(e.base)
 		}
 	})
@@ -228,7 +230,8 @@ func (e *end) acknowledged(psn uint32) {
 		if r.kind == readRequest {
 			if r.next < r.count {
 				e.base = (r.psn + r.next) & mask24
-				if diff(psn, last) >= 0 {
+				if diff(psn, last) >= 0 && !e.asked {
+					e.asked = true
 					e.back(e.base) // later requests have been answered: its responses were lost
 				}
 				break
@@ -281,13 +284,15 @@ func (e *end) response(p *Packet) {
 		}
 		switch {
 		case uint32(d) == r.next:
+			e.asked = false
 			r.next++
 			if r.next == r.count {
 				e.acknowledged(p.PSN)
 			} else {
 				e.acknowledged((r.psn - 1) & mask24)
 			}
-		case uint32(d) > r.next:
+		case uint32(d) > r.next && !e.asked:
+			e.asked = true
 			e.back((r.psn + r.next) & mask24)
 		}
 		return

@@ -16,11 +16,7 @@ import (
 // error as well, since a skipped test is easily overlooked.
 func find(t *testing.T) (path, version string) {
 	t.Helper()
-	path = os.Getenv("RPCRDMA_TSHARK")
-	if path == "" {
-		path = "tshark"
-	}
-	path, err := exec.LookPath(path)
+	path, err := lookUp()
 	if err != nil {
 		const text = "tshark NOT FOUND: the comparison with tshark did NOT run"
 		fmt.Fprintln(os.Stderr, "*** "+text+" ***")
@@ -35,6 +31,14 @@ func find(t *testing.T) (path, version string) {
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
 	return path, strings.TrimSpace(first)
+}
+
+// lookUp returns the path of tshark.
+func lookUp() (string, error) {
+	if path := os.Getenv("RPCRDMA_TSHARK"); path != "" {
+		return exec.LookPath(path)
+	}
+	return exec.LookPath("tshark")
 }
 
 func required() bool {
