@@ -183,6 +183,7 @@ type Op struct {
 	Length uint32 // bytes; for an iWARP Write what has been seen so far
 	First  Ref    // Read Request, or first packet of the Write
 	Last   Ref    // last packet that carried payload
+	Late   bool   // it was sent before something that has been reported already
 	Tag    any    // belongs to the Handler
 	TagGen uint64 // belongs to the Handler
 }

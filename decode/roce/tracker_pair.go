@@ -10,10 +10,21 @@ import (
 // the newest.
 const maxLone = 128
 
-// pairWindow is how far an acknowledged PSN may be from the newest request.
-// Two flows that do not belong together match by chance once in
-// 2^24/pairWindow.
-const pairWindow = 1024
+const (
+	// pairWindow is how far an acknowledged PSN may be from the newest
+	// request. Two flows that do not belong together match by chance once in
+	// 2^24/pairWindow; more often where PSNs do not begin at random.
+	pairWindow = 1024
+	// pairPatience is how many packets in a row have to match by their PSNs.
+	pairPatience = 256
+)
+
+// What there may be of evidence that two flows belong together.
+const (
+	samePort = 1 << iota // many drivers use one UDP source port for both directions
+	matchingPSN
+	matchingRPC // a reply to a call, an operation on memory that was offered
+)
 
 // addLone puts a flow into the chain of those without a peer.
 func (t *Tracker) addLone(fl *flow) {
@@ -44,74 +55,86 @@ func (t *Tracker) dropLone(fl *flow) {
 }
 
 // pair looks for the flow that is the other direction of fl, when the
-// connection's setup was not captured. Evidence is, in this order: a reply
-// whose XID the other direction has called, or an RDMA operation on memory that
-// it has offered; a response whose PSN is one that the other direction has just
-// used, or a request that continues what the other direction has acknowledged. An equal UDP source port, which many
-// drivers use for both directions, decides between several; if it does not,
-// the next packets will, since their PSNs move apart.
+// connection's setup was not captured. A reply whose XID the other direction
+// has called, or an RDMA operation on memory that it has offered, is proof. A
+// response whose PSN is one that the other direction has just used, or a
+// request that continues what the other direction has acknowledged, may be
+// chance: it has to happen several times, and counts only on connections
+// without RPC. Where several flows are as likely, the next packets will tell.
 func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
 	g := t.lone[addrPair{fl.key.dst, fl.key.src}]
 	if g == nil || fl.c.closed {
 		return false
 	}
-	op := p.Opcode.Operation()
-	response := p.Opcode.IsResponse()
-	message := p.Opcode.IsSend() && p.Opcode.Starts() && len(p.Payload) >= 4
 	var best *flow
-	bestScore, ties := 0, 0
+	evidence, ties := 0, 0
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
 		if g == fl || g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric {
 			continue
 		}
-		score := 0
-		if message {
-			from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
-			if ok && from == g.side {
-				score = 4
-			}
-		}
-		if p.Opcode.HasRETH() && t.memory != nil {
-			side, ok := t.memory.FindMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
-			if ok && side == g.side {
-				score = 4
-			}
-		}
+		e := t.evidence(fl, g, p)
 		switch {
-		case score != 0:
-		case response:
-			if !g.started {
-				break
-			}
-			d := psnDiff(g.next, p.PSN)
-			switch {
-			case d > 0 && d <= pairWindow:
-				score = 2
-			case op != RCAcknowledge && d > -maxJump && d < maxJump:
-				if r := g.find(p.PSN); r != nil && r.kind == readRequest {
-					score = 2
-				}
-			}
-		case g.hasResp:
-			if d := psnDiff(p.PSN, g.lastResp); d > 0 && d <= pairWindow {
-				score = 2
-			}
-		}
-		if score != 0 && g.port == fl.port {
-			score++
-		}
-		switch {
-		case score > bestScore:
-			best, bestScore, ties = g, score, 0
-		case score == bestScore:
+		case e > evidence:
+			best, evidence, ties = g, e, 0
+		case e == evidence:
 			ties++
 		}
 	}
 	if best == nil || ties > 0 {
 		return false
 	}
+	if evidence < matchingRPC {
+		if fl.rpc || best.rpc {
+			return false
+		}
+		if fl.suspect != best {
+			fl.suspect, fl.matches = best, 0
+		}
+		if fl.matches++; fl.matches < pairPatience {
+			return false
+		}
+	}
+	fl.suspect = nil
 	t.join(best, fl, ref)
 	return true
+}
+
+// evidence is what a packet of fl tells for g being its other direction; 0 if
+// nothing but the port does.
+func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
+	if p.Opcode.IsSend() && p.Opcode.Starts() && len(p.Payload) >= 4 {
+		from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
+		if ok && from == g.side {
+			e = matchingRPC
+		}
+	} else if p.Opcode.HasRETH() && t.memory != nil {
+		side, ok := t.memory.FindMemory(g.c.Connection, p.RETH.RKey, p.RETH.VA, p.RETH.DMALen)
+		if ok && side == g.side {
+			e = matchingRPC
+		}
+	}
+	switch {
+	case p.Opcode.IsResponse():
+		if !g.started {
+			break
+		}
+		switch d := psnDiff(g.next, p.PSN); {
+		case d > 0 && d <= pairWindow:
+			e |= matchingPSN
+		case p.Opcode.IsReadResponse() && d > -maxJump && d < maxJump:
+			if r := g.find(p.PSN); r != nil && r.kind == readRequest {
+				e |= matchingPSN
+			}
+		}
+	case g.hasResp:
+		if d := psnDiff(p.PSN, g.lastResp); d > 0 && d <= pairWindow {
+			e |= matchingPSN
+		}
+	}
+	if e != 0 && g.port == fl.port {
+		e |= samePort
+	}
+	return e
 }
 
 // join makes two flows one connection: the one whose setup was captured, else

@@ -92,7 +92,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 				t.sendNext(fl, a, p, ref, seen)
 				return
 			}
-			fl.border(p.PSN)
+			t.border(fl, p.PSN)
 		}
 		if p.Opcode.IsFirst() {
 			t.sendFirst(fl, p, ref)
@@ -110,9 +110,9 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 			t.writeData(fl, r, p, ref, false, seen)
 			return
 		}
-		fl.border(p.PSN)
+		t.border(fl, p.PSN)
 		sent.Writes++
-		t.writeFirst(fl, p, ref)
+		t.writeFirst(fl, p, ref, fill)
 	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
 		r := fl.find(p.PSN)
 		if r == nil || r.kind != writeRequest || r.mtu == 0 {
@@ -127,11 +127,11 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 				return
 			}
 		}
-		fl.border(p.PSN)
+		t.border(fl, p.PSN)
 		sent.Reads++
 		t.readRequest(fl, p, ref, fill)
 	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
-		fl.border(p.PSN)
+		t.border(fl, p.PSN)
 		sent.Atomics++
 		r := t.push(fl, p.PSN)
 		r.kind, r.count = atomicRequest, 1
@@ -148,6 +148,9 @@ func (fl *flow) below(psn uint32) bool {
 func (t *Tracker) miss(fl *flow, start, count uint32) {
 	if forgotten := fl.missing.add(start, count); forgotten > 0 {
 		t.gap(fl, forgotten, rdma.Ref{})
+		for _, a := range fl.sends {
+			a.cutAt(int(a.mtu)) // where its holes are is not known any more
+		}
 	}
 }
 
@@ -379,7 +382,7 @@ func (fl *flow) resumed(p *Packet, fill bool) *request {
 	return r
 }
 
-func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref) {
+func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	mtu, count := uint32(p.PayloadLen), uint32(1)
 	if p.Opcode.Operation() == RCWriteFirst {
 		t.learnMTU(fl.c, p)
@@ -392,7 +395,7 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	r.op = rdma.Op{
 		Kind: rdma.Write, From: fl.side,
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen,
-		First: ref, Last: ref,
+		First: ref, Last: ref, Late: fill,
 	}
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
 	t.writeData(fl, r, p, ref, false, false)
@@ -422,7 +425,7 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	r.kind, r.mtu, r.next, r.got, r.guess = readRequest, fl.c.mtu, 0, 0, false
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
-		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref,
+		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen, First: ref, Late: fill,
 	}
 	switch {
 	case p.RETH.DMALen <= 256:

@@ -78,11 +78,11 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	// lost; it does not come again.
 	for i := 0; i < len(fl.sends); {
 		a := fl.sends[i]
-		end := a.limit
+		end := a.count // without its end, what follows was received
 		if a.ended {
-			end = a.count
+			end--
 		}
-		if end != 0 && psnDiff(psn, psnAdd(a.start, end-1)) >= 0 {
+		if psnDiff(psn, psnAdd(a.start, end)) >= 0 {
 			t.flushSend(fl, i)
 		} else {
 			i++
@@ -106,6 +106,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if len(fl.missing.r) == 0 || psnDiff(psn, fl.missing.r[0].start) < 0 {
 		return
 	}
+	fl.pierce(psn)
 	seen := fl.headless.before(psn)
 	if lost := fl.missing.before(psn); lost > seen {
 		t.gap(fl, lost-seen, ref)
@@ -129,32 +130,11 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		return
 	}
 	index := uint32(psnDiff(p.PSN, r.start))
-	switch {
-	case r.guess && p.Opcode.Ends():
-		t.settle(peer, r, index+1)
-	case !r.guess && r.next == 0 && p.Opcode.IsFirst() && uint32(p.PayloadLen) == c.mtu && c.mtu != r.mtu:
-		// The path MTU was thought to be another.
-		r.mtu = c.mtu
-		if count := min(packets(r.op.Length, r.mtu), psnHalf); count != r.count {
-			old := psnAdd(r.start, r.count)
-			peer.missing.remove(r.start, max(count, r.count))
-			if r == peer.newest() && peer.next == old {
-				peer.next = psnAdd(r.start, count)
-			}
-			r.count = count
-		}
+	if !r.guess && r.got == 0 && p.Opcode.IsFirst() && uint32(p.PayloadLen) == c.mtu && c.mtu != r.mtu {
+		t.resize(peer, r)
 	}
-	if r.count != 0 && index >= r.count {
-		return
-	}
-	offset := uint64(index) * uint64(r.mtu)
-	if r.mtu == 0 && index > 0 {
-		if !p.Opcode.Ends() || uint64(p.PayloadLen) > uint64(r.op.Length) {
-			return // its place is not known
-		}
-		offset = uint64(r.op.Length) - uint64(p.PayloadLen)
-	}
-	if offset > uint64(r.op.Length) {
+	offset, ok := t.place(peer, r, index, p)
+	if !ok {
 		return
 	}
 	again := false
@@ -168,13 +148,6 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		again = !fl.respMissing.take(p.PSN)
 	}
 	length := uint32(p.PayloadLen)
-	if left := uint64(r.op.Length) - offset; uint64(length) > left {
-		length = uint32(left)
-	}
-	data := p.Payload
-	if len(data) > int(length) {
-		data = data[:length]
-	}
 	if again {
 		c.Sent[fl.side].Retransmitted++
 	} else {
@@ -184,7 +157,7 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	r.op.Last = ref
 	f := &t.frag
 	*f = rdma.Fragment{
-		Offset: r.op.Offset + offset, Length: length, Data: data, Ref: ref,
+		Offset: r.op.Offset + offset, Length: length, Data: p.Payload, Ref: ref,
 		Again: again, Last: index+1 == r.count,
 	}
 	t.h.OpData(c.Connection, &r.op, f)
@@ -194,5 +167,57 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		t.ack(peer, p.PSN, ref)
 	} else {
 		t.ack(peer, psnAdd(r.start, psnMask), ref)
+	}
+}
+
+// place is the offset of a Read Response packet in its Read. It returns false
+// if the packet cannot be one of it: all but the last carry as much as the path
+// MTU allows.
+func (t *Tracker) place(peer *flow, r *request, index uint32, p *Packet) (offset uint64, ok bool) {
+	length, size := uint64(r.op.Length), uint64(p.PayloadLen)
+	last := p.Opcode.Ends()
+	if r.guess {
+		switch {
+		case index == 0:
+			if last && size != length || size > length {
+				return 0, false
+			}
+		case size >= length:
+			r.count = min(r.count-1, index-1) + 1 // the request of this one was not captured
+			return 0, false
+		case last:
+			mtu := (length - size) / uint64(index)
+			if mtu < 256 || mtu > MaxMTU || mtu&(mtu-1) != 0 || size > mtu || mtu*uint64(index)+size != length {
+				return 0, false
+			}
+			r.mtu = uint32(mtu)
+		default:
+			return 0, false
+		}
+		if last {
+			t.settle(peer, r, index+1)
+		}
+		return uint64(index) * uint64(r.mtu), true
+	}
+	if index >= r.count {
+		return 0, false
+	}
+	offset = uint64(index) * uint64(r.mtu)
+	want := min(length-min(offset, length), uint64(r.mtu))
+	if r.count == 1 {
+		want = length
+	}
+	return offset, size == want && last == (index+1 == r.count)
+}
+
+// resize sets the packet count of a Read that was requested when the path MTU
+// was thought to be another.
+func (t *Tracker) resize(peer *flow, r *request) {
+	old := r.count
+	r.mtu = peer.c.mtu
+	r.count = min(packets(r.op.Length, r.mtu), psnHalf)
+	peer.missing.remove(r.start, max(old, r.count))
+	if r == peer.newest() && peer.next == psnAdd(r.start, old) {
+		peer.next = psnAdd(r.start, r.count)
 	}
 }

@@ -72,13 +72,32 @@ func (fl *flow) continues(psn uint32) *assembly {
 
 // border takes note that a message begins at psn: one that is under way must
 // have ended before.
-func (fl *flow) border(psn uint32) {
+func (t *Tracker) border(fl *flow, psn uint32) {
 	if len(fl.sends) == 0 {
 		return
 	}
 	if a := fl.sending(psn); a != nil && !a.ended {
 		a.limit = uint32(a.indexOf(psn))
+		t.shorten(fl, a, a.limit)
 	}
+}
+
+// shorten takes what was assembled from packet n on out of a Send: it was of
+// other messages, whose beginning had not been seen.
+func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
+	if a.count <= n {
+		return
+	}
+	for i := n; i < a.count; i++ {
+		if psn := psnAdd(a.start, i); !fl.missing.has(psn, 1) {
+			a.seen--
+			if i > n || a.limit != n {
+				t.behead(fl, psn)
+			}
+		}
+	}
+	a.count, a.length = n, int(n)*int(a.mtu)
+	a.buf = a.buf[:min(len(a.buf), a.length)]
 }
 
 func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
@@ -97,6 +116,7 @@ func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count uint32) {
 	fl.c.Sent[fl.side].Sends++
 	tag, gen := t.h.Send(fl.c.Connection, s)
+	fl.rpc = fl.rpc || tag != nil
 	r := t.push(fl, start)
 	r.kind, r.count, r.tag, r.gen, r.at = sendRequest, count, tag, gen, s.Last.Time
 }
@@ -144,14 +164,9 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 		a.length = offset + p.PayloadLen
 	}
 	if p.Opcode.Ends() {
-		if a.count > d+1 {
-			// What came behind its end was of other messages, whose beginning
-			// is missing.
-			t.miss(fl, psnAdd(a.start, d+1), a.count-d-1)
-			a.count, a.length = d+1, offset+p.PayloadLen
-			a.buf = a.buf[:min(len(a.buf), a.length)]
-		}
-		a.ended = true
+		t.shorten(fl, a, d+1)
+		a.ended, a.length = true, offset+p.PayloadLen
+		a.buf = a.buf[:min(len(a.buf), a.length)]
 		a.solicit = p.SE
 		if p.Opcode.HasInvalidate() {
 			a.inv, a.handle = true, p.IETH
@@ -196,6 +211,22 @@ func (t *Tracker) assemble(a *assembly, offset int, p *Packet) {
 func (a *assembly) cutAt(off int) {
 	if a.cut < 0 || off < a.cut {
 		a.cut = off
+	}
+}
+
+// pierce takes note that packets up to psn that have not been seen will not
+// come any more: what is assembled ends before them.
+func (fl *flow) pierce(psn uint32) {
+	for _, a := range fl.sends {
+		for _, g := range fl.missing.r {
+			if psnDiff(g.start, psn) > 0 {
+				break
+			}
+			if d := a.indexOf(g.start); d > 0 && uint32(d) < a.count {
+				a.cutAt(int(d) * int(a.mtu))
+				break
+			}
+		}
 	}
 }
 

@@ -57,6 +57,16 @@ func (c *coverage) add(from, to uint64) uint64 {
 	return fresh
 }
 
+// touches reports whether any of [from, to) has been moved.
+func (c *coverage) touches(from, to uint64) bool {
+	for i := len(c.spans) - 1; i >= 0; i-- {
+		if s := &c.spans[i]; from < s.to && s.from < to {
+			return true
+		}
+	}
+	return false
+}
+
 // prefix is how far the segment is covered from its start.
 func (c *coverage) prefix() uint64 {
 	if len(c.spans) == 0 || c.spans[0].from != 0 {

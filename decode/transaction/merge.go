@@ -71,15 +71,15 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 }
 
 // resolve replaces the connection of a transaction by the one that it has
-// become part of.
+// become part of. Which side makes forward calls may be known only now.
 func (t *Transaction) resolve() {
 	for t.Connection.MergedInto != nil {
 		if to, ok := t.Connection.Upper[t.From].(merged); ok {
 			t.From = rdma.Side(to)
 		}
 		t.Connection = t.Connection.MergedInto
-		if f := forwardSide(t.Connection); f != unknownSide {
-			t.Backward = f != t.From
-		}
+	}
+	if f := forwardSide(t.Connection); f != unknownSide {
+		t.Backward = f != t.From
 	}
 }

@@ -14,6 +14,10 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		return
 	}
 	tx := s.tx
+	from := op.Offset - s.offset
+	before := cap(s.asked.spans)
+	s.asked.add(from, min(from+uint64(op.Length), uint64(s.length)))
+	t.grew(tx, (cap(s.asked.spans)-before)*spanSize)
 	index := t.list(tx, Operation{
 		Kind: op.Kind, From: op.From, Chunk: s.kind, Index: s.chunk,
 		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,

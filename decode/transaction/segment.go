@@ -18,6 +18,7 @@ type segment struct {
 	keep  bool   // its bytes are wanted
 	reply bool   // the reply offered it: the read-read model
 	cover coverage
+	asked coverage // by the operations that were started
 
 	listed       bool
 	above, below *segment // newer and older segments with the same handle
@@ -90,18 +91,32 @@ func (t *segments) shrink() {
 
 // find returns the segment of an operation. An operation that reaches beyond
 // its segment still belongs to it if it starts there.
+//
+// Each byte is moved once, and before the reply is sent. An operation on bytes
+// that have been moved already, or after the reply, is for a later call with
+// the same memory, which was not captured.
 func (t *segments) find(op *rdma.Op) *segment {
 	var starts *segment
 	n := 0
 	for s := t.byHandle[op.Handle]; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
-		if s.holds(op.Offset, op.Length) {
-			return s
+		if (s.kind == ReadList) != (op.Kind == rdma.Read) || s.tx.replied && !s.reply && !op.Late {
+			continue
 		}
-		if starts == nil && op.Offset >= s.offset && op.Offset-s.offset < uint64(s.length) {
+		if s.holds(op.Offset, op.Length) {
+			if !s.used(op.Offset-s.offset, uint64(op.Length)) {
+				return s
+			}
+		} else if starts == nil && op.Offset >= s.offset && op.Offset-s.offset < uint64(s.length) &&
+			!s.used(op.Offset-s.offset, uint64(s.length)-(op.Offset-s.offset)) {
 			starts = s
 		}
 	}
 	return starts
+}
+
+// used reports whether any of the bytes has been moved or asked for.
+func (s *segment) used(from, n uint64) bool {
+	return s.cover.touches(from, from+n) || s.asked.touches(from, from+n)
 }
 
 // offers reports whether a segment holds the range.

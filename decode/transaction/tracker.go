@@ -72,7 +72,8 @@ type Tracker struct {
 
 	free      []*Transaction
 	freeBytes int            // held by those in free
-	peek      rpcrdma.Header // scratch of direction
+	peek      rpcrdma.Header // of the Send at hand
+	peekErr   error
 	gen       uint64
 
 	sent    reconnects
@@ -234,7 +235,8 @@ func (t *Tracker) sameCall(old *Transaction, s *rdma.Send) bool {
 // transport takes a message with an RPC-over-RDMA header.
 func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	xid := binary.BigEndian.Uint32(s.Data)
-	switch t.direction(c, s) {
+	d, sure := t.direction(c, s)
+	switch d {
 	case isCall:
 		if old := t.half(c, s.From).open[xid]; old != nil {
 			if t.sameCall(old, s) {
@@ -249,7 +251,11 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.setMessage(tx, &tx.Call, s, true)
 		t.placed(tx)
 		t.offer(tx)
-		t.named(tx)
+		if sure {
+			t.named(tx)
+		} else {
+			tx.Note("taken for a call: the capture holds too little of it")
+		}
 		t.resent(tx)
 		return &tx.callTag, tx.gen
 	case isControl:
@@ -285,60 +291,52 @@ const (
 
 // direction tells calls from replies. Where the RPC message is inline, it
 // says so itself; otherwise the chunk lists do: only a call has a Position-
-// Zero Read chunk, and the lists of a reply hold what was offered to it.
-func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) direction {
+// Zero Read chunk, and the lists of a reply hold what was offered to it. sure
+// is false if the capture holds too little of the message to tell.
+func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
 	h := &t.peek
 	err := h.Decode(s.Data, s.Length)
 	switch h.Type {
 	case rpcrdma.TypeDone:
-		return isDone
+		return isDone, true
 	case rpcrdma.TypeError:
-		return isReply
+		return isReply, true
 	}
 	if h.Version == rpcrdma.Version2 {
 		switch h.Type {
 		case rpcrdma.TypeCallExternal, rpcrdma.TypeCallInline, rpcrdma.TypeCallMiddle:
-			return isCall
+			return isCall, true
 		case rpcrdma.TypeReplyExternal, rpcrdma.TypeReplyInline, rpcrdma.TypeReplyMiddle:
-			return isReply
+			return isReply, true
 		}
-		return isControl
+		return isControl, true
 	}
 	if h.Inline() && len(h.Payload) >= 8 {
 		if binary.BigEndian.Uint32(h.Payload[4:]) == 0 {
-			return isCall
+			return isCall, true
 		}
-		return isReply
+		return isReply, true
 	}
 	if err != nil && !h.Cut && len(s.Data) >= 36 && binary.BigEndian.Uint32(s.Data[32:]) == 0 {
-		return isCall
+		return isCall, true
 	}
 	tx := t.half(c, s.From.Other()).open[h.XID]
 	answers := tx != nil && !tx.replied
+	cut := h.Cut || len(h.Payload) < min(h.PayloadLength, 8)
 	switch {
-	case h.Version == rpcrdma.Version0:
-		// A long reply has a list at offset 0 as well.
-		if answers {
-			return isReply
-		}
+	case h.Version == rpcrdma.Version0 && answers:
+		return isReply, true // a long one has a list at offset 0 as well
 	case len(h.Reads) > 0:
-		return isCall // a reply of version 1 has no Read list
-	case h.Type == rpcrdma.TypeNoMsg && !h.Cut:
-		return isReply // a call without a message would have one
-	case answers:
-		return isReply
-	case h.Cut:
-		// The capture has neither the message nor the call that it answers:
-		// then it is a call, if it comes from where calls come from.
-		if side := forwardSide(c); side == unknownSide || side == s.From {
-			return isCall
-		}
-		return isReply
+		return isCall, true // a reply of version 1 has no Read list
+	case h.Type == rpcrdma.TypeNoMsg && !h.Cut, answers, !cut:
+		return isReply, true // as a call it would have a Read list, or its message
 	}
-	if len(h.Reads) > 0 {
-		return isCall
+	// Whatever it is, it comes from where calls come from, or from where
+	// replies do.
+	if side := forwardSide(c); side == unknownSide || side == s.From {
+		return isCall, side != unknownSide
 	}
-	return isReply
+	return isReply, true
 }
 
 // match finds the call of a reply, or begins a transaction without one. It
@@ -430,15 +428,23 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 		return
 	}
 	// An error here is part of the story: conformance checks report it.
-	if err := m.Header.Decode(m.raw, s.Length); err != nil {
-		if m.Header.Cut {
+	if t.peekErr != nil {
+		if t.peek.Cut {
 			tx.Note("transport header cut by the capture")
 		} else {
-			tx.Note("transport header malformed: " + err.Error())
+			tx.Note("transport header malformed: " + t.peekErr.Error())
 		}
 	}
-	if m.Header.Inline() {
-		m.Payload, m.PayloadLength = m.Header.Payload, m.Header.PayloadLength
+	// direction has decoded the header where the Send lies. The message takes
+	// it over, with the payload in bytes of its own.
+	m.Header, t.peek = t.peek, m.Header
+	h := &m.Header
+	if h.Payload != nil {
+		at := min(h.Length, len(m.raw))
+		h.Payload = m.raw[at:len(m.raw):len(m.raw)]
+	}
+	if h.Inline() {
+		m.Payload, m.PayloadLength = h.Payload, h.PayloadLength
 	}
 }
 
@@ -513,7 +519,7 @@ func (o *offering) add(s *rpcrdma.Segment, kind ChunkKind, chunk, index int, bas
 	*p = segment{
 		handle: s.Handle, length: s.Length, offset: s.Offset,
 		tx: tx, gen: tx.gen, kind: kind, chunk: chunk, index: index, base: base, keep: keep,
-		cover: coverage{spans: p.cover.spans[:0]},
+		cover: coverage{spans: p.cover.spans[:0]}, asked: coverage{spans: p.asked.spans[:0]},
 	}
 	o.mem.add(p)
 }
@@ -529,7 +535,10 @@ func (t *Tracker) named(tx *Transaction) {
 	c := tx.Connection
 	side := forwardSide(c)
 	if side == unknownSide {
-		if !tx.Call.Seen() && !c.Setup[0].Seen {
+		h := &tx.Call.Header
+		switch {
+		case c.Setup[0].Seen:
+		case !tx.Named && len(h.Reads)+len(h.Call) == 0:
 			return // a reply alone may as well be one to a callback
 		}
 		switch {
@@ -551,6 +560,9 @@ const unknownSide = 2
 // forwardSide is the side that sends forward calls, kept with the connection.
 func forwardSide(c *rdma.Connection) rdma.Side {
 	if c.Forward == 0 {
+		if c.Setup[0].Seen {
+			return 0
+		}
 		return unknownSide
 	}
 	return rdma.Side(c.Forward - 1)
@@ -605,7 +617,7 @@ func (t *Tracker) serve(tx *Transaction) {
 			*p = segment{
 				handle: s.Handle, length: s.Length, offset: s.Offset, reply: true,
 				tx: tx, gen: tx.gen, kind: ReadList, chunk: ci, index: i, base: base, keep: ci < 0 || t.opt.KeepData,
-				cover: coverage{spans: p.cover.spans[:0]},
+				cover: coverage{spans: p.cover.spans[:0]}, asked: coverage{spans: p.asked.spans[:0]},
 			}
 			mem.add(p)
 			base += uint64(s.Length)

@@ -193,9 +193,9 @@ type repeater struct {
 	check roce.Checker
 }
 
-// xidStep lies between the XIDs of two repetitions. Linux counts XIDs up by
-// one in host order; a step in another byte keeps them apart.
-const xidStep = 0x00010000
+// xidStep lies between the XIDs of two repetitions. Linux counts XIDs up in the
+// first byte on the wire (host order); the last one keeps repetitions apart.
+const xidStep = 1
 
 func (r *repeater) write(p *packet, k int, span int64) error {
 	if k > 0 && p.flow >= 0 {

@@ -40,11 +40,11 @@ func TestTable(t *testing.T) {
 	runs := map[string]map[*input][]sample{
 		nameWalk:       {in: {{wall: 100 * time.Millisecond}}},
 		"rpcrdma-dump": {in: {{wall: 200 * time.Millisecond, user: 300 * time.Millisecond, rss: 8 << 20}}},
-		nameTshark:     {in: {{wall: 10 * time.Second}}},
+		nameTshark:     {in: {{wall: 10 * time.Second, user: 8 * time.Second, sys: time.Second}}},
 	}
 	var b strings.Builder
 	table(&b, in, programs, runs)
-	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 50.00 | 0.50 | 8 |\n"
+	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 50.00 | 30.00 | 0.50 | 8 |\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("no line %q in:\n%s", want, b.String())
 	}

@@ -19,13 +19,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: walk FILE...")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "walk:", err)
 		os.Exit(1)
 	}
 }
 
-func run(files []string) error {
+// run prints how many packets and bytes there are, and how many ICRCs are good,
+// bad, and not there.
+func run(w io.Writer, files []string) error {
 	r, err := capture.Open(files, capture.Options{})
 	if err != nil {
 		return err
@@ -64,6 +66,6 @@ func run(files []string) error {
 			}
 		}
 	}
-	fmt.Println(packets, bytes, good, bad, none)
-	return nil
+	_, err = fmt.Fprintln(w, packets, bytes, good, bad, none)
+	return err
 }
