@@ -536,19 +536,13 @@ func (t *Tracker) named(tx *Transaction) {
 	side := forwardSide(c)
 	if side == unknownSide {
 		h := &tx.Call.Header
-		switch {
-		case c.Setup[0].Seen:
-		case !tx.Named && len(h.Reads)+len(h.Call) == 0:
+		if !tx.Named && len(h.Reads)+len(h.Call) == 0 {
 			return // a reply alone may as well be one to a callback
 		}
-		switch {
-		case c.Setup[0].Seen:
-			side = 0
-		case tx.Named && callbackProgram(tx.Program) && c.Fabric != rdma.UDP && c.Fabric != rdma.TCP:
+		side = tx.From
+		if tx.Named && callbackProgram(tx.Program) && c.Fabric != rdma.UDP && c.Fabric != rdma.TCP {
 			// Only a forward call can have come before it.
 			side = tx.From.Other()
-		default:
-			side = tx.From
 		}
 		setForwardSide(c, side)
 	}
