@@ -12,10 +12,10 @@ const RoCEPort = 4791
 
 // unit is what can be said of one packet without knowing the others.
 type unit struct {
-	frame  link.Frame
-	fabric rdma.Fabric // 0 if it is none of interest
-	first  int32       // of its InfiniBand packets in dissection.roce
+	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
+	fabric rdma.Fabric // 0 if it is none of interest
+	frame  link.Frame
 }
 
 // dissection is the stateless part of decoding a batch. It needs no order, so

@@ -17,7 +17,7 @@ type handover struct {
 }
 
 const (
-	handoverList  = 64        // transactions that change hands together
+	handoverList  = 128       // transactions that change hands together
 	handoverLists = 8         // lists on their way
 	handoverBytes = 512 << 10 // held by one list, but for its last transaction
 )

@@ -19,7 +19,8 @@ const (
 )
 
 // Frame is the result of Decode, refilled for each packet. Its slices alias
-// the packet.
+// the packet. What every reader wants stands first: frames are often decoded on
+// one processor and read on another, cache line by cache line.
 type Frame struct {
 	Proto Proto
 	// Src and Dst are IP addresses or GIDs. A GID that maps an IPv4 address
@@ -29,6 +30,10 @@ type Frame struct {
 	Src, Dst netip.Addr
 	// SrcPort and DstPort are UDP or TCP ports.
 	SrcPort, DstPort uint16
+	ECN              uint8 // the two ECN bits of IP or GRH: 3 is "congestion experienced"
+	// PayloadLen is the length that the headers declare. It exceeds
+	// len(Payload) when the capture cut the frame.
+	PayloadLen int
 
 	// Net is the network header that the ICRC covers, from its first byte up
 	// to the transport header: the IP header with options or extension
@@ -41,12 +46,8 @@ type Frame struct {
 	// Payload is what was captured of the transport's payload, without
 	// Ethernet padding, and without the VCRC of native InfiniBand.
 	Payload []byte
-	// PayloadLen is the length that the headers declare. It exceeds
-	// len(Payload) when the capture cut the frame.
-	PayloadLen int
 
 	IPID     uint16 // IPv4 identification
-	ECN      uint8  // the two ECN bits of IP or GRH: 3 is "congestion experienced"
 	TTL      uint8
 	VLAN     uint16 // innermost 802.1Q identifier; 0 if untagged
 	TCPSeq   uint32

@@ -38,16 +38,10 @@ type Packet struct {
 	DestQP  uint32
 	PSN     uint32
 
-	RETH      RETHFields
-	AETH      AETHFields
-	Imm       uint32
-	IETH      uint32 // handle to be invalidated
-	DETH      DETHFields
-	XRCSRQ    uint32
-	EEContext uint32 // RD
-	Flush     FETHFields
-	Atomic    AtomicFields
-	AtomicAck uint64 // former value of the word
+	RETH RETHFields
+	AETH AETHFields
+	Imm  uint32
+	IETH uint32 // handle to be invalidated
 
 	// Payload is what was captured of the payload, without pad and ICRC.
 	Payload []byte
@@ -58,6 +52,15 @@ type Packet struct {
 	// Problem is a constant that says why the packet could not be decoded, or
 	// not fully; empty if all is well.
 	Problem string
+
+	// The extension headers that are rare.
+
+	DETH      DETHFields
+	XRCSRQ    uint32
+	EEContext uint32 // RD
+	Flush     FETHFields
+	Atomic    AtomicFields
+	AtomicAck uint64 // former value of the word
 }
 
 // RETHFields are the contents of a RETH.

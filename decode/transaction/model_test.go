@@ -302,7 +302,7 @@ var variants = []struct {
 }
 
 // seeds is how many runs of each kind there are.
-const seeds = 100
+const seeds = 3
 
 func each(t *testing.T, change func(*rocetest.Config), do func(*testing.T, *rocetest.Traffic)) {
 	for _, v := range variants {
