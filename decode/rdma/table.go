@@ -86,12 +86,3 @@ func (n *Numbers) Assign(c *Connection) {
 		c.ID = n.last
 	}
 }
-
-// Return takes back the number of a connection that turned out to be part of
-// another with its first packet, so that the numbers have no gap. It does
-// nothing if a later one has been handed out.
-func (n *Numbers) Return(c *Connection) {
-	if c.ID == n.last && c.ID != 0 {
-		n.last--
-	}
-}

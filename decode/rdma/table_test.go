@@ -11,14 +11,6 @@ func TestNumbers(t *testing.T) {
 	if a.ID != 1 || b.ID != 2 || c.ID != 3 || n.Count() != 3 {
 		t.Errorf("numbers %d, %d, %d of %d", a.ID, b.ID, c.ID, n.Count())
 	}
-	n.Return(b) // not the last
-	if n.Count() != 3 {
-		t.Errorf("%d after the return of one in the middle", n.Count())
-	}
-	n.Return(c)
-	if d := n.New(TCP, Ref{}); d.ID != 3 {
-		t.Errorf("number %d, want that which was returned", d.ID)
-	}
 	b.MergedInto, c.MergedInto = a, b
 	if c.Resolve() != a || a.Resolve() != a {
 		t.Error("Resolve does not follow to the end")

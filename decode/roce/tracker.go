@@ -168,14 +168,14 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	}
 	moved := fl.tap.Tap() != int32(tap)
 	if !fl.tap.Accept(int32(tap), fl.c.tap, ref.Time) {
-		return fl.c.Connection
+		return fl.c.known()
 	}
 	if moved {
 		fl.expectCopies()
 	}
 	if c := fl.c; c.State != rdma.Established || c.closed {
 		if fl = t.unsettled(fl, ref, int32(tap), fabric); fl == nil {
-			return c.Connection
+			return c.known()
 		}
 	}
 	// The receiver drops a damaged packet without a word. But where most are,
@@ -195,12 +195,12 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 		if !response && fl.started && fl.astray(p.PSN) {
 			fl = t.takeOver(fl, p.PSN, ref, int32(tap), fabric)
 		}
-		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p, ref) && fl.tap.Tap() != int32(tap) {
-			return fl.c.Connection // its other direction is captured elsewhere: the copy from there counts
+		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p) && fl.tap.Tap() != int32(tap) {
+			return fl.c.known() // its other direction is captured elsewhere: the copy from there counts
 		}
 		if fl.copies || fl.respCopies {
 			if fl.isCopy(p.PSN, response) {
-				return fl.c.Connection
+				return fl.c.known()
 			}
 		}
 	}
@@ -224,7 +224,18 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	case response:
 		t.response(fl, p, ref)
 	case p.Opcode.IsDefined():
+		t.numbers.Assign(c.Connection)
 		t.request(fl, p, ref)
+	}
+	return c.known()
+}
+
+// known is the connection once it has a number. A direction that has only
+// answered so far has none: as a rule it turns out to be part of another
+// connection.
+func (c *connection) known() *rdma.Connection {
+	if c.ID == 0 {
+		return nil
 	}
 	return c.Connection
 }
@@ -314,7 +325,10 @@ func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *co
 	if len(t.all) >= t.limits.Connections {
 		t.evict(ref)
 	}
-	c := &connection{Connection: t.numbers.New(fabric, ref), tap: tap, used: true, index: len(t.all)}
+	c := &connection{
+		Connection: &rdma.Connection{Fabric: fabric, First: ref, Last: ref},
+		tap:        tap, used: true, index: len(t.all),
+	}
 	t.all = append(t.all, c)
 	return c
 }
@@ -364,6 +378,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		c.Sent[fl.side].Gaps += fl.missing.size()
 	}
 	c.closed, c.closedAt = true, ref.Time
+	t.numbers.Assign(c.Connection)
 	t.h.Closed(c.Connection, ref)
 	for _, fl := range c.flows {
 		if fl == nil {
@@ -414,10 +429,10 @@ func (t *Tracker) remove(c *connection) {
 }
 
 // Flush closes all connections at the end of the capture, in the order of
-// their numbers.
+// their first packets.
 func (t *Tracker) Flush(ref rdma.Ref) {
 	all := slices.Clone(t.all)
-	slices.SortFunc(all, func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b *connection) int { return cmp.Compare(a.First.Number, b.First.Number) })
 	for _, c := range all {
 		t.forget(c, ref)
 	}

@@ -99,6 +99,7 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 		return nil
 	}
 	c := t.newConnection(ref, tap, fabric)
+	t.numbers.Assign(c.Connection)
 	c.State = rdma.Connecting
 	c.Setup[0] = setup(m, ref)
 	c.Ends[0] = rdma.End{Addr: f.Src, QPN: m.QPN, Port: m.SrcPort}
@@ -122,6 +123,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 		}
 		// The REQ was not captured.
 		c = t.newConnection(ref, tap, fabric)
+		t.numbers.Assign(c.Connection)
 		c.State = rdma.Connecting
 		c.Ends[0] = rdma.End{Addr: f.Dst}
 		c.comm[0] = cmID{f.Dst, m.RemoteID}

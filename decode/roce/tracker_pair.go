@@ -1,10 +1,6 @@
 package roce
 
-import (
-	"encoding/binary"
-
-	"github.com/rpcrdma/toolkit/decode/rdma"
-)
+import "encoding/binary"
 
 // maxLone bounds how many unpaired flows between two addresses are looked at:
 // the newest.
@@ -61,7 +57,7 @@ func (t *Tracker) dropLone(fl *flow) {
 // request that continues what the other direction has acknowledged, may be
 // chance: it has to happen several times, and counts only on connections
 // without RPC. Where several flows are as likely, the next packets will tell.
-func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
+func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	g := t.lone[addrPair{fl.key.dst, fl.key.src}]
 	if g == nil || fl.c.closed {
 		return false
@@ -95,7 +91,7 @@ func (t *Tracker) pair(fl *flow, p *Packet, ref rdma.Ref) bool {
 		}
 	}
 	fl.suspect = nil
-	t.join(best, fl, ref)
+	t.join(best, fl)
 	return true
 }
 
@@ -138,9 +134,9 @@ func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 }
 
 // join makes two flows one connection: the one whose setup was captured, else
-// the one that was seen first. ref is the packet that proved it.
-func (t *Tracker) join(a, b *flow, ref rdma.Ref) {
-	if b.c.ID < a.c.ID && !a.c.set() || b.c.set() {
+// the one that was seen first.
+func (t *Tracker) join(a, b *flow) {
+	if b.c.First.Number < a.c.First.Number && !a.c.set() || b.c.set() {
 		a, b = b, a
 	}
 	t.dropLone(a)
@@ -151,6 +147,9 @@ func (t *Tracker) join(a, b *flow, ref rdma.Ref) {
 		if t.byID[id] == from {
 			delete(t.byID, id)
 		}
+	}
+	if into.ID == 0 {
+		into.ID = from.ID
 	}
 	was, side := b.side, a.side.Other()
 	b.side = side
@@ -171,9 +170,6 @@ func (t *Tracker) join(a, b *flow, ref rdma.Ref) {
 	}
 	from.MergedInto = into.Connection
 	t.h.Merged(into.Connection, side, from.Connection, was)
-	if from.First == ref {
-		t.numbers.Return(from.Connection)
-	}
 }
 
 // set reports whether the setup of a connection was captured.

@@ -76,7 +76,8 @@ func (t *Tracker) border(fl *flow, psn uint32) {
 	if len(fl.sends) == 0 {
 		return
 	}
-	if a := fl.sending(psn); a != nil && !a.ended {
+	if a := fl.sending(psn); a != nil {
+		a.ended = false // if it had an end, that was another one's
 		a.limit = uint32(a.indexOf(psn))
 		t.shorten(fl, a, a.limit)
 	}

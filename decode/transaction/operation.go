@@ -125,7 +125,9 @@ func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (
 		n := min(left, uint64(s.length)-from)
 		before := cap(s.cover.spans)
 		fresh += s.cover.add(from, from+n)
-		t.grew(tx, (cap(s.cover.spans)-before)*spanSize)
+		if after := cap(s.cover.spans); after != before {
+			t.grew(tx, (after-before)*spanSize)
+		}
 		have := data[:min(uint64(len(data)), n)]
 		if s.keep && len(have) > 0 {
 			t.keep(tx, s, from, have)

@@ -295,6 +295,9 @@ const (
 // is false if the capture holds too little of the message to tell.
 func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
 	h := &t.peek
+	if h.Length > keepHeader {
+		*h = rpcrdma.Header{} // no need to keep the lists of a giant
+	}
 	err := h.Decode(s.Data, s.Length)
 	switch h.Type {
 	case rpcrdma.TypeDone:

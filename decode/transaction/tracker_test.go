@@ -1,0 +1,353 @@
+package transaction_test
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/rocetest"
+)
+
+// wire speaks the vocabulary of package rdma by hand.
+type wire struct {
+	t    *testing.T
+	tr   *transaction.Tracker
+	c    *rdma.Connection
+	out  []*result
+	now  int64
+	n    uint64
+	tags map[uint64]tag
+}
+
+type tag struct {
+	from rdma.Side
+	tag  any
+	gen  uint64
+}
+
+func newWire(t *testing.T, fabric rdma.Fabric) *wire {
+	w := &wire{t: t, c: &rdma.Connection{ID: 1, Fabric: fabric}, tags: make(map[uint64]tag)}
+	w.c.Ends = [2]rdma.End{{Addr: hostA, QPN: 1}, {Addr: hostB, QPN: 2}}
+	w.tr = transaction.NewTracker(keepData, func(tx *transaction.Transaction) { w.out = append(w.out, keep(tx)) })
+	return w
+}
+
+func (w *wire) ref() rdma.Ref {
+	w.n++
+	w.now += 1000
+	return rdma.Ref{Time: w.now, Number: w.n}
+}
+
+// send sends a message and returns its packet number.
+func (w *wire) send(from rdma.Side, b []byte) uint64 {
+	ref := w.ref()
+	g, gen := w.tr.Send(w.c, &rdma.Send{From: from, Data: b, Length: len(b), First: ref, Last: ref, Packets: 1})
+	w.tags[ref.Number] = tag{from, g, gen}
+	return ref.Number
+}
+
+func (w *wire) ack(n uint64) {
+	g := w.tags[n]
+	w.tr.SendAcked(w.c, g.from, g.tag, g.gen, w.ref())
+}
+
+// op moves bytes by one operation.
+func (w *wire) op(kind rdma.OpKind, from rdma.Side, handle uint32, offset uint64, data []byte) {
+	ref := w.ref()
+	op := rdma.Op{Kind: kind, From: from, Handle: handle, Offset: offset, Length: uint32(len(data)), First: ref}
+	w.tr.OpStart(w.c, &op, ref)
+	w.tr.OpData(w.c, &op, &rdma.Fragment{Offset: offset, Length: uint32(len(data)), Data: data, Ref: w.ref(), Last: true})
+}
+
+func (w *wire) end() []*result {
+	w.tr.Closed(w.c, w.ref())
+	w.tr.Flush()
+	return w.out
+}
+
+// rpc is an RPC message.
+func rpc(xid uint32, reply bool, program uint32, body int) []byte {
+	words := []uint32{xid, 0, 2, program, 3, 9, 0, 0, 0, 0}
+	if reply {
+		words = []uint32{xid, 1, 0, 0, 0, 0}
+	}
+	var b []byte
+	for _, v := range words {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	for i := range body {
+		b = append(b, byte(i))
+	}
+	return b
+}
+
+func msg(h rpcrdma.Header, body []byte) []byte { return append(h.Append(nil), body...) }
+
+func v1(xid uint32, t rpcrdma.Type) rpcrdma.Header {
+	return rpcrdma.Header{XID: xid, Version: 1, Credits: 8, Type: t}
+}
+
+func (w *wire) want(what string, ok bool) {
+	w.t.Helper()
+	if !ok {
+		w.t.Errorf("not %s", what)
+		for _, r := range w.out {
+			w.t.Logf("%v", r)
+		}
+	}
+}
+
+func has(r *result, note string) bool { return slices.Contains(r.notes, note) }
+
+// TestNotAcknowledged ends the capture before the reply is acknowledged.
+func TestNotAcknowledged(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+	w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8)))
+	w.c.Terminated = "reset"
+	out := w.end()
+	w.want("complete without a note", len(out) == 1 && out[0].state == transaction.Complete && len(out[0].notes) == 0 && out[0].phases.Ack < 0)
+}
+
+// TestRequestedAndNotAcknowledged waits for the acknowledgement no longer than
+// two seconds.
+func TestAckTimeout(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+	n := w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8)))
+	w.now += 3e9
+	w.send(0, msg(v1(2, rpcrdma.TypeMsg), rpc(2, false, rocetest.Program, 8)))
+	w.want("ended", len(w.out) == 1)
+	w.ack(n) // too late, and of a transaction whose memory may be in use again
+	w.end()
+	w.want("two", len(w.out) == 2 && w.out[1].state == transaction.NoReply)
+}
+
+// TestWhichCopy moves the end of a message to the copy that counts.
+func TestWhichCopy(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	call := w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+	again := func(n uint64, complete bool) uint64 {
+		ref := w.ref()
+		g := w.tags[n]
+		w.tr.SendAgain(w.c, g.from, g.tag, g.gen, ref, complete)
+		return ref.Number
+	}
+	second := again(call, true)
+	w.ack(call)
+	again(call, true) // after the acknowledgement: it does not count
+	reply := w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8)))
+	again(reply, false)
+	last := again(reply, true)
+	w.ack(reply)
+	r := w.end()[0]
+	w.want("the copies that count", r.call.last.Number == second && r.reply.last.Number == last && r.retransmits == 4)
+	w.want("total to the last copy", int64(r.phases.Total) == r.reply.last.Time-r.call.first.Time)
+}
+
+// TestXIDAgain uses an XID again for another call.
+func TestXIDAgain(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+	w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 12)))
+	n := w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8)))
+	w.ack(n)
+	w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 16)))
+	n = w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 20)))
+	w.ack(n)
+	out := w.end()
+	w.want("three transactions", len(out) == 3 && out[0].state == transaction.NoReply && has(out[0], "XID used again for another call") &&
+		out[1].state == transaction.Complete && out[1].call.bytes == 52 && out[2].state == transaction.Complete && out[2].reply.bytes == 44)
+}
+
+// TestReplyTwice has a reply whose call was not captured, and copies of it.
+func TestReplyTwice(t *testing.T) {
+	w := newWire(t, rdma.UDP)
+	w.send(0, rpc(1, false, 100005, 8))
+	w.send(0, rpc(1, false, 100005, 8)) // the client was impatient
+	w.send(1, rpc(1, true, 0, 8))
+	w.send(1, rpc(1, true, 0, 8))
+	w.send(1, rpc(2, true, 0, 8))
+	w.send(1, rpc(2, true, 0, 8))
+	out := w.end()
+	w.want("one whole, one without a call", len(out) == 2 && out[0].state == transaction.Complete && out[0].retransmits == 1 &&
+		has(out[0], "call sent again with the same XID") && out[1].state == transaction.NoCall && w.tr.Stats.Duplicates == 2)
+}
+
+// TestSameXIDBothWays has a forward and a backward call with one XID, whose
+// long messages do not say what they are.
+func TestSameXIDBothWays(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	call := v1(5, rpcrdma.TypeNoMsg)
+	body := rpc(5, false, rocetest.Program, 4000)
+	call.Reads = []rpcrdma.ReadSegment{{Segment: rpcrdma.Segment{Handle: 1, Length: uint32(len(body)), Offset: 100}}}
+	call.HasReply, call.Reply = true, rpcrdma.WriteChunk{{Handle: 2, Length: 3000, Offset: 500}}
+	w.send(0, msg(call, nil))
+	back := v1(5, rpcrdma.TypeNoMsg)
+	backBody := rpc(5, false, rocetest.CallbackProgram, 2000)
+	back.Reads = []rpcrdma.ReadSegment{{Segment: rpcrdma.Segment{Handle: 9, Length: uint32(len(backBody)), Offset: 700}}}
+	w.send(1, msg(back, nil))
+	w.op(rdma.Read, 1, 1, 100, body)
+	w.op(rdma.Read, 0, 9, 700, backBody)
+	w.send(0, msg(v1(5, rpcrdma.TypeMsg), rpc(5, true, 0, 4)))
+	reply := v1(5, rpcrdma.TypeNoMsg)
+	long := rpc(5, true, 0, 1000)
+	w.op(rdma.Write, 1, 2, 500, long)
+	reply.HasReply, reply.Reply = true, rpcrdma.WriteChunk{{Handle: 2, Length: uint32(len(long)), Offset: 500}}
+	w.send(1, msg(reply, nil))
+	out := w.end()
+	w.want("one of each direction", len(out) == 2 && out[0].state == transaction.Complete && out[1].state == transaction.Complete &&
+		!out[0].backward && out[1].backward && out[1].program == rocetest.CallbackProgram &&
+		string(out[0].call.payload) == string(body) && string(out[0].reply.payload) == string(long) && string(out[1].call.payload) == string(backBody))
+}
+
+// TestErrors answers calls with RDMA_ERROR.
+func TestErrors(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	call := v1(1, rpcrdma.TypeMsg)
+	call.Reads = []rpcrdma.ReadSegment{{Position: 48, Segment: rpcrdma.Segment{Handle: 1, Length: 100}}}
+	w.send(0, msg(call, rpc(1, false, rocetest.Program, 8)))
+	e := v1(1, rpcrdma.TypeError)
+	e.Error = rpcrdma.ErrChunk
+	w.ack(w.send(1, msg(e, nil)))
+	other := v1(2, rpcrdma.TypeMsg)
+	b := msg(other, rpc(2, false, rocetest.Program, 8))
+	binary.BigEndian.PutUint32(b[4:], 7) // a version that does not exist
+	w.send(0, b)
+	e = v1(2, rpcrdma.TypeError)
+	e.Error, e.Low, e.High = rpcrdma.ErrVers, 1, 1
+	w.ack(w.send(1, msg(e, nil)))
+	out := w.end()
+	w.want("two with errors", len(out) == 2 && out[0].state == transaction.Complete && out[1].state == transaction.Complete &&
+		out[0].reply.bytes == 0 && out[1].reply.seen)
+}
+
+// TestRDMAMsgWithPositionZero is a violation that is seen through.
+func TestRDMAMsgWithPositionZero(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	call := v1(1, rpcrdma.TypeMsg)
+	call.Reads = []rpcrdma.ReadSegment{{Segment: rpcrdma.Segment{Handle: 1, Length: 100}}}
+	body := rpc(1, false, rocetest.Program, 8)
+	w.send(0, msg(call, body))
+	w.op(rdma.Read, 1, 1, 0, make([]byte, 100))
+	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
+	r := w.end()[0]
+	w.want("seen through", r.state == transaction.Complete && has(r, "RDMA_MSG with a Position-Zero Read chunk") && string(r.call.payload) == string(body))
+}
+
+// TestOneReadOfTwoSegments lets neighbours in memory be read at once, and the
+// reverse.
+func TestOneReadOfTwoSegments(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	call := v1(1, rpcrdma.TypeNoMsg)
+	body := rpc(1, false, rocetest.Program, 960)
+	for i := range uint64(4) {
+		call.Reads = append(call.Reads, rpcrdma.ReadSegment{Segment: rpcrdma.Segment{Handle: 7, Length: 250, Offset: 1000 + i*250}})
+	}
+	w.send(0, msg(call, nil))
+	w.op(rdma.Read, 1, 7, 1000, body[:600])
+	w.op(rdma.Read, 1, 7, 1600, body[600:])
+	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
+	r := w.end()[0]
+	w.want("whole", r.state == transaction.Complete && len(r.notes) == 0 && r.reads == 2 && r.readBytes == 1000 && string(r.call.payload) == string(body))
+}
+
+// TestBeyondSegment reads more than was offered.
+func TestBeyondSegment(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	call := v1(1, rpcrdma.TypeMsg)
+	call.Reads = []rpcrdma.ReadSegment{{Position: 48, Segment: rpcrdma.Segment{Handle: 1, Length: 100, Offset: 1<<64 - 50}}}
+	w.send(0, msg(call, rpc(1, false, rocetest.Program, 8)))
+	w.op(rdma.Read, 1, 1, 1<<64-20, make([]byte, 300))
+	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
+	r := w.end()[0]
+	w.want("noted", has(r, "RDMA operation beyond the end of its segment") && r.readBytes <= 100)
+}
+
+// TestReadRead is the model of the pre-standard protocol: the requester reads
+// the reply's chunks and says RDMA_DONE.
+func TestReadRead(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		w := newWire(t, rdma.RoCEv2)
+		call := rpcrdma.Header{XID: 3, Type: rpcrdma.TypeMsg, Dialect: rpcrdma.DialectSolaris}
+		w.send(0, msg(call, rpc(3, false, rocetest.Program, 8)))
+		long := rpc(3, true, 0, 3000)
+		reply := rpcrdma.Header{XID: 3, Type: rpcrdma.TypeNoMsg, Dialect: rpcrdma.DialectSolaris}
+		reply.Reads = []rpcrdma.ReadSegment{{Segment: rpcrdma.Segment{Handle: 4, Length: uint32(len(long)), Offset: 64}}}
+		w.ack(w.send(1, msg(reply, nil)))
+		w.op(rdma.Read, 0, 4, 64, long[:2000])
+		w.now += 1_500_000_000
+		w.op(rdma.Read, 0, 4, 2064, long[2000:])
+		if done {
+			w.send(0, msg(rpcrdma.Header{XID: 3, Type: rpcrdma.TypeDone, Dialect: rpcrdma.DialectSolaris}, nil))
+		}
+		r := w.end()[0]
+		w.want("read", r.state == transaction.Complete && string(r.reply.payload) == string(long) &&
+			r.byRequester == 2 && r.reads == 2 && r.readBytes == uint64(len(long)) && r.writes == 0)
+		w.want("done or a note", done == r.done.Seen() && done != has(r, "RDMA_DONE not seen"))
+	}
+}
+
+// TestLongCallaghan has a long call of the 2003 prototype: RDMA_MSG without a
+// message.
+func TestLongCallaghan(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	body := rpc(3, false, rocetest.Program, 2000)
+	call := rpcrdma.Header{XID: 3, Type: rpcrdma.TypeMsg, Dialect: rpcrdma.DialectCallaghan}
+	call.Reads = []rpcrdma.ReadSegment{{Segment: rpcrdma.Segment{Handle: 4, Length: uint32(len(body)), Offset: 64}}}
+	w.send(0, msg(call, nil))
+	w.op(rdma.Read, 1, 4, 64, body)
+	w.ack(w.send(1, msg(rpcrdma.Header{XID: 3, Type: rpcrdma.TypeMsg}, rpc(3, true, 0, 8))))
+	r := w.end()[0]
+	w.want("assembled", r.state == transaction.Complete && string(r.call.payload) == string(body))
+}
+
+// TestVersion2 tells calls, replies and messages about the connection apart.
+func TestVersion2(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	h := rpcrdma.Header{XID: 3, Version: rpcrdma.Version2, Credits: 4, Type: rpcrdma.TypeCallInline}
+	w.send(0, msg(h, rpc(3, false, rocetest.Program, 8)))
+	h.Type = rpcrdma.TypeGrant
+	w.send(1, msg(h, nil))
+	h.Type = rpcrdma.TypeReplyInline
+	w.ack(w.send(1, msg(h, rpc(3, true, 0, 8))))
+	r := w.end()[0]
+	w.want("one transaction", len(w.out) == 1 && r.state == transaction.Complete && !r.done.Seen() && w.tr.Stats.OtherSends == 1)
+}
+
+// TestWritesWithoutCall attributes Writes to a reply whose call is missing.
+func TestWritesWithoutCall(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	w.op(rdma.Write, 1, 4, 1000, make([]byte, 700))
+	w.op(rdma.Write, 1, 5, 1000, make([]byte, 700)) // of another one
+	h := v1(1, rpcrdma.TypeMsg)
+	h.Writes = []rpcrdma.WriteChunk{{{Handle: 4, Length: 700, Offset: 1000}}}
+	w.ack(w.send(1, msg(h, rpc(1, true, 0, 8))))
+	r := w.end()[0]
+	w.want("attributed", r.state == transaction.NoCall && r.writes == 1 && r.writeBytes == 700 && len(r.operations) == 1 && !r.backward)
+}
+
+// TestDirectionLearntLate has a reply to a callback before any call.
+func TestDirectionLearntLate(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	w.send(0, msg(v1(9, rpcrdma.TypeMsg), rpc(9, true, 0, 8))) // answers side 1
+	w.send(0, msg(v1(1, rpcrdma.TypeMsg), rpc(1, false, rocetest.Program, 8)))
+	out := w.end()
+	w.want("told apart", len(out) == 2 && out[0].backward && !out[1].backward)
+}
+
+// TestClosedInOrder ends the calls of a connection in their order.
+func TestClosedInOrder(t *testing.T) {
+	w := newWire(t, rdma.RoCEv2)
+	for i := range uint32(200) {
+		w.send(rdma.Side(i%2), msg(v1(i*0x9e3779b9, rpcrdma.TypeMsg), rpc(i*0x9e3779b9, false, rocetest.Program, 8)))
+	}
+	w.c.Terminated = "disconnect request"
+	w.tr.Closed(w.c, w.ref())
+	w.want("all", len(w.out) == 200)
+	inOrder(t, w.out)
+	w.want("with the reason", has(w.out[0], "no reply before the connection ended: disconnect request"))
+}
