@@ -286,7 +286,8 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	if text != "" && (!known || r.frac >= nsPerSecond) {
 		return verdictBad, text
 	}
-	ok, stray := true, !known
+	var ok bool
+	stray := !known
 	next := pos + d.record + int(r.caplen)
 	switch left := len(data) - next; {
 	case left >= d.record:

@@ -65,7 +65,6 @@ type file struct {
 	read      uint64
 	written   uint64
 	note      string
-	path      string
 }
 
 type span struct{ from, to uint64 }

@@ -69,12 +69,12 @@ type counts struct{ again, gaps, crc uint64 }
 func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
 	marks := p.marks(v)
 	if len(v.RoCE) == 0 {
-		b = p.start(b, v)
+		p.start(b, v)
 		p.other(v)
 		return p.end(v, nil, marks)
 	}
 	for i := range v.RoCE {
-		b = p.start(b, v)
+		p.start(b, v)
 		q := &v.RoCE[i]
 		p.infiniband(v, q)
 		b = p.end(v, q, marks)
@@ -83,7 +83,7 @@ func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
 }
 
 // start writes what all packets have.
-func (p *PacketLister) start(b []byte, v *decode.PacketView) []byte {
+func (p *PacketLister) start(b []byte, v *decode.PacketView) {
 	l := &p.line
 	l.b, l.col = b, 0
 	var digits [20]byte
@@ -117,7 +117,6 @@ func (p *PacketLister) start(b []byte, v *decode.PacketView) []byte {
 	}
 	l.str(" ")
 	l.pad(start + connectionWidth)
-	return b
 }
 
 // end writes the marks.

@@ -118,7 +118,7 @@ func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {
 	side := c.side(h)
 	c.c.Sent[side].Gaps += uint64(n)
 	if c.verdict == Yes && !c.closed {
-		c.t.handler.Event(c.c, side, rdma.EventGap, uint32(min(n, 1<<32-1)), ready)
+		c.t.handler.Event(c.c, side, rdma.EventGap, uint32(min(uint64(n), 1<<32-1)), ready)
 	}
 }
 

@@ -247,31 +247,29 @@ func (p *parser) layer(t gopacket.LayerType) gopacket.Layer {
 // that it can be compared with what a gopacket.Packet has.
 func (p *parser) all(data []byte) (string, error) {
 	var b strings.Builder
-	for {
-		err := p.DecodeLayers(data, &p.decoded)
-		for _, t := range p.decoded {
-			b.WriteString(gopacket.LayerString(p.layer(t)) + "\n")
-			switch t {
-			case LayerTypeBTH:
-				for _, e := range p.bth.extensions {
-					b.WriteString(gopacket.LayerString(e) + "\n")
-				}
-			case LayerTypeDDP:
-				b.WriteString(gopacket.LayerString(&p.ddp.RDMAP) + "\n")
+	err := p.DecodeLayers(data, &p.decoded)
+	for _, t := range p.decoded {
+		b.WriteString(gopacket.LayerString(p.layer(t)) + "\n")
+		switch t {
+		case LayerTypeBTH:
+			for _, e := range p.bth.extensions {
+				b.WriteString(gopacket.LayerString(e) + "\n")
 			}
+		case LayerTypeDDP:
+			b.WriteString(gopacket.LayerString(&p.ddp.RDMAP) + "\n")
 		}
-		if err != nil {
-			return b.String(), err
-		}
-		last := p.decoded[len(p.decoded)-1]
-		if data = p.mpa.Rest; len(data) == 0 || last == layers.LayerTypeTCP {
-			return b.String(), nil
-		}
-		// The next FPDU of the segment.
-		rest := newParser(LayerTypeMPA, gopacket.DecodingLayerMap{})
-		s, err := rest.all(data)
-		return b.String() + s, err
 	}
+	if err != nil {
+		return b.String(), err
+	}
+	last := p.decoded[len(p.decoded)-1]
+	if data = p.mpa.Rest; len(data) == 0 || last == layers.LayerTypeTCP {
+		return b.String(), nil
+	}
+	// The next FPDU of the segment.
+	rest := newParser(LayerTypeMPA, gopacket.DecodingLayerMap{})
+	s, err := rest.all(data)
+	return b.String() + s, err
 }
 
 func packetText(p gopacket.Packet) string {

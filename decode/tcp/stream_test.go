@@ -461,7 +461,7 @@ func FuzzStream(f *testing.F) {
 		for i := uint64(1); len(script) >= 4; script, i = script[4:], i+1 {
 			at, flags, n, captured := int(script[0]), script[1], int(script[2]), int(script[3])
 			ref := rdma.Ref{Number: i, Time: int64(i)}
-			seq := uint32(base + at)
+			seq := uint32(base) + uint32(at)
 			if flags&0x40 != 0 {
 				seq += uint32(flags) << 24
 			}

@@ -364,6 +364,7 @@ func (t *Tracker) out(tx *Transaction) {
 	t.bytes -= tx.size
 	t.heldBytes -= tx.size
 	tx.resolve()
+	tx.gen = 0 // what still points here must not touch it any more
 	if t.opt.Detach {
 		tx.Connection = snapshot(tx.Connection)
 		t.emit(tx)

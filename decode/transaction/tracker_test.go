@@ -112,7 +112,7 @@ func TestNotAcknowledged(t *testing.T) {
 	w.want("complete without a note", len(out) == 1 && out[0].state == transaction.Complete && len(out[0].notes) == 0 && out[0].phases.Ack < 0)
 }
 
-// TestRequestedAndNotAcknowledged waits for the acknowledgement no longer than
+// TestAckTimeout waits for the acknowledgement no longer than
 // two seconds.
 func TestAckTimeout(t *testing.T) {
 	w := newWire(t, rdma.RoCEv2)

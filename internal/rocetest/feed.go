@@ -109,3 +109,34 @@ func (p *Packet) lower(n int) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(udpSize+n))
 	return append(b, 0, 0)
 }
+
+// Join is Frames with up to n packets of a direction in one datagram, where
+// they follow each other and have one size: what segmentation offload shows of
+// what it makes. The identification of the i-th packet is i. It returns how
+// many packets were joined to one before.
+func Join(records []Record, n int) (out []capture.Packet, joined int) {
+	for i := 0; i < len(records); {
+		r := &records[i]
+		var ib []byte
+		j := i
+		for ; j < len(records) && j-i < n; j++ {
+			q := &records[j]
+			if j > i && (q.Packet.From != r.Packet.From || q.Link != r.Link || q.Role == Management || records[j-1].size() != r.size() || q.size() > r.size() ||
+				q.PSN != (records[j-1].PSN+1)&mask24 || q.Opcode.Service() != r.Opcode.Service()) {
+				break
+			}
+			part := q.Packet.AppendHeaders(nil)
+			part = append(part, q.Payload...)
+			part = append(part, make([]byte, q.Pad)...)
+			path, _ := roce.NewPath(netip.AddrPortFrom(r.Src, r.SrcPort), netip.AddrPortFrom(r.Dst, Port))
+			ib = append(ib, path.Append(part, 0, uint16(j-i))...)
+		}
+		b := append(r.lower(len(ib)), ib...)
+		out = append(out, capture.Packet{
+			Time: r.Time, Number: uint64(len(out) + 1), Tap: r.Tap, Link: capture.LinkEthernet, Length: uint32(len(b)), Data: b,
+		})
+		joined += j - i - 1
+		i = j
+	}
+	return out, joined
+}

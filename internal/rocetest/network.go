@@ -132,15 +132,14 @@ type Link struct {
 	QPN   [2]uint32
 	PSN   [2]uint32
 
-	n       *network
-	xid     uint32
-	cbXID   uint32
-	left    int // calls to be made
-	open    map[uint32]*pending
-	cbOpen  map[uint32]*pending
-	cbLeft  int
-	started bool
-	ended   bool
+	n      *network
+	xid    uint32
+	cbXID  uint32
+	left   int // calls to be made
+	open   map[uint32]*pending
+	cbOpen map[uint32]*pending
+	cbLeft int
+	ended  bool
 }
 
 func (n *network) connect(i int) {

@@ -308,7 +308,7 @@ func (m *model) applyPragmas(t *typ, f *decl) {
 	}
 	integer := num.kind <= kInt64
 	for name, args := range f.prag {
-		ok := true
+		var ok bool
 		switch name {
 		case "data":
 			ok = t.kind == kOpaque
