@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -50,7 +51,9 @@ func TestOutput(t *testing.T) {
 func build(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("needs a POSIX shell")
+		const text = "the commands in README.md did NOT run: they need a POSIX shell"
+		fmt.Fprintln(os.Stderr, "*** "+text+" ***")
+		t.Skip(text)
 	}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".go") {
