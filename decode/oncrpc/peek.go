@@ -100,7 +100,14 @@ func plausibleReply(b []byte, full int) bool {
 		if off > full-4 {
 			return false
 		}
-		return off > len(b)-4 || binary.BigEndian.Uint32(b[off:]) <= uint32(SystemErr)
+		if off > len(b)-4 {
+			return true
+		}
+		stat := AcceptStat(binary.BigEndian.Uint32(b[off:]))
+		if stat == ProgMismatch && full-off < 12 {
+			return false // mismatch_info follows: RFC 5531 section 9
+		}
+		return stat <= SystemErr
 	case Denied:
 		switch RejectStat(binary.BigEndian.Uint32(b[12:])) {
 		case RPCMismatch:
