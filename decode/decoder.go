@@ -28,9 +28,21 @@ type Options struct {
 	Concurrent bool
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)
+	// Observer, if set, is told of each operation beside the transaction
+	// tracker, on the goroutine of Run or Batch.
+	Observer Observer
 	// Closed, if set, is called for each connection at its end, or at the end
 	// of the capture.
 	Closed func(*rdma.Connection)
+}
+
+// Observer sees the operations that transactions are made of. Nothing that it
+// is given may be kept beyond the call, except the *Connection.
+type Observer interface {
+	Send(c *rdma.Connection, s *rdma.Send)
+	OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref)
+	OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment)
+	Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)
 }
 
 // PacketView is one packet with what was decoded of it. It is valid during
@@ -87,7 +99,10 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit}
 	opt.Transactions.Detach = opt.Concurrent
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
-	h := &handler{Tracker: d.tx, d: d}
+	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
+	if opt.Observer != nil {
+		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer}
+	}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
 	d.tcp.init(h, &d.numbers, opt.TCP)
 	d.udp.init(h, &d.numbers)
@@ -102,6 +117,37 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 type handler struct {
 	*transaction.Tracker
 	d *Decoder
+}
+
+// observed tells an Observer what the transaction tracker has been told.
+type observed struct {
+	handler
+	o Observer
+}
+
+// Send implements rdma.Handler.
+func (h *observed) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+	tag, gen := h.handler.Send(c, s)
+	h.o.Send(c, s)
+	return tag, gen
+}
+
+// OpStart implements rdma.Handler.
+func (h *observed) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	h.handler.OpStart(c, op, ref)
+	h.o.OpStart(c, op, ref)
+}
+
+// OpData implements rdma.Handler.
+func (h *observed) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
+	h.handler.OpData(c, op, f)
+	h.o.OpData(c, op, f)
+}
+
+// Event implements rdma.Handler.
+func (h *observed) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+	h.handler.Event(c, from, e, value, ref)
+	h.o.Event(c, from, e, value, ref)
 }
 
 // Closed implements rdma.Handler.

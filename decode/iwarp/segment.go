@@ -41,6 +41,7 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	sent.Bytes += uint64(f.PayloadLen)
 	if f.ECN == 3 {
 		sent.ECN++
+		c.t.handler.Event(k, c.side(h), rdma.EventECN, 0, ref)
 	}
 	if f.PayloadLen == 0 && f.TCPFlags&(tcp.SYN|tcp.FIN|tcp.RST|flagACK) == flagACK {
 		sent.Acks++

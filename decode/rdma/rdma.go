@@ -211,6 +211,8 @@ const (
 	EventTerminate                     // iWARP Terminate
 	EventGap                           // the capture lacks packets
 	EventCNP
+	EventECN        // a packet marked "congestion experienced"
+	EventRetransmit // a packet that was seen again; not reported by Handler.Event
 )
 
 // Handler receives what the trackers of the fabrics find, in the order of the

@@ -212,6 +212,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	sent.Bytes += uint64(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize)
 	if f.ECN == 3 {
 		sent.ECN++
+		t.h.Event(c.Connection, fl.side, rdma.EventECN, 0, ref)
 	}
 	if icrc == Bad {
 		sent.BadCRC++

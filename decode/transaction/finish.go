@@ -130,6 +130,7 @@ func (t *Tracker) end(tx *Transaction) {
 	case !tx.Call.Seen():
 		tx.State = NoCall
 	}
+	t.troubles(tx)
 	t.assembleCall(tx)
 	t.assembleReply(tx)
 	if !tx.Named {

@@ -20,6 +20,7 @@ const (
 	segmentSize   = int(unsafe.Sizeof(segment{}))
 	operationSize = int(unsafe.Sizeof(Operation{}))
 	spanSize      = int(unsafe.Sizeof(span{}))
+	troubleSize   = int(unsafe.Sizeof(Trouble{}))
 	structSize    = int(unsafe.Sizeof(Transaction{}))
 )
 
@@ -94,6 +95,7 @@ func (t *Tracker) recycle(tx *Transaction) {
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0
 	tx.Retransmits, tx.ReadsByRequester = 0, 0
+	tx.Troubles, tx.TroublesLost = tx.Troubles[:0], 0
 	tx.Done = rdma.Ref{}
 	tx.State = Complete
 	clear(tx.Notes)
@@ -141,7 +143,7 @@ func (m *Message) recycle() {
 // of its headers.
 func (t *Transaction) owned() int {
 	n := cap(t.Call.raw) + cap(t.Reply.raw) + t.Call.long.owned() + t.Reply.long.owned() +
-		cap(t.Operations)*operationSize + (cap(t.segments)+cap(t.served))*segmentSize
+		cap(t.Operations)*operationSize + cap(t.Troubles)*troubleSize + (cap(t.segments)+cap(t.served))*segmentSize
 	for _, list := range [...][]segment{t.segments, t.served} {
 		list = list[:cap(list)]
 		for i := range list {

@@ -83,7 +83,11 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	}
 	tx := s.tx
 	if f.Again {
-		tx.Retransmits++
+		from := op.From
+		if op.Kind == rdma.Read {
+			from = from.Other() // of the response
+		}
+		t.again(tx, from, f.Ref)
 		if o != nil {
 			o.Again++
 		}
@@ -254,7 +258,7 @@ func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	if s == nil {
 		return
 	}
-	s.tx.Retransmits++
+	t.again(s.tx, op.From, ref)
 	if o != nil {
 		o.Again++
 	}

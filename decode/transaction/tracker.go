@@ -77,6 +77,7 @@ type Tracker struct {
 	gen       uint64
 
 	sent    reconnects
+	events  events
 	scratch []*Transaction
 
 	// Stats counts what belongs to no transaction.
@@ -677,7 +678,7 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag any, gen uin
 		return
 	}
 	tx := s.tx
-	tx.Retransmits++
+	t.again(tx, from, ref)
 	if !complete {
 		return
 	}
@@ -734,10 +735,6 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	if len(tx.served) == 0 {
 		t.finish(tx)
 	}
-}
-
-// Event implements rdma.Handler.
-func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
 }
 
 // FindCall implements rdma.Handler.

@@ -151,6 +151,12 @@ type Transaction struct {
 	// chunks.
 	Done rdma.Ref
 
+	// Troubles are the packets of it that were seen again, and what happened
+	// to its connection while it was under way. TroublesLost counts those
+	// beyond the limit.
+	Troubles     []Trouble
+	TroublesLost int
+
 	State State
 	Notes []string
 
