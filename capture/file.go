@@ -25,6 +25,7 @@ type file struct {
 	base  int64  // offset in the decompressed file of the first byte of carry; in fill, of the buffer
 	count uint64 // packets found so far
 	last  int64  // time of the last packet found
+	mean  int    // size of the records in the last batch; 0 before the first
 	ended bool
 	err   error // of the input itself: what made it impossible to go on
 
@@ -111,6 +112,9 @@ func recognise(head []byte, lim limits) decoder {
 	return nil
 }
 
+// batchPackets is how many packets a batch has, about, where they are small.
+const batchPackets = 512
+
 // fill is Reader.Read for one file.
 func (f *file) fill(b *Batch) error {
 	b.Packets = b.Packets[:0]
@@ -118,11 +122,11 @@ func (f *file) fill(b *Batch) error {
 		return f.end()
 	}
 	carried := len(f.carry)
-	want := max(f.lim.batch, 2*carried)
-	if cap(b.buf) < want || cap(b.buf) > 8*want { // too small, or grown for a giant record
-		b.buf = make([]byte, want)
+	want := max(f.want(), 2*carried)
+	if c := cap(b.buf); c < want || c > 8*max(want, f.lim.batch) { // too small, or grown for a giant record
+		b.buf = make([]byte, max(want, f.lim.batch))
 	}
-	b.buf = b.buf[:cap(b.buf)]
+	b.buf = b.buf[:want]
 	n := copy(b.buf, f.carry)
 	pos, used := 0, 0
 	for {
@@ -155,7 +159,17 @@ func (f *file) fill(b *Batch) error {
 	}
 	f.carry = append(f.carry[:0], b.buf[pos:n]...)
 	f.base += int64(pos)
+	f.mean = used / len(b.Packets)
 	return nil
+}
+
+// want is how many bytes a batch should have: fewer where packets are small,
+// for what is made of a packet takes room in the processor's cache, too.
+func (f *file) want() int {
+	if f.mean == 0 {
+		return f.lim.batch
+	}
+	return min(f.lim.batch, max(f.lim.batch/4, f.mean*batchPackets))
 }
 
 // end returns why there are no more packets.

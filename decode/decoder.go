@@ -107,8 +107,8 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.tcp.init(h, &d.numbers, opt.TCP)
 	d.udp.init(h, &d.numbers)
 	d.frags = link.NewReassembler(link.ReassemblerOptions{})
-	d.single.splitter.SkipICRC = opt.SkipICRC
-	d.joined.splitter.SkipICRC = opt.SkipICRC
+	d.single.set(opt)
+	d.joined.set(opt)
 	return d
 }
 
@@ -202,16 +202,22 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 			d.stats.First = ref
 		}
 		d.stats.Last = ref
-		if u.frame.Proto == link.Fragment {
-			d.fragment(p, u, ref)
+		if u.full < 0 {
+			d.stats.GoodICRC++
+			d.roce.Lean(ref, p.Tap, &u.lean, p.Data)
+			continue
+		}
+		f := &x.full[u.full]
+		if f.frame.Proto == link.Fragment {
+			d.fragment(p, f, ref)
 		} else {
-			d.unit(p, u, x.roce[u.first:u.first+u.count], ref)
+			d.unit(p, f, x.roce[f.first:f.first+f.count], ref)
 		}
 	}
 }
 
 // fragment collects IP fragments and decodes what they make.
-func (d *Decoder) fragment(p *capture.Packet, u *unit, ref rdma.Ref) {
+func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 	d.stats.Fragments++
 	f := d.frags.Add(&u.frame, p.Time)
 	if f == nil {
@@ -220,14 +226,14 @@ func (d *Decoder) fragment(p *capture.Packet, u *unit, ref rdma.Ref) {
 		}
 		return
 	}
-	whole := unit{frame: *f}
+	whole := full{frame: *f}
 	d.joined.roce = d.joined.roce[:0]
 	d.joined.upper(&whole)
 	d.unit(p, &whole, d.joined.roce, ref)
 }
 
 // unit takes one dissected packet.
-func (d *Decoder) unit(p *capture.Packet, u *unit, packets []roce.Packet, ref rdma.Ref) {
+func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rdma.Ref) {
 	var c *rdma.Connection
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
@@ -270,7 +276,7 @@ func (d *Decoder) undecodable(p *capture.Packet) {
 	}
 }
 
-func (d *Decoder) report(p *capture.Packet, u *unit, packets []roce.Packet, c *rdma.Connection) {
+func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *rdma.Connection) {
 	d.view = PacketView{Packet: p, Frame: &u.frame, Fabric: u.fabric, RoCE: packets, Connection: c}
 	d.opt.Packet(&d.view)
 }

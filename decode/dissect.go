@@ -10,8 +10,17 @@ import (
 // RoCEPort is the UDP destination port of RoCEv2 (IBTA annex A17).
 const RoCEPort = 4791
 
-// unit is what can be said of one packet without knowing the others.
+// unit is what can be said of one packet without knowing the others: the Lean
+// of an ordinary packet, or where to find all of another one. It fills a cache
+// line, since it is made on one processor and read on another.
 type unit struct {
+	lean roce.Lean
+	full int32 // its place in dissection.full; -1 if lean says it all
+	_    [4]byte
+}
+
+// full is a packet that is not ordinary.
+type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
 	fabric rdma.Fabric // 0 if it is none of interest
@@ -22,8 +31,16 @@ type unit struct {
 // that several can be made at once.
 type dissection struct {
 	units    []unit
+	full     []full
 	roce     []roce.Packet
 	splitter roce.Splitter
+	lean     roce.LeanDecoder
+	inFull   bool // nothing is ordinary: all headers are wanted
+}
+
+func (d *dissection) set(opt Options) {
+	d.splitter.SkipICRC = opt.SkipICRC
+	d.inFull = opt.Packet != nil || opt.SkipICRC
 }
 
 func (d *dissection) batch(b *capture.Batch) {
@@ -32,17 +49,28 @@ func (d *dissection) batch(b *capture.Batch) {
 		d.units = make([]unit, n)
 	}
 	d.units = d.units[:n]
-	d.roce = d.roce[:0]
+	d.roce, d.full = d.roce[:0], d.full[:0]
 	for i := range b.Packets {
 		p := &b.Packets[i]
 		u := &d.units[i]
-		link.Decode(p.Link, p.Data, p.Length, &u.frame)
-		d.upper(u)
+		if p.Link == capture.LinkEthernet && !d.inFull && d.lean.Ethernet(p.Data, &u.lean) {
+			u.full = -1
+			continue
+		}
+		u.full = int32(len(d.full))
+		if len(d.full) < cap(d.full) {
+			d.full = d.full[:len(d.full)+1]
+		} else {
+			d.full = append(d.full, full{})
+		}
+		f := &d.full[u.full]
+		link.Decode(p.Link, p.Data, p.Length, &f.frame)
+		d.upper(f)
 	}
 }
 
 // upper decodes the InfiniBand part of a frame, if it has one.
-func (d *dissection) upper(u *unit) {
+func (d *dissection) upper(u *full) {
 	u.first, u.count = int32(len(d.roce)), 0
 	switch u.frame.Proto {
 	case link.UDP:

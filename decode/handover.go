@@ -17,8 +17,8 @@ type handover struct {
 }
 
 const (
-	handoverList  = 128       // transactions that change hands together
-	handoverLists = 8         // lists on their way
+	handoverList  = 32        // transactions that change hands together
+	handoverLists = 4         // lists on their way
 	handoverBytes = 512 << 10 // held by one list, but for its last transaction
 )
 
@@ -35,6 +35,7 @@ func newHandover(emit, recycle func(*transaction.Transaction)) *handover {
 		for list := range h.out {
 			for _, tx := range list {
 				h.emit(tx)
+				tx.Release()
 			}
 			h.back <- list
 		}

@@ -19,7 +19,7 @@ type job struct {
 
 // jobs is how many batches are under way at once: one being read, some being
 // dissected, one being tracked.
-const jobs = 6
+const jobs = 4
 
 // Run decodes all packets of r. Reading, dissecting and tracking run side by
 // side; what the Decoder reports does not depend on how. It returns the error
@@ -34,7 +34,7 @@ func (d *Decoder) Run(r capture.Reader) error {
 	stop := make(chan struct{})
 	for range jobs {
 		j := &job{ready: make(chan struct{}, 1)}
-		j.splitter.SkipICRC = d.opt.SkipICRC
+		j.set(d.opt)
 		free <- j
 	}
 	var wg sync.WaitGroup

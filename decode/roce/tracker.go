@@ -44,11 +44,12 @@ type flowKey struct {
 // flow is one direction of a connection: the requests of its sender, and its
 // sender's answers to the requests of the other direction.
 type flow struct {
-	key  flowKey
-	c    *connection
-	side rdma.Side // of the sender
-	tap  rdma.TapFilter
-	port uint16 // last UDP source port
+	key   flowKey
+	route *Route // of the last packet that had one: as key has it
+	c     *connection
+	side  rdma.Side // of the sender
+	tap   rdma.TapFilter
+	port  uint16 // last UDP source port
 
 	lone         bool // in the chain of flows without a peer
 	older, newer *flow
@@ -128,6 +129,7 @@ type Tracker struct {
 
 	send rdma.Send
 	frag rdma.Fragment
+	lean Packet
 }
 
 type addrPair struct{ src, dst netip.Addr }
@@ -156,16 +158,38 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	case ServiceManufacturer1, ServiceManufacturer2:
 		return nil
 	}
-	key := flowKey{f.Src, f.Dst, p.DestQP}
+	fl := t.flow(flowKey{f.Src, f.Dst, p.DestQP}, ref, int32(tap), fabric)
+	return t.connected(fl, ref, tap, fabric, f.SrcPort, f.ECN == ecnCE, p, icrc)
+}
+
+// Lean is Packet for an ordinary packet of RoCEv2, captured as data.
+func (t *Tracker) Lean(ref rdma.Ref, tap uint16, l *Lean, data []byte) *rdma.Connection {
+	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
+	if fl == nil || fl.route != l.Route || fl.key.qpn != l.DestQP {
+		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
+		fl.route = l.Route
+	}
+	l.packet(data, &t.lean)
+	return t.connected(fl, ref, tap, rdma.RoCEv2, l.SrcPort, l.CE, &t.lean, Good)
+}
+
+// flow finds or makes the flow that a packet belongs to.
+func (t *Tracker) flow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	slot := t.slot(&key)
 	fl := *slot
 	if fl == nil || fl.key != key {
 		fl = t.flows[key]
 		if fl == nil {
-			fl = t.newFlow(key, ref, int32(tap), fabric)
+			fl = t.newFlow(key, ref, tap, fabric)
 		}
 		*slot = fl
 	}
+	return fl
+}
+
+// connected takes a packet of a service that has connections. ce says that its
+// IP header is marked "congestion experienced".
+func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabric, port uint16, ce bool, p *Packet, icrc Verdict) *rdma.Connection {
 	moved := fl.tap.Tap() != int32(tap)
 	if !fl.tap.Accept(int32(tap), fl.c.tap, ref.Time) {
 		return fl.c.known()
@@ -188,7 +212,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 		fl.bad++
 		dropped = uint64(fl.good) > 4*uint64(fl.bad)
 	}
-	fl.port = f.SrcPort
+	fl.port = port
 	cnp := p.Opcode.IsCNP()
 	response := p.Opcode.IsResponse()
 	if !dropped && !cnp && p.Opcode.IsDefined() {
@@ -210,7 +234,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	sent := &c.Sent[fl.side]
 	sent.Packets++
 	sent.Bytes += uint64(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize)
-	if f.ECN == 3 {
+	if ce {
 		sent.ECN++
 		t.h.Event(c.Connection, fl.side, rdma.EventECN, 0, ref)
 	}
@@ -418,7 +442,7 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 
 // slot is the place of a flow in the cache.
 func (t *Tracker) slot(key *flowKey) **flow {
-	return &t.cache[uint8(key.qpn)^key.src.As16()[15]]
+	return &t.cache[uint8(key.qpn)^routeSlot(key.src)]
 }
 
 func (t *Tracker) remove(c *connection) {

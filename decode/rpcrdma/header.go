@@ -108,6 +108,25 @@ type Header struct {
 	Type    Type
 	Dialect Dialect // version 0 only
 
+	// Cut says that the capture ends within the header. The lists hold what
+	// could be decoded.
+	Cut bool
+	// HasReply says that there is a Reply chunk; it may have no segments.
+	HasReply bool
+	// plain says that all below PayloadLength is empty, since Decode or Reset
+	// found or made it so. Most messages have no chunks: they touch one cache
+	// line of this struct.
+	plain bool
+
+	// Length is the size of the header in bytes, as far as it was decoded.
+	Length int
+	// Payload is what follows the header, as far as it was captured: the RPC
+	// message if Inline reports true. Bytes after a header that ought to be
+	// all of its message are found here, too.
+	Payload []byte
+	// PayloadLength is the size of the payload on the wire in bytes.
+	PayloadLength int
+
 	// Call is the Call chunk of version 2, which that version keeps apart
 	// from the Read list. In version 1 it is the part of Reads at position 0.
 	Call []ReadSegment
@@ -116,9 +135,7 @@ type Header struct {
 	Reads []ReadSegment
 	// Writes is the Write list.
 	Writes []WriteChunk
-	// HasReply says that there is a Reply chunk; it may have no segments.
-	HasReply bool
-	Reply    WriteChunk
+	Reply  WriteChunk
 
 	Align, Threshold uint32 // RDMA_MSGP
 
@@ -128,18 +145,6 @@ type Header struct {
 	InvalidateHandle uint32     // version 2 calls: may be invalidated by the reply; 0 for none
 	Remaining        uint32     // version 2 MIDDLE messages: bytes of the message still to come
 	Properties       []Property // version 2 CONNPROP messages
-
-	// Cut says that the capture ends within the header. The lists hold what
-	// could be decoded.
-	Cut bool
-	// Length is the size of the header in bytes, as far as it was decoded.
-	Length int
-	// Payload is what follows the header, as far as it was captured: the RPC
-	// message if Inline reports true. Bytes after a header that ought to be
-	// all of its message are found here, too.
-	Payload []byte
-	// PayloadLength is the size of the payload on the wire in bytes.
-	PayloadLength int
 
 	segments []Segment     // memory of Writes and Reply
 	chunks   []ReadChunk   // memory of ReadChunks
@@ -160,7 +165,8 @@ func (h *Header) Decode(b []byte, full int) error {
 	if full < len(b) {
 		full = len(b)
 	}
-	h.reset()
+	h.Reset()
+	h.plain = false
 	if len(b) < 8 {
 		return h.fail(xdr.Short, len(b), full, len(b), "rdma_xid")
 	}
@@ -187,19 +193,40 @@ func (h *Header) Decode(b []byte, full int) error {
 	return h.fail(xdr.Value, 4, full, len(b), "rdma_vers")
 }
 
-func (h *Header) reset() {
+// Reset empties h and keeps its memory. (What was added by hand to the lists
+// of a header that Decode had found without any stays.)
+func (h *Header) Reset() {
 	h.XID, h.Version, h.Credits, h.Type, h.Dialect = 0, 0, 0, 0, DialectNone
+	h.Cut, h.HasReply, h.Length, h.Payload, h.PayloadLength = false, false, 0, nil, 0
+	if !h.plain {
+		h.resetLists()
+	}
+}
+
+func (h *Header) resetLists() {
+	h.plain = true
 	h.Call = h.Call[:0]
 	h.Reads = h.Reads[:0]
 	h.Writes = h.Writes[:0]
-	h.HasReply, h.Reply = false, nil
+	h.Reply = nil
 	h.Align, h.Threshold = 0, 0
 	h.Error, h.Low, h.High = 0, 0, 0
 	h.InvalidateHandle, h.Remaining = 0, 0
 	h.Properties = h.Properties[:0]
-	h.Cut, h.Length, h.Payload, h.PayloadLength = false, 0, nil, 0
 	h.segments = h.segments[:0]
 	h.err.Kind = xdr.None
+}
+
+// Take moves what was decoded into from to h, and leaves
+// from to be decoded into next. The two may exchange their memory.
+func (h *Header) Take(from *Header) {
+	if !from.plain {
+		*h, *from = *from, *h
+		return
+	}
+	h.Reset()
+	h.XID, h.Version, h.Credits, h.Type, h.Dialect = from.XID, from.Version, from.Credits, from.Type, from.Dialect
+	h.Cut, h.Length, h.Payload, h.PayloadLength = from.Cut, from.Length, from.Payload, from.PayloadLength
 }
 
 // fail records an error at offset off of a message of full bytes, have of

@@ -28,6 +28,11 @@ func Plausible(b []byte, full int) bool {
 	xid := binary.BigEndian.Uint32(b)
 	vers := binary.BigEndian.Uint32(b[4:])
 	proc := Type(binary.BigEndian.Uint32(b[12:]))
+	if proc == TypeMsg && vers == Version1 && len(b) >= minMessage+8 &&
+		binary.BigEndian.Uint64(b[16:])|uint64(binary.BigEndian.Uint32(b[24:])) == 0 {
+		// No chunks: most messages.
+		return binary.BigEndian.Uint32(b[28:]) == xid && binary.BigEndian.Uint32(b[32:]) <= 1
+	}
 	if proc == TypeError {
 		return plausibleError(b, full, vers)
 	}

@@ -41,6 +41,7 @@ func (h *Header) decode1(b []byte, full int) error {
 	}
 	if len(b) >= off+12 && binary.BigEndian.Uint64(b[off:])|uint64(binary.BigEndian.Uint32(b[off+8:])) == 0 {
 		h.payload(b, off+12, full) // three empty lists: most messages
+		h.plain = h.Type != TypeMsgP
 		return nil
 	}
 	off, err := h.readList(&h.Reads, b, off, full, "rdma_reads")

@@ -32,6 +32,7 @@ func (t *Tracker) take() *Transaction {
 		t.free = t.free[:n-1]
 		t.freeBytes -= tx.size + structSize
 		t.bytes += tx.size
+		tx.empty = false
 		return tx
 	}
 	tx := new(Transaction)
@@ -72,11 +73,26 @@ func (t *Tracker) room(tx *Transaction, n int) bool {
 	return t.bytes+n <= t.opt.HeldBytes
 }
 
-// recycle readies a transaction's memory for another one.
+// recycle keeps a transaction's memory for another one.
 func (t *Tracker) recycle(tx *Transaction) {
-	tx.gen = 0 // tags that still point here are stale
-	if len(t.free) >= maxFree || t.freeBytes >= maxFreeBytes || cap(tx.segments) > 256 {
+	if !tx.empty {
+		tx.Release()
+	}
+	if len(t.free) >= maxFree || t.freeBytes+tx.size+structSize > maxFreeBytes {
 		return
+	}
+	t.freeBytes += tx.size + structSize
+	t.free = append(t.free, tx)
+}
+
+// Release empties a transaction that was emitted with Options.Detach. The
+// consumer may call it before Tracker.Recycle is called, on its own goroutine:
+// what it has looked at is at hand there.
+func (tx *Transaction) Release() {
+	tx.gen = 0 // tags that still point here are stale
+	tx.empty = true
+	if cap(tx.segments) > 256 {
+		tx.segments = nil
 	}
 	if cap(tx.served) > 256 {
 		tx.served = nil
@@ -112,11 +128,6 @@ func (t *Tracker) recycle(tx *Transaction) {
 	}
 	tx.chunkData = tx.chunkData[:0]
 	tx.size = tx.owned()
-	if t.freeBytes+tx.size+structSize > maxFreeBytes {
-		return
-	}
-	t.freeBytes += tx.size + structSize
-	t.free = append(t.free, tx)
 }
 
 // recycle empties a message and keeps its memory.
@@ -124,7 +135,7 @@ func (m *Message) recycle() {
 	if m.Header.Length > keepHeader {
 		m.Header = rpcrdma.Header{}
 	} else if m.Transport {
-		_ = m.Header.Decode(nil, 0) // empties it
+		m.Header.Reset()
 	}
 	m.Transport, m.Cut = false, false
 	m.First, m.Last, m.original = rdma.Ref{}, rdma.Ref{}, rdma.Ref{}

@@ -441,7 +441,7 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	}
 	// direction has decoded the header where the Send lies. The message takes
 	// it over, with the payload in bytes of its own.
-	m.Header, t.peek = t.peek, m.Header
+	m.Header.Take(&t.peek)
 	h := &m.Header
 	if h.Payload != nil {
 		at := min(h.Length, len(m.raw))

@@ -169,8 +169,9 @@ type Transaction struct {
 	acked             bool
 	callAcked         bool
 	finished          bool
-	size              int // bytes held
-	origin            int // connection on which the call was sent first; 0 if on this one
+	empty             bool // released
+	size              int  // bytes held
+	origin            int  // connection on which the call was sent first; 0 if on this one
 	waitingUntil      int64
 	waiting           bool
 	chunkData         []chunkData

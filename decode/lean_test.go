@@ -1,0 +1,157 @@
+package decode
+
+import (
+	"encoding/binary"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// sameAsFull compares a Lean with what the complete decoders say of the same
+// frame. It returns false if the frame was left to them.
+func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
+	t.Helper()
+	var l roce.Lean
+	if !d.Ethernet(b, &l) {
+		return false
+	}
+	var f link.Frame
+	link.Decode(capture.LinkEthernet, b, uint32(len(b)), &f)
+	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != "" {
+		t.Fatalf("taken for RoCEv2: %+v", f)
+	}
+	var s roce.Splitter
+	s.Reset(&f)
+	var p, more roce.Packet
+	if !s.Next(&p) || s.Next(&more) {
+		t.Fatal("not one packet")
+	}
+	if p.Problem != "" || p.ICRC != roce.Good || p.Cut {
+		t.Fatalf("taken for good: %+v", p)
+	}
+	full := roce.Lean{
+		Route: l.Route, VA: p.RETH.VA, RKey: p.RETH.RKey | p.IETH, DMALen: p.RETH.DMALen, DestQP: p.DestQP, PSN: p.PSN,
+		At: l.At, PayloadLen: uint16(p.PayloadLen), SrcPort: f.SrcPort, Opcode: p.Opcode, Syndrome: p.AETH.Syndrome,
+		Pad: p.Pad, SE: p.SE, CE: f.ECN == 3,
+	}
+	if l != full {
+		t.Fatalf("\n %+v\nwant\n %+v", l, full)
+	}
+	if l.Route.Src != f.Src || l.Route.Dst != f.Dst {
+		t.Fatalf("%v to %v, want %v to %v", l.Route.Src, l.Route.Dst, f.Src, f.Dst)
+	}
+	if n := len(p.Payload); n > 0 && &b[l.At] != &p.Payload[0] {
+		t.Fatalf("payload at %d", l.At)
+	}
+	return true
+}
+
+// TestLean holds the short way of ordinary packets against the long one.
+func TestLean(t *testing.T) {
+	files, _ := filepath.Glob("../samples/rocev2-*.pcap*")
+	if len(files) < 5 {
+		t.Fatal(files)
+	}
+	for _, name := range files {
+		r, err := capture.Open([]string{name}, capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d roce.LeanDecoder
+		var b capture.Batch
+		lean, all := 0, 0
+		for {
+			if err = r.Read(&b); err != nil {
+				break
+			}
+			for i := range b.Packets {
+				p := &b.Packets[i]
+				if int(p.Length) > len(p.Data) {
+					continue // cut
+				}
+				all++
+				if sameAsFull(t, &d, p.Data) {
+					lean++
+				}
+				// Damaged anywhere, it must not pass: the ICRC covers it, or
+				// the lengths do.
+				if i%16 == 0 {
+					x := append([]byte(nil), p.Data...)
+					x[len(x)/2] ^= 0x10
+					sameAsFull(t, &d, x)
+				}
+			}
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		r.Close()
+		if all > 500 && lean < all*4/5 {
+			t.Errorf("%s: %d of %d packets went the short way", name, lean, all)
+		}
+	}
+}
+
+func FuzzLean(f *testing.F) {
+	for _, name := range []string{"../samples/rocev2-nfs41-ipv6.pcap.zst", "../samples/rocev2-nfs3-basic.pcap.zst"} {
+		r, err := capture.Open([]string{name}, capture.Options{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		var b capture.Batch
+		seen := map[byte]bool{}
+		if r.Read(&b) == nil {
+			for i := range b.Packets {
+				p := &b.Packets[i]
+				var fr link.Frame
+				link.Decode(p.Link, p.Data, p.Length, &fr)
+				if fr.DstPort == RoCEPort && len(fr.Payload) > 16 && len(p.Data) < 400 && !seen[fr.Payload[0]] {
+					seen[fr.Payload[0]] = true
+					f.Add(append([]byte(nil), p.Data...))
+					tagged := append([]byte(nil), p.Data[:12]...)
+					f.Add(append(append(tagged, 0x81, 0, 0x60, 42), p.Data[12:]...))
+				}
+			}
+		}
+		r.Close()
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1<<16 {
+			return
+		}
+		var d roce.LeanDecoder
+		sameAsFull(t, &d, b)
+		// Almost no input has a right ICRC: give it one.
+		var fr link.Frame
+		link.Decode(capture.LinkEthernet, b, uint32(len(b)), &fr)
+		if n := fr.PayloadLen; n == len(fr.Payload) && n > roce.BTHSize+roce.ICRCSize {
+			var c roce.Checker
+			if sum, ok := c.Sum(fr.Proto, fr.Net, fr.Transport, fr.Payload[:n-roce.ICRCSize]); ok {
+				binary.LittleEndian.PutUint32(fr.Payload[n-roce.ICRCSize:], sum)
+			}
+		}
+		sameAsFull(t, &d, b)
+	})
+}
+
+func BenchmarkLean(b *testing.B) {
+	r, err := capture.Open([]string{"../samples/rocev2-nfs3-meta.pcap.zst"}, capture.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	var batch capture.Batch
+	if err := r.Read(&batch); err != nil {
+		b.Fatal(err)
+	}
+	var d roce.LeanDecoder
+	var l roce.Lean
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.Ethernet(batch.Packets[i%len(batch.Packets)].Data, &l)
+	}
+}
