@@ -57,7 +57,9 @@ func FuzzLayers(f *testing.F) {
 			return
 		}
 		ps[first].mpa.Rest = nil
-		if got, err := ps[first].all(data); err != nil || got != packetText(p) {
+		// Of a packet that was cut, a parser cannot know how long it was, so
+		// that pad and ICRC count as payload as far as they are there.
+		if got, err := ps[first].all(data); err != nil || got != packetText(p) && !p.Metadata().Truncated {
 			t.Fatalf("parser: %v\n%s\npacket:\n%s", err, got, packetText(p))
 		}
 		n := 0
