@@ -19,7 +19,7 @@ type job struct {
 
 // jobs is how many batches are under way at once: one being read, some being
 // dissected, one being tracked.
-const jobs = 4
+const jobs = 8
 
 // Run decodes all packets of r. Reading, dissecting and tracking run side by
 // side; what the Decoder reports does not depend on how. It returns the error
