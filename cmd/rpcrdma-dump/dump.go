@@ -190,6 +190,9 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.quiet {
 		d.printer, d.summary = nil, newSummary()
 		opt.Closed = d.summary.closed
+		if match == nil && x == nil {
+			d.view.Names = nil // nobody asks
+		}
 	}
 	j.d = decode.New(opt, d.transaction)
 	return d.run(o, s)

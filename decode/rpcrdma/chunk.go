@@ -61,6 +61,9 @@ type ReadChunk struct {
 // A list that is not ascending is legal: segments of one chunk need not stand
 // next to each other (RFC 8166, section 3.4.5 only asks for their order).
 func (h *Header) ReadChunks() []ReadChunk {
+	if len(h.Reads) == 0 {
+		return nil
+	}
 	list := h.Reads
 	for i := 1; i < len(list); i++ {
 		if list[i].Position < list[i-1].Position {

@@ -96,13 +96,8 @@ func (t *Tracker) end(tx *Transaction) {
 	t.held++
 	t.heldBytes += tx.size
 	h := t.half(tx.Connection, tx.From)
-	if h.open[tx.XID] == tx {
-		delete(h.open, tx.XID)
-		if len(h.open) == 0 && h.most > 1024 {
-			// A map keeps the memory of its best days.
-			h.open, h.most = make(map[uint32]*Transaction), 0
-			h.memory.shrink()
-		}
+	if h.open.remove(tx) {
+		h.memory.shrink()
 	}
 	if tx.replied {
 		e := recent{set: true, xid: tx.XID}

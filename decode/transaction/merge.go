@@ -32,7 +32,7 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	place := h.place != 0
 	t.sent.left(h)
-	for _, tx := range h.open {
+	for _, tx := range h.open.all() {
 		tx.Connection, tx.From = into, to
 		if f := forwardSide(into); f != unknownSide {
 			tx.Backward = f != to
@@ -51,12 +51,11 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 		t.sent.opened(k)
 	}
 	k.calls += h.calls
-	for xid, tx := range h.open {
-		if _, dup := k.open[xid]; !dup {
-			k.open[xid] = tx
+	for xid, tx := range h.open.all() {
+		if k.open.get(xid) == nil {
+			k.open.put(xid, tx)
 		}
 	}
-	k.most = max(k.most, len(k.open))
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
 	}

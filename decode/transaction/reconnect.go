@@ -82,7 +82,7 @@ func (t *Tracker) resent(tx *Transaction) {
 		if o == h || o.c.Fabric != c.Fabric {
 			continue
 		}
-		if old := o.open[tx.XID]; old != nil && old.Call.Seen() && old.Call.First.Number < c.First.Number && old.sum() == sum {
+		if old := o.open.get(tx.XID); old != nil && old.Call.Seen() && old.Call.First.Number < c.First.Number && old.sum() == sum {
 			tx.again(old.from())
 			old.Note(fmt.Sprintf("XID sent again after reconnect: on connection %d", c.ID))
 			return
@@ -157,7 +157,7 @@ func (r *reconnects) closed(h *half) {
 		return
 	}
 	k := h.hosts
-	for _, tx := range h.open {
+	for _, tx := range h.open.all() {
 		if tx.Call.Seen() {
 			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), tx, tx.gen})
 		}

@@ -99,8 +99,7 @@ type half struct {
 	c    *rdma.Connection
 	side rdma.Side
 
-	open     map[uint32]*Transaction
-	most     int      // that were open at once, since open was made
+	open     openCalls
 	memory   segments // offered by this side
 	recent   [32]recent
 	at       int
@@ -147,7 +146,7 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 	if h, ok := c.Upper[side].(*half); ok {
 		return h
 	}
-	h := &half{c: c, side: side, open: make(map[uint32]*Transaction)}
+	h := &half{c: c, side: side}
 	c.Upper[side] = h
 	return h
 }
@@ -192,7 +191,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	xid := binary.BigEndian.Uint32(s.Data)
 	var tx *Transaction
 	if binary.BigEndian.Uint32(s.Data[4:]) == 0 {
-		if old := t.half(c, s.From).open[xid]; old != nil {
+		if old := t.half(c, s.From).open.get(xid); old != nil {
 			if t.sameCall(old, s) {
 				return &old.callTag, old.gen
 			}
@@ -239,7 +238,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	d, sure := t.direction(c, s)
 	switch d {
 	case isCall:
-		if old := t.half(c, s.From).open[xid]; old != nil {
+		if old := t.half(c, s.From).open.get(xid); old != nil {
 			if t.sameCall(old, s) {
 				return &old.callTag, old.gen
 			}
@@ -264,7 +263,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		return nil, 0
 	case isDone:
 		t.Stats.Dones++
-		if tx := t.half(c, s.From).open[xid]; tx != nil {
+		if tx := t.half(c, s.From).open.get(xid); tx != nil {
 			tx.Done = s.Last
 			if tx.replied {
 				t.finish(tx)
@@ -324,7 +323,7 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 	if err != nil && !h.Cut && len(s.Data) >= 36 && binary.BigEndian.Uint32(s.Data[32:]) == 0 {
 		return isCall, true
 	}
-	tx := t.half(c, s.From.Other()).open[h.XID]
+	tx := t.half(c, s.From.Other()).open.get(h.XID)
 	answers := tx != nil && !tx.replied
 	cut := h.Cut || len(h.Payload) < min(h.PayloadLength, 8)
 	switch {
@@ -348,7 +347,7 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transaction {
 	from := s.From.Other()
 	h := t.half(c, from)
-	if tx := h.open[xid]; tx != nil {
+	if tx := h.open.get(xid); tx != nil {
 		if !tx.replied {
 			return tx
 		}
@@ -380,8 +379,7 @@ func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transac
 	tx.gen = t.gen
 	tx.Connection, tx.From, tx.XID = c, from, xid
 	h := t.half(c, from)
-	h.open[xid] = tx
-	h.most = max(h.most, len(h.open))
+	h.open.put(xid, tx)
 	t.open++
 	return tx
 }
@@ -741,7 +739,7 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	for side := range rdma.Side(2) {
 		if h, ok := c.Upper[side].(*half); ok {
-			if tx := h.open[xid]; tx != nil && !tx.replied {
+			if tx := h.open.get(xid); tx != nil && !tx.replied {
 				return side, true
 			}
 		}
@@ -767,12 +765,12 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 			continue
 		}
 		t.sent.closed(h)
-		if len(h.open) == 0 {
+		if h.open.n == 0 {
 			continue
 		}
 		// In the order of the list, so that the output is the same each time.
 		all := t.scratch[:0]
-		for _, tx := range h.open {
+		for _, tx := range h.open.all() {
 			all = append(all, tx)
 		}
 		slices.SortFunc(all, func(a, b *Transaction) int {
