@@ -86,25 +86,39 @@ type Body struct {
 }
 
 // Body finds the arguments of a decoded call.
-func (c *Call) Body() Body { return c.body(c.Protection().Kind()) }
-
-// Body finds the results of a decoded reply to a call that was protected by p.
-func (r *Reply) Body(p Protection) Body {
-	if !r.Succeeded() {
-		return Body{Kind: BodyNone, Offset: r.Length}
-	}
-	return r.body(p.Kind())
+func (c *Call) Body() (b Body) {
+	c.BodyInto(&b)
+	return b
 }
 
-func (m *message) body(k BodyKind) Body {
-	body := Body{Kind: k, Offset: m.Length, Length: m.PayloadLength, Data: m.Payload}
+// BodyInto is Body, into memory of the caller's.
+func (c *Call) BodyInto(b *Body) { c.body(c.Protection().Kind(), b) }
+
+// Body finds the results of a decoded reply to a call that was protected by p.
+func (r *Reply) Body(p Protection) (b Body) {
+	r.BodyInto(p, &b)
+	return b
+}
+
+// BodyInto is Body, into memory of the caller's.
+func (r *Reply) BodyInto(p Protection, b *Body) {
+	if r.Succeeded() {
+		r.body(p.Kind(), b)
+		return
+	}
+	*b = Body{}
+	b.Kind, b.Offset = BodyNone, r.Length
+}
+
+func (m *message) body(k BodyKind, b *Body) {
+	b.Kind, b.Offset, b.Length, b.Data = k, m.Length, m.PayloadLength, m.Payload
+	b.Sequence, b.Checksum, b.Malformed = 0, nil, false
 	switch k {
 	case BodyIntegrity:
-		m.integrity(&body)
+		m.integrity(b)
 	case BodyPrivacy:
-		m.privacy(&body)
+		m.privacy(b)
 	}
-	return body
 }
 
 // integrity unwraps rpc_gss_integ_data (RFC 2203, section 5.3.2.2): an opaque

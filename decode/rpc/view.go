@@ -100,11 +100,11 @@ func (v *View) Set(tx *transaction.Transaction) {
 		m.args, m.result = v.Procedure.NewArgs(), v.Procedure.NewResult()
 	}
 	if v.CallErr == nil {
-		v.CallBody = v.Call.Body()
+		v.Call.BodyInto(&v.CallBody)
 		v.decodeArgs(m.args)
 	}
 	if v.ReplyErr == nil && v.CallErr == nil {
-		v.ReplyBody = v.Reply.Body(v.Call.Protection())
+		v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
 		v.decodeResult(m.result)
 	}
 }

@@ -116,17 +116,20 @@ func (tx *Transaction) Release() {
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes = tx.Notes[:0]
+	tx.measured = len(tx.segments) == 0 && len(tx.served) == 0 && tx.measured
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
 	tx.replied, tx.acked, tx.callAcked, tx.finished = false, false, false, false
 	tx.origin, tx.waitingUntil, tx.waiting = 0, 0, false
 	tx.prev, tx.next = nil, nil
 	tx.Call.recycle()
 	tx.Reply.recycle()
-	chunks := tx.chunkData[:cap(tx.chunkData)]
-	for i := range chunks {
-		chunks[i].buf.reset(keepBuffer)
+	if len(tx.chunkData) > 0 {
+		chunks := tx.chunkData[:cap(tx.chunkData)]
+		for i := range chunks {
+			chunks[i].buf.reset(keepBuffer)
+		}
+		tx.chunkData = tx.chunkData[:0]
 	}
-	tx.chunkData = tx.chunkData[:0]
 	tx.size = tx.owned()
 }
 
@@ -155,12 +158,16 @@ func (m *Message) recycle() {
 func (t *Transaction) owned() int {
 	n := cap(t.Call.raw) + cap(t.Reply.raw) + t.Call.long.owned() + t.Reply.long.owned() +
 		cap(t.Operations)*operationSize + cap(t.Troubles)*troubleSize + (cap(t.segments)+cap(t.served))*segmentSize
-	for _, list := range [...][]segment{t.segments, t.served} {
-		list = list[:cap(list)]
-		for i := range list {
-			n += (cap(list[i].cover.spans) + cap(list[i].asked.spans)) * spanSize
+	if !t.measured {
+		t.measured, t.spans = true, 0
+		for _, list := range [...][]segment{t.segments, t.served} {
+			list = list[:cap(list)]
+			for i := range list {
+				t.spans += (cap(list[i].cover.spans) + cap(list[i].asked.spans)) * spanSize
+			}
 		}
 	}
+	n += t.spans
 	chunks := t.chunkData[:cap(t.chunkData)]
 	for i := range chunks {
 		n += chunks[i].buf.owned()

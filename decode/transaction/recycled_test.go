@@ -12,9 +12,11 @@ func TestRecycled(t *testing.T) {
 	tx := tr.take()
 	kept := map[string]bool{
 		"callTag": true, "replyTag": true, // name the transaction itself
-		"size":   true, // of the memory that is kept
-		"empty":  true, // says so
-		"Header": true, // rpcrdma tests its own reset
+		"size":     true, // of the memory that is kept
+		"empty":    true, // says so
+		"spans":    true, // of the memory that is kept
+		"measured": true,
+		"Header":   true, // rpcrdma tests its own reset
 	}
 	fill(reflect.ValueOf(tx).Elem(), kept)
 	tr.recycle(tx)

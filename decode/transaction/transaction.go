@@ -171,7 +171,9 @@ type Transaction struct {
 	finished          bool
 	empty             bool // released
 	size              int  // bytes held
-	origin            int  // connection on which the call was sent first; 0 if on this one
+	spans             int  // of these by the coverage of segments, if measured
+	measured          bool
+	origin            int // connection on which the call was sent first; 0 if on this one
 	waitingUntil      int64
 	waiting           bool
 	chunkData         []chunkData
