@@ -10,7 +10,7 @@ import (
 const (
 	// keepBuffer is how large a buffer may be to be kept for the next
 	// transaction.
-	keepBuffer = 32 << 10
+	keepBuffer = 128 << 10
 	// keepHeader is the size of a transport header whose lists may be kept.
 	keepHeader = 2 << 10
 	// Bounds of the memory of ended transactions that is kept for others.
