@@ -130,7 +130,7 @@ func loadNames(text string) (*protocolTable, error) {
 		case f[0] == "procedure" && len(f) == 7:
 			var v [4]int
 			for i, s := range [...]string{f[2], f[4], f[5], f[6]} {
-				most := 1 << 31
+				most := 1<<31 - 1
 				if i >= 2 {
 					most = len(groups)
 				}

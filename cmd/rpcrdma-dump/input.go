@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -71,7 +72,7 @@ func (s *size) String() string {
 }
 
 func (s *size) Set(v string) error {
-	n, unit := 0, ""
+	n, unit := int64(0), ""
 	if _, err := fmt.Sscanf(v, "%d%s", &n, &unit); err != nil && unit != "" || n <= 0 {
 		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
 	}
@@ -87,7 +88,7 @@ func (s *size) Set(v string) error {
 	default:
 		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
 	}
-	if n > 1<<40>>shift {
+	if n > math.MaxInt>>shift || n > 1<<40>>shift {
 		return fmt.Errorf("%q is too much", v)
 	}
 	*s = size(n << shift)

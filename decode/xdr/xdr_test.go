@@ -359,6 +359,7 @@ func drive(r *Reader, script []byte) int {
 		case 5:
 			total += len(r.Data(0).Inline)
 		case 6:
+			n = max(n, 1) // there are no elements without a byte
 			for i := r.Count(0, n); i > 0 && r.More(); i-- {
 				r.Skip(n)
 				total++
