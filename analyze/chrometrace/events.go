@@ -22,7 +22,7 @@ func (o observer) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value 
 
 // Event writes something that happened to a connection.
 func (w *Writer) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
-	p := w.process(c.Resolve(), ref.Time)
+	p := w.process(c.Resolve())
 	if p == nil {
 		w.stats.LeftOut++
 		return

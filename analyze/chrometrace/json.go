@@ -7,19 +7,17 @@ import (
 )
 
 // begin writes the head of the file, once.
-func (w *Writer) begin(at int64) {
+func (w *Writer) begin() {
 	if w.began {
 		return
 	}
 	w.began = true
-	if w.Base == 0 {
-		w.Base = at
-	}
+	w.base = w.zero()
 	var e ndjson.Encoder
 	b := append(w.b[:0], `{"displayTimeUnit":"ns","otherData":{"schema":"`...)
 	b = append(b, Schema...)
 	b = append(b, `","base_time":"`...)
-	b = e.Time(b, w.Base)
+	b = e.Time(b, w.base)
 	b = append(b, `"},"traceEvents":[`...)
 	w.b = b
 	w.write(b)
@@ -34,7 +32,7 @@ func (w *Writer) event(kind byte, pid, tid int, at int64) []byte {
 	b = append(b, `,"tid":`...)
 	b = strconv.AppendInt(b, int64(tid), 10)
 	b = append(b, `,"ts":`...)
-	return micros(b, at-w.Base)
+	return micros(b, at-w.base)
 }
 
 // micros writes nanoseconds as microseconds with three decimals.
@@ -78,7 +76,7 @@ func hex8(b []byte, v uint32) []byte {
 // meta and order write what a process or thread is called, and where it
 // stands.
 func (w *Writer) meta(pid, tid int, what, name string) {
-	b := w.event('M', pid, tid, w.Base)
+	b := w.event('M', pid, tid, w.base)
 	b = str(b, "name", what)
 	b = append(b, `,"args":{"name":`...)
 	b = ndjson.Quote(b, name)
@@ -86,7 +84,7 @@ func (w *Writer) meta(pid, tid int, what, name string) {
 }
 
 func (w *Writer) order(pid, tid int, what string, n int) {
-	b := w.event('M', pid, tid, w.Base)
+	b := w.event('M', pid, tid, w.base)
 	b = str(b, "name", what)
 	b = append(b, `,"args":{"sort_index":`...)
 	b = strconv.AppendInt(b, int64(n), 10)

@@ -36,10 +36,10 @@ const (
 
 // Writer writes one file, event by event. It is not safe for concurrent use.
 type Writer struct {
-	// Base is the time that stands at zero, in nanoseconds since 1970; the
-	// first one that is seen, unless it is set. (A number of JSON has 53 bits
-	// in most programs: too few for nanoseconds since 1970.)
-	Base int64
+	// The time that stands at zero. A number of JSON has 53 bits in most
+	// programs: too few for nanoseconds since 1970.
+	zero func() int64
+	base int64
 
 	w       *bufio.Writer
 	b       []byte
@@ -68,9 +68,11 @@ type Stats struct {
 	Late uint64
 }
 
-// New makes a Writer.
-func New(w io.Writer) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, 1<<16), ids: make(map[int]*process), tracks: lanes{limit: maxTracks}}
+// New makes a Writer. zero is asked once, when the first event is written, for
+// the time that stands at zero, in nanoseconds since 1970: that of the first
+// packet, since some event may be older than the first transaction that comes.
+func New(w io.Writer, zero func() int64) *Writer {
+	return &Writer{zero: zero, w: bufio.NewWriterSize(w, 1<<16), ids: make(map[int]*process), tracks: lanes{limit: maxTracks}}
 }
 
 // process is a connection.
@@ -96,7 +98,7 @@ func (w *Writer) Stats() Stats { return w.stats }
 // Add writes a transaction.
 func (w *Writer) Add(v *rpc.View) error {
 	tx := v.Tx
-	p := w.process(tx.Connection.Resolve(), tx.First().Time)
+	p := w.process(tx.Connection.Resolve())
 	if p == nil {
 		w.stats.LeftOut++
 		return w.err
@@ -155,8 +157,8 @@ func thread(side, slot, track int) int {
 	return 1 + (side*maxSlots+slot)*(maxTracks+1) + track
 }
 
-func (w *Writer) process(c *rdma.Connection, at int64) *process {
-	w.begin(at)
+func (w *Writer) process(c *rdma.Connection) *process {
+	w.begin()
 	p := w.ids[c.ID]
 	if p == nil {
 		if len(w.ids) >= maxConnections {
@@ -412,7 +414,7 @@ func (w *Writer) credits(p *process, side, which int, at, n int64) {
 
 // Close writes what is left. It does not close what is below.
 func (w *Writer) Close() error {
-	w.begin(w.Base)
+	w.begin()
 	for _, p := range w.ids {
 		for side := range p.dir {
 			w.ended(p, &p.dir[side], side, 1<<63-1)

@@ -49,7 +49,7 @@ func (e *encoder) encode(v *rpc.View) int {
 	r := &e.row
 	client, server := tx.Client(), tx.Server()
 	*r = Row{
-		Time: tx.First().Time, XID: int64(tx.XID), Connection: int64(tx.Connection.ID),
+		Time: tx.First().Time, TimeNS: tx.First().Time, XID: int64(tx.XID), Connection: int64(tx.Connection.ID),
 		Fabric: tx.Connection.Fabric.String(), Client: e.addr(client.Addr), Server: e.addr(server.Addr),
 		ClientEndpoint: endpoint(client), ServerEndpoint: endpoint(server), Direction: "forward",
 		Program: v.ProgramName(), Version: int64(tx.Version), Procedure: v.ProcedureName(),

@@ -8,7 +8,10 @@ package parquet
 // have no unsigned types. Only offsets and counts of files, which use all 64
 // bits, are UINT_64.
 type Row struct {
-	Time           int64  `parquet:"time,timestamp(nanosecond:utc),delta"`
+	Time int64 `parquet:"time,timestamp(nanosecond:utc),delta"`
+	// TimeNS is the same in nanoseconds since 1970, for engines that round
+	// timestamps.
+	TimeNS         int64  `parquet:"time_ns,delta"`
 	XID            int64  `parquet:"xid"`
 	Connection     int64  `parquet:"connection"`
 	Fabric         string `parquet:"fabric,dict"`

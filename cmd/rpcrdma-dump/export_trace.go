@@ -52,7 +52,7 @@ func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []str
 		z := gzip.NewWriter(out)
 		out, closeZip = io.Writer(z), z.Close
 	}
-	w := chrometrace.New(out)
+	w := chrometrace.New(out, func() int64 { return j.d.Stats().First.Time })
 	opt := o.decoder()
 	opt.Observer = w.Observer()
 	err = o.export(j, opt, match, func(v *rpc.View) error { return w.Add(v) }, func() error {
