@@ -76,7 +76,7 @@ func (p *pairing) readClocks() {
 		switch {
 		case c.reply != 0 && c.sends <= 1:
 			k.atLeast(w.last - c.reply)
-		case c.done:
+		case c.awaited():
 			k.atLeast(w.last - c.end)
 		}
 	}

@@ -20,9 +20,16 @@ type MountResult struct {
 	Version string   `json:"nfs_version"` // 3, 4.1
 	// Server is the address whose transactions are compared; empty if it is
 	// not known which one is the mount's, and Reason says why.
-	Server string     `json:"server"`
-	Reason string     `json:"reason,omitempty"`
-	Ops    []*MountOp `json:"operations"`
+	Server string `json:"server"`
+	Reason string `json:"reason,omitempty"`
+	// Basis says which transactions are compared: "calls", those that a trace
+	// shows to be the mount's, up to the moment when mountstats was read; or
+	// "server", all with that server and version in the capture.
+	Basis string `json:"basis"`
+	// RPCClients are the numbers of the mount's rpc_clnts, if the basis is
+	// calls.
+	RPCClients []uint32   `json:"rpc_clients,omitempty"`
+	Ops        []*MountOp `json:"operations"`
 }
 
 // MountOp is one line: one procedure of the client, or several that are the
@@ -36,6 +43,11 @@ type MountOp struct {
 	RTTExact int64 `json:"rtt_exact_ns"`
 	// Distance is RTT less the mean total on the wire.
 	Distance int64 `json:"distance_mean_ns"`
+	// Outside is RTT less the total on the wire, call by call, if the basis is
+	// calls.
+	Outside Spread `json:"outside_ns"`
+
+	outside []int64
 }
 
 // KernelCount is of mountstats, in its units.
@@ -155,7 +167,11 @@ func (p *pairing) group(m *mountstats.Mount) *mountGroup {
 // compare fills the lines of a group.
 func (p *pairing) compare(g *mountGroup) {
 	rows := newRows(g)
-	if g.server != 0 {
+	g.out.Basis = "server"
+	if a := p.attribute(g); a != nil {
+		g.out.Basis, g.out.Reason, g.out.RPCClients = "calls", "", a.clients
+		p.attributed(a, rows)
+	} else if g.server != 0 {
 		for k, s := range p.sums.by {
 			if k.server == g.server && k.version == g.version && k.rdma == g.rdma && (g.client == 0 || k.client == g.client) &&
 				// A COMPOUND that could not be read has minor version 0.
@@ -173,6 +189,7 @@ type rows struct {
 	kernel map[string]*KernelCount
 	order  []string
 	wires  []wireRow
+	calls  []callRow
 }
 
 type wireRow struct {
@@ -277,7 +294,15 @@ func (r *rows) list() []*MountOp {
 	for _, w := range r.wires {
 		at(w.names[0]).Wire.add(w.sum)
 	}
+	for _, c := range r.calls {
+		o := at(c.name)
+		o.Wire.add(&c.sum)
+		if c.known {
+			o.outside = append(o.outside, c.outside)
+		}
+	}
 	for _, o := range list {
+		o.Outside = spread(o.outside)
 		slices.Sort(o.Names)
 		if o.Kernel.Calls > 0 {
 			o.RTT = int64(float64(o.Kernel.RTT) * 1e6 / float64(o.Kernel.Calls))

@@ -33,6 +33,9 @@ type Records struct {
 	Several int `json:"several_transactions"`
 	// Unfinished were seen to begin, but not to end.
 	Unfinished int `json:"unfinished"`
+	// NotAwaited are calls of a client that did not wait for the reply, so
+	// that there is no round trip.
+	NotAwaited int `json:"not_awaited"`
 	// Absent are finished ones that the capture does not show, by operation.
 	Absent   int      `json:"absent"`
 	AbsentOf []Absent `json:"absent_operations"`
@@ -110,6 +113,9 @@ type Violation struct {
 	// together.
 	Transactions int `json:"transactions"`
 	Sends        int `json:"sends"`
+	// Again is how many packets of the transaction were seen again: then it
+	// may be another copy that counted for the kernel.
+	Again int `json:"packets_again"`
 }
 
 func (v Violation) String() string {
@@ -159,12 +165,16 @@ func (p *pairing) client(r *Result) {
 			n.Unfinished++
 			continue
 		}
+		if !c.awaited() {
+			n.NotAwaited++
+			continue
+		}
 		if c.wire < 0 || !p.wires[c.wire].whole {
 			continue
 		}
 		w := &p.wires[c.wire]
 		order.add(w.total, c.rtt, w.total >= c.rtt+1000, Violation{
-			XID: c.xid, Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends),
+			XID: c.xid, Operation: p.label(c.op), Wire: w.total, Kernel: c.rtt, Transactions: int(c.wires), Sends: int(c.sends), Again: int(w.again),
 		})
 		s := byOp[c.op]
 		if s == nil {
@@ -223,7 +233,7 @@ func (p *pairing) server(r *Result) {
 		w := &p.wires[q.wire]
 		op := p.served(q, w)
 		order.add(q.execute, w.serverPhase, q.execute >= w.serverPhase+1000, Violation{
-			XID: q.xid, Operation: p.label(op), Wire: w.serverPhase, Kernel: q.execute, Transactions: int(q.wires),
+			XID: q.xid, Operation: p.label(op), Wire: w.serverPhase, Kernel: q.execute, Transactions: int(q.wires), Again: int(w.again),
 		})
 		s := byOp[op]
 		if s == nil {

@@ -15,6 +15,7 @@ type call struct {
 	older  int32  // record with the same XID before this one; -1 if none
 	source uint16 // index in Join.files
 	op     uint16
+	clnt   uint32 // number of the rpc_clnt
 	sends  uint16 // xprtrdma_marshal: how often it was put together
 	done   bool   // rpc_stats_latency was seen: the rest is known
 
@@ -142,8 +143,21 @@ func (t *tracer) latency(e *ftrace.Event) {
 	}
 	name, version := splitService(program)
 	c.op = t.j.names.number(operation{name, version, strings.Clone(bounded(procedure))})
+	c.clnt = clnt(e)
 	c.done, c.end, c.backlog, c.rtt, c.execute = true, e.Time, backlog, rtt, execute
 }
+
+// clnt reads the number of the rpc_clnt from "task:00000016@00000004".
+func clnt(e *ftrace.Event) uint32 {
+	_, text, _ := strings.Cut(e.Value("task"), "@")
+	n, _ := strconv.ParseUint(text, 16, 32)
+	return uint32(n)
+}
+
+// awaited tells that the client waited for a reply. For some calls it does
+// not, such as the NULL that ends an RPCSEC_GSS context; their round trip is
+// zero.
+func (c *call) awaited() bool { return c.done && c.rtt > 0 }
 
 func micros(e *ftrace.Event, key string) (int64, bool) {
 	n, ok := e.Number(key, 64)

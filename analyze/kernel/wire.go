@@ -15,6 +15,7 @@ type wire struct {
 	client, server uint16
 	overRDMA       bool
 	whole          bool // call and reply were captured
+	failed         bool
 	pushed         bool // the response began with an RDMA Write
 
 	first, callLast int64 // of the call
@@ -23,6 +24,9 @@ type wire struct {
 	last            int64 // of the reply
 	serverPhase     int64
 	total           int64 // phases
+
+	callBytes, replyBytes uint64
+	again                 int32 // packets seen again
 
 	call, request int32 // the records that it is; -1 if none
 }
@@ -61,6 +65,7 @@ func (j *Join) Add(v *rpc.View) {
 		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
 		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
 		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
+		callBytes: tx.Call.Bytes, replyBytes: tx.Reply.Bytes, failed: v.Failed(), again: int32(min(tx.Retransmits, 1<<30)),
 	}
 	fabric := tx.Connection.Fabric
 	w.overRDMA = fabric != rdma.TCP && fabric != rdma.UDP

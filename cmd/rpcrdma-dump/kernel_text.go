@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 func printKernel(w io.Writer, r *kernel.Result) {
 	for i := range r.Files {
 		f := &r.Files[i]
-		fmt.Fprintf(w, "%-11s %s: ", f.Kind, f.Name)
+		fmt.Fprintf(w, "%-11s %s: ", f.Kind, filepath.Base(f.Name))
 		if f.Kind == "mountstats" {
 			fmt.Fprintf(w, "%s of NFS", plural(uint64(f.Mounts), "mount"))
 		} else {
@@ -59,7 +60,7 @@ func printKernel(w io.Writer, r *kernel.Result) {
 }
 
 func printClock(w io.Writer, c *kernel.Clock) {
-	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", c.File, c.Side)
+	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", filepath.Base(c.File), c.Side)
 	switch {
 	case !c.Known:
 		fmt.Fprintf(w, "not known: %s with events at both ends\n", plural(uint64(c.Calls), "call"))
@@ -86,6 +87,9 @@ func printRecords(w io.Writer, side string, n *kernel.Records) {
 	}
 	if n.Unfinished > 0 {
 		fmt.Fprintf(w, "; %d did not end in the trace", n.Unfinished)
+	}
+	if n.NotAwaited > 0 {
+		fmt.Fprintf(w, "; %d did not wait for a reply", n.NotAwaited)
 	}
 	if n.Ambiguous > 0 {
 		fmt.Fprintf(w, "; %d XIDs came too often", n.Ambiguous)
@@ -152,6 +156,9 @@ func printOrder(w io.Writer, o *kernel.Order, a, b, part, whole string) {
 		if v.Transactions > 1 || v.Sends > 1 {
 			fmt.Fprintf(w, " (%s, put together %s)", plural(uint64(v.Transactions), "transaction"), plural(uint64(v.Sends), "time"))
 		}
+		if v.Again > 0 {
+			fmt.Fprintf(w, " (%s of it seen again)", plural(uint64(v.Again), "packet"))
+		}
 		fmt.Fprintln(w)
 	}
 	if n := o.Violations - len(o.List); n > 0 {
@@ -164,7 +171,11 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 	if m.Server != "" {
 		fmt.Fprintf(w, ", server %s", m.Server)
 	}
-	fmt.Fprintln(w, "; kernel/wire where they differ")
+	if m.Basis == "calls" {
+		fmt.Fprintln(w, ": the calls that it counted, as a trace shows them")
+	} else {
+		fmt.Fprintln(w, ": all transactions of this server and version")
+	}
 	if m.Reason != "" {
 		fmt.Fprintf(w, "not compared: %s\n", m.Reason)
 		return
@@ -195,6 +206,7 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 		rows = append(rows, row)
 	}
 	_ = printTable(w, header, right, rows)
+	fmt.Fprintln(w, "kernel/wire where they differ; QUEUE and RTT are means of milliseconds: exact to 1 ms / CALLS")
 }
 
 // shorten keeps names that stand together within their column.
