@@ -320,5 +320,5 @@ func share(part, whole []int64) float64 {
 	if b == 0 {
 		return 0
 	}
-	return a / b
+	return rounded(a / b)
 }

@@ -55,6 +55,7 @@ func (o *ordering) order() *Order {
 	o.out.Pairs = len(o.a)
 	if len(o.a) >= 3 {
 		if r := correlation(ranks(o.a), ranks(o.b)); !math.IsNaN(r) {
+			r = rounded(r)
 			o.out.Correlation = &r
 		}
 	}
@@ -86,18 +87,19 @@ func ranks(v []int64) []float64 {
 	return out
 }
 
-// correlation is Pearson's; NaN if one list is constant.
+// correlation is Pearson's of two lists of ranks; NaN if all of one are the
+// same.
 func correlation(a, b []float64) float64 {
-	var ma, mb float64
-	for i := range a {
-		ma += a[i] / float64(len(a))
-		mb += b[i] / float64(len(b))
-	}
+	mean := float64(len(a)-1) / 2 // of any ranks
 	var ab, aa, bb float64
 	for i := range a {
-		ab += (a[i] - ma) * (b[i] - mb)
-		aa += (a[i] - ma) * (a[i] - ma)
-		bb += (b[i] - mb) * (b[i] - mb)
+		ab += (a[i] - mean) * (b[i] - mean)
+		aa += (a[i] - mean) * (a[i] - mean)
+		bb += (b[i] - mean) * (b[i] - mean)
 	}
 	return ab / math.Sqrt(aa*bb)
 }
+
+// rounded leaves six decimals: more would differ from one processor to the
+// other.
+func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }

@@ -113,7 +113,7 @@ func printClientOps(w io.Writer, r *kernel.Result) {
 		return
 	}
 	fmt.Fprintln(w, "\nCLIENT: medians, and OUTSIDE = RTT - WIRE")
-	header := []string{"OPERATION", "CALLS", "QUEUE", "RTT", "WIRE", "SHARE", "OUTSIDE MIN", "MEDIAN", "MAX", "SEND", "REPLY", "AFTER"}
+	header := []string{"OPERATION", "CALLS", "QUEUE", "RTT", "WIRE", "SHARE", "OUT MIN", "MEDIAN", "MAX", "SEND", "REPLY", "AFTER"}
 	right := []bool{false, true, true, true, true, true, true, true, true, true, true, true}
 	var rows [][]string
 	for _, o := range r.Client {

@@ -59,7 +59,7 @@ func TestScan(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
-	for _, name := range []string{"../testdata/recall.trace.client", "../testdata/recall.trace.server"} {
+	for _, name := range []string{"../../../samples/rocev2-nfs41-recall.trace.client", "../../../samples/rocev2-nfs3-longcall.trace.server"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)

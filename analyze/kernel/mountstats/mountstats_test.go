@@ -85,7 +85,7 @@ func TestLimits(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(several)
-	b, err := os.ReadFile("../testdata/recall.mountstats")
+	b, err := os.ReadFile("../../../samples/rocev2-nfs41-recall.mountstats")
 	if err != nil {
 		f.Fatal(err)
 	}
