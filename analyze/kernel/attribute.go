@@ -10,6 +10,9 @@ import (
 // tried.
 const maxClients = 10
 
+// maxWork bounds the calls that are looked at for all mounts together.
+const maxWork = 1 << 26
+
 // attribution is which calls of a trace a mount has counted.
 type attribution struct {
 	clients []uint32
@@ -39,6 +42,9 @@ func (p *pairing) attribute(g *mountGroup) *attribution {
 		return nil
 	}
 	for source := range p.files {
+		if p.files[source].Calls == 0 || p.work > maxWork {
+			continue
+		}
 		if a := p.attributeTo(uint16(source), g.version, want, total); a != nil {
 			return a
 		}
@@ -47,6 +53,7 @@ func (p *pairing) attribute(g *mountGroup) *attribution {
 }
 
 func (p *pairing) attributeTo(source uint16, version uint32, want map[string]uint64, total uint64) *attribution {
+	p.work += len(p.calls)
 	var ended []int32
 	counts := make(map[uint32]int)
 	for i := range p.calls {
@@ -65,7 +72,12 @@ func (p *pairing) attributeTo(source uint16, version uint32, want map[string]uin
 		clients = append(clients, c)
 	}
 	slices.SortFunc(clients, func(a, b uint32) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	clients = clients[:min(len(clients), maxClients)]
+	n := min(len(clients), maxClients)
+	for n > 0 && len(ended)<<n > maxWork-p.work {
+		n--
+	}
+	clients = clients[:n]
+	p.work += len(ended) << n
 	sets := make([]int, 0, 1<<len(clients))
 	for set := 1; set < 1<<len(clients); set++ {
 		sets = append(sets, set)

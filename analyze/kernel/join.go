@@ -12,6 +12,8 @@ type pairing struct {
 	clocks map[clockKey]*Clock
 	// ambiguous counts records whose XID came too often.
 	ambiguous int
+	// work counts the calls that were looked at to find those of mounts.
+	work int
 }
 
 // pair finds the transaction of each record. First come XIDs that there is one
