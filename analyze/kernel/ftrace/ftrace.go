@@ -139,11 +139,11 @@ func afterCPU(rest string) (Event, bool) {
 	}
 	name, rest := word(rest)
 	name, ok = strings.CutSuffix(name, ":")
+	if _, own, grouped := strings.Cut(name, ":"); grouped { // as perf shows it
+		name = own
+	}
 	if !ok || name == "" {
 		return Event{}, false
-	}
-	if _, own, ok := strings.Cut(name, ":"); ok { // the group, as perf shows it
-		name = own
 	}
 	return Event{Time: t, Name: name, Fields: strings.Fields(rest)}, true
 }
