@@ -31,6 +31,7 @@ type Tree struct {
 	layout   Layout
 	metadata map[string]string
 	open     []*part // the one used last comes last
+	spare    []*Writer
 	files    int
 	rows     uint64
 	limit    int
@@ -83,6 +84,7 @@ func (t *Tree) part(start int64) (*part, error) {
 		if err := old.close(); err != nil {
 			return nil, err
 		}
+		t.spare = append(t.spare, old.w)
 	}
 	if t.files >= t.limit {
 		return nil, fmt.Errorf("more than %d files: the times in the capture jump about, or the partitions are too small", t.limit)
@@ -99,7 +101,12 @@ func (t *Tree) part(start int64) (*part, error) {
 	}
 	t.files++
 	p.file, p.buf = f, bufio.NewWriterSize(f, pageBytes)
-	p.w = NewWriter(p.buf, t.metadata)
+	if n := len(t.spare); n > 0 {
+		p.w, t.spare = t.spare[n-1], t.spare[:n-1]
+		p.w.Reset(p.buf)
+	} else {
+		p.w = NewWriter(p.buf, t.metadata)
+	}
 	t.open = append(t.open, p)
 	return p, nil
 }

@@ -26,6 +26,9 @@ const (
 	pageBytes     = 64 << 10
 )
 
+// codec is shared by all writers: each one has a pool of encoders.
+var codec = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
+
 // Writer writes one file. It is not safe for concurrent use.
 type Writer struct {
 	w     *pq.GenericWriter[Row]
@@ -42,7 +45,7 @@ func NewWriter(w io.Writer, metadata map[string]string) *Writer {
 	options := []pq.WriterOption{
 		pq.CreatedBy("github.com/rpcrdma/toolkit", "", ""),
 		pq.KeyValueMetadata("rpcrdma.schema", Schema),
-		pq.Compression(&zstd.Codec{Level: zstd.DefaultLevel}),
+		pq.Compression(codec),
 		pq.PageBufferSize(pageBytes),
 		pq.WriteBufferSize(pageBytes),
 		pq.DictionaryMaxBytes(maxDictionary),
@@ -69,6 +72,12 @@ func (w *Writer) Add(v *rpc.View) error {
 		return w.w.Flush()
 	}
 	return nil
+}
+
+// Reset begins another file with the memory, and the metadata, of this one.
+func (w *Writer) Reset(to io.Writer) {
+	w.w.Reset(to)
+	w.rows, w.bytes, w.total = 0, 0, 0
 }
 
 // Rows is how many transactions have been written.
