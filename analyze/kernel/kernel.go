@@ -55,6 +55,8 @@ type Join struct {
 	mounts []*mountstats.Mount
 	sums   sums
 	counts Counts
+	// callbacks are records of servers that are replies to their own calls.
+	callbacks int
 	traced [2]bool // a trace of a client, of a server was read
 }
 

@@ -31,8 +31,10 @@ type Records struct {
 	// Several are those that more than one transaction belongs to: the call
 	// was sent again.
 	Several int `json:"several_transactions"`
-	// Unfinished were seen to begin, but not to end.
+	// Unfinished were seen to begin, but not to end, and are no Callbacks.
 	Unfinished int `json:"unfinished"`
+	// Callbacks are records of a server that are replies to its own calls.
+	Callbacks int `json:"callback_replies"`
 	// NotAwaited are calls of a client that did not wait for the reply, so
 	// that there is no round trip.
 	NotAwaited int `json:"not_awaited"`
@@ -248,6 +250,8 @@ func (p *pairing) server(r *Result) {
 			s.add(4, w.response-q.end-k.Offset)
 		}
 	}
+	n.Callbacks = min(p.callbacks, n.Unfinished)
+	n.Unfinished -= n.Callbacks
 	n.AbsentOf = p.absent(absent)
 	r.ServerOrder = order.order()
 	for _, s := range sorted(byOp, p) {

@@ -37,6 +37,9 @@ func (j *Join) Add(v *rpc.View) {
 	j.counts.Transactions++
 	if tx.Backward {
 		j.counts.Backward++
+		if _, ok := j.reqAt[tx.XID]; ok {
+			j.callbacks++
+		}
 		return
 	}
 	at, traced := j.callAt[tx.XID]

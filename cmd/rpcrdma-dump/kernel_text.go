@@ -88,6 +88,9 @@ func printRecords(w io.Writer, side string, n *kernel.Records) {
 	if n.Unfinished > 0 {
 		fmt.Fprintf(w, "; %d did not end in the trace", n.Unfinished)
 	}
+	if n.Callbacks > 0 {
+		fmt.Fprintf(w, "; %d are replies to callbacks", n.Callbacks)
+	}
 	if n.NotAwaited > 0 {
 		fmt.Fprintf(w, "; %d did not wait for a reply", n.NotAwaited)
 	}
