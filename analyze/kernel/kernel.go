@@ -57,7 +57,7 @@ type Join struct {
 	counts Counts
 	// callbacks are records of servers that are replies to their own calls.
 	callbacks int
-	traced [2]bool // a trace of a client, of a server was read
+	traced    [2]bool // a trace of a client, of a server was read
 }
 
 // Counts say what became of records and transactions.
