@@ -23,13 +23,13 @@ const Schema = "rpcrdma.kernel/1"
 // Options bound what is kept. The zero value is a good choice.
 type Options struct {
 	// Calls is how many calls of clients, how many requests of servers and how
-	// many transactions are kept for the join; default 131072. Each takes some
+	// many transactions are kept for the join; default 65536. Each takes some
 	// 200 bytes.
 	Calls int
 }
 
 const (
-	defaultCalls = 1 << 17
+	defaultCalls = 1 << 16
 	maxNames     = 4096 // operations, addresses, rpc_clnts by name
 	maxWireKeys  = 8192 // sums over transactions for mountstats
 	maxOpen      = 1 << 16
