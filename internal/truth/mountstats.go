@@ -1,12 +1,12 @@
 package truth
 
 import (
-	"bufio"
 	"io"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/rpcrdma/toolkit/analyze/kernel/mountstats"
 )
 
 // Mount is one mount of /proc/self/mountstats that uses RDMA.
@@ -48,64 +48,31 @@ type Xprt struct {
 	NoMsg         uint64 `json:"nomsg"`
 }
 
-// Words of the line after "xprt: rdma", counted from the port.
-const (
-	xprtConnects = 2
-	xprtSends    = 5
-	xprtRecvs    = 6
-	xprtBadXIDs  = 7
-	xprtReads    = 10
-	xprtWrites   = 11
-	xprtReplies  = 12
-	xprtRequest  = 13
-	xprtReply    = 14
-	xprtNoMsg    = 20
-)
-
+// parseMountstats reads the mounts that use RDMA. Of several transports the
+// first one counts.
 func parseMountstats(r io.Reader) ([]*Mount, error) {
+	list, _, err := mountstats.Parse(r)
 	var mounts []*Mount
-	var m *Mount
-	ops := false // within the per-operation statistics
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 64<<10), 1<<20)
-	for s.Scan() {
-		f := strings.Fields(s.Text())
-		switch {
-		case len(f) >= 2 && f[0] == "device":
-			m, ops = nil, false
-			if len(f) >= 8 && strings.HasPrefix(f[7], "nfs") {
-				m = &Mount{Device: f[1], Ops: make(map[string]OpStats)}
-			}
-		case m == nil || len(f) == 0:
-		case f[0] == "per-op":
-			ops = true
-		case f[0] == "RPC":
-			// RPC iostats version: 1.1  p/v: 100003/3 (nfs)
-			for i := range f {
-				if f[i] == "p/v:" && i+2 < len(f) {
-					_, v, _ := strings.Cut(f[i+1], "/")
-					n, _ := strconv.ParseUint(v, 10, 32)
-					m.Version, m.Program = uint32(n), strings.Trim(f[i+2], "()")
-				}
-			}
-		case f[0] == "xprt:" && len(f) > 2+xprtNoMsg && f[1] == "rdma":
-			w := numbers(f[2:])
-			m.Xprt = Xprt{
-				Connects: w[xprtConnects], Sends: w[xprtSends], Recvs: w[xprtRecvs], BadXIDs: w[xprtBadXIDs],
-				ReadSegments: w[xprtReads], WriteSegments: w[xprtWrites], ReplySegments: w[xprtReplies],
-				RDMARequest: w[xprtRequest], RDMAReply: w[xprtReply], NoMsg: w[xprtNoMsg],
-			}
-			mounts = append(mounts, m)
-		case ops && len(f) >= 10 && strings.HasSuffix(f[0], ":") && isDigits(f[1]):
-			w := numbers(f[1:])
-			if w[0] != 0 {
-				m.Ops[strings.TrimSuffix(f[0], ":")] = OpStats{
-					Ops: w[0], Trans: w[1], Timeouts: w[2], Sent: w[3], Recv: w[4], Errors: w[8],
-				}
+	for _, x := range list {
+		i := slices.IndexFunc(x.Transports, func(t mountstats.Transport) bool { _, ok := t.RDMA(); return ok })
+		if i < 0 {
+			continue
+		}
+		w, _ := x.Transports[i].RDMA()
+		m := &Mount{Device: x.Device, Program: x.Program, Version: x.ProgramVersion, Ops: make(map[string]OpStats)}
+		m.Xprt = Xprt{
+			Connects: w.Connects, Sends: w.Sends, Recvs: w.Receives, BadXIDs: w.BadXIDs,
+			ReadSegments: w.ReadSegments, WriteSegments: w.WriteSegments, ReplySegments: w.ReplySegments,
+			RDMARequest: w.RequestBytes, RDMAReply: w.ReplyBytes, NoMsg: w.NoMsg,
+		}
+		for _, o := range x.Ops {
+			if o.Calls != 0 {
+				m.Ops[o.Name] = OpStats{Ops: o.Calls, Trans: o.Sent, Timeouts: o.Timeouts, Sent: o.SentBytes, Recv: o.RecvBytes, Errors: o.Errors}
 			}
 		}
+		mounts = append(mounts, m)
 	}
-	return mounts, s.Err()
+	return mounts, err
 }
 
 func numbers(f []string) []uint64 {

@@ -87,25 +87,6 @@ func TestOverwrittenBuffer(t *testing.T) {
 	}
 }
 
-func TestParseEvent(t *testing.T) {
-	for _, c := range []struct {
-		line, name string
-		fields     int
-	}{
-		{"    kworker/u4:1-29      [000] .N...    23.640612: rpc_stats_latency: task:1@1 xid=0x9957550c", "rpc_stats_latency", 2},
-		{" a [b] c: [1] -9 [012] ..... 1.5: x: ", "x", 0},
-		{" short [000] .....", "", 0},
-		{" [000] ..... time: x: y", "", 0},
-		{" [abc] ..... 1.0: x: y", "", 0},
-		{"", "", 0},
-	} {
-		e, ok := parseEvent(c.line)
-		if ok != (c.name != "") || e.name != c.name || len(e.fields) != c.fields {
-			t.Errorf("%q: %v %+v", c.line, ok, e)
-		}
-	}
-}
-
 func TestSegmentText(t *testing.T) {
 	s := ReadSegment{108, Segment{0xdaff2b02, 4097, 0x83598e9a08f0a000}}
 	b, _ := s.MarshalText()

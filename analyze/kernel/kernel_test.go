@@ -1,0 +1,254 @@
+package kernel
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+const sampleDir = "../../samples"
+
+func read(t testing.TB, j *Join, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		f, err := os.Open(filepath.Join(sampleDir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, ".mountstats") {
+			err = j.ReadMountstats(name, f)
+		} else {
+			err = j.ReadTrace(name, f)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+// each calls f for every transaction of a capture.
+func each(t testing.TB, file string, f func(*rpc.View)) {
+	t.Helper()
+	r, err := capture.Open([]string{file}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var view rpc.View
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		view.Set(tx)
+		f(&view)
+	})
+	if err := d.Run(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKernels holds transactions against the traces and counters of both
+// kernels: all that the trace has on this connection is found, nothing takes
+// longer on the wire than for the client, and what mountstats counted is what
+// the capture holds.
+func TestKernels(t *testing.T) {
+	for _, c := range []struct {
+		sample, file        string
+		calls, absent       int
+		requests, requests2 int
+		several             int
+	}{
+		{"rocev2-nfs41-recall", "rocev2-nfs41-recall.pcap", 47, 0, 50, 47, 0},
+		// Two calls were sent again on new connections; 33 went to the client's
+		// own rpcbind over a local socket.
+		{"rocev2-nfs3-longcall", "rocev2-nfs3-longcall.pcap", 55, 33, 23, 23, 2},
+	} {
+		t.Run(c.sample, func(t *testing.T) {
+			j := New(Options{})
+			read(t, j, c.sample+".trace.client", c.sample+".trace.server", c.sample+".mountstats")
+			each(t, filepath.Join(sampleDir, c.file), j.Add)
+			r := j.Result()
+			n := r.Clients
+			if n.Records != c.calls || n.Absent != c.absent || n.Joined != c.calls-c.absent || n.Several != c.several || n.Ambiguous != 0 || n.Unfinished != 0 {
+				t.Errorf("client: %+v", n)
+			}
+			for _, a := range n.AbsentOf {
+				if !strings.HasPrefix(a.Operation, "rpcbind") {
+					t.Errorf("not in the capture: %+v", a)
+				}
+			}
+			if n := r.Servers; n.Records != c.requests || n.Joined != c.requests2 || n.Absent != 0 {
+				t.Errorf("server: %+v", n)
+			}
+			for _, o := range []*Order{r.ClientOrder, r.ServerOrder} {
+				if o.Violations != 0 || o.Correlation == nil || *o.Correlation < 0.6 {
+					t.Errorf("order %+v", o)
+				}
+			}
+			for _, k := range r.Clocks {
+				if !k.Known || k.Uncertainty <= 0 || k.Uncertainty > 1e6 {
+					t.Errorf("clock %+v", k)
+				}
+			}
+			if len(r.Mounts) != 1 || r.Mounts[0].Basis != "calls" || len(r.Mounts[0].Ops) == 0 {
+				t.Fatalf("mounts %+v", r.Mounts)
+			}
+			for _, o := range r.Mounts[0].Ops {
+				k, w := o.Kernel, o.Wire
+				if k.Calls != w.Calls || k.Sent != w.Sent || k.SentBytes != w.SentBytes || k.RecvBytes != w.RecvBytes || *k.Errors != w.Errors {
+					t.Errorf("%v: kernel %+v, wire %+v", o.Names, k, w)
+				}
+				// The kernel's milliseconds are cut off at every sum.
+				if o.RTT+o.RTTExact < w.Mean {
+					t.Errorf("%v: round trip %d, wire %d", o.Names, o.RTT, w.Mean)
+				}
+			}
+			compareGolden(t, c.sample+".json", r)
+		})
+	}
+}
+
+func compareGolden(t *testing.T, name string, r *Result) {
+	t.Helper()
+	got, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	golden := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatalf("%v (go test -update writes it)", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update, if this is right)", golden)
+	}
+}
+
+// TestMountstatsAlone compares without a trace: procedures that are the same
+// COMPOUND stand together, and the capture holds what came after the file was
+// read as well.
+func TestMountstatsAlone(t *testing.T) {
+	j := New(Options{})
+	read(t, j, "rocev2-nfs41-recall.mountstats")
+	each(t, filepath.Join(sampleDir, "rocev2-nfs41-recall.pcap"), j.Add)
+	r := j.Result()
+	if r.Clients != nil || r.Servers != nil || len(r.Mounts) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	m := r.Mounts[0]
+	if m.Basis != "server" || m.Server != "192.0.2.1" || m.Version != "4.1" {
+		t.Errorf("%+v", m)
+	}
+	byName := make(map[string]*MountOp)
+	for _, o := range m.Ops {
+		byName[strings.Join(o.Names, "+")] = o
+	}
+	for _, name := range []string{"READ", "OPEN", "CLOSE", "EXCHANGE_ID"} {
+		o := byName[name]
+		if o == nil || o.Kernel.Calls != o.Wire.Calls || o.Kernel.SentBytes != o.Wire.SentBytes || o.Kernel.RecvBytes != o.Wire.RecvBytes {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	var names []string
+	for n := range byName {
+		names = append(names, n)
+	}
+	if o := byName["FSINFO+GETATTR+PATHCONF+SERVER_CAPS"]; o == nil || o.Wire.Calls <= o.Kernel.Calls {
+		t.Errorf("%+v of %q", o, names)
+	}
+}
+
+// truth is what a sample's kernels recorded, in the compact form.
+type truth struct {
+	Calls []struct {
+		XID       string `json:"xid"`
+		Client    string `json:"client"`
+		Program   string `json:"program"`
+		Version   uint32 `json:"version"`
+		Procedure string `json:"proc"`
+		Outside   string `json:"outside"`
+		RTT       uint32 `json:"rtt_us"`
+		Sends     []struct {
+			By string `json:"by"`
+		} `json:"sends"`
+	} `json:"calls"`
+}
+
+// TestAllSamples joins every sample with the round trips that its client
+// recorded. The compact truth has no times of events; the join does without.
+func TestAllSamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(sampleDir, "*.pcap*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples (%v)", err)
+	}
+	pairs := 0
+	for _, file := range files {
+		base, _, _ := strings.Cut(filepath.Base(file), ".")
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join(sampleDir, base+".truth.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tr truth
+			if err := json.Unmarshal(b, &tr); err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			want := 0
+			for i, c := range tr.Calls {
+				if c.Procedure == "" || c.RTT == 0 {
+					continue
+				}
+				want++
+				fmt.Fprintf(&text, "x-1 [000] ..... %d.000000: rpc_stats_latency: task:%08x@%s xid=0x%s %sv%d %s backlog=1 rtt=%d execute=%d xprt_id=1\n",
+					i+1, i, c.Client, strings.TrimPrefix(c.XID, "0x"), c.Program, c.Version, c.Procedure, c.RTT, c.RTT+2)
+			}
+			j := New(Options{})
+			if err := j.ReadTrace("truth", strings.NewReader(text.String())); err != nil {
+				t.Fatal(err)
+			}
+			each(t, file, j.Add)
+			r := j.Result()
+			if want == 0 {
+				return
+			}
+			n, o := r.Clients, r.ClientOrder
+			if n.Records != want || n.Ambiguous != 0 {
+				t.Errorf("%d calls, %+v", want, n)
+			}
+			if !strings.Contains(base, "midstream") && n.Absent > 0 {
+				t.Errorf("not in the capture: %+v", n.AbsentOf)
+			}
+			for _, v := range o.List {
+				t.Error(v.String())
+			}
+			if o.Correlation == nil || *o.Correlation < 0.75 {
+				t.Errorf("rank correlation %v of %d pairs", o.Correlation, o.Pairs)
+			}
+			pairs += o.Pairs
+		})
+	}
+	if pairs < 2000 {
+		t.Errorf("only %d pairs", pairs)
+	}
+}

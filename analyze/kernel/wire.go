@@ -1,0 +1,83 @@
+package kernel
+
+import (
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// wire is a transaction, with what the join needs of it. Times are those of
+// the capture.
+type wire struct {
+	xid            uint32
+	older          int32
+	op             uint16
+	client, server uint16
+	overRDMA       bool
+	whole          bool // call and reply were captured
+	failed         bool
+	pushed         bool // the response began with an RDMA Write
+
+	first, callLast int64 // of the call
+	pulled          int64 // end of call_transfer and argument_pull
+	response        int64 // first packet of the response
+	last            int64 // of the reply
+	serverPhase     int64
+	total           int64 // phases
+
+	callBytes, replyBytes uint64
+	again                 int32 // packets seen again
+
+	call, request int32 // the records that it is; -1 if none
+}
+
+// Add takes a transaction.
+func (j *Join) Add(v *rpc.View) {
+	tx := v.Tx
+	j.counts.Transactions++
+	if tx.Backward {
+		j.counts.Backward++
+		if _, ok := j.reqAt[tx.XID]; ok {
+			j.callbacks++
+		}
+		return
+	}
+	at, traced := j.callAt[tx.XID]
+	if len(j.mounts) > 0 {
+		var name uint16
+		if traced {
+			name = j.calls[at].op
+		}
+		j.sum(v, name)
+	}
+	_, served := j.reqAt[tx.XID]
+	if !traced && !served {
+		return
+	}
+	if len(j.wires) >= j.limit {
+		j.counts.TransactionsBeyond++
+		return
+	}
+	older, ok := j.wireAt[tx.XID]
+	if !ok {
+		older = -1
+	}
+	j.wireAt[tx.XID] = int32(len(j.wires))
+	w := wire{
+		xid: tx.XID, older: older, call: -1, request: -1,
+		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
+		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
+		first: tx.First().Time, callLast: tx.Call.Last.Time, last: tx.Reply.Last.Time,
+		callBytes: tx.Call.Bytes, replyBytes: tx.Reply.Bytes, failed: v.Failed(), again: int32(min(tx.Retransmits, 1<<30)),
+	}
+	fabric := tx.Connection.Fabric
+	w.overRDMA = fabric != rdma.TCP && fabric != rdma.UDP
+	if p, ok := tx.Phases(); ok {
+		w.whole = true
+		w.pushed = tx.Times.FirstPush.Seen()
+		w.pulled = w.first + int64(p.CallTransfer+p.ArgumentPull)
+		w.response = w.pulled + int64(p.Server)
+		w.serverPhase, w.total = int64(p.Server), int64(p.Total)
+	}
+	j.wires = append(j.wires, w)
+}

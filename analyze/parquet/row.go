@@ -1,0 +1,106 @@
+package parquet
+
+// Row is a transaction as a record of the file. Its columns have the names and
+// the meaning of the keys of schema rpcrdma.transaction/1; docs/parquet.md
+// tells the few differences.
+//
+// Integers are INT64 whatever the width on the wire, since several engines
+// have no unsigned types. Only offsets and counts of files, which use all 64
+// bits, are UINT_64.
+type Row struct {
+	Time int64 `parquet:"time,timestamp(nanosecond:utc),delta"`
+	// TimeNS is the same in nanoseconds since 1970, for engines that round
+	// timestamps.
+	TimeNS         int64  `parquet:"time_ns,delta"`
+	XID            int64  `parquet:"xid"`
+	Connection     int64  `parquet:"connection"`
+	Fabric         string `parquet:"fabric,dict"`
+	Client         string `parquet:"client,dict"`
+	Server         string `parquet:"server,dict"`
+	ClientEndpoint int64  `parquet:"client_endpoint"`
+	ServerEndpoint int64  `parquet:"server_endpoint"`
+	Direction      string `parquet:"direction,dict"`
+
+	Program      string      `parquet:"program,dict"`
+	Version      int64       `parquet:"version"`
+	Procedure    string      `parquet:"procedure,dict"`
+	MinorVersion *int64      `parquet:"minor_version,optional"`
+	Operations   []Operation `parquet:"operations,list"`
+	Status       string      `parquet:"status,dict"`
+	GSS          string      `parquet:"gss,optional,dict"` // null if empty
+
+	CallFrame        *int64 `parquet:"call_frame,optional"`
+	ReplyFrame       *int64 `parquet:"reply_frame,optional"`
+	CallType         string `parquet:"call_type,dict"`
+	ReplyType        string `parquet:"reply_type,dict"`
+	CreditsRequested int64  `parquet:"credits_requested"`
+	CreditsGranted   int64  `parquet:"credits_granted"`
+
+	ReadChunks        []ReadChunk `parquet:"read_chunks,list"`
+	WriteChunks       [][]Segment `parquet:"write_chunks,list"`
+	ReplyChunk        []Segment   `parquet:"reply_chunk,optional,list"`
+	WrittenChunks     [][]Segment `parquet:"written_chunks,list"`
+	WrittenReplyChunk []Segment   `parquet:"written_reply_chunk,optional,list"`
+	ReplyReadChunks   []ReadChunk `parquet:"reply_read_chunks,list"`
+
+	Reads             int64  `parquet:"rdma_reads"`
+	ReadBytes         int64  `parquet:"rdma_read_bytes"`
+	Writes            int64  `parquet:"rdma_writes"`
+	WriteBytes        int64  `parquet:"rdma_write_bytes"`
+	CallBytes         int64  `parquet:"call_bytes"`
+	ReplyBytes        int64  `parquet:"reply_bytes"`
+	Retransmits       int64  `parquet:"retransmits"`
+	InvalidatedHandle *int64 `parquet:"invalidated_handle,optional"`
+
+	Latency Latency  `parquet:"latency_ns"`
+	State   string   `parquet:"state,dict"`
+	Notes   []string `parquet:"notes,list" parquet-element:",dict"`
+	File    File     `parquet:"file"`
+}
+
+// Operation is one of a COMPOUND.
+type Operation struct {
+	Op     string `parquet:"op,dict"`
+	Status string `parquet:"status,optional,dict"` // null if the reply does not have it
+}
+
+// ReadChunk is the Read segments of one position.
+type ReadChunk struct {
+	Position int64     `parquet:"position"`
+	Segments []Segment `parquet:"segments,list"`
+}
+
+// Segment is a piece of memory that one side offers.
+type Segment struct {
+	Handle int64  `parquet:"handle"`
+	Length int64  `parquet:"length"`
+	Offset uint64 `parquet:"offset"`
+}
+
+// Latency holds the phases in nanoseconds. All are null unless call and reply
+// were captured.
+type Latency struct {
+	CallTransfer  *int64 `parquet:"call_transfer,optional"`
+	ArgumentPull  *int64 `parquet:"argument_pull,optional"`
+	PullWait      *int64 `parquet:"pull_wait,optional"`
+	Server        *int64 `parquet:"server,optional"`
+	ResultPush    *int64 `parquet:"result_push,optional"`
+	ReplyTransfer *int64 `parquet:"reply_transfer,optional"`
+	Total         *int64 `parquet:"total,optional"`
+	Ack           *int64 `parquet:"ack,optional"`
+}
+
+// File is what the transaction is about. All of it is null if it is about no
+// file.
+type File struct {
+	Handle    *string `parquet:"filehandle,optional,dict"`
+	Name      *string `parquet:"name,optional,dict"`
+	Path      *string `parquet:"path,optional,dict"`
+	To        *string `parquet:"to,optional,dict"`
+	NewHandle *string `parquet:"new_filehandle,optional,dict"`
+	Offset    *uint64 `parquet:"offset,optional"`
+	Count     *uint64 `parquet:"count,optional"`
+	Moved     *int64  `parquet:"moved,optional"`
+	Stable    string  `parquet:"stable,optional,dict"`
+	EOF       *bool   `parquet:"eof,optional"`
+}

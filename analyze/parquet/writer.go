@@ -1,0 +1,87 @@
+// Package parquet writes transactions as Apache Parquet files, one row each,
+// for DuckDB, ClickHouse, Spark, Trino and their like. The columns are the
+// keys of schema rpcrdma.transaction/1; docs/parquet.md describes them.
+package parquet
+
+import (
+	"io"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// Schema is what a file says in its key-value metadata under "rpcrdma.schema".
+const Schema = "rpcrdma.transaction/1"
+
+const (
+	// maxGroupRows and maxGroupBytes (uncompressed) end a row group. A group
+	// is in memory until it ends.
+	maxGroupRows  = 1 << 16
+	maxGroupBytes = 12 << 20
+	// maxDictionary is how many bytes of distinct strings a column of a group
+	// may have; beyond, they are written as they are.
+	maxDictionary = 1 << 20
+	pageBytes     = 64 << 10
+)
+
+// codec is shared by all writers: each one has a pool of encoders.
+var codec = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
+
+// Writer writes one file. It is not safe for concurrent use.
+type Writer struct {
+	w     *pq.GenericWriter[Row]
+	enc   encoder
+	one   [1]Row
+	rows  int
+	bytes int
+	total uint64
+}
+
+// NewWriter makes a Writer of one file. Entries of metadata go into the file's
+// key-value metadata.
+func NewWriter(w io.Writer, metadata map[string]string) *Writer {
+	options := []pq.WriterOption{
+		pq.CreatedBy("github.com/rpcrdma/toolkit", "", ""),
+		pq.KeyValueMetadata("rpcrdma.schema", Schema),
+		pq.Compression(codec),
+		pq.PageBufferSize(pageBytes),
+		pq.WriteBufferSize(pageBytes),
+		pq.DictionaryMaxBytes(maxDictionary),
+		// What is given here is for people; a page index of long names is not.
+		pq.ColumnIndexSizeLimit(func([]string) int { return 64 }),
+	}
+	for k, v := range metadata {
+		options = append(options, pq.KeyValueMetadata(k, v))
+	}
+	return &Writer{w: pq.NewGenericWriter[Row](w, options...)}
+}
+
+// Add writes a transaction.
+func (w *Writer) Add(v *rpc.View) error {
+	w.bytes += w.enc.encode(v)
+	w.one[0] = w.enc.row
+	if _, err := w.w.Write(w.one[:]); err != nil {
+		return err
+	}
+	w.total++
+	w.rows++
+	if w.rows >= maxGroupRows || w.bytes >= maxGroupBytes {
+		w.rows, w.bytes = 0, 0
+		return w.w.Flush()
+	}
+	return nil
+}
+
+// Reset begins another file with the memory, and the metadata, of this one.
+func (w *Writer) Reset(to io.Writer) {
+	w.w.Reset(to)
+	w.rows, w.bytes, w.total = 0, 0, 0
+}
+
+// Rows is how many transactions have been written.
+func (w *Writer) Rows() uint64 { return w.total }
+
+// Close ends the file. It does not close what is below.
+func (w *Writer) Close() error { return w.w.Close() }

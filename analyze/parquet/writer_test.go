@@ -1,0 +1,232 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	pq "github.com/parquet-go/parquet-go"
+
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const samples = "../../samples"
+
+// TestRowsEqualNDJSON holds each row of each sample against the object that
+// package ndjson writes. The reader is that of the library that has written
+// the file; docs/parquet.md tells what other readers were tried.
+func TestRowsEqualNDJSON(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples (%v)", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			var want []string
+			var json ndjson.Encoder
+			var out bytes.Buffer
+			w := NewWriter(&out, map[string]string{"rpcrdma.host": "h"})
+			each(t, file, func(v *rpc.View) {
+				want = append(want, string(json.Append(nil, v)))
+				if err := w.Add(v); err != nil {
+					t.Fatal(err)
+				}
+				// Small groups: what is kept from row to row must not leak.
+				if len(want)%100 == 0 {
+					if err := w.w.Flush(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got := readRows(t, out.Bytes())
+			if len(got) != len(want) || w.Rows() != uint64(len(want)) {
+				t.Fatalf("%d rows (%d counted), %d transactions", len(got), w.Rows(), len(want))
+			}
+			for i := range want {
+				a, b := decoded(t, want[i]), decoded(t, object(&got[i]))
+				if !reflect.DeepEqual(a, b) {
+					t.Fatalf("row %d:\n got %s\nwant %s", i, object(&got[i]), want[i])
+				}
+			}
+		})
+	}
+}
+
+// each calls f for every transaction of a capture.
+func each(t testing.TB, file string, f func(*rpc.View)) {
+	t.Helper()
+	r, err := capture.Open([]string{file}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	view := rpc.View{Names: &rpc.Names{}}
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		view.Set(tx)
+		f(&view)
+		view.Learn()
+	})
+	if err := d.Run(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readRows(t testing.TB, file []byte) []Row {
+	t.Helper()
+	r := pq.NewGenericReader[Row](bytes.NewReader(file))
+	defer r.Close()
+	rows := make([]Row, r.NumRows())
+	n, err := r.Read(rows)
+	if n != len(rows) || err != nil && err != io.EOF {
+		t.Fatalf("%d of %d rows: %v", n, len(rows), err)
+	}
+	for i := range rows {
+		if rows[i].Time != rows[i].TimeNS {
+			t.Errorf("row %d: times %d and %d", i, rows[i].Time, rows[i].TimeNS)
+		}
+	}
+	return rows
+}
+
+func decoded(t testing.TB, text string) any {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return v
+}
+
+// object writes a row as package ndjson writes its transaction.
+func object(r *Row) string {
+	o := map[string]any{
+		"schema": ndjson.Schema, "time": time.Unix(0, r.Time).UTC().Format("2006-01-02T15:04:05.000000000Z"),
+		"xid": r.XID, "connection": r.Connection, "fabric": r.Fabric, "client": r.Client, "server": r.Server,
+		"client_endpoint": r.ClientEndpoint, "server_endpoint": r.ServerEndpoint, "direction": r.Direction,
+		"program": r.Program, "version": r.Version, "procedure": r.Procedure, "status": r.Status,
+		"call_frame": r.CallFrame, "reply_frame": r.ReplyFrame, "call_type": r.CallType, "reply_type": r.ReplyType,
+		"credits_requested": r.CreditsRequested, "credits_granted": r.CreditsGranted,
+		"read_chunks": reads(r.ReadChunks), "write_chunks": writes(r.WriteChunks), "reply_chunk": segments(r.ReplyChunk),
+		"written_chunks": writes(r.WrittenChunks), "written_reply_chunk": segments(r.WrittenReplyChunk),
+		"rdma_reads": r.Reads, "rdma_read_bytes": r.ReadBytes, "rdma_writes": r.Writes, "rdma_write_bytes": r.WriteBytes,
+		"call_bytes": r.CallBytes, "reply_bytes": r.ReplyBytes, "retransmits": r.Retransmits,
+		"state": r.State, "notes": append([]string{}, r.Notes...), "latency_ns": nil,
+	}
+	set(o, "minor_version", r.MinorVersion)
+	set(o, "invalidated_handle", r.InvalidatedHandle)
+	if r.GSS != "" {
+		o["gss"] = r.GSS
+	}
+	if len(r.ReplyReadChunks) > 0 {
+		o["reply_read_chunks"] = reads(r.ReplyReadChunks)
+	}
+	var ops []any
+	for _, x := range r.Operations {
+		op := map[string]any{"op": x.Op, "status": nil}
+		if x.Status != "" {
+			op["status"] = x.Status
+		}
+		ops = append(ops, op)
+	}
+	if ops != nil {
+		o["operations"] = ops
+	}
+	if l := &r.Latency; l.Total != nil {
+		m := map[string]any{}
+		for k, v := range map[string]*int64{
+			"call_transfer": l.CallTransfer, "argument_pull": l.ArgumentPull, "pull_wait": l.PullWait, "server": l.Server,
+			"result_push": l.ResultPush, "reply_transfer": l.ReplyTransfer, "total": l.Total, "ack": l.Ack,
+		} {
+			set(m, k, v)
+		}
+		o["latency_ns"] = m
+	}
+	f, m := &r.File, map[string]any{}
+	set(m, "filehandle", f.Handle)
+	set(m, "name", f.Name)
+	set(m, "path", f.Path)
+	set(m, "to", f.To)
+	set(m, "new_filehandle", f.NewHandle)
+	set(m, "offset", f.Offset)
+	set(m, "count", f.Count)
+	set(m, "moved", f.Moved)
+	set(m, "eof", f.EOF)
+	if f.Stable != "" {
+		m["stable"] = f.Stable
+	}
+	if len(m) > 0 {
+		o["file"] = m
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func set[T any](m map[string]any, key string, v *T) {
+	if v != nil {
+		m[key] = *v
+	}
+}
+
+func reads(list []ReadChunk) []any {
+	out := []any{}
+	for _, c := range list {
+		out = append(out, map[string]any{"position": c.Position, "segments": segments(c.Segments)})
+	}
+	return out
+}
+
+func writes(list [][]Segment) []any {
+	out := []any{}
+	for _, c := range list {
+		out = append(out, segments(c))
+	}
+	return out
+}
+
+func segments(list []Segment) any {
+	if list == nil {
+		return nil
+	}
+	out := []any{}
+	for _, s := range list {
+		out = append(out, map[string]any{"handle": s.Handle, "length": s.Length, "offset": s.Offset})
+	}
+	return out
+}
+
+func TestMetadata(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, map[string]string{"rpcrdma.host": "nfs-7"})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := pq.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range map[string]string{"rpcrdma.schema": Schema, "rpcrdma.host": "nfs-7"} {
+		if got, _ := f.Lookup(k); got != want {
+			t.Errorf("%s is %q, want %q", k, got, want)
+		}
+	}
+	if f.NumRows() != 0 {
+		t.Errorf("%d rows in an empty file", f.NumRows())
+	}
+}

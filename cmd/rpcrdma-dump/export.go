@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+func newExportCommand(s *streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export FORMAT [flags] FILE... -w OUT",
+		Short: "Write transactions to files for other programs",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("%q is not a format: parquet or trace", args[0])
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error { return usagef("name a format: parquet or trace") },
+	}
+	cmd.AddCommand(newExportParquetCommand(s), newExportTraceCommand(s))
+	return cmd
+}
+
+// exportOptions are the flags that all exports have.
+type exportOptions struct {
+	inputOptions
+	out    string
+	filter string
+	count  uint64
+}
+
+func (o *exportOptions) flags(cmd *cobra.Command, what string) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.out, "write", "w", "", what)
+	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` transactions that were written")
+	o.inputOptions.flags(f)
+}
+
+func (o *exportOptions) check() (*filter.Filter, error) {
+	if o.out == "" {
+		return nil, usagef("no output: name it with -w; - is standard output")
+	}
+	if o.filter == "" {
+		return nil, nil
+	}
+	match, err := filter.Compile(o.filter)
+	if err != nil {
+		return nil, filterError(err)
+	}
+	return match, nil
+}
+
+// exporter takes the transactions that are to be written.
+type exporter struct {
+	*job
+	view  rpc.View
+	match *filter.Filter
+	count uint64
+	add   func(*rpc.View) error
+	err   error
+}
+
+// export runs the decoder over the input and gives add the transactions that
+// are wanted. finish ends the output.
+func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
+	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{}}}
+	j.d = decode.New(opt, e.transaction)
+	_, errTTY := terminal(j.s.err)
+	err := j.run(errTTY)
+	return j.finish(err, closed(errors.Join(e.err, finish())))
+}
+
+func (e *exporter) transaction(tx *transaction.Transaction) {
+	if e.stopped {
+		return
+	}
+	v := &e.view
+	v.Set(tx)
+	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+		e.notes.message(v)
+	}
+	if e.match == nil || e.match.Match(v) {
+		if e.err = e.add(v); e.err != nil {
+			e.stop()
+		}
+		if e.count > 0 {
+			if e.count--; e.count == 0 {
+				e.stop()
+			}
+		}
+	}
+	v.Learn()
+}
+
+// createOutput opens the file that an export goes to. close reports what could
+// not be written.
+func createOutput(s *streams, name string) (w io.Writer, close func() error, err error) {
+	if name == "-" {
+		if _, tty := terminal(s.out); tty {
+			return nil, nil, usagef("standard output is a terminal: name a file with -w, or redirect")
+		}
+		return s.out, func() error { return nil }, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Close, nil
+}
+
+func written(s *streams, rows uint64, to string) {
+	fmt.Fprintf(s.err, "rpcrdma-dump: %s written to %s\n", plural(rows, "transaction"), to)
+}

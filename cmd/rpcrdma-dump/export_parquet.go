@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/parquet"
+)
+
+const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, which DuckDB,
+ClickHouse, Spark, Trino and others read. The columns are the keys of the ndjson
+output.
+
+With --partition, files go below a directory, in folders that these engines take
+for columns (DIR/date=2026-11-21/hour=05/host=NAME/part-0.parquet), so that the
+captures of a fleet become one table. What is there already stays.`
+
+const exportParquetExamples = `  rpcrdma-dump export parquet trace.pcap -w trace.parquet
+  rpcrdma-dump export parquet -Y 'op == READ' trace.pcap -w reads.parquet
+  rpcrdma-dump export parquet --partition time=1h,host --host nfs-7 trace.pcap -w /data/rpcrdma
+  duckdb -c "select procedure, count(*), median(latency_ns.total) from 'trace.parquet' group by all"`
+
+type parquetOptions struct {
+	exportOptions
+	partition string
+	host      string
+}
+
+func newExportParquetCommand(s *streams) *cobra.Command {
+	o := &parquetOptions{}
+	cmd := &cobra.Command{
+		Use:     "parquet [flags] FILE... -w OUT",
+		Short:   "Write transactions as Parquet",
+		Long:    exportParquetLong,
+		Example: exportParquetExamples,
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	o.exportOptions.flags(cmd, "write to this `file`, - for standard output; with --partition to this directory")
+	f := cmd.Flags()
+	f.StringVar(&o.partition, "partition", "", "spread over folders by time=1d, time=1h, time=15m, host; a `list`, such as time=1h,host")
+	f.StringVar(&o.host, "host", "", "`name` of the host that was captured; goes into the file, and into the folders")
+	return cmd
+}
+
+func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	match, err := o.check()
+	if err != nil {
+		return err
+	}
+	metadata := make(map[string]string)
+	if o.host != "" {
+		metadata["rpcrdma.host"] = o.host
+	}
+	var layout parquet.Layout
+	if o.partition != "" {
+		var host bool
+		if layout, host, err = parquet.ParseLayout(o.partition); err != nil {
+			return &usageError{fmt.Errorf("--partition: %w", err)}
+		}
+		if host {
+			if layout.Host = o.host; o.host == "" {
+				return usagef("--partition host needs --host NAME: a capture does not say where it was taken")
+			}
+		}
+		if o.out == "-" {
+			return usagef("--partition needs a directory to write to")
+		}
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	opt := o.decoder()
+	opt.Concurrent = true
+	if o.partition != "" {
+		t := parquet.NewTree(o.out, layout, metadata)
+		err = o.export(j, opt, match, t.Add, t.Close)
+		written(s, t.Rows(), fmt.Sprintf("%s in %s", plural(uint64(t.Files()), "file"), o.out))
+		return err
+	}
+	out, closeOut, err := createOutput(s, o.out)
+	if err != nil {
+		return err
+	}
+	buf := bufio.NewWriterSize(out, 1<<16)
+	w := parquet.NewWriter(buf, metadata)
+	err = o.export(j, opt, match, w.Add, func() error {
+		return errors.Join(w.Close(), buf.Flush(), closeOut())
+	})
+	written(s, w.Rows(), o.out)
+	return err
+}

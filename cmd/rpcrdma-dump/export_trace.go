@@ -1,0 +1,73 @@
+package main
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/chrometrace"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+const exportTraceLong = `Write transactions in the Trace Event Format, to be opened in Perfetto
+(ui.perfetto.dev) or chrome://tracing. A connection is a process, each slot of it
+a thread: a call takes the lowest slot that is free. Its slice holds the phases;
+RDMA Reads and Writes have tracks below. Counters show the credits and the calls
+in flight, instants what was seen again, NAKs, RNRs, CNPs and the like.
+
+Times are microseconds since the first packet, with nanoseconds behind the point.
+If the name of the file ends in .gz, it is compressed, which Perfetto reads.`
+
+func newExportTraceCommand(s *streams) *cobra.Command {
+	o := &exportOptions{}
+	cmd := &cobra.Command{
+		Use:     "trace [flags] FILE... -w OUT.json",
+		Short:   "Write transactions for Perfetto and chrome://tracing",
+		Long:    exportTraceLong,
+		Example: "  rpcrdma-dump export trace trace.pcap -w trace.json.gz\n  rpcrdma-dump export trace -Y 'latency > 10ms' trace.pcap -w slow.json",
+		RunE:    func(cmd *cobra.Command, args []string) error { return runExportTrace(cmd, s, o, args) },
+	}
+	o.flags(cmd, "write to this `file`, - for standard output")
+	return cmd
+}
+
+func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []string) error {
+	match, err := o.check()
+	if err != nil {
+		return err
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	out, closeOut, err := createOutput(s, o.out)
+	if err != nil {
+		return err
+	}
+	closeZip := func() error { return nil }
+	if strings.HasSuffix(o.out, ".gz") {
+		z := gzip.NewWriter(out)
+		out, closeZip = io.Writer(z), z.Close
+	}
+	w := chrometrace.New(out, func() int64 { return j.d.Stats().First.Time })
+	opt := o.decoder()
+	opt.Observer = w.Observer()
+	err = o.export(j, opt, match, func(v *rpc.View) error { return w.Add(v) }, func() error {
+		return errors.Join(w.Close(), closeZip(), closeOut())
+	})
+	n := w.Stats()
+	written(s, n.Transactions, o.out)
+	if n.LeftOut > 0 {
+		j.notes.printf("note: %d transactions and events are not shown: too many calls or connections at once", n.LeftOut)
+	}
+	if n.HiddenOperations > 0 {
+		j.notes.printf("note: %s not shown: too many at once", plural(n.HiddenOperations, "RDMA operation"))
+	}
+	if n.Late > 0 {
+		j.notes.printf("note: the counters lack %s that came too late", plural(n.Late, "call"))
+	}
+	return err
+}

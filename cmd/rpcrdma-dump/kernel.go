@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const kernelLong = `Join the transactions of a capture with what the Linux kernels at its ends
+recorded: trace events of client or server (--ftrace), and the counters of the
+client's mounts (--mountstats). Calls are found by XID, client and time. The
+clocks of trace and capture may differ; by how much is found from the calls.
+
+  CLIENT   QUEUE from the start of the task to the transmission; RTT from there to
+           the reply; WIRE the total of the transaction; OUTSIDE = RTT - WIRE: what
+           client, adapter and, unless the capture was taken there, the network add;
+           AFTER from the reply to the end of the task
+  SERVER   PHASE the time between call and response; EXEC what the server counted
+           as execution; REST = PHASE - EXEC: BEFORE it the call waits for a thread,
+           BEHIND it the response for the adapter
+  MOUNT    what mountstats counted beside what the capture holds
+
+Each RTT must be longer than the transaction, each PHASE longer than the execution:
+where they are not, the call is listed.
+
+Record on the client:
+  cd /sys/kernel/tracing
+  echo sunrpc:rpc_stats_latency rpcrdma:xprtrdma_marshal rpcrdma:xprtrdma_reply \
+       rpcrdma:xprtrdma_inline_thresh | tr ' ' '\n' > set_event
+  … ; cat trace > trace.client; cat /proc/self/mountstats > mountstats
+and on the server with the events
+  sunrpc:svc_process sunrpc:svc_stats_latency rpcrdma:svcrdma_decode_rqst`
+
+// kernelFlags name the files of the kernel. A command that joins transactions
+// with them has these.
+type kernelFlags struct {
+	mountstats []string
+	ftrace     []string
+}
+
+func (o *kernelFlags) register(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.ftrace, "ftrace", nil, "trace events of a client or server, as text: `file` (repeatable)")
+	f.StringArrayVar(&o.mountstats, "mountstats", nil, "a copy of the client's /proc/self/mountstats: `file` (repeatable)")
+}
+
+// load reads the files; nil if none is named.
+func (o *kernelFlags) load() (*kernel.Join, error) {
+	if len(o.ftrace)+len(o.mountstats) == 0 {
+		return nil, nil
+	}
+	j := kernel.New(kernel.Options{})
+	for _, name := range o.ftrace {
+		if err := o.read(name, j.ReadTrace); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range o.mountstats {
+		if err := o.read(name, j.ReadMountstats); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+type kernelOptions struct {
+	inputOptions
+	kernelFlags
+	format string
+	filter string
+}
+
+func newKernelCommand(s *streams) *cobra.Command {
+	o := &kernelOptions{}
+	cmd := &cobra.Command{
+		Use:     "kernel [flags] FILE...",
+		Short:   "Compare transactions with what the kernels recorded",
+		Long:    kernelLong,
+		Example: "  rpcrdma-dump kernel --ftrace trace.client --ftrace trace.server --mountstats mountstats trace.pcap",
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.kernelFlags.register(f)
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
+	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	if o.format != "text" && o.format != "json" {
+		return usagef("-T is text or json, not %q", o.format)
+	}
+	var match *filter.Filter
+	if o.filter != "" {
+		var err error
+		if match, err = filter.Compile(o.filter); err != nil {
+			return filterError(err)
+		}
+	}
+	join, err := o.load()
+	if err != nil {
+		return err
+	}
+	if join == nil {
+		return usagef("no file of the kernel: name one with --ftrace or --mountstats")
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	opt := o.decoder()
+	opt.Concurrent = true
+	view := rpc.View{Names: &rpc.Names{}}
+	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		view.Set(tx)
+		if view.ArgsErr != nil || view.ResultErr != nil || view.CallErr != nil || view.ReplyErr != nil {
+			j.notes.message(&view)
+		}
+		if match == nil || match.Match(&view) {
+			join.Add(&view)
+		}
+		if match != nil {
+			view.Learn()
+		}
+	})
+	_, errTTY := terminal(s.err)
+	err = j.run(errTTY)
+	r := join.Result()
+	out := newOutput(s.out, false, false)
+	if o.format == "json" {
+		e := json.NewEncoder(out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		err = errors.Join(err, e.Encode(r))
+	} else {
+		printKernel(out, r)
+	}
+	return j.finish(err, out.close())
+}
+
+// read opens a file of the kernel, which may be compressed.
+func (o *kernelFlags) read(name string, parse func(string, io.Reader) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r, done, err := plain(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer done()
+	if err := parse(name, r); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// plain reads through gzip and zstd.
+func plain(f io.Reader) (io.Reader, func(), error) {
+	b := bufio.NewReader(f)
+	head, err := b.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(b)
+		return z, func() {}, err
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}
+	return b, func() {}, nil
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+// printKernel prints a result for people.
+func printKernel(w io.Writer, r *kernel.Result) {
+	for i := range r.Files {
+		f := &r.Files[i]
+		fmt.Fprintf(w, "%-11s %s: ", f.Kind, filepath.Base(f.Name))
+		if f.Kind == "mountstats" {
+			fmt.Fprintf(w, "%s of NFS", plural(uint64(f.Mounts), "mount"))
+		} else {
+			fmt.Fprintf(w, "%s; %s of a client, %s to a server", plural(f.Events, "event"), plural(uint64(f.Calls), "call"), plural(uint64(f.Requests), "request"))
+		}
+		if f.Lost > 0 {
+			fmt.Fprintf(w, "; %s lost by the ring buffer", plural(f.Lost, "event"))
+		}
+		if f.Unread > 0 {
+			fmt.Fprintf(w, "; %s not understood", plural(f.Unread, "line"))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, c := range r.Clocks {
+		printClock(w, c)
+	}
+	if r.Clients != nil {
+		printRecords(w, "client", r.Clients)
+	}
+	if r.Servers != nil {
+		printRecords(w, "server", r.Servers)
+	}
+	c := &r.Counts
+	for _, x := range []struct {
+		n    uint64
+		what string
+	}{
+		{c.Backward, "calls of servers (callbacks) are not joined"}, {c.CallsBeyond, "calls of traces are left out: limit"},
+		{c.RequestsBeyond, "requests of traces are left out: limit"}, {c.TransactionsBeyond, "transactions are left out of the join: limit"},
+		{c.SumsBeyond, "transactions are left out of the sums: limit"},
+	} {
+		if x.n > 0 {
+			fmt.Fprintf(w, "note        %d %s\n", x.n, x.what)
+		}
+	}
+	printClientOps(w, r)
+	printServerOps(w, r)
+	for _, m := range r.Mounts {
+		printMount(w, m)
+	}
+}
+
+func printClock(w io.Writer, c *kernel.Clock) {
+	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", filepath.Base(c.File), c.Side)
+	switch {
+	case !c.Known:
+		fmt.Fprintf(w, "not known: %s with events at both ends\n", plural(uint64(c.Calls), "call"))
+	case c.Uncertainty < 0:
+		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: the clocks ran apart\n",
+			seconds(c.Offset), plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
+	default:
+		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", seconds(c.Offset), duration(c.Uncertainty), plural(uint64(c.Calls), "call"))
+	}
+}
+
+func seconds(ns int64) string {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return fmt.Sprintf("%s%d.%06d s", sign, ns/1e9, ns%1e9/1e3)
+}
+
+func printRecords(w io.Writer, side string, n *kernel.Records) {
+	fmt.Fprintf(w, "%-11s %d of %d are in the capture", side, n.Joined, n.Records)
+	if n.Several > 0 {
+		fmt.Fprintf(w, "; %d of them more than once", n.Several)
+	}
+	if n.Unfinished > 0 {
+		fmt.Fprintf(w, "; %d did not end in the trace", n.Unfinished)
+	}
+	if n.Callbacks > 0 {
+		fmt.Fprintf(w, "; %d are replies to callbacks", n.Callbacks)
+	}
+	if n.NotAwaited > 0 {
+		fmt.Fprintf(w, "; %d did not wait for a reply", n.NotAwaited)
+	}
+	if n.Ambiguous > 0 {
+		fmt.Fprintf(w, "; %d XIDs came too often", n.Ambiguous)
+	}
+	fmt.Fprintln(w)
+	if n.Absent > 0 {
+		var list []string
+		for i, a := range n.AbsentOf {
+			if i == 4 {
+				list = append(list, "…")
+				break
+			}
+			list = append(list, fmt.Sprintf("%s %d", a.Operation, a.Calls))
+		}
+		fmt.Fprintf(w, "%-11s %d are not: %s\n", "", n.Absent, strings.Join(list, ", "))
+	}
+}
+
+func printClientOps(w io.Writer, r *kernel.Result) {
+	if len(r.Client) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nCLIENT: medians, and OUTSIDE = RTT - WIRE")
+	header := []string{"OPERATION", "CALLS", "QUEUE", "RTT", "WIRE", "SHARE", "OUT MIN", "MEDIAN", "MAX", "SEND", "REPLY", "AFTER"}
+	right := []bool{false, true, true, true, true, true, true, true, true, true, true, true}
+	var rows [][]string
+	for _, o := range r.Client {
+		rows = append(rows, []string{
+			fmt.Sprintf("%s%d %s", o.Program, o.Version, o.Operation), strconv.Itoa(o.Calls), median(o.Queue), median(o.RTT), median(o.Wire),
+			percent(o.Explained), duration(o.Outside.Min), duration(o.Outside.Median), duration(o.Outside.Max), median(o.SendSide), median(o.ReplySide), median(o.After),
+		})
+	}
+	_ = printTable(w, header, right, rows)
+	printOrder(w, r.ClientOrder, "wire", "RTT", "total on the wire", "the client's round trip")
+}
+
+func printServerOps(w io.Writer, r *kernel.Result) {
+	if len(r.Server) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nSERVER: medians, and REST = PHASE - EXEC")
+	header := []string{"OPERATION", "CALLS", "PHASE", "EXEC", "SHARE", "REST MIN", "MEDIAN", "MAX", "BEFORE", "BEHIND"}
+	right := []bool{false, true, true, true, true, true, true, true, true, true}
+	var rows [][]string
+	for _, o := range r.Server {
+		rows = append(rows, []string{
+			fmt.Sprintf("%s%d %s", o.Program, o.Version, o.Operation), strconv.Itoa(o.Calls), median(o.Phase), median(o.Execute),
+			percent(o.Explained), duration(o.Rest.Min), duration(o.Rest.Median), duration(o.Rest.Max), median(o.Before), median(o.Behind),
+		})
+	}
+	_ = printTable(w, header, right, rows)
+	printOrder(w, r.ServerOrder, "execution", "phase", "the server's execution", "the phase on the wire")
+}
+
+func printOrder(w io.Writer, o *kernel.Order, a, b, part, whole string) {
+	fmt.Fprintf(w, "%s", plural(uint64(o.Pairs), "pair"))
+	if o.Correlation != nil {
+		fmt.Fprintf(w, ": rank correlation of %s and %s %.4f", a, b, *o.Correlation)
+	}
+	fmt.Fprintf(w, "; %s longer than %s: %d\n", part, whole, o.Violations)
+	for i := range o.List {
+		v := &o.List[i]
+		fmt.Fprintf(w, "  0x%08x %s: wire %s, kernel %s", v.XID, v.Operation, duration(v.Wire), duration(v.Kernel))
+		if v.Transactions > 1 || v.Sends > 1 {
+			fmt.Fprintf(w, " (%s, put together %s)", plural(uint64(v.Transactions), "transaction"), plural(uint64(v.Sends), "time"))
+		}
+		if v.Again > 0 {
+			fmt.Fprintf(w, " (%s of it seen again)", plural(uint64(v.Again), "packet"))
+		}
+		fmt.Fprintln(w)
+	}
+	if n := o.Violations - len(o.List); n > 0 {
+		fmt.Fprintf(w, "  and %d more\n", n)
+	}
+}
+
+func printMount(w io.Writer, m *kernel.MountResult) {
+	fmt.Fprintf(w, "\nMOUNT %s on %s, NFS %s", strings.Join(m.Devices, ", "), strings.Join(m.Points, ", "), m.Version)
+	if m.Server != "" {
+		fmt.Fprintf(w, ", server %s", m.Server)
+	}
+	if m.Basis == "calls" {
+		fmt.Fprintln(w, ": the calls that it counted, as a trace shows them")
+	} else {
+		fmt.Fprintln(w, ": all transactions of this server and version")
+	}
+	if m.Reason != "" {
+		fmt.Fprintf(w, "not compared: %s\n", m.Reason)
+		return
+	}
+	header := []string{"OPERATION", "CALLS", "SENT", "TIMEOUTS", "ERRORS", "BYTES SENT", "RECEIVED", "QUEUE", "RTT", "WIRE", "DISTANCE"}
+	right := []bool{false, true, true, true, true, true, true, true, true, true, true}
+	var rows [][]string
+	for _, o := range m.Ops {
+		k, x := &o.Kernel, &o.Wire
+		errs := "-"
+		if k.Errors != nil {
+			errs = both(*k.Errors, x.Errors)
+		}
+		row := []string{
+			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), dash(k.Timeouts), errs,
+			both(k.SentBytes, x.SentBytes), both(k.RecvBytes, x.RecvBytes), "-", "-", "-", "-",
+		}
+		if k.Calls > 0 {
+			row[7] = duration(int64(float64(k.Queue) * 1e6 / float64(k.Calls)))
+			row[8] = duration(o.RTT)
+		}
+		if x.Whole > 0 {
+			row[9] = duration(x.Mean)
+		}
+		if k.Calls > 0 && x.Whole > 0 {
+			row[10] = duration(o.Distance)
+		}
+		rows = append(rows, row)
+	}
+	_ = printTable(w, header, right, rows)
+	fmt.Fprintln(w, "kernel/wire where they differ; QUEUE and RTT are means of milliseconds: exact to 1 ms / CALLS")
+}
+
+// shorten keeps names that stand together within their column.
+func shorten(s string) string {
+	const most = 28
+	if len(s) <= most {
+		return s
+	}
+	n := strings.Count(s, "+") + 1
+	for strings.Contains(s, "+") {
+		s = s[:strings.LastIndexByte(s, '+')]
+		if t := fmt.Sprintf("%s+%d more", s, n-strings.Count(s, "+")-1); len(t) <= most {
+			return t
+		}
+	}
+	return s[:min(len(s), most)]
+}
+
+func both(kernel, wire uint64) string {
+	if kernel == wire {
+		return strconv.FormatUint(kernel, 10)
+	}
+	return fmt.Sprintf("%d/%d", kernel, wire)
+}
+
+func median(s kernel.Spread) string {
+	if s.Count == 0 {
+		return "-"
+	}
+	return duration(s.Median)
+}
+
+func duration(ns int64) string {
+	if ns < 0 {
+		return "-" + duration(-ns)
+	}
+	return string(text.Duration(nil, time.Duration(ns)))
+}
+
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" }
