@@ -194,6 +194,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 		if d := psnDiff(p.PSN, a.start); d >= 0 && uint32(d) < a.count {
 			a.again++
 			a.last = ref
+			t.part(a, p, rdma.PartAgain, ref)
 			return
 		}
 	}

@@ -57,6 +57,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 		}
 	}
 	k.most = max(k.most, len(k.open))
+	k.naks = append(k.naks, h.naks...)
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
 	}
