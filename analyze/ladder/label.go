@@ -36,7 +36,7 @@ func Syndrome(p *transaction.Packet) string {
 }
 
 var shorter = strings.NewReplacer(
-	"RDMA ", "", " Invalidate", "+inv", " Immediate", "+imm",
+	"RDMA Read Response", "Response", "RDMA ", "", " Invalidate", "+inv", " Immediate", "+imm",
 	" with Solicited Event and Invalidate", "+se+inv", " with Solicited Event", "+se", " with Invalidate", "+inv",
 )
 
@@ -90,7 +90,7 @@ func kindName(p *transaction.Packet) string {
 	case transaction.WriteData:
 		return "Write"
 	case transaction.ReadResponse:
-		return "Read Response"
+		return "Response"
 	case transaction.ReadRequest:
 		return "Read Request"
 	case transaction.CallPart, transaction.ReplyPart:
@@ -99,13 +99,21 @@ func kindName(p *transaction.Packet) string {
 		}
 		return "Send"
 	}
+	if p.Role == transaction.Ack {
+		return "TCP ACK"
+	}
 	return p.Role.String()
 }
 
-// runLabel is what stands on the arrow of several packets.
+// runLabel is what stands on the arrow of several packets: "Write ×19/20" if
+// one of 20 PSNs is not among them.
 func runLabel(first, last *transaction.Packet, n int, times string) string {
 	s := kindName(first) + " " + times + strconv.Itoa(n)
 	if first.Header.Kind == rdma.HeaderBTH {
+		// Some may be missing from the capture, or come later.
+		if of := int((last.Header.PSN-first.Header.PSN)&0xffffff) + 1; of > n && of < 1<<16 {
+			s += "/" + strconv.Itoa(of)
+		}
 		s += " " + span(uint64(first.Header.PSN), uint64(last.Header.PSN))
 	}
 	return s

@@ -27,7 +27,7 @@ func (d *Drawer) rowText(v *rpc.View, r *row) string {
 		s = "#" + strconv.Itoa(p.Operation)
 		if o := d.operation(tx, p); o != nil {
 			if r.segment != nil {
-				s += fmt.Sprintf(" pulls %s of %s at %s", size(uint64(o.Length)), r.segment.appendName(nil), size(o.Offset-r.segment.Offset))
+				s += fmt.Sprintf(" pulls %s+%s, %s", r.segment.appendName(nil), size(o.Offset-r.segment.Offset), size(uint64(o.Length)))
 			} else {
 				s += " pulls " + size(uint64(o.Length))
 			}
@@ -35,7 +35,10 @@ func (d *Drawer) rowText(v *rpc.View, r *row) string {
 	case transaction.WriteData, transaction.ReadResponse:
 		s = "#" + strconv.Itoa(p.Operation)
 		if r.segment != nil {
-			s += fmt.Sprintf(" %s %s, %s/%s", r.segment.appendName(nil), size(r.bytes), size(r.done), size(uint64(r.segment.Length)))
+			s += fmt.Sprintf(" %s %s", r.segment.appendName(nil), size(r.bytes))
+			if !p.Again {
+				s += fmt.Sprintf(", %s/%s", size(r.done), size(uint64(r.segment.Length)))
+			}
 		} else {
 			s += " " + size(r.bytes)
 		}
@@ -48,6 +51,9 @@ func (d *Drawer) rowText(v *rpc.View, r *row) string {
 		s = nak(p)
 	case transaction.Congestion:
 		s = "congestion notification"
+	}
+	if r.ack > 0 {
+		s += "; ACK of " + acked(&tx.Packets[r.ack-1])
 	}
 	if p.Again {
 		s += " AGAIN"
@@ -119,8 +125,11 @@ func nak(p *transaction.Packet) string {
 	if p.Header.Kind == rdma.HeaderBTH {
 		s += fmt.Sprintf(": wants PSN %d", p.Header.PSN)
 	}
-	if a := acked(p); a != "" {
+	switch a := acked(p); {
+	case a != "":
 		s += ", has " + a
+	case p.Operation > 0:
+		s += ", of #" + strconv.Itoa(p.Operation)
 	}
 	return s
 }

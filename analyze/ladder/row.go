@@ -11,6 +11,7 @@ import (
 type row struct {
 	first, last int // in the list of packets
 	phase       Phase
+	ack         int // 1 + the entry of the same packet as an acknowledgement
 	packets     int
 	bytes       uint64
 	segment     *segment // that the RDMA payload is of, nil if none
@@ -33,7 +34,12 @@ const minRun = 2
 func (d *Drawer) makeRows(tx *transaction.Transaction) {
 	d.rows = d.rows[:0]
 	ps := tx.Packets
+	ack := 0
 	for i := 0; i < len(ps); {
+		if i+1 < len(ps) && ps[i].Role == transaction.Ack && sameData(&ps[i], &ps[i+1]) {
+			ack = i + 1
+			i++
+		}
 		j := i + 1
 		if !d.Verbose {
 			for j < len(ps) && alike(&ps[i], &ps[j]) && d.time.Of(ps[i].Ref) == d.time.Of(ps[j].Ref) {
@@ -44,11 +50,18 @@ func (d *Drawer) makeRows(tx *transaction.Transaction) {
 			}
 		}
 		d.rows = append(d.rows, d.row(tx, i, j))
+		d.rows[len(d.rows)-1].ack, ack = ack, 0
 		i = j
 	}
 	if !d.Verbose {
 		d.foldRows(tx)
 	}
+}
+
+// sameData reports whether b is what the packet a carries beside its
+// acknowledgement.
+func sameData(a, b *transaction.Packet) bool {
+	return a.Ref.Number == b.Ref.Number && a.From == b.From && b.Role != transaction.Ack && b.Role != transaction.Nak
 }
 
 // leastRun is how many packets like p share a row at least.

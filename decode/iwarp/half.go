@@ -383,5 +383,6 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	if len(u) >= ULPDU(u).HeaderLen() {
 		h.out.segment(h, u, length, start, start+uint64(size), from)
 	}
+	h.parts = h.parts[:0]
 	return true
 }

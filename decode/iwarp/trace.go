@@ -35,6 +35,7 @@ func (h *half) carriers(header, length int, from *span) []rdma.Part {
 		if from.first.Number == from.last.Number {
 			return nil
 		}
+		// It waited for another packet, which carries nothing of it.
 		h.parts = append(h.parts, rdma.Part{Ref: from.first, Bytes: uint32(FPDUHeaderLen + header + length)})
 	}
 	skip, left := uint32(FPDUHeaderLen+header), uint32(length)
