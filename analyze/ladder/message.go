@@ -46,14 +46,14 @@ func (d *Drawer) rowText(v *rpc.View, r *row) string {
 			s += " " + took(tx, r)
 		}
 	case transaction.Ack:
-		s = "ACK of " + acked(p)
+		s = "ACK of " + Acked(p)
 	case transaction.Nak:
-		s = nak(p)
+		s = NAK(p)
 	case transaction.Congestion:
 		s = "congestion notification"
 	}
 	if r.ack > 0 {
-		s += "; ACK of " + acked(&tx.Packets[r.ack-1])
+		s += "; ACK of " + Acked(&tx.Packets[r.ack-1])
 	}
 	if p.Again {
 		s += " AGAIN"
@@ -89,8 +89,9 @@ func (d *Drawer) sendText(v *rpc.View, r *row, m *transaction.Message, what stri
 	return what
 }
 
-// acked says what a packet acknowledges.
-func acked(p *transaction.Packet) string {
+// Acked says what a packet acknowledges: "the call", "#3", "4 operations to #7,
+// the reply".
+func Acked(p *transaction.Packet) string {
 	s := ""
 	add := func(x string) {
 		if s != "" {
@@ -113,8 +114,8 @@ func acked(p *transaction.Packet) string {
 	return s
 }
 
-// nak says what a packet refuses.
-func nak(p *transaction.Packet) string {
+// NAK says what a packet refuses.
+func NAK(p *transaction.Packet) string {
 	s := "NAK"
 	if p.RNR {
 		s = "RNR NAK"
@@ -125,7 +126,7 @@ func nak(p *transaction.Packet) string {
 	if p.Header.Kind == rdma.HeaderBTH {
 		s += fmt.Sprintf(": wants PSN %d", p.Header.PSN)
 	}
-	switch a := acked(p); {
+	switch a := Acked(p); {
 	case a != "":
 		s += ", has " + a
 	case p.Operation > 0:
