@@ -104,6 +104,7 @@ type Splitter struct {
 	err   error
 
 	waiting waiting
+	copies  copies
 	setups  setups
 	files   files
 	start   int64 // time of the first packet
@@ -115,7 +116,15 @@ type place struct {
 	conn  *rdma.Connection
 	whole uint64 // of an IP fragment: the packet that completed it
 	setup bool   // of a connection
-	marks []*txn
+	sum   uint64 // see copies; 0 if there is one capture point
+	sends bool   // it carries a part of a call or reply
+	marks []mark
+}
+
+// mark is a transaction that a packet belongs to.
+type mark struct {
+	*txn
+	ack bool // the packet does nothing but acknowledge it
 }
 
 // txn is what is known of a transaction.
@@ -170,6 +179,11 @@ func (s *Splitter) packet(v *decode.PacketView) {
 	p := s.held.Add(v.Packet)
 	p.conn = v.Connection
 	p.setup = isSetup(v)
+	if s.opt.Match != nil || s.opt.By == Time {
+		if p.sum = s.copies.sum(v); p.sum != 0 && len(p.marks) > 0 {
+			s.copies.note(p.sum, v.Packet.Number)
+		}
+	}
 	number := v.Packet.Number
 	if v.Frame.Proto == link.Fragment {
 		s.waiting.fragment(v.Frame, number)
@@ -210,13 +224,19 @@ func (s *Splitter) attribute(tx *transaction.Transaction, p *transaction.Packet)
 		}
 		return
 	}
-	for _, m := range q.marks {
-		if m == x {
+	ack := p.Role == transaction.Ack
+	q.sends = q.sends || p.Role == transaction.CallPart || p.Role == transaction.ReplyPart || p.Role == transaction.DonePart
+	for i := range q.marks {
+		if m := &q.marks[i]; m.txn == x {
+			m.ack = m.ack && ack
 			return
 		}
 	}
 	x.marks++
-	q.marks = append(q.marks, x)
+	q.marks = append(q.marks, mark{x, ack})
+	if q.sum != 0 {
+		s.copies.note(q.sum, p.Ref.Number)
+	}
 }
 
 // Transaction takes a transaction that has ended.
@@ -269,14 +289,22 @@ func (s *Splitter) release(p *capture.Packet, q *place) {
 		conn = conn.Resolve()
 	}
 	s.targets = s.targets[:0]
-	s.choose(p, q.marks, conn)
+	s.choose(q)
 	if q.whole != 0 {
 		if w := s.held.At(q.whole); w != nil {
-			s.choose(p, w.marks, conn)
+			s.choose(w)
 		}
 	}
-	if len(q.marks) == 0 && q.whole == 0 {
+	if len(q.marks) == 0 && q.sum != 0 {
+		s.copied(q)
+	}
+	if len(s.targets) == 0 {
 		s.alone(p, conn)
+	}
+	if len(q.marks) > 0 && q.sum != 0 && len(s.targets) > 0 {
+		if o := s.copies.find(q.sum); o != nil && o.number == p.Number {
+			o.file, o.conn = s.targets[0].file, s.targets[0].conn
+		}
 	}
 	for _, m := range q.marks {
 		if m.marks--; m.marks == 0 && m.ended {
@@ -294,18 +322,33 @@ func (s *Splitter) release(p *capture.Packet, q *place) {
 		s.setups.keep(conn, p)
 	}
 	clear(q.marks)
-	*q = place{marks: q.marks[:0]}
+	*q = place{marks: q.marks[:0]} // and its memory for the next packet
 }
 
-// choose finds the files for a packet of transactions.
-func (s *Splitter) choose(p *capture.Packet, marks []*txn, conn *rdma.Connection) {
-	if s.opt.Match == nil && s.opt.By != Time {
-		if len(marks) > 0 {
-			s.alone(p, conn)
-		}
+// copied finds the file for a packet that may be the copy of another one.
+func (s *Splitter) copied(q *place) {
+	o := s.copies.find(q.sum)
+	if o == nil {
 		return
 	}
-	for _, m := range marks {
+	if w := s.held.At(o.number); w != nil {
+		s.choose(w)
+	} else if o.file != nil {
+		s.target(o.file, o.conn)
+	}
+}
+
+// choose finds the files for a packet of transactions. A TCP segment with a
+// call or reply is not taken along for the acknowledgement in it: it would
+// bring a transaction that belongs elsewhere.
+func (s *Splitter) choose(q *place) {
+	if s.opt.Match == nil && s.opt.By != Time {
+		return
+	}
+	for _, m := range q.marks {
+		if m.ack && q.sends {
+			continue
+		}
 		if s.opt.Match != nil && !m.chosen {
 			if !m.ended {
 				m.lost++
