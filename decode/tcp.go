@@ -63,6 +63,9 @@ type numbered struct {
 // Tracing implements rdma.Tracer.
 func (n *numbered) Tracing() bool { return n.tracer != nil }
 
+// Early implements rdma.Tracer: it is not called for TCP.
+func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
+
 // Acked implements rdma.Tracer.
 func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
 	n.tracer.Acked(c, from, tag, gen, ref)

@@ -67,6 +67,10 @@ type Tracer interface {
 	// of it, given the tag that belongs to the Handler. from is the side that
 	// sent what is acknowledged; the packet is one of the other side.
 	Acked(c *Connection, from Side, tag any, gen uint64, ref Ref)
+	// Early reports a packet of RoCE or InfiniBand that cannot be placed, since
+	// the beginning of its message is not known. It will be, when the packet
+	// with that PSN comes again.
+	Early(c *Connection, from Side, psn uint32, ref Ref)
 }
 
 // TracerOf returns h as a Tracer if it is one and does trace, else nil.

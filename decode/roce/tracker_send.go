@@ -99,6 +99,9 @@ func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
 		}
 	}
 	a.count, a.length = n, int(n)*int(a.mtu)
+	if t.tracer != nil {
+		t.cutParts(fl, a)
+	}
 	a.buf = a.buf[:min(len(a.buf), a.length)]
 }
 

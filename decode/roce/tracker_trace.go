@@ -18,6 +18,26 @@ func (t *Tracker) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref)
 	}
 }
 
+// early tells the tracer of a packet whose message is not known yet.
+func (t *Tracker) early(fl *flow, psn uint32, ref rdma.Ref) {
+	if t.tracer != nil {
+		t.tracer.Early(fl.c.Connection, fl.side, psn, ref)
+	}
+}
+
+// cutParts takes the packets behind the end of a Send out of it.
+func (t *Tracker) cutParts(fl *flow, a *assembly) {
+	kept := a.parts[:0]
+	for _, p := range a.parts {
+		if p.Kind == rdma.PartAck || uint32(a.indexOf(p.Header.PSN)) < a.count {
+			kept = append(kept, p)
+		} else {
+			t.early(fl, p.Header.PSN, p.Ref)
+		}
+	}
+	a.parts = kept
+}
+
 // partAcked names the acknowledgement of a part of a Send under way.
 func (t *Tracker) partAcked(fl *flow, a *assembly, psn uint32, ref rdma.Ref) {
 	if a.indexOf(psn) >= 0 {

@@ -58,6 +58,9 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	}
 	k.most = max(k.most, len(k.open))
 	k.naks = append(k.naks, h.naks...)
+	if k.early == nil {
+		k.early = h.early
+	}
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
 	}

@@ -82,6 +82,18 @@ func (t *Tracker) trace(tx *Transaction, p Packet) {
 	t.listPacket(tx, p)
 }
 
+// maxEarly bounds the packets of one side that wait for their repetition.
+const maxEarly = 4096
+
+// Early implements rdma.Tracer.
+func (t *Tracker) Early(c *rdma.Connection, from rdma.Side, psn uint32, ref rdma.Ref) {
+	h := t.half(c, from)
+	if h.early == nil || len(h.early) >= maxEarly {
+		h.early = make(map[uint32]rdma.Ref)
+	}
+	h.early[psn] = ref
+}
+
 // listPacket adds to the list, or to its last packet if that is the same.
 func (t *Tracker) listPacket(tx *Transaction, p Packet) {
 	if t.opt.Attribute != nil {
@@ -249,7 +261,16 @@ func (t *Tracker) refused(c *rdma.Connection, from rdma.Side, e rdma.Event, psn 
 // traceRefusal lists the NAKs for p ahead of it.
 func (t *Tracker) traceRefusal(tx *Transaction, p *Packet) {
 	h, ok := tx.Connection.Upper[p.From].(*half)
-	if !ok || len(h.naks) == 0 {
+	if !ok {
+		return
+	}
+	if ref, ok := h.early[p.Header.PSN]; ok && len(h.early) > 0 {
+		delete(h.early, p.Header.PSN)
+		first := *p
+		first.Ref, first.Again = ref, false
+		t.listPacket(tx, first)
+	}
+	if len(h.naks) == 0 {
 		return
 	}
 	kept := h.naks[:0]

@@ -120,7 +120,10 @@ type half struct {
 	orphans  *[16]orphan // RDMA operations on this side's memory without a call
 	orphanAt int
 
-	naks []refusal // of what this side has sent; only if packets are traced
+	// Only if packets are traced: refusals of what this side has sent, and
+	// packets that could not be placed when they came, by PSN.
+	naks  []refusal
+	early map[uint32]rdma.Ref
 
 	calls int // looked at as possibly sent again after a reconnect
 	hosts hosts
