@@ -69,7 +69,7 @@ func number(b []byte, name string, v uint64) []byte {
 
 func word(b []byte, name, v string) []byte { return ndjson.Quote(key(b, name), v) }
 
-func flag(b []byte, name string, v bool) []byte { return strconv.AppendBool(key(b, name), v) }
+func boolean(b []byte, name string, v bool) []byte { return strconv.AppendBool(key(b, name), v) }
 
 func (e *Encoder) packet(b []byte, tx *transaction.Transaction, p *transaction.Packet, last int64) []byte {
 	b = append(b, `{"frame":`...)
@@ -103,7 +103,7 @@ func (e *Encoder) packet(b []byte, tx *transaction.Transaction, p *transaction.P
 			b = number(b, "msn", uint64(h.MSN))
 		}
 	} else if h.Kind == rdma.HeaderDDP {
-		b = flag(b, "last", h.Last)
+		b = boolean(b, "last", h.Last)
 		if h.MSN != 0 {
 			b = number(b, "msn", uint64(h.MSN))
 		}
@@ -116,13 +116,13 @@ func (e *Encoder) packet(b []byte, tx *transaction.Transaction, p *transaction.P
 		b = number(b, "operation", uint64(p.Operation))
 	}
 	if p.Role == transaction.Ack || p.Role == transaction.Nak {
-		b = flag(b, "acks_call", p.AcksCall)
+		b = boolean(b, "acks_call", p.AcksCall)
 		b = number(b, "acks_operations", uint64(p.Acked))
-		b = flag(b, "acks_reply", p.AcksReply)
+		b = boolean(b, "acks_reply", p.AcksReply)
 	}
-	b = flag(b, "again", p.Again)
+	b = boolean(b, "again", p.Again)
 	if p.Beside {
-		b = flag(b, "beside", true)
+		b = boolean(b, "beside", true)
 	}
 	return append(b, '}')
 }

@@ -164,7 +164,7 @@ func (d *Drawer) lists(b []byte, v *rpc.View, reply bool) []byte {
 			b = d.note(b, fmt.Sprintf("%s used %d of %d", x.appendName(nil), x.used, x.Length))
 			continue
 		}
-		b = d.note(b, fmt.Sprintf("%-6s handle 0x%08x length %d offset 0x%016x%s", x.appendName(nil), x.Handle, x.Length, x.Offset, position(tx, x)))
+		b = d.note(b, fmt.Sprintf("%-6s handle 0x%08x, %d at 0x%016x%s", x.appendName(nil), x.Handle, x.Length, x.Offset, position(tx, x)))
 	}
 	return b
 }
@@ -188,7 +188,7 @@ func position(tx *transaction.Transaction, x *segment) string {
 			continue
 		}
 		if n == x.chunk {
-			return fmt.Sprintf(" position %d", c.Position)
+			return fmt.Sprintf(", pos %d", c.Position)
 		}
 		n++
 	}

@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -76,7 +77,8 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
 	d.list.Width, d.list.Color = d.width(), d.Color
 	d.b = d.list.Append(d.b[:0], v)
-	b = append(append(b, d.b...), '\n')
+	b = d.long(b, d.b)
+	start := len(b)
 	b = fmt.Appendf(b, "%s, %s", tx.State, plural(len(tx.Packets)+tx.PacketsLost, "packet"))
 	if tx.Reads > 0 {
 		b = fmt.Appendf(b, ", %s of %d bytes", plural(tx.Reads, "RDMA Read"), tx.ReadBytes)
@@ -105,7 +107,37 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 		b = append(b, ", "...)
 		b = append(b, d.paint(colorYellow, plural(gaps, "gap")+" in the capture of it meanwhile")...)
 	}
-	return append(b, '\n')
+	d.b = append(d.b[:0], b[start:]...)
+	return d.long(b[:start], d.b)
+}
+
+// long writes a line, and breaks it where it is wider than others.
+func (d *Drawer) long(b, line []byte) []byte {
+	for {
+		n, last, escape := 0, -1, false
+		for i, r := range string(line) {
+			switch {
+			case r == 0x1b:
+				escape = true
+			case escape:
+				escape = r != 'm'
+			default:
+				n++
+			}
+			if n > d.width() {
+				break
+			}
+			if r == ' ' && n > 1 && !escape {
+				last = i
+			}
+		}
+		if n <= d.width() || last < 8 {
+			return append(append(b, line...), '\n')
+		}
+		b = append(b, bytes.TrimRight(line[:last], " ")...)
+		b = append(b, '\n')
+		line = append([]byte("    "), bytes.TrimLeft(line[last:], " ")...)
+	}
 }
 
 // table shows what each segment was offered for and got.

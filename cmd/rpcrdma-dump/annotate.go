@@ -90,7 +90,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	})
 	_, outTTY := terminal(s.out)
 	_, errTTY := terminal(s.err)
-	err = j.run(errTTY && !outTTY)
+	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := a.Close()
 	if file != nil {
 		werr = errors.Join(werr, file.Close())

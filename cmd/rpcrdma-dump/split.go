@@ -170,7 +170,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	})
 	_, outTTY := terminal(s.out)
 	_, errTTY := terminal(s.err)
-	err = j.run(errTTY && !outTTY)
+	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := x.Close()
 	if werr == nil {
 		o.notes(j, &st)
