@@ -45,10 +45,12 @@ func (m *mark) append(b []byte) []byte {
 		}
 	default:
 		phase := x.time.Of(p.Ref)
-		b = append(b, "; in "...)
-		b = append(b, phase.String()...)
-		if phase != ladder.After {
-			b = append(b, ' ')
+		if phase == ladder.After {
+			b = append(b, "; after the reply"...)
+		} else {
+			b = append(b, "; "...)
+			b = append(b, phase.String()...)
+			b = append(b, " phase "...)
 			b = text.Duration(b, x.time.Durations[phase])
 		}
 		b = append(b, ", +"...)
