@@ -28,6 +28,8 @@ type Drawer struct {
 	time     Timeline
 	rows     []row
 	spare    []row
+	called   bool // the call's chunk lists are drawn
+	replied  bool // and the reply's
 	b        []byte
 	list     text.Lister
 }
@@ -90,6 +92,7 @@ func (d *Drawer) Append(b []byte, v *rpc.View) []byte {
 	d.segments.reset(tx)
 	d.time.Reset(tx)
 	d.makeRows(tx)
+	d.called, d.replied = false, false
 	start := len(b)
 	b = d.title(b, v)
 	b = d.ladder(b, v)
@@ -319,22 +322,15 @@ func (d *Drawer) rowLine(b []byte, v *rpc.View, r *row, delta int64) []byte {
 	b = append(b, g.rail...)
 	b = append(b, ' ')
 	b = d.wrap(b, d.rowText(v, r), color)
-	if (p.Role == transaction.CallPart || p.Role == transaction.ReplyPart) && d.headOf(tx, r) {
-		b = d.lists(b, v, p.Role == transaction.ReplyPart)
+	switch { // the lists stand beside the first packet
+	case p.Role == transaction.CallPart && !d.called:
+		d.called = true
+		b = d.lists(b, false)
+	case p.Role == transaction.ReplyPart && !d.replied:
+		d.replied = true
+		b = d.lists(b, true)
 	}
 	return b
-}
-
-// headOf reports whether a row ends the first copy of its message, beside
-// which its chunk lists stand.
-func (d *Drawer) headOf(tx *transaction.Transaction, r *row) bool {
-	role := tx.Packets[r.first].Role
-	for i := range tx.Packets[:r.first] {
-		if p := &tx.Packets[i]; p.Role == role {
-			return false
-		}
-	}
-	return true
 }
 
 // arrow fills the space between the rails.

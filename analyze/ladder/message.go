@@ -137,8 +137,7 @@ func NAK(p *transaction.Packet) string {
 
 // lists writes the chunk lists of a message beside it, between and behind the
 // rails.
-func (d *Drawer) lists(b []byte, v *rpc.View, reply bool) []byte {
-	tx := v.Tx
+func (d *Drawer) lists(b []byte, reply bool) []byte {
 	shown := 0
 	limit := 8
 	if d.Verbose {
@@ -164,7 +163,7 @@ func (d *Drawer) lists(b []byte, v *rpc.View, reply bool) []byte {
 			b = d.note(b, fmt.Sprintf("%s used %d of %d", x.appendName(nil), x.used, x.Length))
 			continue
 		}
-		b = d.note(b, fmt.Sprintf("%-6s handle 0x%08x, %d at 0x%016x%s", x.appendName(nil), x.Handle, x.Length, x.Offset, position(tx, x)))
+		b = d.note(b, fmt.Sprintf("%-6s handle 0x%08x, %d at 0x%016x%s", x.appendName(nil), x.Handle, x.Length, x.Offset, position(x)))
 	}
 	return b
 }
@@ -178,21 +177,11 @@ func (d *Drawer) beside(x *segment, reply bool) bool {
 }
 
 // position is that of a Read chunk in the call.
-func position(tx *transaction.Transaction, x *segment) string {
+func position(x *segment) string {
 	if x.list != 'R' || x.index != 0 {
 		return ""
 	}
-	n := 0
-	for _, c := range tx.Call.Header.ReadChunks() {
-		if c.Position == 0 && tx.Call.Header.Version != rpcrdma.Version2 {
-			continue
-		}
-		if n == x.chunk {
-			return fmt.Sprintf(", pos %d", c.Position)
-		}
-		n++
-	}
-	return ""
+	return fmt.Sprintf(", pos %d", x.position)
 }
 
 // note writes a line in the place of an arrow.

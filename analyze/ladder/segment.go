@@ -18,6 +18,8 @@ type segment struct {
 	chunk int  // in its list
 	index int  // in its chunk
 
+	position uint32 // of a Read chunk in the call
+
 	done    uint64 // bytes moved by the packets shown so far
 	moved   uint64 // bytes that operations moved, without repetitions
 	used    uint64 // what the reply says of it; of a Read list its length
@@ -80,9 +82,10 @@ const maxSegments = 4096
 // memory.
 func (s *segments) offered(h *rpcrdma.Header, reply bool) {
 	n := 0
+	position := uint32(0)
 	add := func(list byte, chunk, index int, x rpcrdma.Segment) {
 		if n++; n <= maxSegments {
-			s.all = append(s.all, segment{Segment: x, list: list, chunk: chunk, index: index})
+			s.all = append(s.all, segment{Segment: x, list: list, chunk: chunk, index: index, position: position})
 		}
 	}
 	if h.Version == rpcrdma.Version2 {
@@ -93,6 +96,7 @@ func (s *segments) offered(h *rpcrdma.Header, reply bool) {
 	chunk := 0
 	for _, c := range h.ReadChunks() {
 		list := byte('R')
+		position = c.Position
 		switch {
 		case reply:
 			list = 'S'
