@@ -61,7 +61,16 @@ func newRootCommand(s *streams) *cobra.Command {
 		return err
 	}
 	o.flags(cmd)
-	cmd.AddCommand(newPacketsCommand(s), newConnectionsCommand(s), newExportCommand(s), newKernelCommand(s), newManCommand(s))
+	cmd.AddCommand(
+		newPacketsCommand(s),
+		newConnectionsCommand(s),
+		newShowCommand(s),
+		newKernelCommand(s),
+		newExportCommand(s),
+		newAnnotateCommand(s),
+		newSplitCommand(s),
+		newManCommand(s),
+	)
 	return cmd
 }
 

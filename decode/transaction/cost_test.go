@@ -28,11 +28,18 @@ var loads = []struct {
 
 // TestNoAllocations wants a long stream to be tracked without a single
 // allocation, once the memory that it needs is there.
-func TestNoAllocations(t *testing.T) {
+func TestNoAllocations(t *testing.T) { noAllocations(t, transaction.Options{}) }
+
+// So it is with the packets of transactions listed and told.
+func TestNoAllocationsForPackets(t *testing.T) {
+	noAllocations(t, transaction.Options{Packets: 600, Attribute: func(*transaction.Transaction, *transaction.Packet) {}})
+}
+
+func noAllocations(t *testing.T, opt transaction.Options) {
 	for _, l := range loads {
 		traffic := rocetest.Make(l.config)
 		records := traffic.Taps[0]
-		tx := transaction.NewTracker(transaction.Options{}, func(*transaction.Transaction) {})
+		tx := transaction.NewTracker(opt, func(*transaction.Transaction) {})
 		f := rocetest.Feeder{Tracker: roce.NewTracker(tx, new(rdma.Numbers), roce.Limits{})}
 		at := len(records) * 3 / 4
 		for i := range at {
