@@ -50,10 +50,7 @@ func (d *dist) add(v int64, m *memory) {
 	case v == 0:
 		d.zeros++ // most phases of most transactions
 	case d.dense != nil:
-		if v > d.dense.HighestTrackableValue() {
-			d.stretch(v, m)
-		}
-		_ = d.dense.RecordValue(min(v, maxValue))
+		d.record(v, 1, m)
 	case d.packed != nil:
 		_ = d.packed.RecordValue(min(v, maxValue))
 		if d.count%packedChecks == 0 {
@@ -96,7 +93,7 @@ func (d *dist) account(m *memory) {
 	d.memory = size
 	values := d.count - d.zeros
 	if values >= denseFrom {
-		h := hdr.New(1, room(d.longest), int(d.digits))
+		h := hdr.New(1, room(d.longest), int(d.packed.SignificantFigures()))
 		if m.used+h.ByteSize()-d.memory <= memoryLimit {
 			d.packed.MergeInto(h)
 			m.used += h.ByteSize() - d.memory
@@ -122,12 +119,16 @@ func room(longest int64) int64 {
 	return min(int64(1)<<min(bits.Len64(uint64(longest))+1, 62), maxValue)
 }
 
-// stretch makes the array longer.
-func (d *dist) stretch(v int64, m *memory) {
-	h := hdr.New(1, room(v), int(d.digits))
-	h.Merge(d.dense)
-	m.used += h.ByteSize() - d.memory
-	d.dense, d.memory = h, h.ByteSize()
+// record puts values into the array, which is made longer if need be.
+func (d *dist) record(v, n int64, m *memory) {
+	v = min(v, maxValue)
+	if v > d.dense.HighestTrackableValue() {
+		h := hdr.New(1, room(v), int(d.dense.SignificantFigures()))
+		h.Merge(d.dense)
+		m.used += h.ByteSize() - d.memory
+		d.dense, d.memory = h, h.ByteSize()
+	}
+	_ = d.dense.RecordValues(v, n)
 }
 
 // merge takes over what o holds and leaves o empty.
@@ -157,10 +158,7 @@ func (d *dist) merge(o *dist, m *memory) {
 			_ = d.packed.RecordValues(min(high, maxValue), int64(n))
 			return
 		}
-		if high > d.dense.HighestTrackableValue() {
-			d.stretch(high, m)
-		}
-		_ = d.dense.RecordValues(min(high, maxValue), int64(n))
+		d.record(high, int64(n), m)
 	})
 	var carry uint64
 	d.sum, carry = bits.Add64(d.sum, o.sum, 0)
@@ -180,15 +178,15 @@ func (d *dist) merge(o *dist, m *memory) {
 // and highest value.
 func (d *dist) each(f func(low, high int64, n uint64)) {
 	switch {
-	case d.dense != nil:
-		for _, b := range d.dense.Distribution() {
-			if b.Count > 0 {
-				f(b.From, b.To, uint64(b.Count))
-			}
+	case d.digits != 0:
+		p := d.packed
+		if p == nil {
+			// Only the buckets in use, instead of an entry for each.
+			p = hdr.NewPacked(1, maxValue, int(d.dense.SignificantFigures()))
+			p.MergeFrom(d.dense)
 		}
-	case d.packed != nil:
-		digits := int(d.packed.SignificantFigures())
-		d.packed.ForEachBucket(func(v, n int64) bool {
+		digits := int(p.SignificantFigures())
+		p.ForEachBucket(func(v, n int64) bool {
 			f(v, highest(v, digits), uint64(n))
 			return true
 		})

@@ -36,7 +36,7 @@ type group struct {
 }
 
 // add counts a transaction.
-func (g *group) add(v *rpc.View) {
+func (g *group) add(v *rpc.View, failed bool) {
 	tx := v.Tx
 	g.count++
 	if tx.Backward {
@@ -48,7 +48,7 @@ func (g *group) add(v *rpc.View) {
 	g.readBytes += tx.ReadBytes
 	g.writeBytes += tx.WriteBytes
 	g.retransmits += uint64(tx.Retransmits)
-	if v.Failed() {
+	if failed {
 		g.failed++
 		s := v.Status()
 		if g.statuses == nil {

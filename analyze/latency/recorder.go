@@ -82,7 +82,8 @@ func (r *Recorder) Add(v *rpc.View) {
 	tx := v.Tx
 	r.names = v.Names
 	g := r.group(v)
-	g.add(v)
+	failed := v.Failed()
+	g.add(v, failed)
 	set := troublesOf(tx)
 	p, ok := tx.Phases()
 	if ok && p.Total < 0 {
@@ -96,7 +97,7 @@ func (r *Recorder) Add(v *rpc.View) {
 	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
 	s.data += tx.ReadBytes + tx.WriteBytes
 	s.retransmits += uint64(tx.Retransmits)
-	if v.Failed() {
+	if failed {
 		s.errors++
 	}
 	if tx.State == transaction.Complete && tx.Call.Transport && tx.Reply.Transport {

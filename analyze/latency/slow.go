@@ -22,6 +22,7 @@ type Slow struct {
 	Count      uint64           `json:"count,omitempty"`
 	Model      string           `json:"model"`
 	Status     string           `json:"status"`
+	Failed     bool             `json:"failed"`
 	Total      int64            `json:"total_ns"`
 	Phases     map[string]int64 `json:"phases"`
 	InFlight   int              `json:"in_flight"` // calls of the connection in flight when it began, itself included
@@ -97,7 +98,7 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, Connection: tx.Connection.ID,
 		CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
 		Operation: string(clip(append(append(text.Program(nil, v), ' '), text.Operations(nil, v)...))),
-		Model:     modelOf(tx).String(), Status: statusName(v), Total: int64(p.Total),
+		Model:     modelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),
 		Phases: make(map[string]int64), InFlight: inFlight, Retransmit: tx.Retransmits,
 		Troubles: []string{}, Notes: []string{}, number: tx.First().Number,
 	}

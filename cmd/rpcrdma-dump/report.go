@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/html"
@@ -232,8 +231,6 @@ func printIndented(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
-
-var _ pflag.Value = (*size)(nil)
 
 // percent is a share as a number with one digit behind the point.
 func percent(share float64) string {

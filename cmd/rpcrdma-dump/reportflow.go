@@ -94,7 +94,7 @@ func (p *reportPrinter) overTime() {
 			}
 		}
 		if most := slices.Max(values); most > 0 {
-			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), spark(values)+strings.Repeat(" ", 0))
+			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), spark(values))
 		}
 	}
 	p.printf("\n%s\n", "the number is the value of the highest bar; --interval 1s gives a table")
@@ -112,19 +112,25 @@ func (p *reportPrinter) seriesTable() {
 			events = append(events, fmt.Sprintf("%s=%d", k, x.Events[k]))
 		}
 		row := []string{
-			x.Start.Format("15:04:05.000"), count(x.Calls), rateText(float64(x.Calls)/seconds, 1000), rateText(float64(x.Bytes)/seconds, 1024),
-			count(x.Errors), "-", "-", "-", "-", fmt.Sprintf("%.2f", x.InFlight), fmt.Sprint(x.MostFlight), strings.Join(events, " "),
+			x.Start.Format("15:04:05.000"), count(x.Calls), "-", "-", count(x.Errors), "-", "-", "-", "-", "-", "-", strings.Join(events, " "),
+		}
+		if x.Calls > 0 {
+			row[2], row[3] = rateText(float64(x.Calls)/seconds, 1000), rateText(float64(x.Bytes)/seconds, 1024)
+		}
+		if x.MostFlight > 0 {
+			row[9], row[10] = fmt.Sprintf("%.2f", x.InFlight), fmt.Sprint(x.MostFlight)
 		}
 		if x.Timed > 0 {
 			row[5], row[6], row[7], row[8] = duration(x.Mean), duration(x.P50), duration(x.P99), duration(x.Max)
 		}
 		rows = append(rows, row)
 	}
-	p.table([]string{"START", "CALLS", "/S", "BYTES/S", "ERRORS", "MEAN", "P50", "P99", "MAX", "FLIGHT", "MOST", " TROUBLES"}, 1, rows)
+	p.table([]string{"START", "CALLS", "/S", "BYTES/S", "ERRORS", "MEAN", "P50", "P99", "MAX", "IN FLIGHT", "MOST", " TROUBLES"}, 1, rows)
 }
 
 func (p *reportPrinter) flight() {
 	var rows [][]string
+	left := uint64(0)
 	for i := range p.rep.Connections {
 		c := &p.rep.Connections[i]
 		for _, way := range []struct {
@@ -135,7 +141,8 @@ func (p *reportPrinter) flight() {
 			if f == nil {
 				continue
 			}
-			if len(rows) >= shownConns && !p.style.verbose {
+			if !p.style.verbose && (len(rows) >= shownConns || !isRDMAName(c.Fabric) && f.Most < 2) {
+				left++
 				continue
 			}
 			row := []string{
@@ -165,13 +172,16 @@ func (p *reportPrinter) flight() {
 			rows = append(rows, row)
 		}
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && left == 0 {
 		return
 	}
 	p.title("Calls in flight by connection, credits, and RDMA Reads in flight")
 	p.table([]string{
 		"CONNECTION", "FABRIC", "MOST", "MEAN", "BUSY %", "ASKED", "GRANTED", "CHANGES", "AT LIMIT", "READS/DEPTH", "MEAN", "AT DEPTH",
 	}, 2, rows)
+	if left > 0 {
+		p.printf("%s with one call at a time, or beyond the first %d; -v shows them\n", plural(left, "more connection"), shownConns)
+	}
 	p.levels()
 }
 
@@ -256,23 +266,18 @@ func (p *reportPrinter) slowest() {
 		return
 	}
 	p.title("Slowest transactions (bar: c call, p pull, s server, w push, r reply)")
-	longest := p.rep.Slowest[0].Total
 	for _, x := range p.rep.Slowest {
 		var parts [5]int64
 		for i, s := range shortPhases {
 			parts[i] = x.Phases[s.phase.String()]
 		}
-		width := 40
-		if longest > 0 {
-			width = max(int(float64(x.Total)/float64(longest)*40+0.5), 1)
-		}
 		what := x.Operation
 		if x.File != "" {
 			what += " " + x.File
 		}
-		b := text.Shorten([]byte(what), 46)
-		p.printf("%9s |%-40s| %08x %s\n", duration(x.Total), waterfall(parts[:], x.Total, width), x.XID, b)
-		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x.Status))
+		b := text.Shorten([]byte(what), reportWidth-barWidth-22)
+		p.printf("%9s |%s| %08x %s\n", duration(x.Total), waterfall(parts[:], x.Total, barWidth), x.XID, b)
+		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x))
 		if x.Count > 0 {
 			line += fmt.Sprintf(", %s at %s", text.Size(nil, x.Count), text.Size(nil, x.Offset))
 		}
@@ -292,12 +297,11 @@ func (p *reportPrinter) slowest() {
 	}
 }
 
-func shortStatus(s string) string {
-	switch s {
-	case "NFS3_OK", "NFS4_OK", "SUCCESS", "NFS_OK", "MNT3_OK":
+func shortStatus(x *latency.Slow) string {
+	if !x.Failed {
 		return "ok"
 	}
-	return s
+	return x.Status
 }
 
 func (p *reportPrinter) setup() {
@@ -327,14 +331,14 @@ func (p *reportPrinter) setup() {
 		}
 		if s := c.Client.Setup; s != nil && c.Server.Setup != nil {
 			if c.Fabric == "iwarp" {
-				p.printf(", MPA revision %d, CRC %s, markers %s", min(s.MPARevision, c.Server.Setup.MPARevision),
+				p.printf(",\n   MPA revision %d, CRC %s, markers %s", min(s.MPARevision, c.Server.Setup.MPARevision),
 					onOff(s.CRC || c.Server.Setup.CRC), onOff(s.Markers || c.Server.Setup.Markers))
 			} else {
 				timeout := "none"
 				if s.AckTimeout > 0 {
 					timeout = duration(s.AckTimeout)
 				}
-				p.printf(", retries %d, RNR %d/%d, ACK timeout %s", s.RetryCount, s.RNRRetryCount, c.Server.Setup.RNRRetryCount, timeout)
+				p.printf(",\n   retries %d, RNR retries %d/%d, ACK timeout %s", s.RetryCount, s.RNRRetryCount, c.Server.Setup.RNRRetryCount, timeout)
 			}
 		}
 		p.printf("\n")

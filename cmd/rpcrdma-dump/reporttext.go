@@ -22,6 +22,7 @@ const (
 	shownConns    = 16 // connections that are shown without -v
 	shownXIDs     = 4
 	histogramBars = 40
+	barWidth      = 36 // of the slowest transactions
 )
 
 // printReport writes a report as tables.
