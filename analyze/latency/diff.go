@@ -53,13 +53,14 @@ func change(a, b float64) Change {
 // Quantile is a percentile in both captures with the interval in which that of
 // the traffic as a whole lies with 95 % confidence, were the transactions
 // independent of each other: the values of the ranks n·q ± 1.96·√(n·q·(1−q)).
+// An end is null where there are too few values to give one.
 type Quantile struct {
 	Change
-	LowA  int64 `json:"a_low"`
-	HighA int64 `json:"a_high"`
-	LowB  int64 `json:"b_low"`
-	HighB int64 `json:"b_high"`
-	// Apart tells that the two intervals do not overlap.
+	LowA  *int64 `json:"a_low"`
+	HighA *int64 `json:"a_high"`
+	LowB  *int64 `json:"b_low"`
+	HighB *int64 `json:"b_high"`
+	// Apart tells that the two intervals certainly do not overlap.
 	Apart bool `json:"apart"`
 }
 
@@ -205,6 +206,7 @@ func quantile(a, b *Distribution, p float64) Quantile {
 	q := Quantile{Change: change(float64(a.Percentile(p)), float64(b.Percentile(p)))}
 	q.LowA, q.HighA = a.confidence(p)
 	q.LowB, q.HighB = b.confidence(p)
-	q.Apart = a.Count > 0 && b.Count > 0 && (q.HighA < q.LowB || q.HighB < q.LowA)
+	below := func(x, y *int64) bool { return x != nil && y != nil && *x < *y }
+	q.Apart = below(q.HighA, q.LowB) || below(q.HighB, q.LowA)
 	return q
 }

@@ -85,29 +85,24 @@ func lowest(v int64, magnitude int) int64 {
 }
 
 // confidence is the interval in which a percentile lies with 95 % confidence,
-// by the binomial distribution of ranks.
-func (d *Distribution) confidence(p float64) (low, high int64) {
-	if d.Count == 0 {
-		return 0, 0
-	}
+// by the binomial distribution of ranks. An end is nil where there are too few
+// values for it.
+func (d *Distribution) confidence(p float64) (low, high *int64) {
 	n, q := float64(d.Count), p/100
 	half := 1.96 * math.Sqrt(n*q*(1-q))
 	return d.atRank(math.Floor(n*q - half)), d.atRank(math.Ceil(n*q+half) + 1)
 }
 
-// atRank is the value of a rank; ranks beyond the ends are the ends.
-func (d *Distribution) atRank(rank float64) int64 {
-	if rank < 1 {
-		return d.Min
-	}
-	if rank > float64(d.Count) {
-		return d.Max
+// atRank is the value of a rank; nil beyond the ends.
+func (d *Distribution) atRank(rank float64) *int64 {
+	if rank < 1 || rank > float64(d.Count) {
+		return nil
 	}
 	var seen uint64
 	for _, b := range d.buckets {
 		if seen += b.count; float64(seen) >= rank {
-			return b.value
+			return &b.value
 		}
 	}
-	return d.Max
+	return nil
 }

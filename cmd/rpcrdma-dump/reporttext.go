@@ -102,30 +102,8 @@ func bytesText(n uint64) string {
 	return rateText(float64(n), 1024)
 }
 
-// rateText is a number with up to four digits and a letter for its size.
-func rateText(f, unit float64) string {
-	const letters = "KMGTPE"
-	i := -1
-	for f >= unit && i < len(letters)-1 {
-		f /= unit
-		i++
-	}
-	var s string
-	switch {
-	case i < 0 && f == float64(int64(f)):
-		return fmt.Sprintf("%.0f", f)
-	case f >= 100:
-		s = fmt.Sprintf("%.0f", f)
-	case f >= 10:
-		s = fmt.Sprintf("%.1f", f)
-	default:
-		s = fmt.Sprintf("%.2f", f)
-	}
-	if i >= 0 {
-		s += letters[i : i+1]
-	}
-	return s
-}
+// rateText is a rounded number.
+func rateText(f, unit float64) string { return text.Rounded(f, unit) }
 
 // keyCells are the names of a group, safe for a terminal and not too long.
 func (p *reportPrinter) keyCells(g *latency.Group) []string {
