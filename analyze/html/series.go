@@ -125,7 +125,16 @@ func (v *view) flight(rep *latency.Report) {
 	if most == 0 {
 		return
 	}
-	v.Credits = granted > 0
+	switch {
+	case granted == 0:
+	case granted > 4*most:
+		v.Beyond = fmt.Sprintf("Credits granted: %.0f, far above what was in flight.", granted)
+	default:
+		v.Credits = true
+	}
+	if !v.Credits {
+		granted = 0
+	}
 	p := newPlot(seriesHeight+30, "Calls in flight and credits")
 	y := p.linear(max(most, granted), true, func(f float64) string { return fmt.Sprintf("%.0f", f) })
 	t := p.times(len(slots), rep.Series.Interval)
@@ -137,6 +146,8 @@ func (v *view) flight(rep *latency.Report) {
 		credits[i] = math.NaN()
 		if x.Granted > 0 {
 			credits[i] = float64(x.Granted)
+		} else if i > 0 {
+			credits[i] = credits[i-1] // a grant holds until the next
 		}
 		if x.MostFlight > 0 {
 			top := y(float64(x.MostFlight))

@@ -40,6 +40,7 @@ type view struct {
 	Volume   *chart
 	Flight   *chart
 	Credits  bool
+	Beyond   string // of the credits, if they do not fit into the picture
 	Troubles *chart
 	Kinds    []legend
 	Costs    []costRow

@@ -399,7 +399,10 @@ func (rep *Report) note(r *Recorder) {
 		add("memory for histograms is short: some percentiles are up to 6 %% too high; see \"precision\"")
 	}
 	if rep.Series.Coarser {
-		add("more than %d intervals: they are %v long instead", maxSlots, time.Duration(rep.Series.Interval))
+		add("more than %d intervals of the length that was asked for: they are %v long", maxSlots, time.Duration(rep.Series.Interval))
+	}
+	if r.unlisted > 0 {
+		add("transactions list their first 64 troubles: of %d with more, the packets seen again are not all in the time series", r.unlisted)
 	}
 	if n := rep.All.OddClock; n > 0 {
 		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)

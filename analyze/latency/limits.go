@@ -7,6 +7,7 @@ const (
 	maxStatuses    = 32       // statuses told apart in one group
 	maxLabel       = 256      // bytes of one part of a group's name
 	maxSlots       = 512      // intervals of a time series
+	maxAutoSlots   = 160      // the same, if their length is not given
 	maxConnections = 1024     // connections whose calls in flight are followed
 	maxAudited     = 4096     // connections whose setup is kept
 	maxEvents      = 1 << 16  // ends of calls and Reads that lie ahead, in all

@@ -47,6 +47,7 @@ type Recorder struct {
 	slow       slowest
 	troubles   [numTroubles]trouble
 	again      counts // troubles of transactions over time
+	unlisted   uint64 // transactions with more troubles than they list
 
 	wire wire
 }

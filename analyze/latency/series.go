@@ -14,6 +14,7 @@ type spans struct {
 	started  bool
 	first    int64 // number of the first interval since 1970
 	n        int   // intervals
+	most     int   // intervals that there may be
 }
 
 // autoInterval is where intervals of no given length begin.
@@ -28,9 +29,9 @@ const (
 
 func newSpans(interval time.Duration) spans {
 	if interval <= 0 {
-		return spans{interval: autoInterval, auto: true}
+		return spans{interval: autoInterval, auto: true, most: maxAutoSlots}
 	}
-	return spans{interval: int64(max(interval, leastInterval))}
+	return spans{interval: int64(max(interval, leastInterval)), most: maxSlots}
 }
 
 func floorDiv(a, b int64) int64 {
@@ -64,7 +65,7 @@ func (s *spans) place(t int64, coarsen func(factor int64)) (index, before int) {
 			return 0, 0
 		}
 		lo, hi := min(i, s.first), max(i, s.first+int64(s.n)-1)
-		if hi-lo < maxSlots {
+		if hi-lo < int64(s.most) {
 			before = int(s.first - lo)
 			s.first, s.n = lo, int(hi-lo)+1
 			return int(i - lo), before

@@ -127,6 +127,9 @@ func (r *Recorder) addTrouble(g *group, tx *transaction.Transaction, set uint16,
 		g.touched[k].sum += float64(total)
 	}
 	r.troubles[Retransmit].packets += uint64(tx.Retransmits)
+	if tx.TroublesLost > 0 {
+		r.unlisted++
+	}
 	for i := range tx.Troubles {
 		if x := &tx.Troubles[i]; x.Own {
 			if k, ok := troubleOf(x.Kind); ok {

@@ -258,7 +258,7 @@ func (p *reportPrinter) troubles() {
 		row[7] = strings.Join(xids, " ")
 		rows = append(rows, row)
 	}
-	p.table([]string{"KIND", "EVENTS", "TOUCHED", "NO TIME", "MEAN", "OTHERS", "SLOWER", "XID"}, 1, rows)
+	p.table([]string{"KIND", "EVENTS", "TOUCHED", "NO TIME", "MEAN", "OTHERS", "SLOWER", " XID"}, 1, rows)
 }
 
 func (p *reportPrinter) slowest() {

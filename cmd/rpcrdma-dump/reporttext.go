@@ -61,7 +61,8 @@ func (p *reportPrinter) title(format string, args ...any) {
 }
 
 // table writes rows, without columns that say nothing: those that are "-" or
-// empty in each row.
+// empty in each row. The first columns, and those whose header begins with a
+// space, are text; the others are numbers.
 func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 	keep := make([]int, 0, len(header))
 	for c := range header {
@@ -75,8 +76,8 @@ func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 	var h []string
 	var right []bool
 	for _, c := range keep {
-		h = append(h, header[c])
-		right = append(right, c >= left)
+		h = append(h, strings.TrimSpace(header[c]))
+		right = append(right, c >= left && !strings.HasPrefix(header[c], " "))
 	}
 	cut := make([][]string, len(rows))
 	for i, r := range rows {
@@ -225,7 +226,7 @@ func (p *reportPrinter) shares() {
 	for _, s := range shortPhases {
 		header = append(header, s.name)
 	}
-	header = append(header, "WAIT", "")
+	header = append(header, "WAIT", " BAR")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		if g.Latency.Count == 0 {
 			return nil
