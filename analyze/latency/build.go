@@ -87,6 +87,7 @@ func (rep *Report) groups(r *Recorder) {
 	}
 	slices.SortStableFunc(rep.Groups, func(a, b *Group) int {
 		return cmp.Or(
+			cmp.Compare(a.size, b.size),
 			cmp.Compare(b.Latency.Sum, a.Latency.Sum),
 			cmp.Compare(b.Count, a.Count),
 			slices.Compare(a.Key, b.Key),
@@ -105,7 +106,7 @@ func (g *group) model() *Group {
 		NoReply: g.states[transaction.NoReply], NoCall: g.states[transaction.NoCall], OddClock: g.odd,
 		Errors: g.failed, Statuses: g.statuses,
 		CallBytes: g.callBytes, ReplyBytes: g.replyBytes, ReadBytes: g.readBytes, WriteBytes: g.writeBytes,
-		Retransmits: g.retransmits, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline,
+		Retransmits: g.retransmits, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline, size: g.size,
 	}
 	if x.Statuses == nil {
 		x.Statuses = map[string]uint64{}

@@ -185,7 +185,7 @@ func diffGroup(a, b *Group) *DiffGroup {
 	d.Sum, d.Mean, d.Max = i(x.Sum, y.Sum), i(x.Mean, y.Mean), i(x.Max, y.Max)
 	d.P50, d.P99 = quantile(x, y, 50), quantile(x, y, 99)
 	for p := Phase(0); p < NumPhases; p++ {
-		s, t := a.Phase(p).orEmpty(), b.Phase(p).orEmpty()
+		s, t := a.Phase(p), b.Phase(p)
 		d.Phases[p.String()] = DiffPhase{Mean: i(s.Mean, t.Mean), P50: i(s.P50, t.P50), P99: i(s.P99, t.P99)}
 	}
 	if x.Count > 0 && y.Count > 0 {
@@ -193,13 +193,6 @@ func diffGroup(a, b *Group) *DiffGroup {
 		d.Verdict = d.Test.verdict(x.Count, y.Count)
 	}
 	return d
-}
-
-func (s *Share) orEmpty() *Distribution {
-	if s.Distribution == nil {
-		return &Distribution{}
-	}
-	return s.Distribution
 }
 
 func quantile(a, b *Distribution, p float64) Quantile {

@@ -11,6 +11,7 @@ type group struct {
 	labels   []string
 	handle   []byte // of the file, if its name was not known
 	filePart int    // which label that is
+	size     uint8  // its class, if groups are made by nothing else
 
 	count    uint64
 	backward uint64

@@ -171,6 +171,9 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 			g.handle, g.filePart = append([]byte(nil), f.Handle...), i
 		}
 	}
+	if len(r.opt.By) == 1 && r.opt.By[0] == BySize {
+		g.size = sizeClass(v)
+	}
 	r.groups[g.key] = g
 	r.order = append(r.order, g)
 	return g

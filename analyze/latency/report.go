@@ -21,7 +21,7 @@ type Report struct {
 	Bytes   uint64    `json:"bytes"` // on the wire
 
 	All         *Group       `json:"all"`
-	Groups      []*Group     `json:"groups"` // most time first
+	Groups      []*Group     `json:"groups"` // most time first; by size alone: smallest first
 	Series      Series       `json:"series"`
 	Connections []Connection `json:"connections"`
 	Slowest     []*Slow      `json:"slowest"`
@@ -60,12 +60,13 @@ type Group struct {
 	Inline []Inline     `json:"inline"`
 
 	phases [NumPhases]*Share
+	size   uint8 // order of groups by size
 }
 
-// Phase is what is known of a phase. It is never nil.
+// Phase is what is known of a phase. It and its Distribution are never nil.
 func (g *Group) Phase(p Phase) *Share {
 	if g.phases[p] == nil {
-		return &Share{}
+		return &Share{Distribution: &Distribution{}}
 	}
 	return g.phases[p]
 }

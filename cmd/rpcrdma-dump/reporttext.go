@@ -18,6 +18,7 @@ type reportStyle struct {
 
 const (
 	reportWidth   = 100
+	shownGroups   = 50 // groups that are shown without -v
 	shownPhases   = 6  // groups whose phases are shown without -v
 	shownConns    = 16 // connections that are shown without -v
 	shownXIDs     = 4
@@ -133,7 +134,10 @@ func (p *reportPrinter) keyHeader() []string {
 // rows are the groups, and all of them together if there are several.
 func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
 	var out [][]string
-	for _, g := range p.rep.Groups {
+	for i, g := range p.rep.Groups {
+		if i >= shownGroups && !p.style.verbose {
+			break
+		}
 		if cells := f(g); cells != nil {
 			out = append(out, append(p.keyCells(g), cells...))
 		}
@@ -174,7 +178,7 @@ func (p *reportPrinter) head() {
 }
 
 func (p *reportPrinter) latency() {
-	p.title("Latency by %s: first packet of the call to last packet of the reply", byText(p.rep.By))
+	p.title("Latency%s: first packet of the call to last packet of the reply", byText(p.rep.By))
 	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
@@ -189,6 +193,9 @@ func (p *reportPrinter) latency() {
 		}
 		return cells
 	}))
+	if n := len(p.rep.Groups) - shownGroups; n > 0 && !p.style.verbose {
+		p.printf("\n%s than are shown; -v shows them\n", plural(uint64(n), "more group"))
+	}
 	first := true
 	for _, g := range p.rep.Groups {
 		for _, s := range sortedStatuses(g.Statuses) {
@@ -203,9 +210,9 @@ func (p *reportPrinter) latency() {
 
 func byText(by []string) string {
 	if len(by) == 0 {
-		return "nothing"
+		return ""
 	}
-	return strings.Join(by, " and ")
+	return " by " + strings.Join(by, " and ")
 }
 
 // shortPhases are the phases in the columns of a table.
@@ -294,7 +301,7 @@ func (p *reportPrinter) phases() {
 		key := strings.Join(p.keyCells(g), " ")
 		for ph := latency.Phase(0); ph < latency.NumPhases; ph++ {
 			d := g.Phase(ph)
-			if d.Distribution == nil || d.Count == d.Zeros {
+			if d.Count == d.Zeros {
 				continue
 			}
 			x := d.WithoutZeros()
@@ -362,6 +369,9 @@ func (p *reportPrinter) chunks() {
 		a.InlineCalls, a.Transactions, a.InlineReplies, a.Reads, a.Writes)
 	var rows [][]string
 	groups := p.rep.Groups
+	if len(groups) > shownGroups && !p.style.verbose {
+		groups = groups[:shownGroups]
+	}
 	if len(groups) > 1 {
 		groups = append(append([]*latency.Group{}, groups...), p.rep.All)
 	}
