@@ -304,60 +304,78 @@ func shortStatus(x *latency.Slow) string {
 	return x.Status
 }
 
+// setup shows how connections were set up: those that were set up alike
+// together.
 func (p *reportPrinter) setup() {
-	first := true
-	shown := 0
+	ids := make(map[string][]string)
+	var order []string
 	for i := range p.rep.Connections {
 		c := &p.rep.Connections[i]
 		if !isRDMAName(c.Fabric) && len(c.Remarks) == 0 {
 			continue
 		}
-		if first {
-			p.title("Setup of the connections")
-			first = false
+		s := setupText(c)
+		if ids[s] == nil {
+			order = append(order, s)
 		}
-		if shown++; shown > shownConns && !p.style.verbose {
-			continue
+		ids[s] = append(ids[s], fmt.Sprint(c.Connection))
+	}
+	if len(order) == 0 {
+		return
+	}
+	p.title("Setup of the connections")
+	for i, s := range order {
+		if i >= shownConns && !p.style.verbose {
+			p.printf("%s of setup; -v shows them\n", plural(uint64(len(order)-shownConns), "more kind"))
+			break
 		}
-		p.printf("%d: %s %s > %s", c.Connection, c.Fabric, c.Client.Address, c.Server.Address)
-		if c.MTU > 0 {
-			p.printf(", path MTU %d", c.MTU)
+		list := ids[s]
+		if len(list) > 8 {
+			list = append(append([]string{}, list[:7]...), fmt.Sprintf("… (%d in all)", len(ids[s])))
 		}
-		if c.Depth >= 0 {
-			p.printf(", Read depth %d", c.Depth)
-		}
-		if c.InlineCall > 0 {
-			p.printf(", inline %d/%d", c.InlineCall, c.InlineReply)
-		}
-		if s := c.Client.Setup; s != nil && c.Server.Setup != nil {
-			if c.Fabric == "iwarp" {
-				p.printf(",\n   MPA revision %d, CRC %s, markers %s", min(s.MPARevision, c.Server.Setup.MPARevision),
-					onOff(s.CRC || c.Server.Setup.CRC), onOff(s.Markers || c.Server.Setup.Markers))
-			} else {
-				timeout := "none"
-				if s.AckTimeout > 0 {
-					timeout = duration(s.AckTimeout)
-				}
-				p.printf(",\n   retries %d, RNR retries %d/%d, ACK timeout %s", s.RetryCount, s.RNRRetryCount, c.Server.Setup.RNRRetryCount, timeout)
+		p.printf("%s: %s", strings.Join(list, ", "), s)
+	}
+}
+
+// setupText is what is said of the setup of a connection.
+func setupText(c *latency.Connection) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s > %s", c.Fabric, c.Client.Address, c.Server.Address)
+	if c.MTU > 0 {
+		fmt.Fprintf(&b, ", path MTU %d", c.MTU)
+	}
+	if c.Depth >= 0 {
+		fmt.Fprintf(&b, ", Read depth %d", c.Depth)
+	}
+	if c.InlineCall > 0 {
+		fmt.Fprintf(&b, ", inline %d/%d", c.InlineCall, c.InlineReply)
+	}
+	if s, o := c.Client.Setup, c.Server.Setup; s != nil && o != nil {
+		if c.Fabric == "iwarp" {
+			fmt.Fprintf(&b, ",\n   MPA revision %d, CRC %s, markers %s", min(s.MPARevision, o.MPARevision),
+				onOff(s.CRC || o.CRC), onOff(s.Markers || o.Markers))
+		} else {
+			timeout := "none"
+			if s.AckTimeout > 0 {
+				timeout = duration(s.AckTimeout)
 			}
-		}
-		p.printf("\n")
-		for _, r := range c.Remarks {
-			mark := "-"
-			if r.Level == "warning" {
-				mark = "!"
-			}
-			for i, line := range wrap(r.Text, reportWidth-6) {
-				if i > 0 {
-					mark = " "
-				}
-				p.printf("  %s %s\n", mark, line)
-			}
+			fmt.Fprintf(&b, ",\n   retries %d, RNR retries %d/%d, ACK timeout %s", s.RetryCount, s.RNRRetryCount, o.RNRRetryCount, timeout)
 		}
 	}
-	if shown > shownConns && !p.style.verbose {
-		p.printf("%d more connections; -v shows them\n", shown-shownConns)
+	b.WriteByte('\n')
+	for _, r := range c.Remarks {
+		mark := "-"
+		if r.Level == "warning" {
+			mark = "!"
+		}
+		for i, line := range wrap(r.Text, reportWidth-6) {
+			if i > 0 {
+				mark = " "
+			}
+			fmt.Fprintf(&b, "  %s %s\n", mark, line)
+		}
 	}
+	return b.String()
 }
 
 func onOff(on bool) string {

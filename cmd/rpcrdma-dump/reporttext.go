@@ -365,8 +365,8 @@ func (p *reportPrinter) chunks() {
 		return
 	}
 	a := &p.rep.All.Chunks
-	p.title("Chunks of complete RDMA transactions: %d of %d calls and %d replies inline; %d RDMA Reads, %d Writes",
-		a.InlineCalls, a.Transactions, a.InlineReplies, a.Reads, a.Writes)
+	p.title("Chunks: of %d whole RDMA transactions %d calls, %d replies inline; %d Reads, %d Writes",
+		a.Transactions, a.InlineCalls, a.InlineReplies, a.Reads, a.Writes)
 	var rows [][]string
 	groups := p.rep.Groups
 	if len(groups) > shownGroups && !p.style.verbose {
