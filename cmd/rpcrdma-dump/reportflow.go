@@ -287,7 +287,7 @@ func (p *reportPrinter) slowest() {
 		if len(x.Troubles) > 0 {
 			line += ", " + strings.Join(x.Troubles, " ")
 			if x.Retransmit > 0 {
-				line += fmt.Sprintf(" (%d packets again)", x.Retransmit)
+				line += fmt.Sprintf(" (%s again)", plural(uint64(x.Retransmit), "packet"))
 			}
 		}
 		p.printf("          %s\n", line)

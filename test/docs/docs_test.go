@@ -16,7 +16,8 @@ import (
 
 const root = "../.."
 
-// TestOutput runs the commands in the console blocks of the README:
+// TestOutput runs the commands in the console blocks of the README and of
+// docs/report.md:
 //
 //	$ rpcrdma-dump ARGUMENTS
 //	output
@@ -27,7 +28,7 @@ const root = "../.."
 func TestOutput(t *testing.T) {
 	bin := build(t)
 	n := 0
-	for _, b := range consoleBlocks(t, "README.md") {
+	for _, b := range append(consoleBlocks(t, "README.md"), consoleBlocks(t, "docs/report.md")...) {
 		command, want := b[0], b[1:]
 		n++
 		// The shell splits the arguments, as it does for a reader.
