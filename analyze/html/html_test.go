@@ -96,7 +96,7 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("no samples (%v)", err)
 	}
 	for _, file := range files {
-		for _, by := range []string{"operation", "client,model", "none", "file"} {
+		for _, by := range []string{"operation", "file,model"} {
 			keys, err := latency.ParseKeys(by)
 			if err != nil {
 				t.Fatal(err)
