@@ -122,7 +122,7 @@ func printClientOps(w io.Writer, r *kernel.Result) {
 	for _, o := range r.Client {
 		rows = append(rows, []string{
 			fmt.Sprintf("%s%d %s", o.Program, o.Version, o.Operation), strconv.Itoa(o.Calls), median(o.Queue), median(o.RTT), median(o.Wire),
-			percent(o.Explained), duration(o.Outside.Min), duration(o.Outside.Median), duration(o.Outside.Max), median(o.SendSide), median(o.ReplySide), median(o.After),
+			wholePercent(o.Explained), duration(o.Outside.Min), duration(o.Outside.Median), duration(o.Outside.Max), median(o.SendSide), median(o.ReplySide), median(o.After),
 		})
 	}
 	_ = printTable(w, header, right, rows)
@@ -140,7 +140,7 @@ func printServerOps(w io.Writer, r *kernel.Result) {
 	for _, o := range r.Server {
 		rows = append(rows, []string{
 			fmt.Sprintf("%s%d %s", o.Program, o.Version, o.Operation), strconv.Itoa(o.Calls), median(o.Phase), median(o.Execute),
-			percent(o.Explained), duration(o.Rest.Min), duration(o.Rest.Median), duration(o.Rest.Max), median(o.Before), median(o.Behind),
+			wholePercent(o.Explained), duration(o.Rest.Min), duration(o.Rest.Median), duration(o.Rest.Max), median(o.Before), median(o.Behind),
 		})
 	}
 	_ = printTable(w, header, right, rows)
@@ -249,4 +249,4 @@ func duration(ns int64) string {
 	return string(text.Duration(nil, time.Duration(ns)))
 }
 
-func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" }
+func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" }

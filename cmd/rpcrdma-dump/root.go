@@ -65,6 +65,8 @@ func newRootCommand(s *streams) *cobra.Command {
 		newPacketsCommand(s),
 		newConnectionsCommand(s),
 		newShowCommand(s),
+		newReportCommand(s),
+		newDiffCommand(s),
 		newKernelCommand(s),
 		newExportCommand(s),
 		newAnnotateCommand(s),

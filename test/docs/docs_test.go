@@ -17,7 +17,7 @@ import (
 const root = "../.."
 
 // TestOutput runs the commands in the console blocks of the README and of
-// docs/kernel.md:
+// the guides in docs:
 //
 //	$ rpcrdma-dump ARGUMENTS
 //	output
@@ -28,7 +28,10 @@ const root = "../.."
 func TestOutput(t *testing.T) {
 	bin := build(t)
 	n := 0
-	blocks := append(consoleBlocks(t, "README.md"), consoleBlocks(t, "docs/kernel.md")...)
+	var blocks [][]string
+	for _, name := range []string{"README.md", "docs/kernel.md", "docs/report.md", "docs/rpcrdma-dump.md"} {
+		blocks = append(blocks, consoleBlocks(t, name)...)
+	}
 	for _, b := range blocks {
 		command, want := b[0], b[1:]
 		n++
