@@ -115,6 +115,8 @@ type pending struct {
 	c    *conn
 	gaps [2]uint64 // that both sides' counters must still have
 	side uint8     // bits of the sides that matter
+	// until is a time that the capture must have reached.
+	until int64
 }
 
 const maxPending = 4096
@@ -164,9 +166,12 @@ func (c *Checker) settle() {
 				lost = true
 			}
 		}
-		if lost {
+		switch {
+		case lost:
 			c.skip(p.f.Rule.id, Gaps)
-		} else {
+		case c.latest.Time < p.until:
+			c.skip(p.f.Rule.id, NotAcked)
+		default:
 			c.report(p.f)
 		}
 		*p = pending{}

@@ -87,7 +87,7 @@ func (t *txCheck) arguments() {
 			}
 		}
 		if item == nil {
-			if t.tooLong(ch.Position, removed) {
+			if t.tooLong(ch, removed) {
 				t.fail(ruleReadChunkLength, aboutCall, "a chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", ch.Length))
 				return
 			}
@@ -115,11 +115,15 @@ func (t *txCheck) arguments() {
 }
 
 // tooLong reports whether the arguments could not be decoded because the item
-// at a position is longer than its chunk.
-func (t *txCheck) tooLong(position, removed uint32) bool {
+// in the place of a chunk is longer than the chunk.
+func (t *txCheck) tooLong(ch *rpcrdma.ReadChunk, removed uint32) bool {
 	var e *xdr.Error
-	return errors.As(t.v.ArgsErr, &e) && e.Kind == xdr.Range &&
-		uint32(t.v.CallBody.Offset+e.Offset)+4+removed == position
+	if !errors.As(t.v.ArgsErr, &e) || e.Kind != xdr.Range ||
+		uint32(t.v.CallBody.Offset+e.Offset)+4+removed != ch.Position {
+		return false
+	}
+	b := t.v.CallBody.Data
+	return e.Offset >= 0 && e.Offset+4 <= len(b) && uint64(be32(b[e.Offset:])) > ch.Length
 }
 
 // eligible is what a call may return in Write chunks: the number of items,

@@ -399,24 +399,28 @@ func (t *txCheck) model() {
 		}
 	}
 	if !tx.Done.Seen() {
-		if !t.ended() && c.latest.Time-last < 2e9 {
-			c.skip(ruleDoneLost, NotAcked)
-			return
+		until := last + doneWait
+		if t.ended() {
+			until = last
 		}
-		t.failDone(ruleDoneLost, "RDMA_DONE after the last Read", "none")
+		t.failDone(ruleDoneLost, until, "RDMA_DONE after the last Read", "none")
 		return
 	}
 	c.ok(ruleDoneLost)
 	held := time.Duration(tx.Done.Time - tx.Reply.Last.Time)
 	if late := time.Duration(tx.Done.Time - last); late > time.Second {
-		t.failDone(ruleDoneLate, "RDMA_DONE after the last Read", fmt.Sprintf("%v later; the buffers were held for %v", late, held))
+		t.failDone(ruleDoneLate, last, "RDMA_DONE after the last Read", fmt.Sprintf("%v later; the buffers were held for %v", late, held))
 	} else {
 		c.ok(ruleDoneLate)
 	}
 }
 
-// failDone reports a finding about what the requester sent after the reply.
-func (t *txCheck) failDone(r id, expected, seen string) {
+// doneWait is how long RDMA_DONE is waited for, in nanoseconds.
+const doneWait = 2e9
+
+// failDone reports a finding about what the requester sent after the reply, if
+// the capture goes on until some time.
+func (t *txCheck) failDone(r id, until int64, expected, seen string) {
 	if t.c.on[r] == Off {
 		return
 	}
@@ -430,7 +434,7 @@ func (t *txCheck) failDone(r id, expected, seen string) {
 	if t.tx.Done.Seen() {
 		f.Ref = t.tx.Done
 	}
-	t.c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 1 << t.requester()})
+	t.c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 1 << t.requester(), until: until})
 }
 
 // messages judges RPC messages that were moved by RDMA.
