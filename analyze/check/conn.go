@@ -16,14 +16,16 @@ import (
 type conn struct {
 	c     *rdma.Connection
 	rpc   bool // it carries RPC-over-RDMA
-	began bool // its setup was captured
 	ended bool
+	// first is the number of the first packet of each side that could carry a
+	// request.
+	first [2]uint64
 
 	// gaps are the counters of missing packets as they were seen last, lost is
 	// the time of the last loss of what each side sent, by the clock of the
 	// capture; never if there was none.
 	gaps [2]uint64
-	cut  [2]uint64 // iWARP: packets of which bytes are missing
+	cut  [2]uint64 // other signs of missing packets
 	lost [2]int64
 
 	flow [2]flow // by requester
@@ -57,11 +59,6 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 		}
 		s = &conn{c: k, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
-		s.began = k.Setup[0].Seen || k.Setup[1].Seen
-		if !s.began {
-			// What went on before is not known: the same as a loss.
-			s.lost = [2]int64{k.First.Time, k.First.Time}
-		}
 		c.conns[k] = s
 	}
 	c.last = s
@@ -82,18 +79,31 @@ func (s *conn) losses(now int64) {
 	}
 }
 
+// began reports whether the capture has the connection from its beginning.
+func (s *conn) began() bool {
+	k := s.c.Resolve()
+	return k.Setup[0].Seen && k.Setup[1].Seen
+}
+
 // whole reports whether all that a side sent has been captured for long enough
 // before a time: no call of it can be open that was not captured.
 func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 	switch {
 	case s.many:
 		return Ambiguous, false
-	case s.lost[side] == never || at-s.lost[side] > quiet:
-		return 0, true
-	case !s.began && s.gaps[side] == 0:
+	case s.lost[side] != never && at-s.lost[side] <= quiet:
+		return Gaps, false
+	case !s.began() && at-s.c.Resolve().First.Time <= quiet:
 		return MidStream, false
 	}
-	return Gaps, false
+	return 0, true
+}
+
+// since reports whether what a side has sent since a packet can be told to be
+// complete: where the beginning of a connection is missing, packets before the
+// first one are not known to be.
+func (s *conn) since(side rdma.Side, number uint64) bool {
+	return s.began() || s.first[side] != 0 && s.first[side] < number
 }
 
 // forward is the side that sends forward calls, if that is known.
@@ -136,10 +146,10 @@ func (s *conn) role(side rdma.Side) Party {
 
 // Packet is for decode.Options.Packet.
 func (c *Checker) Packet(v *decode.PacketView) {
+	now := v.Packet.Time
+	c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
 	if v.Connection != nil {
 		s := c.conn(v.Connection)
-		now := v.Packet.Time
-		c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
 			// Whether operations are missing cannot be told.
 			s.cut[0]++
@@ -147,6 +157,13 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		}
 		s.losses(now)
 		s.tap(v)
+		if s.c.Fabric == rdma.IWARP {
+			for i := range s.first {
+				if s.first[i] == 0 && s.c.Ends[i].Addr == v.Frame.Src {
+					s.first[i] = v.Packet.Number
+				}
+			}
+		}
 		s.badCRC(c.latest)
 		for i := range v.RoCE {
 			if q := &v.RoCE[i]; q.Problem == "" && q.ICRC != roce.Bad {
@@ -156,6 +173,9 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	}
 	if len(c.pending) > 0 {
 		c.settle()
+	}
+	if s := c.last; s != nil && len(s.suspects) > 0 {
+		c.suspected(s, false)
 	}
 }
 

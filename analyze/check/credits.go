@@ -66,7 +66,7 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 		limit = f.limit()
 	case !known || fwd != s.From:
 		return
-	case !k.began:
+	case !k.began():
 		c.skip(ruleBeforeFirstReply, NoSetup)
 		return
 	default:
@@ -138,7 +138,7 @@ func (c *Checker) unconfirmed(k *conn) {
 		f := &k.flow[side]
 		for i := range f.excess {
 			x := &f.excess[i]
-			if k.ended && k.began && k.misses() == [2]uint64{} && !k.many {
+			if k.ended && k.began() && k.misses() == [2]uint64{} && !k.many {
 				x.f.Reaction = "no more replies"
 				if k.c.Terminated != "" {
 					x.f.Reaction = "connection ended: " + k.c.Terminated

@@ -221,6 +221,8 @@ type suspect struct {
 	rule  id
 	owner rdma.Side
 	at    rdma.Ref
+	psn   uint32 // that the owner's next request will have
+	known bool   // psn is
 }
 
 const maxSuspects = 64
@@ -293,16 +295,26 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
 		}
 	}
-	k.suspects = append(k.suspects, suspect{f, rule, owner, ref})
+	k.suspects = append(k.suspects, suspect{f, rule, owner, ref, k.wire[owner].next, k.wire[owner].started})
 }
 
-// suspected judges what is suspect as far as that is possible: when a later
-// call of the same side has been answered, or at the end.
+// later reports whether enough has been seen after an operation to know whether
+// the capture lacks a call before it.
+func (s *conn) later(x *suspect) bool {
+	if s.c.Fabric == rdma.IWARP {
+		// TCP delivers in order: a hole is known before what follows it.
+		return x.at.Number < s.settled[x.owner]
+	}
+	return x.known && s.wire[x.owner].proves(x.psn)
+}
+
+// suspected judges what is suspect as far as that is possible: when later
+// requests of the same side have been acknowledged, or at the end.
 func (c *Checker) suspected(k *conn, all bool) {
 	n := 0
 	for i := range k.suspects {
 		x := &k.suspects[i]
-		if !all && x.at.Number >= k.settled[x.owner] {
+		if !all && !k.later(x) {
 			k.suspects[n] = *x
 			n++
 			continue

@@ -518,8 +518,8 @@ var rules = [ruleCount]Rule{
 	},
 	ruleUnanswered: {
 		ID: "unanswered", Number: "N3.1", Title: "call without a reply",
-		Source: "RFC 8166, sections 4.5.4 and 4.5.5; NFStest", Severity: all(Warning), Needs: NeedCall | NeedBefore,
-		Text: "The connection ended before the reply. The requester is to send the call again on another one.",
+		Source: "RFC 8166, sections 4.5.4 and 4.5.5; NFStest", Severity: all(Note), Needs: NeedCall | NeedBefore,
+		Text: "The connection ended before the reply. That is how a responder tells that there will be none; the requester is to send the call again on another connection.",
 	},
 	ruleResentReconnect: {
 		ID: "xid-resent-after-reconnect", Number: "N3.2", Title: "call sent again after a reconnect",

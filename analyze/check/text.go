@@ -33,23 +33,23 @@ func (t *Text) Append(b []byte, f *Finding) []byte {
 	b = t.paint(b, colorBold, f.Rule.ID)
 	b = append(b, "  "...)
 	b = append(b, f.Rule.Number...)
-	b = append(b, ", frame "...)
+	b = append(b, " frame "...)
 	b = strconv.AppendUint(b, f.Ref.Number, 10)
-	b = append(b, ", "...)
+	b = append(b, ' ')
 	at := len(b)
 	if b = t.Clock.Append(b, f.Ref.Time); len(b) > at {
 		for b[len(b)-1] == ' ' {
 			b = b[:len(b)-1]
 		}
-		b = append(b, ", "...)
+		b = append(b, ' ')
 	}
-	b = append(b, "connection "...)
+	b = append(b, "conn "...)
 	b = strconv.AppendInt(b, int64(f.Connection), 10)
 	if f.HasXID {
-		b = fmt.Appendf(b, ", xid %08x", f.XID)
+		b = fmt.Appendf(b, " xid %08x", f.XID)
 	}
 	if f.Program != "" {
-		b = append(b, ", "...)
+		b = append(b, ' ')
 		b = append(b, f.Program...)
 		if f.Operation != "" {
 			b = append(b, ' ')
@@ -57,7 +57,7 @@ func (t *Text) Append(b []byte, f *Finding) []byte {
 		}
 	}
 	if f.Backward {
-		b = append(b, ", backward"...)
+		b = append(b, " backward"...)
 	}
 	b = append(b, "\n        "...)
 	if f.By != Unknown {

@@ -51,9 +51,6 @@ func (c *Checker) Transaction(v *rpc.View) {
 	}
 	if tx.Call.Seen() && tx.Times.Ack.Seen() && tx.Call.First.Number > t.k.settled[tx.From] {
 		t.k.settled[tx.From] = tx.Call.First.Number
-		if len(t.k.suspects) > 0 {
-			c.suspected(t.k, false)
-		}
 	}
 	if c.opt.Match != nil && !c.opt.Match(v) {
 		return
@@ -177,6 +174,16 @@ func (t *txCheck) failWhole(r id, a about, sides uint8, expected, seen string) {
 	}
 	if !t.whole(r) {
 		return
+	}
+	for side := range rdma.Side(2) {
+		of := uint8(ofRequester)
+		if side == t.responder() {
+			of = ofResponder
+		}
+		if sides&of != 0 && !t.k.since(side, t.tx.Call.First.Number) {
+			t.c.skip(r, MidStream)
+			return
+		}
 	}
 	p := pending{f: t.finding(r, a, expected, seen), c: t.k, gaps: t.st.gaps}
 	if sides&ofRequester != 0 {
@@ -345,6 +352,8 @@ func (t *txCheck) lifetime() {
 	case reused:
 	case !t.ended():
 		c.skip(ruleUnanswered, NotAcked)
+	case t.k.misses() != [2]uint64{}:
+		c.skip(ruleUnanswered, Gaps)
 	default:
 		t.failWhole(ruleUnanswered, aboutCall, ofResponder, "a reply", "none")
 	}

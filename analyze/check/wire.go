@@ -20,7 +20,18 @@ type wire struct {
 	left      uint64 // RDMA Write: bytes still to come
 	va        uint64 // RDMA Write: where they go
 	counted   bool   // left is known
+	acked     uint32 // the peer has acknowledged up to here
+	hasAck    bool
 }
+
+// proves reports whether packets up to psn, and at least one from there on, have
+// been seen and acknowledged: then the decoder knows which are missing.
+func (w *wire) proves(psn uint32) bool {
+	return w.started && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
+}
+
+// reached reports whether a PSN is another one or comes after it.
+func reached(psn, other uint32) bool { return (psn-other)&psnMask < 1<<23 }
 
 const (
 	openNone uint8 = iota
@@ -37,7 +48,7 @@ const psnMask = 1<<24 - 1
 // wirePacket judges one packet of a request stream.
 func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	op := q.Opcode
-	if !op.IsDefined() || op.IsResponse() && !op.IsReadResponse() || op.IsCNP() {
+	if !op.IsDefined() || op.IsCNP() {
 		return
 	}
 	switch op.Service() {
@@ -47,6 +58,16 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	}
 	from, ok := s.sender(v, q)
 	if !ok {
+		return
+	}
+	if s.first[from] == 0 && !op.IsResponse() {
+		s.first[from] = v.Packet.Number
+	}
+	if op.IsAcknowledge() {
+		s.unseen(from.Other(), q, v.Packet.Time)
+		if w := &s.wire[from.Other()]; q.AETH.Syndrome.IsACK() {
+			w.acked, w.hasAck = q.PSN, true
+		}
 		return
 	}
 	if s.many {
@@ -117,6 +138,19 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 		default:
 			w.next = (q.PSN + uint32((uint64(n)+uint64(size)-1)/uint64(size))) & psnMask
 		}
+	}
+}
+
+// unseen takes note of an acknowledgement for what a side has not been seen to
+// send.
+func (s *conn) unseen(side rdma.Side, q *roce.Packet, now int64) {
+	w := &s.wire[side]
+	ahead := (q.PSN - w.next) & psnMask
+	if w.started && q.AETH.Syndrome.IsACK() && ahead < 1<<16 {
+		s.cut[side]++
+		w.next = (q.PSN + 1) & psnMask
+		w.disturbed = true
+		s.losses(now)
 	}
 }
 
