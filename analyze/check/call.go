@@ -11,12 +11,16 @@ import (
 // checkCall judges the header of a call.
 func (t *txCheck) checkCall() {
 	h, c, tx := t.call, t.c, t.tx
-	t.judge(ruleMSGP, aboutCall, h.Type == rpcrdma.TypeMsgP, "RDMA_MSG", "RDMA_MSGP")
+	if t.broken(ruleMSGP, h.Type == rpcrdma.TypeMsgP) {
+		t.fail(ruleMSGP, aboutCall, "RDMA_MSG", "RDMA_MSGP")
+	}
 	zero := h.PositionZero()
 	hasZero := len(zero.Segments) > 0
 	switch h.Type {
 	case rpcrdma.TypeNoMsg:
-		t.judge(ruleNomsgWithoutChunk, aboutCall, zero.Length == 0, "a Position-Zero Read chunk", "RDMA_NOMSG without one")
+		if t.broken(ruleNomsgWithoutChunk, zero.Length == 0) {
+			t.fail(ruleNomsgWithoutChunk, aboutCall, "a Position-Zero Read chunk", "RDMA_NOMSG without one")
+		}
 	case rpcrdma.TypeMsg, rpcrdma.TypeMsgP:
 		switch {
 		case hasZero:
@@ -37,7 +41,9 @@ func (t *txCheck) checkCall() {
 	t.protected()
 	if tx.Backward {
 		lists := len(h.Reads)+len(h.Writes) > 0 || h.HasReply
-		t.judge(ruleBackwardChunks, aboutCall, h.Type != rpcrdma.TypeMsg || lists, "RDMA_MSG without chunks", h.Type.String()+" "+h.Key())
+		if t.broken(ruleBackwardChunks, h.Type != rpcrdma.TypeMsg || lists) {
+			t.fail(ruleBackwardChunks, aboutCall, "RDMA_MSG without chunks", h.Type.String()+" "+h.Key())
+		}
 	}
 	t.arguments()
 	t.offeredWrites()
@@ -57,7 +63,9 @@ func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 			aligned, odd = false, p
 		}
 	}
-	t.judge(ruleReadListOrder, aboutCall, !ascending, "ascending positions", positions(h))
+	if t.broken(ruleReadListOrder, !ascending) {
+		t.fail(ruleReadListOrder, aboutCall, "ascending positions", positions(h))
+	}
 	if !aligned {
 		t.misplaced = true
 		t.fail(rulePositionUnaligned, aboutCall, "a multiple of 4", fmt.Sprintf("position %d", odd))
@@ -66,7 +74,9 @@ func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 	}
 	chunks := h.ReadChunks()
 	if hasZero {
-		t.judge(ruleLongCallWithChunks, aboutCall, h.Type == rpcrdma.TypeNoMsg && len(chunks) > 1, "one Read chunk", positions(h))
+		if t.broken(ruleLongCallWithChunks, h.Type == rpcrdma.TypeNoMsg && len(chunks) > 1) {
+			t.fail(ruleLongCallWithChunks, aboutCall, "one Read chunk", positions(h))
+		}
 	}
 	end := uint64(h.PayloadLength)
 	if h.Type == rpcrdma.TypeNoMsg {
@@ -90,8 +100,9 @@ func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 		c.ok(rulePositionBeyond)
 	}
 	if h.Type == rpcrdma.TypeMsg && !hasZero && !t.misplaced {
-		t.judge(rulePadInStream, aboutCall, h.PayloadLength&3 != 0, "a message without the padding of its chunks",
-			fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength))
+		if t.broken(rulePadInStream, h.PayloadLength&3 != 0) {
+			t.fail(rulePadInStream, aboutCall, "a message without the padding of its chunks", fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength))
+		}
 	}
 }
 
@@ -195,12 +206,15 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 		}
 		return
 	}
-	t.judge(ruleCallOverInline, aboutCall, tx.Call.SendBytes > int(limit), fmt.Sprintf("at most %d bytes", limit),
-		fmt.Sprintf("a Send of %d bytes", tx.Call.SendBytes))
+	if t.broken(ruleCallOverInline, tx.Call.SendBytes > int(limit)) {
+		t.fail(ruleCallOverInline, aboutCall, fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Call.SendBytes))
+	}
 	if hasZero && h.Type == rpcrdma.TypeNoMsg {
 		// As RDMA_MSG it would have the same header without that chunk.
 		inline := uint64(h.Size()) - 24*uint64(len(h.PositionZero().Segments)) + zeroLength
-		t.judge(ruleLongCallNeedless, aboutCall, inline <= uint64(limit), fmt.Sprintf("RDMA_MSG: %d bytes fit into %d", inline, limit), "RDMA_NOMSG")
+		if t.broken(ruleLongCallNeedless, inline <= uint64(limit)) {
+			t.fail(ruleLongCallNeedless, aboutCall, fmt.Sprintf("RDMA_MSG: %d bytes fit into %d", inline, limit), "RDMA_NOMSG")
+		}
 	}
 }
 
@@ -216,6 +230,8 @@ func (t *txCheck) protected() {
 		for i := range h.Reads {
 			reduced = reduced || h.Reads[i].Position != 0
 		}
-		t.judge(ruleProtectedReduced, aboutCall, reduced, "no chunks for data", kind.String()+": "+h.Key())
+		if t.broken(ruleProtectedReduced, reduced) {
+			t.fail(ruleProtectedReduced, aboutCall, "no chunks for data", kind.String()+": "+h.Key())
+		}
 	}
 }

@@ -94,7 +94,9 @@ func (t *txCheck) arguments() {
 			t.fail(ruleArgumentNotEligible, aboutCall, "an eligible argument at the position of each Read chunk",
 				fmt.Sprintf("%d bytes at position %d", ch.Length, ch.Position))
 			if t.reply != nil && t.reply.Type <= rpcrdma.TypeMsgP && t.v.ReplyErr == nil {
-				t.judge(ruleViolationAccepted, aboutReply, t.v.Reply.Succeeded(), "GARBAGE_ARGS or ERR_CHUNK", t.v.Status())
+				if t.broken(ruleViolationAccepted, t.v.Reply.Succeeded()) {
+					t.fail(ruleViolationAccepted, aboutReply, "GARBAGE_ARGS or ERR_CHUNK", t.v.Status())
+				}
 			}
 			return
 		}
@@ -209,7 +211,9 @@ func (t *txCheck) offeredWrites() {
 			continue
 		}
 		want, have := uint64(e.sizes[i]), w.Length()
-		t.judge(ruleWriteChunkTooSmall, aboutCall, have < want, fmt.Sprintf("at least %d bytes", want), fmt.Sprintf("%d bytes", have))
+		if t.broken(ruleWriteChunkTooSmall, have < want) {
+			t.fail(ruleWriteChunkTooSmall, aboutCall, fmt.Sprintf("at least %d bytes", want), fmt.Sprintf("%d bytes", have))
+		}
 		if want&3 == 0 {
 			continue
 		}
@@ -336,8 +340,9 @@ func (t *txCheck) results() {
 				t.fail(ruleWrittenLength, aboutReply, plural(int(length), "byte")+", as the item", plural(int(n), "byte"))
 			}
 		case item != nil:
-			t.judge(ruleWriteChunkIgnored, aboutReply, item.Length > 0 && len(h.Writes[i]) > 0,
-				"the result in the Write chunk", plural(int(item.Length), "byte")+" inline")
+			if t.broken(ruleWriteChunkIgnored, item.Length > 0 && len(h.Writes[i]) > 0) {
+				t.fail(ruleWriteChunkIgnored, aboutReply, "the result in the Write chunk", plural(int(item.Length), "byte")+" inline")
+			}
 		case n == 0:
 			c.ok(ruleUnusedNotZero)
 			c.ok(ruleResultNotEligible)

@@ -31,13 +31,17 @@ func (t *txCheck) checkReply() {
 		switch {
 		case t.call == nil:
 			c.skip(ruleNomsgReplyWithoutChunk, NoCall)
-			t.judge(ruleNomsgWithoutChunk, aboutReply, h.Reply.Length() == 0, "a used Reply chunk", "RDMA_NOMSG without one")
+			if t.broken(ruleNomsgWithoutChunk, h.Reply.Length() == 0) {
+				t.fail(ruleNomsgWithoutChunk, aboutReply, "a used Reply chunk", "RDMA_NOMSG without one")
+			}
 		case t.call.Reply.Length() == 0:
 			t.fail(ruleNomsgReplyWithoutChunk, aboutReply, "RDMA_MSG: the call has no Reply chunk", "RDMA_NOMSG")
 			return
 		default:
 			c.ok(ruleNomsgReplyWithoutChunk)
-			t.judge(ruleNomsgWithoutChunk, aboutReply, h.Reply.Length() == 0, "a used Reply chunk", "RDMA_NOMSG without one")
+			if t.broken(ruleNomsgWithoutChunk, h.Reply.Length() == 0) {
+				t.fail(ruleNomsgWithoutChunk, aboutReply, "a used Reply chunk", "RDMA_NOMSG without one")
+			}
 		}
 	case rpcrdma.TypeMsg:
 		switch {
@@ -46,13 +50,18 @@ func (t *txCheck) checkReply() {
 		default:
 			c.ok(ruleMsgUsesReplyChunk)
 		}
-		t.judge(ruleMsgWithoutMessage, aboutReply, h.PayloadLength == 0, "an RPC message behind the header", "nothing")
+		if t.broken(ruleMsgWithoutMessage, h.PayloadLength == 0) {
+			t.fail(ruleMsgWithoutMessage, aboutReply, "an RPC message behind the header", "nothing")
+		}
 		if t.used() > 0 && h.PayloadLength > 0 {
-			t.judge(rulePadInStream, aboutReply, h.PayloadLength&3 != 0, "a message without the padding of its chunks",
-				fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength))
+			if t.broken(rulePadInStream, h.PayloadLength&3 != 0) {
+				t.fail(rulePadInStream, aboutReply, "a message without the padding of its chunks", fmt.Sprintf("%d bytes inline, no multiple of 4", h.PayloadLength))
+			}
 		}
 	}
-	t.judge(ruleReplyReadList, aboutReply, len(h.Reads) > 0, "an empty Read list", h.Key())
+	if t.broken(ruleReplyReadList, len(h.Reads) > 0) {
+		t.fail(ruleReplyReadList, aboutReply, "an empty Read list", h.Key())
+	}
 	if t.call == nil {
 		if len(h.Writes) > 0 || h.HasReply {
 			for _, r := range [...]id{ruleWriteListCount, ruleWriteSegmentCount, ruleWriteSegmentChanged, ruleReplyChunkChanged} {
@@ -96,7 +105,9 @@ func (t *txCheck) executed() {
 // credits judges the grant.
 func (t *txCheck) credits() {
 	h, c := t.reply, t.c
-	t.judge(ruleZeroGrant, aboutReply, h.Credits == 0, "at least one credit", "0")
+	if t.broken(ruleZeroGrant, h.Credits == 0) {
+		t.fail(ruleZeroGrant, aboutReply, "at least one credit", "0")
+	}
 	switch before := t.st.before; {
 	case before == 0 || h.Credits == 0:
 	case before != h.Credits:
@@ -118,12 +129,13 @@ func (t *txCheck) replySize() {
 		return
 	}
 	over := tx.Reply.SendBytes > int(limit)
-	seen := fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes)
 	if over && t.call != nil && t.call.Reply.Length() > 0 && h.Type == rpcrdma.TypeMsg {
-		t.fail(ruleReplyChunkIgnored, aboutReply, fmt.Sprintf("RDMA_NOMSG: the threshold is %d bytes", limit), seen)
+		t.fail(ruleReplyChunkIgnored, aboutReply, fmt.Sprintf("RDMA_NOMSG: the threshold is %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes))
 		return
 	}
-	t.judge(ruleReplyOverInline, aboutReply, over, fmt.Sprintf("at most %d bytes", limit), seen)
+	if t.broken(ruleReplyOverInline, over) {
+		t.fail(ruleReplyOverInline, aboutReply, fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("a Send of %d bytes", tx.Reply.SendBytes))
+	}
 	if h.Type == rpcrdma.TypeNoMsg && h.Reply.Length() > 0 {
 		inline := uint64(tx.Reply.SendBytes) + h.Reply.Length()
 		if inline > uint64(limit) || t.call == nil {
@@ -189,7 +201,9 @@ func (t *txCheck) invalidation() {
 	case t.call == nil:
 		c.skip(ruleForeignInvalidate, Cut)
 	default:
-		t.judge(ruleForeignInvalidate, aboutReply, !offers(t.call, tx.Reply.Handle), "a handle of the call", fmt.Sprintf("handle 0x%08x", tx.Reply.Handle))
+		if t.broken(ruleForeignInvalidate, !offers(t.call, tx.Reply.Handle)) {
+			t.fail(ruleForeignInvalidate, aboutReply, "a handle of the call", fmt.Sprintf("handle 0x%08x", tx.Reply.Handle))
+		}
 	}
 	a, b := &k.Setup[t.requester()], &k.Setup[t.responder()]
 	if !declared(k, t.requester()) {

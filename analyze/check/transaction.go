@@ -242,13 +242,12 @@ func (t *txCheck) reaction(a about) string {
 	return "replied"
 }
 
-// judge counts a rule as judged, and calls it broken if bad.
-func (t *txCheck) judge(r id, a about, bad bool, expected, seen string) {
-	if bad {
-		t.fail(r, a, expected, seen)
-	} else {
+// broken passes on whether a rule is broken, and counts it as judged if not.
+func (t *txCheck) broken(r id, bad bool) bool {
+	if !bad {
 		t.c.ok(r)
 	}
+	return bad
 }
 
 // versions judges the protocol version.
@@ -470,5 +469,7 @@ func (t *txCheck) message(m *transaction.Message, h *rpcrdma.Header, a about) {
 	}
 	t.c.ok(ruleXIDMismatch)
 	bad := rpcrdma.Plausible(p, m.PayloadLength) && rpcrdma.Type(be32(p[12:])) == rpcrdma.TypeMsg
-	t.judge(ruleHeaderInRDMA, a, bad, "the RPC message at the beginning of the chunk", "a transport header")
+	if t.broken(ruleHeaderInRDMA, bad) {
+		t.fail(ruleHeaderInRDMA, a, "the RPC message at the beginning of the chunk", "a transport header")
+	}
 }

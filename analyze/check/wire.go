@@ -189,20 +189,17 @@ func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mt
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
 		return
 	}
-	rule := ruleFirstNotMTU
-	bad := false
-	want := ""
+	rule, bad := ruleFirstNotMTU, false
 	switch {
 	case !op.Ends() && mtu != 0:
-		bad, want = n != mtu, fmt.Sprintf("%d bytes, the path MTU", mtu)
+		bad = n != mtu
 	case !op.Ends():
-		bad, want = n < 256 || n > roce.MaxMTU || n&(n-1) != 0, "256, 512, 1024, 2048 or 4096 bytes"
+		bad = n < 256 || n > roce.MaxMTU || n&(n-1) != 0
 	case mtu == 0:
 		c.skip(rulePayloadOverMTU, NoSetup)
 		return
 	default:
-		rule = rulePayloadOverMTU
-		bad, want = n > mtu, fmt.Sprintf("at most %d bytes, the path MTU", mtu)
+		rule, bad = rulePayloadOverMTU, n > mtu
 	}
 	if !bad {
 		c.ok(rule)
@@ -212,7 +209,14 @@ func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mt
 		return
 	}
 	f := s.finding(rule, ref, from, s.role(from))
-	f.Expected = want
+	switch {
+	case mtu == 0:
+		f.Expected = "256, 512, 1024, 2048 or 4096 bytes"
+	case rule == ruleFirstNotMTU:
+		f.Expected = fmt.Sprintf("%d bytes, the path MTU", mtu)
+	default:
+		f.Expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
+	}
 	f.Seen = fmt.Sprintf("%v with %d bytes", op, n)
 	c.report(f)
 }
