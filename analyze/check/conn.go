@@ -91,10 +91,10 @@ func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 	switch {
 	case s.many:
 		return Ambiguous, false
-	case s.lost[side] != never && at-s.lost[side] <= quiet:
-		return Gaps, false
 	case !s.began() && at-s.c.Resolve().First.Time <= quiet:
 		return MidStream, false
+	case s.lost[side] != never && at-s.lost[side] <= quiet:
+		return Gaps, false
 	}
 	return 0, true
 }

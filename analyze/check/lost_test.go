@@ -89,7 +89,7 @@ func TestModelTraffic(t *testing.T) {
 		case r.Needs&(NeedArguments|NeedSetup) != 0:
 		case r.ID == "rnr-nak", r.ID == "credits-exceeded", r.ID == "calls-before-first-reply":
 			// The model gives as many as it likes.
-		case r.ID == "chunks-refused", r.ID == "unanswered", r.ID == "reply-chunk-not-returned":
+		case r.ID == "chunks-refused", r.ID == "call-unanswered", r.ID == "reply-chunk-not-returned":
 			// It has calls that are refused or not answered.
 		case r.ID == "write-list-changed", r.ID == "msg-without-message", r.ID == "write-segments-changed":
 		case r.Severity[RFC8166] == Note || r.ID == "bad-crc":

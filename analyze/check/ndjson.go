@@ -27,8 +27,9 @@ func (f *Finding) Append(b []byte, e *ndjson.Encoder) []byte {
 	if f.Known != "" {
 		b = str(b, "known", f.Known)
 	}
-	b = append(b, `,"time":`...)
+	b = append(b, `,"time":"`...)
 	b = e.Time(b, f.Ref.Time)
+	b = append(b, '"')
 	b = num(b, "frame", f.Ref.Number)
 	b = num(b, "connection", uint64(f.Connection))
 	b = str(b, "fabric", f.Fabric.String())

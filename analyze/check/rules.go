@@ -517,7 +517,7 @@ var rules = [ruleCount]Rule{
 		Text: "A NAK for an invalid request, remote access or operational error, or a Terminate message that reports an error, ends the connection: a handle, address, length or opcode was wrong.",
 	},
 	ruleUnanswered: {
-		ID: "unanswered", Number: "N3.1", Title: "call without a reply",
+		ID: "call-unanswered", Number: "N3.1", Title: "call without a reply",
 		Source: "RFC 8166, sections 4.5.4 and 4.5.5; NFStest", Severity: all(Note), Needs: NeedCall | NeedBefore,
 		Text: "The connection ended before the reply. That is how a responder tells that there will be none; the requester is to send the call again on another connection.",
 	},

@@ -623,7 +623,7 @@ var breaches = []breach{
 		r.Writes = h.Writes
 		s.send(server, message(r, read3Reply(h.XID, 1000)))
 	}},
-	{rule: "operation-refused", by: Responder, with: []string{"unanswered"}, play: func(s *scene) {
+	{rule: "operation-refused", by: Responder, with: []string{"call-unanswered"}, play: func(s *scene) {
 		h := s.next()
 		seg := s.segment(1000)
 		h.Writes = []rpcrdma.WriteChunk{{seg}}
@@ -632,12 +632,12 @@ var breaches = []breach{
 		s.nak(client, roce.NAKRemoteAccess)
 		s.disconnect(client)
 	}},
-	{rule: "unanswered", by: Requester, play: func(s *scene) {
+	{rule: "call-unanswered", by: Requester, play: func(s *scene) {
 		h := s.next()
 		s.send(client, message(h, getattr(h.XID)))
 		s.disconnect(server)
 	}},
-	{rule: "xid-resent-after-reconnect", by: Requester, with: []string{"unanswered"}, play: func(s *scene) {
+	{rule: "xid-resent-after-reconnect", by: Requester, with: []string{"call-unanswered"}, play: func(s *scene) {
 		h := s.next()
 		b := message(h, getattr(h.XID))
 		s.send(client, b)

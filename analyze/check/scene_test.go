@@ -513,3 +513,7 @@ func describeFinding(f *Finding) string {
 	var t Text
 	return string(t.Append(nil, f))
 }
+
+func segmentAt(handle uint32, offset uint64) rpcrdma.Segment {
+	return rpcrdma.Segment{Handle: handle, Offset: offset}
+}
