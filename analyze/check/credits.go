@@ -35,13 +35,14 @@ type excess struct {
 
 const maxExcess = 16
 
-// limit is how many calls may be outstanding.
+// limit is how many calls may be outstanding. A grant of zero, which is the
+// responder's fault, counts as one: a requester could do nothing else.
 func (f *flow) limit() uint32 {
 	n := max(f.granted, f.former)
 	if f.requested > 0 {
 		n = min(n, f.requested)
 	}
-	return n
+	return max(n, 1)
 }
 
 // called counts a call.

@@ -181,7 +181,13 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		c.byRequester(s, op, tx, ref)
 		return
 	}
-	if tx != nil || op.Late || op.Length == 0 && op.Kind == rdma.Write && s.c.Fabric == rdma.IWARP {
+	if tx != nil {
+		for _, r := range [...]id{ruleRequesterRDMA, ruleAccessNotOffered, ruleAccessAfterReply, ruleAccessAfterInvalidate, ruleAccessWrongKind, ruleAccessEmpty, ruleFatalNAK} {
+			c.ok(r)
+		}
+		return
+	}
+	if op.Late || op.Length == 0 && op.Kind == rdma.Write && s.c.Fabric == rdma.IWARP {
 		return
 	}
 	c.stray(s, op, ref)

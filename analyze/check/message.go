@@ -28,6 +28,9 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	}
 	k := c.conn(tx.Connection)
 	k.rpc = true
+	c.ok(ruleHeaderMalformed)
+	c.ok(ruleDone)
+	c.ok(ruleRNR)
 	st := c.calls[tx]
 	if st == nil {
 		st = c.newCall()
@@ -40,6 +43,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		return
 	}
 	if reply {
+		c.ok(ruleReplyTwice)
 		c.replied(k, st, tx)
 		return
 	}

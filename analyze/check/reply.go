@@ -70,6 +70,7 @@ func (t *txCheck) checkReply() {
 		}
 		return
 	}
+	c.ok(ruleChunksRefused)
 	t.returnedReply()
 	t.returnedWrites()
 	t.executed()

@@ -24,6 +24,7 @@ var modes = []struct {
 	{"connections", []string{"connections"}},
 	{"connections-detail", []string{"connections", "-v"}},
 	{"summary", []string{"-q"}},
+	{"check", []string{"check", "--severity", "note", "--max", "3"}},
 }
 
 func TestGolden(t *testing.T) {
