@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
@@ -262,6 +263,18 @@ func (c *Checker) health(s *conn) {
 		f.Expected, f.Seen = "a connection", s.c.Terminated
 		c.report(f)
 		return
+	}
+	if fwd, ok := s.forward(); ok && s.rpc && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
+		from, told := strings.CutPrefix(s.c.Terminated, "disconnect request from ")
+		switch {
+		case !told:
+		case from == link.AddrString(s.c.Ends[fwd.Other()].Addr):
+			f := s.finding(ruleClosed, s.c.Last, fwd.Other(), Responder)
+			f.Expected, f.Seen = "the requester to end it", s.c.Terminated
+			c.report(f)
+		default:
+			c.ok(ruleClosed)
+		}
 	}
 	for side := range rdma.Side(2) {
 		n := &s.c.Sent[side]

@@ -90,6 +90,7 @@ const (
 	ruleXIDReused
 	ruleReplyTwice
 	ruleRejected
+	ruleClosed
 	ruleBadCRC
 	ruleResent
 	ruleGaps
@@ -546,6 +547,11 @@ var rules = [ruleCount]Rule{
 		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Note), Needs: NeedPackets,
 		Text: "Nobody listened, or the responder refused. Clients try again after a while.",
 	},
+	ruleClosed: {
+		ID: "closed-by-responder", Number: "N3.7", Title: "the responder ended the connection",
+		Source: "RFC 8166, sections 4.5.3 and 4.5.4; RFC 8167, section 5.4", Severity: all(Note), Needs: NeedPackets,
+		Text: "As a rule clients end connections, when they have been idle. A server that does is being stopped, or had to give up a reply.",
+	},
 	ruleBadCRC: {
 		ID: "bad-crc", Number: "N4.1", Title: "wrong ICRC or CRC32C",
 		Source: "IBTA volume 1, section 7.8; RFC 5044, section 4.4", Severity: all(Warning), Needs: NeedPackets,
@@ -558,7 +564,7 @@ var rules = [ruleCount]Rule{
 	},
 	ruleGaps: {
 		ID: "capture-gaps", Number: "N4.3", Title: "packets missing from the capture",
-		Source: "-", Severity: all(Note), Needs: NeedPackets,
+		Source: "this toolkit", Severity: all(Note), Needs: NeedPackets,
 		Text: "They were sent and received, but not captured. Rules that would need them are not judged.",
 	},
 }

@@ -632,12 +632,13 @@ var breaches = []breach{
 		s.nak(client, roce.NAKRemoteAccess)
 		s.disconnect(client)
 	}},
-	{rule: "call-unanswered", by: Requester, play: func(s *scene) {
+	{rule: "closed-by-responder", by: Responder, play: func(s *scene) { s.disconnect(server) }},
+	{rule: "call-unanswered", by: Requester, with: []string{"closed-by-responder"}, play: func(s *scene) {
 		h := s.next()
 		s.send(client, message(h, getattr(h.XID)))
 		s.disconnect(server)
 	}},
-	{rule: "xid-resent-after-reconnect", by: Requester, with: []string{"call-unanswered"}, play: func(s *scene) {
+	{rule: "xid-resent-after-reconnect", by: Requester, with: []string{"call-unanswered", "closed-by-responder"}, play: func(s *scene) {
 		h := s.next()
 		b := message(h, getattr(h.XID))
 		s.send(client, b)

@@ -322,7 +322,7 @@ func (t *txCheck) lifetime() {
 		case n == noteReused:
 			reused = true
 		case strings.HasPrefix(n, noteReconnect):
-			t.fail(ruleResentReconnect, aboutCall, "nothing else", n)
+			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n)
 		}
 	}
 	if reused {
