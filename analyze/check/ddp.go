@@ -87,6 +87,11 @@ func (t *txCheck) arguments() {
 			}
 		}
 		if item == nil {
+			if t.failedBefore(ch.Position, removed) {
+				c.skip(ruleArgumentNotEligible, Undecodable)
+				c.skip(ruleReadChunkLength, Undecodable)
+				return
+			}
 			if t.tooLong(ch, removed) {
 				t.fail(ruleReadChunkLength, aboutCall, "a chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", ch.Length))
 				return
@@ -114,6 +119,13 @@ func (t *txCheck) arguments() {
 			t.fail(ruleReadChunkLength, aboutCall, fmt.Sprintf("%d bytes, as the item", n), fmt.Sprintf("%d bytes", ch.Length))
 		}
 	}
+}
+
+// failedBefore reports whether the arguments could not be decoded up to the
+// place of a chunk, for a reason of their own.
+func (t *txCheck) failedBefore(position, removed uint32) bool {
+	var e *xdr.Error
+	return errors.As(t.v.ArgsErr, &e) && uint64(t.v.CallBody.Offset)+uint64(e.Offset)+4+uint64(removed) < uint64(position)
 }
 
 // tooLong reports whether the arguments could not be decoded because the item
@@ -309,8 +321,7 @@ func (t *txCheck) results() {
 		skip(Cut)
 		return
 	case v.ResultErr != nil:
-		var e *xdr.Error
-		if errors.As(v.ResultErr, &e) && e.Kind == xdr.Range && t.used() > 0 {
+		if t.shortOfResult() {
 			t.fail(ruleWrittenLength, aboutReply, "a Write chunk as long as the item", fmt.Sprintf("%d bytes, less than the item", t.used()))
 			return
 		}
@@ -352,6 +363,23 @@ func (t *txCheck) results() {
 			t.fail(ruleUnusedNotZero, aboutReply, "segments of length 0", plural(int(n), "byte")+"; none were written")
 		}
 	}
+}
+
+// shortOfResult reports whether the results could not be decoded because an
+// item is longer than what the Write chunks hold, but not than they could.
+func (t *txCheck) shortOfResult() bool {
+	var e *xdr.Error
+	b := t.v.ReplyBody.Data
+	used := t.used()
+	if used == 0 || !errors.As(t.v.ResultErr, &e) || e.Kind != xdr.Range || e.Offset < 0 || e.Offset+4 > len(b) {
+		return false
+	}
+	var offered uint64
+	for _, w := range t.call.Writes {
+		offered += w.Length()
+	}
+	n := uint64(be32(b[e.Offset:]))
+	return n > used && n <= offered
 }
 
 // used counts the bytes of all Write chunks of the reply.

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
@@ -96,6 +97,20 @@ func TestNotJudged(t *testing.T) {
 			s := newScene()
 			s.connect()
 			play("protected-body-reduced")(s)
+			return s
+		}},
+		{"argument-not-eligible", Undecodable, func() *scene {
+			// A COMPOUND with an operation that does not exist before the WRITE.
+			s := newScene()
+			s.connect()
+			s.small()
+			h := s.next()
+			seg := s.segment(500)
+			rpc := callOf(h.XID, nfsProgram, 4, 1, words("", 1, 3, 24, 9999, 38, make([]byte, 16), uint64(0), 2, 500))
+			h.Reads = []rpcrdma.ReadSegment{{Position: uint32(len(rpc)), Segment: seg}}
+			s.send(client, message(h, rpc))
+			s.read(server, seg, make([]byte, 500))
+			s.send(server, message(answer(h), replyOf(h.XID, words(10044, "", 0))))
 			return s
 		}},
 		{"header-malformed", Cut, func() *scene {

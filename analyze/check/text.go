@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -71,7 +72,24 @@ func (t *Text) Append(b []byte, f *Finding) []byte {
 	b = t.line(b, "seen", f.Seen)
 	b = t.line(b, "then", f.Reaction)
 	b = t.line(b, "known", f.Known)
+	if f.Known == "" && (chunks(f.CallKey) || chunks(f.ReplyKey)) {
+		b = t.line(b, "call", short(f.CallKey))
+		b = t.line(b, "reply", short(f.ReplyKey))
+	}
 	return append(b, '\n')
+}
+
+// chunks reports whether an encoding key has any.
+func chunks(key string) bool { return strings.ContainsAny(key, "1HL") }
+
+const maxShown = 90
+
+// short shortens an encoding key to a line.
+func short(key string) string {
+	if len(key) > maxShown {
+		return key[:maxShown-len(" …")] + " …"
+	}
+	return key
 }
 
 func (t *Text) line(b []byte, name, v string) []byte {
