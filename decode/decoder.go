@@ -45,6 +45,18 @@ type Observer interface {
 	Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)
 }
 
+// MessageObserver is an Observer that also wants to know the transactions that
+// Sends belong to.
+type MessageObserver interface {
+	Observer
+	// Message reports a Send that is a call or a reply of tx, or repeats one
+	// on the same connection. It comes before Observer.Send. The transaction is
+	// not complete yet and must not be kept.
+	Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
+	// Merged is that of rdma.Handler.
+	Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
+}
+
 // PacketView is one packet with what was decoded of it. It is valid during
 // the call.
 type PacketView struct {
@@ -101,7 +113,8 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
 	if opt.Observer != nil {
-		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer}
+		m, _ := opt.Observer.(MessageObserver)
+		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
 	}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
 	d.tcp.init(h, &d.numbers, opt.TCP)
@@ -123,11 +136,17 @@ type handler struct {
 type observed struct {
 	handler
 	o Observer
+	m MessageObserver // o, if it is one
 }
 
 // Send implements rdma.Handler.
 func (h *observed) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	tag, gen := h.handler.Send(c, s)
+	if h.m != nil {
+		if tx, reply := transaction.OfSend(tag, gen); tx != nil {
+			h.m.Message(tx, reply, s)
+		}
+	}
 	h.o.Send(c, s)
 	return tag, gen
 }
@@ -148,6 +167,14 @@ func (h *observed) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 func (h *observed) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
 	h.handler.Event(c, from, e, value, ref)
 	h.o.Event(c, from, e, value, ref)
+}
+
+// Merged implements rdma.Handler.
+func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	h.handler.Merged(into, side, from, was)
+	if h.m != nil {
+		h.m.Merged(into, side, from, was)
+	}
 }
 
 // Closed implements rdma.Handler.

@@ -25,6 +25,7 @@ var modes = []struct {
 	{"connections-detail", []string{"connections", "-v"}},
 	{"summary", []string{"-q"}},
 	{"report", []string{"report", "--top", "3"}},
+	{"check", []string{"check", "--severity", "note", "--max", "3"}},
 }
 
 func TestGolden(t *testing.T) {

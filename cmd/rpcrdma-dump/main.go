@@ -30,7 +30,7 @@ func run(args []string, s *streams) int {
 	root := newRootCommand(s)
 	root.SetArgs(splitTimes(args))
 	err := root.Execute()
-	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) {
+	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) && !errors.Is(err, errFindings) {
 		fmt.Fprintf(s.err, "rpcrdma-dump: %v\n", err)
 		var usage *usageError
 		if errors.As(err, &usage) {

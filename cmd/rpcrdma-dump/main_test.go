@@ -26,9 +26,10 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"cut":  cutFile,
-			"gzip": gzipFile,
-			"code": exitCodeIs,
+			"cut":     cutFile,
+			"replace": replaceBytes,
+			"gzip":    gzipFile,
+			"code":    exitCodeIs,
 		},
 		RequireExplicitExec: true,
 	})

@@ -67,6 +67,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		newShowCommand(s),
 		newReportCommand(s),
 		newDiffCommand(s),
+		newCheckCommand(s),
 		newKernelCommand(s),
 		newExportCommand(s),
 		newAnnotateCommand(s),

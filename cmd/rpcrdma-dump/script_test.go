@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/exec"
@@ -59,4 +60,22 @@ func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// replaceBytes changes the first place of a file that has certain bytes:
+// replace FROM TO HEX HEX.
+func replaceBytes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: replace FROM TO HEX HEX")
+	}
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	old, err := hex.DecodeString(args[2])
+	ts.Check(err)
+	with, err := hex.DecodeString(args[3])
+	ts.Check(err)
+	if !bytes.Contains(b, old) {
+		ts.Fatalf("%s has no %s", args[0], args[2])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bytes.Replace(b, old, with, 1), 0o644))
 }

@@ -1,0 +1,329 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// conn is what a Checker remembers of a connection.
+type conn struct {
+	c     *rdma.Connection
+	rpc   bool // it carries RPC-over-RDMA
+	ended bool
+	// first is the number of the first packet of each side that could carry a
+	// request.
+	first [2]uint64
+
+	// gaps are the counters of missing packets as they were seen last, lost is
+	// the time of the last loss of what each side sent, by the clock of the
+	// capture; never if there was none.
+	gaps [2]uint64
+	cut  [2]uint64 // other signs of missing packets
+	lost [2]int64
+
+	flow [2]flow // by requester
+	wire [2]wire // by sender
+	taps [2]int32
+	many bool // several capture points
+
+	crc       [2]rdma.Ref // first packet with a wrong CRC
+	suspects  []suspect
+	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
+	malformed []malformed
+	version   uint32 // of forward calls, plus 1
+}
+
+const never = math.MinInt64
+
+// quiet is how long after a loss it is still possible that a call that was
+// lost with it is open, in nanoseconds: what clients wait before they give up.
+const quiet = 60e9
+
+// conn returns the state of a connection, and makes one if there is none.
+func (c *Checker) conn(k *rdma.Connection) *conn {
+	k = k.Resolve()
+	if c.last != nil && c.last.c == k {
+		return c.last
+	}
+	s := c.conns[k]
+	if s == nil {
+		if c.isGone(k) {
+			return c.void(k)
+		}
+		s = &conn{c: k, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
+		c.conns[k] = s
+	}
+	c.last = s
+	return s
+}
+
+// missing counts what the capture lacks of what a side sent.
+func (s *conn) missing(side rdma.Side) uint64 { return s.c.Sent[side].Gaps + s.cut[side] }
+
+func (s *conn) misses() [2]uint64 { return [2]uint64{s.missing(0), s.missing(1)} }
+
+// losses takes note of packets that were found to be missing.
+func (s *conn) losses(now int64) {
+	for side := range s.gaps {
+		if n := s.missing(rdma.Side(side)); n != s.gaps[side] {
+			s.gaps[side], s.lost[side] = n, now
+		}
+	}
+}
+
+// began reports whether the capture has the connection from its beginning.
+func (s *conn) began() bool {
+	k := s.c.Resolve()
+	return k.Setup[0].Seen && k.Setup[1].Seen
+}
+
+// whole reports whether all that a side sent has been captured for long enough
+// before a time: no call of it can be open that was not captured.
+func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
+	switch {
+	case s.many:
+		return Ambiguous, false
+	case !s.began() && at-s.c.Resolve().First.Time <= quiet:
+		return MidStream, false
+	case s.lost[side] != never && at-s.lost[side] <= quiet:
+		return Gaps, false
+	}
+	return 0, true
+}
+
+// since reports whether what a side has sent since a packet can be told to be
+// complete: where the beginning of a connection is missing, packets before the
+// first one are not known to be.
+func (s *conn) since(side rdma.Side, number uint64) bool {
+	return s.began() || s.first[side] != 0 && s.first[side] < number
+}
+
+// forward is the side that sends forward calls, if that is known.
+func (s *conn) forward() (rdma.Side, bool) {
+	switch {
+	case s.c.Forward != 0:
+		return rdma.Side(s.c.Forward - 1), true
+	case s.c.Setup[0].Seen:
+		return 0, true
+	}
+	return 0, false
+}
+
+// finding begins a finding about what a side did.
+func (s *conn) finding(r id, ref rdma.Ref, from rdma.Side, by Party) *Finding {
+	return &Finding{
+		Rule: &rules[r], Ref: ref, Connection: s.c.Resolve().ID, Fabric: s.c.Fabric,
+		By: by, From: s.c.Ends[from], To: s.c.Ends[from.Other()],
+	}
+}
+
+// over reports whether the end of a connection was seen: not only that the
+// decoder has given it up.
+func (s *conn) over() bool {
+	why := s.c.Resolve().Terminated
+	return why != "" && !strings.HasPrefix(why, "evicted") && !strings.HasPrefix(why, "queue pair taken over")
+}
+
+// role is the party that a side is for forward calls.
+func (s *conn) role(side rdma.Side) Party {
+	f, ok := s.forward()
+	switch {
+	case !ok:
+		return Unknown
+	case side == f:
+		return Requester
+	}
+	return Responder
+}
+
+// Packet is for decode.Options.Packet.
+func (c *Checker) Packet(v *decode.PacketView) {
+	now := v.Packet.Time
+	c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
+	if v.Connection != nil {
+		s := c.conn(v.Connection)
+		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
+			// Whether operations are missing cannot be told.
+			s.cut[0]++
+			s.cut[1]++
+		}
+		s.losses(now)
+		s.tap(v)
+		if s.c.Fabric == rdma.IWARP {
+			for i := range s.first {
+				if s.first[i] == 0 && s.c.Ends[i].Addr == v.Frame.Src {
+					s.first[i] = v.Packet.Number
+				}
+			}
+		}
+		s.badCRC(c.latest)
+		for i := range v.RoCE {
+			if q := &v.RoCE[i]; q.Problem == "" && q.ICRC != roce.Bad {
+				c.wirePacket(s, v, q)
+			}
+		}
+	}
+	if len(c.pending) > 0 {
+		c.settle()
+	}
+	if s := c.last; s != nil && len(s.suspects) > 0 {
+		c.suspected(s, false)
+	}
+}
+
+// tap takes note of the capture points of a connection.
+func (s *conn) tap(v *decode.PacketView) {
+	for i := range s.taps {
+		if s.c.Ends[i].Addr == v.Frame.Src {
+			if s.taps[i] == rdma.NoTap {
+				s.taps[i] = int32(v.Packet.Tap)
+			}
+			break
+		}
+	}
+	if t := int32(v.Packet.Tap); s.taps[0] != rdma.NoTap && s.taps[0] != t || s.taps[1] != rdma.NoTap && s.taps[1] != t {
+		s.many = true
+	}
+}
+
+func (s *conn) badCRC(ref rdma.Ref) {
+	for side := range s.crc {
+		if s.c.Sent[side].BadCRC > 0 && !s.crc[side].Seen() {
+			s.crc[side] = ref
+		}
+	}
+}
+
+// Merged implements decode.MessageObserver. What was remembered of the two
+// connections is not worth joining: they began before the capture, and little
+// is judged of them anyway.
+func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connection, _ rdma.Side) {
+	old := c.conns[from]
+	delete(c.conns, from)
+	c.last = nil
+	s := c.conn(into)
+	s.rpc = s.rpc || old != nil && old.rpc
+	s.lost = [2]int64{c.latest.Time, c.latest.Time}
+	s.gaps = s.misses()
+	s.flow = [2]flow{}
+	s.wire = [2]wire{}
+}
+
+// Closed is for decode.Options.Closed.
+func (c *Checker) Closed(k *rdma.Connection) {
+	s := c.conns[k]
+	if s == nil {
+		return
+	}
+	s.ended = true
+	s.losses(c.latest.Time)
+	c.closed(s)
+}
+
+// closed judges what was left to the end of a connection.
+func (c *Checker) closed(s *conn) {
+	s.losses(c.latest.Time)
+	c.unconfirmed(s)
+	c.suspected(s, true)
+	c.unrefused(s)
+	c.health(s)
+	delete(c.conns, s.c)
+	if c.last == s {
+		c.last = nil
+	}
+	c.gone[c.goneAt] = s.c
+	c.goneAt = (c.goneAt + 1) % len(c.gone)
+}
+
+// isGone reports whether a connection was closed lately: stragglers must not
+// bring it back.
+func (c *Checker) isGone(k *rdma.Connection) bool { return slices.Contains(c.gone[:], k) }
+
+// void is a state for stragglers, of which nothing is judged.
+func (c *Checker) void(k *rdma.Connection) *conn {
+	return &conn{c: k, many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+}
+
+// health tells of the packets of a connection as a whole.
+func (c *Checker) health(s *conn) {
+	if s.c.Fabric == rdma.TCP || s.c.Fabric == rdma.UDP || c.opt.Match != nil {
+		return
+	}
+	if s.c.State == rdma.Rejected {
+		f := s.finding(ruleRejected, s.c.Last, 1, Responder)
+		f.Expected, f.Seen = "a connection", s.c.Terminated
+		c.report(f)
+		return
+	}
+	if fwd, ok := s.forward(); ok && s.rpc && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
+		from, told := strings.CutPrefix(s.c.Terminated, "disconnect request from ")
+		switch {
+		case !told:
+		case from == link.AddrString(s.c.Ends[fwd.Other()].Addr):
+			f := s.finding(ruleClosed, s.c.Last, fwd.Other(), Responder)
+			f.Expected, f.Seen = "the requester to end it", s.c.Terminated
+			c.report(f)
+		default:
+			c.ok(ruleClosed)
+		}
+	}
+	for side := range rdma.Side(2) {
+		n := &s.c.Sent[side]
+		if n.Packets == 0 {
+			continue
+		}
+		if n.BadCRC == 0 {
+			c.ok(ruleBadCRC)
+		} else {
+			f := s.finding(ruleBadCRC, s.crc[side], side, Unknown)
+			f.Expected = "right checksums"
+			f.Seen = fmt.Sprintf("%d of %d packets with a wrong checksum", n.BadCRC, n.Packets)
+			f.Reaction = "a receiver drops such packets; they are sent again"
+			if 5*n.BadCRC > n.Packets {
+				f.Reaction = "so many that the place of capture is to blame"
+			}
+			c.report(f)
+		}
+		if !s.rpc {
+			continue
+		}
+		if n.Retransmitted == 0 {
+			c.ok(ruleResent)
+		} else {
+			f := s.finding(ruleResent, s.c.Last, side, Unknown)
+			f.Expected = "each packet once"
+			f.Seen = fmt.Sprintf("%d of %d packets seen again; %s from the peer", n.Retransmitted, n.Packets, plural(int(s.c.Sent[side.Other()].NAKs), "NAK"))
+			c.report(f)
+		}
+		if n.Gaps == 0 {
+			c.ok(ruleGaps)
+		} else {
+			unit := "packet"
+			if s.c.Fabric == rdma.IWARP {
+				unit = "byte"
+			}
+			f := s.finding(ruleGaps, s.c.Last, side, Unknown)
+			f.Expected, f.Seen = "all packets", plural(int(n.Gaps), unit)+" missing"
+			c.report(f)
+		}
+	}
+}
+
+// sorted are the connections in the order of their numbers.
+func (c *Checker) sorted() []*conn {
+	out := make([]*conn, 0, len(c.conns))
+	for _, s := range c.conns {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *conn) int { return cmp.Compare(a.c.ID, b.c.ID) })
+	return out
+}

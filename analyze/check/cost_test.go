@@ -1,0 +1,86 @@
+package check
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// allocations counts what decoding a capture allocates, with or without a
+// Checker.
+func allocations(packets []capture.Packet, checked bool) (mallocs, bytes uint64) {
+	c := New(Options{Rules: All()}, func(*Finding) {})
+	var v rpc.View
+	opt := decode.Options{}
+	if checked {
+		opt.Observer, opt.Packet, opt.Closed = c, c.Packet, c.Closed
+	}
+	d := decode.New(opt, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		if checked {
+			c.Transaction(&v)
+		}
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d.Batch(&capture.Batch{Packets: packets})
+	runtime.ReadMemStats(&after)
+	d.Flush()
+	return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc
+}
+
+// A transaction that breaks no rule costs no allocation.
+func TestAllocations(t *testing.T) {
+	s := newScene()
+	s.connect()
+	const rounds = 400
+	for i := range rounds {
+		s.small()
+		s.readData(3000+i, nil)
+		s.writeData(4000, nil)
+		s.longReply(nil)
+		s.longCall(nil)
+	}
+	packets := s.frames()
+	// The least of some runs: the runtime allocates now and then, too.
+	least := func(checked bool) uint64 {
+		n := ^uint64(0)
+		for range 5 {
+			m, _ := allocations(packets, checked)
+			n = min(n, m)
+		}
+		return n
+	}
+	with, without := least(true), least(false)
+	if with > without+rounds/2 {
+		t.Errorf("%d transactions: %d allocations with a Checker, %d without", 5*rounds, with, without)
+	}
+}
+
+// What a Checker remembers is bounded, however long the capture is.
+func TestMemory(t *testing.T) {
+	c := New(Options{Rules: All()}, func(*Finding) {})
+	k := &conn{}
+	for i := range 3 * maxMemory {
+		o, _, _ := c.mem.add(handle{k, 0, uint32(i)})
+		o.length = 1
+	}
+	if len(c.mem.ring) != maxMemory || len(c.mem.head) != maxMemory {
+		t.Errorf("%d segments, %d handles remembered", len(c.mem.ring), len(c.mem.head))
+	}
+	for i := range 3 * maxMemory {
+		c.mem.add(handle{k, 0, 1 + uint32(i%3)})
+	}
+	if len(c.mem.head) != 3 {
+		t.Errorf("%d handles remembered, want 3", len(c.mem.head))
+	}
+	n := 0
+	c.mem.each(handle{k, 0, 1}, func(*offered) bool { n++; return false })
+	if n != maxChain {
+		t.Errorf("%d segments of a handle looked at, want %d", n, maxChain)
+	}
+}

@@ -1,0 +1,177 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// flow is the flow control of one requester on a connection.
+type flow struct {
+	seq       uint64
+	out       uint32 // calls without a reply
+	replied   bool   // there has been a reply
+	granted   uint32
+	requested uint32
+	// former is a higher grant that still counts: after a grant has been
+	// lowered, the calls that are under way are not at fault.
+	former uint32
+	excess []excess
+}
+
+// excess is a call that seems to exceed the grant. It does if so many of the
+// calls up to it are answered later: a call whose reply is missing from the
+// capture must not count.
+type excess struct {
+	seq       uint64
+	limit     uint32
+	out       uint32
+	confirmed uint32
+	gaps      [2]uint64
+	f         *Finding
+}
+
+const maxExcess = 16
+
+// limit is how many calls may be outstanding. A grant of zero, which is the
+// responder's fault, counts as one: a requester could do nothing else.
+func (f *flow) limit() uint32 {
+	n := max(f.granted, f.former)
+	if f.requested > 0 {
+		n = min(n, f.requested)
+	}
+	return max(n, 1)
+}
+
+// called counts a call.
+func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s *rdma.Send) {
+	f := &k.flow[s.From]
+	f.seq++
+	st.seq = f.seq
+	f.out++
+	h := &tx.Call.Header
+	if h.Version != rpcrdma.Version1 {
+		return
+	}
+	f.requested = h.Credits
+	fwd, known := k.forward()
+	rule := ruleCreditsExceeded
+	limit := uint32(1)
+	switch {
+	case k.many:
+		c.skip(rule, Ambiguous)
+		return
+	case f.replied:
+		limit = f.limit()
+	case !known || fwd != s.From:
+		return
+	case !k.began():
+		c.skip(ruleBeforeFirstReply, NoSetup)
+		return
+	default:
+		rule = ruleBeforeFirstReply
+	}
+	if f.out <= limit {
+		c.ok(rule)
+		return
+	}
+	if c.on[rule] == Off {
+		return
+	}
+	if len(f.excess) >= maxExcess {
+		c.skip(rule, Limit)
+		return
+	}
+	x := excess{seq: st.seq, limit: limit, out: f.out, gaps: k.misses()}
+	x.f = k.finding(rule, s.Last, s.From, Requester)
+	c.named(x.f, tx)
+	if c.opt.Match != nil && !c.opt.Match(&c.view) {
+		return
+	}
+	x.f.Expected = fmt.Sprintf("at most %d calls outstanding", limit)
+	x.f.Seen = fmt.Sprintf("%d calls outstanding with this one; granted %d, requested %d", f.out, f.granted, f.requested)
+	f.excess = append(f.excess, x)
+}
+
+// replied counts a reply.
+func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
+	st.replied = true
+	f := &k.flow[tx.From]
+	c.mem.answered(k, tx)
+	if st.seq > 0 {
+		if f.out > 0 {
+			f.out--
+		}
+		for i := 0; i < len(f.excess); i++ {
+			x := &f.excess[i]
+			if st.seq > x.seq {
+				continue
+			}
+			if x.confirmed++; x.confirmed > x.limit {
+				x.f.Reaction = "answered"
+				c.report(x.f)
+				f.excess = append(f.excess[:i], f.excess[i+1:]...)
+				i--
+			}
+		}
+	}
+	h := &tx.Reply.Header
+	if h.Version != rpcrdma.Version1 || h.Cut {
+		return
+	}
+	f.replied = true
+	st.before = f.granted
+	if h.Credits < f.granted {
+		f.former = max(f.former, f.granted)
+	}
+	f.granted = h.Credits
+	if f.out <= f.granted {
+		f.former = 0
+	}
+}
+
+// unconfirmed judges calls that seemed to exceed the grant when their
+// connection ends. What broke it may be the very reason that replies lack.
+func (c *Checker) unconfirmed(k *conn) {
+	for side := range k.flow {
+		f := &k.flow[side]
+		for i := range f.excess {
+			x := &f.excess[i]
+			if k.ended && k.began() && k.misses() == [2]uint64{} && !k.many {
+				x.f.Reaction = "no more replies"
+				if k.c.Terminated != "" {
+					x.f.Reaction = "connection ended: " + k.c.Terminated
+				}
+				c.report(x.f)
+			} else {
+				c.skip(x.f.Rule.id, Gaps)
+			}
+		}
+		f.excess = nil
+	}
+}
+
+// notReady takes an RNR NAK of a side.
+func (c *Checker) notReady(k *conn, from rdma.Side, ref rdma.Ref) {
+	if c.opt.Match != nil {
+		return
+	}
+	peer := from.Other()
+	in := &k.flow[peer] // calls that from receives
+	f := k.finding(ruleRNR, ref, from, k.role(from))
+	f.Expected = "a Receive posted for each message that may come"
+	f.Seen = "RNR NAK"
+	switch limit := in.limit(); {
+	case in.replied && in.out > limit:
+		f.By, f.From, f.To = k.role(peer), k.c.Ends[peer], k.c.Ends[from]
+		f.Seen += fmt.Sprintf(" with %d calls outstanding of %d granted", in.out, limit)
+	case in.replied:
+		f.Seen += fmt.Sprintf(" with %d calls outstanding of %d granted: fewer Receives were posted", in.out, limit)
+	default:
+		f.Seen += fmt.Sprintf(" with %d calls outstanding", in.out)
+	}
+	f.Reaction = "the sender tries again, as often as its retry count allows"
+	c.report(f)
+}

@@ -1,0 +1,72 @@
+package check
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Party is who has broken a rule.
+type Party uint8
+
+// Parties. For a callback, requester is the server of the file system.
+const (
+	Unknown Party = iota
+	Requester
+	Responder
+)
+
+var partyNames = [...]string{"unknown", "requester", "responder"}
+
+func (p Party) String() string { return partyNames[p] }
+
+// Finding is one breach of a rule, or something worth knowing.
+type Finding struct {
+	Rule     *Rule
+	Severity Severity // in the profile at hand
+	Known    string   // the deviation of a real implementation that this is; empty if it is none
+
+	Ref        rdma.Ref // packet that shows it
+	Connection int
+	Fabric     rdma.Fabric
+	HasXID     bool
+	XID        uint32
+	Backward   bool // of the transaction
+	// Program ("nfs3", "nfs4.1") and Operation are empty if they are not known.
+	Program, Operation    string
+	CallFrame, ReplyFrame uint64 // last packets of call and reply; 0 if not seen
+
+	By       Party
+	From, To rdma.End // who did it, and the peer
+
+	Expected, Seen string
+	// Reaction is what the peer did next.
+	Reaction string
+	// CallKey and ReplyKey are the encoding keys of the chunk lists.
+	CallKey, ReplyKey string
+}
+
+// Reason is why a rule could not be judged.
+type Reason uint8
+
+// Reasons.
+const (
+	NoCall      Reason = iota // the call was not captured
+	NoReply                   // there is no reply, or it was not captured
+	NoSetup                   // the connection's setup was not captured
+	Gaps                      // packets are missing from the capture
+	Cut                       // the capture holds too little of a packet
+	Protected                 // encrypted, or of a program that is not known
+	Undecodable               // arguments or results could not be decoded
+	MidStream                 // what came before on the connection was not captured
+	Ambiguous                 // several capture points, or both ends on one host
+	NotAcked                  // it is not known that all has been captured
+	Limit                     // a limit of memory was reached
+	reasonCount
+)
+
+var reasonNames = [...]string{
+	"call not captured", "no reply", "setup not captured", "packets missing from the capture", "cut by the capture",
+	"encrypted or unknown program", "body not decodable", "connection began before the capture",
+	"several capture points", "end not captured", "limit reached",
+}
+
+func (r Reason) String() string { return reasonNames[r] }

@@ -1,0 +1,339 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// memory remembers the segments that calls have offered, beyond their end: the
+// latest of all connections, in a ring. Segments of one handle are chained
+// from the newest to the oldest.
+type memory struct {
+	ring []offered
+	next uint64 // sequence number of the next one; place in the ring modulo its size
+	head map[handle]uint64
+}
+
+// maxMemory is how many segments are remembered (some 80 bytes each).
+const maxMemory = 1 << 16
+
+// maxChain bounds the search among segments with the same handle.
+const maxChain = 64
+
+type handle struct {
+	k     *conn
+	owner rdma.Side
+	key   uint32
+}
+
+type offered struct {
+	handle
+	seq, older uint64 // older is 1 + the sequence number of the next in the chain; 0 if there is none
+	offset     uint64
+	length     uint32
+	read       bool // stands in a Read list
+	state      segmentState
+	ended      rdma.Ref // of what ended it
+	xid        uint32
+	call       uint64 // packet number of the call
+	program    uint32
+	version    uint32
+	procedure  uint32
+	backward   bool
+}
+
+type segmentState uint8
+
+const (
+	segmentOpen segmentState = iota
+	segmentAnswered
+	segmentInvalidated
+)
+
+func (m *memory) init() { m.head = make(map[handle]uint64) }
+
+func (m *memory) at(seq uint64) *offered { return &m.ring[seq%maxMemory] }
+
+// add makes room for a segment. It returns one that was dropped although its
+// call is open, if there is one.
+func (m *memory) add(h handle) (o *offered, dropped *conn, owner rdma.Side) {
+	if len(m.ring) < maxMemory {
+		m.ring = append(m.ring, offered{})
+	} else {
+		old := m.at(m.next)
+		if old.state == segmentOpen {
+			dropped, owner = old.k, old.owner
+		}
+		if m.head[old.handle] == old.seq {
+			delete(m.head, old.handle)
+		}
+	}
+	o = m.at(m.next)
+	*o = offered{handle: h, seq: m.next}
+	if older, ok := m.head[h]; ok {
+		o.older = older + 1
+	}
+	m.head[h] = m.next
+	m.next++
+	return o, dropped, owner
+}
+
+// each calls f for the segments of a handle, newest first, until it returns
+// true.
+func (m *memory) each(h handle, f func(*offered) bool) {
+	seq, ok := m.head[h]
+	for n := 0; ok && n < maxChain; n++ {
+		o := m.at(seq)
+		if o.seq != seq || o.handle != h || f(o) {
+			return
+		}
+		ok = o.older > 0 && o.older-1+maxMemory > m.next
+		seq = o.older - 1
+	}
+}
+
+// overlaps reports whether the segment shares bytes with a range.
+func (o *offered) overlaps(offset uint64, length uint32) bool {
+	return length > 0 && o.length > 0 && offset-o.offset < uint64(o.length) || length > 0 && o.length > 0 && o.offset-offset < uint64(length)
+}
+
+// offered takes note of the memory that a call offers.
+func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
+	h := &tx.Call.Header
+	for i := range h.Reads {
+		c.offer(k, st, tx, &h.Reads[i].Segment, true)
+	}
+	for _, w := range h.Writes {
+		for i := range w {
+			c.offer(k, st, tx, &w[i], false)
+		}
+	}
+	for i := range h.Reply {
+		c.offer(k, st, tx, &h.Reply[i], false)
+	}
+}
+
+func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
+	key := handle{k, tx.From, s.Handle}
+	if st.twice == nil && c.on[ruleHandleOpen] != Off {
+		c.mem.each(key, func(o *offered) bool {
+			// Memory that is only read may be offered as often as one likes.
+			if o.state != segmentOpen || o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
+				return false
+			}
+			f := k.finding(ruleHandleOpen, tx.Call.Last, tx.From, Requester)
+			f.Expected = "memory of its own for each open call"
+			f.Seen = fmt.Sprintf("handle 0x%08x, offset 0x%x is offered by call 0x%08x (frame %d), too", s.Handle, s.Offset, o.xid, o.call)
+			st.twice = f
+			return true
+		})
+	}
+	o, dropped, owner := c.mem.add(key)
+	if dropped != nil {
+		dropped.lost[owner] = tx.Call.First.Time
+	}
+	o.offset, o.length, o.read = s.Offset, s.Length, read
+	o.xid, o.call, o.backward = tx.XID, tx.Call.First.Number, tx.Backward
+	o.program, o.version, o.procedure = tx.Program, tx.Version, tx.Procedure
+}
+
+// answered takes note of a reply.
+func (m *memory) answered(k *conn, tx *transaction.Transaction) {
+	if !tx.Call.Seen() {
+		return
+	}
+	h := &tx.Call.Header
+	end := func(s *rpcrdma.Segment) {
+		m.each(handle{k, tx.From, s.Handle}, func(o *offered) bool {
+			if o.xid == tx.XID && o.call == tx.Call.First.Number && o.state == segmentOpen {
+				o.state, o.ended = segmentAnswered, tx.Reply.Last
+				if tx.Reply.Invalidates && tx.Reply.Handle == o.key {
+					o.state = segmentInvalidated
+				}
+			}
+			return false
+		})
+	}
+	for i := range h.Reads {
+		end(&h.Reads[i].Segment)
+	}
+	for _, w := range h.Writes {
+		for i := range w {
+			end(&w[i])
+		}
+	}
+	for i := range h.Reply {
+		end(&h.Reply[i])
+	}
+}
+
+// OpStart implements decode.Observer.
+func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
+	s := c.conn(k)
+	if !s.rpc || op.Kind == rdma.Atomic {
+		return
+	}
+	tx := transaction.OfOperation(op)
+	if fwd, ok := s.forward(); ok && (tx == nil && op.From == fwd || tx != nil && tx.From == op.From) {
+		c.byRequester(s, op, tx, ref)
+		return
+	}
+	if tx != nil {
+		for _, r := range [...]id{ruleRequesterRDMA, ruleAccessNotOffered, ruleAccessAfterReply, ruleAccessAfterInvalidate, ruleAccessWrongKind, ruleAccessEmpty, ruleFatalNAK} {
+			c.ok(r)
+		}
+		return
+	}
+	if op.Late || op.Length == 0 && op.Kind == rdma.Write && s.c.Fabric == rdma.IWARP {
+		return
+	}
+	c.stray(s, op, ref)
+}
+
+// OpData implements decode.Observer.
+func (c *Checker) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
+
+func kindName(k rdma.OpKind) string {
+	if k == rdma.Read {
+		return "RDMA Read"
+	}
+	return "RDMA Write"
+}
+
+// byRequester reports an operation of the side that should not start any.
+func (c *Checker) byRequester(k *conn, op *rdma.Op, tx *transaction.Transaction, ref rdma.Ref) {
+	if c.on[ruleRequesterRDMA] == Off || tx == nil && c.opt.Match != nil {
+		return
+	}
+	f := k.finding(ruleRequesterRDMA, ref, op.From, Requester)
+	if tx != nil {
+		c.named(f, tx)
+		if c.opt.Match != nil && !c.opt.Match(&c.view) {
+			return
+		}
+	}
+	f.Expected = "RDMA operations of the responder only"
+	f.Seen = fmt.Sprintf("%s of %d bytes, handle 0x%08x, offset 0x%x", kindName(op.Kind), op.Length, op.Handle, op.Offset)
+	c.report(f)
+}
+
+// suspect is an operation on memory that no open call offers. The call may be
+// missing from the capture; that shows when more has been seen.
+type suspect struct {
+	f     *Finding
+	rule  id
+	owner rdma.Side
+	at    rdma.Ref
+	psn   uint32 // that the owner's next request will have
+	known bool   // psn is
+}
+
+const maxSuspects = 64
+
+// stray judges an operation that belongs to no open call.
+func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
+	owner := op.From.Other()
+	rule := ruleAccessNotOffered
+	var hit *offered
+	read := op.Kind == rdma.Read
+	fine := false
+	c.mem.each(handle{k, owner, op.Handle}, func(o *offered) bool {
+		inside := op.Offset-o.offset < uint64(max(o.length, 1))
+		switch {
+		case !inside:
+			return false
+		case o.state == segmentOpen && o.read != read:
+			if hit == nil {
+				rule, hit = ruleAccessWrongKind, o
+			}
+			return false
+		case o.state == segmentOpen && o.length == 0:
+			if hit == nil {
+				rule, hit = ruleAccessEmpty, o
+			}
+			fine = op.Length == 0
+			return fine
+		case o.state == segmentOpen:
+			// Its bytes are moved a second time. Nothing forbids that.
+			fine = true
+			return true
+		case hit != nil:
+			return false
+		case o.state == segmentInvalidated:
+			rule, hit = ruleAccessAfterInvalidate, o
+		default:
+			rule, hit = ruleAccessAfterReply, o
+		}
+		return false
+	})
+	if fine || c.on[rule] == Off {
+		return
+	}
+	if why, ok := k.whole(owner, ref.Time); !ok {
+		c.skip(rule, why)
+		return
+	}
+	if len(k.suspects) >= maxSuspects {
+		c.skip(rule, Limit)
+		return
+	}
+	if c.opt.Match != nil {
+		return
+	}
+	f := k.finding(rule, ref, op.From, Responder)
+	f.Expected = "memory that an open call offers"
+	f.Seen = fmt.Sprintf("%s of %d bytes, handle 0x%08x, offset 0x%x", kindName(op.Kind), op.Length, op.Handle, op.Offset)
+	if hit != nil {
+		f.HasXID, f.XID, f.Backward = true, hit.xid, hit.backward
+		f.CallFrame, f.ReplyFrame = hit.call, hit.ended.Number
+		f.Program, f.Operation = procedure(hit.program, hit.version, hit.procedure)
+		switch rule {
+		case ruleAccessAfterReply:
+			f.Seen += fmt.Sprintf(", after the reply in frame %d", hit.ended.Number)
+		case ruleAccessAfterInvalidate:
+			f.Seen += fmt.Sprintf(", invalidated in frame %d", hit.ended.Number)
+		case ruleAccessEmpty:
+			f.Expected = "no access to a segment of length 0"
+		case ruleAccessWrongKind:
+			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
+		}
+	}
+	k.suspects = append(k.suspects, suspect{f, rule, owner, ref, k.wire[owner].next, k.wire[owner].started})
+}
+
+// later reports whether enough has been seen after an operation to know whether
+// the capture lacks a call before it.
+func (s *conn) later(x *suspect) bool {
+	if s.c.Fabric == rdma.IWARP {
+		// TCP delivers in order: a hole is known before what follows it.
+		return x.at.Number < s.settled[x.owner]
+	}
+	return x.known && s.wire[x.owner].proves(x.psn)
+}
+
+// suspected judges what is suspect as far as that is possible: when later
+// requests of the same side have been acknowledged, or at the end.
+func (c *Checker) suspected(k *conn, all bool) {
+	n := 0
+	for i := range k.suspects {
+		x := &k.suspects[i]
+		if !all && !k.later(x) {
+			k.suspects[n] = *x
+			n++
+			continue
+		}
+		if why, ok := k.whole(x.owner, x.at.Time); !ok {
+			c.skip(x.rule, why)
+			continue
+		}
+		if x.f.Reaction == "" && k.c.Terminated != "" {
+			x.f.Reaction = "connection ended: " + k.c.Terminated
+		}
+		c.report(x.f)
+	}
+	clear(k.suspects[n:])
+	k.suspects = k.suspects[:n]
+}

@@ -1,0 +1,257 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// callState is what a Checker remembers of an open transaction.
+type callState struct {
+	k       *conn
+	seq     uint64    // of the call among those of its requester; 0 if not seen
+	gaps    [2]uint64 // missing packets when it began
+	replied bool
+	again   rdma.Ref // the call was sent again on the same connection
+	before  uint32   // what had been granted before the reply
+	twice   *Finding // memory that another open call offers
+}
+
+// Message implements decode.MessageObserver.
+func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	c.tagged = true
+	if f := tx.Connection.Fabric; f == rdma.TCP || f == rdma.UDP {
+		return
+	}
+	k := c.conn(tx.Connection)
+	k.rpc = true
+	c.ok(ruleHeaderMalformed)
+	c.ok(ruleDone)
+	c.ok(ruleRNR)
+	st := c.calls[tx]
+	if st == nil {
+		st = c.newCall()
+		st.k, st.gaps = k, k.misses()
+		c.calls[tx] = st
+	} else if !reply {
+		if !st.again.Seen() {
+			st.again = s.First
+		}
+		return
+	}
+	if reply {
+		c.ok(ruleReplyTwice)
+		c.replied(k, st, tx)
+		return
+	}
+	c.called(k, st, tx, s)
+	c.offered(k, st, tx)
+}
+
+func (c *Checker) newCall() *callState {
+	if n := len(c.spare); n > 0 {
+		st := c.spare[n-1]
+		c.spare = c.spare[:n-1]
+		*st = callState{}
+		return st
+	}
+	return &callState{}
+}
+
+// Send implements decode.Observer: it looks at what belongs to no transaction.
+func (c *Checker) Send(k *rdma.Connection, s *rdma.Send) {
+	tagged := c.tagged
+	c.tagged = false
+	if tagged || k.Fabric == rdma.TCP || k.Fabric == rdma.UDP || s.Length == 0 {
+		return
+	}
+	n := c.conn(k)
+	if !n.rpc {
+		return
+	}
+	var h rpcrdma.Header
+	switch {
+	case rpcrdma.Plausible(s.Data, s.Length), rpcrdma.PlausibleV0(s.Data, s.Length), rpcrdma.PlausibleV2(s.Data, s.Length):
+		err := h.Decode(s.Data, s.Length)
+		switch {
+		case h.Type == rpcrdma.TypeDone:
+			c.done(n, s, &h)
+		case h.Cut || err != nil || h.Version == rpcrdma.Version2:
+		default:
+			c.repeated(n, s, &h)
+		}
+	case len(s.Data) < s.Length:
+		c.skip(ruleHeaderMalformed, Cut)
+	default:
+		c.malformed(n, s, h.Decode(s.Data, s.Length))
+	}
+}
+
+// done takes an RDMA_DONE.
+func (c *Checker) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
+	if h.Version != rpcrdma.Version1 {
+		return
+	}
+	c.alone(k, s, ruleDone, h, "no RDMA_DONE", "RDMA_DONE", Requester)
+}
+
+// repeated takes a reply to a call that has been answered.
+func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
+	to := s.From.Other()
+	if why, ok := k.whole(to, s.First.Time); !ok {
+		c.skip(ruleReplyTwice, why)
+		return
+	}
+	c.alone(k, s, ruleReplyTwice, h, "one reply to each call", "another "+h.Type.String()+" for a call that has been answered", Responder)
+}
+
+// alone reports a Send that belongs to no transaction.
+func (c *Checker) alone(k *conn, s *rdma.Send, r id, h *rpcrdma.Header, expected, seen string, by Party) {
+	if c.on[r] == Off || c.opt.Match != nil {
+		return
+	}
+	f := k.finding(r, s.Last, s.From, by)
+	f.HasXID, f.XID = true, h.XID
+	f.Expected, f.Seen = expected, seen
+	c.report(f)
+}
+
+// malformed is a Send that could not be parsed and awaits its ERR_CHUNK.
+type malformed struct {
+	xid  uint32
+	from rdma.Side
+	ref  rdma.Ref
+	gaps [2]uint64
+}
+
+const (
+	maxMalformed = 16
+	minHeader    = 28 // RFC 8166, section 4.5: shorter ones are dropped
+)
+
+func (c *Checker) malformed(k *conn, s *rdma.Send, err error) {
+	if c.opt.Match == nil {
+		f := k.finding(ruleHeaderMalformed, s.Last, s.From, k.role(s.From))
+		f.Expected = "an RPC-over-RDMA message"
+		f.Seen = fmt.Sprintf("a Send of %d bytes", s.Length)
+		if err != nil {
+			f.Seen += ": " + err.Error()
+		} else {
+			f.Seen += " whose lists or message make no sense"
+		}
+		if len(s.Data) >= 8 {
+			f.HasXID, f.XID = true, be32(s.Data)
+		}
+		c.report(f)
+	}
+	if fwd, ok := k.forward(); !ok || fwd != s.From || s.Length < minHeader || be32(s.Data[4:]) != rpcrdma.Version1 {
+		return
+	}
+	if len(k.malformed) >= maxMalformed {
+		c.skip(ruleMalformedNotRefused, Limit)
+		return
+	}
+	k.malformed = append(k.malformed, malformed{be32(s.Data), s.From, s.Last, k.misses()})
+}
+
+// refused takes an answer to a call that was not recognised as one.
+func (c *Checker) refused(k *conn, tx *transaction.Transaction) bool {
+	for i := range k.malformed {
+		m := &k.malformed[i]
+		if m.xid != tx.XID || m.from != tx.From {
+			continue
+		}
+		if h := &tx.Reply.Header; h.Type == rpcrdma.TypeError && h.Error == rpcrdma.ErrChunk {
+			c.ok(ruleMalformedNotRefused)
+		} else {
+			c.notRefused(k, m, "replied "+h.Type.String())
+		}
+		k.malformed = append(k.malformed[:i], k.malformed[i+1:]...)
+		return true
+	}
+	return false
+}
+
+// unrefused judges what has not been answered when a connection ends.
+func (c *Checker) unrefused(k *conn) {
+	for i := range k.malformed {
+		m := &k.malformed[i]
+		switch {
+		case k.misses() != m.gaps:
+			c.skip(ruleMalformedNotRefused, Gaps)
+		case k.many:
+			c.skip(ruleMalformedNotRefused, Ambiguous)
+		default:
+			c.notRefused(k, m, "no reply")
+		}
+	}
+	k.malformed = nil
+}
+
+func (c *Checker) notRefused(k *conn, m *malformed, seen string) {
+	if c.opt.Match != nil {
+		return
+	}
+	f := k.finding(ruleMalformedNotRefused, m.ref, m.from.Other(), Responder)
+	f.HasXID, f.XID = true, m.xid
+	f.Expected, f.Seen = "RDMA_ERROR with ERR_CHUNK", seen
+	c.report(f)
+}
+
+// Event implements decode.Observer.
+func (c *Checker) Event(k *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+	if k.Fabric == rdma.TCP || k.Fabric == rdma.UDP {
+		return
+	}
+	s := c.conn(k)
+	switch e {
+	case rdma.EventGap:
+		s.losses(ref.Time)
+	case rdma.EventNAKSequence:
+		s.wire[from.Other()].disturbed = true
+	case rdma.EventRNR:
+		s.wire[from.Other()].disturbed = true
+		if s.rpc {
+			c.notReady(s, from, ref)
+		}
+	case rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventTerminate:
+		c.fatal(s, from, e, value, ref)
+	}
+}
+
+var fatalNames = map[rdma.Event]string{
+	rdma.EventNAKInvalid: "NAK: invalid request", rdma.EventNAKAccess: "NAK: remote access error",
+	rdma.EventNAKOperation: "NAK: remote operational error", rdma.EventTerminate: "Terminate",
+}
+
+func (c *Checker) fatal(s *conn, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
+	if !s.rpc || c.opt.Match != nil {
+		return
+	}
+	by := s.role(from.Other())
+	f := s.finding(ruleFatalNAK, ref, from.Other(), by)
+	f.Expected = "operations that the peer can execute"
+	f.Seen = fatalNames[e]
+	if e == rdma.EventTerminate {
+		f.Seen += fmt.Sprintf(" 0x%08x", value)
+	} else {
+		f.Seen += fmt.Sprintf(" for PSN %d", value)
+	}
+	f.Reaction = "the connection ends"
+	c.report(f)
+}
+
+// named fills in what is known of a transaction that is still open.
+func (c *Checker) named(f *Finding, tx *transaction.Transaction) {
+	c.view.Set(tx)
+	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward
+	f.CallFrame, f.ReplyFrame = tx.Call.Last.Number, tx.Reply.Last.Number
+	f.Program, f.Operation = program(&c.view), text.Operation(&c.view)
+}
+
+func be32(b []byte) uint32 {
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}

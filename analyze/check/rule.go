@@ -1,0 +1,184 @@
+package check
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Severity is how grave a finding is.
+type Severity uint8
+
+// Severities. Off is a rule that a profile does not have.
+const (
+	Off     Severity = iota
+	Note             // worth knowing; conforms, or is a known deviation without harm
+	Warning          // against advice, or against a rule without harm to this exchange
+	Error            // against a requirement: the peer may refuse, misread or lose what was sent
+)
+
+var severityNames = [...]string{"off", "note", "warning", "error"}
+
+func (s Severity) String() string { return severityNames[s] }
+
+// ParseSeverity returns the severity with that name.
+func ParseSeverity(name string) (Severity, bool) {
+	for s := Note; s <= Error; s++ {
+		if severityNames[s] == name {
+			return s, true
+		}
+	}
+	return Off, false
+}
+
+// Profile is what a capture is held against.
+type Profile uint8
+
+// Profiles.
+const (
+	RFC8166 Profile = iota // RFC 8166, 8167, 8267, 8797
+	RFC5666                // RFC 5666, 5667: padding and the read-read model are allowed
+	Linux                  // RFC 8166, but known deviations of Linux are notes
+)
+
+// Profiles are the names of the profiles.
+var Profiles = [...]string{"rfc8166", "rfc5666", "linux"}
+
+func (p Profile) String() string { return Profiles[p] }
+
+// ParseProfile returns the profile with that name.
+func ParseProfile(name string) (Profile, bool) {
+	for i, n := range Profiles {
+		if n == name {
+			return Profile(i), true
+		}
+	}
+	return 0, false
+}
+
+// Needs is what a rule cannot be judged without.
+type Needs uint8
+
+// What rules need.
+const (
+	NeedCall       Needs = 1 << iota // the call
+	NeedReply                        // the reply
+	NeedSetup                        // the connection's setup
+	NeedOperations                   // RDMA operations without a gap in the capture
+	NeedPackets                      // packets of the fabric
+	NeedArguments                    // arguments or results that can be read
+	NeedBefore                       // what came before on the connection
+)
+
+var needNames = [...]string{"call", "reply", "setup", "operations", "packets", "body", "history"}
+
+// List names what is needed.
+func (n Needs) List() []string {
+	var out []string
+	for i, name := range needNames {
+		if n&(1<<i) != 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (n Needs) String() string { return strings.Join(n.List(), " ") }
+
+// Rule is one thing that is checked.
+type Rule struct {
+	ID     string // what users type
+	Number string // row of the founding documents that it comes from, and a count
+	Title  string
+	Source string // document and section
+	Text   string // what it asks for, and why
+	// Known names a deviation of a real implementation that is recognised.
+	Known    string
+	Severity [len(Profiles)]Severity
+	Needs    Needs
+	Bindings []int // requirements of upper-layer bindings that it covers; see Bindings
+
+	id id
+}
+
+// Rules are all rules in the order of their numbers.
+func Rules() []*Rule {
+	out := make([]*Rule, len(rules))
+	for i := range rules {
+		out[i] = &rules[i]
+	}
+	return out
+}
+
+// Lookup returns the rule with that ID or number, or nil.
+func Lookup(name string) *Rule {
+	for i := range rules {
+		if rules[i].ID == name || strings.EqualFold(rules[i].Number, name) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// Selection says which rules are checked.
+type Selection [ruleCount]bool
+
+// All selects all rules.
+func All() (s Selection) {
+	for i := range s {
+		s[i] = true
+	}
+	return s
+}
+
+// Select reads a list of rules, separated by commas. Each item is an ID, a
+// number such as L9.1, the row L9 that stands for all of its numbers, a
+// binding requirement such as B4, or a pattern with * and ? of one of these.
+// With a leading minus an item takes rules away; if the first one does, all
+// others are selected.
+func Select(list string) (Selection, error) {
+	var s Selection
+	for i, item := range strings.Split(list, ",") {
+		item = strings.TrimSpace(item)
+		name, minus := strings.CutPrefix(item, "-")
+		if i == 0 && minus {
+			s = All()
+		}
+		if name == "" {
+			return s, fmt.Errorf("an empty item in the list of rules %q", list)
+		}
+		found := false
+		for r := range rules {
+			ok, err := rules[r].matches(name)
+			if err != nil {
+				return s, fmt.Errorf("%q is no pattern of rules: %w", name, err)
+			}
+			if ok {
+				s[r], found = !minus, true
+			}
+		}
+		if !found {
+			return s, fmt.Errorf("no rule %q: --list-rules shows them", name)
+		}
+	}
+	return s, nil
+}
+
+func (r *Rule) matches(pattern string) (bool, error) {
+	row, _, _ := strings.Cut(r.Number, ".")
+	names := []string{r.ID, r.Number, row}
+	for _, b := range r.Bindings {
+		names = append(names, fmt.Sprintf("B%d", b))
+	}
+	for i, n := range names {
+		p := pattern
+		if i > 0 {
+			p, n = strings.ToUpper(p), strings.ToUpper(n)
+		}
+		ok, err := path.Match(p, n)
+		if ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,570 @@
+package check
+
+// id is the index of a rule in the table.
+type id int
+
+const (
+	ruleReadListOrder id = iota
+	ruleDoneLost
+	ruleDoneLate
+	ruleRequesterRDMA
+	ruleNomsgReplyWithoutChunk
+	ruleNomsgWithoutChunk
+	ruleMsgWithoutMessage
+	ruleXIDMismatch
+	ruleErrorFromRequester
+	ruleHeaderInRDMA
+	ruleReadChunkLength
+	ruleLongCallNeedless
+	ruleLongCallWithChunks
+	ruleMsgWithPositionZero
+	ruleMsgUsesReplyChunk
+	rulePositionBeyond
+	rulePositionUnaligned
+	rulePadInStream
+	rulePadWritten
+	ruleWrittenLength
+	ruleWriteChunkPad
+	ruleReadChunkPad
+	ruleWriteChunkIgnored
+	ruleWriteListCount
+	ruleWriteSegmentCount
+	ruleWriteSegmentChanged
+	ruleUnusedNotZero
+	ruleUnusedEmpty
+	ruleEmptyChunkUsed
+	ruleChunkHole
+	ruleReplyChunkChanged
+	ruleReplyChunkNotReturned
+	ruleCallOverInline
+	ruleReplyOverInline
+	ruleChunksRefused
+	ruleReplyChunkNeedless
+	ruleReplyChunkIgnored
+	ruleCreditsExceeded
+	ruleBeforeFirstReply
+	ruleZeroGrant
+	ruleGrantChanged
+	ruleRNR
+	ruleVersion
+	ruleVersionAccepted
+	ruleErrorFields
+	ruleBackwardChunks
+	ruleBackwardVersion
+	ruleArgumentNotEligible
+	ruleResultNotEligible
+	ruleWriteListNeedless
+	ruleWriteChunksTooMany
+	ruleViolationAccepted
+	ruleWriteChunkTooSmall
+	ruleCallRefused
+	ruleMSGP
+	ruleMSGPRefused
+	ruleDone
+	ruleReplyReadList
+	ruleHeaderMalformed
+	ruleMalformedNotRefused
+	ruleProtectedReduced
+	ruleAccessAfterReply
+	ruleAccessAfterInvalidate
+	ruleAccessNotOffered
+	ruleAccessWrongKind
+	ruleAccessBeyond
+	ruleAccessEmpty
+	ruleHandleOpen
+	ruleForeignInvalidate
+	ruleInvalidateNotOffered
+	ruleInvalidateUndeclared
+	ruleHandleTwice
+	ruleSegmentsOverlap
+	ruleBytesMissing
+	ruleReadNotPulled
+	ruleFirstNotMTU
+	rulePayloadOverMTU
+	ruleOpcodeSequence
+	ruleDMALength
+	ruleFatalNAK
+	ruleUnanswered
+	ruleResentReconnect
+	ruleResentSame
+	ruleXIDReused
+	ruleReplyTwice
+	ruleRejected
+	ruleClosed
+	ruleBadCRC
+	ruleResent
+	ruleGaps
+	ruleCount
+)
+
+func init() {
+	for i := range rules {
+		rules[i].id = id(i)
+	}
+}
+
+// Severities of a rule in the profiles, in their order.
+func sev(rfc8166, rfc5666, linux Severity) [len(Profiles)]Severity {
+	return [len(Profiles)]Severity{rfc8166, rfc5666, linux}
+}
+
+func all(s Severity) [len(Profiles)]Severity { return sev(s, s, s) }
+
+// rules is the table of all rules. Section numbers of Lever 2016 are those of
+// draft-ietf-nfsv4-rfc5666-implementation-experience.
+var rules = [ruleCount]Rule{
+	ruleReadListOrder: {
+		ID: "read-list-order", Number: "C3.1", Title: "Read list not in ascending order of positions",
+		Source: "Callaghan 2003; RFC 8166, section 3.4.5", Severity: sev(Note, Note, Note), Needs: NeedCall,
+		Text: "The prototype of 2003 asked for ascending offsets, so that a receiver decodes in one pass. RFC 8166 asks only for the order of the segments within a chunk; receivers that rely on more exist.",
+	},
+	ruleDoneLost: {
+		ID: "done-lost", Number: "C6.1", Title: "RDMA_DONE never came",
+		Source: "Callaghan 2003; RFC 5666", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedBefore,
+		Text: "In the read-read model the responder keeps the result in memory that it has exposed until the requester says RDMA_DONE. Without that it holds the memory until a timeout.",
+	},
+	ruleDoneLate: {
+		ID: "done-late", Number: "C6.2", Title: "RDMA_DONE came more than a second after the last Read",
+		Source: "Callaghan 2003", Severity: all(Note), Needs: NeedCall | NeedReply | NeedOperations,
+		Text: "The responder's buffers were held and exposed for so long. A responder that frees them after a timeout breaks the connection when a Read comes late.",
+	},
+	ruleRequesterRDMA: {
+		ID: "requester-initiated-rdma", Number: "O2.1", Title: "the requester started an RDMA operation",
+		Source: "RFC 8166, section 3.1; OSU-CISRC-4/06-TR43", Severity: sev(Error, Off, Error), Needs: NeedOperations,
+		Text: "Only the responder of a call moves data with RDMA Read and Write. A client that does so needs the server to expose its memory: the read-read model, which RFC 8166 has dropped.",
+	},
+	ruleNomsgReplyWithoutChunk: {
+		ID: "nomsg-reply-without-reply-chunk", Number: "L1.1", Title: "RDMA_NOMSG reply though the call offered no Reply chunk",
+		Source: "RFC 8166, sections 3.5.3 and 4.3.3; Lever 2016, section 2.5", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{10},
+		Text: "An RDMA_NOMSG reply says that the message lies in the Reply chunk of the call. Without one there is no message.",
+	},
+	ruleNomsgWithoutChunk: {
+		ID: "nomsg-without-chunk", Number: "L1.2", Title: "RDMA_NOMSG without a chunk that holds the message",
+		Source: "RFC 8166, sections 4.2.4 and 4.5.2; Lever 2016, section 2.5", Severity: all(Error), Needs: NeedCall,
+		Text: "An RDMA_NOMSG call needs a Position-Zero Read chunk that is not empty, an RDMA_NOMSG reply a Reply chunk that is not.",
+	},
+	ruleMsgWithoutMessage: {
+		ID: "msg-without-message", Number: "L1.3", Title: "RDMA_MSG without a message",
+		Source: "RFC 8166, section 4.2.4; Lever 2016, section 2.5", Severity: all(Error), Needs: NeedCall,
+		Text: "The RPC message follows the header of an RDMA_MSG in the same Send.",
+	},
+	ruleXIDMismatch: {
+		ID: "xid-mismatch", Number: "L1.4", Title: "XID of the header is not that of the message",
+		Source: "RFC 8166, section 4.2.1", Severity: all(Error), Needs: NeedOperations,
+		Text: "The transport header carries a copy of the XID with which the RPC message begins, wherever that message is. Receivers may rely on either.",
+	},
+	ruleErrorFromRequester: {
+		ID: "error-from-requester", Number: "L1.5", Title: "RDMA_ERROR sent by the requester",
+		Source: "RFC 8166, section 4.2.4", Severity: all(Error), Needs: NeedReply | NeedBefore,
+		Text: "RDMA_ERROR answers a call. Whoever has not received one must not send it; a receiver drops it.",
+	},
+	ruleHeaderInRDMA: {
+		ID: "header-in-rdma", Number: "L2.1", Title: "transport header moved by RDMA",
+		Source: "RFC 8166, section 3.2; Lever 2016, section 3.1", Severity: all(Error), Needs: NeedOperations,
+		Text: "Transport headers travel in Sends only. A Position-Zero or Reply chunk begins with the RPC message.",
+	},
+	ruleReadChunkLength: {
+		ID: "read-chunk-not-one-item", Number: "L3.1", Title: "Read chunk is not exactly one item",
+		Source: "RFC 8166, sections 3.4.4.4 and 3.4.5.2; Lever 2016, section 3.2", Severity: all(Error), Needs: NeedCall | NeedArguments, Bindings: []int{2},
+		Text: "All read segments with the same position make up one chunk, and that is as long as the item in its place, with or without its padding.",
+	},
+	ruleLongCallNeedless: {
+		ID: "long-call-needless", Number: "L4.1", Title: "Position-Zero Read chunk for a call that fits inline",
+		Source: "RFC 8166, section 3.5.3; Lever 2016, section 3.4", Severity: sev(Note, Warning, Note), Needs: NeedCall | NeedSetup,
+		Text: "A long call costs a registration and an RDMA Read. RFC 8166 allows it at any time; before it, it was meant for calls that exceed the inline threshold after reduction.",
+	},
+	ruleLongCallWithChunks: {
+		ID: "long-call-with-chunks", Number: "L5.1", Title: "RDMA_NOMSG call with Read chunks besides",
+		Source: "Lever 2016, section 3.5", Severity: all(Note), Needs: NeedCall,
+		Text: "Legal: the call in the Position-Zero chunk is itself reduced. Few responders are tested with it, and servers of Linux 6.1 are known to mix such lists up.",
+	},
+	ruleMsgWithPositionZero: {
+		ID: "msg-with-position-zero", Number: "L6.1", Title: "RDMA_MSG call with a Position-Zero Read chunk",
+		Source: "RFC 8166, section 3.5.3; Lever 2016, section 3.6", Severity: all(Error), Needs: NeedCall,
+		Text: "The message is either inline or in the chunk at position zero, not both. Positions count from the XID of the message, so that nothing can be inserted before it.",
+	},
+	ruleMsgUsesReplyChunk: {
+		ID: "msg-reply-uses-reply-chunk", Number: "L6.2", Title: "RDMA_MSG reply with a used Reply chunk",
+		Source: "RFC 8166, section 4.3.3; Lever 2016, section 3.6", Severity: all(Error), Needs: NeedReply,
+		Text: "The reply is either inline or in the Reply chunk. In an RDMA_MSG the returned Reply chunk has length 0.",
+	},
+	rulePositionBeyond: {
+		ID: "position-beyond-message", Number: "L6.3", Title: "Read chunk at a position behind the end of the message",
+		Source: "RFC 8166, section 3.4.5; Lever 2016, section 3.6", Severity: all(Error), Needs: NeedCall,
+		Text: "Positions count bytes of the unreduced message from its XID on. A chunk cannot stand where the message has ended.",
+	},
+	rulePositionUnaligned: {
+		ID: "position-unaligned", Number: "L7.1", Title: "position is not a multiple of four",
+		Source: "RFC 8166, section 3.4.5; Lever 2016, section 3.7", Severity: all(Error), Needs: NeedCall,
+		Text: "XDR items begin at multiples of four bytes.",
+	},
+	rulePadInStream: {
+		ID: "pad-in-stream", Number: "L7.2", Title: "padding of a chunk left in the message",
+		Source: "RFC 8166, section 3.4.4.4; Lever 2016, section 3.7", Severity: all(Error), Needs: NeedCall, Bindings: []int{3},
+		Text: "Who moves an item into a chunk takes its padding out of the message, so that what follows is aligned.",
+	},
+	rulePadWritten: {
+		ID: "write-chunk-pad-written", Number: "L8.1", Title: "padding written into a Write chunk",
+		Source: "RFC 8166, section 3.4.6.2; Lever 2016, section 3.8", Severity: sev(Error, Warning, Error), Needs: NeedReply | NeedArguments, Bindings: []int{4},
+		Text: "A responder writes no padding, even if there is room for it: the returned length is that of the item.",
+	},
+	ruleWrittenLength: {
+		ID: "write-chunk-not-one-item", Number: "L8.2", Title: "returned Write chunk is not as long as the result",
+		Source: "RFC 8166, sections 3.4.4.4 and 3.4.6.2", Severity: all(Error), Needs: NeedReply | NeedArguments, Bindings: []int{2},
+		Text: "The lengths of the returned segments add up to the length of the item, which stands in the message.",
+	},
+	ruleWriteChunkPad: {
+		ID: "write-chunk-pad-room", Number: "L8.3", Title: "Write chunk with room for padding",
+		Source: "RFC 8166, section 3.4.6.2; Lever 2016, section 3.8", Severity: sev(Warning, Note, Warning), Needs: NeedCall | NeedArguments, Bindings: []int{4},
+		Known: "Linux clients add a segment of 4 bytes to a Write chunk whose length is not a multiple of four",
+		Text:  "Room for padding that no responder may write costs a segment, and with a handle of its own keeps the responder from invalidating remotely.",
+	},
+	ruleReadChunkPad: {
+		ID: "read-chunk-pad", Number: "L8.4", Title: "Read chunk that includes padding",
+		Source: "RFC 8166, section 3.4.5.2; Lever 2016, section 3.8", Severity: sev(Warning, Note, Warning), Needs: NeedCall | NeedArguments, Bindings: []int{4},
+		Text: "Requesters should leave padding out of Read chunks.",
+	},
+	ruleWriteChunkIgnored: {
+		ID: "write-chunk-ignored", Number: "L9.1", Title: "eligible result inline although a Write chunk was offered",
+		Source: "RFC 8166, sections 4.3.2, 4.3.2.2 and 6.1; Lever 2016, section 3.9", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments, Bindings: []int{6},
+		Text: "A responder moves eligible results into the Write chunks that it was offered, the first into the first. The requester is to fail the call otherwise.",
+	},
+	ruleWriteListCount: {
+		ID: "write-list-changed", Number: "L9.2", Title: "Write list returned with another number of chunks",
+		Source: "RFC 8166, sections 3.4.6 and 4.3.2.2; Lever 2016, section 3.9", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{8},
+		Text: "The reply has as many Write chunks as the call, used or not.",
+	},
+	ruleWriteSegmentCount: {
+		ID: "write-segments-changed", Number: "L9.3", Title: "Write chunk returned with another number of segments",
+		Source: "RFC 8166, section 3.4.6; Lever 2016, section 3.9", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{8},
+		Text: "A responder copies the segment count and all segments, and changes lengths only.",
+	},
+	ruleWriteSegmentChanged: {
+		ID: "write-segment-altered", Number: "L9.4", Title: "segment returned with another handle or offset, or longer",
+		Source: "RFC 8166, section 3.4.6; NFStest", Severity: all(Error), Needs: NeedCall | NeedReply,
+		Text: "A returned segment has the handle and offset of the call's, and at most its length.",
+	},
+	ruleUnusedNotZero: {
+		ID: "unused-chunk-echoed", Number: "L9.5", Title: "unused chunk returned with its lengths",
+		Source: "RFC 8166, section 4.3.2.2; Lever 2016, section 3.9", Severity: sev(Error, Warning, Error), Needs: NeedCall | NeedReply | NeedArguments, Bindings: []int{8},
+		Text: "A chunk without a result comes back with lengths of 0. Some responders echo what they were offered: to the requester that looks like data.",
+	},
+	ruleUnusedEmpty: {
+		ID: "unused-chunk-emptied", Number: "L9.6", Title: "unused chunk returned without segments",
+		Source: "RFC 8166, section 4.3.2.2; Lever 2016, section 3.9", Severity: sev(Warning, Note, Warning), Needs: NeedCall | NeedReply, Bindings: []int{8},
+		Text: "An unused chunk keeps its number of segments. Some responders return an empty array instead, which requesters understand.",
+	},
+	ruleEmptyChunkUsed: {
+		ID: "empty-chunk-filled", Number: "L9.7", Title: "empty Write chunk not returned empty",
+		Source: "RFC 8166, section 4.3.2.3", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{9},
+		Text: "A Write chunk without segments asks for the result inline and comes back without segments.",
+	},
+	ruleChunkHole: {
+		ID: "chunk-not-contiguous", Number: "L9.8", Title: "chunk not filled in order",
+		Source: "RFC 8166, section 3.4.6", Severity: all(Error), Needs: NeedCall | NeedReply,
+		Text: "A responder fills the segments of a Write or Reply chunk one after the other: none may be used behind one that is not full.",
+	},
+	ruleReplyChunkChanged: {
+		ID: "reply-chunk-altered", Number: "L9.9", Title: "Reply chunk returned with other segments",
+		Source: "RFC 8166, section 4.3.3", Severity: all(Error), Needs: NeedCall | NeedReply,
+		Text: "A returned Reply chunk has the segments of the call's, with lengths that are at most theirs.",
+	},
+	ruleReplyChunkNotReturned: {
+		ID: "reply-chunk-not-returned", Number: "L9.10", Title: "offered Reply chunk missing from the reply",
+		Source: "RFC 8166, section 4.3.3", Severity: sev(Warning, Note, Warning), Needs: NeedCall | NeedReply,
+		Text: "A responder copies the Reply chunk into its reply, with lengths of 0 if it did not use it.",
+	},
+	ruleCallOverInline: {
+		ID: "call-over-inline", Number: "L10.1", Title: "call longer than the responder's inline threshold",
+		Source: "RFC 8166, sections 3.3.2 and 3.3.3; RFC 8797, section 4.2; Lever 2016, sections 4.1 and 4.2", Severity: all(Error), Needs: NeedCall | NeedSetup,
+		Text: "Transport header and inline message together are at most as long as the smaller of what the sender sends and the receiver receives: 1024 bytes, unless the private data of the setup says more.",
+	},
+	ruleReplyOverInline: {
+		ID: "reply-over-inline", Number: "L10.2", Title: "reply longer than the requester's inline threshold",
+		Source: "RFC 8166, sections 3.3.2 and 3.3.3; RFC 8797, section 4.2; Lever 2016, sections 4.1 and 4.2", Severity: all(Error), Needs: NeedReply | NeedSetup,
+		Text: "As for calls, in the other direction. Linux servers do not look at the client's receive size: the client has to offer a Reply chunk whenever it must.",
+	},
+	ruleChunksRefused: {
+		ID: "chunks-refused", Number: "L11.1", Title: "ERR_CHUNK for a call without a visible fault",
+		Source: "RFC 8166, sections 4.3.3, 4.5.2 and 4.5.3; Lever 2016, section 4.3", Severity: all(Warning), Needs: NeedCall | NeedReply, Bindings: []int{10},
+		Text: "As a rule the reply did not fit: no Reply chunk was offered, or one too short. What was offered is shown; what would have been needed is known to the responder only.",
+	},
+	ruleReplyChunkNeedless: {
+		ID: "reply-chunk-needless", Number: "L11.2", Title: "Reply chunk used for a reply that fits inline",
+		Source: "RFC 8166, section 4.3.3; Lever 2016, section 4.3", Severity: all(Note), Needs: NeedCall | NeedReply | NeedSetup,
+		Known: "Linux servers use every Reply chunk that they are offered",
+		Text:  "Allowed, and at the cost of an RDMA Write. Offered, used and inline bytes are shown.",
+	},
+	ruleReplyChunkIgnored: {
+		ID: "reply-chunk-ignored", Number: "L11.3", Title: "reply over the inline threshold although a Reply chunk was offered",
+		Source: "RFC 8166, section 3.5.3", Severity: all(Error), Needs: NeedCall | NeedReply | NeedSetup,
+		Text: "If the reduced reply exceeds the threshold, the responder must use the Reply chunk.",
+	},
+	ruleCreditsExceeded: {
+		ID: "credits-exceeded", Number: "L12.1", Title: "more calls outstanding than credits granted",
+		Source: "RFC 8166, section 3.3.1; Lever 2016, sections 4.4 and 4.5", Severity: all(Error), Needs: NeedCall | NeedBefore,
+		Text: "Calls without a reply number at most the lower of what was requested and granted last.",
+	},
+	ruleBeforeFirstReply: {
+		ID: "calls-before-first-reply", Number: "L12.2", Title: "second call before the first reply",
+		Source: "RFC 8166, section 3.3.3; Lever 2016, section 4.4", Severity: all(Error), Needs: NeedCall | NeedSetup | NeedBefore,
+		Text: "A new connection has one credit until a reply has said how many there are.",
+	},
+	ruleZeroGrant: {
+		ID: "zero-grant", Number: "L12.3", Title: "no credits granted",
+		Source: "RFC 8166, section 3.3.1; Lever 2016, section 4.4", Severity: all(Error), Needs: NeedReply,
+		Text: "A grant of zero would stop the requester for good.",
+	},
+	ruleGrantChanged: {
+		ID: "grant-changed", Number: "L12.4", Title: "the grant changed",
+		Source: "RFC 8166, section 3.3.1; Lever 2016, section 4.5", Severity: all(Note), Needs: NeedReply | NeedBefore,
+		Text: "Responders may adapt the grant. Those known grant a constant.",
+	},
+	ruleRNR: {
+		ID: "rnr-nak", Number: "L12.5", Title: "receiver not ready",
+		Source: "RFC 8166, section 3.3.1; Lever 2016, section 4.5; IBTA volume 1, section 9.7", Severity: all(Error), Needs: NeedPackets,
+		Text: "A Send met no posted Receive: either more calls came than were granted, or fewer Receives were posted than granted or than calls are outstanding.",
+	},
+	ruleVersion: {
+		ID: "version-not-1", Number: "L13.1", Title: "protocol version other than 1",
+		Source: "RFC 8166, section 4.2.2; Lever 2016, section 4.6", Severity: all(Note), Needs: NeedCall,
+		Text: "Version 0 is the prototype, version 2 a draft. Between peers that know it this is no fault.",
+	},
+	ruleVersionAccepted: {
+		ID: "version-not-refused", Number: "L13.2", Title: "unknown version not answered with ERR_VERS",
+		Source: "RFC 8166, section 4.5.1; Lever 2016, section 4.6", Severity: all(Error), Needs: NeedCall | NeedReply,
+		Text: "A responder answers a version that it does not know with RDMA_ERROR, ERR_VERS and the range that it knows.",
+	},
+	ruleErrorFields: {
+		ID: "error-fields", Number: "L13.3", Title: "RDMA_ERROR that does not fit its call",
+		Source: "RFC 8166, sections 4.5 and 4.5.1", Severity: all(Error), Needs: NeedCall | NeedReply,
+		Text: "RDMA_ERROR repeats the version of the call, and ERR_VERS names a range that does not hold it.",
+	},
+	ruleBackwardChunks: {
+		ID: "backward-with-chunks", Number: "L14.1", Title: "backward call that is not a short message",
+		Source: "RFC 8167, section 5.3; Lever 2016, section 5.1", Severity: sev(Note, Off, Error), Needs: NeedCall,
+		Text: "RFC 8167 allows chunks in the backward direction, but peers need not support them and answer ERR_CHUNK. Linux neither sends nor takes them.",
+	},
+	ruleBackwardVersion: {
+		ID: "backward-version", Number: "L14.2", Title: "backward call of another version than forward calls",
+		Source: "RFC 8167, section 5.1", Severity: sev(Error, Off, Error), Needs: NeedCall | NeedBefore,
+		Text: "Both directions of a connection use the same version of the protocol.",
+	},
+	ruleArgumentNotEligible: {
+		ID: "argument-not-eligible", Number: "L15.1", Title: "Read chunk in the place of no eligible argument",
+		Source: "RFC 8166, section 6.1; RFC 8267; Lever 2016, section 6.2", Severity: all(Error), Needs: NeedCall | NeedArguments, Bindings: []int{1},
+		Text: "Eligible are the data of WRITE and the text of SYMLINK (version 2 and 3) and of CREATE (version 4), nothing else.",
+	},
+	ruleResultNotEligible: {
+		ID: "result-not-eligible", Number: "L15.2", Title: "Write chunk used though no result is eligible",
+		Source: "RFC 8166, section 6.1; RFC 8267; Lever 2016, section 6.2", Severity: all(Error), Needs: NeedReply | NeedArguments, Bindings: []int{1},
+		Text: "Eligible are the data of READ, the text of READLINK and, in version 4.2, the data of READ_PLUS.",
+	},
+	ruleWriteListNeedless: {
+		ID: "write-list-needless", Number: "L15.3", Title: "Write list offered for a call without eligible results",
+		Source: "RFC 8166, section 4.3.2; RFC 8267; Lever 2016, section 6.2", Severity: all(Error), Needs: NeedCall | NeedArguments, Bindings: []int{7},
+		Text: "The requester leaves the Write list empty if no result can be eligible.",
+	},
+	ruleWriteChunksTooMany: {
+		ID: "write-chunks-too-many", Number: "L15.4", Title: "more Write chunks than eligible results",
+		Source: "RFC 8166, section 4.3.2.1; RFC 8267", Severity: all(Warning), Needs: NeedCall | NeedArguments, Bindings: []int{7},
+		Text: "A call offers at most one Write chunk for each result that can be eligible.",
+	},
+	ruleViolationAccepted: {
+		ID: "violation-accepted", Number: "L15.5", Title: "call with an ineligible chunk was executed",
+		Source: "RFC 8166, sections 6.1 and 4.5.2", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments, Bindings: []int{11},
+		Text: "A responder must not process such a call: it answers GARBAGE_ARGS or ERR_CHUNK.",
+	},
+	ruleWriteChunkTooSmall: {
+		ID: "write-chunk-too-small", Number: "L15.6", Title: "Write chunk shorter than the result may be",
+		Source: "RFC 8166, sections 3.4.6 and 4.3.2.2", Severity: all(Error), Needs: NeedCall | NeedArguments, Bindings: []int{5},
+		Text: "A READ that asks for n bytes offers a Write chunk of at least n bytes.",
+	},
+	ruleCallRefused: {
+		ID: "call-refused", Number: "L16.1", Title: "GARBAGE_ARGS or SYSTEM_ERR for a call without a visible fault",
+		Source: "RFC 8166, section 4.5.2; RFC 5531, section 9; Lever 2016, section 6.4", Severity: all(Warning), Needs: NeedCall | NeedReply,
+		Text: "The responder could not read the arguments, or failed, although header and chunks are in order. Clients tend to reconnect and send the same call again, for nothing.",
+	},
+	ruleMSGP: {
+		ID: "msgp-used", Number: "L17.1", Title: "RDMA_MSGP used",
+		Source: "RFC 8166, sections 4.2.4 and 4.6; Lever 2016, section 7.1", Severity: sev(Error, Off, Error), Needs: NeedCall,
+		Text: "RFC 8166 reserves RDMA_MSGP: no known implementation ever sent it.",
+	},
+	ruleMSGPRefused: {
+		ID: "msgp-refused", Number: "L17.2", Title: "RDMA_MSGP refused",
+		Source: "RFC 8166, section 4.6; Lever 2016, section 7.1", Severity: all(Warning), Needs: NeedCall | NeedReply,
+		Known: "Linux servers answer RDMA_MSGP with ERR_CHUNK",
+		Text:  "Receivers are to treat RDMA_MSGP as RDMA_MSG.",
+	},
+	ruleDone: {
+		ID: "done-used", Number: "L17.3", Title: "RDMA_DONE used",
+		Source: "RFC 8166, sections 4.2.4 and 4.6; Lever 2016, section 7.1", Severity: sev(Error, Off, Error), Needs: NeedPackets,
+		Text: "RFC 8166 reserves RDMA_DONE; receivers ignore it.",
+	},
+	ruleReplyReadList: {
+		ID: "reply-with-read-list", Number: "L17.4", Title: "the responder exposed memory: Read list in a reply",
+		Source: "RFC 8166, section 4.3.1; Lever 2016, section 7.1; OSU-CISRC-4/06-TR43", Severity: sev(Error, Note, Error), Needs: NeedReply,
+		Text: "Replies have an empty Read list. In the read-read model a client would read the result from the server's memory.",
+	},
+	ruleHeaderMalformed: {
+		ID: "header-malformed", Number: "L18.1", Title: "Send that is no RPC-over-RDMA message",
+		Source: "RFC 8166, sections 4.5 and 4.5.2; Lever 2016, section 7.2", Severity: all(Error), Needs: NeedPackets,
+		Text: "On a connection that carries RPC every Send is a transport header, with or without a message.",
+	},
+	ruleMalformedNotRefused: {
+		ID: "malformed-not-refused", Number: "L18.2", Title: "header that cannot be parsed not answered with ERR_CHUNK",
+		Source: "RFC 8166, section 4.5.2; Lever 2016, section 7.2", Severity: all(Error), Needs: NeedBefore,
+		Text: "A responder that knows the version but cannot parse the header answers RDMA_ERROR with ERR_CHUNK, if there are at least 28 bytes.",
+	},
+	ruleProtectedReduced: {
+		ID: "protected-body-reduced", Number: "L18.3", Title: "chunks for data under RPCSEC_GSS integrity or privacy",
+		Source: "RFC 8166, section 8.2.2.3", Severity: sev(Error, Warning, Error), Needs: NeedCall, Bindings: []int{12},
+		Text: "With integrity or privacy nothing may be reduced: no Read chunk but that at position zero, no Write chunk.",
+	},
+	ruleAccessAfterReply: {
+		ID: "access-after-reply", Number: "L19.1", Title: "memory accessed after the reply",
+		Source: "RFC 8166, sections 3.4.5.1, 4.4.1 and 8.1.3; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
+		Text: "With its reply the responder gives up all access to the memory that the call offered.",
+	},
+	ruleAccessAfterInvalidate: {
+		ID: "access-after-invalidate", Number: "L19.2", Title: "memory accessed after its handle was invalidated",
+		Source: "RFC 8166, section 8.1.3; RFC 8797, section 4.1; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
+		Text: "A handle that a Send with Invalidate has named is gone until it is registered anew.",
+	},
+	ruleAccessNotOffered: {
+		ID: "access-not-offered", Number: "L19.3", Title: "memory accessed that no call has offered",
+		Source: "RFC 8166, sections 4.5.3 and 8.1; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
+		Text: "RDMA operations touch only memory that an open call of the connection offers.",
+	},
+	ruleAccessWrongKind: {
+		ID: "access-wrong-direction", Number: "L19.4", Title: "RDMA Write to a Read chunk, or Read from a Write chunk",
+		Source: "RFC 8166, sections 3.4.5 and 3.4.6", Severity: all(Error), Needs: NeedOperations,
+		Text: "Read chunks are read, Write and Reply chunks are written.",
+	},
+	ruleAccessBeyond: {
+		ID: "access-beyond-segment", Number: "L19.5", Title: "RDMA operation beyond the end of its segment",
+		Source: "RFC 8166, sections 3.4.3 and 4.5.3; NFStest", Severity: all(Error), Needs: NeedOperations,
+		Text: "An operation stays within the memory that a segment names.",
+	},
+	ruleAccessEmpty: {
+		ID: "access-empty-segment", Number: "L19.6", Title: "RDMA operation on a segment of length zero",
+		Source: "NFStest; RFC 8166, section 3.4.3", Severity: all(Error), Needs: NeedOperations,
+		Text: "Nothing can be moved to or from an empty segment.",
+	},
+	ruleHandleOpen: {
+		ID: "memory-offered-twice", Number: "L19.7", Title: "memory offered by two open calls",
+		Source: "RFC 8166, sections 4.4.1 and 8.1.3; Lever 2016, section 8", Severity: all(Warning), Needs: NeedCall | NeedBefore,
+		Text: "The same handle and addresses stand in a call that has not been answered yet: a late Write for the one would hit the other.",
+	},
+	ruleForeignInvalidate: {
+		ID: "invalidate-foreign-handle", Number: "L19.8", Title: "handle invalidated that the call did not offer",
+		Source: "RFC 8797, section 4.1; Lever 2016, section 8", Severity: all(Error), Needs: NeedCall | NeedReply,
+		Text: "Send with Invalidate names one of the handles of its own call.",
+	},
+	ruleInvalidateNotOffered: {
+		ID: "invalidate-not-offered", Number: "L19.9", Title: "remote invalidation that the requester does not support",
+		Source: "RFC 8797, section 4.1; NFStest", Severity: all(Error), Needs: NeedReply | NeedSetup,
+		Text: "Only a requester that has set the R flag expects its handles to be invalidated.",
+	},
+	ruleInvalidateUndeclared: {
+		ID: "invalidate-undeclared", Number: "L19.10", Title: "remote invalidation by a responder that did not declare it",
+		Source: "RFC 8797, section 4.1", Severity: sev(Warning, Off, Warning), Needs: NeedReply | NeedSetup,
+		Known: "Linux servers leave the R flag clear and invalidate if the client has set it",
+		Text:  "Both peers are to set the R flag before the responder invalidates. Requesters that have set it are prepared, so that no harm is done.",
+	},
+	ruleHandleTwice: {
+		ID: "handle-not-unique", Number: "L19.11", Title: "two segments of a call with the same handle",
+		Source: "NFStest", Severity: all(Note), Needs: NeedCall,
+		Text: "Legal, and usual with persistent or all-physical registration, which exposes more memory than the call needs. Tools that match by handle go wrong.",
+	},
+	ruleSegmentsOverlap: {
+		ID: "segments-overlap", Number: "L19.12", Title: "two segments of a call overlap",
+		Source: "RFC 8166, section 3.4.3", Severity: all(Error), Needs: NeedCall,
+		Text: "Memory of a call that is written may appear in one segment only.",
+	},
+	ruleBytesMissing: {
+		ID: "chunk-bytes-missing", Number: "N1.1", Title: "fewer bytes written than the reply says",
+		Source: "RFC 8166, section 3.4.6; NFStest", Severity: all(Error), Needs: NeedCall | NeedReply | NeedOperations,
+		Text: "Each returned segment has been written from its start for its returned length before the reply was sent.",
+	},
+	ruleReadNotPulled: {
+		ID: "read-chunk-not-pulled", Number: "N1.2", Title: "call executed without reading its chunks",
+		Source: "RFC 8166, section 3.4.5.1; NFStest", Severity: all(Error), Needs: NeedCall | NeedReply | NeedOperations | NeedArguments,
+		Text: "A call that has succeeded had all of its arguments.",
+	},
+	ruleFirstNotMTU: {
+		ID: "first-not-mtu", Number: "N2.1", Title: "First or Middle packet that is not full",
+		Source: "IBTA volume 1, section 9.7; NFStest", Severity: all(Error), Needs: NeedPackets,
+		Text: "All packets of a message but the last carry exactly the path MTU: that of the connection request, or else a power of two from 256 to 4096 bytes.",
+	},
+	rulePayloadOverMTU: {
+		ID: "payload-over-mtu", Number: "N2.2", Title: "Last or Only packet with more than the path MTU",
+		Source: "IBTA volume 1, section 9.7", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "No packet carries more than the path MTU.",
+	},
+	ruleOpcodeSequence: {
+		ID: "opcode-sequence", Number: "N2.3", Title: "packet that cannot follow the one before",
+		Source: "IBTA volume 1, section 9.7; NFStest", Severity: all(Error), Needs: NeedPackets,
+		Text: "With consecutive PSNs, First and Middle are followed by Middle or Last of the same operation, and nothing else is.",
+	},
+	ruleDMALength: {
+		ID: "rdma-length", Number: "N2.4", Title: "RDMA Write that is not as long as it says",
+		Source: "IBTA volume 1, section 9.7", Severity: all(Error), Needs: NeedPackets,
+		Text: "The payload of all packets of an RDMA Write adds up to the length in its first one.",
+	},
+	ruleFatalNAK: {
+		ID: "operation-refused", Number: "N2.5", Title: "operation refused by the adapter",
+		Source: "RFC 8166, section 4.5.3; IBTA volume 1, section 9.7; RFC 5040, section 4.8", Severity: all(Error), Needs: NeedPackets,
+		Text: "A NAK for an invalid request, remote access or operational error, or a Terminate message that reports an error, ends the connection: a handle, address, length or opcode was wrong.",
+	},
+	ruleUnanswered: {
+		ID: "call-unanswered", Number: "N3.1", Title: "call without a reply",
+		Source: "RFC 8166, sections 4.5.4 and 4.5.5; NFStest", Severity: all(Note), Needs: NeedCall | NeedBefore,
+		Text: "The connection ended before the reply. That is how a responder tells that there will be none; the requester is to send the call again on another connection.",
+	},
+	ruleResentReconnect: {
+		ID: "xid-resent-after-reconnect", Number: "N3.2", Title: "call sent again after a reconnect",
+		Source: "RFC 8166, section 4.5.5; NFStest", Severity: all(Note), Needs: NeedCall,
+		Text: "The right way to recover from a lost connection. The first connection is named.",
+	},
+	ruleResentSame: {
+		ID: "xid-resent", Number: "N3.3", Title: "call sent again on the same connection",
+		Source: "RFC 8881, section 2.9.2; RFC 7530, section 3.1.1", Severity: all(Warning), Needs: NeedCall,
+		Text: "A reliable connection loses no call. NFSv4 forbids to repeat one before the connection is lost.",
+	},
+	ruleXIDReused: {
+		ID: "xid-reused", Number: "N3.4", Title: "XID used again while its call was open",
+		Source: "RFC 5531, section 9; RFC 8166, section 4.2.1", Severity: all(Error), Needs: NeedCall | NeedBefore,
+		Text: "The reply could belong to either call.",
+	},
+	ruleReplyTwice: {
+		ID: "reply-repeated", Number: "N3.5", Title: "second reply to a call",
+		Source: "RFC 8166, section 3.3.1; NFStest", Severity: all(Error), Needs: NeedReply | NeedBefore,
+		Text: "A requester has posted one Receive for the reply of each call.",
+	},
+	ruleRejected: {
+		ID: "connection-rejected", Number: "N3.6", Title: "connection rejected",
+		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Note), Needs: NeedPackets,
+		Text: "Nobody listened, or the responder refused. Clients try again after a while.",
+	},
+	ruleClosed: {
+		ID: "closed-by-responder", Number: "N3.7", Title: "the responder ended the connection",
+		Source: "RFC 8166, sections 4.5.3 and 4.5.4; RFC 8167, section 5.4", Severity: all(Note), Needs: NeedPackets,
+		Text: "As a rule clients end connections, when they have been idle. A server that does is being stopped, or had to give up a reply.",
+	},
+	ruleBadCRC: {
+		ID: "bad-crc", Number: "N4.1", Title: "wrong ICRC or CRC32C",
+		Source: "IBTA volume 1, section 7.8; RFC 5044, section 4.4", Severity: all(Warning), Needs: NeedPackets,
+		Text: "Packets that were damaged on the way, or by what captured them. One finding tells of all that one side sent on a connection.",
+	},
+	ruleResent: {
+		ID: "packets-resent", Number: "N4.2", Title: "packets sent again",
+		Source: "IBTA volume 1, section 9.7; RFC 9293, section 3.8", Severity: all(Note), Needs: NeedPackets,
+		Text: "The network, or a receiver, has lost packets. It costs time but breaks no rule. One finding tells of all that one side sent on a connection.",
+	},
+	ruleGaps: {
+		ID: "capture-gaps", Number: "N4.3", Title: "packets missing from the capture",
+		Source: "this toolkit", Severity: all(Note), Needs: NeedPackets,
+		Text: "They were sent and received, but not captured. Rules that would need them are not judged.",
+	},
+}

@@ -1,0 +1,129 @@
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Text writes findings for people: a line that says what and where, and
+// indented ones that say who, what was expected and seen, and what came of it.
+type Text struct {
+	Clock text.Clock
+	Color bool
+	Name  func(netip.Addr) string // nil: addresses as they are
+}
+
+const (
+	colorReset = "\x1b[0m"
+	colorDim   = "\x1b[2m"
+	colorBold  = "\x1b[1m"
+)
+
+var severityColors = [...]string{"", "\x1b[36m", "\x1b[33m", "\x1b[31m"}
+
+// Append appends a finding.
+func (t *Text) Append(b []byte, f *Finding) []byte {
+	b = t.paint(b, severityColors[f.Severity], fmt.Sprintf("%-7s", f.Severity))
+	b = append(b, ' ')
+	b = t.paint(b, colorBold, f.Rule.ID)
+	b = append(b, "  "...)
+	b = append(b, f.Rule.Number...)
+	b = append(b, " frame "...)
+	b = strconv.AppendUint(b, f.Ref.Number, 10)
+	b = append(b, ' ')
+	at := len(b)
+	if b = t.Clock.Append(b, f.Ref.Time); len(b) > at {
+		for b[len(b)-1] == ' ' {
+			b = b[:len(b)-1]
+		}
+		b = append(b, ' ')
+	}
+	b = append(b, "conn "...)
+	b = strconv.AppendInt(b, int64(f.Connection), 10)
+	if f.HasXID {
+		b = fmt.Appendf(b, " xid %08x", f.XID)
+	}
+	if f.Program != "" {
+		b = append(b, ' ')
+		b = append(b, f.Program...)
+		if f.Operation != "" {
+			b = append(b, ' ')
+			b = append(b, f.Operation...)
+		}
+	}
+	if f.Backward {
+		b = append(b, " backward"...)
+	}
+	b = append(b, "\n        "...)
+	if f.By != Unknown {
+		b = append(b, f.By.String()...)
+		b = append(b, ' ')
+	}
+	b = t.end(b, f.From)
+	b = append(b, ": "...)
+	b = append(b, f.Rule.Title...)
+	b = t.line(b, "expected", f.Expected)
+	b = t.line(b, "seen", f.Seen)
+	b = t.line(b, "then", f.Reaction)
+	b = t.line(b, "known", f.Known)
+	if f.Known == "" && (chunks(f.CallKey) || chunks(f.ReplyKey)) {
+		b = t.line(b, "call", short(f.CallKey))
+		b = t.line(b, "reply", short(f.ReplyKey))
+	}
+	return append(b, '\n')
+}
+
+// chunks reports whether an encoding key has any.
+func chunks(key string) bool { return strings.ContainsAny(key, "1HL") }
+
+const maxShown = 90
+
+// short shortens an encoding key to a line.
+func short(key string) string {
+	if len(key) > maxShown {
+		return key[:maxShown-len(" …")] + " …"
+	}
+	return key
+}
+
+func (t *Text) line(b []byte, name, v string) []byte {
+	if v == "" {
+		return b
+	}
+	b = append(b, "\n        "...)
+	b = t.paint(b, colorDim, fmt.Sprintf("%-8s", name))
+	b = append(b, ' ')
+	return append(b, v...)
+}
+
+func (t *Text) paint(b []byte, color, s string) []byte {
+	if !t.Color || color == "" {
+		return append(b, s...)
+	}
+	b = append(b, color...)
+	b = append(b, s...)
+	return append(b, colorReset...)
+}
+
+func (t *Text) end(b []byte, e rdma.End) []byte {
+	if e.Addr.IsValid() {
+		if t.Name != nil {
+			b = append(b, t.Name(e.Addr)...)
+		} else {
+			b = append(b, link.AddrString(e.Addr)...)
+		}
+	}
+	switch {
+	case e.QPN != 0:
+		b = fmt.Appendf(b, " QP 0x%x", e.QPN)
+	case e.Port != 0:
+		b = fmt.Appendf(b, " port %d", e.Port)
+	}
+	return b
+}

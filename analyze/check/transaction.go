@@ -1,0 +1,475 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// txCheck judges one transaction after the other.
+type txCheck struct {
+	c  *Checker
+	v  *rpc.View
+	tx *transaction.Transaction
+	k  *conn
+	st callState
+
+	call, reply *rpcrdma.Header // nil if not seen, or not of version 1
+	faults      int             // of the call
+	misplaced   bool            // a Read chunk cannot be where it says
+	args        items
+	result      items
+	name        struct {
+		done               bool
+		program, operation string
+		callKey, replyKey  string
+	}
+}
+
+// Transaction judges a transaction.
+func (c *Checker) Transaction(v *rpc.View) {
+	tx := v.Tx
+	st := c.calls[tx]
+	if st == nil {
+		return
+	}
+	delete(c.calls, tx)
+	t := &c.tc
+	t.v, t.tx, t.st, t.k = v, tx, *st, st.k
+	*st = callState{}
+	c.spare = append(c.spare, st)
+	if t.k.c.MergedInto != nil {
+		if k := c.conns[t.k.c.Resolve()]; k != nil {
+			t.k = k
+		}
+	}
+	if tx.Call.Seen() && tx.Times.Ack.Seen() && tx.Call.First.Number > t.k.settled[tx.From] {
+		t.k.settled[tx.From] = tx.Call.First.Number
+	}
+	if c.opt.Match != nil && !c.opt.Match(v) {
+		return
+	}
+	t.call, t.reply = t.header(&tx.Call), t.header(&tx.Reply)
+	t.faults, t.misplaced = 0, false
+	t.name.done = false
+	t.run()
+	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
+}
+
+// header is the transport header of a message, as far as it can be judged.
+func (t *txCheck) header(m *transaction.Message) *rpcrdma.Header {
+	if !m.Seen() || !m.Transport || m.Header.Version != rpcrdma.Version1 || m.Header.Cut {
+		return nil
+	}
+	return &m.Header
+}
+
+func (t *txCheck) run() {
+	tx := t.tx
+	t.versions()
+	if t.call != nil {
+		t.checkCall()
+	}
+	t.lifetime()
+	if tx.Reply.Seen() {
+		t.checkReply()
+	}
+	t.model()
+	t.operations()
+	t.messages()
+}
+
+// requester and responder are the sides.
+func (t *txCheck) requester() rdma.Side { return t.tx.From }
+func (t *txCheck) responder() rdma.Side { return t.tx.From.Other() }
+
+// what a finding is about.
+type about bool
+
+const (
+	aboutCall  about = false
+	aboutReply about = true
+)
+
+// finding begins a finding about the transaction.
+func (t *txCheck) finding(r id, a about, expected, seen string) *Finding {
+	tx := t.tx
+	n := &t.name
+	if !n.done {
+		n.done = true
+		n.program, n.operation = program(t.v), text.Operation(t.v)
+		n.callKey, n.replyKey = key(&tx.Call), key(&tx.Reply)
+	}
+	from, by, ref := t.requester(), Requester, tx.Call.Last
+	if a == aboutReply {
+		from, by, ref = t.responder(), Responder, tx.Reply.Last
+	} else {
+		t.faults++
+	}
+	f := t.k.finding(r, ref, from, by)
+	f.Connection = tx.Connection.Resolve().ID
+	f.From, f.To = tx.Connection.Ends[from], tx.Connection.Ends[from.Other()]
+	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward
+	f.Program, f.Operation = n.program, n.operation
+	f.CallKey, f.ReplyKey = n.callKey, n.replyKey
+	f.CallFrame, f.ReplyFrame = tx.Call.Last.Number, tx.Reply.Last.Number
+	f.Expected, f.Seen = expected, seen
+	f.Reaction = t.reaction(a)
+	return f
+}
+
+// maxKey bounds an encoding key: lists may have thousands of segments.
+const maxKey = 240
+
+func key(m *transaction.Message) string {
+	if !m.Seen() || !m.Transport {
+		return ""
+	}
+	h := &m.Header
+	n := len(h.Reads)
+	for _, w := range h.Writes {
+		n += 1 + len(w)
+	}
+	if n+len(h.Reply) > maxKey/4 {
+		return fmt.Sprintf("%d read segments; %d Write chunks; %d reply segments", len(h.Reads), len(h.Writes), len(h.Reply))
+	}
+	return h.Key()
+}
+
+// fail reports a breach that what was captured proves.
+func (t *txCheck) fail(r id, a about, expected, seen string) { t.known(r, a, "", expected, seen) }
+
+// known is fail for a known deviation.
+func (t *txCheck) known(r id, a about, deviation, expected, seen string) {
+	if t.c.on[r] == Off {
+		return
+	}
+	f := t.finding(r, a, expected, seen)
+	f.Known = deviation
+	if t.c.on[r] < Error {
+		if a == aboutCall {
+			t.faults--
+		}
+	}
+	t.c.report(f)
+}
+
+// sides for failWhole.
+const (
+	ofRequester = 1
+	ofResponder = 2
+)
+
+// failWhole reports a breach that holds only if the capture has all that some
+// sides have sent since the call.
+func (t *txCheck) failWhole(r id, a about, sides uint8, expected, seen string) {
+	if t.c.on[r] == Off {
+		return
+	}
+	if !t.whole(r) {
+		return
+	}
+	for side := range rdma.Side(2) {
+		of := uint8(ofRequester)
+		if side == t.responder() {
+			of = ofResponder
+		}
+		if sides&of != 0 && !t.k.since(side, t.tx.Call.First.Number) {
+			t.c.skip(r, MidStream)
+			return
+		}
+	}
+	p := pending{f: t.finding(r, a, expected, seen), c: t.k, gaps: t.st.gaps}
+	if sides&ofRequester != 0 {
+		p.side |= 1 << t.requester()
+	}
+	if sides&ofResponder != 0 {
+		p.side |= 1 << t.responder()
+	}
+	t.c.await(p)
+}
+
+// whole reports whether what belongs to the transaction can be known to have
+// been captured whole. If not, the rule is not judged.
+func (t *txCheck) whole(r id) bool {
+	switch {
+	case !t.tx.Call.Seen():
+		t.c.skip(r, NoCall)
+	case t.tx.OperationsLost > 0:
+		t.c.skip(r, Limit)
+	case t.k.many:
+		t.c.skip(r, Ambiguous)
+	case !t.tx.Times.Ack.Seen() && !t.ended():
+		t.c.skip(r, NotAcked)
+	default:
+		return true
+	}
+	return false
+}
+
+// ended reports whether the end of the connection was seen.
+func (t *txCheck) ended() bool { return t.k.over() }
+
+// reaction is what the other side did then.
+func (t *txCheck) reaction(a about) string {
+	tx := t.tx
+	if a == aboutReply {
+		switch {
+		case tx.Times.Ack.Seen():
+			return "acknowledged"
+		case t.ended():
+			return "connection ended: " + t.k.c.Resolve().Terminated
+		}
+		return "not known"
+	}
+	switch h := &tx.Reply.Header; {
+	case !tx.Reply.Seen() && t.ended():
+		return "no reply; connection ended: " + t.k.c.Resolve().Terminated
+	case !tx.Reply.Seen():
+		return "no reply"
+	case tx.Reply.Transport && h.Type == rpcrdma.TypeError:
+		return "RDMA_ERROR " + t.v.Status()
+	}
+	if s := t.v.Status(); s != "" {
+		return "replied " + s
+	}
+	return "replied"
+}
+
+// broken passes on whether a rule is broken, and counts it as judged if not.
+func (t *txCheck) broken(r id, bad bool) bool {
+	if !bad {
+		t.c.ok(r)
+	}
+	return bad
+}
+
+// versions judges the protocol version.
+func (t *txCheck) versions() {
+	tx, c := t.tx, t.c
+	if !tx.Call.Seen() || !tx.Call.Transport {
+		return
+	}
+	v := tx.Call.Header.Version
+	fwd, known := t.k.forward()
+	if known && fwd == tx.From {
+		t.k.version = v + 1
+	} else if known && t.k.version > 0 {
+		if v+1 != t.k.version {
+			t.fail(ruleBackwardVersion, aboutCall, fmt.Sprintf("version %d as in forward calls", t.k.version-1), fmt.Sprintf("version %d", v))
+		} else {
+			c.ok(ruleBackwardVersion)
+		}
+	}
+	if v == rpcrdma.Version1 {
+		c.ok(ruleVersion)
+	} else {
+		seen := fmt.Sprintf("version %d", v)
+		if d := tx.Call.Header.Dialect; d != rpcrdma.DialectNone {
+			seen += " (" + d.String() + ")"
+		}
+		t.fail(ruleVersion, aboutCall, "version 1", seen)
+	}
+	if !tx.Reply.Seen() {
+		if v != rpcrdma.Version1 {
+			c.skip(ruleVersionAccepted, NoReply)
+		}
+		return
+	}
+	h := &tx.Reply.Header
+	isError := h.Type == rpcrdma.TypeError
+	if v != rpcrdma.Version1 {
+		if isError && h.Error == rpcrdma.ErrVers || h.Version == v && !isError {
+			c.ok(ruleVersionAccepted)
+		} else {
+			t.fail(ruleVersionAccepted, aboutReply, "RDMA_ERROR with ERR_VERS", t.v.Status()+" in "+h.Type.String()+fmt.Sprintf(" of version %d", h.Version))
+		}
+	}
+	if !isError {
+		return
+	}
+	switch {
+	case h.Version != v:
+		t.fail(ruleErrorFields, aboutReply, fmt.Sprintf("version %d as in the call", v), fmt.Sprintf("version %d", h.Version))
+	case h.Error == rpcrdma.ErrVers && v >= h.Low && v <= h.High:
+		t.fail(ruleErrorFields, aboutReply, fmt.Sprintf("a range without version %d", v), fmt.Sprintf("versions %d to %d", h.Low, h.High))
+	default:
+		c.ok(ruleErrorFields)
+	}
+}
+
+const (
+	noteReused    = "XID used again for another call" // as transaction.Tracker writes it
+	noteReconnect = "XID sent again after reconnect: first "
+)
+
+// lifetime judges that each call is sent once and answered once.
+func (t *txCheck) lifetime() {
+	tx, c := t.tx, t.c
+	if !tx.Call.Seen() {
+		t.withoutCall()
+		return
+	}
+	reused := false
+	for _, n := range tx.Notes {
+		switch {
+		case n == noteReused:
+			reused = true
+		case strings.HasPrefix(n, noteReconnect):
+			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n)
+		}
+	}
+	if reused {
+		p := pending{f: t.finding(ruleXIDReused, aboutCall, "a new XID for each call", "the XID is used for another call before the reply"), c: t.k, gaps: t.st.gaps, side: 3}
+		switch {
+		case c.on[ruleXIDReused] == Off:
+		case t.k.many:
+			c.skip(ruleXIDReused, Ambiguous)
+		default:
+			c.await(p)
+		}
+	} else {
+		c.ok(ruleXIDReused)
+	}
+	if t.st.again.Seen() {
+		if c.on[ruleResentSame] != Off {
+			f := t.finding(ruleResentSame, aboutCall, "one copy on each connection", fmt.Sprintf("the call again in frame %d", t.st.again.Number))
+			c.report(f)
+		}
+	} else {
+		c.ok(ruleResentSame)
+	}
+	switch {
+	case tx.Reply.Seen():
+		c.ok(ruleUnanswered)
+	case reused:
+	case !t.ended():
+		c.skip(ruleUnanswered, NotAcked)
+	case t.k.misses() != [2]uint64{}:
+		c.skip(ruleUnanswered, Gaps)
+	default:
+		t.failWhole(ruleUnanswered, aboutCall, ofResponder, "a reply", "none")
+	}
+	switch {
+	case t.st.twice == nil:
+		if t.call != nil {
+			c.ok(ruleHandleOpen)
+		}
+	case c.on[ruleHandleOpen] == Off:
+	default:
+		why, ok := t.k.whole(t.responder(), tx.Call.First.Time)
+		if !ok {
+			c.skip(ruleHandleOpen, why)
+			break
+		}
+		f := t.finding(ruleHandleOpen, aboutCall, t.st.twice.Expected, t.st.twice.Seen)
+		c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 3})
+	}
+}
+
+// withoutCall judges a reply whose call was not seen.
+func (t *txCheck) withoutCall() {
+	tx, c := t.tx, t.c
+	if c.refused(t.k, tx) {
+		return
+	}
+	if tx.Reply.Header.Type != rpcrdma.TypeError || t.k.role(t.responder()) != Requester {
+		return
+	}
+	if why, ok := t.k.whole(t.requester(), tx.Reply.First.Time); !ok {
+		c.skip(ruleErrorFromRequester, why)
+		return
+	}
+	if c.on[ruleErrorFromRequester] == Off {
+		return
+	}
+	f := t.finding(ruleErrorFromRequester, aboutReply, "RDMA_ERROR from responders only", "RDMA_ERROR "+t.v.Status())
+	f.By = Requester
+	c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 3})
+}
+
+// model judges the read-read model.
+func (t *txCheck) model() {
+	tx, c := t.tx, t.c
+	if !tx.Reply.Seen() || len(tx.Reply.Header.Reads) == 0 || tx.Reply.Header.Cut {
+		return
+	}
+	last := tx.Reply.Last.Time
+	for i := range tx.Operations {
+		if o := &tx.Operations[i]; o.From == tx.From {
+			last = max(last, o.Last.Time)
+		}
+	}
+	if !tx.Done.Seen() {
+		until := last + doneWait
+		if t.ended() {
+			until = last
+		}
+		t.failDone(ruleDoneLost, until, "RDMA_DONE after the last Read", "none")
+		return
+	}
+	c.ok(ruleDoneLost)
+	held := time.Duration(tx.Done.Time - tx.Reply.Last.Time)
+	if late := time.Duration(tx.Done.Time - last); late > time.Second {
+		t.failDone(ruleDoneLate, last, "RDMA_DONE after the last Read", fmt.Sprintf("%v later; the buffers were held for %v", late, held))
+	} else {
+		c.ok(ruleDoneLate)
+	}
+}
+
+// doneWait is how long RDMA_DONE is waited for, in nanoseconds.
+const doneWait = 2e9
+
+// failDone reports a finding about what the requester sent after the reply, if
+// the capture goes on until some time.
+func (t *txCheck) failDone(r id, until int64, expected, seen string) {
+	if t.c.on[r] == Off {
+		return
+	}
+	if t.k.many {
+		t.c.skip(r, Ambiguous)
+		return
+	}
+	f := t.finding(r, aboutCall, expected, seen)
+	t.faults--
+	f.Ref = t.tx.Reply.Last
+	if t.tx.Done.Seen() {
+		f.Ref = t.tx.Done
+	}
+	t.c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 1 << t.requester(), until: until})
+}
+
+// messages judges RPC messages that were moved by RDMA.
+func (t *txCheck) messages() {
+	t.message(&t.tx.Call, t.call, aboutCall)
+	if t.reply != nil && t.reply.Type == rpcrdma.TypeNoMsg {
+		t.message(&t.tx.Reply, t.reply, aboutReply)
+	}
+}
+
+func (t *txCheck) message(m *transaction.Message, h *rpcrdma.Header, a about) {
+	if h == nil || h.Inline() || h.Type == rpcrdma.TypeError || m.PayloadLength < 8 {
+		return
+	}
+	p := m.Payload
+	if len(p) < 8 {
+		t.c.skip(ruleXIDMismatch, Gaps)
+		t.c.skip(ruleHeaderInRDMA, Gaps)
+		return
+	}
+	if be32(p) != h.XID {
+		t.fail(ruleXIDMismatch, a, fmt.Sprintf("XID 0x%08x", h.XID), fmt.Sprintf("0x%08x in the message", be32(p)))
+		return
+	}
+	t.c.ok(ruleXIDMismatch)
+	bad := rpcrdma.Plausible(p, m.PayloadLength) && rpcrdma.Type(be32(p[12:])) == rpcrdma.TypeMsg
+	if t.broken(ruleHeaderInRDMA, bad) {
+		t.fail(ruleHeaderInRDMA, a, "the RPC message at the beginning of the chunk", "a transport header")
+	}
+}

@@ -1,0 +1,246 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// wire is the request stream of one side on RoCE and InfiniBand: what is
+// needed to judge the next packet.
+type wire struct {
+	started   bool
+	next      uint32 // PSN that follows
+	open      uint8  // the message under way: a base opcode, or none
+	disturbed bool   // packets are sent again: messages may begin anew in the middle
+	at        int64
+	mtu       uint32 // of the message under way
+	left      uint64 // RDMA Write: bytes still to come
+	va        uint64 // RDMA Write: where they go
+	counted   bool   // left is known
+	acked     uint32 // the peer has acknowledged up to here
+	hasAck    bool
+}
+
+// proves reports whether packets up to psn, and at least one from there on, have
+// been seen and acknowledged: then the decoder knows which are missing.
+func (w *wire) proves(psn uint32) bool {
+	return w.started && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
+}
+
+// reached reports whether a PSN is another one or comes after it.
+func reached(psn, other uint32) bool { return (psn-other)&psnMask < 1<<23 }
+
+const (
+	openNone uint8 = iota
+	openSend
+	openWrite
+)
+
+// idle is how long after the last packet a sender may have given up waiting
+// for an acknowledgement, so that it begins in the middle, in nanoseconds.
+const idle = 2e6
+
+const psnMask = 1<<24 - 1
+
+// wirePacket judges one packet of a request stream.
+func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
+	op := q.Opcode
+	if !op.IsDefined() || op.IsCNP() {
+		return
+	}
+	switch op.Service() {
+	case roce.ServiceRC, roce.ServiceXRC:
+	default:
+		return
+	}
+	from, ok := s.sender(v, q)
+	if !ok {
+		return
+	}
+	if s.first[from] == 0 && !op.IsResponse() {
+		s.first[from] = v.Packet.Number
+	}
+	if op.IsAcknowledge() {
+		s.unseen(from.Other(), q, v.Packet.Time)
+		if w := &s.wire[from.Other()]; q.AETH.Syndrome.IsACK() {
+			w.acked, w.hasAck = q.PSN, true
+		}
+		return
+	}
+	if s.many {
+		return
+	}
+	ref := rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
+	w := &s.wire[from]
+	mtu := s.c.Setup[0].PathMTU
+	if s.rpc {
+		c.size(s, q, ref, from, mtu)
+	}
+	if op.IsReadResponse() {
+		return
+	}
+	follows := w.started && q.PSN == w.next
+	if w.started && !follows && int32((q.PSN-w.next)<<8) < 0 {
+		w.disturbed = true // it has been seen before
+	}
+	if v.Packet.Time-w.at > idle {
+		w.disturbed = w.disturbed || w.open != openNone
+	}
+	w.at = v.Packet.Time
+	w.started = true
+	w.next = (q.PSN + 1) & psnMask
+
+	kind := openNone
+	switch {
+	case op.IsSend():
+		kind = openSend
+	case op.IsWrite():
+		kind = openWrite
+	}
+	starts, ends := kind == openNone || op.Starts(), kind == openNone || op.Ends()
+	switch {
+	case !follows || w.disturbed:
+	case starts && w.open != openNone, !starts && w.open != kind:
+		if s.rpc && c.opt.Match == nil {
+			f := s.finding(ruleOpcodeSequence, ref, from, s.role(from))
+			f.Expected = [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open]
+			f.Seen = fmt.Sprintf("%v with PSN %d, right after PSN %d", op, q.PSN, (q.PSN-1)&psnMask)
+			c.report(f)
+		}
+	default:
+		c.ok(ruleOpcodeSequence)
+	}
+
+	if kind == openWrite {
+		c.writeLength(s, w, q, ref, from, starts, ends, follows)
+	}
+	if starts {
+		w.disturbed = w.disturbed && !ends
+	} else if ends {
+		w.disturbed = false
+	}
+	w.open = kind
+	if ends {
+		w.open = openNone
+	}
+	if op.IsReadRequest() {
+		size := mtu
+		if size == 0 {
+			size = s.c.MTU
+		}
+		switch n := q.RETH.DMALen; {
+		case n <= 256:
+		case size == 0:
+			w.started = false // where its responses end is not known
+		default:
+			w.next = (q.PSN + uint32((uint64(n)+uint64(size)-1)/uint64(size))) & psnMask
+		}
+	}
+}
+
+// unseen takes note of an acknowledgement for what a side has not been seen to
+// send.
+func (s *conn) unseen(side rdma.Side, q *roce.Packet, now int64) {
+	w := &s.wire[side]
+	ahead := (q.PSN - w.next) & psnMask
+	if w.started && q.AETH.Syndrome.IsACK() && ahead < 1<<16 {
+		s.cut[side]++
+		w.next = (q.PSN + 1) & psnMask
+		w.disturbed = true
+		s.losses(now)
+	}
+}
+
+// writeLength compares the payload of an RDMA Write with its length.
+func (c *Checker) writeLength(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from rdma.Side, starts, ends, follows bool) {
+	switch {
+	case starts:
+		w.counted, w.left, w.va = true, uint64(q.RETH.DMALen), q.RETH.VA
+	case !follows || w.disturbed:
+		w.counted = false
+	}
+	if !w.counted || !s.rpc {
+		return
+	}
+	n := uint64(q.PayloadLen)
+	if n <= w.left && (!ends || n == w.left) && (ends || n < w.left) {
+		w.left -= n
+		if ends {
+			c.ok(ruleDMALength)
+		}
+		return
+	}
+	w.counted = false
+	if c.opt.Match != nil {
+		return
+	}
+	f := s.finding(ruleDMALength, ref, from, s.role(from))
+	f.Expected = fmt.Sprintf("%d bytes left of the Write", w.left)
+	f.Seen = fmt.Sprintf("%v with %d bytes, offset 0x%x", q.Opcode, n, w.va)
+	c.report(f)
+}
+
+// size holds the payload of a packet against the path MTU.
+func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mtu uint32) {
+	op, n := q.Opcode, uint32(q.PayloadLen)
+	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
+		return
+	}
+	rule, bad := ruleFirstNotMTU, false
+	switch {
+	case !op.Ends() && mtu != 0:
+		bad = n != mtu
+	case !op.Ends():
+		bad = n < 256 || n > roce.MaxMTU || n&(n-1) != 0
+	case mtu == 0:
+		c.skip(rulePayloadOverMTU, NoSetup)
+		return
+	default:
+		rule, bad = rulePayloadOverMTU, n > mtu
+	}
+	if !bad {
+		c.ok(rule)
+		return
+	}
+	if c.opt.Match != nil {
+		return
+	}
+	f := s.finding(rule, ref, from, s.role(from))
+	switch {
+	case mtu == 0:
+		f.Expected = "256, 512, 1024, 2048 or 4096 bytes"
+	case rule == ruleFirstNotMTU:
+		f.Expected = fmt.Sprintf("%d bytes, the path MTU", mtu)
+	default:
+		f.Expected = fmt.Sprintf("at most %d bytes, the path MTU", mtu)
+	}
+	f.Seen = fmt.Sprintf("%v with %d bytes", op, n)
+	c.report(f)
+}
+
+// sender is the side that sent a packet.
+func (s *conn) sender(v *decode.PacketView, q *roce.Packet) (rdma.Side, bool) {
+	a, b := &s.c.Ends[0], &s.c.Ends[1]
+	if a.Addr != b.Addr {
+		switch v.Frame.Src {
+		case a.Addr:
+			return 0, true
+		case b.Addr:
+			return 1, true
+		}
+		return 0, false
+	}
+	if a.QPN == b.QPN {
+		return 0, false
+	}
+	switch q.DestQP {
+	case b.QPN:
+		return 0, true
+	case a.QPN:
+		return 1, true
+	}
+	return 0, false
+}

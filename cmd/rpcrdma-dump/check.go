@@ -1,0 +1,391 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const checkLong = `Hold captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
+and 8797, and the rules of the fabrics that they rely on. Each finding names the
+rule, the packet, who broke it, what was expected, what was seen, and what the
+peer did then. A table at the end tells of each rule how often it was broken, and
+how often it could not be judged and why.
+
+A rule that the capture does not allow to judge gives no finding: the setup of
+the connection is not in it, packets are missing from it or cut, or the messages
+are encrypted.
+
+Profiles:
+  rfc8166  RFC 8166 and what belongs to it (default)
+  rfc5666  RFC 5666: RDMA_MSGP, RDMA_DONE and the read-read model are allowed
+  linux    as rfc8166, but known deviations of Linux are notes
+
+Severities:
+  error    a requirement is broken: the peer may refuse, misread or lose data
+  warning  advice is not followed, or a requirement is broken without harm here
+  note     worth knowing`
+
+const checkExit = `Exit status:
+  0  no errors found
+  1  errors found (whatever --severity shows), or failure
+  2  usage
+  3  no errors found, but the input is truncated or malformed`
+
+const checkExamples = `  rpcrdma-dump check trace.pcap
+  rpcrdma-dump check --profile linux --severity note trace.pcap
+  rpcrdma-dump check --rules 'L9,credits-*,-unused-chunk-emptied' trace.pcap
+  rpcrdma-dump check -T ndjson trace.pcap | jq 'select(.severity == "error")'
+  rpcrdma-dump check --list-rules`
+
+// errFindings says that errors were found; they have been printed.
+var errFindings = errors.New("errors found")
+
+// checkOptions are the flags of the command check.
+type checkOptions struct {
+	inputOptions
+	profile  string
+	rules    string
+	list     bool
+	severity string
+	format   string
+	filter   string
+	max      uint64
+	time     timeFlag
+	color    string
+	quiet    bool
+	numeric  bool
+	resolve  bool
+}
+
+func newCheckCommand(s *streams) *cobra.Command {
+	o := &checkOptions{}
+	cmd := &cobra.Command{
+		Use:     "check [flags] FILE...",
+		Short:   "Find what breaks the rules of RPC-over-RDMA",
+		Long:    checkLong + "\n\n" + checkExit,
+		Example: checkExamples,
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.profile, "profile", "rfc8166", "hold against `name`: rfc8166, rfc5666 or linux")
+	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding\nrequirements (B4), patterns; -ID takes one away")
+	f.BoolVar(&o.list, "list-rules", false, "list the rules, and exit")
+	f.StringVar(&o.severity, "severity", "warning", "show findings of this severity and above: error, warning or note")
+	f.Uint64Var(&o.max, "max", 10, "text: show at most `n` findings of a rule, count the rest; 0 shows all")
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson or json")
+	f.StringVarP(&o.filter, "filter", "Y", "", "only findings about transactions for which the display filter `expression` holds")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "text: only the table at the end")
+	o.time.register(f)
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
+	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
+	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	o.inputOptions.flags(f)
+	for flag, values := range map[string][]string{
+		"format":   {"text", "ndjson", "json"},
+		"color":    {"auto", "always", "never"},
+		"severity": {"error", "warning", "note"},
+		"profile":  check.Profiles[:],
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("rules", completeRule)
+	return cmd
+}
+
+func completeRule(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	at := strings.LastIndexByte(prefix, ',') + 1
+	var out []string
+	for _, r := range check.Rules() {
+		if strings.HasPrefix(r.ID, prefix[at:]) {
+			out = append(out, prefix[:at]+r.ID+"\t"+r.Title)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
+		return usagef("-T is text, ndjson or json, not %q", o.format)
+	}
+	if o.format != "text" && o.quiet {
+		return usagef("-q goes with -T text")
+	}
+	if o.numeric && o.resolve {
+		return usagef("-n and --resolve exclude each other")
+	}
+	opt := check.Options{Rules: check.All()}
+	var ok bool
+	if opt.Profile, ok = check.ParseProfile(o.profile); !ok {
+		return usagef("--profile is rfc8166, rfc5666 or linux, not %q", o.profile)
+	}
+	least, ok := check.ParseSeverity(o.severity)
+	if !ok {
+		return usagef("--severity is error, warning or note, not %q", o.severity)
+	}
+	var err error
+	if o.rules != "" {
+		if opt.Rules, err = check.Select(o.rules); err != nil {
+			return &usageError{err}
+		}
+	}
+	if o.list {
+		return listRules(s.out, &opt, o.format)
+	}
+	if o.filter != "" {
+		match, err := filter.Compile(o.filter)
+		if err != nil {
+			return filterError(err)
+		}
+		opt.Match = match.Match
+	}
+	color, err := useColor(o.color, s.out)
+	if err != nil {
+		return err
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	r := &checkRun{
+		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least, quiet: o.quiet, max: o.max,
+		view: rpc.View{Names: &rpc.Names{}}, shown: make(map[*check.Rule]uint64),
+		text: check.Text{Clock: text.Clock{Format: o.time.format}, Color: color},
+	}
+	if o.resolve {
+		names := newResolver()
+		r.text.Name = func(a netip.Addr) string { return names.name(a) }
+	}
+	return r.run(o, &opt, s)
+}
+
+// checkRun is one run of the command.
+type checkRun struct {
+	*job
+	out    *output
+	check  *check.Checker
+	view   rpc.View
+	format string
+	least  check.Severity
+	quiet  bool
+	max    uint64
+	text   check.Text
+	json   ndjson.Encoder
+	shown  map[*check.Rule]uint64 // findings by rule
+	hidden uint64                 // findings below --severity
+	any    bool
+}
+
+func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
+	r.check = check.New(*opt, r.finding)
+	d := o.decoder()
+	d.Observer, d.Packet, d.Closed = r.check, r.check.Packet, r.check.Closed
+	r.d = decode.New(d, r.transaction)
+	if r.format == "json" {
+		r.out.end(append(r.out.begin(), '['))
+	}
+	_, outTTY := terminal(s.out)
+	_, errTTY := terminal(s.err)
+	err := r.job.run(errTTY && !outTTY)
+	r.check.Finish()
+	switch r.format {
+	case "text":
+		r.summary()
+	case "ndjson":
+		r.out.end(append(r.check.AppendSummary(r.out.begin()), '\n'))
+	case "json":
+		b := r.out.begin()
+		if r.any {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+		r.out.end(append(r.check.AppendSummary(b), "\n]\n"...))
+	}
+	err = r.finish(err, r.out.close())
+	if (err == nil || errors.Is(err, errDamaged)) && r.check.Totals()[check.Error] > 0 {
+		return errFindings
+	}
+	return err
+}
+
+func (r *checkRun) transaction(tx *transaction.Transaction) {
+	v := &r.view
+	v.Set(tx)
+	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
+		r.notes.message(v)
+	}
+	r.check.Transaction(v)
+	v.Learn()
+}
+
+func (r *checkRun) finding(f *check.Finding) {
+	if f.Severity < r.least {
+		r.hidden++
+		return
+	}
+	switch r.format {
+	case "text":
+		r.shown[f.Rule]++
+		if r.quiet || r.max > 0 && r.shown[f.Rule] > r.max {
+			return
+		}
+		r.out.end(r.text.Append(r.out.begin(), f))
+	default:
+		b := r.out.begin()
+		if r.format == "json" {
+			if r.any {
+				b = append(b, ',')
+			}
+			b = append(b, '\n')
+		}
+		b = f.Append(b, &r.json)
+		if r.format == "ndjson" {
+			b = append(b, '\n')
+		}
+		r.any = true
+		r.out.end(b)
+	}
+}
+
+var checkHeader = []string{"RULE", "", "SEVERITY", "FOUND", "BY", "FIRST FRAME", "JUDGED", "NOT JUDGED"}
+var checkRight = []bool{false, false, false, true, false, true, true, false}
+
+// summary prints the table of the rules that were broken or not judged, and
+// what was left out above.
+func (r *checkRun) summary() {
+	w := r.out
+	var rows [][]string
+	var clean, idle, judged uint64
+	for _, rule := range check.Rules() {
+		if !r.check.Enabled(rule) {
+			continue
+		}
+		n := r.check.Count(rule)
+		judged += n.Judged
+		if n.Found == 0 && n.Skipped() == 0 {
+			if n.Judged > 0 {
+				clean++
+			} else {
+				idle++
+			}
+			continue
+		}
+		rows = append(rows, checkRow(rule, n))
+	}
+	if !r.quiet {
+		for _, rule := range check.Rules() {
+			if n := r.shown[rule]; r.max > 0 && n > r.max {
+				fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, plural(n-r.max, "finding"))
+				r.any = true
+			}
+		}
+	}
+	if len(r.shown) > 0 && !r.quiet {
+		fmt.Fprintln(w)
+	}
+	if len(rows) > 0 {
+		_ = printTable(w, checkHeader, checkRight, rows)
+		fmt.Fprintln(w)
+	}
+	t := r.check.Totals()
+	fmt.Fprintf(w, "%s, %s, %s", plural(t[check.Error], "error"), plural(t[check.Warning], "warning"), plural(t[check.Note], "note"))
+	if r.hidden > 0 {
+		fmt.Fprintf(w, " (%d not shown: --severity note)", r.hidden)
+	}
+	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", plural(clean, "rule"), idle)
+}
+
+func checkRow(rule *check.Rule, n *check.Count) []string {
+	row := []string{rule.Number, rule.ID, "-", "-", "-", "-", fmt.Sprint(n.Judged), "-"}
+	if n.Found > 0 {
+		row[2] = n.Worst.String()
+		row[3] = fmt.Sprint(n.Found)
+		row[4] = parties(n)
+		row[5] = fmt.Sprint(n.First.Number)
+		if n.Known == n.Found {
+			row[2] += " (known)"
+		} else if n.Known > 0 {
+			row[2] += fmt.Sprintf(" (%d known)", n.Known)
+		}
+	}
+	var why []string
+	for reason, k := range n.NotJudged {
+		if k > 0 {
+			why = append(why, fmt.Sprintf("%d %s", k, check.Reason(reason)))
+		}
+	}
+	if len(why) > 0 {
+		row[7] = strings.Join(why, ", ")
+	}
+	return row
+}
+
+func parties(n *check.Count) string {
+	var out []string
+	for _, p := range [...]check.Party{check.Requester, check.Responder, check.Unknown} {
+		switch k := n.By[p]; {
+		case k == n.Found:
+			return p.String()
+		case k > 0:
+			out = append(out, fmt.Sprintf("%d %s", k, p))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// listRules prints the rules that are selected.
+func listRules(w io.Writer, opt *check.Options, format string) error {
+	var list []*check.Rule
+	c := check.New(*opt, nil)
+	for _, r := range check.Rules() {
+		if c.Enabled(r) {
+			list = append(list, r)
+		}
+	}
+	switch format {
+	case "text":
+		rows := make([][]string, 0, len(list))
+		for _, r := range list {
+			known := ""
+			if r.Known != "" {
+				known = "known"
+			}
+			rows = append(rows, []string{r.Number, r.ID, r.Severity[opt.Profile].String(), known, r.Title})
+		}
+		return printTable(w, []string{"NUMBER", "ID", "SEVERITY", "", "RULE"}, make([]bool, 5), rows)
+	}
+	var b []byte
+	if format == "json" {
+		b = append(b, '[')
+	}
+	for i, r := range list {
+		if format == "json" {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, '\n')
+		}
+		b = r.Append(b)
+		if format == "ndjson" {
+			b = append(b, '\n')
+		}
+	}
+	if format == "json" {
+		b = append(b, "\n]\n"...)
+	}
+	_, err := w.Write(b)
+	return err
+}
