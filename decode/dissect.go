@@ -40,7 +40,8 @@ type dissection struct {
 
 func (d *dissection) set(opt Options) {
 	d.splitter.SkipICRC = opt.SkipICRC
-	d.inFull = opt.Packet != nil || opt.SkipICRC
+	t := &opt.Transactions
+	d.inFull = opt.Packet != nil || opt.SkipICRC || t.Packets > 0 || t.Attribute != nil
 }
 
 func (d *dissection) batch(b *capture.Batch) {

@@ -81,7 +81,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		if err != nil {
 			return err
 		}
-		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter)
+		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil)
 		if err = j.finish(err, nil); err != nil && !errors.Is(err, errDamaged) {
 			return err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/html"
+	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -44,6 +46,7 @@ have a latency; the column TIMED counts those, if there are others.`
 type reportOptions struct {
 	inputOptions
 	analysisOptions
+	kernelFlags
 	format   string
 	interval time.Duration
 	top      int
@@ -77,6 +80,7 @@ func newReportCommand(s *streams) *cobra.Command {
 		Example: `  rpcrdma-dump report trace.pcap
   rpcrdma-dump report --by client,operation --top 3 trace.pcap
   rpcrdma-dump report -Y 'op == READ' --by size --interval 1s trace.pcap
+  rpcrdma-dump report --ftrace trace.client --mountstats mountstats trace.pcap
   rpcrdma-dump report --html report.html trace.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
@@ -88,6 +92,7 @@ func newReportCommand(s *streams) *cobra.Command {
 	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions")
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, with commas between them")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
+	o.kernelFlags.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
@@ -155,11 +160,19 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		return err
 	}
 	defer stop()
+	join, err := o.load()
+	if err != nil {
+		return err
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
 	}
-	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter)
+	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join)
+	var recorded *kernel.Result
+	if join != nil {
+		recorded = join.Result()
+	}
 	out := newOutput(s.out, false, false)
 	var outErr error
 	switch {
@@ -174,16 +187,28 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		fallthrough
 	default:
 		if o.format == "json" {
-			outErr = errors.Join(outErr, printIndented(out, rep))
+			outErr = errors.Join(outErr, printIndented(out, reportAndKernel{rep, recorded}))
 		} else {
 			outErr = errors.Join(outErr, printReport(out, rep, reportStyle{verbose: o.verbose, series: cmd.Flags().Changed("interval")}))
+			if recorded != nil {
+				fmt.Fprint(out, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
+				printKernel(out, recorded)
+			}
 		}
 	}
 	return j.finish(err, errors.Join(outErr, out.close()))
 }
 
-// analyse decodes the input of a job and makes its report.
-func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string) (*latency.Report, error) {
+// reportAndKernel is a report with what the kernels recorded, if that was asked
+// for.
+type reportAndKernel struct {
+	*latency.Report
+	Kernel *kernel.Result `json:"kernel,omitempty"`
+}
+
+// analyse decodes the input of a job and makes its report. What passes the
+// filter is given to join, too, if there is one.
+func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
 	r := latency.New(opt)
 	view := rpc.View{Names: &rpc.Names{}}
 	dec := in.decoder()
@@ -198,6 +223,9 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 		}
 		if match == nil || match.Match(v) {
 			r.Add(v)
+			if join != nil {
+				join.Add(v)
+			}
 		}
 		v.Learn()
 	})

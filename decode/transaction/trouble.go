@@ -14,8 +14,10 @@ type Trouble struct {
 }
 
 const (
-	// maxTroubles bounds the troubles listed of one transaction.
+	// maxTroubles bounds the troubles listed of one transaction, maxOwn those
+	// that are packets of its own: there is room for what caused them.
 	maxTroubles = 64
+	maxOwn      = 48
 	// maxEvents bounds the events of all connections that are remembered for
 	// the transactions under way.
 	maxEvents = 512
@@ -57,7 +59,7 @@ func (t *Tracker) again(tx *Transaction, from rdma.Side, ref rdma.Ref) {
 }
 
 func (t *Tracker) trouble(tx *Transaction, x Trouble) {
-	if len(tx.Troubles) >= maxTroubles {
+	if n := len(tx.Troubles); n >= maxTroubles || x.Own && n >= maxOwn {
 		tx.TroublesLost++
 		return
 	}
