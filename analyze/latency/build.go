@@ -403,7 +403,7 @@ func (rep *Report) note(r *Recorder) {
 		add("more than %d intervals of the length that was asked for: they are %v long", maxSlots, time.Duration(rep.Series.Interval))
 	}
 	if r.unlisted > 0 {
-		add("transactions list their first 64 troubles: of %d with more, some are not in the time series, and some kinds may be missing", r.unlisted)
+		add("transactions list their first 256 troubles: of %d with more, some are not in the time series, and some kinds may be missing", r.unlisted)
 	}
 	if n := rep.All.OddClock; n > 0 {
 		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)

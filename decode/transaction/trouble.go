@@ -16,8 +16,8 @@ type Trouble struct {
 const (
 	// maxTroubles bounds the troubles listed of one transaction, maxOwn those
 	// that are packets of its own: there is room for what caused them.
-	maxTroubles = 64
-	maxOwn      = 48
+	maxTroubles = 256
+	maxOwn      = 224
 	// maxEvents bounds the events of all connections that are remembered for
 	// the transactions under way.
 	maxEvents = 512
