@@ -16,7 +16,6 @@ type wire struct {
 	open      uint8  // the message under way: a base opcode, or none
 	disturbed bool   // packets are sent again: messages may begin anew in the middle
 	at        int64
-	mtu       uint32 // of the message under way
 	left      uint64 // RDMA Write: bytes still to come
 	va        uint64 // RDMA Write: where they go
 	counted   bool   // left is known

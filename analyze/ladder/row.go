@@ -1,7 +1,6 @@
 package ladder
 
 import (
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -18,7 +17,6 @@ type row struct {
 	done        uint64   // bytes of segment moved by the end of this row
 	// fold says that the row stands for rows between two that are shown.
 	fold         bool
-	ops          int // that begin in a fold
 	writes       int // of these
 	acks         int
 	requests     int // Read Requests
@@ -187,9 +185,4 @@ func routine(p *transaction.Packet) bool {
 		return !p.AcksReply && p.Header.Kind != rdma.HeaderNone
 	}
 	return false
-}
-
-// since is the time from the start of a transaction.
-func since(tx *transaction.Transaction, r rdma.Ref) time.Duration {
-	return time.Duration(r.Time - tx.First().Time)
 }

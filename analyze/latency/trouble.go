@@ -91,7 +91,6 @@ type touched struct {
 // trouble is one kind over all groups.
 type trouble struct {
 	transactions uint64
-	own          uint64 // of them: a packet of the transaction itself
 	packets      uint64 // seen again, for Retransmit
 	unfinished   uint64 // transactions without a latency
 	xids         []TroubleXID

@@ -15,8 +15,7 @@ func TestWindow(t *testing.T) {
 		var want [][]byte
 		out := uint64(0)
 		late := 0
-		var w *Window[[]int]
-		w = New(limit, func(p *capture.Packet, v *[]int) {
+		w := New(limit, func(p *capture.Packet, v *[]int) {
 			out++
 			if p.Number != out || !bytes.Equal(p.Data, want[out-1]) {
 				t.Fatalf("limit %d: packet %d as %d", limit, p.Number, out)

@@ -70,7 +70,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	if err != nil {
 		return err
 	}
-	var out io.Writer = s.out
+	out := s.out
 	var file *os.File
 	if o.write != "-" {
 		if file, err = os.Create(o.write); err != nil {

@@ -172,7 +172,7 @@ func (p *diffPrinter) rows(f func(g *latency.DiffGroup) []string) [][]string {
 	if cells := f(p.d.All); cells != nil && len(p.d.By) > 0 && len(out) != 1 {
 		key := make([]string, len(p.d.By))
 		key[0] = "all"
-		out = append(out, append(key, cells...))
+		out = append(out, slices.Concat(key, cells))
 	}
 	return out
 }

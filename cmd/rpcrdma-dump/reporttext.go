@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,7 +145,7 @@ func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
 		if cells := f(p.rep.All); cells != nil {
 			key := make([]string, len(p.rep.By))
 			key[0] = "all"
-			out = append(out, append(key, cells...))
+			out = append(out, slices.Concat(key, cells))
 		}
 	}
 	return out
