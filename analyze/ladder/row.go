@@ -1,7 +1,6 @@
 package ladder
 
 import (
-
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
