@@ -38,7 +38,7 @@ var ui = []string{
 
 var rules = []rule{
 	// Packets. Whatever reads or writes captures needs no protocol.
-	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys"}},
+	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/rdma"},
