@@ -10,7 +10,7 @@ import (
 // layouts are conversions of strftime (POSIX), as layouts of package time.
 var layouts = map[byte]string{
 	'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002",
-	'F': "2006-01-02", 'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'e': "_2",
+	'F': "2006-01-02", 'T': "15:04:05", 'R': "15:04", 'e': "_2",
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan", 'Z': "MST", 'z': "-0700",
 }
 
