@@ -146,10 +146,13 @@ func (g *ring) patience() time.Duration { return 2*g.layout.retire + 20*time.Mil
 // one that is there, since another ring may yet have an earlier one, it returns
 // the moment at which that will be known.
 func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
+	for _, g := range r.rings {
+		g.look(now)
+	}
 	for b.Size() < batchBytes && len(b.Packets) < batchPackets {
 		var first *ring
 		for _, g := range r.rings {
-			if g.peek(now, &r.problems) && (first == nil || g.head.time < first.head.time) {
+			if g.peek(&r.problems) && (first == nil || g.head.time < first.head.time) {
 				first = g
 			}
 		}
@@ -158,7 +161,7 @@ func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
 		}
 		// Whatever another ring got before this block was handed over is
 		// there after a while, or was never there.
-		known := first.seen.Add(first.patience())
+		known := first.seen().Add(first.patience())
 		if r.drain.IsZero() && !first.crowded() {
 			for _, g := range r.rings {
 				if !g.has && g.empty.Before(known) {

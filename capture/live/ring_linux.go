@@ -28,12 +28,13 @@ type ring struct {
 	next   int  // the block to be read next, or being read
 	held   bool // it is being read
 	walk   walker
-	head   record    // the next packet, if has is set
-	has    bool      //
-	seen   time.Time // when the block was found
-	empty  time.Time // when the next block was last found not to be there
-	err    error     // why the interface can be captured no more
-	undo   func()    // takes back the setting of the adapter's clock
+	head   record      // the next packet, if has is set
+	has    bool        //
+	ready  int         // blocks from next on that were found to be ours
+	found  []time.Time // when, by block
+	empty  time.Time   // when the next block was last found not to be there
+	err    error       // why the interface can be captured no more
+	undo   func()      // takes back the setting of the adapter's clock
 	stats  Stats
 	missed uint64 // rx_missed_errors at the start
 }
@@ -147,15 +148,33 @@ func (r *ring) status(i int) *uint32 {
 	return (*uint32)(unsafe.Pointer(&r.block(i)[blockStatus]))
 }
 
-// peek makes head the next packet, if there is one.
-func (r *ring) peek(now time.Time, p *problems) bool {
+// look finds out which blocks the kernel has handed over.
+func (r *ring) look(now time.Time) {
+	if r.found == nil {
+		r.found = make([]time.Time, r.layout.blocks)
+	}
+	for r.ready < r.layout.blocks {
+		i := (r.next + r.ready) % r.layout.blocks
+		if atomic.LoadUint32(r.status(i))&statusUser == 0 {
+			break
+		}
+		r.found[i] = now
+		r.ready++
+	}
+	if r.ready == 0 {
+		r.empty = now
+	}
+}
+
+// peek makes head the next packet, if there is one in the blocks that look has
+// found.
+func (r *ring) peek(p *problems) bool {
 	for !r.has {
 		if !r.held {
-			if atomic.LoadUint32(r.status(r.next))&statusUser == 0 {
-				r.empty = now
+			if r.ready == 0 {
 				return false
 			}
-			r.held, r.seen = true, now
+			r.held = true
 			r.walk.start(r.block(r.next))
 		}
 		for r.walk.next(&r.head) {
@@ -169,15 +188,17 @@ func (r *ring) peek(now time.Time, p *problems) bool {
 		}
 		atomic.StoreUint32(r.status(r.next), 0)
 		r.held = false
+		r.ready--
 		r.next = (r.next + 1) % r.layout.blocks
 	}
 	return true
 }
 
+// seen is when the block of head was found.
+func (r *ring) seen() time.Time { return r.found[r.next] }
+
 // crowded reports whether half of the ring waits to be read.
-func (r *ring) crowded() bool {
-	return atomic.LoadUint32(r.status((r.next+r.layout.blocks/2)%r.layout.blocks))&statusUser != 0
-}
+func (r *ring) crowded() bool { return r.ready > r.layout.blocks/2 }
 
 // failure finds out what an error of the socket means.
 func (r *ring) failure() {
