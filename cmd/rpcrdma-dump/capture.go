@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/rotate"
 	"github.com/rpcrdma/toolkit/decode"
@@ -345,7 +346,8 @@ func (t *stopper) transaction(tx *transaction.Transaction) {
 	for _, rule := range t.rules {
 		if why := rule(v); why != "" {
 			t.hit, t.at = true, t.d.Stats().Last.Time
-			t.why = fmt.Sprintf("packet %d, XID 0x%08x, %s %s: %s", t.d.Stats().Last.Number, tx.XID, v.ProgramName(), v.ProcedureName(), why)
+			what := text.Operations(append(text.Program(nil, v), ' '), v)
+			t.why = fmt.Sprintf("packet %d, XID 0x%08x, %s: %s", t.d.Stats().Last.Number, tx.XID, what, why)
 			t.d.Stop()
 			return
 		}

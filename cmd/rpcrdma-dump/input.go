@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -118,6 +119,7 @@ type input struct {
 	live      bool         // reading may wait for a writer
 	iface     *live.Reader // not nil: the Reader, which captures
 	interrupt chan struct{}
+	once      sync.Once // of closing it
 	cut       atomic.Uint64
 
 	spare   capture.Batch
@@ -166,7 +168,7 @@ func (in *input) stop() {
 		in.iface.Stop()
 		return
 	}
-	close(in.interrupt)
+	in.once.Do(func() { close(in.interrupt) })
 }
 
 // mayWait reports whether reading a file may wait for a writer.
@@ -268,8 +270,8 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 func (j *job) stop() {
 	j.stopped = true
 	j.d.Stop()
-	if j.in.iface != nil {
-		j.in.iface.Stop() // or it waits for the next packet
+	if j.in.live {
+		j.in.stop() // or it waits for the next packet
 	}
 }
 
