@@ -30,7 +30,7 @@ type liveOptions struct {
 // interfaceFlags are the flags that every command has.
 func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
-	f.StringSliceVar(&o.ports, "ports", nil, "with -i: TCP ports `list` of iWARP (default 20049)")
+	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 }
 

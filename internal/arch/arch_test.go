@@ -79,7 +79,7 @@ var rules = []rule{
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
 	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/..."}, foreign: []string{"*"}},
 
-	{packages: "cmd/...", own: []string{"capture", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
+	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.
 	{packages: "internal/xdrgen"},
