@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -275,6 +276,9 @@ func (j *job) stop() {
 	}
 }
 
+// interruptAgain is how long after an interrupt another one means the same.
+const interruptAgain = 500 * time.Millisecond
+
 // interrupts lets Ctrl-C end the input, until the result is called. A second
 // one kills.
 func (j *job) interrupts() func() {
@@ -284,8 +288,14 @@ func (j *job) interrupts() func() {
 	go func() {
 		select {
 		case <-interrupts:
-			signal.Stop(interrupts)
 			j.in.stop()
+			// Some senders signal the process and its group: that is not
+			// somebody's second thought.
+			select {
+			case <-time.After(interruptAgain):
+				signal.Stop(interrupts)
+			case <-ended:
+			}
 		case <-ended:
 		}
 	}()
