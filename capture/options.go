@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Option codes (draft-ietf-opsawg-pcapng sections 3.5, 4.2 and 4.3).
+// Option codes (draft-ietf-opsawg-pcapng sections 3.5, 4.2, 4.3 and 4.6).
 const (
 	optEnd     = 0
 	optComment = 1
@@ -17,6 +17,12 @@ const (
 	ifOffset      = 14
 
 	epbFlags = 2
+
+	isbStart         = 2
+	isbEnd           = 3
+	isbIfaceDropped  = 5 // isb_ifdrop
+	isbReceived      = 6 // isb_filteraccept
+	isbSystemDropped = 7 // isb_osdrop
 )
 
 // option takes the first option off p. Rest is nil and ok false if it runs

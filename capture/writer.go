@@ -70,6 +70,7 @@ type Writer struct {
 	w       *bufio.Writer
 	opts    WriterOptions
 	started bool
+	written int64
 	link    LinkType // of a pcap
 	err     error
 
@@ -136,6 +137,48 @@ func (w *Writer) WriteComments(p *Packet, comments []string) error {
 	return w.writeNg(p, comments)
 }
 
+// Statistics are counters of a tap, as of a moment.
+type Statistics struct {
+	Time     int64  // of the moment, nanoseconds since 1970
+	Start    int64  // of the capture; 0 if not known
+	Received uint64 // packets that the filter took
+	Dropped  uint64 // of these, those that were lost for lack of room
+	Missed   uint64 // packets that the interface lost
+}
+
+// WriteStatistics adds counters of a tap, which pcap drops. They belong at the
+// end. link is the link type of a tap without packets.
+func (w *Writer) WriteStatistics(tap uint16, link LinkType, s Statistics) error {
+	if w.err != nil || w.opts.Format == Pcap {
+		return w.err
+	}
+	if s.Time < 0 || s.Start < 0 {
+		return ErrTimeRange
+	}
+	if !w.started {
+		w.startNg()
+	}
+	id := w.ifaceOf(&Packet{Tap: tap, Link: link})
+	le := binary.LittleEndian
+	w.begin(blockStatistics)
+	w.buf = le.AppendUint32(w.buf, id)
+	halves := func(b []byte, t int64) []byte { // the upper one first, as in packets
+		return le.AppendUint32(le.AppendUint32(b, uint32(uint64(t)>>32)), uint32(t))
+	}
+	w.buf = halves(w.buf, s.Time)
+	if s.Start != 0 {
+		w.option(isbStart, string(halves(nil, s.Start)))
+		w.option(isbEnd, string(halves(nil, s.Time)))
+	}
+	count := func(code uint16, n uint64) { w.option(code, string(le.AppendUint64(nil, n))) }
+	count(isbReceived, s.Received)
+	count(isbIfaceDropped, s.Missed)
+	count(isbSystemDropped, s.Dropped)
+	w.option(optEnd, "")
+	w.end()
+	return w.err
+}
+
 // Flush writes what is buffered. A capture without packets gets its header
 // here.
 func (w *Writer) Flush() error {
@@ -152,7 +195,12 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
+// Written returns how many bytes were written, those that are still buffered
+// included.
+func (w *Writer) Written() int64 { return w.written }
+
 func (w *Writer) put(p []byte) {
+	w.written += int64(len(p))
 	if w.err == nil {
 		_, w.err = w.w.Write(p)
 	}

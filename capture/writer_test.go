@@ -239,3 +239,44 @@ func TestWriterDetach(t *testing.T) {
 		samePackets(t, res.packets, want)
 	}
 }
+
+// Counters stand behind the packets, and readers step over them.
+func TestWriterStatistics(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(&b, WriterOptions{Taps: someTaps})
+	if err := w.Write(&Packet{Link: 1, Data: []byte("a"), Length: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s := Statistics{Time: 0x1122334455667788, Start: 2, Received: 9, Dropped: 4, Missed: 3}
+	for tap := range uint16(2) {
+		if err := w.WriteStatistics(tap, 1, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if w.Written() != int64(b.Len()) {
+		t.Errorf("%d bytes, counted %d", b.Len(), w.Written())
+	}
+	res := readBytes(t, b.Bytes(), Options{})
+	if len(res.packets) != 1 || res.total != 0 {
+		t.Errorf("%+v", res)
+	}
+	// draft-ietf-opsawg-pcapng section 4.6
+	want := "\x05\x00\x00\x00\x58\x00\x00\x00\x01\x00\x00\x00\x44\x33\x22\x11\x88\x77\x66\x55" +
+		"\x02\x00\x08\x00\x00\x00\x00\x00\x02\x00\x00\x00" + "\x03\x00\x08\x00\x44\x33\x22\x11\x88\x77\x66\x55" +
+		"\x06\x00\x08\x00\x09\x00\x00\x00\x00\x00\x00\x00" + "\x05\x00\x08\x00\x03\x00\x00\x00\x00\x00\x00\x00" +
+		"\x07\x00\x08\x00\x04\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x58\x00\x00\x00"
+	if !bytes.HasSuffix(b.Bytes(), []byte(want)) {
+		t.Errorf("% x", b.Bytes()[max(0, b.Len()-len(want)):])
+	}
+	if err := w.WriteStatistics(0, 1, Statistics{Time: -1}); !errors.Is(err, ErrTimeRange) {
+		t.Error(err)
+	}
+	b.Reset()
+	w = NewWriter(&b, WriterOptions{Format: Pcap})
+	if err := errors.Join(w.WriteStatistics(0, 1, s), w.Flush()); err != nil || b.Len() != pcapFileHeader {
+		t.Errorf("pcap: %v, %d bytes", err, b.Len())
+	}
+}

@@ -57,7 +57,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
-	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packets of calls) or completion (ends)")
+	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packets of calls) or completion (ends);\nwith -i and --follow the default is completion")
 	f.IntVar(&o.width, "width", 0, "`columns` of a line; -1 never shortens names (default: those of the terminal, else 120)")
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	f.StringVar(&o.extract, "extract-data", "", "write the data of READ and WRITE to files below this `directory`")
@@ -174,6 +174,9 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		defer pprof.StopCPUProfile()
 	}
 	opt := o.decoder()
+	if (len(o.ifaces) > 0 || o.follow) && !cmd.Flags().Changed("sort") {
+		o.sort = "completion" // somebody waits
+	}
 	opt.Transactions.OnCompletion = o.sort == "completion"
 	opt.Concurrent = o.extract == "" // file data is too much to let some wait
 	var x *extract.Extractor

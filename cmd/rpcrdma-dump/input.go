@@ -6,12 +6,16 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -20,7 +24,9 @@ import (
 // inputOptions say what is read and how it is decoded. All commands that read
 // captures have them.
 type inputOptions struct {
+	liveOptions
 	read        []string
+	follow      bool
 	noICRC      bool
 	openCalls   int
 	connections int
@@ -30,6 +36,9 @@ type inputOptions struct {
 
 func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `file` (the same as naming it); - is standard input")
+	f.BoolVar(&o.follow, "follow", false, "at the end of the file wait for more, until Ctrl-C")
+	o.interfaceFlags(f)
+	o.filterFlag(f, "capture-filter", "")
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -40,8 +49,17 @@ func (o *inputOptions) flags(f *pflag.FlagSet) {
 // files are the inputs of a command line.
 func (o *inputOptions) files(args []string) ([]string, error) {
 	names := append(append([]string(nil), o.read...), args...)
-	if len(names) == 0 {
-		return nil, usagef("no input: name a capture file, or - for standard input")
+	switch captures := len(o.ifaces) > 0; {
+	case captures && len(names) > 0:
+		return nil, usagef("-i captures: no file is read beside it")
+	case captures && o.follow:
+		return nil, usagef("--follow is for a file")
+	case !captures && (o.rpc || o.ports != nil || o.expr != ""):
+		return nil, usagef("--ports, --rpc and the capture filter go with -i")
+	case !captures && len(names) == 0:
+		return nil, usagef("no input: name a capture file, - for standard input, or an interface with -i")
+	case o.follow && (len(names) != 1 || names[0] == "-"):
+		return nil, usagef("--follow is for one file")
 	}
 	return names, nil
 }
@@ -100,8 +118,10 @@ func (s *size) Set(v string) error {
 type input struct {
 	capture.Reader
 	names     []string
-	live      bool // reading may wait for a writer
+	live      bool         // reading may wait for a writer
+	iface     *live.Reader // not nil: the Reader, which captures
 	interrupt chan struct{}
+	once      sync.Once // of closing it
 	cut       atomic.Uint64
 
 	spare   capture.Batch
@@ -119,6 +139,38 @@ func openInput(names []string, stdin io.Reader) (*input, error) {
 		in.live = in.live || mayWait(n, stdin)
 	}
 	return in, nil
+}
+
+// openLive starts to capture, or to follow a file.
+func (o *inputOptions) openLive(names []string) (*input, error) {
+	in := &input{names: names, live: true, interrupt: make(chan struct{})}
+	if o.follow {
+		f, err := capture.Follow(names[0])
+		if err != nil {
+			return nil, err
+		}
+		in.Reader, err = capture.NewReader(f, names[0], capture.Options{})
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return in, nil
+	}
+	r, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	in.names, in.Reader, in.iface = o.liveOptions.names(), r, r
+	return in, nil
+}
+
+// stop ends the input: what an interface has captured is still delivered.
+func (in *input) stop() {
+	if in.iface != nil {
+		in.iface.Stop()
+		return
+	}
+	in.once.Do(func() { close(in.interrupt) })
 }
 
 // mayWait reports whether reading a file may wait for a writer.
@@ -144,7 +196,7 @@ func (in *input) Read(b *capture.Batch) error {
 		return io.EOF
 	default:
 	}
-	if !in.live {
+	if !in.live || in.iface != nil {
 		err := in.Reader.Read(b)
 		in.count(b)
 		return err
@@ -198,11 +250,21 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 	if err != nil {
 		return nil, err
 	}
-	in, err := openInput(names, s.in)
+	j := &job{s: s, notes: problemNotes{w: s.err}}
+	if len(o.ifaces) == 0 && !o.follow {
+		j.in, err = openInput(names, s.in)
+	} else {
+		j.in, err = o.openLive(names)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &job{s: s, in: in, notes: problemNotes{w: s.err}}, nil
+	if r := j.in.iface; r != nil {
+		for _, note := range r.Notes() {
+			j.notes.printf("note: %s", note)
+		}
+	}
+	return j, nil
 }
 
 // stop ends the run after the packet at hand. What the decoder reports from
@@ -210,23 +272,43 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 func (j *job) stop() {
 	j.stopped = true
 	j.d.Stop()
+	if j.in.live {
+		j.in.stop() // or it waits for the next packet
+	}
+}
+
+// interruptAgain is how long after an interrupt another one means the same.
+const interruptAgain = 500 * time.Millisecond
+
+// interrupts lets Ctrl-C end the input, until the result is called. A second
+// one kills.
+func (j *job) interrupts() func() {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-interrupts:
+			j.in.stop()
+			// Some senders signal the process and its group: that is not
+			// somebody's second thought.
+			select {
+			case <-time.After(interruptAgain):
+				signal.Stop(interrupts)
+			case <-ended:
+			}
+		case <-ended:
+		}
+	}()
+	return func() {
+		close(ended)
+		signal.Stop(interrupts)
+	}
 }
 
 // run decodes the whole input.
 func (j *job) run(progress bool) error {
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		select {
-		case <-interrupts:
-			signal.Stop(interrupts) // a second one kills
-			close(j.in.interrupt)
-		case <-ended:
-		}
-	}()
+	defer j.interrupts()()
 	if progress {
 		defer showProgress(j.s.err, j.in)()
 	}
@@ -240,6 +322,10 @@ func (j *job) finish(err, out error) error {
 		return out
 	}
 	j.notes.input(j.in, j.d, j.stopped)
+	if r := j.in.iface; r != nil {
+		counters(&j.notes, r)
+		r.Close()
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -80,6 +81,55 @@ func TestInterrupt(t *testing.T) {
 	}
 	if err := in.Read(&batch); !errors.Is(err, io.EOF) {
 		t.Error(err)
+	}
+}
+
+// A capture that grows is shown as it grows. What has been shown often enough
+// ends the command, although the capture may go on.
+func TestFollow(t *testing.T) {
+	sample := filepath.Join(samples, "rocev2-nfs41-recall.pcap")
+	b, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if code := run([]string{"--sort", "completion", "-c", "40", sample}, &streams{out: &want, err: io.Discard}); code != exitOK {
+		t.Fatal(code)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "a.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	half := len(b)/2 + 3 // within a packet
+	if _, err := f.Write(b[:half]); err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	var diag bytes.Buffer
+	code := make(chan int)
+	go func() {
+		code <- run([]string{"--follow", "-c", "40", f.Name()}, &streams{out: w, err: &diag})
+		w.Close()
+	}()
+	out := bufio.NewReader(r)
+	first, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(b[half : len(b)-9]); err != nil { // the last packet stays cut
+		t.Fatal(err)
+	}
+	rest := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(out)
+		rest <- b
+	}()
+	if c := <-code; c != exitOK || diag.Len() > 0 {
+		t.Errorf("exit code %d: %s", c, &diag)
+	}
+	if got := first + string(<-rest); got != want.String() {
+		t.Errorf("got\n%swant\n%s", got, &want)
 	}
 }
 

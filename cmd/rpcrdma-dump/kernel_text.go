@@ -66,13 +66,13 @@ func printClock(w io.Writer, c *kernel.Clock) {
 		fmt.Fprintf(w, "not known: %s with events at both ends\n", plural(uint64(c.Calls), "call"))
 	case c.Uncertainty < 0:
 		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: the clocks ran apart\n",
-			seconds(c.Offset), plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
+			inSeconds(c.Offset), plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
 	default:
-		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", seconds(c.Offset), duration(c.Uncertainty), plural(uint64(c.Calls), "call"))
+		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", inSeconds(c.Offset), duration(c.Uncertainty), plural(uint64(c.Calls), "call"))
 	}
 }
 
-func seconds(ns int64) string {
+func inSeconds(ns int64) string {
 	sign := ""
 	if ns < 0 {
 		sign, ns = "-", -ns

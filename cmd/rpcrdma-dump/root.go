@@ -72,6 +72,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		newExportCommand(s),
 		newAnnotateCommand(s),
 		newSplitCommand(s),
+		newCaptureCommand(s),
 		newManCommand(s),
 	)
 	return cmd

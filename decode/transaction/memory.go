@@ -76,6 +76,7 @@ func (t *Tracker) room(tx *Transaction, n int) bool {
 
 // recycle keeps a transaction's memory for another one.
 func (t *Tracker) recycle(tx *Transaction) {
+	tx.gen = 0 // tags that still point here are stale
 	if !tx.empty {
 		tx.Release()
 	}
@@ -90,8 +91,7 @@ func (t *Tracker) recycle(tx *Transaction) {
 // consumer may call it before Tracker.Recycle is called, on its own goroutine:
 // what it has looked at is at hand there.
 func (tx *Transaction) Release() {
-	tx.gen = 0 // tags that still point here are stale
-	tx.empty = true
+	tx.empty = true // gen is the tracker's: it looks at it while the consumer is here
 	if cap(tx.segments) > 256 {
 		tx.segments = nil
 	}

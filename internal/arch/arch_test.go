@@ -38,7 +38,7 @@ var ui = []string{
 
 var rules = []rule{
 	// Packets. Whatever reads or writes captures needs no protocol.
-	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys"}},
+	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/rdma"},
@@ -85,7 +85,7 @@ var rules = []rule{
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
 	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/..."}, foreign: []string{"*"}},
 
-	{packages: "cmd/...", own: []string{"capture", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
+	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.
 	{packages: "internal/xdrgen"},

@@ -1,0 +1,149 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+)
+
+// Options say what is captured. Interfaces must be set.
+type Options struct {
+	// Interfaces are names of network interfaces; each is a tap. Packets of
+	// several are merged by time. "any", alone, is all interfaces, also those
+	// that come later; each becomes a tap when its first packet comes.
+	Interfaces []string
+	// Filter chooses packets in the kernel; nil takes all. Packets that leave
+	// by a loopback interface are left out in any case: each comes in again.
+	Filter *pcapfilter.Expr
+	// SnapLen is how many bytes of a packet are kept; 0 means all.
+	SnapLen int
+	// RingSize is the memory for packets that wait to be read, in bytes, of
+	// all interfaces together; 0 means 64 MiB.
+	RingSize int
+	// BlockSize is the size in bytes of the pieces of a ring: the kernel hands
+	// one over when it is full, or after Retire. A packet longer than that is
+	// cut. It is a power of two, at least 64 KiB; 0 means 1 MiB, or less if
+	// the ring is small.
+	BlockSize int
+	// Retire is how long a packet waits in a block that is not full: up to
+	// twice this. 0 means 50 ms. Packets of several interfaces wait as long
+	// again, to be merged.
+	Retire time.Duration
+	// Promiscuous takes frames to other stations, too.
+	Promiscuous bool
+	// HardwareTime takes the timestamps of the adapter where it has them for
+	// all packets. The clock of the adapter is not that of the system unless
+	// something keeps them together, and packets that are sent have the
+	// system's time still. Needs CAP_NET_ADMIN.
+	HardwareTime bool
+	// Fanout, if set, shares the packets with others of the same group.
+	Fanout *Fanout
+	// SysRoot is where sysfs is mounted; empty means /sys.
+	SysRoot string
+}
+
+// Fanout is a group of captures on the same interface, of this or other
+// processes. Each packet goes to one of them: those of a flow (addresses and
+// ports, in either direction) to the same. The two directions of a RoCE
+// connection are different flows, since their UDP source ports differ; only a
+// merge of what the group has written shows whole connections.
+type Fanout struct {
+	Group uint16
+}
+
+// Stats counts the packets of an interface since the capture began.
+type Stats struct {
+	Interface string
+	Tap       int    // first tap of it
+	Received  uint64 // that the filter took, those dropped included
+	Dropped   uint64 // because the ring was full
+	Missed    uint64 // by the interface itself, of whatever kind (rx_missed_errors)
+}
+
+// ErrUnsupported says that there is no live capture on this system.
+var ErrUnsupported = errors.New("live capture works on Linux only")
+
+// PermissionError says that the process may not capture.
+type PermissionError struct{ Err error }
+
+func (e *PermissionError) Error() string {
+	exe, err := os.Executable()
+	if err != nil {
+		exe = "rpcrdma-dump"
+	}
+	return fmt.Sprintf("capturing needs the capability CAP_NET_RAW (%v): run as root with sudo, or grant it once: sudo setcap cap_net_raw+ep %s", e.Err, exe)
+}
+
+func (e *PermissionError) Unwrap() error { return e.Err }
+
+// InterfaceError says that an interface cannot be captured on any more, or at
+// all.
+type InterfaceError struct {
+	Interface string
+	Text      string
+	Err       error // or nil
+}
+
+func (e *InterfaceError) Error() string {
+	if e.Err == nil {
+		return e.Interface + ": " + e.Text
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Interface, e.Text, e.Err)
+}
+
+func (e *InterfaceError) Unwrap() error { return e.Err }
+
+func (o *Options) sys() string {
+	if o.SysRoot != "" {
+		return o.SysRoot
+	}
+	return "/sys"
+}
+
+const (
+	defaultRing   = 64 << 20
+	defaultBlock  = 1 << 20
+	leastBlock    = 64 << 10
+	greatestBlock = 64 << 20
+	leastBlocks   = 4 // of a ring
+	greatestRing  = 8 << 30
+	defaultRetire = 50 * time.Millisecond
+)
+
+// layout is the size of the ring of one interface.
+type layout struct {
+	block, blocks int
+	retire        time.Duration
+}
+
+func (o *Options) layout() (layout, error) {
+	l := layout{block: o.BlockSize, retire: o.Retire}
+	ring := o.RingSize
+	if ring == 0 {
+		ring = defaultRing
+	}
+	if ring < 0 || ring > greatestRing {
+		return l, fmt.Errorf("a ring of %d bytes is not possible: at most %d", o.RingSize, greatestRing)
+	}
+	ring /= max(1, len(o.Interfaces))
+	if l.block == 0 {
+		for l.block = defaultBlock; l.block > leastBlock && l.block > ring/8; {
+			l.block /= 2
+		}
+	}
+	if l.block < leastBlock || l.block > greatestBlock || l.block&(l.block-1) != 0 {
+		return l, fmt.Errorf("a block of %d bytes is not possible: a power of two from %d to %d", l.block, leastBlock, greatestBlock)
+	}
+	l.blocks = max(leastBlocks, ring/l.block)
+	if l.retire <= 0 {
+		l.retire = defaultRetire
+	}
+	l.retire = min(max(l.retire, time.Millisecond), 10*time.Second)
+	if o.SnapLen < 0 {
+		return l, fmt.Errorf("a snapshot length of %d bytes is not possible", o.SnapLen)
+	}
+	return l, nil
+}

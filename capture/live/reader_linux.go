@@ -1,0 +1,313 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+// Reader is a live capture. It is a capture.Reader and a capture.Tapper.
+type Reader struct {
+	opt      Options
+	rings    []*ring
+	wake     int // eventfd
+	stopping atomic.Bool
+	closing  atomic.Bool
+	problems problems
+	notes    []string
+
+	reading sync.Mutex // held by Read, and by Close
+	number  uint64
+	err     error     // sticky
+	failed  error     // what ends the capture when all is delivered
+	drain   time.Time // until then the kernel hands over what it has; zero while it captures
+	polls   []unix.PollFd
+
+	mu      sync.Mutex // of what follows
+	taps    []capture.Tap
+	byIndex map[int32]uint16 // tap by interface, for any
+	closed  bool
+}
+
+// Open starts to capture.
+func Open(opt Options) (*Reader, error) {
+	l, err := opt.layout()
+	if err != nil {
+		return nil, err
+	}
+	if len(opt.Interfaces) == 0 {
+		return nil, errors.New("no interface named")
+	}
+	named := make(map[string]bool)
+	for _, name := range opt.Interfaces {
+		if named[name] {
+			return nil, fmt.Errorf("interface %s named twice", name)
+		}
+		named[name] = true
+	}
+	if named["any"] && len(named) > 1 {
+		return nil, errors.New("any is all interfaces: name no other")
+	}
+	r := &Reader{opt: opt, wake: -1}
+	for i, name := range opt.Interfaces {
+		g, err := openRing(name, &opt, l)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.rings = append(r.rings, g)
+		if opt.HardwareTime {
+			r.notes = append(r.notes, g.hardwareTime())
+		}
+		r.notes = append(r.notes, Hidden(opt.sys(), name)...)
+		if g.index != 0 {
+			g.tap, g.stats.Tap = i, i
+			r.taps = append(r.taps, r.tap(name, i, g.hatype))
+		}
+	}
+	if r.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) tap(name string, lane int, hatype uint16) capture.Tap {
+	return capture.Tap{File: name, Lane: lane, Name: name, Link: linkOf(hatype), SnapLen: uint32(r.opt.SnapLen)}
+}
+
+// Size of a batch: what is made of it fits the caches of a processor.
+const (
+	batchBytes   = 256 << 10
+	batchPackets = 512
+)
+
+// Read implements capture.Reader. It waits until there are packets. After Stop
+// it returns those that were captured, then io.EOF. If an interface fails, an
+// *InterfaceError comes after all packets.
+func (r *Reader) Read(b *capture.Batch) error {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	b.Reset()
+	if r.err != nil {
+		return r.err
+	}
+	for {
+		now := time.Now()
+		if r.closing.Load() {
+			r.err = os.ErrClosed
+			b.Reset()
+			return r.err
+		}
+		if r.drain.IsZero() && (r.stopping.Load() || r.failed != nil) {
+			for _, g := range r.rings {
+				g.shut()
+			}
+			r.drain = now.Add(r.rings[0].patience())
+		}
+		until := r.fill(b, now)
+		if len(b.Packets) > 0 {
+			return nil
+		}
+		if !r.drain.IsZero() {
+			if !now.Before(r.drain) && until.IsZero() {
+				if r.err = r.failed; r.err == nil {
+					r.err = io.EOF
+				}
+				return r.err
+			}
+			until = r.drain
+			if !now.Before(until) {
+				until = now.Add(time.Millisecond)
+			}
+		}
+		if err := r.wait(now, until); err != nil {
+			r.err = err
+			return err
+		}
+	}
+}
+
+// patience is how long it takes until a packet in a ring can be read, at most:
+// the timer looks at a block up to twice. The rest is for a busy machine.
+func (g *ring) patience() time.Duration { return 2*g.layout.retire + 20*time.Millisecond }
+
+// fill takes packets from the rings in the order of time. If it has to leave
+// one that is there, since another ring may yet have an earlier one, it returns
+// the moment at which that will be known.
+func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
+	for _, g := range r.rings {
+		g.look(now)
+	}
+	for b.Size() < batchBytes && len(b.Packets) < batchPackets {
+		var first *ring
+		for _, g := range r.rings {
+			if g.peek(&r.problems) && (first == nil || g.head.time < first.head.time) {
+				first = g
+			}
+		}
+		if first == nil {
+			return time.Time{}
+		}
+		// Whatever another ring got before this block was handed over is
+		// there after a while, or was never there.
+		known := first.seen().Add(first.patience())
+		if r.drain.IsZero() && !first.crowded() {
+			for _, g := range r.rings {
+				if !g.has && g.empty.Before(known) {
+					return known
+				}
+			}
+		} else if !r.drain.IsZero() && now.Before(r.drain) {
+			for _, g := range r.rings {
+				if !g.has {
+					return r.drain
+				}
+			}
+		}
+		r.number++
+		first.head.add(b, r.number, r.tapOf(first))
+		first.has = false
+	}
+	return time.Time{}
+}
+
+// maxTaps bounds the interfaces that any tells apart.
+const maxTaps = 4096
+
+func (r *Reader) tapOf(g *ring) uint16 {
+	if g.tap >= 0 {
+		return uint16(g.tap)
+	}
+	rec := &g.head
+	if t, ok := r.byIndex[rec.index]; ok {
+		return t
+	}
+	name := strconv.Itoa(int(rec.index))
+	if i, err := net.InterfaceByIndex(int(rec.index)); err == nil {
+		name = i.Name
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.taps) >= maxTaps {
+		return maxTaps - 1
+	}
+	if r.byIndex == nil {
+		r.byIndex = make(map[int32]uint16)
+	}
+	t := uint16(len(r.taps))
+	r.byIndex[rec.index] = t
+	r.taps = append(r.taps, r.tap(name, len(r.taps), rec.hatype))
+	return t
+}
+
+// wait waits for packets, for Stop, and until a moment if that is not zero.
+func (r *Reader) wait(now, until time.Time) error {
+	timeout := -1
+	if !until.IsZero() {
+		timeout = max(1, int((until.Sub(now)+time.Millisecond-1)/time.Millisecond))
+	}
+	r.polls = r.polls[:0]
+	if !r.stopping.Load() {
+		r.polls = append(r.polls, unix.PollFd{Fd: int32(r.wake), Events: unix.POLLIN})
+	}
+	for _, g := range r.rings {
+		if !g.has && g.err == nil { // else it would not wait
+			r.polls = append(r.polls, unix.PollFd{Fd: int32(g.fd), Events: unix.POLLIN})
+		}
+	}
+	_, err := unix.Poll(r.polls, timeout)
+	if err != nil && err != unix.EINTR {
+		return fmt.Errorf("waiting for packets: %w", err)
+	}
+	for _, p := range r.polls {
+		if p.Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) == 0 {
+			continue
+		}
+		for _, g := range r.rings {
+			if g.fd == int(p.Fd) {
+				g.failure()
+				if r.failed == nil {
+					r.failed = g.err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Stop ends the capture: Read delivers what was captured and then returns
+// io.EOF. It may be called at any time, from any goroutine, and again.
+func (r *Reader) Stop() {
+	r.stopping.Store(true)
+	r.rouse()
+}
+
+func (r *Reader) rouse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wake >= 0 && !r.closed {
+		_, _ = unix.Write(r.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// Stats returns the counters of each interface.
+func (r *Reader) Stats() []Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]Stats, len(r.rings))
+	for i, g := range r.rings {
+		g.count()
+		list[i] = g.stats
+	}
+	return list
+}
+
+// Notes are remarks on what was not possible, or cannot be seen.
+func (r *Reader) Notes() []string { return r.notes }
+
+// Taps implements capture.Tapper.
+func (r *Reader) Taps() []capture.Tap {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]capture.Tap(nil), r.taps...)
+}
+
+// Problems implements capture.Reader.
+func (r *Reader) Problems() ([]*capture.Problem, int) { return r.problems.get() }
+
+// Close ends the capture without delivering what is left. A Read under way
+// returns os.ErrClosed. Stats keeps its last counts.
+func (r *Reader) Close() error {
+	r.closing.Store(true)
+	r.rouse()
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	for _, g := range r.rings {
+		g.count()
+		g.close()
+	}
+	if r.wake >= 0 {
+		unix.Close(r.wake)
+	}
+	if r.err == nil {
+		r.err = os.ErrClosed
+	}
+	return nil
+}

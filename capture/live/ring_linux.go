@@ -1,0 +1,249 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+)
+
+// ring is a socket with its ring of blocks.
+type ring struct {
+	name   string
+	index  int // of the interface; 0 is any
+	hatype uint16
+	tap    int // -1 for any
+	sys    string
+	fd     int
+	mem    []byte
+	layout layout
+
+	next   int  // the block to be read next, or being read
+	held   bool // it is being read
+	walk   walker
+	head   record      // the next packet, if has is set
+	has    bool        //
+	ready  int         // blocks from next on that were found to be ours
+	found  []time.Time // when, by block
+	empty  time.Time   // when the next block was last found not to be there
+	err    error       // why the interface can be captured no more
+	undo   func()      // takes back the setting of the adapter's clock
+	stats  Stats
+	missed uint64 // rx_missed_errors at the start
+}
+
+func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
+	r := &ring{name: name, layout: l, fd: -1, sys: opt.sys(), tap: -1}
+	r.stats.Interface = name
+	frame := pcapfilter.Mixed
+	if name != "any" {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			return nil, noInterface(name, r.sys)
+		}
+		if i.Flags&net.FlagUp == 0 {
+			return nil, &InterfaceError{Interface: name, Text: "the interface is down: bring it up with ip link set " + name + " up"}
+		}
+		r.index = i.Index
+		r.hatype = uint16(sysNumber(r.sys, name, "type"))
+		frame = pcapfilter.Network
+		if r.hatype == arphrdEthernet || r.hatype == arphrdLoopback {
+			frame = pcapfilter.Ethernet
+		}
+	}
+	prog, err := opt.Filter.Compile(pcapfilter.Options{Frame: frame, Kernel: true, DropEcho: true, Snap: uint32(opt.SnapLen)})
+	if err != nil {
+		return nil, err
+	}
+	// Without a protocol the socket takes nothing until it is bound.
+	r.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
+		return nil, &PermissionError{err}
+	case err != nil:
+		return nil, fmt.Errorf("packet socket: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if err = unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3); err != nil {
+		return nil, fmt.Errorf("%s: packet ring of version 3: %w", name, err)
+	}
+	if err = r.attach(prog); err != nil {
+		return nil, fmt.Errorf("%s: filter: %w", name, err)
+	}
+	req := unix.TpacketReq3{
+		Block_size: uint32(l.block), Block_nr: uint32(l.blocks),
+		Frame_size: leastBlock, Frame_nr: uint32(l.block / leastBlock * l.blocks), // checked by the kernel, of no use in version 3
+		Retire_blk_tov: uint32(l.retire.Milliseconds()),
+	}
+	if err = unix.SetsockoptTpacketReq3(r.fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &req); err != nil {
+		return nil, fmt.Errorf("%s: a ring of %d KiB: %w", name, l.block*l.blocks>>10, err)
+	}
+	if r.mem, err = unix.Mmap(r.fd, 0, l.block*l.blocks, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("%s: a ring of %d KiB: %w", name, l.block*l.blocks>>10, err)
+	}
+	if err = unix.Bind(r.fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL), Ifindex: r.index}); err != nil {
+		return nil, &InterfaceError{name, "cannot be captured on", err}
+	}
+	if opt.Promiscuous {
+		if r.index == 0 {
+			return nil, errors.New("any cannot be promiscuous: name the interfaces")
+		}
+		m := unix.PacketMreq{Ifindex: int32(r.index), Type: unix.PACKET_MR_PROMISC}
+		if err = unix.SetsockoptPacketMreq(r.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
+			return nil, &InterfaceError{name, "promiscuous mode", err}
+		}
+	}
+	if f := opt.Fanout; f != nil {
+		if err = unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_FANOUT, int(f.Group)|unix.PACKET_FANOUT_HASH<<16); err != nil {
+			return nil, &InterfaceError{name, fmt.Sprintf("fanout group %d", f.Group), err}
+		}
+	}
+	r.missed = sysNumber(r.sys, name, "statistics/rx_missed_errors")
+	return r, nil
+}
+
+// noInterface explains why a name is none of an interface.
+func noInterface(name, sys string) error {
+	if d := findRDMA(sys, name); d != nil {
+		return &InterfaceError{Interface: name, Text: d.explain()}
+	}
+	return &InterfaceError{Interface: name, Text: "there is no such interface (-D lists them)"}
+}
+
+// bigEndian is a number whose bytes in memory are those of v on the network.
+func bigEndian(v uint16) uint16 {
+	return native.Uint16([]byte{byte(v >> 8), byte(v)})
+}
+
+// attach sets the filter.
+func (r *ring) attach(prog []bpf.Instruction) error {
+	raw, err := bpf.Assemble(prog)
+	if err != nil {
+		return err
+	}
+	f := make([]unix.SockFilter, len(raw))
+	for i, ins := range raw {
+		f[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
+	}
+	return unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]})
+}
+
+// shut lets no more packets in.
+func (r *ring) shut() { _ = r.attach([]bpf.Instruction{bpf.RetConstant{Val: 0}}) }
+
+func (r *ring) block(i int) []byte { return r.mem[i*r.layout.block : (i+1)*r.layout.block] }
+
+func (r *ring) status(i int) *uint32 {
+	return (*uint32)(unsafe.Pointer(&r.block(i)[blockStatus]))
+}
+
+// look finds out which blocks the kernel has handed over.
+func (r *ring) look(now time.Time) {
+	if r.found == nil {
+		r.found = make([]time.Time, r.layout.blocks)
+	}
+	for r.ready < r.layout.blocks {
+		i := (r.next + r.ready) % r.layout.blocks
+		if atomic.LoadUint32(r.status(i))&statusUser == 0 {
+			break
+		}
+		r.found[i] = now
+		r.ready++
+	}
+	if r.ready == 0 {
+		r.empty = now
+	}
+}
+
+// peek makes head the next packet, if there is one in the blocks that look has
+// found.
+func (r *ring) peek(p *problems) bool {
+	for !r.has {
+		if !r.held {
+			if r.ready == 0 {
+				return false
+			}
+			r.held = true
+			r.walk.start(r.block(r.next))
+		}
+		for r.walk.next(&r.head) {
+			if !r.head.echo() {
+				r.has = true
+				return true
+			}
+		}
+		if r.walk.err != nil {
+			p.add(r.name, r.walk.err)
+		}
+		atomic.StoreUint32(r.status(r.next), 0)
+		r.held = false
+		r.ready--
+		r.next = (r.next + 1) % r.layout.blocks
+	}
+	return true
+}
+
+// seen is when the block of head was found.
+func (r *ring) seen() time.Time { return r.found[r.next] }
+
+// crowded reports whether half of the ring waits to be read.
+func (r *ring) crowded() bool { return r.ready > r.layout.blocks/2 }
+
+// failure finds out what an error of the socket means.
+func (r *ring) failure() {
+	e, err := unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	switch {
+	case r.err != nil || err == nil && e == 0:
+	case err != nil:
+		r.err = &InterfaceError{r.name, "the capture failed", err}
+	case unix.Errno(e) != unix.ENETDOWN:
+		r.err = &InterfaceError{r.name, "the capture failed", unix.Errno(e)}
+	default:
+		text := "the interface went down"
+		if i, err := net.InterfaceByIndex(r.index); err != nil {
+			text = "the interface is gone"
+		} else if i.Flags&net.FlagUp != 0 {
+			text = "the interface went down and came back; packets between are missing"
+		}
+		r.err = &InterfaceError{Interface: r.name, Text: text}
+	}
+}
+
+// count adds what the kernel counted since it was last asked.
+func (r *ring) count() {
+	if r.fd >= 0 {
+		if s, err := unix.GetsockoptTpacketStatsV3(r.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+			r.stats.Received += uint64(s.Packets)
+			r.stats.Dropped += uint64(s.Drops)
+		}
+		if n := sysNumber(r.sys, r.name, "statistics/rx_missed_errors"); n > r.missed {
+			r.stats.Missed = n - r.missed
+		}
+	}
+}
+
+func (r *ring) close() {
+	if r.undo != nil {
+		r.undo()
+		r.undo = nil
+	}
+	if r.mem != nil {
+		_ = unix.Munmap(r.mem)
+		r.mem = nil
+	}
+	if r.fd >= 0 {
+		unix.Close(r.fd)
+		r.fd = -1
+	}
+}

@@ -1,0 +1,291 @@
+// Package rotate writes captures to a file, or to a series of files of which
+// the newest are kept.
+package rotate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+// Options say what files are written. Name must be set.
+type Options struct {
+	// Name of the file; "-" is Stdout. Its end chooses the format: pcap for
+	// .pcap, pcapng for all others; before a further .gz or .zst, which
+	// compresses.
+	Name   string
+	Stdout io.Writer // nil means os.Stdout
+	// Size is the most bytes of a file, before compression, not counting the
+	// statistics at its end; a longer packet has a file of its own. 0 is no
+	// limit.
+	Size int64
+	// Every is the time in nanoseconds of the capture after which a file
+	// ends, counted from the first packet. 0 is no limit.
+	Every int64
+	// Keep is how many files are kept; the oldest of this series are removed.
+	// 0 keeps all.
+	Keep int
+	// Location is the time zone of file names; nil means local time.
+	Location *time.Location
+	// Writer says how they are written. Format is found by the name.
+	Writer capture.WriterOptions
+	// Statistics, if set, gives the counters to write at the end of a file.
+	Statistics func() []Statistics
+}
+
+// Statistics are the counters of a tap.
+type Statistics struct {
+	Tap  uint16
+	Link capture.LinkType
+	capture.Statistics
+}
+
+// Writer writes packets to the files. With Size or Every, the files of a
+// series have numbers in their names, before the extension: trace-00001.pcapng.
+// With Every, a name with conversions of strftime, as trace-%H%M%S.pcap, names
+// files by the local time of their first packet instead; a name that the
+// series had already gets a number as well.
+//
+// A file begins with a packet: as long as there is none, no file is opened,
+// but for the one of a capture without any.
+type Writer struct {
+	opt    Options
+	suffix string // .pcapng.zst
+	stem   string
+	series bool
+	dated  bool
+
+	file    *output
+	w       *capture.Writer
+	names   []string // of the series that are there still
+	used    map[string]int
+	count   int   // files so far
+	packets int   // in the file
+	start   int64 // of the time of the file
+	begun   bool  // start is set
+	bytes   int64 // of the files that are closed
+	err     error
+}
+
+// New checks the options. A name that cannot be written fails with the first
+// packet, but for a single file, which is opened at once.
+func New(opt Options) (*Writer, error) {
+	w := &Writer{opt: opt, series: opt.Size > 0 || opt.Every > 0, used: make(map[string]int)}
+	if opt.Name == "" {
+		return nil, errors.New("no file to write named")
+	}
+	if opt.Size < 0 || opt.Every < 0 || opt.Keep < 0 {
+		return nil, errors.New("sizes, times and counts of files are not negative")
+	}
+	if w.opt.Location == nil {
+		w.opt.Location = time.Local
+	}
+	w.stem, w.suffix = split(opt.Name)
+	w.opt.Writer.Format = capture.Pcapng
+	if strings.HasPrefix(w.suffix, ".pcap") && !strings.HasPrefix(w.suffix, ".pcapng") {
+		w.opt.Writer.Format = capture.Pcap
+	}
+	if opt.Keep > 0 && !w.series {
+		return nil, errors.New("a number of files needs a size or a time for each")
+	}
+	if opt.Name == "-" && w.series {
+		return nil, errors.New("standard output is one file: it cannot be rotated")
+	}
+	if opt.Every > 0 && strings.Contains(opt.Name, "%") {
+		w.dated = true
+		if err := checkTime(opt.Name); err != nil {
+			return nil, err
+		}
+	}
+	if !w.series {
+		return w, w.open(0)
+	}
+	return w, nil
+}
+
+// split cuts the extensions off a name that say how to write it.
+func split(name string) (stem, suffix string) {
+	stem = name
+	for _, list := range [][]string{{".gz", ".zst"}, {".pcapng", ".pcap"}} {
+		for _, s := range list {
+			if rest, ok := strings.CutSuffix(stem, s); ok && rest != "" && !strings.HasSuffix(rest, "/") {
+				stem, suffix = rest, s+suffix
+				break
+			}
+		}
+	}
+	return stem, suffix
+}
+
+// output is an open file with its compressor.
+type output struct {
+	f    *os.File // nil for standard output
+	z    io.WriteCloser
+	name string
+}
+
+func (w *Writer) open(at int64) error {
+	name := w.opt.Name
+	if w.series {
+		name = w.next(at)
+	}
+	o := &output{name: name}
+	out := w.opt.Stdout
+	if name != "-" {
+		f, err := os.Create(name)
+		if err != nil {
+			w.err = err
+			return err
+		}
+		o.f, out = f, f
+	} else if out == nil {
+		out = os.Stdout
+	}
+	switch {
+	case strings.HasSuffix(w.suffix, ".gz"):
+		z, _ := gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is valid
+		o.z, out = z, z
+	case strings.HasSuffix(w.suffix, ".zst"):
+		z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			w.err = err
+			return err
+		}
+		o.z, out = z, z
+	}
+	w.file, w.w = o, capture.NewWriter(out, w.opt.Writer)
+	w.count++
+	w.packets = 0
+	if !w.series || w.opt.Keep == 0 {
+		return nil
+	}
+	w.names = append(w.names, name)
+	for len(w.names) > w.opt.Keep {
+		if err := os.Remove(w.names[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			w.err = err
+			return err
+		}
+		delete(w.used, w.names[0])
+		w.names = w.names[1:]
+	}
+	return nil
+}
+
+// next is the name of the next file.
+func (w *Writer) next(at int64) string {
+	if !w.dated {
+		return fmt.Sprintf("%s-%05d%s", w.stem, w.count+1, w.suffix)
+	}
+	name := formatTime(w.opt.Name, time.Unix(0, at).In(w.opt.Location))
+	n := w.used[name]
+	if w.opt.Keep > 0 || len(w.used) < maxUsed {
+		w.used[name] = n + 1
+	}
+	if n > 0 {
+		stem, suffix := split(name)
+		return fmt.Sprintf("%s-%05d%s", stem, n+1, suffix)
+	}
+	return name
+}
+
+// maxUsed bounds the names that are remembered where all files are kept.
+const maxUsed = 1 << 16
+
+// overhead is what a packet takes in a file besides its bytes, at most.
+const overhead = 36
+
+// Write adds a packet, in a new file if it is time for one.
+func (w *Writer) Write(p *capture.Packet) error {
+	if w.err != nil {
+		return w.err
+	}
+	if !w.begun {
+		w.begun, w.start = true, p.Time
+	}
+	late := w.opt.Every > 0 && p.Time-w.start >= w.opt.Every
+	if w.series && (w.file == nil || w.packets > 0 &&
+		(late || w.opt.Size > 0 && w.w.Written()+int64(len(p.Data))+overhead > w.opt.Size)) {
+		if late { // periods follow each other from the first packet, however long nothing comes
+			w.start += (p.Time - w.start) / w.opt.Every * w.opt.Every
+		}
+		if err := w.closeFile(); err != nil {
+			return err
+		}
+		if err := w.open(p.Time); err != nil {
+			return err
+		}
+	}
+	w.packets++
+	w.err = w.w.Write(p)
+	return w.err
+}
+
+// Flush writes what is buffered, so that others can read it. A compressed file
+// is written when enough has come together.
+func (w *Writer) Flush() error {
+	if w.err == nil && w.file != nil && w.file.z == nil {
+		w.err = w.w.Flush()
+	}
+	return w.err
+}
+
+// Close ends the last file.
+func (w *Writer) Close() error {
+	if w.file == nil && w.err == nil && w.count == 0 {
+		if err := w.open(time.Now().UnixNano()); err != nil {
+			return err
+		}
+	}
+	err := w.err
+	if e := w.closeFile(); err == nil {
+		err = e
+	}
+	if w.err == nil {
+		w.err = os.ErrClosed
+	}
+	return err
+}
+
+func (w *Writer) closeFile() error {
+	o := w.file
+	if o == nil {
+		return nil
+	}
+	w.file = nil
+	var err error
+	if w.opt.Statistics != nil {
+		for _, s := range w.opt.Statistics() {
+			err = errors.Join(err, w.w.WriteStatistics(s.Tap, s.Link, s.Statistics))
+		}
+	}
+	err = errors.Join(err, w.w.Flush())
+	w.bytes += w.w.Written()
+	if o.z != nil {
+		err = errors.Join(err, o.z.Close())
+	}
+	if o.f != nil {
+		err = errors.Join(err, o.f.Close())
+	}
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+// Count returns how many files there were, and how many bytes before
+// compression.
+func (w *Writer) Count() (files int, bytes int64) {
+	bytes = w.bytes
+	if w.file != nil {
+		bytes += w.w.Written()
+	}
+	return w.count, bytes
+}

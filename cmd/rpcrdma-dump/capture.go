@@ -1,0 +1,356 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/rotate"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const captureLong = `Capture packets from network interfaces and write them to a file, or to a series
+of files. Without --all, only what RPC-over-RDMA needs is taken: RoCEv2 (UDP port
+4791), RoCEv1, iWARP (TCP port 20049, or --ports), IP fragments of these, and with
+--rpc also rpcbind, MOUNT and NFS over TCP and UDP. The kernel does the choosing.
+
+The name says the format: .pcap is pcap, all others are pcapng; .gz or .zst behind
+it compress. -r reads packets from a capture instead of an interface, to split it
+or to find the place where a condition holds.
+
+A capture ends with Ctrl-C, after -c packets or --duration, or when a transaction
+meets a condition. What was captured until then is written.`
+
+const captureExamples = `  rpcrdma-dump capture -i eth0 -w trace.pcapng
+  rpcrdma-dump capture -i eth0 -w ring.pcapng -C 100M -W 10 --stop-latency 50ms --after 2s
+  rpcrdma-dump capture -i eth0 -i eth1 --rpc -w 'nfs-%H%M%S.pcapng.zst' -G 600 -W 24
+  rpcrdma-dump capture -r big.pcapng -w part.pcapng -C 100M
+  rpcrdma-dump capture -D`
+
+// captureOptions are the flags of the command capture.
+type captureOptions struct {
+	liveOptions
+	read     []string
+	write    string
+	size     fileSize
+	every    seconds
+	keep     int
+	count    uint64
+	duration seconds
+	latency  time.Duration
+	match    string
+	after    seconds
+	list     bool
+	sys      string
+}
+
+func newCaptureCommand(s *streams) *cobra.Command {
+	o := &captureOptions{}
+	cmd := &cobra.Command{
+		Use:     "capture [flags] -i INTERFACE -w FILE",
+		Short:   "Capture packets from network interfaces",
+		Long:    captureLong,
+		Example: captureExamples,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
+	o.interfaceFlags(f)
+	f.BoolVar(&o.all, "all", false, "take all packets")
+	o.filterFlag(f, "filter", "f")
+	o.tuningFlags(f)
+	f.StringArrayVarP(&o.read, "read", "r", nil, "take packets from this `file` instead; - is standard input")
+	f.VarP(&o.size, "file-size", "C", "begin a new file before one has more than this `size`: 100M, or a number of millions of bytes")
+	f.VarP(&o.every, "file-seconds", "G", "begin a new file every so many `seconds`; %-conversions of strftime in the name are filled in")
+	f.IntVarP(&o.keep, "files", "W", 0, "with -C or -G: keep the newest `n` files, remove older ones")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
+	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
+	f.DurationVar(&o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
+	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
+	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
+	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
+	f.StringVar(&o.sys, "sysfs", "/sys", "")
+	_ = f.MarkHidden("sysfs")
+	return cmd
+}
+
+// seconds is a flag for a time: a number of seconds, or a duration.
+type seconds time.Duration
+
+func (t *seconds) Type() string { return "seconds" }
+
+func (t *seconds) String() string {
+	if *t == 0 {
+		return ""
+	}
+	return time.Duration(*t).String()
+}
+
+func (t *seconds) Set(v string) error {
+	d, err := time.ParseDuration(v)
+	if f, e := strconv.ParseFloat(v, 64); e == nil && f < 1e9 {
+		d, err = time.Duration(f*1e9), nil
+	}
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is not a time: use for example 60, 0.5, 500ms or 10m", v)
+	}
+	*t = seconds(d)
+	return nil
+}
+
+func (o *captureOptions) check(s *streams) error {
+	_, tty := terminal(s.out)
+	switch {
+	case o.write == "":
+		return usagef("no file to write: name one with -w; - is standard output")
+	case o.write == "-" && tty:
+		return usagef("a capture is not for a terminal: redirect standard output")
+	case len(o.ifaces) == 0 && len(o.read) == 0:
+		return usagef("no interface: name one with -i (-D lists them)")
+	case o.keep < 0 || o.latency < 0:
+		return usagef("counts and times are not negative")
+	case o.after > 0 && o.latency == 0 && o.match == "":
+		return usagef("--after goes with --stop-latency or --stop-filter")
+	}
+	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0) {
+		return usagef("-f, --all, --rpc, --ports, -s, -B, -p, --hardware-time and --fanout go with -i")
+	}
+	return nil
+}
+
+func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
+	if o.list {
+		return listInterfaces(s.out, o.sys)
+	}
+	if err := o.check(s); err != nil {
+		return err
+	}
+	stop, err := o.conditions()
+	if err != nil {
+		return err
+	}
+	j, err := start(cmd, s, &inputOptions{liveOptions: o.liveOptions, read: o.read}, nil)
+	if err != nil {
+		return err
+	}
+	defer j.in.Close()
+	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
+	opt := rotate.Options{
+		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
+		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + version()},
+	}
+	if t, ok := j.in.Reader.(capture.Tapper); ok {
+		opt.Writer.Taps = t.Taps
+		if taps := t.Taps(); len(taps) > 0 {
+			opt.Writer.Link = taps[0].Link
+		}
+	}
+	if opt.Writer.Link == 0 {
+		opt.Writer.Link = capture.LinkEthernet
+	}
+	if j.in.iface != nil {
+		opt.Statistics = c.statistics
+	}
+	if c.out, err = rotate.New(opt); err != nil {
+		var system *fs.PathError
+		if errors.As(err, &system) {
+			return err
+		}
+		return &usageError{err}
+	}
+	return c.run()
+}
+
+// capturing is a capture under way.
+type capturing struct {
+	*job
+	o       *captureOptions
+	out     *rotate.Writer
+	stop    *stopper // nil if no transaction ends it
+	started time.Time
+	packets uint64
+	end     int64 // time of the last packet wanted, if known
+	ending  bool  // end is known
+}
+
+func (c *capturing) run() error {
+	defer c.interrupts()()
+	if r := c.in.iface; r != nil {
+		to := c.o.write
+		if to == "-" {
+			to = "standard output"
+		}
+		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
+		if c.o.duration > 0 {
+			defer time.AfterFunc(time.Duration(c.o.duration), r.Stop).Stop()
+		}
+	}
+	var b capture.Batch
+	err := c.copy(&b)
+	if r := c.in.iface; r != nil {
+		r.Stop()
+	}
+	err = errors.Join(err, closed(c.out.Close()))
+	if errors.Is(err, errClosed) {
+		return errClosed
+	}
+	c.report()
+	if err != nil {
+		return err
+	}
+	if c.notes.damaged {
+		return errDamaged
+	}
+	return nil
+}
+
+// copy takes packets until the input or the capture ends.
+func (c *capturing) copy(b *capture.Batch) error {
+	for {
+		switch err := c.in.Read(b); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if c.stop != nil && !c.stop.hit {
+			c.stop.d.Batch(b)
+			if c.stop.hit {
+				c.met()
+			}
+		}
+		for i := range b.Packets {
+			p := &b.Packets[i]
+			if c.in.iface == nil && c.o.duration > 0 && c.packets == 0 {
+				c.until(p.Time + int64(c.o.duration))
+			}
+			if c.ending && p.Time > c.end {
+				return nil
+			}
+			if err := c.out.Write(p); err != nil {
+				return closed(err)
+			}
+			if c.packets++; c.packets == c.o.count {
+				return nil
+			}
+		}
+		if c.in.iface != nil {
+			if err := c.out.Flush(); err != nil {
+				return closed(err)
+			}
+		}
+	}
+}
+
+// until ends the capture behind the packets of a time.
+func (c *capturing) until(t int64) {
+	if !c.ending || t < c.end {
+		c.ending, c.end = true, t
+	}
+}
+
+// met takes note of the condition that a transaction has met.
+func (c *capturing) met() {
+	c.until(c.stop.at + int64(c.o.after))
+	on := ""
+	if c.o.after > 0 {
+		on = fmt.Sprintf("; going on for %v", time.Duration(c.o.after))
+	}
+	c.notes.printf("stopped by %s%s", c.stop.why, on)
+	if r := c.in.iface; r != nil {
+		// Packets may cease to come.
+		time.AfterFunc(time.Duration(c.o.after), r.Stop)
+	}
+}
+
+func (c *capturing) statistics() []rotate.Statistics {
+	r := c.in.iface
+	taps, now := r.Taps(), time.Now().UnixNano()
+	var out []rotate.Statistics
+	for _, s := range r.Stats() {
+		if s.Tap >= len(taps) {
+			continue // any, without a packet
+		}
+		out = append(out, rotate.Statistics{
+			Tap: uint16(s.Tap), Link: taps[s.Tap].Link,
+			Statistics: capture.Statistics{
+				Time: now, Start: c.started.UnixNano(),
+				Received: s.Received, Dropped: s.Dropped, Missed: s.Missed,
+			},
+		})
+	}
+	return out
+}
+
+func (c *capturing) report() {
+	list, total := c.in.Problems()
+	for _, p := range list {
+		c.notes.printf("%v", p)
+	}
+	if total > 0 {
+		c.notes.damaged = true
+	}
+	files, bytes := c.out.Count()
+	in := ""
+	if files > 1 || c.o.keep > 0 {
+		in = " in " + plural(uint64(files), "file")
+	}
+	c.notes.printf("%s written, %d bytes%s", plural(c.packets, "packet"), bytes, in)
+	if c.in.iface != nil {
+		counters(&c.notes, c.in.iface)
+	}
+	if c.stop != nil && !c.stop.hit {
+		c.notes.printf("note: no transaction met the condition")
+	}
+}
+
+// stopRule is a condition that ends a capture. It returns why it holds for a
+// transaction, or an empty string.
+type stopRule func(v *rpc.View) string
+
+// stopper decodes beside writing until a rule holds.
+type stopper struct {
+	d     *decode.Decoder
+	view  rpc.View
+	rules []stopRule
+	hit   bool
+	why   string
+	at    int64 // time of the packet with which it was known
+}
+
+func newStopper(rules []stopRule) *stopper {
+	t := &stopper{view: rpc.View{Names: &rpc.Names{}}, rules: rules}
+	opt := decode.Options{Transactions: transaction.Options{OnCompletion: true}}
+	t.d = decode.New(opt, t.transaction)
+	return t
+}
+
+func (t *stopper) transaction(tx *transaction.Transaction) {
+	if t.hit {
+		return
+	}
+	v := &t.view
+	v.Set(tx)
+	for _, rule := range t.rules {
+		if why := rule(v); why != "" {
+			t.hit, t.at = true, t.d.Stats().Last.Time
+			what := text.Operations(append(text.Program(nil, v), ' '), v)
+			t.why = fmt.Sprintf("packet %d, XID 0x%08x, %s: %s", t.d.Stats().Last.Number, tx.XID, what, why)
+			t.d.Stop()
+			return
+		}
+	}
+	v.Learn()
+}

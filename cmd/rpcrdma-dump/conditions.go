@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// conditions are the rules that end a capture, nil if there are none.
+func (o *captureOptions) conditions() (*stopper, error) {
+	var rules []stopRule
+	if limit := o.latency; limit > 0 {
+		rules = append(rules, func(v *rpc.View) string {
+			if s := v.Tx.State; s == transaction.NoReply || s == transaction.NoCall {
+				return ""
+			}
+			if p, ok := v.Tx.Phases(); ok && p.Total > limit {
+				return fmt.Sprintf("took %v", p.Total)
+			}
+			return ""
+		})
+	}
+	if o.match != "" {
+		match, err := filter.Compile(o.match)
+		if err != nil {
+			return nil, filterError(err)
+		}
+		rules = append(rules, func(v *rpc.View) string {
+			if match.Match(v) {
+				return "matches " + o.match
+			}
+			return ""
+		})
+	}
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	return newStopper(rules), nil
+}

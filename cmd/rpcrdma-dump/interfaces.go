@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/capture/live"
+)
+
+// listInterfaces prints the network interfaces and the RDMA devices, and where
+// the traffic of these can be seen.
+func listInterfaces(w io.Writer, sys string) error {
+	list, err := live.Interfaces(sys)
+	if err != nil {
+		return fmt.Errorf("listing network interfaces: %w", err)
+	}
+	var rows [][]string
+	for _, i := range list {
+		state := "down"
+		if i.Up {
+			if state = "up"; i.State == "down" || i.State == "lowerlayerdown" || i.State == "dormant" {
+				state = "up, no link"
+			}
+		}
+		rows = append(rows, []string{safe(i.Name), i.Kind, state, strconv.Itoa(i.MTU), rdmaOf(i.RDMA), seen(i.RDMA)})
+	}
+	if err := printTable(w, []string{"INTERFACE", "LINK", "STATE", "MTU", "RDMA", "RDMA TRAFFIC"}, []bool{false, false, false, true, false, false}, rows); err != nil {
+		return err
+	}
+	devices := live.RDMADevices(sys)
+	if len(devices) == 0 {
+		return nil
+	}
+	rows = rows[:0]
+	for _, d := range devices {
+		how := "tcpdump -i " + safe(d.Name) + " -w - | rpcrdma-dump -"
+		if d.Software {
+			how = "capture on its interface"
+			if len(d.Interfaces) > 0 {
+				how = "capture -i " + safe(d.Interfaces[0])
+			}
+		}
+		rows = append(rows, []string{safe(d.Name), or(d.Driver), or(d.Link), or(strings.ToLower(d.State)), or(strings.Join(d.Interfaces, ",")), how})
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return printTable(w, []string{"DEVICE", "DRIVER", "LINK", "STATE", "INTERFACES", "HOW TO CAPTURE"}, make([]bool, 6), rows)
+}
+
+func or(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return safe(s)
+}
+
+func rdmaOf(devices []live.RDMADevice) string {
+	var names []string
+	for _, d := range devices {
+		names = append(names, d.Name)
+	}
+	return or(strings.Join(names, ","))
+}
+
+// seen says whether a capture on an interface shows the traffic of its RDMA
+// devices.
+func seen(devices []live.RDMADevice) string {
+	soft, hard := false, false
+	for _, d := range devices {
+		soft = soft || d.Software
+		hard = hard || !d.Software
+	}
+	switch {
+	case hard && soft:
+		return "that of software only"
+	case hard:
+		return "bypasses the kernel"
+	case soft:
+		return "can be captured"
+	}
+	return "-"
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/capture/live"
+	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+)
+
+// liveOptions say what is captured from network interfaces. All commands that
+// read captures have them.
+type liveOptions struct {
+	ifaces  []string
+	ports   []string
+	rpc     bool
+	all     bool // everything, not only RDMA
+	expr    string
+	snap    int
+	ring    ringSize
+	promisc bool
+	clock   bool
+	fanout  int
+}
+
+// interfaceFlags are the flags that every command has.
+func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
+	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
+	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
+}
+
+// filterFlags chooses the filter of the kernel by an expression.
+func (o *liveOptions) filterFlag(f *pflag.FlagSet, name, short string) {
+	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets for which this capture filter `expression` holds")
+}
+
+// tuningFlags are of use for captures that are written.
+func (o *liveOptions) tuningFlags(f *pflag.FlagSet) {
+	f.IntVarP(&o.snap, "snaplen", "s", 0, "keep `n` bytes of each packet (default all)")
+	f.VarP(&o.ring, "buffer", "B", "memory `size` for packets that wait to be written: 128M, or a number of KiB (default 64M)")
+	f.BoolVarP(&o.promisc, "promisc", "p", false, "take frames to other stations, too (promiscuous mode)")
+	f.BoolVar(&o.clock, "hardware-time", false, "take the timestamps of the adapter where it has them")
+	f.IntVar(&o.fanout, "fanout", 0, "share the packets with other captures that name the same `group` (1 to 65535)")
+}
+
+// filter is what the kernel lets through; nil is everything.
+func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
+	extra, err := pcapfilter.Parse(o.expr)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if o.all {
+		if o.rpc || o.ports != nil {
+			return nil, usagef("--all is everything: leave --rpc and --ports out")
+		}
+		return extra, nil
+	}
+	t := pcapfilter.Traffic{RPC: o.rpc}
+	for _, s := range o.ports {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
+			return nil, usagef("--ports: %q is not a port", s)
+		}
+		t.TCPPorts = append(t.TCPPorts, uint16(n))
+	}
+	return pcapfilter.And(t.Expr(), extra), nil
+}
+
+// open starts to capture.
+func (o *liveOptions) open() (*live.Reader, error) {
+	filter, err := o.filter()
+	if err != nil {
+		return nil, err
+	}
+	if o.snap < 0 {
+		return nil, usagef("-s is a number of bytes")
+	}
+	opt := live.Options{
+		Interfaces: o.names(), Filter: filter, SnapLen: o.snap, RingSize: int(o.ring),
+		Promiscuous: o.promisc, HardwareTime: o.clock,
+	}
+	if o.fanout != 0 {
+		if o.fanout < 0 || o.fanout > 65535 {
+			return nil, usagef("--fanout is a group from 1 to 65535")
+		}
+		opt.Fanout = &live.Fanout{Group: uint16(o.fanout)}
+	}
+	return live.Open(opt)
+}
+
+// names are the interfaces; several may share one -i, separated by commas.
+func (o *liveOptions) names() []string {
+	var out []string
+	for _, s := range o.ifaces {
+		for name := range strings.SplitSeq(s, ",") {
+			if name != "" && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// ringSize is a size whose plain number is in KiB, as of -B of tcpdump.
+type ringSize size
+
+func (s *ringSize) Type() string   { return "size" }
+func (s *ringSize) String() string { return (*size)(s).String() }
+
+func (s *ringSize) Set(v string) error {
+	if n, err := strconv.ParseUint(v, 10, 23); err == nil && n > 0 {
+		*s = ringSize(n << 10)
+		return nil
+	}
+	return (*size)(s).Set(v)
+}
+
+// fileSize is a size whose plain number is in millions of bytes, as of -C of
+// tcpdump.
+type fileSize size
+
+func (s *fileSize) Type() string   { return "size" }
+func (s *fileSize) String() string { return (*size)(s).String() }
+
+func (s *fileSize) Set(v string) error {
+	if n, err := strconv.ParseUint(v, 10, 32); err == nil && n > 0 {
+		*s = fileSize(n * 1e6)
+		return nil
+	}
+	return (*size)(s).Set(v)
+}
+
+// counters notes what the kernel counted.
+func counters(n *problemNotes, r *live.Reader) {
+	for _, s := range r.Stats() {
+		n.printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
+		if s.Dropped > 0 {
+			n.printf("%s: note: a larger buffer (-B) or a narrower filter avoids drops", s.Interface)
+		}
+	}
+}
+
+func missed(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d missed by the interface", n)
+}
