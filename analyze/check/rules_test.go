@@ -129,7 +129,7 @@ var breaches = []breach{
 	}},
 	{rule: "long-call-with-chunks", by: Requester, play: func(s *scene) {
 		h := s.next()
-		rpc := callOf(h.XID, nfsProgram, 3, 10, words(fh, string(make([]byte, 1100)), 0, 0, 0, 0, 0, 0, 1500))
+		rpc := callOf(h.XID, nfsProgram, 3, 10, words(fh, string(make([]byte, 4200)), 0, 0, 0, 0, 0, 0, 1500))
 		zero, data := s.segment(uint32(len(rpc))), s.segment(1500)
 		h.Type = rpcrdma.TypeNoMsg
 		h.Reads = []rpcrdma.ReadSegment{{Segment: zero}, {Position: uint32(len(rpc)), Segment: data}}
@@ -708,14 +708,14 @@ var setupBreaches = []breach{
 		s.two()
 	}},
 	{rule: "invalidate-not-offered", by: Responder, play: func(s *scene) {
-		s.connectWith(private(1024, 1024, false), private(1024, 1024, true))
+		s.connectWith(private(4096, 4096, false), private(4096, 4096, true))
 		s.invalidated(func(seg rpcrdma.Segment) uint32 { return seg.Handle })
 	}},
 	{rule: "invalidate-undeclared", by: Responder, play: func(s *scene) {
-		s.connectWith(private(1024, 1024, true), private(1024, 1024, false))
+		s.connectWith(private(4096, 4096, true), private(4096, 4096, false))
 		s.invalidated(func(seg rpcrdma.Segment) uint32 { return seg.Handle })
 	}},
-	{rule: "call-over-inline", by: Requester, play: func(s *scene) {
+	{rule: "call-over-inline", by: Requester, with: []string{"small-inline-threshold"}, play: func(s *scene) {
 		// Without the message of RFC 8797 the threshold is 1024 bytes.
 		s.connectWith(private(4096, 4096, false), nil)
 		h := s.next()
