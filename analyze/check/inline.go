@@ -38,20 +38,20 @@ func (c *Checker) inline(s *conn) {
 		var why []string
 		for _, side := range [...]rdma.Side{from, to} {
 			p := &k.Setup[side].Private
-			size, verb := p.SendSize, "sends"
+			size := p.SendSize
 			if side == to {
-				size, verb = p.ReceiveSize, "receives"
+				size = p.ReceiveSize
 			}
-			by := "as its private data says"
+			by := "by its private data"
 			if !p.Present {
 				size, by = rdma.DefaultInlineThreshold, "for lack of private data"
 			}
 			if size == n {
-				why = append(why, fmt.Sprintf("%s %s no more, %s", link.AddrString(k.Ends[side].Addr), verb, by))
+				why = append(why, link.AddrString(k.Ends[side].Addr)+" "+by)
 				sides[side] = true
 			}
 		}
-		seen = append(seen, fmt.Sprintf("%s of %d bytes: %s", what, n, strings.Join(why, "; ")))
+		seen = append(seen, fmt.Sprintf("%s %d bytes, %s", what, n, strings.Join(why, " and ")))
 	}
 	if len(seen) == 0 {
 		c.ok(ruleSmallInline)

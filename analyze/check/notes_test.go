@@ -107,13 +107,13 @@ func TestSmallInline(t *testing.T) {
 	}{
 		{private(4096, 4096, true), private(4096, 4096, true), Unknown, ""},
 		{private(8192, 65536, true), private(4096, 16384, true), Unknown, ""},
-		{private(1024, 4096, true), private(4096, 4096, true), Requester, "calls of 1024 bytes: 192.0.2.2 sends no more, as its private data says > "},
-		{private(4096, 4096, true), private(2048, 4096, true), Responder, "replies of 2048 bytes: 192.0.2.1 sends no more, as its private data says > "},
+		{private(1024, 4096, true), private(4096, 4096, true), Requester, "calls 1024 bytes, 192.0.2.2 by its private data > "},
+		{private(4096, 4096, true), private(2048, 4096, true), Responder, "replies 2048 bytes, 192.0.2.1 by its private data > "},
 		{private(4096, 4096, true), nil, Responder,
-			"calls of 1024 bytes: 192.0.2.1 receives no more, for lack of private data; replies of 1024 bytes: 192.0.2.1 sends no more, for lack of private data > "},
+			"calls 1024 bytes, 192.0.2.1 for lack of private data; replies 1024 bytes, 192.0.2.1 for lack of private data > "},
 		{private(1024, 4096, true), private(1024, 1024, true), Unknown,
-			"calls of 1024 bytes: 192.0.2.2 sends no more, as its private data says; 192.0.2.1 receives no more, as its private data says; " +
-				"replies of 1024 bytes: 192.0.2.1 sends no more, as its private data says > "},
+			"calls 1024 bytes, 192.0.2.2 by its private data and 192.0.2.1 by its private data; " +
+				"replies 1024 bytes, 192.0.2.1 by its private data > "},
 	} {
 		s := newScene()
 		s.connectWith(test.mine, test.theirs)

@@ -28,6 +28,10 @@ type recall struct {
 // maxRecalls is how many are remembered.
 const maxRecalls = 1024
 
+// maxPath is how much of a path is shown, in columns: names on the wire may be
+// of any length.
+const maxPath = 60
+
 // plain reports whether a fabric carries RPC without RDMA.
 func plain(f rdma.Fabric) bool { return f == rdma.TCP || f == rdma.UDP }
 
@@ -63,8 +67,12 @@ func (c *Checker) recalled(v *rpc.View) {
 			b := fmt.Appendf(nil, "recall of stateid %s, ", hex.EncodeToString(a.Stateid.Other[:]))
 			b = text.Handle(b, a.Fh)
 			if v.Names != nil {
-				if p := v.Names.Path(a.Fh); p != "" {
-					b = fmt.Appendf(b, " (%s)", p)
+				if p := v.Names.AppendPath(nil, a.Fh); len(p) > 0 {
+					// Marks without a width could be any number.
+					p = p[max(0, len(p)-4*maxPath):]
+					b = append(b, " ("...)
+					b = append(b, text.Shorten(p, maxPath)...)
+					b = append(b, ')')
 				}
 			}
 			r.f.Seen = string(b)
