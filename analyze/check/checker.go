@@ -37,6 +37,9 @@ type Checker struct {
 	spare  []*callState
 	mem    memory
 
+	attempts attempts
+	recalls  recalls
+
 	pending []pending
 	view    rpc.View // of a transaction that is still open
 	tagged  bool     // the Send at hand belongs to a transaction
@@ -73,7 +76,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 	c := &Checker{
 		opt: opt, emit: emit,
 		conns: make(map[*rdma.Connection]*conn),
-		calls: make(map[*transaction.Transaction]*callState),
+		calls: make(map[*transaction.Transaction]*callState), recalls: make(recalls),
 	}
 	for i := range rules {
 		if opt.Rules[i] {
@@ -187,6 +190,7 @@ func (c *Checker) Finish() {
 		c.closed(k)
 	}
 	c.settle()
+	c.unreturned()
 }
 
 // program is the name of a program with its version.

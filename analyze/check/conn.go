@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
 // conn is what a Checker remembers of a connection.
@@ -38,7 +39,9 @@ type conn struct {
 	suspects  []suspect
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
-	version   uint32 // of forward calls, plus 1
+	version   uint32      // of forward calls, plus 1
+	services  uint8       // of RPCSEC_GSS that have been told of, a bit each
+	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
 }
 
 const never = math.MinInt64
@@ -149,6 +152,9 @@ func (s *conn) role(side rdma.Side) Party {
 func (c *Checker) Packet(v *decode.PacketView) {
 	now := v.Packet.Time
 	c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
+	if v.Fabric == rdma.TCP && v.Frame.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
+		c.attempted(v)
+	}
 	if v.Connection != nil {
 		s := c.conn(v.Connection)
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
@@ -160,8 +166,14 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		s.tap(v)
 		if s.c.Fabric == rdma.IWARP {
 			for i := range s.first {
-				if s.first[i] == 0 && s.c.Ends[i].Addr == v.Frame.Src {
+				if s.c.Ends[i].Addr != v.Frame.Src {
+					continue
+				}
+				if s.first[i] == 0 {
 					s.first[i] = v.Packet.Number
+				}
+				if v.Frame.TCPFlags&(tcp.FIN|tcp.RST) != 0 && !s.finish[i].Seen() {
+					s.finish[i] = c.latest
 				}
 			}
 		}
@@ -253,6 +265,33 @@ func (c *Checker) void(k *rdma.Connection) *conn {
 	return &conn{c: k, many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
+// endedBy is the address of the peer that ended the connection in an orderly
+// way or by a reset; empty if that is not known. The words are those of the
+// trackers.
+func (s *conn) endedBy() string {
+	for _, how := range [...]string{"disconnect request from ", "TCP FIN from ", "TCP reset from "} {
+		if from, ok := strings.CutPrefix(s.c.Terminated, how); ok {
+			return from
+		}
+	}
+	return ""
+}
+
+// resent says how many packets of a side were seen again, and what asked for
+// them.
+func (s *conn) resent(side rdma.Side) string {
+	n, peer := &s.c.Sent[side], &s.c.Sent[side.Other()]
+	if s.c.Fabric == rdma.IWARP {
+		return fmt.Sprintf("%d of %s seen again", n.Retransmitted, plural(int(n.Packets), "TCP segment"))
+	}
+	here, there := link.AddrString(s.c.Ends[side].Addr), link.AddrString(s.c.Ends[side.Other()].Addr)
+	if here == there {
+		here, there = "this side", "the peer"
+	}
+	return fmt.Sprintf("%d of %s seen again; %s from %s, %d from %s", n.Retransmitted, plural(int(n.Packets), "packet"),
+		plural(int(peer.NAKs), "NAK"), there, n.NAKs, here)
+}
+
 // health tells of the packets of a connection as a whole.
 func (c *Checker) health(s *conn) {
 	if s.c.Fabric == rdma.TCP || s.c.Fabric == rdma.UDP || c.opt.Match != nil {
@@ -265,17 +304,21 @@ func (c *Checker) health(s *conn) {
 		return
 	}
 	if fwd, ok := s.forward(); ok && s.rpc && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
-		from, told := strings.CutPrefix(s.c.Terminated, "disconnect request from ")
-		switch {
-		case !told:
-		case from == link.AddrString(s.c.Ends[fwd.Other()].Addr):
-			f := s.finding(ruleClosed, s.c.Last, fwd.Other(), Responder)
+		switch from := s.endedBy(); from {
+		case "":
+		case link.AddrString(s.c.Ends[fwd.Other()].Addr):
+			ref := s.c.Last
+			if at := s.finish[fwd.Other()]; at.Seen() {
+				ref = at
+			}
+			f := s.finding(ruleClosed, ref, fwd.Other(), Responder)
 			f.Expected, f.Seen = "the requester to end it", s.c.Terminated
 			c.report(f)
 		default:
 			c.ok(ruleClosed)
 		}
 	}
+	c.inline(s)
 	for side := range rdma.Side(2) {
 		n := &s.c.Sent[side]
 		if n.Packets == 0 {
@@ -301,7 +344,7 @@ func (c *Checker) health(s *conn) {
 		} else {
 			f := s.finding(ruleResent, s.c.Last, side, Unknown)
 			f.Expected = "each packet once"
-			f.Seen = fmt.Sprintf("%d of %d packets seen again; %s from the peer", n.Retransmitted, n.Packets, plural(int(s.c.Sent[side.Other()].NAKs), "NAK"))
+			f.Seen = s.resent(side)
 			c.report(f)
 		}
 		if n.Gaps == 0 {

@@ -27,7 +27,12 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		return
 	}
 	k := c.conn(tx.Connection)
-	k.rpc = true
+	if !k.rpc {
+		k.rpc = true
+		if fwd, ok := k.forward(); ok && k.c.Fabric == rdma.IWARP {
+			c.attempts.learn(k.c.Ends[fwd.Other()].Port)
+		}
+	}
 	c.ok(ruleHeaderMalformed)
 	c.ok(ruleDone)
 	c.ok(ruleRNR)

@@ -38,6 +38,7 @@ const (
 	ruleReplyChunkNotReturned
 	ruleCallOverInline
 	ruleReplyOverInline
+	ruleSmallInline
 	ruleChunksRefused
 	ruleReplyChunkNeedless
 	ruleReplyChunkIgnored
@@ -65,6 +66,7 @@ const (
 	ruleHeaderMalformed
 	ruleMalformedNotRefused
 	ruleProtectedReduced
+	ruleGSS
 	ruleAccessAfterReply
 	ruleAccessAfterInvalidate
 	ruleAccessNotOffered
@@ -91,6 +93,7 @@ const (
 	ruleReplyTwice
 	ruleRejected
 	ruleClosed
+	ruleRecalled
 	ruleBadCRC
 	ruleResent
 	ruleGaps
@@ -284,6 +287,11 @@ var rules = [ruleCount]Rule{
 		Source: "RFC 8166, sections 3.3.2 and 3.3.3; RFC 8797, section 4.2; Lever 2016, sections 4.1 and 4.2", Severity: all(Error), Needs: NeedReply | NeedSetup,
 		Text: "As for calls, in the other direction. Linux servers do not look at the client's receive size: the client has to offer a Reply chunk whenever it must.",
 	},
+	ruleSmallInline: {
+		ID: "small-inline-threshold", Number: "L10.3", Title: "inline threshold below what Linux offers",
+		Source: "RFC 8166, section 3.3.2; RFC 8797, section 4.2; Lever 2016, section 4.1", Severity: all(Note), Needs: NeedSetup,
+		Text: "Without private data that says more, 1024 bytes fit inline, transport header included; Linux offers 4096. What is longer needs a chunk, which costs a registration and RDMA operations. One finding tells of both directions of a connection.",
+	},
 	ruleChunksRefused: {
 		ID: "chunks-refused", Number: "L11.1", Title: "ERR_CHUNK for a call without a visible fault",
 		Source: "RFC 8166, sections 4.3.3, 4.5.2 and 4.5.3; Lever 2016, section 4.3", Severity: all(Warning), Needs: NeedCall | NeedReply, Bindings: []int{10},
@@ -421,6 +429,11 @@ var rules = [ruleCount]Rule{
 		Source: "RFC 8166, section 8.2.2.3", Severity: sev(Error, Warning, Error), Needs: NeedCall, Bindings: []int{12},
 		Text: "With integrity or privacy nothing may be reduced: no Read chunk but that at position zero, no Write chunk.",
 	},
+	ruleGSS: {
+		ID: "rpcsec-gss", Number: "L18.4", Title: "RPCSEC_GSS in use",
+		Source: "RFC 8166, section 8.2.2.3; RFC 2203, section 5.3; Lever 2016, section 7.2", Severity: all(Note), Needs: NeedCall,
+		Text: "Integrity and privacy wrap arguments and results: no item of them is eligible for a chunk, so that READ and WRITE data go inline or with the whole message through a Position-Zero Read or Reply chunk. With privacy nobody but the peers can read them. One finding for each service that a connection uses, with the first call that does.",
+	},
 	ruleAccessAfterReply: {
 		ID: "access-after-reply", Number: "L19.1", Title: "memory accessed after the reply",
 		Source: "RFC 8166, sections 3.4.5.1, 4.4.1 and 8.1.3; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
@@ -545,12 +558,17 @@ var rules = [ruleCount]Rule{
 	ruleRejected: {
 		ID: "connection-rejected", Number: "N3.6", Title: "connection rejected",
 		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Note), Needs: NeedPackets,
-		Text: "Nobody listened, or the responder refused. Clients try again after a while.",
+		Text: "Nobody listened, or the responder refused. Clients try again after a while. A TCP connection that is refused counts if its port is 20049 or that of an iWARP server in the capture; it has no number then.",
 	},
 	ruleClosed: {
 		ID: "closed-by-responder", Number: "N3.7", Title: "the responder ended the connection",
 		Source: "RFC 8166, sections 4.5.3 and 4.5.4; RFC 8167, section 5.4", Severity: all(Note), Needs: NeedPackets,
 		Text: "As a rule clients end connections, when they have been idle. A server that does is being stopped, or had to give up a reply.",
+	},
+	ruleRecalled: {
+		ID: "delegation-recalled", Number: "N3.8", Title: "the server recalled a delegation",
+		Source: "RFC 8881, sections 10.4.4 and 20.2; RFC 7530, section 10.4.4", Severity: all(Note), Needs: NeedCall | NeedArguments,
+		Text: "Somebody else wants the file: whoever that is waits until the client has returned the delegation, which it does with DELEGRETURN of the same stateid. Callbacks over TCP count if the delegation is returned over RDMA.",
 	},
 	ruleBadCRC: {
 		ID: "bad-crc", Number: "N4.1", Title: "wrong ICRC or CRC32C",

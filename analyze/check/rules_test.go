@@ -129,7 +129,7 @@ var breaches = []breach{
 	}},
 	{rule: "long-call-with-chunks", by: Requester, play: func(s *scene) {
 		h := s.next()
-		rpc := callOf(h.XID, nfsProgram, 3, 10, words(fh, string(make([]byte, 1100)), 0, 0, 0, 0, 0, 0, 1500))
+		rpc := callOf(h.XID, nfsProgram, 3, 10, words(fh, string(make([]byte, 4200)), 0, 0, 0, 0, 0, 0, 1500))
 		zero, data := s.segment(uint32(len(rpc))), s.segment(1500)
 		h.Type = rpcrdma.TypeNoMsg
 		h.Reads = []rpcrdma.ReadSegment{{Segment: zero}, {Position: uint32(len(rpc)), Segment: data}}
@@ -455,7 +455,7 @@ var breaches = []breach{
 		s.small()
 		s.disconnect(client)
 	}},
-	{rule: "protected-body-reduced", by: Requester, play: func(s *scene) {
+	{rule: "protected-body-reduced", by: Requester, with: []string{"rpcsec-gss"}, play: func(s *scene) {
 		// A READ with integrity: the body is an opaque and a checksum.
 		h := s.next()
 		seg := s.segment(500)
@@ -468,6 +468,11 @@ var breaches = []breach{
 		r := answer(h)
 		r.Writes = []rpcrdma.WriteChunk{{seg}}
 		s.send(server, message(r, words(h.XID, 1, 0, 6, "mic!", 0, string(words(7, 70, 0)), "checksum")))
+	}},
+	{rule: "rpcsec-gss", by: Requester, play: func(s *scene) {
+		// Two calls with integrity: once for each service.
+		s.integrity()
+		s.integrity()
 	}},
 	{rule: "access-after-reply", by: Responder, play: func(s *scene) {
 		s.readData(1000, nil)
@@ -678,6 +683,13 @@ var breaches = []breach{
 			r.SetReason(8)
 		})
 	}},
+	{rule: "delegation-recalled", by: Requester, play: func(s *scene) {
+		s.recall("delegation 1", 0)
+		s.small()
+		s.wait(3e6)
+		s.giveBack("delegation 1", 0)
+		s.giveBack("delegation 2", 0) // nobody has asked for that one
+	}},
 	{rule: "bad-crc", by: Unknown, play: func(s *scene) {
 		s.small()
 		s.spoil[len(s.recs)-1] = true // an acknowledgement
@@ -708,20 +720,51 @@ var setupBreaches = []breach{
 		s.two()
 	}},
 	{rule: "invalidate-not-offered", by: Responder, play: func(s *scene) {
-		s.connectWith(private(1024, 1024, false), private(1024, 1024, true))
+		s.connectWith(private(4096, 4096, false), private(4096, 4096, true))
 		s.invalidated(func(seg rpcrdma.Segment) uint32 { return seg.Handle })
 	}},
 	{rule: "invalidate-undeclared", by: Responder, play: func(s *scene) {
-		s.connectWith(private(1024, 1024, true), private(1024, 1024, false))
+		s.connectWith(private(4096, 4096, true), private(4096, 4096, false))
 		s.invalidated(func(seg rpcrdma.Segment) uint32 { return seg.Handle })
 	}},
-	{rule: "call-over-inline", by: Requester, play: func(s *scene) {
+	{rule: "small-inline-threshold", by: Requester, play: func(s *scene) {
+		s.connectWith(private(1024, 2048, true), private(4096, 4096, true))
+		s.small()
+	}},
+	{rule: "call-over-inline", by: Requester, with: []string{"small-inline-threshold"}, play: func(s *scene) {
 		// Without the message of RFC 8797 the threshold is 1024 bytes.
 		s.connectWith(private(4096, 4096, false), nil)
 		h := s.next()
 		s.send(client, message(h, rename3(h.XID)))
 		s.send(server, message(answer(h), rename3Reply(h.XID)))
 	}},
+}
+
+// integrity is a GETATTR with RPCSEC_GSS integrity: its body is an opaque and a
+// checksum.
+func (s *scene) integrity() {
+	h := s.next()
+	cred := words(1, 0, 7, 2, "ctx1")
+	s.send(client, message(h, words(h.XID, 0, 2, nfsProgram, 3, 1, 6, string(cred), 6, "mic!", string(words(7, fh)), "checksum")))
+	s.send(server, message(answer(h), words(h.XID, 1, 0, 6, "mic!", 0, string(words(7, 70)), "checksum")))
+}
+
+// recall has the server ask for a delegation; the part of the stateid that
+// stays the same has 12 bytes.
+func (s *scene) recall(delegation string, status int) {
+	s.xid++
+	h := &rpcrdma.Header{XID: 0x99000000 + s.xid, Version: rpcrdma.Version1, Credits: 2, Type: rpcrdma.TypeMsg}
+	args := words("", 1, 0, 1, 4, 1, []byte(delegation), 0, fh)
+	s.send(server, message(h, callOf(h.XID, callbackProgram, 1, 1, args)))
+	r := answer(h)
+	s.send(client, message(r, replyOf(h.XID, words(status, "", 1, 4, status))))
+}
+
+// giveBack is a DELEGRETURN.
+func (s *scene) giveBack(delegation string, status int) {
+	h := s.next()
+	s.send(client, message(h, callOf(h.XID, nfsProgram, 4, 1, words("", 1, 1, 8, 1, []byte(delegation)))))
+	s.send(server, message(answer(h), replyOf(h.XID, words(status, "", 1, 8, status))))
 }
 
 func refuse(h *rpcrdma.Header) []byte {

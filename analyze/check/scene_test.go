@@ -187,10 +187,10 @@ func private(send, receive uint32, invalidate bool) []byte {
 	return p.Append(nil)
 }
 
-// connect sets a connection up with an inline threshold of 1024 bytes and
+// connect sets a connection up with an inline threshold of 4096 bytes and
 // remote invalidation.
 func (s *scene) connect() {
-	s.connectWith(private(1024, 1024, true), private(1024, 1024, true))
+	s.connectWith(private(4096, 4096, true), private(4096, 4096, true))
 }
 
 func (s *scene) connectWith(mine, theirs []byte) {
@@ -329,19 +329,19 @@ var write3Position = uint32(len(write3(0, 0)))
 // readdir3Reply is a long one.
 func readdir3Reply(xid uint32) []byte {
 	b := words(0, 0, uint64(0))
-	for i := range 40 {
+	for i := range 100 {
 		b = words(b, 1, uint64(i), "a name of some length", uint64(i+1))
 	}
 	return replyOf(xid, words(b, 0, 1))
 }
 
 func readdir3(xid uint32) []byte {
-	return callOf(xid, nfsProgram, 3, 16, words(fh, uint64(0), uint64(0), 4096))
+	return callOf(xid, nfsProgram, 3, 16, words(fh, uint64(0), uint64(0), 8192))
 }
 
 // rename3 is a long call.
 func rename3(xid uint32) []byte {
-	return callOf(xid, nfsProgram, 3, 14, words(fh, string(make([]byte, 700)), fh, string(make([]byte, 700))))
+	return callOf(xid, nfsProgram, 3, 14, words(fh, string(make([]byte, 2200)), fh, string(make([]byte, 2200))))
 }
 
 func rename3Reply(xid uint32) []byte { return replyOf(xid, words(0, 0, 0, 0, 0)) }

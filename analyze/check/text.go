@@ -44,8 +44,12 @@ func (t *Text) Append(b []byte, f *Finding) []byte {
 		}
 		b = append(b, ' ')
 	}
-	b = append(b, "conn "...)
-	b = strconv.AppendInt(b, int64(f.Connection), 10)
+	if f.Connection != 0 {
+		b = append(b, "conn "...)
+		b = strconv.AppendInt(b, int64(f.Connection), 10)
+	} else {
+		b = append(b, f.Fabric.String()...)
+	}
 	if f.HasXID {
 		b = fmt.Appendf(b, " xid %08x", f.XID)
 	}

@@ -35,8 +35,12 @@ type txCheck struct {
 // Transaction judges a transaction.
 func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
+	c.returned(v)
 	st := c.calls[tx]
 	if st == nil {
+		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
+			c.recalled(v)
+		}
 		return
 	}
 	delete(c.calls, tx)
@@ -57,6 +61,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	}
 	t.call, t.reply = t.header(&tx.Call), t.header(&tx.Reply)
 	t.faults, t.misplaced = 0, false
+	c.recalled(v)
 	t.name.done = false
 	t.run()
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
@@ -73,6 +78,7 @@ func (t *txCheck) header(m *transaction.Message) *rpcrdma.Header {
 func (t *txCheck) run() {
 	tx := t.tx
 	t.versions()
+	t.secured()
 	if t.call != nil {
 		t.checkCall()
 	}

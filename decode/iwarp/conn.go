@@ -52,8 +52,9 @@ type Conn struct {
 	expected   bool // on an expected port
 	negotiated bool // the initiator's MPA frame, or its peer's, was seen
 	closed     bool
-	replaced   bool // another connection took the addresses and ports
-	vain       int  // bytes searched without finding an FPDU
+	replaced   bool   // another connection took the addresses and ports
+	vain       int    // bytes searched without finding an FPDU
+	ending     string // what ended it first on the part of TCP, and who sent that
 
 	crc      crcState
 	goodCRCs uint64

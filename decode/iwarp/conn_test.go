@@ -111,7 +111,7 @@ func TestAnySegmentation(t *testing.T) {
 						if c.Verdict() != Yes || k.Sent[0].BadCRC+k.Sent[1].BadCRC+k.Sent[0].Gaps+k.Sent[1].Gaps != 0 {
 							t.Fatalf("verdict %v, counters %+v", c.Verdict(), k.Sent)
 						}
-						if rec.closed != 1 || k.State != rdma.Closed || k.Terminated != "TCP FIN" {
+						if rec.closed != 1 || k.State != rdma.Closed || k.Terminated != "TCP FIN from "+link.AddrString(k.Ends[0].Addr) {
 							t.Fatalf("closed %d times, state %v, %q", rec.closed, k.State, k.Terminated)
 						}
 						if len(rec.acked) != len(rec.sends) {

@@ -279,7 +279,7 @@ func TestEndings(t *testing.T) {
 	p.peers[0].untagged(OpSend, 0, make([]byte, 3000))
 	p.w.segment(0, 0, p.at[0], p.peers[0].stream[p.at[0]:p.at[0]+2000])
 	p.w.segment(1, tcp.RST, p.at[1], nil)
-	if p.k.Terminated != "TCP reset" || p.k.State != rdma.Closed || p.closed != 1 {
+	if p.k.Terminated != "TCP reset from "+link.AddrString(p.k.Ends[1].Addr) || p.k.State != rdma.Closed || p.closed != 1 {
 		t.Errorf("%q %v", p.k.Terminated, p.k.State)
 	}
 	if len(p.sends) != 1 || p.sends[0].length != 2849 || len(p.sends[0].data) != 1424+532 {

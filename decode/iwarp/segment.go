@@ -139,22 +139,30 @@ func (h *half) Again(offset uint64, n int, ref rdma.Ref) {
 }
 
 // End implements tcp.Consumer. iWARP knows no half-closed connections: with the
-// first FIN it is over, though the other side may still have something to say.
+// first FIN it is over, though the other side may still have something to say;
+// who sent that one has ended the connection.
 func (h *half) End(_ uint64, how tcp.Ending, ref rdma.Ref) {
 	c := h.conn
 	if c.closed {
 		return
 	}
 	h.ended = true
+	if c.ending == "" {
+		word := "TCP FIN from "
+		if how == tcp.ByReset {
+			word = "TCP reset from "
+		}
+		c.ending = word + link.AddrString(c.c.Ends[c.side(h)].Addr)
+	}
 	if how == tcp.ByReset {
-		c.over("TCP reset", ref)
+		c.over(c.ending, ref)
 		return
 	}
 	if c.verdict == Yes {
-		c.terminated("TCP FIN")
+		c.terminated(c.ending)
 	}
 	if c.peer(h).ended {
-		c.over("TCP FIN", ref)
+		c.over(c.ending, ref)
 	}
 }
 

@@ -1,0 +1,154 @@
+package check
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// recalls are the delegations that have been recalled and not returned yet, by
+// the part of their stateid that stays the same (RFC 8881, section 8.2.2).
+type recalls map[[12]byte]*recall
+
+type recall struct {
+	f      *Finding
+	at     int64 // when the call was there
+	sent   int
+	answer string // status of the callback, if it was an error
+	failed string // of the latest DELEGRETURN that did not succeed
+}
+
+// maxRecalls is how many are remembered.
+const maxRecalls = 1024
+
+// maxPath is how much of a path is shown, in columns: names on the wire may be
+// of any length.
+const maxPath = 60
+
+// plain reports whether a fabric carries RPC without RDMA.
+func plain(f rdma.Fabric) bool { return f == rdma.TCP || f == rdma.UDP }
+
+// recalled takes note of the delegations that a callback recalls. Those of
+// NFSv4.0 come over TCP: they count if the delegation is returned over RDMA.
+func (c *Checker) recalled(v *rpc.View) {
+	if c.on[ruleRecalled] == Off {
+		return
+	}
+	if _, ok := v.Args.(*nfs4.CbCompoundArgs); !ok {
+		return
+	}
+	tx := v.Tx
+	for _, o := range v.Operations() {
+		a, ok := o.Args.(*nfs4.CB_RECALL4args)
+		if !ok || a.Fh == nil {
+			continue
+		}
+		r := c.recalls[a.Stateid.Other]
+		if r == nil {
+			if len(c.recalls) >= maxRecalls {
+				c.skip(ruleRecalled, Limit)
+				continue
+			}
+			r = &recall{at: tx.Call.Last.Time}
+			r.f = &Finding{
+				Rule: &rules[ruleRecalled], Ref: tx.Call.Last, Connection: tx.Connection.Resolve().ID, Fabric: tx.Connection.Fabric,
+				HasXID: true, XID: tx.XID, Backward: tx.Backward, Program: program(v), Operation: text.Operation(v),
+				CallFrame: tx.Call.Last.Number, ReplyFrame: tx.Reply.Last.Number,
+				By: Requester, From: tx.Client(), To: tx.Server(),
+				Expected: "the client to return the delegation",
+			}
+			b := fmt.Appendf(nil, "recall of stateid %s, ", hex.EncodeToString(a.Stateid.Other[:]))
+			b = text.Handle(b, a.Fh)
+			if v.Names != nil {
+				if p := v.Names.AppendPath(nil, a.Fh); len(p) > 0 {
+					// Marks without a width could be any number.
+					p = p[max(0, len(p)-4*maxPath):]
+					b = append(b, " ("...)
+					b = append(b, text.Shorten(p, maxPath)...)
+					b = append(b, ')')
+				}
+			}
+			r.f.Seen = string(b)
+			c.recalls[a.Stateid.Other] = r
+		}
+		r.sent++
+		r.answer = ""
+		if o.Code != uint32(nfs4.NFS4_OK) {
+			r.answer = o.Status
+		}
+	}
+}
+
+// returned looks for delegations that a call gives back.
+func (c *Checker) returned(v *rpc.View) {
+	if len(c.recalls) == 0 {
+		return
+	}
+	if _, ok := v.Args.(*nfs4.CompoundArgs); !ok {
+		return
+	}
+	tx := v.Tx
+	for _, o := range v.Operations() {
+		a, ok := o.Args.(*nfs4.DELEGRETURN4args)
+		if !ok {
+			continue
+		}
+		r := c.recalls[a.DelegStateid.Other]
+		if r == nil {
+			continue
+		}
+		what := fmt.Sprintf("DELEGRETURN after %v in frame %d, xid %08x", time.Duration(tx.Call.First.Time-r.at).Round(time.Microsecond), tx.Call.First.Number, tx.XID)
+		switch {
+		case !tx.Reply.Seen():
+			r.failed = what + ": no reply"
+		case o.Status == "":
+			r.failed = what + ": not executed"
+		case o.Code != uint32(nfs4.NFS4_OK):
+			r.failed = what + ": " + o.Status
+		default:
+			if !plain(r.f.Fabric) || !plain(tx.Connection.Fabric) {
+				r.report(c, what+": "+o.Status)
+			}
+			delete(c.recalls, a.DelegStateid.Other)
+		}
+	}
+}
+
+func (r *recall) report(c *Checker, then string) {
+	if r.sent > 1 {
+		r.f.Seen += fmt.Sprintf("; sent %d times", r.sent)
+	}
+	if r.answer != "" {
+		r.f.Seen += "; the client answered " + r.answer
+	}
+	r.f.Reaction = then
+	c.report(r.f)
+}
+
+// unreturned reports what is left at the end of the capture.
+func (c *Checker) unreturned() {
+	left := make([]*recall, 0, len(c.recalls))
+	for _, r := range c.recalls {
+		if !plain(r.f.Fabric) {
+			left = append(left, r)
+		}
+	}
+	slices.SortFunc(left, func(a, b *recall) int {
+		return cmp.Or(cmp.Compare(a.f.Ref.Number, b.f.Ref.Number), cmp.Compare(a.f.Seen, b.f.Seen))
+	})
+	for _, r := range left {
+		then := "not returned after it in the capture"
+		if r.failed != "" {
+			then += "; last " + r.failed
+		}
+		r.report(c, then)
+	}
+	clear(c.recalls)
+}

@@ -1,0 +1,106 @@
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// attempts remembers the latest attempts to open TCP connections to ports of
+// iWARP. Where nobody listens there is never a byte by which a connection could
+// be recognised as iWARP, so that only the port tells.
+type attempts struct {
+	ring  []attempt
+	next  int
+	ports []uint16 // beside the well-known one
+}
+
+type attempt struct {
+	from, to netip.AddrPort
+	sequence uint32 // that the answer acknowledges, without payload
+	length   uint32 // of the payload, with TCP Fast Open
+	ref      rdma.Ref
+	settled  bool // there was an answer
+}
+
+const (
+	maxAttempts = 64
+	maxPorts    = 16
+	portNFS     = 20049 // nfsrdma in the registry of IANA
+	flagACK     = 0x10
+)
+
+// learn takes note of a server's port.
+func (a *attempts) learn(port uint16) {
+	if !a.knows(port) && len(a.ports) < maxPorts {
+		a.ports = append(a.ports, port)
+	}
+}
+
+func (a *attempts) knows(port uint16) bool { return port == portNFS || slices.Contains(a.ports, port) }
+
+func (a *attempts) find(from, to netip.AddrPort, is func(*attempt) bool) *attempt {
+	for i := range a.ring {
+		if t := &a.ring[i]; t.from == from && t.to == to && is(t) {
+			return t
+		}
+	}
+	return nil
+}
+
+// attempted takes a TCP segment that opens a connection or answers such a one.
+func (c *Checker) attempted(v *decode.PacketView) {
+	if c.on[ruleRejected] == Off || c.opt.Match != nil || v.Frame.Proto != link.TCP {
+		return
+	}
+	f, a := v.Frame, &c.attempts
+	src, dst := netip.AddrPortFrom(f.Src, f.SrcPort), netip.AddrPortFrom(f.Dst, f.DstPort)
+	switch {
+	case f.TCPFlags&(tcp.SYN|tcp.RST|flagACK) == tcp.SYN:
+		if !a.knows(f.DstPort) {
+			return
+		}
+		// A repetition, or the copy of another capture point, is the same one.
+		if a.find(src, dst, func(t *attempt) bool { return t.sequence == f.TCPSeq+1 }) != nil {
+			return
+		}
+		t := attempt{from: src, to: dst, sequence: f.TCPSeq + 1, length: uint32(f.PayloadLen), ref: c.latest}
+		if len(a.ring) < maxAttempts {
+			a.ring = append(a.ring, t)
+			return
+		}
+		if !a.ring[a.next].settled {
+			c.skip(ruleRejected, Limit)
+		}
+		a.ring[a.next] = t
+		a.next = (a.next + 1) % maxAttempts
+	case f.TCPFlags&flagACK != 0 && a.knows(f.SrcPort):
+		t := a.find(dst, src, func(t *attempt) bool {
+			return !t.settled && (f.TCPAck == t.sequence || f.TCPAck == t.sequence+t.length)
+		})
+		if t == nil {
+			return
+		}
+		// RFC 9293, section 3.5.2: where there is no connection, a reset has
+		// sequence number 0 and acknowledges what it answers.
+		if f.TCPFlags&tcp.SYN == 0 && f.TCPSeq != 0 {
+			return
+		}
+		t.settled = true
+		if f.TCPFlags&tcp.SYN != 0 {
+			return
+		}
+		c.report(&Finding{
+			Rule: &rules[ruleRejected], Ref: c.latest, Fabric: rdma.IWARP, By: Responder,
+			From:     rdma.End{Addr: f.Src, Port: f.SrcPort},
+			To:       rdma.End{Addr: f.Dst, Port: f.DstPort},
+			Expected: "a connection",
+			Seen:     fmt.Sprintf("TCP reset in answer to the SYN of %s in frame %d", link.AddrString(f.Dst), t.ref.Number),
+		})
+	}
+}
