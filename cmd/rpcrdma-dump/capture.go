@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/rotate"
@@ -49,6 +50,7 @@ type captureOptions struct {
 	duration seconds
 	latency  time.Duration
 	match    string
+	broken   string
 	after    seconds
 	list     bool
 	sys      string
@@ -78,6 +80,7 @@ func newCaptureCommand(s *streams) *cobra.Command {
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
 	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
 	f.DurationVar(&o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
+	f.StringVar(&o.broken, "stop-rule", "", "stop at the first finding of one of the rules in this `list`, as of check --rules")
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
 	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
@@ -121,8 +124,8 @@ func (o *captureOptions) check(s *streams) error {
 		return usagef("no interface: name one with -i (-D lists them)")
 	case o.keep < 0 || o.latency < 0:
 		return usagef("counts and times are not negative")
-	case o.after > 0 && o.latency == 0 && o.match == "":
-		return usagef("--after goes with --stop-latency or --stop-filter")
+	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
+		return usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
 	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0) {
 		return usagef("-f, --all, --rpc, --ports, -s, -B, -p, --hardware-time and --fanout go with -i")
@@ -325,14 +328,22 @@ type stopper struct {
 	d     *decode.Decoder
 	view  rpc.View
 	rules []stopRule
+	check *check.Checker // nil: no findings are asked for
 	hit   bool
 	why   string
 	at    int64 // time of the packet with which it was known
 }
 
-func newStopper(rules []stopRule) *stopper {
+// newStopper makes a stopper for rules and for findings of a selection; either
+// may be nil.
+func newStopper(rules []stopRule, findings *check.Selection) *stopper {
 	t := &stopper{view: rpc.View{Names: &rpc.Names{}}, rules: rules}
 	opt := decode.Options{Transactions: transaction.Options{OnCompletion: true}}
+	if findings != nil {
+		t.check = check.New(check.Options{Rules: *findings}, t.finding)
+		opt.Transactions.OnCompletion = false // check wants them in the order of their calls
+		opt.Observer, opt.Packet, opt.Closed = t.check, t.check.Packet, t.check.Closed
+	}
 	t.d = decode.New(opt, t.transaction)
 	return t
 }
@@ -343,14 +354,34 @@ func (t *stopper) transaction(tx *transaction.Transaction) {
 	}
 	v := &t.view
 	v.Set(tx)
+	if t.check != nil {
+		if t.check.Transaction(v); t.hit {
+			return
+		}
+	}
 	for _, rule := range t.rules {
 		if why := rule(v); why != "" {
-			t.hit, t.at = true, t.d.Stats().Last.Time
 			what := text.Operations(append(text.Program(nil, v), ' '), v)
-			t.why = fmt.Sprintf("packet %d, XID 0x%08x, %s: %s", t.d.Stats().Last.Number, tx.XID, what, why)
-			t.d.Stop()
+			t.stop(fmt.Sprintf("packet %d, XID 0x%08x, %s: %s", t.d.Stats().Last.Number, tx.XID, what, why))
 			return
 		}
 	}
 	v.Learn()
+}
+
+// finding takes one from check.
+func (t *stopper) finding(f *check.Finding) {
+	if t.hit {
+		return
+	}
+	at := ""
+	if f.Operation != "" {
+		at = fmt.Sprintf(", XID 0x%08x, %s %s", f.XID, f.Program, f.Operation)
+	}
+	t.stop(fmt.Sprintf("packet %d%s: %s: %s", f.Ref.Number, at, f.Rule.ID, safe(f.Seen)))
+}
+
+func (t *stopper) stop(why string) {
+	t.hit, t.at, t.why = true, t.d.Stats().Last.Time, why
+	t.d.Stop()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -34,8 +35,16 @@ func (o *captureOptions) conditions() (*stopper, error) {
 			return ""
 		})
 	}
-	if len(rules) == 0 {
+	var findings *check.Selection
+	if o.broken != "" {
+		s, err := check.Select(o.broken)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		findings = &s
+	}
+	if len(rules) == 0 && findings == nil {
 		return nil, nil
 	}
-	return newStopper(rules), nil
+	return newStopper(rules, findings), nil
 }
