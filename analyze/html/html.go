@@ -1,0 +1,23 @@
+// Package html makes a page for browsers of a report: one file that loads
+// nothing, with its drawings in it as SVG. It can be read without scripts; a
+// script sorts tables.
+package html
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+)
+
+//go:embed page.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// Write writes the page. Names of files and whatever else comes from the
+// capture is hostile: html/template escapes it for the place where it stands.
+func Write(w io.Writer, rep *latency.Report) error {
+	return page.Execute(w, newView(rep))
+}

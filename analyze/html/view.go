@@ -1,0 +1,478 @@
+package html
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+// Bounds of the page: a browser has to draw it.
+const (
+	maxRows    = 200 // groups in tables
+	maxBars    = 40  // groups in drawings
+	maxSlow    = 100
+	maxListed  = 64 // connections
+	maxXIDs    = 8
+	slowWidth  = 260.0
+	slowHeight = 14.0
+)
+
+// view is what the template shows.
+type view struct {
+	Title    string
+	Subtitle string
+	Cards    []card
+	By       []string
+	Groups   []groupRow
+	MoreRows int
+	Ranges   *chart
+	Shares   *chart
+	Legend   []legend
+	Heat     *chart
+	HeatNote string
+	Rates    *chart
+	Volume   *chart
+	Flight   *chart
+	Credits  bool
+	Troubles *chart
+	Kinds    []legend
+	Costs    []costRow
+	Slow     []slowRow
+	Chunks   []chunkRow
+	Inline   []latency.Inline
+	Copied   []string
+	Conns    []connRow
+	MoreConn int
+	Notes    []string
+	Interval string
+	Start    string
+}
+
+type card struct{ Name, Value, Note string }
+
+type legend struct{ Class, Name, Note string }
+
+type groupRow struct {
+	Key    []string
+	Cells  []cell
+	Errors string // by status
+}
+
+// cell is a number with what it is sorted by.
+type cell struct {
+	Text string
+	Sort string
+}
+
+type costRow struct {
+	Kind                          string
+	Events, Touched               uint64
+	Mean, Others, Slower, Example string
+}
+
+type slowRow struct {
+	Total, Sort, XID, What, Details, Time string
+	Bar                                   *chart
+	Notes                                 []string
+	Bad                                   bool
+}
+
+type chunkRow struct {
+	Kind                     string
+	Use                      latency.ChunkUse
+	Offered, Used, Wasted, P string
+}
+
+type connRow struct {
+	Title   string
+	Facts   []card
+	Remarks []latency.Remark
+}
+
+// phases in the order of a transaction, with the class that colors them.
+var phases = []struct {
+	phase       latency.Phase
+	class, name string
+	note        string
+}{
+	{latency.CallTransfer, "call", "call transfer", "first to last packet of the call"},
+	{latency.PullWait, "wait", "pull wait", "until the first Read Request; a part of the argument pull"},
+	{latency.ArgumentPull, "pull", "argument pull", "RDMA Reads of the call's chunks"},
+	{latency.Server, "server", "server", "until the first RDMA Write or the reply"},
+	{latency.ResultPush, "push", "result push", "RDMA Writes of the reply's chunks"},
+	{latency.ReplyTransfer, "reply", "reply transfer", "until the last packet of the reply"},
+}
+
+func duration(ns int64) string { return string(text.Duration(nil, time.Duration(ns))) }
+
+func bytesText(n float64) string { return text.Rounded(n, 1024) + "B" }
+
+func nsCell(ns int64) cell { return cell{duration(ns), fmt.Sprint(ns)} }
+
+func newView(rep *latency.Report) *view {
+	v := &view{
+		Title: strings.Join(rep.Inputs, ", "), By: rep.By, Notes: rep.Notes,
+		Interval: round(time.Duration(rep.Series.Interval)), Start: rep.Start.Format("2006-01-02 15:04:05.000000 UTC"),
+	}
+	if v.Title == "" {
+		v.Title = "capture"
+	}
+	v.Subtitle = fmt.Sprintf("%d packets in %s from %s", rep.Packets, duration(rep.Span), v.Start)
+	if rep.Filter != "" {
+		v.Subtitle += "; transactions for which " + rep.Filter + " holds"
+	}
+	v.cards(rep)
+	for _, p := range phases {
+		v.Legend = append(v.Legend, legend{p.class, p.name, p.note})
+	}
+	if rep.All.Count > 0 {
+		v.groups(rep)
+		v.ranges(rep)
+		v.shares(rep)
+		v.chunks(rep)
+		v.slow(rep)
+		v.costs(rep)
+	}
+	if len(rep.Series.Slots) > 0 {
+		v.heat(rep)
+		v.rates(rep)
+		v.flight(rep)
+		v.troubles(rep)
+	}
+	v.connections(rep)
+	return v
+}
+
+func (v *view) cards(rep *latency.Report) {
+	a := rep.All
+	d := a.Latency
+	v.Cards = []card{
+		{"transactions", fmt.Sprint(a.Count), text.Rounded(a.Rate, 1000) + " a second"},
+		{"failed", fmt.Sprint(a.Errors), percent(float64(a.Errors), float64(a.Count))},
+		{"not whole", fmt.Sprint(a.NoReply + a.NoCall + a.Incomplete), fmt.Sprintf("%d without reply", a.NoReply)},
+		{"mean latency", duration(d.Mean), fmt.Sprintf("of %d", d.Count)},
+		{"median", duration(d.P50), "p50"},
+		{"p99", duration(d.P99), "max " + duration(d.Max)},
+		{"moved by RDMA", bytesText(float64(a.ReadBytes + a.WriteBytes)), fmt.Sprintf("%s read, %s written", bytesText(float64(a.ReadBytes)), bytesText(float64(a.WriteBytes)))},
+		{"packets again", fmt.Sprint(a.Retransmits), "of transactions"},
+	}
+}
+
+func percent(part, whole float64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.1f %%", 100*part/whole)
+}
+
+func (v *view) groups(rep *latency.Report) {
+	for i, g := range rep.Groups {
+		if i == maxRows {
+			v.MoreRows = len(rep.Groups) - maxRows
+			break
+		}
+		d := g.Latency
+		r := groupRow{Key: g.Key, Cells: []cell{
+			{fmt.Sprint(g.Count), fmt.Sprint(g.Count)},
+			{text.Rounded(g.Rate, 1000), fmt.Sprint(g.Rate)},
+			{fmt.Sprint(g.Errors), fmt.Sprint(g.Errors)},
+		}}
+		if len(g.Key) == 0 {
+			r.Key = []string{"all"}
+		}
+		var bad []string
+		for _, s := range slices.Sorted(maps.Keys(g.Statuses)) {
+			bad = append(bad, fmt.Sprintf("%d %s", g.Statuses[s], s))
+		}
+		r.Errors = strings.Join(bad, ", ")
+		for _, ns := range []int64{d.Mean, d.Min, d.P50, d.P90, d.P99, d.P999, d.Max} {
+			if d.Count == 0 {
+				r.Cells = append(r.Cells, cell{"–", "-1"})
+			} else {
+				r.Cells = append(r.Cells, nsCell(ns))
+			}
+		}
+		share := 0.0
+		if rep.All.Latency.Sum > 0 {
+			share = float64(d.Sum) / float64(rep.All.Latency.Sum)
+		}
+		r.Cells = append(r.Cells, cell{fmt.Sprintf("%.1f %%", 100*share), fmt.Sprint(share)})
+		v.Groups = append(v.Groups, r)
+	}
+	if len(v.By) == 0 {
+		v.By = []string{"group"}
+	}
+}
+
+// name is the name of a group, short enough for an axis.
+func name(g *latency.Group) string {
+	s := strings.Join(g.Key, " ")
+	if s == "" {
+		s = "all"
+	}
+	r := []rune(s)
+	if len(r) > 26 {
+		return string(r[:10]) + "…" + string(r[len(r)-15:])
+	}
+	return s
+}
+
+// timed are the groups with a latency, as many as can be drawn.
+func timed(rep *latency.Report) []*latency.Group {
+	var out []*latency.Group
+	for _, g := range rep.Groups {
+		if g.Latency.Count > 0 && len(out) < maxBars {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+const (
+	rowHeight = 22.0
+	nameWidth = 190.0
+)
+
+// ranges draws percentiles of each group on one logarithmic scale.
+func (v *view) ranges(rep *latency.Report) {
+	groups := timed(rep)
+	if len(groups) == 0 {
+		return
+	}
+	p := newPlot(chartTop+chartBottom+float64(len(groups))*rowHeight, "Latency percentiles by "+strings.Join(rep.By, ", "))
+	p.x0 = nameWidth
+	lo, hi := int64(math.MaxInt64), int64(1)
+	for _, g := range groups {
+		lo, hi = min(lo, g.Latency.Min), max(hi, g.Latency.Max)
+	}
+	s := newLogScale(lo, hi, p.x0, p.x1-8)
+	p.Lines = append(p.Lines, line{p.x0, p.y1, p.x1, p.y1, "axis"})
+	s.decades(func(x float64, text string) {
+		p.Lines = append(p.Lines, line{x, p.y0, x, p.y1, "grid"})
+		p.xTick(x, text)
+	})
+	p.xTitle("latency, first packet of the call to last of the reply (logarithmic)")
+	for i, g := range groups {
+		y := p.y0 + (float64(i)+0.5)*rowHeight
+		d := g.Latency
+		p.Texts = append(p.Texts, label{p.x0 - 8, y + 4, "end", "name", name(g)})
+		p.Lines = append(p.Lines, line{s.at(d.Min), y, s.at(d.Max), y, "whisker"})
+		a, b := s.at(d.P50), s.at(d.P99)
+		p.Rects = append(p.Rects, rect{a, y - 5, max(b-a, 1), 10, "p99", 0,
+			fmt.Sprintf("%s: %d timed, min %s, p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", name(g), d.Count,
+				duration(d.Min), duration(d.P50), duration(d.P90), duration(d.P99), duration(d.P999), duration(d.Max))})
+		p.Rects = append(p.Rects, rect{a, y - 5, max(s.at(d.P90)-a, 1), 10, "p90", 0, ""})
+		p.Lines = append(p.Lines, line{a, y - 8, a, y + 8, "median"})
+		x := s.at(d.P999)
+		p.Lines = append(p.Lines, line{x, y - 5, x, y + 5, "p999"})
+		x = s.at(d.Max)
+		p.Lines = append(p.Lines, line{x, y - 3, x, y + 3, "whisker"})
+	}
+	v.Ranges = &p.chart
+}
+
+// shares draws the phases of each group as parts of a bar.
+func (v *view) shares(rep *latency.Report) {
+	groups := timed(rep)
+	if rep.All.Latency.Sum == 0 {
+		return
+	}
+	if len(groups) > 1 {
+		groups = append([]*latency.Group{rep.All}, groups...)
+	}
+	p := newPlot(chartTop+chartBottom+float64(len(groups))*rowHeight, "Share of each phase")
+	p.x0 = nameWidth
+	p.x1 -= 70
+	p.Lines = append(p.Lines, line{p.x0, p.y1, p.x1, p.y1, "axis"})
+	for v := 0; v <= 100; v += 20 {
+		p.xTick(p.x0+(p.x1-p.x0)*float64(v)/100, fmt.Sprintf("%d %%", v))
+	}
+	p.xTitle("share of the group's time; at the right its mean")
+	for i, g := range groups {
+		y := p.y0 + (float64(i)+0.5)*rowHeight
+		p.Texts = append(p.Texts, label{p.x0 - 8, y + 4, "end", "name", name(g)},
+			label{p.x1 + 8, y + 4, "start", "tick", duration(g.Latency.Mean)})
+		if g.Latency.Sum == 0 {
+			continue
+		}
+		p.bars(p.x0, y-7, p.x1-p.x0, 14, sums(g), g.Latency.Sum, name(g)+": ")
+	}
+	v.Shares = &p.chart
+}
+
+// sums are the times of the phases of a group, in the order of phases.
+func sums(g *latency.Group) []int64 {
+	out := make([]int64, len(phases))
+	for i, ph := range phases {
+		out[i] = g.Phase(ph.phase).Sum
+	}
+	return out
+}
+
+// bars draws phases one after the other. The argument pull is drawn without
+// the wait that it contains.
+func (p *plot) bars(x, y, width, height float64, parts []int64, total int64, prefix string) {
+	if total <= 0 {
+		return
+	}
+	for i, ph := range phases {
+		n := parts[i]
+		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.name, duration(n), 100*float64(n)/float64(total))
+		if ph.phase == latency.ArgumentPull {
+			n -= parts[i-1]
+		}
+		if n <= 0 {
+			continue
+		}
+		w := width * float64(n) / float64(total)
+		p.Rects = append(p.Rects, rect{x, y, w, height, ph.class, 0, title})
+		x += w
+	}
+}
+
+func (v *view) chunks(rep *latency.Report) {
+	c := &rep.All.Chunks
+	for _, k := range []struct {
+		name string
+		use  latency.ChunkUse
+	}{{"Read", c.Read}, {"Position-Zero", c.PositionZero}, {"Write", c.Write}, {"Reply", c.Reply}} {
+		if k.use.Messages == 0 {
+			continue
+		}
+		v.Chunks = append(v.Chunks, chunkRow{k.name, k.use, bytesText(float64(k.use.Offered)), bytesText(float64(k.use.Used)),
+			bytesText(float64(k.use.Wasted)), percent(float64(k.use.Wasted), float64(k.use.Offered))})
+	}
+	if c.Transactions > 0 {
+		v.Inline = rep.All.Inline
+	}
+	for i := range v.Inline {
+		v.Copied = append(v.Copied, bytesText(float64(v.Inline[i].Copied)))
+	}
+}
+
+func (v *view) slow(rep *latency.Report) {
+	for i, x := range rep.Slowest {
+		if i == maxSlow {
+			break
+		}
+		p := &plot{chart: chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}}
+		parts := make([]int64, len(phases))
+		for j, ph := range phases {
+			parts[j] = x.Phases[ph.phase.String()]
+		}
+		p.bars(0, 0, slowWidth, slowHeight, parts, x.Total, "")
+		r := slowRow{
+			Total: duration(x.Total), Sort: fmt.Sprint(x.Total), XID: fmt.Sprintf("%08x", x.XID), What: x.Operation,
+			Time: x.Time.Format("15:04:05.000000"), Bar: &p.chart, Notes: x.Notes, Bad: x.Failed,
+		}
+		if x.File != "" {
+			r.What += " " + x.File
+		}
+		if x.Count > 0 {
+			r.What += fmt.Sprintf(" @%s+%s", text.Size(nil, x.Offset), text.Size(nil, x.Count))
+		}
+		details := []string{
+			fmt.Sprintf("connection %d", x.Connection), fmt.Sprintf("frames %d–%d", x.CallFrame, x.ReplyFrame), x.Model, x.Status,
+		}
+		if x.InFlight > 1 {
+			details = append(details, fmt.Sprintf("%d in flight", x.InFlight))
+		}
+		if x.Retransmit > 0 {
+			details = append(details, fmt.Sprintf("%d packets again", x.Retransmit))
+		}
+		r.Details = strings.Join(append(details, x.Troubles...), ", ")
+		v.Slow = append(v.Slow, r)
+	}
+}
+
+func (v *view) costs(rep *latency.Report) {
+	for i := range rep.Troubles {
+		t := &rep.Troubles[i]
+		r := costRow{Kind: t.Kind, Events: t.Events, Touched: t.Transactions, Mean: "–", Others: "–", Slower: "–"}
+		if t.Compared > 0 {
+			r.Mean, r.Others = duration(t.Mean), duration(t.Others)
+			if t.Others > 0 {
+				r.Slower = fmt.Sprintf("%+.0f %%", 100*(float64(t.Mean)/float64(t.Others)-1))
+			}
+		}
+		var xids []string
+		for _, x := range t.XIDs[:min(len(t.XIDs), maxXIDs)] {
+			xids = append(xids, fmt.Sprintf("%08x", x.XID))
+		}
+		if uint64(len(xids)) < t.Transactions {
+			xids = append(xids, "…")
+		}
+		r.Example = strings.Join(xids, " ")
+		v.Costs = append(v.Costs, r)
+	}
+}
+
+func (v *view) connections(rep *latency.Report) {
+	for i := range rep.Connections {
+		c := &rep.Connections[i]
+		rdma := c.Fabric != "tcp" && c.Fabric != "udp"
+		if !rdma && len(c.Remarks) == 0 {
+			continue
+		}
+		if len(v.Conns) == maxListed {
+			v.MoreConn++
+			continue
+		}
+		r := connRow{
+			Title:   fmt.Sprintf("%d: %s, client %s (%d), server %s (%d)", c.Connection, c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint),
+			Remarks: c.Remarks,
+		}
+		fact := func(name, value string) { r.Facts = append(r.Facts, card{Name: name, Value: value}) }
+		if c.MTU > 0 {
+			fact("path MTU", fmt.Sprint(c.MTU))
+		}
+		if c.Depth >= 0 {
+			fact("Read depth", fmt.Sprint(c.Depth))
+		}
+		if c.InlineCall > 0 {
+			fact("inline, calls / replies", fmt.Sprintf("%d / %d", c.InlineCall, c.InlineReply))
+		}
+		if a, b := c.Client.Setup, c.Server.Setup; a != nil && b != nil {
+			if c.Fabric == "iwarp" {
+				fact("MPA revision", fmt.Sprint(min(a.MPARevision, b.MPARevision)))
+				fact("CRC, markers", onOff(a.CRC || b.CRC)+", "+onOff(a.Markers || b.Markers))
+			} else {
+				fact("retries", fmt.Sprint(a.RetryCount))
+				fact("RNR retries, client / server", fmt.Sprintf("%d / %d", a.RNRRetryCount, b.RNRRetryCount))
+				timeout := "none"
+				if a.AckTimeout > 0 {
+					timeout = duration(a.AckTimeout)
+				}
+				fact("ACK timeout", timeout)
+			}
+		}
+		if f := c.Forward; f != nil {
+			fact("calls in flight, most / mean", fmt.Sprintf("%d / %.2f", f.Most, f.Mean))
+			if f.Granted.Max > 0 {
+				fact("credits asked / granted", fmt.Sprintf("%d / %d", f.Requested.Max, f.Granted.Max))
+				fact("time at the credit limit", duration(f.AtLimit))
+			}
+		}
+		if x := c.Reads; x != nil {
+			fact("RDMA Reads in flight, most / mean", fmt.Sprintf("%d / %.2f", x.Most, x.Mean))
+			fact("time at the Read depth", duration(x.AtLimit))
+		}
+		if c.Ending != "" {
+			fact("ended", c.Ending)
+		}
+		v.Conns = append(v.Conns, r)
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

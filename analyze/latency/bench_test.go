@@ -1,0 +1,48 @@
+package latency
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// Transactions are taken without allocations once their groups are known.
+func TestAddAllocations(t *testing.T) {
+	for _, by := range [][]Key{{ByOperation}, {ByClient, ByServer, ByConnection, ByFabric}, {ByFile, BySize}, {ByStatus, ByModel, ByProcedure}, {}} {
+		r := New(Options{By: by, Inline: DefaultInline, Top: 10})
+		record(t, filepath.Join(samples, "rocev2-nfs41-recall.pcap"), Options{}, func(v *rpc.View) {
+			for range 3 * denseFrom / 2 {
+				r.Add(v)
+			}
+			if n := testing.AllocsPerRun(50, func() { r.Add(v) }); n != 0 {
+				t.Errorf("%v: %v allocations", by, n)
+			}
+		})
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	for _, name := range []string{"rocev2-nfs3-meta.pcap.zst", "rocev2-nfs41-mixed-load.pcap.zst"} {
+		b.Run(name, func(b *testing.B) {
+			// Transactions cannot be kept: each is added some times, in the
+			// order of the sample, as often as needed.
+			const times = 64
+			r := New(Options{Inline: DefaultInline, Top: 10})
+			var spent time.Duration
+			n := 0
+			for n < b.N {
+				record(b, filepath.Join(samples, name), Options{}, func(v *rpc.View) {
+					start := time.Now()
+					for range times {
+						r.Add(v)
+					}
+					spent += time.Since(start)
+					n += times
+				})
+			}
+			b.ReportMetric(float64(spent.Nanoseconds())/float64(n), "ns/transaction")
+		})
+	}
+}

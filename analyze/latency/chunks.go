@@ -1,0 +1,206 @@
+package latency
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// ChunkUse is what the chunks of one kind offered, and what of it was used.
+type ChunkUse struct {
+	Messages uint64 `json:"messages"` // calls with such a chunk
+	Chunks   uint64 `json:"chunks"`
+	Segments uint64 `json:"segments"`
+	Offered  uint64 `json:"offered_bytes"`
+	Used     uint64 `json:"used_bytes"`
+	Wasted   uint64 `json:"wasted_bytes"` // offered and not used
+}
+
+func (c *ChunkUse) add(o *ChunkUse) {
+	c.Messages += o.Messages
+	c.Chunks += o.Chunks
+	c.Segments += o.Segments
+	c.Offered += o.Offered
+	c.Used += o.Used
+	c.Wasted += o.Wasted
+}
+
+func (c *ChunkUse) chunk(segments int, offered, used uint64) {
+	c.Chunks++
+	c.Segments += uint64(segments)
+	c.Offered += offered
+	c.Used += used
+	if used < offered {
+		c.Wasted += offered - used
+	}
+}
+
+// ChunkEconomy is how the complete RDMA transactions of a group travelled.
+type ChunkEconomy struct {
+	Transactions  uint64   `json:"transactions"`   // complete ones over RDMA; the rest counts those
+	InlineCalls   uint64   `json:"inline_calls"`   // calls without Read chunks
+	InlineReplies uint64   `json:"inline_replies"` // replies that used no chunk
+	SendBytes     uint64   `json:"send_bytes"`     // of the Sends of calls and replies
+	Read          ChunkUse `json:"read"`
+	PositionZero  ChunkUse `json:"position_zero"`
+	Write         ChunkUse `json:"write"`
+	Reply         ChunkUse `json:"reply"`
+	// Operations are the RDMA Reads and Writes that moved the chunks.
+	Reads  uint64 `json:"rdma_reads"`
+	Writes uint64 `json:"rdma_writes"`
+}
+
+func (e *ChunkEconomy) merge(o *ChunkEconomy) {
+	e.Transactions += o.Transactions
+	e.InlineCalls += o.InlineCalls
+	e.InlineReplies += o.InlineReplies
+	e.SendBytes += o.SendBytes
+	e.Read.add(&o.Read)
+	e.PositionZero.add(&o.PositionZero)
+	e.Write.add(&o.Write)
+	e.Reply.add(&o.Reply)
+	e.Reads += o.Reads
+	e.Writes += o.Writes
+}
+
+// Inline is what another inline threshold would have changed. It is assumed
+// that the transport header without chunks takes 28 bytes, and that the
+// requester knows how long the reply will be; a real one must assume the worst
+// that the reply may be, and offers chunks more often. Bytes are those of whole
+// RPC messages with their XDR pads.
+type Inline struct {
+	Threshold uint32 `json:"threshold"` // bytes of one Send, the same for both directions
+	Calls     uint64 `json:"calls"`     // that fit, whatever they used
+	Replies   uint64 `json:"replies"`
+	Both      uint64 `json:"both"` // transactions of which both fit
+	// FreedCalls and FreedReplies used chunks and would not have to; Copied are
+	// the bytes that would be copied instead of placed, and Saved the RDMA
+	// operations that would not take place.
+	FreedCalls   uint64 `json:"freed_calls"`
+	FreedReplies uint64 `json:"freed_replies"`
+	Copied       uint64 `json:"copied_bytes"`
+	Saved        uint64 `json:"saved_operations"`
+	// NewCalls and NewReplies were inline and would need a chunk.
+	NewCalls   uint64 `json:"new_calls"`
+	NewReplies uint64 `json:"new_replies"`
+}
+
+func (x *Inline) merge(o *Inline) {
+	x.Calls += o.Calls
+	x.Replies += o.Replies
+	x.Both += o.Both
+	x.FreedCalls += o.FreedCalls
+	x.FreedReplies += o.FreedReplies
+	x.Copied += o.Copied
+	x.Saved += o.Saved
+	x.NewCalls += o.NewCalls
+	x.NewReplies += o.NewReplies
+}
+
+// plainHeader is the size of a version 1 header without chunks: four words and
+// three empty lists (RFC 8166, section 4).
+const plainHeader = 28
+
+// addChunks counts what the chunks of a complete RDMA transaction offered and
+// used. Of the read-read model, which later versions do not have, only the
+// call's chunks are counted.
+func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
+	e := &g.chunks
+	call, reply := &tx.Call.Header, &tx.Reply.Header
+	e.Transactions++
+	e.SendBytes += uint64(tx.Call.SendBytes) + uint64(tx.Reply.SendBytes)
+	e.Reads += uint64(tx.Reads)
+	e.Writes += uint64(tx.Writes)
+	callChunk := len(call.Reads) > 0 || len(call.Call) > 0
+	if callChunk {
+		e.readList(tx)
+	} else {
+		e.InlineCalls++
+	}
+	used := uint64(0)
+	if len(call.Writes) > 0 {
+		e.Write.Messages++
+		for i, c := range call.Writes {
+			n := uint64(0)
+			if i < len(reply.Writes) {
+				n = reply.Writes[i].Length()
+			}
+			used += n
+			e.Write.chunk(len(c), c.Length(), n)
+		}
+	}
+	if call.HasReply {
+		n := uint64(0)
+		if reply.HasReply {
+			n = reply.Reply.Length()
+		}
+		used += n
+		e.Reply.Messages++
+		e.Reply.chunk(len(call.Reply), call.Reply.Length(), n)
+	}
+	if used == 0 {
+		e.InlineReplies++
+	}
+	for i, t := range inline {
+		x := &g.inline[i]
+		callFits := tx.Call.Bytes+plainHeader <= uint64(t)
+		replyFits := tx.Reply.Bytes+plainHeader <= uint64(t)
+		if callFits {
+			x.Calls++
+			if callChunk {
+				x.FreedCalls++
+				x.Copied += tx.ReadBytes
+				x.Saved += uint64(tx.Reads)
+			}
+		} else if !callChunk {
+			x.NewCalls++
+		}
+		if replyFits {
+			x.Replies++
+			if used > 0 {
+				x.FreedReplies++
+				x.Copied += used
+				x.Saved += uint64(tx.Writes)
+			}
+		} else if used == 0 {
+			x.NewReplies++
+		}
+		if callFits && replyFits {
+			x.Both++
+		}
+	}
+}
+
+// readList counts the Read chunks of a call. What was pulled is known for the
+// list; with several chunks, they share it in the order of the list.
+func (e *ChunkEconomy) readList(tx *transaction.Transaction) {
+	h := &tx.Call.Header
+	pulled := tx.ReadBytes
+	take := func(n uint64) uint64 {
+		n = min(n, pulled)
+		pulled -= n
+		return n
+	}
+	zero, read := false, false
+	if len(h.Call) > 0 {
+		zero = true
+		n := h.PositionZero().Length
+		e.PositionZero.chunk(len(h.Call), n, take(n))
+	}
+	if len(h.Reads) > 0 {
+		for _, c := range h.ReadChunks() {
+			if c.Position == 0 && h.Version != rpcrdma.Version2 {
+				zero = true
+				e.PositionZero.chunk(len(c.Segments), c.Length, take(c.Length))
+			} else {
+				read = true
+				e.Read.chunk(len(c.Segments), c.Length, take(c.Length))
+			}
+		}
+	}
+	if zero {
+		e.PositionZero.Messages++
+	}
+	if read {
+		e.Read.Messages++
+	}
+}

@@ -1,0 +1,126 @@
+package latency
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// flow is one connection while its transactions come by. Calls of the client
+// and of the server are followed apart: they have credits of their own (RFC
+// 8167, section 4.2).
+type flow struct {
+	calls      [2]level // forward, backward
+	reads      [2]level // by the side that starts them
+	requested  [2]credits
+	granted    [2]credits
+	unanswered [2]uint64 // calls without a reply, which are not in flight here
+}
+
+// credits are the values of one field over time.
+type credits struct {
+	least, most, last uint32
+	changes           uint64
+	seen              bool
+}
+
+func (c *credits) add(v uint32) {
+	if !c.seen {
+		*c = credits{least: v, most: v, last: v, seen: true}
+		return
+	}
+	c.least, c.most = min(c.least, v), max(c.most, v)
+	if v != c.last {
+		c.changes++
+		c.last = v
+	}
+}
+
+// flow returns what is followed of a connection; nil beyond the limit.
+func (r *Recorder) flow(c *rdma.Connection) *flow {
+	if r.lastFlow != nil && r.lastID == c.ID {
+		return r.lastFlow
+	}
+	f := r.flows[c.ID]
+	if f == nil {
+		if len(r.flows) >= maxConnections {
+			r.flowsLost = true
+			return nil
+		}
+		f = &flow{}
+		r.flows[c.ID] = f
+	}
+	r.lastFlow, r.lastID = f, c.ID
+	return f
+}
+
+// follow notes a transaction as in flight and returns how many of the
+// connection's calls now are; 0 if that is not followed.
+func (r *Recorder) follow(tx *transaction.Transaction) int {
+	f := r.flow(tx.Connection)
+	if f == nil {
+		return 0
+	}
+	way := 0
+	if tx.Backward {
+		way = 1
+	}
+	if tx.Call.Seen() && tx.Call.Transport {
+		f.requested[way].add(tx.Call.Header.Credits)
+	}
+	granted := uint32(0)
+	if tx.Reply.Seen() && tx.Reply.Transport {
+		granted = tx.Reply.Header.Credits
+		f.granted[way].add(granted)
+	}
+	if !tx.Call.Seen() || !tx.Reply.Seen() {
+		if tx.Call.Seen() {
+			f.unanswered[way]++
+		}
+		return 0
+	}
+	start, end := tx.Call.First.Time, tx.Reply.Last.Time
+	if end < start {
+		return 0
+	}
+	l := &f.calls[way]
+	l.advance(start, &r.events)
+	l.step(event{at: start, change: 1})
+	l.push(event{at: end, change: -1, granted: granted}, &r.events)
+
+	r.all.advance(start, &r.events)
+	r.all.step(event{at: start, change: 1})
+	r.all.push(event{at: end, change: -1}, &r.events)
+	if s := r.series.at(start); true {
+		s.most = max(s.most, r.all.n)
+		if isRDMA(tx.Connection.Fabric) && way == 0 {
+			s.creditsUsed = max(s.creditsUsed, l.n)
+			if granted > 0 && (s.granted == 0 || granted < s.granted) {
+				s.granted = granted
+			}
+		}
+	}
+	r.series.flight(start, end)
+
+	if tx.Reads > 0 {
+		r.followReads(f, tx, start)
+	}
+	return l.n
+}
+
+// followReads notes the RDMA Reads of a transaction as in flight: from the Read
+// Request to the last packet of the response. They begin after their call, so
+// that all that begin before this call are known.
+func (r *Recorder) followReads(f *flow, tx *transaction.Transaction, start int64) {
+	for i := range f.reads {
+		f.reads[i].advance(start, &r.events)
+	}
+	for i := range tx.Operations {
+		o := &tx.Operations[i]
+		if o.Kind != rdma.Read || !o.First.Seen() || !o.Last.Seen() || o.Last.Time < o.First.Time {
+			continue
+		}
+		l := &f.reads[o.From&1]
+		l.push(event{at: o.First.Time, change: 1}, &r.events)
+		l.push(event{at: o.Last.Time, change: -1}, &r.events)
+	}
+}

@@ -1,0 +1,114 @@
+package latency
+
+import "time"
+
+// Connection is what is known of a connection: how it was set up, what it
+// carried, and how many calls were in flight.
+type Connection struct {
+	Connection int       `json:"connection"`
+	Fabric     string    `json:"fabric"`
+	Client     Endpoint  `json:"client"`
+	Server     Endpoint  `json:"server"`
+	First      time.Time `json:"first_time"`
+	Last       time.Time `json:"last_time"`
+	State      string    `json:"state"` // open, closed, rejected, connecting, established
+	Ending     string    `json:"end"`   // why it ended; empty if open or not known
+	MTU        uint32    `json:"mtu"`   // 0 if not known
+
+	// InlineCall and InlineReply are the inline thresholds client to server and
+	// server to client; 0 if the setup was not captured.
+	InlineCall  uint32 `json:"inline_call"`
+	InlineReply uint32 `json:"inline_reply"`
+	// Depth is how many RDMA Reads the server may have in flight: the smaller
+	// of what it starts and what the client answers; -1 if not known.
+	Depth int `json:"read_depth"`
+
+	Forward  *Flow  `json:"forward"`  // calls of the client; null without any
+	Backward *Flow  `json:"backward"` // calls of the server
+	Reads    *Reads `json:"reads"`    // RDMA Reads of the server; null without any
+
+	Remarks []Remark `json:"remarks"`
+}
+
+// Endpoint is one end of a connection.
+type Endpoint struct {
+	Address     string     `json:"address"`
+	Endpoint    uint32     `json:"endpoint"` // queue pair or port
+	Setup       *SetupInfo `json:"setup"`    // null if not captured
+	Packets     uint64     `json:"packets"`
+	Bytes       uint64     `json:"bytes"`
+	Retransmits uint64     `json:"retransmits"`
+	NAKs        uint64     `json:"naks"`
+	RNRs        uint64     `json:"rnr_naks"`
+	CNPs        uint64     `json:"cnps"`
+	ECN         uint64     `json:"ecn_marked"`
+	Gaps        uint64     `json:"gaps"`
+	BadCRC      uint64     `json:"bad_crc"`
+}
+
+// SetupInfo is what an end said when the connection was made.
+type SetupInfo struct {
+	ResponderDepth uint16 `json:"responder_depth"`
+	InitiatorDepth uint16 `json:"initiator_depth"`
+	// RoCE and InfiniBand.
+	RetryCount    uint8 `json:"retry_count"`
+	RNRRetryCount uint8 `json:"rnr_retry_count"`
+	AckTimeout    int64 `json:"ack_timeout_ns"` // 0: none
+	// iWARP.
+	MPARevision uint8 `json:"mpa_revision"`
+	Markers     bool  `json:"markers"`
+	CRC         bool  `json:"crc"`
+	// RFC 8797; zero without that message.
+	Private          bool   `json:"private_data"`
+	SendSize         uint32 `json:"send_size"`
+	ReceiveSize      uint32 `json:"receive_size"`
+	RemoteInvalidate bool   `json:"remote_invalidate"`
+}
+
+// Flow is how many calls of one direction were in flight. Calls without a
+// reply do not count: when they ended is not known.
+type Flow struct {
+	Most       int     `json:"in_flight_max"`
+	Mean       float64 `json:"in_flight_mean"`
+	Busy       float64 `json:"busy"` // part of the time with a call in flight
+	Levels     []Level `json:"levels"`
+	Unanswered uint64  `json:"unanswered"`
+	// Requested and Granted are zero without transport headers.
+	Requested Credits `json:"credits_requested"`
+	Granted   Credits `json:"credits_granted"`
+	// AtLimit is the time with at least as many calls in flight as the reply
+	// before had granted, Known the time from the first grant on.
+	AtLimit int64 `json:"at_limit_ns"`
+	Known   int64 `json:"known_ns"`
+}
+
+// Level is the time spent with N in flight. The last may stand for more than
+// its N.
+type Level struct {
+	N    int   `json:"n"`
+	Time int64 `json:"time_ns"`
+}
+
+// Credits are the values of one field.
+type Credits struct {
+	Min     uint32 `json:"min"`
+	Max     uint32 `json:"max"`
+	Last    uint32 `json:"last"`
+	Changes uint64 `json:"changes"`
+}
+
+// Reads is how many RDMA Reads of the server were in flight, from the Read
+// Request to the last packet of the response.
+type Reads struct {
+	Most    int     `json:"in_flight_max"`
+	Mean    float64 `json:"in_flight_mean"`
+	Busy    float64 `json:"busy"`
+	Levels  []Level `json:"levels"`
+	AtLimit int64   `json:"at_limit_ns"` // at the depth that was negotiated; 0 if that is not known
+}
+
+// Remark is something about a connection that deserves a look.
+type Remark struct {
+	Level string `json:"level"` // "info" or "warning"
+	Text  string `json:"text"`
+}

@@ -1,0 +1,212 @@
+package latency
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DiffSchema is the value of the key "schema" of a Diff.
+const DiffSchema = "rpcrdma.diff/1"
+
+// Diff is what changed from one report to another. Durations are nanoseconds,
+// sizes bytes. It is documented in docs/schema.md.
+type Diff struct {
+	Schema string       `json:"schema"`
+	By     []string     `json:"by"`
+	Filter string       `json:"filter,omitempty"`
+	A      DiffSide     `json:"a"`
+	B      DiffSide     `json:"b"`
+	All    *DiffGroup   `json:"all"`
+	Groups []*DiffGroup `json:"groups"` // greatest change of time first
+	Notes  []string     `json:"notes"`
+}
+
+// DiffSide is one of the two captures.
+type DiffSide struct {
+	Inputs  []string  `json:"inputs"`
+	Start   time.Time `json:"start"`
+	Span    int64     `json:"span_ns"`
+	Packets uint64    `json:"packets"`
+}
+
+// Change is a number in both captures. A side without a value, for want of
+// transactions, has 0.
+type Change struct {
+	A     float64 `json:"a"`
+	B     float64 `json:"b"`
+	Delta float64 `json:"delta"`
+	// Percent is the change in percent of A; null if A is 0.
+	Percent *float64 `json:"percent"`
+}
+
+func change(a, b float64) Change {
+	c := Change{A: a, B: b, Delta: b - a}
+	if a != 0 {
+		p := 100 * (b - a) / a
+		c.Percent = &p
+	}
+	return c
+}
+
+// Quantile is a percentile in both captures with the interval in which that of
+// the traffic as a whole lies with 95 % confidence, were the transactions
+// independent of each other: the values of the ranks n·q ± 1.96·√(n·q·(1−q)).
+// An end is null where there are too few values to give one.
+type Quantile struct {
+	Change
+	LowA  *int64 `json:"a_low"`
+	HighA *int64 `json:"a_high"`
+	LowB  *int64 `json:"b_low"`
+	HighB *int64 `json:"b_high"`
+	// Apart tells that the two intervals certainly do not overlap.
+	Apart bool `json:"apart"`
+}
+
+// DiffGroup is one group in both captures.
+type DiffGroup struct {
+	Key         []string          `json:"key"`
+	In          string            `json:"in"` // "both", "a" or "b"
+	Count       Change            `json:"count"`
+	Timed       Change            `json:"timed"` // with a latency
+	Rate        Change            `json:"per_second"`
+	Errors      Change            `json:"errors"`
+	NoReply     Change            `json:"no_reply"`
+	Incomplete  Change            `json:"incomplete"`
+	Retransmits Change            `json:"retransmits"`
+	CallBytes   Change            `json:"call_bytes"`
+	ReplyBytes  Change            `json:"reply_bytes"`
+	ReadBytes   Change            `json:"rdma_read_bytes"`
+	WriteBytes  Change            `json:"rdma_write_bytes"`
+	ByteRate    Change            `json:"bytes_per_second"`
+	Statuses    map[string]Change `json:"errors_by_status"`
+
+	Sum  Change   `json:"sum_ns"`
+	Mean Change   `json:"mean_ns"`
+	P50  Quantile `json:"p50_ns"`
+	P99  Quantile `json:"p99_ns"`
+	Max  Change   `json:"max_ns"`
+
+	Phases map[string]DiffPhase `json:"phases"`
+
+	// Verdict is what Test says of the latencies: "slower", "faster", "noise",
+	// "few" if there are too few to tell, or "" if one side has none.
+	Verdict string `json:"verdict"`
+	Test    *Test  `json:"test"` // null if one side has no latency
+}
+
+// DiffPhase is one phase in both captures. Values count where the phase did not
+// take place, too: as 0.
+type DiffPhase struct {
+	Mean Change `json:"mean_ns"`
+	P50  Change `json:"p50_ns"`
+	P99  Change `json:"p99_ns"`
+}
+
+// Verdicts.
+const (
+	Slower = "slower"
+	Faster = "faster"
+	Noise  = "noise"
+	Few    = "few"
+)
+
+// Compare holds report b against report a. Both must have been made with the
+// same Options.
+func Compare(a, b *Report) *Diff {
+	d := &Diff{
+		Schema: DiffSchema, By: a.By, Filter: a.Filter,
+		A:     DiffSide{a.Inputs, a.Start, a.Span, a.Packets},
+		B:     DiffSide{b.Inputs, b.Start, b.Span, b.Packets},
+		All:   diffGroup(a.All, b.All),
+		Notes: []string{}, Groups: []*DiffGroup{},
+	}
+	for _, side := range []struct {
+		name string
+		r    *Report
+	}{{"a", a}, {"b", b}} {
+		for _, n := range side.r.Notes {
+			d.Notes = append(d.Notes, side.name+": "+n)
+		}
+	}
+	key := func(g *Group) string { return strings.Join(g.Key, "\x00") }
+	right := make(map[string]*Group)
+	for _, g := range b.Groups {
+		right[key(g)] = g
+	}
+	for _, g := range a.Groups {
+		o := right[key(g)]
+		delete(right, key(g))
+		d.Groups = append(d.Groups, diffGroup(g, o))
+	}
+	for _, g := range b.Groups {
+		if right[key(g)] != nil {
+			d.Groups = append(d.Groups, diffGroup(nil, g))
+		}
+	}
+	slices.SortStableFunc(d.Groups, func(x, y *DiffGroup) int {
+		return cmp.Or(
+			cmp.Compare(magnitude(y.Sum.Delta), magnitude(x.Sum.Delta)),
+			slices.Compare(x.Key, y.Key),
+		)
+	})
+	return d
+}
+
+func magnitude(f float64) float64 { return max(f, -f) }
+
+func diffGroup(a, b *Group) *DiffGroup {
+	d := &DiffGroup{In: "both", Statuses: map[string]Change{}, Phases: map[string]DiffPhase{}}
+	none := &Group{Latency: &Distribution{}}
+	switch {
+	case a == nil:
+		d.In, d.Key, a = "b", b.Key, none
+	case b == nil:
+		d.In, d.Key, b = "a", a.Key, none
+	default:
+		d.Key = a.Key
+	}
+	n := func(x, y uint64) Change { return change(float64(x), float64(y)) }
+	d.Count, d.Timed, d.Rate = n(a.Count, b.Count), n(a.Latency.Count, b.Latency.Count), change(a.Rate, b.Rate)
+	d.Errors, d.NoReply, d.Incomplete = n(a.Errors, b.Errors), n(a.NoReply, b.NoReply), n(a.Incomplete, b.Incomplete)
+	d.Retransmits = n(a.Retransmits, b.Retransmits)
+	d.CallBytes, d.ReplyBytes = n(a.CallBytes, b.CallBytes), n(a.ReplyBytes, b.ReplyBytes)
+	d.ReadBytes, d.WriteBytes = n(a.ReadBytes, b.ReadBytes), n(a.WriteBytes, b.WriteBytes)
+	d.ByteRate = change(a.ByteRate, b.ByteRate)
+	for s := range a.Statuses {
+		d.Statuses[s] = n(a.Statuses[s], b.Statuses[s])
+	}
+	for s := range b.Statuses {
+		d.Statuses[s] = n(a.Statuses[s], b.Statuses[s])
+	}
+	x, y := a.Latency, b.Latency
+	i := func(x, y int64) Change { return change(float64(x), float64(y)) }
+	d.Sum, d.Mean, d.Max = i(x.Sum, y.Sum), i(x.Mean, y.Mean), i(x.Max, y.Max)
+	d.P50, d.P99 = quantile(x, y, 50), quantile(x, y, 99)
+	for p := Phase(0); p < NumPhases; p++ {
+		s, t := a.Phase(p).orEmpty(), b.Phase(p).orEmpty()
+		d.Phases[p.String()] = DiffPhase{Mean: i(s.Mean, t.Mean), P50: i(s.P50, t.P50), P99: i(s.P99, t.P99)}
+	}
+	if x.Count > 0 && y.Count > 0 {
+		d.Test = mannWhitney(x, y)
+		d.Verdict = d.Test.verdict(x.Count, y.Count)
+	}
+	return d
+}
+
+func (s *Share) orEmpty() *Distribution {
+	if s.Distribution == nil {
+		return &Distribution{}
+	}
+	return s.Distribution
+}
+
+func quantile(a, b *Distribution, p float64) Quantile {
+	q := Quantile{Change: change(float64(a.Percentile(p)), float64(b.Percentile(p)))}
+	q.LowA, q.HighA = a.confidence(p)
+	q.LowB, q.HighB = b.confidence(p)
+	below := func(x, y *int64) bool { return x != nil && y != nil && *x < *y }
+	q.Apart = below(q.HighA, q.LowB) || below(q.HighB, q.LowA)
+	return q
+}

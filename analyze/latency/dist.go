@@ -1,0 +1,246 @@
+package latency
+
+import (
+	"math/bits"
+	"slices"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// dist collects durations in nanoseconds. It begins with the values
+// themselves, goes on with a sparse histogram, and gets an array when there are
+// enough values to make that worth while: 500 groups of eight phases would
+// need a gigabyte of arrays, though most groups see few values.
+type dist struct {
+	count, zeros   uint64
+	sumHigh, sum   uint64
+	least, longest int64
+
+	digits uint8 // significant ones; 0 until a histogram is made
+	small  uint8 // exactSlot instead of exactValues, and two digits
+	exact  []int64
+	packed *hdr.PackedHistogram
+	dense  *hdr.Histogram
+	memory int // bytes accounted for
+}
+
+// memory is what all histograms of a recorder may take together.
+type memory struct {
+	used   int
+	scarce bool // a histogram had to give up digits
+}
+
+const (
+	maxValue     = 1 << 62 // what a histogram can hold
+	packedChecks = 256     // values between two looks at the memory of a sparse histogram
+)
+
+// add takes a value. Values below zero do not exist: the recorder leaves
+// transactions out whose clock went backwards.
+func (d *dist) add(v int64, m *memory) {
+	var carry uint64
+	d.sum, carry = bits.Add64(d.sum, uint64(v), 0)
+	d.sumHigh += carry
+	if d.count == 0 || v < d.least {
+		d.least = v
+	}
+	d.longest = max(d.longest, v)
+	d.count++
+	switch {
+	case v == 0:
+		d.zeros++ // most phases of most transactions
+	case d.dense != nil:
+		d.record(v, 1, m)
+	case d.packed != nil:
+		_ = d.packed.RecordValue(min(v, maxValue))
+		if d.count%packedChecks == 0 {
+			d.account(m)
+		}
+	default:
+		d.exact = append(d.exact, v)
+		limit := exactValues
+		if d.small != 0 {
+			limit = exactSlot
+		}
+		if len(d.exact) >= limit {
+			d.pack(m)
+		}
+	}
+}
+
+// pack puts the values into a sparse histogram.
+func (d *dist) pack(m *memory) {
+	d.digits = 3
+	if d.small != 0 {
+		d.digits = 2
+	}
+	if m.used > memoryLimit {
+		d.digits, m.scarce = 1, true
+	}
+	d.packed = hdr.NewPacked(1, maxValue, int(d.digits))
+	for _, v := range d.exact {
+		_ = d.packed.RecordValue(min(v, maxValue))
+	}
+	d.exact = nil
+	d.account(m)
+}
+
+// account looks at how much memory a sparse histogram takes, and replaces it by
+// an array if it has many values, or by a coarser one if memory is scarce.
+func (d *dist) account(m *memory) {
+	size := d.packed.GetMemorySize()
+	m.used += size - d.memory
+	d.memory = size
+	values := d.count - d.zeros
+	if values >= denseFrom {
+		h := hdr.New(1, room(d.longest), int(d.packed.SignificantFigures()))
+		if m.used+h.ByteSize()-d.memory <= memoryLimit {
+			d.packed.MergeInto(h)
+			m.used += h.ByteSize() - d.memory
+			d.dense, d.packed, d.memory = h, nil, h.ByteSize()
+			return
+		}
+	}
+	if m.used > memoryLimit && d.digits > 1 {
+		m.scarce = true
+		p := hdr.NewPacked(1, maxValue, 1)
+		d.packed.ForEachBucket(func(v, n int64) bool {
+			_ = p.RecordValues(v, n)
+			return true
+		})
+		d.packed, d.digits = p, 1
+		m.used += p.GetMemorySize() - d.memory
+		d.memory = p.GetMemorySize()
+	}
+}
+
+// room is the greatest value that an array gets room for.
+func room(longest int64) int64 {
+	return min(int64(1)<<min(bits.Len64(uint64(longest))+1, 62), maxValue)
+}
+
+// record puts values into the array, which is made longer if need be.
+func (d *dist) record(v, n int64, m *memory) {
+	v = min(v, maxValue)
+	if v > d.dense.HighestTrackableValue() {
+		h := hdr.New(1, room(v), int(d.dense.SignificantFigures()))
+		h.Merge(d.dense)
+		m.used += h.ByteSize() - d.memory
+		d.dense, d.memory = h, h.ByteSize()
+	}
+	_ = d.dense.RecordValues(v, n)
+}
+
+// merge takes over what o holds and leaves o empty.
+func (d *dist) merge(o *dist, m *memory) {
+	switch {
+	case o.count == 0:
+		return
+	case d.count == 0:
+		*d, *o = *o, dist{small: o.small}
+		return
+	case o.digits == 0:
+		for _, v := range o.exact {
+			d.add(v, m)
+		}
+		if o.zeros > 0 {
+			d.count, d.zeros, d.least = d.count+o.zeros, d.zeros+o.zeros, 0
+		}
+		*o = dist{small: o.small}
+		return
+	case d.digits == 0:
+		*d, *o = *o, *d
+		d.merge(o, m)
+		return
+	}
+	o.each(func(_, high int64, n uint64) {
+		if d.packed != nil {
+			_ = d.packed.RecordValues(min(high, maxValue), int64(n))
+			return
+		}
+		d.record(high, int64(n), m)
+	})
+	var carry uint64
+	d.sum, carry = bits.Add64(d.sum, o.sum, 0)
+	d.sumHigh += o.sumHigh + carry
+	d.least, d.longest = min(d.least, o.least), max(d.longest, o.longest)
+	d.count += o.count
+	d.zeros += o.zeros
+	d.digits = min(d.digits, o.digits)
+	m.used -= o.memory
+	*o = dist{small: o.small}
+	if d.packed != nil {
+		d.account(m)
+	}
+}
+
+// each calls f for each bucket above zero in ascending order, with its lowest
+// and highest value.
+func (d *dist) each(f func(low, high int64, n uint64)) {
+	switch {
+	case d.digits != 0:
+		p := d.packed
+		if p == nil {
+			// Only the buckets in use, instead of an entry for each.
+			p = hdr.NewPacked(1, maxValue, int(d.dense.SignificantFigures()))
+			p.MergeFrom(d.dense)
+		}
+		digits := int(p.SignificantFigures())
+		p.ForEachBucket(func(v, n int64) bool {
+			f(v, highest(v, digits), uint64(n))
+			return true
+		})
+	default:
+		slices.Sort(d.exact)
+		for i := 0; i < len(d.exact); {
+			j := i + 1
+			for j < len(d.exact) && d.exact[j] == d.exact[i] {
+				j++
+			}
+			f(d.exact[i], d.exact[i], uint64(j-i))
+			i = j
+		}
+	}
+}
+
+// magnitudes are the binary digits that a histogram of that many decimal
+// digits keeps behind the first.
+var magnitudes = [...]int{0, 4, 7, 10}
+
+// highest is the greatest value in the bucket that begins with v.
+func highest(v int64, digits int) int64 {
+	return v + int64(1)<<max(bits.Len64(uint64(v))-magnitudes[digits]-1, 0) - 1
+}
+
+// mean is the mean, rounded down.
+func (d *dist) mean() int64 {
+	if d.count == 0 {
+		return 0
+	}
+	q, _ := bits.Div64(d.sumHigh, d.sum, d.count)
+	return int64(q)
+}
+
+// total is the sum, as far as 64 bits hold it.
+func (d *dist) total() int64 {
+	if d.sumHigh != 0 || d.sum > 1<<63-1 {
+		return 1<<63 - 1
+	}
+	return int64(d.sum)
+}
+
+// distribution makes the model of it.
+func (d *dist) distribution() *Distribution {
+	x := &Distribution{Count: d.count, Zeros: d.zeros, Sum: d.total(), Mean: d.mean(), Min: d.least, Max: d.longest}
+	if d.digits != 0 {
+		x.Precision = 1 / float64(int(1)<<magnitudes[d.digits])
+	}
+	if d.zeros > 0 {
+		x.buckets = append(x.buckets, bucket{0, d.zeros})
+	}
+	d.each(func(_, high int64, n uint64) {
+		x.buckets = append(x.buckets, bucket{min(max(high, d.least), d.longest), n})
+	})
+	x.P50, x.P90, x.P99, x.P999 = x.Percentile(50), x.Percentile(90), x.Percentile(99), x.Percentile(99.9)
+	return x
+}

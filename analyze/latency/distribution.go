@@ -1,0 +1,154 @@
+package latency
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Distribution is what is known of many durations. All of them are in
+// nanoseconds.
+type Distribution struct {
+	Count uint64 `json:"count"`
+	Zeros uint64 `json:"zeros"` // of Count: the phase did not take place
+	Sum   int64  `json:"sum_ns"`
+	Mean  int64  `json:"mean_ns"`
+	Min   int64  `json:"min_ns"`
+	Max   int64  `json:"max_ns"`
+	P50   int64  `json:"p50_ns"`
+	P90   int64  `json:"p90_ns"`
+	P99   int64  `json:"p99_ns"`
+	P999  int64  `json:"p999_ns"`
+	// Precision is how much greater than the exact value a percentile may be,
+	// as a part of it; 0 if percentiles are exact.
+	Precision float64 `json:"precision"`
+
+	buckets []bucket // ascending; the first may be that of zero
+}
+
+// bucket is a value with how often it was seen.
+type bucket struct {
+	value int64
+	count uint64
+}
+
+// Percentile is the value of the nearest rank: the ⌈p/100·n⌉-th smallest. It is
+// 0 without values.
+func (d *Distribution) Percentile(p float64) int64 {
+	rank := nearestRank(p, d.Count)
+	var seen uint64
+	for _, b := range d.buckets {
+		if seen += b.count; seen >= rank && rank > 0 {
+			return b.value
+		}
+	}
+	return 0
+}
+
+// nearestRank is ⌈p/100·n⌉, at least 1 and at most n.
+func nearestRank(p float64, n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	// p has at most one decimal here; in thousandths the product is exact as
+	// long as n is below 2^53, and 0.999·1000 does not become 999.0000001.
+	r := math.Ceil(math.Round(p*10) * float64(n) / 1000)
+	return uint64(min(max(r, 1), float64(n)))
+}
+
+// Bin is a part of a histogram: how many values are at most To, and greater
+// than the To of the bin before.
+type Bin struct {
+	To    int64  `json:"le_ns"`
+	Count uint64 `json:"count"`
+}
+
+// edges are 1, 2 and 5 times the powers of ten, up to some three hours.
+var edges = func() []int64 {
+	var e []int64
+	for unit := int64(1); unit <= 10e12; unit *= 10 {
+		e = append(e, unit, 2*unit, 5*unit)
+	}
+	return e
+}()
+
+// Histogram returns the values in bins whose ends are 1, 2 and 5 times powers
+// of ten nanoseconds, from the first to the last bin that is not empty. Zero has
+// a bin of its own. A value within Precision of an edge may be in the next bin.
+func (d *Distribution) Histogram() []Bin {
+	counts := make([]uint64, len(edges)+1)
+	first, last, zeros := len(edges), -1, uint64(0)
+	for _, b := range d.buckets {
+		if b.value == 0 {
+			zeros += b.count
+			continue
+		}
+		i := sort.Search(len(edges)-1, func(i int) bool { return edges[i] >= b.value })
+		counts[i] += b.count
+		first, last = min(first, i), max(last, i)
+	}
+	var bins []Bin
+	if zeros > 0 {
+		bins = append(bins, Bin{0, zeros})
+	}
+	for i := first; i <= last; i++ {
+		bins = append(bins, Bin{edges[i], counts[i]})
+	}
+	return bins
+}
+
+// merge adds the values of others.
+func (d *Distribution) merge(others ...*Distribution) {
+	for _, o := range others {
+		if o == nil || o.Count == 0 {
+			continue
+		}
+		if d.Count == 0 {
+			d.Min = o.Min
+		}
+		sum := saturate(d.Sum, o.Sum)
+		if sum == math.MaxInt64 {
+			d.Mean = int64((float64(d.Mean)*float64(d.Count) + float64(o.Mean)*float64(o.Count)) / (float64(d.Count) + float64(o.Count)))
+		} else {
+			d.Mean = sum / int64(d.Count+o.Count)
+		}
+		d.Min, d.Max = min(d.Min, o.Min), max(d.Max, o.Max)
+		d.Count += o.Count
+		d.Zeros += o.Zeros
+		d.Sum = sum
+		d.Precision = max(d.Precision, o.Precision)
+		d.buckets = append(d.buckets, o.buckets...)
+	}
+	slices.SortFunc(d.buckets, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
+	all := d.buckets
+	d.buckets = all[:0]
+	for _, b := range all {
+		if n := len(d.buckets); n > 0 && d.buckets[n-1].value == b.value {
+			d.buckets[n-1].count += b.count
+		} else {
+			d.buckets = append(d.buckets, b)
+		}
+	}
+	d.P50, d.P90, d.P99, d.P999 = d.Percentile(50), d.Percentile(90), d.Percentile(99), d.Percentile(99.9)
+}
+
+func saturate(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// WithoutZeros is the distribution of the values above zero.
+func (d *Distribution) WithoutZeros() *Distribution {
+	if d.Zeros == 0 || len(d.buckets) == 0 {
+		return d
+	}
+	x := &Distribution{Count: d.Count - d.Zeros, Sum: d.Sum, Max: d.Max, Precision: d.Precision, buckets: d.buckets[1:]}
+	if x.Count > 0 {
+		x.Mean, x.Min = x.Sum/int64(x.Count), x.buckets[0].value
+	}
+	x.P50, x.P90, x.P99, x.P999 = x.Percentile(50), x.Percentile(90), x.Percentile(99), x.Percentile(99.9)
+	return x
+}

@@ -1,0 +1,230 @@
+package latency
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Key is something that transactions are grouped by.
+type Key uint8
+
+// Keys.
+const (
+	ByOperation  Key = iota // program, version, and the operation that says most
+	ByProcedure             // the same, but a COMPOUND is a COMPOUND
+	ByClient                // address
+	ByServer                // address
+	ByConnection            // number
+	ByFile                  // path if it is known, else file handle
+	BySize                  // of READ and WRITE: bytes asked for, by powers of two
+	ByStatus                // outcome
+	ByModel                 // how the data travelled
+	ByFabric                // rocev2, iwarp, tcp, …
+	numKeys
+)
+
+var keyNames = [numKeys]string{
+	"operation", "procedure", "client", "server", "connection", "file", "size", "status", "model", "fabric",
+}
+
+func (k Key) String() string { return keyNames[k] }
+
+// KeyNames are the words that ParseKeys knows, besides "none".
+func KeyNames() []string { return keyNames[:] }
+
+// ParseKeys reads a list of keys with commas between them. "none" makes one
+// group of all transactions.
+func ParseKeys(s string) ([]Key, error) {
+	if s == "none" {
+		return []Key{}, nil
+	}
+	var keys []Key
+	for _, word := range strings.Split(s, ",") {
+		found := false
+		for k, name := range keyNames {
+			if name != strings.TrimSpace(word) {
+				continue
+			}
+			found = true
+			for _, have := range keys {
+				if have == Key(k) {
+					return nil, fmt.Errorf("%s stands twice", name)
+				}
+			}
+			keys = append(keys, Key(k))
+		}
+		if !found {
+			return nil, fmt.Errorf("nothing can be grouped by %q: use none, or %s, several with commas", word, strings.Join(keyNames[:], ", "))
+		}
+	}
+	return keys, nil
+}
+
+// appendKey appends what tells the groups of a key apart, in any form that is
+// cheap to make.
+func appendKey(b []byte, k Key, v *rpc.View) []byte {
+	tx := v.Tx
+	switch k {
+	case ByOperation, ByProcedure:
+		b = binary.LittleEndian.AppendUint32(b, tx.Program)
+		b = binary.LittleEndian.AppendUint32(b, tx.Version)
+		minor, ok := v.MinorVersion()
+		b = binary.LittleEndian.AppendUint32(b, minor)
+		flags := byte(0)
+		if ok {
+			flags |= 1
+		}
+		if tx.Named {
+			flags |= 2
+		}
+		b = append(b, flags)
+		if k == ByOperation {
+			b = append(b, text.Operation(v)...)
+		} else {
+			b = binary.LittleEndian.AppendUint32(b, tx.Procedure)
+		}
+	case ByClient:
+		a := tx.Client().Addr.As16()
+		b = append(b, a[:]...)
+	case ByServer:
+		a := tx.Server().Addr.As16()
+		b = append(b, a[:]...)
+	case ByConnection:
+		b = binary.LittleEndian.AppendUint64(b, uint64(tx.Connection.ID))
+	case ByFile:
+		b = appendFile(b, v)
+	case BySize:
+		b = append(b, sizeClass(v))
+	case ByStatus:
+		b = append(b, v.Status()...)
+		b = append(b, byte(tx.State))
+	case ByModel:
+		b = append(b, byte(modelOf(tx)))
+	case ByFabric:
+		b = append(b, byte(tx.Connection.Fabric))
+	}
+	return b
+}
+
+// label is the name of the group that a transaction belongs to.
+func label(k Key, v *rpc.View) string {
+	tx := v.Tx
+	var b []byte
+	switch k {
+	case ByOperation, ByProcedure:
+		b = text.Program(b, v)
+		name := v.ProcedureName()
+		if k == ByOperation {
+			name = text.Operation(v)
+		}
+		if name == "" {
+			name = "?"
+		}
+		b = append(b, ' ')
+		b = append(b, name...)
+	case ByClient:
+		b = append(b, link.AddrString(tx.Client().Addr)...)
+	case ByServer:
+		b = append(b, link.AddrString(tx.Server().Addr)...)
+	case ByConnection:
+		b = strconv.AppendInt(b, int64(tx.Connection.ID), 10)
+	case ByFile:
+		b = appendFile(b, v)
+	case BySize:
+		b = append(b, sizeName(sizeClass(v))...)
+	case ByStatus:
+		b = append(b, statusName(v)...)
+	case ByModel:
+		b = append(b, modelOf(tx).String()...)
+	case ByFabric:
+		b = append(b, tx.Connection.Fabric.String()...)
+	}
+	return string(clip(b))
+}
+
+// clip bounds a name, which may be as long as a message.
+func clip(b []byte) []byte {
+	if len(b) <= maxLabel {
+		return b
+	}
+	b = b[:maxLabel-len("…")]
+	for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return append(b[:max(len(b)-1, 0)], "…"...)
+}
+
+// appendFile appends the path of a transaction's file, or its handle in short.
+// It is "-" if there is none.
+func appendFile(b []byte, v *rpc.View) []byte {
+	f := v.File()
+	if f == nil {
+		return append(b, '-')
+	}
+	start := len(b)
+	if b = v.AppendPath(b); len(b) > start {
+		return b
+	}
+	if f.Handle != nil {
+		return text.Handle(b, f.Handle)
+	}
+	return append(b, '-')
+}
+
+// Size classes: 0 is no READ or WRITE, n+1 a count of n binary digits.
+func sizeClass(v *rpc.View) uint8 {
+	f := v.File()
+	if f == nil || !f.HasRange {
+		return 0
+	}
+	switch text.Operation(v) {
+	case "READ", "WRITE", "READ_PLUS":
+	default:
+		return 0
+	}
+	if f.Count == 0 {
+		return 1
+	}
+	return uint8(bits.Len64(f.Count-1)) + 2
+}
+
+// sizeName is the greatest size of a class: "≤64K" holds what is above 32K.
+func sizeName(class uint8) string {
+	switch class {
+	case 0:
+		return "-"
+	case 1:
+		return "0"
+	}
+	if class-2 >= 64 {
+		return ">8E"
+	}
+	return "≤" + string(text.Size(nil, 1<<(class-2)))
+}
+
+// statusName is the outcome of a transaction as a word.
+func statusName(v *rpc.View) string {
+	switch v.Tx.State {
+	case transaction.NoReply:
+		return "no reply"
+	case transaction.NoCall:
+		return "no call"
+	}
+	if s := v.Status(); s != "" {
+		return s
+	}
+	return "unknown"
+}
+
+// isRDMA reports whether a fabric carries RPC-over-RDMA.
+func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }

@@ -1,0 +1,222 @@
+package latency
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Options say what a Recorder collects. The zero value groups by operation.
+type Options struct {
+	By       []Key         // nil: by operation; empty: all in one group
+	Interval time.Duration // of the time series; 0: as it suits the capture
+	Top      int           // slowest transactions to keep
+	Inline   []uint32      // inline thresholds to try, in bytes
+}
+
+// DefaultInline are thresholds worth trying: the default of RFC 8166, those of
+// Linux, and more.
+var DefaultInline = []uint32{1024, 4096, 16384, 65536}
+
+// Recorder collects what a Report says. Add is called by one goroutine; Closed
+// and the methods of an observer (see Observer) may be called by another one at
+// the same time.
+type Recorder struct {
+	opt    Options
+	mem    memory
+	groups map[string]*group
+	order  []*group
+	last   *group
+	other  *group
+	key    []byte
+	names  *rpc.Names
+
+	groupsLost uint64 // transactions in "other"
+	series     series
+	flows      map[int]*flow
+	lastFlow   *flow
+	lastID     int
+	flowsLost  bool
+	all        level
+	events     int // room left in the heaps
+	slow       slowest
+	troubles   [numTroubles]trouble
+	again      counts // troubles of transactions over time
+
+	wire wire
+}
+
+// wire is what is told from where packets are decoded.
+type wire struct {
+	sync.Mutex
+	closed []rdma.Connection
+	lost   uint64
+	events counts
+	kinds  [numTroubles]uint64
+}
+
+// New makes a Recorder.
+func New(opt Options) *Recorder {
+	if opt.By == nil {
+		opt.By = []Key{ByOperation}
+	}
+	opt.Top = min(max(opt.Top, 0), maxTop)
+	opt.Inline = opt.Inline[:min(len(opt.Inline), maxThresholds)]
+	r := &Recorder{
+		opt: opt, groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
+		slow: slowest{n: opt.Top},
+	}
+	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
+	r.again.spans = newSpans(opt.Interval)
+	r.wire.events.spans = newSpans(opt.Interval)
+	return r
+}
+
+// Add takes a transaction. It keeps nothing of the view but v.Names.
+func (r *Recorder) Add(v *rpc.View) {
+	tx := v.Tx
+	r.names = v.Names
+	g := r.group(v)
+	failed := v.Failed()
+	g.add(v, failed)
+	set := troublesOf(tx)
+	p, ok := tx.Phases()
+	if ok && p.Total < 0 {
+		g.odd++
+		ok = false
+	}
+	inFlight := r.follow(tx)
+
+	s := r.series.at(tx.First().Time)
+	s.calls++
+	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	s.data += tx.ReadBytes + tx.WriteBytes
+	s.retransmits += uint64(tx.Retransmits)
+	if failed {
+		s.errors++
+	}
+	if tx.State == transaction.Complete && tx.Call.Transport && tx.Reply.Transport {
+		g.addChunks(tx, r.opt.Inline)
+	}
+	if !ok {
+		if set != 0 {
+			r.addTrouble(g, tx, set, -1)
+		}
+		return
+	}
+	g.time(&p, &r.mem)
+	s.latency.add(int64(p.Total), &r.mem)
+	if set == 0 {
+		g.clean.count++
+		g.clean.sum += float64(p.Total)
+	} else {
+		r.addTrouble(g, tx, set, int64(p.Total))
+	}
+	if r.slow.wants(int64(p.Total)) {
+		r.slow.add(slow(v, &p, set, inFlight))
+	}
+}
+
+// group finds the group of a transaction.
+func (r *Recorder) group(v *rpc.View) *group {
+	b := r.key[:0]
+	for _, k := range r.opt.By {
+		at := len(b)
+		b = append(b, 0, 0)
+		b = appendKey(b, k, v)
+		if n := len(b) - at - 2; n > maxLabel {
+			// As long as a message, perhaps: its beginning and a checksum.
+			sum := crc32.ChecksumIEEE(b[at+2:])
+			b = binary.LittleEndian.AppendUint32(b[:at+2+maxLabel], sum)
+		}
+		binary.LittleEndian.PutUint16(b[at:], uint16(len(b)-at-2))
+	}
+	r.key = b
+	if g := r.last; g != nil && g.key == string(b) {
+		return g
+	}
+	g := r.groups[string(b)]
+	if g == nil {
+		g = r.newGroup(v)
+	}
+	r.last = g
+	if g == r.other {
+		r.groupsLost++
+		r.last = nil
+	}
+	return g
+}
+
+func (r *Recorder) newGroup(v *rpc.View) *group {
+	if len(r.groups) >= maxGroups {
+		if r.other == nil {
+			r.other = &group{inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
+			for range r.opt.By {
+				r.other.labels = append(r.other.labels, otherName)
+			}
+			r.order = append(r.order, r.other)
+		}
+		return r.other
+	}
+	g := &group{key: string(r.key), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
+	for i, k := range r.opt.By {
+		g.labels = append(g.labels, label(k, v))
+		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {
+			g.handle, g.filePart = append([]byte(nil), f.Handle...), i
+		}
+	}
+	r.groups[g.key] = g
+	r.order = append(r.order, g)
+	return g
+}
+
+// Closed takes a connection at its end, or at the end of the capture.
+func (r *Recorder) Closed(c *rdma.Connection) {
+	if c.MergedInto != nil {
+		return
+	}
+	w := &r.wire
+	w.Lock()
+	defer w.Unlock()
+	if len(w.closed) >= maxAudited {
+		w.lost++
+		return
+	}
+	x := *c
+	x.Upper, x.Snapshot = [2]any{}, nil
+	w.closed = append(w.closed, x)
+}
+
+// Observer returns what has to be told of operations to count events of
+// connections once each: set it as decode.Options.Observer.
+func (r *Recorder) Observer() *Events { return &Events{r: r} }
+
+// Events is a decode.Observer that counts what connections suffer.
+type Events struct{ r *Recorder }
+
+// Send implements decode.Observer.
+func (*Events) Send(*rdma.Connection, *rdma.Send) {}
+
+// OpStart implements decode.Observer.
+func (*Events) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
+
+// OpData implements decode.Observer.
+func (*Events) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
+
+// Event implements decode.Observer.
+func (e *Events) Event(_ *rdma.Connection, _ rdma.Side, what rdma.Event, _ uint32, ref rdma.Ref) {
+	k, ok := troubleOf(what)
+	if !ok {
+		return
+	}
+	w := &e.r.wire
+	w.Lock()
+	w.kinds[k]++
+	w.events.add(ref.Time, k)
+	w.Unlock()
+}

@@ -1,0 +1,139 @@
+package latency
+
+import "time"
+
+// Schema is the value of the key "schema" of a Report.
+const Schema = "rpcrdma.report/1"
+
+// Report is what a Recorder found. Durations are nanoseconds, sizes bytes.
+// It is documented in docs/schema.md.
+type Report struct {
+	Schema string   `json:"schema"`
+	Inputs []string `json:"inputs"`
+	Filter string   `json:"filter,omitempty"`
+	By     []string `json:"by"`
+	// Start and End are the first and the last packet of the capture; rates
+	// are over the time between them.
+	Start   time.Time `json:"start"`
+	End     time.Time `json:"end"`
+	Span    int64     `json:"span_ns"`
+	Packets uint64    `json:"packets"`
+	Bytes   uint64    `json:"bytes"` // on the wire
+
+	All         *Group       `json:"all"`
+	Groups      []*Group     `json:"groups"` // most time first
+	Series      Series       `json:"series"`
+	Connections []Connection `json:"connections"`
+	Slowest     []*Slow      `json:"slowest"`
+	Troubles    []Trouble    `json:"troubles"`
+	Notes       []string     `json:"notes"`
+}
+
+// Group is what is known of the transactions that share a key.
+type Group struct {
+	Key        []string `json:"key"` // one for each of Report.By
+	Count      uint64   `json:"count"`
+	Backward   uint64   `json:"backward"`
+	Complete   uint64   `json:"complete"`
+	Incomplete uint64   `json:"incomplete"`
+	NoReply    uint64   `json:"no_reply"`
+	NoCall     uint64   `json:"no_call"`
+	// OddClock counts those whose reply came before their call; no time is
+	// computed for them.
+	OddClock uint64            `json:"odd_clock"`
+	Errors   uint64            `json:"errors"`
+	Statuses map[string]uint64 `json:"errors_by_status"`
+
+	CallBytes   uint64  `json:"call_bytes"`  // of RPC messages
+	ReplyBytes  uint64  `json:"reply_bytes"` //
+	ReadBytes   uint64  `json:"rdma_read_bytes"`
+	WriteBytes  uint64  `json:"rdma_write_bytes"`
+	Retransmits uint64  `json:"retransmits"`
+	Rate        float64 `json:"per_second"`
+	ByteRate    float64 `json:"bytes_per_second"` // of RPC messages
+
+	Latency   *Distribution     `json:"latency"`
+	Histogram []Bin             `json:"histogram"`
+	Phases    map[string]*Share `json:"phases"`
+
+	Chunks ChunkEconomy `json:"chunks"`
+	Inline []Inline     `json:"inline"`
+
+	phases [NumPhases]*Share
+}
+
+// Phase is what is known of a phase. It is never nil.
+func (g *Group) Phase(p Phase) *Share {
+	if g.phases[p] == nil {
+		return &Share{}
+	}
+	return g.phases[p]
+}
+
+// Share is what is known of one phase: zeros, where it did not take place,
+// included.
+type Share struct {
+	*Distribution
+	// Share is the part of the time of all transactions that the phase took,
+	// as a number from 0 to 1; of ack, which is not part of it, in proportion.
+	Share float64 `json:"share"`
+}
+
+// Series is what happened over time.
+type Series struct {
+	Interval int64  `json:"interval_ns"`
+	Coarser  bool   `json:"coarser"` // there would have been too many intervals of the length that was asked for
+	Slots    []Slot `json:"intervals"`
+}
+
+// Slot is one interval. Calls belong to the interval in which they began.
+type Slot struct {
+	Start       time.Time `json:"start"`
+	Calls       uint64    `json:"calls"`
+	Errors      uint64    `json:"errors"`
+	Bytes       uint64    `json:"bytes"`      // of RPC messages
+	RDMABytes   uint64    `json:"rdma_bytes"` // moved by RDMA Reads and Writes
+	Timed       uint64    `json:"timed"`      // with a latency
+	Mean        int64     `json:"mean_ns"`
+	P50         int64     `json:"p50_ns"`
+	P99         int64     `json:"p99_ns"`
+	Max         int64     `json:"max_ns"`
+	InFlight    float64   `json:"in_flight_mean"`
+	MostFlight  int       `json:"in_flight_max"`
+	CreditsUsed int       `json:"credits_used_max"`    // calls in flight on the connection with the most
+	Granted     uint32    `json:"credits_granted_min"` // to calls that began here
+	Retransmits uint64    `json:"retransmits"`
+	// Events are the troubles of connections and transactions that happened in
+	// the interval, by kind.
+	Events map[string]uint64 `json:"events"`
+
+	latency *Distribution
+}
+
+// Latency is the distribution behind P50 and P99.
+func (s *Slot) Latency() *Distribution { return s.latency }
+
+// Buckets calls f for each value of the distribution in ascending order, with
+// how often it was seen.
+func (d *Distribution) Buckets(f func(value int64, count uint64)) {
+	for _, b := range d.buckets {
+		f(b.value, b.count)
+	}
+}
+
+// Trouble is one kind of trouble and what it cost.
+type Trouble struct {
+	Kind string `json:"kind"`
+	// Events counts what was seen on the wire, whether or not a transaction
+	// was under way.
+	Events       uint64 `json:"events"`
+	Transactions uint64 `json:"transactions"` // touched
+	Unfinished   uint64 `json:"unfinished"`   // of them without a latency
+	// Mean is the mean latency of those touched, Others that of transactions
+	// of the same groups that no trouble touched, weighted alike. Compared
+	// counts the touched ones whose group has such others. 0 without them.
+	Compared uint64       `json:"compared"`
+	Mean     int64        `json:"mean_ns"`
+	Others   int64        `json:"others_mean_ns"`
+	XIDs     []TroubleXID `json:"xids"` // the first ones
+}

@@ -1,0 +1,228 @@
+package latency
+
+import (
+	"math"
+	"time"
+)
+
+// spans divides time into intervals that begin at multiples of their length,
+// so that series which were collected apart can be laid side by side. When
+// there would be too many, they become longer.
+type spans struct {
+	interval int64 // ns
+	auto     bool  // lengths of 1, 2, 10, 20, 100 … ms
+	started  bool
+	first    int64 // number of the first interval since 1970
+	n        int   // intervals
+}
+
+// autoInterval is where intervals of no given length begin.
+const autoInterval = int64(time.Millisecond)
+
+// Bounds of what can be asked for. Times are nanoseconds in 64 bits, and the
+// numbers of their intervals must leave room for differences.
+const (
+	leastInterval   = time.Microsecond
+	longestInterval = int64(1) << 61
+)
+
+func newSpans(interval time.Duration) spans {
+	if interval <= 0 {
+		return spans{interval: autoInterval, auto: true}
+	}
+	return spans{interval: int64(max(interval, leastInterval))}
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// factor is by how much the intervals grow next.
+func (s *spans) factor() int64 {
+	if !s.auto {
+		return 2
+	}
+	for p := autoInterval; p <= longestInterval/10; p *= 10 {
+		if s.interval == p {
+			return 2
+		}
+	}
+	return 5
+}
+
+// place finds the interval of a time. before is how many intervals have to be
+// put in front; grow calls coarsen as often as needed.
+func (s *spans) place(t int64, coarsen func(factor int64)) (index, before int) {
+	for {
+		i := floorDiv(t, s.interval)
+		if !s.started {
+			s.started, s.first, s.n = true, i, 1
+			return 0, 0
+		}
+		lo, hi := min(i, s.first), max(i, s.first+int64(s.n)-1)
+		if hi-lo < maxSlots {
+			before = int(s.first - lo)
+			s.first, s.n = lo, int(hi-lo)+1
+			return int(i - lo), before
+		}
+		f := s.factor()
+		last := floorDiv(s.first+int64(s.n)-1, f)
+		coarsen(f)
+		s.first = floorDiv(s.first, f)
+		s.n = int(last-s.first) + 1
+		s.interval *= f
+	}
+}
+
+// slot is one interval of a series.
+type slot struct {
+	calls, errors, replies uint64
+	bytes, data            uint64 // of RPC messages; moved by RDMA
+	latency                dist
+	retransmits            uint64
+	area                   float64 // calls in flight × ns, without those of full
+	full                   int     // calls that were in flight from this interval on without beginning or ending in it: a difference
+	most                   int     // calls in flight at once
+	creditsUsed            int
+	granted                uint32 // least that was granted
+}
+
+func (x *slot) merge(o *slot, m *memory) {
+	x.calls += o.calls
+	x.errors += o.errors
+	x.replies += o.replies
+	x.bytes += o.bytes
+	x.data += o.data
+	x.retransmits += o.retransmits
+	x.area += o.area
+	x.most = max(x.most, o.most)
+	x.creditsUsed = max(x.creditsUsed, o.creditsUsed)
+	if o.granted != 0 && (x.granted == 0 || o.granted < x.granted) {
+		x.granted = o.granted
+	}
+	x.latency.merge(&o.latency, m)
+}
+
+// series is what happened over time. A transaction belongs to the interval in
+// which its call began.
+type series struct {
+	spans
+	slots []slot
+	mem   *memory
+	last  int // slot found last, and the times that it spans
+	from  int64
+	to    int64
+}
+
+// at returns the slot of a time. It is valid until the next call.
+func (s *series) at(t int64) *slot {
+	if t >= s.from && t < s.to {
+		return &s.slots[s.last]
+	}
+	i, before := s.place(t, s.coarsen)
+	if before > 0 {
+		s.slots = append(make([]slot, before, before+len(s.slots)), s.slots...)
+	}
+	for len(s.slots) < s.n {
+		s.slots = append(s.slots, slot{latency: dist{small: 1}})
+	}
+	for j := range before {
+		s.slots[j].latency.small = 1
+	}
+	s.last = i
+	s.from = (s.first + int64(i)) * s.interval
+	s.to = s.from + s.interval
+	return &s.slots[i]
+}
+
+// index is the slot of a time that has been seen.
+func (s *series) index(t int64) int { return int(floorDiv(t, s.interval) - s.first) }
+
+// coarsen makes one slot of several.
+func (s *series) coarsen(f int64) {
+	s.settle()
+	s.from, s.to = 0, 0
+	base := floorDiv(s.first, f)
+	kept := 0
+	for i := range s.slots {
+		j := int(floorDiv(s.first+int64(i), f) - base)
+		if j == i {
+			kept = j + 1
+			continue
+		}
+		if j == kept {
+			s.slots[j] = s.slots[i]
+			s.slots[i] = slot{latency: dist{small: 1}}
+			kept++
+			continue
+		}
+		s.slots[j].merge(&s.slots[i], s.mem)
+		s.slots[i] = slot{latency: dist{small: 1}}
+	}
+	clear(s.slots[kept:])
+	s.slots = s.slots[:kept]
+}
+
+// settle turns the differences into areas.
+func (s *series) settle() {
+	level := 0
+	for i := range s.slots {
+		level += s.slots[i].full
+		s.slots[i].full = 0
+		s.slots[i].area += float64(level) * float64(s.interval)
+	}
+}
+
+// flight notes a call that was in flight from start to end.
+func (s *series) flight(start, end int64) {
+	if end < start {
+		return
+	}
+	s.at(start)
+	s.at(end) // may move or merge the others
+	a, b := s.index(start), s.index(end)
+	if a == b {
+		s.slots[a].area += float64(end - start)
+		return
+	}
+	s.slots[a].area += float64((s.first+int64(a)+1)*s.interval - start)
+	s.slots[b].area += float64(end - (s.first+int64(b))*s.interval)
+	s.slots[a+1].full++
+	s.slots[b].full--
+}
+
+// counts are numbers over time: events by kind.
+type counts struct {
+	spans
+	slots [][numTroubles]uint32
+}
+
+func (c *counts) add(t int64, k TroubleKind) {
+	i, before := c.place(t, func(f int64) {
+		base := floorDiv(c.first, f)
+		var out [][numTroubles]uint32
+		for i := range c.slots {
+			j := int(floorDiv(c.first+int64(i), f) - base)
+			for len(out) <= j {
+				out = append(out, [numTroubles]uint32{})
+			}
+			for n, v := range c.slots[i] {
+				out[j][n] += min(v, math.MaxUint32-out[j][n])
+			}
+		}
+		c.slots = out
+	})
+	if before > 0 {
+		c.slots = append(make([][numTroubles]uint32, before, before+len(c.slots)), c.slots...)
+	}
+	for len(c.slots) < c.n {
+		c.slots = append(c.slots, [numTroubles]uint32{})
+	}
+	if v := &c.slots[i][k]; *v < math.MaxUint32 {
+		*v++
+	}
+}

@@ -1,0 +1,122 @@
+package latency
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Slow is one of the slowest transactions.
+type Slow struct {
+	Time       time.Time        `json:"time"` // first packet of the call
+	XID        uint32           `json:"xid"`
+	Connection int              `json:"connection"`
+	CallFrame  uint64           `json:"call_frame"`  // first packet of the call
+	ReplyFrame uint64           `json:"reply_frame"` // last packet of the reply
+	Operation  string           `json:"operation"`
+	File       string           `json:"file,omitempty"`
+	Offset     uint64           `json:"offset,omitempty"`
+	Count      uint64           `json:"count,omitempty"`
+	Model      string           `json:"model"`
+	Status     string           `json:"status"`
+	Failed     bool             `json:"failed"`
+	Total      int64            `json:"total_ns"`
+	Phases     map[string]int64 `json:"phases"`
+	InFlight   int              `json:"in_flight"` // calls of the connection in flight when it began, itself included
+	Retransmit int              `json:"retransmits"`
+	Troubles   []string         `json:"troubles"`
+	Notes      []string         `json:"notes"`
+
+	number uint64
+}
+
+// slowest keeps the n slowest transactions: a heap with the fastest of them on
+// top. Of equals, the earlier stays.
+type slowest struct {
+	n    int
+	heap []*Slow
+}
+
+func (s *slowest) less(a, b *Slow) bool {
+	return a.Total < b.Total || a.Total == b.Total && a.number > b.number
+}
+
+// wants reports whether a transaction belongs among them.
+func (s *slowest) wants(total int64) bool {
+	return s.n > 0 && (len(s.heap) < s.n || total > s.heap[0].Total)
+}
+
+func (s *slowest) add(x *Slow) {
+	if len(s.heap) < s.n {
+		s.heap = append(s.heap, x)
+		for i := len(s.heap) - 1; i > 0; {
+			up := (i - 1) / 2
+			if !s.less(s.heap[i], s.heap[up]) {
+				break
+			}
+			s.heap[i], s.heap[up] = s.heap[up], s.heap[i]
+			i = up
+		}
+		return
+	}
+	s.heap[0] = x
+	for i := 0; ; {
+		least, left := i, 2*i+1
+		if left < len(s.heap) && s.less(s.heap[left], s.heap[least]) {
+			least = left
+		}
+		if left+1 < len(s.heap) && s.less(s.heap[left+1], s.heap[least]) {
+			least = left + 1
+		}
+		if least == i {
+			return
+		}
+		s.heap[i], s.heap[least] = s.heap[least], s.heap[i]
+		i = least
+	}
+}
+
+// list returns them, the slowest first.
+func (s *slowest) list() []*Slow {
+	out := slices.Clone(s.heap)
+	slices.SortFunc(out, func(a, b *Slow) int {
+		if s.less(b, a) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// slow describes a transaction.
+func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
+	tx := v.Tx
+	x := &Slow{
+		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, Connection: tx.Connection.ID,
+		CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
+		Operation: string(clip(append(append(text.Program(nil, v), ' '), text.Operations(nil, v)...))),
+		Model:     modelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),
+		Phases: make(map[string]int64), InFlight: inFlight, Retransmit: tx.Retransmits,
+		Troubles: []string{}, Notes: []string{}, number: tx.First().Number,
+	}
+	if f := v.File(); f != nil {
+		x.File = string(clip(appendFile(nil, v)))
+		x.Offset, x.Count = f.Offset, f.Count
+	}
+	d := durations(p)
+	for i := range d {
+		if d[i] >= 0 {
+			x.Phases[Phase(i).String()] = d[i]
+		}
+	}
+	for k := range TroubleKind(numTroubles) {
+		if set&(1<<k) != 0 {
+			x.Troubles = append(x.Troubles, k.String())
+		}
+	}
+	x.Notes = append(x.Notes, tx.Notes...)
+	return x
+}

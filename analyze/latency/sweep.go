@@ -1,0 +1,148 @@
+package latency
+
+// event is a moment at which the number of calls or Reads in flight changes.
+type event struct {
+	at      int64 // ns since 1970
+	change  int32 // +1 or -1
+	granted uint32
+}
+
+// before orders events by time. Of one moment, what ends comes first: a reply
+// and the next call in one packet's time are not two calls in flight.
+func (e event) before(o event) bool { return e.at < o.at || e.at == o.at && e.change < o.change }
+
+// level follows how many calls or Reads are in flight. Calls come in the order
+// of their beginnings; what ends later waits in a heap.
+type level struct {
+	heap    []event
+	started bool
+	now     int64
+	n       int
+	most    int
+	granted uint32 // by the reply seen last; 0 before the first
+	limited float64
+	known   float64   // ns in which granted was known
+	time    []float64 // ns at each level; the last is "maxLevel and more"
+	lost    uint64    // events beyond the limit
+}
+
+// push adds an event to the heap.
+func (l *level) push(e event, budget *int) {
+	if *budget <= 0 {
+		l.lost++
+		return
+	}
+	*budget--
+	h := append(l.heap, e)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !e.before(h[up]) {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = e
+	l.heap = h
+}
+
+func (l *level) pop(budget *int) event {
+	h := l.heap
+	top := h[0]
+	last := h[len(h)-1]
+	h = h[:len(h)-1]
+	*budget++
+	if len(h) > 0 {
+		i := 0
+		for {
+			down := 2*i + 1
+			if down >= len(h) {
+				break
+			}
+			if down+1 < len(h) && h[down+1].before(h[down]) {
+				down++
+			}
+			if !h[down].before(last) {
+				break
+			}
+			h[i] = h[down]
+			i = down
+		}
+		h[i] = last
+	}
+	l.heap = h
+	return top
+}
+
+// spend accounts for the time up to t.
+func (l *level) spend(t int64) {
+	if !l.started {
+		l.started, l.now = true, t
+	}
+	if t <= l.now {
+		return
+	}
+	dt := float64(t - l.now)
+	l.now = t
+	n := min(l.n, maxLevel)
+	for len(l.time) <= n {
+		l.time = append(l.time, 0)
+	}
+	l.time[n] += dt
+	if l.granted > 0 {
+		l.known += dt
+		if l.n >= int(l.granted) {
+			l.limited += dt
+		}
+	}
+}
+
+// step lets one event take place.
+func (l *level) step(e event) {
+	l.spend(e.at)
+	l.n += int(e.change)
+	l.most = max(l.most, l.n)
+	if e.granted > 0 {
+		l.granted = e.granted
+	}
+}
+
+// advance lets all take place that does so before or at t.
+func (l *level) advance(t int64, budget *int) {
+	for len(l.heap) > 0 && (l.heap[0].at < t || l.heap[0].at == t && l.heap[0].change < 0) {
+		l.step(l.pop(budget))
+	}
+}
+
+// finish lets all take place that is left.
+func (l *level) finish(budget *int) {
+	for len(l.heap) > 0 {
+		l.step(l.pop(budget))
+	}
+}
+
+// mean is the number in flight on average, and busy the part of the time in
+// which there was any.
+func (l *level) mean() (mean, busy float64) {
+	var area, all, idle float64
+	for n, t := range l.time {
+		area += float64(n) * t
+		all += t
+		if n == 0 {
+			idle = t
+		}
+	}
+	if all == 0 {
+		return 0, 0
+	}
+	return area / all, (all - idle) / all
+}
+
+// atLeast is the time spent at n or more.
+func (l *level) atLeast(n int) (t float64) {
+	for i := n; i < len(l.time); i++ {
+		t += l.time[i]
+	}
+	return t
+}

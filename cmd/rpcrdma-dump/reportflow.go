@@ -1,0 +1,396 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+func sortedStatuses(m map[string]uint64) []string {
+	names := slices.Sorted(maps.Keys(m))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case m[a] > m[b]:
+			return -1
+		case m[a] < m[b]:
+			return 1
+		}
+		return 0
+	})
+	return names
+}
+
+// safe is text of others that can be shown on a terminal.
+func safe(s string) string {
+	b, _ := text.Safe(nil, []byte(s))
+	return string(b)
+}
+
+// sparks are eight heights of a bar.
+var sparks = []rune("▁▂▃▄▅▆▇█")
+
+// spark draws values as bars of one line: a space for zero.
+func spark(values []float64) string {
+	most := slices.Max(values)
+	var b strings.Builder
+	for _, v := range values {
+		switch {
+		case v <= 0 || most <= 0:
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(sparks[min(int(v/most*float64(len(sparks))), len(sparks)-1)])
+		}
+	}
+	return b.String()
+}
+
+// overTime shows the time series: as a table if that was asked for, else as a
+// few lines of bars.
+func (p *reportPrinter) overTime() {
+	s := &p.rep.Series
+	if len(s.Slots) == 0 {
+		return
+	}
+	if p.style.series {
+		p.seriesTable()
+		return
+	}
+	const width = 72
+	per := (len(s.Slots) + width - 1) / width
+	p.title("Over time: %s a column, from %s", time.Duration(s.Interval*int64(per)), s.Slots[0].Start.Format("15:04:05.000"))
+	for _, line := range []struct {
+		name string
+		unit func(float64) string
+		sum  bool // of several intervals the sum, not the greatest
+		of   func(*latency.Slot) float64
+	}{
+		{"calls/s", func(f float64) string { return rateText(f*1e9/float64(s.Interval*int64(per)), 1000) }, true,
+			func(x *latency.Slot) float64 { return float64(x.Calls) }},
+		{"bytes/s", func(f float64) string { return rateText(f*1e9/float64(s.Interval*int64(per)), 1024) }, true,
+			func(x *latency.Slot) float64 { return float64(x.Bytes) }},
+		{"p50", func(f float64) string { return duration(int64(f)) }, false, func(x *latency.Slot) float64 { return float64(x.P50) }},
+		{"p99", func(f float64) string { return duration(int64(f)) }, false, func(x *latency.Slot) float64 { return float64(x.P99) }},
+		{"in flight", func(f float64) string { return fmt.Sprint(int(f)) }, false, func(x *latency.Slot) float64 { return float64(x.MostFlight) }},
+		{"troubles", func(f float64) string { return fmt.Sprint(int(f)) }, true, func(x *latency.Slot) float64 {
+			n := uint64(0)
+			for _, v := range x.Events {
+				n += v
+			}
+			return float64(n)
+		}},
+	} {
+		values := make([]float64, (len(s.Slots)+per-1)/per)
+		for i := range s.Slots {
+			v := line.of(&s.Slots[i])
+			if line.sum {
+				values[i/per] += v
+			} else {
+				values[i/per] = max(values[i/per], v)
+			}
+		}
+		if most := slices.Max(values); most > 0 {
+			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), spark(values))
+		}
+	}
+	p.printf("\n%s\n", "the number is the value of the highest bar; --interval 1s gives a table")
+}
+
+func (p *reportPrinter) seriesTable() {
+	s := &p.rep.Series
+	p.title("Over time: intervals of %s; calls belong to the interval in which they began", time.Duration(s.Interval))
+	var rows [][]string
+	seconds := float64(s.Interval) / 1e9
+	for i := range s.Slots {
+		x := &s.Slots[i]
+		var events []string
+		for _, k := range slices.Sorted(maps.Keys(x.Events)) {
+			events = append(events, fmt.Sprintf("%s=%d", k, x.Events[k]))
+		}
+		row := []string{
+			x.Start.Format("15:04:05.000"), count(x.Calls), "-", "-", count(x.Errors), "-", "-", "-", "-", "-", "-", strings.Join(events, " "),
+		}
+		if x.Calls > 0 {
+			row[2], row[3] = rateText(float64(x.Calls)/seconds, 1000), rateText(float64(x.Bytes)/seconds, 1024)
+		}
+		if x.MostFlight > 0 {
+			row[9], row[10] = fmt.Sprintf("%.2f", x.InFlight), fmt.Sprint(x.MostFlight)
+		}
+		if x.Timed > 0 {
+			row[5], row[6], row[7], row[8] = duration(x.Mean), duration(x.P50), duration(x.P99), duration(x.Max)
+		}
+		rows = append(rows, row)
+	}
+	p.table([]string{"START", "CALLS", "/S", "BYTES/S", "ERRORS", "MEAN", "P50", "P99", "MAX", "IN FLIGHT", "MOST", " TROUBLES"}, 1, rows)
+}
+
+func (p *reportPrinter) flight() {
+	var rows [][]string
+	left := uint64(0)
+	for i := range p.rep.Connections {
+		c := &p.rep.Connections[i]
+		for _, way := range []struct {
+			name string
+			f    *latency.Flow
+		}{{"", c.Forward}, {" backward", c.Backward}} {
+			f := way.f
+			if f == nil {
+				continue
+			}
+			if !p.style.verbose && (len(rows) >= shownConns || !isRDMAName(c.Fabric) && f.Most < 2) {
+				left++
+				continue
+			}
+			row := []string{
+				fmt.Sprintf("%d%s", c.Connection, way.name), c.Fabric, fmt.Sprint(f.Most), fmt.Sprintf("%.2f", f.Mean), percent(f.Busy),
+				"-", "-", "-", "-", "-", "-", "-",
+			}
+			if f.Requested.Max > 0 {
+				row[5] = rangeText(f.Requested.Min, f.Requested.Max)
+			}
+			if f.Granted.Max > 0 {
+				row[6] = rangeText(f.Granted.Min, f.Granted.Max)
+				row[7] = count(f.Granted.Changes)
+			}
+			if f.AtLimit > 0 {
+				row[8] = duration(f.AtLimit)
+			}
+			if r := c.Reads; r != nil && way.f == c.Forward {
+				row[9] = fmt.Sprint(r.Most)
+				if c.Depth >= 0 {
+					row[9] += fmt.Sprintf("/%d", c.Depth)
+				}
+				row[10] = fmt.Sprintf("%.2f", r.Mean)
+				if r.AtLimit > 0 {
+					row[11] = duration(r.AtLimit)
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 && left == 0 {
+		return
+	}
+	p.title("Calls in flight by connection, credits, and RDMA Reads in flight")
+	p.table([]string{
+		"CONNECTION", "FABRIC", "MOST", "MEAN", "BUSY %", "ASKED", "GRANTED", "CHANGES", "AT LIMIT", "READS/DEPTH", "MEAN", "AT DEPTH",
+	}, 2, rows)
+	if left > 0 {
+		p.printf("%s with one call at a time, or beyond the first %d; -v shows them\n", plural(left, "more connection"), shownConns)
+	}
+	p.levels()
+}
+
+// levels shows how long which number of calls was in flight, of the connection
+// with the most.
+func (p *reportPrinter) levels() {
+	var busiest *latency.Connection
+	for i := range p.rep.Connections {
+		c := &p.rep.Connections[i]
+		if c.Forward != nil && (busiest == nil || c.Forward.Most > busiest.Forward.Most) {
+			busiest = c
+		}
+	}
+	if busiest == nil || busiest.Forward.Most < 2 {
+		return
+	}
+	levels := busiest.Forward.Levels
+	var all, most int64
+	for _, l := range levels {
+		if l.N > 0 {
+			all += l.Time
+			most = max(most, l.Time)
+		}
+	}
+	if all == 0 {
+		return
+	}
+	p.printf("\nConnection %d, share of its busy time with so many calls in flight:\n\n", busiest.Connection)
+	step := (busiest.Forward.Most + 15) / 16
+	for from := 1; from <= busiest.Forward.Most; from += step {
+		var t int64
+		for _, l := range levels {
+			if l.N >= from && l.N < from+step {
+				t += l.Time
+			}
+		}
+		name := fmt.Sprint(from)
+		if step > 1 {
+			name = fmt.Sprintf("%d-%d", from, from+step-1)
+		}
+		line := fmt.Sprintf("  %7s %6.2f%% %s", name, 100*float64(t)/float64(all), strings.Repeat("#", int(float64(t)/float64(all)*50+0.5)))
+		p.printf("%s\n", strings.TrimRight(line, " "))
+	}
+}
+
+func rangeText(a, b uint32) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d-%d", a, b)
+}
+
+func (p *reportPrinter) troubles() {
+	if len(p.rep.Troubles) == 0 {
+		return
+	}
+	p.title("Trouble: transactions that it touched, beside others of the same groups that nothing touched")
+	var rows [][]string
+	for _, t := range p.rep.Troubles {
+		row := []string{t.Kind, count(t.Events), count(t.Transactions), count(t.Unfinished), "-", "-", "-", ""}
+		if t.Compared > 0 {
+			row[4], row[5] = duration(t.Mean), duration(t.Others)
+			if t.Others > 0 {
+				row[6] = fmt.Sprintf("%+.0f%%", 100*(float64(t.Mean)/float64(t.Others)-1))
+			}
+		}
+		var xids []string
+		for _, x := range t.XIDs[:min(len(t.XIDs), shownXIDs)] {
+			xids = append(xids, fmt.Sprintf("%08x", x.XID))
+		}
+		if t.Transactions > uint64(len(xids)) {
+			xids = append(xids, "…")
+		}
+		row[7] = strings.Join(xids, " ")
+		rows = append(rows, row)
+	}
+	p.table([]string{"KIND", "EVENTS", "TOUCHED", "NO TIME", "MEAN", "OTHERS", "SLOWER", "XID"}, 1, rows)
+}
+
+func (p *reportPrinter) slowest() {
+	if len(p.rep.Slowest) == 0 {
+		return
+	}
+	p.title("Slowest transactions (bar: c call, p pull, s server, w push, r reply)")
+	for _, x := range p.rep.Slowest {
+		var parts [5]int64
+		for i, s := range shortPhases {
+			parts[i] = x.Phases[s.phase.String()]
+		}
+		what := x.Operation
+		if x.File != "" {
+			what += " " + x.File
+		}
+		b := text.Shorten([]byte(what), reportWidth-barWidth-22)
+		p.printf("%9s |%s| %08x %s\n", duration(x.Total), waterfall(parts[:], x.Total, barWidth), x.XID, b)
+		line := fmt.Sprintf("connection %d, frames %d-%d, %s, %s", x.Connection, x.CallFrame, x.ReplyFrame, x.Model, shortStatus(x))
+		if x.Count > 0 {
+			line += fmt.Sprintf(", %s at %s", text.Size(nil, x.Count), text.Size(nil, x.Offset))
+		}
+		if x.InFlight > 1 {
+			line += fmt.Sprintf(", %d in flight", x.InFlight)
+		}
+		if len(x.Troubles) > 0 {
+			line += ", " + strings.Join(x.Troubles, " ")
+			if x.Retransmit > 0 {
+				line += fmt.Sprintf(" (%d packets again)", x.Retransmit)
+			}
+		}
+		p.printf("          %s\n", line)
+		for _, n := range x.Notes {
+			p.printf("          note: %s\n", safe(n))
+		}
+	}
+}
+
+func shortStatus(x *latency.Slow) string {
+	if !x.Failed {
+		return "ok"
+	}
+	return x.Status
+}
+
+func (p *reportPrinter) setup() {
+	first := true
+	shown := 0
+	for i := range p.rep.Connections {
+		c := &p.rep.Connections[i]
+		if !isRDMAName(c.Fabric) && len(c.Remarks) == 0 {
+			continue
+		}
+		if first {
+			p.title("Setup of the connections")
+			first = false
+		}
+		if shown++; shown > shownConns && !p.style.verbose {
+			continue
+		}
+		p.printf("%d: %s %s > %s", c.Connection, c.Fabric, c.Client.Address, c.Server.Address)
+		if c.MTU > 0 {
+			p.printf(", path MTU %d", c.MTU)
+		}
+		if c.Depth >= 0 {
+			p.printf(", Read depth %d", c.Depth)
+		}
+		if c.InlineCall > 0 {
+			p.printf(", inline %d/%d", c.InlineCall, c.InlineReply)
+		}
+		if s := c.Client.Setup; s != nil && c.Server.Setup != nil {
+			if c.Fabric == "iwarp" {
+				p.printf(",\n   MPA revision %d, CRC %s, markers %s", min(s.MPARevision, c.Server.Setup.MPARevision),
+					onOff(s.CRC || c.Server.Setup.CRC), onOff(s.Markers || c.Server.Setup.Markers))
+			} else {
+				timeout := "none"
+				if s.AckTimeout > 0 {
+					timeout = duration(s.AckTimeout)
+				}
+				p.printf(",\n   retries %d, RNR retries %d/%d, ACK timeout %s", s.RetryCount, s.RNRRetryCount, c.Server.Setup.RNRRetryCount, timeout)
+			}
+		}
+		p.printf("\n")
+		for _, r := range c.Remarks {
+			mark := "-"
+			if r.Level == "warning" {
+				mark = "!"
+			}
+			for i, line := range wrap(r.Text, reportWidth-6) {
+				if i > 0 {
+					mark = " "
+				}
+				p.printf("  %s %s\n", mark, line)
+			}
+		}
+	}
+	if shown > shownConns && !p.style.verbose {
+		p.printf("%d more connections; -v shows them\n", shown-shownConns)
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func isRDMAName(fabric string) bool { return fabric != "tcp" && fabric != "udp" }
+
+// wrap breaks a line between words.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+func (p *reportPrinter) notes() {
+	for i, n := range p.rep.Notes {
+		if i == 0 {
+			p.printf("\n")
+		}
+		p.printf("note: %s\n", n)
+	}
+}

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+// reportStyle says how much of a report is printed.
+type reportStyle struct {
+	verbose bool
+	series  bool // a table over time was asked for
+}
+
+const (
+	reportWidth   = 100
+	shownPhases   = 6  // groups whose phases are shown without -v
+	shownConns    = 16 // connections that are shown without -v
+	shownXIDs     = 4
+	histogramBars = 40
+	barWidth      = 36 // of the slowest transactions
+)
+
+// printReport writes a report as tables.
+func printReport(w io.Writer, rep *latency.Report, style reportStyle) error {
+	p := &reportPrinter{w: w, rep: rep, style: style}
+	p.head()
+	if rep.All.Count > 0 {
+		p.latency()
+		p.shares()
+		p.phases()
+		p.histogram()
+		p.bytes()
+		p.chunks()
+		p.inline()
+		p.overTime()
+		p.flight()
+		p.troubles()
+		p.slowest()
+	}
+	p.setup()
+	p.notes()
+	return p.err
+}
+
+type reportPrinter struct {
+	w     io.Writer
+	rep   *latency.Report
+	style reportStyle
+	err   error
+}
+
+func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+func (p *reportPrinter) title(format string, args ...any) {
+	p.printf("\n"+format+"\n\n", args...)
+}
+
+// table writes rows, without columns that say nothing: those that are "-" or
+// empty in each row.
+func (p *reportPrinter) table(header []string, left int, rows [][]string) {
+	keep := make([]int, 0, len(header))
+	for c := range header {
+		for _, r := range rows {
+			if r[c] != "-" && r[c] != "" || c < left {
+				keep = append(keep, c)
+				break
+			}
+		}
+	}
+	var h []string
+	var right []bool
+	for _, c := range keep {
+		h = append(h, header[c])
+		right = append(right, c >= left)
+	}
+	cut := make([][]string, len(rows))
+	for i, r := range rows {
+		for _, c := range keep {
+			cut[i] = append(cut[i], r[c])
+		}
+	}
+	if err := printTable(p.w, h, right, cut); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+func duration(ns int64) string { return string(text.Duration(nil, time.Duration(ns))) }
+
+// count is a number, "-" for zero.
+func count(n uint64) string { return dash(n) }
+
+// bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
+func bytesText(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return rateText(float64(n), 1024)
+}
+
+// rateText is a rounded number.
+func rateText(f, unit float64) string { return text.Rounded(f, unit) }
+
+// keyCells are the names of a group, safe for a terminal and not too long.
+func (p *reportPrinter) keyCells(g *latency.Group) []string {
+	if len(g.Key) == 0 {
+		return []string{"all"}
+	}
+	out := make([]string, len(g.Key))
+	limit := max(40/len(g.Key), 18)
+	for i, k := range g.Key {
+		out[i] = string(text.Shorten([]byte(k), limit))
+	}
+	return out
+}
+
+func (p *reportPrinter) keyHeader() []string {
+	if len(p.rep.By) == 0 {
+		return []string{"GROUP"}
+	}
+	var out []string
+	for _, k := range p.rep.By {
+		out = append(out, strings.ToUpper(k))
+	}
+	return out
+}
+
+// rows are the groups, and all of them together if there are several.
+func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
+	var out [][]string
+	for _, g := range p.rep.Groups {
+		if cells := f(g); cells != nil {
+			out = append(out, append(p.keyCells(g), cells...))
+		}
+	}
+	if len(out) > 1 && len(p.rep.By) > 0 {
+		if cells := f(p.rep.All); cells != nil {
+			key := make([]string, len(p.rep.By))
+			key[0] = "all"
+			out = append(out, append(key, cells...))
+		}
+	}
+	return out
+}
+
+func (p *reportPrinter) head() {
+	r := p.rep
+	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), plural(r.Packets, "packet"), bytesText(r.Bytes),
+		duration(r.Span), r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
+	a := r.All
+	p.printf("%s", plural(a.Count, "transaction"))
+	if r.Filter != "" {
+		p.printf(" for which %s holds", safe(r.Filter))
+	}
+	sep := ": "
+	for _, x := range []struct {
+		n    uint64
+		name string
+	}{
+		{a.Complete, "complete"}, {a.Incomplete, "incomplete"}, {a.NoReply, "without reply"}, {a.NoCall, "without call"},
+		{a.Errors, "failed"}, {a.Backward, "of servers (backward)"},
+	} {
+		if x.n > 0 {
+			p.printf("%s%d %s", sep, x.n, x.name)
+			sep = ", "
+		}
+	}
+	p.printf("\n")
+}
+
+func (p *reportPrinter) latency() {
+	p.title("Latency by %s: first packet of the call to last packet of the reply", byText(p.rep.By))
+	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
+	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
+		d := g.Latency
+		cells := []string{fmt.Sprint(g.Count), rateText(g.Rate, 1000), count(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
+		if d.Count != g.Count {
+			cells[3] = fmt.Sprint(d.Count)
+		}
+		if d.Count > 0 {
+			for i, v := range []int64{d.Mean, d.Min, d.P50, d.P90, d.P99, d.P999, d.Max} {
+				cells[4+i] = duration(v)
+			}
+		}
+		return cells
+	}))
+	first := true
+	for _, g := range p.rep.Groups {
+		for _, s := range sortedStatuses(g.Statuses) {
+			if first {
+				p.title("Errors")
+				first = false
+			}
+			p.printf("  %s: %d %s\n", strings.Join(p.keyCells(g), " "), g.Statuses[s], s)
+		}
+	}
+}
+
+func byText(by []string) string {
+	if len(by) == 0 {
+		return "nothing"
+	}
+	return strings.Join(by, " and ")
+}
+
+// shortPhases are the phases in the columns of a table.
+var shortPhases = []struct {
+	phase latency.Phase
+	name  string
+}{
+	{latency.CallTransfer, "CALL"}, {latency.ArgumentPull, "PULL"}, {latency.Server, "SERVER"},
+	{latency.ResultPush, "PUSH"}, {latency.ReplyTransfer, "REPLY"},
+}
+
+func (p *reportPrinter) shares() {
+	if p.rep.All.Latency.Sum == 0 {
+		return
+	}
+	p.title("Where the time went: %% of each group's time, by phase")
+	header := append(p.keyHeader(), "TIME", "% OF ALL")
+	for _, s := range shortPhases {
+		header = append(header, s.name)
+	}
+	header = append(header, "WAIT", "")
+	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
+		if g.Latency.Count == 0 {
+			return nil
+		}
+		cells := []string{duration(g.Latency.Sum), percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
+		for _, s := range shortPhases {
+			cells = append(cells, percent(g.Phase(s.phase).Share))
+		}
+		return append(cells, percent(g.Phase(latency.PullWait).Share), bar(g, 20))
+	}))
+	p.printf("\n%s\n", "bar: c call, p pull, s server, w push, r reply; wait is a part of pull")
+}
+
+// bar draws the shares of the phases of a group as letters.
+func bar(g *latency.Group, width int) string {
+	var parts [5]int64
+	for i, s := range shortPhases {
+		parts[i] = g.Phase(s.phase).Sum
+	}
+	return waterfall(parts[:], g.Latency.Sum, width)
+}
+
+const barLetters = "cpswr"
+
+// waterfall draws durations one after the other on a line.
+func waterfall(parts []int64, total int64, width int) string {
+	if total <= 0 {
+		return strings.Repeat(" ", width)
+	}
+	var b strings.Builder
+	var sum int64
+	drawn := 0
+	for i, v := range parts {
+		sum += v
+		end := int(float64(sum)/float64(total)*float64(width) + 0.5)
+		if v > 0 && end == drawn && drawn < width && v*int64(width)*4 > total {
+			end++
+		}
+		for ; drawn < min(end, width); drawn++ {
+			b.WriteByte(barLetters[i])
+		}
+	}
+	for ; drawn < width; drawn++ {
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+func (p *reportPrinter) phases() {
+	if p.rep.All.Latency.Sum == 0 {
+		return
+	}
+	groups := p.rep.Groups
+	if len(groups) > 1 {
+		groups = append([]*latency.Group{p.rep.All}, groups...)
+	}
+	left := 0
+	if !p.style.verbose && len(groups) > shownPhases {
+		left = len(groups) - shownPhases
+		groups = groups[:shownPhases]
+	}
+	p.title("Phases, without those that did not take place")
+	var rows [][]string
+	for _, g := range groups {
+		key := strings.Join(p.keyCells(g), " ")
+		for ph := latency.Phase(0); ph < latency.NumPhases; ph++ {
+			d := g.Phase(ph)
+			if d.Distribution == nil || d.Count == d.Zeros {
+				continue
+			}
+			x := d.WithoutZeros()
+			rows = append(rows, []string{
+				key, ph.String(), fmt.Sprint(x.Count), percent(d.Share), duration(x.Mean),
+				duration(x.P50), duration(x.P90), duration(x.P99), duration(x.P999), duration(x.Max),
+			})
+			key = ""
+		}
+	}
+	p.table([]string{"GROUP", "PHASE", "COUNT", "SHARE", "MEAN", "P50", "P90", "P99", "P99.9", "MAX"}, 2, rows)
+	if left > 0 {
+		p.printf("\n%s; -v shows them\n", plural(uint64(left), "more group"))
+	}
+}
+
+func (p *reportPrinter) histogram() {
+	groups := []*latency.Group{p.rep.All}
+	if p.style.verbose && len(p.rep.Groups) > 1 {
+		groups = append(groups, p.rep.Groups...)
+	}
+	for _, g := range groups {
+		bins := g.Histogram
+		if len(bins) == 0 {
+			continue
+		}
+		p.title("Histogram of the latency: %s", strings.Join(p.keyCells(g), " "))
+		most := uint64(0)
+		for _, b := range bins {
+			most = max(most, b.Count)
+		}
+		sum := uint64(0)
+		for _, b := range bins {
+			sum += b.Count
+			n := int(b.Count * histogramBars / most)
+			if n == 0 && b.Count > 0 {
+				n = 1
+			}
+			line := fmt.Sprintf("  up to %7s %9d %6.2f%% %s", shortDuration(b.To), b.Count, 100*float64(sum)/float64(g.Latency.Count), strings.Repeat("#", n))
+			p.printf("%s\n", strings.TrimRight(line, " "))
+		}
+	}
+}
+
+// shortDuration is a round duration without zeros behind the point.
+func shortDuration(ns int64) string { return time.Duration(ns).String() }
+
+func (p *reportPrinter) bytes() {
+	p.title("Bytes of RPC messages, and of them moved by RDMA")
+	header := append(p.keyHeader(), "CALLS", "REPLIES", "RDMA READ", "RDMA WRITE", "BYTES/S", "AGAIN")
+	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
+		return []string{
+			bytesText(g.CallBytes), bytesText(g.ReplyBytes), bytesText(g.ReadBytes), bytesText(g.WriteBytes),
+			rateText(g.ByteRate, 1024), count(g.Retransmits),
+		}
+	}))
+}
+
+func (p *reportPrinter) chunks() {
+	if p.rep.All.Chunks.Transactions == 0 {
+		return
+	}
+	a := &p.rep.All.Chunks
+	p.title("Chunks of complete RDMA transactions: %d of %d calls and %d replies inline; %d RDMA Reads, %d Writes",
+		a.InlineCalls, a.Transactions, a.InlineReplies, a.Reads, a.Writes)
+	var rows [][]string
+	groups := p.rep.Groups
+	if len(groups) > 1 {
+		groups = append(append([]*latency.Group{}, groups...), p.rep.All)
+	}
+	for _, g := range groups {
+		key := strings.Join(p.keyCells(g), " ")
+		for _, k := range []struct {
+			name string
+			c    *latency.ChunkUse
+		}{{"read", &g.Chunks.Read}, {"position-zero", &g.Chunks.PositionZero}, {"write", &g.Chunks.Write}, {"reply", &g.Chunks.Reply}} {
+			if k.c.Messages == 0 {
+				continue
+			}
+			unused := "-"
+			if k.c.Offered > 0 {
+				unused = percent(float64(k.c.Wasted) / float64(k.c.Offered))
+			}
+			rows = append(rows, []string{
+				key, k.name, fmt.Sprint(k.c.Messages), fmt.Sprint(k.c.Chunks), fmt.Sprint(k.c.Segments),
+				bytesText(k.c.Offered), bytesText(k.c.Used), bytesText(k.c.Wasted), unused,
+			})
+			key = ""
+		}
+	}
+	if len(rows) > 0 {
+		p.table([]string{"GROUP", "CHUNK", "CALLS", "CHUNKS", "SEGMENTS", "OFFERED", "USED", "UNUSED", "%"}, 2, rows)
+	}
+}
+
+func (p *reportPrinter) inline() {
+	if len(p.rep.All.Inline) == 0 || p.rep.All.Chunks.Transactions == 0 {
+		return
+	}
+	p.title("What another inline threshold would do, if the requester knew the size of each reply")
+	var rows [][]string
+	for _, x := range p.rep.All.Inline {
+		rows = append(rows, []string{
+			fmt.Sprint(x.Threshold), fmt.Sprint(x.Calls), fmt.Sprint(x.Replies), fmt.Sprint(x.Both),
+			count(x.FreedCalls), count(x.FreedReplies), bytesText(x.Copied), count(x.Saved), count(x.NewCalls), count(x.NewReplies),
+		})
+	}
+	p.table([]string{
+		"THRESHOLD", "CALLS FIT", "REPLIES FIT", "BOTH", "CALLS FREED", "REPLIES FREED", "COPIED", "OPS SAVED", "NEW CALLS", "NEW REPLIES",
+	}, 0, rows)
+	p.printf("\n%s\n%s\n", "freed: used chunks and would not have to, so that COPIED bytes are copied and OPS SAVED RDMA",
+		"operations do not take place; new: inline now, and would need a chunk")
+}
