@@ -42,6 +42,17 @@ type WriterOptions struct {
 	Taps func() []Tap
 	// Application names the writing program in a pcapng; empty for none.
 	Application string
+	// Buffer is how many bytes are written at once. 0 means 256 KiB.
+	Buffer int
+}
+
+const defaultBuffer = 256 << 10
+
+func (o *WriterOptions) buffer() int {
+	if o.Buffer <= 0 {
+		return defaultBuffer
+	}
+	return o.Buffer
 }
 
 // ErrMixedLinks says that a pcap cannot hold packets of several link types.
@@ -70,6 +81,7 @@ type Writer struct {
 
 	head [32]byte
 	buf  []byte
+	one  [1]string
 }
 
 type tapLink struct {
@@ -80,8 +92,23 @@ type tapLink struct {
 // NewWriter returns a Writer. Nothing is written before the first packet, or
 // Flush.
 func NewWriter(w io.Writer, opts WriterOptions) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, 256<<10), opts: opts}
+	return &Writer{w: bufio.NewWriterSize(w, opts.buffer()), opts: opts}
 }
+
+// Detach writes what is buffered and lets go of the stream and the buffer.
+// Before more is written, Attach has to give the Writer a stream that goes on
+// where the former one ended: of many captures that are written side by side,
+// not all need to be open files.
+func (w *Writer) Detach() error {
+	err := w.Flush()
+	if err == nil {
+		w.w = nil
+	}
+	return err
+}
+
+// Attach gives a detached Writer another stream.
+func (w *Writer) Attach(s io.Writer) { w.w = bufio.NewWriterSize(s, w.opts.buffer()) }
 
 // Write adds a packet. Number and Offset are not kept; Tap only in pcapng,
 // where it becomes the interface.
@@ -90,16 +117,23 @@ func (w *Writer) Write(p *Packet) error { return w.WriteComment(p, "") }
 // WriteComment adds a packet with a comment, which pcap drops. A comment is
 // cut to 65535 bytes.
 func (w *Writer) WriteComment(p *Packet, comment string) error {
+	if comment == "" {
+		return w.WriteComments(p, nil)
+	}
+	w.one[0] = comment
+	return w.WriteComments(p, w.one[:])
+}
+
+// WriteComments adds a packet with several comments, which pcap drops. Each is
+// cut to 65535 bytes.
+func (w *Writer) WriteComments(p *Packet, comments []string) error {
 	if w.err != nil {
 		return w.err
 	}
-	var err error
 	if w.opts.Format == Pcap {
-		err = w.writePcap(p)
-	} else {
-		err = w.writeNg(p, comment)
+		return w.writePcap(p)
 	}
-	return err
+	return w.writeNg(p, comments)
 }
 
 // Flush writes what is buffered. A capture without packets gets its header
@@ -286,7 +320,7 @@ func (w *Writer) ifaceOf(p *Packet) uint32 {
 	return id
 }
 
-func (w *Writer) writeNg(p *Packet, comment string) error {
+func (w *Writer) writeNg(p *Packet, comments []string) error {
 	if p.Time < 0 {
 		return ErrTimeRange
 	}
@@ -298,8 +332,10 @@ func (w *Writer) writeNg(p *Packet, comment string) error {
 	}
 	id := w.ifaceOf(p)
 	w.buf = w.buf[:0]
-	if comment != "" {
-		w.option(optComment, text(comment))
+	for _, c := range comments {
+		w.option(optComment, text(c))
+	}
+	if len(comments) > 0 {
 		w.option(optEnd, "")
 	}
 	padding := -len(p.Data) & 3

@@ -186,3 +186,56 @@ func TestWriterComment(t *testing.T) {
 		t.Errorf("%d packets, %v", len(res.packets), res.problems)
 	}
 }
+
+// A packet may have several comments.
+func TestWriterComments(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(&b, WriterOptions{})
+	p := Packet{Link: 1, Data: []byte("abc"), Length: 3}
+	for _, comments := range [][]string{nil, {"one"}, {"one", "", "drei", strings.Repeat("x", 70000)}} {
+		if err := w.WriteComments(&p, comments); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	res := readBytes(t, b.Bytes(), Options{})
+	if len(res.packets) != 3 || res.total != 0 || !bytes.Contains(b.Bytes(), []byte("\x01\x00\x04\x00drei")) {
+		t.Fatalf("%d packets, %v", len(res.packets), res.problems)
+	}
+}
+
+// A Writer that changes its stream in the middle writes one capture all the
+// same.
+func TestWriterDetach(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for _, f := range []Format{Pcap, Pcapng} {
+		want := randomPackets(rnd, 60, 1, 1e18)
+		var all bytes.Buffer
+		part := new(bytes.Buffer)
+		w := NewWriter(part, WriterOptions{Format: f, Buffer: 1024})
+		for i := range want {
+			if err := w.Write(&want[i]); err != nil {
+				t.Fatal(err)
+			}
+			if i%7 == 0 {
+				if err := w.Detach(); err != nil {
+					t.Fatal(err)
+				}
+				all.Write(part.Bytes())
+				part = new(bytes.Buffer)
+				w.Attach(part)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		all.Write(part.Bytes())
+		res := readBytes(t, all.Bytes(), Options{})
+		for i := range res.packets {
+			res.packets[i].Offset = 0
+		}
+		samePackets(t, res.packets, want)
+	}
+}

@@ -18,7 +18,7 @@ type handover struct {
 
 const (
 	handoverList  = 32        // transactions that change hands together
-	handoverLists = 16         // lists on their way
+	handoverLists = 16        // lists on their way
 	handoverBytes = 512 << 10 // held by one list, but for its last transaction
 )
 

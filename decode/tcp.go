@@ -56,7 +56,19 @@ type tcpConn struct {
 // TCP connections of a capture are none of ours.
 type numbered struct {
 	rdma.Handler
+	tracer  rdma.Tracer // Handler, if it traces
 	numbers *rdma.Numbers
+}
+
+// Tracing implements rdma.Tracer.
+func (n *numbered) Tracing() bool { return n.tracer != nil }
+
+// Early implements rdma.Tracer: it is not called for TCP.
+func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
+
+// Acked implements rdma.Tracer.
+func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
+	n.tracer.Acked(c, from, tag, gen, ref)
 }
 
 func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
@@ -78,7 +90,7 @@ func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits) 
 	if limit.Connections <= 0 {
 		limit.Connections = 4096
 	}
-	t.h = &numbered{h, numbers}
+	t.h = &numbered{h, rdma.TracerOf(h), numbers}
 	t.limit = limit
 	t.pool = tcp.NewPool(tcp.Options{})
 	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool})

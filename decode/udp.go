@@ -63,6 +63,7 @@ func (u *udpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connect
 	sent.Packets++
 	sent.Bytes += uint64(f.PayloadLen)
 	sent.Sends++
+	c.Header = rdma.Header{Kind: rdma.HeaderUDP}
 	u.send = rdma.Send{
 		From: side, Data: f.Payload, Length: f.PayloadLen, First: ref, Last: ref, Packets: 1,
 	}

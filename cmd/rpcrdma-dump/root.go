@@ -61,7 +61,8 @@ func newRootCommand(s *streams) *cobra.Command {
 		return err
 	}
 	o.flags(cmd)
-	cmd.AddCommand(newPacketsCommand(s), newConnectionsCommand(s), newReportCommand(s), newDiffCommand(s), newManCommand(s))
+	cmd.AddCommand(newPacketsCommand(s), newConnectionsCommand(s), newReportCommand(s), newDiffCommand(s),
+		newShowCommand(s), newAnnotateCommand(s), newSplitCommand(s), newManCommand(s))
 	return cmd
 }
 

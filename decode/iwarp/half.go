@@ -85,6 +85,7 @@ type half struct {
 	need  int    // its size in the stream, 0 until that is known
 	start uint64 // its offset in the stream
 	from  span
+	parts []rdma.Part // its packets, for a tracer
 
 	// Markers of this direction: whether they are there is told by the peer's
 	// MPA frame, but the first FPDU shows it, too.
@@ -189,6 +190,7 @@ func (h *half) drop() {
 	}
 	h.have, h.need = 0, 0
 	h.from = span{}
+	h.parts = h.parts[:0]
 }
 
 // begin starts to collect an FPDU or MPA frame at the current position.
@@ -208,6 +210,7 @@ func (h *half) keep(p []byte, n int, ref rdma.Ref) []byte {
 	}
 	h.from.add(ref)
 	h.from.until(h.ready)
+	h.collect(ref, n)
 	h.have += n
 	h.pos += uint64(n)
 	return p[n:]
@@ -380,5 +383,6 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	if len(u) >= ULPDU(u).HeaderLen() {
 		h.out.segment(h, u, length, start, start+uint64(size), from)
 	}
+	h.parts = h.parts[:0]
 	return true
 }

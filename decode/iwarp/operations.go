@@ -81,6 +81,9 @@ type operations struct {
 	data      []byte
 	sendSpan  span
 	sendAgain int
+	parts     []rdma.Part // for a tracer
+
+	traced uint64 // the first extent whose acknowledgement the tracer does not know
 
 	// The Write under way.
 	writing  bool
@@ -98,6 +101,12 @@ func (o *operations) segment(h *half, u []byte, length int, start, end uint64, f
 	side := c.side(h)
 	sent := &c.c.Sent[side]
 	op := ULPDU(u).Control().Opcode()
+	if c.t.tracer != nil {
+		c.c.Header = rdma.Header{Kind: rdma.HeaderDDP, Opcode: uint8(op), Last: ULPDU(u).Control().Last()}
+		if !op.Tagged() {
+			c.c.Header.MSN = Untagged(u).MSN()
+		}
+	}
 	if o.lost {
 		// Messages do not interleave (RFC 5041 5.3): if something else goes on
 		// after the gap, the end of the message under way was in it.
@@ -163,6 +172,9 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 	o.nextTO = to + uint64(length)
 	c.c.Sent[side].WriteBytes += uint64(length)
 	t.fragment = rdma.Fragment{Offset: to, Length: uint32(length), Data: u[TaggedLen:], Ref: from.last, Last: last}
+	if t.tracer != nil {
+		t.fragment.Parts = h.carriers(TaggedLen, length, from)
+	}
 	t.handler.OpData(c.c, &w.op, &t.fragment)
 	if last {
 		o.writing = false
@@ -231,6 +243,9 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 	read.op.Last = from.last
 	offset := read.op.Offset + distance
 	t.fragment = rdma.Fragment{Offset: offset, Length: uint32(length), Data: u[TaggedLen:], Ref: from.last, Last: last}
+	if t.tracer != nil {
+		t.fragment.Parts = h.carriers(TaggedLen, length, from)
+	}
 	t.handler.OpData(c.c, &read.op, &t.fragment)
 	h.out.remember(h, extent{start: start, end: end, seq: seq, offset: offset, length: uint32(length), kind: extentReadResponse})
 }
@@ -265,8 +280,12 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		_, o.sendSeq = o.sends.push(maxSends, func(s *sentSend) bool { return !s.acked })
 		o.unacked = max(o.unacked, o.sends.oldest())
 		o.data = o.data[:0]
+		o.parts = o.parts[:0]
 		if last {
 			// All in one segment: no copy.
+			if c.t.tracer != nil {
+				o.part(h, length, from)
+			}
 			o.sendSpan = *from
 			o.nextMO = uint64(length)
 			if s := o.sends.at(o.sendSeq); s != nil {
@@ -293,6 +312,9 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 	}
 	o.nextMO = max(o.nextMO, mo+uint64(length))
 	o.sendSpan.join(from)
+	if c.t.tracer != nil {
+		o.part(h, length, from)
+	}
 	if s := o.sends.at(o.sendSeq); s != nil {
 		s.end = end
 	}
@@ -327,6 +349,7 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 	t.send.First, t.send.Last = o.sendSpan.first, o.sendSpan.last
 	t.send.Packets = o.sendSpan.count()
 	t.send.Again = o.sendAgain
+	t.send.Parts = o.parts
 	o.sending = false
 	tag, gen := t.handler.Send(c.c, &t.send)
 	t.send = rdma.Send{}
@@ -346,6 +369,9 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 // end.
 func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 	o.acked, o.ackRef = end, ref
+	if h.conn.t.tracer != nil {
+		o.trace(h, end, ref)
+	}
 	for o.unacked < o.sends.next {
 		s := o.sends.at(o.unacked)
 		if !s.done || s.end > end {
@@ -423,6 +449,9 @@ func (o *operations) again(h *half, from, to uint64, ref rdma.Ref) {
 func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref) {
 	c := h.conn
 	side := c.side(h)
+	if c.t.tracer != nil {
+		c.c.Header = rdma.Header{Kind: rdma.HeaderDDP, Opcode: uint8(extentOpcodes[e.kind])}
+	}
 	switch e.kind {
 	case extentSend:
 		s := o.sends.at(e.seq)
@@ -430,6 +459,9 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 		case s == nil:
 		case !s.done:
 			o.sendAgain++
+			if c.t.tracer != nil && o.sending && e.seq == o.sendSeq {
+				o.parts = rdma.AddPart(o.parts, rdma.Part{Ref: ref, Header: c.c.Header, Kind: rdma.PartAgain})
+			}
 		default:
 			c.t.handler.SendAgain(c.c, side, s.tag, s.gen, ref, to >= s.end)
 		}

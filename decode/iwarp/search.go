@@ -424,6 +424,7 @@ func (h *half) accept(at uint64) {
 		}
 		if good && size > 0 && size <= len(rest) {
 			from := s.span(at, size)
+			h.collectFound(at, size)
 			if h.fpdu(rest[:size:size], size, at, &from) {
 				i += size
 				at += uint64(size)
@@ -454,6 +455,7 @@ func (h *half) accept(at uint64) {
 				h.need = size
 			}
 			h.from = s.span(at, len(rest))
+			h.collectFound(at, len(rest))
 		}
 		h.conn.t.release(s.buf)
 		s.buf = nil

@@ -59,6 +59,9 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		// All of the other direction that will ever come has come.
 		c.streams[dir^1].Flush(ref)
 	}
+	if c.t.tracer != nil {
+		k.Header = rdma.Header{Kind: rdma.HeaderTCP}
+	}
 	// The acknowledgment goes first: it is older than the payload, which may end
 	// the connection.
 	if f.TCPFlags&flagACK != 0 {

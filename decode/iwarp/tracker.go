@@ -37,6 +37,7 @@ const (
 // the limits and spare buffers. It must not be used by two goroutines at once.
 type Tracker struct {
 	handler rdma.Handler
+	tracer  rdma.Tracer // handler, if it traces
 	o       Options
 	spare   [][]byte
 	scratch []byte // an FPDU without its markers
@@ -58,7 +59,7 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 	if o.Ports == nil {
 		o.Ports = []uint16{20049}
 	}
-	return &Tracker{handler: h, o: o}
+	return &Tracker{handler: h, tracer: rdma.TracerOf(h), o: o}
 }
 
 // buffer returns an empty buffer.

@@ -48,6 +48,7 @@ type Record struct {
 	First, Last rdma.Ref
 	Packets     int
 	Fragments   int
+	Parts       []rdma.Part // its packets, if RecordParser.Trace is set
 }
 
 // RecordParser finds the records in one direction of a TCP connection. It is
@@ -62,6 +63,8 @@ type RecordParser struct {
 	Limit int
 	// Deliver receives the records.
 	Deliver func(*Record)
+	// Trace fills Record.Parts.
+	Trace bool
 	// Lost counts how often the parser lost track of the records, Skipped the
 	// bytes that it passed over while it looked for one.
 	Lost, Skipped uint64
@@ -79,8 +82,9 @@ type RecordParser struct {
 	ready    rdma.Ref
 	strict   bool // the start of the record is a guess
 
-	rec Record
-	buf []byte // memory of Data
+	rec   Record
+	buf   []byte      // memory of Data
+	parts []rdma.Part // and of Parts
 }
 
 // Offset is the place in the stream of the byte that comes next.
@@ -128,7 +132,17 @@ func (p *RecordParser) data(b []byte, ref, ready rdma.Ref) {
 			continue
 		}
 		p.count(ref, &counted)
+		if p.Trace {
+			p.carried(ref, int(min(uint64(len(b)), uint64(p.need))))
+		}
 		b = p.read(b)
+	}
+}
+
+// carried notes that a packet holds n bytes of the open record.
+func (p *RecordParser) carried(ref rdma.Ref, n int) {
+	if i := len(p.parts) - 1; i >= 0 && p.parts[i].Ref.Number == ref.Number {
+		p.parts[i].Bytes += uint32(n)
 	}
 }
 
@@ -138,6 +152,9 @@ func (p *RecordParser) count(ref rdma.Ref, counted *bool) {
 		return
 	}
 	*counted = true
+	if p.Trace {
+		p.parts = rdma.AddPart(p.parts, rdma.Part{Ref: ref, Header: rdma.Header{Kind: rdma.HeaderTCP}})
+	}
 	p.rec.Packets++
 	if ref.Number < p.rec.First.Number {
 		p.rec.First = ref
@@ -151,12 +168,14 @@ func (p *RecordParser) count(ref rdma.Ref, counted *bool) {
 func (p *RecordParser) readMark(b []byte, ref rdma.Ref, counted *bool) []byte {
 	if !p.open {
 		buf := p.buf[:0]
+		p.parts = p.parts[:0]
 		p.rec = Record{Start: p.off, First: ref, Last: ref}
 		p.buf, p.open, p.hole, p.verified = buf, true, false, false
 		*counted = false
 	}
 	p.count(ref, counted)
 	n := copy(p.mark[p.markLen:], b)
+	p.carried(ref, n)
 	p.markLen += n
 	p.off += uint64(n)
 	if p.markLen < markSize {
@@ -267,6 +286,7 @@ func (p *RecordParser) keep(part []byte) {
 // use to anybody: it says neither its XID nor its kind.
 func (p *RecordParser) deliver(data []byte) {
 	p.rec.Data = data
+	p.rec.Parts = p.parts
 	p.rec.End = p.off
 	p.open, p.need, p.markLen = false, 0, 0
 	if p.verify(data) && p.Deliver != nil {

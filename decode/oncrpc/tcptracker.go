@@ -12,6 +12,7 @@ import (
 type TCPTracker struct {
 	conn    *rdma.Connection
 	handler rdma.Handler
+	tracer  rdma.Tracer // handler, if it traces
 	sides   [2]tcpSide
 	closed  bool
 }
@@ -30,9 +31,10 @@ type tcpSide struct {
 	segment  []byte
 	sequence uint32
 
-	again  int    // packets of the open record seen again
-	gaveUp uint64 // number of the packet at which bytes were given up for lost
-	acked  uint64 // offset up to which the peer has acknowledged
+	again  int         // packets of the open record seen again
+	acks   []rdma.Part // for a tracer: packets that acknowledge a part of the open record, or are repetitions
+	gaveUp uint64      // number of the packet at which bytes were given up for lost
+	acked  uint64      // offset up to which the peer has acknowledged
 	ackRef rdma.Ref
 	sends  []sent // not yet acknowledged, by offset
 	ended  bool
@@ -61,12 +63,13 @@ const ackFlag = 0x10
 // apart. limit is how many bytes of a record are kept; 0 means
 // DefaultRecordLimit. The pool is shared by the trackers of a goroutine.
 func NewTCPTracker(c *rdma.Connection, h rdma.Handler, pool *tcp.Pool, limit int) *TCPTracker {
-	t := &TCPTracker{conn: c, handler: h}
+	t := &TCPTracker{conn: c, handler: h, tracer: rdma.TracerOf(h)}
 	for i := range t.sides {
 		s := &t.sides[i]
 		s.tracker, s.from = t, rdma.Side(i)
 		s.stream.Init(pool, s)
 		s.parser.Limit = limit
+		s.parser.Trace = t.tracer != nil
 		s.parser.Deliver = s.deliver
 	}
 	return t
@@ -98,6 +101,9 @@ func (t *TCPTracker) Segment(f *link.Frame, ref rdma.Ref) bool {
 	}
 	if t.closed {
 		return true
+	}
+	if t.tracer != nil {
+		c.Header = rdma.Header{Kind: rdma.HeaderTCP}
 	}
 	if f.TCPFlags&ackFlag != 0 {
 		// Before the payload: a reply comes with the acknowledgment of its call.
@@ -152,11 +158,19 @@ func (s *tcpSide) deliver(r *Record) {
 	t.conn.Sent[s.from].Sends++
 	s.send = rdma.Send{
 		From: s.from, Data: r.Data, Length: r.Length,
-		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again,
+		First: r.First, Last: r.Last, Packets: r.Packets, Again: s.again, Parts: r.Parts,
+	}
+	if t.tracer != nil {
+		for _, p := range s.acks {
+			if p.Ref.Number > r.First.Number { // else of a record that was given up
+				s.send.Parts = append(s.send.Parts, p)
+			}
+		}
+		s.acks = s.acks[:0]
 	}
 	s.again = 0
 	tag, gen := t.handler.Send(t.conn, &s.send)
-	s.send.Data = nil
+	s.send.Data, s.send.Parts = nil, nil
 	if s.acked >= r.End {
 		t.handler.SendAcked(t.conn, s.from, tag, gen, s.ackRef)
 		return
@@ -186,6 +200,9 @@ func (s *tcpSide) acknowledge(ack uint32, ref rdma.Ref) {
 		return
 	}
 	s.acked, s.ackRef = uint64(to), ref
+	if s.tracker.tracer != nil {
+		s.traceAck(ref)
+	}
 	n := 0
 	for ; n < len(s.sends) && s.sends[n].end <= s.acked; n++ {
 		e := &s.sends[n]
@@ -233,6 +250,24 @@ func (s *tcpSide) Again(offset uint64, n int, ref rdma.Ref) {
 	}
 	if start, open := s.parser.Open(); open && end > start {
 		s.again++
+		if t.tracer != nil {
+			s.acks = rdma.AddPart(s.acks, rdma.Part{Ref: ref, Header: rdma.Header{Kind: rdma.HeaderTCP}, Kind: rdma.PartAgain})
+		}
+	}
+}
+
+// traceAck tells the tracer which records the peer has now, or a part of them.
+func (s *tcpSide) traceAck(ref rdma.Ref) {
+	t := s.tracker
+	for i := range s.sends {
+		e := &s.sends[i]
+		if e.start >= s.acked {
+			return
+		}
+		t.tracer.Acked(t.conn, s.from, e.tag, e.gen, ref)
+	}
+	if start, open := s.parser.Open(); open && start < s.acked {
+		s.acks = rdma.AddPart(s.acks, rdma.Part{Ref: ref, Header: t.conn.Header, Kind: rdma.PartAck})
 	}
 }
 

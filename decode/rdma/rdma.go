@@ -139,6 +139,8 @@ type Connection struct {
 	// Stamp belongs to the TCP segment that is being handled. It tells a
 	// needless retransmission from a needed one.
 	Stamp Stamp
+	// Header belongs to the packet that is being handled; only for a Tracer.
+	Header Header
 }
 
 // Stamp is what a TCP segment says of copies: the timestamps option (RFC 7323,
@@ -161,6 +163,7 @@ type Send struct {
 	Invalidates bool
 	Handle      uint32 // invalidated by this Send
 	Solicited   bool
+	Parts       []Part // its packets, if there were several; only for a Tracer
 }
 
 // OpKind tells RDMA operations apart.
@@ -194,8 +197,9 @@ type Fragment struct {
 	Length uint32 // bytes on the wire
 	Data   []byte // what was captured of them
 	Ref    Ref
-	Again  bool // these bytes have been seen before
-	Last   bool // the last packet of the operation
+	Again  bool   // these bytes have been seen before
+	Last   bool   // the last packet of the operation
+	Parts  []Part // its packets, if there were several; only for a Tracer
 }
 
 // Event is something that the wire says about the health of a connection.

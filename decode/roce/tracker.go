@@ -109,6 +109,7 @@ type connection struct {
 type Tracker struct {
 	h       rdma.Handler
 	memory  rdma.MemoryFinder // h, if it is one
+	tracer  rdma.Tracer       // h, if it traces
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -139,7 +140,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
 	memory, _ := h.(rdma.MemoryFinder)
 	return &Tracker{
-		h: h, memory: memory, numbers: numbers, limits: limits,
+		h: h, memory: memory, tracer: rdma.TracerOf(h), numbers: numbers, limits: limits,
 		flows: make(map[flowKey]*flow),
 		lone:  make(map[addrPair]*flow),
 		byID:  make(map[cmID]*connection),
@@ -231,6 +232,9 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	c := fl.c
 	c.used = true
 	c.Last = ref
+	if t.tracer != nil {
+		c.Header = headerOf(p)
+	}
 	sent := &c.Sent[fl.side]
 	sent.Packets++
 	sent.Bytes += uint64(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize)

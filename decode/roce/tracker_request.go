@@ -104,6 +104,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 			t.sendNext(fl, a, p, ref, seen)
 		} else {
 			t.behead(fl, p.PSN)
+			t.early(fl, p.PSN, ref)
 		}
 	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
 		if r := fl.resumed(p, fill); r != nil {
@@ -117,6 +118,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		r := fl.find(p.PSN)
 		if r == nil || r.kind != writeRequest || r.mtu == 0 {
 			t.behead(fl, p.PSN)
+			t.early(fl, p.PSN, ref)
 			return
 		}
 		t.writeData(fl, r, p, ref, false, seen)
@@ -194,6 +196,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 		if d := psnDiff(p.PSN, a.start); d >= 0 && uint32(d) < a.count {
 			a.again++
 			a.last = ref
+			t.part(a, p, rdma.PartAgain, ref)
 			return
 		}
 	}

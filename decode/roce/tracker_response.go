@@ -85,6 +85,9 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 		if psnDiff(psn, psnAdd(a.start, end)) >= 0 {
 			t.flushSend(fl, i)
 		} else {
+			if t.tracer != nil {
+				t.partAcked(fl, a, psn, ref)
+			}
 			i++
 		}
 	}
@@ -99,8 +102,16 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 			break
 		}
 		fl.acked++
+		if t.tracer != nil {
+			t.traceAck(fl, r, ref)
+		}
 		if r.kind == sendRequest {
 			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, r.gen, ref)
+		}
+	}
+	if t.tracer != nil && fl.acked < fl.head {
+		if r := &fl.ring[fl.acked%n]; psnDiff(psn, r.start) >= 0 {
+			t.traceAck(fl, r, ref)
 		}
 	}
 	if len(fl.missing.r) == 0 || psnDiff(psn, fl.missing.r[0].start) < 0 {

@@ -23,6 +23,7 @@ type assembly struct {
 	inv     bool
 	handle  uint32
 	solicit bool
+	parts   []rdma.Part // for a tracer
 }
 
 const (
@@ -98,6 +99,9 @@ func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
 		}
 	}
 	a.count, a.length = n, int(n)*int(a.mtu)
+	if t.tracer != nil {
+		t.cutParts(fl, a)
+	}
 	a.buf = a.buf[:min(len(a.buf), a.length)]
 }
 
@@ -139,8 +143,9 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	t.assembling += cap(buf)
 	*a = assembly{
 		start: p.PSN, count: 1, seen: 1, mtu: uint32(p.PayloadLen),
-		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref,
+		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref, parts: a.parts[:0],
 	}
+	t.part(a, p, rdma.PartData, ref)
 	t.assemble(a, 0, p)
 	i := len(fl.sends)
 	for i > 0 && psnDiff(fl.sends[i-1].start, p.PSN) > 0 {
@@ -158,6 +163,7 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 		a.again++
 	}
 	a.last = ref
+	t.part(a, p, rdma.PartData, ref)
 	offset := int(d) * int(a.mtu)
 	t.assemble(a, offset, p)
 	if d >= a.count {
@@ -252,7 +258,7 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 	*s = rdma.Send{
 		From: fl.side, Data: a.buf[:end:end], Length: length,
 		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
-		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit,
+		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit, Parts: a.parts,
 	}
 	t.deliver(fl, s, a.start, a.count)
 	t.assembling -= cap(a.buf)

@@ -126,6 +126,9 @@ func (t *Tracker) end(tx *Transaction) {
 		tx.State = NoCall
 	}
 	t.troubles(tx)
+	if t.tracing {
+		tx.sortPackets()
+	}
 	t.assembleCall(tx)
 	t.assembleReply(tx)
 	if !tx.Named {

@@ -21,6 +21,7 @@ const (
 	operationSize = int(unsafe.Sizeof(Operation{}))
 	spanSize      = int(unsafe.Sizeof(span{}))
 	troubleSize   = int(unsafe.Sizeof(Trouble{}))
+	packetSize    = int(unsafe.Sizeof(Packet{}))
 	structSize    = int(unsafe.Sizeof(Transaction{}))
 )
 
@@ -100,6 +101,9 @@ func (tx *Transaction) Release() {
 	if cap(tx.Operations) > 1024 {
 		tx.Operations = nil
 	}
+	if cap(tx.Packets) > 1024 {
+		tx.Packets = nil
+	}
 	if cap(tx.chunkData) > 16 {
 		tx.chunkData = nil
 	}
@@ -113,6 +117,8 @@ func (tx *Transaction) Release() {
 	tx.Retransmits, tx.ReadsByRequester = 0, 0
 	tx.Troubles, tx.TroublesLost = tx.Troubles[:0], 0
 	tx.Done = rdma.Ref{}
+	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
+	tx.serial, tx.untraced = 0, false
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes = tx.Notes[:0]
@@ -157,7 +163,7 @@ func (m *Message) recycle() {
 // of its headers.
 func (t *Transaction) owned() int {
 	n := cap(t.Call.raw) + cap(t.Reply.raw) + t.Call.long.owned() + t.Reply.long.owned() +
-		cap(t.Operations)*operationSize + cap(t.Troubles)*troubleSize + (cap(t.segments)+cap(t.served))*segmentSize
+		cap(t.Operations)*operationSize + cap(t.Troubles)*troubleSize + cap(t.Packets)*packetSize + (cap(t.segments)+cap(t.served))*segmentSize
 	if !t.measured {
 		t.measured, t.spans = true, 0
 		for _, list := range [...][]segment{t.segments, t.served} {

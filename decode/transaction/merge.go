@@ -56,6 +56,10 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 			k.open.put(xid, tx)
 		}
 	}
+	k.naks = append(k.naks, h.naks...)
+	if k.early == nil {
+		k.early = h.early
+	}
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
 	}

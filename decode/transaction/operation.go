@@ -23,6 +23,9 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
 	})
 	op.Tag, op.TagGen = s, s.gen<<16|uint64(index)
+	if op.Kind == rdma.Read && t.tracing {
+		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: index})
+	}
 	if op.Kind == rdma.Read {
 		tx.Reads++
 		if op.From == tx.From {
@@ -91,6 +94,9 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 		if o != nil {
 			o.Again++
 		}
+	}
+	if t.tracing {
+		t.traceData(c, tx, op, f)
 	}
 	fresh := t.cover(s, f.Offset, f.Length, f.Data)
 	if o != nil {
@@ -259,6 +265,11 @@ func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		return
 	}
 	t.again(s.tx, op.From, ref)
+	if t.tracing {
+		t.trace(s.tx, Packet{
+			Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: int(op.TagGen & 0xffff), Again: true,
+		})
+	}
 	if o != nil {
 		o.Again++
 	}

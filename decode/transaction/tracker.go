@@ -17,6 +17,17 @@ type Options struct {
 	// OnCompletion emits transactions as they end instead of in the order of
 	// their first packets.
 	OnCompletion bool
+	// Packets is how many packets of a transaction are listed in
+	// Transaction.Packets (none). Of a NoCall transaction's RDMA Writes only
+	// the first and last packets can be.
+	Packets int
+	// Attribute, if set, is told of each packet of a transaction as soon as it
+	// is known to be one: with the packet itself as a rule, later for those in
+	// the middle of a Send, for a NAK, and for what only the reply explains. A
+	// packet may come more than once, and belong to several transactions.
+	Attribute func(*Transaction, *Packet)
+	// TraceXID, if set, limits both to transactions whose XID it accepts.
+	TraceXID func(xid uint32) bool
 	// Detach leaves an emitted transaction to the consumer, which may be
 	// another goroutine, until it is given to Tracker.Recycle. Its Connection
 	// is then a copy: ends and setup as they are at that time.
@@ -56,8 +67,9 @@ const headOnly = 8 << 10
 // Tracker matches calls, replies and RDMA operations. It is the rdma.Handler
 // of every fabric's tracker.
 type Tracker struct {
-	opt  Options
-	emit func(*Transaction)
+	opt     Options
+	emit    func(*Transaction)
+	tracing bool // packets
 
 	// Transactions in the order of their first packets: from the oldest that
 	// has not been emitted.
@@ -79,6 +91,7 @@ type Tracker struct {
 	sent    reconnects
 	events  events
 	scratch []*Transaction
+	packet  Packet // for Options.Attribute
 
 	// Stats counts what belongs to no transaction.
 	Stats Stats
@@ -105,6 +118,11 @@ type half struct {
 	at       int
 	orphans  *[16]orphan // RDMA operations on this side's memory without a call
 	orphanAt int
+
+	// Only if packets are traced: refusals of what this side has sent, and
+	// packets that could not be placed when they came, by PSN.
+	naks  []refusal
+	early map[uint32]rdma.Ref
 
 	calls int // looked at as possibly sent again after a reconnect
 	hosts hosts
@@ -139,7 +157,7 @@ type orphan struct {
 // NewTracker makes a tracker that hands ended transactions to emit.
 func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 	opt.defaults()
-	return &Tracker{opt: opt, emit: emit}
+	return &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
 }
 
 func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
@@ -200,6 +218,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.setMessage(tx, &tx.Call, s, false)
 		t.placed(tx)
 		t.named(tx)
+		t.traceSend(tx, CallPart, s, false)
 		t.resent(tx)
 		return &tx.callTag, tx.gen
 	}
@@ -208,6 +227,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		return nil, 0
 	}
 	t.setMessage(tx, &tx.Reply, s, false)
+	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
 	if c.Fabric == rdma.UDP {
 		t.finish(tx)
@@ -228,6 +248,7 @@ func (t *Tracker) sameCall(old *Transaction, s *rdma.Send) bool {
 		return false
 	}
 	old.Retransmits += s.Packets
+	t.traceSend(old, CallPart, s, true)
 	old.Note("call sent again with the same XID")
 	return true
 }
@@ -256,6 +277,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		} else {
 			tx.Note("taken for a call: the capture holds too little of it")
 		}
+		t.traceSend(tx, CallPart, s, false)
 		t.resent(tx)
 		return &tx.callTag, tx.gen
 	case isControl:
@@ -265,6 +287,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.Stats.Dones++
 		if tx := t.half(c, s.From).open.get(xid); tx != nil {
 			tx.Done = s.Last
+			t.traceSend(tx, DonePart, s, false)
 			if tx.replied {
 				t.finish(tx)
 			}
@@ -276,6 +299,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		return nil, 0
 	}
 	t.setMessage(tx, &tx.Reply, s, true)
+	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
 	return &tx.replyTag, tx.gen
 }
@@ -352,6 +376,7 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 			return tx
 		}
 		tx.Retransmits += s.Packets
+		t.traceSend(tx, ReplyPart, s, true)
 		tx.Note("reply sent again")
 		t.Stats.Duplicates++
 		return nil
@@ -377,6 +402,8 @@ func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transac
 	tx := t.take()
 	t.gen++
 	tx.gen = t.gen
+	tx.serial = t.gen
+	tx.untraced = t.opt.TraceXID != nil && !t.opt.TraceXID(xid)
 	tx.Connection, tx.From, tx.XID = c, from, xid
 	h := t.half(c, from)
 	h.open.put(xid, tx)
@@ -650,6 +677,7 @@ func (t *Tracker) adopt(tx *Transaction) {
 			if o.last.Number > tx.Times.LastPush.Number {
 				tx.Times.LastPush = o.last
 			}
+			t.traceOrphan(tx, o)
 		}
 	}
 	n := 0
@@ -677,6 +705,13 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	}
 	tx := s.tx
 	t.again(tx, from, ref)
+	if t.tracing {
+		role := CallPart
+		if s.reply {
+			role = ReplyPart
+		}
+		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: role, From: from, Again: true})
+	}
 	if !complete {
 		return
 	}

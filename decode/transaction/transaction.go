@@ -157,6 +157,11 @@ type Transaction struct {
 	Troubles     []Trouble
 	TroublesLost int
 
+	// Packets are those of the transaction, with Options.Packets, in the order
+	// of the capture. PacketsLost counts those beyond the limit.
+	Packets     []Packet
+	PacketsLost int
+
 	State State
 	Notes []string
 
@@ -165,6 +170,8 @@ type Transaction struct {
 
 	callTag, replyTag sendTag
 	gen               uint64
+	serial            uint64
+	untraced          bool
 	replied           bool
 	acked             bool
 	callAcked         bool
@@ -193,6 +200,10 @@ func (t *Transaction) First() rdma.Ref {
 	}
 	return t.Reply.First
 }
+
+// Serial tells a transaction from all others of its Tracker, before and after
+// it ends.
+func (t *Transaction) Serial() uint64 { return t.serial }
 
 // Client is the requester's end.
 func (t *Transaction) Client() rdma.End { return t.Connection.Ends[t.From] }

@@ -37,6 +37,9 @@ type events struct {
 // Event implements rdma.Handler.
 func (t *Tracker) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
 	x := event{c, Trouble{Kind: e, From: from, Value: value, Ref: ref}}
+	if t.tracing {
+		t.refused(c, from, e, value, ref)
+	}
 	r := &t.events
 	r.newest = max(r.newest, ref.Number)
 	if len(r.ring) < maxEvents {
@@ -80,5 +83,8 @@ func (t *Tracker) troubles(tx *Transaction) {
 			continue
 		}
 		t.trouble(tx, x.Trouble)
+		if t.tracing {
+			t.traceEvent(tx, &x.Trouble)
+		}
 	}
 }

@@ -1,0 +1,162 @@
+package ladder
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// waterfall shows the phases side by side on one scale.
+func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
+	t := &d.time
+	if !t.Known {
+		return append(b, "phases: not known, "+missing(tx)+"\n\n"...)
+	}
+	g := d.glyphs()
+	const name, number, share = 16, 9, 7
+	scale := d.width() - name - number - share - 2
+	b = append(b, d.paint(colorDim, padRight("phase", name)+padLeft("time", number)+padLeft("share", share))...)
+	b = append(b, "  "...)
+	total := t.Total
+	right := string(text.Duration(nil, total))
+	b = append(b, d.paint(colorDim, "0"+padLeft(right, scale-1))...)
+	b = append(b, '\n')
+	column := func(at time.Duration) int {
+		if total <= 0 {
+			return 0
+		}
+		return int(float64(at) / float64(total) * float64(scale))
+	}
+	for p := CallTransfer; p < After; p++ {
+		dur := t.Durations[p]
+		line := padRight(p.String(), name) + padLeft(string(text.Duration(nil, dur)), number)
+		bar := ""
+		if total > 0 {
+			line += padLeft(fmt.Sprintf("%.1f%%", 100*float64(dur)/float64(total)), share)
+			from, to := column(t.Begins(p)), column(t.Begins(p)+dur)
+			from = min(from, scale-1)
+			switch {
+			case dur > 0 && to > from:
+				bar = strings.Repeat(" ", from) + d.paint(phaseColor(p), strings.Repeat(g.bar, to-from))
+			case dur > 0:
+				bar = strings.Repeat(" ", from) + d.paint(phaseColor(p), g.half)
+			}
+		}
+		b = append(b, strings.TrimRight(line+"  "+bar, " ")...)
+		b = append(b, '\n')
+		if p == ArgumentPull && t.PullWait > 0 {
+			b = fmt.Appendf(b, "%s%s\n", padRight("  pull_wait", name), padLeft(string(text.Duration(nil, t.PullWait)), number))
+		}
+	}
+	b = fmt.Appendf(b, "%s%s\n", padRight("total", name), padLeft(right, number))
+	if ack := t.Durations[After]; ack >= 0 {
+		b = fmt.Appendf(b, "%s%s  after the reply, frame %d\n", padRight("ack", name), padLeft(string(text.Duration(nil, ack)), number), tx.Times.Ack.Number)
+	}
+	return append(b, '\n')
+}
+
+func phaseColor(p Phase) string {
+	return [phases]string{colorBold, colorBlue, colorYellow, colorGreen, colorBold, colorDim}[p]
+}
+
+func missing(tx *transaction.Transaction) string {
+	if !tx.Call.Seen() {
+		return "the call was not captured"
+	}
+	return "there is no reply"
+}
+
+// summary is the transaction's line of the listing, and its sums.
+func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
+	tx := v.Tx
+	d.list.Width, d.list.Color = d.width(), d.Color
+	d.b = d.list.Append(d.b[:0], v)
+	b = append(append(b, d.b...), '\n')
+	b = fmt.Appendf(b, "%s, %s", tx.State, plural(len(tx.Packets)+tx.PacketsLost, "packet"))
+	if tx.Reads > 0 {
+		b = fmt.Appendf(b, ", %s of %d bytes", plural(tx.Reads, "RDMA Read"), tx.ReadBytes)
+	}
+	if tx.Writes > 0 {
+		b = fmt.Appendf(b, ", %s of %d bytes", plural(tx.Writes, "RDMA Write"), tx.WriteBytes)
+	}
+	if tx.Retransmits > 0 {
+		b = append(b, ", "...)
+		b = append(b, d.paint(colorYellow, plural(tx.Retransmits, "packet")+" seen again")...)
+	}
+	n, gaps := 0, 0
+	for i := range tx.Troubles {
+		switch x := &tx.Troubles[i]; x.Kind {
+		case rdma.EventNAKSequence, rdma.EventNAKInvalid, rdma.EventNAKAccess, rdma.EventNAKOperation, rdma.EventRNR:
+			n++
+		case rdma.EventGap:
+			gaps++
+		}
+	}
+	if n > 0 {
+		b = append(b, ", "...)
+		b = append(b, d.paint(colorRed, plural(n, "NAK")+" on the connection meanwhile")...)
+	}
+	if gaps > 0 {
+		b = append(b, ", "...)
+		b = append(b, d.paint(colorYellow, plural(gaps, "gap")+" in the capture of it meanwhile")...)
+	}
+	return append(b, '\n')
+}
+
+// table shows what each segment was offered for and got.
+func (d *Drawer) table(b []byte, tx *transaction.Transaction) []byte {
+	if len(d.segments.all) == 0 {
+		return append(b, '\n')
+	}
+	limit := 32
+	if d.Verbose {
+		limit = maxSegments
+	}
+	b = append(b, '\n')
+	b = append(b, d.paint(colorDim, fmt.Sprintf("%-8s %-10s  %-18s %9s %9s  %s", "segment", "handle", "offset", "offered", "moved", "served by"))...)
+	b = append(b, '\n')
+	for i := range d.segments.all {
+		if i == limit {
+			b = fmt.Appendf(b, "%s %d more segments (-v shows all)\n", d.glyphs().ellipsis, len(d.segments.all)-limit)
+			break
+		}
+		x := &d.segments.all[i]
+		by := "-"
+		if x.ops > 0 {
+			kind := "RDMA Write"
+			if x.list == 'R' || x.list == 'Z' || x.list == 'S' {
+				kind = "RDMA Read"
+			}
+			by = plural(x.ops, kind) + ": #" + fmt.Sprint(x.first)
+			if x.last != x.first {
+				sep := "-"
+				if x.last-x.first+1 != x.ops {
+					sep = " ... #"
+				}
+				by += sep + fmt.Sprint(x.last)
+			}
+		}
+		if x.hasUsed && x.used != x.moved {
+			by += fmt.Sprintf(", reply says %d", x.used)
+		}
+		b = fmt.Appendf(b, "%-8s 0x%08x  0x%016x %9d %9d  %s\n", x.appendName(nil), x.Handle, x.Offset, x.Length, x.moved, by)
+	}
+	return append(b, '\n')
+}
+
+func (d *Drawer) notes(b []byte, tx *transaction.Transaction) []byte {
+	if len(tx.Notes) == 0 {
+		return b
+	}
+	for _, n := range tx.Notes {
+		b = append(b, "note: "...)
+		b, _ = text.Safe(b, []byte(n))
+		b = append(b, '\n')
+	}
+	return append(b, '\n')
+}

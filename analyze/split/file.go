@@ -1,0 +1,205 @@
+package split
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// fileBuffer is how much is written to a file at once.
+const fileBuffer = 32 << 10
+
+// maxMet bounds the connections that are remembered, of a file and of all.
+const maxMet = 1 << 16
+
+// file is one of the captures that are written.
+type file struct {
+	name   Name
+	w      *capture.Writer // nil before the first packet
+	stream io.WriteCloser  // nil while it is not open
+	met    map[*rdma.Connection]struct{}
+
+	newer, older *file // among the open ones
+}
+
+// meets reports whether a connection is new in the file.
+func (f *file) meets(c *rdma.Connection) bool {
+	if _, ok := f.met[c]; ok {
+		return false
+	}
+	if f.met == nil || len(f.met) >= maxMet {
+		f.met = make(map[*rdma.Connection]struct{})
+	}
+	f.met[c] = struct{}{}
+	return true
+}
+
+// files are all that are written. Of those only some are open: the ones that
+// were written last.
+type files struct {
+	opt   *Options
+	stats *Stats
+	list  []*file
+	byKey map[fileKey]*file
+	conns map[*rdma.Connection]*file
+
+	open           int
+	newest, oldest *file
+}
+
+// fileKey tells files apart.
+type fileKey struct {
+	addr   netip.Addr // of Client and Server
+	number int64
+	rest   bool
+}
+
+// clientSide is the side of a connection that sends forward calls: side 0 if
+// none was seen.
+func clientSide(c *rdma.Connection) rdma.Side {
+	if c.Forward != 0 {
+		return rdma.Side(c.Forward - 1)
+	}
+	return 0
+}
+
+// of is the file of a connection; nil if there are too many.
+func (s *files) of(c *rdma.Connection) *file {
+	client := clientSide(c)
+	n := Name{}
+	k := fileKey{}
+	switch s.opt.By {
+	case Client:
+		n.Client = c.Ends[client].Addr
+		k.addr = n.Client
+	case Server:
+		n.Server = c.Ends[client.Other()].Addr
+		k.addr = n.Server
+	case Connection:
+		n.Client, n.Server, n.Connection = c.Ends[client].Addr, c.Ends[client.Other()].Addr, c.ID
+		k.number = int64(c.ID)
+	}
+	if f := s.conns[c]; f != nil {
+		if f == s.byKey[k] {
+			return f
+		}
+		s.stats.Divided++
+	}
+	f := s.get(k, n)
+	if s.conns == nil || len(s.conns) >= maxMet {
+		s.conns = make(map[*rdma.Connection]*file)
+	}
+	s.conns[c] = f
+	return f
+}
+
+// interval is the file of an interval, counted from start.
+func (s *files) interval(n, start int64) *file {
+	return s.get(fileKey{number: n}, Name{Start: start + n*int64(s.opt.Interval)})
+}
+
+// rest is the file of packets that belong nowhere.
+func (s *files) rest() *file {
+	if s.opt.By == One {
+		return s.get(fileKey{}, Name{})
+	}
+	return s.get(fileKey{rest: true}, Name{Rest: true})
+}
+
+func (s *files) get(k fileKey, n Name) *file {
+	if f := s.byKey[k]; f != nil {
+		return f
+	}
+	if len(s.list) >= s.opt.Files {
+		return nil
+	}
+	n.N = len(s.list) + 1
+	f := &file{name: n}
+	if s.byKey == nil {
+		s.byKey = make(map[fileKey]*file)
+	}
+	s.byKey[k] = f
+	s.list = append(s.list, f)
+	s.stats.Files++
+	return f
+}
+
+// write adds a packet to a file, which is opened if need be.
+func (s *files) write(f *file, p *capture.Packet) error {
+	if f != s.newest {
+		s.unlink(f)
+		if f.stream == nil {
+			if err := s.reopen(f); err != nil {
+				return err
+			}
+		}
+		f.older = s.newest
+		if f.older != nil {
+			f.older.newer = f
+		} else {
+			s.oldest = f
+		}
+		s.newest = f
+	}
+	return f.w.Write(p)
+}
+
+// unlink takes a file out of the list of open ones.
+func (s *files) unlink(f *file) {
+	if f.stream == nil {
+		return
+	}
+	if f.newer != nil {
+		f.newer.older = f.older
+	} else if s.newest == f {
+		s.newest = f.older
+	}
+	if f.older != nil {
+		f.older.newer = f.newer
+	} else if s.oldest == f {
+		s.oldest = f.newer
+	}
+	f.newer, f.older = nil, nil
+}
+
+func (s *files) reopen(f *file) error {
+	for s.open >= s.opt.OpenFiles {
+		if err := s.shut(s.oldest); err != nil {
+			return err
+		}
+	}
+	var err error
+	if f.stream, err = s.opt.Open(f.name, f.w != nil); err != nil {
+		f.stream = nil
+		return err
+	}
+	s.open++
+	if f.w == nil {
+		f.w = capture.NewWriter(f.stream, capture.WriterOptions{
+			Taps: s.opt.Taps, Application: s.opt.Application, Buffer: fileBuffer,
+		})
+	} else {
+		f.w.Attach(f.stream)
+	}
+	return nil
+}
+
+// shut closes a file, which may be opened again.
+func (s *files) shut(f *file) error {
+	s.unlink(f)
+	err := errors.Join(f.w.Detach(), f.stream.Close())
+	f.stream = nil
+	s.open--
+	return err
+}
+
+func (s *files) close() error {
+	var err error
+	for s.newest != nil {
+		err = errors.Join(err, s.shut(s.newest))
+	}
+	return err
+}

@@ -1,0 +1,316 @@
+package split
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+const samples = "../../samples"
+
+// memory is a set of files.
+type memory struct {
+	files map[int]*bytes.Buffer
+	open  int
+	most  int
+}
+
+type memoryFile struct {
+	*bytes.Buffer
+	m *memory
+}
+
+func (f memoryFile) Close() error { f.m.open--; return nil }
+
+func (m *memory) create(n Name, again bool) (io.WriteCloser, error) {
+	if m.files == nil {
+		m.files = make(map[int]*bytes.Buffer)
+	}
+	if (m.files[n.N] != nil) != again {
+		return nil, fmt.Errorf("file %d: again is %v", n.N, again)
+	}
+	if !again {
+		m.files[n.N] = new(bytes.Buffer)
+	}
+	m.open++
+	m.most = max(m.most, m.open)
+	return memoryFile{m.files[n.N], m}, nil
+}
+
+func splitSample(t *testing.T, name string, opt Options) (*memory, Stats) {
+	t.Helper()
+	r, err := capture.Open([]string{filepath.Join(samples, name)}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return splitReader(t, r, opt)
+}
+
+func splitReader(t *testing.T, r capture.Reader, opt Options) (*memory, Stats) {
+	t.Helper()
+	m := &memory{}
+	opt.Open = m.create
+	if tapper, ok := r.(capture.Tapper); ok {
+		opt.Taps = tapper.Taps
+	}
+	s := New(opt)
+	var o decode.Options
+	s.Options(&o)
+	if err := decode.New(o, s.Transaction).Run(r); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Close()
+	if err != nil || m.open != 0 {
+		t.Fatalf("%v, %d files open", err, m.open)
+	}
+	if len(m.files) != st.Files {
+		t.Errorf("%d files, not %d", len(m.files), st.Files)
+	}
+	return m, st
+}
+
+// objects are the transactions of a capture that match, as sorted lines without
+// what a split changes: numbers of packets and connections, and paths that
+// other transactions would have told.
+func objects(t *testing.T, r capture.Reader, match func(*rpc.View) bool) []string {
+	t.Helper()
+	var e ndjson.Encoder
+	v := rpc.View{Names: &rpc.Names{}}
+	var out []string
+	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		if match == nil || match(&v) {
+			var o map[string]any
+			if err := json.Unmarshal(e.Append(nil, &v), &o); err != nil {
+				t.Fatal(err)
+			}
+			delete(o, "call_frame")
+			delete(o, "reply_frame")
+			delete(o, "connection")
+			if f, ok := o["file"].(map[string]any); ok {
+				delete(f, "path")
+			}
+			if l, ok := o["latency_ns"].(map[string]any); ok && (o["fabric"] == "iwarp" || o["fabric"] == "tcp") {
+				// The segment that acknowledges a reply may carry another call.
+				delete(l, "ack")
+			}
+			notes, _ := o["notes"].([]any)
+			o["notes"] = slices.DeleteFunc(notes, func(n any) bool {
+				return strings.HasPrefix(n.(string), "XID sent again after reconnect") // on a connection that is elsewhere
+			})
+			b, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, string(b))
+		}
+		v.Learn()
+	})
+	if err := d.Run(r); err != nil {
+		t.Fatal(err)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func (m *memory) objects(t *testing.T, match func(*rpc.View) bool) []string {
+	t.Helper()
+	var all []string
+	for _, b := range m.files {
+		r, err := capture.NewReader(bytes.NewReader(b.Bytes()), "part", capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, objects(t, r, match)...)
+		if list, total := r.Problems(); total > 0 {
+			t.Errorf("%v", list[0])
+		}
+	}
+	sort.Strings(all)
+	return all
+}
+
+// compare reports what one list has and the other lacks.
+func compare(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	count := make(map[string]int)
+	for _, s := range want {
+		count[s]++
+	}
+	for _, s := range got {
+		count[s]--
+	}
+	n := 0
+	for s, c := range count {
+		if c != 0 {
+			if n++; n <= 4 {
+				t.Errorf("%s: %+d %s", what, -c, s)
+			}
+		}
+	}
+	if n > 0 {
+		t.Errorf("%s: %d differences of %d transactions", what, n, len(want))
+	}
+}
+
+func names(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
+	if err != nil || len(list) == 0 {
+		t.Fatal("no samples", err)
+	}
+	for i := range list {
+		list[i] = filepath.Base(list[i])
+	}
+	return list
+}
+
+func open(t *testing.T, name string) capture.Reader {
+	t.Helper()
+	r, err := capture.Open([]string{filepath.Join(samples, name)}, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// The transactions of the parts are those of the whole.
+func TestTransactions(t *testing.T) {
+	for _, name := range names(t) {
+		want := objects(t, open(t, name), nil)
+		for what, opt := range map[string]Options{
+			"client":     {By: Client},
+			"server":     {By: Server, OpenFiles: 1},
+			"connection": {By: Connection, OpenFiles: 2, Rest: true},
+			"time":       {By: Time, Interval: 700 * time.Millisecond, OpenFiles: 3},
+		} {
+			m, st := splitSample(t, name, opt)
+			if opt.OpenFiles > 0 && m.most > opt.OpenFiles {
+				t.Errorf("%s by %s: %d files open at once", name, what, m.most)
+			}
+			if !st.Whole() {
+				t.Errorf("%s by %s: %+v", name, what, st)
+			}
+			if st.Kept+st.NoConnection != st.Packets {
+				t.Errorf("%s by %s: packets are missing: %+v", name, what, st)
+			}
+			compare(t, name+" by "+what, m.objects(t, nil), want)
+		}
+	}
+}
+
+// Chosen transactions come out as they were in the whole.
+func TestChosen(t *testing.T) {
+	filters := map[string]func(*rpc.View) bool{
+		"READ":  func(v *rpc.View) bool { return strings.Contains(opsOf(v), "READ ") },
+		"WRITE": func(v *rpc.View) bool { return strings.Contains(opsOf(v), "WRITE ") },
+		"odd":   func(v *rpc.View) bool { return v.Tx.XID%2 == 1 },
+		"again": func(v *rpc.View) bool { return v.Tx.Retransmits > 0 },
+	}
+	for _, name := range names(t) {
+		for what, match := range filters {
+			want := objects(t, open(t, name), match)
+			m, st := splitSample(t, name, Options{Match: match})
+			if int(st.Chosen) != len(want) || !st.Whole() {
+				t.Errorf("%s, %s: %+v, want %d transactions", name, what, st, len(want))
+			}
+			if len(want) > 0 {
+				only := match
+				if strings.HasPrefix(name, "rocev2") {
+					only = nothingElse // no packet carries parts of two
+				}
+				compare(t, name+", "+what, m.objects(t, only), want)
+			}
+		}
+	}
+}
+
+var nothingElse func(*rpc.View) bool
+
+func opsOf(v *rpc.View) string {
+	s := v.ProcedureName() + " "
+	for _, o := range v.Operations() {
+		s += o.Name + " "
+	}
+	return s
+}
+
+// Where the window is too small, that is said.
+func TestSmallWindow(t *testing.T) {
+	all := func(*rpc.View) bool { return true }
+	_, st := splitSample(t, "rocev2-nfs3-basic.pcap.zst", Options{Match: all, Window: 64 << 10})
+	if st.Lost == 0 || st.Torn == 0 || st.Whole() {
+		t.Errorf("%+v", st)
+	}
+	m, st := splitSample(t, "rocev2-nfs3-basic.pcap.zst", Options{By: Connection, Files: 2})
+	if st.Overflow == 0 || st.Whole() || len(m.files) != 2 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Without the setup, only the packets of transactions are there.
+func TestNoSetup(t *testing.T) {
+	match := func(v *rpc.View) bool { return v.Tx.Backward }
+	_, with := splitSample(t, "rocev2-nfs41-recall.pcap", Options{Match: match})
+	_, without := splitSample(t, "rocev2-nfs41-recall.pcap", Options{Match: match, NoSetup: true})
+	if with.Setup != 3 || without.Setup != 0 || with.Kept != without.Kept || with.Kept == 0 {
+		t.Errorf("%+v, %+v", with, without)
+	}
+}
+
+// Whatever a capture holds, all packets are accounted for.
+func FuzzSplit(f *testing.F) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
+		b, err := os.ReadFile(filepath.Join(samples, name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:min(len(b), 8<<10)], uint8(0))
+		f.Add(b[:min(len(b), 8<<10)], uint8(9))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
+		r, err := capture.NewReader(bytes.NewReader(data), "fuzz", capture.Options{})
+		if err != nil {
+			return
+		}
+		opt := Options{
+			By: By(mode % 5), Interval: time.Second, OpenFiles: 1 + int(mode>>6), Window: 1 + int(mode)*100,
+			Open: func(Name, bool) (io.WriteCloser, error) { return memoryFile{new(bytes.Buffer), &memory{}}, nil },
+		}
+		if mode&8 != 0 {
+			opt.Match = func(v *rpc.View) bool { return v.Tx.XID&1 == 0 }
+		}
+		s := New(opt)
+		var o decode.Options
+		s.Options(&o)
+		d := decode.New(o, s.Transaction)
+		var b capture.Batch
+		for r.Read(&b) == nil {
+			d.Batch(&b)
+		}
+		d.Flush()
+		st, _ := s.Close() // a time that cannot be written is an error
+		if opt.Match == nil && st.Kept+st.NoConnection+st.Overflow < st.Packets {
+			t.Errorf("%+v", st)
+		}
+		if len(s.known) != 0 {
+			t.Errorf("%d transactions are remembered", len(s.known))
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/annotate"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// annotateOptions are the flags of the command annotate.
+type annotateOptions struct {
+	inputOptions
+	write  string
+	window size
+}
+
+const annotateLong = `Write a pcapng of the same packets in which each packet of a transaction has a
+comment: the transaction, its XID, what the packet is to it, and the phase of
+its latency. Wireshark shows comments in the packet details and finds them with
+filters such as
+
+  frame.comment contains "xid 0x138a9383"
+  frame.comment contains "seen again"
+
+A packet that belongs to several transactions has a comment for each. Taps
+become interfaces; times keep their nanoseconds. Comments that packets of the
+input have are not kept.
+
+Packets are held until their transactions have ended, in one pass and with the
+memory that --window allows. One that leaves the window before gets what is
+known by then; how many there were is said on standard error.`
+
+func newAnnotateCommand(s *streams) *cobra.Command {
+	o := &annotateOptions{}
+	cmd := &cobra.Command{
+		Use:   "annotate [flags] -w OUT.pcapng FILE...",
+		Short: "Write a capture whose packets name their transactions",
+		Long:  annotateLong,
+		Example: "  rpcrdma-dump annotate -w annotated.pcapng trace.pcap\n" +
+			"  tcpdump -w - udp port 4791 | rpcrdma-dump annotate -w annotated.pcapng -",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
+	f.Var(&o.window, "window", "memory for packets that are held, for example 256M (default 32M)")
+	o.inputOptions.flags(f)
+	return cmd
+}
+
+func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	if o.write == "" {
+		return usagef("name the file to write with -w; - is standard output")
+	}
+	if err := o.overwrites(args); err != nil {
+		return err
+	}
+	if o.write == "-" {
+		if _, tty := terminal(s.out); tty {
+			return usagef("a capture is not written to a terminal")
+		}
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	var out io.Writer = s.out
+	var file *os.File
+	if o.write != "-" {
+		if file, err = os.Create(o.write); err != nil {
+			return err
+		}
+		out = file
+	}
+	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + version()})
+	a := annotate.New(w, int(o.window))
+	opt := o.decoder()
+	a.Options(&opt)
+	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		a.Transaction(tx)
+		if a.Err() != nil {
+			j.stop()
+		}
+	})
+	_, outTTY := terminal(s.out)
+	_, errTTY := terminal(s.err)
+	err = j.run(errTTY && !outTTY)
+	st, werr := a.Close()
+	if file != nil {
+		werr = errors.Join(werr, file.Close())
+	}
+	if werr == nil {
+		j.notes.printf("%d of %s annotated", st.Annotated, plural(st.Packets, "packet"))
+		if st.Open > 0 {
+			j.notes.printf("note: %s on packets that left the window before their transaction ended: see --window", plural(st.Open, "comment"))
+		}
+		if st.Late > 0 {
+			j.notes.printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
+		}
+		if st.Dropped > 0 {
+			j.notes.printf("note: %s left out of packets that have too many", plural(st.Dropped, "comment"))
+		}
+	}
+	return j.finish(err, closed(werr))
+}
+
+func belong(n uint64) string {
+	if n == 1 {
+		return "1 packet belongs"
+	}
+	return plural(n, "packet") + " belong"
+}
+
+// overwrites refuses to write to a file that is read.
+func (o *annotateOptions) overwrites(args []string) error {
+	names, err := o.files(args)
+	if err != nil {
+		return err
+	}
+	return sameFile(o.write, names)
+}
+
+// sameFile is an error if a file that is to be written is one of those that are
+// read.
+func sameFile(name string, inputs []string) error {
+	out, err := os.Stat(name)
+	if err != nil {
+		return nil //nolint:nilerr // it does not exist yet
+	}
+	for _, in := range inputs {
+		if st, err := os.Stat(in); err == nil && os.SameFile(out, st) && out.Mode().IsRegular() {
+			return usagef("%s is read and cannot be written", name)
+		}
+	}
+	return nil
+}
+
+// taps are the places of capture of the input.
+func (j *job) taps() func() []capture.Tap {
+	if t, ok := j.in.Reader.(capture.Tapper); ok {
+		return t.Taps
+	}
+	return nil
+}

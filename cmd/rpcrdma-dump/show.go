@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/ladder"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// showOptions are the flags of the command show.
+type showOptions struct {
+	inputOptions
+	format     string
+	time       timeFlag
+	color      string
+	verbose    bool
+	ascii      bool
+	width      int
+	connection int
+	frame      uint64
+	packets    int
+
+	wanted []wantedXID
+}
+
+const showLong = `Show transactions packet by packet: the client on the left, the server on the
+right, one arrow for each packet, with the phases of the latency between them.
+Below are the phases on one scale, the transaction's line of the listing, and
+what each segment of its chunks was offered for and got.
+
+XIDs are those of the listing (eight hexadecimal digits), 0x and hexadecimal
+digits, or decimal. Eight decimal digits may be either: then both are looked
+for. Whatever is not an XID, or is the name of a file behind one, is a file.
+
+Packets of one operation share an arrow, and long runs of operations are
+shortened, unless -v is given. R, Z, W and P name chunks as in the listing:
+W0[3] is segment 3 of Write chunk 0. #7 is the seventh RDMA operation of the
+transaction. AGAIN marks what was seen before.
+
+An XID that occurs more than once, on several connections or one after the
+other, is shown each time; --connection and --frame choose.`
+
+func newShowCommand(s *streams) *cobra.Command {
+	o := &showOptions{}
+	cmd := &cobra.Command{
+		Use:   "show [flags] XID... FILE...",
+		Short: "Show a transaction packet by packet",
+		Long:  showLong,
+		Example: "  rpcrdma-dump show 0x138a9383 trace.pcap\n" +
+			"  rpcrdma-dump show -v 138a9383 149a9383 trace.pcap\n" +
+			"  rpcrdma-dump show -T json 327848835 trace.pcap | jq '.packets[].frame'",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "a line for each packet and each segment")
+	f.IntVar(&o.connection, "connection", 0, "only on connection `n`, as numbered in the other listings")
+	f.Uint64Var(&o.frame, "frame", 0, "only the transactions that packet `n` belongs to")
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json (an object a line)")
+	o.time.register(f)
+	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	f.BoolVar(&o.ascii, "ascii", false, "no characters beyond ASCII; so it is without a UTF-8 locale")
+	f.IntVar(&o.width, "width", 0, "`columns` of a line (default: those of the terminal, else 100)")
+	f.IntVar(&o.packets, "limit-packets", 65536, "packets `n` of one transaction that are shown")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// wantedXID is an XID of the command line: one number, or two that it may
+// stand for.
+type wantedXID struct {
+	word  string
+	xids  []uint32
+	found int
+}
+
+// parseXID reads an XID; nil if s is none.
+func parseXID(s string) []uint32 {
+	var xids []uint32
+	if h, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
+		if n, err := strconv.ParseUint(h, 16, 32); err == nil {
+			xids = append(xids, uint32(n))
+		}
+		return xids
+	}
+	if len(s) == 8 {
+		if n, err := strconv.ParseUint(s, 16, 32); err == nil {
+			xids = append(xids, uint32(n))
+		}
+	}
+	if n, err := strconv.ParseUint(s, 10, 32); err == nil && s[0] != '+' {
+		xids = append(xids, uint32(n))
+	}
+	return xids
+}
+
+// split takes the XIDs off the arguments and returns the files.
+func (o *showOptions) split(args []string) ([]string, error) {
+	o.wanted = nil
+	for len(args) > 0 {
+		xids := parseXID(args[0])
+		if xids == nil {
+			break
+		}
+		if _, err := os.Stat(args[0]); err == nil && len(o.wanted) > 0 {
+			break
+		}
+		o.wanted = append(o.wanted, wantedXID{word: args[0], xids: xids})
+		args = args[1:]
+	}
+	if len(o.wanted) == 0 {
+		if len(args) > 0 {
+			return nil, usagef("%q is not an XID: use for example 138a9383, 0x138a9383 or 327848835", args[0])
+		}
+		return nil, usagef("name an XID and a capture file")
+	}
+	return args, nil
+}
+
+func (o *showOptions) wants(xid uint32) bool {
+	for i := range o.wanted {
+		if slices.Contains(o.wanted[i].xids, xid) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *showOptions) found(xid uint32) {
+	for i := range o.wanted {
+		if slices.Contains(o.wanted[i].xids, xid) {
+			o.wanted[i].found++
+		}
+	}
+}
+
+func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	files, err := o.split(args)
+	if err != nil {
+		return err
+	}
+	if o.format != "text" && o.format != "json" {
+		return usagef("-T is text or json, not %q", o.format)
+	}
+	if o.packets < 1 {
+		return usagef("--limit-packets is at least 1")
+	}
+	color, err := useColor(o.color, s.out)
+	if err != nil {
+		return err
+	}
+	width := o.width
+	if columns, ok := terminal(s.out); width == 0 && ok {
+		width = columns
+	}
+	j, err := start(cmd, s, &o.inputOptions, files)
+	if err != nil {
+		return err
+	}
+	draw := &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !utf8Locale(), Verbose: o.verbose}
+	if o.time.count > 0 || o.time.word != "" {
+		draw.Clock = &text.Clock{Format: o.time.format}
+	}
+	var encode ladder.Encoder
+	out := newOutput(s.out, j.in.live, false)
+	view := rpc.View{Names: &rpc.Names{}}
+	opt := o.decoder()
+	opt.Concurrent = true
+	opt.Transactions.Packets = o.packets
+	opt.Transactions.TraceXID = o.wants
+	shown := 0
+	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		if j.stopped {
+			return
+		}
+		view.Set(tx)
+		if o.chooses(tx) {
+			o.found(tx.XID)
+			shown++
+			b := out.begin()
+			if o.format == "json" {
+				b = append(encode.Append(b, &view), '\n')
+			} else {
+				b = draw.Append(b, &view)
+			}
+			if !out.end(b) {
+				j.stop()
+			}
+		}
+		view.Learn()
+	})
+	_, outTTY := terminal(s.out)
+	_, errTTY := terminal(s.err)
+	err = j.run(errTTY && !outTTY)
+	err = j.finish(err, out.close())
+	if err != nil && err != errDamaged {
+		return err
+	}
+	return o.missing(j, shown, err)
+}
+
+// chooses reports whether a transaction is to be shown.
+func (o *showOptions) chooses(tx *transaction.Transaction) bool {
+	if !o.wants(tx.XID) || o.connection != 0 && tx.Connection.ID != o.connection {
+		return false
+	}
+	if o.frame == 0 {
+		return true
+	}
+	return slices.ContainsFunc(tx.Packets, func(p transaction.Packet) bool { return p.Ref.Number == o.frame })
+}
+
+// missing is the error that an XID was not found.
+func (o *showOptions) missing(j *job, shown int, err error) error {
+	var words []string
+	for i := range o.wanted {
+		if o.wanted[i].found == 0 {
+			words = append(words, o.wanted[i].word)
+		}
+	}
+	if len(words) == 0 {
+		return err
+	}
+	s := "no transaction with XID " + strings.Join(words, ", ")
+	if o.connection != 0 {
+		s += fmt.Sprintf(" on connection %d", o.connection)
+	}
+	if o.frame != 0 {
+		s += fmt.Sprintf(" that packet %d belongs to", o.frame)
+	}
+	return fmt.Errorf("%s in %s", s, strings.Join(j.in.names, ", "))
+}
+
+// utf8Locale reports whether the environment asks for UTF-8. Without any
+// setting it is taken for granted: Go programs and most terminals use it.
+func utf8Locale() bool {
+	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := os.Getenv(name); v != "" {
+			v = strings.ToLower(v)
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return true
+}

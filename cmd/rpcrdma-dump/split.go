@@ -1,0 +1,273 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/split"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// divideOptions are the flags of the command split.
+type divideOptions struct {
+	inputOptions
+	write  string
+	by     string
+	filter string
+	setup  bool
+	rest   bool
+	window size
+	open   int
+	files  int
+}
+
+const splitLong = `Write one capture as several pcapng files: by client, server, connection, or
+interval of time, or only the packets of chosen transactions.
+
+  --by client      a file for each client: the end that sends forward calls
+  --by server      a file for each server
+  --by connection  a file for each connection, as numbered in the listings
+  --by time=10s    a file for each interval from the first packet on; a
+                   transaction belongs to the interval in which it begins, with
+                   all its packets
+  -Y EXPR          only packets of transactions for which the expression holds;
+                   alone or with --by
+
+The pattern of -w names the files. In it stand for themselves
+
+  {n}              0001, 0002, … in the order in which files are begun
+  {client} {server} {connection} {time}
+                   of the file, as far as --by tells; {time} is where the
+                   interval begins, UTC
+
+So that files can be decoded alone, connections that were set up elsewhere come
+with the packets of their setup (--setup=false leaves them out). A packet that
+belongs to several transactions goes with each of them. Of TCP that means: the
+segments of chosen transactions may carry parts of others, which then look
+incomplete.
+
+Packets are held until it is known what they belong to, in one pass and with the
+memory that --window allows. If something could not be put where it belongs, that
+is said on standard error, and the exit status is 1.`
+
+func newSplitCommand(s *streams) *cobra.Command {
+	o := &divideOptions{}
+	cmd := &cobra.Command{
+		Use:   "split [flags] -w PATTERN FILE...",
+		Short: "Write a capture as several, or only chosen transactions of it",
+		Long:  splitLong,
+		Example: "  rpcrdma-dump split --by client -w 'out-{client}.pcapng' trace.pcap\n" +
+			"  rpcrdma-dump split --by time=1m -w 'out-{n}.pcapng' trace.pcap\n" +
+			"  rpcrdma-dump split -Y 'latency > 100ms' -w slow.pcapng trace.pcap",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.write, "write", "w", "", "`pattern` of the names of files, for example out-{client}-{n}.pcapng;\nwith -Y alone a name, or - for standard output")
+	f.StringVar(&o.by, "by", "", "`what` to split by: client, server, connection, or time=INTERVAL")
+	f.StringVarP(&o.filter, "filter", "Y", "", "only packets of transactions for which the display filter `expression` holds")
+	f.BoolVar(&o.setup, "setup", true, "add the setup of connections, so that each file can be decoded alone")
+	f.BoolVar(&o.rest, "rest", false, "packets that belong to no connection, too, in a file of their own")
+	f.Var(&o.window, "window", "memory for packets that are held, for example 256M (default 32M)")
+	f.IntVar(&o.open, "limit-open", 64, "files `n` that are open at once")
+	f.IntVar(&o.files, "limit-files", 4096, "files `n` that are written in all")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"client", "server", "connection", "time="}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// ways are the values of --by, and the part of a pattern that tells their files
+// apart.
+var ways = map[string]struct {
+	by    split.By
+	field string
+}{
+	"":           {split.One, ""},
+	"client":     {split.Client, "{client}"},
+	"server":     {split.Server, "{server}"},
+	"connection": {split.Connection, "{connection}"},
+	"time":       {split.Time, "{time}"},
+}
+
+// options turns the flags into those of the library.
+func (o *divideOptions) options() (split.Options, error) {
+	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: int(o.window), OpenFiles: o.open, Files: o.files}
+	if o.write == "" {
+		return opt, usagef("name the files to write with -w")
+	}
+	if o.by == "" && o.filter == "" {
+		return opt, usagef("say what to split by: --by, -Y, or both")
+	}
+	if o.open < 1 || o.files < 1 {
+		return opt, usagef("--limit-open and --limit-files are at least 1")
+	}
+	name, interval, timed := strings.Cut(o.by, "=")
+	way, ok := ways[name]
+	if !ok || timed != (name == "time") {
+		return opt, usagef("--by is client, server, connection, or time=INTERVAL, not %q", o.by)
+	}
+	opt.By = way.by
+	if timed {
+		d, err := time.ParseDuration(interval)
+		if err != nil || d < time.Millisecond {
+			return opt, usagef("--by time=%s: not an interval of at least 1ms, such as 500ms, 10s or 5m", interval)
+		}
+		opt.Interval = d
+	}
+	if way.field != "" && !strings.Contains(o.write, "{n}") && !strings.Contains(o.write, way.field) {
+		return opt, usagef("with --by %s the pattern of -w needs %s or {n}", o.by, way.field)
+	}
+	if rest := patternFields.Replace(o.write); strings.ContainsAny(rest, "{}") {
+		return opt, usagef("-w %s: not one of {n}, {client}, {server}, {connection}, {time}", o.write)
+	}
+	return opt, nil
+}
+
+var patternFields = strings.NewReplacer("{n}", "", "{client}", "", "{server}", "", "{connection}", "", "{time}", "")
+
+func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+	opt, err := o.options()
+	if err != nil {
+		return err
+	}
+	var match *filter.Filter
+	if o.filter != "" {
+		if match, err = filter.Compile(o.filter); err != nil {
+			return filterError(err)
+		}
+		opt.Match = match.Match
+	}
+	if o.write == "-" {
+		if _, tty := terminal(s.out); tty {
+			return usagef("a capture is not written to a terminal")
+		}
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	names := &splitNames{pattern: o.write, out: s.out, inputs: j.in.names, used: make(map[string]int)}
+	opt.Open = names.open
+	opt.Taps = j.taps()
+	opt.Application = "rpcrdma-dump " + version()
+	x := split.New(opt)
+	dec := o.decoder()
+	x.Options(&dec)
+	j.d = decode.New(dec, func(tx *transaction.Transaction) {
+		x.Transaction(tx)
+		if x.Err() != nil {
+			j.stop()
+		}
+	})
+	_, outTTY := terminal(s.out)
+	_, errTTY := terminal(s.err)
+	err = j.run(errTTY && !outTTY)
+	st, werr := x.Close()
+	if werr == nil {
+		o.notes(j, &st)
+	}
+	err = j.finish(err, closed(werr))
+	if (err == nil || err == errDamaged) && !st.Whole() {
+		return errNotWhole
+	}
+	return err
+}
+
+// errNotWhole says that something of the input is not where it belongs.
+var errNotWhole = fmt.Errorf("not all could be put where it belongs")
+
+// notes says what became of the packets.
+func (o *divideOptions) notes(j *job, st *split.Stats) {
+	n := &j.notes
+	n.printf("%d of %s written to %s", st.Kept, plural(st.Packets, "packet"), plural(uint64(st.Files), "file"))
+	if o.filter != "" {
+		n.printf("%s chosen", plural(st.Chosen, "transaction"))
+	}
+	if st.Setup > 0 {
+		n.printf("%s of connection setup added", plural(st.Setup, "packet"))
+	}
+	if st.NoConnection > 0 {
+		n.printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
+	}
+	if st.SetupLost > 0 {
+		n.printf("note: the setup of %s was forgotten for lack of memory", plural(st.SetupLost, "connection"))
+	}
+	if st.Lost > 0 {
+		n.printf("%s of %s had left the window before it was known that they were wanted: see --window",
+			plural(st.Lost, "packet"), plural(st.Torn, "chosen transaction"))
+	}
+	if st.Misplaced > 0 {
+		n.printf("%s went to the interval of their own time, as they left the window too early: see --window", plural(st.Misplaced, "packet"))
+	}
+	if st.Overflow > 0 {
+		n.printf("%s left out: they need more files than --limit-files allows", plural(st.Overflow, "packet"))
+	}
+	if st.Divided > 0 {
+		n.printf("%s divided between two files: where they belong was known too late", plural(st.Divided, "connection"))
+	}
+}
+
+// splitNames opens the files.
+type splitNames struct {
+	pattern string
+	out     io.Writer
+	inputs  []string
+	used    map[string]int // by name: the number of the file
+}
+
+// safeName replaces what does not belong into the name of a file.
+var safeName = strings.NewReplacer(":", "-", "/", "-", " ", "-", "%", "-")
+
+func nameOf(a netip.Addr) string {
+	if !a.IsValid() {
+		return "any"
+	}
+	return safeName.Replace(link.AddrString(a))
+}
+
+func (s *splitNames) name(n split.Name) string {
+	client, server, connection, at := nameOf(n.Client), nameOf(n.Server), "any", "any"
+	if n.Connection != 0 {
+		connection = fmt.Sprint(n.Connection)
+	}
+	if n.Start != 0 {
+		at = time.Unix(0, n.Start).UTC().Format("20060102T150405.000")
+	}
+	if n.Rest {
+		client, server, connection = "rest", "rest", "rest"
+	}
+	return strings.NewReplacer("{n}", fmt.Sprintf("%04d", n.N), "{client}", client, "{server}", server,
+		"{connection}", connection, "{time}", at).Replace(s.pattern)
+}
+
+func (s *splitNames) open(n split.Name, again bool) (io.WriteCloser, error) {
+	name := s.name(n)
+	if name == "-" {
+		return keepOpen{s.out}, nil
+	}
+	if again {
+		return os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	}
+	if other, ok := s.used[name]; ok && other != n.N {
+		return nil, usagef("two files would have the name %s: use {n} in the pattern", name)
+	}
+	s.used[name] = n.N
+	if err := sameFile(name, s.inputs); err != nil {
+		return nil, err
+	}
+	return os.Create(name)
+}
+
+// keepOpen is a stream that is not closed.
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }

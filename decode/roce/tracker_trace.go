@@ -1,0 +1,57 @@
+package roce
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// headerOf is what a tracer shows of a packet.
+func headerOf(p *Packet) rdma.Header {
+	h := rdma.Header{Kind: rdma.HeaderBTH, Opcode: uint8(p.Opcode), PSN: p.PSN}
+	if p.Headers.Has(HasAETH) {
+		h.HasAETH, h.Syndrome, h.MSN = true, uint8(p.AETH.Syndrome), p.AETH.MSN
+	}
+	return h
+}
+
+// part names a packet of a Send under way, if somebody traces.
+func (t *Tracker) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref) {
+	if t.tracer != nil {
+		a.parts = rdma.AddPart(a.parts, rdma.Part{Ref: ref, Header: headerOf(p), Kind: kind, Bytes: uint32(p.PayloadLen)})
+	}
+}
+
+// early tells the tracer of a packet whose message is not known yet.
+func (t *Tracker) early(fl *flow, psn uint32, ref rdma.Ref) {
+	if t.tracer != nil {
+		t.tracer.Early(fl.c.Connection, fl.side, psn, ref)
+	}
+}
+
+// cutParts takes the packets behind the end of a Send out of it.
+func (t *Tracker) cutParts(fl *flow, a *assembly) {
+	kept := a.parts[:0]
+	for _, p := range a.parts {
+		if p.Kind == rdma.PartAck || uint32(a.indexOf(p.Header.PSN)) < a.count {
+			kept = append(kept, p)
+		} else {
+			t.early(fl, p.Header.PSN, p.Ref)
+		}
+	}
+	a.parts = kept
+}
+
+// partAcked names the acknowledgement of a part of a Send under way.
+func (t *Tracker) partAcked(fl *flow, a *assembly, psn uint32, ref rdma.Ref) {
+	if a.indexOf(psn) >= 0 {
+		a.parts = rdma.AddPart(a.parts, rdma.Part{Ref: ref, Header: fl.c.Header, Kind: rdma.PartAck})
+	}
+}
+
+// traceAck tells the tracer that a request was acknowledged, or a part of it.
+func (t *Tracker) traceAck(fl *flow, r *request, ref rdma.Ref) {
+	tag, gen := r.tag, r.gen
+	if r.kind != sendRequest {
+		tag, gen = r.op.Tag, r.op.TagGen
+	}
+	if tag != nil {
+		t.tracer.Acked(fl.c.Connection, fl.side, tag, gen, ref)
+	}
+}
