@@ -259,10 +259,11 @@ func (m *Model) Flush(err error) {
 }
 
 // SetFilter counts only transactions for which the filter holds, from now on;
-// nil counts all, from the beginning.
+// nil counts all, from the beginning. After the end of the input, it only
+// chooses among those that are still listed.
 func (m *Model) SetFilter(f *filter.Filter) {
 	m.filter, m.some = f, nil
-	if f == nil {
+	if f == nil || m.flushed {
 		return
 	}
 	m.some = newStats(m.now, m.opt.History)
@@ -454,6 +455,11 @@ func (m *Model) endedRows(s *Snapshot) {
 	from := len(s.Rows)
 	l.each(func(e *ended) {
 		e.shown = true
+		if m.filter != nil {
+			if m.look.Set(e.tx); !m.filter.Match(&m.look) {
+				return
+			}
+		}
 		s.Rows = append(s.Rows, *m.endedRow(e))
 	})
 	sortEnded(s.Rows[from:])
