@@ -38,3 +38,14 @@ func (r *Recorder) Groups() []*Group {
 	}
 	return out
 }
+
+// Merge is the group of all transactions of several groups, without Key, Share
+// and Rate.
+func Merge(groups ...*Group) *Group {
+	all := &Group{Key: []string{}, Statuses: map[string]uint64{}, Latency: &Distribution{}}
+	if len(groups) > 0 {
+		all.Inline = make([]Inline, len(groups[0].Inline))
+	}
+	all.merge(groups...)
+	return all
+}

@@ -388,6 +388,7 @@ const listedUsage = 240
 
 func (m *Model) operations(s *Snapshot, st *stats) {
 	groups := st.totals()
+	s.Total = st.sum
 	s.Ops = make([]Operation, 0, len(st.ops))
 	for i, x := range st.ops {
 		o := Operation{

@@ -34,6 +34,7 @@ type Snapshot struct {
 	Packets uint64        // in it
 	Wire    uint64        // bytes on the wire in it
 	Ops     []Operation
+	Total   *latency.Group // of all operations; nil before the first packet
 	History []Slot // oldest first; the last is Now
 
 	Open    int   // calls without a reply

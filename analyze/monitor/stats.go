@@ -32,6 +32,7 @@ type stats struct {
 	name    []byte
 
 	groups []*latency.Group // as of the last time that they were asked for
+	sum    *latency.Group   // of them
 	stale  bool
 }
 
@@ -203,6 +204,7 @@ func (s *stats) restart() {
 func (s *stats) totals() []*latency.Group {
 	if s.stale {
 		s.groups, s.stale = s.rec.Groups(), false
+		s.sum = latency.Merge(s.groups...)
 	}
 	return s.groups
 }

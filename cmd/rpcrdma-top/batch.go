@@ -104,16 +104,21 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 		}
 	}
 	ops := p.operationsTable(s, totals)
-	ops.order(10, false)
+	ops.order(byTime, false)
 	section("Operations", ops, 1000)
 	tx := p.transactionsTable(s)
-	section("Transactions", tx, 20)
-	section("Connections", p.connectionsTable(s), 20)
-	f := p.usageTable(s, s.Files, "FILE")
-	f.order(6, false)
+	if totals {
+		tx.order(0, false)
+		section("Transactions: the slowest, failed and latest ones", tx, 20)
+	} else {
+		section("Transactions: in flight, then failed, slow and latest ones", tx, 20)
+	}
+	section("Connections", p.connectionsTable(s, totals), 20)
+	f := p.usageTable(s, s.Files, "FILE", totals)
+	f.order(byTime, false)
 	section("Files", f, 10)
-	c := p.usageTable(s, s.Clients, "CLIENT")
-	c.order(6, false)
+	c := p.usageTable(s, s.Clients, "CLIENT", totals)
+	c.order(byTime, false)
 	section("Clients", c, 10)
 	if totals && len(s.History) > 1 {
 		b.WriteByte('\n')

@@ -67,7 +67,20 @@ func (u *ui) bodyLines(height int) []string {
 	case transactions:
 		put(u.counts())
 	}
-	return append(out, u.tableLines(height-len(out))...)
+	var below []string
+	if u.view == connections {
+		if l := u.connectionLines(); height >= len(l)+5 {
+			below = l
+		}
+	}
+	out = append(out, u.tableLines(len(out), height-len(out)-len(below))...)
+	if len(below) > 0 {
+		for len(out)+len(below) < height {
+			out = append(out, u.st.line(u.width, normal))
+		}
+		out = append(out, below...)
+	}
+	return out
 }
 
 // counts is the line above the transactions.
@@ -108,11 +121,11 @@ func (u *ui) tableOf(v view) *table {
 	case transactions:
 		t = u.transactionsTable(s)
 	case connections:
-		t = u.connectionsTable(s)
+		t = u.connectionsTable(s, u.totals)
 	case files:
-		t = u.usageTable(s, s.Files, "FILE")
+		t = u.usageTable(s, s.Files, "FILE", u.totals)
 	case clients:
-		t = u.usageTable(s, s.Clients, "CLIENT")
+		t = u.usageTable(s, s.Clients, "CLIENT", u.totals)
 	default:
 		return nil
 	}
@@ -136,7 +149,7 @@ func (u *ui) follow(rows []row) {
 }
 
 // tableLines draws the table of the view.
-func (u *ui) tableLines(height int) []string {
+func (u *ui) tableLines(above, height int) []string {
 	t := u.tableOf(u.view)
 	if t == nil || height < 1 {
 		return nil
@@ -147,7 +160,7 @@ func (u *ui) tableLines(height int) []string {
 	at, widths := t.layout(u.width, markWidth)
 	u.columns, u.widths = at, widths
 	out := []string{u.st.line(u.width, title, t.header(u.g, at, widths, markWidth, p.sort, p.turn)...)}
-	u.tableRow = 2 + u.body() - height + 1
+	u.tableRow = 2 + above + 1
 	if len(t.rows) == 0 {
 		return append(out, u.st.line(u.width, normal, span{"  " + t.empty, dim}))
 	}
@@ -269,7 +282,7 @@ func (u *ui) foot() string {
 		if u.totals {
 			what = "interval"
 		}
-		keys = " Enter narrow  t " + what + "  </> sort  / filter  +/- interval  Space freeze  ? help  q"
+		keys = " Enter narrow  t " + what + "  </> sort  / filter  +/- interval  Space freeze  ? help"
 	case u.view == transactions:
 		keys = " Enter open  </> sort  r reverse  / filter  Space freeze  ? help  q quit"
 	default:
@@ -279,4 +292,73 @@ func (u *ui) foot() string {
 		keys += "  p pause  [ ] speed"
 	}
 	return u.st.line(u.width, normal, span{keys, dim})
+}
+
+// connectionLines tell all of the connection under the cursor.
+func (u *ui) connectionLines() []string {
+	rows := u.rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	u.follow(rows)
+	id, _ := strconv.Atoi(rows[u.at[connections].cursor].id)
+	var c *monitor.Connection
+	for i := range u.snap.Connections {
+		if u.snap.Connections[i].ID == id {
+			c = &u.snap.Connections[i]
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	var out []string
+	put := func(label, value string) {
+		out = append(out, u.st.line(u.width, normal, span{" " + u.g.fit(label, 10, false), dim}, span{u.g.plain(value), normal}))
+	}
+	out = append(out, u.st.line(u.width, normal, span{" " + fmt.Sprintf("Connection %d", c.ID), bold},
+		span{fmt.Sprintf(": %s, %s %s to %s %s, ", c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint), normal},
+		span{c.State, toneIf(c.State != "open", warn)}, span{u.g.plain(dashed(c.Ending)), normal}))
+	setup := "not captured"
+	if c.InlineCall > 0 {
+		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)
+	}
+	if c.MTU > 0 {
+		setup = fmt.Sprintf("MTU %d, ", c.MTU) + setup
+	}
+	put("setup", setup)
+	credits := "none seen"
+	if c.Granted > 0 || c.Asked > 0 {
+		credits = fmt.Sprintf("%d in use of %d granted, %d asked for", c.Used, c.Granted, c.Asked)
+	}
+	if c.Backward > 0 {
+		credits += fmt.Sprintf("; %d calls of the server in flight", c.Backward)
+	}
+	put("credits", credits)
+	var models []string
+	for _, m := range c.Models {
+		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Transactions)))
+	}
+	put("model", strings.Join(models, ", "))
+	for i, p := range [2]*monitor.Peer{&c.Client, &c.Server} {
+		s := fmt.Sprintf("%s packets, %sB", count(p.Packets), bytesText(p.Bytes))
+		for _, x := range []struct {
+			name string
+			n    uint64
+		}{
+			{"seen again", p.Retransmits}, {"NAKs", p.NAKs}, {"RNR", p.RNRs}, {"CNPs", p.CNPs}, {"ECN marks", p.ECN}, {"missing", p.Gaps}, {"wrong CRC", p.BadCRC},
+		} {
+			if x.n > 0 {
+				s += fmt.Sprintf(", %s %s", count(x.n), x.name)
+			}
+		}
+		put([2]string{"client", "server"}[i], s)
+	}
+	return out
+}
+
+func dashed(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
 }

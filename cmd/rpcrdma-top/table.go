@@ -15,6 +15,7 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 type column struct {
 	title string
 	width int  // at least; the widest cell counts
+	want  int  // of a name: what it has before columns of a higher rank come
 	most  int  // at most; 0: no limit
 	right bool // numbers
 	// share says that it takes its part of the columns that are left over.
@@ -77,10 +78,7 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 	n := len(t.columns)
 	need := make([]int, n)
 	for i, c := range t.columns {
-		need[i] = max(c.width, runewidth.StringWidth(c.title)+1)
-		if c.right || c.width == 0 {
-			need[i] = max(c.width, runewidth.StringWidth(c.title))
-		}
+		need[i] = max(c.width, runewidth.StringWidth(c.title))
 		for j := range t.rows {
 			if x := &t.rows[j].cells[i]; x.draw == nil {
 				need[i] = max(need[i], runewidth.StringWidth(x.text))
@@ -94,7 +92,7 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 	least := func(i int) int {
 		c := &t.columns[i]
 		if c.name || c.share > 0 {
-			return min(need[i], max(c.width, runewidth.StringWidth(c.title)))
+			return min(need[i], max(c.width, c.want, runewidth.StringWidth(c.title)))
 		}
 		return need[i]
 	}
@@ -134,7 +132,6 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 		total += t.columns[i].share
 	}
 	if total > 0 && left > 0 {
-		rest := left
 		for k, i := range at {
 			if s := t.columns[i].share; s > 0 {
 				more := left * s / total
@@ -142,10 +139,8 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 					more = min(more, max(m-widths[k], 0))
 				}
 				widths[k] += more
-				rest -= more
 			}
 		}
-		_ = rest
 	}
 	return at, widths
 }

@@ -71,13 +71,16 @@ type ui struct {
 // notice says that there is a new snapshot.
 type notice struct{}
 
+// byTime is the column, in several tables, of the time that was spent.
+const byTime = 6
+
 func newUI(feed feeder, source string, st *styles, g *glyphs) *ui {
 	u := &ui{drawing: drawing{g: g, st: st}, feed: feed, source: source, width: 80, height: 24}
 	for i := range u.at {
 		u.at[i].sort = -1
 	}
-	u.at[overview].sort = 10 // most time first
-	u.at[files].sort, u.at[clients].sort = 6, 6
+	u.at[overview].sort = byTime
+	u.at[files].sort, u.at[clients].sort = byTime, byTime
 	u.input = textinput.New()
 	u.input.Prompt = ""
 	u.input.CharLimit = 1000

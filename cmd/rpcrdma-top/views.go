@@ -61,12 +61,13 @@ type drawing struct {
 func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
-			{title: "OPERATION", width: 9, most: 30, name: true},
+			{title: "OPERATION", width: 9, want: 14, most: 30, name: true},
 			{title: "OPS/S", width: 5, right: true, rank: 1},
 			{title: "BYTES/S", width: 7, right: true, rank: 2},
 			{title: "P50", width: 7, right: true, rank: 1},
 			{title: "P99", width: 7, right: true, rank: 1},
 			{title: "MAX", width: 7, right: true, rank: 6},
+			{title: "%TIME", width: 5, right: true, rank: 2},
 			{title: "ERR", width: 3, right: true, rank: 3},
 			{title: "COUNT", width: 5, right: true, rank: 3},
 			{title: "RATE", width: 8, most: 60, share: 2, rank: 4},
@@ -75,9 +76,19 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 		},
 		empty: "no transactions yet",
 	}
-	span_ := float64(s.Time-s.First) / 1e9
-	if s.Filter != "" {
-		span_ = float64(s.Time-s.Since) / 1e9
+	seconds := float64(s.Time-s.Since) / 1e9
+	spent := func(o *monitor.Operation) float64 {
+		if !totals {
+			return float64(o.Time)
+		}
+		if o.Total == nil {
+			return 0
+		}
+		return float64(o.Total.Latency.Sum)
+	}
+	allTime := 0.0
+	for i := range s.Ops {
+		allTime += spent(&s.Ops[i])
 	}
 	for i := range s.Ops {
 		o := &s.Ops[i]
@@ -94,8 +105,8 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 				continue
 			}
 			x := o.Total
-			if span_ > 0 {
-				ops, bytes = float64(x.Count)/span_, float64(x.CallBytes+x.ReplyBytes)/span_
+			if seconds > 0 {
+				ops, bytes = float64(x.Count)/seconds, float64(x.CallBytes+x.ReplyBytes)/seconds
 			}
 			p50, p99, most, errors = x.Latency.P50, x.Latency.P99, x.Latency.Max, x.Errors
 			parts = make([]int64, len(latency.Parts))
@@ -110,6 +121,13 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 		for j, p := range o.Points {
 			rates[j], slow[j] = float64(p.Count), float64(p.P99)
 		}
+		share, shareKey := "-", spent(o)
+		if shareKey > 0 {
+			share = strconv.FormatFloat(100*shareKey/allTime, 'f', 1, 64)
+		}
+		if o.Total != nil {
+			shareKey += float64(o.Total.Latency.Sum) * 1e-12 // a quiet interval keeps the order
+		}
 		r := row{id: o.Name, cells: []cell{
 			{text: o.Name},
 			{text: rate(ops), key: ops},
@@ -117,6 +135,7 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 			{text: latencyText(p50), key: float64(p50)},
 			{text: latencyText(p99), key: float64(p99)},
 			{text: latencyText(most), key: float64(most)},
+			{text: share, key: shareKey},
 			{text: dash(errors), key: float64(errors), tone: toneIf(errors > 0, bad)},
 			{text: dash(total), key: float64(total)},
 			{key: ops, draw: func(w int) []span { return []span{{d.g.sparkline(rates, w), accent}} }},
@@ -172,17 +191,26 @@ func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 		}
 		return d.g.plain(v)
 	}
+	ops, bytes, p50, p99 := s.Rate(now.Count), s.Rate(now.Bytes), now.P50, now.P99
+	if x := s.Total; totals && x != nil {
+		ops, bytes = rates(s, 0, 0, x.Count, x.CallBytes+x.ReplyBytes, true, s.Since)
+		p50, p99 = x.Latency.P50, x.Latency.P99
+	}
 	lines := [][]span{
 		join(
-			pair("ops/s", value(rate(s.Rate(now.Count))), series(func(x *monitor.Slot) float64 { return float64(x.Count) }), accent),
-			pair("bytes/s", value(byteRate(s.Rate(now.Bytes))), series(func(x *monitor.Slot) float64 { return float64(x.Bytes) }), accent)),
+			pair("ops/s", value(rate(ops)), series(func(x *monitor.Slot) float64 { return float64(x.Count) }), accent),
+			pair("bytes/s", value(byteRate(bytes)), series(func(x *monitor.Slot) float64 { return float64(x.Bytes) }), accent)),
 		join(
-			pair("p50", value(latencyText(now.P50)), series(func(x *monitor.Slot) float64 { return float64(x.P50) }), warn),
-			pair("p99", value(latencyText(now.P99)), series(func(x *monitor.Slot) float64 { return float64(x.P99) }), warn)),
+			pair("p50", value(latencyText(p50)), series(func(x *monitor.Slot) float64 { return float64(x.P50) }), warn),
+			pair("p99", value(latencyText(p99)), series(func(x *monitor.Slot) float64 { return float64(x.P99) }), warn)),
 	}
 	used, granted, at := credits(s)
+	mean := s.InFlight()
+	if x := s.Total; totals && x != nil && s.Time > s.Since {
+		mean = float64(x.Latency.Sum) / float64(s.Time-s.Since)
+	}
 	flight := []span{
-		{"in flight  ", dim}, {strconv.Itoa(s.Open), bold}, {fmt.Sprintf(" now, %s mean", value(fmt.Sprintf("%.2f", s.InFlight()))), normal},
+		{"in flight  ", dim}, {strconv.Itoa(s.Open), bold}, {fmt.Sprintf(" now, %s mean", value(fmt.Sprintf("%.2f", mean))), normal},
 	}
 	if s.Stuck > 0 {
 		flight = append(flight, span{fmt.Sprintf(", %d stuck", s.Stuck), bad}, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
@@ -220,14 +248,10 @@ func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 	}
 	lines = append(lines, wire)
 	parts := now.Parts[:]
-	if totals {
+	if x := s.Total; totals && x != nil {
 		parts = make([]int64, len(latency.Parts))
-		for i := range s.Ops {
-			if x := s.Ops[i].Total; x != nil {
-				for j, p := range latency.Parts {
-					parts[j] += x.Phase(p).Sum
-				}
-			}
+		for i, p := range latency.Parts {
+			parts[i] = x.Phase(p).Sum
 		}
 	}
 	all := sum(parts)
@@ -274,13 +298,12 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		columns: []column{
 			{title: "AGE", width: 7, right: true},
 			{title: "XID", width: 8},
-			{title: "OPERATION", width: 9, most: 24, name: true, rank: 1},
-			{title: "FILE", width: 8, most: 120, share: 4, name: true, rank: 2},
-			{title: "CHUNKS", width: 8, most: 40, rank: 3, name: true},
-			{title: "MOVED", width: 5, most: 20, share: 1, rank: 4},
-			{title: "IO", width: 3, rank: 5},
-			{title: "PHASE", width: 6, rank: 1},
-			{title: "STATUS", width: 6, most: 16, rank: 2, name: true},
+			{title: "OPERATION", width: 9, want: 14, most: 26, name: true, rank: 1},
+			{title: "FILE", width: 8, want: 18, most: 120, share: 4, name: true, rank: 2},
+			{title: "CHUNKS", width: 8, want: 12, most: 40, rank: 3, name: true},
+			{title: "MOVED", width: 5, most: 20, share: 1, rank: 5},
+			{title: "IO", width: 3, rank: 4},
+			{title: "STATE", width: 6, want: 8, most: 16, rank: 1, name: true},
 			{title: "CONN", width: 4, right: true, rank: 7},
 			{title: "CLIENT", width: 9, most: 40, rank: 8},
 			{title: "SERVER", width: 9, most: 40, rank: 9},
@@ -298,19 +321,22 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		if x.Phase != monitor.Ended {
 			chunks = x.ChunkList()
 		}
-		status, statusTone := x.Status, normal
-		switch {
-		case x.Stuck:
-			status, statusTone = "stuck", bad
-		case x.Failed, x.Status == "no reply":
-			statusTone = bad
-		case x.Phase == monitor.Ended && x.State != transaction.Complete:
-			statusTone = warn
-			if status == "" || status == "ok" {
-				status = x.State.String()
+		state, stateTone := x.Phase.Short(), phaseTone(x.Phase)
+		if x.Phase == monitor.Ended {
+			state = x.Status
+			switch {
+			case x.Failed, x.Status == "no reply":
+				stateTone = bad
+			case x.State != transaction.Complete:
+				stateTone = warn
+				if state == "" || state == "ok" {
+					state = x.State.String()
+				}
+			case state == "":
+				state = "done"
 			}
-		case status == "":
-			status = "-"
+		} else if x.Stuck {
+			stateTone = bad
 		}
 		io := ""
 		if x.Reads > 0 {
@@ -332,8 +358,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{text: chunks, key: float64(offered)},
 			{key: float64(moved), draw: func(w int) []span { return d.moved(moved, offered, w) }},
 			{text: io, key: float64(x.Reads + x.Writes)},
-			{text: x.Phase.Short(), key: float64(x.Phase), tone: phaseTone(x.Phase)},
-			{text: status, tone: statusTone},
+			{text: state, tone: stateTone},
 			{text: strconv.Itoa(x.Connection), key: float64(x.Connection)},
 			{text: x.Client},
 			{text: x.Server},
@@ -377,7 +402,7 @@ func (d *drawing) moved(part, whole uint64, width int) []span {
 }
 
 // connectionsTable lists connections.
-func (d *drawing) connectionsTable(s *monitor.Snapshot) *table {
+func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
@@ -390,8 +415,8 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot) *table {
 			{title: "BYTES/S", width: 7, right: true, rank: 3},
 			{title: "CREDITS", width: 7, rank: 2},
 			{title: "ERRORS", width: 6, most: 30, rank: 4},
-			{title: "MODEL", width: 6, most: 44, rank: 6, name: true, share: 1},
-			{title: "STATE", width: 5, most: 40, rank: 4, name: true},
+			{title: "MODEL", width: 6, want: 20, most: 44, rank: 6, name: true, share: 1},
+			{title: "STATE", width: 5, want: 12, most: 40, rank: 4, name: true},
 			{title: "MTU", width: 4, right: true, rank: 7},
 			{title: "COUNT", width: 5, right: true, rank: 8},
 			{title: "INLINE", width: 6, rank: 9},
@@ -421,6 +446,7 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot) *table {
 		if c.InlineCall > 0 {
 			inline = string(append(append(text.Size(nil, uint64(c.InlineCall)), '/'), text.Size(nil, uint64(c.InlineReply))...))
 		}
+		ops, bytes := rates(s, c.NowCount, c.NowBytes, c.Transactions, c.Bytes, totals, s.First)
 		mean := int64(0)
 		if c.Transactions > 0 {
 			mean = c.Time / int64(min(c.Transactions, 1<<62))
@@ -432,8 +458,8 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot) *table {
 			{text: c.Server.Address},
 			{text: c.Server.Endpoint},
 			{text: c.Fabric},
-			{text: rate(s.Rate(c.NowCount)), key: float64(c.NowCount)},
-			{text: byteRate(s.Rate(c.NowBytes)), key: float64(c.NowBytes)},
+			{text: rate(ops), key: ops},
+			{text: byteRate(bytes), key: bytes},
 			{text: creditText, key: float64(c.Used), tone: creditTone},
 			{text: faults, key: float64(n), tone: toneIf(n > 0, warn)},
 			{text: strings.Join(model, ", ")},
@@ -455,7 +481,7 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot) *table {
 }
 
 // usageTable lists files or clients.
-func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what string) *table {
+func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what string, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: what, width: 16, most: 200, share: 3, name: true},
@@ -487,11 +513,12 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what str
 		if all > 0 {
 			share = 100 * float64(x.Time) / float64(all)
 		}
-		time_ := x.Time
+		spent := x.Time
+		ops, bytes := rates(s, x.NowCount, x.NowBytes, x.Count, x.Bytes, totals, s.Since)
 		r := row{id: x.Name, cells: []cell{
 			{text: x.Name},
-			{text: rate(s.Rate(x.NowCount)), key: float64(x.NowCount)},
-			{text: byteRate(s.Rate(x.NowBytes)), key: float64(x.NowBytes)},
+			{text: rate(ops), key: ops},
+			{text: byteRate(bytes), key: bytes},
 			{text: latencyText(mean), key: float64(mean)},
 			{text: dash(x.Count), key: float64(x.Count)},
 			{text: bytesText(x.Bytes), key: float64(x.Bytes)},
@@ -500,7 +527,7 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what str
 			{text: dash(x.Errors), key: float64(x.Errors), tone: toneIf(x.Errors > 0, bad)},
 			{text: duration(max(s.Time-x.Last, 0)), key: float64(s.Time - x.Last)},
 			{key: share, draw: func(w int) []span {
-				return []span{{d.g.fit(strings.Repeat(d.g.full, int(float64(w)*float64(time_)/float64(max(most, 1))+0.5)), w, false), accent}}
+				return []span{{d.g.fit(strings.Repeat(d.g.full, int(float64(w)*float64(spent)/float64(max(most, 1))+0.5)), w, false), accent}}
 			}},
 		}}
 		t.rows = append(t.rows, r)
@@ -667,4 +694,17 @@ func faultsOf(c *monitor.Connection) (s string, total uint64) {
 		return "-", 0
 	}
 	return strings.Join(parts, " "), total
+}
+
+// rates are counts a second: of the latest interval, or of all the time since
+// the beginning.
+func rates(s *monitor.Snapshot, nowCount, nowBytes, count, bytes uint64, totals bool, since int64) (ops, rate float64) {
+	if !totals {
+		return s.Rate(nowCount), s.Rate(nowBytes)
+	}
+	d := float64(s.Time-since) / 1e9
+	if d <= 0 {
+		return 0, 0
+	}
+	return float64(count) / d, float64(bytes) / d
 }
