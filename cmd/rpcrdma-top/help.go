@@ -19,10 +19,10 @@ Views
   q, Ctrl-C      quit
 
 Overview
-  OPS/S BYTES/S  of the latest interval; bytes of RPC messages, data included
+  OPS/S B/S      of the latest interval; bytes of RPC messages, data included
   P50 P99 MAX    latency: first packet of the call to last packet of the reply
   RATE, P99      over time, one column for each interval, the latest right
-  PHASES         c call  p pull  s server  w push  r reply: where the time went
+  %TIME PHASES   where the time went: c call  p pull  s server  w push  r reply
   in flight      calls without a reply; mean: latencies / length of the interval
   credits        calls in flight of the credits granted, where they are scarcest
 

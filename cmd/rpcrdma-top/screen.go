@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
 )
@@ -106,7 +108,7 @@ func (u *ui) counts() []span {
 		}
 	}
 	if done > 0 {
-		out = append(out, span{fmt.Sprintf("; below them %d that ended: slow, failed and latest ones", done), dim})
+		out = append(out, span{fmt.Sprintf("; %d ended: slow, failed, latest", done), dim})
 	}
 	return out
 }
@@ -224,9 +226,14 @@ func (u *ui) detailLines(height int) []string {
 	}
 	all := strings.Split(strings.TrimRight(d.Text, "\n"), "\n")
 	room := max(height-len(out), 1)
+	widest := 0
+	for _, l := range all {
+		widest = max(widest, runewidth.StringWidth(l))
+	}
+	u.detailLeft = max(min(u.detailLeft, widest-u.width), 0)
 	u.detailTop = max(min(u.detailTop, len(all)-room), 0)
 	for _, l := range all[u.detailTop:min(u.detailTop+room, len(all))] {
-		put(span{u.g.plain(strings.ReplaceAll(l, "\t", " ")), normal})
+		put(span{u.g.from(u.g.plain(strings.ReplaceAll(l, "\t", " ")), u.detailLeft), normal})
 	}
 	return out
 }
@@ -274,7 +281,7 @@ func (u *ui) foot() string {
 	var keys string
 	switch {
 	case u.detail:
-		keys = " Esc back  arrows scroll  Space freeze  ? help  q back"
+		keys = " Esc back  arrows, PgUp, PgDn scroll  Space freeze  ? help"
 	case u.view == heatmap:
 		keys = " 1-6 views  +/- interval  / filter  Space freeze  ? help  q quit"
 	case u.view == overview:
@@ -317,7 +324,7 @@ func (u *ui) connectionLines() []string {
 	}
 	out = append(out, u.st.line(u.width, normal, span{" " + fmt.Sprintf("Connection %d", c.ID), bold},
 		span{fmt.Sprintf(": %s, %s %s to %s %s, ", c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint), normal},
-		span{c.State, toneIf(c.State != "open", warn)}, span{u.g.plain(dashed(c.Ending)), normal}))
+		span{c.State, toneIf(c.State != "open", warn)}, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
 	setup := "not captured"
 	if c.InlineCall > 0 {
 		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)
@@ -340,7 +347,7 @@ func (u *ui) connectionLines() []string {
 	}
 	put("model", strings.Join(models, ", "))
 	for i, p := range [2]*monitor.Peer{&c.Client, &c.Server} {
-		s := fmt.Sprintf("%s packets, %sB", count(p.Packets), bytesText(p.Bytes))
+		s := fmt.Sprintf("%s packets, %s bytes", count(p.Packets), bytesText(p.Bytes))
 		for _, x := range []struct {
 			name string
 			n    uint64
@@ -356,8 +363,8 @@ func (u *ui) connectionLines() []string {
 	return out
 }
 
-func dashed(s string) string {
-	if s == "" {
+func dashed(s, state string) string {
+	if s == "" || s == state {
 		return ""
 	}
 	return ": " + s

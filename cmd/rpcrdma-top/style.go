@@ -140,3 +140,11 @@ func (g *glyphs) fit(s string, width int, right bool) string {
 func (g *glyphs) name(s string, width int) string {
 	return g.plain(string(text.Shorten([]byte(s), width)))
 }
+
+// from leaves out the first columns of a line.
+func (g *glyphs) from(s string, columns int) string {
+	if columns <= 0 {
+		return s
+	}
+	return runewidth.TruncateLeft(s, columns, "")
+}

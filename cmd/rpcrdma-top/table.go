@@ -23,6 +23,7 @@ type column struct {
 	// rank says which columns go first where there is no room: the highest.
 	rank int
 	name bool // its text is cut in the middle
+	head bool // its text is cut at the end
 }
 
 // cell is a value.
@@ -91,7 +92,7 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 	shown := make([]bool, n)
 	least := func(i int) int {
 		c := &t.columns[i]
-		if c.name || c.share > 0 {
+		if c.name || c.head || c.share > 0 {
 			return min(need[i], max(c.width, c.want, runewidth.StringWidth(c.title)))
 		}
 		return need[i]
@@ -187,9 +188,12 @@ func (t *table) line(g *glyphs, r *row, at, widths []int) []span {
 			continue
 		}
 		s := x.text
-		if c.name {
+		switch {
+		case c.name:
 			s = g.name(s, widths[k])
-		} else {
+		case c.head:
+			s = g.name(s, 1000)
+		default:
 			s = g.plain(s)
 		}
 		tone := x.tone

@@ -60,6 +60,11 @@ type ui struct {
 	detail    bool
 	serial    uint64
 	detailTop int
+	// What was asked for while the snapshot does not show it yet.
+	wantSpeed    float64
+	wantInterval time.Duration
+	speeding     bool
+	detailLeft   int
 
 	// Where things are on the screen, for the mouse.
 	tableRow int // of the first row of the table; 0: none
@@ -105,6 +110,12 @@ func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		if !u.frozen {
 			u.snap = u.feed.Latest()
+			if u.snap.Speed == u.wantSpeed {
+				u.speeding = false
+			}
+			if u.snap.Interval == u.wantInterval {
+				u.wantInterval = 0
+			}
 			if u.snap.Ended && !u.chosenTotals {
 				u.totals = true
 			}
@@ -165,8 +176,14 @@ func (u *ui) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	}
 	if u.detail {
 		switch key {
-		case "esc", "q", "backspace", "left", "h", "enter":
+		case "esc", "q", "backspace", "enter":
 			u.close()
+			return u, nil
+		case "left", "h":
+			u.detailLeft = max(u.detailLeft-8, 0)
+			return u, nil
+		case "right", "l":
+			u.detailLeft += 8
 			return u, nil
 		case "j", "down", "k", "up", "pgdown", "pgup", "home", "end", "g", "G", "ctrl+d", "ctrl+u":
 			u.detailTop = scroll(key, u.detailTop, u.height-3)
@@ -349,6 +366,9 @@ var intervals = []time.Duration{
 
 func (u *ui) interval(longer bool) {
 	now := u.snap.Interval
+	if u.wantInterval > 0 {
+		now = u.wantInterval
+	}
 	to := now
 	if longer {
 		for i := len(intervals) - 1; i >= 0; i-- {
@@ -372,6 +392,7 @@ func (u *ui) interval(longer bool) {
 		return
 	}
 	u.feed.SetInterval(to)
+	u.wantInterval = to
 	u.message = "interval " + to.String() + "; what is shown over time begins anew"
 }
 
@@ -382,6 +403,9 @@ func (u *ui) speed(faster bool) {
 		return
 	}
 	to := s.Speed
+	if u.speeding {
+		to = u.wantSpeed
+	}
 	switch {
 	case to == 0 && !faster:
 		to = 1 << 14
@@ -394,6 +418,7 @@ func (u *ui) speed(faster bool) {
 		to = max(to/2, 1.0/64)
 	}
 	u.feed.SetSpeed(to)
+	u.wantSpeed, u.speeding = to, true
 	u.message = "speed " + speedText(to)
 }
 
@@ -418,7 +443,7 @@ func (u *ui) open() {
 		if err != nil {
 			return
 		}
-		u.serial, u.detail, u.detailTop = serial, true, 0
+		u.serial, u.detail, u.detailTop, u.detailLeft = serial, true, 0, 0
 		u.watch()
 	case heatmap:
 	default:
