@@ -194,10 +194,13 @@ func (f *Feed) setLinger() {
 }
 
 func (f *Feed) publish() {
+	begin := time.Now()
 	s := f.m.Snapshot()
 	s.Speed, s.Paced, s.Paused = f.opt.Speed, !f.opt.Live, f.paused
 	f.latest.Store(s)
-	f.next = time.Now().Add(f.opt.Refresh)
+	// Where there is very much to tell, it is told less often.
+	now := time.Now()
+	f.next = now.Add(max(f.opt.Refresh, 10*now.Sub(begin)))
 	select {
 	case f.notice <- struct{}{}:
 	default:

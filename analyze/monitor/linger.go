@@ -27,19 +27,21 @@ type linger struct {
 	pinned *ended   // being looked at
 	bytes  int
 	watch  uint64
+	spare  []*ended
 	free   func(*transaction.Transaction)
 }
 
 // add takes a transaction that has just ended. It is given back at once if it
 // is not to be kept.
 func (l *linger) add(tx *transaction.Transaction, at, total int64, odd bool) {
-	e := &ended{tx: tx, at: at, total: total, size: tx.Memory()}
+	e := l.entry()
+	*e = ended{tx: tx, at: at, total: total, size: tx.Memory()}
 	if tx.Serial() == l.watch && l.pinned == nil {
 		l.pinned = e
 		return
 	}
 	if e.size > maxHeld/4 {
-		l.free(tx)
+		l.release(e)
 		return
 	}
 	l.bytes += e.size
@@ -62,6 +64,22 @@ func (l *linger) add(tx *transaction.Transaction, at, total int64, odd bool) {
 			return
 		}
 	}
+}
+
+func (l *linger) entry() *ended {
+	if n := len(l.spare); n > 0 {
+		e := l.spare[n-1]
+		l.spare = l.spare[:n-1]
+		return e
+	}
+	return new(ended)
+}
+
+// release gives a transaction back.
+func (l *linger) release(e *ended) {
+	l.free(e.tx)
+	*e = ended{}
+	l.spare = append(l.spare, e)
 }
 
 // push appends to a list and gives up its oldest.
@@ -99,7 +117,7 @@ func (l *linger) drop(list []*ended, i int) []*ended {
 	if e.shown && len(l.gone) < maxRecent+maxSlow+maxOdd {
 		l.gone = append(l.gone, e)
 	} else {
-		l.free(e.tx)
+		l.release(e)
 	}
 	return slices.Delete(list, i, i+1)
 }
@@ -137,7 +155,7 @@ func (l *linger) keep(want func(*transaction.Transaction) bool) {
 // sweep forgets what was given up before this snapshot.
 func (l *linger) sweep() {
 	for i, e := range l.gone {
-		l.free(e.tx)
+		l.release(e)
 		l.gone[i] = nil
 	}
 	l.gone = l.gone[:0]
@@ -160,8 +178,9 @@ func (l *linger) find(serial uint64) *ended {
 
 // look says which transaction is looked at; 0 is none.
 func (l *linger) look(serial uint64) {
-	if l.pinned != nil && l.pinned.tx.Serial() != serial {
-		l.free(l.pinned.tx)
+	if e := l.pinned; e != nil && e.tx.Serial() != serial {
+		l.bytes += e.size
+		l.recent = l.push(l.recent, e, maxRecent)
 		l.pinned = nil
 	}
 	l.watch = serial

@@ -225,12 +225,13 @@ func (m *Model) transaction(tx *transaction.Transaction) {
 	if p, ok := tx.Phases(); ok && p.Total >= 0 {
 		total = int64(p.Total)
 	}
-	m.all.add(v, now)
+	client := m.row.host(tx.Client())
+	m.all.add(v, client, now)
 	m.conns.add(tx, failed, total)
 	counts := true
 	if m.filter != nil {
 		if counts = m.filter.Match(v); counts {
-			m.some.add(v, now)
+			m.some.add(v, client, now)
 		}
 	}
 	v.Learn()
@@ -288,7 +289,9 @@ func (m *Model) SetInterval(d time.Duration) {
 	if m.some != nil {
 		m.some.restart()
 	}
-	m.conns.roll()
+	for range 2 {
+		m.conns.roll()
+	}
 }
 
 // Interval is the length of the intervals.

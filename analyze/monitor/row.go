@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
@@ -105,18 +106,19 @@ func activity(tx *transaction.Transaction) int64 {
 // rower makes rows.
 type rower struct {
 	b     []byte
-	hosts map[rdma.End]string
+	hosts map[netip.Addr]string
 }
 
+// host is the name of an end's address.
 func (r *rower) host(e rdma.End) string {
-	if s, ok := r.hosts[e]; ok {
+	if s, ok := r.hosts[e.Addr]; ok {
 		return s
 	}
-	if r.hosts == nil || len(r.hosts) > 4096 {
-		r.hosts = make(map[rdma.End]string)
+	if r.hosts == nil || len(r.hosts) > maxUsage {
+		r.hosts = make(map[netip.Addr]string)
 	}
 	s := link.AddrString(e.Addr)
-	r.hosts[e] = s
+	r.hosts[e.Addr] = s
 	return s
 }
 

@@ -35,7 +35,7 @@ type Snapshot struct {
 	Wire    uint64        // bytes on the wire in it
 	Ops     []Operation
 	Total   *latency.Group // of all operations; nil before the first packet
-	History []Slot // oldest first; the last is Now
+	History []Slot         // oldest first; the last is Now
 
 	Open    int   // calls without a reply
 	Unacked int   // replies without an acknowledgement

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
-	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
@@ -66,7 +65,7 @@ func newStats(since int64, history int) *stats {
 }
 
 // add takes an ended transaction.
-func (s *stats) add(v *rpc.View, now int64) {
+func (s *stats) add(v *rpc.View, client string, now int64) {
 	tx := v.Tx
 	s.stale = true
 	i := s.rec.Add(v)
@@ -102,7 +101,7 @@ func (s *stats) add(v *rpc.View, now int64) {
 	if string(s.name) != "-" {
 		s.files.add(s.name, failed, bytes, total, now)
 	}
-	s.name = append(s.name[:0], link.AddrString(tx.Client().Addr)...)
+	s.name = append(s.name[:0], client...)
 	s.clients.add(s.name, failed, bytes, total, now)
 }
 
@@ -198,6 +197,10 @@ func (s *stats) restart() {
 	s.cur, s.last, s.heat = sums{}, sums{}, Heat{}
 	s.phases = [len(latency.Parts)]int64{}
 	s.all.Reset()
+	for range 2 { // what was counted, then nothing
+		s.files.roll()
+		s.clients.roll()
+	}
 }
 
 // totals are the groups of the recorder.

@@ -98,48 +98,90 @@ func (u *usages) forget() {
 	}
 }
 
-// list returns the n that did most, in totals, by any of the three measures,
-// and how many there are besides.
+// measures are what a table of files or clients may be sorted by.
+var measures = [...]func(*use) int64{
+	func(x *use) int64 { return int64(x.Count + x.count) },
+	func(x *use) int64 { return int64(x.Bytes + x.bytes) },
+	func(x *use) int64 { return x.Time + x.time },
+	func(x *use) int64 { return int64(x.NowCount) },
+	func(x *use) int64 { return int64(x.NowBytes) },
+	func(x *use) int64 { return x.NowTime },
+}
+
+// list returns those that did most by any of the measures, n at most, and how
+// many there are besides.
 func (u *usages) list(n int) (out []Usage, rest int) {
-	all := make([]Usage, 0, len(u.by))
-	for _, x := range u.by {
-		y := x.Usage
-		y.Count += x.count
-		y.Errors += x.errors
-		y.Bytes += x.bytes
-		y.Time += x.time
-		all = append(all, y)
+	if len(u.by) <= n {
+		for _, x := range u.by {
+			out = append(out, x.total())
+		}
+		sortUsage(out)
+		return out, 0
 	}
-	if len(all) <= n {
-		sortUsage(all)
-		return all, 0
-	}
-	keep := make(map[string]bool)
-	for _, by := range []func(a *Usage) int64{
-		func(a *Usage) int64 { return int64(a.Count) },
-		func(a *Usage) int64 { return int64(a.Bytes) },
-		func(a *Usage) int64 { return a.Time },
-		func(a *Usage) int64 { return int64(a.NowCount) },
-		func(a *Usage) int64 { return int64(a.NowBytes) },
-		func(a *Usage) int64 { return a.NowTime },
-	} {
-		slices.SortFunc(all, func(a, b Usage) int {
-			if x, y := by(&a), by(&b); x != y {
-				return int(max(min(y-x, 1), -1))
-			}
-			return strings.Compare(a.Name, b.Name)
-		})
-		for i := range all[:n/6] {
-			keep[all[i].Name] = true
+	keep := make(map[*use]bool)
+	for _, m := range measures {
+		for _, x := range u.most(n/len(measures), m) {
+			keep[x.use] = true
 		}
 	}
-	for i := range all {
-		if keep[all[i].Name] {
-			out = append(out, all[i])
-		}
+	for x := range keep {
+		out = append(out, x.total())
 	}
 	sortUsage(out)
-	return out, len(all) - len(out)
+	return out, len(u.by) - len(out)
+}
+
+func (x *use) total() Usage {
+	y := x.Usage
+	y.Count += x.count
+	y.Errors += x.errors
+	y.Bytes += x.bytes
+	y.Time += x.time
+	return y
+}
+
+// measured is an entry with its measure.
+type measured struct {
+	*use
+	value int64
+}
+
+// less puts what did less in front; of equals, the later name.
+func (a measured) less(b measured) bool {
+	return a.value < b.value || a.value == b.value && a.Name > b.Name
+}
+
+// most finds the n that did most: a heap with the least of them on top.
+func (u *usages) most(n int, measure func(*use) int64) []measured {
+	h := make([]measured, 0, n)
+	for _, x := range u.by {
+		e := measured{x, measure(x)}
+		if len(h) < n {
+			h = append(h, e)
+			for i := len(h) - 1; i > 0 && h[i].less(h[(i-1)/2]); i = (i - 1) / 2 {
+				h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+			}
+			continue
+		}
+		if !h[0].less(e) {
+			continue
+		}
+		h[0] = e
+		for i := 0; ; {
+			least := i
+			for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
+				if h[c].less(h[least]) {
+					least = c
+				}
+			}
+			if least == i {
+				break
+			}
+			h[i], h[least] = h[least], h[i]
+			i = least
+		}
+	}
+	return h
 }
 
 func sortUsage(list []Usage) {

@@ -36,13 +36,13 @@ func newBatchPrinter(w io.Writer, o *options, columns int, tty bool) *batchPrint
 	return p
 }
 
+// each reports whether there are to be tables for each interval.
+func (p *batchPrinter) each() bool { return p.want > 0 || p.forced }
+
 // interval takes the snapshot of a complete interval, and reports whether
 // another one is wanted.
 func (p *batchPrinter) interval(s *monitor.Snapshot) bool {
-	if p.want == 0 && !p.forced || p.enough {
-		return true
-	}
-	if s.Ended {
+	if s.Ended || p.enough {
 		return true // what is left of the input; end prints it
 	}
 	p.print(s, false)

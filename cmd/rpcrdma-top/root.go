@@ -217,7 +217,9 @@ func (o *options) run(s *streams) error {
 			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
 		}
 		out = newBatchPrinter(s.out, o, columns, tty)
-		fopt.Interval = out.interval
+		if out.each() {
+			fopt.Interval = out.interval
+		}
 		fopt.Refresh = time.Second
 	}
 	// The address is taken before anything else happens: a mistake shows at once.
