@@ -65,7 +65,7 @@ type Group struct {
 // Phase is what is known of a phase. It is never nil.
 func (g *Group) Phase(p Phase) *Share {
 	if g.phases[p] == nil {
-		return &Share{}
+		return &Share{Distribution: &Distribution{}}
 	}
 	return g.phases[p]
 }

@@ -203,7 +203,7 @@ func (s *connections) closed(c *rdma.Connection) {
 	if s.byID[c.ID] == x {
 		delete(s.byID, c.ID)
 	}
-	x.used, x.backward, x.stuck = 0, 0, 0
+	x.used, x.backward, x.stuck, x.nowCount, x.nowBytes = 0, 0, 0, 0, 0
 	s.ended = append(s.ended, x.model())
 	if len(s.ended) > maxEnded {
 		s.ended = slices.Delete(s.ended, 0, len(s.ended)-maxEnded)

@@ -265,16 +265,20 @@ func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, as
 func (u *ui) foot() string {
 	switch {
 	case u.typing:
-		room := max(u.width-9, 1)
-		s := span{" filter: ", bold}
-		if u.wrong != "" && room > 40 {
-			// The expression needs less than half of the line as a rule.
-			u.input.Width = max(min(len(u.input.Value())+1, room/2), 8)
-			w := room - u.input.Width - 2
-			return u.st.line(u.width-w-1-u.input.Width, normal, s) + u.input.View() + " " + u.st.line(w, normal, span{u.g.name(strings.TrimPrefix(u.wrong, "filter: "), w), bad})
+		const label = " filter: "
+		room := u.width - len(label) - 1 // the cursor may stand behind the text
+		if room < 8 {
+			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
 		}
-		u.input.Width = max(room-2, 1)
-		return u.st.line(min(9, u.width), normal, s) + u.input.View()
+		u.input.Width = room
+		head := u.st.line(len(label), normal, span{label, bold})
+		if u.wrong == "" || room < 40 {
+			return head + u.input.View()
+		}
+		// The expression needs less than half of the line as a rule.
+		u.input.Width = max(min(len(u.input.Value())+1, room/2), 8)
+		left := room - u.input.Width - 1
+		return head + u.input.View() + " " + u.st.line(left, normal, span{u.g.name(strings.TrimPrefix(u.wrong, "filter: "), left), bad})
 	case u.message != "":
 		return u.st.line(u.width, normal, span{" " + u.g.name(u.message, max(u.width-2, 3)), accent})
 	}

@@ -475,7 +475,7 @@ func (u *ui) narrow() {
 			u.message = "its name is not known: look for its handle with the filter"
 			return
 		}
-		expr = "path == " + strconv.Quote(id)
+		expr = "file.path == " + strconv.Quote(id)
 	}
 	f, err := filter.Compile(expr)
 	if expr == "" || err != nil {
@@ -589,14 +589,14 @@ func (u *ui) tabs() string {
 		out = append(out, span{s, t})
 	}
 	if u.snap.Filter != "" {
-		out = append(out, span{" " + u.g.name("filter: "+u.snap.Filter, 200), warn})
+		out = append(out, span{" filter: " + u.g.name(u.snap.Filter, 200), warn})
 	}
 	return u.st.line(u.width, normal, out...)
 }
 
 func (u *ui) tab(v view) string {
 	name := viewNames[v]
-	if u.width < 78 && v != u.view {
+	if v != u.view && (u.width < 78 || u.snap.Filter != "" && u.width < 120) {
 		name = name[:1]
 	}
 	if v == u.view {
