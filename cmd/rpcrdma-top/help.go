@@ -25,6 +25,8 @@ Overview
   %TIME PHASES   where the time went: c call  p pull  s server  w push  r reply
   in flight      calls without a reply; mean: latencies / length of the interval
   credits        calls in flight of the credits granted, where they are scarcest
+  wire           packets seen again; lost by the system (drops) or missing in the
+                 capture (gaps); NAK, RNR; wrong checksums (CRC); congestion: CNP, ECN
 
 Transactions
   CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has

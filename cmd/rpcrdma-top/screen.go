@@ -270,14 +270,11 @@ func (u *ui) foot() string {
 		if room < 8 {
 			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
 		}
-		u.input.Width = room
 		head := u.st.line(len(label), normal, span{label, bold})
-		if u.wrong == "" || room < 40 {
+		left := room - u.input.Width - 1
+		if u.wrong == "" || left < 12 {
 			return head + u.input.View()
 		}
-		// The expression needs less than half of the line as a rule.
-		u.input.Width = max(min(len(u.input.Value())+1, room/2), 8)
-		left := room - u.input.Width - 1
 		return head + u.input.View() + " " + u.st.line(left, normal, span{u.g.name(strings.TrimPrefix(u.wrong, "filter: "), left), bad})
 	case u.message != "":
 		return u.st.line(u.width, normal, span{" " + u.g.name(u.message, max(u.width-2, 3)), accent})
@@ -293,7 +290,7 @@ func (u *ui) foot() string {
 		if u.totals {
 			what = "interval"
 		}
-		keys = " Enter narrow  t " + what + "  </> sort  / filter  +/- interval  Space freeze  ? help"
+		keys = " Enter narrow  t " + what + "  <> sort  / filter  +/- interval  Space freeze  ? help"
 	case u.view == transactions:
 		keys = " Enter open  </> sort  r reverse  / filter  Space freeze  ? help  q quit"
 	default:

@@ -123,6 +123,7 @@ func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return u, u.wait()
 	case tea.WindowSizeMsg:
 		u.width, u.height = msg.Width, msg.Height
+		u.fitInput()
 		if u.detail {
 			u.watch()
 		}
@@ -211,7 +212,7 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		u.typing, u.wrong = true, ""
 		u.input.SetValue(u.snap.Filter)
 		u.input.CursorEnd()
-		u.input.Width = max(u.width-10, 8)
+		u.fitInput()
 		return u, u.input.Focus()
 	case "esc":
 		if u.snap.Filter != "" {
@@ -310,6 +311,7 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 			f, err := filter.Compile(expr)
 			if err != nil {
 				u.wrong = err.Error()
+				u.fitInput()
 				return u, nil
 			}
 			u.feed.SetFilter(f)
@@ -330,7 +332,19 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 			u.wrong = err.Error()
 		}
 	}
+	u.fitInput()
 	return u, cmd
+}
+
+// fitInput gives the filter its room on the last line: all of it, or half if
+// there is something wrong to be told.
+func (u *ui) fitInput() {
+	room := max(u.width-len(" filter: ")-1, 1)
+	if u.wrong != "" && room >= 40 {
+		room = max(min(len(u.input.Value())+1, room/2), 8)
+	}
+	u.input.Width = room
+	u.input.SetCursor(u.input.Position()) // what is shown depends on the width
 }
 
 // sort goes to the next or previous column; before the first is the order in

@@ -233,18 +233,21 @@ func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 		t    tone
 	}{
 		{"retransmits", h.Retransmits, warn}, {"NAK", h.NAKs, bad}, {"RNR", h.RNRs, bad}, {"CNP", h.CNPs, warn},
-		{"ECN", h.ECN, warn}, {"gaps", h.Gaps, warn}, {"bad CRC", h.BadCRC, bad},
+		{"ECN", h.ECN, warn}, {"gaps", h.Gaps, warn}, {"CRC", h.BadCRC, bad},
 	} {
 		if i > 0 {
 			wire = append(wire, span{"  ", normal})
 		}
 		wire = append(wire, span{x.name + " ", normal}, span{dash(x.n), toneIf(x.n > 0, x.t)})
-	}
-	wire = append(wire, span{"  drops ", normal})
-	if s.HasDrops {
-		wire = append(wire, span{count(s.Drops), toneIf(s.Drops > 0, bad)})
-	} else {
-		wire = append(wire, span{"-", normal})
+		if i > 0 {
+			continue
+		}
+		wire = append(wire, span{"  drops ", normal})
+		if s.HasDrops {
+			wire = append(wire, span{count(s.Drops), toneIf(s.Drops > 0, bad)})
+		} else {
+			wire = append(wire, span{"-", normal})
+		}
 	}
 	lines = append(lines, wire)
 	parts := now.Parts[:]
