@@ -105,7 +105,7 @@ type screen struct {
 }
 
 func newScreen(t testing.TB, s *script, width, height int) *screen {
-	x := &screen{t: t, ui: newUI(s, "test.pcap", newStyles(io.Discard, false), &unicodeGlyphs), s: s}
+	x := &screen{t: t, ui: newUI(s, "bulk.pcap", newStyles(io.Discard, false), &unicodeGlyphs), s: s}
 	x.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return x
 }
@@ -527,7 +527,7 @@ func TestProgram(t *testing.T) {
 	}
 	defer feed.Stop()
 	var out bytes.Buffer
-	u := newUI(feed, "test.pcap", newStyles(&out, false), &unicodeGlyphs)
+	u := newUI(feed, "bulk.pcap", newStyles(&out, false), &unicodeGlyphs)
 	in, keys := io.Pipe()
 	go func() {
 		for _, k := range []string{"2", "\r", "\x1b", "/", "op == READ", "\r", "q"} {
@@ -543,5 +543,49 @@ func TestProgram(t *testing.T) {
 	}
 	if out.Len() == 0 {
 		t.Error("nothing was drawn")
+	}
+}
+
+// TestDocScreens wants the screens in the documentation to be those that the
+// program draws: each block begins with the name of a golden file. With
+// -update, they are pasted anew.
+func TestDocScreens(t *testing.T) {
+	const doc = "../../docs/rpcrdma-top.md"
+	b, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- screen ", "```\n"
+	text, n := string(b), 0
+	var out strings.Builder
+	for {
+		before, rest, ok := strings.Cut(text, begin)
+		out.WriteString(before)
+		if !ok {
+			break
+		}
+		name, rest, ok1 := strings.Cut(rest, " -->\n```text\n")
+		screen, rest, ok2 := strings.Cut(rest, end)
+		if !ok1 || !ok2 {
+			t.Fatal("a screen without end")
+		}
+		golden, err := os.ReadFile(filepath.Join("testdata", "screens", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if screen != string(golden) && !*update {
+			t.Errorf("the screen %s is another one now; go test -update pastes it", name)
+		}
+		out.WriteString(begin + name + " -->\n```text\n" + string(golden) + end)
+		text = rest
+		n++
+	}
+	if n < 4 {
+		t.Errorf("%d screens", n)
+	}
+	if *update {
+		if err := os.WriteFile(doc, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
