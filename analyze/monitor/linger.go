@@ -66,6 +66,22 @@ func (l *linger) add(tx *transaction.Transaction, at, total int64, odd bool) {
 	}
 }
 
+// aside keeps a transaction that a frozen list shows as open, for somebody to
+// look into.
+func (l *linger) aside(tx *transaction.Transaction, at, total int64) {
+	e := l.entry()
+	*e = ended{tx: tx, at: at, total: total, size: tx.Memory(), shown: true}
+	held := 0
+	for _, x := range l.gone {
+		held += x.size
+	}
+	if held+e.size > maxHeld {
+		l.release(e)
+		return
+	}
+	l.gone = append(l.gone, e)
+}
+
 func (l *linger) entry() *ended {
 	if n := len(l.spare); n > 0 {
 		e := l.spare[n-1]

@@ -193,6 +193,25 @@ func TestShownStays(t *testing.T) {
 		}
 	}
 	m.Hold(false)
+	// One that was open when the screen froze, and ends then.
+	open := next
+	next++
+	m.Packets([]capture.Packet{x.call(at(int64(next)*1e6), 1, 700, open, 1)})
+	var row Row
+	for _, r := range m.Snapshot().Rows {
+		if r.XID == open && r.Open {
+			row = r
+		}
+	}
+	m.Hold(true)
+	m.Packets([]capture.Packet{x.reply(at(int64(next)*1e6), 1, 700, open)})
+	run(1000)
+	m.Snapshot()
+	m.Watch(row.Serial, 80, false)
+	if d := m.Snapshot().Detail; !d.Found || d.Row.XID != open || d.Row.Ended == 0 {
+		t.Errorf("a frozen open call: %+v", d)
+	}
+	m.Hold(false)
 	run(1000)
 	m.Snapshot()
 	m.Snapshot()

@@ -63,6 +63,8 @@ type Model struct {
 	conns  connections
 	linger linger
 	hold   bool
+	listed []uint64        // open ones in the latest snapshot
+	keep   map[uint64]bool // of these, when the list was frozen
 
 	start   int64 // of the interval under way
 	end     int64
@@ -243,6 +245,10 @@ func (m *Model) transaction(tx *transaction.Transaction) {
 		m.linger.add(tx, at, total, failed || tx.State != transaction.Complete)
 		return
 	}
+	if m.hold && m.keep[tx.Serial()] {
+		m.linger.aside(tx, now, total)
+		return
+	}
 	m.d.Recycle(tx)
 }
 
@@ -303,7 +309,15 @@ func (m *Model) SetLinger(d time.Duration) { m.lingering = int64(d) }
 
 // Hold keeps the listed transactions as they are, so that what a frozen screen
 // shows can still be looked into.
-func (m *Model) Hold(on bool) { m.hold = on }
+func (m *Model) Hold(on bool) {
+	if on && !m.hold {
+		m.keep = make(map[uint64]bool, len(m.listed))
+		for _, serial := range m.listed {
+			m.keep[serial] = true
+		}
+	}
+	m.hold = on
+}
 
 // Watch asks for one transaction in full, drawn for so many columns; 0 ends
 // that. plain asks for ASCII only.
@@ -409,6 +423,7 @@ func (m *Model) operations(s *Snapshot, st *stats) {
 // openRows lists what is under way.
 func (m *Model) openRows(s *Snapshot) {
 	m.conns.idle()
+	m.listed = m.listed[:0]
 	tried := 0
 	m.d.Open(func(tx *transaction.Transaction) bool {
 		stuck := false
@@ -442,6 +457,7 @@ func (m *Model) openRows(s *Snapshot) {
 		m.look.Set(tx)
 		if m.filter == nil || m.filter.Match(&m.look) {
 			s.Rows = append(s.Rows, m.row.row(&m.look, m.now, int64(m.opt.Stuck), 0))
+			m.listed = append(m.listed, tx.Serial())
 		}
 		return true
 	})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 )
 
@@ -27,7 +28,7 @@ type streams struct {
 // run runs the command line and returns the exit code.
 func run(args []string, s *streams) int {
 	root := newRootCommand(s)
-	root.SetArgs(args)
+	root.SetArgs(splitBatch(args))
 	err := root.Execute()
 	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) {
 		fmt.Fprintf(s.err, "rpcrdma-top: %v\n", err)
@@ -37,4 +38,25 @@ func run(args []string, s *streams) int {
 		}
 	}
 	return exitCode(err)
+}
+
+// splitBatch gives --batch without a number one: 0, for tables at the end.
+func splitBatch(args []string) []string {
+	out := make([]string, 0, len(args)+1)
+	for i, a := range args {
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		out = append(out, a)
+		if a != "--batch" && a != "-b" {
+			continue
+		}
+		if i+1 < len(args) {
+			if _, err := strconv.Atoi(args[i+1]); err == nil {
+				continue
+			}
+		}
+		out = append(out, "0")
+	}
+	return out
 }

@@ -193,6 +193,9 @@ func (u *ui) tableLines(above, height int) []string {
 // detailLines shows one transaction in full.
 func (u *ui) detailLines(height int) []string {
 	d := u.snap.Detail
+	if u.frozen {
+		d = u.feed.Latest().Detail // asked for since
+	}
 	var out []string
 	put := func(spans ...span) { out = append(out, u.st.line(u.width, normal, spans...)) }
 	if d == nil || d.Row.Serial != u.serial {
@@ -208,7 +211,7 @@ func (u *ui) detailLines(height int) []string {
 	t := phaseTone(x.Phase)
 	switch {
 	case x.Stuck:
-		state, t = "stuck: nothing seen for "+u.g.plain(duration(x.Idle))+" in phase "+state, bad
+		state, t = "stuck in "+x.Phase.Short()+": nothing for "+u.g.plain(duration(x.Idle)), bad
 	case x.Phase == monitor.Ended:
 		state, t = x.State.String()+" "+x.Status, normal
 	case !d.Found:

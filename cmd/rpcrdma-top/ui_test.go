@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +270,27 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestStuckScreen shows a server that falls silent in the middle of its work.
+func TestStuckScreen(t *testing.T) {
+	s := newScript(t, "rocev2-nfs41-mixed-load.pcap.zst", monitor.Options{})
+	s.list = slices.DeleteFunc(s.list, func(p capture.Packet) bool {
+		const source = 14 + 12 // of the IPv4 header in the Ethernet frame
+		return p.Number >= 2500 && p.Data[12] == 8 && p.Data[source+3] == 1
+	})
+	x := newScreen(t, s, 80, 24)
+	s.run(2600)
+	s.m.Advance(s.snap.Time + 2e9)
+	s.publish()
+	x.press("2")
+	x.golden("stuck.80x24")
+	x.press("enter")
+	x.has("stuck in ")
+	x.press("esc", "1")
+	x.has(" stuck")
+	x.press("3")
+	x.has("▸!")
+}
+
 // TestTyping makes sure that what is typed into the filter is no command.
 func TestTyping(t *testing.T) {
 	s := newScript(t, bulk, monitor.Options{})
@@ -349,6 +371,9 @@ func TestKeys(t *testing.T) {
 	if x.View() != before {
 		t.Error("the frozen screen has changed")
 	}
+	x.press("enter")
+	x.has("XID 0x", "Send Only")
+	x.press("esc")
 	x.press(" ")
 	if s.hold || x.View() == before {
 		t.Error("the screen is still frozen")
