@@ -469,3 +469,36 @@ func ExampleModel() {
 	fmt.Println(s.Open, "open,", s.Stuck, "stuck:", s.Rows[0].Operation, s.Rows[0].Client)
 	// Output: 1 open, 1 stuck: nfs3 GETATTR 192.0.2.2
 }
+
+// TestDamaged looks at everything while captures with random damage come by.
+func TestDamaged(t *testing.T) {
+	for seed, name := range []string{"rocev2-nfs3-longcall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs41-recall.pcap"} {
+		rng := rand.New(rand.NewPCG(uint64(seed), 3))
+		m := New(Options{Groups: true, Interval: 50 * time.Millisecond})
+		for i, p := range packets(t, name) {
+			b := append([]byte(nil), p.Data...)
+			for range rng.IntN(4) {
+				if len(b) > 54 {
+					b[42+rng.IntN(len(b)-42)] ^= byte(1 << rng.IntN(8))
+				}
+			}
+			if rng.IntN(20) == 0 {
+				b = b[:rng.IntN(len(b))]
+			}
+			p.Data = b
+			m.Packets([]capture.Packet{p})
+			if i%10 != 0 {
+				continue
+			}
+			s := m.Snapshot()
+			if n := len(s.Rows); n > 0 {
+				m.Watch(s.Rows[rng.IntN(n)].Serial, 40+rng.IntN(100), i%20 == 0)
+				if d := m.Snapshot().Detail; d == nil || !d.Found {
+					t.Errorf("%s, packet %d: a row of the latest snapshot is not found", name, i+1)
+				}
+			}
+		}
+		m.Flush(nil)
+		m.Snapshot()
+	}
+}

@@ -270,6 +270,17 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestBatch compares the tables of a whole capture.
+func TestBatch(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8")
+	var out, diag bytes.Buffer
+	args := []string{"--batch", "-r", filepath.Join(samples, "rocev2-nfs41-recall.pcap")}
+	if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != exitOK || diag.Len() > 0 {
+		t.Fatalf("exit code %d\n%s", code, &diag)
+	}
+	compare(t, filepath.Join("testdata", "screens", "batch"), out.Bytes())
+}
+
 // TestStuckScreen shows a server that falls silent in the middle of its work.
 func TestStuckScreen(t *testing.T) {
 	s := newScript(t, "rocev2-nfs41-mixed-load.pcap.zst", monitor.Options{})

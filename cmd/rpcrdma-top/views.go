@@ -419,7 +419,7 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 			{title: "CREDITS", width: 7, rank: 2},
 			{title: "ERRORS", width: 6, most: 30, rank: 4},
 			{title: "MODEL", width: 6, want: 20, most: 44, rank: 6, name: true, share: 1},
-			{title: "STATE", width: 5, want: 12, most: 40, rank: 4, name: true},
+			{title: "STATE", width: 5, want: 12, most: 40, rank: 4, head: true},
 			{title: "MTU", width: 4, right: true, rank: 7},
 			{title: "COUNT", width: 5, right: true, rank: 8},
 			{title: "INLINE", width: 6, rank: 9},
@@ -605,13 +605,7 @@ func (d *drawing) heatLines(s *monitor.Snapshot, width, height int) [][]span {
 		out = append(out, line)
 	}
 	axis := []span{{strings.Repeat(" ", label), normal}}
-	left := "-" + strings.TrimSuffix((time.Duration(cols)*s.Interval).String(), "0s")
-	if left == "-" {
-		left = "-0s"
-	}
-	if strings.HasSuffix(left, "m") && strings.Contains(left, "h") && strings.HasSuffix(left, "h0m") {
-		left = strings.TrimSuffix(left, "0m")
-	}
+	left := "-" + (time.Duration(cols) * s.Interval).String()
 	pad := cols - len(left) - 3
 	axis = append(axis, span{left + strings.Repeat(" ", max(pad, 1)) + "now", dim})
 	legend := []span{{strings.Repeat(" ", label) + "transactions in an interval of " + s.Interval.String() + ":", dim}}
