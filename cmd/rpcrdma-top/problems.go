@@ -67,7 +67,7 @@ func (n *problemNotes) malformed(packet uint64, xid uint32, what string, err err
 }
 
 // input notes what is wrong with the files and packets, once all has been read.
-func (n *problemNotes) input(src *source, s *monitor.Snapshot, _ *monitor.Model) {
+func (n *problemNotes) input(src *source, s *monitor.Snapshot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.quiet = false

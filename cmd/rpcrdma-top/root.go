@@ -255,7 +255,7 @@ func (o *options) run(s *streams) error {
 	}
 	feed.Stop()
 	if ended {
-		notes.input(src, feed.Latest(), m)
+		notes.input(src, feed.Latest())
 	}
 	if err != nil {
 		return err

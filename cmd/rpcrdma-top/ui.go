@@ -621,11 +621,11 @@ func (u *ui) tab(v view) string {
 
 func (u *ui) tabAt(x int) (view, bool) {
 	for v := range views {
-		if n := len(u.tab(v)); x < n {
+		n := len(u.tab(v))
+		if x < n {
 			return v, x >= 0
-		} else {
-			x -= n
 		}
+		x -= n
 	}
 	return 0, false
 }
