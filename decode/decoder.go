@@ -109,7 +109,7 @@ type Decoder struct {
 // what it is given.
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit}
-	opt.Transactions.Detach = opt.Concurrent
+	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
 	if opt.Observer != nil {
@@ -208,6 +208,20 @@ func (d *Decoder) Stats() Stats { return d.stats }
 
 // Orphans returns what belongs to no transaction.
 func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
+
+// Open calls f for each transaction that has not ended, in the order of their
+// first packets, until f returns false: see transaction.Tracker.Each. It must
+// not be called while Run or Batch is under way.
+func (d *Decoder) Open(f func(*transaction.Transaction) bool) { d.tx.Each(f) }
+
+// OpenCount is how many transactions have not ended. Like Open, it goes between
+// batches.
+func (d *Decoder) OpenCount() int { return d.tx.Under() }
+
+// Recycle takes back a transaction that was emitted with
+// Options.Transactions.Detach, between batches or in emit. With
+// Options.Concurrent, Run does so itself.
+func (d *Decoder) Recycle(tx *transaction.Transaction) { d.tx.Recycle(tx) }
 
 // Batch decodes a batch of packets, without the concurrency of Run.
 func (d *Decoder) Batch(b *capture.Batch) {

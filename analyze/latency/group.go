@@ -8,6 +8,7 @@ import (
 // group collects the transactions that share a key.
 type group struct {
 	key      string
+	index    int // in Recorder.order
 	labels   []string
 	handle   []byte // of the file, if its name was not known
 	filePart int    // which label that is

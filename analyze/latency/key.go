@@ -102,14 +102,14 @@ func appendKey(b []byte, k Key, v *rpc.View) []byte {
 	case ByConnection:
 		b = binary.LittleEndian.AppendUint64(b, uint64(tx.Connection.ID))
 	case ByFile:
-		b = appendFile(b, v)
+		b = AppendFile(b, v)
 	case BySize:
 		b = append(b, sizeClass(v))
 	case ByStatus:
 		b = append(b, v.Status()...)
 		b = append(b, byte(tx.State))
 	case ByModel:
-		b = append(b, byte(modelOf(tx)))
+		b = append(b, byte(ModelOf(tx)))
 	case ByFabric:
 		b = append(b, byte(tx.Connection.Fabric))
 	}
@@ -139,13 +139,13 @@ func label(k Key, v *rpc.View) string {
 	case ByConnection:
 		b = strconv.AppendInt(b, int64(tx.Connection.ID), 10)
 	case ByFile:
-		b = appendFile(b, v)
+		b = AppendFile(b, v)
 	case BySize:
 		b = append(b, sizeName(sizeClass(v))...)
 	case ByStatus:
 		b = append(b, statusName(v)...)
 	case ByModel:
-		b = append(b, modelOf(tx).String()...)
+		b = append(b, ModelOf(tx).String()...)
 	case ByFabric:
 		b = append(b, tx.Connection.Fabric.String()...)
 	}
@@ -164,9 +164,9 @@ func clip(b []byte) []byte {
 	return append(b[:max(len(b)-1, 0)], "…"...)
 }
 
-// appendFile appends the path of a transaction's file, or its handle in short.
+// AppendFile appends the path of a transaction's file, or its handle in short.
 // It is "-" if there is none.
-func appendFile(b []byte, v *rpc.View) []byte {
+func AppendFile(b []byte, v *rpc.View) []byte {
 	f := v.File()
 	if f == nil {
 		return append(b, '-')

@@ -37,9 +37,9 @@ func (m Model) String() string {
 	return strings.Join(parts, "+")
 }
 
-// modelOf tells how a transaction travelled. What a call offers counts only if
+// ModelOf tells how a transaction travelled. What a call offers counts only if
 // the reply used it.
-func modelOf(tx *transaction.Transaction) Model {
+func ModelOf(tx *transaction.Transaction) Model {
 	switch tx.Connection.Fabric {
 	case rdma.TCP:
 		return ModelTCP

@@ -17,6 +17,9 @@ type Options struct {
 	Interval time.Duration // of the time series; 0: as it suits the capture
 	Top      int           // slowest transactions to keep
 	Inline   []uint32      // inline thresholds to try, in bytes
+	// Unordered says that transactions come as they end, not in the order of
+	// their calls. Nothing is told over time then, nor of calls in flight.
+	Unordered bool
 }
 
 // DefaultInline are thresholds worth trying: the default of RFC 8166, those of
@@ -78,8 +81,9 @@ func New(opt Options) *Recorder {
 	return r
 }
 
-// Add takes a transaction. It keeps nothing of the view but v.Names.
-func (r *Recorder) Add(v *rpc.View) {
+// Add takes a transaction. It keeps nothing of the view but v.Names. It returns
+// the place of the transaction's group among Groups.
+func (r *Recorder) Add(v *rpc.View) int {
 	tx := v.Tx
 	r.names = v.Names
 	g := r.group(v)
@@ -91,15 +95,18 @@ func (r *Recorder) Add(v *rpc.View) {
 		g.odd++
 		ok = false
 	}
-	inFlight := r.follow(tx)
-
-	s := r.series.at(tx.First().Time)
-	s.calls++
-	s.bytes += tx.Call.Bytes + tx.Reply.Bytes
-	s.data += tx.ReadBytes + tx.WriteBytes
-	s.retransmits += uint64(tx.Retransmits)
-	if failed {
-		s.errors++
+	inFlight := 0
+	var s *slot
+	if !r.opt.Unordered {
+		inFlight = r.follow(tx)
+		s = r.series.at(tx.First().Time)
+		s.calls++
+		s.bytes += tx.Call.Bytes + tx.Reply.Bytes
+		s.data += tx.ReadBytes + tx.WriteBytes
+		s.retransmits += uint64(tx.Retransmits)
+		if failed {
+			s.errors++
+		}
 	}
 	if tx.State == transaction.Complete && tx.Call.Transport && tx.Reply.Transport {
 		g.addChunks(tx, r.opt.Inline)
@@ -108,10 +115,12 @@ func (r *Recorder) Add(v *rpc.View) {
 		if set != 0 {
 			r.addTrouble(g, tx, set, -1)
 		}
-		return
+		return g.index
 	}
 	g.time(&p, &r.mem)
-	s.latency.add(int64(p.Total), &r.mem)
+	if s != nil {
+		s.latency.add(int64(p.Total), &r.mem)
+	}
 	if set == 0 {
 		g.clean.count++
 		g.clean.sum += float64(p.Total)
@@ -121,6 +130,7 @@ func (r *Recorder) Add(v *rpc.View) {
 	if r.slow.wants(int64(p.Total)) {
 		r.slow.add(slow(v, &p, set, inFlight))
 	}
+	return g.index
 }
 
 // group finds the group of a transaction.
@@ -156,7 +166,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 func (r *Recorder) newGroup(v *rpc.View) *group {
 	if len(r.groups) >= maxGroups {
 		if r.other == nil {
-			r.other = &group{inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
+			r.other = &group{index: len(r.order), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
 			for range r.opt.By {
 				r.other.labels = append(r.other.labels, otherName)
 			}
@@ -164,7 +174,7 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 		}
 		return r.other
 	}
-	g := &group{key: string(r.key), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
+	g := &group{index: len(r.order), key: string(r.key), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
 	for i, k := range r.opt.By {
 		g.labels = append(g.labels, label(k, v))
 		if f := v.File(); k == ByFile && f != nil && f.Handle != nil && len(f.Handle) <= maxLabel && len(v.AppendPath(nil)) == 0 {

@@ -98,12 +98,12 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, Connection: tx.Connection.ID,
 		CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
 		Operation: string(clip(append(append(text.Program(nil, v), ' '), text.Operations(nil, v)...))),
-		Model:     modelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),
+		Model:     ModelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),
 		Phases: make(map[string]int64), InFlight: inFlight, Retransmit: tx.Retransmits,
 		Troubles: []string{}, Notes: []string{}, number: tx.First().Number,
 	}
 	if f := v.File(); f != nil {
-		x.File = string(clip(appendFile(nil, v)))
+		x.File = string(clip(AppendFile(nil, v)))
 		x.Offset, x.Count = f.Offset, f.Count
 	}
 	d := durations(p)

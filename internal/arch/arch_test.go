@@ -33,6 +33,7 @@ var ui = []string{
 	"github.com/olekukonko/tablewriter",
 	"github.com/schollz/progressbar",
 	"github.com/charmbracelet",
+	"github.com/muesli/termenv",
 	"golang.org/x/term",
 }
 

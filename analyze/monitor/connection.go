@@ -1,0 +1,299 @@
+package monitor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Connection is a connection in a listing. Client is the side that sends
+// forward calls.
+type Connection struct {
+	ID           int
+	Fabric       string
+	State        string // open, connecting, closed, rejected
+	Ending       string // why it ended
+	Client       Peer
+	Server       Peer
+	MTU          uint32 // bytes; 0 if not known
+	InlineCall   uint32 // inline thresholds; 0 if the setup was not captured
+	InlineReply  uint32
+	Transactions uint64
+	NowCount     uint64 // ended in the latest complete interval
+	Errors       uint64
+	Bytes        uint64 // of RPC messages
+	NowBytes     uint64
+	Time         int64 // sum of latencies, ns
+	// Credits of the forward direction: asked for in the latest call, granted
+	// in the latest reply, both 0 if not seen; in use by calls without a reply.
+	Asked, Granted uint32
+	Used           int
+	Backward       int // calls of the server without a reply
+	Stuck          int
+	Models         []ModelShare // how transactions travelled, most first
+	First, Last    int64        // ns since 1970
+}
+
+// Peer is one end of a connection.
+type Peer struct {
+	Address     string
+	Endpoint    string // "QP 0x11", "port 20049"
+	Packets     uint64
+	Bytes       uint64
+	Retransmits uint64
+	NAKs        uint64
+	RNRs        uint64
+	CNPs        uint64
+	ECN         uint64
+	Gaps        uint64
+	BadCRC      uint64
+}
+
+// ModelShare is how many transactions travelled in one way.
+type ModelShare struct {
+	Model string
+	Count uint64
+}
+
+// Health is what the wire suffers, summed up over all connections.
+type Health struct {
+	Retransmits uint64 // packets seen again
+	NAKs        uint64
+	RNRs        uint64
+	CNPs        uint64
+	ECN         uint64
+	Gaps        uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
+	BadCRC      uint64
+}
+
+func (h *Health) add(c *rdma.Connection) {
+	for i := range c.Sent {
+		n := &c.Sent[i]
+		h.Retransmits += n.Retransmitted
+		h.NAKs += n.NAKs
+		h.RNRs += n.RNRs
+		h.CNPs += n.CNPs
+		h.ECN += n.ECN
+		h.Gaps += n.Gaps
+		h.BadCRC += n.BadCRC
+	}
+}
+
+// conn is what is followed of a connection.
+type conn struct {
+	c *rdma.Connection
+
+	count, errors, bytes uint64
+	time                 int64
+	asked, granted       uint32
+	models               [128]uint64 // by latency.Model
+
+	atClose, bytesAtClose uint64 // at the end of the latest interval
+	nowCount, nowBytes    uint64
+
+	used, backward, stuck int // by the latest look at open calls
+}
+
+// connections are those with RPC messages.
+type connections struct {
+	by     map[*rdma.Connection]*conn
+	byID   map[int]*conn
+	last   *conn
+	ended  []Connection // latest last
+	health Health       // of those that have ended
+	lost   bool
+	gone   int  // connections that have ended
+	listed bool // byID holds all
+}
+
+// see notes a connection that carries something.
+func (s *connections) see(c *rdma.Connection) {
+	if s.last != nil && s.last.c == c {
+		return
+	}
+	x := s.by[c]
+	if x == nil {
+		if s.by == nil {
+			s.by, s.byID = make(map[*rdma.Connection]*conn), make(map[int]*conn)
+		}
+		if len(s.by) >= maxConnections {
+			s.lost = true
+			return
+		}
+		x = &conn{c: c}
+		s.by[c] = x
+		s.listed = false
+	}
+	s.last = x
+}
+
+// of finds the connection of an ended transaction, which has only a copy.
+func (s *connections) of(id int) *conn {
+	if s.last != nil && s.last.c.ID == id && s.last.c.MergedInto == nil {
+		return s.last
+	}
+	if x := s.byID[id]; x != nil && x.c.ID == id && x.c.MergedInto == nil {
+		return x
+	}
+	if s.listed {
+		return nil
+	}
+	clear(s.byID)
+	for c, x := range s.by {
+		if c.MergedInto == nil && c.ID != 0 {
+			s.byID[c.ID] = x
+		}
+	}
+	s.listed = true
+	return s.byID[id]
+}
+
+// add counts an ended transaction.
+func (s *connections) add(tx *transaction.Transaction, failed bool, total int64) {
+	x := s.of(tx.Connection.ID)
+	if x == nil {
+		return
+	}
+	x.count++
+	if failed {
+		x.errors++
+	}
+	x.bytes += tx.Call.Bytes + tx.Reply.Bytes
+	x.time += max(total, 0)
+	x.models[latency.ModelOf(tx)&127]++
+	if tx.Backward {
+		return
+	}
+	if tx.Call.Seen() && tx.Call.Transport {
+		x.asked = tx.Call.Header.Credits
+	}
+	if tx.Reply.Seen() && tx.Reply.Transport {
+		x.granted = tx.Reply.Header.Credits
+	}
+}
+
+// roll ends an interval.
+func (s *connections) roll() {
+	for _, x := range s.by {
+		x.nowCount, x.nowBytes = x.count-x.atClose, x.bytes-x.bytesAtClose
+		x.atClose, x.bytesAtClose = x.count, x.bytes
+	}
+}
+
+// closed takes a connection at its end.
+func (s *connections) closed(c *rdma.Connection) {
+	x := s.by[c]
+	if s.last == x {
+		s.last = nil
+	}
+	delete(s.by, c)
+	if c.MergedInto != nil {
+		return
+	}
+	s.health.add(c)
+	if x == nil {
+		return
+	}
+	s.gone++
+	if s.byID[c.ID] == x {
+		delete(s.byID, c.ID)
+	}
+	x.used, x.backward, x.stuck, x.nowCount, x.nowBytes = 0, 0, 0, 0, 0
+	s.ended = append(s.ended, x.model())
+	if len(s.ended) > maxEnded {
+		s.ended = slices.Delete(s.ended, 0, len(s.ended)-maxEnded)
+	}
+}
+
+// idle forgets what the latest look at open calls found.
+func (s *connections) idle() {
+	s.listed = false // numbers may have been given since
+	for c, x := range s.by {
+		x.used, x.backward, x.stuck = 0, 0, 0
+		if into := c.Resolve(); into != c {
+			// It was part of another one.
+			if y := s.by[into]; y != nil {
+				y.merge(x)
+			}
+			delete(s.by, c)
+			if s.last == x {
+				s.last = nil
+			}
+		}
+	}
+}
+
+func (x *conn) merge(o *conn) {
+	x.count += o.count
+	x.errors += o.errors
+	x.bytes += o.bytes
+	x.time += o.time
+	for i := range x.models {
+		x.models[i] += o.models[i]
+	}
+}
+
+// list describes all connections, the ended ones last.
+func (s *connections) list() ([]Connection, Health) {
+	out := make([]Connection, 0, len(s.by)+len(s.ended))
+	h := s.health
+	for c, x := range s.by {
+		if c.MergedInto == nil {
+			h.add(c)
+			out = append(out, x.model())
+		}
+	}
+	slices.SortFunc(out, func(a, b Connection) int { return cmp.Compare(a.ID, b.ID) })
+	return append(out, s.ended...), h
+}
+
+func (x *conn) model() Connection {
+	c := x.c
+	client := rdma.Side(0)
+	if c.Forward == 2 {
+		client = 1
+	}
+	m := Connection{
+		ID: c.ID, Fabric: c.Fabric.String(), State: c.State.String(), Ending: c.Terminated, MTU: c.MTU,
+		Client: peer(c, client), Server: peer(c, client.Other()),
+		Transactions: x.count, NowCount: x.nowCount, Errors: x.errors, Bytes: x.bytes, NowBytes: x.nowBytes, Time: x.time,
+		Asked: x.asked, Granted: x.granted, Used: x.used, Backward: x.backward, Stuck: x.stuck,
+		First: c.First.Time, Last: c.Last.Time,
+	}
+	if c.State == rdma.Established || c.State == rdma.Closed && c.Terminated == "" {
+		m.State = "open"
+	}
+	a, b := &c.Setup[client], &c.Setup[client.Other()]
+	if a.Seen && b.Seen && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
+		m.InlineCall = rdma.InlineThreshold(&a.Private, &b.Private)
+		m.InlineReply = rdma.InlineThreshold(&b.Private, &a.Private)
+	}
+	for i, n := range x.models {
+		if n > 0 {
+			m.Models = append(m.Models, ModelShare{latency.Model(i).String(), n})
+		}
+	}
+	slices.SortStableFunc(m.Models, func(a, b ModelShare) int { return cmp.Compare(b.Count, a.Count) })
+	return m
+}
+
+func peer(c *rdma.Connection, side rdma.Side) Peer {
+	n, e := &c.Sent[side], &c.Ends[side]
+	p := Peer{
+		Address: link.AddrString(e.Addr), Endpoint: "QP ?",
+		Packets: n.Packets, Bytes: n.Bytes, Retransmits: n.Retransmitted, NAKs: n.NAKs, RNRs: n.RNRs,
+		CNPs: n.CNPs, ECN: n.ECN, Gaps: n.Gaps, BadCRC: n.BadCRC,
+	}
+	switch {
+	case e.QPN != 0:
+		p.Endpoint = fmt.Sprintf("QP 0x%02x", e.QPN)
+	case e.Port != 0:
+		p.Endpoint = fmt.Sprintf("port %d", e.Port)
+	}
+	return p
+}

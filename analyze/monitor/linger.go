@@ -1,0 +1,235 @@
+package monitor
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// ended is a transaction that has ended and is still listed.
+type ended struct {
+	tx    *transaction.Transaction
+	at    int64 // ns since 1970
+	total int64 // -1 if not known
+	size  int
+	shown bool // in a snapshot: somebody may ask for it
+	row   *Row
+}
+
+// linger keeps ended transactions: the latest, the slowest, and the odd ones.
+// Where many end, the latest change faster than anybody reads; what has been
+// shown stays until the next snapshot, so that it can be looked into.
+type linger struct {
+	recent []*ended // oldest first
+	slow   []*ended
+	odd    []*ended
+	gone   []*ended // shown, and given up since
+	pinned *ended   // being looked at
+	bytes  int
+	watch  uint64
+	spare  []*ended
+	free   func(*transaction.Transaction)
+}
+
+// add takes a transaction that has just ended. It is given back at once if it
+// is not to be kept.
+func (l *linger) add(tx *transaction.Transaction, at, total int64, odd bool) {
+	e := l.entry()
+	*e = ended{tx: tx, at: at, total: total, size: tx.Memory()}
+	if tx.Serial() == l.watch && l.pinned == nil {
+		l.pinned = e
+		return
+	}
+	if e.size > maxHeld/4 {
+		l.release(e)
+		return
+	}
+	l.bytes += e.size
+	switch {
+	case odd:
+		l.odd = l.push(l.odd, e, maxOdd)
+	case total >= 0 && l.isSlow(e):
+	default:
+		l.recent = l.push(l.recent, e, maxRecent)
+	}
+	for l.bytes > maxHeld {
+		switch {
+		case len(l.recent) > 0:
+			l.recent = l.drop(l.recent, 0)
+		case len(l.odd) > 0:
+			l.odd = l.drop(l.odd, 0)
+		case len(l.slow) > 0:
+			l.slow = l.drop(l.slow, 0)
+		default:
+			return
+		}
+	}
+}
+
+// aside keeps a transaction that a frozen list shows as open, for somebody to
+// look into.
+func (l *linger) aside(tx *transaction.Transaction, at, total int64) {
+	e := l.entry()
+	*e = ended{tx: tx, at: at, total: total, size: tx.Memory(), shown: true}
+	held := 0
+	for _, x := range l.gone {
+		held += x.size
+	}
+	if held+e.size > maxHeld {
+		l.release(e)
+		return
+	}
+	l.gone = append(l.gone, e)
+}
+
+func (l *linger) entry() *ended {
+	if n := len(l.spare); n > 0 {
+		e := l.spare[n-1]
+		l.spare = l.spare[:n-1]
+		return e
+	}
+	return new(ended)
+}
+
+// release gives a transaction back.
+func (l *linger) release(e *ended) {
+	l.free(e.tx)
+	*e = ended{}
+	l.spare = append(l.spare, e)
+}
+
+// push appends to a list and gives up its oldest.
+func (l *linger) push(list []*ended, e *ended, limit int) []*ended {
+	list = append(list, e)
+	if len(list) > limit {
+		list = l.drop(list, 0)
+	}
+	return list
+}
+
+// isSlow takes what is slower than the fastest of the slow.
+func (l *linger) isSlow(e *ended) bool {
+	if len(l.slow) < maxSlow {
+		l.slow = append(l.slow, e)
+		return true
+	}
+	least := 0
+	for i := range l.slow {
+		if l.slow[i].total < l.slow[least].total {
+			least = i
+		}
+	}
+	if e.total <= l.slow[least].total {
+		return false
+	}
+	l.slow = append(l.drop(l.slow, least), e)
+	return true
+}
+
+// drop gives up the i-th of a list.
+func (l *linger) drop(list []*ended, i int) []*ended {
+	e := list[i]
+	l.bytes -= e.size
+	if e.shown && len(l.gone) < maxRecent+maxSlow+maxOdd {
+		l.gone = append(l.gone, e)
+	} else {
+		l.release(e)
+	}
+	return slices.Delete(list, i, i+1)
+}
+
+// expire gives up what ended before a time.
+func (l *linger) expire(before int64) {
+	old := func(list []*ended) []*ended {
+		for i := 0; i < len(list); {
+			if list[i].at < before {
+				list = l.drop(list, i)
+			} else {
+				i++
+			}
+		}
+		return list
+	}
+	l.recent, l.slow, l.odd = old(l.recent), old(l.slow), old(l.odd)
+}
+
+// keep gives up what a function refuses.
+func (l *linger) keep(want func(*transaction.Transaction) bool) {
+	some := func(list []*ended) []*ended {
+		for i := 0; i < len(list); {
+			if want(list[i].tx) {
+				i++
+			} else {
+				list = l.drop(list, i)
+			}
+		}
+		return list
+	}
+	l.recent, l.slow, l.odd = some(l.recent), some(l.slow), some(l.odd)
+}
+
+// sweep forgets what was given up before this snapshot.
+func (l *linger) sweep() {
+	for i, e := range l.gone {
+		l.release(e)
+		l.gone[i] = nil
+	}
+	l.gone = l.gone[:0]
+}
+
+// find finds an ended transaction.
+func (l *linger) find(serial uint64) *ended {
+	if l.pinned != nil && l.pinned.tx.Serial() == serial {
+		return l.pinned
+	}
+	for _, list := range [...][]*ended{l.recent, l.slow, l.odd, l.gone} {
+		for _, e := range list {
+			if e.tx.Serial() == serial {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// look says which transaction is looked at; 0 is none.
+func (l *linger) look(serial uint64) {
+	if e := l.pinned; e != nil && e.tx.Serial() != serial {
+		l.bytes += e.size
+		l.recent = l.push(l.recent, e, maxRecent)
+		l.pinned = nil
+	}
+	l.watch = serial
+	if serial == 0 || l.pinned != nil {
+		return
+	}
+	// Out of its list, so that nothing gives it up.
+	for _, list := range [...]*[]*ended{&l.recent, &l.slow, &l.odd, &l.gone} {
+		for i, e := range *list {
+			if e.tx.Serial() != serial {
+				continue
+			}
+			if list != &l.gone {
+				l.bytes -= e.size
+			}
+			*list = slices.Delete(*list, i, i+1)
+			l.pinned = e
+			return
+		}
+	}
+}
+
+// each visits all that are listed.
+func (l *linger) each(f func(*ended)) {
+	if l.pinned != nil {
+		f(l.pinned)
+	}
+	for _, list := range [...][]*ended{l.odd, l.slow, l.recent} {
+		for _, e := range list {
+			f(e)
+		}
+	}
+}
+
+// count is how many are kept.
+func (l *linger) count() int { return len(l.recent) + len(l.slow) + len(l.odd) + len(l.gone) }

@@ -1,0 +1,495 @@
+package monitor
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Options of a Model. The zero value is a good choice.
+type Options struct {
+	Decode   decode.Options // Transactions.Detach, OnCompletion and Packets, Observer and Closed are set by the Model
+	Interval time.Duration  // 1s
+	History  int            // intervals remembered: 240, at most 600
+	Stuck    time.Duration  // a call is stuck when nothing of it was seen for so long: 1s
+	Linger   time.Duration  // ended transactions stay listed so long: 10s
+	Packets  int            // listed of a transaction, for its ladder: 256
+	Filter   *filter.Filter // transactions that count; nil: all
+	Groups   bool           // snapshots hold the totals of all transactions
+	// Message, if set, is told of each ended transaction, for example to note
+	// malformed messages. It keeps nothing of the view.
+	Message func(*rpc.View)
+}
+
+func (o *Options) defaults() {
+	if o.Interval <= 0 {
+		o.Interval = time.Second
+	}
+	if o.History <= 0 {
+		o.History = 240
+	}
+	o.History = min(o.History, maxHistory)
+	if o.Stuck <= 0 {
+		o.Stuck = time.Second
+	}
+	if o.Linger <= 0 {
+		o.Linger = 10 * time.Second
+	}
+	if o.Packets <= 0 {
+		o.Packets = 256
+	}
+}
+
+// Model is a decoder with what a live view shows of it. All its methods belong
+// on one goroutine.
+type Model struct {
+	opt Options
+	d   *decode.Decoder
+
+	view rpc.View // of ended transactions
+	look rpc.View // of those that are listed
+	row  rower
+
+	filter *filter.Filter
+	all    *stats
+	some   *stats // of those that the filter lets pass; nil without a filter
+	conns  connections
+	linger linger
+	hold   bool
+	listed []uint64        // open ones in the latest snapshot
+	keep   map[uint64]bool // of these, when the list was frozen
+
+	start   int64 // of the interval under way
+	end     int64
+	started bool
+	now     int64
+	span    time.Duration // of the latest complete interval
+	mark    decode.Stats  // at its end
+	passed  decode.Stats  // in it: packets and bytes
+	closed  bool          // there is one
+	open    int           // calls at its end
+	stuck   int
+
+	flushed   bool
+	err       error
+	number    uint64
+	every     func() // after each interval
+	watch     uint64
+	width     int
+	plain     bool // ASCII only
+	detail    *Detail
+	drops     func() (uint64, bool)
+	lingering int64
+}
+
+// New makes a Model.
+func New(opt Options) *Model {
+	opt.defaults()
+	m := &Model{opt: opt, filter: opt.Filter}
+	names := &rpc.Names{}
+	m.view.Names, m.look.Names = names, names
+	m.lingering = int64(opt.Linger)
+	dec := opt.Decode
+	dec.Concurrent = false
+	dec.Transactions.OnCompletion = true // a view of now does not wait for older ones
+	dec.Transactions.Detach = true
+	dec.Transactions.Packets = opt.Packets
+	dec.Observer = (*observer)(m)
+	dec.Closed = m.conns.closed
+	m.d = decode.New(dec, m.transaction)
+	m.linger.free = m.d.Recycle
+	m.all = newStats(0, opt.History)
+	if m.filter != nil {
+		m.some = newStats(0, opt.History)
+	}
+	return m
+}
+
+// observer learns of connections.
+type observer Model
+
+func (o *observer) Send(c *rdma.Connection, _ *rdma.Send)                           { o.conns.see(c) }
+func (o *observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
+func (o *observer) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
+func (o *observer) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
+
+// Packets decodes packets in the order of the capture, and closes the intervals
+// that they complete.
+func (m *Model) Packets(list []capture.Packet) {
+	for len(list) > 0 {
+		m.Advance(list[0].Time)
+		n := 0
+		for n < len(list) && list[n].Time < m.end && list[n].Time >= m.start-backwards {
+			m.now = max(m.now, list[n].Time)
+			n++
+		}
+		n = max(n, 1)
+		m.d.Batch(&capture.Batch{Packets: list[:n]})
+		list = list[n:]
+	}
+}
+
+// backwards is how far the clock may go back before the interval under way
+// begins anew, in nanoseconds: a packet from the future must not stop all
+// others from counting.
+const backwards = 10e9
+
+// Advance closes intervals up to a time of the capture.
+func (m *Model) Advance(t int64) {
+	if t > 1<<62 || t < -1<<62 {
+		return // no clock: intervals are differences of 64 bits
+	}
+	if !m.started {
+		m.started = true
+		m.begin(t)
+		m.now = t
+		m.all.since = t
+		if m.some != nil {
+			m.some.since = t
+		}
+		return
+	}
+	if t < m.start-max(backwards, int64(m.opt.Interval)) {
+		m.begin(t)
+		m.now = t
+		return
+	}
+	if gap := t - m.end; gap >= 0 && gap/int64(m.opt.Interval) >= maxCatchUp {
+		// As if all before had been one interval: a clock that jumps must not
+		// cost more than a few of them.
+		m.now = m.end
+		m.close(m.opt.Interval)
+		m.begin(t)
+		m.now = t
+		return
+	}
+	for t >= m.end {
+		m.now = m.end
+		m.close(m.opt.Interval)
+		m.start, m.end = m.end, m.end+int64(m.opt.Interval)
+	}
+	m.now = max(m.now, t)
+}
+
+// begin starts the interval that a time is in. The first one starts with the
+// first packet: where a capture lies on the clock is of no concern.
+func (m *Model) begin(t int64) { m.start, m.end = t, t+int64(m.opt.Interval) }
+
+// close ends the interval under way.
+func (m *Model) close(span time.Duration) {
+	quiet := m.closed && m.passed.Packets == 0 && m.d.Stats().Packets == m.mark.Packets
+	open, stuck := m.open, m.stuck
+	if !quiet || open <= maxOpenTried {
+		open, stuck = 0, 0
+		m.d.Open(func(tx *transaction.Transaction) bool {
+			if !tx.Reply.Seen() {
+				open++
+				if m.now-activity(tx) >= int64(m.opt.Stuck) {
+					stuck++
+				}
+			}
+			return true
+		})
+		m.open, m.stuck = open, stuck
+	}
+	m.all.close(m.start, open, stuck, quiet)
+	if m.some != nil {
+		m.some.close(m.start, open, stuck, quiet)
+	}
+	if !quiet {
+		m.conns.roll()
+	}
+	st := m.d.Stats()
+	m.passed = decode.Stats{Packets: st.Packets - m.mark.Packets, Bytes: st.Bytes - m.mark.Bytes}
+	m.mark, m.span, m.closed = st, span, true
+	if m.every != nil {
+		m.every()
+	}
+}
+
+// transaction takes an ended one from the decoder.
+func (m *Model) transaction(tx *transaction.Transaction) {
+	v := &m.view
+	v.Set(tx)
+	if m.opt.Message != nil {
+		m.opt.Message(v)
+	}
+	now := m.d.Stats().Last.Time
+	failed := v.Failed()
+	total := int64(-1)
+	if p, ok := tx.Phases(); ok && p.Total >= 0 {
+		total = int64(p.Total)
+	}
+	client := m.row.host(tx.Client())
+	m.all.add(v, client, now)
+	m.conns.add(tx, failed, total)
+	counts := true
+	if m.filter != nil {
+		if counts = m.filter.Match(v); counts {
+			m.some.add(v, client, now)
+		}
+	}
+	v.Learn()
+	if counts && !m.hold || tx.Serial() == m.linger.watch {
+		at := now
+		if tx.Reply.Seen() {
+			at = tx.Reply.Last.Time
+		}
+		m.linger.add(tx, at, total, failed || tx.State != transaction.Complete)
+		return
+	}
+	if m.hold && m.keep[tx.Serial()] {
+		m.linger.aside(tx, now, total)
+		return
+	}
+	m.d.Recycle(tx)
+}
+
+// Flush ends the input: what is open gets no reply any more. err is why, nil at
+// its end.
+func (m *Model) Flush(err error) {
+	if m.flushed {
+		return
+	}
+	m.d.Flush()
+	m.flushed, m.err = true, err
+	if m.started && (m.now > m.start || !m.closed || m.all.cur.count > 0) {
+		m.close(time.Duration(max(m.now-m.start, 1)))
+	}
+}
+
+// SetFilter counts only transactions for which the filter holds, from now on;
+// nil counts all, from the beginning. After the end of the input, it only
+// chooses among those that are still listed.
+func (m *Model) SetFilter(f *filter.Filter) {
+	m.filter, m.some = f, nil
+	if f == nil || m.flushed {
+		return
+	}
+	m.some = newStats(m.now, m.opt.History)
+	m.linger.keep(func(tx *transaction.Transaction) bool {
+		m.look.Set(tx)
+		return f.Match(&m.look)
+	})
+}
+
+// SetInterval changes the length of the intervals. What was counted in those
+// of the old length is forgotten, the totals are not.
+func (m *Model) SetInterval(d time.Duration) {
+	d = min(max(d, time.Millisecond), 24*time.Hour)
+	if d == m.opt.Interval {
+		return
+	}
+	m.opt.Interval = d
+	m.begin(m.now)
+	m.mark = m.d.Stats()
+	m.closed = false
+	m.all.restart()
+	if m.some != nil {
+		m.some.restart()
+	}
+	for range 2 {
+		m.conns.roll()
+	}
+}
+
+// Interval is the length of the intervals.
+func (m *Model) Interval() time.Duration { return m.opt.Interval }
+
+// SetLinger changes how long ended transactions stay listed; below zero they
+// stay until others take their place.
+func (m *Model) SetLinger(d time.Duration) { m.lingering = int64(d) }
+
+// Hold keeps the listed transactions as they are, so that what a frozen screen
+// shows can still be looked into.
+func (m *Model) Hold(on bool) {
+	if on && !m.hold {
+		m.keep = make(map[uint64]bool, len(m.listed))
+		for _, serial := range m.listed {
+			m.keep[serial] = true
+		}
+	}
+	m.hold = on
+}
+
+// Watch asks for one transaction in full, drawn for so many columns; 0 ends
+// that. plain asks for ASCII only.
+func (m *Model) Watch(serial uint64, width int, plain bool) {
+	if serial != m.watch || width != m.width {
+		m.detail = nil
+	}
+	m.watch, m.width, m.plain = serial, width, plain
+	m.linger.look(serial)
+}
+
+// Every calls f whenever an interval is complete, on the goroutine of the
+// Model. It may take a Snapshot.
+func (m *Model) Every(f func()) { m.every = f }
+
+// Drops sets what tells how many packets the source has lost.
+func (m *Model) Drops(f func() (uint64, bool)) { m.drops = f }
+
+// Stats are those of the decoder.
+func (m *Model) Stats() decode.Stats { return m.d.Stats() }
+
+// Orphans are what belongs to no transaction.
+func (m *Model) Orphans() transaction.Stats { return m.d.Orphans() }
+
+// Report is what has been counted since the beginning as a report; the Model
+// must not be used afterwards. Nothing is told over time.
+func (m *Model) Report(src latency.Source) *latency.Report {
+	st := m.d.Stats()
+	src.Packets, src.Bytes, src.First, src.Last = st.Packets, st.Bytes, st.First, st.Last
+	return m.counted().rec.Report(src)
+}
+
+func (m *Model) counted() *stats {
+	if m.some != nil {
+		return m.some
+	}
+	return m.all
+}
+
+// Snapshot tells what is known now.
+func (m *Model) Snapshot() *Snapshot {
+	m.number++
+	st := m.counted()
+	s := &Snapshot{
+		Number: m.number, Time: m.now, First: m.all.since, Interval: m.opt.Interval, Since: st.since,
+		Ended: m.flushed, Err: m.err, Decoder: m.d.Stats(), Orphans: m.d.Orphans(),
+	}
+	if errors.Is(m.err, errStopped) {
+		s.Err = nil
+	}
+	if m.filter != nil {
+		s.Filter = m.filter.String()
+	}
+	if m.drops != nil {
+		s.Drops, s.HasDrops = m.drops()
+	}
+	if !m.started {
+		s.Since, s.First = 0, 0
+		return s
+	}
+	m.openRows(s)
+	m.endedRows(s)
+	s.History = st.slots.list()
+	if m.closed && len(s.History) > 0 {
+		s.Now, s.HasNow, s.NowSpan = s.History[len(s.History)-1], true, m.span
+		s.Packets, s.Wire = m.passed.Packets, m.passed.Bytes
+	}
+	m.operations(s, st)
+	s.Connections, s.Health = m.conns.list()
+	s.EndedConns = m.conns.gone
+	s.Files, s.FilesRest = st.files.list(listedUsage)
+	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
+	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
+	s.FilesRest += int(st.files.lost)
+	s.ClientsRest += int(st.clients.lost)
+	if m.opt.Groups {
+		s.Groups = m.all.totals()
+	}
+	s.Detail = m.inFull(s)
+	return s
+}
+
+// listedUsage is how many files or clients a Snapshot lists.
+const listedUsage = 240
+
+func (m *Model) operations(s *Snapshot, st *stats) {
+	groups := st.totals()
+	s.Total = st.sum
+	s.Ops = make([]Operation, 0, len(st.ops))
+	for i, x := range st.ops {
+		o := Operation{
+			Name: x.name, Data: x.last.data, Errors: x.last.errors, Time: x.last.time, Max: x.most, Parts: x.lastPart,
+			Now:    Point{Count: x.last.count, Bytes: x.last.bytes, P50: x.p50, P99: x.p99},
+			Points: st.slots.points(x.points),
+		}
+		if i < len(groups) && i < maxOperations {
+			o.Total = groups[i]
+		}
+		s.Ops = append(s.Ops, o)
+	}
+}
+
+// openRows lists what is under way.
+func (m *Model) openRows(s *Snapshot) {
+	m.conns.idle()
+	m.listed = m.listed[:0]
+	tried := 0
+	m.d.Open(func(tx *transaction.Transaction) bool {
+		stuck := false
+		if tx.Reply.Seen() {
+			s.Unacked++
+		} else {
+			s.Open++
+			stuck = m.now-activity(tx) >= int64(m.opt.Stuck)
+			if stuck {
+				s.Stuck++
+			}
+			if s.Open == 1 {
+				s.Oldest = max(m.now-tx.First().Time, 0)
+			}
+		}
+		if x := m.conns.by[tx.Connection.Resolve()]; x != nil && !tx.Reply.Seen() {
+			if tx.Backward {
+				x.backward++
+			} else {
+				x.used++
+			}
+			if stuck {
+				x.stuck++
+			}
+		}
+		if len(s.Rows) >= maxOpenRows || tried >= maxOpenTried {
+			s.Beyond++
+			return true
+		}
+		tried++
+		m.look.Set(tx)
+		if m.filter == nil || m.filter.Match(&m.look) {
+			s.Rows = append(s.Rows, m.row.row(&m.look, m.now, int64(m.opt.Stuck), 0))
+			m.listed = append(m.listed, tx.Serial())
+		}
+		return true
+	})
+}
+
+// endedRows lists what has ended.
+func (m *Model) endedRows(s *Snapshot) {
+	l := &m.linger
+	if !m.hold {
+		if m.lingering >= 0 && !m.flushed {
+			l.expire(m.now - m.lingering)
+		}
+		l.sweep()
+	}
+	from := len(s.Rows)
+	l.each(func(e *ended) {
+		e.shown = true
+		if m.filter != nil {
+			if m.look.Set(e.tx); !m.filter.Match(&m.look) {
+				return
+			}
+		}
+		s.Rows = append(s.Rows, *m.endedRow(e))
+	})
+	sortEnded(s.Rows[from:])
+}
+
+func (m *Model) endedRow(e *ended) *Row {
+	if e.row == nil {
+		m.look.Set(e.tx)
+		r := m.row.row(&m.look, m.now, int64(m.opt.Stuck), e.at)
+		e.row = &r
+	}
+	return e.row
+}

@@ -1,0 +1,214 @@
+package monitor
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Phase is what an open transaction does now, as far as the wire tells.
+type Phase uint8
+
+// Phases. Their names are those of the timeline where there is one.
+const (
+	PullWait Phase = iota + 1 // no RDMA Read yet for the chunks of the call
+	Pull                      // RDMA Reads of the call's chunks
+	Server                    // nothing on the wire: the server has all, and answers nothing
+	Push                      // RDMA Writes to the reply's chunks
+	Ack                       // replied; not acknowledged yet
+	Ended
+)
+
+var phaseNames = [...]string{"", "pull_wait", "argument_pull", "server", "result_push", "ack", "ended"}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+var shortPhases = [...]string{"", "wait", "pull", "server", "push", "ack", "done"}
+
+// Short is the phase in a word for a narrow column.
+func (p Phase) Short() string { return shortPhases[p] }
+
+// Row is a transaction in a listing.
+type Row struct {
+	Serial     uint64 // names it, see Model.Watch
+	XID        uint32
+	Connection int
+	Backward   bool
+	Fabric     string
+	Client     string
+	Server     string
+	Operation  string // "nfs3 READ"
+	Subject    string // file and range
+	Chunks     string // of the call, in short form: see text.Legend
+	Progress   []transaction.ChunkProgress
+	Offered    uint64 // bytes of all chunks
+	Moved      uint64
+	Reads      int // RDMA Reads that wait for data
+	Writes     int // RDMA Writes of which a part has come
+	Phase      Phase
+	Start      int64 // first packet, ns since 1970
+	Age        int64 // until now; of an ended one its latency; ns, -1 if not known
+	Idle       int64 // since its latest packet, of an open one
+	Stuck      bool  // open, and idle for longer than the limit
+	Open       bool  // not replied
+	Ended      int64 // ns since 1970; 0 while it is open
+	Status     string
+	Failed     bool
+	State      transaction.State // once it has ended
+	Retransmit int
+}
+
+// phaseOf tells what a transaction that has not ended does. The Read list comes
+// first: a server pulls the call's data before it can answer.
+func phaseOf(tx *transaction.Transaction, p []transaction.ChunkProgress) Phase {
+	if tx.Reply.Seen() {
+		return Ack
+	}
+	var offered, asked, moved uint64
+	for i := range p {
+		if p[i].Kind == transaction.ReadList {
+			offered += p[i].Offered
+			asked += p[i].Asked
+			moved += p[i].Moved
+		}
+	}
+	switch {
+	case tx.Times.FirstPush.Seen():
+		return Push
+	case moved >= offered:
+		return Server
+	case asked > 0:
+		return Pull
+	}
+	return PullWait
+}
+
+// activity is the time of the latest packet of a transaction that is known.
+func activity(tx *transaction.Transaction) int64 {
+	last := tx.First().Time
+	for _, r := range [...]rdma.Ref{tx.Call.Last, tx.Times.FirstRead, tx.Times.LastRead, tx.Times.LastPush, tx.Reply.Last} {
+		if r.Seen() {
+			last = max(last, r.Time)
+		}
+	}
+	if n := len(tx.Operations); n > 0 {
+		last = max(last, tx.Operations[n-1].First.Time, tx.Operations[n-1].Last.Time)
+	}
+	return last
+}
+
+// rower makes rows.
+type rower struct {
+	b     []byte
+	hosts map[netip.Addr]string
+}
+
+// host is the name of an end's address.
+func (r *rower) host(e rdma.End) string {
+	if s, ok := r.hosts[e.Addr]; ok {
+		return s
+	}
+	if r.hosts == nil || len(r.hosts) > maxUsage {
+		r.hosts = make(map[netip.Addr]string)
+	}
+	s := link.AddrString(e.Addr)
+	r.hosts[e.Addr] = s
+	return s
+}
+
+// row makes the row of a transaction.
+func (r *rower) row(v *rpc.View, now, stuck int64, ended int64) Row {
+	tx := v.Tx
+	x := Row{
+		Serial: tx.Serial(), XID: tx.XID, Connection: tx.Connection.Resolve().ID, Backward: tx.Backward,
+		Fabric: tx.Connection.Fabric.String(), Client: r.host(tx.Client()), Server: r.host(tx.Server()),
+		Operation: operationName(v), Start: tx.First().Time, Age: -1, Ended: ended,
+		Retransmit: tx.Retransmits,
+	}
+	r.b = clip(text.Subject(r.b[:0], v))
+	x.Subject = string(r.b)
+	r.b = text.Chunks(r.b[:0], tx)
+	if len(r.b) > 64 {
+		r.b = append(r.b[:61], "..."...)
+	}
+	x.Chunks = string(r.b)
+	x.Progress = tx.Progress(nil)
+	for i := range x.Progress {
+		p := &x.Progress[i]
+		x.Offered += p.Offered
+		x.Moved += p.Moved
+		if p.Kind == transaction.ReadList || p.Kind == transaction.ReplyReadList {
+			x.Reads += p.InFlight
+		} else {
+			x.Writes += p.InFlight
+		}
+	}
+	if tx.Reply.Seen() {
+		if p, ok := tx.Phases(); ok && p.Total >= 0 {
+			x.Age = int64(p.Total)
+		}
+		x.Status, x.Failed = text.ShortStatus(v), v.Failed()
+	} else {
+		x.Age = max(now-x.Start, 0)
+	}
+	if ended != 0 {
+		x.Phase, x.State = Ended, tx.State
+		if !tx.Reply.Seen() {
+			x.Age = max(ended-x.Start, 0)
+			x.Status = "no reply"
+		}
+		if tx.State == transaction.NoCall {
+			x.Age = -1
+		}
+		return x
+	}
+	x.Phase = phaseOf(tx, x.Progress)
+	x.Idle = max(now-activity(tx), 0)
+	x.Open = !tx.Reply.Seen()
+	x.Stuck = x.Open && x.Idle >= stuck
+	return x
+}
+
+// PartNames are short names of latency.Parts.
+var PartNames = [len(latency.Parts)]string{"call", "pull", "server", "push", "reply"}
+
+// KindLetter is the letter of a chunk in its short form.
+func KindLetter(c *transaction.ChunkProgress) string {
+	switch {
+	case c.Kind == transaction.ReadList && c.Index < 0:
+		return "Z"
+	case c.Kind == transaction.ReadList, c.Kind == transaction.ReplyReadList:
+		return "R"
+	case c.Kind == transaction.WriteList:
+		return "W"
+	}
+	return "P"
+}
+
+// ChunkList is the progress of the chunks in short form: "W1M:512K" has moved
+// the half of a Write chunk of 1 MiB.
+func (x *Row) ChunkList() string {
+	var b strings.Builder
+	for i := range x.Progress {
+		c := &x.Progress[i]
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(KindLetter(c))
+		b.Write(text.Size(nil, c.Offered))
+		if c.Moved != c.Offered {
+			b.WriteByte(':')
+			b.WriteString(text.Rounded(float64(c.Moved), 1024))
+		}
+	}
+	if b.Len() == 0 {
+		return x.Chunks
+	}
+	return b.String()
+}

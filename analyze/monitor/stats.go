@@ -1,0 +1,213 @@
+package monitor
+
+import (
+	"hash/crc32"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// Point is what one operation did in one interval.
+type Point struct {
+	Count    uint64
+	Bytes    uint64 // of RPC messages
+	P50, P99 int64  // ns; 0 without any
+}
+
+// stats sum up the transactions that a filter lets pass.
+type stats struct {
+	since   int64 // ns since 1970: the first packet that counts
+	rec     *latency.Recorder
+	ops     []*operation
+	slots   ring
+	files   usages
+	clients usages
+	heat    Heat
+	all     latency.Sample
+	cur     sums
+	last    sums
+	phases  [len(latency.Parts)]int64
+	name    []byte
+
+	groups []*latency.Group // as of the last time that they were asked for
+	sum    *latency.Group   // of them
+	stale  bool
+}
+
+// sums are counts of one interval.
+type sums struct {
+	count, errors, bytes, data uint64
+	retransmits                uint64
+	time                       int64 // of all latencies
+}
+
+// operation is one group of the recorder.
+type operation struct {
+	sums
+	name   string
+	sample latency.Sample
+	phases [len(latency.Parts)]int64
+	points []Point // a ring beside that of stats
+	// The latest interval that is complete.
+	last     sums
+	p50, p99 int64
+	most     int64
+	lastPart [len(latency.Parts)]int64
+}
+
+func newStats(since int64, history int) *stats {
+	return &stats{
+		since: since, stale: true,
+		rec:   latency.New(latency.Options{Unordered: true}),
+		slots: ring{slots: make([]Slot, history)},
+	}
+}
+
+// add takes an ended transaction.
+func (s *stats) add(v *rpc.View, client string, now int64) {
+	tx := v.Tx
+	s.stale = true
+	i := s.rec.Add(v)
+	failed := v.Failed()
+	x := s.operation(i, v)
+	bytes := tx.Call.Bytes + tx.Reply.Bytes
+	data := tx.ReadBytes + tx.WriteBytes
+	for _, n := range [...]*sums{&x.sums, &s.cur} {
+		n.count++
+		n.bytes += bytes
+		n.data += data
+		n.retransmits += uint64(tx.Retransmits)
+		if failed {
+			n.errors++
+		}
+	}
+	total := int64(-1)
+	if p, ok := tx.Phases(); ok && p.Total >= 0 {
+		total = int64(p.Total)
+		x.sample.Add(total)
+		s.all.Add(total)
+		x.time += total
+		s.cur.time += total
+		s.heat[band(total)]++
+		for i, d := range [...]int64{
+			int64(p.CallTransfer), int64(p.ArgumentPull), int64(p.Server), int64(p.ResultPush), int64(p.ReplyTransfer),
+		} {
+			x.phases[i] += d
+			s.phases[i] += d
+		}
+	}
+	s.name = clip(latency.AppendFile(s.name[:0], v))
+	if string(s.name) != "-" {
+		s.files.add(s.name, failed, bytes, total, now)
+	}
+	s.name = append(s.name[:0], client...)
+	s.clients.add(s.name, failed, bytes, total, now)
+}
+
+// operation finds what counts for a group of the recorder.
+func (s *stats) operation(i int, v *rpc.View) *operation {
+	if i < len(s.ops) {
+		return s.ops[i]
+	}
+	if len(s.ops) > maxOperations {
+		return s.ops[maxOperations]
+	}
+	x := &operation{points: make([]Point, len(s.slots.slots))}
+	if len(s.ops) == maxOperations {
+		x.name = "other"
+	} else {
+		x.name = operationName(v)
+	}
+	s.ops = append(s.ops, x)
+	return x
+}
+
+// operationName is the name of an operation as in a report: "nfs3 READ".
+func operationName(v *rpc.View) string {
+	name := text.Operation(v)
+	if name == "" {
+		name = "?"
+	}
+	return string(append(append(text.Program(nil, v), ' '), name...))
+}
+
+// clip bounds a name, which may be as long as a message: its beginning and a
+// checksum.
+func clip(b []byte) []byte {
+	if len(b) <= maxName {
+		return b
+	}
+	sum := crc32.ChecksumIEEE(b)
+	return append(b[:maxName-9], '~', hex[sum>>28], hex[sum>>24&15], hex[sum>>20&15], hex[sum>>16&15],
+		hex[sum>>12&15], hex[sum>>8&15], hex[sum>>4&15], hex[sum&15])
+}
+
+const hex = "0123456789abcdef"
+
+// close ends an interval that began at start. quiet says that there was nothing
+// in it nor in the one before.
+func (s *stats) close(start int64, open, stuck int, quiet bool) {
+	at := s.slots.push()
+	if quiet {
+		*at = Slot{Start: start, Open: open, Stuck: stuck}
+		for _, x := range s.ops {
+			x.points[s.slots.last()] = Point{}
+		}
+		return
+	}
+	d := s.all.Distribution()
+	*at = Slot{
+		Start: start, Count: s.cur.count, Errors: s.cur.errors, Bytes: s.cur.bytes, Data: s.cur.data,
+		Retransmits: s.cur.retransmits, Time: s.cur.time, P50: d.P50, P99: d.P99, Max: d.Max,
+		Open: open, Stuck: stuck, Parts: s.phases, Heat: s.heat,
+	}
+	for _, x := range s.ops {
+		var p Point
+		p.Count, p.Bytes = x.count, x.bytes
+		x.p50, x.p99, x.most = 0, 0, 0
+		if x.sample.Count() > 0 {
+			d := x.sample.Distribution()
+			p.P50, p.P99 = d.P50, d.P99
+			x.p50, x.p99, x.most = d.P50, d.P99, d.Max
+			x.sample.Reset()
+		}
+		x.points[s.slots.last()] = p
+		x.last, x.sums = x.sums, sums{}
+		x.lastPart, x.phases = x.phases, [len(latency.Parts)]int64{}
+	}
+	s.last, s.cur = s.cur, sums{}
+	s.phases = [len(latency.Parts)]int64{}
+	s.heat = Heat{}
+	s.all.Reset()
+	s.files.roll()
+	s.clients.roll()
+}
+
+// restart forgets what was counted over time, but not the totals.
+func (s *stats) restart() {
+	s.slots = ring{slots: make([]Slot, len(s.slots.slots))}
+	for _, x := range s.ops {
+		clear(x.points)
+		x.last, x.sums = sums{}, sums{}
+		x.lastPart, x.phases = [len(latency.Parts)]int64{}, [len(latency.Parts)]int64{}
+		x.p50, x.p99, x.most = 0, 0, 0
+		x.sample.Reset()
+	}
+	s.cur, s.last, s.heat = sums{}, sums{}, Heat{}
+	s.phases = [len(latency.Parts)]int64{}
+	s.all.Reset()
+	for range 2 { // what was counted, then nothing
+		s.files.roll()
+		s.clients.roll()
+	}
+}
+
+// totals are the groups of the recorder.
+func (s *stats) totals() []*latency.Group {
+	if s.stale {
+		s.groups, s.stale = s.rec.Groups(), false
+		s.sum = latency.Merge(s.groups...)
+	}
+	return s.groups
+}

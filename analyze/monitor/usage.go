@@ -1,0 +1,194 @@
+package monitor
+
+import (
+	"slices"
+	"strings"
+)
+
+// Usage is what one file or one client did.
+type Usage struct {
+	Name   string
+	Count  uint64 // transactions
+	Errors uint64
+	Bytes  uint64 // of RPC messages
+	Time   int64  // sum of latencies in ns
+	// The same in the latest interval that is complete.
+	NowCount, NowErrors, NowBytes uint64
+	NowTime                       int64
+	Last                          int64 // time of the latest transaction, ns since 1970
+}
+
+// usages are the files or clients seen. When there are too many, those that
+// were idle longest are forgotten and counted together.
+type usages struct {
+	by   map[string]*use
+	gone use
+	lost uint64 // forgotten
+}
+
+type use struct {
+	Usage
+	count, errors, bytes uint64 // of the interval under way
+	time                 int64
+}
+
+func (u *usages) add(name []byte, failed bool, bytes uint64, ns, now int64) {
+	x := u.by[string(name)]
+	if x == nil {
+		if u.by == nil {
+			u.by = make(map[string]*use)
+		}
+		if len(u.by) >= maxUsage {
+			u.forget()
+		}
+		x = &use{}
+		x.Name = string(name)
+		u.by[x.Name] = x
+	}
+	x.count++
+	if failed {
+		x.errors++
+	}
+	x.bytes += bytes
+	x.time += max(ns, 0)
+	x.Last = now
+}
+
+// roll ends an interval.
+func (u *usages) roll() {
+	for _, x := range u.by {
+		x.roll()
+	}
+}
+
+func (x *use) roll() {
+	x.NowCount, x.NowErrors, x.NowBytes, x.NowTime = x.count, x.errors, x.bytes, x.time
+	x.settle()
+}
+
+// settle moves what the interval under way has counted to the totals.
+func (x *use) settle() {
+	x.Count += x.count
+	x.Errors += x.errors
+	x.Bytes += x.bytes
+	x.Time += x.time
+	x.count, x.errors, x.bytes, x.time = 0, 0, 0, 0
+}
+
+// forget drops a quarter of the entries.
+func (u *usages) forget() {
+	all := make([]*use, 0, len(u.by))
+	for _, x := range u.by {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *use) int {
+		if a.Last != b.Last {
+			return int(max(min(a.Last-b.Last, 1), -1))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, x := range all[:len(all)/4] {
+		x.settle()
+		u.gone.Count += x.Count
+		u.gone.Errors += x.Errors
+		u.gone.Bytes += x.Bytes
+		u.gone.Time += x.Time
+		u.lost++
+		delete(u.by, x.Name)
+	}
+}
+
+// measures are what a table of files or clients may be sorted by.
+var measures = [...]func(*use) int64{
+	func(x *use) int64 { return int64(x.Count + x.count) },
+	func(x *use) int64 { return int64(x.Bytes + x.bytes) },
+	func(x *use) int64 { return x.Time + x.time },
+	func(x *use) int64 { return int64(x.NowCount) },
+	func(x *use) int64 { return int64(x.NowBytes) },
+	func(x *use) int64 { return x.NowTime },
+}
+
+// list returns those that did most by any of the measures, n at most, and how
+// many there are besides.
+func (u *usages) list(n int) (out []Usage, rest int) {
+	if len(u.by) <= n {
+		for _, x := range u.by {
+			out = append(out, x.total())
+		}
+		sortUsage(out)
+		return out, 0
+	}
+	keep := make(map[*use]bool)
+	for _, m := range measures {
+		for _, x := range u.most(n/len(measures), m) {
+			keep[x.use] = true
+		}
+	}
+	for x := range keep {
+		out = append(out, x.total())
+	}
+	sortUsage(out)
+	return out, len(u.by) - len(out)
+}
+
+func (x *use) total() Usage {
+	y := x.Usage
+	y.Count += x.count
+	y.Errors += x.errors
+	y.Bytes += x.bytes
+	y.Time += x.time
+	return y
+}
+
+// measured is an entry with its measure.
+type measured struct {
+	*use
+	value int64
+}
+
+// less puts what did less in front; of equals, the later name.
+func (a measured) less(b measured) bool {
+	return a.value < b.value || a.value == b.value && a.Name > b.Name
+}
+
+// most finds the n that did most: a heap with the least of them on top.
+func (u *usages) most(n int, measure func(*use) int64) []measured {
+	h := make([]measured, 0, n)
+	for _, x := range u.by {
+		e := measured{x, measure(x)}
+		if len(h) < n {
+			h = append(h, e)
+			for i := len(h) - 1; i > 0 && h[i].less(h[(i-1)/2]); i = (i - 1) / 2 {
+				h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+			}
+			continue
+		}
+		if !h[0].less(e) {
+			continue
+		}
+		h[0] = e
+		for i := 0; ; {
+			least := i
+			for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
+				if h[c].less(h[least]) {
+					least = c
+				}
+			}
+			if least == i {
+				break
+			}
+			h[i], h[least] = h[least], h[i]
+			i = least
+		}
+	}
+	return h
+}
+
+func sortUsage(list []Usage) {
+	slices.SortFunc(list, func(a, b Usage) int {
+		if a.Time != b.Time {
+			return int(max(min(b.Time-a.Time, 1), -1))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}

@@ -1,0 +1,75 @@
+package main
+
+import "strings"
+
+const helpText = `rpcrdma-top: what is under way on an RDMA network, and how fast.
+
+Views
+  1-6, Tab       overview, transactions, connections, files, clients, latency
+  arrows, j k    move; PgUp, PgDn, Home, End; the wheel of the mouse
+  Enter          open the transaction; elsewhere: the transactions of the row
+  Esc            back; then: filter off
+  < >  r         sort by the column before or behind; reverse. Or click a title
+  t              overview: the latest interval, or totals since the beginning
+  Space          freeze the screen; decoding goes on
+  + -            longer or shorter interval
+  /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
+                 All figures but those of the wire then count what passes it
+  p  n  [ ]      replay: pause; go to the next packet; slower, faster
+  q, Ctrl-C      quit
+
+Overview
+  OPS/S B/S      of the latest interval; bytes of RPC messages, data included
+  P50 P99 MAX    latency: first packet of the call to last packet of the reply
+  RATE, P99      over time, one column for each interval, the latest right
+  %TIME PHASES   where the time went: c call  p pull  s server  w push  r reply
+  in flight      calls without a reply; mean: latencies / length of the interval
+  credits        calls in flight of the credits granted, where they are scarcest
+  wire           packets seen again; lost by the system (drops) or missing in the
+                 capture (gaps); NAK, RNR; wrong checksums (CRC); congestion: CNP, ECN
+
+Transactions
+  CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has
+                 moved 512 KiB of the 1 MiB that was offered
+  MOVED  IO      part of all chunks; RDMA Reads (r), Writes (w) in flight
+  PHASE          wait: the server has not begun to read the call's data
+                 pull: it reads  server: it works  push: it writes results
+                 ack: it has replied  done: all is over
+  !  stuck       nothing of it was seen for longer than --stuck
+  Ended ones stay for a while: failed ones, the slowest, the latest.
+
+Connections
+  CREDITS        in use / granted / asked for
+  ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing in
+                 the capture; ecn, cnp: congestion; failed: status of the call
+  MODEL          how calls and replies travelled
+
+Latency
+  A column for each interval, a line for each band of latencies; the darker,
+  the more transactions.
+`
+
+func (u *ui) helpLines() []string {
+	text := strings.Split(strings.TrimRight(helpText, "\n"), "\n")
+	room := max(u.height-1, 1)
+	u.helpTop = max(min(u.helpTop, len(text)-room), 0)
+	var out []string
+	for _, l := range text[u.helpTop:min(u.helpTop+room, len(text))] {
+		t := normal
+		if l != "" && l[0] != ' ' {
+			t = bold
+		}
+		out = append(out, u.st.line(u.width, normal, span{u.g.plain(l), t}))
+	}
+	for len(out) < room {
+		out = append(out, u.st.line(u.width, normal))
+	}
+	if u.height > 1 {
+		foot := " Esc back"
+		if len(text) > room {
+			foot += "  arrows scroll"
+		}
+		out = append(out, u.st.line(u.width, normal, span{foot, dim}))
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+// Rpcrdma-top shows what is under way on an RDMA network: operations, their
+// latency and phases, the transactions that are open now and how far their
+// chunks have come, connections, files, clients.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+)
+
+func main() {
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// run runs the command line and returns the exit code.
+func run(args []string, s *streams) int {
+	root := newRootCommand(s)
+	root.SetArgs(splitBatch(args))
+	err := root.Execute()
+	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) {
+		fmt.Fprintf(s.err, "rpcrdma-top: %v\n", err)
+		var usage *usageError
+		if errors.As(err, &usage) {
+			fmt.Fprintln(s.err, "Try 'rpcrdma-top --help'.")
+		}
+	}
+	return exitCode(err)
+}
+
+// splitBatch gives --batch without a number one: 0, for tables at the end.
+func splitBatch(args []string) []string {
+	out := make([]string, 0, len(args)+1)
+	for i, a := range args {
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		out = append(out, a)
+		if a != "--batch" && a != "-b" {
+			continue
+		}
+		if i+1 < len(args) {
+			if _, err := strconv.Atoi(args[i+1]); err == nil {
+				continue
+			}
+		}
+		out = append(out, "0")
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rpcrdma-top": main})
+}
+
+func TestScripts(t *testing.T) {
+	dir, err := filepath.Abs(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SAMPLES", dir)
+			e.Setenv("TZ", "UTC")
+			e.Setenv("LANG", "C.UTF-8")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": exitCodeIs},
+
+		RequireExplicitExec: true,
+	})
+}
+
+// exitCodeIs runs the command and demands an exit code: code N ARGS...
+func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: code N ARGS...")
+	}
+	err := ts.Exec("rpcrdma-top", args[1:]...)
+	got := "0"
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = number(uint64(exit.ExitCode()))
+	} else {
+		ts.Check(err)
+	}
+	if got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// TestReport holds the totals at the end of each sample against what
+// rpcrdma-dump report says of it.
+func TestReport(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "rpcrdma-dump")
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "../rpcrdma-dump").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no samples")
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		out, err := exec.Command(bin, "report", "-T", "json", file).Output()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var want latency.Report
+		if err := json.Unmarshal(out, &want); err != nil {
+			t.Fatal(err)
+		}
+		s := newScript(t, name, monitor.Options{})
+		s.run(1 << 40)
+		got := s.snap
+		if got.Decoder.Packets != want.Packets || got.Decoder.Bytes != want.Bytes || len(got.Ops) != len(want.Groups) {
+			t.Errorf("%s: %d packets, %d operations; want %d, %d", name, got.Decoder.Packets, len(got.Ops), want.Packets, len(want.Groups))
+		}
+		same(t, name, got.Total, want.All)
+		for _, g := range want.Groups {
+			found := false
+			for i := range got.Ops {
+				if o := &got.Ops[i]; o.Name == g.Key[0] {
+					found = true
+					same(t, name+" "+o.Name, o.Total, g)
+				}
+			}
+			if !found {
+				t.Errorf("%s: no %s", name, g.Key[0])
+			}
+		}
+	}
+}
+
+// same compares what a live view shows of a group.
+func same(t *testing.T, name string, a, b *latency.Group) {
+	t.Helper()
+	if a.Count != b.Count || a.Errors != b.Errors || a.CallBytes != b.CallBytes || a.ReplyBytes != b.ReplyBytes ||
+		a.ReadBytes != b.ReadBytes || a.WriteBytes != b.WriteBytes || a.Retransmits != b.Retransmits {
+		t.Errorf("%s: %d transactions, %d+%d bytes; want %d, %d+%d", name, a.Count, a.CallBytes, a.ReplyBytes, b.Count, b.CallBytes, b.ReplyBytes)
+	}
+	x, y := a.Latency, b.Latency
+	if x.Count != y.Count || x.Sum != y.Sum || x.P50 != y.P50 || x.P90 != y.P90 || x.P99 != y.P99 || x.P999 != y.P999 || x.Max != y.Max {
+		t.Errorf("%s: p50 %d, p99 %d, max %d; want %d, %d, %d", name, x.P50, x.P99, x.Max, y.P50, y.P99, y.Max)
+	}
+	for _, p := range latency.Parts {
+		if a.Phase(p).Sum != b.Phases[p.String()].Sum {
+			t.Errorf("%s: %v: %d, want %d", name, p, a.Phase(p).Sum, b.Phases[p.String()].Sum)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func newManCommand(s *streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIRECTORY",
+		Short: "Write the manual pages to a directory",
+		Long: "Write the manual pages of rpcrdma-top and its commands to a directory, which is\n" +
+			"made if it does not exist. SOURCE_DATE_EPOCH sets their date.",
+		Example: "  rpcrdma-top man /usr/local/share/man/man1",
+		Args:    exactly(1, "a directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			cmd.Root().DisableAutoGenTag = true
+			h := &doc.GenManHeader{Section: "1", Source: "RPC-over-RDMA toolkit", Manual: "User Commands"}
+			if os.Getenv("SOURCE_DATE_EPOCH") == "" {
+				now := time.Now()
+				h.Date = &now
+			}
+			preformatAll(cmd.Root())
+			if err := doc.GenManTree(cmd.Root(), h, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(s.err, "rpcrdma-top: manual pages written to %s\n", args[0])
+			return err
+		},
+	}
+}
+
+// exactly demands n arguments.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("name %s", what)
+		}
+		return nil
+	}
+}
+
+// preformatAll readies the descriptions of all commands for the generator,
+// which takes them for Markdown: indented lines are to stay as they are.
+func preformatAll(cmd *cobra.Command) {
+	cmd.Long = preformat(cmd.Long)
+	for _, c := range cmd.Commands() {
+		preformatAll(c)
+	}
+}
+
+// preformat makes code blocks of indented lines.
+func preformat(s string) string {
+	var b strings.Builder
+	block := false
+	for line := range strings.Lines(s) {
+		indented := strings.HasPrefix(line, "  ") || block && line == "\n"
+		if indented && !block {
+			b.WriteByte('\n')
+		}
+		block = indented
+		if indented && line != "\n" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+)
+
+// maxLabels bounds the operations that metrics tell apart: a peer may invent
+// programs without end. The rest is "other".
+const maxLabels = 64
+
+// latencyBuckets are the upper bounds of the histogram, in seconds.
+var latencyBuckets = []float64{
+	10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 200e-3, 500e-3, 1, 2, 5, 10, 30, 60,
+}
+
+// metric describes one of the metrics.
+type metric struct {
+	name, help string
+	labels     []string
+	kind       prometheus.ValueType // 0 for the histogram
+	desc       *prometheus.Desc
+}
+
+// Places in the list of metrics.
+const (
+	mTransactions = iota
+	mErrors
+	mUnfinished
+	mMessageBytes
+	mRDMABytes
+	mLatency
+	mPhases
+	mInFlight
+	mStuck
+	mOldest
+	mCreditsUsed
+	mCreditsGranted
+	mConnections
+	mConnectionsEnded
+	mPackets
+	mWireBytes
+	mWireEvents
+	mEvicted
+	mUndecodable
+	mDropped
+	mLastPacket
+)
+
+var metricList = []metric{
+	mTransactions:     {name: "rpcrdma_transactions_total", help: "RPC transactions that have ended.", labels: []string{"operation"}, kind: prometheus.CounterValue},
+	mErrors:           {name: "rpcrdma_transaction_errors_total", help: "Transactions whose status is a failure.", labels: []string{"operation"}, kind: prometheus.CounterValue},
+	mUnfinished:       {name: "rpcrdma_transactions_unfinished_total", help: "Transactions that were not seen whole: no_reply, no_call or incomplete.", labels: []string{"operation", "state"}, kind: prometheus.CounterValue},
+	mMessageBytes:     {name: "rpcrdma_message_bytes_total", help: "Bytes of RPC messages, what travels in chunks included; direction is call or reply.", labels: []string{"operation", "direction"}, kind: prometheus.CounterValue},
+	mRDMABytes:        {name: "rpcrdma_rdma_bytes_total", help: "Payload moved by RDMA for chunks; kind is read or write.", labels: []string{"operation", "kind"}, kind: prometheus.CounterValue},
+	mLatency:          {name: "rpcrdma_latency_seconds", help: "Time from the first packet of the call to the last packet of the reply.", labels: []string{"operation"}},
+	mPhases:           {name: "rpcrdma_phase_seconds_total", help: "Time that transactions spent in each phase of their latency.", labels: []string{"operation", "phase"}, kind: prometheus.CounterValue},
+	mInFlight:         {name: "rpcrdma_in_flight_calls", help: "Calls without a reply.", kind: prometheus.GaugeValue},
+	mStuck:            {name: "rpcrdma_stuck_calls", help: "Calls without a reply of which nothing was seen for longer than --stuck.", kind: prometheus.GaugeValue},
+	mOldest:           {name: "rpcrdma_oldest_call_age_seconds", help: "Age of the oldest call without a reply; 0 without any.", kind: prometheus.GaugeValue},
+	mCreditsUsed:      {name: "rpcrdma_credits_used", help: "Calls in flight on the connection that uses the greatest part of its credits.", kind: prometheus.GaugeValue},
+	mCreditsGranted:   {name: "rpcrdma_credits_granted", help: "Credits granted on that connection.", kind: prometheus.GaugeValue},
+	mConnections:      {name: "rpcrdma_connections", help: "Connections that carry RPC and have not ended.", labels: []string{"fabric"}, kind: prometheus.GaugeValue},
+	mConnectionsEnded: {name: "rpcrdma_connections_ended_total", help: "Connections that carried RPC and have ended.", kind: prometheus.CounterValue},
+	mPackets:          {name: "rpcrdma_packets_total", help: "Packets captured.", kind: prometheus.CounterValue},
+	mWireBytes:        {name: "rpcrdma_wire_bytes_total", help: "Bytes of the packets captured, as on the wire.", kind: prometheus.CounterValue},
+	mWireEvents:       {name: "rpcrdma_wire_events_total", help: "What the wire suffers, in packets: retransmit, nak, rnr_nak, cnp, ecn, bad_crc, gap (gaps of TCP in bytes).", labels: []string{"event"}, kind: prometheus.CounterValue},
+	mEvicted:          {name: "rpcrdma_evicted_calls_total", help: "Open calls given up for lack of memory.", kind: prometheus.CounterValue},
+	mUndecodable:      {name: "rpcrdma_undecodable_packets_total", help: "Packets with damaged or cut headers.", kind: prometheus.CounterValue},
+	mDropped:          {name: "rpcrdma_capture_dropped_packets_total", help: "Packets that the system could not deliver in time; only where it counts them.", kind: prometheus.CounterValue},
+	mLastPacket:       {name: "rpcrdma_last_packet_timestamp_seconds", help: "Time stamp of the latest packet, seconds since 1970.", kind: prometheus.GaugeValue},
+}
+
+func init() {
+	for i := range metricList {
+		x := &metricList[i]
+		x.desc = prometheus.NewDesc(x.name, x.help, x.labels, nil)
+	}
+}
+
+// latest is where snapshots are.
+type latest interface{ Latest() *monitor.Snapshot }
+
+// collector makes metrics of the newest snapshot.
+type collector struct{ from latest }
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for i := range metricList {
+		ch <- metricList[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.from.Latest()
+	if s == nil {
+		return
+	}
+	put := func(i int, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(metricList[i].desc, metricList[i].kind, v, labels...)
+	}
+	for _, g := range byOperation(s.Groups) {
+		op := g.name
+		put(mTransactions, float64(g.count), op)
+		put(mErrors, float64(g.errors), op)
+		put(mUnfinished, float64(g.noReply), op, "no_reply")
+		put(mUnfinished, float64(g.noCall), op, "no_call")
+		put(mUnfinished, float64(g.incomplete), op, "incomplete")
+		put(mMessageBytes, float64(g.call), op, "call")
+		put(mMessageBytes, float64(g.reply), op, "reply")
+		put(mRDMABytes, float64(g.read), op, "read")
+		put(mRDMABytes, float64(g.write), op, "write")
+		for i, p := range latency.Parts {
+			put(mPhases, float64(g.phases[i])/1e9, op, p.String())
+		}
+		buckets := make(map[float64]uint64, len(latencyBuckets))
+		sum := uint64(0)
+		for i, le := range latencyBuckets {
+			sum += g.buckets[i]
+			buckets[le] = sum
+		}
+		ch <- prometheus.MustNewConstHistogram(metricList[mLatency].desc, g.timed, float64(g.sum)/1e9, buckets, op)
+	}
+	put(mInFlight, float64(s.Open))
+	put(mStuck, float64(s.Stuck))
+	put(mOldest, float64(s.Oldest)/1e9)
+	used, granted, _ := credits(s)
+	put(mCreditsUsed, float64(used))
+	put(mCreditsGranted, float64(granted))
+	open := map[string]int{"rocev2": 0, "iwarp": 0, "tcp": 0}
+	for i := range s.Connections {
+		if x := &s.Connections[i]; x.State == "open" && !s.Ended {
+			open[x.Fabric]++
+		}
+	}
+	for f, n := range open {
+		put(mConnections, float64(n), f)
+	}
+	put(mConnectionsEnded, float64(s.EndedConns))
+	put(mPackets, float64(s.Decoder.Packets))
+	put(mWireBytes, float64(s.Decoder.Bytes))
+	h := &s.Health
+	for _, x := range []struct {
+		name string
+		n    uint64
+	}{
+		{"retransmit", h.Retransmits}, {"nak", h.NAKs}, {"rnr_nak", h.RNRs}, {"cnp", h.CNPs}, {"ecn", h.ECN}, {"bad_crc", h.BadCRC}, {"gap", h.Gaps},
+	} {
+		put(mWireEvents, float64(x.n), x.name)
+	}
+	put(mEvicted, float64(s.Orphans.Evicted))
+	put(mUndecodable, float64(s.Decoder.Undecodable))
+	if s.HasDrops {
+		put(mDropped, float64(s.Drops))
+	}
+	put(mLastPacket, float64(s.Decoder.Last.Time)/1e9)
+}
+
+// operationTotals are those of one label.
+type operationTotals struct {
+	name                        string
+	count, errors               uint64
+	noReply, noCall, incomplete uint64
+	call, reply, read, write    uint64
+	timed                       uint64
+	sum                         int64
+	phases                      [len(latency.Parts)]int64
+	buckets                     []uint64 // as latencyBuckets; what is above is left out
+}
+
+// byOperation sums groups up by label.
+func byOperation(groups []*latency.Group) []*operationTotals {
+	var out []*operationTotals
+	by := make(map[string]*operationTotals)
+	for _, g := range groups {
+		// What is not a word is nobody's vocabulary.
+		name := strings.ToValidUTF8(strings.Join(g.Key, " "), "?")
+		x := by[name]
+		if x == nil && len(by) >= maxLabels-1 {
+			name = "other"
+			x = by[name]
+		}
+		if x == nil {
+			x = &operationTotals{name: name, buckets: make([]uint64, len(latencyBuckets))}
+			by[name] = x
+			out = append(out, x)
+		}
+		x.count += g.Count
+		x.errors += g.Errors
+		x.noReply += g.NoReply
+		x.noCall += g.NoCall
+		x.incomplete += g.Incomplete
+		x.call += g.CallBytes
+		x.reply += g.ReplyBytes
+		x.read += g.ReadBytes
+		x.write += g.WriteBytes
+		x.timed += g.Latency.Count
+		x.sum += g.Latency.Sum
+		for i, p := range latency.Parts {
+			x.phases[i] += g.Phase(p).Sum
+		}
+		g.Latency.Buckets(func(v int64, n uint64) {
+			i := sort.Search(len(latencyBuckets), func(i int) bool { return latencyBuckets[i]*1e9 >= float64(v) })
+			if i < len(latencyBuckets) {
+				x.buckets[i] += n
+			}
+		})
+	}
+	return out
+}
+
+// metricsServer serves metrics over HTTP.
+type metricsServer struct {
+	l net.Listener
+	s *http.Server
+}
+
+// listen takes the address. One without a host is on this host only: what
+// files are called is nobody else's concern unless asked for.
+func listen(address string) (*metricsServer, error) {
+	if strings.HasPrefix(address, ":") {
+		address = "localhost" + address
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, usagef("--listen: %v", err)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &metricsServer{l: l}, nil
+}
+
+func (m *metricsServer) addr() string { return m.l.Addr().String() }
+
+// handler answers requests.
+func handler(from latest) http.Handler {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collector{from})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("rpcrdma-top: metrics are at /metrics\n"))
+	})
+	return mux
+}
+
+func (m *metricsServer) serve(from latest) {
+	m.s = &http.Server{Handler: handler(from), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	go func() {
+		if err := m.s.Serve(m.l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			return // there is nobody to tell, and the screen goes on
+		}
+	}()
+}
+
+func (m *metricsServer) close() {
+	if m.s != nil {
+		m.s.Close()
+	}
+	m.l.Close()
+}

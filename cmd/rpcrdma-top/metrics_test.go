@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+)
+
+// at is a snapshot that stays.
+type at struct{ s *monitor.Snapshot }
+
+func (a at) Latest() *monitor.Snapshot { return a.s }
+
+func ended(t testing.TB, sample string) *monitor.Snapshot {
+	s := newScript(t, sample, monitor.Options{Groups: true})
+	s.run(1 << 40)
+	return s.snap
+}
+
+// TestMetrics holds what is served against totals, and against the conventions
+// of Prometheus.
+func TestMetrics(t *testing.T) {
+	snap := ended(t, "rocev2-nfs3-basic.pcap.zst")
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(collector{at{snap}})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	var count, calls, bytes float64
+	names := make(map[string]bool)
+	for _, f := range families {
+		names[f.GetName()] = true
+		for _, m := range f.GetMetric() {
+			switch f.GetName() {
+			case "rpcrdma_transactions_total":
+				count += m.GetCounter().GetValue()
+			case "rpcrdma_message_bytes_total":
+				bytes += m.GetCounter().GetValue()
+			case "rpcrdma_latency_seconds":
+				h := m.GetHistogram()
+				calls += float64(h.GetSampleCount())
+				last := uint64(0)
+				for _, b := range h.GetBucket() {
+					if b.GetCumulativeCount() < last {
+						t.Error("the buckets of a histogram are not cumulative")
+					}
+					last = b.GetCumulativeCount()
+				}
+				if last > h.GetSampleCount() {
+					t.Error("more in the buckets than in all")
+				}
+			case "rpcrdma_packets_total":
+				if v := m.GetCounter().GetValue(); v != float64(snap.Decoder.Packets) {
+					t.Errorf("%v packets", v)
+				}
+			}
+		}
+	}
+	if x := snap.Total; count != float64(x.Count) || calls != float64(x.Latency.Count) || bytes != float64(x.CallBytes+x.ReplyBytes) {
+		t.Errorf("%v transactions, %v latencies, %v bytes; want %d, %d, %d", count, calls, bytes, x.Count, x.Latency.Count, x.CallBytes+x.ReplyBytes)
+	}
+	for _, m := range metricList {
+		if m.name != "rpcrdma_capture_dropped_packets_total" && !names[m.name] {
+			t.Errorf("%s is not served", m.name)
+		}
+	}
+	drops := *snap
+	drops.HasDrops, drops.Drops = true, 7
+	for _, x := range []struct {
+		snap  *monitor.Snapshot
+		drops float64
+	}{{&drops, 7}, {monitor.New(monitor.Options{Groups: true}).Snapshot(), 0}} { // nothing has come yet to the other
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(collector{at{x.snap}})
+		families, err := r.Gather()
+		if err != nil {
+			t.Error(err)
+		}
+		got := 0.0
+		for _, f := range families {
+			if f.GetName() == metricList[mDropped].name {
+				got = f.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		if got != x.drops {
+			t.Errorf("%v packets dropped, want %v", got, x.drops)
+		}
+	}
+}
+
+// TestLabels wants bounded labels, whatever programs are called.
+func TestLabels(t *testing.T) {
+	var groups []*latency.Group
+	for i := range 1000 {
+		groups = append(groups, &latency.Group{Key: []string{"v" + number(uint64(i)) + " \xff\n\""}, Count: 1, Latency: &latency.Distribution{}})
+	}
+	list := byOperation(groups)
+	if len(list) != maxLabels {
+		t.Fatalf("%d labels", len(list))
+	}
+	sum := uint64(0)
+	for _, x := range list {
+		sum += x.count
+	}
+	if sum != 1000 || !slices.ContainsFunc(list, func(x *operationTotals) bool { return x.name == "other" && x.count == 1000-maxLabels+1 }) {
+		t.Errorf("%d transactions", sum)
+	}
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(collector{at{&monitor.Snapshot{Groups: groups}}})
+	if _, err := reg.Gather(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHTTP asks as Prometheus does.
+func TestHTTP(t *testing.T) {
+	s := httptest.NewServer(handler(at{ended(t, "rocev2-nfs41-recall.pcap")}))
+	defer s.Close()
+	for path, want := range map[string]string{"/metrics": `rpcrdma_transactions_total{operation="nfs4.1 READ"}`, "/": "/metrics"} {
+		r, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.StatusCode != 200 || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %d %v\n%s", path, r.StatusCode, err, b)
+		}
+	}
+	r, err := http.Get(s.URL + "/else")
+	if err != nil || r.StatusCode != 404 {
+		t.Errorf("%v %v", r.StatusCode, err)
+	}
+}
+
+// TestListen wants an address without a host to be on this host only.
+func TestListen(t *testing.T) {
+	m, err := listen(":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	host, _, err := net.SplitHostPort(m.addr())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		t.Errorf("listens on %s", m.addr())
+	}
+	if _, err := listen("nonsense"); exitCode(err) != exitUsage {
+		t.Errorf("%v", err)
+	}
+	if _, err := listen(m.addr()); exitCode(err) != exitFailure {
+		t.Errorf("an address that is taken: %v", err)
+	}
+}
+
+// TestDashboard wants each metric of the dashboard to exist, and each metric
+// to be in the dashboard and in the documentation.
+func TestDashboard(t *testing.T) {
+	b, err := os.ReadFile("../../docs/grafana/rpcrdma-top.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]*metric)
+	for i := range metricList {
+		m := &metricList[i]
+		known[m.name] = m
+		if m.kind == 0 {
+			known[m.name+"_bucket"], known[m.name+"_sum"], known[m.name+"_count"] = m, m, m
+		}
+	}
+	used := make(map[string]bool)
+	label := regexp.MustCompile(`(\w+)(?:=~|!=|=)"`)
+	name := regexp.MustCompile(`rpcrdma_\w+`)
+	for _, p := range d.Panels {
+		for _, x := range p.Targets {
+			found := name.FindAllString(x.Expr, -1)
+			if len(found) == 0 {
+				t.Errorf("%s: no metric in %s", p.Title, x.Expr)
+			}
+			for _, n := range found {
+				m := known[n]
+				if m == nil {
+					t.Errorf("%s: there is no metric %s", p.Title, n)
+					continue
+				}
+				used[m.name] = true
+				for _, l := range label.FindAllStringSubmatch(x.Expr, -1) {
+					if l[1] != "instance" && !slices.Contains(m.labels, l[1]) {
+						t.Errorf("%s: %s has no label %s", p.Title, n, l[1])
+					}
+				}
+			}
+		}
+	}
+	doc, err := os.ReadFile("../../docs/rpcrdma-top.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range metricList {
+		if !used[m.name] {
+			t.Errorf("%s is not in the dashboard", m.name)
+		}
+		if !strings.Contains(string(doc), "`"+m.name+"`") {
+			t.Errorf("%s is not documented", m.name)
+		}
+	}
+	for _, n := range name.FindAllString(string(doc), -1) {
+		if known[n] == nil {
+			t.Errorf("%s is documented, and does not exist", n)
+		}
+	}
+}

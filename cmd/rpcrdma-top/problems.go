@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// maxMessages is how many malformed messages are named one by one.
+const maxMessages = 20
+
+// problemNotes tells on standard error what is wrong with the input. While
+// screens are shown it waits until they are gone.
+type problemNotes struct {
+	w        io.Writer
+	mu       sync.Mutex
+	quiet    bool
+	held     []string
+	damaged  bool // exit code 3
+	messages int  // malformed RPC messages
+}
+
+func (n *problemNotes) printf(format string, args ...any) {
+	s := fmt.Sprintf("rpcrdma-top: "+format+"\n", args...)
+	if n.quiet {
+		n.held = append(n.held, s)
+		return
+	}
+	fmt.Fprint(n.w, s)
+}
+
+// message notes a call or reply that could not be decoded though all of it was
+// captured.
+func (n *problemNotes) message(v *rpc.View) {
+	if v.ArgsErr == nil && v.ResultErr == nil && v.CallErr == nil && v.ReplyErr == nil {
+		return
+	}
+	tx := v.Tx
+	if v.ArgsErr != nil && !v.ArgsCut {
+		n.malformed(tx.Call.Last.Number, tx.XID, "arguments", v.ArgsErr)
+	}
+	if v.ResultErr != nil && !v.ResultCut {
+		n.malformed(tx.Reply.Last.Number, tx.XID, "results", v.ResultErr)
+	}
+	if v.CallErr != nil && tx.Call.Seen() && !v.Call.Cut && !tx.Call.Cut && len(tx.Call.Payload) == tx.Call.PayloadLength && tx.Call.PayloadLength > 0 {
+		n.malformed(tx.Call.Last.Number, tx.XID, "call header", v.CallErr)
+	}
+	if v.ReplyErr != nil && v.ReplyErr != rpc.ErrNotSeen && !v.Reply.Cut && !tx.Reply.Cut && len(tx.Reply.Payload) == tx.Reply.PayloadLength && tx.Reply.PayloadLength > 0 {
+		n.malformed(tx.Reply.Last.Number, tx.XID, "reply header", v.ReplyErr)
+	}
+}
+
+func (n *problemNotes) malformed(packet uint64, xid uint32, what string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.damaged = true
+	n.messages++
+	switch {
+	case n.messages <= maxMessages:
+		n.printf("packet %d: XID 0x%08x: malformed %s: %v", packet, xid, what, err)
+	case n.messages == maxMessages+1:
+		n.printf("more malformed messages are counted, not listed")
+	}
+}
+
+// input notes what is wrong with the files and packets, once all has been read.
+func (n *problemNotes) input(src *source, s *monitor.Snapshot) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.quiet = false
+	for _, h := range n.held {
+		fmt.Fprint(n.w, h)
+	}
+	n.held = nil
+	list, total := src.Problems()
+	for _, p := range list {
+		n.printf("%v", p)
+	}
+	if total > len(list) {
+		n.printf("%d more problems of this kind", total-len(list))
+	}
+	if total > 0 {
+		n.damaged = true
+	}
+	if n.messages > maxMessages {
+		n.printf("%d malformed messages in all", n.messages)
+	}
+	st := s.Decoder
+	if bad := st.Undecodable - st.CutShort; bad > 0 {
+		n.damaged = true
+		n.printf("%s with malformed headers", plural(bad, "packet"))
+	}
+	if st.BadICRC > 0 {
+		n.printf("note: %s with a wrong ICRC, of %d checked", plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
+	}
+	if st.Packets == 0 && total == 0 {
+		n.printf("note: no packets")
+	}
+	if e := s.Orphans.Evicted; e > 0 {
+		n.printf("note: %s given up for lack of memory", plural(e, "open call"))
+	}
+}
+
+func plural(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+)
+
+const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
+their latency and its phases; the transactions that are open now, and how far
+their chunks have come; connections with their credits; the files and clients
+that do most; latency over time.
+
+It reads captures, which it replays at the speed at which they were taken, or
+faster: --speed. "-r -" is standard input, for example of tcpdump -U -w -.
+
+With --batch it needs no terminal: it prints plain tables, one set for each
+interval, and with --batch 0 one at the end. --listen serves metrics to
+Prometheus beside either.`
+
+const rootExit = `Exit status:
+  0  all is well
+  1  failure: a file cannot be read, output cannot be written
+  2  usage
+  3  finished, but the input is truncated or malformed`
+
+const rootExamples = `  rpcrdma-top -r trace.pcap
+  rpcrdma-top -r trace.pcap --speed 10 -Y 'op == WRITE'
+  tcpdump -i eth0 -U -w - udp port 4791 | rpcrdma-top -r -
+  rpcrdma-top -r trace.pcap --batch 0
+  rpcrdma-top -r - --batch 0 --listen :9400`
+
+type options struct {
+	read       []string
+	interfaces []string
+	speed      speedFlag
+	interval   time.Duration
+	stuck      time.Duration
+	linger     time.Duration
+	filter     string
+	batch      int
+	batching   bool
+	listen     string
+	color      string
+	ascii      bool
+	noMouse    bool
+	noICRC     bool
+	cpu        string
+}
+
+// speedFlag is a factor, or max.
+type speedFlag float64
+
+func (s *speedFlag) Type() string { return "factor" }
+
+func (s *speedFlag) String() string {
+	if *s == 0 {
+		return "max"
+	}
+	return strconv.FormatFloat(float64(*s), 'g', -1, 64)
+}
+
+func (s *speedFlag) Set(v string) error {
+	if v == "max" {
+		*s = 0
+		return nil
+	}
+	f, err := strconv.ParseFloat(strings.TrimPrefix(v, "x"), 64)
+	if err != nil || f < 0 || f > 1e9 || f != f {
+		return fmt.Errorf("%q is not a speed: use for example 1, 0.5, 10 or max", v)
+	}
+	*s = speedFlag(f)
+	return nil
+}
+
+func newRootCommand(s *streams) *cobra.Command {
+	o := &options{speed: 1}
+	cmd := &cobra.Command{
+		Use:           "rpcrdma-top [flags] [FILE...]",
+		Short:         "Show what is under way on an RDMA network",
+		Long:          rootLong + "\n\n" + rootExit,
+		Example:       rootExamples,
+		Version:       version(),
+		Args:          cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.read = append(o.read, args...)
+			o.batching = cmd.Flags().Changed("batch")
+			if o.batching && !cmd.Flags().Changed("speed") {
+				o.speed = 0 // nobody watches
+			}
+			return o.run(s)
+		},
+	}
+	cmd.SetVersionTemplate("rpcrdma-top {{.Version}}\n")
+	cmd.SetIn(s.in)
+	cmd.SetOut(s.out)
+	cmd.SetErr(s.err)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
+	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture from this `interface` (repeatable)")
+	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")
+	f.Lookup("speed").DefValue = ""
+	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
+	f.DurationVar(&o.stuck, "stuck", time.Second, "a call is stuck if nothing of it was seen for this `time`")
+	f.DurationVar(&o.linger, "linger", 10*time.Second, "list transactions for this `time` after their end")
+	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
+	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
+	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
+	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	f.BoolVar(&o.ascii, "ascii", false, "no characters beyond ASCII; so it is without a UTF-8 locale")
+	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, to select text")
+	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
+	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
+	_ = f.MarkHidden("cpuprofile")
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.AddCommand(newManCommand(s))
+	return cmd
+}
+
+// version is that of the module, or the revision that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "development version"
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v = s.Value
+			}
+		}
+	}
+	return v + " " + info.GoVersion
+}
+
+func (o *options) check() error {
+	switch {
+	case len(o.read) == 0 && len(o.interfaces) == 0:
+		return usagef("no input: name a capture file with -r; - is standard input")
+	case len(o.read) > 0 && len(o.interfaces) > 0:
+		return usagef("-r and -i exclude each other")
+	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
+		return usagef("--interval is between 1ms and 24h")
+	case o.stuck <= 0 || o.linger <= 0:
+		return usagef("--stuck and --linger are times above zero")
+	case o.batch < 0:
+		return usagef("--batch is a number of intervals, or 0 for one table at the end")
+	case o.color != "auto" && o.color != "always" && o.color != "never":
+		return usagef("--color is auto, always or never, not %q", o.color)
+	}
+	return nil
+}
+
+func (o *options) run(s *streams) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	var match *filter.Filter
+	if o.filter != "" {
+		var err error
+		if match, err = filter.Compile(o.filter); err != nil {
+			return filterError(err)
+		}
+	}
+	if o.cpu != "" {
+		f, err := os.Create(o.cpu)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	src, err := openSource(o, s.in)
+	if err != nil {
+		return err
+	}
+	notes := &problemNotes{w: s.err}
+	opt := monitor.Options{
+		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
+		Groups: o.listen != "", Message: notes.message,
+	}
+	opt.Decode.SkipICRC = o.noICRC
+	m := monitor.New(opt)
+	if src.drops != nil {
+		m.Drops(src.drops)
+	}
+	columns, tty := terminal(s.out)
+	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
+	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
+	var out *batchPrinter
+	if !screen {
+		if !o.batching {
+			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
+		}
+		out = newBatchPrinter(s.out, o, columns, tty)
+		if out.each() {
+			fopt.Interval = out.interval
+		}
+		fopt.Refresh = time.Second
+	}
+	// The address is taken before anything else happens: a mistake shows at once.
+	var metrics *metricsServer
+	if o.listen != "" {
+		if metrics, err = listen(o.listen); err != nil {
+			return err
+		}
+		defer metrics.close()
+	}
+	notes.quiet = screen
+	feed := monitor.Start(m, src, fopt)
+	if metrics != nil {
+		metrics.serve(feed)
+		if !screen {
+			fmt.Fprintf(s.err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
+		}
+	}
+	ended := true
+	if screen {
+		err = o.screen(s, feed, src.name)
+		select {
+		case <-feed.Done():
+		default:
+			ended = false // the user left
+			feed.Stop()
+			<-feed.Done()
+		}
+		err = errors.Join(err, feed.Wait())
+	} else {
+		err = o.tables(feed, out)
+		ended = !out.enough
+	}
+	feed.Stop()
+	if ended {
+		notes.input(src, feed.Latest())
+	}
+	if err != nil {
+		return err
+	}
+	if notes.damaged && ended {
+		return errDamaged
+	}
+	return nil
+}
+
+// screen runs the live screens.
+func (o *options) screen(s *streams, feed *monitor.Feed, name string) error {
+	color := useColor(o.color, true)
+	u := newUI(feed, name, newStyles(s.out, color), glyphsFor(o.ascii || !utf8Locale()))
+	opts := []tea.ProgramOption{tea.WithOutput(s.out), tea.WithAltScreen()}
+	if o.readsStdin() {
+		// Standard input is the capture; keys come from the terminal.
+		opts = append(opts, tea.WithInputTTY())
+	} else {
+		opts = append(opts, tea.WithInput(s.in))
+	}
+	if !o.noMouse {
+		opts = append(opts, tea.WithMouseCellMotion())
+	}
+	_, err := tea.NewProgram(u, opts...).Run()
+	if errors.Is(err, tea.ErrInterrupted) {
+		err = nil
+	}
+	return err
+}
+
+func (o *options) readsStdin() bool {
+	for _, n := range o.read {
+		if n == "-" {
+			return true
+		}
+	}
+	return false
+}
+
+// tables waits for the end of the input, or for the user.
+func (o *options) tables(feed *monitor.Feed, out *batchPrinter) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	select {
+	case <-feed.Done():
+	case <-interrupts:
+		feed.Stop()
+		<-feed.Done()
+	}
+	err := feed.Wait()
+	out.end(feed.Latest())
+	return errors.Join(err, out.err)
+}
+
+// terminal reports whether w is a terminal, and how many columns it has.
+func terminal(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		columns = 0
+	}
+	return columns, true
+}
+
+// useColor decides about colors (https://no-color.org).
+func useColor(when string, tty bool) bool {
+	switch when {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func filterError(err error) error {
+	var e *filter.Error
+	if errors.As(err, &e) {
+		return usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
+	}
+	return &usageError{err}
+}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+// markWidth is the room for the cursor and the mark of a row.
+const markWidth = 2
+
+// View implements tea.Model.
+func (u *ui) View() string {
+	if u.width < 1 || u.height < 1 {
+		return ""
+	}
+	var lines []string
+	u.tableRow = 0
+	switch {
+	case u.help:
+		lines = u.helpLines()
+	default:
+		lines = append(lines, u.title())
+		if u.height > 2 {
+			lines = append(lines, u.tabs())
+		}
+		body := u.bodyLines(u.body())
+		for len(body) < u.body() {
+			body = append(body, u.st.line(u.width, normal))
+		}
+		lines = append(lines, body[:u.body()]...)
+		if u.height > 1 {
+			lines = append(lines, u.foot())
+		}
+	}
+	if len(lines) > u.height {
+		lines = lines[:u.height]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (u *ui) bodyLines(height int) []string {
+	if height <= 0 {
+		return nil
+	}
+	if u.detail {
+		return u.detailLines(height)
+	}
+	var out []string
+	put := func(spans []span) { out = append(out, u.st.line(u.width, normal, spans...)) }
+	switch u.view {
+	case heatmap:
+		for _, l := range u.heatLines(u.snap, u.width, height) {
+			put(l)
+		}
+		return out
+	case overview:
+		for i, l := range u.head(u.snap, u.width, u.totals) {
+			if height < 8 && i > 1 {
+				break // a small window is for the table
+			}
+			put(l)
+		}
+	case transactions:
+		put(u.counts())
+	}
+	var below []string
+	if u.view == connections {
+		if l := u.connectionLines(); height >= len(l)+5 {
+			below = l
+		}
+	}
+	out = append(out, u.tableLines(len(out), height-len(out)-len(below))...)
+	if len(below) > 0 {
+		for len(out)+len(below) < height {
+			out = append(out, u.st.line(u.width, normal))
+		}
+		out = append(out, below...)
+	}
+	return out
+}
+
+// counts is the line above the transactions.
+func (u *ui) counts() []span {
+	s := u.snap
+	out := []span{{strconv.Itoa(s.Open), bold}, {" in flight", normal}}
+	if s.Stuck > 0 {
+		out = append(out, span{", ", normal}, span{fmt.Sprintf("%d stuck", s.Stuck), bad})
+	}
+	if s.Open > 0 {
+		out = append(out, span{", oldest " + u.g.plain(duration(s.Oldest)), normal})
+	}
+	if s.Unacked > 0 {
+		out = append(out, span{fmt.Sprintf(", %d replies not acknowledged", s.Unacked), normal})
+	}
+	if s.Beyond > 0 {
+		out = append(out, span{fmt.Sprintf(", %d not listed", s.Beyond), warn})
+	}
+	done := 0
+	for i := range s.Rows {
+		if s.Rows[i].Phase == monitor.Ended {
+			done++
+		}
+	}
+	if done > 0 {
+		out = append(out, span{fmt.Sprintf("; %d ended: slow, failed, latest", done), dim})
+	}
+	return out
+}
+
+// tableOf makes the table of a view, sorted.
+func (u *ui) tableOf(v view) *table {
+	var t *table
+	s := u.snap
+	switch v {
+	case overview:
+		t = u.operationsTable(s, u.totals)
+	case transactions:
+		t = u.transactionsTable(s)
+	case connections:
+		t = u.connectionsTable(s, u.totals)
+	case files:
+		t = u.usageTable(s, s.Files, "FILE", u.totals)
+	case clients:
+		t = u.usageTable(s, s.Clients, "CLIENT", u.totals)
+	default:
+		return nil
+	}
+	t.order(u.at[v].sort, u.at[v].turn)
+	return t
+}
+
+// follow keeps the cursor on its row, wherever that has gone. A cursor that
+// has not been moved stays at the top.
+func (u *ui) follow(rows []row) {
+	p := &u.at[u.view]
+	if p.id != "" {
+		for i := range rows {
+			if rows[i].id == p.id {
+				p.cursor = i
+				return
+			}
+		}
+	}
+	p.cursor = min(p.cursor, max(len(rows)-1, 0))
+}
+
+// tableLines draws the table of the view.
+func (u *ui) tableLines(above, height int) []string {
+	t := u.tableOf(u.view)
+	if t == nil || height < 1 {
+		return nil
+	}
+	u.table = t
+	p := &u.at[u.view]
+	u.follow(t.rows)
+	at, widths := t.layout(u.width, markWidth)
+	u.columns, u.widths = at, widths
+	out := []string{u.st.line(u.width, title, t.header(u.g, at, widths, markWidth, p.sort, p.turn)...)}
+	u.tableRow = 2 + above + 1
+	if len(t.rows) == 0 {
+		return append(out, u.st.line(u.width, normal, span{"  " + t.empty, dim}))
+	}
+	room := max(height-1, 1)
+	p.top = min(p.top, p.cursor)
+	p.top = max(p.top, p.cursor-room+1)
+	p.top = max(min(p.top, len(t.rows)-room), 0)
+	for i := p.top; i < min(p.top+room, len(t.rows)); i++ {
+		r := &t.rows[i]
+		over, cursor := normal, " "
+		if i == p.cursor {
+			over, cursor = chosen, u.g.cursor
+		}
+		mark := r.mark
+		if mark == "" {
+			mark = " "
+		}
+		markTone := normal
+		if mark != " " {
+			markTone = bad
+		}
+		spans := append([]span{{cursor, normal}, {mark, markTone}}, t.line(u.g, r, at, widths)...)
+		out = append(out, u.st.line(u.width, over, spans...))
+	}
+	return out
+}
+
+// detailLines shows one transaction in full.
+func (u *ui) detailLines(height int) []string {
+	d := u.snap.Detail
+	if u.frozen {
+		d = u.feed.Latest().Detail // asked for since
+	}
+	var out []string
+	put := func(spans ...span) { out = append(out, u.st.line(u.width, normal, spans...)) }
+	if d == nil || d.Row.Serial != u.serial {
+		put(span{"looking it up", dim})
+		return out
+	}
+	if d.Text == "" {
+		put(span{"this transaction has ended and is not held any more", warn})
+		return out
+	}
+	x := &d.Row
+	state := x.Phase.String()
+	t := phaseTone(x.Phase)
+	switch {
+	case x.Stuck:
+		state, t = "stuck in "+x.Phase.Short()+": nothing for "+u.g.plain(duration(x.Idle)), bad
+	case x.Phase == monitor.Ended:
+		state, t = x.State.String()+" "+x.Status, normal
+	case !d.Found:
+		state, t = "ended; not held any more", warn
+	}
+	put(span{fmt.Sprintf("XID 0x%08x ", x.XID), bold}, span{u.g.plain(x.Operation) + " ", normal},
+		span{u.g.plain(duration(x.Age)) + "  ", normal}, span{state, t})
+	for i := range x.Progress {
+		if i == 4 && len(x.Progress) > 5 {
+			put(span{fmt.Sprintf("  and %d more chunks", len(x.Progress)-i), dim})
+			break
+		}
+		c := &x.Progress[i]
+		put(u.chunk(c.Kind.String(), monitor.KindLetter(c), c.Index, c.Segments, c.InFlight, c.Offered, c.Asked, c.Moved)...)
+	}
+	all := strings.Split(strings.TrimRight(d.Text, "\n"), "\n")
+	room := max(height-len(out), 1)
+	widest := 0
+	for _, l := range all {
+		widest = max(widest, runewidth.StringWidth(l))
+	}
+	u.detailLeft = max(min(u.detailLeft, widest-u.width), 0)
+	u.detailTop = max(min(u.detailTop, len(all)-room), 0)
+	for _, l := range all[u.detailTop:min(u.detailTop+room, len(all))] {
+		put(span{u.g.from(u.g.plain(strings.ReplaceAll(l, "\t", " ")), u.detailLeft), normal})
+	}
+	return out
+}
+
+// chunk is the progress of one chunk.
+func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, asked, moved uint64) []span {
+	name := fmt.Sprintf("  %s %s chunk", letter, kind)
+	if index > 0 {
+		name += " " + strconv.Itoa(index)
+	}
+	w := min(max(u.width-68, 6), 40)
+	out := []span{
+		{u.g.fit(name, 17, false), normal}, {u.g.bar(moved, offered, w), part3},
+		{" " + text.Rounded(float64(moved), 1024) + " of " + string(text.Size(nil, offered)) + " bytes", normal},
+	}
+	if segments > 1 {
+		out = append(out, span{fmt.Sprintf(" in %d segments", segments), normal})
+	}
+	if asked > moved {
+		out = append(out, span{fmt.Sprintf(", %s asked for", text.Rounded(float64(asked-moved), 1024)), accent})
+	}
+	if flying > 0 {
+		out = append(out, span{fmt.Sprintf(", %d in flight", flying), accent})
+	}
+	return out
+}
+
+// foot is the last line: the filter while it is typed, a message, or keys.
+func (u *ui) foot() string {
+	switch {
+	case u.typing:
+		const label = " filter: "
+		room := u.width - len(label) - 1 // the cursor may stand behind the text
+		if room < 8 {
+			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
+		}
+		head := u.st.line(len(label), normal, span{label, bold})
+		left := room - u.input.Width - 1
+		if u.wrong == "" || left < 12 {
+			return head + u.input.View()
+		}
+		return head + u.input.View() + " " + u.st.line(left, normal, span{u.g.name(strings.TrimPrefix(u.wrong, "filter: "), left), bad})
+	case u.message != "":
+		return u.st.line(u.width, normal, span{" " + u.g.name(u.message, max(u.width-2, 3)), accent})
+	}
+	var keys string
+	switch {
+	case u.detail:
+		keys = " Esc back  arrows, PgUp, PgDn scroll  Space freeze  ? help"
+	case u.view == heatmap:
+		keys = " 1-6 views  +/- interval  / filter  Space freeze  ? help  q quit"
+	case u.view == overview:
+		what := "totals"
+		if u.totals {
+			what = "interval"
+		}
+		keys = " Enter narrow  t " + what + "  <> sort  / filter  +/- interval  Space freeze  ? help"
+	case u.view == transactions:
+		keys = " Enter open  </> sort  r reverse  / filter  Space freeze  ? help  q quit"
+	default:
+		keys = " Enter its transactions  </> sort  r reverse  / filter  ? help  q quit"
+	}
+	if u.snap.Paced && !u.snap.Ended && !u.detail && u.width > 100 {
+		keys += "  p pause  [ ] speed"
+	}
+	return u.st.line(u.width, normal, span{keys, dim})
+}
+
+// connectionLines tell all of the connection under the cursor.
+func (u *ui) connectionLines() []string {
+	rows := u.rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	u.follow(rows)
+	id, _ := strconv.Atoi(rows[u.at[connections].cursor].id)
+	var c *monitor.Connection
+	for i := range u.snap.Connections {
+		if u.snap.Connections[i].ID == id {
+			c = &u.snap.Connections[i]
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	var out []string
+	put := func(label, value string) {
+		out = append(out, u.st.line(u.width, normal, span{" " + u.g.fit(label, 10, false), dim}, span{u.g.plain(value), normal}))
+	}
+	out = append(out, u.st.line(u.width, normal, span{" " + fmt.Sprintf("Connection %d", c.ID), bold},
+		span{fmt.Sprintf(": %s, %s %s to %s %s, ", c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint), normal},
+		span{c.State, toneIf(c.State != "open", warn)}, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
+	setup := "not captured"
+	if c.InlineCall > 0 {
+		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)
+	}
+	if c.MTU > 0 {
+		setup = fmt.Sprintf("MTU %d, ", c.MTU) + setup
+	}
+	put("setup", setup)
+	credits := "none seen"
+	if c.Granted > 0 || c.Asked > 0 {
+		credits = fmt.Sprintf("%d in use of %d granted, %d asked for", c.Used, c.Granted, c.Asked)
+	}
+	if c.Backward > 0 {
+		credits += fmt.Sprintf("; %d calls of the server in flight", c.Backward)
+	}
+	put("credits", credits)
+	var models []string
+	for _, m := range c.Models {
+		models = append(models, fmt.Sprintf("%s %s (%s)", m.Model, count(m.Count), percent(m.Count, c.Transactions)))
+	}
+	put("model", strings.Join(models, ", "))
+	for i, p := range [2]*monitor.Peer{&c.Client, &c.Server} {
+		s := fmt.Sprintf("%s packets, %s bytes", count(p.Packets), bytesText(p.Bytes))
+		for _, x := range []struct {
+			name string
+			n    uint64
+		}{
+			{"seen again", p.Retransmits}, {"NAKs", p.NAKs}, {"RNR", p.RNRs}, {"CNPs", p.CNPs}, {"ECN marks", p.ECN}, {"missing", p.Gaps}, {"wrong CRC", p.BadCRC},
+		} {
+			if x.n > 0 {
+				s += fmt.Sprintf(", %s %s", count(x.n), x.name)
+			}
+		}
+		put([2]string{"client", "server"}[i], s)
+	}
+	return out
+}
+
+func dashed(s, state string) string {
+	if s == "" || s == state {
+		return ""
+	}
+	return ": " + s
+}

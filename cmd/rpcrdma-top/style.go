@@ -1,0 +1,150 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/mattn/go-runewidth"
+	"github.com/muesli/termenv"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+)
+
+// tone is how a piece of text looks.
+type tone uint8
+
+const (
+	normal tone = iota
+	dim
+	bold
+	title  // of a table
+	chosen // the row under the cursor
+	good
+	warn
+	bad
+	accent
+	part0 // phases: call, pull, server, push, reply
+	part1
+	part2
+	part3
+	part4
+	heat0 // heat: five steps
+	heat1
+	heat2
+	heat3
+	heat4
+	tones
+)
+
+// styles draw tones; without colors they change nothing.
+type styles struct {
+	color bool
+	of    [tones]lipgloss.Style
+}
+
+func newStyles(w io.Writer, color bool) *styles {
+	r := lipgloss.NewRenderer(w)
+	if !color {
+		r.SetColorProfile(termenv.Ascii)
+	}
+	s := &styles{color: color && r.ColorProfile() != termenv.Ascii}
+	base := r.NewStyle()
+	for i := range s.of {
+		s.of[i] = base
+	}
+	fg := func(light, dark string) lipgloss.Style {
+		return base.Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
+	}
+	s.of[dim] = base.Faint(true)
+	s.of[bold] = base.Bold(true)
+	s.of[title] = base.Bold(true).Reverse(true)
+	s.of[chosen] = base.Reverse(true)
+	s.of[good] = fg("2", "10")
+	s.of[warn] = fg("3", "11")
+	s.of[bad] = fg("1", "9").Bold(true)
+	s.of[accent] = fg("4", "14")
+	for i, c := range [...][2]string{{"8", "7"}, {"5", "13"}, {"3", "11"}, {"2", "10"}, {"4", "12"}} {
+		s.of[part0+tone(i)] = fg(c[0], c[1])
+	}
+	for i, c := range [...][2]string{{"4", "4"}, {"6", "6"}, {"2", "10"}, {"3", "11"}, {"1", "9"}} {
+		s.of[heat0+tone(i)] = fg(c[0], c[1])
+	}
+	return s
+}
+
+// paint draws text in a tone.
+func (s *styles) paint(t tone, str string) string {
+	if !s.color || t == normal || str == "" {
+		return str
+	}
+	return s.of[t].Render(str)
+}
+
+// span is a piece of a line.
+type span struct {
+	text string
+	tone tone
+}
+
+// line joins pieces and fills or cuts them to the width.
+func (s *styles) line(width int, over tone, spans ...span) string {
+	var b strings.Builder
+	left := width
+	for _, x := range spans {
+		if left <= 0 {
+			break
+		}
+		t, w := x.text, runewidth.StringWidth(x.text)
+		if w > left {
+			t = runewidth.Truncate(t, left, "")
+			w = runewidth.StringWidth(t)
+		}
+		tone := x.tone
+		if over != normal {
+			tone = over
+		}
+		b.WriteString(s.paint(tone, t))
+		left -= w
+	}
+	if left > 0 {
+		b.WriteString(s.paint(over, strings.Repeat(" ", left)))
+	}
+	return b.String()
+}
+
+// fit pads text to a width, or cuts it: at the end, or in the middle if it is a
+// name.
+func (g *glyphs) fit(s string, width int, right bool) string {
+	if width <= 0 {
+		return ""
+	}
+	w := runewidth.StringWidth(s)
+	if w > width {
+		if right || width < 4 {
+			s = runewidth.Truncate(s, width, "")
+		} else {
+			s = runewidth.Truncate(s, width, g.dots)
+		}
+		w = runewidth.StringWidth(s)
+	}
+	pad := strings.Repeat(" ", max(width-w, 0))
+	if right {
+		return pad + s
+	}
+	return s + pad
+}
+
+// name makes text of a peer safe to show, in at most width columns; the middle
+// of a long one is cut out.
+func (g *glyphs) name(s string, width int) string {
+	return g.plain(string(text.Shorten([]byte(s), width)))
+}
+
+// from leaves out the first columns of a line.
+func (g *glyphs) from(s string, columns int) string {
+	if columns <= 0 {
+		return s
+	}
+	return runewidth.TruncateLeft(s, columns, "")
+}

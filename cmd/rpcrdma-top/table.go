@@ -1,0 +1,224 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// column is one of a table.
+type column struct {
+	title string
+	width int  // at least; the widest cell counts
+	want  int  // of a name: what it has before columns of a higher rank come
+	most  int  // at most; 0: no limit
+	right bool // numbers
+	// share says that it takes its part of the columns that are left over.
+	share int
+	// rank says which columns go first where there is no room: the highest.
+	rank int
+	name bool // its text is cut in the middle
+	head bool // its text is cut at the end
+}
+
+// cell is a value.
+type cell struct {
+	text  string
+	key   float64 // to sort by; where it is equal, the text counts
+	tone  tone
+	draw  func(width int) []span // a picture as wide as the column
+	plain string                 // in its place, where nothing can be drawn
+}
+
+// row is a line of a table.
+type row struct {
+	id    string // tells it from all others
+	cells []cell
+	tone  tone
+	mark  string // in front of it
+}
+
+// table is what a view shows.
+type table struct {
+	columns []column
+	rows    []row
+	empty   string // what is said if there are none
+}
+
+// order sorts by a column; a negative one leaves the order as it is. Numbers
+// begin with the greatest, text with the least, unless turned round.
+func (t *table) order(by int, turn bool) {
+	if by < 0 || by >= len(t.columns) {
+		if turn {
+			slices.Reverse(t.rows)
+		}
+		return
+	}
+	down := t.columns[by].right
+	if turn {
+		down = !down
+	}
+	slices.SortStableFunc(t.rows, func(a, b row) int {
+		x, y := &a.cells[by], &b.cells[by]
+		n := cmp.Or(cmp.Compare(x.key, y.key), strings.Compare(x.text, y.text))
+		if down {
+			n = -n
+		}
+		return n
+	})
+}
+
+// layout chooses the columns that fit and gives each its width. mark is the
+// room in front of a row.
+func (t *table) layout(width, mark int) (at []int, widths []int) {
+	n := len(t.columns)
+	need := make([]int, n)
+	for i, c := range t.columns {
+		need[i] = max(c.width, runewidth.StringWidth(c.title))
+		for j := range t.rows {
+			if x := &t.rows[j].cells[i]; x.draw == nil {
+				need[i] = max(need[i], runewidth.StringWidth(x.text))
+			}
+		}
+		if c.most > 0 {
+			need[i] = min(need[i], max(c.most, c.width))
+		}
+	}
+	shown := make([]bool, n)
+	least := func(i int) int {
+		c := &t.columns[i]
+		if c.name || c.head || c.share > 0 {
+			return min(need[i], max(c.width, c.want, runewidth.StringWidth(c.title)))
+		}
+		return need[i]
+	}
+	used := mark
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.columns[a].rank, t.columns[b].rank) })
+	for k, i := range order {
+		gap := 1
+		if k == 0 {
+			gap = 0
+		}
+		if used+gap+least(i) > width && k > 0 {
+			continue
+		}
+		shown[i] = true
+		used += gap + least(i)
+	}
+	for i := range n {
+		if shown[i] {
+			at = append(at, i)
+			widths = append(widths, min(least(i), max(width-mark, 1)))
+		}
+	}
+	left := width - used
+	// First what names need, then what is left to those that grow.
+	for k, i := range at {
+		if more := min(need[i]-widths[k], left); more > 0 {
+			widths[k] += more
+			left -= more
+		}
+	}
+	total := 0
+	for _, i := range at {
+		total += t.columns[i].share
+	}
+	if total > 0 && left > 0 {
+		for k, i := range at {
+			if s := t.columns[i].share; s > 0 {
+				more := left * s / total
+				if m := t.columns[i].most; m > 0 {
+					more = min(more, max(m-widths[k], 0))
+				}
+				widths[k] += more
+			}
+		}
+	}
+	return at, widths
+}
+
+// header draws the titles; sorted is the column that the rows are sorted by.
+func (t *table) header(g *glyphs, at, widths []int, mark, sorted int, turn bool) []span {
+	out := []span{{strings.Repeat(" ", mark), title}}
+	for k, i := range at {
+		c := &t.columns[i]
+		name := c.title
+		if i == sorted {
+			arrow := g.down
+			if turn == c.right {
+				arrow = g.up
+			}
+			if c.right {
+				name = arrow + name
+			} else {
+				name += arrow
+			}
+			if runewidth.StringWidth(name) > widths[k] {
+				name = runewidth.Truncate(name, widths[k], "")
+			}
+		}
+		s := g.fit(name, widths[k], c.right)
+		if k > 0 {
+			s = " " + s
+		}
+		out = append(out, span{s, title})
+	}
+	return out
+}
+
+// line draws a row.
+func (t *table) line(g *glyphs, r *row, at, widths []int) []span {
+	var out []span
+	for k, i := range at {
+		if k > 0 {
+			out = append(out, span{" ", r.tone})
+		}
+		x, c := &r.cells[i], &t.columns[i]
+		if x.draw != nil {
+			out = append(out, x.draw(widths[k])...)
+			continue
+		}
+		s := x.text
+		switch {
+		case c.name:
+			s = g.name(s, widths[k])
+		case c.head:
+			s = g.name(s, 1000)
+		default:
+			s = g.plain(s)
+		}
+		tone := x.tone
+		if tone == normal {
+			tone = r.tone
+		}
+		out = append(out, span{g.fit(s, widths[k], c.right), tone})
+	}
+	return out
+}
+
+// hit is the column at a place of a line; -1 if there is none.
+func hit(at, widths []int, mark, x int) int {
+	x -= mark
+	for k, i := range at {
+		if k > 0 {
+			x--
+		}
+		if x < widths[k] {
+			if x < -1 {
+				return -1
+			}
+			return i
+		}
+		x -= widths[k]
+	}
+	return -1
+}

@@ -1,0 +1,634 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+)
+
+// feeder is what the screens want of a monitor.Feed.
+type feeder interface {
+	Latest() *monitor.Snapshot
+	Notice() <-chan struct{}
+	SetFilter(*filter.Filter)
+	SetInterval(time.Duration)
+	SetSpeed(float64)
+	Pause(bool)
+	Skip()
+	Hold(bool)
+	Watch(serial uint64, width int, plain bool)
+}
+
+// place is where a reader is in one view.
+type place struct {
+	id     string // of the row under the cursor; empty: none yet
+	cursor int
+	top    int // first row that is shown
+	sort   int // column; negative: as it comes
+	turn   bool
+}
+
+// ui is the program: what is shown, and what keys do. It draws snapshots and
+// nothing else.
+type ui struct {
+	drawing
+	feed   feeder
+	source string
+
+	snap          *monitor.Snapshot
+	width, height int
+	view          view
+	at            [views]place
+	frozen        bool
+	totals        bool
+	chosenTotals  bool // by the user: the end of the input does not switch
+	help          bool
+	helpTop       int
+
+	typing  bool // in the filter
+	input   textinput.Model
+	wrong   string // with the filter
+	message string
+
+	detail    bool
+	serial    uint64
+	detailTop int
+	// What was asked for while the snapshot does not show it yet.
+	wantSpeed    float64
+	wantInterval time.Duration
+	speeding     bool
+	detailLeft   int
+
+	// Where things are on the screen, for the mouse.
+	tableRow int // of the first row of the table; 0: none
+	table    *table
+	columns  []int
+	widths   []int
+}
+
+// notice says that there is a new snapshot.
+type notice struct{}
+
+// byTime is the column, in several tables, of the time that was spent.
+const byTime = 6
+
+func newUI(feed feeder, source string, st *styles, g *glyphs) *ui {
+	u := &ui{drawing: drawing{g: g, st: st}, feed: feed, source: source, width: 80, height: 24}
+	for i := range u.at {
+		u.at[i].sort = -1
+	}
+	u.at[overview].sort = byTime
+	u.at[files].sort, u.at[clients].sort = byTime, byTime
+	u.input = textinput.New()
+	u.input.Prompt = ""
+	u.input.CharLimit = 1000
+	u.snap = feed.Latest()
+	return u
+}
+
+// Init implements tea.Model.
+func (u *ui) Init() tea.Cmd { return u.wait() }
+
+// wait waits for the next snapshot.
+func (u *ui) wait() tea.Cmd {
+	return func() tea.Msg {
+		<-u.feed.Notice()
+		return notice{}
+	}
+}
+
+// Update implements tea.Model.
+func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case notice:
+		if !u.frozen {
+			u.snap = u.feed.Latest()
+			if u.snap.Speed == u.wantSpeed {
+				u.speeding = false
+			}
+			if u.snap.Interval == u.wantInterval {
+				u.wantInterval = 0
+			}
+			if u.snap.Ended && !u.chosenTotals {
+				u.totals = true
+			}
+		}
+		return u, u.wait()
+	case tea.WindowSizeMsg:
+		u.width, u.height = msg.Width, msg.Height
+		u.fitInput()
+		if u.detail {
+			u.watch()
+		}
+	case tea.MouseMsg:
+		return u.mouse(msg)
+	case tea.KeyMsg:
+		return u.keys(msg)
+	}
+	return u, nil
+}
+
+// keys takes keys. What was typed fast, or pasted, comes as one message: each
+// letter is a key of its own, and all that follows "/" is part of the filter.
+func (u *ui) keys(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
+	if msg.Type != tea.KeyRunes || u.typing {
+		return u.key(msg)
+	}
+	if msg.Paste {
+		return u, nil // no command was meant
+	}
+	var cmds []tea.Cmd
+	for i, r := range msg.Runes {
+		if u.typing {
+			_, cmd := u.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: msg.Runes[i:]})
+			cmds = append(cmds, cmd)
+			break
+		}
+		_, cmd := u.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: msg.Alt})
+		cmds = append(cmds, cmd)
+	}
+	return u, tea.Batch(cmds...)
+}
+
+func (u *ui) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
+	key := msg.String()
+	if key == "ctrl+c" {
+		return u, tea.Quit
+	}
+	if u.typing {
+		return u.typed(msg)
+	}
+	u.message = ""
+	if u.help {
+		switch key {
+		case "?", "esc", "q", "enter":
+			u.help = false
+		default:
+			u.helpTop = scroll(key, u.helpTop, u.height-2)
+		}
+		return u, nil
+	}
+	if u.detail {
+		switch key {
+		case "esc", "q", "backspace", "enter":
+			u.close()
+			return u, nil
+		case "left", "h":
+			u.detailLeft = max(u.detailLeft-8, 0)
+			return u, nil
+		case "right", "l":
+			u.detailLeft += 8
+			return u, nil
+		case "j", "down", "k", "up", "pgdown", "pgup", "home", "end", "g", "G", "ctrl+d", "ctrl+u":
+			u.detailTop = scroll(key, u.detailTop, u.height-3)
+			return u, nil
+		}
+	}
+	return u.command(key)
+}
+
+// command does what a key stands for everywhere.
+func (u *ui) command(key string) (tea.Model, tea.Cmd) {
+	p := &u.at[u.view]
+	switch key {
+	case "q":
+		return u, tea.Quit
+	case "?", "f1":
+		u.help, u.helpTop = true, 0
+	case "1", "2", "3", "4", "5", "6":
+		u.show(view(key[0] - '1'))
+	case "tab":
+		u.show((u.view + 1) % views)
+	case "shift+tab":
+		u.show((u.view + views - 1) % views)
+	case "/":
+		u.typing, u.wrong = true, ""
+		u.input.SetValue(u.snap.Filter)
+		u.input.CursorEnd()
+		u.fitInput()
+		return u, u.input.Focus()
+	case "esc":
+		if u.snap.Filter != "" {
+			u.feed.SetFilter(nil)
+			u.message = "filter off"
+		}
+	case " ":
+		u.frozen = !u.frozen
+		u.feed.Hold(u.frozen)
+		if !u.frozen {
+			u.snap = u.feed.Latest()
+		}
+	case "p":
+		if u.snap.Paced && !u.snap.Ended {
+			u.feed.Pause(!u.snap.Paused)
+		} else {
+			u.message = "only a replay can be paused; the space bar freezes the screen"
+		}
+	case "n":
+		if u.snap.Paced {
+			u.feed.Skip()
+		}
+	case "[", "]":
+		u.speed(key == "]")
+	case "+", "=", "-", "_":
+		u.interval(key == "+" || key == "=")
+	case "t":
+		u.totals, u.chosenTotals = !u.totals, true
+	case "<", ",", ">", ".", "left", "right":
+		u.sort(key == ">" || key == "." || key == "right")
+	case "r", "R":
+		p.turn = !p.turn
+	case "enter", "l":
+		u.open()
+	default:
+		n := len(u.rows())
+		p.cursor = min(max(scrollTo(key, p.cursor, max(u.body()-2, 1), n), 0), max(n-1, 0))
+		if n > 0 {
+			p.id = u.table.rows[p.cursor].id
+		}
+	}
+	return u, nil
+}
+
+// rows are those of the view as they are sorted now.
+func (u *ui) rows() []row {
+	u.table = u.tableOf(u.view)
+	if u.table == nil {
+		return nil
+	}
+	return u.table.rows
+}
+
+func (u *ui) show(v view) {
+	if u.detail {
+		u.close()
+	}
+	u.view = v
+}
+
+// scroll moves a text; its end is not known here, and drawing it minds that.
+func scroll(key string, top, page int) int { return max(scrollTo(key, top, page, 1<<30), 0) }
+
+// scrollTo moves a place among n.
+func scrollTo(key string, at, page, n int) int {
+	switch key {
+	case "j", "down":
+		at++
+	case "k", "up":
+		at--
+	case "pgdown", "ctrl+d", "ctrl+f":
+		at += page
+	case "pgup", "ctrl+u", "ctrl+b":
+		at -= page
+	case "home", "g":
+		at = 0
+	case "end", "G":
+		at = n - 1
+	}
+	return at
+}
+
+// typed edits the filter.
+func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
+	switch msg.String() {
+	case "esc":
+		u.typing, u.wrong = false, ""
+		u.input.Blur()
+		return u, nil
+	case "enter":
+		expr := strings.TrimSpace(u.input.Value())
+		if expr == "" {
+			u.feed.SetFilter(nil)
+			u.message = "filter off"
+		} else {
+			f, err := filter.Compile(expr)
+			if err != nil {
+				u.wrong = err.Error()
+				u.fitInput()
+				return u, nil
+			}
+			u.feed.SetFilter(f)
+			u.message = "counted from now on: " + expr
+			if u.snap.Ended {
+				u.message = "the input has ended: the filter applies to the listed transactions"
+			}
+		}
+		u.typing, u.wrong = false, ""
+		u.input.Blur()
+		return u, nil
+	}
+	var cmd tea.Cmd
+	u.input, cmd = u.input.Update(msg)
+	u.wrong = ""
+	if expr := strings.TrimSpace(u.input.Value()); expr != "" {
+		if _, err := filter.Compile(expr); err != nil {
+			u.wrong = err.Error()
+		}
+	}
+	u.fitInput()
+	return u, cmd
+}
+
+// fitInput gives the filter its room on the last line: all of it, or half if
+// there is something wrong to be told.
+func (u *ui) fitInput() {
+	room := max(u.width-len(" filter: ")-1, 1)
+	if u.wrong != "" && room >= 40 {
+		room = max(min(len(u.input.Value())+1, room/2), 8)
+	}
+	u.input.Width = room
+	u.input.SetCursor(u.input.Position()) // what is shown depends on the width
+}
+
+// sort goes to the next or previous column; before the first is the order in
+// which rows come.
+func (u *ui) sort(next bool) {
+	t := u.tableOf(u.view)
+	if t == nil {
+		return
+	}
+	p := &u.at[u.view]
+	n := len(t.columns) + 1
+	if next {
+		p.sort = (p.sort+2)%n - 1
+	} else {
+		p.sort = (p.sort+n)%n - 1
+	}
+	p.turn = false
+	if p.sort < 0 {
+		u.message = "in the order in which they come"
+	} else {
+		u.message = "sorted by " + strings.ToLower(t.columns[p.sort].title)
+	}
+	if p.sort >= 0 && t.columns[p.sort].title == "" {
+		u.message = "sorted by the column before"
+	}
+}
+
+// intervals are what "+" and "-" go through.
+var intervals = []time.Duration{
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute,
+}
+
+func (u *ui) interval(longer bool) {
+	now := u.snap.Interval
+	if u.wantInterval > 0 {
+		now = u.wantInterval
+	}
+	to := now
+	if longer {
+		for i := len(intervals) - 1; i >= 0; i-- {
+			if intervals[i] > now {
+				to = intervals[i]
+			}
+		}
+	} else {
+		for _, d := range intervals {
+			if d < now {
+				to = d
+			}
+		}
+	}
+	if to == now {
+		u.message = "no interval beyond " + now.String()
+		return
+	}
+	if u.snap.Ended {
+		u.message = "the input has ended: start again with --interval " + to.String()
+		return
+	}
+	u.feed.SetInterval(to)
+	u.wantInterval = to
+	u.message = "interval " + to.String() + "; what is shown over time begins anew"
+}
+
+func (u *ui) speed(faster bool) {
+	s := u.snap
+	if !s.Paced || s.Ended {
+		u.message = "only a replay has a speed"
+		return
+	}
+	to := s.Speed
+	if u.speeding {
+		to = u.wantSpeed
+	}
+	switch {
+	case to == 0 && !faster:
+		to = 1 << 14
+	case to == 0:
+	case faster:
+		if to *= 2; to > 1<<14 {
+			to = 0
+		}
+	default:
+		to = max(to/2, 1.0/64)
+	}
+	u.feed.SetSpeed(to)
+	u.wantSpeed, u.speeding = to, true
+	u.message = "speed " + speedText(to)
+}
+
+func speedText(f float64) string {
+	if f == 0 {
+		return "max"
+	}
+	return "x" + strconv.FormatFloat(f, 'g', 4, 64)
+}
+
+// open looks into what is under the cursor.
+func (u *ui) open() {
+	switch u.view {
+	case transactions:
+		rows := u.rows()
+		p := &u.at[u.view]
+		if len(rows) == 0 {
+			return
+		}
+		u.follow(rows)
+		serial, err := strconv.ParseUint(rows[p.cursor].id, 10, 64)
+		if err != nil {
+			return
+		}
+		u.serial, u.detail, u.detailTop, u.detailLeft = serial, true, 0, 0
+		u.watch()
+	case heatmap:
+	default:
+		u.narrow()
+	}
+}
+
+// narrow shows the transactions of what is under the cursor: it makes a filter
+// of it.
+func (u *ui) narrow() {
+	rows := u.rows()
+	if len(rows) == 0 {
+		return
+	}
+	u.follow(rows)
+	id := rows[u.at[u.view].cursor].id
+	expr := ""
+	switch u.view {
+	case overview:
+		if _, op, ok := strings.Cut(id, " "); ok && op != "?" {
+			expr = "op == " + op
+		}
+	case connections:
+		expr = "connection == " + id
+	case clients:
+		expr = "client == " + id
+	case files:
+		if strings.HasPrefix(id, "fh:") {
+			u.message = "its name is not known: look for its handle with the filter"
+			return
+		}
+		expr = "file.path == " + strconv.Quote(id)
+	}
+	f, err := filter.Compile(expr)
+	if expr == "" || err != nil {
+		u.message = "no filter can be made of this"
+		return
+	}
+	u.feed.SetFilter(f)
+	u.show(transactions)
+	u.message = "only " + expr + "; Esc takes the filter off"
+}
+
+// watch asks for the transaction in full, as wide as the window.
+func (u *ui) watch() { u.feed.Watch(u.serial, max(u.width, 20), u.g.ascii) }
+
+// close goes back from a transaction to the list.
+func (u *ui) close() {
+	u.detail = false
+	u.feed.Watch(0, 0, false)
+}
+
+// mouse takes clicks and the wheel.
+func (u *ui) mouse(msg tea.MouseMsg) (tea.Model, tea.Cmd) {
+	switch {
+	case msg.Button == tea.MouseButtonWheelUp, msg.Button == tea.MouseButtonWheelDown:
+		key := "up"
+		if msg.Button == tea.MouseButtonWheelDown {
+			key = "down"
+		}
+		for range 3 {
+			u.key(tea.KeyMsg{Type: map[string]tea.KeyType{"up": tea.KeyUp, "down": tea.KeyDown}[key]})
+		}
+		return u, nil
+	case msg.Action != tea.MouseActionPress || msg.Button != tea.MouseButtonLeft || u.typing || u.help:
+		return u, nil
+	}
+	if msg.Y == 1 {
+		if v, ok := u.tabAt(msg.X); ok {
+			u.show(v)
+		}
+		return u, nil
+	}
+	if u.detail || u.table == nil || u.tableRow == 0 {
+		return u, nil
+	}
+	p := &u.at[u.view]
+	if msg.Y == u.tableRow-1 {
+		if c := hit(u.columns, u.widths, markWidth, msg.X); c >= 0 {
+			if p.sort == c {
+				p.turn = !p.turn
+			}
+			p.sort = c
+		}
+		return u, nil
+	}
+	i := p.top + msg.Y - u.tableRow
+	if i < p.top || i >= len(u.table.rows) || msg.Y >= u.height-1 {
+		return u, nil
+	}
+	if p.cursor == i && p.id == u.table.rows[i].id {
+		u.open()
+		return u, nil
+	}
+	p.cursor, p.id = i, u.table.rows[i].id
+	return u, nil
+}
+
+// title is the first line of the screen.
+func (u *ui) title() string {
+	s := u.snap
+	state, t := "live", good
+	switch {
+	case u.frozen:
+		state, t = "FROZEN", warn
+	case s.Err != nil:
+		state, t = "FAILED", bad
+	case s.Ended:
+		state, t = "end", accent
+	case s.Paused:
+		state, t = "PAUSED", warn
+	case s.Paced:
+		state = "replay " + speedText(s.Speed)
+	}
+	clock := ""
+	if s.Time != 0 {
+		clock = time.Unix(0, s.Time).UTC().Format("15:04:05")
+	}
+	right := fmt.Sprintf("%s  %s  %s pkts ", clock, s.Interval, count(s.Decoder.Packets))
+	if s.HasNow && !s.Ended {
+		right = fmt.Sprintf("%s  %s  %s pkts/s ", clock, s.Interval, strings.ReplaceAll(rate(s.Rate(s.Packets)), "-", "0"))
+	}
+	room := u.width - len("rpcrdma-top ") - len(state) - 2 - len(right)
+	name := u.g.name(u.source, max(room, 3))
+	left := []span{{"rpcrdma-top ", bold}, {name, normal}, {"  ", normal}, {state, t}}
+	used := len("rpcrdma-top ") + len([]rune(name)) + 2 + len(state)
+	if pad := u.width - used - len(right); pad > 0 {
+		left = append(left, span{strings.Repeat(" ", pad), normal})
+	} else {
+		left = append(left, span{" ", normal})
+	}
+	return u.st.line(u.width, normal, append(left, span{u.g.plain(right), normal})...)
+}
+
+// tabs is the second line.
+func (u *ui) tabs() string {
+	var out []span
+	for v := range views {
+		t, s := dim, u.tab(v)
+		if v == u.view {
+			t = bold
+		}
+		out = append(out, span{s, t})
+	}
+	if u.snap.Filter != "" {
+		out = append(out, span{" filter: " + u.g.name(u.snap.Filter, 200), warn})
+	}
+	return u.st.line(u.width, normal, out...)
+}
+
+func (u *ui) tab(v view) string {
+	name := viewNames[v]
+	if v != u.view && (u.width < 78 || u.snap.Filter != "" && u.width < 120) {
+		name = name[:1]
+	}
+	if v == u.view {
+		return fmt.Sprintf("[%d %s]", v+1, name)
+	}
+	return fmt.Sprintf(" %d %s ", v+1, name)
+}
+
+func (u *ui) tabAt(x int) (view, bool) {
+	for v := range views {
+		n := len(u.tab(v))
+		if x < n {
+			return v, x >= 0
+		}
+		x -= n
+	}
+	return 0, false
+}
+
+// body is how many lines lie between the tabs and the last line.
+func (u *ui) body() int { return max(u.height-3, 0) }

@@ -1,0 +1,707 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// view is one of the screens.
+type view int
+
+const (
+	overview view = iota
+	transactions
+	connections
+	files
+	clients
+	heatmap
+	views
+)
+
+var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency"}
+
+// partTones are those of latency.Parts.
+var partTones = [...]tone{part0, part1, part2, part3, part4}
+
+const partLetters = "cpswr"
+
+// stack draws the shares of the phases as one bar. Without colors it is made of
+// their letters, which are right everywhere.
+func (d *drawing) stack(parts []int64, width int) []span {
+	var out []span
+	used := 0
+	for i, n := range shares(parts, width) {
+		if n == 0 {
+			continue
+		}
+		s := strings.Repeat(partLetters[i:i+1], n)
+		if d.st.color {
+			s = strings.Repeat(d.g.full, n)
+		}
+		out = append(out, span{s, partTones[i]})
+		used += n
+	}
+	return append(out, span{strings.Repeat(" ", max(width-used, 0)), normal})
+}
+
+// drawing is what all views need.
+type drawing struct {
+	g  *glyphs
+	st *styles
+}
+
+// operationsTable lists operations: the latest interval, or totals.
+func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
+	t := &table{
+		columns: []column{
+			{title: "OPERATION", width: 9, want: 12, most: 30, head: true},
+			{title: "OPS/S", width: 6, right: true, rank: 1},
+			{title: "B/S", width: 6, right: true, rank: 2},
+			{title: "P50", width: 7, right: true, rank: 1},
+			{title: "P99", width: 7, right: true, rank: 1},
+			{title: "MAX", width: 7, right: true, rank: 6},
+			{title: "%TIME", width: 6, right: true, rank: 2},
+			{title: "ERR", width: 4, right: true, rank: 3},
+			{title: "COUNT", width: 6, right: true, rank: 3},
+			{title: "RATE", width: 7, most: 60, share: 2, rank: 4},
+			{title: "P99 OVER TIME", width: 8, most: 60, share: 2, rank: 7},
+			{title: "PHASES", width: 7, most: 30, share: 1, rank: 5},
+		},
+		empty: "no transactions yet",
+	}
+	seconds := float64(s.Time-s.Since) / 1e9
+	spent := func(o *monitor.Operation) float64 {
+		if !totals {
+			return float64(o.Time)
+		}
+		if o.Total == nil {
+			return 0
+		}
+		return float64(o.Total.Latency.Sum)
+	}
+	allTime := 0.0
+	for i := range s.Ops {
+		allTime += spent(&s.Ops[i])
+	}
+	for i := range s.Ops {
+		o := &s.Ops[i]
+		var ops, bytes float64
+		var p50, p99, most int64
+		var errors uint64
+		parts := o.Parts[:]
+		total := uint64(0)
+		if o.Total != nil {
+			total = o.Total.Count
+		}
+		if totals {
+			if o.Total == nil {
+				continue
+			}
+			x := o.Total
+			if seconds > 0 {
+				ops, bytes = float64(x.Count)/seconds, float64(x.CallBytes+x.ReplyBytes)/seconds
+			}
+			p50, p99, most, errors = x.Latency.P50, x.Latency.P99, x.Latency.Max, x.Errors
+			parts = make([]int64, len(latency.Parts))
+			for j, p := range latency.Parts {
+				parts[j] = x.Phase(p).Sum
+			}
+		} else {
+			ops, bytes = s.Rate(o.Now.Count), s.Rate(o.Now.Bytes)
+			p50, p99, most, errors = o.Now.P50, o.Now.P99, o.Max, o.Errors
+		}
+		rates, slow := make([]float64, len(o.Points)), make([]float64, len(o.Points))
+		for j, p := range o.Points {
+			rates[j], slow[j] = float64(p.Count), float64(p.P99)
+		}
+		share, shareKey := "-", spent(o)
+		if shareKey > 0 {
+			share = strconv.FormatFloat(100*shareKey/allTime, 'f', 1, 64)
+		}
+		if o.Total != nil {
+			shareKey += float64(o.Total.Latency.Sum) * 1e-12 // a quiet interval keeps the order
+		}
+		r := row{id: o.Name, cells: []cell{
+			{text: o.Name},
+			{text: rate(ops), key: ops},
+			{text: byteRate(bytes), key: bytes},
+			{text: latencyText(p50), key: float64(p50)},
+			{text: latencyText(p99), key: float64(p99)},
+			{text: latencyText(most), key: float64(most)},
+			{text: share, key: shareKey},
+			{text: dash(errors), key: float64(errors), tone: toneIf(errors > 0, bad)},
+			{text: dash(total), key: float64(total)},
+			{key: ops, draw: func(w int) []span { return []span{{d.g.sparkline(rates, w), accent}} }},
+			{key: float64(p99), draw: func(w int) []span { return []span{{d.g.sparkline(slow, w), warn}} }},
+			{key: float64(sum(parts)), draw: func(w int) []span { return d.stack(parts, w) }},
+		}}
+		if !totals && o.Now.Count == 0 {
+			r.tone = dim
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+func toneIf(on bool, t tone) tone {
+	if on {
+		return t
+	}
+	return normal
+}
+
+func sum(v []int64) (n int64) {
+	for _, x := range v {
+		n += x
+	}
+	return n
+}
+
+// head is what stands above the table of operations.
+func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
+	hist := s.History
+	series := func(f func(*monitor.Slot) float64) []float64 {
+		out := make([]float64, len(hist))
+		for i := range hist {
+			out[i] = f(&hist[i])
+		}
+		return out
+	}
+	half := (width - 2) / 2
+	pair := func(label, value string, line []float64, t tone) []span {
+		w := max(half-11-9, 0)
+		return []span{
+			{d.g.fit(label, 10, false), dim}, {" ", normal}, {d.g.fit(value, 8, true), bold}, {" ", normal},
+			{d.g.sparkline(line, w), t},
+		}
+	}
+	join := func(a, b []span) []span { return append(append(a, span{"  ", normal}), b...) }
+	now := &s.Now
+	wait := "-"
+	value := func(v string) string {
+		if !s.HasNow {
+			return wait
+		}
+		return d.g.plain(v)
+	}
+	ops, bytes, p50, p99 := s.Rate(now.Count), s.Rate(now.Bytes), now.P50, now.P99
+	if x := s.Total; totals && x != nil {
+		ops, bytes = rates(s, 0, 0, x.Count, x.CallBytes+x.ReplyBytes, true, s.Since)
+		p50, p99 = x.Latency.P50, x.Latency.P99
+	}
+	lines := [][]span{
+		join(
+			pair("ops/s", value(rate(ops)), series(func(x *monitor.Slot) float64 { return float64(x.Count) }), accent),
+			pair("bytes/s", value(byteRate(bytes)), series(func(x *monitor.Slot) float64 { return float64(x.Bytes) }), accent)),
+		join(
+			pair("p50", value(latencyText(p50)), series(func(x *monitor.Slot) float64 { return float64(x.P50) }), warn),
+			pair("p99", value(latencyText(p99)), series(func(x *monitor.Slot) float64 { return float64(x.P99) }), warn)),
+	}
+	used, granted, at := credits(s)
+	mean := s.InFlight()
+	if x := s.Total; totals && x != nil && s.Time > s.Since {
+		mean = float64(x.Latency.Sum) / float64(s.Time-s.Since)
+	}
+	flight := []span{
+		{"in flight  ", dim}, {strconv.Itoa(s.Open), bold}, {fmt.Sprintf(" now, %s mean", value(fmt.Sprintf("%.2f", mean))), normal},
+	}
+	if s.Stuck > 0 {
+		flight = append(flight, span{fmt.Sprintf(", %d stuck", s.Stuck), bad}, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
+	} else if s.Open > 0 {
+		flight = append(flight, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
+	}
+	if granted > 0 {
+		t := normal
+		if used >= int(granted) {
+			t = bad
+		}
+		flight = append(flight, span{"  credits ", dim}, span{fmt.Sprintf("%d/%d", used, granted), t}, span{fmt.Sprintf(" on connection %d", at), normal})
+	}
+	lines = append(lines, flight)
+	h := &s.Health
+	wire := []span{{"wire       ", dim}}
+	for i, x := range []struct {
+		name string
+		n    uint64
+		t    tone
+	}{
+		{"retransmits", h.Retransmits, warn}, {"NAK", h.NAKs, bad}, {"RNR", h.RNRs, bad}, {"CNP", h.CNPs, warn},
+		{"ECN", h.ECN, warn}, {"gaps", h.Gaps, warn}, {"CRC", h.BadCRC, bad},
+	} {
+		if i > 0 {
+			wire = append(wire, span{"  ", normal})
+		}
+		wire = append(wire, span{x.name + " ", normal}, span{dash(x.n), toneIf(x.n > 0, x.t)})
+		if i > 0 {
+			continue
+		}
+		wire = append(wire, span{"  drops ", normal})
+		if s.HasDrops {
+			wire = append(wire, span{count(s.Drops), toneIf(s.Drops > 0, bad)})
+		} else {
+			wire = append(wire, span{"-", normal})
+		}
+	}
+	lines = append(lines, wire)
+	parts := now.Parts[:]
+	if x := s.Total; totals && x != nil {
+		parts = make([]int64, len(latency.Parts))
+		for i, p := range latency.Parts {
+			parts[i] = x.Phase(p).Sum
+		}
+	}
+	all := sum(parts)
+	var legend []span
+	room := 0
+	for i, n := range parts {
+		share := "-"
+		if all > 0 && n > 0 {
+			share = strconv.FormatFloat(100*float64(n)/float64(all), 'f', 0, 64) + "%"
+			if share == "0%" {
+				share = "<1%"
+			}
+		}
+		piece := []span{{"  ", normal}, {monitor.PartNames[i], partTones[i]}, {" " + share, normal}}
+		for _, x := range piece {
+			room += len(x.text)
+		}
+		legend = append(legend, piece...)
+	}
+	phases := []span{{"phases     ", dim}}
+	phases = append(phases, d.stack(parts, max(width-11-room, 4))...)
+	lines = append(lines, append(phases, legend...))
+	return lines
+}
+
+// credits finds the connection with the greatest part of its credits in use.
+func credits(s *monitor.Snapshot) (used int, granted uint32, id int) {
+	best := -1.0
+	for i := range s.Connections {
+		c := &s.Connections[i]
+		if c.Granted == 0 || c.State != "open" {
+			continue
+		}
+		if f := float64(c.Used) / float64(c.Granted); f > best {
+			best, used, granted, id = f, c.Used, c.Granted, c.ID
+		}
+	}
+	return used, granted, id
+}
+
+// transactionsTable lists transactions, open ones first.
+func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
+	t := &table{
+		columns: []column{
+			{title: "AGE", width: 7, right: true},
+			{title: "XID", width: 8},
+			{title: "OPERATION", width: 9, want: 12, most: 26, head: true, rank: 1},
+			{title: "FILE", width: 8, want: 18, most: 120, share: 4, name: true, rank: 2},
+			{title: "CHUNKS", width: 8, want: 12, most: 40, rank: 3, name: true},
+			{title: "MOVED", width: 5, most: 20, share: 1, rank: 5},
+			{title: "IO", width: 3, rank: 4},
+			{title: "STATE", width: 6, want: 8, most: 16, rank: 1, name: true},
+			{title: "CONN", width: 4, right: true, rank: 7},
+			{title: "CLIENT", width: 9, most: 40, rank: 8},
+			{title: "SERVER", width: 9, most: 40, rank: 9},
+			{title: "BYTES", width: 6, right: true, rank: 10},
+			{title: "AGAIN", width: 5, right: true, rank: 6},
+		},
+		empty: "no transactions",
+	}
+	if s.Filter != "" {
+		t.empty = "no transactions for which the filter holds"
+	}
+	for i := range s.Rows {
+		x := &s.Rows[i]
+		chunks := x.Chunks
+		if x.Phase != monitor.Ended {
+			chunks = x.ChunkList()
+		}
+		state, stateTone := x.Phase.Short(), phaseTone(x.Phase)
+		if x.Phase == monitor.Ended {
+			state = x.Status
+			switch {
+			case x.Failed, x.Status == "no reply":
+				stateTone = bad
+			case x.State != transaction.Complete:
+				stateTone = warn
+				if state == "" || state == "ok" {
+					state = x.State.String()
+				}
+			case state == "":
+				state = "done"
+			}
+		} else if x.Stuck {
+			stateTone = bad
+		}
+		io := ""
+		if x.Reads > 0 {
+			io = strconv.Itoa(x.Reads) + "r"
+		}
+		if x.Writes > 0 {
+			io += strconv.Itoa(x.Writes) + "w"
+		}
+		moved, offered := x.Moved, x.Offered
+		operation := x.Operation
+		if x.Backward {
+			operation = "<" + operation
+		}
+		r := row{id: strconv.FormatUint(x.Serial, 10), cells: []cell{
+			{text: duration(x.Age), key: float64(x.Age)},
+			{text: fmt.Sprintf("%08x", x.XID), key: float64(x.XID)},
+			{text: operation, tone: toneIf(x.Open, bold)},
+			{text: x.Subject},
+			{text: chunks, key: float64(offered)},
+			{key: float64(moved), draw: func(w int) []span { return d.moved(moved, offered, w) }},
+			{text: io, key: float64(x.Reads + x.Writes)},
+			{text: state, tone: stateTone},
+			{text: strconv.Itoa(x.Connection), key: float64(x.Connection)},
+			{text: x.Client},
+			{text: x.Server},
+			{text: bytesText(moved), key: float64(moved)},
+			{text: dash(uint64(x.Retransmit)), key: float64(x.Retransmit), tone: toneIf(x.Retransmit > 0, warn)},
+		}}
+		switch {
+		case x.Stuck:
+			r.mark = "!"
+		case x.Phase == monitor.Ended:
+			r.tone = dim
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+func phaseTone(p monitor.Phase) tone {
+	switch p {
+	case monitor.PullWait, monitor.Pull:
+		return part1
+	case monitor.Server:
+		return part2
+	case monitor.Push:
+		return part3
+	case monitor.Ack:
+		return part4
+	}
+	return normal
+}
+
+// moved draws how much of what was offered has been moved.
+func (d *drawing) moved(part, whole uint64, width int) []span {
+	if whole == 0 {
+		return []span{{d.g.fit("-", width, false), normal}}
+	}
+	if width < 9 {
+		return []span{{d.g.fit(strconv.Itoa(int(100*float64(part)/float64(whole)))+"%", width, true), normal}}
+	}
+	return []span{{d.g.bar(part, whole, width-5), part3}, {d.g.fit(strconv.Itoa(int(100*float64(part)/float64(whole)))+"%", 5, true), normal}}
+}
+
+// connectionsTable lists connections.
+func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
+	t := &table{
+		columns: []column{
+			{title: "ID", width: 2, right: true},
+			{title: "CLIENT", width: 9, most: 40, rank: 1},
+			{title: "", width: 0, most: 12, rank: 5},
+			{title: "SERVER", width: 9, most: 40, rank: 1},
+			{title: "", width: 0, most: 12, rank: 5},
+			{title: "FABRIC", width: 6, rank: 3},
+			{title: "OPS/S", width: 5, right: true, rank: 2},
+			{title: "B/S", width: 6, right: true, rank: 3},
+			{title: "CREDITS", width: 7, rank: 2},
+			{title: "ERRORS", width: 6, most: 30, rank: 4},
+			{title: "MODEL", width: 6, want: 20, most: 44, rank: 6, name: true, share: 1},
+			{title: "STATE", width: 5, want: 12, most: 40, rank: 4, head: true},
+			{title: "MTU", width: 4, right: true, rank: 7},
+			{title: "COUNT", width: 5, right: true, rank: 8},
+			{title: "INLINE", width: 6, rank: 9},
+			{title: "MEAN", width: 7, right: true, rank: 10},
+		},
+		empty: "no connection carries RPC yet",
+	}
+	for i := range s.Connections {
+		c := &s.Connections[i]
+		creditText, creditTone := "-", normal
+		if c.Granted > 0 || c.Asked > 0 {
+			creditText = fmt.Sprintf("%d/%d/%d", c.Used, c.Granted, c.Asked)
+			if c.Granted > 0 && c.Used >= int(c.Granted) {
+				creditTone = bad
+			}
+		}
+		state := c.State
+		if c.Ending != "" {
+			state = c.Ending
+		}
+		var model []string
+		for _, m := range c.Models {
+			model = append(model, fmt.Sprintf("%s %s", m.Model, percent(m.Count, c.Transactions)))
+		}
+		faults, n := faultsOf(c)
+		inline := "-"
+		if c.InlineCall > 0 {
+			inline = string(append(append(text.Size(nil, uint64(c.InlineCall)), '/'), text.Size(nil, uint64(c.InlineReply))...))
+		}
+		ops, bytes := rates(s, c.NowCount, c.NowBytes, c.Transactions, c.Bytes, totals, s.First)
+		mean := int64(0)
+		if c.Transactions > 0 {
+			mean = c.Time / int64(min(c.Transactions, 1<<62))
+		}
+		r := row{id: strconv.Itoa(c.ID), cells: []cell{
+			{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
+			{text: c.Client.Address},
+			{text: c.Client.Endpoint},
+			{text: c.Server.Address},
+			{text: c.Server.Endpoint},
+			{text: c.Fabric},
+			{text: rate(ops), key: ops},
+			{text: byteRate(bytes), key: bytes},
+			{text: creditText, key: float64(c.Used), tone: creditTone},
+			{text: faults, key: float64(n), tone: toneIf(n > 0, warn)},
+			{text: strings.Join(model, ", ")},
+			{text: state, tone: toneIf(c.State != "open", warn)},
+			{text: dash(uint64(c.MTU)), key: float64(c.MTU)},
+			{text: dash(c.Transactions), key: float64(c.Transactions)},
+			{text: inline, key: float64(c.InlineCall)},
+			{text: latencyText(mean), key: float64(mean)},
+		}}
+		if c.Stuck > 0 {
+			r.mark = "!"
+		}
+		if c.State != "open" {
+			r.tone = dim
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+// usageTable lists files or clients.
+func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what string, totals bool) *table {
+	t := &table{
+		columns: []column{
+			{title: what, width: 16, most: 200, share: 3, name: true},
+			{title: "OPS/S", width: 6, right: true, rank: 1},
+			{title: "B/S", width: 6, right: true, rank: 1},
+			{title: "MEAN", width: 7, right: true, rank: 2},
+			{title: "COUNT", width: 6, right: true, rank: 1},
+			{title: "BYTES", width: 6, right: true, rank: 1},
+			{title: "TIME", width: 7, right: true, rank: 1},
+			{title: "%TIME", width: 6, right: true, rank: 3},
+			{title: "ERR", width: 4, right: true, rank: 2},
+			{title: "IDLE", width: 7, right: true, rank: 4},
+			{title: "", width: 10, most: 40, share: 1, rank: 5},
+		},
+		empty: "nothing yet",
+	}
+	var all, most int64
+	for i := range list {
+		all += list[i].Time
+		most = max(most, list[i].Time)
+	}
+	for i := range list {
+		x := &list[i]
+		mean := int64(0)
+		if x.Count > 0 {
+			mean = x.Time / int64(min(x.Count, 1<<62))
+		}
+		share := 0.0
+		if all > 0 {
+			share = 100 * float64(x.Time) / float64(all)
+		}
+		spent := x.Time
+		ops, bytes := rates(s, x.NowCount, x.NowBytes, x.Count, x.Bytes, totals, s.Since)
+		r := row{id: x.Name, cells: []cell{
+			{text: x.Name},
+			{text: rate(ops), key: ops},
+			{text: byteRate(bytes), key: bytes},
+			{text: latencyText(mean), key: float64(mean)},
+			{text: dash(x.Count), key: float64(x.Count)},
+			{text: bytesText(x.Bytes), key: float64(x.Bytes)},
+			{text: latencyText(x.Time), key: float64(x.Time)},
+			{text: strconv.FormatFloat(share, 'f', 1, 64), key: share},
+			{text: dash(x.Errors), key: float64(x.Errors), tone: toneIf(x.Errors > 0, bad)},
+			{text: duration(max(s.Time-x.Last, 0)), key: float64(s.Time - x.Last)},
+			{key: share, draw: func(w int) []span {
+				return []span{{d.g.fit(strings.Repeat(d.g.full, int(float64(w)*float64(spent)/float64(max(most, 1))+0.5)), w, false), accent}}
+			}},
+		}}
+		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+func percent(part, whole uint64) string {
+	if whole == 0 {
+		return "-"
+	}
+	p := 100 * float64(part) / float64(whole)
+	if p > 0 && p < 0.5 {
+		return "<1%"
+	}
+	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
+}
+
+// heatLines draws latencies over time: a column for each interval, the latest
+// on the right.
+func (d *drawing) heatLines(s *monitor.Snapshot, width, height int) [][]span {
+	const label = 9
+	cols := width - label
+	rows := height - 2
+	if cols < 4 || rows < 2 {
+		return [][]span{{{"too small a window", dim}}}
+	}
+	hist := s.History
+	if len(hist) > cols {
+		hist = hist[len(hist)-cols:]
+	}
+	lo, hi := monitor.HeatBands, -1
+	for i := range hist {
+		for b, n := range hist[i].Heat {
+			if n > 0 {
+				lo, hi = min(lo, b), max(hi, b)
+			}
+		}
+	}
+	if hi < 0 {
+		return [][]span{{{"no latencies yet", dim}}}
+	}
+	per := 1 // bands in a line
+	for (hi-lo)/per+1 > rows {
+		per++
+	}
+	lines := (hi-lo)/per + 1
+	at := func(slot *monitor.Slot, line int) (n uint64) {
+		for b := lo + line*per; b < min(lo+(line+1)*per, monitor.HeatBands); b++ {
+			n += uint64(slot.Heat[b])
+		}
+		return n
+	}
+	top := uint64(0)
+	for i := range hist {
+		for l := range lines {
+			top = max(top, at(&hist[i], l))
+		}
+	}
+	var out [][]span
+	for l := lines - 1; l >= 0; l-- {
+		line := []span{{d.g.fit(d.g.plain(roundDuration(monitor.HeatFrom(lo+l*per))), label-1, true) + " ", dim}}
+		line = append(line, span{strings.Repeat(" ", cols-len(hist)), normal})
+		for i := range hist {
+			step := heatStep(at(&hist[i], l), top)
+			if step == 0 {
+				line = append(line, span{" ", normal})
+				continue
+			}
+			line = append(line, span{d.g.heat[step], heat0 + tone(step)})
+		}
+		out = append(out, line)
+	}
+	axis := []span{{strings.Repeat(" ", label), normal}}
+	left := "-" + (time.Duration(cols) * s.Interval).String()
+	pad := cols - len(left) - 3
+	axis = append(axis, span{left + strings.Repeat(" ", max(pad, 1)) + "now", dim})
+	legend := []span{{strings.Repeat(" ", label) + "transactions in an interval of " + s.Interval.String() + ":", dim}}
+	for step := 1; step < len(d.g.heat); step++ {
+		legend = append(legend, span{" ", normal}, span{d.g.heat[step], heat0 + tone(step)}, span{" " + dash(heatFrom(step, top)) + "+", dim})
+	}
+	return append(out, axis, legend)
+}
+
+// heatStep is the shade of a count: logarithmic, so that one slow call among
+// thousands can be seen.
+func heatStep(n, top uint64) int {
+	for step := 4; step > 1; step-- {
+		if n >= heatFrom(step, top) {
+			return step
+		}
+	}
+	if n > 0 {
+		return 1
+	}
+	return 0
+}
+
+// heatFrom is the least count of a shade.
+func heatFrom(step int, top uint64) uint64 {
+	n := uint64(1)
+	switch step {
+	case 2:
+		n = root(root(top))
+	case 3:
+		n = root(top)
+	case 4:
+		n = root(top) * root(root(top))
+	}
+	return max(n, uint64(step))
+}
+
+// root is the square root, rounded up.
+func root(n uint64) uint64 {
+	r := uint64(0)
+	for bit := uint64(1) << 31; bit > 0; bit >>= 1 {
+		if x := r | bit; x*x <= n {
+			r = x
+		}
+	}
+	if r*r < n {
+		r++
+	}
+	return r
+}
+
+// roundDuration writes the edges of bands, powers of two of nanoseconds, in
+// three digits.
+func roundDuration(ns int64) string {
+	switch {
+	case ns == 0:
+		return "0"
+	case ns < 1e6:
+		return fmt.Sprintf("%.3gµs", float64(ns)/1e3)
+	case ns < 1e9:
+		return fmt.Sprintf("%.3gms", float64(ns)/1e6)
+	}
+	return fmt.Sprintf("%.3gs", float64(ns)/1e9)
+}
+
+// faultsOf names what a connection suffers from, both ends together.
+func faultsOf(c *monitor.Connection) (s string, total uint64) {
+	a, b := &c.Client, &c.Server
+	var parts []string
+	for _, x := range []struct {
+		name string
+		n    uint64
+	}{
+		{"again", a.Retransmits + b.Retransmits}, {"nak", a.NAKs + b.NAKs}, {"rnr", a.RNRs + b.RNRs}, {"crc", a.BadCRC + b.BadCRC},
+		{"gap", a.Gaps + b.Gaps}, {"ecn", a.ECN + b.ECN}, {"cnp", a.CNPs + b.CNPs}, {"failed", c.Errors},
+	} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", x.name, count(x.n)))
+			total += x.n
+		}
+	}
+	if total == 0 {
+		return "-", 0
+	}
+	return strings.Join(parts, " "), total
+}
+
+// rates are counts a second: of the latest interval, or of all the time since
+// the beginning.
+func rates(s *monitor.Snapshot, nowCount, nowBytes, count, bytes uint64, totals bool, since int64) (ops, rate float64) {
+	if !totals {
+		return s.Rate(nowCount), s.Rate(nowBytes)
+	}
+	d := float64(s.Time-since) / 1e9
+	if d <= 0 {
+		return 0, 0
+	}
+	return float64(count) / d, float64(bytes) / d
+}
