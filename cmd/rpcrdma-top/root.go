@@ -47,6 +47,9 @@ const rootExamples = `  rpcrdma-top -r trace.pcap
 type options struct {
 	read       []string
 	interfaces []string
+	ports      []string
+	rpc        bool
+	promisc    bool
 	speed      speedFlag
 	interval   time.Duration
 	stuck      time.Duration
@@ -115,7 +118,10 @@ func newRootCommand(s *streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
-	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture from this `interface` (repeatable)")
+	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
+	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
+	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
+	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: take frames to other stations, too (promiscuous mode)")
 	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
 	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
@@ -157,7 +163,7 @@ func version() string {
 func (o *options) check() error {
 	switch {
 	case len(o.read) == 0 && len(o.interfaces) == 0:
-		return usagef("no input: name a capture file with -r; - is standard input")
+		return usagef("no input: name a capture file with -r (- is standard input) or a network interface with -i")
 	case len(o.read) > 0 && len(o.interfaces) > 0:
 		return usagef("-r and -i exclude each other")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
@@ -231,6 +237,11 @@ func (o *options) run(s *streams) error {
 		defer metrics.close()
 	}
 	notes.quiet = screen
+	if src.notes != nil && !screen {
+		for _, n := range src.notes() {
+			fmt.Fprintf(s.err, "rpcrdma-top: %s\n", n)
+		}
+	}
 	feed := monitor.Start(m, src, fopt)
 	if metrics != nil {
 		metrics.serve(feed)
@@ -246,6 +257,7 @@ func (o *options) run(s *streams) error {
 		default:
 			ended = false // the user left
 			feed.Stop()
+			src.end()
 			<-feed.Done()
 		}
 		err = errors.Join(err, feed.Wait())
@@ -254,6 +266,10 @@ func (o *options) run(s *streams) error {
 		ended = !out.enough
 	}
 	feed.Stop()
+	src.end()
+	if src.live {
+		src.counters(s.err)
+	}
 	if ended {
 		notes.input(src, feed.Latest())
 	}

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/capture/live"
+	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 )
 
 // source is where packets come from.
@@ -14,13 +20,14 @@ type source struct {
 	// drops tells how many packets the system could not deliver, and whether
 	// that is known.
 	drops func() (uint64, bool)
+	stop  func()          // ends a live capture; nil otherwise
+	notes func() []string // what the user should know about it
 }
 
-// openSource opens what the flags name. This is the place where a reader of
-// live interfaces goes: all else needs only a capture.Reader.
+// openSource opens what the flags name.
 func openSource(o *options, stdin io.Reader) (*source, error) {
 	if len(o.interfaces) > 0 {
-		return nil, usagef("-i: capturing from interfaces is not part of this build; use tcpdump -w - | rpcrdma-top -r -")
+		return openLive(o)
 	}
 	r, err := capture.Open(o.read, capture.Options{Stdin: stdin})
 	if err != nil {
@@ -34,4 +41,50 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 		name += " and " + plural(uint64(n-1), "more file")
 	}
 	return &source{Reader: r, name: name}, nil
+}
+
+// openLive captures on network interfaces.
+func openLive(o *options) (*source, error) {
+	t := pcapfilter.Traffic{RPC: o.rpc}
+	for _, s := range o.ports {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
+			return nil, usagef("--ports: %q is not a port", s)
+		}
+		t.TCPPorts = append(t.TCPPorts, uint16(n))
+	}
+	var names []string
+	for _, s := range o.interfaces {
+		for name := range strings.SplitSeq(s, ",") {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	r, err := live.Open(live.Options{Interfaces: names, Filter: t.Expr(), Promiscuous: o.promisc})
+	if err != nil {
+		return nil, err
+	}
+	return &source{
+		Reader: r, name: strings.Join(names, ", "), live: true, stop: r.Stop, notes: r.Notes,
+		drops: func() (n uint64, known bool) {
+			for _, s := range r.Stats() {
+				n += s.Dropped
+			}
+			return n, true
+		},
+	}, nil
+}
+
+// end ends a live capture.
+func (s *source) end() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// counters tells what the kernel could not deliver.
+func (s *source) counters(w io.Writer) {
+	n, _ := s.drops()
+	fmt.Fprintf(w, "rpcrdma-top: %s: %s dropped for lack of room\n", s.name, plural(n, "packet"))
 }
