@@ -79,6 +79,9 @@ func FuzzLayers(f *testing.F) {
 		if q.ErrorLayer() != nil || names(q.Layers()) != names(p.Layers()) {
 			t.Fatalf("%x\ncomes out as\n%x\n%v\nnot\n%v", data, once, q, p)
 		}
+		if q.Metadata().Truncated {
+			return // the lengths of two headers contradict each other: what lay between them is not kept
+		}
 		if twice := serialized(t, q); !bytes.Equal(once, twice) {
 			t.Fatalf("%x\nserialises to\n%x\nand then to\n%x", data, once, twice)
 		}
