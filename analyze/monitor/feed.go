@@ -72,7 +72,6 @@ type wishes struct {
 	plain    bool
 	rewatch  bool
 	skip     bool
-	refresh  bool
 }
 
 // Start begins to feed m with the packets of r, which the caller closes after

@@ -11,7 +11,6 @@ import (
 // traffic makes NFSv3 GETATTR calls over UDP, and their replies.
 type traffic struct {
 	number uint64
-	buf    []byte
 }
 
 // datagram is an Ethernet frame with a UDP datagram.

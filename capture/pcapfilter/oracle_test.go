@@ -46,9 +46,7 @@ func frames(t testing.TB) (plain, tagged [][]byte) {
 		}
 		r.Close()
 	}
-	for _, d := range odd() {
-		plain = append(plain, d)
-	}
+	plain = append(plain, odd()...)
 	return plain, tagged
 }
 

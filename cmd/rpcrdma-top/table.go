@@ -28,11 +28,10 @@ type column struct {
 
 // cell is a value.
 type cell struct {
-	text  string
-	key   float64 // to sort by; where it is equal, the text counts
-	tone  tone
-	draw  func(width int) []span // a picture as wide as the column
-	plain string                 // in its place, where nothing can be drawn
+	text string
+	key  float64 // to sort by; where it is equal, the text counts
+	tone tone
+	draw func(width int) []span // a picture as wide as the column
 }
 
 // row is a line of a table.

@@ -224,15 +224,6 @@ func (x *screen) has(want ...string) {
 	}
 }
 
-func (x *screen) lacks(not ...string) {
-	x.t.Helper()
-	for _, w := range not {
-		if strings.Contains(strip(x.View()), w) {
-			x.t.Errorf("%q is on the screen:\n%s", w, x.View())
-		}
-	}
-}
-
 // Packets of a sample in the middle of its traffic.
 const (
 	bulk   = "rocev2-nfs3-bulk.pcap.zst"
