@@ -15,50 +15,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestCaptures compares every field of every capture.
-func TestCaptures(t *testing.T) {
-	tshark, version := find(t)
-	t.Log(version)
-	known := knownFields(t, tshark)
-	for _, f := range allFields {
-		if !known[f.name] {
-			t.Logf("this tshark does not have the field %s", f.name)
-		}
-	}
-	files := captures(t)
-	total := newReport()
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			d := &diff{
-				report: newReport(), known: known,
-				ours: decodeCapture(t, file), theirs: dissect(t, tshark, file, known),
-			}
-			d.fail = func(text string) {
-				if d.report.failures <= shown {
-					t.Error(text)
-				} else {
-					t.Fail()
-				}
-			}
-			d.compare()
-			d.report.log(t)
-			total.merge(d.report)
-		})
-	}
-	t.Logf("all %d captures:", len(files))
-	total.log(t)
-	for _, e := range exceptions {
-		if total.excepted[e.id] == 0 {
-			t.Logf("the exception %s was not needed", e.id)
-		}
-	}
-	for _, group := range []string{"infiniband", "iwarp_ddp", "rpcordma", "rpc", "nfs"} {
-		if total.groups()[group] < 1000 {
-			t.Errorf("only %d values of %s were compared", total.groups()[group], group)
-		}
-	}
-}
-
 // captures lists the captures to compare, unpacked: not every tshark reads
 // compressed files.
 func captures(t *testing.T) []string {

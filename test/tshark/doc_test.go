@@ -8,7 +8,10 @@
 // was established. An exception holds for packets with a certain property,
 // not for a capture, and everything that it does not cover has to agree.
 //
+// The comparison needs tshark, so it is built with the tag tshark only: the
+// script run does so, and says loudly when it cannot. The other tests here need
+// nothing.
+//
 //	RPCRDMA_CAPTURES=DIR         compare these captures, too
-//	RPCRDMA_REQUIRE_TSHARK=1     fail instead of skip if tshark is missing
 //	RPCRDMA_TSHARK=/path/tshark  the program to compare with
 package tshark

@@ -3,7 +3,6 @@ package tshark
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -11,39 +10,12 @@ import (
 	"testing"
 )
 
-// find returns the path and the version of tshark. Without tshark it skips the
-// test, or fails it if RPCRDMA_REQUIRE_TSHARK is set, and says so on standard
-// error as well, since a skipped test is easily overlooked.
-func find(t *testing.T) (path, version string) {
-	t.Helper()
-	path, err := lookUp()
-	if err != nil {
-		const text = "tshark NOT FOUND: the comparison with tshark did NOT run"
-		fmt.Fprintln(os.Stderr, "*** "+text+" ***")
-		if required() {
-			t.Fatalf("%s, and RPCRDMA_REQUIRE_TSHARK is set: %v", text, err)
-		}
-		t.Skipf("%s: %v", text, err)
-	}
-	out, err := exec.Command(path, "--version").Output()
-	if err != nil {
-		t.Fatalf("tshark --version: %v", err)
-	}
-	first, _, _ := strings.Cut(string(out), "\n")
-	return path, strings.TrimSpace(first)
-}
-
 // lookUp returns the path of tshark.
 func lookUp() (string, error) {
 	if path := os.Getenv("RPCRDMA_TSHARK"); path != "" {
 		return exec.LookPath(path)
 	}
 	return exec.LookPath("tshark")
-}
-
-func required() bool {
-	v := os.Getenv("RPCRDMA_REQUIRE_TSHARK")
-	return v != "" && v != "0"
 }
 
 // knownFields returns those of the fields that this version of tshark has.
