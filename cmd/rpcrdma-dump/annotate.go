@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/annotate"
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -55,14 +56,14 @@ func newAnnotateCommand(s *streams) *cobra.Command {
 
 func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.write == "" {
-		return usagef("name the file to write with -w; - is standard output")
+		return cli.Usagef("name the file to write with -w; - is standard output")
 	}
 	if err := o.overwrites(args); err != nil {
 		return err
 	}
 	if o.write == "-" {
 		if _, tty := terminal(s.out); tty {
-			return usagef("a capture is not written to a terminal")
+			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
@@ -134,7 +135,7 @@ func sameFile(name string, inputs []string) error {
 	}
 	for _, in := range inputs {
 		if st, err := os.Stat(in); err == nil && os.SameFile(out, st) && out.Mode().IsRegular() {
-			return usagef("%s is read and cannot be written", name)
+			return cli.Usagef("%s is read and cannot be written", name)
 		}
 	}
 	return nil

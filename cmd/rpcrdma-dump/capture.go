@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/rotate"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -117,18 +118,18 @@ func (o *captureOptions) check(s *streams) error {
 	_, tty := terminal(s.out)
 	switch {
 	case o.write == "":
-		return usagef("no file to write: name one with -w; - is standard output")
+		return cli.Usagef("no file to write: name one with -w; - is standard output")
 	case o.write == "-" && tty:
-		return usagef("a capture is not for a terminal: redirect standard output")
+		return cli.Usagef("a capture is not for a terminal: redirect standard output")
 	case len(o.ifaces) == 0 && len(o.read) == 0:
-		return usagef("no interface: name one with -i (-D lists them)")
+		return cli.Usagef("no interface: name one with -i (-D lists them)")
 	case o.keep < 0 || o.latency < 0:
-		return usagef("counts and times are not negative")
+		return cli.Usagef("counts and times are not negative")
 	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
-		return usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
+		return cli.Usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
 	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0) {
-		return usagef("-f, --all, --rpc, --ports, -s, -B, -p, --hardware-time and --fanout go with -i")
+		return cli.Usagef("-f, --all, --rpc, --ports, -s, -B, -p, --hardware-time and --fanout go with -i")
 	}
 	return nil
 }
@@ -171,7 +172,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 		if errors.As(err, &system) {
 			return err
 		}
-		return &usageError{err}
+		return &cli.UsageError{Err: err}
 	}
 	return c.run()
 }
@@ -206,15 +207,15 @@ func (c *capturing) run() error {
 		r.Stop()
 	}
 	err = errors.Join(err, closed(c.out.Close()))
-	if errors.Is(err, errClosed) {
-		return errClosed
+	if errors.Is(err, cli.ErrClosed) {
+		return cli.ErrClosed
 	}
 	c.report()
 	if err != nil {
 		return err
 	}
 	if c.notes.damaged {
-		return errDamaged
+		return cli.ErrDamaged
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -119,27 +120,27 @@ func completeRule(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.
 
 func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
-		return usagef("-T is text, ndjson or json, not %q", o.format)
+		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
 	}
 	if o.format != "text" && o.quiet {
-		return usagef("-q goes with -T text")
+		return cli.Usagef("-q goes with -T text")
 	}
 	if o.numeric && o.resolve {
-		return usagef("-n and --resolve exclude each other")
+		return cli.Usagef("-n and --resolve exclude each other")
 	}
 	opt := check.Options{Rules: check.All()}
 	var ok bool
 	if opt.Profile, ok = check.ParseProfile(o.profile); !ok {
-		return usagef("--profile is rfc8166, rfc5666 or linux, not %q", o.profile)
+		return cli.Usagef("--profile is rfc8166, rfc5666 or linux, not %q", o.profile)
 	}
 	least, ok := check.ParseSeverity(o.severity)
 	if !ok {
-		return usagef("--severity is error, warning or note, not %q", o.severity)
+		return cli.Usagef("--severity is error, warning or note, not %q", o.severity)
 	}
 	var err error
 	if o.rules != "" {
 		if opt.Rules, err = check.Select(o.rules); err != nil {
-			return &usageError{err}
+			return &cli.UsageError{Err: err}
 		}
 	}
 	if o.list {
@@ -215,7 +216,7 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
 		r.out.end(append(r.check.AppendSummary(b), "\n]\n"...))
 	}
 	err = r.finish(err, r.out.close())
-	if (err == nil || errors.Is(err, errDamaged)) && r.check.Totals()[check.Error] > 0 {
+	if (err == nil || errors.Is(err, cli.ErrDamaged)) && r.check.Totals()[check.Error] > 0 {
 		return errFindings
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -39,7 +40,7 @@ func (o *captureOptions) conditions() (*stopper, error) {
 	if o.broken != "" {
 		s, err := check.Select(o.broken)
 		if err != nil {
-			return nil, &usageError{err}
+			return nil, &cli.UsageError{Err: err}
 		}
 		findings = &s
 	}

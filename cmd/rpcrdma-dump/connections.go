@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -68,7 +69,7 @@ type connection struct {
 
 func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
-		return usagef("-T is text, ndjson or json, not %q", o.format)
+		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 const diffLong = `Hold one capture against another: counts, percentiles, phases, errors and bytes
@@ -55,14 +56,14 @@ func newDiffCommand(s *streams) *cobra.Command {
 
 func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
-		return usagef("-T is text or json, not %q", o.format)
+		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	names := append(slices.Clone(o.read), args...)
 	if len(names) != 2 {
-		return usagef("diff takes two captures, not %d", len(names))
+		return cli.Usagef("diff takes two captures, not %d", len(names))
 	}
 	if names[0] == "-" && names[1] == "-" {
-		return usagef("only one of the two can be standard input")
+		return cli.Usagef("only one of the two can be standard input")
 	}
 	opt, match, err := o.recorder()
 	if err != nil {
@@ -82,7 +83,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 			return err
 		}
 		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil)
-		if err = j.finish(err, nil); err != nil && !errors.Is(err, errDamaged) {
+		if err = j.finish(err, nil); err != nil && !errors.Is(err, cli.ErrDamaged) {
 			return err
 		}
 		damaged = damaged || err != nil
@@ -99,7 +100,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		return err
 	}
 	if damaged {
-		return errDamaged
+		return cli.ErrDamaged
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/extract"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -95,19 +96,19 @@ type printer interface {
 
 func (o *dumpOptions) check() error {
 	if o.sort != "call" && o.sort != "completion" {
-		return usagef("--sort is call or completion, not %q", o.sort)
+		return cli.Usagef("--sort is call or completion, not %q", o.sort)
 	}
 	if o.format != "fields" && (len(o.fields) > 0 || len(o.layout) > 0) {
-		return usagef("-e and -E go with -T fields")
+		return cli.Usagef("-e and -E go with -T fields")
 	}
 	if o.format != "text" && (o.verbose > 0 || o.hex || o.quiet) {
-		return usagef("-v, -x and -q go with -T text")
+		return cli.Usagef("-v, -x and -q go with -T text")
 	}
 	if o.numeric && o.resolve {
-		return usagef("-n and --resolve exclude each other")
+		return cli.Usagef("-n and --resolve exclude each other")
 	}
 	if o.width < -1 || o.width > 0 && o.width < 40 {
-		return usagef("--width is at least 40 columns, or -1")
+		return cli.Usagef("--width is at least 40 columns, or -1")
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (o *dumpOptions) printer(s *streams) (printer, error) {
 	case "fields":
 		return newFieldsPrinter(o.fields, o.layout)
 	}
-	return nil, usagef("-T is text, ndjson, json or fields, not %q", o.format)
+	return nil, cli.Usagef("-T is text, ndjson, json or fields, not %q", o.format)
 }
 
 func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
@@ -274,7 +275,7 @@ func (d *dump) show(v *rpc.View) {
 func filterError(err error) error {
 	var e *filter.Error
 	if errors.As(err, &e) {
-		return usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
+		return cli.Usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
 	}
-	return &usageError{err}
+	return &cli.UsageError{Err: err}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -20,11 +21,11 @@ func newExportCommand(s *streams) *cobra.Command {
 		Short: "Write transactions to files for other programs",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("%q is not a format: parquet or trace", args[0])
+				return cli.Usagef("%q is not a format: parquet or trace", args[0])
 			}
 			return nil
 		},
-		RunE: func(*cobra.Command, []string) error { return usagef("name a format: parquet or trace") },
+		RunE: func(*cobra.Command, []string) error { return cli.Usagef("name a format: parquet or trace") },
 	}
 	cmd.AddCommand(newExportParquetCommand(s), newExportTraceCommand(s))
 	return cmd
@@ -49,7 +50,7 @@ func (o *exportOptions) flags(cmd *cobra.Command, what string) {
 
 func (o *exportOptions) check() (*filter.Filter, error) {
 	if o.out == "" {
-		return nil, usagef("no output: name it with -w; - is standard output")
+		return nil, cli.Usagef("no output: name it with -w; - is standard output")
 	}
 	if o.filter == "" {
 		return nil, nil
@@ -108,7 +109,7 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 func createOutput(s *streams, name string) (w io.Writer, close func() error, err error) {
 	if name == "-" {
 		if _, tty := terminal(s.out); tty {
-			return nil, nil, usagef("standard output is a terminal: name a file with -w, or redirect")
+			return nil, nil, cli.Usagef("standard output is a terminal: name a file with -w, or redirect")
 		}
 		return s.out, func() error { return nil }, nil
 	}

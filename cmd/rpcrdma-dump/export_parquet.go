@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/parquet"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, which DuckDB,
@@ -58,15 +59,15 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	if o.partition != "" {
 		var host bool
 		if layout, host, err = parquet.ParseLayout(o.partition); err != nil {
-			return &usageError{fmt.Errorf("--partition: %w", err)}
+			return &cli.UsageError{Err: fmt.Errorf("--partition: %w", err)}
 		}
 		if host {
 			if layout.Host = o.host; o.host == "" {
-				return usagef("--partition host needs --host NAME: a capture does not say where it was taken")
+				return cli.Usagef("--partition host needs --host NAME: a capture does not say where it was taken")
 			}
 		}
 		if o.out == "-" {
-			return usagef("--partition needs a directory to write to")
+			return cli.Usagef("--partition needs a directory to write to")
 		}
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)

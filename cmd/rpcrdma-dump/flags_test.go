@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func TestSplitTimes(t *testing.T) {
@@ -75,7 +76,7 @@ func TestSize(t *testing.T) {
 
 func TestFieldsLayout(t *testing.T) {
 	for _, bad := range []string{"header=x", "separator=ab", "quote=x", "occurrence=x", "nothing=1", "header", "aggregator="} {
-		if _, err := newFieldsPrinter([]string{"xid"}, []string{bad}); exitCode(err) != exitUsage {
+		if _, err := newFieldsPrinter([]string{"xid"}, []string{bad}); cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
@@ -67,13 +68,13 @@ type fieldsPrinter struct {
 
 func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 	if len(names) == 0 {
-		return nil, usagef("-T fields needs at least one -e field; --list-fields lists them")
+		return nil, cli.Usagef("-T fields needs at least one -e field; --list-fields lists them")
 	}
 	p := &fieldsPrinter{separator: "\t", aggregator: ",", occurrence: 'a'}
 	for _, n := range names {
 		f, err := filter.Field(n)
 		if err != nil {
-			return nil, usagef("-e %s: %w", n, err)
+			return nil, cli.Usagef("-e %s: %w", n, err)
 		}
 		p.fields = append(p.fields, f)
 	}
@@ -111,10 +112,10 @@ func splitOptions(s string) []string {
 
 func (p *fieldsPrinter) set(option string) error {
 	key, v, ok := strings.Cut(option, "=")
-	bad := func(what string) error { return usagef("-E %s is %s, not %q", key, what, v) }
+	bad := func(what string) error { return cli.Usagef("-E %s is %s, not %q", key, what, v) }
 	switch {
 	case !ok:
-		return usagef("-E %q is not option=value", option)
+		return cli.Usagef("-E %q is not option=value", option)
 	case key == "header":
 		if v != "y" && v != "n" {
 			return bad("y or n")
@@ -145,7 +146,7 @@ func (p *fieldsPrinter) set(option string) error {
 			return bad("d, s or n")
 		}
 	default:
-		return usagef("no such option: -E %s (header, separator, quote, occurrence, aggregator)", key)
+		return cli.Usagef("no such option: -E %s (header, separator, quote, occurrence, aggregator)", key)
 	}
 	return nil
 }

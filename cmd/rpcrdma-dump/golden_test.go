@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -39,7 +41,7 @@ func TestGolden(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				var out, diag bytes.Buffer
 				args := append(append([]string(nil), m.args...), file)
-				if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != exitOK {
+				if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != cli.ExitOK {
 					t.Fatalf("exit code %d\n%s", code, &diag)
 				}
 				compare(t, filepath.Join("testdata", "golden", name), out.Bytes())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -51,15 +52,15 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 	names := append(append([]string(nil), o.read...), args...)
 	switch captures := len(o.ifaces) > 0; {
 	case captures && len(names) > 0:
-		return nil, usagef("-i captures: no file is read beside it")
+		return nil, cli.Usagef("-i captures: no file is read beside it")
 	case captures && o.follow:
-		return nil, usagef("--follow is for a file")
+		return nil, cli.Usagef("--follow is for a file")
 	case !captures && (o.rpc || o.ports != nil || o.expr != ""):
-		return nil, usagef("--ports, --rpc and the capture filter go with -i")
+		return nil, cli.Usagef("--ports, --rpc and the capture filter go with -i")
 	case !captures && len(names) == 0:
-		return nil, usagef("no input: name a capture file, - for standard input, or an interface with -i")
+		return nil, cli.Usagef("no input: name a capture file, - for standard input, or an interface with -i")
 	case o.follow && (len(names) != 1 || names[0] == "-"):
-		return nil, usagef("--follow is for one file")
+		return nil, cli.Usagef("--follow is for one file")
 	}
 	return names, nil
 }
@@ -330,7 +331,7 @@ func (j *job) finish(err, out error) error {
 		return err
 	}
 	if j.notes.damaged {
-		return errDamaged
+		return cli.ErrDamaged
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // broken is a pipe whose reader has left.
@@ -24,13 +25,13 @@ func TestOutputErrors(t *testing.T) {
 		err  error
 		code int
 	}{
-		{&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}, exitOK},
-		{syscall.ENOSPC, exitFailure},
+		{&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}, cli.ExitOK},
+		{syscall.ENOSPC, cli.ExitFailure},
 	} {
 		var diag bytes.Buffer
 		code := run([]string{"-v", filepath.Join(samples, "rocev2-nfs41-recall.pcap")},
 			&streams{in: strings.NewReader(""), out: broken{c.err}, err: &diag})
-		if code != c.code || (diag.Len() > 0) != (c.code != exitOK) {
+		if code != c.code || (diag.Len() > 0) != (c.code != cli.ExitOK) {
 			t.Errorf("%v: exit code %d, %q", c.err, code, &diag)
 		}
 	}
@@ -93,7 +94,7 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want bytes.Buffer
-	if code := run([]string{"--sort", "completion", "-c", "40", sample}, &streams{out: &want, err: io.Discard}); code != exitOK {
+	if code := run([]string{"--sort", "completion", "-c", "40", sample}, &streams{out: &want, err: io.Discard}); code != cli.ExitOK {
 		t.Fatal(code)
 	}
 	f, err := os.Create(filepath.Join(t.TempDir(), "a.pcap"))
@@ -125,7 +126,7 @@ func TestFollow(t *testing.T) {
 		b, _ := io.ReadAll(out)
 		rest <- b
 	}()
-	if c := <-code; c != exitOK || diag.Len() > 0 {
+	if c := <-code; c != cli.ExitOK || diag.Len() > 0 {
 		t.Errorf("exit code %d: %s", c, &diag)
 	}
 	if got := first + string(<-rest); got != want.String() {
@@ -167,7 +168,7 @@ func benchmark(b *testing.B, args ...string) {
 	b.SetBytes(st.Size())
 	args = append(args, file)
 	for b.Loop() {
-		if code := run(args, &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}); code != exitOK {
+		if code := run(args, &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}); code != cli.ExitOK {
 			b.Fatal(code)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -105,7 +106,7 @@ func newKernelCommand(s *streams) *cobra.Command {
 
 func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
-		return usagef("-T is text or json, not %q", o.format)
+		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	var match *filter.Filter
 	if o.filter != "" {
@@ -119,7 +120,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		return err
 	}
 	if join == nil {
-		return usagef("no file of the kernel: name one with --ftrace or --mountstats")
+		return cli.Usagef("no file of the kernel: name one with --ftrace or --mountstats")
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // liveOptions say what is captured from network interfaces. All commands that
@@ -52,11 +53,11 @@ func (o *liveOptions) tuningFlags(f *pflag.FlagSet) {
 func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
 	extra, err := pcapfilter.Parse(o.expr)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, &cli.UsageError{Err: err}
 	}
 	if o.all {
 		if o.rpc || o.ports != nil {
-			return nil, usagef("--all is everything: leave --rpc and --ports out")
+			return nil, cli.Usagef("--all is everything: leave --rpc and --ports out")
 		}
 		return extra, nil
 	}
@@ -64,7 +65,7 @@ func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
 	for _, s := range o.ports {
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
-			return nil, usagef("--ports: %q is not a port", s)
+			return nil, cli.Usagef("--ports: %q is not a port", s)
 		}
 		t.TCPPorts = append(t.TCPPorts, uint16(n))
 	}
@@ -78,7 +79,7 @@ func (o *liveOptions) open() (*live.Reader, error) {
 		return nil, err
 	}
 	if o.snap < 0 {
-		return nil, usagef("-s is a number of bytes")
+		return nil, cli.Usagef("-s is a number of bytes")
 	}
 	opt := live.Options{
 		Interfaces: o.names(), Filter: filter, SnapLen: o.snap, RingSize: int(o.ring),
@@ -86,7 +87,7 @@ func (o *liveOptions) open() (*live.Reader, error) {
 	}
 	if o.fanout != 0 {
 		if o.fanout < 0 || o.fanout > 65535 {
-			return nil, usagef("--fanout is a group from 1 to 65535")
+			return nil, cli.Usagef("--fanout is a group from 1 to 65535")
 		}
 		opt.Fanout = &live.Fanout{Group: uint16(o.fanout)}
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func main() {
@@ -30,12 +32,12 @@ func run(args []string, s *streams) int {
 	root := newRootCommand(s)
 	root.SetArgs(splitTimes(args))
 	err := root.Execute()
-	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) && !errors.Is(err, errFindings) {
+	if err != nil && !errors.Is(err, cli.ErrDamaged) && !errors.Is(err, cli.ErrClosed) && !errors.Is(err, errFindings) {
 		fmt.Fprintf(s.err, "rpcrdma-dump: %v\n", err)
-		var usage *usageError
+		var usage *cli.UsageError
 		if errors.As(err, &usage) {
 			fmt.Fprintln(s.err, "Try 'rpcrdma-dump --help'.")
 		}
 	}
-	return exitCode(err)
+	return cli.ExitCode(err)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // output buffers what goes to standard output. Begin hands out the buffer to
@@ -102,10 +104,10 @@ func (o *output) close() error {
 	return o.err
 }
 
-// closed turns the error of a pipe that nobody reads into errClosed.
+// closed turns the error of a pipe that nobody reads into cli.ErrClosed.
 func closed(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
-		return errClosed
+		return cli.ErrClosed
 	}
 	return err
 }
@@ -137,5 +139,5 @@ func useColor(when string, w io.Writer) (bool, error) {
 		_, tty := terminal(w)
 		return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
 	}
-	return false, usagef("--color is auto, always or never, not %q", when)
+	return false, cli.Usagef("--color is auto, always or never, not %q", when)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -57,7 +58,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 		return err
 	}
 	if o.numeric && o.resolve {
-		return usagef("-n and --resolve exclude each other")
+		return cli.Usagef("-n and --resolve exclude each other")
 	}
 	var name func(netip.Addr) string
 	if o.resolve {

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -108,15 +109,15 @@ func thresholds(s string) ([]uint32, error) {
 	for _, word := range strings.Split(s, ",") {
 		var n size
 		if err := n.Set(strings.TrimSpace(word)); err != nil {
-			return nil, usagef("--inline: %v", err)
+			return nil, cli.Usagef("--inline: %v", err)
 		}
 		if n > 1<<24 {
-			return nil, usagef("--inline: %s is more than a Send holds", word)
+			return nil, cli.Usagef("--inline: %s is more than a Send holds", word)
 		}
 		out = append(out, uint32(n))
 	}
 	if len(out) > 8 {
-		return nil, usagef("--inline takes at most 8 thresholds")
+		return nil, cli.Usagef("--inline takes at most 8 thresholds")
 	}
 	return out, nil
 }
@@ -124,7 +125,7 @@ func thresholds(s string) ([]uint32, error) {
 // recorder checks the flags that report and diff share.
 func (o *analysisOptions) recorder() (opt latency.Options, match *filter.Filter, err error) {
 	if opt.By, err = latency.ParseKeys(o.by); err != nil {
-		return opt, nil, usagef("--by: %v", err)
+		return opt, nil, cli.Usagef("--by: %v", err)
 	}
 	if o.filter != "" {
 		if match, err = filter.Compile(o.filter); err != nil {
@@ -136,16 +137,16 @@ func (o *analysisOptions) recorder() (opt latency.Options, match *filter.Filter,
 
 func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
-		return usagef("-T is text or json, not %q", o.format)
+		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	if o.html == "-" && cmd.Flags().Changed("format") {
-		return usagef("--html - and -T write to the same place")
+		return cli.Usagef("--html - and -T write to the same place")
 	}
 	if o.top < 0 {
-		return usagef("--top is a number of transactions")
+		return cli.Usagef("--top is a number of transactions")
 	}
 	if o.interval < 0 || cmd.Flags().Changed("interval") && o.interval < time.Microsecond {
-		return usagef("--interval is at least 1µs")
+		return cli.Usagef("--interval is at least 1µs")
 	}
 	opt, match, err := o.recorder()
 	if err != nil {

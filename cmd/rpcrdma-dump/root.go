@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 const rootLong = `rpcrdma-dump shows the RPC transactions in packet captures of RoCEv2, RoCEv1,
@@ -49,7 +50,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	cmd.SetIn(s.in)
 	cmd.SetOut(s.out)
 	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := o.run(cmd, s, args)
 		if err != nil && len(args) > 0 && len(o.read) == 0 {
@@ -73,7 +74,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		newAnnotateCommand(s),
 		newSplitCommand(s),
 		newCaptureCommand(s),
-		newManCommand(s),
+		cli.NewManCommand("rpcrdma-dump", s.err),
 	)
 	return cmd
 }

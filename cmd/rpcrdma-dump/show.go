@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -121,9 +122,9 @@ func (o *showOptions) split(args []string) ([]string, error) {
 	}
 	if len(o.wanted) == 0 {
 		if len(args) > 0 {
-			return nil, usagef("%q is not an XID: use for example 138a9383, 0x138a9383 or 327848835", args[0])
+			return nil, cli.Usagef("%q is not an XID: use for example 138a9383, 0x138a9383 or 327848835", args[0])
 		}
-		return nil, usagef("name an XID and a capture file")
+		return nil, cli.Usagef("name an XID and a capture file")
 	}
 	return args, nil
 }
@@ -151,10 +152,10 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		return err
 	}
 	if o.format != "text" && o.format != "json" {
-		return usagef("-T is text or json, not %q", o.format)
+		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	if o.packets < 1 {
-		return usagef("--limit-packets is at least 1")
+		return cli.Usagef("--limit-packets is at least 1")
 	}
 	color, err := useColor(o.color, s.out)
 	if err != nil {
@@ -204,7 +205,7 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	_, errTTY := terminal(s.err)
 	err = j.run(errTTY && !outTTY)
 	err = j.finish(err, out.close())
-	if err != nil && err != errDamaged {
+	if err != nil && err != cli.ErrDamaged {
 		return err
 	}
 	return o.missing(j, shown, err)

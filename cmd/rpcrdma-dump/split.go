@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/split"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -102,32 +103,32 @@ var ways = map[string]struct {
 func (o *divideOptions) options() (split.Options, error) {
 	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: int(o.window), OpenFiles: o.open, Files: o.files}
 	if o.write == "" {
-		return opt, usagef("name the files to write with -w")
+		return opt, cli.Usagef("name the files to write with -w")
 	}
 	if o.by == "" && o.filter == "" {
-		return opt, usagef("say what to split by: --by, -Y, or both")
+		return opt, cli.Usagef("say what to split by: --by, -Y, or both")
 	}
 	if o.open < 1 || o.files < 1 {
-		return opt, usagef("--limit-open and --limit-files are at least 1")
+		return opt, cli.Usagef("--limit-open and --limit-files are at least 1")
 	}
 	name, interval, timed := strings.Cut(o.by, "=")
 	way, ok := ways[name]
 	if !ok || timed != (name == "time") {
-		return opt, usagef("--by is client, server, connection, or time=INTERVAL, not %q", o.by)
+		return opt, cli.Usagef("--by is client, server, connection, or time=INTERVAL, not %q", o.by)
 	}
 	opt.By = way.by
 	if timed {
 		d, err := time.ParseDuration(interval)
 		if err != nil || d < time.Millisecond {
-			return opt, usagef("--by time=%s: not an interval of at least 1ms, such as 500ms, 10s or 5m", interval)
+			return opt, cli.Usagef("--by time=%s: not an interval of at least 1ms, such as 500ms, 10s or 5m", interval)
 		}
 		opt.Interval = d
 	}
 	if way.field != "" && !strings.Contains(o.write, "{n}") && !strings.Contains(o.write, way.field) {
-		return opt, usagef("with --by %s the pattern of -w needs %s or {n}", o.by, way.field)
+		return opt, cli.Usagef("with --by %s the pattern of -w needs %s or {n}", o.by, way.field)
 	}
 	if rest := patternFields.Replace(o.write); strings.ContainsAny(rest, "{}") {
-		return opt, usagef("-w %s: not one of {n}, {client}, {server}, {connection}, {time}", o.write)
+		return opt, cli.Usagef("-w %s: not one of {n}, {client}, {server}, {connection}, {time}", o.write)
 	}
 	return opt, nil
 }
@@ -148,7 +149,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	}
 	if o.write == "-" {
 		if _, tty := terminal(s.out); tty {
-			return usagef("a capture is not written to a terminal")
+			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
@@ -176,7 +177,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		o.notes(j, &st)
 	}
 	err = j.finish(err, closed(werr))
-	if (err == nil || err == errDamaged) && !st.Whole() {
+	if (err == nil || err == cli.ErrDamaged) && !st.Whole() {
 		return errNotWhole
 	}
 	return err
@@ -258,7 +259,7 @@ func (s *splitNames) open(n split.Name, again bool) (io.WriteCloser, error) {
 		return os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	}
 	if other, ok := s.used[name]; ok && other != n.N {
-		return nil, usagef("two files would have the name %s: use {n} in the pattern", name)
+		return nil, cli.Usagef("two files would have the name %s: use {n} in the pattern", name)
 	}
 	s.used[name] = n.N
 	if err := sameFile(name, s.inputs); err != nil {

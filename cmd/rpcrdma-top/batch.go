@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // batchWidth is how wide tables are where there is no terminal.
@@ -129,7 +130,7 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 	}
 	if _, err := io.WriteString(p.w, b.String()); err != nil && p.err == nil {
 		if p.err = err; errors.Is(err, syscall.EPIPE) {
-			p.err = errClosed
+			p.err = cli.ErrClosed
 		}
 	}
 }

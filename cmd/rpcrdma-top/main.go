@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func main() {
@@ -30,14 +32,14 @@ func run(args []string, s *streams) int {
 	root := newRootCommand(s)
 	root.SetArgs(splitBatch(args))
 	err := root.Execute()
-	if err != nil && !errors.Is(err, errDamaged) && !errors.Is(err, errClosed) {
+	if err != nil && !errors.Is(err, cli.ErrDamaged) && !errors.Is(err, cli.ErrClosed) {
 		fmt.Fprintf(s.err, "rpcrdma-top: %v\n", err)
-		var usage *usageError
+		var usage *cli.UsageError
 		if errors.As(err, &usage) {
 			fmt.Fprintln(s.err, "Try 'rpcrdma-top --help'.")
 		}
 	}
-	return exitCode(err)
+	return cli.ExitCode(err)
 }
 
 // splitBatch gives --batch without a number one: 0, for tables at the end.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // maxLabels bounds the operations that metrics tell apart: a peer may invent
@@ -233,7 +234,7 @@ func listen(address string) (*metricsServer, error) {
 		address = "localhost" + address
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, usagef("--listen: %v", err)
+		return nil, cli.Usagef("--listen: %v", err)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

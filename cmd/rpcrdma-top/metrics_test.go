@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // at is a snapshot that stays.
@@ -162,10 +163,10 @@ func TestListen(t *testing.T) {
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
 		t.Errorf("listens on %s", m.addr())
 	}
-	if _, err := listen("nonsense"); exitCode(err) != exitUsage {
+	if _, err := listen("nonsense"); cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v", err)
 	}
-	if _, err := listen(m.addr()); exitCode(err) != exitFailure {
+	if _, err := listen(m.addr()); cli.ExitCode(err) != cli.ExitFailure {
 		t.Errorf("an address that is taken: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
@@ -114,7 +115,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	cmd.SetIn(s.in)
 	cmd.SetOut(s.out)
 	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
@@ -138,7 +139,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	_ = f.MarkHidden("cpuprofile")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(newManCommand(s))
+	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.err))
 	return cmd
 }
 
@@ -163,17 +164,17 @@ func version() string {
 func (o *options) check() error {
 	switch {
 	case len(o.read) == 0 && len(o.interfaces) == 0:
-		return usagef("no input: name a capture file with -r (- is standard input) or a network interface with -i")
+		return cli.Usagef("no input: name a capture file with -r (- is standard input) or a network interface with -i")
 	case len(o.read) > 0 && len(o.interfaces) > 0:
-		return usagef("-r and -i exclude each other")
+		return cli.Usagef("-r and -i exclude each other")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
-		return usagef("--interval is between 1ms and 24h")
+		return cli.Usagef("--interval is between 1ms and 24h")
 	case o.stuck <= 0 || o.linger <= 0:
-		return usagef("--stuck and --linger are times above zero")
+		return cli.Usagef("--stuck and --linger are times above zero")
 	case o.batch < 0:
-		return usagef("--batch is a number of intervals, or 0 for one table at the end")
+		return cli.Usagef("--batch is a number of intervals, or 0 for one table at the end")
 	case o.color != "auto" && o.color != "always" && o.color != "never":
-		return usagef("--color is auto, always or never, not %q", o.color)
+		return cli.Usagef("--color is auto, always or never, not %q", o.color)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func (o *options) run(s *streams) error {
 		return err
 	}
 	if notes.damaged && ended {
-		return errDamaged
+		return cli.ErrDamaged
 	}
 	return nil
 }
@@ -355,7 +356,7 @@ func useColor(when string, tty bool) bool {
 func filterError(err error) error {
 	var e *filter.Error
 	if errors.As(err, &e) {
-		return usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
+		return cli.Usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
 	}
-	return &usageError{err}
+	return &cli.UsageError{Err: err}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 // source is where packets come from.
@@ -49,7 +50,7 @@ func openLive(o *options) (*source, error) {
 	for _, s := range o.ports {
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
-			return nil, usagef("--ports: %q is not a port", s)
+			return nil, cli.Usagef("--ports: %q is not a port", s)
 		}
 		t.TCPPorts = append(t.TCPPorts, uint16(n))
 	}

@@ -1,7 +1,8 @@
-package main
+package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -10,14 +11,16 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-func newManCommand(s *streams) *cobra.Command {
+// NewManCommand makes the command man of a program. What it has to say goes to
+// stderr.
+func NewManCommand(program string, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Write the manual pages to a directory",
-		Long: "Write the manual pages of rpcrdma-dump and its commands to a directory, which is\n" +
+		Long: "Write the manual pages of " + program + " and its commands to a directory, which is\n" +
 			"made if it does not exist. SOURCE_DATE_EPOCH sets their date.",
-		Example: "  rpcrdma-dump man /usr/local/share/man/man1",
-		Args:    exactly(1, "a directory"),
+		Example: "  " + program + " man /usr/local/share/man/man1",
+		Args:    Exactly(1, "a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
@@ -32,17 +35,17 @@ func newManCommand(s *streams) *cobra.Command {
 			if err := doc.GenManTree(cmd.Root(), h, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(s.err, "rpcrdma-dump: manual pages written to %s\n", args[0])
+			_, err := fmt.Fprintf(stderr, "%s: manual pages written to %s\n", program, args[0])
 			return err
 		},
 	}
 }
 
-// exactly demands n arguments.
-func exactly(n int, what string) cobra.PositionalArgs {
+// Exactly demands n arguments.
+func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("name %s", what)
+			return Usagef("name %s", what)
 		}
 		return nil
 	}
