@@ -1,0 +1,90 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Status is the outcome of a work request, named as libibverbs names it.
+type Status uint8
+
+// Statuses.
+const (
+	StatusSuccess          Status = iota
+	StatusLocalLength             // a receive buffer was too small, or a message too long
+	StatusLocalQP                 // a request that the queue pair cannot do
+	StatusLocalProtection         // memory that is not ours to use
+	StatusFlushed                 // the connection had failed before the request's turn
+	StatusBind                    // a window could not be bound
+	StatusBadResponse             // the peer's answer made no sense
+	StatusRemoteInvalid           // the peer found the request invalid
+	StatusRemoteAccess            // the peer refused handle, range or access
+	StatusRemoteOperation         // the peer could not complete it
+	StatusRetryExceeded           // the peer did not answer
+	StatusRNRRetryExceeded        // the peer had no receive posted
+	StatusGeneral                 // anything else
+)
+
+var statusNames = [...]string{
+	"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR",
+	"REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "GENERAL_ERR",
+}
+
+// String is the name in libibverbs, without its IBV_WC_.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status %d", uint8(s))
+}
+
+var opNames = [...]string{"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "BIND_MW", "RECV"}
+
+// String is the name in libibverbs.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return fmt.Sprintf("op %d", uint8(o))
+}
+
+var stateNames = [...]string{"INIT", "RTS", "SQD", "ERR"}
+
+// String is the name in libibverbs.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// Errors that callers tell apart.
+var (
+	ErrDisconnected = errors.New("verbs: disconnected")
+	ErrQueueFull    = errors.New("verbs: work queue is full")
+	ErrClosed       = errors.New("verbs: closed")
+	ErrHandle       = errors.New("verbs: no such handle")
+	ErrUnsupported  = errors.New("verbs: the provider cannot do this")
+)
+
+// StatusError is why a connection failed.
+type StatusError struct {
+	Op     Op // the operation that failed, ours or the peer's
+	Status Status
+	Detail string // what was wrong, in the words of the fabric
+}
+
+func (e *StatusError) Error() string {
+	if e.Detail == "" {
+		return fmt.Sprintf("verbs: %s: %s", e.Op, e.Status)
+	}
+	return fmt.Sprintf("verbs: %s: %s: %s", e.Op, e.Status, e.Detail)
+}
+
+// RejectError says that the peer refused a connection.
+type RejectError struct {
+	Reason      string
+	PrivateData []byte
+}
+
+func (e *RejectError) Error() string { return "verbs: connection refused by the peer: " + e.Reason }
