@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -559,6 +560,7 @@ func (c *caller) giveUp(cs *callState, xid uint32, err error) {
 
 // lost takes the calls of a connection that has ended.
 func (c *caller) lost(l *link) {
+	ended := disconnected(l)
 	c.mu.Lock()
 	if c.link == l {
 		c.link = nil
@@ -571,7 +573,7 @@ func (c *caller) lost(l *link) {
 		if cs.giveUp != nil || !c.again || c.closed != nil {
 			delete(c.table, xid)
 			if cs.giveUp == nil {
-				cs.giveUp = transport.ErrDisconnected
+				cs.giveUp = ended
 				if c.closed != nil {
 					cs.giveUp = c.closed
 				}
@@ -587,7 +589,7 @@ func (c *caller) lost(l *link) {
 		for c.queue.len() > 0 {
 			if cs := c.queue.pop(); cs != nil {
 				delete(c.table, cs.xid)
-				cs.giveUp = transport.ErrDisconnected
+				cs.giveUp = ended
 				if c.closed != nil {
 					cs.giveUp = c.closed
 				}
@@ -724,4 +726,12 @@ func (cs *callState) trace(l *link, err error) {
 		ReadBytes: cs.moved[0], WriteBytes: cs.moved[1], Segments: len(cs.op.segments), Err: err,
 	}
 	l.o.Trace(&x)
+}
+
+// disconnected is why calls fail with the connection.
+func disconnected(l *link) error {
+	if err := l.vc.Err(); err != nil && !errors.Is(err, verbs.ErrDisconnected) {
+		return fmt.Errorf("%w: %w", transport.ErrDisconnected, err)
+	}
+	return transport.ErrDisconnected
 }

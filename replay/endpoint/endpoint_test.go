@@ -20,18 +20,24 @@ var (
 	anywhere = netip.MustParseAddrPort("127.0.0.1:0")
 )
 
-// start makes a Responder and a Requester that end with the test.
+// start makes a Responder and a Requester of one provider that end with the
+// test.
 func start(t testing.TB, p verbs.Provider, h transport.Handler, so, co Options) (*Responder, *Requester) {
+	t.Helper()
+	return startAt(t, p, anywhere, p, h, so, co)
+}
+
+func startAt(t testing.TB, sp verbs.Provider, at netip.AddrPort, cp verbs.Provider, h transport.Handler, so, co Options) (*Responder, *Requester) {
 	t.Helper()
 	if h == nil {
 		h = &rpctest.Handler{}
 	}
-	s, err := Listen(t.Context(), p, anywhere, h, so)
+	s, err := Listen(t.Context(), sp, at, h, so)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	r, err := Dial(t.Context(), p, s.Addr(), co)
+	r, err := Dial(t.Context(), cp, s.Addr(), co)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,19 +138,19 @@ func try(t testing.TB, r transport.Requester, c *transport.Call, q *rpctest.Requ
 	return err
 }
 
-func runTable(t *testing.T, provider func(t *testing.T) verbs.Provider, sizes, inlines, segments []int) {
+func runTable(t *testing.T, f fabric, sizes, inlines, segments []int) {
 	for _, m := range modes() {
 		for _, model := range []Model{ReadWrite, ReadRead} {
 			for _, inline := range inlines {
 				for _, segment := range segments {
 					t.Run(fmt.Sprintf("%s/%d/inline %d/segment %d", m.name, model, inline, segment), func(t *testing.T) {
-						p := provider(t)
+						sp, at, cp := f.pair(t, nil)
 						so, co := m.so, m.co
 						so.Model, co.Model = model, model
 						so.InlineSend, so.InlineReceive = inline, inline
 						co.InlineSend, co.InlineReceive = inline, inline
 						so.SegmentSize, co.SegmentSize = segment, segment
-						s, r := start(t, p, nil, so, co)
+						s, r := startAt(t, sp, at, cp, nil, so, co)
 						var c transport.Call
 						for _, size := range sizes {
 							if m.inline && size > 100 || size/segment > 8 && inline == 1024 {
@@ -176,7 +182,11 @@ func TestTable(t *testing.T) {
 		"least":  {Async: true, OwnMemory: true, NoOffsets: true, NoInvalidate: true, MaxSGE: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runTable(t, func(t *testing.T) verbs.Provider { return newLoop(t, o) },
+			f := fabric{name, func(t testing.TB, _ verbs.Tap) (verbs.Provider, netip.AddrPort, verbs.Provider) {
+				p := newLoop(t, o)
+				return p, anywhere, p
+			}}
+			runTable(t, f,
 				[]int{0, 1, 999, 4000, 65537}, []int{1024, 4096}, []int{4096, 1 << 20})
 		})
 	}

@@ -38,8 +38,8 @@ const (
 	// leaves it open to the peer between calls. Other memory goes through the
 	// buffers of Pool.
 	Persistent
-	// Windows registers as Persistent does, for nobody, and binds a memory
-	// window for each segment of a call.
+	// Windows registers as Persistent does, but tells the peer of windows only
+	// that are bound for each segment of a call and closed at its end.
 	Windows
 )
 

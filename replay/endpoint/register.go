@@ -70,7 +70,9 @@ func (l *link) block(n int) (*block, error) {
 // standing is the access of memory that is registered for the connection.
 func (l *link) standing() verbs.Access {
 	if l.o.Registration == Windows {
-		return verbs.WindowBind
+		// A window may not allow more than its region does. The peer is not
+		// told the region's handle.
+		return verbs.WindowBind | verbs.RemoteRead | verbs.RemoteWrite
 	}
 	return verbs.RemoteRead | verbs.RemoteWrite
 }
