@@ -273,7 +273,7 @@ func (c *Conn) putData(b *batch, w *wqe) {
 	case size > roce.BTHSize:
 		roce.IETH(h[roce.BTHSize:]).SetRKey(w.handle)
 	}
-	slices(w.local, off, n, b.payload)
+	gather(w.local, off, n, b.payload)
 	b.finish(kindRequest, c.cur, i, 1)
 	w.sent++
 	c.inflight++
@@ -302,8 +302,8 @@ func (c *Conn) reth(h []byte, va uint64, handle, n uint32) {
 	r.SetDMALen(n)
 }
 
-// slices calls f for the parts of a list that make up n bytes from off on.
-func slices(list [][]byte, off, n uint32, f func([]byte)) {
+// gather calls f for the parts of a list that make up n bytes from off on.
+func gather(list [][]byte, off, n uint32, f func([]byte)) {
 	for _, b := range list {
 		if n == 0 {
 			return
@@ -498,6 +498,7 @@ func (c *Conn) gap() {
 		return
 	}
 	c.lost = true
+	c.p.count(&c.p.stats.Gaps)
 	c.shrink()
 	c.rewind()
 }
@@ -556,7 +557,7 @@ func (c *Conn) onReadResponse(pkt *roce.Packet) {
 		return
 	}
 	data := pkt.Payload
-	slices(w.local, off, n, func(p []byte) { data = data[copy(p, data):] })
+	gather(w.local, off, n, func(p []byte) { data = data[copy(p, data):] })
 	// The response acknowledges what was sent before the Read.
 	c.acked(w.psn)
 	chunkEnds := (w.acked+1)%c.readChunk == 0 || w.acked+1 == w.packets

@@ -41,6 +41,7 @@ type responder struct {
 	dying    bool // the answer that ends it all is due
 	fatal    answer
 	fatalPSN uint32
+	fatalEnd uint32 // behind the Read that it happened in, if it was one
 	death    error
 	deathRcv verbs.Status
 }
@@ -82,7 +83,7 @@ func (c *Conn) repeatNAK(pkt *roce.Packet) {
 	}
 	b := newBatch(&c.outbound, false)
 	c.answer, c.answerPSN = c.fatal, c.fatalPSN
-	if pkt.Opcode.IsReadRequest() && psnDiff(pkt.PSN, c.fatalPSN) < 0 {
+	if pkt.Opcode.IsReadRequest() && psnDiff(pkt.PSN, c.fatalEnd) < 0 {
 		c.answerPSN = pkt.PSN // its response was lost, and cannot be repeated
 	}
 	c.acknowledge(b)
@@ -92,7 +93,7 @@ func (c *Conn) repeatNAK(pkt *roce.Packet) {
 
 // nak ends the queue pair, as soon as the peer has been told.
 func (c *Conn) nak(s roce.Syndrome, op verbs.Op, status verbs.Status, detail string, args ...any) {
-	c.answer, c.answerPSN = 0x100+answer(s), c.epsn
+	c.answer, c.answerPSN, c.fatalEnd = 0x100+answer(s), c.epsn, c.epsn
 	c.dying = true
 	c.death = &verbs.StatusError{Op: op, Status: status, Detail: fmt.Sprintf(detail, args...)}
 	c.deathRcv = verbs.StatusFlushed
@@ -317,11 +318,13 @@ func (c *Conn) respond(b *batch, budget *int) {
 				// The memory was closed. If this is for a Read that was answered
 				// once, the request may be a late copy, of which the peer
 				// takes no notice; then nothing is wrong.
-				if r.replay {
+				switch {
+				case r.replay && c.dying:
+				case r.replay:
 					c.answer, c.answerPSN = 0x100+answer(roce.NAKRemoteAccess), psnAdd(r.psn, r.next)
-				} else {
+				default:
 					c.nak(roce.NAKRemoteAccess, verbs.OpRead, verbs.StatusRemoteAccess, "handle %#x was closed during a Read", r.handle)
-					c.answerPSN = psnAdd(r.psn, r.next)
+					c.answerPSN, c.fatalEnd = psnAdd(r.psn, r.next), psnAdd(r.psn, r.packets)
 					clear(c.reads)
 					c.activeReads = 0
 					return
