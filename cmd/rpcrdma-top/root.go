@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -263,7 +264,7 @@ func (o *options) run(s *streams) error {
 		}
 		err = errors.Join(err, feed.Wait())
 	} else {
-		err = o.tables(feed, out)
+		err = o.tables(feed, out, src)
 		ended = !out.enough
 	}
 	feed.Stop()
@@ -313,14 +314,22 @@ func (o *options) readsStdin() bool {
 	return false
 }
 
-// tables waits for the end of the input, or for the user.
-func (o *options) tables(feed *monitor.Feed, out *batchPrinter) error {
+// tables waits for the end of the input, or for the user. What a live capture
+// has caught until then counts; a second signal does not wait for it.
+func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
 	select {
 	case <-feed.Done():
 	case <-interrupts:
+		if src.live {
+			src.end()
+			select {
+			case <-feed.Done():
+			case <-interrupts:
+			}
+		}
 		feed.Stop()
 		<-feed.Done()
 	}
