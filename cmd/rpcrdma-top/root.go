@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
@@ -99,7 +96,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		Short:         "Show what is under way on an RDMA network",
 		Long:          rootLong + "\n\n" + rootExit,
 		Example:       rootExamples,
-		Version:       version(),
+		Version:       cli.Version(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -142,24 +139,6 @@ func newRootCommand(s *streams) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.err))
 	return cmd
-}
-
-// version is that of the module, or the revision that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "development version"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v = s.Value
-			}
-		}
-	}
-	return v + " " + info.GoVersion
 }
 
 func (o *options) check() error {
@@ -216,7 +195,7 @@ func (o *options) run(s *streams) error {
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	columns, tty := terminal(s.out)
+	columns, tty := cli.Terminal(s.out)
 	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
 	var out *batchPrinter
@@ -336,19 +315,6 @@ func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) err
 	err := feed.Wait()
 	out.end(feed.Latest())
 	return errors.Join(err, out.err)
-}
-
-// terminal reports whether w is a terminal, and how many columns it has.
-func terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		columns = 0
-	}
-	return columns, true
 }
 
 // useColor decides about colors (https://no-color.org).
