@@ -73,7 +73,7 @@ func (c *Call) header() bool {
 	err := c.Header.Decode(b, len(b))
 	switch {
 	case err == nil:
-	case c.Header.XID != 0 && c.Header.RPCVersion != oncrpc.Version && len(b) >= 12:
+	case len(b) >= 24 && c.Header.RPCVersion != oncrpc.Version:
 		c.deny(oncrpc.Reply{Stat: oncrpc.Denied, Reject: oncrpc.RPCMismatch, Low: oncrpc.Version, High: oncrpc.Version})
 		return false
 	default:

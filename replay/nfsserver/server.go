@@ -170,6 +170,9 @@ func (s *Server) ServeRPC(x transport.Exchange) {
 	}
 	select {
 	case s.queue <- c:
+		if s.closed.Load() {
+			s.drain() // no worker may be left to do it
+		}
 	case <-s.quit:
 		c.Drop()
 	}
@@ -219,6 +222,10 @@ func (s *Server) Close() {
 	}
 	close(s.quit)
 	s.workers.Wait()
+	s.drain()
+}
+
+func (s *Server) drain() {
 	for {
 		select {
 		case c := <-s.queue:
