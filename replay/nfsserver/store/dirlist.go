@@ -46,7 +46,12 @@ func (l *DirList) Full() bool { return len(l.Entries) >= max(l.Max, 1) }
 
 // Add appends an entry with a copy of the name, for stores. The entry's other
 // fields are zero. It is valid until the next Add.
-func (l *DirList) Add(name []byte, cookie uint64) *DirEntry {
+func (l *DirList) Add(name []byte, cookie uint64) *DirEntry { return add(l, name, cookie) }
+
+// AddString is Add.
+func (l *DirList) AddString(name string, cookie uint64) *DirEntry { return add(l, name, cookie) }
+
+func add[T string | []byte](l *DirList, name T, cookie uint64) *DirEntry {
 	start := len(l.names)
 	// If this moves the memory, earlier names keep the old one.
 	l.names = append(l.names, name...)
