@@ -97,7 +97,8 @@ func resource(minorZero bool) Status {
 	return nfs4.NFS4ERR_DELAY
 }
 
-// MayOpen says whether new state can be had: NFS4ERR_GRACE, NFS4ERR_NO_GRACE.
+// MayOpen says whether the client whose turn it is can have new state:
+// NFS4ERR_GRACE, NFS4ERR_NO_GRACE.
 func (t *Table) MayOpen(turn Turn, reclaim bool) Status {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
