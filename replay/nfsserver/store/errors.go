@@ -36,6 +36,7 @@ const (
 	ErrWrongType                    // an object of another type is needed
 	ErrNoXattr                      // no such extended attribute
 	ErrXattrTooBig                  // value too large
+	ErrTooSmall                     // a limit of the caller is too low for any result
 )
 
 var errorTexts = [...]string{
@@ -69,6 +70,7 @@ var errorTexts = [...]string{
 	ErrWrongType:   "wrong type of object",
 	ErrNoXattr:     "no such extended attribute",
 	ErrXattrTooBig: "extended attribute too large",
+	ErrTooSmall:    "buffer or request too small",
 }
 
 // Error describes e.
