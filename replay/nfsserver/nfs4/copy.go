@@ -6,6 +6,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
 // copyOp is COPY within the server. It is always synchronous, and what is left
@@ -67,34 +69,30 @@ func (x *compound) clone(a *nfs4.CLONE4args) status {
 
 // bothOpen checks that the saved object may be read and the current one
 // written. It returns the size of the saved one.
-func (x *compound) bothOpen(src, dst *nfs4.Stateid4) (uint64, status) {
-	// The current stateid is the current object's. The one of the saved
-	// filehandle was saved with it (RFC 8881, section 16.2.3.1.2).
-	if st := x.allow(src, x.saved, false); st != ok {
+func (x *compound) bothOpen(src, dst *nfs4.Stateid4) (size uint64, st status) {
+	if x.minor > 0 && *src == state.Current && x.hasSavedSid {
+		src = &x.savedSid // the one that was saved with the source
+	}
+	for _, h := range [...]store.Handle{x.fh, x.saved} {
+		if err := x.s.store.GetAttr(h, &x.attr); err != nil {
+			return 0, statusOf(err)
+		}
+		if x.attr.Type == store.Directory {
+			return 0, nfs4.NFS4ERR_ISDIR
+		}
+		if x.attr.Type != store.Regular {
+			return 0, nfs4.NFS4ERR_WRONG_TYPE
+		}
+	}
+	size = x.attr.Size
+	if st = x.allow(src, x.saved, false); st != ok {
 		return 0, st
 	}
 	open := x.c.Cred.Bypass
-	if st := x.allow(dst, x.fh, true); st != ok {
+	if st = x.allow(dst, x.fh, true); st != ok {
 		x.forbid()
 		return 0, st
 	}
 	x.c.Cred.Bypass = x.c.Cred.Bypass && open
-	for _, h := range [...]struct{ saved bool }{{true}, {false}} {
-		at := x.fh
-		if h.saved {
-			at = x.saved
-		}
-		if err := x.s.store.GetAttr(at, &x.attr); err != nil {
-			x.forbid()
-			return 0, statusOf(err)
-		}
-		if x.attr.Type != 1 {
-			x.forbid()
-			return 0, nfs4.NFS4ERR_WRONG_TYPE
-		}
-		if h.saved {
-			x.set.Size = x.attr.Size
-		}
-	}
-	return x.set.Size, ok
+	return size, ok
 }
