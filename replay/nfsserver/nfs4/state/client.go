@@ -33,7 +33,7 @@ type Client struct {
 	reclaimed  bool // RECLAIM_COMPLETE was sent
 	openOwners map[string]*openOwner
 	lockOwners map[string]*lockOwner
-	states     map[uint32]*stateid
+	states     map[uint32]*state
 	nextState  uint32
 	ranges     int // locked
 
@@ -155,6 +155,8 @@ func (t *Table) reap() {
 	for _, c := range t.clients {
 		if t.expired(c, now) {
 			t.destroy(c)
+		} else if !c.minor {
+			t.dropIdle(c, false)
 		}
 	}
 }
@@ -164,7 +166,7 @@ func (t *Table) reap() {
 func (t *Table) Reap() {
 	t.mu.Lock()
 	t.reap()
-	t.mu.Unlock()
+	t.unlock()
 }
 
 // client finds a confirmed record by its ID: NFS4ERR_STALE_CLIENTID for one of
@@ -176,9 +178,6 @@ func (t *Table) client(id uint64) (*Client, Status) {
 	c := t.clients[id]
 	if c == nil || !c.confirmed {
 		return nil, nfs4.NFS4ERR_EXPIRED
-	}
-	if t.expired(c, t.now()) {
-		return nil, nfs4.NFS4ERR_EXPIRED // Reap will see to it
 	}
 	return c, nfs4.NFS4_OK
 }

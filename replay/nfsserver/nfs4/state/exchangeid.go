@@ -15,7 +15,7 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, p Princ
 		return 0, 0, false, nfs4.NFS4ERR_INVAL
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	known := t.byOwner1[string(owner)]
 	var conf *Client
 	if known != nil {
@@ -67,7 +67,7 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, p Princ
 // DestroyClientID is DESTROY_CLIENTID.
 func (t *Table) DestroyClientID(id uint64) Status {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	c := t.clients[id]
 	switch {
 	case c == nil || !c.minor:
@@ -82,7 +82,7 @@ func (t *Table) DestroyClientID(id uint64) Status {
 // ReclaimComplete is RECLAIM_COMPLETE of a whole client.
 func (t *Table) ReclaimComplete(c *Client) Status {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	if c.gone {
 		return nfs4.NFS4ERR_STALE_CLIENTID
 	}

@@ -11,7 +11,7 @@ import (
 // principal, c the client ID, s the number to confirm with.
 func (t *Table) SetClientID(name []byte, verifier [8]byte, p Principal) (id uint64, confirm [8]byte, st Status) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	known := t.byOwner0[string(name)]
 	var conf, unconf *Client
 	if known != nil {
@@ -43,7 +43,7 @@ func (t *Table) SetClientID(name []byte, verifier [8]byte, p Principal) (id uint
 // ConfirmClientID is SETCLIENTID_CONFIRM (RFC 7530, section 16.34.5).
 func (t *Table) ConfirmClientID(id uint64, confirm [8]byte, p Principal) Status {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	if uint32(id>>32) != t.boot {
 		return nfs4.NFS4ERR_STALE_CLIENTID
 	}
@@ -67,7 +67,6 @@ func (t *Table) ConfirmClientID(id uint64, confirm [8]byte, p Principal) Status 
 		if known.confirmed != nil {
 			t.destroy(known.confirmed) // the client has restarted
 		}
-		t.byOwner0[u.owner] = known // destroy may have dropped it
 		t.setConfirmed(u)
 		return nfs4.NFS4_OK
 	case at.confirmed && at.confirm == confirm:

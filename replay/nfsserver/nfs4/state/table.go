@@ -7,23 +7,27 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
 // Limits bound what clients can make the server remember. Zero fields stand
 // for the defaults.
 type Limits struct {
 	Clients  int // client records, confirmed or not: 1024
-	Sessions int // of one client: 64
+	Sessions int // of one client: 16
 	Slots    int // of one session: 128
 	Owners   int // open owners and, apart, lock owners of one client: 65536
 	Opens    int // opens and lock stateids of one client: 262144
-	Ranges   int // byte ranges locked by one client: 65536
+	Ranges   int // byte ranges locked by one client: 16384
 	// Ops is how many operations a COMPOUND may have: 64.
 	Ops int
 	// Request and Reply are the largest messages of a session in bytes, RPC
 	// headers included; Cached is the largest reply that a slot keeps. 1 MiB
-	// of data and 8 KiB of everything else; 16 KiB.
+	// of data and 8 KiB of everything else; 8 KiB.
 	Request, Reply, Cached int
+	// CacheBytes is how much the slots of all sessions keep together: 256 MiB.
+	// New sessions get fewer slots when it becomes scarce.
+	CacheBytes int
 }
 
 func (l *Limits) defaults() {
@@ -31,9 +35,9 @@ func (l *Limits) defaults() {
 		v *int
 		n int
 	}{
-		{&l.Clients, 1024}, {&l.Sessions, 64}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
-		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 16}, {&l.Ops, 64},
-		{&l.Request, 1<<20 + 8<<10}, {&l.Reply, 1<<20 + 8<<10}, {&l.Cached, 16 << 10},
+		{&l.Clients, 1024}, {&l.Sessions, 16}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
+		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.Ops, 64},
+		{&l.Request, 1<<20 + 8<<10}, {&l.Reply, 1<<20 + 8<<10}, {&l.Cached, 8 << 10}, {&l.CacheBytes, 256 << 20},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.n
@@ -53,6 +57,10 @@ type Options struct {
 	Now func() time.Time
 	// Boot tells this instance of the server from others; 0 is a random number.
 	Boot uint32
+	// Hold is called when a file is opened, Unhold when that open is gone; as
+	// many calls of one as of the other. nil: nothing is to be done.
+	Hold   func(Key) error
+	Unhold func(Key)
 }
 
 // Table is the state of a server. Its methods may be called from any goroutine.
@@ -62,6 +70,8 @@ type Table struct {
 	limits   Limits
 	now      func() time.Time
 	boot     uint32
+	hold     func(Key) error
+	unhold   func(Key)
 
 	// mu guards everything but sessions and slots. It is not held while files
 	// are touched. I/O only reads under it.
@@ -71,14 +81,16 @@ type Table struct {
 	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
 	byOwner1 map[string]*identity // since 4.1, by co_ownerid
 	files    map[Key]*file
+	let      []Key // to be unheld when mu is free
 
 	sessionsMu  sync.RWMutex
 	sessions    map[SessionID]*Session
 	nextSession uint64
+	cacheBytes  int // reserved by sessions
 }
 
 // Key names a file: two names of the same file have the same key.
-type Key string
+type Key = store.Handle
 
 // SessionID is sessionid4.
 type SessionID [16]byte
@@ -102,6 +114,7 @@ func New(o Options) *Table {
 		clients:  map[uint64]*Client{},
 		byOwner0: map[string]*identity{},
 		byOwner1: map[string]*identity{},
+		hold:     o.Hold, unhold: o.Unhold,
 		files:    map[Key]*file{},
 		sessions: map[SessionID]*Session{},
 	}
@@ -152,4 +165,23 @@ func (t *Table) Counts() Counts {
 	c.Sessions = len(t.sessions)
 	t.sessionsMu.RUnlock()
 	return c
+}
+
+// unlock ends a change: mu is given back, then what was closed is let go.
+func (t *Table) unlock() {
+	let := t.let
+	t.let = nil
+	t.mu.Unlock()
+	for _, k := range let {
+		t.unhold(k)
+	}
+}
+
+// Close drops everything.
+func (t *Table) Close() {
+	t.mu.Lock()
+	defer t.unlock()
+	for _, c := range t.clients {
+		t.destroy(c)
+	}
 }
