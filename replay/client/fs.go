@@ -31,6 +31,7 @@ type Attr struct {
 // SetAttr are attributes to set; nil leaves one alone.
 type SetAttr struct {
 	Mode         *uint32
+	UID, GID     *uint32
 	Size         *uint64
 	Atime, Mtime *time.Time
 }

@@ -119,6 +119,12 @@ func sattr3(a SetAttr) (s nfs3.Sattr3) {
 	if a.Mode != nil {
 		s.Mode = nfs3.SetMode3{SetIt: true, Mode: *a.Mode}
 	}
+	if a.UID != nil {
+		s.Uid = nfs3.SetUid3{SetIt: true, Uid: *a.UID}
+	}
+	if a.GID != nil {
+		s.Gid = nfs3.SetGid3{SetIt: true, Gid: *a.GID}
+	}
 	if a.Size != nil {
 		s.Size = nfs3.SetSize3{SetIt: true, Size: *a.Size}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -38,6 +39,14 @@ func fattr4(s SetAttr) nfs4.Fattr4 {
 	}
 	if s.Mode != nil {
 		a.Mode, a.Mask = *s.Mode, a.Mask.With(nfs4.FATTR4_MODE)
+	}
+	// Numbers as text: what servers take that map no names (RFC 8881, section
+	// 5.9).
+	if s.UID != nil {
+		a.Owner, a.Mask = strconv.AppendUint(nil, uint64(*s.UID), 10), a.Mask.With(nfs4.FATTR4_OWNER)
+	}
+	if s.GID != nil {
+		a.OwnerGroup, a.Mask = strconv.AppendUint(nil, uint64(*s.GID), 10), a.Mask.With(nfs4.FATTR4_OWNER_GROUP)
 	}
 	at := func(t time.Time) nfs4.Settime4 {
 		return nfs4.Settime4{SetIt: nfs4.SET_TO_CLIENT_TIME4, Time: nfs4.Nfstime4{Seconds: t.Unix(), Nseconds: uint32(t.Nanosecond())}}
