@@ -213,6 +213,12 @@ func (c *Conn) failAt(i uint32, err *verbs.StatusError) {
 		c.complete(w, s, time.Now())
 	}
 	c.failWith(err, err.Status, verbs.StatusFlushed)
+	c.hangUp()
+}
+
+// hangUp tells the peer, which may not know, that the queue pair has failed.
+func (c *Conn) hangUp() {
+	go c.p.cm.disconnect(c.cm)
 }
 
 // failOldest ends the queue pair because of the oldest request.
@@ -223,6 +229,7 @@ func (c *Conn) failOldest(s verbs.Status, detail string) {
 	}
 	c.p.opt.logf("rocev2: %v, queue pair %d: %v: %s", c.remote, c.qpn, s, detail)
 	c.failWith(&verbs.StatusError{Op: op, Status: s, Detail: detail}, s, verbs.StatusFlushed)
+	c.hangUp()
 }
 
 // putData puts the next packet of a Send or Write into the batch.
