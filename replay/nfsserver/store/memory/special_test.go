@@ -48,10 +48,10 @@ func TestSnapshot(t *testing.T) {
 	used := s.used.Load()
 	whole.Release()
 	whole.Release()
+	crossing.Release()
 	if part.Release(); s.used.Load() != used-BlockSize {
 		t.Errorf("%d bytes given back", used-s.used.Load())
 	}
-	crossing.Release()
 }
 
 // TestHold keeps a file without names.
@@ -227,7 +227,7 @@ func TestPermissions(t *testing.T) {
 	if err := s.SetAttr(root, f, &store.SetAttr{Mask: store.SetMode, Mode: 0o001}, &w); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Read(&store.Cred{UID: 6}, f, 0, 1, &r); err != nil {
+	if err := s.Read(&store.Cred{UID: 6, GID: 6}, f, 0, 1, &r); err != nil {
 		t.Errorf("executable: %v", err)
 	}
 	// A directory with the set-GID bit hands down its group.
