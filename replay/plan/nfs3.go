@@ -42,6 +42,7 @@ func (c *call) object(o *obj) {
 	if o.removed != 0 {
 		c.dep(o.removed, o.removedAt, DepName)
 	}
+	c.saw(o)
 	if c.path == "" {
 		c.path = c.b.space.path(o)
 	}
@@ -180,6 +181,7 @@ func (c *call) bind(at int, o *obj) {
 		return
 	}
 	o.bound = true
+	c.saw(o)
 	c.op.Binds = append(c.op.Binds, Bind{At: at, Kind: FieldHandle, Ref: c.b.space.ref(o)})
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/hex"
 	"slices"
 	"unicode/utf8"
@@ -56,6 +57,7 @@ type obj struct {
 	held    []*state // states of it, the latest
 	cookies map[uint64]cookie
 	bound   bool // a reply has given its handle
+	others  bool // somebody who is not in the capture has changed it
 
 	bytes, attr, dir, locks history
 }
@@ -434,6 +436,9 @@ func (o *obj) pre3(a *nfs3.PreOpAttr) {
 // sized learns the size as of the start.
 func (o *obj) sized(n uint64) {
 	if o.sizeChanged || o.sizeClass != "" {
+		if !o.sizeChanged && o.sizeClass == Exact && o.typ == "file" && n != o.size {
+			o.foreign()
+		}
 		return
 	}
 	o.size, o.sizeClass = n, Exact
@@ -453,6 +458,7 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 	if a.Has(nfs4.FATTR4_FSID) && !o.fsidKnown {
 		o.fsid, o.fsidKnown = [2]uint64{a.Fsid.Major, a.Fsid.Minor}, true
+		s.promote(o)
 	}
 	if a.Has(nfs4.FATTR4_MODE) && o.mode == nil && !o.modeChanged {
 		o.mode = u32(a.Mode & 0o7777)
@@ -521,10 +527,11 @@ func (s *space) object(o *obj, id int) Object {
 	case "block", "char":
 		x.Major, x.Minor = o.major, o.minor
 	case "file":
-		x.Size, x.SizeClass, x.Content = o.size, o.sizeClass, o.content
+		x.Size, x.SizeClass = o.size, o.sizeClass
 		if x.SizeClass == "" {
 			x.Size, x.SizeClass = o.readEnd, Inferred
 		}
+		x.Content = o.within(x.Size)
 	}
 	return x
 }
@@ -579,6 +586,54 @@ func (s *space) bases() {
 		}
 	}
 	s.several()
+	for _, o := range s.objects {
+		if s.outside(o) {
+			o.origin = Above
+		}
+	}
+}
+
+// outside reports whether something that was there before lies above the bases.
+func (s *space) outside(o *obj) bool {
+	if o.into != nil || o.origin != Before {
+		return false
+	}
+	for range 64 {
+		if o = o.real(); o == nil || o.isBase {
+			return false
+		}
+		if o.origin == Above {
+			return true
+		}
+		o = o.parent
+	}
+	return false
+}
+
+// promote makes a directory a base as soon as it is known to begin another
+// file system than the root of the server.
+func (s *space) promote(o *obj) {
+	r := s.roots[o.server].real()
+	d := o.parent.real()
+	if r == nil || !r.fsidKnown || o == r || o.fsid == r.fsid || d == nil || !d.fsidKnown || d.fsid != r.fsid ||
+		o.origin != Before || o.typ != "dir" || r.isBase {
+		return
+	}
+	o.isBase, o.nameClass = true, Exact
+}
+
+// within is the known content up to the size, in order.
+func (o *obj) within(size uint64) []Extent {
+	list := slices.Clone(o.content)
+	slices.SortFunc(list, func(a, b Extent) int { return cmp.Compare(a.Offset, b.Offset) })
+	kept := list[:0]
+	for _, e := range list {
+		if e.Offset < size {
+			e.Length = min(e.Length, size-e.Offset)
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 func (s *space) baseFor(server int) *obj {
