@@ -34,6 +34,7 @@ type call struct {
 	client *client // NFSv4: of the session, or of the client id seen last
 	minor  uint32
 
+	wrote  *obj   // what it has written to
 	objs   []*obj // that its reply may tell of
 	path   string // of what it is about, for readers
 	detail string
@@ -274,7 +275,10 @@ func (c *call) add() {
 	x.Last = max(x.Last, c.end, c.start)
 	x.MaxInFlight = max(x.MaxInFlight, len(c.conn.inFlight))
 
-	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && v.ResultErr == nil
+	// Of results that are cut the beginning counts: the status and the handle.
+	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody.Data) >= 4
+	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && readable
+	b.space.deaf = v.ResultErr != nil && tx.Version == 3
 	c.ok = c.replied && !v.Failed()
 	c.layout(x)
 	switch {

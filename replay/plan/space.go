@@ -12,6 +12,7 @@ import (
 
 // obj is an object as a Builder knows it.
 type obj struct {
+	s      *space
 	id     int // in the plan; 0 until an op refers to it, or Finish
 	server int
 	handle string
@@ -88,6 +89,7 @@ type space struct {
 	byID     []*obj
 	byHandle map[handleKey]*obj
 	names    map[nameKey]*nameState
+	deaf     bool // the attributes of the results at hand are cut
 	roots    map[int]*obj // NFSv4, by server
 	cookies  int          // remembered of all directories
 }
@@ -105,7 +107,7 @@ func (s *space) full() bool {
 }
 
 func (s *space) add(server int, origin ObjectOrigin) *obj {
-	o := &obj{server: server, origin: origin, nameClass: Synthesised}
+	o := &obj{s: s, server: server, origin: origin, nameClass: Synthesised}
 	s.objects = append(s.objects, o)
 	return o
 }
@@ -399,7 +401,7 @@ func u32(v uint32) *uint32 { return &v }
 
 // attrs3 learns from attributes that a reply shows.
 func (o *obj) attrs3(a *nfs3.Fattr3) {
-	if o = o.real(); o == nil {
+	if o = o.real(); o == nil || o.s.deaf {
 		return
 	}
 	if o.typ == "" {
@@ -428,7 +430,7 @@ func (o *obj) post3(a *nfs3.PostOpAttr) {
 
 // pre3 learns from what weak cache consistency data tell of the time before.
 func (o *obj) pre3(a *nfs3.PreOpAttr) {
-	if o = o.real(); o != nil && a.AttributesFollow {
+	if o = o.real(); o != nil && a.AttributesFollow && !o.s.deaf {
 		o.sized(a.Attributes.Size)
 	}
 }
