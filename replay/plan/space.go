@@ -89,7 +89,7 @@ type space struct {
 	byID     []*obj
 	byHandle map[handleKey]*obj
 	names    map[nameKey]*nameState
-	deaf     bool // the attributes of the results at hand are cut
+	deaf     bool         // the attributes of the results at hand are cut
 	roots    map[int]*obj // NFSv4, by server
 	cookies  int          // remembered of all directories
 }
