@@ -55,6 +55,7 @@ type obj struct {
 	readEnd        uint64 // end of what was read before a change
 	notes          []string
 
+	commit  flight   // the latest COMMIT
 	held    []*state // states of it, the latest
 	cookies map[uint64]cookie
 	bound   bool // a reply has given its handle
