@@ -23,11 +23,15 @@ func (c *call) nfs3() {
 // fh adds a file handle of the arguments and returns its object.
 func (c *call) fh(n string, h []byte) *obj {
 	o := c.b.space.of(c.server, h)
+	if o == nil {
+		c.form.text(n, h)
+		if len(h) > 0 {
+			c.worse(Inferred, "a file handle that is not followed: sent as captured")
+		}
+		return nil
+	}
 	c.form.handle(n, c.b.space.ref(o), h)
 	c.object(o)
-	if o == nil {
-		c.worse(Inferred, "a file handle that is not followed")
-	}
 	return o
 }
 
@@ -42,6 +46,7 @@ func (c *call) object(o *obj) {
 	if o.removed != 0 {
 		c.dep(o.removed, o.removedAt, DepName)
 	}
+	c.saw(o)
 	if c.path == "" {
 		c.path = c.b.space.path(o)
 	}
@@ -93,8 +98,10 @@ func (c *call) changes(d *obj, name []byte) {
 	}
 }
 
+// inspects is a look at the attributes. Those that come with the reply of a
+// WRITE depend on what else is under way, so that they order nothing.
 func (c *call) inspects(o *obj) {
-	if o = o.real(); o != nil {
+	if o = o.real(); o != nil && o != c.wrote {
 		c.use(&o.attr, 0, 1, reads, DepSize)
 	}
 }
@@ -130,6 +137,7 @@ func (c *call) writing(o *obj, offset, count uint64) {
 	if end < offset {
 		end = forever
 	}
+	c.wrote = o
 	c.use(&o.bytes, offset, end, writes, DepRange)
 	c.use(&o.attr, 0, 1, commutes, DepSize)
 	if c.ok || !c.replied {
@@ -153,6 +161,12 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	for i := range o.bytes.list {
 		c.against(&o.bytes.list[i], &own, DepCommit)
 	}
+	// Most of these edges follow from one to the COMMIT before.
+	c.dep(o.commit.op, o.commit.end, DepCommit)
+	if c.end >= 0 {
+		o.commit = flight{c.op.ID, c.end}
+	}
+	c.wrote = o
 	c.use(&o.attr, 0, 1, commutes, DepSize)
 }
 
@@ -180,6 +194,7 @@ func (c *call) bind(at int, o *obj) {
 		return
 	}
 	o.bound = true
+	c.saw(o)
 	c.op.Binds = append(c.op.Binds, Bind{At: at, Kind: FieldHandle, Ref: c.b.space.ref(o)})
 }
 
@@ -244,7 +259,9 @@ func (c *call) made(d *obj, name []byte, typ string, sure bool, status nfs3.Nfss
 	}
 	var o *obj
 	if existed {
-		o = s.find(d, name, h)
+		if o = s.find(d, name, h); o != nil {
+			c.alters(o)
+		}
 	} else {
 		o = s.create(c, d, name, h, typ)
 	}
@@ -263,6 +280,10 @@ func (c *call) unmade(d *obj, name []byte) {
 		return
 	}
 	if !c.ok {
+		// That it failed may be due to what is in it.
+		if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil && c.end >= 0 {
+			c.use(&n.obj.real().dir, 0, forever, reads, DepName)
+		}
 		return
 	}
 	if o := s.find(d, name, nil).real(); o != nil {
@@ -303,7 +324,10 @@ func (c *call) args3() {
 		}
 		c.sattr3("new_attributes", &a.NewAttributes, o)
 		f.bool("check", a.Guard.Check)
-		if a.Guard.Check {
+		switch {
+		case a.Guard.Check && o == nil:
+			f.raw("obj_ctime", &a.Guard.ObjCtime)
+		case a.Guard.Check:
 			f.symbol(Field{N: "obj_ctime", Kind: FieldCtime, Ref: s.ref(o)}, a.Guard.ObjCtime.Append(nil))
 		}
 		if r, is := c.v.Result.(*nfs3.SETATTR3res); is && c.ok && o != nil {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -221,6 +222,7 @@ func (c *call) opened(r *nfs4.OPEN4res, o *obj, w *owner, a *nfs4.OPEN4args) {
 	if o = o.real(); o != nil && o.typ == "" {
 		o.typ = "file"
 	}
+	c.saw(o)
 	s, at := &c.b.states, c.compound.at
 	if x := s.result(c, at, &r.Resok4.Stateid, OpenState, o, w); x != nil {
 		x.Access |= uint32(a.ShareAccess) & (nfs4.OPEN4_SHARE_ACCESS_READ | nfs4.OPEN4_SHARE_ACCESS_WRITE)
@@ -267,10 +269,13 @@ func (c *call) client4(x *rpc.Operation) bool {
 		}
 		if r, is := x.Result.(*nfs4.EXCHANGE_ID4res); is && c.ok {
 			y := s.named(c, w, r.EirResok4.EirClientid)
+			c.dep(y.set, y.setAt, DepClient)
+			y.set, y.setAt = c.op.ID, c.end
 			c.op.Binds = append(c.op.Binds, Bind{At: p.at, Kind: FieldClient, Ref: y.ID})
 		}
 	case *nfs4.CREATE_SESSION4args:
 		y := c.clientID("csa_clientid", a.CsaClientid)
+		c.dep(y.set, y.setAt, DepClient)
 		f.symbol(Field{N: "csa_sequence", Kind: FieldCreateSeq, Ref: y.ID}, binary.BigEndian.AppendUint32(nil, a.CsaSequence))
 		f.u32("csa_flags", a.CsaFlags)
 		f.raw("csa_fore_chan_attrs", &a.CsaForeChanAttrs)
@@ -297,10 +302,8 @@ func (c *call) client4(x *rpc.Operation) bool {
 		c.after(e)
 	case *nfs4.DESTROY_CLIENTID4args:
 		y := c.clientID("dca_clientid", a.DcaClientid)
-		for _, e := range s.sessIn {
-			if e.client == y {
-				c.after(e)
-			}
+		for _, e := range y.sessions {
+			c.after(e)
 		}
 	case *nfs4.BIND_CONN_TO_SESSION4args:
 		c.sessionID("bctsa_sessid", a.BctsaSessid)
@@ -317,7 +320,7 @@ func (c *call) client4(x *rpc.Operation) bool {
 		f.symbol(Field{N: "verifier", Kind: FieldVerifier, Ref: w.ID}, a.Client.Verifier[:])
 		f.symbol(Field{N: "id", Kind: FieldOwnerID, Ref: w.ID}, appendOpaque(a.Client.Id))
 		f.u32("cb_program", a.Callback.CbProgram)
-		f.symbol(Field{N: "cb_location", Kind: FieldCallback, Text: string(a.Callback.CbLocation.NaRNetid) + " " + string(a.Callback.CbLocation.NaRAddr)},
+		f.symbol(Field{N: "cb_location", Kind: FieldCallback, Text: strings.ToValidUTF8(string(a.Callback.CbLocation.NaRNetid)+" "+string(a.Callback.CbLocation.NaRAddr), "?")},
 			a.Callback.CbLocation.Append(nil))
 		f.u32("callback_ident", a.CallbackIdent)
 		if r, is := x.Result.(*nfs4.SETCLIENTID4res); is && c.ok {
