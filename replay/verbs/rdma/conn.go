@@ -223,6 +223,11 @@ func (c *conn) event(e event) {
 func (c *conn) disconnect() {
 	c.pollMu.Lock()
 	defer c.pollMu.Unlock()
+	c.end()
+}
+
+// end is disconnect; pollMu is held.
+func (c *conn) end() {
 	if c.dead {
 		return
 	}
@@ -295,11 +300,13 @@ func (c *conn) Close() error {
 		}
 		c.disconnect()
 		c.closed.Store(true)
+		// This waits for those who wait for the channel, who look at closed
+		// with pollMu.
+		c.file.Close() //nolint:errcheck // a descriptor of ours
 		c.pollMu.Lock()
 		c.regMu.Lock()
 		c.async.stop(c)
 		c.drop()
-		c.file.Close() //nolint:errcheck // a descriptor of ours
 		for _, mr := range c.locals {
 			C.rc_dereg(mr)
 		}

@@ -343,6 +343,8 @@ int rc_error(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr a;
 
+	if (!qp) // destroyed; what is left in the completion queue has come late
+		return 0;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_ERR;
 	return -lib.ibv_modify_qp(qp, &a, IBV_QP_STATE);
@@ -427,6 +429,10 @@ int rc_post(struct ibv_qp *qp, struct rc_wr *in, int n, struct ibv_sge *sge, int
 				wr[i].bind_mw.bind_info.addr = r->bind_addr;
 				wr[i].bind_mw.bind_info.length = r->bind_len;
 				wr[i].bind_mw.bind_info.mw_access_flags = r->access;
+				// rxe takes the handle that is to be replaced from
+				// here, so that one bind goes at a time.
+				k = i + 1;
+				wr[i].next = NULL;
 				break;
 			}
 		}
@@ -436,6 +442,8 @@ int rc_post(struct ibv_qp *qp, struct rc_wr *in, int n, struct ibv_sge *sge, int
 			return rc < 0 ? rc : -rc;
 		}
 		*done += k;
+		if (wr[k - 1].opcode == IBV_WR_BIND_MW)
+			wr[k - 1].bind_mw.mw->rkey = wr[k - 1].bind_mw.rkey;
 	}
 	return 0;
 }

@@ -131,8 +131,8 @@ func (c *conn) failure(op verbs.Op, w *C.struct_ibv_wc) {
 	} else {
 		c.fail(&verbs.StatusError{Op: op, Status: statusOf(w.status), Detail: fmt.Sprintf("status %d, vendor error %#x", w.status, w.vendor_err)})
 	}
-	// The device has done this itself, but not all do it for both queues.
-	C.rc_error(c.res.qp)
+	// The peer may have nothing posted that could tell it.
+	c.end()
 }
 
 func (c *conn) sent(w *C.struct_ibv_wc, now time.Time) {
