@@ -77,7 +77,6 @@ type DepKind string
 const (
 	DepCreate  DepKind = "create"  // it uses an object, or a name, that the other makes
 	DepName    DepKind = "name"    // barrier of a RENAME, REMOVE, LINK … on the same name
-	DepHandle  DepKind = "handle"  // it uses a handle that was first learned there
 	DepRange   DepKind = "range"   // overlapping byte ranges, one of them written
 	DepSize    DepKind = "size"    // a truncation, or attributes after a change
 	DepCommit  DepKind = "commit"  // COMMIT after WRITE

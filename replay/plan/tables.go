@@ -121,6 +121,7 @@ type Owner struct {
 	Client int    `json:"client"`
 	Kind   string `json:"kind"` // "open" or "lock"
 	Bytes  []byte `json:"bytes,omitempty"`
+	Class  Class  `json:"class,omitempty"` // Synthesised if it was never seen
 }
 
 // StateKind is what a state id stands for.
