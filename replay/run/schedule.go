@@ -69,7 +69,9 @@ func (e *engine) arrange() {
 			}
 		}
 		for _, d := range o.Deps {
-			if e.waitsFor(d.Kind) {
+			// The order of what sets clients up matters even where nothing says
+			// so: an EXCHANGE_ID may replace the client id of another one.
+			if e.waitsFor(d.Kind) || d.Kind == plan.DepProgram && d.Op > 0 && (o.Role == plan.Sessions || ops[d.Op-1].Role == plan.Sessions) {
 				add(d.Op)
 			}
 		}
