@@ -223,6 +223,11 @@ func (b *Builder) fail(err error) {
 // write finishes an op.
 func (b *Builder) write(c *call) {
 	o := c.op
+	for _, x := range c.objs {
+		if x.real().others {
+			c.worse(Inferred, "somebody who is not in the capture had changed the file")
+		}
+	}
 	for _, r := range c.reasons {
 		o.Reasons = append(o.Reasons, r.Reason)
 		b.reasons[r]++

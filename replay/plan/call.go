@@ -34,6 +34,8 @@ type call struct {
 	client *client // NFSv4: of the session, or of the client id seen last
 	minor  uint32
 
+	wrote  *obj   // what it has written to
+	objs   []*obj // that its reply may tell of
 	path   string // of what it is about, for readers
 	detail string
 }
@@ -117,8 +119,7 @@ func (b *Builder) Add(v *rpc.View) error {
 		b.end = b.start
 	}
 	c := &b.call
-	form, deps, reasons, scratch, comp := c.form, c.deps[:0], c.reasons[:0], c.scratch, c.compound
-	*c = call{b: b, v: v, form: form, deps: deps, reasons: reasons, scratch: scratch, compound: comp}
+	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
 	c.conn = b.connection(v)
 	c.server = b.t.Connections[c.conn.id-1].Server
 	c.start, c.end = tx.First().Time-b.start, -1
@@ -274,7 +275,10 @@ func (c *call) add() {
 	x.Last = max(x.Last, c.end, c.start)
 	x.MaxInFlight = max(x.MaxInFlight, len(c.conn.inFlight))
 
-	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && v.ResultErr == nil
+	// Of results that are cut the beginning counts: the status and the handle.
+	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody.Data) >= 4
+	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && readable
+	b.space.deaf = v.ResultErr != nil && tx.Version == 3
 	c.ok = c.replied && !v.Failed()
 	c.layout(x)
 	switch {
@@ -385,6 +389,38 @@ func (c *call) layout(x *Connection) {
 	c.op.Layout = l
 }
 
+// maxContent bounds the pieces of one file's content.
+const maxContent = 1 << 16
+
+// same compares what was read with what was read of the same place before.
+func (c *call) same(o *obj, offset uint64, b []byte) {
+	for i := range o.content {
+		e := &o.content[i]
+		if e.Offset != offset || e.Length != uint64(len(b)) {
+			continue
+		}
+		clean := true
+		o.written.gaps(offset, offset+e.Length, func(from, to uint64) { clean = from == offset && to == offset+e.Length })
+		if at, _, err := c.b.data.add(b); clean && err == nil && at != e.At && len(o.written) == 0 {
+			o.foreign()
+		}
+		return
+	}
+}
+
+// foreign notes that somebody who is not in the capture has changed a file.
+func (o *obj) foreign() {
+	o.others = true
+	o.note("changed by somebody else's hand")
+}
+
+// saw notes an object that the reply may tell of.
+func (c *call) saw(o *obj) {
+	if o = o.real(); o != nil && len(c.objs) < 16 {
+		c.objs = append(c.objs, o)
+	}
+}
+
 func lengths(ch rpcrdma.WriteChunk) []uint32 {
 	if len(ch) == 0 {
 		return nil
@@ -451,14 +487,22 @@ func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 		return
 	}
 	if !o.sizeChanged {
-		o.readEnd = max(o.readEnd, end)
-		if eof && o.sizeClass == "" {
+		switch {
+		case o.sizeClass == Exact && (end > o.size && d.Length > 0 || eof && end < o.size):
+			o.foreign()
+		case eof && o.sizeClass == "":
 			o.size, o.sizeClass = end, Exact
 		}
+		o.readEnd = max(o.readEnd, end)
 	}
-	if c.b.opt.Payload != Captured || len(o.known) >= maxSpans {
+	if c.b.opt.Payload != Captured || len(b) == 0 {
 		return
 	}
+	if len(o.known) >= maxSpans || len(o.content) >= maxContent {
+		c.b.limit("more pieces of one file's content than are followed")
+		return
+	}
+	c.same(o, offset, b)
 	o.written.gaps(offset, offset+uint64(len(b)), func(from, to uint64) {
 		o.known.gaps(from, to, func(from, to uint64) {
 			at, _, err := c.b.data.add(b[from-offset : to-offset])

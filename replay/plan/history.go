@@ -32,7 +32,7 @@ type history struct{ list []entry }
 // Limits of a history.
 const (
 	maxHistory = 512
-	maxEdges   = 8 // more are replaced by one
+	maxEdges   = 3 // more are replaced by one
 )
 
 const forever = ^uint64(0)

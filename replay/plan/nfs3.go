@@ -42,6 +42,7 @@ func (c *call) object(o *obj) {
 	if o.removed != 0 {
 		c.dep(o.removed, o.removedAt, DepName)
 	}
+	c.saw(o)
 	if c.path == "" {
 		c.path = c.b.space.path(o)
 	}
@@ -93,8 +94,10 @@ func (c *call) changes(d *obj, name []byte) {
 	}
 }
 
+// inspects is a look at the attributes. Those that come with the reply of a
+// WRITE depend on what else is under way, so that they order nothing.
 func (c *call) inspects(o *obj) {
-	if o = o.real(); o != nil {
+	if o = o.real(); o != nil && o != c.wrote {
 		c.use(&o.attr, 0, 1, reads, DepSize)
 	}
 }
@@ -130,6 +133,7 @@ func (c *call) writing(o *obj, offset, count uint64) {
 	if end < offset {
 		end = forever
 	}
+	c.wrote = o
 	c.use(&o.bytes, offset, end, writes, DepRange)
 	c.use(&o.attr, 0, 1, commutes, DepSize)
 	if c.ok || !c.replied {
@@ -153,6 +157,7 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	for i := range o.bytes.list {
 		c.against(&o.bytes.list[i], &own, DepCommit)
 	}
+	c.wrote = o
 	c.use(&o.attr, 0, 1, commutes, DepSize)
 }
 
@@ -180,6 +185,7 @@ func (c *call) bind(at int, o *obj) {
 		return
 	}
 	o.bound = true
+	c.saw(o)
 	c.op.Binds = append(c.op.Binds, Bind{At: at, Kind: FieldHandle, Ref: c.b.space.ref(o)})
 }
 
@@ -244,7 +250,9 @@ func (c *call) made(d *obj, name []byte, typ string, sure bool, status nfs3.Nfss
 	}
 	var o *obj
 	if existed {
-		o = s.find(d, name, h)
+		if o = s.find(d, name, h); o != nil {
+			c.alters(o)
+		}
 	} else {
 		o = s.create(c, d, name, h, typ)
 	}
@@ -263,6 +271,10 @@ func (c *call) unmade(d *obj, name []byte) {
 		return
 	}
 	if !c.ok {
+		// That it failed may be due to what is in it.
+		if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil && c.end >= 0 {
+			c.use(&n.obj.real().dir, 0, forever, reads, DepName)
+		}
 		return
 	}
 	if o := s.find(d, name, nil).real(); o != nil {

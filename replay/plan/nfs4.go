@@ -39,7 +39,7 @@ func (c *call) nfs4() string {
 	o := c.op
 	o.Compound = &Compound{Tag: string(a.Tag), Minor: a.Minorversion}
 	o.Role = roleOf(a.Ops)
-	whole := c.replied
+	whole := c.replied && c.v.ResultErr == nil
 	p := &c.compound
 	for p.at = range a.Ops {
 		x := &p.ops[p.at]

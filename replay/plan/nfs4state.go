@@ -221,6 +221,7 @@ func (c *call) opened(r *nfs4.OPEN4res, o *obj, w *owner, a *nfs4.OPEN4args) {
 	if o = o.real(); o != nil && o.typ == "" {
 		o.typ = "file"
 	}
+	c.saw(o)
 	s, at := &c.b.states, c.compound.at
 	if x := s.result(c, at, &r.Resok4.Stateid, OpenState, o, w); x != nil {
 		x.Access |= uint32(a.ShareAccess) & (nfs4.OPEN4_SHARE_ACCESS_READ | nfs4.OPEN4_SHARE_ACCESS_WRITE)
@@ -267,10 +268,13 @@ func (c *call) client4(x *rpc.Operation) bool {
 		}
 		if r, is := x.Result.(*nfs4.EXCHANGE_ID4res); is && c.ok {
 			y := s.named(c, w, r.EirResok4.EirClientid)
+			c.dep(y.set, y.setAt, DepClient)
+			y.set, y.setAt = c.op.ID, c.end
 			c.op.Binds = append(c.op.Binds, Bind{At: p.at, Kind: FieldClient, Ref: y.ID})
 		}
 	case *nfs4.CREATE_SESSION4args:
 		y := c.clientID("csa_clientid", a.CsaClientid)
+		c.dep(y.set, y.setAt, DepClient)
 		f.symbol(Field{N: "csa_sequence", Kind: FieldCreateSeq, Ref: y.ID}, binary.BigEndian.AppendUint32(nil, a.CsaSequence))
 		f.u32("csa_flags", a.CsaFlags)
 		f.raw("csa_fore_chan_attrs", &a.CsaForeChanAttrs)

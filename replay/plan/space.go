@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/hex"
 	"slices"
 	"unicode/utf8"
@@ -11,6 +12,7 @@ import (
 
 // obj is an object as a Builder knows it.
 type obj struct {
+	s      *space
 	id     int // in the plan; 0 until an op refers to it, or Finish
 	server int
 	handle string
@@ -56,6 +58,7 @@ type obj struct {
 	held    []*state // states of it, the latest
 	cookies map[uint64]cookie
 	bound   bool // a reply has given its handle
+	others  bool // somebody who is not in the capture has changed it
 
 	bytes, attr, dir, locks history
 }
@@ -86,6 +89,7 @@ type space struct {
 	byID     []*obj
 	byHandle map[handleKey]*obj
 	names    map[nameKey]*nameState
+	deaf     bool // the attributes of the results at hand are cut
 	roots    map[int]*obj // NFSv4, by server
 	cookies  int          // remembered of all directories
 }
@@ -103,7 +107,7 @@ func (s *space) full() bool {
 }
 
 func (s *space) add(server int, origin ObjectOrigin) *obj {
-	o := &obj{server: server, origin: origin, nameClass: Synthesised}
+	o := &obj{s: s, server: server, origin: origin, nameClass: Synthesised}
 	s.objects = append(s.objects, o)
 	return o
 }
@@ -397,7 +401,7 @@ func u32(v uint32) *uint32 { return &v }
 
 // attrs3 learns from attributes that a reply shows.
 func (o *obj) attrs3(a *nfs3.Fattr3) {
-	if o = o.real(); o == nil {
+	if o = o.real(); o == nil || o.s.deaf {
 		return
 	}
 	if o.typ == "" {
@@ -426,7 +430,7 @@ func (o *obj) post3(a *nfs3.PostOpAttr) {
 
 // pre3 learns from what weak cache consistency data tell of the time before.
 func (o *obj) pre3(a *nfs3.PreOpAttr) {
-	if o = o.real(); o != nil && a.AttributesFollow {
+	if o = o.real(); o != nil && a.AttributesFollow && !o.s.deaf {
 		o.sized(a.Attributes.Size)
 	}
 }
@@ -434,6 +438,9 @@ func (o *obj) pre3(a *nfs3.PreOpAttr) {
 // sized learns the size as of the start.
 func (o *obj) sized(n uint64) {
 	if o.sizeChanged || o.sizeClass != "" {
+		if !o.sizeChanged && o.sizeClass == Exact && o.typ == "file" && n != o.size {
+			o.foreign()
+		}
 		return
 	}
 	o.size, o.sizeClass = n, Exact
@@ -453,6 +460,7 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 	if a.Has(nfs4.FATTR4_FSID) && !o.fsidKnown {
 		o.fsid, o.fsidKnown = [2]uint64{a.Fsid.Major, a.Fsid.Minor}, true
+		s.promote(o)
 	}
 	if a.Has(nfs4.FATTR4_MODE) && o.mode == nil && !o.modeChanged {
 		o.mode = u32(a.Mode & 0o7777)
@@ -521,10 +529,11 @@ func (s *space) object(o *obj, id int) Object {
 	case "block", "char":
 		x.Major, x.Minor = o.major, o.minor
 	case "file":
-		x.Size, x.SizeClass, x.Content = o.size, o.sizeClass, o.content
+		x.Size, x.SizeClass = o.size, o.sizeClass
 		if x.SizeClass == "" {
 			x.Size, x.SizeClass = o.readEnd, Inferred
 		}
+		x.Content = o.within(x.Size)
 	}
 	return x
 }
@@ -579,6 +588,54 @@ func (s *space) bases() {
 		}
 	}
 	s.several()
+	for _, o := range s.objects {
+		if s.outside(o) {
+			o.origin = Above
+		}
+	}
+}
+
+// outside reports whether something that was there before lies above the bases.
+func (s *space) outside(o *obj) bool {
+	if o.into != nil || o.origin != Before {
+		return false
+	}
+	for range 64 {
+		if o = o.real(); o == nil || o.isBase {
+			return false
+		}
+		if o.origin == Above {
+			return true
+		}
+		o = o.parent
+	}
+	return false
+}
+
+// promote makes a directory a base as soon as it is known to begin another
+// file system than the root of the server.
+func (s *space) promote(o *obj) {
+	r := s.roots[o.server].real()
+	d := o.parent.real()
+	if r == nil || !r.fsidKnown || o == r || o.fsid == r.fsid || d == nil || !d.fsidKnown || d.fsid != r.fsid ||
+		o.origin != Before || o.typ != "dir" || r.isBase {
+		return
+	}
+	o.isBase, o.nameClass = true, Exact
+}
+
+// within is the known content up to the size, in order.
+func (o *obj) within(size uint64) []Extent {
+	list := slices.Clone(o.content)
+	slices.SortFunc(list, func(a, b Extent) int { return cmp.Compare(a.Offset, b.Offset) })
+	kept := list[:0]
+	for _, e := range list {
+		if e.Offset < size {
+			e.Length = min(e.Length, size-e.Offset)
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 func (s *space) baseFor(server int) *obj {
