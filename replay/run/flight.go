@@ -23,8 +23,10 @@ type flight struct {
 
 	session, slot int // slot is -1 outside sessions
 	note          string
+	rewrote       bool // PUTROOTFH has become a PUTFH
 	tries         int
 	behind        *flight   // whose node is over with this call
+	resume        bool      // it is sent when the call before it is over
 	due           time.Time // when it should have been sent
 	lent          [][]byte  // memory of the connection's pool
 

@@ -83,6 +83,7 @@ func (e *engine) rewritten(f *flight) *plan.Op {
 		switch nfs4.NfsOpnum4(c.Op) {
 		case nfs4.OP_PUTROOTFH:
 			if f.world.root != nil {
+				f.rewrote = true
 				replace(i, plan.CompoundOp{Op: uint32(nfs4.OP_PUTFH), Name: "PUTFH", Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: f.world.root}}})
 			}
 		case nfs4.OP_OPEN:

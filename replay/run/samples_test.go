@@ -92,7 +92,7 @@ func TestSamples(t *testing.T) {
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			w := load(t, f, plan.Options{})
 			o := rig(t, w.Version())
-			o.Timing, o.ProgramOrder = run.Fast, os.Getenv("PO") != ""
+			o.Timing = run.Fast
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			r, err := run.Run(ctx, w, o)
