@@ -157,6 +157,11 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	for i := range o.bytes.list {
 		c.against(&o.bytes.list[i], &own, DepCommit)
 	}
+	// Most of these edges follow from one to the COMMIT before.
+	c.dep(o.commit.op, o.commit.end, DepCommit)
+	if c.end >= 0 {
+		o.commit = flight{c.op.ID, c.end}
+	}
 	c.wrote = o
 	c.use(&o.attr, 0, 1, commutes, DepSize)
 }

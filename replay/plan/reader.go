@@ -62,26 +62,34 @@ func Open(name string) (*Reader, error) {
 // NewReader reads the tables of a plan.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{s: bufio.NewReaderSize(in, 1<<16)}
+	if err := r.unpack(); err != nil {
+		return nil, err
+	}
+	if err := r.tables(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// unpack looks through compression.
+func (r *Reader) unpack() error {
 	magic, _ := r.s.Peek(4)
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(r.s, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.s = bufio.NewReaderSize(z, 1<<16)
 		r.close = append(r.close, func() error { z.Close(); return nil })
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(r.s)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.s = bufio.NewReaderSize(z, 1<<16)
 	}
-	if err := r.tables(); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
+	return nil
 }
 
 // Close closes the file.
@@ -257,4 +265,21 @@ func (r *Reader) All() ([]*Op, error) {
 			ops = append(ops, o)
 		}
 	}
+}
+
+// Is reports whether a file is a plan, of whatever version.
+func Is(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
+	if err := r.unpack(); err != nil {
+		return false
+	}
+	defer r.Close()
+	head, _ := r.s.Peek(64)
+	head = bytes.ReplaceAll(head, []byte(" "), nil)
+	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
 }

@@ -55,6 +55,7 @@ type obj struct {
 	readEnd        uint64 // end of what was read before a change
 	notes          []string
 
+	commit  flight   // the latest COMMIT
 	held    []*state // states of it, the latest
 	cookies map[uint64]cookie
 	bound   bool // a reply has given its handle
@@ -89,7 +90,7 @@ type space struct {
 	byID     []*obj
 	byHandle map[handleKey]*obj
 	names    map[nameKey]*nameState
-	deaf     bool // the attributes of the results at hand are cut
+	deaf     bool         // the attributes of the results at hand are cut
 	roots    map[int]*obj // NFSv4, by server
 	cookies  int          // remembered of all directories
 }
