@@ -228,7 +228,8 @@ func (s *Store) write(n *inode, offset uint64, data []byte) error {
 	if err := s.fits(offset, uint64(len(data))); err != nil {
 		return err
 	}
-	if first, last := offset>>blockShift, (offset+uint64(len(data))-1)>>blockShift; first == last {
+	end := offset + uint64(len(data))
+	if first, last := offset>>blockShift, (end-1)>>blockShift; first == last {
 		from := int(offset % BlockSize)
 		b := s.own(n, first, from, from+len(data), false, false)
 		if b == nil {
@@ -251,9 +252,8 @@ func (s *Store) write(n *inode, offset uint64, data []byte) error {
 			data = data[to-from:]
 			return true
 		})
-		offset, data = offset+uint64(len(data)), nil
 	}
-	n.attr.Size = max(n.attr.Size, offset+uint64(len(data)))
+	n.attr.Size = max(n.attr.Size, end)
 	return nil
 }
 
