@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/transport"
@@ -46,20 +47,29 @@ type rig struct {
 func newRig(t testing.TB, opt Options) *rig {
 	t.Helper()
 	r := &rig{TB: t, clock: &clock{now: time.Unix(1e9, 0)}}
-	opt.Now, opt.NoReaper = r.clock.Now, true
 	r.store = memory.New(memory.Options{})
-	r.s = New(r.store, opt)
-	r.rpc = nfsserver.New(nfsserver.Options{})
-	r.rpc.Register(r.s.Program())
+	r.boot(opt)
 	t.Cleanup(func() {
-		r.s.Close()
-		if n := r.s.State(); n.Opens != 0 || n.Files != 0 || n.Clients != 0 || n.Sessions != 0 || n.Ranges != 0 {
-			t.Errorf("left after Close: %+v", n)
-		}
-		r.rpc.Close()
+		r.shut()
 		_ = r.store.Close()
 	})
 	return r
+}
+
+// boot starts a server of the store.
+func (r *rig) boot(opt Options) {
+	opt.Now, opt.NoReaper = r.clock.Now, true
+	r.s = New(r.store, opt)
+	r.rpc = nfsserver.New(nfsserver.Options{})
+	r.rpc.Register(r.s.Program())
+}
+
+func (r *rig) shut() {
+	r.s.Close()
+	if n := r.s.State(); n != (state.Counts{}) {
+		r.Errorf("left after Close: %+v", n)
+	}
+	r.rpc.Close()
 }
 
 // exchange is a call without a transport.
