@@ -2,24 +2,19 @@ package run_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/nfsserver"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/run"
-	"github.com/rpcrdma/toolkit/replay/tcprpc"
+	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -44,32 +39,29 @@ func load(t testing.TB, name string, opt plan.Options) *run.Workload {
 	return w
 }
 
-// rig is a built-in server on TCP.
-func rig(t testing.TB, version string) run.Options {
+// rig is a built-in server on a fabric.
+func rig(t testing.TB, o site.Options, version string) run.Options {
 	t.Helper()
-	st := memory.New(memory.Options{})
-	n4 := nfs4.New(st, nfs4.Options{})
-	s := nfsserver.New(nfsserver.Options{})
-	s.Register(v3.New(st, v3.Options{}))
-	s.Register(mountd.New(st, mountd.Options{}))
-	s.Register(n4.Program())
-	l, err := tcprpc.Listen(t.Context(), "127.0.0.1:0", s, tcprpc.Options{})
+	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	f, c, at, err := site.Pair(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := f.Listen(t.Context(), at, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		l.Close()
-		s.Close()
-		n4.Close()
-		_ = st.Close()
+		if err := errors.Join(c.Close(), f.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
 	})
-	dial := func(ctx context.Context) (transport.Requester, error) {
-		return tcprpc.Dial(ctx, l.Addr().String(), tcprpc.Options{})
-	}
 	return run.Options{
-		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
+		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) {
+			return c.Dial(ctx, l.Addr(), nil)
+		},
 		FS: func(ctx context.Context) (client.FS, error) {
-			r, err := dial(ctx)
+			r, err := c.Dial(ctx, l.Addr(), nil)
 			if err != nil {
 				return nil, err
 			}
@@ -85,32 +77,32 @@ func rig(t testing.TB, version string) run.Options {
 
 func TestSamples(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
+	if len(files) < 15 {
+		t.Fatalf("only %d samples", len(files))
+	}
 	for _, f := range files {
-		if want := os.Getenv("SAMPLE"); want != "" && !strings.Contains(f, want) {
-			continue
-		}
-		t.Run(filepath.Base(f), func(t *testing.T) {
-			w := load(t, f, plan.Options{})
-			o := rig(t, w.Version())
-			o.Timing = run.Fast
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			r, err := run.Run(ctx, w, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Println(filepath.Base(f), r.Totals, r.Stopped, r.NotDone, r.Took, r.Setup.Prepared)
-			for _, x := range r.Reasons {
-				fmt.Println("   ", x.Verdict, x.Count, x.Reason)
-			}
-			for _, m := range r.Mismatches {
-				if m.Verdict > run.Better {
-					fmt.Printf("   op %d %s: %s %q\n", m.Op, m.What, m.Verdict, m.Reasons)
+		w := load(t, f, plan.Options{})
+		for _, fabric := range []string{"rocev2", "iwarp", "tcp"} {
+			t.Run(fabric+"/"+filepath.Base(f), func(t *testing.T) {
+				o := rig(t, site.Options{Name: fabric}, w.Version())
+				o.Timing = run.Fast
+				o.Layout = os.Getenv("LAYOUT") != ""
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				r, err := run.Run(ctx, w, o)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			for _, n := range r.Notes {
-				fmt.Println("   note", n)
-			}
-		})
+				t.Log(r.Totals, r.Stopped, r.NotDone, r.Took, r.Setup.Prepared)
+				if !r.Explained() {
+					t.Errorf("not all is explained: %v", r.Totals)
+				}
+				for _, m := range r.Mismatches {
+					if m.Verdict > run.Explained {
+						t.Errorf("op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
+					}
+				}
+			})
+		}
 	}
 }
