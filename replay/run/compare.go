@@ -107,6 +107,7 @@ const (
 	reasonExclusive  = "what an exclusive create leaves undefined until the attributes are set"
 	reasonUsers      = "users and groups are written in another way"
 	reasonEntries    = "the server orders and splits directories its own way"
+	noteRelaid       = "the captured chunks do not fit this server's handles: the endpoint chose its own"
 	noteNoDelegation = "the server gave no delegation: an open or the anonymous state id was used instead"
 )
 

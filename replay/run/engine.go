@@ -346,7 +346,7 @@ func (e *engine) build(f *flight) error {
 	if err := e.results(f); err != nil {
 		return err
 	}
-	if e.opt.Layout && o.Layout != nil {
+	if e.opt.Layout && o.Layout != nil && !f.relaid && !f.conn.plain {
 		f.Layout = o.Layout.Transport()
 	}
 	return nil
@@ -355,6 +355,14 @@ func (e *engine) build(f *flight) error {
 // arrive takes in one call that is over.
 func (e *engine) arrive(f *flight) {
 	e.flying--
+	if errors.Is(f.Err, transport.ErrLayout) && f.Layout != nil {
+		// It was not sent.
+		f.relaid, f.note = true, noteRelaid
+		f.release()
+		e.leave(f)
+		e.board(f)
+		return
+	}
 	if f.Err != nil {
 		e.lost(f)
 		return
@@ -539,7 +547,7 @@ func (e *engine) get() *flight {
 
 func (e *engine) put(f *flight) {
 	f.release()
-	f.rewrote, f.resume = false, false
+	f.rewrote, f.resume, f.relaid = false, false, false
 	f.node, f.op, f.world, f.behind, f.note, f.tries, f.session, f.slot = nil, nil, nil, nil, "", 0, 0, -1
 	f.itemLengths = f.itemLengths[:0]
 	e.free = append(e.free, f)

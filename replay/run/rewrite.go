@@ -141,7 +141,7 @@ func (e *engine) results(f *flight) error {
 		f.Results = append(f.Results, b)
 		return nil
 	}
-	chunks := e.opt.Layout && o.Layout != nil
+	chunks := e.opt.Layout && o.Layout != nil && !f.relaid && !f.conn.plain
 	field := func(args []plan.Field, names ...string) uint64 {
 		for i := range args {
 			for _, n := range names {
