@@ -172,6 +172,8 @@ func (e *engine) compoundState(w *world, o *plan.Op, c *nfs4.CompoundRes) {
 					w.owners[a.Ref]++
 				case a.Kind == plan.FieldCreateSeq && code == 0:
 					w.clients[a.Ref].createSeq++
+				case a.Kind == plan.FieldSession && code == 0 && c.Ops[i].Number == uint32(nfs4.OP_DESTROY_SESSION):
+					w.sessions[a.Ref].bound = false
 				case a.Kind == plan.FieldState && code == 0 && closes(c.Ops[i].Number):
 					w.states[a.Ref].closed = true
 				}

@@ -22,6 +22,9 @@ const (
 	Omitted
 	// Better: the captured call failed, and this one did not.
 	Better
+	// Explained: it differs, and the plan or the server says why: the plan could
+	// not tell what the capture depended on, or the server does not support it.
+	Explained
 	// Worse: the captured call succeeded, and this one did not.
 	Worse
 	// Different: anything else.
@@ -34,12 +37,12 @@ const (
 	verdicts = int(Lost) + 1
 )
 
-var verdictNames = [...]string{"same", "equivalent", "omitted", "better", "worse", "different", "not sent", "lost"}
+var verdictNames = [...]string{"same", "equivalent", "omitted", "better", "explained", "worse", "different", "not sent", "lost"}
 
 func (v Verdict) String() string { return verdictNames[v] }
 
-// Explained reports whether nothing is wrong.
-func (v Verdict) Explained() bool { return v <= Better }
+// Fine reports whether nothing is wrong that wants an explanation.
+func (v Verdict) Fine() bool { return v <= Explained }
 
 // MarshalText is for JSON.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
@@ -90,7 +93,7 @@ var fields = map[string]class{
 	// What a server may do or not.
 	"delegation": optional, "attributes_follow": optional, "handle_follows": optional, "obj_attributes.attributes": optional,
 	"attrset": optional, "attrsset": optional, "committed": optional, "wr_committed": optional, "rdattr_error": optional,
-	"mask": limit,
+	"mask": limit, "SECINFO": limit, "SECINFO_NO_NAME": limit,
 }
 
 // reasons of differences that make none.
@@ -98,8 +101,13 @@ const (
 	reasonLimit      = "the server's own limits and properties"
 	reasonOptional   = "what a server may leave out or add"
 	reasonDirSize    = "size and link count of a directory"
+	reasonAbove      = "the directories above the base are the server's own"
+	reasonOthers     = "somebody who is not in the capture had changed the object"
+	reasonLinkMode   = "the mode of a symbolic link means nothing"
+	reasonExclusive  = "what an exclusive create leaves undefined until the attributes are set"
 	reasonUsers      = "users and groups are written in another way"
 	reasonEntries    = "the server orders and splits directories its own way"
+	noteRelaid       = "the captured chunks do not fit this server's handles: the endpoint chose its own"
 	noteNoDelegation = "the server gave no delegation: an open or the anonymous state id was used instead"
 )
 
@@ -112,12 +120,21 @@ type comparison struct {
 	// missing and extra are names of directory entries that only one side has.
 	missing, extra []string
 	names          map[string]int32
+	// directory tells whether operation i of a COMPOUND is about a directory;
+	// exclusive, whether what it tells follows an exclusive create.
+	directory, exclusive func(i int) bool
 }
 
 func (c *comparison) reset() {
 	clear(c.equivalent)
 	if c.equivalent == nil {
 		c.equivalent = map[string]bool{}
+	}
+	if c.directory == nil {
+		c.directory = func(int) bool { return false }
+	}
+	if c.exclusive == nil {
+		c.exclusive = func(int) bool { return false }
 	}
 	c.different, c.missing, c.extra = c.different[:0], c.missing[:0], c.extra[:0]
 }
@@ -134,8 +151,11 @@ func (c *comparison) differs(path []string, want, have string) {
 // run compares c.want with c.have, which have been filled.
 func (c *comparison) run() {
 	var path [32]string
-	c.level(-1, -1, path[:0], false)
+	c.level(-1, -1, path[:0], place{directory: c.directory(-1), exclusive: c.exclusive(-1)})
 }
+
+// place is what is known of the object that fields are of.
+type place struct{ directory, symlink, exclusive bool }
 
 // classOf is the class of a field below its parent.
 func (c *comparison) classOf(path []string, name string) class {
@@ -150,7 +170,7 @@ func (c *comparison) classOf(path []string, name string) class {
 	return fields[name]
 }
 
-func (c *comparison) level(want, have int32, path []string, dir bool) {
+func (c *comparison) level(want, have int32, path []string, dir place) {
 	first, end := int32(0), int32(len(c.want.nodes))
 	if want >= 0 {
 		first, end = want+1, c.want.nodes[want].end
@@ -158,15 +178,24 @@ func (c *comparison) level(want, have int32, path []string, dir bool) {
 	if len(path) >= 31 {
 		return
 	}
-	if first < end && c.isEntry(&c.want.nodes[first]) || c.firstEntry(have) {
+	if first < end && c.want.nodes[first].kind == group && c.isEntry(&c.want.nodes[first]) || c.firstEntry(have) {
 		c.entries(want, have, path)
 		return
 	}
 	hint := have + 1
 	for i := first; i < end; i = c.want.nodes[i].end {
 		n := &c.want.nodes[i]
-		if n.name == "type" && n.kind == enum && n.num == 2 {
-			dir = true // what follows is of a directory
+		if n.name == "lxr_names" {
+			if i == c.want.child(want, n.name, -1, -1) {
+				c.entries(want, have, path)
+			}
+			continue
+		}
+		if n.name == "type" && n.kind == enum {
+			dir.directory, dir.symlink = n.num == 2, n.num == 5 // what follows is of that
+		}
+		if want < 0 && n.index >= 0 {
+			dir = place{directory: c.directory(n.index), exclusive: c.exclusive(n.index)}
 		}
 		k := c.classOf(path, n.name)
 		j := c.have.child(have, n.name, n.index, hint)
@@ -203,6 +232,9 @@ func (c *comparison) level(want, have int32, path []string, dir bool) {
 	hint = want + 1
 	for j := first; j < end; j = c.have.nodes[j].end {
 		n := &c.have.nodes[j]
+		if n.name == "lxr_names" {
+			continue
+		}
 		i := c.want.child(want, n.name, n.index, hint)
 		if i >= 0 {
 			hint = c.want.nodes[i].end
@@ -217,7 +249,7 @@ func (c *comparison) level(want, have int32, path []string, dir bool) {
 // isEntry reports whether a node is one of a list whose order the server
 // chooses: directory entries, names of extended attributes.
 func (c *comparison) isEntry(n *leaf) bool {
-	return n.index >= 0 && (strings.HasPrefix(n.typ, "entry") || n.name == "lxr_names")
+	return n.index >= 0 && strings.HasPrefix(n.typ, "entry") || n.name == "lxr_names"
 }
 
 func (c *comparison) firstEntry(have int32) bool {
@@ -266,7 +298,7 @@ func (c *comparison) entries(want, have int32, path []string) {
 		}
 		delete(c.names, name)
 		if c.want.nodes[i].kind == group && name != ".." {
-			c.level(i, j, append(path, strconv.Quote(name)), false)
+			c.level(i, j, append(path, strconv.Quote(name)), place{})
 		}
 	})
 	for name := range c.names {
@@ -292,7 +324,7 @@ func (c *comparison) same(i, j int32) bool {
 }
 
 // note records a difference; one side may have nothing.
-func (c *comparison) note(k class, path []string, want, have *leaf, dir bool) {
+func (c *comparison) note(k class, path []string, want, have *leaf, dir place) {
 	name := ""
 	if want != nil {
 		name = want.name
@@ -310,7 +342,11 @@ func (c *comparison) note(k class, path []string, want, have *leaf, dir bool) {
 		}
 	case k == optional, (want == nil || have == nil) && underOptional(path):
 		c.equivalent[reasonOptional] = true
-	case dir && (name == "size" || name == "nlink" || name == "numlinks"):
+	case name == "mode" && dir.symlink:
+		c.equivalent[reasonLinkMode] = true
+	case dir.exclusive && (name == "mode" || name == "size"):
+		c.equivalent[reasonExclusive] = true
+	case dir.directory && (name == "size" || name == "nlink" || name == "numlinks"):
 		c.equivalent[reasonDirSize] = true
 	default:
 		w, h := "absent", "absent"

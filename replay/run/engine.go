@@ -30,6 +30,7 @@ type engine struct {
 	agenda   agenda
 	listings map[int]bool // READDIRs that others continue
 	confirms map[int]bool // states that the plan confirms
+	parents  map[int]int  // directories above the base, as LOOKUPs went
 	guards   bool         // some op needs a time of last change
 
 	ctx      context.Context
@@ -231,6 +232,9 @@ func (e *engine) depart(n *node) {
 		e.unsent(n, Omitted, reason)
 		return
 	}
+	if e.leftovers(n, c) {
+		return
+	}
 	f := e.get()
 	f.node, f.op, f.world, f.conn = n, n.op, n.world, c
 	f.due = e.start.Add(max(n.due, n.ready))
@@ -342,7 +346,7 @@ func (e *engine) build(f *flight) error {
 	if err := e.results(f); err != nil {
 		return err
 	}
-	if e.opt.Layout && o.Layout != nil {
+	if e.opt.Layout && o.Layout != nil && !f.relaid && !f.conn.plain {
 		f.Layout = o.Layout.Transport()
 	}
 	return nil
@@ -351,6 +355,14 @@ func (e *engine) build(f *flight) error {
 // arrive takes in one call that is over.
 func (e *engine) arrive(f *flight) {
 	e.flying--
+	if errors.Is(f.Err, transport.ErrLayout) && f.Layout != nil {
+		// It was not sent.
+		f.relaid, f.note = true, noteRelaid
+		f.release()
+		e.leave(f)
+		e.board(f)
+		return
+	}
 	if f.Err != nil {
 		e.lost(f)
 		return
@@ -380,7 +392,7 @@ func (e *engine) arrive(f *flight) {
 		return
 	}
 	j := e.verifier.judge(f, rpc, res)
-	if res != nil && e.confirm(f, res) {
+	if res != nil && (e.confirm(f, res) || e.tidy(f, res)) {
 		e.settle(f, j)
 		return // its node is over when the confirmation is
 	}
@@ -535,6 +547,7 @@ func (e *engine) get() *flight {
 
 func (e *engine) put(f *flight) {
 	f.release()
+	f.rewrote, f.resume, f.relaid = false, false, false
 	f.node, f.op, f.world, f.behind, f.note, f.tries, f.session, f.slot = nil, nil, nil, nil, "", 0, 0, -1
 	f.itemLengths = f.itemLengths[:0]
 	e.free = append(e.free, f)

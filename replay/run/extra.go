@@ -102,6 +102,82 @@ func (e *engine) confirm(f *flight, res xdr.Message) bool {
 	return false
 }
 
+// tidy undoes what only this server did: a file that it opened and the captured
+// one did not is closed, since the plan has no CLOSE for it.
+func (e *engine) tidy(f *flight, res xdr.Message) bool {
+	c, ok := res.(*nfs4.CompoundRes)
+	x := f.op.Expect
+	if !ok || x == nil || x.Status == 0 {
+		return false
+	}
+	for i := range c.Ops {
+		r, ok := c.Ops[i].Body.(*nfs4.OPEN4res)
+		if !ok || r.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(c.Ops) {
+			continue
+		}
+		fh, ok := c.Ops[i+1].Body.(*nfs4.GETFH4res)
+		var handle []byte
+		if ok && fh.Status == nfs4.NFS4_OK {
+			handle = append(handle, fh.Resok4.Object...)
+		} else if id := objectAt(f.op, i); id > 0 {
+			handle = f.world.objects[id].handle
+		}
+		if handle == nil {
+			continue
+		}
+		stateid := append(binaryU32(r.Resok4.Stateid.Seqid), r.Resok4.Stateid.Other[:]...)
+		seqid := plan.Field{N: "seqid", Kind: plan.FieldU32}
+		for k := range f.op.Compound.Ops[i].Args {
+			if a := f.op.Compound.Ops[i].Args[k]; a.Kind == plan.FieldSeqid {
+				seqid = a
+			}
+		}
+		ops := []plan.CompoundOp{
+			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
+			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{seqid, {N: "open_stateid", Kind: plan.FieldRaw, Bytes: stateid}}},
+		}
+		if f.session != 0 {
+			ops = append([]plan.CompoundOp{sequenceOp(f.session)}, ops...)
+		}
+		e.send(&plan.Op{ID: f.op.ID, Connection: f.op.Connection, Credential: f.op.Credential, Program: f.op.Program, Version: f.op.Version, Procedure: f.op.Procedure,
+			Compound: &plan.Compound{Minor: f.op.Compound.Minor, Ops: ops}}, f.world, f.conn, f)
+		return true
+	}
+	return false
+}
+
+// leftovers ends sessions that the captured server had forgotten and this one
+// has not, before their client id is to go. It reports whether there are any.
+func (e *engine) leftovers(n *node, c *conn) bool {
+	if n.op.Compound == nil {
+		return false
+	}
+	for i := range n.op.Compound.Ops {
+		d := &n.op.Compound.Ops[i]
+		if nfs4.NfsOpnum4(d.Op) != nfs4.OP_DESTROY_CLIENTID || len(d.Args) == 0 || d.Args[0].Kind != plan.FieldClient {
+			continue
+		}
+		for id := range n.world.sessions {
+			s := &n.world.sessions[id]
+			if !s.bound || e.load.Tables.Sessions[id-1].Client != d.Args[0].Ref {
+				continue
+			}
+			s.bound = false
+			raw := append([]byte(nil), s.id[:]...)
+			f := e.get()
+			f.node, f.op, f.world, f.conn = n, n.op, n.world, c
+			c.flying++
+			e.send(&plan.Op{ID: n.op.ID, Connection: n.op.Connection, Credential: n.op.Credential, Program: n.op.Program, Version: n.op.Version, Procedure: n.op.Procedure,
+				Compound: &plan.Compound{Minor: n.op.Compound.Minor, Ops: []plan.CompoundOp{
+					{Op: uint32(nfs4.OP_DESTROY_SESSION), Args: []plan.Field{{N: "dsa_sessionid", Kind: plan.FieldRaw, Bytes: raw}}}}}},
+				n.world, c, f)
+			f.resume = true
+			return true
+		}
+	}
+	return false
+}
+
 // send sends a call that the plan does not have. If behind is set its node is
 // over when this call is.
 func (e *engine) send(o *plan.Op, w *world, c *conn, behind *flight) {
@@ -125,7 +201,14 @@ func (e *engine) synthetic(f *flight, res xdr.Message) {
 		e.record.note("a call of our own (%s) had no reply: %v", extraName(f.op), f.Err)
 	}
 	e.end(f)
-	if behind != nil {
+	switch {
+	case behind == nil:
+	case behind.resume: // its turn has come now
+		n, c := behind.node, behind.conn
+		c.flying--
+		e.put(behind)
+		e.depart(n)
+	default:
 		e.end(behind)
 	}
 }

@@ -23,8 +23,11 @@ type flight struct {
 
 	session, slot int // slot is -1 outside sessions
 	note          string
+	rewrote       bool // PUTROOTFH has become a PUTFH
+	relaid        bool // the captured layout does not fit
 	tries         int
 	behind        *flight   // whose node is over with this call
+	resume        bool      // it is sent when the call before it is over
 	due           time.Time // when it should have been sent
 	lent          [][]byte  // memory of the connection's pool
 
@@ -44,7 +47,7 @@ type conn struct {
 	limit  int // calls under way; 0 is no limit
 	flying int
 	wait   []*node
-	broken error
+	plain  bool // TCP: there are no chunks
 }
 
 // landed is the transport's Done: it keeps what is needed of the reply.
@@ -189,7 +192,7 @@ func (e *engine) dialAll(ctx context.Context, w *world) error {
 			return err
 		}
 		req.Serve(backward{e})
-		l := &conn{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, number: len(e.all), limit: e.opt.Slots}
+		l := &conn{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, number: len(e.all), limit: e.opt.Slots, plain: req.Peer().Transport == "tcp"}
 		if l.limit == 0 && (e.opt.Timing == Fast || e.opt.Timing == FixedRate) {
 			l.limit = max(1, c.MaxInFlight)
 		}
@@ -205,7 +208,7 @@ func (e *engine) dialAll(ctx context.Context, w *world) error {
 			return err
 		}
 		req.Serve(backward{e})
-		l := &conn{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, number: len(e.all), limit: made[0].limit}
+		l := &conn{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, number: len(e.all), limit: made[0].limit, plain: made[0].plain}
 		made = append(made, l)
 		e.all = append(e.all, l)
 	}

@@ -54,9 +54,10 @@ type Options struct {
 	Timing Timing
 	Speed  float64 // 1
 	Rate   float64 // calls a second, FixedRate only
-	// ProgramOrder keeps the captured order of calls that nothing but their
-	// time connects, for Fast and FixedRate.
-	ProgramOrder bool
+	// Relaxed gives up the captured order of calls that nothing but their time
+	// connects, for Fast and FixedRate. What a call reads of attributes may
+	// then differ from the capture.
+	Relaxed bool
 
 	Clones      int // 1
 	Connections int // per clone; 0: as many as captured

@@ -83,6 +83,7 @@ func (e *engine) rewritten(f *flight) *plan.Op {
 		switch nfs4.NfsOpnum4(c.Op) {
 		case nfs4.OP_PUTROOTFH:
 			if f.world.root != nil {
+				f.rewrote = true
 				replace(i, plan.CompoundOp{Op: uint32(nfs4.OP_PUTFH), Name: "PUTFH", Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: f.world.root}}})
 			}
 		case nfs4.OP_OPEN:
@@ -140,7 +141,7 @@ func (e *engine) results(f *flight) error {
 		f.Results = append(f.Results, b)
 		return nil
 	}
-	chunks := e.opt.Layout && o.Layout != nil
+	chunks := e.opt.Layout && o.Layout != nil && !f.relaid && !f.conn.plain
 	field := func(args []plan.Field, names ...string) uint64 {
 		for i := range args {
 			for _, n := range names {

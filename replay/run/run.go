@@ -84,12 +84,22 @@ func (e *engine) scan() {
 			e.guards = true
 		}
 	}
+	e.parents = map[int]int{}
 	for _, o := range e.load.Ops {
 		for i := range o.Args {
 			field(&o.Args[i])
 		}
 		if o.Compound == nil {
 			continue
+		}
+		// Which directory above the base holds which.
+		for i := range o.Compound.Ops {
+			if c := &o.Compound.Ops[i]; nfs4.NfsOpnum4(c.Op) == nfs4.OP_LOOKUP && i > 0 {
+				above, to := objectAt(o, i-1), objectAt(o, i)
+				if above > 0 && to > 0 && above != to && e.load.Tables.Objects[above-1].Origin == plan.Above {
+					e.parents[to] = above
+				}
+			}
 		}
 		for i := range o.Compound.Ops {
 			c := &o.Compound.Ops[i]
@@ -180,18 +190,18 @@ func (e *engine) place(ctx context.Context, fs client.FS, w *world, top *found, 
 		}
 		// Directories above the captured base stand for those above ours,
 		// counted from below.
-		up, left := t.Objects[i].Parent, chain
+		up, left := e.parents[i+1], chain
 		at := len(names) - 1
-		for up > 0 && t.Objects[up-1].Origin == plan.Above && len(left) > 0 {
+		for steps := 0; up > 0 && t.Objects[up-1].Origin == plan.Above && len(left) > 0 && steps < 64; steps++ {
 			w.objects[up].handle = left[len(left)-1]
 			left = left[:len(left)-1]
 			if at--; at >= 0 {
 				w.names[up] = names[at]
 			}
-			if t.Objects[up-1].Parent == 0 {
+			if e.parents[up] == 0 {
 				w.root = w.objects[up].handle
 			}
-			up = t.Objects[up-1].Parent
+			up = e.parents[up]
 		}
 	}
 	if e.rootIsBase() {

@@ -122,12 +122,8 @@ var changing4 = map[nfs4.NfsOpnum4]bool{
 
 // creates reports whether an OPEN may make a file or change one.
 func creates(c *plan.CompoundOp) bool {
-	for i := range c.Args {
-		if a := &c.Args[i]; a.N == "opentype" {
-			return a.Value == uint64(nfs4.OPEN4_CREATE)
-		}
-	}
-	return false
+	opentype, _ := openHow(c)
+	return opentype == nfs4.OPEN4_CREATE
 }
 
 // compound follows the current and the saved file handle through a COMPOUND.

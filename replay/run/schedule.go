@@ -1,7 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"container/heap"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -46,10 +49,10 @@ func (a *agenda) Pop() any {
 // waitsFor reports whether an edge counts in this run.
 func (e *engine) waitsFor(k plan.DepKind) bool {
 	switch k {
-	case plan.DepProgram:
-		return e.opt.ProgramOrder && (e.opt.Timing == Fast || e.opt.Timing == FixedRate)
-	case plan.DepSlot:
-		return false // slots are handed out as they become free
+	case plan.DepProgram, plan.DepSlot:
+		// Program order is made here (see before), and slots are handed out as
+		// they become free.
+		return false
 	}
 	return true
 }
@@ -59,6 +62,10 @@ func (e *engine) arrange() {
 	ops := e.load.Ops
 	e.children = make([][]int32, len(ops)+1)
 	parents := make([]int32, len(ops)+1)
+	more := e.moreEdges()
+	if !e.opt.Relaxed && (e.opt.Timing == Fast || e.opt.Timing == FixedRate) {
+		e.before(more)
+	}
 	for i, o := range ops {
 		seen := map[int]bool{}
 		add := func(dep int) {
@@ -72,6 +79,9 @@ func (e *engine) arrange() {
 			if e.waitsFor(d.Kind) {
 				add(d.Op)
 			}
+		}
+		for _, d := range more[o.ID] {
+			add(d)
 		}
 		if e.opt.Timing == Think {
 			add(o.After)
@@ -119,6 +129,133 @@ func (e *engine) over(n *node, at time.Duration) {
 		}
 		if c.missing--; c.missing == 0 {
 			heap.Push(&e.agenda, c)
+		}
+	}
+}
+
+// moreEdges are what this executor needs beside the plan's edges, by op ID. All
+// of them keep the captured order where the reply was there before the call.
+//
+// What sets up and ends client ids and sessions is a barrier for all calls from
+// the same address: an EXCHANGE_ID may replace the client id of another one, and
+// DESTROY_SESSION takes a session away from all that use it.
+//
+// Opens of one file by one owner are one open to a server (RFC 8881, section
+// 9.9): its CLOSE ends them all, so that an OPEN waits for those before it.
+func (e *engine) moreEdges() map[int][]int {
+	type open struct{ client, owner, object int }
+	type address struct {
+		barrier int
+		since   []int
+	}
+	out := map[int][]int{}
+	t := &e.load.Tables
+	ends := func(id int) int64 {
+		o := e.load.Ops[id-1]
+		if o.Latency < 0 {
+			return 1<<63 - 1
+		}
+		return o.Time + o.Latency
+	}
+	opens := map[open][]int{}
+	clients := map[string]*address{}
+	for _, o := range e.load.Ops {
+		host := ""
+		if o.Connection > 0 && o.Connection <= len(t.Connections) {
+			host = hostOf(t.Connections[o.Connection-1].Client)
+		}
+		a := clients[host]
+		if a == nil {
+			a = &address{}
+			clients[host] = a
+		}
+		if a.barrier != 0 && ends(a.barrier) <= o.Time {
+			out[o.ID] = append(out[o.ID], a.barrier)
+		}
+		if o.Role == plan.Sessions {
+			for _, id := range a.since {
+				if ends(id) <= o.Time {
+					out[o.ID] = append(out[o.ID], id)
+				}
+			}
+			a.barrier, a.since = o.ID, a.since[:0]
+		} else {
+			a.since = append(a.since, o.ID)
+		}
+		if o.Compound == nil {
+			continue
+		}
+		use := func(ref int, again bool) {
+			s := &t.States[ref-1]
+			if s.Kind != plan.OpenState {
+				return
+			}
+			k := open{s.Client, s.Owner, s.Object}
+			if again {
+				for _, id := range opens[k] {
+					if ends(id) <= o.Time {
+						out[o.ID] = append(out[o.ID], id)
+					}
+				}
+				opens[k] = opens[k][:0]
+			}
+			opens[k] = append(opens[k], o.ID)
+		}
+		for i := range o.Binds {
+			if b := &o.Binds[i]; b.Kind == plan.FieldState && b.Ref > 0 && t.States[b.Ref-1].DefinedBy == o.ID {
+				use(b.Ref, true)
+			}
+		}
+		for i := range o.Compound.Ops {
+			c := &o.Compound.Ops[i]
+			if s := stateRef(c); s != 0 {
+				use(s, closes(c.Op))
+			}
+		}
+	}
+	return out
+}
+
+// hostOf is an address without its port.
+func hostOf(s string) string {
+	if i := strings.LastIndexByte(s, ':'); i > 0 {
+		return s[:i]
+	}
+	return s
+}
+
+// before adds the captured order: a call waits for all whose replies were there
+// before it. Calls are intervals, from call to reply, so that only the latest
+// of those need an edge: e ended before o began, and nothing else began after
+// e's end and ended before o began.
+func (e *engine) before(out map[int][]int) {
+	type ended struct {
+		id         int
+		start, end int64
+	}
+	var list []ended
+	for _, o := range e.load.Ops {
+		if o.Latency >= 0 {
+			list = append(list, ended{o.ID, o.Time, o.Time + o.Latency})
+		}
+	}
+	slices.SortFunc(list, func(a, b ended) int { return cmp.Compare(a.end, b.end) })
+	order := slices.Clone(e.load.Ops)
+	slices.SortStableFunc(order, func(a, b *plan.Op) int { return cmp.Compare(a.Time, b.Time) })
+	n, latest := 0, int64(-1)<<62 // list[:n] has ended; latest is the greatest start of these
+	first := 0                    // of those whose end is after latest
+	for _, o := range order {
+		for n < len(list) && list[n].end <= o.Time {
+			latest = max(latest, list[n].start)
+			n++
+		}
+		for first < n && list[first].end <= latest {
+			first++
+		}
+		for _, x := range list[first:n] {
+			if x.id < o.ID {
+				out[o.ID] = append(out[o.ID], x.id)
+			}
 		}
 	}
 }

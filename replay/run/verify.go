@@ -108,7 +108,57 @@ func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
 	v.results(&j, f, res)
 	v.data(&j, f, res)
 	v.layout(&j, f)
+	if j.Verdict == Different && v.load.touchesAbove(f.op) {
+		j = judgement{Equivalent, []string{reasonAbove}}
+	}
+	if j.Verdict == Different && v.load.others(f.op) {
+		j.Verdict = Explained
+		j.Reasons = append([]string{reasonOthers}, j.Reasons...)
+		return j
+	}
+	if j.Verdict == Different && len(f.op.Reasons) > 0 && f.op.Class != plan.Exact {
+		j.Verdict = Explained
+		j.Reasons = append([]string{f.op.Reasons[0]}, j.Reasons...)
+	}
 	return j
+}
+
+// touchesAbove reports whether an op is about a directory above the base.
+func (w *Workload) touchesAbove(o *plan.Op) bool {
+	if o.Role == plan.Mounting {
+		return true
+	}
+	if o.Compound == nil {
+		return false
+	}
+	for i := range o.Compound.Ops {
+		if id := objectAt(o, i); nfs4.NfsOpnum4(o.Compound.Ops[i].Op) == nfs4.OP_PUTROOTFH || id > 0 && w.Tables.Objects[id-1].Origin == plan.Above {
+			return true
+		}
+	}
+	return false
+}
+
+// others reports whether an op is about an object of which the plan says that
+// somebody who is not in the capture has changed it.
+func (w *Workload) others(o *plan.Op) bool {
+	noted := func(id int) bool {
+		return id > 0 && slices.ContainsFunc(w.Tables.Objects[id-1].Notes, func(n string) bool { return strings.Contains(n, "somebody else's hand") })
+	}
+	if o.Compound == nil {
+		for i := range o.Args {
+			if a := &o.Args[i]; (a.Kind == plan.FieldHandle || a.Kind == plan.FieldName) && noted(a.Ref) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range o.Compound.Ops {
+		if noted(objectAt(o, i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // statusOf is the status of a result; 0 if it has none.
@@ -150,10 +200,24 @@ func (v *verifier) status(j *judgement, o *plan.Op, res xdr.Message) bool {
 	switch {
 	case code == 0:
 		j.worsen(Better, fmt.Sprintf("%sOK, was %s", at, was))
+	case x.Status == 0 && unsupported(o, code):
+		j.worsen(Explained, fmt.Sprintf("%s%s: the server does not support it", at, now))
 	case x.Status == 0:
 		j.worsen(Worse, fmt.Sprintf("%s%s, was OK", at, now))
 	default:
 		j.worsen(Different, fmt.Sprintf("%s%s, was %s", at, now, was))
+	}
+	return false
+}
+
+// unsupported are the statuses of what a server does not have.
+func unsupported(o *plan.Op, code uint32) bool {
+	if o.Compound == nil {
+		return code == uint32(nfs3.NFS3ERR_NOTSUPP)
+	}
+	switch nfs4.Nfsstat4(code) {
+	case nfs4.NFS4ERR_NOTSUPP, nfs4.NFS4ERR_ATTRNOTSUPP, nfs4.NFS4ERR_UNION_NOTSUPP:
+		return true
 	}
 	return false
 }
@@ -181,8 +245,20 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 		return
 	}
 	c := &v.cmp
+	c.directory = func(i int) bool {
+		id := objectAt(f.op, i)
+		return id > 0 && v.load.Tables.Objects[id-1].Type == "dir"
+	}
+	c.exclusive = func(i int) bool { return exclusive(f.op, i) }
 	c.reset()
 	c.want.fill(want)
+	if f.rewrote {
+		for i := int32(0); i < int32(len(c.want.nodes)); i = c.want.nodes[i].end {
+			if n := &c.want.nodes[i]; n.name == "PUTROOTFH" {
+				n.name = "PUTFH"
+			}
+		}
+	}
 	c.have.fill(res)
 	c.run()
 	v.entries(j, f, want, res)
@@ -229,7 +305,7 @@ func (v *verifier) entries(j *judgement, f *flight, want, have xdr.Message) {
 	haveEnd, _ := listed(have)
 	// The end of the list is judged here, not field by field.
 	c.different = slices.DeleteFunc(c.different, func(s string) bool { return strings.Contains(s, "eof: ") })
-	key := chain{f.world.number, handleRef(f.op, 0)}
+	key := chain{f.world.number, objectAt(f.op, listAt(f.op))}
 	open := v.chains[key]
 	if len(c.missing) == 0 && len(c.extra) == 0 && len(open) == 0 {
 		if wantEnd != haveEnd {
@@ -277,6 +353,14 @@ func (v *verifier) entries(j *judgement, f *flight, want, have xdr.Message) {
 	}
 }
 
+// listAt is the READDIR of a COMPOUND.
+func listAt(o *plan.Op) int {
+	if o.Compound == nil {
+		return -1
+	}
+	return slices.IndexFunc(o.Compound.Ops, func(c plan.CompoundOp) bool { return c.Op == uint32(nfs4.OP_READDIR) })
+}
+
 func some(names []string) string {
 	if len(names) > 4 {
 		return strings.Join(names[:4], ", ") + " …"
@@ -284,27 +368,121 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// handleRef is the object that operation at of an op works on.
-func handleRef(o *plan.Op, at int) int {
-	fields := o.Args
-	if o.Compound != nil {
-		if at == 0 {
-			at = len(o.Compound.Ops)
-		}
-		fields = nil
-		for i := min(at, len(o.Compound.Ops)-1); i >= 0; i-- {
-			if o.Compound.Ops[i].Op == uint32(nfs4.OP_PUTFH) {
-				fields = o.Compound.Ops[i].Args
-				break
+// objectAt is the object that operation at of an op works on, or has made: 0 if
+// it is not known. at is -1 for what is no COMPOUND.
+func objectAt(o *plan.Op, at int) int {
+	if o.Compound == nil {
+		for i := range o.Args {
+			if o.Args[i].Kind == plan.FieldHandle {
+				return o.Args[i].Ref
 			}
 		}
+		return 0
 	}
-	for i := range fields {
-		if fields[i].Kind == plan.FieldHandle {
-			return fields[i].Ref
+	current, saved := 0, 0
+	for i := 0; i <= at && i < len(o.Compound.Ops); i++ {
+		c := &o.Compound.Ops[i]
+		switch nfs4.NfsOpnum4(c.Op) {
+		case nfs4.OP_PUTFH:
+			current = 0
+			for k := range c.Args {
+				if c.Args[k].Kind == plan.FieldHandle {
+					current = c.Args[k].Ref
+				}
+			}
+		case nfs4.OP_PUTROOTFH, nfs4.OP_PUTPUBFH, nfs4.OP_LOOKUPP:
+			current = boundAfter(o, i)
+		case nfs4.OP_LOOKUP, nfs4.OP_CREATE:
+			current = namedBy(o, c, i)
+		case nfs4.OP_OPEN:
+			if id := namedBy(o, c, i); id != 0 {
+				current = id
+			} else if hasName(c) {
+				current = 0
+			}
+		case nfs4.OP_SAVEFH:
+			saved = current
+		case nfs4.OP_RESTOREFH:
+			current = saved
+		}
+	}
+	return current
+}
+
+func hasName(c *plan.CompoundOp) bool {
+	return slices.ContainsFunc(c.Args, func(f plan.Field) bool { return f.Kind == plan.FieldName })
+}
+
+// namedBy is the object that an operation moves on to.
+func namedBy(o *plan.Op, c *plan.CompoundOp, at int) int {
+	for k := range c.Args {
+		if c.Args[k].Kind == plan.FieldName && c.Args[k].Ref != 0 {
+			return c.Args[k].Ref
+		}
+	}
+	if !hasName(c) {
+		return 0
+	}
+	return boundAfter(o, at)
+}
+
+// boundAfter is the object whose handle the next GETFH gives.
+func boundAfter(o *plan.Op, at int) int {
+	for i := at + 1; i < len(o.Compound.Ops); i++ {
+		switch nfs4.NfsOpnum4(o.Compound.Ops[i].Op) {
+		case nfs4.OP_GETFH:
+			for k := range o.Binds {
+				if o.Binds[k].At == i && o.Binds[k].Kind == plan.FieldHandle {
+					return o.Binds[k].Ref
+				}
+			}
+			return 0
+		case nfs4.OP_GETATTR, nfs4.OP_ACCESS:
+		default:
+			return 0
 		}
 	}
 	return 0
+}
+
+// exclusive reports whether an op makes a file exclusively: its attributes are
+// then not defined before a SETATTR (RFC 1813, section 3.3.8; RFC 8881, section
+// 18.16.3).
+func exclusive(o *plan.Op, at int) bool {
+	if o.Compound == nil {
+		if o.Program == 100003 && o.Version == 3 && o.Procedure == 8 {
+			for i := range o.Args {
+				if a := &o.Args[i]; strings.HasSuffix(a.N, "mode") && a.Kind == plan.FieldU32 {
+					return a.Value == uint64(nfs3.EXCLUSIVE)
+				}
+			}
+		}
+		return false
+	}
+	for i := 0; i <= at && i < len(o.Compound.Ops); i++ {
+		if c := &o.Compound.Ops[i]; nfs4.NfsOpnum4(c.Op) == nfs4.OP_OPEN {
+			opentype, mode := openHow(c)
+			return opentype == nfs4.OPEN4_CREATE && (mode == nfs4.EXCLUSIVE4 || mode == nfs4.EXCLUSIVE4_1)
+		}
+	}
+	return false
+}
+
+// openHow reads the openflag4 of an OPEN.
+func openHow(c *plan.CompoundOp) (nfs4.Opentype4, nfs4.Createmode4) {
+	for i := range c.Args {
+		a := &c.Args[i]
+		switch {
+		case a.N == "openhow" && a.Kind == plan.FieldRaw && len(a.Bytes) >= 8:
+			return nfs4.Opentype4(binary.BigEndian.Uint32(a.Bytes)), nfs4.Createmode4(binary.BigEndian.Uint32(a.Bytes[4:]))
+		case a.N == "openhow" && a.Kind == plan.FieldRaw && len(a.Bytes) >= 4:
+			return nfs4.Opentype4(binary.BigEndian.Uint32(a.Bytes)), 0
+		case a.N == "opentype" || a.N == "openhow":
+			return nfs4.Opentype4(a.Value), 0
+		}
+	}
+	// An OPEN whose form is not known may make a file.
+	return nfs4.OPEN4_CREATE, 0
 }
 
 // dataOf calls f for the eligible data of a result, in order.
@@ -368,7 +546,7 @@ func (v *verifier) data(j *judgement, f *flight, res xdr.Message) {
 				j.worsen(Different, fmt.Sprintf("the data differ: %d bytes at %d", w.Length, w.Offset))
 			}
 		default:
-			if at := v.madeUp(b, handleRef(f.op, w.At), w.Offset); at >= 0 {
+			if at := v.madeUp(b, objectAt(f.op, w.At), w.Offset); at >= 0 {
 				j.worsen(Different, fmt.Sprintf("the data differ from those made up, at %d", w.Offset+uint64(at)))
 			}
 		}

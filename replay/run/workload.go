@@ -74,15 +74,15 @@ func (w *Workload) Close() error {
 	return err
 }
 
-// versions are the protocols that the ops speak.
-func (w *Workload) versions() (v3, v4 bool, minor uint32) {
+// Version is that of NFS that the ops speak: "3", "4.0" …; the highest if there
+// are several. Handles of one version mean nothing in another one, so that the
+// files are prepared with the version of the ops.
+func (w *Workload) Version() string {
+	v := "3"
 	for _, o := range w.Ops {
-		switch {
-		case o.Compound != nil:
-			v4, minor = true, max(minor, o.Compound.Minor)
-		case o.Version == 3:
-			v3 = true
+		if o.Compound != nil {
+			v = max(v, fmt.Sprintf("4.%d", o.Compound.Minor))
 		}
 	}
-	return v3, v4, minor
+	return v
 }

@@ -224,8 +224,14 @@ func (r *resolver) state(dst []byte, f *plan.Field) ([]byte, error) {
 			return dst, &errUnbound{kind: f.Kind, ref: f.Ref}
 		}
 		r.f.note = noteNoDelegation
+		// To READ, WRITE and SETATTR the anonymous one will do, whatever becomes
+		// of opens at the same time.
+		switch r.opcode(f) {
+		case nfs4.OP_READ, nfs4.OP_WRITE, nfs4.OP_SETATTR:
+			return append(dst, make([]byte, 16)...), nil
+		}
 		if s = r.w.substitute(r.load, t); s == nil {
-			return append(dst, make([]byte, 16)...), nil // anonymous
+			return append(dst, make([]byte, 16)...), nil
 		}
 	}
 	seqid := s.seqid - uint32(f.Value)
@@ -234,6 +240,19 @@ func (r *resolver) state(dst []byte, f *plan.Field) ([]byte, error) {
 	}
 	dst = xdr.AppendUint32(dst, seqid)
 	return append(dst, s.other[:]...), nil
+}
+
+// opcode is the operation of a COMPOUND that a field stands in.
+func (r *resolver) opcode(f *plan.Field) nfs4.NfsOpnum4 {
+	c := r.f.op.Compound
+	for i := range c.Ops {
+		for k := range c.Ops[i].Args {
+			if &c.Ops[i].Args[k] == f {
+				return nfs4.NfsOpnum4(c.Ops[i].Op)
+			}
+		}
+	}
+	return 0
 }
 
 // substitute finds an open of the same file by the same client.
