@@ -107,7 +107,16 @@ func (x *compound) serve(c *nfsserver.Call) {
 			st = nfs4.NFS4ERR_RESOURCE
 		}
 	default:
+		args := c.Args
 		x.args.Decode(&c.Args)
+		if minor == 0 && x.mustBeOnce() {
+			decoded := c.Args
+			c.Args = args
+			if !c.Once() {
+				return
+			}
+			c.Args = decoded
+		}
 		if x.args.Incomplete && !x.named() {
 			c.Fail(oncrpc.GarbageArgs)
 			return
