@@ -42,9 +42,13 @@ type Caps struct {
 	AnyMemory      bool // work requests and registrations may use memory that is not from Alloc
 	MemoryWindows  bool // AllocWindow and OpBind
 	SendInvalidate bool // OpSendInvalidate
-	MaxSGE         int  // slices in WorkRequest.Local
-	MaxMessage     int  // bytes of one work request
-	MaxReads       int  // RDMA Reads in flight on a connection, each way
+	// WindowInvalidateOnly says that the peer's Send with Invalidate may name
+	// windows of ours but no regions: libibverbs has no regions that a peer
+	// may close. A requester must not offer them for remote invalidation.
+	WindowInvalidateOnly bool
+	MaxSGE               int // slices in WorkRequest.Local
+	MaxMessage           int // bytes of one work request
+	MaxReads             int // RDMA Reads in flight on a connection, each way
 }
 
 // Params are asked for at connection setup; zero values take the provider's

@@ -1,0 +1,51 @@
+package nfsserver
+
+import "github.com/rpcrdma/toolkit/decode/oncrpc"
+
+// authenticate fills Cred from the header. If the flavor is not served it has
+// answered.
+//
+// AUTH_NONE and AUTH_SYS are served. Of all others, RPCSEC_GSS and AUTH_TLS
+// (RFC 9289) among them, the credential is bad: AUTH_BADCRED is what Linux
+// answers for a flavor that it does not have, and what makes clients that try
+// one flavor after the other go on.
+func (c *Call) authenticate() bool {
+	o := &c.server.opt
+	switch c.Flavor = c.Header.Cred.Flavor; c.Flavor {
+	case oncrpc.AuthNone:
+		c.Cred.UID, c.Cred.GID = o.AnonUID, o.AnonGID
+		return true
+	case oncrpc.AuthSys:
+	default:
+		c.denyAuth(oncrpc.AuthBadCred)
+		return false
+	}
+	if !c.sys.Decode(c.Header.Cred.Body) {
+		c.denyAuth(oncrpc.AuthBadCred)
+		return false
+	}
+	if c.Header.Verf.Flavor != oncrpc.AuthNone {
+		// RFC 5531, appendix A: the verifier of AUTH_SYS is AUTH_NONE.
+		c.denyAuth(oncrpc.AuthBadVerf)
+		return false
+	}
+	c.Cred.UID, c.Cred.GID, c.Cred.GIDs = c.sys.UID, c.sys.GID, c.sys.GIDs[:c.sys.Count]
+	switch {
+	case o.Squash == AllSquash, o.Squash == RootSquash && c.Cred.UID == 0:
+		c.Cred.UID, c.Cred.GID, c.Cred.GIDs = o.AnonUID, o.AnonGID, nil
+	case o.Squash == RootSquash:
+		if c.Cred.GID == 0 {
+			c.Cred.GID = o.AnonGID
+		}
+		for i, g := range c.Cred.GIDs {
+			if g == 0 {
+				c.Cred.GIDs[i] = o.AnonGID
+			}
+		}
+	}
+	return true
+}
+
+func (c *Call) denyAuth(stat oncrpc.AuthStat) {
+	c.deny(oncrpc.Reply{Stat: oncrpc.Denied, Reject: oncrpc.AuthError, AuthStat: stat})
+}

@@ -1,0 +1,86 @@
+package nfsserver
+
+import (
+	"sync"
+
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// Conn is what programs keep of a connection.
+type Conn struct {
+	Peer transport.Peer
+
+	mu     sync.Mutex
+	values map[any]any
+	ends   []func()
+	closed bool
+}
+
+type conns struct {
+	mu   sync.Mutex
+	byID map[uint64]*Conn
+}
+
+// Conn is the connection of the call. It is the same for all calls of a
+// connection.
+func (c *Call) Conn() *Conn {
+	s, peer := &c.server.conns, c.x.Peer()
+	s.mu.Lock()
+	if conn := s.byID[peer.ID]; conn != nil {
+		s.mu.Unlock()
+		return conn
+	}
+	conn := &Conn{Peer: peer}
+	if s.byID == nil {
+		s.byID = make(map[uint64]*Conn)
+	}
+	s.byID[peer.ID] = conn
+	s.mu.Unlock()
+	c.x.OnClose(c.server, func() {
+		s.mu.Lock()
+		delete(s.byID, peer.ID)
+		s.mu.Unlock()
+		conn.end()
+	})
+	return conn
+}
+
+// Value is what a program keeps under a key, made by make if there is nothing
+// yet.
+func (c *Conn) Value(key any, make func() any) any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.values[key]
+	if !ok && make != nil {
+		v = make()
+		if c.values == nil {
+			c.values = map[any]any{}
+		}
+		c.values[key] = v
+	}
+	return v
+}
+
+// OnClose adds a function that is called when the connection has ended; at once
+// if it has.
+func (c *Conn) OnClose(f func()) {
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.ends = append(c.ends, f)
+	}
+	c.mu.Unlock()
+	if closed {
+		f()
+	}
+}
+
+func (c *Conn) end() {
+	c.mu.Lock()
+	ends := c.ends
+	c.ends, c.closed = nil, true
+	c.mu.Unlock()
+	for _, f := range ends {
+		f()
+	}
+}

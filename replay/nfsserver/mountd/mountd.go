@@ -1,0 +1,219 @@
+// Package mountd serves MOUNT version 3 (RFC 1813, appendix I): the way from the
+// path of an export to its first NFSv3 file handle. It knows one export; any
+// directory in it can be mounted.
+//
+// The list of mounts is what clients have said, no more: it is kept in memory
+// and forgotten when the server ends.
+package mountd
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/mount"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
+)
+
+// Options of the program.
+type Options struct {
+	// Path is the path of the export, the root of the store; "" stands for "/".
+	Path string
+}
+
+// maxMounts is how many entries the list of mounts has at most.
+const maxMounts = 1024
+
+type server struct {
+	store store.Store
+	path  string
+
+	mu     sync.Mutex
+	mounts []entry // the latest last
+}
+
+type entry struct{ host, dir string }
+
+// New makes the program.
+func New(st store.Store, opt Options) nfsserver.Program {
+	s := &server{store: st, path: clean(opt.Path)}
+	p := nfsserver.Program{
+		Name: "mount", Number: mount.MOUNT_PROGRAM, Version: mount.MOUNT_V3,
+		NewState: func() any { return new(state) },
+		Procedures: []nfsserver.Procedure{
+			mount.MOUNTPROC3_NULL:    {Name: "NULL", Do: null, Inline: true},
+			mount.MOUNTPROC3_MNT:     {Name: "MNT", Do: s.mnt},
+			mount.MOUNTPROC3_DUMP:    {Name: "DUMP", Do: s.dump},
+			mount.MOUNTPROC3_UMNT:    {Name: "UMNT", Do: s.umnt},
+			mount.MOUNTPROC3_UMNTALL: {Name: "UMNTALL", Do: s.umntall},
+			mount.MOUNTPROC3_EXPORT:  {Name: "EXPORT", Do: s.export},
+		},
+	}
+	return p
+}
+
+type state struct {
+	path   mount.DirpathMessage
+	result mount.Mountres3
+	fh     []byte
+}
+
+// clean is a path with one "/" in front of each name, and "/" for the root.
+func clean(p string) string { return "/" + strings.Join(names(p), "/") }
+
+func names(p string) []string {
+	return slices.DeleteFunc(strings.Split(p, "/"), func(n string) bool { return n == "" || n == "." })
+}
+
+// noArguments answers calls that have some.
+func noArguments(c *nfsserver.Call) bool {
+	if c.Args.Remaining() == 0 {
+		return true
+	}
+	c.Fail(oncrpc.GarbageArgs)
+	return false
+}
+
+func null(c *nfsserver.Call) {
+	if noArguments(c) {
+		c.Send()
+	}
+}
+
+func (s *server) mnt(c *nfsserver.Call) {
+	st := c.State.(*state)
+	if !c.Decode(&st.path) {
+		return
+	}
+	st.result = mount.Mountres3{Mountinfo: mount.Mountres3Ok{AuthFlavors: append(st.result.Mountinfo.AuthFlavors[:0], int32(mount.AUTH_SYS))}}
+	path := string(st.path.Dirpath)
+	h, err := s.walk(path)
+	if st.result.FhsStatus = status(err); err == nil {
+		st.fh = v3.AppendHandle(st.fh[:0], h)
+		st.result.Mountinfo.Fhandle = st.fh
+		s.add(host(c), clean(path))
+	}
+	c.Reply(&st.result)
+}
+
+// walk finds the directory of a path. ".." is not followed, nor are links.
+func (s *server) walk(path string) (store.Handle, error) {
+	h := s.store.Root()
+	if len(path) > mount.MNTPATHLEN || strings.IndexByte(path, 0) >= 0 {
+		return h, store.ErrInval
+	}
+	rest := names(path)
+	for _, n := range names(s.path) {
+		if len(rest) == 0 || rest[0] != n {
+			return h, store.ErrNoEnt
+		}
+		rest = rest[1:]
+	}
+	// As root: what a client may do there is decided when it does it.
+	a := store.Attr{Handle: h, Type: store.Directory}
+	for _, n := range rest {
+		if a.Type != store.Directory {
+			return h, store.ErrNotDir
+		}
+		if err := s.store.Lookup(&store.Cred{}, a.Handle, []byte(n), &a); err != nil {
+			return h, err
+		}
+	}
+	if a.Type != store.Directory {
+		return h, store.ErrNotDir
+	}
+	return a.Handle, nil
+}
+
+func status(err error) mount.Mountstat3 {
+	switch store.Of(err) {
+	case 0:
+		return mount.MNT3_OK
+	case store.ErrPerm:
+		return mount.MNT3ERR_PERM
+	case store.ErrNoEnt, store.ErrStale:
+		return mount.MNT3ERR_NOENT
+	case store.ErrIO:
+		return mount.MNT3ERR_IO
+	case store.ErrAccess:
+		return mount.MNT3ERR_ACCES
+	case store.ErrNotDir:
+		return mount.MNT3ERR_NOTDIR
+	case store.ErrInval, store.ErrBadName:
+		return mount.MNT3ERR_INVAL
+	case store.ErrNameTooLong:
+		return mount.MNT3ERR_NAMETOOLONG
+	case store.ErrNotSupp:
+		return mount.MNT3ERR_NOTSUPP
+	}
+	return mount.MNT3ERR_SERVERFAULT
+}
+
+// host is the name under which a client is listed.
+func host(c *nfsserver.Call) string {
+	if a := c.Peer().Remote.Addr(); a.IsValid() {
+		return a.String()
+	}
+	return "unknown"
+}
+
+func (s *server) add(host, dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := entry{host, dir}
+	if slices.Contains(s.mounts, e) {
+		return
+	}
+	if len(s.mounts) >= maxMounts {
+		s.mounts = slices.Delete(s.mounts, 0, 1)
+	}
+	s.mounts = append(s.mounts, e)
+}
+
+func (s *server) forget(drop func(e entry) bool) {
+	s.mu.Lock()
+	s.mounts = slices.DeleteFunc(s.mounts, drop)
+	s.mu.Unlock()
+}
+
+func (s *server) dump(c *nfsserver.Call) {
+	if !noArguments(c) {
+		return
+	}
+	var m mount.MountlistMessage
+	s.mu.Lock()
+	for _, e := range s.mounts {
+		m.Mountlist = append(m.Mountlist, mount.Mountbody{MlHostname: []byte(e.host), MlDirectory: []byte(e.dir)})
+	}
+	s.mu.Unlock()
+	c.Reply(&m)
+}
+
+func (s *server) umnt(c *nfsserver.Call) {
+	st := c.State.(*state)
+	if !c.Decode(&st.path) {
+		return
+	}
+	gone := entry{host(c), clean(string(bytes.Clone(st.path.Dirpath)))}
+	s.forget(func(e entry) bool { return e == gone })
+	c.Send()
+}
+
+func (s *server) umntall(c *nfsserver.Call) {
+	if !noArguments(c) {
+		return
+	}
+	h := host(c)
+	s.forget(func(e entry) bool { return e.host == h })
+	c.Send()
+}
+
+func (s *server) export(c *nfsserver.Call) {
+	if noArguments(c) {
+		c.Reply(&mount.ExportsMessage{Exports: []mount.Exportnode{{ExDir: []byte(s.path)}}})
+	}
+}

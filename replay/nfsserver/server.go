@@ -1,0 +1,266 @@
+// Package nfsserver answers RPC calls: it is the part of a server that NFSv3,
+// MOUNT and NFSv4 have in common. It knows RPC (RFC 5531), credentials,
+// duplicate requests and connections; what the procedures do is up to the
+// programs that are registered: packages v3, mountd and nfs4 below this one.
+//
+// A Server is a transport.Handler, and one Server can serve any number of
+// transports at a time.
+package nfsserver
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// Program is one version of an RPC program. Programs of the same number serve
+// several versions.
+type Program struct {
+	Name    string // "nfs"
+	Number  uint32
+	Version uint32
+	// Procedures are indexed by number. One without Do is unavailable.
+	Procedures []Procedure
+	// NewState makes the memory that a call of this program works in
+	// (Call.State). It is used again for other calls, one at a time.
+	NewState func() any
+}
+
+// Procedure is a procedure of a Program.
+type Procedure struct {
+	Name string
+	// Do answers a call with one of Call.Send, Call.Fail and Call.Drop, before
+	// it returns or later, from any goroutine.
+	Do func(c *Call)
+	// Cached says that a duplicate of the call must get the same reply and not
+	// be done again (RFC 1813, section 4.8.1): the procedure is not idempotent.
+	Cached bool
+	// Inline says that Do never waits, so that it need not leave the
+	// connection's goroutine even if there are workers.
+	Inline bool
+}
+
+// Options of a Server.
+type Options struct {
+	// Workers is how many goroutines do procedures. With 0 they are done on the
+	// goroutine of the connection, which is the fastest way if nothing waits:
+	// right for a store in memory, wrong for one that reads disks.
+	Workers int
+	// Squash maps users (exports(5) of Linux has the same words).
+	Squash Squash
+	// AnonUID and AnonGID are what users are mapped to, and who comes with
+	// AUTH_NONE. 0 stands for 65534 (nobody): root cannot be chosen.
+	AnonUID, AnonGID uint32
+	// Replies is how many replies of calls that are not idempotent are kept for
+	// duplicates; 0 stands for 1024, less than 0 for none.
+	Replies int
+}
+
+// Squash says which users become anonymous.
+type Squash uint8
+
+// Squash modes.
+const (
+	NoSquash Squash = iota
+	RootSquash
+	AllSquash
+)
+
+const nobody = 65534
+
+// Server serves registered programs.
+type Server struct {
+	opt      Options
+	programs []*program
+	seed     maphash.Seed
+	replies  *replyCache
+	strays   sync.Pool // calls of no program
+	conns    conns
+
+	queue   chan *Call
+	workers sync.WaitGroup
+	quit    chan struct{}
+	closed  atomic.Bool
+
+	calls, failed, duplicates atomic.Uint64
+}
+
+// program is a Program with what belongs to its calls.
+type program struct {
+	Program
+	pool   sync.Pool
+	counts []atomic.Uint64
+}
+
+// New makes a server without programs.
+func New(opt Options) *Server {
+	if opt.AnonUID == 0 {
+		opt.AnonUID = nobody
+	}
+	if opt.AnonGID == 0 {
+		opt.AnonGID = nobody
+	}
+	if opt.Replies == 0 {
+		opt.Replies = 1024
+	}
+	s := &Server{opt: opt, seed: maphash.MakeSeed(), quit: make(chan struct{})}
+	if opt.Replies > 0 {
+		s.replies = newReplyCache(opt.Replies)
+	}
+	s.strays.New = func() any { return newCall(s, nil) }
+	if opt.Workers > 0 {
+		s.queue = make(chan *Call, 4*opt.Workers)
+		for range opt.Workers {
+			s.workers.Go(s.work)
+		}
+	}
+	return s
+}
+
+// Register adds a program. All are registered before the first call.
+func (s *Server) Register(p Program) {
+	own := &program{Program: p, counts: make([]atomic.Uint64, len(p.Procedures))}
+	own.pool.New = func() any { return newCall(s, own) }
+	s.programs = append(s.programs, own)
+}
+
+// ServeRPC answers a call.
+func (s *Server) ServeRPC(x transport.Exchange) {
+	s.calls.Add(1)
+	m := x.Call()
+	head, ok := oncrpc.Peek(m.Stream)
+	var p *program
+	if ok && head.Type == oncrpc.TypeCall {
+		p = s.find(head.Program, head.Version)
+	}
+	pool := &s.strays
+	if p != nil {
+		pool = &p.pool
+	}
+	c := pool.Get().(*Call)
+	c.begin(x, m)
+	if !c.header() {
+		return
+	}
+	if p == nil {
+		c.noProgram()
+		return
+	}
+	n := c.Header.Procedure
+	if uint64(n) >= uint64(len(p.Procedures)) || p.Procedures[n].Do == nil {
+		c.Fail(oncrpc.ProcUnavail)
+		return
+	}
+	proc := &p.Procedures[n]
+	p.counts[n].Add(1)
+	if !c.authenticate() {
+		return
+	}
+	if proc.Cached && s.replies != nil && !s.replies.admit(c) {
+		s.duplicates.Add(1)
+		return
+	}
+	c.proc = proc
+	if s.queue == nil || proc.Inline {
+		proc.Do(c)
+		return
+	}
+	select {
+	case s.queue <- c:
+		if s.closed.Load() {
+			s.drain() // no worker may be left to do it
+		}
+	case <-s.quit:
+		c.Drop()
+	}
+}
+
+func (s *Server) work() {
+	for {
+		select {
+		case c := <-s.queue:
+			c.proc.Do(c)
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+func (s *Server) find(number, version uint32) *program {
+	for _, p := range s.programs {
+		if p.Number == number && p.Version == version {
+			return p
+		}
+	}
+	return nil
+}
+
+// versions are the lowest and the highest version of a program; ok is false if
+// there is no such program.
+func (s *Server) versions(number uint32) (low, high uint32, ok bool) {
+	for _, p := range s.programs {
+		if p.Number != number {
+			continue
+		}
+		if !ok {
+			low, high, ok = p.Version, p.Version, true
+		}
+		low, high = min(low, p.Version), max(high, p.Version)
+	}
+	return low, high, ok
+}
+
+// Close stops the workers, after the procedures that they are at. Calls that
+// wait for one, or that come later, are dropped. The transports are to be
+// closed first; what the programs have is theirs to close.
+func (s *Server) Close() {
+	if s.closed.Swap(true) || s.queue == nil {
+		return
+	}
+	close(s.quit)
+	s.workers.Wait()
+	s.drain()
+}
+
+func (s *Server) drain() {
+	for {
+		select {
+		case c := <-s.queue:
+			c.Drop()
+		default:
+			return
+		}
+	}
+}
+
+// Stats are counts since the start of a Server.
+type Stats struct {
+	Calls      uint64
+	Failed     uint64 // calls with an RPC-level error
+	Duplicates uint64 // calls answered with, or waiting for, another's reply
+	Procedures []ProcedureStats
+}
+
+// ProcedureStats counts the calls of a procedure.
+type ProcedureStats struct {
+	Program   string
+	Version   uint32
+	Procedure string
+	Calls     uint64
+}
+
+// Stats tells the counts, of procedures only those that were called.
+func (s *Server) Stats() Stats {
+	st := Stats{Calls: s.calls.Load(), Failed: s.failed.Load(), Duplicates: s.duplicates.Load()}
+	for _, p := range s.programs {
+		for i := range p.counts {
+			if n := p.counts[i].Load(); n != 0 {
+				st.Procedures = append(st.Procedures, ProcedureStats{p.Name, p.Version, p.Procedures[i].Name, n})
+			}
+		}
+	}
+	return st
+}

@@ -1,0 +1,176 @@
+package memory
+
+import "github.com/rpcrdma/toolkit/replay/nfsserver/store"
+
+// maxCopy is how many bytes one Copy copies, so that it does not hold up the
+// caller for long.
+const maxCopy = 64 << 20
+
+// pair finds the files of Copy and Clone.
+func (s *Store) pair(src, dst store.Handle) (from, to *inode, err error) {
+	if from, err = s.findFile(src); err != nil {
+		return nil, nil, err
+	}
+	to, err = s.findFile(dst)
+	return from, to, err
+}
+
+// lockPair locks two files for a copy, always in the same order.
+func lockPair(from, to *inode) (unlock func()) {
+	switch {
+	case from == to:
+		to.mu.Lock()
+		return to.mu.Unlock
+	case from.attr.Handle.ID < to.attr.Handle.ID:
+		from.mu.RLock()
+		to.mu.Lock()
+	default:
+		to.mu.Lock()
+		from.mu.RLock()
+	}
+	return func() {
+		from.mu.RUnlock()
+		to.mu.Unlock()
+	}
+}
+
+// checkPair checks permissions and ranges; both are locked. It returns the
+// length that there is to copy.
+func (s *Store) checkPair(c *store.Cred, from, to *inode, srcOffset, dstOffset, length uint64) (uint64, error) {
+	switch {
+	case from.gone || to.gone:
+		return 0, store.ErrStale
+	case !s.permitsData(c, from, store.MayRead) || !s.permitsData(c, to, store.MayWrite):
+		return 0, store.ErrAccess
+	case srcOffset > from.attr.Size:
+		return 0, store.ErrInval
+	}
+	if left := from.attr.Size - srcOffset; length == 0 || length > left {
+		length = left
+	}
+	if err := s.fits(dstOffset, length); err != nil {
+		return 0, err
+	}
+	if from == to && srcOffset < dstOffset+length && dstOffset < srcOffset+length {
+		return 0, store.ErrInval
+	}
+	return length, nil
+}
+
+// Copy copies, at most maxCopy bytes, and of whole blocks only the reference.
+func (s *Store) Copy(c *store.Cred, src store.Handle, srcOffset uint64, dst store.Handle, dstOffset, length uint64, w *store.Wcc) (uint64, error) {
+	from, to, err := s.pair(src, dst)
+	if err != nil {
+		return 0, err
+	}
+	defer lockPair(from, to)()
+	length, err = s.checkPair(c, from, to, srcOffset, dstOffset, length)
+	if err != nil {
+		return 0, err
+	}
+	w.Before, w.Atomic = to.attr, true
+	length = min(length, maxCopy)
+	done := uint64(0)
+	for done < length && err == nil {
+		at := srcOffset + done
+		n := min(length-done, BlockSize-at%BlockSize)
+		if at%BlockSize == 0 && n == BlockSize && (dstOffset+done)%BlockSize == 0 {
+			s.share(from, at>>blockShift, to, (dstOffset+done)>>blockShift)
+			to.attr.Size = max(to.attr.Size, dstOffset+done+n)
+		} else {
+			err = s.copyPart(from, at, to, dstOffset+done, n)
+		}
+		if err == nil {
+			done += n
+		}
+	}
+	if done == 0 && err != nil {
+		return 0, err
+	}
+	if done > 0 {
+		s.written(c, to)
+	}
+	w.After = to.attr
+	return done, nil
+}
+
+// copyPart copies n bytes of one block. A hole stays one.
+func (s *Store) copyPart(from *inode, at uint64, to *inode, place, n uint64) error {
+	b, start := from.block(at>>blockShift), int(at%BlockSize)
+	if b == nil || start >= len(b.data) {
+		s.punch(to, place, n)
+		to.attr.Size = max(to.attr.Size, place+n)
+		return nil
+	}
+	// The block may be the one that is written to: hold it, so that it is not.
+	b.refs.Add(1)
+	defer s.drop(b)
+	have := min(uint64(len(b.data)-start), n)
+	if err := s.write(to, place, b.data[start:start+int(have)]); err != nil {
+		return err
+	}
+	if have < n {
+		s.punch(to, place+have, n-have)
+		to.attr.Size = max(to.attr.Size, place+n)
+	}
+	return nil
+}
+
+// share makes a block of one file a block of another.
+func (s *Store) share(from *inode, index uint64, to *inode, place uint64) {
+	b := from.block(index)
+	used := uint64(0)
+	if old := to.block(place); old != nil {
+		used = uint64(old.used())
+	}
+	if b != nil {
+		b.refs.Add(1)
+		to.attr.Used += uint64(b.used())
+	}
+	s.put(to, place, b)
+	to.attr.Used -= used
+}
+
+// Clone makes files share blocks.
+func (s *Store) Clone(c *store.Cred, src store.Handle, srcOffset uint64, dst store.Handle, dstOffset, length uint64, w *store.Wcc) error {
+	from, to, err := s.pair(src, dst)
+	if err != nil {
+		return err
+	}
+	defer lockPair(from, to)()
+	asked := length
+	length, err = s.checkPair(c, from, to, srcOffset, dstOffset, length)
+	if err != nil {
+		return err
+	}
+	switch {
+	case asked > length, srcOffset%BlockSize != 0, dstOffset%BlockSize != 0,
+		length%BlockSize != 0 && srcOffset+length != from.attr.Size:
+		return store.ErrInval
+	}
+	w.Before, w.Atomic = to.attr, true
+	whole, rest := length/BlockSize, length%BlockSize
+	if rest > 0 {
+		// The last part of a file that ends within a block. Copied first, since
+		// this can fail.
+		if err := s.copyPart(from, srcOffset+whole*BlockSize, to, dstOffset+whole*BlockSize, rest); err != nil {
+			return err
+		}
+	}
+	// Blocks of the target that the source does not have become holes.
+	if whole > 0 {
+		s.punch(to, dstOffset, whole*BlockSize)
+	}
+	first := srcOffset >> blockShift
+	i, _ := from.at(first)
+	j, _ := from.at(first + whole)
+	for _, e := range append([]extent(nil), from.extents[i:j]...) {
+		s.share(from, e.index, to, dstOffset>>blockShift+e.index-first)
+	}
+	if length > 0 {
+		to.attr.Size = max(to.attr.Size, dstOffset+length)
+		s.written(c, to)
+	}
+	w.After = to.attr
+	return nil
+}

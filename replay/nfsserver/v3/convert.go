@@ -1,0 +1,159 @@
+package v3
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+const garbage = oncrpc.GarbageArgs
+
+// HandleSize is the size of the file handles that the program gives out, in
+// bytes.
+const HandleSize = 4 + store.HandleSize
+
+// handleVersion starts each handle.
+const handleVersion = 3<<24 | 1
+
+// AppendHandle appends the NFSv3 file handle of an object.
+func AppendHandle(b []byte, h store.Handle) []byte {
+	return h.Append(xdr.AppendUint32(b, handleVersion))
+}
+
+// ParseHandle reads a file handle; store.ErrBadHandle if it is none.
+func ParseHandle(b []byte) (store.Handle, error) {
+	if len(b) != HandleSize || b[0] != 3 || b[1] != 0 || b[2] != 0 || b[3] != 1 {
+		return store.Handle{}, store.ErrBadHandle
+	}
+	return store.ParseHandle(b[4:])
+}
+
+func appendHandle(b []byte, h store.Handle) []byte {
+	return AppendHandle(xdr.AppendUint32(b, HandleSize), h)
+}
+
+// statuses are the counterparts of errors.
+var statuses = [...]nfs3.Nfsstat3{
+	0:                    nfs3.NFS3_OK,
+	store.ErrPerm:        nfs3.NFS3ERR_PERM,
+	store.ErrNoEnt:       nfs3.NFS3ERR_NOENT,
+	store.ErrIO:          nfs3.NFS3ERR_IO,
+	store.ErrNXIO:        nfs3.NFS3ERR_NXIO,
+	store.ErrAccess:      nfs3.NFS3ERR_ACCES,
+	store.ErrExist:       nfs3.NFS3ERR_EXIST,
+	store.ErrXDev:        nfs3.NFS3ERR_XDEV,
+	store.ErrNoDev:       nfs3.NFS3ERR_NODEV,
+	store.ErrNotDir:      nfs3.NFS3ERR_NOTDIR,
+	store.ErrIsDir:       nfs3.NFS3ERR_ISDIR,
+	store.ErrInval:       nfs3.NFS3ERR_INVAL,
+	store.ErrFBig:        nfs3.NFS3ERR_FBIG,
+	store.ErrNoSpace:     nfs3.NFS3ERR_NOSPC,
+	store.ErrROFS:        nfs3.NFS3ERR_ROFS,
+	store.ErrMLink:       nfs3.NFS3ERR_MLINK,
+	store.ErrNameTooLong: nfs3.NFS3ERR_NAMETOOLONG,
+	store.ErrNotEmpty:    nfs3.NFS3ERR_NOTEMPTY,
+	store.ErrDQuot:       nfs3.NFS3ERR_DQUOT,
+	store.ErrStale:       nfs3.NFS3ERR_STALE,
+	store.ErrBadHandle:   nfs3.NFS3ERR_BADHANDLE,
+	store.ErrNotSync:     nfs3.NFS3ERR_NOT_SYNC,
+	store.ErrBadCookie:   nfs3.NFS3ERR_BAD_COOKIE,
+	store.ErrNotSupp:     nfs3.NFS3ERR_NOTSUPP,
+	store.ErrServerFault: nfs3.NFS3ERR_SERVERFAULT,
+	store.ErrBadType:     nfs3.NFS3ERR_BADTYPE,
+	store.ErrDelay:       nfs3.NFS3ERR_JUKEBOX,
+	store.ErrBadName:     nfs3.NFS3ERR_INVAL,
+	store.ErrWrongType:   nfs3.NFS3ERR_INVAL,
+	store.ErrNoXattr:     nfs3.NFS3ERR_NOENT,
+	store.ErrXattrTooBig: nfs3.NFS3ERR_INVAL,
+	store.ErrTooSmall:    nfs3.NFS3ERR_TOOSMALL,
+}
+
+func status(err error) nfs3.Nfsstat3 {
+	if e := store.Of(err); int(e) < len(statuses) {
+		return statuses[e]
+	}
+	return nfs3.NFS3ERR_SERVERFAULT
+}
+
+func toTime(t store.Time) nfs3.Nfstime3 {
+	return nfs3.Nfstime3{Seconds: uint32(t.Sec), Nseconds: t.Nsec}
+}
+
+// fromTime reads a time; nanoseconds are below 1e9 afterwards.
+func fromTime(t nfs3.Nfstime3) store.Time {
+	return store.Time{Sec: int64(t.Seconds), Nsec: min(t.Nseconds, 999_999_999)}
+}
+
+func (s *server) appendAttr(b []byte, a *store.Attr) []byte {
+	f := nfs3.Fattr3{
+		Type: nfs3.Ftype3(a.Type), Mode: a.Mode, Nlink: a.Nlink, Uid: a.UID, Gid: a.GID, Size: a.Size, Used: a.Used,
+		Rdev: nfs3.Specdata3{Specdata1: a.Rdev.Major, Specdata2: a.Rdev.Minor},
+		Fsid: s.fsid, Fileid: a.Handle.ID,
+		Atime: toTime(a.Atime), Mtime: toTime(a.Mtime), Ctime: toTime(a.Ctime),
+	}
+	return f.Append(b)
+}
+
+// postAttr appends post_op_attr.
+func (s *server) postAttr(b []byte, a *store.Attr) []byte {
+	return s.appendAttr(xdr.AppendBool(b, true), a)
+}
+
+// postOp appends post_op_attr of an object, as far as it exists.
+func (s *server) postOp(b []byte, h store.Handle, a *store.Attr) []byte {
+	if s.store.GetAttr(h, a) != nil {
+		return xdr.AppendBool(b, false)
+	}
+	return s.postAttr(b, a)
+}
+
+// wcc appends wcc_data.
+func (s *server) wcc(b []byte, w *store.Wcc) []byte {
+	// RFC 1813, section 2.6: attributes before an operation are only given if
+	// nothing else came between.
+	b = xdr.AppendBool(b, w.Atomic)
+	if w.Atomic {
+		before := nfs3.WccAttr{Size: w.Before.Size, Mtime: toTime(w.Before.Mtime), Ctime: toTime(w.Before.Ctime)}
+		b = before.Append(b)
+	}
+	return s.postAttr(b, &w.After)
+}
+
+// wccAfter appends wcc_data of an operation that has failed.
+func (s *server) wccAfter(b []byte, h store.Handle, a *store.Attr) []byte {
+	return s.postOp(xdr.AppendBool(b, false), h, a)
+}
+
+// fillSet converts sattr3 into st.
+func fillSet(st *store.SetAttr, a *nfs3.Sattr3) *store.SetAttr {
+	*st = store.SetAttr{}
+	if a.Mode.SetIt {
+		st.Mask, st.Mode = st.Mask|store.SetMode, a.Mode.Mode&store.ModeMask
+	}
+	if a.Uid.SetIt {
+		st.Mask, st.UID = st.Mask|store.SetUID, a.Uid.Uid
+	}
+	if a.Gid.SetIt {
+		st.Mask, st.GID = st.Mask|store.SetGID, a.Gid.Gid
+	}
+	if a.Size.SetIt {
+		st.Mask, st.Size = st.Mask|store.SetSize, a.Size.Size
+	}
+	switch a.Atime.SetIt {
+	case nfs3.SET_TO_SERVER_TIME:
+		st.Mask |= store.SetAtimeNow
+	case nfs3.SET_TO_CLIENT_TIME:
+		st.Mask, st.Atime = st.Mask|store.SetAtime, fromTime(a.Atime.Atime)
+	}
+	switch a.Mtime.SetIt {
+	case nfs3.SET_TO_SERVER_TIME:
+		st.Mask |= store.SetMtimeNow
+	case nfs3.SET_TO_CLIENT_TIME:
+		st.Mask, st.Mtime = st.Mask|store.SetMtime, fromTime(a.Mtime.Mtime)
+	}
+	return st
+}
+
+// dot reports whether a name is "." or "..".
+func dot(name []byte) bool { return string(name) == "." || string(name) == ".." }

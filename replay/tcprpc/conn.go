@@ -1,0 +1,349 @@
+package tcprpc
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+const (
+	bufferSize = 64 << 10
+	// Smaller pieces are copied into the buffer of the writer: that costs less
+	// than another entry of writev.
+	copyLimit = 4 << 10
+	maxPieces = 512     // of one writev; the kernel takes 1024
+	maxBytes  = 4 << 20 // of one writev
+)
+
+// outgoing is what waits to be written: a call or a reply.
+type outgoing interface {
+	message() *transport.Message
+	place() *place
+	// landed is called by the writer, with conn.mu held, when it needs the
+	// message no more. If it returns true, written is called next without the
+	// lock; otherwise the writer forgets the outgoing at once.
+	landed() bool
+	written(ok bool)
+	// weight is how many bytes count against Options.MaxQueued.
+	weight() int
+}
+
+// place says where an outgoing is; conn.mu protects it.
+type place uint8
+
+const (
+	idle place = iota
+	queued
+	writing
+	done
+)
+
+// conn is one connection: a goroutine that reads and one that writes.
+type conn struct {
+	nc   net.Conn
+	w    io.Writer
+	opts *Options
+	peer transport.Peer
+	// calls are those that this side sends, handler answers the peer's.
+	calls   *Requester
+	handler atomic.Pointer[transport.Handler]
+	count   *counters
+
+	mu       sync.Mutex
+	wake     sync.Cond // writer: something is queued, or closed
+	room     sync.Cond // reader: the peer has read replies, calls were answered
+	out      []outgoing
+	outBytes int
+	serving  int
+	closed   bool
+	onClose  map[any]func()
+
+	writerDone chan struct{}
+}
+
+type counters struct {
+	calls, replies, errors, sends, receives, reconnects atomic.Uint64
+}
+
+func (c *counters) stats() transport.Stats {
+	return transport.Stats{
+		Calls: c.calls.Load(), Replies: c.replies.Load(), Errors: c.errors.Load(),
+		Sends: c.sends.Load(), Receives: c.receives.Load(), Reconnects: c.reconnects.Load(),
+	}
+}
+
+func newConn(nc net.Conn, opts *Options, count *counters) *conn {
+	c := &conn{nc: nc, w: nc, opts: opts, count: count, writerDone: make(chan struct{})}
+	c.wake.L, c.room.L = &c.mu, &c.mu
+	c.peer = transport.Peer{
+		Transport: "tcp", Local: addrPort(nc.LocalAddr()), Remote: addrPort(nc.RemoteAddr()),
+		ID: transport.NextID(),
+	}
+	return c
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		p := t.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// run serves the connection until it ends.
+func (c *conn) run() {
+	go c.writeLoop()
+	c.readLoop()
+	c.close()
+	<-c.writerDone
+	c.mu.Lock()
+	hooks := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	for _, f := range hooks {
+		f()
+	}
+}
+
+// close ends the connection; run does the rest.
+func (c *conn) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.wake.Broadcast()
+	c.room.Broadcast()
+	c.mu.Unlock()
+	_ = c.nc.Close()
+}
+
+func (c *conn) readLoop() {
+	br := bufio.NewReaderSize(c.nc, bufferSize)
+	for {
+		c.mu.Lock()
+		for !c.closed && (c.serving >= c.opts.MaxCalls || c.outBytes > c.opts.MaxQueued) {
+			c.room.Wait()
+		}
+		closed := c.closed
+		c.mu.Unlock()
+		if closed {
+			return
+		}
+		rec, err := readRecord(br, c.opts.MaxRecord)
+		if err != nil {
+			return
+		}
+		c.count.receives.Add(1)
+		if len(rec.b) < 8 {
+			rec.free()
+			return // without an XID and a direction nothing can be done
+		}
+		switch binary.BigEndian.Uint32(rec.b[4:]) {
+		case uint32(oncrpc.TypeCall):
+			c.serve(rec)
+		case uint32(oncrpc.TypeReply):
+			c.calls.reply(c, rec)
+		default:
+			rec.free()
+			return
+		}
+	}
+}
+
+// send queues a message. It reports false if the connection has ended.
+func (c *conn) send(o outgoing) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	*o.place() = queued
+	c.out = append(c.out, o)
+	c.outBytes += o.weight()
+	c.wake.Signal()
+	return true
+}
+
+// withdraw takes an outgoing out of the queue. It returns where it was; if
+// that is writing, written will be called.
+func (c *conn) withdraw(o outgoing) place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := *o.place()
+	if was == queued {
+		for i := range c.out {
+			if c.out[i] == o {
+				c.out = append(c.out[:i], c.out[i+1:]...)
+				break
+			}
+		}
+		c.outBytes -= o.weight()
+		*o.place() = idle
+	}
+	return was
+}
+
+func (c *conn) writeLoop() {
+	defer close(c.writerDone)
+	var (
+		g     = gather{buf: make([]byte, 0, bufferSize), nc: c.nc, timeout: c.opts.Timeout}
+		batch []outgoing
+		ok    = true
+	)
+	for {
+		c.mu.Lock()
+		for ok && len(c.out) == 0 && !c.closed {
+			c.wake.Wait()
+		}
+		if c.closed {
+			ok = false
+		}
+		batch = append(batch[:0], c.out...)
+		total := 0
+		for _, o := range batch {
+			*o.place() = writing
+			total += o.weight()
+		}
+		clear(c.out)
+		c.out = c.out[:0]
+		c.mu.Unlock()
+		if ok {
+			for _, o := range batch {
+				if ok = g.message(c.w, o.message()); !ok {
+					break
+				}
+			}
+			ok = ok && g.flush(c.w)
+		}
+		if ok {
+			c.count.sends.Add(uint64(len(batch)))
+		}
+		c.mu.Lock()
+		c.outBytes -= total
+		for i, o := range batch {
+			*o.place() = done
+			if !o.landed() {
+				batch[i] = nil
+			}
+		}
+		c.room.Signal()
+		c.mu.Unlock()
+		for i, o := range batch {
+			if o != nil {
+				o.written(ok)
+				batch[i] = nil
+			}
+		}
+		if !ok {
+			c.close()
+			c.mu.Lock()
+			empty := len(c.out) == 0
+			c.mu.Unlock()
+			if empty {
+				return
+			}
+		}
+	}
+}
+
+// gather collects the pieces of messages for one writev.
+type gather struct {
+	buf    []byte   // copies and record marks
+	start  int      // of the copies that are in no piece yet
+	pieces [][]byte // in order
+	size   int      // bytes of pieces
+	iov    net.Buffers
+
+	nc      net.Conn
+	timeout time.Duration // a peer that reads nothing for so long is given up
+}
+
+func (g *gather) message(w io.Writer, m *transport.Message) bool {
+	if !g.reserve(w, markSize) {
+		return false
+	}
+	g.buf = binary.BigEndian.AppendUint32(g.buf, lastFragment|uint32(m.Size()))
+	at, moved := 0, 0
+	for i := range m.Items {
+		it := &m.Items[i]
+		cut := min(max(int(it.Position)-moved, at), len(m.Stream))
+		if !g.bytes(w, m.Stream[at:cut]) || !g.bytes(w, it.Data) {
+			return false
+		}
+		at = cut
+		pad := -len(it.Data) & 3
+		if pad > 0 && !g.bytes(w, zeros[:pad]) {
+			return false
+		}
+		moved += len(it.Data) + pad
+	}
+	return g.bytes(w, m.Stream[at:])
+}
+
+var zeros [4]byte
+
+func (g *gather) bytes(w io.Writer, b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	if len(b) <= copyLimit {
+		if !g.reserve(w, len(b)) {
+			return false
+		}
+		g.buf = append(g.buf, b...)
+		return true
+	}
+	g.cut()
+	g.pieces = append(g.pieces, b)
+	g.size += len(b)
+	return len(g.pieces) < maxPieces && g.size < maxBytes || g.flush(w)
+}
+
+// reserve makes room for n bytes that are copied.
+func (g *gather) reserve(w io.Writer, n int) bool {
+	return len(g.buf)+n <= cap(g.buf) || g.flush(w)
+}
+
+// cut makes a piece of what was copied since the last one.
+func (g *gather) cut() {
+	if g.start < len(g.buf) {
+		g.pieces = append(g.pieces, g.buf[g.start:])
+		g.start = len(g.buf)
+	}
+}
+
+func (g *gather) flush(w io.Writer) bool {
+	g.cut()
+	g.size = 0
+	err := g.nc.SetWriteDeadline(time.Now().Add(g.timeout))
+	if err != nil {
+		return false
+	}
+	switch len(g.pieces) {
+	case 0:
+	case 1:
+		_, err = w.Write(g.pieces[0])
+	default:
+		g.iov = append(g.iov[:0], g.pieces...)
+		iov := g.iov
+		if bw, ok := w.(buffersWriter); ok {
+			err = bw.writeBuffers(&iov)
+		} else {
+			_, err = iov.WriteTo(w)
+		}
+	}
+	clear(g.pieces)
+	g.buf, g.start, g.pieces = g.buf[:0], 0, g.pieces[:0]
+	return err == nil
+}
+
+// buffersWriter is a writer with a use for all pieces at once.
+type buffersWriter interface {
+	writeBuffers(b *net.Buffers) error
+}

@@ -1,0 +1,130 @@
+package tcprpc
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// wrap puts the model of a network into the sending side.
+func (c *conn) wrap() {
+	if c.opts.Link != (verbs.Link{}) {
+		l := &slowLink{nc: c.nc, link: c.opts.Link}
+		l.cond.L = &l.mu
+		c.w = l
+		c.nc = l
+		l.Conn = l.nc
+	}
+}
+
+// slowLink writes with the delay and the bandwidth of a link. What is on the
+// way is copied, so a write may return before the bytes have left.
+type slowLink struct {
+	net.Conn
+	nc   net.Conn
+	link verbs.Link
+
+	mu      sync.Mutex
+	cond    sync.Cond
+	way     []onTheWay
+	bytes   int
+	free    time.Time // when the link can take the next byte
+	started bool
+	closed  bool
+	err     error
+}
+
+type onTheWay struct {
+	due time.Time
+	b   []byte
+}
+
+// maxOnTheWay bounds the copies in bytes; a writer waits beyond it, as it would
+// for a full socket.
+const maxOnTheWay = 8 << 20
+
+func (l *slowLink) Write(b []byte) (int, error) {
+	const piece = 64 << 10
+	for at := 0; at < len(b); at += piece {
+		if err := l.add(b[at:min(at+piece, len(b))]); err != nil {
+			return at, err
+		}
+	}
+	return len(b), nil
+}
+
+func (l *slowLink) add(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.bytes+len(b) > maxOnTheWay && l.err == nil && !l.closed {
+		l.cond.Wait()
+	}
+	if l.closed {
+		return net.ErrClosed
+	}
+	if l.err != nil {
+		return l.err
+	}
+	now := time.Now()
+	if l.free.Before(now) {
+		l.free = now
+	}
+	if l.link.Bandwidth > 0 {
+		l.free = l.free.Add(time.Duration(float64(len(b)) * 8 / float64(l.link.Bandwidth) * 1e9))
+	}
+	l.way = append(l.way, onTheWay{due: l.free.Add(l.link.Delay), b: append([]byte(nil), b...)})
+	l.bytes += len(b)
+	if !l.started {
+		l.started = true
+		go l.deliver()
+	}
+	l.cond.Broadcast()
+	return nil
+}
+
+func (l *slowLink) deliver() {
+	for {
+		l.mu.Lock()
+		for len(l.way) == 0 && !l.closed {
+			l.cond.Wait()
+		}
+		if l.closed {
+			l.mu.Unlock()
+			return
+		}
+		next := l.way[0]
+		l.mu.Unlock()
+		if d := time.Until(next.due); d > 0 {
+			time.Sleep(d)
+		}
+		_, err := l.nc.Write(next.b)
+		l.mu.Lock()
+		l.way = l.way[1:]
+		l.bytes -= len(next.b)
+		l.err = err
+		l.cond.Broadcast()
+		l.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (l *slowLink) writeBuffers(b *net.Buffers) error {
+	for _, piece := range *b {
+		if _, err := l.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *slowLink) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.cond.Broadcast()
+	l.mu.Unlock()
+	return l.nc.Close()
+}

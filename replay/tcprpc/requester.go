@@ -1,0 +1,435 @@
+package tcprpc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// Requester sends calls on one TCP connection, or on one after another.
+type Requester struct {
+	opts    *Options
+	address string // "": calls in the backward direction, bound to their connection
+	count   *counters
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	conn    *conn
+	peer    transport.Peer
+	handler transport.Handler
+	calls   map[uint32]*pending
+	nextXID uint32
+	seq     uint64
+	closed  bool
+	timer   *time.Timer
+	armed   time.Time // when timer fires; zero: it does not
+}
+
+// pending is the transport's part of a transport.Call.
+type pending struct {
+	r    *Requester
+	call *transport.Call
+	conn *conn // that the call was sent on
+	seq  uint64
+	due  time.Time
+	at   place
+	rec  *record // of the reply
+	err  error
+	// deferred: the call is finished, but the writer still uses its memory.
+	deferred bool
+	do       bool
+	done     chan struct{} // for Do
+}
+
+var pendings = sync.Pool{New: func() any { return &pending{done: make(chan struct{}, 1)} }}
+
+func newRequester(opts *Options, count *counters) *Requester {
+	r := &Requester{opts: opts, count: count, calls: make(map[uint32]*pending), nextXID: rand.Uint32()}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Dial connects to a server.
+func Dial(ctx context.Context, address string, opts Options) (*Requester, error) {
+	opts = opts.withDefaults()
+	r := newRequester(&opts, &counters{})
+	r.address = address
+	nc, err := r.connect(ctx)
+	if err != nil {
+		r.cancel()
+		return nil, err
+	}
+	r.mu.Lock()
+	r.attach(nc)
+	r.mu.Unlock()
+	return r, nil
+}
+
+func (r *Requester) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.opts.DialTimeout)
+	defer cancel()
+	return r.opts.Dial(ctx, r.address)
+}
+
+// attach makes nc the connection of r, and sends all calls on it. r.mu is held.
+func (r *Requester) attach(nc net.Conn) {
+	c := newConn(nc, r.opts, r.count)
+	c.wrap()
+	c.calls = r
+	if r.handler != nil {
+		c.handler.Store(&r.handler)
+	}
+	r.conn, r.peer = c, c.peer
+	again := make([]*pending, 0, len(r.calls))
+	for _, p := range r.calls {
+		again = append(again, p)
+	}
+	slices.SortFunc(again, func(a, b *pending) int {
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+	for _, p := range again {
+		p.conn = c
+		c.send(p)
+	}
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		c.run()
+		r.lost(c)
+	}()
+}
+
+// lost is called when a connection has ended and nothing of it runs any more.
+func (r *Requester) lost(c *conn) {
+	r.mu.Lock()
+	if r.conn == c {
+		r.conn = nil
+	}
+	if !r.closed && r.address != "" && r.opts.Reconnect {
+		r.wg.Add(1)
+		go r.reconnect()
+		r.mu.Unlock()
+		return
+	}
+	failed := r.takeAll()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.mu.Unlock()
+	for _, p := range failed {
+		p.finish(nil, transport.ErrDisconnected)
+	}
+}
+
+// takeAll empties the table. r.mu is held.
+func (r *Requester) takeAll() []*pending {
+	all := make([]*pending, 0, len(r.calls))
+	for _, p := range r.calls {
+		all = append(all, p)
+	}
+	clear(r.calls)
+	return all
+}
+
+func (r *Requester) reconnect() {
+	defer r.wg.Done()
+	wait := r.opts.BackoffMin
+	for {
+		nc, err := r.connect(r.ctx)
+		if err == nil {
+			r.mu.Lock()
+			if r.closed {
+				r.mu.Unlock()
+				_ = nc.Close()
+				return
+			}
+			r.count.reconnects.Add(1)
+			r.attach(nc)
+			r.mu.Unlock()
+			return
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-r.ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		wait = min(2*wait, r.opts.BackoffMax)
+	}
+}
+
+// Start sends a call.
+func (r *Requester) Start(c *transport.Call) {
+	p := pendings.Get().(*pending)
+	p.do = false
+	r.start(c, p)
+}
+
+func (r *Requester) start(c *transport.Call, p *pending) {
+	c.Err, c.Reply, c.Times = nil, transport.Message{}, transport.Times{Queued: time.Now()}
+	c.Private = p
+	p.r, p.call, p.conn, p.at, p.rec, p.err, p.deferred = r, c, nil, idle, nil, nil, false
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = r.opts.Timeout
+	}
+	p.due = c.Times.Queued.Add(timeout)
+	r.count.calls.Add(1)
+	if err := r.enter(p); err != nil {
+		p.finish(nil, err)
+	}
+}
+
+// enter puts a call into the table and hands it to the connection.
+func (r *Requester) enter(p *pending) error {
+	c := p.call
+	if len(c.Stream) < 8 {
+		return transport.ErrMessage
+	}
+	if c.Size() > lastFragment-1 {
+		return transport.ErrTooLong
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return transport.ErrClosed
+	}
+	if r.conn == nil && (r.address == "" || !r.opts.Reconnect) {
+		return transport.ErrDisconnected
+	}
+	xid := c.XID
+	if xid == 0 {
+		for taken := true; taken || xid == 0; _, taken = r.calls[xid] {
+			r.nextXID++
+			xid = r.nextXID
+		}
+	} else if r.calls[xid] != nil {
+		return fmt.Errorf("%w: %#08x", transport.ErrXID, xid)
+	}
+	c.XID = xid
+	binary.BigEndian.PutUint32(c.Stream, xid)
+	r.seq++
+	p.seq = r.seq
+	r.calls[xid] = p
+	r.arm(p.due)
+	if r.conn != nil {
+		p.conn = r.conn
+		r.conn.send(p) // if it fails, lost comes and finds p in the table
+	}
+	return nil
+}
+
+// Do sends a call and waits for its end.
+func (r *Requester) Do(ctx context.Context, c *transport.Call) error {
+	p, _ := c.Private.(*pending)
+	if p == nil {
+		p = pendings.Get().(*pending)
+	} else {
+		p.rec.free() // of the previous use
+		p.rec = nil
+	}
+	p.do = true
+	r.start(c, p)
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		if r.take(p) {
+			p.finish(nil, ctx.Err())
+		}
+		<-p.done
+	}
+	return c.Err
+}
+
+// take removes p from the table; false if it was not there any more.
+func (r *Requester) take(p *pending) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calls[p.call.XID] != p {
+		return false
+	}
+	delete(r.calls, p.call.XID)
+	return true
+}
+
+// reply takes a record that the peer sent as a reply.
+func (r *Requester) reply(c *conn, rec *record) {
+	xid := binary.BigEndian.Uint32(rec.b)
+	r.mu.Lock()
+	p := r.calls[xid]
+	if p == nil || p.conn != c {
+		r.mu.Unlock()
+		rec.free() // nobody asked, or nobody waits any more
+		return
+	}
+	delete(r.calls, xid)
+	r.mu.Unlock()
+	p.finish(rec, nil)
+}
+
+// finish ends a call that is not in the table any more, at once or when the
+// writer has let go of its memory.
+func (p *pending) finish(rec *record, err error) {
+	p.call.Times.Replied = time.Now()
+	if c := p.conn; c != nil {
+		c.mu.Lock()
+		if p.at == writing {
+			p.rec, p.err, p.deferred = rec, err, true
+			c.mu.Unlock()
+			if rec == nil {
+				// The record is half written: no other can follow it.
+				c.close()
+			}
+			return
+		}
+		c.mu.Unlock()
+		c.withdraw(p)
+	}
+	p.complete(rec, err)
+}
+
+func (p *pending) message() *transport.Message { return &p.call.Message }
+func (p *pending) place() *place               { return &p.at }
+
+func (p *pending) landed() bool { return p.deferred }
+func (p *pending) weight() int  { return 0 }
+
+// written completes a call that was finished while the writer had it.
+func (p *pending) written(bool) { p.complete(p.rec, p.err) }
+
+func (p *pending) complete(rec *record, err error) {
+	c, r := p.call, p.r
+	c.Err = err
+	if rec != nil {
+		c.Reply = transport.Message{Stream: rec.b}
+		r.count.replies.Add(1)
+	} else {
+		r.count.errors.Add(1)
+	}
+	if c.Release != nil {
+		c.Release()
+	}
+	if p.do {
+		p.rec = rec
+		if c.Done != nil {
+			c.Done(c)
+		}
+		p.done <- struct{}{}
+		return
+	}
+	c.Private = nil
+	p.call, p.conn, p.rec = nil, nil, nil
+	pendings.Put(p)
+	if c.Done != nil {
+		c.Done(c)
+	}
+	rec.free()
+}
+
+// arm sees to it that the timer fires at t or before. r.mu is held.
+func (r *Requester) arm(t time.Time) {
+	if !r.armed.IsZero() && !t.Before(r.armed) {
+		return
+	}
+	r.armed = t
+	if r.timer == nil {
+		r.timer = time.AfterFunc(time.Until(t), r.expire)
+		return
+	}
+	r.timer.Reset(time.Until(t))
+}
+
+// expire ends the calls that are due.
+func (r *Requester) expire() {
+	now := time.Now()
+	var late []*pending
+	r.mu.Lock()
+	r.armed = time.Time{}
+	if r.closed {
+		r.mu.Unlock()
+		return
+	}
+	var next time.Time
+	for xid, p := range r.calls {
+		switch {
+		case !p.due.After(now):
+			late = append(late, p)
+			delete(r.calls, xid)
+		case next.IsZero() || p.due.Before(next):
+			next = p.due
+		}
+	}
+	if !next.IsZero() {
+		r.arm(next)
+	}
+	r.mu.Unlock()
+	for _, p := range late {
+		p.finish(nil, transport.ErrTimeout)
+	}
+}
+
+// Alloc returns memory; any will do over TCP.
+func (r *Requester) Alloc(n int) ([]byte, error) {
+	if n < 0 {
+		return nil, errors.New("tcprpc: negative size")
+	}
+	return make([]byte, n), nil
+}
+
+// Free does nothing: the garbage collector does.
+func (r *Requester) Free([]byte) {}
+
+// Peer names the present connection, or the last one.
+func (r *Requester) Peer() transport.Peer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.peer
+}
+
+// Serve sets the handler for the peer's calls. Without one they are answered
+// with PROG_UNAVAIL.
+func (r *Requester) Serve(h transport.Handler) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handler = h
+	if r.conn != nil {
+		r.conn.handler.Store(&h)
+	}
+}
+
+// Stats counts since Dial.
+func (r *Requester) Stats() transport.Stats { return r.count.stats() }
+
+// Close ends the connection; outstanding calls fail with transport.ErrClosed.
+func (r *Requester) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.cancel()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	failed, c := r.takeAll(), r.conn
+	r.mu.Unlock()
+	for _, p := range failed {
+		p.finish(nil, transport.ErrClosed)
+	}
+	if c != nil && r.address != "" {
+		c.close()
+	}
+	r.wg.Wait()
+	return nil
+}

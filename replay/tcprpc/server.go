@@ -1,0 +1,110 @@
+package tcprpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// Server answers calls on TCP connections.
+type Server struct {
+	l       net.Listener
+	opts    Options
+	handler transport.Handler
+	count   counters
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// Listen starts a server at an address such as "127.0.0.1:0".
+func Listen(ctx context.Context, address string, h transport.Handler, opts Options) (*Server, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return Serve(l, h, opts), nil
+}
+
+// Serve starts a server on the connections of l, which it closes in the end.
+func Serve(l net.Listener, h transport.Handler, opts Options) *Server {
+	s := &Server{l: l, opts: opts.withDefaults(), handler: h, conns: make(map[*conn]struct{})}
+	s.wg.Add(1)
+	go s.accept()
+	return s
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() netip.AddrPort { return addrPort(s.l.Addr()) }
+
+// Stats counts for all connections, ended ones included.
+func (s *Server) Stats() transport.Stats { return s.count.stats() }
+
+// Close ends the server and its connections, and waits for its goroutines. A
+// handler that works on a call is not waited for.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.conns {
+		c.close()
+	}
+	s.mu.Unlock()
+	err := s.l.Close()
+	s.wg.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	return err
+}
+
+func (s *Server) accept() {
+	defer s.wg.Done()
+	for {
+		nc, err := s.l.Accept()
+		if err != nil {
+			s.mu.Lock()
+			closed := s.closed
+			s.mu.Unlock()
+			if closed || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Out of descriptors, for instance: that passes.
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		s.start(nc)
+	}
+}
+
+func (s *Server) start(nc net.Conn) {
+	c := newConn(nc, &s.opts, &s.count)
+	c.wrap()
+	c.handler.Store(&s.handler)
+	c.calls = newRequester(&s.opts, &counters{})
+	c.calls.conn, c.calls.peer = c, c.peer
+	s.mu.Lock()
+	if s.closed || len(s.conns) >= s.opts.MaxConnections {
+		s.mu.Unlock()
+		c.close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.wg.Done()
+		c.run()
+		c.calls.lost(c)
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+	}()
+}

@@ -1,0 +1,317 @@
+package tcprpc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+var (
+	_ transport.Requester = (*Requester)(nil)
+	_ transport.Exchange  = (*exchange)(nil)
+)
+
+func start(t testing.TB, h transport.Handler, so, co Options) (*Server, *Requester) {
+	t.Helper()
+	if h == nil {
+		h = &rpctest.Handler{}
+	}
+	s, err := Listen(t.Context(), "127.0.0.1:0", h, so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	r, err := Dial(t.Context(), s.Addr().String(), co)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return s, r
+}
+
+func TestExchange(t *testing.T) {
+	_, r := start(t, nil, Options{}, Options{})
+	var c transport.Call
+	for _, size := range []int{0, 1, 3, 4, 100, copyLimit, copyLimit + 1, 70001, 1 << 20} {
+		for _, n := range []int{0, 1, 3} {
+			q := rpctest.Request{Seed: uint32(size), Fill: uint32(size % 5000), Filler: rpctest.Bytes(size%777, 9)}
+			for i := range n {
+				q.Items = append(q.Items, rpctest.Bytes(size+i, uint32(i)))
+				q.Results = append(q.Results, uint32(size+2*i))
+			}
+			c.XID = 0
+			rpctest.Set(&c, &q)
+			if err := r.Do(t.Context(), &c); err != nil {
+				t.Fatal(err)
+			}
+			if err := rpctest.Check(&c, &q); err != nil {
+				t.Fatalf("%d items of %d bytes: %v", n, size, err)
+			}
+		}
+	}
+	if st := r.Stats(); st.Calls != st.Replies || st.Errors != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestPipelined(t *testing.T) {
+	for _, link := range []verbs.Link{{}, {Delay: time.Millisecond, Bandwidth: 1e9}} {
+		_, r := start(t, nil, Options{Link: link}, Options{Link: link})
+		var wg sync.WaitGroup
+		var bad atomic.Int32
+		for i := range 300 {
+			c := new(transport.Call)
+			q := &rpctest.Request{Seed: uint32(i), Results: []uint32{uint32(i * 31)}, Items: [][]byte{rpctest.Bytes(i*17, 1)}}
+			rpctest.Set(c, q)
+			wg.Add(1)
+			c.Done = func(c *transport.Call) {
+				if c.Err != nil || rpctest.Check(c, q) != nil {
+					bad.Add(1)
+				}
+				wg.Done()
+			}
+			r.Start(c)
+		}
+		wg.Wait()
+		if bad.Load() != 0 {
+			t.Errorf("%d calls failed", bad.Load())
+		}
+	}
+}
+
+func TestBackward(t *testing.T) {
+	result := make(chan error, 1)
+	h := &rpctest.Handler{Before: func(x transport.Exchange) bool {
+		back := x.Backward()
+		go func() {
+			var c transport.Call
+			q := rpctest.Request{Seed: 5, Items: [][]byte{rpctest.Bytes(1000, 3)}, Results: []uint32{2000}}
+			rpctest.Set(&c, &q)
+			err := back.Do(context.Background(), &c)
+			if err == nil {
+				err = rpctest.Check(&c, &q)
+			}
+			result <- err
+		}()
+		return false
+	}}
+	_, r := start(t, h, Options{}, Options{})
+	null := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, rpctest.Null)}}
+	if err := r.Do(t.Context(), &null); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err == nil {
+		t.Error("a call without handler succeeded")
+	}
+	r.Serve(&rpctest.Handler{})
+	null.XID = 0
+	if err := r.Do(t.Context(), &null); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReconnect(t *testing.T) {
+	var once atomic.Bool
+	xids := make(chan uint32, 10)
+	h := &rpctest.Handler{Before: func(x transport.Exchange) bool {
+		xids <- binary.BigEndian.Uint32(x.Call().Stream)
+		if once.CompareAndSwap(false, true) {
+			x.Disconnect()
+			x.Drop()
+			return true
+		}
+		return false
+	}}
+	_, r := start(t, h, Options{}, Options{Reconnect: true, BackoffMin: time.Millisecond})
+	q := rpctest.Request{Items: [][]byte{rpctest.Bytes(100000, 1)}, Results: []uint32{100000}}
+	var c transport.Call
+	rpctest.Set(&c, &q)
+	if err := r.Do(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := rpctest.Check(&c, &q); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := <-xids, <-xids; a != b {
+		t.Errorf("XID %#x, then %#x", a, b)
+	}
+	if r.Stats().Reconnects != 1 {
+		t.Errorf("%+v", r.Stats())
+	}
+}
+
+func TestEnds(t *testing.T) {
+	closed := make(chan struct{})
+	hold := &rpctest.Handler{Before: func(x transport.Exchange) bool {
+		x.OnClose("x", func() { close(closed) })
+		return true
+	}}
+	s, r := start(t, hold, Options{}, Options{})
+	c := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}, Timeout: 10 * time.Millisecond}
+	if err := r.Do(t.Context(), &c); !errors.Is(err, transport.ErrTimeout) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.XID, c.Timeout = 0, 0
+	if err := r.Do(ctx, &c); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ended := make(chan error, 2)
+	for range 2 {
+		c := &transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+		c.XID = 77
+		c.Done = func(c *transport.Call) { ended <- c.Err }
+		r.Start(c)
+	}
+	if err := <-ended; !errors.Is(err, transport.ErrXID) {
+		t.Error(err)
+	}
+	_ = s.Close()
+	<-closed
+	if err := <-ended; !errors.Is(err, transport.ErrDisconnected) {
+		t.Error(err)
+	}
+	c.XID = 0
+	if err := r.Do(t.Context(), &c); !errors.Is(err, transport.ErrDisconnected) {
+		t.Error(err)
+	}
+	_ = r.Close()
+	c.XID = 0
+	if err := r.Do(t.Context(), &c); !errors.Is(err, transport.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// TestHostile feeds a server what no client sends, and sees that it ends the
+// connection and serves others.
+func TestHostile(t *testing.T) {
+	s, r := start(t, nil, Options{MaxRecord: 1 << 16}, Options{})
+	for name, b := range map[string][]byte{
+		"long":      {0xff, 0xff, 0xff, 0xff},
+		"long sum":  append(append([]byte{0, 0, 0xff, 0xff}, make([]byte, 0xffff)...), 0, 0, 0xff, 0xff),
+		"short":     {0x80, 0, 0, 4, 1, 2, 3, 4},
+		"direction": {0x80, 0, 0, 8, 1, 2, 3, 4, 0, 0, 0, 9},
+		"fragments": make([]byte, 4*maxFragments+4),
+	} {
+		nc, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = nc.Write(b)
+		_ = nc.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.ReadAll(nc); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: not closed", name)
+		}
+		_ = nc.Close()
+	}
+	c := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+	if err := r.Do(t.Context(), &c); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLeaks(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		s, err := Listen(t.Context(), "127.0.0.1:0", &rpctest.Handler{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Dial(t.Context(), s.Addr().String(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+		if err := r.Do(t.Context(), &c); err != nil {
+			t.Error(err)
+		}
+		_ = s.Close()
+		_ = r.Close()
+	}
+	for range 1000 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		runtime.Gosched()
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+func BenchmarkNull(b *testing.B) {
+	reply := make([]byte, 24)
+	h := transport.HandlerFunc(func(x transport.Exchange) {
+		m := transport.Message{Stream: reply}
+		_ = m
+		x.Reply(&transport.Message{Stream: append(x.Call().Stream[:4:4], reply[4:]...)})
+	})
+	binary.BigEndian.PutUint32(reply[4:], 1)
+	_, r := start(b, h, Options{}, Options{})
+	left := atomic.Int64{}
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range min(32, b.N) {
+		c := &transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+		wg.Add(1)
+		c.Done = func(c *transport.Call) {
+			if c.Err != nil {
+				b.Error(c.Err)
+			}
+			if left.Add(-1) < 0 {
+				wg.Done()
+				return
+			}
+			c.XID = 0
+			r.Start(c)
+		}
+		r.Start(c)
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rpc/s")
+}
+
+func BenchmarkRead1M(b *testing.B) {
+	data := rpctest.Bytes(1<<20, 1)
+	h := transport.HandlerFunc(func(x transport.Exchange) {
+		s := binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(x.Call().Stream))
+		s = binary.BigEndian.AppendUint32(s, 1)
+		x.Reply(&transport.Message{Stream: s, Items: []transport.Item{{Position: 8, Data: data}}})
+	})
+	_, r := start(b, h, Options{}, Options{})
+	b.SetBytes(1 << 20)
+	left := atomic.Int64{}
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range min(4, b.N) {
+		c := &transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
+		wg.Add(1)
+		c.Done = func(c *transport.Call) {
+			if left.Add(-1) < 0 {
+				wg.Done()
+				return
+			}
+			c.XID = 0
+			r.Start(c)
+		}
+		r.Start(c)
+	}
+	wg.Wait()
+}

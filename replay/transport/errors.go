@@ -1,0 +1,24 @@
+package transport
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// Errors of calls that callers tell apart. What a transport returns may wrap
+// them.
+var (
+	ErrTimeout      = errors.New("transport: no reply in time")
+	ErrDisconnected = errors.New("transport: the connection has ended")
+	ErrClosed       = errors.New("transport: closed")
+	ErrXID          = errors.New("transport: a call with this XID is outstanding")
+	ErrMessage      = errors.New("transport: not an RPC message")
+	ErrTooLong      = errors.New("transport: the message is too long")
+	ErrLayout       = errors.New("transport: the layout does not fit the message")
+	ErrBadReply     = errors.New("transport: the reply breaks the rules of the transport")
+)
+
+var lastID atomic.Uint64
+
+// NextID is a number for Peer.ID that no other connection of this process has.
+func NextID() uint64 { return lastID.Add(1) }

@@ -1,0 +1,181 @@
+// Package verbstest is what every provider of package verbs has to get right,
+// as tests that the provider's own tests run, and benchmarks that measure it
+// next to a bare socket.
+package verbstest
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// Options name the provider under test.
+type Options struct {
+	// New makes the provider that listens. The suite closes it.
+	New func(t testing.TB) verbs.Provider
+	// NewPeer makes the provider that dials; nil lets one provider do both.
+	NewPeer func(t testing.TB) verbs.Provider
+	// Listen is the address to listen at; zero is a port of 127.0.0.1 that the
+	// provider chooses.
+	Listen netip.AddrPort
+	// Cycles is how many connections are made and closed in the test for
+	// leaks; 0 is 1000.
+	Cycles int
+	// Megabytes is the size of the largest transfer in MiB; 0 is 4.
+	Megabytes int
+	// AnyStatus takes every status of a request that has to fail, and every
+	// reason for the end of its connection: devices of others do not all give
+	// those of the specifications.
+	AnyStatus bool
+	// Hang bounds one test; 0 is a minute.
+	Hang time.Duration
+}
+
+// Run runs the suite.
+func Run(t *testing.T, o Options) {
+	if !o.Listen.IsValid() {
+		o.Listen = netip.MustParseAddrPort("127.0.0.1:0")
+	}
+	if o.Cycles == 0 {
+		o.Cycles = 1000
+	}
+	if o.Megabytes == 0 {
+		o.Megabytes = 4
+	}
+	if o.Hang == 0 {
+		o.Hang = time.Minute
+	}
+	for _, c := range []struct {
+		name string
+		f    func(*testing.T, *pair)
+	}{
+		{"PrivateData", testPrivateData},
+		{"Reject", testReject},
+		{"DialNobody", testDialNobody},
+		{"DialGivesUp", testDialGivesUp},
+		{"AcceptGivesUp", testAcceptGivesUp},
+		{"Depths", testDepths},
+		{"Sends", testSends},
+		{"SendLists", testSendLists},
+		{"BothWays", testBothWays},
+		{"ServerSpeaksFirst", testServerSpeaksFirst},
+		{"SendInvalidate", testSendInvalidate},
+		{"SendInvalidateUnknown", testSendInvalidateUnknown},
+		{"Write", testWrite},
+		{"Read", testRead},
+		{"ChosenOffset", testChosenOffset},
+		{"ManyReads", testManyReads},
+		{"Fence", testFence},
+		{"ReadsAndWritesCross", testCross},
+		{"Unsignaled", testUnsignaled},
+		{"QueueFull", testQueueFull},
+		{"TooLong", testTooLong},
+		{"Refused", testRefused},
+		{"HandleOfOther", testHandleOfOther},
+		{"Deregister", testDeregister},
+		{"DeregisterBusy", testDeregisterBusy},
+		{"Windows", testWindows},
+		{"ReceiveTooSmall", testReceiveTooSmall},
+		{"NoReceive", testNoReceive},
+		{"Disconnect", testDisconnect},
+		{"DisconnectDrains", testDisconnectDrains},
+		{"CloseFlushes", testCloseFlushes},
+		{"CloseBusy", testCloseBusy},
+		{"ProviderClose", testProviderClose},
+		{"ConcurrentPosts", testConcurrentPosts},
+		{"Cycles", testCycles},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPair(t, o)
+			c.f(t, p)
+		})
+	}
+}
+
+// pair is two providers, a listener of one of them, and the connections that
+// a test made between them.
+type pair struct {
+	o              Options
+	server, client verbs.Provider
+	listener       verbs.Listener
+	ctx            context.Context // ends when the test has hung
+}
+
+func newPair(t testing.TB, o Options) *pair {
+	t.Helper()
+	p := &pair{o: o, server: o.New(t)}
+	p.client = p.server
+	if o.NewPeer != nil {
+		p.client = o.NewPeer(t)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.ctx = ctx
+	// A wait that never ends is cut short by closing the providers, so that the
+	// test says where it was.
+	watchdog := time.AfterFunc(o.Hang, func() {
+		t.Errorf("nothing more has happened for %v", o.Hang)
+		cancel()
+		p.close()
+	})
+	t.Cleanup(func() {
+		watchdog.Stop()
+		cancel()
+		p.close()
+	})
+	l, err := p.server.Listen(ctx, o.Listen)
+	if err != nil {
+		t.Fatalf("Listen(%v): %v", o.Listen, err)
+	}
+	p.listener = l
+	return p
+}
+
+func (p *pair) close() {
+	p.client.Close()
+	if p.server != p.client {
+		p.server.Close()
+	}
+}
+
+// connect makes a connection. Both sides have the same parameters but for the
+// receives.
+func (p *pair) connect(t testing.TB, params verbs.Params) (client, server *end) {
+	t.Helper()
+	return p.connectWith(t, params, params)
+}
+
+func (p *pair) connectWith(t testing.TB, dial, accept verbs.Params) (client, server *end) {
+	t.Helper()
+	type result struct {
+		c   verbs.Conn
+		err error
+	}
+	accepted := make(chan result, 1)
+	go func() {
+		r, err := p.listener.Accept(p.ctx)
+		if err != nil {
+			accepted <- result{nil, err}
+			return
+		}
+		c, err := r.Accept(p.ctx, accept)
+		accepted <- result{c, err}
+	}()
+	c, err := p.client.Dial(p.ctx, p.listener.Addr(), dial)
+	if err != nil {
+		t.Fatalf("Dial: %v", err)
+	}
+	r := <-accepted
+	if r.err != nil {
+		t.Fatalf("Accept: %v", r.err)
+	}
+	client = &end{Conn: c, provider: p.client, name: "client", anyStatus: p.o.AnyStatus}
+	server = &end{Conn: r.c, provider: p.server, name: "server", anyStatus: p.o.AnyStatus}
+	t.Cleanup(func() {
+		client.Close()
+		server.Close()
+	})
+	return client, server
+}
