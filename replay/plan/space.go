@@ -36,18 +36,17 @@ type obj struct {
 	removed   int // op that removed the last name
 	removedAt int64
 
-	fsid       [2]uint64
-	fsidKnown  bool
-	attrsKnown bool // first attributes were seen before a change
-	mode       *uint32
-	uid, gid   *uint32
-	owner      string
-	group      string
-	size       uint64
-	sizeClass  Class
-	target     string
-	major      uint32
-	minor      uint32
+	fsid      [2]uint64
+	fsidKnown bool
+	mode      *uint32
+	uid, gid  *uint32
+	owner     string
+	group     string
+	size      uint64
+	sizeClass Class
+	target    string
+	major     uint32
+	minor     uint32
 	// What the workload has changed already.
 	sizeChanged, modeChanged, ownerChanged bool
 
