@@ -273,8 +273,9 @@ func (c *call) made(d *obj, name []byte, typ string, sure bool, status nfs3.Nfss
 	return o
 }
 
-// unmade is the outcome of REMOVE and RMDIR.
-func (c *call) unmade(d *obj, name []byte) {
+// unmade is the outcome of REMOVE and RMDIR of something that is of the type
+// if nothing else is known.
+func (c *call) unmade(d *obj, name []byte, typ string) {
 	s := &c.b.space
 	if d = d.real(); d == nil {
 		return
@@ -287,6 +288,9 @@ func (c *call) unmade(d *obj, name []byte) {
 		return
 	}
 	if o := s.find(d, name, nil).real(); o != nil {
+		if o.typ == "" {
+			o.typ = typ
+		}
 		c.removes(o)
 	}
 	s.remove(c, d, name)
@@ -451,12 +455,12 @@ func (c *call) args3() {
 		d := c.dirop("dir", "name", &a.Object)
 		c.at(a.Object.Name)
 		c.changes(d, a.Object.Name)
-		c.unmade(d, a.Object.Name)
+		c.unmade(d, a.Object.Name, "file")
 	case *nfs3.RMDIR3args:
 		d := c.dirop("dir", "name", &a.Object)
 		c.at(a.Object.Name)
 		c.changes(d, a.Object.Name)
-		c.unmade(d, a.Object.Name)
+		c.unmade(d, a.Object.Name, "dir")
 	case *nfs3.RENAME3args:
 		from := c.dirop("from.dir", "from.name", &a.From)
 		c.at(a.From.Name)
