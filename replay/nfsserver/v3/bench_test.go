@@ -69,19 +69,6 @@ func calls(c nfstest.Client3, f []byte) map[string]*bare {
 	return m
 }
 
-func TestNoAllocation(t *testing.T) {
-	s, c, f := prepare(t)
-	for name, x := range calls(c, f) {
-		n := testing.AllocsPerRun(200, func() { s.ServeRPC(x) })
-		if n >= 1 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-		if x.replies == 0 || name == "READ" && x.bytes < 1<<20 {
-			t.Errorf("%s: %d replies of %d bytes", name, x.replies, x.bytes)
-		}
-	}
-}
-
 func BenchmarkServe(b *testing.B) {
 	s, c, f := prepare(b)
 	for name, x := range calls(c, f) {
