@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/storetest"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/internal/storetest"
 )
 
 // me is the user of the test, whoever that is.

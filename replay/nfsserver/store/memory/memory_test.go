@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/storetest"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/internal/storetest"
 )
 
 func TestModel(t *testing.T) {
