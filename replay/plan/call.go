@@ -394,17 +394,16 @@ const maxContent = 1 << 16
 
 // same compares what was read with what was read of the same place before.
 func (c *call) same(o *obj, offset uint64, b []byte) {
-	for i := range o.content {
-		e := &o.content[i]
-		if e.Offset != offset || e.Length != uint64(len(b)) {
-			continue
-		}
-		clean := true
-		o.written.gaps(offset, offset+e.Length, func(from, to uint64) { clean = from == offset && to == offset+e.Length })
-		if at, _, err := c.b.data.add(b); clean && err == nil && at != e.At && len(o.written) == 0 {
+	i, ok := o.pieces[offset]
+	if !ok || o.sizeChanged || len(o.written) > 0 {
+		return
+	}
+	if e := &o.content[i]; e.Length == uint64(len(b)) {
+		at, _, err := c.b.data.add(b)
+		c.b.fail(err)
+		if at != e.At {
 			o.foreign()
 		}
-		return
 	}
 }
 
@@ -510,6 +509,10 @@ func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 			if n := len(o.content); n > 0 && o.content[n-1].Offset+o.content[n-1].Length == from && o.content[n-1].At+int64(o.content[n-1].Length) == at {
 				o.content[n-1].Length += to - from
 			} else {
+				if o.pieces == nil {
+					o.pieces = map[uint64]int{}
+				}
+				o.pieces[from] = n
 				o.content = append(o.content, Extent{Offset: from, Length: to - from, At: at})
 			}
 		})

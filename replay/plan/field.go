@@ -91,7 +91,11 @@ func (o *Op) AppendArgs(dst []byte, items []transport.Item, r Resolver) ([]byte,
 	if o.Compound == nil {
 		return o.appendFields(dst, items, o.Args, r)
 	}
-	dst = xdr.AppendOpaque(dst, []byte(o.Compound.Tag))
+	if b := o.Compound.TagBytes; b != nil {
+		dst = xdr.AppendOpaque(dst, b)
+	} else {
+		dst = xdr.AppendOpaque(dst, []byte(o.Compound.Tag))
+	}
 	dst = xdr.AppendUint32(dst, o.Compound.Minor)
 	dst = xdr.AppendUint32(dst, uint32(len(o.Compound.Ops)))
 	for i := range o.Compound.Ops {

@@ -23,11 +23,15 @@ func (c *call) nfs3() {
 // fh adds a file handle of the arguments and returns its object.
 func (c *call) fh(n string, h []byte) *obj {
 	o := c.b.space.of(c.server, h)
+	if o == nil {
+		c.form.text(n, h)
+		if len(h) > 0 {
+			c.worse(Inferred, "a file handle that is not followed: sent as captured")
+		}
+		return nil
+	}
 	c.form.handle(n, c.b.space.ref(o), h)
 	c.object(o)
-	if o == nil {
-		c.worse(Inferred, "a file handle that is not followed")
-	}
 	return o
 }
 
@@ -320,7 +324,10 @@ func (c *call) args3() {
 		}
 		c.sattr3("new_attributes", &a.NewAttributes, o)
 		f.bool("check", a.Guard.Check)
-		if a.Guard.Check {
+		switch {
+		case a.Guard.Check && o == nil:
+			f.raw("obj_ctime", &a.Guard.ObjCtime)
+		case a.Guard.Check:
 			f.symbol(Field{N: "obj_ctime", Kind: FieldCtime, Ref: s.ref(o)}, a.Guard.ObjCtime.Append(nil))
 		}
 		if r, is := c.v.Result.(*nfs3.SETATTR3res); is && c.ok && o != nil {

@@ -37,7 +37,8 @@ func (c *call) nfs4() string {
 		return reason
 	}
 	o := c.op
-	o.Compound = &Compound{Tag: string(a.Tag), Minor: a.Minorversion}
+	o.Compound = &Compound{Minor: a.Minorversion}
+	o.Compound.Tag, o.Compound.TagBytes = text(string(a.Tag))
 	o.Role = roleOf(a.Ops)
 	whole := c.replied && c.v.ResultErr == nil
 	p := &c.compound

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -301,10 +302,8 @@ func (c *call) client4(x *rpc.Operation) bool {
 		c.after(e)
 	case *nfs4.DESTROY_CLIENTID4args:
 		y := c.clientID("dca_clientid", a.DcaClientid)
-		for _, e := range s.sessIn {
-			if e.client == y {
-				c.after(e)
-			}
+		for _, e := range y.sessions {
+			c.after(e)
 		}
 	case *nfs4.BIND_CONN_TO_SESSION4args:
 		c.sessionID("bctsa_sessid", a.BctsaSessid)
@@ -321,7 +320,7 @@ func (c *call) client4(x *rpc.Operation) bool {
 		f.symbol(Field{N: "verifier", Kind: FieldVerifier, Ref: w.ID}, a.Client.Verifier[:])
 		f.symbol(Field{N: "id", Kind: FieldOwnerID, Ref: w.ID}, appendOpaque(a.Client.Id))
 		f.u32("cb_program", a.Callback.CbProgram)
-		f.symbol(Field{N: "cb_location", Kind: FieldCallback, Text: string(a.Callback.CbLocation.NaRNetid) + " " + string(a.Callback.CbLocation.NaRAddr)},
+		f.symbol(Field{N: "cb_location", Kind: FieldCallback, Text: strings.ToValidUTF8(string(a.Callback.CbLocation.NaRNetid)+" "+string(a.Callback.CbLocation.NaRAddr), "?")},
 			a.Callback.CbLocation.Append(nil))
 		f.u32("callback_ident", a.CallbackIdent)
 		if r, is := x.Result.(*nfs4.SETCLIENTID4res); is && c.ok {

@@ -58,9 +58,10 @@ type Op struct {
 
 // Compound is an NFSv4 COMPOUND.
 type Compound struct {
-	Tag   string       `json:"tag,omitempty"`
-	Minor uint32       `json:"minor"`
-	Ops   []CompoundOp `json:"ops"`
+	Tag      string       `json:"tag,omitempty"`
+	TagBytes []byte       `json:"tag_bytes,omitempty"` // if it is not UTF-8
+	Minor    uint32       `json:"minor"`
+	Ops      []CompoundOp `json:"ops"`
 }
 
 // CompoundOp is one operation of a COMPOUND.

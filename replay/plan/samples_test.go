@@ -191,7 +191,7 @@ func (r *asCaptured) Data(_ *Op, f *Field) ([]byte, error) {
 	case p.Text != nil:
 		return p.Text, nil
 	case p.Source == Captured:
-		if p.At+int64(p.Length) > int64(len(r.data)) {
+		if p.At > int64(len(r.data)) || int64(p.Length) > int64(len(r.data))-p.At {
 			return nil, errors.New("data beyond the side file")
 		}
 		return r.data[p.At : p.At+int64(p.Length)], nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -52,7 +53,8 @@ type obj struct {
 
 	written, known spans
 	content        []Extent
-	readEnd        uint64 // end of what was read before a change
+	pieces         map[uint64]int // of content, by offset
+	readEnd        uint64         // end of what was read before a change
 	notes          []string
 
 	commit  flight   // the latest COMMIT
@@ -468,10 +470,10 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 	if !o.ownerChanged {
 		if a.Has(nfs4.FATTR4_OWNER) && o.owner == "" {
-			o.owner = string(a.Owner)
+			o.owner = strings.ToValidUTF8(string(a.Owner), "?")
 		}
 		if a.Has(nfs4.FATTR4_OWNER_GROUP) && o.group == "" {
-			o.group = string(a.OwnerGroup)
+			o.group = strings.ToValidUTF8(string(a.OwnerGroup), "?")
 		}
 	}
 	if a.Has(nfs4.FATTR4_RAWDEV) && o.major == 0 && o.minor == 0 {
@@ -500,7 +502,7 @@ func (s *space) finish() {
 		t[i] = s.object(o.real(), i+1)
 	}
 	for i := range t {
-		t[i].Path = pathOf(t, i)
+		t[i].Path = strings.ToValidUTF8(pathOf(t, i), "?")
 	}
 	s.b.t.Objects = t
 }
@@ -525,7 +527,8 @@ func (s *space) object(o *obj, id int) Object {
 	if o.origin != Before {
 		return x
 	}
-	x.Mode, x.UID, x.GID, x.Owner, x.Group, x.Target = o.mode, o.uid, o.gid, o.owner, o.group, o.target
+	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
+	x.Target, x.TargetBytes = text(o.target)
 	switch x.Type {
 	case "block", "char":
 		x.Major, x.Minor = o.major, o.minor

@@ -16,6 +16,7 @@ type client struct {
 	readyAt, setAt int64
 	reclaimed      bool // RECLAIM_COMPLETE was sent
 	owners         map[string]*owner
+	sessions       []*session
 }
 
 // session is an NFSv4.1 session.
@@ -73,7 +74,11 @@ type states struct {
 }
 
 // maxStates bounds each of the tables.
-const maxStates = 1 << 22
+const (
+	maxStates  = 1 << 20
+	maxOwners  = 1 << 20
+	maxClients = 1 << 16
+)
 
 func (s *states) init(b *Builder) {
 	*s = states{
@@ -83,6 +88,10 @@ func (s *states) init(b *Builder) {
 }
 
 func (s *states) newClient(server int) *client {
+	if n := len(s.clientsIn); n >= maxClients {
+		s.b.limit("more clients than are followed")
+		return s.clientsIn[n-1]
+	}
 	c := &client{Client: Client{ID: len(s.clientsIn) + 1, Server: server, Class: Synthesised}, owners: map[string]*owner{}}
 	s.clientsIn = append(s.clientsIn, c)
 	return c
@@ -148,15 +157,24 @@ func (s *states) session(c *call, id [16]byte) *session {
 }
 
 func (s *states) addSession(k sessionKey, cl *client) *session {
+	if n := len(s.sessIn); n >= maxClients {
+		s.b.limit("more sessions than are followed")
+		return s.sessIn[n-1]
+	}
 	x := &session{Session: Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
 	s.sessIn = append(s.sessIn, x)
 	s.sessions[k] = x
+	cl.sessions = append(cl.sessions, x)
 	return x
 }
 
 func (s *states) owner(cl *client, kind string, name []byte) *owner {
 	k := kind + string(name)
 	x := cl.owners[k]
+	if n := len(s.ownersIn); x == nil && n >= maxOwners {
+		s.b.limit("more owners than are followed")
+		return s.ownersIn[n-1]
+	}
 	if x == nil {
 		x = &owner{Owner: Owner{ID: len(s.ownersIn) + 1, Kind: kind, Client: cl.ID, Bytes: append([]byte{}, name...)}}
 		s.ownersIn = append(s.ownersIn, x)

@@ -200,8 +200,10 @@ type Object struct {
 	// SizeClass is Exact if an attribute told it, Inferred if reads did.
 	SizeClass Class  `json:"size_class,omitempty"`
 	Target    string `json:"target,omitempty"` // of a symlink
-	Major     uint32 `json:"major,omitempty"`
-	Minor     uint32 `json:"minor,omitempty"`
+	// TargetBytes is the target if it is not UTF-8.
+	TargetBytes []byte `json:"target_bytes,omitempty"`
+	Major       uint32 `json:"major,omitempty"`
+	Minor       uint32 `json:"minor,omitempty"`
 	// Content is what was read of it before it was written to; what lies
 	// between is filled by the pattern.
 	Content []Extent `json:"content,omitempty"`
