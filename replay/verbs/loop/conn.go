@@ -164,10 +164,12 @@ func (c *conn) work() {
 	for range c.wake {
 		c.smu.Lock()
 		c.execute()
+		// In this order: nothing is posted to a connection that has ended.
+		ended := c.State() == verbs.StateError
 		c.smu.Lock()
 		empty := c.sq.len() == 0
 		c.smu.Unlock()
-		if c.State() == verbs.StateError && empty {
+		if ended && empty {
 			return
 		}
 	}
