@@ -350,6 +350,9 @@ func (c *conn) complete(wr *verbs.WorkRequest, status verbs.Status) {
 	defer c.mu.Unlock()
 	c.retiring++
 	if status == verbs.StatusSuccess && !wr.Signaled {
+		if c.state == verbs.StateError {
+			c.filled.Broadcast() // it may have been the last
+		}
 		return
 	}
 	c.push(completion{verbs.Completion{ID: wr.ID, Op: wr.Op, Status: status, Time: time.Now()}, c.retiring})
