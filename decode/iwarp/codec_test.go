@@ -147,7 +147,7 @@ func TestMarkers(t *testing.T) {
 			start := uint64(len(marked))
 			plain = AppendFPDU(plain, u, false)
 			marked = AppendMarkedFPDU(marked, u, false, start)
-			if got, want := len(marked)-int(start), markedLen(start, FPDULen(len(u))); got != want {
+			if got, want := len(marked)-int(start), MarkedLen(start, FPDULen(len(u))); got != want {
 				t.Fatalf("at %d an FPDU of %d takes %d bytes, not %d", start, len(u), got, want)
 			}
 			// Each marker points to the FPDU that it is in.
@@ -165,11 +165,11 @@ func TestMarkers(t *testing.T) {
 				}
 			}
 		}
-		if got := removeMarkers(nil, marked, 0); !bytes.Equal(got, plain) {
+		if got := RemoveMarkers(nil, marked, 0); !bytes.Equal(got, plain) {
 			t.Fatal("markers not removed")
 		}
 		cut := r.Intn(len(marked))
-		a, b := removeMarkers(nil, marked[:cut], 0), removeMarkers(nil, marked[cut:], uint64(cut))
+		a, b := RemoveMarkers(nil, marked[:cut], 0), RemoveMarkers(nil, marked[cut:], uint64(cut))
 		if !bytes.Equal(append(a, b...), plain) {
 			t.Fatalf("markers not removed in two parts, %d", cut)
 		}

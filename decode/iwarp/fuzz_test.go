@@ -50,7 +50,7 @@ func FuzzFPDU(f *testing.F) {
 			x.SegmentLength()
 		}
 		marked := AppendMarkedFPDU(nil, u, true, 512)
-		if plain := removeMarkers(nil, marked, 512); !bytes.Equal(plain[:2+len(u)], g[:2+len(u)]) {
+		if plain := RemoveMarkers(nil, marked, 512); !bytes.Equal(plain[:2+len(u)], g[:2+len(u)]) {
 			t.Errorf("%x with markers gives %x", b, plain)
 		}
 	})

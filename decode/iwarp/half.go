@@ -320,7 +320,7 @@ func (h *half) size(b []byte, at uint64) int {
 	if len(b) < lead+FPDUHeaderLen {
 		return 0
 	}
-	return markedLen(pos, FPDULen(int(binary.BigEndian.Uint16(b[lead:]))))
+	return MarkedLen(pos, FPDULen(int(binary.BigEndian.Uint16(b[lead:]))))
 }
 
 // plausibleHead reports whether an FPDU can start with b at offset at. b may
@@ -334,7 +334,7 @@ func (h *half) headBits(b []byte, at uint64) int {
 	b = b[:min(len(b), FPDUHeaderLen+UntaggedLen+2*MarkerLen)]
 	if h.marked {
 		var head [FPDUHeaderLen + UntaggedLen + 2*MarkerLen]byte
-		b = removeMarkers(head[:0], b, at-h.base)
+		b = RemoveMarkers(head[:0], b, at-h.base)
 	}
 	if len(b) < FPDUHeaderLen+ControlLen {
 		return 0
@@ -357,7 +357,7 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	c := h.conn
 	b := raw
 	if h.marked {
-		c.t.scratch = removeMarkers(c.t.scratch[:0], raw, start-h.base)
+		c.t.scratch = RemoveMarkers(c.t.scratch[:0], raw, start-h.base)
 		b = c.t.scratch
 	}
 	if len(b) < FPDUHeaderLen+ControlLen {

@@ -11,11 +11,11 @@ const (
 	markerData     = MarkerInterval - MarkerLen // stream bytes between two markers
 )
 
-// markedLen is the number of stream bytes that n bytes take with markers, when
+// MarkedLen is the number of stream bytes that n bytes take with markers, when
 // the first of them stands at pos, counted from the first byte of the first
 // FPDU's marker. A marker at pos itself counts, one right behind does not: it
 // belongs to the next FPDU.
-func markedLen(pos uint64, n int) int {
+func MarkedLen(pos uint64, n int) int {
 	if n == 0 {
 		return 0
 	}
@@ -29,9 +29,9 @@ func markedLen(pos uint64, n int) int {
 	return n + markers*MarkerLen
 }
 
-// removeMarkers appends raw without its markers to dst; raw starts at stream
+// RemoveMarkers appends raw without its markers to dst; raw starts at stream
 // position pos. A marker that raw cuts is dropped with the rest.
-func removeMarkers(dst, raw []byte, pos uint64) []byte {
+func RemoveMarkers(dst, raw []byte, pos uint64) []byte {
 	for len(raw) > 0 {
 		r := int(pos % MarkerInterval)
 		if r < MarkerLen {

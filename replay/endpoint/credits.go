@@ -1,0 +1,42 @@
+package endpoint
+
+// ask is how many credits a call asks for.
+func (c *caller) ask() uint32 {
+	if c.backward {
+		return c.o.BackwardCredits
+	}
+	if c.o.Policy != CreditsDynamic {
+		return c.o.Credits
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = c.o.Dynamic.ask(c.granted, c.inFlight, c.o.MaxCredits)
+	return c.asked
+}
+
+// ask is OSU-CISRC-4/06-TR43, figure 10.
+func (d *Dynamic) ask(granted, inFlight, most uint32) uint32 {
+	n := d.Minimum
+	if int64(granted)-int64(inFlight) < int64(d.Threshold) {
+		n += uint32(min(float64(inFlight)*d.ClientFactor, maxCredits))
+	}
+	return min(max(n, 1), most)
+}
+
+// grant is OSU-CISRC-4/06-TR43, figure 11.
+func (d *Dynamic) grant(asked, posted, connections, most uint32) uint32 {
+	average := d.Buffers / max(connections, 1)
+	var n uint32
+	switch {
+	case asked <= posted:
+		n = posted
+	case asked <= average:
+		n = asked
+	default:
+		n = uint32(min(float64(average)+float64(asked-average)*d.ServerFactor, maxCredits))
+		if n < posted {
+			n = posted // they are there already
+		}
+	}
+	return min(max(n, 1), most)
+}

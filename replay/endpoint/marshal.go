@@ -1,0 +1,315 @@
+package endpoint
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// Sizes in bytes of the parts of a header of version 1 (RFC 8166, section 4).
+const (
+	headerSize       = 28 // with three empty lists
+	readEntrySize    = 24
+	segmentEntrySize = 16
+)
+
+// reserves are what the header of a call and that of its reply are taken to
+// need, as Linux reckons: room for as many segments as its largest payload
+// could have.
+func (l *link) reserves() (call, reply int) {
+	const payloadPages, most = 257, 16
+	depth := max(l.o.SegmentSize/pageSize, 1)
+	n := min(most, (payloadPages+depth-1)/depth+2)
+	call, reply = headerSize+n*readEntrySize+24, headerSize+4+n*segmentEntrySize+4
+	return min(call, l.inlineSend/2), min(reply, l.inlineReceive/2)
+}
+
+// plan is which chunks a call is to have.
+type plan struct {
+	zero   bool // position zero
+	reads  bool // Items of at least minRead bytes
+	min    int
+	writes int // Results, from the first
+	reply  int // bytes of the Reply chunk, 0 for none
+}
+
+// plan picks chunks for a call without a Layout.
+func (c *caller) plan(l *link, call *transport.Call) (p plan) {
+	if c.backward || c.o.Registration == Inline {
+		return p
+	}
+	callReserve, replyReserve := l.reserves()
+	maxSend, maxReceive := l.inlineSend-callReserve, l.inlineReceive-replyReserve
+	p.min = 1
+	if c.o.Choice == ChooseMinimum {
+		p.min = c.o.MinChunk
+	}
+	reduced, large := len(call.Stream), false
+	for i := range call.Items {
+		if n := len(call.Items[i].Data); n < p.min {
+			reduced += (n + 3) &^ 3
+		} else {
+			large = true
+		}
+	}
+	switch fits := call.Size() <= maxSend; {
+	case fits && c.o.Choice == ChooseLinux:
+	case c.o.Choice == ChooseLinux:
+		p.reads = large && reduced <= maxSend
+		p.zero = !p.reads
+	default:
+		p.reads = large
+		p.zero = !(fits && !large) && reduced > maxSend
+	}
+	if c.o.Model == ReadRead {
+		return p // the Responder offers chunks, if it has to
+	}
+	results, large := 0, false
+	for _, r := range call.Results {
+		results += (len(r) + 3) &^ 3
+		large = large || len(r) >= p.min
+	}
+	whole := call.MaxReply + results
+	switch {
+	case whole <= maxReceive && c.o.Choice == ChooseLinux:
+	case large && call.MaxReply <= maxReceive:
+		p.writes = len(call.Results)
+	case whole <= maxReceive:
+	case large && c.o.Choice == ChooseMinimum:
+		p.writes = len(call.Results)
+		p.reply = max(call.MaxReply, c.o.LongReply)
+	default:
+		p.reply = max(whole, c.o.LongReply)
+	}
+	return p
+}
+
+// marshal puts a call together: it opens memory for its chunks and encodes
+// header and message into a buffer for the Send. On failure what was opened is
+// for unsent to close.
+func (c *caller) marshal(l *link, cs *callState) (*sendBuf, error) {
+	call, h := cs.call, &cs.hdr
+	h.XID, h.Version, h.Type, h.Dialect = cs.xid, rpcrdma.Version1, rpcrdma.TypeMsg, rpcrdma.DialectNone
+	if !c.backward {
+		h.Version, h.Dialect = c.o.version(), c.o.Dialect
+	}
+	h.Credits = c.ask()
+	h.Reads, h.Writes, h.Reply, h.HasReply = h.Reads[:0], h.Writes[:0], nil, false
+	cs.op.reset()
+	cs.writes, cs.reply, cs.pulls, cs.sgl, cs.moved = 0, nil, cs.pulls[:0], cs.sgl[:0], [2]int{}
+	chunked, zero := 0, false // Items in chunks, the first ones if there is a Layout
+	p := plan{}
+	var err error
+	if call.Layout != nil {
+		chunked, zero, err = cs.layOut(l, call.Layout)
+	} else {
+		p = c.plan(l, call)
+		zero = p.zero
+		err = cs.offer(l, &p)
+		if p.reads {
+			chunked = len(call.Items)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	inline := func(i int) bool { return i >= chunked || len(call.Items[i].Data) < p.min }
+	if zero {
+		h.Type = rpcrdma.TypeNoMsg
+	}
+	size, body := h.Size(), 0
+	if !zero {
+		body = len(call.Stream)
+		for i := range call.Items {
+			if inline(i) {
+				body += (len(call.Items[i].Data) + 3) &^ 3
+			}
+		}
+	}
+	if size+body > l.inlineSend {
+		return nil, transport.ErrTooLong
+	}
+	buf := l.sendBuffer()
+	if buf == nil {
+		return nil, transport.ErrDisconnected
+	}
+	buf.b = h.Append(buf.b[:0])
+	if !zero {
+		buf.b = appendReduced(buf.b, &call.Message, inline)
+	}
+	return buf, nil
+}
+
+// appendReduced appends a message with those items in their places that are
+// inline, without the others.
+func appendReduced(b []byte, m *transport.Message, inline func(int) bool) []byte {
+	if len(m.Items) == 0 {
+		return append(b, m.Stream...)
+	}
+	at, moved := 0, 0 // moved: bytes of items so far
+	for i := range m.Items {
+		it := &m.Items[i]
+		if inline(i) {
+			cut := min(max(int(it.Position)-moved, at), len(m.Stream))
+			b = append(b, m.Stream[at:cut]...)
+			b = xdr.AppendFixed(b, it.Data)
+			at = cut
+		}
+		moved += (len(it.Data) + 3) &^ 3
+	}
+	return append(b, m.Stream[at:]...)
+}
+
+// offer opens the chunks of a plan.
+func (cs *callState) offer(l *link, p *plan) error {
+	call := cs.call
+	if p.zero {
+		n := call.Size()
+		if p.reads {
+			n = len(call.Stream)
+			for i := range call.Items {
+				if len(call.Items[i].Data) < p.min {
+					n += (len(call.Items[i].Data) + 3) &^ 3
+				}
+			}
+		}
+		if err := cs.positionZero(l, n, nil, func(i int) bool { return !p.reads || len(call.Items[i].Data) < p.min }); err != nil {
+			return err
+		}
+	}
+	if p.reads {
+		for i := range call.Items {
+			if it := &call.Items[i]; len(it.Data) >= p.min {
+				if err := cs.readChunk(l, it, nil); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for i := range p.writes {
+		if err := cs.writeChunk(l, call.Results[i], nil); err != nil {
+			return err
+		}
+	}
+	if p.reply > 0 {
+		return cs.replyChunk(l, p.reply, nil)
+	}
+	return nil
+}
+
+// layOut opens the chunks of a Layout, and no others. It returns how many Items
+// are in chunks, and whether the call is itself in one.
+func (cs *callState) layOut(l *link, y *transport.Layout) (chunked int, zero bool, err error) {
+	call := cs.call
+	if len(y.Reads) > len(call.Items) || len(y.Writes) > len(call.Results) {
+		return 0, false, transport.ErrLayout
+	}
+	chunked, zero = len(y.Reads), len(y.PositionZero) > 0
+	if cs.c.backward && (chunked > 0 || zero || len(y.Writes) > 0 || len(y.Reply) > 0) {
+		return 0, false, transport.ErrLayout // RFC 8167, section 4.3: none without agreement
+	}
+	if zero {
+		n := len(call.Stream)
+		for i := chunked; i < len(call.Items); i++ {
+			n += (len(call.Items[i].Data) + 3) &^ 3
+		}
+		if err := cs.positionZero(l, n, y.PositionZero, func(i int) bool { return i >= chunked }); err != nil {
+			return 0, false, err
+		}
+	}
+	for i, sizes := range y.Reads {
+		if err := cs.readChunk(l, &call.Items[i], sizes); err != nil {
+			return 0, false, err
+		}
+	}
+	for i, sizes := range y.Writes {
+		if err := cs.writeChunk(l, call.Results[i], sizes); err != nil {
+			return 0, false, err
+		}
+	}
+	if len(y.Reply) > 0 {
+		n := sum(y.Reply)
+		if n > 1<<30 {
+			return 0, false, transport.ErrLayout
+		}
+		return chunked, zero, cs.replyChunk(l, n, y.Reply)
+	}
+	return chunked, zero, nil
+}
+
+// positionZero puts the call, of n bytes, into a Read chunk.
+func (cs *callState) positionZero(l *link, n int, sizes []uint32, inline func(int) bool) error {
+	if len(sizes) > 0 && sum(sizes) != n {
+		return transport.ErrLayout
+	}
+	b, err := l.newBounce(&cs.op, n)
+	if err != nil {
+		return err
+	}
+	appendReduced(b.b[:0], &cs.call.Message, inline)
+	list, err := l.openBlock(&cs.op, cs.xid, b, n, verbs.RemoteRead, sizes)
+	return cs.readList(l, 0, list, err)
+}
+
+func (cs *callState) readChunk(l *link, it *transport.Item, sizes []uint32) error {
+	list, err := l.open(&cs.op, cs.xid, it.Data, verbs.RemoteRead, sizes)
+	return cs.readList(l, it.Position, list, err)
+}
+
+func (cs *callState) readList(l *link, position uint32, list []rpcrdma.Segment, err error) error {
+	if err != nil {
+		return err
+	}
+	if len(list) > l.o.MaxSegments {
+		return transport.ErrTooLong
+	}
+	for _, s := range list {
+		cs.moved[0] += int(s.Length)
+		cs.hdr.Reads = append(cs.hdr.Reads, rpcrdma.ReadSegment{Position: position, Segment: s})
+	}
+	return nil
+}
+
+func (cs *callState) writeChunk(l *link, mem []byte, sizes []uint32) error {
+	if total := sum(sizes); len(sizes) > 0 && total < len(mem) {
+		mem = mem[:total]
+	}
+	before := len(cs.op.bounces)
+	list, err := l.open(&cs.op, cs.xid, mem, verbs.RemoteWrite, sizes)
+	if err != nil {
+		return err
+	}
+	if len(list) > l.o.MaxSegments {
+		return transport.ErrTooLong
+	}
+	if len(cs.op.bounces) > before {
+		cs.op.bounces[before].chunk = cs.writes
+	}
+	cs.hdr.Writes = append(cs.hdr.Writes, list)
+	cs.writes++
+	return nil
+}
+
+func (cs *callState) replyChunk(l *link, n int, sizes []uint32) error {
+	b, err := l.newBounce(&cs.op, n)
+	if err != nil {
+		return err
+	}
+	list, err := l.openBlock(&cs.op, cs.xid, b, n, verbs.RemoteWrite, sizes)
+	if err != nil {
+		return err
+	}
+	if len(list) > l.o.MaxSegments {
+		return transport.ErrTooLong
+	}
+	cs.reply, cs.hdr.Reply, cs.hdr.HasReply = b, list, true
+	return nil
+}
+
+func sum(sizes []uint32) (n int) {
+	for _, s := range sizes {
+		n += int(s)
+	}
+	return n
+}

@@ -1,0 +1,411 @@
+package endpoint
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// readRead reports whether long replies to this call are exposed for the
+// Requester to read.
+func (x *exchange) readRead() bool {
+	return !x.s.backward && (x.hdr.Version == rpcrdma.Version0 || x.s.o.Model == ReadRead && len(x.hdr.Writes) == 0 && !x.hdr.HasReply)
+}
+
+// Reply sends the reply.
+func (x *exchange) Reply(m *transport.Message) {
+	if !x.answered.CompareAndSwap(false, true) {
+		return
+	}
+	x.release = m.Release
+	l := x.l
+	if x.s.o.Trace != nil {
+		x.trace.Replied = time.Now()
+	}
+	buf := l.sendBuffer()
+	if buf == nil || l.isDead() {
+		// No buffer is free although twice the credits are there: the peer
+		// does not take what we send.
+		if buf != nil {
+			l.freeSend(buf)
+		} else {
+			l.close()
+		}
+		x.end()
+		return
+	}
+	h := &x.out
+	h.XID, h.Version, h.Type, h.Dialect = x.hdr.XID, x.hdr.Version, rpcrdma.TypeMsg, x.hdr.Dialect
+	h.Credits = x.s.grant(l, x.hdr.Credits)
+	h.Reads, h.Writes, h.Reply, h.HasReply = h.Reads[:0], h.Writes[:0], nil, false
+	x.wrs, x.sgl = x.wrs[:0], x.sgl[:0]
+	var ok bool
+	if x.readRead() {
+		ok = x.expose(m, buf)
+	} else {
+		ok = x.push(m, buf)
+	}
+	if !ok {
+		xid, version, grant, s := x.hdr.XID, x.hdr.Version, h.Credits, x.s
+		l.freeSend(buf)
+		l.ref()
+		x.abandon()
+		s.sendError(l, xid, version, grant, rpcrdma.ErrChunk)
+		l.unref()
+		return
+	}
+	l.ctr.replies.Add(1)
+	x.send(buf)
+}
+
+// abandon ends an exchange whose reply cannot be sent.
+func (x *exchange) abandon() {
+	x.op.bound = false
+	x.l.closeRegions(&x.op)
+	x.end()
+}
+
+// push encodes a reply of RFC 8166: data goes into the Write chunks, and the
+// message into the Reply chunk if it is too long to be sent.
+func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
+	l, h := x.l, &x.out
+	// The lists come back with what was written (section 4.3.2).
+	x.segments = x.segments[:0]
+	back := func(from rpcrdma.WriteChunk) rpcrdma.WriteChunk {
+		start := len(x.segments)
+		for _, s := range from {
+			s.Length = 0
+			x.segments = append(x.segments, s)
+		}
+		return x.segments[start:len(x.segments):len(x.segments)]
+	}
+	for _, w := range x.hdr.Writes {
+		h.Writes = append(h.Writes, back(w))
+	}
+	inline := func(i int) bool { return i >= len(h.Writes) || len(x.hdr.Writes[i]) == 0 }
+	body := len(m.Stream)
+	for i := range m.Items {
+		data := m.Items[i].Data
+		if inline(i) {
+			body += (len(data) + 3) &^ 3
+			continue
+		}
+		// Section 4.5.2: a chunk that is too small is an error of the call's.
+		if uint64(len(data)) > x.hdr.Writes[i].Length() || !x.write(h.Writes[i], x.hdr.Writes[i], data) {
+			return false
+		}
+	}
+	if x.hdr.HasReply {
+		h.Reply, h.HasReply = back(x.hdr.Reply), true
+	}
+	room := x.hdr.Reply.Length()
+	switch size := h.Size(); {
+	case size+body <= l.inlineSend && !(x.s.o.ReplyChunkAlways && room >= uint64(body)):
+		buf.b = appendReduced(h.Append(buf.b[:0]), m, inline)
+		return true
+	case room >= uint64(body) && body > 0 && size <= l.inlineSend:
+		h.Type = rpcrdma.TypeNoMsg
+		b, err := l.mem.get(body)
+		if err != nil {
+			return false
+		}
+		x.blocks = append(x.blocks, b)
+		appendReduced(b.b[:0], m, inline)
+		if !x.write(h.Reply, x.hdr.Reply, b.b[:body]) {
+			return false
+		}
+		buf.b = h.Append(buf.b[:0])
+		return true
+	}
+	return false
+}
+
+// write prepares the RDMA Writes of data into a chunk and notes their lengths.
+func (x *exchange) write(used, offered rpcrdma.WriteChunk, data []byte) bool {
+	l := x.l
+	if !l.mem.usable(data) {
+		b, err := l.mem.get(len(data))
+		if err != nil {
+			return false
+		}
+		x.blocks = append(x.blocks, b)
+		data = b.b[:copy(b.b, data)]
+	}
+	x.trace.WriteBytes += len(data)
+	for i, s := range offered {
+		n := min(len(data), int(s.Length))
+		used[i].Length = uint32(n)
+		x.wrs, x.sgl = l.appendOps(x.wrs, x.sgl, verbs.OpWrite, s, data[:n])
+		data = data[n:]
+	}
+	return true
+}
+
+// expose encodes a reply of ReadRead: what is too long to be sent waits for the
+// Requester to read it.
+func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
+	l, h := x.l, &x.out
+	if h.Version == rpcrdma.Version0 && h.Dialect == rpcrdma.DialectEither {
+		h.Dialect = x.s.o.Dialect
+	}
+	body := m.Size()
+	if h.Size()+body <= l.inlineSend {
+		buf.b = appendReduced(h.Append(buf.b[:0]), m, func(int) bool { return true })
+		return true
+	}
+	if l.o.Registration == Inline {
+		return false
+	}
+	// The Requester tells the items in chunks from others by their order. So
+	// none that is inline may stand before one in a chunk; and one that is empty
+	// cannot have a chunk.
+	first := 0 // item that is inline, with all that follow
+	for i := range m.Items {
+		if len(m.Items[i].Data) >= min(l.o.MinChunk, l.inlineSend/2) {
+			first = i + 1
+		}
+	}
+	for i := range first {
+		if len(m.Items[i].Data) == 0 {
+			first = 0
+			break
+		}
+	}
+	inline := func(i int) bool { return i >= first }
+	body = len(m.Stream)
+	for i := range m.Items {
+		data := m.Items[i].Data
+		if inline(i) {
+			body += (len(data) + 3) &^ 3
+			continue
+		}
+		list, err := l.open(&x.op, x.hdr.XID, data, verbs.RemoteRead, nil)
+		if err != nil {
+			return false
+		}
+		x.trace.ReadBytes += len(data)
+		x.list(m.Items[i].Position, list)
+	}
+	if h.Size()+body > l.inlineSend {
+		h.Type = rpcrdma.TypeNoMsg
+		b, err := l.newBounce(&x.op, body)
+		if err != nil {
+			return false
+		}
+		appendReduced(b.b[:0], m, inline)
+		list, err := l.openBlock(&x.op, x.hdr.XID, b, body, verbs.RemoteRead, nil)
+		if err != nil {
+			return false
+		}
+		reads := len(h.Reads)
+		x.list(0, list)
+		// Position zero comes first.
+		rotate(h.Reads, reads)
+		buf.b = h.Append(buf.b[:0])
+	} else {
+		buf.b = appendReduced(h.Append(buf.b[:0]), m, inline)
+	}
+	if len(buf.b) > l.inlineSend {
+		return false
+	}
+	x.wrs = append(x.wrs, x.op.binds...)
+	x.op.bound = len(x.op.binds) > 0
+	return x.s.hold(x)
+}
+
+// rotate moves what stands from n on to the front.
+func rotate(r []rpcrdma.ReadSegment, n int) {
+	tail := append([]rpcrdma.ReadSegment(nil), r[n:]...)
+	copy(r[len(tail):], r[:n])
+	copy(r, tail)
+}
+
+func (x *exchange) list(position uint32, segments []rpcrdma.Segment) {
+	for _, s := range segments {
+		x.out.Reads = append(x.out.Reads, rpcrdma.ReadSegment{Position: position, Segment: s})
+	}
+}
+
+// send posts the reply behind its Writes.
+func (x *exchange) send(buf *sendBuf) {
+	l := x.l
+	handle, with := x.invalidates()
+	w := work{wrs: x.wrs, send: buf.request(handle, with), buf: buf}
+	if rb := x.rb; rb != nil {
+		// The receive has to be there before the peer may send again. The call
+		// is over: nothing of it is used from here on.
+		x.rb = nil
+		x.call = transport.Message{}
+		l.recycle(rb)
+	}
+	held := len(x.out.Reads) > 0
+	if s := x.s.o.Trace; s != nil {
+		x.trace.Segments = len(x.hdr.Reads) + len(x.segments)
+		x.trace.Done = time.Now()
+		s(&x.trace)
+	}
+	switch {
+	case held:
+		x.stage = stageHold
+		w.owner = x
+	case len(x.wrs) > 0:
+		x.stage = stageReply
+		w.owner = x
+	default:
+		// The Send has a copy of all of it.
+		l.enqueue(w)
+		l.ref()
+		x.end()
+		l.flush()
+		l.unref()
+		return
+	}
+	l.ref()
+	if !l.enqueue(w) {
+		x.s.unhold(x)
+		x.end()
+	}
+	l.flush()
+	l.unref()
+}
+
+// invalidates picks the handle that the reply closes: if the peer allows it and
+// its call has just one (RFC 8797, section 3).
+func (x *exchange) invalidates() (handle uint32, ok bool) {
+	if !x.l.invalidate || x.s.backward || x.hdr.Version != rpcrdma.Version1 {
+		return 0, false
+	}
+	one := func(h uint32) bool {
+		if ok && h != handle {
+			return false
+		}
+		handle, ok = h, true
+		return true
+	}
+	for i := range x.hdr.Reads {
+		if !one(x.hdr.Reads[i].Handle) {
+			return 0, false
+		}
+	}
+	for _, w := range x.hdr.Writes {
+		for i := range w {
+			if !one(w[i].Handle) {
+				return 0, false
+			}
+		}
+	}
+	for i := range x.hdr.Reply {
+		if !one(x.hdr.Reply[i].Handle) {
+			return 0, false
+		}
+	}
+	return handle, ok
+}
+
+// hold keeps the memory of a reply until the Requester has read it. A peer that
+// never says so holds no more than twice its credits.
+func (s *server) hold(x *exchange) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead || s.held[x.hdr.XID] != nil || len(s.held) >= int(2*s.o.MaxCredits) {
+		return false
+	}
+	if s.held == nil {
+		s.held = make(map[uint32]*exchange)
+	}
+	s.held[x.hdr.XID] = x
+	x.busy, x.over = true, false
+	s.order.push(heldCall{x.hdr.XID, x, time.Now().Add(s.o.DoneTimeout)})
+	if s.order.len() == 1 {
+		l := x.l
+		if s.timer == nil {
+			s.timer = time.AfterFunc(s.o.DoneTimeout, func() { s.expire(l) })
+		} else {
+			s.timer.Reset(s.o.DoneTimeout)
+		}
+	}
+	return true
+}
+
+// unhold takes an exchange out of those that are held; false if it was not
+// there.
+func (s *server) unhold(x *exchange) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[x.hdr.XID] != x {
+		return false
+	}
+	delete(s.held, x.hdr.XID)
+	return true
+}
+
+// done handles RDMA_DONE.
+func (s *server) done(l *link, xid uint32) {
+	s.mu.Lock()
+	x := s.held[xid]
+	delete(s.held, xid)
+	if x != nil && x.busy {
+		x.over, x = true, nil
+	}
+	for s.order.len() > 0 && s.held[s.order.front().xid] != s.order.front().x {
+		s.order.pop()
+	}
+	s.mu.Unlock()
+	if x != nil {
+		x.close()
+	}
+}
+
+// expire closes the replies that were held for too long. A Read that comes later
+// fails, and the connection with it (Callaghan 2003).
+func (s *server) expire(l *link) {
+	now := time.Now()
+	var late []*exchange
+	s.mu.Lock()
+	if s.dead {
+		s.mu.Unlock()
+		return
+	}
+	l.ref()
+	for s.order.len() > 0 {
+		h := s.order.front()
+		if s.held[h.xid] != h.x {
+			s.order.pop()
+			continue
+		}
+		if h.until.After(now) {
+			break
+		}
+		delete(s.held, h.xid)
+		if h.x.busy {
+			h.x.over = true
+		} else {
+			// Who takes the connection down must not end it as well.
+			late = append(late, h.x)
+		}
+		s.order.pop()
+	}
+	if s.order.len() > 0 && !s.dead {
+		s.timer.Reset(time.Until(s.order.front().until))
+	}
+	s.mu.Unlock()
+	for _, x := range late {
+		x.close()
+	}
+	l.unref()
+}
+
+// close closes the memory of a reply that was held.
+func (x *exchange) close() {
+	l := x.l
+	if wrs := l.closeRegions(&x.op); len(wrs) > 0 {
+		x.stage = stageClose
+		if l.enqueue(work{wrs: wrs, owner: x}) {
+			l.flush()
+			return
+		}
+	}
+	x.end()
+}

@@ -1,0 +1,204 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// Responder answers calls on the connections of a listener.
+type Responder struct {
+	p       verbs.Provider
+	vl      verbs.Listener
+	o       Options
+	mem     *memory
+	ctr     counters
+	handler atomic.Pointer[transport.Handler]
+	count   atomic.Int32
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	mu     sync.Mutex
+	links  map[*link]struct{}
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// Listen starts a Responder at an address.
+func Listen(ctx context.Context, p verbs.Provider, addr netip.AddrPort, h transport.Handler, o Options) (*Responder, error) {
+	vl, err := p.Listen(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	r := &Responder{p: p, vl: vl, o: o.withDefaults(true), links: make(map[*link]struct{})}
+	r.mem = newMemory(p, &r.o)
+	r.handler.Store(&h)
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.wg.Add(1)
+	go r.accept()
+	return r, nil
+}
+
+// Addr is where the Responder listens.
+func (r *Responder) Addr() netip.AddrPort { return r.vl.Addr() }
+
+// Alloc returns memory for the items of replies, which providers that cannot
+// use any other take without a copy. Free takes it back.
+func (r *Responder) Alloc(n int) ([]byte, error) { return r.mem.alloc(n) }
+
+// Free takes memory of Alloc back that no reply uses any more.
+func (r *Responder) Free(b []byte) {
+	if a := r.mem.forget(b); a != nil {
+		r.mu.Lock()
+		for l := range r.links {
+			l.forget(a)
+		}
+		r.mu.Unlock()
+	}
+	r.p.Free(b)
+}
+
+// Stats counts for all connections, ended ones included.
+func (r *Responder) Stats() transport.Stats {
+	s := r.ctr.stats()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for l := range r.links {
+		s.CreditsAsked += l.serve.asked.Load()
+		l.serve.mu.Lock()
+		s.CreditsHeld += l.serve.posted
+		l.serve.mu.Unlock()
+	}
+	return s
+}
+
+// Close ends the Responder and its connections, and waits for their goroutines;
+// a handler that still works on a call is not waited for.
+func (r *Responder) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		r.wg.Wait()
+		return nil
+	}
+	r.closed = true
+	r.cancel()
+	links := make([]*link, 0, len(r.links))
+	for l := range r.links {
+		links = append(links, l)
+	}
+	r.mu.Unlock()
+	err := r.vl.Close()
+	for _, l := range links {
+		l.close()
+	}
+	r.wg.Wait()
+	r.mem.release()
+	return err
+}
+
+// accepting bounds the connections that are being set up.
+const accepting = 64
+
+func (r *Responder) accept() {
+	defer r.wg.Done()
+	slots := make(chan struct{}, accepting)
+	for {
+		req, err := r.vl.Accept(r.ctx)
+		if err != nil {
+			if r.ctx.Err() != nil || errors.Is(err, verbs.ErrClosed) {
+				return
+			}
+			t := time.NewTimer(10 * time.Millisecond) // out of descriptors, for instance
+			select {
+			case <-t.C:
+			case <-r.ctx.Done():
+				t.Stop()
+				return
+			}
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-r.ctx.Done():
+			_ = req.Reject(nil)
+			return
+		}
+		r.wg.Add(1)
+		go func() {
+			defer r.wg.Done()
+			l := r.connect(req)
+			<-slots
+			if l != nil {
+				l.run()
+				r.mu.Lock()
+				delete(r.links, l)
+				r.mu.Unlock()
+				r.count.Add(-1)
+			}
+		}()
+	}
+}
+
+// connect answers a request with a connection that is ready to run.
+func (r *Responder) connect(req verbs.Request) *link {
+	if int(r.count.Add(1)) > r.o.MaxConnections {
+		r.count.Add(-1)
+		_ = req.Reject(nil)
+		return nil
+	}
+	l := newLink(&r.o, r.mem, &r.ctr, false)
+	params, err := l.params()
+	if err != nil {
+		r.count.Add(-1)
+		l.unref()
+		_ = req.Reject(nil)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, r.o.DialTimeout)
+	defer cancel()
+	vc, err := req.Accept(ctx, params)
+	if err != nil {
+		r.count.Add(-1)
+		l.unref()
+		return nil
+	}
+	l.serve = &server{o: &r.o, handler: &r.handler, connections: &r.count, posted: uint32(l.receives() - l.extraReceives())}
+	l.calls = newCaller(&r.o, r.mem, &counters{})
+	l.calls.backward = true
+	l.established(vc)
+	l.calls.attach(l)
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		l.close()
+		l.run()
+		r.count.Add(-1)
+		return nil
+	}
+	r.links[l] = struct{}{}
+	r.mu.Unlock()
+	return l
+}
+
+// backward is the Requester for calls to a peer that dialled.
+type backward struct{ l *link }
+
+func (b backward) Start(c *transport.Call) { b.l.calls.startCall(c) }
+func (b backward) Do(ctx context.Context, c *transport.Call) error {
+	return b.l.calls.do(ctx, c)
+}
+func (b backward) Alloc(n int) ([]byte, error) { return make([]byte, n), nil }
+func (b backward) Free([]byte)                 {}
+func (b backward) Peer() transport.Peer        { return b.l.peer }
+func (b backward) Serve(transport.Handler)     {}
+func (b backward) Stats() transport.Stats      { return b.l.calls.stats() }
+
+// Close does nothing: the connection is not this Requester's.
+func (b backward) Close() error { return nil }

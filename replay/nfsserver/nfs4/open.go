@@ -1,0 +1,255 @@
+package nfs4
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+// wants are the bits of share_access that ask for delegations. There are none
+// to be had, so that they are allowed and change only how that is said.
+const wants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
+	nfs4.OPEN4_SHARE_ACCESS_WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL |
+	nfs4.OPEN4_SHARE_ACCESS_WANT_PUSH_DELEG_WHEN_UNCONTENDED |
+	nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS |
+	nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
+
+func (x *compound) open(a *nfs4.OPEN4args) status {
+	if st, done := x.begin(x.s.table.BeginOpen(x.client, &a.Owner, a.Seqid)); done {
+		return st
+	}
+	access := uint32(a.ShareAccess)
+	if x.minor > 0 {
+		access &^= wants
+	}
+	if access == 0 || access&^nfs4.OPEN4_SHARE_ACCESS_BOTH != 0 || a.ShareDeny&^nfs4.OPEN4_SHARE_DENY_BOTH != 0 {
+		return nfs4.NFS4ERR_INVAL
+	}
+	reclaim := false
+	switch a.Claim.Claim {
+	case nfs4.CLAIM_NULL:
+	case nfs4.CLAIM_PREVIOUS:
+		reclaim = true
+	case nfs4.CLAIM_FH:
+		if x.minor == 0 {
+			return nfs4.NFS4ERR_BADXDR
+		}
+	case nfs4.CLAIM_DELEGATE_CUR:
+		return nfs4.NFS4ERR_BAD_STATEID // nobody has a delegation
+	case nfs4.CLAIM_DELEG_CUR_FH:
+		if x.minor == 0 {
+			return nfs4.NFS4ERR_BADXDR
+		}
+		return nfs4.NFS4ERR_BAD_STATEID
+	default:
+		return nfs4.NFS4ERR_NOTSUPP // delegations do not outlive a client
+	}
+	if st := x.s.table.MayOpen(x.turn, reclaim); st != ok {
+		return st
+	}
+
+	o := opening{access: access}
+	st := x.find(a, &o)
+	if st != ok {
+		return st
+	}
+	// From here on x.attr are the attributes of the file.
+	sid, confirm, st := x.s.table.Open(x.turn, x.attr.Handle, access, a.ShareDeny)
+	if st != ok {
+		return st
+	}
+	if o.truncate {
+		x.set = store.SetAttr{Mask: store.SetSize, Size: o.size}
+		x.c.Cred.Bypass = true // as found: the file may be written
+		err := x.s.store.SetAttr(&x.c.Cred, x.attr.Handle, &x.set, &x.wcc)
+		x.c.Cred.Bypass = false
+		if err != nil {
+			// The open stays: the client does not know of it, and closes it
+			// with the next that it knows of.
+			return statusOf(err)
+		}
+		x.attr = x.wcc.After
+	}
+	x.setObject()
+	x.setStateid(sid)
+
+	b := sid.Append(x.c.Out)
+	b = appendChange(b, &o.dir)
+	flags := uint32(nfs4.OPEN4_RESULT_LOCKTYPE_POSIX)
+	if confirm {
+		flags |= nfs4.OPEN4_RESULT_CONFIRM
+	}
+	b = xdr.AppendUint32(b, flags)
+	b = o.set.append(b)
+	x.c.Out = appendNoDelegation(b, uint32(a.ShareAccess)&wants)
+	return ok
+}
+
+// appendNoDelegation says that there is no delegation, and why if one was
+// wanted (RFC 8881, section 18.16.3).
+func appendNoDelegation(b []byte, want uint32) []byte {
+	switch want & nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK {
+	case 0:
+		return xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE))
+	case nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG:
+		b = xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE_EXT))
+		return xdr.AppendUint32(b, uint32(nfs4.WND4_NOT_WANTED))
+	case nfs4.OPEN4_SHARE_ACCESS_WANT_CANCEL:
+		b = xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE_EXT))
+		return xdr.AppendUint32(b, uint32(nfs4.WND4_CANCELLED))
+	}
+	b = xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE_EXT))
+	b = xdr.AppendUint32(b, uint32(nfs4.WND4_RESOURCE))
+	return xdr.AppendBool(b, false) // nor will there be one later
+}
+
+// opening is an OPEN that has found its file.
+type opening struct {
+	access   uint32
+	dir      store.Wcc // of the directory
+	set      attrSet   // attributes that were set
+	truncate bool      // to size, when the shares allow it
+	size     uint64
+}
+
+// find finds or creates the file of an OPEN and checks the permissions. x.attr
+// becomes its attributes.
+func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
+	create := a.Openhow.Opentype == nfs4.OPEN4_CREATE
+	if a.Claim.Claim != nfs4.CLAIM_NULL {
+		if create {
+			return nfs4.NFS4ERR_INVAL
+		}
+		if _, st := x.attributes(); st != ok {
+			return st
+		}
+		if st := x.openable(); st != ok || a.Claim.Claim == nfs4.CLAIM_PREVIOUS {
+			return st
+		}
+		return x.permitted(o.access)
+	}
+	if st := x.name(a.Claim.File); st != ok {
+		return st
+	}
+	if create {
+		return x.findCreate(a, o)
+	}
+	if err := x.s.store.GetAttr(x.fh, &o.dir.Before); err != nil {
+		return statusOf(err)
+	}
+	o.dir.After, o.dir.Atomic = o.dir.Before, true
+	if err := x.s.store.Lookup(&x.c.Cred, x.fh, a.Claim.File, &x.attr); err != nil {
+		return x.inDirectory(err, x.fh)
+	}
+	if st := x.openable(); st != ok {
+		return st
+	}
+	return x.permitted(o.access)
+}
+
+// openable says whether x.attr is a file that can be opened (RFC 8881, section
+// 18.16.4).
+func (x *compound) openable() status {
+	switch x.attr.Type {
+	case store.Regular:
+		return ok
+	case store.Directory:
+		return nfs4.NFS4ERR_ISDIR
+	case store.Symlink:
+		return nfs4.NFS4ERR_SYMLINK
+	}
+	if x.minor > 0 {
+		return nfs4.NFS4ERR_WRONG_TYPE
+	}
+	return nfs4.NFS4ERR_INVAL
+}
+
+// permitted checks that the file of x.attr may be read or written.
+func (x *compound) permitted(access uint32) status {
+	want := store.AccessMask(0)
+	if access&nfs4.OPEN4_SHARE_ACCESS_READ != 0 {
+		want |= store.AccessRead
+	}
+	if access&nfs4.OPEN4_SHARE_ACCESS_WRITE != 0 {
+		if x.s.info.ReadOnly {
+			return nfs4.NFS4ERR_ROFS
+		}
+		want |= store.AccessModify
+	}
+	have, err := x.s.store.Access(&x.c.Cred, x.attr.Handle, want|store.AccessExecute)
+	if err != nil {
+		return statusOf(err)
+	}
+	if have&store.AccessExecute != 0 {
+		have |= store.AccessRead // a program that may only be run has to be read for that
+	}
+	if have&want != want {
+		return nfs4.NFS4ERR_ACCESS
+	}
+	return ok
+}
+
+func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
+	how := &a.Openhow.How
+	c := store.Create{}
+	st := ok
+	allowed := creatable
+	switch how.Mode {
+	case nfs4.UNCHECKED4, nfs4.GUARDED4:
+		if how.Mode == nfs4.GUARDED4 {
+			c.Mode = store.Guarded
+		}
+		o.set, st = x.takeAttrs(&how.Createattrs, allowed)
+	case nfs4.EXCLUSIVE4:
+		c.Mode = store.Exclusive
+		c.Verifier = binary.BigEndian.Uint64(how.Createverf[:])
+		x.set = store.SetAttr{}
+		// A store may keep the verifier in the times, so the client has to set
+		// them afterwards (RFC 7530, section 16.16.5).
+		o.set = makeSet(nfs4.FATTR4_TIME_ACCESS, nfs4.FATTR4_TIME_MODIFY)
+	case nfs4.EXCLUSIVE4_1:
+		if x.minor == 0 {
+			return nfs4.NFS4ERR_BADXDR
+		}
+		c.Mode = store.Exclusive
+		c.Verifier = binary.BigEndian.Uint64(how.ChCreateboth.CvaVerf[:])
+		allowed = x.s.exclusive
+		allowed.add(nfs4.FATTR4_MODE_UMASK)
+		o.set, st = x.takeAttrs(&how.ChCreateboth.CvaAttrs, allowed)
+	default:
+		return nfs4.NFS4ERR_BADXDR
+	}
+	if st != ok {
+		return st
+	}
+	c.Set = x.set
+	if c.Mode == store.Unchecked {
+		// A file that exists is cut only when the shares allow it.
+		c.Set.Mask &^= store.SetSize
+	}
+	created, err := x.s.store.Create(&x.c.Cred, x.fh, a.Claim.File, &c, &x.attr, &o.dir)
+	if err != nil {
+		return x.inDirectory(err, x.fh)
+	}
+	sized := x.set.Mask&store.SetSize != 0
+	switch {
+	case created && c.Mode == store.Unchecked:
+		o.truncate, o.size = sized && x.set.Size > 0, x.set.Size
+		return ok
+	case created, c.Mode == store.Exclusive:
+		return ok // an exclusive create sent again finds what it has made
+	}
+	if st = x.openable(); st != ok {
+		return st
+	}
+	o.set = attrSet{}
+	access := o.access
+	if sized {
+		o.truncate, o.size = true, x.set.Size
+		o.set.add(nfs4.FATTR4_SIZE)
+		access |= nfs4.OPEN4_SHARE_ACCESS_WRITE
+	}
+	return x.permitted(access)
+}

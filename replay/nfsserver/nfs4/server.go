@@ -1,0 +1,125 @@
+// Package nfs4 serves NFSv4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862, RFC
+// 8276) from a store. The root of the store is the root of the export: a client
+// mounts "server:/". There are no delegations, no layouts, no ACLs and no named
+// attributes. Users are numbers in text, as Linux sends them with AUTH_SYS.
+//
+// Package state keeps what the server remembers of clients.
+package nfs4
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+// Options are the choices of a Server.
+type Options struct {
+	// Lease is how long the state of a silent client is kept: 90 s.
+	Lease time.Duration
+	// Grace is how long after the start only reclaims are answered; 0 is not at
+	// all. Reclaims are believed: the server remembers nothing of its
+	// predecessor.
+	Grace time.Duration
+	// Limits bound what clients can make the server remember.
+	Limits state.Limits
+	// MaxIO is the largest READ and WRITE in bytes: 1 MiB. Larger ones are cut.
+	MaxIO uint32
+	// MaxCopy is how much one COPY copies at most, in bytes: 64 MiB. The client
+	// asks again for the rest.
+	MaxCopy uint64
+	// Owner is so_major_id and the server scope: which servers are the same one
+	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.
+	Owner string
+	// Minor0, Minor1 and Minor2 leave a minor version out if they are true.
+	NoMinor0, NoMinor1, NoMinor2 bool
+	// Now is the clock of leases; nil is time.Now.
+	Now func() time.Time
+	// NoReaper leaves it to the caller to call Reap now and then.
+	NoReaper bool
+}
+
+// Server serves a store.
+type Server struct {
+	opt   Options
+	store store.Store
+	info  *store.Info
+	root  store.Handle
+	table *state.Table
+	owner []byte
+
+	supported [3]attrSet // by minor version
+	exclusive attrSet    // suppattr_exclcreat
+
+	stop    chan struct{}
+	stopped sync.WaitGroup
+	once    sync.Once
+}
+
+// New returns a server of a store, which stays the caller's to close.
+func New(st store.Store, opt Options) *Server {
+	if opt.MaxIO == 0 {
+		opt.MaxIO = 1 << 20
+	}
+	if opt.MaxCopy == 0 {
+		opt.MaxCopy = 64 << 20
+	}
+	s := &Server{opt: opt, store: st, info: st.Info(), root: st.Root(), stop: make(chan struct{})}
+	s.table = state.New(state.Options{
+		Lease: opt.Lease, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now,
+		Hold: st.Hold, Unhold: st.Unhold,
+	})
+	if s.owner = []byte(opt.Owner); len(s.owner) == 0 {
+		s.owner = binary.BigEndian.AppendUint32([]byte("rpcrdma-toolkit "), s.table.Boot())
+	}
+	s.attributes()
+	if !opt.NoReaper {
+		s.stopped.Go(s.reaper)
+	}
+	return s
+}
+
+// Program is the server as a program of an RPC server.
+func (s *Server) Program() nfsserver.Program {
+	return nfsserver.Program{
+		Name: "nfs", Number: nfs4.NFS4_PROGRAM, Version: nfs4.NFS_V4,
+		NewState: func() any { return &compound{s: s} },
+		Procedures: []nfsserver.Procedure{
+			nfs4.NFSPROC4_NULL:     {Name: "NULL", Do: func(c *nfsserver.Call) { c.Send() }, Inline: true},
+			nfs4.NFSPROC4_COMPOUND: {Name: "COMPOUND", Do: func(c *nfsserver.Call) { c.State.(*compound).serve(c) }},
+		},
+	}
+}
+
+// State tells how much the server remembers.
+func (s *Server) State() state.Counts { return s.table.Counts() }
+
+// Reap drops what belongs to clients that have been silent for longer than a
+// lease.
+func (s *Server) Reap() { s.table.Reap() }
+
+func (s *Server) reaper() {
+	t := time.NewTicker(max(s.table.Lease()/4, time.Second))
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			s.table.Reap()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// Close forgets all clients. It is called when no calls come any more.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		close(s.stop)
+		s.stopped.Wait()
+		s.table.Close()
+	})
+}

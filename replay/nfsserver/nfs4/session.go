@@ -1,0 +1,198 @@
+package nfs4
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+)
+
+// position says whether an operation may stand where it does (RFC 8881, section
+// 2.10.6.3 and those of the operations).
+func (x *compound) position(number uint32) status {
+	switch {
+	case x.minor == 0:
+		return ok
+	case x.retried:
+		// Nothing but SEQUENCE is known of the first reply.
+		return nfs4.NFS4ERR_RETRY_UNCACHED_REP
+	case number == uint32(nfs4.OP_SEQUENCE):
+		if x.index > 0 {
+			return nfs4.NFS4ERR_SEQUENCE_POS
+		}
+	case number == uint32(nfs4.OP_BIND_CONN_TO_SESSION):
+		if x.args.Count != 1 {
+			return nfs4.NFS4ERR_NOT_ONLY_OP
+		}
+	case x.placed:
+	case number == uint32(nfs4.OP_EXCHANGE_ID), number == uint32(nfs4.OP_CREATE_SESSION),
+		number == uint32(nfs4.OP_DESTROY_SESSION), number == uint32(nfs4.OP_DESTROY_CLIENTID):
+		if x.args.Count != 1 {
+			return nfs4.NFS4ERR_NOT_ONLY_OP
+		}
+	default:
+		return nfs4.NFS4ERR_OP_NOT_IN_SESSION
+	}
+	return ok
+}
+
+// sequence is SEQUENCE. sent says that it has answered the whole COMPOUND.
+func (x *compound) sequence(a *nfs4.SEQUENCE4args) (st status, sent bool) {
+	if st = x.position(uint32(nfs4.OP_SEQUENCE)); st != ok {
+		return st, false
+	}
+	print := state.Fingerprint{Principal: x.principal(), Ops: x.args.Count, Operations: 14695981039346656037}
+	for i := range x.args.Ops {
+		print.Operations = (print.Operations ^ uint64(x.args.Ops[i].Number)) * 1099511628211 // FNV-1a
+	}
+	c := x.c
+	out, repeat, st := x.s.table.Sequence(a, print, c.Message().Size(), &x.place, c.Out[:x.start])
+	if st != ok {
+		return st, false
+	}
+	switch repeat {
+	case state.Cached:
+		c.Out = out
+		c.Send()
+		return ok, true
+	case state.Uncached:
+		x.retried = true
+	default:
+		x.placed, x.client = true, x.place.Client
+		x.limit = min(x.limit, max(int(x.place.Reply)-replyHeader, 0))
+		if kept := max(int(x.place.Cached)-replyHeader, 0); x.place.Keep && kept < x.limit {
+			x.limit, x.beyond = kept, nfs4.NFS4ERR_REP_TOO_BIG_TO_CACHE
+		}
+	}
+	c.Out = x.place.Result.Append(c.Out)
+	return ok, false
+}
+
+func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
+	switch a.EiaStateProtect.SpaHow {
+	case nfs4.SP4_NONE:
+	case nfs4.SP4_SSV:
+		return nfs4.NFS4ERR_ENCR_ALG_UNSUPP
+	default:
+		return nfs4.NFS4ERR_INVAL // needs RPCSEC_GSS, which is not served
+	}
+	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.principal())
+	if st != ok {
+		return st
+	}
+	flags := uint32(nfs4.EXCHGID4_FLAG_USE_NON_PNFS)
+	if confirmed {
+		flags |= nfs4.EXCHGID4_FLAG_CONFIRMED_R
+	}
+	r := nfs4.EXCHANGE_ID4resok{EirClientid: id, EirSequenceid: seq, EirFlags: flags, EirServerScope: x.s.owner}
+	r.EirStateProtect.SprHow = nfs4.SP4_NONE
+	r.EirServerOwner.SoMajorId = x.s.owner
+	x.c.Out = r.Append(x.c.Out)
+	return ok
+}
+
+func (x *compound) createSession(a *nfs4.CREATE_SESSION4args) status {
+	r := x.s.table.CreateSession(a, x.principal(), x.c.Exchange().Backward() != nil)
+	if r.CsrStatus == ok {
+		x.c.Out = r.CsrResok4.Append(x.c.Out)
+	}
+	return r.CsrStatus
+}
+
+func (x *compound) destroySession(a *nfs4.DESTROY_SESSION4args) status {
+	if x.placed && a.DsaSessionid == x.place.Session() && x.index+1 != int(x.args.Count) {
+		return nfs4.NFS4ERR_NOT_ONLY_OP // has to be the last one in its own session
+	}
+	return x.s.table.DestroySession(a.DsaSessionid)
+}
+
+func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
+	if st := x.s.table.HasSession(a.BctsaSessid); st != ok {
+		return st
+	}
+	back := x.c.Exchange().Backward() != nil
+	dir := nfs4.CDFS4_FORE
+	switch a.BctsaDir {
+	case nfs4.CDFC4_FORE:
+	case nfs4.CDFC4_FORE_OR_BOTH, nfs4.CDFC4_BACK_OR_BOTH:
+		if back {
+			dir = nfs4.CDFS4_BOTH
+		}
+	case nfs4.CDFC4_BACK:
+		if !back {
+			return nfs4.NFS4ERR_NOTSUPP
+		}
+		dir = nfs4.CDFS4_BACK
+	default:
+		return nfs4.NFS4ERR_INVAL
+	}
+	r := nfs4.BIND_CONN_TO_SESSION4resok{BctsrSessid: a.BctsaSessid, BctsrDir: dir}
+	x.c.Out = r.Append(x.c.Out)
+	return ok
+}
+
+func (x *compound) destroyClientID(a *nfs4.DESTROY_CLIENTID4args) status {
+	return x.s.table.DestroyClientID(a.DcaClientid)
+}
+
+func (x *compound) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
+	if a.RcaOneFs {
+		if !x.hasFH {
+			return nfs4.NFS4ERR_NOFILEHANDLE
+		}
+		return ok // there is one file system, and nothing was moved
+	}
+	return x.s.table.ReclaimComplete(x.client)
+}
+
+func (x *compound) testStateid(a *nfs4.TEST_STATEID4args) status {
+	b := xdr.AppendUint32(x.c.Out, uint32(len(a.TsStateids)))
+	for i := range a.TsStateids {
+		b = xdr.AppendUint32(b, uint32(x.s.table.TestStateid(x.client, &a.TsStateids[i])))
+	}
+	x.c.Out = b
+	return ok
+}
+
+func (x *compound) freeStateid(a *nfs4.FREE_STATEID4args) status {
+	id, st := x.stateid(&a.FsaStateid)
+	if st != ok {
+		return st
+	}
+	return x.s.table.FreeStateid(x.client, id)
+}
+
+// Client IDs of NFSv4.0.
+
+func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
+	id, confirm, st := x.s.table.SetClientID(a.Client.Id, a.Client.Verifier, x.principal())
+	switch st {
+	case ok:
+		r := nfs4.SETCLIENTID4resok{Clientid: id, SetclientidConfirm: confirm}
+		x.c.Out = r.Append(x.c.Out)
+	case nfs4.NFS4ERR_CLID_INUSE:
+		var using nfs4.Netaddr4 // where the other one is, is nobody's business
+		x.c.Out = using.Append(x.c.Out)
+		x.tail = true
+	}
+	return st
+}
+
+func (x *compound) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
+	return x.s.table.ConfirmClientID(a.Clientid, a.SetclientidConfirm, x.principal())
+}
+
+func (x *compound) renew(a *nfs4.RENEW4args) status { return x.s.table.Renew(a.Clientid) }
+
+// stateid puts the current stateid in place of the one that stands for it (RFC
+// 8881, section 16.2.3.1.2).
+func (x *compound) stateid(s *nfs4.Stateid4) (*nfs4.Stateid4, status) {
+	if x.minor == 0 || *s != state.Current {
+		return s, ok
+	}
+	if !x.hasSid {
+		return nil, nfs4.NFS4ERR_BAD_STATEID
+	}
+	return &x.sid, ok
+}
+
+func (x *compound) setStateid(s nfs4.Stateid4) { x.sid, x.hasSid = s, true }

@@ -1,0 +1,248 @@
+package state
+
+import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+
+// lockState is what the stateid of a LOCK stands for: the ranges of an owner,
+// locked through an open.
+type lockState struct {
+	*state
+	owner *lockOwner
+	open  *open
+}
+
+// BeginLock starts a LOCK: in NFSv4.0 it takes its turn among the requests of
+// the open owner, or of the lock owner if that is known already.
+func (t *Table) BeginLock(c *Client, a *nfs4.LOCK4args) (Turn, *Replay, Status) {
+	if a.Locker.NewLockOwner {
+		n := &a.Locker.OpenOwner
+		return t.BeginStateid(c, &n.OpenStateid, n.OpenSeqid, nfs4.OP_LOCK)
+	}
+	n := &a.Locker.LockOwner
+	return t.BeginStateid(c, &n.LockStateid, n.LockSeqid, nfs4.OP_LOCK)
+}
+
+func writes(t nfs4.NfsLockType4) (write, ok bool) {
+	switch t {
+	case nfs4.READ_LT, nfs4.READW_LT:
+		return false, true
+	case nfs4.WRITE_LT, nfs4.WRITEW_LT:
+		return true, true
+	}
+	return false, false
+}
+
+// Lock is LOCK. A lock that would have to wait is denied: the client asks again
+// (RFC 8881, section 9.6).
+func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, denied *nfs4.LOCK4denied) (id nfs4.Stateid4, st Status) {
+	write, ok := writes(a.Locktype)
+	r, fine := MakeRange(a.Offset, a.Length)
+	if !ok || !fine {
+		return id, nfs4.NFS4ERR_INVAL
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	var l *lockState
+	var o *open
+	if a.Locker.NewLockOwner {
+		if o, st = t.findOpen(c, &a.Locker.OpenOwner.OpenStateid, key); st != nfs4.NFS4_OK {
+			return id, st
+		}
+		if !o.owner.confirmed || c == nil && a.Locker.OpenOwner.LockOwner.Clientid != o.client.id {
+			return id, nfs4.NFS4ERR_BAD_STATEID
+		}
+	} else {
+		if l, st = t.findLock(c, &a.Locker.LockOwner.LockStateid, key); st != nfs4.NFS4_OK {
+			return id, st
+		}
+		o = l.open
+	}
+	need := uint32(nfs4.OPEN4_SHARE_ACCESS_READ)
+	if write {
+		need = nfs4.OPEN4_SHARE_ACCESS_WRITE
+	}
+	if o.access&need == 0 {
+		return id, nfs4.NFS4ERR_OPENMODE
+	}
+	if st = t.mayLock(o.client, a.Reclaim); st != nfs4.NFS4_OK {
+		return id, st
+	}
+	var lo *lockOwner
+	if l != nil {
+		lo = l.owner
+	} else {
+		lo = o.client.lockOwners[string(a.Locker.OpenOwner.LockOwner.Owner)]
+	}
+	f := o.file
+	h := f.locks.conflict(lo, r, write)
+	if h != nil && h.owner.client != o.client && t.expired(h.owner.client, t.now()) {
+		t.dropExpired(f)
+		h = f.locks.conflict(lo, r, write)
+	}
+	if h != nil {
+		*denied = deny(h)
+		return id, nfs4.NFS4ERR_DENIED
+	}
+	if o.client.ranges >= t.limits.Ranges {
+		return id, resource(c == nil)
+	}
+	if l == nil {
+		if l, st = t.lockState(c, o, &a.Locker.OpenOwner); st != nfs4.NFS4_OK {
+			return id, st
+		}
+		lo = l.owner
+	}
+	before := len(f.locks.held)
+	f.locks.add(lo, r, write)
+	o.client.ranges += len(f.locks.held) - before
+	return l.bump(), nfs4.NFS4_OK
+}
+
+func deny(h *held) nfs4.LOCK4denied {
+	d := nfs4.LOCK4denied{Offset: h.First, Length: h.Length(), Locktype: nfs4.READ_LT}
+	if h.write {
+		d.Locktype = nfs4.WRITE_LT
+	}
+	d.Owner.Clientid = h.owner.client.id
+	d.Owner.Owner = []byte(h.owner.name)
+	return d
+}
+
+// lockState finds or makes the lock state of an owner in an open.
+func (t *Table) lockState(c *Client, o *open, n *nfs4.OpenToLockOwner4) (*lockState, Status) {
+	lo := t.lockOwner(o.client, n.LockOwner.Owner)
+	if lo == nil {
+		return nil, resource(c == nil)
+	}
+	if c == nil {
+		// The open owner's seqid has put this request in order. That of the
+		// lock owner starts here.
+		if !lo.mu.TryLock() {
+			return nil, nfs4.NFS4ERR_DELAY // another request of it is under way
+		}
+		lo.begun, lo.seqid, lo.reply = true, n.LockSeqid, nil
+		lo.mu.Unlock()
+	}
+	if l := o.locks[lo]; l != nil {
+		return l, nfs4.NFS4_OK
+	}
+	if len(o.client.states) >= t.limits.Opens {
+		return nil, resource(c == nil)
+	}
+	l := &lockState{owner: lo, open: o}
+	l.state = t.newState(o.client, o, l)
+	if o.locks == nil {
+		o.locks = map[*lockOwner]*lockState{}
+	}
+	o.locks[lo] = l
+	if lo.locks == nil {
+		lo.locks = map[*open]*lockState{}
+	}
+	lo.locks[o] = l
+	return l, nfs4.NFS4_OK
+}
+
+func (t *Table) findLock(c *Client, s *nfs4.Stateid4, key Key) (*lockState, Status) {
+	found, st := t.find(c, s)
+	if st != nfs4.NFS4_OK {
+		return nil, st
+	}
+	if found.lock == nil || found.open.file.key != key {
+		return nil, nfs4.NFS4ERR_BAD_STATEID
+	}
+	return found.lock, found.current(s.Seqid)
+}
+
+// TestLock is LOCKT.
+func (t *Table) TestLock(c *Client, a *nfs4.LOCKT4args, key Key, denied *nfs4.LOCK4denied) Status {
+	write, ok := writes(a.Locktype)
+	r, fine := MakeRange(a.Offset, a.Length)
+	if !ok || !fine {
+		return nfs4.NFS4ERR_INVAL
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	if t.InGrace() {
+		return nfs4.NFS4ERR_GRACE
+	}
+	if c == nil {
+		var st Status
+		if c, st = t.client(a.Owner.Clientid); st != nfs4.NFS4_OK {
+			return st
+		}
+		if c.minor {
+			return nfs4.NFS4ERR_STALE_CLIENTID
+		}
+		t.renew(c)
+	}
+	f := t.files[key]
+	if f == nil {
+		return nfs4.NFS4_OK
+	}
+	lo := c.lockOwners[string(a.Owner.Owner)]
+	h := f.locks.conflict(lo, r, write)
+	if h != nil && h.owner.client != c && t.expired(h.owner.client, t.now()) {
+		t.dropExpired(f)
+		h = f.locks.conflict(lo, r, write)
+	}
+	if h == nil {
+		return nfs4.NFS4_OK
+	}
+	*denied = deny(h)
+	return nfs4.NFS4ERR_DENIED
+}
+
+// Unlock is LOCKU. A range that is not locked is unlocked all the same.
+func (t *Table) Unlock(c *Client, a *nfs4.LOCKU4args, key Key) (id nfs4.Stateid4, st Status) {
+	_, ok := writes(a.Locktype)
+	r, fine := MakeRange(a.Offset, a.Length)
+	if !ok || !fine {
+		return id, nfs4.NFS4ERR_INVAL
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	l, st := t.findLock(c, &a.LockStateid, key)
+	if st != nfs4.NFS4_OK {
+		return id, st
+	}
+	f := l.open.file
+	before := len(f.locks.held)
+	f.locks.remove(l.owner, r)
+	l.client.ranges += len(f.locks.held) - before
+	return l.bump(), nfs4.NFS4_OK
+}
+
+// ReleaseLockOwner is RELEASE_LOCKOWNER of NFSv4.0.
+func (t *Table) ReleaseLockOwner(who *nfs4.StateOwner4) Status {
+	t.mu.Lock()
+	defer t.unlock()
+	c, st := t.client(who.Clientid)
+	if st != nfs4.NFS4_OK {
+		return st
+	}
+	if c.minor {
+		return nfs4.NFS4ERR_STALE_CLIENTID
+	}
+	t.renew(c)
+	o := c.lockOwners[string(who.Owner)]
+	if o == nil {
+		return nfs4.NFS4_OK
+	}
+	for _, l := range o.locks {
+		if l.open.file.locks.count(o) > 0 {
+			return nfs4.NFS4ERR_LOCKS_HELD
+		}
+	}
+	t.dropLockOwner(o)
+	return nfs4.NFS4_OK
+}
+
+// dropLockState gives up what an owner has locked through an open.
+func (t *Table) dropLockState(l *lockState) {
+	l.client.ranges -= l.open.file.locks.drop(l.owner)
+	t.dropState(l.state)
+	delete(l.open.locks, l.owner)
+	delete(l.owner.locks, l.open)
+	if l.client.minor && len(l.owner.locks) == 0 {
+		t.dropLockOwner(l.owner)
+	}
+}

@@ -1,0 +1,197 @@
+package state
+
+import (
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+)
+
+// owner is what open owners and lock owners have in common: a name, and in
+// NFSv4.0 a seqid that puts the requests of the owner in order, with the last
+// reply (RFC 7530, section 9.1.7).
+type owner struct {
+	client *Client
+	name   string
+	gone   bool  // guarded by Table.mu
+	used   int64 // when it was last used, Unix time in nanoseconds
+
+	// mu is held from the check of a seqid until the reply is kept.
+	mu    sync.Mutex
+	begun bool   // a seqid has been seen
+	seqid uint32 // the last one
+	op    uint32 // what it was used for
+	reply []byte
+	file  Key // the current filehandle after it
+	moved bool
+}
+
+type openOwner struct {
+	owner
+	confirmed bool
+	opens     map[Key]*open
+	// last is the open that was closed last, for a CLOSE sent again.
+	last *open
+}
+
+type lockOwner struct {
+	owner
+	locks map[*open]*lockState
+}
+
+// Turn is an operation's turn in the order of an owner's requests. The zero Turn
+// is that of an operation since NFSv4.1, where slots keep the order.
+type Turn struct {
+	t  *Table
+	o  *owner
+	oo *openOwner
+	lo *lockOwner
+	op uint32
+	id uint32 // seqid
+}
+
+// Replay is the reply of an operation that was sent again.
+type Replay struct {
+	Result []byte // valid until the turn ends
+	File   Key    // the current filehandle to go on with
+	Moved  bool   // File is set
+}
+
+// take waits for the owner and checks the seqid. It is called without the
+// table's lock. With NFS4_OK and no Replay the operation is to be executed; its
+// turn must end in each of these cases, but not with an error.
+func (t *Table) take(o *owner, seqid, op uint32) (*Replay, Status) {
+	o.mu.Lock()
+	switch {
+	case !o.begun, seqid == o.seqid+1:
+		return nil, nfs4.NFS4_OK
+	case seqid == o.seqid && o.reply != nil && o.op == op:
+		return &Replay{Result: o.reply, File: o.file, Moved: o.moved}, nfs4.NFS4_OK
+	}
+	o.mu.Unlock()
+	return nil, nfs4.NFS4ERR_BAD_SEQID
+}
+
+// Release ends a turn whose operation was not executed: it was sent again, or
+// it failed in a way that does not count.
+func (t Turn) Release() {
+	if t.o != nil {
+		t.o.mu.Unlock()
+	}
+}
+
+// End ends a turn and keeps the encoded result of the operation, from its
+// status on. moved says that the operation made file the current filehandle.
+func (t Turn) End(st Status, result []byte, file Key, moved bool) {
+	o := t.o
+	if o == nil {
+		return
+	}
+	if counts(st) {
+		o.begun, o.seqid, o.op = true, t.id, t.op
+		o.reply = append(o.reply[:0], result...)
+		o.file, o.moved = file, moved
+	}
+	o.mu.Unlock()
+}
+
+// counts reports whether the seqid is used up by an operation that ends with a
+// status (RFC 7530, section 9.1.7).
+func counts(st Status) bool {
+	switch st {
+	case nfs4.NFS4ERR_STALE_CLIENTID, nfs4.NFS4ERR_STALE_STATEID, nfs4.NFS4ERR_BAD_STATEID,
+		nfs4.NFS4ERR_BAD_SEQID, nfs4.NFS4ERR_BADXDR, nfs4.NFS4ERR_RESOURCE,
+		nfs4.NFS4ERR_NOFILEHANDLE, nfs4.NFS4ERR_MOVED:
+		return false
+	}
+	return true
+}
+
+// idle reports whether no request of the owner is under way.
+func (o *owner) idle() bool {
+	if o.mu.TryLock() {
+		o.mu.Unlock()
+		return true
+	}
+	return false
+}
+
+// openOwner finds or makes an open owner; nil if there are too many.
+func (t *Table) openOwner(c *Client, name []byte) *openOwner {
+	o := c.openOwners[string(name)]
+	if o == nil {
+		if len(c.openOwners) >= t.limits.Owners && t.dropIdle(c, true) == 0 {
+			return nil
+		}
+		o = &openOwner{owner: owner{client: c, name: string(name)}, confirmed: c.minor}
+		if c.openOwners == nil {
+			c.openOwners = map[string]*openOwner{}
+		}
+		c.openOwners[o.name] = o
+	}
+	o.used = t.now().UnixNano()
+	return o
+}
+
+func (t *Table) lockOwner(c *Client, name []byte) *lockOwner {
+	o := c.lockOwners[string(name)]
+	if o == nil {
+		if len(c.lockOwners) >= t.limits.Owners && t.dropIdle(c, true) == 0 {
+			return nil
+		}
+		o = &lockOwner{owner: owner{client: c, name: string(name)}}
+		if c.lockOwners == nil {
+			c.lockOwners = map[string]*lockOwner{}
+		}
+		c.lockOwners[o.name] = o
+	}
+	o.used = t.now().UnixNano()
+	return o
+}
+
+// dropIdle drops owners that hold nothing: those that have not been used for a
+// lease, or all. It returns how many.
+func (t *Table) dropIdle(c *Client, all bool) int {
+	n, limit := 0, t.now().Add(-t.lease).UnixNano()
+	for _, o := range c.openOwners {
+		if len(o.opens) == 0 && (all || o.used < limit) && o.idle() {
+			t.dropOpenOwner(o)
+			n++
+		}
+	}
+	for _, o := range c.lockOwners {
+		if len(o.locks) == 0 && (all || o.used < limit) && o.idle() {
+			t.dropLockOwner(o)
+			n++
+		}
+	}
+	return n
+}
+
+func (t *Table) dropOpenOwner(o *openOwner) {
+	for _, op := range o.opens {
+		t.dropOpen(op)
+	}
+	t.forgetClosed(o)
+	o.gone = true
+	if o.client.openOwners[o.name] == o {
+		delete(o.client.openOwners, o.name)
+	}
+}
+
+func (t *Table) dropLockOwner(o *lockOwner) {
+	for _, l := range o.locks {
+		t.dropLockState(l)
+	}
+	o.gone = true
+	if o.client.lockOwners[o.name] == o {
+		delete(o.client.lockOwners, o.name)
+	}
+}
+
+// forgetClosed drops the stateid that was kept for a CLOSE sent again.
+func (t *Table) forgetClosed(o *openOwner) {
+	if o.last != nil {
+		t.dropState(o.last.state)
+		o.last = nil
+	}
+}

@@ -1,0 +1,187 @@
+package state
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+// Limits bound what clients can make the server remember. Zero fields stand
+// for the defaults.
+type Limits struct {
+	Clients  int // client records, confirmed or not: 1024
+	Sessions int // of one client: 16
+	Slots    int // of one session: 128
+	Owners   int // open owners and, apart, lock owners of one client: 65536
+	Opens    int // opens and lock stateids of one client: 262144
+	Ranges   int // byte ranges locked by one client: 16384
+	// Ops is how many operations a COMPOUND may have: 64.
+	Ops int
+	// Request and Reply are the largest messages of a session in bytes, RPC
+	// headers included; Cached is the largest reply that a slot keeps. 1 MiB
+	// of data and 8 KiB of everything else; 8 KiB.
+	Request, Reply, Cached int
+	// CacheBytes is how much the slots of all sessions keep together: 256 MiB.
+	// New sessions get fewer slots when it becomes scarce.
+	CacheBytes int
+}
+
+func (l *Limits) defaults() {
+	for _, d := range []struct {
+		v *int
+		n int
+	}{
+		{&l.Clients, 1024}, {&l.Sessions, 16}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
+		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.Ops, 64},
+		{&l.Request, 1<<20 + 8<<10}, {&l.Reply, 1<<20 + 8<<10}, {&l.Cached, 8 << 10}, {&l.CacheBytes, 256 << 20},
+	} {
+		if *d.v <= 0 {
+			*d.v = d.n
+		}
+	}
+}
+
+// Options are the choices of a Table.
+type Options struct {
+	// Lease is how long state is kept for a client that is silent: 90 s.
+	Lease time.Duration
+	// Grace is how long after the start only reclaims are answered; 0 is no
+	// grace period, reclaims are then refused.
+	Grace  time.Duration
+	Limits Limits
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Boot tells this instance of the server from others; 0 is a random number.
+	Boot uint32
+	// Hold is called when a file is opened, Unhold when that open is gone; as
+	// many calls of one as of the other. nil: nothing is to be done.
+	Hold   func(Key) error
+	Unhold func(Key)
+}
+
+// Table is the state of a server. Its methods may be called from any goroutine.
+type Table struct {
+	lease    time.Duration
+	graceEnd time.Time
+	limits   Limits
+	now      func() time.Time
+	boot     uint32
+	hold     func(Key) error
+	unhold   func(Key)
+
+	// mu guards everything but sessions and slots. It is not held while files
+	// are touched. I/O only reads under it.
+	mu       sync.RWMutex
+	clients  map[uint64]*Client
+	nextID   uint32
+	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
+	byOwner1 map[string]*identity // since 4.1, by co_ownerid
+	files    map[Key]*file
+	let      []Key // to be unheld when mu is free
+
+	sessionsMu  sync.RWMutex
+	sessions    map[SessionID]*Session
+	nextSession uint64
+	cacheBytes  int // reserved by sessions
+}
+
+// Key names a file: two names of the same file have the same key.
+type Key = store.Handle
+
+// SessionID is sessionid4.
+type SessionID [16]byte
+
+// New returns an empty table.
+func New(o Options) *Table {
+	if o.Lease <= 0 {
+		o.Lease = 90 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	for o.Boot == 0 {
+		var b [4]byte
+		_, _ = rand.Read(b[:]) // never fails
+		o.Boot = binary.BigEndian.Uint32(b[:])
+	}
+	o.Limits.defaults()
+	t := &Table{
+		lease: o.Lease, limits: o.Limits, now: o.Now, boot: o.Boot,
+		clients:  map[uint64]*Client{},
+		byOwner0: map[string]*identity{},
+		byOwner1: map[string]*identity{},
+		hold:     o.Hold, unhold: o.Unhold,
+		files:    map[Key]*file{},
+		sessions: map[SessionID]*Session{},
+	}
+	if o.Grace > 0 {
+		t.graceEnd = o.Now().Add(o.Grace)
+	}
+	return t
+}
+
+// Lease is how long state is kept for a silent client.
+func (t *Table) Lease() time.Duration { return t.lease }
+
+// Limits are the limits in force.
+func (t *Table) Limits() Limits { return t.limits }
+
+// Boot is the number of this instance.
+func (t *Table) Boot() uint32 { return t.boot }
+
+// InGrace reports whether only reclaims are answered.
+func (t *Table) InGrace() bool { return !t.graceEnd.IsZero() && t.now().Before(t.graceEnd) }
+
+// Status is shorthand: the package answers in statuses of the protocol.
+type Status = nfs4.Nfsstat4
+
+// Counts tells how much a table holds.
+type Counts struct {
+	Clients, Sessions, Opens, LockStates, Ranges, Files, Owners int
+}
+
+// Counts counts what the table holds now.
+func (t *Table) Counts() Counts {
+	t.mu.RLock()
+	c := Counts{Clients: len(t.clients), Files: len(t.files)}
+	for _, f := range t.files {
+		c.Opens += len(f.opens)
+		c.Ranges += len(f.locks.held)
+	}
+	for _, cl := range t.clients {
+		c.Owners += len(cl.openOwners) + len(cl.lockOwners)
+		for _, s := range cl.states {
+			if s.lock != nil {
+				c.LockStates++
+			}
+		}
+	}
+	t.mu.RUnlock()
+	t.sessionsMu.RLock()
+	c.Sessions = len(t.sessions)
+	t.sessionsMu.RUnlock()
+	return c
+}
+
+// unlock ends a change: mu is given back, then what was closed is let go.
+func (t *Table) unlock() {
+	let := t.let
+	t.let = nil
+	t.mu.Unlock()
+	for _, k := range let {
+		t.unhold(k)
+	}
+}
+
+// Close drops everything.
+func (t *Table) Close() {
+	t.mu.Lock()
+	defer t.unlock()
+	for _, c := range t.clients {
+		t.destroy(c)
+	}
+}

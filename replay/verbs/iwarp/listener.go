@@ -1,0 +1,215 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// pending is how many peers of a listener may be between their first packet and
+// our answer. More wait in the kernel's queue.
+const pending = 256
+
+type listener struct {
+	p    *Provider
+	l    net.Listener
+	addr netip.AddrPort
+	reqs chan *request
+	room chan struct{}
+	stop chan struct{}
+	once sync.Once
+}
+
+// Listen implements verbs.Provider.
+func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.Listener, error) {
+	var lc net.ListenConfig
+	nl, err := lc.Listen(ctx, "tcp", local.String())
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{
+		p: p, l: nl, addr: addrPort(nl.Addr()),
+		reqs: make(chan *request), room: make(chan struct{}, pending), stop: make(chan struct{}),
+	}
+	if !p.enter(l, 1) {
+		nl.Close()
+		return nil, verbs.ErrClosed
+	}
+	go l.run()
+	return l, nil
+}
+
+func (l *listener) run() {
+	defer l.p.wg.Done()
+	for delay := time.Millisecond; ; {
+		select {
+		case l.room <- struct{}{}:
+		case <-l.stop:
+			return
+		}
+		nc, err := l.l.Accept()
+		if err != nil {
+			<-l.room
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Out of descriptors, perhaps: it passes.
+			t := time.NewTimer(delay)
+			select {
+			case <-t.C:
+			case <-l.stop:
+				t.Stop()
+				return
+			}
+			delay = min(2*delay, time.Second)
+			continue
+		}
+		delay = time.Millisecond
+		s := &socket{Conn: nc, p: l.p}
+		s.wrap()
+		r := &request{setup: setup{s}, l: l, s: s}
+		if !l.p.enter(r, 1) {
+			s.Close()
+			return
+		}
+		go r.run()
+	}
+}
+
+// Accept implements verbs.Listener.
+func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-l.reqs:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.stop:
+		return nil, verbs.ErrClosed
+	}
+}
+
+// Addr implements verbs.Listener.
+func (l *listener) Addr() netip.AddrPort { return l.addr }
+
+// Close implements verbs.Listener.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		close(l.stop)
+		l.l.Close()
+		l.p.leave(l)
+	})
+	return nil
+}
+
+func (l *listener) abort() { l.Close() }
+
+// request is a peer that has connected. It counts as pending until it is
+// answered.
+type request struct {
+	setup
+	l     *listener
+	s     *socket
+	frame iwarp.MPAFrame
+	once  sync.Once
+}
+
+// run reads the MPA Request.
+func (r *request) run() {
+	defer r.l.p.wg.Done()
+	r.s.SetDeadline(time.Now().Add(r.l.p.o.Setup)) //nolint:errcheck // a socket has deadlines
+	err := receive(r.s, &r.frame)
+	if err == nil && (r.frame.Reply || r.frame.Revision > maxRevision) {
+		err = errors.New("iwarp: not an MPA Request that we know")
+	}
+	if err != nil {
+		r.drop()
+		return
+	}
+	select {
+	case r.l.reqs <- r:
+	case <-r.l.stop:
+		r.drop()
+	}
+}
+
+// answered ends the time in which the request is pending; it is true once.
+func (r *request) answered() (first bool) {
+	r.once.Do(func() {
+		first = true
+		<-r.l.room
+		r.l.p.leave(r)
+	})
+	return first
+}
+
+func (r *request) drop() {
+	r.s.Close()
+	r.answered()
+}
+
+// PrivateData implements verbs.Request.
+func (r *request) PrivateData() []byte { return r.frame.Private }
+
+// RemoteAddr implements verbs.Request.
+func (r *request) RemoteAddr() netip.AddrPort { return r.s.remote() }
+
+// LocalAddr implements verbs.Request.
+func (r *request) LocalAddr() netip.AddrPort { return r.s.local() }
+
+// ResponderResources implements verbs.Request.
+func (r *request) ResponderResources() uint8 { return offered(&r.frame, r.frame.IRD) }
+
+// InitiatorDepth implements verbs.Request.
+func (r *request) InitiatorDepth() uint8 { return offered(&r.frame, r.frame.ORD) }
+
+func offered(f *iwarp.MPAFrame, n uint16) uint8 {
+	if !f.Enhanced {
+		return maxReads // not said
+	}
+	return uint8(min(n, maxReads))
+}
+
+// Accept implements verbs.Request.
+func (r *request) Accept(ctx context.Context, params verbs.Params) (verbs.Conn, error) {
+	if !r.answered() {
+		return nil, verbs.ErrClosed
+	}
+	stop := context.AfterFunc(ctx, func() { r.s.SetDeadline(past) }) //nolint:errcheck // a socket has deadlines
+	r.s.SetDeadline(time.Now().Add(r.l.p.o.Setup))                   //nolint:errcheck // a socket has deadlines
+	a, err := r.l.p.reply(r.s, &r.frame, &params)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		r.s.Close()
+		return nil, err
+	}
+	c, err := r.l.p.start(r.s, &params, a)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Reject implements verbs.Request.
+func (r *request) Reject(private []byte) error {
+	if !r.answered() {
+		return verbs.ErrClosed
+	}
+	defer r.s.Close()
+	f := iwarp.MPAFrame{
+		Reply: true, Reject: true, Revision: r.frame.Revision, CRC: r.frame.CRC,
+		Enhanced: r.frame.Enhanced, IRD: r.frame.ORD, ORD: r.frame.IRD, Private: private,
+	}
+	r.s.SetDeadline(time.Now().Add(r.l.p.o.Setup)) //nolint:errcheck // a socket has deadlines
+	return send(r.s, &f)
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package iwarp
+
+func orderWrite() {}
+func orderRead()  {}

@@ -1,0 +1,233 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// Options of a Provider. The zero value interoperates with everything we know.
+type Options struct {
+	// Revision is the MPA revision of the requests of Dial: 1, or 2, which
+	// exchanges the depths of Reads (RFC 6581). 0 means 2, with a second
+	// attempt in revision 1 at a peer that answers so.
+	Revision uint8
+	// CRC decides whether this side asks for CRCs. They are used if one of the
+	// sides asks (RFC 5044 7.1).
+	CRC CRC
+	// Markers asks the peer to put markers into what it sends. A peer that asks
+	// for them gets them in any case.
+	Markers bool
+	// MaxULPDU bounds the payload of the FPDUs that we send, in bytes: 0 is
+	// DefaultULPDU, the largest is 65535. What the peer sends may be as large as
+	// it likes.
+	MaxULPDU int
+	// NoPeerToPeer leaves the peer-to-peer model of RFC 6581 out of the requests
+	// of Dial: then the accepting side has to wait for the first message of the
+	// dialing side, and this package lets it wait.
+	NoPeerToPeer bool
+	// RTR are the kinds of ready-to-receive message that we offer and accept.
+	// 0 means RTRWrite|RTRRead, like Linux.
+	RTR RTR
+	// Stall is how long a peer may leave what we send unread before the
+	// connection is given up; 0 means 30 seconds.
+	Stall time.Duration
+	// Setup bounds how long a peer that connects may take for its MPA Request;
+	// 0 means 10 seconds.
+	Setup time.Duration
+	// Tap, if set, sees all packets, as if they had been captured.
+	Tap verbs.Tap
+	// Link is put into the sending side.
+	Link verbs.Link
+	// Wrap, if set, may put something between a connection and its socket, to
+	// inject faults. Such connections are slower.
+	Wrap func(net.Conn) net.Conn
+}
+
+// CRC is a choice about CRCs.
+type CRC uint8
+
+// Choices.
+const (
+	CRCDefault CRC = iota // CRCOff
+	CRCOff                // like Linux: off unless the peer asks
+	CRCOn                 // asks for them
+)
+
+// RTR is a set of ready-to-receive messages (RFC 6581 9.1).
+type RTR uint8
+
+// Ready-to-receive messages.
+const (
+	RTRWrite RTR = 1 << iota // an RDMA Write of zero bytes
+	RTRRead                  // an RDMA Read of zero bytes
+	RTRSend                  // a Send of zero bytes, which takes no receive
+)
+
+// DefaultULPDU is the payload of the FPDUs that we send, in bytes. It makes
+// tagged segments of 32 KiB. Linux's siw takes any size.
+const DefaultULPDU = iwarp.TaggedLen + 32<<10
+
+// Limits.
+const (
+	maxSGE      = 16
+	maxMessage  = 1<<31 - 1
+	maxReads    = 128 // as in siw
+	defaultRead = 32
+	minULPDU    = 128
+	maxRevision = 2
+)
+
+// Provider is a soft iWARP provider.
+type Provider struct {
+	o     Options
+	wg    sync.WaitGroup
+	stags atomic.Uint32
+
+	mu     sync.Mutex
+	closed bool
+	open   map[closer]struct{} // listeners, connections, setups under way
+}
+
+type closer interface{ abort() }
+
+// New makes a Provider. It fails if the options contradict the protocol.
+func New(o Options) (*Provider, error) {
+	if o.Revision > maxRevision {
+		return nil, fmt.Errorf("iwarp: no MPA revision %d", o.Revision)
+	}
+	if o.MaxULPDU == 0 {
+		o.MaxULPDU = DefaultULPDU
+	}
+	if o.MaxULPDU < minULPDU || o.MaxULPDU > iwarp.MaxULPDU {
+		return nil, fmt.Errorf("iwarp: ULPDUs of %d bytes: %d to %d are possible", o.MaxULPDU, minULPDU, iwarp.MaxULPDU)
+	}
+	if o.RTR == 0 {
+		o.RTR = RTRWrite | RTRRead
+	}
+	if o.Stall == 0 {
+		o.Stall = 30 * time.Second
+	}
+	if o.Setup == 0 {
+		o.Setup = 10 * time.Second
+	}
+	p := &Provider{o: o, open: make(map[closer]struct{})}
+	p.stags.Store(rand.Uint32())
+	return p, nil
+}
+
+// Name implements verbs.Provider.
+func (p *Provider) Name() string { return "iwarp" }
+
+// Caps implements verbs.Provider.
+func (p *Provider) Caps() verbs.Caps {
+	return verbs.Caps{
+		AnyMemory: true, MemoryWindows: true, SendInvalidate: true,
+		MaxSGE: maxSGE, MaxMessage: maxMessage, MaxReads: maxReads,
+	}
+}
+
+// Alloc implements verbs.Provider.
+func (p *Provider) Alloc(n int) ([]byte, error) {
+	if n < 0 {
+		return nil, errors.New("iwarp: negative size")
+	}
+	return make([]byte, n), nil
+}
+
+// Free implements verbs.Provider.
+func (p *Provider) Free([]byte) {}
+
+// Close implements verbs.Provider.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	all := make([]closer, 0, len(p.open))
+	for c := range p.open {
+		all = append(all, c)
+	}
+	p.mu.Unlock()
+	for _, c := range all {
+		c.abort()
+	}
+	p.wg.Wait()
+	return nil
+}
+
+// enter notes something that Close has to end. It is false after Close.
+// goroutines of it will call p.wg.Done.
+func (p *Provider) enter(c closer, goroutines int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.open[c] = struct{}{}
+	p.wg.Add(goroutines)
+	return true
+}
+
+func (p *Provider) leave(c closer) {
+	p.mu.Lock()
+	delete(p.open, c)
+	p.mu.Unlock()
+}
+
+// setup is a socket whose connection is not made yet.
+type setup struct{ net.Conn }
+
+func (s *setup) abort() { s.Conn.Close() }
+
+// Dial implements verbs.Provider.
+func (p *Provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs.Params) (verbs.Conn, error) {
+	revision := p.o.Revision
+	if revision == 0 {
+		revision = maxRevision
+	}
+	c, err := p.dial(ctx, remote, &params, revision)
+	if errors.Is(err, errRevision1) && p.o.Revision == 0 {
+		c, err = p.dial(ctx, remote, &params, 1)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+func (p *Provider) dial(ctx context.Context, remote netip.AddrPort, params *verbs.Params, revision uint8) (*conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", remote.String())
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{Conn: nc, p: p, dialed: true}
+	s.wrap()
+	su := &setup{s}
+	if !p.enter(su, 0) {
+		s.Close()
+		return nil, verbs.ErrClosed
+	}
+	defer p.leave(su)
+	stop := context.AfterFunc(ctx, func() { s.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // a socket has deadlines
+	agreed, err := p.request(s, params, revision)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return p.start(s, params, agreed)
+}

@@ -1,0 +1,547 @@
+package iwarp
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+const (
+	// rxBuffer holds the largest FPDU with its markers three times.
+	rxBuffer = 208 << 10
+	// Segments of which less is missing are not worth a system call of their own.
+	directMin = 8 << 10
+	// What is read beyond the end of a large segment: the CRC and the next
+	// header, which says where the rest goes.
+	spill = 256
+)
+
+var rxBuffers = sync.Pool{New: func() any {
+	b := make([]byte, rxBuffer)
+	return &b
+}}
+
+// receiver takes the peer's stream apart. It belongs to the reading goroutine.
+type receiver struct {
+	c       *conn
+	pooled  *[]byte
+	buf     []byte
+	r, w    int    // what is read and not yet used
+	pos     uint64 // of buf[r] in the stream, with markers
+	plain   []byte // an FPDU without its markers
+	started bool   // an FPDU has come
+	sendMSN uint32
+	readMSN uint32
+
+	// The Send under way.
+	recv       verbs.RecvRequest
+	receiving  bool
+	recvOff    int
+	recvOp     iwarp.Opcode
+	recvTag    uint32
+	recvStatus verbs.Status
+	message    bool // a Send is under way, received or swallowed
+
+	done []verbs.Completion
+
+	// The segment that is read right into memory.
+	bulk     bool
+	head     [iwarp.TaggedLen]byte
+	size     int // payload
+	off      int
+	vecs     [][]byte
+	readOnce func(fd uintptr) bool
+	n        int
+	err      error
+	failed   *failure
+}
+
+func (x *receiver) init(c *conn) {
+	x.c = c
+	x.pooled = rxBuffers.Get().(*[]byte)
+	x.buf = *x.pooled
+	x.sendMSN, x.readMSN = 1, 1
+	x.readOnce = x.tryDirect
+	// The peer may start new Reads when it has seen the responses, which can be
+	// before we have noted that they are written.
+	c.resps.ring = make([]response, 2*max(c.ird, 1))
+}
+
+// release gives the buffer back; nobody reads any more.
+func (x *receiver) release() {
+	rxBuffers.Put(x.pooled)
+	x.buf, x.pooled = nil, nil
+}
+
+// run reads until the connection ends. It returns nil if somebody else has ended
+// it.
+func (x *receiver) run() *failure {
+	for {
+		f := x.parse()
+		x.deliver()
+		if f != nil {
+			return f
+		}
+		if f, ok := x.direct(); f != nil {
+			return f
+		} else if ok {
+			continue
+		}
+		if err := x.fill(); err != nil {
+			return x.ended(err)
+		}
+	}
+}
+
+// fill reads more behind what there is.
+func (x *receiver) fill() error {
+	if x.r == x.w {
+		x.r, x.w = 0, 0
+	} else if len(x.buf)-x.r < rxBuffer/3 {
+		x.w = copy(x.buf, x.buf[x.r:x.w])
+		x.r = 0
+	}
+	room := x.buf[x.w:]
+	if x.bulk && x.directly() {
+		room = room[:min(len(room), spill)]
+	}
+	n, err := x.c.s.Read(room)
+	x.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// ended says why the stream is over.
+func (x *receiver) ended(err error) *failure {
+	c := x.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == verbs.StateError {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		c.s.ended()
+		if x.r == x.w && !x.message {
+			return &failure{err: verbs.ErrDisconnected}
+		}
+		err = errors.New("the connection ends within a message")
+	}
+	if c.finSent {
+		return &failure{err: verbs.ErrDisconnected}
+	}
+	return &failure{err: &verbs.StatusError{Op: verbs.OpRecv, Status: verbs.StatusGeneral, Detail: err.Error()}}
+}
+
+// discard reads to the end without looking.
+func (x *receiver) discard() {
+	for {
+		if _, err := x.c.s.Read(x.buf); err != nil {
+			return
+		}
+	}
+}
+
+// parse handles the FPDUs that are there completely.
+func (x *receiver) parse() *failure {
+	c := x.c
+	for {
+		b := x.buf[x.r:x.w]
+		if c.markers {
+			n, f := x.marked(b)
+			if f != nil {
+				return f
+			}
+			if n == 0 {
+				return nil
+			}
+			x.r += n
+			x.pos += uint64(n)
+			continue
+		}
+		fpdu, err := iwarp.ParseFPDU(b)
+		if err != nil {
+			return nil
+		}
+		if c.crc && crc32.Checksum(fpdu[:len(fpdu)-iwarp.CRCLen], castagnoli) != fpdu.CRC() {
+			return violation(iwarp.LayerMPA, typeMPA, codeCRC, verbs.OpRecv, verbs.StatusGeneral, nil)
+		}
+		x.r += len(fpdu)
+		if f := x.ulpdu(fpdu.ULPDU()); f != nil {
+			return f
+		}
+	}
+}
+
+// marked handles an FPDU with markers and returns its size, 0 if it is not
+// complete.
+func (x *receiver) marked(b []byte) (int, *failure) {
+	lead := 0
+	if x.pos%iwarp.MarkerInterval == 0 {
+		lead = iwarp.MarkerLen
+	}
+	if len(b) < lead+iwarp.FPDUHeaderLen {
+		return 0, nil
+	}
+	n := iwarp.MarkedLen(x.pos, iwarp.FPDULen(int(binary.BigEndian.Uint16(b[lead:]))))
+	if len(b) < n {
+		return 0, nil
+	}
+	b = b[:n]
+	header := x.pos + uint64(lead)
+	for at := (iwarp.MarkerInterval - x.pos%iwarp.MarkerInterval) % iwarp.MarkerInterval; at < uint64(n); at += iwarp.MarkerInterval {
+		want := uint16(0)
+		if p := x.pos + at; p > header {
+			want = uint16(p - header)
+		}
+		if binary.BigEndian.Uint16(b[at+2:]) != want {
+			return 0, violation(iwarp.LayerMPA, typeMPA, codeLength, verbs.OpRecv, verbs.StatusGeneral, nil)
+		}
+	}
+	if x.c.crc && crc32.Checksum(b[:n-iwarp.CRCLen], castagnoli) != binary.LittleEndian.Uint32(b[n-iwarp.CRCLen:]) {
+		return 0, violation(iwarp.LayerMPA, typeMPA, codeCRC, verbs.OpRecv, verbs.StatusGeneral, nil)
+	}
+	x.plain = iwarp.RemoveMarkers(x.plain[:0], b, x.pos)
+	f, err := iwarp.ParseFPDU(x.plain)
+	if err != nil {
+		return 0, violation(iwarp.LayerMPA, typeMPA, codeLength, verbs.OpRecv, verbs.StatusGeneral, nil)
+	}
+	return n, x.ulpdu(f.ULPDU())
+}
+
+// offender describes a segment for a Terminate.
+func offenderOf(u iwarp.ULPDU) *offender {
+	o := &offender{length: uint16(len(u))}
+	if len(u) < iwarp.ControlLen || len(u) < u.HeaderLen() {
+		return o
+	}
+	o.n = copy(o.header[:], u[:u.HeaderLen()])
+	if u.Control().Opcode() == iwarp.OpReadRequest && !u.Control().Tagged() && len(u) >= iwarp.UntaggedLen+iwarp.ReadRequestLen {
+		o.isRead = true
+		copy(o.read[:], u.Payload())
+	}
+	return o
+}
+
+// ulpdu handles a DDP segment.
+func (x *receiver) ulpdu(u iwarp.ULPDU) *failure {
+	if f := x.header(u, len(u)); f != nil {
+		return f
+	}
+	x.start()
+	if u.Control().Tagged() {
+		return x.tagged(u)
+	}
+	switch u.Control().Opcode() {
+	case iwarp.OpReadRequest:
+		return x.readRequest(u)
+	case iwarp.OpTerminate:
+		p := iwarp.Terminate(u.Payload())
+		if len(p) < iwarp.TerminateLen {
+			return &failure{err: &verbs.StatusError{Op: verbs.OpSend, Status: verbs.StatusGeneral, Detail: "Terminate from the peer, cut short"}}
+		}
+		return told(p)
+	}
+	return x.send(u)
+}
+
+// header checks what all segments have in common. u may be cut after its
+// header; length is its whole length.
+func (x *receiver) header(u iwarp.ULPDU, length int) *failure {
+	if length < iwarp.ControlLen || length < u.HeaderLen() {
+		return violation(iwarp.LayerMPA, typeMPA, codeLength, verbs.OpRecv, verbs.StatusGeneral, nil)
+	}
+	k := u.Control()
+	about := func() *offender { return offenderOf(u) }
+	tagged := k.Tagged()
+	if k.DDPVersion() != 1 {
+		if tagged {
+			return violation(iwarp.LayerDDP, typeTagged, codeTaggedDDP, verbs.OpRecv, verbs.StatusGeneral, about())
+		}
+		return violation(iwarp.LayerDDP, typeUntagged, codeUntaggedDDP, verbs.OpRecv, verbs.StatusGeneral, about())
+	}
+	if k.RDMAPVersion() != 1 {
+		return violation(iwarp.LayerRDMAP, typeOperation, codeRDMAP, verbs.OpRecv, verbs.StatusGeneral, about())
+	}
+	op := k.Opcode()
+	if !tagged {
+		qn := iwarp.Untagged(u).QN()
+		if qn > iwarp.QueueTerminate {
+			return violation(iwarp.LayerDDP, typeUntagged, codeQN, verbs.OpRecv, verbs.StatusGeneral, about())
+		}
+		if op.Tagged() || op > iwarp.OpTerminate || qn != op.Queue() {
+			return violation(iwarp.LayerRDMAP, typeOperation, codeOpcode, verbs.OpRecv, verbs.StatusGeneral, about())
+		}
+		return nil
+	}
+	if !op.Tagged() || op > iwarp.OpTerminate {
+		return violation(iwarp.LayerRDMAP, typeOperation, codeOpcode, verbs.OpRecv, verbs.StatusGeneral, about())
+	}
+	return nil
+}
+
+// start lets a responder send once the initiator has.
+func (x *receiver) start() {
+	if x.started {
+		return
+	}
+	x.started = true
+	c := x.c
+	c.mu.Lock()
+	if c.tx.hold {
+		c.tx.hold = false
+		c.kick(false)
+	}
+	c.mu.Unlock()
+}
+
+// tagged places a whole segment.
+func (x *receiver) tagged(u iwarp.ULPDU) *failure {
+	h := iwarp.Tagged(u)
+	p := u.Payload()
+	x.bulk = len(p) > 2*directMin
+	if h.Control().Opcode() == iwarp.OpReadResponse {
+		if f := x.response(h, len(p)); f != nil {
+			return f
+		}
+		copyTo(x.sink(0, len(p)), p)
+		return x.responded(h, len(p))
+	}
+	if len(p) == 0 {
+		return nil // a Write of nothing needs no STag (RFC 5040 5.2)
+	}
+	t := &x.c.regions
+	t.mu.Lock()
+	r, at, why := t.find(h.STag(), h.TO(), len(p), verbs.RemoteWrite)
+	if why == allowed {
+		copy(r.mem[at:], p)
+	}
+	t.mu.Unlock()
+	if why != allowed {
+		return writeFailure(why, offenderOf(u))
+	}
+	return nil
+}
+
+func copyTo(vecs [][]byte, p []byte) {
+	for _, v := range vecs {
+		p = p[copy(v, p):]
+	}
+}
+
+// response checks a segment of a Read Response with n bytes of payload.
+func (x *receiver) response(h iwarp.Tagged, n int) *failure {
+	c := x.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bad := func(code uint8) *failure {
+		f := violation(iwarp.LayerDDP, typeTagged, code, verbs.OpRead, verbs.StatusBadResponse, offenderOf(iwarp.ULPDU(h[:iwarp.TaggedLen])))
+		f.read, f.status = c.reads.n > 0, verbs.StatusBadResponse
+		return f
+	}
+	if c.reads.n == 0 {
+		return bad(codeSTag)
+	}
+	r := c.reads.oldest()
+	if h.STag() != r.stag {
+		return bad(codeSTag)
+	}
+	if h.TO() != uint64(r.got) || n > r.len-r.got || h.Control().Last() != (n == r.len-r.got) {
+		return bad(codeBounds)
+	}
+	return nil
+}
+
+// sink is the memory for bytes off to end of the segment of a Read Response that
+// was checked.
+func (x *receiver) sink(off, end int) [][]byte {
+	c := x.c
+	x.vecs = x.vecs[:0]
+	// Only this goroutine changes or removes the oldest Read.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.reads.oldest()
+	if r.ready {
+		return nil
+	}
+	skip, n := r.got+off, end-off
+	for _, s := range c.sends.at(r.entry).sge {
+		if skip >= len(s) {
+			skip -= len(s)
+			continue
+		}
+		v := s[skip:]
+		v = v[:min(n, len(v))]
+		skip = 0
+		if n -= len(v); len(v) > 0 {
+			x.vecs = append(x.vecs, v)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return x.vecs
+}
+
+// responded notes that n more bytes of the oldest Read are there.
+func (x *receiver) responded(h iwarp.Tagged, n int) *failure {
+	c := x.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.reads.oldest()
+	r.got += n
+	if !h.Control().Last() {
+		return nil
+	}
+	ready, i := r.ready, r.entry
+	c.reads.pop()
+	if !ready {
+		c.sends.at(i).done = true
+		c.retire()
+	}
+	if c.sends.next < c.sends.tail || c.state == verbs.StateSQD {
+		c.kick(false) // a request may have waited for this
+	}
+	return nil
+}
+
+// readRequest queues a Read of the peer's.
+func (x *receiver) readRequest(u iwarp.ULPDU) *failure {
+	h, p := iwarp.Untagged(u), u.Payload()
+	wrong := func(code uint8) *failure {
+		return violation(iwarp.LayerDDP, typeUntagged, code, verbs.OpRead, verbs.StatusGeneral, offenderOf(u))
+	}
+	switch {
+	case h.MSN() != x.readMSN:
+		return wrong(codeMSN)
+	case h.MO() != 0:
+		return wrong(codeMO)
+	case len(p) > iwarp.ReadRequestLen:
+		return wrong(codeTooLong)
+	case len(p) < iwarp.ReadRequestLen || !h.Control().Last():
+		return violation(iwarp.LayerRDMAP, typeOperation, 0xff, verbs.OpRead, verbs.StatusGeneral, offenderOf(u))
+	}
+	x.readMSN++
+	q := iwarp.ReadRequest(p)
+	r := response{sinkSTag: q.SinkSTag(), sinkTO: q.SinkTO(), refused: allowed, request: *offenderOf(u)}
+	c := x.c
+	if n := uint64(q.Size()); n > maxMessage {
+		r.refused = refusedBounds
+	} else if n > 0 {
+		t := &c.regions
+		t.mu.Lock()
+		region, at, why := t.find(q.SourceSTag(), q.SourceTO(), int(n), verbs.RemoteRead)
+		if why == allowed {
+			// From here on Deregister looks at the responses.
+			region.responses.Add(1)
+			r.region, r.mem = region, region.mem[at:at+int(n):at+int(n)]
+		}
+		t.mu.Unlock()
+		r.refused = why
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	full := c.resps.tail-c.resps.head == uint64(len(c.resps.ring))
+	if full || c.state == verbs.StateError {
+		if r.region != nil {
+			r.region.responses.Add(-1)
+		}
+		if full {
+			return wrong(codeNoBuffer)
+		}
+		return nil
+	}
+	*c.resps.at(c.resps.tail) = r
+	c.resps.tail++
+	c.kick(len(r.mem) > directMin)
+	return nil
+}
+
+// send places a segment of a Send.
+func (x *receiver) send(u iwarp.ULPDU) *failure {
+	h, p := iwarp.Untagged(u), u.Payload()
+	k := h.Control()
+	op := k.Opcode()
+	wrong := func(code uint8, s verbs.Status) *failure {
+		return violation(iwarp.LayerDDP, typeUntagged, code, verbs.OpSend, s, offenderOf(u))
+	}
+	if h.MSN() != x.sendMSN {
+		return wrong(codeMSN, verbs.StatusGeneral)
+	}
+	if !x.message {
+		if h.MO() != 0 {
+			return wrong(codeMO, verbs.StatusGeneral)
+		}
+		if x.c.rtr == RTRSend && !x.c.initiator && x.sendMSN == 1 {
+			// The ready-to-receive message is not the user's.
+			if len(p) > 0 || !k.Last() {
+				return violation(iwarp.LayerMPA, typeMPA, 7, verbs.OpSend, verbs.StatusGeneral, offenderOf(u))
+			}
+			x.sendMSN++
+			return nil
+		}
+		r, ok := x.c.recvs.take()
+		if !ok {
+			return wrong(codeNoBuffer, verbs.StatusRNRRetryExceeded)
+		}
+		x.recv, x.receiving, x.message = r, true, true
+		x.recvOff, x.recvOp, x.recvTag = 0, op, h.InvalidateSTag()
+		x.recvStatus = verbs.StatusFlushed
+	}
+	if int64(h.MO()) != int64(x.recvOff) {
+		return wrong(codeMO, verbs.StatusGeneral)
+	}
+	if op != x.recvOp {
+		return violation(iwarp.LayerRDMAP, typeOperation, codeOpcode, verbs.OpSend, verbs.StatusGeneral, offenderOf(u))
+	}
+	if len(p) > len(x.recv.Buffer)-x.recvOff {
+		x.recvStatus = verbs.StatusLocalLength
+		return wrong(codeTooLong, verbs.StatusLocalLength)
+	}
+	x.recvOff += copy(x.recv.Buffer[x.recvOff:], p)
+	if !k.Last() {
+		return nil
+	}
+	if op.Invalidates() && !x.c.closeRegion(x.recvTag, true) {
+		return violation(iwarp.LayerRDMAP, typeProtection, codeSTag, verbs.OpSendInvalidate, verbs.StatusLocalProtection, offenderOf(u))
+	}
+	x.sendMSN++
+	x.receiving, x.message = false, false
+	d := verbs.Completion{ID: x.recv.ID, Op: verbs.OpRecv, Length: uint32(x.recvOff), Invalidated: op.Invalidates()}
+	if d.Invalidated {
+		d.Handle = x.recvTag
+	}
+	x.recv.Buffer = nil
+	x.done = append(x.done, d)
+	return nil
+}
+
+// deliver gives the user the receives that are complete.
+func (x *receiver) deliver() {
+	if len(x.done) == 0 {
+		return
+	}
+	now := time.Now()
+	for i := range x.done {
+		x.done[i].Time = now
+	}
+	x.c.completions.push(x.done)
+	x.done = x.done[:0]
+}
+
+// flush completes the receive under way, when nothing more will come.
+func (x *receiver) flush() {
+	if x.receiving {
+		x.receiving = false
+		x.done = append(x.done, verbs.Completion{ID: x.recv.ID, Op: verbs.OpRecv, Status: x.recvStatus})
+		x.recv.Buffer = nil
+	}
+	x.deliver()
+}

@@ -1,0 +1,70 @@
+package iwarp
+
+import (
+	"net"
+	"syscall"
+	"unsafe"
+)
+
+// rawSocket is a TCP socket on which one can try: package net only knows how to
+// wait.
+type rawSocket struct {
+	rc  syscall.RawConn
+	out []syscall.Iovec
+	in  []syscall.Iovec
+}
+
+func newRawSocket(c net.Conn) *rawSocket {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	rc, err := t.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return &rawSocket{rc: rc}
+}
+
+// writev writes from several slices as much as the socket takes now. again
+// means that it takes nothing.
+func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
+	r.out = iovecs(r.out[:0], bufs)
+	return transfer(syscall.SYS_WRITEV, fd, r.out)
+}
+
+// readv is the same for reading; n is 0 without again at the end.
+func (r *rawSocket) readv(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
+	r.in = iovecs(r.in[:0], bufs)
+	return transfer(syscall.SYS_READV, fd, r.in)
+}
+
+func iovecs(v []syscall.Iovec, bufs [][]byte) []syscall.Iovec {
+	for _, b := range bufs {
+		if len(b) == 0 {
+			continue
+		}
+		e := syscall.Iovec{Base: unsafe.SliceData(b)}
+		e.SetLen(len(b))
+		v = append(v, e)
+	}
+	return v
+}
+
+func transfer(call, fd uintptr, v []syscall.Iovec) (n int, again bool, err error) {
+	if len(v) == 0 {
+		return 0, false, nil
+	}
+	for {
+		r, _, e := syscall.Syscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
+		switch e {
+		case 0:
+			return int(r), false, nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return 0, true, nil
+		default:
+			return 0, false, e
+		}
+	}
+}

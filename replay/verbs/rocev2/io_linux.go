@@ -1,0 +1,323 @@
+package rocev2
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	recvMessages   = 8
+	recvBufferSize = 1 << 16
+	wantedBuffer   = 4 << 20
+)
+
+// wire orders what is done to memory before a packet is sent before what is done
+// after it was received, as package net does for its sockets: both ends may be
+// in this process.
+var wire atomic.Uint32
+
+// mmsghdr is that of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+}
+
+// udp is a UDP socket that takes and gives several datagrams at a time.
+type udp struct {
+	conn   *net.UDPConn
+	raw    syscall.RawConn
+	v6     bool
+	gso    bool // the kernel knows UDP_SEGMENT
+	buffer int  // bytes of receive buffer, as the kernel counts
+
+	// What recv works with.
+	readFunc func(fd uintptr) bool
+	block    bool
+	received int
+	errno    syscall.Errno
+	msgs     [recvMessages]mmsghdr
+	iovs     [recvMessages]unix.Iovec
+	names    [recvMessages]unix.RawSockaddrInet6
+	controls [recvMessages][8]uint64
+	bufs     []byte
+}
+
+func openUDP(local netip.AddrPort, offload bool) (*udp, error) {
+	u := &udp{v6: local.Addr().Is6()}
+	var failed error
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		err := c.Control(func(fd uintptr) { failed = u.configure(int(fd), offload) })
+		return errors.Join(err, failed)
+	}}
+	network := "udp4"
+	if u.v6 {
+		network = "udp6"
+	}
+	pc, err := lc.ListenPacket(context.Background(), network, local.String())
+	if err != nil {
+		return nil, err
+	}
+	u.conn = pc.(*net.UDPConn)
+	if u.raw, err = u.conn.SyscallConn(); err != nil {
+		u.conn.Close()
+		return nil, err
+	}
+	u.readFunc = u.read
+	u.bufs = make([]byte, recvMessages*recvBufferSize)
+	for i := range u.msgs {
+		u.iovs[i].Base = &u.bufs[i*recvBufferSize]
+		u.iovs[i].SetLen(recvBufferSize)
+		h := &u.msgs[i].hdr
+		h.Iov = &u.iovs[i]
+		h.SetIovlen(1)
+		h.Name = (*byte)(unsafe.Pointer(&u.names[i]))
+		h.Control = (*byte)(unsafe.Pointer(&u.controls[i][0]))
+	}
+	return u, nil
+}
+
+func (u *udp) configure(fd int, offload bool) error {
+	// Never fragment: only then does the kernel leave the identification 0.
+	level, discover, value := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+	if u.v6 {
+		level, discover, value = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+	}
+	if err := unix.SetsockoptInt(fd, level, discover, value); err != nil {
+		return err
+	}
+	// As large as an unprivileged process may have it.
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) //nolint:errcheck // what there is, is asked for below
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, wantedBuffer) //nolint:errcheck // a small one only slows down
+	var err error
+	if u.buffer, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil {
+		return err
+	}
+	if offload {
+		_, err := unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+		u.gso = err == nil
+		unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) //nolint:errcheck // Linux 5.0; without it datagrams come one by one
+	}
+	return nil
+}
+
+func (u *udp) close() error { return u.conn.Close() }
+
+// recv reads datagrams. Without block it returns 0 if there are none.
+func (u *udp) recv(block bool) (int, error) {
+	u.block, u.received, u.errno = block, 0, 0
+	if err := u.raw.Read(u.readFunc); err != nil {
+		return 0, err
+	}
+	if u.errno != 0 {
+		return 0, u.errno
+	}
+	return u.received, nil
+}
+
+func (u *udp) read(fd uintptr) bool {
+	for i := range u.msgs {
+		h := &u.msgs[i].hdr
+		h.Namelen = uint32(unsafe.Sizeof(u.names[i]))
+		h.SetControllen(int(unsafe.Sizeof(u.controls[i])))
+		h.Flags = 0
+	}
+	for {
+		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&u.msgs[0])), uintptr(len(u.msgs)), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			u.received = int(n)
+			wire.Load()
+			return true
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			return !u.block
+		}
+		u.errno = errno
+		return true
+	}
+}
+
+// message is the i-th datagram that recv read: packets of size bytes each, but
+// for the last. It is nil if there is nothing to be had from it.
+func (u *udp) message(i int) (b []byte, size int, src netip.AddrPort) {
+	m := &u.msgs[i]
+	if m.hdr.Flags&unix.MSG_TRUNC != 0 {
+		return nil, 0, src
+	}
+	b = u.bufs[i*recvBufferSize:][:m.n]
+	size = len(b)
+	control := unsafe.Slice((*byte)(unsafe.Pointer(&u.controls[i][0])), unsafe.Sizeof(u.controls[i]))[:m.hdr.Controllen]
+	if len(control) >= unix.CmsgLen(4) {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+		if h.Level == unix.IPPROTO_UDP && h.Type == unix.UDP_GRO {
+			if n := int(*(*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))); n > 0 && n < size {
+				size = n
+			}
+		}
+	}
+	name := &u.names[i]
+	port := uint16(name.Port>>8 | name.Port<<8)
+	if u.v6 {
+		a := netip.AddrFrom16(name.Addr)
+		if name.Scope_id != 0 {
+			a = a.WithZone(strconv.Itoa(int(name.Scope_id)))
+		}
+		return b, size, netip.AddrPortFrom(a, port)
+	}
+	v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+	return b, size, netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), port)
+}
+
+// batchSys is what a batch needs to be sent.
+type batchSys struct {
+	b         *batch
+	writeFunc func(fd uintptr) bool
+	first     int // message
+	sent      int // messages
+	errno     syscall.Errno
+	name      unix.RawSockaddrInet6
+	namelen   uint32
+	msgs      []mmsghdr
+	iovs      []unix.Iovec
+	controls  []segmentControl
+}
+
+// segmentControl is a control message with UDP_SEGMENT.
+type segmentControl struct {
+	hdr  unix.Cmsghdr
+	size uint16
+	_    [6]byte
+}
+
+func (s *batchSys) init(b *batch) {
+	s.b = b
+	s.writeFunc = s.write
+}
+
+func (s *batchSys) address(dst netip.AddrPort, v6 bool) {
+	port := dst.Port()>>8 | dst.Port()<<8
+	if v6 {
+		s.name = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: dst.Addr().As16(), Scope_id: scope(dst.Addr().Zone())}
+		s.namelen = unix.SizeofSockaddrInet6
+		return
+	}
+	*(*unix.RawSockaddrInet4)(unsafe.Pointer(&s.name)) = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: dst.Addr().Unmap().As4()}
+	s.namelen = unix.SizeofSockaddrInet4
+}
+
+func scope(zone string) uint32 {
+	if zone == "" {
+		return 0
+	}
+	if n, err := strconv.Atoi(zone); err == nil {
+		return uint32(n)
+	}
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return uint32(i.Index)
+	}
+	return 0
+}
+
+// send sends the messages of a batch from the first on, and returns how many
+// went out. The error is EAGAIN if the socket's buffer is full, and any other
+// for the message after those.
+func (u *udp) send(b *batch, first int, dst netip.AddrPort) (int, error) {
+	s := &b.sys
+	s.address(dst, u.v6)
+	s.first, s.sent, s.errno = first, 0, 0
+	n := len(b.messages) - first
+	if cap(s.msgs) < n {
+		s.msgs = make([]mmsghdr, n, max(2*n, 8))
+		s.controls = make([]segmentControl, n, max(2*n, 8))
+	}
+	if cap(s.iovs) < len(b.parts) {
+		s.iovs = make([]unix.Iovec, 0, 2*len(b.parts))
+	}
+	s.msgs, s.controls, s.iovs = s.msgs[:n], s.controls[:n], s.iovs[:0]
+	for i := range s.msgs {
+		m := &b.messages[first+i]
+		from := len(s.iovs)
+		for j := m.segment; j < m.segment+m.segments; j++ {
+			seg := &b.segments[j]
+			for _, p := range b.parts[seg.part : seg.part+seg.parts] {
+				base := unsafe.SliceData(p)
+				// A trailer and the next header lie side by side.
+				if k := len(s.iovs); k > from {
+					if last := &s.iovs[k-1]; uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(base)) {
+						last.SetLen(int(last.Len) + len(p))
+						continue
+					}
+				}
+				s.iovs = append(s.iovs, unix.Iovec{Base: base})
+				s.iovs[len(s.iovs)-1].SetLen(len(p))
+			}
+		}
+		h := &s.msgs[i].hdr
+		*h = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&s.name)), Namelen: s.namelen, Iov: &s.iovs[from]}
+		h.SetIovlen(len(s.iovs) - from)
+		if m.segments > 1 {
+			c := &s.controls[i]
+			c.hdr = unix.Cmsghdr{Level: unix.IPPROTO_UDP, Type: unix.UDP_SEGMENT}
+			c.hdr.SetLen(unix.CmsgLen(2))
+			c.size = uint16(m.size)
+			h.Control = (*byte)(unsafe.Pointer(c))
+			h.SetControllen(unix.CmsgSpace(2))
+		}
+	}
+	err := u.raw.Write(s.writeFunc)
+	clear(s.iovs) // no payload is kept alive
+	if err != nil {
+		return 0, err
+	}
+	if s.errno != 0 {
+		return s.sent, s.errno
+	}
+	return s.sent, nil
+}
+
+func (s *batchSys) write(fd uintptr) bool {
+	wire.Add(1)
+	for s.sent < len(s.msgs) {
+		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.msgs[s.sent])), uintptr(len(s.msgs)-s.sent), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			s.sent += int(n)
+		case unix.EINTR:
+		default:
+			s.errno = errno
+			return true
+		}
+	}
+	return true
+}
+
+// sendOne sends one packet.
+func (u *udp) sendOne(packet []byte, dst netip.AddrPort) error {
+	_, err := u.conn.WriteToUDPAddrPort(packet, dst)
+	return err
+}
+
+// full reports whether an error of send means that the socket's buffer is full.
+func full(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOBUFS) }
+
+// noOffload reports whether an error of send may mean that this path cannot do
+// segmentation offload.
+func noOffload(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EMSGSIZE)
+}
+
+// nap sleeps with the precision of the kernel, not that of timers.
+func nap(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	unix.Nanosleep(&ts, nil) //nolint:errcheck // woken early is as good
+}

@@ -1,0 +1,174 @@
+package rocev2
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// listener hands out connection requests for one service.
+type listener struct {
+	m       *cm
+	addr    netip.AddrPort
+	pending int // requests not answered; m.mu
+	queue   chan *request
+	once    sync.Once
+	closed  chan struct{}
+}
+
+func (m *cm) listen(addr netip.AddrPort) (*listener, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, verbs.ErrClosed
+	}
+	for chosen := addr.Port() != 0; ; {
+		if !chosen {
+			addr = netip.AddrPortFrom(addr.Addr(), uint16(20000+rand.IntN(40000)))
+		}
+		if m.listeners[addr] == nil {
+			break
+		}
+		if chosen {
+			return nil, fmt.Errorf("rocev2: %v: service is in use", addr)
+		}
+	}
+	// Requests that have died take places in the queue until they are met.
+	l := &listener{m: m, addr: addr, queue: make(chan *request, 2*m.p.opt.Backlog), closed: make(chan struct{})}
+	m.listeners[addr] = l
+	return l, nil
+}
+
+// push queues a request. mu is held.
+func (l *listener) push(r *request) {
+	for {
+		select {
+		case l.queue <- r:
+			return
+		default:
+		}
+		// Full of dead ones.
+		select {
+		case old := <-l.queue:
+			if old.id.state == cmReqRcvd {
+				l.m.remove(old.id)
+			}
+		default:
+		}
+	}
+}
+
+func (l *listener) end() { l.once.Do(func() { close(l.closed) }) }
+
+// Addr implements verbs.Listener.
+func (l *listener) Addr() netip.AddrPort { return l.addr }
+
+// Accept implements verbs.Listener.
+func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		select {
+		case <-l.closed:
+			return nil, verbs.ErrClosed
+		default:
+		}
+		select {
+		case r := <-l.queue:
+			if r.alive() {
+				return r, nil
+			}
+		case <-l.closed:
+			return nil, verbs.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close implements verbs.Listener.
+func (l *listener) Close() error {
+	l.end()
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.m.listeners[l.addr] == l {
+		delete(l.m.listeners, l.addr)
+	}
+	// Those that nobody has taken.
+	for {
+		select {
+		case r := <-l.queue:
+			if r.id.state == cmReqRcvd {
+				l.m.reject(r.id.s, r.id.peer, r.tid, r.id.local, r.id.remote, ibcm.RejectedREQ, ibcm.ReasonInvalidServiceID, nil)
+				l.m.remove(r.id)
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// request is a REQ that waits for its answer.
+type request struct {
+	id               *cmID
+	m                *cm
+	listener         *listener
+	tid              uint64
+	local, remote    netip.AddrPort
+	private          []byte
+	resources, depth uint8
+	psn              uint32
+	mtu              int
+	ackTimeout       uint8
+}
+
+func (r *request) alive() bool {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	return r.id.state == cmReqRcvd
+}
+
+// PrivateData implements verbs.Request.
+func (r *request) PrivateData() []byte { return r.private }
+
+// RemoteAddr implements verbs.Request.
+func (r *request) RemoteAddr() netip.AddrPort { return r.remote }
+
+// LocalAddr implements verbs.Request.
+func (r *request) LocalAddr() netip.AddrPort { return r.local }
+
+// ResponderResources implements verbs.Request.
+func (r *request) ResponderResources() uint8 { return r.resources }
+
+// InitiatorDepth implements verbs.Request.
+func (r *request) InitiatorDepth() uint8 { return r.depth }
+
+// Accept implements verbs.Request. It returns when the peer has confirmed.
+func (r *request) Accept(ctx context.Context, p verbs.Params) (verbs.Conn, error) {
+	c, err := r.m.accept(ctx, r, &p)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Reject implements verbs.Request.
+func (r *request) Reject(private []byte) error {
+	if len(private) > rejPrivateMax {
+		return fmt.Errorf("rocev2: private data of %d bytes: a rejection has room for %d", len(private), rejPrivateMax)
+	}
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if r.id.state != cmReqRcvd {
+		return verbs.ErrDisconnected
+	}
+	r.id.rejection = r.m.reject(r.id.s, r.id.peer, r.tid, r.id.local, r.id.remote, ibcm.RejectedREQ, ibcm.ReasonConsumerDefined, private)
+	r.m.remove(r.id)
+	return nil
+}
