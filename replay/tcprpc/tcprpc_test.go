@@ -155,9 +155,13 @@ func TestReconnect(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	closed := make(chan struct{})
+	seen, closed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
 	hold := &rpctest.Handler{Before: func(x transport.Exchange) bool {
-		x.OnClose("x", func() { close(closed) })
+		once.Do(func() {
+			x.OnClose("x", func() { close(closed) })
+			close(seen)
+		})
 		return true
 	}}
 	s, r := start(t, hold, Options{}, Options{})
@@ -181,6 +185,7 @@ func TestEnds(t *testing.T) {
 	if err := <-ended; !errors.Is(err, transport.ErrXID) {
 		t.Error(err)
 	}
+	<-seen
 	_ = s.Close()
 	<-closed
 	if err := <-ended; !errors.Is(err, transport.ErrDisconnected) {

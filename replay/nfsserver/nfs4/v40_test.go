@@ -302,3 +302,27 @@ func TestGrace(t *testing.T) {
 	r.clock.pass(2 * time.Minute)
 	z.must(ok, z.do(putroot, z.openOp("f", 3, 0, nfs4.Openflag4{}, z.next())))
 }
+
+// What has no seqid is not done again either.
+func TestOnce0(t *testing.T) {
+	r := newRig(t, Options{})
+	for _, c := range []struct {
+		op    nfs4.Op
+		twice status
+	}{
+		{mkdir("d"), nfs4.NFS4ERR_EXIST},
+		{rename("d", "e"), nfs4.NFS4ERR_NOENT},
+		{remove("e"), nfs4.NFS4ERR_NOENT},
+	} {
+		a := nfs4.CompoundArgs{}
+		a.Ops = []nfs4.Op{putroot, savefh, c.op}
+		x := r.raw(0, a.Append(nil))
+		r.must(ok, r.result(x))
+		r.xid-- // sent again
+		again := r.raw(0, a.Append(nil))
+		if !bytes.Equal(x.reply, again.reply) {
+			t.Errorf("% x after % x", again.reply, x.reply)
+		}
+		r.must(c.twice, r.result(r.raw(0, a.Append(nil)))) // another call
+	}
+}

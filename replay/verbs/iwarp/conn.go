@@ -283,10 +283,11 @@ func (c *conn) fail(err error, term []byte) {
 	}
 	c.term = term
 	c.change.Broadcast()
+	// To close the socket here would be to wait for the writer, who may wait for
+	// mu. The reader does it.
+	c.s.SetReadDeadline(past) //nolint:errcheck // a socket has deadlines
 	if term == nil {
-		c.s.Close()
-	} else {
-		c.s.SetReadDeadline(past) //nolint:errcheck // a socket has deadlines
+		c.s.SetWriteDeadline(past) //nolint:errcheck // a socket has deadlines
 	}
 }
 

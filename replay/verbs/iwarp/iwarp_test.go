@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 
 // TestVariants runs the suite over what can be negotiated.
 func TestVariants(t *testing.T) {
-	quick := verbstest.Options{Cycles: 30, Megabytes: 2}
+	quick := verbstest.Options{Cycles: 20, Megabytes: 1}
 	for _, c := range []struct {
 		name         string
 		server, dial Options
@@ -41,7 +41,7 @@ func TestVariants(t *testing.T) {
 		{name: "CRC of the dialing side", dial: Options{CRC: CRCOn}},
 		{name: "markers to the server", server: Options{Markers: true, CRC: CRCOn}},
 		{name: "markers to the client", dial: Options{Markers: true}},
-		{name: "small ULPDUs", server: Options{MaxULPDU: 128}, dial: Options{MaxULPDU: 1462, CRC: CRCOn}},
+		{name: "small ULPDUs", server: Options{MaxULPDU: 512}, dial: Options{MaxULPDU: 1462, CRC: CRCOn}},
 		{name: "large ULPDUs", server: Options{MaxULPDU: 65535}, dial: Options{MaxULPDU: 65534}},
 		{name: "RTR Read", server: Options{RTR: RTRRead}},
 		{name: "RTR Send", dial: Options{RTR: RTRSend}, server: Options{RTR: RTRSend}},

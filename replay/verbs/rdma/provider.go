@@ -22,6 +22,10 @@ import (
 // Read's sink without remote access, and has no offsets but addresses.
 const vendorSIW = 0x626d74
 
+// vendorRXE is that of its soft RoCE. It closes windows on demand, but does not
+// tell in the completion.
+const vendorRXE = 0xffffff
+
 // provider is a connection manager's event channel with its identifiers.
 type provider struct {
 	opts Options
@@ -76,10 +80,13 @@ func dupFile(fd int, name string) (*os.File, error) {
 
 // capsOf is what all devices can do.
 func capsOf(list []Device) verbs.Caps {
-	c := verbs.Caps{MemoryWindows: true, SendInvalidate: true, WindowInvalidateOnly: true, MaxSGE: 16, MaxMessage: 1 << 30, MaxReads: 255}
+	c := verbs.Caps{MemoryWindows: true, SendInvalidate: true, Invalidates: verbs.InvalidatesWindows, MaxSGE: 16, MaxMessage: 1 << 30, MaxReads: 255}
 	for i := range list {
 		d := &list[i]
 		c.MemoryWindows = c.MemoryWindows && d.Windows
+		if d.Vendor == vendorRXE {
+			c.Invalidates = verbs.InvalidatesNothing
+		}
 		c.MaxSGE = max(min(c.MaxSGE, d.MaxSGE), 1)
 		c.MaxReads = min(c.MaxReads, d.MaxReads)
 		if d.MaxMessage > 0 {

@@ -394,6 +394,7 @@ func (c *Conn) failWith(err error, send, recv verbs.Status) {
 // afterwards.
 func (c *Conn) handle(pkt *roce.Packet, now time.Time) {
 	if c.state != verbs.StateRTS && c.state != verbs.StateSQD || c.dying {
+		c.repeatNAK(pkt)
 		return
 	}
 	c.now = now

@@ -164,7 +164,7 @@ func testServerSpeaksFirst(t *testing.T, p *pair) {
 }
 
 func testSendInvalidate(t *testing.T, p *pair) {
-	if !p.client.Caps().SendInvalidate || !p.server.Caps().SendInvalidate || p.client.Caps().WindowInvalidateOnly {
+	if !p.client.Caps().SendInvalidate || !p.server.Caps().SendInvalidate || p.client.Caps().Invalidates != verbs.InvalidatesAll {
 		return
 	}
 	in := alloc(t, p.client, 100)

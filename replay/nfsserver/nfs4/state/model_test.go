@@ -215,7 +215,7 @@ func TestSharesModel(t *testing.T) {
 	}
 	m := shareModel{}
 	sids := map[string]nfs4.Stateid4{}
-	for step := range 20000 {
+	for step := range 8000 {
 		owner := owners[r.IntN(len(owners))]
 		file := r.IntN(3)
 		key := Key{ID: uint64(file)}

@@ -1,0 +1,299 @@
+//go:build linux
+
+package dir
+
+import (
+	"container/list"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+// file is an open file. It is closed with the last reference.
+type file struct {
+	fd   int
+	refs atomic.Int32
+}
+
+func newFile(fd int) *file {
+	f := &file{fd: fd}
+	f.refs.Store(1)
+	return f
+}
+
+func (f *file) get() { f.refs.Add(1) }
+
+func (f *file) put() {
+	if f.refs.Add(-1) == 0 {
+		_ = unix.Close(f.fd)
+	}
+}
+
+// openMode says what a file is opened for.
+type openMode uint8
+
+const (
+	openPath openMode = iota // to name it
+	openRead
+	openWrite // and read
+)
+
+// fileCache keeps files open.
+type fileCache struct {
+	limit int
+
+	mu    sync.Mutex
+	files map[fileKey]*list.Element
+	order list.List // of *cachedFile, the latest in front
+}
+
+type fileKey struct {
+	node *node
+	mode openMode
+}
+
+type cachedFile struct {
+	key  fileKey
+	file *file
+}
+
+// get returns an open file with a reference for the caller, or nil.
+func (c *fileCache) get(n *node, mode openMode) *file {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.files[fileKey{n, mode}]
+	if e == nil {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	f := e.Value.(*cachedFile).file
+	f.get()
+	return f
+}
+
+// add keeps f open, which has a reference for the caller already. It returns the
+// file that another goroutine has added meanwhile, if one has.
+func (c *fileCache) add(n *node, mode openMode, f *file) *file {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := fileKey{n, mode}
+	if e := c.files[key]; e != nil {
+		f.put()
+		f = e.Value.(*cachedFile).file
+		f.get()
+		return f
+	}
+	if c.files == nil {
+		c.files = map[fileKey]*list.Element{}
+	}
+	f.get()
+	c.files[key] = c.order.PushFront(&cachedFile{key, f})
+	for c.order.Len() > c.limit {
+		c.remove(c.order.Back())
+	}
+	return f
+}
+
+func (c *fileCache) remove(e *list.Element) {
+	f := c.order.Remove(e).(*cachedFile)
+	delete(c.files, f.key)
+	f.file.put()
+}
+
+// drop closes the files of an object.
+func (c *fileCache) drop(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for mode := openPath; mode <= openWrite; mode++ {
+		if e := c.files[fileKey{n, mode}]; e != nil {
+			c.remove(e)
+		}
+	}
+}
+
+func (c *fileCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.order.Len() > 0 {
+		c.remove(c.order.Back())
+	}
+}
+
+// dir opens a directory for the names in it.
+func (s *Store) dir(n *node, depth int) (*file, error) {
+	if depth > maxDepth {
+		return nil, store.ErrStale
+	}
+	if f := s.pinnedFile(n); f != nil {
+		return f, nil
+	}
+	if f := s.open.get(n, openPath); f != nil {
+		return f, nil
+	}
+	p := n.where()
+	if p.parent == nil {
+		return nil, store.ErrStale
+	}
+	up, err := s.dir(p.parent, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	defer up.put()
+	return s.openChecked(n, up, p.name, openPath, unix.O_PATH|unix.O_DIRECTORY)
+}
+
+// pinnedFile is the file that is kept with the object, if there is one.
+func (s *Store) pinnedFile(n *node) *file {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.pinned == nil {
+		return nil
+	}
+	n.pinned.get()
+	return n.pinned
+}
+
+// openChecked opens a name in a directory, and keeps the file open if it is the
+// object.
+func (s *Store) openChecked(n *node, up *file, name string, mode openMode, flags int) (*file, error) {
+	fd := -1
+	err := retry(func() (err error) {
+		fd, err = unix.Openat(up.fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
+			return nil, store.ErrStale
+		}
+		return nil, convert(err)
+	}
+	f := newFile(fd)
+	st, err := statAt(fd, "")
+	if err == nil {
+		err = s.check(n, &st)
+	}
+	if err != nil {
+		f.put()
+		return nil, convert(err)
+	}
+	return s.open.add(n, mode, f), nil
+}
+
+// file opens an object: by openPath any, by the others a regular file or a
+// directory.
+func (s *Store) file(n *node, mode openMode) (*file, error) {
+	if n.kind == store.Directory && mode == openPath {
+		return s.dir(n, 0)
+	}
+	if f := s.open.get(n, mode); f != nil {
+		return f, nil
+	}
+	flags := unix.O_NONBLOCK | unix.O_NOCTTY
+	switch mode {
+	case openPath:
+		flags = unix.O_PATH
+	case openRead:
+		flags |= unix.O_RDONLY
+	case openWrite:
+		flags |= unix.O_RDWR
+	}
+	if mode != openPath && n.kind != store.Regular && n.kind != store.Directory {
+		return nil, store.ErrWrongType // opening a device or a FIFO does things
+	}
+	if pinned := s.pinnedFile(n); pinned != nil {
+		defer pinned.put()
+		if mode == openPath {
+			pinned.get()
+			return pinned, nil
+		}
+		if n.kind == store.Directory {
+			return s.openChecked(n, pinned, ".", mode, flags|unix.O_DIRECTORY)
+		}
+		return s.reopen(n, pinned, mode, flags)
+	}
+	for {
+		p := n.where()
+		if p.parent == nil {
+			return nil, store.ErrStale
+		}
+		up, err := s.dir(p.parent, 0)
+		if err == nil {
+			var f *file
+			f, err = s.openChecked(n, up, p.name, mode, flags)
+			up.put()
+			if err == nil {
+				return f, nil
+			}
+		}
+		if err != store.ErrStale {
+			return nil, err
+		}
+		n.unseen(p.parent, p.name)
+	}
+}
+
+// reopen opens what is held, which may have no name, in another mode.
+func (s *Store) reopen(n *node, pinned *file, mode openMode, flags int) (*file, error) {
+	fd := -1
+	err := retry(func() (err error) {
+		// This follows the link of /proc to the very file.
+		fd, err = unix.Open("/proc/self/fd/"+strconv.Itoa(pinned.fd), flags|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, convert(err)
+	}
+	return s.open.add(n, mode, newFile(fd)), nil
+}
+
+// Hold keeps an object after its last name was removed.
+func (s *Store) Hold(h store.Handle) error {
+	n, err := s.node(h)
+	if err != nil {
+		return err
+	}
+	f, err := s.file(n, openPath)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.holds++
+	if n.pinned == nil {
+		n.pinned = f
+		return nil
+	}
+	f.put()
+	return nil
+}
+
+// Unhold ends a Hold.
+func (s *Store) Unhold(h store.Handle) {
+	n, err := s.node(h)
+	if err != nil {
+		return
+	}
+	n.mu.Lock()
+	if n.holds == 0 {
+		n.mu.Unlock()
+		return
+	}
+	n.holds--
+	last := n.holds == 0 && n != s.root
+	nameless := last && n.at.parent == nil
+	var pinned *file
+	if last {
+		pinned, n.pinned = n.pinned, nil
+	}
+	n.mu.Unlock()
+	if pinned != nil {
+		pinned.put()
+	}
+	if nameless {
+		s.gone(n)
+	}
+}

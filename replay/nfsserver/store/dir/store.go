@@ -1,0 +1,226 @@
+//go:build linux
+
+// Package dir is a store that serves a directory of the machine.
+//
+// # What is served
+//
+// All below the directory, on the same file system: what is mounted there is
+// hidden. Symbolic links are data. Nothing that a client sends is ever followed
+// out of the directory: names are opened one by one, relative to the directory
+// that holds them, without following links, and ".." is never one of them.
+//
+// Objects of others' processes may change at any time; so the attributes before
+// and after an operation are not told as atomic. The change attribute is made of
+// the ctime, and counts changes by this store that the ctime is too coarse for.
+//
+// # Handles
+//
+// A handle is the inode number and a hash of the time of birth, where the file
+// system has it. The store remembers under which names it has seen an object.
+// A handle therefore ends with the store (a client then gets NFS3ERR_STALE and
+// has to mount again), when others rename the object or a directory above it,
+// until it is looked up under the new name, and when Options.Handles objects are
+// known. What the store itself renames keeps its handle. Handles of the kernel
+// (name_to_handle_at) would not have these limits, but opening them needs
+// CAP_DAC_READ_SEARCH, and reaches all of the file system.
+//
+// # Users
+//
+// Permissions are checked as package store says, against the owner and the mode
+// of the files, and then by the kernel, against the user of this process. If
+// that is not root, files that clients make belong to it, whoever they are, and
+// clients cannot give files away.
+package dir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+// Options of a Store.
+type Options struct {
+	// Writable lets clients change things. Otherwise they get ErrROFS.
+	Writable bool
+	// Handles is how many objects are remembered; 0 stands for 1 Mi. The
+	// handles of some that were not used become stale beyond that.
+	Handles int
+	// Files is how many files and directories are kept open; 0 stands for 256.
+	Files int
+	// NoPermissions leaves the check of permissions to the kernel.
+	NoPermissions bool
+}
+
+// Store serves a directory.
+type Store struct {
+	opt      Options
+	info     store.Info
+	verifier uint64
+	dev      uint64
+	root     *node
+	isRoot   bool // this process is
+
+	// names is held by what changes names, so that the table follows.
+	names sync.Mutex
+
+	mu    sync.Mutex
+	nodes map[store.Handle]*node
+	open  fileCache
+	pool  sync.Pool // of *buffer
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open serves the directory of that path, which is followed if it is a link.
+func Open(path string, opt Options) (*Store, error) {
+	opt.Handles = cmp.Or(opt.Handles, 1<<20)
+	opt.Files = cmp.Or(opt.Files, 256)
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s := &Store{opt: opt, verifier: rand.Uint64(), nodes: map[store.Handle]*node{}, isRoot: os.Geteuid() == 0}
+	s.open.limit = opt.Files
+	st, err := statAt(fd, "")
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.dev = st.dev
+	s.root = &node{handle: st.attr.Handle, kind: store.Directory, pinned: newFile(fd)}
+	s.nodes[s.root.handle] = s.root
+	s.info = store.Info{
+		FSID:        [2]uint64{uint64(unix.Major(s.dev)), uint64(unix.Minor(s.dev))},
+		ReadOnly:    !opt.Writable,
+		MaxFileSize: math.MaxInt64,
+		MaxName:     255,
+		MaxLink:     math.MaxUint16,
+		MaxSymlink:  4095,
+		MaxXattr:    64 << 10,
+		TimeDelta:   store.Time{Nsec: 1},
+		CloneAlign:  4096,
+		HardLinks:   true, Symlinks: true, Devices: true, Xattrs: s.hasXattrs(),
+		Seek: true, Allocate: true, Deallocate: true, Copy: true, Clone: true,
+		CasePreserving: true, ChownRestricted: true,
+	}
+	return s, nil
+}
+
+// hasXattrs asks the file system whether it has extended attributes of users.
+func (s *Store) hasXattrs() bool {
+	_, err := unix.Getxattr(proc(s.root.pinned.fd), prefix+"probe", nil)
+	return err == nil || err == unix.ENODATA
+}
+
+// Info tells what the store is like. That an operation is said to be there does
+// not mean that the file system below has it.
+func (s *Store) Info() *store.Info { return &s.info }
+
+// Root is the directory itself.
+func (s *Store) Root() store.Handle { return s.root.handle }
+
+// Verifier is a random number: this process does not know what an earlier one
+// has lost.
+func (s *Store) Verifier() uint64 { return s.verifier }
+
+// Close closes all files.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	nodes := s.nodes
+	s.nodes = map[store.Handle]*node{}
+	s.mu.Unlock()
+	s.open.clear()
+	for _, n := range nodes {
+		n.mu.Lock()
+		pinned := n.pinned
+		n.pinned = nil
+		n.mu.Unlock()
+		if pinned != nil {
+			pinned.put()
+		}
+	}
+	return nil
+}
+
+// Statfs tells how full the file system is.
+func (s *Store) Statfs(st *store.Statfs) error {
+	f, err := s.file(s.root, openPath)
+	if err != nil {
+		return err
+	}
+	defer f.put()
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(f.fd, &fs); err != nil {
+		return convert(err)
+	}
+	block := uint64(max(fs.Frsize, 1))
+	*st = store.Statfs{
+		TotalBytes: fs.Blocks * block, FreeBytes: fs.Bfree * block, AvailBytes: fs.Bavail * block,
+		TotalFiles: fs.Files, FreeFiles: fs.Ffree, AvailFiles: fs.Ffree,
+	}
+	return nil
+}
+
+// writable says whether anything may be changed.
+func (s *Store) writable() error {
+	if !s.opt.Writable {
+		return store.ErrROFS
+	}
+	return nil
+}
+
+func (s *Store) permits(c *store.Cred, a *store.Attr, want uint32) bool {
+	return s.opt.NoPermissions || store.Permits(c, a, want)
+}
+
+func (s *Store) permitsData(c *store.Cred, a *store.Attr, want uint32) bool {
+	return s.opt.NoPermissions || store.PermitsData(c, a, want)
+}
+
+// errnos are the errors of the kernel that have a counterpart.
+var errnos = map[unix.Errno]store.Error{
+	unix.EPERM: store.ErrPerm, unix.ENOENT: store.ErrNoEnt, unix.EIO: store.ErrIO, unix.ENXIO: store.ErrNXIO,
+	unix.EACCES: store.ErrAccess, unix.EEXIST: store.ErrExist, unix.EXDEV: store.ErrXDev, unix.ENODEV: store.ErrNoDev,
+	unix.ENOTDIR: store.ErrNotDir, unix.EISDIR: store.ErrIsDir, unix.EINVAL: store.ErrInval, unix.EFBIG: store.ErrFBig,
+	unix.ENOSPC: store.ErrNoSpace, unix.EROFS: store.ErrROFS, unix.EMLINK: store.ErrMLink, unix.ENAMETOOLONG: store.ErrNameTooLong,
+	unix.ENOTEMPTY: store.ErrNotEmpty, unix.EDQUOT: store.ErrDQuot, unix.ESTALE: store.ErrStale, unix.EOPNOTSUPP: store.ErrNotSupp,
+	unix.ENOSYS: store.ErrNotSupp, unix.ENODATA: store.ErrNoXattr, unix.E2BIG: store.ErrXattrTooBig, unix.ERANGE: store.ErrXattrTooBig,
+	unix.ENOTTY: store.ErrNotSupp, unix.ENOMEM: store.ErrDelay, unix.EMFILE: store.ErrDelay, unix.ENFILE: store.ErrDelay,
+	unix.EAGAIN: store.ErrDelay, unix.EBUSY: store.ErrDelay, unix.ETXTBSY: store.ErrAccess, unix.ELOOP: store.ErrNotDir,
+	unix.EOVERFLOW: store.ErrFBig,
+}
+
+// convert turns an error of the kernel into one of package store.
+func convert(err error) error {
+	if err == nil {
+		return nil
+	}
+	var own store.Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		if e, ok := errnos[errno]; ok {
+			return e
+		}
+	}
+	return store.ErrServerFault
+}
+
+// retry repeats a system call that a signal has interrupted.
+func retry(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
