@@ -75,8 +75,6 @@ func (f *faultPlan) resolve(w *run.Workload) error {
 func (f *faultPlan) arm(o *site.Options) {
 	if f.client != nil {
 		o.Wrapped = f.client.Provider
-		// A connection that is lost on purpose is made again.
-		o.Endpoint.Reconnect, o.TCP.Reconnect = true, true
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func command(t *testing.T, in []byte, args ...string) (out, problems string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(args, &streams{bytes.NewReader(in), &o, &e})
+	code = execute(args, &streams{bytes.NewReader(in), &o, &e})
 	return o.String(), e.String(), code
 }
 

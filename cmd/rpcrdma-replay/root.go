@@ -35,6 +35,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	cmd.AddCommand(
 		newPlanCommand(s),
 		newRunCommand(s),
+		newServeCommand(s),
 		cli.NewManCommand("rpcrdma-replay", s.err),
 	)
 	return cmd

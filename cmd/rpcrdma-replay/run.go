@@ -64,6 +64,7 @@ type runFlags struct {
 	faults      []string
 	uid, gid    uint32
 	quiet       bool
+	noReconnect bool
 }
 
 const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
@@ -137,6 +138,7 @@ func newRunCommand(s *streams) *cobra.Command {
 	f.DurationVar(&o.maxTime, "max-duration", 0, "stop after this `time`")
 	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
+	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
 
 	f.StringVar(&o.verify, "verify", "all", "compare `all` of a reply, its status, or none")
 	f.StringSliceVar(&o.ignore, "ignore", nil, "`fields` that are not compared, for example mode,nlink")
@@ -390,6 +392,8 @@ func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, s
 		where.Tap = t.packets
 	}
 	where.Name = o.provider
+	where.Endpoint.Reconnect, where.TCP.Reconnect = !o.noReconnect, !o.noReconnect
+	where.Endpoint.Timeout, where.TCP.Timeout = o.timeout, o.timeout
 	faults.arm(&where)
 	if server == "builtin" {
 		return t, t.builtin(ctx, where)

@@ -35,8 +35,8 @@ func (h *handler) ServeRPC(x transport.Exchange) {
 			return
 		case Disconnect:
 			h.plan.count(Disconnect)
+			x.Disconnect() // the exchange is gone after Drop
 			x.Drop()
-			x.Disconnect()
 			return
 		case Delay:
 			h.plan.count(Delay)

@@ -32,7 +32,38 @@ func (c *call) fh(n string, h []byte) *obj {
 	}
 	c.form.handle(n, c.b.space.ref(o), h)
 	c.object(o)
+	if c.replied {
+		o.heard(c.status3())
+	}
 	return o
+}
+
+// status3 is the status of the results; NFSv4 has one for each operation.
+func (c *call) status3() uint32 {
+	if c.v.Tx.Version == 4 {
+		if x := c.compound.ops[c.compound.at]; x.Result != nil {
+			return x.Code
+		}
+		return uint32(nfs3.NFS3ERR_JUKEBOX)
+	}
+	s, ok := c.v.Result.(xdr.Status)
+	if !ok {
+		return 0
+	}
+	code, _ := s.StatusCode()
+	return code
+}
+
+// heard notes whether the server knows a handle. The numbers are the same in
+// NFSv3 and NFSv4.
+func (o *obj) heard(status uint32) {
+	switch nfs3.Nfsstat3(status) {
+	case nfs3.NFS3ERR_STALE, nfs3.NFS3ERR_BADHANDLE:
+		o.stale = true
+	case nfs3.NFS3ERR_JUKEBOX:
+	default:
+		o.alive = true
+	}
 }
 
 // object notes that the call goes to an object.

@@ -404,3 +404,15 @@ func TestMadeUp(t *testing.T) {
 		}
 	}
 }
+
+// A handle that the server refused from the beginning is nothing to prepare.
+func TestStale(t *testing.T) {
+	s := newScene(t)
+	s.read3("gone", 0, "", nfs3.NFS3ERR_STALE)
+	s.read3("here", 0, "x", 0)
+	s.read3("here", 0, "", nfs3.NFS3ERR_STALE)
+	l := s.plan()
+	l.want(t, "gone", l.Objects[0].Origin, Stale)
+	l.want(t, "here", l.Objects[1].Origin, Before)
+	l.defined(t)
+}

@@ -62,6 +62,8 @@ type obj struct {
 	cookies map[uint64]cookie
 	bound   bool // a reply has given its handle
 	others  bool // somebody who is not in the capture has changed it
+	stale   bool // the server has refused its handle
+	alive   bool // the server has accepted it
 
 	bytes, attr, dir, locks history
 }
@@ -495,6 +497,11 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 
 // finish decides what is to be prepared, and fills the table.
 func (s *space) finish() {
+	for _, o := range s.objects {
+		if o.origin == Before && o.stale && !o.alive && !o.named && !o.isBase {
+			o.origin = Stale
+		}
+	}
 	s.bases()
 	for _, o := range s.objects {
 		if o.into == nil {
@@ -581,7 +588,7 @@ func (s *space) bases() {
 	}
 	n := 0
 	for _, o := range s.objects {
-		if o.into != nil || o.isBase || o.named || o.origin == Above {
+		if o.into != nil || o.isBase || o.named || o.origin == Above || o.origin == Stale {
 			continue
 		}
 		n++
