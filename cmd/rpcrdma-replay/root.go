@@ -36,6 +36,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		newPlanCommand(s),
 		newRunCommand(s),
 		newServeCommand(s),
+		newBenchCommand(s),
 		cli.NewManCommand("rpcrdma-replay", s.err),
 	)
 	return cmd

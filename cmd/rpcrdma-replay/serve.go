@@ -46,6 +46,7 @@ type serveFlags struct {
 	workers   int
 	capture   string
 	faults    []string
+	parent    bool
 }
 
 const serveLong = `Serve NFS versions 3, 4.0, 4.1 and 4.2, and MOUNT, without a kernel's server: from
@@ -89,6 +90,8 @@ func newServeCommand(s *streams) *cobra.Command {
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
 	f.StringArrayVar(&o.faults, "fault", nil, "`fault` to inject, see above; may be repeated")
+	f.BoolVar(&o.parent, "with-parent", false, "end when standard input does")
+	_ = f.MarkHidden("with-parent")
 	o.fabricFlags.flags(f)
 	return cmd
 }
@@ -111,6 +114,15 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if o.parent {
+		child, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ctx = child
+		go func() {
+			_, _ = io.Copy(io.Discard, s.in)
+			cancel()
+		}()
+	}
 	addr, err := site.Resolve(ctx, o.listen, 1)
 	if err != nil {
 		return cli.Usagef("--listen: %v", err)
@@ -165,6 +177,9 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 	}
 	o.mounts(s.out, listeners)
 	<-ctx.Done()
+	if o.parent {
+		return nil
+	}
 	fmt.Fprintln(s.err, "rpcrdma-replay: interrupted")
 	for _, l := range listeners {
 		st := l.Stats()
