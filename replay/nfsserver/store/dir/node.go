@@ -25,6 +25,7 @@ type node struct {
 	mu     sync.Mutex
 	at     place              // where it was seen last; parent is nil if nowhere
 	others map[place]struct{} // other names of it
+	moves  uint64             // counts what this store has found or done about names
 	change uint64             // the last change attribute told
 	pinned *file              // the root, and what is held
 	holds  int
@@ -143,6 +144,7 @@ func (s *Store) seen(parent *node, name string, a *store.Attr) *node {
 	case n.at == p:
 	case n.at.parent == nil || n.kind == store.Directory:
 		n.at = p
+		n.moves++
 	default:
 		if n.others == nil {
 			n.others = map[place]struct{}{}
@@ -179,18 +181,24 @@ func (s *Store) evict() {
 
 // unseen notes that an object has lost a name.
 func (n *node) unseen(parent *node, name string) {
-	p := place{parent, name}
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.forget(place{parent, name})
+	n.moves++
+}
+
+// forget takes away a name. mu is held.
+func (n *node) forget(p place) {
 	delete(n.others, p)
-	if n.at == p {
-		n.at = place{}
-		for other := range n.others {
-			n.at = other
-			delete(n.others, other)
-			break
-		}
+	if n.at != p {
+		return
 	}
-	n.mu.Unlock()
+	n.at = place{}
+	for other := range n.others {
+		n.at = other
+		delete(n.others, other)
+		break
+	}
 }
 
 // gone forgets an object that has no name any more, unless it is held.
@@ -217,19 +225,29 @@ func (n *node) where() place {
 }
 
 // whereElse is a name of an object that is not among those tried; parent is nil
-// if there is none.
-func (n *node) whereElse(tried []place) place {
+// if there is none. moves goes with it, for notThere.
+func (n *node) whereElse(tried []place) (p place, moves uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.at.parent != nil && !slices.Contains(tried, n.at) {
-		return n.at
+		return n.at, n.moves
 	}
 	for p := range n.others {
 		if !slices.Contains(tried, p) {
-			return p
+			return p, n.moves
 		}
 	}
-	return place{}
+	return place{}, n.moves
+}
+
+// notThere notes that an object was not found under a name that whereElse has
+// given, unless it was renamed since.
+func (n *node) notThere(p place, moves uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.moves == moves {
+		n.forget(p)
+	}
 }
 
 // expect notes a name that the object is about to have, so that it can be found
@@ -241,6 +259,7 @@ func (n *node) expect(parent *node, name string) {
 		n.others = map[place]struct{}{}
 	}
 	n.others[place{parent, name}] = struct{}{}
+	n.moves++
 }
 
 // maxTries bounds the search for an object that is renamed all the time.
@@ -251,7 +270,7 @@ const maxTries = 64
 func (s *Store) reach(n *node, depth int, try func(up *file, name string) error) error {
 	var tried []place
 	for range maxTries {
-		p := n.whereElse(tried)
+		p, moves := n.whereElse(tried)
 		if p.parent == nil {
 			return store.ErrStale
 		}
@@ -270,7 +289,7 @@ func (s *Store) reach(n *node, depth int, try func(up *file, name string) error)
 		if err != store.ErrStale {
 			return err
 		}
-		n.unseen(p.parent, p.name) // others have moved it
+		n.notThere(p, moves)
 	}
 	return store.ErrDelay
 }
