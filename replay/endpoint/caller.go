@@ -215,30 +215,36 @@ func (c *caller) pump() {
 // send puts a call together and queues it on l.
 func (c *caller) send(l *link, cs *callState) {
 	buf, err := c.marshal(l, cs)
-	c.mu.Lock()
-	if err == nil && cs.giveUp != nil {
-		err = cs.giveUp
+	if err != nil {
+		c.unsent(l, cs, nil)
 	}
-	if c.link != l {
-		// The connection has ended meanwhile.
-		switch {
-		case cs.giveUp != nil:
-		case c.closed != nil:
-			err = c.closed
-		case c.again:
+	c.mu.Lock()
+	switch {
+	case cs.giveUp != nil:
+		err = cs.giveUp
+	case c.link != l:
+		// The connection has ended meanwhile, and lost has left the call alone.
+		if c.closed == nil && c.again {
 			c.requeue(cs)
 			c.mu.Unlock()
 			c.unsent(l, cs, buf)
 			c.ready(cs)
 			c.pump()
 			return
-		default:
-			err = transport.ErrDisconnected
 		}
-	} else if err != nil {
-		c.inFlight--
+		if err = c.closed; err == nil {
+			err = disconnected(l)
+		}
+	case err != nil && l.vc.Err() != nil:
+		// It is about to end: lost will come, and find a call without reply.
+		cs.at = callSent
+		c.mu.Unlock()
+		return
 	}
 	if err != nil {
+		if c.link == l {
+			c.inFlight--
+		}
 		delete(c.table, cs.xid)
 		cs.at = callIdle
 		c.mu.Unlock()

@@ -131,17 +131,15 @@ func (s *server) sendError(l *link, xid, version, grant uint32, code rpcrdma.Err
 		return
 	}
 	e := rpcrdma.Header{
-		XID: xid, Version: version, Credits: grant, Type: rpcrdma.TypeError, Error: code,
+		XID: xid, Credits: grant, Type: rpcrdma.TypeError, Error: code,
 		Low: rpcrdma.Version1, High: rpcrdma.Version1,
 	}
-	if version == rpcrdma.Version0 || version == rpcrdma.Version2 {
-		// Their encodings of an error are others. RFC 8166, section 4.5.1
-		// leaves the version of the answer open.
-		e.Version = rpcrdma.Version1
-	}
+	// RFC 8166, section 4.5.1 wants a version that the peer understands, with the
+	// layout of version 1. Version 0 has no errors.
+	e.Version = rpcrdma.Version1
 	buf.b = e.Append(buf.b[:0])
-	if version != e.Version {
-		binary.BigEndian.PutUint32(buf.b[4:], version) // what the peer understands
+	if version != rpcrdma.Version0 {
+		binary.BigEndian.PutUint32(buf.b[4:], version)
 	}
 	if l.enqueue(work{send: buf.request(0, false), buf: buf}) {
 		l.flush()

@@ -142,7 +142,7 @@ func (l *link) params() (verbs.Params, error) {
 		return verbs.Params{}, err
 	}
 	return verbs.Params{
-		PrivateData:        l.o.private(remoteCaps{l.mem.caps.SendInvalidate}),
+		PrivateData:        l.o.private(remoteCaps{l.invalidates()}),
 		ResponderResources: l.readDepth, InitiatorDepth: l.readDepth,
 		SendDepth: l.depth, RecvDepth: int(l.o.MaxCredits) + l.extraReceives(),
 		RetryCount: l.o.RetryCount, RNRRetryCount: l.o.RNRRetryCount,
@@ -167,11 +167,17 @@ func (l *link) addReceives(n int) ([]verbs.RecvRequest, error) {
 	return out, nil
 }
 
+// invalidates reports whether the peer may close the handles that we offer.
+func (l *link) invalidates() bool {
+	c := &l.mem.caps
+	return c.SendInvalidate && (c.Invalidates == verbs.InvalidatesAll || c.Invalidates == verbs.InvalidatesWindows && l.o.Registration == Windows)
+}
+
 // established takes over the connection and what the peer has said of itself.
 func (l *link) established(vc verbs.Conn) {
 	l.vc = vc
 	info := vc.Info()
-	own := l.o.own(remoteCaps{l.mem.caps.SendInvalidate})
+	own := l.o.own(remoteCaps{l.invalidates()})
 	var theirs rdma.PrivateData
 	theirs.Decode(info.PrivateData)
 	l.inlineSend = min(int(rdma.InlineThreshold(&own, &theirs)), l.o.InlineSend)

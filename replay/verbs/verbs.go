@@ -42,10 +42,24 @@ type Caps struct {
 	AnyMemory      bool // work requests and registrations may use memory that is not from Alloc
 	MemoryWindows  bool // AllocWindow and OpBind
 	SendInvalidate bool // OpSendInvalidate
-	MaxSGE         int  // slices in WorkRequest.Local
-	MaxMessage     int  // bytes of one work request
-	MaxReads       int  // RDMA Reads in flight on a connection, each way
+	// Invalidates is what of ours the peer's Send with Invalidate may name, so
+	// that the receiver learns of it.
+	Invalidates Invalidates
+	MaxSGE               int // slices in WorkRequest.Local
+	MaxMessage           int // bytes of one work request
+	MaxReads             int // RDMA Reads in flight on a connection, each way
 }
+
+// Invalidates is what a peer may close.
+type Invalidates uint8
+
+// What a peer may close. libibverbs has no regions that a peer may close, and
+// the kernel's rxe does not tell users of it that a window was.
+const (
+	InvalidatesAll     Invalidates = iota // regions and windows
+	InvalidatesWindows                    // windows
+	InvalidatesNothing
+)
 
 // Params are asked for at connection setup; zero values take the provider's
 // default.

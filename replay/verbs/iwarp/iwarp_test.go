@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 
 // TestVariants runs the suite over what can be negotiated.
 func TestVariants(t *testing.T) {
-	quick := verbstest.Options{Cycles: 30, Megabytes: 2}
+	quick := verbstest.Options{Cycles: 20, Megabytes: 1}
 	for _, c := range []struct {
 		name         string
 		server, dial Options
@@ -41,7 +41,7 @@ func TestVariants(t *testing.T) {
 		{name: "CRC of the dialing side", dial: Options{CRC: CRCOn}},
 		{name: "markers to the server", server: Options{Markers: true, CRC: CRCOn}},
 		{name: "markers to the client", dial: Options{Markers: true}},
-		{name: "small ULPDUs", server: Options{MaxULPDU: 128}, dial: Options{MaxULPDU: 1462, CRC: CRCOn}},
+		{name: "small ULPDUs", server: Options{MaxULPDU: 512}, dial: Options{MaxULPDU: 1462, CRC: CRCOn}},
 		{name: "large ULPDUs", server: Options{MaxULPDU: 65535}, dial: Options{MaxULPDU: 65534}},
 		{name: "RTR Read", server: Options{RTR: RTRRead}},
 		{name: "RTR Send", dial: Options{RTR: RTRSend}, server: Options{RTR: RTRSend}},
@@ -93,4 +93,51 @@ func BenchmarkProvider(b *testing.B) {
 
 func BenchmarkCRC(b *testing.B) {
 	verbstest.Bench(b, verbstest.Options{New: with(Options{CRC: CRCOn})}, verbstest.TCP)
+}
+
+// TestAllocs: on the steady path nothing is allocated, for Sends, Writes and
+// Reads of both sides together.
+func TestAllocs(t *testing.T) {
+	p := provider(t, Options{})
+	c, s := connect(t, p, p, "127.0.0.1:0", recvs(4, 100))
+	mem := make([]byte, 100000)
+	r, err := s.Register(mem, verbs.RemoteRead|verbs.RemoteWrite, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, large := [][]byte{make([]byte, 64)}, [][]byte{make([]byte, 100000)}
+	wrs := []verbs.WorkRequest{
+		{Op: verbs.OpWrite, Handle: r.Handle, Local: large},
+		{Op: verbs.OpSend, Local: small},
+		{Op: verbs.OpRead, Handle: r.Handle, Local: large, Signaled: true},
+	}
+	recv := []verbs.RecvRequest{{Buffer: make([]byte, 100)}}
+	done := make([]verbs.Completion, 4)
+	wait := func(x verbs.Conn, op verbs.Op) {
+		for {
+			for _, d := range done[:x.Poll(done)] {
+				if d.Status != verbs.StatusSuccess {
+					t.Fatalf("%+v", d)
+				}
+				if d.Op == op {
+					return
+				}
+			}
+			if err := x.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(300, func() {
+		if err := c.Post(wrs...); err != nil {
+			t.Fatal(err)
+		}
+		wait(s, verbs.OpRecv)
+		if err := s.PostRecv(recv...); err != nil {
+			t.Fatal(err)
+		}
+		wait(c, verbs.OpRead)
+	}); n > 0.5 {
+		t.Errorf("%v allocations for a Write, a Send and a Read", n)
+	}
 }

@@ -89,10 +89,9 @@ const (
 
 // Provider is a soft iWARP provider.
 type Provider struct {
-	o      Options
-	wg     sync.WaitGroup
-	stags  atomic.Uint32
-	queues atomic.Uint64 // connections made
+	o     Options
+	wg    sync.WaitGroup
+	stags atomic.Uint32
 
 	mu     sync.Mutex
 	closed bool

@@ -53,6 +53,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 // Read shows the tap what has come.
 func (s *socket) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
+	orderRead()
 	if s.flow != nil && n > 0 {
 		s.order.Lock()
 		s.flow.Received(b[:n])
@@ -63,6 +64,7 @@ func (s *socket) Read(b []byte) (int, error) {
 
 // Write shows the tap what will go.
 func (s *socket) Write(b []byte) (int, error) {
+	orderWrite()
 	if s.flow != nil {
 		s.order.Lock()
 		s.flow.Sent(b)

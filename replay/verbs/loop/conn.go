@@ -164,10 +164,12 @@ func (c *conn) work() {
 	for range c.wake {
 		c.smu.Lock()
 		c.execute()
+		// In this order: nothing is posted to a connection that has ended.
+		ended := c.State() == verbs.StateError
 		c.smu.Lock()
 		empty := c.sq.len() == 0
 		c.smu.Unlock()
-		if c.State() == verbs.StateError && empty {
+		if ended && empty {
 			return
 		}
 	}
@@ -348,6 +350,9 @@ func (c *conn) complete(wr *verbs.WorkRequest, status verbs.Status) {
 	defer c.mu.Unlock()
 	c.retiring++
 	if status == verbs.StatusSuccess && !wr.Signaled {
+		if c.state == verbs.StateError {
+			c.filled.Broadcast() // it may have been the last
+		}
 		return
 	}
 	c.push(completion{verbs.Completion{ID: wr.ID, Op: wr.Op, Status: status, Time: time.Now()}, c.retiring})

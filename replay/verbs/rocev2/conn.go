@@ -394,6 +394,7 @@ func (c *Conn) failWith(err error, send, recv verbs.Status) {
 // afterwards.
 func (c *Conn) handle(pkt *roce.Packet, now time.Time) {
 	if c.state != verbs.StateRTS && c.state != verbs.StateSQD || c.dying {
+		c.repeatNAK(pkt)
 		return
 	}
 	c.now = now
@@ -457,11 +458,11 @@ func (c *Conn) send() (more bool) {
 		}
 		c.mem.mu.RUnlock()
 	}
-	if c.activeReads == 0 {
-		c.acknowledge(b)
-	}
 	for !c.blocked {
 		full := c.request(b)
+		if c.activeReads == 0 {
+			c.acknowledge(b) // short, and so part of the same datagram
+		}
 		c.flush(b)
 		if !full {
 			break

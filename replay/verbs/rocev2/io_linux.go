@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -18,6 +19,11 @@ const (
 	recvBufferSize = 1 << 16
 	wantedBuffer   = 4 << 20
 )
+
+// wire orders what is done to memory before a packet is sent before what is done
+// after it was received, as package net does for its sockets: both ends may be
+// in this process.
+var wire atomic.Uint32
 
 // mmsghdr is that of recvmmsg(2).
 type mmsghdr struct {
@@ -129,6 +135,7 @@ func (u *udp) read(fd uintptr) bool {
 		switch errno {
 		case 0:
 			u.received = int(n)
+			wire.Load()
 			return true
 		case unix.EINTR:
 			continue
@@ -279,6 +286,7 @@ func (u *udp) send(b *batch, first int, dst netip.AddrPort) (int, error) {
 }
 
 func (s *batchSys) write(fd uintptr) bool {
+	wire.Add(1)
 	for s.sent < len(s.msgs) {
 		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.msgs[s.sent])), uintptr(len(s.msgs)-s.sent), unix.MSG_DONTWAIT, 0, 0)
 		switch errno {

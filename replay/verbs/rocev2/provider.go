@@ -18,11 +18,13 @@ import (
 // linger bounds how long Close waits for peers to confirm disconnection.
 const linger = 300 * time.Millisecond
 
-// Stats count packets that were dropped.
+// Stats count what went wrong.
 type Stats struct {
-	Malformed uint64 // no packets that this provider knows
-	BadICRC   uint64
-	NoQP      uint64 // for no queue pair of ours, or not from its peer
+	Malformed uint64 // packets dropped: not of a kind that this provider knows
+	BadICRC   uint64 // packets dropped
+	NoQP      uint64 // packets dropped: for no queue pair of ours, or not from its peer
+	Gaps      uint64 // packets were lost, as the peer or the sequence of packets said
+	Timeouts  uint64 // packets were repeated because no answer came
 }
 
 // Provider implements verbs.Provider.
@@ -31,7 +33,7 @@ type Provider struct {
 	cm   cm
 	guid uint64
 
-	stats struct{ Malformed, BadICRC, NoQP atomic.Uint64 }
+	stats struct{ Malformed, BadICRC, NoQP, Gaps, Timeouts atomic.Uint64 }
 
 	mu      sync.Mutex
 	sockets map[netip.Addr]*socket
@@ -69,7 +71,11 @@ func (p *Provider) Caps() verbs.Caps {
 
 // Stats returns counts since the start.
 func (p *Provider) Stats() Stats {
-	return Stats{Malformed: p.stats.Malformed.Load(), BadICRC: p.stats.BadICRC.Load(), NoQP: p.stats.NoQP.Load()}
+	s := &p.stats
+	return Stats{
+		Malformed: s.Malformed.Load(), BadICRC: s.BadICRC.Load(), NoQP: s.NoQP.Load(),
+		Gaps: s.Gaps.Load(), Timeouts: s.Timeouts.Load(),
+	}
 }
 
 func (p *Provider) count(n *atomic.Uint64) { n.Add(1) }

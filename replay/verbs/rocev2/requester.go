@@ -213,6 +213,12 @@ func (c *Conn) failAt(i uint32, err *verbs.StatusError) {
 		c.complete(w, s, time.Now())
 	}
 	c.failWith(err, err.Status, verbs.StatusFlushed)
+	c.hangUp()
+}
+
+// hangUp tells the peer, which may not know, that the queue pair has failed.
+func (c *Conn) hangUp() {
+	go c.p.cm.disconnect(c.cm)
 }
 
 // failOldest ends the queue pair because of the oldest request.
@@ -223,6 +229,7 @@ func (c *Conn) failOldest(s verbs.Status, detail string) {
 	}
 	c.p.opt.logf("rocev2: %v, queue pair %d: %v: %s", c.remote, c.qpn, s, detail)
 	c.failWith(&verbs.StatusError{Op: op, Status: s, Detail: detail}, s, verbs.StatusFlushed)
+	c.hangUp()
 }
 
 // putData puts the next packet of a Send or Write into the batch.
@@ -266,7 +273,7 @@ func (c *Conn) putData(b *batch, w *wqe) {
 	case size > roce.BTHSize:
 		roce.IETH(h[roce.BTHSize:]).SetRKey(w.handle)
 	}
-	slices(w.local, off, n, b.payload)
+	gather(w.local, off, n, b.payload)
 	b.finish(kindRequest, c.cur, i, 1)
 	w.sent++
 	c.inflight++
@@ -295,8 +302,8 @@ func (c *Conn) reth(h []byte, va uint64, handle, n uint32) {
 	r.SetDMALen(n)
 }
 
-// slices calls f for the parts of a list that make up n bytes from off on.
-func slices(list [][]byte, off, n uint32, f func([]byte)) {
+// gather calls f for the parts of a list that make up n bytes from off on.
+func gather(list [][]byte, off, n uint32, f func([]byte)) {
 	for _, b := range list {
 		if n == 0 {
 			return
@@ -491,6 +498,7 @@ func (c *Conn) gap() {
 		return
 	}
 	c.lost = true
+	c.p.count(&c.p.stats.Gaps)
 	c.shrink()
 	c.rewind()
 }
@@ -549,7 +557,7 @@ func (c *Conn) onReadResponse(pkt *roce.Packet) {
 		return
 	}
 	data := pkt.Payload
-	slices(w.local, off, n, func(p []byte) { data = data[copy(p, data):] })
+	gather(w.local, off, n, func(p []byte) { data = data[copy(p, data):] })
 	// The response acknowledges what was sent before the Read.
 	c.acked(w.psn)
 	chunkEnds := (w.acked+1)%c.readChunk == 0 || w.acked+1 == w.packets

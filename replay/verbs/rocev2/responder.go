@@ -31,6 +31,8 @@ type responder struct {
 
 	answer    answer
 	answerPSN uint32
+	unacked   int  // packets since the last acknowledgement
+	lazy      bool // an acknowledgement has been put off
 
 	// The last Reads of the peer, as many as were agreed: those under way, and
 	// those that may be asked for again.
@@ -39,6 +41,9 @@ type responder struct {
 	activeReads int
 
 	dying    bool // the answer that ends it all is due
+	fatal    answer
+	fatalPSN uint32
+	fatalEnd uint32 // behind the Read that it happened in, if it was one
 	death    error
 	deathRcv verbs.Status
 }
@@ -72,9 +77,25 @@ func (r *responder) start(psn uint32, depth int) {
 	r.reads = make([]read, depth)
 }
 
+// repeatNAK answers a request to a queue pair that a NAK has ended: the NAK may
+// have been lost.
+func (c *Conn) repeatNAK(pkt *roce.Packet) {
+	if c.fatal == answerNone || c.dying || pkt.Opcode.IsResponse() {
+		return
+	}
+	b := newBatch(&c.outbound, false)
+	c.answer, c.answerPSN = c.fatal, c.fatalPSN
+	if pkt.Opcode.IsReadRequest() && psnDiff(pkt.PSN, c.fatalEnd) < 0 {
+		c.answerPSN = pkt.PSN // its response was lost, and cannot be repeated
+	}
+	c.acknowledge(b)
+	c.s.send(b, c.peer)
+	b.free()
+}
+
 // nak ends the queue pair, as soon as the peer has been told.
 func (c *Conn) nak(s roce.Syndrome, op verbs.Op, status verbs.Status, detail string, args ...any) {
-	c.answer, c.answerPSN = 0x100+answer(s), c.epsn
+	c.answer, c.answerPSN, c.fatalEnd = 0x100+answer(s), c.epsn, c.epsn
 	c.dying = true
 	c.death = &verbs.StatusError{Op: op, Status: status, Detail: fmt.Sprintf(detail, args...)}
 	c.deathRcv = verbs.StatusFlushed
@@ -82,15 +103,23 @@ func (c *Conn) nak(s roce.Syndrome, op verbs.Op, status verbs.Status, detail str
 
 func (c *Conn) die() {
 	c.p.opt.logf("rocev2: %v, queue pair %d: %v", c.remote, c.qpn, c.death)
+	c.dying = false
 	c.failWith(c.death, verbs.StatusFlushed, c.deathRcv)
 }
 
 func (c *Conn) ackIf(pkt *roce.Packet) {
 	c.epsn = psnAdd(c.epsn, 1)
 	c.deaf = false
+	c.unacked++
 	if pkt.AckReq {
 		c.answer, c.answerPSN = answerACK, pkt.PSN
 	}
+}
+
+// patient reports that all there is to be sent is an acknowledgement that can
+// wait a moment.
+func (c *Conn) patient() bool {
+	return c.answer == answerACK && c.unacked < 8 && c.activeReads == 0 && c.cur == c.sq.tail
 }
 
 // onRequest handles a packet of the peer's requester.
@@ -218,7 +247,7 @@ func (c *Conn) onRead(pkt *roce.Packet) {
 		c.nak(roce.NAKInvalid, verbs.OpRead, verbs.StatusLocalQP, "%v within a message, with payload, or of more than 2^31 bytes", pkt.Opcode)
 		return
 	}
-	if len(c.reads) == 0 || c.reads[c.nextRead].active {
+	if len(c.reads) == 0 || c.reads[c.nextRead].active && !c.reads[c.nextRead].replay {
 		c.nak(roce.NAKInvalid, verbs.OpRead, verbs.StatusLocalQP, "more than %d Reads at a time", len(c.reads))
 		return
 	}
@@ -226,6 +255,9 @@ func (c *Conn) onRead(pkt *roce.Packet) {
 		c.nak(roce.NAKRemoteAccess, verbs.OpRead, verbs.StatusRemoteAccess,
 			"the peer read %d bytes at %#x of handle %#x, which is not open for it", h.DMALen, h.VA, h.RKey)
 		return
+	}
+	if c.reads[c.nextRead].active {
+		c.activeReads-- // asked for again by a late copy: the peer has had it
 	}
 	n := c.packets(h.DMALen)
 	c.reads[c.nextRead] = read{psn: pkt.PSN, packets: n, handle: h.RKey, length: h.DMALen, va: h.VA, valid: true, active: true}
@@ -292,16 +324,21 @@ func (c *Conn) respond(b *batch, budget *int) {
 		var data []byte
 		if n > 0 {
 			if data = c.mem.at(r.handle, r.va+uint64(off), n, verbs.RemoteRead); data == nil {
-				// The memory was closed. If the peer asks again for what it
-				// has had, it gets nothing.
-				if !r.replay {
+				// The memory was closed. If this is for a Read that was answered
+				// once, the request may be a late copy, of which the peer
+				// takes no notice; then nothing is wrong.
+				switch {
+				case r.replay && c.dying:
+				case r.replay:
+					c.answer, c.answerPSN = 0x100+answer(roce.NAKRemoteAccess), psnAdd(r.psn, r.next)
+				default:
 					c.nak(roce.NAKRemoteAccess, verbs.OpRead, verbs.StatusRemoteAccess, "handle %#x was closed during a Read", r.handle)
-					c.answerPSN = psnAdd(r.psn, r.next)
+					c.answerPSN, c.fatalEnd = psnAdd(r.psn, r.next), psnAdd(r.psn, r.packets)
 					clear(c.reads)
 					c.activeReads = 0
 					return
 				}
-				*r = read{}
+				r.active, r.replay = false, false
 				c.activeReads--
 				return
 			}
@@ -354,6 +391,10 @@ func (c *Conn) acknowledge(b *batch) {
 	if c.answer == answerNone {
 		return
 	}
+	if c.dying {
+		c.fatal, c.fatalPSN = c.answer, c.answerPSN
+	}
+	c.unacked = 0
 	h := b.header(roce.BTHSize + roce.AETHSize)
 	c.bth(h, roce.RCAcknowledge, c.answerPSN, 0)
 	a := roce.AETH(h[roce.BTHSize:])

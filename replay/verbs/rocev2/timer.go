@@ -63,6 +63,7 @@ func (c *Conn) onTimer() {
 		return
 	default:
 		c.backoff++
+		c.p.count(&c.p.stats.Timeouts)
 		c.lost = true
 		c.shrink()
 		c.rewind()

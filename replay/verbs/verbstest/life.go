@@ -138,7 +138,7 @@ func testCloseBusy(t *testing.T, p *pair) {
 			}
 		}
 		for _, ends := range [][2]*end{{c, s}, {s, c}} {
-			e, r, local := ends[0], regions[ends[1]], ends[0].alloc(t, size)
+			e, r, out, in := ends[0], regions[ends[1]], ends[0].alloc(t, size), ends[0].alloc(t, size)
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
@@ -147,6 +147,10 @@ func testCloseBusy(t *testing.T, p *pair) {
 					op := []verbs.Op{verbs.OpWrite, verbs.OpRead, verbs.OpSend}[i%3]
 					if op == verbs.OpSend && i/3 >= depth {
 						op = verbs.OpWrite
+					}
+					local := out
+					if op == verbs.OpRead {
+						local = in
 					}
 					if e.Post(verbs.WorkRequest{ID: uint64(i), Op: op, Signaled: true, Handle: r.Handle, Offset: r.Offset, Local: one(local)}) != nil {
 						break

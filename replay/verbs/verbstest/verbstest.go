@@ -26,6 +26,10 @@ type Options struct {
 	Cycles int
 	// Megabytes is the size of the largest transfer in MiB; 0 is 4.
 	Megabytes int
+	// AnyStatus takes every status of a request that has to fail, and every
+	// reason for the end of its connection: devices of others do not all give
+	// those of the specifications.
+	AnyStatus bool
 	// Hang bounds one test; 0 is a minute.
 	Hang time.Duration
 }
@@ -167,8 +171,8 @@ func (p *pair) connectWith(t testing.TB, dial, accept verbs.Params) (client, ser
 	if r.err != nil {
 		t.Fatalf("Accept: %v", r.err)
 	}
-	client = &end{Conn: c, provider: p.client, name: "client"}
-	server = &end{Conn: r.c, provider: p.server, name: "server"}
+	client = &end{Conn: c, provider: p.client, name: "client", anyStatus: p.o.AnyStatus}
+	server = &end{Conn: r.c, provider: p.server, name: "server", anyStatus: p.o.AnyStatus}
 	t.Cleanup(func() {
 		client.Close()
 		server.Close()

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// planOptions are the flags of the command plan.
+type planOptions struct {
+	out         string
+	format      string
+	payload     string
+	noResults   bool
+	objects     int
+	dot         string
+	ops         string
+	noICRC      bool
+	openCalls   int
+	connections int
+}
+
+const planLong = `Turn a capture into a plan: which files have to exist, who the clients are, and
+each call with those that it depends on. A plan is text, one JSON object on each
+line, and may be edited; see docs/plan.md.
+
+What the plan holds is printed, and what of it was
+
+  exact        seen in the capture
+  inferred     concluded from what was seen
+  synthesised  made up, since the capture does not say it
+  impossible   left out, since it cannot be replayed
+
+each with the reasons. Without -o that is all: nothing is written. Of a file that
+is a plan already, its summary is printed.
+
+Data that was written, and what was read before anybody wrote to it, goes to
+PLAN.data. --payload pattern makes data up instead, so that PLAN.data is not needed
+and nothing that was in the files leaves the capture; names and link targets are kept.`
+
+func newPlanCommand(s *streams) *cobra.Command {
+	o := &planOptions{}
+	cmd := &cobra.Command{
+		Use:   "plan [flags] [-o PLAN] CAPTURE...",
+		Short: "Turn a capture into a plan that can be replayed",
+		Long:  planLong,
+		Example: "  rpcrdma-replay plan trace.pcap -o trace.plan\n" +
+			"  rpcrdma-replay plan --payload pattern trace.pcap.zst -o trace.plan.zst\n" +
+			"  rpcrdma-replay plan -T json trace.plan | jq .reasons\n" +
+			"  rpcrdma-replay plan --dot - --ops 100-160 trace.plan | dot -Tsvg > graph.svg",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.out, "output", "o", "", "write the plan to this `file`; .zst and .gz compress")
+	f.StringVarP(&o.format, "format", "T", "text", "print the summary as `format`: text or json")
+	f.StringVar(&o.payload, "payload", string(plan.Captured), "`what` is written and read: captured, pattern or sparse (zeros)")
+	f.BoolVar(&o.noResults, "no-results", false, "leave the captured results out: only statuses and data are compared then")
+	f.StringVar(&o.dot, "dot", "", "write the graph of dependencies to this `file`, for Graphviz; - is standard output")
+	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
+	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
+	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
+	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
+	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
+	_ = cmd.RegisterFlagCompletionFunc("payload", cobra.FixedCompletions([]string{"captured", "pattern", "sparse"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *planOptions) run(ctx context.Context, s *streams, args []string) error {
+	first, last, err := o.check(args)
+	if err != nil {
+		return err
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	name, damaged := args[0], error(nil)
+	if !isPlan(name) {
+		name = o.out
+		if name == "" {
+			dir, err := os.MkdirTemp("", "rpcrdma-plan")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			name = filepath.Join(dir, "plan")
+		}
+		if damaged, err = o.build(ctx, s, name, args); err != nil {
+			return err
+		}
+	} else if len(args) > 1 || o.out != "" {
+		return cli.Usagef("%s is a plan already: it is shown alone, and without -o", name)
+	}
+	r, err := plan.Open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := o.print(s, r); err != nil {
+		return err
+	}
+	if o.dot != "" {
+		if err := o.graph(s, r, first, last); err != nil {
+			return err
+		}
+	}
+	return damaged
+}
+
+func (o *planOptions) check(args []string) (first, last int, err error) {
+	switch {
+	case len(args) == 0:
+		return 0, 0, cli.Usagef("name a capture file, - for standard input, or a plan")
+	case o.format != "text" && o.format != "json":
+		return 0, 0, cli.Usagef("-T is text or json, not %q", o.format)
+	}
+	switch plan.PayloadMode(o.payload) {
+	case plan.Captured, plan.Pattern, plan.Sparse:
+	default:
+		return 0, 0, cli.Usagef("--payload is captured, pattern or sparse, not %q", o.payload)
+	}
+	for _, a := range args {
+		for _, out := range []string{o.out, o.out + ".data"} {
+			if x, err := os.Stat(a); o.out != "" && err == nil {
+				if y, err := os.Stat(out); err == nil && os.SameFile(x, y) {
+					return 0, 0, cli.Usagef("%s would be overwritten while it is read", a)
+				}
+			}
+		}
+	}
+	if o.ops == "" {
+		return 1, 0, nil
+	}
+	a, b, ranged := strings.Cut(o.ops, "-")
+	first, err = strconv.Atoi(a)
+	if last = first; ranged && err == nil {
+		last, err = strconv.Atoi(b)
+	}
+	if err != nil || first < 1 || last < first {
+		return 0, 0, cli.Usagef("--ops is a number or a range such as 100-160, not %q", o.ops)
+	}
+	return first, last, nil
+}
+
+// isPlan reports whether a file is a plan already.
+func isPlan(name string) bool {
+	if name == "-" {
+		return false
+	}
+	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	return plan.Is(name)
+}
+
+// build writes the plan. The first error is cli.ErrDamaged or nil.
+func (o *planOptions) build(ctx context.Context, s *streams, name string, args []string) (damaged, err error) {
+	in, err := capture.Open(args, capture.Options{Stdin: s.in})
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	dopt := decode.Options{
+		SkipICRC:     o.noICRC,
+		Transactions: transaction.Options{Open: o.openCalls},
+		RoCE:         roce.Limits{Connections: o.connections},
+		TCP:          decode.TCPLimits{Connections: o.connections},
+	}
+	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
+		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Sources: args, Tool: "rpcrdma-replay",
+	})
+	if sum == nil {
+		if errors.Is(err, context.Canceled) {
+			return nil, errors.New("interrupted: no plan was written")
+		}
+		return nil, err
+	}
+	list, total := in.Problems()
+	for _, p := range list {
+		fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", p)
+	}
+	if total > len(list) {
+		fmt.Fprintf(s.err, "rpcrdma-replay: %d more problems of this kind\n", total-len(list))
+	}
+	if err != nil {
+		fmt.Fprintf(s.err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
+	}
+	if err != nil || total > 0 {
+		damaged = cli.ErrDamaged
+	}
+	return damaged, nil
+}
+
+func (o *planOptions) print(s *streams, r *plan.Reader) error {
+	out := s.out
+	if o.dot == "-" {
+		out = s.err
+	}
+	if o.format == "text" {
+		return r.Tables.Header.Text(out)
+	}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r.Tables.Header.Summary)
+}
+
+func (o *planOptions) graph(s *streams, r *plan.Reader, first, last int) error {
+	var w io.Writer = s.out
+	if o.dot == "-" {
+		return plan.Dot(w, r, first, last)
+	}
+	f, err := os.Create(o.dot)
+	if err != nil {
+		return err
+	}
+	return errors.Join(plan.Dot(f, r, first, last), f.Close())
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+)
+
+const rootLong = `rpcrdma-replay replays captured NFS workloads, over RDMA or TCP.`
+
+const rootExit = `Exit status:
+  0  all is well
+  1  failure: a file cannot be read, output cannot be written
+  2  usage
+  3  finished, but the input is truncated or malformed`
+
+func newRootCommand(s *streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "rpcrdma-replay",
+		Short:         "Replay captured NFS workloads",
+		Long:          rootLong + "\n\n" + rootExit,
+		Version:       version(),
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetVersionTemplate("rpcrdma-replay {{.Version}}\n")
+	cmd.SetIn(s.in)
+	cmd.SetOut(s.out)
+	cmd.SetErr(s.err)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
+	cmd.AddCommand(
+		newPlanCommand(s),
+		cli.NewManCommand("rpcrdma-replay", s.err),
+	)
+	return cmd
+}
+
+// version is that of the module, or the revision that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "development version"
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v = s.Value
+			}
+		}
+	}
+	return v + " " + info.GoVersion
+}

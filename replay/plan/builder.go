@@ -1,0 +1,337 @@
+package plan
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// Options say how a plan is made. The zero value is a good choice.
+type Options struct {
+	Payload PayloadMode // Captured
+	// NoResults leaves the captured results out of the plan: only what stands
+	// beside them can be compared then.
+	NoResults bool
+	// Objects is how many objects and names are followed (1 Mi).
+	Objects int
+	// Sources are named in the header.
+	Sources []string
+	Tool    string
+}
+
+// Builder makes a plan of transactions. What it holds in memory grows with the
+// number of objects, names and states, and with nothing else: ops go to a
+// temporary file beside the plan, since the tables come before them.
+type Builder struct {
+	opt   Options
+	out   string
+	t     Tables
+	spill *os.File
+	w     *bufio.Writer
+	enc   *json.Encoder
+	data  *dataFile
+	err   error
+
+	ops, skips int
+	started    bool
+	start, end int64 // ns since the epoch
+	summary    *Summary
+	reasons    map[Reason]int // Count is 0 in the key
+	notReplay  map[Reason]int
+	limits     map[string]bool
+	fabrics    map[string]bool
+	graph      graph
+
+	servers map[string]int
+	creds   map[string]int
+	conns   map[int]*connection // by ID in the capture
+	space   space
+	states  states
+	seen    map[retry]bool
+	call    call
+	attrs   nfs4.Attrs
+}
+
+// connection is what a Builder keeps of a connection.
+type connection struct {
+	id       int
+	inFlight []flight // sorted by end
+	last     flight   // whose reply came last before the call at hand
+}
+
+type flight struct {
+	op  int
+	end int64
+}
+
+// retry names a call that may come again on a new connection.
+type retry struct {
+	client, server string
+	xid            uint32
+	sum            uint64
+}
+
+// NewBuilder makes a Builder that writes to a file, which is compressed if its
+// name says so. Captured data goes to a file beside it.
+func NewBuilder(out string, opt Options) (*Builder, error) {
+	if opt.Payload == "" {
+		opt.Payload = Captured
+	}
+	if opt.Objects <= 0 {
+		opt.Objects = 1 << 20
+	}
+	f, err := os.CreateTemp(filepath.Dir(out), ".plan-*")
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{
+		opt: opt, out: out, spill: f, w: bufio.NewWriterSize(f, 1<<16),
+		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
+		reasons: map[Reason]int{}, notReplay: map[Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
+		seen: map[retry]bool{},
+		summary: &Summary{
+			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[Role]int{}, Edges: map[DepKind]int{},
+		},
+	}
+	b.enc = json.NewEncoder(b.w)
+	b.enc.SetEscapeHTML(false)
+	b.space.init(b)
+	b.states.init(b)
+	if opt.Payload == Captured {
+		if b.data, err = newDataFile(out + ".data"); err != nil {
+			return nil, errors.Join(err, b.Abort())
+		}
+	}
+	return b, nil
+}
+
+// Abort gives the plan up and removes what has been written.
+func (b *Builder) Abort() error {
+	err := errors.Join(b.spill.Close(), os.Remove(b.spill.Name()))
+	if b.data != nil {
+		err = errors.Join(err, b.data.abort())
+	}
+	return err
+}
+
+func (b *Builder) limit(what string) { b.limits[what] = true }
+
+func (b *Builder) server(end rdma.End) int {
+	a := end.Addr.String()
+	if id := b.servers[a]; id != 0 {
+		return id
+	}
+	id := len(b.t.Servers) + 1
+	b.t.Servers = append(b.t.Servers, Server{ID: id, Addr: a})
+	b.servers[a] = id
+	return id
+}
+
+func (b *Builder) version(server int, v string) {
+	s := &b.t.Servers[server-1]
+	if !slices.Contains(s.Versions, v) {
+		s.Versions = append(s.Versions, v)
+		slices.Sort(s.Versions)
+	}
+}
+
+func endString(e rdma.End) string {
+	switch {
+	case e.QPN != 0:
+		return fmt.Sprintf("%s QP 0x%x", e.Addr, e.QPN)
+	case e.Addr.Is6():
+		return fmt.Sprintf("[%s]:%d", e.Addr, e.Port)
+	}
+	return fmt.Sprintf("%s:%d", e.Addr, e.Port)
+}
+
+func (b *Builder) connection(v *rpc.View) *connection {
+	tx := v.Tx
+	if c := b.conns[tx.Connection.ID]; c != nil {
+		return c
+	}
+	id := len(b.t.Connections) + 1
+	fabric := tx.Connection.Fabric.String()
+	b.fabrics[fabric] = true
+	client, server := tx.Client(), tx.Server()
+	from := tx.From
+	if tx.Backward {
+		client, server, from = server, client, from.Other()
+	}
+	x := Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
+	// What a side can receive bounds what the other may send (RFC 8797).
+	mine, theirs := &tx.Connection.Setup[from].Private, &tx.Connection.Setup[from.Other()].Private
+	if mine.Present && theirs.Present {
+		x.InlineSend = min(mine.SendSize, theirs.ReceiveSize)
+		x.InlineReceive = min(theirs.SendSize, mine.ReceiveSize)
+	}
+	b.t.Connections = append(b.t.Connections, x)
+	c := &connection{id: id}
+	b.conns[tx.Connection.ID] = c
+	return c
+}
+
+// advance notes which replies have come until a call.
+func (c *connection) advance(start int64) {
+	n := 0
+	for n < len(c.inFlight) && c.inFlight[n].end <= start {
+		c.last = c.inFlight[n]
+		n++
+	}
+	c.inFlight = append(c.inFlight[:0], c.inFlight[n:]...)
+}
+
+func (c *connection) add(op int, end int64) {
+	i, _ := slices.BinarySearchFunc(c.inFlight, end, func(f flight, end int64) int {
+		if f.end <= end {
+			return -1
+		}
+		return 1
+	})
+	c.inFlight = slices.Insert(c.inFlight, i, flight{op, end})
+}
+
+// skip writes a transaction that is not replayed.
+func (b *Builder) skip(c *call, class Class, reason string) {
+	s := &Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
+	b.skips++
+	if class == Impossible {
+		b.summary.Ops.Impossible++
+		b.reasons[Reason{Class: class, Reason: reason}]++
+	} else {
+		b.notReplay[Reason{Class: class, Reason: reason}]++
+	}
+	b.fail(b.enc.Encode(line{Skip: s}))
+}
+
+func (b *Builder) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// write finishes an op.
+func (b *Builder) write(c *call) {
+	o := c.op
+	for _, x := range c.objs {
+		if x.real().others {
+			c.worse(Inferred, "somebody who is not in the capture had changed the file")
+		}
+	}
+	for _, r := range c.reasons {
+		o.Reasons = append(o.Reasons, r.Reason)
+		b.reasons[r]++
+		if worse(r.Class, o.Class) {
+			o.Class = r.Class
+		}
+	}
+	if o.After != 0 {
+		c.must(o.After, DepProgram)
+	}
+	o.Deps = b.graph.reduce(o.ID, c.deps)
+	c.deps = c.deps[:0]
+	for _, d := range o.Deps {
+		b.summary.Edges[d.Kind]++
+	}
+	s := b.summary
+	switch o.Class {
+	case Exact:
+		s.Ops.Exact++
+	case Inferred:
+		s.Ops.Inferred++
+	default:
+		s.Ops.Synthesised++
+	}
+	s.Roles[o.Role]++
+	s.Procedures[c.procedure()]++
+	s.Programs[c.program()]++
+	if o.Modifies {
+		s.Modifying++
+	}
+	b.fail(b.enc.Encode(line{Op: o}))
+}
+
+func worse(a, b Class) bool {
+	order := map[Class]int{Exact: 0, Inferred: 1, Synthesised: 2, Impossible: 3}
+	return order[a] > order[b]
+}
+
+// Finish writes the plan.
+func (b *Builder) Finish() (*Summary, error) {
+	err := errors.Join(b.err, b.w.Flush())
+	if err == nil {
+		b.tables()
+		err = b.assemble()
+	}
+	if b.data != nil {
+		if err != nil {
+			err = errors.Join(err, b.data.abort())
+		} else {
+			err = b.data.close()
+		}
+	}
+	return b.summary, errors.Join(err, b.spill.Close(), os.Remove(b.spill.Name()))
+}
+
+// tables fills the tables.
+func (b *Builder) tables() {
+	b.space.finish()
+	b.states.finish()
+	h := &b.t.Header
+	*h = Header{
+		Format: Format, Tool: b.opt.Tool, Start: b.start, Duration: b.end - b.start,
+		Payload: b.opt.Payload, Summary: b.summary, Sources: []string{}, Fabrics: []string{},
+	}
+	for _, s := range b.opt.Sources {
+		h.Sources = append(h.Sources, filepath.Base(s))
+	}
+	for f := range b.fabrics {
+		h.Fabrics = append(h.Fabrics, f)
+	}
+	slices.Sort(h.Fabrics)
+	if b.data != nil && b.data.size > 0 {
+		h.Data, h.DataBytes = filepath.Base(b.out+".data"), b.data.size
+	}
+	if len(b.t.Credentials) == 0 && b.ops > 0 {
+		b.t.Credentials = []Credential{{ID: 1, Flavor: "none"}}
+	}
+	b.summary.finish(b)
+}
+
+// assemble writes tables and ops to the plan.
+func (b *Builder) assemble() error {
+	w, err := Create(b.out)
+	if err != nil {
+		return err
+	}
+	err = w.Tables(&b.t)
+	if err == nil {
+		_, err = b.spill.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		_, err = io.Copy(w.w, b.spill)
+	}
+	w.ops, w.skips = b.ops, b.skips
+	if err = errors.Join(err, w.Close()); err != nil {
+		return errors.Join(err, os.Remove(b.out))
+	}
+	return nil
+}
+
+// DataName is the name of the side file of a plan, "" if there is none.
+func DataName(plan string, h *Header) string {
+	if h.Data == "" || strings.ContainsAny(h.Data, "/\\") || h.Data == ".." {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(plan), h.Data)
+}

@@ -1,0 +1,521 @@
+package plan
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/mount"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// call is the transaction at hand.
+type call struct {
+	b          *Builder
+	v          *rpc.View
+	conn       *connection
+	server     int
+	start, end int64 // ns from the start of the plan; end is -1 without a reply
+	ok         bool  // the reply says that it succeeded
+	replied    bool  // and its results are known
+	op         *Op
+	reasons    []Reason
+	deps       []Dep
+	form       form
+	scratch    []byte
+	compound   compound
+
+	client *client // NFSv4: of the session, or of the client id seen last
+	minor  uint32
+
+	wrote  *obj   // what it has written to
+	objs   []*obj // that its reply may tell of
+	path   string // of what it is about, for readers
+	detail string
+}
+
+func (c *call) worse(class Class, reason string) {
+	for _, r := range c.reasons {
+		if r.Reason == reason {
+			return
+		}
+	}
+	c.reasons = append(c.reasons, Reason{Class: class, Reason: reason})
+}
+
+func (c *call) clientAddr() string { return c.v.Tx.Client().Addr.String() }
+
+func (c *call) program() string {
+	v := c.v
+	name := v.ProgramName()
+	if name == "" {
+		return "unknown"
+	}
+	if m, ok := v.MinorVersion(); ok {
+		return name + "4." + strconv.Itoa(int(m))
+	}
+	return name + strconv.Itoa(int(v.Tx.Version))
+}
+
+func (c *call) procedure() string {
+	v := c.v
+	if v.Tx.Program == nfs4.NFS4_PROGRAM && v.Tx.Version == 4 {
+		name := ""
+		for _, o := range v.Operations() {
+			switch o.Number {
+			case uint32(nfs4.OP_SEQUENCE), uint32(nfs4.OP_PUTFH), uint32(nfs4.OP_PUTROOTFH), uint32(nfs4.OP_GETATTR),
+				uint32(nfs4.OP_GETFH), uint32(nfs4.OP_SAVEFH), uint32(nfs4.OP_RESTOREFH):
+			default:
+				if name == "" {
+					name = o.Name
+				}
+			}
+		}
+		if ops := v.Operations(); name == "" && len(ops) > 0 {
+			name = ops[len(ops)-1].Name
+		}
+		if name != "" {
+			return name
+		}
+	}
+	if n := v.ProcedureName(); n != "" {
+		return n
+	}
+	return "unknown"
+}
+
+func (c *call) what() string {
+	if !c.v.Tx.Named {
+		return "a reply"
+	}
+	s := c.program() + " " + c.procedure()
+	if c.path != "" {
+		s += " " + c.path
+	}
+	if c.detail != "" {
+		s += " " + c.detail
+	}
+	if len(s) > 1024 {
+		s = s[:1024]
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
+// Add takes a transaction. They have to come in the order of their calls.
+func (b *Builder) Add(v *rpc.View) error {
+	if b.err != nil {
+		return b.err
+	}
+	b.summary.Transactions++
+	tx := v.Tx
+	if !b.started {
+		b.started, b.start = true, tx.First().Time
+		b.end = b.start
+	}
+	c := &b.call
+	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
+	c.conn = b.connection(v)
+	c.server = b.t.Connections[c.conn.id-1].Server
+	c.start, c.end = tx.First().Time-b.start, -1
+	if tx.Reply.Seen() {
+		c.end = max(tx.Reply.Last.Time-b.start, c.start)
+		b.end = max(b.end, tx.Reply.Last.Time)
+	}
+	b.end = max(b.end, tx.First().Time)
+	if class, reason := c.judge(); reason != "" {
+		b.skip(c, class, reason)
+		return b.err
+	}
+	c.add()
+	return b.err
+}
+
+// judge says why a transaction is not replayed.
+func (c *call) judge() (Class, string) {
+	v, tx := c.v, c.v.Tx
+	switch {
+	case tx.Backward || tx.Named && v.Program != nil && v.Program.Name == "nfs_cb":
+		return Exact, "a callback: the server's call to its client"
+	case !tx.Call.Seen():
+		return Impossible, "its call was not captured"
+	case v.CallErr != nil:
+		return Impossible, "the header of the call could not be read"
+	case !tx.Named:
+		return Impossible, "the program of the call is not known"
+	}
+	if v.Call.Protection().Kind() == oncrpc.BodyInit || v.Call.GSS.Proc == oncrpc.GSSDestroy && v.Call.Cred.Flavor == oncrpc.RPCSecGSS {
+		return Exact, "set-up and tear-down of an RPCSEC_GSS context"
+	}
+	if tx.Program != nfs4.NFS4_PROGRAM {
+		return c.other()
+	}
+	if tx.Version != 3 && tx.Version != 4 {
+		return Impossible, "NFS version " + strconv.FormatUint(uint64(tx.Version), 10) + " is not replayed"
+	}
+	if v.Procedure == nil {
+		return Impossible, "an unknown procedure"
+	}
+	switch v.CallBody.Kind {
+	case oncrpc.BodyPrivacy:
+		return Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
+	case oncrpc.BodyUnknown:
+		return Impossible, "its arguments are protected in an unknown way"
+	}
+	if v.Args == nil || v.ArgsErr != nil {
+		switch {
+		case v.Args != nil && v.ArgsCut && c.cutInData():
+		case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
+			return Impossible, "the capture lacks a part of its arguments"
+		default:
+			return Impossible, "its arguments are malformed"
+		}
+	}
+	if c.again() {
+		return Exact, "sent again: replayed once"
+	}
+	return "", ""
+}
+
+// cutInData reports whether all that is missing of the arguments is the end of
+// the data at their end.
+func (c *call) cutInData() bool {
+	a, ok := c.v.Args.(*nfs3.WRITE3args)
+	return ok && a.Data.Length > 0 && a.Data.Length == a.Count
+}
+
+// other judges the programs beside NFS.
+func (c *call) other() (Class, string) {
+	v := c.v
+	name := v.ProgramName()
+	switch name {
+	case "mount":
+		c.mounted()
+		return Exact, "MOUNT: the executor mounts by itself"
+	case "portmap", "rpcbind":
+		return Exact, name + ": the executor is told the port"
+	case "nfsacl":
+		return Exact, "NFSACL is not replayed"
+	case "nlm", "nsm":
+		return Exact, strings.ToUpper(name) + " is not replayed"
+	}
+	if v.Program == nil {
+		return Impossible, "program " + name + " is not known"
+	}
+	return Impossible, "program " + name + " is not replayed"
+}
+
+// mounted learns the root of a mount from a reply of MOUNT.
+func (c *call) mounted() {
+	a, ok := c.v.Args.(*mount.DirpathMessage)
+	if !ok {
+		return
+	}
+	if r, ok := c.v.Result.(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
+		if o := c.b.space.of(c.server, r.Mountinfo.Fhandle); o != nil && o.origin == Before {
+			o.isBase, o.base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", Exact
+		}
+	}
+}
+
+// maxSeen bounds the calls that are remembered as possibly sent again.
+const maxSeen = 1 << 16
+
+// again reports whether a call was seen before and had no reply that its client
+// could use: after a disconnect it comes again with the same XID.
+func (c *call) again() bool {
+	tx := c.v.Tx
+	f := fnv.New64a()
+	f.Write(tx.Call.Payload)
+	k := retry{client: tx.Client().Addr.String(), server: tx.Server().Addr.String(), xid: tx.XID, sum: f.Sum64()}
+	seen := c.b.seen[k]
+	if !tx.Reply.Seen() || tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
+		if len(c.b.seen) >= maxSeen {
+			clear(c.b.seen)
+		}
+		c.b.seen[k] = true
+	}
+	return seen
+}
+
+// add makes an op of the transaction.
+func (c *call) add() {
+	b, v, tx := c.b, c.v, c.v.Tx
+	b.ops++
+	c.op = &Op{
+		ID: b.ops, XID: tx.XID, Connection: c.conn.id, Program: tx.Program, Version: tx.Version, Procedure: tx.Procedure,
+		Role: Workload, Class: Exact, Time: c.start, Latency: -1, Service: -1,
+	}
+	o := c.op
+	b.version(c.server, strings.TrimPrefix(c.program(), "nfs"))
+	o.Credential = c.credential()
+	c.conn.advance(c.start)
+	if c.conn.last.op != 0 {
+		o.After, o.Think = c.conn.last.op, c.start-c.conn.last.end
+	}
+	if c.end >= 0 {
+		o.Latency = c.end - c.start
+		if p, ok := tx.Phases(); ok {
+			o.Service = int64(p.Server)
+		}
+		c.conn.add(o.ID, c.end)
+	} else {
+		c.worse(Inferred, "no reply captured: its outcome is not compared")
+	}
+	x := &b.t.Connections[c.conn.id-1]
+	if x.Ops == 0 {
+		x.First = c.start
+	}
+	x.Ops++
+	x.Last = max(x.Last, c.end, c.start)
+	x.MaxInFlight = max(x.MaxInFlight, len(c.conn.inFlight))
+
+	// Of results that are cut the beginning counts: the status and the handle.
+	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody.Data) >= 4
+	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && readable
+	b.space.deaf = v.ResultErr != nil && tx.Version == 3
+	c.ok = c.replied && !v.Failed()
+	c.layout(x)
+	switch {
+	case tx.Procedure == 0:
+		o.Role = Ping
+	case tx.Version == 3:
+		c.nfs3()
+	default:
+		if reason := c.nfs4(); reason != "" {
+			b.ops--
+			b.unadd(c)
+			b.skip(c, Exact, reason)
+			return
+		}
+	}
+	c.expect()
+	o.What = c.what()
+	b.write(c)
+}
+
+// unadd takes back what add has counted.
+func (b *Builder) unadd(c *call) {
+	b.t.Connections[c.conn.id-1].Ops--
+	f := c.conn.inFlight
+	for i := range f {
+		if f[i].op == c.op.ID {
+			c.conn.inFlight = append(f[:i], f[i+1:]...)
+			return
+		}
+	}
+}
+
+func (c *call) credential() int {
+	b, call := c.b, &c.v.Call
+	var x Credential
+	switch call.Cred.Flavor {
+	case oncrpc.AuthSys:
+		var s oncrpc.Sys
+		x.Flavor = "sys"
+		if s.Decode(call.Cred.Body) {
+			x.Machine, x.UID, x.GID = strings.ToValidUTF8(string(s.Machine), "?"), s.UID, s.GID
+			x.GIDs = append(x.GIDs, s.GIDs[:s.Count]...)
+		}
+	case oncrpc.RPCSecGSS:
+		x.Flavor, x.Note = "gss", "who it was is not in the capture"
+		if call.Protection().Kind() == oncrpc.BodyIntegrity {
+			c.worse(Inferred, "RPCSEC_GSS integrity: replayed with another credential")
+		} else {
+			c.worse(Inferred, "RPCSEC_GSS: replayed with another credential")
+		}
+	case oncrpc.AuthNone:
+		x.Flavor = "none"
+	default:
+		x.Flavor, x.Note = "none", "was "+call.Cred.Flavor.String()
+	}
+	k := call.Cred.Flavor.String() + string(call.Cred.Body)
+	if x.Flavor == "gss" {
+		k = "gss"
+	} else if x.Flavor == "sys" && len(call.Cred.Body) >= 4 {
+		k = "sys" + string(call.Cred.Body[4:]) // without the stamp
+	}
+	if id := b.creds[k]; id != 0 {
+		return id
+	}
+	if len(b.creds) >= maxStates {
+		b.limit("more credentials than are followed")
+		return 1
+	}
+	x.ID = len(b.t.Credentials) + 1
+	b.t.Credentials = append(b.t.Credentials, x)
+	b.creds[k] = x.ID
+	return x.ID
+}
+
+// layout notes the chunks of the call.
+func (c *call) layout(x *Connection) {
+	tx := c.v.Tx
+	if !tx.Call.Transport {
+		return
+	}
+	h := &tx.Call.Header
+	l := &Layout{CallSend: tx.Call.SendBytes, ReplySend: tx.Reply.SendBytes, Credits: h.Credits}
+	for _, ch := range h.ReadChunks() {
+		sizes := make([]uint32, len(ch.Segments))
+		for i := range ch.Segments {
+			sizes[i] = ch.Segments[i].Length
+		}
+		if ch.Position == 0 {
+			l.PositionZero = sizes
+		} else {
+			l.Reads = append(l.Reads, sizes)
+		}
+	}
+	for _, ch := range h.Writes {
+		l.Writes = append(l.Writes, lengths(ch))
+	}
+	l.Reply = lengths(h.Reply)
+	if tx.Reply.Transport {
+		r := &tx.Reply.Header
+		l.Granted = r.Credits
+		for _, ch := range r.Writes {
+			l.UsedWrites = append(l.UsedWrites, clamp32(ch.Length()))
+		}
+		l.UsedReply = clamp32(r.Reply.Length())
+	}
+	x.CreditsAsked = max(x.CreditsAsked, l.Credits)
+	x.CreditsGranted = max(x.CreditsGranted, l.Granted)
+	c.op.Layout = l
+}
+
+// maxContent bounds the pieces of one file's content.
+const maxContent = 1 << 16
+
+// same compares what was read with what was read of the same place before.
+func (c *call) same(o *obj, offset uint64, b []byte) {
+	i, ok := o.pieces[offset]
+	if !ok || o.sizeChanged || len(o.written) > 0 {
+		return
+	}
+	if e := &o.content[i]; e.Length == uint64(len(b)) {
+		at, _, err := c.b.data.add(b)
+		c.b.fail(err)
+		if at != e.At {
+			o.foreign()
+		}
+	}
+}
+
+// foreign notes that somebody who is not in the capture has changed a file.
+func (o *obj) foreign() {
+	o.others = true
+	o.note("changed by somebody else's hand")
+}
+
+// saw notes an object that the reply may tell of.
+func (c *call) saw(o *obj) {
+	if o = o.real(); o != nil && len(c.objs) < 16 {
+		c.objs = append(c.objs, o)
+	}
+}
+
+func lengths(ch rpcrdma.WriteChunk) []uint32 {
+	if len(ch) == 0 {
+		return nil
+	}
+	sizes := make([]uint32, len(ch))
+	for i := range ch {
+		sizes[i] = ch[i].Length
+	}
+	return sizes
+}
+
+func clamp32(n uint64) uint32 { return uint32(min(n, 1<<32-1)) }
+
+// bytes of an item of the call or the reply; shorter than its length if the
+// capture lacks some.
+func (c *call) item(d xdr.Data, reply bool) []byte {
+	b := d.Inline
+	if d.Chunk != 0 {
+		if reply {
+			b = c.v.Tx.Data(transaction.WriteList, d.Chunk-1)
+		} else {
+			b = c.v.Tx.CallData(d.Chunk - 1)
+		}
+	}
+	return b[:min(len(b), int(d.Length))]
+}
+
+// payload keeps data that is written to an object.
+func (c *call) payload(o *obj, offset uint64, d xdr.Data) *Payload {
+	b := c.item(d, false)
+	p := &Payload{Length: d.Length, Source: c.b.opt.Payload, Offset: offset}
+	c.b.summary.WriteBytes += uint64(d.Length)
+	if o != nil {
+		p.Object = c.b.space.ref(o)
+	}
+	if len(b) < int(d.Length) {
+		if p.Source == Captured {
+			p.Source = Pattern
+			c.worse(Synthesised, "data missing from the capture: made up")
+		}
+		return p
+	}
+	if p.Source != Captured {
+		c.worse(Synthesised, "data made up, as asked for")
+		p.Hash = HashData(b)
+		return p
+	}
+	var err error
+	p.At, p.Hash, err = c.b.data.add(b)
+	c.b.fail(err)
+	return p
+}
+
+// read learns the content of a file from what a READ returned.
+func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
+	c.b.summary.ReadBytes += uint64(d.Length)
+	o = o.real()
+	if o == nil || o.origin != Before {
+		return
+	}
+	b := c.item(d, true)
+	end := offset + uint64(d.Length)
+	if end < offset {
+		return
+	}
+	if !o.sizeChanged {
+		switch {
+		case o.sizeClass == Exact && (end > o.size && d.Length > 0 || eof && end < o.size):
+			o.foreign()
+		case eof && o.sizeClass == "":
+			o.size, o.sizeClass = end, Exact
+		}
+		o.readEnd = max(o.readEnd, end)
+	}
+	if c.b.opt.Payload != Captured || len(b) == 0 {
+		return
+	}
+	if len(o.known) >= maxSpans || len(o.content) >= maxContent {
+		c.b.limit("more pieces of one file's content than are followed")
+		return
+	}
+	c.same(o, offset, b)
+	o.written.gaps(offset, offset+uint64(len(b)), func(from, to uint64) {
+		o.known.gaps(from, to, func(from, to uint64) {
+			at, _, err := c.b.data.add(b[from-offset : to-offset])
+			c.b.fail(err)
+			if n := len(o.content); n > 0 && o.content[n-1].Offset+o.content[n-1].Length == from && o.content[n-1].At+int64(o.content[n-1].Length) == at {
+				o.content[n-1].Length += to - from
+			} else {
+				if o.pieces == nil {
+					o.pieces = map[uint64]int{}
+				}
+				o.pieces[from] = n
+				o.content = append(o.content, Extent{Offset: from, Length: to - from, At: at})
+			}
+		})
+	})
+	o.known.add(offset, offset+uint64(len(b)))
+}

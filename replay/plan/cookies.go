@@ -1,0 +1,67 @@
+package plan
+
+import "encoding/binary"
+
+// cookie is where a READDIR ended, or passed.
+type cookie struct {
+	op    int
+	entry int
+	last  bool
+	verf  [8]byte
+}
+
+// maxCookies bounds the cookies that are remembered of one directory,
+// maxAllCookies those of all.
+const (
+	maxCookies    = 1 << 14
+	maxAllCookies = 1 << 20
+)
+
+// cookies adds cookie and verifier of a READDIR.
+func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
+	d = d.real()
+	if value == 0 || d == nil {
+		c.form.u64("cookie", value)
+		c.form.rawBytes("cookieverf", verf[:])
+		return
+	}
+	from, ok := d.cookies[value]
+	if !ok {
+		c.worse(Inferred, "a cookie from before the capture")
+		c.form.u64("cookie", value)
+		c.form.rawBytes("cookieverf", verf[:])
+		return
+	}
+	c.must(from.op, DepCookie)
+	c.form.symbol(Field{N: "cookie", Kind: FieldCookie, Op: from.op, Value: uint64(from.entry), Zero: from.last},
+		binary.BigEndian.AppendUint64(nil, value))
+	if verf == from.verf {
+		c.form.symbol(Field{N: "cookieverf", Kind: FieldCookieVerf, Op: from.op}, verf[:])
+	} else {
+		c.form.rawBytes("cookieverf", verf[:])
+	}
+}
+
+// remember keeps the cookies that a READDIR returned.
+func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
+	s := &c.b.space
+	if s.cookies+n > maxAllCookies {
+		for _, o := range s.objects {
+			o.cookies = nil
+		}
+		s.cookies = 0
+	}
+	d = d.real()
+	if len(d.cookies)+n > maxCookies {
+		s.cookies -= len(d.cookies)
+		clear(d.cookies)
+	}
+	if d.cookies == nil {
+		d.cookies = map[uint64]cookie{}
+	}
+	before := len(d.cookies)
+	for i := range min(n, maxCookies) {
+		d.cookies[of(i)] = cookie{op: c.op.ID, entry: i, last: i == n-1, verf: verf}
+	}
+	s.cookies += len(d.cookies) - before
+}

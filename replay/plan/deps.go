@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// window is how many of the latest ops the reduction of edges looks at.
+const window = 1024
+
+type ancestors [window / 64]uint64
+
+// graph removes edges that follow from others, as far as both ends are within
+// the window.
+type graph struct {
+	above [window]ancestors // of op n, at n % window; bit m % window is op m
+}
+
+func (a *ancestors) has(op int) bool { return a[op%window/64]>>(op%64)&1 != 0 }
+func (a *ancestors) set(op int)      { a[op%window/64] |= 1 << (op % 64) }
+
+// forget clears the bits of ops n with from < n ≤ to, modulo the window: they
+// stand for ops that are too old now.
+func (a *ancestors) forget(from, to int) {
+	for n := from + 1; n <= to; {
+		if n%64 == 0 && to-n >= 63 {
+			a[n%window/64] = 0
+			n += 64
+			continue
+		}
+		a[n%window/64] &^= 1 << (n % 64)
+		n++
+	}
+}
+
+// optional reports kinds of edges that an executor need not keep. They must
+// not make others superfluous.
+func optional(k DepKind) bool { return k == DepProgram || k == DepSlot }
+
+// reduce sorts the edges of an op, removes what is superfluous, and remembers
+// the op.
+func (g *graph) reduce(id int, deps []Dep) []Dep {
+	slices.SortStableFunc(deps, func(a, b Dep) int { return cmp.Compare(b.Op, a.Op) })
+	var acc ancestors
+	kept := deps[:0]
+	take := func(optionals bool) {
+		for _, d := range deps {
+			if optional(d.Kind) != optionals {
+				continue
+			}
+			if id-d.Op < window {
+				if acc.has(d.Op) {
+					continue
+				}
+				if !optionals {
+					up := g.above[d.Op%window]
+					up.forget(d.Op, id)
+					for i := range acc {
+						acc[i] |= up[i]
+					}
+					acc.set(d.Op)
+				}
+			}
+			kept = append(kept, d)
+		}
+	}
+	all := slices.Clone(deps)
+	deps, kept = all, kept[:0]
+	take(false)
+	n := len(kept)
+	take(true)
+	// Optional edges among each other: only the same op twice.
+	tail := kept[n:]
+	tail = slices.CompactFunc(tail, func(a, b Dep) bool { return a.Op == b.Op })
+	kept = kept[:n+len(tail)]
+	g.above[id%window] = acc
+	slices.SortFunc(kept, func(a, b Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
+	return kept
+}
+
+// size is how many ancestors an op has within the window.
+func (a *ancestors) size() int {
+	n := 0
+	for _, w := range a {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// rank orders kinds: of two reasons for the same edge the higher is told.
+var rank = map[DepKind]int{
+	DepProgram: 0, DepSlot: 1, DepSize: 2, DepName: 3, DepRange: 4, DepCommit: 5, DepSeqid: 6, DepClient: 7,
+	DepCookie: 8, DepState: 9, DepCreate: 10,
+}
+
+// dep adds an edge from the op at hand to an earlier one, if the reply of that
+// was there before the call.
+func (c *call) dep(op int, end int64, kind DepKind) {
+	if op == 0 || op >= c.op.ID || end < 0 || end > c.start {
+		return
+	}
+	c.must(op, kind)
+}
+
+// must adds an edge without looking at the times: the call uses what only the
+// reply can have told.
+func (c *call) must(op int, kind DepKind) {
+	if op == 0 || op >= c.op.ID {
+		return
+	}
+	for i := range c.deps {
+		if d := &c.deps[i]; d.Op == op {
+			if optional(d.Kind) || !optional(kind) && rank[kind] > rank[d.Kind] {
+				if !(optional(kind) && rank[kind] < rank[d.Kind]) {
+					d.Kind = kind
+				}
+			}
+			return
+		}
+	}
+	c.deps = append(c.deps, Dep{op, kind})
+}

@@ -1,0 +1,285 @@
+package plan
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Limits of a plan that is read.
+const (
+	maxLine  = 64 << 20 // bytes
+	maxTable = 1 << 24  // lines of one kind before the ops
+	maxOps   = 1 << 40
+)
+
+// Reader reads a plan. It checks what it reads: IDs are in order, references
+// lead to what exists, dependencies point backwards.
+type Reader struct {
+	Tables Tables
+
+	s       *bufio.Reader
+	buf     []byte
+	number  int // of the line
+	pending *line
+	ops     int
+	skips   int
+	ended   bool
+	close   []func() error
+}
+
+// Error is a mistake in a plan.
+type Error struct {
+	Line int
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("plan: line %d: %v", e.Line, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Open reads the tables of a plan, which may be compressed with gzip or zstd.
+func Open(name string) (*Reader, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := NewReader(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	r.close = append(r.close, f.Close)
+	return r, nil
+}
+
+// NewReader reads the tables of a plan.
+func NewReader(in io.Reader) (*Reader, error) {
+	r := &Reader{s: bufio.NewReaderSize(in, 1<<16)}
+	if err := r.unpack(); err != nil {
+		return nil, err
+	}
+	if err := r.tables(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// unpack looks through compression.
+func (r *Reader) unpack() error {
+	magic, _ := r.s.Peek(4)
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(r.s, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		if err != nil {
+			return err
+		}
+		r.s = bufio.NewReaderSize(z, 1<<16)
+		r.close = append(r.close, func() error { z.Close(); return nil })
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(r.s)
+		if err != nil {
+			return err
+		}
+		r.s = bufio.NewReaderSize(z, 1<<16)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error {
+	var err error
+	for _, f := range r.close {
+		err = errors.Join(err, f())
+	}
+	r.close = nil
+	return err
+}
+
+func (r *Reader) fail(err error) error { return &Error{r.number, err} }
+
+func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Errorf(format, args...)) }
+
+// next reads a line.
+func (r *Reader) next() (*line, error) {
+	for {
+		r.buf = r.buf[:0]
+		for {
+			part, err := r.s.ReadSlice('\n')
+			r.buf = append(r.buf, part...)
+			if len(r.buf) > maxLine {
+				return nil, r.failf("longer than %d bytes", maxLine)
+			}
+			if err == bufio.ErrBufferFull {
+				continue
+			}
+			if err == io.EOF && len(r.buf) > 0 || err == nil {
+				break
+			}
+			if err == io.EOF {
+				return nil, io.EOF
+			}
+			return nil, err
+		}
+		r.number++
+		if len(bytes.TrimSpace(r.buf)) == 0 {
+			continue
+		}
+		l := new(line)
+		if err := json.Unmarshal(r.buf, l); err != nil {
+			return nil, r.fail(err)
+		}
+		return l, nil
+	}
+}
+
+func (r *Reader) tables() error {
+	l, err := r.next()
+	if err == io.EOF {
+		return errors.New("not a plan: empty")
+	}
+	if err != nil {
+		return err
+	}
+	if l.Header == nil {
+		return r.failf("not a plan: it does not begin with a header")
+	}
+	if l.Header.Format != Format {
+		if name, _, ok := strings.Cut(l.Header.Format, "/"); ok && name == "rpcrdma.plan" {
+			return r.failf("a plan of the format %q; this program knows %s", l.Header.Format, Format)
+		}
+		return r.failf("not a plan: format %q", l.Header.Format)
+	}
+	t := &r.Tables
+	t.Header = *l.Header
+	for {
+		l, err := r.next()
+		if err == io.EOF {
+			return r.failf("the plan has been cut: its last line is missing")
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case l.Server != nil:
+			err = add(&t.Servers, l.Server, l.Server.ID)
+		case l.Connection != nil:
+			err = add(&t.Connections, l.Connection, l.Connection.ID)
+		case l.Credential != nil:
+			err = add(&t.Credentials, l.Credential, l.Credential.ID)
+		case l.Client != nil:
+			err = add(&t.Clients, l.Client, l.Client.ID)
+		case l.Session != nil:
+			err = add(&t.Sessions, l.Session, l.Session.ID)
+		case l.Owner != nil:
+			err = add(&t.Owners, l.Owner, l.Owner.ID)
+		case l.State != nil:
+			err = add(&t.States, l.State, l.State.ID)
+		case l.Object != nil:
+			err = add(&t.Objects, l.Object, l.Object.ID)
+		case l.Op != nil || l.Skip != nil || l.End != nil:
+			r.pending = l
+			if err := r.Tables.check(); err != nil {
+				return err
+			}
+			return nil
+		default:
+			err = errors.New("a line of an unknown kind")
+		}
+		if err != nil {
+			return r.fail(err)
+		}
+	}
+}
+
+func add[T any](list *[]T, v *T, id int) error {
+	if id != len(*list)+1 {
+		return fmt.Errorf("id %d, expected %d", id, len(*list)+1)
+	}
+	if id > maxTable {
+		return fmt.Errorf("more than %d lines of this kind", maxTable)
+	}
+	*list = append(*list, *v)
+	return nil
+}
+
+// Next returns the next op, or the next transaction that is not replayed. At
+// the end of the plan the error is io.EOF.
+func (r *Reader) Next() (*Op, *Skip, error) {
+	l := r.pending
+	r.pending = nil
+	if r.ended {
+		return nil, nil, io.EOF
+	}
+	if l == nil {
+		var err error
+		l, err = r.next()
+		if err == io.EOF {
+			return nil, nil, r.failf("the plan has been cut: its last line is missing")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case l.Op != nil:
+		r.ops++
+		if l.Op.ID != r.ops {
+			return nil, nil, r.failf("op %d, expected %d", l.Op.ID, r.ops)
+		}
+		if err := l.Op.check(&r.Tables); err != nil {
+			return nil, nil, r.fail(err)
+		}
+		return l.Op, nil, nil
+	case l.Skip != nil:
+		r.skips++
+		return nil, l.Skip, nil
+	case l.End != nil:
+		if l.End.Ops != r.ops || l.End.Skips != r.skips {
+			return nil, nil, r.failf("the last line counts %d ops and %d skipped, there are %d and %d", l.End.Ops, l.End.Skips, r.ops, r.skips)
+		}
+		r.ended = true
+		return nil, nil, io.EOF
+	}
+	return nil, nil, r.failf("a line that does not belong among the ops")
+}
+
+// All reads all ops that follow.
+func (r *Reader) All() ([]*Op, error) {
+	var ops []*Op
+	for {
+		o, _, err := r.Next()
+		if err == io.EOF {
+			return ops, nil
+		}
+		if err != nil {
+			return ops, err
+		}
+		if o != nil {
+			ops = append(ops, o)
+		}
+	}
+}
+
+// Is reports whether a file is a plan, of whatever version.
+func Is(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
+	if err := r.unpack(); err != nil {
+		return false
+	}
+	defer r.Close()
+	head, _ := r.s.Peek(64)
+	head = bytes.ReplaceAll(head, []byte(" "), nil)
+	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
+}

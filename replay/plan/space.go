@@ -1,0 +1,768 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+)
+
+// obj is an object as a Builder knows it.
+type obj struct {
+	s      *space
+	id     int // in the plan; 0 until an op refers to it, or Finish
+	server int
+	handle string
+	into   *obj // this one turned out to be another name of that one
+	typ    string
+	origin ObjectOrigin
+	base   string // export path, if base is set
+	isBase bool
+
+	parent    *obj // first name
+	name      string
+	named     bool
+	nameClass Class
+	links     []nameKey // further ones that were there before
+	now       nameKey   // latest name
+	count     int       // names known at present
+
+	created   int // op
+	createdAt int64
+	removed   int // op that removed the last name
+	removedAt int64
+
+	fsid       [2]uint64
+	fsidKnown  bool
+	attrsKnown bool // first attributes were seen before a change
+	mode       *uint32
+	uid, gid   *uint32
+	owner      string
+	group      string
+	size       uint64
+	sizeClass  Class
+	target     string
+	major      uint32
+	minor      uint32
+	// What the workload has changed already.
+	sizeChanged, modeChanged, ownerChanged bool
+
+	written, known spans
+	content        []Extent
+	pieces         map[uint64]int // of content, by offset
+	readEnd        uint64         // end of what was read before a change
+	notes          []string
+
+	commit  flight   // the latest COMMIT
+	held    []*state // states of it, the latest
+	cookies map[uint64]cookie
+	bound   bool // a reply has given its handle
+	others  bool // somebody who is not in the capture has changed it
+
+	bytes, attr, dir, locks history
+}
+
+// nameKey is a name in a directory.
+type nameKey struct {
+	dir  *obj
+	name string
+}
+
+// nameState is what is known of a name.
+type nameState struct {
+	obj     *obj
+	touched bool // the workload has made, moved or removed it
+	absent  bool // it was looked up and not there
+	pending int  // op without a reply that may have made it
+}
+
+type handleKey struct {
+	server int
+	handle string
+}
+
+// space is the name space of the captured servers.
+type space struct {
+	b        *Builder
+	objects  []*obj // in the order in which they became known
+	byID     []*obj
+	byHandle map[handleKey]*obj
+	names    map[nameKey]*nameState
+	deaf     bool         // the attributes of the results at hand are cut
+	roots    map[int]*obj // NFSv4, by server
+	cookies  int          // remembered of all directories
+}
+
+func (s *space) init(b *Builder) {
+	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}}
+}
+
+func (s *space) full() bool {
+	if len(s.objects)+len(s.names) >= s.b.opt.Objects {
+		s.b.limit("more objects and names than are followed")
+		return true
+	}
+	return false
+}
+
+func (s *space) add(server int, origin ObjectOrigin) *obj {
+	o := &obj{s: s, server: server, origin: origin, nameClass: Synthesised}
+	s.objects = append(s.objects, o)
+	return o
+}
+
+// real follows an object to what it turned out to be.
+func (o *obj) real() *obj {
+	for o != nil && o.into != nil {
+		o = o.into
+	}
+	return o
+}
+
+// ref is the ID of an object that an op refers to.
+func (s *space) ref(o *obj) int {
+	if o = o.real(); o == nil {
+		return 0
+	}
+	if o.id == 0 {
+		s.byID = append(s.byID, o)
+		o.id = len(s.byID)
+	}
+	return o.id
+}
+
+// of returns the object of a handle; one that is new was there before.
+func (s *space) of(server int, handle []byte) *obj {
+	if len(handle) == 0 {
+		return nil
+	}
+	k := handleKey{server, string(handle)}
+	if o := s.byHandle[k]; o != nil {
+		return o.real()
+	}
+	if s.full() {
+		return nil
+	}
+	o := s.add(server, Before)
+	s.give(o, k)
+	return o
+}
+
+func (s *space) give(o *obj, k handleKey) {
+	o.handle = k.handle
+	s.byHandle[k] = o
+}
+
+// root is the root of an NFSv4 server.
+func (s *space) root(server int) *obj {
+	o := s.roots[server].real()
+	if o == nil {
+		o = s.add(server, Above)
+		o.typ, o.nameClass = "dir", Exact
+		s.roots[server] = o
+	}
+	return o
+}
+
+func (s *space) state(dir *obj, name []byte) *nameState {
+	k := nameKey{dir, string(name)}
+	n := s.names[k]
+	if n == nil {
+		n = new(nameState)
+		if !s.full() {
+			s.names[k] = n
+		}
+	}
+	return n
+}
+
+func dots(name []byte) bool { return string(name) == "." || string(name) == ".." || len(name) == 0 }
+
+// find returns what a name leads to: the reply said that there is something,
+// with this handle if it is not nil.
+func (s *space) find(dir *obj, name, handle []byte) *obj {
+	dir = dir.real()
+	if dir == nil || dots(name) {
+		if dir == nil {
+			return nil
+		}
+		return s.of(dir.server, handle)
+	}
+	n := s.state(dir, name)
+	o := n.obj.real()
+	if len(handle) > 0 {
+		k := handleKey{dir.server, string(handle)}
+		h := s.byHandle[k].real()
+		switch {
+		case h == nil && o != nil && o.handle == "":
+			s.give(o, k)
+			return o
+		case h == nil:
+			if s.full() {
+				return nil
+			}
+			h = s.add(dir.server, Before)
+			s.give(h, k)
+			if o != nil {
+				h.note("took the place of another file, by somebody else's hand")
+				n.touched = true
+			}
+		case h == o:
+			return o
+		case o != nil && o.handle == "":
+			s.merge(o, h)
+			return h
+		}
+		o, n.obj = h, h
+	} else if o == nil {
+		if s.full() {
+			return nil
+		}
+		o = s.add(dir.server, Before)
+		n.obj = o
+	} else {
+		return o
+	}
+	o.now = nameKey{dir, string(name)}
+	o.count++
+	switch {
+	case n.pending != 0 && o.origin == Before && !o.named:
+		// The CREATE of it had no reply in the capture.
+		o.origin, o.created = Created, n.pending
+		o.first(dir, name, Inferred)
+	case n.touched || n.absent:
+		o.note("appeared while the workload ran, by somebody else's hand")
+		if o.origin == Before && !o.named {
+			o.first(dir, name, Inferred)
+		}
+	case o.origin == Created:
+		o.note("got another name by somebody else's hand")
+	case !o.named:
+		o.first(dir, name, Exact)
+	case o.parent != dir || o.name != string(name):
+		if o.typ == "dir" {
+			o.note("moved by somebody else's hand")
+		} else if len(o.links) < 64 {
+			o.links = append(o.links, nameKey{dir, string(name)})
+		}
+	}
+	if o.removed != 0 {
+		o.removed, o.removedAt = 0, 0 // there was another name
+	}
+	return o
+}
+
+func (o *obj) first(dir *obj, name []byte, class Class) {
+	o.parent, o.name, o.named, o.nameClass = dir, string(name), true, class
+	if o == dir {
+		o.parent, o.named, o.nameClass = nil, false, Synthesised
+	}
+}
+
+func (o *obj) note(s string) {
+	if len(o.notes) < 8 && !slices.Contains(o.notes, s) {
+		o.notes = append(o.notes, s)
+	}
+}
+
+// merge makes what was known by name only the object of a handle.
+func (s *space) merge(from, into *obj) {
+	from.into = into
+	if !into.named && from.named && into.origin == Before {
+		into.parent, into.name, into.named, into.nameClass = from.parent, from.name, true, from.nameClass
+	}
+	if into.now.dir == nil {
+		into.now = from.now
+	}
+	into.count += from.count
+	if into.typ == "" {
+		into.typ = from.typ
+	}
+}
+
+// missing notes that a name was not there.
+func (s *space) missing(dir *obj, name []byte) {
+	if dir = dir.real(); dir != nil && !dots(name) {
+		s.state(dir, name).absent = true
+	}
+}
+
+// create makes a new object at a name.
+func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj {
+	dir = dir.real()
+	if dir == nil {
+		o := s.of(c.server, handle)
+		if o != nil && o.created == 0 && o.origin == Before {
+			o.origin, o.created, o.createdAt, o.typ = Created, c.op.ID, c.end, typ
+		}
+		return o
+	}
+	if s.full() {
+		return nil
+	}
+	n := s.state(dir, name)
+	o := s.add(dir.server, Created)
+	o.created, o.createdAt, o.typ = c.op.ID, c.end, typ
+	o.first(dir, name, Exact)
+	o.now, o.count = nameKey{dir, string(name)}, 1
+	o.sizeChanged, o.modeChanged, o.ownerChanged = true, true, true
+	n.obj, n.touched = o, true
+	if len(handle) > 0 {
+		s.give(o, handleKey{dir.server, string(handle)})
+	}
+	return o
+}
+
+// unname takes a name away from what it leads to.
+func (s *space) unname(c *call, n *nameState) {
+	if o := n.obj.real(); o != nil {
+		if o.count--; o.count <= 0 {
+			o.removed, o.removedAt = c.op.ID, c.end
+		}
+	}
+	n.obj, n.touched = nil, true
+}
+
+func (s *space) remove(c *call, dir *obj, name []byte) {
+	if dir = dir.real(); dir == nil || dots(name) {
+		return
+	}
+	s.unname(c, s.state(dir, name))
+}
+
+func (s *space) rename(c *call, from *obj, old []byte, to *obj, name []byte) {
+	from, to = from.real(), to.real()
+	if from == nil || to == nil || dots(old) || dots(name) {
+		return
+	}
+	o := s.find(from, old, nil)
+	a, z := s.state(from, old), s.state(to, name)
+	if a == z || z.obj.real() == o && o != nil {
+		return // two names of one file: nothing happens (RFC 8881, section 18.26)
+	}
+	if z.obj != nil {
+		s.unname(c, z)
+	}
+	a.obj, a.touched = nil, true
+	z.obj, z.touched = o, true
+	if o != nil {
+		o.now = nameKey{to, string(name)}
+	}
+}
+
+func (s *space) link(o, dir *obj, name []byte) {
+	o, dir = o.real(), dir.real()
+	if o == nil || dir == nil || dots(name) {
+		return
+	}
+	n := s.state(dir, name)
+	n.obj, n.touched = o, true
+	o.count++
+}
+
+// path is the present path of an object, for readers.
+func (s *space) path(o *obj) string {
+	o = o.real()
+	if o == nil {
+		return ""
+	}
+	p := ""
+	for range 64 {
+		if o.now.dir == nil || o.isBase {
+			break
+		}
+		if p != "" {
+			p = "/" + p
+		}
+		p = o.now.name + p
+		o = o.now.dir.real()
+	}
+	if p == "" {
+		if o.isBase || o.origin == Above {
+			return "/"
+		}
+		return "object " + itoa(s.ref(o))
+	}
+	return p
+}
+
+var types3 = map[nfs3.Ftype3]string{
+	nfs3.NF3REG: "file", nfs3.NF3DIR: "dir", nfs3.NF3LNK: "symlink", nfs3.NF3BLK: "block", nfs3.NF3CHR: "char",
+	nfs3.NF3SOCK: "socket", nfs3.NF3FIFO: "fifo",
+}
+
+var types4 = map[nfs4.NfsFtype4]string{
+	nfs4.NF4REG: "file", nfs4.NF4DIR: "dir", nfs4.NF4LNK: "symlink", nfs4.NF4BLK: "block", nfs4.NF4CHR: "char",
+	nfs4.NF4SOCK: "socket", nfs4.NF4FIFO: "fifo",
+}
+
+func u32(v uint32) *uint32 { return &v }
+
+// attrs3 learns from attributes that a reply shows.
+func (o *obj) attrs3(a *nfs3.Fattr3) {
+	if o = o.real(); o == nil || o.s.deaf {
+		return
+	}
+	if o.typ == "" {
+		o.typ = types3[a.Type]
+	}
+	if !o.fsidKnown {
+		o.fsid, o.fsidKnown = [2]uint64{a.Fsid}, true
+	}
+	if o.mode == nil && !o.modeChanged {
+		o.mode = u32(a.Mode & 0o7777)
+	}
+	if o.uid == nil && !o.ownerChanged {
+		o.uid, o.gid = u32(a.Uid), u32(a.Gid)
+	}
+	if o.major == 0 && o.minor == 0 {
+		o.major, o.minor = a.Rdev.Specdata1, a.Rdev.Specdata2
+	}
+	o.sized(a.Size)
+}
+
+func (o *obj) post3(a *nfs3.PostOpAttr) {
+	if a.AttributesFollow {
+		o.attrs3(&a.Attributes)
+	}
+}
+
+// pre3 learns from what weak cache consistency data tell of the time before.
+func (o *obj) pre3(a *nfs3.PreOpAttr) {
+	if o = o.real(); o != nil && a.AttributesFollow && !o.s.deaf {
+		o.sized(a.Attributes.Size)
+	}
+}
+
+// sized learns the size as of the start.
+func (o *obj) sized(n uint64) {
+	if o.sizeChanged || o.sizeClass != "" {
+		if !o.sizeChanged && o.sizeClass == Exact && o.typ == "file" && n != o.size {
+			o.foreign()
+		}
+		return
+	}
+	o.size, o.sizeClass = n, Exact
+}
+
+// attrs4 is attrs3 for NFSv4.
+func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
+	if o = o.real(); o == nil {
+		return
+	}
+	a := &s.b.attrs
+	if a.Decode(f) != nil {
+		return
+	}
+	if a.Has(nfs4.FATTR4_TYPE) && o.typ == "" {
+		o.typ = types4[a.Type]
+	}
+	if a.Has(nfs4.FATTR4_FSID) && !o.fsidKnown {
+		o.fsid, o.fsidKnown = [2]uint64{a.Fsid.Major, a.Fsid.Minor}, true
+		s.promote(o)
+	}
+	if a.Has(nfs4.FATTR4_MODE) && o.mode == nil && !o.modeChanged {
+		o.mode = u32(a.Mode & 0o7777)
+	}
+	if !o.ownerChanged {
+		if a.Has(nfs4.FATTR4_OWNER) && o.owner == "" {
+			o.owner = strings.ToValidUTF8(string(a.Owner), "?")
+		}
+		if a.Has(nfs4.FATTR4_OWNER_GROUP) && o.group == "" {
+			o.group = strings.ToValidUTF8(string(a.OwnerGroup), "?")
+		}
+	}
+	if a.Has(nfs4.FATTR4_RAWDEV) && o.major == 0 && o.minor == 0 {
+		o.major, o.minor = a.Rawdev.Specdata1, a.Rawdev.Specdata2
+	}
+	if a.Has(nfs4.FATTR4_SIZE) {
+		o.sized(a.Size)
+	}
+	if a.Has(nfs4.FATTR4_FILEHANDLE) && o.handle == "" && len(a.Filehandle) > 0 {
+		if k := (handleKey{o.server, string(a.Filehandle)}); s.byHandle[k] == nil {
+			s.give(o, k)
+		}
+	}
+}
+
+// finish decides what is to be prepared, and fills the table.
+func (s *space) finish() {
+	s.bases()
+	for _, o := range s.objects {
+		if o.into == nil {
+			s.ref(o)
+		}
+	}
+	t := make([]Object, len(s.byID))
+	for i, o := range s.byID {
+		t[i] = s.object(o.real(), i+1)
+	}
+	for i := range t {
+		t[i].Path = strings.ToValidUTF8(pathOf(t, i), "?")
+	}
+	s.b.t.Objects = t
+}
+
+func (s *space) object(o *obj, id int) Object {
+	x := Object{
+		ID: id, Server: o.server, Type: o.typ, Origin: o.origin, Base: o.isBase, NameClass: o.nameClass,
+		Handle: hex.EncodeToString([]byte(o.handle)), Notes: o.notes, CreatedBy: o.created,
+	}
+	if x.Type == "" {
+		x.Type = o.guess()
+	}
+	x.Name, x.NameBytes = text(o.name)
+	if o.parent != nil {
+		x.Parent = s.ref(o.parent)
+	}
+	for _, l := range o.links {
+		y := Link{Parent: s.ref(l.dir)}
+		y.Name, y.NameBytes = text(l.name)
+		x.Links = append(x.Links, y)
+	}
+	if o.origin != Before {
+		return x
+	}
+	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
+	x.Target, x.TargetBytes = text(o.target)
+	switch x.Type {
+	case "block", "char":
+		x.Major, x.Minor = o.major, o.minor
+	case "file":
+		x.Size, x.SizeClass = o.size, o.sizeClass
+		if x.SizeClass == "" {
+			x.Size, x.SizeClass = o.readEnd, Inferred
+		}
+		x.Content = o.within(x.Size)
+	}
+	return x
+}
+
+// guess is the type of what was never described.
+func (o *obj) guess() string {
+	switch {
+	case o.target != "":
+		return "symlink"
+	case len(o.dir.list) > 0:
+		return "dir"
+	}
+	return "file"
+}
+
+// text is a name in JSON: as bytes if it is not UTF-8.
+func text(name string) (string, []byte) {
+	if utf8.ValidString(name) {
+		return name, nil
+	}
+	return "", []byte(name)
+}
+
+// bases finds the directories that stand for what was mounted, and gives names
+// to what has none.
+func (s *space) bases() {
+	children := map[*obj]int{}
+	for k := range s.names {
+		children[k.dir.real()]++
+	}
+	for server := range s.b.t.Servers {
+		s.basesOf(server+1, children)
+	}
+	n := 0
+	for _, o := range s.objects {
+		if o.into != nil || o.isBase || o.named || o.origin == Above {
+			continue
+		}
+		n++
+		o.name, o.named = "unnamed-"+itoa(n), true
+		o.parent = s.baseFor(o.server)
+		if o.origin == Created {
+			o.note("created, by a call whose directory is not known")
+		}
+	}
+	for _, o := range s.objects {
+		if o.isBase {
+			o.parent, o.name = nil, o.base
+		}
+		if o.parent != nil {
+			o.parent = o.parent.real()
+		}
+	}
+	s.several()
+	for _, o := range s.objects {
+		if s.outside(o) {
+			o.origin = Above
+		}
+	}
+}
+
+// outside reports whether something that was there before lies above the bases.
+func (s *space) outside(o *obj) bool {
+	if o.into != nil || o.origin != Before {
+		return false
+	}
+	for range 64 {
+		if o = o.real(); o == nil || o.isBase {
+			return false
+		}
+		if o.origin == Above {
+			return true
+		}
+		o = o.parent
+	}
+	return false
+}
+
+// promote makes a directory a base as soon as it is known to begin another
+// file system than the root of the server.
+func (s *space) promote(o *obj) {
+	r := s.roots[o.server].real()
+	d := o.parent.real()
+	if r == nil || !r.fsidKnown || o == r || o.fsid == r.fsid || d == nil || !d.fsidKnown || d.fsid != r.fsid ||
+		o.origin != Before || o.typ != "dir" || r.isBase {
+		return
+	}
+	o.isBase, o.nameClass = true, Exact
+}
+
+// within is the known content up to the size, in order.
+func (o *obj) within(size uint64) []Extent {
+	list := slices.Clone(o.content)
+	slices.SortFunc(list, func(a, b Extent) int { return cmp.Compare(a.Offset, b.Offset) })
+	kept := list[:0]
+	for _, e := range list {
+		if e.Offset < size {
+			e.Length = min(e.Length, size-e.Offset)
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func (s *space) baseFor(server int) *obj {
+	for _, o := range s.objects {
+		if o.isBase && o.server == server {
+			return o
+		}
+	}
+	o := s.add(server, Before)
+	o.typ, o.isBase = "dir", true
+	o.note("made up: no directory was seen")
+	return o
+}
+
+// several keeps the bases apart if there are more than one.
+func (s *space) several() {
+	var list []*obj
+	for _, o := range s.objects {
+		if o.isBase && o.into == nil {
+			list = append(list, o)
+		}
+	}
+	for i, o := range list {
+		o.parent, o.name, o.named = nil, "", false
+		if len(list) > 1 {
+			o.name = "base-" + itoa(i+1)
+		}
+	}
+}
+
+// basesOf finds the bases of a server.
+func (s *space) basesOf(server int, children map[*obj]int) {
+	if r := s.roots[server].real(); r != nil {
+		s.descend(r)
+	}
+	var best *obj
+	for _, o := range s.objects {
+		if o.into != nil || o.server != server {
+			continue
+		}
+		if o.isBase {
+			best = nil
+			break
+		}
+		if o.named || o.origin != Before || !(o.typ == "dir" || o.typ == "" && children[o] > 0) {
+			continue
+		}
+		if best == nil || children[o] > children[best] {
+			best = o
+		}
+	}
+	if best != nil {
+		// The capture began after the mount: the directory without a name
+		// that most names are in.
+		best.isBase, best.nameClass = true, Inferred
+	}
+}
+
+// descend goes from the root of a server to what was mounted: where another
+// file system begins, or as long as a directory was only passed through.
+func (s *space) descend(root *obj) {
+	kids := map[*obj][]*obj{}
+	for _, o := range s.objects {
+		if o.into == nil && o.parent != nil && o.server == root.server {
+			kids[o.parent.real()] = append(kids[o.parent.real()], o)
+		}
+	}
+	found := false
+	var down func(o *obj, depth int)
+	down = func(o *obj, depth int) {
+		for _, k := range kids[o] {
+			switch {
+			case k.typ != "dir" || k.origin == Created || depth > 64:
+			case k.isBase:
+				found = true
+				o.raise()
+			case k.fsidKnown && root.fsidKnown && k.fsid != root.fsid:
+				k.isBase, k.nameClass, found = true, Exact, true
+				o.raise()
+			default:
+				down(k, depth+1)
+			}
+		}
+	}
+	down(root, 0)
+	if !found {
+		root.isBase, root.origin = true, Before
+		if root.typ == "" {
+			root.typ = "dir"
+		}
+	}
+}
+
+// raise marks a directory and those above it as none of ours.
+func (o *obj) raise() {
+	for range 64 {
+		if o = o.real(); o == nil || o.origin == Created {
+			return
+		}
+		o.origin = Above
+		o = o.parent
+	}
+}
+
+func pathOf(t []Object, i int) string {
+	p := ""
+	for n := 0; n < 64; n++ {
+		o := &t[i]
+		if o.Parent == 0 {
+			if o.Base && o.Name != "" {
+				p = o.Name + "/" + p
+			}
+			break
+		}
+		name := o.Name
+		if o.NameBytes != nil {
+			name = string(o.NameBytes)
+		}
+		if p != "" {
+			p = "/" + p
+		}
+		p = name + p
+		i = o.Parent - 1
+	}
+	return p
+}

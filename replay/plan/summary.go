@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Counts are numbers by class.
+type Counts struct {
+	Exact       int `json:"exact"`
+	Inferred    int `json:"inferred"`
+	Synthesised int `json:"synthesised"`
+	Impossible  int `json:"impossible"`
+}
+
+func (n *Counts) add(c Class) {
+	switch c {
+	case Inferred:
+		n.Inferred++
+	case Synthesised:
+		n.Synthesised++
+	case Impossible:
+		n.Impossible++
+	default:
+		n.Exact++
+	}
+}
+
+// Reason is a reason with the number of times that it holds.
+type Reason struct {
+	Class  Class  `json:"class"`
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// Summary says what a plan holds, and what of it was not in the capture.
+type Summary struct {
+	Transactions int `json:"transactions"`
+	// Ops counts those of the plan; Impossible those that are not in it.
+	Ops Counts `json:"ops"`
+	// Objects are by how their names are known, Sizes those of files to be
+	// prepared, States are clients, sessions, opens, locks and delegations.
+	Objects Counts `json:"objects"`
+	Sizes   Counts `json:"sizes"`
+	States  Counts `json:"states"`
+	// Reasons say why ops are not exact.
+	Reasons []Reason `json:"reasons"`
+	// NotReplayed are transactions that are left out on purpose.
+	NotReplayed []Reason `json:"not_replayed"`
+	// Notes are what is strange about objects.
+	Notes      []Reason        `json:"notes,omitempty"`
+	Programs   map[string]int  `json:"programs"`   // ops by "nfs4.1"
+	Procedures map[string]int  `json:"procedures"` // ops by "READ"
+	Roles      map[Role]int    `json:"roles"`
+	Edges      map[DepKind]int `json:"edges"`
+	Modifying  int             `json:"modifying"` // ops that may change something
+
+	Prepared      int    `json:"prepared"`       // objects to prepare
+	PreparedBytes uint64 `json:"prepared_bytes"` // their sizes
+	KnownBytes    uint64 `json:"known_bytes"`    // of these the content is in the side file
+	Created       int    `json:"created"`        // objects that the workload makes
+	ReadBytes     uint64 `json:"read_bytes"`
+	WriteBytes    uint64 `json:"write_bytes"`
+	// Limits that were reached.
+	Limits []string `json:"limits,omitempty"`
+}
+
+func sorted(m map[Reason]int) []Reason {
+	list := make([]Reason, 0, len(m))
+	for r, n := range m {
+		r.Count = n
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
+
+// finish counts what is in the tables.
+func (s *Summary) finish(b *Builder) {
+	s.Reasons, s.NotReplayed = sorted(b.reasons), sorted(b.notReplay)
+	notes := map[Reason]int{}
+	for i := range b.t.Objects {
+		o := &b.t.Objects[i]
+		s.Objects.add(o.NameClass)
+		for _, n := range o.Notes {
+			notes[Reason{Class: Inferred, Reason: n}]++
+		}
+		switch o.Origin {
+		case Created:
+			s.Created++
+		case Before:
+			s.Prepared++
+			if o.Type == "file" {
+				s.Sizes.add(o.SizeClass)
+				s.PreparedBytes += o.Size
+			}
+			for _, e := range o.Content {
+				s.KnownBytes += e.Length
+			}
+		}
+	}
+	s.Notes = sorted(notes)
+	for i := range b.t.Clients {
+		s.States.add(b.t.Clients[i].Class)
+	}
+	for i := range b.t.Sessions {
+		s.States.add(b.t.Sessions[i].Class)
+	}
+	for i := range b.t.States {
+		s.States.add(b.t.States[i].Class)
+	}
+	for l := range b.limits {
+		s.Limits = append(s.Limits, l)
+	}
+	slices.Sort(s.Limits)
+}
+
+// Text writes the summary of a plan for people.
+func (h *Header) Text(w io.Writer) error {
+	s := h.Summary
+	if s == nil {
+		s = new(Summary)
+	}
+	p := &printer{w: w}
+	total := s.Ops.Exact + s.Ops.Inferred + s.Ops.Synthesised
+	p.f("%d transactions: %d to replay over %v, from %v\n", s.Transactions, total,
+		time.Duration(h.Duration).Round(time.Millisecond), join(h.Fabrics))
+	p.counts("operations", s.Ops)
+	for _, r := range s.Reasons {
+		p.f("  %6d  %s: %s\n", r.Count, r.Class, r.Reason)
+	}
+	left := 0
+	for _, r := range s.NotReplayed {
+		left += r.Count
+	}
+	if left > 0 {
+		p.f("left out on purpose: %d\n", left)
+		for _, r := range s.NotReplayed {
+			p.f("  %6d  %s\n", r.Count, r.Reason)
+		}
+	}
+	p.counts("names of objects", s.Objects)
+	p.counts("sizes of files", s.Sizes)
+	p.counts("clients, sessions, states", s.States)
+	p.f("to prepare: %d objects, %d bytes, of which %d with known content; the workload makes %d\n",
+		s.Prepared, s.PreparedBytes, s.KnownBytes, s.Created)
+	for _, r := range s.Notes {
+		p.f("  %6d  %s\n", r.Count, r.Reason)
+	}
+	p.f("programs: %s\n", numbers(s.Programs))
+	p.f("procedures: %s\n", numbers(s.Procedures))
+	p.f("roles: %s\n", numbers(s.Roles))
+	p.f("dependencies: %s\n", numbers(s.Edges))
+	p.f("%d may change the server; %d bytes read, %d written, data %s\n", s.Modifying, s.ReadBytes, s.WriteBytes, h.Payload)
+	for _, l := range s.Limits {
+		p.f("limit reached: %s\n", l)
+	}
+	return p.err
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) f(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func (p *printer) counts(what string, n Counts) {
+	if n == (Counts{}) {
+		return
+	}
+	p.f("%s: %d exact, %d inferred, %d synthesised, %d impossible\n", what, n.Exact, n.Inferred, n.Synthesised, n.Impossible)
+}
+
+func join(list []string) string {
+	s := ""
+	for i, x := range list {
+		if i > 0 {
+			s += ", "
+		}
+		s += x
+	}
+	return s
+}
+
+// numbers lists a map, the largest number first.
+func numbers[K ~string](m map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(m), func(a, b K) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
+	s := ""
+	for i, k := range keys {
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprintf("%d %s", m[k], string(k))
+	}
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,248 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+	"github.com/rpcrdma/toolkit/replay/verbs/iwarp"
+	"github.com/rpcrdma/toolkit/replay/verbs/rdma"
+	"github.com/rpcrdma/toolkit/replay/verbs/rocev2"
+)
+
+// Ports of NFS (IANA).
+const (
+	PortRDMA = 20049 // nfsrdma
+	PortTCP  = 2049  // nfs
+)
+
+// Fabrics are the names of what a Fabric can be.
+var Fabrics = []string{"rocev2", "iwarp", "rdma", "tcp"}
+
+// Options of a Fabric.
+type Options struct {
+	// Name is one of Fabrics.
+	Name string
+	// Endpoint is used over RDMA.
+	Endpoint endpoint.Options
+	// TCP is used over TCP. Tap and Link are set from below.
+	TCP tcprpc.Options
+	// Tap sees the packets that a soft provider or TCP sends and receives.
+	Tap verbs.Tap
+	// Link is a model of a network in the sending sides of soft providers and
+	// of TCP.
+	Link verbs.Link
+	// Local is the address to dial from with rocev2.
+	Local netip.Addr
+	// UDPPort is that of the rocev2 provider; 0 is 4791. PeerUDPPort is that of
+	// its peers.
+	UDPPort, PeerUDPPort uint16
+	// MTU is the path MTU of rocev2 in bytes; 0 is the largest.
+	MTU int
+	// CRC asks for CRCs on iWARP.
+	CRC bool
+	// Outgoing stands in the way of each packet of rocev2 (rocev2.Options);
+	// Wrap between an iWARP connection and its socket. Both inject faults.
+	Outgoing func(packet []byte, pass func([]byte))
+	Wrap     func(net.Conn) net.Conn
+}
+
+// Fabric makes connections of one kind.
+type Fabric struct {
+	opt      Options
+	provider verbs.Provider // nil over TCP
+
+	mu        sync.Mutex
+	listeners []interface{ Close() error }
+}
+
+// Open makes a fabric.
+func Open(o Options) (*Fabric, error) {
+	f := &Fabric{opt: o}
+	var err error
+	switch o.Name {
+	case "tcp":
+		f.opt.TCP.Tap, f.opt.TCP.Link = o.Tap, o.Link
+	case "rocev2":
+		f.provider, err = rocev2.New(rocev2.Options{Local: o.Local, Port: o.UDPPort, PeerPort: o.PeerUDPPort, MTU: o.MTU, Tap: o.Tap, Link: o.Link, Outgoing: o.Outgoing})
+	case "iwarp":
+		crc := iwarp.CRCDefault
+		if o.CRC {
+			crc = iwarp.CRCOn
+		}
+		f.provider, err = iwarp.New(iwarp.Options{Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap})
+	case "rdma":
+		if o.Tap != nil {
+			return nil, errors.New("packets of the provider rdma are made by the adapter: capture them with rpcrdma-dump capture")
+		}
+		if o.Link != (verbs.Link{}) {
+			return nil, errors.New("the provider rdma has no model of a link")
+		}
+		f.provider, err = rdma.New(rdma.Options{})
+	default:
+		return nil, fmt.Errorf("unknown fabric %q: it is one of %s", o.Name, strings.Join(Fabrics, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Name is that of the options.
+func (f *Fabric) Name() string { return f.opt.Name }
+
+// Provider is nil over TCP.
+func (f *Fabric) Provider() verbs.Provider { return f.provider }
+
+// Port is the port of NFS.
+func (f *Fabric) Port() uint16 {
+	if f.provider == nil {
+		return PortTCP
+	}
+	return PortRDMA
+}
+
+// Dial connects to a server. change, if set, may change the endpoint's options
+// for this connection.
+func (f *Fabric) Dial(ctx context.Context, addr netip.AddrPort, change func(*endpoint.Options)) (transport.Requester, error) {
+	if f.provider == nil {
+		return tcprpc.Dial(ctx, addr.String(), f.opt.TCP)
+	}
+	o := f.opt.Endpoint
+	if change != nil {
+		change(&o)
+	}
+	return endpoint.Dial(ctx, f.provider, addr, o)
+}
+
+// Listener is where a fabric accepts connections.
+type Listener interface {
+	Addr() netip.AddrPort
+	Stats() transport.Stats
+	Close() error
+}
+
+// Listen serves h at an address; port 0 chooses one.
+func (f *Fabric) Listen(ctx context.Context, addr netip.AddrPort, h transport.Handler) (Listener, error) {
+	var l Listener
+	var err error
+	if f.provider == nil {
+		l, err = tcprpc.Listen(ctx, addr.String(), h, f.opt.TCP)
+	} else {
+		l, err = endpoint.Listen(ctx, f.provider, addr, h, f.opt.Endpoint)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.opt.Name, err)
+	}
+	f.mu.Lock()
+	f.listeners = append(f.listeners, l)
+	f.mu.Unlock()
+	return l, nil
+}
+
+// Close ends all that the fabric has.
+func (f *Fabric) Close() error {
+	f.mu.Lock()
+	list := f.listeners
+	f.listeners = nil
+	f.mu.Unlock()
+	var err error
+	for _, l := range list {
+		err = errors.Join(err, l.Close())
+	}
+	if f.provider != nil {
+		err = errors.Join(err, f.provider.Close())
+	}
+	return err
+}
+
+// Resolve finds the address of a server: HOST, HOST:PORT or [ADDRESS]:PORT.
+func Resolve(ctx context.Context, server string, port uint16) (netip.AddrPort, error) {
+	host, service := server, ""
+	if h, p, err := net.SplitHostPort(server); err == nil {
+		host, service = h, p
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if service != "" {
+		n, err := strconv.ParseUint(service, 10, 16)
+		if err != nil || n == 0 {
+			return netip.AddrPort{}, fmt.Errorf("%s: %q is no port", server, service)
+		}
+		port = uint16(n)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return netip.AddrPortFrom(a.Unmap(), port), nil
+	}
+	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if len(list) == 0 {
+		return netip.AddrPort{}, fmt.Errorf("%s has no address", host)
+	}
+	return netip.AddrPortFrom(list[0].Unmap(), port), nil
+}
+
+// Attempt is what came of one fabric in Choose.
+type Attempt struct {
+	Name string
+	Err  error // nil: it serves
+}
+
+// Choose tries one fabric after the other with a NULL call, and returns the
+// name of the first that answers, with all that was tried.
+func Choose(ctx context.Context, server string, version uint32, o Options) (string, []Attempt, error) {
+	var tried []Attempt
+	for _, name := range []string{"rdma", "rocev2", "iwarp", "tcp"} {
+		o.Name = name
+		err := probe(ctx, server, version, o)
+		tried = append(tried, Attempt{name, err})
+		if err == nil {
+			return name, tried, nil
+		}
+		if ctx.Err() != nil {
+			return "", tried, ctx.Err()
+		}
+	}
+	var all []string
+	for _, a := range tried {
+		all = append(all, fmt.Sprintf("%s: %v", a.Name, a.Err))
+	}
+	return "", tried, fmt.Errorf("no fabric reaches %s: %s", server, strings.Join(all, "; "))
+}
+
+// probeTime bounds an attempt of Choose.
+const probeTime = 3 * time.Second
+
+func probe(ctx context.Context, server string, version uint32, o Options) error {
+	o.Tap = nil
+	f, err := Open(o)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	addr, err := Resolve(ctx, server, f.Port())
+	if err != nil {
+		return err
+	}
+	r, err := f.Dial(ctx, addr, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	rpc := client.RPC{Requester: r, Timeout: probeTime}
+	return rpc.Null(ctx, version)
+}

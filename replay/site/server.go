@@ -1,0 +1,52 @@
+package site
+
+import (
+	"errors"
+
+	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// Server is the built-in NFS server: versions 3, 4.0, 4.1 and 4.2, and MOUNT,
+// from one store.
+type Server struct {
+	rpc   *nfsserver.Server
+	nfs4  *nfs4.Server
+	store store.Store
+}
+
+var _ transport.Handler = (*Server)(nil)
+
+// ServerOptions are those of the parts of a Server.
+type ServerOptions struct {
+	RPC   nfsserver.Options
+	V3    v3.Options
+	V4    nfs4.Options
+	Mount mountd.Options
+}
+
+// NewServer makes a server of a store, which it closes in the end.
+func NewServer(st store.Store, o ServerOptions) *Server {
+	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
+	s.rpc.Register(v3.New(st, o.V3))
+	s.rpc.Register(mountd.New(st, o.Mount))
+	s.rpc.Register(s.nfs4.Program())
+	return s
+}
+
+// ServeRPC implements transport.Handler.
+func (s *Server) ServeRPC(x transport.Exchange) { s.rpc.ServeRPC(x) }
+
+// Stats counts calls.
+func (s *Server) Stats() nfsserver.Stats { return s.rpc.Stats() }
+
+// Close ends the server. Its listeners are closed first.
+func (s *Server) Close() error {
+	s.rpc.Close()
+	s.nfs4.Close()
+	return errors.Join(s.store.Close())
+}

@@ -1,0 +1,89 @@
+# What the commands in both virtual machines share (bash).
+SRV=192.0.2.1 CLI=192.0.2.2
+if [ "$ROLE" = server ]; then OWN=$SRV PEER=$CLI; else OWN=$CLI PEER=$SRV; fi
+export SRV CLI OWN PEER
+export PATH=/rig/bin:$PATH
+
+network() {
+    modprobe virtio_net
+    ip link set lo up
+    sysctl -qw net.ipv6.conf.all.disable_ipv6=1 2>/dev/null
+    # so that captures show packets as they were on the wire
+    ip link set eth0 up
+    ethtool -K eth0 gro off gso off tso off 2>/dev/null
+    ip addr add "$OWN/24" dev eth0
+}
+
+# device NAME: the machine's RDMA device is rxe, siw or none.
+device() {
+    local have
+    have=$(rdma link show 2>/dev/null | sed -n 's/^link \([a-z]*\)0\/.*/\1/p')
+    [ "$have" = "$1" ] && return 0
+    [ -n "$have" ] && rdma link del "${have}0"
+    # rdma_rxe owns the port of RoCE as long as it is loaded
+    modprobe -r rdma_rxe 2>/dev/null
+    case $1 in
+        none) return 0 ;;
+        rxe) modprobe rdma_rxe ;;
+        siw) modprobe siw ;;
+    esac || return 1
+    modprobe -a ib_uverbs rdma_cm rdma_ucm || return 1
+    rdma link add "${1}0" type "$1" netdev eth0 || return 1
+}
+
+# capture NAME, capture_stop NAME: all that eth0 sees, to /rig/out/NAME.pcap
+capture() {
+    tcpdump -i eth0 -Z root -s 262144 -B 65536 --time-stamp-precision=nano \
+        -w "/cap/$1.pcap" not arp >/dev/null 2>"/run/$1.tcpdump" &
+    echo $! >"/run/$1.pid"
+    local i
+    for ((i = 0; i < 200; i++)); do
+        grep -q 'listening on' "/run/$1.tcpdump" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+capture_stop() {
+    local pid
+    pid=$(cat "/run/$1.pid")
+    sleep 1 # for the last frames
+    kill -INT "$pid"
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+    cp "/cap/$1.pcap" "/rig/out/$1.pcap" && rm "/cap/$1.pcap"
+    grep -E 'dropped' "/run/$1.tcpdump"
+}
+
+# nfsd_up: the kernel's server, exporting /export, with RDMA at 20049.
+nfsd_up() {
+    mkdir -p /run/rpc_pipefs /var/lib/nfs/{sm,sm.bak,v4recovery} /export
+    modprobe -a sunrpc nfsd rpcrdma lockd || return 1
+    mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs sunrpc /run/rpc_pipefs
+    mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+    if ! mountpoint -q /export; then
+        mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1 /dev/vdb && mount -t ext4 /dev/vdb /export || return 1
+    fi
+    chmod 1777 /export
+    echo 1048576 >/proc/fs/nfsd/max_block_size 2>/dev/null
+    echo 10 >/proc/fs/nfsd/nfsv4leasetime 2>/dev/null
+    echo 10 >/proc/fs/nfsd/nfsv4gracetime 2>/dev/null
+    echo '/export *(rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1)' >/etc/exports
+    pidof rpcbind >/dev/null || rpcbind
+    pidof rpc.statd >/dev/null || rpc.statd
+    exportfs -r || return 1
+    rpc.nfsd 8 || return 1
+    pidof rpc.mountd >/dev/null || rpc.mountd -p 20048
+    grep -q 20049 /proc/fs/nfsd/portlist || echo 'rdma 20049' >/proc/fs/nfsd/portlist || return 1
+    echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
+    return 0
+}
+nfsd_down() { rpc.nfsd 0; }
+
+# client_up: what a mount needs.
+client_up() {
+    mkdir -p /run/rpc_pipefs /var/lib/nfs/{sm,sm.bak} /mnt
+    modprobe -a sunrpc nfs nfsv3 nfsv4 rpcrdma || return 1
+    mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs sunrpc /run/rpc_pipefs
+    pidof rpcbind >/dev/null || rpcbind
+    pidof rpc.statd >/dev/null || rpc.statd
+    return 0
+}
