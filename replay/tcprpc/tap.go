@@ -10,6 +10,7 @@ import (
 type tapped struct {
 	net.Conn
 	tcp *tap.TCP
+	iov [][]byte
 }
 
 func newTapped(nc net.Conn, o *Options, dialed bool) *tapped {
@@ -34,7 +35,8 @@ func (t *tapped) Write(b []byte) (int, error) {
 }
 
 func (t *tapped) writeBuffers(b *net.Buffers) error {
-	t.tcp.Sent(*b...)
+	t.iov = append(t.iov[:0], *b...) // the Tap consumes its list
+	t.tcp.Sent(t.iov...)
 	_, err := b.WriteTo(t.Conn)
 	return err
 }
