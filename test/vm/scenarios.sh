@@ -158,7 +158,7 @@ run_rdma_rxe() { core rxe rocev2; }
 
 # The conformance suite of providers, on one machine with itself.
 suite() {
-    step "suite_$1" "conformance suite over rdma-core with itself" server "device $1; cd /tmp && device.test -test.timeout 290s" 300
+    step "suite_$1" "conformance suite over rdma-core with itself" server "device $1; cd /tmp && device.test -test.timeout 890s" 900
 }
 run_suite_siw() { suite siw; }
 run_suite_rxe() { suite rxe; }
