@@ -41,8 +41,8 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	client, server := tx.Client(), tx.Server()
 	b = str(b, "client", e.addr(client.Addr))
 	b = str(b, "server", e.addr(server.Addr))
-	b = num(b, "client_endpoint", uint64(endpoint(client)))
-	b = num(b, "server_endpoint", uint64(endpoint(server)))
+	b = num(b, "client_endpoint", uint64(client.Number()))
+	b = num(b, "server_endpoint", uint64(server.Number()))
 	if tx.Backward {
 		b = append(b, `,"direction":"backward"`...)
 	} else {
@@ -79,10 +79,10 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	}
 	b = frame(b, "call_frame", tx.Call.Last)
 	b = frame(b, "reply_frame", tx.Reply.Last)
-	b = str(b, "call_type", messageType(&tx.Call))
-	b = str(b, "reply_type", messageType(&tx.Reply))
-	b = num(b, "credits_requested", uint64(credits(&tx.Call)))
-	b = num(b, "credits_granted", uint64(credits(&tx.Reply)))
+	b = str(b, "call_type", tx.Call.TypeName())
+	b = str(b, "reply_type", tx.Reply.TypeName())
+	b = num(b, "credits_requested", uint64(tx.Call.Credits()))
+	b = num(b, "credits_granted", uint64(tx.Reply.Credits()))
 	b = appendReads(b, "read_chunks", &tx.Call)
 	b = appendWrites(b, "write_chunks", &tx.Call)
 	b = appendReply(b, "reply_chunk", &tx.Call)
@@ -178,30 +178,6 @@ func (e *Encoder) addr(a netip.Addr) string {
 		e.addrs[a] = s
 	}
 	return s
-}
-
-func endpoint(e rdma.End) uint32 {
-	if e.QPN != 0 {
-		return e.QPN
-	}
-	return uint32(e.Port)
-}
-
-func messageType(m *transaction.Message) string {
-	if !m.Seen() || !m.Transport {
-		return ""
-	}
-	if s := m.Header.Type.String(); s != "" {
-		return s
-	}
-	return strconv.FormatUint(uint64(m.Header.Type), 10)
-}
-
-func credits(m *transaction.Message) uint32 {
-	if !m.Transport {
-		return 0
-	}
-	return m.Header.Credits
 }
 
 func appendReads(b []byte, key string, m *transaction.Message) []byte {

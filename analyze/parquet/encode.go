@@ -3,12 +3,10 @@ package parquet
 import (
 	"encoding/hex"
 	"net/netip"
-	"strconv"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/link"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -51,11 +49,11 @@ func (e *encoder) encode(v *rpc.View) int {
 	*r = Row{
 		Time: tx.First().Time, TimeNS: tx.First().Time, XID: int64(tx.XID), Connection: int64(tx.Connection.ID),
 		Fabric: tx.Connection.Fabric.String(), Client: e.addr(client.Addr), Server: e.addr(server.Addr),
-		ClientEndpoint: endpoint(client), ServerEndpoint: endpoint(server), Direction: "forward",
+		ClientEndpoint: int64(client.Number()), ServerEndpoint: int64(server.Number()), Direction: "forward",
 		Program: v.ProgramName(), Version: int64(tx.Version), Procedure: v.ProcedureName(),
 		Status: v.Status(), GSS: v.Wrapped(),
-		CallType: messageType(&tx.Call), ReplyType: messageType(&tx.Reply),
-		CreditsRequested: credits(&tx.Call), CreditsGranted: credits(&tx.Reply),
+		CallType: tx.Call.TypeName(), ReplyType: tx.Reply.TypeName(),
+		CreditsRequested: int64(tx.Call.Credits()), CreditsGranted: int64(tx.Reply.Credits()),
 		Reads: int64(tx.Reads), ReadBytes: int64(tx.ReadBytes), Writes: int64(tx.Writes), WriteBytes: int64(tx.WriteBytes),
 		CallBytes: int64(tx.Call.Bytes), ReplyBytes: int64(tx.Reply.Bytes), Retransmits: int64(tx.Retransmits),
 		State: tx.State.String(), Notes: tx.Notes,
@@ -286,28 +284,4 @@ func (e *encoder) addr(a netip.Addr) string {
 		e.addrs[a] = s
 	}
 	return s
-}
-
-func endpoint(e rdma.End) int64 {
-	if e.QPN != 0 {
-		return int64(e.QPN)
-	}
-	return int64(e.Port)
-}
-
-func messageType(m *transaction.Message) string {
-	if !m.Seen() || !m.Transport {
-		return ""
-	}
-	if s := m.Header.Type.String(); s != "" {
-		return s
-	}
-	return strconv.FormatUint(uint64(m.Header.Type), 10)
-}
-
-func credits(m *transaction.Message) int64 {
-	if !m.Transport {
-		return 0
-	}
-	return int64(m.Header.Credits)
 }

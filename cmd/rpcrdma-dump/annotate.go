@@ -62,7 +62,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 		return err
 	}
 	if o.write == "-" {
-		if _, tty := terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
@@ -78,7 +78,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 		}
 		out = file
 	}
-	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + version()})
+	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + cli.Version()})
 	a := annotate.New(w, int(o.window))
 	opt := o.decoder()
 	a.Options(&opt)
@@ -88,8 +88,8 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 			j.stop()
 		}
 	})
-	_, outTTY := terminal(s.out)
-	_, errTTY := terminal(s.err)
+	_, outTTY := cli.Terminal(s.out)
+	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := a.Close()
 	if file != nil {

@@ -115,7 +115,7 @@ func (t *seconds) Set(v string) error {
 }
 
 func (o *captureOptions) check(s *streams) error {
-	_, tty := terminal(s.out)
+	_, tty := cli.Terminal(s.out)
 	switch {
 	case o.write == "":
 		return cli.Usagef("no file to write: name one with -w; - is standard output")
@@ -153,7 +153,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
 		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
-		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + version()},
+		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()},
 	}
 	if t, ok := j.in.Reader.(capture.Tapper); ok {
 		opt.Writer.Taps = t.Taps

@@ -198,8 +198,8 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
 	if r.format == "json" {
 		r.out.end(append(r.out.begin(), '['))
 	}
-	_, outTTY := terminal(s.out)
-	_, errTTY := terminal(s.err)
+	_, outTTY := cli.Terminal(s.out)
+	_, errTTY := cli.Terminal(s.err)
 	err := r.job.run(errTTY && !outTTY)
 	r.check.Finish()
 	switch r.format {

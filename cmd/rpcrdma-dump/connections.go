@@ -111,7 +111,7 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 			x.failed++
 		}
 	})
-	_, errTTY := terminal(s.err)
+	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY)
 	sort.Slice(list, func(a, b int) bool { return list[a].ID < list[b].ID })
 	out := newOutput(s.out, false, false)

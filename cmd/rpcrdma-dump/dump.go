@@ -121,7 +121,7 @@ func (o *dumpOptions) printer(s *streams) (printer, error) {
 			return nil, err
 		}
 		width := o.width
-		if columns, ok := terminal(s.out); width == 0 && ok {
+		if columns, ok := cli.Terminal(s.out); width == 0 && ok {
 			width = max(columns, 80)
 		}
 		var name func(netip.Addr) string
@@ -219,8 +219,8 @@ func (d *dump) run(o *dumpOptions, s *streams) error {
 	if d.printer != nil {
 		d.out.end(d.printer.begin(d.out.begin()))
 	}
-	_, outTTY := terminal(s.out)
-	_, errTTY := terminal(s.err)
+	_, outTTY := cli.Terminal(s.out)
+	_, errTTY := cli.Terminal(s.err)
 	err := d.job.run(errTTY && (!outTTY || o.quiet))
 	if d.printer != nil {
 		d.out.end(d.printer.finish(d.out.begin()))

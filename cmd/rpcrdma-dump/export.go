@@ -77,7 +77,7 @@ type exporter struct {
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
 	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{}}}
 	j.d = decode.New(opt, e.transaction)
-	_, errTTY := terminal(j.s.err)
+	_, errTTY := cli.Terminal(j.s.err)
 	err := j.run(errTTY)
 	return j.finish(err, closed(errors.Join(e.err, finish())))
 }
@@ -108,7 +108,7 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 // not be written.
 func createOutput(s *streams, name string) (w io.Writer, close func() error, err error) {
 	if name == "-" {
-		if _, tty := terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.out); tty {
 			return nil, nil, cli.Usagef("standard output is a terminal: name a file with -w, or redirect")
 		}
 		return s.out, func() error { return nil }, nil

@@ -141,7 +141,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			view.Learn()
 		}
 	})
-	_, errTTY := terminal(s.err)
+	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY)
 	r := join.Result()
 	out := newOutput(s.out, false, false)

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -29,15 +27,5 @@ type streams struct {
 
 // run runs the command line and returns the exit code.
 func run(args []string, s *streams) int {
-	root := newRootCommand(s)
-	root.SetArgs(splitTimes(args))
-	err := root.Execute()
-	if err != nil && !errors.Is(err, cli.ErrDamaged) && !errors.Is(err, cli.ErrClosed) && !errors.Is(err, errFindings) {
-		fmt.Fprintf(s.err, "rpcrdma-dump: %v\n", err)
-		var usage *cli.UsageError
-		if errors.As(err, &usage) {
-			fmt.Fprintln(s.err, "Try 'rpcrdma-dump --help'.")
-		}
-	}
-	return cli.ExitCode(err)
+	return cli.Run(newRootCommand(s), splitTimes(args), s.err, errFindings)
 }

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
@@ -114,19 +112,6 @@ func closed(err error) error {
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// terminal reports whether w is a terminal, and how many columns it has.
-func terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		columns = 0
-	}
-	return columns, true
-}
-
 // useColor decides about colors: always, never, or if the output is a terminal
 // and the environment does not forbid them (https://no-color.org).
 func useColor(when string, w io.Writer) (bool, error) {
@@ -136,7 +121,7 @@ func useColor(when string, w io.Writer) (bool, error) {
 	case "never":
 		return false, nil
 	case "auto":
-		_, tty := terminal(w)
+		_, tty := cli.Terminal(w)
 		return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
 	}
 	return false, cli.Usagef("--color is auto, always or never, not %q", when)

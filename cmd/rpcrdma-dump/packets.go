@@ -90,8 +90,8 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 		}
 	}
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
-	_, outTTY := terminal(s.out)
-	_, errTTY := terminal(s.err)
+	_, outTTY := cli.Terminal(s.out)
+	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY && !outTTY)
 	return j.finish(err, out.close())
 }

@@ -230,7 +230,7 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 		}
 		v.Learn()
 	})
-	_, tty := terminal(s.err)
+	_, tty := cli.Terminal(s.err)
 	err := j.run(tty)
 	st := j.d.Stats()
 	names := make([]string, len(j.in.names))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +40,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		Short:         "Show the RPC transactions in captures of RDMA networks",
 		Long:          rootLong + "\n\n" + strings.TrimSpace(text.Legend) + "\n\n" + rootExit,
 		Example:       rootExamples,
-		Version:       version(),
+		Version:       cli.Version(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -77,22 +76,4 @@ func newRootCommand(s *streams) *cobra.Command {
 		cli.NewManCommand("rpcrdma-dump", s.err),
 	)
 	return cmd
-}
-
-// version is that of the module, or the revision that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "development version"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v = s.Value
-			}
-		}
-	}
-	return v + " " + info.GoVersion
 }

@@ -162,7 +162,7 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		return err
 	}
 	width := o.width
-	if columns, ok := terminal(s.out); width == 0 && ok {
+	if columns, ok := cli.Terminal(s.out); width == 0 && ok {
 		width = columns
 	}
 	j, err := start(cmd, s, &o.inputOptions, files)
@@ -201,8 +201,8 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		}
 		view.Learn()
 	})
-	_, outTTY := terminal(s.out)
-	_, errTTY := terminal(s.err)
+	_, outTTY := cli.Terminal(s.out)
+	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY && !outTTY)
 	err = j.finish(err, out.close())
 	if err != nil && err != cli.ErrDamaged {

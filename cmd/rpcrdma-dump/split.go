@@ -148,7 +148,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		opt.Match = match.Match
 	}
 	if o.write == "-" {
-		if _, tty := terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
@@ -159,7 +159,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	names := &splitNames{pattern: o.write, out: s.out, inputs: j.in.names, used: make(map[string]int)}
 	opt.Open = names.open
 	opt.Taps = j.taps()
-	opt.Application = "rpcrdma-dump " + version()
+	opt.Application = "rpcrdma-dump " + cli.Version()
 	x := split.New(opt)
 	dec := o.decoder()
 	x.Options(&dec)
@@ -169,8 +169,8 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			j.stop()
 		}
 	})
-	_, outTTY := terminal(s.out)
-	_, errTTY := terminal(s.err)
+	_, outTTY := cli.Terminal(s.out)
+	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := x.Close()
 	if werr == nil {

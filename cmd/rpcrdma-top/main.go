@@ -4,8 +4,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -29,17 +27,7 @@ type streams struct {
 
 // run runs the command line and returns the exit code.
 func run(args []string, s *streams) int {
-	root := newRootCommand(s)
-	root.SetArgs(splitBatch(args))
-	err := root.Execute()
-	if err != nil && !errors.Is(err, cli.ErrDamaged) && !errors.Is(err, cli.ErrClosed) {
-		fmt.Fprintf(s.err, "rpcrdma-top: %v\n", err)
-		var usage *cli.UsageError
-		if errors.As(err, &usage) {
-			fmt.Fprintln(s.err, "Try 'rpcrdma-top --help'.")
-		}
-	}
-	return cli.ExitCode(err)
+	return cli.Run(newRootCommand(s), splitBatch(args), s.err)
 }
 
 // splitBatch gives --batch without a number one: 0, for tables at the end.

@@ -35,22 +35,7 @@ func (n *problemNotes) printf(format string, args ...any) {
 // message notes a call or reply that could not be decoded though all of it was
 // captured.
 func (n *problemNotes) message(v *rpc.View) {
-	if v.ArgsErr == nil && v.ResultErr == nil && v.CallErr == nil && v.ReplyErr == nil {
-		return
-	}
-	tx := v.Tx
-	if v.ArgsErr != nil && !v.ArgsCut {
-		n.malformed(tx.Call.Last.Number, tx.XID, "arguments", v.ArgsErr)
-	}
-	if v.ResultErr != nil && !v.ResultCut {
-		n.malformed(tx.Reply.Last.Number, tx.XID, "results", v.ResultErr)
-	}
-	if v.CallErr != nil && tx.Call.Seen() && !v.Call.Cut && !tx.Call.Cut && len(tx.Call.Payload) == tx.Call.PayloadLength && tx.Call.PayloadLength > 0 {
-		n.malformed(tx.Call.Last.Number, tx.XID, "call header", v.CallErr)
-	}
-	if v.ReplyErr != nil && v.ReplyErr != rpc.ErrNotSeen && !v.Reply.Cut && !tx.Reply.Cut && len(tx.Reply.Payload) == tx.Reply.PayloadLength && tx.Reply.PayloadLength > 0 {
-		n.malformed(tx.Reply.Last.Number, tx.XID, "reply header", v.ReplyErr)
-	}
+	v.Malformed(func(packet uint64, part string, err error) { n.malformed(packet, v.Tx.XID, part, err) })
 }
 
 func (n *problemNotes) malformed(packet uint64, xid uint32, what string, err error) {

@@ -3,18 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
@@ -98,7 +96,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		Short:         "Show what is under way on an RDMA network",
 		Long:          rootLong + "\n\n" + rootExit,
 		Example:       rootExamples,
-		Version:       version(),
+		Version:       cli.Version(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -141,24 +139,6 @@ func newRootCommand(s *streams) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.err))
 	return cmd
-}
-
-// version is that of the module, or the revision that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "development version"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v = s.Value
-			}
-		}
-	}
-	return v + " " + info.GoVersion
 }
 
 func (o *options) check() error {
@@ -215,7 +195,7 @@ func (o *options) run(s *streams) error {
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	columns, tty := terminal(s.out)
+	columns, tty := cli.Terminal(s.out)
 	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
 	var out *batchPrinter
@@ -263,7 +243,7 @@ func (o *options) run(s *streams) error {
 		}
 		err = errors.Join(err, feed.Wait())
 	} else {
-		err = o.tables(feed, out)
+		err = o.tables(feed, out, src)
 		ended = !out.enough
 	}
 	feed.Stop()
@@ -313,33 +293,28 @@ func (o *options) readsStdin() bool {
 	return false
 }
 
-// tables waits for the end of the input, or for the user.
-func (o *options) tables(feed *monitor.Feed, out *batchPrinter) error {
+// tables waits for the end of the input, or for the user. What a live capture
+// has caught until then counts; a second signal does not wait for it.
+func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
 	select {
 	case <-feed.Done():
 	case <-interrupts:
+		if src.live {
+			src.end()
+			select {
+			case <-feed.Done():
+			case <-interrupts:
+			}
+		}
 		feed.Stop()
 		<-feed.Done()
 	}
 	err := feed.Wait()
 	out.end(feed.Latest())
 	return errors.Join(err, out.err)
-}
-
-// terminal reports whether w is a terminal, and how many columns it has.
-func terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		columns = 0
-	}
-	return columns, true
 }
 
 // useColor decides about colors (https://no-color.org).

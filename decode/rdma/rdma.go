@@ -257,3 +257,12 @@ type MemoryFinder interface {
 	// FindMemory returns the side of c that offers the memory.
 	FindMemory(c *Connection, handle uint32, offset uint64, length uint32) (side Side, ok bool)
 }
+
+// Number tells the connections of an address apart: the queue pair's number, or
+// the port where there is none.
+func (e End) Number() uint32 {
+	if e.QPN != 0 {
+		return e.QPN
+	}
+	return uint32(e.Port)
+}

@@ -4,6 +4,7 @@
 package transaction
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -268,4 +269,24 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	p.ResultPush = time.Duration(t4 - t3)
 	p.ReplyTransfer = time.Duration(end - t4)
 	return p, true
+}
+
+// TypeName is the type of the transport header ("RDMA_MSG", its number if it is
+// not defined), empty without one.
+func (m *Message) TypeName() string {
+	if !m.Seen() || !m.Transport {
+		return ""
+	}
+	if s := m.Header.Type.String(); s != "" {
+		return s
+	}
+	return strconv.FormatUint(uint64(m.Header.Type), 10)
+}
+
+// Credits are those that the transport header asks for or grants, 0 without one.
+func (m *Message) Credits() uint32 {
+	if !m.Transport {
+		return 0
+	}
+	return m.Header.Credits
 }

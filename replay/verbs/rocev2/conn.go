@@ -458,11 +458,11 @@ func (c *Conn) send() (more bool) {
 		}
 		c.mem.mu.RUnlock()
 	}
-	if c.activeReads == 0 {
-		c.acknowledge(b)
-	}
 	for !c.blocked {
 		full := c.request(b)
+		if c.activeReads == 0 {
+			c.acknowledge(b) // short, and so part of the same datagram
+		}
 		c.flush(b)
 		if !full {
 			break

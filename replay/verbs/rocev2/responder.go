@@ -31,6 +31,8 @@ type responder struct {
 
 	answer    answer
 	answerPSN uint32
+	unacked   int  // packets since the last acknowledgement
+	lazy      bool // an acknowledgement has been put off
 
 	// The last Reads of the peer, as many as were agreed: those under way, and
 	// those that may be asked for again.
@@ -108,9 +110,16 @@ func (c *Conn) die() {
 func (c *Conn) ackIf(pkt *roce.Packet) {
 	c.epsn = psnAdd(c.epsn, 1)
 	c.deaf = false
+	c.unacked++
 	if pkt.AckReq {
 		c.answer, c.answerPSN = answerACK, pkt.PSN
 	}
+}
+
+// patient reports that all there is to be sent is an acknowledgement that can
+// wait a moment.
+func (c *Conn) patient() bool {
+	return c.answer == answerACK && c.unacked < 8 && c.activeReads == 0 && c.cur == c.sq.tail
 }
 
 // onRequest handles a packet of the peer's requester.
@@ -385,6 +394,7 @@ func (c *Conn) acknowledge(b *batch) {
 	if c.dying {
 		c.fatal, c.fatalPSN = c.answer, c.answerPSN
 	}
+	c.unacked = 0
 	h := b.header(roce.BTHSize + roce.AETHSize)
 	c.bth(h, roce.RCAcknowledge, c.answerPSN, 0)
 	a := roce.AETH(h[roce.BTHSize:])

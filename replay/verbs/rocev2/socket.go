@@ -3,6 +3,7 @@ package rocev2
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type socket struct {
 
 	// Of the reading goroutine:
 	cur     *Conn // locked
+	lazy    []*Conn
 	now     time.Time
 	pkt     roce.Packet
 	madICRC icrc
@@ -140,6 +142,7 @@ func (s *socket) run() {
 			}
 		}
 		s.release()
+		s.acknowledge()
 	}
 }
 
@@ -205,11 +208,39 @@ func (s *socket) packet(src netip.AddrPort, b []byte, index uint16) {
 // release lets go of the connection that packets were handled for, after it has
 // sent what they call for.
 func (s *socket) release() {
-	if c := s.cur; c != nil {
-		s.cur = nil
+	c := s.cur
+	if c == nil {
+		return
+	}
+	s.cur = nil
+	if c.patient() {
+		if !c.lazy {
+			c.lazy = true
+			s.lazy = append(s.lazy, c)
+		}
+		c.arm()
+	} else {
+		c.transmit()
+	}
+	c.mu.Unlock()
+}
+
+// acknowledge sends the acknowledgements that have been put off. Whoever was
+// woken by what they acknowledge gets a chance to answer before, so that one
+// system call sends both.
+func (s *socket) acknowledge() {
+	if len(s.lazy) == 0 {
+		return
+	}
+	runtime.Gosched()
+	for i, c := range s.lazy {
+		c.mu.Lock()
+		c.lazy = false
 		c.transmit()
 		c.mu.Unlock()
+		s.lazy[i] = nil
 	}
+	s.lazy = s.lazy[:0]
 }
 
 // mad handles a packet for queue pair 1.

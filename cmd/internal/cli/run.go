@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Run executes a command line, says what failed, and returns the exit code.
+// Errors that are one of told have been told before.
+func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) int {
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return ExitOK
+	}
+	for _, t := range append(told, ErrDamaged, ErrClosed) {
+		if errors.Is(err, t) {
+			return ExitCode(err)
+		}
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	var usage *UsageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "Try '%s --help'.\n", root.Name())
+	}
+	return ExitCode(err)
+}
+
+// Version is that of the module, or the revision that it was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "development version"
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v = s.Value
+			}
+		}
+	}
+	return v + " " + info.GoVersion
+}
+
+// Terminal reports whether w is a terminal, and how many columns it has (0 if
+// that is not known).
+func Terminal(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		columns = 0
+	}
+	return columns, true
+}
