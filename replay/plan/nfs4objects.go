@@ -92,7 +92,7 @@ func (c *call) objects4(x *rpc.Operation) bool {
 		c.at(a.Target)
 		if c.executed() {
 			c.changes(p.cur, a.Target)
-			c.unmade(p.cur, a.Target)
+			c.unmade(p.cur, a.Target, "")
 		}
 		c.op.Modifies = true
 	case *nfs4.RENAME4args:
