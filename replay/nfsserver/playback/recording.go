@@ -125,6 +125,15 @@ func Load(c capture.Reader, l Limits) (*Recording, error) {
 // Counts tells what is in the Recording.
 func (r *Recording) Counts() Counts { return r.counts }
 
+// ServiceTime is the sum of the service times of all calls.
+func (r *Recording) ServiceTime() time.Duration {
+	sum := time.Duration(0)
+	for _, rec := range r.records {
+		sum += rec.service
+	}
+	return sum
+}
+
 // Add takes a transaction; they come in the order of their calls. The Decoder
 // must keep data (transaction.Options.KeepData), or all data is zero.
 func (r *Recording) Add(tx *transaction.Transaction) {

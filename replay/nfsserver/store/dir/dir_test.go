@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store/storetest"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/internal/storetest"
 )
 
 // me is the user of the test, whoever that is.
@@ -37,7 +37,7 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			// Few files are kept open, so that they are opened again all the time.
 			s := open(t, t.TempDir(), Options{Writable: true, Files: 3})
-			storetest.Model(t, s, storetest.Options{Cred: me(), Seed: seed, Steps: 1200})
+			storetest.Model(t, s, storetest.Options{Cred: me(), Seed: seed, Steps: modelSteps})
 		})
 	}
 }
@@ -343,7 +343,7 @@ func TestClosesFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Model(t, s, storetest.Options{Cred: me(), Seed: 9, Steps: 500})
+	storetest.Model(t, s, storetest.Options{Cred: me(), Seed: 9, Steps: modelSteps / 2})
 	if n := count() - before; n > 12 {
 		t.Errorf("%d files are open", n)
 	}
