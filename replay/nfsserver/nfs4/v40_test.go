@@ -102,6 +102,12 @@ func TestSetClientID(t *testing.T) {
 	if n := r.s.State(); n.Opens != 0 || n.Clients != 1 {
 		t.Errorf("%+v", n)
 	}
+	set(ok, 0, 2) // another callback, never confirmed
+	r.clock.pass(time.Hour)
+	r.s.Reap()
+	if n := r.s.State(); n.Names != 0 {
+		t.Errorf("%+v", n)
+	}
 }
 
 // The last request of an owner is answered again, not done again; those out of

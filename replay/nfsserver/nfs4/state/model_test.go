@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
@@ -146,11 +145,6 @@ func TestMakeRange(t *testing.T) {
 		t.Errorf("length %d", n)
 	}
 }
-
-// testClock is moved by hand.
-type testClock struct{ now time.Time }
-
-func (c *testClock) Now() time.Time { return c.now }
 
 // confirmed makes a client of NFSv4.1 without a session.
 func confirmed(t *testing.T, tb *Table, name string) *Client {
