@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/run"
@@ -42,10 +43,12 @@ func load(t testing.TB, name string, opt plan.Options) *run.Workload {
 	return w
 }
 
+func emptyStore() store.Store { return memory.New(memory.Options{}) }
+
 // rig is a built-in server on a fabric. The function closes all of it.
 func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 	t.Helper()
-	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	s := site.NewServer(emptyStore(), site.ServerOptions{})
 	f, c, at, err := site.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
