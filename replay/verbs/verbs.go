@@ -45,9 +45,9 @@ type Caps struct {
 	// Invalidates is what of ours the peer's Send with Invalidate may name, so
 	// that the receiver learns of it.
 	Invalidates Invalidates
-	MaxSGE               int // slices in WorkRequest.Local
-	MaxMessage           int // bytes of one work request
-	MaxReads             int // RDMA Reads in flight on a connection, each way
+	MaxSGE      int // slices in WorkRequest.Local
+	MaxMessage  int // bytes of one work request
+	MaxReads    int // RDMA Reads in flight on a connection, each way
 }
 
 // Invalidates is what a peer may close.

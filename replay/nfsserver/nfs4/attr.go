@@ -79,8 +79,6 @@ func (s *Server) attributes() {
 		base.add(nfs4.FATTR4_CLONE_BLKSIZE)
 	}
 	s.supported[2] = base
-	// A store may keep the verifier of EXCLUSIVE4_1 in the times.
-	s.exclusive = makeSet(nfs4.FATTR4_SIZE, nfs4.FATTR4_MODE, nfs4.FATTR4_OWNER, nfs4.FATTR4_OWNER_GROUP)
 }
 
 // open_arguments (RFC 9754, section 4.2): what OPEN of this server understands.
@@ -241,10 +239,7 @@ func (x *compound) appendAttr(b []byte, n int, at *store.Attr) []byte {
 	case nfs4.FATTR4_TIME_MODIFY:
 		return appendTime(b, at.Mtime)
 	case nfs4.FATTR4_SUPPATTR_EXCLCREAT:
-		e := s.exclusive
-		if x.minor >= 2 {
-			e.add(nfs4.FATTR4_MODE_UMASK)
-		}
+		e := creatable.and(s.supported[x.minor])
 		return e.append(b)
 	case nfs4.FATTR4_CLONE_BLKSIZE:
 		return xdr.AppendUint32(b, uint32(min(max(info.CloneAlign, 1), 1<<31)))

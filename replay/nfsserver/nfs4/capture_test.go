@@ -217,7 +217,7 @@ func (c *captured) missing(dir store.Handle, e *nfs4.Entry4) {
 	case nfs4.NF4DIR:
 		err = c.store.Mkdir(cred, dir, e.Name, set, &a, &w)
 	case nfs4.NF4LNK:
-		err = c.store.Symlink(cred, dir, e.Name, make([]byte, at.Size), set, &a, &w)
+		err = c.store.Symlink(cred, dir, e.Name, bytes.Repeat([]byte("x"), int(at.Size)), set, &a, &w)
 	default:
 		set.Mask, set.Size = store.SetMode|store.SetSize, at.Size
 		_, err = c.store.Create(cred, dir, e.Name, &store.Create{Set: *set}, &a, &w)

@@ -107,7 +107,16 @@ func (x *compound) serve(c *nfsserver.Call) {
 			st = nfs4.NFS4ERR_RESOURCE
 		}
 	default:
+		args := c.Args
 		x.args.Decode(&c.Args)
+		if minor == 0 && x.mustBeOnce() {
+			decoded := c.Args
+			c.Args = args
+			if !c.Once() {
+				return
+			}
+			c.Args = decoded
+		}
 		if x.args.Incomplete && !x.named() {
 			c.Fail(oncrpc.GarbageArgs)
 			return
@@ -172,7 +181,7 @@ func (x *compound) run() (done uint32, st status, sent bool) {
 			st = s
 		}
 		x.c.Out = xdr.AppendUint32(x.c.Out, number)
-		x.c.Out = xdr.AppendUint32(x.c.Out, uint32(st))
+		x.c.Out = appendFailure(x.c.Out, number, st)
 		return done + 1, st, false
 	}
 	return done, ok, false
@@ -180,7 +189,7 @@ func (x *compound) run() (done uint32, st status, sent bool) {
 
 // errorReserve is kept free of the reply for the result of the operation that
 // ends it.
-const errorReserve = 8
+const errorReserve = 12
 
 // operation executes one operation and appends its result.
 func (x *compound) operation(number uint32, body xdr.Message) (st status, sent bool) {
@@ -222,14 +231,13 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 	}
 	switch {
 	case x.whole:
-	case st != ok && !x.tail:
-		c.Undo(before + 8)
+	case st == ok && info.reserve == 0 && c.Len() > x.limit:
+		st = x.beyond
 		fallthrough
+	case st != ok && !x.tail:
+		c.Undo(before + 4)
+		c.Out = appendFailure(c.Out, number, st)
 	default:
-		if c.Len() > x.limit && info != nil && info.reserve == 0 {
-			st = x.beyond
-			c.Undo(before + 8)
-		}
 		binary.BigEndian.PutUint32(c.Out[mark:], uint32(st))
 	}
 	x.turn.End(st, c.Out[mark:], x.fh, x.moved)
@@ -239,6 +247,16 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 		x.items = x.items[:0]
 	}
 	return st, false
+}
+
+// appendFailure appends the result of an operation that is no more than a
+// status, but for SETATTR: its result always tells which attributes were set.
+func appendFailure(b []byte, number uint32, st status) []byte {
+	b = xdr.AppendUint32(b, uint32(st))
+	if number == uint32(nfs4.OP_SETATTR) {
+		b = xdr.AppendUint32(b, 0)
+	}
+	return b
 }
 
 // room is how many bytes the result of the operation may still have, if those

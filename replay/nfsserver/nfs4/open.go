@@ -195,29 +195,23 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	how := &a.Openhow.How
 	c := store.Create{}
 	st := ok
-	allowed := creatable
 	switch how.Mode {
 	case nfs4.UNCHECKED4, nfs4.GUARDED4:
 		if how.Mode == nfs4.GUARDED4 {
 			c.Mode = store.Guarded
 		}
-		o.set, st = x.takeAttrs(&how.Createattrs, allowed)
+		o.set, st = x.takeAttrs(&how.Createattrs, creatable)
 	case nfs4.EXCLUSIVE4:
 		c.Mode = store.Exclusive
 		c.Verifier = binary.BigEndian.Uint64(how.Createverf[:])
-		x.set = store.SetAttr{}
-		// A store may keep the verifier in the times, so the client has to set
-		// them afterwards (RFC 7530, section 16.16.5).
-		o.set = makeSet(nfs4.FATTR4_TIME_ACCESS, nfs4.FATTR4_TIME_MODIFY)
+		x.set = store.SetAttr{} // the client sets them afterwards
 	case nfs4.EXCLUSIVE4_1:
 		if x.minor == 0 {
 			return nfs4.NFS4ERR_BADXDR
 		}
 		c.Mode = store.Exclusive
 		c.Verifier = binary.BigEndian.Uint64(how.ChCreateboth.CvaVerf[:])
-		allowed = x.s.exclusive
-		allowed.add(nfs4.FATTR4_MODE_UMASK)
-		o.set, st = x.takeAttrs(&how.ChCreateboth.CvaAttrs, allowed)
+		o.set, st = x.takeAttrs(&how.ChCreateboth.CvaAttrs, creatable)
 	default:
 		return nfs4.NFS4ERR_BADXDR
 	}

@@ -356,7 +356,7 @@ func TestAttributes(t *testing.T) {
 		if a.Type != nfs4.NF4DIR || a.LeaseTime != 90 || a.Maxread != 1<<20 || !a.UniqueHandles || string(a.Owner) != "0" || a.Numlinks < 2 || a.Fileid != a.MountedOnFileid {
 			t.Errorf("%+v", a)
 		}
-		if a.SuppattrExclcreat.Has(nfs4.FATTR4_TIME_MODIFY_SET) || !a.SuppattrExclcreat.Has(nfs4.FATTR4_MODE) {
+		if !a.SuppattrExclcreat.Has(nfs4.FATTR4_TIME_MODIFY_SET) || a.SuppattrExclcreat.Has(nfs4.FATTR4_MODE_UMASK) != (minor == 2) {
 			t.Errorf("%v", a.SuppattrExclcreat)
 		}
 		// The same attributes are VERIFYed, others are not.

@@ -76,8 +76,7 @@ func (r *rig) shut() {
 type exchange struct {
 	call   transport.Message
 	max    []uint32 // chunks
-	back   bool
-	reply  []byte // whole
+	reply  []byte   // whole
 	items  int
 	length int // of the stream
 	done   bool

@@ -35,7 +35,7 @@ type Options struct {
 	// Owner is so_major_id and the server scope: which servers are the same one
 	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.
 	Owner string
-	// Minor0, Minor1 and Minor2 leave a minor version out if they are true.
+	// NoMinor0, NoMinor1 and NoMinor2 leave a minor version out.
 	NoMinor0, NoMinor1, NoMinor2 bool
 	// Now is the clock of leases; nil is time.Now.
 	Now func() time.Time
@@ -53,7 +53,6 @@ type Server struct {
 	owner []byte
 
 	supported [3]attrSet // by minor version
-	exclusive attrSet    // suppattr_exclcreat
 
 	stop    chan struct{}
 	stopped sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
@@ -109,17 +108,12 @@ func parseID(b []byte) (uint32, status) {
 	return uint32(n), ok
 }
 
-// setattr is SETATTR. Its result has the attributes that were set even if it is
-// an error.
 func (x *compound) setattr(a *nfs4.SETATTR4args) status {
 	given, st := x.setattrs(a)
-	if st != ok {
-		x.c.Out = xdr.AppendUint32(x.c.Out, 0)
-		x.tail = true
-		return st
+	if st == ok {
+		x.c.Out = given.append(x.c.Out)
 	}
-	x.c.Out = given.append(x.c.Out)
-	return ok
+	return st
 }
 
 func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {

@@ -102,6 +102,12 @@ func TestSetClientID(t *testing.T) {
 	if n := r.s.State(); n.Opens != 0 || n.Clients != 1 {
 		t.Errorf("%+v", n)
 	}
+	set(ok, 0, 2) // another callback, never confirmed
+	r.clock.pass(time.Hour)
+	r.s.Reap()
+	if n := r.s.State(); n.Names != 0 {
+		t.Errorf("%+v", n)
+	}
 }
 
 // The last request of an owner is answered again, not done again; those out of
@@ -301,4 +307,28 @@ func TestGrace(t *testing.T) {
 	z.must(ok, z.do(putfh(h), o(nfs4.OP_LOCK, a)))
 	r.clock.pass(2 * time.Minute)
 	z.must(ok, z.do(putroot, z.openOp("f", 3, 0, nfs4.Openflag4{}, z.next())))
+}
+
+// What has no seqid is not done again either.
+func TestOnce0(t *testing.T) {
+	r := newRig(t, Options{})
+	for _, c := range []struct {
+		op    nfs4.Op
+		twice status
+	}{
+		{mkdir("d"), nfs4.NFS4ERR_EXIST},
+		{rename("d", "e"), nfs4.NFS4ERR_NOENT},
+		{remove("e"), nfs4.NFS4ERR_NOENT},
+	} {
+		a := nfs4.CompoundArgs{}
+		a.Ops = []nfs4.Op{putroot, savefh, c.op}
+		x := r.raw(0, a.Append(nil))
+		r.must(ok, r.result(x))
+		r.xid-- // sent again
+		again := r.raw(0, a.Append(nil))
+		if !bytes.Equal(x.reply, again.reply) {
+			t.Errorf("% x after % x", again.reply, x.reply)
+		}
+		r.must(c.twice, r.result(r.raw(0, a.Append(nil)))) // another call
+	}
 }

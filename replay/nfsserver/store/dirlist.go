@@ -1,6 +1,6 @@
 package store
 
-// Cookies of ReadDir are at least FirstCookie: NFSv3 servers need some for "."
+// FirstCookie is the lowest cookie of ReadDir: NFSv3 servers need some for "."
 // and "..", and RFC 8881, section 18.23.3 reserves 0, 1 and 2.
 const FirstCookie = 3
 

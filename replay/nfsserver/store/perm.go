@@ -95,7 +95,7 @@ func CheckSetAttr(c *Cred, a *Attr, s *SetAttr) error {
 	return nil
 }
 
-// Mode is the mode that a change of attributes leaves: who gives a file away, or
+// NewMode is the mode that a change of attributes leaves: who gives a file away, or
 // sets its size, loses the set-ID bits, and only members of a group may set its
 // set-GID bit.
 func (s *SetAttr) NewMode(c *Cred, a *Attr) uint32 {

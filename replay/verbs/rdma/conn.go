@@ -59,9 +59,10 @@ type conn struct {
 	wcs         [64]C.struct_ibv_wc
 	ready       []verbs.Completion // taken from the device, not given to Poll yet
 	readyAt     int
-	sendFailed  bool // a request of the send queue has failed
-	partFailed  bool // one part of a Read has, and the others follow
-	dead        bool // the queue pair is gone
+	newest      uint32 // of the send queue that has completed
+	sendFailed  bool   // a request of the send queue has failed
+	partFailed  bool   // one part of a Read has, and the others follow
+	dead        bool   // the queue pair is gone
 	regMu       sync.RWMutex
 	locals      map[*arena.Block]*C.struct_ibv_mr
 	regions     map[uint32]region
@@ -97,7 +98,7 @@ func newConn(x *cmID, params verbs.Params) (*conn, error) {
 		return nil, err
 	}
 	c.readSlices = max(min(int(c.dev.max_sge_rd), c.p.caps.MaxSGE), 1)
-	c.readSink = c.p.opts.ReadSinkPerRequest || c.dev.transport == C.IBV_TRANSPORT_IWARP && c.dev.vendor != vendorSIW
+	c.readSink = c.p.opts.ReadSinkPerRequest || c.dev.transport == C.IBV_TRANSPORT_IWARP
 	// One more for the marker of Disconnect; Reads of many slices take several.
 	hw := sendDepth + 1
 	if c.readSlices < c.p.caps.MaxSGE {
@@ -171,7 +172,11 @@ func (c *conn) start(params verbs.Params, accept bool) error {
 // established fills in what is known of the connection now.
 func (c *conn) established(e event) {
 	if e.param {
-		// The active side learns here what the peer starts and answers.
+		// The active side learns here what the peer starts and answers; on
+		// iWARP the kernel gives our own depths, the other way round.
+		if c.dev.transport == C.IBV_TRANSPORT_IWARP {
+			e.responderResources, e.initiatorDepth = e.initiatorDepth, e.responderResources
+		}
 		c.responderResources = min(c.responderResources, e.responderResources)
 		c.initiatorDepth = min(c.initiatorDepth, e.initiatorDepth)
 	}

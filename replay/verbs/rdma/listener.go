@@ -120,6 +120,9 @@ func (r *request) accept(ctx context.Context, params verbs.Params) (*conn, error
 	c.offer(params.ResponderResources, params.InitiatorDepth)
 	c.responderResources = min(c.responderResources, r.offer.responderResources)
 	c.initiatorDepth = min(c.initiatorDepth, r.offer.initiatorDepth)
+	if c.dev.vendor == vendorSIW {
+		c.responderResources = r.offer.responderResources // whatever we say
+	}
 	if err := c.start(params, true); err != nil {
 		return c, err
 	}

@@ -135,32 +135,38 @@ func (c *conn) failure(op verbs.Op, w *C.struct_ibv_wc) {
 	c.end()
 }
 
+// sent notes the completion of a request of the send queue. They are given to
+// users in order, though the kernel's siw completes other requests while a Read
+// before them is under way.
 func (c *conn) sent(w *C.struct_ibv_wc, now time.Time) {
-	status := statusOf(w.status)
-	head := c.send.head.Load()
-	tail := c.send.tail.Load()
-	for ; head != uint32(w.wr_id); head++ {
-		if head == tail {
-			return // not ours
-		}
-		// Before this one and not reported: done, unless something before has
-		// failed already.
-		if c.sendFailed {
-			c.retire(c.send.at(head), verbs.StatusFlushed, now)
-		} else {
-			c.retire(c.send.at(head), verbs.StatusSuccess, now)
-		}
+	n, head, tail := uint32(w.wr_id), c.send.head.Load(), c.send.tail.Load()
+	if n-head >= tail-head {
+		return // not ours
 	}
-	if head == tail {
-		return
-	}
-	e := c.send.at(head)
-	if status != verbs.StatusSuccess {
-		c.sendFailed = true
+	e := c.send.at(n)
+	e.done, e.status = true, statusOf(w.status)
+	if e.status != verbs.StatusSuccess {
 		c.failure(e.op, w)
 	}
-	c.retire(e, status, now)
-	c.send.head.Store(head + 1)
+	if c.newest-head >= tail-head || n-head > c.newest-head {
+		c.newest = n
+	}
+	for ; head != tail; head++ {
+		e := c.send.at(head)
+		switch {
+		case e.done:
+			c.retire(e, e.status, now)
+			c.sendFailed = c.sendFailed || e.status != verbs.StatusSuccess
+		case e.signals || c.newest-head >= tail-head || c.newest == head:
+			return
+		case c.sendFailed:
+			c.retire(e, verbs.StatusFlushed, now)
+		default:
+			// Not reported, but one after it was: it is done.
+			c.retire(e, verbs.StatusSuccess, now)
+		}
+		c.send.head.Store(head + 1)
+	}
 }
 
 // retire ends an entry of the send queue.
@@ -195,7 +201,11 @@ func (c *conn) drop() {
 	c.dead = true
 	now := time.Now()
 	for n := c.send.head.Load(); n != c.send.tail.Load(); n++ {
-		c.retire(c.send.at(n), verbs.StatusFlushed, now)
+		e := c.send.at(n)
+		if !e.done {
+			e.status = verbs.StatusFlushed
+		}
+		c.retire(e, e.status, now)
 		c.send.head.Store(n + 1)
 	}
 	for n := c.recv.head.Load(); n != c.recv.tail.Load(); n++ {

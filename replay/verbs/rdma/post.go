@@ -21,6 +21,8 @@ type sendEntry struct {
 	part    bool // a Read has more parts after this one
 	sink    *C.struct_ibv_mr
 	signals bool // the device reports it
+	done    bool // it has
+	status  verbs.Status
 }
 
 const recvFlag = 1 << 63 // of an identifier that the device sees: a receive
@@ -182,8 +184,10 @@ func (c *conn) add(next uint32, w *verbs.WorkRequest) (uint32, error) {
 	return c.push(next, x, e)
 }
 
-// push adds an entry. So that the queue drains even if no user's request asks
-// for a completion, the device reports some of the others, too.
+// push adds an entry. The device reports all Reads: where requests complete
+// out of order, no other tells that one is done. So that the queue drains even
+// if no user's request asks for a completion, it reports some of the others,
+// too.
 func (c *conn) push(next uint32, x C.struct_rc_wr, e sendEntry) (uint32, error) {
 	if int(next-c.send.head.Load()) >= len(c.send.entries)-1 {
 		if e.sink != nil {
@@ -192,7 +196,7 @@ func (c *conn) push(next uint32, x C.struct_rc_wr, e sendEntry) (uint32, error) 
 		return next, verbs.ErrQueueFull
 	}
 	c.unsignaled++
-	if e.report || c.unsignaled > int(c.send.limit)/4 {
+	if e.report || e.op == verbs.OpRead || c.unsignaled > int(c.send.limit)/4 {
 		e.signals = true
 		c.unsignaled = 0
 		x.flags |= C.IBV_SEND_SIGNALED

@@ -18,8 +18,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
 )
 
-// vendorSIW is the vendor number of the kernel's soft iWARP device. It takes a
-// Read's sink without remote access, and has no offsets but addresses.
+// vendorSIW is the vendor number of the kernel's soft iWARP device. It has no
+// offsets but addresses, and lets a peer read whatever has a handle.
 const vendorSIW = 0x626d74
 
 // vendorRXE is that of its soft RoCE. It closes windows on demand, but does not

@@ -15,9 +15,9 @@ var ErrNotBuilt = errors.New("rdma: this program was built without rdma-core (bu
 // Options of a provider.
 type Options struct {
 	// ReadSinkPerRequest registers the memory of each RDMA Read for that Read
-	// alone. iWARP shows the handle of a Read's sink to the peer and wants it
-	// open for remote writes (RFC 5040, section 5.3), so it is done there for
-	// all devices that do not say they need less; here it can be forced.
+	// alone. It is done for all iWARP devices, as iWARP shows the handle of a
+	// Read's sink to the peer and wants it open for remote writes (RFC 5040,
+	// section 5.3); elsewhere it can be asked for.
 	ReadSinkPerRequest bool
 }
 

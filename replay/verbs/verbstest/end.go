@@ -12,7 +12,7 @@ type end struct {
 	verbs.Conn
 	provider     verbs.Provider
 	name         string
-	anyStatus    bool // see Options
+	foreign      bool // see Options
 	sends, recvs []verbs.Completion
 	batch        [32]verbs.Completion
 }
@@ -147,7 +147,7 @@ func (e *end) failed(t testing.TB) {
 func (e *end) failedWith(t testing.TB, want ...verbs.Status) {
 	t.Helper()
 	e.failed(t)
-	if e.anyStatus {
+	if e.foreign {
 		return
 	}
 	var s *verbs.StatusError

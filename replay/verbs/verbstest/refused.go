@@ -44,6 +44,9 @@ func testRefused(t *testing.T, p *pair) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, server := p.connect(t, verbs.Params{})
+			if p.o.Foreign && c.op == verbs.OpRead && c.access&verbs.RemoteRead == 0 {
+				return // the kernel's siw lets it pass
+			}
 			server.recv(t, 9, server.alloc(t, 10))
 			mem, local := server.alloc(t, size+2*4096), client.alloc(t, size)
 			fill(local, 1)
@@ -64,7 +67,7 @@ func testRefused(t *testing.T, p *pair) {
 			d := client.sent(t)
 			// On iWARP a Write is done when TCP has it.
 			written := c.op == verbs.OpWrite && client.Info().Fabric == "iwarp" && (d.Status == verbs.StatusSuccess || d.Status == verbs.StatusFlushed)
-			if p.o.AnyStatus && d.Status != verbs.StatusSuccess {
+			if p.o.Foreign && d.Status != verbs.StatusSuccess {
 				written = true
 			}
 			if d.ID != 1 || d.Status != verbs.StatusRemoteAccess && !written {
@@ -105,7 +108,7 @@ func testHandleOfOther(t *testing.T, p *pair) {
 	r := s1.register(t, mem, verbs.RemoteRead|verbs.RemoteWrite)
 	in := c2.alloc(t, 4096)
 	c2.post(t, verbs.WorkRequest{ID: 1, Op: verbs.OpRead, Signaled: true, Handle: r.Handle, Offset: r.Offset, Local: one(in)})
-	if d := c2.sent(t); d.Status != verbs.StatusRemoteAccess && (!p.o.AnyStatus || d.Status == verbs.StatusSuccess) {
+	if d := c2.sent(t); d.Status != verbs.StatusRemoteAccess && (!p.o.Foreign || d.Status == verbs.StatusSuccess) {
 		t.Errorf("%+v", d)
 	}
 	c2.failedWith(t, verbs.StatusRemoteAccess)
@@ -226,7 +229,7 @@ func testWindows(t *testing.T, p *pair) {
 		}
 	}
 	c.post(t, verbs.WorkRequest{ID: 2, Op: verbs.OpRead, Signaled: true, Handle: h, Offset: offset, Local: one(in)})
-	if d := c.sent(t); d.Status != verbs.StatusRemoteAccess && (!p.o.AnyStatus || d.Status == verbs.StatusSuccess) {
+	if d := c.sent(t); d.Status != verbs.StatusRemoteAccess && (!p.o.Foreign || d.Status == verbs.StatusSuccess) {
 		t.Errorf("Read of an invalidated window: %+v", d)
 	}
 	c.failedWith(t, verbs.StatusRemoteAccess)

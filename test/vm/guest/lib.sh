@@ -87,3 +87,48 @@ client_up() {
     pidof rpc.statd >/dev/null || rpc.statd
     return 0
 }
+
+# serve PROGRAM [options]: our server, in the background.
+serve() {
+    local i
+    "$@" >/run/serve.log 2>&1 &
+    echo $! >/run/serve.pid
+    for ((i = 0; i < 100; i++)); do
+        grep -q listening /run/serve.log && return 0
+        kill -0 "$(cat /run/serve.pid)" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat /run/serve.log
+    return 1
+}
+serve_stop() {
+    local i pid
+    pid=$(cat /run/serve.pid)
+    kill -TERM "$pid"
+    for ((i = 0; i < 100; i++)); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+    tail -40 /run/serve.log
+    ! kill -0 "$pid" 2>/dev/null && ! grep -q -E '^(panic|fatal error)' /run/serve.log
+}
+
+# mounted VERSION DIR: mounts our server.
+mounted() {
+    local path=$SRV:/ more=
+    [ "$1" = 3 ] && path=$SRV:/export more=,nolock,mountproto=tcp,mountport=20048
+    mkdir -p "$2"
+    timeout 60 mount -t nfs -o "vers=$1,proto=rdma,port=20049,retry=0$more" "$path" "$2"
+}
+
+# cthon DIR VERSION: what there is of the Connectathon tests, in DIR.
+cthon() {
+    local group rc=0 groups="basic special"
+    [ "$2" = 3 ] || groups+=" lock" # our server has no NLM
+    rm -rf /tmp/cthon; cp -r /rig/bin/cthon04 /tmp/cthon
+    for group in $groups; do
+        mkdir -p "$1/$group"
+        (cd "/tmp/cthon/$group" && NFSTESTDIR=$1/$group timeout 200 ./runtests -a -f "$1/$group") >"/tmp/cthon.$group" 2>&1
+        if [ $? = 0 ]; then echo "cthon $group: passed"; else
+            echo "cthon $group: FAILED"; tail -12 "/tmp/cthon.$group"; rc=1
+        fi
+    done
+    return $rc
+}

@@ -25,10 +25,9 @@ type Client struct {
 	confirm [8]byte // NFSv4.0: setclientid_confirm
 
 	// CREATE_SESSION is answered exactly once (RFC 8881, section 18.36.4).
-	createSeq     uint32
-	created       *nfs4.CREATE_SESSION4res // answer to createSeq, nil before the first
-	createdPerson Principal
-	sessions      int
+	createSeq uint32
+	created   *nfs4.CREATE_SESSION4res // answer to createSeq, nil before the first
+	sessions  int
 
 	reclaimed  bool // RECLAIM_COMPLETE was sent
 	openOwners map[string]*openOwner
@@ -59,7 +58,7 @@ func (t *Table) identities(minor bool) map[string]*identity {
 // newClient makes an unconfirmed record; nil if there are too many records.
 func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, p Principal) *Client {
 	if len(t.clients) >= t.limits.Clients {
-		t.reap()
+		t.reap(false)
 		if len(t.clients) >= t.limits.Clients && !t.evictUnconfirmed() {
 			return nil
 		}
@@ -131,6 +130,9 @@ func (t *Table) destroy(c *Client) {
 	if i := ids[c.owner]; i != nil {
 		if i.confirmed == c {
 			i.confirmed = nil
+			if u := i.unconfirmed; u != nil && u.id == c.id {
+				i.unconfirmed = nil // it was to change the callback of c
+			}
 		}
 		if i.unconfirmed == c {
 			i.unconfirmed = nil
@@ -149,13 +151,14 @@ func (t *Table) expired(c *Client, now time.Time) bool {
 	return c.busy.Load() == 0 && now.UnixNano()-c.renewed.Load() > int64(t.lease)
 }
 
-// reap drops the clients whose lease has run out.
-func (t *Table) reap() {
+// reap drops the clients whose lease has run out and, if owners is set, owners
+// that have held nothing for so long. Those are kept for requests sent again.
+func (t *Table) reap(owners bool) {
 	now := t.now()
 	for _, c := range t.clients {
 		if t.expired(c, now) {
 			t.destroy(c)
-		} else if !c.minor {
+		} else if owners && !c.minor {
 			t.dropIdle(c, false)
 		}
 	}
@@ -165,7 +168,7 @@ func (t *Table) reap() {
 // lease. It is to be called now and then.
 func (t *Table) Reap() {
 	t.mu.Lock()
-	t.reap()
+	t.reap(true)
 	t.unlock()
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
@@ -147,11 +146,6 @@ func TestMakeRange(t *testing.T) {
 	}
 }
 
-// testClock is moved by hand.
-type testClock struct{ now time.Time }
-
-func (c *testClock) Now() time.Time { return c.now }
-
 // confirmed makes a client of NFSv4.1 without a session.
 func confirmed(t *testing.T, tb *Table, name string) *Client {
 	t.Helper()
@@ -215,7 +209,7 @@ func TestSharesModel(t *testing.T) {
 	}
 	m := shareModel{}
 	sids := map[string]nfs4.Stateid4{}
-	for step := range 20000 {
+	for step := range 8000 {
 		owner := owners[r.IntN(len(owners))]
 		file := r.IntN(3)
 		key := Key{ID: uint64(file)}

@@ -142,12 +142,13 @@ type Status = nfs4.Nfsstat4
 // Counts tells how much a table holds.
 type Counts struct {
 	Clients, Sessions, Opens, LockStates, Ranges, Files, Owners int
+	Names                                                       int // of clients
 }
 
 // Counts counts what the table holds now.
 func (t *Table) Counts() Counts {
 	t.mu.RLock()
-	c := Counts{Clients: len(t.clients), Files: len(t.files)}
+	c := Counts{Clients: len(t.clients), Files: len(t.files), Names: len(t.byOwner0) + len(t.byOwner1)}
 	for _, f := range t.files {
 		c.Opens += len(f.opens)
 		c.Ranges += len(f.locks.held)

@@ -1,0 +1,233 @@
+package state
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+)
+
+// atomicClock can be moved while it is read.
+type atomicClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *atomicClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// consistent holds the counts that a table keeps against what they count.
+func (t *Table) consistent() error {
+	t.mu.Lock()
+	defer t.unlock()
+	for key, f := range t.files {
+		var a, d [2]int
+		for o := range f.opens {
+			if o.file != f || o.owner.opens[key] != o || o.client.states[o.id] != o.state || o.client.gone {
+				return fmt.Errorf("%v: open %d of nobody", key, o.id)
+			}
+			for i := range a {
+				a[i] += int(o.access >> i & 1)
+				d[i] += int(o.deny >> i & 1)
+			}
+			var sa, sd uint32
+			for i := range uint32(16) {
+				if o.shares>>i&1 != 0 {
+					sa, sd = sa|i&3, sd|i>>2
+				}
+			}
+			if sa != o.access || sd != o.deny {
+				return fmt.Errorf("%v: shares %x, access %d, deny %d", key, o.shares, o.access, o.deny)
+			}
+		}
+		if a != f.accesses || d != f.denies || len(f.opens) == 0 {
+			return fmt.Errorf("%v: counts %v %v, are %v %v of %d", key, f.accesses, f.denies, a, d, len(f.opens))
+		}
+		for _, h := range f.locks.held {
+			found := false
+			for o := range f.opens {
+				found = found || o.locks[h.owner] != nil
+			}
+			if !found || h.owner.gone {
+				return fmt.Errorf("%v: range %v of nobody", key, h.Range)
+			}
+		}
+	}
+	for id, c := range t.clients {
+		if c.gone || c.id != id {
+			return fmt.Errorf("client %x is gone", id)
+		}
+		n := 0
+		for _, f := range t.files {
+			for _, h := range f.locks.held {
+				if h.owner.client == c {
+					n++
+				}
+			}
+		}
+		if n != c.ranges {
+			return fmt.Errorf("client %x: %d ranges, counted %d", id, n, c.ranges)
+		}
+	}
+	return nil
+}
+
+// Clients of both kinds come, work at random and go, with and without notice,
+// several at a time.
+func TestStress(t *testing.T) {
+	clock := &atomicClock{now: time.Unix(1e9, 0)}
+	var holdMu sync.Mutex
+	held := map[Key]int{}
+	tb := New(Options{Now: clock.Now, Limits: Limits{Owners: 20, Opens: 40, Ranges: 30, Clients: 12},
+		Hold:   func(k Key) error { holdMu.Lock(); held[k]++; holdMu.Unlock(); return nil },
+		Unhold: func(k Key) { holdMu.Lock(); held[k]--; holdMu.Unlock() },
+	})
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() { visit(t, tb, clock, uint64(g)) })
+	}
+	wg.Wait()
+	if err := tb.consistent(); err != nil {
+		t.Error(err)
+	}
+	tb.Close()
+	for k, n := range held {
+		if n != 0 {
+			t.Errorf("%v held %d times", k, n)
+		}
+	}
+	if n := tb.Counts(); n != (Counts{}) {
+		t.Errorf("left: %+v", n)
+	}
+}
+
+// visit is the life of some clients, one after the other. Statuses are not
+// looked at: others may take everything away at any time.
+func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	for round := range 8 {
+		name := []byte(fmt.Sprint("client", seed, round%2))
+		var c *Client
+		var id uint64
+		if seed%2 == 0 {
+			var seq uint32
+			id, seq, _, _ = tb.ExchangeID(name, [8]byte{byte(round)}, 0, 1)
+			tb.CreateSession(sessionArgs(id, seq), 1, false)
+			tb.mu.RLock()
+			c = tb.clients[id]
+			tb.mu.RUnlock()
+			if c == nil {
+				continue
+			}
+			tb.ReclaimComplete(c)
+		} else {
+			var confirm [8]byte
+			id, confirm, _ = tb.SetClientID(name, [8]byte{byte(round)}, 1)
+			tb.ConfirmClientID(id, confirm, 1)
+		}
+		var opens, locks []nfs4.Stateid4
+		keys := map[nfs4.Stateid4]Key{}
+		seq := uint32(0)
+		pick := func(s []nfs4.Stateid4) (nfs4.Stateid4, Key) {
+			if len(s) == 0 {
+				return nfs4.Stateid4{Seqid: 1, Other: [12]byte{1}}, Key{}
+			}
+			x := s[r.IntN(len(s))]
+			k := keys[nfs4.Stateid4{Other: x.Other}]
+			x.Seqid = 0
+			if c == nil {
+				tb.mu.RLock()
+				if found, _ := tb.find(nil, &x); found != nil {
+					x.Seqid = found.seq
+				}
+				tb.mu.RUnlock()
+			}
+			return x, k
+		}
+		end := func(turn Turn, replay *Replay, st Status) {
+			if replay != nil {
+				turn.Release()
+				return
+			}
+			turn.End(st, []byte{0, 0, 0, byte(st)}, Key{}, false)
+		}
+		for range 150 {
+			owner := fmt.Sprint("o", r.IntN(4))
+			key := Key{ID: uint64(r.IntN(4))}
+			switch r.IntN(12) {
+			case 0, 1, 2:
+				seq++
+				turn, replay, st := tb.BeginOpen(c, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq)
+				if st != nfs4.NFS4_OK {
+					continue
+				}
+				if replay == nil {
+					var sid nfs4.Stateid4
+					var confirm bool
+					if sid, confirm, st = tb.Open(turn, key, uint32(1+r.IntN(3)), uint32(r.IntN(8)/7)); st == nfs4.NFS4_OK {
+						keys[nfs4.Stateid4{Other: sid.Other}] = key
+						opens = append(opens, sid)
+						if confirm {
+							_, _ = tb.ConfirmOpen(&sid, key)
+						}
+					}
+				}
+				end(turn, replay, st)
+			case 3:
+				sid, k := pick(opens)
+				turn, replay, st := tb.BeginStateid(c, &sid, seq+1, nfs4.OP_CLOSE)
+				if st == nfs4.NFS4_OK {
+					if replay == nil {
+						_, st = tb.CloseOpen(c, &sid, k)
+					}
+					end(turn, replay, st)
+				}
+			case 4:
+				sid, k := pick(opens)
+				_, _ = tb.Downgrade(c, &sid, k, uint32(1+r.IntN(3)), 0)
+			case 5, 6, 7:
+				sid, k := pick(opens)
+				a := &nfs4.LOCK4args{Locktype: nfs4.NfsLockType4(1 + r.IntN(4)), Offset: r.Uint64N(50), Length: 1 + r.Uint64N(20)}
+				a.Locker.NewLockOwner = true
+				a.Locker.OpenOwner = nfs4.OpenToLockOwner4{OpenSeqid: seq + 1, OpenStateid: sid, LockOwner: nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}}
+				var denied nfs4.LOCK4denied
+				if l, st := tb.Lock(c, a, k, &denied); st == nfs4.NFS4_OK {
+					keys[nfs4.Stateid4{Other: l.Other}] = k
+					locks = append(locks, l)
+				}
+			case 8:
+				sid, k := pick(locks)
+				_, _ = tb.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: sid, Offset: r.Uint64N(50), Length: 1 + r.Uint64N(60)}, k)
+			case 9:
+				sid, k := pick(append(opens, locks...))
+				_, _ = tb.CheckIO(c, &sid, k, r.IntN(2) == 0)
+				if c != nil {
+					tb.FreeStateid(c, &sid)
+				} else {
+					tb.ReleaseLockOwner(&nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)})
+				}
+			case 10:
+				if c == nil {
+					tb.Renew(id)
+				} else {
+					tb.renew(c)
+				}
+			default:
+				clock.mu.Lock()
+				clock.now = clock.now.Add(time.Duration(r.IntN(10)) * time.Second)
+				clock.mu.Unlock()
+				tb.Reap()
+				if err := tb.consistent(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}
+}
