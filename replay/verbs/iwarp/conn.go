@@ -37,8 +37,8 @@ type conn struct {
 	rx          receiver // of the reading goroutine
 
 	mu      sync.Mutex
-	change  sync.Cond // of what the waiters look at: an attempt ends, the queue drains
-	waiters int
+	change  sync.Cond // an attempt ends, nobody waits for that any more, the queue drains
+	pausing int       // how many wait for the end of an attempt
 	state   verbs.State
 	err     error
 	flushed bool // the user's memory is the user's again
@@ -263,10 +263,20 @@ func (c *conn) retire() {
 // awaitAttempt waits until nobody reads the memory of requests or regions in
 // order to write it; that never takes long. mu is held.
 func (c *conn) awaitAttempt() {
+	c.pausing++
 	for c.tx.attempting {
-		c.waiters++
 		c.change.Wait()
-		c.waiters--
+	}
+	if c.pausing--; c.pausing == 0 {
+		c.change.Broadcast()
+	}
+}
+
+// yield lets those go first who wait for the end of an attempt: a writer that is
+// busy would never give mu away between two of them. mu is held.
+func (c *conn) yield() {
+	for c.pausing > 0 {
+		c.change.Wait()
 	}
 }
 
@@ -309,9 +319,7 @@ func (c *conn) Disconnect(ctx context.Context) error {
 	}
 	c.state = verbs.StateSQD
 	for c.state == verbs.StateSQD && ctx.Err() == nil && (c.sends.head != c.sends.tail || c.resps.head != c.resps.tail || c.tx.owned) {
-		c.waiters++
 		c.change.Wait()
-		c.waiters--
 	}
 	if c.state == verbs.StateSQD && ctx.Err() == nil && !c.finSent {
 		c.finSent = true

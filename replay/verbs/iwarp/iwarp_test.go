@@ -94,3 +94,50 @@ func BenchmarkProvider(b *testing.B) {
 func BenchmarkCRC(b *testing.B) {
 	verbstest.Bench(b, verbstest.Options{New: with(Options{CRC: CRCOn})}, verbstest.TCP)
 }
+
+// TestAllocs: on the steady path nothing is allocated, for Sends, Writes and
+// Reads of both sides together.
+func TestAllocs(t *testing.T) {
+	p := provider(t, Options{})
+	c, s := connect(t, p, p, "127.0.0.1:0", recvs(4, 100))
+	mem := make([]byte, 100000)
+	r, err := s.Register(mem, verbs.RemoteRead|verbs.RemoteWrite, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, large := [][]byte{make([]byte, 64)}, [][]byte{make([]byte, 100000)}
+	wrs := []verbs.WorkRequest{
+		{Op: verbs.OpWrite, Handle: r.Handle, Local: large},
+		{Op: verbs.OpSend, Local: small},
+		{Op: verbs.OpRead, Handle: r.Handle, Local: large, Signaled: true},
+	}
+	recv := []verbs.RecvRequest{{Buffer: make([]byte, 100)}}
+	done := make([]verbs.Completion, 4)
+	wait := func(x verbs.Conn, op verbs.Op) {
+		for {
+			for _, d := range done[:x.Poll(done)] {
+				if d.Status != verbs.StatusSuccess {
+					t.Fatalf("%+v", d)
+				}
+				if d.Op == op {
+					return
+				}
+			}
+			if err := x.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(300, func() {
+		if err := c.Post(wrs...); err != nil {
+			t.Fatal(err)
+		}
+		wait(s, verbs.OpRecv)
+		if err := s.PostRecv(recv...); err != nil {
+			t.Fatal(err)
+		}
+		wait(c, verbs.OpRead)
+	}); n > 0.5 {
+		t.Errorf("%v allocations for a Write, a Send and a Read", n)
+	}
+}

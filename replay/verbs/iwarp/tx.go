@@ -109,6 +109,7 @@ func (t *transmitter) init(c *conn) {
 	t.writeWait = func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.yield()
 		if t.empty() {
 			return true
 		}
@@ -178,13 +179,16 @@ func (c *conn) handOver() {
 func (c *conn) transmit(wait bool) {
 	t := &c.tx
 	for rounds := 0; ; rounds++ {
+		c.yield()
 		if t.empty() {
-			if t.dead || !t.plan() {
-				break
-			}
-			if rounds >= 2 && !wait {
+			if rounds >= 2 && !wait && !t.dead && t.pending() {
 				c.handOver()
 				return
+			}
+			// From plan to build nobody else gets mu: Deregister must find what
+			// refers to a region either not planned or built.
+			if t.dead || !t.plan() {
+				break
 			}
 		}
 		if c.s.raw == nil {
@@ -221,7 +225,7 @@ func (c *conn) transmit(wait bool) {
 // attempted ends an attempt and accounts for what it has written; mu is held.
 func (t *transmitter) attempted() {
 	t.attempting = false
-	if t.c.waiters > 0 {
+	if t.c.pausing > 0 {
 		t.c.change.Broadcast()
 	}
 	t.account(t.n)
@@ -296,6 +300,12 @@ func (t *transmitter) plan() bool {
 		}
 	}
 	return len(t.segs) > 0
+}
+
+// pending tells whether there may be something to send; mu is held.
+func (t *transmitter) pending() bool {
+	c := t.c
+	return t.msg.active || t.ready || c.resps.next < c.resps.tail || c.sends.next < c.sends.tail || c.term != nil && !t.told
 }
 
 // next begins the next message; mu is held.
