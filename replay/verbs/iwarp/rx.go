@@ -216,18 +216,23 @@ func (x *receiver) marked(b []byte) (int, *failure) {
 	return n, x.ulpdu(f.ULPDU())
 }
 
-// offender describes a segment for a Terminate.
+// offenderOf describes a segment for a Terminate.
 func offenderOf(u iwarp.ULPDU) *offender {
-	o := &offender{length: uint16(len(u))}
+	o := new(offender)
+	o.set(u)
+	return o
+}
+
+func (o *offender) set(u iwarp.ULPDU) {
+	*o = offender{length: uint16(len(u))}
 	if len(u) < iwarp.ControlLen || len(u) < u.HeaderLen() {
-		return o
+		return
 	}
 	o.n = copy(o.header[:], u[:u.HeaderLen()])
 	if u.Control().Opcode() == iwarp.OpReadRequest && !u.Control().Tagged() && len(u) >= iwarp.UntaggedLen+iwarp.ReadRequestLen {
 		o.isRead = true
 		copy(o.read[:], u.Payload())
 	}
-	return o
 }
 
 // ulpdu handles a DDP segment.
@@ -430,7 +435,8 @@ func (x *receiver) readRequest(u iwarp.ULPDU) *failure {
 	}
 	x.readMSN++
 	q := iwarp.ReadRequest(p)
-	r := response{sinkSTag: q.SinkSTag(), sinkTO: q.SinkTO(), refused: allowed, request: *offenderOf(u)}
+	r := response{sinkSTag: q.SinkSTag(), sinkTO: q.SinkTO(), refused: allowed}
+	r.request.set(u)
 	c := x.c
 	if n := uint64(q.Size()); n > maxMessage {
 		r.refused = refusedBounds
