@@ -3,6 +3,7 @@ package rocev2
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
@@ -69,12 +70,12 @@ func TestVerbsBadNetwork(t *testing.T) {
 			listen := o.Listen.Addr()
 			o.New = func(t testing.TB) verbs.Provider {
 				seed++
-				return provider(t, Options{CheckICRC: ICRCOwnID, Outgoing: newNetwork(seed, each).packet, Local: listen})
+				return provider(t, Options{CheckICRC: ICRCOwnID, CMTimeout: 30 * time.Millisecond, Outgoing: newNetwork(seed, each).packet, Local: listen})
 			}
 			local := address(t)
 			o.NewPeer = func(t testing.TB) verbs.Provider {
 				seed++
-				return provider(t, Options{CheckICRC: ICRCOwnID, Outgoing: newNetwork(seed, each).packet, Local: local})
+				return provider(t, Options{CheckICRC: ICRCOwnID, CMTimeout: 30 * time.Millisecond, Outgoing: newNetwork(seed, each).packet, Local: local})
 			}
 			verbstest.Run(t, o)
 		})

@@ -3,6 +3,7 @@ package rocev2
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math/bits"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -94,7 +95,7 @@ func (c *icrc) check(packet []byte, index uint16, mode ICRCCheck) (id uint16, ok
 	if rest := d >> 16; rest != 0 && rest != flagDF>>8 {
 		return 0, false
 	}
-	id = index ^ uint16(d<<8|d>>8)
+	id = index ^ bits.ReverseBytes16(uint16(d))
 	if mode == ICRCOwnID && id >= maxSegments {
 		return 0, false
 	}

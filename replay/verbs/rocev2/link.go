@@ -15,9 +15,9 @@ const (
 	linkLimit     = 4 << 20 // bytes that may wait for their turn
 )
 
-// link holds packets back for as long as a network with a delay and a bandwidth
+// linkModel holds packets back for as long as a network with a delay and a bandwidth
 // would.
-type link struct {
+type linkModel struct {
 	model verbs.Link
 	udp   *udp
 	wake  chan struct{}
@@ -38,25 +38,25 @@ type delayed struct {
 	dst    netip.AddrPort
 }
 
-func newLink(model verbs.Link, u *udp) *link {
-	l := &link{model: model, udp: u, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+func newLinkModel(model verbs.Link, u *udp) *linkModel {
+	l := &linkModel{model: model, udp: u, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	go l.run()
 	return l
 }
 
-func (l *link) close() {
+func (l *linkModel) close() {
 	close(l.stop)
 	<-l.done
 }
 
 // full reports that no more should be sent for now.
-func (l *link) full() bool {
+func (l *linkModel) full() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queued > linkLimit
 }
 
-func (l *link) send(packet []byte, dst netip.AddrPort) {
+func (l *linkModel) send(packet []byte, dst netip.AddrPort) {
 	now := time.Now()
 	l.mu.Lock()
 	if l.busy.Before(now) {
@@ -79,7 +79,7 @@ func (l *link) send(packet []byte, dst netip.AddrPort) {
 	}
 }
 
-func (l *link) run() {
+func (l *linkModel) run() {
 	defer close(l.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

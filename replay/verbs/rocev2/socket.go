@@ -25,7 +25,7 @@ type socket struct {
 	// segmenting: the kernel takes datagrams apart. It turns out when it
 	// cannot.
 	segmenting atomic.Bool
-	link       *link
+	link       *linkModel
 	tap        tap
 	fault      fault
 	closed     atomic.Bool
@@ -60,10 +60,10 @@ func newSocket(p *Provider, addr netip.Addr) (*socket, error) {
 		s.readWindow = u.buffer / 2
 	}
 	s.segmenting.Store(u.gso)
-	s.tap.init(p.opt.Tap)
+	s.tap.to = p.opt.Tap
 	s.fault.opt = &p.opt
 	if p.opt.Link.Delay > 0 || p.opt.Link.Bandwidth > 0 {
-		s.link = newLink(p.opt.Link, u)
+		s.link = newLinkModel(p.opt.Link, u)
 	}
 	go s.run()
 	return s, nil

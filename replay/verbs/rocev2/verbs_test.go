@@ -3,6 +3,7 @@ package rocev2
 import (
 	"encoding/binary"
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -12,6 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
+
+var cycles = flag.Int("cycles", 300, "connections that are made and closed in the test for leaks")
 
 // address is one of the 16 million of the loopback network whose port 4791 is
 // free, so that tests that run side by side do not meet.
@@ -52,8 +55,62 @@ func suite(t testing.TB, opt Options) verbstest.Options {
 		New:     func(t testing.TB) verbs.Provider { return provider(t, server) },
 		NewPeer: func(t testing.TB) verbs.Provider { return provider(t, client) },
 		Listen:  netip.AddrPortFrom(address(t), 0),
-		Cycles:  300,
+		Cycles:  *cycles,
 	}
 }
 
 func TestVerbs(t *testing.T) { verbstest.Run(t, suite(t, Options{CheckICRC: ICRCOwnID})) }
+
+// freePort is a UDP port that is free at an address, and was not returned
+// before.
+func freePort(t testing.TB, a netip.Addr) uint16 {
+	t.Helper()
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: a.AsSlice()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It stays taken for others until the test's own sockets are opened.
+	port := c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	c.Close()
+	return port
+}
+
+// Two providers share an address, each with a port of its own.
+func TestVerbsOneAddress(t *testing.T) {
+	for _, a := range []netip.Addr{netip.IPv6Loopback(), address(t)} {
+		t.Run(a.String(), func(t *testing.T) {
+			server := Options{Port: freePort(t, a), Symmetric: true, CheckICRC: ICRCOwnID}
+			client := Options{Port: freePort(t, a), Symmetric: true, PeerPort: server.Port, CheckICRC: ICRCOwnID, Local: a}
+			verbstest.Run(t, verbstest.Options{
+				New:     func(t testing.TB) verbs.Provider { return provider(t, server) },
+				NewPeer: func(t testing.TB) verbs.Provider { return provider(t, client) },
+				Listen:  netip.AddrPortFrom(a, 0),
+				Cycles:  30,
+			})
+		})
+	}
+}
+
+// One provider is both ends, through one socket.
+func TestVerbsOneProvider(t *testing.T) {
+	a := address(t)
+	verbstest.Run(t, verbstest.Options{
+		New:    func(t testing.TB) verbs.Provider { return provider(t, Options{Local: a}) },
+		Listen: netip.AddrPortFrom(a, 0),
+		Cycles: 30,
+	})
+}
+
+// The smallest packets, one by one, and hardly any window.
+func TestVerbsSmall(t *testing.T) {
+	o := suite(t, Options{MTU: 256, NoOffload: true, Window: 4000, ReadWindow: 9000})
+	o.Cycles, o.Megabytes = 30, 2
+	verbstest.Run(t, o)
+}
+
+// A slow link with a delay.
+func TestVerbsLink(t *testing.T) {
+	o := suite(t, Options{Link: verbs.Link{Delay: 200000, Bandwidth: 2e9}, CheckICRC: ICRCOwnID})
+	o.Cycles, o.Megabytes = 30, 2
+	verbstest.Run(t, o)
+}
