@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -226,9 +225,8 @@ func (o *planOptions) print(s *streams, r *plan.Reader) error {
 }
 
 func (o *planOptions) graph(s *streams, r *plan.Reader, first, last int) error {
-	var w io.Writer = s.out
 	if o.dot == "-" {
-		return plan.Dot(w, r, first, last)
+		return plan.Dot(s.out, r, first, last)
 	}
 	f, err := os.Create(o.dot)
 	if err != nil {

@@ -34,6 +34,9 @@ func newRootCommand(s *streams) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
 	cmd.AddCommand(
 		newPlanCommand(s),
+		newRunCommand(s),
+		newServeCommand(s),
+		newBenchCommand(s),
 		cli.NewManCommand("rpcrdma-replay", s.err),
 	)
 	return cmd

@@ -22,10 +22,9 @@ type server struct {
 	// one.
 	connections *atomic.Int32
 
-	mu      sync.Mutex
-	posted  uint32 // receives for calls
-	granted atomic.Uint32
-	asked   atomic.Uint32
+	mu     sync.Mutex
+	posted uint32 // receives for calls
+	asked  atomic.Uint32
 
 	pulling int // bytes of calls that are held
 	waiting ring[*exchange]

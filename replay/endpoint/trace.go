@@ -47,9 +47,9 @@ func (e *RemoteError) Error() string {
 
 // counters are those of transport.Stats.
 type counters struct {
-	calls, replies, errors, sends, receives            atomic.Uint64
-	reads, writes, readBytes, writeBytes, regs         atomic.Uint64
-	reconnects, creditWaits, dropped, faults, requests atomic.Uint64
+	calls, replies, errors, sends, receives    atomic.Uint64
+	reads, writes, readBytes, writeBytes, regs atomic.Uint64
+	reconnects, creditWaits, dropped           atomic.Uint64
 }
 
 func (c *counters) stats() transport.Stats {

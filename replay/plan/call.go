@@ -281,22 +281,32 @@ func (c *call) add() {
 	b.space.deaf = v.ResultErr != nil && tx.Version == 3
 	c.ok = c.replied && !v.Failed()
 	c.layout(x)
-	switch {
+	reason := ""
+	switch s, _ := v.Result.(xdr.Status); {
 	case tx.Procedure == 0:
 		o.Role = Ping
-	case tx.Version == 3:
-		c.nfs3()
+	case tx.Version == 4:
+		reason = c.nfs4()
+	case c.replied && s != nil && putOff3(s):
+		reason = putOff
 	default:
-		if reason := c.nfs4(); reason != "" {
-			b.ops--
-			b.unadd(c)
-			b.skip(c, Exact, reason)
-			return
-		}
+		c.nfs3()
+	}
+	if reason != "" {
+		b.ops--
+		b.unadd(c)
+		b.skip(c, Exact, reason)
+		return
 	}
 	c.expect()
 	o.What = c.what()
 	b.write(c)
+}
+
+// putOff3 reports NFS3ERR_JUKEBOX.
+func putOff3(s xdr.Status) bool {
+	code, _ := s.StatusCode()
+	return code == uint32(nfs3.NFS3ERR_JUKEBOX)
 }
 
 // unadd takes back what add has counted.

@@ -56,13 +56,27 @@ func (t *Tables) check() error {
 		case !may(t.Objects, o.Parent):
 			return fmt.Errorf("object %d: %w", o.ID, bad("parent", o.Parent))
 		}
+		if (o.Parent != 0 || o.Name != "" || o.NameBytes != nil) && dots(bytesOf(o.Name, o.NameBytes)) {
+			return fmt.Errorf("object %d: its name is not a component of a path", o.ID)
+		}
 		for _, l := range o.Links {
-			if !in(t.Objects, l.Parent) {
+			switch {
+			case !in(t.Objects, l.Parent):
 				return fmt.Errorf("object %d: %w", o.ID, bad("parent of a link", l.Parent))
+			case dots(bytesOf(l.Name, l.NameBytes)):
+				return fmt.Errorf("object %d: the name of a link is not a component of a path", o.ID)
 			}
 		}
 	}
 	return t.circle()
+}
+
+// bytesOf is a text that is bytes if it is not UTF-8.
+func bytesOf(text string, b []byte) []byte {
+	if b != nil {
+		return b
+	}
+	return []byte(text)
 }
 
 // circle refuses directories that contain themselves.

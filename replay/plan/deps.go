@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 )
 
@@ -77,15 +76,6 @@ func (g *graph) reduce(id int, deps []Dep) []Dep {
 	g.above[id%window] = acc
 	slices.SortFunc(kept, func(a, b Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
 	return kept
-}
-
-// size is how many ancestors an op has within the window.
-func (a *ancestors) size() int {
-	n := 0
-	for _, w := range a {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }
 
 // rank orders kinds: of two reasons for the same edge the higher is told.

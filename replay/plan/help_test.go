@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"encoding/hex"
 	"io"
 	"net/netip"
 	"os"
@@ -59,6 +60,7 @@ type loaded struct {
 	ops   []*Op
 	skips []*Skip
 	name  string
+	above [][]uint64 // for reaches
 }
 
 func load(t testing.TB, name string) *loaded {
@@ -194,29 +196,34 @@ func (l *loaded) object(t *testing.T, path string) *Object {
 
 // reaches reports whether an op has to wait for another one.
 func (l *loaded) reaches(from, to int) bool {
-	seen := map[int]bool{}
-	var go1 func(n int) bool
-	go1 = func(n int) bool {
-		if n == to {
-			return true
-		}
-		if n < to || seen[n] {
-			return false
-		}
-		seen[n] = true
-		for _, d := range l.ops[n-1].Deps {
-			if !optional(d.Kind) && go1(d.Op) {
-				return true
+	for n := len(l.above); n < from; n++ {
+		up := make([]uint64, n/64+1)
+		for _, d := range l.ops[n].Deps {
+			if optional(d.Kind) {
+				continue
 			}
+			for i, w := range l.above[d.Op-1] {
+				up[i] |= w
+			}
+			up[(d.Op-1)/64] |= 1 << ((d.Op - 1) % 64)
 		}
-		return false
+		l.above = append(l.above, up)
 	}
-	return go1(from)
+	return to < from && l.above[from-1][(to-1)/64]>>((to-1)%64)&1 != 0
 }
 
 func readFile(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
 	if err != nil {
 		t.Fatal(err)
 	}

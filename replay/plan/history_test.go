@@ -94,7 +94,7 @@ func TestReduce(t *testing.T) {
 		var g graph
 		n := 300
 		if seed == 0 {
-			n = 2*window + 100
+			n = window + 200
 		}
 		before, after := make([][]Dep, n), make([][]Dep, n)
 		edges := 0

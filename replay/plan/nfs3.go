@@ -32,7 +32,38 @@ func (c *call) fh(n string, h []byte) *obj {
 	}
 	c.form.handle(n, c.b.space.ref(o), h)
 	c.object(o)
+	if c.replied {
+		o.heard(c.status3())
+	}
 	return o
+}
+
+// status3 is the status of the results; NFSv4 has one for each operation.
+func (c *call) status3() uint32 {
+	if c.v.Tx.Version == 4 {
+		if x := c.compound.ops[c.compound.at]; x.Result != nil {
+			return x.Code
+		}
+		return uint32(nfs3.NFS3ERR_JUKEBOX)
+	}
+	s, ok := c.v.Result.(xdr.Status)
+	if !ok {
+		return 0
+	}
+	code, _ := s.StatusCode()
+	return code
+}
+
+// heard notes whether the server knows a handle. The numbers are the same in
+// NFSv3 and NFSv4.
+func (o *obj) heard(status uint32) {
+	switch nfs3.Nfsstat3(status) {
+	case nfs3.NFS3ERR_STALE, nfs3.NFS3ERR_BADHANDLE:
+		o.stale = true
+	case nfs3.NFS3ERR_JUKEBOX:
+	default:
+		o.alive = true
+	}
 }
 
 // object notes that the call goes to an object.
@@ -273,8 +304,9 @@ func (c *call) made(d *obj, name []byte, typ string, sure bool, status nfs3.Nfss
 	return o
 }
 
-// unmade is the outcome of REMOVE and RMDIR.
-func (c *call) unmade(d *obj, name []byte) {
+// unmade is the outcome of REMOVE and RMDIR of something that is of the type
+// if nothing else is known.
+func (c *call) unmade(d *obj, name []byte, typ string) {
 	s := &c.b.space
 	if d = d.real(); d == nil {
 		return
@@ -287,6 +319,9 @@ func (c *call) unmade(d *obj, name []byte) {
 		return
 	}
 	if o := s.find(d, name, nil).real(); o != nil {
+		if o.typ == "" {
+			o.typ = typ
+		}
 		c.removes(o)
 	}
 	s.remove(c, d, name)
@@ -298,6 +333,7 @@ func (c *call) removes(o *obj) {
 		c.dep(o.created, o.createdAt, DepCreate)
 	}
 	if o.count > 1 {
+		c.alters(o) // the number of its links
 		return
 	}
 	c.use(&o.attr, 0, 1, writes, DepName)
@@ -451,12 +487,12 @@ func (c *call) args3() {
 		d := c.dirop("dir", "name", &a.Object)
 		c.at(a.Object.Name)
 		c.changes(d, a.Object.Name)
-		c.unmade(d, a.Object.Name)
+		c.unmade(d, a.Object.Name, "file")
 	case *nfs3.RMDIR3args:
 		d := c.dirop("dir", "name", &a.Object)
 		c.at(a.Object.Name)
 		c.changes(d, a.Object.Name)
-		c.unmade(d, a.Object.Name)
+		c.unmade(d, a.Object.Name, "dir")
 	case *nfs3.RENAME3args:
 		from := c.dirop("from.dir", "from.name", &a.From)
 		c.at(a.From.Name)
@@ -495,7 +531,8 @@ func (c *call) args3() {
 			for i := range r.Resok.Reply.Entries {
 				e := &r.Resok.Reply.Entries[i]
 				o := c.listed(d, e.Name, handle3(&e.NameHandle))
-				if o != nil {
+				if o != nil && e.NameAttributes.AttributesFollow {
+					c.inspects(o)
 					o.post3(&e.NameAttributes)
 				}
 				if o != nil && e.NameHandle.HandleFollows && !dots(e.Name) {

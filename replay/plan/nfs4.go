@@ -106,6 +106,9 @@ func (c *call) recovery() string {
 	if last.Number == uint32(nfs4.OP_SEQUENCE) && last.Result != nil && last.Code != 0 {
 		return "refused with " + last.Status + " by SEQUENCE: not executed"
 	}
+	if last.Result != nil && last.Code == uint32(nfs4.NFS4ERR_DELAY) && !c.changed() {
+		return putOff
+	}
 	reclaim := false
 	for i := range p.ops {
 		switch a := p.ops[i].Args.(type) {
@@ -125,6 +128,29 @@ func (c *call) recovery() string {
 	}
 	c.reclaims()
 	return "reclaims what was held before the server's restart"
+}
+
+// putOff is why a call is left out that the server did not want at the time.
+// The client sends it again, and a server that takes both would do it twice.
+const putOff = "put off by the server: sent again by the client"
+
+// changed reports whether an operation of the COMPOUND may have changed
+// something before the one that failed.
+func (c *call) changed() bool {
+	for i := range c.compound.ops {
+		x := &c.compound.ops[i]
+		if x.Result == nil || x.Code != 0 {
+			return false
+		}
+		switch nfs4.NfsOpnum4(x.Number) {
+		case nfs4.OP_SEQUENCE, nfs4.OP_PUTFH, nfs4.OP_PUTROOTFH, nfs4.OP_SAVEFH, nfs4.OP_RESTOREFH, nfs4.OP_LOOKUP,
+			nfs4.OP_LOOKUPP, nfs4.OP_GETFH, nfs4.OP_GETATTR, nfs4.OP_ACCESS, nfs4.OP_READ, nfs4.OP_READDIR, nfs4.OP_VERIFY,
+			nfs4.OP_NVERIFY, nfs4.OP_READLINK:
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // sessionOf is the session of the COMPOUND, if it is known.

@@ -92,7 +92,7 @@ func (c *call) objects4(x *rpc.Operation) bool {
 		c.at(a.Target)
 		if c.executed() {
 			c.changes(p.cur, a.Target)
-			c.unmade(p.cur, a.Target)
+			c.unmade(p.cur, a.Target, "")
 		}
 		c.op.Modifies = true
 	case *nfs4.RENAME4args:
@@ -134,6 +134,7 @@ func (c *call) objects4(x *rpc.Operation) bool {
 				}
 				o := c.listed(d, l[i].Name, h)
 				if o != nil {
+					c.inspects(o)
 					s.attrs4(o, &l[i].Attrs)
 					if len(h) > 0 {
 						c.bindEntry(p.at, o, l[i].Name)

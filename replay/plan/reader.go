@@ -110,6 +110,7 @@ func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Err
 func (r *Reader) next() (*line, error) {
 	for {
 		r.buf = r.buf[:0]
+		last := false
 		for {
 			part, err := r.s.ReadSlice('\n')
 			r.buf = append(r.buf, part...)
@@ -120,6 +121,7 @@ func (r *Reader) next() (*line, error) {
 				continue
 			}
 			if err == io.EOF && len(r.buf) > 0 || err == nil {
+				last = err != nil
 				break
 			}
 			if err == io.EOF {
@@ -133,6 +135,9 @@ func (r *Reader) next() (*line, error) {
 		}
 		l := new(line)
 		if err := json.Unmarshal(r.buf, l); err != nil {
+			if last {
+				return nil, r.failf("the plan has been cut: %w", err)
+			}
 			return nil, r.fail(err)
 		}
 		return l, nil

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"slices"
@@ -36,18 +37,17 @@ type obj struct {
 	removed   int // op that removed the last name
 	removedAt int64
 
-	fsid       [2]uint64
-	fsidKnown  bool
-	attrsKnown bool // first attributes were seen before a change
-	mode       *uint32
-	uid, gid   *uint32
-	owner      string
-	group      string
-	size       uint64
-	sizeClass  Class
-	target     string
-	major      uint32
-	minor      uint32
+	fsid      [2]uint64
+	fsidKnown bool
+	mode      *uint32
+	uid, gid  *uint32
+	owner     string
+	group     string
+	size      uint64
+	sizeClass Class
+	target    string
+	major     uint32
+	minor     uint32
 	// What the workload has changed already.
 	sizeChanged, modeChanged, ownerChanged bool
 
@@ -62,6 +62,8 @@ type obj struct {
 	cookies map[uint64]cookie
 	bound   bool // a reply has given its handle
 	others  bool // somebody who is not in the capture has changed it
+	stale   bool // the server has refused its handle
+	alive   bool // the server has accepted it
 
 	bytes, attr, dir, locks history
 }
@@ -180,7 +182,11 @@ func (s *space) state(dir *obj, name []byte) *nameState {
 	return n
 }
 
-func dots(name []byte) bool { return string(name) == "." || string(name) == ".." || len(name) == 0 }
+// dots reports names that are no components: they lead to no object of their
+// own, and must not make a path lead elsewhere.
+func dots(name []byte) bool {
+	return len(name) == 0 || string(name) == "." || string(name) == ".." || bytes.ContainsAny(name, "/\x00")
+}
 
 // find returns what a name leads to: the reply said that there is something,
 // with this handle if it is not nil.
@@ -491,6 +497,11 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 
 // finish decides what is to be prepared, and fills the table.
 func (s *space) finish() {
+	for _, o := range s.objects {
+		if o.origin == Before && o.stale && !o.alive && !o.named && !o.isBase {
+			o.origin = Stale
+		}
+	}
 	s.bases()
 	for _, o := range s.objects {
 		if o.into == nil {
@@ -528,6 +539,10 @@ func (s *space) object(o *obj, id int) Object {
 		return x
 	}
 	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
+	if o.target == "" && x.Type == "symlink" {
+		o.target = strings.Repeat("x", int(min(max(o.size, 1), 1024)))
+		x.Notes = append(slices.Clone(x.Notes), "the target of the symlink was not seen: made up")
+	}
 	x.Target, x.TargetBytes = text(o.target)
 	switch x.Type {
 	case "block", "char":
@@ -573,7 +588,7 @@ func (s *space) bases() {
 	}
 	n := 0
 	for _, o := range s.objects {
-		if o.into != nil || o.isBase || o.named || o.origin == Above {
+		if o.into != nil || o.isBase || o.named || o.origin == Above || o.origin == Stale {
 			continue
 		}
 		n++

@@ -391,6 +391,12 @@ func (e *engine) arrive(f *flight) {
 		e.synthetic(f, res)
 		return
 	}
+	if f.status = rpc; rpc == "" {
+		f.status = "SUCCESS"
+		if st, ok := res.(xdr.Status); ok {
+			f.status = xdr.EnumString(st.StatusCode())
+		}
+	}
 	j := e.verifier.judge(f, rpc, res)
 	if res != nil && (e.confirm(f, res) || e.tidy(f, res)) {
 		e.settle(f, j)
@@ -547,7 +553,7 @@ func (e *engine) get() *flight {
 
 func (e *engine) put(f *flight) {
 	f.release()
-	f.rewrote, f.resume, f.relaid = false, false, false
+	f.rewrote, f.resume, f.relaid, f.status = false, false, false, ""
 	f.node, f.op, f.world, f.behind, f.note, f.tries, f.session, f.slot = nil, nil, nil, nil, "", 0, 0, -1
 	f.itemLengths = f.itemLengths[:0]
 	e.free = append(e.free, f)

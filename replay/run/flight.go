@@ -23,8 +23,9 @@ type flight struct {
 
 	session, slot int // slot is -1 outside sessions
 	note          string
-	rewrote       bool // PUTROOTFH has become a PUTFH
-	relaid        bool // the captured layout does not fit
+	status        string // of the reply
+	rewrote       bool   // PUTROOTFH has become a PUTFH
+	relaid        bool   // the captured layout does not fit
 	tries         int
 	behind        *flight   // whose node is over with this call
 	resume        bool      // it is sent when the call before it is over
@@ -57,6 +58,15 @@ func landed(c *transport.Call) {
 		f.keep()
 	}
 	f.e.land(f)
+}
+
+// OpOf is the number of the op that a call of a run is for; 0 if it is the run's
+// own.
+func OpOf(c *transport.Call) int {
+	if f, ok := c.User.(*flight); ok && f.op != nil && f.node != nil {
+		return f.op.ID
+	}
+	return 0
 }
 
 // keep copies the reply out of the transport's memory, but for data that are

@@ -115,6 +115,7 @@ type Outcome struct {
 	XID           uint32 // live
 	Verdict       Verdict
 	Reasons       []string
+	Status        string    // of the reply: "NFS3_OK"; empty without one
 	Due           time.Time // when it should have been sent
 	Queued        time.Time
 	Sent, Replied time.Time

@@ -113,7 +113,7 @@ func (r *recorder) outcome(f *flight, j judgement) {
 		}
 	}
 	if r.opt.Observe != nil {
-		r.opt.Observe(&Outcome{Clone: f.world.number, Op: f.op, XID: f.XID, Verdict: j.Verdict, Reasons: j.Reasons, Due: f.due, Queued: q, Sent: s, Replied: t})
+		r.opt.Observe(&Outcome{Clone: f.world.number, Op: f.op, XID: f.XID, Verdict: j.Verdict, Reasons: j.Reasons, Status: f.status, Due: f.due, Queued: q, Sent: s, Replied: t})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -41,7 +42,10 @@ type Report struct {
 	CreditWait Spread            `json:"credit_wait"`
 	Overlay    []OverlayBin      `json:"in_flight"`
 	Transport  []TransportReport `json:"transport"`
-	Notes      []string          `json:"notes,omitempty"`
+	// SelfCheck and Diff are there if they were asked for.
+	SelfCheck *SelfCheck    `json:"self_check,omitempty"`
+	Diff      *latency.Diff `json:"diff,omitempty"`
+	Notes     []string      `json:"notes,omitempty"`
 }
 
 // Setup says how the run was made.

@@ -56,6 +56,8 @@ type Options struct {
 	// Wrap between an iWARP connection and its socket. Both inject faults.
 	Outgoing func(packet []byte, pass func([]byte))
 	Wrap     func(net.Conn) net.Conn
+	// Wrapped, if set, may put something between endpoints and the provider.
+	Wrapped func(verbs.Provider) verbs.Provider
 }
 
 // Fabric makes connections of one kind.
@@ -95,6 +97,9 @@ func Open(o Options) (*Fabric, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if o.Wrapped != nil && f.provider != nil {
+		f.provider = o.Wrapped(f.provider)
 	}
 	return f, nil
 }

@@ -36,7 +36,7 @@ func Loopback() (netip.Addr, error) {
 // if set, may change them. listen is where the server may listen.
 func Pair(o Options, change func(*Options)) (server, clients *Fabric, listen netip.AddrPort, err error) {
 	s := o
-	s.Tap, s.Outgoing, s.Wrap = nil, nil, nil
+	s.Tap, s.Outgoing, s.Wrap, s.Wrapped = nil, nil, nil, nil
 	local := netip.MustParseAddr("127.0.0.1")
 	port := uint16(0)
 	if o.Name == "rocev2" {

@@ -8,14 +8,16 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// wrap puts the model of a network into the sending side.
-func (c *conn) wrap() {
+// wrap puts the Tap and the model of a network around the socket.
+func (c *conn) wrap(dialed bool) {
+	if c.opts.Tap != nil {
+		t := newTapped(c.nc, c.opts, dialed)
+		c.nc, c.w = t, t
+	}
 	if c.opts.Link != (verbs.Link{}) {
 		l := &slowLink{nc: c.nc, link: c.opts.Link}
-		l.cond.L = &l.mu
-		c.w = l
-		c.nc = l
-		l.Conn = l.nc
+		l.Conn, l.cond.L = l.nc, &l.mu
+		c.nc, c.w = l, l
 	}
 }
 

@@ -84,7 +84,7 @@ func (r *Requester) connect(ctx context.Context) (net.Conn, error) {
 // attach makes nc the connection of r, and sends all calls on it. r.mu is held.
 func (r *Requester) attach(nc net.Conn) {
 	c := newConn(nc, r.opts, r.count)
-	c.wrap()
+	c.wrap(true)
 	c.calls = r
 	if r.handler != nil {
 		c.handler.Store(&r.handler)

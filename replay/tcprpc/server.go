@@ -86,7 +86,7 @@ func (s *Server) accept() {
 
 func (s *Server) start(nc net.Conn) {
 	c := newConn(nc, &s.opts, &s.count)
-	c.wrap()
+	c.wrap(false)
 	c.handler.Store(&s.handler)
 	c.calls = newRequester(&s.opts, &counters{})
 	c.calls.conn, c.calls.peer = c, c.peer

@@ -1,6 +1,7 @@
 package tcprpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,9 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/replay/internal/rpctest"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
+	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
 var (
@@ -227,6 +232,48 @@ func TestHostile(t *testing.T) {
 	c := transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}}
 	if err := r.Do(t.Context(), &c); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTap decodes what both ends have moved.
+func TestTap(t *testing.T) {
+	for _, server := range []bool{false, true} {
+		var file bytes.Buffer
+		w := tap.NewWriter(capture.NewWriter(&file, capture.WriterOptions{}))
+		so, co := Options{}, Options{Tap: w}
+		if server {
+			so, co = co, so
+		}
+		s, r := start(t, nil, so, co)
+		xids := make(map[uint32]bool)
+		for i := range 20 {
+			var c transport.Call
+			q := rpctest.Request{Items: [][]byte{rpctest.Bytes(i*7001, 1)}, Results: []uint32{uint32(i * 9001)}}
+			rpctest.Set(&c, &q)
+			if err := r.Do(t.Context(), &c); err != nil {
+				t.Fatal(err)
+			}
+			xids[c.XID] = true
+		}
+		_, _ = r.Close(), s.Close()
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		reader, err := capture.NewReader(&file, "tap", capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			if tx.State == transaction.Complete && tx.Program == rpctest.Program && tx.Procedure == rpctest.Exchange {
+				delete(xids, tx.XID)
+			}
+		})
+		if err := d.Run(reader); err != nil {
+			t.Fatal(err)
+		}
+		if len(xids) != 0 {
+			t.Errorf("server %v: %d of 20 transactions are missing", server, len(xids))
+		}
 	}
 }
 

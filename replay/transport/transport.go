@@ -68,7 +68,9 @@ func (m *Message) Bytes(d xdr.Data) []byte {
 	if d.Chunk > len(m.Items) {
 		return nil
 	}
-	return m.Items[d.Chunk-1].Data
+	b := m.Items[d.Chunk-1].Data
+	// A chunk may hold the padding as well.
+	return b[:min(len(b), int(d.Length))]
 }
 
 // Call is one RPC on its way. The caller fills the first part and does not touch

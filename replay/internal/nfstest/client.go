@@ -63,7 +63,7 @@ func (c *Client) Call(ctx context.Context, procedure uint32, args, res xdr.Messa
 		call.Results = [][]byte{result}
 	}
 	call.XID = uint32(call.Stream[0])<<24 | uint32(call.Stream[1])<<16 | uint32(call.Stream[2])<<8 | uint32(call.Stream[3])
-	call.MaxReply = 1 << 20
+	call.MaxReply = 1<<20 + 1024
 	if err := c.Doer.Do(ctx, call); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -12,12 +13,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/internal/nfstest"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
+	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
 func newServer(opt nfsserver.Options, st memory.Options) *nfsserver.Server {
@@ -37,7 +40,8 @@ type fixture struct {
 	ctx  context.Context
 }
 
-// each runs a test without a transport, and over TCP with workers.
+// each runs a test without a transport, over TCP with workers, and over RDMA
+// within the process.
 func each(t *testing.T, st memory.Options, f func(t *fixture)) {
 	t.Run("direct", func(t *testing.T) {
 		s := newServer(nfsserver.Options{}, st)
@@ -58,6 +62,25 @@ func each(t *testing.T, st memory.Options, f func(t *fixture)) {
 			c.Close()
 			l.Close()
 			s.Close()
+		})
+		run(t, c, f)
+	})
+	t.Run("rdma", func(t *testing.T) {
+		s := newServer(nfsserver.Options{}, st)
+		p := loop.New(loop.Options{})
+		l, err := endpoint.Listen(t.Context(), p, netip.MustParseAddrPort("127.0.0.1:0"), s, endpoint.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := endpoint.Dial(t.Context(), p, l.Addr(), endpoint.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			c.Close()
+			l.Close()
+			s.Close()
+			p.Close()
 		})
 		run(t, c, f)
 	})
@@ -272,7 +295,9 @@ func TestReadWrite(t *testing.T) {
 				{0, 4 << 20},
 			} {
 				got, res, err := t.Read(t.ctx, f, c.offset, c.count, apart)
-				t.ok(err)
+				if err != nil {
+					t.Fatalf("apart %v, %+v: %v", apart, c, err)
+				}
 				start := min(c.offset, uint64(len(whole)))
 				end := min(start+uint64(min(c.count, 1<<20)), uint64(len(whole)))
 				if !bytes.Equal(got, whole[start:end]) || res.Resok.Count != uint32(len(got)) || res.Resok.Eof != (end == uint64(len(whole))) {

@@ -13,7 +13,7 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := New(Options{RootMode: 0o777})
 			before := s.used.Load()
-			storetest.Model(t, s, storetest.Options{Seed: seed, Steps: 2000, Check: func(t testing.TB, empty bool) {
+			storetest.Model(t, s, storetest.Options{Seed: seed, Steps: modelSteps, Check: func(t testing.TB, empty bool) {
 				s.invariants(t)
 				if used := s.used.Load(); empty && used != before {
 					t.Errorf("%d bytes are used by nothing", used-before)

@@ -1,0 +1,501 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/replay/bench"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/site"
+)
+
+// benchFlags are the flags of the command bench.
+type benchFlags struct {
+	jobs          []string
+	providers     []string
+	versions      []string
+	models        []string
+	policies      []string
+	registrations []string
+	inlines       []string
+	sizes         []string
+	outstanding   []int
+	fileSize      string
+	files         int
+	time          time.Duration
+	preset        string
+	dir           string
+	write         bool
+	csv           string
+	svg           string
+	format        string
+	delay         time.Duration
+	bandwidth     string
+}
+
+const benchLong = `Measure NFS over RDMA and TCP, side by side: every combination of the values given.
+Without SERVER a server in memory is started for each setting, in a process of its
+own, so that the processor time of client and server is told apart. With SERVER (and
+--write, and --dir) files are made there; its processor time is not known then.
+
+Jobs: read, write, randread, randwrite (for --time each), and the workloads fileop,
+postmark and iozone (for --files files, or --file-size).
+
+Presets set the lists that are not given:
+
+  sweep         read and write, 4K to 1M, 1 to 16 calls under way, over TCP, iWARP and RoCEv2
+  models        Read-Write against Read-Read
+  credits       credit policies
+  inline        inline thresholds, small reads and writes
+  registration  registration modes
+  workloads     fileop, postmark, iozone over all fabrics
+
+--link-delay and --link-bandwidth put a network between both ends, which makes the
+cost of round trips visible on one machine.`
+
+func newBenchCommand(s *streams) *cobra.Command {
+	o := &benchFlags{}
+	cmd := &cobra.Command{
+		Use:   "bench [flags] [SERVER]",
+		Short: "Measure RDMA against TCP, and the choices of endpoints against each other",
+		Long:  benchLong,
+		Example: "  rpcrdma-replay bench --preset sweep --svg sweep.svg --csv sweep.csv\n" +
+			"  rpcrdma-replay bench --preset models --link-delay 100us\n" +
+			"  rpcrdma-replay bench --job read --size 64K,1M --outstanding 1,8 --provider iwarp,tcp --time 2s",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.preset, "preset", "sweep", "`set` of measurements: sweep, models, credits, inline, registration or workloads")
+	f.StringSliceVar(&o.jobs, "job", nil, "`jobs`: read, write, randread, randwrite, fileop, postmark, iozone")
+	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: tcp, iwarp, rocev2, rdma")
+	f.StringSliceVar(&o.versions, "nfs", nil, "`versions` of NFS: 3, 4.0, 4.1, 4.2 (default 3)")
+	f.StringSliceVar(&o.sizes, "size", nil, "`bytes` of a call")
+	f.IntSliceVar(&o.outstanding, "outstanding", nil, "calls `n` under way: one more than the depth of read-ahead")
+	f.StringSliceVar(&o.models, "model", nil, "transfer `models`: read-write, read-read")
+	f.StringSliceVar(&o.policies, "credit-policy", nil, "`policies`: linux, fixed, dynamic")
+	f.StringSliceVar(&o.registrations, "registration", nil, "`modes`: per-call, inline, pool, persistent, windows")
+	f.StringSliceVar(&o.inlines, "inline", nil, "inline thresholds in `bytes`")
+	f.StringVar(&o.fileSize, "file-size", "64M", "`bytes` of the file, which is in the server's memory")
+	f.IntVar(&o.files, "files", 1000, "files `n` of fileop and postmark")
+	f.DurationVar(&o.time, "time", time.Second, "`time` of each measurement of reads and writes")
+	f.DurationVar(&o.delay, "link-delay", 0, "one-way `delay` of the network between both ends")
+	f.StringVar(&o.bandwidth, "link-bandwidth", "", "bits a second of the network, each way")
+	f.StringVar(&o.dir, "dir", "/", "`directory` on SERVER")
+	f.BoolVar(&o.write, "write", false, "allow files to be made on SERVER")
+	f.StringVar(&o.csv, "csv", "", "also write the results to this `file`")
+	f.StringVar(&o.svg, "svg", "", "draw throughput and processor time over the size of calls into this `file`")
+	f.StringVarP(&o.format, "format", "T", "text", "print as `format`: text, csv or json")
+	return cmd
+}
+
+// presets fill lists that are not given.
+var presets = map[string]benchFlags{
+	"sweep":        {jobs: []string{"read", "write"}, providers: []string{"tcp", "iwarp", "rocev2"}, sizes: []string{"4K", "16K", "64K", "256K", "1M"}, outstanding: []int{1, 4, 16}},
+	"models":       {jobs: []string{"read", "write"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"32K", "256K"}, outstanding: []int{1, 8}, models: []string{"read-write", "read-read"}},
+	"credits":      {jobs: []string{"read"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"4K"}, outstanding: []int{1, 16, 64}, policies: []string{"linux", "fixed", "dynamic"}},
+	"inline":       {jobs: []string{"read", "write"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"512", "2K", "8K"}, outstanding: []int{1, 8}, inlines: []string{"1K", "4K", "16K"}},
+	"registration": {jobs: []string{"read", "write"}, providers: []string{"iwarp", "rocev2"}, sizes: []string{"16K", "256K"}, outstanding: []int{8}, registrations: []string{"per-call", "pool", "persistent", "windows"}},
+	"workloads":    {jobs: []string{"fileop", "postmark", "iozone"}, providers: []string{"tcp", "iwarp", "rocev2"}, sizes: []string{"32K"}, outstanding: []int{4}},
+}
+
+func (o *benchFlags) fill() error {
+	p, err := pick("preset", o.preset, presets)
+	if err != nil {
+		return err
+	}
+	or := func(v *[]string, preset []string, def ...string) {
+		if *v == nil {
+			if *v = preset; *v == nil {
+				*v = def
+			}
+		}
+	}
+	or(&o.jobs, p.jobs, "read", "write")
+	or(&o.providers, p.providers, "tcp", "iwarp", "rocev2")
+	or(&o.sizes, p.sizes, "64K")
+	or(&o.versions, p.versions, "3")
+	or(&o.models, p.models, "read-write")
+	or(&o.policies, p.policies, "linux")
+	or(&o.registrations, p.registrations, "per-call")
+	or(&o.inlines, p.inlines, "4K")
+	if o.outstanding == nil {
+		if o.outstanding = p.outstanding; o.outstanding == nil {
+			o.outstanding = []int{1}
+		}
+	}
+	for _, j := range o.jobs {
+		if !slices.Contains([]string{"read", "write", "randread", "randwrite", "fileop", "postmark", "iozone"}, j) {
+			return cli.Usagef("--job: unknown job %q", j)
+		}
+	}
+	for _, v := range o.versions {
+		if !slices.Contains([]string{"3", "4.0", "4.1", "4.2"}, v) {
+			return cli.Usagef("--nfs: unknown version %q", v)
+		}
+	}
+	for _, n := range o.outstanding {
+		if n < 1 || n > 4096 {
+			return cli.Usagef("--outstanding is 1 to 4096")
+		}
+	}
+	for _, n := range o.providers {
+		if !slices.Contains(site.Fabrics, n) {
+			return cli.Usagef("--provider: %q is not one of %s", n, strings.Join(site.Fabrics, ", "))
+		}
+	}
+	switch {
+	case o.time <= 0 || o.files < 1:
+		return cli.Usagef("--time and --files are more than zero")
+	case o.format != "text" && o.format != "csv" && o.format != "json":
+		return cli.Usagef("-T is text, csv or json, not %q", o.format)
+	}
+	return nil
+}
+
+// settings are all combinations; those that mean nothing over TCP are there once.
+func (o *benchFlags) settings() (list []setting, err error) {
+	for _, p := range o.providers {
+		for _, model := range o.models {
+			for _, policy := range o.policies {
+				for _, reg := range o.registrations {
+					for _, inline := range o.inlines {
+						for _, v := range o.versions {
+							n, err := parseSize("--inline", inline)
+							if err != nil {
+								return nil, err
+							}
+							f := fabricFlags{model: model, policy: policy, registration: reg, inline: int(n), dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth}
+							where, err := f.options()
+							if err != nil {
+								return nil, err
+							}
+							where.Name = p
+							s := setting{flags: f, where: where, Setting: bench.Setting{Fabric: p, Version: v, Model: model, Policy: policy, Registration: reg, Inline: int(n), Link: where.Link, Endpoint: where.Endpoint}}
+							if p == "tcp" {
+								s.Model, s.Policy, s.Registration, s.Inline = "", "", "", 0
+								if model != o.models[0] || policy != o.policies[0] || reg != o.registrations[0] || inline != o.inlines[0] {
+									continue
+								}
+							}
+							list = append(list, s)
+						}
+					}
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+type setting struct {
+	bench.Setting
+	flags fabricFlags
+	where site.Options
+}
+
+func (o *benchFlags) jobList() (list []bench.Job, err error) {
+	file, err := parseSize("--file-size", o.fileSize)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range o.jobs {
+		for _, s := range o.sizes {
+			n, err := parseSize("--size", s)
+			if err != nil {
+				return nil, err
+			}
+			if n < 1 || n > 1<<20 || n > file {
+				return nil, cli.Usagef("--size is 1 to 1M, and no more than --file-size")
+			}
+			for _, out := range o.outstanding {
+				list = append(list, bench.Job{Kind: kind, Size: int(n), Outstanding: out, FileSize: file, Files: o.files, Time: o.time})
+			}
+		}
+	}
+	return list, nil
+}
+
+func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
+	if len(args) > 1 {
+		return cli.Usagef("name one server, or none")
+	}
+	if err := o.fill(); err != nil {
+		return err
+	}
+	settings, err := o.settings()
+	if err != nil {
+		return err
+	}
+	jobs, err := o.jobList()
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 && !o.write {
+		return cli.Usagef("files are made on %s: that needs --write", args[0])
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var all []*bench.Result
+	total := len(settings) * len(jobs)
+	var failed error
+	for i, set := range settings {
+		list, err := o.measure(ctx, s, set, jobs, args, i*len(jobs), total)
+		all = append(all, list...)
+		if ctx.Err() != nil {
+			failed = errors.New("interrupted: what was measured until then follows")
+			break
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", set.Fabric, err))
+		}
+	}
+	return errors.Join(o.output(s, all), failed)
+}
+
+// measure does all jobs under one setting.
+func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
+	var addr netip.AddrPort
+	m := &bench.Meter{Setting: set.Setting}
+	where := set.where
+	if len(args) == 1 {
+		var err error
+		if addr, err = site.Resolve(ctx, args[0], portOf(where.Name)); err != nil {
+			return nil, err
+		}
+	} else {
+		child, err := startServer(ctx, s, set)
+		if err != nil {
+			return nil, err
+		}
+		defer child.stop()
+		addr = child.addr
+		m.ServerCPU = func() (time.Duration, error) { return bench.ProcessCPU(child.cmd.Process.Pid) }
+		if where.Name == "rocev2" {
+			if where.Local, err = site.Loopback(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f, err := site.Open(where)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fs, closeFS, err := connect(ctx, f, addr, set.Version)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFS()
+	m.FS = fs
+	top, err := fs.Root(ctx, o.dir)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("rpcrdma-replay-bench-%d", time.Now().UnixNano())
+	if m.Dir, err = fs.Mkdir(ctx, top, name, client.Mode(0o755)); err != nil {
+		return nil, err
+	}
+	var out []*bench.Result
+	for i, j := range jobs {
+		fmt.Fprintf(s.err, "rpcrdma-replay: %d of %d: %s %s %s %s %s, %d bytes, %d under way\n", done+i+1, total, j.Kind, set.Fabric, set.Model, set.Policy, set.Registration, j.Size, j.Outstanding)
+		list, err := m.Run(ctx, j)
+		out = append(out, list...)
+		if err != nil {
+			if len(list) > 0 {
+				list[len(list)-1].Err = err.Error()
+			}
+			if ctx.Err() != nil {
+				break
+			}
+			fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", err)
+			break // the connection may be in any state
+		}
+	}
+	if len(args) == 1 {
+		_ = m.Close(ctx)
+		_ = wipe(ctx, fs, top, m.Dir, name, 0)
+	}
+	return out, nil
+}
+
+// wipe removes what was made in the directory of a measurement, and it.
+func wipe(ctx context.Context, fs client.FS, parent, dir []byte, name string, depth int) error {
+	if depth > 3 {
+		return errors.New("deeper than what was made")
+	}
+	var names []string
+	if err := fs.Readdir(ctx, dir, func(e client.Entry) bool { names = append(names, e.Name); return true }); err != nil {
+		return err
+	}
+	for _, n := range names {
+		h, a, err := fs.Lookup(ctx, dir, n)
+		switch {
+		case err != nil:
+			return err
+		case a.Type == client.Directory:
+			err = wipe(ctx, fs, dir, h, n, depth+1)
+		default:
+			err = fs.Remove(ctx, dir, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fs.Rmdir(ctx, parent, name)
+}
+
+func portOf(fabric string) uint16 {
+	if fabric == "tcp" {
+		return site.PortTCP
+	}
+	return site.PortRDMA
+}
+
+// connect makes a client of a version.
+func connect(ctx context.Context, f *site.Fabric, addr netip.AddrPort, version string) (client.FS, func(), error) {
+	r, err := f.Dial(ctx, addr, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	rpc := client.RPC{Requester: r, Cred: client.Sys("rpcrdma-replay", 0, 0)}
+	if version == "3" {
+		return client.NewV3(rpc), func() { _ = r.Close() }, nil
+	}
+	v, err := client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(version[2] - '0'), Owner: fmt.Appendf(nil, "rpcrdma-replay bench %d %d", os.Getpid(), time.Now().UnixNano()), Slots: 128})
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	return v, func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		_ = v.Shutdown(end)
+		cancel()
+		_ = r.Close()
+	}, nil
+}
+
+// server is a child process that serves.
+type server struct {
+	cmd  *exec.Cmd
+	addr netip.AddrPort
+	in   io.Closer
+	done chan struct{}
+}
+
+// startServer starts this program again as a server of a setting.
+func startServer(ctx context.Context, s *streams, set setting) (*server, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	listen := netip.MustParseAddr("127.0.0.1")
+	port := "0"
+	if set.Fabric == "rocev2" {
+		if listen, err = site.Loopback(); err != nil {
+			return nil, err
+		}
+		port = strconv.Itoa(site.PortRDMA)
+	}
+	args := []string{"serve", "--listen", listen.String(), "--provider", set.Fabric, "--rdma-port", port, "--tcp-port", "0", "--memory", "4G", "--with-parent"}
+	if set.Fabric != "tcp" {
+		args = append(args, "--model", set.flags.model, "--credit-policy", set.flags.policy, "--inline", strconv.Itoa(set.flags.inline), "--registration", serverRegistration(set.flags.registration))
+	}
+	if set.flags.delay > 0 {
+		args = append(args, "--link-delay", set.flags.delay.String())
+	}
+	if set.flags.bandwidth != "" {
+		args = append(args, "--link-bandwidth", set.flags.bandwidth)
+	}
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Stderr = s.err
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &server{cmd: cmd, in: in, done: make(chan struct{})}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		name, at, ok := strings.Cut(lines.Text(), ": ")
+		if ok && name == set.Fabric {
+			if c.addr, err = netip.ParseAddrPort(at); err != nil {
+				break
+			}
+			go func() {
+				defer close(c.done)
+				_, _ = io.Copy(io.Discard, out)
+			}()
+			return c, nil
+		}
+	}
+	_ = in.Close()
+	return nil, errors.Join(fmt.Errorf("the server process did not start"), err, cmd.Wait())
+}
+
+// serverRegistration is the mode of a server whose clients use another one: it
+// only matters to a server in the read-read model.
+func serverRegistration(mode string) string {
+	if mode == "inline" {
+		return "per-call"
+	}
+	return mode
+}
+
+func (c *server) stop() {
+	_ = c.in.Close() // it ends with its input
+	<-c.done
+	_ = c.cmd.Wait()
+}
+
+func (o *benchFlags) output(s *streams, all []*bench.Result) error {
+	var err error
+	switch {
+	case len(all) == 0:
+		return errors.New("nothing was measured")
+	case o.format == "csv":
+		err = bench.CSV(s.out, all)
+	case o.format == "json":
+		err = writeJSON(s.out, all)
+	default:
+		err = bench.Table(s.out, all)
+	}
+	file := func(name string, write func(io.Writer, []*bench.Result) error) {
+		if name == "" || err != nil {
+			return
+		}
+		f, e := os.Create(name)
+		if e != nil {
+			err = e
+			return
+		}
+		err = errors.Join(write(f, all), f.Close())
+	}
+	file(o.csv, bench.CSV)
+	file(o.svg, bench.SVG)
+	return err
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// fabricFlags choose a fabric and what its endpoints do.
+type fabricFlags struct {
+	local         string
+	udpPort       uint16
+	peerUDPPort   uint16
+	mtu           int
+	crc           bool
+	delay         time.Duration
+	bandwidth     string
+	inline        int
+	model         string
+	dialect       string
+	registration  string
+	choice        string
+	minChunk      int
+	longReply     int
+	segment       int
+	segments      int
+	operation     int
+	credits       uint32
+	policy        string
+	readDepth     int
+	noInvalidate  bool
+	noPrivateData bool
+	anyOffset     bool
+}
+
+var (
+	models        = map[string]endpoint.Model{"read-write": endpoint.ReadWrite, "read-read": endpoint.ReadRead}
+	dialects      = map[string]rpcrdma.Dialect{"1": rpcrdma.DialectNone, "callaghan": rpcrdma.DialectCallaghan, "solaris": rpcrdma.DialectSolaris}
+	registrations = map[string]endpoint.Registration{"per-call": endpoint.PerCall, "inline": endpoint.Inline, "pool": endpoint.Pool, "persistent": endpoint.Persistent, "windows": endpoint.Windows}
+	choices       = map[string]endpoint.Choice{"linux": endpoint.ChooseLinux, "minimum": endpoint.ChooseMinimum}
+	policies      = map[string]endpoint.Policy{"linux": endpoint.CreditsLinux, "fixed": endpoint.CreditsFixed, "dynamic": endpoint.CreditsDynamic}
+)
+
+func (f *fabricFlags) flags(s *pflag.FlagSet) {
+	s.StringVar(&f.local, "local", "", "`address` to send RoCEv2 from (default as the system routes)")
+	s.Uint16Var(&f.udpPort, "udp-port", 0, "UDP `port` of our RoCEv2 sockets (default 4791)")
+	s.Uint16Var(&f.peerUDPPort, "peer-udp-port", 0, "UDP `port` of the peer's RoCEv2 (default 4791)")
+	s.IntVar(&f.mtu, "mtu", 0, "RoCEv2 path MTU in `bytes`: 256 to 4096 (default the largest)")
+	s.BoolVar(&f.crc, "crc", false, "ask for CRCs on iWARP")
+	s.DurationVar(&f.delay, "link-delay", 0, "model of a network: one-way `delay` of what this side sends (soft providers and TCP)")
+	s.StringVar(&f.bandwidth, "link-bandwidth", "", "model of a network: bits a second that this side sends, for example 10G")
+	s.IntVar(&f.inline, "inline", 0, "inline threshold in `bytes`, both ways (default 4096)")
+	s.StringVar(&f.model, "model", "read-write", "transfer `model`: read-write (RFC 8166) or read-read (with RDMA_DONE)")
+	s.StringVar(&f.dialect, "dialect", "1", "`version` of the transport header: 1, or the dialects callaghan and solaris of version 0")
+	s.StringVar(&f.registration, "registration", "per-call", "`mode` of memory registration: per-call, inline, pool, persistent or windows")
+	s.StringVar(&f.choice, "chunks", "linux", "`rule` for chunks: linux (only what may not fit inline) or minimum (all from --min-chunk on)")
+	s.IntVar(&f.minChunk, "min-chunk", 0, "smallest item in `bytes` with a chunk of its own under --chunks minimum (default 1024)")
+	s.IntVar(&f.longReply, "long-reply", 0, "smallest Reply chunk in `bytes` (default as needed)")
+	s.IntVar(&f.segment, "segment", 0, "largest segment in `bytes` (default 1048576; Linux has 131072 on Soft-RoCE)")
+	s.IntVar(&f.segments, "max-segments", 0, "segments `n` of a chunk (default 260)")
+	s.IntVar(&f.operation, "operation", 0, "largest RDMA Read and Write of a server in `bytes` (default a segment)")
+	s.Uint32Var(&f.credits, "credits", 0, "credits `n` to ask for (default 128) or to grant (default 64)")
+	s.StringVar(&f.policy, "credit-policy", "linux", "`policy` of credits: linux, fixed or dynamic (OSU 2006)")
+	s.IntVar(&f.readDepth, "read-depth", 0, "RDMA Reads `n` in flight on a connection (default 16)")
+	s.BoolVar(&f.noInvalidate, "no-remote-invalidate", false, "do not let the peer invalidate our handles")
+	s.BoolVar(&f.noPrivateData, "no-private-data", false, "leave the private data of RFC 8797 out")
+	s.BoolVar(&f.anyOffset, "any-offset", false, "leave the addresses of memory to the provider (otherwise the XID is in their upper half)")
+}
+
+// pick finds a name in a table.
+func pick[T any](flag, name string, table map[string]T) (T, error) {
+	v, ok := table[name]
+	if !ok {
+		var names []string
+		for n := range table {
+			names = append(names, n)
+		}
+		return v, cli.Usagef("--%s: %q is not one of %s", flag, name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
+	}
+	return v, nil
+}
+
+// options are the site options without a name.
+func (f *fabricFlags) options() (o site.Options, err error) {
+	e := endpoint.Options{InlineSend: f.inline, InlineReceive: f.inline, MinChunk: f.minChunk, LongReply: f.longReply, SegmentSize: f.segment,
+		MaxSegments: f.segments, OperationSize: f.operation, Credits: f.credits, ReadDepth: f.readDepth,
+		NoRemoteInvalidate: f.noInvalidate, NoPrivateData: f.noPrivateData, AnyOffset: f.anyOffset}
+	var errs [5]error
+	e.Model, errs[0] = pick("model", f.model, models)
+	e.Dialect, errs[1] = pick("dialect", f.dialect, dialects)
+	e.Registration, errs[2] = pick("registration", f.registration, registrations)
+	e.Choice, errs[3] = pick("chunks", f.choice, choices)
+	e.Policy, errs[4] = pick("credit-policy", f.policy, policies)
+	if err = errors.Join(errs[:]...); err != nil {
+		return o, err
+	}
+	o = site.Options{Endpoint: e, UDPPort: f.udpPort, PeerUDPPort: f.peerUDPPort, MTU: f.mtu, CRC: f.crc, Link: verbs.Link{Delay: f.delay}}
+	if f.delay < 0 {
+		return o, cli.Usagef("--link-delay is negative")
+	}
+	if f.bandwidth != "" {
+		if o.Link.Bandwidth, err = parseRate(f.bandwidth); err != nil {
+			return o, err
+		}
+	}
+	if f.local != "" {
+		if o.Local, err = netip.ParseAddr(f.local); err != nil {
+			return o, cli.Usagef("--local: %v", err)
+		}
+	}
+	return o, nil
+}
+
+// parseRate reads bits a second: "10G", "2500M".
+func parseRate(s string) (int64, error) { return parseScaled("--link-bandwidth", s, 1000) }
+
+// parseSize reads bytes: "64K", "1M".
+func parseSize(flag, s string) (int64, error) { return parseScaled(flag, s, 1024) }
+
+func parseScaled(flag, s string, unit float64) (int64, error) {
+	scale := 1.0
+	digits := strings.TrimRight(s, "kKmMgGtTiB")
+	switch strings.ToUpper(strings.TrimRight(s[len(digits):], "iB")) {
+	case "":
+	case "K":
+		scale = unit
+	case "M":
+		scale = unit * unit
+	case "G":
+		scale = unit * unit * unit
+	case "T":
+		scale = unit * unit * unit * unit
+	default:
+		return 0, cli.Usagef("%s: %q is no number", flag, s)
+	}
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil || v < 0 || v*scale > 1<<62 {
+		return 0, cli.Usagef("%s: %q is no number", flag, s)
+	}
+	return int64(v * scale), nil
+}
+
+// fabricNames are the values of --provider.
+var fabricNames = append([]string{"auto"}, site.Fabrics...)
+
+func checkFabric(name string) error {
+	if slices.Contains(fabricNames, name) {
+		return nil
+	}
+	return cli.Usagef("--provider: %q is not one of %s", name, strings.Join(fabricNames, ", "))
+}
+
+// explain says which fabric was chosen, and why.
+func explain(tried []site.Attempt) string {
+	var b strings.Builder
+	for i, a := range tried {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if a.Err == nil {
+			fmt.Fprintf(&b, "%s answers", a.Name)
+		} else {
+			fmt.Fprintf(&b, "%s: %v", a.Name, a.Err)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/replay/fault"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+const faultsLong = `Faults are written SELECTOR:ACTION. The selector is xid=0xHEX (as captured, in run;
+of the call, in serve), op=N (of the plan), call=N (the N-th call), every=N or all:
+
+  delay=TIME   the call is sent, or answered, so much later
+  drop[=TIME]  the reply is thrown away; run sends the call again after TIME
+               (100ms), with its XID, and serve leaves that to the client
+  disconnect   the connection ends: after the call was sent, or instead of a reply
+  credits=N    N is asked for, or granted, in the credit field (RDMA)
+  err_chunk    the answer is RDMA_ERROR, ERR_CHUNK (serve and builtin)
+  rnr=N        only N receives are posted, whatever the credits (RDMA; no selector)`
+
+// faultPlan holds the faults of a run: ours, and those of the built-in server.
+type faultPlan struct {
+	client, server *fault.Plan
+}
+
+func parseFaultSpecs(list []string) ([]fault.Spec, error) {
+	var out []fault.Spec
+	for _, s := range list {
+		f, err := fault.Parse(s)
+		if err != nil {
+			return nil, cli.Usagef("--fault: %v", err)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// parseFaults reads the faults of run. What only a server can do is the built-in
+// one's.
+func parseFaults(list []string) (*faultPlan, error) {
+	specs, err := parseFaultSpecs(list)
+	if err != nil {
+		return nil, err
+	}
+	var ours, theirs []fault.Spec
+	for _, s := range specs {
+		if s.Action == fault.ErrChunk {
+			if s.Op != 0 || s.HasXID {
+				return nil, cli.Usagef("--fault: err_chunk is the server's, who knows neither ops nor captured XIDs: use call, every or all")
+			}
+			theirs = append(theirs, s)
+		} else {
+			ours = append(ours, s)
+		}
+	}
+	return &faultPlan{fault.New(ours), fault.New(theirs)}, nil
+}
+
+// resolve finds the ops of captured XIDs.
+func (f *faultPlan) resolve(w *run.Workload) error {
+	return f.client.Resolve(func(xid uint32) int {
+		for _, o := range w.Ops {
+			if o.XID == xid {
+				return o.ID
+			}
+		}
+		return 0
+	})
+}
+
+// arm readies the fabric of the client's side.
+func (f *faultPlan) arm(o *site.Options) {
+	if f.client != nil {
+		o.Wrapped = f.client.Provider
+	}
+}
+
+func (f *faultPlan) wrap(h transport.Handler) transport.Handler { return f.server.Handler(h) }
+
+func (f *faultPlan) requester(r transport.Requester) transport.Requester {
+	return f.client.Requester(r, run.OpOf)
+}
+
+// check says what cannot be done on a fabric.
+func (f *faultPlan) check(fabric string, builtin bool) error {
+	if fabric == "tcp" && (f.client.Wants(fault.Credits, fault.RNR, fault.Disconnect) || f.server.Wants(fault.ErrChunk)) {
+		return cli.Usagef("--fault: credits, rnr, disconnect and err_chunk need RDMA")
+	}
+	if f.server != nil && !builtin {
+		return cli.Usagef("--fault: err_chunk is the server's: use it with the command serve, or with builtin")
+	}
+	return nil
+}
+
+// note says what faults were injected.
+func (f *faultPlan) note(r *run.Report) {
+	for _, p := range []*fault.Plan{f.client, f.server} {
+		for _, a := range []fault.Action{fault.Delay, fault.Drop, fault.Disconnect, fault.Credits, fault.ErrChunk, fault.RNR} {
+			if n := p.Done()[a]; n > 0 {
+				r.Notes = append(r.Notes, fmt.Sprintf("fault injected: %s, %d times", a, n))
+			}
+		}
+	}
+}

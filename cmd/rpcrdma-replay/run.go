@@ -1,0 +1,586 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs/tap"
+)
+
+// runFlags are the flags of the command run.
+type runFlags struct {
+	fabricFlags
+	provider    string
+	dir         string
+	mount       string
+	yes         bool
+	write       bool
+	force       bool
+	reuse       bool
+	prepareOnly bool
+	noPrepare   bool
+	timing      string
+	speed       float64
+	rate        float64
+	relaxed     bool
+	clones      int
+	connections int
+	slots       int
+	layout      string
+	verify      string
+	ignore      []string
+	maxRate     float64
+	maxBytes    string
+	maxTime     time.Duration
+	maxOps      int
+	timeout     time.Duration
+	show        int
+	format      string
+	report      string
+	capture     string
+	selfCheck   bool
+	payload     string
+	faults      []string
+	uid, gid    uint32
+	quiet       bool
+	noReconnect bool
+}
+
+const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
+the word builtin: then a server in memory is started in this program.
+
+Nothing is sent unless --yes is given: without it the command says what it would
+do. Nothing is changed on the server unless --write is given, and then nothing
+outside of --dir: calls that change something are sent only if each handle in them
+is that of an object at or below that directory. An address that occurs in the
+capture is refused unless --force is given.
+
+The files that the workload expects are made in --dir first (it is created if its
+parent exists, and has to be empty); --prepare-only stops after that, --no-prepare
+expects them there. Then each call is sent with the handles, state ids, sessions and
+sequence numbers of this server, when its time has come and the replies are there
+that it depends on. --timing says what that time is:
+
+  captured  as captured, or --speed times as fast
+  think     the time between a reply and the next call is kept (or divided by --speed)
+  fast      as soon as the captured order allows; --relaxed keeps only the order that
+            data, names, state and handles demand
+  rate      --rate calls a second
+
+Each reply is compared with the captured one:
+
+  same        all that a server does not choose by itself is as captured
+  equivalent  what differs makes no difference to a client; the reason is told
+  omitted     not sent: there was nothing to do on this server
+  better      the captured call failed, this one did not
+  explained   different for a reason that the plan or the server tells
+  worse       the captured call succeeded, this one did not
+  different   anything else
+  not sent, lost
+
+Exit status 1 also if a call was worse, different, not sent or lost.`
+
+func newRunCommand(s *streams) *cobra.Command {
+	o := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] PLAN|CAPTURE SERVER",
+		Short: "Replay a plan or a capture against a server",
+		Long:  runLong,
+		Example: "  rpcrdma-replay run trace.plan builtin --yes --write --provider iwarp\n" +
+			"  rpcrdma-replay run trace.pcap 192.0.2.1 --dir /export/replay\n" +
+			"  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay --yes --write --timing fast --capture self.pcapng --self-check",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&o.yes, "yes", "y", false, "do it; otherwise only say what would be done")
+	f.BoolVar(&o.write, "write", false, "allow calls that change something, below --dir")
+	f.StringVar(&o.dir, "dir", "/", "`directory` on the server that stands for the captured one")
+	f.BoolVar(&o.force, "force", false, "allow a server whose address occurs in the capture")
+	f.BoolVar(&o.reuse, "reuse", false, "allow a directory that is not empty")
+	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
+	f.BoolVar(&o.noPrepare, "no-prepare", false, "do not make the files: they are there")
+	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default on the connection of NFS)")
+	f.Uint32Var(&o.uid, "uid", 0, "`user` who makes the files")
+	f.Uint32Var(&o.gid, "gid", 0, "`group` who makes the files")
+	f.StringVar(&o.payload, "payload", string(plan.Captured), "of a CAPTURE: file data as captured, or by pattern, or sparse")
+
+	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
+	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
+	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
+	f.BoolVar(&o.relaxed, "relaxed", false, "give up the captured order where nothing but time connects calls (fast, rate)")
+	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
+	f.IntVar(&o.connections, "connections", 0, "connections `n` of each clone (default as captured)")
+	f.IntVar(&o.slots, "slots", 0, "calls `n` under way on a connection (default as captured with fast and rate, otherwise no limit)")
+	f.Float64Var(&o.maxRate, "max-rate", 0, "never more than `n` calls a second")
+	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
+	f.DurationVar(&o.maxTime, "max-duration", 0, "stop after this `time`")
+	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
+	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
+
+	f.StringVar(&o.verify, "verify", "all", "compare `all` of a reply, its status, or none")
+	f.StringSliceVar(&o.ignore, "ignore", nil, "`fields` that are not compared, for example mode,nlink")
+	f.IntVar(&o.show, "show", 100, "list `n` calls whose replies differ")
+	f.StringVarP(&o.format, "format", "T", "text", "report as `format`: text or json")
+	f.StringVar(&o.report, "report", "", "also write the report in JSON to this `file`")
+	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
+	f.BoolVar(&o.selfCheck, "self-check", false, "decode our own packets and demand the same transactions")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
+	f.StringArrayVar(&o.faults, "fault", nil, "`fault` to inject, see below; may be repeated")
+
+	f.StringVar(&o.provider, "provider", "auto", "`fabric`: auto, rocev2, iwarp, rdma or tcp")
+	f.StringVar(&o.layout, "layout", "own", "`chunks` of calls: own (the endpoint's choice) or captured")
+	o.fabricFlags.flags(f)
+	cmd.Long += "\n\n" + faultsLong
+	fixed := func(flag string, values ...string) {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	fixed("provider", fabricNames...)
+	fixed("timing", "captured", "think", "fast", "rate")
+	fixed("verify", "all", "status", "none")
+	fixed("layout", "own", "captured")
+	fixed("format", "text", "json")
+	return cmd
+}
+
+var timings = map[string]run.Timing{"captured": run.AsCaptured, "think": run.Think, "fast": run.Fast, "rate": run.FixedRate}
+
+func (o *runFlags) options() (opt run.Options, err error) {
+	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones,
+		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly,
+		MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Mismatches: o.show}
+	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
+		return opt, cli.Usagef("--dir: %v", err)
+	}
+	if opt.Timing, err = pick("timing", o.timing, timings); err != nil {
+		return opt, err
+	}
+	if opt.Verify, err = pick("verify", o.verify, map[string]run.Verify{"all": run.VerifyAll, "status": run.VerifyStatus, "none": run.VerifyNone}); err != nil {
+		return opt, err
+	}
+	if opt.Layout, err = pick("layout", o.layout, map[string]bool{"own": false, "captured": true}); err != nil {
+		return opt, err
+	}
+	if o.maxBytes != "" {
+		n, err := parseSize("--max-bytes", o.maxBytes)
+		if err != nil {
+			return opt, err
+		}
+		opt.MaxBytes = uint64(n)
+	}
+	switch {
+	case opt.Timing == run.FixedRate && o.rate <= 0:
+		return opt, cli.Usagef("--timing rate needs a --rate")
+	case o.speed <= 0:
+		return opt, cli.Usagef("--speed is more than zero")
+	case o.clones < 1 || o.clones > 10000:
+		return opt, cli.Usagef("--clones is 1 to 10000")
+	case o.prepareOnly && o.noPrepare:
+		return opt, cli.Usagef("--prepare-only and --no-prepare exclude each other")
+	case o.prepareOnly && !o.write:
+		return opt, cli.Usagef("--prepare-only makes files: it needs --write")
+	case o.connections < 0 || o.slots < 0 || o.maxRate < 0 || o.maxOps < 0 || o.show < 0:
+		return opt, cli.Usagef("numbers are not negative")
+	case o.format != "text" && o.format != "json":
+		return opt, cli.Usagef("-T is text or json, not %q", o.format)
+	}
+	return opt, nil
+}
+
+func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
+	if len(args) != 2 {
+		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
+	}
+	if err := checkFabric(o.provider); err != nil {
+		return err
+	}
+	opt, err := o.options()
+	if err != nil {
+		return err
+	}
+	where, err := o.fabricFlags.options()
+	if err != nil {
+		return err
+	}
+	faults, err := parseFaults(o.faults)
+	if err != nil {
+		return err
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	load, err := o.load(ctx, s, args[0])
+	if err != nil {
+		return err
+	}
+	defer load.Close()
+	if err := faults.resolve(load); err != nil {
+		return err
+	}
+	if args[1] == "builtin" && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
+		opt.Directory = "/export" // what lies above the captured base has its place then
+	}
+	if !o.yes {
+		fmt.Fprintf(s.out, "Nothing was sent: this is what would be done with --yes.\n\n")
+		return run.Preview(s.out, load, opt, args[1])
+	}
+	t, err := o.target(ctx, s, load, args[1], where, faults)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	opt.Dial, opt.FS = t.dial, t.fs
+	witness := run.NewWitness()
+	if t.packets != nil {
+		opt.Observe = witness.Observe
+	}
+	if !o.quiet {
+		opt.Progress = func(p run.Progress) { progress(s.err, p) }
+	}
+	rep, err := run.Run(ctx, load, opt)
+	if rep == nil {
+		return err
+	}
+	rep.Setup.Server = t.name
+	faults.note(rep)
+	if err != nil {
+		rep.Notes = append(rep.Notes, err.Error())
+	}
+	if cerr := t.captured(); cerr != nil {
+		err = errors.Join(err, cerr)
+	} else if t.file != "" {
+		if o.selfCheck {
+			c, cerr := checkSelf(witness, t.file)
+			rep.SelfCheck, err = c, errors.Join(err, cerr)
+		}
+		if !isPlan(args[0]) {
+			rep.Diff, cerr = compareCaptures(args[0], t.file, witness.Knows)
+			err = errors.Join(err, cerr)
+		}
+	}
+	return errors.Join(o.print(s, rep), err, verdict(rep))
+}
+
+// errDiffers says that a run did not go as captured. The report has said it.
+var errDiffers = errors.New("the replay differs from the capture")
+
+func verdict(r *run.Report) error {
+	if r.SelfCheck != nil && !r.SelfCheck.OK() {
+		return errors.New("the dissector does not find in our own packets what was sent")
+	}
+	if !r.Explained() {
+		return errDiffers
+	}
+	return nil
+}
+
+func (o *runFlags) print(s *streams, r *run.Report) error {
+	if o.report != "" {
+		f, err := os.Create(o.report)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(writeJSON(f, r), f.Close()); err != nil {
+			return err
+		}
+	}
+	if o.format == "json" {
+		return writeJSON(s.out, r)
+	}
+	return r.Text(s.out)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// load reads a plan, or makes one of a capture in a temporary place.
+func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Workload, error) {
+	if isPlan(name) {
+		return run.Load(name)
+	}
+	dir, err := os.MkdirTemp("", "rpcrdma-replay")
+	if err != nil {
+		return nil, err
+	}
+	p := &planOptions{payload: o.payload, format: "text"}
+	if _, _, err := p.check([]string{name}); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	file := filepath.Join(dir, "plan")
+	damaged, err := p.build(ctx, s, file, []string{name})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if damaged != nil {
+		fmt.Fprintln(s.err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
+	}
+	w, err := run.Load(file)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	w.OnClose(func() error { return os.RemoveAll(dir) })
+	return w, nil
+}
+
+// target is the server of a run, and how it is reached.
+type target struct {
+	name    string
+	fabric  *site.Fabric
+	addr    netip.AddrPort
+	mount   *site.Fabric
+	mountAt netip.AddrPort
+	version string
+	load    *run.Workload
+	uid     uint32
+	gid     uint32
+	layout  bool
+	faults  *faultPlan
+
+	file    string // of our own packets
+	out     *os.File
+	packets *tap.Writer
+	closers []func() error
+	temp    string
+}
+
+func (t *target) close() {
+	for i := len(t.closers) - 1; i >= 0; i-- {
+		_ = t.closers[i]()
+	}
+	t.closers = nil
+}
+
+func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, server string, where site.Options, faults *faultPlan) (t *target, err error) {
+	t = &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	if err := t.capture(o); err != nil {
+		return nil, err
+	}
+	if t.packets != nil {
+		where.Tap = t.packets
+	}
+	where.Name = o.provider
+	where.Endpoint.Reconnect, where.TCP.Reconnect = !o.noReconnect, !o.noReconnect
+	where.Endpoint.Timeout, where.TCP.Timeout = o.timeout, o.timeout
+	faults.arm(&where)
+	if server == "builtin" {
+		return t, t.builtin(ctx, where)
+	}
+	if where.Name == "auto" {
+		version := uint32(3)
+		if t.version != "3" {
+			version = 4
+		}
+		name, tried, err := site.Choose(ctx, server, version, where)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
+		where.Name = name
+	}
+	if err = faults.check(where.Name, false); err != nil {
+		return nil, err
+	}
+	if t.fabric, err = site.Open(where); err != nil {
+		return nil, err
+	}
+	t.closers = append(t.closers, t.fabric.Close)
+	if t.addr, err = site.Resolve(ctx, server, t.fabric.Port()); err != nil {
+		return nil, err
+	}
+	t.name = fmt.Sprintf("%s over %s", t.addr, where.Name)
+	if a := load.Knows(t.addr.Addr()); a != "" && !o.force {
+		return nil, cli.Usagef("%s occurs in the capture (%s): a replay against the machines that were captured needs --force", t.addr.Addr(), a)
+	}
+	if o.mount != "" {
+		if t.mount, err = site.Open(site.Options{Name: "tcp"}); err != nil {
+			return nil, err
+		}
+		t.closers = append(t.closers, t.mount.Close)
+		if t.mountAt, err = site.Resolve(ctx, o.mount, site.PortTCP); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// capture makes the file that our own packets go to.
+func (t *target) capture(o *runFlags) error {
+	var err error
+	switch {
+	case o.capture != "":
+		t.out, err = os.Create(o.capture)
+	case o.selfCheck:
+		if t.out, err = os.CreateTemp("", "rpcrdma-replay-*.pcapng"); err == nil {
+			t.temp = t.out.Name()
+			t.closers = append(t.closers, func() error { return os.Remove(t.temp) })
+		}
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.file = t.out.Name()
+	t.packets = tap.NewWriter(capture.NewWriter(t.out, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw, Application: "rpcrdma-replay"}))
+	return nil
+}
+
+// captured ends the capture of our own packets: all connections are closed
+// first.
+func (t *target) captured() error {
+	if t.packets == nil {
+		return nil
+	}
+	err := t.fabric.Close()
+	return errors.Join(err, t.packets.Flush(), t.out.Close())
+}
+
+// builtin starts a server in this process.
+func (t *target) builtin(ctx context.Context, where site.Options) error {
+	if where.Name == "auto" {
+		where.Name = "rocev2"
+	}
+	if where.Name == "rdma" {
+		return cli.Usagef("the built-in server needs an address for the provider rdma: start it with the command serve")
+	}
+	if err := t.faults.check(where.Name, true); err != nil {
+		return err
+	}
+	server, clients, at, err := site.Pair(where, func(o *site.Options) {
+		if t.faults.server != nil {
+			o.Wrapped = t.faults.server.Provider
+		}
+	})
+	if err != nil {
+		return err
+	}
+	srv := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	t.closers = append(t.closers, srv.Close, server.Close, clients.Close)
+	l, err := server.Listen(ctx, at, t.faults.wrap(srv))
+	if err != nil {
+		return err
+	}
+	t.fabric, t.addr = clients, l.Addr()
+	t.name = "the built-in server over " + where.Name
+	return nil
+}
+
+func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport.Requester, error) {
+	r, err := t.fabric.Dial(ctx, t.addr, func(e *endpoint.Options) {
+		if t.layout && c != nil {
+			// What the captured connection agreed on.
+			if c.InlineSend > 0 {
+				e.InlineSend = int(c.InlineSend)
+			}
+			if c.InlineReceive > 0 {
+				e.InlineReceive = int(c.InlineReceive)
+			}
+			if c.CreditsAsked > 0 {
+				e.Credits = c.CreditsAsked
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return t.faults.requester(r), nil
+}
+
+func (t *target) fs(ctx context.Context) (client.FS, error) {
+	r, err := t.fabric.Dial(ctx, t.addr, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	rpc := client.RPC{Requester: r, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
+	if t.version == "3" {
+		v := client.NewV3(rpc)
+		if t.mount != nil {
+			m, err := t.mount.Dial(ctx, t.mountAt, nil)
+			if err != nil {
+				return nil, fmt.Errorf("MOUNT: %w", err)
+			}
+			v.Mount = &client.RPC{Requester: m, Cred: rpc.Cred}
+		}
+		return closing{v, r, v.Mount}, nil
+	}
+	host, _ := os.Hostname()
+	v, err := client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(t.version[2] - '0'),
+		Owner: fmt.Appendf(nil, "rpcrdma-replay %s %d %d", host, os.Getpid(), time.Now().UnixNano())})
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return closing{v, r, nil}, nil
+}
+
+// closing is a client whose end closes its connections.
+type closing struct {
+	client.FS
+	r     transport.Requester
+	mount *client.RPC
+}
+
+func (c closing) Shutdown(ctx context.Context) error {
+	err := errors.Join(c.FS.Shutdown(ctx), c.r.Close())
+	if c.mount != nil {
+		err = errors.Join(err, c.mount.Requester.Close())
+	}
+	return err
+}
+
+// checkSelf decodes what was sent.
+func checkSelf(w *run.Witness, file string) (*run.SelfCheck, error) {
+	r, err := capture.Open([]string{file}, capture.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return w.Check(r)
+}
+
+// progress writes a line about a run to a terminal or a log.
+func progress(w io.Writer, p run.Progress) {
+	var parts []string
+	for v, n := range p.Verdicts {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, run.Verdict(v)))
+		}
+	}
+	late := ""
+	if p.LateBy > 10*time.Millisecond {
+		late = fmt.Sprintf(", %s behind", p.LateBy.Round(time.Millisecond))
+	}
+	fmt.Fprintf(w, "rpcrdma-replay: %s: %d of %d calls, %d under way%s; %s\n", p.Elapsed.Round(time.Second), p.Done, p.Total, p.InFlight, late, strings.Join(parts, ", "))
+}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/replay/fault"
+	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/playback"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verbs/auto"
+	"github.com/rpcrdma/toolkit/replay/verbs/tap"
+)
+
+// serveFlags are the flags of the command serve.
+type serveFlags struct {
+	fabricFlags
+	providers []string
+	listen    string
+	rdmaPort  uint16
+	tcpPort   uint16
+	dir       string
+	writable  bool
+	memory    string
+	playback  string
+	scale     float64
+	export    string
+	squash    string
+	workers   int
+	capture   string
+	faults    []string
+	parent    bool
+}
+
+const serveLong = `Serve NFS versions 3, 4.0, 4.1 and 4.2, and MOUNT, without a kernel's server: from
+memory, from a directory (--dir, read-only unless --writable is given), or answers
+from a capture (--playback). The command prints how a Linux client mounts it, and
+runs until it is interrupted.
+
+Over RDMA it needs no adapter and no privilege: the providers rocev2 and iwarp are
+software, and a client with Soft-RoCE, Soft-iWARP or an adapter reaches them. The
+kernel's own Soft-RoCE takes UDP port 4791 of all addresses of its machine, so that
+rocev2 cannot be used beside it.
+
+A playback answers each call with the reply that the captured server gave to the
+same call, after the time that it took (--scale: so many times that).`
+
+func newServeCommand(s *streams) *cobra.Command {
+	o := &serveFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Serve NFS over RDMA and TCP: from memory, a directory, or a capture",
+		Long:  serveLong + "\n\n" + faultsLong,
+		Example: "  rpcrdma-replay serve --listen 192.0.2.1\n" +
+			"  rpcrdma-replay serve --listen 192.0.2.1 --dir /srv/data --provider iwarp,tcp\n" +
+			"  rpcrdma-replay serve --listen 192.0.2.1 --playback trace.pcap --scale 2",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.listen, "listen", "127.0.0.1", "`address` to listen at")
+	f.StringSliceVar(&o.providers, "provider", []string{"auto", "tcp"}, "`fabrics`: auto, rocev2, iwarp, rdma, tcp; several by commas")
+	f.Uint16Var(&o.rdmaPort, "rdma-port", site.PortRDMA, "`port` of NFS over RDMA")
+	f.Uint16Var(&o.tcpPort, "tcp-port", site.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
+	f.StringVar(&o.dir, "dir", "", "serve this `directory` instead of memory")
+	f.BoolVar(&o.writable, "writable", false, "let clients change the directory")
+	f.StringVar(&o.memory, "memory", "1G", "`bytes` that the files in memory may take")
+	f.StringVar(&o.playback, "playback", "", "answer from this `capture`")
+	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
+	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
+	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
+	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
+	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
+	f.StringArrayVar(&o.faults, "fault", nil, "`fault` to inject, see above; may be repeated")
+	f.BoolVar(&o.parent, "with-parent", false, "end when standard input does")
+	_ = f.MarkHidden("with-parent")
+	o.fabricFlags.flags(f)
+	return cmd
+}
+
+func (o *serveFlags) run(ctx context.Context, s *streams) error {
+	where, err := o.fabricFlags.options()
+	if err != nil {
+		return err
+	}
+	specs, err := parseFaultSpecs(o.faults)
+	if err != nil {
+		return err
+	}
+	faults := fault.New(specs)
+	if faults != nil {
+		where.Wrapped = faults.Provider
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if o.parent {
+		child, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ctx = child
+		go func() {
+			_, _ = io.Copy(io.Discard, s.in)
+			cancel()
+		}()
+	}
+	addr, err := site.Resolve(ctx, o.listen, 1)
+	if err != nil {
+		return cli.Usagef("--listen: %v", err)
+	}
+	h, what, done, err := o.handler()
+	if err != nil {
+		return err
+	}
+	var closers []func() error
+	closers = append(closers, done)
+	defer func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			_ = closers[i]()
+		}
+	}()
+	var packets *tap.Writer
+	if o.capture != "" {
+		f, err := os.Create(o.capture)
+		if err != nil {
+			return err
+		}
+		packets = tap.NewWriter(capture.NewWriter(f, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw, Application: "rpcrdma-replay"}))
+		where.Tap = packets
+		closers = append(closers, func() error { return errors.Join(packets.Flush(), f.Close()) })
+	}
+	fmt.Fprintf(s.out, "serving %s\n", what)
+	var listeners []named
+	for _, name := range o.names(ctx, s, addr.Addr()) {
+		if err := checkFabric(name); err != nil {
+			return err
+		}
+		w := where
+		w.Name = name
+		if name == "rocev2" && !w.Local.IsValid() && !addr.Addr().IsUnspecified() {
+			w.Local = addr.Addr()
+		}
+		f, err := site.Open(w)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		closers = append(closers, f.Close)
+		port := o.rdmaPort
+		if name == "tcp" {
+			port = o.tcpPort
+		}
+		l, err := f.Listen(ctx, netip.AddrPortFrom(addr.Addr(), port), faults.Handler(h))
+		if err != nil {
+			return err
+		}
+		listeners = append(listeners, named{name, l})
+		fmt.Fprintf(s.out, "%s: %s\n", name, l.Addr())
+	}
+	o.mounts(s.out, listeners)
+	<-ctx.Done()
+	if o.parent {
+		return nil
+	}
+	fmt.Fprintln(s.err, "rpcrdma-replay: interrupted")
+	for _, l := range listeners {
+		st := l.Stats()
+		fmt.Fprintf(s.err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
+	}
+	if p, ok := h.(*playback.Handler); ok {
+		fmt.Fprintf(s.err, "playback: %+v\n", p.Stats())
+	}
+	for i := len(closers) - 1; i >= 0; i-- {
+		err = errors.Join(err, closers[i]())
+	}
+	closers = nil
+	return err
+}
+
+type named struct {
+	name string
+	site.Listener
+}
+
+// names are the fabrics to serve; auto is resolved.
+func (o *serveFlags) names(ctx context.Context, s *streams, addr netip.Addr) []string {
+	var out []string
+	for _, n := range o.providers {
+		if n == "auto" {
+			r := auto.Probe(ctx, auto.Purpose{Local: netip.AddrPortFrom(addr, o.rdmaPort)}, auto.Options{})
+			fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
+			n = r.Provider
+		}
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// handler makes what answers calls, says what it is, and how it ends.
+func (o *serveFlags) handler() (h transport.Handler, what string, done func() error, err error) {
+	squash, err := pick("squash", o.squash, map[string]nfsserver.Squash{"none": nfsserver.NoSquash, "root": nfsserver.RootSquash, "all": nfsserver.AllSquash})
+	if err != nil {
+		return nil, "", nil, err
+	}
+	switch {
+	case o.playback != "" && o.dir != "":
+		return nil, "", nil, cli.Usagef("--playback and --dir exclude each other")
+	case o.writable && o.dir == "":
+		return nil, "", nil, cli.Usagef("--writable is of --dir: memory is always writable")
+	case o.playback != "":
+		return o.answers()
+	}
+	opt := site.ServerOptions{RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
+	var st store.Store
+	if o.dir != "" {
+		if opt.RPC.Workers == 0 {
+			opt.RPC.Workers = 16
+		}
+		if st, err = dir.Open(o.dir, dir.Options{Writable: o.writable}); err != nil {
+			return nil, "", nil, err
+		}
+		what = "the directory " + o.dir
+		if !o.writable {
+			what += ", read-only"
+		}
+	} else {
+		size, err := parseSize("--memory", o.memory)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		st = memory.New(memory.Options{Size: uint64(size)})
+		what = "an empty file system in memory"
+	}
+	srv := site.NewServer(st, opt)
+	return srv, what, srv.Close, nil
+}
+
+// answers is the handler of a playback.
+func (o *serveFlags) answers() (transport.Handler, string, func() error, error) {
+	if o.scale < 0 {
+		return nil, "", nil, cli.Usagef("--scale is not negative")
+	}
+	r, err := capture.Open([]string{o.playback}, capture.Options{})
+	if err != nil {
+		return nil, "", nil, err
+	}
+	defer r.Close()
+	rec, err := playback.Load(r, playback.Limits{})
+	if rec == nil {
+		return nil, "", nil, err
+	}
+	what := fmt.Sprintf("answers from %s, at %g times its service times", o.playback, o.scale)
+	if err != nil {
+		what += fmt.Sprintf(" (the capture is damaged: %v)", err)
+	}
+	h := playback.New(rec, playback.Options{Scale: o.scale})
+	return h, what, func() error { return nil }, nil
+}
+
+// mounts says how a Linux client mounts the server.
+func (o *serveFlags) mounts(w io.Writer, listeners []named) {
+	tcp := netip.AddrPort{}
+	for _, l := range listeners {
+		if l.name == "tcp" {
+			tcp = l.Addr()
+		}
+	}
+	fmt.Fprintf(w, "\nOn a Linux client:\n")
+	for _, l := range listeners {
+		a := l.Addr()
+		host := a.Addr().String()
+		if a.Addr().IsUnspecified() {
+			host = "SERVER"
+		} else if a.Addr().Is6() {
+			host = "[" + host + "]"
+		}
+		proto := "rdma"
+		if l.name == "tcp" {
+			proto = "tcp"
+		}
+		if a.Addr().Is6() {
+			proto += "6"
+		}
+		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d %s:/ /mnt\n", proto, a.Port(), host)
+		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d,nolock", proto, a.Port())
+		if tcp.IsValid() {
+			v3 += fmt.Sprintf(",mountproto=tcp,mountport=%d", tcp.Port())
+			fmt.Fprintf(w, "  mount -t nfs -o %s %s:%s /mnt\n", v3, host, o.export)
+		} else {
+			fmt.Fprintf(w, "  (version 3 needs MOUNT over TCP: add --provider %s,tcp)\n", strings.Join(o.providers, ","))
+		}
+	}
+	fmt.Fprintf(w, "\nStop with Ctrl-C.\n")
+}

@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+// Setting is what both ends of a measurement are set to.
+type Setting struct {
+	Fabric       string // "tcp", "iwarp", "rocev2", "rdma"
+	Version      string // of NFS: "3", "4.0" …
+	Model        string // "read-write", "read-read"; empty over TCP, and so on
+	Policy       string // of credits
+	Registration string
+	Inline       int // bytes
+	Link         verbs.Link
+	Endpoint     endpoint.Options // what the names above stand for
+}
+
+// Job is what is done under a setting.
+type Job struct {
+	// Kind is "read", "write", "randread", "randwrite", "fileop", "postmark" or
+	// "iozone".
+	Kind        string
+	Size        int // bytes of a call
+	Outstanding int // calls under way: 1 and the depth of read-ahead
+	FileSize    int64
+	Files       int // fileop, postmark
+	Time        time.Duration
+}
+
+// Result is what was measured.
+type Result struct {
+	Setting Setting `json:"-"`
+
+	Fabric       string `json:"fabric"`
+	Version      string `json:"nfs"`
+	Model        string `json:"model,omitempty"`
+	Policy       string `json:"credits,omitempty"`
+	Registration string `json:"registration,omitempty"`
+	Inline       int    `json:"inline,omitempty"`
+
+	Job         string        `json:"job"`
+	Size        int           `json:"size"`
+	Outstanding int           `json:"outstanding"`
+	Calls       int           `json:"calls"`
+	Bytes       uint64        `json:"bytes"`
+	Elapsed     time.Duration `json:"elapsed_ns"`
+	P50         time.Duration `json:"p50_ns"`
+	P99         time.Duration `json:"p99_ns"`
+	// Processor time, user and system, of the two processes. Server is less
+	// than zero if it is not known.
+	ClientCPU time.Duration `json:"client_cpu_ns"`
+	ServerCPU time.Duration `json:"server_cpu_ns"`
+	Err       string        `json:"error,omitempty"`
+}
+
+// Rate is the throughput in bytes a second.
+func (r *Result) Rate() float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return float64(r.Bytes) / r.Elapsed.Seconds()
+}
+
+// PerSecond is the number of calls, or of the workload's operations, a second.
+func (r *Result) PerSecond() float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return float64(r.Calls) / r.Elapsed.Seconds()
+}
+
+// CPUPerByte is the processor time of one side in nanoseconds a byte; less than
+// zero if it is not known.
+func (r *Result) CPUPerByte(server bool) float64 {
+	t := r.ClientCPU
+	if server {
+		t = r.ServerCPU
+	}
+	if t < 0 || r.Bytes == 0 {
+		return -1
+	}
+	return float64(t) / float64(r.Bytes)
+}

@@ -1,0 +1,223 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+)
+
+// Meter measures on one connection to one server.
+type Meter struct {
+	FS      client.FS
+	Dir     []byte // directory on the server in which files are made
+	Setting Setting
+	// ServerCPU tells the processor time of the server so far; nil if it is not
+	// known.
+	ServerCPU func() (time.Duration, error)
+
+	files map[int64]*client.File
+}
+
+// lap is the time since a start: wall clock and processors.
+type lap struct {
+	m      *Meter
+	wall   time.Time
+	client time.Duration
+	server time.Duration
+}
+
+func (m *Meter) start() (*lap, error) {
+	l := &lap{m: m, server: -1}
+	var err error
+	if m.ServerCPU != nil {
+		if l.server, err = m.ServerCPU(); err != nil {
+			return nil, err
+		}
+	}
+	if l.client, err = ownCPU(); err != nil {
+		return nil, err
+	}
+	l.wall = time.Now()
+	return l, nil
+}
+
+func (l *lap) stop(r *Result) error {
+	r.Elapsed = time.Since(l.wall)
+	own, err := ownCPU()
+	if err != nil {
+		return err
+	}
+	r.ClientCPU, r.ServerCPU = own-l.client, -1
+	if l.server >= 0 {
+		s, err := l.m.ServerCPU()
+		if err != nil {
+			return err
+		}
+		r.ServerCPU = s - l.server
+	}
+	return nil
+}
+
+func (m *Meter) result(j Job, name string) *Result {
+	s := m.Setting
+	return &Result{Setting: s, Fabric: s.Fabric, Version: s.Version, Model: s.Model, Policy: s.Policy, Registration: s.Registration, Inline: s.Inline,
+		Job: name, Size: j.Size, Outstanding: j.Outstanding, ServerCPU: -1}
+}
+
+// Run does a job. Workloads of several parts give several results.
+func (m *Meter) Run(ctx context.Context, j Job) ([]*Result, error) {
+	switch j.Kind {
+	case "read", "write", "randread", "randwrite":
+		r, err := m.transfer(ctx, j)
+		return []*Result{r}, err
+	case "fileop":
+		return m.fileop(ctx, j)
+	case "postmark":
+		return m.postmark(ctx, j)
+	case "iozone":
+		return m.iozone(ctx, j)
+	}
+	return nil, fmt.Errorf("unknown job %q", j.Kind)
+}
+
+// file is a file of a size, full of data.
+func (m *Meter) file(ctx context.Context, size int64) (*client.File, error) {
+	if f := m.files[size]; f != nil {
+		return f, nil
+	}
+	f, err := m.FS.Create(ctx, m.Dir, fmt.Sprintf("data-%d", size), client.Mode(0o644), false)
+	if err != nil {
+		return nil, err
+	}
+	const piece = 256 << 10
+	b, err := m.FS.Alloc(piece)
+	if err != nil {
+		return nil, err
+	}
+	defer m.FS.Free(b)
+	for i := range b {
+		b[i] = byte(i>>8 ^ i)
+	}
+	for at := int64(0); at < size; {
+		n, err := m.FS.Write(ctx, f, uint64(at), b[:min(piece, size-at)], false)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, errors.New("the server takes nothing")
+		}
+		at += int64(n)
+	}
+	if err := m.FS.Commit(ctx, f); err != nil {
+		return nil, err
+	}
+	if m.files == nil {
+		m.files = map[int64]*client.File{}
+	}
+	m.files[size] = f
+	return f, nil
+}
+
+// transfer reads or writes with some calls under way at all times.
+func (m *Meter) transfer(ctx context.Context, j Job) (*Result, error) {
+	r := m.result(j, j.Kind)
+	f, err := m.file(ctx, j.FileSize)
+	if err != nil {
+		return r, err
+	}
+	write, random := strings.HasSuffix(j.Kind, "write"), strings.HasPrefix(j.Kind, "rand")
+	blocks := max(j.FileSize/int64(j.Size), 1)
+	bufs := make([][]byte, j.Outstanding)
+	for i := range bufs {
+		if bufs[i], err = m.FS.Alloc(j.Size); err != nil {
+			return r, err
+		}
+		defer m.FS.Free(bufs[i])
+	}
+	var next, calls, bytes atomic.Int64
+	var stop atomic.Bool
+	lists := make([][]time.Duration, j.Outstanding)
+	var mu sync.Mutex
+	var failed error
+	one := func(b []byte, rnd *rand.Rand) (int, error) {
+		block := next.Add(1) - 1
+		if random {
+			block = rnd.Int64N(blocks)
+		}
+		at := uint64(block % blocks * int64(j.Size))
+		if write {
+			return m.FS.Write(ctx, f, at, b, false)
+		}
+		n, _, err := m.FS.Read(ctx, f, at, b)
+		return n, err
+	}
+	// The first calls are not counted: connections and caches settle.
+	for i := range bufs {
+		if _, err := one(bufs[i], rand.New(rand.NewPCG(1, uint64(i)))); err != nil {
+			return r, err
+		}
+	}
+	l, err := m.start()
+	if err != nil {
+		return r, err
+	}
+	timer := time.AfterFunc(j.Time, func() { stop.Store(true) })
+	defer timer.Stop()
+	var wg sync.WaitGroup
+	for i := range bufs {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(2, uint64(i)))
+			for !stop.Load() && ctx.Err() == nil {
+				t := time.Now()
+				n, err := one(bufs[i], rnd)
+				if err == nil && n != j.Size {
+					err = fmt.Errorf("%s: %d of %d bytes", j.Kind, n, j.Size)
+				}
+				if err != nil {
+					mu.Lock()
+					failed = errors.Join(failed, err)
+					mu.Unlock()
+					stop.Store(true)
+					return
+				}
+				if len(lists[i]) < maxLatencies {
+					lists[i] = append(lists[i], time.Since(t))
+				}
+				calls.Add(1)
+				bytes.Add(int64(n))
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(l.stop(r), failed, ctx.Err()); err != nil {
+		return r, err
+	}
+	r.Calls, r.Bytes = int(calls.Load()), uint64(bytes.Load())
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	if n := len(all); n > 0 {
+		r.P50, r.P99 = all[(n-1)/2], all[(n-1)*99/100]
+	}
+	return r, nil
+}
+
+// maxLatencies bounds what each of the calls under way remembers.
+const maxLatencies = 1 << 18
+
+
+// Close closes the files.
+func (m *Meter) Close(ctx context.Context) error {
+	var err error
+	for _, f := range m.files {
+		err = errors.Join(err, m.FS.Close(ctx, f))
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// columns that say what was measured; those in which all rows are the same are
+// left out of tables.
+var columns = []struct {
+	name string
+	of   func(r *Result) string
+}{
+	{"JOB", func(r *Result) string { return r.Job }},
+	{"FABRIC", func(r *Result) string { return r.Fabric }},
+	{"NFS", func(r *Result) string { return r.Version }},
+	{"MODEL", func(r *Result) string { return r.Model }},
+	{"CREDITS", func(r *Result) string { return r.Policy }},
+	{"REGISTRATION", func(r *Result) string { return r.Registration }},
+	{"INLINE", func(r *Result) string { return size(r.Inline) }},
+	{"SIZE", func(r *Result) string { return size(r.Size) }},
+	{"UNDER WAY", func(r *Result) string { return strconv.Itoa(r.Outstanding) }},
+}
+
+func size(n int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dM", n>>20)
+	case n%1024 == 0:
+		return fmt.Sprintf("%dK", n>>10)
+	}
+	return strconv.Itoa(n)
+}
+
+// differs reports which columns differ among results.
+func differs(list []*Result) []bool {
+	out := make([]bool, len(columns))
+	for i, c := range columns {
+		first := ""
+		for _, r := range list {
+			v := c.of(r)
+			if first == "" {
+				first = v
+			}
+			// Nothing, as TCP has in some columns, makes no difference.
+			out[i] = out[i] || v != "" && v != first
+		}
+	}
+	out[0] = true
+	return out
+}
+
+// Table writes results for people.
+func Table(w io.Writer, list []*Result) error {
+	if len(list) == 0 {
+		return nil
+	}
+	show := differs(list)
+	var fixed []string
+	head := []string{}
+	for i, c := range columns {
+		if show[i] {
+			head = append(head, c.name)
+		} else {
+			for _, r := range list {
+				if v := c.of(r); v != "" {
+					fixed = append(fixed, strings.ToLower(c.name)+" "+v)
+					break
+				}
+			}
+		}
+	}
+	left := len(head)
+	rows := [][]string{append(head, "CALLS/S", "MB/S", "P50", "P99", "CLIENT CPU", "SERVER CPU")}
+	for _, r := range list {
+		var row []string
+		for i, c := range columns {
+			if show[i] {
+				row = append(row, c.of(r))
+			}
+		}
+		if r.Err != "" {
+			rows = append(rows, append(row, "-", "-", "-", "-", "-", r.Err))
+			continue
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.0f", r.PerSecond()), rate(r), latency(r.P50), latency(r.P99), cpu(r, false), cpu(r, true)))
+	}
+	if len(fixed) > 0 {
+		if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(fixed, ", ")); err != nil {
+			return err
+		}
+	}
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r[:min(len(r), len(width))] {
+			if i < len(width)-1 {
+				width[i] = max(width[i], len([]rune(c)))
+			}
+		}
+	}
+	width[len(width)-1] = len("SERVER CPU")
+	for _, r := range rows {
+		var b strings.Builder
+		for i, c := range r {
+			pad := strings.Repeat(" ", max(0, width[i]-len([]rune(c))))
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			if i < left {
+				b.WriteString(c + pad)
+			} else {
+				b.WriteString(pad + c)
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nns for each byte of data; µs for each call (marked c) where no data are moved.\n")
+	return err
+}
+
+func rate(r *Result) string {
+	if r.Bytes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", r.Rate()/1e6)
+}
+
+func latency(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d >= 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(100 * time.Nanosecond).String()
+}
+
+func cpu(r *Result, server bool) string {
+	t := r.ClientCPU
+	if server {
+		t = r.ServerCPU
+	}
+	switch {
+	case t < 0:
+		return "-"
+	case r.Bytes > 0:
+		return fmt.Sprintf("%.3f", r.CPUPerByte(server))
+	case r.Calls > 0:
+		return fmt.Sprintf("%.1fc", float64(t)/float64(r.Calls)/1e3)
+	}
+	return "-"
+}
+
+// CSV writes results for programs: one line each, under a line of names.
+func CSV(w io.Writer, list []*Result) error {
+	c := csv.NewWriter(w)
+	_ = c.Write([]string{"job", "fabric", "nfs", "model", "credits", "registration", "inline_bytes", "size_bytes", "outstanding", "link_delay_ns", "link_bits_per_second",
+		"calls", "bytes", "elapsed_ns", "calls_per_second", "bytes_per_second", "p50_ns", "p99_ns", "client_cpu_ns", "server_cpu_ns", "client_cpu_ns_per_byte", "server_cpu_ns_per_byte", "error"})
+	num := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	for _, r := range list {
+		server, client, serverByte := "", num(r.CPUPerByte(false)), ""
+		if r.Bytes == 0 {
+			client = ""
+		}
+		if r.ServerCPU >= 0 {
+			server = strconv.FormatInt(int64(r.ServerCPU), 10)
+			if r.Bytes > 0 {
+				serverByte = num(r.CPUPerByte(true))
+			}
+		}
+		_ = c.Write([]string{r.Job, r.Fabric, r.Version, r.Model, r.Policy, r.Registration, strconv.Itoa(r.Inline), strconv.Itoa(r.Size), strconv.Itoa(r.Outstanding),
+			strconv.FormatInt(int64(r.Setting.Link.Delay), 10), strconv.FormatInt(r.Setting.Link.Bandwidth, 10),
+			strconv.Itoa(r.Calls), strconv.FormatUint(r.Bytes, 10), strconv.FormatInt(int64(r.Elapsed), 10), num(r.PerSecond()), num(r.Rate()),
+			strconv.FormatInt(int64(r.P50), 10), strconv.FormatInt(int64(r.P99), 10), strconv.FormatInt(int64(r.ClientCPU), 10), server, client, serverByte, r.Err})
+	}
+	c.Flush()
+	return c.Error()
+}
