@@ -302,6 +302,7 @@ func (s *batchSys) write(fd uintptr) bool {
 
 // sendOne sends one packet.
 func (u *udp) sendOne(packet []byte, dst netip.AddrPort) error {
+	wire.Add(1)
 	_, err := u.conn.WriteToUDPAddrPort(packet, dst)
 	return err
 }
