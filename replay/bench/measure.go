@@ -212,7 +212,6 @@ func (m *Meter) transfer(ctx context.Context, j Job) (*Result, error) {
 // maxLatencies bounds what each of the calls under way remembers.
 const maxLatencies = 1 << 18
 
-
 // Close closes the files.
 func (m *Meter) Close(ctx context.Context) error {
 	var err error

@@ -236,7 +236,7 @@ func (e *engine) before(out map[int][]int) {
 	var list []ended
 	for _, o := range e.load.Ops {
 		if o.Latency >= 0 {
-			list = append(list, ended{o.ID, o.Time, o.Time + o.Latency})
+			list = append(list, ended{o.ID, o.Time, o.Time + max(o.Latency, 1)})
 		}
 	}
 	slices.SortFunc(list, func(a, b ended) int { return cmp.Compare(a.end, b.end) })
