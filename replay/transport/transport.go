@@ -98,7 +98,7 @@ type Call struct {
 	// User is the caller's.
 	User any
 
-	Reply Message // valid until Done has returned, or Do's caller calls Free
+	Reply Message // valid until Done has returned; after Do, until the next use of the Call
 	Err   error
 	Times Times
 
