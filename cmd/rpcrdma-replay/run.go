@@ -378,25 +378,30 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, server string, where site.Options, faults *faultPlan) (t *target, err error) {
-	t = &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
-	if err := t.capture(o); err != nil {
+func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
+	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
+	if err := t.open(ctx, s, o, server, where); err != nil {
+		t.close()
 		return nil, err
+	}
+	return t, nil
+}
+
+// open finds the server and makes what leads to it.
+func (t *target) open(ctx context.Context, s *streams, o *runFlags, server string, where site.Options) error {
+	if err := t.capture(o); err != nil {
+		return err
 	}
 	if t.packets != nil {
 		where.Tap = t.packets
 	}
 	where.Name = o.provider
+	var err error
 	where.Endpoint.Reconnect, where.TCP.Reconnect = !o.noReconnect, !o.noReconnect
 	where.Endpoint.Timeout, where.TCP.Timeout = o.timeout, o.timeout
-	faults.arm(&where)
+	t.faults.arm(&where)
 	if server == "builtin" {
-		return t, t.builtin(ctx, where)
+		return t.builtin(ctx, where)
 	}
 	if where.Name == "auto" {
 		version := uint32(3)
@@ -405,35 +410,35 @@ func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, s
 		}
 		name, tried, err := site.Choose(ctx, server, version, where)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
 		where.Name = name
 	}
-	if err = faults.check(where.Name, false); err != nil {
-		return nil, err
+	if err = t.faults.check(where.Name, false); err != nil {
+		return err
 	}
 	if t.fabric, err = site.Open(where); err != nil {
-		return nil, err
+		return err
 	}
 	t.closers = append(t.closers, t.fabric.Close)
 	if t.addr, err = site.Resolve(ctx, server, t.fabric.Port()); err != nil {
-		return nil, err
+		return err
 	}
 	t.name = fmt.Sprintf("%s over %s", t.addr, where.Name)
-	if a := load.Knows(t.addr.Addr()); a != "" && !o.force {
-		return nil, cli.Usagef("%s occurs in the capture (%s): a replay against the machines that were captured needs --force", t.addr.Addr(), a)
+	if a := t.load.Knows(t.addr.Addr()); a != "" && !o.force {
+		return cli.Usagef("%s occurs in the capture (%s): a replay against the machines that were captured needs --force", t.addr.Addr(), a)
 	}
 	if o.mount != "" {
 		if t.mount, err = site.Open(site.Options{Name: "tcp"}); err != nil {
-			return nil, err
+			return err
 		}
 		t.closers = append(t.closers, t.mount.Close)
 		if t.mountAt, err = site.Resolve(ctx, o.mount, site.PortTCP); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // capture makes the file that our own packets go to.

@@ -77,7 +77,7 @@ func rig(t *testing.T, fabric string, ours, theirs *fault.Plan) (client.RPC, con
 }
 
 // start makes calls with Start, n of them, and returns their errors.
-func start(t *testing.T, ctx context.Context, r client.RPC, n int) []error {
+func start(ctx context.Context, t *testing.T, r client.RPC, n int) []error {
 	t.Helper()
 	out := make([]error, n)
 	done := make(chan int, n)
@@ -136,7 +136,7 @@ func TestRecovery(t *testing.T) {
 					theirs = parse(t, c.theirs)
 				}
 				r, ctx := rig(t, fabric, ours, theirs)
-				for i, err := range start(t, ctx, r, 60) {
+				for i, err := range start(ctx, t, r, 60) {
 					if err != nil {
 						t.Errorf("call %d: %v", i, err)
 					}
@@ -154,7 +154,7 @@ func TestRefused(t *testing.T) {
 	p := parse(t, "call=3:err_chunk")
 	r, ctx := rig(t, "iwarp", nil, p)
 	for i := range 6 {
-		err := start(t, ctx, r, 1)[0]
+		err := start(ctx, t, r, 1)[0]
 		var remote *endpoint.RemoteError
 		if (i == 2) != errors.As(err, &remote) {
 			t.Errorf("call %d: %v", i, err)
@@ -170,7 +170,7 @@ func TestRefused(t *testing.T) {
 func TestNotReady(t *testing.T) {
 	p := parse(t, "rnr=1")
 	r, ctx := rig(t, "rocev2", nil, p)
-	for i, err := range start(t, ctx, r, 40) {
+	for i, err := range start(ctx, t, r, 40) {
 		if err != nil {
 			t.Errorf("call %d: %v", i, err)
 		}

@@ -219,6 +219,10 @@ func (e *engine) connFor(n *node) *conn {
 
 // depart sends an op, or finds that it cannot be sent, or parks it until it can.
 func (e *engine) depart(n *node) {
+	if e.capped() {
+		heap.Push(&e.agenda, n)
+		return
+	}
 	c := e.connFor(n)
 	if c.limit > 0 && c.flying >= c.limit {
 		c.wait = append(c.wait, n)
@@ -242,17 +246,21 @@ func (e *engine) depart(n *node) {
 	e.board(f)
 }
 
-// refused says why an op must not be sent.
-func (e *engine) refused(n *node) string {
+// capped ends the run when a limit is reached.
+func (e *engine) capped() bool {
 	switch {
-	case n.op.Modifies && !e.opt.Write:
-		return "it would change something, which was not allowed"
 	case e.opt.MaxOps > 0 && e.sent >= e.opt.MaxOps:
 		e.stopping = fmt.Sprintf("%d calls were sent, and no more were allowed", e.sent)
-		return e.stopping
 	case e.opt.MaxBytes > 0 && e.bytes >= e.opt.MaxBytes:
 		e.stopping = fmt.Sprintf("%d bytes were moved, and no more were allowed", e.bytes)
-		return e.stopping
+	}
+	return e.stopping != ""
+}
+
+// refused says why an op must not be sent.
+func (e *engine) refused(n *node) string {
+	if n.op.Modifies && !e.opt.Write {
+		return "it would change something, which was not allowed"
 	}
 	return e.safety.check(n.op, n.world)
 }

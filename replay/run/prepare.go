@@ -58,8 +58,8 @@ func find(ctx context.Context, fs client.FS, dir string, create bool) (*found, e
 	start := 0
 	for ; start <= len(names); start++ {
 		root, err = fs.Root(ctx, "/"+join(names[:start]))
-		var status *client.StatusError
-		if err == nil || !errors.As(err, &status) {
+		// A server need not know the directories above an export.
+		if err == nil || !errors.As(err, new(*client.StatusError)) && !errors.As(err, new(*client.DeniedError)) {
 			break
 		}
 	}

@@ -253,14 +253,14 @@ func (e *engine) lookUp(ctx context.Context, fs client.FS, w *world) error {
 			return nil
 		}
 		h, _, err := fs.Lookup(ctx, dir, name)
-		if fatal(err) {
+		switch {
+		case fatal(err):
 			return err
-		}
-		if err != nil {
+		case err != nil:
 			missing++
-			return nil
+		default:
+			w.objects[id].handle = h
 		}
-		w.objects[id].handle = h
 		return nil
 	}
 	for i := range e.load.Tables.Objects {

@@ -185,7 +185,7 @@ func CleanDirectory(p string) (string, error) {
 	}
 	for part := range strings.SplitSeq(p, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("the directory %q has a ..", p)
+			return "", fmt.Errorf("the directory %q has .. in it", p)
 		}
 	}
 	return path.Clean(p), nil
