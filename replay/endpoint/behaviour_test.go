@@ -304,6 +304,47 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestTrace: both ends tell of each call, in the order of time.
+func TestTrace(t *testing.T) {
+	p := newLoop(t, loop.Options{Async: true})
+	traces := make(chan Trace, 2)
+	o := Options{Trace: func(x *Trace) { traces <- *x }}
+	_, r := start(t, p, nil, o, o)
+	var c transport.Call
+	q := rpctest.Request{Items: [][]byte{make([]byte, 10000)}, Results: []uint32{20000}}
+	if err := try(t, r, &c, &q, false); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		x := <-traces
+		order := []time.Time{x.Queued, x.Sent, x.Replied, x.Done}
+		if x.Answered {
+			order = []time.Time{x.Received, x.Queued, x.Replied, x.Done}
+		}
+		for i := 1; i < len(order); i++ {
+			if order[i].Before(order[i-1]) || order[i-1].IsZero() {
+				t.Errorf("time %d of %+v", i, x)
+			}
+		}
+		if x.XID != c.XID || x.ReadBytes != 10000 || x.WriteBytes != 20000 || x.Segments != 2 || x.Err != nil {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// TestLimits: a connection too many is refused, and the others stay.
+func TestLimits(t *testing.T) {
+	p := newLoop(t, loop.Options{})
+	s, r := start(t, p, nil, Options{MaxConnections: 1}, Options{})
+	if other, err := Dial(t.Context(), p, s.Addr(), Options{}); err == nil {
+		_ = other.Close()
+		t.Error("a second connection was accepted")
+	}
+	if err := r.Do(t.Context(), null()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCloseBusy closes either side in the middle of work, in all modes.
 func TestCloseBusy(t *testing.T) {
 	for _, m := range modes() {
@@ -437,7 +478,8 @@ func TestAllocations(t *testing.T) {
 	for range 1000 {
 		call()
 	}
-	if n := testing.AllocsPerRun(1000, call); n > 0.1 {
+	// With the race detector, pools forget on purpose.
+	if n := testing.AllocsPerRun(1000, call); n > 0.1 && !raceDetector {
 		t.Errorf("%v allocations for a call", n)
 	}
 }

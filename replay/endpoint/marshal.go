@@ -115,10 +115,7 @@ func (c *caller) marshal(l *link, cs *callState) (*sendBuf, error) {
 		return nil, err
 	}
 	inline := func(i int) bool { return i >= chunked || len(call.Items[i].Data) < p.min }
-	if zero {
-		h.Type = rpcrdma.TypeNoMsg
-	}
-	size, body := h.Size(), 0
+	body := 0
 	if !zero {
 		body = len(call.Stream)
 		for i := range call.Items {
@@ -127,7 +124,19 @@ func (c *caller) marshal(l *link, cs *callState) (*sendBuf, error) {
 			}
 		}
 	}
-	if size+body > l.inlineSend {
+	if y := call.Layout; y != nil && !y.Inline && !zero && !c.backward && h.Size()+body > l.inlineSend && c.o.Registration != Inline {
+		// What the layout leaves inline does not fit.
+		reads := len(h.Reads)
+		if err := cs.positionZero(l, body, nil, inline); err != nil {
+			return nil, err
+		}
+		rotate(h.Reads, reads)
+		zero, body = true, 0
+	}
+	if zero {
+		h.Type = rpcrdma.TypeNoMsg
+	}
+	if h.Size()+body > l.inlineSend {
 		return nil, transport.ErrTooLong
 	}
 	buf := l.sendBuffer()

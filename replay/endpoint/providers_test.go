@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/iwarp"
 	"github.com/rpcrdma/toolkit/replay/verbs/loop"
@@ -75,7 +76,18 @@ func TestFabrics(t *testing.T) {
 			continue // TestTable
 		}
 		t.Run(f.name, func(t *testing.T) {
-			runTable(t, f, []int{0, 999, 65537, 1 << 20}, []int{4096}, []int{128 << 10})
+			runTable(t, f, []int{0, 999, 65537}, []int{4096}, []int{32 << 10})
+			for _, model := range []Model{ReadWrite, ReadRead} {
+				sp, at, cp := f.pair(t, nil)
+				o := Options{Model: model, SegmentSize: 128 << 10}
+				_, r := startAt(t, sp, at, cp, nil, o, o)
+				var c transport.Call
+				for i, q := range requests(1 << 20) {
+					if err := try(t, r, &c, &q, true); err != nil {
+						t.Errorf("request %d of 1 MiB: %v", i, err)
+					}
+				}
+			}
 		})
 	}
 }

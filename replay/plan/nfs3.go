@@ -333,6 +333,7 @@ func (c *call) removes(o *obj) {
 		c.dep(o.created, o.createdAt, DepCreate)
 	}
 	if o.count > 1 {
+		c.alters(o) // the number of its links
 		return
 	}
 	c.use(&o.attr, 0, 1, writes, DepName)
@@ -530,7 +531,8 @@ func (c *call) args3() {
 			for i := range r.Resok.Reply.Entries {
 				e := &r.Resok.Reply.Entries[i]
 				o := c.listed(d, e.Name, handle3(&e.NameHandle))
-				if o != nil {
+				if o != nil && e.NameAttributes.AttributesFollow {
+					c.inspects(o)
 					o.post3(&e.NameAttributes)
 				}
 				if o != nil && e.NameHandle.HandleFollows && !dots(e.Name) {

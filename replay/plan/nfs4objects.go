@@ -134,6 +134,7 @@ func (c *call) objects4(x *rpc.Operation) bool {
 				}
 				o := c.listed(d, l[i].Name, h)
 				if o != nil {
+					c.inspects(o)
 					s.attrs4(o, &l[i].Attrs)
 					if len(h) > 0 {
 						c.bindEntry(p.at, o, l[i].Name)

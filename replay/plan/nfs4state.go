@@ -271,6 +271,11 @@ func (c *call) client4(x *rpc.Operation) bool {
 			y := s.named(c, w, r.EirResok4.EirClientid)
 			c.dep(y.set, y.setAt, DepClient)
 			y.set, y.setAt = c.op.ID, c.end
+			// A client that comes again has given up what it had.
+			c.dep(y.ready, y.readyAt, DepClient)
+			for _, e := range y.sessions {
+				c.after(e)
+			}
 			c.op.Binds = append(c.op.Binds, Bind{At: p.at, Kind: FieldClient, Ref: y.ID})
 		}
 	case *nfs4.CREATE_SESSION4args:

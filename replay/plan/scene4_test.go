@@ -233,6 +233,7 @@ func TestRestart(t *testing.T) {
 	l.waits(t, 7, 4)
 	l.waits(t, 7, 6)
 	l.waits(t, 6, 5)
+	l.waits(t, 5, 4) // not before the first session has done its work
 	l.waits(t, 4, 3)
 }
 

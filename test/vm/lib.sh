@@ -98,3 +98,14 @@ finish() {
 on() { finish "$1" "$(start "$1" "$2")" "${3:-120}"; }
 
 say() { printf '%s vm: %s\n' "$(date +%T)" "$*" >&2; }
+
+# headers: those of rdma-core, into the work directory.
+headers() {
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+    local tmp deb
+    tmp=$(mktemp -d) || return 1
+    (cd "$tmp" && apt-get -q -o APT::Sandbox::User=root download libibverbs-dev librdmacm-dev >/dev/null) || { rm -rf "$tmp"; return 1; }
+    mkdir -p "$dir/headers"
+    for deb in "$tmp"/*.deb; do dpkg-deb -x "$deb" "$dir/headers"; done
+    rm -rf "$tmp"
+}

@@ -75,6 +75,9 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	default:
 		return nfs4.NFS4ERR_INVAL // needs RPCSEC_GSS, which is not served
 	}
+	if x.minor < 2 && a.EiaFlags&nfs4.EXCHGID4_FLAG_SUPP_FENCE_OPS != 0 {
+		return nfs4.NFS4ERR_INVAL
+	}
 	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.principal())
 	if st != ok {
 		return st

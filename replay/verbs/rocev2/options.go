@@ -60,6 +60,10 @@ type Options struct {
 	// as long without any progress; lost packets are repeated sooner. Default
 	// 1.07 s.
 	AckTimeout time.Duration
+	// RepeatAfter is how long to wait for an answer before packets are repeated,
+	// at least: four round trips if that is more. The wait doubles from then on,
+	// up to the ACK timeout. Default 10 ms.
+	RepeatAfter time.Duration
 	// CMTimeout is how long to wait before a message of connection management
 	// is first repeated; the wait doubles from then on, up to 4.3 s. Default
 	// 200 ms.
@@ -111,6 +115,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.MTU != 0 && ibcm.MTUCode(uint32(o.MTU)) == 0 {
 		return fmt.Errorf("rocev2: path MTU %d: must be 256, 512, 1024, 2048 or 4096", o.MTU)
+	}
+	if o.RepeatAfter <= 0 {
+		o.RepeatAfter = 10 * time.Millisecond
 	}
 	if o.CMTimeout <= 0 {
 		o.CMTimeout = 200 * time.Millisecond

@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	minRTO = 10 * time.Millisecond
 	// maxOutstanding bounds the PSNs between the oldest that is not
 	// acknowledged and the newest: well below half of all, or their order would
 	// be lost.

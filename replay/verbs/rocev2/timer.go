@@ -10,7 +10,7 @@ import (
 // shorter than the ACK timeout that was agreed on, since datagrams do get lost;
 // how long to hope is up to the latter.
 func (c *Conn) rto() time.Duration {
-	d := max(4*c.srtt, minRTO) << min(c.backoff, 12)
+	d := max(4*c.srtt, c.p.opt.RepeatAfter) << min(c.backoff, 12)
 	return min(d, c.ackTimeout)
 }
 

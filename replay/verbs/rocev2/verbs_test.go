@@ -3,6 +3,7 @@ package rocev2
 import (
 	"encoding/binary"
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -12,6 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/verbstest"
 )
+
+var cycles = flag.Int("cycles", 300, "connections that are made and closed in the test for leaks")
 
 // address is one of the 16 million of the loopback network whose port 4791 is
 // free, so that tests that run side by side do not meet.
@@ -52,7 +55,7 @@ func suite(t testing.TB, opt Options) verbstest.Options {
 		New:     func(t testing.TB) verbs.Provider { return provider(t, server) },
 		NewPeer: func(t testing.TB) verbs.Provider { return provider(t, client) },
 		Listen:  netip.AddrPortFrom(address(t), 0),
-		Cycles:  300,
+		Cycles:  *cycles,
 	}
 }
 

@@ -130,15 +130,18 @@ func testCloseBusy(t *testing.T, p *pair) {
 		c, s := p.connect(t, verbs.Params{SendDepth: 64, RecvDepth: 64})
 		var wg sync.WaitGroup
 		started := make(chan struct{}, 2)
-		regions := make(map[*end]verbs.Region)
+		// What is written and what is read are apart, and so is what is local.
+		sources, sinks := make(map[*end]verbs.Region), make(map[*end]verbs.Region)
 		for _, e := range []*end{c, s} {
-			regions[e] = e.register(t, e.alloc(t, size), verbs.RemoteRead|verbs.RemoteWrite)
+			sources[e] = e.register(t, e.alloc(t, size), verbs.RemoteRead)
+			sinks[e] = e.register(t, e.alloc(t, size), verbs.RemoteWrite)
 			for i := range depth {
 				e.recv(t, uint64(i), e.alloc(t, size))
 			}
 		}
 		for _, ends := range [][2]*end{{c, s}, {s, c}} {
-			e, r, out, in := ends[0], regions[ends[1]], ends[0].alloc(t, size), ends[0].alloc(t, size)
+			e, source, sink := ends[0], sources[ends[1]], sinks[ends[1]]
+			out, in := e.alloc(t, size), e.alloc(t, size)
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
@@ -148,9 +151,9 @@ func testCloseBusy(t *testing.T, p *pair) {
 					if op == verbs.OpSend && i/3 >= depth {
 						op = verbs.OpWrite
 					}
-					local := out
+					local, r := out, sink
 					if op == verbs.OpRead {
-						local = in
+						local, r = in, source
 					}
 					if e.Post(verbs.WorkRequest{ID: uint64(i), Op: op, Signaled: true, Handle: r.Handle, Offset: r.Offset, Local: one(local)}) != nil {
 						break

@@ -35,7 +35,7 @@ func provider(o rdma.Options) func(testing.TB) verbs.Provider {
 }
 
 func options(t testing.TB, o rdma.Options) verbstest.Options {
-	return verbstest.Options{New: provider(o), Listen: own(t), Cycles: 100, Megabytes: 2, Hang: time.Minute, Foreign: true}
+	return verbstest.Options{New: provider(o), Listen: own(t), Cycles: 60, Megabytes: 2, Hang: 4 * time.Minute, Foreign: true}
 }
 
 func TestProvider(t *testing.T) {

@@ -25,10 +25,9 @@ type Client struct {
 	confirm [8]byte // NFSv4.0: setclientid_confirm
 
 	// CREATE_SESSION is answered exactly once (RFC 8881, section 18.36.4).
-	createSeq     uint32
-	created       *nfs4.CREATE_SESSION4res // answer to createSeq, nil before the first
-	createdPerson Principal
-	sessions      int
+	createSeq uint32
+	created   *nfs4.CREATE_SESSION4res // answer to createSeq, nil before the first
+	sessions  int
 
 	reclaimed  bool // RECLAIM_COMPLETE was sent
 	openOwners map[string]*openOwner

@@ -21,7 +21,7 @@ type Session struct {
 
 // The least that a channel has to carry to be of use.
 const (
-	minMessage = 512 // bytes
+	minMessage = 128 // bytes
 	minOps     = 2
 )
 
@@ -35,11 +35,12 @@ func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, p Principal, backchan
 	if c == nil || !c.minor {
 		return &nfs4.CREATE_SESSION4res{CsrStatus: nfs4.NFS4ERR_STALE_CLIENTID}
 	}
+	// What the arguments alone forbid uses up no number.
+	if st := checkChannels(a); st != nfs4.NFS4_OK {
+		return &nfs4.CREATE_SESSION4res{CsrStatus: st}
+	}
 	switch {
 	case a.CsaSequence == c.createSeq && c.created != nil:
-		if c.createdPerson != p {
-			return &nfs4.CREATE_SESSION4res{CsrStatus: nfs4.NFS4ERR_SEQ_MISORDERED}
-		}
 		return c.created // sent again
 	case a.CsaSequence != c.createSeq+1:
 		return &nfs4.CREATE_SESSION4res{CsrStatus: nfs4.NFS4ERR_SEQ_MISORDERED}
@@ -52,20 +53,27 @@ func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, p Principal, backchan
 	if res.CsrStatus = t.createSession(c, a, backchannel, &res.CsrResok4); res.CsrStatus == nfs4.NFS4ERR_DELAY {
 		return res
 	}
-	c.createSeq, c.created, c.createdPerson = a.CsaSequence, res, p
+	c.createSeq, c.created = a.CsaSequence, res
 	return res
 }
 
-func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, backchannel bool, ok *nfs4.CREATE_SESSION4resok) Status {
+func checkChannels(a *nfs4.CREATE_SESSION4args) Status {
 	const flags = nfs4.CREATE_SESSION4_FLAG_PERSIST | nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN | nfs4.CREATE_SESSION4_FLAG_CONN_RDMA
-	if uint32(a.CsaFlags)&^flags != 0 {
-		return nfs4.NFS4ERR_INVAL
+	small := func(c *nfs4.ChannelAttrs4) bool {
+		return c.CaMaxrequestsize < minMessage || c.CaMaxresponsesize < minMessage || c.CaMaxoperations < minOps || c.CaMaxrequests < 1
 	}
-	want := &a.CsaForeChanAttrs
-	if want.CaMaxrequestsize < minMessage || want.CaMaxresponsesize < minMessage ||
-		want.CaMaxoperations < minOps || want.CaMaxrequests < 1 {
+	switch {
+	case a.CsaFlags&^flags != 0:
+		return nfs4.NFS4ERR_INVAL
+	case small(&a.CsaForeChanAttrs),
+		a.CsaFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 && small(&a.CsaBackChanAttrs):
 		return nfs4.NFS4ERR_TOOSMALL
 	}
+	return nfs4.NFS4_OK
+}
+
+func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, backchannel bool, ok *nfs4.CREATE_SESSION4resok) Status {
+	want := &a.CsaForeChanAttrs
 	if c.sessions >= t.limits.Sessions {
 		return nfs4.NFS4ERR_NOSPC
 	}

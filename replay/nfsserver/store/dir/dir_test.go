@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -352,5 +353,66 @@ func TestClosesFiles(t *testing.T) {
 	}
 	if n := count() - before; n > 0 {
 		t.Errorf("%d files are left open", n)
+	}
+}
+
+// TestRenamedMeanwhile looks at objects by their handles while they, and the
+// directories above them, are renamed.
+func TestRenamedMeanwhile(t *testing.T) {
+	s := open(t, t.TempDir(), Options{Writable: true, Files: 1})
+	c := me()
+	var dirs [3]store.Handle
+	at := s.Root()
+	for i := range dirs {
+		var a store.Attr
+		var w store.Wcc
+		if err := s.Mkdir(&c, at, []byte("a"), &store.SetAttr{Mask: store.SetMode, Mode: 0o755}, &a, &w); err != nil {
+			t.Fatal(err)
+		}
+		dirs[i], at = a.Handle, a.Handle
+	}
+	var a store.Attr
+	var w store.Wcc
+	if _, err := s.Create(&c, at, []byte("f"), &store.Create{}, &a, &w); err != nil {
+		t.Fatal(err)
+	}
+	f := a.Handle
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, parent := range []store.Handle{s.Root(), dirs[0], dirs[1]} {
+		wg.Go(func() {
+			c := me()
+			var w, w2 store.Wcc
+			for i := range 300 {
+				from, to := []byte("a"), []byte("b")
+				if i%2 == 1 {
+					from, to = to, from
+				}
+				if err := s.Rename(&c, parent, from, parent, to, &w, &w2); err != nil {
+					t.Errorf("rename: %v", err)
+				}
+			}
+		})
+	}
+	go func() { wg.Wait(); close(done) }()
+	for n := 0; ; n++ {
+		var a store.Attr
+		var r store.ReadResult
+		c := me()
+		if err := s.GetAttr(f, &a); err != nil {
+			t.Fatalf("after %d times: %v", n, err)
+		}
+		if err := s.Read(&c, f, 0, 10, &r); err != nil {
+			t.Fatalf("after %d times: %v", n, err)
+		}
+		r.Release()
+		if _, err := s.Parent(&c, dirs[2]); err != nil {
+			t.Fatalf("after %d times: %v", n, err)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
 	}
 }

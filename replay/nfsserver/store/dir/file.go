@@ -134,16 +134,12 @@ func (s *Store) dir(n *node, depth int) (*file, error) {
 	if f := s.open.get(n, openPath); f != nil {
 		return f, nil
 	}
-	p := n.where()
-	if p.parent == nil {
-		return nil, store.ErrStale
-	}
-	up, err := s.dir(p.parent, depth+1)
-	if err != nil {
-		return nil, err
-	}
-	defer up.put()
-	return s.openChecked(n, up, p.name, openPath, unix.O_PATH|unix.O_DIRECTORY)
+	var f *file
+	err := s.reach(n, depth+1, func(up *file, name string) (err error) {
+		f, err = s.openChecked(n, up, name, openPath, unix.O_PATH|unix.O_DIRECTORY)
+		return err
+	})
+	return f, err
 }
 
 // pinnedFile is the file that is kept with the object, if there is one.
@@ -166,10 +162,7 @@ func (s *Store) openChecked(n *node, up *file, name string, mode openMode, flags
 		return err
 	})
 	if err != nil {
-		if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
-			return nil, store.ErrStale
-		}
-		return nil, convert(err)
+		return nil, missing(err)
 	}
 	f := newFile(fd)
 	st, err := statAt(fd, "")
@@ -215,25 +208,12 @@ func (s *Store) file(n *node, mode openMode) (*file, error) {
 		}
 		return s.reopen(n, pinned, mode, flags)
 	}
-	for {
-		p := n.where()
-		if p.parent == nil {
-			return nil, store.ErrStale
-		}
-		up, err := s.dir(p.parent, 0)
-		if err == nil {
-			var f *file
-			f, err = s.openChecked(n, up, p.name, mode, flags)
-			up.put()
-			if err == nil {
-				return f, nil
-			}
-		}
-		if err != store.ErrStale {
-			return nil, err
-		}
-		n.unseen(p.parent, p.name)
-	}
+	var f *file
+	err := s.reach(n, 1, func(up *file, name string) (err error) {
+		f, err = s.openChecked(n, up, name, mode, flags)
+		return err
+	})
+	return f, err
 }
 
 // reopen opens what is held, which may have no name, in another mode.

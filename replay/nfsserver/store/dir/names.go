@@ -508,7 +508,9 @@ func (s *Store) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 			return err
 		}
 	}
+	n.expect(t, string(newName))
 	if err := unix.Renameat(ch.f.fd, string(name), tf.fd, string(newName)); err != nil {
+		n.unseen(t, string(newName))
 		return convert(err)
 	}
 	if old != nil {

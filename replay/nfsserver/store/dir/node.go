@@ -3,6 +3,7 @@
 package dir
 
 import (
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,7 @@ type node struct {
 	mu     sync.Mutex
 	at     place              // where it was seen last; parent is nil if nowhere
 	others map[place]struct{} // other names of it
+	moves  uint64             // counts what this store has found or done about names
 	change uint64             // the last change attribute told
 	pinned *file              // the root, and what is held
 	holds  int
@@ -142,6 +144,7 @@ func (s *Store) seen(parent *node, name string, a *store.Attr) *node {
 	case n.at == p:
 	case n.at.parent == nil || n.kind == store.Directory:
 		n.at = p
+		n.moves++
 	default:
 		if n.others == nil {
 			n.others = map[place]struct{}{}
@@ -178,18 +181,24 @@ func (s *Store) evict() {
 
 // unseen notes that an object has lost a name.
 func (n *node) unseen(parent *node, name string) {
-	p := place{parent, name}
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.forget(place{parent, name})
+	n.moves++
+}
+
+// forget takes away a name. mu is held.
+func (n *node) forget(p place) {
 	delete(n.others, p)
-	if n.at == p {
-		n.at = place{}
-		for other := range n.others {
-			n.at = other
-			delete(n.others, other)
-			break
-		}
+	if n.at != p {
+		return
 	}
-	n.mu.Unlock()
+	n.at = place{}
+	for other := range n.others {
+		n.at = other
+		delete(n.others, other)
+		break
+	}
 }
 
 // gone forgets an object that has no name any more, unless it is held.
@@ -208,11 +217,81 @@ func (s *Store) gone(n *node) {
 	s.open.drop(n)
 }
 
-// where is a name of an object.
+// where is a name of an object, the last one seen.
 func (n *node) where() place {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.at
+}
+
+// whereElse is a name of an object that is not among those tried; parent is nil
+// if there is none. moves goes with it, for notThere.
+func (n *node) whereElse(tried []place) (p place, moves uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.at.parent != nil && !slices.Contains(tried, n.at) {
+		return n.at, n.moves
+	}
+	for p := range n.others {
+		if !slices.Contains(tried, p) {
+			return p, n.moves
+		}
+	}
+	return place{}, n.moves
+}
+
+// notThere notes that an object was not found under a name that whereElse has
+// given, unless it was renamed since.
+func (n *node) notThere(p place, moves uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.moves == moves {
+		n.forget(p)
+	}
+}
+
+// expect notes a name that the object is about to have, so that it can be found
+// at any time while it is renamed.
+func (n *node) expect(parent *node, name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.others == nil {
+		n.others = map[place]struct{}{}
+	}
+	n.others[place{parent, name}] = struct{}{}
+	n.moves++
+}
+
+// maxTries bounds the search for an object that is renamed all the time.
+const maxTries = 64
+
+// reach calls try for the names of an object until one of them is it: with the
+// directory, open, and the name in it. try gives ErrStale if it is not.
+func (s *Store) reach(n *node, depth int, try func(up *file, name string) error) error {
+	var tried []place
+	for range maxTries {
+		p, moves := n.whereElse(tried)
+		if p.parent == nil {
+			return store.ErrStale
+		}
+		up, err := s.dir(p.parent, depth)
+		if err == store.ErrStale {
+			// The directory is not there, or not at the moment: this says
+			// nothing about the name in it.
+			tried = append(tried, p)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = try(up, p.name)
+		up.put()
+		if err != store.ErrStale {
+			return err
+		}
+		n.notThere(p, moves)
+	}
+	return store.ErrDelay
 }
 
 // check compares what was found with the object that was looked for.
@@ -247,28 +326,23 @@ func (s *Store) stat(n *node, a *store.Attr) error {
 }
 
 // statNamed is stat under any name that the object has.
-func (s *Store) statNamed(n *node) (status, error) {
-	for {
-		p := n.where()
-		if p.parent == nil {
-			return status{}, store.ErrStale
+func (s *Store) statNamed(n *node) (st status, err error) {
+	err = s.reach(n, 1, func(up *file, name string) error {
+		var err error
+		if st, err = statAt(up.fd, name); err != nil {
+			return missing(err)
 		}
-		var st status
-		f, err := s.dir(p.parent, 0)
-		if err == nil {
-			st, err = statAt(f.fd, p.name)
-			f.put()
-			if err == nil {
-				if err = s.check(n, &st); err == nil {
-					return st, nil
-				}
-			}
-		}
-		if e := convert(err); e != store.ErrStale && e != store.ErrNoEnt && e != store.ErrNotDir {
-			return status{}, e
-		}
-		n.unseen(p.parent, p.name) // others have moved it
+		return s.check(n, &st)
+	})
+	return st, err
+}
+
+// missing turns an error about a name that was not found into ErrStale.
+func missing(err error) error {
+	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
+		return store.ErrStale
 	}
+	return convert(err)
 }
 
 // attr fills a with a status. changed says that this store has just changed the

@@ -1,0 +1,185 @@
+# The scenarios of test/vm/run (bash). Each leaves rows in $rundir/results:
+# scenario, what was done, outcome, findings about us, seconds.
+
+scenarios() {
+    cat <<'X'
+client_siw
+client_rxe
+server_siw
+server_rxe
+rdma_siw
+rdma_rxe
+suite_siw
+suite_rxe
+X
+}
+
+SRV=192.0.2.1 CLI=192.0.2.2
+
+# row SCENARIO WHAT OUTCOME [FINDINGS]
+row() {
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-}" >>"$rundir/results"
+    say "  $2: $3 ${4:-}"
+}
+
+# step SCENARIO WHAT ROLE COMMAND [SECONDS]: runs it, a row for it. Its output
+# is in $out.
+step() {
+    local begun=$SECONDS rc
+    out=$rundir/$1.$(tr -c 'a-zA-Z0-9.\n' _ <<<"$2").log
+    on "$3" "$4" "${5:-200}" >"$out" 2>&1
+    rc=$?
+    if [ $rc = 0 ]; then
+        row "$1" "$2" passed "$((SECONDS - begun)) s"
+    else
+        row "$1" "$2" "FAILED ($rc)" "$(tail -3 "$out" | tr '\n\t' '  ' | cut -c1-300)"
+    fi
+    return $rc
+}
+
+# captured SCENARIO WHAT ROLE ADDRESS...: ends the capture on a machine and
+# holds it against the rules. The addresses are ours.
+captured() {
+    local s=$1 what=$2 role=$3 f dropped bad notes rules a
+    shift 3
+    f=$rundir/rig/out/$s.pcap
+    dropped=$(on "$role" "capture_stop $s" 120) || { row "$s" "$what" "FAILED: no capture" "$dropped"; return 1; }
+    "$rundir/bin/rpcrdma-dump" check --severity note -T ndjson "$f" >"$rundir/$s.check" 2>"$rundir/$s.check.err"
+    if [ $? -gt 1 ]; then row "$s" "$what" "FAILED: check" "$(head -1 "$rundir/$s.check.err")"; return 1; fi
+    : >"$rundir/$s.ours"
+    for a in "$@"; do grep -F "\"by_address\":\"$a\"" "$rundir/$s.check" >>"$rundir/$s.ours"; done
+    bad=$(grep -c -E '"severity":"(error|warning)"' "$rundir/$s.ours")
+    rules=$(grep -o '"rule":"[^"]*"' "$rundir/$s.ours" | sort | uniq -c | sed 's/^ *//; s/"rule"://; s/"//g' | tr '\n' ',' | sed 's/,$//; s/,/, /g')
+    local n calls
+    calls=$("$rundir/bin/rpcrdma-dump" "$f" 2>/dev/null | wc -l)
+    n="$calls transactions, ${dropped%% *} packets dropped by the capture"
+    if [ "$bad" != 0 ]; then row "$s" "$what" "FAILED: $bad findings" "$rules"; return 1; fi
+    row "$s" "$what" "no error, no warning about us" "$n${rules:+; notes: $rules}"
+}
+
+# compare SCENARIO: what a client of ours says it wrote is in the server's file
+# system.
+compare() {
+    sed -n 's/^md5 //p' "$rundir/$1".*client*.log >"$rundir/rig/sums"
+    step "$1" "MD5 sums of $(wc -l <"$rundir/rig/sums") files in the server's file system" server "cd /export && md5sum --quiet -c /rig/sums"
+}
+
+# ours KERNEL-DEVICE PROVIDER: our client over a soft provider, the kernel's
+# nfsd over its device.
+ours() {
+    local s=client_$1
+    on client "device none" >/dev/null
+    step $s "nfsd over $1" server "device $1 && nfsd_up" || return 1
+    on server "capture $s" || return 1
+    step $s "client NFSv3 over soft $2" client "peer nfs3 -provider $2 -seed \$RANDOM -addr $SRV:20049"
+    step $s "client NFSv4.1 over soft $2" client "peer nfs4 -minor 1 -provider $2 -seed \$RANDOM -addr $SRV:20049"
+    step $s "client NFSv4.2 over soft $2, provider by probe" client "peer nfs4 -minor 2 -provider auto -seed \$RANDOM -addr $SRV:20049"
+    captured $s "check of the capture" server $CLI
+    compare $s
+    on server nfsd_down >/dev/null
+}
+run_client_siw() { ours siw iwarp; }
+run_client_rxe() { ours rxe rocev2; }
+
+# mounts SCENARIO VERSION...: the kernel's client on our server.
+mounts() {
+    local s=$1 v
+    shift
+    for v in "$@"; do
+        step "$s" "NFSv$v: mount" client "client_up && mounted $v /mnt/v$v" || continue
+        step "$s" "NFSv$v: basic workload" client "bash /rig/guest/basic /mnt/v$v/basic$v $v" 300
+        step "$s" "NFSv$v: fsx" client "peer fsx -seed \$RANDOM -ops ${FSX_OPS:-600} /mnt/v$v/fsx$v" 300
+        if [ $cthon = yes ] && [ -z "${NO_CTHON:-}" ]; then
+            step "$s" "NFSv$v: Connectathon" client "mkdir /mnt/v$v/cthon$v && cthon /mnt/v$v/cthon$v $v" 600
+        fi
+    done
+    # What one version wrote, another reads.
+    step "$s" "files of all versions read over the last" client "echo 3 >/proc/sys/vm/drop_caches; cd /mnt/v$v && for x in $*; do (cd basic\$x && md5sum --quiet -c ../basic\$x.md5) || exit 1; done"
+    for v in "$@"; do step "$s" "NFSv$v: unmount" client "umount /mnt/v$v"; done
+}
+
+# serving KERNEL-DEVICE PROVIDER: our server over a soft provider, the kernel's
+# client over its device. The capture is the client's.
+serving() {
+    local s=server_$1
+    on server "device none" >/dev/null
+    step $s "kernel's client over $1" client "device $1 && client_up" || return 1
+    step $s "server over soft $2" server "serve peer serve -provider $2 -addr $SRV:20049" || return 1
+    on client "capture $s" || return 1
+    mounts $s 3 4.0 4.1 4.2
+    captured $s "check of the capture" client $SRV
+    step $s "server ends" server serve_stop
+}
+run_server_siw() { serving siw iwarp; }
+run_server_rxe() { serving rxe rocev2; }
+
+# device KERNEL-DEVICE PROVIDER: the provider over rdma-core, with the kernel,
+# with itself, and with the soft provider of the same fabric.
+core() {
+    local s=rdma_$1
+    step $s "devices" client "device $1 && peer-rdma probe" || return 1
+    step $s "nfsd over $1" server "device $1 && nfsd_up" || return 1
+    on server "capture $s" || return 1
+    step $s "client NFSv3 over rdma-core, kernel's nfsd" client "peer-rdma nfs3 -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    step $s "client NFSv4.1 over rdma-core by probe, kernel's nfsd" client "peer-rdma nfs4 -provider auto -seed \$RANDOM -addr $SRV:20049"
+    captured $s "check of the capture: rdma-core with nfsd" server $CLI
+    compare $s
+    on server nfsd_down >/dev/null
+
+    step $s "server over rdma-core" server "serve peer-rdma serve -provider rdma -addr $SRV:20049" || return 1
+    on client "capture $s" || return 1
+    step $s "kernel's client: mount" client "client_up" && FSX_OPS=300 NO_CTHON=1 mounts $s 3 4.2
+    captured $s "check of the capture: kernel's client with rdma-core" client $SRV
+    on client "capture $s" || return 1
+    step $s "rdma-core with itself: NFSv3" client "peer-rdma nfs3 -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    step $s "rdma-core with itself, registered for good: NFSv4.1" client "peer-rdma nfs4 -registration persistent -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    if [ $1 = rxe ]; then
+        step $s "rdma-core with itself, memory windows: NFSv3" client "peer-rdma nfs3 -registration windows -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    fi
+    captured $s "check of the capture: rdma-core with itself" client $SRV $CLI
+    on client "device none" >/dev/null
+    on client "capture $s" || return 1
+    step $s "soft $2 client, rdma-core server: NFSv3" client "peer nfs3 -provider $2 -seed \$RANDOM -addr $SRV:20049"
+    step $s "soft $2 client, rdma-core server: NFSv4.1" client "peer nfs4 -provider $2 -seed \$RANDOM -addr $SRV:20049"
+    captured $s "check of the capture: soft $2 with rdma-core" client $SRV $CLI
+    step $s "server ends" server serve_stop
+
+    on server "device none" >/dev/null
+    step $s "server over soft $2" server "serve peer serve -provider $2 -addr $SRV:20049" || return 1
+    step $s "device" client "device $1" || return 1
+    on client "capture $s" || return 1
+    step $s "rdma-core client, soft $2 server: NFSv3" client "peer-rdma nfs3 -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    step $s "rdma-core client, soft $2 server: NFSv4.1" client "peer-rdma nfs4 -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    captured $s "check of the capture: rdma-core with soft $2" client $SRV $CLI
+    step $s "server ends" server serve_stop
+}
+run_rdma_siw() { core siw iwarp; }
+run_rdma_rxe() { core rxe rocev2; }
+
+# The conformance suite of providers, on one machine with itself.
+suite() {
+    step "suite_$1" "conformance suite over rdma-core with itself" server "device $1; cd /tmp && device.test -test.timeout 890s" 900
+}
+run_suite_siw() { suite siw; }
+run_suite_rxe() { suite rxe; }
+
+# table FILE...: the results in Markdown.
+table() {
+    local s what outcome more
+    echo "| scenario | what | outcome | |"
+    echo "|---|---|---|---|"
+    while IFS=$'\t' read -r s what outcome more; do
+        printf '| %s | %s | %s | %s |\n' "$s" "$what" "$outcome" "${more//|/\\|}"
+    done < <(cat "$@")
+}
+
+# write_results puts the table into the documentation.
+write_results() {
+    local doc=docs/vm-lane.md
+    {
+        sed '/^<!-- results -->$/q' $doc
+        printf '\nLinux %s, %s, rdma-core %s, %s; %s.\n\n' "$kernel" "$(awk '/^siw built/{print "siw of " $4 " " $5}' "$dir/vm/versions.txt" | tr -d ,)" \
+            "$(awk '/^rdma-core/{print $2}' "$dir/vm/versions.txt")" "$(go version | cut -d' ' -f3)" "$(git log -1 --format='commit %h of %cd' --date=short)"
+        (cd "$dir/results" && table $(for s in $(scenarios); do [ -e "$s" ] && echo "$s"; done))
+    } >"$rundir/doc" && cp "$rundir/doc" $doc
+}
