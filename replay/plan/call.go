@@ -295,7 +295,11 @@ func (c *call) add() {
 	if reason != "" {
 		b.ops--
 		b.unadd(c)
-		b.skip(c, Exact, reason)
+		if reason == lostState {
+			b.skip(c, Impossible, reason)
+		} else {
+			b.skip(c, Exact, reason)
+		}
 		return
 	}
 	c.expect()

@@ -123,6 +123,9 @@ func (c *call) recovery() string {
 			}
 		}
 	}
+	if !reclaim && c.loses() {
+		return lostState
+	}
 	if !reclaim {
 		return ""
 	}
@@ -155,6 +158,9 @@ func (c *call) changed() bool {
 
 // sessionOf is the session of the COMPOUND, if it is known.
 func (c *call) sessionOf() *session {
+	if len(c.compound.ops) == 0 {
+		return nil
+	}
 	if a, ok := c.compound.ops[0].Args.(*nfs4.SEQUENCE4args); ok {
 		return c.b.states.sessions[sessionKey{c.server, a.SaSessionid}]
 	}
@@ -264,6 +270,11 @@ func (c *call) stateid(n string, id *nfs4.Stateid4, kind StateKind, o *obj, how 
 		c.form.symbol(Field{N: n, Kind: FieldState0, Text: name}, id.Append(nil))
 		return nil
 	}
+	if c.lost(id) {
+		c.form.symbol(Field{N: n, Kind: FieldState0, Text: "anonymous"}, id.Append(nil))
+		c.worse(Inferred, "its state comes from a call that is not replayed: sent with the anonymous state id")
+		return nil
+	}
 	x := c.b.states.state(c, id, kind, o)
 	f := Field{N: n, Kind: FieldState, Ref: x.ID}
 	if id.Seqid == 0 && (c.minor > 0 || x.seqid != 0) {
@@ -282,6 +293,70 @@ func (c *call) stateid(n string, id *nfs4.Stateid4, kind StateKind, o *obj, how 
 	}
 	return x
 }
+
+// lost reports a state id that no reply has shown, of a client that began in
+// the capture: so it is not from before, but from a call that was lost or is
+// encrypted.
+func (c *call) lost(id *nfs4.Stateid4) bool {
+	if isSpecial(id) != "" || c.b.states.states[stateKey{c.server, id.Other}] != nil {
+		return false
+	}
+	x := c.client
+	if x == nil {
+		if s := c.sessionOf(); s != nil {
+			x = s.client
+		}
+	}
+	if x == nil {
+		for i := len(c.b.states.clientsIn) - 1; i >= 0 && i > len(c.b.states.clientsIn)-64; i-- {
+			if y := c.b.states.clientsIn[i]; y.Server == c.server && y.Addr == c.clientAddr() && y.Minor == c.minor {
+				x = y
+				break
+			}
+		}
+	}
+	return x != nil && x.DefinedBy != 0
+}
+
+// loses reports whether an operation on state is about one that is lost.
+func (c *call) loses() bool {
+	for i := range c.compound.ops {
+		var id *nfs4.Stateid4
+		switch a := c.compound.ops[i].Args.(type) {
+		case *nfs4.CLOSE4args:
+			id = &a.OpenStateid
+		case *nfs4.DELEGRETURN4args:
+			id = &a.DelegStateid
+		case *nfs4.OPEN_CONFIRM4args:
+			id = &a.OpenStateid
+		case *nfs4.OPEN_DOWNGRADE4args:
+			id = &a.OpenStateid
+		case *nfs4.LOCKU4args:
+			id = &a.LockStateid
+		case *nfs4.LOCK4args:
+			id = &a.Locker.LockOwner.LockStateid
+			if a.Locker.NewLockOwner {
+				id = &a.Locker.OpenOwner.OpenStateid
+			}
+		case *nfs4.FREE_STATEID4args:
+			id = &a.FsaStateid
+		case *nfs4.OPEN4args:
+			switch a.Claim.Claim {
+			case nfs4.CLAIM_DELEGATE_CUR:
+				id = &a.Claim.DelegateCurInfo.DelegateStateid
+			case nfs4.CLAIM_DELEG_CUR_FH:
+				id = &a.Claim.OcDelegateStateid
+			}
+		}
+		if id != nil && c.lost(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// lostState is why a call is left out that needs a state which is lost.
+const lostState = "its state comes from a call that is not replayed"
 
 // seqid adds a sequence number of an owner, which only NFSv4.0 heeds.
 func (c *call) seqid(n string, w *owner, v uint32) {

@@ -262,7 +262,12 @@ func (c *call) client4(x *rpc.Operation) bool {
 		f.symbol(Field{N: "co_verifier", Kind: FieldVerifier, Ref: w.ID}, a.EiaClientowner.CoVerifier[:])
 		f.symbol(Field{N: "co_ownerid", Kind: FieldOwnerID, Ref: w.ID}, appendOpaque(a.EiaClientowner.CoOwnerid))
 		f.u32("eia_flags", a.EiaFlags)
-		f.raw("eia_state_protect", &a.EiaStateProtect)
+		if a.EiaStateProtect.SpaHow == nfs4.SP4_NONE {
+			f.raw("eia_state_protect", &a.EiaStateProtect)
+		} else {
+			f.symbol(Field{N: "eia_state_protect", Kind: FieldU32, Value: uint64(nfs4.SP4_NONE)}, a.EiaStateProtect.Append(nil))
+			c.worse(Inferred, "without the protection of state by a machine's credential, which needs RPCSEC_GSS")
+		}
 		f.u32("eia_client_impl_id", uint32(len(a.EiaClientImplId)))
 		for i := range a.EiaClientImplId {
 			f.raw("eia_client_impl_id", &a.EiaClientImplId[i])

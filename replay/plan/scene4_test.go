@@ -189,6 +189,29 @@ func TestMidstream(t *testing.T) {
 	}
 }
 
+// The client began in the capture, but an OPEN of it is not there: its state
+// cannot be from before.
+func TestLostState(t *testing.T) {
+	s := newScene(t)
+	r := &nfs4.CREATE_SESSION4res{}
+	copy(r.CsrResok4.CsrSessionid[:], "E")
+	s.compound(1, step{nfs4.OP_EXCHANGE_ID, &nfs4.EXCHANGE_ID4args{EiaStateProtect: nfs4.StateProtect4A{SpaHow: nfs4.SP4_MACH_CRED}},
+		&nfs4.EXCHANGE_ID4res{EirResok4: nfs4.EXCHANGE_ID4resok{EirClientid: 1}}}) // 1
+	s.compound(1, step{nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: 1}, r}) // 2
+	s.compound(1, sequence("E", 0, 1), putfh("F"), read4(sid(0, "S"), 0, "data"))             // 3
+	s.compound(1, sequence("E", 0, 2), putfh("F"), close4(0, sid(1, "S")))                    // left out
+	l := s.plan()
+	l.want(t, "ops", len(l.ops), 3)
+	l.want(t, "states", len(l.States), 0)
+	l.want(t, "class", l.ops[2].Class, Inferred)
+	if k := l.ops[2].kinds(FieldState0); len(k) != 1 || k[0].Text != "anonymous" {
+		t.Errorf("state id %+v", k)
+	}
+	l.want(t, "left out", l.skips[0].Class, Impossible)
+	l.want(t, "protection", l.ops[0].Class, Inferred)
+	l.arguments(t)
+}
+
 // A restart of the server: what only it has brought about is left out, and
 // the state goes on.
 func TestRestart(t *testing.T) {
