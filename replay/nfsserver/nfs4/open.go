@@ -163,7 +163,7 @@ func (x *compound) openable() status {
 	if x.minor > 0 {
 		return nfs4.NFS4ERR_WRONG_TYPE
 	}
-	return nfs4.NFS4ERR_INVAL
+	return nfs4.NFS4ERR_SYMLINK // RFC 7530 has none that fits; Linux answers this
 }
 
 // permitted checks that the file of x.attr may be read or written.
@@ -240,8 +240,10 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	}
 	o.set = attrSet{}
 	access := o.access
-	if sized {
-		o.truncate, o.size = true, x.set.Size
+	if sized && x.set.Size == 0 {
+		// All other attributes, and other sizes, are for new files (RFC 8881,
+		// section 18.16.3).
+		o.truncate, o.size = true, 0
 		o.set.add(nfs4.FATTR4_SIZE)
 		access |= nfs4.OPEN4_SHARE_ACCESS_WRITE
 	}

@@ -157,6 +157,7 @@ func TestStatuses(t *testing.T) {
 		{"OPEN of a directory", nfs4.NFS4ERR_ISDIR, 1, plus(at(), open("d", 1, no))},
 		{"OPEN of a link", nfs4.NFS4ERR_SYMLINK, 1, plus(at(), open("l", 1, no))},
 		{"OPEN of a FIFO", nfs4.NFS4ERR_WRONG_TYPE, 1, plus(at(), open("p", 1, no))},
+		{"OPEN that the owner itself denies", nfs4.NFS4ERR_SHARE_DENIED, 1, plus(at(), o(nfs4.OP_OPEN, openArgs("o", "f", 1, 1, no)), putroot, o(nfs4.OP_OPEN, openArgs("o", "f", 1, 0, no)))},
 		{"OPEN in a file", nfs4.NFS4ERR_NOTDIR, 1, plus(at("f"), open("x", 1, no))},
 		{"OPEN for nothing", nfs4.NFS4ERR_INVAL, 1, plus(at(), open("f", 0, no))},
 		{"OPEN with strange bits", nfs4.NFS4ERR_INVAL, 1, plus(at(), open("f", 1|1<<30, no))},
@@ -427,6 +428,12 @@ func TestOpenCreate(t *testing.T) {
 	}
 	if n := fileSize(); n != 0 {
 		t.Errorf("%d bytes are left", n)
+	}
+	larger := cut()
+	larger.How.Createattrs = attrs(func(a *nfs4.Attrs) { a.Mask, a.Size = nfs4.NewBitmap4(nfs4.FATTR4_SIZE), 9 })
+	other.must(ok, other.do(putroot, open("f", 2, larger))) // for new files only
+	if n := fileSize(); n != 0 {
+		t.Errorf("%d bytes", n)
 	}
 }
 

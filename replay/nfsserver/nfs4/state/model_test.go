@@ -179,11 +179,8 @@ func (m shareModel) union(key string) (a, d uint32) {
 	return a, d
 }
 
-func (m shareModel) conflict(owner string, file int, access, deny uint32, owners []string) bool {
+func (m shareModel) conflict(file int, access, deny uint32, owners []string) bool {
 	for _, o := range owners {
-		if o == owner {
-			continue
-		}
 		a, d := m.union(fmt.Sprint(o, file))
 		if a&deny != 0 || d&access != 0 {
 			return true
@@ -228,7 +225,7 @@ func TestSharesModel(t *testing.T) {
 			}
 			got, _, st := tb.Open(turn, key, access, deny)
 			want := nfs4.NFS4_OK
-			if m.conflict(owner, file, access, deny, owners) {
+			if m.conflict(file, access, deny, owners) {
 				want = nfs4.NFS4ERR_SHARE_DENIED
 			}
 			if st != want {

@@ -33,16 +33,11 @@ func (f *file) count(access, deny uint32, n int) {
 	}
 }
 
-// conflicts reports whether somebody else's open forbids access or deny. mine is
-// the owner's own open or nil.
-func (f *file) conflicts(mine *open, access, deny uint32) bool {
+// conflicts reports whether an open forbids access or deny. That the open may
+// be of the same owner is no exception (RFC 8881, section 9.7).
+func (f *file) conflicts(access, deny uint32) bool {
 	for i := range f.accesses {
-		a, d := f.accesses[i], f.denies[i]
-		if mine != nil {
-			a -= int(mine.access >> i & 1)
-			d -= int(mine.deny >> i & 1)
-		}
-		if access>>i&1 != 0 && d > 0 || deny>>i&1 != 0 && a > 0 {
+		if access>>i&1 != 0 && f.denies[i] > 0 || deny>>i&1 != 0 && f.accesses[i] > 0 {
 			return true
 		}
 	}
@@ -135,10 +130,10 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 	t.forgetClosed(o)
 	mine := o.opens[key]
 	f := t.files[key]
-	if f != nil && f.conflicts(mine, access, deny) {
+	if f != nil && f.conflicts(access, deny) {
 		t.dropExpired(f)
 		f = t.files[key]
-		if f != nil && f.conflicts(mine, access, deny) {
+		if f != nil && f.conflicts(access, deny) {
 			return id, false, nfs4.NFS4ERR_SHARE_DENIED
 		}
 	}
