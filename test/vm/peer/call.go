@@ -16,7 +16,6 @@ import (
 // caller makes calls with a Requester.
 type caller struct {
 	transport.Requester
-	root []byte
 }
 
 // rpc is a call under way.

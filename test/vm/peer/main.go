@@ -34,7 +34,6 @@ type options struct {
 	minor                  uint
 	seed                   uint64
 	ops                    int
-	export                 bool
 	endpoint               endpoint.Options
 }
 
