@@ -64,6 +64,7 @@ type link struct {
 
 	closeMu sync.Mutex
 	onClose map[any]func()
+	hooked  bool // what was in onClose has been called
 }
 
 // work is what is posted in order, all of it: wrs, then send if buf is set. It
@@ -541,7 +542,7 @@ func (l *link) teardown() {
 	}
 	l.closeMu.Lock()
 	hooks := l.onClose
-	l.onClose = nil
+	l.onClose, l.hooked = nil, true
 	l.closeMu.Unlock()
 	for _, f := range hooks {
 		f()
@@ -558,14 +559,16 @@ func (l *link) isDead() bool {
 // setOnClose keeps f for the end of the connection, or calls it if that has
 // come.
 func (l *link) setOnClose(key any, f func()) {
-	if l.isDead() {
-		f()
-		return
-	}
 	l.closeMu.Lock()
-	defer l.closeMu.Unlock()
-	if l.onClose == nil {
-		l.onClose = make(map[any]func())
+	over := l.hooked
+	if !over {
+		if l.onClose == nil {
+			l.onClose = make(map[any]func())
+		}
+		l.onClose[key] = f
 	}
-	l.onClose[key] = f
+	l.closeMu.Unlock()
+	if over {
+		f()
+	}
 }

@@ -65,6 +65,7 @@ type conn struct {
 	serving  int
 	closed   bool
 	onClose  map[any]func()
+	ended    bool // what was in onClose has been called
 
 	writerDone chan struct{}
 }
@@ -106,7 +107,7 @@ func (c *conn) run() {
 	<-c.writerDone
 	c.mu.Lock()
 	hooks := c.onClose
-	c.onClose = nil
+	c.onClose, c.ended = nil, true
 	c.mu.Unlock()
 	for _, f := range hooks {
 		f()

@@ -207,6 +207,35 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestOnCloseLate sees that a hook that comes when the connection has ended is
+// called all the same, and that a hook takes the place of another one.
+func TestOnCloseLate(t *testing.T) {
+	held := make(chan transport.Exchange, 1)
+	closed := make(chan int, 3)
+	hold := &rpctest.Handler{Before: func(x transport.Exchange) bool {
+		x.OnClose("x", func() { closed <- 0 })
+		x.OnClose("x", func() { closed <- 1 })
+		held <- x
+		return true
+	}}
+	_, r := start(t, hold, Options{}, Options{})
+	c := &transport.Call{Message: transport.Message{Stream: rpctest.AppendCall(nil, 0)}, Done: func(*transport.Call) {}}
+	r.Start(c)
+	x := <-held
+	x.Disconnect()
+	if n := <-closed; n != 1 {
+		t.Errorf("hook %d was called", n)
+	}
+	// The hooks are called after the end of the connection.
+	for i := range 2 {
+		x.OnClose("x", func() { closed <- 2 + i })
+		if n := <-closed; n != 2+i {
+			t.Errorf("hook %d was called", n)
+		}
+	}
+	x.Drop()
+}
+
 // TestHostile feeds a server what no client sends, and sees that it ends the
 // connection and serves others.
 func TestHostile(t *testing.T) {

@@ -98,7 +98,7 @@ type Call struct {
 	// User is the caller's.
 	User any
 
-	Reply Message // valid until Done has returned, or Do's caller calls Free
+	Reply Message // valid until Done has returned; after Do, until the next use of the Call
 	Err   error
 	Times Times
 
@@ -114,7 +114,9 @@ type Layout struct {
 	Writes       [][]uint32 // one for each of Results
 	Reply        []uint32
 	// Inline forbids all chunks that are not named above, even if the message
-	// does not fit: the call then fails.
+	// does not fit: the call then fails. Without it, a call fails with
+	// ErrReplyRoom before it is sent if a reply of MaxReply fits neither inline
+	// nor into the Reply chunk.
 	Inline bool
 }
 

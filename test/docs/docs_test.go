@@ -9,17 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const root = "../.."
 
+// programs whose output the documents show.
+var programs = []string{"rpcrdma-dump", "rpcrdma-replay"}
+
 // TestOutput runs the commands in the console blocks of the README and of
 // the guides in docs:
 //
-//	$ rpcrdma-dump ARGUMENTS
+//	$ rpcrdma-dump ARGUMENTS (or rpcrdma-replay)
 //	output
 //	…
 //	output
@@ -29,18 +32,18 @@ func TestOutput(t *testing.T) {
 	bin := build(t)
 	n := 0
 	var blocks [][]string
-	for _, name := range []string{"README.md", "docs/kernel.md", "docs/report.md", "docs/rpcrdma-dump.md"} {
+	for _, name := range []string{"README.md", "docs/kernel.md", "docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md"} {
 		blocks = append(blocks, consoleBlocks(t, name)...)
 	}
 	for _, b := range blocks {
 		command, want := b[0], b[1:]
 		n++
-		args, err := arguments(command)
+		program, args, err := arguments(command)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		cmd := exec.Command(bin, args...)
+		cmd := exec.Command(filepath.Join(bin, program), args...)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "NO_COLOR=1", "COLUMNS=")
 		out, err := cmd.Output()
@@ -62,23 +65,23 @@ var (
 
 // arguments splits a command as a shell would: at blanks, but for what stands
 // in single quotes. Anything else that a shell would look at is an error.
-func arguments(command string) ([]string, error) {
+func arguments(command string) (program string, args []string, err error) {
 	words := word.FindAllString(command, -1)
 	for i, w := range words {
 		switch {
 		case len(w) >= 2 && w[0] == '\'':
 			words[i] = w[1 : len(w)-1]
 		case !plain.MatchString(w):
-			return nil, fmt.Errorf("%s: %q is not for a test: use single quotes, and nothing else of a shell", command, w)
+			return "", nil, fmt.Errorf("%s: %q is not for a test: use single quotes, and nothing else of a shell", command, w)
 		}
 	}
-	if len(words) == 0 || words[0] != "rpcrdma-dump" {
-		return nil, fmt.Errorf("%s: not rpcrdma-dump", command)
+	if len(words) == 0 || !slices.Contains(programs, words[0]) {
+		return "", nil, fmt.Errorf("%s: not one of %v", command, programs)
 	}
-	return words[1:], nil
+	return words[0], words[1:], nil
 }
 
-// build makes the program. It looks at every source file first: that is how
+// build makes the programs in a folder. It looks at every source file first: that is how
 // go test learns that a cached result of this test depends on them.
 func build(t *testing.T) string {
 	t.Helper()
@@ -91,11 +94,12 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Join(t.TempDir(), "rpcrdma-dump")
-	if runtime.GOOS == "windows" {
-		bin += ".exe"
+	bin := t.TempDir()
+	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
+	for _, p := range programs {
+		args = append(args, "./cmd/"+p)
 	}
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "./cmd/rpcrdma-dump")
+	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,7 @@ import (
 // TestReportSchema makes sure that docs/schema.md names every key of the JSON
 // of report and diff.
 func TestReportSchema(t *testing.T) {
-	bin := build(t)
+	bin := filepath.Join(build(t), "rpcrdma-dump")
 	schema := read(t, "docs/schema.md")
 	for _, c := range []struct {
 		section string
