@@ -36,10 +36,10 @@ type pair struct {
 func barePair(b *testing.B) *pair {
 	p := &pair{at: netip.AddrPortFrom(address(b), 4791), bt: netip.AddrPortFrom(address(b), 4791)}
 	var err error
-	if p.a, err = openUDP(p.at, true); err != nil {
+	if p.a, err = openUDP(p.at, 4<<20, true); err != nil {
 		b.Fatal(err)
 	}
-	if p.b, err = openUDP(p.bt, true); err != nil {
+	if p.b, err = openUDP(p.bt, 4<<20, true); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { p.a.close(); p.b.close() })

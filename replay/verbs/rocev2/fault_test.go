@@ -65,7 +65,7 @@ func TestVerbsBadNetwork(t *testing.T) {
 	for _, each := range []int{3, 15} {
 		t.Run(map[int]string{3: "1.2%", 15: "6%"}[each], func(t *testing.T) {
 			o := suite(t, Options{})
-			o.Cycles, o.Megabytes = 20, 2
+			o.Cycles, o.Megabytes = 10, 2
 			seed := uint64(each)
 			listen := o.Listen.Addr()
 			o.New = func(t testing.TB) verbs.Provider {

@@ -17,7 +17,6 @@ import (
 const (
 	recvMessages   = 8
 	recvBufferSize = 1 << 16
-	wantedBuffer   = 4 << 20
 )
 
 // wire orders what is done to memory before a packet is sent before what is done
@@ -51,11 +50,11 @@ type udp struct {
 	bufs     []byte
 }
 
-func openUDP(local netip.AddrPort, offload bool) (*udp, error) {
+func openUDP(local netip.AddrPort, buffer int, offload bool) (*udp, error) {
 	u := &udp{v6: local.Addr().Is6()}
 	var failed error
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		err := c.Control(func(fd uintptr) { failed = u.configure(int(fd), offload) })
+		err := c.Control(func(fd uintptr) { failed = u.configure(int(fd), buffer, offload) })
 		return errors.Join(err, failed)
 	}}
 	network := "udp4"
@@ -85,7 +84,7 @@ func openUDP(local netip.AddrPort, offload bool) (*udp, error) {
 	return u, nil
 }
 
-func (u *udp) configure(fd int, offload bool) error {
+func (u *udp) configure(fd, buffer int, offload bool) error {
 	// Never fragment: only then does the kernel leave the identification 0.
 	level, discover, value := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
 	if u.v6 {
@@ -95,8 +94,8 @@ func (u *udp) configure(fd int, offload bool) error {
 		return err
 	}
 	// As large as an unprivileged process may have it.
-	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) //nolint:errcheck // what there is, is asked for below
-	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, wantedBuffer) //nolint:errcheck // a small one only slows down
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer) //nolint:errcheck // what there is, is asked for below
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer) //nolint:errcheck // a small one only slows down
 	var err error
 	if u.buffer, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil {
 		return err
@@ -303,6 +302,7 @@ func (s *batchSys) write(fd uintptr) bool {
 
 // sendOne sends one packet.
 func (u *udp) sendOne(packet []byte, dst netip.AddrPort) error {
+	wire.Add(1)
 	_, err := u.conn.WriteToUDPAddrPort(packet, dst)
 	return err
 }

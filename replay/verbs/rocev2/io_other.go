@@ -20,16 +20,14 @@ type udp struct {
 	src    netip.AddrPort
 }
 
-const wantedBuffer = 1 << 20
-
-func openUDP(local netip.AddrPort, _ bool) (*udp, error) {
+func openUDP(local netip.AddrPort, buffer int, _ bool) (*udp, error) {
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(local))
 	if err != nil {
 		return nil, err
 	}
 	u := &udp{conn: c, buffer: 128 << 10, bufs: make([]byte, 1<<16)}
-	if c.SetReadBuffer(wantedBuffer) == nil {
-		u.buffer = wantedBuffer
+	if c.SetReadBuffer(buffer) == nil {
+		u.buffer = buffer
 	}
 	return u, nil
 }

@@ -47,6 +47,9 @@ type Options struct {
 	CheckICRC ICRCCheck
 	// NoOffload forgoes UDP_SEGMENT and UDP_GRO.
 	NoOffload bool
+	// Buffer is the size in bytes that socket buffers are asked to have; the
+	// system may grant less (net.core.rmem_max). 0 is 4 MiB.
+	Buffer int
 	// Window bounds the bytes of Sends and RDMA Writes that are on their way
 	// on a connection. 0 derives it from the size of the socket's buffer.
 	Window int
@@ -115,6 +118,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.MTU != 0 && ibcm.MTUCode(uint32(o.MTU)) == 0 {
 		return fmt.Errorf("rocev2: path MTU %d: must be 256, 512, 1024, 2048 or 4096", o.MTU)
+	}
+	if o.Buffer <= 0 {
+		o.Buffer = 4 << 20
 	}
 	if o.RepeatAfter <= 0 {
 		o.RepeatAfter = 10 * time.Millisecond

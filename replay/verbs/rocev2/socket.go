@@ -44,7 +44,7 @@ type socket struct {
 
 func newSocket(p *Provider, addr netip.Addr) (*socket, error) {
 	local := netip.AddrPortFrom(addr, p.opt.Port)
-	u, err := openUDP(local, !p.opt.NoOffload)
+	u, err := openUDP(local, p.opt.Buffer, !p.opt.NoOffload)
 	if err != nil {
 		return nil, err
 	}

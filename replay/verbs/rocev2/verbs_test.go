@@ -101,16 +101,16 @@ func TestVerbsOneProvider(t *testing.T) {
 	})
 }
 
-// The smallest packets, one by one, and hardly any window.
+// The smallest packets, one by one, and a small window.
 func TestVerbsSmall(t *testing.T) {
-	o := suite(t, Options{MTU: 256, NoOffload: true, Window: 4000, ReadWindow: 9000})
-	o.Cycles, o.Megabytes = 30, 2
+	o := suite(t, Options{MTU: 256, NoOffload: true, Window: 16000, ReadWindow: 64000})
+	o.Cycles, o.Megabytes = 10, 2
 	verbstest.Run(t, o)
 }
 
 // A slow link with a delay.
 func TestVerbsLink(t *testing.T) {
-	o := suite(t, Options{Link: verbs.Link{Delay: 200000, Bandwidth: 2e9}, CheckICRC: ICRCOwnID})
-	o.Cycles, o.Megabytes = 30, 2
+	o := suite(t, Options{Link: verbs.Link{Delay: 200000, Bandwidth: 4e9}, CheckICRC: ICRCOwnID})
+	o.Cycles, o.Megabytes = 10, 2
 	verbstest.Run(t, o)
 }
