@@ -96,7 +96,7 @@ var fields = map[string]class{
 	"mask": limit, "SECINFO": limit,
 	// The lists of NFSACL, unlike the attribute of NFSv4.
 	"resok.acl": matters, "acl.mask": matters, "acl.aclcnt": matters, "acl.dfaclcnt": matters, "acl.aclent": matters, "acl.dfaclent": matters,
- "SECINFO_NO_NAME": limit,
+	"SECINFO_NO_NAME": limit,
 }
 
 // reasons of differences that make none.
