@@ -242,7 +242,7 @@ func (e *engine) report(began time.Time, took time.Duration) *Report {
 	for _, o := range e.load.Ops {
 		if o.Latency >= 0 && len(original) < maxSpans {
 			from := time.Duration(float64(o.Time) / e.opt.Speed)
-			original = append(original, span{from, from + time.Duration(o.Latency)})
+			original = append(original, span{from, from + time.Duration(float64(o.Latency)/e.opt.Speed)})
 		}
 	}
 	rep.Overlay = overlay(original, r.live, took)
