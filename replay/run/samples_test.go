@@ -48,12 +48,18 @@ func emptyStore() store.Store { return memory.New(memory.Options{}) }
 // rig is a built-in server on a fabric. The function closes all of it.
 func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 	t.Helper()
+	return rigOf(t, o, version, func(h transport.Handler) transport.Handler { return h })
+}
+
+// rigOf is rig with something between the transport and the server.
+func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+	t.Helper()
 	s := site.NewServer(emptyStore(), site.ServerOptions{})
 	f, c, at, err := site.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := f.Listen(t.Context(), at, s)
+	l, err := f.Listen(t.Context(), at, wrap(s))
 	if err != nil {
 		t.Fatal(err)
 	}
