@@ -483,3 +483,36 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations for a call", n)
 	}
 }
+
+// TestReplyRoom sees that a layout without a place for the reply is refused
+// before the call is sent.
+func TestReplyRoom(t *testing.T) {
+	_, r := start(t, newLoop(t, loop.Options{}), nil, Options{}, Options{})
+	for _, c := range []struct {
+		layout   transport.Layout
+		maxReply int
+		err      error
+	}{
+		{transport.Layout{}, 4096 - headerSize, nil},
+		{transport.Layout{}, 4096 - headerSize + 1, transport.ErrReplyRoom},
+		{transport.Layout{Inline: true}, 5000, nil},
+		{transport.Layout{Reply: []uint32{4096, 904}}, 5000, nil},
+		{transport.Layout{Reply: []uint32{4096, 903}}, 5000, transport.ErrReplyRoom},
+		{transport.Layout{Writes: [][]uint32{{1024, 1024}}}, 4096 - headerSize - 8 - 2*segmentEntrySize, nil},
+		{transport.Layout{Writes: [][]uint32{{1024, 1024}}}, 4096 - headerSize - 8 - 2*segmentEntrySize + 1, transport.ErrReplyRoom},
+	} {
+		var call transport.Call
+		q := rpctest.Request{}
+		for _, w := range c.layout.Writes {
+			q.Results = append(q.Results, uint32(sum(w)))
+			call.Results = append(call.Results, make([]byte, sum(w)))
+		}
+		rpctest.Set(&call, &q)
+		call.Layout, call.MaxReply = &c.layout, c.maxReply
+		before := r.Stats().Sends
+		err := r.Do(t.Context(), &call)
+		if !errors.Is(err, c.err) || c.err != nil && (r.Stats().Sends != before || !errors.Is(err, transport.ErrLayout)) {
+			t.Errorf("%+v, reply of %d: %v", c.layout, c.maxReply, err)
+		}
+	}
+}

@@ -237,6 +237,9 @@ func (cs *callState) layOut(l *link, y *transport.Layout) (chunked int, zero boo
 			return 0, false, err
 		}
 	}
+	if !y.Inline && !cs.c.backward && cs.c.o.Model != ReadRead && !cs.roomFor(l, y) {
+		return 0, false, transport.ErrReplyRoom
+	}
 	if len(y.Reply) > 0 {
 		n := sum(y.Reply)
 		if n > 1<<30 {
@@ -245,6 +248,17 @@ func (cs *callState) layOut(l *link, y *transport.Layout) (chunked int, zero boo
 		return chunked, zero, cs.replyChunk(l, n, y.Reply)
 	}
 	return chunked, zero, nil
+}
+
+// roomFor reports whether the largest reply has a place: behind the header,
+// which returns the Write list, or in the Reply chunk. A Responder finds out when
+// the call is done, and then has no way left to tell its outcome.
+func (cs *callState) roomFor(l *link, y *transport.Layout) bool {
+	header := headerSize
+	for i := range cs.hdr.Writes {
+		header += 8 + segmentEntrySize*len(cs.hdr.Writes[i])
+	}
+	return header+cs.call.MaxReply <= l.inlineReceive || cs.call.MaxReply <= sum(y.Reply)
 }
 
 // positionZero puts the call, of n bytes, into a Read chunk.

@@ -276,7 +276,7 @@ func (op *opening) slice(r verbs.Region, at uint64, n int, sizes segmentSizes) [
 
 // address is where the next segment of n bytes is to appear.
 func (l *link) address(op *opening, xid uint32, n int) uint64 {
-	if l.o.AnyOffset || l.noAddr.Load() {
+	if l.o.AnyOffset || l.noAddr.Load() || l.o.Registration == Windows && l.mem.caps.WindowsAtAddress {
 		return verbs.OffsetAny
 	}
 	at := uint64(xid)<<32 | op.cursor

@@ -106,8 +106,10 @@ const (
 	reasonLinkMode   = "the mode of a symbolic link means nothing"
 	reasonExclusive  = "what an exclusive create leaves undefined until the attributes are set"
 	reasonUsers      = "users and groups are written in another way"
+	reasonProtection = "machine credentials need RPCSEC_GSS: the server's state is not protected by one"
 	reasonEntries    = "the server orders and splits directories its own way"
 	noteRelaid       = "the captured chunks do not fit this server's handles: the endpoint chose its own"
+	noteReplyRoom    = "the captured chunks have no room for the reply at this inline threshold: the endpoint chose its own"
 	noteNoDelegation = "the server gave no delegation: an open or the anonymous state id was used instead"
 )
 
@@ -332,6 +334,8 @@ func (c *comparison) note(k class, path []string, want, have *leaf, dir place) {
 		name = have.name
 	}
 	switch {
+	case slices.Contains(path, "eir_state_protect"):
+		c.equivalent[reasonProtection] = true // the plan asks for SP4_NONE
 	case k == limit:
 		c.equivalent[reasonLimit] = true
 	case name == "owner" || name == "owner_group":

@@ -376,7 +376,12 @@ func (e *engine) arrive(f *flight) {
 	e.flying--
 	if errors.Is(f.Err, transport.ErrLayout) && f.Layout != nil {
 		// It was not sent.
+		e.sent--
+		f.tries--
 		f.relaid, f.note = true, noteRelaid
+		if errors.Is(f.Err, transport.ErrReplyRoom) {
+			f.note = noteReplyRoom
+		}
 		f.release()
 		e.leave(f)
 		e.board(f)

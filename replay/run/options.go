@@ -79,7 +79,7 @@ type Options struct {
 	MaxOps      int
 	Timeout     time.Duration // of one call; 60 s
 	// Retries is how often a call is sent again that the server wants to have
-	// later, though the captured one did not (20).
+	// later, though the captured one did not (120: longer than a grace period).
 	Retries int
 
 	// Observe, if set, is told of each call that is over. It is called on the
@@ -132,7 +132,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = time.Minute
 	}
 	if o.Retries == 0 {
-		o.Retries = 20
+		o.Retries = 120
 	}
 	if o.Mismatches == 0 {
 		o.Mismatches = 100

@@ -15,6 +15,9 @@ import (
 // Preview says what a run would do, without a connection.
 func Preview(out io.Writer, w *Workload, opt Options, server string) error {
 	opt = opt.withDefaults()
+	if err := w.nothing(); err != nil {
+		return err
+	}
 	p := &printer{w: out}
 	var prepared Prepared
 	s := newSafety(w)
@@ -98,6 +101,7 @@ func Preview(out io.Writer, w *Workload, opt Options, server string) error {
 	if len(w.Skips) > 0 {
 		p.f("%d transactions of the capture are not in the plan\n", len(w.Skips))
 	}
+	p.impossible(w.Impossible())
 	rows := [][]string{{"OPERATION", "CALLS", "CHANGE SOMETHING", "NOT SENT"}}
 	names := make([]string, 0, len(kinds))
 	for n := range kinds {

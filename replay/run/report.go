@@ -17,21 +17,24 @@ const ReportSchema = "rpcrdma.replay/1"
 
 // Report says what a run did. Durations are nanoseconds in JSON.
 type Report struct {
-	Schema  string            `json:"schema"`
-	Sources []string          `json:"sources"`
-	Start   time.Time         `json:"start"`
-	Took    time.Duration     `json:"took"`
-	Stopped string            `json:"stopped,omitempty"` // why the run ended early
-	Setup   Setup             `json:"setup"`
-	Planned int               `json:"planned"` // ops, all clones
-	Sent    int               `json:"sent"`    // calls, repetitions included
-	Retried int               `json:"retried"`
-	Extra   int               `json:"extra"` // calls that the plan does not have
-	NotDone int               `json:"not_done"`
-	Bytes   uint64            `json:"bytes"` // of data, read and written
-	Totals  map[string]int    `json:"verdicts"`
-	Ops     []OperationReport `json:"operations"`
-	Reasons []ReasonReport    `json:"reasons,omitempty"`
+	Schema  string        `json:"schema"`
+	Sources []string      `json:"sources"`
+	Start   time.Time     `json:"start"`
+	Took    time.Duration `json:"took"`
+	Stopped string        `json:"stopped,omitempty"` // why the run ended early
+	Setup   Setup         `json:"setup"`
+	Planned int           `json:"planned"` // ops, all clones
+	Sent    int           `json:"sent"`    // calls, repetitions included
+	Retried int           `json:"retried"`
+	Extra   int           `json:"extra"` // calls that the plan does not have
+	NotDone int           `json:"not_done"`
+	// Impossible are transactions of the capture that are not in the plan
+	// because they cannot be replayed.
+	Impossible []plan.Reason     `json:"impossible,omitempty"`
+	Bytes      uint64            `json:"bytes"` // of data, read and written
+	Totals     map[string]int    `json:"verdicts"`
+	Ops        []OperationReport `json:"operations"`
+	Reasons    []ReasonReport    `json:"reasons,omitempty"`
 	// Mismatches are calls that were neither same, nor equivalent, nor omitted.
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 	More       int        `json:"more_mismatches,omitempty"` // that are not listed
@@ -210,7 +213,7 @@ func (e *engine) report(began time.Time, took time.Duration) *Report {
 	r := e.record
 	rep := &Report{Schema: ReportSchema, Sources: e.load.Tables.Header.Sources, Start: began, Took: took, Stopped: e.stopping,
 		Planned: len(e.load.Ops) * len(e.worlds), Sent: e.sent, Retried: e.retried, Extra: e.extra, NotDone: e.left, Bytes: e.bytes,
-		Totals: map[string]int{}, Mismatches: r.mismatch, More: r.more, Slip: r.slip.spread(), CreditWait: r.wait.spread(), Notes: r.notes}
+		Impossible: e.load.Impossible(), Totals: map[string]int{}, Mismatches: r.mismatch, More: r.more, Slip: r.slip.spread(), CreditWait: r.wait.spread(), Notes: r.notes}
 	for v, n := range r.verdicts {
 		if n > 0 {
 			rep.Totals[Verdict(v).String()] = n
@@ -239,7 +242,7 @@ func (e *engine) report(began time.Time, took time.Duration) *Report {
 	for _, o := range e.load.Ops {
 		if o.Latency >= 0 && len(original) < maxSpans {
 			from := time.Duration(float64(o.Time) / e.opt.Speed)
-			original = append(original, span{from, from + time.Duration(o.Latency)})
+			original = append(original, span{from, from + time.Duration(float64(o.Latency)/e.opt.Speed)})
 		}
 	}
 	rep.Overlay = overlay(original, r.live, took)

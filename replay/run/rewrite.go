@@ -124,6 +124,35 @@ func (w *world) claim(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	return by, true
 }
 
+// replyHeader is the size in bytes of the header of an accepted reply whose
+// verifier is empty (RFC 5531, section 9).
+const replyHeader = 24
+
+// handleSlack is how much longer in bytes a file handle may be here than it was
+// in the capture (NFS4_FHSIZE less what is usual).
+const handleSlack = 64
+
+// expected is how long the reply will be in bytes, but for data in Write
+// chunks, if it is like the captured one; 0 if that is not known.
+func expected(o *plan.Op) int {
+	x := o.Expect
+	if x == nil || x.Results == nil || x.Partial {
+		return 0
+	}
+	n := replyHeader + len(x.Results)
+	for i := range x.Data {
+		if i >= len(o.Layout.Writes) {
+			n += int(x.Data[i].Length+3) &^ 3
+		}
+	}
+	for i := range o.Binds {
+		if o.Binds[i].Kind == plan.FieldHandle {
+			n += handleSlack
+		}
+	}
+	return n
+}
+
 // results borrows memory for what the reply brings, and says how long the rest
 // may become.
 func (e *engine) results(f *flight) error {
@@ -213,6 +242,9 @@ func (e *engine) results(f *flight) error {
 				size += len(r)
 			}
 			f.Results = f.Results[:len(o.Layout.Writes)]
+		}
+		if n := expected(o); n > 0 {
+			size = n
 		}
 	}
 	f.MaxReply = size

@@ -20,6 +20,9 @@ func statusError(o *plan.Op, code uint32, symbol string) error {
 // waited for a few seconds, and the report says that it was interrupted.
 func Run(ctx context.Context, load *Workload, opt Options) (*Report, error) {
 	opt = opt.withDefaults()
+	if err := load.nothing(); err != nil {
+		return nil, err
+	}
 	if opt.Timing == FixedRate && opt.Rate <= 0 {
 		return nil, errors.New("a fixed rate needs a rate")
 	}

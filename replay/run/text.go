@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // Text writes a report for people.
@@ -47,6 +49,7 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	p.f("\n")
 	p.verdicts(r)
+	p.impossible(r.Impossible)
 	p.operations(r)
 	p.reasons(r)
 	p.mismatches(r)
@@ -153,6 +156,20 @@ func (p *printer) verdicts(r *Report) {
 		parts = append(parts, fmt.Sprintf("%d not done", r.NotDone))
 	}
 	p.f("replies: %s\n", strings.Join(parts, ", "))
+}
+
+func (p *printer) impossible(list []plan.Reason) {
+	if len(list) == 0 {
+		return
+	}
+	n := 0
+	for _, x := range list {
+		n += x.Count
+	}
+	p.f("not in the plan, because they cannot be replayed: %s\n", count(n, "call"))
+	for _, x := range list {
+		p.f("  %6d  %s\n", x.Count, x.Reason)
+	}
 }
 
 var verdictColumns = [verdicts]string{"SAME", "EQUIV", "OMITTED", "BETTER", "EXPL", "WORSE", "DIFF", "UNSENT", "LOST"}

@@ -542,7 +542,7 @@ func (v *verifier) data(j *judgement, f *flight, res xdr.Message) {
 		case v.load.Tables.Header.Payload == plan.Captured:
 			if w.Hash == "" {
 				j.worsen(Equivalent, "the capture lacks a part of the data: their length was compared")
-			} else if plan.HashData(b) != w.Hash {
+			} else if f.hash(d, b) != w.Hash {
 				j.worsen(Different, fmt.Sprintf("the data differ: %d bytes at %d", w.Length, w.Offset))
 			}
 		default:

@@ -1,11 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -59,6 +62,56 @@ func (w *Workload) read(r *plan.Reader) error {
 			w.Skips = append(w.Skips, skip)
 		}
 	}
+}
+
+// Impossible counts the transactions of the capture that cannot be replayed, by
+// reason, the most frequent first.
+func (w *Workload) Impossible() []plan.Reason {
+	var list []plan.Reason
+	at := map[string]int{}
+	for _, s := range w.Skips {
+		if s.Class != plan.Impossible {
+			continue
+		}
+		i, ok := at[s.Reason]
+		if !ok {
+			i, at[s.Reason] = len(list), len(list)
+			list = append(list, plan.Reason{Class: s.Class, Reason: s.Reason})
+		}
+		list[i].Count++
+	}
+	slices.SortStableFunc(list, func(a, b plan.Reason) int { return cmp.Compare(b.Count, a.Count) })
+	return list
+}
+
+// NothingError says that a plan holds nothing worth a replay, and why.
+type NothingError struct {
+	Left       int           // calls that set up and tear down sessions, and the like
+	Impossible []plan.Reason // why the others are not in the plan
+}
+
+func (e *NothingError) Error() string {
+	n := 0
+	var why []string
+	for _, r := range e.Impossible {
+		n += r.Count
+		why = append(why, fmt.Sprintf("%d: %s", r.Count, r.Reason))
+	}
+	s := fmt.Sprintf("nothing of this capture's workload can be replayed: %s cannot (%s)", count(n, "call"), strings.Join(why, "; "))
+	if e.Left > 0 {
+		s += fmt.Sprintf("; the other %d only set up and tear down sessions, or do nothing", e.Left)
+	}
+	return s
+}
+
+// nothing reports whether what the capture's clients did cannot be replayed at
+// all: a *NothingError. That they did nothing, or nothing but mount, is no reason.
+func (w *Workload) nothing() error {
+	impossible := w.Impossible()
+	if len(impossible) == 0 || slices.ContainsFunc(w.Ops, func(o *plan.Op) bool { return o.Role == plan.Workload || o.Role == plan.Mounting }) {
+		return nil
+	}
+	return &NothingError{Left: len(w.Ops), Impossible: impossible}
 }
 
 // OnClose adds what Close does.

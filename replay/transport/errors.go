@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 )
 
@@ -15,7 +16,9 @@ var (
 	ErrMessage      = errors.New("transport: not an RPC message")
 	ErrTooLong      = errors.New("transport: the message is too long")
 	ErrLayout       = errors.New("transport: the layout does not fit the message")
-	ErrBadReply     = errors.New("transport: the reply breaks the rules of the transport")
+	// ErrReplyRoom is the ErrLayout of a call whose reply would have no place.
+	ErrReplyRoom = fmt.Errorf("%w: the reply fits neither inline nor the Reply chunk", ErrLayout)
+	ErrBadReply  = errors.New("transport: the reply breaks the rules of the transport")
 )
 
 var lastID atomic.Uint64

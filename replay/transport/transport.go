@@ -114,7 +114,9 @@ type Layout struct {
 	Writes       [][]uint32 // one for each of Results
 	Reply        []uint32
 	// Inline forbids all chunks that are not named above, even if the message
-	// does not fit: the call then fails.
+	// does not fit: the call then fails. Without it, a call fails with
+	// ErrReplyRoom before it is sent if a reply of MaxReply fits neither inline
+	// nor into the Reply chunk.
 	Inline bool
 }
 

@@ -42,6 +42,9 @@ type Caps struct {
 	AnyMemory      bool // work requests and registrations may use memory that is not from Alloc
 	MemoryWindows  bool // AllocWindow and OpBind
 	SendInvalidate bool // OpSendInvalidate
+	// WindowsAtAddress says that a window appears at the address that its
+	// region gives to the memory, and nowhere else.
+	WindowsAtAddress bool
 	// Invalidates is what of ours the peer's Send with Invalidate may name, so
 	// that the receiver learns of it.
 	Invalidates Invalidates

@@ -132,10 +132,7 @@ func newConn(x *cmID, params verbs.Params) (*conn, error) {
 	c.file = file
 	c.async = watch(c)
 	x.conn.Store(c)
-	c.state.Store(uint32(verbs.StateRTS)) // for PostRecv; nobody else knows the conn yet
-	err = c.PostRecv(params.Recvs...)
-	c.state.CompareAndSwap(uint32(verbs.StateRTS), uint32(verbs.StateInit))
-	return c, err
+	return c, c.PostRecv(params.Recvs...)
 }
 
 // offer sets the depths that we offer.
@@ -161,6 +158,11 @@ func (c *conn) start(params verbs.Params, accept bool) error {
 	if retry == 0 {
 		retry = 6
 	}
+	c.sendMu.Lock() // against Close, which gives back the identifier
+	defer c.sendMu.Unlock()
+	if c.closed.Load() {
+		return verbs.ErrClosed
+	}
 	what, flag := "connecting", C.int(0)
 	if accept {
 		what, flag = "accepting", 1
@@ -171,6 +173,11 @@ func (c *conn) start(params verbs.Params, accept bool) error {
 
 // established fills in what is known of the connection now.
 func (c *conn) established(e event) {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.closed.Load() {
+		return
+	}
 	if e.param {
 		// The active side learns here what the peer starts and answers; on
 		// iWARP the kernel gives our own depths, the other way round.

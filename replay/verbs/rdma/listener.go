@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,21 @@ type listener struct {
 	once     sync.Once
 	mu       sync.Mutex // add against Close
 	done     bool
+}
+
+// bind starts listening. Close, which gives back the identifier, waits for it.
+func (l *listener) bind(local netip.AddrPort) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done {
+		return verbs.ErrClosed
+	}
+	s := toSockaddr(local)
+	if err := errno(fmt.Sprintf("listening at %v", local), C.rc_bind(l.id.id, ptr(&s), backlog)); err != nil {
+		return err
+	}
+	l.addr = netip.AddrPortFrom(local.Addr(), uint16(C.rc_port(l.id.id)))
+	return nil
 }
 
 // add queues a request; false if it has to be rejected.
@@ -83,12 +99,14 @@ func (l *listener) Close() error {
 type request struct {
 	id       *cmID
 	offer    event
+	local    netip.AddrPort
+	remote   netip.AddrPort
 	answered atomic.Bool
 }
 
 func (r *request) PrivateData() []byte        { return r.offer.privateData }
-func (r *request) RemoteAddr() netip.AddrPort { return r.id.addr(1) }
-func (r *request) LocalAddr() netip.AddrPort  { return r.id.addr(0) }
+func (r *request) RemoteAddr() netip.AddrPort { return r.remote }
+func (r *request) LocalAddr() netip.AddrPort  { return r.local }
 
 // The kernel gives the depths from the acceptor's point of view: what it may
 // start, and what it has to answer.

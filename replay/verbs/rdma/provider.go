@@ -80,7 +80,7 @@ func dupFile(fd int, name string) (*os.File, error) {
 
 // capsOf is what all devices can do.
 func capsOf(list []Device) verbs.Caps {
-	c := verbs.Caps{MemoryWindows: true, SendInvalidate: true, Invalidates: verbs.InvalidatesWindows, MaxSGE: 16, MaxMessage: 1 << 30, MaxReads: 255}
+	c := verbs.Caps{MemoryWindows: true, SendInvalidate: true, WindowsAtAddress: true, Invalidates: verbs.InvalidatesWindows, MaxSGE: 16, MaxMessage: 1 << 30, MaxReads: 255}
 	for i := range list {
 		d := &list[i]
 		c.MemoryWindows = c.MemoryWindows && d.Windows
@@ -173,7 +173,7 @@ func (p *provider) dispatch(ev *C.struct_rc_event) {
 	p.mu.Lock()
 	if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST {
 		x := &cmID{p: p, token: uint64(ev.token), id: ev.id, steps: make(chan event, 4)}
-		x.request = &request{id: x, offer: e}
+		x.request = &request{id: x, offer: e, local: x.addr(0), remote: x.addr(1)}
 		p.ids[x.token] = x
 		p.live.Add(1)
 		l := p.ids[uint64(ev.listen)]
@@ -224,15 +224,13 @@ func (p *provider) Listen(_ context.Context, local netip.AddrPort) (verbs.Listen
 	p.mu.Lock()
 	x.listener = l
 	p.mu.Unlock()
-	s := toSockaddr(local)
-	if err := errno(fmt.Sprintf("listening at %v", local), C.rc_bind(x.id, ptr(&s), backlog)); err != nil {
-		x.free()
+	if err := l.bind(local); err != nil {
+		l.Close() //nolint:errcheck // never fails
 		if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EADDRNOTAVAIL) {
 			err = fmt.Errorf("%w (no RDMA device has this address)", err)
 		}
 		return nil, err
 	}
-	l.addr = netip.AddrPortFrom(local.Addr(), uint16(C.rc_port(x.id)))
 	return l, nil
 }
 

@@ -139,7 +139,7 @@ func (b *batch) seal(s *segment, id uint16) {
 	parts := b.parts[s.part : s.part+s.parts]
 	sum := b.icrc.start(int(s.size), id, parts[0])
 	for _, p := range parts[1 : len(parts)-1] {
-		sum = crc32.Update(sum, crc32.IEEETable, p)
+		sum = checksum(sum, p)
 	}
 	t := parts[len(parts)-1]
 	end := len(t) - roce.ICRCSize
@@ -165,7 +165,7 @@ func (b *batch) split(first int) {
 // flatten appends a packet to dst.
 func (b *batch) flatten(dst []byte, s *segment) []byte {
 	for _, p := range b.parts[s.part : s.part+s.parts] {
-		dst = append(dst, p...)
+		dst = snapshot(dst, p)
 	}
 	return dst
 }

@@ -1,0 +1,107 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/bench"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
+	"github.com/rpcrdma/toolkit/replay/site"
+)
+
+// meter measures a server in this process.
+func meter(t *testing.T, fabric, version string) (*bench.Meter, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	server, clients, at, err := site.Pair(site.Options{Name: fabric}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	l, err := server.Listen(ctx, at, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := clients.Dial(ctx, l.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), clients.Close(), server.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	rpc := client.RPC{Requester: r, Cred: client.Sys("bench", 0, 0)}
+	var fs client.FS = client.NewV3(rpc)
+	if version != "3" {
+		if fs, err = client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(version[2] - '0'), Owner: []byte("bench")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := fs.Root(ctx, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench.Meter{FS: fs, Dir: dir, Setting: bench.Setting{Fabric: fabric, Version: version}}, ctx
+}
+
+// TestJobs does each job once; how fast it is says nothing here.
+func TestJobs(t *testing.T) {
+	for _, c := range []struct{ fabric, version string }{{"tcp", "3"}, {"iwarp", "4.1"}, {"tcp", "4.0"}, {"rocev2", "3"}} {
+		t.Run(c.fabric+" "+c.version, func(t *testing.T) {
+			m, ctx := meter(t, c.fabric, c.version)
+			var all []*bench.Result
+			for _, kind := range []string{"read", "write", "randread", "randwrite", "fileop", "postmark", "iozone"} {
+				list, err := m.Run(ctx, bench.Job{Kind: kind, Size: 8192, Outstanding: 3, FileSize: 64 << 10, Files: 9, Time: 10 * time.Millisecond})
+				if err != nil {
+					t.Fatalf("%s: %v", kind, err)
+				}
+				all = append(all, list...)
+				for _, r := range list {
+					if r.Calls == 0 && r.Job != "postmark delete" || r.Elapsed <= 0 || r.Fabric != c.fabric || r.ServerCPU >= 0 {
+						t.Errorf("%+v", r)
+					}
+				}
+				if r := list[0]; strings.HasSuffix(kind, "read") && (r.Bytes != uint64(r.Calls)*8192 || r.P50 <= 0 || r.P99 < r.P50 || r.CPUPerByte(true) >= 0) {
+					t.Errorf("%+v", r)
+				}
+			}
+			if err := m.Close(ctx); err != nil {
+				t.Error(err)
+			}
+			outputs(t, all)
+		})
+	}
+	m, ctx := meter(t, "tcp", "3")
+	if _, err := m.Run(ctx, bench.Job{Kind: "sing"}); err == nil {
+		t.Error("an unknown job was done")
+	}
+}
+
+func outputs(t *testing.T, all []*bench.Result) {
+	t.Helper()
+	var table, list, svg bytes.Buffer
+	if err := errors.Join(bench.Table(&table, all), bench.CSV(&list, all), bench.SVG(&svg, all)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(table.String(), "\n"); n < len(all)+3 {
+		t.Errorf("%d lines of %d results:\n%s", n, len(all), table.String())
+	}
+	rows, err := csv.NewReader(&list).ReadAll()
+	if err != nil || len(rows) != len(all)+1 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if !strings.Contains(svg.String(), "<svg") || !strings.Contains(svg.String(), "Throughput") {
+		t.Error("no drawing")
+	}
+	if err := bench.SVG(&svg, nil); err == nil {
+		t.Error("nothing was drawn")
+	}
+}

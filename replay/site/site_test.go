@@ -1,0 +1,117 @@
+package site_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/verbs"
+)
+
+func TestResolve(t *testing.T) {
+	for s, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1:20049", "192.0.2.1:99": "192.0.2.1:99", "fd00::1": "[fd00::1]:20049",
+		"[fd00::1]": "[fd00::1]:20049", "[fd00::1]:7": "[fd00::1]:7", "::ffff:192.0.2.1": "192.0.2.1:20049",
+	} {
+		got, err := site.Resolve(t.Context(), s, site.PortRDMA)
+		if err != nil || got.String() != want {
+			t.Errorf("%s: %s, %v; want %s", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"192.0.2.1:x", "192.0.2.1:0", "192.0.2.1:70000"} {
+		if got, err := site.Resolve(t.Context(), s, 1); err == nil {
+			t.Errorf("%s became %s", s, got)
+		}
+	}
+}
+
+// TestFabrics calls the built-in server over each fabric, with a tap and a link.
+func TestFabrics(t *testing.T) {
+	for _, name := range []string{"rocev2", "iwarp", "tcp"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			seen := make(packets, 1<<16)
+			server, clients, at, err := site.Pair(site.Options{Name: name, Tap: seen, Link: verbs.Link{Delay: time.Millisecond}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+			l, err := server.Listen(ctx, at, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := clients.Dial(ctx, l.Addr(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rpc := client.RPC{Requester: r}
+			for _, version := range []uint32{3, 4} {
+				if err := rpc.Null(ctx, version); err != nil {
+					t.Errorf("version %d: %v", version, err)
+				}
+			}
+			var denied *client.DeniedError
+			if err := rpc.Null(ctx, 9); !errors.As(err, &denied) {
+				t.Errorf("version 9: %v", err)
+			}
+			if len(seen) == 0 {
+				t.Error("the tap saw nothing")
+			}
+			if s.Stats().Calls < 3 {
+				t.Errorf("%+v", s.Stats())
+			}
+			if err := errors.Join(r.Close(), clients.Close(), server.Close(), s.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if _, err := site.Open(site.Options{Name: "carrier-pigeon"}); err == nil {
+		t.Error("an unknown fabric was opened")
+	}
+	if _, err := site.Open(site.Options{Name: "rdma", Tap: make(packets, 1)}); err == nil {
+		t.Error("an adapter was tapped")
+	}
+}
+
+// packets counts packets.
+type packets chan int
+
+func (p packets) Packet(_ time.Time, ip []byte) {
+	select {
+	case p <- len(ip):
+	default:
+	}
+}
+
+// TestChoose finds the fabric that a server is on.
+func TestChoose(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	local, err := site.Loopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := site.Open(site.Options{Name: "iwarp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	l, err := f.Listen(ctx, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(f.Close(), s.Close()) }()
+	name, tried, err := site.Choose(ctx, l.Addr().String(), 3, site.Options{Local: local})
+	if err != nil || name != "iwarp" {
+		t.Errorf("%q, %v", name, err)
+	}
+	if n := len(tried); n != 3 || tried[n-1].Err != nil || tried[0].Err == nil || tried[1].Err == nil {
+		t.Errorf("%+v", tried)
+	}
+}
