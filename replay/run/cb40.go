@@ -18,11 +18,6 @@ import (
 // address that SETCLIENTID has brought (RFC 7530, sections 3.3.3 and 16.33), and
 // gives no delegation before a CB_NULL has been answered there (section 10.4).
 
-// probeWait is how long a SETCLIENTID_CONFIRM is not over for want of the
-// server's CB_NULL, if the captured server went on to give delegations. A server
-// that does not want to try will not be waited for again.
-const probeWait = 2 * time.Second
-
 // listenBack answers callbacks of NFSv4.0 for the captures in which they made a
 // difference.
 func (e *engine) listenBack(ctx context.Context) {
@@ -82,7 +77,8 @@ func (e *engine) awaitsProbe(f *flight, res xdr.Message) bool {
 }
 
 // awaitProbe keeps a call from being over until the server has tried our
-// address, or has not for some time.
+// address, or has not for some time. A server that did not is not waited for
+// again.
 func (e *engine) awaitProbe(f *flight) {
 	e.mu.Lock()
 	tried := e.probes
@@ -93,7 +89,7 @@ func (e *engine) awaitProbe(f *flight) {
 	}
 	e.probing = append(e.probing, f)
 	until := e.confirmed
-	time.AfterFunc(probeWait, func() {
+	time.AfterFunc(e.opt.CallbackWait, func() {
 		e.mu.Lock()
 		if e.probes < until {
 			e.probes, e.late = until, true

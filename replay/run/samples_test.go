@@ -48,12 +48,18 @@ func emptyStore() store.Store { return memory.New(memory.Options{}) }
 // rig is a built-in server on a fabric. The function closes all of it.
 func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 	t.Helper()
+	return rigBehind(t, o, version, func(h transport.Handler) transport.Handler { return h })
+}
+
+// rigBehind is a rig whose calls go through a handler of the test's.
+func rigBehind(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+	t.Helper()
 	s := site.NewServer(emptyStore(), site.ServerOptions{})
 	f, c, at, err := site.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := f.Listen(t.Context(), at, s)
+	l, err := f.Listen(t.Context(), at, wrap(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +110,7 @@ func replay(t *testing.T, w *run.Workload, fabric string) {
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))
 	o, hangUp := rig(t, site.Options{Name: fabric, Tap: out}, w.Version())
 	o.Timing, o.Layout = run.Fast, fabric == "iwarp"
+	o.CallbackWait = time.Millisecond // this server has no callbacks of NFSv4.0
 	witness := run.NewWitness()
 	o.Observe = witness.Observe
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

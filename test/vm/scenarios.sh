@@ -182,13 +182,19 @@ workloads() {
 
 # replayed SCENARIO NAME PROVIDER VERSION SUMS: one of them.
 replayed() {
-    local s=$1 n=$2 begun=$SECONDS line out=$rundir/$1.$2.log
+    local s=$1 n=$2 begun=$SECONDS line rc out=$rundir/$1.$2.log
+    rm -f "$rundir/rig/out/$n".*
     on client "replay $n $3 $4" 500 >"$out" 2>&1
-    if ! line=$("$rundir/bin/judge" report "$rundir/rig/out/$n.json" 2>>"$out"); then
-        row "$s" "$n" FAILED "${line:-$(tail -3 "$out" | tr '\n\t' '  ' | cut -c1-300)}"
-        "$rundir/bin/judge" rest "$rundir/rig/out/$n.json" >&2
-    else
+    rc=$?
+    if [ ! -e "$rundir/rig/out/$n.json" ]; then
+        row "$s" "$n" "FAILED ($rc)" "$(tail -3 "$out" | tr '\n\t' '  ' | cut -c1-300)"
+        return 1
+    fi
+    if line=$("$rundir/bin/judge" report "$rundir/rig/out/$n.json" 2>>"$out") && [ $rc = 0 ]; then
         row "$s" "$n" passed "$line; $((SECONDS - begun)) s"
+    else
+        row "$s" "$n" "FAILED ($rc)" "$line; $(tail -1 "$out")"
+        "$rundir/bin/judge" rest "$rundir/rig/out/$n.json" >&2
     fi
     "$rundir/bin/judge" rest "$rundir/rig/out/$n.json" >"$rundir/$s.$n.rest" 2>&1
     mv "$rundir/rig/out/$n.json" "$rundir/$s.$n.json"
@@ -212,6 +218,7 @@ replays() {
             step $s "nfsd over $1 on $fs" server "nfsd_up $fs" || return 1
             last=$fs
         fi
+        alive || return 1
         cp "$file" "$rundir/rig/cap/$n"
         replayed $s "$n" "$2" "$version" "$sums"
     done 3< <(workloads | LC_ALL=C sort -t- -k2)
