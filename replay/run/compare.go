@@ -215,7 +215,7 @@ func (c *comparison) level(want, have int32, path []string, dir place) {
 		case j < 0:
 			c.note(k, full, n, nil, dir)
 		case n.kind == group && c.have.nodes[j].kind == group:
-			if k != matters {
+			if k != matters && n.name != "attributes" { // which both sides have: they are compared
 				if !c.same(i, j) {
 					c.note(k, full, n, &c.have.nodes[j], dir)
 				}
