@@ -26,7 +26,7 @@ func TestReplyRoom(t *testing.T) {
 			res := nfs3.READ3res{Resok: nfs3.READ3resok{Count: size, Eof: true, Data: xdr.Data{Length: size, Chunk: 1}}}
 			w.Ops = append(w.Ops, &plan.Op{ID: 2, XID: 7, Connection: 1, Credential: 1, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_READ,
 				What: "READ", Role: plan.Workload, Class: plan.Exact, Latency: 1, Service: -1,
-				Args: []plan.Field{{N: "file", Kind: plan.FieldHandle, Ref: 2}, {N: "offset", Kind: plan.FieldU64}, {N: "count", Kind: plan.FieldU32, Value: size}},
+				Args:   []plan.Field{{N: "file", Kind: plan.FieldHandle, Ref: 2}, {N: "offset", Kind: plan.FieldU64}, {N: "count", Kind: plan.FieldU32, Value: size}},
 				Expect: &plan.Expect{Results: res.Append(nil), Data: []plan.Result{{Length: size, EOF: true}}}, Layout: &plan.Layout{}})
 			where := site.Options{Name: "iwarp"}
 			where.Endpoint.InlineSend, where.Endpoint.InlineReceive = c.inline, c.inline
