@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -103,7 +104,7 @@ func TestStrangers(t *testing.T) {
 	if addr(c) == addr(d) {
 		t.Error("a buffer that was freed twice was given out twice")
 	}
-	for _, n := range []int{-1, 1 << 50} {
+	for _, n := range []int{-1, math.MaxInt} {
 		if _, err := p.Alloc(n); err == nil {
 			t.Errorf("Alloc(%d) worked", n)
 		}
