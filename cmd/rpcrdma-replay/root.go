@@ -8,11 +8,15 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-const rootLong = `rpcrdma-replay replays captured NFS workloads, over RDMA or TCP.`
+const rootLong = `rpcrdma-replay replays captured NFS workloads, over RDMA or TCP, and compares each
+reply with the captured one. It serves NFS by itself, so that the client's side of a
+capture can be replayed without any server, and it measures RDMA against TCP. It needs
+no RDMA adapter and no privilege.`
 
 const rootExit = `Exit status:
   0  all is well
-  1  failure: a file cannot be read, output cannot be written
+  1  failure: a file cannot be read, a server cannot be reached; run: replies
+     differ from the capture without an explanation, or the run ended early
   2  usage
   3  finished, but the input is truncated or malformed`
 

@@ -53,6 +53,7 @@ func SVG(w io.Writer, list []*Result) error {
 		p.X.Label.Text = "bytes of a call"
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizes{}
 		p.Legend.Top, p.Legend.Left = true, true
+		p.Legend.TextStyle.Font.Size = vg.Points(8)
 		p.Add(plotter.NewGrid())
 	}
 	cpus.Y.Scale, cpus.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 3}

@@ -220,12 +220,23 @@ func (c *comparison) level(want, have int32, path []string, dir place) {
 		case j < 0:
 			c.note(k, full, n, nil, dir)
 		case n.kind == group && c.have.nodes[j].kind == group:
-			if k != matters {
+			before := len(c.different)
+			switch {
+			case k == limit:
 				if !c.same(i, j) {
 					c.note(k, full, n, &c.have.nodes[j], dir)
 				}
 				continue
+			case k == optional && n.name != "attributes":
+				// A delegation, for one: of another kind, it is another choice.
+				c.level(i, j, full, dir)
+				if len(c.different) > before {
+					c.different = c.different[:before]
+					c.note(k, full, n, &c.have.nodes[j], dir)
+				}
+				continue
 			}
+			// What a server may leave out is compared if both have sent it.
 			c.level(i, j, full, dir)
 		case !n.equal(&c.have.nodes[j]):
 			c.note(k, full, n, &c.have.nodes[j], dir)

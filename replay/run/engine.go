@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -56,9 +58,17 @@ type engine struct {
 	extra    int // calls that the plan does not have
 	ours     []ownSession
 
+	back      *tcprpc.Server // where callbacks of NFSv4.0 come in, if anywhere
+	backAt    netip.AddrPort
+	probing   []*flight // SETCLIENTID_CONFIRMs that wait for a CB_NULL
+	confirmed int       // how many there were
+	unprobed  bool      // the server does not try
+
 	mu       sync.Mutex
 	landed   []*flight
 	recalled []recall
+	probes   int  // CB_NULLs, and those that have not come in time
+	late     bool // one has not
 }
 
 // recall is a delegation that the server wants back.
@@ -122,6 +132,7 @@ func (e *engine) loop() error {
 	}
 	for {
 		e.arrivals()
+		e.probed()
 		if e.stopping == "" {
 			e.departures()
 		}
@@ -205,7 +216,7 @@ func (e *engine) departures() {
 func (e *engine) pending() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.landed) > 0 || len(e.recalled) > 0 || e.left == 0
+	return len(e.landed) > 0 || len(e.recalled) > 0 || len(e.probing) > 0 || e.left == 0
 }
 
 // connFor is the connection that an op goes out on.
@@ -414,6 +425,11 @@ func (e *engine) arrive(f *flight) {
 	if res != nil && (e.confirm(f, res) || e.tidy(f, res)) {
 		e.settle(f, j)
 		return // its node is over when the confirmation is
+	}
+	if e.awaitsProbe(f, res) {
+		e.settle(f, j)
+		e.awaitProbe(f)
+		return
 	}
 	e.finish(f, j)
 }

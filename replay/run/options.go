@@ -82,6 +82,11 @@ type Options struct {
 	// later, though the captured one did not (120: longer than a grace period).
 	Retries int
 
+	// CallbackWait is how long a SETCLIENTID_CONFIRM is not over for want of the
+	// server's CB_NULL, if the captured server went on to give delegations of
+	// NFSv4.0 (2 s).
+	CallbackWait time.Duration
+
 	// Observe, if set, is told of each call that is over. It is called on the
 	// engine's goroutine.
 	Observe func(*Outcome)
@@ -133,6 +138,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Retries == 0 {
 		o.Retries = 120
+	}
+	if o.CallbackWait <= 0 {
+		o.CallbackWait = 2 * time.Second
 	}
 	if o.Mismatches == 0 {
 		o.Mismatches = 100

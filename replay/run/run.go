@@ -55,6 +55,8 @@ func Run(ctx context.Context, load *Workload, opt Options) (*Report, error) {
 			return nil, err
 		}
 	}
+	e.listenBack(ctx)
+	defer e.closeBack()
 	for _, w := range e.worlds {
 		if err := e.establish(ctx, w); err != nil {
 			return nil, err

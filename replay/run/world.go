@@ -186,10 +186,7 @@ func (r *resolver) Append(dst []byte, o *plan.Op, f *plan.Field) ([]byte, error)
 		}
 		return append(dst, b.ctime[:]...), nil
 	case plan.FieldCallback:
-		// Nobody listens for callbacks of NFSv4.0 here: an address that cannot
-		// be reached keeps the server from giving delegations.
-		dst = xdr.AppendOpaque(dst, []byte("tcp"))
-		return xdr.AppendOpaque(dst, []byte("0.0.0.0.0.0")), nil
+		return r.appendLocation(dst), nil
 	}
 	return dst, fmt.Errorf("%w %q", plan.ErrField, f.Kind)
 }

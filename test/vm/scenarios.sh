@@ -11,6 +11,8 @@ rdma_siw
 rdma_rxe
 suite_siw
 suite_rxe
+replay_siw
+replay_rxe
 X
 }
 
@@ -162,6 +164,69 @@ suite() {
 }
 run_suite_siw() { suite siw; }
 run_suite_rxe() { suite rxe; }
+
+# workloads: the captures that are replayed, with the files that their servers had
+# at the end: NAME CAPTURE SUMS. Those of RPCRDMA_VM_CAPTURES are replayed, too.
+workloads() {
+    local n f
+    for n in ${REPLAY-rocev2-nfs3-basic iwarp-nfs40-basic rocev2-nfs41-restart rocev2-nfs41-mixed-load iwarp-nfs41-midstream rocev2-nfs42-basic}; do
+        f=$(ls "samples/$n".pcap* 2>/dev/null) && echo "$n $f samples/$n.truth.json"
+    done
+    if [ -n "${RPCRDMA_VM_CAPTURES:-}" ]; then
+        for n in ${REPLAY_MORE-iwarp-nfs3-basic rocev2-nfs40-basic rocev2-nfs41-basic iwarp-nfs41-basic iwarp-nfs41-mixed-load iwarp-nfs42-basic}; do
+            f=$RPCRDMA_VM_CAPTURES/$n
+            [ -e "$f.pcap" ] && echo "$n $f.pcap $f.truth/md5sums.server"
+        done
+    fi
+}
+
+# replayed SCENARIO NAME PROVIDER VERSION SUMS: one of them.
+replayed() {
+    local s=$1 n=$2 begun=$SECONDS line rc out=$rundir/$1.$2.log
+    rm -f "$rundir/rig/out/$n".*
+    on client "replay $n $3 $4" 500 >"$out" 2>&1
+    rc=$?
+    if [ ! -e "$rundir/rig/out/$n.json" ]; then
+        row "$s" "$n" "FAILED ($rc)" "$(tail -3 "$out" | tr '\n\t' '  ' | cut -c1-300)"
+        return 1
+    fi
+    if line=$("$rundir/bin/judge" report "$rundir/rig/out/$n.json" 2>>"$out") && [ $rc = 0 ]; then
+        row "$s" "$n" passed "$line; $((SECONDS - begun)) s"
+    else
+        row "$s" "$n" "FAILED ($rc)" "$line; $(tail -1 "$out")"
+        "$rundir/bin/judge" rest "$rundir/rig/out/$n.json" >&2
+    fi
+    "$rundir/bin/judge" rest "$rundir/rig/out/$n.json" >"$rundir/$s.$n.rest" 2>&1
+    mv "$rundir/rig/out/$n.json" "$rundir/$s.$n.json"
+    "$rundir/bin/judge" sums "$5" >"$rundir/rig/out/$n.sums" || return 1
+    step "$s" "$n: MD5 sums of $(wc -l <"$rundir/rig/out/$n.sums") files in the server's file system" server "replayed $n"
+}
+
+# replays KERNEL-DEVICE PROVIDER: captures of Linux with Linux, replayed by our
+# client over a soft provider against the kernel's nfsd over its device.
+replays() {
+    local s=replay_$1 n file sums version fs last=ext4
+    on client "device none" >/dev/null
+    step $s "nfsd over $1" server "device $1 && nfsd_up ext4" || return 1
+    on server "capture $s" || return 1
+    mkdir -p "$rundir/rig/cap"
+    while read -r n file sums <&3; do
+        version=${n#*-nfs} version=${version%%-*} fs=ext4
+        # these come from xfs, which has CLONE
+        [ "$version" = 42 ] && fs=xfs
+        if [ $fs != $last ]; then
+            step $s "nfsd over $1 on $fs" server "nfsd_up $fs" || return 1
+            last=$fs
+        fi
+        alive || return 1
+        cp "$file" "$rundir/rig/cap/$n"
+        replayed $s "$n" "$2" "$version" "$sums"
+    done 3< <(workloads | LC_ALL=C sort -t- -k2)
+    captured $s "check of the capture" server $CLI
+    on server "nfsd_up ext4 && nfsd_down" >/dev/null
+}
+run_replay_siw() { replays siw iwarp; }
+run_replay_rxe() { replays rxe rocev2; }
 
 # table FILE...: the results in Markdown.
 table() {

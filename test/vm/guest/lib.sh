@@ -53,14 +53,30 @@ capture_stop() {
     grep -E 'dropped' "/run/$1.tcpdump"
 }
 
-# nfsd_up: the kernel's server, exporting /export, with RDMA at 20049.
+# nfsd_up [FS]: the kernel's server, exporting /export, with RDMA at 20049.
+# With ext4 or xfs /export is made anew.
 nfsd_up() {
     mkdir -p /run/rpc_pipefs /var/lib/nfs/{sm,sm.bak,v4recovery} /export
     modprobe -a sunrpc nfsd rpcrdma lockd || return 1
     mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs sunrpc /run/rpc_pipefs
     mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+    local fs=${1:-ext4}
+    if [ -n "$1" ] && mountpoint -q /export; then
+        nfsd_down
+        exportfs -ua
+        # the server lets go of files a little later
+        local i
+        for ((i = 0; i < 50; i++)); do
+            umount /export 2>/dev/null && break
+            sleep 0.2
+        done
+        mountpoint -q /export && { umount /export; return 1; }
+    fi
     if ! mountpoint -q /export; then
-        mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1 /dev/vdb && mount -t ext4 /dev/vdb /export || return 1
+        case $fs in
+            ext4) mkfs.ext4 -q -F -E lazy_itable_init=1,lazy_journal_init=1 /dev/vdb ;;
+            xfs) mkfs.xfs -q -f /dev/vdb ;;
+        esac && mount -t "$fs" /dev/vdb /export || return 1
     fi
     chmod 1777 /export
     echo 1048576 >/proc/fs/nfsd/max_block_size 2>/dev/null
@@ -76,7 +92,10 @@ nfsd_up() {
     echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
     return 0
 }
-nfsd_down() { rpc.nfsd 0; }
+nfsd_down() {
+    rpc.nfsd 0
+    kill "$(pidof rpc.mountd)" # our server serves MOUNT at its port
+}
 
 # client_up: what a mount needs.
 client_up() {
@@ -140,3 +159,22 @@ cthon() {
     done
     return $rc
 }
+
+# replay NAME PROVIDER VERSION: replays /rig/cap/NAME below /export/NAME of the
+# kernel's server, with our packets captured. Leaves /rig/out/NAME.json, .pcapng
+# and .replay, what the command said.
+replay() {
+    local mount= rc
+    # the kernel has MOUNT on TCP only
+    [ "$3" = 3 ] && mount="--mount $SRV:20048"
+    rpcrdma-replay run "/rig/cap/$1" $SRV --dir "/export/$1" --provider "$2" $mount --yes --write --force --timing fast \
+        --capture "/cap/$1.pcapng" --self-check --report "/rig/out/$1.json" --quiet >"/rig/out/$1.replay" 2>&1
+    rc=$?
+    mv "/cap/$1.pcapng" /rig/out/
+    cat "/rig/out/$1.replay"
+    return $rc
+}
+
+# replayed NAME: the MD5 sums /rig/out/NAME.sums against the server's file
+# system.
+replayed() { cd "/export/$1" && md5sum --quiet -c "/rig/out/$1.sums"; }

@@ -1,0 +1,120 @@
+package run_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// prober does what servers of NFSv4.0 do that give delegations: it tries the
+// address that a client has given when it confirms it.
+type prober struct {
+	transport.Handler
+	silent bool
+	tried  chan error
+	at     netip.AddrPort
+	opens  int // that came after the confirmation
+	early  int // of these, those that came before the answer
+}
+
+func (p *prober) ServeRPC(x transport.Exchange) {
+	s := x.Call().Stream
+	var h oncrpc.Call
+	var args nfs4.CompoundArgs
+	var r xdr.Reader
+	if h.Decode(s, len(s)) == nil && h.Procedure == 1 {
+		r.Reset(s[h.Size():], len(s)-h.Size())
+		args.Decode(&r)
+	}
+	for i := range args.Ops {
+		switch a := args.Ops[i].Body.(type) {
+		case *nfs4.SETCLIENTID4args:
+			p.at = universal(string(a.Callback.CbLocation.NaRAddr))
+		case *nfs4.SETCLIENTID_CONFIRM4args:
+			if p.at.Port() != 0 && !p.silent {
+				go func(at netip.AddrPort) { p.tried <- null(at) }(p.at)
+			}
+		}
+	}
+	if p.at.Port() != 0 && slices.ContainsFunc(args.Ops, func(o nfs4.Op) bool { return o.Number == uint32(nfs4.OP_OPEN) }) {
+		if p.opens++; len(p.tried) == 0 {
+			p.early++
+		}
+	}
+	p.Handler.ServeRPC(x)
+}
+
+// universal reads an address whose last two parts are those of the port.
+func universal(s string) netip.AddrPort {
+	parts := strings.Split(s, ".")
+	if len(parts) != 6 {
+		return netip.AddrPort{}
+	}
+	ip, _ := netip.ParseAddr(strings.Join(parts[:4], "."))
+	high, _ := strconv.ParseUint(parts[4], 10, 8)
+	low, _ := strconv.ParseUint(parts[5], 10, 8)
+	return netip.AddrPortFrom(ip, uint16(high<<8|low))
+}
+
+// null sends CB_NULL.
+func null(at netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := tcprpc.Dial(ctx, at.String(), tcprpc.Options{})
+	if err != nil {
+		return err
+	}
+	h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: 0x40000000, Version: 1}
+	err = c.Do(ctx, &transport.Call{Message: transport.Message{Stream: h.Append(nil)}})
+	_ = c.Close()
+	return err
+}
+
+// TestCallback40: a server of NFSv4.0 finds somebody at the address that it is
+// given, and nothing is opened before it has looked, or could have.
+func TestCallback40(t *testing.T) {
+	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", plan.Options{})
+	for _, silent := range []bool{false, true} {
+		p := &prober{silent: silent, tried: make(chan error, 16)}
+		o, hangUp := rigOf(t, site.Options{Name: "tcp"}, w.Version(), func(h transport.Handler) transport.Handler {
+			p.Handler = h
+			return p
+		})
+		o.Timing, o.CallbackWait = run.Fast, time.Minute
+		if silent {
+			o.CallbackWait = time.Millisecond
+		}
+		r, err := run.Run(within(t, time.Minute), w, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hangUp()
+		if !r.Explained() || p.opens == 0 {
+			t.Errorf("%v, %d opens, callbacks to %v", r.Totals, p.opens, p.at)
+		}
+		if silent {
+			continue
+		}
+		if p.early > 0 || len(p.tried) == 0 {
+			t.Errorf("%d of %d opens came before the answer to CB_NULL; %d answers", p.early, p.opens, len(p.tried))
+		}
+		for range len(p.tried) {
+			if err := <-p.tried; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

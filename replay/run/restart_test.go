@@ -1,0 +1,96 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// TestRestart ends the server in the middle of a run and starts another one at
+// the same address, with nothing of what the first one had: handles are stale,
+// sessions are gone. The run goes on to its end and says so.
+func TestRestart(t *testing.T) {
+	sample := load(t, "../../samples/rocev2-nfs41-mixed-load.pcap.zst", plan.Options{})
+	for _, c := range []struct {
+		name, fabric, version string
+		load                  *run.Workload
+	}{
+		{"NFSv3 over TCP", "tcp", "3", steady(400, time.Millisecond)},
+		{"NFSv4.1 over iWARP", "iwarp", "4.1", sample},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := within(t, time.Minute)
+			o := site.Options{Name: c.fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond},
+				TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
+			clients, err := site.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := netip.MustParseAddrPort("127.0.0.1:0")
+			var stop func()
+			serve := func() {
+				f, err := site.Open(o)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s := site.NewServer(emptyStore(), site.ServerOptions{})
+				var l site.Listener
+				for l == nil && ctx.Err() == nil { // the port may be taken for a moment
+					l, err = f.Listen(ctx, at, s)
+				}
+				if l == nil {
+					t.Error(err)
+					return
+				}
+				at = l.Addr()
+				stop = sync.OnceFunc(func() { _ = errors.Join(f.Close(), s.Close()) })
+			}
+			serve()
+			dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
+			opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.AsCaptured, Speed: 20, Timeout: 20 * time.Second,
+				Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
+				FS: func(ctx context.Context) (client.FS, error) {
+					r, err := dial(ctx)
+					if err != nil {
+						return nil, err
+					}
+					rpc := client.RPC{Requester: r, Cred: client.Sys("replay", 0, 0)}
+					if c.version == "3" {
+						return client.NewV3(rpc), nil
+					}
+					return client.NewV4(ctx, rpc, client.V4Options{Minor: 1, Owner: []byte("preparation")})
+				}}
+			n := 0
+			opt.Observe = func(*run.Outcome) {
+				if n++; n == 100 {
+					stop()
+					serve()
+				}
+			}
+			r, err := run.Run(ctx, c.load, opt)
+			stop()
+			_ = clients.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Explained() || r.Totals[run.Worse.String()] == 0 || r.Totals[run.Same.String()] == 0 {
+				t.Errorf("%v, stopped %q, %d not done", r.Totals, r.Stopped, r.NotDone)
+			}
+			if r.Stopped == "" && r.NotDone > 0 {
+				t.Errorf("%d not done", r.NotDone)
+			}
+		})
+	}
+}

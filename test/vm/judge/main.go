@@ -1,0 +1,172 @@
+// Judge is what test/vm/run knows of replays:
+//
+//	judge sums TRUTH             the MD5 sums that files of a capture had, for md5sum -c
+//	judge report REPORT          one line about a replay: counts, and the share of
+//	                             replies that were same or equivalent; status 1 if
+//	                             that is below 99 %, or anything is unexplained
+//	judge rest REPORT            the calls that were neither, one by one
+//
+// TRUTH is NAME.truth.json of samples, or a file of md5sum.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/replay/run"
+)
+
+// enough is the share of replies that have to be same or equivalent, in percent.
+const enough = 99
+
+var errBelow = errors.New("not as it should be")
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: judge sums|report|rest FILE")
+		os.Exit(2)
+	}
+	if err := act(os.Stdout, os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "judge:", err)
+		os.Exit(1)
+	}
+}
+
+func act(w io.Writer, what, file string) error {
+	b, err := os.ReadFile(file) // #nosec G304 -- the file that the caller named
+	if err != nil {
+		return err
+	}
+	switch what {
+	case "sums":
+		return sums(w, b)
+	case "report", "rest":
+		var r report
+		if err := json.Unmarshal(b, &r); err != nil {
+			return err
+		}
+		if r.Schema != run.ReportSchema {
+			return fmt.Errorf("%s is no report of a replay", file)
+		}
+		if what == "report" {
+			return r.line(w)
+		}
+		return r.rest(w)
+	}
+	return fmt.Errorf("%q is not known", what)
+}
+
+// sums writes lines that md5sum -c takes. Names are relative.
+func sums(w io.Writer, b []byte) error {
+	if !bytes.HasPrefix(b, []byte("{")) {
+		_, err := w.Write(b)
+		return err
+	}
+	var t struct {
+		Files []struct{ MD5, Path string } `json:"files"`
+	}
+	if err := json.Unmarshal(b, &t); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	for _, f := range t.Files {
+		if strings.ContainsAny(f.Path, "\n\\") {
+			return fmt.Errorf("%q cannot be written as md5sum does", f.Path)
+		}
+		fmt.Fprintf(out, "%s  ./%s\n", f.MD5, f.Path)
+	}
+	return out.Flush()
+}
+
+// report is the part of a run.Report that counts here.
+type report struct {
+	Schema     string         `json:"schema"`
+	Stopped    string         `json:"stopped"`
+	Planned    int            `json:"planned"`
+	NotDone    int            `json:"not_done"`
+	Retried    int            `json:"retried"`
+	Extra      int            `json:"extra"`
+	Totals     map[string]int `json:"verdicts"`
+	Mismatches []struct {
+		Op      int      `json:"op"`
+		What    string   `json:"what"`
+		Verdict string   `json:"verdict"`
+		Reasons []string `json:"reasons"`
+	} `json:"mismatches"`
+	More    int `json:"more_mismatches"`
+	Reasons []struct {
+		Verdict string `json:"verdict"`
+		Reason  string `json:"reason"`
+		Count   int    `json:"count"`
+	} `json:"reasons"`
+	SelfCheck *run.SelfCheck `json:"self_check"`
+}
+
+// line writes the counts.
+func (r *report) line(w io.Writer) error {
+	good := r.Totals[run.Same.String()] + r.Totals[run.Equivalent.String()]
+	share := 0.0
+	if r.Planned > 0 {
+		share = 100 * float64(good) / float64(r.Planned)
+	}
+	bad, all := r.NotDone, 0
+	var parts []string
+	for v := run.Same; v <= run.Lost; v++ {
+		n := r.Totals[v.String()]
+		all += n
+		if n == 0 && v > run.Equivalent {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		if !v.Fine() {
+			bad += n
+		}
+	}
+	fmt.Fprintf(w, "%d operations: %s; %.1f %% same or equivalent", r.Planned, strings.Join(parts, ", "), share)
+	if s := r.SelfCheck; s != nil {
+		fmt.Fprintf(w, "; self-check %d of %d", s.Same, s.Calls)
+	}
+	fmt.Fprintln(w)
+	switch {
+	case r.Planned == 0:
+		return fmt.Errorf("%w: nothing was replayed", errBelow)
+	case r.Stopped != "":
+		return fmt.Errorf("%w: %s", errBelow, r.Stopped)
+	case bad > 0 || all != r.Planned:
+		return fmt.Errorf("%w: %d operations without an explanation, %d outcomes of %d", errBelow, bad, all, r.Planned)
+	case good*100 < enough*r.Planned:
+		return fmt.Errorf("%w: less than %d %% are same or equivalent", errBelow, enough)
+	case r.SelfCheck == nil || r.SelfCheck.Same != r.SelfCheck.Calls || !r.SelfCheck.OK():
+		return fmt.Errorf("%w: the dissector did not find in the packets what was sent", errBelow)
+	}
+	return nil
+}
+
+// rest writes what was neither same nor equivalent, and why what was equivalent
+// was not the same.
+func (r *report) rest(w io.Writer) error {
+	counts := map[string]int{}
+	for _, x := range r.Reasons {
+		if x.Verdict == run.Equivalent.String() || x.Verdict == run.Omitted.String() {
+			counts[x.Verdict+": "+x.Reason] += x.Count
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "%4d %s\n", counts[k], k)
+	}
+	for _, m := range r.Mismatches {
+		fmt.Fprintf(w, "%s: operation %d, %s: %s\n", m.Verdict, m.Op, m.What, strings.Join(m.Reasons, "; "))
+	}
+	if r.More > 0 {
+		fmt.Fprintf(w, "%d more\n", r.More)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestReport(t *testing.T) {
+	const check = `"self_check":{"calls":100,"transactions":120,"same":100}`
+	for _, c := range []struct {
+		name, report string
+		line         string
+		good         bool
+	}{
+		{"good", `"planned":100,"verdicts":{"same":90,"equivalent":9,"omitted":1},` + check,
+			"100 operations: 90 same, 9 equivalent, 1 omitted; 99.0 % same or equivalent; self-check 100 of 100\n", true},
+		{"not enough", `"planned":100,"verdicts":{"same":90,"equivalent":8,"omitted":2},` + check,
+			"100 operations: 90 same, 8 equivalent, 2 omitted; 98.0 % same or equivalent; self-check 100 of 100\n", false},
+		{"one is worse", `"planned":100,"verdicts":{"same":99,"worse":1},` + check,
+			"100 operations: 99 same, 0 equivalent, 1 worse; 99.0 % same or equivalent; self-check 100 of 100\n", false},
+		{"one has no outcome", `"planned":100,"verdicts":{"same":99},` + check,
+			"100 operations: 99 same, 0 equivalent; 99.0 % same or equivalent; self-check 100 of 100\n", false},
+		{"stopped", `"planned":100,"stopped":"interrupted","verdicts":{"same":100},` + check,
+			"100 operations: 100 same, 0 equivalent; 100.0 % same or equivalent; self-check 100 of 100\n", false},
+		{"nothing", `"planned":0,"verdicts":{}`, "0 operations: 0 same, 0 equivalent; 0.0 % same or equivalent\n", false},
+		{"no self-check", `"planned":1,"verdicts":{"same":1}`, "1 operations: 1 same, 0 equivalent; 100.0 % same or equivalent\n", false},
+		{"packets tell another story", `"planned":1,"verdicts":{"same":1},"self_check":{"calls":1,"transactions":1,"different":1}`,
+			"1 operations: 1 same, 0 equivalent; 100.0 % same or equivalent; self-check 0 of 1\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "report")
+			if err := os.WriteFile(file, []byte(`{"schema":"rpcrdma.replay/1",`+c.report+`}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			err := act(&out, "report", file)
+			if out.String() != c.line {
+				t.Errorf("%q, want %q", out.String(), c.line)
+			}
+			if (err == nil) != c.good {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestSums(t *testing.T) {
+	const sum = "d41d8cd98f00b204e9800998ecf8427e"
+	for in, want := range map[string]string{
+		`{"files":[{"md5":"` + sum + `","path":"d1/naïve name"}]}`: sum + "  ./d1/naïve name\n",
+		`{"files":[{"md5":"` + sum + `","path":"d1/\n"}]}`:         "",
+		sum + "  ./d1/small\n":                                     sum + "  ./d1/small\n",
+	} {
+		var out strings.Builder
+		if err := sums(&out, []byte(in)); out.String() != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v", in, out.String(), err)
+		}
+	}
+}
+
+func TestRest(t *testing.T) {
+	var out strings.Builder
+	file := filepath.Join(t.TempDir(), "report")
+	in := `{"schema":"rpcrdma.replay/1","reasons":[{"verdict":"omitted","reason":"no delegation","count":4},{"verdict":"worse","reason":"x","count":1}],
+		"mismatches":[{"op":7,"what":"nfs3 READ","verdict":"worse","reasons":["a","b"]}],"more_mismatches":2}`
+	if err := os.WriteFile(file, []byte(in), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := act(&out, "rest", file); err != nil {
+		t.Fatal(err)
+	}
+	if want := "   4 omitted: no delegation\nworse: operation 7, nfs3 READ: a; b\n2 more\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
