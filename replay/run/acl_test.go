@@ -54,13 +54,17 @@ func TestACL(t *testing.T) {
 		make func(w *run.Workload)
 		want run.Verdict
 	}{
-		"same":     {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, m, 0, 4, o, 0, 0)) }, run.Same},
-		"order":    {func(w *run.Workload) { getacl(w, entries(o, 0, 0, m, 0, 4, g, 0, 4, uo, 0, 6)) }, run.Equivalent},
-		"no mask":  {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, o, 0, 0)) }, run.Equivalent},
-		"another":  {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 5, m, 0, 5, o, 0, 0)) }, run.Different},
-		"more":     {func(w *run.Workload) { getacl(w, prepared) }, run.Different},
-		"count":    {func(w *run.Workload) { getacl(w, nil) }, run.Different},
-		"prepared": {func(w *run.Workload) { p := secattr(prepared); w.Tables.Objects[1].ACL = p.Append(nil); getacl(w, prepared) }, run.Same},
+		"same":    {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, m, 0, 4, o, 0, 0)) }, run.Same},
+		"order":   {func(w *run.Workload) { getacl(w, entries(o, 0, 0, m, 0, 4, g, 0, 4, uo, 0, 6)) }, run.Equivalent},
+		"no mask": {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, o, 0, 0)) }, run.Equivalent},
+		"another": {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 5, m, 0, 5, o, 0, 0)) }, run.Different},
+		"more":    {func(w *run.Workload) { getacl(w, prepared) }, run.Different},
+		"count":   {func(w *run.Workload) { getacl(w, nil) }, run.Different},
+		"prepared": {func(w *run.Workload) {
+			p := secattr(prepared)
+			w.Tables.Objects[1].ACL = p.Append(nil)
+			getacl(w, prepared)
+		}, run.Same},
 		"set": {func(w *run.Workload) {
 			s := aclOp(w, nfsacl.ACLPROC3_SETACL, plan.Field{N: "acl", Kind: plan.FieldRaw, Bytes: set.Append(nil)}, (&nfsacl.SETACL3res{}).Append(nil))
 			getacl(w, changed).Deps = []plan.Dep{{Op: s.ID, Kind: plan.DepSize}}
