@@ -168,9 +168,13 @@ func (l *link) addReceives(n int) ([]verbs.RecvRequest, error) {
 	return out, nil
 }
 
-// invalidates reports whether the peer may close the handles that we offer.
+// invalidates reports whether we can do our part of remote invalidation: as a
+// Responder close the peer's handles, as a Requester have ours closed.
 func (l *link) invalidates() bool {
 	c := &l.mem.caps
+	if !l.dialed {
+		return c.SendInvalidate
+	}
 	return c.SendInvalidate && (c.Invalidates == verbs.InvalidatesAll || c.Invalidates == verbs.InvalidatesWindows && l.o.Registration == Windows)
 }
 
@@ -183,7 +187,8 @@ func (l *link) established(vc verbs.Conn) {
 	theirs.Decode(info.PrivateData)
 	l.inlineSend = min(int(rdma.InlineThreshold(&own, &theirs)), l.o.InlineSend)
 	l.inlineReceive = min(int(rdma.InlineThreshold(&theirs, &own)), l.o.InlineReceive)
-	l.invalidate = theirs.RemoteInvalidate && l.mem.caps.SendInvalidate
+	// Both have to say that they can (RFC 8797, section 4.1).
+	l.invalidate = own.RemoteInvalidate && theirs.RemoteInvalidate
 	l.peer = transport.Peer{
 		Transport: l.mem.p.Name(), Local: info.Local, Remote: info.Remote,
 		Detail: info.Detail, ID: transport.NextID(),

@@ -134,7 +134,7 @@ core() {
     captured $s "check of the capture: kernel's client with rdma-core" client $SRV
     on client "capture $s" || return 1
     step $s "rdma-core with itself: NFSv3" client "peer-rdma nfs3 -provider rdma -seed \$RANDOM -addr $SRV:20049"
-    step $s "rdma-core with itself, registered for good: NFSv4.1" client "peer-rdma nfs4 -registration persistent -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    step $s "rdma-core with itself, registered for good: NFSv4.1" client "peer-rdma nfs4 -path / -registration persistent -provider rdma -seed \$RANDOM -addr $SRV:20049"
     if [ $1 = rxe ]; then
         step $s "rdma-core with itself, memory windows: NFSv3" client "peer-rdma nfs3 -registration windows -provider rdma -seed \$RANDOM -addr $SRV:20049"
     fi
@@ -142,7 +142,7 @@ core() {
     on client "device none" >/dev/null
     on client "capture $s" || return 1
     step $s "soft $2 client, rdma-core server: NFSv3" client "peer nfs3 -provider $2 -seed \$RANDOM -addr $SRV:20049"
-    step $s "soft $2 client, rdma-core server: NFSv4.1" client "peer nfs4 -provider $2 -seed \$RANDOM -addr $SRV:20049"
+    step $s "soft $2 client, rdma-core server: NFSv4.1" client "peer nfs4 -path / -provider $2 -seed \$RANDOM -addr $SRV:20049"
     captured $s "check of the capture: soft $2 with rdma-core" client $SRV $CLI
     step $s "server ends" server serve_stop
 
@@ -151,7 +151,7 @@ core() {
     step $s "device" client "device $1" || return 1
     on client "capture $s" || return 1
     step $s "rdma-core client, soft $2 server: NFSv3" client "peer-rdma nfs3 -provider rdma -seed \$RANDOM -addr $SRV:20049"
-    step $s "rdma-core client, soft $2 server: NFSv4.1" client "peer-rdma nfs4 -provider rdma -seed \$RANDOM -addr $SRV:20049"
+    step $s "rdma-core client, soft $2 server: NFSv4.1" client "peer-rdma nfs4 -path / -provider rdma -seed \$RANDOM -addr $SRV:20049"
     captured $s "check of the capture: rdma-core with soft $2" client $SRV $CLI
     step $s "server ends" server serve_stop
 }
