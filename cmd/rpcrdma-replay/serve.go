@@ -49,7 +49,7 @@ type serveFlags struct {
 	parent    bool
 }
 
-const serveLong = `Serve NFS versions 3, 4.0, 4.1 and 4.2, and MOUNT, without a kernel's server: from
+const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a kernel's server: from
 memory, from a directory (--dir, read-only unless --writable is given), or answers
 from a capture (--playback). The command prints how a Linux client mounts it, and
 runs until it is interrupted.

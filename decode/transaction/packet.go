@@ -160,7 +160,7 @@ func (t *Tracker) traceSend(tx *Transaction, role Role, s *rdma.Send, again bool
 	c := tx.Connection
 	if len(s.Parts) == 0 {
 		t.trace(tx, Packet{
-			Ref: s.Last, Header: c.Header, Role: role, From: s.From, Again: again, Bytes: uint32(min(s.Length, 1<<31)),
+			Ref: s.Last, Header: c.Header, Role: role, From: s.From, Again: again, Bytes: uint32(min(s.Length, 1<<31-1)),
 		})
 		return
 	}

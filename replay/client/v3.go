@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
@@ -165,6 +166,23 @@ func (v *V3) Getattr(ctx context.Context, handle []byte) (Attr, error) {
 // Setattr implements FS.
 func (v *V3) Setattr(ctx context.Context, handle []byte, a SetAttr) error {
 	return v.simple(ctx, nfs3.NFSPROC3_SETATTR, &nfs3.SETATTR3args{Object: fh3(handle), NewAttributes: sattr3(a)}, &nfs3.SETATTR3res{})
+}
+
+// SetACL sets access control lists, by the protocol beside NFSv3 (NFSACL), on the
+// same connection.
+func (v *V3) SetACL(ctx context.Context, handle []byte, acl *nfsacl.Secattr) error {
+	c := v.get()
+	defer v.put(c)
+	c.MaxReply = 1024
+	c.Build(Procedure{nfsacl.NFS_ACL_PROGRAM, nfsacl.NFS_ACL_V3, nfsacl.ACLPROC3_SETACL}, v.Cred, &nfsacl.SETACL3args{Fh: fh3(handle), Acl: *acl})
+	var res nfsacl.SETACL3res
+	if err := v.Do(ctx, c, &res); err != nil {
+		return err
+	}
+	if code, symbol := res.StatusCode(); code != 0 {
+		return &StatusError{"SETACL", code, symbol}
+	}
+	return nil
 }
 
 // Access implements FS.

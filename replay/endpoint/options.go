@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"math"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -239,7 +240,7 @@ func (o Options) withDefaults(responder bool) Options {
 	}
 	dur(&o.DoneTimeout, 30*time.Second)
 	num(&o.MaxMessage, 4<<20, pageSize, 1<<30)
-	num(&o.MaxPulled, 64<<20, 1, 1<<40)
+	num(&o.MaxPulled, 64<<20, 1, math.MaxInt)
 	num(&o.SegmentSize, 1<<20, 1, 1<<30)
 	num(&o.MaxSegments, 260, 1, maxSegments)
 	num(&o.MinChunk, 1024, 1, 1<<30)

@@ -152,7 +152,7 @@ func (c *call) judge() (Class, string) {
 	if v.Call.Protection().Kind() == oncrpc.BodyInit || v.Call.GSS.Proc == oncrpc.GSSDestroy && v.Call.Cred.Flavor == oncrpc.RPCSecGSS {
 		return Exact, "set-up and tear-down of an RPCSEC_GSS context"
 	}
-	if tx.Program != nfs4.NFS4_PROGRAM {
+	if tx.Program != nfs4.NFS4_PROGRAM && !c.acl3() {
 		return c.other()
 	}
 	if tx.Version != 3 && tx.Version != 4 {
@@ -200,7 +200,7 @@ func (c *call) other() (Class, string) {
 	case "portmap", "rpcbind":
 		return Exact, name + ": the executor is told the port"
 	case "nfsacl":
-		return Exact, "NFSACL is not replayed"
+		return Exact, "NFSACL version 2, and GETXATTRDIR, are not replayed"
 	case "nlm", "nsm":
 		return Exact, strings.ToUpper(name) + " is not replayed"
 	}
@@ -252,7 +252,9 @@ func (c *call) add() {
 		Role: Workload, Class: Exact, Time: c.start, Latency: -1, Service: -1,
 	}
 	o := c.op
-	b.version(c.server, strings.TrimPrefix(c.program(), "nfs"))
+	if !c.acl3() {
+		b.version(c.server, strings.TrimPrefix(c.program(), "nfs"))
+	}
 	o.Credential = c.credential()
 	c.conn.advance(c.start)
 	if c.conn.last.op != 0 {

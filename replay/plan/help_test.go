@@ -111,6 +111,8 @@ type scene struct {
 	now  int64
 	xid  uint32
 	n    uint64
+	// program of the calls; 0 is NFS
+	program uint32
 }
 
 func newScene(t *testing.T) *scene {
@@ -144,9 +146,13 @@ func (s *scene) call(version, procedure uint32, args, result xdr.Message, took .
 func (s *scene) add(version, procedure uint32, args, result xdr.Message, start, end int64) {
 	s.t.Helper()
 	s.xid++
-	c := oncrpc.Call{XID: s.xid, RPCVersion: 2, Program: nfs4.NFS4_PROGRAM, Version: version, Procedure: procedure}
+	program := uint32(nfs4.NFS4_PROGRAM)
+	if s.program != 0 {
+		program = s.program
+	}
+	c := oncrpc.Call{XID: s.xid, RPCVersion: 2, Program: program, Version: version, Procedure: procedure}
 	tx := &transaction.Transaction{
-		Connection: s.conn, XID: s.xid, Program: nfs4.NFS4_PROGRAM, Version: version, Procedure: procedure, Named: true,
+		Connection: s.conn, XID: s.xid, Program: program, Version: version, Procedure: procedure, Named: true,
 	}
 	s.n++
 	tx.Call.Payload = args.Append(c.Append(nil))

@@ -556,7 +556,9 @@ func (c *call) args3() {
 			o.pre3(&r.Resok.FileWcc.Before)
 		}
 	default:
-		f.raw("arguments", c.v.Args)
+		if !c.acl(a) {
+			f.raw("arguments", c.v.Args)
+		}
 	}
 }
 

@@ -49,7 +49,9 @@ type obj struct {
 	major     uint32
 	minor     uint32
 	// What the workload has changed already.
-	sizeChanged, modeChanged, ownerChanged bool
+	sizeChanged, modeChanged, ownerChanged, aclChanged bool
+
+	acl []byte // secattr of NFSACL, if it says more than the mode
 
 	written, known spans
 	content        []Extent
@@ -544,6 +546,7 @@ func (s *space) object(o *obj, id int) Object {
 		x.Notes = append(slices.Clone(x.Notes), "the target of the symlink was not seen: made up")
 	}
 	x.Target, x.TargetBytes = text(o.target)
+	x.ACL = o.acl
 	switch x.Type {
 	case "block", "char":
 		x.Major, x.Minor = o.major, o.minor

@@ -204,6 +204,9 @@ type Object struct {
 	TargetBytes []byte `json:"target_bytes,omitempty"`
 	Major       uint32 `json:"major,omitempty"`
 	Minor       uint32 `json:"minor,omitempty"`
+	// ACL are the access control lists as of the start, a secattr of NFSACL in
+	// XDR; absent if they say no more than the mode.
+	ACL []byte `json:"acl,omitempty"`
 	// Content is what was read of it before it was written to; what lies
 	// between is filled by the pattern.
 	Content []Extent `json:"content,omitempty"`

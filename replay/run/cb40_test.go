@@ -89,7 +89,7 @@ func TestCallback40(t *testing.T) {
 	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", plan.Options{})
 	for _, silent := range []bool{false, true} {
 		p := &prober{silent: silent, tried: make(chan error, 16)}
-		o, hangUp := rigBehind(t, site.Options{Name: "tcp"}, w.Version(), func(h transport.Handler) transport.Handler {
+		o, hangUp := rigOf(t, site.Options{Name: "tcp"}, w.Version(), func(h transport.Handler) transport.Handler {
 			p.Handler = h
 			return p
 		})

@@ -93,7 +93,10 @@ var fields = map[string]class{
 	// What a server may do or not.
 	"delegation": optional, "attributes_follow": optional, "handle_follows": optional, "obj_attributes.attributes": optional,
 	"attrset": optional, "attrsset": optional, "committed": optional, "wr_committed": optional, "rdattr_error": optional,
-	"mask": limit, "SECINFO": limit, "SECINFO_NO_NAME": limit,
+	"mask": limit, "SECINFO": limit,
+	// The lists of NFSACL, unlike the attribute of NFSv4.
+	"resok.acl": matters, "acl.mask": matters, "acl.aclcnt": matters, "acl.dfaclcnt": matters, "acl.aclent": matters, "acl.dfaclent": matters,
+	"SECINFO_NO_NAME": limit,
 }
 
 // reasons of differences that make none.
@@ -106,6 +109,8 @@ const (
 	reasonLinkMode   = "the mode of a symbolic link means nothing"
 	reasonExclusive  = "what an exclusive create leaves undefined until the attributes are set"
 	reasonUsers      = "users and groups are written in another way"
+	reasonACLOrder   = "the entries of an access control list in another order, or a mask that says nothing more"
+	reasonNoACL      = "the server does not have NFSACL"
 	reasonProtection = "machine credentials need RPCSEC_GSS: the server's state is not protected by one"
 	reasonEntries    = "the server orders and splits directories its own way"
 	noteRelaid       = "the captured chunks do not fit this server's handles: the endpoint chose its own"

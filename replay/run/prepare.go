@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -149,7 +151,42 @@ func (e *engine) prepare(ctx context.Context, fs client.FS, w *world, done *Prep
 			}
 		}
 	}
+	// So do lists of access: what is made below a directory would inherit them.
+	if err := p.acls(); err != nil {
+		return err
+	}
 	return ctx.Err()
+}
+
+// acls sets the access control lists that the plan knows of. That a server has
+// none is no failure: the calls of the plan show what it means.
+func (p *preparer) acls() error {
+	fs, ok := p.fs.(interface {
+		SetACL(ctx context.Context, handle []byte, acl *nfsacl.Secattr) error
+	})
+	for i := range p.load.Tables.Objects {
+		o := &p.load.Tables.Objects[i]
+		h := p.w.objects[i+1].handle
+		if len(o.ACL) == 0 || !ok || h == nil || o.Origin != plan.Before || !p.safety.inside[i+1] {
+			continue
+		}
+		var r xdr.Reader
+		var acl nfsacl.Secattr
+		r.Reset(o.ACL, len(o.ACL))
+		if acl.Decode(&r); r.Failed() {
+			p.failed("%s: its access control list cannot be read", o.Path)
+			continue
+		}
+		err := fs.SetACL(p.ctx, h, &acl)
+		var denied *client.DeniedError
+		if fatal(err) && !errors.As(err, &denied) {
+			return err
+		}
+		if err != nil {
+			p.record.note("preparation: access control lists of some objects could not be set: %v", err)
+		}
+	}
+	return nil
 }
 
 func nameOf(name string, raw []byte) string {

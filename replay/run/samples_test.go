@@ -48,11 +48,11 @@ func emptyStore() store.Store { return memory.New(memory.Options{}) }
 // rig is a built-in server on a fabric. The function closes all of it.
 func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 	t.Helper()
-	return rigBehind(t, o, version, func(h transport.Handler) transport.Handler { return h })
+	return rigOf(t, o, version, func(h transport.Handler) transport.Handler { return h })
 }
 
-// rigBehind is a rig whose calls go through a handler of the test's.
-func rigBehind(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+// rigOf is rig with something between the transport and the server.
+func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
 	t.Helper()
 	s := site.NewServer(emptyStore(), site.ServerOptions{})
 	f, c, at, err := site.Pair(o, nil)

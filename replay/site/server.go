@@ -6,12 +6,13 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfsacl"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Server is the built-in NFS server: versions 3, 4.0, 4.1 and 4.2, and MOUNT,
+// Server is the built-in NFS server: versions 3, 4.0, 4.1 and 4.2, NFSACL and MOUNT,
 // from one store.
 type Server struct {
 	rpc   *nfsserver.Server
@@ -33,6 +34,7 @@ type ServerOptions struct {
 func NewServer(st store.Store, o ServerOptions) *Server {
 	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
 	s.rpc.Register(v3.New(st, o.V3))
+	s.rpc.Register(nfsacl.New(st))
 	s.rpc.Register(mountd.New(st, o.Mount))
 	s.rpc.Register(s.nfs4.Program())
 	return s

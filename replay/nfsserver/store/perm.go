@@ -7,12 +7,15 @@ const (
 	MayRead    = 4
 )
 
-// Permits reports whether mode and owner of an object give c all of the bits
+// Permits reports whether owner and mode of an object, or its ACL, give c all of the bits
 // in want.
 func Permits(c *Cred, a *Attr, want uint32) bool {
 	if c.UID == 0 {
 		// Root executes only what somebody may execute.
 		return want&MayExecute == 0 || a.Type == Directory || a.Mode&0o111 != 0
+	}
+	if a.ACLs != nil && a.ACLs.Access != nil {
+		return a.ACLs.Access.permits(c, a, want)
 	}
 	mode := a.Mode
 	switch {
@@ -130,7 +133,7 @@ func WithoutSetID(mode uint32) uint32 {
 }
 
 // NewObject fills the attributes that an object has when c makes it in a
-// directory: type, mode, owner, group.
+// directory: type, mode, owner, group, and the ACLs that it inherits.
 func NewObject(c *Cred, dir *Attr, t Type, defaultMode uint32, s *SetAttr, a *Attr) error {
 	a.Type, a.Mode, a.UID, a.GID = t, defaultMode, c.UID, c.GID
 	if dir.Mode&ModeSetGID != 0 {
@@ -158,6 +161,14 @@ func NewObject(c *Cred, dir *Attr, t Type, defaultMode uint32, s *SetAttr, a *At
 	}
 	if t == Directory && dir.Mode&ModeSetGID != 0 {
 		a.Mode |= ModeSetGID
+	}
+	if d := dir.ACLs; d != nil && d.Default != nil && t != Symlink {
+		var access ACL
+		access, a.Mode = d.Default.inherit(a.Mode)
+		a.ACLs = newACLs(access, nil)
+		if t == Directory {
+			a.ACLs = newACLs(access, d.Default)
+		}
 	}
 	return nil
 }

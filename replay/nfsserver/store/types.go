@@ -95,6 +95,9 @@ type Attr struct {
 	// Change is greater after each change of data or attributes (change,
 	// RFC 8881, section 5.8.1.4).
 	Change uint64
+	// ACLs are not nil if the object has an ACL that its mode does not say
+	// all of. They are shared: see ACLStore.
+	ACLs *ACLs
 }
 
 // Wcc are the attributes of an object before and after an operation, with

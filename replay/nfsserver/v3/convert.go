@@ -69,6 +69,26 @@ var statuses = [...]nfs3.Nfsstat3{
 	store.ErrTooSmall:    nfs3.NFS3ERR_TOOSMALL,
 }
 
+// Status is the NFSv3 status of an error of a store.
+func Status(err error) nfs3.Nfsstat3 { return status(err) }
+
+// PostOpAttr fills post_op_attr with the attributes of an object of a store, as
+// they are known with NFSv3.
+func PostOpAttr(info *store.Info, a *store.Attr) nfs3.PostOpAttr {
+	return nfs3.PostOpAttr{AttributesFollow: true, Attributes: attributes(fsid(info), a)}
+}
+
+func fsid(info *store.Info) uint64 { return info.FSID[0]<<32 ^ info.FSID[1] }
+
+func attributes(fsid uint64, a *store.Attr) nfs3.Fattr3 {
+	return nfs3.Fattr3{
+		Type: nfs3.Ftype3(a.Type), Mode: a.Mode, Nlink: a.Nlink, Uid: a.UID, Gid: a.GID, Size: a.Size, Used: a.Used,
+		Rdev: nfs3.Specdata3{Specdata1: a.Rdev.Major, Specdata2: a.Rdev.Minor},
+		Fsid: fsid, Fileid: a.Handle.ID,
+		Atime: toTime(a.Atime), Mtime: toTime(a.Mtime), Ctime: toTime(a.Ctime),
+	}
+}
+
 func status(err error) nfs3.Nfsstat3 {
 	if e := store.Of(err); int(e) < len(statuses) {
 		return statuses[e]
@@ -86,12 +106,7 @@ func fromTime(t nfs3.Nfstime3) store.Time {
 }
 
 func (s *server) appendAttr(b []byte, a *store.Attr) []byte {
-	f := nfs3.Fattr3{
-		Type: nfs3.Ftype3(a.Type), Mode: a.Mode, Nlink: a.Nlink, Uid: a.UID, Gid: a.GID, Size: a.Size, Used: a.Used,
-		Rdev: nfs3.Specdata3{Specdata1: a.Rdev.Major, Specdata2: a.Rdev.Minor},
-		Fsid: s.fsid, Fileid: a.Handle.ID,
-		Atime: toTime(a.Atime), Mtime: toTime(a.Mtime), Ctime: toTime(a.Ctime),
-	}
+	f := attributes(s.fsid, a)
 	return f.Append(b)
 }
 

@@ -49,7 +49,7 @@ func New(st store.Store, opt Options) nfsserver.Program {
 	}
 	s := &server{store: st, info: st.Info(), opt: opt}
 	binary.BigEndian.PutUint64(s.verifier[:], st.Verifier())
-	s.fsid = s.info.FSID[0]<<32 ^ s.info.FSID[1]
+	s.fsid = fsid(s.info)
 	p := nfsserver.Program{
 		Name: "nfs", Number: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3,
 		NewState: func() any { return new(state) },

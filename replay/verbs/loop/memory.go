@@ -24,7 +24,7 @@ func (c *conn) Register(mem []byte, access verbs.Access, offset uint64) (verbs.R
 	if !c.p.owns(mem) {
 		return verbs.Region{}, verbs.ErrUnsupported
 	}
-	if offset != verbs.OffsetAny && c.p.opts.NoOffsets || len(mem) > 1<<31 {
+	if offset != verbs.OffsetAny && c.p.opts.NoOffsets || len(mem) > 1<<30 {
 		return verbs.Region{}, verbs.ErrUnsupported
 	}
 	if offset == verbs.OffsetAny {

@@ -50,6 +50,7 @@ type conn struct {
 	send        ring[sendEntry]
 	wrs         []C.struct_rc_wr
 	sges        []C.struct_ibv_sge
+	depth       int // requests that the device takes
 	unsignaled  int // requests since the last that the device reports
 	recvMu      sync.Mutex
 	recv        ring[uint64]
@@ -59,10 +60,12 @@ type conn struct {
 	wcs         [64]C.struct_ibv_wc
 	ready       []verbs.Completion // taken from the device, not given to Poll yet
 	readyAt     int
-	newest      uint32 // of the send queue that has completed
-	sendFailed  bool   // a request of the send queue has failed
-	partFailed  bool   // one part of a Read has, and the others follow
-	dead        bool   // the queue pair is gone
+	reports     atomic.Int64 // requests of the send queue that users want to hear of
+	idle        atomic.Bool  // Wait may have armed the receive queue alone
+	newest      uint32       // of the send queue that has completed
+	sendFailed  bool         // a request of the send queue has failed
+	partFailed  bool         // one part of a Read has, and the others follow
+	dead        bool         // the queue pair is gone
 	regMu       sync.RWMutex
 	locals      map[*arena.Block]*C.struct_ibv_mr
 	regions     map[uint32]region
@@ -99,23 +102,20 @@ func newConn(x *cmID, params verbs.Params) (*conn, error) {
 	}
 	c.readSlices = max(min(int(c.dev.max_sge_rd), c.p.caps.MaxSGE), 1)
 	c.readSink = c.p.opts.ReadSinkPerRequest || c.dev.transport == C.IBV_TRANSPORT_IWARP
-	// One more for the marker of Disconnect; Reads of many slices take several.
-	hw := sendDepth + 1
+	hw := sendDepth // Reads of many slices take several
 	if c.readSlices < c.p.caps.MaxSGE {
 		hw += sendDepth
 	}
 	limit := int(c.dev.max_qp_wr)
-	if sendDepth >= limit || recvDepth > limit {
-		return nil, fmt.Errorf("rdma: %s has queues of at most %d requests", C.GoString(&c.dev.name[0]), limit-1)
+	if sendDepth > limit || recvDepth > limit {
+		return nil, fmt.Errorf("rdma: %s has queues of at most %d requests", C.GoString(&c.dev.name[0]), limit)
 	}
 	hw = min(hw, limit)
-	if limit := int(c.dev.max_cqe) - recvDepth; hw > limit {
-		if hw = limit; hw <= sendDepth {
-			return nil, fmt.Errorf("rdma: %s has completion queues of at most %d entries", C.GoString(&c.dev.name[0]), c.dev.max_cqe)
-		}
+	if hw = min(hw, int(c.dev.max_cqe)); hw < sendDepth || recvDepth > int(c.dev.max_cqe) {
+		return nil, fmt.Errorf("rdma: %s has completion queues of at most %d entries", C.GoString(&c.dev.name[0]), c.dev.max_cqe)
 	}
 	c.send = newRing[sendEntry](hw)
-	c.send.limit = uint32(sendDepth)
+	c.send.limit, c.depth = uint32(sendDepth), hw
 	c.recv = newRing[uint64](recvDepth)
 	c.res = (*C.struct_rc_conn)(C.calloc(1, C.sizeof_struct_rc_conn))
 	c.res.id = x.id
@@ -283,8 +283,8 @@ func (c *conn) Disconnect(ctx context.Context) error {
 		c.sendMu.Unlock()
 		return nil
 	}
-	err := c.marker()
 	c.sendMu.Unlock()
+	var err error
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for err == nil && c.State() == verbs.StateSQD && !c.send.empty() {

@@ -268,10 +268,13 @@ int rc_create(struct rc_conn *c, int send_depth, int recv_depth, int sge)
 		goto failed;
 	if ((rc = rc_nonblock(c->channel->fd)))
 		goto failed;
-	if (!(c->cq = lib.ibv_create_cq(c->id->verbs, send_depth + recv_depth, NULL, c->channel, 0)))
+	if (!(c->sends = lib.ibv_create_cq(c->id->verbs, send_depth, NULL, c->channel, 0)))
+		goto failed;
+	if (!(c->recvs = lib.ibv_create_cq(c->id->verbs, recv_depth, NULL, c->channel, 0)))
 		goto failed;
 	memset(&a, 0, sizeof a);
-	a.send_cq = a.recv_cq = c->cq;
+	a.send_cq = c->sends;
+	a.recv_cq = c->recvs;
 	a.qp_type = IBV_QPT_RC;
 	a.cap.max_send_wr = send_depth;
 	a.cap.max_recv_wr = recv_depth;
@@ -299,9 +302,11 @@ int rc_destroy(struct rc_conn *c)
 	int rc = 0, r;
 
 	rc_destroy_qp(c);
-	if (c->cq && (r = lib.ibv_destroy_cq(c->cq)))
+	if (c->sends && (r = lib.ibv_destroy_cq(c->sends)))
 		rc = -r;
-	c->cq = NULL;
+	if (c->recvs && (r = lib.ibv_destroy_cq(c->recvs)))
+		rc = -r;
+	c->sends = c->recvs = NULL;
 	if (c->channel && (r = lib.ibv_destroy_comp_channel(c->channel)))
 		rc = -r;
 	c->channel = NULL;
@@ -471,9 +476,27 @@ int rc_post_recv(struct ibv_qp *qp, uint64_t first, struct ibv_sge *sge, int n, 
 	return 0;
 }
 
-int rc_poll(struct ibv_cq *cq, struct ibv_wc *wc, int n) { return ibv_poll_cq(cq, n, wc); }
+int rc_poll(struct rc_conn *c, struct ibv_wc *wc, int n)
+{
+	int sends, recvs;
 
-int rc_notify(struct ibv_cq *cq) { return -ibv_req_notify_cq(cq, 0); }
+	if ((sends = ibv_poll_cq(c->sends, n, wc)) < 0)
+		return sends;
+	if ((recvs = ibv_poll_cq(c->recvs, n - sends, wc + sends)) < 0)
+		return sends ? sends : recvs;
+	return sends + recvs;
+}
+
+int rc_notify(struct rc_conn *c, int sends)
+{
+	int rc = ibv_req_notify_cq(c->recvs, 0);
+
+	if (!rc && sends)
+		rc = ibv_req_notify_cq(c->sends, 0);
+	return -rc;
+}
+
+int rc_notify_sends(struct rc_conn *c) { return -ibv_req_notify_cq(c->sends, 0); }
 
 int rc_cq_event(struct ibv_comp_channel *ch)
 {

@@ -42,7 +42,7 @@ struct rc_conn {
 	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
+	struct ibv_cq *sends, *recvs; // both report to the channel
 	struct ibv_qp *qp;
 };
 
@@ -101,8 +101,11 @@ int rc_post(struct ibv_qp *qp, struct rc_wr *wr, int n, struct ibv_sge *sge, int
 // rc_post_recv posts receives of one slice each; their identifiers count up
 // from first.
 int rc_post_recv(struct ibv_qp *qp, uint64_t first, struct ibv_sge *sge, int n, int *done);
-int rc_poll(struct ibv_cq *cq, struct ibv_wc *wc, int n);
-int rc_notify(struct ibv_cq *cq);
+// rc_poll takes completions, first of sends; rc_notify arms both queues, or that
+// of receives alone.
+int rc_poll(struct rc_conn *c, struct ibv_wc *wc, int n);
+int rc_notify(struct rc_conn *c, int sends);
+int rc_notify_sends(struct rc_conn *c);
 // rc_cq_event takes one event off the channel; -EAGAIN when there is none.
 int rc_cq_event(struct ibv_comp_channel *ch);
 

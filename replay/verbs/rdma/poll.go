@@ -82,7 +82,7 @@ func (c *conn) take() int {
 	if c.dead {
 		return 0
 	}
-	n := int(C.rc_poll(c.res.cq, &c.wcs[0], C.int(len(c.wcs))))
+	n := int(C.rc_poll(c.res, &c.wcs[0], C.int(len(c.wcs))))
 	if n <= 0 {
 		return 0
 	}
@@ -175,6 +175,9 @@ func (c *conn) retire(e *sendEntry, status verbs.Status, now time.Time) {
 		C.rc_dereg(e.sink)
 		e.sink = nil
 	}
+	if e.report {
+		c.reports.Add(-1)
+	}
 	report := e.report || status != verbs.StatusSuccess
 	if e.part || c.partFailed {
 		// The parts of a Read are one request: the first failure is its
@@ -182,7 +185,7 @@ func (c *conn) retire(e *sendEntry, status verbs.Status, now time.Time) {
 		report = report && !c.partFailed
 		c.partFailed = e.part && (c.partFailed || status != verbs.StatusSuccess)
 	}
-	if report && !e.hidden {
+	if report {
 		c.ready = append(c.ready, verbs.Completion{ID: e.id, Op: e.op, Status: status, Time: now})
 	}
 }
@@ -253,7 +256,15 @@ func (c *conn) check() (bool, error) {
 		if armed {
 			return false, nil
 		}
-		if err := errno("arming", C.rc_notify(c.res.cq)); err != nil {
+		// Nobody wants to be woken for requests whose completions it does not
+		// get: their queue is armed if somebody waits for one, or if nothing
+		// else would tell of a failure.
+		sends := C.int(0)
+		c.idle.Store(true)
+		if c.reports.Load() > 0 || c.recv.empty() {
+			sends = 1
+		}
+		if err := errno("arming", C.rc_notify(c.res, sends)); err != nil {
 			return false, err
 		}
 	}

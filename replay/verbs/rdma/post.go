@@ -17,7 +17,6 @@ type sendEntry struct {
 	id      uint64
 	op      verbs.Op
 	report  bool // its user wants a completion
-	hidden  bool // not a user's request
 	part    bool // a Read has more parts after this one
 	sink    *C.struct_ibv_mr
 	signals bool // the device reports it
@@ -60,7 +59,27 @@ func (c *conn) Post(wrs ...verbs.WorkRequest) error {
 			return err
 		}
 	}
-	return c.hand(tail, next)
+	// The device reports the last, wanted or not, so that Disconnect knows when
+	// all is done.
+	c.signal(c.send.at(next-1), &c.wrs[len(c.wrs)-1])
+	var reports int64
+	for n := tail; n != next; n++ {
+		if c.send.at(n).report {
+			reports++
+		}
+	}
+	if c.reports.Add(reports) > 0 && c.idle.Load() {
+		C.rc_notify_sends(c.res)
+		c.idle.Store(false)
+	}
+	return c.hand(tail, next, reports)
+}
+
+// signal has the device report a request.
+func (c *conn) signal(e *sendEntry, x *C.struct_rc_wr) {
+	e.signals = true
+	c.unsignaled = 0
+	x.flags |= C.IBV_SEND_SIGNALED
 }
 
 // refusal is why a request is not taken.
@@ -72,7 +91,7 @@ func (c *conn) refusal() error {
 }
 
 // hand gives c.wrs, which are the entries from tail to next, to the device.
-func (c *conn) hand(tail, next uint32) error {
+func (c *conn) hand(tail, next uint32, reports int64) error {
 	if len(c.sges) == 0 {
 		c.sges = append(c.sges, C.struct_ibv_sge{}) // for its address
 	}
@@ -86,7 +105,7 @@ func (c *conn) hand(tail, next uint32) error {
 		// Nothing was taken: as if it had never been tried.
 		c.send.tail.Store(tail)
 		c.unregister(tail, next)
-		c.unsignaled = 0
+		c.reports.Add(-reports)
 		return err
 	}
 	// The device has some of them, and the others can not follow.
@@ -103,19 +122,6 @@ func (c *conn) unregister(from, to uint32) {
 			e.sink = nil
 		}
 	}
-}
-
-// marker adds a request of our own if the last of the queue is not one that
-// the device reports: a Write of nothing, which touches no memory.
-func (c *conn) marker() error {
-	tail := c.send.tail.Load()
-	if c.send.empty() || c.send.at(tail-1).signals {
-		return nil
-	}
-	c.wrs, c.sges = c.wrs[:0], c.sges[:0]
-	*c.send.at(tail) = sendEntry{op: verbs.OpWrite, hidden: true, signals: true}
-	c.wrs = append(c.wrs, C.struct_rc_wr{wr_id: C.uint64_t(tail), opcode: C.IBV_WR_RDMA_WRITE, flags: C.IBV_SEND_SIGNALED})
-	return c.hand(tail, tail+1)
 }
 
 // add translates one request into c.wrs and the entries from next on.
@@ -189,7 +195,7 @@ func (c *conn) add(next uint32, w *verbs.WorkRequest) (uint32, error) {
 // if no user's request asks for a completion, it reports some of the others,
 // too.
 func (c *conn) push(next uint32, x C.struct_rc_wr, e sendEntry) (uint32, error) {
-	if int(next-c.send.head.Load()) >= len(c.send.entries)-1 {
+	if int(next-c.send.head.Load()) >= c.depth {
 		if e.sink != nil {
 			C.rc_dereg(e.sink)
 		}
@@ -197,9 +203,7 @@ func (c *conn) push(next uint32, x C.struct_rc_wr, e sendEntry) (uint32, error) 
 	}
 	c.unsignaled++
 	if e.report || e.op == verbs.OpRead || c.unsignaled > int(c.send.limit)/4 {
-		e.signals = true
-		c.unsignaled = 0
-		x.flags |= C.IBV_SEND_SIGNALED
+		c.signal(&e, &x)
 	}
 	x.wr_id = C.uint64_t(next)
 	*c.send.at(next) = e

@@ -68,14 +68,3 @@ func TestRing(t *testing.T) {
 		t.Error("not empty")
 	}
 }
-
-func TestRoomForMarker(t *testing.T) {
-	// What users may have in a queue leaves room in the ring.
-	for n := 1; n < 70; n++ {
-		r := newRing[sendEntry](n + 1)
-		r.limit = uint32(n)
-		if len(r.entries) <= n {
-			t.Errorf("ring of %d for %d requests", len(r.entries), n)
-		}
-	}
-}

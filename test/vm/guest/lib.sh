@@ -92,7 +92,10 @@ nfsd_up() {
     echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
     return 0
 }
-nfsd_down() { rpc.nfsd 0; }
+nfsd_down() {
+    rpc.nfsd 0
+    kill "$(pidof rpc.mountd)" # our server serves MOUNT at its port
+}
 
 # client_up: what a mount needs.
 client_up() {

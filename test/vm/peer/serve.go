@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfsacl"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
@@ -30,6 +31,7 @@ func serve(ctx context.Context, o *options) error {
 	four := nfs4.New(st, nfs4.Options{Lease: 30 * time.Second})
 	defer four.Close()
 	s.Register(v3.New(st, v3.Options{}))
+	s.Register(nfsacl.New(st))
 	s.Register(mountd.New(st, mountd.Options{Path: o.path}))
 	s.Register(four.Program())
 	r, err := endpoint.Listen(ctx, p, o.addr, s, o.endpoint)

@@ -4,6 +4,7 @@ package dir
 
 import (
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -119,7 +120,11 @@ func (s *Store) applyTimes(fd int, set *store.SetAttr) error {
 	pick := func(client, server store.AttrMask, t store.Time) unix.Timespec {
 		switch {
 		case set.Mask&client != 0:
-			return unix.Timespec{Sec: t.Sec, Nsec: int64(t.Nsec)}
+			ts, err := unix.TimeToTimespec(time.Unix(t.Sec, int64(t.Nsec)))
+			if err != nil { // past 2038 on a 32-bit system
+				return unix.Timespec{Nsec: unix.UTIME_NOW}
+			}
+			return ts
 		case set.Mask&server != 0:
 			return unix.Timespec{Nsec: unix.UTIME_NOW}
 		}

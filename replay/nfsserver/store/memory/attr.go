@@ -70,7 +70,11 @@ func (s *Store) SetAttr(c *store.Cred, h store.Handle, set *store.SetAttr, w *st
 func (s *Store) apply(c *store.Cred, n *inode, set *store.SetAttr) {
 	s.touch(n, set.Mask&store.SetSize != 0)
 	a := &n.attr
+	old := a.Mode
 	a.Mode = set.NewMode(c, a)
+	if (a.Mode^old)&0o777 != 0 && a.ACLs != nil && a.ACLs.Access != nil {
+		a.ACLs = a.ACLs.WithAccess(a.ACLs.Access.WithMode(a.Mode))
+	}
 	if set.Mask&store.SetUID != 0 {
 		a.UID = set.UID
 	}

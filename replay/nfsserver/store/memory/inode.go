@@ -109,7 +109,7 @@ func (s *Store) dispose(n *inode) {
 		s.drop(n.extents[i].block)
 	}
 	n.extents = nil
-	bytes := inodeCost + len(n.text)
+	bytes := inodeCost + len(n.text) + n.attr.ACLs.Size()
 	for i := range n.xattrs {
 		bytes += n.xattrs[i].cost()
 	}

@@ -124,7 +124,7 @@ func (s *Store) make(c *store.Cred, d *inode, name []byte, t store.Type, default
 			return nil, err
 		}
 	}
-	if err := s.reserve(nameCost + len(name) + len(text)); err != nil {
+	if err := s.reserve(nameCost + len(name) + len(text) + a.ACLs.Size()); err != nil {
 		return nil, err
 	}
 	n := s.newInode(&a)

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// acl3 reports a call of the ACL protocol that goes with NFSv3, on the same
+// connection and with the same file handles.
+func (c *call) acl3() bool {
+	tx := c.v.Tx
+	return tx.Program == nfsacl.NFS_ACL_PROGRAM && tx.Version == nfsacl.NFS_ACL_V3 && tx.Procedure <= nfsacl.ACLPROC3_SETACL
+}
+
+// acl adds the arguments of GETACL and SETACL.
+func (c *call) acl(args xdr.Message) bool {
+	f := &c.form
+	switch a := args.(type) {
+	case *nfsacl.GETACL3args:
+		o := c.fh("fh", a.Fh.Data)
+		f.u32("mask", a.Mask)
+		c.inspects(o)
+		if r, is := c.v.Result.(*nfsacl.GETACL3res); is && c.ok && o != nil {
+			o.post3(&r.Resok.Attr)
+			o.learnACL(&r.Resok.Acl)
+		}
+	case *nfsacl.SETACL3args:
+		o := c.fh("fh", a.Fh.Data)
+		f.raw("acl", &a.Acl)
+		c.alters(o)
+		if o = o.real(); o != nil && (c.ok || !c.replied) {
+			o.modeChanged, o.aclChanged = true, true
+			if r, is := c.v.Result.(*nfsacl.SETACL3res); is && c.ok {
+				o.post3(&r.Resok.Attr)
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// learnACL keeps the lists that an object had before the capture, unless they
+// say no more than its mode.
+func (o *obj) learnACL(a *nfsacl.Secattr) {
+	const both = nfsacl.NA_ACL | nfsacl.NA_DFACL
+	o = o.real()
+	if o == nil || o.origin != Before || o.aclChanged || o.modeChanged || o.acl != nil || a.Mask&nfsacl.NA_ACL == 0 {
+		return
+	}
+	if len(a.Dfaclent) == 0 && plainACL(a.Aclent) {
+		return
+	}
+	set := *a
+	set.Mask &= both
+	set.Aclcnt, set.Dfaclcnt = uint32(len(a.Aclent)), uint32(len(a.Dfaclent))
+	o.acl = set.Append(nil)
+}
+
+// plainACL reports whether a list says no more than a mode: owner, group, others
+// and a mask like the group, which the protocol wants in addition.
+func plainACL(list []nfsacl.Aclent) bool {
+	var group, mask uint32
+	for i := range list {
+		switch list[i].Type {
+		case nfsacl.NA_USER_OBJ, nfsacl.NA_OTHER_OBJ:
+		case nfsacl.NA_GROUP_OBJ:
+			group = list[i].Perm
+		case nfsacl.NA_CLASS_OBJ:
+			mask = list[i].Perm
+		default:
+			return false
+		}
+	}
+	return len(list) <= 3 || mask == group
+}
