@@ -48,20 +48,17 @@ alive() {
 
 # halt: ends both machines.
 halt() {
-    local role pid i
-    [ -n "$rundir" ] || return 0
+    local pid i left list=("${pids[@]:-}")
+    # a shell of its own (test/vm/shell) knows them from files
+    [ -n "${list[0]}" ] || mapfile -t list < <(cat "$rundir"/{server,client}.pid 2>/dev/null)
     touch "$rundir"/rig/ctl/{server,client}/stop 2>/dev/null
     for ((i = 0; i < 50; i++)); do
-        local left=0
-        for role in server client; do
-            pid=$(cat "$rundir/$role.pid" 2>/dev/null) && kill -0 "$pid" 2>/dev/null && left=1
-        done
-        [ $left = 0 ] && return 0
+        left=0
+        for pid in "${list[@]}"; do [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && left=1; done
+        [ $left = 0 ] && break
         sleep 0.2
     done
-    for role in server client; do
-        pid=$(cat "$rundir/$role.pid" 2>/dev/null) && kill "$pid" 2>/dev/null
-    done
+    for pid in "${list[@]}"; do [ -n "$pid" ] && kill "$pid" 2>/dev/null; done
     rm -f "$rundir/data.img"
 }
 
