@@ -125,8 +125,8 @@ func (o *Options) layout() (layout, error) {
 	if ring == 0 {
 		ring = defaultRing
 	}
-	if ring < 0 || ring > greatestRing {
-		return l, fmt.Errorf("a ring of %d bytes is not possible: at most %d", o.RingSize, greatestRing)
+	if ring < 0 || int64(ring) > greatestRing {
+		return l, fmt.Errorf("a ring of %d bytes is not possible: at most %d", o.RingSize, int64(greatestRing))
 	}
 	ring /= max(1, len(o.Interfaces))
 	if l.block == 0 {

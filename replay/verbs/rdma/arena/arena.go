@@ -62,7 +62,7 @@ func class(n int) int {
 
 // Alloc returns n zeroed bytes.
 func (p *Pool) Alloc(n int) ([]byte, error) {
-	if n < 0 || n > 1<<40 {
+	if n < 0 || uint64(n) > 1<<40 {
 		return nil, fmt.Errorf("arena: %d bytes", n)
 	}
 	size := class(n)
