@@ -19,7 +19,7 @@ boot() {
         [ $role = client ] && mac=52:54:00:12:34:02 listen=off disk=()
         qemu-system-x86_64 "${acc[@]}" -M q35 -m 1400 -smp 1 -nodefaults -no-reboot -display none \
             -serial "file:$rundir/$role.console" -kernel "$dir/vm/vmlinuz" -initrd "$dir/vm/initrd.gz" \
-            -append "console=ttyS0 panic=-1 mitigations=off nokaslr loglevel=4 rig.role=$role" \
+            -append "console=ttyS0 panic=-1 no_timer_check mitigations=off nokaslr loglevel=4 rig.role=$role" \
             -drive "file=$dir/vm/root.img,format=raw,if=virtio,snapshot=on" "${disk[@]}" \
             -virtfs "local,path=$rundir/rig,mount_tag=rig,security_model=none,id=rig" \
             -netdev "stream,id=n0,server=$listen,addr.type=unix,addr.path=$sock" \
