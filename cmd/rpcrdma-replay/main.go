@@ -2,8 +2,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -28,18 +26,5 @@ type streams struct {
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s *streams) int {
-	root := newRootCommand(s)
-	root.SetArgs(args)
-	err := root.Execute()
-	if errors.Is(err, syscall.EPIPE) {
-		err = cli.ErrClosed
-	}
-	if err != nil && !errors.Is(err, cli.ErrDamaged) && !errors.Is(err, cli.ErrClosed) && !errors.Is(err, errDiffers) {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", err)
-		var usage *cli.UsageError
-		if errors.As(err, &usage) {
-			fmt.Fprintln(s.err, "Try 'rpcrdma-replay --help'.")
-		}
-	}
-	return cli.ExitCode(err)
+	return cli.Run(newRootCommand(s), args, s.err, errDiffers, syscall.EPIPE)
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -25,7 +23,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		Use:           "rpcrdma-replay",
 		Short:         "Replay captured NFS workloads",
 		Long:          rootLong + "\n\n" + rootExit,
-		Version:       version(),
+		Version:       cli.Version(),
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -44,22 +42,4 @@ func newRootCommand(s *streams) *cobra.Command {
 		cli.NewManCommand("rpcrdma-replay", s.err),
 	)
 	return cmd
-}
-
-// version is that of the module, or the revision that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "development version"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v = s.Value
-			}
-		}
-	}
-	return v + " " + info.GoVersion
 }

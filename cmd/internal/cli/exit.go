@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Exit codes.
@@ -35,7 +36,7 @@ var ErrClosed = errors.New("output closed")
 func ExitCode(err error) int {
 	var usage *UsageError
 	switch {
-	case err == nil, errors.Is(err, ErrClosed):
+	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, syscall.EPIPE):
 		return ExitOK
 	case errors.As(err, &usage):
 		return ExitUsage
