@@ -419,6 +419,9 @@ int rc_post(struct ibv_qp *qp, struct rc_wr *in, int n, struct ibv_sge *sge, int
 			wr[i].send_flags = r->flags;
 			switch (r->opcode) {
 			case IBV_WR_SEND_WITH_INV:
+				// libsiw takes the handle from here
+				wr[i].wr.rdma.rkey = r->rkey;
+				// fall through
 			case IBV_WR_LOCAL_INV:
 				wr[i].invalidate_rkey = r->rkey;
 				break;
