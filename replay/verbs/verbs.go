@@ -110,7 +110,7 @@ type Conn interface {
 	Info() Info
 	State() State
 	// Err tells why the connection left StateRTS; nil before that, and
-	// ErrDisconnected after an orderly end by either side.
+	// ErrDisconnected, perhaps wrapped, when either side has left.
 	Err() error
 
 	// Post hands work requests to the send queue, in order, all or none. It

@@ -311,6 +311,30 @@ func TestStall(t *testing.T) {
 	}
 }
 
+// TestReset: a peer that goes by resetting the connection has disconnected.
+func TestReset(t *testing.T) {
+	h, conn := victim(t, Options{}, iwarp.MPAFrame{Revision: 1}, recvs(2, 100))
+	h.fpdus(untagged(iwarp.OpSend, true, 1, 0, 1, 2, 3))
+	if err := conn.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	h.Close()
+	var got []verbs.Completion
+	for conn.Wait() == nil {
+		var d [4]verbs.Completion
+		got = append(got, d[:conn.Poll(d[:])]...)
+	}
+	if len(got) != 2 || got[0].Status != verbs.StatusSuccess || got[1].Status != verbs.StatusFlushed {
+		t.Errorf("%+v", got)
+	}
+	if !errors.Is(conn.Err(), verbs.ErrDisconnected) {
+		t.Errorf("ended with %v", conn.Err())
+	}
+}
+
 // releaseHold lets a responder send that has seen nothing of its peer.
 func releaseHold(v verbs.Conn) {
 	c := v.(*conn)

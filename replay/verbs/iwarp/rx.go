@@ -3,9 +3,11 @@ package iwarp
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
@@ -136,6 +138,11 @@ func (x *receiver) ended(err error) *failure {
 	}
 	if c.finSent {
 		return &failure{err: verbs.ErrDisconnected}
+	}
+	// A peer that closes while something of ours is unread, be it the answer
+	// to its RTR Read, resets the connection: it is gone, and no rule is broken.
+	if errors.Is(err, syscall.ECONNRESET) {
+		return &failure{err: fmt.Errorf("%w: %w", verbs.ErrDisconnected, err)}
 	}
 	return &failure{err: &verbs.StatusError{Op: verbs.OpRecv, Status: verbs.StatusGeneral, Detail: err.Error()}}
 }
