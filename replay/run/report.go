@@ -15,12 +15,12 @@ import (
 // ReportSchema names the form of a Report in JSON.
 const ReportSchema = "rpcrdma.replay/1"
 
-// Report says what a run did. Durations are nanoseconds in JSON.
+// Report says what a run did. Durations are nanoseconds in JSON, in keys that end in _ns.
 type Report struct {
 	Schema  string        `json:"schema"`
 	Sources []string      `json:"sources"`
 	Start   time.Time     `json:"start"`
-	Took    time.Duration `json:"took"`
+	Took    time.Duration `json:"took_ns"`
 	Stopped string        `json:"stopped,omitempty"` // why the run ended early
 	Setup   Setup         `json:"setup"`
 	Planned int           `json:"planned"` // ops, all clones
@@ -65,12 +65,12 @@ type Setup struct {
 // Spread sums up durations.
 type Spread struct {
 	Count int           `json:"count"`
-	Min   time.Duration `json:"min"`
-	Mean  time.Duration `json:"mean"`
-	P50   time.Duration `json:"p50"`
-	P90   time.Duration `json:"p90"`
-	P99   time.Duration `json:"p99"`
-	Max   time.Duration `json:"max"`
+	Min   time.Duration `json:"min_ns"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P90   time.Duration `json:"p90_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
 }
 
 func (s *samples) spread() Spread {
@@ -113,7 +113,7 @@ type Mismatch struct {
 // OverlayBin is a part of the time with the mean number of calls in flight.
 // Original times are those of the capture, scaled as the run was.
 type OverlayBin struct {
-	From     time.Duration `json:"from"`
+	From     time.Duration `json:"from_ns"`
 	Original float64       `json:"original"`
 	Replay   float64       `json:"replay"`
 }

@@ -156,13 +156,20 @@ type Peer struct {
 
 // Stats are counts since the start of a Requester or a server.
 type Stats struct {
-	Calls, Replies, Errors    uint64
-	Sends, Receives           uint64
-	Reads, Writes             uint64 // RDMA operations of this side
-	ReadBytes, WriteBytes     uint64
-	Registrations             uint64
-	Reconnects, CreditWaits   uint64
-	CreditsAsked, CreditsHeld uint32 // as of now
+	Calls         uint64 `json:"calls"`
+	Replies       uint64 `json:"replies"`
+	Errors        uint64 `json:"errors"`
+	Sends         uint64 `json:"sends"`
+	Receives      uint64 `json:"receives"`
+	Reads         uint64 `json:"rdma_reads"` // RDMA operations of this side
+	Writes        uint64 `json:"rdma_writes"`
+	ReadBytes     uint64 `json:"rdma_read_bytes"`
+	WriteBytes    uint64 `json:"rdma_write_bytes"`
+	Registrations uint64 `json:"registrations"`
+	Reconnects    uint64 `json:"reconnects"`
+	CreditWaits   uint64 `json:"credit_waits"`
+	CreditsAsked  uint32 `json:"credits_asked"` // as of now
+	CreditsHeld   uint32 `json:"credits_held"`
 }
 
 // Handler answers calls.
