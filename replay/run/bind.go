@@ -80,6 +80,7 @@ func (e *engine) bind(w *world, o *plan.Op, b *plan.Bind, res xdr.Message) {
 		if m, ok := m.(*nfs4.CREATE_SESSION4res); ok {
 			r := &m.CsrResok4
 			w.bindSession(b.Ref, r.CsrSessionid, r.CsrForeChanAttrs.CaMaxrequests)
+			e.freed = append(e.freed, &w.sessions[b.Ref])
 		}
 	}
 	_ = o

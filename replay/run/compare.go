@@ -130,6 +130,10 @@ type comparison struct {
 	// directory tells whether operation i of a COMPOUND is about a directory;
 	// exclusive, whether what it tells follows an exclusive create.
 	directory, exclusive func(i int) bool
+	// moment says why what changes with the object may be of another moment;
+	// empty if it may not. explained are the reasons that were needed.
+	moment    func() string
+	explained []string
 }
 
 func (c *comparison) reset() {
@@ -143,13 +147,24 @@ func (c *comparison) reset() {
 	if c.exclusive == nil {
 		c.exclusive = func(int) bool { return false }
 	}
-	c.different, c.missing, c.extra = c.different[:0], c.missing[:0], c.extra[:0]
+	if c.moment == nil {
+		c.moment = func() string { return "" }
+	}
+	c.different, c.missing, c.extra, c.explained = c.different[:0], c.missing[:0], c.extra[:0], c.explained[:0]
 }
 
 // maxDifferences is how many differences of one reply are listed.
 const maxDifferences = 8
 
 func (c *comparison) differs(path []string, want, have string) {
+	if name := path[len(path)-1]; ofMoment(name) && !(name == "eof" && slices.Contains(path, "reply")) { // the end of a listing is judged apart
+		if why := c.moment(); why != "" {
+			if !slices.Contains(c.explained, why) {
+				c.explained = append(c.explained, why)
+			}
+			return
+		}
+	}
 	if len(c.different) < maxDifferences {
 		c.different = append(c.different, fmt.Sprintf("%s: %s, was %s", strings.Join(path, "."), have, want))
 	}

@@ -187,28 +187,40 @@ func (e *engine) arrivals() {
 
 // departures sends what is due, and sets the alarm for the next.
 func (e *engine) departures() {
-	e.unpark()
-	defer e.unpark()
 	wait := e.retries()
+	// What is sent, or turns out not to be sent, can make room for calls that
+	// are parked, and what ends those makes others due.
+	for e.unpark(); e.due(); e.unpark() {
+	}
+	if e.stopping != "" {
+		return
+	}
+	if len(e.agenda) > 0 {
+		if until := e.until(e.agenda[0]); wait == 0 || until < wait {
+			wait = max(until, time.Nanosecond)
+		}
+	}
 	if wait > 0 {
 		e.alarm.set(wait)
 	}
-	for len(e.agenda) > 0 && e.stopping == "" {
-		n := e.agenda[0]
-		until := time.Until(e.start.Add(n.due))
-		if e.opt.MaxRate > 0 && !e.lastSend.IsZero() {
-			until = max(until, time.Until(e.lastSend.Add(time.Duration(float64(time.Second)/e.opt.MaxRate))))
-		}
-		if until > 0 {
-			if wait > 0 {
-				until = min(until, wait)
-			}
-			e.alarm.set(until)
-			return
-		}
-		heap.Pop(&e.agenda)
-		e.depart(n)
+}
+
+// due sends what is due, and reports whether there was anything.
+func (e *engine) due() (any bool) {
+	for len(e.agenda) > 0 && e.stopping == "" && e.until(e.agenda[0]) <= 0 {
+		e.depart(heap.Pop(&e.agenda).(*node))
+		any = true
 	}
+	return any
+}
+
+// until is the time until a node may be sent.
+func (e *engine) until(n *node) time.Duration {
+	until := time.Until(e.start.Add(n.due))
+	if e.opt.MaxRate > 0 && !e.lastSend.IsZero() {
+		until = max(until, time.Until(e.lastSend.Add(time.Duration(float64(time.Second)/e.opt.MaxRate))))
+	}
+	return until
 }
 
 // pending reports whether something has come back, or can go, that the loop has

@@ -249,7 +249,7 @@ func (p *preparer) object(id int) error {
 		}
 	}
 	if fatal(err) {
-		return err
+		return fmt.Errorf("%s: %w", o.Path, err)
 	}
 	if err != nil {
 		p.failed("%s: %v", o.Path, err)

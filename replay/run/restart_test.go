@@ -25,9 +25,14 @@ func TestRestart(t *testing.T) {
 	for _, c := range []struct {
 		name, fabric, version string
 		load                  *run.Workload
+		timing                run.Timing
+		relaxed               bool
+		after                 int // replies, before the server goes
 	}{
-		{"NFSv3 over TCP", "tcp", "3", steady(400, time.Millisecond)},
-		{"NFSv4.1 over iWARP", "iwarp", "4.1", sample},
+		{"NFSv3 over TCP", "tcp", "3", steady(400, time.Millisecond), run.AsCaptured, false, 100},
+		{"NFSv4.1 over iWARP", "iwarp", "4.1", sample, run.AsCaptured, false, 100},
+		{"NFSv4.1 over iWARP, before its session", "iwarp", "4.1", sample, run.Fast, true, 3},
+		{"NFSv4.1 over iWARP, in any order", "iwarp", "4.1", sample, run.Fast, true, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := within(t, time.Minute)
@@ -59,7 +64,7 @@ func TestRestart(t *testing.T) {
 			}
 			serve()
 			dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
-			opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.AsCaptured, Speed: 20, Timeout: 20 * time.Second,
+			opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: c.timing, Relaxed: c.relaxed, Speed: 20, Timeout: 20 * time.Second,
 				Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
 				FS: func(ctx context.Context) (client.FS, error) {
 					r, err := dial(ctx)
@@ -74,7 +79,7 @@ func TestRestart(t *testing.T) {
 				}}
 			n := 0
 			opt.Observe = func(*run.Outcome) {
-				if n++; n == 100 {
+				if n++; n == c.after {
 					stop()
 					serve()
 				}

@@ -32,7 +32,7 @@ func Run(ctx context.Context, load *Workload, opt Options) (*Report, error) {
 	}
 	opt.Directory = dir
 	e := &engine{opt: opt, load: load, creds: credentials(&load.Tables), ctx: ctx, wake: make(chan struct{}, 1),
-		listings: map[int]bool{}, confirms: map[int]bool{}, verifier: newVerifier(load, opt.Verify, opt.Ignore), safety: newSafety(load)}
+		listings: map[int]bool{}, confirms: map[int]bool{}, verifier: newVerifier(load, opt.Verify, opt.Ignore, opt.Relaxed), safety: newSafety(load)}
 	e.record = newRecorder(&e.opt, load)
 	e.scan()
 	for i := range opt.Clones {
@@ -122,7 +122,7 @@ func (e *engine) scan() {
 func (e *engine) ready(ctx context.Context, prepared *Prepared) error {
 	fs, err := e.opt.FS(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("the connection that the preparation needs: %w", err)
 	}
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -146,10 +146,10 @@ func (e *engine) ready(ctx context.Context, prepared *Prepared) error {
 		}
 		if make {
 			if err := e.prepare(ctx, fs, w, prepared); err != nil {
-				return err
+				return fmt.Errorf("preparation: %w", err)
 			}
 		} else if err := e.lookUp(ctx, fs, w); err != nil {
-			return err
+			return fmt.Errorf("looking up what the plan uses: %w", err)
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (e *engine) ready(ctx context.Context, prepared *Prepared) error {
 func empty(ctx context.Context, fs client.FS, dir []byte, name string) error {
 	first := ""
 	if err := fs.Readdir(ctx, dir, func(e client.Entry) bool { first = e.Name; return false }); err != nil {
-		return err
+		return fmt.Errorf("listing the directory %s on the target: %w", name, err)
 	}
 	if first != "" {
 		return fmt.Errorf("the directory %s on the target is not empty (%q)", name, first)

@@ -41,7 +41,8 @@ type verifier struct {
 	buf    []byte
 	// chains are directory listings under way: names that one side gave and
 	// the other one did not, yet.
-	chains map[chain]map[string]int
+	chains  map[chain]map[string]int
+	moments *moments
 }
 
 // chain is a directory that one world lists.
@@ -49,8 +50,8 @@ type chain struct {
 	world, object int
 }
 
-func newVerifier(w *Workload, level Verify, ignore []string) *verifier {
-	v := &verifier{load: w, level: level, want: map[*xdr.Procedure]xdr.Message{}, have: map[*xdr.Procedure]xdr.Message{}, chains: map[chain]map[string]int{}}
+func newVerifier(w *Workload, level Verify, ignore []string, relaxed bool) *verifier {
+	v := &verifier{load: w, level: level, want: map[*xdr.Procedure]xdr.Message{}, have: map[*xdr.Procedure]xdr.Message{}, chains: map[chain]map[string]int{}, moments: newMoments(w, relaxed)}
 	v.cmp.ignore = map[string]bool{}
 	for _, f := range ignore {
 		v.cmp.ignore[f] = true
@@ -253,6 +254,7 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 		return id > 0 && v.load.Tables.Objects[id-1].Type == "dir"
 	}
 	c.exclusive = func(i int) bool { return exclusive(f.op, i) }
+	c.moment = func() string { return v.moments.reason(f.op) }
 	c.reset()
 	c.want.fill(want)
 	if f.rewrote {
@@ -271,6 +273,9 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 	v.entries(j, f, want, res)
 	for _, reason := range slices.Sorted(maps.Keys(c.equivalent)) {
 		j.worsen(Equivalent, reason)
+	}
+	for _, why := range c.explained {
+		j.worsen(Explained, why)
 	}
 	for _, d := range c.different {
 		j.worsen(Different, d)
