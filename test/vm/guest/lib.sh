@@ -89,8 +89,9 @@ nfsd_up() {
     rpc.nfsd 8 || return 1
     pidof rpc.mountd >/dev/null || rpc.mountd -p 20048
     grep -q 20049 /proc/fs/nfsd/portlist || echo 'rdma 20049' >/proc/fs/nfsd/portlist || return 1
+    # No delegations are given while lockd, too, waits for reclaims: 50 seconds.
     echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
-    return 0
+    echo Y >/proc/fs/lockd/nlm_end_grace
 }
 nfsd_down() {
     rpc.nfsd 0
