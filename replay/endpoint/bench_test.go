@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -17,6 +18,19 @@ import (
 type bare struct {
 	replies sync.Pool
 	data    []byte
+	want    []byte // what calls have to carry
+	wrong   atomic.Int64
+}
+
+// arrived reports whether b is what was sent, by eight bytes of each page, and
+// wipes those, so that the next transfer has to bring them again.
+func arrived(b, want []byte) bool {
+	ok := len(b) == len(want)
+	for i := 0; ok && i+8 <= len(want); i += 4096 {
+		ok = bytes.Equal(b[i:i+8], want[i:i+8])
+		clear(b[i : i+8])
+	}
+	return ok
 }
 
 func newBare(data []byte) *bare {
@@ -30,6 +44,9 @@ func newBare(data []byte) *bare {
 }
 
 func (b *bare) ServeRPC(x transport.Exchange) {
+	if c := x.Call(); b.want != nil && (len(c.Items) != 1 || !arrived(c.Items[0].Data, b.want)) {
+		b.wrong.Add(1)
+	}
 	m := b.replies.Get().(*transport.Message)
 	m.Stream = m.Stream[:24]
 	m.Items = m.Items[:0]
@@ -42,8 +59,9 @@ func (b *bare) ServeRPC(x transport.Exchange) {
 	x.Reply(m)
 }
 
-// flood keeps window calls under way until n are done.
-func flood(b testing.TB, r transport.Requester, n, window int, prepare func(c *transport.Call)) {
+// flood keeps window calls under way until n are done. The first Results of each
+// call have to be want, if there is one.
+func flood(b testing.TB, r transport.Requester, n, window int, want []byte, prepare func(c *transport.Call)) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
@@ -54,6 +72,11 @@ func flood(b testing.TB, r transport.Requester, n, window int, prepare func(c *t
 		c.Done = func(c *transport.Call) {
 			if c.Err != nil {
 				b.Error(c.Err)
+				wg.Done()
+				return
+			}
+			if want != nil && !arrived(c.Results[0], want) {
+				b.Error("data that were not sent")
 				wg.Done()
 				return
 			}
@@ -78,10 +101,10 @@ func BenchmarkNull(b *testing.B) {
 	for _, f := range fabrics {
 		b.Run(f.name, func(b *testing.B) {
 			_, r := benchStart(b, f, newBare(nil), Options{}, Options{})
-			flood(b, r, 1000, 32, func(c *transport.Call) { c.Stream = rpctest.AppendCall(nil, 0) })
+			flood(b, r, 1000, 32, nil, func(c *transport.Call) { c.Stream = rpctest.AppendCall(nil, 0) })
 			b.ReportAllocs()
 			b.ResetTimer()
-			flood(b, r, b.N, 32, func(c *transport.Call) { c.Stream = rpctest.AppendCall(nil, 0) })
+			flood(b, r, b.N, 32, nil, func(c *transport.Call) { c.Stream = rpctest.AppendCall(nil, 0) })
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rpc/s")
 		})
 	}
@@ -122,11 +145,11 @@ func BenchmarkRead1M(b *testing.B) {
 				c.Results = [][]byte{must(r.Alloc(1 << 20))}
 				c.MaxReply = 128
 			}
-			flood(b, r, 20, 8, prepare)
+			flood(b, r, 20, 8, data, prepare)
 			b.SetBytes(1 << 20)
 			b.ReportAllocs()
 			b.ResetTimer()
-			flood(b, r, b.N, 8, prepare)
+			flood(b, r, b.N, 8, data, prepare)
 		})
 	}
 }
@@ -134,7 +157,10 @@ func BenchmarkRead1M(b *testing.B) {
 func BenchmarkWrite1M(b *testing.B) {
 	for _, f := range fabrics {
 		b.Run(f.name, func(b *testing.B) {
-			_, r := benchStart(b, f, newBare(nil), Options{}, Options{})
+			h := newBare(nil)
+			h.want = make([]byte, 1<<20)
+			rpctest.Fill(h.want, 1)
+			_, r := benchStart(b, f, h, Options{}, Options{})
 			prepare := func(c *transport.Call) {
 				c.Stream = binary.BigEndian.AppendUint32(rpctest.AppendCall(nil, 0), 1<<20)
 				data := must(r.Alloc(1 << 20))
@@ -142,11 +168,14 @@ func BenchmarkWrite1M(b *testing.B) {
 				c.Items = []transport.Item{{Position: uint32(len(c.Stream)), Data: data}}
 				c.MaxReply = 128
 			}
-			flood(b, r, 20, 8, prepare)
+			flood(b, r, 20, 8, nil, prepare)
 			b.SetBytes(1 << 20)
 			b.ReportAllocs()
 			b.ResetTimer()
-			flood(b, r, b.N, 8, prepare)
+			flood(b, r, b.N, 8, nil, prepare)
+			if n := h.wrong.Load(); n > 0 {
+				b.Errorf("%d calls arrived with other data than was sent", n)
+			}
 		})
 	}
 }

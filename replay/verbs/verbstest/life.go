@@ -126,7 +126,11 @@ func testCloseFlushes(t *testing.T, p *pair) {
 // testCloseBusy closes one side in the middle of Sends, Reads and Writes.
 func testCloseBusy(t *testing.T, p *pair) {
 	const size, depth = 300000, 8
-	for round := range 12 {
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
 		c, s := p.connect(t, verbs.Params{SendDepth: 64, RecvDepth: 64})
 		var wg sync.WaitGroup
 		started := make(chan struct{}, 2)

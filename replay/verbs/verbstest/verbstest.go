@@ -46,6 +46,11 @@ func Run(t *testing.T, o Options) {
 	if o.Megabytes == 0 {
 		o.Megabytes = 4
 	}
+	// The same tests, with less repetition: what costs time under the race
+	// detector is bytes.
+	if testing.Short() {
+		o.Cycles, o.Megabytes = min(o.Cycles, 50), 1
+	}
 	if o.Hang == 0 {
 		o.Hang = time.Minute
 	}
