@@ -198,8 +198,13 @@ replayed() {
     fi
     "$rundir/bin/judge" rest "$rundir/rig/out/$n.json" >"$rundir/$s.$n.rest" 2>&1
     mv "$rundir/rig/out/$n.json" "$rundir/$s.$n.json"
-    "$rundir/bin/judge" sums "$5" >"$rundir/rig/out/$n.sums" || return 1
-    step "$s" "$n: MD5 sums of $(wc -l <"$rundir/rig/out/$n.sums") files in the server's file system" server "replayed $n"
+    "$rundir/rig/bin/rpcrdma-replay" plan "$rundir/rig/cap/$n" -o "$rundir/$n.plan" >>"$out" 2>&1 &&
+        "$rundir/bin/judge" sums "$5" "$rundir/$n.plan" >"$rundir/rig/out/$n.sums" 2>"$rundir/$n.parts" ||
+        { row "$s" "$n: MD5 sums" FAILED "no list of them"; return 1; }
+    local parts
+    parts=$(wc -l <"$rundir/$n.parts")
+    [ "$parts" = 0 ] && parts= || parts=" ($parts more are only in part in the capture)"
+    step "$s" "$n: MD5 sums of $(wc -l <"$rundir/rig/out/$n.sums") files in the server's file system$parts" server "replayed $n"
 }
 
 # replays KERNEL-DEVICE PROVIDER: captures of Linux with Linux, replayed by our

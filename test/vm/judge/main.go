@@ -1,6 +1,8 @@
 // Judge is what test/vm/run knows of replays:
 //
-//	judge sums TRUTH             the MD5 sums that files of a capture had, for md5sum -c
+//	judge sums TRUTH PLAN        the MD5 sums that files of a capture had, for md5sum -c;
+//	                             but those of files of which the capture, and so the
+//	                             plan, does not have all, whose names go to stderr
 //	judge report REPORT          one line about a replay: counts, and the share of
 //	                             replies that were same or equivalent; status 1 if
 //	                             that is below 99 %, or anything is unexplained
@@ -12,6 +14,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +24,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/run"
 )
 
@@ -30,24 +34,29 @@ const enough = 99
 var errBelow = errors.New("not as it should be")
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: judge sums|report|rest FILE")
+	if len(os.Args) < 3 || len(os.Args) > 4 || (os.Args[1] == "sums") != (len(os.Args) == 4) {
+		fmt.Fprintln(os.Stderr, "usage: judge report|rest REPORT, judge sums TRUTH PLAN")
 		os.Exit(2)
 	}
-	if err := act(os.Stdout, os.Args[1], os.Args[2]); err != nil {
+	if err := act(os.Stdout, os.Args[1], os.Args[2:]...); err != nil {
 		fmt.Fprintln(os.Stderr, "judge:", err)
 		os.Exit(1)
 	}
 }
 
-func act(w io.Writer, what, file string) error {
+func act(w io.Writer, what string, files ...string) error {
+	file := files[0]
 	b, err := os.ReadFile(file) // #nosec G304 -- the file that the caller named
 	if err != nil {
 		return err
 	}
 	switch what {
 	case "sums":
-		return sums(w, b)
+		part, err := parts(files[1])
+		if err != nil {
+			return err
+		}
+		return sums(w, b, part)
 	case "report", "rest":
 		var r report
 		if err := json.Unmarshal(b, &r); err != nil {
@@ -64,11 +73,55 @@ func act(w io.Writer, what, file string) error {
 	return fmt.Errorf("%q is not known", what)
 }
 
+// parts are the paths of files that were there before a capture and were not read
+// as a whole: what the rest of them held is not known.
+func parts(name string) (map[string]bool, error) {
+	r, err := plan.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	out := map[string]bool{}
+	for i := range r.Tables.Objects {
+		o := &r.Tables.Objects[i]
+		if o.Origin != plan.Before || o.Type != "file" {
+			continue
+		}
+		content := slices.Clone(o.Content)
+		slices.SortFunc(content, func(a, b plan.Extent) int { return cmp.Compare(a.Offset, b.Offset) })
+		end := uint64(0)
+		for _, x := range content {
+			if x.Offset > end {
+				break
+			}
+			end = max(end, x.Offset+x.Length)
+		}
+		if end < o.Size {
+			out[o.Path] = true
+		}
+	}
+	return out, nil
+}
+
 // sums writes lines that md5sum -c takes. Names are relative.
-func sums(w io.Writer, b []byte) error {
+func sums(w io.Writer, b []byte, part map[string]bool) error {
+	out := bufio.NewWriter(w)
+	line := func(sum, path string) {
+		if path = strings.TrimPrefix(path, "./"); part[path] {
+			fmt.Fprintln(os.Stderr, path)
+			return
+		}
+		fmt.Fprintf(out, "%s  ./%s\n", sum, path)
+	}
 	if !bytes.HasPrefix(b, []byte("{")) {
-		_, err := w.Write(b)
-		return err
+		for l := range strings.Lines(string(b)) {
+			sum, path, ok := strings.Cut(strings.TrimSuffix(l, "\n"), "  ")
+			if !ok || strings.HasPrefix(sum, "\\") {
+				return fmt.Errorf("%q is no line of md5sum", l)
+			}
+			line(sum, path)
+		}
+		return out.Flush()
 	}
 	var t struct {
 		Files []struct{ MD5, Path string } `json:"files"`
@@ -76,12 +129,11 @@ func sums(w io.Writer, b []byte) error {
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
 	}
-	out := bufio.NewWriter(w)
 	for _, f := range t.Files {
 		if strings.ContainsAny(f.Path, "\n\\") {
 			return fmt.Errorf("%q cannot be written as md5sum does", f.Path)
 		}
-		fmt.Fprintf(out, "%s  ./%s\n", f.MD5, f.Path)
+		line(f.MD5, f.Path)
 	}
 	return out.Flush()
 }

@@ -51,10 +51,11 @@ func TestSums(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"files":[{"md5":"` + sum + `","path":"d1/naïve name"}]}`: sum + "  ./d1/naïve name\n",
 		`{"files":[{"md5":"` + sum + `","path":"d1/\n"}]}`:         "",
-		sum + "  ./d1/small\n":                                     sum + "  ./d1/small\n",
+		sum + "  ./d1/small\n" + sum + "  ./half\n":                sum + "  ./d1/small\n",
 	} {
 		var out strings.Builder
-		if err := sums(&out, []byte(in)); out.String() != want || (err != nil) != (want == "") {
+		part := map[string]bool{"half": true}
+		if err := sums(&out, []byte(in), part); out.String() != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %q, %v", in, out.String(), err)
 		}
 	}
