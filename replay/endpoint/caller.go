@@ -358,9 +358,8 @@ func (c *caller) reply(l *link, h *rpcrdma.Header, err error, rb *recvBuf, done 
 		err = cs.take(l, h)
 	}
 	if err == nil && len(cs.pulls) > 0 {
-		if err = cs.pull(l); err == nil {
-			return
-		}
+		cs.pull(l)
+		return
 	}
 	cs.finish(l, err)
 }
@@ -414,7 +413,7 @@ func (cs *callState) workDone(ok bool) {
 	}
 	if at == callPulling {
 		cs.move(l, callTaking)
-		cs.finish(l, cs.pulled())
+		cs.finish(l, cs.pulled(l))
 		return
 	}
 	l.windowsClosed(&cs.op)

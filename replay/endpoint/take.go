@@ -167,24 +167,26 @@ func (l *link) appendOps(wrs []verbs.WorkRequest, sgl [][]byte, op verbs.Op, s r
 	return wrs, sgl
 }
 
-// pull posts the Reads, and the RDMA_DONE that may go when they are complete.
-func (cs *callState) pull(l *link) error {
+// pull posts the Reads. RDMA_DONE follows when they are complete, and not behind
+// a fence: that would hold up the Reads of all other replies.
+func (cs *callState) pull(l *link) {
+	cs.move(l, callPulling)
+	l.enqueue(work{wrs: cs.pulls, owner: cs}) // lost sees to it if the connection is over
+	l.flush()
+}
+
+// pulled is called when the Reads are complete.
+func (cs *callState) pulled(l *link) error {
 	buf := l.sendBuffer()
 	if buf == nil {
 		return transport.ErrDisconnected
 	}
 	done := rpcrdma.Header{XID: cs.xid, Version: l.o.version(), Credits: cs.c.ask(), Type: rpcrdma.TypeDone, Dialect: l.o.Dialect}
 	buf.b = done.Append(buf.b[:0])
-	wr := buf.request(0, false)
-	wr.Fence = true
-	cs.move(l, callPulling)
-	l.enqueue(work{wrs: cs.pulls, send: wr, buf: buf, owner: cs})
+	l.enqueue(work{send: buf.request(0, false), buf: buf})
 	l.flush()
-	return nil
+	return cs.checkMessage()
 }
-
-// pulled is called when the Reads are complete.
-func (cs *callState) pulled() error { return cs.checkMessage() }
 
 // copyOut moves what the peer has written into blocks to where the caller
 // expects it.
