@@ -193,7 +193,9 @@ func (c *conn) add(next uint32, w *verbs.WorkRequest) (uint32, error) {
 // push adds an entry. The device reports all Reads: where requests complete
 // out of order, no other tells that one is done. So that the queue drains even
 // if no user's request asks for a completion, it reports some of the others,
-// too.
+// too. All of siw's are reported: it sends what is not from the user's memory
+// itself, without a copy, and says that later requests are done while TCP has yet
+// to send it. The memory is the user's then, and other bytes would go out.
 func (c *conn) push(next uint32, x C.struct_rc_wr, e sendEntry) (uint32, error) {
 	if int(next-c.send.head.Load()) >= c.depth {
 		if e.sink != nil {
@@ -202,7 +204,7 @@ func (c *conn) push(next uint32, x C.struct_rc_wr, e sendEntry) (uint32, error) 
 		return next, verbs.ErrQueueFull
 	}
 	c.unsignaled++
-	if e.report || e.op == verbs.OpRead || c.unsignaled > int(c.send.limit)/4 {
+	if e.report || e.op == verbs.OpRead || c.dev.vendor == vendorSIW || c.unsignaled > int(c.send.limit)/4 {
 		c.signal(&e, &x)
 	}
 	x.wr_id = C.uint64_t(next)

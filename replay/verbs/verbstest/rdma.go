@@ -235,6 +235,42 @@ func testUnsignaled(t *testing.T, p *pair) {
 	}
 }
 
+// testReuse: memory of a request that asks for no completion is the user's again
+// when a later one has completed, although the network may not have taken all of
+// it (the kernel's siw sends such memory without a copy).
+func testReuse(t *testing.T, p *pair) {
+	const slots, size, rounds = 8, 100 << 10, 12
+	in := alloc(t, p.server, 8)
+	c, s := p.connectWith(t, verbs.Params{SendDepth: 2 * slots}, verbs.Params{RecvDepth: slots})
+	mem, out := s.alloc(t, slots*size), c.alloc(t, slots*size)
+	r := s.register(t, mem, verbs.RemoteWrite)
+	for round := range rounds {
+		fill(out, round)
+		set(mem, 0)
+		for i := range slots {
+			s.recv(t, uint64(i), in)
+		}
+		for i := range slots {
+			c.post(t, verbs.WorkRequest{ID: 100, Op: verbs.OpWrite, Handle: r.Handle, Offset: r.Offset + uint64(i*size), Local: one(out[i*size : (i+1)*size])},
+				verbs.WorkRequest{ID: uint64(i), Op: verbs.OpSend, Signaled: true, Local: one(out[:0])})
+		}
+		for i := range slots {
+			if d := c.sent(t); d.ID != uint64(i) || d.Status != verbs.StatusSuccess {
+				t.Fatalf("%d: %+v", i, d)
+			}
+			set(out[i*size:(i+1)*size], 0xee)
+		}
+		for i := range slots {
+			if d := s.received(t); d.ID != uint64(i) || d.Status != verbs.StatusSuccess {
+				t.Fatalf("%d: %+v", i, d)
+			}
+		}
+		if x := filled(mem, round); x >= 0 {
+			t.Fatalf("round %d: byte %d of %d is %#x, which was written after the completion", round, x%size, x/size, mem[x])
+		}
+	}
+}
+
 func testQueueFull(t *testing.T, p *pair) {
 	const depth = 16
 	c, s := p.connect(t, verbs.Params{SendDepth: depth, RecvDepth: depth})

@@ -77,6 +77,7 @@ func Run(t *testing.T, o Options) {
 		{"Fence", testFence},
 		{"ReadsAndWritesCross", testCross},
 		{"Unsignaled", testUnsignaled},
+		{"Reuse", testReuse},
 		{"QueueFull", testQueueFull},
 		{"TooLong", testTooLong},
 		{"Refused", testRefused},
