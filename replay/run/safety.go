@@ -139,7 +139,9 @@ func (s *safety) compound(o *plan.Op, w *world) string {
 					current = s.field(a, w) == ""
 				}
 			}
-		case op == nfs4.OP_PUTROOTFH, op == nfs4.OP_PUTPUBFH, op == nfs4.OP_LOOKUPP:
+		case op == nfs4.OP_PUTROOTFH:
+			current = w.root != nil && bytes.Equal(w.root, w.base) // it goes out as a PUTFH of the base
+		case op == nfs4.OP_PUTPUBFH, op == nfs4.OP_LOOKUPP:
 			current = false
 		case op == nfs4.OP_LOOKUP:
 			for k := range c.Args {

@@ -10,24 +10,16 @@ import (
 const garbage = oncrpc.GarbageArgs
 
 // HandleSize is the size of the file handles that the program gives out, in
-// bytes.
-const HandleSize = 4 + store.HandleSize
-
-// handleVersion starts each handle.
-const handleVersion = 3<<24 | 1
+// bytes. They are those of the store, and so of NFSv4, too: who has mounted a
+// directory over both, or replays such a capture, may use one for the other, as
+// with most servers.
+const HandleSize = store.HandleSize
 
 // AppendHandle appends the NFSv3 file handle of an object.
-func AppendHandle(b []byte, h store.Handle) []byte {
-	return h.Append(xdr.AppendUint32(b, handleVersion))
-}
+func AppendHandle(b []byte, h store.Handle) []byte { return h.Append(b) }
 
 // ParseHandle reads a file handle; store.ErrBadHandle if it is none.
-func ParseHandle(b []byte) (store.Handle, error) {
-	if len(b) != HandleSize || b[0] != 3 || b[1] != 0 || b[2] != 0 || b[3] != 1 {
-		return store.Handle{}, store.ErrBadHandle
-	}
-	return store.ParseHandle(b[4:])
-}
+func ParseHandle(b []byte) (store.Handle, error) { return store.ParseHandle(b) }
 
 func appendHandle(b []byte, h store.Handle) []byte {
 	return AppendHandle(xdr.AppendUint32(b, HandleSize), h)

@@ -127,7 +127,7 @@ func TestGetattr(t *testing.T) {
 		stale[len(stale)-1] ^= 1
 		_, err = t.Getattr(t.ctx, stale)
 		t.want(err, nfs3.NFS3ERR_STALE)
-		for _, bad := range [][]byte{nil, t.root[1:], append([]byte{9}, t.root[1:]...), make([]byte, 64)} {
+		for _, bad := range [][]byte{nil, t.root[1:], append([]byte{9}, t.root...), make([]byte, 64)} {
 			_, err = t.Getattr(t.ctx, bad)
 			t.want(err, nfs3.NFS3ERR_BADHANDLE)
 		}
