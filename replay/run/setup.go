@@ -173,8 +173,13 @@ func (e *engine) establishSession(ctx context.Context, w *world, id int) error {
 		}
 		return v
 	}
+	// Without a backward channel servers give no delegations.
+	flags := uint32(0)
+	if slices.ContainsFunc(e.load.Tables.States, func(x plan.State) bool { return x.Kind == plan.DelegationState && x.Client == s.Client }) {
+		flags = nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN
+	}
 	args := []plan.Field{
-		{N: "csa_clientid", Kind: plan.FieldClient, Ref: s.Client}, {N: "csa_sequence", Kind: plan.FieldCreateSeq, Ref: s.Client}, u32("csa_flags", 0),
+		{N: "csa_clientid", Kind: plan.FieldClient, Ref: s.Client}, {N: "csa_sequence", Kind: plan.FieldCreateSeq, Ref: s.Client}, u32("csa_flags", flags),
 		u32("ca_headerpadsize", 0), u32("ca_maxrequestsize", or(s.MaxRequest, 1<<20+64<<10)), u32("ca_maxresponsesize", or(s.MaxResponse, 1<<20+64<<10)),
 		u32("ca_maxresponsesize_cached", or(s.MaxCached, 7584)), u32("ca_maxoperations", or(s.MaxOps, 16)), u32("ca_maxrequests", max(s.Slots, 1)), u32("ca_rdma_ird", 0),
 		u32("ca_headerpadsize", 0), u32("ca_maxrequestsize", 4096), u32("ca_maxresponsesize", 4096),
