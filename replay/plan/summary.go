@@ -129,8 +129,11 @@ func (h *Header) Text(w io.Writer) error {
 	}
 	p := &printer{w: w}
 	total := s.Ops.Exact + s.Ops.Inferred + s.Ops.Synthesised
-	p.f("%d transactions: %d to replay over %v, from %v\n", s.Transactions, total,
-		time.Duration(h.Duration).Round(time.Millisecond), join(h.Fabrics))
+	p.f("%d transactions: %d to replay over %v", s.Transactions, total, time.Duration(h.Duration).Round(time.Millisecond))
+	if len(h.Fabrics) > 0 {
+		p.f(", from %v", join(h.Fabrics))
+	}
+	p.f("\n")
 	p.counts("operations", s.Ops)
 	for _, r := range s.Reasons {
 		p.f("  %6d  %s: %s\n", r.Count, r.Class, r.Reason)

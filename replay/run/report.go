@@ -49,6 +49,8 @@ type Report struct {
 	SelfCheck *SelfCheck    `json:"self_check,omitempty"`
 	Diff      *latency.Diff `json:"diff,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
+
+	empty bool // there is nothing in the plan
 }
 
 // Setup says how the run was made.
@@ -213,7 +215,8 @@ func (e *engine) report(began time.Time, took time.Duration) *Report {
 	r := e.record
 	rep := &Report{Schema: ReportSchema, Sources: e.load.Tables.Header.Sources, Start: began, Took: took, Stopped: e.stopping,
 		Planned: len(e.load.Ops) * len(e.worlds), Sent: e.sent, Retried: e.retried, Extra: e.extra, NotDone: e.left, Bytes: e.bytes,
-		Impossible: e.load.Impossible(), Totals: map[string]int{}, Mismatches: r.mismatch, More: r.more, Slip: r.slip.spread(), CreditWait: r.wait.spread(), Notes: r.notes}
+		Impossible: e.load.Impossible(), Totals: map[string]int{}, Mismatches: r.mismatch, More: r.more, Slip: r.slip.spread(), CreditWait: r.wait.spread(), Notes: r.notes,
+		empty: len(e.load.Ops) == 0}
 	for v, n := range r.verdicts {
 		if n > 0 {
 			rep.Totals[Verdict(v).String()] = n

@@ -122,7 +122,7 @@ func (e *engine) scan() {
 func (e *engine) ready(ctx context.Context, prepared *Prepared) error {
 	fs, err := e.opt.FS(ctx)
 	if err != nil {
-		return fmt.Errorf("the connection that the preparation needs: %w", err)
+		return fmt.Errorf("looking at the target: %w", err)
 	}
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)

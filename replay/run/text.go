@@ -34,6 +34,9 @@ func (r *Report) Text(w io.Writer) error {
 		p.f("  STOPPED after %s: %s; %d of %d calls were not over\n", round(r.Took), r.Stopped, r.NotDone, r.Planned)
 	}
 	if r.Planned == 0 {
+		if r.empty {
+			p.f("\nThere is nothing to replay: the capture has no calls of NFS.\n")
+		}
 		return p.err
 	}
 	p.f("\n%d calls in %s", r.Sent, round(r.Took))

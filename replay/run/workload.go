@@ -128,8 +128,8 @@ func (w *Workload) Close() error {
 }
 
 // Version is that of NFS that the ops speak: "3", "4.0" …; the highest if there
-// are several. Handles of one version mean nothing in another one, so that the
-// files are prepared with the version of the ops.
+// are several. The files are prepared with it, since not all servers have the same
+// handles in all versions.
 func (w *Workload) Version() string {
 	v := "3"
 	for _, o := range w.Ops {
