@@ -112,6 +112,7 @@ const (
 	reasonACLOrder   = "the entries of an access control list in another order, or a mask that says nothing more"
 	reasonNoACL      = "the server does not have NFSACL"
 	reasonProtection = "machine credentials need RPCSEC_GSS: the server's state is not protected by one"
+	reasonLockEnd    = "the server has its own number for a lock up to the end of the file"
 	reasonEntries    = "the server orders and splits directories its own way"
 	noteRelaid       = "the captured chunks do not fit this server's handles: the endpoint chose its own"
 	noteReplyRoom    = "the captured chunks have no room for the reply at this inline threshold: the endpoint chose its own"
@@ -381,6 +382,8 @@ func (c *comparison) note(k class, path []string, want, have *leaf, dir place) {
 		c.equivalent[reasonLinkMode] = true
 	case dir.exclusive && (name == "mode" || name == "size"):
 		c.equivalent[reasonExclusive] = true
+	case name == "length" && slices.Contains(path, "denied") && want != nil && have != nil && min(want.num, have.num) >= 1<<62:
+		c.equivalent[reasonLockEnd] = true
 	case dir.directory && (name == "size" || name == "nlink" || name == "numlinks"):
 		c.equivalent[reasonDirSize] = true
 	default:

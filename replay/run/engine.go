@@ -594,7 +594,7 @@ func (e *engine) get() *flight {
 
 func (e *engine) put(f *flight) {
 	f.release()
-	f.rewrote, f.resume, f.relaid, f.status = false, false, false, ""
+	f.rewrote, f.newest, f.resume, f.relaid, f.status = false, false, false, false, ""
 	f.node, f.op, f.world, f.behind, f.note, f.tries, f.session, f.slot = nil, nil, nil, nil, "", 0, 0, -1
 	f.itemLengths = f.itemLengths[:0]
 	e.free = append(e.free, f)

@@ -23,14 +23,15 @@ func later(o *plan.Op, code uint32) bool {
 	return code == uint32(nfs4.NFS4ERR_DELAY) || code == uint32(nfs4.NFS4ERR_GRACE)
 }
 
-// retry puts a call back that the server wants to have later, unless that is
-// what the captured server said.
+// retry puts a call back that the server wants to have later, or with a newer
+// state id, unless that is what the captured server said.
 func (e *engine) retry(f *flight, rpc string, res xdr.Message) bool {
 	if rpc != "" || f.node == nil || e.stopping != "" || f.tries > e.opt.Retries {
 		return false
 	}
 	code, _ := statusOf(res)
-	if !later(f.op, code) || f.op.Expect != nil && later(f.op, f.op.Expect.Status) {
+	old := f.op.Compound != nil && code == uint32(nfs4.NFS4ERR_OLD_STATEID)
+	if !later(f.op, code) && !old || f.op.Expect != nil && (later(f.op, f.op.Expect.Status) || f.op.Expect.Status == code) {
 		return false
 	}
 	if c, ok := res.(*nfs4.CompoundRes); ok {
@@ -41,6 +42,11 @@ func (e *engine) retry(f *flight, rpc string, res xdr.Message) bool {
 	wait := min(10*time.Millisecond<<min(f.tries, 8), time.Second)
 	e.leave(f)
 	f.note = "done at the second attempt or later: the server had asked for patience"
+	if old {
+		// An OPEN that was under way together with it came first here, and
+		// counted the state id on. Clients take the new one and try again.
+		f.note, f.newest = "done at the second attempt or later: a call under way together with it had moved its state id on", true
+	}
 	e.again = append(e.again, again{time.Now().Add(wait), f})
 	return true
 }

@@ -25,6 +25,7 @@ type flight struct {
 	note          string
 	status        string // of the reply
 	rewrote       bool   // PUTROOTFH has become a PUTFH
+	newest        bool   // state ids as they are now, and not as far behind as captured
 	relaid        bool   // the captured layout does not fit
 	tries         int
 	behind        *flight   // whose node is over with this call

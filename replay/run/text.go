@@ -45,7 +45,7 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	p.f(", %s of data", bytesText(r.Bytes))
 	if r.Retried > 0 {
-		p.f("; %d repeated because the server asked for patience", r.Retried)
+		p.f("; %d sent again because the server asked for it", r.Retried)
 	}
 	if r.Extra > 0 {
 		p.f("; %d that are not in the plan", r.Extra)

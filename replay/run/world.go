@@ -232,6 +232,9 @@ func (r *resolver) state(dst []byte, f *plan.Field) ([]byte, error) {
 		}
 	}
 	seqid := s.seqid - uint32(f.Value)
+	if r.f.newest {
+		seqid = s.seqid
+	}
 	if f.Zero {
 		seqid = 0
 	}
