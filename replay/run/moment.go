@@ -62,8 +62,8 @@ func (m *moments) objects(o *plan.Op) (ids []int) {
 }
 
 // reason says why what a reply tells of an object depends on the moment; empty
-// if it does not.
-func (m *moments) reason(o *plan.Op) string {
+// if it does not. again is for a call that went out once more, and so later.
+func (m *moments) reason(o *plan.Op, again bool) string {
 	end := o.Time + max(o.Latency, 0)
 	for _, id := range m.objects(o) {
 		for _, c := range m.changes[id] {
@@ -71,6 +71,8 @@ func (m *moments) reason(o *plan.Op) string {
 			case c == o:
 			case o.Latency < 0 || c.Latency < 0 || c.Time <= end && o.Time <= c.Time+c.Latency:
 				return fmt.Sprintf("%s was under way together with op %d (XID %08x), which changes the same object", o.What, c.ID, c.XID)
+			case again:
+				return "at another moment than in the capture: the call had to be sent again"
 			case m.relaxed:
 				return "at another moment than in the capture: --relaxed lets what does not depend on each other go in any order"
 			}

@@ -19,21 +19,23 @@ func TestMoments(t *testing.T) {
 		name    string
 		op      *plan.Op
 		relaxed bool
+		again   bool
 		reason  string
 	}{
-		{"under way together", op(2, 1, 150, 100, false), false, "op 1"},
-		{"before", op(2, 1, 10, 20, false), false, ""},
-		{"after", op(2, 1, 300, 10, false), false, ""},
-		{"after, in any order", op(2, 1, 300, 10, false), true, "--relaxed"},
-		{"without a reply", op(2, 1, 300, -1, false), false, "op 1"},
-		{"another file", op(2, 2, 150, 100, false), true, ""},
-		{"itself", write, true, ""},
+		{"under way together", op(2, 1, 150, 100, false), false, false, "op 1"},
+		{"before", op(2, 1, 10, 20, false), false, false, ""},
+		{"after", op(2, 1, 300, 10, false), false, false, ""},
+		{"after, in any order", op(2, 1, 300, 10, false), true, false, "--relaxed"},
+		{"after, sent again", op(2, 1, 300, 10, false), false, true, "sent again"},
+		{"without a reply", op(2, 1, 300, -1, false), false, false, "op 1"},
+		{"another file", op(2, 2, 150, 100, false), true, false, ""},
+		{"itself", write, true, false, ""},
 	} {
 		m := newMoments(&Workload{Ops: []*plan.Op{write, c.op}}, c.relaxed)
 		if c.op == write {
 			m = newMoments(&Workload{Ops: []*plan.Op{write}}, c.relaxed)
 		}
-		got := m.reason(c.op)
+		got := m.reason(c.op, c.again)
 		if (got == "") != (c.reason == "") || !strings.Contains(got, c.reason) {
 			t.Errorf("%s: %q", c.name, got)
 		}

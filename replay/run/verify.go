@@ -254,7 +254,7 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 		return id > 0 && v.load.Tables.Objects[id-1].Type == "dir"
 	}
 	c.exclusive = func(i int) bool { return exclusive(f.op, i) }
-	c.moment = func() string { return v.moments.reason(f.op) }
+	c.moment = func() string { return v.moments.reason(f.op, f.newest) }
 	c.reset()
 	c.want.fill(want)
 	if f.rewrote {
