@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
@@ -107,6 +108,9 @@ func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
 		return j
 	}
 	if !v.status(&j, f.op, res) || v.level == VerifyStatus {
+		if code, _ := statusOf(res); code != 0 && x.Status == 0 {
+			f.world.spoil(f.op)
+		}
 		return j
 	}
 	v.results(&j, f, res)
@@ -114,6 +118,13 @@ func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
 	v.layout(&j, f)
 	if j.Verdict == Different && v.load.touchesAbove(f.op) {
 		j = judgement{Equivalent, []string{reasonAbove}}
+	}
+	if j.Verdict == Different {
+		if o := v.spoilt(f); o != nil {
+			j.Verdict = Explained
+			j.Reasons = append([]string{fmt.Sprintf("what op %d (XID %08x, %s) changed in the capture has not happened here", o.ID, o.XID, o.What)}, j.Reasons...)
+			return j
+		}
 	}
 	if j.Verdict == Different && v.load.others(f.op) {
 		j.Verdict = Explained
@@ -125,6 +136,58 @@ func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
 		j.Reasons = append([]string{f.op.Reasons[0]}, j.Reasons...)
 	}
 	return j
+}
+
+// spoil notes that an op has not changed here what it changed in the capture.
+func (w *world) spoil(o *plan.Op) {
+	if !o.Modifies {
+		return
+	}
+	if o.Compound == nil {
+		w.spoilt[objectAt(o, 0)] = o
+		return
+	}
+	for i := range o.Compound.Ops {
+		if changing4[nfs4.NfsOpnum4(o.Compound.Ops[i].Op)] {
+			w.spoilt[objectAt(o, i)] = o
+		}
+	}
+}
+
+// spoilt is the op without which an object that another one is about is not what
+// it was in the capture; nil if there is none.
+func (v *verifier) spoilt(f *flight) *plan.Op {
+	if len(f.world.spoilt) == 0 {
+		return nil
+	}
+	for _, id := range v.moments.objects(f.op) {
+		if o := f.world.spoilt[id]; o != nil && o != f.op {
+			return o
+		}
+	}
+	// In a listing of a directory it is a name.
+	var found *plan.Op
+	for _, d := range v.cmp.different {
+		i := strings.Index(d, `."`)
+		quoted, err := strconv.QuotedPrefix(d[i+1:])
+		if i < 0 || err != nil {
+			return nil
+		}
+		name, _ := strconv.Unquote(quoted)
+		if found = f.world.spoiltNamed(v.load, name); found == nil {
+			return nil
+		}
+	}
+	return found
+}
+
+func (w *world) spoiltNamed(load *Workload, name string) *plan.Op {
+	for id, o := range w.spoilt {
+		if id > 0 && nameOf(load.Tables.Objects[id-1].Name, load.Tables.Objects[id-1].NameBytes) == name {
+			return o
+		}
+	}
+	return nil
 }
 
 // touchesAbove reports whether an op is about a directory above the base.

@@ -26,6 +26,7 @@ type world struct {
 	root     []byte           // what stands for the captured server's root; nil: the root
 	names    map[int]string   // live names of the base and of what lies above it
 	noRoot   bool             // nothing stands for the captured server's root
+	spoilt   map[int]*plan.Op // objects that lack what this op would have done
 }
 
 type object struct {
@@ -112,6 +113,7 @@ func newWorld(w *Workload, number int, tag string) *world {
 		cookies:  map[int]*listing{},
 		byOther:  map[[12]byte]int{},
 		names:    map[int]string{},
+		spoilt:   map[int]*plan.Op{},
 	}
 	for i := range t.Clients {
 		c := &d.clients[i+1]
