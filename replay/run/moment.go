@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,9 @@ func newMoments(w *Workload, relaxed bool) *moments {
 		for _, id := range m.objects(o) {
 			m.changes[id] = append(m.changes[id], o)
 		}
+	}
+	for _, list := range m.changes {
+		slices.SortStableFunc(list, func(a, b *plan.Op) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	return m
 }
@@ -65,21 +69,36 @@ func (m *moments) objects(o *plan.Op) (ids []int) {
 // if it does not. again is for a call that went out once more, and so later.
 func (m *moments) reason(o *plan.Op, again bool) string {
 	end := o.Time + max(o.Latency, 0)
+	why := ""
 	for _, id := range m.objects(o) {
-		for _, c := range m.changes[id] {
-			switch {
-			case c == o:
-			case o.Latency < 0 || c.Latency < 0 || c.Time <= end && o.Time <= c.Time+c.Latency:
+		list := m.changes[id]
+		if len(list) == 0 || len(list) == 1 && list[0] == o {
+			continue
+		}
+		switch {
+		case again:
+			why = "at another moment than in the capture: the call had to be sent again"
+		case m.relaxed:
+			why = "at another moment than in the capture: --relaxed lets what does not depend on each other go in any order"
+		}
+		// Those that began before its end, the latest first: what is under way
+		// together is close together.
+		n := len(list)
+		if o.Latency >= 0 {
+			n, _ = slices.BinarySearchFunc(list, end+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
+		}
+		for _, c := range slices.Backward(list[max(0, n-maxTogether):n]) {
+			if c != o && (o.Latency < 0 || c.Latency < 0 || o.Time <= c.Time+c.Latency) {
 				return fmt.Sprintf("%s was under way together with op %d (XID %08x), which changes the same object", o.What, c.ID, c.XID)
-			case again:
-				return "at another moment than in the capture: the call had to be sent again"
-			case m.relaxed:
-				return "at another moment than in the capture: --relaxed lets what does not depend on each other go in any order"
 			}
 		}
 	}
-	return ""
+	return why
 }
+
+// maxTogether is how many calls before another one are looked at, so that a
+// file with very many changes does not take time that grows with their square.
+const maxTogether = 1024
 
 // ofMoment are the fields that another call changes.
 func ofMoment(name string) bool {

@@ -83,6 +83,7 @@ func message(m map[*xdr.Procedure]xdr.Message, p *xdr.Procedure) xdr.Message {
 // call was executed; res its result.
 func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
 	x := f.op.Expect
+	v.cmp.reset()
 	if f.note != "" {
 		j.worsen(Equivalent, f.note)
 	}
@@ -181,13 +182,14 @@ func (v *verifier) spoilt(f *flight) *plan.Op {
 	return found
 }
 
-func (w *world) spoiltNamed(load *Workload, name string) *plan.Op {
+// spoiltNamed is the first such op for an object of that name.
+func (w *world) spoiltNamed(load *Workload, name string) (first *plan.Op) {
 	for id, o := range w.spoilt {
-		if id > 0 && nameOf(load.Tables.Objects[id-1].Name, load.Tables.Objects[id-1].NameBytes) == name {
-			return o
+		if id > 0 && nameOf(load.Tables.Objects[id-1].Name, load.Tables.Objects[id-1].NameBytes) == name && (first == nil || o.ID < first.ID) {
+			first = o
 		}
 	}
-	return nil
+	return first
 }
 
 // touchesAbove reports whether an op is about a directory above the base.
