@@ -171,7 +171,7 @@ func (c *call) judge() (Class, string) {
 		switch {
 		case v.Args != nil && v.ArgsCut && c.cutInData():
 		case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
-			return Impossible, "the capture lacks a part of its arguments"
+			return Impossible, ReasonCut
 		default:
 			return Impossible, "its arguments are malformed"
 		}

@@ -166,6 +166,9 @@ type Result struct {
 	Text []byte `json:"text,omitempty"`
 }
 
+// ReasonCut is the reason of a Skip whose call was not captured as a whole.
+const ReasonCut = "the capture lacks a part of its arguments"
+
 // Skip is a transaction that is not replayed.
 type Skip struct {
 	XID        uint32 `json:"xid"`

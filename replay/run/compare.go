@@ -112,6 +112,8 @@ const (
 	reasonACLOrder   = "the entries of an access control list in another order, or a mask that says nothing more"
 	reasonNoACL      = "the server does not have NFSACL"
 	reasonProtection = "machine credentials need RPCSEC_GSS: the server's state is not protected by one"
+	reasonCut        = "the capture lacks parts of calls before it, one of which may have made what is missing here"
+	reasonPartial    = "the capture lacks a part of the results: only their status was compared"
 	reasonLockEnd    = "the server has its own number for a lock up to the end of the file"
 	reasonEntries    = "the server orders and splits directories its own way"
 	noteRelaid       = "the captured chunks do not fit this server's handles: the endpoint chose its own"

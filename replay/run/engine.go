@@ -310,6 +310,9 @@ func (e *engine) board(f *flight) {
 		var u *errUnbound
 		if errors.As(err, &u) && (e.load.above(u) || u.kind == plan.FieldHandle && e.load.Tables.Objects[u.ref-1].Origin == plan.Stale) {
 			v = Omitted
+		} else if errors.As(err, &u) && e.load.cutBefore(f.op) {
+			e.dropped(f, Explained, reasonCut+": "+err.Error())
+			return
 		}
 		e.dropped(f, v, err.Error())
 		return

@@ -200,7 +200,8 @@ func nameOf(name string, raw []byte) string {
 // more.
 func fatal(err error) bool {
 	var status *client.StatusError
-	return err != nil && !errors.As(err, &status)
+	var impossible errImpossible
+	return err != nil && !errors.As(err, &status) && !errors.As(err, &impossible)
 }
 
 func (p *preparer) failed(format string, args ...any) {

@@ -37,6 +37,10 @@ func (e *engine) omitted(n *node) string {
 			case !n.world.states[s].bound && e.load.Tables.States[s-1].Kind == plan.DelegationState:
 				return reasonNoDelegation
 			}
+		case nfs4.OP_CLOSE, nfs4.OP_OPEN_DOWNGRADE, nfs4.OP_LOCKU:
+			if s := stateRef(c); s != 0 && n.world.states[s].refused {
+				return reasonNoState
+			}
 		case nfs4.OP_OPEN_CONFIRM:
 			if s := stateRef(c); s != 0 && n.world.states[s].bound && !n.world.states[s].unconfirmed {
 				return reasonNoConfirm

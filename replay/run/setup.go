@@ -213,14 +213,20 @@ func (e *engine) sessionFor(w *world, client int) int {
 	return 0
 }
 
+// errImpossible is why something that was there before the capture cannot be had
+// here. The run goes on without it.
+type errImpossible string
+
+func (e errImpossible) Error() string { return string(e) }
+
 // establishOpen opens a file that was open before the capture.
 func (e *engine) establishOpen(ctx context.Context, w *world, id int) error {
 	s := &e.load.Tables.States[id-1]
 	if s.Object == 0 || w.objects[s.Object].handle == nil {
-		return fmt.Errorf("its file is not known")
+		return errImpossible("its file is not known")
 	}
 	if !w.clients[s.Client].bound {
-		return fmt.Errorf("its client is not known yet")
+		return errImpossible("its client is not known yet")
 	}
 	access := s.Access & 3
 	if access == 0 {
@@ -248,7 +254,7 @@ func (e *engine) establishOpen(ctx context.Context, w *world, id int) error {
 			{Op: uint32(nfs4.OP_OPEN), Args: append(args(nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG), u32("claim", uint32(nfs4.CLAIM_FH)))}}
 	} else {
 		if o.Parent == 0 || w.objects[o.Parent].handle == nil {
-			return fmt.Errorf("the directory of its file is not known")
+			return errImpossible("the directory of its file is not known")
 		}
 		ops = []plan.CompoundOp{put(o.Parent),
 			{Op: uint32(nfs4.OP_OPEN), Args: append(args(0), u32("claim", uint32(nfs4.CLAIM_NULL)), plan.Field{N: "file", Kind: plan.FieldText, Bytes: []byte(nameOf(o.Name, o.NameBytes))})}}
@@ -285,7 +291,7 @@ func (e *engine) establishLock(ctx context.Context, w *world, id int) error {
 	}
 	session := e.sessionFor(w, s.Client)
 	if open == 0 || session == 0 {
-		return fmt.Errorf("its file is not open")
+		return errImpossible("its file is not open")
 	}
 	owner := fmt.Appendf(nil, "rpcrdma-replay lock %d", id)
 	if s.Owner > 0 && e.load.Tables.Owners[s.Owner-1].Bytes != nil {

@@ -48,3 +48,22 @@ func TestSpoilt(t *testing.T) {
 		}
 	}
 }
+
+// TestCutBefore: what a cut capture does not show can only be missing after that.
+func TestCutBefore(t *testing.T) {
+	skip := func(at int64, c plan.Class, reason string) *plan.Skip { return &plan.Skip{Time: at, Class: c, Reason: reason} }
+	for _, c := range []struct {
+		name  string
+		skips []*plan.Skip
+		want  bool
+	}{
+		{"nothing", nil, false},
+		{"before", []*plan.Skip{skip(50, plan.Impossible, plan.ReasonCut)}, true},
+		{"after", []*plan.Skip{skip(150, plan.Impossible, plan.ReasonCut)}, false},
+		{"left out for another reason", []*plan.Skip{skip(50, plan.Exact, "MOUNT"), skip(60, plan.Impossible, "its arguments are malformed")}, false},
+	} {
+		if got := (&Workload{Skips: c.skips}).cutBefore(&plan.Op{Time: 100}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

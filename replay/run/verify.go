@@ -81,7 +81,16 @@ func message(m map[*xdr.Procedure]xdr.Message, p *xdr.Procedure) xdr.Message {
 
 // judge compares a reply. rpc is the outcome of the RPC layer, empty if the
 // call was executed; res its result.
-func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
+func (v *verifier) judge(f *flight, rpc string, res xdr.Message) judgement {
+	j := v.compare(f, rpc, res)
+	if (j.Verdict == Worse || j.Verdict == Different) && v.load.cutBefore(f.op) {
+		j.Verdict = Explained
+		j.Reasons = append([]string{reasonCut}, j.Reasons...)
+	}
+	return j
+}
+
+func (v *verifier) compare(f *flight, rpc string, res xdr.Message) (j judgement) {
 	x := f.op.Expect
 	v.cmp.reset()
 	if f.note != "" {
@@ -137,6 +146,17 @@ func (v *verifier) judge(f *flight, rpc string, res xdr.Message) (j judgement) {
 		j.Reasons = append([]string{f.op.Reasons[0]}, j.Reasons...)
 	}
 	return j
+}
+
+// cutBefore reports whether the capture lacks a part of a call that came before
+// an op, so that what the op needs may have been made by that one.
+func (w *Workload) cutBefore(o *plan.Op) bool {
+	for _, s := range w.Skips {
+		if s.Class == plan.Impossible && s.Reason == plan.ReasonCut {
+			return s.Time <= o.Time
+		}
+	}
+	return false
 }
 
 // spoil notes that an op has not changed here what it changed in the capture.
@@ -250,7 +270,7 @@ func (v *verifier) status(j *judgement, o *plan.Op, res xdr.Message) bool {
 	x := o.Expect
 	code, symbol := statusOf(res)
 	if code == x.Status {
-		if c, ok := res.(*nfs4.CompoundRes); ok && len(x.Ops) > 0 && len(c.Ops) != len(x.Ops) {
+		if c, ok := res.(*nfs4.CompoundRes); ok && len(x.Ops) > 0 && len(c.Ops) != len(x.Ops) && !(x.Partial && len(c.Ops) > len(x.Ops)) {
 			j.worsen(Different, fmt.Sprintf("%d operations were done, %d before", len(c.Ops), len(x.Ops)))
 			return false
 		}
@@ -296,6 +316,9 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 	x := f.op.Expect
 	p := procedure(f.op)
 	if p == nil || x.Results == nil {
+		if x.Partial {
+			j.worsen(Equivalent, reasonPartial)
+		}
 		return
 	}
 	want := message(v.want, p)
@@ -308,9 +331,11 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 	r.ReduceReply(v.sizes)
 	want.Decode(r)
 	if r.Err() != nil {
-		if !x.Partial {
-			j.worsen(Equivalent, "the captured results cannot be read: only their status was compared")
+		why := "the captured results cannot be read: only their status was compared"
+		if x.Partial {
+			why = reasonPartial
 		}
+		j.worsen(Equivalent, why)
 		return
 	}
 	c := &v.cmp
