@@ -45,7 +45,7 @@ captured() {
     local s=$1 what=$2 role=$3 f dropped bad notes rules a
     shift 3
     f=$rundir/rig/out/$s.pcap
-    dropped=$(on "$role" "capture_stop $s" 120) || { row "$s" "$what" "FAILED: no capture" "$dropped"; return 1; }
+    dropped=$(on "$role" "capture_stop $s" 900) || { row "$s" "$what" "FAILED: no capture" "$dropped"; return 1; }
     "$rundir/bin/rpcrdma-dump" check --severity note -T ndjson "$f" >"$rundir/$s.check" 2>"$rundir/$s.check.err"
     if [ $? -gt 1 ]; then row "$s" "$what" "FAILED: check" "$(head -1 "$rundir/$s.check.err")"; return 1; fi
     : >"$rundir/$s.ours"
