@@ -53,3 +53,20 @@ func TestMoments(t *testing.T) {
 		}
 	}
 }
+
+// TestMomentOfRead: how much a READ gives is of a moment, and how much a WRITE
+// took is not.
+func TestMomentOfRead(t *testing.T) {
+	for _, reading := range []bool{true, false} {
+		v := comparison{moment: func() string { return "together" }, reading: reading}
+		v.reset()
+		want, have := &nfs3.READ3res{}, &nfs3.READ3res{}
+		want.Resok.Count, want.Resok.Eof = 100, true
+		v.want.fill(want)
+		v.have.fill(have)
+		v.run()
+		if got := len(v.different) == 0; got != reading || len(v.explained) != 1 {
+			t.Errorf("reading %v: different %q, explained %q", reading, v.different, v.explained)
+		}
+	}
+}

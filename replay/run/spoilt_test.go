@@ -51,7 +51,9 @@ func TestSpoilt(t *testing.T) {
 
 // TestCutBefore: what a cut capture does not show can only be missing after that.
 func TestCutBefore(t *testing.T) {
-	skip := func(at int64, c plan.Class, reason string) *plan.Skip { return &plan.Skip{Time: at, Class: c, Reason: reason} }
+	skip := func(at int64, c plan.Class, reason string) *plan.Skip {
+		return &plan.Skip{Time: at, Class: c, Reason: reason}
+	}
 	for _, c := range []struct {
 		name  string
 		skips []*plan.Skip

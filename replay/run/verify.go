@@ -345,6 +345,7 @@ func (v *verifier) results(j *judgement, f *flight, res xdr.Message) {
 	}
 	c.exclusive = func(i int) bool { return exclusive(f.op, i) }
 	c.moment = func() string { return v.moments.reason(f.op, f.newest) }
+	c.reading = f.op.Compound == nil && f.op.Program == nfs3.NFS_PROGRAM && f.op.Procedure == nfs3.NFSPROC3_READ
 	c.reset()
 	c.want.fill(want)
 	if f.rewrote {
