@@ -198,7 +198,19 @@ func (p *provider) dispatch(ev *C.struct_rc_event) {
 	}
 }
 
-func (p *provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs.Params) (verbs.Conn, error) {
+// Dial implements verbs.Provider. The connection manager chooses the local port
+// without regard to TCP, so that a port of the kernel's siw can still be that of
+// an earlier connection to the same peer: another attempt gets another one.
+func (p *provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs.Params) (c verbs.Conn, err error) {
+	for range 8 {
+		if c, err = p.dial(ctx, remote, params); !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return c, err
+}
+
+func (p *provider) dial(ctx context.Context, remote netip.AddrPort, params verbs.Params) (verbs.Conn, error) {
 	x, err := p.newID()
 	if err != nil {
 		return nil, err
