@@ -350,7 +350,7 @@ func BenchmarkSlip(b *testing.B) {
 	o, _ := rig(b, site.Options{Name: "iwarp"}, "3")
 	o.Timing, o.Reuse = run.AsCaptured, true
 	for b.Loop() {
-		r, err := run.Run(b.Context(), steady(4000, 500*time.Microsecond), o)
+		r, err := run.Run(b.Context(), steady(2000, 500*time.Microsecond), o)
 		if err != nil || !r.Explained() {
 			b.Fatal(err, r.Totals)
 		}

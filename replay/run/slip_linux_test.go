@@ -16,7 +16,7 @@ import (
 // that does nothing else wakes up 2000 times a second. What the hypervisor gave
 // to others meanwhile is %-steal.
 func BenchmarkSleep(b *testing.B) {
-	const n, apart = 4000, 500 * time.Microsecond
+	const n, apart = 2000, 500 * time.Microsecond
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for b.Loop() {
