@@ -288,6 +288,19 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 	return errors.Join(o.print(s, rep), err, verdict(rep))
 }
 
+// calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
+// small heap it runs with the first calls, which are late then by a millisecond.
+// The function returned undoes it.
+func calm() func() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if _, set := os.LookupEnv("GOGC"); set || m.HeapAlloc > 64<<20 {
+		return func() {}
+	}
+	old := debug.SetGCPercent(400)
+	return func() { debug.SetGCPercent(old) }
+}
+
 // errDiffers says that a run did not go as captured. The report has said it.
 var errDiffers = errors.New("the replay differs from the capture")
 
@@ -525,19 +538,6 @@ func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	return t.faults.requester(r), nil
-}
-
-// calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
-// small heap it runs with the first calls, which are late then by a millisecond.
-// The function returned undoes it.
-func calm() func() {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	if _, set := os.LookupEnv("GOGC"); set || m.HeapAlloc > 64<<20 {
-		return func() {}
-	}
-	old := debug.SetGCPercent(400)
-	return func() { debug.SetGCPercent(old) }
 }
 
 func (t *target) fs(ctx context.Context) (client.FS, error) {

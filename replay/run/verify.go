@@ -52,7 +52,8 @@ type chain struct {
 }
 
 func newVerifier(w *Workload, level Verify, ignore []string, relaxed bool) *verifier {
-	v := &verifier{load: w, level: level, want: map[*xdr.Procedure]xdr.Message{}, have: map[*xdr.Procedure]xdr.Message{}, chains: map[chain]map[string]int{}, moments: newMoments(w, relaxed)}
+	v := &verifier{load: w, level: level, want: map[*xdr.Procedure]xdr.Message{}, have: map[*xdr.Procedure]xdr.Message{},
+		chains: map[chain]map[string]int{}, moments: newMoments(w, relaxed)}
 	v.cmp.ignore = map[string]bool{}
 	for _, f := range ignore {
 		v.cmp.ignore[f] = true
@@ -90,6 +91,7 @@ func (v *verifier) judge(f *flight, rpc string, res xdr.Message) judgement {
 	return j
 }
 
+// compare is judge for a capture that lacks nothing.
 func (v *verifier) compare(f *flight, rpc string, res xdr.Message) (j judgement) {
 	x := f.op.Expect
 	v.cmp.reset()

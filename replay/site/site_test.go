@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -113,5 +114,45 @@ func TestChoose(t *testing.T) {
 	}
 	if n := len(tried); n != 3 || tried[n-1].Err != nil || tried[0].Err == nil || tried[1].Err == nil {
 		t.Errorf("%+v", tried)
+	}
+}
+
+// TestOneHandle: a directory has one file handle in all versions, so that who has
+// mounted it over two may use one for the other.
+func TestOneHandle(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, clients, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	l, err := server.Listen(ctx, at, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := clients.Dial(ctx, l.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rpc := client.RPC{Requester: r, Cred: client.Sys("test", 0, 0)}
+	v4, err := client.NewV4(ctx, rpc, client.V4Options{Minor: 1, Owner: []byte("test")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v3 := client.NewV3(rpc)
+	a, err3 := v3.Root(ctx, "/")
+	b, err4 := v4.Root(ctx, "/")
+	if err := errors.Join(err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(a, b) {
+		t.Errorf("%x in NFSv3, %x in NFSv4", a, b)
+	}
+	if _, err := v3.Getattr(ctx, b); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(v4.Shutdown(ctx), r.Close(), clients.Close(), server.Close(), s.Close()); err != nil {
+		t.Error(err)
 	}
 }
