@@ -17,12 +17,21 @@ const (
 	LinkEthernet   LinkType = 1
 	LinkRawBSD     LinkType = 12 // DLT_RAW as written by some systems
 	LinkRawOpenBSD LinkType = 14
+	LinkPPP        LinkType = 9
+	LinkPPPHDLC    LinkType = 50
+	LinkPPPEther   LinkType = 51 // starts with a PPPoE header
 	LinkRaw        LinkType = 101
+	LinkCiscoHDLC  LinkType = 104
 	LinkLoop       LinkType = 108
 	LinkSLL        LinkType = 113
+	LinkPPI        LinkType = 192
 	LinkERF        LinkType = 197
+	LinkPPPWithDir LinkType = 204
+	LinkMPLS       LinkType = 219
 	LinkIPv4       LinkType = 228
 	LinkIPv6       LinkType = 229
+	LinkNFLOG      LinkType = 239
+	LinkIPoIB      LinkType = 242
 	LinkInfiniBand LinkType = 247
 	LinkSLL2       LinkType = 276
 )

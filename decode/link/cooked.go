@@ -40,5 +40,7 @@ func decodeNull(data []byte, n int, f *Frame) {
 		decodeIPv4(data[4:], n-4, f)
 	case 10, 23, 24, 28, 30: // AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
 		decodeIPv6(data[4:], n-4, f)
+	default:
+		f.Unknown = Unknown{FamilyLayer, family}
 	}
 }

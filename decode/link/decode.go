@@ -20,8 +20,16 @@ const maxUndeclared = 1 << 20
 // None, and if that is because it is damaged or cut, Problem says why. It is
 // safe for use by several goroutines with a Frame for each.
 func Decode(lt capture.LinkType, data []byte, wire uint32, f *Frame) {
-	*f = Frame{}
-	n := max(int(min(wire, maxUndeclared)), len(data))
+	*f = Frame{Tunnels: f.Tunnels[:0]}
+	decodeLink(lt, data, max(int(min(wire, maxUndeclared)), len(data)), f)
+}
+
+// linkType and linkPPI keep the files of single headers free of capture.
+type linkType = capture.LinkType
+
+const linkPPI = capture.LinkPPI
+
+func decodeLink(lt capture.LinkType, data []byte, n int, f *Frame) {
 	switch lt {
 	case capture.LinkEthernet:
 		decodeEthernet(data, n, f)
@@ -37,8 +45,28 @@ func Decode(lt capture.LinkType, data []byte, wire uint32, f *Frame) {
 		decodeERF(data, n, f)
 	case capture.LinkInfiniBand:
 		decodeLRH(data, f)
+	case capture.LinkIPoIB:
+		decodeIPoIBCapture(data, n, f)
+	case capture.LinkPPP:
+		decodePPP(data, n, f)
+	case capture.LinkPPPWithDir:
+		if len(data) < 1 {
+			f.Problem = "PPP header cut"
+			return
+		}
+		decodePPP(data[1:], n-1, f)
+	case capture.LinkPPPHDLC, capture.LinkCiscoHDLC:
+		decodeHDLC(data, n, f)
+	case capture.LinkPPPEther:
+		decodePPPoE(data, n, f)
+	case capture.LinkMPLS:
+		decodeMPLS(data, n, f)
+	case capture.LinkNFLOG:
+		decodeNFLOG(data, n, f)
+	case capture.LinkPPI:
+		decodePPI(data, n, f)
 	default:
-		f.Problem = "unknown link type"
+		f.Unknown = Unknown{LinkLayer, uint32(lt)}
 	}
 }
 
@@ -53,6 +81,14 @@ const (
 	etherQinQ   = 0x88a8 // 802.1ad
 	etherRoCEv1 = 0x8915
 	etherOldQ   = 0x9100 // double tags from before 802.1ad
+
+	etherMPLS          = 0x8847
+	etherMPLSMulticast = 0x8848
+	etherPPPoE         = 0x8864
+	etherMACsec        = 0x88e5
+	etherPBB           = 0x88e7 // 802.1ah
+	etherCiscoMeta     = 0x8909
+	etherNSH           = 0x894f
 )
 
 // maxTags is how many VLAN tags are followed. Two are usual.
@@ -80,8 +116,27 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 			f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
 			etherType = binary.BigEndian.Uint16(data[2:])
 			data, n = data[4:], n-4
-		default:
-			return // other protocols, and lengths of 802.3 frames (below 0x600)
+		case etherMPLS, etherMPLSMulticast:
+			decodeMPLS(data, n, f)
+			return
+		case etherPPPoE:
+			decodePPPoE(data, n, f)
+			return
+		case etherCiscoMeta:
+			decodeCiscoMeta(data, n, f)
+			return
+		case etherMACsec:
+			decodeMACsec(data, n, f)
+			return
+		case etherPBB:
+			decodePBB(data, n, f)
+			return
+		case etherNSH:
+			decodeNSH(data, n, f)
+			return
+		default: // other protocols, and lengths of 802.3 frames (below 0x600)
+			f.Unknown = Unknown{EtherLayer, uint32(etherType)}
+			return
 		}
 	}
 	f.Problem = "too many VLAN tags"

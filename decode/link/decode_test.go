@@ -149,7 +149,6 @@ func TestDecodeProblems(t *testing.T) {
 		data    []byte
 		problem string
 	}{
-		{"link type", 9999, nil, "unknown link type"},
 		{"empty", capture.LinkEthernet, nil, "Ethernet header cut"},
 		{"no IP", capture.LinkRaw, nil, "IP header cut"},
 		{"IP version", capture.LinkRaw, []byte{0x50}, "not an IP packet"},

@@ -51,5 +51,7 @@ func decodeERF(data []byte, n int, f *Frame) {
 		decodeLRH(data, f)
 	case erfIPv4, erfIPv6:
 		decodeIP(data, n, f)
+	default:
+		f.Unknown = Unknown{ERFLayer, uint32(typ)}
 	}
 }

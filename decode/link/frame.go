@@ -69,6 +69,14 @@ type Frame struct {
 	MoreFragments  bool
 	FragmentProto  uint8
 
+	// Tunnels are the wrappings that were taken off, the outermost first. All
+	// other fields are those of the innermost frame.
+	Tunnels []Tunnel
+
+	// Unknown says what a frame carries whose Proto is None although nothing is
+	// wrong with it.
+	Unknown Unknown
+
 	// Problem says why a frame that looked interesting could not be decoded;
 	// empty if all is well. It is a constant string: no allocation.
 	Problem string

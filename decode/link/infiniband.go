@@ -43,8 +43,9 @@ func decodeLRH(data []byte, f *Frame) {
 		f.Proto = InfiniBand
 		f.Net = data[:48:48]
 		f.PayloadLen = min(f.PayloadLen, n-48) // both headers count the same bytes
+	default: // raw packets, and IPv6 without InfiniBand transport
+		f.Unknown = Unknown{LRHLayer, uint32(data[1] & 3)}
 	}
-	// Else raw packets and IPv6 without InfiniBand transport: not of interest.
 }
 
 // decodeRoCEv1 reads the GRH of RoCEv1; Ethernet may have padded the packet.

@@ -8,9 +8,13 @@ import (
 // IP protocol numbers.
 const (
 	ipHopByHop    = 0
+	ipIPv4        = 4
 	ipTCP         = 6
 	ipUDP         = 17
-	ipBTH         = 27 // InfiniBand transport after a GRH
+	ipIPv6        = 41
+	ipGRE         = 47
+	ipMPLS        = 137 // RFC 4023
+	ipBTH         = 27  // InfiniBand transport after a GRH
 	ipRouting     = 43
 	ipFragment    = 44
 	ipAuth        = 51
@@ -90,5 +94,19 @@ func (f *Frame) transport(proto uint8, data []byte, n int) {
 		decodeUDP(data, n, f)
 	case ipTCP:
 		decodeTCP(data, n, f)
+	case ipGRE:
+		decodeGRE(data, n, f)
+	case ipIPv4:
+		if f.enter(Tunnel{Type: IPIP}) {
+			decodeIPv4(data, n, f)
+		}
+	case ipIPv6:
+		if f.enter(Tunnel{Type: IPIP}) {
+			decodeIPv6(data, n, f)
+		}
+	case ipMPLS:
+		decodeMPLS(data, n, f)
+	default:
+		f.Unknown = Unknown{IPLayer, uint32(proto)}
 	}
 }

@@ -26,4 +26,8 @@ func decodeUDP(data []byte, n int, f *Frame) {
 	end := min(n, len(data))
 	f.Payload = data[8:end:end]
 	f.PayloadLen = n - 8
+	switch f.DstPort {
+	case udpVXLAN, udpVXLANOld, udpVXLANGPE, udpGENEVE, udpTZSP, udpGREPort, udpMPLS:
+		decodeUDPTunnel(f.DstPort, f.Payload, f.PayloadLen, f)
+	}
 }

@@ -1,0 +1,52 @@
+package link
+
+import "encoding/binary"
+
+// ipoibHeader is the size of the encapsulation header of IP over InfiniBand
+// (RFC 4391, section 6): EtherType 16, reserved 16.
+const ipoibHeader = 4
+
+// decodeIPoIBCapture reads a frame of LINKTYPE_IPOIB: a GRH, of which captures
+// of the receiving side may have but the addresses, or none at all (then it
+// is 40 bytes of zero), and the encapsulation header.
+func decodeIPoIBCapture(data []byte, n int, f *Frame) {
+	if len(data) < 40+ipoibHeader {
+		f.Problem = "IPoIB header cut"
+		return
+	}
+	decodeIPoIB(data[40:], n-40, f)
+}
+
+// decodeIPoIB reads the encapsulation header of RFC 4391 and what it carries.
+func decodeIPoIB(data []byte, n int, f *Frame) {
+	if len(data) < ipoibHeader {
+		f.Problem = "IPoIB header cut"
+		return
+	}
+	decodeEtherType(binary.BigEndian.Uint16(data), data[ipoibHeader:], n-ipoibHeader, f)
+}
+
+// DecodeIPoIB decodes what a message of an InfiniBand queue pair carries if that
+// is IP over InfiniBand (RFC 4391, section 6; connected mode RFC 4755). n is its
+// declared length. It reports false, with f undefined, if it is not: nothing in
+// the headers before it says so, hence the IP header has to fit.
+func DecodeIPoIB(data []byte, n int, f *Frame) bool {
+	if len(data) < ipoibHeader+20 || data[2] != 0 || data[3] != 0 {
+		return false
+	}
+	switch binary.BigEndian.Uint16(data) {
+	case etherIPv4:
+		if data[4]>>4 != 4 || !plausibleIP(data[4:], n-ipoibHeader) {
+			return false
+		}
+	case etherIPv6:
+		if data[4]>>4 != 6 || !plausibleIP(data[4:], n-ipoibHeader) {
+			return false
+		}
+	default:
+		return false
+	}
+	*f = Frame{Tunnels: f.Tunnels[:0]}
+	decodeIPoIB(data, n, f)
+	return true
+}

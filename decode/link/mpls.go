@@ -1,0 +1,79 @@
+package link
+
+import "encoding/binary"
+
+// maxLabels is how many MPLS labels are passed. More than ten are unheard of.
+const maxLabels = 16
+
+// decodeMPLS reads a label stack (RFC 3032): label 20, traffic class 3, bottom
+// of stack 1, TTL 8, until the bottom. Nothing says what follows: an IP packet
+// begins with its version; a pseudowire that carries Ethernet has a control
+// word that begins with 0 (RFC 4385, section 3), or none.
+func decodeMPLS(data []byte, n int, f *Frame) {
+	var label uint32
+	for i := 0; ; i++ {
+		if len(data) < 4 {
+			f.Problem = "MPLS label cut"
+			return
+		}
+		if i == maxLabels {
+			f.Problem = "too many MPLS labels"
+			return
+		}
+		entry := binary.BigEndian.Uint32(data)
+		data, n = data[4:], n-4
+		if entry&0x100 != 0 {
+			label = entry >> 12
+			break
+		}
+	}
+	if !f.enter(Tunnel{Type: MPLS, HasID: true, ID: label}) {
+		return
+	}
+	switch {
+	case len(data) == 0:
+		f.Problem = "cut behind the MPLS labels"
+	case plausibleIP(data, n):
+		decodeIP(data, n, f)
+	case data[0]>>4 == 0 && len(data) >= 4 && (plausibleEthernet(data[4:]) || !plausibleEthernet(data)):
+		decodeEthernet(data[4:], n-4, f)
+	case data[0]>>4 == 1 && !plausibleEthernet(data): // associated channel (RFC 4385, section 5)
+		f.Unknown = Unknown{EtherLayer, 0x8902} // what it carries is operation and maintenance
+	default:
+		decodeEthernet(data, n, f)
+	}
+}
+
+// plausibleIP reports whether data begins with an IP header that fits n bytes.
+// The first byte alone does not tell: an Ethernet address may begin with 4 or 6.
+func plausibleIP(data []byte, n int) bool {
+	switch data[0] >> 4 {
+	case 4:
+		if len(data) < 4 || data[0]&0x0f < 5 {
+			return false
+		}
+		total := int(binary.BigEndian.Uint16(data[2:]))
+		return total == 0 || total >= 20 && total <= n
+	case 6:
+		if len(data) < 6 {
+			return false
+		}
+		return 40+int(binary.BigEndian.Uint16(data[4:])) <= n
+	}
+	return false
+}
+
+// plausibleEthernet reports whether data begins with an Ethernet header of a
+// type that Decode follows, or knows by name.
+func plausibleEthernet(data []byte) bool {
+	if len(data) < 14 {
+		return false
+	}
+	switch t := binary.BigEndian.Uint16(data[12:]); t {
+	case etherIPv4, etherIPv6, etherVLAN, etherQinQ, etherOldQ, etherRoCEv1, etherMPLS, etherMPLSMulticast, etherPPPoE,
+		etherNSH, etherCiscoMeta, etherMACsec, etherPBB:
+		return true
+	default:
+		return etherNames[t] != ""
+	}
+}

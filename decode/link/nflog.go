@@ -1,0 +1,69 @@
+package link
+
+import "encoding/binary"
+
+// Attributes of NFLOG (linux/netfilter/nfnetlink_log.h).
+const nflogPayload = 9
+
+// decodeNFLOG reads a message of Linux's netfilter log (LINKTYPE_NFLOG): address
+// family 8, version 8, resource 16, then attributes: length 16 with these four
+// bytes, type 16, value, padding to 4. Length and type are in the order of the
+// host that captured: little-endian unless that makes no sense. The payload is
+// an IP packet.
+func decodeNFLOG(data []byte, n int, f *Frame) {
+	if len(data) < 4 {
+		f.Problem = "NFLOG header cut"
+		return
+	}
+	family := data[0]
+	rest := data[4:]
+	n -= 4
+	for len(rest) >= 4 {
+		size, kind := int(binary.LittleEndian.Uint16(rest)), binary.LittleEndian.Uint16(rest[2:])
+		if kind&0xff == 0 && kind != 0 { // no kind is above 255
+			size, kind = int(binary.BigEndian.Uint16(rest)), binary.BigEndian.Uint16(rest[2:])
+		}
+		if size < 4 {
+			f.Problem = "NFLOG attribute shorter than its header"
+			return
+		}
+		if kind == nflogPayload {
+			switch family {
+			case 2, 10, 7: // AF_INET, AF_INET6, AF_BRIDGE: the packet tells its version
+				end := min(size, len(rest))
+				decodeIP(rest[4:end], max(size-4, 0), f)
+			default:
+				f.Unknown = Unknown{FamilyLayer, uint32(family)}
+			}
+			return
+		}
+		padded := (size + 3) &^ 3
+		if padded > len(rest) {
+			break
+		}
+		rest, n = rest[padded:], n-padded
+	}
+	f.Problem = "NFLOG message without a packet, or cut before it"
+}
+
+// decodePPI reads a per-packet information header (LINKTYPE_PPI): version 8 (0),
+// flags 8, length 16, link type 32, all little-endian, then fields up to the
+// length. A frame of that link type follows.
+func decodePPI(data []byte, n int, f *Frame) {
+	if len(data) < 8 {
+		f.Problem = "PPI header cut"
+		return
+	}
+	head := int(binary.LittleEndian.Uint16(data[2:]))
+	lt := binary.LittleEndian.Uint32(data[4:])
+	switch {
+	case data[0] != 0 || head < 8 || head > n:
+		f.Problem = "not a PPI header"
+	case len(data) < head:
+		f.Problem = "PPI header cut"
+	case lt == uint32(linkPPI) || lt > 0xffff: // no frame within a frame without end
+		f.Unknown = Unknown{LinkLayer, lt}
+	default:
+		decodeLink(linkType(lt), data[head:], n-head, f)
+	}
+}

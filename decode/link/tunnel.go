@@ -1,0 +1,133 @@
+package link
+
+import "net/netip"
+
+// maxTunnels is how many wrappings are taken off one frame. A mirror of an
+// overlay in an underlay with labels has three or four.
+const maxTunnels = 8
+
+// TunnelType names a wrapping: a header that carries a whole frame or IP packet
+// of another network, or marks one.
+type TunnelType uint8
+
+// Wrappings that Decode takes off.
+const (
+	NoTunnel  TunnelType = iota
+	VXLAN                // RFC 7348
+	VXLANGPE             // draft-ietf-nvo3-vxlan-gpe
+	GENEVE               // RFC 8926
+	GRE                  // RFC 2784, 2890; over UDP RFC 8086
+	NVGRE                // RFC 7637
+	PPTP                 // RFC 2637: GRE version 1
+	ERSPAN               // draft-foschiano-erspan: types I, II and III
+	TZSP                 // TaZmen Sniffer Protocol
+	MPLS                 // RFC 3032, pseudowires RFC 4448; over UDP RFC 7510
+	PPPoE                // RFC 2516
+	IPIP                 // RFC 2003, 2473, 4213
+	NSH                  // RFC 8300
+	CiscoMeta            // EtherType 0x8909
+	MACsec               // IEEE 802.1AE
+	PBB                  // IEEE 802.1ah
+)
+
+var tunnelNames = [...]string{
+	"", "vxlan", "vxlan-gpe", "geneve", "gre", "nvgre", "pptp", "erspan", "tzsp", "mpls", "pppoe", "ipip", "nsh",
+	"cisco-metadata", "macsec", "pbb",
+}
+
+// String is the name as it stands in output and filters: "vxlan", "erspan", ….
+func (t TunnelType) String() string {
+	if int(t) < len(tunnelNames) {
+		return tunnelNames[t]
+	}
+	return ""
+}
+
+// Mirror says that a wrapping of this type carries copies that a switch made,
+// rather than the traffic of a network of its own.
+func (t TunnelType) Mirror() bool { return t == ERSPAN || t == TZSP }
+
+// separates says that equal addresses in tunnels of this type with different
+// identifiers belong to different hosts. The label of MPLS and the service path
+// of NSH do not: they differ between the two directions of a connection.
+func (t TunnelType) separates() bool {
+	switch t {
+	case VXLAN, VXLANGPE, GENEVE, NVGRE, GRE, PPPoE, PBB:
+		return true
+	}
+	return false
+}
+
+// Tunnel is one wrapping of a frame.
+type Tunnel struct {
+	Type    TunnelType
+	Version uint8 // ERSPAN: 1, 2 or 3 for the types I, II and III
+	HasID   bool
+	// Truncated is the mirror's own word that it cut the frame (ERSPAN: T).
+	Truncated bool
+	// ID is the VNI (VXLAN, GENEVE), VSID (NVGRE), key (GRE), call (PPTP),
+	// session (ERSPAN, PPPoE), bottom label (MPLS), service path (NSH), security
+	// group tag (Cisco metadata) or I-SID (PBB), if HasID is set.
+	ID uint32
+	// Src and Dst are the addresses of the tunnel's ends; not valid where no IP
+	// header stands before the wrapping.
+	Src, Dst netip.Addr
+	// Clock is the switch's timestamp of an ERSPAN III frame in units of
+	// Granularity, with the 32 upper bits of the platform's sub-header where
+	// it has them.
+	Clock       uint64
+	Granularity Granularity
+}
+
+// Granularity is the unit of an ERSPAN III timestamp.
+type Granularity uint8
+
+// Units of Tunnel.Clock.
+const (
+	NoClock     Granularity = iota
+	Clock100us              // 32 bits of 100 µs
+	Clock100ns              // 32 bits of 100 ns
+	ClockPTP                // seconds (upper 32 bits, if known) and nanoseconds of IEEE 1588
+	ClockCustom             // a unit that only the switch knows
+)
+
+// enter begins the inner frame: what is known of the outer one moves to
+// f.Tunnels. It reports false if that is nested too deep.
+func (f *Frame) enter(t Tunnel) bool {
+	if len(f.Tunnels) == maxTunnels {
+		*f = Frame{Tunnels: f.Tunnels, Problem: "too many wrappings"}
+		return false
+	}
+	t.Src, t.Dst = f.Src, f.Dst
+	*f = Frame{Tunnels: append(f.Tunnels, t)}
+	return true
+}
+
+// Tenant is what tells equal addresses in different tunnels apart: 0 outside of
+// all tunnels, and equal for frames of which the same tunnels have the same
+// identifiers. Mirrors do not count, nor do the ends of the tunnels: an overlay
+// has many, and a frame may take any.
+func (f *Frame) Tenant() uint64 {
+	if len(f.Tunnels) == 0 {
+		return 0
+	}
+	var id uint64
+	for i := range f.Tunnels {
+		if t := &f.Tunnels[i]; t.HasID && t.Type.separates() {
+			// The constant is that of Knuth's multiplicative hashing; tunnels in
+			// tunnels must not cancel each other out.
+			id = id*0x9e3779b97f4a7c15 + uint64(t.Type)<<32 + uint64(t.ID)
+		}
+	}
+	return id
+}
+
+// Mirror is the innermost wrapping that a switch made to copy the frame, or nil.
+func (f *Frame) Mirror() *Tunnel {
+	for i := len(f.Tunnels) - 1; i >= 0; i-- {
+		if f.Tunnels[i].Type.Mirror() {
+			return &f.Tunnels[i]
+		}
+	}
+	return nil
+}
