@@ -52,6 +52,21 @@ func (t *TapFilter) Follow(tap int32) { t.tap, t.waiting, t.shown = tap, 0, fals
 // Tap is the capture point that is followed.
 func (t *TapFilter) Tap() int32 { return t.tap }
 
+// Shown reports whether the direction is followed at tap and was seen there.
+func (t *TapFilter) Shown(tap int32) bool { return t.shown && t.tap == tap }
+
+// Alone prepares for a packet captured at tap of a direction of which the
+// followed point has shown nothing. opposite is the filter of the other
+// direction, nil if that is not known. Where no copies of the other direction
+// have been seen, each direction has a tap of its own, and this one is followed
+// where it shows. Where a second point shows both, it has shown the other
+// direction first: an answer comes after what it answers, at every point.
+func (t *TapFilter) Alone(tap int32, opposite *TapFilter) {
+	if t.tap != tap && !t.shown && (opposite == nil || opposite.Elsewhere == 0) {
+		t.Follow(NoTap)
+	}
+}
+
 // Accept reports whether a packet captured at tap, at the time now, belongs to
 // what is followed. preferred is where the connection's first packet was
 // captured.

@@ -49,3 +49,22 @@ func TestTapFilter(t *testing.T) {
 		}
 	}
 }
+
+func TestTapFilterAlone(t *testing.T) {
+	var call, reply TapFilter
+	call.Follow(0)
+	reply.Follow(0)
+	call.Accept(0, 0, 0)
+	reply.Alone(1, &call)
+	if !reply.Accept(1, 0, 1) || !reply.Shown(1) {
+		t.Error("a direction with a tap of its own is not followed there")
+	}
+	if reply.Alone(0, &call); !reply.Accept(0, 0, 2) || reply.Accept(1, 0, 3) {
+		t.Error("the preferred point does not win")
+	}
+	reply.Follow(0)
+	call.Accept(1, 0, 1)
+	if reply.Alone(1, &call); reply.Accept(1, 0, 2) {
+		t.Error("a copy is followed")
+	}
+}

@@ -95,10 +95,12 @@ type connection struct {
 	*rdma.Connection
 	flows [2]*flow // by the side of the sender
 	tap   int32    // where its first packet was captured
-	mtu   uint32   // 0 until known
-	used  bool     // since the clock hand last passed
-	index int      // in Tracker.all
-	comm  [2]cmID  // connection-management identities, if the setup was captured
+	// replyTap is where the REP was captured that Setup[1] tells of.
+	replyTap int32
+	mtu      uint32  // 0 until known
+	used     bool    // since the clock hand last passed
+	index    int     // in Tracker.all
+	comm     [2]cmID // connection-management identities, if the setup was captured
 
 	closed   bool  // the Handler knows; stragglers may follow
 	closedAt int64 // when it was closed, or when the end was asked for
@@ -192,6 +194,9 @@ func (t *Tracker) flow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric)
 // IP header is marked "congestion experienced".
 func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabric, port uint16, ce bool, p *Packet, icrc Verdict) *rdma.Connection {
 	moved := fl.tap.Tap() != int32(tap)
+	if moved {
+		fl.tap.Alone(int32(tap), fl.opposite())
+	}
 	if !fl.tap.Accept(int32(tap), fl.c.tap, ref.Time) {
 		return fl.c.known()
 	}
@@ -257,6 +262,14 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 		t.request(fl, p, ref)
 	}
 	return c.known()
+}
+
+// opposite is the filter of the other direction, nil if that is not known.
+func (fl *flow) opposite() *rdma.TapFilter {
+	if other := fl.c.flows[fl.side.Other()]; other != nil {
+		return &other.tap
+	}
+	return nil
 }
 
 // known is the connection once it has a number. A direction that has only

@@ -42,7 +42,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 				c = fl.c
 			}
 		}
-		if c == nil || c.closed || tap != c.tap {
+		if c == nil || c.closed || !c.followed(f.Src, tap) {
 			break
 		}
 		switch m.Attribute {
@@ -84,6 +84,19 @@ func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {
 	}
 	s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], m.Private))
 	return s
+}
+
+// followed reports whether what the node at addr sends on c is followed at tap.
+func (c *connection) followed(addr netip.Addr, tap int32) bool {
+	if tap == c.tap {
+		return true
+	}
+	for side, fl := range c.flows {
+		if fl != nil && c.Ends[side].Addr == addr {
+			return fl.tap.Shown(tap)
+		}
+	}
+	return false
 }
 
 // connectRequest takes a REQ from side 0 of a new connection.
@@ -129,10 +142,18 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 		c.comm[0] = cmID{f.Dst, m.RemoteID}
 		t.byID[c.comm[0]] = c
 	}
-	if c.Setup[1].Seen || c.closed || tap != c.tap {
+	switch {
+	case c.closed:
+		return c
+	case c.Setup[1].Seen:
+		// The copy from the capture point that the connection is followed at
+		// has the better time.
+		if tap == c.tap && c.replyTap != c.tap {
+			c.Setup[1].Frame, c.replyTap = ref, tap
+		}
 		return c
 	}
-	c.Setup[1] = setup(m, ref)
+	c.Setup[1], c.replyTap = setup(m, ref), tap
 	c.Ends[1].Addr, c.Ends[1].QPN = f.Src, m.QPN
 	c.comm[1] = cmID{f.Src, m.LocalID}
 	t.byID[c.comm[1]] = c

@@ -164,7 +164,8 @@ func (t *Tracker) join(a, b *flow) {
 		into.Last = from.Last
 	}
 	into.used = true
-	if b.tap.Tap() != into.tap {
+	// Copies of one direction show that a second point sees both.
+	if b.tap.Tap() != into.tap && (a.tap.Elsewhere > 0 || b.tap.Elsewhere > 0) {
 		b.tap.Follow(into.tap)
 		b.expectCopies()
 	}
