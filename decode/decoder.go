@@ -94,7 +94,8 @@ type Decoder struct {
 	roce    *roce.Tracker
 	tcp     tcpDemux
 	udp     udpDemux
-	frags   *link.Reassembler
+	frags   [2]*link.Reassembler // outside and inside of tunnels
+	tunnels tunnels
 	stats   Stats
 	stop    atomic.Bool
 
@@ -119,7 +120,9 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
 	d.tcp.init(h, &d.numbers, opt.TCP)
 	d.udp.init(h, &d.numbers)
-	d.frags = link.NewReassembler(link.ReassemblerOptions{})
+	for i := range d.frags {
+		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{})
+	}
 	d.single.set(opt)
 	d.joined.set(opt)
 	return d
@@ -245,10 +248,17 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		d.stats.Last = ref
 		if u.full < 0 {
 			d.stats.GoodICRC++
-			d.roce.Lean(ref, p.Tap, &u.lean, p.Data)
+			tap, tenant := p.Tap, uint64(0)
+			if d.tunnels.seen {
+				tap, tenant = d.tunnels.ordinary(p)
+			}
+			d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
 			continue
 		}
 		f := &x.full[u.full]
+		if !d.tunnels.seen && len(f.frame.Tunnels) > 0 {
+			d.tunnels.begin(b.Packets[:i])
+		}
 		if f.frame.Proto == link.Fragment {
 			d.fragment(p, f, ref)
 		} else {
@@ -260,12 +270,18 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 // fragment collects IP fragments and decodes what they make.
 func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 	d.stats.Fragments++
-	f := d.frags.Add(&u.frame, p.Time)
+	f := d.frags[0].Add(&u.frame, p.Time)
+	if f != nil && f.Proto == link.Fragment { // of a datagram in a tunnel whose own datagram was in fragments
+		f = d.frags[1].Add(f, p.Time)
+	}
 	if f == nil {
 		if d.opt.Packet != nil {
 			d.report(p, u, nil, nil)
 		}
 		return
+	}
+	if !d.tunnels.seen && len(f.Tunnels) > 0 {
+		d.tunnels.begin(nil)
 	}
 	whole := full{frame: *f}
 	d.joined.roce = d.joined.roce[:0]
@@ -276,6 +292,10 @@ func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 // unit takes one dissected packet.
 func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rdma.Ref) {
 	var c *rdma.Connection
+	tap, tenant := p.Tap, uint64(0)
+	if len(u.frame.Tunnels) > 0 || d.tunnels.seen {
+		tap, tenant = d.tunnels.place(p, &u.frame)
+	}
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
 		for i := range packets {
@@ -292,12 +312,12 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 				d.undecodable(p)
 				continue
 			}
-			c = d.roce.Packet(ref, p.Tap, u.fabric, &u.frame, q, q.ICRC)
+			c = d.roce.Packet(ref, tap, tenant, u.fabric, &u.frame, q, q.ICRC)
 		}
 	case rdma.TCP:
-		c = d.tcp.packet(ref, p.Tap, &u.frame)
+		c = d.tcp.packet(ref, tap, tenant, &u.frame)
 	case rdma.UDP:
-		c = d.udp.packet(ref, p.Tap, &u.frame)
+		c = d.udp.packet(ref, tap, tenant, &u.frame)
 	default:
 		if u.frame.Problem != "" {
 			d.undecodable(p)

@@ -6,16 +6,21 @@ package decode_test
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // captures are the samples with one capture point, and those of the folder that
@@ -106,4 +111,164 @@ func TestTapForEachDirection(t *testing.T) {
 			same(t, name, sequential(packets, 64, decode.Options{}), want)
 		})
 	}
+}
+
+// wrapped puts every packet into a wrapping; tap is its capture point.
+func wrapped(packets []capture.Packet, k wrap.Kind, id uint32, tap uint16) []capture.Packet {
+	w := wrap.New(k, id)
+	out := slices.Clone(packets)
+	for i := range out {
+		p := &out[i]
+		data, wire := w.Frame(p.Data, int(p.Length))
+		p.Data, p.Length, p.Link, p.Tap = bytes.Clone(data), uint32(wire), k.Link, tap
+	}
+	return out
+}
+
+// What a capture says does not depend on the wrapping of its packets.
+func TestWrapped(t *testing.T) {
+	for _, name := range captures(t) {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			packets := load(t, name)
+			want, wantStats := run(t, packets, 64, decode.Options{})
+			for _, k := range wrap.Kinds(0x155) {
+				got, stats := run(t, wrapped(packets, k, 0, 0), 64, decode.Options{})
+				same(t, k.Name, got, want)
+				if stats.GoodICRC != wantStats.GoodICRC || stats.BadICRC != wantStats.BadICRC || stats.NotChecked != wantStats.NotChecked ||
+					stats.Undecodable != wantStats.Undecodable {
+					t.Errorf("%s: %+v, want %+v", k.Name, stats, wantStats)
+				}
+			}
+		})
+	}
+}
+
+// both interleaves two captures of the same packets, the second one later by
+// delay.
+func both(a, b []capture.Packet, delay int64) []capture.Packet {
+	b = slices.Clone(b)
+	for i := range b {
+		b[i].Time += delay
+	}
+	out := slices.Concat(a, b)
+	slices.SortStableFunc(out, func(x, y capture.Packet) int { return cmp.Compare(x.Time, y.Time) })
+	return number(out)
+}
+
+// content is line without what depends on the numbers of packets and
+// connections.
+func content(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		l = regexp.MustCompile(`^#\d+ `).ReplaceAllString(l, "")
+		out[i] = regexp.MustCompile(`(call|reply) \d+-\d+`).ReplaceAllString(l, "$1")
+	}
+	return out
+}
+
+// A frame that was captured bare and mirrored, or bare and in an overlay, is one
+// frame.
+func TestBareAndWrapped(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs3-basic.pcap.zst", "rocev2-nfs41-midstream.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
+		packets := load(t, "../samples/"+name)
+		want := content(sequential(packets, 64, decode.Options{}))
+		for _, k := range wrap.Kinds(0x155) {
+			if k.Link != capture.LinkEthernet {
+				continue
+			}
+			t.Run(name+"/"+k.Name, func(t *testing.T) {
+				mirror := wrapped(packets, k, 0, 0)
+				same(t, "bare first", content(sequential(both(packets, mirror, 1), 64, decode.Options{})), want)
+				same(t, "mirror first", content(sequential(both(mirror, packets, 1), 64, decode.Options{})), want)
+			})
+		}
+	}
+}
+
+// Two overlays with the same addresses are two networks, even if they carry the
+// same bytes.
+func TestTenants(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs3-basic.pcap.zst", "rocev2-nfs41-midstream.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
+		packets := load(t, "../samples/"+name)
+		want := content(sequential(packets, 64, decode.Options{}))
+		for _, kind := range []string{"vxlan", "geneve", "nvgre", "gre-key", "pppoe"} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				var k [2]wrap.Kind
+				for i := range k {
+					for _, k[i] = range wrap.Kinds(uint32(0x100 + i)) {
+						if k[i].Name == kind {
+							break
+						}
+					}
+				}
+				got := sequential(both(wrapped(packets, k[0], 0, 0), wrapped(packets, k[1], 0, 0), 1), 64, decode.Options{})
+				var tenant [2][]string
+				for _, l := range got {
+					var id int
+					if _, err := fmt.Sscanf(l, "#%d", &id); err != nil {
+						t.Fatal(err)
+					}
+					tenant[(id+1)%2] = append(tenant[(id+1)%2], l)
+				}
+				same(t, "first", content(tenant[0]), want)
+				same(t, "second", content(tenant[1]), want)
+			})
+		}
+	}
+}
+
+// A tunnel makes packets longer than its network carries: then its own
+// datagrams are fragments, or those within.
+func TestWrappedInFragments(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs3-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
+		packets := load(t, "../samples/"+name)
+		want, stats := run(t, packets, 64, decode.Options{})
+		for _, k := range wrap.Kinds(0x155) {
+			if !k.Outer || k.Name == "ip-in-ip6" {
+				continue
+			}
+			inner := wrapped(packets, k, 0, 0)
+			var cut []capture.Packet
+			for i := range inner {
+				cut = append(cut, fragments(&inner[i], 800)...)
+			}
+			outer := slices.Clone(cut)
+			for _, c := range []struct {
+				name    string
+				packets []capture.Packet
+			}{{"fragments", cut}, {"fragments in a tunnel", wrapped(outer, k, 0, 0)}} {
+				got, s := run(t, number(slices.Clone(c.packets)), 64, decode.Options{})
+				same(t, k.Name+" "+c.name, content(got), content(want))
+				if s.GoodICRC != stats.GoodICRC || s.BadICRC != 0 || s.Fragments == 0 {
+					t.Errorf("%s, %s: %+v", k.Name, c.name, s)
+				}
+			}
+		}
+	}
+}
+
+// fragments cuts an Ethernet frame with an IPv4 packet of more than mtu bytes.
+func fragments(p *capture.Packet, mtu int) []capture.Packet {
+	const ether, head = 14, 20
+	b := p.Data
+	if len(b)-ether <= mtu || b[12] != 8 || b[13] != 0 || b[ether+9] == 6 {
+		return []capture.Packet{*p}
+	}
+	var out []capture.Packet
+	step := (mtu - head) &^ 7
+	payload := b[ether+head:]
+	for at := 0; at < len(payload); at += step {
+		n := min(step, len(payload)-at)
+		f := append(bytes.Clone(b[:ether+head]), payload[at:at+n]...)
+		binary.BigEndian.PutUint16(f[ether+2:], uint16(head+n))
+		offset := uint16(at / 8)
+		if at+n < len(payload) {
+			offset |= 0x2000
+		}
+		binary.BigEndian.PutUint16(f[ether+6:], offset)
+		q := *p
+		q.Data, q.Length = f, uint32(len(f))
+		out = append(out, q)
+	}
+	return out
 }

@@ -35,7 +35,10 @@ type tcpDemux struct {
 }
 
 // tcpKey holds the two ends in ascending order.
-type tcpKey struct{ low, high netip.AddrPort }
+type tcpKey struct {
+	low, high netip.AddrPort
+	tenant    uint64
+}
 
 type tcpConn struct {
 	*rdma.Connection
@@ -97,18 +100,18 @@ func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits) 
 	t.conns = make(map[tcpKey]*tcpConn)
 }
 
-func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connection {
+func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame) *rdma.Connection {
 	src, dst := netip.AddrPortFrom(f.Src, f.SrcPort), netip.AddrPortFrom(f.Dst, f.DstPort)
-	key, fromHigh := tcpKey{src, dst}, false
+	key, fromHigh := tcpKey{src, dst, tenant}, false
 	if dst.Compare(src) < 0 {
-		key, fromHigh = tcpKey{dst, src}, true
+		key, fromHigh = tcpKey{dst, src, tenant}, true
 	}
 	c := t.conns[key]
 	if c == nil {
 		if f.PayloadLen == 0 && f.TCPFlags&tcp.SYN == 0 {
 			return nil // nothing to be learnt from it
 		}
-		c = t.begin(key, fromHigh, src, dst, ref, int32(tap))
+		c = t.begin(key, fromHigh, f, ref, int32(tap))
 	}
 	dir := 0
 	if fromHigh != c.swapped {
@@ -121,7 +124,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connect
 	if !t.feed(c, dir, f, ref) {
 		// A new connection between the same ports.
 		t.end(c, ref)
-		c = t.begin(key, fromHigh, src, dst, ref, int32(tap))
+		c = t.begin(key, fromHigh, f, ref, int32(tap))
 		c.taps[0].Follow(int32(tap))
 		t.feed(c, 0, f, ref)
 	}
@@ -173,7 +176,7 @@ func (t *tcpDemux) feed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) bool {
 	return true
 }
 
-func (t *tcpDemux) begin(key tcpKey, swapped bool, src, dst netip.AddrPort, ref rdma.Ref, tap int32) *tcpConn {
+func (t *tcpDemux) begin(key tcpKey, swapped bool, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	if len(t.order) >= t.limit.Connections {
 		t.evict(ref)
 	}
@@ -181,8 +184,12 @@ func (t *tcpDemux) begin(key tcpKey, swapped bool, src, dst netip.AddrPort, ref 
 		Connection: &rdma.Connection{Fabric: rdma.TCP, First: ref, Last: ref},
 		key:        key, swapped: swapped, tap: tap, used: true, index: len(t.order),
 	}
-	c.Ends[0] = rdma.End{Addr: src.Addr(), Port: src.Port()}
-	c.Ends[1] = rdma.End{Addr: dst.Addr(), Port: dst.Port()}
+	c.Ends[0] = rdma.End{Addr: f.Src, Port: f.SrcPort}
+	c.Ends[1] = rdma.End{Addr: f.Dst, Port: f.DstPort}
+	c.Tenant = key.tenant
+	if o := f.Outermost(); o != nil {
+		c.Tunnel = rdma.Tunnel{Type: o.Type.String(), Version: o.Version, HasID: o.HasID, ID: o.ID}.From(0, o.Src, o.Dst)
+	}
 	c.taps[0].Follow(rdma.NoTap)
 	c.taps[1].Follow(rdma.NoTap)
 	c.iwarp = t.iwarp.New(c.Connection)

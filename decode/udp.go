@@ -26,6 +26,7 @@ const maxUDP = 4096
 
 type udpKey struct {
 	src, dst netip.AddrPort
+	tenant   uint64
 }
 
 type udpConn struct {
@@ -40,18 +41,18 @@ func (u *udpDemux) init(h rdma.Handler, numbers *rdma.Numbers) {
 	u.h, u.numbers, u.conns = h, numbers, make(map[udpKey]*udpConn)
 }
 
-func (u *udpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connection {
+func (u *udpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame) *rdma.Connection {
 	if !oncrpc.PlausibleDatagram(f.Payload, f.PayloadLen) {
 		return nil
 	}
-	key := udpKey{netip.AddrPortFrom(f.Src, f.SrcPort), netip.AddrPortFrom(f.Dst, f.DstPort)}
+	key := udpKey{netip.AddrPortFrom(f.Src, f.SrcPort), netip.AddrPortFrom(f.Dst, f.DstPort), tenant}
 	side := rdma.Side(0)
 	c := u.conns[key]
 	if c == nil {
-		if c = u.conns[udpKey{key.dst, key.src}]; c != nil {
+		if c = u.conns[udpKey{key.dst, key.src, tenant}]; c != nil {
 			side = 1
 		} else {
-			c = u.begin(key, ref, int32(tap))
+			c = u.begin(key, f, ref, int32(tap))
 		}
 	}
 	if !c.taps[side].Accept(int32(tap), c.tap, ref.Time) {
@@ -71,13 +72,17 @@ func (u *udpDemux) packet(ref rdma.Ref, tap uint16, f *link.Frame) *rdma.Connect
 	return c.Connection
 }
 
-func (u *udpDemux) begin(key udpKey, ref rdma.Ref, tap int32) *udpConn {
+func (u *udpDemux) begin(key udpKey, f *link.Frame, ref rdma.Ref, tap int32) *udpConn {
 	if len(u.order) >= maxUDP {
 		u.evict(ref)
 	}
 	c := &udpConn{Connection: u.numbers.New(rdma.UDP, ref), key: key, tap: tap}
 	c.Ends[0] = rdma.End{Addr: key.src.Addr(), Port: key.src.Port()}
 	c.Ends[1] = rdma.End{Addr: key.dst.Addr(), Port: key.dst.Port()}
+	c.Tenant = key.tenant
+	if o := f.Outermost(); o != nil {
+		c.Tunnel = rdma.Tunnel{Type: o.Type.String(), Version: o.Version, HasID: o.HasID, ID: o.ID}.From(0, o.Src, o.Dst)
+	}
 	c.taps[0].Follow(rdma.NoTap)
 	c.taps[1].Follow(rdma.NoTap)
 	u.conns[key] = c

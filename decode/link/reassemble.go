@@ -61,6 +61,7 @@ type datagramKey struct {
 	id       uint32
 	proto    uint8
 	vlan     uint16
+	tenant   uint64
 }
 
 // byteRange is a run of bytes that have arrived, [from, to) in the datagram's
@@ -97,7 +98,9 @@ func NewReassembler(o ReassemblerOptions) *Reassembler {
 // Add takes a frame with the Proto Fragment that was captured at the given
 // time, in nanoseconds. If that completes a datagram, the result is a frame
 // with the whole of it, decoded as if it had come in one piece; it is valid
-// until the next call. Else the result is nil.
+// until the next call. Else the result is nil. If it was the datagram of a tunnel
+// that carries a fragment itself, the frame has the Proto Fragment again, for
+// another Reassembler.
 //
 // If the capture cut a fragment, the rebuilt frame ends where bytes are
 // missing, and its PayloadLen is as declared.
@@ -117,7 +120,7 @@ func (r *Reassembler) Add(f *Frame, now int64) *Frame {
 		r.stats.Bad++
 		return nil
 	}
-	key := datagramKey{src: f.Src, dst: f.Dst, id: f.FragmentID, vlan: f.VLAN}
+	key := datagramKey{src: f.Src, dst: f.Dst, id: f.FragmentID, vlan: f.VLAN, tenant: f.Tenant()}
 	if f.Src.Is4() {
 		key.proto = f.FragmentProto
 	}
@@ -224,7 +227,7 @@ func (r *Reassembler) recycle() {
 	if r.done != nil {
 		r.keep(r.done)
 		r.done = nil
-		r.out = Frame{}
+		r.out = Frame{Tunnels: r.out.Tunnels[:0]}
 	}
 }
 
@@ -326,7 +329,7 @@ func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 	packet := d.buf[maxHeader-d.head:]
 	captured := d.head + min(d.captured, d.total)
 	n := d.head + d.total
-	r.out = Frame{VLAN: last.VLAN}
+	r.out = Frame{VLAN: last.VLAN, Tunnels: append(r.out.Tunnels[:0], last.Tunnels...)}
 	if last.Src.Is4() {
 		if n > maxDatagram {
 			r.stats.Bad++
@@ -344,10 +347,11 @@ func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 		binary.BigEndian.PutUint16(packet[4:], uint16(n-40))
 		decodeIPv6(packet[:captured:captured], n, &r.out)
 	}
-	if r.out.Proto == Fragment {
-		r.out = Frame{Src: r.out.Src, Dst: r.out.Dst, Problem: "fragment within a fragment"}
+	same := len(r.out.Tunnels) == len(last.Tunnels) // else this was the datagram of a tunnel
+	if r.out.Proto == Fragment && same {
+		r.out = Frame{Src: r.out.Src, Dst: r.out.Dst, Problem: "fragment within a fragment", Tunnels: r.out.Tunnels}
 	}
-	if d.congested {
+	if d.congested && same {
 		r.out.ECN = 3 // RFC 3168 section 5.3
 	}
 	r.stats.Datagrams++

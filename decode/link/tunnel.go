@@ -122,6 +122,14 @@ func (f *Frame) Tenant() uint64 {
 	return id
 }
 
+// Outermost is the first of the frame's wrappings, or nil.
+func (f *Frame) Outermost() *Tunnel {
+	if len(f.Tunnels) == 0 {
+		return nil
+	}
+	return &f.Tunnels[0]
+}
+
 // Mirror is the innermost wrapping that a switch made to copy the frame, or nil.
 func (f *Frame) Mirror() *Tunnel {
 	for i := len(f.Tunnels) - 1; i >= 0; i-- {

@@ -129,6 +129,11 @@ type Connection struct {
 	Sent        [2]Counters
 	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if not known
 	Terminated  string // why it ended: disconnect, reset, Terminate message, NAK …; empty while open
+	// Tenant tells equal addresses in different tunnels apart: 0 outside of
+	// tunnels.
+	Tenant uint64
+	// Tunnel is the outermost wrapping of the first packet; nil if it had none.
+	Tunnel *Tunnel
 	// MergedInto is set when a connection that was first taken for two turned
 	// out to be part of another.
 	MergedInto *Connection
@@ -149,6 +154,21 @@ type Stamp struct {
 	Present     bool
 	Value, Echo uint32
 	Twice       bool
+}
+
+// Tunnel is a wrapping around the packets of a connection.
+type Tunnel struct {
+	Type    string // "vxlan", "erspan", …: see package link
+	Version uint8  // of ERSPAN: 1 to 3; else 0
+	HasID   bool
+	ID      uint32        // VNI, key, session or label, if HasID is set
+	Ends    [2]netip.Addr // addresses of the tunnel's ends by Side; not valid without outer IP
+}
+
+// From returns t for a packet that went from src to dst, sent by side.
+func (t Tunnel) From(side Side, src, dst netip.Addr) *Tunnel {
+	t.Ends[side], t.Ends[side.Other()] = src, dst
+	return &t
 }
 
 // Send is one complete Send operation, or one whole RPC message where the

@@ -38,10 +38,11 @@ const (
 // show a packet more than once; all times of a transaction must come from one
 // point, and a copy is no retransmission.
 type TapFilter struct {
-	tap     int32 // followed now
-	waiting int32 // packets seen elsewhere since the last one from tap
-	last    int64 // time of the last packet from tap
-	shown   bool  // there was one
+	tap     int32    // followed now
+	waiting int32    // packets seen elsewhere since the last one from tap
+	last    int64    // time of the last packet from tap
+	shown   bool     // there was one
+	copies  [2]int32 // where the last copies were seen
 	// Elsewhere counts packets that were left out as copies.
 	Elsewhere uint64
 }
@@ -58,13 +59,19 @@ func (t *TapFilter) Shown(tap int32) bool { return t.shown && t.tap == tap }
 // Alone prepares for a packet captured at tap of a direction of which the
 // followed point has shown nothing. opposite is the filter of the other
 // direction, nil if that is not known. Where no copies of the other direction
-// have been seen, each direction has a tap of its own, and this one is followed
-// where it shows. Where a second point shows both, it has shown the other
-// direction first: an answer comes after what it answers, at every point.
+// have been seen at tap, each direction has a tap of its own, and this one is
+// followed where it shows. Where a second point shows both, it has shown the
+// other direction first: an answer comes after what it answers, at every point.
 func (t *TapFilter) Alone(tap int32, opposite *TapFilter) {
-	if t.tap != tap && !t.shown && (opposite == nil || opposite.Elsewhere == 0) {
+	if t.tap != tap && !t.shown && (opposite == nil || !opposite.Copied(tap)) {
 		t.Follow(NoTap)
 	}
+}
+
+// Copied reports whether copies were left out that tap has shown, as far as is
+// remembered: of the last two points with copies.
+func (t *TapFilter) Copied(tap int32) bool {
+	return t.Elsewhere > 0 && (t.copies[0] == tap || t.copies[1] == tap)
 }
 
 // Accept reports whether a packet captured at tap, at the time now, belongs to
@@ -86,6 +93,11 @@ func (t *TapFilter) other(tap, preferred int32, now int64) bool {
 		t.Follow(tap)
 		t.last, t.shown = now, true
 		return true
+	}
+	if t.Elsewhere == 0 {
+		t.copies = [2]int32{tap, tap}
+	} else if t.copies[0] != tap {
+		t.copies = [2]int32{tap, t.copies[0]}
 	}
 	t.Elsewhere++
 	return false

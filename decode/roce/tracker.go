@@ -38,6 +38,7 @@ func (l *Limits) defaults() {
 // wire; the source has to be found out.
 type flowKey struct {
 	src, dst netip.Addr
+	tenant   uint64 // link.Frame.Tenant
 	qpn      uint32
 }
 
@@ -133,9 +134,15 @@ type Tracker struct {
 	send rdma.Send
 	frag rdma.Fragment
 	lean Packet
+
+	tenant uint64       // of the packet at hand
+	tunnel *link.Tunnel // of the packet at hand: its outermost
 }
 
-type addrPair struct{ src, dst netip.Addr }
+type addrPair struct {
+	src, dst netip.Addr
+	tenant   uint64
+}
 
 // NewTracker makes a tracker that reports to h.
 func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
@@ -150,8 +157,10 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 }
 
 // Packet takes the next packet. f is its network part, p its InfiniBand
-// headers. It returns the connection that the packet belongs to, or nil.
-func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
+// headers. tenant is f.Tenant(), or what stands for it. It returns the connection
+// that the packet belongs to, or nil.
+func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
+	t.tenant, t.tunnel = tenant, f.Outermost()
 	switch p.Opcode.Service() {
 	case ServiceUD:
 		if p.DestQP == 1 && icrc != Bad {
@@ -161,15 +170,16 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, fabric rdma.Fabric, f *link.F
 	case ServiceManufacturer1, ServiceManufacturer2:
 		return nil
 	}
-	fl := t.flow(flowKey{f.Src, f.Dst, p.DestQP}, ref, int32(tap), fabric)
+	fl := t.flow(flowKey{f.Src, f.Dst, tenant, p.DestQP}, ref, int32(tap), fabric)
 	return t.connected(fl, ref, tap, fabric, f.SrcPort, f.ECN == ecnCE, p, icrc)
 }
 
 // Lean is Packet for an ordinary packet of RoCEv2, captured as data.
-func (t *Tracker) Lean(ref rdma.Ref, tap uint16, l *Lean, data []byte) *rdma.Connection {
+func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []byte) *rdma.Connection {
+	t.tenant, t.tunnel = tenant, nil
 	fl := t.cache[uint8(l.DestQP)^l.Route.slot]
-	if fl == nil || fl.route != l.Route || fl.key.qpn != l.DestQP {
-		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
+	if fl == nil || fl.route != l.Route || fl.key.qpn != l.DestQP || fl.key.tenant != tenant {
+		fl = t.flow(flowKey{l.Route.Src, l.Route.Dst, tenant, l.DestQP}, ref, int32(tap), rdma.RoCEv2)
 		fl.route = l.Route
 	}
 	l.packet(data, &t.lean)
@@ -372,6 +382,10 @@ func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *co
 		tap:        tap, used: true, index: len(t.all),
 	}
 	t.all = append(t.all, c)
+	c.Tenant = t.tenant
+	if t.tunnel != nil {
+		c.Tunnel = rdma.Tunnel{Type: t.tunnel.Type.String(), Version: t.tunnel.Version, HasID: t.tunnel.HasID, ID: t.tunnel.ID}.From(0, t.tunnel.Src, t.tunnel.Dst)
+	}
 	return c
 }
 

@@ -11,8 +11,9 @@ import (
 // cmID is a communication id with the address of the node that chose it: only
 // together do they name one end of a connection.
 type cmID struct {
-	addr netip.Addr
-	id   uint32
+	addr   netip.Addr
+	tenant uint64
+	id     uint32
 }
 
 // straggle is how long after a connection's end its packets are still taken
@@ -34,11 +35,11 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	case ibcm.AttributeREP:
 		c = t.connectReply(ref, tap, fabric, f, m)
 	default:
-		if c = t.byID[cmID{f.Dst, m.RemoteID}]; c == nil {
-			c = t.byID[cmID{f.Src, m.LocalID}]
+		if c = t.byID[cmID{f.Dst, t.tenant, m.RemoteID}]; c == nil {
+			c = t.byID[cmID{f.Src, t.tenant, m.LocalID}]
 		}
 		if c == nil && m.Attribute == ibcm.AttributeDREQ {
-			if fl := t.flows[flowKey{f.Src, f.Dst, m.QPN}]; fl != nil {
+			if fl := t.flows[flowKey{f.Src, f.Dst, t.tenant, m.QPN}]; fl != nil {
 				c = fl.c
 			}
 		}
@@ -101,7 +102,7 @@ func (c *connection) followed(addr netip.Addr, tap int32) bool {
 
 // connectRequest takes a REQ from side 0 of a new connection.
 func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
-	id := cmID{f.Src, m.LocalID}
+	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
 		if s := &old.Setup[0]; old.comm[0] == id && s.Seen && old.Ends[0].QPN == m.QPN && s.StartPSN == m.StartPSN {
 			return old // sent again, or captured at another place
@@ -129,9 +130,9 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 
 // connectReply takes a REP from side 1.
 func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
-	c := t.byID[cmID{f.Dst, m.RemoteID}]
+	c := t.byID[cmID{f.Dst, t.tenant, m.RemoteID}]
 	if c == nil || c.comm[0].addr != f.Dst || c.comm[0].id != m.RemoteID {
-		if t.byID[cmID{f.Src, m.LocalID}] != nil {
+		if t.byID[cmID{f.Src, t.tenant, m.LocalID}] != nil {
 			return nil
 		}
 		// The REQ was not captured.
@@ -139,7 +140,10 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 		t.numbers.Assign(c.Connection)
 		c.State = rdma.Connecting
 		c.Ends[0] = rdma.End{Addr: f.Dst}
-		c.comm[0] = cmID{f.Dst, m.RemoteID}
+		if t.tunnel != nil {
+			c.Tunnel = rdma.Tunnel{Type: t.tunnel.Type.String(), Version: t.tunnel.Version, HasID: t.tunnel.HasID, ID: t.tunnel.ID}.From(1, t.tunnel.Src, t.tunnel.Dst)
+		}
+		c.comm[0] = cmID{f.Dst, t.tenant, m.RemoteID}
 		t.byID[c.comm[0]] = c
 	}
 	switch {
@@ -155,7 +159,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	}
 	c.Setup[1], c.replyTap = setup(m, ref), tap
 	c.Ends[1].Addr, c.Ends[1].QPN = f.Src, m.QPN
-	c.comm[1] = cmID{f.Src, m.LocalID}
+	c.comm[1] = cmID{f.Src, t.tenant, m.LocalID}
 	t.byID[c.comm[1]] = c
 	t.expect(c, 0, m, ref)
 	return c
@@ -168,7 +172,7 @@ func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdm
 	if m.QPN == 0 || c.flows[side] != nil {
 		return
 	}
-	key := flowKey{c.Ends[side].Addr, c.Ends[side.Other()].Addr, m.QPN}
+	key := flowKey{c.Ends[side].Addr, c.Ends[side.Other()].Addr, c.Tenant, m.QPN}
 	if old := t.flows[key]; old != nil && old.c != c {
 		if old.c.Terminated == "" {
 			old.c.Terminated = "queue pair taken over by a new connection"

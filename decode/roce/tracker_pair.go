@@ -24,7 +24,7 @@ const (
 
 // addLone puts a flow into the chain of those without a peer.
 func (t *Tracker) addLone(fl *flow) {
-	pair := addrPair{fl.key.src, fl.key.dst}
+	pair := addrPair{fl.key.src, fl.key.dst, fl.key.tenant}
 	fl.lone, fl.older, fl.newer = true, t.lone[pair], nil
 	if fl.older != nil {
 		fl.older.newer = fl
@@ -39,7 +39,7 @@ func (t *Tracker) dropLone(fl *flow) {
 	if fl.older != nil {
 		fl.older.newer = fl.newer
 	}
-	switch pair := (addrPair{fl.key.src, fl.key.dst}); {
+	switch pair := (addrPair{fl.key.src, fl.key.dst, fl.key.tenant}); {
 	case fl.newer != nil:
 		fl.newer.older = fl.older
 	case fl.older != nil:
@@ -58,7 +58,7 @@ func (t *Tracker) dropLone(fl *flow) {
 // chance: it has to happen several times, and counts only on connections
 // without RPC. Where several flows are as likely, the next packets will tell.
 func (t *Tracker) pair(fl *flow, p *Packet) bool {
-	g := t.lone[addrPair{fl.key.dst, fl.key.src}]
+	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil || fl.c.closed {
 		return false
 	}
@@ -165,7 +165,7 @@ func (t *Tracker) join(a, b *flow) {
 	}
 	into.used = true
 	// Copies of one direction show that a second point sees both.
-	if b.tap.Tap() != into.tap && (a.tap.Elsewhere > 0 || b.tap.Elsewhere > 0) {
+	if b.tap.Tap() != into.tap && (a.tap.Copied(b.tap.Tap()) || b.tap.Copied(into.tap)) {
 		b.tap.Follow(into.tap)
 		b.expectCopies()
 	}

@@ -104,7 +104,7 @@ func (w *wire) packet(from rdma.Side, op roce.Opcode, psn uint32, n int, set fun
 	if set != nil {
 		set(p)
 	}
-	if c := w.t.Packet(rdma.Ref{Time: w.now, Number: w.n}, 0, rdma.RoCEv2, f, p, roce.Good); c != nil {
+	if c := w.t.Packet(rdma.Ref{Time: w.now, Number: w.n}, 0, 0, rdma.RoCEv2, f, p, roce.Good); c != nil {
 		w.c = c
 	}
 }
@@ -278,7 +278,7 @@ func TestDamagedPackets(t *testing.T) {
 	f := &link.Frame{Proto: link.UDP, Src: a, Dst: b, DstPort: 4791}
 	feed := func(psn uint32, v roce.Verdict) {
 		p := &roce.Packet{Opcode: roce.RCSendOnly, DestQP: 9, PSN: psn, Payload: []byte{1}, PayloadLen: 1}
-		tr.Packet(rdma.Ref{Time: int64(psn), Number: uint64(psn)}, 0, rdma.RoCEv2, f, p, v)
+		tr.Packet(rdma.Ref{Time: int64(psn), Number: uint64(psn)}, 0, 0, rdma.RoCEv2, f, p, v)
 	}
 	for i := range uint32(20) {
 		feed(1+i, roce.Good)
@@ -346,7 +346,7 @@ func FuzzTracker(f *testing.F) {
 			p.AETH.Syndrome = roce.Syndrome(in[4])
 			binary.BigEndian.PutUint32(payload, uint32(in[5]))
 			last = rdma.Ref{Time: last.Time + int64(int8(in[7]))<<uint(in[4]&31), Number: packets}
-			if c := tr.Packet(last, uint16(in[4]>>7), rdma.RoCEv2, fr, p, roce.Verdict(in[4]&3)); c != nil {
+			if c := tr.Packet(last, uint16(in[4]>>7), 0, rdma.RoCEv2, fr, p, roce.Verdict(in[4]&3)); c != nil {
 				seen[c] = true
 			}
 		}

@@ -55,7 +55,7 @@ func (p *pipe) send(src, dst netip.Addr, qp uint32, op roce.Opcode, psn uint32, 
 		set(&p.packet)
 	}
 	ref := rdma.Ref{Time: int64(p.number) * 1000, Number: p.number}
-	p.roce.Packet(ref, 0, rdma.RoCEv2, &p.frame, &p.packet, roce.Good)
+	p.roce.Packet(ref, 0, 0, rdma.RoCEv2, &p.frame, &p.packet, roce.Good)
 }
 
 func (p *pipe) end() {

@@ -23,7 +23,10 @@ type reconnects struct {
 }
 
 // hosts are the addresses of requester and responder.
-type hosts struct{ client, server netip.Addr }
+type hosts struct {
+	client, server netip.Addr
+	tenant         uint64
+}
 
 type pastKey struct {
 	hosts
@@ -47,7 +50,7 @@ const (
 )
 
 func (h *half) addresses() hosts {
-	return hosts{h.c.Ends[h.side].Addr, h.c.Ends[h.side.Other()].Addr}
+	return hosts{h.c.Ends[h.side].Addr, h.c.Ends[h.side.Other()].Addr, h.c.Tenant}
 }
 
 var sumSeed = maphash.MakeSeed()

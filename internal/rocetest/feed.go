@@ -42,7 +42,7 @@ func (f *Feeder) Feed(r *Record) *rdma.Connection {
 		Proto: link.UDP, Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: Port, PayloadLen: p.size(),
 	}
 	f.Last = rdma.Ref{Time: r.Time, Number: f.Number}
-	return f.Tracker.Packet(f.Last, r.Tap, rdma.RoCEv2, &f.frame, &f.packet, verdict)
+	return f.Tracker.Packet(f.Last, r.Tap, 0, rdma.RoCEv2, &f.frame, &f.packet, verdict)
 }
 
 // All feeds a whole capture, and its end.

@@ -1,0 +1,148 @@
+package decode
+
+import (
+	"hash/maphash"
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/link"
+)
+
+const (
+	// firstTunnelTap is where the numbers of capture points within tunnels begin,
+	// above those of interfaces and files.
+	firstTunnelTap = 0xff00
+	// maxTunnelPairs bounds the pairs of hosts in tunnels that are remembered.
+	maxTunnelPairs = 1 << 16
+	// sightings is how many of the last packets are searched for a copy.
+	sightings = 256
+)
+
+// tunnels tells to which capture point and to which tenant a frame out of a
+// tunnel belongs.
+//
+// A mirror is a capture point of its own, and so is an overlay: a capture of
+// "all interfaces" shows a packet bare and wrapped, and both are one packet.
+// Equal addresses in different overlays are different hosts; but where the
+// first packet between two hosts of an overlay has just been seen bare, with
+// the same bytes, the overlay shows what the bare frames show. Only then do
+// they share a tenant.
+type tunnels struct {
+	seen  bool // one has been: from then on all packets are looked at
+	taps  map[tunnelTap]uint16
+	hosts map[tenantHosts]uint64
+	last  [sightings]sighting
+	at    int
+	seed  maphash.Seed
+	frame link.Frame
+}
+
+// tunnelTap is what the packets of one capture point within tunnels have in
+// common.
+type tunnelTap struct {
+	tap    uint16
+	tunnel link.TunnelType
+	id     uint32
+	tenant uint64
+	source netip.Addr // of a mirror: the switch
+}
+
+// tenantHosts are two hosts in ascending order.
+type tenantHosts struct {
+	tenant    uint64
+	low, high netip.Addr
+}
+
+// sighting is a packet that was seen not long ago.
+type sighting struct {
+	sum           uint64
+	tenant, place uint64 // its own, and the one that stands for it
+	low, high     netip.Addr
+}
+
+// begin starts to look for copies. before are the packets of the batch that
+// came before the first tunnel.
+func (t *tunnels) begin(before []capture.Packet) {
+	t.seen = true
+	t.taps, t.hosts = make(map[tunnelTap]uint16), make(map[tenantHosts]uint64)
+	t.seed = maphash.MakeSeed()
+	for i := max(0, len(before)-sightings); i < len(before); i++ {
+		p := &before[i]
+		t.ordinary(p)
+	}
+}
+
+// ordinary is place for a packet without a Frame.
+func (t *tunnels) ordinary(p *capture.Packet) (tap uint16, tenant uint64) {
+	link.Decode(p.Link, p.Data, p.Length, &t.frame)
+	return t.place(p, &t.frame)
+}
+
+// place returns the capture point and the tenant under which a packet is
+// tracked.
+func (t *tunnels) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant uint64) {
+	tap, own := p.Tap, f.Tenant()
+	if len(f.Tunnels) > 0 {
+		tap = t.tap(p.Tap, own, f)
+	}
+	if f.Proto == link.None || f.Proto == link.Fragment {
+		return tap, own
+	}
+	key := tenantHosts{own, f.Src, f.Dst}
+	if f.Dst.Less(f.Src) {
+		key.low, key.high = f.Dst, f.Src
+	}
+	sum := t.sum(f)
+	tenant, known := t.hosts[key]
+	if !known {
+		tenant = own
+		if s := t.copyOf(sum, &key); s != nil {
+			tenant = s.place
+		}
+		if len(t.hosts) < maxTunnelPairs {
+			t.hosts[key] = tenant
+		}
+	}
+	t.last[t.at] = sighting{sum, own, tenant, key.low, key.high}
+	t.at = (t.at + 1) % sightings
+	return tap, tenant
+}
+
+// tap numbers a capture point. Those beyond the last number share it.
+func (t *tunnels) tap(tap uint16, tenant uint64, f *link.Frame) uint16 {
+	key := tunnelTap{tap: tap, tunnel: f.Outermost().Type, tenant: tenant}
+	if m := f.Mirror(); m != nil {
+		key.tunnel, key.id, key.source = m.Type, m.ID, m.Src
+	}
+	n, ok := t.taps[key]
+	if !ok {
+		n = firstTunnelTap + uint16(min(len(t.taps), 0xff))
+		if len(t.taps) < 0x100 {
+			t.taps[key] = n
+		}
+	}
+	return n
+}
+
+// copyOf looks for a packet with the same bytes of which one was bare and the
+// other was not.
+func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
+	for i := range t.last {
+		s := &t.last[i]
+		if s.sum == sum && s.tenant != key.tenant && (s.tenant == 0 || key.tenant == 0) && s.low == key.low && s.high == key.high {
+			return s
+		}
+	}
+	return nil
+}
+
+// sum is over what no router changes: ports, lengths, and the payload.
+func (t *tunnels) sum(f *link.Frame) uint64 {
+	const most = 128
+	var h maphash.Hash
+	h.SetSeed(t.seed)
+	maphash.WriteComparable(&h, [4]uint32{uint32(f.SrcPort)<<16 | uint32(f.DstPort), uint32(f.PayloadLen), f.TCPSeq, f.TCPAck})
+	_, _ = h.Write(f.Payload[:min(len(f.Payload), most)])
+	_, _ = h.Write(f.Payload[max(0, len(f.Payload)-most):])
+	return h.Sum64()
+}
