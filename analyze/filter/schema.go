@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -321,6 +322,24 @@ var statusSymbols = sync.OnceValue(func() []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 })
 
+// tunnelTypes are the names of all wrappings.
+func tunnelTypes() (all []string) {
+	for t := link.VXLAN; t.String() != ""; t++ {
+		all = append(all, t.String())
+	}
+	return all
+}
+
+// outer emits the address of a tunnel's end: that of the requester's side if
+// other is 0, of the responder's if it is 1.
+func outer(other rdma.Side) func(*sink, *rpc.View) {
+	return func(s *sink, v *rpc.View) {
+		if t := v.Tx.Connection.Tunnel; t != nil && t.Ends[0].IsValid() {
+			s.addr(t.Ends[v.Tx.From^other])
+		}
+	}
+}
+
 var flavorNames = sync.OnceValue(func() (all []string) {
 	for n := range oncrpc.Flavor(16) {
 		if s := n.String(); s != "" {
@@ -362,6 +381,18 @@ var schemaFields = sync.OnceValue(func() []field {
 					s.symbol("forward")
 				}
 			}},
+		field{name: "tunnel.type", kinds: kEnum, textual: true, desc: "outermost wrapping of the packets", symbols: tunnelTypes, emit: func(s *sink, v *rpc.View) {
+			if t := v.Tx.Connection.Tunnel; t != nil {
+				s.symbol(t.Type)
+			}
+		}},
+		field{name: "tunnel.id", kinds: kUint, desc: "its VNI, key, session or label", emit: func(s *sink, v *rpc.View) {
+			if t := v.Tx.Connection.Tunnel; t != nil && t.HasID {
+				s.uint(uint64(t.ID))
+			}
+		}},
+		field{name: "tunnel.outer_client", kinds: kAddr, desc: "address of the tunnel's end at the requester's side", emit: outer(0)},
+		field{name: "tunnel.outer_server", kinds: kAddr, desc: "address of the tunnel's end at the responder's side", emit: outer(1)},
 		field{name: "program", kinds: kEnum, desc: "RPC program", symbols: func() []string { return protocols().programNames },
 			emit: func(s *sink, v *rpc.View) {
 				if v.Tx.Named {

@@ -48,6 +48,10 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	} else {
 		b = append(b, `,"direction":"forward"`...)
 	}
+	if t := tx.Connection.Tunnel; t != nil {
+		b = name(b, "tunnel")
+		b = e.Tunnel(b, t, tx.From)
+	}
 	b = str(b, "program", v.ProgramName())
 	b = num(b, "version", uint64(tx.Version))
 	b = str(b, "procedure", v.ProcedureName())
@@ -128,6 +132,25 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b = append(b, ']')
 	if f := v.File(); f != nil {
 		b = e.file(b, v, f)
+	}
+	return append(b, '}')
+}
+
+// Tunnel appends the wrapping of a connection as an object; client is the side
+// of its client.
+func (e *Encoder) Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, t.Type...)
+	b = append(b, '"')
+	if t.Version != 0 {
+		b = num(b, "version", uint64(t.Version))
+	}
+	if t.HasID {
+		b = num(b, "id", uint64(t.ID))
+	}
+	if t.Ends[0].IsValid() {
+		b = str(b, "outer_client", e.addr(t.Ends[client]))
+		b = str(b, "outer_server", e.addr(t.Ends[client.Other()]))
 	}
 	return append(b, '}')
 }

@@ -32,6 +32,9 @@ A Send is followed by its RPC-over-RDMA header, with chunks as in the listing of
 transactions, and the RPC call or reply in it. Connection management messages
 are shown with ids, queue pairs and private data.
 
+A packet that came out of a tunnel or mirror ends with "in", the wrapping and
+its VNI, key, session or label, the outermost first.
+
 Marks at the end of a line:
 
   again      seen before: retransmitted, or duplicated on the way
@@ -125,6 +128,14 @@ func (p *PacketLister) end(v *decode.PacketView, q *roce.Packet, marks string) [
 	mark := func(s, color string) {
 		l.str(" ")
 		l.painted(p.Color, color, s)
+	}
+	for i := range v.Frame.Tunnels {
+		t := &v.Frame.Tunnels[i]
+		l.str(" in ")
+		l.str(t.Type.String())
+		if t.HasID {
+			p.dec(" ", uint64(t.ID))
+		}
 	}
 	if marks != "" {
 		mark(marks, colorYellow)
@@ -488,7 +499,12 @@ func (p *PacketLister) other(v *decode.PacketView) {
 	case link.RoCEv1, link.InfiniBand:
 		l.str("InfiniBand, not decodable")
 	default:
-		p.dec("other, ", uint64(v.Packet.Length))
+		if u := f.Unknown.String(); u != "" {
+			l.str(u)
+		} else {
+			l.str("other")
+		}
+		p.dec(", ", uint64(v.Packet.Length))
 		l.str(" bytes")
 	}
 }

@@ -73,6 +73,11 @@ func (t *Tree) connection(b []byte, v *rpc.View) []byte {
 	b = append(b, " > "...)
 	b = appendEnd(b, c.Fabric, tx.Server())
 	b = append(b, '\n')
+	if c.Tunnel != nil {
+		b = t.heading(b, "Tunnel: ")
+		b = Tunnel(b, c.Tunnel, tx.From)
+		b = append(b, '\n')
+	}
 	b = t.heading(b, "Transaction: ")
 	b = append(b, tx.State.String()...)
 	b = append(b, ", from "...)
@@ -102,6 +107,27 @@ func (t *Tree) connection(b []byte, v *rpc.View) []byte {
 			b = Handle(b, f.Result)
 		}
 		b = append(b, '\n')
+	}
+	return b
+}
+
+// Tunnel appends the wrapping of a connection, of which client is the client's
+// side.
+func Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
+	b = append(b, t.Type...)
+	if t.Version != 0 {
+		b = append(b, " type "...)
+		b = append(b, "III"[:min(t.Version, 3)]...)
+	}
+	if t.HasID {
+		b = append(b, ' ')
+		b = strconv.AppendUint(b, uint64(t.ID), 10)
+	}
+	if t.Ends[0].IsValid() {
+		b = append(b, ", "...)
+		b = append(b, t.Ends[client].String()...)
+		b = append(b, " > "...)
+		b = append(b, t.Ends[client.Other()].String()...)
 	}
 	return b
 }

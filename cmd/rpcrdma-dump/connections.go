@@ -239,6 +239,9 @@ func (c *connection) life() string {
 	if c.failed > 0 {
 		s += fmt.Sprintf(", %d incomplete", c.failed)
 	}
+	if c.Tunnel != nil {
+		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
+	}
 	return s + "; " + c.ending()
 }
 
@@ -370,6 +373,10 @@ func (c *connection) append(b []byte, e *ndjson.Encoder) []byte {
 	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
 		c.First.Number, c.Last.Number, c.MTU, c.transactions, c.unanswered, c.failed, c.state())
 	b = ndjson.Quote(b, c.Terminated)
+	if c.Tunnel != nil {
+		b = append(b, `,"tunnel":`...)
+		b = e.Tunnel(b, c.Tunnel, c.order()[0])
+	}
 	for i, side := range c.order() {
 		b = fmt.Appendf(b, `,"%s":`, [2]string{"client", "server"}[i])
 		b = c.appendSide(b, side)
