@@ -97,6 +97,7 @@ type Decoder struct {
 	frags   [2]*link.Reassembler // outside and inside of tunnels
 	tunnels tunnels
 	stats   Stats
+	account account
 	stop    atomic.Bool
 
 	emit     func(*transaction.Transaction)
@@ -183,6 +184,7 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 // Closed implements rdma.Handler.
 func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	h.Tracker.Closed(c, ref)
+	h.d.account.closed(c)
 	if h.d.opt.Closed != nil {
 		h.d.opt.Closed(c)
 	}
@@ -248,6 +250,8 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		d.stats.Last = ref
 		if u.full < 0 {
 			d.stats.GoodICRC++
+			d.account.lean++
+			d.account.leanBytes += uint64(p.Length)
 			tap, tenant := p.Tap, uint64(0)
 			if d.tunnels.seen {
 				tap, tenant = d.tunnels.ordinary(p)
@@ -275,6 +279,7 @@ func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 		f = d.frags[1].Add(f, p.Time)
 	}
 	if f == nil {
+		d.account.add(kindOf(&u.frame), p.Length)
 		if d.opt.Packet != nil {
 			d.report(p, u, nil, nil)
 		}
@@ -296,8 +301,10 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 	if len(u.frame.Tunnels) > 0 || d.tunnels.seen {
 		tap, tenant = d.tunnels.place(p, &u.frame)
 	}
+	kind := kindOf(&u.frame)
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
+		kind.Class, kind.Fabric, kind.Port = ClassRDMA, u.fabric, 0
 		for i := range packets {
 			q := &packets[i]
 			switch q.ICRC {
@@ -309,15 +316,23 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 				d.stats.NotChecked++
 			}
 			if q.Problem != "" && q.Problem != roce.ProblemOpcode {
+				kind.Class, kind.Problem = ClassDamaged, q.Problem
 				d.undecodable(p)
 				continue
 			}
 			c = d.roce.Packet(ref, tap, tenant, u.fabric, &u.frame, q, q.ICRC)
 		}
 	case rdma.TCP:
-		c = d.tcp.packet(ref, tap, tenant, &u.frame)
+		if c = d.tcp.packet(ref, tap, tenant, &u.frame); c != nil {
+			kind = Kind{Class: ClassRPC, Fabric: rdma.TCP, Tunnel: kind.Tunnel}
+			if c.Fabric == rdma.IWARP {
+				kind = Kind{Class: ClassIWARP, Tunnel: kind.Tunnel}
+			}
+		}
 	case rdma.UDP:
-		c = d.udp.packet(ref, tap, tenant, &u.frame)
+		if c = d.udp.packet(ref, tap, tenant, &u.frame); c != nil {
+			kind = Kind{Class: ClassRPC, Fabric: rdma.UDP, Tunnel: kind.Tunnel}
+		}
 	default:
 		if u.frame.Problem != "" {
 			d.undecodable(p)
@@ -325,6 +340,7 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			d.stats.Other++
 		}
 	}
+	d.account.add(kind, p.Length)
 	if d.opt.Packet != nil {
 		d.report(p, u, packets, c)
 	}

@@ -1,0 +1,121 @@
+package text
+
+import (
+	"strconv"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// fabricTitles are fabrics as people write them.
+var fabricTitles = [...]string{"", "RoCEv2", "RoCEv1", "InfiniBand", "iWARP", "TCP", "UDP"}
+
+// KindOf names a kind of packets: "RoCEv2 in vxlan", "ARP", "TCP port 22 (SSH)".
+func KindOf(b []byte, k *decode.Kind) []byte {
+	switch k.Class {
+	case decode.ClassRDMA:
+		b = append(b, fabricTitles[k.Fabric]...)
+	case decode.ClassIWARP:
+		b = append(b, "iWARP"...)
+	case decode.ClassRPC:
+		b = append(b, "RPC over "...)
+		b = append(b, fabricTitles[k.Fabric]...)
+	case decode.ClassTCP:
+		b = portName(append(b, "TCP port "...), k.Port)
+	case decode.ClassUDP:
+		b = portName(append(b, "UDP port "...), k.Port)
+	case decode.ClassFragment:
+		b = append(b, "IP fragments"...)
+	case decode.ClassUnknown:
+		if k.Unknown.Layer == link.LinkLayer {
+			b = append(b, "unsupported "...)
+		}
+		if s := k.Unknown.String(); s != "" {
+			b = append(b, s...)
+		} else {
+			b = append(b, "empty"...)
+		}
+	case decode.ClassDamaged:
+		b = append(b, "damaged ("...)
+		b = append(b, k.Problem...)
+		b = append(b, ')')
+	default:
+		b = append(b, "of other kinds"...)
+	}
+	if k.Tunnel != link.NoTunnel {
+		b = append(b, " in "...)
+		b = append(b, k.Tunnel.String()...)
+	}
+	return b
+}
+
+func portName(b []byte, port uint16) []byte {
+	b = strconv.AppendUint(b, uint64(port), 10)
+	if s := rdma.ServiceName(port); s != "" {
+		b = append(b, " ("...)
+		b = append(b, s...)
+		b = append(b, ')')
+	}
+	return b
+}
+
+// ServiceOf names a service: "NVMe-oF (4420)", "service 0x1000000000001".
+func ServiceOf(b []byte, s *decode.Service) []byte {
+	if s.Port == 0 {
+		b = append(b, "service "...)
+		return hexNumber(b, s.ID, 16)
+	}
+	if name := rdma.ServiceName(s.Port); name != "" {
+		b = append(b, name...)
+		b = append(b, " ("...)
+		b = strconv.AppendUint(b, uint64(s.Port), 10)
+		return append(b, ')')
+	}
+	return strconv.AppendUint(append(b, "port "...), uint64(s.Port), 10)
+}
+
+// Account says in one line what the packets of an input were, the most kinds
+// first by their number: at most that many, then the rest.
+func Account(b []byte, a *decode.Account, most int) []byte {
+	b = strconv.AppendUint(b, a.Packets, 10)
+	b = append(b, " packets"...)
+	if a.Packets == 1 {
+		b = b[:len(b)-1]
+	}
+	sep := ": "
+	for i := range a.Kinds {
+		if i == most && len(a.Kinds) > most+1 {
+			var rest uint64
+			for _, k := range a.Kinds[i:] {
+				rest += k.Packets
+			}
+			b = append(b, sep...)
+			b = strconv.AppendUint(b, rest, 10)
+			b = append(b, " of "...)
+			b = strconv.AppendInt(b, int64(len(a.Kinds)-most), 10)
+			b = append(b, " other kinds"...)
+			break
+		}
+		b = append(b, sep...)
+		b = strconv.AppendUint(b, a.Kinds[i].Packets, 10)
+		b = KindOf(append(b, ' '), &a.Kinds[i].Kind)
+		sep = ", "
+	}
+	if a.Transactions == 0 {
+		b = append(b, "; no RPC"...)
+	}
+	sep = "; services: "
+	for i := range a.Services {
+		if i == most && len(a.Services) > most+1 {
+			b = append(b, " and "...)
+			b = strconv.AppendInt(b, int64(len(a.Services)-most), 10)
+			b = append(b, " more"...)
+			break
+		}
+		b = append(b, sep...)
+		b = ServiceOf(b, &a.Services[i])
+		sep = ", "
+	}
+	return b
+}

@@ -1,0 +1,166 @@
+package decode
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Class is what a packet turned out to be.
+type Class uint8
+
+// Classes of packets. Each packet of an input is of one.
+const (
+	ClassRDMA     Class = iota + 1 // of RoCE or InfiniBand: Kind.Fabric tells which
+	ClassIWARP                     // of a TCP connection with iWARP
+	ClassRPC                       // of RPC over TCP or UDP
+	ClassTCP                       // other TCP: Kind.Port is that of the service
+	ClassUDP                       // other UDP
+	ClassFragment                  // an IP fragment that did not complete a datagram
+	ClassUnknown                   // Kind.Unknown names what is not decoded
+	ClassDamaged                   // Kind.Problem says why its headers could not be decoded
+	ClassOther                     // of a kind beyond the limit of kinds that are told apart
+)
+
+// Kind is what packets of an Account have in common.
+type Kind struct {
+	Class   Class
+	Fabric  rdma.Fabric     // ClassRDMA, ClassRPC
+	Port    uint16          // ClassTCP, ClassUDP: the lower of the two ports
+	Tunnel  link.TunnelType // the outermost wrapping
+	Unknown link.Unknown
+	Problem string
+}
+
+// Count is a Kind with its packets and their bytes on the wire.
+type Count struct {
+	Kind
+	Packets, Bytes uint64
+}
+
+// Service is who is behind connections without RPC, as their setup says.
+type Service struct {
+	Fabric      rdma.Fabric
+	Port        uint16 // of IP-CM or TCP; 0 if there is none
+	ID          uint64 // service id of the connection management; 0 on iWARP
+	Connections int
+}
+
+// Account says what became of every packet: the numbers of Kinds add up to
+// Packets.
+type Account struct {
+	Packets      uint64
+	Transactions uint64
+	Kinds        []Count   // the most frequent first
+	Services     []Service // of connections without a transaction; the most frequent first
+}
+
+const (
+	// maxKinds bounds the kinds that are told apart: ports and protocols are
+	// what a sender writes.
+	maxKinds = 256
+	// maxServices bounds the services.
+	maxServices = 64
+)
+
+// account counts packets by kind.
+type account struct {
+	lean, leanBytes uint64 // ordinary packets of RoCEv2
+	kinds           map[Kind]*Count
+	last            *Count
+	services        map[Service]int
+}
+
+func (a *account) add(k Kind, bytes uint32) *Count {
+	c := a.last
+	if c == nil || c.Kind != k {
+		if c = a.kinds[k]; c == nil {
+			if len(a.kinds) >= maxKinds {
+				k = Kind{Class: ClassOther}
+				c = a.kinds[k]
+			}
+			if c == nil {
+				if a.kinds == nil {
+					a.kinds = make(map[Kind]*Count)
+				}
+				c = &Count{Kind: k}
+				a.kinds[k] = c
+			}
+		}
+		a.last = c
+	}
+	c.Packets++
+	c.Bytes += uint64(bytes)
+	return c
+}
+
+// frame is the kind of a packet that is of no connection of interest.
+func kindOf(f *link.Frame) Kind {
+	k := Kind{Unknown: f.Unknown, Problem: f.Problem}
+	if o := f.Outermost(); o != nil {
+		k.Tunnel = o.Type
+	}
+	switch {
+	case f.Problem != "":
+		k.Class = ClassDamaged
+	case f.Proto == link.TCP:
+		k.Class, k.Port = ClassTCP, min(f.SrcPort, f.DstPort)
+	case f.Proto == link.UDP:
+		k.Class, k.Port = ClassUDP, min(f.SrcPort, f.DstPort)
+	case f.Proto == link.Fragment:
+		k.Class = ClassFragment
+	default:
+		k.Class = ClassUnknown
+	}
+	return k
+}
+
+// closed takes note of the service of a connection that ended without RPC.
+func (a *account) closed(c *rdma.Connection) {
+	if c.MergedInto != nil || c.Forward != 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+		return
+	}
+	s := Service{Fabric: c.Fabric, ID: c.Setup[0].ServiceID, Port: c.Ends[1].Port}
+	if s.ID == 0 && s.Port == 0 || c.Fabric == rdma.IWARP && !c.Setup[0].Seen {
+		return
+	}
+	if a.services == nil {
+		a.services = make(map[Service]int)
+	}
+	if _, ok := a.services[s]; ok || len(a.services) < maxServices {
+		a.services[s]++
+	}
+}
+
+// Account returns what became of the packets so far.
+func (d *Decoder) Account() Account {
+	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions}
+	for _, c := range d.account.kinds {
+		a.Kinds = append(a.Kinds, *c)
+	}
+	if d.account.lean > 0 {
+		k := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
+		i := slices.IndexFunc(a.Kinds, func(c Count) bool { return c.Kind == k })
+		if i < 0 {
+			i = len(a.Kinds)
+			a.Kinds = append(a.Kinds, Count{Kind: k})
+		}
+		a.Kinds[i].Packets += d.account.lean
+		a.Kinds[i].Bytes += d.account.leanBytes
+	}
+	slices.SortFunc(a.Kinds, func(x, y Count) int {
+		return cmp.Or(cmp.Compare(y.Packets, x.Packets), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
+			cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel, y.Tunnel), cmp.Compare(x.Unknown.Layer, y.Unknown.Layer),
+			cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem, y.Problem))
+	})
+	for s, n := range d.account.services {
+		s.Connections = n
+		a.Services = append(a.Services, s)
+	}
+	slices.SortFunc(a.Services, func(x, y Service) int {
+		return cmp.Or(cmp.Compare(y.Connections, x.Connections), cmp.Compare(x.Fabric, y.Fabric), cmp.Compare(x.Port, y.Port), cmp.Compare(x.ID, y.ID))
+	})
+	return a
+}
