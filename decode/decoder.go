@@ -96,6 +96,8 @@ type Decoder struct {
 	udp     udpDemux
 	frags   [2]*link.Reassembler // outside and inside of tunnels
 	tunnels tunnels
+	inIB    link.Frame // of IP over InfiniBand: keeps its room
+	at      place
 	stats   Stats
 	account account
 	stop    atomic.Bool
@@ -179,6 +181,14 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	if h.m != nil {
 		h.m.Merged(into, side, from, was)
 	}
+}
+
+// Send implements rdma.Handler.
+func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
+		return nil, 0
+	}
+	return h.Tracker.Send(c, s)
 }
 
 // Closed implements rdma.Handler.
@@ -320,6 +330,12 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 				d.undecodable(p)
 				continue
 			}
+			if u.fabric == rdma.InfiniBand {
+				if q.Opcode.Service() == roce.ServiceUD && q.DestQP > 1 && d.ipoib(p, u, q, ref) {
+					return
+				}
+				d.at = place{p, &u.frame, q}
+			}
 			c = d.roce.Packet(ref, tap, tenant, u.fabric, &u.frame, q, q.ICRC)
 		}
 	case rdma.TCP:
@@ -346,6 +362,68 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 	}
 }
 
+// place is the packet of native InfiniBand that is being tracked.
+type place struct {
+	packet *capture.Packet
+	frame  *link.Frame
+	q      *roce.Packet
+}
+
+// ipoib takes a datagram of InfiniBand that carries an IP packet (RFC 4391).
+func (d *Decoder) ipoib(p *capture.Packet, u *full, q *roce.Packet, ref rdma.Ref) bool {
+	inner := full{frame: link.Frame{Tunnels: d.inIB.Tunnels}}
+	if !link.DecodeIPoIB(&u.frame, q.PKey, q.Payload, q.PayloadLen, &inner.frame) {
+		return false
+	}
+	d.inIB.Tunnels = inner.frame.Tunnels
+	d.inner(p, &inner, ref)
+	return true
+}
+
+// message takes a Send of a connected queue pair that carries an IP packet (RFC
+// 4755).
+func (d *Decoder) message(s *rdma.Send) bool {
+	at := d.at
+	inner := full{frame: link.Frame{Tunnels: d.inIB.Tunnels}}
+	if !link.DecodeIPoIB(at.frame, at.q.PKey, s.Data, s.Length, &inner.frame) {
+		return false
+	}
+	d.inIB.Tunnels = inner.frame.Tunnels
+	ref := s.Last
+	f := &inner.frame
+	if f.Proto == link.Fragment {
+		d.stats.Fragments++
+		if f = d.frags[1].Add(f, ref.Time); f == nil {
+			return true
+		}
+	}
+	if !d.tunnels.seen {
+		d.tunnels.begin(nil)
+	}
+	tap, tenant := d.tunnels.place(at.packet, f)
+	switch f.Proto {
+	case link.TCP:
+		d.tcp.packet(ref, tap, tenant, f)
+	case link.UDP:
+		d.udp.packet(ref, tap, tenant, f)
+	}
+	return true
+}
+
+// inner takes the frame that another one carried.
+func (d *Decoder) inner(p *capture.Packet, u *full, ref rdma.Ref) {
+	if u.frame.Proto == link.Fragment {
+		d.fragment(p, u, ref)
+		return
+	}
+	if !d.tunnels.seen {
+		d.tunnels.begin(nil)
+	}
+	d.joined.roce = d.joined.roce[:0]
+	d.joined.upper(u)
+	d.unit(p, u, d.joined.roce, ref)
+}
+
 func (d *Decoder) undecodable(p *capture.Packet) {
 	d.stats.Undecodable++
 	if uint64(len(p.Data)) < uint64(p.Length) {
@@ -360,6 +438,7 @@ func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *r
 
 // Flush ends everything that is still open. Nothing may follow.
 func (d *Decoder) Flush() {
+	d.at = place{}
 	d.roce.Flush(d.stats.Last)
 	d.tcp.flush(d.stats.Last)
 	d.udp.flush(d.stats.Last)

@@ -27,26 +27,32 @@ func decodeIPoIB(data []byte, n int, f *Frame) {
 }
 
 // DecodeIPoIB decodes what a message of an InfiniBand queue pair carries if that
-// is IP over InfiniBand (RFC 4391, section 6; connected mode RFC 4755). n is its
-// declared length. It reports false, with f undefined, if it is not: nothing in
-// the headers before it says so, hence the IP header has to fit.
-func DecodeIPoIB(data []byte, n int, f *Frame) bool {
+// is IP over InfiniBand (RFC 4391, section 6; connected mode RFC 4755). outer is
+// the frame of its last packet, pkey its partition, n its declared length. It
+// reports false, with f undefined, if it is something else: no header before it
+// says so, hence the IP header has to fit.
+func DecodeIPoIB(outer *Frame, pkey uint16, data []byte, n int, f *Frame) bool {
+	if !StartsIPoIB(data, n) {
+		return false
+	}
+	*f = Frame{Src: outer.Src, Dst: outer.Dst, Tunnels: append(f.Tunnels[:0], outer.Tunnels...)}
+	if f.enter(Tunnel{Type: IPoIB, HasID: true, ID: uint32(pkey & 0x7fff)}) {
+		decodeIPoIB(data, n, f)
+	}
+	return true
+}
+
+// StartsIPoIB reports whether a message of n bytes looks like IP over InfiniBand
+// by its first bytes.
+func StartsIPoIB(data []byte, n int) bool {
 	if len(data) < ipoibHeader+20 || data[2] != 0 || data[3] != 0 {
 		return false
 	}
 	switch binary.BigEndian.Uint16(data) {
 	case etherIPv4:
-		if data[4]>>4 != 4 || !plausibleIP(data[4:], n-ipoibHeader) {
-			return false
-		}
+		return data[4]>>4 == 4 && plausibleIP(data[4:], n-ipoibHeader)
 	case etherIPv6:
-		if data[4]>>4 != 6 || !plausibleIP(data[4:], n-ipoibHeader) {
-			return false
-		}
-	default:
-		return false
+		return data[4]>>4 == 6 && plausibleIP(data[4:], n-ipoibHeader)
 	}
-	*f = Frame{Tunnels: f.Tunnels[:0]}
-	decodeIPoIB(data, n, f)
-	return true
+	return false
 }

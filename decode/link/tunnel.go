@@ -28,11 +28,12 @@ const (
 	CiscoMeta            // EtherType 0x8909
 	MACsec               // IEEE 802.1AE
 	PBB                  // IEEE 802.1ah
+	IPoIB                // RFC 4391, RFC 4755: IP in messages of InfiniBand
 )
 
 var tunnelNames = [...]string{
 	"", "vxlan", "vxlan-gpe", "geneve", "gre", "nvgre", "pptp", "erspan", "tzsp", "mpls", "pppoe", "ipip", "nsh",
-	"cisco-metadata", "macsec", "pbb",
+	"cisco-metadata", "macsec", "pbb", "ipoib",
 }
 
 // String is the name as it stands in output and filters: "vxlan", "erspan", ….
@@ -52,7 +53,7 @@ func (t TunnelType) Mirror() bool { return t == ERSPAN || t == TZSP }
 // of NSH do not: they differ between the two directions of a connection.
 func (t TunnelType) separates() bool {
 	switch t {
-	case VXLAN, VXLANGPE, GENEVE, NVGRE, GRE, PPPoE, PBB:
+	case VXLAN, VXLANGPE, GENEVE, NVGRE, GRE, PPPoE, PBB, IPoIB:
 		return true
 	}
 	return false
@@ -67,7 +68,8 @@ type Tunnel struct {
 	Truncated bool
 	// ID is the VNI (VXLAN, GENEVE), VSID (NVGRE), key (GRE), call (PPTP),
 	// session (ERSPAN, PPPoE), bottom label (MPLS), service path (NSH), security
-	// group tag (Cisco metadata) or I-SID (PBB), if HasID is set.
+	// group tag (Cisco metadata), I-SID (PBB) or partition (IPoIB: P_Key without
+	// the membership bit), if HasID is set.
 	ID uint32
 	// Src and Dst are the addresses of the tunnel's ends; not valid where no IP
 	// header stands before the wrapping.
