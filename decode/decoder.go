@@ -22,6 +22,9 @@ type Options struct {
 	TCP          TCPLimits
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
+	// Clock says whose timestamps are the times of packets. The order of packets
+	// is that of the capture in any case.
+	Clock Clock
 	// Concurrent lets Run call emit on a goroutine of its own, beside Packet and
 	// Closed: decoding goes on while a transaction is looked at. The
 	// Connection of a transaction is then a copy, see transaction.Options.
@@ -96,6 +99,7 @@ type Decoder struct {
 	udp     udpDemux
 	frags   [2]*link.Reassembler // outside and inside of tunnels
 	tunnels tunnels
+	clock   switchClock
 	inIB    link.Frame // of IP over InfiniBand: keeps its room
 	at      place
 	stats   Stats
@@ -251,6 +255,9 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		}
 		p := &b.Packets[i]
 		u := &x.units[i]
+		if d.opt.Clock == ClockERSPAN && u.full >= 0 {
+			p.Time = d.clock.adjust(&x.full[u.full].frame, p.Time)
+		}
 		ref := rdma.Ref{Time: p.Time, Number: p.Number}
 		d.stats.Packets++
 		d.stats.Bytes += uint64(p.Length)
