@@ -184,6 +184,7 @@ type Op struct {
 	Handle uint32 // steering tag of the memory at the other side
 	Offset uint64 // address in that memory
 	Length uint32 // bytes; for an iWARP Write what has been seen so far
+	TagAt  int32  // belongs to the Handler
 	First  Ref    // Read Request, or first packet of the Write
 	Last   Ref    // last packet that carried payload
 	Late   bool   // it was sent before something that has been reported already
