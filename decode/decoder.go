@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -20,6 +21,12 @@ type Options struct {
 	Transactions transaction.Options
 	RoCE         roce.Limits
 	TCP          TCPLimits
+	// Memory is how many bytes the Decoder may hold: transactions,
+	// connections, and what waits to be put together (memory.DefaultLimit).
+	// What does not fit is given up, the oldest and the least used first, and
+	// marked as incomplete or as evicted; Stats counts it. Accounts in the
+	// options of the parts are the Decoder's to set.
+	Memory int
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
 	// Concurrent lets Run call emit on a goroutine of its own, beside Packet and
@@ -83,7 +90,11 @@ type Stats struct {
 	CutShort     uint64 // those of Undecodable that the capture cut within their headers
 	Other        uint64 // packets that are none of a known kind
 	Fragments    uint64 // IP fragments
-	First, Last  rdma.Ref
+	// Connections and incomplete IP datagrams that were given up because there
+	// were too many, or because too much was held. Orphans has the
+	// transactions.
+	EvictedConnections, EvictedDatagrams uint64
+	First, Last                          rdma.Ref
 }
 
 // Decoder takes packets in the order of the capture and reports transactions.
@@ -95,6 +106,7 @@ type Decoder struct {
 	tcp     tcpDemux
 	udp     udpDemux
 	frags   *link.Reassembler
+	memory  accounts
 	stats   Stats
 	stop    atomic.Bool
 
@@ -109,6 +121,7 @@ type Decoder struct {
 // what it is given.
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit}
+	d.account(&opt)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
@@ -117,9 +130,9 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
 	}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
-	d.tcp.init(h, &d.numbers, opt.TCP)
-	d.udp.init(h, &d.numbers)
-	d.frags = link.NewReassembler(link.ReassemblerOptions{})
+	d.tcp.init(h, &d.numbers, opt.TCP, d.memory.connections)
+	d.udp.init(h, &d.numbers, d.memory.connections)
+	d.frags = link.NewReassembler(link.ReassemblerOptions{Bytes: min(8<<20, d.memory.budget.Limit()/8)})
 	d.single.set(opt)
 	d.joined.set(opt)
 	return d
@@ -204,7 +217,15 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 func (d *Decoder) Stop() { d.stop.Store(true) }
 
 // Stats returns the counts so far.
-func (d *Decoder) Stats() Stats { return d.stats }
+func (d *Decoder) Stats() Stats {
+	s := d.stats
+	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
+	s.EvictedDatagrams = d.frags.Stats().EvictedFor
+	return s
+}
+
+// Memory tells how much the Decoder holds and has held.
+func (d *Decoder) Memory() *memory.Budget { return d.memory.budget }
 
 // Orphans returns what belongs to no transaction.
 func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
@@ -246,6 +267,7 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		if u.full < 0 {
 			d.stats.GoodICRC++
 			d.roce.Lean(ref, p.Tap, &u.lean, p.Data)
+			d.memory.budget.Enforce()
 			continue
 		}
 		f := &x.full[u.full]
@@ -254,6 +276,7 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		} else {
 			d.unit(p, f, x.roce[f.first:f.first+f.count], ref)
 		}
+		d.memory.budget.Enforce()
 	}
 }
 
@@ -261,6 +284,7 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 	d.stats.Fragments++
 	f := d.frags.Add(&u.frame, p.Time)
+	d.countFragments()
 	if f == nil {
 		if d.opt.Packet != nil {
 			d.report(p, u, nil, nil)

@@ -13,7 +13,7 @@
 package memory
 
 // DefaultLimit is the limit of a Budget that is not given one, in bytes.
-const DefaultLimit = 80 << 20
+const DefaultLimit = 72 << 20
 
 // MapEntry is what an entry of a map takes beside its key and value, in bytes:
 // a map of the Go runtime is between 7/16 and 7/8 full.

@@ -133,6 +133,7 @@ type Connection struct {
 	// out to be part of another.
 	MergedInto *Connection
 	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
+	Calls      Calls // belongs to the Handler
 	// Upper and Snapshot belong to the Handler.
 	Upper    [2]any
 	Snapshot *Connection
@@ -141,6 +142,13 @@ type Connection struct {
 	Stamp Stamp
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
+}
+
+// Calls count the RPC transactions of a connection that have ended.
+type Calls struct {
+	Ended      uint64
+	Unanswered uint64 // no reply was seen
+	Incomplete uint64 // no call was seen, or a part is missing
 }
 
 // Stamp is what a TCP segment says of copies: the timestamps option (RFC 7323,

@@ -138,6 +138,14 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 	t.account(tx)
 	t.listed(tx)
+	calls := &tx.Connection.Resolve().Calls
+	calls.Ended++
+	switch tx.State {
+	case NoReply:
+		calls.Unanswered++
+	case NoCall, Incomplete:
+		calls.Incomplete++
+	}
 }
 
 // ended remembers the XID of a transaction that has ended with a reply.

@@ -9,6 +9,9 @@ type merged rdma.Side
 
 // Merged implements rdma.Handler.
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	into.Calls.Ended += from.Calls.Ended
+	into.Calls.Unanswered += from.Calls.Unanswered
+	into.Calls.Incomplete += from.Calls.Incomplete
 	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
 		if f != was {
 			setForwardSide(into, side.Other())

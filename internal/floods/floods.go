@@ -10,7 +10,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
@@ -380,6 +379,3 @@ func (f *Flood) Write(w io.Writer, n int) error {
 	}
 	return err
 }
-
-// keep the record mark's format in one place
-var _ = oncrpc.AppendRecord
