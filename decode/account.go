@@ -137,25 +137,25 @@ func (a *account) closed(c *rdma.Connection) {
 // Account returns what became of the packets so far.
 func (d *Decoder) Account() Account {
 	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions}
-	for _, c := range d.account.kinds {
+	for _, c := range d.tally.kinds {
 		a.Kinds = append(a.Kinds, *c)
 	}
-	if d.account.lean > 0 {
+	if d.tally.lean > 0 {
 		k := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
 		i := slices.IndexFunc(a.Kinds, func(c Count) bool { return c.Kind == k })
 		if i < 0 {
 			i = len(a.Kinds)
 			a.Kinds = append(a.Kinds, Count{Kind: k})
 		}
-		a.Kinds[i].Packets += d.account.lean
-		a.Kinds[i].Bytes += d.account.leanBytes
+		a.Kinds[i].Packets += d.tally.lean
+		a.Kinds[i].Bytes += d.tally.leanBytes
 	}
 	slices.SortFunc(a.Kinds, func(x, y Count) int {
 		return cmp.Or(cmp.Compare(y.Packets, x.Packets), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
 			cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel, y.Tunnel), cmp.Compare(x.Unknown.Layer, y.Unknown.Layer),
 			cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem, y.Problem))
 	})
-	for s, n := range d.account.services {
+	for s, n := range d.tally.services {
 		s.Connections = n
 		a.Services = append(a.Services, s)
 	}

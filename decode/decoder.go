@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -20,6 +21,12 @@ type Options struct {
 	Transactions transaction.Options
 	RoCE         roce.Limits
 	TCP          TCPLimits
+	// Memory is how many bytes the Decoder may hold: transactions,
+	// connections, and what waits to be put together (memory.DefaultLimit).
+	// What does not fit is given up, the oldest and the least used first, and
+	// marked as incomplete or as evicted; Stats counts it. Accounts in the
+	// options of the parts are the Decoder's to set.
+	Memory int
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
 	// Clock says whose timestamps are the times of packets. The order of packets
@@ -86,7 +93,11 @@ type Stats struct {
 	CutShort     uint64 // those of Undecodable that the capture cut within their headers
 	Other        uint64 // packets that are none of a known kind
 	Fragments    uint64 // IP fragments
-	First, Last  rdma.Ref
+	// Connections and incomplete IP datagrams that were given up because there
+	// were too many, or because too much was held. Orphans has the
+	// transactions.
+	EvictedConnections, EvictedDatagrams uint64
+	First, Last                          rdma.Ref
 }
 
 // Decoder takes packets in the order of the capture and reports transactions.
@@ -102,8 +113,9 @@ type Decoder struct {
 	clock   switchClock
 	inIB    link.Frame // of IP over InfiniBand: keeps its room
 	at      place
+	memory  accounts
 	stats   Stats
-	account account
+	tally   account
 	stop    atomic.Bool
 
 	emit     func(*transaction.Transaction)
@@ -117,6 +129,7 @@ type Decoder struct {
 // what it is given.
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit}
+	d.account(&opt)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
@@ -125,10 +138,10 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 		h = &observed{handler{Tracker: d.tx, d: d}, opt.Observer, m}
 	}
 	d.roce = roce.NewTracker(h, &d.numbers, opt.RoCE)
-	d.tcp.init(h, &d.numbers, opt.TCP)
-	d.udp.init(h, &d.numbers)
+	d.tcp.init(h, &d.numbers, opt.TCP, d.memory.connections)
+	d.udp.init(h, &d.numbers, d.memory.connections)
 	for i := range d.frags {
-		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{})
+		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{Bytes: min(8<<20, d.memory.budget.Limit()/8)})
 	}
 	d.single.set(opt)
 	d.joined.set(opt)
@@ -198,7 +211,7 @@ func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 // Closed implements rdma.Handler.
 func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	h.Tracker.Closed(c, ref)
-	h.d.account.closed(c)
+	h.d.tally.closed(c)
 	if h.d.opt.Closed != nil {
 		h.d.opt.Closed(c)
 	}
@@ -223,7 +236,17 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 func (d *Decoder) Stop() { d.stop.Store(true) }
 
 // Stats returns the counts so far.
-func (d *Decoder) Stats() Stats { return d.stats }
+func (d *Decoder) Stats() Stats {
+	s := d.stats
+	s.EvictedConnections = d.roce.Evicted() + d.tcp.evicted + d.udp.evicted
+	for _, r := range d.frags {
+		s.EvictedDatagrams += r.Stats().EvictedFor
+	}
+	return s
+}
+
+// Memory tells how much the Decoder holds and has held.
+func (d *Decoder) Memory() *memory.Budget { return d.memory.budget }
 
 // Orphans returns what belongs to no transaction.
 func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
@@ -267,13 +290,14 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		d.stats.Last = ref
 		if u.full < 0 {
 			d.stats.GoodICRC++
-			d.account.lean++
-			d.account.leanBytes += uint64(p.Length)
+			d.tally.lean++
+			d.tally.leanBytes += uint64(p.Length)
 			tap, tenant := p.Tap, uint64(0)
 			if d.tunnels.seen {
 				tap, tenant = d.tunnels.ordinary(p)
 			}
 			d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
+			d.memory.budget.Enforce()
 			continue
 		}
 		f := &x.full[u.full]
@@ -285,6 +309,7 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		} else {
 			d.unit(p, f, x.roce[f.first:f.first+f.count], ref)
 		}
+		d.memory.budget.Enforce()
 	}
 }
 
@@ -295,8 +320,9 @@ func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 	if f != nil && f.Proto == link.Fragment { // of a datagram in a tunnel whose own datagram was in fragments
 		f = d.frags[1].Add(f, p.Time)
 	}
+	d.countFragments()
 	if f == nil {
-		d.account.add(kindOf(&u.frame), p.Length)
+		d.tally.add(kindOf(&u.frame), p.Length)
 		if d.opt.Packet != nil {
 			d.report(p, u, nil, nil)
 		}
@@ -363,7 +389,7 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			d.stats.Other++
 		}
 	}
-	d.account.add(kind, p.Length)
+	d.tally.add(kind, p.Length)
 	if d.opt.Packet != nil {
 		d.report(p, u, packets, c)
 	}
@@ -400,7 +426,9 @@ func (d *Decoder) message(s *rdma.Send) bool {
 	f := &inner.frame
 	if f.Proto == link.Fragment {
 		d.stats.Fragments++
-		if f = d.frags[1].Add(f, ref.Time); f == nil {
+		f = d.frags[1].Add(f, ref.Time)
+		d.countFragments()
+		if f == nil {
 			return true
 		}
 	}

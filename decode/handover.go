@@ -1,6 +1,9 @@
 package decode
 
-import "github.com/rpcrdma/toolkit/decode/transaction"
+import (
+	"github.com/rpcrdma/toolkit/decode/memory"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
 
 // handover carries transactions to a goroutine that looks at them, and back
 // to the tracker that owns their memory.
@@ -8,36 +11,46 @@ type handover struct {
 	emit    func(*transaction.Transaction)
 	recycle func(*transaction.Transaction)
 
-	list  []*transaction.Transaction // being filled
-	bytes int                        // what it holds
-	free  [][]*transaction.Transaction
-	out   chan []*transaction.Transaction
-	back  chan []*transaction.Transaction
-	done  chan struct{}
+	memory *memory.Account
+	limit  int // bytes held by one list, but for its last transaction
+
+	list parcel // being filled
+	away int    // bytes held by the lists on their way
+	free [][]*transaction.Transaction
+	out  chan parcel
+	back chan parcel
+	done chan struct{}
+}
+
+// parcel is a list of transactions on its way.
+type parcel struct {
+	list  []*transaction.Transaction
+	bytes int // what they hold
 }
 
 const (
 	handoverList  = 32        // transactions that change hands together
 	handoverLists = 16        // lists on their way
-	handoverBytes = 512 << 10 // held by one list, but for its last transaction
+	handoverBytes = 512 << 10 // most that one list holds, but for its last transaction
 )
 
-func newHandover(emit, recycle func(*transaction.Transaction)) *handover {
+func newHandover(emit, recycle func(*transaction.Transaction), m *memory.Account) *handover {
 	h := &handover{
-		emit: emit, recycle: recycle,
-		out:  make(chan []*transaction.Transaction, handoverLists),
-		back: make(chan []*transaction.Transaction, handoverLists),
-		done: make(chan struct{}),
+		emit: emit, recycle: recycle, memory: m,
+		limit: min(handoverBytes, m.Limit()/8/handoverLists),
+		out:   make(chan parcel, handoverLists),
+		back:  make(chan parcel, handoverLists),
+		done:  make(chan struct{}),
 	}
 	go func() {
 		defer close(h.done)
 		defer close(h.back)
-		for list := range h.out {
-			for _, tx := range list {
+		for p := range h.out {
+			for _, tx := range p.list {
 				h.emit(tx)
 				tx.Release()
 			}
-			h.back <- list
+			h.back <- p
 		}
 	}()
 	return h
@@ -45,48 +58,56 @@ func newHandover(emit, recycle func(*transaction.Transaction)) *handover {
 
 // add hands a transaction over, with others.
 func (h *handover) add(tx *transaction.Transaction) {
-	if h.list == nil {
+	if h.list.list == nil {
 		if n := len(h.free); n > 0 {
-			h.list, h.free = h.free[n-1], h.free[:n-1]
+			h.list.list, h.free = h.free[n-1], h.free[:n-1]
 		} else {
-			h.list = make([]*transaction.Transaction, 0, handoverList)
+			h.list.list = make([]*transaction.Transaction, 0, handoverList)
 		}
 	}
-	h.list = append(h.list, tx)
-	h.bytes += tx.Memory()
-	if len(h.list) == handoverList || h.bytes > handoverBytes {
+	h.list.list = append(h.list.list, tx)
+	h.list.bytes += tx.Memory()
+	h.memory.Add(tx.Memory())
+	if len(h.list.list) == handoverList || h.list.bytes > h.limit {
 		h.send()
 	}
 }
 
-// send hands the list over, and takes back what has been looked at.
+// send hands the list over, and takes back what has been looked at. A list that
+// is larger than all may be waits until it is the only one.
 func (h *handover) send() {
-	if len(h.list) == 0 {
+	if len(h.list.list) == 0 {
 		return
 	}
-	for h.list != nil {
+	for h.away > 0 && h.away+h.list.bytes > handoverLists*h.limit {
+		h.take(<-h.back)
+	}
+	for h.list.list != nil {
 		select {
-		case list := <-h.back:
-			h.take(list)
+		case p := <-h.back:
+			h.take(p)
 		case h.out <- h.list:
-			h.list, h.bytes = nil, 0
+			h.away += h.list.bytes
+			h.list = parcel{}
 		}
 	}
 }
 
-func (h *handover) take(list []*transaction.Transaction) {
-	for _, tx := range list {
+func (h *handover) take(p parcel) {
+	h.away -= p.bytes
+	h.memory.Add(-p.bytes)
+	for _, tx := range p.list {
 		h.recycle(tx)
 	}
-	h.free = append(h.free, list[:0])
+	h.free = append(h.free, p.list[:0])
 }
 
 // finish waits until all has been looked at.
 func (h *handover) finish() {
 	h.send()
 	close(h.out)
-	for list := range h.back {
-		h.take(list)
+	for p := range h.back {
+		h.take(p)
 	}
 	<-h.done
 }

@@ -17,17 +17,17 @@ type job struct {
 	err   error
 }
 
-// jobs is how many batches are under way at once: one being read, some being
-// dissected, one being tracked.
-const jobs = 8
+// maxJobs is how many batches are under way at once.
+const maxJobs = 8
 
 // Run decodes all packets of r. Reading, dissecting and tracking run side by
 // side; what the Decoder reports does not depend on how. It returns the error
 // that ended the reading, nil at the end of the input.
 func (d *Decoder) Run(r capture.Reader) error {
 	if d.opt.Concurrent {
-		d.handover = newHandover(d.emit, d.tx.Recycle)
+		d.handover = newHandover(d.emit, d.tx.Recycle, d.memory.transactions)
 	}
+	jobs := d.jobs()
 	free := make(chan *job, jobs)
 	order := make(chan *job, jobs)
 	work := make(chan *job, jobs)

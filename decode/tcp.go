@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/tcp"
@@ -32,6 +34,11 @@ type tcpDemux struct {
 	conns map[tcpKey]*tcpConn
 	order []*tcpConn
 	hand  int
+
+	memory  *memory.Account
+	used    int // of it by TCP
+	idle    int // of used by what is kept for later
+	evicted uint64
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -48,6 +55,7 @@ type tcpConn struct {
 	taps    [2]rdma.TapFilter
 	used    bool
 	index   int
+	size    int // bytes counted for it
 
 	iwarp   *iwarp.Conn
 	rpc     *oncrpc.TCPTracker
@@ -89,13 +97,14 @@ func (n *numbered) Closed(c *rdma.Connection, ref rdma.Ref) {
 	n.Handler.Closed(c, ref)
 }
 
-func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits) {
+func (t *tcpDemux) init(h rdma.Handler, numbers *rdma.Numbers, limit TCPLimits, m *memory.Account) {
+	t.memory = m
 	if limit.Connections <= 0 {
 		limit.Connections = 4096
 	}
 	t.h = &numbered{h, rdma.TracerOf(h), numbers}
 	t.limit = limit
-	t.pool = tcp.NewPool(tcp.Options{})
+	t.pool = tcp.NewPool(tcp.Options{Total: min(16<<20, m.Limit()/4)})
 	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool})
 	t.conns = make(map[tcpKey]*tcpConn)
 }
@@ -128,8 +137,40 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		c.taps[0].Follow(int32(tap))
 		t.feed(c, 0, f, ref)
 	}
+	t.count(c)
 	return c.known()
 }
+
+// count counts what a connection holds now, and what is kept for later ones.
+func (t *tcpDemux) count(c *tcpConn) {
+	n := tcpConnSize
+	switch {
+	case c.rpc != nil:
+		n += c.rpc.Memory()
+	case c.iwarp != nil:
+		n += c.iwarp.Memory()
+	}
+	t.add(n - c.size)
+	c.size = n
+	t.countIdle()
+}
+
+func (t *tcpDemux) countIdle() {
+	idle := t.pool.Idle() + t.iwarp.Idle()
+	t.add(idle - t.idle)
+	t.idle = idle
+}
+
+func (t *tcpDemux) add(n int) {
+	if n != 0 {
+		t.used += n
+		t.memory.Add(n)
+	}
+}
+
+// tcpConnSize is what each connection takes, with the copy of what is known of
+// it that goes with its transactions.
+const tcpConnSize = int(unsafe.Sizeof(tcpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(tcpKey{})) + 3*8 + memory.MapEntry
 
 // known is the connection if it carries something of interest.
 func (c *tcpConn) known() *rdma.Connection {
@@ -201,6 +242,8 @@ func (t *tcpDemux) begin(key tcpKey, swapped bool, f *link.Frame, ref rdma.Ref, 
 // end closes a connection and forgets it.
 func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
 	t.shut(c, "", ref)
+	t.add(-c.size)
+	c.size = 0
 	last := len(t.order) - 1
 	t.order[c.index] = t.order[last]
 	t.order[c.index].index = c.index
@@ -230,10 +273,66 @@ func (t *tcpDemux) evict(ref rdma.Ref) {
 			c.used = false
 			continue
 		}
-		t.end(c, ref)
+		t.giveUp(c, ref)
 		return
 	}
 }
+
+// giveUp ends a connection for lack of room.
+func (t *tcpDemux) giveUp(c *tcpConn, ref rdma.Ref) {
+	if c.ID != 0 { // else it is none of interest, as far as is known
+		t.evicted++
+		if c.Terminated == "" {
+			c.Terminated = "evicted: too many connections, or they hold too much memory"
+		}
+	}
+	t.end(c, ref)
+	t.countIdle()
+}
+
+// shed gives something up: what is kept for later, or else one of the next
+// connections of the clock, the largest of those unused for a round.
+func (t *tcpDemux) shed(ref rdma.Ref) bool {
+	if t.idle > 0 {
+		t.pool.Drop()
+		t.iwarp.Drop()
+		t.countIdle()
+		return true
+	}
+	var victim *tcpConn
+	worth := 0
+	for range min(glance, len(t.order)) {
+		if t.hand++; t.hand >= len(t.order) {
+			t.hand = 0
+		}
+		c := t.order[t.hand]
+		if c.rpc != nil && c.size > trimmed {
+			before := c.size
+			c.rpc.Trim()
+			if t.count(c); c.size < before {
+				return true
+			}
+		}
+		weight := c.size
+		if !c.used {
+			weight *= 16
+		}
+		c.used = false
+		if victim == nil || weight > worth {
+			victim, worth = c, weight
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	t.giveUp(victim, ref)
+	return true
+}
+
+const (
+	glance  = 8         // connections that are compared to find one to give up
+	trimmed = 128 << 10 // bytes of a connection that are looked through first
+)
 
 // flush closes all connections in the order in which they began.
 func (t *tcpDemux) flush(ref rdma.Ref) {

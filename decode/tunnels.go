@@ -13,7 +13,7 @@ const (
 	// above those of interfaces and files.
 	firstTunnelTap = 0xff00
 	// maxTunnelPairs bounds the pairs of hosts in tunnels that are remembered.
-	maxTunnelPairs = 1 << 16
+	maxTunnelPairs = 1 << 14
 	// sightings is how many of the last packets are searched for a copy.
 	sightings = 256
 )

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
@@ -19,7 +21,15 @@ type udpDemux struct {
 	order   []*udpConn
 	hand    int
 	send    rdma.Send
+	memory  *memory.Account
+	evicted uint64
 }
+
+// udpConnSize is what a pair of ports takes, with the copy of what is known of
+// it that goes with its transactions.
+const udpConnSize = int(unsafe.Sizeof(udpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(udpKey{})) + 3*8 + memory.MapEntry
+
+func (u *udpDemux) used() int { return len(u.order) * udpConnSize }
 
 // maxUDP is how many pairs of UDP ports are followed at once.
 const maxUDP = 4096
@@ -37,8 +47,8 @@ type udpConn struct {
 	used bool
 }
 
-func (u *udpDemux) init(h rdma.Handler, numbers *rdma.Numbers) {
-	u.h, u.numbers, u.conns = h, numbers, make(map[udpKey]*udpConn)
+func (u *udpDemux) init(h rdma.Handler, numbers *rdma.Numbers, m *memory.Account) {
+	u.h, u.numbers, u.conns, u.memory = h, numbers, make(map[udpKey]*udpConn), m
 }
 
 func (u *udpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame) *rdma.Connection {
@@ -87,6 +97,7 @@ func (u *udpDemux) begin(key udpKey, f *link.Frame, ref rdma.Ref, tap int32) *ud
 	c.taps[1].Follow(rdma.NoTap)
 	u.conns[key] = c
 	u.order = append(u.order, c)
+	u.memory.Add(udpConnSize)
 	return c
 }
 
@@ -102,8 +113,14 @@ func (u *udpDemux) evict(ref rdma.Ref) {
 		}
 		last := len(u.order) - 1
 		u.order[u.hand] = u.order[last]
+		u.order[last] = nil
 		u.order = u.order[:last]
 		delete(u.conns, c.key)
+		u.memory.Add(-udpConnSize)
+		u.evicted++
+		if c.Terminated == "" {
+			c.Terminated = "evicted: too many pairs of ports, or they hold too much memory"
+		}
 		u.h.Closed(c.Connection, ref)
 		return
 	}
@@ -114,6 +131,7 @@ func (u *udpDemux) flush(ref rdma.Ref) {
 	slices.SortFunc(u.order, func(a, b *udpConn) int { return cmp.Compare(a.ID, b.ID) })
 	for _, c := range u.order {
 		u.h.Closed(c.Connection, ref)
+		u.memory.Add(-udpConnSize)
 	}
 	u.order, u.conns = nil, nil
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"sort"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,14 +58,8 @@ func newConnectionsCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-// maxListed bounds the connections that are kept for the listing.
-const maxListed = 1 << 18
-
 // connection is a connection at its end.
-type connection struct {
-	rdma.Connection
-	transactions, failed, unanswered uint64
-}
+type connection struct{ *rdma.Connection }
 
 func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
@@ -75,67 +69,41 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 	if err != nil {
 		return err
 	}
-	var list []*connection
-	count := make(map[*rdma.Connection]*connection)
-	get := func(c *rdma.Connection) *connection {
-		x := count[c]
-		if x == nil {
-			x = &connection{}
-			count[c] = x
-		}
-		return x
-	}
-	left := 0
+	list := &connectionList{limit: listedBytes}
+	defer list.close()
 	opt := o.decoder()
+	list.limit = min(list.limit, opt.Memory/2)
+	opt.Transactions.OnCompletion = true // only the counts of connections matter
 	opt.Closed = func(c *rdma.Connection) {
-		if c.MergedInto != nil {
-			return
+		if c.MergedInto == nil {
+			list.add(c)
 		}
-		if len(list) >= maxListed {
-			left++
-			delete(count, c)
-			return
-		}
-		x := get(c)
-		x.Connection = *c
-		x.Upper = [2]any{}
-		list = append(list, x)
 	}
-	j.d = decode.New(opt, func(tx *transaction.Transaction) {
-		x := get(tx.Connection.Resolve())
-		x.transactions++
-		switch tx.State {
-		case transaction.NoReply:
-			x.unanswered++
-		case transaction.Incomplete, transaction.NoCall:
-			x.failed++
-		}
-	})
+	j.d = decode.New(opt, func(*transaction.Transaction) {})
 	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY)
-	sort.Slice(list, func(a, b int) bool { return list[a].ID < list[b].ID })
 	out := newOutput(s.out, false, false)
-	switch o.format {
-	case "text":
-		if o.verbose {
-			for _, c := range list {
-				c.detail(out)
-			}
-		} else {
-			printConnections(out, list)
-		}
+	var listErr error
+	switch {
+	case o.format != "text":
+		listErr = printJSON(out, list, o.format == "json")
+	case o.verbose:
+		listErr = list.each(func(c *rdma.Connection) { connection{c}.detail(out) })
 	default:
-		printJSON(out, list, o.format == "json")
+		listErr = printConnections(out, list)
 	}
-	if left > 0 {
-		j.notes.printf("note: %d more connections are not listed", left)
+	if list.lost > 0 {
+		j.notes.printf("%d connections are not listed", list.lost)
+	}
+	if e := errors.Join(list.err, listErr); e != nil && err == nil {
+		err = fmt.Errorf("the list of connections is longer than memory holds, and a temporary file (see TMPDIR) fails: %w", e)
 	}
 	return j.finish(err, out.close())
 }
 
 // order is the client's side, then the server's. The side that sends forward
 // calls is the client; if there were none, the side that was seen first.
-func (c *connection) order() [2]rdma.Side {
+func (c connection) order() [2]rdma.Side {
 	if c.Forward == 2 {
 		return [2]rdma.Side{1, 0}
 	}
@@ -152,7 +120,7 @@ func endpoint(e rdma.End) string {
 	return "QP unknown"
 }
 
-func (c *connection) setupName(side rdma.Side) string {
+func (c connection) setupName(side rdma.Side) string {
 	s := &c.Setup[side]
 	switch {
 	case !s.Seen:
@@ -196,48 +164,65 @@ var connectionRight = []bool{
 	true, true, true, true, true, true, true, true, true,
 }
 
-func printConnections(w io.Writer, list []*connection) {
-	if len(list) == 0 {
-		return
-	}
-	var rows [][]string
-	for _, c := range list {
-		for i, side := range c.order() {
-			n, s := &c.Sent[side], &c.Setup[side]
-			row := []string{"", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
-			if s.Seen {
-				row[5] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
-				row[6] = (*setup)(s).inline()
-			}
-			if i == 0 {
-				row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), dash(uint64(c.MTU))
-			}
-			nak := dash(n.NAKs)
-			if n.RNRs > 0 {
-				nak = fmt.Sprintf("%d/%d", n.NAKs, n.RNRs)
-			}
-			rows = append(rows, append(row,
-				fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), dash(n.Sends), dash(n.Reads), dash(n.Writes),
-				dash(n.Retransmitted), nak, dash(n.Gaps), dash(n.BadCRC)))
+// rows are the two lines of a connection in the table.
+func (c connection) rows() (rows [2][]string) {
+	for i, side := range c.order() {
+		n, s := &c.Sent[side], &c.Setup[side]
+		row := []string{"", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
+		if s.Seen {
+			row[5] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
+			row[6] = (*setup)(s).inline()
 		}
+		if i == 0 {
+			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), dash(uint64(c.MTU))
+		}
+		nak := dash(n.NAKs)
+		if n.RNRs > 0 {
+			nak = fmt.Sprintf("%d/%d", n.NAKs, n.RNRs)
+		}
+		rows[i] = append(row,
+			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), dash(n.Sends), dash(n.Reads), dash(n.Writes),
+			dash(n.Retransmitted), nak, dash(n.Gaps), dash(n.BadCRC))
 	}
-	_ = printTable(w, connectionHeader, connectionRight, rows)
+	return rows
+}
+
+// printConnections goes through the list three times: for the widths of the
+// columns, for the table, and for the lines below it.
+func printConnections(w io.Writer, list *connectionList) error {
+	table := newStreamTable(connectionHeader, connectionRight)
+	n := 0
+	err := list.each(func(c *rdma.Connection) {
+		n++
+		for _, row := range (connection{c}).rows() {
+			table.measure(row)
+		}
+	})
+	if n == 0 || err != nil {
+		return err
+	}
+	table.print(w, connectionHeader)
+	if err := list.each(func(c *rdma.Connection) {
+		for _, row := range (connection{c}).rows() {
+			table.print(w, row)
+		}
+	}); err != nil {
+		return err
+	}
 	fmt.Fprintln(w)
-	for _, c := range list {
-		fmt.Fprintf(w, "%d: %s\n", c.ID, c.life())
-	}
+	return list.each(func(c *rdma.Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, connection{c}.life()) })
 }
 
 // life tells when a connection was seen and how it ended.
-func (c *connection) life() string {
+func (c connection) life() string {
 	d := time.Duration(c.Last.Time - c.First.Time)
 	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
-		text.Duration(nil, d), c.First.Number, c.Last.Number, c.transactions)
-	if c.unanswered > 0 {
-		s += fmt.Sprintf(", %d without reply", c.unanswered)
+		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
+	if n := c.Calls.Unanswered; n > 0 {
+		s += fmt.Sprintf(", %d without reply", n)
 	}
-	if c.failed > 0 {
-		s += fmt.Sprintf(", %d incomplete", c.failed)
+	if n := c.Calls.Incomplete; n > 0 {
+		s += fmt.Sprintf(", %d incomplete", n)
 	}
 	if c.Tunnel != nil {
 		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
@@ -245,7 +230,7 @@ func (c *connection) life() string {
 	return s + "; " + c.ending()
 }
 
-func (c *connection) ending() string {
+func (c connection) ending() string {
 	switch {
 	case c.Terminated != "":
 		return c.Terminated
@@ -258,7 +243,7 @@ func (c *connection) ending() string {
 func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
 
 // detail writes all that is known of a connection.
-func (c *connection) detail(w io.Writer) {
+func (c connection) detail(w io.Writer) {
 	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, c.Fabric, c.life())
 	if c.MTU > 0 {
 		fmt.Fprintf(w, "  path MTU %d bytes\n", c.MTU)
@@ -295,7 +280,7 @@ func (c *connection) detail(w io.Writer) {
 
 func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
 
-func (c *connection) setupDetail(w io.Writer, side rdma.Side) {
+func (c connection) setupDetail(w io.Writer, side rdma.Side) {
 	s := &c.Setup[side]
 	fmt.Fprintf(w, "    %s in frame %d: answers %d RDMA Reads at once, starts %d", c.setupName(side), s.Frame.Number, s.ResponderDepth, s.InitiatorDepth)
 	if c.Fabric == rdma.IWARP {
@@ -338,40 +323,43 @@ func ackTimeout(exponent uint8) string {
 // connectionSchema is the value of the key "schema" of a connection.
 const connectionSchema = "rpcrdma.connection/1"
 
-func printJSON(w io.Writer, list []*connection, array bool) {
+func printJSON(w io.Writer, list *connectionList, array bool) error {
 	var e ndjson.Encoder
 	var b []byte
 	if array {
 		b = append(b, '[')
 	}
-	for i, c := range list {
+	first := true
+	err := list.each(func(c *rdma.Connection) {
 		if array {
-			if i > 0 {
+			if !first {
 				b = append(b, ',')
 			}
+			first = false
 			b = append(b, '\n')
 		}
-		b = c.append(b, &e)
+		b = connection{c}.append(b, &e)
 		if !array {
 			b = append(b, '\n')
 		}
 		_, _ = w.Write(b)
 		b = b[:0]
-	}
+	})
 	if array {
 		b = append(b, "\n]\n"...)
 	}
 	_, _ = w.Write(b)
+	return err
 }
 
 // append appends a connection as a JSON object.
-func (c *connection) append(b []byte, e *ndjson.Encoder) []byte {
+func (c connection) append(b []byte, e *ndjson.Encoder) []byte {
 	b = fmt.Appendf(b, `{"schema":"%s","connection":%d,"fabric":"%s","first_time":"`, connectionSchema, c.ID, c.Fabric)
 	b = e.Time(b, c.First.Time)
 	b = append(b, `","last_time":"`...)
 	b = e.Time(b, c.Last.Time)
 	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
-		c.First.Number, c.Last.Number, c.MTU, c.transactions, c.unanswered, c.failed, c.state())
+		c.First.Number, c.Last.Number, c.MTU, c.Calls.Ended, c.Calls.Unanswered, c.Calls.Incomplete, c.state())
 	b = ndjson.Quote(b, c.Terminated)
 	if c.Tunnel != nil {
 		b = append(b, `,"tunnel":`...)
@@ -384,14 +372,14 @@ func (c *connection) append(b []byte, e *ndjson.Encoder) []byte {
 	return append(b, '}')
 }
 
-func (c *connection) state() string {
+func (c connection) state() string {
 	if c.Terminated == "" && c.State == rdma.Closed {
 		return "open"
 	}
 	return c.State.String()
 }
 
-func (c *connection) appendSide(b []byte, side rdma.Side) []byte {
+func (c connection) appendSide(b []byte, side rdma.Side) []byte {
 	end, s, n := c.Ends[side], &c.Setup[side], &c.Sent[side]
 	port := end.QPN
 	if port == 0 {

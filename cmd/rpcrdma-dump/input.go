@@ -43,7 +43,7 @@ func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
-	f.Var(&o.memory, "limit-memory", "memory for messages of open calls, for example 64M (default 24M)")
+	f.Var(&o.memory, "limit-memory", "resident memory of the program, for example 64M; at least 32M (default 240M)")
 	f.Var(&o.message, "limit-message", "longest message that is put together from chunks (default 4M)")
 }
 
@@ -68,14 +68,23 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 func (o *inputOptions) decoder() decode.Options {
 	return decode.Options{
 		SkipICRC: o.noICRC,
+		Memory:   cli.LimitMemory(int(o.memory)),
 		Transactions: transaction.Options{
-			Open:      o.openCalls,
-			HeldBytes: int(o.memory),
-			Assembly:  int(o.message),
+			Open:     o.openCalls,
+			Assembly: int(o.message),
 		},
 		RoCE: roce.Limits{Connections: o.connections},
 		TCP:  decode.TCPLimits{Connections: o.connections, Record: int(o.message)},
 	}
+}
+
+// batch is how many bytes of packets are read at once where memory is short; 0
+// for as many as is best.
+func (o *inputOptions) batch() int {
+	if o.memory == 0 || o.memory >= 128<<20 {
+		return 0
+	}
+	return 64 << 10
 }
 
 // size is a flag for a number of bytes.
@@ -130,8 +139,8 @@ type input struct {
 	answer  chan error
 }
 
-func openInput(names []string, stdin io.Reader) (*input, error) {
-	r, err := capture.Open(names, capture.Options{Stdin: stdin})
+func openInput(names []string, stdin io.Reader, batch int) (*input, error) {
+	r, err := capture.Open(names, capture.Options{Stdin: stdin, BatchSize: batch})
 	if err != nil {
 		return nil, err
 	}
@@ -252,8 +261,12 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 		return nil, err
 	}
 	j := &job{s: s, notes: problemNotes{w: s.err}}
+	if o.memory != 0 && o.memory < cli.LeastMemory {
+		j.notes.printf("note: --limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now",
+			o.memory, cli.LeastMemory>>20)
+	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.in)
+		j.in, err = openInput(names, s.in, o.batch())
 	} else {
 		j.in, err = o.openLive(names)
 	}

@@ -40,7 +40,9 @@ type Tracker struct {
 	tracer  rdma.Tracer // handler, if it traces
 	o       Options
 	spare   [][]byte
-	scratch []byte // an FPDU without its markers
+
+	spareBytes int    // in spare
+	scratch    []byte // an FPDU without its markers
 
 	// Arguments of the Handler live here: behind an interface they would
 	// escape to the heap at every call.
@@ -66,7 +68,9 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 func (t *Tracker) buffer() []byte {
 	if n := len(t.spare); n > 0 {
 		b := t.spare[n-1]
+		t.spare[n-1] = nil
 		t.spare = t.spare[:n-1]
+		t.spareBytes -= cap(b)
 		return b[:0]
 	}
 	return make([]byte, 0, 4096)
@@ -76,6 +80,7 @@ func (t *Tracker) buffer() []byte {
 func (t *Tracker) release(b []byte) {
 	if cap(b) > 0 && cap(b) <= maxSpareSize && len(t.spare) < maxSpare {
 		t.spare = append(t.spare, b)
+		t.spareBytes += cap(b)
 	}
 }
 

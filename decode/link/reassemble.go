@@ -50,8 +50,10 @@ type Reassembler struct {
 	newest  *datagram
 	bytes   int
 	spare   []*datagram
-	done    *datagram // the one that out refers to
-	out     Frame
+
+	spareBytes int       // of spare
+	done       *datagram // the one that out refers to
+	out        Frame
 }
 
 // datagramKey is what fragments of one datagram have in common: RFC 791
@@ -170,6 +172,7 @@ func (r *Reassembler) start(key datagramKey, now int64) *datagram {
 	if n := len(r.spare); n > 0 {
 		d = r.spare[n-1]
 		r.spare = r.spare[:n-1]
+		r.spareBytes -= datagramSize + cap(d.buf)
 		if r.bytes+cap(d.buf) > r.options.Bytes {
 			d.buf = nil
 		}
@@ -213,6 +216,7 @@ func (r *Reassembler) drop(d *datagram) {
 func (r *Reassembler) keep(d *datagram) {
 	if len(r.spare) < maxSpare {
 		r.spare = append(r.spare, d)
+		r.spareBytes += datagramSize + cap(d.buf)
 	}
 }
 

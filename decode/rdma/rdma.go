@@ -138,6 +138,7 @@ type Connection struct {
 	// out to be part of another.
 	MergedInto *Connection
 	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
+	Calls      Calls // belongs to the Handler
 	// Upper and Snapshot belong to the Handler.
 	Upper    [2]any
 	Snapshot *Connection
@@ -146,6 +147,13 @@ type Connection struct {
 	Stamp Stamp
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
+}
+
+// Calls count the RPC transactions of a connection that have ended.
+type Calls struct {
+	Ended      uint64
+	Unanswered uint64 // no reply was seen
+	Incomplete uint64 // no call was seen, or a part is missing
 }
 
 // Stamp is what a TCP segment says of copies: the timestamps option (RFC 7323,
@@ -204,6 +212,7 @@ type Op struct {
 	Handle uint32 // steering tag of the memory at the other side
 	Offset uint64 // address in that memory
 	Length uint32 // bytes; for an iWARP Write what has been seen so far
+	TagAt  int32  // belongs to the Handler
 	First  Ref    // Read Request, or first packet of the Write
 	Last   Ref    // last packet that carried payload
 	Late   bool   // it was sent before something that has been reported already

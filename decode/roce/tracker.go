@@ -7,6 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -16,6 +17,9 @@ type Limits struct {
 	SendBytes   int // of one Send that is assembled; the rest is counted, not kept (1 MiB)
 	Requests    int // remembered per direction for retransmissions and matching (256)
 	Assembly    int // bytes of all Sends under way together (16 MiB)
+	// Memory, if set, counts what is held, and may be shared with others.
+	// Tracker.Evict gives up some of it.
+	Memory *memory.Account
 }
 
 func (l *Limits) defaults() {
@@ -88,6 +92,8 @@ type flow struct {
 	respMissing psnSet
 	hasResp     bool
 	lastResp    uint32
+
+	ranges int // of all sets of PSNs that are counted
 }
 
 // connection joins two flows. While only one of them is known, the other is
@@ -101,6 +107,7 @@ type connection struct {
 	mtu      uint32  // 0 until known
 	used     bool    // since the clock hand last passed
 	index    int     // in Tracker.all
+	size     int     // bytes counted for it
 	comm     [2]cmID // connection-management identities, if the setup was captured
 
 	closed   bool  // the Handler knows; stragglers may follow
@@ -127,6 +134,8 @@ type Tracker struct {
 	byID    map[cmID]*connection
 	message ibcm.Message
 
+	used       int         // bytes of all that is held
+	evicted    uint64      // connections
 	requests   int         // in all rings
 	assembling int         // bytes of Sends under way
 	spare      []*assembly // for the next ones
@@ -271,6 +280,10 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 		t.numbers.Assign(c.Connection)
 		t.request(fl, p, ref)
 	}
+	t.sets(fl)
+	if peer := fl.c.flows[fl.side.Other()]; peer != nil && response {
+		t.sets(peer)
+	}
 	return c.known()
 }
 
@@ -382,6 +395,7 @@ func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *co
 		tap:        tap, used: true, index: len(t.all),
 	}
 	t.all = append(t.all, c)
+	t.add(c, connectionSize)
 	c.Tenant = t.tenant
 	if t.tunnel != nil {
 		c.Tunnel = rdma.Tunnel{Type: t.tunnel.Type.String(), Version: t.tunnel.Version, HasID: t.tunnel.HasID, ID: t.tunnel.ID}.From(0, t.tunnel.Src, t.tunnel.Dst)
@@ -395,6 +409,7 @@ func (t *Tracker) addFlow(c *connection, side rdma.Side, key flowKey) *flow {
 	fl.tap.Follow(rdma.NoTap)
 	c.flows[side] = fl
 	t.flows[key] = fl
+	t.add(c, flowSize)
 	return fl
 }
 
@@ -410,10 +425,7 @@ func (t *Tracker) evict(ref rdma.Ref) {
 			c.used = false
 			continue
 		}
-		if c.Terminated == "" {
-			c.Terminated = "evicted: too many connections at once"
-		}
-		t.forget(c, ref)
+		t.giveUp(c, "evicted: too many connections at once", ref)
 		return
 	}
 }
@@ -441,9 +453,11 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 			continue
 		}
 		t.requests -= len(fl.ring)
+		t.add(c, -len(fl.ring)*requestSize)
 		fl.ring, fl.head, fl.acked = nil, 0, 0
 		fl.sends = nil
 		fl.missing.r, fl.headless.r, fl.respMissing.r = nil, nil, nil
+		t.sets(fl)
 		fl.started = false
 	}
 }
@@ -477,6 +491,7 @@ func (t *Tracker) slot(key *flowKey) **flow {
 }
 
 func (t *Tracker) remove(c *connection) {
+	t.add(c, -c.size)
 	last := len(t.all) - 1
 	t.all[c.index] = t.all[last]
 	t.all[c.index].index = c.index

@@ -142,7 +142,9 @@ func (t *Tracker) join(a, b *flow) {
 	t.dropLone(a)
 	t.dropLone(b)
 	into, from := a.c, b.c
+	flowBytes := from.size - connectionSize
 	t.remove(from)
+	t.add(into, flowBytes)
 	for _, id := range from.comm {
 		if t.byID[id] == from {
 			delete(t.byID, id)

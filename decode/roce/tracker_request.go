@@ -255,13 +255,14 @@ func (t *Tracker) grow(fl *flow) {
 		size = 2 * n
 	}
 	size = max(size, 4)
-	if size > t.limits.Requests || n > 0 && t.requests+size-n > maxRings {
+	if size > t.limits.Requests || n > 0 && (t.requests+size-n > maxRings || !t.fits((size-n)*requestSize)) {
 		if fl.head-fl.acked >= uint64(n) {
 			fl.acked = fl.head - uint64(n) + 1
 		}
 		return
 	}
 	t.requests += size - n
+	t.add(fl.c, (size-n)*requestSize)
 	ring := make([]request, size)
 	from := uint64(0)
 	if fl.head > uint64(n) {

@@ -24,6 +24,7 @@ type assembly struct {
 	handle  uint32
 	solicit bool
 	parts   []rdma.Part // for a tracer
+	size    int         // bytes counted for it
 }
 
 const (
@@ -143,10 +144,11 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	t.assembling += cap(buf)
 	*a = assembly{
 		start: p.PSN, count: 1, seen: 1, mtu: uint32(p.PayloadLen),
-		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref, parts: a.parts[:0],
+		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref, parts: a.parts[:0], size: a.size,
 	}
 	t.part(a, p, rdma.PartData, ref)
 	t.assemble(a, 0, p)
+	t.gathered(a)
 	i := len(fl.sends)
 	for i > 0 && psnDiff(fl.sends[i-1].start, p.PSN) > 0 {
 		i--
@@ -166,6 +168,7 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 	t.part(a, p, rdma.PartData, ref)
 	offset := int(d) * int(a.mtu)
 	t.assemble(a, offset, p)
+	t.gathered(a)
 	if d >= a.count {
 		a.count = d + 1
 		a.length = offset + p.PayloadLen
@@ -196,7 +199,7 @@ func (t *Tracker) assemble(a *assembly, offset int, p *Packet) {
 	}
 	if need := end - cap(a.buf); need > 0 {
 		size := max(end, 2*cap(a.buf))
-		if t.assembling+size-cap(a.buf) > t.limits.Assembly {
+		if t.assembling+size-cap(a.buf) > t.limits.Assembly || !t.fits(size-cap(a.buf)) {
 			a.cutAt(offset)
 			return
 		}
@@ -264,5 +267,7 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 	t.assembling -= cap(a.buf)
 	if len(t.spare) < maxSpareBuffers && cap(a.buf) <= maxSpareBuffer {
 		t.spare = append(t.spare, a)
+	} else {
+		t.add(nil, -a.size)
 	}
 }

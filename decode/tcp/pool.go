@@ -21,6 +21,8 @@ type Pool struct {
 	idle    int // bytes in free
 	free    [maxClass + 1][][]byte
 	queues  []*queue
+
+	idleQueues int // bytes in queues
 }
 
 const (
@@ -109,6 +111,7 @@ func (p *Pool) getQueue() *queue {
 	if n := len(p.queues); n > 0 {
 		q := p.queues[n-1]
 		p.queues = p.queues[:n-1]
+		p.idleQueues -= q.owned()
 		return q
 	}
 	return new(queue)
@@ -119,5 +122,6 @@ func (p *Pool) putQueue(q *queue) {
 	if len(p.queues) < maxIdleQueues {
 		*q = queue{slots: q.slots[:0], free: q.free[:0], order: q.order[:0]}
 		p.queues = append(p.queues, q)
+		p.idleQueues += q.owned()
 	}
 }

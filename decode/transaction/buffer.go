@@ -15,6 +15,14 @@ func (b *buffer) reset(maxKeep int) {
 	b.cover.reset()
 }
 
+// growth is by how much put would grow the buffer for n bytes at offset.
+func (b *buffer) growth(offset uint64, n int) int {
+	if end := offset + uint64(n); end > uint64(cap(b.b)) {
+		return int(min(max(uint64(2*cap(b.b)), end, 4096), 1<<40)) - cap(b.b)
+	}
+	return 0
+}
+
 // put stores data at offset. It returns by how much the buffer grew, and false
 // if that would exceed limit.
 func (b *buffer) put(offset uint64, data []byte, limit int) (grown int, ok bool) {

@@ -96,9 +96,7 @@ func (t *Tracker) end(tx *Transaction) {
 	t.held++
 	t.heldBytes += tx.size
 	h := t.half(tx.Connection, tx.From)
-	if h.open.remove(tx) {
-		h.memory.shrink()
-	}
+	h.open.remove(tx)
 	if tx.replied {
 		e := recent{set: true, xid: tx.XID}
 		if tx.Call.Seen() {
@@ -110,11 +108,15 @@ func (t *Tracker) end(tx *Transaction) {
 	for i := range tx.segments {
 		h.memory.remove(&tx.segments[i])
 	}
+	h.memory.shrink()
+	t.tables(h)
 	if len(tx.served) > 0 {
-		mem := &t.half(tx.Connection, tx.From.Other()).memory
+		owner := t.half(tx.Connection, tx.From.Other())
 		for i := range tx.served {
-			mem.remove(&tx.served[i])
+			owner.memory.remove(&tx.served[i])
 		}
+		owner.memory.shrink()
+		t.tables(owner)
 		if !tx.Done.Seen() {
 			tx.Note("RDMA_DONE not seen")
 		}
@@ -135,6 +137,15 @@ func (t *Tracker) end(tx *Transaction) {
 		t.named(tx)
 	}
 	t.account(tx)
+	t.listed(tx)
+	calls := &tx.Connection.Resolve().Calls
+	calls.Ended++
+	switch tx.State {
+	case NoReply:
+		calls.Unanswered++
+	case NoCall, Incomplete:
+		calls.Incomplete++
+	}
 }
 
 // ended remembers the XID of a transaction that has ended with a reply.
@@ -330,7 +341,7 @@ func (t *Tracker) drain() {
 	for t.head != nil && t.head.finished {
 		t.out(t.head)
 	}
-	if t.held > t.opt.Held || t.heldBytes > t.opt.HeldBytes/2 {
+	if t.held > t.opt.Held || t.heldBytes > t.memory.Limit()/4 {
 		t.release()
 	}
 }
@@ -360,7 +371,7 @@ func (t *Tracker) out(tx *Transaction) {
 	}
 	tx.prev, tx.next = nil, nil
 	t.held--
-	t.bytes -= tx.size
+	t.memory.Add(-tx.size)
 	t.heldBytes -= tx.size
 	tx.resolve()
 	tx.gen = 0 // what still points here must not touch it any more

@@ -3,6 +3,7 @@ package transaction
 import (
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
@@ -13,17 +14,69 @@ const (
 	keepBuffer = 128 << 10
 	// keepHeader is the size of a transport header whose lists may be kept.
 	keepHeader = 2 << 10
-	// Bounds of the memory of ended transactions that is kept for others.
-	maxFree      = 4096
-	maxFreeBytes = 8 << 20
+	// maxFree is how many ended transactions are kept for others, within an
+	// eighth of the limit.
+	maxFree = 4096
 
 	segmentSize   = int(unsafe.Sizeof(segment{}))
 	operationSize = int(unsafe.Sizeof(Operation{}))
 	spanSize      = int(unsafe.Sizeof(span{}))
 	troubleSize   = int(unsafe.Sizeof(Trouble{}))
 	packetSize    = int(unsafe.Sizeof(Packet{}))
-	structSize    = int(unsafe.Sizeof(Transaction{}))
+	noteSize      = int(unsafe.Sizeof(""))
+	chunkDataSize = int(unsafe.Sizeof(chunkData{}))
+	refusalSize   = int(unsafe.Sizeof(refusal{}))
+	openCallSize  = int(unsafe.Sizeof(openCall{}))
+	orphansSize   = int(unsafe.Sizeof([maxOrphans]orphan{}))
+	structSize    = int(unsafe.Sizeof(Transaction{}) + unsafe.Sizeof(tags{}))
+	// Entries of maps.
+	handleSize = 4 + 8 + memory.MapEntry
+	earlySize  = 4 + int(unsafe.Sizeof(rdma.Ref{})) + memory.MapEntry
+	placeSize  = 8 + // among reconnects.live
+		int(unsafe.Sizeof(hosts{})) + 8*3 + memory.MapEntry
+	pastSize = 2*int(unsafe.Sizeof(pastKey{})) + int(unsafe.Sizeof(pastCall{})) + memory.MapEntry
+	halfSize = int(unsafe.Sizeof(half{})) + placeSize
 )
+
+// accounts sets up where the tracker counts what it holds.
+func (t *Tracker) accounts() {
+	if t.memory = t.opt.Memory; t.memory == nil {
+		t.alone = memory.NewBudget(t.opt.HeldBytes)
+		t.memory = t.alone.Account(100)
+	}
+	if t.peers = t.opt.Peers; t.peers == nil {
+		t.peers = t.memory
+	}
+	t.memory.Evict = t.Evict
+}
+
+// Evict gives something up: what is kept for later, or the transactions that
+// have ended and wait for an earlier one, or else the oldest open one. It
+// returns false if there is nothing.
+func (t *Tracker) Evict() bool {
+	switch {
+	case len(t.free) > 0:
+		for i, tx := range t.free {
+			tx.tags.drop()
+			t.free[i] = nil
+		}
+		t.memory.Add(-t.freeBytes)
+		t.free, t.freeBytes = t.free[:0], 0
+	case t.held > 0:
+		t.release()
+	default:
+		return t.evict(nil, "given up: open calls hold too much memory")
+	}
+	return true
+}
+
+// enforce keeps a tracker to its limit that is used by itself: as part of a
+// decoder it is told by the others' accountant.
+func (t *Tracker) enforce() {
+	if t.alone != nil {
+		t.alone.Enforce()
+	}
+}
 
 // take returns an unused transaction.
 func (t *Tracker) take() *Transaction {
@@ -31,47 +84,63 @@ func (t *Tracker) take() *Transaction {
 		tx := t.free[n-1]
 		t.free[n-1] = nil
 		t.free = t.free[:n-1]
-		t.freeBytes -= tx.size + structSize
-		t.bytes += tx.size
+		t.freeBytes -= tx.size
 		tx.empty = false
 		return tx
 	}
 	tx := new(Transaction)
-	tx.callTag = sendTag{tx, false}
-	tx.replyTag = sendTag{tx, true}
+	tx.tags = newTags(tx)
+	tx.size = structSize
+	t.memory.Add(structSize)
 	return tx
 }
 
 // grew notes that a transaction holds n bytes more.
 func (t *Tracker) grew(tx *Transaction, n int) {
 	tx.size += n
-	t.bytes += n
+	t.memory.Add(n)
 	if tx.finished {
 		t.heldBytes += n
 	}
 }
 
-// room makes room for n bytes of tx: by emitting what has ended, if there is
-// much of it; then by giving up the oldest calls, if a small message is at
-// stake. It returns false if there is none.
-func (t *Tracker) room(tx *Transaction, n int) bool {
-	if t.bytes+n <= t.opt.HeldBytes {
+// listed counts what the lists of the headers take, and the notes.
+func (t *Tracker) listed(tx *Transaction) {
+	lists := tx.Call.Header.Memory() + tx.Reply.Header.Memory()
+	t.grew(tx, lists-tx.lists+tx.noted)
+	tx.lists, tx.noted = lists, 0
+}
+
+// remembers counts n bytes more of what is known of a connection.
+func (t *Tracker) remembers(h *half, n int) {
+	h.size += n
+	t.peers.Add(n)
+}
+
+// tables counts the tables of h, after something was put into them or taken out.
+func (t *Tracker) tables(h *half) {
+	if n := len(h.open.slots)*openCallSize + h.memory.high*handleSize; n != h.tables {
+		t.remembers(h, n-h.tables)
+		h.tables = n
+	}
+}
+
+// forget counts nothing more of h.
+func (t *Tracker) forget(h *half) {
+	t.peers.Add(-h.size)
+	h.size = 0
+}
+
+// room reports whether there is room for n bytes that can be done without. What
+// has ended is emitted for it, if that is much.
+func (t *Tracker) room(n int) bool {
+	if t.memory.Fits(n) {
 		return true
 	}
-	if t.heldBytes > t.opt.HeldBytes/8 {
+	if t.heldBytes > t.memory.Limit()/8 {
 		t.release()
 	}
-	if n <= headOnly {
-		for t.bytes+n > t.opt.HeldBytes {
-			if !t.evict(tx, "given up: open calls hold too much memory") {
-				break
-			}
-			if t.heldBytes > t.opt.HeldBytes/8 {
-				t.release()
-			}
-		}
-	}
-	return t.bytes+n <= t.opt.HeldBytes
+	return t.memory.Fits(n)
 }
 
 // recycle keeps a transaction's memory for another one.
@@ -80,10 +149,12 @@ func (t *Tracker) recycle(tx *Transaction) {
 	if !tx.empty {
 		tx.Release()
 	}
-	if len(t.free) >= maxFree || t.freeBytes+tx.size+structSize > maxFreeBytes {
+	if len(t.free) >= maxFree || t.freeBytes+tx.size > t.memory.Limit()/8 || !t.memory.Fits(tx.size) {
+		tx.tags.drop()
 		return
 	}
-	t.freeBytes += tx.size + structSize
+	t.freeBytes += tx.size
+	t.memory.Add(tx.size)
 	t.free = append(t.free, tx)
 }
 
@@ -121,7 +192,7 @@ func (tx *Transaction) Release() {
 	tx.serial, tx.untraced = 0, false
 	tx.State = Complete
 	clear(tx.Notes)
-	tx.Notes = tx.Notes[:0]
+	tx.Notes, tx.noted = tx.Notes[:0], 0
 	tx.measured = len(tx.segments) == 0 && len(tx.served) == 0 && tx.measured
 	tx.segments, tx.served = tx.segments[:0], tx.served[:0]
 	tx.replied, tx.acked, tx.callAcked, tx.finished = false, false, false, false
@@ -159,10 +230,10 @@ func (m *Message) recycle() {
 	m.long.reset(keepBuffer)
 }
 
-// owned is how much memory hangs on an unused transaction, but for the lists
-// of its headers.
+// owned is how much memory an unused transaction takes.
 func (t *Transaction) owned() int {
-	n := cap(t.Call.raw) + cap(t.Reply.raw) + t.Call.long.owned() + t.Reply.long.owned() +
+	t.lists = t.Call.Header.Memory() + t.Reply.Header.Memory()
+	n := structSize + t.lists + cap(t.Notes)*noteSize + cap(t.chunkData)*chunkDataSize + cap(t.Call.raw) + cap(t.Reply.raw) + t.Call.long.owned() + t.Reply.long.owned() +
 		cap(t.Operations)*operationSize + cap(t.Troubles)*troubleSize + cap(t.Packets)*packetSize + (cap(t.segments)+cap(t.served))*segmentSize
 	if !t.measured {
 		t.measured, t.spans = true, 0

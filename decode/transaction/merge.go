@@ -9,6 +9,9 @@ type merged rdma.Side
 
 // Merged implements rdma.Handler.
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	into.Calls.Ended += from.Calls.Ended
+	into.Calls.Unanswered += from.Calls.Unanswered
+	into.Calls.Incomplete += from.Calls.Incomplete
 	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
 		if f != was {
 			setForwardSide(into, side.Other())
@@ -25,6 +28,9 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 			t.join(into, to, h)
 		}
 		from.Upper[s] = merged(to)
+		if k, ok := into.Upper[to].(*half); ok {
+			t.tables(k)
+		}
 	}
 }
 
@@ -47,6 +53,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 		}
 		return
 	}
+	t.forget(h)
 	if place {
 		t.sent.opened(k)
 	}
@@ -56,9 +63,12 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 			k.open.put(xid, tx)
 		}
 	}
+	before := cap(k.naks)
 	k.naks = append(k.naks, h.naks...)
-	if k.early == nil {
-		k.early = h.early
+	t.remembers(k, (cap(k.naks)-before)*refusalSize)
+	if k.early == nil && h.early != nil {
+		k.early, k.earlySize = h.early, h.earlySize
+		t.remembers(k, k.earlySize)
 	}
 	for _, s := range h.memory.byHandle {
 		k.memory.splice(s)
@@ -68,8 +78,9 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 			k.ended(e)
 		}
 	}
-	if k.orphans == nil {
+	if k.orphans == nil && h.orphans != nil {
 		k.orphans, k.orphanAt = h.orphans, h.orphanAt
+		t.remembers(k, orphansSize)
 	}
 }
 

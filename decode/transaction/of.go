@@ -7,7 +7,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 // that belongs to none.
 func OfSend(tag any, gen uint64) (tx *Transaction, reply bool) {
 	s, ok := tag.(*sendTag)
-	if !ok || s.tx.gen != gen {
+	if !ok || s.tx == nil || s.tx.gen != gen {
 		return nil, false
 	}
 	return s.tx, s.reply

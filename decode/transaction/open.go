@@ -57,17 +57,17 @@ func (o *openCalls) put(xid uint32, tx *Transaction) {
 	o.n++
 }
 
-// remove takes a transaction out, if it is there. It returns true if the table
-// was large and is empty now: its memory is given back.
-func (o *openCalls) remove(tx *Transaction) (given bool) {
+// remove takes a transaction out, if it is there. A large table that is empty
+// then gives its memory back.
+func (o *openCalls) remove(tx *Transaction) {
 	if o.n == 0 {
-		return false
+		return
 	}
 	mask := len(o.slots) - 1
 	i := o.home(tx.XID)
 	for ; o.slots[i].tx != tx; i = (i + 1) & mask {
 		if o.slots[i].tx == nil {
-			return false
+			return
 		}
 	}
 	// Those behind it move up, as far as their home allows.
@@ -78,11 +78,9 @@ func (o *openCalls) remove(tx *Transaction) (given bool) {
 		}
 	}
 	o.slots[i] = openCall{}
-	if o.n--; o.n > 0 || len(o.slots) <= 1024 {
-		return false
+	if o.n--; o.n == 0 && len(o.slots) > 1024 {
+		o.slots = nil
 	}
-	o.slots = nil
-	return true
 }
 
 func (o *openCalls) resize(size int) {

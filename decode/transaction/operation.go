@@ -22,7 +22,7 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		Kind: op.Kind, From: op.From, Chunk: s.kind, Index: s.chunk,
 		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
 	})
-	op.Tag, op.TagGen = s, s.gen<<16|uint64(index)
+	op.Tag, op.TagAt, op.TagGen = &tx.tags.operation, tx.place(s), tx.gen<<16|uint64(index)
 	if op.Kind == rdma.Read && t.tracing {
 		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: index})
 	}
@@ -52,7 +52,7 @@ const maxOperations = 1<<16 - 2
 // counted from 1; 0 if there is no room.
 func (t *Tracker) list(tx *Transaction, o Operation) int {
 	n := len(tx.Operations)
-	if n >= t.opt.Operations || n == cap(tx.Operations) && n > 16 && t.bytes > t.opt.HeldBytes {
+	if n >= t.opt.Operations || n == cap(tx.Operations) && n > 16 && !t.memory.Fits(n*operationSize) {
 		tx.OperationsLost++
 		return 0
 	}
@@ -65,14 +65,32 @@ func (t *Tracker) list(tx *Transaction, o Operation) int {
 // tagged returns the segment of an operation, and its place in the list if it
 // has one. It returns nil if the transaction is over.
 func tagged(op *rdma.Op) (*segment, *Operation) {
-	s, ok := op.Tag.(*segment)
-	if !ok || s.gen != op.TagGen>>16 || s.tx.gen != s.gen || s.tx.finished {
+	tag, ok := op.Tag.(*opTag)
+	if !ok || tag.tx == nil || tag.tx.gen != op.TagGen>>16 || tag.tx.finished {
 		return nil, nil
 	}
-	if i := int(op.TagGen & 0xffff); i > 0 && i <= len(s.tx.Operations) {
-		return s, &s.tx.Operations[i-1]
+	tx := tag.tx
+	s := tx.segmentAt(op.TagAt)
+	if i := int(op.TagGen & 0xffff); i > 0 && i <= len(tx.Operations) {
+		return s, &tx.Operations[i-1]
 	}
 	return s, nil
+}
+
+// place names a segment of the transaction: those of the reply are negative.
+func (tx *Transaction) place(s *segment) int32 {
+	if s.reply {
+		return ^s.at
+	}
+	return s.at
+}
+
+// segmentAt is the segment of that name.
+func (tx *Transaction) segmentAt(i int32) *segment {
+	if i < 0 {
+		return &tx.served[^i]
+	}
+	return &tx.segments[i]
 }
 
 // OpData implements rdma.Handler.
@@ -163,7 +181,8 @@ func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (
 func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
 	t.Stats.OrphanOps++
 	if owner.orphans == nil {
-		owner.orphans = new([16]orphan)
+		owner.orphans = new([maxOrphans]orphan)
+		t.remembers(owner, orphansSize)
 	}
 	i := owner.orphanAt
 	owner.orphanAt = (i + 1) % len(owner.orphans)
@@ -207,8 +226,7 @@ func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
 	default:
 		b = tx.chunk(s.kind, s.chunk)
 	}
-	room := t.opt.HeldBytes - t.bytes
-	if len(data) > room && !t.opt.KeepData {
+	if !t.room(b.growth(s.base+from, len(data))) {
 		tx.Note("chunk not assembled: memory limit reached")
 		return
 	}

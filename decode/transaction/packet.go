@@ -90,8 +90,14 @@ func (t *Tracker) Early(c *rdma.Connection, from rdma.Side, psn uint32, ref rdma
 	h := t.half(c, from)
 	if h.early == nil || len(h.early) >= maxEarly {
 		h.early = make(map[uint32]rdma.Ref)
+		t.remembers(h, -h.earlySize)
+		h.earlySize = 0
 	}
 	h.early[psn] = ref
+	if n := len(h.early) * earlySize; n > h.earlySize {
+		t.remembers(h, n-h.earlySize)
+		h.earlySize = n
+	}
 }
 
 // listPacket adds to the list, or to its last packet if that is the same.
@@ -109,7 +115,7 @@ func (t *Tracker) listPacket(tx *Transaction, p Packet) {
 		}
 	}
 	n := len(tx.Packets)
-	if n >= t.opt.Packets || n == cap(tx.Packets) && n > 64 && t.bytes > t.opt.HeldBytes {
+	if n >= t.opt.Packets || n == cap(tx.Packets) && n > 64 && !t.memory.Fits(n*packetSize) {
 		tx.PacketsLost++
 		return
 	}
@@ -194,13 +200,13 @@ func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag any, gen uint64,
 	p := ackOf(ref, c.Header, from)
 	switch x := tag.(type) {
 	case *sendTag:
-		if x.tx.gen != gen || x.tx.finished {
+		if x.tx == nil || x.tx.gen != gen || x.tx.finished {
 			return
 		}
 		p.AcksCall, p.AcksReply = !x.reply, x.reply
 		t.trace(x.tx, p)
-	case *segment:
-		if x.gen != gen>>16 || x.tx.gen != x.gen || x.tx.finished {
+	case *opTag:
+		if x.tx == nil || x.tx.gen != gen>>16 || x.tx.finished {
 			return
 		}
 		p.Operation, p.Acked = int(gen&0xffff), 1
@@ -253,9 +259,11 @@ func (t *Tracker) refused(c *rdma.Connection, from rdma.Side, e rdma.Event, psn 
 	if len(h.naks) >= maxRefusals {
 		h.naks = h.naks[:copy(h.naks, h.naks[1:])]
 	}
+	before := cap(h.naks)
 	h.naks = append(h.naks, refusal{psn, Packet{
 		Ref: ref, Header: c.Header, Role: Nak, From: from, RNR: e == rdma.EventRNR,
 	}})
+	t.remembers(h, (cap(h.naks)-before)*refusalSize)
 }
 
 // traceRefusal lists the NAKs for p ahead of it.

@@ -20,6 +20,8 @@ type reconnects struct {
 	past map[pastKey]pastCall
 	fifo []pastKey // of past, in the order of their coming; from at
 	at   int
+
+	counted int // of fifo
 }
 
 // hosts are the addresses of requester and responder.
@@ -37,9 +39,9 @@ type pastKey struct {
 type pastCall struct {
 	fabric rdma.Fabric
 	sum    uint64
-	number uint64 // first packet
-	origin int    // connection of the first copy
-	tx     *Transaction
+	number uint64   // first packet
+	origin int      // connection of the first copy
+	tag    *sendTag // of the call, if it was open
 	gen    uint64
 }
 
@@ -99,8 +101,8 @@ func (t *Tracker) resent(tx *Transaction) {
 	}
 	if p, ok := t.sent.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
 		tx.again(p.origin)
-		if p.tx != nil && p.tx.gen == p.gen {
-			p.tx.Note(fmt.Sprintf("XID sent again after reconnect: on connection %d", c.ID))
+		if p.tag != nil && p.tag.tx != nil && p.tag.tx.gen == p.gen {
+			p.tag.tx.Note(fmt.Sprintf("XID sent again after reconnect: on connection %d", c.ID))
 		}
 	}
 }
@@ -162,7 +164,7 @@ func (r *reconnects) closed(h *half) {
 	k := h.hosts
 	for _, tx := range h.open.all() {
 		if tx.Call.Seen() {
-			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), tx, tx.gen})
+			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), &tx.tags.call, tx.gen})
 		}
 	}
 	for i := range h.recent {
@@ -170,6 +172,14 @@ func (r *reconnects) closed(h *half) {
 			r.keep(pastKey{k, e.xid}, pastCall{h.c.Fabric, e.sum, e.number, e.origin, nil, 0})
 		}
 	}
+}
+
+// grown is by how many bytes the calls of closed connections have become more
+// since it was called last.
+func (r *reconnects) grown() int {
+	n := len(r.fifo) - r.counted
+	r.counted += n
+	return n * pastSize
 }
 
 func (r *reconnects) keep(k pastKey, p pastCall) {

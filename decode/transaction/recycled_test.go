@@ -11,7 +11,8 @@ func TestRecycled(t *testing.T) {
 	tr := NewTracker(Options{}, nil)
 	tx := tr.take()
 	kept := map[string]bool{
-		"callTag": true, "replyTag": true, // name the transaction itself
+		"tags":     true, // name the transaction itself
+		"lists":    true, // of the memory that is kept
 		"size":     true, // of the memory that is kept
 		"empty":    true, // says so
 		"spans":    true, // of the memory that is kept

@@ -1,6 +1,10 @@
 package transaction
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
+import (
+	"maps"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
 
 // segment is a piece of memory that a message offered, from the message until
 // the transaction ends.
@@ -10,8 +14,8 @@ type segment struct {
 	offset uint64
 
 	tx    *Transaction
-	gen   uint64 // of tx; a stale tag differs
 	kind  ChunkKind
+	at    int32  // in Transaction.segments or, if reply is set, served
 	chunk int    // index in its list; for the Read list, of the list of chunks by position
 	index int    // of the segment in its chunk
 	base  uint64 // where the segment starts in its chunk
@@ -33,7 +37,10 @@ func (s *segment) holds(offset uint64, length uint32) bool {
 // segments finds the memory of one side by handle. Several segments may share
 // a handle, and a handle may be in use again before its last user is done: the
 // newest that holds the range is right.
-type segments struct{ byHandle map[uint32]*segment }
+type segments struct {
+	byHandle map[uint32]*segment
+	high     int // entries that byHandle has had: it does not shrink
+}
 
 func (t *segments) add(s *segment) {
 	if t.byHandle == nil {
@@ -44,6 +51,7 @@ func (t *segments) add(s *segment) {
 		s.below.above = s
 	}
 	t.byHandle[s.handle] = s
+	t.high = max(t.high, len(t.byHandle))
 	s.listed = true
 }
 
@@ -61,6 +69,7 @@ func (t *segments) splice(s *segment) {
 		oldest.below.above = oldest
 	}
 	t.byHandle[s.handle] = s
+	t.high = max(t.high, len(t.byHandle))
 }
 
 func (t *segments) remove(s *segment) {
@@ -82,10 +91,20 @@ func (t *segments) remove(s *segment) {
 	s.above, s.below = nil, nil
 }
 
-// shrink gives the memory of the table back if it is empty.
+// fewHandles is how many entries a table may have for those to come.
+const fewHandles = 1024
+
+// shrink gives memory of the table back if it was large and is not any more.
 func (t *segments) shrink() {
-	if len(t.byHandle) == 0 {
-		t.byHandle = nil
+	n := len(t.byHandle)
+	if t.high <= fewHandles || n > t.high/4 {
+		return
+	}
+	old := t.byHandle
+	t.byHandle, t.high = nil, n
+	if n > 0 {
+		t.byHandle = make(map[uint32]*segment, n)
+		maps.Copy(t.byHandle, old)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/rpcrdma/toolkit/decode/memory"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
@@ -33,9 +34,14 @@ type Options struct {
 	// is then a copy: ends and setup as they are at that time.
 	Detach bool
 
+	// Memory counts what transactions take, and Peers what is remembered of
+	// connections. Without the first the Tracker has a budget of its own, of
+	// HeldBytes; without the second Memory does for both.
+	Memory, Peers *memory.Account
+
 	Open       int // calls without a reply, on all connections (16384)
 	Held       int // ended transactions that wait for an earlier one (1024)
-	HeldBytes  int // messages and lists held in bytes (24 MiB); KeepData exceeds it
+	HeldBytes  int // all that is held, in bytes, if there is no Memory (32 MiB)
 	Assembly   int // bytes of one message or chunk assembled from RDMA (4 MiB)
 	Operations int // RDMA operations listed of one transaction (4096, at most 65534)
 	Segments   int // of one message's chunk lists that are followed (4096)
@@ -49,7 +55,7 @@ func (o *Options) defaults() {
 	}
 	set(&o.Open, 16384)
 	set(&o.Held, 1024)
-	set(&o.HeldBytes, 24<<20)
+	set(&o.HeldBytes, 32<<20)
 	set(&o.Assembly, 4<<20)
 	set(&o.Operations, 4096)
 	o.Operations = min(o.Operations, maxOperations)
@@ -76,8 +82,11 @@ type Tracker struct {
 	head, tail *Transaction
 	open       int // not ended
 	held       int // ended, not emitted
-	bytes      int // held by all of them
-	heldBytes  int // of these by those that have ended
+	heldBytes  int // of these, in bytes
+
+	memory *memory.Account
+	peers  *memory.Account
+	alone  *memory.Budget // that of memory, if it is the tracker's own
 
 	// Transactions whose reply waits for an acknowledgement, oldest first.
 	waiting ring
@@ -116,18 +125,26 @@ type half struct {
 	memory   segments // offered by this side
 	recent   [32]recent
 	at       int
-	orphans  *[16]orphan // RDMA operations on this side's memory without a call
+	orphans  *[maxOrphans]orphan // RDMA operations on this side's memory without a call
 	orphanAt int
 
 	// Only if packets are traced: refusals of what this side has sent, and
 	// packets that could not be placed when they came, by PSN.
-	naks  []refusal
-	early map[uint32]rdma.Ref
+	naks      []refusal
+	early     map[uint32]rdma.Ref
+	earlySize int // bytes that early has taken
 
 	calls int // looked at as possibly sent again after a reconnect
 	hosts hosts
 	place int // 1 + index in the list of reconnects for hosts
+
+	size   int // bytes counted for it
+	tables int // of these by open and memory
 }
+
+// maxOrphans is how many RDMA operations without a call are remembered of a
+// side.
+const maxOrphans = 16
 
 // recent is a transaction that has ended with a reply.
 type recent struct {
@@ -157,7 +174,9 @@ type orphan struct {
 // NewTracker makes a tracker that hands ended transactions to emit.
 func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 	opt.defaults()
-	return &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
+	t := &Tracker{opt: opt, emit: emit, tracing: opt.Packets > 0 || opt.Attribute != nil}
+	t.accounts()
+	return t
 }
 
 func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
@@ -166,11 +185,13 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 	}
 	h := &half{c: c, side: side}
 	c.Upper[side] = h
+	t.remembers(h, halfSize)
 	return h
 }
 
 // Send implements rdma.Handler.
 func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+	t.enforce()
 	t.expire(s.Last.Time)
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return t.plain(c, s)
@@ -211,7 +232,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	if binary.BigEndian.Uint32(s.Data[4:]) == 0 {
 		if old := t.half(c, s.From).open.get(xid); old != nil {
 			if t.sameCall(old, s) {
-				return &old.callTag, old.gen
+				return &old.tags.call, old.gen
 			}
 		}
 		tx = t.begin(c, s.From, xid)
@@ -220,7 +241,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.named(tx)
 		t.traceSend(tx, CallPart, s, false)
 		t.resent(tx)
-		return &tx.callTag, tx.gen
+		return &tx.tags.call, tx.gen
 	}
 	tx = t.match(c, s, xid)
 	if tx == nil {
@@ -233,7 +254,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.finish(tx)
 		return nil, 0
 	}
-	return &tx.replyTag, tx.gen
+	return &tx.tags.reply, tx.gen
 }
 
 // sameCall reports whether s repeats the call of an open transaction, and
@@ -261,7 +282,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	case isCall:
 		if old := t.half(c, s.From).open.get(xid); old != nil {
 			if t.sameCall(old, s) {
-				return &old.callTag, old.gen
+				return &old.tags.call, old.gen
 			}
 			if !old.replied {
 				old.Note("XID used again for another call")
@@ -279,7 +300,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		}
 		t.traceSend(tx, CallPart, s, false)
 		t.resent(tx)
-		return &tx.callTag, tx.gen
+		return &tx.tags.call, tx.gen
 	case isControl:
 		t.Stats.OtherSends++
 		return nil, 0
@@ -301,7 +322,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	t.setMessage(tx, &tx.Reply, s, true)
 	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
-	return &tx.replyTag, tx.gen
+	return &tx.tags.reply, tx.gen
 }
 
 type direction uint8
@@ -407,6 +428,7 @@ func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transac
 	tx.Connection, tx.From, tx.XID = c, from, xid
 	h := t.half(c, from)
 	h.open.put(xid, tx)
+	t.tables(h)
 	t.open++
 	return tx
 }
@@ -444,7 +466,7 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	m.Transport = transport
 	tx.Retransmits += s.Again
 	data := s.Data
-	if !t.room(tx, len(data)) && len(data) > headOnly {
+	if len(data) > headOnly && !t.room(len(data)) {
 		data = data[:headOnly]
 		m.Cut = true
 		tx.Note("message not kept whole: memory limit reached")
@@ -467,6 +489,7 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	// direction has decoded the header where the Send lies. The message takes
 	// it over, with the payload in bytes of its own.
 	m.Header.Take(&t.peek)
+	t.listed(tx)
 	h := &m.Header
 	if h.Payload != nil {
 		at := min(h.Length, len(m.raw))
@@ -495,7 +518,8 @@ func (t *Tracker) offer(tx *Transaction) {
 		tx.segments = make([]segment, 0, max(n, 8))
 		t.grew(tx, cap(tx.segments)*segmentSize)
 	}
-	o := offering{tx: tx, mem: &t.half(tx.Connection, tx.From).memory, left: n, keep: t.opt.KeepData}
+	owner := t.half(tx.Connection, tx.From)
+	o := offering{tx: tx, mem: &owner.memory, left: n, keep: t.opt.KeepData}
 	if h.Version == rpcrdma.Version2 {
 		o.reads(h.Call, -1)
 	}
@@ -509,6 +533,8 @@ func (t *Tracker) offer(tx *Transaction) {
 		o.writes(c, WriteList, ci)
 	}
 	o.writes(h.Reply, ReplyChunk, 0)
+	t.tables(owner)
+	t.listed(tx) // ReadChunks has made lists, too
 }
 
 // offering registers segments.
@@ -547,7 +573,7 @@ func (o *offering) add(s *rpcrdma.Segment, kind ChunkKind, chunk, index int, bas
 	p := &tx.segments[len(tx.segments)-1]
 	*p = segment{
 		handle: s.Handle, length: s.Length, offset: s.Offset,
-		tx: tx, gen: tx.gen, kind: kind, chunk: chunk, index: index, base: base, keep: keep,
+		tx: tx, at: int32(len(tx.segments) - 1), kind: kind, chunk: chunk, index: index, base: base, keep: keep,
 		cover: coverage{spans: p.cover.spans[:0]}, asked: coverage{spans: p.asked.spans[:0]},
 	}
 	o.mem.add(p)
@@ -624,7 +650,9 @@ func (t *Tracker) serve(tx *Transaction) {
 		tx.served = make([]segment, 0, n)
 		t.grew(tx, n*segmentSize)
 	}
-	mem := &t.half(tx.Connection, tx.From.Other()).memory
+	owner := t.half(tx.Connection, tx.From.Other())
+	defer t.tables(owner)
+	mem := &owner.memory
 	for ci, c := range h.ReadChunks() {
 		base := uint64(0)
 		if c.Position == 0 {
@@ -639,7 +667,7 @@ func (t *Tracker) serve(tx *Transaction) {
 			p := &tx.served[len(tx.served)-1]
 			*p = segment{
 				handle: s.Handle, length: s.Length, offset: s.Offset, reply: true,
-				tx: tx, gen: tx.gen, kind: ReadList, chunk: ci, index: i, base: base, keep: ci < 0 || t.opt.KeepData,
+				tx: tx, at: int32(len(tx.served) - 1), kind: ReadList, chunk: ci, index: i, base: base, keep: ci < 0 || t.opt.KeepData,
 				cover: coverage{spans: p.cover.spans[:0]}, asked: coverage{spans: p.asked.spans[:0]},
 			}
 			mem.add(p)
@@ -700,7 +728,7 @@ func (t *Tracker) adopt(tx *Transaction) {
 // SendAgain implements rdma.Handler.
 func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref, complete bool) {
 	s, ok := tag.(*sendTag)
-	if !ok || s.tx.gen != gen || s.tx.finished {
+	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
 		return
 	}
 	tx := s.tx
@@ -751,7 +779,7 @@ func (m *Message) answered(ack rdma.Stamp) {
 // SendAcked implements rdma.Handler.
 func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
 	s, ok := tag.(*sendTag)
-	if !ok || s.tx.gen != gen || s.tx.finished {
+	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
 		return
 	}
 	tx := s.tx
@@ -800,6 +828,8 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 			continue
 		}
 		t.sent.closed(h)
+		t.peers.Add(t.sent.grown())
+		t.forget(h)
 		if h.open.n == 0 {
 			continue
 		}
@@ -818,10 +848,24 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 			t.end(tx)
 		}
 		clear(all)
-		t.scratch = all[:0]
+		if t.scratch = all[:0]; cap(all) > maxScratch {
+			t.scratch = nil
+		}
+	}
+	// What is remembered of the connection goes; the connection itself may be
+	// kept by those who list it.
+	for side := range c.Upper {
+		if h, ok := c.Upper[side].(*half); ok {
+			t.forget(h)
+			c.Upper[side] = nil
+		}
 	}
 	t.drain()
 }
+
+// maxScratch is how many transactions Closed sorts without making room each
+// time.
+const maxScratch = 1024
 
 // Flush ends all transactions at the end of the capture.
 func (t *Tracker) Flush() {

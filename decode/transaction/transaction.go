@@ -169,30 +169,52 @@ type Transaction struct {
 	segments []segment
 	served   []segment // memory that the responder offered in its reply
 
-	callTag, replyTag sendTag
-	gen               uint64
-	serial            uint64
-	untraced          bool
-	replied           bool
-	acked             bool
-	callAcked         bool
-	finished          bool
-	empty             bool // released
-	size              int  // bytes held
-	spans             int  // of these by the coverage of segments, if measured
-	measured          bool
-	origin            int // connection on which the call was sent first; 0 if on this one
-	waitingUntil      int64
-	waiting           bool
-	chunkData         []chunkData
+	tags         *tags
+	gen          uint64
+	serial       uint64
+	untraced     bool
+	replied      bool
+	acked        bool
+	callAcked    bool
+	finished     bool
+	empty        bool // released
+	size         int  // bytes held
+	noted        int  // bytes of Notes that are not in size yet
+	lists        int  // of size, by the lists of the headers
+	spans        int  // of size, by the coverage of segments, if measured
+	measured     bool
+	origin       int // connection on which the call was sent first; 0 if on this one
+	waitingUntil int64
+	waiting      bool
+	chunkData    []chunkData
 
 	prev, next *Transaction // in the order of first packets
 }
 
+// tags are what the trackers of the fabrics keep of a transaction, for longer
+// than it lasts. They lie apart from it and forget it when it is dropped, so
+// that no memory hangs on them.
+type tags struct {
+	call, reply sendTag
+	operation   opTag
+}
+
 type sendTag struct {
-	tx    *Transaction
+	tx    *Transaction // nil: dropped
 	reply bool
 }
+
+// opTag is the tag of all RDMA operations of a transaction; Op.TagAt is the
+// place of the segment.
+type opTag struct{ tx *Transaction }
+
+// newTags makes the tags of a new transaction.
+func newTags(tx *Transaction) *tags {
+	return &tags{sendTag{tx, false}, sendTag{tx, true}, opTag{tx}}
+}
+
+// drop makes the tags forget the transaction.
+func (t *tags) drop() { t.call.tx, t.reply.tx, t.operation.tx = nil, nil, nil }
 
 // First is the first packet of the transaction.
 func (t *Transaction) First() rdma.Ref {
@@ -216,7 +238,7 @@ func (t *Transaction) Server() rdma.End { return t.Connection.Ends[t.From.Other(
 // thousands.
 const maxNotes = 32
 
-// Memory is how many bytes the transaction's messages and lists take.
+// Memory is how many bytes the transaction takes, with its messages and lists.
 func (t *Transaction) Memory() int { return t.size }
 
 // Note adds a remark, once. From a certain number on, remarks are dropped.
@@ -230,6 +252,7 @@ func (t *Transaction) Note(s string) {
 		}
 	}
 	t.Notes = append(t.Notes, s)
+	t.noted += len(s)
 }
 
 // Phases computes the latency breakdown. ok is false unless call and reply

@@ -42,6 +42,7 @@ var rules = []rule{
 	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
+	{packages: "decode/memory"},
 	{packages: "decode/rdma"},
 	{packages: "decode/xdr"},
 	{packages: "decode/link", own: []string{"capture"}},
@@ -49,7 +50,7 @@ var rules = []rule{
 
 	// Fabrics: packets to operations. They know no RPC.
 	{packages: "decode/ibcm", own: []string{"decode/rdma"}},
-	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/link", "decode/rdma"}},
+	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/link", "decode/memory", "decode/rdma"}},
 	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp"}},
 
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.
@@ -58,7 +59,7 @@ var rules = []rule{
 	{packages: "decode/nfs/...", own: []string{"decode/nfs/...", "decode/xdr"}},
 
 	// Operations to transactions, and what these say.
-	{packages: "decode/transaction", own: []string{"decode/rdma", "decode/rpcrdma"}},
+	{packages: "decode/transaction", own: []string{"decode/memory", "decode/rdma", "decode/rpcrdma"}},
 	{packages: "decode/rpc", own: []string{
 		"decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr",
 	}},
@@ -68,7 +69,7 @@ var rules = []rule{
 
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
-		"capture", "decode/ibcm", "decode/iwarp", "decode/link", "decode/oncrpc", "decode/rdma", "decode/roce",
+		"capture", "decode/ibcm", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
 		"decode/rpcrdma", "decode/tcp", "decode/transaction",
 	}},
 	{packages: "decode/...", own: []string{"capture", "decode/..."}},
@@ -94,6 +95,7 @@ var rules = []rule{
 	// The truth must not share a mistake with what it is compared with.
 	{packages: "internal/truth/...", own: []string{"internal/truth/...", "analyze/kernel/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/arch"},
+	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	{packages: "examples/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},

@@ -1,0 +1,68 @@
+package decode
+
+import "github.com/rpcrdma/toolkit/decode/memory"
+
+// accounts is what a Decoder holds, by what can be given up.
+type accounts struct {
+	budget       *memory.Budget
+	transactions *memory.Account // with those that are looked at by another goroutine
+	connections  *memory.Account // of all fabrics, with what is remembered of their calls
+	fragments    *memory.Account // of IP datagrams
+}
+
+// account opens the accounts of the parts.
+func (d *Decoder) account(opt *Options) {
+	m := &d.memory
+	m.budget = memory.NewBudget(opt.Memory)
+	m.transactions = m.budget.Account(50)
+	m.connections = m.budget.Account(40)
+	m.fragments = m.budget.Account(10)
+	m.connections.Evict = d.evictConnection
+	m.fragments.Evict = func() bool {
+		ok := d.frags[0].Evict() || d.frags[1].Evict()
+		d.countFragments()
+		return ok
+	}
+	opt.Transactions.Memory, opt.Transactions.Peers = m.transactions, m.connections
+	opt.RoCE.Memory = m.connections
+}
+
+func (d *Decoder) countFragments() {
+	d.memory.fragments.Add(d.frags[0].Memory() + d.frags[1].Memory() - d.memory.fragments.Used())
+}
+
+// perConnection is what the transaction tracker remembers of a connection, as a
+// rule of thumb.
+const perConnection = 4 << 10
+
+// evictConnection gives up a connection of the fabric whose connections take
+// most.
+func (d *Decoder) evictConnection() bool {
+	roce := d.roce.Used() + perConnection*d.roce.Connections()
+	tcp := d.tcp.used + perConnection*len(d.tcp.order)
+	udp := d.udp.used() + perConnection*len(d.udp.order)
+	ref := d.stats.Last
+	for range 3 {
+		switch {
+		case roce > 0 && roce >= tcp && roce >= udp:
+			if d.roce.Evict(ref) {
+				return true
+			}
+			roce = 0
+		case tcp > 0 && tcp >= udp:
+			if d.tcp.shed(ref) {
+				return true
+			}
+			tcp = 0
+		case len(d.udp.order) > 0 && udp > 0:
+			d.udp.evict(ref)
+			return true
+		}
+	}
+	return false
+}
+
+// jobs is how many batches may be under way at once: one being read, some being
+// dissected, one being tracked. Their memory comes beside the budget, so that
+// there are fewer where that is small.
+func (d *Decoder) jobs() int { return min(max(d.memory.budget.Limit()>>20, 2), maxJobs) }

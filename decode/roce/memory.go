@@ -1,0 +1,110 @@
+package roce
+
+import (
+	"unsafe"
+
+	"github.com/rpcrdma/toolkit/decode/memory"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+const (
+	// connectionSize is what a connection takes: with the copy of what is
+	// known of it that goes with its transactions, and the entries of two
+	// identities.
+	connectionSize = int(unsafe.Sizeof(connection{})+2*unsafe.Sizeof(rdma.Connection{})) + 8 +
+		2*(int(unsafe.Sizeof(cmID{}))+8+memory.MapEntry)
+	// flowSize is what a flow takes, with its entries among all and among
+	// those without a peer.
+	flowSize = int(unsafe.Sizeof(flow{})+unsafe.Sizeof(flowKey{})+unsafe.Sizeof(addrPair{})) + 2*(8+memory.MapEntry)
+	// requestSize is that of a request with what the Handler's tag may hold
+	// on to.
+	requestSize  = int(unsafe.Sizeof(request{})) + 64
+	assemblySize = int(unsafe.Sizeof(assembly{})) + 8
+	rangeSize    = int(unsafe.Sizeof(psnRange{}))
+	partSize     = int(unsafe.Sizeof(rdma.Part{}))
+)
+
+// Used is what the tracker holds, in bytes.
+func (t *Tracker) Used() int { return t.used }
+
+// Connections is how many are followed.
+func (t *Tracker) Connections() int { return len(t.all) }
+
+// Evicted is how many connections were given up because there were too many, or
+// because they held too much.
+func (t *Tracker) Evicted() uint64 { return t.evicted }
+
+// add counts n bytes more for c, or for none.
+func (t *Tracker) add(c *connection, n int) {
+	t.used += n
+	if c != nil {
+		c.size += n
+	}
+	if t.limits.Memory != nil {
+		t.limits.Memory.Add(n)
+	}
+}
+
+func (t *Tracker) fits(n int) bool { return t.limits.Memory == nil || t.limits.Memory.Fits(n) }
+
+// sets counts the memory of a flow's sets of PSNs after they may have grown.
+func (t *Tracker) sets(fl *flow) {
+	if n := cap(fl.missing.r) + cap(fl.headless.r) + cap(fl.respMissing.r); n != fl.ranges {
+		t.add(fl.c, (n-fl.ranges)*rangeSize)
+		fl.ranges = n
+	}
+}
+
+// gathered counts the memory of a Send under way after it may have grown.
+func (t *Tracker) gathered(a *assembly) {
+	if n := assemblySize + cap(a.buf) + cap(a.parts)*partSize; n != a.size {
+		t.add(nil, n-a.size)
+		a.size = n
+	}
+}
+
+// glance is how many connections are compared to find one to give up.
+const glance = 8
+
+// Evict gives something up: what is kept for later, or else one of the next
+// connections of the clock: the largest of those unused for a round. It returns
+// false if there is nothing.
+func (t *Tracker) Evict(ref rdma.Ref) bool {
+	if len(t.spare) > 0 {
+		for i, a := range t.spare {
+			t.add(nil, -a.size)
+			t.spare[i] = nil
+		}
+		t.spare = t.spare[:0]
+		return true
+	}
+	var victim *connection
+	worth := 0
+	for range min(glance, len(t.all)) {
+		if t.hand++; t.hand >= len(t.all) {
+			t.hand = 0
+		}
+		c := t.all[t.hand]
+		weight := c.size
+		if !c.used {
+			weight *= 16
+		}
+		c.used = false
+		if victim == nil || weight > worth {
+			victim, worth = c, weight
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	t.giveUp(victim, "evicted: connections hold too much memory", ref)
+	return true
+}
+
+func (t *Tracker) giveUp(c *connection, why string, ref rdma.Ref) {
+	if c.Terminated == "" {
+		c.Terminated = why
+	}
+	t.evicted++
+	t.forget(c, ref)
+}
