@@ -61,11 +61,11 @@ func TestAccount(t *testing.T) {
 		packets []capture.Packet
 		want    string
 	}{
-		{"rping", rping, "47 packets: 41 RoCEv2, 4 ARP, 2 ICMPv6; no RPC; services: rping (7174)"},
-		{"rping in VXLAN", wrapped(rping, vxlan, 0, 0), "47 packets: 41 RoCEv2 in vxlan, 4 ARP in vxlan, 2 ICMPv6 in vxlan; no RPC; services: rping (7174)"},
-		{"nothing", nil, "0 packets; no RPC"},
-		{"link type", unsupported, "1 packet: 1 unsupported link type 105 (IEEE802_11); no RPC"},
-		{"TCP", ssh, "1 packet: 1 TCP port 22 (SSH); no RPC"},
+		{"rping", rping, "47 packets: 41 RoCEv2, 4 ARP, 2 ICMPv6, no RPC; services: rping (7174)"},
+		{"rping in VXLAN", wrapped(rping, vxlan, 0, 0), "47 packets: 41 RoCEv2 in vxlan, 4 ARP in vxlan, 2 ICMPv6 in vxlan, no RPC; services: rping (7174)"},
+		{"nothing", nil, "0 packets, no RPC"},
+		{"link type", unsupported, "1 packet: 1 unsupported link type 105 (IEEE802_11), no RPC"},
+		{"TCP", ssh, "1 packet: 1 TCP port 22 (SSH), no RPC"},
 	} {
 		a := account(t, c.packets)
 		if got := string(text.Account(nil, &a, 8)); got != c.want {

@@ -125,6 +125,9 @@ func newView(rep *latency.Report) *view {
 		v.Title = "capture"
 	}
 	v.Subtitle = fmt.Sprintf("%d packets in %s from %s", rep.Packets, duration(rep.Span), v.Start)
+	if rep.Account != nil {
+		v.Subtitle += "; " + rep.Account.Line
+	}
 	if rep.Filter != "" {
 		v.Subtitle += "; transactions for which " + rep.Filter + " holds"
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -22,12 +24,19 @@ type Source struct {
 	Bytes   uint64
 	// First and Last are the first and the last packet.
 	First, Last rdma.Ref
+	// Account says what became of every packet; nil if that is not known.
+	Account *decode.Account
 }
 
 // Report makes the report. The Recorder must not be used afterwards.
 func (r *Recorder) Report(src Source) *Report {
+	var account *ndjson.Account
+	if src.Account != nil {
+		account = ndjson.NewAccount(src.Account)
+	}
 	rep := &Report{
-		Schema: Schema, Inputs: src.Inputs, Filter: src.Filter, By: []string{},
+		Account: account,
+		Schema:  Schema, Inputs: src.Inputs, Filter: src.Filter, By: []string{},
 		Start: utc(src.First.Time), End: utc(src.Last.Time), Span: max(src.Last.Time-src.First.Time, 0),
 		Packets: src.Packets, Bytes: src.Bytes,
 		Notes: []string{},

@@ -1,6 +1,10 @@
 package latency
 
-import "time"
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+)
 
 // Schema is the value of the key "schema" of a Report.
 const Schema = "rpcrdma.report/1"
@@ -27,6 +31,8 @@ type Report struct {
 	Slowest     []*Slow      `json:"slowest"`
 	Troubles    []Trouble    `json:"troubles"`
 	Notes       []string     `json:"notes"`
+	// Account says what became of every packet.
+	Account *ndjson.Account `json:"account,omitempty"`
 }
 
 // Group is what is known of the transactions that share a key.

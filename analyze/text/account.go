@@ -103,7 +103,7 @@ func Account(b []byte, a *decode.Account, most int) []byte {
 		sep = ", "
 	}
 	if a.Transactions == 0 {
-		b = append(b, "; no RPC"...)
+		b = append(b, ", no RPC"...)
 	}
 	sep = "; services: "
 	for i := range a.Services {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -86,7 +87,8 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 	var listErr error
 	switch {
 	case o.format != "text":
-		listErr = printJSON(out, list, o.format == "json")
+		a := j.d.Account()
+		listErr = printJSON(out, list, &a, o.format == "json")
 	case o.verbose:
 		listErr = list.each(func(c *rdma.Connection) { connection{c}.detail(out) })
 	default:
@@ -323,7 +325,7 @@ func ackTimeout(exponent uint8) string {
 // connectionSchema is the value of the key "schema" of a connection.
 const connectionSchema = "rpcrdma.connection/1"
 
-func printJSON(w io.Writer, list *connectionList, array bool) error {
+func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool) error {
 	var e ndjson.Encoder
 	var b []byte
 	if array {
@@ -346,10 +348,18 @@ func printJSON(w io.Writer, list *connectionList, array bool) error {
 		b = b[:0]
 	})
 	if array {
-		b = append(b, "\n]\n"...)
+		if !first {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+	}
+	account, jsonErr := json.Marshal(ndjson.NewAccount(a))
+	b = append(append(b, account...), '\n')
+	if array {
+		b = append(b, "]\n"...)
 	}
 	_, _ = w.Write(b)
-	return err
+	return errors.Join(err, jsonErr)
 }
 
 // append appends a connection as a JSON object.

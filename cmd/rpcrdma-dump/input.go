@@ -28,6 +28,7 @@ type inputOptions struct {
 	liveOptions
 	read        []string
 	follow      bool
+	clock       clockFlag
 	noICRC      bool
 	openCalls   int
 	connections int
@@ -40,6 +41,7 @@ func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.follow, "follow", false, "at the end of the file wait for more, until Ctrl-C")
 	o.interfaceFlags(f)
 	o.filterFlag(f, "capture-filter", "")
+	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -68,6 +70,7 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 func (o *inputOptions) decoder() decode.Options {
 	return decode.Options{
 		SkipICRC: o.noICRC,
+		Clock:    decode.Clock(o.clock),
 		Memory:   cli.LimitMemory(int(o.memory)),
 		Transactions: transaction.Options{
 			Open:     o.openCalls,
@@ -85,6 +88,25 @@ func (o *inputOptions) batch() int {
 		return 0
 	}
 	return 64 << 10
+}
+
+// clockFlag is a flag for a clock.
+type clockFlag decode.Clock
+
+func (c *clockFlag) Type() string { return "capture|erspan" }
+
+func (c *clockFlag) String() string { return [...]string{"capture", "erspan"}[*c] }
+
+func (c *clockFlag) Set(v string) error {
+	switch v {
+	case "capture":
+		*c = clockFlag(decode.ClockCapture)
+	case "erspan":
+		*c = clockFlag(decode.ClockERSPAN)
+	default:
+		return fmt.Errorf("%q is no clock: capture or erspan", v)
+	}
+	return nil
 }
 
 // size is a flag for a number of bytes.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -76,6 +77,9 @@ func (n *problemNotes) input(in *input, d *decode.Decoder, stopped bool) {
 	}
 	if st.Packets == 0 && total == 0 {
 		n.printf("note: no packets")
+	}
+	if a := d.Account(); a.Packets > 0 && a.Transactions == 0 && !stopped {
+		n.printf("note: no transactions: %s", text.Account(nil, &a, 12))
 	}
 	if e := d.Orphans().Evicted; e > 0 {
 		n.printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", plural(e, "open call"))

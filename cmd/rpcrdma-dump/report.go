@@ -237,8 +237,10 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 	for i, n := range j.in.names {
 		names[i] = filepath.Base(n)
 	}
+	account := j.d.Account()
 	return r.Report(latency.Source{
-		Inputs: names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
+		Account: &account,
+		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
 }
 

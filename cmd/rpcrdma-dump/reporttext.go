@@ -155,6 +155,9 @@ func (p *reportPrinter) head() {
 	r := p.rep
 	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), plural(r.Packets, "packet"), bytesText(r.Bytes),
 		duration(r.Span), r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
+	if r.Account != nil {
+		p.printf("%s\n", r.Account.Line)
+	}
 	a := r.All
 	p.printf("%s", plural(a.Count, "transaction"))
 	if r.Filter != "" {

@@ -166,6 +166,8 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 	if n := st.GoodICRC + st.BadICRC + st.NotChecked; n > 0 {
 		fmt.Fprintf(w, "ICRC          %d good, %d wrong, %d not checked\n", st.GoodICRC, st.BadICRC, st.NotChecked)
 	}
+	a := d.Account()
+	fmt.Fprintf(w, "account       %s\n", text.Account(nil, &a, 12))
 	o := d.Orphans()
 	for _, c := range []struct {
 		n    uint64
@@ -177,8 +179,6 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		{o.Dones, "RDMA_DONE messages"},
 		{o.Evicted, "calls given up for lack of memory"},
 		{st.Undecodable, "packets with damaged headers"},
-		{st.Other, "other packets"},
-		{st.Fragments, "IP fragments"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(w, "besides       %d %s\n", c.n, c.text)
