@@ -119,7 +119,7 @@ func kindOf(f *link.Frame) Kind {
 
 // closed takes note of the service of a connection that ended without RPC.
 func (a *account) closed(c *rdma.Connection) {
-	if c.MergedInto != nil || c.Forward != 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+	if c.MergedInto != nil || c.Calls.Ended > 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return
 	}
 	s := Service{Fabric: c.Fabric, ID: c.Setup[0].ServiceID, Port: c.Ends[1].Port}

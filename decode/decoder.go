@@ -210,8 +210,8 @@ func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 
 // Closed implements rdma.Handler.
 func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
-	h.d.tally.closed(c)
 	h.Tracker.Closed(c, ref)
+	h.d.tally.closed(c)
 	if h.d.opt.Closed != nil {
 		h.d.opt.Closed(c)
 	}

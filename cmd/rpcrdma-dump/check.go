@@ -301,6 +301,10 @@ func (r *checkRun) summary() {
 		_ = printTable(w, checkHeader, checkRight, rows)
 		fmt.Fprintln(w)
 	}
+	if judged == 0 {
+		fmt.Fprintf(w, "nothing could be judged: no rule found anything that it applies to\n")
+		return
+	}
 	t := r.check.Totals()
 	fmt.Fprintf(w, "%s, %s, %s", plural(t[check.Error], "error"), plural(t[check.Warning], "warning"), plural(t[check.Note], "note"))
 	if r.hidden > 0 {
