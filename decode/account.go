@@ -96,7 +96,40 @@ func (a *account) add(k Kind, bytes uint32) *Count {
 	return c
 }
 
-// frame is the kind of a packet that is of no connection of interest.
+// tcp is the kind of a TCP segment of a connection, nil if it has none, of which
+// known is what is known. Packets that came before a connection was recognised
+// turn out to be of its kind.
+func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) Kind {
+	if known == nil {
+		if c != nil {
+			c.early++
+			c.earlyBytes += uint64(bytes)
+		}
+		return k
+	}
+	of := Kind{Class: ClassRPC, Fabric: rdma.TCP, Tunnel: k.Tunnel}
+	if known.Fabric == rdma.IWARP {
+		of = Kind{Class: ClassIWARP, Tunnel: k.Tunnel}
+	}
+	if c != nil && c.early > 0 {
+		from := a.kinds[k]
+		if from != nil && from.Packets >= c.early && from.Bytes >= c.earlyBytes { // else beyond the limit of kinds
+			from.Packets -= c.early
+			from.Bytes -= c.earlyBytes
+			to := a.add(of, 0)
+			to.Packets += c.early - 1 // add has counted one
+			to.Bytes += c.earlyBytes
+			if from.Packets == 0 {
+				delete(a.kinds, k)
+				a.last = nil
+			}
+		}
+		c.early, c.earlyBytes = 0, 0
+	}
+	return of
+}
+
+// kindOf is the kind of a packet that is of no connection of interest.
 func kindOf(f *link.Frame) Kind {
 	k := Kind{Unknown: f.Unknown, Problem: f.Problem}
 	if o := f.Outermost(); o != nil {

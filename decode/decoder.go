@@ -372,12 +372,8 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			c = d.roce.Packet(ref, tap, tenant, u.fabric, &u.frame, q, q.ICRC)
 		}
 	case rdma.TCP:
-		if c = d.tcp.packet(ref, tap, tenant, &u.frame); c != nil {
-			kind = Kind{Class: ClassRPC, Fabric: rdma.TCP, Tunnel: kind.Tunnel}
-			if c.Fabric == rdma.IWARP {
-				kind = Kind{Class: ClassIWARP, Tunnel: kind.Tunnel}
-			}
-		}
+		c = d.tcp.packet(ref, tap, tenant, &u.frame)
+		kind = d.tally.tcp(kind, d.tcp.last, c, p.Length)
 	case rdma.UDP:
 		if c = d.udp.packet(ref, tap, tenant, &u.frame); c != nil {
 			kind = Kind{Class: ClassRPC, Fabric: rdma.UDP, Tunnel: kind.Tunnel}

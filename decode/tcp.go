@@ -34,6 +34,7 @@ type tcpDemux struct {
 	conns map[tcpKey]*tcpConn
 	order []*tcpConn
 	hand  int
+	last  *tcpConn // of the packet at hand; nil if it has none
 
 	memory  *memory.Account
 	used    int // of it by TCP
@@ -60,6 +61,9 @@ type tcpConn struct {
 	iwarp   *iwarp.Conn
 	rpc     *oncrpc.TCPTracker
 	vain    int // segments with payload that were not recognised
+	// early are packets, and their bytes, that came before the connection was
+	// recognised.
+	early, earlyBytes uint64
 	ignored bool
 }
 
@@ -115,6 +119,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 	if dst.Compare(src) < 0 {
 		key, fromHigh = tcpKey{dst, src, tenant}, true
 	}
+	t.last = nil
 	c := t.conns[key]
 	if c == nil {
 		if f.PayloadLen == 0 && f.TCPFlags&tcp.SYN == 0 {
@@ -122,6 +127,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		}
 		c = t.begin(key, fromHigh, f, ref, int32(tap))
 	}
+	t.last = c
 	dir := 0
 	if fromHigh != c.swapped {
 		dir = 1
@@ -136,6 +142,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		c = t.begin(key, fromHigh, f, ref, int32(tap))
 		c.taps[0].Follow(int32(tap))
 		t.feed(c, 0, f, ref)
+		t.last = c
 	}
 	t.count(c)
 	return c.known()
