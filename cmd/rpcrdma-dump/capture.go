@@ -128,8 +128,8 @@ func (o *captureOptions) check(s *streams) error {
 	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
 		return cli.Usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
-	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0) {
-		return cli.Usagef("-f, --all, --rpc, --ports, -s, -B, -p, --hardware-time and --fanout go with -i")
+	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0 || o.box.Given()) {
+		return cli.Usagef("-f, --all, --rpc, --ports, -s, -B, -p, -Z, --sandbox, --hardware-time and --fanout go with -i")
 	}
 	return nil
 }
@@ -145,7 +145,11 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if err != nil {
 		return err
 	}
-	j, err := start(cmd, s, &inputOptions{liveOptions: o.liveOptions, read: o.read}, nil)
+	in := &inputOptions{liveOptions: o.liveOptions, read: o.read}
+	if o.write != "-" {
+		in.needs.Series = []string{patternDir(o.write, "%")}
+	}
+	j, err := open(cmd, s, in, nil)
 	if err != nil {
 		return err
 	}
@@ -170,9 +174,15 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if c.out, err = rotate.New(opt); err != nil {
 		var system *fs.PathError
 		if errors.As(err, &system) {
-			return err
+			return j.box.Explain(err)
 		}
 		return &cli.UsageError{Err: err}
+	}
+	if o.size == 0 && o.every == 0 {
+		in.needs.Series = nil // the only file is open
+	}
+	if err := j.confine(in.needs); err != nil {
+		return err
 	}
 	return c.run()
 }
@@ -195,6 +205,9 @@ func (c *capturing) run() error {
 		to := c.o.write
 		if to == "-" {
 			to = "standard output"
+		}
+		if name, ok := c.box.As(); ok {
+			to += " as " + safe(name)
 		}
 		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
 		if c.o.duration > 0 {

@@ -152,6 +152,9 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
+	if o.write != "-" {
+		o.needs.Series = []string{patternDir(o.write, "{")}
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 )
 
 const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
@@ -62,6 +63,7 @@ type options struct {
 	noMouse    bool
 	noICRC     bool
 	cpu        string
+	box        sandbox.Options
 }
 
 // speedFlag is a factor, or max.
@@ -121,6 +123,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: take frames to other stations, too (promiscuous mode)")
+	o.box.Flags(f)
 	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
 	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
@@ -147,6 +150,8 @@ func (o *options) check() error {
 		return cli.Usagef("no input: name a capture file with -r (- is standard input) or a network interface with -i")
 	case len(o.read) > 0 && len(o.interfaces) > 0:
 		return cli.Usagef("-r and -i exclude each other")
+	case len(o.interfaces) == 0 && o.box.Given():
+		return cli.Usagef("-Z and --sandbox go with -i")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
 		return cli.Usagef("--interval is between 1ms and 24h")
 	case o.stuck <= 0 || o.linger <= 0:
@@ -181,6 +186,13 @@ func (o *options) run(s *streams) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	var box *sandbox.Box
+	if len(o.interfaces) > 0 {
+		var err error
+		if box, err = o.box.Open(false); err != nil {
+			return &cli.UsageError{Err: err}
+		}
+	}
 	src, err := openSource(o, s.in)
 	if err != nil {
 		return err
@@ -199,7 +211,10 @@ func (o *options) run(s *streams) error {
 	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
 	var out *batchPrinter
-	if !screen {
+	var st *styles // made first: finding out what the terminal can do may need files
+	if screen {
+		st = newStyles(s.out, useColor(o.color, true))
+	} else {
 		if !o.batching {
 			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
 		}
@@ -217,6 +232,18 @@ func (o *options) run(s *streams) error {
 		}
 		defer metrics.close()
 	}
+	if box != nil {
+		err := box.Drop()
+		if err == nil {
+			err = box.Confine(sandbox.Needs{})
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range box.Notes() {
+			fmt.Fprintf(s.err, "rpcrdma-top: note: %s\n", n)
+		}
+	}
 	notes.quiet = screen
 	if src.notes != nil && !screen {
 		for _, n := range src.notes() {
@@ -232,7 +259,7 @@ func (o *options) run(s *streams) error {
 	}
 	ended := true
 	if screen {
-		err = o.screen(s, feed, src.name)
+		err = o.screen(s, feed, src.name, st)
 		select {
 		case <-feed.Done():
 		default:
@@ -264,9 +291,8 @@ func (o *options) run(s *streams) error {
 }
 
 // screen runs the live screens.
-func (o *options) screen(s *streams, feed *monitor.Feed, name string) error {
-	color := useColor(o.color, true)
-	u := newUI(feed, name, newStyles(s.out, color), glyphsFor(o.ascii || !utf8Locale()))
+func (o *options) screen(s *streams, feed *monitor.Feed, name string, st *styles) error {
+	u := newUI(feed, name, st, glyphsFor(o.ascii || !utf8Locale()))
 	opts := []tea.ProgramOption{tea.WithOutput(s.out), tea.WithAltScreen()}
 	if o.readsStdin() {
 		// Standard input is the capture; keys come from the terminal.
