@@ -30,6 +30,11 @@ The name says the format: .pcap is pcap, all others are pcapng; .gz or .zst behi
 it compress. -r reads packets from a capture instead of an interface, to split it
 or to find the place where a condition holds.
 
+Once the interfaces are open, the program gives up what it needs no more: it
+becomes the user who called sudo, or the one of -Z, has no capabilities, and may
+write below the directory of -w and do nothing else with files or the network.
+Files belong to that user.
+
 A capture ends with Ctrl-C, after -c packets or --duration, or when a transaction
 meets a condition. What was captured until then is written.`
 

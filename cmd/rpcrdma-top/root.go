@@ -28,6 +28,9 @@ that do most; latency over time.
 It reads captures, which it replays at the speed at which they were taken, or
 faster: --speed. "-r -" is standard input, for example of tcpdump -U -w -.
 
+With -i it captures. Once the interfaces and the address of --listen are open, it
+gives up root, capabilities, files and network: -Z, --sandbox.
+
 With --batch it needs no terminal: it prints plain tables, one set for each
 interval, and with --batch 0 one at the end. --listen serves metrics to
 Prometheus beside either.`
