@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		}
 	}
 	if o.write != "-" {
-		o.needs.Series = []string{patternDir(o.write, "{")}
+		o.need(filepath.Join(patternDir(o.write, "{"), "part")) // or whatever they are called
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {

@@ -206,8 +206,11 @@ func (b *Box) Explain(err error) error {
 	return err
 }
 
+// landlockVersion is another one in tests.
+var landlockVersion = ll.LandlockGetABIVersion
+
 func (b *Box) landlock(n Needs) error {
-	version, err := ll.LandlockGetABIVersion()
+	version, err := landlockVersion()
 	switch {
 	case err != nil:
 		if err := b.lacks("files and network", errors.New("this kernel has no Landlock, or it is not enabled (lsm=landlock,…)")); err != nil {

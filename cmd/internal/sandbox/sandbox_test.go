@@ -37,6 +37,7 @@ type plan struct {
 	Writes bool
 	Dir    string // one that is not granted
 	Listen bool
+	Kernel int // version of Landlock that it pretends to have; -1 is none
 }
 
 // results of a child, by what it tried: "ok", forbidden or an error.
@@ -89,6 +90,14 @@ func (p *plan) run() results {
 	var l net.Listener
 	if p.Listen {
 		l, _ = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if p.Kernel != 0 {
+		landlockVersion = func() (int, error) {
+			if p.Kernel < 0 {
+				return 0, unix.ENOSYS
+			}
+			return p.Kernel, nil
+		}
 	}
 	opt := Options{User: p.User, Mode: p.Mode}
 	b, err := opt.Open(p.Writes)
@@ -149,7 +158,7 @@ func (p *plan) try(out results, l net.Listener) {
 		do(fmt.Sprint("mkdir tree ", i), func() error { return os.MkdirAll(filepath.Join(dir, "a/b"), 0o777) })
 		do(fmt.Sprint("write tree ", i), write(filepath.Join(dir, "a/b")))
 	}
-	if p.Mode == Off {
+	if p.Mode == Off || p.Kernel != 0 {
 		return // what follows is not harmless
 	}
 	do("execute", func() error { return exec.Command("/bin/true").Run() })
@@ -445,5 +454,30 @@ func TestNames(t *testing.T) {
 	r.expect(t, forbidden, "read /etc/shadow", "read /etc/passwd", "write elsewhere", "connect TCP", "listen TCP", "packet socket")
 	if filters {
 		r.expect(t, forbidden, "unix socket", "netlink socket")
+	}
+}
+
+// What an older kernel cannot do is noted, or an error if it is required.
+func TestOldKernel(t *testing.T) {
+	abi(t)
+	dir := directory(t)
+	for _, c := range []struct {
+		version int
+		want    string
+	}{
+		{-1, "not sandboxed: files and network: this kernel has no Landlock"},
+		{1, "not sandboxed: truncating files, TCP connections, signals to other processes: Landlock of this kernel has version 1, 6 is needed"},
+		{3, "not sandboxed: TCP connections, signals"},
+		{5, "not sandboxed: signals to other processes: "},
+		{6, ""},
+	} {
+		r := runChild(t, plan{Dir: dir, Kernel: c.version, Writes: true})
+		if r["error"] != "" || !strings.HasPrefix(r["notes"], c.want) || (c.want == "") != (r["notes"] == "") {
+			t.Errorf("version %d: %q, %q, want %q", c.version, r["error"], r["notes"], c.want)
+		}
+		r = runChild(t, plan{Dir: dir, Kernel: c.version, Writes: true, Mode: Require})
+		if (r["error"] == "") != (c.want == "") || c.want != "" && !strings.HasPrefix(r["error"], "--sandbox require: ") {
+			t.Errorf("version %d, required: %q", c.version, r["error"])
+		}
 	}
 }
