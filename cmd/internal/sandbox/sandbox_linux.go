@@ -163,7 +163,7 @@ func (b *Box) Confine(n Needs) error {
 	if err := b.writable(n); err != nil {
 		return err
 	}
-	time.Now().Zone() // reads /etc/localtime once
+	_, _ = time.Now().Zone() // reads /etc/localtime once
 	if err := b.landlock(n); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (b *Box) landlock(n Needs) error {
 				what = append(what, x.what)
 			}
 		}
-		if err := b.lacks(strings.Join(what, ", "), fmt.Errorf("Landlock of this kernel has version %d, %d is needed", version, landlockSignals)); err != nil {
+		if err := b.lacks(strings.Join(what, ", "), fmt.Errorf("this kernel has version %d of Landlock, %d is needed", version, landlockSignals)); err != nil {
 			return err
 		}
 	}

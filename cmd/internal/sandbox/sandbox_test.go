@@ -466,7 +466,7 @@ func TestOldKernel(t *testing.T) {
 		want    string
 	}{
 		{-1, "not sandboxed: files and network: this kernel has no Landlock"},
-		{1, "not sandboxed: truncating files, TCP connections, signals to other processes: Landlock of this kernel has version 1, 6 is needed"},
+		{1, "not sandboxed: truncating files, TCP connections, signals to other processes: this kernel has version 1 of Landlock, 6 is needed"},
 		{3, "not sandboxed: TCP connections, signals"},
 		{5, "not sandboxed: signals to other processes: "},
 		{6, ""},
