@@ -249,7 +249,8 @@ type job struct {
 	d       *decode.Decoder
 	stopped bool // by the command itself
 	notes   problemNotes
-	box     *sandbox.Box // not nil: the input is captured
+	box     *sandbox.Box   // not nil: the input is captured
+	early   chan os.Signal // interrupts from the opening of interfaces on
 }
 
 // start opens the input. What captures gives up then what it needs no more.
@@ -275,6 +276,10 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 		if j.box, err = o.box.Open(o.needs.Writes()); err != nil {
 			return nil, &cli.UsageError{Err: err}
 		}
+		// What the rings hold is not lost by an interrupt while privileges are
+		// given up.
+		j.early = make(chan os.Signal, 1)
+		signal.Notify(j.early, os.Interrupt, syscall.SIGTERM)
 	}
 	if len(o.ifaces) == 0 && !o.follow {
 		j.in, err = openInput(names, s.in)
@@ -344,7 +349,10 @@ const interruptAgain = 500 * time.Millisecond
 // interrupts lets Ctrl-C end the input, until the result is called. A second
 // one kills.
 func (j *job) interrupts() func() {
-	interrupts := make(chan os.Signal, 1)
+	interrupts := j.early
+	if interrupts == nil {
+		interrupts = make(chan os.Signal, 1)
+	}
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	ended := make(chan struct{})
 	go func() {

@@ -67,6 +67,7 @@ type options struct {
 	noICRC     bool
 	cpu        string
 	box        sandbox.Options
+	early      chan os.Signal // interrupts before tables are printed
 }
 
 // speedFlag is a factor, or max.
@@ -194,6 +195,12 @@ func (o *options) run(s *streams) error {
 		var err error
 		if box, err = o.box.Open(false); err != nil {
 			return &cli.UsageError{Err: err}
+		}
+		// What the rings hold is not lost by an interrupt while privileges are
+		// given up.
+		if o.batching {
+			o.early = make(chan os.Signal, 1)
+			signal.Notify(o.early, os.Interrupt, syscall.SIGTERM)
 		}
 	}
 	src, err := openSource(o, s.in)
@@ -325,7 +332,10 @@ func (o *options) readsStdin() bool {
 // tables waits for the end of the input, or for the user. What a live capture
 // has caught until then counts; a second signal does not wait for it.
 func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
-	interrupts := make(chan os.Signal, 1)
+	interrupts := o.early
+	if interrupts == nil {
+		interrupts = make(chan os.Signal, 1)
+	}
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
 	select {
