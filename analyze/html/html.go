@@ -9,12 +9,13 @@ import (
 	"io"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/plot"
 )
 
 //go:embed page.tmpl
 var pageText string
 
-var page = template.Must(template.New("page").Parse(pageText))
+var page = template.Must(template.New("page").Parse(plot.Template + pageText))
 
 // Write writes the page. Names of files and whatever else comes from the
 // capture is hostile: html/template escapes it for the place where it stands.

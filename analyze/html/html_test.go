@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -203,7 +204,7 @@ func TestScales(t *testing.T) {
 		n    int
 		want float64
 	}{{10, 10, 1}, {12.3, 10, 2}, {0.7, 10, 0.1}, {100, 4, 50}, {30, 4, 10}, {0, 4, 1}, {64, 4, 20}} {
-		if got := niceStep(c.span, c.n); math.Abs(got-c.want) > 1e-9 {
+		if got := plot.NiceStep(c.span, c.n); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("step of %v in %d: %v, want %v", c.span, c.n, got, c.want)
 		}
 	}

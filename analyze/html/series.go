@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/analyze/text"
 )
 
@@ -24,19 +25,19 @@ func (v *view) heat(rep *latency.Report) {
 	if hi == 0 {
 		return
 	}
-	p := newPlot(340, "Latency over time")
-	s := newLogScale(lo, hi, p.y1, p.y0)
-	s.decades(func(y float64, text string) { p.yTick(y, text) })
-	t := p.times(len(slots), rep.Series.Interval)
+	p := plot.New(340, "Latency over time")
+	s := newLogScale(lo, hi, p.Y1, p.Y0)
+	s.decades(func(y float64, text string) { p.YTick(y, text) })
+	t := newTimes(p, len(slots), rep.Series.Interval)
 	// Eight rows to a decade.
-	rows := int((s.to - s.from) * 8)
-	height := (p.y1 - p.y0) / float64(rows)
+	rows := int((s.To - s.From) * 8)
+	height := (p.Y1 - p.Y0) / float64(rows)
 	cells := make([]map[int]uint64, len(slots))
 	most := uint64(0)
 	for i := range slots {
 		cells[i] = make(map[int]uint64)
 		slots[i].Latency().Buckets(func(ns int64, n uint64) {
-			row := min(int((p.y1-s.at(ns))/height), rows-1)
+			row := min(int((p.Y1-s.at(ns))/height), rows-1)
 			cells[i][row] += n
 			most = max(most, cells[i][row])
 		})
@@ -46,12 +47,12 @@ func (v *view) heat(rep *latency.Report) {
 		x := &slots[i]
 		for _, row := range slices.Sorted(maps.Keys(cells[i])) {
 			n := cells[i][row]
-			from := math.Pow(10, s.from+float64(row)/8)
-			to := math.Pow(10, s.from+float64(row+1)/8)
+			from := math.Pow(10, s.From+float64(row)/8)
+			to := math.Pow(10, s.From+float64(row+1)/8)
 			opacity := 0.15 + 0.85*math.Log1p(float64(n))/math.Log1p(float64(most))
-			p.Rects = append(p.Rects, rect{t.x(i), p.y1 - float64(row+1)*height, max(t.w-0.3, 0.5), height - 0.3, "heat", opacity,
+			p.AddRect(t.x(i), p.Y1-float64(row+1)*height, max(t.w-0.3, 0.5), height-0.3, "heat", opacity,
 				fmt.Sprintf("%s: %d calls of %s to %s", x.Start.Format("15:04:05.000"), n,
-					duration(int64(from)), duration(int64(to)))})
+					duration(int64(from)), duration(int64(to))))
 		}
 		p50[i], p99[i] = math.NaN(), math.NaN()
 		if x.Timed > 0 {
@@ -59,10 +60,11 @@ func (v *view) heat(rep *latency.Report) {
 		}
 	}
 	y := func(ns float64) float64 { return s.at(int64(ns)) }
-	p.Paths = append(p.Paths, path{t.steps(p50, y), "line-p50"}, path{t.steps(p99, y), "line-p99"})
-	p.frame()
-	p.xTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC") + "; latency is on a logarithmic scale")
-	v.Heat = &p.chart
+	p.AddPath(t.steps(p50, y), "line-p50")
+	p.AddPath(t.steps(p99, y), "line-p99")
+	p.Frame()
+	p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC") + "; latency is on a logarithmic scale")
+	v.Heat = &p.Chart
 	v.HeatNote = fmt.Sprintf("The darkest field stands for %d calls; an interval is %s long. Calls stand where they began.", most, round(time.Duration(rep.Series.Interval)))
 }
 
@@ -70,7 +72,7 @@ func (v *view) heat(rep *latency.Report) {
 func (v *view) rates(rep *latency.Report) {
 	slots := rep.Series.Slots
 	seconds := float64(rep.Series.Interval) / 1e9
-	draw := func(name string, of func(*latency.Slot) float64, unit float64, suffix string) *chart {
+	draw := func(name string, of func(*latency.Slot) float64, unit float64, suffix string) *plot.Chart {
 		most := 0.0
 		for i := range slots {
 			most = max(most, of(&slots[i])/seconds)
@@ -78,7 +80,7 @@ func (v *view) rates(rep *latency.Report) {
 		if most == 0 {
 			return nil
 		}
-		p := newPlot(seriesHeight, name)
+		p := plot.New(seriesHeight, name)
 		if unit == 1024 {
 			// Ticks at multiples of powers of two.
 			for most >= unit*unit && unit < 1<<50 {
@@ -94,20 +96,20 @@ func (v *view) rates(rep *latency.Report) {
 			}
 			format = func(f float64) string { return text.Rounded(f*scale, 1024) + suffix }
 		}
-		y := p.linear(most/scale, false, format)
-		t := p.times(len(slots), rep.Series.Interval)
+		y := p.Linear(most/scale, false, format)
+		t := newTimes(p, len(slots), rep.Series.Interval)
 		for i := range slots {
 			f := of(&slots[i]) / seconds
 			if f == 0 {
 				continue
 			}
 			top := y(f / scale)
-			p.Rects = append(p.Rects, rect{t.x(i), top, max(t.w-0.4, 0.6), p.y1 - top, "bar", 0,
-				fmt.Sprintf("%s: %s%s", slots[i].Start.Format("15:04:05.000"), text.Rounded(f, min(unit, 1024)), suffix)})
+			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0,
+				fmt.Sprintf("%s: %s%s", slots[i].Start.Format("15:04:05.000"), text.Rounded(f, min(unit, 1024)), suffix))
 		}
-		p.frame()
-		p.xTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
-		return &p.chart
+		p.Frame()
+		p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
+		return &p.Chart
 	}
 	v.Rates = draw("Calls per second", func(s *latency.Slot) float64 { return float64(s.Calls) }, 1000, "/s")
 	v.Volume = draw("Bytes of RPC messages per second", func(s *latency.Slot) float64 { return float64(s.Bytes) }, 1024, "B/s")
@@ -135,9 +137,9 @@ func (v *view) flight(rep *latency.Report) {
 	if !v.Credits {
 		granted = 0
 	}
-	p := newPlot(seriesHeight+30, "Calls in flight and credits")
-	y := p.linear(max(most, granted), true, func(f float64) string { return fmt.Sprintf("%.0f", f) })
-	t := p.times(len(slots), rep.Series.Interval)
+	p := plot.New(seriesHeight+30, "Calls in flight and credits")
+	y := p.Linear(max(most, granted), true, func(f float64) string { return fmt.Sprintf("%.0f", f) })
+	t := newTimes(p, len(slots), rep.Series.Interval)
 	credits := make([]float64, len(slots))
 	mean := make([]float64, len(slots))
 	for i := range slots {
@@ -151,18 +153,18 @@ func (v *view) flight(rep *latency.Report) {
 		}
 		if x.MostFlight > 0 {
 			top := y(float64(x.MostFlight))
-			p.Rects = append(p.Rects, rect{t.x(i), top, max(t.w-0.4, 0.6), p.y1 - top, "most", 0,
+			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "most", 0,
 				fmt.Sprintf("%s: at most %d in flight, %.2f on average; at most %d on one connection, of %d credits", x.Start.Format("15:04:05.000"),
-					x.MostFlight, x.InFlight, x.CreditsUsed, x.Granted)})
+					x.MostFlight, x.InFlight, x.CreditsUsed, x.Granted))
 		}
 	}
-	p.Paths = append(p.Paths, path{t.steps(mean, y), "line-mean"})
+	p.AddPath(t.steps(mean, y), "line-mean")
 	if v.Credits {
-		p.Paths = append(p.Paths, path{t.steps(credits, y), "line-credits"})
+		p.AddPath(t.steps(credits, y), "line-credits")
 	}
-	p.frame()
-	p.xTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
-	v.Flight = &p.chart
+	p.Frame()
+	p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
+	v.Flight = &p.Chart
 }
 
 // troubles draws events over time, one above the other.
@@ -188,9 +190,9 @@ func (v *view) troubles(rep *latency.Report) {
 		class[k] = fmt.Sprintf("kind%d", min(i, 5))
 		v.Kinds = append(v.Kinds, legend{class[k], k, fmt.Sprint(total[k])})
 	}
-	p := newPlot(seriesHeight, "Troubles over time")
-	y := p.linear(float64(most), true, func(f float64) string { return text.Rounded(f, 1000) })
-	t := p.times(len(slots), rep.Series.Interval)
+	p := plot.New(seriesHeight, "Troubles over time")
+	y := p.Linear(float64(most), true, func(f float64) string { return text.Rounded(f, 1000) })
+	t := newTimes(p, len(slots), rep.Series.Interval)
 	for i := range slots {
 		sum := uint64(0)
 		for _, k := range kinds {
@@ -201,11 +203,11 @@ func (v *view) troubles(rep *latency.Report) {
 			bottom := y(float64(sum))
 			sum += n
 			top := y(float64(sum))
-			p.Rects = append(p.Rects, rect{t.x(i), top, max(t.w-0.4, 1.5), bottom - top, class[k], 0,
-				fmt.Sprintf("%s: %d %s", slots[i].Start.Format("15:04:05.000"), n, k)})
+			p.AddRect(t.x(i), top, max(t.w-0.4, 1.5), bottom-top, class[k], 0,
+				fmt.Sprintf("%s: %d %s", slots[i].Start.Format("15:04:05.000"), n, k))
 		}
 	}
-	p.frame()
-	p.xTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
-	v.Troubles = &p.chart
+	p.Frame()
+	p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
+	v.Troubles = &p.Chart
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/analyze/text"
 )
 
@@ -31,17 +32,17 @@ type view struct {
 	By       []string
 	Groups   []groupRow
 	MoreRows int
-	Ranges   *chart
-	Shares   *chart
+	Ranges   *plot.Chart
+	Shares   *plot.Chart
 	Legend   []legend
-	Heat     *chart
+	Heat     *plot.Chart
 	HeatNote string
-	Rates    *chart
-	Volume   *chart
-	Flight   *chart
+	Rates    *plot.Chart
+	Volume   *plot.Chart
+	Flight   *plot.Chart
 	Credits  bool
 	Beyond   string // of the credits, if they do not fit into the picture
-	Troubles *chart
+	Troubles *plot.Chart
 	Kinds    []legend
 	Costs    []costRow
 	Slow     []slowRow
@@ -79,7 +80,7 @@ type costRow struct {
 
 type slowRow struct {
 	Total, Sort, XID, What, Details, Time string
-	Bar                                   *chart
+	Bar                                   *plot.Chart
 	Notes                                 []string
 	Bad                                   bool
 }
@@ -249,36 +250,36 @@ func (v *view) ranges(rep *latency.Report) {
 	if len(groups) == 0 {
 		return
 	}
-	p := newPlot(chartTop+chartBottom+float64(len(groups))*rowHeight, "Latency percentiles by "+strings.Join(rep.By, ", "))
-	p.x0 = nameWidth
+	p := plot.New(plot.Top+plot.Bottom+float64(len(groups))*rowHeight, "Latency percentiles by "+strings.Join(rep.By, ", "))
+	p.X0 = nameWidth
 	lo, hi := int64(math.MaxInt64), int64(1)
 	for _, g := range groups {
 		lo, hi = min(lo, g.Latency.Min), max(hi, g.Latency.Max)
 	}
-	s := newLogScale(lo, hi, p.x0, p.x1-8)
-	p.Lines = append(p.Lines, line{p.x0, p.y1, p.x1, p.y1, "axis"})
+	s := newLogScale(lo, hi, p.X0, p.X1-8)
+	p.AddLine(p.X0, p.Y1, p.X1, p.Y1, "axis")
 	s.decades(func(x float64, text string) {
-		p.Lines = append(p.Lines, line{x, p.y0, x, p.y1, "grid"})
-		p.xTick(x, text)
+		p.AddLine(x, p.Y0, x, p.Y1, "grid")
+		p.XTick(x, text)
 	})
-	p.xTitle("latency, first packet of the call to last of the reply (logarithmic)")
+	p.XTitle("latency, first packet of the call to last of the reply (logarithmic)")
 	for i, g := range groups {
-		y := p.y0 + (float64(i)+0.5)*rowHeight
+		y := p.Y0 + (float64(i)+0.5)*rowHeight
 		d := g.Latency
-		p.Texts = append(p.Texts, label{p.x0 - 8, y + 4, "end", "name", name(g)})
-		p.Lines = append(p.Lines, line{s.at(d.Min), y, s.at(d.Max), y, "whisker"})
+		p.AddText(p.X0-8, y+4, "end", "name", name(g))
+		p.AddLine(s.at(d.Min), y, s.at(d.Max), y, "whisker")
 		a, b := s.at(d.P50), s.at(d.P99)
-		p.Rects = append(p.Rects, rect{a, y - 5, max(b-a, 1), 10, "p99", 0,
+		p.AddRect(a, y-5, max(b-a, 1), 10, "p99", 0,
 			fmt.Sprintf("%s: %d timed, min %s, p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", name(g), d.Count,
-				duration(d.Min), duration(d.P50), duration(d.P90), duration(d.P99), duration(d.P999), duration(d.Max))})
-		p.Rects = append(p.Rects, rect{a, y - 5, max(s.at(d.P90)-a, 1), 10, "p90", 0, ""})
-		p.Lines = append(p.Lines, line{a, y - 8, a, y + 8, "median"})
+				duration(d.Min), duration(d.P50), duration(d.P90), duration(d.P99), duration(d.P999), duration(d.Max)))
+		p.AddRect(a, y-5, max(s.at(d.P90)-a, 1), 10, "p90", 0, "")
+		p.AddLine(a, y-8, a, y+8, "median")
 		x := s.at(d.P999)
-		p.Lines = append(p.Lines, line{x, y - 5, x, y + 5, "p999"})
+		p.AddLine(x, y-5, x, y+5, "p999")
 		x = s.at(d.Max)
-		p.Lines = append(p.Lines, line{x, y - 3, x, y + 3, "whisker"})
+		p.AddLine(x, y-3, x, y+3, "whisker")
 	}
-	v.Ranges = &p.chart
+	v.Ranges = &p.Chart
 }
 
 // shares draws the phases of each group as parts of a bar.
@@ -290,24 +291,24 @@ func (v *view) shares(rep *latency.Report) {
 	if len(groups) > 1 {
 		groups = append([]*latency.Group{rep.All}, groups...)
 	}
-	p := newPlot(chartTop+chartBottom+float64(len(groups))*rowHeight, "Share of each phase")
-	p.x0 = nameWidth
-	p.x1 -= 70
-	p.Lines = append(p.Lines, line{p.x0, p.y1, p.x1, p.y1, "axis"})
+	p := plot.New(plot.Top+plot.Bottom+float64(len(groups))*rowHeight, "Share of each phase")
+	p.X0 = nameWidth
+	p.X1 -= 70
+	p.AddLine(p.X0, p.Y1, p.X1, p.Y1, "axis")
 	for v := 0; v <= 100; v += 20 {
-		p.xTick(p.x0+(p.x1-p.x0)*float64(v)/100, fmt.Sprintf("%d %%", v))
+		p.XTick(p.X0+(p.X1-p.X0)*float64(v)/100, fmt.Sprintf("%d %%", v))
 	}
-	p.xTitle("share of the group's time; at the right its mean")
+	p.XTitle("share of the group's time; at the right its mean")
 	for i, g := range groups {
-		y := p.y0 + (float64(i)+0.5)*rowHeight
-		p.Texts = append(p.Texts, label{p.x0 - 8, y + 4, "end", "name", name(g)},
-			label{p.x1 + 8, y + 4, "start", "tick", duration(g.Latency.Mean)})
+		y := p.Y0 + (float64(i)+0.5)*rowHeight
+		p.AddText(p.X0-8, y+4, "end", "name", name(g))
+		p.AddText(p.X1+8, y+4, "start", "tick", duration(g.Latency.Mean))
 		if g.Latency.Sum == 0 {
 			continue
 		}
-		p.bars(p.x0, y-7, p.x1-p.x0, 14, sums(g), g.Latency.Sum, name(g)+": ")
+		bars(&p.Chart, p.X0, y-7, p.X1-p.X0, 14, sums(g), g.Latency.Sum, name(g)+": ")
 	}
-	v.Shares = &p.chart
+	v.Shares = &p.Chart
 }
 
 // sums are the times of the phases of a group, in the order of phases.
@@ -321,7 +322,7 @@ func sums(g *latency.Group) []int64 {
 
 // bars draws phases one after the other. The argument pull is drawn without
 // the wait that it contains.
-func (p *plot) bars(x, y, width, height float64, parts []int64, total int64, prefix string) {
+func bars(p *plot.Chart, x, y, width, height float64, parts []int64, total int64, prefix string) {
 	if total <= 0 {
 		return
 	}
@@ -335,7 +336,7 @@ func (p *plot) bars(x, y, width, height float64, parts []int64, total int64, pre
 			continue
 		}
 		w := width * float64(n) / float64(total)
-		p.Rects = append(p.Rects, rect{x, y, w, height, ph.class, 0, title})
+		p.AddRect(x, y, w, height, ph.class, 0, title)
 		x += w
 	}
 }
@@ -365,15 +366,15 @@ func (v *view) slow(rep *latency.Report) {
 		if i == maxSlow {
 			break
 		}
-		p := &plot{chart: chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}}
+		p := &plot.Chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}
 		parts := make([]int64, len(phases))
 		for j, ph := range phases {
 			parts[j] = x.Phases[ph.phase.String()]
 		}
-		p.bars(0, 0, slowWidth, slowHeight, parts, x.Total, "")
+		bars(p, 0, 0, slowWidth, slowHeight, parts, x.Total, "")
 		r := slowRow{
 			Total: duration(x.Total), Sort: fmt.Sprint(x.Total), XID: fmt.Sprintf("%08x", x.XID), What: x.Operation,
-			Time: x.Time.Format("15:04:05.000000"), Bar: &p.chart, Notes: x.Notes, Bad: x.Failed,
+			Time: x.Time.Format("15:04:05.000000"), Bar: p, Notes: x.Notes, Bad: x.Failed,
 		}
 		if x.File != "" {
 			r.What += " " + x.File

@@ -39,6 +39,10 @@ type Options struct {
 	// something keeps them together, and packets that are sent have the
 	// system's time still. Needs CAP_NET_ADMIN.
 	HardwareTime bool
+	// KeepClock leaves the adapter stamping all packets after the end, which a
+	// program has to do that gives up CAP_NET_ADMIN meanwhile. A note says how
+	// to set it back.
+	KeepClock bool
 	// Fanout, if set, shares the packets with others of the same group.
 	Fanout *Fanout
 	// SysRoot is where sysfs is mounted; empty means /sys.

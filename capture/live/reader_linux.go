@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -67,7 +66,7 @@ func Open(opt Options) (*Reader, error) {
 		}
 		r.rings = append(r.rings, g)
 		if opt.HardwareTime {
-			r.notes = append(r.notes, g.hardwareTime())
+			r.notes = append(r.notes, g.hardwareTime(opt.KeepClock))
 		}
 		r.notes = append(r.notes, Hidden(opt.sys(), name)...)
 		if g.index != 0 {
@@ -193,9 +192,9 @@ func (r *Reader) tapOf(g *ring) uint16 {
 	if t, ok := r.byIndex[rec.index]; ok {
 		return t
 	}
-	name := strconv.Itoa(int(rec.index))
-	if i, err := net.InterfaceByIndex(int(rec.index)); err == nil {
-		name = i.Name
+	name := g.nameOf(int(rec.index))
+	if name == "" {
+		name = strconv.Itoa(int(rec.index))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -25,18 +29,19 @@ type ring struct {
 	mem    []byte
 	layout layout
 
-	next   int  // the block to be read next, or being read
-	held   bool // it is being read
-	walk   walker
-	head   record      // the next packet, if has is set
-	has    bool        //
-	ready  int         // blocks from next on that were found to be ours
-	found  []time.Time // when, by block
-	empty  time.Time   // when the next block was last found not to be there
-	err    error       // why the interface can be captured no more
-	undo   func()      // takes back the setting of the adapter's clock
-	stats  Stats
-	missed uint64 // rx_missed_errors at the start
+	next    int  // the block to be read next, or being read
+	held    bool // it is being read
+	walk    walker
+	head    record      // the next packet, if has is set
+	has     bool        //
+	ready   int         // blocks from next on that were found to be ours
+	found   []time.Time // when, by block
+	empty   time.Time   // when the next block was last found not to be there
+	err     error       // why the interface can be captured no more
+	undo    func()      // takes back the setting of the adapter's clock
+	stats   Stats
+	missing *os.File // rx_missed_errors; nil if there is none
+	missed  uint64   // its value at the start
 }
 
 func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
@@ -109,8 +114,44 @@ func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
 			return nil, &InterfaceError{name, fmt.Sprintf("fanout group %d", f.Group), err}
 		}
 	}
-	r.missed = sysNumber(r.sys, name, "statistics/rx_missed_errors")
+	// It stays open: the program may give up the right to open files.
+	if f, err := os.Open(filepath.Join(r.sys, "class/net", name, "statistics/rx_missed_errors")); err == nil {
+		r.missing, r.missed = f, readCounter(f)
+	}
 	return r, nil
+}
+
+// readCounter reads a counter of sysfs anew; 0 if the interface is gone.
+func readCounter(f *os.File) uint64 {
+	var b [24]byte
+	n, _ := f.ReadAt(b[:], 0)
+	v, _ := strconv.ParseUint(strings.TrimSpace(string(b[:n])), 10, 64)
+	return v
+}
+
+// nameOf and isUp ask through the packet socket, which is open already: a
+// program that has given up its privileges may not be allowed to open another.
+
+// nameOf is the name of an interface now; empty if there is none.
+func (r *ring) nameOf(index int) string {
+	q, err := unix.NewIfreq("")
+	if err != nil {
+		return ""
+	}
+	q.SetUint32(uint32(index))
+	if err := unix.IoctlIfreq(r.fd, unix.SIOCGIFNAME, q); err != nil {
+		return ""
+	}
+	return q.Name()
+}
+
+// isUp reports whether an interface is up.
+func (r *ring) isUp(name string) bool {
+	q, err := unix.NewIfreq(name)
+	if err != nil {
+		return false
+	}
+	return unix.IoctlIfreq(r.fd, unix.SIOCGIFFLAGS, q) == nil && q.Uint16()&unix.IFF_UP != 0
 }
 
 // noInterface explains why a name is none of an interface.
@@ -211,9 +252,9 @@ func (r *ring) failure() {
 		r.err = &InterfaceError{r.name, "the capture failed", unix.Errno(e)}
 	default:
 		text := "the interface went down"
-		if i, err := net.InterfaceByIndex(r.index); err != nil {
+		if name := r.nameOf(r.index); name == "" {
 			text = "the interface is gone"
-		} else if i.Flags&net.FlagUp != 0 {
+		} else if r.isUp(name) {
 			text = "the interface went down and came back; packets between are missing"
 		}
 		r.err = &InterfaceError{Interface: r.name, Text: text}
@@ -227,8 +268,10 @@ func (r *ring) count() {
 			r.stats.Received += uint64(s.Packets)
 			r.stats.Dropped += uint64(s.Drops)
 		}
-		if n := sysNumber(r.sys, r.name, "statistics/rx_missed_errors"); n > r.missed {
-			r.stats.Missed = n - r.missed
+		if r.missing != nil {
+			if n := readCounter(r.missing); n > r.missed {
+				r.stats.Missed = n - r.missed
+			}
 		}
 	}
 }
@@ -237,6 +280,10 @@ func (r *ring) close() {
 	if r.undo != nil {
 		r.undo()
 		r.undo = nil
+	}
+	if r.missing != nil {
+		r.missing.Close()
+		r.missing = nil
 	}
 	if r.mem != nil {
 		_ = unix.Munmap(r.mem)

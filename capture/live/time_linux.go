@@ -8,7 +8,7 @@ import (
 
 // hardwareTime asks the adapter for timestamps of all packets. It returns a
 // remark on what came of it.
-func (r *ring) hardwareTime() string {
+func (r *ring) hardwareTime(keep bool) string {
 	if r.index == 0 {
 		return "any: an adapter's timestamps need interfaces by name; the times are those of the system"
 	}
@@ -31,21 +31,26 @@ func (r *ring) hardwareTime() string {
 	if err != nil {
 		old = &unix.HwTstampConfig{}
 	}
+	kept := ""
 	if old.Rx_filter != unix.HWTSTAMP_FILTER_ALL {
 		want := *old
 		want.Rx_filter = unix.HWTSTAMP_FILTER_ALL
 		if err := unix.IoctlSetHwTstamp(s, r.name, &want); err != nil {
 			return soft("%v (it needs CAP_NET_ADMIN)", err)
 		}
-		r.undo = func() {
-			if s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
-				_ = unix.IoctlSetHwTstamp(s, r.name, old)
-				unix.Close(s)
+		if keep {
+			kept = fmt.Sprintf("; the adapter goes on stamping all packets afterwards: hwstamp_ctl -i %s -r %d sets it back", r.name, old.Rx_filter)
+		} else {
+			r.undo = func() {
+				if s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
+					_ = unix.IoctlSetHwTstamp(s, r.name, old)
+					unix.Close(s)
+				}
 			}
 		}
 	}
 	if err := unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_TIMESTAMP, unix.SOF_TIMESTAMPING_RAW_HARDWARE); err != nil {
 		return soft("%v", err)
 	}
-	return fmt.Sprintf("%s: packets that come in have the time of the adapter, those that leave the time of the system", r.name)
+	return fmt.Sprintf("%s: packets that come in have the time of the adapter, those that leave the time of the system%s", r.name, kept)
 }

@@ -140,7 +140,7 @@ func (w *Writer) open(at int64) error {
 	o := &output{name: name}
 	out := w.opt.Stdout
 	if name != "-" {
-		f, err := os.Create(name)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666) // a sandbox may forbid reading
 		if err != nil {
 			w.err = err
 			return err

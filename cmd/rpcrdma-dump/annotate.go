@@ -66,6 +66,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
+	o.need(o.write)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

@@ -30,6 +30,11 @@ The name says the format: .pcap is pcap, all others are pcapng; .gz or .zst behi
 it compress. -r reads packets from a capture instead of an interface, to split it
 or to find the place where a condition holds.
 
+Once the interfaces are open, the program gives up what it needs no more: it
+becomes the user who called sudo, or the one of -Z, has no capabilities, and may
+write below the directory of -w and do nothing else with files or the network.
+Files belong to that user.
+
 A capture ends with Ctrl-C, after -c packets or --duration, or when a transaction
 meets a condition. What was captured until then is written.`
 
@@ -128,8 +133,8 @@ func (o *captureOptions) check(s *streams) error {
 	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
 		return cli.Usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
-	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0) {
-		return cli.Usagef("-f, --all, --rpc, --ports, -s, -B, -p, --hardware-time and --fanout go with -i")
+	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0 || o.box.Given()) {
+		return cli.Usagef("-f, --all, --rpc, --ports, -s, -B, -p, -Z, --sandbox, --hardware-time and --fanout go with -i")
 	}
 	return nil
 }
@@ -145,7 +150,11 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if err != nil {
 		return err
 	}
-	j, err := start(cmd, s, &inputOptions{liveOptions: o.liveOptions, read: o.read}, nil)
+	in := &inputOptions{liveOptions: o.liveOptions, read: o.read}
+	if o.write != "-" {
+		in.needs.Series = []string{patternDir(o.write, "%")}
+	}
+	j, err := open(cmd, s, in, nil)
 	if err != nil {
 		return err
 	}
@@ -170,9 +179,15 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if c.out, err = rotate.New(opt); err != nil {
 		var system *fs.PathError
 		if errors.As(err, &system) {
-			return err
+			return j.box.Explain(err)
 		}
 		return &cli.UsageError{Err: err}
+	}
+	if o.size == 0 && o.every == 0 {
+		in.needs.Series = nil // the only file is open
+	}
+	if err := j.confine(in.needs); err != nil {
+		return err
 	}
 	return c.run()
 }
@@ -195,6 +210,9 @@ func (c *capturing) run() error {
 		to := c.o.write
 		if to == "-" {
 			to = "standard output"
+		}
+		if name, ok := c.box.As(); ok {
+			to += " as " + safe(name)
 		}
 		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
 		if c.o.duration > 0 {

@@ -157,6 +157,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 	if err != nil {
 		return err
 	}
+	o.needs.Names = o.resolve
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		text: check.Text{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {
-		names := newResolver()
+		names := newResolver(len(o.ifaces) > 0)
 		r.text.Name = func(a netip.Addr) string { return names.name(a) }
 	}
 	return r.run(o, &opt, s)

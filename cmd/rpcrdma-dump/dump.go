@@ -126,7 +126,7 @@ func (o *dumpOptions) printer(s *streams) (printer, error) {
 		}
 		var name func(netip.Addr) string
 		if o.resolve {
-			name = newResolver().name
+			name = newResolver(len(o.ifaces) > 0).name
 		}
 		p := &textPrinter{list: text.Lister{Clock: text.Clock{Format: o.time.format}, Width: width, Color: color, Name: name}}
 		if o.verbose > 0 || o.hex {
@@ -160,6 +160,11 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 			return filterError(err)
 		}
 	}
+	if o.extract != "" {
+		o.needs.Trees = []string{o.extract}
+	}
+	o.need(o.cpu)
+	o.needs.Names = o.resolve
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

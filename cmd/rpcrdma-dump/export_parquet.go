@@ -70,6 +70,11 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 			return cli.Usagef("--partition needs a directory to write to")
 		}
 	}
+	if o.partition != "" {
+		o.needs.Trees = []string{o.out}
+	} else {
+		o.need(o.out)
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []str
 	if err != nil {
 		return err
 	}
+	o.need(o.out)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

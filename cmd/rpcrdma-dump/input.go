@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -34,6 +37,9 @@ type inputOptions struct {
 	connections int
 	memory      size
 	message     size
+
+	// needs is what the command does once it captures; set before start.
+	needs sandbox.Needs
 }
 
 func (o *inputOptions) flags(f *pflag.FlagSet) {
@@ -57,8 +63,8 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 		return nil, cli.Usagef("-i captures: no file is read beside it")
 	case captures && o.follow:
 		return nil, cli.Usagef("--follow is for a file")
-	case !captures && (o.rpc || o.ports != nil || o.expr != ""):
-		return nil, cli.Usagef("--ports, --rpc and the capture filter go with -i")
+	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.box.Given()):
+		return nil, cli.Usagef("--ports, --rpc, -Z, --sandbox and the capture filter go with -i")
 	case !captures && len(names) == 0:
 		return nil, cli.Usagef("no input: name a capture file, - for standard input, or an interface with -i")
 	case o.follow && (len(names) != 1 || names[0] == "-"):
@@ -274,10 +280,24 @@ type job struct {
 	d       *decode.Decoder
 	stopped bool // by the command itself
 	notes   problemNotes
+	box     *sandbox.Box   // not nil: the input is captured
+	early   chan os.Signal // interrupts from the opening of interfaces on
 }
 
-// start opens the input.
+// start opens the input. What captures gives up then what it needs no more.
 func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
+	j, err := open(cmd, s, o, args)
+	if err == nil {
+		err = j.confine(o.needs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// open opens the input and gives up privileges, but does not confine yet.
+func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
 	names, err := o.files(args)
 	if err != nil {
 		return nil, err
@@ -286,6 +306,15 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 	if o.memory != 0 && o.memory < cli.LeastMemory {
 		j.notes.printf("note: --limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now",
 			o.memory, cli.LeastMemory>>20)
+	}
+	if len(o.ifaces) > 0 {
+		if j.box, err = o.box.Open(o.needs.Writes()); err != nil {
+			return nil, &cli.UsageError{Err: err}
+		}
+		// What the rings hold is not lost by an interrupt while privileges are
+		// given up.
+		j.early = make(chan os.Signal, 1)
+		signal.Notify(j.early, os.Interrupt, syscall.SIGTERM)
 	}
 	if len(o.ifaces) == 0 && !o.follow {
 		j.in, err = openInput(names, s.in, o.batch())
@@ -299,8 +328,44 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 		for _, note := range r.Notes() {
 			j.notes.printf("note: %s", note)
 		}
+		if err := j.box.Drop(); err != nil {
+			r.Close()
+			return nil, err
+		}
 	}
 	return j, nil
+}
+
+// confine locks a program that captures into what it needs.
+func (j *job) confine(n sandbox.Needs) error {
+	if j.box == nil {
+		return nil
+	}
+	if err := j.box.Confine(n); err != nil {
+		j.in.iface.Close()
+		return err
+	}
+	for _, note := range j.box.Notes() {
+		j.notes.printf("note: %s", note)
+	}
+	return nil
+}
+
+// need notes that a file will be written; none and standard output need
+// nothing.
+func (o *inputOptions) need(file string) {
+	if file != "" && file != "-" {
+		o.needs.Files = append(o.needs.Files, file)
+	}
+}
+
+// patternDir is the directory below which all files lie whose names are made of
+// a pattern; special are the characters that begin what is filled in.
+func patternDir(pattern, special string) string {
+	if i := strings.IndexAny(pattern, special); i >= 0 {
+		pattern = pattern[:i]
+	}
+	return filepath.Dir(pattern)
 }
 
 // stop ends the run after the packet at hand. What the decoder reports from
@@ -319,7 +384,10 @@ const interruptAgain = 500 * time.Millisecond
 // interrupts lets Ctrl-C end the input, until the result is called. A second
 // one kills.
 func (j *job) interrupts() func() {
-	interrupts := make(chan os.Signal, 1)
+	interrupts := j.early
+	if interrupts == nil {
+		interrupts = make(chan os.Signal, 1)
+	}
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	ended := make(chan struct{})
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 )
 
 // liveOptions say what is captured from network interfaces. All commands that
@@ -26,6 +27,7 @@ type liveOptions struct {
 	promisc bool
 	clock   bool
 	fanout  int
+	box     sandbox.Options
 }
 
 // interfaceFlags are the flags that every command has.
@@ -33,6 +35,7 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
+	o.box.Flags(f)
 }
 
 // filterFlags chooses the filter of the kernel by an expression.
@@ -83,7 +86,7 @@ func (o *liveOptions) open() (*live.Reader, error) {
 	}
 	opt := live.Options{
 		Interfaces: o.names(), Filter: filter, SnapLen: o.snap, RingSize: int(o.ring),
-		Promiscuous: o.promisc, HardwareTime: o.clock,
+		Promiscuous: o.promisc, HardwareTime: o.clock, KeepClock: o.box.Mode != sandbox.Off,
 	}
 	if o.fanout != 0 {
 		if o.fanout < 0 || o.fanout > 65535 {

@@ -62,8 +62,9 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	}
 	var name func(netip.Addr) string
 	if o.resolve {
-		name = newResolver().name
+		name = newResolver(len(o.ifaces) > 0).name
 	}
+	o.needs.Names = o.resolve
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

@@ -165,6 +165,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if err != nil {
 		return err
 	}
+	o.need(o.html)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err

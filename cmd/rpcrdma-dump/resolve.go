@@ -10,18 +10,25 @@ import (
 
 // resolver looks up names of hosts. An address whose name is not found within
 // a second is shown as it is, and is not asked for again.
-type resolver struct{ names map[netip.Addr]string }
+type resolver struct {
+	names map[netip.Addr]string
+	from  *net.Resolver
+}
 
 const lookupTime = time.Second
 
-func newResolver() *resolver { return &resolver{names: make(map[netip.Addr]string)} }
+// newResolver makes a resolver. One that is confined is Go's own: that of the C
+// library loads what /etc/nsswitch.conf names.
+func newResolver(confined bool) *resolver {
+	return &resolver{names: make(map[netip.Addr]string), from: &net.Resolver{PreferGo: confined}}
+}
 
 func (r *resolver) name(a netip.Addr) string {
 	name, ok := r.names[a]
 	if !ok {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 		defer cancel()
-		if found, err := net.DefaultResolver.LookupAddr(ctx, a.String()); err == nil && len(found) > 0 {
+		if found, err := r.from.LookupAddr(ctx, a.String()); err == nil && len(found) > 0 {
 			name = strings.TrimSuffix(found[0], ".")
 		}
 		r.names[a] = name

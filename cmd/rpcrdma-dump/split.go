@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -151,6 +152,9 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		if _, tty := cli.Terminal(s.out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
+	}
+	if o.write != "-" {
+		o.need(filepath.Join(patternDir(o.write, "{"), "part")) // or whatever they are called
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 )
 
 const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
@@ -26,6 +27,9 @@ that do most; latency over time.
 
 It reads captures, which it replays at the speed at which they were taken, or
 faster: --speed. "-r -" is standard input, for example of tcpdump -U -w -.
+
+With -i it captures. Once the interfaces and the address of --listen are open, it
+gives up root, capabilities, files and network: -Z, --sandbox.
 
 With --batch it needs no terminal: it prints plain tables, one set for each
 interval, and with --batch 0 one at the end. --listen serves metrics to
@@ -62,6 +66,8 @@ type options struct {
 	noMouse    bool
 	noICRC     bool
 	cpu        string
+	box        sandbox.Options
+	early      chan os.Signal // interrupts before tables are printed
 }
 
 // speedFlag is a factor, or max.
@@ -121,6 +127,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: take frames to other stations, too (promiscuous mode)")
+	o.box.Flags(f)
 	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
 	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
@@ -147,6 +154,8 @@ func (o *options) check() error {
 		return cli.Usagef("no input: name a capture file with -r (- is standard input) or a network interface with -i")
 	case len(o.read) > 0 && len(o.interfaces) > 0:
 		return cli.Usagef("-r and -i exclude each other")
+	case len(o.interfaces) == 0 && o.box.Given():
+		return cli.Usagef("-Z and --sandbox go with -i")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
 		return cli.Usagef("--interval is between 1ms and 24h")
 	case o.stuck <= 0 || o.linger <= 0:
@@ -181,6 +190,19 @@ func (o *options) run(s *streams) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	var box *sandbox.Box
+	if len(o.interfaces) > 0 {
+		var err error
+		if box, err = o.box.Open(false); err != nil {
+			return &cli.UsageError{Err: err}
+		}
+		// What the rings hold is not lost by an interrupt while privileges are
+		// given up.
+		if o.batching {
+			o.early = make(chan os.Signal, 1)
+			signal.Notify(o.early, os.Interrupt, syscall.SIGTERM)
+		}
+	}
 	src, err := openSource(o, s.in)
 	if err != nil {
 		return err
@@ -199,7 +221,10 @@ func (o *options) run(s *streams) error {
 	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
 	var out *batchPrinter
-	if !screen {
+	var st *styles // made first: finding out what the terminal can do may need files
+	if screen {
+		st = newStyles(s.out, useColor(o.color, true))
+	} else {
 		if !o.batching {
 			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
 		}
@@ -217,6 +242,18 @@ func (o *options) run(s *streams) error {
 		}
 		defer metrics.close()
 	}
+	if box != nil {
+		err := box.Drop()
+		if err == nil {
+			err = box.Confine(sandbox.Needs{})
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range box.Notes() {
+			fmt.Fprintf(s.err, "rpcrdma-top: note: %s\n", n)
+		}
+	}
 	notes.quiet = screen
 	if src.notes != nil && !screen {
 		for _, n := range src.notes() {
@@ -232,7 +269,7 @@ func (o *options) run(s *streams) error {
 	}
 	ended := true
 	if screen {
-		err = o.screen(s, feed, src.name)
+		err = o.screen(s, feed, src.name, st)
 		select {
 		case <-feed.Done():
 		default:
@@ -264,9 +301,8 @@ func (o *options) run(s *streams) error {
 }
 
 // screen runs the live screens.
-func (o *options) screen(s *streams, feed *monitor.Feed, name string) error {
-	color := useColor(o.color, true)
-	u := newUI(feed, name, newStyles(s.out, color), glyphsFor(o.ascii || !utf8Locale()))
+func (o *options) screen(s *streams, feed *monitor.Feed, name string, st *styles) error {
+	u := newUI(feed, name, st, glyphsFor(o.ascii || !utf8Locale()))
 	opts := []tea.ProgramOption{tea.WithOutput(s.out), tea.WithAltScreen()}
 	if o.readsStdin() {
 		// Standard input is the capture; keys come from the terminal.
@@ -296,7 +332,10 @@ func (o *options) readsStdin() bool {
 // tables waits for the end of the input, or for the user. What a live capture
 // has caught until then counts; a second signal does not wait for it.
 func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
-	interrupts := make(chan os.Signal, 1)
+	interrupts := o.early
+	if interrupts == nil {
+		interrupts = make(chan os.Signal, 1)
+	}
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
 	select {

@@ -80,6 +80,9 @@ var rules = []rule{
 	{packages: "analyze/kernel/mountstats"},
 	{packages: "analyze/kernel/nfsproc"},
 
+	// Charts know nothing of what they show.
+	{packages: "analyze/plot"},
+
 	// Consumers of transactions.
 	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 
@@ -87,6 +90,11 @@ var rules = []rule{
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
 	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/..."}, foreign: []string{"*"}},
 
+	// What keeps a program from doing harm knows nothing of what it does.
+	{packages: "cmd/internal/sandbox", foreign: []string{
+		"github.com/landlock-lsm/go-landlock", "github.com/seccomp/libseccomp-golang", "kernel.org/pub/linux/libs/security/libcap/cap",
+		"golang.org/x/sys", "github.com/spf13/pflag",
+	}},
 	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.
@@ -96,6 +104,7 @@ var rules = []rule{
 	{packages: "internal/truth/...", own: []string{"internal/truth/...", "analyze/kernel/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/arch"},
 	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
+	{packages: "internal/notices"},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	{packages: "examples/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},
@@ -185,6 +194,9 @@ func TestRules(t *testing.T) {
 		{"analyze/text", module + "/cmd/rpcrdma-dump", false, false},
 		{"cmd/rpcrdma-dump", "github.com/spf13/cobra", false, true},
 		{"cmd/rpcrdma-dump", "C", false, false},
+		{"cmd/internal/sandbox", module + "/capture", false, false},
+		{"cmd/internal/sandbox", "kernel.org/pub/linux/libs/security/libcap/cap", false, true},
+		{"analyze/plot", module + "/analyze/latency", false, false},
 		{"cmd/rpcrdma-dump", module + "/internal/truth", false, false},
 		{"internal/truth", module + "/decode/rpcrdma", false, false},
 		{"replay/verbs/rdmacore", "C", false, true},

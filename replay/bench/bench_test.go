@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/xml"
 	"errors"
 	"strings"
 	"testing"
@@ -98,8 +99,8 @@ func outputs(t *testing.T, all []*bench.Result) {
 	if err != nil || len(rows) != len(all)+1 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	if !strings.Contains(svg.String(), "<svg") || !strings.Contains(svg.String(), "Throughput") {
-		t.Error("no drawing")
+	if err := xml.Unmarshal(svg.Bytes(), new(struct{})); err != nil || !strings.Contains(svg.String(), "Throughput") {
+		t.Errorf("no drawing: %v", err)
 	}
 	if err := bench.SVG(&svg, nil); err == nil {
 		t.Error("nothing was drawn")

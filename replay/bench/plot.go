@@ -1,32 +1,56 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
-	"image/color"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"github.com/rpcrdma/toolkit/analyze/plot"
 )
-
-// palette has colours that most people tell apart (Okabe and Ito).
-var palette = []color.RGBA{
-	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff}, {0x99, 0x99, 0x99, 0xff},
-}
 
 // SVG draws throughput and the processor time of both sides for each byte over
 // the size of calls: one line for each combination of all else.
 func SVG(w io.Writer, list []*Result) error {
+	lines := plotLines(list)
+	if len(lines) == 0 {
+		return errors.New("nothing to draw: no result moves data")
+	}
+	rates := newPanel("Throughput, MB/s", lines)
+	most := 0.0
+	for _, l := range lines {
+		for _, r := range l.points {
+			most = math.Max(most, megabytes(r))
+		}
+	}
+	rates.draw(lines, rates.Linear(most, false, number), megabytes)
+
+	costs := newPanel("Processor time of client and server, ns for each byte", lines)
+	lo, hi := math.Inf(1), 0.0
+	for _, l := range lines {
+		for _, r := range l.points {
+			lo, hi = math.Min(lo, cost(r)), math.Max(hi, cost(r))
+		}
+	}
+	scale := plot.NewLog(lo, hi, costs.Y1, costs.Y0)
+	scale.Decades(func(y, v float64) { costs.YTick(y, number(v)) })
+	costs.draw(lines, scale.At, cost)
+	return plot.WriteSVG(w, "Throughput and processor time over the size of calls", &rates.Chart, &costs.Chart, legend(lines))
+}
+
+// plotLine is what is the same but for the size, smallest first.
+type plotLine struct {
+	name   string
+	class  string
+	points []*Result
+}
+
+func plotLines(list []*Result) []plotLine {
 	show := differs(list)
 	lines := map[string][]*Result{}
-	var names []string
 	for _, r := range list {
 		if r.Err != "" || r.Bytes == 0 || r.Size == 0 {
 			continue
@@ -34,80 +58,125 @@ func SVG(w io.Writer, list []*Result) error {
 		var parts []string
 		for i, c := range columns {
 			if show[i] && c.name != "SIZE" {
-				if v := c.of(r); v != "" {
-					parts = append(parts, strings.TrimSpace(v))
+				v := strings.TrimSpace(c.of(r))
+				if v == "" {
+					continue
 				}
+				if c.name == "UNDER WAY" {
+					v += " under way"
+				}
+				parts = append(parts, v)
 			}
 		}
 		name := strings.Join(parts, " ")
-		if lines[name] == nil {
-			names = append(names, name)
-		}
 		lines[name] = append(lines[name], r)
 	}
-	slices.Sort(names)
-	rates, cpus := plot.New(), plot.New()
-	rates.Title.Text, rates.Y.Label.Text = "Throughput", "MB/s"
-	cpus.Title.Text, cpus.Y.Label.Text = "Processor time of client and server", "ns for each byte"
-	for _, p := range []*plot.Plot{rates, cpus} {
-		p.X.Label.Text = "bytes of a call"
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizes{}
-		p.Legend.Top, p.Legend.Left = true, true
-		p.Legend.TextStyle.Font.Size = vg.Points(8)
-		p.Add(plotter.NewGrid())
-	}
-	cpus.Y.Scale, cpus.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 3}
-	cpus.Legend.Left = false
-	drawn := false
-	for i, name := range names {
-		points := lines[name]
+	var out []plotLine
+	for name, points := range lines {
 		slices.SortStableFunc(points, func(a, b *Result) int { return a.Size - b.Size })
-		var mb, ns plotter.XYs
-		for _, r := range points {
-			x := float64(r.Size)
-			mb = append(mb, plotter.XY{X: x, Y: r.Rate() / 1e6})
-			cost := r.CPUPerByte(false)
-			if s := r.CPUPerByte(true); s > 0 {
-				cost += s
-			}
-			ns = append(ns, plotter.XY{X: x, Y: math.Max(cost, 1e-6)})
-		}
-		for k, xys := range []plotter.XYs{mb, ns} {
-			l, s, err := plotter.NewLinePoints(xys)
-			if err != nil {
-				return err
-			}
-			l.Color, s.Color = palette[i%len(palette)], palette[i%len(palette)]
-			l.Dashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}}[i/len(palette)%3]
-			s.Shape = draw.CircleGlyph{}
-			p := []*plot.Plot{rates, cpus}[k]
-			p.Add(l, s)
-			p.Legend.Add(name, l, s)
-			drawn = true
-		}
+		out = append(out, plotLine{name: name, points: points})
 	}
-	if !drawn {
-		return fmt.Errorf("nothing to draw: no result moves data")
-	}
-	rates.Y.Min = 0
-	const width, height = 9 * vg.Inch, 6 * vg.Inch
-	c := vgsvg.New(width, 2*height)
-	top := draw.New(c)
-	rates.Draw(draw.Crop(top, 0, 0, height, 0))
-	cpus.Draw(draw.Crop(top, 0, 0, 0, -height))
-	_, err := c.WriteTo(w)
-	return err
-}
-
-// sizes marks powers of two.
-type sizes struct{}
-
-func (sizes) Ticks(lo, hi float64) []plot.Tick {
-	var out []plot.Tick
-	for v := 1.0; v <= hi*1.0001; v *= 2 {
-		if v >= lo*0.9999 {
-			out = append(out, plot.Tick{Value: v, Label: strings.TrimSpace(size(int(v)))})
-		}
+	slices.SortFunc(out, func(a, b plotLine) int { return strings.Compare(a.name, b.name) })
+	for i := range out {
+		out[i].class = fmt.Sprintf("s%d d%d", i%plot.Colours, i/plot.Colours%plot.Dashes)
 	}
 	return out
+}
+
+func megabytes(r *Result) float64 { return r.Rate() / 1e6 }
+
+// leastCost stands for costs below what is measured: a logarithm needs one.
+const leastCost = 1e-6
+
+// cost is the processor time of both sides, as far as it is known, in
+// nanoseconds for each byte.
+func cost(r *Result) float64 {
+	return math.Max(math.Max(r.CPUPerByte(false), 0)+math.Max(r.CPUPerByte(true), 0), leastCost)
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+const (
+	panelHeight = 420
+	panelHead   = 32 // room for the heading
+)
+
+// panel is one of the plots, over sizes in steps of two.
+type panel struct {
+	*plot.Plot
+	lo, hi float64 // powers of two
+}
+
+func newPanel(title string, lines []plotLine) *panel {
+	p := &panel{plot.New(panelHeight, title), math.Inf(1), math.Inf(-1)}
+	p.Y0 += panelHead
+	p.AddText(p.X0, panelHead-8, "start", "head", title)
+	for _, l := range lines {
+		p.lo = math.Min(p.lo, math.Log2(float64(l.points[0].Size)))
+		p.hi = math.Max(p.hi, math.Log2(float64(l.points[len(l.points)-1].Size)))
+	}
+	p.lo, p.hi = math.Floor(p.lo), math.Ceil(p.hi)
+	if p.hi == p.lo {
+		p.lo, p.hi = p.lo-1, p.hi+1
+	}
+	for v := max(p.lo, 0); v <= p.hi; v++ {
+		n := 1 << int(v)
+		p.AddLine(p.x(n), p.Y0, p.x(n), p.Y1, "grid")
+		p.XTick(p.x(n), size(n))
+	}
+	p.XTitle("bytes of a call")
+	p.Frame()
+	return p
+}
+
+// x is the place of a size.
+func (p *panel) x(n int) float64 {
+	return p.X0 + (p.X1-p.X0)*(math.Log2(float64(n))-p.lo)/(p.hi-p.lo)
+}
+
+// radius is that of the points.
+const radius = 3.5
+
+func (p *panel) draw(lines []plotLine, y func(float64) float64, of func(*Result) float64) {
+	for _, l := range lines {
+		var path strings.Builder
+		command := "M"
+		for _, r := range l.points {
+			x, y := p.x(r.Size), y(of(r))
+			fmt.Fprintf(&path, "%s%.1f %.1f", command, x, y)
+			command = "L"
+			p.AddPath(circle(x, y), "point "+l.class)
+		}
+		p.AddPath(path.String(), l.class)
+	}
+}
+
+func circle(x, y float64) string {
+	return fmt.Sprintf("M%.1f %.1fa%g %g 0 1 0 %g 0a%g %g 0 1 0 %g 0z", x-radius, y, radius, radius, 2*radius, radius, radius, -2*radius)
+}
+
+// legend names the lines, in as many columns as their names leave room for.
+func legend(lines []plotLine) *plot.Chart {
+	const (
+		row     = 20.0
+		mark    = 34.0
+		letter  = 7.5 // of 12 pixels, about
+		between = 24.0
+	)
+	longest := 0
+	for _, l := range lines {
+		longest = max(longest, len([]rune(l.name)))
+	}
+	room := plot.Width - plot.Left - plot.Right
+	columns := max(1, int((room+between)/(mark+float64(longest)*letter+between)))
+	rows := (len(lines) + columns - 1) / columns
+	c := &plot.Chart{Width: plot.Width, Height: float64(rows)*row + 16, Label: "Legend"}
+	for i, l := range lines {
+		x := plot.Left + float64(i/rows)*room/float64(columns)
+		y := float64(i%rows)*row + row/2
+		c.AddPath(fmt.Sprintf("M%.1f %.1fh26", x, y), l.class)
+		c.AddPath(circle(x+13, y), "point "+l.class)
+		c.AddText(x+mark, y+4, "start", "name", l.name)
+	}
+	return c
 }

@@ -1,0 +1,75 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/plot"
+)
+
+// logScale maps durations to pixels.
+type logScale struct{ plot.Log }
+
+func newLogScale(lo, hi int64, a, b float64) logScale {
+	return logScale{plot.NewLog(float64(max(lo, 1)), float64(max(hi, 1)), a, b)}
+}
+
+func (s logScale) at(ns int64) float64 { return s.At(float64(max(ns, 1))) }
+
+// decades calls f for each power of ten.
+func (s logScale) decades(f func(pos float64, text string)) {
+	s.Decades(func(pos, v float64) { f(pos, round(time.Duration(v))) })
+}
+
+// round is a round duration in one unit: 100µs, 2s.
+func round(d time.Duration) string {
+	for _, u := range []struct {
+		d    time.Duration
+		name string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}, {time.Nanosecond, "ns"}} {
+		if d >= u.d || u.d == 1 {
+			return strconv.FormatFloat(float64(d)/float64(u.d), 'g', 6, 64) + " " + u.name
+		}
+	}
+	return ""
+}
+
+// times maps the intervals of a series to pixels.
+type times struct {
+	x0, w    float64 // of the first interval; width of one
+	interval int64
+}
+
+func newTimes(p *plot.Plot, n int, interval int64) times {
+	t := times{x0: p.X0, w: (p.X1 - p.X0) / float64(max(n, 1)), interval: interval}
+	span := float64(n) * float64(interval) / 1e9
+	step := plot.NiceStep(span, 10)
+	for v := 0.0; v <= span*(1+1e-9); v += step {
+		p.XTick(p.X0+(p.X1-p.X0)*v/span, strconv.FormatFloat(v, 'g', 6, 64)+" s")
+	}
+	return t
+}
+
+func (t times) x(i int) float64 { return t.x0 + float64(i)*t.w }
+
+// steps draws a value for each interval as a line with steps; NaN leaves a gap.
+func (t times) steps(values []float64, y func(float64) float64) string {
+	var b strings.Builder
+	gap := true
+	for i, v := range values {
+		if math.IsNaN(v) {
+			gap = true
+			continue
+		}
+		command := "L"
+		if gap {
+			command = "M"
+		}
+		gap = false
+		fmt.Fprintf(&b, "%s%.1f %.1fL%.1f %.1f", command, t.x(i), y(v), t.x(i+1), y(v))
+	}
+	return b.String()
+}

@@ -1,0 +1,5 @@
+//go:build linux && cgo && seccomp
+
+package sandbox
+
+const filters = true
