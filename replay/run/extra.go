@@ -204,6 +204,8 @@ func (e *engine) synthetic(f *flight, res xdr.Message) {
 		if code, symbol := statusOf(res); code != 0 {
 			e.record.note("a call of our own (%s) failed: %s", extraName(f.op), statusName(code, symbol))
 		}
+	} else if why := guarded(f.Err); why != nil {
+		e.record.note("a call of our own (%s) was not sent: %v", extraName(f.op), why)
 	} else if f.Err != nil {
 		e.record.note("a call of our own (%s) had no reply: %v", extraName(f.op), f.Err)
 	}
