@@ -119,7 +119,7 @@ func (e *engine) tidy(f *flight, res xdr.Message) bool {
 	}
 	for i := range c.Ops {
 		r, ok := c.Ops[i].Body.(*nfs4.OPEN4res)
-		if !ok || r.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(c.Ops) {
+		if !ok || i >= len(f.op.Compound.Ops) || r.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(c.Ops) {
 			continue
 		}
 		fh, ok := c.Ops[i+1].Body.(*nfs4.GETFH4res)
