@@ -109,7 +109,7 @@ func TestVerdicts(t *testing.T) {
 		{"WRITE outside", f.v4(1, put(f.canary), op(nfs4.OP_WRITE, &nfs4.WRITE4args{})), guard.Outside, guard.ReadOnly},
 		{"SETXATTR outside", f.v4(2, put(f.canary), op(nfs4.OP_SETXATTR, &nfs4.SETXATTR4args{SxaKey: []byte("k")})), guard.Outside, guard.ReadOnly},
 		{"ALLOCATE outside", f.v4(2, put(f.canary), op(nfs4.OP_ALLOCATE, &nfs4.ALLOCATE4args{})), guard.Outside, guard.ReadOnly},
-		{"LAYOUTCOMMIT outside", f.v4(1, put(f.canary), op(nfs4.OP_LAYOUTCOMMIT, &nfs4.LAYOUTCOMMIT4args{LocaLayoutupdate: nfs4.Layoutupdate4{: nfs4.LAYOUT4_NFSV4_1_FILES}})), guard.Outside, guard.ReadOnly},
+		{"LAYOUTCOMMIT outside", f.v4(1, put(f.canary), op(nfs4.OP_LAYOUTCOMMIT, &nfs4.LAYOUTCOMMIT4args{LocaLayoutupdate: nfs4.Layoutupdate4{TypedBody: nfs4.TypedBody{Type: nfs4.LAYOUT4_NFSV4_1_FILES}}})), guard.Outside, guard.ReadOnly},
 		{"OPEN to read inside", f.v4(1, put(f.base), op(nfs4.OP_OPEN, opens("file", false))), pass, pass},
 		{"OPEN outside", f.v4(1, put(f.root), op(nfs4.OP_OPEN, opens("canary", false))), guard.InTheWay, guard.InTheWay},
 		{"OPEN of ..", f.v4(1, put(f.base), op(nfs4.OP_OPEN, opens("..", false))), guard.Elsewhere, guard.Elsewhere},
