@@ -35,6 +35,9 @@ func (v *values) Data(_ string, d xdr.Data) {
 	}
 }
 
+// Nameless says that nobody reads names here: implementing xdr.Nameless.
+func (*values) Nameless() {}
+
 // Begin and what follows look at nothing.
 func (*values) Begin(string, string, int) {}
 
