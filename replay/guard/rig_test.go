@@ -93,13 +93,14 @@ type fixture struct {
 	guard  *guard.Guard
 	sent   transport.Requester // behind the guard
 	cred   oncrpc.Auth
+	write  bool
 
 	root, base, file, dir, canary, beside, canary2 []byte
 }
 
 func newFixture(tb testing.TB, write bool) *fixture {
 	tb.Helper()
-	f := &fixture{tb: tb, server: site.NewServer(memory.New(memory.Options{Size: 64 << 20, Generation: 1}), site.ServerOptions{})}
+	f := &fixture{tb: tb, write: write, server: site.NewServer(memory.New(memory.Options{Size: 64 << 20, Generation: 1}), site.ServerOptions{})}
 	f.wire = &direct{server: f.server}
 	f.cred = client.Sys("m", 0, 0)
 	f.plain = client.NewV3(client.RPC{Requester: &direct{server: f.server}, Cred: f.cred})
