@@ -108,8 +108,8 @@ func (g *Guard) Callback(address []byte) {
 	g.callbacks.add(address)
 }
 
-// OwnClient, OwnSession and OwnState say that something is this run's although no
-// reply told so.
+// OwnClient says that a client is this run's although no reply told so, for a
+// rehearsal without a server.
 func (g *Guard) OwnClient(id uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
