@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
@@ -324,21 +325,27 @@ func (z *fuzzer) mutate(m xdr.Message) int {
 	return 0
 }
 
-// raid puts a way to somewhere, and harm there, behind the operations that come
-// first, or behind all.
-func (z *fuzzer) raid(c *nfs4.CompoundArgs) {
-	ways := []nfs4.Op{
-		put(z.base), put(z.root), put(z.file), put(z.canary), put(z.dir), op(nfs4.OP_PUTROOTFH), op(nfs4.OP_PUTPUBFH),
+// raids are ways to somewhere, and what does harm there.
+func (f *fixture) raids() (ways, harm []nfs4.Op) {
+	ways = []nfs4.Op{
+		put(f.base), put(f.root), put(f.file), put(f.canary), put(f.dir), op(nfs4.OP_PUTROOTFH), op(nfs4.OP_PUTPUBFH),
 		op(nfs4.OP_LOOKUPP), lookup(".."), lookup("dir"), lookup("beside"), op(nfs4.OP_SAVEFH), op(nfs4.OP_SAVEFH), op(nfs4.OP_RESTOREFH), op(nfs4.OP_RESTOREFH),
 		op(nfs4.OP_GETFH),
 	}
-	harm := []nfs4.Op{
+	harm = []nfs4.Op{
 		remove("canary"), remove("canary2"), op(nfs4.OP_RENAME, &nfs4.RENAME4args{Oldname: []byte("canary"), Newname: []byte("new")}),
 		op(nfs4.OP_RENAME, &nfs4.RENAME4args{Oldname: []byte("file"), Newname: []byte("new")}), op(nfs4.OP_LINK, &nfs4.LINK4args{Newname: []byte("new")}),
 		op(nfs4.OP_SETATTR, &nfs4.SETATTR4args{ObjAttributes: sized(1)}), op(nfs4.OP_OPEN, opens("canary", true)), op(nfs4.OP_CLONE, &nfs4.CLONE4args{}),
 		op(nfs4.OP_CREATE, &nfs4.CREATE4args{Objtype: nfs4.Createtype4{Type: nfs4.NF4DIR}, Objname: []byte("new")}),
 		op(nfs4.OP_SETXATTR, &nfs4.SETXATTR4args{SxaKey: []byte("k")}),
 	}
+	return ways, harm
+}
+
+// raid puts a way to somewhere, and harm there, behind the operations that come
+// first, or behind all.
+func (z *fuzzer) raid(c *nfs4.CompoundArgs) {
+	ways, harm := z.raids()
 	var add []nfs4.Op
 	for range 1 + z.s.of(4) {
 		add = append(add, ways[z.s.of(len(ways))])
@@ -526,5 +533,67 @@ func TestSeedsPass(t *testing.T) {
 	t.Logf("%d of %d calls passed", passed, len(seeds))
 	if passed < len(seeds)*3/4 {
 		t.Errorf("only %d of %d calls passed", passed, len(seeds))
+	}
+}
+
+// TestRaids goes all ways of up to two operations, with nothing saved and with
+// handles inside and outside, and then does harm. What passes is executed.
+func TestRaids(t *testing.T) {
+	var z *fuzzer
+	before := ""
+	fresh := func() {
+		if z != nil {
+			z.close()
+		}
+		z = &fuzzer{fixture: newFixture(t, true)}
+		z.must(z.v3(nfs3.NFSPROC3_READDIRPLUS, &nfs3.READDIRPLUS3args{Dir: nfs3.NfsFh3{Data: z.base}, Dircount: 4096, Maxcount: 8192}), &nfs3.READDIRPLUS3res{})
+		z.client0 = z.client40("raid")
+		before = z.outside()
+	}
+	fresh()
+	tried, passed := 0, 0
+	var try func(list []nfs4.Op, depth int)
+	try = func(list []nfs4.Op, depth int) {
+		ways, harm := z.raids()
+		for _, o := range harm {
+			minor := uint32(0)
+			if e := ops.Operation(o.Number); e.Minor > 0 {
+				minor = 2
+			}
+			args := compound(minor, append(slices.Clone(list), o)...)
+			z.own(args, &args.Ops[len(list)])
+			c := z.build(nfs4.NFS4_PROGRAM, nfs4.NFS_V4, nfs4.NFSPROC4_COMPOUND, args)
+			tried++
+			if z.guard.Check(&c.Message) != nil {
+				continue
+			}
+			passed++
+			if err := z.wire.Do(context.Background(), &c.Call); err != nil {
+				t.Fatal(err)
+			}
+			if after := z.outside(); after != before {
+				names := ""
+				for _, o := range args.Ops {
+					names += fmt.Sprintf(" %s%+v", nfs4.OpName(o.Number), o.Body)
+				}
+				t.Errorf("outside has changed by%s", names)
+			}
+			fresh()
+		}
+		if depth == 0 || t.Failed() {
+			return
+		}
+		for _, o := range ways {
+			try(append(slices.Clone(list), o), depth-1)
+		}
+	}
+	save := op(nfs4.OP_SAVEFH)
+	for _, first := range [][]nfs4.Op{nil, {put(z.root), save}, {put(z.base), save}, {put(z.canary), save}} {
+		try(first, 2)
+	}
+	z.close()
+	t.Logf("%d of %d raids passed", passed, tried)
+	if passed < tried/50 {
+		t.Errorf("only %d of %d passed: this tests nothing", passed, tried)
 	}
 }
