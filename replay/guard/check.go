@@ -34,9 +34,15 @@ func (g *Guard) check(m *transport.Message) (lesson, *Refused) {
 	c.lesson, c.walk = lesson{}, ops.Walk[file, space]{Space: space{g}}
 	r := c.call(g, m)
 	l := c.lesson
+	if cap(c.encoded) > maxKept {
+		c.encoded = nil // one huge call must not hold memory for ever
+	}
 	g.checkers.Put(c)
 	return l, r
 }
+
+// maxKept is how many bytes of memory are kept for the next check.
+const maxKept = 2 << 20
 
 // checker is the memory of one check. It is used again for another one.
 type checker struct {
