@@ -255,7 +255,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		return err
 	}
 	defer t.close()
-	opt.Dial, opt.FS = t.dial, t.fs
+	opt.Dial, opt.Access = t.dial, t.access
 	witness := run.NewWitness()
 	if t.packets != nil {
 		opt.Observe = witness.Observe
@@ -540,45 +540,18 @@ func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport
 	return t.faults.requester(r), nil
 }
 
-func (t *target) fs(ctx context.Context) (client.FS, error) {
+func (t *target) access(ctx context.Context) (*run.Access, error) {
 	r, err := t.fabric.Dial(ctx, t.addr, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	rpc := client.RPC{Requester: r, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
-	if t.version == "3" {
-		v := client.NewV3(rpc)
-		if t.mount != nil {
-			m, err := t.mount.Dial(ctx, t.mountAt, nil)
-			if err != nil {
-				return nil, fmt.Errorf("MOUNT: %w", err)
-			}
-			v.Mount = &client.RPC{Requester: m, Cred: rpc.Cred}
+	a := &run.Access{NFS: r, Version: t.version, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
+	if t.mount != nil && t.version == "3" {
+		if a.Mount, err = t.mount.Dial(ctx, t.mountAt, nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("MOUNT: %w", err), r.Close())
 		}
-		return closing{v, r, v.Mount}, nil
 	}
-	host, _ := os.Hostname()
-	v, err := client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(t.version[2] - '0'),
-		Owner: fmt.Appendf(nil, "rpcrdma-replay %s %d %d", host, os.Getpid(), time.Now().UnixNano())})
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return closing{v, r, nil}, nil
-}
-
-// closing is a client whose end closes its connections.
-type closing struct {
-	client.FS
-	r     transport.Requester
-	mount *client.RPC
-}
-
-func (c closing) Shutdown(ctx context.Context) error {
-	err := errors.Join(c.FS.Shutdown(ctx), c.r.Close())
-	if c.mount != nil {
-		err = errors.Join(err, c.mount.Requester.Close())
-	}
-	return err
+	return a, nil
 }
 
 // checkSelf decodes what was sent.

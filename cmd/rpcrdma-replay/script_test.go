@@ -2,13 +2,20 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 func TestMain(m *testing.M) {
@@ -30,9 +37,40 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SOURCE_DATE_EPOCH", "0")
 			return nil
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start, "raid": raid},
 		RequireExplicitExec: true,
 	})
+}
+
+// raid makes a REMOVE at the server's root of the first op of a plan that has a
+// GETATTR, and lets it say that it changes nothing: raid PLAN NAME.
+func raid(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: raid PLAN NAME")
+	}
+	name := ts.MkAbs(args[0])
+	text, err := os.ReadFile(name)
+	ts.Check(err)
+	lines := bytes.Split(text, []byte("\n"))
+	at := slices.IndexFunc(lines, func(l []byte) bool {
+		return bytes.HasPrefix(l, []byte(`{"op":`)) && bytes.Contains(l, []byte(`{"op":9,`))
+	})
+	if at < 0 {
+		ts.Fatalf("%s has no GETATTR", args[0])
+	}
+	var line struct {
+		Op *plan.Op `json:"op"`
+	}
+	ts.Check(json.Unmarshal(lines[at], &line))
+	c := nfs4.CompoundArgs{Operations: nfs4.Operations{Ops: []nfs4.Op{
+		{Number: uint32(nfs4.OP_PUTROOTFH)},
+		{Number: uint32(nfs4.OP_REMOVE), Body: &nfs4.REMOVE4args{Target: []byte(args[1])}},
+	}}}
+	line.Op.Compound, line.Op.Args = nil, []plan.Field{{Kind: plan.FieldRaw, Bytes: c.Append(nil)}}
+	line.Op.Binds, line.Op.Modifies = nil, false
+	lines[at], err = json.Marshal(line)
+	ts.Check(err)
+	ts.Check(os.WriteFile(name, bytes.Join(lines, []byte("\n")), 0o644))
 }
 
 // start starts a server and puts the address at which it serves a fabric into

@@ -4,6 +4,8 @@
 package nfs
 
 import (
+	"iter"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -49,6 +51,19 @@ var byNumber = func() map[key]*Program {
 	}
 	return m
 }()
+
+// All visits every version of every program.
+func All() iter.Seq[*Program] {
+	return func(yield func(*Program) bool) {
+		for _, t := range tables {
+			for i := range t {
+				if !yield(&t[i]) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Lookup returns the version of a program, or nil if it is not known. A client
 // may choose another number for NFSv4 callbacks than the one that is found

@@ -28,3 +28,10 @@ type Visitor interface {
 	// Time is seconds and nanoseconds since 1970-01-01.
 	Time(name string, sec int64, nsec uint32)
 }
+
+// Nameless is a Visitor that does not look at the symbols of Flags, which then
+// need not be made.
+type Nameless interface {
+	Visitor
+	Nameless()
+}

@@ -56,6 +56,11 @@ var rules = []rule{
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.
 	{packages: "decode/rpcrdma", own: []string{"decode/xdr"}},
 	{packages: "decode/oncrpc", own: []string{"decode/link", "decode/rdma", "decode/tcp", "decode/xdr"}},
+	// What is known of operations stands on their codecs.
+	{packages: "decode/nfs/ops", own: []string{
+		"decode/nfs/mount", "decode/nfs/nfs2", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/nfs/nlm", "decode/nfs/nsm",
+		"decode/nfs/rpcbind", "decode/xdr",
+	}},
 	{packages: "decode/nfs/...", own: []string{"decode/nfs/...", "decode/xdr"}},
 
 	// Operations to transactions, and what these say.
@@ -85,6 +90,9 @@ var rules = []rule{
 
 	// Consumers of transactions.
 	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
+
+	// What may be sent is decided by its bytes: the guard knows no plan.
+	{packages: "replay/guard", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/transport"}},
 
 	// The C libraries of RDMA stay behind one interface.
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
@@ -201,6 +209,10 @@ func TestRules(t *testing.T) {
 		{"internal/truth", module + "/decode/rpcrdma", false, false},
 		{"replay/verbs/rdmacore", "C", false, true},
 		{"replay", "C", false, false},
+		{"replay/guard", module + "/decode/nfs/ops", false, true},
+		{"replay/guard", module + "/replay/plan", false, false},
+		{"replay/guard", module + "/replay/run", false, false},
+		{"decode/nfs/ops", module + "/decode/nfs", false, false},
 		{"test/truth", module + "/internal/truth", true, true},
 	}
 	for _, c := range cases {

@@ -12,7 +12,7 @@ import (
 // learn takes in what a reply gives a value to.
 func (e *engine) learn(f *flight, res xdr.Message) {
 	w, o := f.world, f.op
-	if c, ok := res.(*nfs4.CompoundRes); ok {
+	if c, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil { // it may be in one raw field
 		e.compoundState(w, o, c)
 	} else {
 		e.learnCtime(w, o, res)

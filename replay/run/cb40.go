@@ -34,6 +34,7 @@ func (e *engine) listenBack(ctx context.Context) {
 		return
 	}
 	e.back, e.backAt = s, s.Addr()
+	e.guard.Callback(e.universal())
 }
 
 // delegates40 reports whether a client of NFSv4.0 was given a delegation.
@@ -50,15 +51,20 @@ func (w *Workload) delegates40() bool {
 // appendLocation appends a cb_location: where we listen, or an address that
 // cannot be reached, which keeps the server from giving delegations.
 func (e *engine) appendLocation(dst []byte) []byte {
-	network, at := "tcp", "0.0.0.0.0.0"
+	network, at := "tcp", []byte("0.0.0.0.0.0")
 	if e.back != nil {
 		if e.backAt.Addr().Is6() {
 			network = "tcp6"
 		}
-		// RFC 5665, sections 5.2.3.3 and 5.2.3.4
-		at = fmt.Sprintf("%s.%d.%d", e.backAt.Addr(), e.backAt.Port()>>8, e.backAt.Port()&0xff)
+		at = e.universal()
 	}
-	return xdr.AppendOpaque(xdr.AppendOpaque(dst, []byte(network)), []byte(at))
+	return xdr.AppendOpaque(xdr.AppendOpaque(dst, []byte(network)), at)
+}
+
+// universal is where we listen, as a universal address (RFC 5665, sections 5.2.3.3
+// and 5.2.3.4).
+func (e *engine) universal() []byte {
+	return fmt.Appendf(nil, "%s.%d.%d", e.backAt.Addr(), e.backAt.Port()>>8, e.backAt.Port()&0xff)
 }
 
 // awaitsProbe reports whether an op whose reply is there is to wait for a

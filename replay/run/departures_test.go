@@ -23,7 +23,7 @@ func TestParkedNotSent(t *testing.T) {
 	w := newWorld(load, 0, "test")
 	w.sessions[1] = session{bound: true, slots: make([]slot, 1)}
 	c := &conn{}
-	e := &engine{load: load, worlds: []*world{w}, conns: []map[int]*conn{{1: c}}, all: []*conn{c}, round: [][]*conn{nil}, safety: newSafety(load), left: len(load.Ops)}
+	e := &engine{load: load, worlds: []*world{w}, conns: []map[int]*conn{{1: c}}, all: []*conn{c}, round: [][]*conn{nil}, left: len(load.Ops)}
 	e.opt = Options{}.withDefaults()
 	e.record = newRecorder(&e.opt, load)
 	e.arrange()

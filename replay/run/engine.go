@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
@@ -40,7 +41,7 @@ type engine struct {
 	alarm    *alarm
 	wake     chan struct{}
 	verifier *verifier
-	safety   *safety
+	guard    *guard.Guard // of all connections
 	free     []*flight
 	record   *recorder
 
@@ -251,8 +252,9 @@ func (e *engine) depart(n *node) {
 		c.wait = append(c.wait, n)
 		return
 	}
-	if reason := e.refused(n); reason != "" {
-		e.unsent(n, NotSent, reason)
+	if n.op.Modifies && !e.opt.Write {
+		// The guard would not let it pass, if the plan is right.
+		e.unsent(n, NotSent, (&guard.Refused{Reason: guard.ReadOnly}).Error())
 		return
 	}
 	if reason := e.omitted(n); reason != "" {
@@ -280,14 +282,6 @@ func (e *engine) capped() bool {
 	return e.stopping != ""
 }
 
-// refused says why an op must not be sent.
-func (e *engine) refused(n *node) string {
-	if n.op.Modifies && !e.opt.Write {
-		return "it would change something, which was not allowed"
-	}
-	return e.safety.check(n.op, n.world)
-}
-
 // board finds a slot for a call, or parks it, and sends it.
 func (e *engine) board(f *flight) {
 	if f.session, f.slot = e.sessionOf(f), -1; f.session != 0 {
@@ -308,7 +302,7 @@ func (e *engine) board(f *flight) {
 		e.leave(f)
 		v := NotSent
 		var u *errUnbound
-		if errors.As(err, &u) && (e.load.above(u) || u.kind == plan.FieldHandle && e.load.Tables.Objects[u.ref-1].Origin == plan.Stale) {
+		if errors.As(err, &u) && (e.load.above(u) && !f.op.Modifies || u.kind == plan.FieldHandle && e.load.Tables.Objects[u.ref-1].Origin == plan.Stale) {
 			v = Omitted
 		} else if errors.As(err, &u) && e.load.cutBefore(f.op) {
 			e.dropped(f, Explained, reasonCut+": "+err.Error())
@@ -361,20 +355,28 @@ func (e *engine) leave(f *flight) {
 	}
 }
 
-// build encodes a call.
-func (e *engine) build(f *flight) error {
+// encode makes the bytes of a call.
+func (e *engine) encode(f *flight, r plan.Resolver) error {
 	o := f.op
 	h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: o.Program, Version: o.Version, Procedure: o.Procedure}
 	if o.Credential > 0 && o.Credential < len(e.creds) {
 		h.Cred = e.creds[o.Credential]
 	}
-	r := &resolver{e, f.world, f}
 	stream, items, err := e.rewritten(f).AppendArgs(h.Append(f.stream[:0]), f.Items[:0], r)
 	f.stream, f.Items = stream, items
 	if err != nil {
 		return err
 	}
 	f.Message = transport.Message{Stream: stream, Items: items}
+	return nil
+}
+
+// build encodes a call and readies it for its reply.
+func (e *engine) build(f *flight) error {
+	o := f.op
+	if err := e.encode(f, &resolver{e, f.world, f}); err != nil {
+		return err
+	}
 	f.XID, f.Err, f.Layout = 0, nil, nil
 	f.Timeout, f.Done, f.User = e.opt.Timeout, landed, f
 	if err := e.results(f); err != nil {
@@ -400,6 +402,12 @@ func (e *engine) arrive(f *flight) {
 		f.release()
 		e.leave(f)
 		e.board(f)
+		return
+	}
+	if refused := guarded(f.Err); refused != nil {
+		e.sent--
+		e.leave(f)
+		e.kept(f, refused)
 		return
 	}
 	if f.Err != nil {
@@ -447,6 +455,15 @@ func (e *engine) arrive(f *flight) {
 		return
 	}
 	e.finish(f, j)
+}
+
+// kept ends a call that the guard did not let pass.
+func (e *engine) kept(f *flight, why *guard.Refused) {
+	if f.node == nil {
+		e.synthetic(f, nil)
+		return
+	}
+	e.dropped(f, NotSent, why.Error())
 }
 
 // decode takes a reply apart. rpc is an outcome of the RPC layer.

@@ -34,7 +34,7 @@ func (e *engine) retry(f *flight, rpc string, res xdr.Message) bool {
 	if !later(f.op, code) && !old || f.op.Expect != nil && (later(f.op, f.op.Expect.Status) || f.op.Expect.Status == code) {
 		return false
 	}
-	if c, ok := res.(*nfs4.CompoundRes); ok {
+	if c, ok := res.(*nfs4.CompoundRes); ok && f.op.Compound != nil {
 		e.compoundState(f.world, f.op, c) // what came before the failure counts
 	}
 	e.retried++
@@ -78,7 +78,7 @@ func (e *engine) retries() time.Duration {
 // op's node is over when that is done.
 func (e *engine) confirm(f *flight, res xdr.Message) bool {
 	c, ok := res.(*nfs4.CompoundRes)
-	if !ok || f.op.Compound.Minor != 0 {
+	if !ok || f.op.Compound == nil || f.op.Compound.Minor != 0 {
 		return false
 	}
 	for i := range f.op.Binds {
@@ -114,12 +114,12 @@ func (e *engine) confirm(f *flight, res xdr.Message) bool {
 func (e *engine) tidy(f *flight, res xdr.Message) bool {
 	c, ok := res.(*nfs4.CompoundRes)
 	x := f.op.Expect
-	if !ok || x == nil || x.Status == 0 {
+	if !ok || f.op.Compound == nil || x == nil || x.Status == 0 {
 		return false
 	}
 	for i := range c.Ops {
 		r, ok := c.Ops[i].Body.(*nfs4.OPEN4res)
-		if !ok || r.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(c.Ops) {
+		if !ok || i >= len(f.op.Compound.Ops) || r.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(c.Ops) {
 			continue
 		}
 		fh, ok := c.Ops[i+1].Body.(*nfs4.GETFH4res)
@@ -204,6 +204,8 @@ func (e *engine) synthetic(f *flight, res xdr.Message) {
 		if code, symbol := statusOf(res); code != 0 {
 			e.record.note("a call of our own (%s) failed: %s", extraName(f.op), statusName(code, symbol))
 		}
+	} else if why := guarded(f.Err); why != nil {
+		e.record.note("a call of our own (%s) was not sent: %v", extraName(f.op), why)
 	} else if f.Err != nil {
 		e.record.note("a call of our own (%s) had no reply: %v", extraName(f.op), f.Err)
 	}

@@ -203,6 +203,16 @@ func credentials(t *plan.Tables) []oncrpc.Auth {
 	return out
 }
 
+// dial makes a connection that is behind the guard.
+func (e *engine) dial(ctx context.Context, w *world, c *plan.Connection) (transport.Requester, error) {
+	req, err := e.opt.Dial(ctx, w.number, c)
+	if err != nil {
+		return nil, err
+	}
+	req.Serve(backward{e})
+	return e.guard.Requester(req), nil
+}
+
 // dialAll makes the connections of a clone.
 func (e *engine) dialAll(ctx context.Context, w *world) error {
 	used := map[int]bool{}
@@ -220,11 +230,10 @@ func (e *engine) dialAll(ctx context.Context, w *world) error {
 			e.conns[w.number][c.ID] = made[len(e.conns[w.number])%len(made)]
 			continue
 		}
-		req, err := e.opt.Dial(ctx, w.number, c)
+		req, err := e.dial(ctx, w, c)
 		if err != nil {
 			return err
 		}
-		req.Serve(backward{e})
 		l := &conn{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, number: len(e.all), limit: e.opt.Slots, plain: req.Peer().Transport == "tcp"}
 		if l.limit == 0 && (e.opt.Timing == Fast || e.opt.Timing == FixedRate) {
 			l.limit = max(1, c.MaxInFlight)
@@ -236,11 +245,10 @@ func (e *engine) dialAll(ctx context.Context, w *world) error {
 	// More connections than captured: calls go round.
 	for e.opt.Connections > len(made) && len(made) > 0 {
 		c := &e.load.Tables.Connections[0]
-		req, err := e.opt.Dial(ctx, w.number, c)
+		req, err := e.dial(ctx, w, c)
 		if err != nil {
 			return err
 		}
-		req.Serve(backward{e})
 		l := &conn{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, number: len(e.all), limit: made[0].limit, plain: made[0].plain}
 		made = append(made, l)
 		e.all = append(e.all, l)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
@@ -36,13 +36,22 @@ const (
 	VerifyNone
 )
 
+// Access is a way to the target beside the captured connections. The run closes it.
+type Access struct {
+	NFS     transport.Requester
+	Mount   transport.Requester // of MOUNT, for NFSv3; nil is that of NFS
+	Version string              // of NFS: "3", "4.0" …
+	Cred    oncrpc.Auth         // who finds the directory and makes the files
+}
+
 // Options of a Run. Zero fields take the defaults.
 type Options struct {
 	// Dial makes the n-th connection of a clone, from 0; c is the captured one
 	// that it stands for.
 	Dial func(ctx context.Context, clone int, c *plan.Connection) (transport.Requester, error)
-	// FS makes a client that prepares the files and finds the directory.
-	FS func(ctx context.Context) (client.FS, error)
+	// Access makes the connections by which the directory is found and the files
+	// are made. All connections of a run are behind a guard (package guard).
+	Access func(ctx context.Context) (*Access, error)
 	// Directory is the absolute path of the directory on the target that
 	// stands for the captured base. Nothing outside of it is changed.
 	Directory string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -52,8 +53,8 @@ type found struct {
 
 // find walks to a directory from as near to the root as the server lets it. It
 // follows no symbolic link. With create the last component is made if it is
-// not there.
-func find(ctx context.Context, fs client.FS, dir string, create bool) (*found, error) {
+// not there; allow is asked to let it pass first.
+func find(ctx context.Context, fs client.FS, dir string, create bool, allow func(parent []byte, name string)) (*found, error) {
 	names := components(dir)
 	var root []byte
 	var err error
@@ -74,6 +75,7 @@ func find(ctx context.Context, fs client.FS, dir string, create bool) (*found, e
 		h, a, err := fs.Lookup(ctx, f.handle, names[i])
 		switch {
 		case client.IsStatus(err, statusNoEnt) && create && i == len(names)-1:
+			allow(f.handle, names[i])
 			if h, err = fs.Mkdir(ctx, f.handle, names[i], client.Mode(0o755)); err != nil {
 				return nil, fmt.Errorf("the directory %s on the target cannot be made: %w", dir, err)
 			}
@@ -143,7 +145,7 @@ func (e *engine) prepare(ctx context.Context, fs client.FS, w *world, done *Prep
 		for _, l := range o.Links {
 			name := nameOf(l.Name, l.NameBytes)
 			dir := w.objects[l.Parent].handle
-			if dir == nil || plainName([]byte(name)) != "" {
+			if dir == nil || !ops.PlainName([]byte(name)) {
 				continue
 			}
 			if err := fs.Link(ctx, w.objects[i+1].handle, dir, name); err != nil && !e.opt.Reuse {
@@ -167,7 +169,7 @@ func (p *preparer) acls() error {
 	for i := range p.load.Tables.Objects {
 		o := &p.load.Tables.Objects[i]
 		h := p.w.objects[i+1].handle
-		if len(o.ACL) == 0 || !ok || h == nil || o.Origin != plan.Before || !p.safety.inside[i+1] {
+		if len(o.ACL) == 0 || !ok || h == nil || o.Origin != plan.Before || !p.load.below(i+1) {
 			continue
 		}
 		var r xdr.Reader
@@ -197,11 +199,11 @@ func nameOf(name string, raw []byte) string {
 }
 
 // fatal reports whether an error ends the preparation: there is no answer any
-// more.
+// more. What the guard refused was not sent, and the rest can go on.
 func fatal(err error) bool {
 	var status *client.StatusError
 	var impossible errImpossible
-	return err != nil && !errors.As(err, &status) && !errors.As(err, &impossible)
+	return err != nil && !errors.As(err, &status) && !errors.As(err, &impossible) && guarded(err) == nil
 }
 
 func (p *preparer) failed(format string, args ...any) {
@@ -236,10 +238,10 @@ func (p *preparer) object(id int) error {
 			p.failed("%s: the directory that holds it is not there", o.Path)
 		}
 		return nil
-	case !p.safety.inside[id]:
+	case !p.load.below(id):
 		return nil
-	case plainName([]byte(name)) != "":
-		p.failed("%s: %s", o.Path, plainName([]byte(name)))
+	case !ops.PlainName([]byte(name)):
+		p.failed("%s: %q is not the name of an entry", o.Path, name)
 		return nil
 	}
 	h, err := p.make(o, dir, name)

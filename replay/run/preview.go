@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -20,10 +21,9 @@ func Preview(out io.Writer, w *Workload, opt Options, server string) error {
 	}
 	p := &printer{w: out}
 	var prepared Prepared
-	s := newSafety(w)
 	for i := range w.Tables.Objects {
 		o := &w.Tables.Objects[i]
-		if o.Base || o.Origin != plan.Before || !s.inside[i+1] {
+		if o.Base || o.Origin != plan.Before || !w.below(i+1) {
 			continue
 		}
 		switch typeOf(o.Type) {
@@ -58,7 +58,7 @@ func Preview(out io.Writer, w *Workload, opt Options, server string) error {
 	}
 	type kind struct{ n, modify, unsafe int }
 	kinds := map[string]*kind{}
-	d := &world{objects: make([]object, len(w.Tables.Objects)+1)}
+	rehearse := newRehearsal(w, opt)
 	send, refuse := 0, 0
 	reasons := map[string]int{}
 	for _, o := range w.Ops {
@@ -68,17 +68,18 @@ func Preview(out io.Writer, w *Workload, opt Options, server string) error {
 			kinds[OpName(o)] = k
 		}
 		k.n++
-		why := s.check(o, d)
-		if o.Modifies {
-			k.modify++
-			if !opt.Write {
-				why = "it would change something, which was not allowed"
-			}
+		err := rehearse.op(o)
+		if o.Modifies && !opt.Write {
+			err = &guard.Refused{Reason: guard.ReadOnly}
 		}
-		if why != "" {
+		refused := guarded(err)
+		if o.Modifies || refused != nil && refused.Reason == guard.ReadOnly {
+			k.modify++
+		}
+		if err != nil {
 			k.unsafe++
 			refuse++
-			reasons[why]++
+			reasons[err.Error()]++
 		} else {
 			send++
 		}

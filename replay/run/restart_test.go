@@ -66,17 +66,13 @@ func TestRestart(t *testing.T) {
 			dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
 			opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: c.timing, Relaxed: c.relaxed, Speed: 20, Timeout: 20 * time.Second,
 				Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
-				FS: func(ctx context.Context) (client.FS, error) {
+				Access: func(ctx context.Context) (*run.Access, error) {
 					r, err := dial(ctx)
-					if err != nil {
-						return nil, err
-					}
-					rpc := client.RPC{Requester: r, Cred: client.Sys("replay", 0, 0)}
-					if c.version == "3" {
-						return client.NewV3(rpc), nil
-					}
-					return client.NewV4(ctx, rpc, client.V4Options{Minor: 1, Owner: []byte("preparation")})
+					return &run.Access{NFS: r, Version: c.version, Cred: client.Sys("replay", 0, 0)}, err
 				}}
+			if c.version == "3" {
+				opt.Slots = 16 // otherwise all calls may be over before a busy machine looks at the first reply
+			}
 			n := 0
 			opt.Observe = func(*run.Outcome) {
 				if n++; n == c.after {

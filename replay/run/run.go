@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -32,7 +34,8 @@ func Run(ctx context.Context, load *Workload, opt Options) (*Report, error) {
 	}
 	opt.Directory = dir
 	e := &engine{opt: opt, load: load, creds: credentials(&load.Tables), ctx: ctx, wake: make(chan struct{}, 1),
-		listings: map[int]bool{}, confirms: map[int]bool{}, verifier: newVerifier(load, opt.Verify, opt.Ignore, opt.Relaxed), safety: newSafety(load)}
+		listings: map[int]bool{}, confirms: map[int]bool{}, verifier: newVerifier(load, opt.Verify, opt.Ignore, opt.Relaxed),
+		guard: guard.New(guard.Options{Write: opt.Write, Owner: ownerPrefix(opt.Tag)})}
 	e.record = newRecorder(&e.opt, load)
 	e.scan()
 	for i := range opt.Clones {
@@ -120,17 +123,17 @@ func (e *engine) scan() {
 
 // ready finds the directory and makes the files.
 func (e *engine) ready(ctx context.Context, prepared *Prepared) error {
-	fs, err := e.opt.FS(ctx)
+	fs, end, err := e.open(ctx)
 	if err != nil {
 		return fmt.Errorf("looking at the target: %w", err)
 	}
 	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		_ = fs.Shutdown(end)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		end(ctx)
 		cancel()
 	}()
 	make := e.opt.Prepare && e.opt.Write
-	top, err := find(ctx, fs, e.opt.Directory, make)
+	top, err := find(ctx, fs, e.opt.Directory, make, e.guard.MakeBase)
 	if err != nil {
 		return err
 	}
@@ -139,7 +142,10 @@ func (e *engine) ready(ctx context.Context, prepared *Prepared) error {
 			return err
 		}
 	}
-	e.safety.above = top.chain
+	for _, h := range top.chain {
+		e.guard.Above(h)
+	}
+	e.guard.Base(top.handle)
 	for _, w := range e.worlds {
 		if err := e.place(ctx, fs, w, top, make); err != nil {
 			return err
@@ -250,7 +256,7 @@ func (e *engine) lookUp(ctx context.Context, fs client.FS, w *world) error {
 		if name == "" {
 			name = fmt.Sprintf("rpcrdma-replay-object-%d", id)
 		}
-		if dir == nil || plainName([]byte(name)) != "" {
+		if dir == nil || !ops.PlainName([]byte(name)) {
 			missing++
 			return nil
 		}

@@ -73,19 +73,30 @@ func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Han
 		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) {
 			return c.Dial(ctx, l.Addr(), nil)
 		},
-		FS: func(ctx context.Context) (client.FS, error) {
+		Access: func(ctx context.Context) (*run.Access, error) {
 			r, err := c.Dial(ctx, l.Addr(), nil)
-			if err != nil {
-				return nil, err
-			}
-			rpc := client.RPC{Requester: r, Cred: client.Sys("replay", 0, 0)}
-			if version == "3" {
-				return client.NewV3(rpc), nil
-			}
-			return client.NewV4(ctx, rpc, client.V4Options{Minor: uint32(version[2] - '0'), Owner: []byte("preparation")})
+			return &run.Access{NFS: r, Version: version, Cred: client.Sys("replay", 0, 0)}, err
 		},
 		Directory: "/replay", Write: true, Prepare: true,
 	}, hangUp
+}
+
+// look is a client beside a run, without a guard.
+func look(t testing.TB, o run.Options) client.FS {
+	t.Helper()
+	a, err := o.Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rpc := client.RPC{Requester: a.NFS, Cred: a.Cred}
+	if a.Version == "3" {
+		return client.NewV3(rpc)
+	}
+	fs, err := client.NewV4(t.Context(), rpc, client.V4Options{Minor: uint32(a.Version[2] - '0'), Owner: []byte("somebody else")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fs
 }
 
 // TestSamples replays every sample against the built-in server: over RoCEv2

@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -171,7 +172,9 @@ func (w *world) spoil(o *plan.Op) {
 		return
 	}
 	for i := range o.Compound.Ops {
-		if changing4[nfs4.NfsOpnum4(o.Compound.Ops[i].Op)] {
+		// An OPEN has opened nothing then, and the calls on that file tell.
+		op := o.Compound.Ops[i].Op
+		if e := ops.Operation(op); e != nil && e.Class == ops.Changes && nfs4.NfsOpnum4(op) != nfs4.OP_OPEN {
 			w.spoilt[objectAt(o, i)] = o
 		}
 	}

@@ -120,7 +120,7 @@ func newWorld(w *Workload, number int, tag string) *world {
 		_, _ = rand.Read(c.verifier[:]) // cannot fail (crypto/rand)
 		// A name of its own for each run, so that nobody else's state is
 		// taken for ours, nor ours for that of an earlier run.
-		c.owner = fmt.Appendf(nil, "rpcrdma-replay %s/%d/%d %s", tag, number, i+1, t.Clients[i].Owner)
+		c.owner = fmt.Appendf(ownerPrefix(tag), "%d/%d %s", number, i+1, t.Clients[i].Owner)
 		if len(c.owner) > nfs4.NFS4_OPAQUE_LIMIT {
 			c.owner = c.owner[:nfs4.NFS4_OPAQUE_LIMIT]
 		}

@@ -100,7 +100,11 @@ func bitNames(b Bitmap4, name func(uint32) string) string {
 }
 
 func (b Bitmap4) walk(v xdr.Visitor, field string, name func(uint32) string) {
-	v.Flags(field, b.Uint64(), bitNames(b, name))
+	names := ""
+	if _, ok := v.(xdr.Nameless); !ok {
+		names = bitNames(b, name)
+	}
+	v.Flags(field, b.Uint64(), names)
 }
 
 // AttrBitmap4 is a set of attributes.

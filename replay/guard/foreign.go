@@ -1,0 +1,109 @@
+package guard
+
+import (
+	"bytes"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// foreign names what belongs to a client that is not this run's: its name, its id,
+// a session, a state id; empty if nothing does. Operations on them change nothing
+// in a file system, but end or use what others have.
+func (g *Guard) foreign(minor uint32, m xdr.Message) string {
+	const client, session, state = "client", "session", "state id"
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	bad := ""
+	owner := func(b []byte) {
+		if len(g.opt.Owner) == 0 || !bytes.HasPrefix(b, g.opt.Owner) {
+			bad = client
+		}
+	}
+	id := func(n uint64) {
+		if _, ok := g.clients[n]; !ok {
+			bad = client
+		}
+	}
+	of := func(s *[16]byte) {
+		if _, ok := g.sessions[*s]; !ok {
+			bad = session
+		}
+	}
+	// From 4.1 on servers compare the client of a state id with that of the session
+	// (RFC 8881, section 8.2.4).
+	held := func(s *nfs4.Stateid4) {
+		if _, ok := g.states[s.Other]; !ok && minor == 0 && !special(s) {
+			bad = state
+		}
+	}
+	holder := func(o *nfs4.StateOwner4) {
+		if minor == 0 {
+			id(o.Clientid) // ignored otherwise (RFC 8881, section 18.16.3)
+		}
+	}
+	switch m := m.(type) {
+	case *nfs4.EXCHANGE_ID4args:
+		owner(m.EiaClientowner.CoOwnerid)
+	case *nfs4.SETCLIENTID4args:
+		owner(m.Client.Id)
+		if !g.callable(m.Callback.CbLocation.NaRAddr) {
+			bad = "callback address"
+		}
+	case *nfs4.SETCLIENTID_CONFIRM4args:
+		id(m.Clientid)
+	case *nfs4.RENEW4args:
+		id(m.Clientid)
+	case *nfs4.DELEGPURGE4args:
+		if minor == 0 {
+			id(m.Clientid)
+		}
+	case *nfs4.CREATE_SESSION4args:
+		id(m.CsaClientid)
+	case *nfs4.DESTROY_CLIENTID4args:
+		id(m.DcaClientid)
+	case *nfs4.SEQUENCE4args:
+		of(&m.SaSessionid)
+	case *nfs4.DESTROY_SESSION4args:
+		of(&m.DsaSessionid)
+	case *nfs4.BIND_CONN_TO_SESSION4args:
+		of(&m.BctsaSessid)
+	case *nfs4.OPEN4args:
+		holder(&m.Owner)
+	case *nfs4.RELEASE_LOCKOWNER4args:
+		holder(&m.LockOwner)
+	case *nfs4.LOCK4args:
+		if m.Locker.NewLockOwner {
+			held(&m.Locker.OpenOwner.OpenStateid)
+			holder(&m.Locker.OpenOwner.LockOwner)
+		} else {
+			held(&m.Locker.LockOwner.LockStateid)
+		}
+	case *nfs4.CLOSE4args:
+		held(&m.OpenStateid)
+	case *nfs4.OPEN_CONFIRM4args:
+		held(&m.OpenStateid)
+	case *nfs4.OPEN_DOWNGRADE4args:
+		held(&m.OpenStateid)
+	case *nfs4.LOCKU4args:
+		held(&m.LockStateid)
+	case *nfs4.DELEGRETURN4args:
+		held(&m.DelegStateid)
+	}
+	return bad
+}
+
+// special reports whether a state id is nobody's (RFC 7530, section 9.1.4.3).
+func special(s *nfs4.Stateid4) bool {
+	for _, b := range s.Other[1:] {
+		if b != s.Other[0] {
+			return false
+		}
+	}
+	return s.Other[0] == 0 || s.Other[0] == 0xff
+}
+
+// callable reports whether an address is ours, or that of nobody.
+func (g *Guard) callable(address []byte) bool {
+	return len(address) == 0 || string(address) == "0.0.0.0.0.0" || g.callbacks.has(address)
+}

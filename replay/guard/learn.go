@@ -1,0 +1,224 @@
+package guard
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// lesson is what the reply to a call will teach.
+type lesson struct {
+	// procedure of NFSv3 whose result holds handles of objects inside; 0 if none.
+	procedure uint32
+	// files are the operations of a COMPOUND whose results do, by bits; of those
+	// beyond the 64th nothing is learned.
+	files uint64
+	// own says that an operation gives this run a client, a session or a state id.
+	own   bool
+	minor uint32
+}
+
+func (l *lesson) none() bool { return l.procedure == 0 && l.files == 0 && !l.own }
+
+// ofProcedure sees a procedure that may be sent.
+func (l *lesson) ofProcedure(g *Guard, h *oncrpc.Call, a *ops.Act) {
+	if h.Program != nfs3.NFS_PROGRAM || h.Version != nfs3.NFS_V3 {
+		return
+	}
+	switch h.Procedure {
+	case nfs3.NFSPROC3_LOOKUP, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD, nfs3.NFSPROC3_READDIRPLUS:
+		p := a.Places()
+		if len(p) == 1 && g.knows(p[0].Handle) && (!p[0].Named || ops.PlainName(p[0].Name)) {
+			l.procedure = h.Procedure
+		}
+	}
+}
+
+// ofOperation sees one that may be sent; inside tells of the current file handle
+// after it.
+func (l *lesson) ofOperation(i int, minor uint32, op *nfs4.Op, inside bool) {
+	switch nfs4.NfsOpnum4(op.Number) {
+	case nfs4.OP_GETFH, nfs4.OP_READDIR:
+		if inside && i < 64 {
+			l.files |= 1 << i
+		}
+	case nfs4.OP_EXCHANGE_ID, nfs4.OP_SETCLIENTID, nfs4.OP_CREATE_SESSION:
+		l.own = true
+	case nfs4.OP_OPEN, nfs4.OP_LOCK:
+		l.own = l.own || minor == 0
+	}
+	l.minor = minor
+}
+
+// pupil decodes replies. It is used again for another one.
+type pupil struct {
+	g      *Guard
+	lesson lesson
+	next   func(*transport.Call) // Done of the caller
+	done   func(*transport.Call) // ours
+
+	header   oncrpc.Reply
+	reader   xdr.Reader
+	sizes    []xdr.Reduced
+	compound nfs4.CompoundRes
+	attrs    nfs4.Attrs
+	results  map[uint32]xdr.Message // of NFSv3, by procedure
+}
+
+func (g *Guard) pupil(l lesson) *pupil {
+	p, ok := g.lessons.Get().(*pupil)
+	if !ok {
+		p = &pupil{g: g, results: map[uint32]xdr.Message{}}
+		p.done = p.over
+	}
+	p.lesson = l
+	return p
+}
+
+// over is the Done of a call whose reply teaches something.
+func (p *pupil) over(c *transport.Call) {
+	next := p.next
+	if c.Err == nil {
+		p.learn(&c.Reply)
+	}
+	p.next = nil
+	p.g.lessons.Put(p)
+	if c.Done = next; next != nil {
+		next(c)
+	}
+}
+
+// learn takes in a reply. One that cannot be decoded teaches nothing.
+func (p *pupil) learn(m *transport.Message) {
+	h := &p.header
+	if err := h.Decode(m.Stream, len(m.Stream)); err != nil || !h.Succeeded() || h.Size() > len(m.Stream) {
+		return
+	}
+	at := h.Size()
+	p.sizes = p.sizes[:0]
+	for i := range m.Items {
+		p.sizes = append(p.sizes, xdr.Reduced{Length: uint32(len(m.Items[i].Data))})
+	}
+	r := &p.reader
+	r.Reset(m.Stream[at:], len(m.Stream)-at)
+	r.StartAt(uint32(at))
+	r.ReduceReply(p.sizes)
+	if p.lesson.procedure != 0 {
+		p.procedure(r)
+		return
+	}
+	p.compound.Decode(r)
+	for i := range p.compound.Ops {
+		p.operation(i, p.compound.Ops[i].Body)
+	}
+}
+
+func (p *pupil) procedure(r *xdr.Reader) {
+	n := p.lesson.procedure
+	res := p.results[n]
+	if res == nil {
+		res = nfs3.Programs[0].Procedures[n].NewResult()
+		p.results[n] = res
+	}
+	res.Decode(r)
+	s, ok := res.(xdr.Status)
+	if r.Failed() || !ok {
+		return
+	}
+	if code, _ := s.StatusCode(); code != 0 {
+		return
+	}
+	switch m := res.(type) {
+	case *nfs3.LOOKUP3res:
+		p.file(m.Resok.Object.Data)
+	case *nfs3.CREATE3res:
+		p.made(&m.Resok.Obj)
+	case *nfs3.MKDIR3res:
+		p.made(&m.Resok.Obj)
+	case *nfs3.SYMLINK3res:
+		p.made(&m.Resok.Obj)
+	case *nfs3.MKNOD3res:
+		p.made(&m.Resok.Obj)
+	case *nfs3.READDIRPLUS3res:
+		for i := range m.Resok.Reply.Entries {
+			if e := &m.Resok.Reply.Entries[i]; ops.PlainName(e.Name) {
+				p.made(&e.NameHandle)
+			}
+		}
+	}
+}
+
+func (p *pupil) made(h *nfs3.PostOpFh3) {
+	if h.HandleFollows {
+		p.file(h.Handle.Data)
+	}
+}
+
+func (p *pupil) operation(i int, res xdr.Message) {
+	if s, ok := res.(xdr.Status); ok {
+		if code, _ := s.StatusCode(); code != 0 {
+			return
+		}
+	}
+	inside := i < 64 && p.lesson.files&(1<<i) != 0
+	g := p.g
+	switch m := res.(type) {
+	case *nfs4.GETFH4res:
+		if inside {
+			p.file(m.Resok4.Object)
+		}
+	case *nfs4.READDIR4res:
+		if inside {
+			p.entries(m.Resok4.Reply.Entries)
+		}
+	case *nfs4.EXCHANGE_ID4res:
+		g.OwnClient(m.EirResok4.EirClientid)
+	case *nfs4.SETCLIENTID4res:
+		g.OwnClient(m.Resok4.Clientid)
+	case *nfs4.CREATE_SESSION4res:
+		g.OwnSession(m.CsrResok4.CsrSessionid)
+	case *nfs4.OPEN4res:
+		p.state(&m.Resok4.Stateid)
+		switch d := &m.Resok4.Delegation; d.DelegationType {
+		case nfs4.OPEN_DELEGATE_READ:
+			p.state(&d.Read.Stateid)
+		case nfs4.OPEN_DELEGATE_WRITE:
+			p.state(&d.Write.Stateid)
+		}
+	case *nfs4.LOCK4res:
+		p.state(&m.Resok4.LockStateid)
+	}
+}
+
+func (p *pupil) entries(list []nfs4.Entry4) {
+	for i := range list {
+		e := &list[i]
+		if !e.Attrs.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) || !ops.PlainName(e.Name) {
+			continue
+		}
+		if p.attrs.Decode(&e.Attrs) == nil && p.attrs.Has(nfs4.FATTR4_FILEHANDLE) {
+			p.file(p.attrs.Filehandle)
+		}
+	}
+}
+
+// state takes in a state id of NFSv4.0.
+func (p *pupil) state(s *nfs4.Stateid4) {
+	if p.lesson.minor == 0 {
+		p.g.OwnState(s.Other)
+	}
+}
+
+// file takes in the handle of an object inside. The empty one is that of no object
+// (in NFSv3 the public one, RFC 2054).
+func (p *pupil) file(h []byte) {
+	if len(h) == 0 || p.g.knows(h) {
+		return
+	}
+	p.g.mu.Lock()
+	p.g.inside.add(h)
+	p.g.mu.Unlock()
+}
