@@ -90,6 +90,21 @@ type Listener interface {
 	Close() error
 }
 
+// Answerer is a Listener that can answer connection requests before its consumer
+// sees them, all on the same terms. A request then costs next to nothing until its
+// sender has shown that it receives what is sent to its address, and a flood of
+// requests does not wait for the consumer. A kernel does the same for those who
+// listen on TCP.
+type Answerer interface {
+	Listener
+	// Answer is called once, before the first Accept. Of p it takes PrivateData,
+	// ResponderResources, InitiatorDepth and RNRRetryCount. From then on Accept
+	// returns requests whose senders have confirmed the connection; their Accept
+	// does not wait, and takes the rest of its Params. Their Reject disconnects,
+	// and its private data goes nowhere.
+	Answer(p Params) error
+}
+
 // Request is a connection that a peer asks for. It must be answered by one of
 // Accept and Reject.
 type Request interface {

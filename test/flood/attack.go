@@ -231,12 +231,9 @@ func unreadRDMA(ctx context.Context, s *server) (string, error) {
 			defer once()
 			for ctx.Err() == nil {
 				slots <- struct{}{}
-				err := s.unread(ctx, i, sink, &made, once)
-				if err != nil {
-					<-slots
-				} else {
-					<-slots
-				}
+				release := sync.OnceFunc(func() { <-slots })
+				_ = s.unread(ctx, i, sink, func() { made.Add(1); once(); release() })
+				release()
 				once()
 				select {
 				case <-ctx.Done():
@@ -275,7 +272,9 @@ func (c *stuck) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (s *server) unread(ctx context.Context, i int, sink []byte, made *atomic.Int64, once func()) error {
+// unread is one connection, until the server ends it. made is called when its
+// calls are out.
+func (s *server) unread(ctx context.Context, i int, sink []byte, made func()) error {
 	var cut shut
 	var r *endpoint.Requester
 	dialing, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -310,7 +309,6 @@ func (s *server) unread(ctx context.Context, i int, sink []byte, made *atomic.In
 		return err
 	}
 	cut.off.Store(true)
-	made.Add(1)
 	ended := make(chan struct{}, 64)
 	for range 64 {
 		r.Start(&transport.Call{
@@ -318,17 +316,13 @@ func (s *server) unread(ctx context.Context, i int, sink []byte, made *atomic.In
 			Timeout: time.Hour, Done: func(*transport.Call) { ended <- struct{}{} },
 		})
 	}
-	once()
-	<-slotless // the slot is for dialling only
+	made()
 	select {
 	case <-ctx.Done():
 	case <-ended:
 	}
 	return nil
 }
-
-// slotless lets everybody go on.
-var slotless = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // requests sends connection requests that nobody completes: n at once, or
 // without end.

@@ -178,7 +178,9 @@ func (s *socket) packet(src netip.AddrPort, b []byte, index uint16) {
 		c = s.conns[s.pkt.DestQP]
 		s.mu.RUnlock()
 		if c == nil {
-			s.p.count(&s.p.stats.NoQP)
+			if !s.early(src, b, index) {
+				s.p.count(&s.p.stats.NoQP)
+			}
 			return
 		}
 		c.mu.Lock()
