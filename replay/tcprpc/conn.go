@@ -12,10 +12,14 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
 const (
 	bufferSize = 64 << 10
+	// strangerSize is the buffer of a connection that has not completed a record
+	// yet.
+	strangerSize = 512
 	// Smaller pieces are copied into the buffer of the writer: that costs less
 	// than another entry of writev.
 	copyLimit = 4 << 10
@@ -56,6 +60,10 @@ type conn struct {
 	calls   *Requester
 	handler atomic.Pointer[transport.Handler]
 	count   *counters
+	// acct is that of a Server's connection, nil of others. It is not to be used
+	// with mu held: it may end connections.
+	acct      *budget.Account
+	recording budget.Clock
 
 	mu       sync.Mutex
 	wake     sync.Cond // writer: something is queued, or closed
@@ -124,21 +132,63 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
+// resumed reads what another reader has left, and then from the socket.
+type resumed struct {
+	left []byte
+	nc   net.Conn
+}
+
+func (r *resumed) Read(b []byte) (int, error) {
+	if len(r.left) > 0 {
+		n := copy(b, r.left)
+		r.left = r.left[n:]
+		return n, nil
+	}
+	return r.nc.Read(b)
+}
+
+// overdue is the check of a Server's connection.
+func (c *conn) overdue(now time.Time) error {
+	if c.recording.Overdue(now, c.opts.RecordTimeout) {
+		return budget.ErrRecord
+	}
+	return nil
+}
+
 func (c *conn) readLoop() {
-	br := bufio.NewReaderSize(c.nc, bufferSize)
+	stranger := c.acct != nil
+	size := bufferSize
+	if stranger {
+		size = strangerSize
+	}
+	br := bufio.NewReaderSize(c.nc, size)
 	for {
 		c.mu.Lock()
-		for !c.closed && (c.serving >= c.opts.MaxCalls || c.outBytes > c.opts.MaxQueued) {
+		// Something of its own has to be outstanding for a connection to wait: that
+		// wakes it.
+		for !c.closed && (c.serving >= c.opts.MaxCalls || c.outBytes > c.opts.MaxQueued ||
+			(c.serving > 0 || c.outBytes > 0) && !c.acct.Room()) {
 			c.room.Wait()
 		}
-		closed := c.closed
+		closed, owes := c.closed, c.outBytes > 0
 		c.mu.Unlock()
 		if closed {
 			return
 		}
-		rec, err := readRecord(br, c.opts.MaxRecord)
+		rec, err := readRecord(br, c.opts.MaxRecord, c.acct, &c.recording)
 		if err != nil {
 			return
+		}
+		if !owes {
+			c.acct.Progress() // else it is the replies that count
+		}
+		if stranger {
+			stranger = false
+			c.acct.Proven()
+			left, _ := br.Peek(br.Buffered())
+			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, bufferSize)
+			c.acct.Add(bufferSize)
+			defer c.acct.Add(-bufferSize)
 		}
 		c.count.receives.Add(1)
 		if len(rec.b) < 8 {
@@ -159,15 +209,19 @@ func (c *conn) readLoop() {
 
 // send queues a message. It reports false if the connection has ended.
 func (c *conn) send(o outgoing) bool {
+	n := o.weight()
+	c.acct.Add(int64(n))
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed {
+		c.mu.Unlock()
+		c.acct.Add(-int64(n))
 		return false
 	}
 	*o.place() = queued
 	c.out = append(c.out, o)
-	c.outBytes += o.weight()
+	c.outBytes += n
 	c.wake.Signal()
+	c.mu.Unlock()
 	return true
 }
 
@@ -177,7 +231,7 @@ func (c *conn) withdraw(o outgoing) place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := *o.place()
-	if was == queued {
+	if was == queued { // a call: replies, which count, are never withdrawn
 		for i := range c.out {
 			if c.out[i] == o {
 				c.out = append(c.out[:i], c.out[i+1:]...)
@@ -193,10 +247,14 @@ func (c *conn) withdraw(o outgoing) place {
 func (c *conn) writeLoop() {
 	defer close(c.writerDone)
 	var (
-		g     = gather{buf: make([]byte, 0, bufferSize), nc: c.nc, timeout: c.opts.Timeout}
+		g     = gather{nc: c.nc, timeout: c.opts.Timeout}
 		batch []outgoing
 		ok    = true
 	)
+	if c.acct != nil {
+		g.timeout = c.opts.ReplyTimeout
+	}
+	defer func() { c.acct.Add(-int64(cap(g.buf))) }()
 	for {
 		c.mu.Lock()
 		for ok && len(c.out) == 0 && !c.closed {
@@ -215,6 +273,10 @@ func (c *conn) writeLoop() {
 		c.out = c.out[:0]
 		c.mu.Unlock()
 		if ok {
+			if g.buf == nil {
+				g.buf = make([]byte, 0, bufferSize)
+				c.acct.Add(bufferSize)
+			}
 			for _, o := range batch {
 				if ok = g.message(c.w, o.message()); !ok {
 					break
@@ -224,7 +286,9 @@ func (c *conn) writeLoop() {
 		}
 		if ok {
 			c.count.sends.Add(uint64(len(batch)))
+			c.acct.Progress()
 		}
+		c.acct.Add(-int64(total))
 		c.mu.Lock()
 		c.outBytes -= total
 		for i, o := range batch {
