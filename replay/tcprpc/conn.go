@@ -17,9 +17,10 @@ import (
 
 const (
 	bufferSize = 64 << 10
-	// strangerSize is the buffer of a connection that has not completed a record
-	// yet.
+	// A connection that has not completed a record yet, and one that has few and
+	// short ones, have smaller buffers.
 	strangerSize = 512
+	quietSize    = 8 << 10
 	// Smaller pieces are copied into the buffer of the writer: that costs less
 	// than another entry of writev.
 	copyLimit = 4 << 10
@@ -162,6 +163,8 @@ func (c *conn) readLoop() {
 		size = strangerSize
 	}
 	br := bufio.NewReaderSize(c.nc, size)
+	c.acct.Add(int64(size))
+	defer func() { c.acct.Add(-int64(size)) }()
 	for {
 		c.mu.Lock()
 		// Something of its own has to be outstanding for a connection to wait: that
@@ -185,10 +188,16 @@ func (c *conn) readLoop() {
 		if stranger {
 			stranger = false
 			c.acct.Proven()
+		}
+		if n := br.Size(); n < bufferSize && (n < quietSize || br.Buffered() > n/2 || len(rec.b) > n) {
+			more := quietSize
+			if n == quietSize {
+				more = bufferSize
+			}
 			left, _ := br.Peek(br.Buffered())
-			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, bufferSize)
-			c.acct.Add(bufferSize)
-			defer c.acct.Add(-bufferSize)
+			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, more)
+			c.acct.Add(int64(more - size))
+			size = more
 		}
 		c.count.receives.Add(1)
 		if len(rec.b) < 8 {
@@ -247,7 +256,7 @@ func (c *conn) withdraw(o outgoing) place {
 func (c *conn) writeLoop() {
 	defer close(c.writerDone)
 	var (
-		g     = gather{nc: c.nc, timeout: c.opts.Timeout}
+		g     = gather{nc: c.nc, timeout: c.opts.Timeout, acct: c.acct}
 		batch []outgoing
 		ok    = true
 	)
@@ -274,8 +283,7 @@ func (c *conn) writeLoop() {
 		c.mu.Unlock()
 		if ok {
 			if g.buf == nil {
-				g.buf = make([]byte, 0, bufferSize)
-				c.acct.Add(bufferSize)
+				g.grow(copyLimit)
 			}
 			for _, o := range batch {
 				if ok = g.message(c.w, o.message()); !ok {
@@ -327,6 +335,13 @@ type gather struct {
 
 	nc      net.Conn
 	timeout time.Duration // a peer that reads nothing for so long is given up
+	acct    *budget.Account
+}
+
+// grow makes the buffer longer; it holds nothing.
+func (g *gather) grow(n int) {
+	g.acct.Add(int64(n - cap(g.buf)))
+	g.buf = make([]byte, 0, n)
 }
 
 func (g *gather) message(w io.Writer, m *transport.Message) bool {
@@ -372,7 +387,16 @@ func (g *gather) bytes(w io.Writer, b []byte) bool {
 
 // reserve makes room for n bytes that are copied.
 func (g *gather) reserve(w io.Writer, n int) bool {
-	return len(g.buf)+n <= cap(g.buf) || g.flush(w)
+	if len(g.buf)+n <= cap(g.buf) {
+		return true
+	}
+	if !g.flush(w) {
+		return false
+	}
+	if cap(g.buf) < bufferSize {
+		g.grow(bufferSize)
+	}
+	return true
 }
 
 // cut makes a piece of what was copied since the last one.
