@@ -27,9 +27,9 @@ type Options struct {
 	// MaxQueued is how many bytes of replies may wait for a peer that does not
 	// read before its calls are not read any more. Default 16 MiB.
 	MaxQueued int
-	// MaxConnections bounds the connections of a Server. One more ends another:
-	// of the address that has the most, the one that has been idle for longest.
-	// Default 4096.
+	// MaxConnections bounds the connections of a Server. One more ends another, of
+	// the address that has the most the one that has been idle for longest, or is
+	// refused. Default 4096.
 	MaxConnections int
 	// Newcomers bounds the connections of a Server that have not completed a record
 	// yet, and NewcomerTime is how long they may take for it. One more ends

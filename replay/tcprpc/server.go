@@ -105,7 +105,11 @@ func (s *Server) start(nc net.Conn) {
 	c.handler.Store(&s.handler)
 	c.calls = newRequester(&s.opts, &counters{})
 	c.calls.conn, c.calls.peer = c, c.peer
-	c.acct = s.group.Open(c.peer.Remote, func(error) { c.close() }, c.overdue)
+	var ok bool
+	if c.acct, ok = s.group.Open(c.peer.Remote, func(error) { c.close() }, c.overdue); !ok {
+		c.close()
+		return
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

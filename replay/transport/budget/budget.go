@@ -51,6 +51,8 @@ const DefaultBytes = 256 << 20
 // Stats are counts of connections that were ended since the start, by reason.
 type Stats struct {
 	Memory, Connections, Newcomers, Silent, Records, Unread uint64
+	// Refused are those that were not let in.
+	Refused uint64
 	// Bytes are held now; Peak is the most that ever were.
 	Bytes, Peak int64
 }
@@ -183,18 +185,30 @@ type Account struct {
 	closed  bool
 }
 
-// Open makes an account for a connection that has been accepted. evict ends the
+// settled is how long a connection has to be without progress before it has to
+// make room for one from a source that has as many.
+const settled = 10 * time.Second
+
+// Open makes an account for a connection that has been accepted. If there are as
+// many as there may be, one that has been idle, or of a source that has more, is
+// ended; if there is no such connection, ok is false. evict ends the
 // connection; it must not wait, nor call the Budget, and is called once at most.
 // check, if set, is called from time to time and returns why the connection is to
 // be ended, one of ErrRecord and ErrUnread, or nil.
-func (g *Group) Open(peer netip.AddrPort, evict func(error), check func(now time.Time) error) *Account {
+func (g *Group) Open(peer netip.AddrPort, evict func(error), check func(now time.Time) error) (a *Account, ok bool) {
 	b := g.b
-	a := &Account{g: g, peer: peer, source: halfopen.Source(peer.Addr()), evict: evict, check: check}
+	a = &Account{g: g, peer: peer, source: halfopen.Source(peer.Addr()), evict: evict, check: check}
 	var list [2]eviction
 	b.mu.Lock()
 	a.since = b.now()
 	if g.alive >= g.o.Connections {
-		list[0] = b.end(g.worst(a.source, a.since), ErrConnections)
+		w := g.worst(a.source, a.since)
+		if w == nil || g.sources[w.source] <= g.sources[a.source]+1 && w.idle(a.since) < settled {
+			b.stats.Refused++
+			b.mu.Unlock()
+			return nil, false
+		}
+		list[0] = b.end(w, ErrConnections)
 	}
 	g.accounts[a] = struct{}{}
 	g.alive++
@@ -207,7 +221,7 @@ func (g *Group) Open(peer netip.AddrPort, evict func(error), check func(now time
 	for _, e := range list {
 		e.do()
 	}
-	return a
+	return a, true
 }
 
 // Close ends the account. What it holds stays counted until it is given back.

@@ -37,7 +37,11 @@ func newRig(t *testing.T, bytes int64, o GroupOptions) *rig {
 }
 
 func (r *rig) open(name, addr string) *Account {
-	return r.g.Open(netip.AddrPortFrom(netip.MustParseAddr(addr), 1), func(why error) { r.out[name] = why }, nil)
+	a, ok := r.g.Open(netip.AddrPortFrom(netip.MustParseAddr(addr), 1), func(why error) { r.out[name] = why }, nil)
+	if !ok {
+		r.out[name] = errors.New("refused")
+	}
+	return a
 }
 
 func (r *rig) pass(d time.Duration) {
@@ -155,6 +159,15 @@ func TestConnections(t *testing.T) {
 	if len(r.out) != 1 || !errors.Is(r.out["0"], ErrConnections) {
 		t.Errorf("ended: %v, want the oldest of the largest share", r.out)
 	}
+	// The largest share gets no larger at the cost of those that work.
+	for a := range r.g.accounts {
+		a.Progress()
+	}
+	r.open("again", "192.0.2.2")
+	if r.out["again"] == nil || r.b.Stats().Refused != 1 || len(r.out) != 2 {
+		t.Errorf("ended: %v; %+v", r.out, r.b.Stats())
+	}
+	r.pass(settled)
 	for i := range 20 {
 		r.open(fmt.Sprint("x", i), "192.0.2.2").Proven()
 	}
@@ -225,7 +238,7 @@ func TestConcurrent(t *testing.T) {
 				var a *Account
 				done := make(chan struct{})
 				var once sync.Once
-				a = g.Open(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1), func(error) { once.Do(func() { close(done) }) }, func(time.Time) error { return nil })
+				a, _ = g.Open(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1), func(error) { once.Do(func() { close(done) }) }, func(time.Time) error { return nil })
 				if n%2 == 0 {
 					a.Proven()
 				}
@@ -260,7 +273,7 @@ func BenchmarkAdd(b *testing.B) {
 	bud := New(Options{})
 	g := bud.Join(GroupOptions{Connections: 10, Newcomers: 10, NewcomerTime: time.Hour, Tick: time.Second})
 	defer g.Leave()
-	a := g.Open(netip.MustParseAddrPort("192.0.2.1:1"), func(error) {}, nil)
+	a, _ := g.Open(netip.MustParseAddrPort("192.0.2.1:1"), func(error) {}, nil)
 	for b.Loop() {
 		a.Add(1000)
 		a.Progress()

@@ -14,9 +14,10 @@ import (
 // A listener that answers requests itself (verbs.Answerer) sends the REP at once
 // and keeps an embryo: what is needed to make the connection when the RTU comes.
 // That is all that a flood of requests costs: no queue pair, no timer, no goroutine
-// and no receive exists before the peer has shown, by the communication id in its
-// RTU, that it has received the REP. An embryo cannot be done without, as SYN
-// cookies do for TCP: the RTU repeats nothing of what the REQ has said.
+// and no receive exists before the peer has shown that it has received the REP: by
+// the communication id in its RTU, or by a packet with the queue pair and the PSN
+// that the REP has named. An embryo cannot be done without, as SYN cookies do for
+// TCP: neither repeats what the REQ has said.
 
 // earlyPackets and earlyBytes bound what is kept of packets that come before the
 // consumer has taken a confirmed connection. Without, the first call of a peer
@@ -25,9 +26,6 @@ const (
 	earlyPackets = 16
 	earlyBytes   = 64 << 10
 )
-
-// repAgain is how long a peer has to wait before data make us repeat a REP.
-const repAgain = 10 * time.Millisecond
 
 // embryo is a connection that was answered and that the peer has not confirmed.
 type embryo struct {
@@ -38,14 +36,13 @@ type embryo struct {
 	tid              uint64
 	local            uint32 // our communication id; the peer's is in key
 	qpn, ownQPN      uint32
-	psn, ownPSN      uint32
+	psn, ownPSN      uint32 // of the first packet from us, and from the peer
 	mtu              uint16
 	ackTimeout       uint8
 	resources, depth uint8 // as agreed, from our point of view
 	asked            [2]uint8
 	rnrRetries       uint8
 	src              netip.AddrPort
-	repeated         time.Time // the REP, because of data
 	private          [reqPrivateMax]byte
 	privateLen       uint8
 }
@@ -152,15 +149,17 @@ func (m *cm) answerAgain(s *socket, key peerKey) bool {
 	return true
 }
 
-// confirmed makes a request for the consumer of an embryo when its RTU has come.
-// mu is held.
+// confirmed handles the RTU of an embryo; false if there is none. mu is held.
 func (m *cm) confirmed(s *socket, peer netip.AddrPort, msg *ibcm.Message) bool {
 	entry := m.half.byID[msg.RemoteID]
-	if entry == nil || !entry.Value.names(s, peer, msg) {
-		return false
-	}
+	return entry != nil && entry.Value.names(s, peer, msg) && m.hatch(entry)
+}
+
+// hatch makes a request for the consumer of an embryo that was confirmed. It is
+// false if nobody listens any more. mu is held.
+func (m *cm) hatch(entry *halfopen.Entry[*embryo]) bool {
 	e := entry.Value
-	l := e.l
+	l, s := e.l, e.s
 	select {
 	case <-l.closed:
 		m.half.remove(entry)
@@ -168,8 +167,8 @@ func (m *cm) confirmed(s *socket, peer netip.AddrPort, msg *ibcm.Message) bool {
 	default:
 	}
 	if l.pending >= m.p.opt.Backlog {
-		// The consumer does not keep up. What the peer sends makes us repeat the
-		// REP, and the peer its RTU.
+		// The consumer does not keep up. What the peer sends, and sends again, will
+		// confirm it later.
 		return true
 	}
 	m.half.remove(entry)
@@ -230,7 +229,7 @@ func (m *cm) take(r *request, p *verbs.Params) (*Conn, error) {
 	id.timer.Stop()
 	id.state, id.conn = cmEstablished, c
 	c.cm = id
-	c.connectLocked(id.peer, id.qpn, e.ownPSN, r.psn, r.mtu)
+	c.connectLocked(id.peer, id.qpn, r.psn, e.ownPSN, r.mtu)
 	m.mu.Unlock()
 	c.establish()
 	now := time.Now()
@@ -246,26 +245,24 @@ func (m *cm) take(r *request, p *verbs.Params) (*Conn, error) {
 }
 
 // early handles a packet for a queue pair that does not exist yet; false if there
-// is none to be. Data are no RTU: they name a queue pair by 24 bits, and who has
-// forged a REQ knows its PSN.
+// is none to be. Its number and the first PSN, 48 bits that only the REP has told,
+// stand for an RTU that was lost or overtaken.
 func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	m := &s.p.cm
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := s.pkt.DestQP
-	if entry := m.half.byQPN[n]; entry != nil {
+	entry, id := m.half.byQPN[n], m.ready[n]
+	switch {
+	case entry != nil:
 		e := entry.Value
-		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.psn || !s.intact(src, b, index) {
+		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.intact(src, b, index) || !m.hatch(entry) {
 			return false
 		}
-		if s.now.Sub(e.repeated) >= repAgain {
-			e.repeated = s.now
-			m.sendREP(e) // which makes the peer repeat its RTU
+		if id = m.ready[n]; id == nil {
+			return false
 		}
-		return true
-	}
-	id := m.ready[n]
-	if id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.intact(src, b, index) {
+	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.intact(src, b, index):
 		return false
 	}
 	r := id.request
