@@ -32,7 +32,11 @@ type server struct {
 	held    map[uint32]*exchange // ReadRead: until RDMA_DONE
 	order   ring[heldCall]
 	timer   *time.Timer
-	dead    bool
+	// retry lets calls begin that wait although nothing else is under way, since
+	// there is no memory for them.
+	retry  *time.Timer
+	waited time.Duration
+	dead   bool
 }
 
 type heldCall struct {
@@ -201,10 +205,23 @@ func (x *exchange) expected() int64 {
 	return int64(min(n, uint64(x.s.o.MaxMessage)))
 }
 
-// fits reports whether a call may begin. Something else of the connection has to
-// be under way for it to wait: the end of that lets it begin. mu is held.
+// fits reports whether a call may begin. If something else of the connection is
+// under way, the end of that lets it begin later, otherwise a timer. mu is held.
 func (s *server) fits(x *exchange) bool {
-	return s.holding == 0 || x.l.acct.Room() && (s.pulling == 0 || s.pulling+x.size <= s.o.MaxPulled)
+	if s.holding > 0 {
+		return x.l.acct.Room() && (s.pulling == 0 || s.pulling+x.size <= s.o.MaxPulled)
+	}
+	if x.l.acct.Admit(x.charge, s.waited) {
+		s.waited = 0
+		return true
+	}
+	const step = 20 * time.Millisecond
+	if s.waited += step; s.retry == nil {
+		s.retry = time.AfterFunc(step, s.resume)
+	} else {
+		s.retry.Reset(step)
+	}
+	return false
 }
 
 // take counts a call that begins. mu is held.
@@ -437,6 +454,13 @@ func (s *server) freed(n int) {
 	s.mu.Lock()
 	s.pulling -= n
 	s.holding--
+	s.mu.Unlock()
+	s.resume()
+}
+
+// resume begins with the calls that there is room for.
+func (s *server) resume() {
+	s.mu.Lock()
 	var next []*exchange
 	for s.waiting.len() > 0 && !s.dead {
 		x := *s.waiting.front()
@@ -459,6 +483,9 @@ func (s *server) lost(*link) {
 	s.dead = true
 	if s.timer != nil {
 		s.timer.Stop()
+	}
+	if s.retry != nil {
+		s.retry.Stop()
 	}
 	var all []*exchange
 	for s.waiting.len() > 0 {

@@ -185,6 +185,8 @@ func (l *link) welcome() {
 	l.stranger = false
 	l.acct.Proven()
 	l.mu.Lock()
+	l.slabbed += int64(l.mem.caps.Buffers)
+	l.acct.Add(int64(l.mem.caps.Buffers))
 	var more []verbs.RecvRequest
 	var err error
 	if n := l.receives() - len(l.recvs); n > 0 {

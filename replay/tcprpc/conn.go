@@ -156,6 +156,21 @@ func (c *conn) overdue(now time.Time) error {
 	return nil
 }
 
+// admitted waits while there is no memory for n bytes, or for what another call
+// may cost.
+func (c *conn) admitted(n int) {
+	const step = 20 * time.Millisecond
+	for waited := time.Duration(0); !c.acct.Admit(int64(n), waited); waited += step {
+		c.mu.Lock()
+		over := c.closed || c.serving > 0 || c.outBytes > 0
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		time.Sleep(step)
+	}
+}
+
 func (c *conn) readLoop() {
 	stranger := c.acct != nil
 	size := bufferSize
@@ -163,6 +178,7 @@ func (c *conn) readLoop() {
 		size = strangerSize
 	}
 	br := bufio.NewReaderSize(c.nc, size)
+	wait := c.admitted
 	c.acct.Add(int64(size))
 	defer func() { c.acct.Add(-int64(size)) }()
 	for {
@@ -178,7 +194,8 @@ func (c *conn) readLoop() {
 		if closed {
 			return
 		}
-		rec, err := readRecord(br, c.opts.MaxRecord, c.acct, &c.recording)
+		c.admitted(0)
+		rec, err := readRecord(br, c.opts.MaxRecord, c.acct, &c.recording, wait)
 		if err != nil {
 			return
 		}

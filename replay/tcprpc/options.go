@@ -33,7 +33,7 @@ type Options struct {
 	MaxConnections int
 	// Newcomers bounds the connections of a Server that have not completed a record
 	// yet, and NewcomerTime is how long they may take for it. One more ends
-	// another, of the address that has the most. Defaults 1024 and 30 s.
+	// another, of the address that has the most. Defaults 2048 and 30 s.
 	Newcomers    int
 	NewcomerTime time.Duration
 	// RecordTimeout is how long a record may take to a Server, from its first byte
@@ -79,7 +79,7 @@ func (o Options) withDefaults() Options {
 	def(&o.MaxCalls, 256)
 	def(&o.MaxQueued, 16<<20)
 	def(&o.MaxConnections, 4096)
-	def(&o.Newcomers, 1024)
+	def(&o.Newcomers, 2048)
 	dur(&o.NewcomerTime, 30*time.Second)
 	dur(&o.RecordTimeout, 30*time.Second)
 	dur(&o.ReplyTimeout, 30*time.Second)

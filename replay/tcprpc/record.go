@@ -52,8 +52,9 @@ func (r *record) free() {
 		return
 	}
 	r.acct.Add(-int64(cap(r.b)))
+	plenty := r.acct.Room()
 	r.acct = nil
-	if r.class < len(pools) {
+	if r.class < len(pools) && (plenty || cap(r.b) <= firstPiece) {
 		pools[r.class].Put(r)
 	}
 }
@@ -67,8 +68,9 @@ func (r *record) longer(n int) *record {
 }
 
 // readRecord reads one record of at most limit bytes. The clock runs from its
-// first byte to its last.
-func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget.Clock) (*record, error) {
+// first byte to its last. wait is called before a record of which not all has come
+// gets more memory.
+func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget.Clock, wait func(n int)) (*record, error) {
 	if _, err := br.Peek(1); err != nil {
 		return nil, err
 	}
@@ -100,6 +102,9 @@ func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget
 			if end-at > firstPiece && !acct.Fits(end) {
 				next = max(2*at, firstPiece)
 				next = min(next, end)
+				if rec != nil {
+					wait(next)
+				}
 			}
 			switch {
 			case rec == nil:

@@ -91,8 +91,11 @@ func (s *Server) accept() {
 			}
 			// Out of descriptors, for instance: that passes, sooner if somebody who
 			// has said nothing yet has to go.
-			s.group.Reclaim()
-			time.Sleep(10 * time.Millisecond)
+			wait := 10 * time.Millisecond
+			if s.group.Reclaim() {
+				wait = time.Millisecond
+			}
+			time.Sleep(wait)
 			continue
 		}
 		s.start(nc)

@@ -51,6 +51,9 @@ type Caps struct {
 	MaxSGE      int // slices in WorkRequest.Local
 	MaxMessage  int // bytes of one work request
 	MaxReads    int // RDMA Reads in flight on a connection, each way
+	// Buffers is about how many bytes the provider needs for a connection in use,
+	// beside what it is given.
+	Buffers int
 }
 
 // Invalidates is what a peer may close.

@@ -160,17 +160,21 @@ func unreadTCP(ctx context.Context, s *server) (string, error) {
 		d := &deaf{c, make(chan struct{})}
 		go func() {
 			defer close(d.ended)
-			one := record(appendCall(nil, procRead))
+			var calls []byte
+			for range 64 {
+				calls = append(calls, record(appendCall(nil, procRead))...)
+			}
 			for {
-				if _, err := c.Write(one); err != nil {
+				if _, err := c.Write(calls); err != nil {
 					return
 				}
+				time.Sleep(time.Second)
 			}
 		}()
 		return d, nil
 	})
 	time.Sleep(2 * time.Second)
-	return fmt.Sprintf("%d connections call for READs of 1 MiB and read nothing (%d made)", *readers, made.Load()), err
+	return fmt.Sprintf("%d connections call for 64 READs of 1 MiB a second and read nothing (%d made)", *readers, made.Load()), err
 }
 
 func slowRecords(ctx context.Context, s *server) (string, error) {

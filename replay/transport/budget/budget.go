@@ -19,6 +19,7 @@ package budget
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -67,8 +68,12 @@ type Budget struct {
 	// trip is what used must exceed before somebody looks for a connection to end.
 	trip atomic.Int64
 
-	mu       sync.Mutex
-	groups   map[*Group]struct{}
+	mu     sync.Mutex
+	groups map[*Group]struct{}
+	// all are the accounts of which one may be ended, leaving those that are being
+	// ended.
+	all      []*Account
+	leaving  map[*Account]struct{}
 	timer    *time.Timer
 	stats    Stats
 	logged   time.Time
@@ -80,7 +85,7 @@ func New(o Options) *Budget {
 	if o.Bytes <= 0 {
 		o.Bytes = DefaultBytes
 	}
-	b := &Budget{limit: o.Bytes, log: o.Log, now: time.Now, groups: make(map[*Group]struct{})}
+	b := &Budget{limit: o.Bytes, log: o.Log, now: time.Now, groups: make(map[*Group]struct{}), leaving: make(map[*Account]struct{})}
 	b.trip.Store(b.limit)
 	return b
 }
@@ -115,16 +120,23 @@ type Group struct {
 	b         *Budget
 	o         GroupOptions
 	accounts  map[*Account]struct{}
-	sources   map[netip.Prefix]int // without those that are being ended
+	sources   map[netip.Prefix]*source
 	alive     int
 	newcomers *halfopen.Table[*Account]
+}
+
+// source is where connections of a group come from.
+type source struct {
+	alive int // connections, without those that are being ended
+	all   int // with them
+	held  atomic.Int64
 }
 
 // Join adds a server. Leave is to be called at its end.
 func (b *Budget) Join(o GroupOptions) *Group {
 	o.Tick = max(o.Tick, 5*time.Millisecond)
 	g := &Group{
-		b: b, o: o, accounts: make(map[*Account]struct{}), sources: make(map[netip.Prefix]int),
+		b: b, o: o, accounts: make(map[*Account]struct{}), sources: make(map[netip.Prefix]*source),
 		newcomers: halfopen.New[*Account](max(1, min(o.Newcomers, o.Connections))),
 	}
 	b.mu.Lock()
@@ -171,7 +183,8 @@ func (b *Budget) onTimer() {
 type Account struct {
 	g      *Group
 	peer   netip.AddrPort
-	source netip.Prefix
+	source *source
+	prefix netip.Prefix
 	evict  func(error)
 	check  func(now time.Time) error
 
@@ -181,6 +194,7 @@ type Account struct {
 	seen    uint64
 	since   time.Time // without progress
 	entry   *halfopen.Entry[*Account]
+	at      int // in Budget.all, if not evicted
 	evicted bool
 	closed  bool
 }
@@ -197,13 +211,16 @@ const settled = 10 * time.Second
 // be ended, one of ErrRecord and ErrUnread, or nil.
 func (g *Group) Open(peer netip.AddrPort, evict func(error), check func(now time.Time) error) (a *Account, ok bool) {
 	b := g.b
-	a = &Account{g: g, peer: peer, source: halfopen.Source(peer.Addr()), evict: evict, check: check}
+	a = &Account{g: g, peer: peer, prefix: halfopen.Source(peer.Addr()), evict: evict, check: check}
 	var list [2]eviction
 	b.mu.Lock()
 	a.since = b.now()
+	if a.source = g.sources[a.prefix]; a.source == nil {
+		a.source = new(source)
+	}
 	if g.alive >= g.o.Connections {
 		w := g.worst(a.source, a.since)
-		if w == nil || g.sources[w.source] <= g.sources[a.source]+1 && w.idle(a.since) < settled {
+		if w == nil || w.source.alive <= a.source.alive+1 && w.idle(a.since) < settled {
 			b.stats.Refused++
 			b.mu.Unlock()
 			return nil, false
@@ -212,7 +229,11 @@ func (g *Group) Open(peer netip.AddrPort, evict func(error), check func(now time
 	}
 	g.accounts[a] = struct{}{}
 	g.alive++
-	g.sources[a.source]++
+	a.at = len(b.all)
+	b.all = append(b.all, a)
+	g.sources[a.prefix] = a.source
+	a.source.alive++
+	a.source.all++
 	var old *halfopen.Entry[*Account]
 	if a.entry, old = g.newcomers.Add(peer.Addr(), a, a.since); old != nil {
 		list[1] = b.end(old.Value, ErrNewcomers)
@@ -235,6 +256,11 @@ func (a *Account) Close() {
 		a.closed = true
 		a.leave()
 		delete(a.g.accounts, a)
+		delete(b.leaving, a)
+		// What is still held then is not seen in the share of its source any more.
+		if a.source.all--; a.source.all == 0 {
+			delete(a.g.sources, a.prefix)
+		}
 	}
 	b.mu.Unlock()
 }
@@ -247,10 +273,13 @@ func (a *Account) leave() {
 	a.evicted = true
 	g := a.g
 	g.newcomers.Remove(a.entry)
+	b := g.b
+	last := b.all[len(b.all)-1]
+	b.all[a.at], last.at = last, a.at
+	b.all[len(b.all)-1] = nil
+	b.all = b.all[:len(b.all)-1]
 	g.alive--
-	if g.sources[a.source]--; g.sources[a.source] == 0 {
-		delete(g.sources, a.source)
-	}
+	a.source.alive--
 }
 
 // Proven says that the peer has completed a first message.
@@ -296,6 +325,31 @@ func (a *Account) Fits(n int) bool {
 	return a.held.Load()+2*int64(n) <= a.g.b.limit-a.g.b.used.Load()
 }
 
+// MaxWait is how long a connection that holds nothing may be made to wait before it
+// starts something.
+const MaxWait = time.Second
+
+// Admit reports whether a connection that holds nothing, and has waited for so long,
+// may start something of about n bytes. While nothing is free, connections of a
+// source that holds more than the average have to wait: otherwise a flood that
+// connects again whenever it was ended would keep us busy with that.
+func (a *Account) Admit(n int64, waited time.Duration) bool {
+	if a == nil || waited >= MaxWait {
+		return true
+	}
+	b := a.g.b
+	if b.used.Load()+max(n, b.limit/64) <= b.limit {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sources := 0
+	for g := range b.groups {
+		sources += len(g.sources)
+	}
+	return a.source.held.Load()*int64(sources) < b.used.Load()/2
+}
+
 // Add counts n bytes more, or less, that the connection holds. If that exceeds the
 // limit, connections are ended until enough is on its way to be free; this one may
 // be among them.
@@ -305,6 +359,7 @@ func (a *Account) Add(n int64) {
 	}
 	b := a.g.b
 	a.held.Add(n)
+	a.source.held.Add(n)
 	used := b.used.Add(n)
 	if n < 0 {
 		if used < b.limit && b.trip.Load() != b.limit {
@@ -326,20 +381,16 @@ func (b *Budget) relieve() {
 	now := b.now()
 	for {
 		left := b.used.Load()
-		var worst *Account
-		score := -1.0
-		for g := range b.groups {
-			for a := range g.accounts {
-				held := a.held.Load()
-				if a.evicted {
-					left -= held
-					continue
-				}
-				if s := float64(held) * (a.idle(now) + time.Millisecond).Seconds(); held > 0 && s > score {
-					worst, score = a, s
-				}
-			}
+		for a := range b.leaving {
+			left -= a.held.Load()
 		}
+		var worst *Account
+		score := 0.0
+		b.sample(func(a *Account) {
+			if s := float64(a.held.Load()) * (a.idle(now) + time.Millisecond).Seconds(); s > score {
+				worst, score = a, s
+			}
+		})
 		if left <= b.limit || worst == nil {
 			break
 		}
@@ -354,6 +405,24 @@ func (b *Budget) relieve() {
 	}
 }
 
+// samples is how many accounts are compared when one has to go: all, if there are
+// no more, or else so many at random. To look at thousands each time would be work
+// that a flood can ask for.
+const samples = 64
+
+// sample calls f for accounts that may be ended. mu is held.
+func (b *Budget) sample(f func(*Account)) {
+	if len(b.all) <= samples {
+		for _, a := range b.all {
+			f(a)
+		}
+		return
+	}
+	for range samples {
+		f(b.all[rand.IntN(len(b.all))])
+	}
+}
+
 // idle is for how long the account has made no progress. mu is held.
 func (a *Account) idle(now time.Time) time.Duration {
 	if n := a.events.Load(); n != a.seen {
@@ -365,22 +434,22 @@ func (a *Account) idle(now time.Time) time.Duration {
 // worst is the connection that goes when there are too many: of the source that
 // has the most, the newcomer counted among them, the one that has been idle for
 // longest. mu is held.
-func (g *Group) worst(newcomer netip.Prefix, now time.Time) *Account {
+func (g *Group) worst(newcomer *source, now time.Time) *Account {
 	var worst *Account
 	var share int
 	var idle time.Duration
-	for a := range g.accounts {
-		if a.evicted {
-			continue
+	g.b.sample(func(a *Account) {
+		if a.g != g {
+			return
 		}
-		n := g.sources[a.source]
+		n := a.source.alive
 		if a.source == newcomer {
 			n++
 		}
 		if d := a.idle(now); worst == nil || n > share || n == share && d > idle {
 			worst, share, idle = a, n, d
 		}
-	}
+	})
 	return worst
 }
 
@@ -408,6 +477,7 @@ func (b *Budget) end(a *Account, why error) eviction {
 		return eviction{}
 	}
 	a.leave()
+	b.leaving[a] = struct{}{}
 	switch why {
 	case ErrMemory:
 		b.stats.Memory++

@@ -88,6 +88,26 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// While nothing is free, a source that holds much has to wait, and others not.
+func TestAdmit(t *testing.T) {
+	r := newRig(t, 1000, GroupOptions{})
+	bad, worse, good := r.open("bad", "192.0.2.1"), r.open("worse", "192.0.2.1"), r.open("good", "192.0.2.2")
+	if !worse.Admit(100, 0) {
+		t.Error("it had to wait although nothing is held")
+	}
+	bad.Add(980)
+	if worse.Admit(100, 0) || !worse.Admit(100, MaxWait) {
+		t.Error("a connection of a source that holds all does not wait, or for too long")
+	}
+	if !good.Admit(100, 0) {
+		t.Error("another source has to wait")
+	}
+	var none *Account
+	if !none.Admit(1<<40, 0) {
+		t.Error("no account has to wait")
+	}
+}
+
 // However many are greedy, there is room for one more.
 func TestRoom(t *testing.T) {
 	r := newRig(t, 1<<20, GroupOptions{})

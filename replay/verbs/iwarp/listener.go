@@ -57,7 +57,9 @@ func (l *listener) run() {
 			}
 			// Out of descriptors, perhaps: it passes, sooner if somebody who has said
 			// nothing yet has to go.
-			l.evict()
+			if l.evict() {
+				delay = time.Millisecond
+			}
 			t := time.NewTimer(delay)
 			select {
 			case <-t.C:
@@ -89,7 +91,7 @@ func (l *listener) run() {
 }
 
 // evict ends one peer that has not been answered.
-func (l *listener) evict() {
+func (l *listener) evict() bool {
 	l.mu.Lock()
 	old := l.half.Evict()
 	l.mu.Unlock()
@@ -97,6 +99,7 @@ func (l *listener) evict() {
 		l.p.stats.evicted.Add(1)
 		old.Value.abort()
 	}
+	return old != nil
 }
 
 // Accept implements verbs.Listener.

@@ -47,7 +47,7 @@ type Options struct {
 	// HalfOpen bounds the peers of a listener that have connected and were not
 	// answered yet. Each has a descriptor and a goroutine. When there are more, one
 	// is disconnected: of the address that has the most, and of several the oldest.
-	// 0 means 1024.
+	// 0 means 4096.
 	HalfOpen int
 	// Tap, if set, sees all packets, as if they had been captured.
 	Tap verbs.Tap
@@ -127,7 +127,7 @@ func New(o Options) (*Provider, error) {
 		o.Setup = 5 * time.Second
 	}
 	if o.HalfOpen <= 0 {
-		o.HalfOpen = 1024
+		o.HalfOpen = 4096
 	}
 	p := &Provider{o: o, open: make(map[closer]struct{}), stags: unguessable.NewSequence(32)}
 	return p, nil
@@ -151,6 +151,7 @@ func (p *Provider) Caps() verbs.Caps {
 	return verbs.Caps{
 		AnyMemory: true, MemoryWindows: true, SendInvalidate: true,
 		MaxSGE: maxSGE, MaxMessage: maxMessage, MaxReads: maxReads,
+		Buffers: rxBuffer + txHeaders + 32<<10,
 	}
 }
 

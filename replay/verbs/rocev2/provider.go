@@ -70,6 +70,7 @@ func (p *Provider) Caps() verbs.Caps {
 	return verbs.Caps{
 		AnyMemory: true, MemoryWindows: true, SendInvalidate: true,
 		MaxSGE: maxSGE, MaxMessage: maxMessage, MaxReads: maxDepth,
+		Buffers: 32 << 10,
 	}
 }
 
