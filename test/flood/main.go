@@ -249,8 +249,10 @@ func answer() {
 			return
 		}
 		runtime.GC()
+		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
+		tell()
 		fmt.Println(m.HeapAlloc>>20, runtime.NumGoroutine())
 	}
 }

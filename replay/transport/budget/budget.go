@@ -362,8 +362,8 @@ func (a *Account) Add(n int64) {
 	a.source.held.Add(n)
 	used := b.used.Add(n)
 	if n < 0 {
-		if used < b.limit && b.trip.Load() != b.limit {
-			b.trip.Store(b.limit)
+		if t := max(b.limit, used+b.slack()); t < b.trip.Load() {
+			b.trip.Store(t)
 		}
 		return
 	}
@@ -373,6 +373,9 @@ func (a *Account) Add(n int64) {
 		b.relieve()
 	}
 }
+
+// slack is how much more has to be taken before relieve looks again.
+func (b *Budget) slack() int64 { return b.limit / 64 }
 
 // relieve ends connections until used, without what they hold, is below the limit.
 func (b *Budget) relieve() {
@@ -398,7 +401,7 @@ func (b *Budget) relieve() {
 	}
 	// Those that are being ended need a moment. Until then, look again only if much
 	// more is taken.
-	b.trip.Store(max(b.limit, b.used.Load()) + b.limit/64)
+	b.trip.Store(max(b.limit, b.used.Load()) + b.slack())
 	b.mu.Unlock()
 	for _, e := range list {
 		e.do()

@@ -73,12 +73,20 @@ func TestMemory(t *testing.T) {
 	if len(r.out) != 2 {
 		t.Errorf("ended: %v", r.out)
 	}
+	// When some of it is free again, and more is taken, others follow.
+	slow[4].Add(-90)
+	slow[4].Close()
+	fast.Add(100)
+	if len(r.out) != 4 {
+		t.Errorf("ended: %v", r.out)
+	}
+	fast.Add(-100)
 	for _, a := range slow {
 		a.Add(-a.Held())
 		a.Close()
 		a.Close()
 	}
-	if s := r.b.Stats(); s.Bytes != 810 || s.Memory != 2 || s.Peak != 1160 {
+	if s := r.b.Stats(); s.Bytes != 810 || s.Memory != 4 || s.Peak != 1170 {
 		t.Errorf("%+v", s)
 	}
 	fast.Add(-810)
