@@ -58,6 +58,11 @@ type Stats struct {
 	Bytes, Peak int64
 }
 
+// Ended is how many connections were ended, for all reasons.
+func (s *Stats) Ended() uint64 {
+	return s.Memory + s.Connections + s.Newcomers + s.Silent + s.Records + s.Unread
+}
+
 // Budget is shared by all connections of one or several servers.
 type Budget struct {
 	limit int64
