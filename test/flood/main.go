@@ -35,7 +35,7 @@ var (
 	tries   = flag.Int("tries", 20, "legitimate connects for each row")
 	only    = flag.String("only", "", "rows whose names contain this")
 	limit   = flag.Duration("limit", time.Second, "the longest that a legitimate connect may take")
-	memory  = flag.Int("memory", 512, "MiB that the server may have resident")
+	memory  = flag.Int("memory", 1024, "MiB that the server may have resident")
 	patient = flag.Duration("patient", 30*time.Second, "when a legitimate connect is given up")
 	verbose = flag.Bool("v", false, "show what the server says")
 	serveAs = flag.String("serve", "", "be the server of this fabric (used by the command itself)")
