@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs/auto"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
@@ -44,6 +46,8 @@ type serveFlags struct {
 	export    string
 	squash    string
 	workers   int
+	buffers   string
+	patience  time.Duration
 	capture   string
 	faults    []string
 	parent    bool
@@ -88,6 +92,8 @@ func newServeCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
+	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
+	f.DurationVar(&o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
 	f.StringArrayVar(&o.faults, "fault", nil, "`fault` to inject, see above; may be repeated")
 	f.BoolVar(&o.parent, "with-parent", false, "end when standard input does")
@@ -123,6 +129,20 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 			cancel()
 		}()
 	}
+	size, err := parseSize("--buffers", o.buffers)
+	if err != nil {
+		return err
+	}
+	if size < 1<<20 {
+		return cli.Usagef("--buffers: %s is not enough for one call: at least 1M is needed", o.buffers)
+	}
+	if o.patience <= 0 {
+		return cli.Usagef("--peer-timeout is positive")
+	}
+	where.PeerTimeout = o.patience
+	where.Budget = budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
+		fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...)
+	}})
 	addr, err := site.Resolve(ctx, o.listen, 1)
 	if err != nil {
 		return cli.Usagef("--listen: %v", err)
@@ -184,6 +204,10 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 	for _, l := range listeners {
 		st := l.Stats()
 		fmt.Fprintf(s.err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
+	}
+	if b := where.Budget.Stats(); b.Ended()+b.Refused > 0 {
+		fmt.Fprintf(s.err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
+			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
 	}
 	if p, ok := h.(*playback.Handler); ok {
 		fmt.Fprintf(s.err, "playback: %+v\n", p.Stats())

@@ -96,6 +96,10 @@ var rules = []rule{
 
 	// The C libraries of RDMA stay behind one interface.
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
+	// What defends servers against floods knows no transport and no protocol.
+	{packages: "replay/internal/unguessable"},
+	{packages: "replay/internal/halfopen"},
+	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
 	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/..."}, foreign: []string{"*"}},
 
 	// What keeps a program from doing harm knows nothing of what it does.

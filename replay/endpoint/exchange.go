@@ -27,11 +27,16 @@ type server struct {
 	asked  atomic.Uint32
 
 	pulling int // bytes of calls that are held
+	holding int // exchanges that the connection's account is charged for
 	waiting ring[*exchange]
 	held    map[uint32]*exchange // ReadRead: until RDMA_DONE
 	order   ring[heldCall]
 	timer   *time.Timer
-	dead    bool
+	// retry lets calls begin that wait although nothing else is under way, since
+	// there is no memory for them.
+	retry  *time.Timer
+	waited time.Duration
+	dead   bool
 }
 
 type heldCall struct {
@@ -54,6 +59,12 @@ type exchange struct {
 	wrs    []verbs.WorkRequest
 	sgl    [][]byte
 	size   int // bytes that are pulled
+	// charge is what the connection's account is charged for, in bytes: first what
+	// is pulled and what the peer expects in chunks of the reply, later what the
+	// reply is. counted: it is one of server.holding.
+	charge  int64
+	counted bool
+	owing   bool // one of link.owing
 
 	out      rpcrdma.Header // of the reply
 	segments []rpcrdma.Segment
@@ -157,16 +168,16 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 	x.l, x.s, x.rb = l, s, rb
 	x.answered.Store(false)
 	x.hdr.Take(h)
-	x.items, x.wrs, x.sgl, x.segments, x.size = x.items[:0], x.wrs[:0], x.sgl[:0], x.segments[:0], 0
+	x.items, x.wrs, x.sgl, x.segments, x.size = x.items[:0], x.wrs[:0], x.sgl[:0], x.segments[:0], total
+	x.charge, x.counted, x.owing = 0, false, false
 	x.op.reset()
 	if s.o.Trace != nil {
 		x.trace = Trace{Peer: l.peer, XID: x.hdr.XID, Backward: s.backward, Answered: true, Received: done.Time}
 	}
 	l.ref()
 	s.asked.Store(x.hdr.Credits)
-	if len(x.hdr.Reads) == 0 {
-		x.call = transport.Message{Stream: x.hdr.Payload}
-		x.dispatch()
+	if x.charge = int64(total) + x.expected(); x.charge == 0 {
+		x.begin()
 		return
 	}
 	s.mu.Lock()
@@ -175,15 +186,71 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 		x.end()
 		return
 	}
-	if s.waiting.len() > 0 || s.pulling > 0 && s.pulling+total > s.o.MaxPulled {
-		x.size = total
+	if s.waiting.len() > 0 || !s.fits(x) {
 		s.waiting.push(x)
 		s.mu.Unlock()
 		return
 	}
-	s.pulling += total
-	x.size = total
+	s.take(x)
 	s.mu.Unlock()
+	x.begin()
+}
+
+// expected is how long a reply the peer has made room for in chunks.
+func (x *exchange) expected() int64 {
+	n := x.hdr.Reply.Length()
+	for _, w := range x.hdr.Writes {
+		n = min(n, math.MaxUint32) + min(w.Length(), math.MaxUint32)
+	}
+	return int64(min(n, uint64(x.s.o.MaxMessage)))
+}
+
+// fits reports whether a call may begin. If something else of the connection is
+// under way, the end of that lets it begin later, otherwise a timer. mu is held.
+func (s *server) fits(x *exchange) bool {
+	if s.holding > 0 {
+		return x.l.acct.Room() && (s.pulling == 0 || s.pulling+x.size <= s.o.MaxPulled)
+	}
+	if x.l.acct.Admit(x.charge, s.waited) {
+		s.waited = 0
+		return true
+	}
+	const step = 20 * time.Millisecond
+	if s.waited += step; s.retry == nil {
+		s.retry = time.AfterFunc(step, s.resume)
+	} else {
+		s.retry.Reset(step)
+	}
+	return false
+}
+
+// take counts a call that begins. mu is held.
+func (s *server) take(x *exchange) {
+	s.pulling += x.size
+	s.holding++
+	x.counted = true
+	x.l.acct.Add(x.charge)
+}
+
+// recharge changes what the account is charged for.
+func (x *exchange) recharge(n int64) {
+	if !x.counted {
+		x.s.mu.Lock()
+		x.s.holding++
+		x.s.mu.Unlock()
+		x.counted, x.charge, x.size = true, 0, 0
+	}
+	x.l.acct.Add(n - x.charge)
+	x.charge = n
+}
+
+// begin begins with the work for a call.
+func (x *exchange) begin() {
+	if len(x.hdr.Reads) == 0 {
+		x.call = transport.Message{Stream: x.hdr.Payload}
+		x.dispatch()
+		return
+	}
 	x.pull()
 }
 
@@ -270,11 +337,26 @@ func (x *exchange) pull() {
 		return
 	}
 	x.stage = stagePull
+	x.owes()
 	if !l.enqueue(work{wrs: x.wrs, owner: x}) {
 		x.end()
 		return
 	}
 	l.flush()
+}
+
+// owes notes that the exchange waits for the peer.
+func (x *exchange) owes() {
+	x.owing = true
+	x.l.owing.Add(1)
+}
+
+// paid notes that it does not any more.
+func (x *exchange) paid() {
+	if x.owing {
+		x.owing = false
+		x.l.owing.Add(-1)
+	}
 }
 
 // refuse ends an exchange with ERR_CHUNK before its handler has seen it.
@@ -306,6 +388,11 @@ func (x *exchange) dispatch() {
 
 // workDone goes on when what was posted for the exchange is complete.
 func (x *exchange) workDone(ok bool) {
+	x.paid()
+	if ok {
+		x.l.taken.Add(1)
+		x.l.acct.Progress()
+	}
 	switch {
 	case !ok:
 		x.s.unhold(x)
@@ -347,34 +434,46 @@ func (x *exchange) end() {
 		l.recycle(x.rb)
 		x.rb = nil
 	}
-	size := x.size
+	x.paid()
+	size, counted := x.size, x.counted
+	if counted {
+		l.acct.Add(-x.charge)
+	}
 	clear(x.items)
 	clear(x.sgl)
 	x.l, x.s, x.call = nil, nil, transport.Message{}
 	exchanges.Put(x)
-	if size > 0 {
+	if counted {
 		s.freed(size)
 	}
 	l.unref()
 }
 
-// freed makes room for calls that wait to be read.
+// freed makes room for calls that wait to begin.
 func (s *server) freed(n int) {
 	s.mu.Lock()
 	s.pulling -= n
+	s.holding--
+	s.mu.Unlock()
+	s.resume()
+}
+
+// resume begins with the calls that there is room for.
+func (s *server) resume() {
+	s.mu.Lock()
 	var next []*exchange
 	for s.waiting.len() > 0 && !s.dead {
 		x := *s.waiting.front()
-		if s.pulling > 0 && s.pulling+x.size > s.o.MaxPulled {
+		if !s.fits(x) {
 			break
 		}
-		s.pulling += x.size
+		s.take(x)
 		s.waiting.pop()
 		next = append(next, x)
 	}
 	s.mu.Unlock()
 	for _, x := range next {
-		x.pull()
+		x.begin()
 	}
 }
 
@@ -385,11 +484,12 @@ func (s *server) lost(*link) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
+	if s.retry != nil {
+		s.retry.Stop()
+	}
 	var all []*exchange
 	for s.waiting.len() > 0 {
-		x := s.waiting.pop()
-		x.size = 0
-		all = append(all, x)
+		all = append(all, s.waiting.pop())
 	}
 	for _, x := range s.held {
 		// One that is being put together finds the connection gone.

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -27,6 +28,17 @@ type link struct {
 	// invalidate says that our Sends may invalidate handles of the peer.
 	invalidate bool
 	readDepth  uint8
+
+	// acct is that of a Responder's connection, nil of others.
+	acct *budget.Account
+	// stranger: no call has come yet, and few receives are posted.
+	stranger bool
+	// owing is how many exchanges wait for the peer to take or give something,
+	// taken how often it has. Overdue compares them.
+	owing     atomic.Int32
+	taken     atomic.Uint64
+	seenTaken uint64
+	seenTime  time.Time
 
 	calls *caller // ours: forward of who dialed, backward of who accepted
 	serve *server // answers the peer's
@@ -49,6 +61,7 @@ type link struct {
 	wrs      []verbs.WorkRequest // of flush
 	again    []verbs.RecvRequest // of flush
 	slabs    [][]byte
+	slabbed  int64 // bytes of slabs
 	maxSends int
 
 	regMu   sync.Mutex
@@ -65,6 +78,8 @@ type link struct {
 	closeMu sync.Mutex
 	onClose map[any]func()
 	hooked  bool // what was in onClose has been called
+	up      bool // vc is set
+	evicted bool
 }
 
 // work is what is posted in order, all of it: wrs, then send if buf is set. It
@@ -138,17 +153,74 @@ func (l *link) extraReceives() int {
 // params are those of the connection to be, with its receives.
 func (l *link) params() (verbs.Params, error) {
 	n := l.receives()
+	if !l.dialed {
+		n = min(n, strangerReceives)
+	}
 	recvs, err := l.addReceives(n)
 	if err != nil {
 		return verbs.Params{}, err
 	}
+	p := l.terms()
+	p.Recvs = recvs
+	return p, nil
+}
+
+// strangerReceives is how many receives a peer finds that has not sent a call yet.
+// It may send one before it has seen a grant (RFC 8166, section 3.3.1); some send a
+// few. The others are posted with that first call, before its reply goes out.
+const strangerReceives = 16
+
+// terms are the parameters without receives.
+func (l *link) terms() verbs.Params {
 	return verbs.Params{
 		PrivateData:        l.o.private(remoteCaps{l.invalidates()}),
 		ResponderResources: l.readDepth, InitiatorDepth: l.readDepth,
 		SendDepth: l.depth, RecvDepth: int(l.o.MaxCredits) + l.extraReceives(),
 		RetryCount: l.o.RetryCount, RNRRetryCount: l.o.RNRRetryCount,
-		Recvs: recvs,
-	}, nil
+	}
+}
+
+// welcome posts the receives that the first call of a peer has earned.
+func (l *link) welcome() {
+	l.stranger = false
+	l.acct.Proven()
+	l.mu.Lock()
+	l.slabbed += int64(l.mem.caps.Buffers)
+	l.acct.Add(int64(l.mem.caps.Buffers))
+	var more []verbs.RecvRequest
+	var err error
+	if n := l.receives() - len(l.recvs); n > 0 {
+		more, err = l.addReceives(n)
+		l.repost = append(l.repost, more...)
+	}
+	l.mu.Unlock()
+	if err != nil {
+		l.close()
+	}
+}
+
+// evict ends a connection for the budget. It does not wait.
+func (l *link) evict(error) {
+	l.closeMu.Lock()
+	l.evicted = true
+	up := l.up
+	l.closeMu.Unlock()
+	if up {
+		go l.close()
+	}
+}
+
+// overdue is the check of a Responder's connection.
+func (l *link) overdue(now time.Time) error {
+	n := l.taken.Load()
+	if l.owing.Load() == 0 || n != l.seenTaken || l.seenTime.IsZero() {
+		l.seenTaken, l.seenTime = n, now
+		return nil
+	}
+	if now.Sub(l.seenTime) >= l.o.PeerTimeout {
+		return budget.ErrUnread
+	}
+	return nil
 }
 
 // addReceives makes n more receive buffers.
@@ -158,7 +230,7 @@ func (l *link) addReceives(n int) ([]verbs.RecvRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.slabs = append(l.slabs, slab)
+	l.slab(slab)
 	out := make([]verbs.RecvRequest, n)
 	for i := range out {
 		rb := &recvBuf{id: len(l.recvs), b: slab[i*size : (i+1)*size : (i+1)*size]}
@@ -166,6 +238,13 @@ func (l *link) addReceives(n int) ([]verbs.RecvRequest, error) {
 		out[i] = verbs.RecvRequest{ID: uint64(rb.id), Buffer: rb.b}
 	}
 	return out, nil
+}
+
+// slab keeps memory until the end of the connection.
+func (l *link) slab(b []byte) {
+	l.slabs = append(l.slabs, b)
+	l.slabbed += int64(len(b))
+	l.acct.Add(int64(len(b)))
 }
 
 // invalidates reports whether we can do our part of remote invalidation: as a
@@ -181,6 +260,13 @@ func (l *link) invalidates() bool {
 // established takes over the connection and what the peer has said of itself.
 func (l *link) established(vc verbs.Conn) {
 	l.vc = vc
+	l.closeMu.Lock()
+	l.up = true
+	evicted := l.evicted
+	l.closeMu.Unlock()
+	if evicted {
+		go l.close()
+	}
 	info := vc.Info()
 	own := l.o.own(remoteCaps{l.invalidates()})
 	var theirs rdma.PrivateData
@@ -217,7 +303,7 @@ func (l *link) sendBuffer() *sendBuf {
 	if err != nil {
 		return nil
 	}
-	l.slabs = append(l.slabs, slab)
+	l.slab(slab)
 	l.sendAll += n
 	bufs := make([]sendBuf, n)
 	for i := range bufs {
@@ -449,6 +535,12 @@ func (l *link) received(c *verbs.Completion) {
 	l.mu.Lock()
 	rb := l.recvs[c.ID]
 	l.mu.Unlock()
+	if l.stranger {
+		l.welcome()
+	}
+	if l.owing.Load() == 0 {
+		l.acct.Progress() // else it is what the peer takes that counts
+	}
 	n := min(int(c.Length), len(rb.b))
 	h := &l.hdr
 	err := h.Decode(rb.b[:n], n)
@@ -496,6 +588,7 @@ func (l *link) unref() {
 	for _, s := range slabs {
 		l.mem.p.Free(s)
 	}
+	l.acct.Add(-l.slabbed)
 	l.mem.release()
 }
 

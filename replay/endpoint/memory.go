@@ -46,7 +46,7 @@ type allocation struct {
 
 const (
 	minBlock = 12 // 4 KiB
-	maxKept  = 256 << 20
+	maxKept  = 64 << 20
 )
 
 var lastAllocation struct {

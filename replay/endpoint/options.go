@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
 // Model says who moves the data of chunks.
@@ -154,8 +155,22 @@ type Options struct {
 	// connection; the chunks of further calls are read when there is room.
 	// Default 64 MiB.
 	MaxPulled int
-	// MaxConnections bounds the connections of a Responder. Default 4096.
+	// MaxConnections bounds the connections of a Responder. One more ends another,
+	// of the address that has the most the one that has been idle for longest, or
+	// is refused. Default 4096.
 	MaxConnections int
+	// Newcomers bounds the connections of a Responder that have not sent a call
+	// yet, and NewcomerTime is how long they may take for it. One more ends another,
+	// of the address that has the most. Defaults 1024 and 30 s.
+	Newcomers    int
+	NewcomerTime time.Duration
+	// PeerTimeout is how long a Responder waits for a peer that takes nothing of
+	// what is written to it and gives nothing of what is read from it. Default 30 s.
+	PeerTimeout time.Duration
+	// Budget is what all connections of a Responder may hold together, and those of
+	// other servers that it is shared with. Default: one of its own, of
+	// budget.DefaultBytes.
+	Budget *budget.Budget
 
 	// ReadDepth is the number of RDMA Reads in flight that is asked for, each
 	// way. Default 16.
@@ -246,6 +261,9 @@ func (o Options) withDefaults(responder bool) Options {
 	num(&o.MinChunk, 1024, 1, 1<<30)
 	num(&o.OperationSize, 1<<30, 1, 1<<30)
 	num(&o.MaxConnections, 4096, 1, 1<<20)
+	num(&o.Newcomers, 1024, 1, 1<<20)
+	dur(&o.NewcomerTime, 30*time.Second)
+	dur(&o.PeerTimeout, 30*time.Second)
 	num(&o.ReadDepth, 16, 1, 255)
 	num(&o.SendDepth, 256, 8, 1<<16)
 	if o.RetryCount == 0 {

@@ -41,6 +41,9 @@ func (x *exchange) Reply(m *transport.Message) {
 	h.Credits = x.s.grant(l, x.hdr.Credits)
 	h.Reads, h.Writes, h.Reply, h.HasReply = h.Reads[:0], h.Writes[:0], nil, false
 	x.wrs, x.sgl = x.wrs[:0], x.sgl[:0]
+	if n := m.Size(); x.counted || n > l.inlineSend {
+		x.recharge(int64(x.size) + int64(n))
+	}
 	var ok bool
 	if x.readRead() {
 		ok = x.expose(m, buf)
@@ -112,6 +115,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 			return false
 		}
 		x.blocks = append(x.blocks, b)
+		x.recharge(x.charge + int64(len(b.b)))
 		appendReduced(b.b[:0], m, inline)
 		if !x.write(h.Reply, x.hdr.Reply, b.b[:body]) {
 			return false
@@ -131,6 +135,7 @@ func (x *exchange) write(used, offered rpcrdma.WriteChunk, data []byte) bool {
 			return false
 		}
 		x.blocks = append(x.blocks, b)
+		x.recharge(x.charge + int64(len(b.b)))
 		data = b.b[:copy(b.b, data)]
 	}
 	x.trace.WriteBytes += len(data)
@@ -263,6 +268,7 @@ func (x *exchange) send(buf *sendBuf) {
 		return
 	}
 	l.ref()
+	x.owes()
 	if !l.enqueue(w) {
 		x.s.unhold(x)
 		x.end()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -21,6 +22,7 @@ type Responder struct {
 	ctr     counters
 	handler atomic.Pointer[transport.Handler]
 	count   atomic.Int32
+	group   *budget.Group
 	ctx     context.Context
 	cancel  context.CancelFunc
 
@@ -38,6 +40,23 @@ func Listen(ctx context.Context, p verbs.Provider, addr netip.AddrPort, h transp
 	}
 	r := &Responder{p: p, vl: vl, o: o.withDefaults(true), links: make(map[*link]struct{})}
 	r.mem = newMemory(p, &r.o)
+	if a, ok := vl.(verbs.Answerer); ok {
+		// All peers get the same answer, so nobody has to wait for us to give it.
+		l := newLink(&r.o, r.mem, &r.ctr, false)
+		err := a.Answer(l.terms())
+		l.unref()
+		if err != nil {
+			_ = vl.Close()
+			return nil, err
+		}
+	}
+	if r.o.Budget == nil {
+		r.o.Budget = budget.New(budget.Options{})
+	}
+	r.group = r.o.Budget.Join(budget.GroupOptions{
+		Name: p.Name(), Connections: r.o.MaxConnections, Newcomers: r.o.Newcomers, NewcomerTime: r.o.NewcomerTime,
+		Tick: min(r.o.NewcomerTime, r.o.PeerTimeout) / 8,
+	})
 	r.handler.Store(&h)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.wg.Add(1)
@@ -99,9 +118,13 @@ func (r *Responder) Close() error {
 		l.close()
 	}
 	r.wg.Wait()
+	r.group.Leave()
 	r.mem.release()
 	return err
 }
+
+// Budget is what the connections of the Responder share.
+func (r *Responder) Budget() *budget.Budget { return r.o.Budget }
 
 // accepting bounds the connections that are being set up.
 const accepting = 64
@@ -137,6 +160,7 @@ func (r *Responder) accept() {
 			<-slots
 			if l != nil {
 				l.run()
+				l.acct.Close()
 				r.mu.Lock()
 				delete(r.links, l)
 				r.mu.Unlock()
@@ -148,15 +172,18 @@ func (r *Responder) accept() {
 
 // connect answers a request with a connection that is ready to run.
 func (r *Responder) connect(req verbs.Request) *link {
-	if int(r.count.Add(1)) > r.o.MaxConnections {
-		r.count.Add(-1)
+	l := newLink(&r.o, r.mem, &r.ctr, false)
+	var ok bool
+	if l.acct, ok = r.group.Open(req.RemoteAddr(), l.evict, l.overdue); !ok {
+		l.unref()
 		_ = req.Reject(nil)
 		return nil
 	}
-	l := newLink(&r.o, r.mem, &r.ctr, false)
+	r.count.Add(1)
 	params, err := l.params()
 	if err != nil {
 		r.count.Add(-1)
+		l.acct.Close()
 		l.unref()
 		_ = req.Reject(nil)
 		return nil
@@ -166,10 +193,12 @@ func (r *Responder) connect(req verbs.Request) *link {
 	vc, err := req.Accept(ctx, params)
 	if err != nil {
 		r.count.Add(-1)
+		l.acct.Close()
 		l.unref()
 		return nil
 	}
 	l.serve = &server{o: &r.o, handler: &r.handler, connections: &r.count, posted: uint32(l.receives() - l.extraReceives())}
+	l.stranger = true
 	l.calls = newCaller(&r.o, r.mem, &counters{})
 	l.calls.backward = true
 	l.established(vc)
@@ -179,6 +208,7 @@ func (r *Responder) connect(req verbs.Request) *link {
 		r.mu.Unlock()
 		l.close()
 		l.run()
+		l.acct.Close()
 		r.count.Add(-1)
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 	"github.com/rpcrdma/toolkit/replay/verbs/iwarp"
 	"github.com/rpcrdma/toolkit/replay/verbs/rdma"
@@ -38,6 +39,12 @@ type Options struct {
 	Endpoint endpoint.Options
 	// TCP is used over TCP. Tap and Link are set from below.
 	TCP tcprpc.Options
+	// Budget is what all connections of listeners may hold together, over all
+	// fabrics that it is given to; each listener has its own if it is nil.
+	Budget *budget.Budget
+	// PeerTimeout is how long a listener waits for a peer to end a record, or to take
+	// what is sent to it; 0 is 30 seconds.
+	PeerTimeout time.Duration
 	// Tap sees the packets that a soft provider or TCP sends and receives.
 	Tap verbs.Tap
 	// Link is a model of a network in the sending sides of soft providers and
@@ -72,6 +79,12 @@ type Fabric struct {
 // Open makes a fabric.
 func Open(o Options) (*Fabric, error) {
 	f := &Fabric{opt: o}
+	if o.Budget != nil {
+		f.opt.TCP.Budget, f.opt.Endpoint.Budget = o.Budget, o.Budget
+	}
+	if o.PeerTimeout > 0 {
+		f.opt.TCP.RecordTimeout, f.opt.TCP.ReplyTimeout, f.opt.Endpoint.PeerTimeout = o.PeerTimeout, o.PeerTimeout, o.PeerTimeout
+	}
 	var err error
 	switch o.Name {
 	case "tcp":
@@ -83,7 +96,7 @@ func Open(o Options) (*Fabric, error) {
 		if o.CRC {
 			crc = iwarp.CRCOn
 		}
-		f.provider, err = iwarp.New(iwarp.Options{Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap})
+		f.provider, err = iwarp.New(iwarp.Options{Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
 	case "rdma":
 		if o.Tap != nil {
 			return nil, errors.New("packets of the provider rdma are made by the adapter: capture them with rpcrdma-dump capture")

@@ -12,10 +12,15 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
 const (
 	bufferSize = 64 << 10
+	// A connection that has not completed a record yet, and one that has few and
+	// short ones, have smaller buffers.
+	strangerSize = 512
+	quietSize    = 8 << 10
 	// Smaller pieces are copied into the buffer of the writer: that costs less
 	// than another entry of writev.
 	copyLimit = 4 << 10
@@ -56,6 +61,10 @@ type conn struct {
 	calls   *Requester
 	handler atomic.Pointer[transport.Handler]
 	count   *counters
+	// acct is that of a Server's connection, nil of others. It is not to be used
+	// with mu held: it may end connections.
+	acct      *budget.Account
+	recording budget.Clock
 
 	mu       sync.Mutex
 	wake     sync.Cond // writer: something is queued, or closed
@@ -124,21 +133,88 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
+// resumed reads what another reader has left, and then from the socket.
+type resumed struct {
+	left []byte
+	nc   net.Conn
+}
+
+func (r *resumed) Read(b []byte) (int, error) {
+	if len(r.left) > 0 {
+		n := copy(b, r.left)
+		r.left = r.left[n:]
+		return n, nil
+	}
+	return r.nc.Read(b)
+}
+
+// overdue is the check of a Server's connection.
+func (c *conn) overdue(now time.Time) error {
+	if c.recording.Overdue(now, c.opts.RecordTimeout) {
+		return budget.ErrRecord
+	}
+	return nil
+}
+
+// admitted waits while there is no memory for n bytes, or for what another call
+// may cost.
+func (c *conn) admitted(n int) {
+	const step = 20 * time.Millisecond
+	for waited := time.Duration(0); !c.acct.Admit(int64(n), waited); waited += step {
+		c.mu.Lock()
+		over := c.closed || c.serving > 0 || c.outBytes > 0
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		time.Sleep(step)
+	}
+}
+
 func (c *conn) readLoop() {
-	br := bufio.NewReaderSize(c.nc, bufferSize)
+	stranger := c.acct != nil
+	size := bufferSize
+	if stranger {
+		size = strangerSize
+	}
+	br := bufio.NewReaderSize(c.nc, size)
+	wait := c.admitted
+	c.acct.Add(int64(size))
+	defer func() { c.acct.Add(-int64(size)) }()
 	for {
 		c.mu.Lock()
-		for !c.closed && (c.serving >= c.opts.MaxCalls || c.outBytes > c.opts.MaxQueued) {
+		// Something of its own has to be outstanding for a connection to wait: that
+		// wakes it.
+		for !c.closed && (c.serving >= c.opts.MaxCalls || c.outBytes > c.opts.MaxQueued ||
+			(c.serving > 0 || c.outBytes > 0) && !c.acct.Room()) {
 			c.room.Wait()
 		}
-		closed := c.closed
+		closed, owes := c.closed, c.outBytes > 0
 		c.mu.Unlock()
 		if closed {
 			return
 		}
-		rec, err := readRecord(br, c.opts.MaxRecord)
+		c.admitted(0)
+		rec, err := readRecord(br, c.opts.MaxRecord, c.acct, &c.recording, wait)
 		if err != nil {
 			return
+		}
+		if !owes {
+			c.acct.Progress() // else it is the replies that count
+		}
+		if stranger {
+			stranger = false
+			c.acct.Proven()
+		}
+		if n := br.Size(); n < bufferSize && (n < quietSize || br.Buffered() > n/2 || len(rec.b) > n) {
+			more := quietSize
+			if n == quietSize {
+				more = bufferSize
+			}
+			left, _ := br.Peek(br.Buffered())
+			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, more)
+			c.acct.Add(int64(more - size))
+			size = more
 		}
 		c.count.receives.Add(1)
 		if len(rec.b) < 8 {
@@ -159,15 +235,19 @@ func (c *conn) readLoop() {
 
 // send queues a message. It reports false if the connection has ended.
 func (c *conn) send(o outgoing) bool {
+	n := o.weight()
+	c.acct.Add(int64(n))
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed {
+		c.mu.Unlock()
+		c.acct.Add(-int64(n))
 		return false
 	}
 	*o.place() = queued
 	c.out = append(c.out, o)
-	c.outBytes += o.weight()
+	c.outBytes += n
 	c.wake.Signal()
+	c.mu.Unlock()
 	return true
 }
 
@@ -177,7 +257,7 @@ func (c *conn) withdraw(o outgoing) place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := *o.place()
-	if was == queued {
+	if was == queued { // a call: replies, which count, are never withdrawn
 		for i := range c.out {
 			if c.out[i] == o {
 				c.out = append(c.out[:i], c.out[i+1:]...)
@@ -193,10 +273,14 @@ func (c *conn) withdraw(o outgoing) place {
 func (c *conn) writeLoop() {
 	defer close(c.writerDone)
 	var (
-		g     = gather{buf: make([]byte, 0, bufferSize), nc: c.nc, timeout: c.opts.Timeout}
+		g     = gather{nc: c.nc, timeout: c.opts.Timeout, acct: c.acct}
 		batch []outgoing
 		ok    = true
 	)
+	if c.acct != nil {
+		g.timeout = c.opts.ReplyTimeout
+	}
+	defer func() { c.acct.Add(-int64(cap(g.buf))) }()
 	for {
 		c.mu.Lock()
 		for ok && len(c.out) == 0 && !c.closed {
@@ -215,6 +299,9 @@ func (c *conn) writeLoop() {
 		c.out = c.out[:0]
 		c.mu.Unlock()
 		if ok {
+			if g.buf == nil {
+				g.grow(copyLimit)
+			}
 			for _, o := range batch {
 				if ok = g.message(c.w, o.message()); !ok {
 					break
@@ -224,7 +311,9 @@ func (c *conn) writeLoop() {
 		}
 		if ok {
 			c.count.sends.Add(uint64(len(batch)))
+			c.acct.Progress()
 		}
+		c.acct.Add(-int64(total))
 		c.mu.Lock()
 		c.outBytes -= total
 		for i, o := range batch {
@@ -263,6 +352,13 @@ type gather struct {
 
 	nc      net.Conn
 	timeout time.Duration // a peer that reads nothing for so long is given up
+	acct    *budget.Account
+}
+
+// grow makes the buffer longer; it holds nothing.
+func (g *gather) grow(n int) {
+	g.acct.Add(int64(n - cap(g.buf)))
+	g.buf = make([]byte, 0, n)
 }
 
 func (g *gather) message(w io.Writer, m *transport.Message) bool {
@@ -308,7 +404,16 @@ func (g *gather) bytes(w io.Writer, b []byte) bool {
 
 // reserve makes room for n bytes that are copied.
 func (g *gather) reserve(w io.Writer, n int) bool {
-	return len(g.buf)+n <= cap(g.buf) || g.flush(w)
+	if len(g.buf)+n <= cap(g.buf) {
+		return true
+	}
+	if !g.flush(w) {
+		return false
+	}
+	if cap(g.buf) < bufferSize {
+		g.grow(bufferSize)
+	}
+	return true
 }
 
 // cut makes a piece of what was copied since the last one.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -26,9 +27,23 @@ type Options struct {
 	// MaxQueued is how many bytes of replies may wait for a peer that does not
 	// read before its calls are not read any more. Default 16 MiB.
 	MaxQueued int
-	// MaxConnections bounds the connections of a Server; more are closed at
-	// once. Default 4096.
+	// MaxConnections bounds the connections of a Server. One more ends another, of
+	// the address that has the most the one that has been idle for longest, or is
+	// refused. Default 4096.
 	MaxConnections int
+	// Newcomers bounds the connections of a Server that have not completed a record
+	// yet, and NewcomerTime is how long they may take for it. One more ends
+	// another, of the address that has the most. Defaults 2048 and 30 s.
+	Newcomers    int
+	NewcomerTime time.Duration
+	// RecordTimeout is how long a record may take to a Server, from its first byte
+	// to its last; ReplyTimeout how long a peer may take to read what a Server
+	// writes at once, 4 MiB at most. Default 30 s each.
+	RecordTimeout, ReplyTimeout time.Duration
+	// Budget is what all connections of a Server may hold together, and those of
+	// other servers that it is shared with. Default: one of its own, of
+	// budget.DefaultBytes.
+	Budget *budget.Budget
 
 	// Reconnect lets a Requester connect again after a loss and send all
 	// outstanding calls again, with their XIDs. Without it they fail with
@@ -64,6 +79,10 @@ func (o Options) withDefaults() Options {
 	def(&o.MaxCalls, 256)
 	def(&o.MaxQueued, 16<<20)
 	def(&o.MaxConnections, 4096)
+	def(&o.Newcomers, 2048)
+	dur(&o.NewcomerTime, 30*time.Second)
+	dur(&o.RecordTimeout, 30*time.Second)
+	dur(&o.ReplyTimeout, 30*time.Second)
 	dur(&o.Timeout, time.Minute)
 	dur(&o.BackoffMin, 100*time.Millisecond)
 	dur(&o.BackoffMax, 30*time.Second)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/bits"
 	"sync"
+
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
 const (
@@ -14,42 +16,72 @@ const (
 	lastFragment = 0x80000000
 	minClass     = 9 // 512 bytes
 	maxFragments = 4096
+	// firstPiece is how much memory a record gets whatever its mark says. The rest
+	// follows as the bytes come, unless there is plenty: the mark is only a claim.
+	firstPiece = 64 << 10
 )
 
 // record is a message that was received, in memory that is used again.
 type record struct {
 	b     []byte
 	class int
+	acct  *budget.Account // that the memory is counted for
 }
 
 // pools hold records by the power of two of their size.
 var pools [32]sync.Pool
 
-func newRecord(n int) *record {
+func newRecord(n int, acct *budget.Account) *record {
 	class := max(bits.Len(uint(max(n, 1)-1)), minClass)
+	var r *record
 	if class < len(pools) {
-		if r, _ := pools[class].Get().(*record); r != nil {
+		if r, _ = pools[class].Get().(*record); r != nil {
 			r.b = r.b[:n]
-			return r
 		}
 	}
-	return &record{b: make([]byte, n, 1<<class), class: class}
+	if r == nil {
+		r = &record{b: make([]byte, n, 1<<class), class: class}
+	}
+	r.acct = acct
+	acct.Add(int64(cap(r.b)))
+	return r
 }
 
 func (r *record) free() {
-	if r != nil && r.class < len(pools) {
+	if r == nil {
+		return
+	}
+	r.acct.Add(-int64(cap(r.b)))
+	plenty := r.acct.Room()
+	r.acct = nil
+	if r.class < len(pools) && (plenty || cap(r.b) <= firstPiece) {
 		pools[r.class].Put(r)
 	}
 }
 
-// readRecord reads one record of at most limit bytes.
-func readRecord(br *bufio.Reader, limit int) (*record, error) {
+// longer is a record of n bytes that begins like r, which is freed.
+func (r *record) longer(n int) *record {
+	l := newRecord(n, r.acct)
+	copy(l.b, r.b)
+	r.free()
+	return l
+}
+
+// readRecord reads one record of at most limit bytes. The clock runs from its
+// first byte to its last. wait is called before a record of which not all has come
+// gets more memory.
+func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget.Clock, wait func(n int)) (*record, error) {
+	if _, err := br.Peek(1); err != nil {
+		return nil, err
+	}
+	clock.Start()
+	defer clock.Stop()
 	var rec *record
 	for range maxFragments {
 		mark, err := br.Peek(markSize)
 		if err != nil {
 			rec.free()
-			if rec != nil && err == io.EOF {
+			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err
@@ -65,19 +97,30 @@ func readRecord(br *bufio.Reader, limit int) (*record, error) {
 			rec.free()
 			return nil, fmt.Errorf("tcprpc: a record of more than %d bytes", limit)
 		}
-		if rec == nil {
-			rec = newRecord(n)
-		} else if at+n <= cap(rec.b) {
-			rec.b = rec.b[:at+n]
-		} else {
-			longer := newRecord(at + n)
-			copy(longer.b, rec.b)
-			rec.free()
-			rec = longer
-		}
-		if _, err := io.ReadFull(br, rec.b[at:]); err != nil {
-			rec.free()
-			return nil, err
+		for end := at + n; ; {
+			next := end
+			if end-at > firstPiece && !acct.Fits(end) {
+				next = max(2*at, firstPiece)
+				next = min(next, end)
+				if rec != nil {
+					wait(next)
+				}
+			}
+			switch {
+			case rec == nil:
+				rec = newRecord(next, acct)
+			case next <= cap(rec.b):
+				rec.b = rec.b[:next]
+			default:
+				rec = rec.longer(next)
+			}
+			if _, err := io.ReadFull(br, rec.b[at:]); err != nil {
+				rec.free()
+				return nil, err
+			}
+			if at = next; at == end {
+				break
+			}
 		}
 		if last {
 			return rec, nil

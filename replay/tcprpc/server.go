@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
 // Server answers calls on TCP connections.
@@ -17,6 +18,7 @@ type Server struct {
 	opts    Options
 	handler transport.Handler
 	count   counters
+	group   *budget.Group
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
@@ -37,6 +39,13 @@ func Listen(ctx context.Context, address string, h transport.Handler, opts Optio
 // Serve starts a server on the connections of l, which it closes in the end.
 func Serve(l net.Listener, h transport.Handler, opts Options) *Server {
 	s := &Server{l: l, opts: opts.withDefaults(), handler: h, conns: make(map[*conn]struct{})}
+	if s.opts.Budget == nil {
+		s.opts.Budget = budget.New(budget.Options{})
+	}
+	s.group = s.opts.Budget.Join(budget.GroupOptions{
+		Name: "tcp", Connections: s.opts.MaxConnections, Newcomers: s.opts.Newcomers, NewcomerTime: s.opts.NewcomerTime,
+		Tick: min(s.opts.NewcomerTime, s.opts.RecordTimeout) / 8,
+	})
 	s.wg.Add(1)
 	go s.accept()
 	return s
@@ -44,6 +53,9 @@ func Serve(l net.Listener, h transport.Handler, opts Options) *Server {
 
 // Addr is where the server listens.
 func (s *Server) Addr() netip.AddrPort { return addrPort(s.l.Addr()) }
+
+// Budget is what the connections of the server share.
+func (s *Server) Budget() *budget.Budget { return s.opts.Budget }
 
 // Stats counts for all connections, ended ones included.
 func (s *Server) Stats() transport.Stats { return s.count.stats() }
@@ -59,6 +71,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	err := s.l.Close()
 	s.wg.Wait()
+	s.group.Leave()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
@@ -76,8 +89,13 @@ func (s *Server) accept() {
 			if closed || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of descriptors, for instance: that passes.
-			time.Sleep(10 * time.Millisecond)
+			// Out of descriptors, for instance: that passes, sooner if somebody who
+			// has said nothing yet has to go.
+			wait := 10 * time.Millisecond
+			if s.group.Reclaim() {
+				wait = time.Millisecond
+			}
+			time.Sleep(wait)
 			continue
 		}
 		s.start(nc)
@@ -90,10 +108,16 @@ func (s *Server) start(nc net.Conn) {
 	c.handler.Store(&s.handler)
 	c.calls = newRequester(&s.opts, &counters{})
 	c.calls.conn, c.calls.peer = c, c.peer
+	var ok bool
+	if c.acct, ok = s.group.Open(c.peer.Remote, func(error) { c.close() }, c.overdue); !ok {
+		c.close()
+		return
+	}
 	s.mu.Lock()
-	if s.closed || len(s.conns) >= s.opts.MaxConnections {
+	if s.closed {
 		s.mu.Unlock()
 		c.close()
+		c.acct.Close()
 		return
 	}
 	s.conns[c] = struct{}{}
@@ -102,6 +126,7 @@ func (s *Server) start(nc net.Conn) {
 	go func() {
 		defer s.wg.Done()
 		c.run()
+		c.acct.Close()
 		c.calls.lost(c)
 		s.mu.Lock()
 		delete(s.conns, c)

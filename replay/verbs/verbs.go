@@ -51,6 +51,9 @@ type Caps struct {
 	MaxSGE      int // slices in WorkRequest.Local
 	MaxMessage  int // bytes of one work request
 	MaxReads    int // RDMA Reads in flight on a connection, each way
+	// Buffers is about how many bytes the provider needs for a connection in use,
+	// beside what it is given.
+	Buffers int
 }
 
 // Invalidates is what a peer may close.
@@ -88,6 +91,21 @@ type Listener interface {
 	Accept(ctx context.Context) (Request, error)
 	Addr() netip.AddrPort
 	Close() error
+}
+
+// Answerer is a Listener that can answer connection requests before its consumer
+// sees them, all on the same terms. A request then costs next to nothing until its
+// sender has shown that it receives what is sent to its address, and a flood of
+// requests does not wait for the consumer. A kernel does the same for those who
+// listen on TCP.
+type Answerer interface {
+	Listener
+	// Answer is called once, before the first Accept. Of p it takes PrivateData,
+	// ResponderResources, InitiatorDepth and RNRRetryCount. From then on Accept
+	// returns requests whose senders have confirmed the connection; their Accept
+	// does not wait, and takes the rest of its Params. Their Reject disconnects,
+	// and its private data goes nowhere.
+	Answer(p Params) error
 }
 
 // Request is a connection that a peer asks for. It must be answered by one of

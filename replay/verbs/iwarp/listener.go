@@ -5,25 +5,27 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/internal/halfopen"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
-
-// pending is how many peers of a listener may be between their first packet and
-// our answer. More wait in the kernel's queue.
-const pending = 256
 
 type listener struct {
 	p    *Provider
 	l    net.Listener
 	addr netip.AddrPort
 	reqs chan *request
-	room chan struct{}
 	stop chan struct{}
 	once sync.Once
+
+	mu sync.Mutex
+	// half are the peers between their first packet and our answer. Nobody is kept
+	// waiting for a place: when there are too many, one goes.
+	half *halfopen.Table[*request]
 }
 
 // Listen implements verbs.Provider.
@@ -35,7 +37,7 @@ func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.List
 	}
 	l := &listener{
 		p: p, l: nl, addr: addrPort(nl.Addr()),
-		reqs: make(chan *request), room: make(chan struct{}, pending), stop: make(chan struct{}),
+		reqs: make(chan *request), stop: make(chan struct{}), half: halfopen.New[*request](p.o.HalfOpen),
 	}
 	if !p.enter(l, 1) {
 		nl.Close()
@@ -48,18 +50,16 @@ func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.List
 func (l *listener) run() {
 	defer l.p.wg.Done()
 	for delay := time.Millisecond; ; {
-		select {
-		case l.room <- struct{}{}:
-		case <-l.stop:
-			return
-		}
 		nc, err := l.l.Accept()
 		if err != nil {
-			<-l.room
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of descriptors, perhaps: it passes.
+			// Out of descriptors, perhaps: it passes, sooner if somebody who has said
+			// nothing yet has to go.
+			if l.evict() {
+				delay = time.Millisecond
+			}
 			t := time.NewTimer(delay)
 			select {
 			case <-t.C:
@@ -73,13 +73,33 @@ func (l *listener) run() {
 		delay = time.Millisecond
 		s := &socket{Conn: nc, p: l.p}
 		s.wrap()
-		r := &request{setup: setup{s}, l: l, s: s}
+		r := &request{setup: setup{s}, l: l, s: s, gone: make(chan struct{})}
 		if !l.p.enter(r, 1) {
 			s.Close()
 			return
 		}
+		l.mu.Lock()
+		var old *halfopen.Entry[*request]
+		r.entry, old = l.half.Add(s.remote().Addr(), r, time.Now())
+		l.mu.Unlock()
+		if old != nil {
+			l.p.stats.evicted.Add(1)
+			old.Value.abort()
+		}
 		go r.run()
 	}
+}
+
+// evict ends one peer that has not been answered.
+func (l *listener) evict() bool {
+	l.mu.Lock()
+	old := l.half.Evict()
+	l.mu.Unlock()
+	if old != nil {
+		l.p.stats.evicted.Add(1)
+		old.Value.abort()
+	}
+	return old != nil
 }
 
 // Accept implements verbs.Listener.
@@ -112,14 +132,23 @@ func (l *listener) Close() error {
 
 func (l *listener) abort() { l.Close() }
 
-// request is a peer that has connected. It counts as pending until it is
-// answered.
+// request is a peer that has connected. It is half-open until it is answered.
 type request struct {
 	setup
 	l     *listener
 	s     *socket
 	frame iwarp.MPAFrame
+	entry *halfopen.Entry[*request]
 	once  sync.Once
+	// gone is closed when the request had to make room for others.
+	gone    chan struct{}
+	evicted sync.Once
+}
+
+// abort ends a request that was not answered. Its goroutine does the rest.
+func (r *request) abort() {
+	r.s.Close()
+	r.evicted.Do(func() { close(r.gone) })
 }
 
 // run reads the MPA Request.
@@ -131,12 +160,17 @@ func (r *request) run() {
 		err = errors.New("iwarp: not an MPA Request that we know")
 	}
 	if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			r.l.p.stats.expired.Add(1)
+		}
 		r.drop()
 		return
 	}
 	select {
 	case r.l.reqs <- r:
 	case <-r.l.stop:
+		r.drop()
+	case <-r.gone:
 		r.drop()
 	}
 }
@@ -145,7 +179,9 @@ func (r *request) run() {
 func (r *request) answered() (first bool) {
 	r.once.Do(func() {
 		first = true
-		<-r.l.room
+		r.l.mu.Lock()
+		r.l.half.Remove(r.entry)
+		r.l.mu.Unlock()
 		r.l.p.leave(r)
 	})
 	return first

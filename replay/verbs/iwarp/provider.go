@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/internal/unguessable"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -42,8 +42,13 @@ type Options struct {
 	// connection is given up; 0 means 30 seconds.
 	Stall time.Duration
 	// Setup bounds how long a peer that connects may take for its MPA Request;
-	// 0 means 10 seconds.
+	// 0 means 5 seconds.
 	Setup time.Duration
+	// HalfOpen bounds the peers of a listener that have connected and were not
+	// answered yet. Each has a descriptor and a goroutine. When there are more, one
+	// is disconnected: of the address that has the most, and of several the oldest.
+	// 0 means 4096.
+	HalfOpen int
 	// Tap, if set, sees all packets, as if they had been captured.
 	Tap verbs.Tap
 	// Link is put into the sending side.
@@ -91,7 +96,8 @@ const (
 type Provider struct {
 	o     Options
 	wg    sync.WaitGroup
-	stags atomic.Uint32
+	stags *unguessable.Sequence
+	stats struct{ evicted, expired atomic.Uint64 }
 
 	mu     sync.Mutex
 	closed bool
@@ -118,11 +124,23 @@ func New(o Options) (*Provider, error) {
 		o.Stall = 30 * time.Second
 	}
 	if o.Setup == 0 {
-		o.Setup = 10 * time.Second
+		o.Setup = 5 * time.Second
 	}
-	p := &Provider{o: o, open: make(map[closer]struct{})}
-	p.stags.Store(rand.Uint32())
+	if o.HalfOpen <= 0 {
+		o.HalfOpen = 4096
+	}
+	p := &Provider{o: o, open: make(map[closer]struct{}), stags: unguessable.NewSequence(32)}
 	return p, nil
+}
+
+// Stats count what became of peers that connected to listeners and were not
+// answered: Evicted had to make room for others, Expired have sent no MPA Request
+// in time.
+type Stats struct{ Evicted, Expired uint64 }
+
+// Stats returns counts since the start.
+func (p *Provider) Stats() Stats {
+	return Stats{Evicted: p.stats.evicted.Load(), Expired: p.stats.expired.Load()}
 }
 
 // Name implements verbs.Provider.
@@ -133,6 +151,7 @@ func (p *Provider) Caps() verbs.Caps {
 	return verbs.Caps{
 		AnyMemory: true, MemoryWindows: true, SendInvalidate: true,
 		MaxSGE: maxSGE, MaxMessage: maxMessage, MaxReads: maxReads,
+		Buffers: rxBuffer + txHeaders + 32<<10,
 	}
 }
 

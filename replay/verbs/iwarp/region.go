@@ -58,14 +58,11 @@ func (t *regions) find(tag uint32, to uint64, n int, access verbs.Access) (*regi
 	return r, int(to - r.offset), allowed
 }
 
-// newTag is an STag that no connection of the provider has had for long. The low
-// byte is a key, as memory windows use it.
+// newTag is an STag that nobody can guess and that no connection of the provider
+// has had for long. The low byte is a key, as memory windows use it.
 func (p *Provider) newTag() uint32 {
 	for {
-		n := p.stags.Add(1)
-		// The index runs through all its values before the key changes.
-		tag := n<<8 | n>>24
-		if tag>>8 != 0 {
+		if tag := p.stags.Next(); tag>>8 != 0 {
 			return tag
 		}
 	}

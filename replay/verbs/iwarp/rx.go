@@ -19,6 +19,9 @@ const (
 	rxBuffer = 208 << 10
 	// Segments of which less is missing are not worth a system call of their own.
 	directMin = 8 << 10
+	// A peer that has not sent an FPDU yet has a buffer of this size; more follows
+	// when it is full or an FPDU is complete.
+	rxStranger = 2 << 10
 	// What is read beyond the end of a large segment: the CRC and the next
 	// header, which says where the rest goes.
 	spill = 256
@@ -66,8 +69,7 @@ type receiver struct {
 
 func (x *receiver) init(c *conn) {
 	x.c = c
-	x.pooled = rxBuffers.Get().(*[]byte)
-	x.buf = *x.pooled
+	x.buf = make([]byte, rxStranger)
 	x.sendMSN, x.readMSN = 1, 1
 	x.readOnce = x.tryDirect
 	// The peer may start new Reads when it has seen the responses, which can be
@@ -77,7 +79,9 @@ func (x *receiver) init(c *conn) {
 
 // release gives the buffer back; nobody reads any more.
 func (x *receiver) release() {
-	rxBuffers.Put(x.pooled)
+	if x.pooled != nil {
+		rxBuffers.Put(x.pooled)
+	}
 	x.buf, x.pooled = nil, nil
 }
 
@@ -103,6 +107,11 @@ func (x *receiver) run() *failure {
 
 // fill reads more behind what there is.
 func (x *receiver) fill() error {
+	if x.pooled == nil && (x.started || x.w == len(x.buf)) {
+		x.pooled = rxBuffers.Get().(*[]byte)
+		x.w = copy(*x.pooled, x.buf[x.r:x.w])
+		x.buf, x.r = *x.pooled, 0
+	}
 	if x.r == x.w {
 		x.r, x.w = 0, 0
 	} else if len(x.buf)-x.r < rxBuffer/3 {

@@ -30,13 +30,17 @@ func newRawSocket(c net.Conn) *rawSocket {
 // means that it takes nothing.
 func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.out = iovecs(r.out[:0], bufs)
-	return transfer(syscall.SYS_WRITEV, fd, r.out)
+	n, again, err = transfer(syscall.SYS_WRITEV, fd, r.out)
+	clear(r.out) // it keeps nothing alive
+	return n, again, err
 }
 
 // readv is the same for reading; n is 0 without again at the end.
 func (r *rawSocket) readv(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.in = iovecs(r.in[:0], bufs)
-	return transfer(syscall.SYS_READV, fd, r.in)
+	n, again, err = transfer(syscall.SYS_READV, fd, r.in)
+	clear(r.in)
+	return n, again, err
 }
 
 func iovecs(v []syscall.Iovec, bufs [][]byte) []syscall.Iovec {

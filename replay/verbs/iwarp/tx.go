@@ -77,6 +77,7 @@ type transmitter struct {
 	loan  []bool   // vecs[i] is not ours
 	vecs0 [][]byte // where vecs begins
 	loan0 []bool
+	used  int // of vecs0, since it was last cleared
 	size  int // of the batch in bytes
 	sent  int
 	acct  int // segments that are accounted for
@@ -216,6 +217,9 @@ func (c *conn) transmit(wait bool) {
 			t.broken()
 		}
 	}
+	// Nothing keeps the memory of requests alive that are complete.
+	clear(t.vecs0[:t.used])
+	t.used = 0
 	t.owned = false
 	if c.state == verbs.StateSQD {
 		c.change.Broadcast()
@@ -469,6 +473,7 @@ func (t *transmitter) build() {
 		s.end = t.size
 	}
 	t.vecs, t.loan = append(t.vecs, b[from:]), append(t.loan, false)
+	t.used = max(t.used, min(len(t.vecs), cap(t.vecs0)))
 	t.heads = b
 	t.built = true
 }

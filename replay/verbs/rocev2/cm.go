@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/replay/internal/unguessable"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -33,6 +34,7 @@ const (
 	cmReqSent         // active: REQ is out
 	cmReqRcvd         // passive: the consumer has not answered yet
 	cmRepSent         // passive: REP is out
+	cmReady           // passive: answered by the listener and confirmed; the consumer has not taken it yet
 	cmEstablished
 	cmDreqSent
 	cmGone
@@ -46,6 +48,7 @@ type cmID struct {
 	passive       bool
 	guid          uint64 // the peer's adapter
 	qpn           uint32 // the peer's queue pair; 0 if it is not known yet
+	ownQPN        uint32 // 0 if there is none yet
 	state         cmState
 	tid           uint64
 	last          []byte // the message to be repeated: BTH through MAD
@@ -80,21 +83,32 @@ type cm struct {
 	pastRing  []peerKey
 	pastNext  int
 	listeners map[netip.AddrPort]*listener
-	nextID    uint32
-	nextTID   uint64
+	half      halfOpen
+	ready     map[uint32]*cmID      // in cmReady, by our queue pair
+	nextID    *unguessable.Sequence // of 32 bits
 	psn       uint32
 	closed    bool
 }
 
-func (m *cm) init(p *Provider, seed uint32) {
+func (m *cm) init(p *Provider) {
 	m.p = p
 	m.ids = make(map[uint32]*cmID)
 	m.requests = make(map[peerKey]*cmID)
 	m.pairs = make(map[peerKey]*cmID)
 	m.past = make(map[peerKey][]byte)
 	m.listeners = make(map[netip.AddrPort]*listener)
-	m.nextID = seed
-	m.nextTID = rand.Uint64()
+	m.ready = make(map[uint32]*cmID)
+	m.half.init(p.opt.HalfOpen)
+	m.nextID = unguessable.NewSequence(32)
+}
+
+// newID is a communication id that is not in use. mu is held.
+func (m *cm) newID() uint32 {
+	for {
+		if n := m.nextID.Next(); n != 0 && m.ids[n] == nil && m.half.byID[n] == nil {
+			return n
+		}
+	}
 }
 
 // add makes the state of a connection. mu is held.
@@ -102,16 +116,16 @@ func (m *cm) add(s *socket, peer netip.AddrPort) (*cmID, error) {
 	if m.closed {
 		return nil, verbs.ErrClosed
 	}
-	for {
-		if m.nextID++; m.nextID != 0 && m.ids[m.nextID] == nil {
-			break
-		}
-	}
-	id := &cmID{s: s, peer: peer, local: m.nextID, result: make(chan error, 1), gone: make(chan struct{})}
+	return m.addAs(s, peer, m.newID()), nil
+}
+
+// addAs is add with a communication id that was given before. mu is held.
+func (m *cm) addAs(s *socket, peer netip.AddrPort, local uint32) *cmID {
+	id := &cmID{s: s, peer: peer, local: local, result: make(chan error, 1), gone: make(chan struct{})}
 	id.timer = time.AfterFunc(time.Hour, func() { m.expired(id) })
 	id.timer.Stop()
 	m.ids[id.local] = id
-	return id, nil
+	return id
 }
 
 // remove forgets a connection. mu is held.
@@ -119,8 +133,13 @@ func (m *cm) remove(id *cmID) {
 	if id.state == cmGone {
 		return
 	}
-	if id.state == cmReqRcvd {
+	switch id.state {
+	case cmReqRcvd:
 		id.request.listener.pending--
+	case cmReady:
+		id.request.listener.pending--
+		id.request.early = nil
+		delete(m.ready, id.ownQPN)
 	}
 	id.state = cmGone
 	id.timer.Stop()
@@ -163,11 +182,6 @@ func (m *cm) packet(a ibcm.Attribute, tid uint64) (packet, data []byte) {
 	return packet, mad.Data()
 }
 
-func (m *cm) tid() uint64 {
-	m.nextTID++
-	return m.nextTID
-}
-
 // sendTimed sends a message that is repeated until it is answered. mu is held.
 func (m *cm) sendTimed(id *cmID, packet []byte) {
 	id.last, id.tries, id.wait = packet, 0, m.p.opt.CMTimeout
@@ -198,6 +212,9 @@ func (m *cm) expired(id *cmID) {
 	case cmReqRcvd:
 		m.reject(id.s, id.peer, id.request.tid, id.local, id.remote, ibcm.RejectedREQ, ibcm.ReasonTimeout, nil)
 		m.remove(id)
+		return
+	case cmReady:
+		m.endReady(id)
 		return
 	case cmRepSent:
 		select {
@@ -237,7 +254,7 @@ func (m *cm) dial(ctx context.Context, c *Conn, remote netip.AddrPort, p *verbs.
 	if opt.MTU != 0 {
 		mtu = min(mtu, opt.MTU)
 	}
-	psn := rand.Uint32() & psnMask
+	psn := unguessable.PSN()
 	c.responder.epsn, c.mtu = psn, uint32(mtu)
 	if err := m.p.addConn(s, c); err != nil {
 		return err
@@ -248,10 +265,10 @@ func (m *cm) dial(ctx context.Context, c *Conn, remote netip.AddrPort, p *verbs.
 		m.mu.Unlock()
 		return err
 	}
-	id.conn = c
+	id.conn, id.ownQPN = c, c.qpn
 	c.setCM(id)
 	id.state = cmReqSent
-	id.tid = m.tid()
+	id.tid = unguessable.Uint64()
 	packet, data := m.packet(ibcm.AttributeREQ, id.tid)
 	r := ibcm.REQ(data)
 	r.SetLocalID(id.local)
@@ -345,7 +362,7 @@ func (m *cm) disconnect(id *cmID) <-chan struct{} {
 func (m *cm) startDisconnect(id *cmID) {
 	id.state = cmDreqSent
 	id.conn = nil // the rest goes on without it
-	packet, data := m.packet(ibcm.AttributeDREQ, m.tid())
+	packet, data := m.packet(ibcm.AttributeDREQ, unguessable.Uint64())
 	d := ibcm.DREQ(data)
 	d.SetIDs(id.local, id.remote)
 	d.SetRemoteQPN(id.qpn)
@@ -364,8 +381,12 @@ func (m *cm) close() {
 		case cmReqRcvd:
 			m.reject(id.s, id.peer, id.request.tid, id.local, id.remote, ibcm.RejectedREQ, ibcm.ReasonInvalidServiceID, nil)
 			m.remove(id)
+		case cmReady:
+			m.endReady(id)
+			wait = append(wait, id)
 		}
 	}
+	m.half.init(1)
 	for _, l := range m.listeners {
 		l.end()
 	}
@@ -406,11 +427,7 @@ func (m *cm) message(s *socket, src netip.AddrPort, msg *ibcm.Message) {
 	case ibcm.AttributeREP:
 		m.onREP(s, peer, msg)
 	case ibcm.AttributeRTU:
-		if id := m.find(s, peer, msg); id != nil && id.state == cmRepSent {
-			id.state = cmEstablished
-			m.answered(id)
-			id.conn.establish()
-		}
+		m.onRTU(s, peer, msg)
 	case ibcm.AttributeREJ:
 		m.onREJ(s, peer, msg)
 	case ibcm.AttributeMRA:
@@ -435,10 +452,27 @@ func (m *cm) message(s *socket, src netip.AddrPort, msg *ibcm.Message) {
 // mrads is the request that an MRA speaks of, of which the peer's communication
 // id is not known yet.
 func (m *cm) mrads(msg *ibcm.Message) *cmID {
-	if id := m.ids[msg.RemoteID]; id != nil && id.state == cmReqSent {
+	if id := m.ids[msg.RemoteID]; id != nil && id.state == cmReqSent && id.tid == msg.TransactionID {
 		return id
 	}
 	return nil
+}
+
+func (m *cm) onRTU(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
+	if id := m.find(s, peer, msg); id != nil {
+		if id.state == cmRepSent {
+			id.state = cmEstablished
+			m.answered(id)
+			id.conn.establish()
+		}
+		return
+	}
+	if m.confirmed(s, peer, msg) {
+		return
+	}
+	// The peer believes in a connection that we have forgotten, or never had. It
+	// is told, so that it can ask again at once.
+	m.reject(s, peer, msg.TransactionID, msg.RemoteID, msg.LocalID, ibcm.RejectedOther, ibcm.ReasonInvalidCommID, nil)
 }
 
 // find is the connection that a message belongs to.
@@ -465,6 +499,9 @@ func (m *cm) onREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 		case cmRepSent:
 			s.sendMAD(id.last, peer)
 		}
+		return
+	}
+	if m.answerAgain(s, key) {
 		return
 	}
 	if answer, ok := m.past[key]; ok {
@@ -519,6 +556,10 @@ func (m *cm) onREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 		refuse(ibcm.ReasonUnsupported)
 		return
 	}
+	if l.answers != nil {
+		m.answer(s, l, peer, key, msg)
+		return
+	}
 	if l.pending >= m.p.opt.Backlog {
 		m.p.opt.logf("rocev2: connection request from %v dropped: %d others wait", peer, l.pending)
 		return // it will be repeated
@@ -542,7 +583,7 @@ func (m *cm) onREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 
 func (m *cm) onREP(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 	id := m.ids[msg.RemoteID]
-	if id == nil || id.s != s || id.passive || id.peer.Addr() != peer.Addr() {
+	if id == nil || id.s != s || id.passive || id.peer.Addr() != peer.Addr() || id.state == cmReqSent && id.tid != msg.TransactionID {
 		m.reject(s, peer, msg.TransactionID, msg.RemoteID, msg.LocalID, ibcm.RejectedREP, ibcm.ReasonInvalidCommID, nil)
 		return
 	}
@@ -580,12 +621,34 @@ func (m *cm) onREJ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 		for _, b := range ibcm.REJ(msg.Data).Info() {
 			guid = guid<<8 | uint64(b)
 		}
-		id = m.requests[peerKey{peer.Addr(), guid, msg.LocalID}]
+		key := peerKey{peer.Addr(), guid, msg.LocalID}
+		id = m.requests[key]
+		m.half.remove(m.half.byRequest[key])
 	}
-	if id == nil || id.s != s || id.peer.Addr() != peer.Addr() || id.state != cmReqSent && id.remote != msg.LocalID && msg.LocalID != 0 {
+	if e := m.half.byID[msg.RemoteID]; e != nil && e.Value.names(s, peer, msg) {
+		m.half.remove(e)
+		return
+	}
+	if id == nil || id.s != s || id.peer.Addr() != peer.Addr() {
+		return
+	}
+	if id.state == cmReqSent {
+		// The peer has no communication id yet that could be compared.
+		if id.tid != msg.TransactionID {
+			return
+		}
+	} else if id.remote != msg.LocalID {
 		return
 	}
 	switch id.state {
+	case cmEstablished:
+		// It has forgotten the connection, or never had it: see onRTU.
+		if c := id.conn; c != nil && msg.Reason == ibcm.ReasonInvalidCommID {
+			c.disconnected()
+			m.remove(id)
+		}
+	case cmReady:
+		m.remove(id)
 	case cmReqSent, cmRepSent:
 		id.finish(&verbs.RejectError{Reason: msg.Reason.String(), PrivateData: append([]byte(nil), msg.Private...)})
 		m.remove(id)
@@ -595,15 +658,24 @@ func (m *cm) onREJ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 }
 
 func (m *cm) onDREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
-	// Always answered: the peer may ask for the end of what we have forgotten.
+	id := m.find(s, peer, msg)
+	if id != nil && id.ownQPN != msg.QPN {
+		return // not from who has the connection
+	}
+	// Otherwise it is always answered: the peer may ask for the end of what we have
+	// forgotten.
 	packet, data := m.packet(ibcm.AttributeDREP, msg.TransactionID)
 	ibcm.DREP(data).SetIDs(msg.RemoteID, msg.LocalID)
 	s.sendMAD(packet, peer)
-	id := m.find(s, peer, msg)
 	if id == nil {
+		if e := m.half.byID[msg.RemoteID]; e != nil && e.Value.names(s, peer, msg) && e.Value.ownQPN == msg.QPN {
+			m.half.remove(e)
+		}
 		return
 	}
 	switch id.state {
+	case cmReady:
+		m.remove(id)
 	case cmRepSent, cmEstablished:
 		if c := id.conn; c != nil {
 			c.disconnected()
@@ -614,10 +686,46 @@ func (m *cm) onDREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 	}
 }
 
+// repFields are what differs between the REPs of a provider.
+type repFields struct {
+	tid                          uint64
+	local, remote, qpn, psn      uint32
+	resources, depth, rnrRetries uint8
+	private                      []byte
+}
+
+// rep makes a REP. mu is held.
+func (m *cm) rep(f *repFields) []byte {
+	packet, data := m.packet(ibcm.AttributeREP, f.tid)
+	rep := ibcm.REP(data)
+	rep.SetIDs(f.local, f.remote)
+	rep.SetLocalQPN(f.qpn)
+	rep.SetStartingPSN(f.psn)
+	rep.SetResponderResources(f.resources)
+	rep.SetInitiatorDepth(f.depth)
+	rep.SetTargetAckDelay(15)
+	rep.SetRNRRetryCount(f.rnrRetries)
+	rep.SetLocalCAGUID(m.p.guid)
+	rep.SetPrivate(f.private)
+	return packet
+}
+
+// ackTimeout is the wait that a peer asks for in its REQ. There are values of hours:
+// what is held for a connection that has died must not be held for so long.
+func ackTimeout(exponent uint8) time.Duration {
+	if exponent == 0 {
+		exponent = 19 // none was given: that of rdma_cm
+	}
+	return min(ibcm.Timeout(exponent), maxResponse)
+}
+
 // accept answers a request with a REP and waits until the connection is ready.
 func (m *cm) accept(ctx context.Context, r *request, p *verbs.Params) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if r.answered != nil {
+		return m.take(r, p)
 	}
 	if len(p.PrivateData) > repPrivateMax {
 		return nil, fmt.Errorf("rocev2: private data of %d bytes: a reply has room for %d", len(p.PrivateData), repPrivateMax)
@@ -630,11 +738,8 @@ func (m *cm) accept(ctx context.Context, r *request, p *verbs.Params) (*Conn, er
 	c.local, c.remote, c.private = r.local, r.remote, r.private
 	c.respRes = min(readDepth(p.ResponderResources), r.depth)
 	c.initDepth = min(readDepth(p.InitiatorDepth), r.resources)
-	c.ackTimeout = ibcm.Timeout(r.ackTimeout)
-	if r.ackTimeout == 0 {
-		c.ackTimeout = ibcm.Timeout(19) // none was given: that of rdma_cm
-	}
-	psn := rand.Uint32() & psnMask
+	c.ackTimeout = ackTimeout(r.ackTimeout)
+	psn := unguessable.PSN()
 	if err := m.p.addConn(id.s, c); err != nil {
 		return nil, err
 	}
@@ -646,21 +751,13 @@ func (m *cm) accept(ctx context.Context, r *request, p *verbs.Params) (*Conn, er
 	}
 	r.listener.pending--
 	id.state = cmRepSent
-	id.conn = c
+	id.conn, id.ownQPN = c, c.qpn
 	c.setCM(id)
 	c.connect(id.peer, id.qpn, r.psn, psn, r.mtu)
-	packet, data := m.packet(ibcm.AttributeREP, r.tid)
-	rep := ibcm.REP(data)
-	rep.SetIDs(id.local, id.remote)
-	rep.SetLocalQPN(c.qpn)
-	rep.SetStartingPSN(psn)
-	rep.SetResponderResources(c.respRes)
-	rep.SetInitiatorDepth(c.initDepth)
-	rep.SetTargetAckDelay(15)
-	rep.SetRNRRetryCount(c.rnrRetries)
-	rep.SetLocalCAGUID(m.p.guid)
-	rep.SetPrivate(p.PrivateData)
-	m.sendTimed(id, packet)
+	m.sendTimed(id, m.rep(&repFields{
+		tid: r.tid, local: id.local, remote: id.remote, qpn: c.qpn, psn: psn,
+		resources: c.respRes, depth: c.initDepth, rnrRetries: c.rnrRetries, private: p.PrivateData,
+	}))
 	m.mu.Unlock()
 	select {
 	case <-c.established:

@@ -82,7 +82,7 @@ func newConn(s *socket, p *verbs.Params) (*Conn, error) {
 		c.retries = defaultRetries
 	}
 	c.cq.init()
-	c.mem.init()
+	c.mem.init(s.p.handles)
 	c.timer = time.AfterFunc(time.Hour, c.onTimer)
 	c.timer.Stop()
 	if err := c.PostRecv(p.Recvs...); err != nil {
@@ -117,6 +117,10 @@ func rnrSyndrome(d time.Duration) roce.Syndrome {
 func (c *Conn) connect(peer netip.AddrPort, peerQPN, sendPSN, recvPSN uint32, mtu int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.connectLocked(peer, peerQPN, sendPSN, recvPSN, mtu)
+}
+
+func (c *Conn) connectLocked(peer netip.AddrPort, peerQPN, sendPSN, recvPSN uint32, mtu int) {
 	if c.state != verbs.StateInit {
 		return
 	}

@@ -17,6 +17,9 @@ type listener struct {
 	addr    netip.AddrPort
 	pending int // requests not answered; m.mu
 	queue   chan *request
+	// answers are the terms on which the listener answers requests itself; nil if
+	// the consumer does. m.mu
+	answers *verbs.Params
 	once    sync.Once
 	closed  chan struct{}
 }
@@ -55,8 +58,11 @@ func (l *listener) push(r *request) {
 		// Full of dead ones.
 		select {
 		case old := <-l.queue:
-			if old.id.state == cmReqRcvd {
+			switch old.id.state {
+			case cmReqRcvd:
 				l.m.remove(old.id)
+			case cmReady:
+				l.m.endReady(old.id)
 			}
 		default:
 		}
@@ -104,14 +110,29 @@ func (l *listener) Close() error {
 	for {
 		select {
 		case r := <-l.queue:
-			if r.id.state == cmReqRcvd {
+			switch r.id.state {
+			case cmReqRcvd:
 				l.m.reject(r.id.s, r.id.peer, r.tid, r.id.local, r.id.remote, ibcm.RejectedREQ, ibcm.ReasonInvalidServiceID, nil)
 				l.m.remove(r.id)
+			case cmReady:
+				l.m.endReady(r.id)
 			}
 		default:
 			return nil
 		}
 	}
+}
+
+// Answer implements verbs.Answerer.
+func (l *listener) Answer(p verbs.Params) error {
+	if len(p.PrivateData) > repPrivateMax {
+		return fmt.Errorf("rocev2: private data of %d bytes: a reply has room for %d", len(p.PrivateData), repPrivateMax)
+	}
+	p.PrivateData, p.Recvs = append([]byte(nil), p.PrivateData...), nil
+	l.m.mu.Lock()
+	l.answers = &p
+	l.m.mu.Unlock()
+	return nil
 }
 
 // request is a REQ that waits for its answer.
@@ -126,12 +147,16 @@ type request struct {
 	psn              uint32
 	mtu              int
 	ackTimeout       uint8
+	// Of a request that the listener has answered: what it was answered, and
+	// packets that have come for the queue pair since. m.mu
+	answered *embryo
+	early    [][]byte
 }
 
 func (r *request) alive() bool {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	return r.id.state == cmReqRcvd
+	return r.id.state == cmReqRcvd || r.id.state == cmReady
 }
 
 // PrivateData implements verbs.Request.
@@ -165,6 +190,10 @@ func (r *request) Reject(private []byte) error {
 	}
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
+	if r.id.state == cmReady {
+		r.m.endReady(r.id) // the REP is out: all that is left is to disconnect
+		return nil
+	}
 	if r.id.state != cmReqRcvd {
 		return verbs.ErrDisconnected
 	}

@@ -3,20 +3,18 @@ package rocev2
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/replay/internal/unguessable"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Handles are 24 bits of index and 8 of key. A freed place is used again only
-// when this many others are free, with the next key, so that an old handle
-// stays invalid for long.
-const (
-	minFree    = 256
-	maxRegions = 1 << 20
-)
+// maxRegions bounds the regions and windows of a connection. Handles are 24 bits
+// of index and 8 of key, as verbs.NextHandle needs it; both are drawn from the
+// provider's sequence, so that a peer who knows some handles knows no others, and
+// an old handle stays invalid for long.
+const maxRegions = 1 << 20
 
 var (
 	errOffset  = errors.New("rocev2: the region would not end below 2^64")
@@ -41,45 +39,53 @@ type region struct {
 type memory struct {
 	mu    sync.RWMutex
 	slots []region
-	free  []uint32 // first in, first out
-	base  uint32   // index of the first slot
-	next  uint64   // the next address that nobody chose
+	free  []uint32          // places in slots
+	index map[uint32]uint32 // the upper bits of a handle in use: its place in slots
+	seq   *unguessable.Sequence
+	next  uint64 // the next address that nobody chose
 	ended bool
 }
 
-func (m *memory) init() {
-	m.base = 1 + rand.Uint32()&0xffff
-	m.next = 1<<32 + uint64(rand.Uint32())<<12
+func (m *memory) init(seq *unguessable.Sequence) {
+	m.index = make(map[uint32]uint32)
+	m.seq = seq
+	m.next = 1<<32 + unguessable.Uint64()>>32<<12
 }
 
 // slot is the place that a handle names by its index, in use.
 func (m *memory) slot(handle uint32) *region {
-	i := handle>>8 - m.base
-	if uint64(i) >= uint64(len(m.slots)) || !m.slots[i].used {
+	i, ok := m.index[handle>>8]
+	if !ok {
 		return nil
 	}
 	return &m.slots[i]
 }
 
-// add takes a free place.
+// add takes a free place and gives it a handle.
 func (m *memory) add() (*region, error) {
 	if m.ended {
 		return nil, verbs.ErrClosed
 	}
-	if len(m.free) <= minFree && len(m.slots) < maxRegions {
-		m.slots = append(m.slots, region{handle: (m.base + uint32(len(m.slots))) << 8})
-		r := &m.slots[len(m.slots)-1]
-		r.handle |= rand.Uint32() & 0xff
-		r.used = true
-		return r, nil
-	}
-	if len(m.free) == 0 {
+	var i uint32
+	switch n := len(m.free); {
+	case n > 0:
+		i = m.free[n-1]
+		m.free = m.free[:n-1]
+	case len(m.slots) == maxRegions:
 		return nil, errRegions
+	default:
+		i = uint32(len(m.slots))
+		m.slots = append(m.slots, region{})
 	}
-	r := &m.slots[m.free[0]]
-	m.free = m.free[1:]
-	*r = region{handle: verbs.NextHandle(r.handle), used: true}
-	return r, nil
+	for {
+		h := m.seq.Next()
+		if _, taken := m.index[h>>8]; taken || h>>8 == 0 {
+			continue
+		}
+		m.index[h>>8] = i
+		m.slots[i] = region{handle: h, used: true}
+		return &m.slots[i], nil
+	}
 }
 
 func (m *memory) remove(r *region) {
@@ -90,8 +96,10 @@ func (m *memory) remove(r *region) {
 			}
 		}
 	}
-	*r = region{handle: r.handle}
-	m.free = append(m.free, r.handle>>8-m.base)
+	i := m.index[r.handle>>8]
+	delete(m.index, r.handle>>8)
+	*r = region{}
+	m.free = append(m.free, i)
 }
 
 func (m *memory) register(mem []byte, access verbs.Access, offset uint64) (verbs.Region, error) {
@@ -218,5 +226,5 @@ func (m *memory) write(handle uint32, va uint64, b []byte) bool {
 func (m *memory) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.slots, m.free, m.ended = nil, nil, true
+	m.slots, m.free, m.index, m.ended = nil, nil, nil, true
 }

@@ -77,6 +77,13 @@ type Options struct {
 	// Backlog bounds the connection requests of a listener that have not been
 	// accepted or rejected. Default 128.
 	Backlog int
+	// HalfOpen bounds the connection requests that listeners have answered
+	// themselves (verbs.Answerer) and that their senders have not confirmed. Each
+	// takes about a kilobyte. When there are more, one goes: of the address that has
+	// the most, and of several the oldest. Default 8192.
+	HalfOpen int
+	// HalfOpenTime is how long such a request is remembered. Default 5 s.
+	HalfOpenTime time.Duration
 
 	Tap  verbs.Tap
 	Link verbs.Link
@@ -133,6 +140,12 @@ func (o *Options) setDefaults() error {
 	}
 	if o.Backlog <= 0 {
 		o.Backlog = 128
+	}
+	if o.HalfOpen <= 0 {
+		o.HalfOpen = 8192
+	}
+	if o.HalfOpenTime <= 0 {
+		o.HalfOpenTime = 5 * time.Second
 	}
 	if o.Link != (verbs.Link{}) || o.Outgoing != nil {
 		o.NoOffload = true

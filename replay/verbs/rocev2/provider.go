@@ -2,8 +2,6 @@ package rocev2
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/unguessable"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -25,6 +24,10 @@ type Stats struct {
 	NoQP      uint64 // packets dropped: for no queue pair of ours, or not from its peer
 	Gaps      uint64 // packets were lost, as the peer or the sequence of packets said
 	Timeouts  uint64 // packets were repeated because no answer came
+	// HalfOpen is how many connection requests have been answered and not confirmed
+	// now; Evicted and Expired are how many of those before had to make room, and
+	// were forgotten after Options.HalfOpenTime.
+	HalfOpen, Evicted, Expired uint64
 }
 
 // Provider implements verbs.Provider.
@@ -33,13 +36,15 @@ type Provider struct {
 	cm   cm
 	guid uint64
 
-	stats struct{ Malformed, BadICRC, NoQP, Gaps, Timeouts atomic.Uint64 }
+	stats struct{ Malformed, BadICRC, NoQP, Gaps, Timeouts, Evicted, Expired atomic.Uint64 }
 
 	mu      sync.Mutex
 	sockets map[netip.Addr]*socket
 	conns   map[uint32]*Conn
-	qpn     uint32 // the last one given
+	qpns    *unguessable.Sequence // of 24 bits
 	closed  bool
+
+	handles *unguessable.Sequence // of 32 bits, of the memory of all connections
 }
 
 // New makes a provider. It opens sockets as they are needed.
@@ -48,13 +53,12 @@ func New(opt Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{opt: opt, sockets: make(map[netip.Addr]*socket), conns: make(map[uint32]*Conn)}
-	var b [16]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails
 	// A GUID of its own, so that peers never take new queue pairs for those of
 	// an earlier run. The bit says that it is not assigned by a vendor.
-	p.guid = binary.BigEndian.Uint64(b[:]) | 0x0200000000000000
-	p.qpn = binary.BigEndian.Uint32(b[8:]) & psnMask
-	p.cm.init(p, binary.BigEndian.Uint32(b[12:]))
+	p.guid = unguessable.Uint64() | 0x0200000000000000
+	p.qpns = unguessable.NewSequence(24)
+	p.handles = unguessable.NewSequence(32)
+	p.cm.init(p)
 	return p, nil
 }
 
@@ -66,13 +70,18 @@ func (p *Provider) Caps() verbs.Caps {
 	return verbs.Caps{
 		AnyMemory: true, MemoryWindows: true, SendInvalidate: true,
 		MaxSGE: maxSGE, MaxMessage: maxMessage, MaxReads: maxDepth,
+		Buffers: 32 << 10,
 	}
 }
 
 // Stats returns counts since the start.
 func (p *Provider) Stats() Stats {
 	s := &p.stats
+	p.cm.mu.Lock()
+	half := p.cm.half.table.Len()
+	p.cm.mu.Unlock()
 	return Stats{
+		HalfOpen: uint64(half), Evicted: s.Evicted.Load(), Expired: s.Expired.Load(),
 		Malformed: s.Malformed.Load(), BadICRC: s.BadICRC.Load(), NoQP: s.NoQP.Load(),
 		Gaps: s.Gaps.Load(), Timeouts: s.Timeouts.Load(),
 	}
@@ -125,20 +134,36 @@ func (p *Provider) route(remote netip.Addr) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// addConn gives a queue pair its number and lets it be found. Numbers are not
-// used again before all others have been.
+// newQPN is the number of a new queue pair. Numbers are not used again before all
+// others have been.
+func (p *Provider) newQPN() uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newQPNLocked()
+}
+
+func (p *Provider) newQPNLocked() uint32 {
+	for {
+		if n := p.qpns.Next(); n > 16 && n != psnMask && p.conns[n] == nil {
+			return n
+		}
+	}
+}
+
+var errQPN = errors.New("rocev2: the number of the queue pair is in use")
+
+// addConn gives a queue pair its number, if it has none, and lets it be found.
 func (p *Provider) addConn(s *socket, c *Conn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return verbs.ErrClosed
 	}
-	for {
-		if p.qpn = (p.qpn + 1) & psnMask; p.qpn > 16 && p.qpn != psnMask && p.conns[p.qpn] == nil {
-			break
-		}
+	if c.qpn == 0 {
+		c.qpn = p.newQPNLocked()
+	} else if p.conns[c.qpn] != nil {
+		return errQPN
 	}
-	c.qpn = p.qpn
 	p.conns[c.qpn] = c
 	s.mu.Lock()
 	s.conns[c.qpn] = c
@@ -148,10 +173,14 @@ func (p *Provider) addConn(s *socket, c *Conn) error {
 
 func (p *Provider) removeConn(c *Conn) {
 	p.mu.Lock()
-	delete(p.conns, c.qpn)
+	if p.conns[c.qpn] == c {
+		delete(p.conns, c.qpn)
+	}
 	p.mu.Unlock()
 	c.s.mu.Lock()
-	delete(c.s.conns, c.qpn)
+	if c.s.conns[c.qpn] == c {
+		delete(c.s.conns, c.qpn)
+	}
 	c.s.mu.Unlock()
 }
 

@@ -174,12 +174,15 @@ func (s *socket) packet(src netip.AddrPort, b []byte, index uint16) {
 	c := s.cur
 	if c == nil || c.qpn != s.pkt.DestQP {
 		s.release()
-		s.mu.RLock()
-		c = s.conns[s.pkt.DestQP]
-		s.mu.RUnlock()
+		c = s.conn(s.pkt.DestQP)
 		if c == nil {
-			s.p.count(&s.p.stats.NoQP)
-			return
+			if s.early(src, b, index) {
+				return
+			}
+			if c = s.conn(s.pkt.DestQP); c == nil { // it may have been made meanwhile
+				s.p.count(&s.p.stats.NoQP)
+				return
+			}
 		}
 		c.mu.Lock()
 		s.cur = c
@@ -203,6 +206,12 @@ func (s *socket) packet(src netip.AddrPort, b []byte, index uint16) {
 		s.tap.packet(src, s.local, id, b)
 	}
 	c.handle(&s.pkt, s.now)
+}
+
+func (s *socket) conn(qpn uint32) *Conn {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.conns[qpn]
 }
 
 // release lets go of the connection that packets were handled for, after it has

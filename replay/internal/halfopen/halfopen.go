@@ -1,0 +1,136 @@
+// Package halfopen keeps peers that want something and have not shown yet that
+// they mean it: TCP connections without a first message, connection requests that
+// nobody has completed. A flood of them must not keep others out (RFC 4987), so
+// there is always room for one more: when the table is full, one goes, and it is
+// one of the source that has the most.
+package halfopen
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+)
+
+// Table is a bounded set of half-open peers. It is not safe for use by several
+// goroutines at a time.
+type Table[T any] struct {
+	limit   int
+	entries []*Entry[T]
+	sources map[netip.Prefix]int
+	// The oldest and the newest.
+	head, tail *Entry[T]
+}
+
+// Entry is a peer in a Table.
+type Entry[T any] struct {
+	Value T
+	// Since is when it came.
+	Since  time.Time
+	source netip.Prefix
+	// at is its place in entries; -1 when it is in none.
+	at         int
+	prev, next *Entry[T]
+}
+
+// samples is how many entries compete to be evicted. The source with the largest
+// share is found among so many with near certainty when it has half of the table;
+// when all sources have the same share, as in a flood with forged addresses, the
+// oldest of them goes, so that one that has just come is safe.
+const samples = 8
+
+// New makes a table of limit entries.
+func New[T any](limit int) *Table[T] {
+	return &Table[T]{limit: max(limit, 1), sources: make(map[netip.Prefix]int)}
+}
+
+// Source is what counts as one source of an attack: an IPv4 address, or an IPv6
+// network of 64 bits, of which its owner has all addresses.
+func Source(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
+
+// Len is the number of entries.
+func (t *Table[T]) Len() int { return len(t.entries) }
+
+// Share is how many entries a source has.
+func (t *Table[T]) Share(source netip.Prefix) int { return t.sources[source] }
+
+// Add adds a peer. If the table was full, evicted is the one that had to go.
+func (t *Table[T]) Add(from netip.Addr, value T, now time.Time) (added, evicted *Entry[T]) {
+	if len(t.entries) >= t.limit {
+		evicted = t.Evict()
+	}
+	e := &Entry[T]{Value: value, Since: now, source: Source(from), at: len(t.entries), prev: t.tail}
+	t.entries = append(t.entries, e)
+	t.sources[e.source]++
+	if t.tail != nil {
+		t.tail.next = e
+	} else {
+		t.head = e
+	}
+	t.tail = e
+	return e, evicted
+}
+
+// Evict removes the entry that is missed least; nil if there is none.
+func (t *Table[T]) Evict() *Entry[T] {
+	var worst *Entry[T]
+	share := 0
+	for range min(samples, len(t.entries)) {
+		e := t.entries[rand.IntN(len(t.entries))]
+		switch n := t.sources[e.source]; {
+		case worst == nil, n > share, n == share && e.Since.Before(worst.Since):
+			worst, share = e, n
+		}
+	}
+	if worst != nil {
+		t.Remove(worst)
+	}
+	return worst
+}
+
+// Remove takes an entry out. It is false if the entry was out already.
+func (t *Table[T]) Remove(e *Entry[T]) bool {
+	if e.at < 0 || e.at >= len(t.entries) || t.entries[e.at] != e {
+		return false
+	}
+	last := t.entries[len(t.entries)-1]
+	t.entries[e.at], last.at = last, e.at
+	t.entries[len(t.entries)-1] = nil
+	t.entries = t.entries[:len(t.entries)-1]
+	e.at = -1
+	if t.sources[e.source]--; t.sources[e.source] == 0 {
+		delete(t.sources, e.source)
+	}
+	if e.prev != nil {
+		e.prev.next = e.next
+	} else {
+		t.head = e.next
+	}
+	if e.next != nil {
+		e.next.prev = e.prev
+	} else {
+		t.tail = e.prev
+	}
+	e.prev, e.next = nil, nil
+	return true
+}
+
+// Oldest is the entry that came first; nil if there is none.
+func (t *Table[T]) Oldest() *Entry[T] { return t.head }
+
+// All calls f for all entries, the oldest first. f may remove the entry that it
+// is called for.
+func (t *Table[T]) All(f func(*Entry[T])) {
+	for e := t.head; e != nil; {
+		next := e.next
+		f(e)
+		e = next
+	}
+}
