@@ -3,6 +3,7 @@ package traffic
 import (
 	"encoding/binary"
 	"io"
+	"sync"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -18,30 +19,30 @@ const (
 
 // Changes of packets, behind those of the words of a payload.
 const (
-	Drop           = mutate.Words + iota // a packet
-	DropRun                              // several that follow each other
-	Double                               // a packet, the copy some packets later
-	Swap                                 // two packets
-	Delay                                // a packet, behind others
-	Advance                              // a packet, before others
-	Warp                                 // the time of a packet
-	WarpRest                             // the time of a packet and of all behind it
-	Cut                                  // what was captured of a packet
-	Snap                                 // what was captured of all packets from here on
-	Grow                                 // a payload
-	Shrink                               // a payload
-	CopyBytes                            // from another packet's payload
-	Splice                               // packets of another capture
-	Reverse                              // who sent a packet
-	Elsewhere                            // all packets from here on: between other hosts
-	CloneFlow                            // some packets once more, between other hosts
-	Tap                                  // where a packet was captured
-	Raw                                  // no length or checksum of a packet is put right
-	Header                               // a bit of the headers below
-	Transport                            // opcode, PSN, queue pair; or sequence numbers and flags of TCP
-	CopyTransport                        // the same from another packet
-	Resegment                            // a TCP segment in two, or two in one
-	Captured                             // the link type
+	Drop          = mutate.Words + iota // a packet
+	DropRun                             // several that follow each other
+	Double                              // a packet, the copy some packets later
+	Swap                                // two packets
+	Delay                               // a packet, behind others
+	Advance                             // a packet, before others
+	Warp                                // the time of a packet
+	WarpRest                            // the time of a packet and of all behind it
+	Cut                                 // what was captured of a packet
+	Snap                                // what was captured of all packets from here on
+	Grow                                // a payload
+	Shrink                              // a payload
+	CopyBytes                           // from another packet's payload
+	Splice                              // packets of another capture
+	Reverse                             // who sent a packet
+	Elsewhere                           // all packets from here on: between other hosts
+	CloneFlow                           // some packets once more, between other hosts
+	Tap                                 // where a packet was captured
+	Raw                                 // no length or checksum of a packet is put right
+	Header                              // a bit of the headers below
+	Transport                           // opcode, PSN, queue pair; or sequence numbers and flags of TCP
+	CopyTransport                       // the same from another packet
+	Resegment                           // a TCP segment in two, or two in one
+	Captured                            // the link type
 	packetChanges
 )
 
@@ -434,14 +435,17 @@ type Decoder interface {
 	Flush()
 }
 
+var batches = sync.Pool{New: func() any { return new(capture.Batch) }}
+
 // Run decodes packets on the calling goroutine, in batches of so many: what is
 // reached does not depend on how goroutines are scheduled, which Go's fuzzing
 // engine could not tell from new coverage.
 func Run(d Decoder, packets []capture.Packet, batch int) {
-	var b capture.Batch
+	b := batches.Get().(*capture.Batch)
 	r := Reader{Packets: packets, Batch: batch}
-	for r.Read(&b) == nil {
-		d.Batch(&b)
+	for r.Read(b) == nil {
+		d.Batch(b)
 	}
 	d.Flush()
+	batches.Put(b)
 }

@@ -174,7 +174,6 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-
 func BenchmarkApply(b *testing.B) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	program := make([]byte, 8*mutate.StepSize)
