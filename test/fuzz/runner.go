@@ -275,4 +275,3 @@ func familyTime(pid int) time.Duration {
 	const hertz = 100 // USER_HZ, on all of Linux
 	return time.Duration(ticks) * time.Second / hertz
 }
-
