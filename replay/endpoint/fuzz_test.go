@@ -262,4 +262,3 @@ func FuzzRequester(f *testing.F) {
 		_ = server.Close()
 	})
 }
-
