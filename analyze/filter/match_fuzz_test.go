@@ -1,0 +1,75 @@
+package filter
+
+import (
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// FuzzMatch puts expressions and fields to the transactions of changed captures.
+// An expression and its negation do not both hold, and what is shown of a field
+// can be printed.
+func FuzzMatch(f *testing.F) {
+	var filters, not []*Filter
+	for _, s := range []string{
+		"op == READ && latency > 1ms", "xid in {1, 5..9} or uid", "client == 192.0.2.0/24 and host != ::1", "nfs.READ.offset >= 64KiB",
+		"file.name matches \"^d\"", "file.filehandle == 01:02:ff", "time > 2024-05-01T12:00:00.5Z", "status == NOENT || status != 2",
+		"handle !== 0x1234", "nfs.args.WRITE.data.length === 4k", "mount.dirpath ~ (e)",
+	} {
+		c, err := Compile(s)
+		if err != nil {
+			f.Logf("%s: %v", s, err)
+			continue
+		}
+		n, err := Compile("not (" + s + ")")
+		if err != nil {
+			f.Fatal(err)
+		}
+		filters, not = append(filters, c), append(not, n)
+	}
+	var fields []*FieldRef
+	for _, s := range []string{"xid", "nfs.READ.offset", "nfs.args.data.length", "rpc.flavor", "file.path", "notes", "latency", "nfs.attributes.mode", "client"} {
+		if r, err := Field(s); err == nil {
+			fields = append(fields, r)
+		}
+	}
+	if len(filters) < 8 || len(fields) < 5 {
+		f.Fatalf("%d expressions, %d fields", len(filters), len(fields))
+	}
+	for i := range traffic.Count() {
+		f.Add(uint8(i), []byte{})
+	}
+	var memory holds.Memory
+	f.Fuzz(func(t *testing.T, which uint8, program []byte) {
+		packets := traffic.Apply(which, program)
+		memory.Start()
+		v := rpc.View{Names: &rpc.Names{}}
+		var b []string
+		traffic.Run(decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			v.Set(tx)
+			for i := range filters {
+				if filters[i].Match(&v) == not[i].Match(&v) {
+					t.Fatalf("expression %d and its negation say the same", i)
+				}
+			}
+			for _, r := range fields {
+				b = r.Append(b[:0], &v)
+				for _, x := range b {
+					for _, c := range x {
+						if c == utf8.RuneError || !unicode.IsPrint(c) {
+							t.Fatalf("%q in %q", c, x)
+						}
+					}
+				}
+			}
+			v.Learn()
+		}), packets, 16)
+		memory.End(t)
+	})
+}
