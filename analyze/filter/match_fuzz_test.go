@@ -2,8 +2,6 @@ package filter
 
 import (
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -13,19 +11,17 @@ import (
 )
 
 // FuzzMatch puts expressions and fields to the transactions of changed captures.
-// An expression and its negation do not both hold, and what is shown of a field
-// can be printed.
+// An expression and its negation do not both hold.
 func FuzzMatch(f *testing.F) {
 	var filters, not []*Filter
 	for _, s := range []string{
 		"op == READ && latency > 1ms", "xid in {1, 5..9} or uid", "client == 192.0.2.0/24 and host != ::1", "nfs.READ.offset >= 64KiB",
 		"file.name matches \"^d\"", "file.filehandle == 01:02:ff", "time > 2024-05-01T12:00:00.5Z", "status == NOENT || status != 2",
-		"handle !== 0x1234", "nfs.args.WRITE.data.length === 4k", "mount.dirpath ~ (e)",
+		"handle !== 0x1234", "nfs.args.WRITE.data.length === 4k", "mount.dirpath matches \"e\"",
 	} {
 		c, err := Compile(s)
 		if err != nil {
-			f.Logf("%s: %v", s, err)
-			continue
+			f.Fatalf("%s: %v", s, err)
 		}
 		n, err := Compile("not (" + s + ")")
 		if err != nil {
@@ -60,13 +56,6 @@ func FuzzMatch(f *testing.F) {
 			}
 			for _, r := range fields {
 				b = r.Append(b[:0], &v)
-				for _, x := range b {
-					for _, c := range x {
-						if c == utf8.RuneError || !unicode.IsPrint(c) {
-							t.Fatalf("%q in %q", c, x)
-						}
-					}
-				}
 			}
 			v.Learn()
 		}), packets, 16)
