@@ -47,9 +47,7 @@ func loadModule(ctx context.Context, patterns []string) (*module, error) {
 	}
 	m := &module{root: main.Dir, path: main.Path}
 	args := append([]string{"list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles"}, patterns...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = m.root
-	if out, err = output(cmd); err != nil {
+	if out, err = output(exec.CommandContext(ctx, "go", args...)); err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(out))
