@@ -160,18 +160,24 @@ func outside(dir, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+	// What is there of the path may lead through links.
+	there, rest := dir, ""
+	for {
+		if _, err := os.Lstat(there); err == nil || there == filepath.Dir(there) {
+			break
+		}
+		there, rest = filepath.Dir(there), filepath.Join(filepath.Base(there), rest)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(there)
 	if err != nil {
 		return "", err
 	}
+	real = filepath.Join(real, rest)
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return "", err
 	}
 	if rel, err := filepath.Rel(root, real); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return "", fmt.Errorf("%s is inside of the checkout; name a directory beside it", dir)
 	}
-	return dir, nil
+	return dir, os.MkdirAll(dir, 0o755)
 }

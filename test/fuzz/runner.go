@@ -85,7 +85,11 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 			break
 		}
 	}
-	if r.floor > 0 && len(res.findings) == 0 && res.rate() < r.floor && ctx.Err() == nil {
+	for again := 0; r.floor > 0 && len(res.findings) == 0 && r.below(res) && ctx.Err() == nil; again++ {
+		if again == 3 {
+			res.slow = true
+			break
+		}
 		// A short run on a busy machine may have seen little but the start.
 		p, cpu, err := r.once(ctx, t, corpus, 4*r.time)
 		if err != nil {
@@ -98,10 +102,11 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 			}
 			res.findings = append(res.findings, text)
 		}
-		longer := new(result)
-		longer.add(p, cpu)
-		longer.findings = res.findings
-		res, res.slow = longer, longer.rate() < r.floor
+		if again == 0 && res.cpu >= enough {
+			again = 2 // it has had its time
+			res = &result{findings: res.findings}
+		}
+		res.add(p, cpu)
 	}
 	r.totals[t] += res.fuzzed
 	res.total = r.totals[t]
@@ -112,6 +117,19 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 		}
 	}
 	return res, nil
+}
+
+// enough is how much processor time tells something about a target.
+const enough = 250 * time.Millisecond
+
+// below reports whether a target is executed too rarely. One that has had hardly
+// any processor time may have waited for it, or for something else: then the
+// time on the clock decides.
+func (r *runner) below(res *result) bool {
+	if res.cpu >= enough {
+		return res.rate() < r.floor
+	}
+	return float64(res.fuzzed) < r.floor*res.elapsed.Seconds()
 }
 
 func (r *result) add(p *progress, cpu time.Duration) {
