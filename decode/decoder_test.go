@@ -441,21 +441,6 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// pcap is a capture file.
-func pcap(packets []capture.Packet) []byte {
-	var out bytes.Buffer
-	w := capture.NewWriter(&out, capture.WriterOptions{})
-	for i := range packets {
-		if err := w.Write(&packets[i]); err != nil {
-			panic(err)
-		}
-	}
-	if err := w.Flush(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}
-
 // FuzzDecoder decodes whole files: nothing may panic, or grow without bounds.
 func BenchmarkDecoder(b *testing.B) {
 	for _, l := range []struct {

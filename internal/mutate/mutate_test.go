@@ -74,7 +74,7 @@ func TestChanges(t *testing.T) {
 		{"swap", Step{Op: SwapUnits, At: 0, Value: 2 << 24}, "eeee|ccccdddd|aaaabbbb"},
 		{"delay", Step{Op: MoveUnit, At: 0, Value: 0}, "ccccdddd|aaaabbbb|eeee"},
 		{"truncate", Step{Op: TruncateUnit, At: 0, Where: 3}, "aaa|ccccdddd|eeee"},
-		{"grow", Step{Op: GrowUnit, At: 2, Where: 4, Value: 2 | 0x400 | 0}, "aaaabbbb|ccccdddd|eeeeaa"},
+		{"grow", Step{Op: GrowUnit, At: 2, Where: 4, Value: 2 | 0x400}, "aaaabbbb|ccccdddd|eeeeaa"},
 		{"shrink", Step{Op: ShrinkUnit, At: 0, Where: 4, Value: 2}, "aaaabb|ccccdddd|eeee"},
 		{"copy", Step{Op: CopyBytes, At: 0, Where: 4, Value: 2<<24 | 2<<16}, "aaaaeebb|ccccdddd|eeee"},
 		{"join", Step{Op: JoinUnits, At: 1}, "aaaabbbb|ccccddddeeee"},

@@ -24,23 +24,28 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
-// FuzzReader reads anything as a plan. What is accepted can be written, and
-// read again as the same.
+// FuzzReader reads plans of samples whose lines are changed: the tables, and six
+// ops, from one that from names on. What is accepted can be written, and read
+// again as the same.
 func FuzzReader(f *testing.F) {
-	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
-		b := readFile(f, build(f, filepath.Join(samples, name), Options{}))
-		f.Add(b)
-		// Its ops alone are short enough to be changed with effect.
-		lines := bytes.SplitAfter(b, []byte("\n"))
-		var few []byte
-		for _, l := range lines {
-			if !bytes.HasPrefix(l, []byte(`{"op"`)) && !bytes.HasPrefix(l, []byte(`{"skip"`)) {
-				few = append(few, l...)
+	var tables, ops [2][][]byte
+	for i, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
+		for _, l := range bytes.SplitAfter(readFile(f, build(f, filepath.Join(samples, name), Options{})), []byte("\n")) {
+			if bytes.HasPrefix(l, []byte(`{"op"`)) || bytes.HasPrefix(l, []byte(`{"skip"`)) {
+				ops[i] = append(ops[i], l)
+			} else if len(l) > 0 {
+				tables[i] = append(tables[i], l)
 			}
 		}
-		f.Add(few)
+		for from := 0; from < len(ops[i]); from += 6 {
+			f.Add(uint8(i), uint8(from), []byte{})
+		}
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, which, from uint8, program []byte) {
+		k := int(which) % len(ops)
+		at := int(from) % len(ops[k])
+		lines := append(slices.Clone(tables[k]), ops[k][at:min(len(ops[k]), at+6)]...)
+		b := bytes.Join(mutate.Units(lines, program, 64<<10), nil)
 		r, err := NewReader(bytes.NewReader(b))
 		if err != nil {
 			return
@@ -161,7 +166,7 @@ func FuzzBuilder(f *testing.F) {
 
 // fastDir is a directory for files that are soon gone: in memory, if there is one.
 func fastDir(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "plan")
+	dir, err := os.MkdirTemp("/dev/shm", "plan") //nolint:usetesting // TempDir is on a disk as a rule
 	if err != nil {
 		return t.TempDir()
 	}

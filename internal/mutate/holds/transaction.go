@@ -86,7 +86,7 @@ func message(m *transaction.Message) string {
 		return "has a last packet and no first one"
 	case m.Packets < 1:
 		return fmt.Sprintf("%d packets", m.Packets)
-	case !m.Transport && (m.Header.Reads != nil && len(m.Header.Reads) > 0 || len(m.Header.Writes) > 0 || m.Header.HasReply):
+	case !m.Transport && (len(m.Header.Reads) > 0 || len(m.Header.Writes) > 0 || m.Header.HasReply):
 		return "chunks without a transport header"
 	}
 	return ""
