@@ -416,3 +416,20 @@ func TestStale(t *testing.T) {
 	l.want(t, "here", l.Objects[1].Origin, Before)
 	l.defined(t)
 }
+
+// A name that is none has no place in a plan: what it is said to have made is
+// there without one.
+func TestNameThatIsNone(t *testing.T) {
+	for _, name := range []string{"a/b", "..", ".", "", "a\x00b"} {
+		s := newScene(t)
+		s.lookup3("root", "f", "F")
+		s.create3("root", name, "H")
+		s.read3("H", 0, "x", 0)
+		l := s.plan()
+		for i := range l.Objects {
+			if o := &l.Objects[i]; o.Name == name && name != "" {
+				t.Errorf("%q: %+v", name, o)
+			}
+		}
+	}
+}
