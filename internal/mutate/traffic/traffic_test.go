@@ -80,7 +80,7 @@ func TestApply(t *testing.T) {
 		before = append(before, sum(Apply(uint8(i), nil)))
 	}
 	changed, good, bad := 0, 0, 0
-	const programs = 20000
+	const programs = 4000
 	for n := range programs {
 		program := make([]byte, rng.IntN(mutate.MaxSteps)*mutate.StepSize)
 		for i := range program {
