@@ -10,7 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
-// FuzzMatch puts expressions and fields to the transactions of changed captures.
+// FuzzMatch puts a quarter of some expressions and fields to the transactions of
+// changed captures.
 // An expression and its negation do not both hold.
 func FuzzMatch(f *testing.F) {
 	var filters, not []*Filter
@@ -39,23 +40,24 @@ func FuzzMatch(f *testing.F) {
 		f.Fatalf("%d expressions, %d fields", len(filters), len(fields))
 	}
 	for i := range traffic.Count() {
-		f.Add(uint8(i), []byte{})
+		f.Add(uint8(i+i%4*traffic.Count()), []byte{})
 	}
 	var memory holds.Memory
 	f.Fuzz(func(t *testing.T, which uint8, program []byte) {
 		packets := traffic.Apply(which, program)
+		part := int(which) / traffic.Count() % 4
 		memory.Start()
 		v := rpc.View{Names: &rpc.Names{}}
 		var b []string
 		traffic.Run(decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 			v.Set(tx)
-			for i := range filters {
+			for i := part; i < len(filters); i += 4 {
 				if filters[i].Match(&v) == not[i].Match(&v) {
 					t.Fatalf("expression %d and its negation say the same", i)
 				}
 			}
-			for _, r := range fields {
-				b = r.Append(b[:0], &v)
+			for i := part; i < len(fields); i += 4 {
+				b = fields[i].Append(b[:0], &v)
 			}
 			v.Learn()
 		}), packets, 16)

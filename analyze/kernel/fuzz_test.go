@@ -44,7 +44,7 @@ func FuzzJoin(f *testing.F) {
 		j := New(Options{Calls: 200})
 		for i, list := range text[k] {
 			at := int(from) * len(list) / 256
-			list = list[at:min(len(list), at+16)]
+			list = list[at:min(len(list), at+10)]
 			b := bytes.Join(mutate.Units(list, lines, 2000), nil)
 			var err error
 			if i < 2 {
@@ -64,8 +64,10 @@ func FuzzJoin(f *testing.F) {
 			n++
 		}), packets, 16)
 		r := j.Result()
-		if _, err := json.Marshal(r); err != nil {
-			t.Fatal(err)
+		if from&3 == 0 { // reflection takes its time
+			if _, err := json.Marshal(r); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, x := range []*Records{r.Clients, r.Servers} {
 			if x != nil && (x.Joined > n || x.Joined > x.Records) {

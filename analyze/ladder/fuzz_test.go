@@ -27,7 +27,7 @@ func FuzzLadder(f *testing.F) {
 		draw := Drawer{Verbose: how&3 == 1, ASCII: how&3 == 1}
 		var e Encoder
 		opt := decode.Options{}
-		opt.Transactions.Packets = 30
+		opt.Transactions.Packets = 16
 		d := decode.New(opt, func(tx *transaction.Transaction) {
 			v.Set(tx)
 			if how&3 < 2 {
