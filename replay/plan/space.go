@@ -593,6 +593,11 @@ func (s *space) bases() {
 	}
 	n := 0
 	for _, o := range s.objects {
+		if d := o.parent.real(); o.origin == Before && o.named && d != nil && d.origin == Created {
+			// Its directory is not there yet when it is prepared.
+			o.named = false
+			o.note("found as " + strings.ToValidUTF8(o.name, "?") + " in a directory that an op makes: prepared elsewhere")
+		}
 		if o.into != nil || o.isBase || o.named || o.origin == Above || o.origin == Stale {
 			continue
 		}
