@@ -45,6 +45,7 @@ func FuzzCheck(f *testing.F) {
 			})
 			var v rpc.View
 			d := decode.New(decode.Options{Observer: c, Packet: c.Packet, Closed: c.Closed}, func(tx *transaction.Transaction) {
+				holds.Transaction(t, tx)
 				v.Set(tx)
 				c.Transaction(&v)
 			})

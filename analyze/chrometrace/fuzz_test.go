@@ -28,6 +28,7 @@ func FuzzWriter(f *testing.F) {
 		w := New(&out, func() int64 { return d.Stats().First.Time })
 		d = decode.New(decode.Options{Observer: w.Observer()}, func(tx *transaction.Transaction) {
 			n++
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			if err := w.Add(&v); err != nil {
 				t.Fatal(err)

@@ -50,6 +50,7 @@ func FuzzMatch(f *testing.F) {
 		v := rpc.View{Names: &rpc.Names{}}
 		var b []string
 		traffic.Run(decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			for i := part; i < len(filters); i += 4 {
 				if filters[i].Match(&v) == not[i].Match(&v) {

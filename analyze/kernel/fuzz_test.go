@@ -59,6 +59,7 @@ func FuzzJoin(f *testing.F) {
 		n := 0
 		var v rpc.View
 		traffic.Run(decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			j.Add(&v)
 			n++

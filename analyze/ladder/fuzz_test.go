@@ -29,6 +29,7 @@ func FuzzLadder(f *testing.F) {
 		opt := decode.Options{}
 		opt.Transactions.Packets = 16
 		d := decode.New(opt, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			if how&3 < 2 {
 				check(t, draw.Append(nil, &v), draw.ASCII)

@@ -33,6 +33,7 @@ func FuzzReport(f *testing.F) {
 		v := rpc.View{Names: &rpc.Names{}}
 		n := uint64(0)
 		d := decode.New(decode.Options{Closed: r.Closed, Observer: r.Observer()}, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			r.Add(&v)
 			v.Learn()

@@ -40,6 +40,7 @@ func FuzzEncoder(f *testing.F) {
 		var b []byte
 		n := 0
 		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			b = e.Append(b[:0], &v)
 			v.Learn()

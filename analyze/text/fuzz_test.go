@@ -37,6 +37,7 @@ func FuzzText(f *testing.F) {
 		}
 		v := rpc.View{Names: &rpc.Names{}}
 		d := decode.New(opt, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
 			v.Set(tx)
 			if how&3 == 0 {
 				out = append(list.Append(out, &v), '\n')
