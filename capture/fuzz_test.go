@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/iotest"
 )
@@ -87,45 +85,6 @@ func FuzzPcapng(f *testing.F) {
 
 func isCompressed(p []byte) bool {
 	return len(p) >= 2 && p[0] == 0x1f && p[1] == 0x8b || len(p) >= 4 && isZstd(p)
-}
-
-// FuzzOpen merges what may be compressed, or no captures at all.
-func FuzzOpen(f *testing.F) {
-	small := smallCaptures()
-	f.Add(gz(small["pcap"]), small["pcapng"])
-	f.Add(zs(small["pcapng, big-endian"]), gz(small["pcap"][:100], small["pcap"][100:]))
-	f.Add(small["pcap"], []byte{})
-	f.Fuzz(func(t *testing.T, a, b []byte) {
-		dir := t.TempDir()
-		names := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
-		for i, p := range [][]byte{a, b} {
-			if err := os.WriteFile(names[i], p, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		count := 0
-		for i, name := range names {
-			r, err := Open(names[i:i+1], Options{BatchSize: 300})
-			if err != nil {
-				if err.Error() == "" || len(err.Error()) > 1000 {
-					t.Fatalf("%s: %q", name, err)
-				}
-				continue
-			}
-			n := drain(t, r)
-			if n < 0 {
-				return
-			}
-			count += n
-		}
-		r, err := Open(names, Options{BatchSize: 300})
-		if err != nil {
-			return
-		}
-		if n := drain(t, r); n != count {
-			t.Fatalf("%d packets merged, %d one by one", n, count)
-		}
-	})
 }
 
 // drain counts packets. It gives up with -1 after 64 MiB of them: few bytes

@@ -13,7 +13,6 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
-	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
@@ -442,55 +441,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// pcap is a capture file.
-func pcap(packets []capture.Packet) []byte {
-	var out bytes.Buffer
-	w := capture.NewWriter(&out, capture.WriterOptions{})
-	for i := range packets {
-		if err := w.Write(&packets[i]); err != nil {
-			panic(err)
-		}
-	}
-	if err := w.Flush(); err != nil {
-		panic(err)
-	}
-	return out.Bytes()
-}
-
 // FuzzDecoder decodes whole files: nothing may panic, or grow without bounds.
-func FuzzDecoder(f *testing.F) {
-	small := rocetest.Make(rocetest.Config{Seed: 1, CM: true, Calls: 2, Outstanding: 1, Data: 600, Kinds: []rocetest.Kind{rocetest.Exchange, rocetest.LongReply}})
-	f.Add(pcap(number(rocetest.Frames(small.Taps[0]))))
-	f.Add(pcap(number(rocetest.Frames(rocetest.Snap(small.Taps[0], 40)))))
-	f.Add(pcap(number(tcpTalk(1e18, 2))))
-	f.Add(pcap(number(udpTalk(1e18, 2))))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		r, err := capture.NewReader(bytes.NewReader(in), "fuzz", capture.Options{})
-		if err != nil {
-			return
-		}
-		defer r.Close()
-		n := uint64(0)
-		d := decode.New(decode.Options{
-			RoCE:         roce.Limits{Connections: 16, SendBytes: 1 << 16},
-			TCP:          decode.TCPLimits{Connections: 16, Record: 1 << 16},
-			Transactions: transaction.Options{Open: 64, Held: 16, HeldBytes: 1 << 20, Assembly: 1 << 18},
-		}, func(tx *transaction.Transaction) {
-			n++
-			if p, ok := tx.Phases(); ok && p.CallTransfer+p.ArgumentPull+p.Server+p.ResultPush+p.ReplyTransfer != p.Total {
-				t.Errorf("phases %+v", p)
-			}
-			if len(tx.Call.Payload) > tx.Call.PayloadLength || len(tx.Reply.Payload) > tx.Reply.PayloadLength {
-				t.Errorf("more payload than there was: %s", line(tx))
-			}
-		})
-		_ = d.Run(r) // a damaged file is an error
-		if s := d.Stats(); s.Transactions != n || n > s.Packets*64 {
-			t.Errorf("%d transactions in %d packets", n, s.Packets)
-		}
-	})
-}
-
 func BenchmarkDecoder(b *testing.B) {
 	for _, l := range []struct {
 		name   string

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -200,38 +199,3 @@ func TestWriteError(t *testing.T) {
 }
 
 // FuzzAnnotate annotates damaged captures: as many packets come out.
-func FuzzAnnotate(f *testing.F) {
-	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
-		b, err := os.ReadFile(filepath.Join(samples, name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b[:min(len(b), 8<<10)], uint16(0))
-		f.Add(b[:min(len(b), 8<<10)], uint16(700))
-	}
-	f.Fuzz(func(t *testing.T, data []byte, window uint16) {
-		r, err := capture.NewReader(bytes.NewReader(data), "fuzz", capture.Options{})
-		if err != nil {
-			return
-		}
-		var out bytes.Buffer
-		a := New(capture.NewWriter(&out, capture.WriterOptions{}), int(window))
-		var opt decode.Options
-		a.Options(&opt)
-		d := decode.New(opt, a.Transaction)
-		var b capture.Batch
-		n := uint64(0)
-		for r.Read(&b) == nil {
-			n += uint64(len(b.Packets))
-			d.Batch(&b)
-		}
-		d.Flush()
-		st, err := a.Close()
-		if st.Packets != n || len(a.known) != 0 {
-			t.Errorf("%d of %d packets, %d transactions left", st.Packets, n, len(a.known))
-		}
-		if err == nil && uint64(len(comments(t, out.Bytes()))) != n {
-			t.Errorf("%d packets written", len(comments(t, out.Bytes())))
-		}
-	})
-}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
-	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
@@ -244,33 +243,3 @@ func TestJSON(t *testing.T) {
 
 // Random bytes in the place of packets, and random changes of packets, do no
 // harm.
-func FuzzCheck(f *testing.F) {
-	s := long()
-	f.Add(uint64(1), []byte("seed"))
-	for i := range breaches {
-		b := breaches[i].scene(true)
-		fr := b.frames()
-		f.Add(uint64(i), fr[len(fr)-2].Data)
-	}
-	frames := rocetest.Frames(s.recs[:200])
-	f.Fuzz(func(t *testing.T, seed uint64, data []byte) {
-		packets := make([]capture.Packet, 0, len(frames)+1)
-		for i, p := range frames {
-			d := append([]byte(nil), p.Data...)
-			if len(data) > 0 && uint64(i)%7 == seed%7 {
-				at := int(seed>>8+uint64(i*31)) % len(d)
-				d[at] ^= data[i%len(data)]
-			}
-			p.Data = d
-			packets = append(packets, p)
-		}
-		at := int(seed % uint64(len(packets)))
-		extra := packets[at]
-		extra.Data, extra.Length = data, uint32(len(data))
-		packets = append(packets[:at:at], append([]capture.Packet{extra}, packets[at:]...)...)
-		for i := range packets {
-			packets[i].Number = uint64(i + 1)
-		}
-		run(Options{Rules: All()}, packets)
-	})
-}

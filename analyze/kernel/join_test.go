@@ -1,11 +1,9 @@
 package kernel
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,37 +182,4 @@ func TestAddAllocatesLittle(t *testing.T) {
 	if seen == 0 || n >= 1 { // the list of transactions grows now and then
 		t.Errorf("%.2f allocations a transaction", n)
 	}
-}
-
-func FuzzJoin(f *testing.F) {
-	for _, name := range []string{"rocev2-nfs41-recall", "rocev2-nfs3-longcall"} {
-		var text [3]string
-		for i, ext := range []string{".trace.client", ".trace.server", ".mountstats"} {
-			b, err := os.ReadFile(filepath.Join(sampleDir, name+ext))
-			if err != nil {
-				f.Fatal(err)
-			}
-			text[i] = string(b[:min(len(b), 6000)]) // fast to vary
-		}
-		f.Add(text[0], text[1], text[2], int64(1_795_240_000_000_000_000), uint32(0xb1466d78))
-	}
-	f.Add("t-1 [0] 4000000000.0: rpc_stats_latency: xid=0x1 nfsv4 READ backlog=1 rtt=9223372036854775 execute=1", "", "", int64(-1<<63), uint32(1))
-	f.Fuzz(func(t *testing.T, client, server, stats string, start int64, xid uint32) {
-		j := New(Options{Calls: 200})
-		for _, text := range []string{client, server} {
-			if err := j.ReadTrace("t", strings.NewReader(text)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := j.ReadMountstats("m", strings.NewReader(stats)); err != nil {
-			t.Fatal(err)
-		}
-		for x := range uint32(4) {
-			j.Add(made(xid+x/2, "192.0.2.2", start+int64(x)*1e6, 1e6))
-		}
-		r := j.Result()
-		if _, err := json.Marshal(r); err != nil {
-			t.Error(err)
-		}
-	})
 }

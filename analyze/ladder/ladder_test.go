@@ -233,37 +233,3 @@ func TestClock(t *testing.T) {
 }
 
 // FuzzLadder draws what can be decoded of a damaged capture.
-func FuzzLadder(f *testing.F) {
-	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
-		b, err := os.ReadFile(filepath.Join(samples, name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b[:min(len(b), 8<<10)])
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := capture.NewReader(bytes.NewReader(data), "fuzz", capture.Options{})
-		if err != nil {
-			return
-		}
-		v := rpc.View{Names: &rpc.Names{}}
-		short, full := Drawer{}, Drawer{Verbose: true, ASCII: true}
-		var e Encoder
-		opt := decode.Options{}
-		opt.Transactions.Packets = 100
-		d := decode.New(opt, func(tx *transaction.Transaction) {
-			v.Set(tx)
-			check(t, short.Append(nil, &v), false)
-			check(t, full.Append(nil, &v), true)
-			if b := e.Append(nil, &v); !json.Valid(b) {
-				t.Fatalf("%s", b)
-			}
-			v.Learn()
-		})
-		var b capture.Batch
-		for r.Read(&b) == nil {
-			d.Batch(&b)
-		}
-		d.Flush()
-	})
-}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -275,42 +274,3 @@ func TestNoSetup(t *testing.T) {
 }
 
 // Whatever a capture holds, all packets are accounted for.
-func FuzzSplit(f *testing.F) {
-	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
-		b, err := os.ReadFile(filepath.Join(samples, name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b[:min(len(b), 8<<10)], uint8(0))
-		f.Add(b[:min(len(b), 8<<10)], uint8(9))
-	}
-	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
-		r, err := capture.NewReader(bytes.NewReader(data), "fuzz", capture.Options{})
-		if err != nil {
-			return
-		}
-		opt := Options{
-			By: By(mode % 5), Interval: time.Second, OpenFiles: 1 + int(mode>>6), Window: 1 + int(mode)*100,
-			Open: func(Name, bool) (io.WriteCloser, error) { return memoryFile{new(bytes.Buffer), &memory{}}, nil },
-		}
-		if mode&8 != 0 {
-			opt.Match = func(v *rpc.View) bool { return v.Tx.XID&1 == 0 }
-		}
-		s := New(opt)
-		var o decode.Options
-		s.Options(&o)
-		d := decode.New(o, s.Transaction)
-		var b capture.Batch
-		for r.Read(&b) == nil {
-			d.Batch(&b)
-		}
-		d.Flush()
-		st, _ := s.Close() // a time that cannot be written is an error
-		if opt.Match == nil && st.Kept+st.NoConnection+st.Overflow < st.Packets {
-			t.Errorf("%+v", st)
-		}
-		if len(s.known) != 0 {
-			t.Errorf("%d transactions are remembered", len(s.known))
-		}
-	})
-}

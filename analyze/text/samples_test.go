@@ -1,8 +1,6 @@
 package text
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -110,51 +108,6 @@ func BenchmarkTree(b *testing.B) {
 		for b.Loop() {
 			buf = t.Append(buf[:0], v)
 		}
-	})
-}
-
-// FuzzText shows whatever can be decoded of a damaged capture in all forms.
-// Nothing may panic, and nothing unprintable may come out.
-func FuzzText(f *testing.F) {
-	names, err := filepath.Glob(filepath.Join(samples, "*.pcap"))
-	if err != nil || len(names) == 0 {
-		f.Fatal("no samples", err)
-	}
-	for _, n := range names {
-		b, err := os.ReadFile(n)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b[:min(len(b), 6<<10)])
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := capture.NewReader(bytes.NewReader(data), "fuzz", capture.Options{})
-		if err != nil {
-			return
-		}
-		var out []byte
-		list := Lister{}
-		compact, full := Tree{Level: 1}, Tree{Level: 2, Hex: true}
-		packets := PacketLister{}
-		v := rpc.View{Names: &rpc.Names{}}
-		d := decode.New(decode.Options{
-			Packet: func(p *decode.PacketView) { out = packets.Append(out, p) },
-		}, func(tx *transaction.Transaction) {
-			v.Set(tx)
-			out = append(list.Append(out, &v), '\n')
-			out = compact.Append(out, &v)
-			out = full.Append(out, &v)
-			v.Learn()
-			check(t, out)
-			out = out[:0]
-		})
-		var batch capture.Batch
-		for r.Read(&batch) == nil {
-			d.Batch(&batch)
-			check(t, out)
-			out = out[:0]
-		}
-		d.Flush()
 	})
 }
 

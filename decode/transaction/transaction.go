@@ -75,7 +75,7 @@ type Operation struct {
 	Index  int // of the chunk in its list
 	Handle uint32
 	Offset uint64
-	Length uint32 // as requested
+	Length uint32 // as requested; an RDMA Write may carry more, against the rules
 	Bytes  uint32 // payload seen, without repetitions
 	First  rdma.Ref
 	Last   rdma.Ref

@@ -117,6 +117,9 @@ var rules = []rule{
 	{packages: "internal/arch"},
 	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
 	{packages: "internal/notices"},
+	// Mutations: of bytes; of captures; what must hold of what is decoded of them.
+	{packages: "internal/mutate"},
+	{packages: "internal/mutate/...", own: []string{"internal/mutate/...", "capture", "decode/..."}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	{packages: "examples/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -392,79 +391,3 @@ func TestHostileResponder(t *testing.T) {
 }
 
 var errSilent = errors.New("no end")
-
-// FuzzResponder sends a Responder any payloads, cut at their first bytes'
-// pleasure, and then a good call on a connection of its own.
-func FuzzResponder(f *testing.F) {
-	f.Add([]byte{}, byte(0))
-	f.Add(append(words(1, 1, 10, 0, 0, 0, 0), rpcCall(1)...), byte(0))
-	f.Add(append(words(1, 1, 10, 1, 1, 0, 9, 100, 0, 0), words(0, 0, 0)...), byte(1))
-	f.Add(words(1, 1, 10, 0, 0, 1, 2, 3, 4, 0, 5, 6, 7, 0, 8, 0, 1, 1, 2, 3, 0, 4), byte(2))
-	f.Add(append(words(1, 0, 0, 1, 0, 8, 9, 0, 0, 0), rpcCall(1)...), byte(3))
-	f.Add(words(1, 1, 10, 3), byte(1))
-	f.Fuzz(func(t *testing.T, b []byte, how byte) {
-		p := newLoop(t, loop.Options{Async: how&4 != 0})
-		o := Options{MaxMessage: 1 << 16}
-		if how&1 != 0 {
-			o.Model = ReadRead
-		}
-		if how&2 != 0 {
-			o.Dialect = rpcrdma.DialectSolaris
-		}
-		s, r := start(t, p, nil, o, Options{Timeout: time.Minute})
-		peer := dialRaw(t, p, s.Addr())
-		for range 3 {
-			peer.send(t, b[:min(len(b), 4096)])
-		}
-		_ = peer.Close()
-		if err := r.Do(t.Context(), null()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// FuzzRequester answers a call with any payload, in which the XID of the call
-// is put, and then with a good reply.
-func FuzzRequester(f *testing.F) {
-	f.Add(words(0, 1, 5, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0), byte(0))
-	f.Add(words(0, 1, 5, 1, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 9, 10, 0, 0), byte(1))
-	f.Add(words(0, 1, 5, 4, 2), byte(2))
-	f.Add(words(0, 1, 5, 1, 1, 0, 7, 100, 0, 0, 0, 0, 0), byte(1))
-	f.Add(words(0, 0, 0, 1, 0, 100, 7, 0, 0, 0), byte(3))
-	f.Fuzz(func(t *testing.T, b []byte, how byte) {
-		p := newLoop(t, loop.Options{Async: how&4 != 0})
-		at, next := rawServer(t, p)
-		o := Options{Timeout: time.Minute, MaxMessage: 1 << 16}
-		if how&1 != 0 {
-			o.Model = ReadRead
-		}
-		if how&2 != 0 {
-			o.Dialect = rpcrdma.DialectSolaris
-		}
-		r, err := Dial(t.Context(), p, at, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := next()
-		call := null()
-		call.Results, call.MaxReply = [][]byte{make([]byte, 10000)}, 10000
-		end := make(chan error, 1)
-		call.Done = func(c *transport.Call) { end <- c.Err }
-		r.Start(call)
-		m := server.receive()
-		b = append([]byte(nil), b[:min(len(b), 4096)]...)
-		if len(b) >= 4 {
-			copy(b, m[:4])
-		}
-		server.send(t, b)
-		server.send(t, append(words(call.XID, binary.BigEndian.Uint32(m[4:]), 5, 0, 0, 0, 0), words(call.XID, 1, 0, 0, 0, 0)...))
-		// A Read list of the peer's can make the connection fail; nothing else
-		// may keep the call.
-		go func() {
-			for server.receive() != nil {
-			}
-		}()
-		_ = r.Close()
-		<-end
-	})
-}

@@ -416,3 +416,37 @@ func TestStale(t *testing.T) {
 	l.want(t, "here", l.Objects[1].Origin, Before)
 	l.defined(t)
 }
+
+// A name that is none has no place in a plan: what it is said to have made is
+// there without one.
+func TestNameThatIsNone(t *testing.T) {
+	for _, name := range []string{"a/b", "..", ".", "", "a\x00b"} {
+		s := newScene(t)
+		s.lookup3("root", "f", "F")
+		s.create3("root", name, "H")
+		s.read3("H", 0, "x", 0)
+		l := s.plan()
+		for i := range l.Objects {
+			if o := &l.Objects[i]; o.Name == name && name != "" {
+				t.Errorf("%q: %+v", name, o)
+			}
+		}
+	}
+}
+
+// A file that turns up in a directory which the workload has made, and that the
+// workload did not make, cannot be prepared there.
+func TestFoundInNewDirectory(t *testing.T) {
+	s := newScene(t)
+	s.lookup3("root", "x", "X")
+	s.call(3, 9, &nfs3.MKDIR3args{Where: in3("root", "d")}, &nfs3.MKDIR3res{Resok: nfs3.MKDIR3resok{Obj: post3("D")}})
+	s.lookup3("D", "f", "F")
+	s.read3("F", 0, "x", 0)
+	l := s.plan()
+	l.defined(t)
+	for i := range l.Objects {
+		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
+			t.Errorf("%+v", o)
+		}
+	}
+}

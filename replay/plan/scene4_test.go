@@ -328,6 +328,35 @@ func TestBase(t *testing.T) {
 	l.want(t, "role", l.ops[0].Role, Mounting)
 }
 
+// Two file systems that were mounted from one server are two bases, each with a
+// name: files of one name do not meet.
+func TestTwoBases(t *testing.T) {
+	s := newScene(t)
+	fsid := func(n uint64) step {
+		a := nfs4.Attrs{Mask: nfs4.NewBitmap4(nfs4.FATTR4_TYPE, nfs4.FATTR4_FSID), Type: nfs4.NF4DIR, Fsid: nfs4.Fsid4{Major: n}}
+		return step{nfs4.OP_GETATTR, &nfs4.GETATTR4args{}, &nfs4.GETATTR4res{Resok4: nfs4.GETATTR4resok{ObjAttributes: a.Fattr4()}}}
+	}
+	lookup := func(name string) step {
+		return step{nfs4.OP_LOOKUP, &nfs4.LOOKUP4args{Objname: []byte(name)}, ok4()}
+	}
+	s.compound(0, step{nfs4.OP_PUTROOTFH, xdr.Void{}, ok4()}, getfh("R"), fsid(0))
+	s.compound(0, putfh("R"), lookup("a"), getfh("A"), fsid(9))
+	s.compound(0, putfh("R"), lookup("b"), getfh("B"), fsid(10))
+	s.compound(0, putfh("A"), lookup("x"), getfh("X"), fsid(9))
+	s.compound(0, putfh("B"), lookup("x"), getfh("Y"), fsid(10))
+	l := s.plan()
+	l.defined(t)
+	want := map[string]string{"A": "base-1/", "B": "base-2/", "X": "base-1/x", "Y": "base-2/x"}
+	for i := range l.Objects {
+		o := &l.Objects[i]
+		if h := string(unhex(t, o.Handle)); h != "R" {
+			l.want(t, "path of "+h, o.Path, want[h])
+			l.want(t, "base "+h, o.Base, h < "C")
+		}
+	}
+	l.want(t, "objects", len(l.Objects), 5)
+}
+
 // What is encrypted is not replayed, and says why; so do callbacks.
 func TestLeftOut(t *testing.T) {
 	s := newScene(t)

@@ -302,7 +302,9 @@ func (s *space) missing(dir *obj, name []byte) {
 // create makes a new object at a name.
 func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj {
 	dir = dir.real()
-	if dir == nil {
+	if dir == nil || dots(name) {
+		// Its place is not known; a server that made such a name cannot have
+		// been one of files.
 		o := s.of(c.server, handle)
 		if o != nil && o.created == 0 && o.origin == Before {
 			o.origin, o.created, o.createdAt, o.typ = Created, c.op.ID, c.end, typ
@@ -591,6 +593,11 @@ func (s *space) bases() {
 	}
 	n := 0
 	for _, o := range s.objects {
+		if d := o.parent.real(); o.origin == Before && o.named && d != nil && d.origin == Created {
+			// Its directory is not there yet when it is prepared.
+			o.named = false
+			o.note("found as " + strings.ToValidUTF8(o.name, "?") + " in a directory that an op makes: prepared elsewhere")
+		}
 		if o.into != nil || o.isBase || o.named || o.origin == Above || o.origin == Stale {
 			continue
 		}

@@ -378,3 +378,43 @@ func BenchmarkFast(b *testing.B) {
 		})
 	}
 }
+
+// TestSeveralBases replays a plan of two mounted directories: each is a
+// directory of its own below the one that is given, so that files of the same
+// name do not meet.
+func TestSeveralBases(t *testing.T) {
+	w := steady(2, time.Millisecond)
+	w.Tables.Objects = []plan.Object{
+		{ID: 1, Server: 1, Type: "dir", Origin: plan.Before, Base: true, Name: "base-1"},
+		{ID: 2, Server: 1, Type: "dir", Origin: plan.Before, Base: true, Name: "base-2"},
+		{ID: 3, Server: 1, Type: "file", Origin: plan.Before, Parent: 1, Name: "f", Size: 10, SizeClass: plan.Exact},
+		{ID: 4, Server: 1, Type: "file", Origin: plan.Before, Parent: 2, Name: "f", Size: 20, SizeClass: plan.Exact},
+	}
+	w.Ops[1].Args[0].Ref = 4
+	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	r, err := run.Run(within(t, time.Minute), w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Sent != 2 || !r.Explained() {
+		t.Errorf("%d sent, %v, %+v", r.Sent, r.Totals, r.Mismatches)
+	}
+	a, err := o.Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := client.NewV3(client.RPC{Requester: a.NFS, Cred: a.Cred})
+	if a.Mount != nil {
+		fs.Mount = &client.RPC{Requester: a.Mount, Cred: a.Cred}
+	}
+	defer fs.Shutdown(t.Context())
+	for name, size := range map[string]uint64{"/replay/base-1": 10, "/replay/base-2": 20} {
+		dir, err := fs.Root(t.Context(), name)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if _, a, err := fs.Lookup(t.Context(), dir, "f"); err != nil || a.Size != size {
+			t.Errorf("%s: %d bytes, %v", name, a.Size, err)
+		}
+	}
+}

@@ -121,8 +121,7 @@ func (e *engine) prepare(ctx context.Context, fs client.FS, w *world, done *Prep
 	t := &e.load.Tables
 	for i := range t.Objects {
 		if t.Objects[i].Base {
-			p.attributes(&t.Objects[i], w.base)
-			break
+			p.attributes(&t.Objects[i], w.objects[i+1].handle)
 		}
 	}
 	for i := range t.Objects {

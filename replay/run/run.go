@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -180,10 +181,7 @@ func (e *engine) place(ctx context.Context, fs client.FS, w *world, top *found, 
 	w.base = top.handle
 	if len(e.worlds) > 1 {
 		name := fmt.Sprintf("clone%d", w.number+1)
-		h, _, err := fs.Lookup(ctx, top.handle, name)
-		if client.IsStatus(err, statusNoEnt) && make {
-			h, err = fs.Mkdir(ctx, top.handle, name, client.Mode(0o755))
-		}
+		h, err := e.below(ctx, fs, top.handle, name, make)
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", e.opt.Directory, name, err)
 		}
@@ -192,10 +190,20 @@ func (e *engine) place(ctx context.Context, fs client.FS, w *world, top *found, 
 	}
 	t := &e.load.Tables
 	for i := range t.Objects {
-		if !t.Objects[i].Base {
+		o := &t.Objects[i]
+		if !o.Base {
 			continue
 		}
-		w.objects[i+1].handle = w.base
+		base, chain, names := w.base, chain, names
+		if name := nameOf(o.Name, o.NameBytes); name != "" {
+			// Several directories were mounted: each is one below ours.
+			h, err := e.below(ctx, fs, w.base, name, make)
+			if err != nil {
+				return fmt.Errorf("%s/%s: %w", e.opt.Directory, name, err)
+			}
+			base, chain, names = h, append(slices.Clone(chain), w.base), append(slices.Clone(names), name)
+		}
+		w.objects[i+1].handle = base
 		if len(names) > 0 {
 			w.names[i+1] = names[len(names)-1]
 		}
@@ -222,10 +230,22 @@ func (e *engine) place(ctx context.Context, fs client.FS, w *world, top *found, 
 	return nil
 }
 
+// below finds a directory by name, and makes it if it may.
+func (e *engine) below(ctx context.Context, fs client.FS, dir []byte, name string, make bool) ([]byte, error) {
+	if !ops.PlainName([]byte(name)) {
+		return nil, fmt.Errorf("%q is no name of a directory", name)
+	}
+	h, _, err := fs.Lookup(ctx, dir, name)
+	if client.IsStatus(err, statusNoEnt) && make {
+		h, err = fs.Mkdir(ctx, dir, name, client.Mode(0o755))
+	}
+	return h, err
+}
+
 // rootIsBase reports whether the captured base is the server's root.
 func (e *engine) rootIsBase() bool {
 	for i := range e.load.Tables.Objects {
-		if o := &e.load.Tables.Objects[i]; o.Base && o.Parent == 0 {
+		if o := &e.load.Tables.Objects[i]; o.Base && o.Parent == 0 && nameOf(o.Name, o.NameBytes) == "" {
 			for k := range e.load.Tables.Objects {
 				if e.load.Tables.Objects[k].Origin == plan.Above {
 					return false

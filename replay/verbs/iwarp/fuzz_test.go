@@ -7,40 +7,62 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/internal/mutate"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// FuzzStream gives a connection any bytes after MPA: it must end without a
-// panic, and change nothing but its region and its receives.
+// FuzzStream is a peer that sends changed segments after MPA: a connection must
+// end without a panic, and change nothing but its region and its receives.
+//
+// mode chooses CRC (bit 0), markers (bit 1), and which segments to begin with;
+// with bit 7 the frames around them are changed too, CRC and all.
 func FuzzStream(f *testing.F) {
 	const stag = 0x00000100
-	seed := func(mode byte, ulpdus ...[]byte) {
-		var b []byte
-		for _, u := range ulpdus {
-			if mode&2 != 0 {
-				b = iwarp.AppendMarkedFPDU(b, u, mode&1 != 0, uint64(len(b)))
-			} else {
-				b = iwarp.AppendFPDU(b, u, mode&1 != 0)
-			}
-		}
-		f.Add(mode, b)
+	seeds := [][][]byte{
+		{untagged(iwarp.OpSend, true, 1, 0, 1, 2, 3), untagged(iwarp.OpSendSolicited, true, 2, 0)},
+		{untagged(iwarp.OpSend, false, 1, 0, make([]byte, 700)...), untagged(iwarp.OpSend, true, 1, 700, 9)},
+		{tagged(iwarp.OpWrite, true, stag, 8, make([]byte, 100)...), readRequest(1, 50, stag, 8), readRequest(2, 0, 0, 0)},
+		{tagged(iwarp.OpReadResponse, false, 0x201, 0, make([]byte, 60)...), tagged(iwarp.OpReadResponse, true, 0x201, 60, make([]byte, 40)...)},
+		{untagged(iwarp.OpTerminate, true, 1, 0, iwarp.AppendTerminate(nil, 0, 1, 2, 20, tagged(iwarp.OpWrite, true, 1, 2), nil)...)},
 	}
-	for mode := range byte(4) {
-		seed(mode, untagged(iwarp.OpSend, true, 1, 0, 1, 2, 3), untagged(iwarp.OpSendSolicited, true, 2, 0))
-		seed(mode, untagged(iwarp.OpSend, false, 1, 0, make([]byte, 700)...), untagged(iwarp.OpSend, true, 1, 700, 9))
-		seed(mode, tagged(iwarp.OpWrite, true, stag, 8, make([]byte, 100)...), readRequest(1, 50, stag, 8), readRequest(2, 0, 0, 0))
-		seed(mode, tagged(iwarp.OpReadResponse, false, 0x201, 0, make([]byte, 60)...), tagged(iwarp.OpReadResponse, true, 0x201, 60, make([]byte, 40)...))
-		seed(mode, untagged(iwarp.OpTerminate, true, 1, 0, iwarp.AppendTerminate(nil, 0, 1, 2, 20, tagged(iwarp.OpWrite, true, 1, 2), nil)...))
+	var all [][]byte
+	for _, s := range seeds[:4] {
+		all = append(all, s...)
+	}
+	seeds = append(seeds, all)
+	for mode := range byte(4 * len(seeds)) {
+		f.Add(mode, []byte{})
+		f.Add(mode|0x80, []byte{})
 	}
 	p, err := New(Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, mode byte, b []byte) {
+	mem, buf, sink := make([]byte, 1200), make([]byte, 1200), make([]byte, 1200)
+	f.Fuzz(func(t *testing.T, mode byte, program []byte) {
+		clear(mem)
+		clear(buf)
+		clear(sink)
+		list := seeds[int(mode>>2&31)%len(seeds)]
+		if mode&0x80 == 0 {
+			list = mutate.Units(list, program, DefaultULPDU)
+		}
+		var frames [][]byte
+		at := uint64(0)
+		for _, u := range list {
+			var b []byte
+			if mode&2 != 0 {
+				b = iwarp.AppendMarkedFPDU(nil, u, mode&1 != 0, at)
+			} else {
+				b = iwarp.AppendFPDU(nil, u, mode&1 != 0)
+			}
+			at += uint64(len(b))
+			frames = append(frames, b)
+		}
+		if mode&0x80 != 0 {
+			frames = mutate.Units(frames, program, 4096)
+		}
 		ours, theirs := net.Pipe()
-		mem := make([]byte, 1200)
-		buf := make([]byte, 1200)
-		sink := make([]byte, 1200)
 		a := &agreement{initiator: true, crc: mode&1 != 0, markers: mode&2 != 0, ird: 4, ord: 4, maxULPDU: DefaultULPDU}
 		c, err := p.start(&socket{Conn: ours, p: p}, &verbs.Params{Recvs: []verbs.RecvRequest{{Buffer: buf[100:1100]}, {}}}, a)
 		if err != nil {
@@ -56,7 +78,7 @@ func FuzzStream(f *testing.F) {
 			t.Fatal(err)
 		}
 		go func() {
-			io.Copy(theirs, bytes.NewReader(b))
+			io.Copy(theirs, bytes.NewReader(bytes.Join(frames, nil)))
 			theirs.Close()
 		}()
 		go io.Copy(io.Discard, theirs)

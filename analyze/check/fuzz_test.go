@@ -1,0 +1,64 @@
+package check
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// FuzzCheck checks changed captures against all rules. What is found can be
+// printed, and does not depend on where batches end.
+func FuzzCheck(f *testing.F) {
+	for i := range traffic.Count() {
+		f.Add(uint8(i), uint8(0), []byte{})
+		f.Add(uint8(i), uint8(1), []byte{})
+	}
+	var memory holds.Memory
+	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
+		packets := traffic.Apply(which, program)
+		memory.Start()
+		texts := func(batch int) (out []string) {
+			var e ndjson.Encoder
+			var form Text
+			c := New(Options{Rules: All()}, func(f *Finding) {
+				b := form.Append(nil, f)
+				for _, r := range string(b) {
+					if r != '\n' && (r == utf8.RuneError || !unicode.IsPrint(r)) {
+						t.Fatalf("%q in %q", r, b)
+					}
+				}
+				if how&2 != 0 {
+					if b = f.Append(nil, &e); !json.Valid(b) {
+						t.Fatalf("%s", b)
+					}
+				}
+				out = append(out, string(b))
+			})
+			var v rpc.View
+			d := decode.New(decode.Options{Observer: c, Packet: c.Packet, Closed: c.Closed}, func(tx *transaction.Transaction) {
+				holds.Transaction(t, tx)
+				v.Set(tx)
+				c.Transaction(&v)
+			})
+			traffic.Run(d, packets, batch)
+			c.Finish()
+			return out
+		}
+		all := texts(100)
+		if how&7 == 1 {
+			if one := texts(1); !slices.Equal(one, all) {
+				t.Fatalf("%q\nin one batch\n%q", one, all)
+			}
+		}
+		memory.End(t)
+	})
+}

@@ -1,0 +1,96 @@
+package ndjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// required are the keys that docs/schema.md says are always there.
+var required = []string{
+	"schema", "time", "xid", "connection", "fabric", "client", "server", "client_endpoint", "server_endpoint", "direction",
+	"program", "version", "procedure", "status", "call_frame", "reply_frame", "call_type", "reply_type", "credits_requested",
+	"credits_granted", "read_chunks", "write_chunks", "reply_chunk", "written_chunks", "written_reply_chunk", "rdma_reads",
+	"rdma_read_bytes", "rdma_writes", "rdma_write_bytes", "call_bytes", "reply_bytes", "retransmits", "latency_ns", "state", "notes",
+}
+
+// phases are the keys of latency_ns; the first five sum to the sixth.
+var phases = []string{"call_transfer", "argument_pull", "server", "result_push", "reply_transfer", "total", "pull_wait"}
+
+// FuzzEncoder turns the transactions of changed captures into JSON: one line
+// each, valid, with all keys, and phases that add up.
+func FuzzEncoder(f *testing.F) {
+	for i := range traffic.Count() {
+		f.Add(uint8(i), []byte{})
+	}
+	var memory holds.Memory
+	f.Fuzz(func(t *testing.T, which uint8, program []byte) {
+		packets := traffic.Apply(which, program)
+		memory.Start()
+		var e Encoder
+		v := rpc.View{Names: &rpc.Names{}}
+		var b []byte
+		n := 0
+		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+			holds.Transaction(t, tx)
+			v.Set(tx)
+			b = e.Append(b[:0], &v)
+			v.Learn()
+			n++
+			object(t, b, n&7 == 1) // reading all of them takes most of the time
+		})
+		traffic.Run(d, packets, 16)
+		memory.End(t)
+	})
+}
+
+// object looks at the object of a transaction; at its keys, if all is set.
+func object(t *testing.T, b []byte, all bool) {
+	t.Helper()
+	if !json.Valid(b) {
+		t.Fatalf("%s", b)
+	}
+	if i := bytes.IndexFunc(b, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }); i >= 0 && b[i] != 0xef {
+		t.Fatalf("%q at %d of %s", b[i], i, b)
+	}
+	if !all {
+		return
+	}
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(b, &o); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	for _, k := range required {
+		if _, ok := o[k]; !ok {
+			t.Fatalf("no key %s: %s", k, b)
+		}
+	}
+	var latency map[string]int64
+	if err := json.Unmarshal(o["latency_ns"], &latency); err != nil {
+		t.Fatalf("%v: %s", err, o["latency_ns"])
+	}
+	if latency == nil {
+		return
+	}
+	sum := int64(0)
+	for i, k := range phases {
+		n, ok := latency[k]
+		if !ok {
+			t.Fatalf("no key %s: %s", k, o["latency_ns"])
+		}
+		if i < 5 {
+			sum += n
+		}
+	}
+	if sum != latency["total"] {
+		t.Fatalf("phases do not add up: %s", o["latency_ns"])
+	}
+}

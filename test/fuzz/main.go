@@ -1,0 +1,183 @@
+// Command fuzz runs the module's fuzz targets one after the other and prints
+// what each of them did:
+//
+//	go run ./test/fuzz -time 2s -floor 200
+//	go run ./test/fuzz -time 1h -corpus ~/fuzz-corpus -cover
+//
+// Each package is built once. A target runs with one worker and without
+// minimising what is new: by default Go spends up to a minute on each input
+// that reaches new code, which leaves no time for fuzzing.
+//
+// Executions are counted per second of processor time, from the moment the
+// seeds have been run: a busy machine does not make a target look slow.
+//
+// The exit status is 1 if a target found something or stayed below the floor,
+// 2 if the command line is wrong.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	time   time.Duration
+	floor  float64
+	corpus string
+	match  *regexp.Regexp
+	cover  bool
+	list   bool
+	nice   bool
+	work   string // temporary files
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, out, notes io.Writer) int {
+	var o options
+	f := flag.NewFlagSet("fuzz", flag.ContinueOnError)
+	f.SetOutput(notes)
+	f.DurationVar(&o.time, "time", 2*time.Second, "how long each target runs")
+	f.Float64Var(&o.floor, "floor", 0, "fewest executions per second of processor time; 0 for no limit")
+	f.StringVar(&o.corpus, "corpus", "", "`directory` that keeps the corpus and the findings between runs, outside of the checkout; none by default")
+	match := f.String("target", "", "`regular expression` of the targets, as package.Name; all by default")
+	f.BoolVar(&o.cover, "cover", false, "measure afterwards which statements the corpus reaches")
+	f.BoolVar(&o.list, "list", false, "list the targets and run none")
+	f.BoolVar(&o.nice, "nice", false, "leave the processor to others")
+	f.Usage = func() {
+		fmt.Fprintln(notes, "usage: fuzz [flags] [package pattern]…")
+		f.PrintDefaults()
+	}
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	var err error
+	if o.match, err = regexp.Compile(*match); err != nil {
+		fmt.Fprintln(notes, "fuzz: -target:", err)
+		return 2
+	}
+	if o.time <= 0 {
+		fmt.Fprintln(notes, "fuzz: -time must be positive")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	bad, err := o.all(ctx, f.Args(), out, notes)
+	switch {
+	case err != nil:
+		fmt.Fprintln(notes, "fuzz:", err)
+		return 1
+	case bad:
+		return 1
+	}
+	return 0
+}
+
+// all runs all targets. bad says that one of them found something or is slow.
+func (o *options) all(ctx context.Context, patterns []string, out, notes io.Writer) (bad bool, err error) {
+	m, err := loadModule(ctx, patterns)
+	if err != nil {
+		return false, err
+	}
+	var targets []target
+	for _, t := range m.targets {
+		if o.match.MatchString(t.String()) {
+			targets = append(targets, t)
+		}
+	}
+	if len(targets) == 0 {
+		return false, errors.New("no fuzz target matches")
+	}
+	if o.list {
+		for _, t := range targets {
+			fmt.Fprintln(out, t)
+		}
+		return false, nil
+	}
+	if o.work, err = os.MkdirTemp("", "fuzz"); err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(o.work)
+	if o.corpus != "" {
+		if o.corpus, err = outside(o.corpus, m.root); err != nil {
+			return false, err
+		}
+	}
+	r := &runner{options: o, module: m, notes: notes, totals: map[target]uint64{}}
+	if err := r.resume(); err != nil {
+		return false, err
+	}
+	printHeader(out, o.cover)
+	start := time.Now()
+	var findings, slow []string
+	for _, t := range targets {
+		if ctx.Err() != nil {
+			break
+		}
+		res, err := r.target(ctx, t)
+		if err != nil {
+			return bad, fmt.Errorf("%s: %w", t, err)
+		}
+		res.print(out, t, o)
+		findings = append(findings, res.findings...)
+		if res.slow {
+			slow = append(slow, t.String())
+		}
+		if err := r.save(); err != nil {
+			return bad, err
+		}
+	}
+	fmt.Fprintf(out, "\n%d targets in %s\n", len(targets), time.Since(start).Round(time.Second))
+	if len(slow) > 0 {
+		fmt.Fprintf(out, "\nbelow %g executions per second of processor time:\n  %s\n", o.floor, strings.Join(slow, "\n  "))
+	}
+	if len(findings) > 0 {
+		fmt.Fprintf(out, "\n%d findings\n", len(findings))
+		for _, f := range findings {
+			fmt.Fprintf(out, "\n%s\n", f)
+		}
+	}
+	return len(slow)+len(findings) > 0, ctx.Err()
+}
+
+// outside makes the corpus directory. One within the checkout would be
+// committed by mistake, or be taken for seeds.
+func outside(dir, root string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	// What is there of the path may lead through links.
+	there, rest := dir, ""
+	for {
+		if _, err := os.Lstat(there); err == nil || there == filepath.Dir(there) {
+			break
+		}
+		there, rest = filepath.Dir(there), filepath.Join(filepath.Base(there), rest)
+	}
+	real, err := filepath.EvalSymlinks(there)
+	if err != nil {
+		return "", err
+	}
+	real = filepath.Join(real, rest)
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(root, real); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return "", fmt.Errorf("%s is inside of the checkout; name a directory beside it", dir)
+	}
+	return dir, os.MkdirAll(dir, 0o755)
+}

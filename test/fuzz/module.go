@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+// target is a fuzz target.
+type target struct {
+	pkg  string // below the module
+	name string
+}
+
+func (t target) String() string { return t.pkg + "." + t.name }
+
+// module is the checkout.
+type module struct {
+	root    string
+	path    string
+	targets []target
+}
+
+var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
+
+// loadModule finds the targets of the packages that match.
+func loadModule(ctx context.Context, patterns []string) (*module, error) {
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	out, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-json"))
+	if err != nil {
+		return nil, err
+	}
+	var main struct{ Path, Dir string }
+	if err := json.Unmarshal(out, &main); err != nil {
+		return nil, err
+	}
+	m := &module{root: main.Dir, path: main.Path}
+	args := append([]string{"list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles"}, patterns...)
+	if out, err = output(exec.CommandContext(ctx, "go", args...)); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p struct {
+			Dir, ImportPath           string
+			TestGoFiles, XTestGoFiles []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		rel := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, m.path), "/")
+		for _, name := range append(p.TestGoFiles, p.XTestGoFiles...) {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range fuzzFunc.FindAllSubmatch(text, -1) {
+				m.targets = append(m.targets, target{rel, string(f[1])})
+			}
+		}
+	}
+	sort.Slice(m.targets, func(i, j int) bool { return m.targets[i].String() < m.targets[j].String() })
+	return m, nil
+}
+
+// dir is the folder of a target's package.
+func (m *module) dir(t target) string { return filepath.Join(m.root, filepath.FromSlash(t.pkg)) }
+
+// build makes a test binary of a package.
+func (m *module) build(ctx context.Context, pkg, bin string, flags ...string) error {
+	args := append([]string{"test", "-c", "-vet=off", "-o", bin}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
+	cmd.Dir = m.root
+	if b, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the tests of %s: %w\n%s", pkg, err, b)
+	}
+	return nil
+}
+
+// output is Cmd.Output with what the command complained about.
+func output(cmd *exec.Cmd) ([]byte, error) {
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	b, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, complaint.Bytes())
+	}
+	return b, nil
+}

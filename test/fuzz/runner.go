@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// runner runs targets.
+type runner struct {
+	*options
+	module *module
+	notes  io.Writer
+	bin    string // test binary of pkg
+	pkg    string
+	totals map[target]uint64 // executions in all runs
+}
+
+// result is what became of a target.
+type result struct {
+	fuzzed   uint64 // executions of made inputs
+	total    uint64 // of all runs with this corpus
+	cpu      time.Duration
+	elapsed  time.Duration
+	corpus   int
+	fresh    int
+	slow     bool
+	findings []string
+	coverage coverage
+}
+
+// rate is in executions per second of processor time.
+func (r *result) rate() float64 {
+	if r.cpu <= 0 {
+		return 0
+	}
+	return float64(r.fuzzed) / r.cpu.Seconds()
+}
+
+// maxFindings is after how many findings a target is left alone: one mistake
+// is found in many ways.
+const maxFindings = 3
+
+// target runs a target for the time that is asked for, again if it found
+// something before that.
+func (r *runner) target(ctx context.Context, t target) (*result, error) {
+	if r.pkg != t.pkg || r.bin == "" {
+		r.bin, r.pkg = filepath.Join(r.work, "fuzz.test"), t.pkg
+		if err := r.module.build(ctx, t.pkg, r.bin, "-fuzz=."); err != nil {
+			return nil, err
+		}
+	}
+	res := new(result)
+	corpus := r.work
+	if r.corpus != "" {
+		corpus = filepath.Join(r.corpus, "corpus")
+	}
+	corpus = filepath.Join(corpus, filepath.FromSlash(t.pkg))
+	for left := r.time; left > 0 && ctx.Err() == nil; {
+		p, cpu, err := r.once(ctx, t, corpus, left)
+		if err != nil {
+			return nil, err
+		}
+		res.add(p, cpu)
+		left -= max(p.elapsed, time.Second)
+		if p.failing == "" {
+			if left > r.time/2 && p.deadline {
+				continue
+			}
+			break
+		}
+		text, err := r.finding(t, p)
+		if err != nil {
+			return nil, err
+		}
+		res.findings = append(res.findings, text)
+		if r.corpus == "" || len(res.findings) == maxFindings || !p.fuzzing {
+			break
+		}
+	}
+	for again := 0; r.floor > 0 && len(res.findings) == 0 && r.below(res) && ctx.Err() == nil; again++ {
+		if again == 3 {
+			res.slow = true
+			break
+		}
+		// A short run on a busy machine may have seen little but the start.
+		p, cpu, err := r.once(ctx, t, corpus, 4*r.time)
+		if err != nil {
+			return nil, err
+		}
+		if p.failing != "" {
+			text, err := r.finding(t, p)
+			if err != nil {
+				return nil, err
+			}
+			res.findings = append(res.findings, text)
+		}
+		if again == 0 && res.cpu >= enough {
+			again = 2 // it has had its time
+			res = &result{findings: res.findings}
+		}
+		res.add(p, cpu)
+	}
+	r.totals[t] += res.fuzzed
+	res.total = r.totals[t]
+	if r.cover {
+		var err error
+		if res.coverage, err = r.module.cover(ctx, t, filepath.Join(corpus, t.name), r.work); err != nil {
+			fmt.Fprintf(r.notes, "fuzz: %s: coverage: %v\n", t, err)
+		}
+	}
+	return res, nil
+}
+
+// enough is how much processor time tells something about a target.
+const enough = 250 * time.Millisecond
+
+// below reports whether a target is executed too rarely. One that has had hardly
+// any processor time may have waited for it, or for something else: then the
+// time on the clock decides.
+func (r *runner) below(res *result) bool {
+	if res.cpu >= enough {
+		return res.rate() < r.floor
+	}
+	return float64(res.fuzzed) < r.floor*res.elapsed.Seconds()
+}
+
+func (r *result) add(p *progress, cpu time.Duration) {
+	r.fuzzed += p.fuzzed()
+	r.cpu += cpu
+	r.elapsed += p.elapsed
+	r.fresh += p.interesting
+	r.corpus = max(p.total, int(p.seeds))
+}
+
+// once runs the engine. cpu is the processor time since the seeds were run.
+func (r *runner) once(ctx context.Context, t target, corpus string, d time.Duration) (*progress, time.Duration, error) {
+	args := []string{
+		"-test.run=^$", "-test.fuzz=^" + t.name + "$", "-test.fuzztime=" + d.String(),
+		"-test.fuzzminimizetime=1x", "-test.parallel=1", "-test.fuzzcachedir=" + corpus,
+	}
+	name := r.bin
+	if r.nice {
+		args = append([]string{"-n", "19", name}, args...)
+		name = "nice"
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = r.module.dir(t)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer read.Close()
+	cmd.Stdout, cmd.Stderr = write, write
+	if err := cmd.Start(); err != nil {
+		write.Close()
+		return nil, 0, err
+	}
+	write.Close()
+	p := new(progress)
+	var before time.Duration
+	scanned := p.scan(read, func() { before = familyTime(cmd.Process.Pid) })
+	err = cmd.Wait()
+	if scanned != nil {
+		return nil, 0, scanned
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, 0, err
+	}
+	if err != nil && p.failing == "" && !p.deadline && ctx.Err() == nil {
+		// It failed without an input to show: a seed, or the target itself.
+		p.failing = "-"
+	}
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() - before
+	return p, max(cpu, 0), nil
+}
+
+// finding says how to reproduce what was found. With a corpus directory, the
+// input is moved there, so that the checkout stays as it was and the target
+// can go on.
+func (r *runner) finding(t target, p *progress) (string, error) {
+	text := strings.Join(p.text, "\n")
+	if p.failing == "-" {
+		return fmt.Sprintf("%s fails\n%s\n  go test -run '^%s$' ./%s", t, text, t.name, t.pkg), nil
+	}
+	from := filepath.Join(r.module.dir(t), filepath.FromSlash(p.failing))
+	name := filepath.Base(from)
+	if !p.fuzzing { // a seed that is there already
+		return fmt.Sprintf("%s fails on its seeds\n%s\n  go test -run '^%s$' ./%s", t, text, t.name, t.pkg), nil
+	}
+	where := filepath.Join(filepath.FromSlash(t.pkg), "testdata", "fuzz", t.name)
+	if r.corpus == "" {
+		return fmt.Sprintf("%s\n%s\n  go test -run '^%s$/^%s$' ./%s", t, text, t.name, name, t.pkg), nil
+	}
+	kept := filepath.Join(r.corpus, "findings", filepath.FromSlash(t.pkg), t.name, name)
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		return "", err
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(kept, b, 0o644); err != nil {
+		return "", err
+	}
+	if err := os.Remove(from); err != nil {
+		return "", err
+	}
+	_ = os.Remove(filepath.Dir(from)) // if it was the first of this target
+	return fmt.Sprintf("%s\n%s\n  mkdir -p %s && cp %s %s/ && go test -run '^%s$/^%s$' ./%s",
+		t, text, where, kept, where, t.name, name, t.pkg), nil
+}
+
+// resume reads how often the targets were executed in earlier runs.
+func (r *runner) resume() error {
+	if r.corpus == "" {
+		return nil
+	}
+	b, err := os.ReadFile(filepath.Join(r.corpus, "executions.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	counts := map[string]uint64{}
+	if err := json.Unmarshal(b, &counts); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(r.corpus, "executions.json"), err)
+	}
+	for _, t := range r.module.targets {
+		r.totals[t] = counts[t.String()]
+	}
+	return nil
+}
+
+// save keeps the counts beside the corpus.
+func (r *runner) save() error {
+	if r.corpus == "" {
+		return nil
+	}
+	counts := map[string]uint64{}
+	for t, n := range r.totals {
+		if n > 0 {
+			counts[t.String()] = n
+		}
+	}
+	b, err := json.MarshalIndent(counts, "", "  ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(r.corpus, "executions.json")
+	if err := os.WriteFile(name+".new", append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// familyTime is the processor time that a process and its children have taken;
+// 0 where /proc cannot tell.
+func familyTime(pid int) time.Duration {
+	procs, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0
+	}
+	var ticks uint64
+	for _, name := range procs {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		// The name of the program, in brackets, may hold anything.
+		s := string(b)
+		s = s[strings.LastIndexByte(s, ')')+1:]
+		var state string
+		var parent, group, session, tty, tpgid, flags, minor, cminor, major, cmajor, user, system uint64
+		if _, err := fmt.Sscan(strings.ReplaceAll(s, "-1", "0"), &state, &parent, &group, &session, &tty, &tpgid, &flags, &minor, &cminor, &major, &cmajor, &user, &system); err != nil {
+			continue
+		}
+		if int(parent) == pid || name == fmt.Sprintf("/proc/%d/stat", pid) {
+			ticks += user + system
+		}
+	}
+	const hertz = 100 // USER_HZ, on all of Linux
+	return time.Duration(ticks) * time.Second / hertz
+}
