@@ -193,7 +193,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		}
 	}
 	d := &dump{
-		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{}},
+		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: min(opt.Memory/2, 40<<20)}},
 		printer: p, match: match, extract: x, count: o.count,
 	}
 	if o.quiet {

@@ -84,6 +84,13 @@ func (n *problemNotes) input(in *input, d *decode.Decoder, stopped bool) {
 	if e := d.Orphans().Evicted; e > 0 {
 		n.printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", plural(e, "open call"))
 	}
+	if e := st.EvictedConnections; e > 0 {
+		n.printf("note: %s no longer followed for lack of memory, and shown as evicted: see --limit-connections and --limit-memory",
+			plural(e, "connection"))
+	}
+	if e := st.EvictedDatagrams; e > 0 {
+		n.printf("note: %s given up before all fragments had come", plural(e, "IP datagram"))
+	}
 }
 
 func plural(n uint64, what string) string {

@@ -5,9 +5,16 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// maxNames is how many file handles a Names remembers. When it is full, all
-// are forgotten and learned again: simple, and rare.
-const maxNames = 1 << 16
+// maxNames is how many file handles a Names remembers, and nameBytes how much
+// memory they may take. When it is full, all are forgotten and learned again:
+// simple, and rare.
+const (
+	maxNames  = 1 << 16
+	nameBytes = 40 << 20
+	// entryBytes is what an entry of either table takes beside the bytes of
+	// its strings.
+	entryBytes = 16 + 32 + 24
+)
 
 // Names remembers which name each file handle was found under, from the
 // replies of LOOKUP, CREATE, OPEN, READDIRPLUS and so on. A capture that began
@@ -15,7 +22,13 @@ const maxNames = 1 << 16
 type Names struct {
 	byHandle map[string]entry
 	byName   map[entry]string // handle
+	bytes    int              // of both; strings that they share count twice
 	attrs    nfs4.Attrs       // scratch
+
+	// Limit is how many bytes may be remembered (40 MiB).
+	Limit int
+	// Forgotten is how many times all was forgotten.
+	Forgotten int
 }
 
 type entry struct {
@@ -37,11 +50,30 @@ func (n *Names) learn(parent, child, name []byte) {
 }
 
 func (n *Names) set(child string, e entry) {
-	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames {
-		n.byHandle, n.byName = make(map[string]entry), make(map[entry]string)
+	limit := n.Limit
+	if limit <= 0 {
+		limit = nameBytes
 	}
+	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > limit {
+		if n.byHandle != nil {
+			n.Forgotten++
+		}
+		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
+	}
+	if old, ok := n.byHandle[child]; ok {
+		n.bytes -= old.size(child)
+	}
+	if old, ok := n.byName[e]; ok {
+		n.bytes -= e.size(old)
+	}
+	n.bytes += 2 * e.size(child)
 	n.byHandle[child] = e
 	n.byName[e] = child
+}
+
+// size is what the name of a handle takes in one of the tables, in bytes.
+func (e *entry) size(handle string) int {
+	return len(handle) + len(e.parent) + len(e.name) + entryBytes
 }
 
 // remove forgets a name that has been removed from its directory.
@@ -49,8 +81,10 @@ func (n *Names) remove(parent, name []byte) {
 	e := entry{string(parent), string(name)}
 	if h, ok := n.byName[e]; ok {
 		delete(n.byName, e)
+		n.bytes -= e.size(h)
 		if n.byHandle[h] == e {
 			delete(n.byHandle, h)
+			n.bytes -= e.size(h)
 		}
 	}
 }

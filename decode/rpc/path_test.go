@@ -1,6 +1,9 @@
 package rpc
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestAppendPath(t *testing.T) {
 	var n Names
@@ -17,5 +20,32 @@ func TestAppendPath(t *testing.T) {
 	handle := []byte("h2")
 	if a := testing.AllocsPerRun(100, func() { buf = n.AppendPath(buf[:0], handle) }); a != 0 {
 		t.Errorf("%v allocations", a)
+	}
+}
+
+// TestNamesLimit bounds what names take, however long they are, and gives back
+// what was removed.
+func TestNamesLimit(t *testing.T) {
+	n := Names{Limit: 1 << 20}
+	name := make([]byte, 10_000)
+	for i := range 2000 {
+		n.learn([]byte("root"), fmt.Append(nil, i), fmt.Append(name, i))
+		if n.bytes > n.Limit {
+			t.Fatalf("%d bytes", n.bytes)
+		}
+	}
+	if n.Forgotten == 0 {
+		t.Error("nothing forgotten")
+	}
+	n = Names{Limit: 1 << 20}
+	for i := range 100_000 {
+		n.learn([]byte("root"), fmt.Append(nil, i), fmt.Append(nil, "name", i))
+		n.learn([]byte("root"), fmt.Append(nil, i), fmt.Append(nil, "other", i))
+		n.rename([]byte("root"), fmt.Append(nil, "other", i), []byte("d"), []byte("one"))
+		n.remove([]byte("root"), fmt.Append(nil, "name", i))
+		n.remove([]byte("d"), []byte("one"))
+	}
+	if n.Forgotten != 0 || len(n.byHandle)+len(n.byName) != 0 || n.bytes != 0 {
+		t.Errorf("%d times forgotten, %d and %d left of %d bytes", n.Forgotten, len(n.byHandle), len(n.byName), n.bytes)
 	}
 }

@@ -131,6 +131,34 @@ func (t *Tracker) forget(h *half) {
 	h.size = 0
 }
 
+// maxHalves is how many halves are kept for other connections.
+const maxHalves = 32
+
+// newHalf returns an unused half.
+func (t *Tracker) newHalf() *half {
+	n := len(t.halves)
+	if n == 0 {
+		return new(half)
+	}
+	h := t.halves[n-1]
+	t.halves[n-1] = nil
+	t.halves = t.halves[:n-1]
+	return h
+}
+
+// recycleHalf keeps the memory of a half, if that is little. Tags of operations
+// may still point to it: they are told from later ones by their generation.
+func (t *Tracker) recycleHalf(h *half) {
+	if len(t.halves) >= maxHalves || h.open.n > 0 || len(h.open.slots) > minOpenCalls || h.memory.high > 0 {
+		return
+	}
+	if h.orphans != nil {
+		clear(h.orphans[:])
+	}
+	*h = half{open: h.open, orphans: h.orphans}
+	t.halves = append(t.halves, h)
+}
+
 // room reports whether there is room for n bytes that can be done without. What
 // has ended is emitted for it, if that is much.
 func (t *Tracker) room(n int) bool {

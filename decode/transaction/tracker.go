@@ -97,6 +97,7 @@ type Tracker struct {
 	peekErr   error
 	gen       uint64
 
+	halves  []*half // of connections that are closed, for others
 	sent    reconnects
 	events  events
 	scratch []*Transaction
@@ -183,9 +184,14 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 	if h, ok := c.Upper[side].(*half); ok {
 		return h
 	}
-	h := &half{c: c, side: side}
+	h := t.newHalf()
+	h.c, h.side = c, side
 	c.Upper[side] = h
 	t.remembers(h, halfSize)
+	if h.orphans != nil {
+		t.remembers(h, orphansSize)
+	}
+	t.tables(h)
 	return h
 }
 
@@ -858,6 +864,7 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 		if h, ok := c.Upper[side].(*half); ok {
 			t.forget(h)
 			c.Upper[side] = nil
+			t.recycleHalf(h)
 		}
 	}
 	t.drain()
