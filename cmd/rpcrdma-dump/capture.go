@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -153,7 +154,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
 		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
-		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()},
+		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()}, Files: j.files,
 	}
 	if t, ok := j.in.Reader.(capture.Tapper); ok {
 		opt.Writer.Taps = t.Taps
@@ -169,7 +170,8 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	}
 	if c.out, err = rotate.New(opt); err != nil {
 		var system *fs.PathError
-		if errors.As(err, &system) {
+		var link *os.LinkError
+		if errors.As(err, &system) || errors.As(err, &link) {
 			return err
 		}
 		return &cli.UsageError{Err: err}
@@ -306,12 +308,17 @@ func (c *capturing) report() {
 	if total > 0 {
 		c.notes.damaged = true
 	}
-	files, bytes := c.out.Count()
+	n := c.out.Count()
 	in := ""
-	if files > 1 || c.o.keep > 0 {
-		in = " in " + plural(uint64(files), "file")
+	if n.Files > 1 || c.o.keep > 0 {
+		in = " in " + plural(uint64(n.Files), "file")
 	}
-	c.notes.printf("%s written, %d bytes%s", plural(c.packets, "packet"), bytes, in)
+	least := ""
+	if n.Least {
+		least = "at least "
+		in += ", and what the last file holds, whose compression was not ended"
+	}
+	c.notes.printf("%s%s written, %d bytes%s", least, plural(n.Packets, "packet"), n.Bytes, in)
 	if c.in.iface != nil {
 		counters(&c.notes, c.in.iface)
 	}

@@ -5,11 +5,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // inputOptions say what is read and how it is decoded. All commands that read
@@ -241,8 +239,28 @@ type job struct {
 	s       *streams
 	in      *input
 	d       *decode.Decoder
-	stopped bool // by the command itself
+	files   *outfile.Files
+	stopped bool        // by the command itself
+	signal  atomic.Bool // a signal has ended the input
 	notes   problemNotes
+}
+
+// claim notes the files that a command reads, others beside the captures
+// included, so that none of them is written.
+func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outfile.Files, error) {
+	names, err := o.files(args)
+	if err != nil {
+		return nil, err
+	}
+	files := &outfile.Files{}
+	for _, n := range append(names, others...) {
+		if n == "-" {
+			files.ReadsStream("standard input", s.in)
+		} else {
+			files.Reads(n)
+		}
+	}
+	return files, files.CheckStream("standard output", s.out)
 }
 
 // start opens the input.
@@ -252,6 +270,9 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 		return nil, err
 	}
 	j := &job{s: s, notes: problemNotes{w: s.err}}
+	if j.files, err = o.claim(s, args); err != nil {
+		return nil, err
+	}
 	if len(o.ifaces) == 0 && !o.follow {
 		j.in, err = openInput(names, s.in)
 	} else {
@@ -278,33 +299,31 @@ func (j *job) stop() {
 	}
 }
 
-// interruptAgain is how long after an interrupt another one means the same.
-const interruptAgain = 500 * time.Millisecond
-
-// interrupts lets Ctrl-C end the input, until the result is called. A second
-// one kills.
+// interrupts lets a signal end the input, until the result is called. A second
+// one ends the program.
 func (j *job) interrupts() func() {
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-interrupts:
-			j.in.stop()
-			// Some senders signal the process and its group: that is not
-			// somebody's second thought.
-			select {
-			case <-time.After(interruptAgain):
-				signal.Stop(interrupts)
-			case <-ended:
-			}
-		case <-ended:
+	return cli.OnSignal(func(n int) bool {
+		if n > 1 {
+			return false
 		}
-	}()
-	return func() {
-		close(ended)
-		signal.Stop(interrupts)
+		j.signal.Store(true)
+		j.in.stop()
+		return true
+	})
+}
+
+// whole is an error if a signal has cut the input short. That is how an input
+// ends that others are still writing; of a file, what comes out is not what was
+// asked for.
+func (j *job) whole(name string) error {
+	switch {
+	case !j.signal.Load():
+		return nil
+	case j.in.live:
+		j.notes.printf("interrupted: %s holds what came until then", name)
+		return nil
 	}
+	return fmt.Errorf("%w: %s was not written", cli.ErrInterrupted, name)
 }
 
 // run decodes the whole input.

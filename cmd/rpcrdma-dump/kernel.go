@@ -59,6 +59,11 @@ func (o *kernelFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.mountstats, "mountstats", nil, "a copy of the client's /proc/self/mountstats: `file` (repeatable)")
 }
 
+// names are the files that are read.
+func (o *kernelFlags) names() []string {
+	return append(append([]string(nil), o.ftrace...), o.mountstats...)
+}
+
 // load reads the files; nil if none is named.
 func (o *kernelFlags) load() (*kernel.Join, error) {
 	if len(o.ftrace)+len(o.mountstats) == 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -156,7 +155,18 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		return err
 	}
 	opt.Interval, opt.Top = o.interval, o.top
-	stop, err := profile(o.cpu)
+	files, err := o.claim(s, args, o.kernelFlags.names()...)
+	if err != nil {
+		return err
+	}
+	var page *cli.Output
+	if o.html != "" && o.html != "-" {
+		if page, err = cli.Create(files, o.html, nil); err != nil {
+			return err
+		}
+		defer page.Discard()
+	}
+	stop, err := profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
@@ -177,10 +187,17 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	out := newOutput(s.out, false, false)
 	var outErr error
 	switch {
+	case o.html == "-":
+		outErr = html.Write(out, rep)
 	case o.html != "":
-		outErr = writeFile(o.html, out, func(w io.Writer) error { return html.Write(w, rep) })
-		if o.html == "-" {
-			break
+		if outErr = err; outErr == nil {
+			outErr = j.whole(o.html)
+		}
+		if outErr == nil {
+			outErr = html.Write(page, rep)
+		}
+		if outErr == nil {
+			outErr = page.Commit()
 		}
 		if !cmd.Flags().Changed("format") {
 			break // the page is what was asked for
@@ -240,18 +257,6 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 	return r.Report(latency.Source{
 		Inputs: names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
-}
-
-// writeFile writes a file; "-" is the output.
-func writeFile(name string, out io.Writer, write func(io.Writer) error) error {
-	if name == "-" {
-		return write(out)
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 func printIndented(w io.Writer, v any) error {

@@ -4,16 +4,13 @@ package main
 import (
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func main() {
-	// A write to a closed pipe returns an error instead of a signal, so that
-	// files are closed.
-	signal.Ignore(syscall.SIGPIPE)
+	cli.Catch()
 	os.Exit(execute(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -25,8 +25,7 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 		}
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
-	var usage *UsageError
-	if errors.As(err, &usage) {
+	if isUsage(err) {
 		fmt.Fprintf(stderr, "Try '%s --help'.\n", root.Name())
 	}
 	return ExitCode(err)
