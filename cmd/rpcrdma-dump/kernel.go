@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -151,10 +150,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	r := join.Result()
 	out := newOutput(s.out, false, false)
 	if o.format == "json" {
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		err = errors.Join(err, e.Encode(r))
+		err = errors.Join(err, printIndented(out, r))
 	} else {
 		printKernel(out, r)
 	}

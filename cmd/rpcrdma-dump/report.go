@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const reportLong = `Tell where the time of the transactions in a capture went: counts, rates and
@@ -260,8 +260,7 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 }
 
 func printIndented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := printable.Encoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

@@ -23,5 +23,7 @@ type streams struct {
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s *streams) int {
+	// All that this program shows is text without colors.
+	s = &streams{s.in, cli.Plain(s.out), cli.Plain(s.err)}
 	return cli.Run(newRootCommand(s), args, s.err, errDiffers, syscall.EPIPE)
 }

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -17,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
@@ -170,16 +169,23 @@ func (o *options) run(s *streams) error {
 			return filterError(err)
 		}
 	}
+	files, err := o.claim(s)
+	if err != nil {
+		return err
+	}
 	if o.cpu != "" {
-		f, err := os.Create(o.cpu)
+		f, err := files.Create(o.cpu)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer f.Discard()
 		if err := pprof.StartCPUProfile(f); err != nil {
 			return err
 		}
-		defer pprof.StopCPUProfile()
+		defer func() {
+			pprof.StopCPUProfile()
+			_ = f.Commit() // for developers, who will see
+		}()
 	}
 	src, err := openSource(o, s.in)
 	if err != nil {
@@ -263,6 +269,19 @@ func (o *options) run(s *streams) error {
 	return nil
 }
 
+// claim notes the files that are read, so that none of them is written.
+func (o *options) claim(s *streams) (*outfile.Files, error) {
+	files := &outfile.Files{}
+	for _, n := range o.read {
+		if n == "-" {
+			files.ReadsStream("standard input", s.in)
+		} else {
+			files.Reads(n)
+		}
+	}
+	return files, files.CheckStream("standard output", s.out)
+}
+
 // screen runs the live screens.
 func (o *options) screen(s *streams, feed *monitor.Feed, name string) error {
 	color := useColor(o.color, true)
@@ -277,7 +296,17 @@ func (o *options) screen(s *streams, feed *monitor.Feed, name string) error {
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
 	}
-	_, err := tea.NewProgram(u, opts...).Run()
+	// Signals come by one way only, SIGHUP included: the terminal is set right
+	// before the program ends.
+	p := tea.NewProgram(u, append(opts, tea.WithoutSignalHandler())...)
+	defer cli.OnSignal(func(n int) bool {
+		if n > 1 {
+			return false
+		}
+		go p.Quit() // it waits for the program to take it
+		return true
+	})()
+	_, err := p.Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		err = nil
 	}
@@ -296,9 +325,14 @@ func (o *options) readsStdin() bool {
 // tables waits for the end of the input, or for the user. What a live capture
 // has caught until then counts; a second signal does not wait for it.
 func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupts)
+	interrupts := make(chan struct{}, 2)
+	defer cli.OnSignal(func(n int) bool {
+		if n > 2 {
+			return false
+		}
+		interrupts <- struct{}{}
+		return true
+	})()
 	select {
 	case <-feed.Done():
 	case <-interrupts:

@@ -38,8 +38,13 @@ var ui = []string{
 }
 
 var rules = []rule{
+	// What all may use, and what stands on nothing: how files are written, which
+	// characters may be shown.
+	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
+	{packages: "internal/printable"},
+
 	// Packets. Whatever reads or writes captures needs no protocol.
-	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
+	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/rdma"},
@@ -80,13 +85,13 @@ var rules = []rule{
 	{packages: "analyze/kernel/nfsproc"},
 
 	// Consumers of transactions.
-	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
+	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
 	// The C libraries of RDMA stay behind one interface.
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
-	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/..."}, foreign: []string{"*"}},
+	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
-	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
+	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/...", "internal/outfile", "internal/printable"}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.
 	{packages: "internal/xdrgen"},

@@ -215,12 +215,15 @@ var errDiscarded = errors.New("the file was given up")
 // Commit ends the file and gives it its name. If it fails, the name is what it
 // was before.
 func (f *File) Commit() error {
-	if f.ended {
-		return errDiscarded
-	}
-	if f.direct {
+	switch {
+	case f.direct && f.ended:
+		return f.err // Close has done it
+	case f.direct:
 		f.ended = true
-		return errors.Join(f.err, f.f.Close())
+		f.err = errors.Join(f.err, f.f.Close())
+		return f.err
+	case f.ended:
+		return errDiscarded
 	}
 	if f.path == "" {
 		f.Discard()

@@ -19,12 +19,15 @@ const hexDigits = "0123456789abcdef"
 // characters (C0, DEL, C1), those that set the direction of writing (U+061C,
 // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), line and paragraph
 // separators, other invisible characters, and what Unicode has not assigned.
-func Rune(r rune) bool { return unicode.IsPrint(r) && r != utf8.RuneError }
+func Rune(r rune) bool { return unicode.IsPrint(r) }
+
+// shown reports whether what utf8.DecodeRune has returned may be shown.
+func shown(r rune, n int) bool { return Rune(r) && (r != utf8.RuneError || n > 1) }
 
 // JSON appends s as a JSON string. Characters that Rune refuses are escaped as
 // \uXXXX, so that who reads the JSON gets them back; bytes that are not UTF-8
 // become \ufffd.
-func JSON(b []byte, s string) []byte {
+func JSON[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -35,7 +38,8 @@ func JSON(b []byte, s string) []byte {
 		}
 		r, n := rune(c), 1
 		if c >= utf8.RuneSelf {
-			if r, n = utf8.DecodeRuneInString(s[i:]); Rune(r) {
+			var next [utf8.UTFMax]byte
+			if r, n = utf8.DecodeRune(next[:copy(next[:], s[i:])]); shown(r, n) {
 				i += n
 				continue
 			}
@@ -91,7 +95,7 @@ func Backslash(b, s []byte) []byte {
 			b = append(b, `\r`...)
 		default:
 			var r rune
-			if r, n = utf8.DecodeRune(s[i:]); Rune(r) {
+			if r, n = utf8.DecodeRune(s[i:]); shown(r, n) {
 				b = append(b, s[i:i+n]...)
 				break
 			}
@@ -113,27 +117,27 @@ func hex(b, s []byte) []byte {
 // Rune refuses escaped as \xNN. Line feeds, tabs and backslashes stay: parts
 // that come from elsewhere and may hold these belong through Backslash first.
 func Text(s string) string {
-	clean := true
-	for _, r := range s {
-		if !Rune(r) && r != '\n' && r != '\t' {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return s
-	}
-	b := make([]byte, 0, len(s)+16)
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if Rune(r) || r == '\n' || r == '\t' {
-			b = append(b, s[i:i+n]...)
-		} else {
-			b = hex(b, []byte(s[i:i+n]))
+		if !shown(r, n) && r != '\n' && r != '\t' {
+			return string(appendText(nil, []byte(s)))
 		}
 		i += n
 	}
-	return string(b)
+	return s
+}
+
+func appendText(b, s []byte) []byte {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRune(s[i:])
+		if shown(r, n) || r == '\n' || r == '\t' {
+			b = append(b, s[i:i+n]...)
+		} else {
+			b = hex(b, s[i:i+n])
+		}
+		i += n
+	}
+	return b
 }
 
 // AppendValue appends a value as encoding/json writes it, without escapes for
@@ -158,55 +162,56 @@ func Encoder(w io.Writer) *json.Encoder {
 // JSONWriter returns a writer for what encoding/json makes, which escapes
 // characters that Rune refuses as \uXXXX. They can only stand in strings there,
 // so the value stays the same.
-func JSONWriter(w io.Writer) io.Writer { return &jsonWriter{w: w} }
+func JSONWriter(w io.Writer) io.Writer {
+	return &filter{w: w, escape: func(b, s []byte) []byte {
+		start := 0
+		for i := 0; i < len(s); {
+			if s[i] < 0x7f { // encoding/json has escaped what is below the space
+				i++
+				continue
+			}
+			r, n := utf8.DecodeRune(s[i:])
+			if !shown(r, n) {
+				b = escape(append(b, s[start:i]...), r)
+				start = i + n
+			}
+			i += n
+		}
+		return append(b, s[start:]...)
+	}}
+}
 
-type jsonWriter struct {
-	w    io.Writer
-	held []byte // the beginning of a character
-	buf  []byte
+// TextWriter returns a writer for text that escapes as Text does. What is not
+// text, or is to steer a terminal, must not go through it.
+func TextWriter(w io.Writer) io.Writer { return &filter{w: w, escape: appendText} }
+
+// filter changes what is written, whole characters at a time.
+type filter struct {
+	w      io.Writer
+	escape func(b, s []byte) []byte
+	held   []byte // the beginning of a character
+	buf    []byte
 }
 
 // Write implements io.Writer.
-func (j *jsonWriter) Write(p []byte) (int, error) {
+func (f *filter) Write(p []byte) (int, error) {
 	s := p
-	if len(j.held) > 0 {
-		s = append(j.held, p...)
+	if len(f.held) > 0 {
+		s = append(f.held, p...)
 	}
-	b := j.buf[:0]
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < 0x7f {
-			i++
-			continue
+	whole := len(s)
+	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
+		if c := s[len(s)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(s[len(s)-n:]) {
+				whole = len(s) - n
+			}
+			break
 		}
-		if !utf8.FullRune(s[i:]) {
-			b = append(b, s[start:i]...)
-			j.held = append(j.held[:0:0], s[i:]...)
-			return j.flush(b, len(p))
-		}
-		r, n := utf8.DecodeRune(s[i:])
-		if !Rune(r) {
-			b = append(b, s[start:i]...)
-			b = escape(b, r)
-			start = i + n
-		}
-		i += n
 	}
-	j.held = j.held[:0]
-	if start == 0 {
-		if _, err := j.w.Write(s); err != nil {
-			return 0, err
-		}
-		return len(p), nil
-	}
-	return j.flush(append(b, s[start:]...), len(p))
-}
-
-func (j *jsonWriter) flush(b []byte, n int) (int, error) {
-	j.buf = b
-	if _, err := j.w.Write(b); err != nil {
+	f.buf = f.escape(f.buf[:0], s[:whole])
+	f.held = append([]byte(nil), s[whole:]...)
+	if _, err := f.w.Write(f.buf); err != nil {
 		return 0, err
 	}
-	return n, nil
+	return len(p), nil
 }

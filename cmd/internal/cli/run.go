@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Run executes a command line, says what failed, and returns the exit code.
@@ -24,7 +26,8 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 			return ExitCode(err)
 		}
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	// Errors quote names of files, and text of captures, plans and peers.
+	fmt.Fprint(stderr, printable.Text(fmt.Sprintf("%s: %v\n", root.Name(), err)))
 	if isUsage(err) {
 		fmt.Fprintf(stderr, "Try '%s --help'.\n", root.Name())
 	}
