@@ -83,12 +83,14 @@ func (x *Extractor) begin() error {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it does not fail
 	x.temp = partial + hex.EncodeToString(random[:])
-	if err := x.root.Mkdir(x.temp, 0o700); err != nil {
+	root, temp := x.root, x.temp
+	x.done, err = outfile.Temporary(
+		func() error { return root.Mkdir(temp, 0o700) },
+		func() error { return root.RemoveAll(temp) })
+	if err != nil {
 		x.manifest.Discard()
-		return err
 	}
-	x.done = outfile.OnCleanup(func() { _ = x.root.RemoveAll(x.temp) })
-	return nil
+	return err
 }
 
 // Discard removes what has no name yet. After Close it does nothing.

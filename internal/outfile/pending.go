@@ -7,12 +7,12 @@ import (
 )
 
 // pending is what has to be removed before the process ends.
-var pending = &temporary{files: make(map[*File]string), others: make(map[*func()]struct{})}
+var pending = &temporary{files: make(map[*File]string), others: make(map[*func() error]struct{})}
 
 type temporary struct {
 	mu     sync.Mutex
 	files  map[*File]string
-	others map[*func()]struct{}
+	others map[*func() error]struct{}
 	over   bool
 }
 
@@ -47,7 +47,7 @@ func (t *temporary) end(f *File, do func()) bool {
 	return true
 }
 
-// Cleanup removes all temporary files and calls what OnCleanup was given. It is
+// Cleanup removes all temporary files and calls what Temporary was given. It is
 // for programs that a signal ends, right before they do: nothing can be created
 // or committed afterwards.
 func Cleanup() {
@@ -64,34 +64,51 @@ func Cleanup() {
 	others := t.others
 	t.mu.Unlock()
 	for f := range others {
-		(*f)()
+		for range tries {
+			if (*f)() == nil {
+				break
+			}
+		}
 	}
 }
 
-// OnCleanup has remove called by Cleanup, until the function that it returns is
-// called. Commands call that after they have removed things themselves.
-func OnCleanup(remove func()) (done func()) {
+// Temporary calls make, which makes something that is not to stay, and has Cleanup
+// call remove, until the function that it returns is called. Commands call that
+// after they have removed the thing themselves. Cleanup calls remove while others
+// may still be at work, and again if it returns an error.
+func Temporary(make func() error, remove func() error) (done func(), err error) {
 	t := pending
 	p := &remove
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return nil, errEnding
+	}
+	if err := make(); err != nil {
+		return nil, err
+	}
 	t.others[p] = struct{}{}
-	t.mu.Unlock()
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if !t.over {
 			delete(t.others, p)
 		}
-	}
+	}, nil
 }
+
+// tries bounds how often a directory is removed into which somebody still writes.
+const tries = 20
 
 // TempDir makes a directory for files that nobody is to see, in the system's
 // place for them. remove deletes it with all that is in it.
 func TempDir(prefix string) (dir string, remove func() error, err error) {
-	if dir, err = os.MkdirTemp("", prefix); err != nil {
+	done, err := Temporary(
+		func() (err error) { dir, err = os.MkdirTemp("", prefix); return err },
+		func() error { return os.RemoveAll(dir) })
+	if err != nil {
 		return "", nil, err
 	}
-	done := OnCleanup(func() { _ = os.RemoveAll(dir) })
 	return dir, func() error {
 		defer done()
 		return os.RemoveAll(dir)
