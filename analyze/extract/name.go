@@ -63,7 +63,7 @@ func component(p string) string {
 	for i := 0; i < len(p); {
 		r, n := utf8.DecodeRuneInString(p[i:])
 		switch {
-		case !printable.Rune(r), r == '\\', r == '%' && i+2 < len(p) && isHex(p[i+1]) && isHex(p[i+2]):
+		case !printable.Rune(r), r == utf8.RuneError && n == 1, r == '\\', r == '%' && i+2 < len(p) && isHex(p[i+1]) && isHex(p[i+2]):
 			b = percent(b, p[i:i+n])
 		default:
 			b = append(b, p[i:i+n]...)

@@ -7,32 +7,63 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
 const sampleCapture = samples + "/rocev2-nfs41-recall.pcap"
 
-// fifo makes a FIFO that holds the beginning of a capture and stays open for
-// writing, so that its reader waits.
-func fifo(t *testing.T, dir string) string {
+// fifo is a FIFO that holds the beginning of a capture and stays open for writing,
+// so that its reader waits.
+type fifo struct {
+	name string
+	f    *os.File
+	rest []byte
+}
+
+func newFIFO(t *testing.T) *fifo {
 	t.Helper()
-	name := filepath.Join(dir, "fifo")
+	p := &fifo{name: filepath.Join(t.TempDir(), "fifo")}
 	b, err := os.ReadFile(sampleCapture)
 	if err == nil {
-		err = syscall.Mkfifo(name, 0o600)
+		err = syscall.Mkfifo(p.name, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	// For reading, too: it opens at once then, and is never at its end.
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
+	if p.f, err = os.OpenFile(p.name, os.O_RDWR, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
-	go func() { _, _ = f.Write(b) }()
-	return name
+	t.Cleanup(func() { p.f.Close() })
+	const some = 1000
+	p.rest = b[some:]
+	if _, err := p.f.Write(b[:some]); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// feed writes the rest and waits until it was read: the program is under way then.
+func (p *fifo) feed(t *testing.T, run *clitest.Process) {
+	t.Helper()
+	written := make(chan error, 1)
+	go func() {
+		_, err := p.f.Write(p.rest)
+		written <- err
+	}()
+	run.Until(t, "the input is read", func() bool {
+		select {
+		case err := <-written:
+			written <- err
+			n, e := unix.IoctlGetInt(int(p.f.Fd()), unix.TIOCINQ)
+			return err != nil || e != nil || n == 0
+		default:
+			return false
+		}
+	})
 }
 
 // exports are commands that write a result, without their input.
@@ -117,7 +148,9 @@ func TestKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			oldFile(t, dir, e.out)
-			p := clitest.Start(t, nil, bin, append(inDir(e.args, dir), fifo(t, t.TempDir()))...)
+			in := newFIFO(t)
+			p := clitest.Start(t, nil, bin, append(inDir(e.args, dir), in.name)...)
+			in.feed(t, p)
 			p.Until(t, "a temporary file", func() bool { return len(clitest.Temporary(t, dir)) > 0 })
 			p.Signal(t, syscall.SIGKILL)
 			p.Wait(t)
@@ -133,8 +166,9 @@ func TestSignalLive(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out.json")
-			p := clitest.Start(t, nil, bin, "export", "trace", "-w", out, fifo(t, dir))
-			p.Until(t, "a temporary file", func() bool { return len(clitest.Temporary(t, dir)) > 0 })
+			in := newFIFO(t)
+			p := clitest.Start(t, nil, bin, "export", "trace", "-w", out, in.name)
+			in.feed(t, p)
 			p.Signal(t, sig)
 			if code, _ := p.Wait(t); code != 0 && code != 3 {
 				t.Errorf("exit status %d: %s", code, p.Stderr.String())
@@ -152,7 +186,7 @@ func TestSignalWithoutHandler(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-dump")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := t.TempDir()
-		args := []string{"report", "--html", filepath.Join(dir, "out"), "--ftrace", fifo(t, t.TempDir()), sampleCapture}
+		args := []string{"report", "--html", filepath.Join(dir, "out"), "--ftrace", newFIFO(t).name, sampleCapture}
 		p := clitest.Start(t, nil, bin, args...)
 		p.Until(t, "a temporary file", func() bool { return len(clitest.Temporary(t, dir)) > 0 })
 		p.Signal(t, sig)
@@ -170,12 +204,12 @@ func TestNohup(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-dump")
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.json")
-	p := clitest.Start(t, nil, "/bin/sh", "-c", `trap "" HUP; exec "$0" "$@"`, bin, "export", "trace", "-w", out, fifo(t, dir))
+	in := newFIFO(t)
+	p := clitest.Start(t, nil, "/bin/sh", "-c", `trap "" HUP; exec "$0" "$@"`, bin, "export", "trace", "-w", out, in.name)
 	p.Until(t, "a temporary file", func() bool { return len(clitest.Temporary(t, dir)) > 0 })
-	for range 3 {
-		p.Signal(t, syscall.SIGHUP)
-	}
-	p.Signal(t, syscall.SIGUSR1-syscall.SIGUSR1) // is it there?
+	p.Signal(t, syscall.SIGHUP)
+	in.feed(t, p)
+	p.Signal(t, syscall.SIGHUP)
 	if _, err := os.Stat(out); err == nil {
 		t.Error("SIGHUP has ended the program")
 	}

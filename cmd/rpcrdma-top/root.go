@@ -205,7 +205,15 @@ func (o *options) run(s *streams) error {
 	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
 	var out *batchPrinter
+	interrupts := make(chan struct{}, 2)
 	if !screen {
+		defer cli.OnSignal(func(n int) bool {
+			if n > 2 {
+				return false
+			}
+			interrupts <- struct{}{}
+			return true
+		})()
 		if !o.batching {
 			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
 		}
@@ -249,7 +257,7 @@ func (o *options) run(s *streams) error {
 		}
 		err = errors.Join(err, feed.Wait())
 	} else {
-		err = o.tables(feed, out, src)
+		err = o.tables(feed, out, src, interrupts)
 		ended = !out.enough
 	}
 	feed.Stop()
@@ -324,15 +332,7 @@ func (o *options) readsStdin() bool {
 
 // tables waits for the end of the input, or for the user. What a live capture
 // has caught until then counts; a second signal does not wait for it.
-func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
-	interrupts := make(chan struct{}, 2)
-	defer cli.OnSignal(func(n int) bool {
-		if n > 2 {
-			return false
-		}
-		interrupts <- struct{}{}
-		return true
-	})()
+func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, interrupts <-chan struct{}) error {
 	select {
 	case <-feed.Done():
 	case <-interrupts:
