@@ -117,7 +117,7 @@ func (x *Extractor) Close(names *rpc.Names) (int, error) {
 		if _, err := x.root.Stat(f.temp); err != nil {
 			continue // only its size was seen
 		}
-		e, err := x.place(f, i, names, taken)
+		e, err := x.place(f, i, names.Path([]byte(f.handle)), taken)
 		if err == nil {
 			_, err = w.Write(e.appendJSON(nil))
 		}
@@ -136,9 +136,9 @@ func (x *Extractor) Close(names *rpc.Names) (int, error) {
 	return n, err
 }
 
-// place moves a file to its path.
-func (x *Extractor) place(f *file, number int, names *rpc.Names, taken map[string]bool) (*Entry, error) {
-	captured := names.Path([]byte(f.handle))
+// place moves a file to the path that it had, as far as that can be; otherwise to
+// one that its handle tells.
+func (x *Extractor) place(f *file, number int, captured string, taken map[string]bool) (*Entry, error) {
 	handle := hex.EncodeToString([]byte(f.handle))
 	path := clean(captured)
 	if path == "" || taken[path] || x.move(f, path) != nil {
