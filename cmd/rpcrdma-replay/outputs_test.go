@@ -68,6 +68,31 @@ func outputsProgram() *clitest.Program {
 	}
 }
 
+// TestPlanDataIsInput names the data of a plan as the output of a run.
+func TestPlanDataIsInput(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "trace.plan")
+	if _, problems, code := command(t, nil, "plan", "-o", name, samples+"/rocev2-nfs41-recall.pcap"); code != 0 {
+		t.Fatal(problems)
+	}
+	data, err := os.ReadFile(name + ".data")
+	if err != nil || len(data) == 0 {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"run", name, "builtin", "--yes", "--write", "--provider", "iwarp", "--report", name + ".data"},
+		{"run", name, "builtin", "--yes", "--write", "--provider", "iwarp", "--capture", name + ".data"},
+		{"plan", name, "--dot", name + ".data"},
+	} {
+		if _, problems, code := command(t, nil, args...); code != 2 {
+			t.Errorf("%q: exit status %d: %s", args, code, problems)
+		}
+		if b, err := os.ReadFile(name + ".data"); err != nil || string(b) != string(data) {
+			t.Errorf("%q: the data has changed: %d bytes of %d, %v", args, len(b), len(data), err)
+		}
+	}
+}
+
 // TestFlagRoles fails for a flag of which nobody has said whether it names a file.
 func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
