@@ -109,7 +109,7 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 			if err != nil {
 				return err
 			}
-			defer remove()
+			defer func() { _ = remove() }()
 			name = filepath.Join(dir, "plan")
 		}
 		if damaged, err = o.build(ctx, s, files, name, args); err != nil {

@@ -14,7 +14,7 @@ func asNobody(t *testing.T, test string) {
 	// Neither the binary nor a directory of root's has to be readable for all.
 	exe, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
-	dir, err := os.MkdirTemp("/tmp", "outfile")
+	dir, err := os.MkdirTemp("/tmp", "outfile") //nolint:usetesting // another user cannot enter that of the test
 	must(t, err)
 	defer os.RemoveAll(dir)
 	must(t, os.Chmod(dir, 0o755))
