@@ -80,7 +80,8 @@ type Writer struct {
 	begun   bool   // start is set
 	bytes   int64  // of the files that are closed
 	stored  uint64 // packets in them
-	unsure  bool   // stored is not certain: a compressed file was cut
+	cut     bool   // the last one is compressed, and was not ended
+	least   bool   // nor can it be read
 	err     error
 }
 
@@ -280,11 +281,15 @@ func (w *Writer) closeFile() error {
 		err = errors.Join(err, o.z.Close())
 	}
 	packets, bytes := w.w.Stored()
-	if failed := w.err != nil || err != nil; failed && o.z != nil {
-		// What the compressor has taken need not be on the disk.
-		packets, bytes, w.unsure = 0, 0, true
-	} else if failed && o.f != nil {
+	failed := w.err != nil || err != nil
+	if failed && o.z == nil && o.f != nil {
 		err = errors.Join(err, o.f.Truncate(bytes))
+	}
+	if failed && o.z != nil {
+		// What the compressor has taken need not be on the disk.
+		var known bool
+		packets, known = countPackets(o)
+		bytes, w.cut, w.least = 0, true, !known
 	}
 	w.stored += packets
 	w.bytes += bytes
@@ -300,21 +305,40 @@ func (w *Writer) closeFile() error {
 	return err
 }
 
+// countPackets reads how many packets a compressed file holds whose writing has
+// failed. known is false if it cannot be read.
+func countPackets(o *output) (n uint64, known bool) {
+	if o.f == nil {
+		return 0, false
+	}
+	r, err := capture.Open([]string{o.name}, capture.Options{})
+	if err != nil {
+		return 0, false
+	}
+	defer r.Close()
+	var b capture.Batch
+	for r.Read(&b) == nil {
+		n += uint64(len(b.Packets))
+	}
+	return n, true
+}
+
 // Count is what the files hold.
 type Count struct {
 	Files   int
-	Packets uint64
-	Bytes   int64 // before compression
-	// Least says that there may be more: the last file is compressed and was not
-	// ended, so that only decompressing it tells what it holds.
-	Least bool
+	Packets uint64 // that can be read
+	Bytes   int64  // before compression
+	// Cut says that the last file is compressed and was not ended, because of an
+	// error. Bytes does not count it; nor does Packets, if Least is set: it cannot
+	// be read, as if it is standard output.
+	Cut, Least bool
 }
 
 // Count returns what was written. While a file is open, what is buffered is not
 // part of it; once Close has returned, it is what the stream or the disk has
 // taken, even if there was an error.
 func (w *Writer) Count() Count {
-	c := Count{Files: w.count, Packets: w.stored, Bytes: w.bytes, Least: w.unsure}
+	c := Count{Files: w.count, Packets: w.stored, Bytes: w.bytes, Cut: w.cut, Least: w.least}
 	if w.file != nil {
 		packets, bytes := w.w.Stored()
 		c.Packets += packets

@@ -313,12 +313,14 @@ func (c *capturing) report() {
 	if n.Files > 1 || c.o.keep > 0 {
 		in = " in " + plural(uint64(n.Files), "file")
 	}
-	least := ""
-	if n.Least {
-		least = "at least "
-		in += ", and what the last file holds, whose compression was not ended"
+	switch {
+	case n.Least:
+		c.notes.printf("at least %s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+	case n.Cut:
+		c.notes.printf("%s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+	default:
+		c.notes.printf("%s written, %d bytes%s", plural(n.Packets, "packet"), n.Bytes, in)
 	}
-	c.notes.printf("%s%s written, %d bytes%s", least, plural(n.Packets, "packet"), n.Bytes, in)
 	if c.in.iface != nil {
 		counters(&c.notes, c.in.iface)
 	}
