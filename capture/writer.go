@@ -68,6 +68,7 @@ var errLong = errors.New("packet too long to write")
 // Writer writes packets to a stream. Errors of the stream are sticky.
 type Writer struct {
 	w       *bufio.Writer
+	tail    tail
 	opts    WriterOptions
 	started bool
 	written int64
@@ -93,7 +94,9 @@ type tapLink struct {
 // NewWriter returns a Writer. Nothing is written before the first packet, or
 // Flush.
 func NewWriter(w io.Writer, opts WriterOptions) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, opts.buffer()), opts: opts}
+	t := &Writer{opts: opts}
+	t.Attach(w)
+	return t
 }
 
 // Detach writes what is buffered and lets go of the stream and the buffer.
@@ -109,7 +112,10 @@ func (w *Writer) Detach() error {
 }
 
 // Attach gives a detached Writer another stream.
-func (w *Writer) Attach(s io.Writer) { w.w = bufio.NewWriterSize(s, w.opts.buffer()) }
+func (w *Writer) Attach(s io.Writer) {
+	w.tail.w = s
+	w.w = bufio.NewWriterSize(&w.tail, w.opts.buffer())
+}
 
 // Write adds a packet. Number and Offset are not kept; Tap only in pcapng,
 // where it becomes the interface.
@@ -131,10 +137,16 @@ func (w *Writer) WriteComments(p *Packet, comments []string) error {
 	if w.err != nil {
 		return w.err
 	}
+	var err error
 	if w.opts.Format == Pcap {
-		return w.writePcap(p)
+		err = w.writePcap(p)
+	} else {
+		err = w.writeNg(p, comments)
 	}
-	return w.writeNg(p, comments)
+	if err == nil {
+		w.tail.end(w.written, true)
+	}
+	return err
 }
 
 // Statistics are counters of a tap, as of a moment.
@@ -176,6 +188,9 @@ func (w *Writer) WriteStatistics(tap uint16, link LinkType, s Statistics) error 
 	count(isbSystemDropped, s.Dropped)
 	w.option(optEnd, "")
 	w.end()
+	if w.err == nil {
+		w.tail.end(w.written, false)
+	}
 	return w.err
 }
 
@@ -188,12 +203,19 @@ func (w *Writer) Flush() error {
 		} else {
 			w.startNg()
 		}
+		w.tail.end(w.written, false)
 	}
 	if w.err == nil {
 		w.err = w.w.Flush()
 	}
 	return w.err
 }
+
+// Stored returns how many packets the stream has taken as a whole, and where the
+// last record ends that it has taken as a whole, in bytes from the beginning of
+// the capture. After an error they tell what is worth keeping; packets that are
+// buffered do not count.
+func (w *Writer) Stored() (packets uint64, bytes int64) { return w.tail.packets, w.tail.whole }
 
 // Written returns how many bytes were written, those that are still buffered
 // included.

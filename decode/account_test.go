@@ -2,12 +2,12 @@ package decode_test
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/wrap"
 )
@@ -54,26 +54,34 @@ func TestAccount(t *testing.T) {
 			break
 		}
 	}
-	unsupported := []capture.Packet{{Number: 1, Time: 1, Length: 4, Link: 105, Data: []byte{1, 2, 3, 4}}}
-	ssh := number([]capture.Packet{packet(1, eth(0, 6, append([]byte{0, 22, 200, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0, 0, 0, 0, 0, 0}, "SSH-2.0-OpenSSH"...)))})
 	for _, c := range []struct {
-		name    string
 		packets []capture.Packet
-		want    string
-	}{
-		{"rping", rping, "47 packets: 41 RoCEv2, 4 ARP, 2 ICMPv6, no RPC; services: rping (7174)"},
-		{"rping in VXLAN", wrapped(rping, vxlan, 0, 0), "47 packets: 41 RoCEv2 in vxlan, 4 ARP in vxlan, 2 ICMPv6 in vxlan, no RPC; services: rping (7174)"},
-		{"nothing", nil, "0 packets, no RPC"},
-		{"link type", unsupported, "1 packet: 1 unsupported link type 105 (IEEE802_11), no RPC"},
-		{"TCP", ssh, "1 packet: 1 TCP port 22 (SSH), no RPC"},
-	} {
+		tunnel  link.TunnelType
+	}{{rping, link.NoTunnel}, {wrapped(rping, vxlan, 0, 0), link.VXLAN}} {
 		a := account(t, c.packets)
-		if got := string(text.Account(nil, &a, 8)); got != c.want {
-			t.Errorf("%s: %s\nwant %s", c.name, got, c.want)
+		want := []decode.Kind{
+			{Class: decode.ClassRDMA, Fabric: rdma.RoCEv2, Tunnel: c.tunnel},
+			{Class: decode.ClassUnknown, Unknown: link.Unknown{Layer: link.EtherLayer, Value: 0x0806}, Tunnel: c.tunnel},
+			{Class: decode.ClassUnknown, Unknown: link.Unknown{Layer: link.IPLayer, Value: 58}, Tunnel: c.tunnel},
+		}
+		if len(a.Kinds) != 3 || a.Kinds[0].Kind != want[0] || a.Kinds[1].Kind != want[1] || a.Kinds[2].Kind != want[2] || a.Transactions != 0 {
+			t.Errorf("%+v", a)
+		}
+		if len(a.Services) != 1 || a.Services[0].Port != 7174 || a.Services[0].Connections != 1 {
+			t.Errorf("%+v", a.Services)
 		}
 	}
-	a := account(t, load(t, "../samples/rocev2-nfs41-recall.pcap"))
-	if got := string(text.Account(nil, &a, 8)); strings.Contains(got, "no RPC") || !strings.HasPrefix(got, "281 packets: 2") {
-		t.Error(got)
+	ssh := number([]capture.Packet{packet(1, eth(0, 6, append([]byte{0, 22, 200, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0, 0, 0, 0, 0, 0}, "SSH-2.0-OpenSSH"...)))})
+	if a := account(t, ssh); a.Kinds[0].Kind != (decode.Kind{Class: decode.ClassTCP, Port: 22}) {
+		t.Errorf("%+v", a)
+	}
+	if a := account(t, load(t, "../samples/rocev2-nfs41-recall.pcap")); len(a.Services) != 0 || a.Transactions != 50 {
+		t.Errorf("%+v", a)
+	}
+	// The handshake of a connection counts with what it turns out to be.
+	for _, k := range account(t, load(t, "../samples/iwarp-nfs40-basic.pcap.zst")).Kinds {
+		if k.Class == decode.ClassTCP {
+			t.Errorf("%+v", k)
+		}
 	}
 }

@@ -58,13 +58,13 @@ type tcpConn struct {
 	index   int
 	size    int // bytes counted for it
 
-	iwarp   *iwarp.Conn
-	rpc     *oncrpc.TCPTracker
-	vain    int // segments with payload that were not recognised
+	iwarp *iwarp.Conn
+	rpc   *oncrpc.TCPTracker
+	vain  int // segments with payload that were not recognised
 	// early are packets, and their bytes, that came before the connection was
 	// recognised.
 	early, earlyBytes uint64
-	ignored bool
+	ignored           bool
 }
 
 // numbered gives a connection its number when something is found on it: most

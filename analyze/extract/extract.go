@@ -8,17 +8,11 @@
 package extract
 
 import (
-	"bufio"
-	"crypto/md5"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -26,6 +20,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // Entry is a line of the manifest.
@@ -39,6 +34,9 @@ type Entry struct {
 	ReadBytes    uint64 `json:"read_bytes"`
 	WrittenBytes uint64 `json:"written_bytes"`
 	Note         string `json:"note,omitempty"`
+	// CapturedPath is the path in the capture, where Path is another: a name had
+	// characters that do not belong into the name of a file, or was taken.
+	CapturedPath string `json:"captured_path,omitempty"`
 }
 
 // maxFiles bounds the files that are written.
@@ -50,7 +48,13 @@ const maxOffset = 1 << 42
 
 // Extractor writes files.
 type Extractor struct {
-	dir   string
+	dir      string
+	root     *os.Root // the directory; nil at the end
+	temp     string   // below it
+	outputs  *outfile.Files
+	manifest *outfile.File
+	done     func() // of the cleanup
+
 	files map[string]*file
 	order []*file
 	lost  int // data that was not written because of a limit
@@ -58,7 +62,8 @@ type Extractor struct {
 
 type file struct {
 	handle    string
-	temp      string
+	root      *os.Root
+	temp      string // below root
 	size      uint64
 	sizeKnown bool
 	spans     []span
@@ -68,17 +73,6 @@ type file struct {
 }
 
 type span struct{ from, to uint64 }
-
-// New makes an Extractor that writes below dir, which is made if it does not
-// exist. The Decoder must keep data (transaction.Options.KeepData).
-func New(dir string) (*Extractor, error) {
-	if err := os.MkdirAll(filepath.Join(dir, tempDir), 0o755); err != nil {
-		return nil, err
-	}
-	return &Extractor{dir: dir, files: make(map[string]*file)}, nil
-}
-
-const tempDir = ".partial"
 
 // Add takes the data of a transaction.
 func (x *Extractor) Add(v *rpc.View) error {
@@ -187,7 +181,7 @@ func (x *Extractor) of(handle []byte, make bool) *file {
 			x.lost++
 			return nil
 		}
-		f = &file{handle: string(handle), temp: filepath.Join(x.dir, tempDir, fmt.Sprint(len(x.order)))}
+		f = &file{handle: string(handle), root: x.root, temp: filepath.Join(x.temp, fmt.Sprint(len(x.order)))}
 		x.files[f.handle] = f
 		x.order = append(x.order, f)
 	}
@@ -226,7 +220,7 @@ func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, 
 		f.note = "data beyond the offset that is extracted"
 		return nil
 	}
-	w, err := os.OpenFile(f.temp, os.O_CREATE|os.O_WRONLY, 0o644)
+	w, err := f.open()
 	if err != nil {
 		return err
 	}
@@ -239,8 +233,21 @@ func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, 
 	return nil
 }
 
+// open opens the file, which has no name of its own yet.
+func (f *file) open() (*os.File, error) {
+	return f.root.OpenFile(f.temp, os.O_CREATE|os.O_WRONLY, 0o666)
+}
+
+// resize cuts or extends the file.
+func (f *file) resize(size int64) {
+	if w, err := f.open(); err == nil {
+		_ = w.Truncate(size)
+		_ = w.Close()
+	}
+}
+
 func (f *file) touch() error {
-	w, err := os.OpenFile(f.temp, os.O_CREATE|os.O_WRONLY, 0o644)
+	w, err := f.open()
 	if err != nil {
 		return err
 	}
@@ -260,7 +267,7 @@ func (x *Extractor) truncate(handle []byte, size uint64) {
 	f.uncover(size)
 	f.size, f.sizeKnown = size, true
 	if f.touch() == nil && size <= maxOffset {
-		_ = os.Truncate(f.temp, int64(size))
+		f.resize(int64(size))
 	}
 }
 
@@ -325,112 +332,4 @@ func (f *file) uncover(from uint64) {
 			return
 		}
 	}
-}
-
-// Close gives the files their names and writes the manifest. names tells the
-// paths. It returns the number of files.
-func (x *Extractor) Close(names *rpc.Names) (int, error) {
-	m, err := os.Create(filepath.Join(x.dir, "manifest.ndjson"))
-	if err != nil {
-		return 0, err
-	}
-	w := bufio.NewWriter(m)
-	enc := json.NewEncoder(w)
-	taken := map[string]bool{"manifest.ndjson": true, tempDir: true}
-	n := 0
-	for _, f := range x.order {
-		if _, err := os.Stat(f.temp); err != nil {
-			continue // only its size was seen
-		}
-		e, err := x.place(f, names, taken)
-		if err == nil {
-			err = enc.Encode(e)
-		}
-		if err != nil {
-			return n, errors.Join(err, m.Close())
-		}
-		n++
-	}
-	err = errors.Join(w.Flush(), m.Close(), os.Remove(filepath.Join(x.dir, tempDir)))
-	if err == nil && x.lost > 0 {
-		err = fmt.Errorf("data of %d operations not extracted: more than %d files", x.lost, maxFiles)
-	}
-	return n, err
-}
-
-// place moves a file to its path.
-func (x *Extractor) place(f *file, names *rpc.Names, taken map[string]bool) (*Entry, error) {
-	handle := hex.EncodeToString([]byte(f.handle))
-	path := clean(names.Path([]byte(f.handle)))
-	if path == "" || taken[path] {
-		path = filepath.Join("by-handle", handle[:min(len(handle), 250)])
-	}
-	full := filepath.Join(x.dir, path)
-	err := os.MkdirAll(filepath.Dir(full), 0o755)
-	if err == nil {
-		if info, e := os.Stat(full); e == nil && info.IsDir() {
-			path = filepath.Join("by-handle", handle[:min(len(handle), 250)])
-			full = filepath.Join(x.dir, path)
-			err = os.MkdirAll(filepath.Dir(full), 0o755)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	taken[path] = true
-	if err := os.Rename(f.temp, full); err != nil {
-		return nil, err
-	}
-	var covered uint64
-	for _, s := range f.spans {
-		covered += s.to - s.from
-	}
-	sum, err := md5Of(full)
-	if err != nil {
-		return nil, err
-	}
-	return &Entry{
-		Path: path, FileHandle: handle, Size: f.size, Covered: covered, MD5: sum,
-		Complete:  f.sizeKnown && covered == f.size,
-		ReadBytes: f.read, WrittenBytes: f.written, Note: f.note,
-	}, nil
-}
-
-// clean makes a path that cannot leave the directory, out of names that a
-// peer has chosen.
-func clean(path string) string {
-	if path == "" {
-		return ""
-	}
-	parts := strings.Split(path, "/")
-	for i, p := range parts {
-		p = strings.Map(func(r rune) rune {
-			if r == 0 || r == '\\' {
-				return '_'
-			}
-			return r
-		}, p)
-		if p == "" || p == "." || p == ".." {
-			p = "_"
-		}
-		if len(p) > 255 {
-			sum := md5.Sum([]byte(p))
-			p = p[:200] + hex.EncodeToString(sum[:])
-		}
-		parts[i] = p
-	}
-	return filepath.Join(parts...)
-}
-
-func md5Of(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := md5.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 //go:embed page.tmpl
@@ -18,7 +19,8 @@ var pageText string
 var page = template.Must(template.New("page").Parse(plot.Template + pageText))
 
 // Write writes the page. Names of files and whatever else comes from the
-// capture is hostile: html/template escapes it for the place where it stands.
+// capture is hostile: html/template escapes it for the place where it stands, and
+// characters that are not to be shown as they are become \xNN (package printable).
 func Write(w io.Writer, rep *latency.Report) error {
-	return page.Execute(w, newView(rep))
+	return page.Execute(printable.TextWriter(w), newView(rep))
 }

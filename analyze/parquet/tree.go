@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 const (
@@ -27,10 +27,17 @@ const (
 // Files that are there stay; new ones take the next free number. A file has
 // its name once it is whole.
 type Tree struct {
+	// Outputs knows what else the command reads and writes; may be nil.
+	Outputs *outfile.Files
+	// AtOnce gives all files their names in Close. Otherwise one has its name as
+	// soon as later ones have taken over, which suits captures without an end.
+	AtOnce bool
+
 	dir      string
 	layout   Layout
 	metadata map[string]string
 	open     []*part // the one used last comes last
+	whole    []*part // ended, and without a name
 	spare    []*Writer
 	files    int
 	rows     uint64
@@ -40,8 +47,7 @@ type Tree struct {
 type part struct {
 	start  int64
 	folder string
-	temp   string
-	file   *os.File
+	file   *outfile.File
 	buf    *bufio.Writer
 	w      *Writer
 }
@@ -81,10 +87,20 @@ func (t *Tree) part(start int64) (*part, error) {
 	if len(t.open) >= maxOpen {
 		old := t.open[0]
 		t.open = slices.Delete(t.open, 0, 1)
-		if err := old.close(); err != nil {
+		err := old.close()
+		switch {
+		case err != nil:
+			old.file.Discard()
+		case t.AtOnce:
+			t.whole = append(t.whole, old)
+		default:
+			err = old.name()
+		}
+		if err != nil {
 			return nil, err
 		}
 		t.spare = append(t.spare, old.w)
+		old.w, old.buf = nil, nil
 	}
 	if t.files >= t.limit {
 		return nil, fmt.Errorf("more than %d files: the times in the capture jump about, or the partitions are too small", t.limit)
@@ -93,9 +109,8 @@ func (t *Tree) part(start int64) (*part, error) {
 	if err := os.MkdirAll(p.folder, 0o777); err != nil {
 		return nil, err
 	}
-	// Readers leave out names that begin with a dot.
-	p.temp = filepath.Join(p.folder, fmt.Sprintf(".part-%d-%d.tmp", os.Getpid(), t.files))
-	f, err := os.Create(p.temp)
+	// Readers leave out names that begin with a dot, as temporary files do.
+	f, err := t.Outputs.CreateIn(p.folder)
 	if err != nil {
 		return nil, err
 	}
@@ -111,50 +126,37 @@ func (t *Tree) part(start int64) (*part, error) {
 	return p, nil
 }
 
-// Close ends all files.
+// Close ends all files and gives them their names.
 func (t *Tree) Close() error {
 	var errs []error
 	for _, p := range t.open {
 		errs = append(errs, p.close())
 	}
-	t.open = nil
+	if err := errors.Join(errs...); err != nil {
+		t.Discard()
+		return err
+	}
+	for _, p := range append(t.whole, t.open...) {
+		errs = append(errs, p.name())
+	}
+	t.open, t.whole = nil, nil
 	return errors.Join(errs...)
 }
 
-func (p *part) close() error {
-	err := errors.Join(p.w.Close(), p.buf.Flush(), p.file.Close())
-	if err == nil {
-		err = p.rename()
+// Discard removes what has no name yet. After Close it does nothing.
+func (t *Tree) Discard() {
+	for _, p := range append(t.whole, t.open...) {
+		p.file.Discard()
 	}
-	if err != nil {
-		os.Remove(p.temp)
-	}
-	return err
+	t.open, t.whole = nil, nil
 }
 
-// rename gives the file the first free name of its folder.
-func (p *part) rename() error {
-	for n := range maxParts {
-		name := filepath.Join(p.folder, fmt.Sprintf("part-%d.parquet", n))
-		err := os.Link(p.temp, name)
-		switch {
-		case err == nil:
-			return os.Remove(p.temp)
-		case errors.Is(err, fs.ErrExist):
-			continue
-		}
-		// A file system without hard links.
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err == nil {
-			err = f.Close()
-		}
-		if err != nil {
-			return err
-		}
-		return os.Rename(p.temp, name)
-	}
-	return fmt.Errorf("%s: no free name", p.folder)
+// close ends the writing.
+func (p *part) close() error { return errors.Join(p.w.Close(), p.buf.Flush(), p.file.Close()) }
+
+// name gives the file the first free name of its folder.
+func (p *part) name() error {
+	return p.file.CommitNew(func(n int) string {
+		return filepath.Join(p.folder, fmt.Sprintf("part-%d.parquet", n))
+	}, maxParts)
 }

@@ -194,7 +194,7 @@ func (f *fields) Data(name string, d xdr.Data) {
 		v := d.Inline[:min(len(d.Inline), maxText)]
 		full := f.full
 		f.full = true // what is shown is a sample in any case
-		if printable(v) {
+		if isText(v) {
 			f.values = f.text(f.values, v)
 		} else {
 			f.values = f.bytes(f.values, v[:min(len(v), maxBytes)])
@@ -208,8 +208,8 @@ func (f *fields) Data(name string, d xdr.Data) {
 	n.to = len(f.values)
 }
 
-// printable reports whether most of v is text.
-func printable(v []byte) bool {
+// isText reports whether most of v is text.
+func isText(v []byte) bool {
 	n := 0
 	for _, c := range v {
 		if c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' || c >= 0x80 {

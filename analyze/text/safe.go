@@ -1,52 +1,27 @@
 package text
 
 import (
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Safe appends text that a peer has sent so that it can be shown on a
-// terminal: what is not printable is escaped as in Go or C strings. It returns
-// the width in columns as well.
+// terminal: see printable.Backslash. It returns the width in columns as well.
 func Safe(b, s []byte) ([]byte, int) {
+	n := len(b)
+	b = printable.Backslash(b, s)
 	width := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= 0x20 && c < 0x7f && c != '\\' {
-			b = append(b, c)
+	for i := n; i < len(b); {
+		if b[i] < utf8.RuneSelf {
 			width++
 			i++
 			continue
 		}
-		n := len(b)
-		size := 1
-		switch {
-		case c == '\\':
-			b = append(b, `\\`...)
-		case c == '\n':
-			b = append(b, `\n`...)
-		case c == '\t':
-			b = append(b, `\t`...)
-		case c == '\r':
-			b = append(b, `\r`...)
-		case c < utf8.RuneSelf:
-			b = append(b, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
-		default:
-			var r rune
-			r, size = utf8.DecodeRune(s[i:])
-			if (r != utf8.RuneError || size > 1) && unicode.IsPrint(r) {
-				b = append(b, s[i:i+size]...)
-				width += runewidth.RuneWidth(r)
-				i += size
-				continue
-			}
-			for _, c := range s[i : i+size] {
-				b = append(b, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
-			}
-		}
-		width += len(b) - n
+		r, size := utf8.DecodeRune(b[i:])
+		width += runewidth.RuneWidth(r)
 		i += size
 	}
 	return b, width

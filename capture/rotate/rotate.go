@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // Options say what files are written. Name must be set.
@@ -39,6 +40,8 @@ type Options struct {
 	Writer capture.WriterOptions
 	// Statistics, if set, gives the counters to write at the end of a file.
 	Statistics func() []Statistics
+	// Files knows what is read meanwhile and must not be written; nil: nothing.
+	Files *outfile.Files
 }
 
 // Statistics are the counters of a tap.
@@ -56,6 +59,10 @@ type Statistics struct {
 //
 // A file begins with a packet: as long as there is none, no file is opened,
 // but for the one of a capture without any.
+//
+// Files are written under their names, so that they can be read while they grow.
+// After an error, such as that of a full disk, the last one is cut behind its
+// last whole packet.
 type Writer struct {
 	opt    Options
 	suffix string // .pcapng.zst
@@ -65,13 +72,16 @@ type Writer struct {
 
 	file    *output
 	w       *capture.Writer
-	names   []string // of the series that are there still
+	kept    []*outfile.File // of the series that are there still
 	used    map[string]int
-	count   int   // files so far
-	packets int   // in the file
-	start   int64 // of the time of the file
-	begun   bool  // start is set
-	bytes   int64 // of the files that are closed
+	count   int    // files so far
+	packets int    // in the file
+	start   int64  // of the time of the file
+	begun   bool   // start is set
+	bytes   int64  // of the files that are closed
+	stored  uint64 // packets in them
+	cut     bool   // the last one is compressed, and was not ended
+	least   bool   // nor can it be read
 	err     error
 }
 
@@ -127,7 +137,7 @@ func split(name string) (stem, suffix string) {
 
 // output is an open file with its compressor.
 type output struct {
-	f    *os.File // nil for standard output
+	f    *outfile.File // nil for standard output
 	z    io.WriteCloser
 	name string
 }
@@ -140,7 +150,7 @@ func (w *Writer) open(at int64) error {
 	o := &output{name: name}
 	out := w.opt.Stdout
 	if name != "-" {
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666) // a sandbox may forbid reading
+		f, err := w.opt.Files.Stream(name)
 		if err != nil {
 			w.err = err
 			return err
@@ -167,14 +177,14 @@ func (w *Writer) open(at int64) error {
 	if !w.series || w.opt.Keep == 0 {
 		return nil
 	}
-	w.names = append(w.names, name)
-	for len(w.names) > w.opt.Keep {
-		if err := os.Remove(w.names[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+	w.kept = append(w.kept, o.f)
+	for len(w.kept) > w.opt.Keep {
+		if err := w.kept[0].Remove(); err != nil && !errors.Is(err, os.ErrNotExist) {
 			w.err = err
 			return err
 		}
-		delete(w.used, w.names[0])
-		w.names = w.names[1:]
+		delete(w.used, w.kept[0].Name())
+		w.kept = w.kept[1:]
 	}
 	return nil
 }
@@ -267,12 +277,27 @@ func (w *Writer) closeFile() error {
 		}
 	}
 	err = errors.Join(err, w.w.Flush())
-	w.bytes += w.w.Written()
 	if o.z != nil {
 		err = errors.Join(err, o.z.Close())
 	}
+	packets, bytes := w.w.Stored()
+	failed := w.err != nil || err != nil
+	if failed && o.z == nil && o.f != nil {
+		err = errors.Join(err, o.f.Truncate(bytes))
+	}
+	if failed && o.z != nil {
+		// What the compressor has taken need not be on the disk.
+		var known bool
+		packets, known = countPackets(o)
+		bytes, w.cut, w.least = 0, true, !known
+	}
+	w.stored += packets
+	w.bytes += bytes
 	if o.f != nil {
 		err = errors.Join(err, o.f.Close())
+		if w.series {
+			o.f.Forget() // a series keeps its names apart by itself
+		}
 	}
 	if err != nil && w.err == nil {
 		w.err = err
@@ -280,12 +305,44 @@ func (w *Writer) closeFile() error {
 	return err
 }
 
-// Count returns how many files there were, and how many bytes before
-// compression.
-func (w *Writer) Count() (files int, bytes int64) {
-	bytes = w.bytes
-	if w.file != nil {
-		bytes += w.w.Written()
+// countPackets reads how many packets a compressed file holds whose writing has
+// failed. known is false if it cannot be read.
+func countPackets(o *output) (n uint64, known bool) {
+	if o.f == nil {
+		return 0, false
 	}
-	return w.count, bytes
+	r, err := capture.Open([]string{o.name}, capture.Options{})
+	if err != nil {
+		return 0, false
+	}
+	defer r.Close()
+	var b capture.Batch
+	for r.Read(&b) == nil {
+		n += uint64(len(b.Packets))
+	}
+	return n, true
+}
+
+// Count is what the files hold.
+type Count struct {
+	Files   int
+	Packets uint64 // that can be read
+	Bytes   int64  // before compression
+	// Cut says that the last file is compressed and was not ended, because of an
+	// error. Bytes does not count it; nor does Packets, if Least is set: it cannot
+	// be read, as if it is standard output.
+	Cut, Least bool
+}
+
+// Count returns what was written. While a file is open, what is buffered is not
+// part of it; once Close has returned, it is what the stream or the disk has
+// taken, even if there was an error.
+func (w *Writer) Count() Count {
+	c := Count{Files: w.count, Packets: w.stored, Bytes: w.bytes, Cut: w.cut, Least: w.least}
+	if w.file != nil {
+		packets, bytes := w.w.Stored()
+		c.Packets += packets
+		c.Bytes += bytes
+	}
+	return c
 }

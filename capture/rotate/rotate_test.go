@@ -48,7 +48,7 @@ func series(t *testing.T, opt Options, times ...int) string {
 		out = append(out, e.Name()+contents(t, filepath.Join(dir, e.Name())))
 	}
 	if opt.Keep == 0 {
-		if n, _ := w.Count(); n != len(list) {
+		if n := w.Count().Files; n != len(list) {
 			t.Errorf("%d files counted, %d there", n, len(list))
 		}
 	}
@@ -125,8 +125,8 @@ func TestStdout(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	if n, bytes := w.Count(); n != 1 || bytes != int64(out.Len()) {
-		t.Error(n, bytes, out.Len())
+	if n := w.Count(); n.Files != 1 || n.Bytes != int64(out.Len()) {
+		t.Error(n, n.Bytes, out.Len())
 	}
 	if err := w.Write(packet(2)); !errors.Is(err, os.ErrClosed) {
 		t.Error(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -58,9 +57,6 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	if o.write == "" {
 		return cli.Usagef("name the file to write with -w; - is standard output")
 	}
-	if err := o.overwrites(args); err != nil {
-		return err
-	}
 	if o.write == "-" {
 		if _, tty := cli.Terminal(s.out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
@@ -71,14 +67,11 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	if err != nil {
 		return err
 	}
-	out := s.out
-	var file *os.File
-	if o.write != "-" {
-		if file, err = os.Create(o.write); err != nil {
-			return err
-		}
-		out = file
+	out, err := cli.Stream(j.files, o.write, s.out)
+	if err != nil {
+		return err
 	}
+	defer out.Discard()
 	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + cli.Version()})
 	a := annotate.New(w, int(o.window))
 	opt := o.decoder()
@@ -93,9 +86,11 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	_, errTTY := cli.Terminal(s.err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := a.Close()
-	if file != nil {
-		werr = errors.Join(werr, file.Close())
+	if werr != nil {
+		_, whole := w.Stored()
+		werr = errors.Join(werr, out.Truncate(whole))
 	}
+	werr = errors.Join(werr, out.Commit())
 	if werr == nil {
 		j.notes.printf("%d of %s annotated", st.Annotated, plural(st.Packets, "packet"))
 		if st.Open > 0 {
@@ -116,30 +111,6 @@ func belong(n uint64) string {
 		return "1 packet belongs"
 	}
 	return plural(n, "packet") + " belong"
-}
-
-// overwrites refuses to write to a file that is read.
-func (o *annotateOptions) overwrites(args []string) error {
-	names, err := o.files(args)
-	if err != nil {
-		return err
-	}
-	return sameFile(o.write, names)
-}
-
-// sameFile is an error if a file that is to be written is one of those that are
-// read.
-func sameFile(name string, inputs []string) error {
-	out, err := os.Stat(name)
-	if err != nil {
-		return nil //nolint:nilerr // it does not exist yet
-	}
-	for _, in := range inputs {
-		if st, err := os.Stat(in); err == nil && os.SameFile(out, st) && out.Mode().IsRegular() {
-			return cli.Usagef("%s is read and cannot be written", name)
-		}
-	}
-	return nil
 }
 
 // taps are the places of capture of the input.

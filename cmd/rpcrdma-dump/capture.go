@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -162,7 +163,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
 		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
-		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()},
+		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()}, Files: j.files,
 	}
 	if t, ok := j.in.Reader.(capture.Tapper); ok {
 		opt.Writer.Taps = t.Taps
@@ -178,7 +179,8 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	}
 	if c.out, err = rotate.New(opt); err != nil {
 		var system *fs.PathError
-		if errors.As(err, &system) {
+		var link *os.LinkError
+		if errors.As(err, &system) || errors.As(err, &link) {
 			return j.box.Explain(err)
 		}
 		return &cli.UsageError{Err: err}
@@ -324,12 +326,19 @@ func (c *capturing) report() {
 	if total > 0 {
 		c.notes.damaged = true
 	}
-	files, bytes := c.out.Count()
+	n := c.out.Count()
 	in := ""
-	if files > 1 || c.o.keep > 0 {
-		in = " in " + plural(uint64(files), "file")
+	if n.Files > 1 || c.o.keep > 0 {
+		in = " in " + plural(uint64(n.Files), "file")
 	}
-	c.notes.printf("%s written, %d bytes%s", plural(c.packets, "packet"), bytes, in)
+	switch {
+	case n.Least:
+		c.notes.printf("at least %s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+	case n.Cut:
+		c.notes.printf("%s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+	default:
+		c.notes.printf("%s written, %d bytes%s", plural(n.Packets, "packet"), n.Bytes, in)
+	}
 	if c.in.iface != nil {
 		counters(&c.notes, c.in.iface)
 	}

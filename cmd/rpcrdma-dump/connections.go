@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -353,13 +353,12 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 		}
 		b = append(b, '\n')
 	}
-	account, jsonErr := json.Marshal(ndjson.NewAccount(a))
-	b = append(append(b, account...), '\n')
+	b = printable.AppendValue(b, ndjson.NewAccount(a))
 	if array {
 		b = append(b, "]\n"...)
 	}
 	_, _ = w.Write(b)
-	return errors.Join(err, jsonErr)
+	return err
 }
 
 // append appends a connection as a JSON object.

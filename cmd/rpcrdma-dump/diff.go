@@ -69,7 +69,11 @@ func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	stop, err := profile(o.cpu)
+	files, err := o.claim(s, args)
+	if err != nil {
+		return err
+	}
+	stop, err := profile(files, o.cpu)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
-	"runtime/pprof"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -169,16 +166,11 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.cpu != "" {
-		f, err := os.Create(o.cpu)
-		if err != nil {
-			return err
-		}
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	stop, err := profile(j.files, o.cpu)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	opt := o.decoder()
 	if (len(o.ifaces) > 0 || o.follow) && !cmd.Flags().Changed("sort") {
 		o.sort = "completion" // somebody waits
@@ -188,9 +180,10 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	var x *extract.Extractor
 	if o.extract != "" {
 		opt.Transactions.KeepData = true
-		if x, err = extract.New(o.extract); err != nil {
-			return err
+		if x, err = extract.New(o.extract, j.files); err != nil {
+			return extractError(err)
 		}
+		defer x.Discard()
 	}
 	d := &dump{
 		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: min(opt.Memory/2, 40<<20)}},
@@ -234,10 +227,12 @@ func (d *dump) run(o *dumpOptions, s *streams) error {
 		d.summary.print(d.out, d.d)
 	}
 	outErr := d.out.close()
-	if d.extract != nil {
-		n, e := d.extract.Close(d.view.Names)
-		d.failed = errors.Join(d.failed, e)
-		fmt.Fprintf(s.err, "rpcrdma-dump: %s extracted to %s\n", plural(uint64(n), "file"), o.extract)
+	if d.extract != nil && err == nil && d.failed == nil {
+		if d.failed = d.whole(o.extract); d.failed == nil {
+			n, e := d.extract.Close(d.view.Names)
+			d.failed = e
+			d.notes.printf("%s extracted to %s", plural(uint64(n), "file"), o.extract)
+		}
 	}
 	return d.finish(errors.Join(err, d.failed), outErr)
 }
@@ -275,6 +270,15 @@ func (d *dump) show(v *rpc.View) {
 			d.stop()
 		}
 	}
+}
+
+// extractError makes a mistake of the caller of a directory that holds something
+// else.
+func extractError(err error) error {
+	if errors.Is(err, extract.ErrForeign) {
+		return &cli.UsageError{Err: err}
+	}
+	return err
 }
 
 func filterError(err error) error {

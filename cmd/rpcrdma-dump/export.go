@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -73,13 +71,19 @@ type exporter struct {
 }
 
 // export runs the decoder over the input and gives add the transactions that
-// are wanted. finish ends the output.
+// are wanted. finish ends the output; it is not called if that is to be given up.
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
 	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{}}}
 	j.d = decode.New(opt, e.transaction)
 	_, errTTY := cli.Terminal(j.s.err)
 	err := j.run(errTTY)
-	return j.finish(err, closed(errors.Join(e.err, finish())))
+	out := e.err
+	if err == nil && out == nil {
+		if out = j.whole(o.out); out == nil {
+			out = finish()
+		}
+	}
+	return j.finish(err, closed(out))
 }
 
 func (e *exporter) transaction(tx *transaction.Transaction) {
@@ -104,22 +108,18 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 	v.Learn()
 }
 
-// createOutput opens the file that an export goes to. close reports what could
-// not be written.
-func createOutput(s *streams, name string) (w io.Writer, close func() error, err error) {
-	if name == "-" {
-		if _, tty := cli.Terminal(s.out); tty {
-			return nil, nil, cli.Usagef("standard output is a terminal: name a file with -w, or redirect")
-		}
-		return s.out, func() error { return nil }, nil
+// create opens the file that an export goes to.
+func (o *exportOptions) create(j *job) (*cli.Output, error) {
+	if _, tty := cli.Terminal(j.s.out); tty && o.out == "-" {
+		return nil, cli.Usagef("standard output is a terminal: name a file with -w, or redirect")
 	}
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	return f, f.Close, nil
+	return cli.Create(j.files, o.out, j.s.out)
 }
 
-func written(s *streams, rows uint64, to string) {
+// written says how much an export has written, unless it has failed.
+func written(s *streams, err error, rows uint64, to string) {
+	if err != nil && !errors.Is(err, cli.ErrDamaged) {
+		return
+	}
 	fmt.Fprintf(s.err, "rpcrdma-dump: %s written to %s\n", plural(rows, "transaction"), to)
 }

@@ -83,19 +83,25 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	opt.Concurrent = true
 	if o.partition != "" {
 		t := parquet.NewTree(o.out, layout, metadata)
+		t.Outputs, t.AtOnce = j.files, !j.in.live
+		defer t.Discard()
 		err = o.export(j, opt, match, t.Add, t.Close)
-		written(s, t.Rows(), fmt.Sprintf("%s in %s", plural(uint64(t.Files()), "file"), o.out))
+		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", plural(uint64(t.Files()), "file"), o.out))
 		return err
 	}
-	out, closeOut, err := createOutput(s, o.out)
+	out, err := o.create(j)
 	if err != nil {
 		return err
 	}
+	defer out.Discard()
 	buf := bufio.NewWriterSize(out, 1<<16)
 	w := parquet.NewWriter(buf, metadata)
 	err = o.export(j, opt, match, w.Add, func() error {
-		return errors.Join(w.Close(), buf.Flush(), closeOut())
+		if err := errors.Join(w.Close(), buf.Flush()); err != nil {
+			return err
+		}
+		return out.Commit()
 	})
-	written(s, w.Rows(), o.out)
+	written(s, err, w.Rows(), o.out)
 	return err
 }

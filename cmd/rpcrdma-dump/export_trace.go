@@ -44,23 +44,27 @@ func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []str
 	if err != nil {
 		return err
 	}
-	out, closeOut, err := createOutput(s, o.out)
+	file, err := o.create(j)
 	if err != nil {
 		return err
 	}
-	closeZip := func() error { return nil }
+	defer file.Discard()
+	out, closeZip := io.Writer(file), func() error { return nil }
 	if strings.HasSuffix(o.out, ".gz") {
-		z := gzip.NewWriter(out)
-		out, closeZip = io.Writer(z), z.Close
+		z := gzip.NewWriter(file)
+		out, closeZip = z, z.Close
 	}
 	w := chrometrace.New(out, func() int64 { return j.d.Stats().First.Time })
 	opt := o.decoder()
 	opt.Observer = w.Observer()
 	err = o.export(j, opt, match, func(v *rpc.View) error { return w.Add(v) }, func() error {
-		return errors.Join(w.Close(), closeZip(), closeOut())
+		if err := errors.Join(w.Close(), closeZip()); err != nil {
+			return err
+		}
+		return file.Commit()
 	})
 	n := w.Stats()
-	written(s, n.Transactions, o.out)
+	written(s, err, n.Transactions, o.out)
 	if n.LeftOut > 0 {
 		j.notes.printf("note: %d transactions and events are not shown: too many calls or connections at once", n.LeftOut)
 	}

@@ -5,13 +5,10 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,6 +20,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // inputOptions say what is read and how it is decoded. All commands that read
@@ -278,10 +276,30 @@ type job struct {
 	s       *streams
 	in      *input
 	d       *decode.Decoder
-	stopped bool // by the command itself
+	files   *outfile.Files
+	stopped bool        // by the command itself
+	signal  atomic.Bool // a signal has ended the input
 	notes   problemNotes
-	box     *sandbox.Box   // not nil: the input is captured
-	early   chan os.Signal // interrupts from the opening of interfaces on
+	box     *sandbox.Box // not nil: the input is captured
+	early   func()       // takes back the handler of signals from the opening of interfaces on
+}
+
+// claim notes the files that a command reads, others beside the captures
+// included, so that none of them is written.
+func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outfile.Files, error) {
+	names, err := o.files(args)
+	if err != nil {
+		return nil, err
+	}
+	files := &outfile.Files{}
+	for _, n := range append(names, others...) {
+		if n == "-" {
+			files.ReadsStream("standard input", s.in)
+		} else {
+			files.Reads(n)
+		}
+	}
+	return files, files.CheckStream("standard output", s.out)
 }
 
 // start opens the input. What captures gives up then what it needs no more.
@@ -303,6 +321,9 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 		return nil, err
 	}
 	j := &job{s: s, notes: problemNotes{w: s.err}}
+	if j.files, err = o.claim(s, args); err != nil {
+		return nil, err
+	}
 	if o.memory != 0 && o.memory < cli.LeastMemory {
 		j.notes.printf("note: --limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now",
 			o.memory, cli.LeastMemory>>20)
@@ -313,8 +334,10 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 		}
 		// What the rings hold is not lost by an interrupt while privileges are
 		// given up.
-		j.early = make(chan os.Signal, 1)
-		signal.Notify(j.early, os.Interrupt, syscall.SIGTERM)
+		j.early = cli.OnSignal(func(n int) bool {
+			j.signal.Store(true)
+			return n == 1
+		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
 		j.in, err = openInput(names, s.in, o.batch())
@@ -378,36 +401,41 @@ func (j *job) stop() {
 	}
 }
 
-// interruptAgain is how long after an interrupt another one means the same.
-const interruptAgain = 500 * time.Millisecond
-
-// interrupts lets Ctrl-C end the input, until the result is called. A second
-// one kills.
+// interrupts lets a signal end the input, until the result is called. A second
+// one ends the program.
 func (j *job) interrupts() func() {
-	interrupts := j.early
-	if interrupts == nil {
-		interrupts = make(chan os.Signal, 1)
-	}
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-interrupts:
-			j.in.stop()
-			// Some senders signal the process and its group: that is not
-			// somebody's second thought.
-			select {
-			case <-time.After(interruptAgain):
-				signal.Stop(interrupts)
-			case <-ended:
-			}
-		case <-ended:
+	done := cli.OnSignal(func(n int) bool {
+		if n > 1 {
+			return false
 		}
-	}()
-	return func() {
-		close(ended)
-		signal.Stop(interrupts)
+		j.signal.Store(true)
+		j.in.stop()
+		return true
+	})
+	if j.signal.Load() {
+		j.in.stop()
 	}
+	return func() {
+		done()
+		if j.early != nil {
+			j.early()
+			j.early = nil
+		}
+	}
+}
+
+// whole is an error if a signal has cut the input short. That is how an input
+// ends that others are still writing; of a file, what comes out is not what was
+// asked for.
+func (j *job) whole(name string) error {
+	switch {
+	case !j.signal.Load():
+		return nil
+	case j.in.live:
+		j.notes.printf("interrupted: %s holds what came until then", name)
+		return nil
+	}
+	return fmt.Errorf("%w: %s was not written", cli.ErrInterrupted, name)
 }
 
 // run decodes the whole input.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +56,11 @@ type kernelFlags struct {
 func (o *kernelFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ftrace, "ftrace", nil, "trace events of a client or server, as text: `file` (repeatable)")
 	f.StringArrayVar(&o.mountstats, "mountstats", nil, "a copy of the client's /proc/self/mountstats: `file` (repeatable)")
+}
+
+// names are the files that are read.
+func (o *kernelFlags) names() []string {
+	return append(append([]string(nil), o.ftrace...), o.mountstats...)
 }
 
 // load reads the files; nil if none is named.
@@ -146,10 +150,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	r := join.Result()
 	out := newOutput(s.out, false, false)
 	if o.format == "json" {
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		err = errors.Join(err, e.Encode(r))
+		err = errors.Join(err, printIndented(out, r))
 	} else {
 		printKernel(out, r)
 	}

@@ -10,13 +10,15 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // printKernel prints a result for people.
 func printKernel(w io.Writer, r *kernel.Result) {
+	w = printable.TextWriter(w) // names of operations, mounts and servers come from files
 	for i := range r.Files {
 		f := &r.Files[i]
-		fmt.Fprintf(w, "%-11s %s: ", f.Kind, filepath.Base(f.Name))
+		fmt.Fprintf(w, "%-11s %s: ", f.Kind, safe(filepath.Base(f.Name)))
 		if f.Kind == "mountstats" {
 			fmt.Fprintf(w, "%s of NFS", plural(uint64(f.Mounts), "mount"))
 		} else {
@@ -60,7 +62,7 @@ func printKernel(w io.Writer, r *kernel.Result) {
 }
 
 func printClock(w io.Writer, c *kernel.Clock) {
-	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", filepath.Base(c.File), c.Side)
+	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", safe(filepath.Base(c.File)), c.Side)
 	switch {
 	case !c.Known:
 		fmt.Fprintf(w, "not known: %s with events at both ends\n", plural(uint64(c.Calls), "call"))

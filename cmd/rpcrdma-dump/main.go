@@ -5,16 +5,12 @@ package main
 import (
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func main() {
-	// A write to a closed pipe returns an error instead of a signal, so that
-	// files are closed and memory profiles written.
-	signal.Ignore(syscall.SIGPIPE)
+	cli.Catch()
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

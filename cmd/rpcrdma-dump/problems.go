@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // maxMessages is how many malformed messages are named one by one.
@@ -22,7 +23,7 @@ type problemNotes struct {
 }
 
 func (n *problemNotes) printf(format string, args ...any) {
-	fmt.Fprintf(n.w, "rpcrdma-dump: "+format+"\n", args...)
+	fmt.Fprint(n.w, printable.Text(fmt.Sprintf("rpcrdma-dump: "+format+"\n", args...)))
 }
 
 // message notes a call or reply that could not be decoded though all of it was

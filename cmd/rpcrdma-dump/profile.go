@@ -1,26 +1,27 @@
 package main
 
 import (
-	"os"
 	"runtime/pprof"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // profile writes a CPU profile until what it returns is called. Without a name
 // it does nothing.
-func profile(name string) (stop func(), err error) {
+func profile(files *outfile.Files, name string) (stop func(), err error) {
 	if name == "" {
 		return func() {}, nil
 	}
-	f, err := os.Create(name)
+	f, err := files.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := pprof.StartCPUProfile(f); err != nil {
-		f.Close()
+		f.Discard()
 		return nil, err
 	}
 	return func() {
 		pprof.StopCPUProfile()
-		f.Close()
+		_ = f.Commit() // for developers, who will see
 	}, nil
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const reportLong = `Tell where the time of the transactions in a capture went: counts, rates and
@@ -156,7 +155,18 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		return err
 	}
 	opt.Interval, opt.Top = o.interval, o.top
-	stop, err := profile(o.cpu)
+	files, err := o.claim(s, args, o.kernelFlags.names()...)
+	if err != nil {
+		return err
+	}
+	var page *cli.Output
+	if o.html != "" && o.html != "-" {
+		if page, err = cli.Create(files, o.html, nil); err != nil {
+			return err
+		}
+		defer page.Discard()
+	}
+	stop, err := profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
@@ -178,10 +188,17 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	out := newOutput(s.out, false, false)
 	var outErr error
 	switch {
+	case o.html == "-":
+		outErr = html.Write(out, rep)
 	case o.html != "":
-		outErr = writeFile(o.html, out, func(w io.Writer) error { return html.Write(w, rep) })
-		if o.html == "-" {
-			break
+		if outErr = err; outErr == nil {
+			outErr = j.whole(o.html)
+		}
+		if outErr == nil {
+			outErr = html.Write(page, rep)
+		}
+		if outErr == nil {
+			outErr = page.Commit()
 		}
 		if !cmd.Flags().Changed("format") {
 			break // the page is what was asked for
@@ -245,21 +262,8 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 	}), err
 }
 
-// writeFile writes a file; "-" is the output.
-func writeFile(name string, out io.Writer, write func(io.Writer) error) error {
-	if name == "-" {
-		return write(out)
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
-}
-
 func printIndented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := printable.Encoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

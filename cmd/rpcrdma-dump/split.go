@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // divideOptions are the flags of the command split.
@@ -160,7 +160,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if err != nil {
 		return err
 	}
-	names := &splitNames{pattern: o.write, out: s.out, inputs: j.in.names, used: make(map[string]int)}
+	names := &splitNames{pattern: o.write, out: s.out, files: j.files, used: make(map[string]*outfile.File), owner: make(map[string]int)}
 	opt.Open = names.open
 	opt.Taps = j.taps()
 	opt.Application = "rpcrdma-dump " + cli.Version()
@@ -225,8 +225,9 @@ func (o *divideOptions) notes(j *job, st *split.Stats) {
 type splitNames struct {
 	pattern string
 	out     io.Writer
-	inputs  []string
-	used    map[string]int // by name: the number of the file
+	files   *outfile.Files
+	used    map[string]*outfile.File // by name
+	owner   map[string]int           // by name: the number of the file
 }
 
 // safeName replaces what does not belong into the name of a file.
@@ -260,16 +261,18 @@ func (s *splitNames) open(n split.Name, again bool) (io.WriteCloser, error) {
 		return keepOpen{s.out}, nil
 	}
 	if again {
-		return os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		f := s.used[name]
+		return f, f.Reopen()
 	}
-	if other, ok := s.used[name]; ok && other != n.N {
+	if other, ok := s.owner[name]; ok && other != n.N {
 		return nil, cli.Usagef("two files would have the name %s: use {n} in the pattern", name)
 	}
-	s.used[name] = n.N
-	if err := sameFile(name, s.inputs); err != nil {
+	f, err := s.files.Stream(name)
+	if err != nil {
 		return nil, err
 	}
-	return os.Create(name)
+	s.owner[name], s.used[name] = n.N, f
+	return f, nil
 }
 
 // keepOpen is a stream that is not closed.

@@ -9,11 +9,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -249,11 +247,21 @@ func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
 	if len(args) == 1 && !o.write {
 		return cli.Usagef("files are made on %s: that needs --write", args[0])
 	}
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
+	files, err := claim(s)
+	if err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	out := outputs{files: files}
+	defer out.discard()
+	table, err := out.create(s, o.csv)
+	if err != nil {
+		return err
+	}
+	picture, err := out.create(s, o.svg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := cli.Context(cmd.Context())
 	defer stop()
 	var all []*bench.Result
 	total := len(settings) * len(jobs)
@@ -269,7 +277,7 @@ func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", set.Fabric, err))
 		}
 	}
-	return errors.Join(o.output(s, all), failed)
+	return errors.Join(o.output(s, all, table, picture), failed)
 }
 
 // measure does all jobs under one setting.
@@ -472,7 +480,7 @@ func (c *server) stop() {
 	_ = c.cmd.Wait()
 }
 
-func (o *benchFlags) output(s *streams, all []*bench.Result) error {
+func (o *benchFlags) output(s *streams, all []*bench.Result, table, picture *cli.Output) error {
 	var err error
 	switch {
 	case len(all) == 0:
@@ -484,18 +492,15 @@ func (o *benchFlags) output(s *streams, all []*bench.Result) error {
 	default:
 		err = bench.Table(s.out, all)
 	}
-	file := func(name string, write func(io.Writer, []*bench.Result) error) {
-		if name == "" || err != nil {
+	file := func(f *cli.Output, write func(io.Writer, []*bench.Result) error) {
+		if f == nil || err != nil {
 			return
 		}
-		f, e := os.Create(name)
-		if e != nil {
-			err = e
-			return
+		if err = write(f, all); err == nil {
+			err = f.Commit()
 		}
-		err = errors.Join(write(f, all), f.Close())
 	}
-	file(o.csv, bench.CSV)
-	file(o.svg, bench.SVG)
+	file(table, bench.CSV)
+	file(picture, bench.SVG)
 	return err
 }

@@ -4,16 +4,13 @@ package main
 import (
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func main() {
-	// A write to a closed pipe returns an error instead of a signal, so that
-	// files are closed.
-	signal.Ignore(syscall.SIGPIPE)
+	cli.Catch()
 	os.Exit(execute(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
@@ -26,5 +23,7 @@ type streams struct {
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s *streams) int {
+	// All that this program shows is text without colors.
+	s = &streams{s.in, cli.Plain(s.out), cli.Plain(s.err)}
 	return cli.Run(newRootCommand(s), args, s.err, errDiffers, syscall.EPIPE)
 }

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -88,27 +86,35 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.Context(ctx)
 	defer stop()
+	if isPlan(args[0]) && (len(args) > 1 || o.out != "") {
+		return cli.Usagef("%s is a plan already: it is shown alone, and without -o", args[0])
+	}
+	files, err := claim(s, args...)
+	if err != nil {
+		return err
+	}
+	out := outputs{files: files}
+	defer out.discard()
+	dot, err := out.create(s, o.dot)
+	if err != nil {
+		return err
+	}
 	name, damaged := args[0], error(nil)
 	if !isPlan(name) {
 		name = o.out
 		if name == "" {
-			dir, err := os.MkdirTemp("", "rpcrdma-plan")
+			dir, remove, err := outfile.TempDir("rpcrdma-plan")
 			if err != nil {
 				return err
 			}
-			defer os.RemoveAll(dir)
+			defer func() { _ = remove() }()
 			name = filepath.Join(dir, "plan")
 		}
-		if damaged, err = o.build(ctx, s, name, args); err != nil {
+		if damaged, err = o.build(ctx, s, files, name, args); err != nil {
 			return err
 		}
-	} else if len(args) > 1 || o.out != "" {
-		return cli.Usagef("%s is a plan already: it is shown alone, and without -o", name)
 	}
 	r, err := plan.Open(name)
 	if err != nil {
@@ -118,8 +124,11 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 	if err := o.print(s, r); err != nil {
 		return err
 	}
-	if o.dot != "" {
-		if err := o.graph(s, r, first, last); err != nil {
+	if dot != nil {
+		if err := errors.Join(plan.Dot(dot, r, first, last), ctx.Err()); err != nil {
+			return err
+		}
+		if err := dot.Commit(); err != nil {
 			return err
 		}
 	}
@@ -137,15 +146,6 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 	case plan.Captured, plan.Pattern, plan.Sparse:
 	default:
 		return 0, 0, cli.Usagef("--payload is captured, pattern or sparse, not %q", o.payload)
-	}
-	for _, a := range args {
-		for _, out := range []string{o.out, o.out + ".data"} {
-			if x, err := os.Stat(a); o.out != "" && err == nil {
-				if y, err := os.Stat(out); err == nil && os.SameFile(x, y) {
-					return 0, 0, cli.Usagef("%s would be overwritten while it is read", a)
-				}
-			}
-		}
 	}
 	if o.ops == "" {
 		return 1, 0, nil
@@ -173,7 +173,7 @@ func isPlan(name string) bool {
 }
 
 // build writes the plan. The first error is cli.ErrDamaged or nil.
-func (o *planOptions) build(ctx context.Context, s *streams, name string, args []string) (damaged, err error) {
+func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.Files, name string, args []string) (damaged, err error) {
 	in, err := capture.Open(args, capture.Options{Stdin: s.in})
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, name string, args [
 		TCP:          decode.TCPLimits{Connections: o.connections},
 	}
 	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
-		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Sources: args, Tool: "rpcrdma-replay",
+		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Sources: args, Tool: "rpcrdma-replay", Files: files,
 	})
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
@@ -218,19 +218,5 @@ func (o *planOptions) print(s *streams, r *plan.Reader) error {
 	if o.format == "text" {
 		return r.Tables.Header.Text(out)
 	}
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r.Tables.Header.Summary)
-}
-
-func (o *planOptions) graph(s *streams, r *plan.Reader, first, last int) error {
-	if o.dot == "-" {
-		return plan.Dot(s.out, r, first, last)
-	}
-	f, err := os.Create(o.dot)
-	if err != nil {
-		return err
-	}
-	return errors.Join(plan.Dot(f, r, first, last), f.Close())
+	return writeJSON(out, r.Tables.Header.Summary)
 }

@@ -102,7 +102,7 @@ func TestPlanProblems(t *testing.T) {
 		{cli.ExitUsage, "--payload is", []string{"--payload", "x", recall}},
 		{cli.ExitUsage, "--ops is", []string{"--ops", "9-3", recall}},
 		{cli.ExitUsage, "is a plan already", []string{file, "-o", "x"}},
-		{cli.ExitUsage, "overwritten", []string{file, "-o", file}},
+		{cli.ExitUsage, "is a plan already", []string{file, "-o", file}},
 		{cli.ExitUsage, "unknown flag", []string{"--bogus"}},
 		{cli.ExitFailure, "no such file", []string{filepath.Join(dir, "none")}},
 		{cli.ExitFailure, "", []string{recall, "-o", filepath.Join(dir, "none", "x")}},

@@ -2,24 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
@@ -230,11 +229,20 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.Context(ctx)
 	defer stop()
+	files, err := claim(s, args[0])
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{o.report, o.capture} {
+		if name == "" {
+			continue
+		}
+		if err := files.Check(name); err != nil {
+			return err
+		}
+	}
 	load, err := o.load(ctx, s, args[0])
 	if err != nil {
 		return err
@@ -250,7 +258,13 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		fmt.Fprintf(s.out, "Nothing was sent: this is what would be done with --yes.\n\n")
 		return run.Preview(s.out, load, opt, args[1])
 	}
-	t, err := o.target(ctx, s, load, args[1], where, faults)
+	out := outputs{files: files}
+	defer out.discard()
+	report, err := out.create(s, o.report)
+	if err != nil {
+		return err
+	}
+	t, err := o.target(ctx, s, files, load, args[1], where, faults)
 	if err != nil {
 		return err
 	}
@@ -285,7 +299,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 			err = errors.Join(err, cerr)
 		}
 	}
-	return errors.Join(o.print(s, rep), err, verdict(rep))
+	return errors.Join(o.print(s, report, rep), err, verdict(rep))
 }
 
 // calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
@@ -314,13 +328,14 @@ func verdict(r *run.Report) error {
 	return nil
 }
 
-func (o *runFlags) print(s *streams, r *run.Report) error {
-	if o.report != "" {
-		f, err := os.Create(o.report)
-		if err != nil {
+// print writes the report. The file has it, too, if the run was interrupted: that
+// is the record of what was sent, and it says so.
+func (o *runFlags) print(s *streams, file *cli.Output, r *run.Report) error {
+	if file != nil {
+		if err := writeJSON(file, r); err != nil {
 			return err
 		}
-		if err := errors.Join(writeJSON(f, r), f.Close()); err != nil {
+		if err := file.Commit(); err != nil {
 			return err
 		}
 	}
@@ -331,8 +346,7 @@ func (o *runFlags) print(s *streams, r *run.Report) error {
 }
 
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := printable.Encoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
@@ -342,27 +356,27 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 	if isPlan(name) {
 		return run.Load(name)
 	}
-	dir, err := os.MkdirTemp("", "rpcrdma-replay")
+	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
 		return nil, err
 	}
 	p := &planOptions{payload: o.payload, format: "text"}
 	if _, _, err := p.check([]string{name}); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
 	file := filepath.Join(dir, "plan")
-	damaged, err := p.build(ctx, s, file, []string{name})
+	damaged, err := p.build(ctx, s, nil, file, []string{name})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
 	if damaged != nil {
 		fmt.Fprintln(s.err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
 	w, err := run.Load(file)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
-	w.OnClose(func() error { return os.RemoveAll(dir) })
+	w.OnClose(remove)
 	return w, nil
 }
 
@@ -381,10 +395,9 @@ type target struct {
 	faults  *faultPlan
 
 	file    string // of our own packets
-	out     *os.File
+	own     *ownCapture
 	packets *tap.Writer
 	closers []func() error
-	temp    string
 }
 
 func (t *target) close() {
@@ -394,9 +407,9 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
+func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
 	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
-	if err := t.open(ctx, s, o, server, where); err != nil {
+	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -404,8 +417,8 @@ func (o *runFlags) target(ctx context.Context, s *streams, load *run.Workload, s
 }
 
 // open finds the server and makes what leads to it.
-func (t *target) open(ctx context.Context, s *streams, o *runFlags, server string, where site.Options) error {
-	if err := t.capture(o); err != nil {
+func (t *target) open(ctx context.Context, s *streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
+	if err := t.capture(files, o); err != nil {
 		return err
 	}
 	if t.packets != nil {
@@ -458,24 +471,25 @@ func (t *target) open(ctx context.Context, s *streams, o *runFlags, server strin
 }
 
 // capture makes the file that our own packets go to.
-func (t *target) capture(o *runFlags) error {
-	var err error
+func (t *target) capture(files *outfile.Files, o *runFlags) error {
 	switch {
 	case o.capture != "":
-		t.out, err = os.Create(o.capture)
+		t.file = o.capture
 	case o.selfCheck:
-		if t.out, err = os.CreateTemp("", "rpcrdma-replay-*.pcapng"); err == nil {
-			t.temp = t.out.Name()
-			t.closers = append(t.closers, func() error { return os.Remove(t.temp) })
+		dir, remove, err := outfile.TempDir("rpcrdma-replay")
+		if err != nil {
+			return err
 		}
+		t.closers = append(t.closers, remove)
+		t.file = filepath.Join(dir, "packets.pcapng")
 	default:
 		return nil
 	}
-	if err != nil {
+	var err error
+	if t.own, err = newOwnCapture(files, t.file); err != nil {
 		return err
 	}
-	t.file = t.out.Name()
-	t.packets = tap.NewWriter(capture.NewWriter(t.out, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw, Application: "rpcrdma-replay"}))
+	t.packets = t.own.packets
 	return nil
 }
 
@@ -486,7 +500,7 @@ func (t *target) captured() error {
 		return nil
 	}
 	err := t.fabric.Close()
-	return errors.Join(err, t.packets.Flush(), t.out.Close())
+	return errors.Join(err, t.own.end())
 }
 
 // builtin starts a server in this process.

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +25,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs/auto"
-	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
 // serveFlags are the flags of the command serve.
@@ -115,11 +111,21 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 	if faults != nil {
 		where.Wrapped = faults.Provider
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.Context(ctx)
 	defer stop()
+	var reads []string
+	if o.playback != "" {
+		reads = append(reads, o.playback)
+	}
+	files, err := claim(s, reads...)
+	if err != nil {
+		return err
+	}
+	if o.capture != "" {
+		if err := files.Check(o.capture); err != nil {
+			return err
+		}
+	}
 	if o.parent {
 		child, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -158,15 +164,13 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 			_ = closers[i]()
 		}
 	}()
-	var packets *tap.Writer
 	if o.capture != "" {
-		f, err := os.Create(o.capture)
+		own, err := newOwnCapture(files, o.capture)
 		if err != nil {
 			return err
 		}
-		packets = tap.NewWriter(capture.NewWriter(f, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw, Application: "rpcrdma-replay"}))
-		where.Tap = packets
-		closers = append(closers, func() error { return errors.Join(packets.Flush(), f.Close()) })
+		where.Tap = own.packets
+		closers = append(closers, own.end)
 	}
 	fmt.Fprintf(s.out, "serving %s\n", what)
 	var listeners []named

@@ -6,15 +6,13 @@ package main
 import (
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE)
+	cli.Catch()
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

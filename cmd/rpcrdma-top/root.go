@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -18,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
@@ -67,7 +66,6 @@ type options struct {
 	noICRC     bool
 	cpu        string
 	box        sandbox.Options
-	early      chan os.Signal // interrupts before tables are printed
 }
 
 // speedFlag is a factor, or max.
@@ -179,28 +177,50 @@ func (o *options) run(s *streams) error {
 			return filterError(err)
 		}
 	}
+	files, err := o.claim(s)
+	if err != nil {
+		return err
+	}
 	if o.cpu != "" {
-		f, err := os.Create(o.cpu)
+		f, err := files.Create(o.cpu)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer f.Discard()
 		if err := pprof.StartCPUProfile(f); err != nil {
 			return err
 		}
-		defer pprof.StopCPUProfile()
+		defer func() {
+			pprof.StopCPUProfile()
+			_ = f.Commit() // for developers, who will see
+		}()
 	}
+	// Without a screen, signals end the input. What the rings hold is not lost by
+	// one that comes while privileges are given up.
+	interrupts, unwatch := make(chan struct{}, 2), func() {}
+	watched := false
+	watch := func() {
+		if watched {
+			return
+		}
+		watched = true
+		unwatch = cli.OnSignal(func(n int) bool {
+			if n > 2 {
+				return false
+			}
+			interrupts <- struct{}{}
+			return true
+		})
+	}
+	defer func() { unwatch() }()
 	var box *sandbox.Box
 	if len(o.interfaces) > 0 {
 		var err error
 		if box, err = o.box.Open(false); err != nil {
 			return &cli.UsageError{Err: err}
 		}
-		// What the rings hold is not lost by an interrupt while privileges are
-		// given up.
 		if o.batching {
-			o.early = make(chan os.Signal, 1)
-			signal.Notify(o.early, os.Interrupt, syscall.SIGTERM)
+			watch()
 		}
 	}
 	src, err := openSource(o, s.in)
@@ -225,6 +245,7 @@ func (o *options) run(s *streams) error {
 	if screen {
 		st = newStyles(s.out, useColor(o.color, true))
 	} else {
+		watch()
 		if !o.batching {
 			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
 		}
@@ -280,7 +301,7 @@ func (o *options) run(s *streams) error {
 		}
 		err = errors.Join(err, feed.Wait())
 	} else {
-		err = o.tables(feed, out, src)
+		err = o.tables(feed, out, src, interrupts)
 		ended = !out.enough
 	}
 	feed.Stop()
@@ -300,6 +321,19 @@ func (o *options) run(s *streams) error {
 	return nil
 }
 
+// claim notes the files that are read, so that none of them is written.
+func (o *options) claim(s *streams) (*outfile.Files, error) {
+	files := &outfile.Files{}
+	for _, n := range o.read {
+		if n == "-" {
+			files.ReadsStream("standard input", s.in)
+		} else {
+			files.Reads(n)
+		}
+	}
+	return files, files.CheckStream("standard output", s.out)
+}
+
 // screen runs the live screens.
 func (o *options) screen(s *streams, feed *monitor.Feed, name string, st *styles) error {
 	u := newUI(feed, name, st, glyphsFor(o.ascii || !utf8Locale()))
@@ -313,7 +347,17 @@ func (o *options) screen(s *streams, feed *monitor.Feed, name string, st *styles
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
 	}
-	_, err := tea.NewProgram(u, opts...).Run()
+	// Signals come by one way only, SIGHUP included: the terminal is set right
+	// before the program ends.
+	p := tea.NewProgram(u, append(opts, tea.WithoutSignalHandler())...)
+	defer cli.OnSignal(func(n int) bool {
+		if n > 1 {
+			return false
+		}
+		go p.Quit() // it waits for the program to take it
+		return true
+	})()
+	_, err := p.Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		err = nil
 	}
@@ -331,13 +375,7 @@ func (o *options) readsStdin() bool {
 
 // tables waits for the end of the input, or for the user. What a live capture
 // has caught until then counts; a second signal does not wait for it.
-func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source) error {
-	interrupts := o.early
-	if interrupts == nil {
-		interrupts = make(chan os.Signal, 1)
-	}
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupts)
+func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, interrupts <-chan struct{}) error {
 	select {
 	case <-feed.Done():
 	case <-interrupts:

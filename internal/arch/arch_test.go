@@ -38,8 +38,13 @@ var ui = []string{
 }
 
 var rules = []rule{
+	// What all may use, and what stands on nothing: how files are written, which
+	// characters may be shown.
+	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
+	{packages: "internal/printable"},
+
 	// Packets. Whatever reads or writes captures needs no protocol.
-	{packages: "capture/...", own: []string{"capture/..."}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
+	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/memory"},
@@ -89,7 +94,7 @@ var rules = []rule{
 	{packages: "analyze/plot"},
 
 	// Consumers of transactions.
-	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
+	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
 	// What may be sent is decided by its bytes: the guard knows no plan.
 	{packages: "replay/guard", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/transport"}},
@@ -100,14 +105,14 @@ var rules = []rule{
 	{packages: "replay/internal/unguessable"},
 	{packages: "replay/internal/halfopen"},
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
-	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/..."}, foreign: []string{"*"}},
+	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
 	// What keeps a program from doing harm knows nothing of what it does.
 	{packages: "cmd/internal/sandbox", foreign: []string{
 		"github.com/landlock-lsm/go-landlock", "github.com/seccomp/libseccomp-golang", "kernel.org/pub/linux/libs/security/libcap/cap",
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
-	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/..."}, foreign: append([]string{"*"}, ui...)},
+	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/...", "internal/outfile", "internal/printable"}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.
 	{packages: "internal/xdrgen"},
@@ -117,6 +122,7 @@ var rules = []rule{
 	{packages: "internal/arch"},
 	{packages: "internal/floods", own: []string{"capture", "decode/...", "internal/rocetest"}},
 	{packages: "internal/notices"},
+	{packages: "internal/wrap/...", own: []string{"capture", "decode/link", "internal/wrap"}},
 	// Mutations: of bytes; of captures; what must hold of what is decoded of them.
 	{packages: "internal/mutate"},
 	{packages: "internal/mutate/...", own: []string{"internal/mutate/...", "capture", "decode/..."}},

@@ -14,6 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Options say how a plan is made. The zero value is a good choice.
@@ -27,14 +29,18 @@ type Options struct {
 	// Sources are named in the header.
 	Sources []string
 	Tool    string
+	// Files knows what is read and must not be written; may be nil.
+	Files *outfile.Files
 }
 
 // Builder makes a plan of transactions. What it holds in memory grows with the
 // number of objects, names and states, and with nothing else: ops go to a
-// temporary file beside the plan, since the tables come before them.
+// temporary file beside the plan, since the tables come before them. The plan and
+// its data have their names once both are whole.
 type Builder struct {
 	opt   Options
 	out   string
+	file  *outfile.File
 	t     Tables
 	spill *os.File
 	w     *bufio.Writer
@@ -90,12 +96,17 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 	if opt.Objects <= 0 {
 		opt.Objects = 1 << 20
 	}
-	f, err := os.CreateTemp(filepath.Dir(out), ".plan-*")
+	file, err := opt.Files.Create(out)
 	if err != nil {
 		return nil, err
 	}
+	f, err := outfile.Scratch(filepath.Dir(out))
+	if err != nil {
+		file.Discard()
+		return nil, err
+	}
 	b := &Builder{
-		opt: opt, out: out, spill: f, w: bufio.NewWriterSize(f, 1<<16),
+		opt: opt, out: out, file: file, spill: f, w: bufio.NewWriterSize(f, 1<<16),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[Reason]int{}, notReplay: map[Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		seen: map[retry]bool{},
@@ -103,12 +114,11 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[Role]int{}, Edges: map[DepKind]int{},
 		},
 	}
-	b.enc = json.NewEncoder(b.w)
-	b.enc.SetEscapeHTML(false)
+	b.enc = printable.Encoder(b.w)
 	b.space.init(b)
 	b.states.init(b)
 	if opt.Payload == Captured {
-		if b.data, err = newDataFile(out + ".data"); err != nil {
+		if b.data, err = newDataFile(opt.Files, out+".data"); err != nil {
 			return nil, errors.Join(err, b.Abort())
 		}
 	}
@@ -117,11 +127,11 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 
 // Abort gives the plan up and removes what has been written.
 func (b *Builder) Abort() error {
-	err := errors.Join(b.spill.Close(), os.Remove(b.spill.Name()))
+	b.file.Discard()
 	if b.data != nil {
-		err = errors.Join(err, b.data.abort())
+		b.data.f.Discard()
 	}
-	return err
+	return b.spill.Close()
 }
 
 func (b *Builder) limit(what string) { b.limits[what] = true }
@@ -273,14 +283,17 @@ func (b *Builder) Finish() (*Summary, error) {
 		b.tables()
 		err = b.assemble()
 	}
-	if b.data != nil {
-		if err != nil {
-			err = errors.Join(err, b.data.abort())
-		} else {
-			err = b.data.close()
-		}
+	// Both are whole on the disk before either has its name.
+	if err == nil && b.data != nil {
+		err = b.data.close()
 	}
-	return b.summary, errors.Join(err, b.spill.Close(), os.Remove(b.spill.Name()))
+	if err == nil && b.data != nil && b.data.size > 0 {
+		err = b.data.f.Commit()
+	}
+	if err == nil {
+		err = b.file.Commit()
+	}
+	return b.summary, errors.Join(err, b.Abort())
 }
 
 // tables fills the tables.
@@ -310,7 +323,7 @@ func (b *Builder) tables() {
 
 // assemble writes tables and ops to the plan.
 func (b *Builder) assemble() error {
-	w, err := Create(b.out)
+	w, err := newFileWriter(b.file, b.out)
 	if err != nil {
 		return err
 	}
@@ -322,10 +335,7 @@ func (b *Builder) assemble() error {
 		_, err = io.Copy(w.w, b.spill)
 	}
 	w.ops, w.skips = b.ops, b.skips
-	if err = errors.Join(err, w.Close()); err != nil {
-		return errors.Join(err, os.Remove(b.out))
-	}
-	return nil
+	return errors.Join(err, w.Close())
 }
 
 // DataName is the name of the side file of a plan, "" if there is none.

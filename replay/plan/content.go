@@ -5,8 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"os"
 	"sort"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // maxKnown bounds the pieces of data that are remembered, so that the same
@@ -15,14 +16,14 @@ const maxKnown = 1 << 16
 
 // dataFile is the side file of captured data.
 type dataFile struct {
-	f     *os.File
+	f     *outfile.File
 	w     *bufio.Writer
 	size  int64
 	known map[[16]byte]int64
 }
 
-func newDataFile(name string) (*dataFile, error) {
-	f, err := os.Create(name)
+func newDataFile(files *outfile.Files, name string) (*dataFile, error) {
+	f, err := files.Create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +51,8 @@ func (d *dataFile) add(b []byte) (int64, string, error) {
 	return at, hash, nil
 }
 
-func (d *dataFile) close() error {
-	err := errors.Join(d.w.Flush(), d.f.Close())
-	if err == nil && d.size == 0 {
-		err = os.Remove(d.f.Name())
-	}
-	return err
-}
-
-func (d *dataFile) abort() error { return errors.Join(d.f.Close(), os.Remove(d.f.Name())) }
+// close ends the writing; the file has no name yet.
+func (d *dataFile) close() error { return errors.Join(d.w.Flush(), d.f.Close()) }
 
 // span is a range of a file.
 type span struct{ from, to uint64 }

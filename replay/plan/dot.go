@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // dotColors tell the kinds of edges apart.
@@ -50,13 +52,8 @@ func Dot(w io.Writer, r *Reader, first, last int) error {
 	return b.Flush()
 }
 
-// dotString is a string in DOT. Control characters have no place in it.
+// dotString is a string in DOT. What is not to be shown as it is becomes \xNN.
 func dotString(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s)
+	s = string(printable.Backslash(nil, []byte(s)))
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

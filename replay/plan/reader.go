@@ -288,3 +288,25 @@ func Is(name string) bool {
 	head = bytes.ReplaceAll(head, []byte(" "), nil)
 	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
 }
+
+// ReadHeader reads the first line of a plan.
+func ReadHeader(name string) (*Header, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
+	if err := r.unpack(); err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	l, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	if l.Header == nil {
+		return nil, r.failf("not a plan: its first line is no header")
+	}
+	return l.Header, nil
+}

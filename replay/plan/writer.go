@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // line is a line of a plan: exactly one of its members is set.
@@ -46,23 +48,19 @@ type Writer struct {
 // NewWriter makes a Writer of plain ndjson.
 func NewWriter(w io.Writer) *Writer {
 	b := bufio.NewWriterSize(w, 1<<16)
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	return &Writer{enc: e, w: b}
+	return &Writer{enc: printable.Encoder(b), w: b}
 }
 
-// Create makes a file, compressed if its name ends with .zst or .gz.
-func Create(name string) (*Writer, error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, err
-	}
+// newFileWriter makes a Writer to a file, compressed if its name ends with .zst or
+// .gz. Close ends the writing and leaves the file without its name.
+func newFileWriter(f *outfile.File, name string) (*Writer, error) {
+	var err error
 	var out io.WriteCloser
 	switch {
 	case strings.HasSuffix(name, ".zst"):
 		out, err = zstd.NewWriter(f, zstd.WithEncoderConcurrency(1))
 		if err != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, err
 		}
 	case strings.HasSuffix(name, ".gz"):
 		out = gzip.NewWriter(f)

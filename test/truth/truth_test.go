@@ -63,7 +63,7 @@ func run(t *testing.T, file string) ([]*truth.Transaction, string) {
 	}
 	defer r.Close()
 	dir := t.TempDir()
-	x, err := extract.New(dir)
+	x, err := extract.New(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // Exit codes.
@@ -25,6 +27,17 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
+// isUsage reports whether an error is a mistake of the caller: one of them is to
+// name a file that is read as one that is written.
+func isUsage(err error) bool {
+	var usage *UsageError
+	var conflict *outfile.Conflict
+	return errors.As(err, &usage) || errors.As(err, &conflict)
+}
+
+// ErrInterrupted says that a signal ended a command before its output was whole.
+var ErrInterrupted = errors.New("interrupted")
+
 // ErrDamaged says that all was printed that could be decoded, and that the
 // damage has been reported.
 var ErrDamaged = errors.New("the input is truncated or malformed")
@@ -34,11 +47,10 @@ var ErrClosed = errors.New("output closed")
 
 // ExitCode is the exit code that stands for an error.
 func ExitCode(err error) int {
-	var usage *UsageError
 	switch {
 	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, syscall.EPIPE):
 		return ExitOK
-	case errors.As(err, &usage):
+	case isUsage(err):
 		return ExitUsage
 	case errors.Is(err, ErrDamaged):
 		return ExitDamaged

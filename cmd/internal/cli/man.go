@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
 // NewManCommand makes the command man of a program. What it has to say goes to
@@ -32,13 +35,27 @@ func NewManCommand(program string, stderr io.Writer) *cobra.Command {
 				h.Date = &now
 			}
 			preformatAll(cmd.Root())
-			if err := doc.GenManTree(cmd.Root(), h, args[0]); err != nil {
+			if err := manPages(&outfile.Files{}, cmd.Root(), h, args[0]); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(stderr, "%s: manual pages written to %s\n", program, args[0])
 			return err
 		},
 	}
+}
+
+// manPages writes the page of a command, and of those below it.
+func manPages(files *outfile.Files, cmd *cobra.Command, h *doc.GenManHeader, dir string) error {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && !c.IsAdditionalHelpTopicCommand() {
+			if err := manPages(files, c, h, dir); err != nil {
+				return err
+			}
+		}
+	}
+	header := *h // the generator fills in the title
+	page := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + "." + h.Section
+	return WriteFile(files, filepath.Join(dir, page), nil, func(w io.Writer) error { return doc.GenMan(cmd, &header, w) })
 }
 
 // Exactly demands n arguments.

@@ -6,9 +6,13 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 // Run executes a command line, says what failed, and returns the exit code.
@@ -24,12 +28,18 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 			return ExitCode(err)
 		}
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
-	var usage *UsageError
-	if errors.As(err, &usage) {
+	// Errors quote names of files, and text of captures, plans and peers.
+	fmt.Fprint(stderr, printable.Text(root.Name()+": "+message(err)+"\n"))
+	if isUsage(err) {
 		fmt.Fprintf(stderr, "Try '%s --help'.\n", root.Name())
 	}
 	return ExitCode(err)
+}
+
+// message is the text of an error, in which joined errors that say the same stand
+// once: a full disk is met by who writes and by who closes.
+func message(err error) string {
+	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
 // Version is that of the module, or the revision that it was built from.

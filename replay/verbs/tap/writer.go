@@ -41,6 +41,14 @@ func (w *Writer) Packets() uint64 {
 	return w.n
 }
 
+// Stored tells what the stream has taken: see capture.Writer. It is for the end,
+// after an error.
+func (w *Writer) Stored() (packets uint64, bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Stored()
+}
+
 // Flush writes what is buffered, and returns the first error of all.
 func (w *Writer) Flush() error {
 	w.mu.Lock()

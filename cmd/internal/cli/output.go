@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
+)
+
+// Output is where a command writes a result that is whole or not there at all: a
+// file, or standard output.
+type Output struct {
+	io.Writer
+	file *outfile.File // nil for standard output
+}
+
+// Create begins an Output; "-" is stdout. It is refused if it is a file that the
+// command reads.
+func Create(files *outfile.Files, name string, stdout io.Writer) (*Output, error) {
+	if name == "-" {
+		if err := files.CheckStream("standard output", stdout); err != nil {
+			return nil, err
+		}
+		return &Output{Writer: stdout}, nil
+	}
+	f, err := files.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Output{f, f}, nil
+}
+
+// Stream begins an Output for a capture, which can be read while it is written.
+func Stream(files *outfile.Files, name string, stdout io.Writer) (*Output, error) {
+	if name == "-" {
+		return Create(files, name, stdout)
+	}
+	f, err := files.Stream(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Output{f, f}, nil
+}
+
+// Commit gives the file its name.
+func (o *Output) Commit() error {
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Commit()
+}
+
+// Discard gives the file up, unless it was committed.
+func (o *Output) Discard() {
+	if o != nil && o.file != nil {
+		o.file.Discard()
+	}
+}
+
+// Truncate cuts a capture behind the last record that is whole, and does nothing
+// to standard output.
+func (o *Output) Truncate(n int64) error {
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Truncate(n)
+}
+
+// WriteFile writes a file by a function, or to stdout.
+func WriteFile(files *outfile.Files, name string, stdout io.Writer, write func(io.Writer) error) error {
+	o, err := Create(files, name, stdout)
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	if err := write(o); err != nil {
+		return err
+	}
+	return o.Commit()
+}

@@ -1,0 +1,9 @@
+//go:build !unix
+
+package cli
+
+import "os"
+
+func ignoreFileSize() {}
+
+func die(os.Signal) { os.Exit(ExitFailure) }

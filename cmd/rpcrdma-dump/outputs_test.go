@@ -1,0 +1,65 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+)
+
+func outputsProgram() *clitest.Program {
+	const n, in, out = clitest.Neither, clitest.Input, clitest.Output
+	links := []string{"same name", "other spelling", "symbolic link", "hard link"}
+	return &clitest.Program{
+		Root:   newRootCommand(&streams{}),
+		Sample: "../../samples/rocev2-nfs41-recall.pcap",
+		Run: func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+			return run(args, &streams{stdin, stdout, stderr})
+		},
+		Roles: map[string]clitest.Role{
+			"--read": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n,
+			"--format": n, "--field": n, "--layout": n, "--color": n, "--sort": n, "--by": n, "--inline": n,
+			"rpcrdma-dump --extract-data": out, "rpcrdma-dump --cpuprofile": out,
+			"rpcrdma-dump report --html": out, "rpcrdma-dump report --cpuprofile": out,
+			"rpcrdma-dump diff --cpuprofile":      out,
+			"--ftrace":                            in,
+			"--mountstats":                        in,
+			"rpcrdma-dump export trace --write":   out,
+			"rpcrdma-dump export parquet --write": out, "rpcrdma-dump export parquet --partition": n, "rpcrdma-dump export parquet --host": n,
+			"rpcrdma-dump annotate --write": out,
+			"rpcrdma-dump split --write":    out,
+			"rpcrdma-dump capture --write":  out, "rpcrdma-dump capture --sysfs": in,
+			"rpcrdma-dump check --profile": n, "rpcrdma-dump check --rules": n, "rpcrdma-dump check --severity": n,
+			"rpcrdma-dump capture --stop-filter": n, "rpcrdma-dump capture --stop-rule": n,
+		},
+		Cases: []clitest.Case{
+			{Flag: "rpcrdma-dump export parquet --write", Args: []string{"export", "parquet", "IN", "-w", "OUT"}},
+			{Flag: "rpcrdma-dump export parquet --write", Args: []string{"export", "parquet", "-r", "OTHER", "-r", "IN", "-w", "OUT"}},
+			{Flag: "rpcrdma-dump export trace --write", Args: []string{"export", "trace", "IN", "-w", "OUT"}},
+			{Flag: "rpcrdma-dump export trace --write", Args: []string{"export", "trace", "--follow", "IN", "-w", "OUT"}, Only: links},
+			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--html", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--ftrace", "IN", "--html", "OUT", "OTHER"}, Only: links},
+			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--mountstats", "IN", "--html", "OUT", "OTHER"}, Only: links},
+			{Flag: "rpcrdma-dump report --cpuprofile", Args: []string{"report", "--cpuprofile", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump report --cpuprofile", Args: []string{"report", "--cpuprofile", "DIR/x", "--html", "DIR/x", "IN"}, Only: links[:1]},
+			{Flag: "rpcrdma-dump diff --cpuprofile", Args: []string{"diff", "--cpuprofile", "OUT", "OTHER", "IN"}},
+			{Flag: "rpcrdma-dump --cpuprofile", Args: []string{"--cpuprofile", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump annotate --write", Args: []string{"annotate", "-w", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump split --write", Args: []string{"split", "-Y", "xid", "-w", "OUT", "IN"}},
+			{Flag: "rpcrdma-dump split --write", Args: []string{"split", "--by", "connection", "-w", "DIR/part-{n}.pcap", "IN"}, In: "part-0001.pcap", Only: links[:1]},
+			{Flag: "rpcrdma-dump split --write", Args: []string{"split", "--by", "connection", "-w", "DIR/part-{n}.pcap", "IN"}, Out: "part-0001.pcap", Only: links[2:]},
+			{Flag: "rpcrdma-dump capture --write", Args: []string{"capture", "-r", "IN", "-w", "OUT"}},
+			{Flag: "rpcrdma-dump capture --write", Args: []string{"capture", "-r", "IN", "-C", "1M", "-w", "DIR/ring.pcap"}, In: "ring-00001.pcap", Only: links[:1]},
+			{Flag: "rpcrdma-dump capture --write", Args: []string{"capture", "-r", "IN", "-C", "1M", "-w", "DIR/ring.pcap"}, Out: "ring-00001.pcap", Only: links[2:]},
+			// The directory of an extraction is an output by what is in it.
+			{Flag: "rpcrdma-dump --extract-data", Args: []string{"--extract-data", "DIR/files", "IN"}, Out: "files/manifest.ndjson", Only: links[2:]},
+			{Flag: "rpcrdma-dump --extract-data", Args: []string{"--extract-data", "DIR/.", "IN"}, Only: links[:1]},
+		},
+	}
+}
+
+// TestFlagRoles fails for a flag of which nobody has said whether it names a file.
+func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
+
+// TestOutputIsInput names each output as the file that is read.
+func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+)
+
+// TestServeSignals ends a server by each signal: it says what it did, and its
+// capture can be read.
+func TestServeSignals(t *testing.T) {
+	bin := clitest.Binary(t, "rpcrdma-replay")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "own.pcapng")
+			p := clitest.Start(t, nil, bin, "serve", "--provider", "tcp", "--listen", "127.0.0.1", "--tcp-port", "0", "--capture", file)
+			p.Until(t, "serving", func() bool { return strings.Contains(p.Stdout.String(), "Stop with Ctrl-C") })
+			p.Signal(t, sig)
+			if code, _ := p.Wait(t); code != 0 {
+				t.Errorf("exit status %d: %s", code, p.Stderr.String())
+			}
+			if !strings.Contains(p.Stderr.String(), "interrupted") {
+				t.Error(p.Stderr.String())
+			}
+			if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+				t.Errorf("no capture: %v", err)
+			}
+		})
+	}
+}
+
+// TestPlanSignals ends the making of a plan: neither the plan nor its data is
+// there, and the old ones are.
+func TestPlanSignals(t *testing.T) {
+	bin := clitest.Binary(t, "rpcrdma-replay")
+	sample := samples + "/rocev2-nfs41-recall.pcap"
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
+		for _, old := range []bool{false, true} {
+			dir := t.TempDir()
+			name := filepath.Join(dir, "x.plan")
+			if old {
+				for _, n := range []string{name, name + ".data"} {
+					if err := os.WriteFile(n, []byte("old"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			args := []string{"plan", "-o", name, "--dot", filepath.Join(dir, "x.dot")}
+			for range 300 {
+				args = append(args, sample)
+			}
+			p := clitest.Start(t, nil, bin, args...)
+			p.Until(t, "temporary files", func() bool { return len(clitest.Temporary(t, dir)) > 1 })
+			p.Signal(t, sig)
+			if code, by := p.Wait(t); code != 1 && by != sig {
+				t.Errorf("%v: exit status %d: %s", sig, code, p.Stderr.String())
+			}
+			for _, n := range []string{name, name + ".data"} {
+				if b, err := os.ReadFile(n); old != (err == nil) || string(b) != map[bool]string{true: "old"}[old] {
+					t.Errorf("%v: %s: %.20q, %v", sig, n, b, err)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "x.dot")); err == nil {
+				t.Errorf("%v: a graph is there", sig)
+			}
+			if left := clitest.Temporary(t, dir); len(left) > 0 && sig != syscall.SIGKILL {
+				t.Errorf("%v: left: %q", sig, left)
+			}
+		}
+	}
+}
+
+// TestRunReport: what was there stays if a run cannot begin, and its report is
+// there if it can.
+func TestRunReport(t *testing.T) {
+	dir := t.TempDir()
+	report := filepath.Join(dir, "report.json")
+	sample := samples + "/rocev2-nfs41-recall.pcap"
+	if err := os.WriteFile(report, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, code := command(t, nil, "run", sample, "192.0.2.1:1", "--yes", "--provider", "rdma", "--report", report); code == 0 {
+		t.Error("there is a server")
+	}
+	if b, _ := os.ReadFile(report); string(b) != "old" {
+		t.Errorf("%.50q", b)
+	}
+	_, problems, _ := command(t, nil, "run", sample, "builtin", "--yes", "--write", "--timing", "fast", "--provider", "iwarp", "-q",
+		"--report", report, "--capture", filepath.Join(dir, "own.pcapng"))
+	if b, _ := os.ReadFile(report); !strings.HasPrefix(string(b), "{") {
+		t.Errorf("%.50q: %s", b, problems)
+	}
+	if left := clitest.Temporary(t, dir); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+)
+
+func outputsProgram() *clitest.Program {
+	const n, in, out = clitest.Neither, clitest.Input, clitest.Output
+	return &clitest.Program{
+		Root:   newRootCommand(&streams{}),
+		Sample: "../../samples/rocev2-nfs41-recall.pcap",
+		Run: func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+			return run(args, &streams{stdin, stdout, stderr})
+		},
+		Roles: map[string]clitest.Role{
+			"--read": in, "--interface": n, "--ports": n, "--filter": n, "--listen": n, "--color": n, "rpcrdma-top --cpuprofile": out,
+		},
+		Cases: []clitest.Case{
+			{Flag: "rpcrdma-top --cpuprofile", Args: []string{"--batch", "0", "--cpuprofile", "OUT", "-r", "IN"}},
+			{Flag: "rpcrdma-top --cpuprofile", Args: []string{"--batch", "0", "--cpuprofile", "OUT", "OTHER", "IN"}},
+		},
+	}
+}
+
+// TestFlagRoles fails for a flag of which nobody has said whether it names a file.
+func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
+
+// TestOutputIsInput names each output as the file that is read.
+func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }
