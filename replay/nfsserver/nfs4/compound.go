@@ -295,6 +295,11 @@ func (x *compound) principal() state.Principal {
 	return state.Principal(uint64(x.c.Flavor)<<32 | uint64(x.c.Cred.UID))
 }
 
+// who is who sent the call, and from where.
+func (x *compound) who() state.Who {
+	return state.Who{Principal: x.principal(), Source: state.SourceOf(x.c.Peer().Remote.Addr())}
+}
+
 // replay answers with the result of the operation when it was sent first.
 func (x *compound) replay(r *state.Replay) status {
 	out := x.c.Out
