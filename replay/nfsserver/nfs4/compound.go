@@ -297,7 +297,7 @@ func (x *compound) principal() state.Principal {
 
 // who is who sent the call, and from where.
 func (x *compound) who() state.Who {
-	return state.Who{Principal: x.principal(), Source: state.SourceOf(x.c.Peer().Remote.Addr())}
+	return state.Who{Principal: x.principal(), Source: x.c.Peer().Source()}
 }
 
 // replay answers with the result of the operation when it was sent first.

@@ -128,10 +128,10 @@ func (o *owner) idle() bool {
 // What state takes, in bytes, with the maps that it is in. Measured by
 // TestStateMemory.
 const (
-	ownerCost     = 512    // an owner, without its name
-	replyCost     = 256    // the last reply to an owner of NFSv4.0
-	openCost      = 1024   // an open, with its stateid and its file
-	lockStateCost = 768    // a lock stateid
+	ownerCost     = 384    // an owner, without its name
+	replyCost     = 1200   // the last reply to an owner of NFSv4.0: LOCK4denied with a long name
+	openCost      = 640    // an open, with its stateid and its file
+	lockStateCost = 384    // a lock stateid
 	rangeCost     = 2 * 32 // a byte range; the array grows by doubling
 )
 

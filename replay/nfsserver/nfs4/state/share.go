@@ -2,20 +2,8 @@ package state
 
 import "net/netip"
 
-// Source is where a client comes from, for fair shares: its address, of IPv6
-// the network of 64 bits, since a host there has as many addresses as it likes.
-// Connections without an address are one source together.
-type Source netip.Addr
-
-// SourceOf is the source of an address.
-func SourceOf(a netip.Addr) Source {
-	a = a.Unmap().WithZone("")
-	if a.Is6() {
-		p, _ := a.Prefix(64)
-		a = p.Addr()
-	}
-	return Source(a)
-}
+// Source is where a client comes from, for fair shares (transport.Peer.Source).
+type Source = netip.Addr
 
 // shares gives out something of which there is a limited amount. A source gets
 // at most half of what the others leave: n greedy sources come to have 1/(n+1)
