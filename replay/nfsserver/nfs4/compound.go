@@ -60,6 +60,7 @@ type compound struct {
 	buf    []byte
 	stat   store.Statfs
 	statOK bool
+	copied uint64 // bytes, by COPY
 }
 
 func (x *compound) reset(c *nfsserver.Call) {
@@ -67,7 +68,7 @@ func (x *compound) reset(c *nfsserver.Call) {
 	x.placed, x.retried, x.client = false, false, nil
 	x.hasFH, x.hasSaved, x.attrAt = false, false, -2
 	x.hasSid, x.hasSavedSid = false, false
-	x.statOK = false
+	x.statOK, x.copied = false, 0
 	clear(x.items)
 	x.items = x.items[:0]
 }
