@@ -41,7 +41,7 @@ func TestSeal(t *testing.T) {
 			t.Errorf("too long: %v", err)
 		}
 	}
-	if NewKey() == NewKey() {
+	if a, b := NewKey(), NewKey(); a == b {
 		t.Error("keys are alike")
 	}
 	var none *Seal

@@ -96,6 +96,11 @@ func judge(log io.Reader, minor string, rules []*rule, all map[string]bool) (cou
 	if asked == "" || len(seen) == 0 {
 		return nil, nil, errors.New("pynfs did not come to its end")
 	}
+	for code := range all {
+		if seen[code] == "" {
+			seen[code] = "omit" // tests of other minor versions are not listed
+		}
+	}
 	for code, got := range seen {
 		want, named := "pass", false
 		var by *rule
@@ -120,11 +125,6 @@ func judge(log io.Reader, minor string, rules []*rule, all map[string]bool) (cou
 				reason = fmt.Sprintf(" (line %d: %s)", by.line, by.reason)
 			}
 			wrong = append(wrong, fmt.Sprintf("%s: %s, want %s%s", code, got, want, reason))
-		}
-	}
-	for code := range all {
-		if seen[code] == "" {
-			wrong = append(wrong, code+": no result")
 		}
 	}
 	for _, r := range rules {
