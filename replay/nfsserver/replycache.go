@@ -81,6 +81,7 @@ func (r *replyCache) admit(c *Call) bool {
 	// Nobody gets the reply to somebody else's call.
 	who := make([]byte, 0, 64)
 	who = binary.BigEndian.AppendUint32(who, uint32(c.Flavor))
+	who = binary.BigEndian.AppendUint32(who, c.User)
 	who = binary.BigEndian.AppendUint32(who, c.Cred.UID)
 	who = binary.BigEndian.AppendUint32(who, c.Cred.GID)
 	for _, g := range c.Cred.GIDs {

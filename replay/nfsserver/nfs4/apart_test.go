@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
@@ -308,6 +309,34 @@ func TestStolenSession(t *testing.T) {
 	r.must(ok, r.do(machine, 1, o(nfs4.OP_BIND_CONN_TO_SESSION, &nfs4.BIND_CONN_TO_SESSION4args{BctsaSessid: s.id, BctsaDir: nfs4.CDFC4_FORE})))
 	r.must(ok, r.do(machine, 1, o(nfs4.OP_DESTROY_SESSION, &nfs4.DESTROY_SESSION4args{DsaSessionid: s.id})))
 	r.must(ok, r.do(machine, 1, o(nfs4.OP_DESTROY_CLIENTID, &nfs4.DESTROY_CLIENTID4args{DcaClientid: s.clientid})))
+}
+
+// Root whom the server takes for nobody is not nobody: the machine keeps its
+// state for itself.
+func TestSquashedApart(t *testing.T) {
+	const nobody = 65534
+	r := newRig(t, Options{})
+	r.rpc = nfsserver.New(nfsserver.Options{Squash: nfsserver.RootSquash})
+	r.rpc.Register(r.s.Program())
+	s := r.mount("c", 1, machine)
+	h, sid := s.create("o", "f", 3, 0)
+	s.must(ok, s.do(putfh(h), o(nfs4.OP_SETATTR, &nfs4.SETATTR4args{ObjAttributes: mode(0o600)})))
+	r.must(nfs4.NFS4ERR_WRONG_CRED, r.do(nobody, 1, o(nfs4.OP_DESTROY_SESSION, &nfs4.DESTROY_SESSION4args{DsaSessionid: s.id})))
+	s.uid = nobody
+	s.must(nfs4.NFS4ERR_WRONG_CRED, s.do(putfh(h), closeOp(sid)))
+	s.must(ok, s.do(putfh(h), read(sid, 0, 1))) // they have one user's permissions
+	s.uid = victim
+	s.must(nfs4.NFS4ERR_ACCESS, s.do(putfh(h), read(sid, 0, 1)))
+	// Root gets no more than nobody: not by a file's mode, nor by giving it away.
+	s.uid = victim
+	h2, _ := s.create("v", "g", 3, 0)
+	s.must(ok, s.do(putfh(h2), o(nfs4.OP_SETATTR, &nfs4.SETATTR4args{ObjAttributes: mode(0o600)})))
+	s.uid = machine
+	s.must(nfs4.NFS4ERR_ACCESS, s.do(putfh(h2), read(nfs4.Stateid4{}, 0, 1)))
+	s.must(nfs4.NFS4ERR_PERM, s.do(putfh(h2), o(nfs4.OP_SETATTR, &nfs4.SETATTR4args{ObjAttributes: mode(0o666)})))
+	s.must(nfs4.NFS4ERR_PERM, s.do(putfh(h), o(nfs4.OP_SETATTR, &nfs4.SETATTR4args{ObjAttributes: attrs(func(a *nfs4.Attrs) {
+		a.Mask, a.Owner = nfs4.NewBitmap4(nfs4.FATTR4_OWNER), []byte("0")
+	})})))
 }
 
 // The ids that a client gets tell nothing of those of others.

@@ -291,9 +291,10 @@ func (x *compound) finish() {
 	x.s.table.End(&x.place, results)
 }
 
-// principal is who sent the call.
+// principal is who sent the call, before squashing: nobody is not root, though
+// the server may take root for nobody.
 func (x *compound) principal() state.Principal {
-	return state.Principal(uint64(x.c.Flavor)<<32 | uint64(x.c.Cred.UID))
+	return state.Principal(uint64(x.c.Flavor)<<32 | uint64(x.c.User))
 }
 
 // who is who sent the call, and from where.

@@ -122,7 +122,7 @@ func (t *Table) makeRoom(from Source) bool {
 	}
 	// Several at a time, so that a flood of newcomers does not search all
 	// records for each of them.
-	if t.evict(of, nil, t.records.by[of]/64+1) > 0 {
+	if t.evict(of, nil, false, t.records.by[of]/64+1) > 0 {
 		return true
 	}
 	t.fullOf, t.fullAt = from, now
@@ -133,12 +133,13 @@ func (t *Table) makeRoom(from Source) bool {
 // for some again.
 const fullFor = 100 * time.Millisecond
 
-// evict drops at most n records of a source that hold neither opens nor locks,
-// but not spare. It returns how many.
-func (t *Table) evict(from Source, spare *Client, n int) int {
+// evict drops at most n records of a source that hold neither opens nor locks, but
+// not spare; of those with sessions only if these are what is wanted. It returns
+// how many.
+func (t *Table) evict(from Source, spare *Client, sessions bool, n int) int {
 	var idle []*Client
 	for _, c := range t.clients {
-		if c != spare && c.source == from && len(c.states) == 0 && c.busy.Load() == 0 {
+		if c != spare && c.source == from && len(c.states) == 0 && c.busy.Load() == 0 && (!sessions || len(c.sessions) > 0) {
 			idle = append(idle, c)
 		}
 	}

@@ -100,7 +100,7 @@ func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, w Who, bac
 		if t.cache.by[from] == 0 {
 			from = t.cache.greediest()
 		}
-		if t.evict(from, c, t.records.by[from]/64+1) == 0 {
+		if t.evict(from, c, true, t.records.by[from]/64+1) == 0 {
 			return nfs4.NFS4ERR_DELAY
 		}
 	}
