@@ -17,7 +17,7 @@ func outputsProgram() *clitest.Program {
 			return run(args, &streams{stdin, stdout, stderr})
 		},
 		Roles: map[string]clitest.Role{
-			"--read": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n,
+			"--read": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n, "--user": n, "--sandbox": n, "--clock": n,
 			"--format": n, "--field": n, "--layout": n, "--color": n, "--sort": n, "--by": n, "--inline": n,
 			"rpcrdma-dump --extract-data": out, "rpcrdma-dump --cpuprofile": out,
 			"rpcrdma-dump report --html": out, "rpcrdma-dump report --cpuprofile": out,

@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/fault"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/playback"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"
@@ -41,6 +42,7 @@ type serveFlags struct {
 	scale     float64
 	export    string
 	squash    string
+	lease     time.Duration
 	workers   int
 	buffers   string
 	patience  time.Duration
@@ -87,6 +89,7 @@ func newServeCommand(s *streams) *cobra.Command {
 	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
+	f.DurationVar(&o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
 	f.DurationVar(&o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
@@ -258,7 +261,10 @@ func (o *serveFlags) handler() (h transport.Handler, what string, done func() er
 	case o.playback != "":
 		return o.answers()
 	}
-	opt := site.ServerOptions{RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
+	if o.lease < time.Second || o.lease > time.Hour {
+		return nil, "", nil, cli.Usagef("--lease %s: from 1s to 1h", o.lease)
+	}
+	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
 	var st store.Store
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {

@@ -14,6 +14,7 @@ func (c *Call) authenticate() bool {
 	switch c.Flavor = c.Header.Cred.Flavor; c.Flavor {
 	case oncrpc.AuthNone:
 		c.Cred.UID, c.Cred.GID = o.AnonUID, o.AnonGID
+		c.User = o.AnonUID
 		return true
 	case oncrpc.AuthSys:
 	default:
@@ -29,6 +30,7 @@ func (c *Call) authenticate() bool {
 		c.denyAuth(oncrpc.AuthBadVerf)
 		return false
 	}
+	c.User = c.sys.UID
 	c.Cred.UID, c.Cred.GID, c.Cred.GIDs = c.sys.UID, c.sys.GID, c.sys.GIDs[:c.sys.Count]
 	switch {
 	case o.Squash == AllSquash, o.Squash == RootSquash && c.Cred.UID == 0:

@@ -14,6 +14,9 @@ type Call struct {
 	Header oncrpc.Call
 	// Cred is who calls, after squashing.
 	Cred store.Cred
+	// User is who the credential says it is, before squashing: two users that
+	// become one are still two. AnonUID with AUTH_NONE.
+	User uint32
 	// Flavor is how it was authenticated: AuthNone or AuthSys.
 	Flavor oncrpc.Flavor
 	// Args reads the arguments; eligible items that travelled apart are known

@@ -255,6 +255,32 @@ func TestDuplicates(t *testing.T) {
 			t.Errorf("call %d: %d, want %d", i, got, c.want)
 		}
 	}
+	// Another user of the same client is not told what the first one was.
+	user := f.client(d)
+	user.Cred = nfstest.Sys(7, 7)
+	other := f.client(d)
+	other.Cred = nfstest.Sys(8, 7)
+	if a, b, c := do(user, 13, "a"), do(other, 13, "a"), do(user, 13, "a"); a == b || a != c {
+		t.Errorf("%d, %d, %d", a, b, c)
+	}
+	// A flood pushes out its own replies, and leaves others theirs.
+	f2 := newFixture(nfsserver.Options{Replies: 40})
+	victim, flood := f2.client(nfstest.NewDirect(f2)), nfstest.NewDirect(f2)
+	flood.Name.Remote = netip.MustParseAddrPort("[2001:db8::1]:99")
+	attacker := f2.client(flood)
+	var first []uint32
+	for i := range uint32(10) {
+		first = append(first, do(victim, i+1, "mine"))
+	}
+	for i := range uint32(1000) {
+		flood.Name.Remote = netip.AddrPortFrom(netip.AddrFrom16([16]byte{0x20, 1, 13, 0xb8, 15: byte(i)}), 99)
+		do(attacker, i+1, "flood")
+	}
+	for i := range uint32(10) {
+		if got := do(victim, i+1, "mine"); got != first[i] {
+			t.Errorf("call %d was done again", i)
+		}
+	}
 	// A duplicate of a call that is worked at waits for its reply.
 	message := append((&oncrpc.Call{XID: 99, RPCVersion: 2, Program: program, Version: 3, Procedure: wait}).Append(nil), "argument"...)
 	var waiting []*recorder

@@ -16,7 +16,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 )
 
 // Options of the program.
@@ -93,7 +92,7 @@ func (s *server) mnt(c *nfsserver.Call) {
 	path := string(st.path.Dirpath)
 	h, err := s.walk(path)
 	if st.result.FhsStatus = status(err); err == nil {
-		st.fh = v3.AppendHandle(st.fh[:0], h)
+		st.fh = s.store.Info().Handles.Append(st.fh[:0], h)
 		st.result.Mountinfo.Fhandle = st.fh
 		s.add(host(c), clean(path))
 	}

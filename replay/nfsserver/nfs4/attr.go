@@ -193,7 +193,7 @@ func (x *compound) appendAttr(b []byte, n int, at *store.Attr) []byte {
 	case nfs4.FATTR4_CHOWN_RESTRICTED:
 		return xdr.AppendBool(b, info.ChownRestricted)
 	case nfs4.FATTR4_FILEHANDLE:
-		return appendHandle(b, at.Handle)
+		return s.appendHandle(b, at.Handle)
 	case nfs4.FATTR4_FILEID, nfs4.FATTR4_MOUNTED_ON_FILEID:
 		return xdr.AppendUint64(b, at.Handle.ID)
 	case nfs4.FATTR4_FILES_AVAIL:
@@ -253,9 +253,8 @@ func (x *compound) appendAttr(b []byte, n int, at *store.Attr) []byte {
 	return b // not reached: supported has no others to read
 }
 
-func appendHandle(b []byte, h store.Handle) []byte {
-	b = xdr.AppendUint32(b, store.HandleSize)
-	return h.Append(b)
+func (s *Server) appendHandle(b []byte, h store.Handle) []byte {
+	return s.info.Handles.Append(xdr.AppendUint32(b, store.HandleSize), h)
 }
 
 // sameAttrs compares attributes with those of the current filehandle.

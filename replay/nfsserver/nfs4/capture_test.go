@@ -174,7 +174,7 @@ func (c *captured) prepare(tx *transaction.Transaction, args *nfs4.CompoundArgs,
 		}
 		switch b := op.Body.(type) {
 		case *nfs4.PUTFH4args:
-			cur, _ = store.ParseHandle(b.Object)
+			cur, _ = c.store.Info().Handles.Open(b.Object)
 		case *nfs4.LOOKUP4args:
 			find(b.Objname, i)
 		case *nfs4.OPEN4args:

@@ -60,6 +60,7 @@ type compound struct {
 	buf    []byte
 	stat   store.Statfs
 	statOK bool
+	copied uint64 // bytes, by COPY
 }
 
 func (x *compound) reset(c *nfsserver.Call) {
@@ -67,7 +68,7 @@ func (x *compound) reset(c *nfsserver.Call) {
 	x.placed, x.retried, x.client = false, false, nil
 	x.hasFH, x.hasSaved, x.attrAt = false, false, -2
 	x.hasSid, x.hasSavedSid = false, false
-	x.statOK = false
+	x.statOK, x.copied = false, 0
 	clear(x.items)
 	x.items = x.items[:0]
 }
@@ -290,9 +291,15 @@ func (x *compound) finish() {
 	x.s.table.End(&x.place, results)
 }
 
-// principal is who sent the call.
+// principal is who sent the call, before squashing: nobody is not root, though
+// the server may take root for nobody.
 func (x *compound) principal() state.Principal {
-	return state.Principal(uint64(x.c.Flavor)<<32 | uint64(x.c.Cred.UID))
+	return state.Principal(uint64(x.c.Flavor)<<32 | uint64(x.c.User))
+}
+
+// who is who sent the call, and from where.
+func (x *compound) who() state.Who {
+	return state.Who{Principal: x.principal(), Source: x.c.Peer().Source()}
 }
 
 // replay answers with the result of the operation when it was sent first.

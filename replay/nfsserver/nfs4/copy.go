@@ -35,11 +35,16 @@ func (x *compound) copyOp(a *nfs4.COPY4args) status {
 		count = src - a.CaSrcOffset
 	}
 	n := uint64(0)
-	if count = min(count, x.s.opt.MaxCopy); count > 0 {
+	if count > 0 {
+		// All that the COPYs of one COMPOUND copy is within the limit.
+		if count = min(count, x.s.opt.MaxCopy-min(x.copied, x.s.opt.MaxCopy)); count == 0 {
+			return nfs4.NFS4ERR_DELAY
+		}
 		var err error
 		if n, err = x.s.store.Copy(&x.c.Cred, x.saved, a.CaSrcOffset, x.fh, a.CaDstOffset, count, &x.wcc); err != nil {
 			return x.dataError(err, x.fh)
 		}
+		x.copied += n
 	}
 	b := xdr.AppendUint32(x.c.Out, 0) // no callback will tell of the end
 	b = xdr.AppendUint64(b, n)

@@ -42,6 +42,7 @@ var storeErrors = [...]status{
 	store.ErrWrongType:   nfs4.NFS4ERR_INVAL,
 	store.ErrNoXattr:     nfs4.NFS4ERR_NOXATTR,
 	store.ErrXattrTooBig: nfs4.NFS4ERR_XATTR2BIG,
+	store.ErrFileOpen:    nfs4.NFS4ERR_FILE_OPEN,
 }
 
 // statusOf is the status for an error of the store.

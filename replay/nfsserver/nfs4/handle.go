@@ -21,9 +21,9 @@ func (x *compound) setObject() {
 }
 
 func (x *compound) putfh(a *nfs4.PUTFH4args) status {
-	h, err := store.ParseHandle(a.Object)
+	h, err := x.s.info.Handles.Open(a.Object)
 	if err != nil {
-		return nfs4.NFS4ERR_BADHANDLE
+		return statusOf(err)
 	}
 	if err = x.s.store.GetAttr(h, &x.attr); err != nil {
 		return statusOf(err)
@@ -39,7 +39,7 @@ func (x *compound) putrootfh() status {
 }
 
 func (x *compound) getfh() status {
-	x.c.Out = appendHandle(x.c.Out, x.fh)
+	x.c.Out = x.s.appendHandle(x.c.Out, x.fh)
 	if x.attrAt+1 == x.index {
 		x.attrAt = x.index
 	}

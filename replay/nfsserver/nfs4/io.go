@@ -10,13 +10,14 @@ import (
 )
 
 // allow checks the stateid of an operation on the data of the object h. Until
-// forbid is called, the permissions of a file that is open are not asked for.
+// forbid is called, the permissions of a file that the caller has itself opened
+// are not asked for. Those of a caller with somebody else's stateid are.
 func (x *compound) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
 	id, st := x.stateid(s)
 	if st != ok {
 		return st
 	}
-	x.c.Cred.Bypass, st = x.s.table.CheckIO(x.client, id, h, write)
+	x.c.Cred.Bypass, st = x.s.table.CheckIO(x.client, id, h, write, x.principal())
 	return st
 }
 

@@ -46,14 +46,14 @@ func (x *compound) lock(a *nfs4.LOCK4args) status {
 		return st
 	}
 	*from = *id
-	if st, done := x.begin(x.s.table.BeginLock(x.client, a)); done {
+	if st, done := x.begin(x.s.table.BeginLock(x.client, a, x.principal())); done {
 		return st
 	}
 	if st = x.lockable(); st != ok {
 		return st
 	}
 	var denied nfs4.LOCK4denied
-	sid, st := x.s.table.Lock(x.client, a, x.fh, &denied)
+	sid, st := x.s.table.Lock(x.client, a, x.fh, x.principal(), &denied)
 	switch st {
 	case ok:
 		x.setStateid(sid)
@@ -87,10 +87,10 @@ func (x *compound) locku(a *nfs4.LOCKU4args) status {
 		return st
 	}
 	a.LockStateid = *id
-	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_LOCKU)); done {
+	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_LOCKU, x.principal())); done {
 		return st
 	}
-	return x.result(x.s.table.Unlock(x.client, a, x.fh))
+	return x.result(x.s.table.Unlock(x.client, a, x.fh, x.principal()))
 }
 
 func (x *compound) releaseLockowner(a *nfs4.RELEASE_LOCKOWNER4args) status {
@@ -111,17 +111,17 @@ func (x *compound) closeOp(a *nfs4.CLOSE4args) status {
 	if st != ok {
 		return st
 	}
-	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_CLOSE)); done {
+	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_CLOSE, x.principal())); done {
 		return st
 	}
-	return x.result(x.s.table.CloseOpen(x.client, id, x.fh))
+	return x.result(x.s.table.CloseOpen(x.client, id, x.fh, x.principal()))
 }
 
 func (x *compound) openConfirm(a *nfs4.OPEN_CONFIRM4args) status {
-	if st, done := x.begin(x.s.table.BeginStateid(nil, &a.OpenStateid, a.Seqid, nfs4.OP_OPEN_CONFIRM)); done {
+	if st, done := x.begin(x.s.table.BeginStateid(nil, &a.OpenStateid, a.Seqid, nfs4.OP_OPEN_CONFIRM, x.principal())); done {
 		return st
 	}
-	return x.result(x.s.table.ConfirmOpen(&a.OpenStateid, x.fh))
+	return x.result(x.s.table.ConfirmOpen(&a.OpenStateid, x.fh, x.principal()))
 }
 
 func (x *compound) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
@@ -129,7 +129,7 @@ func (x *compound) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
 	if st != ok {
 		return st
 	}
-	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_OPEN_DOWNGRADE)); done {
+	if st, done := x.begin(x.s.table.BeginStateid(x.client, id, a.Seqid, nfs4.OP_OPEN_DOWNGRADE, x.principal())); done {
 		return st
 	}
 	access, deny := uint32(a.ShareAccess), a.ShareDeny
@@ -139,5 +139,5 @@ func (x *compound) openDowngrade(a *nfs4.OPEN_DOWNGRADE4args) status {
 	if access&^nfs4.OPEN4_SHARE_ACCESS_BOTH != 0 || deny&^nfs4.OPEN4_SHARE_DENY_BOTH != 0 {
 		return nfs4.NFS4ERR_INVAL
 	}
-	return x.result(x.s.table.Downgrade(x.client, id, x.fh, access, deny))
+	return x.result(x.s.table.Downgrade(x.client, id, x.fh, access, deny, x.principal()))
 }

@@ -17,7 +17,7 @@ const wants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
 	nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
 
 func (x *compound) open(a *nfs4.OPEN4args) status {
-	if st, done := x.begin(x.s.table.BeginOpen(x.client, &a.Owner, a.Seqid)); done {
+	if st, done := x.begin(x.s.table.BeginOpen(x.client, &a.Owner, a.Seqid, x.principal())); done {
 		return st
 	}
 	access := uint32(a.ShareAccess)
@@ -125,8 +125,11 @@ func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
 		if _, st := x.attributes(); st != ok {
 			return st
 		}
-		if st := x.openable(); st != ok || a.Claim.Claim == nfs4.CLAIM_PREVIOUS {
+		if st := x.openable(); st != ok {
 			return st
+		}
+		if a.Claim.Claim == nfs4.CLAIM_PREVIOUS {
+			return x.reclaimed(o.access)
 		}
 		return x.permitted(o.access)
 	}
@@ -191,6 +194,16 @@ func (x *compound) permitted(access uint32) status {
 	return ok
 }
 
+// reclaimed is permitted for a file that the caller had open, or has just made:
+// its owner may have taken the permission from itself since.
+func (x *compound) reclaimed(access uint32) status {
+	st := x.permitted(access)
+	if st == nfs4.NFS4ERR_ACCESS && x.c.Cred.UID == x.attr.UID {
+		return ok
+	}
+	return st
+}
+
 func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	how := &a.Openhow.How
 	c := store.Create{}
@@ -232,8 +245,12 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	case created && c.Mode == store.Unchecked:
 		o.truncate, o.size = sized && x.set.Size > 0, x.set.Size
 		return ok
-	case created, c.Mode == store.Exclusive:
-		return ok // an exclusive create sent again finds what it has made
+	case created:
+		return ok
+	case c.Mode == store.Exclusive:
+		// An exclusive create sent again finds what it has made. So does
+		// whoever else knows the verifier, which need not be a secret.
+		return x.reclaimed(o.access)
 	}
 	if st = x.openable(); st != ok {
 		return st

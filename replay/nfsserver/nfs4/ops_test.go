@@ -72,7 +72,7 @@ func TestStatuses(t *testing.T) {
 		{"nothing saved", nfs4.NFS4ERR_RESTOREFH, 0, []nfs4.Op{restore}},
 		{"RENAME, nothing saved", nfs4.NFS4ERR_NOFILEHANDLE, 0, plus(at(), rename("f", "g"))},
 		{"bad handle", nfs4.NFS4ERR_BADHANDLE, 0, []nfs4.Op{putfh([]byte("x"))}},
-		{"stale handle", nfs4.NFS4ERR_STALE, 0, []nfs4.Op{putfh([]byte("012345678901"))}},
+		{"stale handle", nfs4.NFS4ERR_STALE, 0, []nfs4.Op{putfh([]byte("012345678901234567890123"))}},
 		{"PUTPUBFH", ok, 0, []nfs4.Op{o(nfs4.OP_PUTPUBFH, nil), lookup("f")}},
 
 		{"LOOKUP", ok, 0, at("d", "in")},

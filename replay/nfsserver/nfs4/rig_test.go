@@ -42,11 +42,12 @@ type rig struct {
 	s     *Server
 	rpc   *nfsserver.Server
 	xid   uint32
+	from  netip.AddrPort // of the calls
 }
 
 func newRig(t testing.TB, opt Options) *rig {
 	t.Helper()
-	r := &rig{TB: t, clock: &clock{now: time.Unix(1e9, 0)}}
+	r := &rig{TB: t, clock: &clock{now: time.Unix(1e9, 0)}, from: netip.MustParseAddrPort("192.0.2.1:700")}
 	r.store = memory.New(memory.Options{})
 	r.boot(opt)
 	t.Cleanup(func() {
@@ -75,6 +76,7 @@ func (r *rig) shut() {
 // exchange is a call without a transport.
 type exchange struct {
 	call   transport.Message
+	from   netip.AddrPort
 	max    []uint32 // chunks
 	reply  []byte   // whole
 	items  int
@@ -84,7 +86,7 @@ type exchange struct {
 
 func (x *exchange) Call() *transport.Message { return &x.call }
 func (x *exchange) Peer() transport.Peer {
-	return transport.Peer{Transport: "test", ID: 1, Remote: netip.MustParseAddrPort("192.0.2.1:700")}
+	return transport.Peer{Transport: "test", ID: 1, Remote: x.from}
 }
 
 func (x *exchange) MaxResult(n int) uint32 {
@@ -119,7 +121,7 @@ func header(xid, uid uint32) []byte {
 func (r *rig) raw(uid uint32, args []byte, max ...uint32) *exchange {
 	r.Helper()
 	r.xid++
-	x := &exchange{max: max}
+	x := &exchange{max: max, from: r.from}
 	x.call.Stream = append(header(r.xid, uid), args...)
 	r.rpc.ServeRPC(x)
 	if !x.done {

@@ -29,8 +29,8 @@ type Options struct {
 	Limits state.Limits
 	// MaxIO is the largest READ and WRITE in bytes: 1 MiB. Larger ones are cut.
 	MaxIO uint32
-	// MaxCopy is how much one COPY copies at most, in bytes: 64 MiB. The client
-	// asks again for the rest.
+	// MaxCopy is how much the COPYs of one COMPOUND copy at most, in bytes: 64
+	// MiB. The client asks again for the rest.
 	MaxCopy uint64
 	// Owner is so_major_id and the server scope: which servers are the same one
 	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.

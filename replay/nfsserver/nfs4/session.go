@@ -78,7 +78,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	if x.minor < 2 && a.EiaFlags&nfs4.EXCHGID4_FLAG_SUPP_FENCE_OPS != 0 {
 		return nfs4.NFS4ERR_INVAL
 	}
-	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.principal())
+	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.who())
 	if st != ok {
 		return st
 	}
@@ -94,7 +94,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 }
 
 func (x *compound) createSession(a *nfs4.CREATE_SESSION4args) status {
-	r := x.s.table.CreateSession(a, x.principal(), x.c.Exchange().Backward() != nil)
+	r := x.s.table.CreateSession(a, x.who(), x.c.Exchange().Backward() != nil)
 	if r.CsrStatus == ok {
 		x.c.Out = r.CsrResok4.Append(x.c.Out)
 	}
@@ -105,11 +105,11 @@ func (x *compound) destroySession(a *nfs4.DESTROY_SESSION4args) status {
 	if x.placed && a.DsaSessionid == x.place.Session() && x.index+1 != int(x.args.Count) {
 		return nfs4.NFS4ERR_NOT_ONLY_OP // has to be the last one in its own session
 	}
-	return x.s.table.DestroySession(a.DsaSessionid)
+	return x.s.table.DestroySession(a.DsaSessionid, x.principal())
 }
 
 func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
-	if st := x.s.table.HasSession(a.BctsaSessid); st != ok {
+	if st := x.s.table.Bind(a.BctsaSessid, x.principal()); st != ok {
 		return st
 	}
 	back := x.c.Exchange().Backward() != nil
@@ -134,7 +134,7 @@ func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
 }
 
 func (x *compound) destroyClientID(a *nfs4.DESTROY_CLIENTID4args) status {
-	return x.s.table.DestroyClientID(a.DcaClientid)
+	return x.s.table.DestroyClientID(a.DcaClientid, x.principal())
 }
 
 func (x *compound) reclaimComplete(a *nfs4.RECLAIM_COMPLETE4args) status {
@@ -161,13 +161,13 @@ func (x *compound) freeStateid(a *nfs4.FREE_STATEID4args) status {
 	if st != ok {
 		return st
 	}
-	return x.s.table.FreeStateid(x.client, id)
+	return x.s.table.FreeStateid(x.client, id, x.principal())
 }
 
 // Client IDs of NFSv4.0.
 
 func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
-	id, confirm, st := x.s.table.SetClientID(a.Client.Id, a.Client.Verifier, x.principal())
+	id, confirm, st := x.s.table.SetClientID(a.Client.Id, a.Client.Verifier, x.who())
 	switch st {
 	case ok:
 		r := nfs4.SETCLIENTID4resok{Clientid: id, SetclientidConfirm: confirm}

@@ -278,7 +278,7 @@ func TestLease(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	r := newRig(t, Options{Limits: state.Limits{Clients: 4, Sessions: 2, Opens: 3, Owners: 3, Ranges: 4}})
+	r := newRig(t, Options{Limits: state.Limits{Clients: 8, Sessions: 2, Opens: 3, Owners: 3, Ranges: 4}})
 	s := r.mount("a", 1, 0)
 	// Names that are never confirmed drive out only one another.
 	for i := range 20 {

@@ -126,7 +126,7 @@ func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		if st != ok {
 			return given, st
 		}
-		if cred.Bypass, st = x.s.table.CheckIO(x.client, id, x.fh, true); st != ok {
+		if cred.Bypass, st = x.s.table.CheckIO(x.client, id, x.fh, true, x.principal()); st != ok {
 			return given, st
 		}
 		// Bypass is for data. Who sets other attributes as well has to have the

@@ -192,7 +192,7 @@ func TestStateids0(t *testing.T) {
 	bad(nfs4.NFS4ERR_BAD_STATEID, func(s *nfs4.Stateid4) { s.Seqid++ })
 	bad(nfs4.NFS4ERR_OLD_STATEID, func(s *nfs4.Stateid4) { s.Seqid = 0 })
 	bad(nfs4.NFS4ERR_STALE_STATEID, func(s *nfs4.Stateid4) { s.Other[0]++ })
-	bad(nfs4.NFS4ERR_EXPIRED, func(s *nfs4.Stateid4) { s.Other[7] += 77 })
+	bad(nfs4.NFS4ERR_BAD_STATEID, func(s *nfs4.Stateid4) { s.Other[7] += 77 })
 	bad(nfs4.NFS4ERR_BAD_STATEID, func(s *nfs4.Stateid4) { s.Other[11] += 77 })
 	bad(nfs4.NFS4ERR_BAD_STATEID, func(s *nfs4.Stateid4) { *s = nfs4.Stateid4{Seqid: 1} })
 	z.must(ok, z.do(putfh(h), read(nfs4.Stateid4{}, 0, 1)))

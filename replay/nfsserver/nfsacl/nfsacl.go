@@ -75,7 +75,7 @@ func (s *server) getacl(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	h, err := v3.ParseHandle(args.Fh.Data)
+	h, err := s.info.Handles.Open(args.Fh.Data)
 	if err == nil && args.Mask&^known != 0 {
 		err = store.ErrInval
 	}
@@ -183,7 +183,7 @@ func (s *server) setacl(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	h, err := v3.ParseHandle(args.Fh.Data)
+	h, err := s.info.Handles.Open(args.Fh.Data)
 	if err == nil {
 		err = s.set(c, h, &args.Acl)
 	}

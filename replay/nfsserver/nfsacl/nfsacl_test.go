@@ -33,7 +33,7 @@ type fixture struct {
 
 func start(t *testing.T, keep bool) *fixture {
 	st := store.Store(memory.New(memory.Options{}))
-	root := v3.AppendHandle(nil, st.Root())
+	root := st.Info().Handles.Append(nil, st.Root())
 	if !keep {
 		st = plain{st}
 	}
@@ -328,13 +328,15 @@ func TestSpace(t *testing.T) {
 // well-formed, and what was set can be got.
 func FuzzProcedures(f *testing.F) {
 	const generation = 1
-	root := nfs3.NfsFh3{Data: v3.AppendHandle(nil, store.Handle{ID: 2, Generation: generation})}
+	key := store.Key{1}
+	handles := store.NewSeal(key)
+	root := nfs3.NfsFh3{Data: handles.Append(nil, store.Handle{ID: 2, Generation: generation})}
 	l := list(0, uo, 0, 6, u, 5, 4, g, 0, 4, m, 0, 4, o, 0, 0)
 	f.Add(uint8(1), (&wire.GETACL3args{Fh: root, Mask: all}).Append(nil))
 	f.Add(uint8(2), (&wire.SETACL3args{Fh: root, Acl: wire.Secattr{Mask: all, Aclcnt: 5, Aclent: l, Dfaclcnt: 5, Dfaclent: l}}).Append(nil))
 	f.Add(uint8(2), (&wire.SETACL3args{Fh: root, Acl: wire.Secattr{Mask: all, Aclcnt: 1 << 31}}).Append(nil))
 	f.Fuzz(func(t *testing.T, procedure uint8, args []byte) {
-		st := memory.New(memory.Options{Size: 1 << 20, Generation: generation, Clock: func() store.Time { return store.Time{Sec: 1} }})
+		st := memory.New(memory.Options{Size: 1 << 20, Generation: generation, HandleKey: key, Clock: func() store.Time { return store.Time{Sec: 1} }})
 		s := nfsserver.New(nfsserver.Options{})
 		s.Register(nfsacl.New(st))
 		for _, p := range []uint32{uint32(procedure), wire.ACLPROC3_GETACL} {

@@ -36,6 +36,7 @@ const (
 	ErrWrongType                    // an object of another type is needed
 	ErrNoXattr                      // no such extended attribute
 	ErrXattrTooBig                  // value too large
+	ErrFileOpen                     // a file that is open cannot lose its last name now
 	ErrTooSmall                     // a limit of the caller is too low for any result
 )
 
@@ -70,6 +71,7 @@ var errorTexts = [...]string{
 	ErrWrongType:   "wrong type of object",
 	ErrNoXattr:     "no such extended attribute",
 	ErrXattrTooBig: "extended attribute too large",
+	ErrFileOpen:    "file is open",
 	ErrTooSmall:    "buffer or request too small",
 }
 

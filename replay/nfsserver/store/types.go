@@ -1,32 +1,13 @@
 package store
 
-import (
-	"encoding/binary"
-	"time"
-)
+import "time"
 
 // Handle names an object of a store as long as it exists. Generation tells
-// objects apart that had the same ID one after the other.
+// objects apart that had the same ID one after the other. Clients see handles as
+// Info.Handles writes them.
 type Handle struct {
 	ID         uint64 // the file ID that clients see
 	Generation uint32
-}
-
-// HandleSize is the encoded size of a Handle in bytes.
-const HandleSize = 12
-
-// Append encodes h.
-func (h Handle) Append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, h.ID)
-	return binary.BigEndian.AppendUint32(b, h.Generation)
-}
-
-// ParseHandle reads what Append wrote; ErrBadHandle if the size is wrong.
-func ParseHandle(b []byte) (Handle, error) {
-	if len(b) != HandleSize {
-		return Handle{}, ErrBadHandle
-	}
-	return Handle{ID: binary.BigEndian.Uint64(b), Generation: binary.BigEndian.Uint32(b[8:])}, nil
 }
 
 // Type is the type of an object, with the numbers of ftype3 and nfs_ftype4.
@@ -216,6 +197,8 @@ func (c *Cred) In(gid uint32) bool {
 
 // Info says what a store is like.
 type Info struct {
+	// Handles writes handles for clients and reads them. A nil Seal reads none.
+	Handles     *Seal
 	FSID        [2]uint64 // major and minor
 	ReadOnly    bool
 	MaxFileSize uint64 // bytes

@@ -34,7 +34,7 @@ func (s *server) getattr(c *nfsserver.Call) {
 	if !c.Decode(&st.getattrArgs) {
 		return
 	}
-	h, err := ParseHandle(st.getattrArgs.Object.Data)
+	h, err := s.parse(st.getattrArgs.Object.Data)
 	if err == nil {
 		err = s.store.GetAttr(h, &st.attr)
 	}
@@ -54,7 +54,7 @@ func (s *server) setattr(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	h, err := ParseHandle(args.Object.Data)
+	h, err := s.parse(args.Object.Data)
 	if err == nil {
 		set := fillSet(&st.set, &args.NewAttributes)
 		if args.Guard.Check {
@@ -79,7 +79,7 @@ func (s *server) access(c *nfsserver.Call) {
 		return
 	}
 	const known = nfs3.ACCESS3_READ | nfs3.ACCESS3_LOOKUP | nfs3.ACCESS3_MODIFY | nfs3.ACCESS3_EXTEND | nfs3.ACCESS3_DELETE | nfs3.ACCESS3_EXECUTE
-	h, err := ParseHandle(args.Object.Data)
+	h, err := s.parse(args.Object.Data)
 	var granted store.AccessMask
 	if err == nil {
 		granted, err = s.store.Access(&c.Cred, h, store.AccessMask(args.Access&known))
@@ -100,7 +100,7 @@ func (s *server) lookup(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	dir, err := ParseHandle(args.What.Dir.Data)
+	dir, err := s.parse(args.What.Dir.Data)
 	if err == nil {
 		err = s.find(c, dir, args.What.Name, &st.attr)
 	}
@@ -109,7 +109,7 @@ func (s *server) lookup(c *nfsserver.Call) {
 		return
 	}
 	ok(c)
-	c.Out = appendHandle(c.Out, st.attr.Handle)
+	c.Out = s.appendHandle(c.Out, st.attr.Handle)
 	c.Out = s.postAttr(c.Out, &st.attr)
 	c.Out = s.postOp(c.Out, dir, &st.attr2)
 	c.Send()
@@ -135,7 +135,7 @@ func (s *server) readlink(c *nfsserver.Call) {
 	if !c.Decode(&st.readlinkArgs) {
 		return
 	}
-	h, err := ParseHandle(st.readlinkArgs.Symlink.Data)
+	h, err := s.parse(st.readlinkArgs.Symlink.Data)
 	if err == nil {
 		st.text, err = s.store.Readlink(&c.Cred, h, st.text[:0])
 	}

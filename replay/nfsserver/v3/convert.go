@@ -9,20 +9,15 @@ import (
 
 const garbage = oncrpc.GarbageArgs
 
-// HandleSize is the size of the file handles that the program gives out, in
-// bytes. They are those of the store, and so of NFSv4, too: who has mounted a
+// File handles are those of the store, and so of NFSv4, too: who has mounted a
 // directory over both, or replays such a capture, may use one for the other, as
 // with most servers.
-const HandleSize = store.HandleSize
 
-// AppendHandle appends the NFSv3 file handle of an object.
-func AppendHandle(b []byte, h store.Handle) []byte { return h.Append(b) }
+// parse reads a file handle.
+func (s *server) parse(b []byte) (store.Handle, error) { return s.info.Handles.Open(b) }
 
-// ParseHandle reads a file handle; store.ErrBadHandle if it is none.
-func ParseHandle(b []byte) (store.Handle, error) { return store.ParseHandle(b) }
-
-func appendHandle(b []byte, h store.Handle) []byte {
-	return AppendHandle(xdr.AppendUint32(b, HandleSize), h)
+func (s *server) appendHandle(b []byte, h store.Handle) []byte {
+	return s.info.Handles.Append(xdr.AppendUint32(b, store.HandleSize), h)
 }
 
 // statuses are the counterparts of errors.
@@ -58,6 +53,7 @@ var statuses = [...]nfs3.Nfsstat3{
 	store.ErrWrongType:   nfs3.NFS3ERR_INVAL,
 	store.ErrNoXattr:     nfs3.NFS3ERR_NOENT,
 	store.ErrXattrTooBig: nfs3.NFS3ERR_INVAL,
+	store.ErrFileOpen:    nfs3.NFS3ERR_ACCES, // as Linux has it
 	store.ErrTooSmall:    nfs3.NFS3ERR_TOOSMALL,
 }
 

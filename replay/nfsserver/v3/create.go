@@ -19,15 +19,15 @@ func (s *server) made(c *nfsserver.Call, dir store.Handle, err error) {
 	}
 	ok(c)
 	c.Out = xdr.AppendBool(c.Out, true)
-	c.Out = appendHandle(c.Out, st.attr.Handle)
+	c.Out = s.appendHandle(c.Out, st.attr.Handle)
 	c.Out = s.postAttr(c.Out, &st.attr)
 	c.Out = s.wcc(c.Out, &st.wcc)
 	c.Send()
 }
 
 // newName finds the directory of an object to be made. "." and ".." exist.
-func newName(where *nfs3.Diropargs3) (store.Handle, error) {
-	dir, err := ParseHandle(where.Dir.Data)
+func (s *server) newName(where *nfs3.Diropargs3) (store.Handle, error) {
+	dir, err := s.parse(where.Dir.Data)
 	if err == nil && dot(where.Name) {
 		err = store.ErrExist
 	}
@@ -40,7 +40,7 @@ func (s *server) create(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	dir, err := newName(&args.Where)
+	dir, err := s.newName(&args.Where)
 	if err == nil {
 		st.how = store.Create{}
 		switch args.How.Mode {
@@ -69,7 +69,7 @@ func (s *server) mkdir(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	dir, err := newName(&args.Where)
+	dir, err := s.newName(&args.Where)
 	if err == nil {
 		err = s.store.Mkdir(&c.Cred, dir, args.Where.Name, fillSet(&st.set, &args.Attributes), &st.attr, &st.wcc)
 	}
@@ -87,7 +87,7 @@ func (s *server) symlink(c *nfsserver.Call) {
 		c.Fail(garbage)
 		return
 	}
-	dir, err := newName(&args.Where)
+	dir, err := s.newName(&args.Where)
 	if err == nil {
 		err = s.store.Symlink(&c.Cred, dir, args.Where.Name, text, fillSet(&st.set, &args.Symlink.SymlinkAttributes), &st.attr, &st.wcc)
 	}
@@ -100,7 +100,7 @@ func (s *server) mknod(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	dir, err := newName(&args.Where)
+	dir, err := s.newName(&args.Where)
 	if err == nil {
 		var dev store.Device
 		switch args.What.Type {

@@ -12,7 +12,7 @@ func (s *server) read(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	h, err := ParseHandle(args.File.Data)
+	h, err := s.parse(args.File.Data)
 	r := c.Read()
 	if err == nil {
 		count := c.MaxItem(0, min(args.Count, s.opt.MaxIO))
@@ -42,7 +42,7 @@ func (s *server) write(c *nfsserver.Call) {
 		return
 	}
 	data = data[:min(len(data), int(s.opt.MaxIO))]
-	h, err := ParseHandle(args.File.Data)
+	h, err := s.parse(args.File.Data)
 	if err == nil {
 		err = s.store.Write(&c.Cred, h, args.Offset, data, args.Stable != nfs3.UNSTABLE, &st.wcc)
 	}
@@ -64,7 +64,7 @@ func (s *server) commit(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	h, err := ParseHandle(args.File.Data)
+	h, err := s.parse(args.File.Data)
 	if err == nil {
 		err = s.store.Commit(&c.Cred, h, args.Offset, uint64(args.Count), &st.wcc)
 	}

@@ -11,7 +11,7 @@ import (
 // that fails it has answered.
 func (s *server) object(c *nfsserver.Call, fh []byte) (store.Handle, bool) {
 	st := c.State.(*state)
-	h, err := ParseHandle(fh)
+	h, err := s.parse(fh)
 	if err == nil {
 		err = s.store.GetAttr(h, &st.attr)
 	}

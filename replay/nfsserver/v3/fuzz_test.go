@@ -20,9 +20,11 @@ import (
 // MOUNT, with an item apart or none. Each reply is well-formed.
 func FuzzProcedures(f *testing.F) {
 	const generation = 1
-	root := nfs3.NfsFh3{Data: v3.AppendHandle(nil, store.Handle{ID: 2, Generation: generation})}
-	file := nfs3.NfsFh3{Data: v3.AppendHandle(nil, store.Handle{ID: 3, Generation: generation})}
-	link := nfs3.NfsFh3{Data: v3.AppendHandle(nil, store.Handle{ID: 4, Generation: generation})}
+	key := store.Key{1}
+	handles := store.NewSeal(key)
+	root := nfs3.NfsFh3{Data: handles.Append(nil, store.Handle{ID: 2, Generation: generation})}
+	file := nfs3.NfsFh3{Data: handles.Append(nil, store.Handle{ID: 3, Generation: generation})}
+	link := nfs3.NfsFh3{Data: handles.Append(nil, store.Handle{ID: 4, Generation: generation})}
 	name := nfs3.Diropargs3{Dir: root, Name: []byte("name")}
 	there := nfs3.Diropargs3{Dir: root, Name: []byte("file")}
 	text := xdr.Data{Length: 5, Inline: []byte("hello")}
@@ -61,7 +63,7 @@ func FuzzProcedures(f *testing.F) {
 	}
 	header := oncrpc.Call{XID: 1, RPCVersion: 2, Program: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3, Cred: nfstest.Sys(0, 0)}
 	f.Fuzz(func(t *testing.T, procedure uint8, args []byte, position uint16, item []byte, room uint16) {
-		st := memory.New(memory.Options{Size: 4 << 20, Generation: generation, Clock: func() store.Time { return store.Time{Sec: 1} }})
+		st := memory.New(memory.Options{Size: 4 << 20, Generation: generation, HandleKey: key, Clock: func() store.Time { return store.Time{Sec: 1} }})
 		var a store.Attr
 		var w store.Wcc
 		if _, err := st.Create(&store.Cred{}, st.Root(), []byte("file"), &store.Create{}, &a, &w); err != nil {

@@ -37,7 +37,7 @@ func (s *server) readdir(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	dir, err := ParseHandle(args.Dir.Data)
+	dir, err := s.parse(args.Dir.Data)
 	if err != nil {
 		s.failAttr(c, err, dir, &st.attr)
 		return
@@ -53,7 +53,7 @@ func (s *server) readdirplus(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	dir, err := ParseHandle(args.Dir.Data)
+	dir, err := s.parse(args.Dir.Data)
 	if err != nil {
 		s.failAttr(c, err, dir, &st.attr)
 		return
@@ -153,7 +153,7 @@ func (w *dirWriter) addBytes(name []byte, cookie uint64, a *store.Attr, known bo
 	if w.plus {
 		size += 4 + 4
 		if known {
-			size += 84 + 4 + HandleSize
+			size += 84 + 4 + store.HandleSize
 		}
 	}
 	if size > w.room || info > w.names && w.count > 0 {
@@ -173,7 +173,7 @@ func (w *dirWriter) addBytes(name []byte, cookie uint64, a *store.Attr, known bo
 		}
 		b = xdr.AppendBool(b, known)
 		if known {
-			b = appendHandle(b, a.Handle)
+			b = w.s.appendHandle(b, a.Handle)
 		}
 	}
 	w.c.Out = b

@@ -12,7 +12,7 @@ func (s *server) remove(c *nfsserver.Call) {
 		return
 	}
 	object := &st.removeArgs.Object
-	dir, err := ParseHandle(object.Dir.Data)
+	dir, err := s.parse(object.Dir.Data)
 	switch {
 	case err != nil:
 	case dot(object.Name):
@@ -29,7 +29,7 @@ func (s *server) rmdir(c *nfsserver.Call) {
 		return
 	}
 	object := &st.rmdirArgs.Object
-	dir, err := ParseHandle(object.Dir.Data)
+	dir, err := s.parse(object.Dir.Data)
 	switch {
 	case err != nil:
 	case string(object.Name) == "..":
@@ -57,8 +57,8 @@ func (s *server) rename(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	from, err := ParseHandle(args.From.Dir.Data)
-	to, err2 := ParseHandle(args.To.Dir.Data)
+	from, err := s.parse(args.From.Dir.Data)
+	to, err2 := s.parse(args.To.Dir.Data)
 	if err == nil {
 		err = err2
 	}
@@ -84,8 +84,8 @@ func (s *server) link(c *nfsserver.Call) {
 	if !c.Decode(args) {
 		return
 	}
-	h, err := ParseHandle(args.File.Data)
-	dir, err2 := newName(&args.Link)
+	h, err := s.parse(args.File.Data)
+	dir, err2 := s.newName(&args.Link)
 	if err == nil {
 		err = err2
 	}

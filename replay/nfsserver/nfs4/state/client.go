@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,14 +29,16 @@ type Client struct {
 	// CREATE_SESSION is answered exactly once (RFC 8881, section 18.36.4).
 	createSeq uint32
 	created   *nfs4.CREATE_SESSION4res // answer to createSeq, nil before the first
-	sessions  int
+	sessions  map[*Session]struct{}
 
 	reclaimed  bool // RECLAIM_COMPLETE was sent
-	openOwners map[string]*openOwner
+	openOwners map[ownerKey]*openOwner
 	lockOwners map[string]*lockOwner
 	states     map[uint32]*state
-	nextState  uint32
 	ranges     int // locked
+	source     Source
+	charged    int       // of Limits.StateBytes
+	searched   time.Time // for owners that hold nothing
 
 	renewed atomic.Int64 // Unix time in nanoseconds
 	busy    atomic.Int32 // COMPOUNDs under way in sessions
@@ -55,23 +59,36 @@ func (t *Table) identities(minor bool) map[string]*identity {
 	return t.byOwner0
 }
 
-// newClient makes an unconfirmed record; nil if there are too many records.
-func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, p Principal) *Client {
-	if len(t.clients) >= t.limits.Clients {
-		t.reap(false)
-		if len(t.clients) >= t.limits.Clients && !t.evictUnconfirmed() {
-			return nil
-		}
+// tag is the random half of the client ID, by which the table knows the client.
+func (c *Client) tag() uint32 { return uint32(c.id >> 32) }
+
+// lookup finds a record by its ID.
+func (t *Table) lookup(id uint64) *Client {
+	if c := t.clients[uint32(id>>32)]; c != nil && c.id == id {
+		return c
 	}
-	for {
-		t.nextID++
-		if t.clients[uint64(t.boot)<<32|uint64(t.nextID)] == nil {
-			break
-		}
+	return nil
+}
+
+// Who is who sends a call, and from where.
+type Who struct {
+	Principal Principal
+	Source    Source
+}
+
+// newClient makes an unconfirmed record; nil if its source has no room for it.
+func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who) *Client {
+	if !t.makeRoom(w.Source) {
+		return nil
 	}
-	c := &Client{id: uint64(t.boot)<<32 | uint64(t.nextID), minor: minor, owner: string(owner), verifier: verifier, principal: p}
+	tag := random()
+	for t.clients[tag] != nil {
+		tag = random()
+	}
+	c := &Client{id: t.ids.client(tag), minor: minor, owner: string(owner), verifier: verifier, principal: w.Principal, source: w.Source}
+	t.records.take(w.Source, 1)
 	t.renew(c)
-	t.clients[c.id] = c
+	t.clients[tag] = c
 	ids := t.identities(minor)
 	i := ids[c.owner]
 	if i == nil {
@@ -82,20 +99,78 @@ func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, p Principa
 	return c
 }
 
-// evictUnconfirmed makes room by dropping the unconfirmed record that is
-// oldest. Whoever floods the server with names only drives out the like.
-func (t *Table) evictUnconfirmed() bool {
-	var oldest *Client
-	for _, c := range t.clients {
-		if !c.confirmed && (oldest == nil || c.renewed.Load() < oldest.renewed.Load()) {
-			oldest = c
-		}
-	}
-	if oldest == nil {
+// makeRoom makes room for one more record of a source. What has run out goes
+// first, then what its client can make again without a loss: records that are
+// not confirmed, and records that hold neither opens nor locks, those that were
+// silent for longest first. They are those of the source itself, unless it has
+// none: then of the source that has most. Nobody loses opens or locks.
+func (t *Table) makeRoom(from Source) bool {
+	now := t.now()
+	switch {
+	case t.records.room(from) > 0:
+		return true
+	case from == t.fullOf && now.Sub(t.fullAt).Abs() < fullFor:
 		return false
 	}
-	t.destroy(oldest)
+	t.reap(false)
+	if t.records.room(from) > 0 {
+		return true
+	}
+	of := from
+	if t.records.by[of] == 0 {
+		of = t.records.greediest()
+	}
+	// Several at a time, so that a flood of newcomers does not search all
+	// records for each of them.
+	if t.evict(of, nil, false, t.records.by[of]/64+1) > 0 {
+		return true
+	}
+	t.fullOf, t.fullAt = from, now
+	return false
+}
+
+// fullFor is how long a source that was found to have no room is not searched
+// for some again.
+const fullFor = 100 * time.Millisecond
+
+// evict drops at most n records of a source that hold neither opens nor locks, but
+// not spare; of those with sessions only if these are what is wanted. It returns
+// how many.
+func (t *Table) evict(from Source, spare *Client, sessions bool, n int) int {
+	var idle []*Client
+	for _, c := range t.clients {
+		if c != spare && c.source == from && len(c.states) == 0 && c.busy.Load() == 0 && (!sessions || len(c.sessions) > 0) {
+			idle = append(idle, c)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *Client) int {
+		if a.confirmed != b.confirmed {
+			if b.confirmed {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.renewed.Load(), b.renewed.Load())
+	})
+	idle = idle[:min(n, len(idle))]
+	for _, c := range idle {
+		t.destroy(c)
+	}
+	return len(idle)
+}
+
+// charge counts n bytes of a client's state, if its source may have them.
+func (t *Table) charge(c *Client, n int) bool {
+	if !t.memory.take(c.source, n) {
+		return false
+	}
+	c.charged += n
 	return true
+}
+
+func (t *Table) refund(c *Client, n int) {
+	t.memory.give(c.source, n)
+	c.charged -= n
 }
 
 // setConfirmed makes c the confirmed record of its owner. An earlier one is the
@@ -120,18 +195,20 @@ func (t *Table) destroy(c *Client) {
 		t.dropLockOwner(o)
 	}
 	c.states, c.openOwners, c.lockOwners = nil, nil, nil
-	if c.sessions > 0 {
-		t.dropSessions(c)
+	t.dropSessions(c)
+	if t.clients[c.tag()] == c {
+		delete(t.clients, c.tag())
 	}
-	if t.clients[c.id] == c {
-		delete(t.clients, c.id)
-	}
+	t.records.give(c.source, 1)
 	ids := t.identities(c.minor)
 	if i := ids[c.owner]; i != nil {
 		if i.confirmed == c {
 			i.confirmed = nil
 			if u := i.unconfirmed; u != nil && u.id == c.id {
-				i.unconfirmed = nil // it was to change the callback of c
+				// It was to change the callback of c.
+				u.gone = true
+				t.records.give(u.source, 1)
+				i.unconfirmed = nil
 			}
 		}
 		if i.unconfirmed == c {
@@ -158,7 +235,7 @@ func (t *Table) reap(owners bool) {
 	for _, c := range t.clients {
 		if t.expired(c, now) {
 			t.destroy(c)
-		} else if owners && !c.minor {
+		} else if owners {
 			t.dropIdle(c, false)
 		}
 	}
@@ -175,14 +252,13 @@ func (t *Table) Reap() {
 // client finds a confirmed record by its ID: NFS4ERR_STALE_CLIENTID for one of
 // another instance, NFS4ERR_EXPIRED for one that is not known any more.
 func (t *Table) client(id uint64) (*Client, Status) {
-	if uint32(id>>32) != t.boot {
+	switch c := t.lookup(id); {
+	case c != nil && c.confirmed:
+		return c, nfs4.NFS4_OK
+	case c == nil && !t.ids.madeClient(id):
 		return nil, nfs4.NFS4ERR_STALE_CLIENTID
 	}
-	c := t.clients[id]
-	if c == nil || !c.confirmed {
-		return nil, nfs4.NFS4ERR_EXPIRED
-	}
-	return c, nfs4.NFS4_OK
+	return nil, nfs4.NFS4ERR_EXPIRED
 }
 
 // Renew is RENEW of NFSv4.0.

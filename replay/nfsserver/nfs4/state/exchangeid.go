@@ -11,10 +11,11 @@ const exchangeFlags = nfs4.EXCHGID4_FLAG_SUPP_MOVED_REFER | nfs4.EXCHGID4_FLAG_S
 // ExchangeID is EXCHANGE_ID. The numbers are those of the table of cases in RFC
 // 8881, section 18.35.4. seq is what the client's next CREATE_SESSION has to
 // carry.
-func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, p Principal) (id uint64, seq uint32, confirmed bool, st Status) {
+func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who) (id uint64, seq uint32, confirmed bool, st Status) {
 	if flags&^exchangeFlags != 0 {
 		return 0, 0, false, nfs4.NFS4ERR_INVAL
 	}
+	p := w.Principal
 	t.mu.Lock()
 	defer t.unlock()
 	known := t.byOwner1[string(owner)]
@@ -41,7 +42,7 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, p Princ
 	if conf != nil {
 		switch {
 		case conf.principal != p: // 3
-			if len(conf.states) > 0 || conf.sessions > 0 {
+			if len(conf.states) > 0 || len(conf.sessions) > 0 {
 				return 0, 0, false, nfs4.NFS4ERR_CLID_INUSE
 			}
 			t.destroy(conf)
@@ -58,22 +59,25 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, p Princ
 	if known := t.byOwner1[string(owner)]; known != nil && known.unconfirmed != nil {
 		t.destroy(known.unconfirmed) // 4
 	}
-	c := t.newClient(true, owner, verifier, p) // 1
+	c := t.newClient(true, owner, verifier, w) // 1
 	if c == nil {
 		return 0, 0, false, nfs4.NFS4ERR_DELAY
 	}
 	return c.id, c.createSeq + 1, false, nfs4.NFS4_OK
 }
 
-// DestroyClientID is DESTROY_CLIENTID.
-func (t *Table) DestroyClientID(id uint64) Status {
+// DestroyClientID is DESTROY_CLIENTID, which only who has made the client ID may
+// send.
+func (t *Table) DestroyClientID(id uint64, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()
-	c := t.clients[id]
+	c := t.lookup(id)
 	switch {
 	case c == nil || !c.minor:
 		return nfs4.NFS4ERR_STALE_CLIENTID
-	case c.sessions > 0 || len(c.states) > 0:
+	case c.principal != p:
+		return nfs4.NFS4ERR_WRONG_CRED
+	case len(c.sessions) > 0 || len(c.states) > 0:
 		return nfs4.NFS4ERR_CLIENTID_BUSY
 	}
 	t.destroy(c)

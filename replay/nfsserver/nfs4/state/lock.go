@@ -12,13 +12,13 @@ type lockState struct {
 
 // BeginLock starts a LOCK: in NFSv4.0 it takes its turn among the requests of
 // the open owner, or of the lock owner if that is known already.
-func (t *Table) BeginLock(c *Client, a *nfs4.LOCK4args) (Turn, *Replay, Status) {
+func (t *Table) BeginLock(c *Client, a *nfs4.LOCK4args, p Principal) (Turn, *Replay, Status) {
 	if a.Locker.NewLockOwner {
 		n := &a.Locker.OpenOwner
-		return t.BeginStateid(c, &n.OpenStateid, n.OpenSeqid, nfs4.OP_LOCK)
+		return t.BeginStateid(c, &n.OpenStateid, n.OpenSeqid, nfs4.OP_LOCK, p)
 	}
 	n := &a.Locker.LockOwner
-	return t.BeginStateid(c, &n.LockStateid, n.LockSeqid, nfs4.OP_LOCK)
+	return t.BeginStateid(c, &n.LockStateid, n.LockSeqid, nfs4.OP_LOCK, p)
 }
 
 func writes(t nfs4.NfsLockType4) (write, ok bool) {
@@ -33,7 +33,7 @@ func writes(t nfs4.NfsLockType4) (write, ok bool) {
 
 // Lock is LOCK. A lock that would have to wait is denied: the client asks again
 // (RFC 8881, section 9.6).
-func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, denied *nfs4.LOCK4denied) (id nfs4.Stateid4, st Status) {
+func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, p Principal, denied *nfs4.LOCK4denied) (id nfs4.Stateid4, st Status) {
 	write, ok := writes(a.Locktype)
 	r, fine := MakeRange(a.Offset, a.Length)
 	if !ok || !fine {
@@ -44,14 +44,14 @@ func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, denied *nfs4.LOCK4de
 	var l *lockState
 	var o *open
 	if a.Locker.NewLockOwner {
-		if o, st = t.findOpen(c, &a.Locker.OpenOwner.OpenStateid, key); st != nfs4.NFS4_OK {
+		if o, st = t.findOpen(c, &a.Locker.OpenOwner.OpenStateid, key, p); st != nfs4.NFS4_OK {
 			return id, st
 		}
 		if !o.owner.confirmed || c == nil && a.Locker.OpenOwner.LockOwner.Clientid != o.client.id {
 			return id, nfs4.NFS4ERR_BAD_STATEID
 		}
 	} else {
-		if l, st = t.findLock(c, &a.Locker.LockOwner.LockStateid, key); st != nfs4.NFS4_OK {
+		if l, st = t.findLock(c, &a.Locker.LockOwner.LockStateid, key, p); st != nfs4.NFS4_OK {
 			return id, st
 		}
 		o = l.open
@@ -82,7 +82,8 @@ func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, denied *nfs4.LOCK4de
 		*denied = deny(h)
 		return id, nfs4.NFS4ERR_DENIED
 	}
-	if o.client.ranges >= t.limits.Ranges {
+	// A range may cut another one in two, so that there are two more.
+	if o.client.ranges+1 >= t.limits.Ranges || len(f.locks.held)+1 >= t.limits.FileRanges || t.memory.room(o.client.source) < 2*rangeCost {
 		return id, resource(c == nil)
 	}
 	if l == nil {
@@ -93,8 +94,18 @@ func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, denied *nfs4.LOCK4de
 	}
 	before := len(f.locks.held)
 	f.locks.add(lo, r, write)
-	o.client.ranges += len(f.locks.held) - before
+	t.countRanges(o.client, len(f.locks.held)-before)
 	return l.bump(), nfs4.NFS4_OK
+}
+
+// countRanges counts n more byte ranges of a client.
+func (t *Table) countRanges(c *Client, n int) {
+	c.ranges += n
+	if n < 0 {
+		t.refund(c, -n*rangeCost)
+	} else {
+		t.charge(c, n*rangeCost)
+	}
 }
 
 func deny(h *held) nfs4.LOCK4denied {
@@ -128,6 +139,9 @@ func (t *Table) lockState(c *Client, o *open, n *nfs4.OpenToLockOwner4) (*lockSt
 	if len(o.client.states) >= t.limits.Opens {
 		return nil, resource(c == nil)
 	}
+	if !t.charge(o.client, lockStateCost) {
+		return nil, resource(c == nil)
+	}
 	l := &lockState{owner: lo, open: o}
 	l.state = t.newState(o.client, o, l)
 	if o.locks == nil {
@@ -141,10 +155,13 @@ func (t *Table) lockState(c *Client, o *open, n *nfs4.OpenToLockOwner4) (*lockSt
 	return l, nfs4.NFS4_OK
 }
 
-func (t *Table) findLock(c *Client, s *nfs4.Stateid4, key Key) (*lockState, Status) {
+func (t *Table) findLock(c *Client, s *nfs4.Stateid4, key Key, p Principal) (*lockState, Status) {
 	found, st := t.find(c, s)
 	if st != nfs4.NFS4_OK {
 		return nil, st
+	}
+	if !found.permits(p) {
+		return nil, refused(c, nfs4.OP_LOCK)
 	}
 	if found.lock == nil || found.open.file.key != key {
 		return nil, nfs4.NFS4ERR_BAD_STATEID
@@ -192,7 +209,7 @@ func (t *Table) TestLock(c *Client, a *nfs4.LOCKT4args, key Key, denied *nfs4.LO
 }
 
 // Unlock is LOCKU. A range that is not locked is unlocked all the same.
-func (t *Table) Unlock(c *Client, a *nfs4.LOCKU4args, key Key) (id nfs4.Stateid4, st Status) {
+func (t *Table) Unlock(c *Client, a *nfs4.LOCKU4args, key Key, p Principal) (id nfs4.Stateid4, st Status) {
 	_, ok := writes(a.Locktype)
 	r, fine := MakeRange(a.Offset, a.Length)
 	if !ok || !fine {
@@ -200,14 +217,18 @@ func (t *Table) Unlock(c *Client, a *nfs4.LOCKU4args, key Key) (id nfs4.Stateid4
 	}
 	t.mu.Lock()
 	defer t.unlock()
-	l, st := t.findLock(c, &a.LockStateid, key)
+	l, st := t.findLock(c, &a.LockStateid, key, p)
 	if st != nfs4.NFS4_OK {
 		return id, st
 	}
 	f := l.open.file
+	full := l.client.ranges >= t.limits.Ranges || len(f.locks.held) >= t.limits.FileRanges || t.memory.room(l.client.source) < rangeCost
+	if full && f.locks.splits(l.owner, r) {
+		return id, resource(c == nil)
+	}
 	before := len(f.locks.held)
 	f.locks.remove(l.owner, r)
-	l.client.ranges += len(f.locks.held) - before
+	t.countRanges(l.client, len(f.locks.held)-before)
 	return l.bump(), nfs4.NFS4_OK
 }
 
@@ -238,8 +259,9 @@ func (t *Table) ReleaseLockOwner(who *nfs4.StateOwner4) Status {
 
 // dropLockState gives up what an owner has locked through an open.
 func (t *Table) dropLockState(l *lockState) {
-	l.client.ranges -= l.open.file.locks.drop(l.owner)
+	t.countRanges(l.client, -l.open.file.locks.drop(l.owner))
 	t.dropState(l.state)
+	t.refund(l.client, lockStateCost)
 	delete(l.open.locks, l.owner)
 	delete(l.owner.locks, l.open)
 	if l.client.minor && len(l.owner.locks) == 0 {

@@ -46,7 +46,7 @@ func (f *file) conflicts(access, deny uint32) bool {
 
 // BeginOpen starts an OPEN. c is the client of the session; for NFSv4.0 it is
 // nil and the owner's client ID counts.
-func (t *Table) BeginOpen(c *Client, who *nfs4.StateOwner4, seqid uint32) (turn Turn, replay *Replay, st Status) {
+func (t *Table) BeginOpen(c *Client, who *nfs4.StateOwner4, seqid uint32, p Principal) (turn Turn, replay *Replay, st Status) {
 	t.mu.Lock()
 	zero := c == nil
 	if zero {
@@ -63,12 +63,12 @@ func (t *Table) BeginOpen(c *Client, who *nfs4.StateOwner4, seqid uint32) (turn 
 		t.unlock()
 		return Turn{}, nil, nfs4.NFS4ERR_EXPIRED
 	}
-	o := t.openOwner(c, who.Owner)
+	o := t.openOwner(c, who.Owner, p)
 	if o != nil && zero && !o.confirmed {
 		// Nobody has confirmed what this owner opened: it counts as never
 		// seen (RFC 7530, section 16.18.5).
 		t.dropOpenOwner(o)
-		o = t.openOwner(c, who.Owner)
+		o = t.openOwner(c, who.Owner, p)
 	}
 	t.unlock()
 	if o == nil {
@@ -122,7 +122,7 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 	}
 	if o.gone && c.minor {
 		// Another slot has closed the last file of the owner meanwhile.
-		o = t.openOwner(c, []byte(o.name))
+		o = t.openOwner(c, []byte(o.name), o.principal)
 	}
 	if o == nil || o.gone {
 		return id, false, resource(!c.minor)
@@ -141,8 +141,12 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 		if len(c.states) >= t.limits.Opens {
 			return id, false, resource(!c.minor)
 		}
+		if !t.charge(c, openCost) {
+			return id, false, resource(!c.minor)
+		}
 		if t.hold != nil {
 			if err := t.hold(key); err != nil {
+				t.refund(c, openCost)
 				return id, false, nfs4.NFS4ERR_STALE
 			}
 		}
@@ -183,6 +187,7 @@ func (t *Table) dropOpen(o *open) {
 		t.dropLockState(l)
 	}
 	t.dropState(o.state)
+	t.refund(o.client, openCost)
 	t.detach(o)
 }
 
@@ -202,12 +207,15 @@ func (t *Table) detach(o *open) {
 
 // BeginStateid starts an operation on an open or a lock in NFSv4.0: it finds
 // whose turn it takes. Since NFSv4.1 there is nothing to wait for.
-func (t *Table) BeginStateid(c *Client, s *nfs4.Stateid4, seqid uint32, op nfs4.NfsOpnum4) (turn Turn, replay *Replay, st Status) {
+func (t *Table) BeginStateid(c *Client, s *nfs4.Stateid4, seqid uint32, op nfs4.NfsOpnum4, p Principal) (turn Turn, replay *Replay, st Status) {
 	if c != nil {
 		return Turn{}, nil, nfs4.NFS4_OK
 	}
 	t.mu.RLock()
 	found, st := t.find(nil, s)
+	if st == nfs4.NFS4_OK && !found.permits(p) {
+		st = refused(nil, op) // before anything is told of, or done to, the owner
+	}
 	t.mu.RUnlock()
 	if st != nfs4.NFS4_OK {
 		return Turn{}, nil, st
@@ -227,10 +235,10 @@ func (t *Table) BeginStateid(c *Client, s *nfs4.Stateid4, seqid uint32, op nfs4.
 }
 
 // ConfirmOpen is OPEN_CONFIRM.
-func (t *Table) ConfirmOpen(s *nfs4.Stateid4, key Key) (id nfs4.Stateid4, st Status) {
+func (t *Table) ConfirmOpen(s *nfs4.Stateid4, key Key, p Principal) (id nfs4.Stateid4, st Status) {
 	t.mu.Lock()
 	defer t.unlock()
-	o, st := t.findOpen(nil, s, key)
+	o, st := t.findOpen(nil, s, key, p)
 	if st != nfs4.NFS4_OK {
 		return id, st
 	}
@@ -242,10 +250,10 @@ func (t *Table) ConfirmOpen(s *nfs4.Stateid4, key Key) (id nfs4.Stateid4, st Sta
 }
 
 // Downgrade is OPEN_DOWNGRADE.
-func (t *Table) Downgrade(c *Client, s *nfs4.Stateid4, key Key, access, deny uint32) (id nfs4.Stateid4, st Status) {
+func (t *Table) Downgrade(c *Client, s *nfs4.Stateid4, key Key, access, deny uint32, p Principal) (id nfs4.Stateid4, st Status) {
 	t.mu.Lock()
 	defer t.unlock()
-	o, st := t.findOpen(c, s, key)
+	o, st := t.findOpen(c, s, key, p)
 	if st != nfs4.NFS4_OK {
 		return id, st
 	}
@@ -273,10 +281,10 @@ func (t *Table) Downgrade(c *Client, s *nfs4.Stateid4, key Key, access, deny uin
 
 // CloseOpen is CLOSE. Locks that are left in the open go with it (RFC 8881,
 // section 18.2.3 allows it).
-func (t *Table) CloseOpen(c *Client, s *nfs4.Stateid4, key Key) (id nfs4.Stateid4, st Status) {
+func (t *Table) CloseOpen(c *Client, s *nfs4.Stateid4, key Key, p Principal) (id nfs4.Stateid4, st Status) {
 	t.mu.Lock()
 	defer t.unlock()
-	o, st := t.findOpen(c, s, key)
+	o, st := t.findOpen(c, s, key, p)
 	if st != nfs4.NFS4_OK {
 		return id, st
 	}

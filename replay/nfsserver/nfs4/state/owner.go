@@ -2,6 +2,7 @@ package state
 
 import (
 	"sync"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
@@ -25,8 +26,17 @@ type owner struct {
 	moved bool
 }
 
+// ownerKey tells the open owners of a client apart. Two users have two owners,
+// though they may have one name: neither gets at the other's opens, nor into the
+// order of its requests.
+type ownerKey struct {
+	principal Principal
+	name      string
+}
+
 type openOwner struct {
 	owner
+	principal Principal
 	confirmed bool
 	opens     map[Key]*open
 	// last is the open that was closed last, for a CLOSE sent again.
@@ -115,18 +125,52 @@ func (o *owner) idle() bool {
 	return false
 }
 
+// What state takes, in bytes, with the maps that it is in. Measured by
+// TestStateMemory.
+const (
+	ownerCost     = 384    // an owner, without its name
+	replyCost     = 1200   // the last reply to an owner of NFSv4.0: LOCK4denied with a long name
+	openCost      = 640    // an open, with its stateid and its file
+	lockStateCost = 384    // a lock stateid
+	rangeCost     = 2 * 32 // a byte range; the array grows by doubling
+)
+
+// cost is what an owner takes of Limits.StateBytes.
+func (o *owner) cost() int {
+	n := ownerCost + len(o.name)
+	if !o.client.minor {
+		n += replyCost
+	}
+	return n
+}
+
+// chargeOwner counts a new owner, the client having so many, if there is room for
+// it. Owners that hold nothing make room. They are searched for once a second at
+// most: a client that has used up what it may have shall not keep the table busy.
+func (t *Table) chargeOwner(o *owner, have int) bool {
+	c := o.client
+	if have < t.limits.Owners && t.charge(c, o.cost()) {
+		return true
+	}
+	if now := t.now(); now.Sub(c.searched).Abs() >= time.Second {
+		c.searched = now
+		return t.dropIdle(c, true) > 0 && t.charge(c, o.cost())
+	}
+	return false
+}
+
 // openOwner finds or makes an open owner; nil if there are too many.
-func (t *Table) openOwner(c *Client, name []byte) *openOwner {
-	o := c.openOwners[string(name)]
+func (t *Table) openOwner(c *Client, name []byte, p Principal) *openOwner {
+	o := c.openOwners[ownerKey{p, string(name)}]
 	if o == nil {
-		if len(c.openOwners) >= t.limits.Owners && t.dropIdle(c, true) == 0 {
+		o = &openOwner{owner: owner{client: c, name: string(name)}, principal: p, confirmed: c.minor}
+		if !t.chargeOwner(&o.owner, len(c.openOwners)) {
 			return nil
 		}
-		o = &openOwner{owner: owner{client: c, name: string(name)}, confirmed: c.minor}
 		if c.openOwners == nil {
-			c.openOwners = map[string]*openOwner{}
+			c.openOwners = map[ownerKey]*openOwner{}
 		}
-		c.openOwners[o.name] = o
+		c.openOwners[ownerKey{p, o.name}] = o
 	}
 	o.used = t.now().UnixNano()
 	return o
@@ -135,10 +179,10 @@ func (t *Table) openOwner(c *Client, name []byte) *openOwner {
 func (t *Table) lockOwner(c *Client, name []byte) *lockOwner {
 	o := c.lockOwners[string(name)]
 	if o == nil {
-		if len(c.lockOwners) >= t.limits.Owners && t.dropIdle(c, true) == 0 {
+		o = &lockOwner{owner: owner{client: c, name: string(name)}}
+		if !t.chargeOwner(&o.owner, len(c.lockOwners)) {
 			return nil
 		}
-		o = &lockOwner{owner: owner{client: c, name: string(name)}}
 		if c.lockOwners == nil {
 			c.lockOwners = map[string]*lockOwner{}
 		}
@@ -172,26 +216,31 @@ func (t *Table) dropOpenOwner(o *openOwner) {
 		t.dropOpen(op)
 	}
 	t.forgetClosed(o)
-	o.gone = true
-	if o.client.openOwners[o.name] == o {
-		delete(o.client.openOwners, o.name)
+	if o.gone {
+		return
 	}
+	o.gone = true
+	t.refund(o.client, o.cost())
+	delete(o.client.openOwners, ownerKey{o.principal, o.name})
 }
 
 func (t *Table) dropLockOwner(o *lockOwner) {
 	for _, l := range o.locks {
 		t.dropLockState(l)
 	}
-	o.gone = true
-	if o.client.lockOwners[o.name] == o {
-		delete(o.client.lockOwners, o.name)
+	if o.gone {
+		return
 	}
+	o.gone = true
+	t.refund(o.client, o.cost())
+	delete(o.client.lockOwners, o.name)
 }
 
 // forgetClosed drops the stateid that was kept for a CLOSE sent again.
 func (t *Table) forgetClosed(o *openOwner) {
 	if o.last != nil {
 		t.dropState(o.last.state)
+		t.refund(o.client, openCost)
 		o.last = nil
 	}
 }

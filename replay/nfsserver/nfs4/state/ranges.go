@@ -115,6 +115,16 @@ func (l *ranges) remove(owner *lockOwner, r Range) {
 	}
 }
 
+// splits reports whether remove would make two ranges of one.
+func (l *ranges) splits(owner *lockOwner, r Range) bool {
+	for i := range l.held {
+		if h := &l.held[i]; h.owner == owner && h.First < r.First && h.Last > r.Last {
+			return true
+		}
+	}
+	return false
+}
+
 // drop takes all ranges from owner and returns how many there were.
 func (l *ranges) drop(owner *lockOwner) int {
 	kept := l.held[:0]

@@ -2,7 +2,6 @@ package state
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -12,7 +11,9 @@ import (
 type Session struct {
 	id     SessionID
 	client *Client
-	slots  []slot
+	// principal has made the session.
+	principal Principal
+	slots     []slot
 	// What the fore channel carries, in bytes and operations.
 	request, reply, cached, ops uint32
 	dead                        atomic.Bool
@@ -28,10 +29,17 @@ const (
 // CreateSession is CREATE_SESSION. backchannel says whether the connection can
 // carry calls of the server. The result is the caller's to encode; it is not
 // changed later.
-func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, p Principal, backchannel bool) *nfs4.CREATE_SESSION4res {
+func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, w Who, backchannel bool) *nfs4.CREATE_SESSION4res {
 	t.mu.Lock()
 	defer t.unlock()
-	c := t.clients[a.CsaClientid]
+	p := w.Principal
+	c := t.lookup(a.CsaClientid)
+	if c != nil && !c.confirmed && t.expired(c, t.now()) {
+		// RFC 8881, section 18.35.3: what was not confirmed within a lease is
+		// no more, whether the reaper has come by or not.
+		t.destroy(c)
+		c = nil
+	}
 	if c == nil || !c.minor {
 		return &nfs4.CREATE_SESSION4res{CsrStatus: nfs4.NFS4ERR_STALE_CLIENTID}
 	}
@@ -50,7 +58,7 @@ func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, p Principal, backchan
 		res.CsrStatus = nfs4.NFS4ERR_CLID_INUSE // not executed, so the number is not used up
 		return res
 	}
-	if res.CsrStatus = t.createSession(c, a, backchannel, &res.CsrResok4); res.CsrStatus == nfs4.NFS4ERR_DELAY {
+	if res.CsrStatus = t.createSession(c, a, w, backchannel, &res.CsrResok4); res.CsrStatus == nfs4.NFS4ERR_DELAY {
 		return res
 	}
 	c.createSeq, c.created = a.CsaSequence, res
@@ -65,20 +73,20 @@ func checkChannels(a *nfs4.CREATE_SESSION4args) Status {
 	switch {
 	case a.CsaFlags&^flags != 0:
 		return nfs4.NFS4ERR_INVAL
-	case small(&a.CsaForeChanAttrs),
-		a.CsaFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 && small(&a.CsaBackChanAttrs):
+	case small(&a.CsaForeChanAttrs), small(&a.CsaBackChanAttrs):
+		// The back channel may be bound later, if not now.
 		return nfs4.NFS4ERR_TOOSMALL
 	}
 	return nfs4.NFS4_OK
 }
 
-func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, backchannel bool, ok *nfs4.CREATE_SESSION4resok) Status {
+func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, w Who, backchannel bool, ok *nfs4.CREATE_SESSION4resok) Status {
 	want := &a.CsaForeChanAttrs
-	if c.sessions >= t.limits.Sessions {
+	if len(c.sessions) >= t.limits.Sessions {
 		return nfs4.NFS4ERR_NOSPC
 	}
 	s := &Session{
-		client:  c,
+		client: c, principal: w.Principal,
 		request: min(want.CaMaxrequestsize, uint32(t.limits.Request)),
 		reply:   min(want.CaMaxresponsesize, uint32(t.limits.Reply)),
 		cached:  min(want.CaMaxresponsesizeCached, want.CaMaxresponsesize, uint32(t.limits.Cached)),
@@ -87,25 +95,29 @@ func (t *Table) createSession(c *Client, a *nfs4.CREATE_SESSION4args, backchanne
 	slots := min(want.CaMaxrequests, uint32(t.limits.Slots))
 	perSlot := int(s.cached) + slotOverhead
 
-	t.sessionsMu.Lock()
-	// No session gets more than an eighth of what is left, but for the last
-	// slot.
-	free := t.limits.CacheBytes - t.cacheBytes
-	slots = min(slots, uint32(max(free/8/perSlot, 1)))
-	if free < perSlot {
-		t.sessionsMu.Unlock()
-		return nfs4.NFS4ERR_DELAY
+	for t.cache.room(c.source) < perSlot {
+		from := c.source
+		if t.cache.by[from] == 0 {
+			from = t.cache.greediest()
+		}
+		if t.evict(from, c, true, t.records.by[from]/64+1) == 0 {
+			return nfs4.NFS4ERR_DELAY
+		}
 	}
+	// No session gets more than an eighth of what its source may still have,
+	// but for the last slot.
+	slots = min(slots, uint32(max(t.cache.room(c.source)/8/perSlot, 1)))
 	s.slots = make([]slot, slots)
 	s.reserved = int(slots) * perSlot
-	t.cacheBytes += s.reserved
-	t.nextSession++
-	binary.BigEndian.PutUint32(s.id[:], t.boot)
-	binary.BigEndian.PutUint64(s.id[4:], t.nextSession)
-	_, _ = rand.Read(s.id[12:]) // never fails
+	_, _ = rand.Read(s.id[:]) // never fails
+	t.cache.take(c.source, s.reserved)
+	t.sessionsMu.Lock()
 	t.sessions[s.id] = s
 	t.sessionsMu.Unlock()
-	c.sessions++
+	if c.sessions == nil {
+		c.sessions = map[*Session]struct{}{}
+	}
+	c.sessions[s] = struct{}{}
 
 	if !c.confirmed {
 		if i := t.byOwner1[c.owner]; i.confirmed != nil {
@@ -141,12 +153,19 @@ func (t *Table) session(id SessionID) *Session {
 	return s
 }
 
-// HasSession says whether a session exists: NFS4ERR_BADSESSION. It renews the
-// lease.
-func (t *Table) HasSession(id SessionID) Status {
+// manages reports whether a principal may change the session: who has made it,
+// or the client ID. All others may use it.
+func (s *Session) manages(p Principal) bool { return s.principal == p || s.client.principal == p }
+
+// Bind says whether a principal may bind a connection to a session. It renews
+// the lease.
+func (t *Table) Bind(id SessionID, p Principal) Status {
 	s := t.session(id)
-	if s == nil {
+	switch {
+	case s == nil:
 		return nfs4.NFS4ERR_BADSESSION
+	case !s.manages(p):
+		return nfs4.NFS4ERR_WRONG_CRED
 	}
 	t.renew(s.client)
 	return nfs4.NFS4_OK
@@ -154,14 +173,15 @@ func (t *Table) HasSession(id SessionID) Status {
 
 // DestroySession is DESTROY_SESSION. COMPOUNDs under way in the session end as
 // if it were still there.
-func (t *Table) DestroySession(id SessionID) Status {
+func (t *Table) DestroySession(id SessionID, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()
-	t.sessionsMu.Lock()
-	defer t.sessionsMu.Unlock()
-	s := t.sessions[id]
-	if s == nil {
+	s := t.session(id)
+	switch {
+	case s == nil:
 		return nfs4.NFS4ERR_BADSESSION
+	case !s.manages(p):
+		return nfs4.NFS4ERR_WRONG_CRED
 	}
 	t.dropSession(s)
 	t.renew(s.client)
@@ -170,18 +190,16 @@ func (t *Table) DestroySession(id SessionID) Status {
 
 func (t *Table) dropSession(s *Session) {
 	s.dead.Store(true)
+	t.sessionsMu.Lock()
 	delete(t.sessions, s.id)
-	t.cacheBytes -= s.reserved
-	s.client.sessions--
+	t.sessionsMu.Unlock()
+	t.cache.give(s.client.source, s.reserved)
+	delete(s.client.sessions, s)
 }
 
 // dropSessions drops all sessions of a client.
 func (t *Table) dropSessions(c *Client) {
-	t.sessionsMu.Lock()
-	for _, s := range t.sessions {
-		if s.client == c {
-			t.dropSession(s)
-		}
+	for s := range c.sessions {
+		t.dropSession(s)
 	}
-	t.sessionsMu.Unlock()
 }

@@ -9,7 +9,8 @@ import (
 // SetClientID is SETCLIENTID (RFC 7530, section 16.33.5). The letters in the
 // comments are those of that section: x the client's name, v its verifier, p the
 // principal, c the client ID, s the number to confirm with.
-func (t *Table) SetClientID(name []byte, verifier [8]byte, p Principal) (id uint64, confirm [8]byte, st Status) {
+func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who) (id uint64, confirm [8]byte, st Status) {
+	p := w.Principal
 	t.mu.Lock()
 	defer t.unlock()
 	known := t.byOwner0[string(name)]
@@ -27,13 +28,13 @@ func (t *Table) SetClientID(name []byte, verifier [8]byte, p Principal) (id uint
 	if unconf != nil {
 		t.destroy(unconf)
 	}
-	c := t.newClient(false, name, verifier, p)
+	c := t.newClient(false, name, verifier, w)
 	if c == nil {
 		return 0, confirm, nfs4.NFS4ERR_RESOURCE
 	}
 	if conf != nil && conf.principal == p && conf.verifier == verifier {
 		// The same client again, probably with another callback: c stays.
-		delete(t.clients, c.id)
+		delete(t.clients, c.tag())
 		c.id = conf.id
 	}
 	_, _ = rand.Read(c.confirm[:]) // never fails
@@ -44,22 +45,21 @@ func (t *Table) SetClientID(name []byte, verifier [8]byte, p Principal) (id uint
 func (t *Table) ConfirmClientID(id uint64, confirm [8]byte, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()
-	if uint32(id>>32) != t.boot {
-		return nfs4.NFS4ERR_STALE_CLIENTID
-	}
-	at := t.clients[id]
+	at := t.lookup(id)
 	if at == nil || at.minor {
 		return nfs4.NFS4ERR_STALE_CLIENTID
 	}
 	known := t.byOwner0[at.owner]
 	switch u := known.unconfirmed; {
-	case u != nil && u.id == id && u.confirm == confirm:
+	case u != nil && u.id == id && u.confirm == confirm && !t.expired(u, t.now()):
 		if u.principal != p {
 			return nfs4.NFS4ERR_CLID_INUSE
 		}
 		if c := known.confirmed; c != nil && c.id == id {
 			// Only the callback changes. The record with the state stays.
 			c.confirm = u.confirm
+			u.gone = true
+			t.records.give(u.source, 1)
 			known.unconfirmed = nil
 			t.renew(c)
 			return nfs4.NFS4_OK

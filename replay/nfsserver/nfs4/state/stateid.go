@@ -1,16 +1,17 @@
 package state
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
 // state is what a stateid stands for: an open, or the byte-range locks of an
-// owner in an open. Its "other" is the client ID and a number of the client's.
+// owner in an open.
 type state struct {
 	client *Client
-	id     uint32
+	other  [12]byte
 	seq    uint32
 	open   *open
 	lock   *lockState // nil for an open
@@ -19,10 +20,18 @@ type state struct {
 
 // Stateid is the stateid as the client sees it.
 func (s *state) stateid() nfs4.Stateid4 {
-	r := nfs4.Stateid4{Seqid: s.seq}
-	binary.BigEndian.PutUint64(r.Other[:], s.client.id)
-	binary.BigEndian.PutUint32(r.Other[8:], s.id)
-	return r
+	return nfs4.Stateid4{Seqid: s.seq, Other: s.other}
+}
+
+// number is the number by which the client's states are known.
+func (s *state) number() uint32 { return binary.BigEndian.Uint32(s.other[4:]) }
+
+// permits reports whether a principal may change the state: who opened the file,
+// and who has made the client ID, the machine itself. Of others, the
+// operations on data are checked as if they had no stateid (CheckIO), and those
+// on state are refused (RFC 8881, section 15.1.14.5: NFS4ERR_WRONG_CRED).
+func (s *state) permits(p Principal) bool {
+	return s.open.owner.principal == p || s.client.principal == p
 }
 
 // bump counts a change. 0 is never a seqid (RFC 8881, section 8.2.2).
@@ -37,18 +46,16 @@ func (t *Table) newState(c *Client, o *open, l *lockState) *state {
 	if c.states == nil {
 		c.states = map[uint32]*state{}
 	}
-	for {
-		c.nextState++
-		if c.nextState != 0 && c.states[c.nextState] == nil {
-			break
-		}
+	number := random()
+	for c.states[number] != nil {
+		number = random()
 	}
-	s := &state{client: c, id: c.nextState, open: o, lock: l}
-	c.states[s.id] = s
+	s := &state{client: c, other: t.ids.state(c.tag(), number), open: o, lock: l}
+	c.states[number] = s
 	return s
 }
 
-func (t *Table) dropState(s *state) { delete(s.client.states, s.id) }
+func (t *Table) dropState(s *state) { delete(s.client.states, s.number()) }
 
 // Special stateids (RFC 8881, section 8.2.3).
 var (
@@ -69,8 +76,7 @@ func Special(s *nfs4.Stateid4) bool {
 // find returns what a stateid stands for. c is the client of the session, nil
 // for NFSv4.0, where it renews the lease. The seqid is not looked at.
 func (t *Table) find(c *Client, s *nfs4.Stateid4) (*state, Status) {
-	id := binary.BigEndian.Uint64(s.Other[:])
-	owner := t.clients[id]
+	owner := t.clients[binary.BigEndian.Uint32(s.Other[:])]
 	switch {
 	case c != nil:
 		if owner != c {
@@ -78,18 +84,19 @@ func (t *Table) find(c *Client, s *nfs4.Stateid4) (*state, Status) {
 		}
 	case Special(s):
 		return nil, nfs4.NFS4ERR_BAD_STATEID
-	case uint32(id>>32) != t.boot:
-		return nil, nfs4.NFS4ERR_STALE_STATEID
-	case owner == nil:
+	case owner == nil && t.ids.madeState(&s.Other):
 		return nil, nfs4.NFS4ERR_EXPIRED
+	case owner == nil:
+		return nil, nfs4.NFS4ERR_STALE_STATEID
 	case owner.minor:
 		return nil, nfs4.NFS4ERR_BAD_STATEID
-	default:
-		t.renew(owner)
 	}
-	st := owner.states[binary.BigEndian.Uint32(s.Other[8:])]
-	if st == nil {
+	st := owner.states[binary.BigEndian.Uint32(s.Other[4:])]
+	if st == nil || subtle.ConstantTimeCompare(st.other[:], s.Other[:]) == 0 {
 		return nil, nfs4.NFS4ERR_BAD_STATEID
+	}
+	if c == nil {
+		t.renew(owner)
 	}
 	return st, nfs4.NFS4_OK
 }
@@ -106,11 +113,27 @@ func (s *state) current(seqid uint32) Status {
 	return nfs4.NFS4ERR_OLD_STATEID
 }
 
-// findOpen returns an open that is in force, for a file.
-func (t *Table) findOpen(c *Client, s *nfs4.Stateid4, key Key) (*open, Status) {
+// refused is the status of an operation on the state of another principal. RFC
+// 7530 has none for all of them.
+func refused(c *Client, op nfs4.NfsOpnum4) Status {
+	switch {
+	case c != nil:
+		return nfs4.NFS4ERR_WRONG_CRED
+	case op == nfs4.OP_LOCK, op == nfs4.OP_LOCKU:
+		return nfs4.NFS4ERR_ACCESS
+	}
+	return nfs4.NFS4ERR_BAD_STATEID
+}
+
+// findOpen returns an open that is in force, for a file and a principal that may
+// change it.
+func (t *Table) findOpen(c *Client, s *nfs4.Stateid4, key Key, p Principal) (*open, Status) {
 	st, status := t.find(c, s)
 	if status != nfs4.NFS4_OK {
 		return nil, status
+	}
+	if !st.permits(p) {
+		return nil, refused(c, nfs4.OP_OPEN)
 	}
 	if st.lock != nil || st.closed || st.open.file.key != key {
 		return nil, nfs4.NFS4ERR_BAD_STATEID
@@ -119,8 +142,9 @@ func (t *Table) findOpen(c *Client, s *nfs4.Stateid4, key Key) (*open, Status) {
 }
 
 // CheckIO says whether a stateid allows to read or to write a file. open tells
-// that the client has the file open, so that permissions need no check.
-func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool) (open bool, st Status) {
+// that the principal has itself opened the file for that, when its permissions
+// were checked: they need not be asked for again. Everyone else's are.
+func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Principal) (open bool, st Status) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if Special(s) {
@@ -137,12 +161,18 @@ func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool) (open 
 	if st = found.current(s.Seqid); st != nfs4.NFS4_OK {
 		return false, st
 	}
-	// A client that may only write still has to read, to fill a page of which
-	// it writes a part.
-	if write && o.access&nfs4.OPEN4_SHARE_ACCESS_WRITE == 0 {
+	need := uint32(nfs4.OPEN4_SHARE_ACCESS_READ)
+	if write {
+		need = nfs4.OPEN4_SHARE_ACCESS_WRITE
+	}
+	has := o.access&need != 0
+	if write && !has {
 		return false, nfs4.NFS4ERR_OPENMODE
 	}
-	return true, nfs4.NFS4_OK
+	// A client that has opened only for writing may still have to read, to fill
+	// a page of which it writes a part (RFC 8881, section 9.1.2 leaves that to
+	// the server). Whether the user may is another question.
+	return has && o.owner.principal == p, nfs4.NFS4_OK
 }
 
 func (t *Table) checkSpecial(s *nfs4.Stateid4, key Key, write bool) Status {
@@ -178,12 +208,15 @@ func (t *Table) TestStateid(c *Client, s *nfs4.Stateid4) Status {
 }
 
 // FreeStateid is FREE_STATEID: it drops the locks of an owner that holds none.
-func (t *Table) FreeStateid(c *Client, s *nfs4.Stateid4) Status {
+func (t *Table) FreeStateid(c *Client, s *nfs4.Stateid4, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()
 	found, st := t.find(c, s)
 	if st != nfs4.NFS4_OK {
 		return st
+	}
+	if !found.permits(p) {
+		return refused(c, nfs4.OP_FREE_STATEID)
 	}
 	if st = found.current(s.Seqid); st != nfs4.NFS4_OK {
 		return st

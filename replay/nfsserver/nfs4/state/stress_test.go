@@ -29,8 +29,8 @@ func (t *Table) consistent() error {
 	for key, f := range t.files {
 		var a, d [2]int
 		for o := range f.opens {
-			if o.file != f || o.owner.opens[key] != o || o.client.states[o.id] != o.state || o.client.gone {
-				return fmt.Errorf("%v: open %d of nobody", key, o.id)
+			if o.file != f || o.owner.opens[key] != o || o.client.states[o.number()] != o.state || o.client.gone {
+				return fmt.Errorf("%v: open %d of nobody", key, o.number())
 			}
 			for i := range a {
 				a[i] += int(o.access >> i & 1)
@@ -60,7 +60,7 @@ func (t *Table) consistent() error {
 		}
 	}
 	for id, c := range t.clients {
-		if c.gone || c.id != id {
+		if c.gone || c.tag() != id {
 			return fmt.Errorf("client %x is gone", id)
 		}
 		n := 0
@@ -117,10 +117,10 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 		var id uint64
 		if seed%2 == 0 {
 			var seq uint32
-			id, seq, _, _ = tb.ExchangeID(name, [8]byte{byte(round)}, 0, 1)
-			tb.CreateSession(sessionArgs(id, seq), 1, false)
+			id, seq, _, _ = tb.ExchangeID(name, [8]byte{byte(round)}, 0, Who{Principal: 1})
+			tb.CreateSession(sessionArgs(id, seq), Who{Principal: 1}, false)
 			tb.mu.RLock()
-			c = tb.clients[id]
+			c = tb.lookup(id)
 			tb.mu.RUnlock()
 			if c == nil {
 				continue
@@ -128,7 +128,7 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 			tb.ReclaimComplete(c)
 		} else {
 			var confirm [8]byte
-			id, confirm, _ = tb.SetClientID(name, [8]byte{byte(round)}, 1)
+			id, confirm, _ = tb.SetClientID(name, [8]byte{byte(round)}, Who{Principal: 1})
 			tb.ConfirmClientID(id, confirm, 1)
 		}
 		var opens, locks []nfs4.Stateid4
@@ -163,7 +163,7 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 			switch r.IntN(12) {
 			case 0, 1, 2:
 				seq++
-				turn, replay, st := tb.BeginOpen(c, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq)
+				turn, replay, st := tb.BeginOpen(c, &nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}, seq, 1)
 				if st != nfs4.NFS4_OK {
 					continue
 				}
@@ -174,41 +174,41 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 						keys[nfs4.Stateid4{Other: sid.Other}] = key
 						opens = append(opens, sid)
 						if confirm {
-							_, _ = tb.ConfirmOpen(&sid, key)
+							_, _ = tb.ConfirmOpen(&sid, key, 1)
 						}
 					}
 				}
 				end(turn, replay, st)
 			case 3:
 				sid, k := pick(opens)
-				turn, replay, st := tb.BeginStateid(c, &sid, seq+1, nfs4.OP_CLOSE)
+				turn, replay, st := tb.BeginStateid(c, &sid, seq+1, nfs4.OP_CLOSE, 1)
 				if st == nfs4.NFS4_OK {
 					if replay == nil {
-						_, st = tb.CloseOpen(c, &sid, k)
+						_, st = tb.CloseOpen(c, &sid, k, 1)
 					}
 					end(turn, replay, st)
 				}
 			case 4:
 				sid, k := pick(opens)
-				_, _ = tb.Downgrade(c, &sid, k, uint32(1+r.IntN(3)), 0)
+				_, _ = tb.Downgrade(c, &sid, k, uint32(1+r.IntN(3)), 0, 1)
 			case 5, 6, 7:
 				sid, k := pick(opens)
 				a := &nfs4.LOCK4args{Locktype: nfs4.NfsLockType4(1 + r.IntN(4)), Offset: r.Uint64N(50), Length: 1 + r.Uint64N(20)}
 				a.Locker.NewLockOwner = true
 				a.Locker.OpenOwner = nfs4.OpenToLockOwner4{OpenSeqid: seq + 1, OpenStateid: sid, LockOwner: nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)}}
 				var denied nfs4.LOCK4denied
-				if l, st := tb.Lock(c, a, k, &denied); st == nfs4.NFS4_OK {
+				if l, st := tb.Lock(c, a, k, 1, &denied); st == nfs4.NFS4_OK {
 					keys[nfs4.Stateid4{Other: l.Other}] = k
 					locks = append(locks, l)
 				}
 			case 8:
 				sid, k := pick(locks)
-				_, _ = tb.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: sid, Offset: r.Uint64N(50), Length: 1 + r.Uint64N(60)}, k)
+				_, _ = tb.Unlock(c, &nfs4.LOCKU4args{Locktype: 1, LockStateid: sid, Offset: r.Uint64N(50), Length: 1 + r.Uint64N(60)}, k, 1)
 			case 9:
 				sid, k := pick(append(opens, locks...))
-				_, _ = tb.CheckIO(c, &sid, k, r.IntN(2) == 0)
+				_, _ = tb.CheckIO(c, &sid, k, r.IntN(2) == 0, 1)
 				if c != nil {
-					tb.FreeStateid(c, &sid)
+					tb.FreeStateid(c, &sid, 1)
 				} else {
 					tb.ReleaseLockOwner(&nfs4.StateOwner4{Clientid: id, Owner: []byte(owner)})
 				}

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -13,12 +11,21 @@ import (
 // Limits bound what clients can make the server remember. Zero fields stand
 // for the defaults.
 type Limits struct {
-	Clients  int // client records, confirmed or not: 1024
+	// Clients is how many client records there may be, confirmed or not: 8192.
+	// A source has at most half of what the others leave; so it is with
+	// CacheBytes and StateBytes.
+	Clients  int
 	Sessions int // of one client: 16
 	Slots    int // of one session: 128
 	Owners   int // open owners and, apart, lock owners of one client: 65536
 	Opens    int // opens and lock stateids of one client: 262144
 	Ranges   int // byte ranges locked by one client: 16384
+	// FileRanges is how many byte ranges of one file are locked by all
+	// clients: 32768.
+	FileRanges int
+	// StateBytes is how much memory all owners, opens and locks may take,
+	// estimated from above: 256 MiB.
+	StateBytes int
 	// Ops is how many operations a COMPOUND may have: 64.
 	Ops int
 	// Request and Reply are the largest messages of a session in bytes, RPC
@@ -35,8 +42,8 @@ func (l *Limits) defaults() {
 		v *int
 		n int
 	}{
-		{&l.Clients, 1024}, {&l.Sessions, 16}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
-		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.Ops, 64},
+		{&l.Clients, 8192}, {&l.Sessions, 16}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
+		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.FileRanges, 1 << 15}, {&l.StateBytes, 256 << 20}, {&l.Ops, 64},
 		{&l.Request, 1<<20 + 8<<10}, {&l.Reply, 1<<20 + 8<<10}, {&l.Cached, 8 << 10}, {&l.CacheBytes, 256 << 20},
 	} {
 		if *d.v <= 0 {
@@ -55,8 +62,6 @@ type Options struct {
 	Limits Limits
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Boot tells this instance of the server from others; 0 is a random number.
-	Boot uint32
 	// Hold is called when a file is opened, Unhold when that open is gone; as
 	// many calls of one as of the other. nil: nothing is to be done.
 	Hold   func(Key) error
@@ -70,23 +75,27 @@ type Table struct {
 	limits   Limits
 	now      func() time.Time
 	boot     uint32
+	ids      ids
 	hold     func(Key) error
 	unhold   func(Key)
 
 	// mu guards everything but sessions and slots. It is not held while files
 	// are touched. I/O only reads under it.
 	mu       sync.RWMutex
-	clients  map[uint64]*Client
-	nextID   uint32
+	clients  map[uint32]*Client   // by the random half of the client ID
+	records  shares               // of Limits.Clients
+	memory   shares               // of Limits.StateBytes
+	fullOf   Source               // had no room for a record
+	fullAt   time.Time            // when
 	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
 	byOwner1 map[string]*identity // since 4.1, by co_ownerid
 	files    map[Key]*file
 	let      []Key // to be unheld when mu is free
 
-	sessionsMu  sync.RWMutex
-	sessions    map[SessionID]*Session
-	nextSession uint64
-	cacheBytes  int // reserved by sessions
+	cache shares // of Limits.CacheBytes, reserved by sessions
+
+	sessionsMu sync.RWMutex
+	sessions   map[SessionID]*Session
 }
 
 // Key names a file: two names of the same file have the same key.
@@ -103,20 +112,18 @@ func New(o Options) *Table {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	for o.Boot == 0 {
-		var b [4]byte
-		_, _ = rand.Read(b[:]) // never fails
-		o.Boot = binary.BigEndian.Uint32(b[:])
-	}
 	o.Limits.defaults()
 	t := &Table{
-		lease: o.Lease, limits: o.Limits, now: o.Now, boot: o.Boot,
-		clients:  map[uint64]*Client{},
+		lease: o.Lease, limits: o.Limits, now: o.Now, boot: random(), ids: newIDs(),
+		clients:  map[uint32]*Client{},
 		byOwner0: map[string]*identity{},
 		byOwner1: map[string]*identity{},
 		hold:     o.Hold, unhold: o.Unhold,
 		files:    map[Key]*file{},
 		sessions: map[SessionID]*Session{},
+		records:  shares{limit: o.Limits.Clients},
+		memory:   shares{limit: o.Limits.StateBytes},
+		cache:    shares{limit: o.Limits.CacheBytes},
 	}
 	if o.Grace > 0 {
 		t.graceEnd = o.Now().Add(o.Grace)
@@ -130,7 +137,7 @@ func (t *Table) Lease() time.Duration { return t.lease }
 // Limits are the limits in force.
 func (t *Table) Limits() Limits { return t.limits }
 
-// Boot is the number of this instance.
+// Boot is a random number that tells this instance of the server from others.
 func (t *Table) Boot() uint32 { return t.boot }
 
 // InGrace reports whether only reclaims are answered.

@@ -17,6 +17,9 @@ import (
 type file struct {
 	fd   int
 	refs atomic.Int32
+	// checked is when the names that lead to it from the root were last seen to
+	// do so (Store.clock).
+	checked atomic.Int64
 }
 
 func newFile(fd int) *file {
@@ -115,6 +118,15 @@ func (c *fileCache) drop(n *node) {
 	}
 }
 
+// shrink closes half of the files, those used last excepted.
+func (c *fileCache) shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for left := c.order.Len() / 2; c.order.Len() > left; {
+		c.remove(c.order.Back())
+	}
+}
+
 func (c *fileCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +143,7 @@ func (s *Store) dir(n *node, depth int) (*file, error) {
 	if f := s.pinnedFile(n); f != nil {
 		return f, nil
 	}
-	if f := s.open.get(n, openPath); f != nil {
+	if f := s.kept(n, openPath, depth); f != nil {
 		return f, nil
 	}
 	var f *file
@@ -156,15 +168,13 @@ func (s *Store) pinnedFile(n *node) *file {
 // openChecked opens a name in a directory, and keeps the file open if it is the
 // object.
 func (s *Store) openChecked(n *node, up *file, name string, mode openMode, flags int) (*file, error) {
-	fd := -1
-	err := retry(func() (err error) {
-		fd, err = unix.Openat(up.fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		return err
-	})
+	checked := s.checked(up)
+	fd, err := s.openBeneath(up.fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
 		return nil, missing(err)
 	}
 	f := newFile(fd)
+	f.checked.Store(checked)
 	st, err := statAt(fd, "")
 	if err == nil {
 		err = s.check(n, &st)
@@ -182,7 +192,7 @@ func (s *Store) file(n *node, mode openMode) (*file, error) {
 	if n.kind == store.Directory && mode == openPath {
 		return s.dir(n, 0)
 	}
-	if f := s.open.get(n, mode); f != nil {
+	if f := s.kept(n, mode, 0); f != nil {
 		return f, nil
 	}
 	flags := unix.O_NONBLOCK | unix.O_NOCTTY
@@ -219,7 +229,7 @@ func (s *Store) file(n *node, mode openMode) (*file, error) {
 // reopen opens what is held, which may have no name, in another mode.
 func (s *Store) reopen(n *node, pinned *file, mode openMode, flags int) (*file, error) {
 	fd := -1
-	err := retry(func() (err error) {
+	err := s.descriptor(func() (err error) {
 		// This follows the link of /proc to the very file.
 		fd, err = unix.Open("/proc/self/fd/"+strconv.Itoa(pinned.fd), flags|unix.O_CLOEXEC, 0)
 		return err
@@ -230,24 +240,16 @@ func (s *Store) reopen(n *node, pinned *file, mode openMode, flags int) (*file, 
 	return s.open.add(n, mode, newFile(fd)), nil
 }
 
-// Hold keeps an object after its last name was removed.
+// Hold keeps an object after its last name was removed by this store. What others
+// remove is kept as long as it happens to be open.
 func (s *Store) Hold(h store.Handle) error {
 	n, err := s.node(h)
 	if err != nil {
 		return err
 	}
-	f, err := s.file(n, openPath)
-	if err != nil {
-		return err
-	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.holds++
-	if n.pinned == nil {
-		n.pinned = f
-		return nil
-	}
-	f.put()
+	n.mu.Unlock()
 	return nil
 }
 
@@ -270,10 +272,54 @@ func (s *Store) Unhold(h store.Handle) {
 		pinned, n.pinned = n.pinned, nil
 	}
 	n.mu.Unlock()
-	if pinned != nil {
-		pinned.put()
-	}
+	s.unkeep(pinned)
 	if nameless {
 		s.gone(n)
 	}
+}
+
+// keep opens an object that is held and is about to lose a name, if it may be
+// its last one: nil if not. a is from before that.
+func (s *Store) keep(n *node, p place, a *store.Attr) (*file, error) {
+	n.mu.Lock()
+	named := n.at.parent != nil && n.at != p
+	for other := range n.others {
+		named = named || other != p
+	}
+	needed := n.holds > 0 && n.pinned == nil && (a.Nlink <= 1 || !named)
+	n.mu.Unlock()
+	if !needed {
+		return nil, nil
+	}
+	if s.orphans.Add(1) > int64(s.opt.Orphans) {
+		s.orphans.Add(-1)
+		return nil, store.ErrFileOpen
+	}
+	f, err := s.file(n, openPath)
+	if err != nil {
+		s.orphans.Add(-1)
+		return nil, err
+	}
+	return f, nil
+}
+
+// unkeep gives back what keep has opened.
+func (s *Store) unkeep(f *file) {
+	if f != nil {
+		s.orphans.Add(-1)
+		f.put()
+	}
+}
+
+// orphan makes what keep has opened, if anything, the object's only file.
+func (s *Store) orphan(n *node, f *file) {
+	if f == nil {
+		return
+	}
+	n.mu.Lock()
+	if n.holds > 0 && n.pinned == nil {
+		n.pinned, f = f, nil
+	}
+	n.mu.Unlock()
+	s.unkeep(f)
 }

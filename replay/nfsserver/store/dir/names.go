@@ -49,7 +49,7 @@ func (s *Store) lookup(d *node, f *file, name string, a *store.Attr) (*node, err
 	if err != nil {
 		return nil, convert(err)
 	}
-	if st.dev != s.dev {
+	if st.dev != s.dev || st.mnt != s.mnt {
 		return nil, store.ErrNoEnt
 	}
 	*a = st.attr
@@ -430,9 +430,15 @@ func (s *Store) unlink(c *store.Cred, dir store.Handle, name []byte, rmdir bool,
 	if rmdir {
 		flags = unix.AT_REMOVEDIR
 	}
+	kept, err := s.keep(n, place{ch.d, string(name)}, &a)
+	if err != nil {
+		return err
+	}
 	if err := unix.Unlinkat(ch.f.fd, string(name), flags); err != nil {
+		s.unkeep(kept)
 		return convert(err)
 	}
+	s.orphan(n, kept)
 	s.lost(n, ch.d, string(name), &a)
 	return ch.changed()
 }
@@ -508,12 +514,20 @@ func (s *Store) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 			return err
 		}
 	}
+	var kept *file
+	if old != nil {
+		if kept, err = s.keep(old, place{t, string(newName)}, &b); err != nil {
+			return err
+		}
+	}
 	n.expect(t, string(newName))
 	if err := unix.Renameat(ch.f.fd, string(name), tf.fd, string(newName)); err != nil {
 		n.unseen(t, string(newName))
+		s.unkeep(kept)
 		return convert(err)
 	}
 	if old != nil {
+		s.orphan(old, kept)
 		s.lost(old, t, string(newName), &b)
 	}
 	n.unseen(ch.d, string(name))

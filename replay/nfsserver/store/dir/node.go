@@ -27,7 +27,7 @@ type node struct {
 	others map[place]struct{} // other names of it
 	moves  uint64             // counts what this store has found or done about names
 	change uint64             // the last change attribute told
-	pinned *file              // the root, and what is held
+	pinned *file              // the root, and what is held but has no name any more
 	holds  int
 	// Of an exclusive create.
 	verifier uint64
@@ -40,8 +40,8 @@ const maxDepth = 4096
 
 // status is what statx tells.
 type status struct {
-	attr store.Attr
-	dev  uint64
+	attr     store.Attr
+	dev, mnt uint64
 }
 
 // statAt tells the status of a name in a directory, or of the directory itself
@@ -49,13 +49,16 @@ type status struct {
 func statAt(fd int, name string) (status, error) {
 	var x unix.Statx_t
 	err := retry(func() error {
-		return unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &x)
+		return unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME|unix.STATX_MNT_ID, &x)
 	})
 	if err != nil {
 		return status{}, err
 	}
 	t := func(t unix.StatxTimestamp) store.Time { return store.Time{Sec: t.Sec, Nsec: t.Nsec} }
 	st := status{dev: unix.Mkdev(x.Dev_major, x.Dev_minor)}
+	if x.Mask&unix.STATX_MNT_ID != 0 {
+		st.mnt = x.Mnt_id
+	}
 	st.attr = store.Attr{
 		Mode: uint32(x.Mode) & store.ModeMask, Nlink: x.Nlink, UID: x.Uid, GID: x.Gid, Size: x.Size, Used: x.Blocks * 512,
 		Rdev:  store.Device{Major: x.Rdev_major, Minor: x.Rdev_minor},
@@ -296,7 +299,7 @@ func (s *Store) reach(n *node, depth int, try func(up *file, name string) error)
 
 // check compares what was found with the object that was looked for.
 func (s *Store) check(n *node, st *status) error {
-	if st.dev != s.dev || st.attr.Handle != n.handle || st.attr.Type != n.kind {
+	if st.dev != s.dev || st.mnt != s.mnt || st.attr.Handle != n.handle || st.attr.Type != n.kind {
 		return store.ErrStale
 	}
 	return nil
@@ -339,7 +342,7 @@ func (s *Store) statNamed(n *node) (st status, err error) {
 
 // missing turns an error about a name that was not found into ErrStale.
 func missing(err error) error {
-	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
+	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP || err == unix.EXDEV {
 		return store.ErrStale
 	}
 	return convert(err)

@@ -5,15 +5,18 @@ package dir
 
 import (
 	"errors"
+	"time"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
 // Options of a Store.
 type Options struct {
-	Writable       bool
-	Handles, Files int
-	NoPermissions  bool
+	Writable                bool
+	Handles, Files, Orphans int
+	NoPermissions           bool
+	Recheck                 time.Duration
+	HandleKey               store.Key
 }
 
 // Store serves a directory.

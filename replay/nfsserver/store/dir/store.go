@@ -4,10 +4,18 @@
 //
 // # What is served
 //
-// All below the directory, on the same file system: what is mounted there is
-// hidden. Symbolic links are data. Nothing that a client sends is ever followed
-// out of the directory: names are opened one by one, relative to the directory
-// that holds them, without following links, and ".." is never one of them.
+// All below the directory, on the same mount: what is mounted there is hidden,
+// be it the same file system. Symbolic links are data. Nothing that a client
+// sends is ever followed out of the directory: names are opened one by one,
+// relative to the directory that holds them, without following links, and ".."
+// is never one of them.
+//
+// What somebody on this machine moves out of the directory is out of reach of
+// clients at the latest after Options.Recheck, though they hold handles of it, or
+// have it open: its handles are stale. An open file that is kept from before is
+// used no longer than that without a look at the names that lead to it from the
+// top. What is moved within the directory is found again as long as it is kept
+// open, and otherwise when it is looked up under its new name.
 //
 // Objects of others' processes may change at any time; so the attributes before
 // and after an operation are not told as atomic. The change attribute is made of
@@ -24,6 +32,15 @@
 // (name_to_handle_at) would not have these limits, but opening them needs
 // CAP_DAC_READ_SEARCH, and reaches all of the file system.
 //
+// # Descriptors
+//
+// However many files clients have open, Options.Files of them, directories
+// included, are open in this process: those used last. Others are opened again by
+// their names. Only a file that loses its last name while a client has it open
+// needs a descriptor for as long: there are Options.Orphans of them, beyond which
+// a file that is open cannot be removed (ErrFileOpen). The rest of what the
+// process may open is for connections.
+//
 // # Users
 //
 // Permissions are checked as package store says, against the owner and the mode
@@ -34,12 +51,15 @@ package dir
 
 import (
 	"cmp"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,8 +73,18 @@ type Options struct {
 	// Handles is how many objects are remembered; 0 stands for 1 Mi. The
 	// handles of some that were not used become stale beyond that.
 	Handles int
-	// Files is how many files and directories are kept open; 0 stands for 256.
+	// Files is how many files and directories are kept open; 0 stands for a
+	// quarter of what the process may open (RLIMIT_NOFILE), at most 1024.
 	Files int
+	// Orphans is how many files may be removed while clients have them open; 0
+	// stands for an eighth of what the process may open, at most 4096.
+	Orphans int
+	// Recheck is how long it may take until clients lose what others have moved
+	// out of the directory; 0 stands for a second.
+	Recheck time.Duration
+	// HandleKey makes handles that clients cannot make up; zero stands for a
+	// random key.
+	HandleKey store.Key
 	// NoPermissions leaves the check of permissions to the kernel.
 	NoPermissions bool
 }
@@ -64,9 +94,12 @@ type Store struct {
 	opt      Options
 	info     store.Info
 	verifier uint64
-	dev      uint64
+	dev, mnt uint64
+	started  time.Time
+	orphans  atomic.Int64
 	root     *node
-	isRoot   bool // this process is
+	top      *file // of the root
+	isRoot   bool  // this process is
 
 	// names is held by what changes names, so that the table follows.
 	names sync.Mutex
@@ -82,22 +115,30 @@ var _ store.Store = (*Store)(nil)
 // Open serves the directory of that path, which is followed if it is a link.
 func Open(path string, opt Options) (*Store, error) {
 	opt.Handles = cmp.Or(opt.Handles, 1<<20)
-	opt.Files = cmp.Or(opt.Files, 256)
+	limit := descriptors()
+	opt.Files = cmp.Or(opt.Files, min(max(limit/4, 8), 1024))
+	opt.Orphans = cmp.Or(opt.Orphans, min(max(limit/8, 4), 4096))
+	opt.Recheck = cmp.Or(opt.Recheck, time.Second)
+	if opt.HandleKey == (store.Key{}) {
+		opt.HandleKey = store.NewKey()
+	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s := &Store{opt: opt, verifier: rand.Uint64(), nodes: map[store.Handle]*node{}, isRoot: os.Geteuid() == 0}
+	s := &Store{opt: opt, verifier: random(), started: time.Now(), nodes: map[store.Handle]*node{}, isRoot: os.Geteuid() == 0}
 	s.open.limit = opt.Files
 	st, err := statAt(fd, "")
 	if err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.dev = st.dev
-	s.root = &node{handle: st.attr.Handle, kind: store.Directory, pinned: newFile(fd)}
+	s.dev, s.mnt = st.dev, st.mnt
+	s.top = newFile(fd)
+	s.root = &node{handle: st.attr.Handle, kind: store.Directory, pinned: s.top}
 	s.nodes[s.root.handle] = s.root
 	s.info = store.Info{
+		Handles:     store.NewSeal(opt.HandleKey),
 		FSID:        [2]uint64{uint64(unix.Major(s.dev)), uint64(unix.Minor(s.dev))},
 		ReadOnly:    !opt.Writable,
 		MaxFileSize: math.MaxInt64,
@@ -112,6 +153,21 @@ func Open(path string, opt Options) (*Store, error) {
 		CasePreserving: true, ChownRestricted: true,
 	}
 	return s, nil
+}
+
+// descriptors is how many files the process may have open.
+func descriptors() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return 1024
+	}
+	return int(min(r.Cur, math.MaxInt32))
+}
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // hasXattrs asks the file system whether it has extended attributes of users.

@@ -12,8 +12,9 @@
 package memory
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +36,9 @@ type Options struct {
 	// Generation goes into all handles, so that handles of another store are
 	// stale here; 0 stands for a random number.
 	Generation uint32
+	// HandleKey makes handles that clients cannot make up; zero stands for a
+	// random key.
+	HandleKey store.Key
 	// NoPermissions lets everyone do everything.
 	NoPermissions bool
 	// Clock is the time; nil stands for store.Now.
@@ -93,13 +97,17 @@ func New(opt Options) *Store {
 		opt.FSID = [2]uint64{1, 1}
 	}
 	if opt.Generation == 0 {
-		opt.Generation = rand.Uint32() | 1
+		opt.Generation = uint32(random()) | 1
+	}
+	if opt.HandleKey == (store.Key{}) {
+		opt.HandleKey = store.NewKey()
 	}
 	if opt.Clock == nil {
 		opt.Clock = store.Now
 	}
-	s := &Store{opt: opt, verifier: rand.Uint64()}
+	s := &Store{opt: opt, verifier: random()}
 	s.info = store.Info{
+		Handles:     store.NewSeal(opt.HandleKey),
 		FSID:        opt.FSID,
 		MaxFileSize: math.MaxInt64,
 		MaxName:     255,
@@ -120,6 +128,12 @@ func New(opt Options) *Store {
 	s.root.dir.parent = s.root
 	s.insert(s.root)
 	return s
+}
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // Info tells what the store is like.
