@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
 	"sync"
@@ -78,41 +76,8 @@ func (o *inputOptions) decoder() decode.Options {
 	}
 }
 
-// size is a flag for a number of bytes.
-type size int
-
-func (s *size) Type() string { return "size" }
-
-func (s *size) String() string {
-	if *s == 0 {
-		return ""
-	}
-	return fmt.Sprint(int(*s))
-}
-
-func (s *size) Set(v string) error {
-	n, unit := int64(0), ""
-	if _, err := fmt.Sscanf(v, "%d%s", &n, &unit); err != nil && unit != "" || n <= 0 {
-		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
-	}
-	shift := 0
-	switch unit {
-	case "":
-	case "k", "K", "KiB":
-		shift = 10
-	case "m", "M", "MiB":
-		shift = 20
-	case "g", "G", "GiB":
-		shift = 30
-	default:
-		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
-	}
-	if n > math.MaxInt>>shift || n > 1<<40>>shift {
-		return fmt.Errorf("%q is too much", v)
-	}
-	*s = size(n << shift)
-	return nil
-}
+// size is a flag with a number of bytes.
+type size = cli.Size
 
 // input is a capture.Reader that can be interrupted, and that counts packets
 // that the capture has cut.

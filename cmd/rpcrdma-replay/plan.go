@@ -29,6 +29,7 @@ type planOptions struct {
 	payload     string
 	noResults   bool
 	objects     int
+	memory      cli.Size
 	dot         string
 	ops         string
 	noICRC      bool
@@ -75,6 +76,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.dot, "dot", "", "write the graph of dependencies to this `file`, for Graphviz; - is standard output")
 	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
 	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
+	f.Var(&o.memory, "limit-tables", "memory for objects, names, states and clients (default 80M)")
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -88,12 +90,14 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 	if err != nil {
 		return err
 	}
+	cli.Memory(int(o.memory))
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	name, damaged := args[0], error(nil)
+	whole := o.dot != ""
 	if !isPlan(name) {
 		name = o.out
 		if name == "" {
@@ -109,13 +113,25 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 		}
 	} else if len(args) > 1 || o.out != "" {
 		return cli.Usagef("%s is a plan already: it is shown alone, and without -o", name)
+	} else {
+		whole = true // it may have been edited: see whether it holds together
+	}
+	if !whole {
+		h, err := plan.Head(name)
+		if err != nil {
+			return err
+		}
+		if err := o.print(s, h); err != nil {
+			return err
+		}
+		return damaged
 	}
 	r, err := plan.Open(name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := o.print(s, r); err != nil {
+	if err := o.print(s, &r.Tables.Header); err != nil {
 		return err
 	}
 	if o.dot != "" {
@@ -186,7 +202,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, name string, args [
 		TCP:          decode.TCPLimits{Connections: o.connections},
 	}
 	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
-		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Sources: args, Tool: "rpcrdma-replay",
+		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: int(o.memory), Sources: args, Tool: "rpcrdma-replay",
 	})
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
@@ -210,18 +226,18 @@ func (o *planOptions) build(ctx context.Context, s *streams, name string, args [
 	return damaged, nil
 }
 
-func (o *planOptions) print(s *streams, r *plan.Reader) error {
+func (o *planOptions) print(s *streams, h *plan.Header) error {
 	out := s.out
 	if o.dot == "-" {
 		out = s.err
 	}
 	if o.format == "text" {
-		return r.Tables.Header.Text(out)
+		return h.Text(out)
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(r.Tables.Header.Summary)
+	return e.Encode(h.Summary)
 }
 
 func (o *planOptions) graph(s *streams, r *plan.Reader, first, last int) error {
