@@ -64,6 +64,7 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 }
 
 func (o *inputOptions) decoder() decode.Options {
+	cli.Memory(2*int(o.memory) + 4*int(o.message) + 8<<10*o.openCalls + 16<<10*o.connections)
 	return decode.Options{
 		SkipICRC: o.noICRC,
 		Transactions: transaction.Options{
@@ -89,6 +90,7 @@ type input struct {
 	interrupt chan struct{}
 	once      sync.Once // of closing it
 	cut       atomic.Uint64
+	size      atomic.Uint64 // bytes of packets, as captured
 
 	spare   capture.Batch
 	request chan struct{}
@@ -190,15 +192,18 @@ func (in *input) Read(b *capture.Batch) error {
 }
 
 func (in *input) count(b *capture.Batch) {
-	n := uint64(0)
+	n, size := uint64(0), 0
 	for i := range b.Packets {
-		if p := &b.Packets[i]; uint32(len(p.Data)) < p.Length {
+		p := &b.Packets[i]
+		if uint32(len(p.Data)) < p.Length {
 			n++
 		}
+		size += len(p.Data)
 	}
 	if n > 0 {
 		in.cut.Add(n)
 	}
+	in.size.Add(uint64(size))
 }
 
 // job is one run of a decoder over the input of a command.

@@ -15,6 +15,7 @@ func main() {
 	// A write to a closed pipe returns an error instead of a signal, so that
 	// files are closed and memory profiles written.
 	signal.Ignore(syscall.SIGPIPE)
+	cli.Memory(0)
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
