@@ -108,9 +108,9 @@ func keyOf(v *decode.PacketView) (key, bool) {
 // waiting are packets whose connection will be known when a later packet is
 // recognised, and IP fragments.
 type waiting struct {
-	byKey     map[key][]uint64
-	fragments map[fragment][]uint64
-	frame     link.Frame
+	byKey         map[key][]uint64
+	fragments     map[fragment][]uint64
+	frame         link.Frame
 	keyed, pieces int // numbers in the two maps
 }
 
