@@ -14,6 +14,9 @@ type resolver struct{ names map[netip.Addr]string }
 
 const lookupTime = time.Second
 
+// maxNames is how many names of hosts are remembered.
+const maxNames = 1 << 14
+
 func newResolver() *resolver { return &resolver{names: make(map[netip.Addr]string)} }
 
 func (r *resolver) name(a netip.Addr) string {
@@ -23,6 +26,9 @@ func (r *resolver) name(a netip.Addr) string {
 		defer cancel()
 		if found, err := net.DefaultResolver.LookupAddr(ctx, a.String()); err == nil && len(found) > 0 {
 			name = strings.TrimSuffix(found[0], ".")
+		}
+		if len(r.names) >= maxNames {
+			clear(r.names)
 		}
 		r.names[a] = name
 	}
