@@ -164,6 +164,8 @@ func (x *Extractor) settleStore(s *store, parts *spans, packed bool) error {
 	}
 	if !packed {
 		parts = &s.data
+	} else if s.sorted() && parts.bytes(s.solid) == s.solid {
+		return nil // it has nothing else
 	}
 	in, err := os.Open(s.path)
 	if err != nil {

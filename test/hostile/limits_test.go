@@ -60,7 +60,7 @@ var rows = []row{
 	{name: dump, args: "-T fields -e file.name -e op -e status -e client -e notes %f"},
 	{name: dump, args: `-q -Y op==READ||file.name~"x" %f`},
 	{name: dump, args: "--sort completion %f"},
-	{name: dump, args: "-q --extract-data %d/x %f", fails: true, hard: []hard{{"far-offsets", 300}, {"scattered", 40000}, {"sizes", 2000}}},
+	{name: dump, args: "-q --extract-data %d/x %f", fails: true, hard: []hard{{"far-offsets", 300}, {"scattered", 40000}}},
 	{name: dump + " packets", args: "%f"},
 	{name: dump + " connections", args: "%f", hard: []hard{{"udp-ports", 50000}, {"cm-requests", 30000}, {"random-psn", 30000}, {"queue-pairs", 40000}}},
 	{name: dump + " report", args: "%f", hard: []hard{{"timeline", 20000}}},

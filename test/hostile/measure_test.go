@@ -104,17 +104,22 @@ var binaries struct {
 func program(t *testing.T, name string) string {
 	t.Helper()
 	b := &binaries
-	b.once.Do(func() {
-		if b.dir, b.err = os.MkdirTemp("", "hostile"); b.err != nil {
-			return
-		}
-		build := exec.Command("go", "build", "-o", b.dir+string(filepath.Separator), "../../cmd/...")
-		if out, err := build.CombinedOutput(); err != nil {
-			b.err = fmt.Errorf("%w: %s", err, out)
-		}
-	})
+	b.once.Do(func() { b.dir, b.err = build() })
 	if b.err != nil {
 		t.Fatal(b.err)
 	}
 	return filepath.Join(b.dir, name)
+}
+
+// build builds all programs into a directory, which TestMain removes.
+func build() (string, error) {
+	dir, err := os.MkdirTemp("", "hostile")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/...").CombinedOutput()
+	if err != nil {
+		return dir, fmt.Errorf("%w: %s", err, out)
+	}
+	return dir, nil
 }
