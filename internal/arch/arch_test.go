@@ -94,6 +94,9 @@ var rules = []rule{
 	// The truth must not share a mistake with what it is compared with.
 	{packages: "internal/truth/...", own: []string{"internal/truth/...", "analyze/kernel/ftrace", "analyze/kernel/mountstats", "analyze/kernel/nfsproc"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/arch"},
+	// Hostile captures are packets and messages; it must not know who reads them.
+	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
+	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	{packages: "examples/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},

@@ -62,7 +62,7 @@ var rows = []row{
 	{name: dump, args: "--sort completion %f"},
 	{name: dump, args: "-q --extract-data %d/x %f", fails: true, hard: []hard{{"far-offsets", 300}, {"scattered", 40000}}},
 	{name: dump + " packets", args: "%f"},
-	{name: dump + " connections", args: "%f", hard: []hard{{"udp-ports", 50000}, {"cm-requests", 30000}, {"random-psn", 30000}, {"queue-pairs", 40000}}},
+	{name: dump + " connections", args: "%f", hard: []hard{{"udp-ports", 30000}, {"cm-requests", 20000}, {"random-psn", 20000}, {"queue-pairs", 20000}}},
 	{name: dump + " report", args: "%f", hard: []hard{{"timeline", 20000}}},
 	{name: dump + " report", args: "-v --by client,operation,file %f"},
 	{name: dump + " report", args: "-T json --by procedure,status,connection,size,model,fabric,server %f"},
