@@ -15,6 +15,7 @@ import (
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE)
+	cli.Memory(0)
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -69,7 +69,7 @@ var rows = []row{
 	{name: dump + " report", args: "--interval 1ms %f"},
 	{name: dump + " report", args: "--html %d/report.html --by file %f"},
 	{name: dump + " check", args: "%f", fails: true, hard: []hard{{"mistakes", 10000}}},
-	{name: dump + " check", args: "-T ndjson --profile strict %f", fails: true},
+	{name: dump + " check", args: "-T ndjson --profile linux %f", fails: true},
 	{name: dump + " show", args: "00000001 0000002a 00000100 %f", fails: true, hard: []hard{{"same-xid", 20000}, {"writes", 20000}}},
 	{name: dump + " diff", args: "--by file,client %f %f"},
 	{name: dump + " split", args: "--by connection -w %d/{n}.pcapng %f", fails: true, hard: []hard{{"queue-pairs", 60000}}},
