@@ -5,14 +5,17 @@
 // root of what was mounted (with NFSv4, from the first handle whose name was
 // not captured). Files without a known name are in DIR/by-handle/HANDLE.
 // DIR/manifest.ndjson says of each file how much of it was seen.
+//
+// Parts of a file that were not seen are zeros in it, as long as they are all
+// together no longer than the capture, or than Options.Holes. A file for which
+// there is no room for that is packed: it has only what was seen, one part after
+// the other, and the manifest tells where they belong.
 package extract
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -30,7 +33,10 @@ type Entry struct {
 	Size         uint64 `json:"size"`       // bytes, as far as it is known
 	Covered      uint64 `json:"covered"`    // bytes of them whose contents were seen
 	MD5          string `json:"md5"`        // of the file as written here
-	Complete     bool   `json:"complete"`   // the size is certain and all of it is covered
+	Packed       bool   `json:"packed,omitempty"`
+	Holes        []Hole `json:"holes,omitempty"`      // what was not seen: the first ones
+	MoreHoles    int    `json:"more_holes,omitempty"` // how many follow
+	Complete     bool   `json:"complete"`             // the size is certain and all of it is covered
 	ReadBytes    uint64 `json:"read_bytes"`
 	WrittenBytes uint64 `json:"written_bytes"`
 	Note         string `json:"note,omitempty"`
@@ -39,12 +45,30 @@ type Entry struct {
 	CapturedPath string `json:"captured_path,omitempty"`
 }
 
+// Hole is a part of a file that was not seen.
+type Hole struct {
+	Offset uint64 `json:"offset"`
+	Length uint64 `json:"length"`
+}
+
+// maxHoles is how many the manifest lists of one file.
+const maxHoles = 64
+
 // maxFiles bounds the files that are written.
 const maxFiles = 1 << 16
 
-// maxOffset bounds the offset of data that is written: a hostile offset must
-// not make a file that no file system can hold.
+// maxOffset bounds the offset of data that is written: a file system has to be
+// able to hold it, if Options.Holes wants it there.
 const maxOffset = 1 << 42
+
+// Options say how files are written.
+type Options struct {
+	// Holes is how many bytes that were not seen may be written as zeros, in all
+	// files together. 0: as many as Extractor.Carried has been told.
+	Holes int64
+	// Files knows what is read meanwhile: it is never replaced. It may be nil.
+	Files *outfile.Files
+}
 
 // Extractor writes files.
 type Extractor struct {
@@ -58,21 +82,40 @@ type Extractor struct {
 	files map[string]*file
 	order []*file
 	lost  int // data that was not written because of a limit
+
+	holes    uint64 // bytes of them that may still be written
+	given    bool   // by Options
+	packed   int
+	regions  int
+	pieces   int
+	full     bool // no more pieces are followed
+	open     [maxOpen]*store
+	nextOpen int
+	buf      [regionSize]byte
 }
 
 type file struct {
 	handle    string
-	root      *os.Root
-	temp      string // below root
+	store     store
 	size      uint64
 	sizeKnown bool
-	spans     []span
+	known     spans
 	read      uint64
 	written   uint64
+	carried   uint64 // bytes in the store, or more
 	note      string
 }
 
-type span struct{ from, to uint64 }
+// Carried tells how many bytes the capture has, before Close: so many bytes of
+// files may be zeros for what was not seen, unless Options.Holes says how many.
+func (x *Extractor) Carried(n uint64) {
+	if !x.given {
+		x.holes = n
+	}
+}
+
+// Packed is how many files have been written without their holes.
+func (x *Extractor) Packed() int { return x.packed }
 
 // Add takes the data of a transaction.
 func (x *Extractor) Add(v *rpc.View) error {
@@ -181,7 +224,8 @@ func (x *Extractor) of(handle []byte, make bool) *file {
 			x.lost++
 			return nil
 		}
-		f = &file{handle: string(handle), root: x.root, temp: filepath.Join(x.temp, fmt.Sprint(len(x.order)))}
+		f = &file{handle: string(handle)}
+		f.store.path = filepath.Join(x.temp, fmt.Sprint(len(x.order)))
 		x.files[f.handle] = f
 		x.order = append(x.order, f)
 	}
@@ -214,44 +258,44 @@ func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, 
 		f.note = "data missing from the capture"
 	}
 	if len(b) == 0 {
-		return f.touch()
+		_, err := x.openStore(&f.store)
+		return err
 	}
 	if offset > maxOffset {
 		f.note = "data beyond the offset that is extracted"
 		return nil
 	}
-	w, err := f.open()
+	if x.crowded() {
+		f.note = "more pieces than are followed"
+		x.lost++
+		return nil
+	}
+	ok, err := x.write(&f.store, offset, b)
 	if err != nil {
 		return err
 	}
-	_, err = w.WriteAt(b, int64(offset))
-	if err = errors.Join(err, w.Close()); err != nil {
-		return err
+	if !ok {
+		f.note = "more pieces than are followed"
+		x.lost++
+		return nil
 	}
-	f.cover(offset, offset+uint64(len(b)))
+	f.carried += uint64(len(b))
+	x.pieces += f.known.add(offset, offset+uint64(len(b)))
 	f.size = max(f.size, offset+uint64(len(b)))
 	return nil
 }
 
-// open opens the file, which has no name of its own yet.
-func (f *file) open() (*os.File, error) {
-	return f.root.OpenFile(f.temp, os.O_CREATE|os.O_WRONLY, 0o666)
-}
-
-// resize cuts or extends the file.
-func (f *file) resize(size int64) {
-	if w, err := f.open(); err == nil {
-		_ = w.Truncate(size)
-		_ = w.Close()
+// crowded reports whether there are too many pieces of files to follow more.
+func (x *Extractor) crowded() bool {
+	if x.full || x.pieces < maxPieces {
+		return x.full
 	}
-}
-
-func (f *file) touch() error {
-	w, err := f.open()
-	if err != nil {
-		return err
+	x.pieces = 0
+	for _, f := range x.order {
+		x.pieces += len(f.known.merge()) + len(f.store.data.merge())
 	}
-	return w.Close()
+	x.full = x.pieces >= maxPieces-maxPieces/8
+	return x.full
 }
 
 // truncate sets the size of a file, as SETATTR does: what lies beyond it is
@@ -262,13 +306,11 @@ func (x *Extractor) truncate(handle []byte, size uint64) {
 		return
 	}
 	if size > f.size && f.sizeKnown {
-		f.cover(f.size, size)
+		x.pieces += f.known.add(f.size, size)
 	}
-	f.uncover(size)
+	x.pieces -= f.known.cut(size)
 	f.size, f.sizeKnown = size, true
-	if f.touch() == nil && size <= maxOffset {
-		f.resize(int64(size))
-	}
+	_ = x.resize(&f.store, min(size, maxOffset))
 }
 
 // settle notes the size that the server reports.
@@ -278,7 +320,7 @@ func (x *Extractor) settle(handle []byte, size uint64) {
 		return
 	}
 	if size < f.size {
-		f.uncover(size)
+		x.pieces -= f.known.cut(size)
 	}
 	f.size, f.sizeKnown = size, true
 }
@@ -294,42 +336,37 @@ func (x *Extractor) atLeast(handle []byte, size uint64, end bool) {
 
 func (x *Extractor) changed(handle []byte, how string) {
 	if f := x.of(handle, false); f != nil {
-		f.spans = f.spans[:0]
+		x.pieces -= f.known.cut(0)
 		f.note = "changed by the server: " + how
 	}
 }
 
-func (f *file) cover(from, to uint64) {
-	if from >= to {
-		return
-	}
-	i := sort.Search(len(f.spans), func(i int) bool { return f.spans[i].to >= from })
-	j := i
-	for j < len(f.spans) && f.spans[j].from <= to {
-		from, to = min(from, f.spans[j].from), max(to, f.spans[j].to)
-		j++
-	}
-	if j > i {
-		f.spans[i] = span{from, to}
-		f.spans = append(f.spans[:i+1], f.spans[j:]...)
-		return
-	}
-	f.spans = append(f.spans, span{})
-	copy(f.spans[i+1:], f.spans[i:])
-	f.spans[i] = span{from, to}
-}
+const forever = ^uint64(0)
 
-// uncover forgets what was seen from an offset on.
-func (f *file) uncover(from uint64) {
-	for i := range f.spans {
-		if f.spans[i].to > from {
-			n := i
-			if f.spans[i].from < from {
-				f.spans[i].to = from
-				n = i + 1
-			}
-			f.spans = f.spans[:n]
-			return
+// list tells where the holes of a file are.
+func (f *file) list(e *Entry) {
+	var total uint64
+	f.known.holes(max(f.size, f.store.length), func(h span) bool {
+		total += h.to - h.from
+		if len(e.Holes) < maxHoles {
+			e.Holes = append(e.Holes, Hole{h.from, h.to - h.from})
+		} else {
+			e.MoreHoles++
 		}
+		return true
+	})
+	if len(e.Holes) == 0 {
+		return
 	}
+	note := fmt.Sprintf("%d bytes were not seen, from %d on", total, e.Holes[0].Offset)
+	if n := len(e.Holes) + e.MoreHoles; n > 1 {
+		note = fmt.Sprintf("%d bytes were not seen, in %d holes, the first at %d", total, n, e.Holes[0].Offset)
+	}
+	if e.Packed {
+		note += "; the file is packed: what was seen is in it without the holes"
+	}
+	if e.Note != "" {
+		note = e.Note + "; " + note
+	}
+	e.Note = note
 }

@@ -85,12 +85,12 @@ func TestDirectory(t *testing.T) {
 		return name
 	}
 	put("home/.bashrc", "x")
-	if _, err := New(filepath.Join(dir, "home"), nil); !errors.Is(err, ErrForeign) {
+	if _, err := New(filepath.Join(dir, "home"), Options{}); !errors.Is(err, ErrForeign) {
 		t.Errorf("a directory with files: %v", err)
 	}
 	// Nothing is left of an extraction that was given up.
 	fresh := filepath.Join(dir, "fresh")
-	x, err := New(fresh, nil)
+	x, err := New(fresh, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestDirectory(t *testing.T) {
 	}
 	// One that was killed does not keep the next one from its directory.
 	put("killed/.partial-1/0", "x")
-	if x, err = New(filepath.Join(dir, "killed"), nil); err != nil {
+	if x, err = New(filepath.Join(dir, "killed"), Options{}); err != nil {
 		t.Error(err)
 	} else {
 		x.Discard()
@@ -130,7 +130,7 @@ func TestPlace(t *testing.T) {
 	}
 	files := &outfile.Files{}
 	files.Reads(dir + "/input.pcap")
-	x, err := New(dir, files)
+	x, err := New(dir, Options{Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +139,14 @@ func TestPlace(t *testing.T) {
 	paths := map[string]string{}
 	for i, path := range []string{"old", "input.pcap", "d", "out/secret", "link", "old/below", "new/a", "by-handle/00"} {
 		f := x.of([]byte{byte(i)}, true)
-		w, err := f.open()
-		if err != nil {
+		if _, err := x.write(&f.store, 0, []byte("new")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.WriteString("new"); err != nil {
+		f.known.add(0, 3)
+		f.carried = 3
+		if err := x.closeStores(); err != nil {
 			t.Fatal(err)
 		}
-		w.Close()
 		e, err := x.place(f, i, path, taken)
 		if err != nil {
 			t.Fatal(err)

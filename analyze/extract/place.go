@@ -32,19 +32,21 @@ var ErrForeign = errors.New("the directory is not empty and was not made by an e
 
 // New makes an Extractor that writes below dir, which is made if it does not
 // exist; otherwise it has to be empty, or the directory of an earlier extraction,
-// whose files are replaced (ErrForeign). What is read meanwhile, which files
-// knows, is never replaced; files may be nil. The Decoder must keep data
+// whose files are replaced (ErrForeign). The Decoder must keep data
 // (transaction.Options.KeepData).
 //
 // Nothing has its name before Close. Nothing is written outside of dir, through
 // symbolic links in it either.
-func New(dir string, files *outfile.Files) (*Extractor, error) {
+func New(dir string, opt Options) (*Extractor, error) {
 	_, err := os.Stat(dir)
 	made := errors.Is(err, fs.ErrNotExist)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	x := &Extractor{dir: dir, outputs: files, files: make(map[string]*file)}
+	x := &Extractor{
+		dir: dir, outputs: opt.Files, files: make(map[string]*file),
+		holes: uint64(max(opt.Holes, 0)), given: opt.Holes > 0,
+	}
 	if x.root, err = os.OpenRoot(dir); err != nil {
 		return nil, err
 	}
@@ -98,6 +100,7 @@ func (x *Extractor) Discard() {
 	if x == nil || x.root == nil {
 		return
 	}
+	_ = x.closeStores()
 	_ = x.root.RemoveAll(x.temp)
 	x.manifest.Discard()
 	x.done()
@@ -110,11 +113,14 @@ func (x *Extractor) Discard() {
 // paths. It returns the number of files.
 func (x *Extractor) Close(names *rpc.Names) (int, error) {
 	defer x.Discard()
+	if err := x.closeStores(); err != nil {
+		return 0, err
+	}
 	w := bufio.NewWriter(x.manifest)
 	taken := map[string]bool{manifestName: true, x.temp: true, byHandle: true}
 	n := 0
 	for i, f := range x.order {
-		if _, err := x.root.Stat(f.temp); err != nil {
+		if !f.store.exists {
 			continue // only its size was seen
 		}
 		e, err := x.place(f, i, names.Path([]byte(f.handle)), taken)
@@ -140,6 +146,17 @@ func (x *Extractor) Close(names *rpc.Names) (int, error) {
 // one that its handle tells.
 func (x *Extractor) place(f *file, number int, captured string, taken map[string]bool) (*Entry, error) {
 	handle := hex.EncodeToString([]byte(f.handle))
+	e := &Entry{FileHandle: handle, Size: f.size, ReadBytes: f.read, WrittenBytes: f.written, Note: f.note}
+	if fill := f.store.length - min(f.carried, f.store.length); fill > x.holes {
+		e.Packed = true
+		x.packed++
+		f.known = f.known.within(f.store.written())
+	} else {
+		x.holes -= fill
+	}
+	if err := x.settleStore(&f.store, &f.known, e.Packed); err != nil {
+		return nil, err
+	}
 	path := clean(captured)
 	if path == "" || taken[path] || x.move(f, path) != nil {
 		path = filepath.Join(byHandle, handle[:min(len(handle), 200)])
@@ -151,19 +168,15 @@ func (x *Extractor) place(f *file, number int, captured string, taken map[string
 		}
 	}
 	taken[path] = true
-	var covered uint64
-	for _, s := range f.spans {
-		covered += s.to - s.from
-	}
-	sum, err := x.md5Of(path)
-	if err != nil {
+	e.Path = path
+	e.Covered = f.known.bytes(forever)
+	f.list(e)
+	var err error
+	if e.MD5, err = x.md5Of(path); err != nil {
 		return nil, err
 	}
-	e := &Entry{
-		Path: path, FileHandle: handle, Size: f.size, Covered: covered, MD5: sum,
-		Complete:  f.sizeKnown && covered == f.size,
-		ReadBytes: f.read, WrittenBytes: f.written, Note: f.note,
-	}
+	e.Complete = f.sizeKnown && e.Covered == f.size && !f.store.lost
+	f.known, f.store.data, f.store.far = spans{}, spans{}, nil
 	if captured != path {
 		e.CapturedPath = captured
 	}
@@ -186,7 +199,7 @@ func (x *Extractor) move(f *file, path string) error {
 			return err
 		}
 	}
-	return x.root.Rename(f.temp, path)
+	return x.root.Rename(f.store.path, path)
 }
 
 func (x *Extractor) md5Of(path string) (string, error) {

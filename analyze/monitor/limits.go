@@ -16,4 +16,7 @@ const (
 	maxDetail      = 4096     // lines of a transaction in full
 	maxName        = 512      // bytes of a name of a file
 	maxCatchUp     = 1000     // intervals without a packet that are closed one by one
+	minVisits      = 512      // open transactions that each interval may look at,
+	visitsEach     = 16       // and those for each packet,
+	maxVisits      = 1 << 20  // saved up to so many
 )

@@ -50,6 +50,8 @@ func (o *Options) defaults() {
 // Model is a decoder with what a live view shows of it. All its methods belong
 // on one goroutine.
 type Model struct {
+	visits int // of open transactions that intervals may still make
+
 	opt Options
 	d   *decode.Decoder
 
@@ -186,7 +188,12 @@ func (m *Model) begin(t int64) { m.start, m.end = t, t+int64(m.opt.Interval) }
 func (m *Model) close(span time.Duration) {
 	quiet := m.closed && m.passed.Packets == 0 && m.d.Stats().Packets == m.mark.Packets
 	open, stuck := m.open, m.stuck
-	if !quiet || open <= maxOpenTried {
+	// Intervals may come as often as packets, each with all open transactions
+	// to look at. Where that is too much for the packets there were, the count
+	// of an interval before stands.
+	m.visits = min(m.visits+minVisits+visitsEach*int(m.d.Stats().Packets-m.mark.Packets), maxVisits)
+	if (!quiet || open <= maxOpenTried) && open <= m.visits {
+		m.visits -= open
 		open, stuck = 0, 0
 		m.d.Open(func(tx *transaction.Transaction) bool {
 			if !tx.Reply.Seen() {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // copies finds the packets that another capture point shows once more. Decoding
@@ -25,7 +24,7 @@ type copies struct {
 type original struct {
 	number uint64
 	file   *file // where it went, once it was written
-	conn   *rdma.Connection
+	conn   *conn
 }
 
 // maxOriginals bounds those of a generation; two are remembered.

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // fileBuffer is how much is written to a file at once.
@@ -20,18 +19,18 @@ type file struct {
 	name   Name
 	w      *capture.Writer // nil before the first packet
 	stream io.WriteCloser  // nil while it is not open
-	met    map[*rdma.Connection]struct{}
+	met    map[*conn]struct{}
 
 	newer, older *file // among the open ones
 }
 
 // meets reports whether a connection is new in the file.
-func (f *file) meets(c *rdma.Connection) bool {
+func (f *file) meets(c *conn) bool {
 	if _, ok := f.met[c]; ok {
 		return false
 	}
 	if f.met == nil || len(f.met) >= maxMet {
-		f.met = make(map[*rdma.Connection]struct{})
+		f.met = make(map[*conn]struct{})
 	}
 	f.met[c] = struct{}{}
 	return true
@@ -44,7 +43,7 @@ type files struct {
 	stats *Stats
 	list  []*file
 	byKey map[fileKey]*file
-	conns map[*rdma.Connection]*file
+	conns map[*conn]*file
 
 	open           int
 	newest, oldest *file
@@ -57,30 +56,21 @@ type fileKey struct {
 	rest   bool
 }
 
-// clientSide is the side of a connection that sends forward calls: side 0 if
-// none was seen.
-func clientSide(c *rdma.Connection) rdma.Side {
-	if c.Forward != 0 {
-		return rdma.Side(c.Forward - 1)
-	}
-	return 0
-}
-
 // of is the file of a connection; nil if there are too many.
-func (s *files) of(c *rdma.Connection) *file {
-	client := clientSide(c)
+func (s *files) of(c *conn) *file {
+	client, server := c.addresses()
 	n := Name{}
 	k := fileKey{}
 	switch s.opt.By {
 	case Client:
-		n.Client = c.Ends[client].Addr
+		n.Client = client
 		k.addr = n.Client
 	case Server:
-		n.Server = c.Ends[client.Other()].Addr
+		n.Server = server
 		k.addr = n.Server
 	case Connection:
-		n.Client, n.Server, n.Connection = c.Ends[client].Addr, c.Ends[client.Other()].Addr, c.ID
-		k.number = int64(c.ID)
+		n.Client, n.Server, n.Connection = client, server, c.number
+		k.number = int64(c.number)
 	}
 	if f := s.conns[c]; f != nil {
 		if f == s.byKey[k] {
@@ -90,7 +80,7 @@ func (s *files) of(c *rdma.Connection) *file {
 	}
 	f := s.get(k, n)
 	if s.conns == nil || len(s.conns) >= maxMet {
-		s.conns = make(map[*rdma.Connection]*file)
+		s.conns = make(map[*conn]*file)
 	}
 	s.conns[c] = f
 	return f

@@ -7,7 +7,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/iwarp"
 	"github.com/rpcrdma/toolkit/decode/link"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
@@ -40,23 +39,23 @@ const (
 // setups keeps the packets that set connections up.
 type setups struct {
 	stats *Stats
-	list  map[*rdma.Connection][]*capture.Packet
-	order []*rdma.Connection // oldest first, from head on
+	list  map[*conn][]*capture.Packet
+	order []*conn // oldest first, from head on
 	head  int
 	bytes int
 }
 
-func (s *setups) of(c *rdma.Connection) []*capture.Packet { return s.list[c] }
+func (s *setups) of(c *conn) []*capture.Packet { return s.list[c] }
 
 // keep copies a packet. Where there is no room, the oldest connections are
 // forgotten.
-func (s *setups) keep(c *rdma.Connection, p *capture.Packet) {
+func (s *setups) keep(c *conn, p *capture.Packet) {
 	list, old := s.list[c]
 	if len(list) >= maxSetupPackets || len(p.Data) > maxSetupBytes/64 {
 		return
 	}
 	if s.list == nil {
-		s.list = make(map[*rdma.Connection][]*capture.Packet)
+		s.list = make(map[*conn][]*capture.Packet)
 	}
 	if !old {
 		s.order = append(s.order, c)
@@ -109,9 +108,10 @@ func keyOf(v *decode.PacketView) (key, bool) {
 // waiting are packets whose connection will be known when a later packet is
 // recognised, and IP fragments.
 type waiting struct {
-	byKey     map[key][]uint64
-	fragments map[fragment][]uint64
-	frame     link.Frame
+	byKey         map[key][]uint64
+	fragments     map[fragment][]uint64
+	frame         link.Frame
+	keyed, pieces int // numbers in the two maps
 }
 
 type fragment struct {
@@ -122,14 +122,16 @@ type fragment struct {
 const (
 	maxWaiting     = 1 << 14 // keys
 	maxWaitingEach = 512     // packets of one
+	maxWaitingAll  = 1 << 18 // packets of all together
 )
 
 func (w *waiting) add(k key, number uint64) {
-	if w.byKey == nil || len(w.byKey) >= maxWaiting {
-		w.byKey = make(map[key][]uint64)
+	if w.byKey == nil || len(w.byKey) >= maxWaiting || w.keyed >= maxWaitingAll {
+		w.byKey, w.keyed = make(map[key][]uint64), 0
 	}
 	if list := w.byKey[k]; len(list) < maxWaitingEach {
 		w.byKey[k] = append(list, number)
+		w.keyed++
 	}
 }
 
@@ -141,17 +143,19 @@ func (w *waiting) take(k key) []uint64 {
 	list, ok := w.byKey[k]
 	if ok {
 		delete(w.byKey, k)
+		w.keyed -= len(list)
 	}
 	return list
 }
 
 func (w *waiting) fragment(f *link.Frame, number uint64) {
-	if w.fragments == nil || len(w.fragments) >= maxWaiting {
-		w.fragments = make(map[fragment][]uint64)
+	if w.fragments == nil || len(w.fragments) >= maxWaiting || w.pieces >= maxWaitingAll {
+		w.fragments, w.pieces = make(map[fragment][]uint64), 0
 	}
 	k := fragment{f.Src, f.Dst, f.FragmentID}
 	if list := w.fragments[k]; len(list) < maxWaitingEach {
 		w.fragments[k] = append(list, number)
+		w.pieces++
 	}
 }
 
@@ -170,6 +174,7 @@ func (w *waiting) completed(v *decode.PacketView) []uint64 {
 	list, ok := w.fragments[k]
 	if ok {
 		delete(w.fragments, k)
+		w.pieces -= len(list)
 	}
 	return list
 }

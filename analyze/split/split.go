@@ -11,7 +11,6 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -105,6 +104,7 @@ type Splitter struct {
 
 	waiting waiting
 	copies  copies
+	conns   conns
 	setups  setups
 	files   files
 	start   int64 // time of the first packet
@@ -113,7 +113,7 @@ type Splitter struct {
 
 // place is what is known of a packet that is held.
 type place struct {
-	conn  *rdma.Connection
+	conn  *conn
 	whole uint64 // of an IP fragment: the packet that completed it
 	setup bool   // of a connection
 	sum   uint64 // see copies; 0 if there is one capture point
@@ -131,7 +131,7 @@ type mark struct {
 type txn struct {
 	serial uint64
 	first  int64 // time of its first packet
-	conn   *rdma.Connection
+	conn   *conn
 	ended  bool
 	chosen bool
 	marks  int    // on packets that are held
@@ -141,7 +141,7 @@ type txn struct {
 // target is a file that a packet goes to, and the connection for which.
 type target struct {
 	file *file
-	conn *rdma.Connection
+	conn *conn
 }
 
 // New makes a Splitter.
@@ -166,6 +166,7 @@ func (s *Splitter) Options(opt *decode.Options) {
 	opt.Concurrent = false
 	opt.Transactions.OnCompletion = true
 	opt.Packet = s.packet
+	opt.Closed = s.conns.closed
 	if s.opt.Match != nil || s.opt.By == Time {
 		opt.Transactions.Attribute = s.attribute
 	}
@@ -177,7 +178,8 @@ func (s *Splitter) packet(v *decode.PacketView) {
 		s.start = v.Packet.Time
 	}
 	p := s.held.Add(v.Packet)
-	p.conn = v.Connection
+	conn := s.conns.of(v.Connection)
+	p.conn = conn
 	p.setup = isSetup(v)
 	if s.opt.Match != nil || s.opt.By == Time {
 		if p.sum = s.copies.sum(v); p.sum != 0 && len(p.marks) > 0 {
@@ -191,20 +193,20 @@ func (s *Splitter) packet(v *decode.PacketView) {
 	}
 	for _, n := range s.waiting.completed(v) {
 		if q := s.held.At(n); q != nil {
-			q.conn, q.whole = v.Connection, number
+			q.conn, q.whole = conn, number
 		}
 	}
 	key, ok := keyOf(v)
 	if !ok {
 		return
 	}
-	if v.Connection == nil {
+	if conn == nil {
 		s.waiting.add(key, number)
 		return
 	}
 	for _, n := range s.waiting.take(key) {
 		if q := s.held.At(n); q != nil && q.conn == nil {
-			q.conn = v.Connection
+			q.conn = conn
 		}
 	}
 }
@@ -213,7 +215,7 @@ func (s *Splitter) packet(v *decode.PacketView) {
 func (s *Splitter) attribute(tx *transaction.Transaction, p *transaction.Packet) {
 	x := s.known[tx.Serial()]
 	if x == nil {
-		x = &txn{serial: tx.Serial(), first: tx.First().Time, conn: tx.Connection}
+		x = &txn{serial: tx.Serial(), first: tx.First().Time, conn: s.conns.of(tx.Connection)}
 		s.known[x.serial] = x
 	}
 	q := s.held.At(p.Ref.Number)
@@ -284,10 +286,7 @@ func (s *Splitter) bucket(at int64) int64 {
 
 // release writes a packet that leaves the window.
 func (s *Splitter) release(p *capture.Packet, q *place) {
-	conn := q.conn
-	if conn != nil {
-		conn = conn.Resolve()
-	}
+	conn := s.conns.resolve(q.conn)
 	s.targets = s.targets[:0]
 	s.choose(q)
 	if q.whole != 0 {
@@ -355,7 +354,7 @@ func (s *Splitter) choose(q *place) {
 			}
 			continue
 		}
-		c := m.conn.Resolve()
+		c := s.conns.resolve(m.conn)
 		if s.opt.By == Time {
 			s.target(s.files.interval(s.bucket(m.first), s.start), c)
 			continue
@@ -366,7 +365,7 @@ func (s *Splitter) choose(q *place) {
 
 // alone finds the file for a packet that belongs to no transaction, or where
 // these do not count.
-func (s *Splitter) alone(p *capture.Packet, conn *rdma.Connection) {
+func (s *Splitter) alone(p *capture.Packet, conn *conn) {
 	switch {
 	case s.opt.Match != nil:
 	case s.opt.By == Time:
@@ -381,7 +380,7 @@ func (s *Splitter) alone(p *capture.Packet, conn *rdma.Connection) {
 }
 
 // target adds a file, once.
-func (s *Splitter) target(f *file, c *rdma.Connection) {
+func (s *Splitter) target(f *file, c *conn) {
 	if f == nil {
 		s.stats.Overflow++
 		return

@@ -73,6 +73,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	}
 	defer out.Discard()
 	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + cli.Version()})
+	cli.GrantMemory(2 * int(o.window))
 	a := annotate.New(w, int(o.window))
 	opt := o.decoder()
 	a.Options(&opt)

@@ -33,6 +33,7 @@ type dumpOptions struct {
 	sort    string
 	quiet   bool
 	extract string
+	holes   size
 	width   int
 	lines   bool
 	cpu     string
@@ -59,6 +60,8 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.IntVar(&o.width, "width", 0, "`columns` of a line; -1 never shortens names (default: those of the terminal, else 120)")
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	f.StringVar(&o.extract, "extract-data", "", "write the data of READ and WRITE to files below this `directory`")
+	f.Var(&o.holes, "limit-holes", "with --extract-data: zeros that may stand in files for what was not seen, for example 1G\n"+
+		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -180,7 +183,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	var x *extract.Extractor
 	if o.extract != "" {
 		opt.Transactions.KeepData = true
-		if x, err = extract.New(o.extract, j.files); err != nil {
+		if x, err = extract.New(o.extract, extract.Options{Holes: int64(o.holes), Files: j.files}); err != nil {
 			return extractError(err)
 		}
 		defer x.Discard()
@@ -229,9 +232,14 @@ func (d *dump) run(o *dumpOptions, s *streams) error {
 	outErr := d.out.close()
 	if d.extract != nil && err == nil && d.failed == nil {
 		if d.failed = d.whole(o.extract); d.failed == nil {
+			d.extract.Carried(d.in.size.Load())
 			n, e := d.extract.Close(d.view.Names)
 			d.failed = e
 			d.notes.printf("%s extracted to %s", plural(uint64(n), "file"), o.extract)
+			if n := d.extract.Packed(); n > 0 {
+				d.notes.printf("note: %s would be longer than the capture with the parts that were not seen: packed, see manifest.ndjson and --limit-holes",
+					plural(uint64(n), "file"))
+			}
 		}
 	}
 	return d.finish(errors.Join(err, d.failed), outErr)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +71,9 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 }
 
 func (o *inputOptions) decoder() decode.Options {
+	if o.memory == 0 {
+		cli.GrantMemory(4*int(o.message) + 8<<10*o.openCalls + 16<<10*o.connections)
+	}
 	return decode.Options{
 		SkipICRC: o.noICRC,
 		Clock:    decode.Clock(o.clock),
@@ -113,41 +115,8 @@ func (c *clockFlag) Set(v string) error {
 	return nil
 }
 
-// size is a flag for a number of bytes.
-type size int
-
-func (s *size) Type() string { return "size" }
-
-func (s *size) String() string {
-	if *s == 0 {
-		return ""
-	}
-	return fmt.Sprint(int(*s))
-}
-
-func (s *size) Set(v string) error {
-	n, unit := int64(0), ""
-	if _, err := fmt.Sscanf(v, "%d%s", &n, &unit); err != nil && unit != "" || n <= 0 {
-		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
-	}
-	shift := 0
-	switch unit {
-	case "":
-	case "k", "K", "KiB":
-		shift = 10
-	case "m", "M", "MiB":
-		shift = 20
-	case "g", "G", "GiB":
-		shift = 30
-	default:
-		return fmt.Errorf("%q is not a size: use for example 65536, 64K, 4M or 1G", v)
-	}
-	if n > math.MaxInt>>shift || n > 1<<40>>shift {
-		return fmt.Errorf("%q is too much", v)
-	}
-	*s = size(n << shift)
-	return nil
-}
+// size is a flag with a number of bytes.
+type size = cli.Size
 
 // input is a capture.Reader that can be interrupted, and that counts packets
 // that the capture has cut.
@@ -159,6 +128,7 @@ type input struct {
 	interrupt chan struct{}
 	once      sync.Once // of closing it
 	cut       atomic.Uint64
+	size      atomic.Uint64 // bytes of packets, as captured
 
 	spare   capture.Batch
 	request chan struct{}
@@ -260,15 +230,18 @@ func (in *input) Read(b *capture.Batch) error {
 }
 
 func (in *input) count(b *capture.Batch) {
-	n := uint64(0)
+	n, size := uint64(0), 0
 	for i := range b.Packets {
-		if p := &b.Packets[i]; uint32(len(p.Data)) < p.Length {
+		p := &b.Packets[i]
+		if uint32(len(p.Data)) < p.Length {
 			n++
 		}
+		size += len(p.Data)
 	}
 	if n > 0 {
 		in.cut.Add(n)
 	}
+	in.size.Add(uint64(size))
 }
 
 // job is one run of a decoder over the input of a command.

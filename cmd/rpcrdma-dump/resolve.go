@@ -17,6 +17,9 @@ type resolver struct {
 
 const lookupTime = time.Second
 
+// maxNames is how many names of hosts are remembered.
+const maxNames = 1 << 14
+
 // newResolver makes a resolver. One that is confined is Go's own: that of the C
 // library loads what /etc/nsswitch.conf names.
 func newResolver(confined bool) *resolver {
@@ -30,6 +33,9 @@ func (r *resolver) name(a netip.Addr) string {
 		defer cancel()
 		if found, err := r.from.LookupAddr(ctx, a.String()); err == nil && len(found) > 0 {
 			name = strings.TrimSuffix(found[0], ".")
+		}
+		if len(r.names) >= maxNames {
+			clear(r.names)
 		}
 		r.names[a] = name
 	}

@@ -102,6 +102,7 @@ var ways = map[string]struct {
 
 // options turns the flags into those of the library.
 func (o *divideOptions) options() (split.Options, error) {
+	cli.GrantMemory(2 * int(o.window))
 	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: int(o.window), OpenFiles: o.open, Files: o.files}
 	if o.write == "" {
 		return opt, cli.Usagef("name the files to write with -w")

@@ -27,6 +27,7 @@ type planOptions struct {
 	payload     string
 	noResults   bool
 	objects     int
+	memory      cli.Size
 	dot         string
 	ops         string
 	noICRC      bool
@@ -73,6 +74,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.dot, "dot", "", "write the graph of dependencies to this `file`, for Graphviz; - is standard output")
 	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
 	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
+	f.Var(&o.memory, "limit-tables", "memory for objects, names, states and clients (default 80M)")
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -86,6 +88,7 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 	if err != nil {
 		return err
 	}
+	cli.GrantMemory(int(o.memory))
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	if isPlan(args[0]) && (len(args) > 1 || o.out != "") {
@@ -102,6 +105,7 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 		return err
 	}
 	name, damaged := args[0], error(nil)
+	whole := o.dot != ""
 	if !isPlan(name) {
 		name = o.out
 		if name == "" {
@@ -115,13 +119,25 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 		if damaged, err = o.build(ctx, s, files, name, args); err != nil {
 			return err
 		}
+	} else {
+		whole = true // it may have been edited: see whether it holds together
+	}
+	if !whole {
+		h, err := plan.ReadHeader(name)
+		if err != nil {
+			return err
+		}
+		if err := o.print(s, h); err != nil {
+			return err
+		}
+		return damaged
 	}
 	r, err := plan.Open(name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := o.print(s, r); err != nil {
+	if err := o.print(s, &r.Tables.Header); err != nil {
 		return err
 	}
 	if dot != nil {
@@ -186,7 +202,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 		TCP:          decode.TCPLimits{Connections: o.connections},
 	}
 	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
-		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Sources: args, Tool: "rpcrdma-replay", Files: files,
+		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: int(o.memory), Sources: args, Tool: "rpcrdma-replay", Files: files,
 	})
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
@@ -210,13 +226,13 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 	return damaged, nil
 }
 
-func (o *planOptions) print(s *streams, r *plan.Reader) error {
+func (o *planOptions) print(s *streams, h *plan.Header) error {
 	out := s.out
 	if o.dot == "-" {
 		out = s.err
 	}
 	if o.format == "text" {
-		return r.Tables.Header.Text(out)
+		return h.Text(out)
 	}
-	return writeJSON(out, r.Tables.Header.Summary)
+	return writeJSON(out, h.Summary)
 }

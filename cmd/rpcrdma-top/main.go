@@ -13,6 +13,7 @@ import (
 
 func main() {
 	cli.Catch()
+	cli.GrantMemory(0)
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -126,6 +126,9 @@ var rules = []rule{
 	// Mutations: of bytes; of captures; what must hold of what is decoded of them.
 	{packages: "internal/mutate"},
 	{packages: "internal/mutate/...", own: []string{"internal/mutate/...", "capture", "decode/..."}},
+	// Hostile captures are packets and messages; it must not know who reads them.
+	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
+	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
 	{packages: "examples/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},

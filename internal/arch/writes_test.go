@@ -36,6 +36,7 @@ var mayWrite = map[string]string{
 	"cmd/rpcrdma-dump/connections_list.go":  "a temporary file without a name, for what memory does not hold",
 	"internal/notices":                      "a tool for developers",
 	"internal/wrap/cmd/wrap":                "a tool for developers",
+	"internal/hostile/cmd/hostile":          "a tool for developers",
 	"internal/repeat":                       "a tool for developers, with one input and one output",
 	"internal/truth":                        "a tool for developers",
 	"internal/xdrgen":                       "the generator of the codecs",

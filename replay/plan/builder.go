@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,9 @@ type Options struct {
 	NoResults bool
 	// Objects is how many objects and names are followed (1 Mi).
 	Objects int
+	// Memory is about how many bytes the tables of the plan may take while it
+	// is made (80 MiB): objects, names, states, clients, credentials.
+	Memory int
 	// Sources are named in the header.
 	Sources []string
 	Tool    string
@@ -34,11 +38,12 @@ type Options struct {
 }
 
 // Builder makes a plan of transactions. What it holds in memory grows with the
-// number of objects, names and states, and with nothing else: ops go to a
-// temporary file beside the plan, since the tables come before them. The plan and
-// its data have their names once both are whole.
+// number of objects, names and states, up to Options.Memory, and with nothing
+// else: ops go to a temporary file beside the plan, since the tables come before
+// them. The plan and its data have their names once both are whole.
 type Builder struct {
 	opt   Options
+	room  room
 	out   string
 	file  *outfile.File
 	t     Tables
@@ -57,10 +62,13 @@ type Builder struct {
 	limits     map[string]bool
 	fabrics    map[string]bool
 	graph      graph
+	uses       int // in all histories, or more
+	maxUses    int
 
 	servers map[string]int
 	creds   map[string]int
 	conns   map[int]*connection // by ID in the capture
+	rest    *connection         // the latest, which stands for those that have no room
 	space   space
 	states  states
 	seen    map[retry]bool
@@ -82,7 +90,7 @@ type flight struct {
 
 // retry names a call that may come again on a new connection.
 type retry struct {
-	client, server string
+	client, server netip.Addr
 	xid            uint32
 	sum            uint64
 }
@@ -96,6 +104,9 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 	if opt.Objects <= 0 {
 		opt.Objects = 1 << 20
 	}
+	if opt.Memory <= 0 {
+		opt.Memory = defaultMemory
+	}
 	file, err := opt.Files.Create(out)
 	if err != nil {
 		return nil, err
@@ -106,7 +117,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		return nil, err
 	}
 	b := &Builder{
-		opt: opt, out: out, file: file, spill: f, w: bufio.NewWriterSize(f, 1<<16),
+		opt: opt, room: room{opt.Memory}, maxUses: maxUses, out: out, file: file, spill: f, w: bufio.NewWriterSize(f, 1<<16),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[Reason]int{}, notReplay: map[Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		seen: map[retry]bool{},
@@ -142,14 +153,26 @@ func (b *Builder) server(end rdma.End) int {
 		return id
 	}
 	id := len(b.t.Servers) + 1
+	if id > maxServers {
+		b.limit("more servers than are followed: the rest is taken for one")
+		return maxServers
+	}
+	b.room.take(serverSize)
 	b.t.Servers = append(b.t.Servers, Server{ID: id, Addr: a})
 	b.servers[a] = id
 	return id
 }
 
+// Limits of tables whose rows every capture has.
+const (
+	maxServers     = 1 << 12
+	maxConnections = 1 << 16
+	maxVersions    = 16
+)
+
 func (b *Builder) version(server int, v string) {
 	s := &b.t.Servers[server-1]
-	if !slices.Contains(s.Versions, v) {
+	if len(s.Versions) < maxVersions && !slices.Contains(s.Versions, v) {
 		s.Versions = append(s.Versions, v)
 		slices.Sort(s.Versions)
 	}
@@ -170,9 +193,14 @@ func (b *Builder) connection(v *rpc.View) *connection {
 	if c := b.conns[tx.Connection.ID]; c != nil {
 		return c
 	}
-	id := len(b.t.Connections) + 1
 	fabric := tx.Connection.Fabric.String()
 	b.fabrics[fabric] = true
+	id := len(b.t.Connections) + 1
+	if id > 1 && (id > maxConnections || b.room.full()) {
+		b.limit("more connections than are followed: the calls of the rest go over one")
+		return b.rest
+	}
+	b.room.take(connectionSize)
 	client, server := tx.Client(), tx.Server()
 	from := tx.From
 	if tx.Backward {
@@ -188,11 +216,15 @@ func (b *Builder) connection(v *rpc.View) *connection {
 	b.t.Connections = append(b.t.Connections, x)
 	c := &connection{id: id}
 	b.conns[tx.Connection.ID] = c
+	b.rest = c
 	return c
 }
 
 // advance notes which replies have come until a call.
 func (c *connection) advance(start int64) {
+	if len(c.inFlight) == 0 || c.inFlight[0].end > start {
+		return
+	}
 	n := 0
 	for n < len(c.inFlight) && c.inFlight[n].end <= start {
 		c.last = c.inFlight[n]
@@ -217,9 +249,9 @@ func (b *Builder) skip(c *call, class Class, reason string) {
 	b.skips++
 	if class == Impossible {
 		b.summary.Ops.Impossible++
-		b.reasons[Reason{Class: class, Reason: reason}]++
+		countReason(b.reasons, Reason{Class: class, Reason: reason})
 	} else {
-		b.notReplay[Reason{Class: class, Reason: reason}]++
+		countReason(b.notReplay, Reason{Class: class, Reason: reason})
 	}
 	b.fail(b.enc.Encode(line{Skip: s}))
 }
@@ -240,7 +272,7 @@ func (b *Builder) write(c *call) {
 	}
 	for _, r := range c.reasons {
 		o.Reasons = append(o.Reasons, r.Reason)
-		b.reasons[r]++
+		countReason(b.reasons, r)
 		if worse(r.Class, o.Class) {
 			o.Class = r.Class
 		}
@@ -250,6 +282,7 @@ func (b *Builder) write(c *call) {
 	}
 	o.Deps = b.graph.reduce(o.ID, c.deps)
 	c.deps = c.deps[:0]
+	clear(c.depAt)
 	for _, d := range o.Deps {
 		b.summary.Edges[d.Kind]++
 	}
@@ -263,8 +296,8 @@ func (b *Builder) write(c *call) {
 		s.Ops.Synthesised++
 	}
 	s.Roles[o.Role]++
-	s.Procedures[c.procedure()]++
-	s.Programs[c.program()]++
+	count(s.Procedures, c.procedure())
+	count(s.Programs, c.program())
 	if o.Modifies {
 		s.Modifying++
 	}
@@ -327,7 +360,7 @@ func (b *Builder) assemble() error {
 	if err != nil {
 		return err
 	}
-	err = w.Tables(&b.t)
+	err = w.tables(&b.t, b.space.each)
 	if err == nil {
 		_, err = b.spill.Seek(0, io.SeekStart)
 	}

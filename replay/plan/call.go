@@ -27,6 +27,7 @@ type call struct {
 	op         *Op
 	reasons    []Reason
 	deps       []Dep
+	depAt      map[int]int // of deps, by op, if there are many
 	form       form
 	scratch    []byte
 	compound   compound
@@ -101,8 +102,8 @@ func (c *call) what() string {
 	if c.detail != "" {
 		s += " " + c.detail
 	}
-	if len(s) > 1024 {
-		s = s[:1024]
+	if len(s) > maxWhat {
+		s = s[:maxWhat]
 	}
 	return strings.ToValidUTF8(s, "?")
 }
@@ -119,7 +120,8 @@ func (b *Builder) Add(v *rpc.View) error {
 		b.end = b.start
 	}
 	c := &b.call
-	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
+	clear(c.depAt)
+	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], depAt: c.depAt, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
 	c.conn = b.connection(v)
 	c.server = b.t.Connections[c.conn.id-1].Server
 	c.start, c.end = tx.First().Time-b.start, -1
@@ -167,6 +169,9 @@ func (c *call) judge() (Class, string) {
 	case oncrpc.BodyUnknown:
 		return Impossible, "its arguments are protected in an unknown way"
 	}
+	if a, ok := v.Args.(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
+		return Impossible, "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
+	}
 	if v.Args == nil || v.ArgsErr != nil {
 		switch {
 		case v.Args != nil && v.ArgsCut && c.cutInData():
@@ -181,6 +186,10 @@ func (c *call) judge() (Class, string) {
 	}
 	return "", ""
 }
+
+// maxOperations bounds the operations of a COMPOUND, all of which are one line
+// of the plan. Servers take some dozens.
+const maxOperations = 1 << 13
 
 // cutInData reports whether all that is missing of the arguments is the end of
 // the data at their end.
@@ -218,7 +227,8 @@ func (c *call) mounted() {
 	}
 	if r, ok := c.v.Result.(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
 		if o := c.b.space.of(c.server, r.Mountinfo.Fhandle); o != nil && o.origin == Before {
-			o.isBase, o.base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", Exact
+			o.isBase, o.own().base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", Exact
+			c.b.room.take(len(a.Dirpath))
 		}
 	}
 }
@@ -232,7 +242,7 @@ func (c *call) again() bool {
 	tx := c.v.Tx
 	f := fnv.New64a()
 	f.Write(tx.Call.Payload)
-	k := retry{client: tx.Client().Addr.String(), server: tx.Server().Addr.String(), xid: tx.XID, sum: f.Sum64()}
+	k := retry{client: tx.Client().Addr, server: tx.Server().Addr, xid: tx.XID, sum: f.Sum64()}
 	seen := c.b.seen[k]
 	if !tx.Reply.Seen() || tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
 		if len(c.b.seen) >= maxSeen {
@@ -359,13 +369,14 @@ func (c *call) credential() int {
 	if id := b.creds[k]; id != 0 {
 		return id
 	}
-	if len(b.creds) >= maxStates {
+	if len(b.creds) > 0 && (len(b.creds) >= maxStates || b.room.full()) {
 		b.limit("more credentials than are followed")
 		return 1
 	}
 	x.ID = len(b.t.Credentials) + 1
 	b.t.Credentials = append(b.t.Credentials, x)
 	b.creds[k] = x.ID
+	b.room.take(credentialSize + 2*len(k))
 	return x.ID
 }
 
@@ -508,30 +519,33 @@ func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 		case eof && o.sizeClass == "":
 			o.size, o.sizeClass = end, Exact
 		}
-		o.readEnd = max(o.readEnd, end)
+		o.own().readEnd = max(o.readEnd, end)
 	}
 	if c.b.opt.Payload != Captured || len(b) == 0 {
 		return
 	}
-	if len(o.known) >= maxSpans || len(o.content) >= maxContent {
+	if len(o.known) >= maxSpans || len(o.content) >= maxContent || c.b.room.full() {
 		c.b.limit("more pieces of one file's content than are followed")
 		return
 	}
 	c.same(o, offset, b)
+	mine := o.own()
 	o.written.gaps(offset, offset+uint64(len(b)), func(from, to uint64) {
 		o.known.gaps(from, to, func(from, to uint64) {
 			at, _, err := c.b.data.add(b[from-offset : to-offset])
 			c.b.fail(err)
-			if n := len(o.content); n > 0 && o.content[n-1].Offset+o.content[n-1].Length == from && o.content[n-1].At+int64(o.content[n-1].Length) == at {
-				o.content[n-1].Length += to - from
+			if n := len(mine.content); n > 0 && mine.content[n-1].Offset+mine.content[n-1].Length == from && mine.content[n-1].At+int64(mine.content[n-1].Length) == at {
+				mine.content[n-1].Length += to - from
 			} else {
-				if o.pieces == nil {
-					o.pieces = map[uint64]int{}
+				if mine.pieces == nil {
+					mine.pieces = map[uint64]int{}
 				}
-				o.pieces[from] = n
-				o.content = append(o.content, Extent{Offset: from, Length: to - from, At: at})
+				mine.pieces[from] = n
+				mine.content = append(mine.content, Extent{Offset: from, Length: to - from, At: at})
+				c.b.room.take(extentSize)
 			}
 		})
 	})
-	o.known.add(offset, offset+uint64(len(b)))
+	mine.known.add(offset, offset+uint64(len(b)))
+	c.b.room.take(spanSize)
 }

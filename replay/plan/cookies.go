@@ -14,7 +14,7 @@ type cookie struct {
 // maxAllCookies those of all.
 const (
 	maxCookies    = 1 << 14
-	maxAllCookies = 1 << 20
+	maxAllCookies = 1 << 17
 )
 
 // cookies adds cookie and verifier of a READDIR.
@@ -47,7 +47,9 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 	s := &c.b.space
 	if s.cookies+n > maxAllCookies {
 		for _, o := range s.objects {
-			o.cookies = nil
+			if o.cookies != nil {
+				o.own().cookies = nil
+			}
 		}
 		s.cookies = 0
 	}
@@ -57,7 +59,7 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 		clear(d.cookies)
 	}
 	if d.cookies == nil {
-		d.cookies = map[uint64]cookie{}
+		d.own().cookies = map[uint64]cookie{}
 	}
 	before := len(d.cookies)
 	for i := range min(n, maxCookies) {

@@ -99,15 +99,38 @@ func (c *call) must(op int, kind DepKind) {
 	if op == 0 || op >= c.op.ID {
 		return
 	}
-	for i := range c.deps {
-		if d := &c.deps[i]; d.Op == op {
-			if optional(d.Kind) || !optional(kind) && rank[kind] > rank[d.Kind] {
-				if !(optional(kind) && rank[kind] < rank[d.Kind]) {
-					d.Kind = kind
-				}
+	if d := c.depOn(op); d != nil {
+		if optional(d.Kind) || !optional(kind) && rank[kind] > rank[d.Kind] {
+			if !(optional(kind) && rank[kind] < rank[d.Kind]) {
+				d.Kind = kind
 			}
-			return
 		}
+		return
 	}
 	c.deps = append(c.deps, Dep{op, kind})
+}
+
+// fewDeps is how many edges are searched one by one.
+const fewDeps = 16
+
+// depOn is the edge to an op, nil if there is none.
+func (c *call) depOn(op int) *Dep {
+	if len(c.deps) <= fewDeps {
+		for i := range c.deps {
+			if c.deps[i].Op == op {
+				return &c.deps[i]
+			}
+		}
+		return nil
+	}
+	for i := len(c.depAt); i < len(c.deps); i++ {
+		if c.depAt == nil {
+			c.depAt = map[int]int{}
+		}
+		c.depAt[c.deps[i].Op] = i
+	}
+	if i, ok := c.depAt[op]; ok {
+		return &c.deps[i]
+	}
+	return nil
 }

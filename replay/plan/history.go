@@ -35,6 +35,68 @@ const (
 	maxEdges   = 3 // more are replaced by one
 )
 
+// Limits of all histories together. Most captures stay below crowded; from
+// there on a history is kept shorter, which adds order that the captured client
+// has kept as well. Beyond maxUses what is known is thrown away.
+const (
+	crowded      = 1 << 16
+	crowdHistory = 64
+	maxUses      = 1 << 18
+)
+
+// maxHistory is the length of a history from which on one use takes the place
+// of others.
+func (b *Builder) maxHistory() int {
+	if b.uses > crowded {
+		return crowdHistory
+	}
+	return maxHistory
+}
+
+// sweep makes room for uses. What an entry covers is of no account once the
+// entry's own reply is there: all calls to come were sent after it. If that is
+// not enough, only the latest uses of each thing remain.
+func (b *Builder) sweep(now int64) {
+	for _, keep := range []int{maxHistory, 8, 1} {
+		b.uses = 0
+		each := func(h *history) { b.uses += h.shorten(now, keep) }
+		for _, o := range b.space.objects {
+			each(&o.attr)
+			if o.details != &none {
+				each(&o.details.bytes)
+				each(&o.details.dir)
+				each(&o.details.locks)
+			}
+		}
+		for _, x := range b.states.statesIn {
+			each(&x.uses)
+		}
+		if keep < maxHistory {
+			b.limit("more uses of files and states than are remembered: dependencies lost")
+		}
+		if b.uses <= maxUses/2 {
+			break
+		}
+	}
+	b.maxUses = max(maxUses, 2*b.uses)
+}
+
+// shorten forgets what is not needed, and all but the latest entries. It
+// returns how many are left.
+func (h *history) shorten(now int64, keep int) int {
+	if n := len(h.list) - keep; n > 0 {
+		h.list = append(make([]entry, 0, keep), h.list[n:]...)
+	}
+	n := len(h.list)
+	for i := range h.list {
+		if e := &h.list[i]; e.end >= 0 && e.end <= now || keep == 1 {
+			e.covers = nil
+		}
+		n += len(h.list[i].covers)
+	}
+	return n
+}
+
 const forever = ^uint64(0)
 
 // use adds the use of a range by the op at hand, and the dependencies that
@@ -66,7 +128,7 @@ func (c *call) use(h *history, lo, hi uint64, how access, kind DepKind) {
 		return // nobody can wait for it
 	}
 	switch {
-	case len(h.list) >= maxHistory:
+	case len(h.list) >= c.b.maxHistory():
 		c.collapse(h, &own, len(h.list)/2, kind)
 	case edges > maxEdges:
 		c.collapse(h, &own, 0, kind)
@@ -80,6 +142,9 @@ func (c *call) use(h *history, lo, hi uint64, how access, kind DepKind) {
 			last.covers = append(last.covers, own.covers...)
 			return
 		}
+	}
+	if c.b.uses++; c.b.uses > c.b.maxUses {
+		c.b.sweep(c.start)
 	}
 	if len(h.list) >= 8*maxHistory {
 		c.b.limit("more than 4096 calls on one file outstanding: dependencies lost")

@@ -105,6 +105,10 @@ func (c *call) leads(d *obj, name []byte) int {
 
 // at sets the path to a name in the directory that was named last.
 func (c *call) at(name []byte) {
+	if len(c.path) > maxWhat {
+		return // nobody sees more of it
+	}
+	name = name[:min(len(name), maxWhat)]
 	switch c.path {
 	case "", "/":
 		c.path = string(name)
@@ -116,7 +120,7 @@ func (c *call) at(name []byte) {
 func (c *call) looks(d *obj, name []byte) {
 	if d = d.real(); d != nil {
 		p := point(name)
-		c.use(&d.dir, p, p+1, reads, DepName)
+		c.use(&d.own().dir, p, p+1, reads, DepName)
 	}
 }
 
@@ -124,9 +128,32 @@ func (c *call) changes(d *obj, name []byte) {
 	c.op.Modifies = true
 	if d = d.real(); d != nil {
 		p := point(name)
-		c.use(&d.dir, p, p+1, writes, DepName)
+		c.use(&d.own().dir, p, p+1, writes, DepName)
 		c.use(&d.attr, 0, 1, commutes, DepSize)
 	}
+}
+
+// writes notes that a range has other content than before the capture. Beyond
+// the memory that there is for it, that holds of all that follows.
+func (o *obj) writes(from, to uint64) {
+	d := o.own()
+	if o.s.b.room.full() {
+		to = forever
+	}
+	n := len(d.written)
+	d.written.add(from, to)
+	if len(d.written) > n {
+		o.s.b.room.take(spanSize)
+	}
+}
+
+// leadsTo notes the target of a symlink.
+func (o *obj) leadsTo(target []byte) {
+	if o.s.b.room.full() || o.target == string(target) {
+		return
+	}
+	o.own().target = string(target)
+	o.s.b.room.take(len(target))
 }
 
 // inspects is a look at the attributes. Those that come with the reply of a
@@ -154,7 +181,7 @@ func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
 	if end < offset || eof {
 		end = forever
 	}
-	c.use(&o.bytes, offset, end, reads, DepRange)
+	c.use(&o.own().bytes, offset, end, reads, DepRange)
 }
 
 // writing is a change of a range. known says that its end is certain.
@@ -169,10 +196,10 @@ func (c *call) writing(o *obj, offset, count uint64) {
 		end = forever
 	}
 	c.wrote = o
-	c.use(&o.bytes, offset, end, writes, DepRange)
+	c.use(&o.own().bytes, offset, end, writes, DepRange)
 	c.use(&o.attr, 0, 1, commutes, DepSize)
 	if c.ok || !c.replied {
-		o.written.add(offset, end)
+		o.writes(offset, end)
 	}
 	o.sizeChanged = o.sizeChanged || c.ok || !c.replied
 }
@@ -195,7 +222,7 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	// Most of these edges follow from one to the COMMIT before.
 	c.dep(o.commit.op, o.commit.end, DepCommit)
 	if c.end >= 0 {
-		o.commit = flight{c.op.ID, c.end}
+		o.own().commit = flight{c.op.ID, c.end}
 	}
 	c.wrote = o
 	c.use(&o.attr, 0, 1, commutes, DepSize)
@@ -208,9 +235,9 @@ func (c *call) resized(o *obj, size uint64) {
 	if o = o.real(); o == nil {
 		return
 	}
-	c.use(&o.bytes, size, forever, writes, DepSize)
+	c.use(&o.own().bytes, size, forever, writes, DepSize)
 	if c.ok || !c.replied {
-		o.written.add(size, forever)
+		o.writes(size, forever)
 		o.sizeChanged = true
 	}
 }
@@ -314,7 +341,7 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 	if !c.ok {
 		// That it failed may be due to what is in it.
 		if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil && c.end >= 0 {
-			c.use(&n.obj.real().dir, 0, forever, reads, DepName)
+			c.use(&n.obj.real().own().dir, 0, forever, reads, DepName)
 		}
 		return
 	}
@@ -337,9 +364,9 @@ func (c *call) removes(o *obj) {
 		return
 	}
 	c.use(&o.attr, 0, 1, writes, DepName)
-	c.use(&o.bytes, 0, forever, writes, DepName)
+	c.use(&o.own().bytes, 0, forever, writes, DepName)
 	if len(o.dir.list) > 0 {
-		c.use(&o.dir, 0, forever, writes, DepName)
+		c.use(&o.own().dir, 0, forever, writes, DepName)
 	}
 }
 
@@ -406,7 +433,7 @@ func (c *call) args3() {
 		if r, is := c.v.Result.(*nfs3.READLINK3res); is && c.ok && o != nil {
 			o.typ = "symlink"
 			o.post3(&r.Resok.SymlinkAttributes)
-			o.target = string(c.item(r.Resok.Data, true))
+			o.leadsTo(c.item(r.Resok.Data, true))
 		}
 	case *nfs3.READ3args:
 		o := c.fh("file", a.File.Data)
@@ -611,7 +638,7 @@ func (c *call) renames(from *obj, old []byte, to *obj, name []byte) {
 func (c *call) lists(d *obj) {
 	if d = d.real(); d != nil {
 		d.typ = "dir"
-		c.use(&d.dir, 0, forever, reads, DepName)
+		c.use(&d.own().dir, 0, forever, reads, DepName)
 	}
 }
 

@@ -175,7 +175,7 @@ func (c *call) copied(o *obj, offset, count uint64) {
 	if count == 0 || end < offset {
 		end = forever
 	}
-	c.use(&o.bytes, offset, end, reads, DepRange)
+	c.use(&o.own().bytes, offset, end, reads, DepRange)
 }
 
 // wants notes what a state that was there before the capture must allow.

@@ -35,7 +35,8 @@ func (c *call) objects4(x *rpc.Operation) bool {
 			c.inspects(p.cur)
 			if r, is := x.Result.(*nfs4.READLINK4res); is && c.ok {
 				if o := p.cur.real(); o != nil {
-					o.typ, o.target = "symlink", string(c.item(r.Resok4.Link, true))
+					o.typ = "symlink"
+					o.leadsTo(c.item(r.Resok4.Link, true))
 				}
 			}
 		default:

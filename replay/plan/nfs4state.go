@@ -124,7 +124,7 @@ func (c *call) locks(o *obj, offset, length uint64) {
 		end = forever
 	}
 	c.span(offset, length)
-	c.use(&o.locks, offset, end, writes, DepRange)
+	c.use(&o.own().locks, offset, end, writes, DepRange)
 }
 
 // open4 is OPEN.
@@ -249,6 +249,9 @@ func (c *call) client4(x *rpc.Operation) bool {
 		if a.SaSlotid < maxSlots {
 			last := e.slots[a.SaSlotid]
 			c.dep(last.op, last.end, DepSlot)
+			if _, ok := e.slots[a.SaSlotid]; !ok {
+				c.b.room.take(slotSize)
+			}
 			e.slots[a.SaSlotid] = flight{c.op.ID, c.end}
 			if e.DefinedBy == 0 {
 				e.Slots = max(e.Slots, a.SaSlotid+1)
@@ -278,9 +281,7 @@ func (c *call) client4(x *rpc.Operation) bool {
 			y.set, y.setAt = c.op.ID, c.end
 			// A client that comes again has given up what it had.
 			c.dep(y.ready, y.readyAt, DepClient)
-			for _, e := range y.sessions {
-				c.after(e)
-			}
+			c.afterAll(y)
 			c.op.Binds = append(c.op.Binds, Bind{At: p.at, Kind: FieldClient, Ref: y.ID})
 		}
 	case *nfs4.CREATE_SESSION4args:
@@ -300,6 +301,8 @@ func (c *call) client4(x *rpc.Operation) bool {
 			e := s.sessions[k]
 			if e == nil {
 				e = s.addSession(k, y)
+			}
+			if e.DefinedBy == 0 && e.Class == "" {
 				n := &r.CsrResok4.CsrForeChanAttrs
 				e.DefinedBy, e.Class = c.op.ID, Exact
 				e.Slots, e.MaxOps = n.CaMaxrequests, n.CaMaxoperations
@@ -312,9 +315,7 @@ func (c *call) client4(x *rpc.Operation) bool {
 		c.after(e)
 	case *nfs4.DESTROY_CLIENTID4args:
 		y := c.clientID("dca_clientid", a.DcaClientid)
-		for _, e := range y.sessions {
-			c.after(e)
-		}
+		c.afterAll(y)
 	case *nfs4.BIND_CONN_TO_SESSION4args:
 		c.sessionID("bctsa_sessid", a.BctsaSessid)
 		f.u32("bctsa_dir", uint32(a.BctsaDir))
@@ -378,7 +379,28 @@ func (c *call) after(e *session) {
 	for _, last := range e.slots {
 		c.dep(last.op, last.end, DepClient)
 	}
+	if len(e.slots) > manySlots && c.end >= 0 {
+		// Whoever would wait for them all waits for this one.
+		clear(e.slots)
+		e.slots[maxSlots] = flight{c.op.ID, c.end}
+	}
 }
+
+// afterAll is after for all sessions of a client.
+func (c *call) afterAll(y *client) {
+	for _, e := range y.sessions {
+		c.after(e)
+	}
+	if n := len(y.sessions); n > manySlots && c.end >= 0 {
+		e := y.sessions[n-1]
+		clear(e.slots)
+		e.slots[maxSlots] = flight{c.op.ID, c.end}
+		y.sessions = append(y.sessions[:0], e)
+	}
+}
+
+// manySlots is how many slots, or sessions, calls wait for one by one.
+const manySlots = 64
 
 // new4 are operations on layouts and other state of NFSv4.1 and 4.2.
 func (c *call) new4(x *rpc.Operation) bool {

@@ -54,7 +54,11 @@ func (o *obj) learnACL(a *nfsacl.Secattr) {
 	set := *a
 	set.Mask &= both
 	set.Aclcnt, set.Dfaclcnt = uint32(len(a.Aclent)), uint32(len(a.Dfaclent))
-	o.acl = set.Append(nil)
+	if o.s.b.room.full() {
+		return
+	}
+	o.own().acl = set.Append(nil)
+	o.s.b.room.take(len(o.acl))
 }
 
 // plainACL reports whether a list says no more than a mode: owner, group, others

@@ -144,7 +144,24 @@ func (r *Reader) next() (*line, error) {
 	}
 }
 
-func (r *Reader) tables() error {
+// ReadHeader reads the header of a plan and nothing else.
+func ReadHeader(name string) (*Header, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<16)}
+	if err = r.unpack(); err == nil {
+		err = r.header()
+	}
+	if err = errors.Join(err, r.Close(), f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &r.Tables.Header, nil
+}
+
+// header reads the first line.
+func (r *Reader) header() error {
 	l, err := r.next()
 	if err == io.EOF {
 		return errors.New("not a plan: empty")
@@ -161,8 +178,15 @@ func (r *Reader) tables() error {
 		}
 		return r.failf("not a plan: format %q", l.Header.Format)
 	}
+	r.Tables.Header = *l.Header
+	return nil
+}
+
+func (r *Reader) tables() error {
+	if err := r.header(); err != nil {
+		return err
+	}
 	t := &r.Tables
-	t.Header = *l.Header
 	for {
 		l, err := r.next()
 		if err == io.EOF {
@@ -287,26 +311,4 @@ func Is(name string) bool {
 	head, _ := r.s.Peek(64)
 	head = bytes.ReplaceAll(head, []byte(" "), nil)
 	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
-}
-
-// ReadHeader reads the first line of a plan.
-func ReadHeader(name string) (*Header, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
-	if err := r.unpack(); err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	l, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	if l.Header == nil {
-		return nil, r.failf("not a plan: its first line is no header")
-	}
-	return l.Header, nil
 }

@@ -21,16 +21,14 @@ type obj struct {
 	into   *obj // this one turned out to be another name of that one
 	typ    string
 	origin ObjectOrigin
-	base   string // export path, if base is set
 	isBase bool
 
 	parent    *obj // first name
 	name      string
 	named     bool
 	nameClass Class
-	links     []nameKey // further ones that were there before
-	now       nameKey   // latest name
-	count     int       // names known at present
+	now       nameKey // latest name
+	count     int     // names known at present
 
 	created   int // op
 	createdAt int64
@@ -41,17 +39,29 @@ type obj struct {
 	fsidKnown bool
 	mode      *uint32
 	uid, gid  *uint32
-	owner     string
-	group     string
 	size      uint64
 	sizeClass Class
-	target    string
-	major     uint32
-	minor     uint32
 	// What the workload has changed already.
 	sizeChanged, modeChanged, ownerChanged, aclChanged bool
 
-	acl []byte // secattr of NFSACL, if it says more than the mode
+	bound  bool // a reply has given its handle
+	others bool // somebody who is not in the capture has changed it
+	stale  bool // the server has refused its handle
+	alive  bool // the server has accepted it
+
+	attr history
+	*details
+}
+
+// details are what most objects do not have: names in a directory that nobody
+// looks at are many. They are read as they are, and changed through own.
+type details struct {
+	base         string    // export path, if isBase is set
+	links        []nameKey // further names that were there before
+	owner, group string
+	target       string
+	major, minor uint32
+	acl          []byte // secattr of NFSACL, if it says more than the mode
 
 	written, known spans
 	content        []Extent
@@ -62,12 +72,20 @@ type obj struct {
 	commit  flight   // the latest COMMIT
 	held    []*state // states of it, the latest
 	cookies map[uint64]cookie
-	bound   bool // a reply has given its handle
-	others  bool // somebody who is not in the capture has changed it
-	stale   bool // the server has refused its handle
-	alive   bool // the server has accepted it
 
-	bytes, attr, dir, locks history
+	bytes, dir, locks history
+}
+
+// none are the details of objects without any.
+var none details
+
+// own returns the details of an object, to be changed.
+func (o *obj) own() *details {
+	if o.details == &none {
+		o.details = new(details)
+		o.s.b.room.take(detailsSize)
+	}
+	return o.details
 }
 
 // nameKey is a name in a directory.
@@ -78,6 +96,7 @@ type nameKey struct {
 
 // nameState is what is known of a name.
 type nameState struct {
+	key     nameKey
 	obj     *obj
 	touched bool // the workload has made, moved or removed it
 	absent  bool // it was looked up and not there
@@ -99,14 +118,15 @@ type space struct {
 	deaf     bool         // the attributes of the results at hand are cut
 	roots    map[int]*obj // NFSv4, by server
 	cookies  int          // remembered of all directories
+	owners   map[string]string
 }
 
 func (s *space) init(b *Builder) {
-	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}}
+	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}, owners: map[string]string{}}
 }
 
 func (s *space) full() bool {
-	if len(s.objects)+len(s.names) >= s.b.opt.Objects {
+	if len(s.objects)+len(s.names) >= s.b.opt.Objects || s.b.room.full() {
 		s.b.limit("more objects and names than are followed")
 		return true
 	}
@@ -114,8 +134,9 @@ func (s *space) full() bool {
 }
 
 func (s *space) add(server int, origin ObjectOrigin) *obj {
-	o := &obj{s: s, server: server, origin: origin, nameClass: Synthesised}
+	o := &obj{s: s, server: server, origin: origin, nameClass: Synthesised, details: &none}
 	s.objects = append(s.objects, o)
+	s.b.room.take(objectSize)
 	return o
 }
 
@@ -159,6 +180,7 @@ func (s *space) of(server int, handle []byte) *obj {
 func (s *space) give(o *obj, k handleKey) {
 	o.handle = k.handle
 	s.byHandle[k] = o
+	s.b.room.take(entrySize + len(k.handle))
 }
 
 // root is the root of an NFSv4 server.
@@ -173,15 +195,21 @@ func (s *space) root(server int) *obj {
 }
 
 func (s *space) state(dir *obj, name []byte) *nameState {
-	k := nameKey{dir, string(name)}
-	n := s.names[k]
-	if n == nil {
-		n = new(nameState)
-		if !s.full() {
-			s.names[k] = n
-		}
-	}
+	n, _ := s.named(dir, name)
 	return n
+}
+
+// named is state, with the name as it is remembered.
+func (s *space) named(dir *obj, name []byte) (*nameState, nameKey) {
+	if n := s.names[nameKey{dir, string(name)}]; n != nil {
+		return n, n.key
+	}
+	n := &nameState{key: nameKey{dir, string(name)}}
+	if !s.full() {
+		s.names[n.key] = n
+		s.b.room.take(nameSize + len(name))
+	}
+	return n, n.key
 }
 
 // dots reports names that are no components: they lead to no object of their
@@ -200,7 +228,7 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 		}
 		return s.of(dir.server, handle)
 	}
-	n := s.state(dir, name)
+	n, key := s.named(dir, name)
 	o := n.obj.real()
 	if len(handle) > 0 {
 		k := handleKey{dir.server, string(handle)}
@@ -235,27 +263,28 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 	} else {
 		return o
 	}
-	o.now = nameKey{dir, string(name)}
+	o.now = key
 	o.count++
 	switch {
 	case n.pending != 0 && o.origin == Before && !o.named:
 		// The CREATE of it had no reply in the capture.
 		o.origin, o.created = Created, n.pending
-		o.first(dir, name, Inferred)
+		o.first(key, Inferred)
 	case n.touched || n.absent:
 		o.note("appeared while the workload ran, by somebody else's hand")
 		if o.origin == Before && !o.named {
-			o.first(dir, name, Inferred)
+			o.first(key, Inferred)
 		}
 	case o.origin == Created:
 		o.note("got another name by somebody else's hand")
 	case !o.named:
-		o.first(dir, name, Exact)
+		o.first(key, Exact)
 	case o.parent != dir || o.name != string(name):
 		if o.typ == "dir" {
 			o.note("moved by somebody else's hand")
-		} else if len(o.links) < 64 {
-			o.links = append(o.links, nameKey{dir, string(name)})
+		} else if len(o.links) < 64 && !s.full() {
+			o.own().links = append(o.links, key)
+			s.b.room.take(len(key.name) + linkSize)
 		}
 	}
 	if o.removed != 0 {
@@ -264,16 +293,17 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 	return o
 }
 
-func (o *obj) first(dir *obj, name []byte, class Class) {
-	o.parent, o.name, o.named, o.nameClass = dir, string(name), true, class
-	if o == dir {
+func (o *obj) first(k nameKey, class Class) {
+	o.parent, o.name, o.named, o.nameClass = k.dir, k.name, true, class
+	if o == k.dir {
 		o.parent, o.named, o.nameClass = nil, false, Synthesised
 	}
 }
 
 func (o *obj) note(s string) {
 	if len(o.notes) < 8 && !slices.Contains(o.notes, s) {
-		o.notes = append(o.notes, s)
+		o.own().notes = append(o.notes, s)
+		o.s.b.room.take(linkSize)
 	}
 }
 
@@ -301,8 +331,7 @@ func (s *space) missing(dir *obj, name []byte) {
 
 // create makes a new object at a name.
 func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj {
-	dir = dir.real()
-	if dir == nil || dots(name) {
+	if dir = dir.real(); dir == nil || dots(name) {
 		// Its place is not known; a server that made such a name cannot have
 		// been one of files.
 		o := s.of(c.server, handle)
@@ -314,11 +343,11 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 	if s.full() {
 		return nil
 	}
-	n := s.state(dir, name)
+	n, key := s.named(dir, name)
 	o := s.add(dir.server, Created)
 	o.created, o.createdAt, o.typ = c.op.ID, c.end, typ
-	o.first(dir, name, Exact)
-	o.now, o.count = nameKey{dir, string(name)}, 1
+	o.first(key, Exact)
+	o.now, o.count = key, 1
 	o.sizeChanged, o.modeChanged, o.ownerChanged = true, true, true
 	n.obj, n.touched = o, true
 	if len(handle) > 0 {
@@ -360,7 +389,7 @@ func (s *space) rename(c *call, from *obj, old []byte, to *obj, name []byte) {
 	a.obj, a.touched = nil, true
 	z.obj, z.touched = o, true
 	if o != nil {
-		o.now = nameKey{to, string(name)}
+		o.now = z.key
 	}
 }
 
@@ -380,25 +409,31 @@ func (s *space) path(o *obj) string {
 	if o == nil {
 		return ""
 	}
-	p := ""
-	for range 64 {
-		if o.now.dir == nil || o.isBase {
-			break
-		}
-		if p != "" {
-			p = "/" + p
-		}
-		p = o.now.name + p
+	var way [maxPath]*obj
+	n := 0
+	for n < maxPath && o.now.dir != nil && !o.isBase {
+		way[n] = o
+		n++
 		o = o.now.dir.real()
 	}
-	if p == "" {
+	if n == 0 {
 		if o.isBase || o.origin == Above {
 			return "/"
 		}
 		return "object " + itoa(s.ref(o))
 	}
-	return p
+	var b []byte
+	for n--; n >= 0 && len(b) <= maxWhat; n-- {
+		if b != nil {
+			b = append(b, '/')
+		}
+		b = append(b, way[n].now.name[:min(len(way[n].now.name), maxWhat)]...)
+	}
+	return string(b)
 }
+
+// maxPath is how many directories of a path are shown.
+const maxPath = 64
 
 var types3 = map[nfs3.Ftype3]string{
 	nfs3.NF3REG: "file", nfs3.NF3DIR: "dir", nfs3.NF3LNK: "symlink", nfs3.NF3BLK: "block", nfs3.NF3CHR: "char",
@@ -411,6 +446,20 @@ var types4 = map[nfs4.NfsFtype4]string{
 }
 
 func u32(v uint32) *uint32 { return &v }
+
+// who is the name of an owner, of which many objects have the same.
+func (s *space) who(name []byte) string {
+	if w, ok := s.owners[string(name)]; ok {
+		return w
+	}
+	if s.b.room.full() {
+		return ""
+	}
+	w := strings.ToValidUTF8(string(name), "?")
+	s.owners[string(name)] = w
+	s.b.room.take(2*len(name) + entrySize)
+	return w
+}
 
 // attrs3 learns from attributes that a reply shows.
 func (o *obj) attrs3(a *nfs3.Fattr3) {
@@ -429,8 +478,8 @@ func (o *obj) attrs3(a *nfs3.Fattr3) {
 	if o.uid == nil && !o.ownerChanged {
 		o.uid, o.gid = u32(a.Uid), u32(a.Gid)
 	}
-	if o.major == 0 && o.minor == 0 {
-		o.major, o.minor = a.Rdev.Specdata1, a.Rdev.Specdata2
+	if o.major == 0 && o.minor == 0 && a.Rdev != (nfs3.Specdata3{}) {
+		o.own().major, o.own().minor = a.Rdev.Specdata1, a.Rdev.Specdata2
 	}
 	o.sized(a.Size)
 }
@@ -480,14 +529,14 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 	if !o.ownerChanged {
 		if a.Has(nfs4.FATTR4_OWNER) && o.owner == "" {
-			o.owner = strings.ToValidUTF8(string(a.Owner), "?")
+			o.own().owner = s.who(a.Owner)
 		}
 		if a.Has(nfs4.FATTR4_OWNER_GROUP) && o.group == "" {
-			o.group = strings.ToValidUTF8(string(a.OwnerGroup), "?")
+			o.own().group = s.who(a.OwnerGroup)
 		}
 	}
-	if a.Has(nfs4.FATTR4_RAWDEV) && o.major == 0 && o.minor == 0 {
-		o.major, o.minor = a.Rawdev.Specdata1, a.Rawdev.Specdata2
+	if a.Has(nfs4.FATTR4_RAWDEV) && o.major == 0 && o.minor == 0 && a.Rawdev != (nfs4.Specdata4{}) {
+		o.own().major, o.own().minor = a.Rawdev.Specdata1, a.Rawdev.Specdata2
 	}
 	if a.Has(nfs4.FATTR4_SIZE) {
 		o.sized(a.Size)
@@ -512,14 +561,19 @@ func (s *space) finish() {
 			s.ref(o)
 		}
 	}
-	t := make([]Object, len(s.byID))
+}
+
+// each calls f with the line of each object. The table is made as it is
+// written: it would take as much memory as what is known of the objects.
+func (s *space) each(f func(*Object) error) error {
 	for i, o := range s.byID {
-		t[i] = s.object(o.real(), i+1)
+		x := s.object(o.real(), i+1)
+		x.Path = strings.ToValidUTF8(o.real().pathFromBase(), "?")
+		if err := f(&x); err != nil {
+			return err
+		}
 	}
-	for i := range t {
-		t[i].Path = strings.ToValidUTF8(pathOf(t, i), "?")
-	}
-	s.b.t.Objects = t
+	return nil
 }
 
 func (s *space) object(o *obj, id int) Object {
@@ -544,10 +598,11 @@ func (s *space) object(o *obj, id int) Object {
 	}
 	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
 	if o.target == "" && x.Type == "symlink" {
-		o.target = strings.Repeat("x", int(min(max(o.size, 1), 1024)))
+		x.Target = strings.Repeat("x", int(min(max(o.size, 1), 1024)))
 		x.Notes = append(slices.Clone(x.Notes), "the target of the symlink was not seen: made up")
+	} else {
+		x.Target, x.TargetBytes = text(o.target)
 	}
-	x.Target, x.TargetBytes = text(o.target)
 	x.ACL = o.acl
 	switch x.Type {
 	case "block", "char":
@@ -588,8 +643,20 @@ func (s *space) bases() {
 	for k := range s.names {
 		children[k.dir.real()]++
 	}
+	all := make([][]*obj, len(s.b.t.Servers)+1)
+	for _, o := range s.objects {
+		if o.into == nil {
+			all[o.server] = append(all[o.server], o)
+		}
+	}
 	for server := range s.b.t.Servers {
-		s.basesOf(server+1, children)
+		s.basesOf(server+1, all[server+1], children)
+	}
+	base := map[int]*obj{}
+	for _, o := range s.objects {
+		if o.isBase && base[o.server] == nil {
+			base[o.server] = o
+		}
 	}
 	n := 0
 	for _, o := range s.objects {
@@ -603,7 +670,10 @@ func (s *space) bases() {
 		}
 		n++
 		o.name, o.named = "unnamed-"+itoa(n), true
-		o.parent = s.baseFor(o.server)
+		if base[o.server] == nil {
+			base[o.server] = s.makeBase(o.server)
+		}
+		o.parent = base[o.server]
 		if o.origin == Created {
 			o.note("created, by a call whose directory is not known")
 		}
@@ -667,12 +737,7 @@ func (o *obj) within(size uint64) []Extent {
 	return kept
 }
 
-func (s *space) baseFor(server int) *obj {
-	for _, o := range s.objects {
-		if o.isBase && o.server == server {
-			return o
-		}
-	}
+func (s *space) makeBase(server int) *obj {
 	o := s.add(server, Before)
 	o.typ, o.isBase = "dir", true
 	o.note("made up: no directory was seen")
@@ -695,16 +760,13 @@ func (s *space) several() {
 	}
 }
 
-// basesOf finds the bases of a server.
-func (s *space) basesOf(server int, children map[*obj]int) {
+// basesOf finds the bases of a server among its objects.
+func (s *space) basesOf(server int, all []*obj, children map[*obj]int) {
 	if r := s.roots[server].real(); r != nil {
-		s.descend(r)
+		s.descend(r, all)
 	}
 	var best *obj
-	for _, o := range s.objects {
-		if o.into != nil || o.server != server {
-			continue
-		}
+	for _, o := range all {
 		if o.isBase {
 			best = nil
 			break
@@ -725,10 +787,10 @@ func (s *space) basesOf(server int, children map[*obj]int) {
 
 // descend goes from the root of a server to what was mounted: where another
 // file system begins, or as long as a directory was only passed through.
-func (s *space) descend(root *obj) {
+func (s *space) descend(root *obj, all []*obj) {
 	kids := map[*obj][]*obj{}
-	for _, o := range s.objects {
-		if o.into == nil && o.parent != nil && o.server == root.server {
+	for _, o := range all {
+		if o.parent != nil {
 			kids[o.parent.real()] = append(kids[o.parent.real()], o)
 		}
 	}
@@ -769,25 +831,28 @@ func (o *obj) raise() {
 	}
 }
 
-func pathOf(t []Object, i int) string {
-	p := ""
-	for n := 0; n < 64; n++ {
-		o := &t[i]
-		if o.Parent == 0 {
-			if o.Base && o.Name != "" {
-				p = o.Name + "/" + p
+// pathFromBase is the first path of an object.
+func (o *obj) pathFromBase() string {
+	var way [maxPath]string
+	n, size := 0, 0
+	for ; n < maxPath && size <= maxPathBytes; n++ {
+		if o.parent == nil {
+			if o.isBase && o.name != "" {
+				way[n] = o.name
+				n++
+				if n == 1 {
+					way[0] += "/"
+				}
 			}
 			break
 		}
-		name := o.Name
-		if o.NameBytes != nil {
-			name = string(o.NameBytes)
-		}
-		if p != "" {
-			p = "/" + p
-		}
-		p = name + p
-		i = o.Parent - 1
+		way[n] = o.name[:min(len(o.name), maxPathBytes)]
+		size += len(way[n])
+		o = o.parent.real()
 	}
-	return p
+	slices.Reverse(way[:n])
+	return strings.Join(way[:n], "/")
 }
+
+// maxPathBytes is about how long a path may be; beyond, its end is kept.
+const maxPathBytes = 4096

@@ -88,10 +88,11 @@ func (s *states) init(b *Builder) {
 }
 
 func (s *states) newClient(server int) *client {
-	if n := len(s.clientsIn); n >= maxClients {
+	if n := len(s.clientsIn); n > 0 && (n >= maxClients || s.b.room.full()) {
 		s.b.limit("more clients than are followed")
 		return s.clientsIn[n-1]
 	}
+	s.b.room.take(clientSize)
 	c := &client{Client: Client{ID: len(s.clientsIn) + 1, Server: server, Class: Synthesised}, owners: map[string]*owner{}}
 	s.clientsIn = append(s.clientsIn, c)
 	return c
@@ -103,11 +104,23 @@ func (s *states) client(c *call, id uint64) *client {
 	x := s.clients[k]
 	if x == nil {
 		x = s.newClient(c.server)
-		x.ClientID = fmt.Sprintf("%016x", id)
-		x.Addr, x.Minor = c.clientAddr(), c.minor
-		s.clients[k] = x
+		if x.ClientID == "" {
+			x.ClientID = fmt.Sprintf("%016x", id)
+		}
+		s.first(c, x)
+		if !s.b.room.full() {
+			s.clients[k] = x
+			s.b.room.take(entrySize)
+		}
 	}
 	return x
+}
+
+// first notes where a client was seen first.
+func (s *states) first(c *call, x *client) {
+	if x.Addr == "" {
+		x.Addr, x.Minor = c.clientAddr(), c.minor
+	}
 }
 
 // ownerID is the client that calls itself so, before or after it has an id.
@@ -116,7 +129,10 @@ func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
 	x := s.pending[k]
 	if x == nil {
 		x = s.newClient(c.server)
-		x.Addr, x.Minor = c.clientAddr(), c.minor
+		s.first(c, x)
+		if x.Owner != "" || x.OwnerHex != nil {
+			return x // there is no room for more clients
+		}
 		if utf8.Valid(id) {
 			x.Owner = string(id)
 		} else {
@@ -124,6 +140,7 @@ func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
 		}
 		x.Verifier = append([]byte(nil), verifier[:]...)
 		s.pending[k] = x
+		s.b.room.take(entrySize + 3*len(id))
 	}
 	return x
 }
@@ -136,7 +153,10 @@ func (s *states) named(c *call, x *client, id uint64) *client {
 		// It was in use before its name was seen.
 		return old
 	}
-	s.clients[k] = x
+	if old == x || !s.b.room.full() {
+		s.clients[k] = x
+		s.b.room.take(entrySize)
+	}
 	if x.DefinedBy == 0 {
 		x.DefinedBy, x.Class, x.ClientID = c.op.ID, Exact, fmt.Sprintf("%016x", id)
 		x.ready, x.readyAt = c.op.ID, c.end
@@ -149,19 +169,21 @@ func (s *states) session(c *call, id [16]byte) *session {
 	x := s.sessions[k]
 	if x == nil {
 		cl := s.newClient(c.server)
-		cl.Addr, cl.Minor = c.clientAddr(), c.minor
-		x = s.addSession(k, cl)
-		x.Class = Synthesised
+		s.first(c, cl)
+		if x = s.addSession(k, cl); x.Class == "" {
+			x.Class = Synthesised
+		}
 	}
 	return x
 }
 
 func (s *states) addSession(k sessionKey, cl *client) *session {
-	if n := len(s.sessIn); n >= maxClients {
+	if n := len(s.sessIn); n > 0 && (n >= maxClients || s.b.room.full()) {
 		s.b.limit("more sessions than are followed")
 		return s.sessIn[n-1]
 	}
 	x := &session{Session: Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
+	s.b.room.take(sessionSize)
 	s.sessIn = append(s.sessIn, x)
 	s.sessions[k] = x
 	cl.sessions = append(cl.sessions, x)
@@ -171,12 +193,13 @@ func (s *states) addSession(k sessionKey, cl *client) *session {
 func (s *states) owner(cl *client, kind string, name []byte) *owner {
 	k := kind + string(name)
 	x := cl.owners[k]
-	if n := len(s.ownersIn); x == nil && n >= maxOwners {
+	if n := len(s.ownersIn); x == nil && n > 0 && (n >= maxOwners || s.b.room.full()) {
 		s.b.limit("more owners than are followed")
 		return s.ownersIn[n-1]
 	}
 	if x == nil {
 		x = &owner{Owner: Owner{ID: len(s.ownersIn) + 1, Kind: kind, Client: cl.ID, Bytes: append([]byte{}, name...)}}
+		s.b.room.take(ownerSize + 2*len(name))
 		s.ownersIn = append(s.ownersIn, x)
 		cl.owners[k] = x
 	}
@@ -236,19 +259,21 @@ func (o *obj) holds(x *state) {
 	if o == nil || slices.Contains(o.held, x) {
 		return
 	}
-	if len(o.held) >= maxHeld {
-		o.held = append(o.held[:0], o.held[1:]...)
+	d := o.own()
+	if len(d.held) >= maxHeld {
+		d.held = append(d.held[:0], d.held[1:]...)
 	}
-	o.held = append(o.held, x)
+	d.held = append(d.held, x)
 }
 
 func (s *states) addState(k stateKey, kind StateKind) *state {
 	x := &state{State: State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
-	if len(s.statesIn) >= maxStates {
+	if n := len(s.statesIn); n > 0 && (n >= maxStates || s.b.room.full()) {
 		s.b.limit("more states than are followed")
 		s.statesIn[0].uses = history{}
 		return s.statesIn[0]
 	}
+	s.b.room.take(stateSize)
 	s.statesIn = append(s.statesIn, x)
 	s.states[k] = x
 	return x
@@ -288,7 +313,12 @@ func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind StateKind, o *obj, w
 	for i := len(o.held) - 1; i >= 0; i-- {
 		x := o.held[i]
 		if x.into == nil && x.Kind == kind && (kind == DelegationState || w == nil || x.owner == nil || string(x.owner.Bytes) == string(w.Bytes)) {
+			if s.b.room.full() {
+				s.b.limit("more states than are followed")
+				return x
+			}
 			s.states[stateKey{c.server, id.Other}] = x
+			s.b.room.take(entrySize)
 			x.seqid = id.Seqid
 			return x
 		}

@@ -85,8 +85,7 @@ func sorted(m map[Reason]int) []Reason {
 func (s *Summary) finish(b *Builder) {
 	s.Reasons, s.NotReplayed = sorted(b.reasons), sorted(b.notReplay)
 	notes := map[Reason]int{}
-	for i := range b.t.Objects {
-		o := &b.t.Objects[i]
+	_ = b.space.each(func(o *Object) error {
 		s.Objects.add(o.NameClass)
 		for _, n := range o.Notes {
 			notes[Reason{Class: Inferred, Reason: n}]++
@@ -104,7 +103,8 @@ func (s *Summary) finish(b *Builder) {
 				s.KnownBytes += e.Length
 			}
 		}
-	}
+		return nil
+	})
 	s.Notes = sorted(notes)
 	for i := range b.t.Clients {
 		s.States.add(b.t.Clients[i].Class)

@@ -76,6 +76,18 @@ func newFileWriter(f *outfile.File, name string) (*Writer, error) {
 
 // Tables writes all that comes before the ops.
 func (w *Writer) Tables(t *Tables) error {
+	return w.tables(t, func(f func(*Object) error) error {
+		for i := range t.Objects {
+			if err := f(&t.Objects[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tables is Tables with the objects told one by one.
+func (w *Writer) tables(t *Tables, objects func(func(*Object) error) error) error {
 	err := w.enc.Encode(line{Header: &t.Header})
 	for i := range t.Servers {
 		err = w.one(err, line{Server: &t.Servers[i]})
@@ -92,8 +104,8 @@ func (w *Writer) Tables(t *Tables) error {
 	for i := range t.Sessions {
 		err = w.one(err, line{Session: &t.Sessions[i]})
 	}
-	for i := range t.Objects {
-		err = w.one(err, line{Object: &t.Objects[i]})
+	if err == nil {
+		err = objects(func(o *Object) error { return w.enc.Encode(line{Object: o}) })
 	}
 	for i := range t.Owners {
 		err = w.one(err, line{Owner: &t.Owners[i]})

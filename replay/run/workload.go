@@ -64,6 +64,9 @@ func (w *Workload) read(r *plan.Reader) error {
 	}
 }
 
+// maxImpossible is how many reasons are told apart.
+const maxImpossible = 32
+
 // Impossible counts the transactions of the capture that cannot be replayed, by
 // reason, the most frequent first.
 func (w *Workload) Impossible() []plan.Reason {
@@ -73,10 +76,15 @@ func (w *Workload) Impossible() []plan.Reason {
 		if s.Class != plan.Impossible {
 			continue
 		}
-		i, ok := at[s.Reason]
+		why := s.Reason
+		i, ok := at[why]
+		if !ok && len(list) >= maxImpossible {
+			why = "other reasons"
+			i, ok = at[why]
+		}
 		if !ok {
-			i, at[s.Reason] = len(list), len(list)
-			list = append(list, plan.Reason{Class: s.Class, Reason: s.Reason})
+			i, at[why] = len(list), len(list)
+			list = append(list, plan.Reason{Class: s.Class, Reason: why})
 		}
 		list[i].Count++
 	}

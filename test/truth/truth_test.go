@@ -63,7 +63,7 @@ func run(t *testing.T, file string) ([]*truth.Transaction, string) {
 	}
 	defer r.Close()
 	dir := t.TempDir()
-	x, err := extract.New(dir, nil)
+	x, err := extract.New(dir, extract.Options{Holes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

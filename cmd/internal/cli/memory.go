@@ -1,6 +1,9 @@
 package cli
 
-import "runtime/debug"
+import (
+	"os"
+	"runtime/debug"
+)
 
 // What a program that decodes captures may take, in bytes of resident memory.
 const (
@@ -16,6 +19,12 @@ const (
 	codeMemory = 12 << 20
 )
 
+// heap is what the garbage collector has been told.
+var heap struct {
+	limit   int // of the program; 0 is DefaultMemory
+	granted int // what options allow beyond the defaults
+}
+
 // LimitMemory has the garbage collector keep the program below total bytes of
 // resident memory (0 means DefaultMemory), as far as less than that is in use.
 // It returns how much of it a decoder may hold: a third of what there is beside
@@ -25,7 +34,28 @@ func LimitMemory(total int) (decoder int) {
 	if total <= 0 {
 		total = DefaultMemory
 	}
-	total = max(total, LeastMemory)
-	debug.SetMemoryLimit(int64(total - codeMemory))
-	return (total - fixedMemory) / 3
+	heap.limit = max(total, LeastMemory)
+	tellCollector()
+	return (heap.limit - fixedMemory) / 3
+}
+
+// GrantMemory tells the garbage collector that the user has allowed so many bytes
+// beyond the defaults. Each call adds to what the calls before have asked for.
+func GrantMemory(extra int) {
+	heap.granted += max(extra, 0)
+	tellCollector()
+}
+
+// tellCollector sets the soft limit of the heap. Tables and messages are bounded
+// by themselves; by default Go lets as much garbage grow beside them, and near the
+// limit it collects earlier instead. A GOMEMLIMIT in the environment counts more.
+func tellCollector() {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	limit := heap.limit
+	if limit == 0 {
+		limit = DefaultMemory
+	}
+	debug.SetMemoryLimit(int64(limit - codeMemory + heap.granted))
 }

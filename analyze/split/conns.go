@@ -1,0 +1,109 @@
+package split
+
+import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// conn is what a Splitter has to know of a connection. Packets and files refer
+// to it longer than the connection lives: an *rdma.Connection, with all that
+// decoding keeps of it, would stay in memory for that.
+type conn struct {
+	c       *rdma.Connection // nil once it has ended
+	into    *conn            // it turned out to be a part of that one
+	number  int
+	ends    [2]netip.Addr
+	forward uint8 // see rdma.Connection
+}
+
+// conns are the connections that have not ended.
+type conns struct {
+	open   map[*rdma.Connection]*conn
+	latest *conn
+	gone   [64]*conn // ended lately: packets may still come
+	goneOf [64]*rdma.Connection
+	next   int
+}
+
+// of returns what is known of a connection; nil for nil.
+func (s *conns) of(c *rdma.Connection) *conn {
+	if c == nil {
+		return nil
+	}
+	if s.latest != nil && s.latest.c == c {
+		return s.latest
+	}
+	k := s.open[c]
+	if k == nil {
+		for i, g := range s.goneOf {
+			if g == c {
+				return s.gone[i]
+			}
+		}
+		if s.open == nil || len(s.open) >= maxMet {
+			for _, k := range s.open {
+				k.settle()
+			}
+			s.open = make(map[*rdma.Connection]*conn)
+		}
+		k = &conn{c: c, number: c.ID}
+		s.open[c] = k
+	}
+	s.latest = k
+	return k
+}
+
+// closed takes note of a connection's end.
+func (s *conns) closed(c *rdma.Connection) {
+	k := s.open[c]
+	if k == nil {
+		return
+	}
+	if c.MergedInto != nil {
+		k.into = s.of(c.Resolve())
+	}
+	k.settle()
+	delete(s.open, c)
+	s.gone[s.next], s.goneOf[s.next] = k, c
+	s.next = (s.next + 1) % len(s.gone)
+}
+
+// settle keeps of a connection what counts.
+func (k *conn) settle() {
+	if c := k.c; c != nil {
+		k.ends = [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
+		k.forward = c.Forward
+		k.c = nil
+	}
+}
+
+// resolve returns the connection that one has become a part of, or the
+// connection itself.
+func (s *conns) resolve(k *conn) *conn {
+	for k != nil {
+		switch {
+		case k.into != nil:
+			k = k.into
+		case k.c != nil && k.c.MergedInto != nil:
+			k.into = s.of(k.c.Resolve())
+		default:
+			return k
+		}
+	}
+	return nil
+}
+
+// addresses are those of the end that sends forward calls, and of the other:
+// side 0 is the first if none was seen.
+func (k *conn) addresses() (client, server netip.Addr) {
+	ends, forward := k.ends, k.forward
+	if c := k.c; c != nil {
+		ends, forward = [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, c.Forward
+	}
+	side := rdma.Side(0)
+	if forward != 0 {
+		side = rdma.Side(forward - 1)
+	}
+	return ends[side], ends[side.Other()]
+}

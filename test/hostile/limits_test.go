@@ -1,0 +1,323 @@
+package hostile_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/internal/hostile"
+)
+
+// The goal: whatever a capture holds, with the defaults every command stays
+// below this much memory, and twice the capture takes twice the time.
+const (
+	memoryGoal = 256 << 20
+	ratioGoal  = 3.0 // of CPU times, where 2 is linear
+)
+
+// full measures every command with every kind of capture in the sizes of
+// docs/hostile.md, which takes hours; without it there is one capture that holds
+// all kinds, and those kinds for each command that once were too much for it.
+var full = flag.Bool("full", false, "measure every command with every hostile capture in its documented size")
+
+// row is a way to call a command.
+type row struct {
+	name string // as the caller types it, without options
+	args string // %f is the capture, %d a directory of its own
+	// statuses besides 0 (all is well) and 3 (the input is damaged)
+	fails bool // 1: it found what it was to look for, or has reported a limit
+	hard  []hard
+}
+
+// hard is a kind of capture with the number of units that is tried, and twice
+// as many. Numbers are such that start-up does not count.
+type hard struct {
+	kind string
+	n    int
+}
+
+const (
+	dump   = "rpcrdma-dump"
+	top    = "rpcrdma-top"
+	replay = "rpcrdma-replay"
+)
+
+var rows = []row{
+	{name: dump, args: "-q %f", hard: []hard{{"open-calls", 500}, {"write-chunks", 250}, {"read-segments", 500}, {"queue-pairs", 40000}}},
+	{name: dump, args: "%f", hard: []hard{{"deep-names", 10000}, {"wide-compound", 50000}}},
+	{name: dump, args: "-v %f"},
+	{name: dump, args: "-vv -x %f"},
+	{name: dump, args: "-T ndjson %f"},
+	{name: dump, args: "-T json %f"},
+	{name: dump, args: "-T fields -e file.name -e op -e status -e client -e notes %f"},
+	{name: dump, args: `-q -Y op==READ||file.name~"x" %f`},
+	{name: dump, args: "--sort completion %f"},
+	{name: dump, args: "-q --extract-data %d/x %f", fails: true, hard: []hard{{"far-offsets", 300}, {"scattered", 40000}}},
+	{name: dump + " packets", args: "%f"},
+	{name: dump + " connections", args: "%f", hard: []hard{{"udp-ports", 30000}, {"cm-requests", 20000}, {"random-psn", 20000}, {"queue-pairs", 20000}}},
+	{name: dump + " report", args: "%f", hard: []hard{{"timeline", 20000}}},
+	{name: dump + " report", args: "-v --by client,operation,file %f"},
+	{name: dump + " report", args: "-T json --by procedure,status,connection,size,model,fabric,server %f"},
+	{name: dump + " report", args: "--interval 1ms %f"},
+	{name: dump + " report", args: "--html %d/report.html --by file %f"},
+	{name: dump + " check", args: "%f", fails: true, hard: []hard{{"mistakes", 10000}}},
+	{name: dump + " check", args: "-T ndjson --profile linux %f", fails: true},
+	{name: dump + " show", args: "00000001 0000002a 00000100 %f", fails: true, hard: []hard{{"same-xid", 20000}, {"writes", 20000}}},
+	{name: dump + " diff", args: "--by file,client %f %f"},
+	{name: dump + " split", args: "--by connection -w %d/{n}.pcapng %f", fails: true, hard: []hard{{"queue-pairs", 60000}}},
+	{name: dump + " split", args: "--by client -w %d/{n}.pcapng %f", fails: true},
+	{name: dump + " split", args: "--by time=1ms -w %d/{n}.pcapng %f", fails: true},
+	{name: dump + " split", args: "-Y op==READ -w %d/one.pcapng %f", fails: true},
+	{name: dump + " annotate", args: "-w %d/a.pcapng %f", hard: []hard{{"writes", 20000}}},
+	{name: dump + " export parquet", args: "%f -w %d/p.parquet"},
+	{name: dump + " export trace", args: "%f -w %d/t.json"},
+	{name: dump + " kernel", args: "--ftrace %d/empty %f", fails: true},
+	{name: dump + " capture", args: "-r %f -w %d/c.pcapng"},
+	{name: top, args: "--batch 0 -r %f"},
+	{name: top, args: "--batch 5 -d 100ms -r %f"},
+	{name: replay + " plan", args: "%f -o %d/plan", hard: []hard{
+		{"files", 20000}, {"deep-compounds", 10}, {"queue-pairs", 30000}, {"slots", 6000}, {"names", 15000}, {"creates", 8000}, {"sessions", 8000},
+		{"listings-plus", 20}, {"wide-compound", 30000},
+	}},
+	{name: replay + " plan", args: "-T json --payload pattern %f"},
+	{name: replay + " run", args: "%f builtin", fails: true},
+}
+
+// exempt are commands that read no capture, and what holds their limits.
+var exempt = map[string]string{
+	dump + " completion": "reads nothing", top + " completion": "reads nothing", replay + " completion": "reads nothing",
+	dump + " help": "reads nothing", top + " help": "reads nothing", replay + " help": "reads nothing",
+	dump + " man": "reads nothing", top + " man": "reads nothing", replay + " man": "reads nothing",
+	dump + " export":  "only a group of commands",
+	replay:            "only a group of commands",
+	replay + " bench": "reads nothing",
+	replay + " serve": "hostile peers are tried in replay/verbs and replay/endpoint",
+}
+
+// TestCommands holds the rows against what the programs say of their commands.
+func TestCommands(t *testing.T) {
+	known := map[string]bool{}
+	for _, r := range rows {
+		known[r.name] = true
+	}
+	found := map[string]bool{}
+	for _, p := range []string{dump, top, replay} {
+		for _, c := range commands(t, program(t, p), p, nil) {
+			found[c] = true
+			if !known[c] && exempt[c] == "" {
+				t.Errorf("no hostile capture is tried with %q: add a row to the table of this test", c)
+			}
+		}
+	}
+	for c := range known {
+		if !found[c] {
+			t.Errorf("there is no command %q", c)
+		}
+	}
+	for c := range exempt {
+		if !found[c] {
+			t.Errorf("there is no command %q to exempt", c)
+		}
+	}
+}
+
+// commands lists a program and its commands, from what --help says.
+func commands(t *testing.T, bin, name string, path []string) []string {
+	t.Helper()
+	out, err := exec.Command(bin, append(slices.Clone(path), "--help")...).Output()
+	if err != nil {
+		t.Fatalf("%s --help: %v", name, err)
+	}
+	list := []string{name}
+	_, rest, _ := strings.Cut(string(out), "Available Commands:\n")
+	for line := range strings.Lines(rest) {
+		word := strings.Fields(line)
+		if !strings.HasPrefix(line, "  ") || len(word) == 0 {
+			break
+		}
+		if len(path) == 0 && word[0] == "completion" {
+			list = append(list, name+" completion")
+			continue
+		}
+		list = append(list, commands(t, bin, name+" "+word[0], append(slices.Clone(path), word[0]))...)
+	}
+	return list
+}
+
+// TestLimits runs every command and holds its memory, its time and how it ends
+// against the goal.
+func TestLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: the limits of the commands were not measured")
+	}
+	dir := t.TempDir()
+	files := &captures{dir: dir}
+	idle := startup(t)
+	for _, r := range rows {
+		t.Run(strings.NewReplacer("%f", "FILE", "%d/", "", " ", "_", "/", "").Replace(r.name+" "+r.args), func(t *testing.T) {
+			if *full {
+				for _, k := range hostile.Kinds() {
+					t.Run(k.Name, func(t *testing.T) {
+						r.linear(t, idle, files.of(t, k.Name, max(1, k.Table/2)), files.of(t, k.Name, k.Table))
+						files.forget()
+					})
+				}
+				return
+			}
+			r.linear(t, idle, files.mix(t, 2), files.mix(t, 4))
+			for _, h := range r.hard {
+				t.Run(h.kind, func(t *testing.T) { r.linear(t, idle, files.of(t, h.kind, h.n), files.of(t, h.kind, 2*h.n)) })
+			}
+		})
+	}
+}
+
+// linear runs a command with a capture and with one twice as large.
+func (r *row) linear(t *testing.T, idle time.Duration, once, twice string) {
+	t.Helper()
+	best := [2]time.Duration{1 << 62, 1 << 62}
+	var ratio float64
+	// What runs beside it can cost a program time, but not save it any: the
+	// least of some tries counts.
+	for range 4 {
+		for i, f := range []string{once, twice} {
+			c := r.run(t, f)
+			best[i] = min(best[i], c.CPU)
+		}
+		a, b := best[0]-idle, best[1]-idle
+		if b < 150*time.Millisecond {
+			ratio = 0 // too short to tell
+			break
+		}
+		if ratio = float64(b) / float64(max(a, time.Millisecond)); ratio < ratioGoal {
+			break
+		}
+	}
+	t.Logf("%v, twice as much %v, ratio %.1f", best[0].Round(time.Millisecond), best[1].Round(time.Millisecond), ratio)
+	if ratio >= ratioGoal {
+		t.Errorf("twice the input takes %.1f times the time: %v, %v", ratio, best[0], best[1])
+	}
+}
+
+// run runs a command with a capture, and judges all but its time.
+func (r *row) run(t *testing.T, file string) cost {
+	t.Helper()
+	dir := t.TempDir()
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(r.name)
+	args := append([]string{program(t, words[0])}, words[1:]...)
+	for _, a := range strings.Fields(r.args) {
+		args = append(args, strings.NewReplacer("%f", file, "%d", dir).Replace(a))
+	}
+	c := measure(t, args)
+	if c.Memory >= memoryGoal {
+		t.Errorf("%s: %d MiB resident", filepath.Base(file), c.Memory>>20)
+	}
+	switch {
+	case c.Status == 0 || c.Status == 3 || c.Status == 1 && r.fails:
+	default:
+		t.Errorf("%s: exit status %d: %s", filepath.Base(file), c.Status, c.Stderr)
+	}
+	if strings.Contains(c.Stderr, "goroutine ") || strings.Contains(c.Stderr, "internal error") {
+		t.Errorf("%s: crashed: %s", filepath.Base(file), c.Stderr)
+	}
+	return c
+}
+
+// startup is the time that a program takes for nothing.
+func startup(t *testing.T) time.Duration {
+	t.Helper()
+	least := time.Hour
+	for range 3 {
+		least = min(least, measure(t, []string{program(t, dump), "--version"}).CPU)
+	}
+	return least
+}
+
+// captures makes captures when they are needed.
+type captures struct {
+	dir  string
+	made []string
+}
+
+func (c *captures) of(t *testing.T, kind string, n int) string {
+	t.Helper()
+	k, err := hostile.Find(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.file(t, fmt.Sprintf("%s-%d.pcap", kind, n), func(w io.Writer) error { return k.Write(w, n) })
+}
+
+func (c *captures) mix(t *testing.T, size int) string {
+	t.Helper()
+	return c.file(t, fmt.Sprintf("mix-%d.pcap", size), func(w io.Writer) error { return hostile.Mix(w, size) })
+}
+
+func (c *captures) file(t *testing.T, name string, write func(io.Writer) error) string {
+	t.Helper()
+	path := filepath.Join(c.dir, name)
+	if slices.Contains(c.made, path) {
+		return path
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.made = append(c.made, path)
+	return path
+}
+
+// forget removes captures that are too large to keep.
+func (c *captures) forget() {
+	for _, f := range c.made {
+		_ = os.Remove(f)
+	}
+	c.made = nil
+}
+
+// TestKinds holds the generator against its promise: the same number gives the
+// same bytes, twice the number about twice as many, and what comes of it are
+// packets that are decoded.
+func TestKinds(t *testing.T) {
+	for _, k := range hostile.Kinds() {
+		t.Run(k.Name, func(t *testing.T) {
+			n := max(k.Small/20, 1)
+			var a, b, c bytes.Buffer
+			for _, w := range []struct {
+				to *bytes.Buffer
+				n  int
+			}{{&a, n}, {&b, n}, {&c, 2 * n}} {
+				if err := k.Write(w.to, w.n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(a.Bytes(), b.Bytes()) {
+				t.Error("not the same bytes again")
+			}
+			if r := float64(c.Len()) / float64(a.Len()); r < 1.5 || r > 2.5 {
+				t.Errorf("twice the number: %d and %d bytes", a.Len(), c.Len())
+			}
+			if r := run(a.Bytes()); r.err != nil {
+				t.Error(r.err)
+			}
+		})
+	}
+}
