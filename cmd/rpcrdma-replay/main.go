@@ -11,6 +11,7 @@ import (
 
 func main() {
 	cli.Catch()
+	cli.GrantMemory(0)
 	os.Exit(execute(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -57,5 +57,8 @@ func tellCollector() {
 	if limit == 0 {
 		limit = DefaultMemory
 	}
-	debug.SetMemoryLimit(int64(limit - codeMemory + heap.granted))
+	// Where there is room, some is left for what is allocated while the collector
+	// runs.
+	slack := max(limit-LeastMemory*2, 0) / 6
+	debug.SetMemoryLimit(int64(limit - codeMemory - slack + heap.granted))
 }
