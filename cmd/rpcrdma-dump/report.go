@@ -159,12 +159,19 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if err != nil {
 		return err
 	}
+	// A live capture makes the page as the user that it becomes.
 	var page *cli.Output
-	if o.html != "" && o.html != "-" {
-		if page, err = cli.Create(files, o.html, nil); err != nil {
+	create := func() (err error) {
+		if o.html != "" && o.html != "-" {
+			page, err = cli.Create(files, o.html, nil)
+		}
+		return err
+	}
+	defer func() { page.Discard() }()
+	if len(o.ifaces) == 0 {
+		if err := create(); err != nil {
 			return err
 		}
-		defer page.Discard()
 	}
 	stop, err := profile(files, o.cpu)
 	if err != nil {
@@ -179,6 +186,11 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
+	}
+	if len(o.ifaces) > 0 {
+		if err := create(); err != nil {
+			return err
+		}
 	}
 	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join)
 	var recorded *kernel.Result
