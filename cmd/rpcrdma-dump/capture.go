@@ -52,6 +52,7 @@ type captureOptions struct {
 	latency  time.Duration
 	match    string
 	broken   string
+	keytab   string
 	after    seconds
 	list     bool
 	sys      string
@@ -85,6 +86,7 @@ func newCaptureCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
 	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
+	cli.KeytabFlag(f, &o.keytab)
 	f.StringVar(&o.sys, "sysfs", "/sys", "")
 	_ = f.MarkHidden("sysfs")
 	return cmd
@@ -145,11 +147,14 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if err != nil {
 		return err
 	}
-	j, err := start(cmd, s, &inputOptions{liveOptions: o.liveOptions, read: o.read}, nil)
+	j, err := start(cmd, s, &inputOptions{liveOptions: o.liveOptions, read: o.read, keytab: o.keytab}, nil)
 	if err != nil {
 		return err
 	}
 	defer j.in.Close()
+	if stop != nil {
+		stop.view.Unwrap = j.keys.Contexts
+	}
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
 		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,

@@ -188,7 +188,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		}
 	}
 	d := &dump{
-		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{}},
+		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts},
 		printer: p, match: match, extract: x, count: o.count,
 	}
 	if o.quiet {

@@ -32,6 +32,7 @@ type planOptions struct {
 	dot         string
 	ops         string
 	noICRC      bool
+	keytab      string
 	openCalls   int
 	connections int
 }
@@ -75,6 +76,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.dot, "dot", "", "write the graph of dependencies to this `file`, for Graphviz; - is standard output")
 	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
 	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
+	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -174,6 +176,10 @@ func isPlan(name string) bool {
 
 // build writes the plan. The first error is cli.ErrDamaged or nil.
 func (o *planOptions) build(ctx context.Context, s *streams, name string, args []string) (damaged, err error) {
+	keys, err := cli.LoadKeys(o.keytab)
+	if err != nil {
+		return nil, err
+	}
 	in, err := capture.Open(args, capture.Options{Stdin: s.in})
 	if err != nil {
 		return nil, err
@@ -187,6 +193,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, name string, args [
 	}
 	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
 		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Sources: args, Tool: "rpcrdma-replay",
+		Unwrap: keys.Contexts,
 	})
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
@@ -194,6 +201,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, name string, args [
 		}
 		return nil, err
 	}
+	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...) })
 	list, total := in.Problems()
 	for _, p := range list {
 		fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", p)

@@ -27,6 +27,8 @@ type Options struct {
 	// Sources are named in the header.
 	Sources []string
 	Tool    string
+	// Unwrap opens what RPCSEC_GSS has wrapped, if Build is to; it may be nil.
+	Unwrap rpc.Unwrapper
 }
 
 // Builder makes a plan of transactions. What it holds in memory grows with the

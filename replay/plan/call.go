@@ -163,7 +163,9 @@ func (c *call) judge() (Class, string) {
 	}
 	switch v.CallBody.Kind {
 	case oncrpc.BodyPrivacy:
-		return Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
+		if v.Args == nil {
+			return Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
+		}
 	case oncrpc.BodyUnknown:
 		return Impossible, "its arguments are protected in an unknown way"
 	}

@@ -1,0 +1,393 @@
+package krb5
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
+
+// Options are the limits of Contexts. Zero values stand for those in parentheses.
+type Options struct {
+	Contexts int // contexts remembered, those used last (1024; each takes at most 16 KiB)
+}
+
+// Contexts follows the security contexts of a capture and opens what they
+// protect. Without a keytab it opens nothing, but Summary tells which key would.
+type Contexts struct {
+	mu      sync.Mutex
+	keytab  *Keytab
+	table   table
+	summary Summary
+	result  oncrpc.GSSInitResult
+	reader  xdr.Reader
+}
+
+// Summary counts the contexts of a capture.
+type Summary struct {
+	Opened  uint64 // something of them was decrypted or verified
+	Closed  uint64 // something of them could not be decrypted, for want of the key
+	Unknown uint64 // the same, but their creation was not captured or was given up
+	Evicted uint64 // given up because there were too many
+	Refused uint64 // transactions with a wrong checksum or a malformed token
+
+	// Service, KVNO and EType are the key that the first of Closed needs; empty if
+	// its tokens could not be read.
+	Service string
+	KVNO    uint32
+	EType   EType
+	// Problem is why the first of Closed could not be opened with the keytab.
+	Problem string
+}
+
+// New makes Contexts. The keytab may be nil.
+func New(keytab *Keytab, opt Options) *Contexts {
+	if opt.Contexts <= 0 {
+		opt.Contexts = 1024
+	}
+	return &Contexts{keytab: keytab, table: table{places: make(map[place]*context), limit: opt.Contexts}}
+}
+
+// Summary counts what has been seen so far.
+func (c *Contexts) Summary() Summary {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.summary
+	s.Evicted = c.table.evicted
+	return s
+}
+
+// Unwrap implements rpc.Unwrapper.
+func (c *Contexts) Unwrap(v *rpc.View) {
+	if v.Call.GSS.Handle == nil {
+		return // malformed
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch v.Call.GSS.Proc {
+	case oncrpc.GSSInit, oncrpc.GSSContinueInit:
+		c.create(v)
+	case oncrpc.GSSData, oncrpc.GSSDestroy:
+		c.use(v)
+	}
+}
+
+// create follows the creation of a context (RFC 2203, section 5.2).
+func (c *Contexts) create(v *rpc.View) {
+	tx := v.Tx
+	if v.ReplyErr != nil || !v.Reply.Succeeded() || !c.result.Decode(v.ReplyBody.Data) {
+		return
+	}
+	r := &c.result
+	if r.Major > 1 || len(r.Handle) == 0 || len(r.Handle) > maxHandle {
+		return // refused; 1 is GSS_S_CONTINUE_NEEDED
+	}
+	var x *context
+	for x = c.table.find(tx.Server().Addr, r.Handle); x != nil; x = x.older {
+		if x.serial == tx.Serial() {
+			break
+		}
+	}
+	if x == nil {
+		x = &context{place: at(tx.Server(), r.Handle), serial: tx.Serial()}
+		if v.Call.GSS.Proc == oncrpc.GSSContinueInit {
+			c.proceed(x, v)
+		} else {
+			c.begin(x, v)
+		}
+		c.table.add(x)
+	}
+	x.window = r.Window
+	v.Principal = x.client
+	if x.state == closed {
+		if c.keytab != nil {
+			tx.Note("krb5: " + x.problem)
+		}
+		return
+	}
+	// The verifier of the reply is over the sequence window (RFC 2203, section
+	// 5.2.3.1), if the context is complete.
+	if r.Major == 0 && v.Reply.Verf.Flavor == oncrpc.RPCSecGSS {
+		binary.BigEndian.PutUint32(x.number[:], r.Window)
+		if verdict := x.mic(v.Reply.Verf.Body, x.number[:], acceptor); verdict != good {
+			tx.Note("krb5: verifier of the reply: " + verdict.String())
+		}
+	}
+}
+
+// begin takes the first tokens of a context.
+func (c *Contexts) begin(x *context, v *rpc.View) {
+	c.reader.Reset(v.CallBody.Data, v.CallBody.Length)
+	token := c.reader.Opaque(0)
+	x.state = closed
+	if c.reader.Failed() {
+		x.problem = "the token that creates the context is cut or malformed"
+		return
+	}
+	var req apReq
+	if id, body, ok := initial(token); !ok || id != tokenAPReq || !req.decode(body) {
+		x.problem = "the token that creates the context is no AP-REQ of Kerberos"
+		return
+	}
+	x.ticket = ticket{printable(req.service), req.ticket.kvno, req.ticket.etype}
+	if c.keytab == nil {
+		return
+	}
+	if req.userToUser {
+		x.problem = "the ticket is encrypted with a session key (user-to-user), which is in no keytab"
+		return
+	}
+	part, ok := c.keytab.open(req.service, &req.ticket)
+	if !ok {
+		x.problem = c.keytab.lacks(req.service, &req.ticket)
+		return
+	}
+	session, client, ok := encTicketPart(part)
+	if !ok {
+		x.problem = "the ticket is malformed"
+		return
+	}
+	x.client = printable(client)
+	x.session = clone(session)
+	x.initiator.key = x.session
+	b, ok := x.session.decrypt(req.authenticator.cipher, usageAuthenticator)
+	if !ok {
+		x.problem = fmt.Sprintf("the Authenticator cannot be decrypted with the ticket's session key (%v)", session.EType)
+		return
+	}
+	sub, has, ok := subkey(b, tagAuthenticator, 6)
+	if !ok {
+		x.problem = "the Authenticator is malformed"
+		return
+	}
+	if has {
+		x.initiator.key = clone(sub)
+	}
+	if !x.initiator.key.usable() {
+		x.problem = fmt.Sprintf("contexts of %v are not supported", x.initiator.key.EType)
+		return
+	}
+	x.state = keyed
+	c.answer(x)
+}
+
+// answer takes the AP-REP of a reply, if there is one.
+func (c *Contexts) answer(x *context) {
+	if len(c.result.Token) == 0 {
+		return // no mutual authentication
+	}
+	id, body, ok := initial(c.result.Token)
+	if !ok || id != tokenAPRep {
+		return // the tokens that need it will tell
+	}
+	e, ok := apRep(body)
+	if !ok {
+		return
+	}
+	b, ok := x.session.decrypt(e.cipher, usageAPRep)
+	if !ok {
+		return
+	}
+	if sub, has, ok := subkey(b, tagEncAPRepPart, 2); ok && has {
+		x.acceptor.key = clone(sub)
+		if !x.acceptor.key.usable() {
+			x.state, x.problem = closed, fmt.Sprintf("contexts of %v are not supported", sub.EType)
+		}
+	}
+}
+
+// proceed takes a further round of a creation: RPCSEC_GSS_CONTINUE_INIT names the
+// context by the handle of the round before.
+func (c *Contexts) proceed(x *context, v *rpc.View) {
+	from := c.table.find(v.Tx.Server().Addr, v.Call.GSS.Handle)
+	if from == nil {
+		x.state, x.problem = closed, "the first round of the context's creation was not captured"
+		return
+	}
+	x.state, x.problem, x.ticket, x.client = from.state, from.problem, from.ticket, from.client
+	x.session, x.initiator.key, x.acceptor.key = from.session, from.initiator.key, from.acceptor.key
+	if x.state == keyed {
+		c.answer(x)
+	}
+}
+
+func clone(k Key) Key { return Key{k.EType, slices.Clone(k.Value)} }
+
+// use opens a transaction of a context.
+func (c *Contexts) use(v *rpc.View) {
+	tx, g := v.Tx, &v.Call.GSS
+	server := tx.Server()
+	x := c.table.find(server.Addr, g.Handle)
+	if x == nil {
+		if len(g.Handle) > maxHandle {
+			return
+		}
+		x = &context{place: at(server, g.Handle), state: unknown}
+		c.table.add(x)
+	}
+	first, verdict := x, good
+	for ; x != nil; x = x.older {
+		if x.state != keyed || v.Call.Verf.Flavor != oncrpc.RPCSecGSS {
+			continue
+		}
+		// The verifier is over the header up to the credential (RFC 2203, section
+		// 5.3.1). It also tells contexts with the same handle apart.
+		if verdict = x.mic(v.Call.Verf.Body, header(v), initiator); verdict == good {
+			break
+		}
+	}
+	genuine := x != nil
+	if x == nil {
+		for x = first; x.older != nil && x.state != keyed; x = x.older {
+		}
+	}
+	c.table.touch(x)
+	if x.state != keyed {
+		c.unread(x, v)
+		return
+	}
+	v.Principal = x.client
+	if !genuine {
+		if verdict == good {
+			tx.Note("krb5: the call has no verifier of its context")
+		} else {
+			tx.Note("krb5: verifier of the call: " + verdict.String())
+		}
+	} else {
+		c.sequence(x, v)
+	}
+	c.body(x, &v.CallOpened, &v.CallBody, v.Call.Payload, initiator, "call", v)
+	if v.ReplyErr != nil {
+		return
+	}
+	if v.Reply.Stat == oncrpc.Accepted && v.Reply.Verf.Flavor == oncrpc.RPCSecGSS {
+		binary.BigEndian.PutUint32(x.number[:], g.Sequence)
+		if verdict := x.mic(v.Reply.Verf.Body, x.number[:], acceptor); verdict != good {
+			tx.Note("krb5: verifier of the reply: " + verdict.String())
+		}
+	}
+	c.body(x, &v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, "reply", v)
+	if g.Proc == oncrpc.GSSDestroy && genuine && v.Reply.Succeeded() {
+		x.destroyed = tx.Reply.Last.Number
+	}
+	if v.CallOpened.How != rpc.NotOpened && !x.opened {
+		x.opened = true
+		c.summary.Opened++
+	}
+}
+
+// header is the part of a call that its verifier is over.
+func header(v *rpc.View) []byte {
+	n := 24 + v.Call.Cred.Size()
+	return v.Tx.Call.Payload[:min(n, len(v.Tx.Call.Payload))]
+}
+
+// unread notes that a context's keys are not known.
+func (c *Contexts) unread(x *context, v *rpc.View) {
+	if v.CallBody.Kind != oncrpc.BodyPrivacy && (c.keytab == nil || v.CallBody.Kind != oncrpc.BodyIntegrity) {
+		return
+	}
+	if !x.needed {
+		x.needed = true
+		x.told = v.Tx.Serial()
+		switch {
+		case x.state == unknown:
+			c.summary.Unknown++
+		case c.summary.Closed == 0:
+			c.summary.Service, c.summary.KVNO, c.summary.EType = x.ticket.service, x.ticket.kvno, x.ticket.etype
+			c.summary.Problem = x.problem
+			fallthrough
+		default:
+			c.summary.Closed++
+		}
+	}
+	if c.keytab == nil || x.told != v.Tx.Serial() {
+		return
+	}
+	if x.state == unknown {
+		v.Tx.Note("krb5: the creation of the context was not captured: its keys are not known")
+	} else {
+		v.Tx.Note("krb5: " + x.problem)
+	}
+}
+
+// sequence looks at the sequence number of a genuine call (RFC 2203, section
+// 5.3.3.1).
+func (c *Contexts) sequence(x *context, v *rpc.View) {
+	tx, n := v.Tx, v.Call.GSS.Sequence
+	if n > maxSequence {
+		tx.Note(fmt.Sprintf("krb5: sequence number %d is beyond %d", n, uint32(maxSequence)))
+	}
+	u := &x.used[n%sequences]
+	if u.number == n && u.serial != 0 && u.serial != tx.Serial()+1 {
+		tx.Note(fmt.Sprintf("krb5: sequence number %d of the context was used before", n))
+	} else if u.number <= n {
+		u.number, u.serial = n, tx.Serial()+1
+	}
+	if x.window > 0 && x.highest >= x.window && n <= x.highest-x.window && !tx.Reply.Seen() && tx.State == transaction.NoReply {
+		tx.Note(fmt.Sprintf("krb5: sequence number %d is below the window of the context (%d below %d): the server does not answer", n, x.window, x.highest))
+	}
+	x.highest = max(x.highest, n)
+	if x.destroyed > 0 && tx.Call.First.Number > x.destroyed {
+		tx.Note(fmt.Sprintf("krb5: the context was destroyed in packet %d", x.destroyed))
+	}
+}
+
+const maxSequence = 0x80000000
+
+// body opens arguments or results.
+func (c *Contexts) body(x *context, out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, what string, v *rpc.View) {
+	if b.Malformed {
+		return
+	}
+	verdict := good
+	switch b.Kind {
+	case oncrpc.BodyIntegrity:
+		verdict = x.integrity(out, b, payload, s, v.Call.GSS.Sequence)
+	case oncrpc.BodyPrivacy:
+		verdict = x.unwrap(b.Data, b.Length, s, v.Call.GSS.Sequence, out)
+	default:
+		return
+	}
+	switch verdict {
+	case good:
+	case cut:
+		if out.How == rpc.Prefix {
+			v.Tx.Note("krb5: " + what + ": cut by the capture: decrypted without its checksum")
+		}
+	default:
+		v.Tx.Note("krb5: body of the " + what + ": " + verdict.String())
+		if out.How == rpc.NotOpened {
+			out.How = rpc.Refused
+		}
+		if serial := v.Tx.Serial() + 1; x.refused != serial {
+			x.refused = serial
+			c.summary.Refused++
+		}
+	}
+}
+
+// integrity verifies the checksum of rpc_gss_integ_data: it is over the sequence
+// number and the arguments or results (RFC 2203, section 5.3.2.2).
+func (x *context) integrity(out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, seq uint32) verdict {
+	if len(b.Data) < b.Length || b.Checksum == nil {
+		return cut
+	}
+	n := 8 + b.Length
+	if len(payload) < n {
+		return cut
+	}
+	if v := x.mic(b.Checksum, payload[4:n], s); v != good {
+		return v
+	}
+	out.How = rpc.Verified
+	if b.Sequence != seq {
+		return wrongSequence
+	}
+	return good
+}
