@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // state is what is known of a context.
@@ -18,9 +19,9 @@ const (
 // context is a security context of RPCSEC_GSS.
 type context struct {
 	place
-	table  *table
-	serial uint64 // transaction that has created it
-	state  state
+	table *table
+	made  which // transaction that has created it
+	state state
 
 	ticket  ticket
 	client  string
@@ -36,10 +37,10 @@ type context struct {
 	destroyed uint64 // packet; 0: not
 	highest   uint32 // sequence number
 	used      [sequences]use
-	told      uint64 // transaction that says the problem, if needed is set
-	refused   uint64 // the last transaction that was counted as such, and one
-	needed    bool   // something of it could not be read
-	opened    bool   // something of it could be read
+	told      which // transaction that says the problem, if needed is set
+	refused   which // the last transaction that was counted as such
+	needed    bool  // something of it could not be read
+	opened    bool  // something of it could be read
 
 	older      *context // of the same place
 	prev, next *context // by use
@@ -60,9 +61,17 @@ type place struct {
 
 // use is a sequence number that a transaction had.
 type use struct {
-	serial uint64
+	by     which
 	number uint32
 }
+
+// which tells a transaction from the others of a capture.
+type which struct {
+	serial uint64
+	packet uint64
+}
+
+func whichOf(tx *transaction.Transaction) which { return which{tx.Serial(), tx.First().Number} }
 
 // sequences is how many sequence numbers of a context are remembered. The
 // windows of servers have 128.

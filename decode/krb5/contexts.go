@@ -89,12 +89,12 @@ func (c *Contexts) create(v *rpc.View) {
 	}
 	var x *context
 	for x = c.table.find(tx.Server().Addr, r.Handle); x != nil; x = x.older {
-		if x.serial == tx.Serial() {
+		if x.made == whichOf(tx) {
 			break
 		}
 	}
 	if x == nil {
-		x = &context{place: at(tx.Server(), r.Handle), serial: tx.Serial()}
+		x = &context{place: at(tx.Server(), r.Handle), made: whichOf(tx)}
 		if v.Call.GSS.Proc == oncrpc.GSSContinueInit {
 			c.proceed(x, v)
 		} else {
@@ -294,7 +294,7 @@ func (c *Contexts) unread(x *context, v *rpc.View) {
 	}
 	if !x.needed {
 		x.needed = true
-		x.told = v.Tx.Serial()
+		x.told = whichOf(v.Tx)
 		switch {
 		case x.state == unknown:
 			c.summary.Unknown++
@@ -306,7 +306,7 @@ func (c *Contexts) unread(x *context, v *rpc.View) {
 			c.summary.Closed++
 		}
 	}
-	if c.keytab == nil || x.told != v.Tx.Serial() {
+	if c.keytab == nil || x.told != whichOf(v.Tx) {
 		return
 	}
 	if x.state == unknown {
@@ -324,10 +324,10 @@ func (c *Contexts) sequence(x *context, v *rpc.View) {
 		tx.Note(fmt.Sprintf("krb5: sequence number %d is beyond %d", n, uint32(maxSequence)))
 	}
 	u := &x.used[n%sequences]
-	if u.number == n && u.serial != 0 && u.serial != tx.Serial()+1 {
+	if by := whichOf(tx); u.number == n && u.by != (which{}) && u.by != by {
 		tx.Note(fmt.Sprintf("krb5: sequence number %d of the context was used before", n))
 	} else if u.number <= n {
-		u.number, u.serial = n, tx.Serial()+1
+		u.number, u.by = n, by
 	}
 	if x.window > 0 && x.highest >= x.window && n <= x.highest-x.window && !tx.Reply.Seen() && tx.State == transaction.NoReply {
 		tx.Note(fmt.Sprintf("krb5: sequence number %d is below the window of the context (%d below %d): the server does not answer", n, x.window, x.highest))
@@ -365,8 +365,8 @@ func (c *Contexts) body(x *context, out *rpc.Opened, b *oncrpc.Body, payload []b
 		if out.How == rpc.NotOpened {
 			out.How = rpc.Refused
 		}
-		if serial := v.Tx.Serial() + 1; x.refused != serial {
-			x.refused = serial
+		if tx := whichOf(v.Tx); x.refused != tx {
+			x.refused = tx
 			c.summary.Refused++
 		}
 	}
