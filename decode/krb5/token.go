@@ -162,8 +162,8 @@ func (c *context) unwrap(token []byte, full int, s side, seq uint32, out *rpc.Op
 		return wrongHeader
 	}
 	plain := b[blockSize : blockSize+length : blockSize+length]
-	out.How, out.Data, out.Length = rpc.Decrypted, plain[4:], length-4
-	if binary.BigEndian.Uint32(plain) != seq {
+	out.How, out.Data, out.Length, out.Sequence = rpc.Decrypted, plain[4:], length-4, binary.BigEndian.Uint32(plain)
+	if out.Sequence != seq {
 		return wrongSequence
 	}
 	return good
@@ -187,8 +187,8 @@ func (c *context) unsealed(signer *signer, token []byte, full int, s side, seq u
 	}
 	plain := out.Buffer(length)
 	copy(plain, body)
-	out.How, out.Data, out.Length = rpc.Decrypted, plain[4:], length-4
-	if binary.BigEndian.Uint32(plain) != seq {
+	out.How, out.Data, out.Length, out.Sequence = rpc.Decrypted, plain[4:], length-4, binary.BigEndian.Uint32(plain)
+	if out.Sequence != seq {
 		return wrongSequence
 	}
 	return good
@@ -231,6 +231,6 @@ func prefix(sealer *sealer, body []byte, text, length, rrc int, seq uint32, out 
 	if binary.BigEndian.Uint32(plain) != seq {
 		return wrongSequence
 	}
-	out.How, out.Data, out.Length = rpc.Prefix, plain[4:len(plain):len(plain)], length-4
+	out.How, out.Data, out.Length, out.Sequence = rpc.Prefix, plain[4:len(plain):len(plain)], length-4, seq
 	return cut
 }

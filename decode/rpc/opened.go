@@ -43,6 +43,8 @@ type Opened struct {
 	// Prefix only: what has integrity alone is in the Body.
 	Data   []byte
 	Length int
+	// Sequence is that number, set with Data.
+	Sequence uint32
 
 	buffer []byte
 }

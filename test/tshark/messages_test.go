@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -73,6 +74,13 @@ func decodeCapture(t *testing.T, file string) *ours {
 	o := &ours{frames: make(map[uint64]*frame), byXID: make(map[uint32][]*message)}
 	o.streams = newStreams(o.frames)
 	view := rpc.View{}
+	if name := keytabs[file]; name != "" {
+		k, err := krb5.LoadKeytab(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view.Unwrap = krb5.New(k, krb5.Options{})
+	}
 	taps := map[uint16]bool{}
 	d := decode.New(decode.Options{
 		Transactions: transaction.Options{KeepData: true},
@@ -236,6 +244,9 @@ func (m *message) call(v *rpc.View) {
 	if b := &v.CallBody; b.Kind == oncrpc.BodyIntegrity && !b.Malformed {
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
 	}
+	if v.CallOpened.How == rpc.Decrypted {
+		o.add("rpc.authgss.seqnum", num(v.CallOpened.Sequence))
+	}
 	if v.Args != nil && v.ArgsErr == nil {
 		m.body(v, v.Args)
 	}
@@ -287,6 +298,8 @@ func (m *message) result(v *rpc.View) {
 	switch b := &v.ReplyBody; {
 	case b.Kind == oncrpc.BodyIntegrity && !b.Malformed:
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
+	case v.ReplyOpened.How == rpc.Decrypted:
+		o.add("rpc.authgss.seqnum", num(v.ReplyOpened.Sequence))
 	case b.Kind == oncrpc.BodyInit:
 		var g oncrpc.GSSInitResult
 		if g.Decode(b.Data) {
