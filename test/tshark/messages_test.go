@@ -28,6 +28,8 @@ type message struct {
 	last    uint64
 	seen    bool // tshark shows it
 	inRPC   bool // tshark shows the RPC message in it
+
+	decrypted bool // with its keytab, and the checksum was right
 }
 
 // facts is what exceptions may depend on.
@@ -244,7 +246,7 @@ func (m *message) call(v *rpc.View) {
 	if b := &v.CallBody; b.Kind == oncrpc.BodyIntegrity && !b.Malformed {
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
 	}
-	if v.CallOpened.How == rpc.Decrypted {
+	if m.decrypted = v.CallOpened.How == rpc.Decrypted; m.decrypted {
 		o.add("rpc.authgss.seqnum", num(v.CallOpened.Sequence))
 	}
 	if v.Args != nil && v.ArgsErr == nil {
@@ -299,6 +301,7 @@ func (m *message) result(v *rpc.View) {
 	case b.Kind == oncrpc.BodyIntegrity && !b.Malformed:
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
 	case v.ReplyOpened.How == rpc.Decrypted:
+		m.decrypted = true
 		o.add("rpc.authgss.seqnum", num(v.ReplyOpened.Sequence))
 	case b.Kind == oncrpc.BodyInit:
 		var g oncrpc.GSSInitResult
@@ -323,6 +326,11 @@ func (m *message) body(v *rpc.View, x nfsMessage) {
 		field = "nfs.cb.operation"
 	}
 	for _, op := range v.Operations() {
+		if m.reply && op.Result != nil && op.Status == "NFS4ERR_OP_ILLEGAL" {
+			// The server could not read the operation (RFC 8881, section 18.52).
+			m.values.add(field, "10044")
+			continue
+		}
 		if m.reply && op.Result != nil || !m.reply && op.Args != nil {
 			m.values.add(field, num(op.Number))
 		}
