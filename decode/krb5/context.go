@@ -34,13 +34,13 @@ type context struct {
 	scratch   [tokenHeader]byte
 	number    [4]byte
 
-	destroyed uint64 // packet; 0: not
-	highest   uint32 // sequence number
-	used      [sequences]use
-	told      which // transaction that says the problem, if needed is set
-	refused   which // the last transaction that was counted as such
-	needed    bool  // something of it could not be read
-	opened    bool  // something of it could be read
+	destroyed uint64          // packet; 0: not
+	highest   uint32          // sequence number
+	used      *[sequences]use // nil until the first genuine call
+	told      which           // transaction that says the problem, if needed is set
+	refused   which           // the last transaction that was counted as such
+	needed    bool            // something of it could not be read
+	opened    bool            // something of it could be read
 
 	older      *context // of the same place
 	prev, next *context // by use

@@ -12,9 +12,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Options are the limits of Contexts. Zero values stand for those in parentheses.
+// Options are the limits of Contexts. Zero stands for the value in parentheses.
 type Options struct {
-	Contexts int // contexts remembered, those used last (1024; each takes at most 16 KiB)
+	Contexts int // contexts remembered, those used last (1024; each takes some 10 KiB)
 }
 
 // Contexts follows the security contexts of a capture and opens what they
@@ -310,7 +310,11 @@ func (c *Contexts) unread(x *context, v *rpc.View) {
 		return
 	}
 	if x.state == unknown {
-		v.Tx.Note("krb5: the creation of the context was not captured: its keys are not known")
+		why := "krb5: the creation of the context was not captured"
+		if c.table.evicted > 0 {
+			why += ", or the context was forgotten for lack of memory"
+		}
+		v.Tx.Note(why + ": its keys are not known")
 	} else {
 		v.Tx.Note("krb5: " + x.problem)
 	}
@@ -322,6 +326,9 @@ func (c *Contexts) sequence(x *context, v *rpc.View) {
 	tx, n := v.Tx, v.Call.GSS.Sequence
 	if n > maxSequence {
 		tx.Note(fmt.Sprintf("krb5: sequence number %d is beyond %d", n, uint32(maxSequence)))
+	}
+	if x.used == nil {
+		x.used = new([sequences]use)
 	}
 	u := &x.used[n%sequences]
 	if by := whichOf(tx); u.number == n && u.by != (which{}) && u.by != by {

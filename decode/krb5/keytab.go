@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
@@ -151,9 +152,9 @@ func printable(s string) string {
 		s = s[:256] + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffd || r >= 0x80 && r < 0xa0 {
-			return '?'
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
 		}
-		return r
+		return '?'
 	}, strings.ToValidUTF8(s, "?"))
 }
