@@ -170,6 +170,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		names := newResolver()
 		r.text.Name = func(a netip.Addr) string { return names.name(a) }
 	}
+	opt.Peek = j.keys.Peek()
 	return r.run(o, &opt, s)
 }
 

@@ -230,22 +230,7 @@ func (c *Contexts) use(v *rpc.View) {
 		x = &context{place: at(server, g.Handle), state: unknown}
 		c.table.add(x)
 	}
-	first, verdict := x, good
-	for ; x != nil; x = x.older {
-		if x.state != keyed || v.Call.Verf.Flavor != oncrpc.RPCSecGSS {
-			continue
-		}
-		// The verifier is over the header up to the credential (RFC 2203, section
-		// 5.3.1). It also tells contexts with the same handle apart.
-		if verdict = x.mic(v.Call.Verf.Body, header(v), initiator); verdict == good {
-			break
-		}
-	}
-	genuine := x != nil
-	if x == nil {
-		for x = first; x.older != nil && x.state != keyed; x = x.older {
-		}
-	}
+	x, genuine, verdict := choose(x, v)
 	c.table.touch(x)
 	if x.state != keyed {
 		c.unread(x, v)
@@ -261,7 +246,7 @@ func (c *Contexts) use(v *rpc.View) {
 	} else {
 		c.sequence(x, v)
 	}
-	c.body(x, &v.CallOpened, &v.CallBody, v.Call.Payload, initiator, "call", v)
+	c.open(x, &v.CallOpened, &v.CallBody, v.Call.Payload, initiator, "call", v)
 	if v.ReplyErr != nil {
 		return
 	}
@@ -271,13 +256,57 @@ func (c *Contexts) use(v *rpc.View) {
 			tx.Note("krb5: verifier of the reply: " + verdict.String())
 		}
 	}
-	c.body(x, &v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, "reply", v)
+	c.open(x, &v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, "reply", v)
 	if g.Proc == oncrpc.GSSDestroy && genuine && v.Reply.Succeeded() {
 		x.destroyed = tx.Reply.Last.Number
 	}
 	if v.CallOpened.How != rpc.NotOpened && !x.opened {
 		x.opened = true
 		c.summary.Opened++
+	}
+}
+
+// choose takes the context of a call from those of its handle. The verifier of a
+// call is over its header up to the credential (RFC 2203, section 5.3.1), which
+// tells them apart. If it fits none, genuine is false, and verdict is why.
+func choose(first *context, v *rpc.View) (x *context, genuine bool, verdict verdict) {
+	for x = first; x != nil; x = x.older {
+		if x.state != keyed || v.Call.Verf.Flavor != oncrpc.RPCSecGSS {
+			continue
+		}
+		if verdict = x.mic(v.Call.Verf.Body, header(v), initiator); verdict == good {
+			return x, true, good
+		}
+	}
+	for x = first; x.older != nil && x.state != keyed; x = x.older {
+	}
+	return x, false, verdict
+}
+
+// Peek returns an Unwrapper for transactions that have not ended and may be ahead
+// of those that create their contexts: it opens what it can with the contexts
+// known so far, and notes and learns nothing.
+func (c *Contexts) Peek() rpc.Unwrapper { return peek{c} }
+
+type peek struct{ c *Contexts }
+
+func (p peek) Unwrap(v *rpc.View) {
+	if v.Call.GSS.Handle == nil || v.Call.GSS.Proc != oncrpc.GSSData {
+		return
+	}
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	x := p.c.table.find(v.Tx.Server().Addr, v.Call.GSS.Handle)
+	if x == nil {
+		return
+	}
+	if x, _, _ = choose(x, v); x.state != keyed {
+		return
+	}
+	v.Principal = x.client
+	x.body(&v.CallOpened, &v.CallBody, v.Call.Payload, initiator, v.Call.GSS.Sequence)
+	if v.ReplyErr == nil {
+		x.body(&v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, v.Call.GSS.Sequence)
 	}
 }
 
@@ -348,20 +377,24 @@ func (c *Contexts) sequence(x *context, v *rpc.View) {
 const maxSequence = 0x80000000
 
 // body opens arguments or results.
-func (c *Contexts) body(x *context, out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, what string, v *rpc.View) {
-	if b.Malformed {
-		return
-	}
+func (x *context) body(out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, seq uint32) verdict {
 	verdict := good
-	switch b.Kind {
-	case oncrpc.BodyIntegrity:
-		verdict = x.integrity(out, b, payload, s, v.Call.GSS.Sequence)
-	case oncrpc.BodyPrivacy:
-		verdict = x.unwrap(b.Data, b.Length, s, v.Call.GSS.Sequence, out)
-	default:
-		return
+	switch {
+	case b.Malformed:
+	case b.Kind == oncrpc.BodyIntegrity:
+		verdict = x.integrity(out, b, payload, s, seq)
+	case b.Kind == oncrpc.BodyPrivacy:
+		verdict = x.unwrap(b.Data, b.Length, s, seq, out)
 	}
-	switch verdict {
+	if verdict != good && verdict != cut && out.How == rpc.NotOpened {
+		out.How = rpc.Refused
+	}
+	return verdict
+}
+
+// open opens arguments or results, and notes what is wrong with them.
+func (c *Contexts) open(x *context, out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, what string, v *rpc.View) {
+	switch verdict := x.body(out, b, payload, s, v.Call.GSS.Sequence); verdict {
 	case good:
 	case cut:
 		if out.How == rpc.Prefix {
@@ -369,9 +402,6 @@ func (c *Contexts) body(x *context, out *rpc.Opened, b *oncrpc.Body, payload []b
 		}
 	default:
 		v.Tx.Note("krb5: body of the " + what + ": " + verdict.String())
-		if out.How == rpc.NotOpened {
-			out.How = rpc.Refused
-		}
 		if tx := whichOf(v.Tx); x.refused != tx {
 			x.refused = tx
 			c.summary.Refused++

@@ -285,6 +285,40 @@ func TestForged(t *testing.T) {
 	}
 }
 
+// TestPeek opens what is known, and says nothing of what is not.
+func TestPeek(t *testing.T) {
+	s := newScene(t, AES128SHA1)
+	key := newKey(AES256SHA1)
+	c := New(s.keytab(key, 3), Options{})
+	look := func(tx *transaction.Transaction) *rpc.View {
+		v := &rpc.View{Unwrap: c.Peek()}
+		v.Set(tx)
+		if len(tx.Notes) > 0 {
+			t.Errorf("%q", tx.Notes)
+		}
+		return v
+	}
+	init, call := s.init(key, 3), s.private(1)
+	if v := look(call); v.Opening() != rpc.NotOpened {
+		t.Error("opened without a context")
+	}
+	look(init)
+	if c.table.count != 0 {
+		t.Errorf("%d contexts", c.table.count)
+	}
+	set(c, init)
+	if v := look(call); v.Opening() != rpc.Decrypted || v.Principal != "user@REALM" {
+		t.Error("not opened")
+	}
+	call.Call.Payload[len(call.Call.Payload)-1] ^= 1
+	if v := look(call); v.CallOpened.How != rpc.Refused {
+		t.Error("not refused")
+	}
+	if sum := c.Summary(); sum != (Summary{}) {
+		t.Errorf("%+v", sum)
+	}
+}
+
 func TestEviction(t *testing.T) {
 	s := newScene(t, AES128SHA256)
 	key := newKey(AES256SHA1)
