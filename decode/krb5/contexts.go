@@ -14,7 +14,7 @@ import (
 
 // Options are the limits of Contexts. Zero stands for the value in parentheses.
 type Options struct {
-	Contexts int // contexts remembered, those used last (1024; each takes some 10 KiB)
+	Contexts int // contexts remembered, those used last (1024; some 13 KiB each)
 }
 
 // Contexts follows the security contexts of a capture and opens what they
