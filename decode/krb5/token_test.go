@@ -106,6 +106,29 @@ func TestWrapTokens(t *testing.T) {
 	}
 }
 
+// TestPrefix decrypts the beginning of a cut token, if its sequence number is right.
+func TestPrefix(t *testing.T) {
+	for _, e := range etypes {
+		s := newScene(t, e)
+		x := contextOf(s)
+		data := make([]byte, 100)
+		data[3] = 5
+		for _, rrc := range []int{0, 12} {
+			token := s.wrap(acceptor, data, 0, rrc)
+			for n := range token {
+				var out, other rpc.Opened
+				v := x.unwrap(token[:n], len(token), acceptor, 5, &out)
+				if v != cut || out.How == rpc.Decrypted || rrc > 0 && out.How != rpc.NotOpened || !bytes.HasPrefix(data[4:], out.Data) {
+					t.Errorf("%v, RRC %d, cut at %d: %v, %v", e, rrc, n, v, out.How)
+				}
+				if v := x.unwrap(token[:n], len(token), acceptor, 6, &other); other.How != rpc.NotOpened || out.How == rpc.Prefix && v != wrongSequence {
+					t.Errorf("%v, cut at %d: another sequence number: %v, %v", e, n, v, other.How)
+				}
+			}
+		}
+	}
+}
+
 // TestTokenBits flips each bit of tokens.
 func TestTokenBits(t *testing.T) {
 	for _, e := range etypes {
@@ -346,8 +369,12 @@ func TestEviction(t *testing.T) {
 		for x := c.table.first; x != nil; x = x.next {
 			n++
 		}
-		if n != c.table.count || n > 8 {
-			t.Fatalf("%d contexts in the list, %d counted", n, c.table.count)
+		chain := 0
+		for x := c.table.find(s.conn.Ends[1].Addr, s.handle); x != nil; x = x.older {
+			chain++
+		}
+		if n != c.table.count || n > 8 || chain > maxOlder {
+			t.Fatalf("%d contexts in the list, %d counted, %d with one handle", n, c.table.count, chain)
 		}
 	}
 	if v := set(c, s.private(1)); v.Opening() != rpc.Decrypted {
