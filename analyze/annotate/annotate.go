@@ -78,6 +78,9 @@ func New(w *capture.Writer, bytes int) *Annotator {
 	return a
 }
 
+// Unwrap sets what opens messages that RPCSEC_GSS protects.
+func (a *Annotator) Unwrap(u rpc.Unwrapper) { a.view.Unwrap = u }
+
 // Options makes a Decoder tell the Annotator what it needs. The Decoder has to
 // call Transaction, and must not be Concurrent.
 func (a *Annotator) Options(opt *decode.Options) {

@@ -18,6 +18,9 @@ type Options struct {
 	// Findings that belong to no transaction are left out then. It is called
 	// once for each transaction, and not kept.
 	Match func(*rpc.View) bool
+	// Peek opens what RPCSEC_GSS has wrapped in calls that are still open, to name
+	// them; it may be nil.
+	Peek rpc.Unwrapper
 }
 
 // Checker finds breaches of rules. It is the Observer of a decode.Decoder
@@ -83,6 +86,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 			c.on[i] = rules[i].Severity[opt.Profile]
 		}
 	}
+	c.view.Unwrap = opt.Peek
 	c.mem.init()
 	c.tc.c = c
 	return c

@@ -433,6 +433,17 @@ var schemaFields = sync.OnceValue(func() []field {
 					s.symbol(w)
 				}
 			}},
+		field{name: "gss_opened", kinds: kEnum, textual: true, desc: "what became of wrapped messages with --keytab", symbols: fixed("verified", "decrypted", "prefix", "refused"),
+			emit: func(s *sink, v *rpc.View) {
+				if o := v.Opening(); o != rpc.NotOpened {
+					s.symbol(o.String())
+				}
+			}},
+		field{name: "gss_principal", kinds: kString, desc: "Kerberos principal of the caller, with --keytab", emit: func(s *sink, v *rpc.View) {
+			if v.Principal != "" {
+				s.str(v.Principal)
+			}
+		}},
 		field{name: "call_frame", kinds: kUint, desc: "last packet of the call", emit: func(s *sink, v *rpc.View) { frame(s, v.Tx.Call.Last) }},
 		field{name: "reply_frame", kinds: kUint, desc: "last packet of the reply", emit: func(s *sink, v *rpc.View) { frame(s, v.Tx.Reply.Last) }},
 	)

@@ -26,6 +26,8 @@ type Options struct {
 	// Message, if set, is told of each ended transaction, for example to note
 	// malformed messages. It keeps nothing of the view.
 	Message func(*rpc.View)
+	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil.
+	Unwrap rpc.Unwrapper
 }
 
 func (o *Options) defaults() {
@@ -97,6 +99,7 @@ func New(opt Options) *Model {
 	m := &Model{opt: opt, filter: opt.Filter}
 	names := &rpc.Names{}
 	m.view.Names, m.look.Names = names, names
+	m.view.Unwrap, m.look.Unwrap = opt.Unwrap, opt.Unwrap
 	m.lingering = int64(opt.Linger)
 	dec := opt.Decode
 	dec.Concurrent = false

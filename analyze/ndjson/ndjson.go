@@ -81,6 +81,13 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	if w := v.Wrapped(); w != "" {
 		b = str(b, "gss", w)
 	}
+	if o := v.Opening(); o != rpc.NotOpened {
+		b = str(b, "gss_opened", o.String())
+	}
+	if v.Principal != "" {
+		b = name(b, "gss_principal")
+		b = Quote(b, v.Principal)
+	}
 	b = frame(b, "call_frame", tx.Call.Last)
 	b = frame(b, "reply_frame", tx.Reply.Last)
 	b = str(b, "call_type", tx.Call.TypeName())

@@ -160,6 +160,9 @@ func New(opt Options) *Splitter {
 	return s
 }
 
+// Unwrap sets what opens messages that RPCSEC_GSS protects.
+func (s *Splitter) Unwrap(u rpc.Unwrapper) { s.view.Unwrap = u }
+
 // Options makes a Decoder tell the Splitter what it needs. The Decoder has to
 // call Transaction, and must not be Concurrent.
 func (s *Splitter) Options(opt *decode.Options) {

@@ -32,8 +32,13 @@ func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 		b = t.verifier(b, &c.Verf)
 		b = append(b, '\n')
 	}
+	if v.Principal != "" {
+		b = append(b, "    principal: "...)
+		b = append(b, v.Principal...)
+		b = append(b, '\n')
+	}
 	b = t.failure(b, v.CallErr, c.Cut)
-	return t.wrapping(b, &v.CallBody)
+	return t.opened(t.wrapping(b, &v.CallBody), &v.CallOpened)
 }
 
 // rpcReply writes the RPC header of a reply.
@@ -65,7 +70,7 @@ func (t *Tree) rpcReply(b []byte, v *rpc.View) []byte {
 		b = append(b, '\n')
 	}
 	b = t.failure(b, v.ReplyErr, r.Cut)
-	return t.wrapping(b, &v.ReplyBody)
+	return t.opened(t.wrapping(b, &v.ReplyBody), &v.ReplyOpened)
 }
 
 // auth writes a credential or verifier on the same line.
@@ -113,6 +118,24 @@ func (t *Tree) wrapping(b []byte, body *oncrpc.Body) []byte {
 		t.context(f, body)
 	}
 	return t.layout(b, f, 4)
+}
+
+// opened says what became of a wrapped body with a keytab.
+func (t *Tree) opened(b []byte, o *rpc.Opened) []byte {
+	switch o.How {
+	case rpc.Verified:
+		return append(b, "    checksum verified\n"...)
+	case rpc.Decrypted:
+		b = append(b, "    decrypted, checksum verified: "...)
+	case rpc.Prefix:
+		b = append(b, "    decrypted as far as it was captured, checksum not verified: "...)
+	case rpc.Refused:
+		return append(b, "    not opened: wrong checksum or malformed token\n"...)
+	default:
+		return b
+	}
+	b = strconv.AppendInt(b, int64(o.Length), 10)
+	return append(b, " bytes\n"...)
 }
 
 // context shows the token of a call that creates a context of RPCSEC_GSS, or

@@ -75,6 +75,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	w := capture.NewWriter(out, capture.WriterOptions{Taps: j.taps(), Application: "rpcrdma-dump " + cli.Version()})
 	cli.GrantMemory(2 * int(o.window))
 	a := annotate.New(w, int(o.window))
+	a.Unwrap(j.keys.Contexts)
 	opt := o.decoder()
 	a.Options(&opt)
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {

@@ -58,6 +58,7 @@ type captureOptions struct {
 	latency  time.Duration
 	match    string
 	broken   string
+	keytab   string
 	after    seconds
 	list     bool
 	sys      string
@@ -91,6 +92,7 @@ func newCaptureCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
 	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
+	cli.KeytabFlag(f, &o.keytab)
 	f.StringVar(&o.sys, "sysfs", "/sys", "")
 	_ = f.MarkHidden("sysfs")
 	return cmd
@@ -151,7 +153,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if err != nil {
 		return err
 	}
-	in := &inputOptions{liveOptions: o.liveOptions, read: o.read}
+	in := &inputOptions{liveOptions: o.liveOptions, read: o.read, keytab: o.keytab}
 	if o.write != "-" {
 		in.needs.Series = []string{patternDir(o.write, "%")}
 	}
@@ -160,6 +162,9 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 		return err
 	}
 	defer j.in.Close()
+	if stop != nil {
+		stop.view.Unwrap = j.keys.Contexts
+	}
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
 		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,

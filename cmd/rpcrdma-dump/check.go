@@ -164,13 +164,14 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 	}
 	r := &checkRun{
 		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least, quiet: o.quiet, max: o.max,
-		view: rpc.View{Names: &rpc.Names{}}, shown: make(map[*check.Rule]uint64),
+		view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}, shown: make(map[*check.Rule]uint64),
 		text: check.Text{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {
 		names := newResolver(len(o.ifaces) > 0)
 		r.text.Name = func(a netip.Addr) string { return names.name(a) }
 	}
+	opt.Peek = j.keys.Peek()
 	return r.run(o, &opt, s)
 }
 

@@ -48,6 +48,34 @@ func TestGolden(t *testing.T) {
 			})
 		}
 	}
+	// With the keytab beside a capture; and without it nothing is decrypted.
+	for _, sample := range []string{"rocev2-nfs41-krb5p", "rocev2-nfs3-krb5i"} {
+		file := filepath.Join(samples, "kerberos", sample+".pcap.zst")
+		for _, m := range modes {
+			switch m.name {
+			case "packets", "connections", "connections-detail":
+				continue // nothing of them is encrypted
+			case "summary", "report":
+				continue // see testdata/script/kerberos.txtar
+			}
+			for _, key := range []string{"", ".keytab"} {
+				name := sample + key + "." + m.name
+				used[name] = true
+				t.Run(name, func(t *testing.T) {
+					t.Setenv("KRB5_KTNAME", "")
+					var out, diag bytes.Buffer
+					args := append(append([]string(nil), m.args...), file)
+					if key != "" {
+						args = append(args, "--keytab", filepath.Join(samples, "kerberos", sample+key))
+					}
+					if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != cli.ExitOK {
+						t.Fatalf("exit code %d\n%s", code, &diag)
+					}
+					compare(t, filepath.Join("testdata", "golden", name), out.Bytes())
+				})
+			}
+		}
+	}
 	// What is left over belongs to samples that are gone.
 	golden, err := filepath.Glob(filepath.Join("testdata", "golden", "*"))
 	if err != nil {

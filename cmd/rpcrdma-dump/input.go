@@ -29,6 +29,7 @@ type inputOptions struct {
 	read        []string
 	follow      bool
 	clock       clockFlag
+	keytab      string
 	noICRC      bool
 	openCalls   int
 	connections int
@@ -45,6 +46,7 @@ func (o *inputOptions) flags(f *pflag.FlagSet) {
 	o.interfaceFlags(f)
 	o.filterFlag(f, "capture-filter", "")
 	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
+	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -249,6 +251,7 @@ type job struct {
 	s       *streams
 	in      *input
 	d       *decode.Decoder
+	keys    *cli.Keys
 	files   *outfile.Files
 	stopped bool        // by the command itself
 	signal  atomic.Bool // a signal has ended the input
@@ -272,6 +275,7 @@ func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outf
 			files.Reads(n)
 		}
 	}
+	cli.ClaimKeytab(files, o.keytab)
 	return files, files.CheckStream("standard output", s.out)
 }
 
@@ -293,7 +297,11 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 	if err != nil {
 		return nil, err
 	}
-	j := &job{s: s, notes: problemNotes{w: s.err}}
+	keys, err := cli.LoadKeys(o.keytab)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{s: s, keys: keys, notes: problemNotes{w: s.err}}
 	if j.files, err = o.claim(s, args); err != nil {
 		return nil, err
 	}
@@ -427,6 +435,7 @@ func (j *job) finish(err, out error) error {
 		return out
 	}
 	j.notes.input(j.in, j.d, j.stopped)
+	j.keys.Notes(j.notes.printf)
 	if r := j.in.iface; r != nil {
 		counters(&j.notes, r)
 		r.Close()

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
@@ -17,7 +19,7 @@ func outputsProgram() *clitest.Program {
 			return run(args, &streams{stdin, stdout, stderr})
 		},
 		Roles: map[string]clitest.Role{
-			"--read": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n, "--user": n, "--sandbox": n, "--clock": n,
+			"--read": in, "--keytab": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n, "--user": n, "--sandbox": n, "--clock": n,
 			"--format": n, "--field": n, "--layout": n, "--color": n, "--sort": n, "--by": n, "--inline": n,
 			"rpcrdma-dump --extract-data": out, "rpcrdma-dump --cpuprofile": out,
 			"rpcrdma-dump report --html": out, "rpcrdma-dump report --cpuprofile": out,
@@ -37,6 +39,7 @@ func outputsProgram() *clitest.Program {
 			{Flag: "rpcrdma-dump export parquet --write", Args: []string{"export", "parquet", "-r", "OTHER", "-r", "IN", "-w", "OUT"}},
 			{Flag: "rpcrdma-dump export trace --write", Args: []string{"export", "trace", "IN", "-w", "OUT"}},
 			{Flag: "rpcrdma-dump export trace --write", Args: []string{"export", "trace", "--follow", "IN", "-w", "OUT"}, Only: links},
+			{Flag: "rpcrdma-dump export trace --write", Args: []string{"export", "trace", "--keytab", "IN", "-w", "OUT", "OTHER"}, Data: aKeytab, Only: links},
 			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--html", "OUT", "IN"}},
 			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--ftrace", "IN", "--html", "OUT", "OTHER"}, Only: links},
 			{Flag: "rpcrdma-dump report --html", Args: []string{"report", "--mountstats", "IN", "--html", "OUT", "OTHER"}, Only: links},
@@ -56,6 +59,19 @@ func outputsProgram() *clitest.Program {
 			{Flag: "rpcrdma-dump --extract-data", Args: []string{"--extract-data", "DIR/.", "IN"}, Only: links[:1]},
 		},
 	}
+}
+
+// aKeytab is a file for --keytab.
+func aKeytab(t *testing.T, _ string) []byte {
+	list, err := filepath.Glob("../../samples/kerberos/*.keytab")
+	if err != nil || len(list) == 0 {
+		t.Fatal(err, list)
+	}
+	b, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // TestFlagRoles fails for a flag of which nobody has said whether it names a file.

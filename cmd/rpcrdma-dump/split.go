@@ -166,6 +166,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	opt.Taps = j.taps()
 	opt.Application = "rpcrdma-dump " + cli.Version()
 	x := split.New(opt)
+	x.Unwrap(j.keys.Contexts)
 	dec := o.decoder()
 	x.Options(&dec)
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {

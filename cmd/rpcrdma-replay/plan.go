@@ -31,6 +31,7 @@ type planOptions struct {
 	dot         string
 	ops         string
 	noICRC      bool
+	keytab      string
 	openCalls   int
 	connections int
 }
@@ -75,6 +76,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
 	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
 	f.Var(&o.memory, "limit-tables", "memory for objects, names, states and clients (default 80M)")
+	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
@@ -98,6 +100,7 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 	if err != nil {
 		return err
 	}
+	cli.ClaimKeytab(files, o.keytab)
 	out := outputs{files: files}
 	defer out.discard()
 	dot, err := out.create(s, o.dot)
@@ -190,6 +193,10 @@ func isPlan(name string) bool {
 
 // build writes the plan. The first error is cli.ErrDamaged or nil.
 func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.Files, name string, args []string) (damaged, err error) {
+	keys, err := cli.LoadKeys(o.keytab)
+	if err != nil {
+		return nil, err
+	}
 	in, err := capture.Open(args, capture.Options{Stdin: s.in})
 	if err != nil {
 		return nil, err
@@ -203,6 +210,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 	}
 	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
 		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: int(o.memory), Sources: args, Tool: "rpcrdma-replay", Files: files,
+		Unwrap: keys.Contexts,
 	})
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
@@ -210,6 +218,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 		}
 		return nil, err
 	}
+	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...) })
 	list, total := in.Problems()
 	for _, p := range list {
 		fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", p)

@@ -31,6 +31,7 @@ import (
 
 // runFlags are the flags of the command run.
 type runFlags struct {
+	keytab string
 	fabricFlags
 	provider    string
 	dir         string
@@ -127,6 +128,7 @@ func newRunCommand(s *streams) *cobra.Command {
 	f.Uint32Var(&o.gid, "gid", 0, "`group` who makes the files")
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "of a CAPTURE: file data as captured, or by pattern, or sparse")
 
+	cli.KeytabFlag(f, &o.keytab)
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
 	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
 	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
@@ -235,6 +237,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	cli.ClaimKeytab(files, o.keytab)
 	for _, name := range []string{o.report, o.capture} {
 		if name == "" {
 			continue
@@ -360,7 +363,7 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 	if err != nil {
 		return nil, err
 	}
-	p := &planOptions{payload: o.payload, format: "text"}
+	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab}
 	if _, _, err := p.check([]string{name}); err != nil {
 		return nil, errors.Join(err, remove())
 	}

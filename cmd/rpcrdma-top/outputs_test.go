@@ -16,7 +16,7 @@ func outputsProgram() *clitest.Program {
 			return run(args, &streams{stdin, stdout, stderr})
 		},
 		Roles: map[string]clitest.Role{
-			"--read": in, "--interface": n, "--ports": n, "--filter": n, "--listen": n, "--color": n, "--user": n, "--sandbox": n, "rpcrdma-top --cpuprofile": out,
+			"--read": in, "--keytab": in, "--interface": n, "--ports": n, "--filter": n, "--listen": n, "--color": n, "--user": n, "--sandbox": n, "rpcrdma-top --cpuprofile": out,
 		},
 		Cases: []clitest.Case{
 			{Flag: "rpcrdma-top --cpuprofile", Args: []string{"--batch", "0", "--cpuprofile", "OUT", "-r", "IN"}},

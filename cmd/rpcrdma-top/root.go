@@ -64,6 +64,7 @@ type options struct {
 	ascii      bool
 	noMouse    bool
 	noICRC     bool
+	keytab     string
 	cpu        string
 	box        sandbox.Options
 }
@@ -137,6 +138,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "no characters beyond ASCII; so it is without a UTF-8 locale")
 	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, to select text")
+	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -223,6 +225,10 @@ func (o *options) run(s *streams) error {
 			watch()
 		}
 	}
+	keys, err := cli.LoadKeys(o.keytab)
+	if err != nil {
+		return err
+	}
 	src, err := openSource(o, s.in)
 	if err != nil {
 		return err
@@ -230,7 +236,7 @@ func (o *options) run(s *streams) error {
 	notes := &problemNotes{w: s.err}
 	opt := monitor.Options{
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.message,
+		Groups: o.listen != "", Message: notes.message, Unwrap: keys.Contexts,
 	}
 	opt.Decode.SkipICRC = o.noICRC
 	m := monitor.New(opt)
@@ -311,6 +317,7 @@ func (o *options) run(s *streams) error {
 	}
 	if ended {
 		notes.input(src, feed.Latest())
+		keys.Notes(notes.printf)
 	}
 	if err != nil {
 		return err
@@ -331,6 +338,7 @@ func (o *options) claim(s *streams) (*outfile.Files, error) {
 			files.Reads(n)
 		}
 	}
+	cli.ClaimKeytab(files, o.keytab)
 	return files, files.CheckStream("standard output", s.out)
 }
 

@@ -44,6 +44,13 @@ type View struct {
 	// Names remembers file handles; it may be nil.
 	Names *Names
 
+	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil. CallOpened and
+	// ReplyOpened are its answer, Principal the name of who set up the context
+	// of the call, if it knows that.
+	Unwrap                  Unwrapper
+	CallOpened, ReplyOpened Opened
+	Principal               string
+
 	programs map[uint64]*program
 	last     *program
 	reader   xdr.Reader
@@ -74,7 +81,6 @@ func (v *View) Set(tx *transaction.Transaction) {
 	v.Args, v.Result, v.ArgsErr, v.ResultErr = nil, nil, nil, nil
 	v.ArgsCut, v.ResultCut, v.ArgsLeft, v.ResultLeft = false, false, 0, 0
 	v.CallErr, v.ReplyErr = ErrNotSeen, ErrNotSeen
-	v.CallBody, v.ReplyBody = oncrpc.Body{}, oncrpc.Body{}
 	v.opsDone, v.fileDone = false, false
 
 	if tx.Call.Seen() {
@@ -83,6 +89,8 @@ func (v *View) Set(tx *transaction.Transaction) {
 	if tx.Reply.Seen() && tx.Reply.Header.Type != rpcrdma.TypeError || tx.Reply.Seen() && !tx.Reply.Transport {
 		v.ReplyErr = v.Reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
 	}
+	v.unwrap()
+	v.CallBody, v.ReplyBody = oncrpc.Body{}, oncrpc.Body{}
 	if !tx.Named {
 		return
 	}
@@ -141,18 +149,19 @@ func (v *View) program(number, version uint32) *program {
 // maxPrograms bounds how many program numbers are remembered.
 const maxPrograms = 256
 
-// readable reports whether a body is arguments or results in the clear.
-func readable(b *oncrpc.Body) bool {
-	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity) && !b.Malformed
+// readable reports whether a body is arguments or results in the clear, or was
+// decrypted.
+func readable(b *oncrpc.Body, o *Opened) bool {
+	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity || b.Kind == oncrpc.BodyPrivacy && o.clear()) && !b.Malformed
 }
 
 func (v *View) decodeArgs(m xdr.Message) {
-	if !readable(&v.CallBody) {
+	if !readable(&v.CallBody, &v.CallOpened) {
 		return
 	}
 	b := &v.CallBody
 	r := &v.reader
-	r.Reset(b.Data, b.Length)
+	r.Reset(v.argsData())
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Call.Transport {
 		v.reduced = v.Tx.Call.Header.ReducedCall(v.reduced[:0])
@@ -168,12 +177,12 @@ func (v *View) decodeArgs(m xdr.Message) {
 }
 
 func (v *View) decodeResult(m xdr.Message) {
-	if !readable(&v.ReplyBody) {
+	if !readable(&v.ReplyBody, &v.ReplyOpened) {
 		return
 	}
 	b := &v.ReplyBody
 	r := &v.reader
-	r.Reset(b.Data, b.Length)
+	r.Reset(v.resultData())
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport {
 		h := &v.Tx.Reply.Header
@@ -232,8 +241,9 @@ func (v *View) ProcedureName() string {
 	return strconv.FormatUint(uint64(v.Tx.Procedure), 10)
 }
 
-// Wrapped names what keeps arguments and results from being read: "krb5p",
-// "krb5i" (readable), "gss_init"; empty if nothing does.
+// Wrapped names how RPCSEC_GSS wraps arguments and results: "integrity" (they can
+// be read), "privacy" (only with the key, see Opening), "init" (tokens of a
+// context's creation), "unknown"; empty if nothing is wrapped.
 func (v *View) Wrapped() string {
 	if v.CallErr != nil {
 		return ""
@@ -275,12 +285,12 @@ func (v *View) Status() string {
 	}
 	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil {
 		code, symbol := s.StatusCode()
-		if v.ResultErr != nil && len(v.ReplyBody.Data) < 4 {
+		if data, _ := v.resultData(); v.ResultErr != nil && len(data) < 4 {
 			return ""
 		}
 		return xdr.EnumString(code, symbol)
 	}
-	if v.ReplyBody.Kind == oncrpc.BodyPrivacy || v.ReplyBody.Kind == oncrpc.BodyUnknown || v.CallErr != nil {
+	if v.ReplyBody.Kind == oncrpc.BodyPrivacy && !v.ReplyOpened.clear() || v.ReplyBody.Kind == oncrpc.BodyUnknown || v.CallErr != nil {
 		return ""
 	}
 	return "SUCCESS"
@@ -301,7 +311,11 @@ func (v *View) Failed() bool {
 	if !v.Reply.Succeeded() {
 		return true
 	}
-	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil && len(v.ReplyBody.Data) >= 4 {
+	if data, _ := v.resultData(); v.Result != nil && len(data) >= 4 {
+		s, ok := v.Result.(xdr.Status)
+		if !ok {
+			return false
+		}
 		code, _ := s.StatusCode()
 		return code != 0
 	}

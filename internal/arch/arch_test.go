@@ -74,6 +74,12 @@ var rules = []rule{
 		"decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr",
 	}},
 
+	// Kerberos, apart from rpc, which knows it by an interface: programs that do
+	// not need it do not contain it.
+	{packages: "decode/krb5", own: []string{"decode/oncrpc", "decode/rdma", "decode/rpc", "decode/transaction", "decode/xdr"}, foreign: []string{
+		"github.com/jcmturner/gokrb5/v8/crypto", "github.com/jcmturner/gokrb5/v8/keytab", "golang.org/x/crypto",
+	}},
+
 	// For users of gopacket.
 	{packages: "decode/layers", own: []string{"decode/..."}, foreign: []string{"github.com/google/gopacket"}},
 

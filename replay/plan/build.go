@@ -19,7 +19,7 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 	if err != nil {
 		return nil, err
 	}
-	var view rpc.View
+	view := rpc.View{Unwrap: opt.Unwrap}
 	dopt.Transactions.KeepData = true
 	dopt.Transactions.OnCompletion = false
 	var d *decode.Decoder

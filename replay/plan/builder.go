@@ -35,6 +35,8 @@ type Options struct {
 	Tool    string
 	// Files knows what is read and must not be written; may be nil.
 	Files *outfile.Files
+	// Unwrap opens what RPCSEC_GSS has wrapped, if Build is to; it may be nil.
+	Unwrap rpc.Unwrapper
 }
 
 // Builder makes a plan of transactions. What it holds in memory grows with the

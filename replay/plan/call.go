@@ -165,7 +165,9 @@ func (c *call) judge() (Class, string) {
 	}
 	switch v.CallBody.Kind {
 	case oncrpc.BodyPrivacy:
-		return Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
+		if v.Args == nil {
+			return Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
+		}
 	case oncrpc.BodyUnknown:
 		return Impossible, "its arguments are protected in an unknown way"
 	}
@@ -241,7 +243,11 @@ const maxSeen = 1 << 16
 func (c *call) again() bool {
 	tx := c.v.Tx
 	f := fnv.New64a()
-	f.Write(tx.Call.Payload)
+	if o := &c.v.CallOpened; o.How == rpc.Decrypted {
+		f.Write(o.Data) // what is encrypted differs each time
+	} else {
+		f.Write(tx.Call.Payload)
+	}
 	k := retry{client: tx.Client().Addr, server: tx.Server().Addr, xid: tx.XID, sum: f.Sum64()}
 	seen := c.b.seen[k]
 	if !tx.Reply.Seen() || tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
@@ -363,6 +369,9 @@ func (c *call) credential() int {
 	k := call.Cred.Flavor.String() + string(call.Cred.Body)
 	if x.Flavor == "gss" {
 		k = "gss"
+		if p := c.v.Principal; p != "" {
+			k, x.Note = "gss "+p, "Kerberos principal "+p
+		}
 	} else if x.Flavor == "sys" && len(call.Cred.Body) >= 4 {
 		k = "sys" + string(call.Cred.Body[4:]) // without the stamp
 	}

@@ -20,7 +20,7 @@ import (
 func captures(t *testing.T) []string {
 	var files []string
 	seen := map[string]bool{}
-	for _, dir := range []string{"../../samples", os.Getenv("RPCRDMA_CAPTURES")} {
+	for _, dir := range []string{"../../samples", "../../samples/kerberos", os.Getenv("RPCRDMA_CAPTURES")} {
 		if dir == "" {
 			continue
 		}
@@ -33,7 +33,11 @@ func captures(t *testing.T) []string {
 				name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f), ".gz"), ".zst")
 				if !seen[name] {
 					seen[name] = true
-					files = append(files, unpack(t, f))
+					file := unpack(t, f)
+					files = append(files, file)
+					if k := keytabOf(f); k != "" {
+						keytabs[file] = k
+					}
 				}
 			}
 		}
@@ -43,6 +47,22 @@ func captures(t *testing.T) []string {
 	}
 	sort.Slice(files, func(i, j int) bool { return filepath.Base(files[i]) < filepath.Base(files[j]) })
 	return files
+}
+
+// keytabs are those of the captures that have one.
+var keytabs = map[string]string{}
+
+// keytabOf finds the keytab of a capture: NAME.keytab beside it, or server.keytab
+// in NAME.truth.
+func keytabOf(file string) string {
+	name, _, _ := strings.Cut(filepath.Base(file), ".pcap")
+	for _, k := range []string{name + ".keytab", filepath.Join(name+".truth", "server.keytab")} {
+		k = filepath.Join(filepath.Dir(file), k)
+		if _, err := os.Stat(k); err == nil {
+			return k
+		}
+	}
+	return ""
 }
 
 // unpack returns the name of a file with the uncompressed content of file.

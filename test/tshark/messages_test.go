@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -27,6 +28,8 @@ type message struct {
 	last    uint64
 	seen    bool // tshark shows it
 	inRPC   bool // tshark shows the RPC message in it
+
+	decrypted bool // with its keytab, and the checksum was right
 }
 
 // facts is what exceptions may depend on.
@@ -73,6 +76,13 @@ func decodeCapture(t *testing.T, file string) *ours {
 	o := &ours{frames: make(map[uint64]*frame), byXID: make(map[uint32][]*message)}
 	o.streams = newStreams(o.frames)
 	view := rpc.View{}
+	if name := keytabs[file]; name != "" {
+		k, err := krb5.LoadKeytab(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view.Unwrap = krb5.New(k, krb5.Options{})
+	}
 	taps := map[uint16]bool{}
 	d := decode.New(decode.Options{
 		Transactions: transaction.Options{KeepData: true},
@@ -236,6 +246,9 @@ func (m *message) call(v *rpc.View) {
 	if b := &v.CallBody; b.Kind == oncrpc.BodyIntegrity && !b.Malformed {
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
 	}
+	if m.decrypted = v.CallOpened.How == rpc.Decrypted; m.decrypted {
+		o.add("rpc.authgss.seqnum", num(v.CallOpened.Sequence))
+	}
 	if v.Args != nil && v.ArgsErr == nil {
 		m.body(v, v.Args)
 	}
@@ -287,6 +300,9 @@ func (m *message) result(v *rpc.View) {
 	switch b := &v.ReplyBody; {
 	case b.Kind == oncrpc.BodyIntegrity && !b.Malformed:
 		o.add("rpc.authgss.seqnum", num(b.Sequence))
+	case v.ReplyOpened.How == rpc.Decrypted:
+		m.decrypted = true
+		o.add("rpc.authgss.seqnum", num(v.ReplyOpened.Sequence))
 	case b.Kind == oncrpc.BodyInit:
 		var g oncrpc.GSSInitResult
 		if g.Decode(b.Data) {
@@ -310,6 +326,11 @@ func (m *message) body(v *rpc.View, x nfsMessage) {
 		field = "nfs.cb.operation"
 	}
 	for _, op := range v.Operations() {
+		if m.reply && op.Result != nil && op.Status == "NFS4ERR_OP_ILLEGAL" {
+			// The server could not read the operation (RFC 8881, section 18.52).
+			m.values.add(field, "10044")
+			continue
+		}
 		if m.reply && op.Result != nil || !m.reply && op.Args != nil {
 			m.values.add(field, num(op.Number))
 		}

@@ -78,6 +78,9 @@ func dissect(t *testing.T, tshark, file string, known map[string]bool) map[uint6
 	for _, n := range names {
 		args = append(args, "-e", n)
 	}
+	if k := keytabs[file]; k != "" {
+		args = append(args, "-o", "kerberos.decrypt:TRUE", "-K", k)
+	}
 	cmd := exec.Command(tshark, args...)
 	cmd.Env = environment(t)
 	var stderr bytes.Buffer
