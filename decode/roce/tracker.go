@@ -72,6 +72,9 @@ type flow struct {
 	// Request stream, in the sender's PSN space.
 	started bool
 	next    uint32 // PSN of the next new request
+	// announced says that next is what the connection setup announced, and
+	// that no request has been seen yet.
+	announced bool
 	// opening says that the flow was taken up at floor, the lowest PSN seen:
 	// until that is acknowledged, what comes before it may be sent again.
 	opening bool
@@ -84,6 +87,8 @@ type flow struct {
 	missing   psnSet
 	headless  psnSet      // those of missing that were seen, but not the beginning of their message
 	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
+	prints    []print     // of the last messages, in the order of the capture: prints[pushed%len]
+	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
 	sends     []*assembly // Sends of several packets under way, in the order of their PSNs
@@ -356,7 +361,7 @@ func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabri
 func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	if fl.c.set() && fl.c.State == rdma.Established {
 		// Another setup would have been captured, too.
-		t.restart(fl, psn)
+		t.resync(fl, psn, ref)
 		return fl
 	}
 	if fl.c.Terminated == "" {
@@ -454,11 +459,15 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		}
 		t.requests -= len(fl.ring)
 		t.add(c, -len(fl.ring)*requestSize)
+		if fl.prints != nil {
+			t.add(c, -maxPrints*printSize)
+		}
+		fl.prints, fl.pushed = nil, 0
 		fl.ring, fl.head, fl.acked = nil, 0, 0
 		fl.sends = nil
 		fl.missing.r, fl.headless.r, fl.respMissing.r = nil, nil, nil
 		t.sets(fl)
-		fl.started = false
+		fl.started, fl.announced = false, false
 	}
 }
 

@@ -173,6 +173,7 @@ type Transaction struct {
 	gen          uint64
 	serial       uint64
 	untraced     bool
+	unrequested  bool // a Read Response came whose request was not captured
 	replied      bool
 	acked        bool
 	callAcked    bool
