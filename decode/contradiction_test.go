@@ -125,14 +125,18 @@ type outcome struct {
 	conns   []*rdma.Connection
 }
 
-func decoded(packets []capture.Packet, opt decode.Options) *outcome {
-	o := &outcome{notes: map[string]int{}}
-	seen := map[*rdma.Connection]bool{}
+func decodedWith(packets []capture.Packet, opt decode.Options, emit func(*transaction.Transaction)) {
 	numbered := slices.Clone(packets)
 	for i := range numbered {
 		numbered[i].Number = uint64(i + 1)
 	}
-	d := decode.New(opt, func(tx *transaction.Transaction) {
+	traffic.Run(decode.New(opt, emit), numbered, 64)
+}
+
+func decoded(packets []capture.Packet, opt decode.Options) *outcome {
+	o := &outcome{notes: map[string]int{}}
+	seen := map[*rdma.Connection]bool{}
+	decodedWith(packets, opt, func(tx *transaction.Transaction) {
 		o.rows = append(o.rows, row{
 			tx.XID, tx.State, tx.Procedure, tx.Backward, tx.Reads, tx.Writes,
 			tx.ReadBytes, tx.WriteBytes, tx.Call.Bytes, tx.Reply.Bytes,
@@ -145,7 +149,6 @@ func decoded(packets []capture.Packet, opt decode.Options) *outcome {
 			o.conns = append(o.conns, c)
 		}
 	})
-	traffic.Run(d, numbered, 64)
 	for _, c := range o.conns {
 		o.resyncs += c.Sent[0].Resyncs + c.Sent[1].Resyncs
 	}

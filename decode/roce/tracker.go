@@ -85,6 +85,8 @@ type flow struct {
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32
 	missing   psnSet
+	gone      psnSet      // given up: acknowledged without having been seen, or from before the first seen
+	early     int         // in Tracker.early
 	headless  psnSet      // those of missing that were seen, but not the beginning of their message
 	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
 	prints    []print     // of the last messages, in the order of the capture: prints[pushed%len]
@@ -97,6 +99,9 @@ type flow struct {
 	respMissing psnSet
 	hasResp     bool
 	lastResp    uint32
+	// The last Read Response whose request had not been seen.
+	hasUnrequested  bool
+	lastUnrequested uint32
 
 	ranges int // of all sets of PSNs that are counted
 }
@@ -144,6 +149,10 @@ type Tracker struct {
 	requests   int         // in all rings
 	assembling int         // bytes of Sends under way
 	spare      []*assembly // for the next ones
+
+	early     []earlyPacket // of all flows
+	earlyAt   int           // the next to be used
+	recalling bool          // packets of early are being taken
 
 	send rdma.Send
 	frag rdma.Fragment
@@ -465,7 +474,8 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		fl.prints, fl.pushed = nil, 0
 		fl.ring, fl.head, fl.acked = nil, 0, 0
 		fl.sends = nil
-		fl.missing.r, fl.headless.r, fl.respMissing.r = nil, nil, nil
+		fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
+		t.dropEarly(fl)
 		t.sets(fl)
 		fl.started, fl.announced = false, false
 	}

@@ -52,6 +52,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	if !fl.started {
 		fl.started, fl.next = true, p.PSN
 		fl.opening, fl.floor = true, p.PSN
+		fl.gone.add(p.PSN-maxOvertaken, maxOvertaken)
 	}
 	if fl.announced {
 		t.adopt(fl, p.PSN, ref)
@@ -78,7 +79,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		fl.floor = p.PSN
 		fill = true
 	default:
-		if !fl.missing.take(p.PSN) && !t.reveals(fl, p) {
+		if !fl.missing.take(p.PSN) && !fl.overtaken(p.PSN) && !t.reveals(fl, p) {
 			t.again(fl, p, ref)
 			return
 		}
@@ -104,6 +105,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		}
 		if p.Opcode.IsFirst() {
 			t.sendFirst(fl, p, ref)
+			t.recallRequests(fl, p)
 		} else {
 			t.sendOnly(fl, p, ref)
 		}
@@ -112,7 +114,8 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 			t.sendNext(fl, a, p, ref, seen)
 		} else {
 			t.behead(fl, p.PSN)
-			t.early(fl, p.PSN, ref)
+			t.untimely(fl, p.PSN, ref)
+			t.keepEarly(fl, p, ref)
 		}
 	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
 		if r := fl.resumed(p, fill); r != nil {
@@ -122,11 +125,13 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		t.border(fl, p.PSN)
 		sent.Writes++
 		t.writeFirst(fl, p, ref, fill)
+		t.recallRequests(fl, p)
 	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
 		r := fl.find(p.PSN)
 		if r == nil || r.kind != writeRequest || r.mtu == 0 {
 			t.behead(fl, p.PSN)
-			t.early(fl, p.PSN, ref)
+			t.untimely(fl, p.PSN, ref)
+			t.keepEarly(fl, p, ref)
 			return
 		}
 		t.writeData(fl, r, p, ref, false, seen)
@@ -190,6 +195,8 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.head, fl.acked = 0, 0
 	fl.next, fl.unsure, fl.refused, fl.strays = psn, false, false, 0
 	fl.copies = false
+	fl.gone.reset()
+	t.dropEarly(fl)
 	fl.opening, fl.floor, fl.announced = true, psn, false
 	clear(fl.prints)
 	fl.pushed = 0
@@ -471,12 +478,14 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 			r.count = fl.room(p.PSN)
 		}
 		fl.missing.remove(p.PSN, r.count)
+		fl.gone.remove(p.PSN, r.count)
 	case r.guess:
 		fl.unsure = true
 	default:
 		fl.next = psnAdd(p.PSN, r.count)
 	}
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
+	t.recallResponses(fl, r)
 }
 
 // room is how many PSNs there are from psn up to the next request that was

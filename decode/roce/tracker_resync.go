@@ -66,7 +66,10 @@ func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.announced = false
 	if d := psnDiff(psn, fl.next); d < 0 || d > maxLateStart {
 		t.resync(fl, psn, ref)
+		fl.gone.add(psn-maxOvertaken, maxOvertaken)
+		return
 	}
+	fl.floor = fl.next
 }
 
 // resync takes up a direction anew at psn, since what was known of its PSNs is
@@ -82,7 +85,7 @@ func (t *Tracker) resync(fl *flow, psn uint32, ref rdma.Ref) {
 // that the peer can still ask for.
 func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 	psn := p.PSN
-	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) {
+	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) || fl.gone.has(psn, 1) {
 		return false
 	}
 	starts, kind := p.Opcode.Starts(), kindOf(p)
