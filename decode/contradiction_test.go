@@ -253,3 +253,70 @@ func TestQueuePairReused(t *testing.T) {
 		}
 	}
 }
+
+// TestOvertaken: a packet that comes a little before the beginning of its
+// message, or a Read Response before its request, changes nothing.
+func TestOvertaken(t *testing.T) {
+	kinds := map[string]func(a, b *view) bool{
+		"write":    func(a, b *view) bool { return a.q.Opcode.IsWrite() && a.q.Opcode.IsFirst() && b.q.Opcode.IsWrite() },
+		"send":     func(a, b *view) bool { return a.q.Opcode.IsSend() && a.q.Opcode.IsFirst() && b.q.Opcode.IsSend() },
+		"response": func(a, b *view) bool { return a.q.Opcode.IsReadRequest() && b.q.Opcode.IsReadResponse() },
+	}
+	for name, is := range kinds {
+		n := 0
+		for _, file := range []string{"rocev2-nfs3-basic.pcap.zst", "rocev2-nfs3-longcall.pcap", "rocev2-nfs41-ipv6.pcap.zst"} {
+			packets := sample(t, file, 0)
+			want := decoded(packets, decode.Options{})
+			for i := 0; i+1 < len(packets) && n < 40; i++ {
+				a, ok := look(&packets[i])
+				b, ok2 := look(&packets[i+1])
+				if !ok || !ok2 || !is(&a, &b) {
+					continue
+				}
+				n++
+				got := decoded(disturbed(packets, "swap", i, 1), decode.Options{})
+				got.equal(t, want)
+				if got.resyncs != 0 || t.Failed() {
+					t.Fatalf("%s: %s at packet %d: %d resyncs", file, name, i+1, got.resyncs)
+				}
+			}
+		}
+		t.Logf("%s: %d swapped", name, n)
+		if n == 0 && name != "send" {
+			t.Errorf("%s: nothing to swap", name)
+		}
+	}
+}
+
+// TestLostReadRequest: without its Read Request a call is not complete, though
+// all Responses are there.
+func TestLostReadRequest(t *testing.T) {
+	packets := sample(t, "rocev2-nfs3-basic.pcap.zst", 0)
+	want := decoded(packets, decode.Options{})
+	n := 0
+	for i := range packets {
+		v, ok := look(&packets[i])
+		if !ok || !v.q.Opcode.IsReadRequest() {
+			continue
+		}
+		n++
+		got := decoded(disturbed(packets, "drop", i, 0), decode.Options{})
+		if len(got.rows) != len(want.rows) {
+			t.Fatalf("packet %d: %d transactions, want %d", i+1, len(got.rows), len(want.rows))
+		}
+		incomplete := 0
+		for j, r := range got.rows {
+			switch {
+			case r == want.rows[j]:
+			case r.State == transaction.Incomplete && r.ReadB < want.rows[j].ReadB:
+				incomplete++
+			default:
+				t.Fatalf("packet %d: got %+v, want %+v", i+1, r, want.rows[j])
+			}
+		}
+		if incomplete != 1 {
+			t.Fatalf("packet %d: %d incomplete", i+1, incomplete)
+		}
+	}
+	t.Logf("%d Read Requests", n)
+}

@@ -265,8 +265,8 @@ func (t *Tracker) account(tx *Transaction) {
 		}
 	}
 	if offered > read && tx.Reply.Seen() {
-		if tx.unrequested {
-			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured; Read Responses came whose Read Request was not captured", read, offered))
+		if tx.unplaced {
+			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured: Read Responses came that could not be placed", read, offered))
 		} else if tx.Reads == tx.ReadsByRequester {
 			tx.Note("Read list not pulled by the responder, or its Reads are not in the capture")
 		} else {

@@ -173,7 +173,7 @@ type Transaction struct {
 	gen          uint64
 	serial       uint64
 	untraced     bool
-	unrequested  bool // a Read Response came whose request was not captured
+	unplaced     bool // Read Responses came that could not be placed
 	replied      bool
 	acked        bool
 	callAcked    bool

@@ -89,7 +89,7 @@ func (t *Tracker) troubles(tx *Transaction) {
 			tx.Note("packet sequence numbers contradicted what was known of the connection: taken up anew")
 			continue
 		case rdma.EventUnrequested:
-			tx.unrequested = tx.unrequested || x.From == tx.From
+			tx.unplaced = tx.unplaced || x.From == tx.From
 			continue
 		}
 		t.trouble(tx, x.Trouble)
