@@ -320,3 +320,53 @@ func TestLostReadRequest(t *testing.T) {
 	}
 	t.Logf("%d Read Requests", n)
 }
+
+// TestServerQueuePairReplaced: without a setup in the capture, the client's
+// queue pair goes on with another one of the server.
+func TestServerQueuePairReplaced(t *testing.T) {
+	packets := sample(t, "rocev2-nfs3-basic.pcap.zst", 0)
+	packets = slices.DeleteFunc(packets, func(p capture.Packet) bool {
+		v, ok := look(&p)
+		return !ok || v.q.Opcode.Service() != roce.ServiceRC
+	})
+	whole := decoded(packets, decode.Options{})
+	if len(whole.conns) != 1 {
+		t.Fatalf("%d connections", len(whole.conns))
+	}
+	client := whole.conns[0].Ends[whole.conns[0].Forward-1].Addr
+	quiet := func(o *outcome) bool {
+		return !slices.ContainsFunc(o.rows, func(r row) bool { return r.State != transaction.Complete })
+	}
+	tried := 0
+	for at := 100; at < len(packets) && tried < 5; at += 50 {
+		before, after := decoded(packets[:at], decode.Options{}), decoded(packets[at:], decode.Options{})
+		if !quiet(before) || !quiet(after) || len(before.rows)+len(after.rows) != len(whole.rows) {
+			continue
+		}
+		tried++
+		for _, shift := range [][2]uint32{{3000, 7000}, {0xfff000, 0xffe000}, {100, 0xffff00}, {1 << 22, 1 << 21}, {1 << 22, 20}} {
+			second := changed(packets[at:], func(v *view) {
+				if v.Src == client {
+					v.bth.SetDestQP(v.q.DestQP + 1000)
+				}
+				ofServer := (v.Src == client) == v.q.Opcode.IsResponse()
+				by := shift[0]
+				if ofServer {
+					by = shift[1]
+				}
+				v.bth.SetPSN((v.q.PSN + by) & 0xffffff)
+			})
+			got := decoded(slices.Concat(packets[:at], second), decode.Options{})
+			got.equal(t, whole)
+			if len(got.conns) != 2 {
+				t.Errorf("%d connections, want 2", len(got.conns))
+			}
+			if t.Failed() {
+				t.Fatalf("at packet %d, by %x; notes %v", at, shift, got.notes)
+			}
+		}
+	}
+	if tried == 0 {
+		t.Error("no place found")
+	}
+}

@@ -258,6 +258,12 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 		if !response && fl.started && fl.astray(p.PSN) {
 			fl = t.takeOver(fl, p.PSN, ref, int32(tap), fabric)
 		}
+		if !response && p.PSN != fl.next && len(t.lone) > 0 && p.Opcode.Starts() && fl.c.flows[fl.side.Other()] != nil && t.moved(fl, p) {
+			if fl.c.Terminated == "" {
+				fl.c.Terminated = "queue pair connected to another"
+			}
+			fl = t.anew(fl, ref, int32(tap), fabric)
+		}
 		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p) && fl.tap.Tap() != int32(tap) {
 			return fl.c.known() // its other direction is captured elsewhere: the copy from there counts
 		}

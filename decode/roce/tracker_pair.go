@@ -177,3 +177,22 @@ func (t *Tracker) join(a, b *flow) {
 
 // set reports whether the setup of a connection was captured.
 func (c *connection) set() bool { return c.Setup[0].Seen || c.Setup[1].Seen }
+
+// moved reports whether a request on a joined flow proves to belong to a flow
+// that has no peer yet: the queue pair that it goes to has been connected to
+// another. It must fit no call of the connection that it was part of.
+func (t *Tracker) moved(fl *flow, p *Packet) bool {
+	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	if g == nil {
+		return false
+	}
+	if peer := fl.c.flows[fl.side.Other()]; t.evidence(fl, peer, p) >= matchingRPC {
+		return false
+	}
+	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+		if g.c != fl.c && !g.c.closed && g.c.Fabric == fl.c.Fabric && t.evidence(fl, g, p) >= matchingRPC {
+			return true
+		}
+	}
+	return false
+}
