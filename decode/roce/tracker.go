@@ -58,9 +58,10 @@ type flow struct {
 
 	lone         bool // in the chain of flows without a peer
 	older, newer *flow
-	rpc          bool  // a Send carried RPC
-	suspect      *flow // what may be its peer
-	matches      int   // packets in a row that say so
+	rpc          bool   // a Send carried RPC
+	suspect      *flow  // what may be its peer
+	matches      int    // packets in a row that say so
+	matchPSN     uint32 // of the last that was exact
 
 	good, bad uint32 // ICRC verdicts
 
