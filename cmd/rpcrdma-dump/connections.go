@@ -276,6 +276,9 @@ func (c connection) detail(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\n    health: %d packets seen again, %d NAKs, %d RNR NAKs, %d missing, %d with wrong CRC, %d congestion marks, %d CNPs\n",
 			n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
+		if n.Resyncs > 0 {
+			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and were taken up anew: %d times\n", n.Resyncs)
+		}
 	}
 	fmt.Fprintln(w)
 }
@@ -417,8 +420,12 @@ func (c connection) appendSide(b []byte, side rdma.Side) []byte {
 		}
 		b = append(b, '}')
 	}
-	return fmt.Appendf(b, `,"packets":%d,"bytes":%d,"sends":%d,"reads":%d,"writes":%d,"atomics":%d,"read_response_bytes":%d,"write_bytes":%d,"acks":%d,`+
-		`"retransmits":%d,"naks":%d,"rnr_naks":%d,"gaps":%d,"bad_crc":%d,"ecn_marked":%d,"cnps":%d}`,
+	b = fmt.Appendf(b, `,"packets":%d,"bytes":%d,"sends":%d,"reads":%d,"writes":%d,"atomics":%d,"read_response_bytes":%d,"write_bytes":%d,"acks":%d,`+
+		`"retransmits":%d,"naks":%d,"rnr_naks":%d,"gaps":%d,"bad_crc":%d,"ecn_marked":%d,"cnps":%d`,
 		n.Packets, n.Bytes, n.Sends, n.Reads, n.Writes, n.Atomics, n.ReadBytes, n.WriteBytes, n.Acks,
 		n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
+	if n.Resyncs > 0 {
+		b = fmt.Appendf(b, `,"resyncs":%d`, n.Resyncs)
+	}
+	return append(b, '}')
 }

@@ -315,7 +315,7 @@ func (p *packer) setup(s *rdma.Setup) {
 func (p *packer) counters(n *rdma.Counters) {
 	for _, v := range [...]*uint64{
 		&n.Packets, &n.Bytes, &n.Sends, &n.Writes, &n.Reads, &n.Atomics, &n.WriteBytes, &n.ReadBytes,
-		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC,
+		&n.Acks, &n.Retransmitted, &n.NAKs, &n.RNRs, &n.ECN, &n.CNPs, &n.Gaps, &n.BadCRC, &n.Resyncs,
 	} {
 		number(p, v)
 	}

@@ -100,6 +100,7 @@ type Counters struct {
 	CNPs          uint64
 	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
 	BadCRC        uint64 // ICRC or CRC32C wrong
+	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and were taken up anew
 }
 
 // State is how far a connection has come, as far as the capture tells.
@@ -244,8 +245,10 @@ const (
 	EventTerminate                     // iWARP Terminate
 	EventGap                           // the capture lacks packets
 	EventCNP
-	EventECN        // a packet marked "congestion experienced"
-	EventRetransmit // a packet that was seen again; not reported by Handler.Event
+	EventECN         // a packet marked "congestion experienced"
+	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
+	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
+	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN
 )
 
 // Handler receives what the trackers of the fabrics find, in the order of the

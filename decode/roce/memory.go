@@ -18,10 +18,11 @@ const (
 	flowSize = int(unsafe.Sizeof(flow{})+unsafe.Sizeof(flowKey{})+unsafe.Sizeof(addrPair{})) + 2*(8+memory.MapEntry)
 	// requestSize is that of a request with what the Handler's tag may hold
 	// on to.
-	requestSize  = int(unsafe.Sizeof(request{})) + 64
-	assemblySize = int(unsafe.Sizeof(assembly{})) + 8
-	rangeSize    = int(unsafe.Sizeof(psnRange{}))
-	partSize     = int(unsafe.Sizeof(rdma.Part{}))
+	requestSize     = int(unsafe.Sizeof(request{})) + 64
+	assemblySize    = int(unsafe.Sizeof(assembly{})) + 8
+	rangeSize       = int(unsafe.Sizeof(psnRange{}))
+	earlyPacketSize = int(unsafe.Sizeof(earlyPacket{}))
+	partSize        = int(unsafe.Sizeof(rdma.Part{}))
 )
 
 // Used is what the tracker holds, in bytes.
@@ -49,7 +50,7 @@ func (t *Tracker) fits(n int) bool { return t.limits.Memory == nil || t.limits.M
 
 // sets counts the memory of a flow's sets of PSNs after they may have grown.
 func (t *Tracker) sets(fl *flow) {
-	if n := cap(fl.missing.r) + cap(fl.headless.r) + cap(fl.respMissing.r); n != fl.ranges {
+	if n := cap(fl.missing.r) + cap(fl.headless.r) + cap(fl.gone.r) + cap(fl.respMissing.r); n != fl.ranges {
 		t.add(fl.c, (n-fl.ranges)*rangeSize)
 		fl.ranges = n
 	}

@@ -58,9 +58,10 @@ type flow struct {
 
 	lone         bool // in the chain of flows without a peer
 	older, newer *flow
-	rpc          bool  // a Send carried RPC
-	suspect      *flow // what may be its peer
-	matches      int   // packets in a row that say so
+	rpc          bool   // a Send carried RPC
+	suspect      *flow  // what may be its peer
+	matches      int    // packets in a row that say so
+	matchPSN     uint32 // of the last that was exact
 
 	good, bad uint32 // ICRC verdicts
 
@@ -72,6 +73,9 @@ type flow struct {
 	// Request stream, in the sender's PSN space.
 	started bool
 	next    uint32 // PSN of the next new request
+	// announced says that next is what the connection setup announced, and
+	// that no request has been seen yet.
+	announced bool
 	// opening says that the flow was taken up at floor, the lowest PSN seen:
 	// until that is acknowledged, what comes before it may be sent again.
 	opening bool
@@ -82,8 +86,12 @@ type flow struct {
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32
 	missing   psnSet
+	gone      psnSet      // given up: acknowledged without having been seen, or from before the first seen
+	early     int         // in Tracker.early
 	headless  psnSet      // those of missing that were seen, but not the beginning of their message
 	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
+	prints    []print     // of the last messages, in the order of the capture: prints[pushed%len]
+	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
 	sends     []*assembly // Sends of several packets under way, in the order of their PSNs
@@ -92,6 +100,9 @@ type flow struct {
 	respMissing psnSet
 	hasResp     bool
 	lastResp    uint32
+	// The last Read Response whose request had not been seen.
+	hasUnrequested  bool
+	lastUnrequested uint32
 
 	ranges int // of all sets of PSNs that are counted
 }
@@ -139,6 +150,10 @@ type Tracker struct {
 	requests   int         // in all rings
 	assembling int         // bytes of Sends under way
 	spare      []*assembly // for the next ones
+
+	early     []earlyPacket // of all flows
+	earlyAt   int           // the next to be used
+	recalling bool          // packets of early are being taken
 
 	send rdma.Send
 	frag rdma.Fragment
@@ -243,6 +258,12 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	if !dropped && !cnp && p.Opcode.IsDefined() {
 		if !response && fl.started && fl.astray(p.PSN) {
 			fl = t.takeOver(fl, p.PSN, ref, int32(tap), fabric)
+		}
+		if !response && p.PSN != fl.next && len(t.lone) > 0 && p.Opcode.Starts() && fl.c.flows[fl.side.Other()] != nil && t.moved(fl, p) {
+			if fl.c.Terminated == "" {
+				fl.c.Terminated = "queue pair connected to another"
+			}
+			fl = t.anew(fl, ref, int32(tap), fabric)
 		}
 		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p) && fl.tap.Tap() != int32(tap) {
 			return fl.c.known() // its other direction is captured elsewhere: the copy from there counts
@@ -356,7 +377,7 @@ func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabri
 func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	if fl.c.set() && fl.c.State == rdma.Established {
 		// Another setup would have been captured, too.
-		t.restart(fl, psn)
+		t.resync(fl, psn, ref)
 		return fl
 	}
 	if fl.c.Terminated == "" {
@@ -454,11 +475,16 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		}
 		t.requests -= len(fl.ring)
 		t.add(c, -len(fl.ring)*requestSize)
+		if fl.prints != nil {
+			t.add(c, -maxPrints*printSize)
+		}
+		fl.prints, fl.pushed = nil, 0
 		fl.ring, fl.head, fl.acked = nil, 0, 0
 		fl.sends = nil
-		fl.missing.r, fl.headless.r, fl.respMissing.r = nil, nil, nil
+		fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
+		t.dropEarly(fl)
 		t.sets(fl)
-		fl.started = false
+		fl.started, fl.announced = false, false
 	}
 }
 

@@ -182,7 +182,7 @@ func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdm
 	fl := t.addFlow(c, side, key)
 	fl.tap.Follow(c.tap)
 	if m.StartKnown {
-		fl.started, fl.next = true, m.StartPSN
+		fl.started, fl.next, fl.announced = true, m.StartPSN, true
 	}
 	if c.flows[side.Other()] == nil {
 		t.addLone(fl)

@@ -11,14 +11,17 @@ const (
 	// request. Two flows that do not belong together match by chance once in
 	// 2^24/pairWindow; more often where PSNs do not begin at random.
 	pairWindow = 1024
-	// pairPatience is how many packets in a row have to match by their PSNs.
+	// pairPatience is how many packets in a row have to match by their PSNs;
+	// one that is exact counts as exactWeight.
 	pairPatience = 256
+	exactWeight  = 16
 )
 
 // What there may be of evidence that two flows belong together.
 const (
 	samePort = 1 << iota // many drivers use one UDP source port for both directions
 	matchingPSN
+	exactPSN    // a response to just where a message ends, or where a Read begins
 	matchingRPC // a reply to a call, an operation on memory that was offered
 )
 
@@ -76,6 +79,9 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 			ties++
 		}
 	}
+	if best == nil && p.Opcode.IsResponse() {
+		fl.suspect = nil // it answers something else
+	}
 	if best == nil || ties > 0 {
 		return false
 	}
@@ -86,7 +92,12 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 		if fl.suspect != best {
 			fl.suspect, fl.matches = best, 0
 		}
-		if fl.matches++; fl.matches < pairPatience {
+		fl.matches++
+		if evidence&exactPSN != 0 && (fl.matches == 1 || p.PSN != fl.matchPSN) {
+			fl.matches += exactWeight - 1
+			fl.matchPSN = p.PSN
+		}
+		if fl.matches < pairPatience {
 			return false
 		}
 	}
@@ -117,6 +128,9 @@ func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 		switch d := psnDiff(g.next, p.PSN); {
 		case d > 0 && d <= pairWindow:
 			e |= matchingPSN
+			if g.answers(p) {
+				e |= exactPSN
+			}
 		case p.Opcode.IsReadResponse() && d > -maxJump && d < maxJump:
 			if r := g.find(p.PSN); r != nil && r.kind == readRequest {
 				e |= matchingPSN
@@ -131,6 +145,21 @@ func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 		e |= samePort
 	}
 	return e
+}
+
+// answers reports whether a response is one that a request of the flow asks
+// for: the acknowledgement of its end, or the first of a Read's Responses.
+func (fl *flow) answers(p *Packet) bool {
+	r := fl.find(p.PSN)
+	switch {
+	case r == nil:
+		return false
+	case p.Opcode.IsReadResponse():
+		return r.kind == readRequest && p.Opcode.Starts() && p.PSN == r.start
+	case r.kind == readRequest:
+		return false // Responses acknowledge it
+	}
+	return p.PSN == psnAdd(r.start, max(r.count, 1)-1)
 }
 
 // join makes two flows one connection: the one whose setup was captured, else
@@ -177,3 +206,22 @@ func (t *Tracker) join(a, b *flow) {
 
 // set reports whether the setup of a connection was captured.
 func (c *connection) set() bool { return c.Setup[0].Seen || c.Setup[1].Seen }
+
+// moved reports whether a request on a joined flow proves to belong to a flow
+// that has no peer yet: the queue pair that it goes to has been connected to
+// another. It must fit no call of the connection that it was part of.
+func (t *Tracker) moved(fl *flow, p *Packet) bool {
+	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	if g == nil {
+		return false
+	}
+	if peer := fl.c.flows[fl.side.Other()]; t.evidence(fl, peer, p) >= matchingRPC {
+		return false
+	}
+	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+		if g.c != fl.c && !g.c.closed && g.c.Fabric == fl.c.Fabric && t.evidence(fl, g, p) >= matchingRPC {
+			return true
+		}
+	}
+	return false
+}

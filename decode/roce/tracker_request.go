@@ -16,6 +16,7 @@ const (
 type request struct {
 	kind  requestKind
 	start uint32  // PSN
+	print uint32  // see printOf
 	count uint32  // packets
 	guess bool    // Read: count is only a bound, or 0, since the path MTU is not known yet
 	mtu   uint32  // payload of its First packet
@@ -51,8 +52,16 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	if !fl.started {
 		fl.started, fl.next = true, p.PSN
 		fl.opening, fl.floor = true, p.PSN
+		fl.gone.add(p.PSN-maxOvertaken, maxOvertaken)
+	}
+	if fl.announced {
+		t.adopt(fl, p.PSN, ref)
 	}
 	d := psnDiff(p.PSN, fl.next)
+	if d < 0 && t.contradicts(fl, p) {
+		t.resync(fl, p.PSN, ref)
+		d = 0
+	}
 	if fl.unsure && d >= 0 {
 		// After a Read Request of unknown size, take what comes.
 		fl.unsure = false
@@ -70,7 +79,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		fl.floor = p.PSN
 		fill = true
 	default:
-		if !fl.missing.take(p.PSN) && !t.reveals(fl, p) {
+		if !fl.missing.take(p.PSN) && !fl.overtaken(p.PSN) && !t.reveals(fl, p) {
 			t.again(fl, p, ref)
 			return
 		}
@@ -96,6 +105,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		}
 		if p.Opcode.IsFirst() {
 			t.sendFirst(fl, p, ref)
+			t.recallRequests(fl, p)
 		} else {
 			t.sendOnly(fl, p, ref)
 		}
@@ -104,7 +114,8 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 			t.sendNext(fl, a, p, ref, seen)
 		} else {
 			t.behead(fl, p.PSN)
-			t.early(fl, p.PSN, ref)
+			t.untimely(fl, p.PSN, ref)
+			t.keepEarly(fl, p, ref)
 		}
 	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
 		if r := fl.resumed(p, fill); r != nil {
@@ -114,11 +125,13 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		t.border(fl, p.PSN)
 		sent.Writes++
 		t.writeFirst(fl, p, ref, fill)
+		t.recallRequests(fl, p)
 	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
 		r := fl.find(p.PSN)
 		if r == nil || r.kind != writeRequest || r.mtu == 0 {
 			t.behead(fl, p.PSN)
-			t.early(fl, p.PSN, ref)
+			t.untimely(fl, p.PSN, ref)
+			t.keepEarly(fl, p, ref)
 			return
 		}
 		t.writeData(fl, r, p, ref, false, seen)
@@ -135,7 +148,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
 		t.border(fl, p.PSN)
 		sent.Atomics++
-		r := t.push(fl, p.PSN)
+		r := t.push(fl, p.PSN, printOf(p))
 		r.kind, r.count = atomicRequest, 1
 	}
 }
@@ -182,7 +195,11 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.head, fl.acked = 0, 0
 	fl.next, fl.unsure, fl.refused, fl.strays = psn, false, false, 0
 	fl.copies = false
-	fl.opening, fl.floor = true, psn
+	fl.gone.reset()
+	t.dropEarly(fl)
+	fl.opening, fl.floor, fl.announced = true, psn, false
+	clear(fl.prints)
+	fl.pushed = 0
 	if peer := fl.c.flows[fl.side.Other()]; peer != nil {
 		peer.respMissing.reset()
 	}
@@ -226,8 +243,9 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// push makes room for a request in the ring, in the order of PSNs.
-func (t *Tracker) push(fl *flow, start uint32) *request {
+// push makes room for a request in the ring, in the order of PSNs. sum is its
+// print.
+func (t *Tracker) push(fl *flow, start, sum uint32) *request {
 	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || fl.head >= n && (n < 16 || fl.ring[fl.head%n].unfinished()) {
 		t.grow(fl)
 	}
@@ -239,7 +257,11 @@ func (t *Tracker) push(fl *flow, start uint32) *request {
 		pos--
 	}
 	r := &fl.ring[pos%n]
-	r.start = start
+	r.start, r.print = start, sum
+	if len(fl.prints) > 0 {
+		fl.prints[fl.pushed%uint64(len(fl.prints))] = print{start, sum}
+	}
+	fl.pushed++
 	return r
 }
 
@@ -272,6 +294,16 @@ func (t *Tracker) grow(fl *flow) {
 		ring[pos%uint64(size)] = fl.ring[pos%uint64(n)]
 	}
 	fl.ring = ring
+	if size >= 16 && fl.prints == nil {
+		t.add(fl.c, maxPrints*printSize)
+		fl.prints = make([]print, maxPrints)
+		fl.pushed = 0
+		for pos := from; pos < fl.head; pos++ {
+			r := &ring[pos%uint64(size)]
+			fl.prints[fl.pushed] = print{r.start, r.print}
+			fl.pushed++
+		}
+	}
 }
 
 // oldest is the position of the oldest request that the ring still holds.
@@ -394,7 +426,7 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 			count = min(packets(p.RETH.DMALen, mtu), psnHalf)
 		}
 	}
-	r := t.push(fl, p.PSN)
+	r := t.push(fl, p.PSN, printOf(p))
 	r.kind, r.count, r.mtu = writeRequest, count, mtu
 	r.op = rdma.Op{
 		Kind: rdma.Write, From: fl.side,
@@ -425,7 +457,7 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 }
 
 func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
-	r := t.push(fl, p.PSN)
+	r := t.push(fl, p.PSN, printOf(p))
 	r.kind, r.mtu, r.next, r.got, r.guess = readRequest, fl.c.mtu, 0, 0, false
 	r.op = rdma.Op{
 		Kind: rdma.Read, From: fl.side,
@@ -446,12 +478,14 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 			r.count = fl.room(p.PSN)
 		}
 		fl.missing.remove(p.PSN, r.count)
+		fl.gone.remove(p.PSN, r.count)
 	case r.guess:
 		fl.unsure = true
 	default:
 		fl.next = psnAdd(p.PSN, r.count)
 	}
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
+	t.recallResponses(fl, r)
 }
 
 // room is how many PSNs there are from psn up to the next request that was

@@ -117,6 +117,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if len(fl.missing.r) == 0 || psnDiff(psn, fl.missing.r[0].start) < 0 {
 		return
 	}
+	fl.giveUp(psn)
 	fl.pierce(psn)
 	seen := fl.headless.before(psn)
 	if lost := fl.missing.before(psn); lost > seen {
@@ -136,8 +137,10 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		// The request was not captured. The PSNs of its responses are not
 		// those of lost requests; only its own is.
 		if peer.missing.take(p.PSN) && p.Opcode.Starts() {
+			peer.gone.add(p.PSN, 1)
 			t.gap(peer, 1, ref)
 		}
+		t.unrequested(fl, p, ref)
 		return
 	}
 	index := uint32(psnDiff(p.PSN, r.start))
@@ -179,6 +182,16 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	} else {
 		t.ack(peer, psnAdd(r.start, psnMask), ref)
 	}
+}
+
+// unrequested handles a Read Response whose request has not been seen. It is
+// reported once for all that follow each other.
+func (t *Tracker) unrequested(fl *flow, p *Packet, ref rdma.Ref) {
+	t.keepEarly(fl, p, ref)
+	if p.Opcode.Starts() || !fl.hasUnrequested || p.PSN != psnAdd(fl.lastUnrequested, 1) {
+		t.h.Event(fl.c.Connection, fl.side, rdma.EventUnrequested, p.PSN, ref)
+	}
+	fl.hasUnrequested, fl.lastUnrequested = true, p.PSN
 }
 
 // place is the offset of a Read Response packet in its Read. It returns false

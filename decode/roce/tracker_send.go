@@ -9,6 +9,7 @@ import (
 // assembly collects a Send of several packets.
 type assembly struct {
 	start   uint32
+	print   uint32 // see printOf
 	count   uint32 // packets up to the highest seen
 	limit   uint32 // where another message begins, as an index; 0 if not known
 	ended   bool   // the Last packet has been seen: count and length are final
@@ -116,14 +117,14 @@ func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 	if p.Opcode.Operation() == RCSendOnlyInvalidate {
 		s.Invalidates, s.Handle = true, p.IETH
 	}
-	t.deliver(fl, s, p.PSN, 1)
+	t.deliver(fl, s, p.PSN, 1, printOf(p))
 }
 
-func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count uint32) {
+func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32) {
 	fl.c.Sent[fl.side].Sends++
 	tag, gen := t.h.Send(fl.c.Connection, s)
 	fl.rpc = fl.rpc || tag != nil
-	r := t.push(fl, start)
+	r := t.push(fl, start, sum)
 	r.kind, r.count, r.tag, r.gen, r.at = sendRequest, count, tag, gen, s.Last.Time
 }
 
@@ -143,7 +144,7 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 	t.assembling += cap(buf)
 	*a = assembly{
-		start: p.PSN, count: 1, seen: 1, mtu: uint32(p.PayloadLen),
+		start: p.PSN, print: printOf(p), count: 1, seen: 1, mtu: uint32(p.PayloadLen),
 		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref, parts: a.parts[:0], size: a.size,
 	}
 	t.part(a, p, rdma.PartData, ref)
@@ -263,7 +264,7 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
 		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit, Parts: a.parts,
 	}
-	t.deliver(fl, s, a.start, a.count)
+	t.deliver(fl, s, a.start, a.count, a.print)
 	t.assembling -= cap(a.buf)
 	if len(t.spare) < maxSpareBuffers && cap(a.buf) <= maxSpareBuffer {
 		t.spare = append(t.spare, a)

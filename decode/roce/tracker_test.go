@@ -251,6 +251,51 @@ func TestUnpairedTraffic(t *testing.T) {
 	}
 }
 
+// TestPairedSoon pairs each kind of traffic without RPC by few exact answers,
+// and none by answers that only fit roughly or belong to another.
+func TestPairedSoon(t *testing.T) {
+	writes := func(w *wire, i uint32) {
+		w.packet(0, roce.RCWriteFirst, 5000+2*i, 1024, reth(uint64(i), 1, 1100))
+		w.packet(0, roce.RCWriteLast, 5001+2*i, 76, nil)
+		w.ack(1, 5001+2*i)
+	}
+	reads := func(w *wire, i uint32) {
+		w.packet(0, roce.RCReadRequest, 5000+2*i, 0, reth(uint64(i)<<12, 1, 1100))
+		w.packet(1, roce.RCReadResponseFirst, 5000+2*i, 1024, nil)
+		w.packet(1, roce.RCReadResponseLast, 5001+2*i, 76, nil)
+	}
+	only := func(w *wire, i uint32) {
+		w.packet(0, roce.RCWriteOnly, 5000+i, 8, reth(uint64(i), 1, 8))
+		w.ack(1, 5000+i)
+	}
+	rough := func(w *wire, i uint32) {
+		w.packet(0, roce.RCWriteFirst, 5000+2*i, 1024, reth(uint64(i), 1, 1100))
+		w.packet(0, roce.RCWriteLast, 5001+2*i, 76, nil)
+		w.ack(1, 5000+2*i)
+	}
+	beyond := func(w *wire, i uint32) {
+		w.packet(0, roce.RCWriteOnly, 5000+i, 8, reth(uint64(i), 1, 8))
+		w.ack(1, 5000+i+i%2)
+	}
+	for _, test := range []struct {
+		name  string
+		step  func(*wire, uint32)
+		steps uint32
+		want  int
+	}{
+		{"writes", writes, 17, 1}, {"reads", reads, 18, 1}, {"one packet each", only, 17, 1},
+		{"rough", rough, 100, 0}, {"rough for long", rough, 300, 1}, {"beyond", beyond, 300, 0},
+	} {
+		w := newWire()
+		for i := range test.steps {
+			test.step(w, i)
+		}
+		if w.rec.merged != test.want {
+			t.Errorf("%s: joined %d times, want %d", test.name, w.rec.merged, test.want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	rec := &recorder{}
 	tr := roce.NewTracker(rec, new(rdma.Numbers), roce.Limits{Connections: 4, SendBytes: 2048, Requests: 16})

@@ -18,8 +18,8 @@ func (t *Tracker) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref)
 	}
 }
 
-// early tells the tracer of a packet whose message is not known yet.
-func (t *Tracker) early(fl *flow, psn uint32, ref rdma.Ref) {
+// untimely tells the tracer of a packet whose message is not known yet.
+func (t *Tracker) untimely(fl *flow, psn uint32, ref rdma.Ref) {
 	if t.tracer != nil {
 		t.tracer.Early(fl.c.Connection, fl.side, psn, ref)
 	}
@@ -32,7 +32,7 @@ func (t *Tracker) cutParts(fl *flow, a *assembly) {
 		if p.Kind == rdma.PartAck || uint32(a.indexOf(p.Header.PSN)) < a.count {
 			kept = append(kept, p)
 		} else {
-			t.early(fl, p.Header.PSN, p.Ref)
+			t.untimely(fl, p.Header.PSN, p.Ref)
 		}
 	}
 	a.parts = kept

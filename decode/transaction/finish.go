@@ -265,7 +265,9 @@ func (t *Tracker) account(tx *Transaction) {
 		}
 	}
 	if offered > read && tx.Reply.Seen() {
-		if tx.Reads == tx.ReadsByRequester {
+		if tx.unplaced {
+			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured: Read Responses came that could not be placed", read, offered))
+		} else if tx.Reads == tx.ReadsByRequester {
 			tx.Note("Read list not pulled by the responder, or its Reads are not in the capture")
 		} else {
 			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured", read, offered))

@@ -217,7 +217,7 @@ func (tx *Transaction) Release() {
 	tx.Troubles, tx.TroublesLost = tx.Troubles[:0], 0
 	tx.Done = rdma.Ref{}
 	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
-	tx.serial, tx.untraced = 0, false
+	tx.serial, tx.untraced, tx.unplaced = 0, false, false
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes, tx.noted = tx.Notes[:0], 0

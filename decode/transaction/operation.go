@@ -97,10 +97,17 @@ func (tx *Transaction) segmentAt(i int32) *segment {
 func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	s, o := tagged(op)
 	if s == nil {
-		if h, ok := op.Tag.(*half); ok {
-			t.orphanData(h, op, f)
+		h, ok := op.Tag.(*half)
+		if !ok {
+			return
 		}
-		return
+		if !t.claim(c, h, op) {
+			t.orphanData(h, op, f)
+			return
+		}
+		if s, o = tagged(op); s == nil {
+			return
+		}
 	}
 	tx := s.tx
 	if f.Again {
@@ -192,6 +199,47 @@ func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
 		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
 	}
 	op.Tag, op.TagGen = owner, t.gen<<16|uint64(i)
+}
+
+// claim gives a Read that came ahead of its call to that, as soon as one of its
+// responses comes after it. It returns false if there is no such call.
+func (t *Tracker) claim(c *rdma.Connection, owner *half, op *rdma.Op) bool {
+	if op.Kind != rdma.Read {
+		return false
+	}
+	s := owner.memory.find(op)
+	if s == nil || s.reply || s.tx.Call.First.Number < op.First.Number {
+		return false
+	}
+	if o := &owner.orphans[op.TagGen&0xffff%uint64(len(owner.orphans))]; o.gen == op.TagGen>>16 {
+		o.set = false
+	}
+	t.Stats.OrphanOps--
+	t.OpStart(c, op, op.First)
+	return true
+}
+
+// maxOvertaken is how many packets a call may come after what it asks for.
+const maxOvertaken = 64
+
+// overtaken takes note that Read Responses came ahead of the call that offers
+// the memory.
+func (t *Tracker) overtaken(tx *Transaction) {
+	owner := t.half(tx.Connection, tx.From)
+	if owner.orphans == nil || len(tx.segments) == 0 {
+		return
+	}
+	for i := range owner.orphans {
+		o := &owner.orphans[i]
+		if !o.set || o.kind != rdma.Read || o.bytes == 0 || o.first.Number+maxOvertaken < tx.Call.First.Number {
+			continue
+		}
+		s := owner.memory.find(&rdma.Op{Kind: o.kind, From: o.from, Handle: o.handle, Offset: o.offset, Length: o.length})
+		if s != nil && s.tx == tx {
+			tx.unplaced = true
+			return
+		}
+	}
 }
 
 func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {

@@ -299,6 +299,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.setMessage(tx, &tx.Call, s, true)
 		t.placed(tx)
 		t.offer(tx)
+		t.overtaken(tx)
 		if sure {
 			t.named(tx)
 		} else {

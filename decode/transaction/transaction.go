@@ -173,6 +173,7 @@ type Transaction struct {
 	gen          uint64
 	serial       uint64
 	untraced     bool
+	unplaced     bool // Read Responses came that could not be placed
 	replied      bool
 	acked        bool
 	callAcked    bool

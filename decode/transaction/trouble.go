@@ -84,6 +84,14 @@ func (t *Tracker) troubles(tx *Transaction) {
 		if x.Ref.Number < first || x.Ref.Number > last || x.c.Resolve() != c {
 			continue
 		}
+		switch x.Kind {
+		case rdma.EventResync:
+			tx.Note("packet sequence numbers contradicted what was known of the connection: taken up anew")
+			continue
+		case rdma.EventUnrequested:
+			tx.unplaced = tx.unplaced || x.From == tx.From
+			continue
+		}
 		t.trouble(tx, x.Trouble)
 		if t.tracing {
 			t.traceEvent(tx, &x.Trouble)

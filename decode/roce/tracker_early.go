@@ -1,0 +1,159 @@
+package roce
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+const (
+	// maxEarlyPackets is how many packets of all flows are kept that came
+	// before the beginning of their message: a reordering spans few packets.
+	maxEarlyPackets = 64
+	// maxOvertaken is how many packets before the first of a flow are taken if
+	// they come later.
+	maxOvertaken = 16
+)
+
+// earlyPacket is a packet that came before the beginning of its message, or a
+// Read Response that came before its Read Request.
+type earlyPacket struct {
+	fl     *flow // nil: free
+	p      Packet
+	ref    rdma.Ref
+	header rdma.Header // for a tracer
+	data   []byte
+}
+
+// keepEarly keeps a copy of p until the beginning of its message comes. The
+// oldest is given up for it.
+func (t *Tracker) keepEarly(fl *flow, p *Packet, ref rdma.Ref) {
+	if t.recalling || len(p.Payload) > MaxMTU {
+		return
+	}
+	if t.early == nil {
+		if !t.fits(maxEarlyPackets * earlyPacketSize) {
+			return
+		}
+		t.early = make([]earlyPacket, maxEarlyPackets)
+		t.add(nil, maxEarlyPackets*earlyPacketSize)
+	}
+	e := &t.early[t.earlyAt]
+	if more := len(p.Payload) - cap(e.data); more > 0 {
+		if !t.fits(more) {
+			return
+		}
+		t.add(nil, -cap(e.data))
+		e.data = make([]byte, 0, len(p.Payload))
+		t.add(nil, cap(e.data))
+	}
+	if t.earlyAt++; t.earlyAt == len(t.early) {
+		t.earlyAt = 0
+	}
+	if e.fl != nil {
+		e.fl.early--
+	}
+	e.data = append(e.data[:0], p.Payload...)
+	e.fl, e.p, e.ref, e.header = fl, *p, ref, fl.c.Header
+	e.p.Payload = e.data
+	fl.early++
+}
+
+// dropEarly gives up what is kept of a flow.
+func (t *Tracker) dropEarly(fl *flow) {
+	if fl.early == 0 {
+		return
+	}
+	for i := range t.early {
+		if e := &t.early[i]; e.fl == fl {
+			e.fl = nil
+		}
+	}
+	fl.early = 0
+}
+
+// recall takes the packets of fl that are kept, up to count of them from PSN
+// start on: their message's beginning has come. Those of another message stay.
+func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
+	var list [maxEarlyPackets]*earlyPacket
+	found := list[:0]
+	for i := range t.early {
+		e := &t.early[i]
+		if d := psnDiff(e.p.PSN, start); e.fl == fl && e.p.Opcode.IsResponse() == responses && d >= 0 && uint32(d) < count {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	slices.SortStableFunc(found, func(a, b *earlyPacket) int { return int(psnDiff(a.p.PSN, b.p.PSN)) })
+	t.recalling = true
+	header := fl.c.Header
+	for _, e := range found {
+		if e.fl != fl || !responses && !fl.headless.take(e.p.PSN) && !fl.gone.has(e.p.PSN, 1) {
+			continue // it has come again
+		}
+		e.fl = nil
+		fl.early--
+		fl.c.Header = e.header
+		if responses {
+			t.readResponse(fl, fl.c.flows[fl.side.Other()], &e.p, e.ref)
+		} else {
+			t.request(fl, &e.p, e.ref)
+		}
+		if e.p.Opcode.Ends() {
+			break
+		}
+	}
+	fl.c.Header = header
+	t.recalling = false
+}
+
+// recallRequests recalls what came before the First packet p.
+func (t *Tracker) recallRequests(fl *flow, p *Packet) {
+	if fl.early > 0 && p.Opcode.IsFirst() {
+		t.recall(fl, psnAdd(p.PSN, 1), maxSendPackets, false)
+	}
+}
+
+// recallResponses recalls the Read Responses that came before their request.
+func (t *Tracker) recallResponses(fl *flow, r *request) {
+	peer := fl.c.flows[fl.side.Other()]
+	if peer == nil || peer.early == 0 {
+		return
+	}
+	count := r.count
+	if count == 0 {
+		count = maxSendPackets
+	}
+	t.recall(peer, r.start, count, true)
+}
+
+// giveUp moves what is missing up to psn to what is taken only if it comes
+// all the same.
+func (fl *flow) giveUp(psn uint32) {
+	for _, g := range fl.missing.r {
+		d := psnDiff(psn, g.start)
+		if d < 0 {
+			break
+		}
+		fl.gone.add(g.start, min(g.count, uint32(d)+1))
+	}
+	for _, g := range fl.headless.r {
+		if d := psnDiff(psn, g.start); d >= 0 {
+			fl.gone.remove(g.start, min(g.count, uint32(d)+1))
+		}
+	}
+}
+
+// overtaken reports whether a packet that was given up has come all the same.
+// It was counted as missing if it was sent after the flow had been taken up.
+func (fl *flow) overtaken(psn uint32) bool {
+	if !fl.gone.take(psn) {
+		return false
+	}
+	if n := &fl.c.Sent[fl.side].Gaps; *n > 0 && psnDiff(psn, fl.floor) >= 0 {
+		*n--
+	}
+	return true
+}

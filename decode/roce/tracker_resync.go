@@ -1,0 +1,140 @@
+package roce
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+const (
+	// maxPrints is how many messages of a flow are remembered by their prints.
+	maxPrints = 64
+	// maxLateStart is how many packets of a connection may be missing between
+	// its setup and the first that was captured. More of a difference is a
+	// contradiction.
+	maxLateStart = 64
+)
+
+// print is what is remembered of a message to recognise a repetition: the PSN
+// of its first packet, and a hash of what a repetition must have in common.
+type print struct{ start, sum uint32 }
+
+const printSize = 8
+
+// printFactor is odd and has its bits spread; a peer that makes two messages
+// alike only makes one of its own pass for a repetition.
+const printFactor = 0x9e3779b97f4a7c15
+
+// kindOf is the kind of message that a request packet belongs to.
+func kindOf(p *Packet) requestKind {
+	switch {
+	case p.Opcode.IsSend():
+		return sendRequest
+	case p.Opcode.IsWrite():
+		return writeRequest
+	case p.Opcode.IsReadRequest():
+		return readRequest
+	}
+	return atomicRequest
+}
+
+// printOf is the print of the message that p begins. A Send's is made of its
+// first bytes and their number, an RDMA operation's of its RETH.
+func printOf(p *Packet) uint32 {
+	var h uint64
+	switch kind := kindOf(p); kind {
+	case sendRequest:
+		h = uint64(p.PayloadLen)<<8 | uint64(kind)
+		b := p.Payload
+		for i := 0; i < 3 && len(b) >= 8; i++ {
+			h = (h ^ h>>29 ^ binary.LittleEndian.Uint64(b)) * printFactor
+			b = b[8:]
+		}
+	case writeRequest, readRequest:
+		h = uint64(p.RETH.DMALen)<<8 | uint64(kind)
+		h = (h ^ p.RETH.VA) * printFactor
+		h = (h ^ h>>29 ^ uint64(p.RETH.RKey)) * printFactor
+	default:
+		return uint32(kind)
+	}
+	return uint32(h >> 32)
+}
+
+// adopt takes the first request of a flow whose setup was captured: where the
+// two contradict each other, the traffic decides.
+func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
+	fl.announced = false
+	if d := psnDiff(psn, fl.next); d < 0 || d > maxLateStart {
+		t.resync(fl, psn, ref)
+		fl.gone.add(psn-maxOvertaken, maxOvertaken)
+		return
+	}
+	fl.floor = fl.next
+}
+
+// resync takes up a direction anew at psn, since what was known of its PSNs is
+// wrong.
+func (t *Tracker) resync(fl *flow, psn uint32, ref rdma.Ref) {
+	t.restart(fl, psn)
+	fl.c.Sent[fl.side].Resyncs++
+	t.h.Event(fl.c.Connection, fl.side, rdma.EventResync, psn, ref)
+}
+
+// contradicts reports whether a request below the expected PSN is no
+// repetition: it differs from what was seen with that PSN, or lies before all
+// that the peer can still ask for.
+func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
+	psn := p.PSN
+	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) || fl.gone.has(psn, 1) {
+		return false
+	}
+	starts, kind := p.Opcode.Starts(), kindOf(p)
+	for _, a := range fl.sends {
+		if d := a.indexOf(psn); d >= 0 && uint32(d) < a.count {
+			return kind != sendRequest || d == 0 && starts && a.print != printOf(p)
+		}
+	}
+	if r := fl.find(psn); r != nil {
+		return r.contradicts(p, starts, kind)
+	}
+	if !starts {
+		return false
+	}
+	if len(fl.prints) == 0 {
+		// All since the beginning is in the ring.
+		return fl.pushed > 0 && psnDiff(psn, fl.floor) < 0
+	}
+	n := min(fl.pushed, uint64(len(fl.prints)))
+	older := true
+	for i := range fl.prints[:n] {
+		if fl.prints[i].start == psn {
+			return fl.prints[i].sum != printOf(p)
+		}
+		older = older && psnDiff(psn, fl.prints[i].start) < 0
+	}
+	// A sender whose ring has overflowed may have more under way than is
+	// remembered.
+	return !older || len(fl.ring) < t.limits.Requests && psnDiff(psn, fl.ring[fl.oldest()%uint64(len(fl.ring))].start) < 0
+}
+
+// contradicts reports whether a packet whose PSN is one of r's cannot be a
+// repetition of it, which may resume in the middle.
+func (r *request) contradicts(p *Packet, starts bool, kind requestKind) bool {
+	d := uint64(psnDiff(p.PSN, r.start))
+	switch {
+	case r.unfinished() && d > 0:
+		return false // its end is not certain
+	case !starts:
+		return kind != r.kind
+	case d == 0:
+		return r.print != printOf(p)
+	case kind != r.kind:
+		return true
+	case kind == writeRequest:
+		return p.RETH.RKey != r.op.Handle || p.RETH.VA != r.op.Offset+d*uint64(r.mtu)
+	case kind == readRequest:
+		return p.RETH.RKey != r.op.Handle || p.RETH.VA <= r.op.Offset ||
+			p.RETH.VA+uint64(p.RETH.DMALen) != r.op.Offset+uint64(r.op.Length)
+	}
+	return false
+}
