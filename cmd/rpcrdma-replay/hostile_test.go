@@ -61,7 +61,7 @@ func TestHostileText(t *testing.T) {
 func hostileNames(t *testing.T, name, sample string) {
 	t.Helper()
 	kind := func(name string) (names map[string]bool, raw int) {
-		r, err := plan.Open(name)
+		r, err := plan.Open(name, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

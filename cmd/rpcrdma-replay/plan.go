@@ -135,10 +135,11 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 		}
 		return damaged
 	}
-	r, err := plan.Open(name)
+	r, err := plan.Open(name, maxTables+2*int64(o.memory))
 	if err != nil {
 		return err
 	}
+	r.Stream()
 	defer r.Close()
 	if err := o.print(s, &r.Tables.Header); err != nil {
 		return err
@@ -179,6 +180,10 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 	}
 	return first, last, nil
 }
+
+// maxTables is how many bytes of tables are read of a plan. --limit-tables allows
+// more, as it does when the plan is made.
+const maxTables = 96 << 20
 
 // isPlan reports whether a file is a plan already.
 func isPlan(name string) bool {

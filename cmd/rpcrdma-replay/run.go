@@ -32,6 +32,7 @@ import (
 // runFlags are the flags of the command run.
 type runFlags struct {
 	keytab string
+	limit  cli.Size
 	fabricFlags
 	provider    string
 	dir         string
@@ -129,6 +130,7 @@ func newRunCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "of a CAPTURE: file data as captured, or by pattern, or sparse")
 
 	cli.KeytabFlag(f, &o.keytab)
+	f.Var(&o.limit, "limit-plan", "text of a plan that is held in memory, which takes up to four times as much (default 64M)")
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
 	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
 	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
@@ -354,10 +356,32 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// defaultPlan is how many bytes of text a plan may have: the program stays below
+// 256 MiB then.
+const defaultPlan = 64 << 20
+
+// text is how many bytes of text are read of a plan.
+func (o *runFlags) text() int64 {
+	if o.limit == 0 {
+		return defaultPlan
+	}
+	cli.GrantMemory(4 * max(int(o.limit)-defaultPlan, 0))
+	return int64(o.limit)
+}
+
+// limited says what to do about a plan that is too long.
+func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
+	var long *plan.TooLongError
+	if errors.As(err, &long) {
+		return nil, fmt.Errorf("%w, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
+	}
+	return w, err
+}
+
 // load reads a plan, or makes one of a capture in a temporary place.
 func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Workload, error) {
 	if isPlan(name) {
-		return run.Load(name)
+		return o.limited(run.Load(name, o.text()))
 	}
 	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
@@ -375,7 +399,7 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 	if damaged != nil {
 		fmt.Fprintln(s.err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
-	w, err := run.Load(file)
+	w, err := o.limited(run.Load(file, o.text()))
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}

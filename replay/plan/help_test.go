@@ -65,7 +65,7 @@ type loaded struct {
 
 func load(t testing.TB, name string) *loaded {
 	t.Helper()
-	r, err := Open(name)
+	r, err := Open(name, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

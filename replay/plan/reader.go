@@ -16,7 +16,8 @@ import (
 
 // Limits of a plan that is read.
 const (
-	maxLine  = 64 << 20 // bytes
+	maxLine  = 16 << 20 // bytes
+	maxParts = 1 << 18  // objects and lists in a line: each takes far more memory than text
 	maxTable = 1 << 24  // lines of one kind before the ops
 	maxOps   = 1 << 40
 )
@@ -28,6 +29,8 @@ type Reader struct {
 
 	s       *bufio.Reader
 	buf     []byte
+	limit   int64 // bytes of text that are read; 0 is all
+	read    int64
 	number  int // of the line
 	pending *line
 	ops     int
@@ -45,13 +48,28 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("plan: line %d: %v", e.Line, e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
+// TooLongError says that a plan has more text than was to be read.
+type TooLongError struct {
+	Limit int64 // bytes, without compression
+}
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("the plan has more than %d MiB of text", e.Limit>>20)
+}
+
+// Stream lets a reader that has read the tables go on without a limit: for one who
+// keeps no operation.
+func (r *Reader) Stream() { r.limit = 0 }
+
 // Open reads the tables of a plan, which may be compressed with gzip or zstd.
-func Open(name string) (*Reader, error) {
+// Tables and operations together may have limit bytes of text, 0 for any number:
+// what lies beyond is a *TooLongError.
+func Open(name string, limit int64) (*Reader, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewReader(f)
+	r, err := newReader(f, limit)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 	}
@@ -60,8 +78,10 @@ func Open(name string) (*Reader, error) {
 }
 
 // NewReader reads the tables of a plan.
-func NewReader(in io.Reader) (*Reader, error) {
-	r := &Reader{s: bufio.NewReaderSize(in, 1<<16)}
+func NewReader(in io.Reader) (*Reader, error) { return newReader(in, 0) }
+
+func newReader(in io.Reader, limit int64) (*Reader, error) {
+	r := &Reader{s: bufio.NewReaderSize(in, 1<<16), limit: limit}
 	if err := r.unpack(); err != nil {
 		return nil, err
 	}
@@ -76,7 +96,7 @@ func (r *Reader) unpack() error {
 	magic, _ := r.s.Peek(4)
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(r.s, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		z, err := zstd.NewReader(r.s, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(32<<20))
 		if err != nil {
 			return err
 		}
@@ -130,6 +150,12 @@ func (r *Reader) next() (*line, error) {
 			return nil, err
 		}
 		r.number++
+		if r.read += int64(len(r.buf)); r.limit > 0 && r.read > r.limit {
+			return nil, &TooLongError{r.limit}
+		}
+		if bytes.Count(r.buf, []byte("{"))+bytes.Count(r.buf, []byte("[")) > maxParts {
+			return nil, r.failf("more than %d objects and lists", maxParts)
+		}
 		if len(bytes.TrimSpace(r.buf)) == 0 {
 			continue
 		}

@@ -30,7 +30,7 @@ func TestRoom(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", k.Name, err)
 			}
-			r, err := Open(out)
+			r, err := Open(out, 0)
 			if err != nil {
 				t.Fatalf("%s, memory %d: %v", k.Name, memory, err)
 			}

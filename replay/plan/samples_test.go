@@ -373,7 +373,7 @@ func (l *loaded) identity(t *testing.T) {
 		t.Fatal(err)
 	}
 	ops, skips := l.ops, l.skips
-	r, err := Open(l.name)
+	r, err := Open(l.name, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

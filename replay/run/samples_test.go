@@ -35,7 +35,7 @@ func load(t testing.TB, name string, opt plan.Options) *run.Workload {
 	if _, err := plan.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
 		t.Fatal(err)
 	}
-	w, err := run.Load(out)
+	w, err := run.Load(out, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

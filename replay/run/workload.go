@@ -23,9 +23,11 @@ type Workload struct {
 	close []func() error
 }
 
-// Load reads a plan and opens its data file.
-func Load(name string) (*Workload, error) {
-	r, err := plan.Open(name)
+// Load reads a plan and opens its data file. All of it is held in memory, which
+// takes up to four times as much as the text of the plan; that may have limit
+// bytes, 0 for any number. More is a *plan.TooLongError.
+func Load(name string, limit int64) (*Workload, error) {
+	r, err := plan.Open(name, limit)
 	if err != nil {
 		return nil, err
 	}

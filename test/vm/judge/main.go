@@ -76,7 +76,7 @@ func act(w io.Writer, what string, files ...string) error {
 // parts are the paths of files that were there before a capture and were not read
 // as a whole: what the rest of them held is not known.
 func parts(name string) (map[string]bool, error) {
-	r, err := plan.Open(name)
+	r, err := plan.Open(name, 0)
 	if err != nil {
 		return nil, err
 	}
