@@ -65,7 +65,14 @@ func printOf(p *Packet) uint32 {
 func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.announced = false
 	if d := psnDiff(psn, fl.next); d < 0 || d > maxLateStart {
-		t.resync(fl, psn, ref)
+		if d < 0 {
+			t.resync(fl, psn, ref)
+		} else {
+			// The capture may lack what came between, so that nothing is odd
+			// about the message at hand.
+			t.restart(fl, psn)
+			fl.c.Sent[fl.side].Resyncs++
+		}
 		fl.gone.add(psn-maxOvertaken, maxOvertaken)
 		return
 	}

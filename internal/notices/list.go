@@ -81,7 +81,9 @@ func list(root string) ([]module, error) {
 	if err := cmd.Wait(); err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	env := exec.Command("go", "env", "GOROOT")
+	env.Env = append(os.Environ(), "GOFLAGS=") // -json there would make it JSON
+	goroot, err := env.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
