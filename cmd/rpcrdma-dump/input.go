@@ -50,7 +50,7 @@ func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
-	f.Var(&o.memory, "limit-memory", "resident memory of the program, for example 64M; at least 32M (default 240M)")
+	f.Var(&o.memory, "limit-memory", "resident memory of the program, for example 64M; at least 40M (default 240M)")
 	f.Var(&o.message, "limit-message", "longest message that is put together from chunks (default 4M)")
 }
 

@@ -10,13 +10,13 @@ const (
 	// DefaultMemory is the limit of a program that is not given one.
 	DefaultMemory = 240 << 20
 	// LeastMemory is the least limit that can be kept.
-	LeastMemory = 32 << 20
+	LeastMemory = 40 << 20
 
 	// fixedMemory is what the program takes before it has decoded anything:
 	// its code, its tables, the batches of packets under way.
-	fixedMemory = 24 << 20
+	fixedMemory = 28 << 20
 	// codeMemory is the part of it that the garbage collector does not know.
-	codeMemory = 12 << 20
+	codeMemory = 16 << 20
 )
 
 // heap is what the garbage collector has been told.
