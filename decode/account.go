@@ -16,7 +16,7 @@ const (
 	ClassRDMA     Class = iota + 1 // of RoCE or InfiniBand: Kind.Fabric tells which
 	ClassIWARP                     // of a TCP connection with iWARP
 	ClassRPC                       // of RPC over TCP or UDP
-	ClassTCP                       // other TCP: Kind.Port is that of the service
+	ClassTCP                       // other TCP: Kind.Port is the port of the service
 	ClassUDP                       // other UDP
 	ClassFragment                  // an IP fragment that did not complete a datagram
 	ClassUnknown                   // Kind.Unknown names what is not decoded

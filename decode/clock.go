@@ -12,7 +12,7 @@ type Clock uint8
 // Clocks.
 const (
 	ClockCapture Clock = iota // of the capture file
-	// ClockERSPAN is that of the switch, for packets mirrored with ERSPAN type
+	// ClockERSPAN is the clock of the switch, for packets mirrored with ERSPAN type
 	// III; all others keep the time of the capture.
 	ClockERSPAN
 )

@@ -29,8 +29,8 @@ type Options struct {
 	Memory int
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
-	// Clock says whose timestamps are the times of packets. The order of packets
-	// is that of the capture in any case.
+	// Clock says whose timestamps are the times of packets. Packets are always taken
+	// in the order of the capture.
 	Clock Clock
 	// Concurrent lets Run call emit on a goroutine of its own, beside Packet and
 	// Closed: decoding goes on while a transaction is looked at. The

@@ -24,7 +24,7 @@ type ibNetwork struct {
 	out       []capture.Packet
 }
 
-// lids are those of the two hosts, by the order of their addresses.
+// lids has the LIDs of the two hosts, in the order of their addresses.
 var lids = [2]uint16{0x11, 0x22}
 
 func (n *ibNetwork) add(p *capture.Packet) {

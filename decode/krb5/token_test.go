@@ -436,7 +436,7 @@ func FuzzUnwrap(f *testing.F) {
 		var out rpc.Opened
 		v := x.unwrap(token, full, initiator, 5, &out)
 		if out.How == rpc.Decrypted && v != good {
-			t.Skip() // another sequence number
+			return // with another sequence number
 		}
 		if len(out.Data) > out.Length {
 			t.Errorf("%d bytes of %d", len(out.Data), out.Length)

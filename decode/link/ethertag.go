@@ -69,7 +69,7 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 		f.Problem = "MACsec tag cut"
 		return
 	}
-	// A short length of 1 to 47 is that of the data; the rest is padding.
+	// A short length of 1 to 47 gives the length of the data; the rest is padding.
 	n -= macsecICV
 	if short := int(data[1] & 0x3f); short != 0 && short < n-head {
 		n = head + short

@@ -70,7 +70,7 @@ type Frame struct {
 	FragmentProto  uint8
 
 	// Tunnels are the wrappings that were taken off, the outermost first. All
-	// other fields are those of the innermost frame.
+	// other fields describe the innermost frame.
 	Tunnels []Tunnel
 
 	// Unknown says what a frame carries whose Proto is None although nothing is

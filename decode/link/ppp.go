@@ -22,7 +22,7 @@ func decodePPPoE(data []byte, n int, f *Frame) {
 		f.Problem = "not a PPPoE session packet"
 		return
 	}
-	// The frame may be padded; a length of 0 is that of a frame that the stack
+	// The frame may be padded. The stack writes a length of 0 into a frame that it
 	// will split.
 	if length := int(binary.BigEndian.Uint16(data[4:])); length != 0 && length < n-6 {
 		n = 6 + length

@@ -116,7 +116,7 @@ func (f *Frame) Tenant() uint64 {
 	var id uint64
 	for i := range f.Tunnels {
 		if t := &f.Tunnels[i]; t.HasID && t.Type.separates() {
-			// The constant is that of Knuth's multiplicative hashing; tunnels in
+			// The constant comes from Knuth's multiplicative hashing; tunnels in
 			// tunnels must not cancel each other out.
 			id = id*0x9e3779b97f4a7c15 + uint64(t.Type)<<32 + uint64(t.ID)
 		}
