@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -74,6 +75,9 @@ func (c *compiler) test(t *treeTest) (node, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if f.name == "status" && t.op.equates() && slices.ContainsFunc(t.args, func(a argument) bool { return strings.EqualFold(a.lo.text, "ok") }) {
+		f = statusColumn()
+	}
 	if f.kinds&^(kGroup|kCount) != 0 && t.op != opExists {
 		// What a group holds has kinds of its own; the group has no value.
 		g := *f
@@ -121,6 +125,9 @@ func (c *compiler) test(t *treeTest) (node, int, error) {
 			}
 		}
 		p.lits = append(p.lits, l)
+		if h, ok := listedXID(f, a); ok {
+			p.lits = append(p.lits, h)
+		}
 	}
 	if p.op == opEq && len(p.lits[0].symbols) == 1 {
 		p.only = p.lits[0].symbols[0]
@@ -152,6 +159,19 @@ func (c *compiler) literal(f *field, t token, usable kindSet, op opcode) (litera
 		return l, c.mismatch(f, t, usable)
 	}
 	l := parseLiteral(t, usable, f.symbolList(), op)
+	if f.name == "xid" && l.kinds&usable == 0 {
+		if u, ok := xidText(t); ok {
+			l.u, l.kinds = u, l.kinds|kUint
+		}
+	}
+	if f.united && l.kinds&kDuration != 0 {
+		if ns, err := strconv.ParseInt(t.text, 10, 64); err == nil && ns > 0 {
+			return l, unitless(f, t, c.expr)
+		}
+	}
+	if f.joined && len(l.symbols) == 0 {
+		l.join(f.symbolList(), op)
+	}
 	if l.kinds&usable == 0 {
 		err := c.mismatch(f, t, usable)
 		if op >= opLt && op <= opGe && usable&(kEnum|kFlags) != 0 {
@@ -164,6 +184,11 @@ func (c *compiler) literal(f *field, t token, usable kindSet, op opcode) (litera
 
 func (c *compiler) ranged(f *field, a argument, usable kindSet) (literal, error) {
 	usable &= opLe.fits() | kAddr
+	for _, t := range [...]token{a.lo, a.hi} {
+		if ns, err := strconv.ParseInt(t.text, 10, 64); err == nil && ns > 0 && f.united && usable&kDuration != 0 {
+			return literal{}, unitless(f, t, c.expr)
+		}
+	}
 	lo := parseLiteral(a.lo, usable, nil, opGe)
 	hi := parseLiteral(a.hi, usable, nil, opLe)
 	if f.textual {
@@ -181,6 +206,37 @@ func (c *compiler) ranged(f *field, a argument, usable kindSet) (literal, error)
 	lo.kinds &= hi.kinds
 	lo.hi, lo.symbols, hi.symbols = &hi, nil, nil
 	return lo, nil
+}
+
+// unitless is the error of a duration without a unit: whoever writes "latency > 20"
+// may mean milliseconds. Fields whose name says the unit take plain numbers.
+func unitless(f *field, t token, expr string) *Error {
+	return &Error{
+		Expr: expr, Pos: t.pos, Found: t.src, Expected: "a duration with a unit for " + f.name,
+		Hint: "such as " + t.text + "ns, " + t.text + "us, " + t.text + "ms or " + t.text + "s",
+	}
+}
+
+// xidText reads an XID as listings show it: eight hexadecimal digits.
+func xidText(t token) (uint64, bool) {
+	if len(t.text) != 8 {
+		return 0, false
+	}
+	u, err := strconv.ParseUint(t.text, 16, 32)
+	return u, err == nil
+}
+
+// listedXID is the other meaning of an XID of eight decimal digits, which may be a
+// decimal number or one copied from a listing: either matches.
+func listedXID(f *field, a argument) (literal, bool) {
+	if f.name != "xid" || a.ranged {
+		return literal{}, false
+	}
+	if _, err := strconv.ParseUint(a.lo.text, 10, 64); err != nil {
+		return literal{}, false
+	}
+	u, ok := xidText(a.lo)
+	return literal{text: a.lo.text, u: u, kinds: kUint}, ok
 }
 
 func (c *compiler) mismatch(f *field, t token, usable kindSet) *Error {

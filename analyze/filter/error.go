@@ -13,6 +13,7 @@ type Error struct {
 	Found    string // what stands there; empty at the end
 	Expected string // what ought to stand there
 	Hint     string // "did you mean READ?"; may be empty
+	Unknown  bool   // Found is not the name of a field
 }
 
 func (e *Error) Error() string {

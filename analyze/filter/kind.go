@@ -76,3 +76,12 @@ func (o opcode) fits() kindSet {
 	}
 	return ^(kGroup | kCount)
 }
+
+// equates says whether an operator compares for equality only.
+func (o opcode) equates() bool {
+	switch o {
+	case opEq, opNe, opAllEq, opAnyNe, opIn, opNotIn:
+		return true
+	}
+	return false
+}

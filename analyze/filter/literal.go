@@ -106,6 +106,29 @@ func (l *literal) symbolic(kinds kindSet, symbols []string, op opcode) {
 	}
 }
 
+// join accepts symbols joined by "+", each perhaps with a count ("LOOKUP*2"), and
+// none that a field with these symbols cannot have.
+func (l *literal) join(symbols []string, op opcode) {
+	if !op.equates() || !strings.ContainsAny(l.text, "+*") {
+		return
+	}
+	parts := strings.Split(l.text, "+")
+	for i, part := range parts {
+		name, times, counted := strings.Cut(part, "*")
+		found := matchSymbols(name, symbols)
+		if len(found) == 0 {
+			return
+		}
+		if parts[i] = found[0]; counted {
+			if _, err := strconv.ParseUint(times, 10, 16); err != nil {
+				return
+			}
+			parts[i] += "*" + times
+		}
+	}
+	l.symbols, l.kinds = []string{strings.Join(parts, "+")}, l.kinds|kEnum
+}
+
 func matchSymbols(text string, symbols []string) (found []string) {
 	for _, s := range symbols {
 		if strings.EqualFold(s, text) {

@@ -182,6 +182,11 @@ func TestErrors(t *testing.T) {
 		{"xid contains 1", "contains", "an operator that fits xid, whose type is number", 4, ""},
 		{"retransmits contains 1", "contains", "an operator that fits retransmits, whose type is count", 12, ""},
 		{"latency > abc", "abc", "a duration", 10, ""},
+		{"latency > 20", "20", "a duration with a unit for latency", 10, "such as 20ns, 20us, 20ms or 20s"},
+		{"latency.server in {1..20}", "1", "a duration with a unit", 19, "such as 1ns"},
+		{"operation == REED", "REED", "a symbol", 13, "did you mean READ?"},
+		{"operation == LOOKUP+REED", "LOOKUP+REED", "a symbol", 13, ""},
+		{"operation == LOOKUP*x", "LOOKUP*x", "a symbol", 13, "did you mean LOOKUP"},
 		{"latency > 64k", "64k", "a duration", 10, ""},
 		{"time > yesterday", "yesterday", "a time", 7, ""},
 		{"time > 12", "12", "a time", 7, ""},
@@ -273,5 +278,20 @@ func TestDepth(t *testing.T) {
 	}
 	if _, err := Compile("nfs" + strings.Repeat(".READ", 1000)); err == nil {
 		t.Error("a path of 1000 components was accepted")
+	}
+}
+
+// An XID of eight decimal digits may be a number or one copied from a listing.
+func TestListedXID(t *testing.T) {
+	f, err := Compile("xid == 12345678")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for xid, want := range map[uint32]bool{12345678: true, 0x12345678: true, 12345679: false} {
+		v := call{program: 100003, version: 3}.view()
+		v.Tx.XID = xid
+		if got := f.Match(v); got != want {
+			t.Errorf("xid %#x: %v, want %v", xid, got, want)
+		}
 	}
 }

@@ -25,7 +25,9 @@ type field struct {
 	cost    int             // 0: at hand; more: must be looked for
 	symbols func() []string // of kEnum and kFlags
 	textual bool            // its symbols have no numbers
+	joined  bool            // its values are symbols joined by "+", some with a count: LOOKUP*2+GETATTR
 	emit    func(s *sink, v *rpc.View)
+	united  bool          // its durations need a unit
 	program *programField // if it is one of a program's
 }
 
@@ -206,6 +208,28 @@ func operationNames(s *sink, v *rpc.View) {
 	}
 }
 
+// maxListed bounds the distinct operations that a sink remembers: a capture may
+// hold any combination.
+const maxListed = 1024
+
+// listedOperation emits the operation as it is listed, without allocating for one
+// that was seen before.
+func listedOperation(s *sink, v *rpc.View) {
+	if !v.Tx.Named {
+		return
+	}
+	s.buf = v.AppendOperation(s.buf[:0])
+	name, ok := s.listed[string(s.buf)]
+	if !ok {
+		if s.listed == nil || len(s.listed) >= maxListed {
+			s.listed = map[string]string{}
+		}
+		name = string(s.buf)
+		s.listed[name] = name
+	}
+	s.symbol(name)
+}
+
 func operationStatuses(s *sink, v *rpc.View) {
 	ops := v.Operations()
 	for i := range ops {
@@ -236,6 +260,28 @@ func status(s *sink, v *rpc.View) {
 	}
 }
 
+// statusColumn is the status as listings show it, for comparisons with "ok", which
+// stands there for the success of any program. A transaction without a readable
+// status has one too, so that "status != ok" finds it.
+var statusColumn = sync.OnceValue(func() *field {
+	return &field{
+		name: "status", kinds: kEnum,
+		symbols: func() []string { return append(slices.Clone(statusSymbols()), "ok") },
+		emit: func(s *sink, v *rpc.View) {
+			switch {
+			case v.Tx.State == transaction.NoReply:
+				s.symbol("no reply")
+			case v.Status() == "":
+				s.symbol("?")
+			case !v.Failed():
+				s.symbol("ok")
+			default:
+				status(s, v)
+			}
+		},
+	}
+})
+
 func sys(s *sink, v *rpc.View) *oncrpc.Sys {
 	if v.CallErr != nil || v.Call.Cred.Flavor != oncrpc.AuthSys || !s.sys.Decode(v.Call.Cred.Body) {
 		return nil
@@ -253,7 +299,7 @@ func phase(name, desc string, pick func(p *transaction.Phases) int64) []field {
 	}
 	return []field{
 		{name: "latency_ns." + name, kinds: kDuration, desc: desc, emit: emit},
-		{name: "latency." + name, kinds: kDuration, desc: "the same as latency_ns." + name, emit: emit},
+		{name: "latency." + name, kinds: kDuration, united: true, desc: "the same as latency_ns." + name, emit: emit},
 	}
 }
 
@@ -424,6 +470,14 @@ var schemaFields = sync.OnceValue(func() []field {
 			}
 		}},
 		field{name: "operations", kinds: counted, desc: "number of operations of a COMPOUND", cost: costView, emit: func(s *sink, v *rpc.View) { s.count(uint64(len(v.Operations()))) }},
+		field{name: "operation", kinds: kEnum, textual: true, joined: true, desc: "the operation as listed: a procedure, or what a COMPOUND is for, such as OPEN or LOOKUP+GETATTR",
+			symbols: func() []string { return protocols().ops }, cost: costView, emit: listedOperation},
+		field{name: "operation_group", kinds: kEnum, textual: true, desc: "the operation that report, -q and rpcrdma-top group by: LOOKUP of LOOKUP+GETATTR",
+			symbols: func() []string { return protocols().ops }, cost: costView, emit: func(s *sink, v *rpc.View) {
+				if v.Tx.Named {
+					s.symbol(v.OperationGroup())
+				}
+			}},
 		field{name: "operations.op", kinds: kEnum, textual: true, desc: "operations of a COMPOUND", symbols: func() []string { return protocols().operations }, emit: operationNames},
 		field{name: "operations.status", kinds: kEnum, desc: "their statuses", symbols: statusSymbols, cost: costView, emit: operationStatuses},
 		field{name: "status", kinds: kEnum, desc: "outcome: of the program, or failure of RPC or transport", symbols: statusSymbols, emit: status},
@@ -498,7 +552,7 @@ var schemaFields = sync.OnceValue(func() []field {
 	}
 	add(
 		field{name: "latency_ns", kinds: kDuration, desc: "the same as latency_ns.total", emit: total},
-		field{name: "latency", kinds: kDuration, desc: "the same as latency_ns.total", emit: total},
+		field{name: "latency", kinds: kDuration, united: true, desc: "the same as latency_ns.total", emit: total},
 	)
 	add(phase("call_transfer", "call's first packet to its last", func(p *transaction.Phases) int64 { return int64(p.CallTransfer) })...)
 	add(phase("argument_pull", "end of the call to the last Read Response of its chunks", func(p *transaction.Phases) int64 { return int64(p.ArgumentPull) })...)
@@ -685,7 +739,7 @@ func lookup(name string, pos int, expr string) (*field, error) {
 		}
 		return p.resolve(rest, pos+len(first)+1, expr)
 	}
-	return nil, &Error{Expr: expr, Pos: pos, Found: name, Expected: "a field", Hint: unknownHint(lower)}
+	return nil, &Error{Expr: expr, Pos: pos, Found: name, Expected: "a field", Hint: unknownHint(lower), Unknown: true}
 }
 
 // unknownHint proposes fields for a name that does not exist.

@@ -27,6 +27,8 @@ type sink struct {
 	walk visitor
 	sys  oncrpc.Sys
 	buf  []byte
+
+	listed map[string]string // operations as listed
 }
 
 func (s *sink) result(ok bool) {

@@ -58,6 +58,10 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	if minor, ok := v.MinorVersion(); ok {
 		b = num(b, "minor_version", uint64(minor))
 	}
+	b = append(b, `,"operation":"`...)
+	b = v.AppendOperation(b)
+	b = append(b, '"')
+	b = str(b, "operation_group", v.OperationGroup())
 	if ops := v.Operations(); len(ops) > 0 {
 		b = append(b, `,"operations":[`...)
 		for i := range ops {

@@ -15,8 +15,10 @@ import (
 // encoder fills one Row after the other from transactions. What a Row points
 // to is the encoder's and is used again for the next one.
 type encoder struct {
-	row   Row
-	addrs map[netip.Addr]string
+	row    Row
+	addrs  map[netip.Addr]string
+	listed map[string]string // operations as listed
+	listB  []byte
 
 	// What optional columns point to. The columns of an absent value are nil.
 	minor, callFrame, replyFrame, invalidated int64
@@ -51,6 +53,7 @@ func (e *encoder) encode(v *rpc.View) int {
 		Fabric: tx.Connection.Fabric.String(), Client: e.addr(client.Addr), Server: e.addr(server.Addr),
 		ClientEndpoint: int64(client.Number()), ServerEndpoint: int64(server.Number()), Direction: "forward",
 		Program: v.ProgramName(), Version: int64(tx.Version), Procedure: v.ProcedureName(),
+		Operation: e.operation(v), OperationGroup: v.OperationGroup(),
 		Status: v.Status(), GSS: v.Wrapped(),
 		CallType: tx.Call.TypeName(), ReplyType: tx.Reply.TypeName(),
 		CreditsRequested: int64(tx.Call.Credits()), CreditsGranted: int64(tx.Reply.Credits()),
@@ -274,6 +277,20 @@ func (e *encoder) view(i, start int) *string {
 }
 
 // addr is the text of an address.
+// operation is the operation as listed.
+func (e *encoder) operation(v *rpc.View) string {
+	e.listB = v.AppendOperation(e.listB[:0])
+	s, ok := e.listed[string(e.listB)]
+	if !ok {
+		if e.listed == nil || len(e.listed) > 4096 {
+			e.listed = make(map[string]string)
+		}
+		s = string(e.listB)
+		e.listed[s] = s
+	}
+	return s
+}
+
 func (e *encoder) addr(a netip.Addr) string {
 	s, ok := e.addrs[a]
 	if !ok {

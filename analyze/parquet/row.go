@@ -21,13 +21,16 @@ type Row struct {
 	ServerEndpoint int64  `parquet:"server_endpoint"`
 	Direction      string `parquet:"direction,dict"`
 
-	Program      string      `parquet:"program,dict"`
-	Version      int64       `parquet:"version"`
-	Procedure    string      `parquet:"procedure,dict"`
-	MinorVersion *int64      `parquet:"minor_version,optional"`
-	Operations   []Operation `parquet:"operations,list"`
-	Status       string      `parquet:"status,dict"`
-	GSS          string      `parquet:"gss,optional,dict"` // null if empty
+	Program   string `parquet:"program,dict"`
+	Version   int64  `parquet:"version"`
+	Procedure string `parquet:"procedure,dict"`
+	// Operation is what the listing shows, OperationGroup what reports group by.
+	Operation      string      `parquet:"operation,dict"`
+	OperationGroup string      `parquet:"operation_group,dict"`
+	MinorVersion   *int64      `parquet:"minor_version,optional"`
+	Operations     []Operation `parquet:"operations,list"`
+	Status         string      `parquet:"status,dict"`
+	GSS            string      `parquet:"gss,optional,dict"` // null if empty
 
 	CallFrame        *int64 `parquet:"call_frame,optional"`
 	ReplyFrame       *int64 `parquet:"reply_frame,optional"`

@@ -478,7 +478,7 @@ func (u *ui) narrow() {
 	switch u.view {
 	case overview:
 		if _, op, ok := strings.Cut(id, " "); ok && op != "?" {
-			expr = "op == " + op
+			expr = "operation_group == " + op
 		}
 	case connections:
 		expr = "connection == " + id

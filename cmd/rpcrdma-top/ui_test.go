@@ -448,7 +448,7 @@ func TestKeys(t *testing.T) {
 		t.Error("not gone on")
 	}
 	// What is under the cursor becomes a filter.
-	for v, want := range map[string]string{"1": "op == ", "3": "connection == ", "4": "file.path == ", "5": "client == "} {
+	for v, want := range map[string]string{"1": "operation_group == ", "3": "connection == ", "4": "file.path == ", "5": "client == "} {
 		x.press(v, "home", "enter")
 		if !strings.HasPrefix(s.filter, want) || x.view != transactions {
 			t.Errorf("view %s: filter %q; %s", v, s.filter, x.message)
