@@ -13,7 +13,7 @@ const addresses = "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02"
 
 func walk(mem []byte) (list []record, err error) {
 	var w walker
-	w.start(mem)
+	w.start(mem, 0)
 	var r record
 	for w.next(&r) {
 		list = append(list, r)
@@ -122,7 +122,7 @@ func TestAddAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() {
 		b.Reset()
 		var w walker
-		w.start(mem)
+		w.start(mem, 0)
 		for w.next(&r) {
 			r.add(&b, 1, 0)
 		}
@@ -146,7 +146,7 @@ func FuzzBlock(f *testing.F) {
 	f.Fuzz(func(t *testing.T, block []byte) {
 		before := bytes.Clone(block)
 		var w walker
-		w.start(block)
+		w.start(block, 0)
 		var r record
 		var b capture.Batch
 		n := 0

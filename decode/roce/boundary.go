@@ -39,6 +39,7 @@ const (
 
 // measure looks for the end of the packet at j.
 func (s *Splitter) measure(j joint) found {
+	s.alone = false
 	b, n := s.from(j.at)
 	if len(b) < BTHSize+ICRCSize {
 		return found{}
