@@ -119,7 +119,7 @@ func (p *Packet) impossible() bool {
 func (s *Splitter) begin(segment int) bool {
 	f := s.frame
 	s.kind = classify(f.Proto, f.Net, f.Transport)
-	if s.kind != kindIPv4 && s.kind != kindIPv6 {
+	if s.kind != kindIPv4 && s.kind != kindIPv6 || f.PayloadLen <= 0 {
 		return false
 	}
 	s.state, s.several, s.segment = splitNext, true, segment
