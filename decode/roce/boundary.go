@@ -34,7 +34,7 @@ const (
 	// candidateCost is what a candidate counts as, in bytes summed: the masked
 	// headers are summed anew with its length in them, and two or four
 	// multiplications undo the bytes behind them.
-	candidateCost = 64
+	candidateCost = 128
 )
 
 // measure looks for the end of the packet at j.
