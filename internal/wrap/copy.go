@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/rpcrdma/toolkit/capture"
 )
 
 // Copy writes the packets of the Ethernet capture in, wrapped in the kind of that
-// name, to a new file.
-func Copy(name string, id uint32, in, out string) (err error) {
+// name, as a capture to out.
+func Copy(name string, id uint32, in string, out io.Writer) (err error) {
 	var kind *Kind
 	for _, k := range Kinds(id) {
 		if k.Name == name {
@@ -26,12 +25,7 @@ func Copy(name string, id uint32, in, out string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := capture.NewWriter(f, capture.WriterOptions{Format: capture.Pcap, Link: kind.Link})
+	w := capture.NewWriter(out, capture.WriterOptions{Format: capture.Pcap, Link: kind.Link})
 	x := New(*kind, id)
 	var b capture.Batch
 	for {

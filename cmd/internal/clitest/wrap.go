@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,7 +21,9 @@ func Wrap(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	id, err := strconv.ParseUint(args[1], 0, 32)
 	ts.Check(err)
-	ts.Check(wrap.Copy(args[0], uint32(id), ts.MkAbs(args[2]), ts.MkAbs(args[3])))
+	var out bytes.Buffer
+	ts.Check(wrap.Copy(args[0], uint32(id), ts.MkAbs(args[2]), &out))
+	ts.Check(os.WriteFile(ts.MkAbs(args[3]), out.Bytes(), 0o644))
 }
 
 // Within is a command for scripts that demands that captures hold packets of

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -27,8 +28,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: wrap -kind KIND [-id N] INPUT OUTPUT")
 		os.Exit(2)
 	}
-	if err := wrap.Copy(*kind, uint32(*id), flag.Arg(0), flag.Arg(1)); err != nil {
+	if err := run(*kind, uint32(*id), flag.Arg(0), flag.Arg(1)); err != nil {
 		fmt.Fprintln(os.Stderr, "wrap:", err)
 		os.Exit(1)
 	}
+}
+
+func run(kind string, id uint32, in, out string) (err error) {
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return wrap.Copy(kind, id, in, f)
 }
