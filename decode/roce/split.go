@@ -83,7 +83,7 @@ func (s *Splitter) Segmented() bool { return s.several }
 func (s *Splitter) first(p *Packet) bool {
 	f := s.frame
 	s.state, s.several = splitDone, false
-	if f.Segment != 0 && int(f.Segment) < f.PayloadLen && s.begin(int(f.Segment)) {
+	if n := int(f.Segment); n >= BTHSize+ICRCSize && n < f.PayloadLen && s.begin(n) {
 		return s.next(p)
 	}
 	Decode(f.Payload, f.PayloadLen, p)
