@@ -45,7 +45,11 @@ type Packet struct {
 	Length uint32   // length on the wire in bytes; len(Data) is what was captured
 	Tap    uint16   // where it was captured: a lane of merged files and an interface within it
 	Link   LinkType // how Data starts
-	Data   []byte
+	// Segment is the payload in bytes of each of the packets that segmentation
+	// offload makes of this one, but for the last, which may be shorter; 0 if
+	// it makes none, or if the source does not tell. Live captures do.
+	Segment uint16
+	Data    []byte
 }
 
 // Batch is a run of packets with the memory that they alias. The zero value

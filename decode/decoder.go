@@ -93,6 +93,11 @@ type Stats struct {
 	CutShort     uint64 // those of Undecodable that the capture cut within their headers
 	Other        uint64 // packets that are none of a known kind
 	Fragments    uint64 // IP fragments
+	// Joined counts the datagrams that held several RoCE packets, as segmentation
+	// offload shows them, and JoinedPackets these packets. NotSplit counts the
+	// datagrams that cannot be one packet and were not taken apart, or not to
+	// their end: cut, damaged, or without ICRCs. They are in Undecodable, too.
+	Joined, JoinedPackets, NotSplit uint64
 	// Connections and incomplete IP datagrams that were given up because there
 	// were too many, or because too much was held. Orphans has the
 	// transactions.
@@ -348,6 +353,10 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
 		kind.Class, kind.Fabric, kind.Port = ClassRDMA, u.fabric, 0
+		if n := len(packets); n > 1 {
+			d.stats.Joined++
+			d.stats.JoinedPackets += uint64(n)
+		}
 		for i := range packets {
 			q := &packets[i]
 			switch q.ICRC {
@@ -360,6 +369,9 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			}
 			if q.Problem != "" && q.Problem != roce.ProblemOpcode {
 				kind.Class, kind.Problem = ClassDamaged, q.Problem
+				if q.Problem == roce.ProblemLength || q.Problem == roce.ProblemJoined {
+					d.stats.NotSplit++
+				}
 				d.undecodable(p)
 				continue
 			}

@@ -66,6 +66,7 @@ func (d *dissection) batch(b *capture.Batch) {
 		}
 		f := &d.full[u.full]
 		link.Decode(p.Link, p.Data, p.Length, &f.frame)
+		f.frame.Segment = p.Segment
 		d.upper(f)
 	}
 }

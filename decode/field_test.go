@@ -20,6 +20,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
@@ -114,6 +115,31 @@ func TestTapForEachDirection(t *testing.T) {
 			}
 			same(t, name, sequential(packets, 64, decode.Options{}), want)
 		})
+	}
+}
+
+// A rejection is seen where only its direction is.
+func TestRejectedAtAnotherTap(t *testing.T) {
+	packets := load(t, "../samples/rocev2-nfs41-restart.pcap.zst")
+	rejected := func() (n int) {
+		run(t, packets, 64, decode.Options{Closed: func(c *rdma.Connection) {
+			if c.State == rdma.Rejected {
+				n++
+			}
+		}})
+		return n
+	}
+	want := rejected()
+	for i := range packets {
+		var f link.Frame
+		p := &packets[i]
+		link.Decode(p.Link, p.Data, p.Length, &f)
+		if f.Src.IsValid() && f.Src.Less(f.Dst) {
+			p.Tap = 1
+		}
+	}
+	if got := rejected(); got != want || want == 0 {
+		t.Errorf("%d connections rejected, want %d", got, want)
 	}
 }
 

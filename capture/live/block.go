@@ -37,6 +37,20 @@ const (
 	recHeader   = 68
 )
 
+// A virtio_net_hdr (linux/virtio_net.h) stands before the data where the socket
+// asks for it: flags 1, type of segmentation offload 1, length of headers 2, size
+// of segments 2, checksum 4. Numbers are in the byte order of the machine.
+const (
+	netHeader  = 10
+	netGSOType = 1
+	netGSOSize = 4
+
+	gsoTCPv4 = 1
+	gsoTCPv6 = 4
+	gsoUDP   = 5    // VIRTIO_NET_HDR_GSO_UDP_L4: one datagram for each segment
+	gsoECN   = 0x80 // a flag
+)
+
 // Bits of status.
 const (
 	statusUser     = 1 << 0 // of a block: it is ours
@@ -58,24 +72,27 @@ type record struct {
 	pkttype  uint8
 	halen    uint8
 	addr     [8]byte
-	network  int // offset of the network header in data
+	segment  uint16 // what segmentation offload makes of it; 0 for nothing
+	network  int    // offset of the network header in data
 	data     []byte
 }
 
 // walker goes through the packets of a block. What it reads is checked: a
 // number that makes no sense ends the block.
 type walker struct {
-	mem  []byte
-	left uint32
-	off  int
-	err  error
+	mem   []byte
+	left  uint32
+	off   int
+	front int // what stands before the data: nothing, or a virtio_net_hdr
+	err   error
 }
 
 var native = binary.NativeEndian
 
-// start begins with a block that the kernel has handed over.
-func (w *walker) start(mem []byte) {
-	*w = walker{mem: mem}
+// start begins with a block that the kernel has handed over. front is the number
+// of bytes that it has put before the data of each packet.
+func (w *walker) start(mem []byte, front int) {
+	*w = walker{mem: mem, front: front}
 	if len(mem) < blockHeader {
 		w.err = fmt.Errorf("a block of %d bytes", len(mem))
 		return
@@ -103,11 +120,15 @@ func (w *walker) next(r *record) bool {
 	}
 	p := w.mem[w.off:]
 	mac, snap := int(native.Uint16(p[recMAC:])), int(native.Uint32(p[recSnap:]))
-	if mac < recHeader || mac > len(p) || snap > len(p)-mac {
+	if mac < recHeader+w.front || mac > len(p) || snap > len(p)-mac {
 		w.fail("a packet of %d bytes at %d+%d", snap, w.off, mac)
 		return false
 	}
 	r.data = p[mac : mac+snap : mac+snap]
+	r.segment = 0
+	if w.front == netHeader {
+		r.segment = segment(p[mac-netHeader : mac])
+	}
 	r.network = min(max(int(native.Uint16(p[recNet:]))-mac, 0), snap)
 	r.time = int64(native.Uint32(p[recSec:]))*1e9 + int64(native.Uint32(p[recNsec:]))
 	r.length = max(native.Uint32(p[recLen:]), uint32(snap))
@@ -129,4 +150,14 @@ func (w *walker) next(r *record) bool {
 		}
 	}
 	return true
+}
+
+// segment is the size of the segments that the kernel would make of a packet,
+// by its virtio_net_hdr.
+func segment(h []byte) uint16 {
+	switch h[netGSOType] &^ gsoECN {
+	case gsoTCPv4, gsoTCPv6, gsoUDP:
+		return native.Uint16(h[netGSOSize:])
+	}
+	return 0
 }

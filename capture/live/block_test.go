@@ -13,7 +13,7 @@ const addresses = "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02"
 
 func walk(mem []byte) (list []record, err error) {
 	var w walker
-	w.start(mem)
+	w.start(mem, 0)
 	var r record
 	for w.next(&r) {
 		list = append(list, r)
@@ -122,7 +122,7 @@ func TestAddAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() {
 		b.Reset()
 		var w walker
-		w.start(mem)
+		w.start(mem, 0)
 		for w.next(&r) {
 			r.add(&b, 1, 0)
 		}
@@ -146,7 +146,7 @@ func FuzzBlock(f *testing.F) {
 	f.Fuzz(func(t *testing.T, block []byte) {
 		before := bytes.Clone(block)
 		var w walker
-		w.start(block)
+		w.start(block, 0)
 		var r record
 		var b capture.Batch
 		n := 0
@@ -165,4 +165,51 @@ func FuzzBlock(f *testing.F) {
 			t.Fatal("the block was written")
 		}
 	})
+}
+
+// The kernel's word on segments stands before the data; what it does not know,
+// or a block that has no room for it, is none.
+func TestWalkSegments(t *testing.T) {
+	head := func(kind byte, size uint16) string {
+		h := make([]byte, netHeader)
+		h[netGSOType] = kind
+		native.PutUint16(h[netGSOSize:], size)
+		return string(h)
+	}
+	mem := make([]byte, 4096)
+	in := []struct {
+		kind byte
+		size uint16
+		want uint16
+	}{{0, 0, 0}, {5, 1068, 1068}, {1, 1448, 1448}, {4 | 0x80, 1428, 1428}, {3, 1480, 0}, {0, 77, 0}, {9, 77, 0}}
+	var list []packet
+	for _, x := range in {
+		list = append(list, packet{data: head(x.kind, x.size) + addresses, hatype: 1})
+	}
+	fillBlock(mem, list...)
+	// The data begin behind the header.
+	off := int(native.Uint32(mem[blockFirst:]))
+	for range list {
+		p := mem[off:]
+		native.PutUint16(p[recMAC:], native.Uint16(p[recMAC:])+netHeader)
+		native.PutUint32(p[recSnap:], uint32(len(addresses)))
+		off += int(native.Uint32(p[recNext:]))
+	}
+	var w walker
+	var r record
+	w.start(mem, netHeader)
+	for i, x := range in {
+		if !w.next(&r) || r.segment != x.want || string(r.data) != addresses {
+			t.Errorf("packet %d: segment %d, want %d; %q; %v", i, r.segment, x.want, r.data, w.err)
+		}
+	}
+	native.PutUint16(mem[blockHeader+recMAC:], recHeader)
+	w.start(mem, netHeader)
+	if w.next(&r) || w.err == nil {
+		t.Error("a packet without room for what stands before it")
+	}
+	w.start(mem, 0)
+	if !w.next(&r) || r.segment != 0 {
+		t.Error("a segment out of nothing")
+	}
 }

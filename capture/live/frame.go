@@ -45,7 +45,7 @@ func (r *record) tagged() (tpid uint16, ok bool) {
 
 // add copies a packet to a batch, with the tag back in its place.
 func (r *record) add(b *capture.Batch, number uint64, tap uint16) {
-	p := capture.Packet{Time: r.time, Number: number, Tap: tap, Link: linkOf(r.hatype), Length: r.length}
+	p := capture.Packet{Time: r.time, Number: number, Tap: tap, Link: linkOf(r.hatype), Length: r.length, Segment: r.segment}
 	tpid, tagged := r.tagged()
 	be := binary.BigEndian
 	if p.Link == capture.LinkEthernet {

@@ -43,6 +43,13 @@ type Options struct {
 	// program has to do that gives up CAP_NET_ADMIN meanwhile. A note says how
 	// to set it back.
 	KeepClock bool
+	// Segments asks the kernel for the size of the segments that it will make of
+	// a packet, or has merged (capture.Packet.Segment). Linux tells it from
+	// version 6.2 on; before, the option has no effect. The kernel cannot tell
+	// it of SCTP and of datagrams that a virtual machine leaves to it to
+	// fragment, and drops these, counted in Dropped: set it where Filter takes
+	// TCP, UDP and tunnels only.
+	Segments bool
 	// Fanout, if set, shares the packets with others of the same group.
 	Fanout *Fanout
 	// SysRoot is where sysfs is mounted; empty means /sys.

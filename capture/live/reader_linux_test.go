@@ -250,3 +250,13 @@ func TestKernelTakesFilters(t *testing.T) {
 		}
 	}
 }
+
+func TestSince(t *testing.T) {
+	for release, want := range map[string]bool{
+		"6.2.0": true, "6.12.3-amd64": true, "7.0": true, "10.1": true, "6.1.0-rc2": false, "5.15.0-91-generic": false, "": false, "six.two": false,
+	} {
+		if got := since(release, 6, 2); got != want {
+			t.Errorf("%q: %v", release, got)
+		}
+	}
+}

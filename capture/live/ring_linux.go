@@ -30,6 +30,7 @@ type ring struct {
 	layout layout
 
 	next    int  // the block to be read next, or being read
+	front   int  // bytes before the data of each packet
 	held    bool // it is being read
 	walk    walker
 	head    record      // the next packet, if has is set
@@ -86,6 +87,9 @@ func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
 	if err = r.attach(prog); err != nil {
 		return nil, fmt.Errorf("%s: filter: %w", name, err)
 	}
+	if opt.Segments && tellsSegments() && unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1) == nil {
+		r.front = netHeader
+	}
 	req := unix.TpacketReq3{
 		Block_size: uint32(l.block), Block_nr: uint32(l.blocks),
 		Frame_size: leastBlock, Frame_nr: uint32(l.block / leastBlock * l.blocks), // checked by the kernel, of no use in version 3
@@ -119,6 +123,26 @@ func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
 		r.missing, r.missed = f, readCounter(f)
 	}
 	return r, nil
+}
+
+// tellsSegments reports whether the kernel knows how to tell of the segments of
+// UDP: before Linux 6.2 it drops those packets instead.
+func tellsSegments() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	return since(unix.ByteSliceToString(u.Release[:]), 6, 2)
+}
+
+// since reports whether a release of the kernel, as "6.12.3-amd64", is at least
+// one.
+func since(release string, major, minor int) bool {
+	var x, y int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &x, &y); n != 2 {
+		return false
+	}
+	return x > major || x == major && y >= minor
 }
 
 // readCounter reads a counter of sysfs anew; 0 if the interface is gone.
@@ -216,7 +240,7 @@ func (r *ring) peek(p *problems) bool {
 				return false
 			}
 			r.held = true
-			r.walk.start(r.block(r.next))
+			r.walk.start(r.block(r.next), r.front)
 		}
 		for r.walk.next(&r.head) {
 			if !r.head.echo() {

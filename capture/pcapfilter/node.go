@@ -60,6 +60,16 @@ func (laterFragment) gen(c *compiler, t, f label) {
 	c.test(bpf.JumpEqual, 0, f, t)
 }
 
+// clearMACsec holds for MACsec frames that are neither encrypted nor changed
+// (IEEE 802.1AE section 9.5: the bits E and C of the tag control information).
+type clearMACsec struct{}
+
+func (clearMACsec) gen(c *compiler, t, f label) {
+	c.index(slotL3)
+	c.emit(bpf.LoadIndirect{Off: c.base, Size: 1})
+	c.test(bpf.JumpBitsSet, 0x0c, f, t)
+}
+
 // vlan holds for tagged frames; id -1 takes any tag.
 type vlan struct{ id int }
 

@@ -1,7 +1,13 @@
 package pcapfilter
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Traffic says what packets are of interest for RPC-over-RDMA. The zero value
-// is RoCE of both versions and iWARP at its usual port.
+// is RoCE of both versions, iWARP at its usual port, and all that tunnels and
+// mirrors carry: a filter of the kernel does not look into them.
 type Traffic struct {
 	// TCPPorts are the ports of iWARP, in either direction; nil means 20049,
 	// the port registered for NFS over RDMA (nfsrdma).
@@ -9,6 +15,8 @@ type Traffic struct {
 	// RPC adds what usually travels beside an RDMA mount over TCP and UDP:
 	// rpcbind (111), MOUNT (20048 on Linux) and NFS (2049).
 	RPC bool
+	// NoTunnels leaves tunnels and mirrors out.
+	NoTunnels bool
 }
 
 const (
@@ -18,16 +26,32 @@ const (
 
 var rpcPorts = []uint16{111, 2049, 20048}
 
+// What carries tunnels and mirrors. Package decode/link takes the same ones off.
+var tunnels = []struct {
+	name string
+	node node
+}{
+	{"VXLAN", or{toUDP(4789), toUDP(8472)}},
+	{"VXLAN-GPE", toUDP(4790)},
+	{"GENEVE", toUDP(6081)},
+	{"GRE, NVGRE, ERSPAN", or{ipProto(47), toUDP(4754)}},
+	{"TZSP", toUDP(37008)},
+	{"IP in IP", or{ipProto(4), ipProto(41)}},
+	{"MPLS", or{or{etherType(0x8847), etherType(0x8848)}, or{ipProto(137), toUDP(6635)}}},
+	{"PPPoE", etherType(0x8864)},
+	{"NSH", etherType(0x894f)},
+	{"Cisco metadata", etherType(0x8909)},
+	{"802.1ah", etherType(0x88e7)},
+	{"MACsec without encryption", and{etherType(0x88e5), clearMACsec{}}},
+}
+
+func toUDP(port uint16) node { return and{ipProto(protoUDP), ports{destination, port, port}} }
+
 // Expr is the expression for the traffic. Fragments but the first name no
 // port: all those of UDP and TCP are taken, over IPv4 and IPv6.
 func (t Traffic) Expr() *Expr {
-	tcp := t.TCPPorts
-	if tcp == nil {
-		tcp = []uint16{iwarpPort}
-	}
 	udp := []uint16{roceV2Port}
 	if t.RPC {
-		tcp = append(append([]uint16(nil), tcp...), rpcPorts...)
 		udp = append(udp, rpcPorts...)
 	}
 	oneOf := func(list []uint16) node {
@@ -37,8 +61,60 @@ func (t Traffic) Expr() *Expr {
 		}
 		return n
 	}
-	return &Expr{or{etherType(typeRoCEv1), or{
+	all := node(or{etherType(typeRoCEv1), or{
 		and{ipProto(protoUDP), oneOf(udp)},
-		and{ipProto(protoTCP), oneOf(tcp)},
-	}}}
+		and{ipProto(protoTCP), oneOf(t.tcp())},
+	}})
+	if !t.NoTunnels {
+		for _, x := range tunnels {
+			all = or{all, x.node}
+		}
+	}
+	return &Expr{all}
+}
+
+func (t Traffic) tcp() []uint16 {
+	list := t.TCPPorts
+	if list == nil {
+		list = []uint16{iwarpPort}
+	}
+	if t.RPC {
+		list = append(append([]uint16(nil), list...), rpcPorts...)
+	}
+	return list
+}
+
+// Direct names what passes outside of tunnels: "RoCE, TCP port 20049".
+func (t Traffic) Direct() string {
+	var b strings.Builder
+	list := func(what string, ports []uint16) {
+		b.WriteString(", " + what + " port")
+		if len(ports) > 1 {
+			b.WriteString("s")
+		}
+		for i, p := range ports {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			b.WriteString(" " + strconv.Itoa(int(p)))
+		}
+	}
+	b.WriteString("RoCE")
+	list("TCP", t.tcp())
+	if t.RPC {
+		list("UDP", rpcPorts)
+	}
+	return b.String()
+}
+
+// Tunnels names the tunnels that pass; empty if none do.
+func (t Traffic) Tunnels() string {
+	if t.NoTunnels {
+		return ""
+	}
+	names := make([]string, len(tunnels))
+	for i, x := range tunnels {
+		names[i] = x.name
+	}
+	return strings.Join(names, ", ")
 }

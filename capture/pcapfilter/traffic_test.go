@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/bpf"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
 // v6 makes an IPv6 frame whose headers follow each other as given.
@@ -103,6 +106,58 @@ func TestTraffic(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Every wrapping that decode/link takes off passes, tagged or not, in fragments
+// or not; nothing wrapped passes without tunnels.
+func TestTunnels(t *testing.T) {
+	usual, direct := compiled(t, Traffic{}.Expr()), compiled(t, Traffic{NoTunnels: true}.Expr())
+	kinds := 0
+	for _, inner := range [][]byte{v4(17, 0x4000, 0, roce...), v6(17, roce...), v4(17, 0, 0, other...)} {
+		for _, k := range wrap.Kinds(7) {
+			if k.Link != capture.LinkEthernet {
+				continue
+			}
+			kinds++
+			b, _ := wrap.New(k, 7).Frame(inner, len(inner))
+			one := tag(b, 0x8100, 7)
+			for tags, f := range [][]byte{b, one, tag(one, 0x88a8, 8)} {
+				if !run(t, usual, f) || run(t, direct, f) {
+					t.Errorf("%s behind %d tags: %v, without tunnels %v", k.Name, tags, run(t, usual, f), run(t, direct, f))
+				}
+			}
+		}
+	}
+	if kinds < 80 {
+		t.Errorf("%d kinds", kinds)
+	}
+	ether := func(typ ...byte) []byte { return join(make([]byte, 12), typ, make([]byte, 60)) }
+	for name, c := range map[string]struct {
+		frame []byte
+		want  bool
+	}{
+		"GRE over IPv6":            {v6(47), true},
+		"GRE, later fragment":      {v4(47, 185, 0), true},
+		"VXLAN, later fragment":    {v4(17, 185, 0), true},
+		"VXLAN's port as a source": {v4(17, 0, 0, 0x12, 0xb5, 0xc0, 0), false},
+		"VXLAN's port of TCP":      {v4(6, 0, 0, 0xc0, 0, 0x12, 0xb5), false},
+		"ESP":                      {v4(50, 0, 0), false},
+		"MACsec, clear":            {ether(0x88, 0xe5, 0x20), true},
+		"MACsec, changed":          {ether(0x88, 0xe5, 0x24), false},
+		"MACsec, encrypted":        {ether(0x88, 0xe5, 0x2c), false},
+		"PPPoE discovery":          {ether(0x88, 0x63), false},
+		"MPLS, multicast":          {ether(0x88, 0x48), true},
+	} {
+		if got := run(t, usual, c.frame); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if s := (Traffic{RPC: true}).Direct(); s != "RoCE, TCP ports 20049, 111, 2049, 20048, UDP ports 111, 2049, 20048" {
+		t.Error(s)
+	}
+	if s := (Traffic{}).Tunnels(); !strings.HasPrefix(s, "VXLAN, VXLAN-GPE, GENEVE, GRE") || (Traffic{NoTunnels: true}).Tunnels() != "" {
+		t.Error(s)
 	}
 }
 

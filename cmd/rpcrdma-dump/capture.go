@@ -24,8 +24,9 @@ import (
 
 const captureLong = `Capture packets from network interfaces and write them to a file, or to a series
 of files. Without --all, only what RPC-over-RDMA needs is taken: RoCEv2 (UDP port
-4791), RoCEv1, iWARP (TCP port 20049, or --ports), IP fragments of these, and with
---rpc also rpcbind, MOUNT and NFS over TCP and UDP. The kernel does the choosing.
+4791), RoCEv1, iWARP (TCP port 20049, or --ports), IP fragments of these, with
+--rpc also rpcbind, MOUNT and NFS over TCP and UDP, and all that is wrapped in a
+tunnel or mirror, which --no-tunnels leaves out. The kernel does the choosing.
 
 The name says the format: .pcap is pcap, all others are pcapng; .gz or .zst behind
 it compress. -r reads packets from a capture instead of an interface, to split it
@@ -136,8 +137,8 @@ func (o *captureOptions) check(s *streams) error {
 	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
 		return cli.Usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
-	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0 || o.box.Given()) {
-		return cli.Usagef("-f, --all, --rpc, --ports, -s, -B, -p, -Z, --sandbox, --hardware-time and --fanout go with -i")
+	if len(o.ifaces) == 0 && (o.expr != "" || o.all || o.direct || o.rpc || o.ports != nil || o.snap != 0 || o.promisc || o.clock || o.fanout != 0 || o.ring != 0 || o.box.Given()) {
+		return cli.Usagef("-f, --all, --rpc, --ports, --no-tunnels, -s, -B, -p, -Z, --sandbox, --hardware-time and --fanout go with -i")
 	}
 	return nil
 }
@@ -222,6 +223,7 @@ func (c *capturing) run() error {
 			to += " as " + safe(name)
 		}
 		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
+		c.notes.printf("%s", c.o.taken())
 		if c.o.duration > 0 {
 			defer time.AfterFunc(time.Duration(c.o.duration), r.Stop).Stop()
 		}

@@ -62,8 +62,8 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 		return nil, cli.Usagef("-i captures: no file is read beside it")
 	case captures && o.follow:
 		return nil, cli.Usagef("--follow is for a file")
-	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.box.Given()):
-		return nil, cli.Usagef("--ports, --rpc, -Z, --sandbox and the capture filter go with -i")
+	case !captures && (o.rpc || o.ports != nil || o.expr != "" || o.direct || o.box.Given()):
+		return nil, cli.Usagef("--ports, --rpc, --no-tunnels, -Z, --sandbox and the capture filter go with -i")
 	case !captures && len(names) == 0:
 		return nil, cli.Usagef("no input: name a capture file, - for standard input, or an interface with -i")
 	case o.follow && (len(names) != 1 || names[0] == "-"):
@@ -287,6 +287,9 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 	}
 	if err != nil {
 		return nil, err
+	}
+	if j.in.iface != nil {
+		j.notes.printf("%s", o.taken())
 	}
 	return j, nil
 }

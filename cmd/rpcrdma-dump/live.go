@@ -20,6 +20,7 @@ type liveOptions struct {
 	ifaces  []string
 	ports   []string
 	rpc     bool
+	direct  bool // no tunnels
 	all     bool // everything, not only RDMA
 	expr    string
 	snap    int
@@ -35,6 +36,7 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
+	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
 	o.box.Flags(f)
 }
 
@@ -59,20 +61,41 @@ func (o *liveOptions) filter() (*pcapfilter.Expr, error) {
 		return nil, &cli.UsageError{Err: err}
 	}
 	if o.all {
-		if o.rpc || o.ports != nil {
-			return nil, cli.Usagef("--all is everything: leave --rpc and --ports out")
+		if o.rpc || o.ports != nil || o.direct {
+			return nil, cli.Usagef("--all is everything: leave --rpc, --ports and --no-tunnels out")
 		}
 		return extra, nil
 	}
-	t := pcapfilter.Traffic{RPC: o.rpc}
+	t, err := o.traffic()
+	if err != nil {
+		return nil, err
+	}
+	return pcapfilter.And(t.Expr(), extra), nil
+}
+
+// traffic is what is taken without --all.
+func (o *liveOptions) traffic() (pcapfilter.Traffic, error) {
+	t := pcapfilter.Traffic{RPC: o.rpc, NoTunnels: o.direct}
 	for _, s := range o.ports {
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
-			return nil, cli.Usagef("--ports: %q is not a port", s)
+			return t, cli.Usagef("--ports: %q is not a port", s)
 		}
 		t.TCPPorts = append(t.TCPPorts, uint16(n))
 	}
-	return pcapfilter.And(t.Expr(), extra), nil
+	return t, nil
+}
+
+// taken says what passes the filter of the kernel.
+func (o *liveOptions) taken() string {
+	if o.all {
+		return "taking all packets"
+	}
+	t, err := o.traffic()
+	if err != nil {
+		return ""
+	}
+	return cli.Taken(t)
 }
 
 // open starts to capture.
@@ -86,7 +109,7 @@ func (o *liveOptions) open() (*live.Reader, error) {
 	}
 	opt := live.Options{
 		Interfaces: o.names(), Filter: filter, SnapLen: o.snap, RingSize: int(o.ring),
-		Promiscuous: o.promisc, HardwareTime: o.clock, KeepClock: o.box.Mode != sandbox.Off,
+		Promiscuous: o.promisc, Segments: !o.all, HardwareTime: o.clock, KeepClock: o.box.Mode != sandbox.Off,
 	}
 	if o.fanout != 0 {
 		if o.fanout < 0 || o.fanout > 65535 {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
 func TestMain(m *testing.M) {
@@ -30,6 +32,8 @@ func TestScripts(t *testing.T) {
 			"replace": replaceBytes,
 			"gzip":    gzipFile,
 			"code":    exitCodeIs,
+			"wrap":    clitest.Wrap,
+			"within":  clitest.Within,
 		},
 		RequireExplicitExec: true,
 	})

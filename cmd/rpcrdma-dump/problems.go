@@ -73,6 +73,9 @@ func (n *problemNotes) input(in *input, d *decode.Decoder, stopped bool) {
 	if cut := in.cut.Load(); cut > 0 && !stopped {
 		n.printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", plural(cut, "packet"))
 	}
+	if st.NotSplit > 0 {
+		n.printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", plural(st.NotSplit, "datagram"))
+	}
 	if st.BadICRC > 0 {
 		n.printf("note: %s with a wrong ICRC, of %d checked", plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
 	}

@@ -166,6 +166,9 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 	if n := st.GoodICRC + st.BadICRC + st.NotChecked; n > 0 {
 		fmt.Fprintf(w, "ICRC          %d good, %d wrong, %d not checked\n", st.GoodICRC, st.BadICRC, st.NotChecked)
 	}
+	if st.Joined > 0 {
+		fmt.Fprintf(w, "offload       %s of %d packets\n", plural(st.Joined, "datagram"), st.JoinedPackets)
+	}
 	a := d.Account()
 	fmt.Fprintf(w, "account       %s\n", text.Account(nil, &a, 12))
 	o := d.Orphans()
@@ -179,6 +182,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		{o.Dones, "RDMA_DONE messages"},
 		{o.Evicted, "calls given up for lack of memory"},
 		{st.Undecodable, "packets with damaged headers"},
+		{st.NotSplit, "datagrams of several packets that could not be taken apart"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(w, "besides       %d %s\n", c.n, c.text)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -37,7 +38,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SOURCE_DATE_EPOCH", "0")
 			return nil
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start, "raid": raid},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start, "raid": raid, "wrap": clitest.Wrap},
 		RequireExplicitExec: true,
 	})
 }

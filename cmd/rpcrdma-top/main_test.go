@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
 func TestMain(m *testing.M) {
@@ -30,8 +31,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": exitCodeIs},
-
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"code": exitCodeIs, "wrap": clitest.Wrap},
 		RequireExplicitExec: true,
 	})
 }

@@ -78,6 +78,9 @@ func (n *problemNotes) input(src *source, s *monitor.Snapshot) {
 		n.damaged = true
 		n.printf("%s with malformed headers", plural(bad, "packet"))
 	}
+	if st.NotSplit > 0 {
+		n.printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", plural(st.NotSplit, "datagram"))
+	}
 	if st.BadICRC > 0 {
 		n.printf("note: %s with a wrong ICRC, of %d checked", plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
 	}

@@ -52,6 +52,7 @@ type options struct {
 	ports      []string
 	rpc        bool
 	promisc    bool
+	direct     bool // no tunnels
 	speed      speedFlag
 	interval   time.Duration
 	stuck      time.Duration
@@ -125,6 +126,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
+	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: take frames to other stations, too (promiscuous mode)")
 	o.box.Flags(f)
 	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")

@@ -46,7 +46,7 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 
 // openLive captures on network interfaces.
 func openLive(o *options) (*source, error) {
-	t := pcapfilter.Traffic{RPC: o.rpc}
+	t := pcapfilter.Traffic{RPC: o.rpc, NoTunnels: o.direct}
 	for _, s := range o.ports {
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
@@ -62,12 +62,13 @@ func openLive(o *options) (*source, error) {
 			}
 		}
 	}
-	r, err := live.Open(live.Options{Interfaces: names, Filter: t.Expr(), Promiscuous: o.promisc})
+	r, err := live.Open(live.Options{Interfaces: names, Filter: t.Expr(), Promiscuous: o.promisc, Segments: true})
 	if err != nil {
 		return nil, err
 	}
 	return &source{
-		Reader: r, name: strings.Join(names, ", "), live: true, stop: r.Stop, notes: r.Notes,
+		Reader: r, name: strings.Join(names, ", "), live: true, stop: r.Stop,
+		notes: func() []string { return append(r.Notes(), cli.Taken(t)) },
 		drops: func() (n uint64, known bool) {
 			for _, s := range r.Stats() {
 				n += s.Dropped

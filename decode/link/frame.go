@@ -47,6 +47,11 @@ type Frame struct {
 	// Ethernet padding, and without the VCRC of native InfiniBand.
 	Payload []byte
 
+	// Segment is the size in bytes of the payloads that segmentation offload makes
+	// of this one: all have it but the last, which may be shorter. It is 0 if
+	// there are none, or if the capture does not tell. Decode does not set it.
+	Segment uint16
+
 	IPID     uint16 // IPv4 identification
 	TTL      uint8
 	VLAN     uint16 // innermost 802.1Q identifier; 0 if untagged

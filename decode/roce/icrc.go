@@ -50,9 +50,10 @@ func (v Verdict) Checked() bool { return v == Good || v == Bad }
 // bytes of ones are four zeros and four ones.
 const (
 	icrcLead    = 64   // zeros before the headers
+	icrcOnes    = 4    // the local route header, less the inverted start
 	maxNet      = 256  // longest network header that is looked at
 	icrcCopied  = 1152 // packets up to this length are gathered as a whole
-	icrcScratch = icrcLead + 4 + maxNet + udpSize + icrcCopied
+	icrcScratch = icrcLead + icrcOnes + maxNet + udpSize + icrcCopied
 	udpSize     = 8
 )
 
@@ -106,11 +107,9 @@ func classify(proto link.Proto, net, transport []byte) kind {
 	return kindUnknown
 }
 
-// sum is the ICRC of the packet ib, which goes from the BTH to before the
-// ICRC and has at least the length of a BTH. If ib is one segment of a longer
-// datagram, the lengths in the headers and the IPv4 identification id count
-// as they were when the segment travelled alone.
-func (c *Checker) sum(k kind, net, transport, ib []byte, segment bool, id uint16) uint32 {
+// head puts the masked network header into the scratch buffer. It returns its
+// end.
+func (c *Checker) head(k kind, net, transport []byte) int {
 	s := &c.scratch
 	end := icrcLead
 	if k == kindLRH {
@@ -118,40 +117,63 @@ func (c *Checker) sum(k kind, net, transport, ib []byte, segment bool, id uint16
 		h := s[end : end+LRHSize]
 		h[0] |= 0xf0
 		h[0], h[1], h[2], h[3] = ^h[0], ^h[1], ^h[2], ^h[3]
-		end += LRHSize
+		return end + LRHSize
+	}
+	if k == kindLRHGRH {
+		net = net[LRHSize:]
+	}
+	binary.LittleEndian.PutUint32(s[end:], 0xffffffff)
+	end += icrcOnes
+	h := s[end : end+len(net)]
+	copy(h, net)
+	end += len(net)
+	if k == kindIPv4 {
+		h[1] = 0xff                                     // TOS
+		h[8] = 0xff                                     // TTL
+		binary.LittleEndian.PutUint16(h[10:12], 0xffff) // checksum
 	} else {
-		if k == kindLRHGRH {
-			net = net[LRHSize:]
-		}
-		binary.LittleEndian.PutUint32(s[end:], 0xffffffff)
-		end += 4
-		h := s[end : end+len(net)]
-		copy(h, net)
-		end += len(net)
-		if k == kindIPv4 {
-			h[1] = 0xff                                     // TOS
-			h[8] = 0xff                                     // TTL
-			binary.LittleEndian.PutUint16(h[10:12], 0xffff) // checksum
-			if segment {
-				binary.BigEndian.PutUint16(h[2:4], uint16(len(net)+udpSize+len(ib)+ICRCSize))
-				binary.BigEndian.PutUint16(h[4:6], id)
-			}
-		} else {
-			binary.BigEndian.PutUint32(h[0:4], 0x6fffffff) // traffic class, flow label
-			h[7] = 0xff                                    // hop limit
-			if segment {
-				binary.BigEndian.PutUint16(h[4:6], uint16(len(net)-40+udpSize+len(ib)+ICRCSize))
-			}
-		}
-		if k == kindIPv4 || k == kindIPv6 {
-			u := s[end : end+udpSize]
-			copy(u, transport)
-			binary.LittleEndian.PutUint16(u[6:8], 0xffff)
-			if segment {
-				binary.BigEndian.PutUint16(u[4:6], uint16(udpSize+len(ib)+ICRCSize))
-			}
-			end += udpSize
-		}
+		binary.BigEndian.PutUint32(h[0:4], 0x6fffffff) // traffic class, flow label
+		h[7] = 0xff                                    // hop limit
+	}
+	if k == kindIPv4 || k == kindIPv6 {
+		u := s[end : end+udpSize]
+		copy(u, transport)
+		binary.LittleEndian.PutUint16(u[6:8], 0xffff)
+		end += udpSize
+	}
+	return end
+}
+
+// alone sets the lengths in the headers, of which net bytes are those of IP, and
+// the IPv4 identification to what they are where a packet of n bytes, ICRC
+// included, travels alone.
+func (c *Checker) alone(k kind, net, n int, id uint16) {
+	h := c.scratch[icrcLead+icrcOnes : icrcLead+icrcOnes+net+udpSize]
+	if k == kindIPv4 {
+		binary.BigEndian.PutUint16(h[2:4], uint16(net+udpSize+n))
+		binary.BigEndian.PutUint16(h[4:6], id)
+	} else {
+		binary.BigEndian.PutUint16(h[4:6], uint16(net-ipv6Size+udpSize+n))
+	}
+	binary.BigEndian.PutUint16(h[net+4:net+6], uint16(udpSize+n))
+}
+
+// aligned is the latest start within the zeros that makes what is gathered up
+// to end a multiple of 16 and at least 64 bytes.
+func aligned(end int) int {
+	start := min(icrcLead, end-64)
+	return start - (start-end)&15
+}
+
+// sum is the ICRC of the packet ib, which goes from the BTH to before the
+// ICRC and has at least the length of a BTH. If ib is one segment of a longer
+// datagram, the lengths in the headers and the IPv4 identification id count
+// as they were when the segment travelled alone.
+func (c *Checker) sum(k kind, net, transport, ib []byte, segment bool, id uint16) uint32 {
+	s := &c.scratch
+	end := c.head(k, net, transport)
+	if segment && (k == kindIPv4 || k == kindIPv6) {
+		c.alone(k, len(net), len(ib)+ICRCSize, id)
 	}
 	n := len(ib)
 	if n > icrcCopied {
@@ -160,11 +182,7 @@ func (c *Checker) sum(k kind, net, transport, ib []byte, segment bool, id uint16
 	copy(s[end:], ib[:n])
 	s[end+bthECN] = 0xff
 	end += n
-	// The latest start within the zeros that makes the length a multiple of
-	// 16 and at least 64.
-	start := min(icrcLead, end-64)
-	start -= (start - end) & 15
-	crc := crc32.Update(^uint32(0), crc32.IEEETable, s[start:end])
+	crc := crc32.Update(^uint32(0), crc32.IEEETable, s[aligned(end):end])
 	if n < len(ib) {
 		crc = crc32.Update(crc, crc32.IEEETable, ib[n:])
 	}

@@ -18,6 +18,7 @@ const (
 	ProblemVersion    = "transport header version is not 0"
 	ProblemOpcode     = "opcode not defined"
 	ProblemLength     = "payload length that its opcode does not allow: several packets in one datagram?"
+	ProblemJoined     = "rest of a datagram of several packets: where they end is not known"
 )
 
 // Packet is the result of Decode. Fields of extension headers that the packet

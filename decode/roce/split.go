@@ -9,33 +9,43 @@ import (
 // Splitter decodes the packets of captured frames and verifies their ICRCs.
 // A frame holds one packet, as a rule. But a capture taken where a sender uses
 // UDP segmentation offload, or a receiver merges datagrams, shows several
-// packets back to back in one datagram, all of the length of the first one but
-// the last, which may be shorter. The headers of such a datagram are those of
-// its first packet, but for their lengths.
+// packets back to back in one datagram. The headers of such a datagram are
+// those of its first packet, but for their lengths.
 //
 //	for s.Reset(frame); s.Next(&packet); {
 //		…
 //	}
 //
-// A datagram is only taken apart if it cannot be one packet — its payload is
-// longer than any path MTU or not one that its opcode allows — or if its ICRC
-// is wrong, and if in addition the ICRC of the first part is right. Where
-// there is no ICRC to go by, the second part's header has to continue the
-// first one's. An ordinary packet pays a look at its length for this.
+// Where the kernel has told the size of the segments (link.Frame.Segment), all
+// packets have it but the last, which may be shorter. Else a datagram is only
+// taken apart if it cannot be one packet — its payload is longer than any path
+// MTU or not one that its opcode allows — or if its ICRC is wrong. Then the
+// ICRC tells where a packet ends, whatever the sizes of the packets are. Where
+// a packet is damaged, cut by the capture or has no ICRC, the size of those
+// before it tells, the packet behind it if that one is intact, or for what
+// cannot be one packet, a header that continues its own. If none of this does,
+// the rest of the datagram is given as one packet, and Problem says so unless
+// it could be one. An ordinary packet pays a look at its length for all this.
 //
 // The zero value is ready for use.
 type Splitter struct {
-	// SkipICRC leaves ICRCs unchecked, but for datagrams of several packets.
+	// SkipICRC leaves ICRCs unchecked, but for datagrams of several packets
+	// that have to be taken apart by them.
 	SkipICRC bool
 
-	check Checker
-	frame *link.Frame
-	kind  kind
-	state splitState
-	size  int // of all packets but the last; 0 if there is one only
-	at    int // offset of the next packet in the payload
-	index int
-	step  uint16 // IPv4 identification of a packet less that of the one before
+	check   Checker
+	frame   *link.Frame
+	kind    kind
+	state   splitState
+	segment int  // size of all packets but the last, as the kernel has told; 0 if it has not
+	same    int  // size of the packets so far; 0 if they differ
+	at      int  // offset of the next packet in the payload
+	index   int  // of the next packet
+	several bool // the frame holds several packets
+	alone   bool // measure saw no header behind the packet
+	left    int  // bytes that may yet be summed
+	id      uint16
+	step    uint16 // identification of a packet less that of the one before
 }
 
 type splitState uint8
@@ -67,12 +77,15 @@ func (s *Splitter) Next(p *Packet) bool {
 }
 
 // Segmented reports whether the frame of the last Next holds several packets.
-func (s *Splitter) Segmented() bool { return s.size != 0 }
+func (s *Splitter) Segmented() bool { return s.several }
 
 // first decodes the frame as one packet, and finds out whether it is.
 func (s *Splitter) first(p *Packet) bool {
 	f := s.frame
-	s.state, s.size = splitDone, 0
+	s.state, s.several = splitDone, false
+	if n := int(f.Segment); n >= BTHSize+ICRCSize && n < f.PayloadLen && s.begin(n) {
+		return s.next(p)
+	}
 	Decode(f.Payload, f.PayloadLen, p)
 	illegal := p.impossible()
 	if !illegal {
@@ -101,17 +114,33 @@ func (p *Packet) impossible() bool {
 	return n > MaxMTU
 }
 
+// begin prepares to take the frame apart, if it is of a kind that can hold
+// several packets.
+func (s *Splitter) begin(segment int) bool {
+	f := s.frame
+	s.kind = classify(f.Proto, f.Net, f.Transport)
+	if s.kind != kindIPv4 && s.kind != kindIPv6 || f.PayloadLen <= 0 {
+		return false
+	}
+	s.state, s.several, s.segment = splitNext, true, segment
+	s.at, s.index, s.same = 0, 0, 0
+	s.left = sumFactor*len(f.Payload) + sumLeast
+	s.id, s.step = 0, 1
+	if s.kind == kindIPv4 {
+		s.id = get16(f.Net, 4)
+	}
+	return true
+}
+
 // suspect takes the frame apart if it holds several packets. p is the frame
 // decoded as one.
 func (s *Splitter) suspect(p *Packet, illegal bool) bool {
 	f := s.frame
-	s.kind = classify(f.Proto, f.Net, f.Transport)
-	if s.kind == kindIPv4 || s.kind == kindIPv6 {
-		if size := s.find(p, illegal); size != 0 {
-			s.size, s.at, s.index, s.step = size, 0, 0, 1
-			s.state = splitNext
-			return s.next(p)
+	if s.begin(0) {
+		if x := s.end(p, illegal); x.size != f.PayloadLen {
+			return s.take(p, x)
 		}
+		s.state, s.several = splitDone, false
 	}
 	if !illegal {
 		return true
@@ -125,117 +154,145 @@ func (s *Splitter) suspect(p *Packet, illegal bool) bool {
 	return true
 }
 
-// maxTries bounds the work that a crafted datagram can cause.
-const maxTries = 8
+// end finds where the packet at s.at ends: with all that is left if that is one
+// packet, or if nobody knows. p is the rest decoded as one packet, and illegal
+// says that it cannot be one.
+func (s *Splitter) end(p *Packet, illegal bool) found {
+	b, n := s.from(s.at)
+	j := joint{at: s.at, first: s.id}
+	if s.index > 0 {
+		// Segmentation counts the identification up. A receiver that merges
+		// datagrams also takes those which a sender numbered all alike, or
+		// in any other way.
+		j.first, j.reach = s.id+s.step, 0xffff
+	}
+	// What is usual is tried first.
+	if size := s.usual(p, b, n); size != 0 && s.intact(b[:size], j.first) {
+		return found{size, true, j.first}
+	}
+	if x := s.measure(j); x.good {
+		return x
+	}
+	// It is damaged, cut, or without an ICRC.
+	if s.same != 0 && s.same < n && (s.same+BTHSize > len(b) || begins(b, s.same, n, BTH(b).PKey())) {
+		return found{size: s.same}
+	}
+	reach := uint16(1)
+	if s.index > 0 {
+		reach = 2
+	}
+	if !s.alone {
+		if size := s.recover(s.at, s.id, reach); size != 0 {
+			return found{size: size}
+		}
+	}
+	if illegal {
+		if size := s.continued(s.at, p); size != 0 {
+			return found{size: size}
+		}
+	}
+	return found{size: n}
+}
 
-// find returns the size of the first of several packets, or 0. What sizes are
-// possible follows from the opcode; for the rest, the second packet is looked
-// for by what its header must be.
-func (s *Splitter) find(p *Packet, illegal bool) int {
-	info := &opcodes[p.Opcode]
-	base := int(info.size) + ICRCSize
-	switch {
-	case p.TVer != 0 || info.flags == 0:
-		return 0
+// usual is the size that the packet in b, of n bytes on the wire, most likely
+// has; 0 if there is none.
+func (s *Splitter) usual(p *Packet, b []byte, n int) int {
+	switch info := &opcodes[p.Opcode]; {
+	case s.same != 0: // as segmentation offload makes them
+		return min(s.same, n, len(b))
 	case info.payload == payloadMTU:
 		for mtu := 256; mtu <= MaxMTU; mtu <<= 1 {
-			if s.try(base+mtu, illegal) {
-				return base + mtu
-			}
-		}
-		return 0
-	case info.payload == payloadFixed:
-		if size := base + int(info.fixed); s.try(size, illegal) {
-			return size
-		}
-		return 0
-	case p.Headers.Has(HasRETH): // RDMA Write Only says its length
-		if n := p.RETH.DMALen; n <= MaxMTU {
-			if size := base + int(n+3)&^3; s.try(size, illegal) {
+			if size := int(info.size) + mtu + ICRCSize; size < len(b) && begins(b, size, n, p.PKey) {
 				return size
 			}
-		}
-		return 0
-	}
-	b := s.frame.Payload
-	b = b[:min(len(b), base+MaxMTU+BTHSize)]
-	tries, psn := 0, (p.PSN+1)&mask24
-	for size := base; size+BTHSize <= len(b) && tries < maxTries; size += 4 {
-		// The PSN first: there may be a thousand places to look at.
-		if binary.BigEndian.Uint32(b[size+bthAckReq:])&mask24 == psn && s.follows(size) {
-			if s.try(size, illegal) {
-				return size
-			}
-			tries++
 		}
 	}
 	return 0
 }
 
-// follows reports whether what stands at offset size looks like the packet
-// after the one at offset 0: for the same queue pair, with the next PSN. That
-// leaves less than one in 2^60 to chance.
-func (s *Splitter) follows(size int) bool {
-	b := s.frame.Payload
-	if size+BTHSize > len(b) {
+// intact reports whether the ICRC of a packet is right.
+func (s *Splitter) intact(b []byte, id uint16) bool {
+	f, end := s.frame, len(b)-ICRCSize
+	if end < BTHSize {
 		return false
 	}
-	x, y := BTH(b[:BTHSize]), BTH(b[size:size+BTHSize])
-	return (x.PSN()+1-y.PSN())&mask24 == 0 && y.DestQP() == x.DestQP() && y.PKey() == x.PKey() &&
-		y.TVer() == 0 && y.Opcode().Service() == x.Opcode().Service() && y.Opcode().IsDefined()
-}
-
-// try reports whether the first packet has this size. illegal says that the
-// datagram cannot be one packet.
-func (s *Splitter) try(size int, illegal bool) bool {
-	f := s.frame
-	if size+BTHSize+ICRCSize > f.PayloadLen || size > len(f.Payload) {
-		return false
-	}
-	follows := s.follows(size)
-	if !illegal && !follows {
-		return false
-	}
-	return s.verdict(f.Payload[:size], 0) == Good || illegal && follows
-}
-
-// verdict checks the ICRC of a packet, n identifications after the first.
-func (s *Splitter) verdict(b []byte, n uint16) Verdict {
-	f := s.frame
-	id := get16(f.Net, 4) + n
-	end := len(b) - ICRCSize
-	return verdict(s.check.sum(s.kind, f.Net, f.Transport, b[:end], true, id), b[end:])
+	s.left -= end
+	return s.check.sum(s.kind, f.Net, f.Transport, b[:end], true, id) == binary.LittleEndian.Uint32(b[end:])
 }
 
 // next decodes the next of several packets.
 func (s *Splitter) next(p *Packet) bool {
-	f := s.frame
-	if s.at >= f.PayloadLen || s.at >= len(f.Payload) {
+	b, n := s.from(s.at)
+	if len(b) == 0 || n <= 0 {
 		s.state = splitDone
 		return false
 	}
-	n := min(s.size, f.PayloadLen-s.at)
-	b := f.Payload[s.at:min(s.at+n, len(f.Payload))]
+	if s.segment != 0 {
+		return s.take(p, found{size: min(s.segment, n)})
+	}
 	Decode(b, n, p)
+	illegal := p.impossible()
+	x := s.end(p, illegal)
+	s.take(p, x)
+	if x.size == n && illegal && p.ICRC != Good && p.Problem == "" {
+		p.Problem = ProblemJoined
+	}
+	return true
+}
+
+// take decodes the next packet, whose end is known.
+func (s *Splitter) take(p *Packet, x found) bool {
+	b, _ := s.from(s.at)
+	b = b[:min(len(b), x.size)]
+	Decode(b, x.size, p)
 	switch {
-	case n < BTHSize+ICRCSize:
+	case x.good:
+		p.ICRC = Good
+		s.sent(x.id)
+	case x.size < BTHSize+ICRCSize:
 		p.ICRC = NotCheckedUnknown
-	case len(b) == n:
-		index := uint16(s.index)
-		p.ICRC = s.verdict(b, index*s.step)
-		// Segmentation counts the identification up. A receiver that merges
-		// datagrams also takes those which a sender numbered all alike.
-		if p.ICRC == Bad && s.step == 1 && index == 1 && s.kind == kindIPv4 {
-			if s.verdict(b, 0) == Good {
-				p.ICRC, s.step = Good, 0
-			}
-		}
-	case len(b) == n-ICRCSize:
+	case s.segment != 0 && s.SkipICRC:
+	case len(b) == x.size:
+		p.ICRC = s.identify(b)
+	case len(b) == x.size-ICRCSize:
 		p.ICRC = NotCheckedAbsent
 	default:
 		p.ICRC = NotCheckedCut
 	}
-	s.at += n
+	if s.index == 0 {
+		s.same = x.size
+	} else if x.size != s.same {
+		s.same = 0
+	}
+	s.at += x.size
 	s.index++
 	return true
+}
+
+// sent notes the identification of the packet.
+func (s *Splitter) sent(id uint16) {
+	if s.index == 1 && id == s.id {
+		s.step = 0
+	}
+	s.id = id
+}
+
+// identify checks the ICRC of the packet, and finds out which identification it
+// was sent with.
+func (s *Splitter) identify(b []byte) Verdict {
+	id := s.id
+	if s.index > 0 {
+		id += s.step
+	}
+	f, end := s.frame, len(b)-ICRCSize
+	sum := s.check.sum(s.kind, f.Net, f.Transport, b[:end], true, id)
+	v := verdict(sum, b[end:])
+	if v == Bad && s.kind == kindIPv4 && s.index > 0 {
+		x := UnshiftCRC(sum^binary.LittleEndian.Uint32(b[end:]), len(f.Net)-4+udpSize+end)
+		if other, ok := identification(x, id); ok {
+			id, v = other, Good
+		}
+	}
+	s.sent(id)
+	return v
 }

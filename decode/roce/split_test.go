@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -312,6 +315,197 @@ func TestSplitNot(t *testing.T) {
 	}
 }
 
+// Batches of packets of any sizes, as a receiver may merge them, or a provider
+// that sends an acknowledgement behind a Send.
+var mixtures = []struct {
+	name  string
+	parts []part
+}{
+	{"a Send and the acknowledgement behind it", []part{{RCSendOnly, 5, 192, Good}, {RCAcknowledge, 77, 0, Good}}},
+	{"an acknowledgement and a Send", []part{{RCAcknowledge, 77, 0, Good}, {RCSendOnly, 5, 192, Good}}},
+	{"the end of a message and a new one", []part{{RCSendMiddle, 5, 1024, Good}, {RCSendLast, 6, 17, Good}, {RCWriteFirst, 7, 1024, Good}, {RCWriteLast, 8, 3, Good}, {RCSendOnlyInvalidate, 9, 64, Good}}},
+	{"Read Request between", []part{{RCWriteOnly, 5, 700, Good}, {RCReadRequest, 6, 0, Good}, {RCSendOnly, 15, 1, Good}, {RCReadResponseOnly, 3, 4096, Good}, {RCAcknowledge, 4, 0, Good}}},
+	{"growing", []part{{RCSendOnly, 1, 0, Good}, {RCSendOnly, 2, 1, Good}, {RCSendOnly, 3, 5, Good}, {RCSendOnly, 4, 4096, Good}}},
+	{"another path MTU", []part{{RCSendFirst, 1, 256, Good}, {RCSendMiddle, 2, 512, Good}, {RCSendMiddle, 3, 2048, Good}, {RCSendLast, 4, 1, Good}}},
+	{"no path MTU at all", []part{{RCSendFirst, 1, 1000, Good}, {RCSendMiddle, 2, 1000, Good}, {RCSendLast, 3, 1001, Good}}},
+	{"connection management behind data", []part{{RCSendOnly, 1, 100, Good}, {UDSendOnly, 2, 256, Good}}},
+	{"a manufacturer's", []part{{RCSendOnly, 1, 100, Good}, {0xc5, 2, 40, Good}, {RCSendOnly, 3, 100, Good}}},
+}
+
+func TestSplitUnequal(t *testing.T) {
+	for _, c := range mixtures {
+		for _, v6 := range []bool{false, true} {
+			for _, step := range []uint16{0, 1, 2, 0x1234} {
+				f := batch(t, v6, 0xffff, step, batchPackets(c.parts)...)
+				var s Splitter
+				if got := parts(&s, f); fmt.Sprint(got) != fmt.Sprint(c.parts) || !s.Segmented() {
+					t.Errorf("%s, v6 %v, step %d: got %v, want %v", c.name, v6, step, got, c.parts)
+				}
+			}
+		}
+	}
+}
+
+// Any sequence of packets of any size comes apart.
+func TestSplitRandom(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	ops := []Opcode{RCSendFirst, RCSendMiddle, RCSendLast, RCSendOnly, RCWriteFirst, RCWriteMiddle, RCWriteLast, RCWriteOnly, RCReadRequest, RCReadResponseFirst, RCReadResponseLast, RCAcknowledge, RCSendOnlyInvalidate, UDSendOnly}
+	for range 2000 {
+		var want []part
+		for bytes := 0; len(want) == 0 || len(want) < 40 && bytes < 50000 && rnd.IntN(6) > 0; {
+			x := part{op: ops[rnd.IntN(len(ops))], psn: rnd.Uint32() & mask24, icrc: Good}
+			switch opcodes[x.op].payload {
+			case payloadMTU:
+				x.n = 256 << rnd.IntN(5)
+			case payloadAny:
+				x.n = rnd.IntN(1 + MaxMTU>>rnd.IntN(13))
+			}
+			want = append(want, x)
+			bytes += x.n
+		}
+		f := batch(t, rnd.IntN(2) == 0, uint16(rnd.Uint32()), uint16(rnd.IntN(3)), batchPackets(want)...)
+		var s Splitter
+		if got := parts(&s, f); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+// A damaged packet among packets of other sizes costs no other one.
+func TestSplitUnequalDamaged(t *testing.T) {
+	list := mixtures[3].parts
+	packets := batchPackets(list)
+	for damaged := range list {
+		f := batch(t, false, 7, 1, packets...)
+		at := 0
+		for _, p := range packets[:damaged] {
+			at += len(p) + ICRCSize
+		}
+		f.Payload[at+9] ^= 0x40 // in the PSN
+		var s Splitter
+		got := parts(&s, f)
+		if len(got) != len(list) {
+			t.Fatalf("part %d damaged: %v", damaged, got)
+		}
+		for i, x := range got {
+			want := list[i]
+			if i == damaged {
+				want.icrc, x.psn = Bad, want.psn
+			}
+			if x != want {
+				t.Errorf("part %d damaged: part %d is %v", damaged, i, x)
+			}
+		}
+	}
+}
+
+// What cannot be taken apart says so.
+func TestSplitJoined(t *testing.T) {
+	packets := batchPackets([]part{{RCSendOnly, 1, 100, Good}, {RCReadResponseOnly, 3, 4000, Good}, {RCReadResponseOnly, 9, 4000, Good}})
+	f := batch(t, false, 7, 1, packets...)
+	f.Payload[400] ^= 1
+	f.Payload[5000] ^= 1
+	var s Splitter
+	var p Packet
+	var got []string
+	for s.Reset(f); s.Next(&p); {
+		got = append(got, fmt.Sprintf("%d %v %s", p.PayloadLen, p.ICRC, p.Problem))
+	}
+	want := []string{"100 good ", "8020 bad " + ProblemJoined}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The kernel's word counts more than a guess: sizes are right without ICRCs and
+// of packets that are damaged.
+func TestSplitSegment(t *testing.T) {
+	list := []part{{RCSendOnly, 5, 192, Good}, {RCSendOnly, 6, 192, Good}, {RCAcknowledge, 77, 0, Good}}
+	packets := batchPackets(list)
+	size := len(packets[0]) + ICRCSize
+	for _, skip := range []bool{false, true} {
+		f := batch(t, false, 7, 1, packets...)
+		f.Segment = uint16(size)
+		f.Payload[30] ^= 1
+		clear(f.Payload[2*size-4 : 2*size])
+		s := Splitter{SkipICRC: skip}
+		got := parts(&s, f)
+		want := slices.Clone(list)
+		want[0].icrc, want[1].icrc = Bad, NotCheckedZeroed
+		if skip {
+			want[0].icrc, want[1].icrc, want[2].icrc = Unchecked, Unchecked, Unchecked
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("skip %v: %v, want %v", skip, got, want)
+		}
+		for _, segment := range []int{len(f.Payload), len(f.Payload) + 1, 65535} { // one packet
+			f = batch(t, false, 7, 1, packets[0])
+			f.Segment = uint16(max(segment, len(f.Payload)))
+			if got := parts(&s, f); len(got) != 1 || s.Segmented() {
+				t.Errorf("segment %d: %v", segment, got)
+			}
+		}
+	}
+	f := batch(t, false, 7, 1, packets...)
+	f.Segment = 15 // no packet has so little
+	var s Splitter
+	if got := parts(&s, f); !slices.Equal(got, list) {
+		t.Errorf("%v, want %v", got, list)
+	}
+}
+
+// plausible is a datagram that looks at every fourth byte as if a packet began,
+// with n bytes behind the first header.
+func plausible(t testing.TB, n int) *link.Frame {
+	b := packet(RCSendOnly, 5, n)
+	for i := BTHSize; i+4 <= len(b); i += 4 {
+		binary.BigEndian.PutUint32(b[i:], uint32(RCSendOnly)<<24|uint32(DefaultPKey))
+	}
+	f := batch(t, false, 1, 1, b)
+	f.Payload[len(f.Payload)-1] ^= 1
+	return f
+}
+
+// The work for a crafted datagram grows with its length, and no faster.
+func TestSplitWork(t *testing.T) {
+	for _, n := range []int{1000, 4000, 16000, 64000} {
+		f := plausible(t, n)
+		var s Splitter
+		if got := parts(&s, f); len(got) != 1 {
+			t.Errorf("%d bytes: %d packets", n, len(got))
+		}
+		if spent := sumFactor*len(f.Payload) + sumLeast - s.left; spent > sumFactor*len(f.Payload)+sumLeast+candidateCost+MaxMTU || spent < n/4 {
+			t.Errorf("%d bytes: %d summed", n, spent)
+		}
+	}
+	// Headers within the payload of packets that are right do not exhaust it.
+	inner := packet(RCSendOnly, 6, 4)
+	var packets [][]byte
+	for range 15 {
+		b := packet(RCReadResponseOnly, 5, 4096)
+		for at := 16; at+64 < len(b); at += 64 {
+			copy(b[at:], inner)
+		}
+		packets = append(packets, b)
+	}
+	var s Splitter
+	if got := parts(&s, batch(t, false, 1, 1, packets...)); len(got) != len(packets) {
+		t.Errorf("%d packets, want %d", len(got), len(packets))
+	}
+}
+
+func TestUnshiftCRC(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	zeros := make([]byte, 65535)
+	for _, n := range []int{0, 1, 2, 3, 255, 256, 257, 1000, 4096, 65535, rnd.IntN(65536), rnd.IntN(65536)} {
+		v := rnd.Uint32()
+		shifted := ^crc32.Update(^v, crc32.IEEETable, zeros[:n])
+		if got := UnshiftCRC(shifted, n); got != v {
+			t.Errorf("%d zeros: %#x, want %#x", n, got, v)
+		}
+	}
+}
+
 func TestSplitAllocs(t *testing.T) {
 	var s Splitter
 	var p Packet
@@ -319,6 +513,8 @@ func TestSplitAllocs(t *testing.T) {
 		sampleFrame(t, sampleSendInv),
 		batch(t, false, 7, 1, batchPackets(batches[0].parts)...),
 		batch(t, false, 7, 1, batchPackets(batches[10].parts)...),
+		batch(t, false, 7, 5, batchPackets(mixtures[3].parts)...),
+		plausible(t, 9000),
 	} {
 		if n := minAllocs(func() {
 			for s.Reset(f); s.Next(&p); {
@@ -330,28 +526,57 @@ func TestSplitAllocs(t *testing.T) {
 }
 
 func FuzzSplitter(f *testing.F) {
+	add := func(frame *link.Frame, segment uint16) {
+		f.Add(frame.Net, frame.Transport, frame.Payload, frame.PayloadLen, segment)
+	}
 	for _, s := range samples {
-		frame := sampleFrame(f, s.hex)
-		f.Add(frame.Net, frame.Transport, frame.Payload, frame.PayloadLen)
+		add(sampleFrame(f, s.hex), 0)
 	}
-	for _, c := range batches {
-		frame := batch(f, false, 7, 1, batchPackets(c.parts)...)
-		f.Add(frame.Net, frame.Transport, frame.Payload, frame.PayloadLen)
+	for _, c := range append(batches, mixtures...) {
+		packets := batchPackets(c.parts)
+		add(batch(f, false, 7, 1, packets...), 0)
+		add(batch(f, true, 7, 1, packets...), uint16(len(packets[0])+ICRCSize))
 	}
-	f.Fuzz(func(t *testing.T, net, transport, payload []byte, declared int) {
-		frame := link.Frame{Proto: link.UDP, Net: net, Transport: transport, Payload: payload, PayloadLen: declared % (1 << 17)}
+	add(batch(f, false, 7, 0x100, batchPackets(mixtures[3].parts)...), 0)
+	add(plausible(f, 3000), 0)
+	f.Fuzz(func(t *testing.T, net, transport, payload []byte, declared int, segment uint16) {
+		frame := link.Frame{Proto: link.UDP, Net: net, Transport: transport, Payload: payload, PayloadLen: declared % (1 << 17), Segment: segment}
 		for _, skip := range []bool{false, true} {
 			s := Splitter{SkipICRC: skip}
 			var p Packet
-			n, bytes := 0, 0
+			n, size, at := 0, 0, 0
 			for s.Reset(&frame); s.Next(&p); n++ {
-				bytes += len(p.Payload)
-				if n > len(payload)/(BTHSize+ICRCSize)+1 || bytes > len(payload) {
-					t.Fatalf("%d packets with %d bytes in %d", n, bytes, len(payload))
+				size += len(p.Payload)
+				if n > len(payload)/(BTHSize+ICRCSize)+1 || size > len(payload) {
+					t.Fatalf("%d packets with %d bytes in %d", n, size, len(payload))
 				}
+				if n == 0 && s.Segmented() && s.left < -(sumFactor*len(payload)+sumLeast) {
+					t.Fatalf("%d bytes left to sum", s.left)
+				}
+				// What is right is right on its own.
+				if s.Segmented() && p.ICRC == Good {
+					alone := frame
+					alone.Net, alone.Transport, alone.Segment = bytes.Clone(net), bytes.Clone(transport), 0
+					alone.Payload, alone.PayloadLen = payload[at:s.at], s.at-at
+					binary.BigEndian.PutUint16(alone.Transport[4:], uint16(udpSize+s.at-at))
+					if s.kind == kindIPv4 {
+						binary.BigEndian.PutUint16(alone.Net[2:], uint16(len(net)+udpSize+s.at-at))
+						binary.BigEndian.PutUint16(alone.Net[4:], s.id)
+					} else {
+						binary.BigEndian.PutUint16(alone.Net[4:], uint16(len(net)-40+udpSize+s.at-at))
+					}
+					var c Checker
+					if v := c.Check(&alone); v != Good {
+						t.Fatalf("packet %d at %d, %d bytes: alone it is %v", n, at, s.at-at, v)
+					}
+				}
+				at = s.at
 			}
-			if n == 0 || n > 1 != s.Segmented() && n > 1 {
+			if n == 0 && len(payload) > 0 || n > 1 && !s.Segmented() {
 				t.Fatalf("%d packets, segmented %v", n, s.Segmented())
+			}
+			if s.Segmented() && s.at < min(len(payload), frame.PayloadLen) {
+				t.Fatalf("ended at %d of %d", s.at, len(payload))
 			}
 		}
 	})
@@ -381,5 +606,7 @@ func BenchmarkSplitter(b *testing.B) {
 	bad := batch(b, false, 1, 1, packet(RCSendOnly, 5, 1024))
 	bad.Payload[100] ^= 1
 	run("bad ICRC", bad, false)
+	run("a Send and its ACK", batch(b, false, 7, 1, batchPackets(mixtures[0].parts)...), false)
+	run("crafted, 64 KB", plausible(b, 64000), false)
 	run("three at once", batch(b, false, 7, 1, batchPackets(batches[0].parts)...), false)
 }

@@ -43,7 +43,10 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 				c = fl.c
 			}
 		}
-		if c == nil || c.closed || !c.followed(f.Src, tap) {
+		// Who rejects a connection may have sent nothing else by which to tell
+		// at which capture point he is followed.
+		rejects := m.Attribute == ibcm.AttributeREJ && c != nil && c.State == rdma.Connecting
+		if c == nil || c.closed || !rejects && !c.followed(f.Src, tap) {
 			break
 		}
 		switch m.Attribute {

@@ -118,6 +118,8 @@ var rules = []rule{
 		"github.com/landlock-lsm/go-landlock", "github.com/seccomp/libseccomp-golang", "kernel.org/pub/linux/libs/security/libcap/cap",
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
+	// Helpers of the commands' tests.
+	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: append([]string{"*"}, ui...)},
 	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/...", "internal/outfile", "internal/printable"}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.

@@ -91,7 +91,7 @@ func (c *icrc) check(packet []byte, index uint16, mode ICRCCheck) (id uint16, ok
 	// in the identification and the flags after it, followed by as many zeros
 	// as there are bytes behind. Undoing these leaves the differing bytes
 	// themselves in the register, and nothing else if nothing else differs.
-	d := unshift(sum^stored, ipv4Size-4+udpSize+end)
+	d := roce.UnshiftCRC(sum^stored, ipv4Size-4+udpSize+end)
 	if rest := d >> 16; rest != 0 && rest != flagDF>>8 {
 		return 0, false
 	}
@@ -100,45 +100,4 @@ func (c *icrc) check(packet []byte, index uint16, mode ICRCCheck) (id uint16, ok
 		return 0, false
 	}
 	return id, true
-}
-
-// unshiftTables undo 2^i zero bytes each: a matrix over GF(2), as the images of
-// the 32 bits.
-var unshiftTables = func() (t [16][32]uint32) {
-	for i := range 32 {
-		r := uint32(1) << i
-		for range 8 {
-			if r&(1<<31) != 0 {
-				r = (r^crc32.IEEE)<<1 | 1
-			} else {
-				r <<= 1
-			}
-		}
-		t[0][i] = r
-	}
-	for k := 1; k < len(t); k++ {
-		for i := range 32 {
-			t[k][i] = apply(&t[k-1], t[k-1][i])
-		}
-	}
-	return t
-}()
-
-func apply(m *[32]uint32, v uint32) (r uint32) {
-	for i := 0; v != 0; i, v = i+1, v>>1 {
-		if v&1 != 0 {
-			r ^= m[i]
-		}
-	}
-	return r
-}
-
-// unshift is what the CRC register was n zero bytes earlier.
-func unshift(v uint32, n int) uint32 {
-	for k := 0; n != 0 && k < len(unshiftTables); k, n = k+1, n>>1 {
-		if n&1 != 0 {
-			v = apply(&unshiftTables[k], v)
-		}
-	}
-	return v
 }

@@ -9,10 +9,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 
-	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/internal/wrap"
 )
 
@@ -36,47 +34,11 @@ func main() {
 	}
 }
 
-func run(name string, id uint32, in, out string) (err error) {
-	var kind *wrap.Kind
-	for _, k := range wrap.Kinds(id) {
-		if k.Name == name {
-			kind = &k
-		}
-	}
-	if kind == nil {
-		return fmt.Errorf("no kind %q", name)
-	}
-	r, err := capture.Open([]string{in}, capture.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+func run(kind string, id uint32, in, out string) (err error) {
 	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := capture.NewWriter(f, capture.WriterOptions{Format: capture.Pcap, Link: kind.Link})
-	x := wrap.New(*kind, id)
-	var b capture.Batch
-	for {
-		err := r.Read(&b)
-		if errors.Is(err, io.EOF) {
-			return w.Flush()
-		}
-		if err != nil {
-			return err
-		}
-		for i := range b.Packets {
-			p := b.Packets[i]
-			if p.Link != capture.LinkEthernet {
-				return fmt.Errorf("packet %d is no Ethernet frame", p.Number)
-			}
-			data, wire := x.Frame(p.Data, int(p.Length))
-			p.Data, p.Length, p.Link = data, uint32(wire), kind.Link
-			if err := w.Write(&p); err != nil {
-				return err
-			}
-		}
-	}
+	return wrap.Copy(kind, id, in, f)
 }

@@ -1,0 +1,69 @@
+package clitest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/internal/wrap"
+)
+
+// Wrap is a command for scripts that puts the packets of a capture into a
+// tunnel: wrap KIND ID FROM TO.
+func Wrap(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: wrap KIND ID FROM TO")
+	}
+	id, err := strconv.ParseUint(args[1], 0, 32)
+	ts.Check(err)
+	var out bytes.Buffer
+	ts.Check(wrap.Copy(args[0], uint32(id), ts.MkAbs(args[2]), &out))
+	ts.Check(os.WriteFile(ts.MkAbs(args[3]), out.Bytes(), 0o644))
+}
+
+// Within is a command for scripts that demands that captures hold packets of
+// another one, in its order, with its times and all their bytes: within WHOLE
+// PART...
+func Within(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: within WHOLE PART...")
+	}
+	whole := load(ts, args[0])
+	for _, name := range args[1:] {
+		part, at := load(ts, name), 0
+		if len(part) == 0 {
+			ts.Fatalf("%s has no packets", name)
+		}
+		for _, p := range part {
+			for at < len(whole) && (whole[at].Time != p.Time || whole[at].Link != p.Link || whole[at].Length != p.Length || !bytes.Equal(whole[at].Data, p.Data)) {
+				at++
+			}
+			if at++; at > len(whole) {
+				ts.Fatalf("%s: packet %d is not in %s", name, p.Number, args[0])
+			}
+		}
+	}
+}
+
+func load(ts *testscript.TestScript, name string) (list []capture.Packet) {
+	r, err := capture.Open([]string{ts.MkAbs(name)}, capture.Options{})
+	ts.Check(err)
+	defer r.Close()
+	var b capture.Batch
+	for {
+		err := r.Read(&b)
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		ts.Check(err)
+		for _, p := range b.Packets {
+			p.Data = bytes.Clone(p.Data)
+			list = append(list, p)
+		}
+	}
+}
