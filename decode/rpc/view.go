@@ -186,7 +186,7 @@ func (v *View) decodeResult(m xdr.Message) {
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport {
 		h := &v.Tx.Reply.Header
-		if h.Version == rpcrdma.Version0 {
+		if len(h.Reads) > 0 { // the read-read model
 			v.reduced = h.ReducedCall(v.reduced[:0])
 			r.ReduceCall(v.reduced)
 		} else {

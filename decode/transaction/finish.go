@@ -48,7 +48,7 @@ func (r *ring) push(tx *Transaction, gen uint64, open int) {
 func (t *Tracker) expire(now int64) {
 	for t.waiting.head < len(t.waiting.q) {
 		w := t.waiting.q[t.waiting.head]
-		if !w.over() {
+		if !w.over() && w.tx.replied {
 			if now < w.tx.waitingUntil {
 				return
 			}
@@ -238,7 +238,8 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 		return
 	}
 	want := written
-	if zero := h.PositionZero(); zero.Length > 0 {
+	zero := h.PositionZero()
+	if zero.Length > 0 {
 		want = zero.Length
 	}
 	p := m.long.prefix()
@@ -247,7 +248,9 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 	}
 	m.Payload = p
 	m.PayloadLength = int(min(want, 1<<30))
-	if uint64(len(p)) < want && tx.Call.Seen() {
+	if zero.Length > 0 && uint64(len(p)) < want {
+		tx.incomplete(fmt.Sprintf("reply's Position-Zero Read chunk: %d of %d bytes captured", len(p), want))
+	} else if uint64(len(p)) < want && tx.Call.Seen() {
 		tx.incomplete(fmt.Sprintf("Reply chunk: %d of %d bytes captured", len(p), want))
 	}
 }

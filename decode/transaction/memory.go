@@ -86,6 +86,7 @@ func (t *Tracker) take() *Transaction {
 		t.free = t.free[:n-1]
 		t.freeBytes -= tx.size
 		tx.empty = false
+		tx.tags.call.reply, tx.tags.reply.reply = false, true
 		return tx
 	}
 	tx := new(Transaction)
@@ -218,6 +219,7 @@ func (tx *Transaction) Release() {
 	tx.Done = rdma.Ref{}
 	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
 	tx.serial, tx.untraced, tx.unplaced = 0, false, false
+	tx.disclosed, tx.assumed, tx.turned = false, false, false
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes, tx.noted = tx.Notes[:0], 0

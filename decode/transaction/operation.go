@@ -71,26 +71,37 @@ func tagged(op *rdma.Op) (*segment, *Operation) {
 	}
 	tx := tag.tx
 	s := tx.segmentAt(op.TagAt)
+	if s == nil {
+		return nil, nil
+	}
 	if i := int(op.TagGen & 0xffff); i > 0 && i <= len(tx.Operations) {
 		return s, &tx.Operations[i-1]
 	}
 	return s, nil
 }
 
-// place names a segment of the transaction: those of the reply are negative.
+// place names a segment of the transaction: those of the reply are negative, or
+// if it was turned those of the call.
 func (tx *Transaction) place(s *segment) int32 {
-	if s.reply {
+	if s.reply != tx.turned {
 		return ^s.at
 	}
 	return s.at
 }
 
-// segmentAt is the segment of that name.
+// segmentAt is the segment of that name, nil if there is none any more.
 func (tx *Transaction) segmentAt(i int32) *segment {
-	if i < 0 {
-		return &tx.served[^i]
+	list := tx.segments
+	if (i < 0) != tx.turned {
+		list = tx.served
 	}
-	return &tx.segments[i]
+	if i < 0 {
+		i = ^i
+	}
+	if int(i) >= len(list) {
+		return nil
+	}
+	return &list[i]
 }
 
 // OpData implements rdma.Handler.
@@ -124,6 +135,9 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 		t.traceData(c, tx, op, f)
 	}
 	fresh := t.cover(s, f.Offset, f.Length, f.Data)
+	if s.chunk < 0 && !tx.disclosed {
+		t.disclose(tx, s)
+	}
 	if o != nil {
 		o.Bytes += uint32(fresh)
 		o.Last = f.Ref
@@ -322,6 +336,20 @@ func (tx *Transaction) CallData(n int) []byte {
 		n++
 	}
 	return tx.Data(ReadList, n)
+}
+
+// ReplyData returns the bytes of the n-th data item of the reply that is in a
+// chunk: of its Write list or, in the read-read model, of its Read list without
+// the chunk at position zero. It needs Options.KeepData.
+func (tx *Transaction) ReplyData(n int) []byte {
+	h := &tx.Reply.Header
+	if len(h.Reads) == 0 {
+		return tx.Data(WriteList, n)
+	}
+	if c := h.ReadChunks(); c[0].Position == 0 {
+		n++
+	}
+	return tx.Data(ReplyReadList, n)
 }
 
 // OpAgain implements rdma.Handler.

@@ -301,6 +301,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.offer(tx)
 		t.overtaken(tx)
 		if sure {
+			tx.assumed = !tx.Call.Header.Inline() && forwardSide(c) == unknownSide
 			t.named(tx)
 		} else {
 			tx.Note("taken for a call: the capture holds too little of it")
@@ -342,9 +343,10 @@ const (
 )
 
 // direction tells calls from replies. Where the RPC message is inline, it
-// says so itself; otherwise the chunk lists do: only a call has a Position-
-// Zero Read chunk, and the lists of a reply hold what was offered to it. sure
-// is false if the capture holds too little of the message to tell.
+// says so itself. In a Position-Zero Read chunk it is read only later (see
+// disclosed); until then a message with the XID of an open call of the other
+// side is taken for its reply, and another one for what its sender sends as a
+// rule. sure is false if the capture holds too little of the message to tell.
 func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
 	h := &t.peek
 	if h.Length > keepHeader {
@@ -377,21 +379,43 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 	}
 	tx := t.half(c, s.From.Other()).open.get(h.XID)
 	answers := tx != nil && !tx.replied
+	side := forwardSide(c)
 	cut := h.Cut || len(h.Payload) < min(h.PayloadLength, 8)
 	switch {
 	case h.Version == rpcrdma.Version0 && answers:
 		return isReply, true // a long one has a list at offset 0 as well
 	case len(h.Reads) > 0:
-		return isCall, true // a reply of version 1 has no Read list
+		// In the read-read model a reply has a Read list, too: its message or
+		// results wait to be read.
+		if answers && tx.mayBeExposed() || (tx == nil || tx.replied) && side != unknownSide && side != s.From {
+			return isReply, answers
+		}
+		return isCall, true
 	case h.Type == rpcrdma.TypeNoMsg && !h.Cut, answers, !cut:
 		return isReply, true // as a call it would have a Read list, or its message
 	}
 	// Whatever it is, it comes from where calls come from, or from where
 	// replies do.
-	if side := forwardSide(c); side == unknownSide || side == s.From {
+	if side == unknownSide || side == s.From {
 		return isCall, side != unknownSide
 	}
 	return isReply, true
+}
+
+// mayBeExposed reports whether the reply of a call may offer memory: the
+// requester has offered none for it, and the responder has read all of the
+// call.
+func (tx *Transaction) mayBeExposed() bool {
+	h := &tx.Call.Header
+	if h.HasReply || len(h.Writes) > 0 {
+		return false
+	}
+	for i := range tx.segments {
+		if s := &tx.segments[i]; s.chunk < 0 && s.asked.bytes < uint64(s.length) {
+			return false
+		}
+	}
+	return true
 }
 
 // match finds the call of a reply, or begins a transaction without one. It

@@ -173,6 +173,9 @@ type Transaction struct {
 	gen          uint64
 	serial       uint64
 	untraced     bool
+	disclosed    bool // the message in a Position-Zero Read chunk has said what it is
+	assumed      bool // it was taken for a forward call without evidence
+	turned       bool // a call that proved to be a reply
 	unplaced     bool // Read Responses came that could not be placed
 	replied      bool
 	acked        bool
