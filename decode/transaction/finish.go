@@ -98,7 +98,7 @@ func (t *Tracker) end(tx *Transaction) {
 	h := t.half(tx.Connection, tx.From)
 	h.open.remove(tx)
 	if tx.replied {
-		e := recent{set: true, xid: tx.XID}
+		e := recent{set: true, xid: tx.XID, print: tx.Reply.print}
 		if tx.Call.Seen() {
 			e.origin, e.number = tx.from(), tx.Call.First.Number
 			e.sum = tx.sum()
@@ -128,6 +128,7 @@ func (t *Tracker) end(tx *Transaction) {
 		tx.State = NoCall
 	}
 	t.troubles(tx)
+	tx.order()
 	if t.tracing {
 		tx.sortPackets()
 	}
@@ -362,8 +363,8 @@ func (t *Tracker) release() {
 	}
 }
 
-// out emits a transaction and takes its memory back.
-func (t *Tracker) out(tx *Transaction) {
+// unlink takes a transaction out of the list.
+func (t *Tracker) unlink(tx *Transaction) {
 	if tx.prev == nil {
 		t.head = tx.next
 	} else {
@@ -375,6 +376,11 @@ func (t *Tracker) out(tx *Transaction) {
 		tx.next.prev = tx.prev
 	}
 	tx.prev, tx.next = nil, nil
+}
+
+// out emits a transaction and takes its memory back.
+func (t *Tracker) out(tx *Transaction) {
+	t.unlink(tx)
 	t.held--
 	t.memory.Add(-tx.size)
 	t.heldBytes -= tx.size

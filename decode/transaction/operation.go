@@ -209,7 +209,7 @@ func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
 	owner.orphanAt = (i + 1) % len(owner.orphans)
 	t.gen++
 	owner.orphans[i] = orphan{
-		set: true, gen: t.gen, kind: op.Kind, from: op.From,
+		data: owner.orphans[i].data[:0], set: true, gen: t.gen, kind: op.Kind, from: op.From,
 		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
 	}
 	op.Tag, op.TagGen = owner, t.gen<<16|uint64(i)
@@ -270,6 +270,11 @@ func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
 		o.again++
 		return
 	}
+	if room := headOnly - len(o.data); op.Kind == rdma.Write && room > 0 && f.Offset == o.offset+uint64(o.bytes) && len(o.data) == int(o.bytes) {
+		before := cap(o.data)
+		o.data = append(o.data, f.Data[:min(len(f.Data), room)]...)
+		t.remembers(owner, cap(o.data)-before)
+	}
 	o.bytes += f.Length
 }
 
@@ -288,11 +293,16 @@ func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
 	default:
 		b = tx.chunk(s.kind, s.chunk)
 	}
-	if !t.room(b.growth(s.base+from, len(data))) {
+	t.store(tx, b, s.base+from, data)
+}
+
+// store puts bytes of a chunk at their place in a buffer of the transaction.
+func (t *Tracker) store(tx *Transaction, b *buffer, at uint64, data []byte) {
+	if !t.room(b.growth(at, len(data))) {
 		tx.Note("chunk not assembled: memory limit reached")
 		return
 	}
-	grown, ok := b.put(s.base+from, data, t.opt.Assembly)
+	grown, ok := b.put(at, data, t.opt.Assembly)
 	if !ok {
 		tx.Note("chunk not assembled: longer than the limit")
 		return

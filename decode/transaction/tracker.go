@@ -90,6 +90,10 @@ type Tracker struct {
 
 	// Transactions whose reply waits for an acknowledgement, oldest first.
 	waiting ring
+	// early are those whose call has not been seen, in the order of their
+	// coming from earlyAt on.
+	early   []waiter
+	earlyAt int
 
 	free      []*Transaction
 	freeBytes int            // held by those in free
@@ -153,6 +157,7 @@ type recent struct {
 	xid    uint32
 	origin int // connection of the first copy of its call
 	sum    uint64
+	print  uint64 // of the reply
 	number uint64 // first packet of the call; 0 if that was not captured
 }
 
@@ -170,6 +175,7 @@ type orphan struct {
 	offset uint64
 	first  rdma.Ref
 	last   rdma.Ref
+	data   []byte // of a Write: its start, for a Reply chunk
 }
 
 // NewTracker makes a tracker that hands ended transactions to emit.
@@ -237,6 +243,9 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	var tx *Transaction
 	if binary.BigEndian.Uint32(s.Data[4:]) == 0 {
 		if old := t.half(c, s.From).open.get(xid); old != nil {
+			if t.overtook(old) {
+				return t.late(old, s, false, true)
+			}
 			if t.sameCall(old, s) {
 				return &old.tags.call, old.gen
 			}
@@ -256,7 +265,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	t.setMessage(tx, &tx.Reply, s, false)
 	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
-	if c.Fabric == rdma.UDP {
+	if c.Fabric == rdma.UDP && tx.Call.Seen() {
 		t.finish(tx)
 		return nil, 0
 	}
@@ -287,6 +296,9 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	switch d {
 	case isCall:
 		if old := t.half(c, s.From).open.get(xid); old != nil {
+			if t.overtook(old) {
+				return t.late(old, s, true, sure)
+			}
 			if t.sameCall(old, s) {
 				return &old.tags.call, old.gen
 			}
@@ -429,19 +441,30 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 		}
 		tx.Retransmits += s.Packets
 		t.traceSend(tx, ReplyPart, s, true)
-		tx.Note("reply sent again")
+		if printOf(s.Data, s.Length) == tx.Reply.print {
+			tx.Note("reply sent again")
+		} else {
+			tx.Note("reply sent again with other content: the first one is shown")
+		}
 		t.Stats.Duplicates++
 		return nil
 	}
+	another := false
 	for i := range h.recent {
-		if h.recent[i].set && h.recent[i].xid == xid {
-			t.Stats.Duplicates++
-			return nil
+		if r := &h.recent[i]; r.set && r.xid == xid {
+			if r.print == printOf(s.Data, s.Length) {
+				t.Stats.Duplicates++
+				return nil
+			}
+			another = true
 		}
 	}
 	tx := t.begin(c, from, xid)
 	tx.Reply.First = s.First
 	t.placed(tx)
+	if another {
+		tx.Note("another reply to this XID, with other content")
+	}
 	return tx
 }
 
@@ -495,6 +518,7 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	m.Cut = len(s.Data) < s.Length
 	m.Invalidates, m.Handle = s.Invalidates, s.Handle
 	m.Transport = transport
+	m.print = printOf(s.Data, s.Length)
 	tx.Retransmits += s.Again
 	data := s.Data
 	if len(data) > headOnly && !t.room(len(data)) {
@@ -670,6 +694,9 @@ func (t *Tracker) reply(tx *Transaction) {
 		tx.waiting = true
 		t.waiting.push(tx, tx.gen, t.open)
 	}
+	if !tx.Call.Seen() {
+		t.ahead(tx)
+	}
 }
 
 // serve registers the memory that a reply offers: the read-read model of the
@@ -715,7 +742,7 @@ func (t *Tracker) adopt(tx *Transaction) {
 		return
 	}
 	h := &tx.Reply.Header
-	claim := func(s rpcrdma.Segment, kind ChunkKind, index int) {
+	claim := func(s rpcrdma.Segment, kind ChunkKind, index int, base uint64) {
 		for i := range orphans {
 			o := &orphans[i]
 			if !o.set || o.kind != rdma.Write || o.handle != s.Handle ||
@@ -737,6 +764,9 @@ func (t *Tracker) adopt(tx *Transaction) {
 				tx.Times.LastPush = o.last
 			}
 			t.traceOrphan(tx, o)
+			if kind == ReplyChunk && len(o.data) > 0 {
+				t.store(tx, &tx.Reply.long, base+o.offset-s.Offset, o.data)
+			}
 		}
 	}
 	n := 0
@@ -745,14 +775,16 @@ func (t *Tracker) adopt(tx *Transaction) {
 			if n++; n > t.opt.Segments {
 				return
 			}
-			claim(c[i], WriteList, ci)
+			claim(c[i], WriteList, ci, 0)
 		}
 	}
+	base := uint64(0)
 	for i := range h.Reply {
 		if n++; n > t.opt.Segments {
 			return
 		}
-		claim(h.Reply[i], ReplyChunk, 0)
+		claim(h.Reply[i], ReplyChunk, 0, base)
+		base += uint64(h.Reply[i].Length)
 	}
 }
 
@@ -824,7 +856,7 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	tx.Reply.answered(c.Stamp)
 	tx.acked = true
 	tx.Times.Ack = ref
-	if len(tx.served) == 0 {
+	if len(tx.served) == 0 && tx.Call.Seen() {
 		t.finish(tx)
 	}
 }
@@ -833,8 +865,12 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	for side := range rdma.Side(2) {
 		if h, ok := c.Upper[side].(*half); ok {
-			if tx := h.open.get(xid); tx != nil && !tx.replied {
+			switch tx := h.open.get(xid); {
+			case tx == nil:
+			case !tx.replied:
 				return side, true
+			case !tx.Call.Seen() && !tx.turned:
+				return side.Other(), true
 			}
 		}
 	}
