@@ -44,7 +44,11 @@ func TestReplyBeforeCall(t *testing.T) {
 			call, reply    int
 		}
 		of := func(tx *transaction.Transaction) shape {
-			return shape{tx.XID, tx.Procedure, tx.Backward, tx.Call.SendBytes, tx.Reply.SendBytes}
+			procedure := tx.Procedure
+			if tx.Call.Header.PositionZero().Length > 0 { // its bytes may be missing
+				procedure = 0
+			}
+			return shape{tx.XID, procedure, tx.Backward, tx.Call.SendBytes, tx.Reply.SendBytes}
 		}
 		want := map[shape]int{}
 		decodedWith(packets, decode.Options{}, func(tx *transaction.Transaction) { want[of(tx)]++ })
