@@ -361,6 +361,9 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			if q.Problem != "" && q.Problem != roce.ProblemOpcode {
 				kind.Class, kind.Problem = ClassDamaged, q.Problem
 				d.undecodable(p)
+				if q.Problem == roce.ProblemCutHeaders {
+					c = d.roce.Headless(ref, tap, tenant, u.fabric, &u.frame, q)
+				}
 				continue
 			}
 			if u.fabric == rdma.InfiniBand {

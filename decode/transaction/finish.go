@@ -127,6 +127,7 @@ func (t *Tracker) end(tx *Transaction) {
 	case !tx.Call.Seen():
 		tx.State = NoCall
 	}
+	tx.unproven = tx.unproven && !h.proven
 	t.troubles(tx)
 	tx.order()
 	if t.tracing {
@@ -139,6 +140,9 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 	t.account(tx)
 	t.listed(tx)
+	if tx.unproven {
+		return
+	}
 	calls := &tx.Connection.Resolve().Calls
 	calls.Ended++
 	switch tx.State {
@@ -385,6 +389,11 @@ func (t *Tracker) out(tx *Transaction) {
 	t.memory.Add(-tx.size)
 	t.heldBytes -= tx.size
 	tx.resolve()
+	if tx.unproven {
+		t.Stats.OtherSends++
+		t.recycle(tx)
+		return
+	}
 	tx.gen = 0 // what still points here must not touch it any more
 	if t.opt.Detach {
 		tx.Connection = snapshot(tx.Connection)

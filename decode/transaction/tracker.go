@@ -139,9 +139,10 @@ type half struct {
 	early     map[uint32]rdma.Ref
 	earlySize int // bytes that early has taken
 
-	calls int // looked at as possibly sent again after a reconnect
-	hosts hosts
-	place int // 1 + index in the list of reconnects for hosts
+	proven bool // a Send was answered of which only the XID was captured
+	calls  int  // looked at as possibly sent again after a reconnect
+	hosts  hosts
+	place  int // 1 + index in the list of reconnects for hosts
 
 	size   int // bytes counted for it
 	tables int // of these by open and memory
@@ -213,6 +214,9 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		rpcrdma.PlausibleV2(s.Data, s.Length),
 		rpcrdma.PlausibleV0(s.Data, s.Length):
 	default:
+		if may, sure := rpcrdma.PlausibleCut(s.Data, s.Length); may {
+			return t.fragment(c, s, sure)
+		}
 		if !t.unknownVersion(s) {
 			t.Stats.OtherSends++
 			return nil, 0
@@ -370,6 +374,9 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 		return isDone, true
 	case rpcrdma.TypeError:
 		return isReply, true
+	}
+	if h.Cut && s.Length == 16 {
+		return isDone, true // no other message is so short
 	}
 	if h.Version == rpcrdma.Version2 {
 		switch h.Type {

@@ -176,6 +176,7 @@ type Transaction struct {
 	untraced     bool
 	disclosed    bool // the message in a Position-Zero Read chunk has said what it is
 	assumed      bool // it was taken for a forward call without evidence
+	unproven     bool // only an answer with its XID will show that it is one
 	late         bool // its call came after its reply
 	turned       bool // a call that proved to be a reply
 	unplaced     bool // Read Responses came that could not be placed
@@ -303,7 +304,7 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 // TypeName is the type of the transport header ("RDMA_MSG", its number if it is
 // not defined), empty without one.
 func (m *Message) TypeName() string {
-	if !m.Seen() || !m.Transport {
+	if !m.Seen() || !m.Transport || !m.Header.Fixed() {
 		return ""
 	}
 	if s := m.Header.Type.String(); s != "" {
