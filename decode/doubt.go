@@ -130,7 +130,9 @@ func (t *tcpDemux) segment(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *li
 		}
 		g := *f
 		g.TCPFlags &^= tcp.FIN
-		f = &g
+		if f = &g; c.iwarp != nil && f.PayloadLen == 0 && f.TCPFlags == ackFlag {
+			defer func(n *uint64, before uint64) { *n = before }(&c.Sent[c.iwarp.Side(dir)].Acks, c.Sent[c.iwarp.Side(dir)].Acks)
+		}
 	}
 	if f.TCPFlags&tcp.SYN != 0 {
 		t.settle(c, ref)
