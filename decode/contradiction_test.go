@@ -23,7 +23,10 @@ import (
 // sample reads the first n packets of a capture into memory; all if n is 0.
 func sample(t testing.TB, name string, n int) (out []capture.Packet) {
 	t.Helper()
-	r, err := capture.Open([]string{filepath.Join("../samples", name)}, capture.Options{})
+	if !filepath.IsAbs(name) {
+		name = filepath.Join("../samples", name)
+	}
+	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -373,6 +373,9 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 					d.stats.NotSplit++
 				}
 				d.undecodable(p)
+				if q.Problem == roce.ProblemCutHeaders {
+					c = d.roce.Headless(ref, tap, tenant, u.fabric, &u.frame, q)
+				}
 				continue
 			}
 			if u.fabric == rdma.InfiniBand {

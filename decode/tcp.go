@@ -36,6 +36,9 @@ type tcpDemux struct {
 	hand  int
 	last  *tcpConn // of the packet at hand; nil if it has none
 
+	doubtful  []waitingConn // by time, from overdueAt on
+	overdueAt int
+
 	memory  *memory.Account
 	used    int // of it by TCP
 	idle    int // of used by what is kept for later
@@ -57,6 +60,10 @@ type tcpConn struct {
 	used    bool
 	index   int
 	size    int // bytes counted for it
+
+	places  [2]tcpPlace
+	doubts  *doubts
+	waiting bool // in tcpDemux.doubtful
 
 	iwarp *iwarp.Conn
 	rpc   *oncrpc.TCPTracker
@@ -120,6 +127,9 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		key, fromHigh = tcpKey{dst, src, tenant}, true
 	}
 	t.last = nil
+	if t.overdueAt < len(t.doubtful) {
+		t.overdue(ref)
+	}
 	c := t.conns[key]
 	if c == nil {
 		if f.PayloadLen == 0 && f.TCPFlags&tcp.SYN == 0 {
@@ -136,14 +146,8 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		return c.known()
 	}
 	c.used = true
-	if !t.feed(c, dir, f, ref) {
-		// A new connection between the same ports.
-		t.end(c, ref)
-		c = t.begin(key, fromHigh, f, ref, int32(tap))
-		c.taps[0].Follow(int32(tap))
-		t.feed(c, 0, f, ref)
-		t.last = c
-	}
+	c = t.segment(c, key, fromHigh, dir, f, ref, int32(tap))
+	t.last = c
 	t.count(c)
 	return c.known()
 }
@@ -151,6 +155,9 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 // count counts what a connection holds now, and what is kept for later ones.
 func (t *tcpDemux) count(c *tcpConn) {
 	n := tcpConnSize
+	if c.doubts != nil {
+		n += doubtsSize
+	}
 	switch {
 	case c.rpc != nil:
 		n += c.rpc.Memory()
@@ -177,6 +184,8 @@ func (t *tcpDemux) add(n int) {
 
 // tcpConnSize is what each connection takes, with the copy of what is known of
 // it that goes with its transactions.
+const doubtsSize = int(unsafe.Sizeof(doubts{}))
+
 const tcpConnSize = int(unsafe.Sizeof(tcpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(tcpKey{})) + 3*8 + memory.MapEntry
 
 // known is the connection if it carries something of interest.
@@ -249,6 +258,7 @@ func (t *tcpDemux) begin(key tcpKey, swapped bool, f *link.Frame, ref rdma.Ref, 
 // end closes a connection and forgets it.
 func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
 	t.shut(c, "", ref)
+	c.doubts = nil
 	t.add(-c.size)
 	c.size = 0
 	last := len(t.order) - 1
@@ -260,6 +270,7 @@ func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
 }
 
 func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
+	t.settle(c, ref)
 	switch {
 	case c.rpc != nil:
 		c.rpc.Close(ref)

@@ -29,6 +29,9 @@ func (t *txCheck) checkReply() {
 		return
 	case rpcrdma.TypeNoMsg:
 		switch {
+		case h.PositionZero().Length > 0:
+			// The read-read model: the message waits to be read.
+			c.ok(ruleNomsgWithoutChunk)
 		case t.call == nil:
 			c.skip(ruleNomsgReplyWithoutChunk, NoCall)
 			if t.broken(ruleNomsgWithoutChunk, h.Reply.Length() == 0) {

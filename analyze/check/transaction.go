@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -474,7 +475,12 @@ func (t *txCheck) message(m *transaction.Message, h *rpcrdma.Header, a about) {
 		return
 	}
 	t.c.ok(ruleXIDMismatch)
-	bad := rpcrdma.Plausible(p, m.PayloadLength) && rpcrdma.Type(be32(p[12:])) == rpcrdma.TypeMsg
+	// An RPC reply may look like a transport header: its XID, then REPLY where
+	// the version is, zeros, and any value that equals the XID. A transport
+	// header never looks like an RPC message, since it grants credits where a
+	// reply has MSG_ACCEPTED.
+	bad := !oncrpc.Plausible(p, m.PayloadLength) &&
+		rpcrdma.Plausible(p, m.PayloadLength) && rpcrdma.Type(be32(p[12:])) == rpcrdma.TypeMsg
 	if t.broken(ruleHeaderInRDMA, bad) {
 		t.fail(ruleHeaderInRDMA, a, "the RPC message at the beginning of the chunk", "a transport header")
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
@@ -243,7 +242,7 @@ func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, 
 		if write {
 			b = v.Tx.CallData(d.Chunk - 1)
 		} else {
-			b = v.Tx.Data(transaction.WriteList, d.Chunk-1)
+			b = v.Tx.ReplyData(d.Chunk - 1)
 		}
 		if len(b) > int(d.Length) {
 			b = b[:d.Length]

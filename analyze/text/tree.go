@@ -266,9 +266,12 @@ func (t *Tree) message(b []byte, v *rpc.View, m *transaction.Message, reply bool
 			b = hexNumber(b, uint64(m.Handle), 8)
 		}
 	}
-	b = append(b, ", RPC message of "...)
-	b = strconv.AppendUint(b, m.Bytes, 10)
-	b = append(b, " bytes\n"...)
+	if !m.Transport || !m.Header.Cut {
+		b = append(b, ", RPC message of "...)
+		b = strconv.AppendUint(b, m.Bytes, 10)
+		b = append(b, " bytes"...)
+	}
+	b = append(b, '\n')
 	if m.Transport {
 		b = t.header(b, v.Tx, &m.Header, reply)
 	}
@@ -298,6 +301,13 @@ func (t *Tree) failure(b []byte, err error, cut bool) []byte {
 func (t *Tree) header(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, reply bool) []byte {
 	b = append(b, "    rpcrdma: xid "...)
 	b = hexNumber(b, uint64(h.XID), 8)
+	if !h.Fixed() {
+		if h.Length >= 8 {
+			b = append(b, ", version "...)
+			b = strconv.AppendUint(b, uint64(h.Version), 10)
+		}
+		return append(b, " (cut by the capture)\n"...)
+	}
 	b = append(b, ", version "...)
 	b = strconv.AppendUint(b, uint64(h.Version), 10)
 	if h.Version != rpcrdma.Version0 {
@@ -343,7 +353,7 @@ func (t *Tree) header(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, 
 	start := len(b)
 	b = append(b, "    encoding key: "...)
 	empty := len(b)
-	if b = h.AppendKey(b); len(b) == empty {
+	if b = h.AppendKey(b); len(b) == empty || h.Cut {
 		b = b[:start]
 	} else {
 		b = append(b, '\n')

@@ -81,6 +81,9 @@ func (c *Conn) Connection() *rdma.Connection { return c.c }
 // not change. With No the Conn is of no further use, and has reported nothing.
 func (c *Conn) Verdict() Verdict { return c.verdict }
 
+// Side is the side that sends in a direction.
+func (c *Conn) Side(dir int) rdma.Side { return c.side(&c.halves[dir]) }
+
 // side is the side that sends in a direction.
 func (c *Conn) side(h *half) rdma.Side { return rdma.Side(h.dir ^ c.flip) }
 

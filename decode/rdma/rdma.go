@@ -248,6 +248,7 @@ const (
 	EventECN         // a packet marked "congestion experienced"
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
 	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
+	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on, or other bytes than before
 	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN
 )
 
@@ -277,9 +278,9 @@ type Handler interface {
 	Merged(into *Connection, side Side, from *Connection, was Side)
 	// Closed reports the end of a connection: nothing more follows on it.
 	Closed(c *Connection, ref Ref)
-	// FindCall returns the side of c that has an open call with this XID, to
-	// help a tracker pair the two halves of a connection whose setup was not
-	// captured.
+	// FindCall returns the side of c that has sent a call with this XID without
+	// a reply, or a reply without a call, to help a tracker pair the two halves
+	// of a connection whose setup was not captured.
 	FindCall(c *Connection, xid uint32) (from Side, ok bool)
 }
 

@@ -80,6 +80,7 @@ type flow struct {
 	// until that is acknowledged, what comes before it may be sent again.
 	opening bool
 	floor   uint32
+	blind   bool // next is a guess: the headers of a Read Request or Write were cut
 	unsure  bool // next is a guess: a Read Request of unknown packet count went before
 	refused bool // the peer has sent a NAK for refusedAt
 	strays  int  // packets in a row from before all that is remembered
@@ -208,6 +209,50 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 	}
 	l.packet(data, &t.lean)
 	return t.connected(fl, ref, tap, rdma.RoCEv2, l.SrcPort, l.CE, &t.lean, Good)
+}
+
+// Headless takes a packet whose extension headers the capture has cut: it still
+// tells that its PSN was sent.
+func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
+	if p.Opcode.Service() != ServiceRC || p.Opcode.IsResponse() || p.Opcode.IsCNP() || !p.Opcode.IsDefined() {
+		return nil
+	}
+	t.tenant, t.tunnel = tenant, f.Outermost()
+	fl := t.flows[flowKey{f.Src, f.Dst, tenant, p.DestQP}]
+	if fl == nil || !fl.started || fl.announced || fl.c.closed || fl.c.State != rdma.Established || fl.tap.Tap() != int32(tap) {
+		return nil
+	}
+	c := fl.c
+	c.used, c.Last = true, ref
+	sent := &c.Sent[fl.side]
+	sent.Packets++
+	sent.Bytes += uint64(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize)
+	switch d := psnDiff(p.PSN, fl.next); {
+	case d < 0:
+		if !fl.missing.take(p.PSN) {
+			sent.Retransmitted++
+			return c.known()
+		}
+	case d >= maxJump:
+		return c.known()
+	default:
+		if d > 0 && !fl.blind {
+			t.miss(fl, fl.next, uint32(d))
+		}
+		fl.next = psnAdd(p.PSN, 1)
+		fl.unsure = false
+		// Its length is cut, too, so that where it ends is not known.
+		fl.blind = p.Opcode.IsReadRequest() || p.Opcode.IsWrite() && !p.Opcode.Ends()
+	}
+	switch {
+	case p.Opcode.IsReadRequest():
+		sent.Reads++
+	case p.Opcode.IsWrite() && p.Opcode.Starts():
+		sent.Writes++
+	case !p.Opcode.IsWrite() && !p.Opcode.IsSend():
+		sent.Atomics++
+	}
+	return c.known()
 }
 
 // flow finds or makes the flow that a packet belongs to.

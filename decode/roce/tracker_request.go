@@ -62,6 +62,14 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		t.resync(fl, p.PSN, ref)
 		d = 0
 	}
+	if fl.blind && d >= 0 {
+		if p.Opcode.IsWrite() && !p.Opcode.Starts() {
+			fl.next = psnAdd(p.PSN, 1)
+			fl.blind = !p.Opcode.Ends()
+			return
+		}
+		fl.blind, fl.next, d = false, p.PSN, 0
+	}
 	if fl.unsure && d >= 0 {
 		// After a Read Request of unknown size, take what comes.
 		fl.unsure = false
@@ -193,7 +201,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.missing.reset()
 	fl.headless.reset()
 	fl.head, fl.acked = 0, 0
-	fl.next, fl.unsure, fl.refused, fl.strays = psn, false, false, 0
+	fl.next, fl.unsure, fl.blind, fl.refused, fl.strays = psn, false, false, false, 0
 	fl.copies = false
 	fl.gone.reset()
 	t.dropEarly(fl)

@@ -83,10 +83,10 @@ func (v *View) Set(tx *transaction.Transaction) {
 	v.CallErr, v.ReplyErr = ErrNotSeen, ErrNotSeen
 	v.opsDone, v.fileDone = false, false
 
-	if tx.Call.Seen() {
+	if tx.Call.Seen() && !lacks(&tx.Call) {
 		v.CallErr = v.Call.Decode(tx.Call.Payload, tx.Call.PayloadLength)
 	}
-	if tx.Reply.Seen() && tx.Reply.Header.Type != rpcrdma.TypeError || tx.Reply.Seen() && !tx.Reply.Transport {
+	if tx.Reply.Seen() && !lacks(&tx.Reply) && (tx.Reply.Header.Type != rpcrdma.TypeError || !tx.Reply.Transport) {
 		v.ReplyErr = v.Reply.Decode(tx.Reply.Payload, tx.Reply.PayloadLength)
 	}
 	v.unwrap()
@@ -115,6 +115,11 @@ func (v *View) Set(tx *transaction.Transaction) {
 		v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
 		v.decodeResult(m.result)
 	}
+}
+
+// lacks reports whether the capture cut a message before its RPC header.
+func lacks(m *transaction.Message) bool {
+	return m.Transport && m.Header.Cut && len(m.Payload) == 0
 }
 
 func (v *View) program(number, version uint32) *program {
@@ -186,7 +191,7 @@ func (v *View) decodeResult(m xdr.Message) {
 	r.StartAt(uint32(b.Offset))
 	if b.Kind == oncrpc.BodyPlain && v.Tx.Reply.Transport {
 		h := &v.Tx.Reply.Header
-		if h.Version == rpcrdma.Version0 {
+		if len(h.Reads) > 0 { // the read-read model
 			v.reduced = h.ReducedCall(v.reduced[:0])
 			r.ReduceCall(v.reduced)
 		} else {

@@ -167,10 +167,12 @@ func (h *Header) Decode(b []byte, full int) error {
 	}
 	h.Reset()
 	h.plain = false
+	if len(b) >= 4 {
+		h.XID = binary.BigEndian.Uint32(b)
+	}
 	if len(b) < 8 {
 		return h.fail(xdr.Short, len(b), full, len(b), "rdma_xid")
 	}
-	h.XID = binary.BigEndian.Uint32(b)
 	h.Version = binary.BigEndian.Uint32(b[4:])
 	if h.Version == Version0 {
 		return h.decode0(b, full)
@@ -191,6 +193,12 @@ func (h *Header) Decode(b []byte, full int) error {
 		return h.decode1(b, full)
 	}
 	return h.fail(xdr.Value, 4, full, len(b), "rdma_vers")
+}
+
+// Fixed reports whether the fixed part was captured, up to the message's type.
+// Without it only the XID is known, and the version if Length is 8.
+func (h *Header) Fixed() bool {
+	return !h.Cut || h.Length >= fixedLength || h.Version == Version0 && h.Length >= fixedLength0
 }
 
 // Reset empties h and keeps its memory. (What was added by hand to the lists

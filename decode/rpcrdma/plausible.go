@@ -62,6 +62,26 @@ func Plausible(b []byte, full int) bool {
 	return s.inline(xid)
 }
 
+// PlausibleCut reports whether b, the captured part of a message of full bytes
+// that the capture cut within its first 16, may be a message of version 1. Each
+// is a multiple of four bytes long. sure is false if even the version was cut:
+// then little speaks for it but an answer with the same XID.
+func PlausibleCut(b []byte, full int) (may, sure bool) {
+	if len(b) < 4 || len(b) >= fixedLength || full <= len(b) || full&3 != 0 || full < fixedLength || binary.BigEndian.Uint32(b) == 0 {
+		return false, false
+	}
+	if len(b) >= 8 {
+		// No implementation asks for 65536 credits.
+		return binary.BigEndian.Uint32(b[4:]) == Version1 && (len(b) < 10 || b[8]|b[9] == 0), true
+	}
+	for _, c := range b[4:] {
+		if c != 0 {
+			return false, false
+		}
+	}
+	return len(b) > 4, false
+}
+
 // plausibleError judges an RDMA_ERROR. A responder may echo the version that
 // it does not support, so that ERR_VERS comes with any version.
 func plausibleError(b []byte, full int, vers uint32) bool {

@@ -48,7 +48,7 @@ func (r *ring) push(tx *Transaction, gen uint64, open int) {
 func (t *Tracker) expire(now int64) {
 	for t.waiting.head < len(t.waiting.q) {
 		w := t.waiting.q[t.waiting.head]
-		if !w.over() {
+		if !w.over() && w.tx.replied {
 			if now < w.tx.waitingUntil {
 				return
 			}
@@ -98,7 +98,7 @@ func (t *Tracker) end(tx *Transaction) {
 	h := t.half(tx.Connection, tx.From)
 	h.open.remove(tx)
 	if tx.replied {
-		e := recent{set: true, xid: tx.XID}
+		e := recent{set: true, xid: tx.XID, print: tx.Reply.print}
 		if tx.Call.Seen() {
 			e.origin, e.number = tx.from(), tx.Call.First.Number
 			e.sum = tx.sum()
@@ -127,7 +127,9 @@ func (t *Tracker) end(tx *Transaction) {
 	case !tx.Call.Seen():
 		tx.State = NoCall
 	}
+	tx.unproven = tx.unproven && !h.proven
 	t.troubles(tx)
+	tx.order()
 	if t.tracing {
 		tx.sortPackets()
 	}
@@ -138,6 +140,9 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 	t.account(tx)
 	t.listed(tx)
+	if tx.unproven {
+		return
+	}
 	calls := &tx.Connection.Resolve().Calls
 	calls.Ended++
 	switch tx.State {
@@ -238,7 +243,8 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 		return
 	}
 	want := written
-	if zero := h.PositionZero(); zero.Length > 0 {
+	zero := h.PositionZero()
+	if zero.Length > 0 {
 		want = zero.Length
 	}
 	p := m.long.prefix()
@@ -247,7 +253,9 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 	}
 	m.Payload = p
 	m.PayloadLength = int(min(want, 1<<30))
-	if uint64(len(p)) < want && tx.Call.Seen() {
+	if zero.Length > 0 && uint64(len(p)) < want {
+		tx.incomplete(fmt.Sprintf("reply's Position-Zero Read chunk: %d of %d bytes captured", len(p), want))
+	} else if uint64(len(p)) < want && tx.Call.Seen() {
 		tx.incomplete(fmt.Sprintf("Reply chunk: %d of %d bytes captured", len(p), want))
 	}
 }
@@ -359,8 +367,8 @@ func (t *Tracker) release() {
 	}
 }
 
-// out emits a transaction and takes its memory back.
-func (t *Tracker) out(tx *Transaction) {
+// unlink takes a transaction out of the list.
+func (t *Tracker) unlink(tx *Transaction) {
 	if tx.prev == nil {
 		t.head = tx.next
 	} else {
@@ -372,10 +380,20 @@ func (t *Tracker) out(tx *Transaction) {
 		tx.next.prev = tx.prev
 	}
 	tx.prev, tx.next = nil, nil
+}
+
+// out emits a transaction and takes its memory back.
+func (t *Tracker) out(tx *Transaction) {
+	t.unlink(tx)
 	t.held--
 	t.memory.Add(-tx.size)
 	t.heldBytes -= tx.size
 	tx.resolve()
+	if tx.unproven {
+		t.Stats.OtherSends++
+		t.recycle(tx)
+		return
+	}
 	tx.gen = 0 // what still points here must not touch it any more
 	if t.opt.Detach {
 		tx.Connection = snapshot(tx.Connection)

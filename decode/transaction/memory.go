@@ -86,6 +86,7 @@ func (t *Tracker) take() *Transaction {
 		t.free = t.free[:n-1]
 		t.freeBytes -= tx.size
 		tx.empty = false
+		tx.tags.call.reply, tx.tags.reply.reply = false, true
 		return tx
 	}
 	tx := new(Transaction)
@@ -123,6 +124,14 @@ func (t *Tracker) tables(h *half) {
 		t.remembers(h, n-h.tables)
 		h.tables = n
 	}
+}
+
+// orphanData is what the data of orphans takes.
+func orphanData(orphans *[maxOrphans]orphan) (n int) {
+	for i := range orphans {
+		n += cap(orphans[i].data)
+	}
+	return n
 }
 
 // forget counts nothing more of h.
@@ -218,6 +227,7 @@ func (tx *Transaction) Release() {
 	tx.Done = rdma.Ref{}
 	tx.Packets, tx.PacketsLost = tx.Packets[:0], 0
 	tx.serial, tx.untraced, tx.unplaced = 0, false, false
+	tx.disclosed, tx.assumed, tx.turned, tx.late, tx.unproven = false, false, false, false, false
 	tx.State = Complete
 	clear(tx.Notes)
 	tx.Notes, tx.noted = tx.Notes[:0], 0
@@ -247,7 +257,7 @@ func (m *Message) recycle() {
 	}
 	m.Transport, m.Cut = false, false
 	m.First, m.Last, m.original = rdma.Ref{}, rdma.Ref{}, rdma.Ref{}
-	m.stamp, m.againStamp = rdma.Stamp{}, rdma.Stamp{}
+	m.stamp, m.againStamp, m.print = rdma.Stamp{}, rdma.Stamp{}, 0
 	m.Packets, m.SendBytes = 0, 0
 	m.Payload, m.PayloadLength, m.Bytes = nil, 0, 0
 	m.Invalidates, m.Handle = false, 0

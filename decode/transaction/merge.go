@@ -80,7 +80,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 	}
 	if k.orphans == nil && h.orphans != nil {
 		k.orphans, k.orphanAt = h.orphans, h.orphanAt
-		t.remembers(k, orphansSize)
+		t.remembers(k, orphansSize+orphanData(k.orphans))
 	}
 }
 

@@ -71,26 +71,37 @@ func tagged(op *rdma.Op) (*segment, *Operation) {
 	}
 	tx := tag.tx
 	s := tx.segmentAt(op.TagAt)
+	if s == nil {
+		return nil, nil
+	}
 	if i := int(op.TagGen & 0xffff); i > 0 && i <= len(tx.Operations) {
 		return s, &tx.Operations[i-1]
 	}
 	return s, nil
 }
 
-// place names a segment of the transaction: those of the reply are negative.
+// place names a segment of the transaction: those of the reply are negative, or
+// if it was turned those of the call.
 func (tx *Transaction) place(s *segment) int32 {
-	if s.reply {
+	if s.reply != tx.turned {
 		return ^s.at
 	}
 	return s.at
 }
 
-// segmentAt is the segment of that name.
+// segmentAt is the segment of that name, nil if there is none any more.
 func (tx *Transaction) segmentAt(i int32) *segment {
-	if i < 0 {
-		return &tx.served[^i]
+	list := tx.segments
+	if (i < 0) != tx.turned {
+		list = tx.served
 	}
-	return &tx.segments[i]
+	if i < 0 {
+		i = ^i
+	}
+	if int(i) >= len(list) {
+		return nil
+	}
+	return &list[i]
 }
 
 // OpData implements rdma.Handler.
@@ -124,6 +135,9 @@ func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 		t.traceData(c, tx, op, f)
 	}
 	fresh := t.cover(s, f.Offset, f.Length, f.Data)
+	if s.chunk < 0 && !tx.disclosed {
+		t.disclose(tx, s)
+	}
 	if o != nil {
 		o.Bytes += uint32(fresh)
 		o.Last = f.Ref
@@ -195,7 +209,7 @@ func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
 	owner.orphanAt = (i + 1) % len(owner.orphans)
 	t.gen++
 	owner.orphans[i] = orphan{
-		set: true, gen: t.gen, kind: op.Kind, from: op.From,
+		data: owner.orphans[i].data[:0], set: true, gen: t.gen, kind: op.Kind, from: op.From,
 		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
 	}
 	op.Tag, op.TagGen = owner, t.gen<<16|uint64(i)
@@ -256,6 +270,11 @@ func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
 		o.again++
 		return
 	}
+	if room := headOnly - len(o.data); op.Kind == rdma.Write && room > 0 && f.Offset == o.offset+uint64(o.bytes) && len(o.data) == int(o.bytes) {
+		before := cap(o.data)
+		o.data = append(o.data, f.Data[:min(len(f.Data), room)]...)
+		t.remembers(owner, cap(o.data)-before)
+	}
 	o.bytes += f.Length
 }
 
@@ -274,11 +293,16 @@ func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
 	default:
 		b = tx.chunk(s.kind, s.chunk)
 	}
-	if !t.room(b.growth(s.base+from, len(data))) {
+	t.store(tx, b, s.base+from, data)
+}
+
+// store puts bytes of a chunk at their place in a buffer of the transaction.
+func (t *Tracker) store(tx *Transaction, b *buffer, at uint64, data []byte) {
+	if !t.room(b.growth(at, len(data))) {
 		tx.Note("chunk not assembled: memory limit reached")
 		return
 	}
-	grown, ok := b.put(s.base+from, data, t.opt.Assembly)
+	grown, ok := b.put(at, data, t.opt.Assembly)
 	if !ok {
 		tx.Note("chunk not assembled: longer than the limit")
 		return
@@ -322,6 +346,20 @@ func (tx *Transaction) CallData(n int) []byte {
 		n++
 	}
 	return tx.Data(ReadList, n)
+}
+
+// ReplyData returns the bytes of the n-th data item of the reply that is in a
+// chunk: of its Write list or, in the read-read model, of its Read list without
+// the chunk at position zero. It needs Options.KeepData.
+func (tx *Transaction) ReplyData(n int) []byte {
+	h := &tx.Reply.Header
+	if len(h.Reads) == 0 {
+		return tx.Data(WriteList, n)
+	}
+	if c := h.ReadChunks(); c[0].Position == 0 {
+		n++
+	}
+	return tx.Data(ReplyReadList, n)
 }
 
 // OpAgain implements rdma.Handler.

@@ -118,7 +118,7 @@ func (t *segments) find(op *rdma.Op) *segment {
 	var starts *segment
 	n := 0
 	for s := t.byHandle[op.Handle]; s != nil && n < maxSameHandle; s, n = s.below, n+1 {
-		if (s.kind == ReadList) != (op.Kind == rdma.Read) || s.tx.replied && !s.reply && !op.Late {
+		if (s.kind == ReadList) != (op.Kind == rdma.Read) || s.tx.replied && !s.tx.late && !s.reply && !op.Late {
 			continue
 		}
 		if s.holds(op.Offset, op.Length) {

@@ -90,6 +90,10 @@ type Tracker struct {
 
 	// Transactions whose reply waits for an acknowledgement, oldest first.
 	waiting ring
+	// early are those whose call has not been seen, in the order of their
+	// coming from earlyAt on.
+	early   []waiter
+	earlyAt int
 
 	free      []*Transaction
 	freeBytes int            // held by those in free
@@ -135,9 +139,10 @@ type half struct {
 	early     map[uint32]rdma.Ref
 	earlySize int // bytes that early has taken
 
-	calls int // looked at as possibly sent again after a reconnect
-	hosts hosts
-	place int // 1 + index in the list of reconnects for hosts
+	proven bool // a Send was answered of which only the XID was captured
+	calls  int  // looked at as possibly sent again after a reconnect
+	hosts  hosts
+	place  int // 1 + index in the list of reconnects for hosts
 
 	size   int // bytes counted for it
 	tables int // of these by open and memory
@@ -153,6 +158,7 @@ type recent struct {
 	xid    uint32
 	origin int // connection of the first copy of its call
 	sum    uint64
+	print  uint64 // of the reply
 	number uint64 // first packet of the call; 0 if that was not captured
 }
 
@@ -170,6 +176,7 @@ type orphan struct {
 	offset uint64
 	first  rdma.Ref
 	last   rdma.Ref
+	data   []byte // of a Write: its start, for a Reply chunk
 }
 
 // NewTracker makes a tracker that hands ended transactions to emit.
@@ -207,6 +214,9 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		rpcrdma.PlausibleV2(s.Data, s.Length),
 		rpcrdma.PlausibleV0(s.Data, s.Length):
 	default:
+		if may, sure := rpcrdma.PlausibleCut(s.Data, s.Length); may {
+			return t.fragment(c, s, sure)
+		}
 		if !t.unknownVersion(s) {
 			t.Stats.OtherSends++
 			return nil, 0
@@ -237,6 +247,9 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	var tx *Transaction
 	if binary.BigEndian.Uint32(s.Data[4:]) == 0 {
 		if old := t.half(c, s.From).open.get(xid); old != nil {
+			if t.overtook(old) {
+				return t.late(old, s, false, true)
+			}
 			if t.sameCall(old, s) {
 				return &old.tags.call, old.gen
 			}
@@ -256,7 +269,7 @@ func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	t.setMessage(tx, &tx.Reply, s, false)
 	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
-	if c.Fabric == rdma.UDP {
+	if c.Fabric == rdma.UDP && tx.Call.Seen() {
 		t.finish(tx)
 		return nil, 0
 	}
@@ -287,6 +300,9 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	switch d {
 	case isCall:
 		if old := t.half(c, s.From).open.get(xid); old != nil {
+			if t.overtook(old) {
+				return t.late(old, s, true, sure)
+			}
 			if t.sameCall(old, s) {
 				return &old.tags.call, old.gen
 			}
@@ -301,6 +317,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 		t.offer(tx)
 		t.overtaken(tx)
 		if sure {
+			tx.assumed = !tx.Call.Header.Inline() && forwardSide(c) == unknownSide
 			t.named(tx)
 		} else {
 			tx.Note("taken for a call: the capture holds too little of it")
@@ -342,9 +359,10 @@ const (
 )
 
 // direction tells calls from replies. Where the RPC message is inline, it
-// says so itself; otherwise the chunk lists do: only a call has a Position-
-// Zero Read chunk, and the lists of a reply hold what was offered to it. sure
-// is false if the capture holds too little of the message to tell.
+// says so itself. In a Position-Zero Read chunk it is read only later (see
+// disclosed); until then a message with the XID of an open call of the other
+// side is taken for its reply, and another one for what its sender sends as a
+// rule. sure is false if the capture holds too little of the message to tell.
 func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
 	h := &t.peek
 	if h.Length > keepHeader {
@@ -356,6 +374,9 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 		return isDone, true
 	case rpcrdma.TypeError:
 		return isReply, true
+	}
+	if h.Cut && s.Length == 16 {
+		return isDone, true // no other message is so short
 	}
 	if h.Version == rpcrdma.Version2 {
 		switch h.Type {
@@ -377,21 +398,43 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 	}
 	tx := t.half(c, s.From.Other()).open.get(h.XID)
 	answers := tx != nil && !tx.replied
+	side := forwardSide(c)
 	cut := h.Cut || len(h.Payload) < min(h.PayloadLength, 8)
 	switch {
 	case h.Version == rpcrdma.Version0 && answers:
 		return isReply, true // a long one has a list at offset 0 as well
 	case len(h.Reads) > 0:
-		return isCall, true // a reply of version 1 has no Read list
+		// In the read-read model a reply has a Read list, too: its message or
+		// results wait to be read.
+		if answers && tx.mayBeExposed() || (tx == nil || tx.replied) && side != unknownSide && side != s.From {
+			return isReply, answers
+		}
+		return isCall, true
 	case h.Type == rpcrdma.TypeNoMsg && !h.Cut, answers, !cut:
 		return isReply, true // as a call it would have a Read list, or its message
 	}
 	// Whatever it is, it comes from where calls come from, or from where
 	// replies do.
-	if side := forwardSide(c); side == unknownSide || side == s.From {
+	if side == unknownSide || side == s.From {
 		return isCall, side != unknownSide
 	}
 	return isReply, true
+}
+
+// mayBeExposed reports whether the reply of a call may offer memory: the
+// requester has offered none for it, and the responder has read all of the
+// call.
+func (tx *Transaction) mayBeExposed() bool {
+	h := &tx.Call.Header
+	if h.HasReply || len(h.Writes) > 0 {
+		return false
+	}
+	for i := range tx.segments {
+		if s := &tx.segments[i]; s.chunk < 0 && s.asked.bytes < uint64(s.length) {
+			return false
+		}
+	}
+	return true
 }
 
 // match finds the call of a reply, or begins a transaction without one. It
@@ -405,19 +448,30 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 		}
 		tx.Retransmits += s.Packets
 		t.traceSend(tx, ReplyPart, s, true)
-		tx.Note("reply sent again")
+		if printOf(s.Data, s.Length) == tx.Reply.print {
+			tx.Note("reply sent again")
+		} else {
+			tx.Note("reply sent again with other content: the first one is shown")
+		}
 		t.Stats.Duplicates++
 		return nil
 	}
+	another := false
 	for i := range h.recent {
-		if h.recent[i].set && h.recent[i].xid == xid {
-			t.Stats.Duplicates++
-			return nil
+		if r := &h.recent[i]; r.set && r.xid == xid {
+			if r.print == printOf(s.Data, s.Length) {
+				t.Stats.Duplicates++
+				return nil
+			}
+			another = true
 		}
 	}
 	tx := t.begin(c, from, xid)
 	tx.Reply.First = s.First
 	t.placed(tx)
+	if another {
+		tx.Note("another reply to this XID, with other content")
+	}
 	return tx
 }
 
@@ -471,6 +525,7 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	m.Cut = len(s.Data) < s.Length
 	m.Invalidates, m.Handle = s.Invalidates, s.Handle
 	m.Transport = transport
+	m.print = printOf(s.Data, s.Length)
 	tx.Retransmits += s.Again
 	data := s.Data
 	if len(data) > headOnly && !t.room(len(data)) {
@@ -646,6 +701,9 @@ func (t *Tracker) reply(tx *Transaction) {
 		tx.waiting = true
 		t.waiting.push(tx, tx.gen, t.open)
 	}
+	if !tx.Call.Seen() {
+		t.ahead(tx)
+	}
 }
 
 // serve registers the memory that a reply offers: the read-read model of the
@@ -691,7 +749,7 @@ func (t *Tracker) adopt(tx *Transaction) {
 		return
 	}
 	h := &tx.Reply.Header
-	claim := func(s rpcrdma.Segment, kind ChunkKind, index int) {
+	claim := func(s rpcrdma.Segment, kind ChunkKind, index int, base uint64) {
 		for i := range orphans {
 			o := &orphans[i]
 			if !o.set || o.kind != rdma.Write || o.handle != s.Handle ||
@@ -713,6 +771,9 @@ func (t *Tracker) adopt(tx *Transaction) {
 				tx.Times.LastPush = o.last
 			}
 			t.traceOrphan(tx, o)
+			if kind == ReplyChunk && len(o.data) > 0 {
+				t.store(tx, &tx.Reply.long, base+o.offset-s.Offset, o.data)
+			}
 		}
 	}
 	n := 0
@@ -721,14 +782,16 @@ func (t *Tracker) adopt(tx *Transaction) {
 			if n++; n > t.opt.Segments {
 				return
 			}
-			claim(c[i], WriteList, ci)
+			claim(c[i], WriteList, ci, 0)
 		}
 	}
+	base := uint64(0)
 	for i := range h.Reply {
 		if n++; n > t.opt.Segments {
 			return
 		}
-		claim(h.Reply[i], ReplyChunk, 0)
+		claim(h.Reply[i], ReplyChunk, 0, base)
+		base += uint64(h.Reply[i].Length)
 	}
 }
 
@@ -800,7 +863,7 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 	tx.Reply.answered(c.Stamp)
 	tx.acked = true
 	tx.Times.Ack = ref
-	if len(tx.served) == 0 {
+	if len(tx.served) == 0 && tx.Call.Seen() {
 		t.finish(tx)
 	}
 }
@@ -809,8 +872,12 @@ func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uin
 func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	for side := range rdma.Side(2) {
 		if h, ok := c.Upper[side].(*half); ok {
-			if tx := h.open.get(xid); tx != nil && !tx.replied {
+			switch tx := h.open.get(xid); {
+			case tx == nil:
+			case !tx.replied:
 				return side, true
+			case !tx.Call.Seen() && !tx.turned:
+				return side.Other(), true
 			}
 		}
 	}

@@ -52,6 +52,7 @@ type Message struct {
 	Invalidates bool   // it was sent with Send With Invalidate
 	Handle      uint32 // the handle that it invalidated
 
+	print      uint64     // see printOf
 	original   rdma.Ref   // last packet of the first copy
 	stamp      rdma.Stamp // of the first copy
 	againStamp rdma.Stamp // of the first complete repetition
@@ -173,6 +174,11 @@ type Transaction struct {
 	gen          uint64
 	serial       uint64
 	untraced     bool
+	disclosed    bool // the message in a Position-Zero Read chunk has said what it is
+	assumed      bool // it was taken for a forward call without evidence
+	unproven     bool // only an answer with its XID will show that it is one
+	late         bool // its call came after its reply
+	turned       bool // a call that proved to be a reply
 	unplaced     bool // Read Responses came that could not be placed
 	replied      bool
 	acked        bool
@@ -257,20 +263,20 @@ func (t *Transaction) Note(s string) {
 }
 
 // Phases computes the latency breakdown. ok is false unless call and reply
-// were both seen.
+// were both seen, and in that order by their timestamps: otherwise nothing can
+// be said of the time that they took.
 func (t *Transaction) Phases() (p Phases, ok bool) {
 	p.Ack = -1
 	if !t.Call.Seen() || !t.Reply.Seen() {
 		return p, false
 	}
 	start, end := t.Call.First.Time, t.Reply.Last.Time
+	if end < start || t.late && end == start {
+		return p, false
+	}
 	p.Total = time.Duration(end - start)
 	if t.Times.Ack.Seen() {
 		p.Ack = time.Duration(max(t.Times.Ack.Time-end, 0)) // the clock may go backwards
-	}
-	if end < start {
-		p.Server = p.Total // the clock went backwards; nothing finer can be said
-		return p, true
 	}
 	clamp := func(at, from int64) int64 { return min(max(at, from), end) }
 	t1 := clamp(t.Call.Last.Time, start)
@@ -298,7 +304,7 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 // TypeName is the type of the transport header ("RDMA_MSG", its number if it is
 // not defined), empty without one.
 func (m *Message) TypeName() string {
-	if !m.Seen() || !m.Transport {
+	if !m.Seen() || !m.Transport || !m.Header.Fixed() {
 		return ""
 	}
 	if s := m.Header.Type.String(); s != "" {

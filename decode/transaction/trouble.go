@@ -88,6 +88,9 @@ func (t *Tracker) troubles(tx *Transaction) {
 		case rdma.EventResync:
 			tx.Note("packet sequence numbers contradicted what was known of the connection: taken up anew")
 			continue
+		case rdma.EventDoubted:
+			tx.Note("TCP segments contradicted the connection, which went on: not taken for its end or for another one")
+			continue
 		case rdma.EventUnrequested:
 			tx.unplaced = tx.unplaced || x.From == tx.From
 			continue

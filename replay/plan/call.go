@@ -475,7 +475,7 @@ func (c *call) item(d xdr.Data, reply bool) []byte {
 	b := d.Inline
 	if d.Chunk != 0 {
 		if reply {
-			b = c.v.Tx.Data(transaction.WriteList, d.Chunk-1)
+			b = c.v.Tx.ReplyData(d.Chunk - 1)
 		} else {
 			b = c.v.Tx.CallData(d.Chunk - 1)
 		}

@@ -3,8 +3,6 @@ package playback
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/rpcrdma"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -23,10 +21,6 @@ func (r *Recording) split(v *rpc.View, rec *record) bool {
 		}
 	} else if len(m.Payload) != m.PayloadLength {
 		return false
-	}
-	kind := transaction.WriteList
-	if m.Transport && m.Header.Version == rpcrdma.Version0 {
-		kind = transaction.ReplyReadList
 	}
 	rec.stream = append(rec.stream, m.Payload[:body.Offset]...)
 	from, moved := 0, 0 // place in the body, bytes of items so far
@@ -64,7 +58,7 @@ func (r *Recording) split(v *rpc.View, rec *record) bool {
 			}
 		} else {
 			known = append(known, xdr.Reduced{Length: d.Length})
-			it.data = v.Tx.Data(kind, d.Chunk-1)
+			it.data = v.Tx.ReplyData(d.Chunk - 1)
 			it.data = it.data[:min(len(it.data), it.length)]
 		}
 		it.position = uint32(len(rec.stream) + moved)

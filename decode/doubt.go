@@ -1,0 +1,323 @@
+package decode
+
+import (
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/tcp"
+)
+
+// What begins or ends a TCP connection is in doubt until the peers act on it: an
+// RST or SYN outside of the window is ignored by its receiver, and anybody can
+// send one (RFC 9293, section 3.10.7.4; RFC 5961). It waits here until it is
+// confirmed, or contradicted by traffic that goes on.
+
+const (
+	ackFlag = 0x10
+	// doubtTime is how long an RST or FIN waits for a contradiction, in
+	// nanoseconds of capture time.
+	doubtTime = 2e9
+	// resetWindow is how far an RST may be from what has been seen: more is not
+	// lost between two packets of a capture.
+	resetWindow = 1 << 20
+)
+
+// tcpPlace is what the packets of one direction have said of its sequence numbers.
+type tcpPlace struct {
+	known    bool
+	opened   bool // isn is that of its SYN
+	ackKnown bool
+	finished bool   // a FIN was acknowledged
+	isn      uint32 // sequence number after the SYN
+	next     uint32 // after the highest byte seen
+	ack      uint32 // the highest sent
+}
+
+// doubtful is a segment whose meaning is not certain.
+type doubtful struct {
+	set   bool
+	dir   int
+	frame link.Frame
+	ref   rdma.Ref
+	seq   uint32 // after it
+	peer  uint32 // tcpPlace.next of the peer at that time
+}
+
+// doubts are what waits of a connection.
+type doubts struct {
+	syn, rst doubtful
+	fin      [2]doubtful
+}
+
+func after(a, b uint32) bool { return int32(a-b) > 0 }
+
+// keep takes a copy of a segment without its payload.
+func (d *doubtful) keep(dir int, f *link.Frame, flags uint8, ref rdma.Ref) {
+	tunnels := d.frame.Tunnels[:0]
+	*d = doubtful{set: true, dir: dir, frame: *f, ref: ref}
+	d.frame.Tunnels = append(tunnels, f.Tunnels...)
+	d.frame.Payload, d.frame.PayloadLen = nil, 0
+	d.frame.Net, d.frame.Transport = nil, nil
+	d.frame.TCPFlags = flags
+	d.seq = f.TCPSeq + uint32(f.PayloadLen)
+}
+
+// over reports whether the connection has ended.
+func (c *tcpConn) over() bool {
+	return c.rpc != nil && c.rpc.Closed() || c.iwarp != nil && c.iwarp.Closed()
+}
+
+// segment takes the next segment of a connection. It returns the connection that
+// it belongs to: a new one if it proves that another has begun between the same
+// ports.
+func (t *tcpDemux) segment(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+	const special = tcp.SYN | tcp.FIN | tcp.RST
+	own := &c.places[dir]
+	if f.TCPFlags&special == 0 && c.doubts == nil {
+		own.add(f)
+		if t.feed(c, dir, f, ref) {
+			return c
+		}
+		return t.again(c, key, fromHigh, f, ref, tap)
+	}
+	if c.ignored || c.over() || !own.known && f.TCPFlags&tcp.RST == 0 {
+		own.add(f)
+		if t.feed(c, dir, f, ref) {
+			return c
+		}
+		return t.again(c, key, fromHigh, f, ref, tap)
+	}
+	if d := c.doubts; d != nil {
+		t.expire(c, ref)
+		switch {
+		case d.syn.set && d.syn.confirmed(dir, f):
+			return t.reopen(c, key, fromHigh, dir, f, ref, tap)
+		case d.rst.set && d.rst.contradicted(dir, f):
+			d.rst.set = false
+			t.doubted(c, d.rst.dir, ref)
+		}
+		if d := &d.fin[dir]; d.set && f.PayloadLen > 1 && after(f.TCPSeq+uint32(f.PayloadLen), d.seq) {
+			d.set = false
+			t.doubted(c, dir, ref)
+		}
+	}
+	switch {
+	case f.TCPFlags&tcp.RST != 0:
+		if d := int32(f.TCPSeq - own.next); own.known && (d > resetWindow || d < -resetWindow) && !c.places[1-dir].acked(f.TCPSeq) {
+			t.doubted(c, dir, ref) // its receiver ignores it
+			return c
+		}
+		t.doubting(c, ref)
+		if d := &c.doubts.rst; !d.set {
+			d.keep(dir, f, f.TCPFlags, ref)
+			d.peer = c.places[1-dir].next
+		}
+		return c
+	case f.TCPFlags&tcp.SYN != 0 && !(own.opened && f.TCPSeq+1 == own.isn):
+		if c.doubts != nil && c.doubts.rst.set || own.finished || c.places[1-dir].finished {
+			break // the connection has ended in all likelihood
+		}
+		t.doubting(c, ref)
+		c.doubts.syn.keep(dir, f, f.TCPFlags, ref)
+		c.doubts.syn.seq++
+		return c
+	case f.TCPFlags&tcp.FIN != 0:
+		if after(own.next, f.TCPSeq+uint32(f.PayloadLen)) {
+			t.doubted(c, dir, ref) // its sender has gone on already
+		} else {
+			t.doubting(c, ref)
+			c.doubts.fin[dir].keep(dir, f, tcp.FIN, ref)
+			c.doubts.fin[dir].frame.TCPSeq = c.doubts.fin[dir].seq
+		}
+		g := *f
+		g.TCPFlags &^= tcp.FIN
+		if f = &g; c.iwarp != nil && f.PayloadLen == 0 && f.TCPFlags == ackFlag {
+			defer func(n *uint64, before uint64) { *n = before }(&c.Sent[c.iwarp.Side(dir)].Acks, c.Sent[c.iwarp.Side(dir)].Acks)
+		}
+	}
+	if f.TCPFlags&tcp.SYN != 0 {
+		t.settle(c, ref)
+	}
+	own.add(f)
+	if !t.feed(c, dir, f, ref) {
+		return t.again(c, key, fromHigh, f, ref, tap)
+	}
+	if d := c.doubts; d != nil && d.fin[1-dir].set && f.TCPFlags&ackFlag != 0 && after(f.TCPAck, d.fin[1-dir].seq) {
+		t.apply(c, &d.fin[1-dir])
+		c.places[1-dir].finished = true
+	}
+	return c
+}
+
+// waitingConn is a connection with something in doubt, and since when.
+type waitingConn struct {
+	c     *tcpConn
+	since int64
+}
+
+// doubting makes room for what is in doubt.
+func (t *tcpDemux) doubting(c *tcpConn, ref rdma.Ref) {
+	if c.doubts != nil {
+		return
+	}
+	c.doubts = new(doubts)
+	if !c.waiting {
+		c.waiting = true
+		t.doubtful = append(t.doubtful, waitingConn{c, ref.Time})
+	}
+}
+
+// overdue settles what has waited long enough on other connections.
+func (t *tcpDemux) overdue(ref rdma.Ref) {
+	for t.overdueAt < len(t.doubtful) {
+		w := &t.doubtful[t.overdueAt]
+		if w.c.doubts != nil && ref.Time-w.since <= doubtTime {
+			break
+		}
+		c := w.c
+		w.c = nil
+		t.overdueAt++
+		c.waiting = false
+		if c.doubts != nil {
+			if t.expire(c, ref); c.doubts != nil {
+				c.waiting = true
+				t.doubtful = append(t.doubtful, waitingConn{c, ref.Time})
+			}
+			t.count(c)
+		}
+	}
+	if t.overdueAt > 64 && t.overdueAt > len(t.doubtful)/2 || t.overdueAt == len(t.doubtful) {
+		n := copy(t.doubtful, t.doubtful[t.overdueAt:])
+		clear(t.doubtful[n:])
+		t.doubtful, t.overdueAt = t.doubtful[:n], 0
+	}
+}
+
+// add takes note of a segment's sequence numbers.
+func (p *tcpPlace) add(f *link.Frame) {
+	seq := f.TCPSeq
+	if f.TCPFlags&tcp.SYN != 0 {
+		seq++
+		p.opened, p.isn = true, seq
+		p.next, p.known = seq, true
+	}
+	if end := seq + uint32(f.PayloadLen); !p.known || after(end, p.next) {
+		p.next, p.known = end, true
+	}
+	if f.TCPFlags&ackFlag != 0 && (!p.ackKnown || after(f.TCPAck, p.ack)) {
+		p.ack, p.ackKnown = f.TCPAck, true
+	}
+}
+
+// acked reports whether a sequence number is the one that the side expects next,
+// as far as its acknowledgments tell.
+func (p *tcpPlace) acked(seq uint32) bool { return p.ackKnown && seq == p.ack }
+
+// confirmed reports whether a segment answers a SYN, or goes on behind it.
+func (d *doubtful) confirmed(dir int, f *link.Frame) bool {
+	if dir == d.dir {
+		return f.PayloadLen > 0 && f.TCPFlags&tcp.SYN == 0 && f.TCPSeq == d.seq
+	}
+	return f.TCPFlags&ackFlag != 0 && f.TCPFlags&tcp.RST == 0 && f.TCPAck == d.seq
+}
+
+// contradicted reports whether the sender of an RST goes on behind it.
+func (d *doubtful) contradicted(dir int, f *link.Frame) bool {
+	if dir != d.dir || f.TCPFlags&tcp.RST != 0 {
+		return false
+	}
+	return f.PayloadLen > 1 && after(f.TCPSeq+uint32(f.PayloadLen), d.seq) ||
+		f.TCPFlags&ackFlag != 0 && after(f.TCPAck, d.peer)
+}
+
+// doubted counts a segment that was contradicted, and tells the transactions
+// under way.
+func (t *tcpDemux) doubted(c *tcpConn, dir int, ref rdma.Ref) {
+	side := rdma.Side(dir)
+	if c.iwarp != nil {
+		side = c.iwarp.Side(dir)
+	}
+	c.Sent[side].Resyncs++
+	t.h.Event(c.Connection, side, rdma.EventDoubted, 0, ref)
+}
+
+// apply lets what was in doubt have its effect.
+func (t *tcpDemux) apply(c *tcpConn, d *doubtful) {
+	if !d.set {
+		return
+	}
+	d.set = false
+	last := c.Last
+	if d.frame.TCPFlags == tcp.FIN { // counted when it came
+		side := 0
+		if e := &c.Ends[0]; d.frame.SrcPort != e.Port || d.frame.Src != e.Addr {
+			side = 1
+		}
+		c.Sent[side].Packets--
+	}
+	t.feed(c, d.dir, &d.frame, d.ref)
+	c.Last = last
+	if d.ref.Number > last.Number {
+		c.Last = d.ref
+	}
+}
+
+// settle applies all that is in doubt, as at the end of a connection, but a SYN
+// that nobody has answered.
+func (t *tcpDemux) settle(c *tcpConn, ref rdma.Ref) {
+	d := c.doubts
+	if d == nil {
+		return
+	}
+	if d.syn.set {
+		d.syn.set = false
+		t.doubted(c, d.syn.dir, ref)
+	}
+	first := 0
+	if d.fin[1].set && d.fin[1].ref.Number < d.fin[0].ref.Number {
+		first = 1
+	}
+	t.apply(c, &d.fin[first])
+	t.apply(c, &d.fin[1-first])
+	t.apply(c, &d.rst)
+}
+
+// expire applies what has waited long enough.
+func (t *tcpDemux) expire(c *tcpConn, ref rdma.Ref) {
+	d := c.doubts
+	for _, x := range [...]*doubtful{&d.fin[0], &d.fin[1], &d.rst} {
+		if x.set && ref.Time-x.ref.Time > doubtTime && (x == &d.rst || c.places[1-x.dir].known) {
+			t.apply(c, x)
+		}
+	}
+	if !d.syn.set && !d.rst.set && !d.fin[0].set && !d.fin[1].set {
+		c.doubts = nil
+	}
+}
+
+// again begins the connection that a segment opens.
+func (t *tcpDemux) again(c *tcpConn, key tcpKey, fromHigh bool, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+	t.end(c, ref)
+	c = t.begin(key, fromHigh, f, ref, tap)
+	c.taps[0].Follow(tap)
+	c.places[0].add(f)
+	t.feed(c, 0, f, ref)
+	return c
+}
+
+// reopen begins the connection whose SYN was in doubt, and takes the segment that
+// has confirmed it.
+func (t *tcpDemux) reopen(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+	syn := c.doubts.syn
+	c.doubts.syn.set = false
+	same := syn.dir == dir
+	high := fromHigh == same
+	c = t.again(c, key, high, &syn.frame, syn.ref, tap)
+	side := 0
+	if !same {
+		side = 1
+		c.taps[1].Follow(tap)
+	}
+	c.places[side].add(f)
+	t.feed(c, side, f, ref)
+	return c
+}

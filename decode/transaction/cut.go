@@ -1,0 +1,51 @@
+package transaction
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// fragment takes a Send of which the capture holds no more than the XID, and
+// perhaps the version. sure says that the version was there.
+func (t *Tracker) fragment(c *rdma.Connection, s *rdma.Send, sure bool) (any, uint64) {
+	if !sure && !t.answered(c, s) && t.known(c, s) {
+		// It begins as another one did before: that is no XID.
+		t.Stats.OtherSends++
+		return nil, 0
+	}
+	tag, gen := t.transport(c, s)
+	tx, reply := OfSend(tag, gen)
+	switch {
+	case tx == nil || sure:
+	case reply && tx.Call.Seen():
+		// The calls before and after it are calls, too.
+		t.half(c, tx.From).proven = true
+		tx.unproven = false
+	default:
+		tx.unproven = !tx.Reply.Seen() || !tx.Call.Seen()
+		tx.Note("taken for a call or reply by its length: the capture holds no more of it than the XID")
+	}
+	return tag, gen
+}
+
+// answered reports whether the other side has an open call with the XID of s.
+func (t *Tracker) answered(c *rdma.Connection, s *rdma.Send) bool {
+	tx := t.half(c, s.From.Other()).open.get(binary.BigEndian.Uint32(s.Data))
+	return tx != nil && !tx.replied
+}
+
+// known reports whether the sender has used the XID of s before.
+func (t *Tracker) known(c *rdma.Connection, s *rdma.Send) bool {
+	h := t.half(c, s.From)
+	xid := binary.BigEndian.Uint32(s.Data)
+	if h.open.get(xid) != nil {
+		return true
+	}
+	for i := range h.recent {
+		if h.recent[i].set && h.recent[i].xid == xid {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,152 @@
+package transaction
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+)
+
+// A capture may hold a reply before its call: receive queues, capture points and
+// files that are merged have clocks and buffers of their own. A reply without a
+// call therefore waits for that, as long as one waits for its acknowledgement.
+
+// maxAheadReplies is how many replies wait for their calls at once. In a capture
+// that has one direction only they all do.
+const maxAheadReplies = 1024
+
+const waiterSize = int(unsafe.Sizeof(waiter{}))
+
+// ahead lets a reply wait for its call. The one that has waited longest is given
+// up for it.
+func (t *Tracker) ahead(tx *Transaction) {
+	if len(t.early) < maxAheadReplies {
+		before := cap(t.early)
+		t.early = append(t.early, waiter{tx, tx.gen})
+		t.memory.Add((cap(t.early) - before) * waiterSize)
+		return
+	}
+	w := &t.early[t.earlyAt]
+	t.earlyAt = (t.earlyAt + 1) % len(t.early)
+	old := *w
+	*w = waiter{tx, tx.gen}
+	if !old.over() && !old.tx.Call.Seen() {
+		t.finish(old.tx)
+	}
+}
+
+// overtook reports whether an open transaction is a reply whose call the message
+// at hand may be: it names the memory that the reply names.
+func (t *Tracker) overtook(old *Transaction) bool {
+	if !old.replied || old.Call.Seen() || old.turned {
+		return false
+	}
+	if !old.Reply.Transport {
+		return true
+	}
+	r, h := &old.Reply.Header, &t.peek
+	if r.Type == rpcrdma.TypeError || r.Cut || h.Cut {
+		return true
+	}
+	// The lists of a reply are those of its call (RFC 8166, section 4.3).
+	if len(r.Writes) > len(h.Writes) || r.HasReply && !h.HasReply || len(r.Reply) > len(h.Reply) {
+		return false
+	}
+	for i, w := range r.Writes {
+		if len(w) > len(h.Writes[i]) || !sameHandles(w, h.Writes[i]) {
+			return false
+		}
+	}
+	return sameHandles(r.Reply, h.Reply)
+}
+
+func sameHandles(used, offered rpcrdma.WriteChunk) bool {
+	for i := range used {
+		if used[i].Handle != offered[i].Handle || used[i].Offset != offered[i].Offset {
+			return false
+		}
+	}
+	return true
+}
+
+// late takes the call of a reply that has come before it.
+func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) (any, uint64) {
+	tx.late = true
+	t.unlink(tx)
+	t.setMessage(tx, &tx.Call, s, transport)
+	t.placed(tx)
+	if transport {
+		t.offer(tx)
+		t.written(tx)
+		t.overtaken(tx)
+	}
+	if sure {
+		t.named(tx)
+	}
+	t.traceSend(tx, CallPart, s, false)
+	t.resent(tx)
+	reads := len(tx.Call.Header.Reads)+len(tx.Call.Header.Call) > 0 && transport
+	if !reads && len(tx.served) == 0 && (tx.acked || tx.Connection.Fabric == rdma.UDP) {
+		gen := tx.gen
+		t.finish(tx)
+		return &tx.tags.call, gen
+	}
+	tx.waitingUntil = max(tx.waitingUntil, s.Last.Time+ackWait)
+	return &tx.tags.call, tx.gen
+}
+
+// written counts the Writes that came before the call on the memory that it
+// offers.
+func (t *Tracker) written(tx *Transaction) {
+	for i := range tx.Operations {
+		o := &tx.Operations[i]
+		if o.Kind != rdma.Write {
+			continue
+		}
+		for j := range tx.segments {
+			g := &tx.segments[j]
+			if g.kind == ReadList || g.handle != o.Handle || !g.holds(o.Offset, o.Bytes) {
+				continue
+			}
+			before := cap(g.cover.spans)
+			from := o.Offset - g.offset
+			g.cover.add(from, from+uint64(o.Bytes))
+			t.grew(tx, (cap(g.cover.spans)-before)*spanSize)
+			break
+		}
+	}
+}
+
+// order notes what is odd about the order of call and reply.
+func (tx *Transaction) order() {
+	if !tx.Call.Seen() || !tx.Reply.Seen() {
+		return
+	}
+	switch d := tx.Call.First.Time - tx.Reply.Last.Time; {
+	case d > 0:
+		tx.Note(fmt.Sprintf("reply stamped %v before its call: no latency", time.Duration(d)))
+	case tx.late && d == 0:
+		tx.Note("reply captured before its call, with the same timestamp: no latency")
+	case tx.late:
+		tx.Note("reply captured before its call, but stamped after it")
+	}
+}
+
+// printOf is what is remembered of a message to recognise a repetition: a hash of
+// its first bytes without the credits, which may differ, and its length.
+func printOf(b []byte, length int) uint64 {
+	const factor = 0x9e3779b97f4a7c15
+	h := uint64(length)
+	for i := 0; i < 8 && len(b) >= 8; i++ {
+		v := binary.LittleEndian.Uint64(b)
+		if i == 1 {
+			v &^= 1<<32 - 1
+		}
+		h = (h ^ h>>29 ^ v) * factor
+		b = b[8:]
+	}
+	return h
+}
