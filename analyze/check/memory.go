@@ -118,6 +118,9 @@ func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
 
 func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
 	key := handle{k, tx.From, s.Handle}
+	if len(k.suspects) > 0 {
+		c.overtook(k, st, tx, s, read)
+	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
 		c.mem.each(key, func(o *offered) bool {
 			// Memory that is only read may be offered as often as one likes.
@@ -229,6 +232,10 @@ type suspect struct {
 	at    rdma.Ref
 	psn   uint32 // that the owner's next request will have
 	known bool   // psn is
+
+	kind   rdma.OpKind
+	handle uint32
+	offset uint64
 }
 
 const maxSuspects = 64
@@ -301,7 +308,31 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
 		}
 	}
-	k.suspects = append(k.suspects, suspect{f, rule, owner, ref, k.wire[owner].next, k.wire[owner].started})
+	k.suspects = append(k.suspects, suspect{f, rule, owner, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced, op.Kind, op.Handle, op.Offset})
+}
+
+// maxOvertaken is how many packets a call may come after an operation that it
+// asks for, where the capture has them in the wrong order.
+const maxOvertaken = 64
+
+// overtook drops the suspicion of operations on memory that nobody had offered,
+// and that a call offers now. No responder guesses handle and offset: the capture
+// has them in the wrong order.
+func (c *Checker) overtook(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
+	n := 0
+	for i := range k.suspects {
+		x := &k.suspects[i]
+		if x.rule == ruleAccessNotOffered && x.owner == tx.From && x.handle == s.Handle && x.offset-s.Offset < uint64(max(s.Length, 1)) &&
+			(x.kind == rdma.Read) == read && x.at.Number+maxOvertaken >= tx.Call.First.Number {
+			c.skip(x.rule, Reordered)
+			st.overtaken = true
+			continue
+		}
+		k.suspects[n] = *x
+		n++
+	}
+	clear(k.suspects[n:])
+	k.suspects = k.suspects[:n]
 }
 
 // later reports whether enough has been seen after an operation to know whether

@@ -12,6 +12,7 @@ import (
 // needed to judge the next packet.
 type wire struct {
 	started   bool
+	announced bool   // of the setup only; no packet has been seen yet
 	next      uint32 // PSN that follows
 	open      uint8  // the message under way: a base opcode, or none
 	disturbed bool   // packets are sent again: messages may begin anew in the middle
@@ -26,7 +27,7 @@ type wire struct {
 // proves reports whether packets up to psn, and at least one from there on, have
 // been seen and acknowledged: then the decoder knows which are missing.
 func (w *wire) proves(psn uint32) bool {
-	return w.started && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
+	return w.started && !w.announced && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
 }
 
 // reached reports whether a PSN is another one or comes after it.
@@ -63,6 +64,7 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 		s.first[from] = v.Packet.Number
 	}
 	if op.IsAcknowledge() {
+		s.expect(from.Other())
 		s.unseen(from.Other(), q, v.Packet.Time)
 		if w := &s.wire[from.Other()]; q.AETH.Syndrome.IsACK() {
 			w.acked, w.hasAck = q.PSN, true
@@ -89,7 +91,7 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 		w.disturbed = w.disturbed || w.open != openNone
 	}
 	w.at = v.Packet.Time
-	w.started = true
+	w.started, w.announced = true, false
 	w.next = (q.PSN + 1) & psnMask
 
 	kind := openNone
@@ -137,6 +139,14 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 		default:
 			w.next = (q.PSN + uint32((uint64(n)+uint64(size)-1)/uint64(size))) & psnMask
 		}
+	}
+}
+
+// expect begins the request stream of a side with what its setup says, before
+// any of it was seen.
+func (s *conn) expect(side rdma.Side) {
+	if w := &s.wire[side]; !w.started && s.c.Setup[side].Seen {
+		w.next, w.started, w.announced = s.c.Setup[side].StartPSN, true, true
 	}
 }
 

@@ -266,6 +266,9 @@ func (p *part) judgeCut(w, r *row) (reason, *row, []string) {
 		}
 		return chunkCut, r, nil
 	}
+	if missing && p.packet(r.first).Tap != p.packet(w.first).Tap && p.copied(r.call, w.call) && p.copied(r.reply, w.reply) {
+		return copyOutside, r, nil
+	}
 	if missing {
 		return unexplained, r, []string{"state"}
 	}
