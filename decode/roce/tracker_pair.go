@@ -106,6 +106,23 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	return true
 }
 
+// align follows a flow without a peer at tap, which has shown a copy, if the
+// opposite direction is followed there, and has copies from where this one is
+// followed: both points show both directions. With one direction taken from each
+// point, and two clocks, replies come ahead of their calls and nothing proves a
+// pair. The flow that was seen later moves.
+func (t *Tracker) align(fl *flow, tap int32) {
+	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+		if g.c != fl.c && g.c.Fabric == fl.c.Fabric && g.tap.Tap() == tap && g.tap.Copied(fl.tap.Tap()) && g.c.First.Number < fl.c.First.Number {
+			fl.tap.Follow(tap)
+			fl.c.tap = tap
+			fl.expectCopies()
+			return
+		}
+	}
+}
+
 // evidence is what a packet of fl tells for g being its other direction; 0 if
 // nothing but the port does.
 func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {

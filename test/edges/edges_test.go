@@ -3,6 +3,7 @@ package edges
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -47,6 +48,7 @@ func (f file) cut(t *testing.T, places int) *tally {
 			}
 			p := &part{all: all, lo: piece[0].Number, hi: piece[len(piece)-1].Number, taken: map[*row]bool{}}
 			p.packet = func(number uint64) *capture.Packet { return &packets[number-1] }
+			p.many = slices.ContainsFunc(piece, func(k capture.Packet) bool { return k.Tap != piece[0].Tap })
 			before := f.memory(t)
 			if p.lo > 1 {
 				f.learn(packets, p, all, before)

@@ -29,7 +29,8 @@ const (
 	// because that was outside of the part.
 	sentBefore
 	// otherTap: with two capture points, the first packets of the part are those
-	// of the other one. The packets are the same, their times and numbers are not.
+	// of the other one. The packets are the same, their times and numbers are not;
+	// and of the first ones the two directions may be seen at different points.
 	otherTap
 	// pairedLate: the part does not have the connection's setup, and which two queue
 	// pairs belong together was proven after the call came: it is not known which of
@@ -73,6 +74,7 @@ func (r reason) String() string { return reasonTexts[r] }
 // decoded of it.
 type part struct {
 	lo, hi  uint64
+	many    bool   // several capture points
 	all     []*row // of the whole
 	rows    []*row
 	numbers numbers
@@ -183,10 +185,23 @@ func (p *part) judgeWhole(w, r *row) (reason, *row, []string) {
 		return sentBefore, r, nil
 	case !slices.ContainsFunc(rest, func(f string) bool { return f != "call_frame" && f != "latency_ns" }) && p.pairedLate(w, r):
 		return pairedLate, r, nil
-	case r.first != w.first && !slices.ContainsFunc(rest, func(f string) bool { return !ofTap[f] }):
+	case p.many && slices.Equal(rest, []string{"file"}) && equalButPath(w.fields, remembered):
+		return nameBefore, r, nil // named by a transaction that is shown at the other point
+	case p.many && r.state == transaction.NoCall && p.copied(r.reply, w.reply) && w.reply[0] < p.proof(r.conn):
+		return otherTap, r, nil
+	case p.elsewhere(w, r) && (!slices.ContainsFunc(rest, func(f string) bool { return !ofTap[f] && (f != "file" || !equalButPath(w.fields, remembered)) })):
 		return otherTap, r, nil
 	}
 	return unexplained, r, rest
+}
+
+// elsewhere reports whether r was captured at another point than w.
+func (p *part) elsewhere(w, r *row) bool { return p.packet(r.first).Tap != p.packet(w.first).Tap }
+
+var path = regexp.MustCompile(`,?"path":"[^"]*"`)
+
+func equalButPath(a, b fields) bool {
+	return bytes.Equal(path.ReplaceAll(a["file"], nil), path.ReplaceAll(b["file"], nil))
 }
 
 // lacks reports whether something of w is not in the part: a packet that brought
@@ -207,16 +222,22 @@ func (p *part) lacks(w *row) bool {
 	return false
 }
 
-// pairedLate reports whether an acknowledgement of the call of w came before
-// anything proved in the part that the two queue pairs of r belong together: the
-// first reply whose call is there.
-func (p *part) pairedLate(w, r *row) bool {
-	proof := uint64(math.MaxUint64)
+// proof is the packet that proves in the part that the two queue pairs of a
+// connection belong together: the first reply whose call is there.
+func (p *part) proof(conn int) uint64 {
+	n := uint64(math.MaxUint64)
 	for _, o := range p.rows {
-		if o.conn == r.conn && len(o.call) > 0 && len(o.reply) > 0 {
-			proof = min(proof, o.reply[0])
+		if o.conn == conn && len(o.call) > 0 && len(o.reply) > 0 {
+			n = min(n, o.reply[0])
 		}
 	}
+	return n
+}
+
+// pairedLate reports whether an acknowledgement of the call of w came before
+// it was known that the two queue pairs of r belong together.
+func (p *part) pairedLate(w, r *row) bool {
+	proof := p.proof(r.conn)
 	return slices.ContainsFunc(w.packets, func(k transaction.Packet) bool { return k.AcksCall && k.Ref.Number < proof })
 }
 
@@ -266,7 +287,7 @@ func (p *part) judgeCut(w, r *row) (reason, *row, []string) {
 		}
 		return chunkCut, r, nil
 	}
-	if missing && p.packet(r.first).Tap != p.packet(w.first).Tap && p.copied(r.call, w.call) && p.copied(r.reply, w.reply) {
+	if missing && p.elsewhere(w, r) && p.copied(r.call, w.call) && p.copied(r.reply, w.reply) {
 		return copyOutside, r, nil
 	}
 	if missing {
