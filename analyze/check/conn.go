@@ -38,6 +38,7 @@ type conn struct {
 
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
+	strays    *strays
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
 	version   uint32      // of forward calls, plus 1

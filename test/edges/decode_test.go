@@ -225,4 +225,3 @@ func carries(p *transaction.Packet) bool {
 }
 
 func whole(m []uint64, lo, hi uint64) bool { return len(m) > 0 && m[0] >= lo && m[1] <= hi }
-
