@@ -177,7 +177,12 @@ func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 // OpStart implements decode.Observer.
 func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	s := c.conn(k)
-	if !s.rpc || op.Kind == rdma.Atomic {
+	if op.Kind == rdma.Atomic {
+		return
+	}
+	if !s.rpc {
+		// The first call may come later in the capture than it was sent.
+		s.strayed(stray{op.From.Other(), op.Kind, op.Handle, op.Offset, ref.Number})
 		return
 	}
 	tx := transaction.OfOperation(op)
@@ -278,10 +283,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	}
 	what := stray{owner, op.Kind, op.Handle, op.Offset, ref.Number}
 	if rule == ruleAccessNotOffered {
-		if k.strays == nil {
-			k.strays = new(strays)
-		}
-		k.strays.add(what)
+		k.strayed(what)
 	}
 	if c.on[rule] == Off {
 		return
@@ -340,9 +342,12 @@ type strays struct {
 	at   int
 }
 
-func (s *strays) add(x stray) {
-	s.ring[s.at] = x
-	s.at = (s.at + 1) % maxStrays
+func (s *conn) strayed(x stray) {
+	if s.strays == nil {
+		s.strays = new(strays)
+	}
+	s.strays.ring[s.strays.at] = x
+	s.strays.at = (s.strays.at + 1) % maxStrays
 }
 
 // ahead reports whether operations on a segment came shortly before its call. No

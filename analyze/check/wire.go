@@ -83,8 +83,9 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	if op.IsReadResponse() {
 		return
 	}
-	follows := w.started && q.PSN == w.next
-	if w.started && !follows && int32((q.PSN-w.next)<<8) < 0 {
+	started := w.started && !w.announced
+	follows := started && q.PSN == w.next
+	if started && !follows && int32((q.PSN-w.next)<<8) < 0 {
 		w.disturbed = true // it has been seen before
 	}
 	if v.Packet.Time-w.at > idle {
@@ -145,8 +146,9 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 // expect begins the request stream of a side with what its setup says, before
 // any of it was seen.
 func (s *conn) expect(side rdma.Side) {
-	if w := &s.wire[side]; !w.started && s.c.Setup[side].Seen {
-		w.next, w.started, w.announced = s.c.Setup[side].StartPSN, true, true
+	// The PSN in a message of the setup is the one that its sender expects.
+	if w, m := &s.wire[side], &s.c.Setup[side.Other()]; !w.started && m.Seen {
+		w.next, w.started, w.announced = m.StartPSN, true, true
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 var disturbances = flag.Int("disturb", 4, "packets of each capture that are dropped, doubled, swapped, delayed")
 
-// bytes is what a transaction must not get wrong.
+// sizes are what must not be wrong of a transaction.
 type sizes struct {
 	state       transaction.State
 	procedure   uint32
@@ -31,6 +31,17 @@ type outcome struct {
 	packets      map[uint64][]uint32
 	errors       map[string]int // by rule
 	told         []*check.Finding
+}
+
+func (o *outcome) complete() (n int) {
+	for _, list := range o.transactions {
+		for _, s := range list {
+			if s.state == transaction.Complete {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func judged(packets []capture.Packet, list bool) *outcome {
@@ -117,10 +128,20 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-func disturb(t *testing.T, packets []capture.Packet, want *outcome, how disturbance, n int) {
+// disturbed counts what became of the transactions of a capture.
+type disturbed struct {
+	times  int // that a packet was disturbed
+	marked int // transactions that are no longer complete, and say so
+	wrong  int // complete with other bytes than they have
+	gone   int // not there, though their packets are
+	blamed int // kinds of errors that check finds
+}
+
+func disturb(t *testing.T, packets []capture.Packet, want *outcome, how disturbance, n int) (d disturbed) {
 	rng := rand.New(rand.NewPCG(uint64(len(packets)), uint64(how[1])))
 	order := rng.Perm(len(packets)) // each packet once before any of them again
-	var wrong, gone, blamed int
+	d.times = n
+	whole := want.complete()
 	for i := range n {
 		at, by := order[i%len(order)], 1
 		if how == delay {
@@ -132,28 +153,30 @@ func disturb(t *testing.T, packets []capture.Packet, want *outcome, how disturba
 				t.Errorf("%s packet %d by %d: %s", how, at+1, by, fmt.Sprintf(format, args...))
 			}
 		}
+		d.marked += max(0, whole-got.complete())
 		for xid, list := range got.transactions {
 			for _, r := range list {
 				if r.state == transaction.Complete && !slices.ContainsFunc(want.transactions[xid], func(w sizes) bool {
 					w.state = r.state
 					return w == r
 				}) {
-					tell(&wrong, "XID %#x is complete: %+v, want %+v", xid, r, want.transactions[xid])
+					tell(&d.wrong, "XID %#x is complete: %+v, want %+v", xid, r, want.transactions[xid])
 				}
 			}
 		}
 		for xid, list := range want.transactions {
 			if len(got.transactions[xid]) < len(list) && (how != drop || !slices.Contains(want.packets[uint64(at+1)], xid)) {
-				tell(&gone, "XID %#x %d times, want %d", xid, len(got.transactions[xid]), len(list))
+				tell(&d.gone, "XID %#x %d times, want %d", xid, len(got.transactions[xid]), len(list))
 			}
 		}
 		for rule, k := range got.errors {
 			if k > want.errors[rule] {
 				i := slices.IndexFunc(got.told, func(f *check.Finding) bool { return f.Rule.ID == rule })
 				f := got.told[i]
-				tell(&blamed, "%s: %d errors, want %d; XID %#x, packet %d, by %v: %s, not %s", rule, k, want.errors[rule], f.XID, f.Ref.Number, f.By, f.Seen, f.Expected)
+				tell(&d.blamed, "%s: %d errors, want %d; XID %#x, packet %d, by %v: %s, not %s", rule, k, want.errors[rule], f.XID, f.Ref.Number, f.By, f.Seen, f.Expected)
 			}
 		}
 	}
-	t.Logf("%d disturbed: %d wrong, %d gone, %d blamed", n, wrong, gone, blamed)
+	t.Logf("%d times: %d marked, %d wrong, %d gone, %d blamed", d.times, d.marked, d.wrong, d.gone, d.blamed)
+	return d
 }
