@@ -114,19 +114,31 @@ func (d disturbance) apply(packets []capture.Packet, at, by int) []capture.Packe
 // with other bytes than it has, none disappears whose packets are there, and no
 // finding of check blames a peer.
 func TestDisturbed(t *testing.T) {
+	x := readTable(t, "packets")
 	for _, f := range files(t) {
 		packets := load(t, f.path)
 		var want *outcome
+		var sum disturbed
+		var cells []any
 		for _, how := range []disturbance{drop, double, swap, delay} {
 			t.Run(f.name+"/"+string(how), func(t *testing.T) {
 				if want == nil {
 					want = judged(packets, true)
 				}
-				disturb(t, packets, want, how, *disturbances)
+				d := disturb(t, packets, want, how, *disturbances)
+				cells = append(cells, d.marked)
+				sum.wrong, sum.gone, sum.blamed = sum.wrong+d.wrong, sum.gone+d.gone, sum.blamed+d.blamed
 			})
 		}
+		if *disturbances == documentedDisturbances && len(cells) == 4 {
+			x.check(t, f, append(cells, sum.wrong, sum.gone, sum.blamed)...)
+		}
 	}
+	x.write(t)
 }
+
+// documentedDisturbances is how many of each kind docs/edges.md has the results of.
+const documentedDisturbances = 1000
 
 // disturbed counts what became of the transactions of a capture.
 type disturbed struct {

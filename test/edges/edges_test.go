@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -25,12 +26,36 @@ type tally struct {
 // the two parts must be told as in the whole, but for what has a reason; what the
 // cut divides is shown as far as it is there.
 func TestEdges(t *testing.T) {
+	x := readTable(t, "cuts")
 	for _, f := range files(t) {
 		t.Run(f.name, func(t *testing.T) {
 			n := f.cut(t, *cuts)
-			t.Logf("%d packets, %d transactions, %d in parts: %v", n.packets, n.transactions, n.inside, n.by)
+			t.Logf("%d packets, %d transactions, %d compared, %d equal; %s; %s", n.packets, n.transactions, n.inside, n.by[same], n.differing(), n.divided())
+			if *cuts == documented {
+				x.check(t, f, n.packets, n.transactions, n.inside, n.by[same], n.differing(), n.divided())
+			}
 		})
 	}
+	x.write(t)
+}
+
+// documented is how many cuts docs/edges.md has the results of.
+const documented = 10
+
+// differing is why transactions that lie in a part differ.
+func (n *tally) differing() string { return n.list(nameBefore, callCut) }
+
+// divided is what became of transactions that a cut divides.
+func (n *tally) divided() string { return n.list(callCut, reasons) }
+
+func (n *tally) list(from, to reason) string {
+	var out []string
+	for r := from; r < to; r++ {
+		if n.by[r] > 0 {
+			out = append(out, fmt.Sprintf("%v %d", r, n.by[r]))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 const shown = 3 // failures of a capture
