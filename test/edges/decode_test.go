@@ -63,9 +63,9 @@ func files(t *testing.T) (out []file) {
 	return out
 }
 
-func load(t *testing.T, path string) (out []capture.Packet) {
+func load(t *testing.T, paths ...string) (out []capture.Packet) {
 	t.Helper()
-	r, err := capture.Open([]string{path}, capture.Options{})
+	r, err := capture.Open(paths, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

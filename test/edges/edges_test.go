@@ -168,3 +168,23 @@ func explain(w, r *row, p *part, rest []string) string {
 	}
 	return s
 }
+
+// TestTwoClocks begins a capture of two points, whose clocks are 131 ms apart,
+// where calls are seen at one first and replies at the other: soon both are followed
+// at the same point.
+func TestTwoClocks(t *testing.T) {
+	f := file{path: "../../samples/rocev2-nfs3-loss.both.pcapng.zst"}
+	packets := load(t, f.path)
+	for _, k := range []int{1015, 1032, 1083, 1151} {
+		rows := decoded(packets[k:], f.memory(t), nil)
+		whole := 0
+		for _, r := range rows {
+			if r.state == transaction.Complete {
+				whole++
+			}
+		}
+		if len(rows) < 50 || whole < len(rows)-30 {
+			t.Errorf("from packet %d: %d of %d transactions are complete", k+1, whole, len(rows))
+		}
+	}
+}
