@@ -32,16 +32,24 @@ type conn struct {
 
 	flow [2]flow // by requester
 	wire [2]wire // by sender
+	sent [2]sent // by sender, iWARP
 	taps [2]int32
 	many bool // several capture points
 
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
+	strays    *strays
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
 	version   uint32      // of forward calls, plus 1
 	services  uint8       // of RPCSEC_GSS that have been told of, a bit each
 	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
+}
+
+// sent is how far the TCP stream of a side has been seen.
+type sent struct {
+	known bool
+	next  uint32
 }
 
 const never = math.MinInt64
@@ -175,6 +183,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 				if v.Frame.TCPFlags&(tcp.FIN|tcp.RST) != 0 && !s.finish[i].Seen() {
 					s.finish[i] = c.latest
 				}
+				s.stream(rdma.Side(i), v.Frame, now)
 			}
 		}
 		s.badCRC(c.latest)
@@ -189,6 +198,27 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	}
 	if s := c.last; s != nil && len(s.suspects) > 0 {
 		c.suspected(s, false)
+	}
+}
+
+// stream takes note of what a TCP segment carries and acknowledges. What is
+// acknowledged before it was seen is missing, or comes late in the capture.
+func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
+	if s.c.Ends[0].Addr == s.c.Ends[1].Addr {
+		return // the sides look the same
+	}
+	end := f.TCPSeq + uint32(f.PayloadLen)
+	if f.TCPFlags&(tcp.SYN|tcp.FIN) != 0 {
+		end++
+	}
+	if w := &s.sent[side]; !w.known || int32(end-w.next) > 0 {
+		w.known, w.next = true, end
+	}
+	const most = 1 << 30 // the largest window (RFC 7323, section 2.3)
+	if w := &s.sent[side.Other()]; f.TCPFlags&(tcp.ACK|tcp.RST) == tcp.ACK && w.known && f.TCPAck-w.next-1 < most {
+		w.next = f.TCPAck
+		s.cut[side.Other()]++
+		s.losses(now)
 	}
 }
 

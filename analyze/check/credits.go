@@ -19,6 +19,9 @@ type flow struct {
 	// lowered, the calls that are under way are not at fault.
 	former uint32
 	excess []excess
+	// base are the counters of missing packets when the calls were last within
+	// the limit, or the first of those that are open was sent.
+	base [2]uint64
 }
 
 // excess is a call that seems to exceed the grant. It does if so many of the
@@ -48,6 +51,9 @@ func (f *flow) limit() uint32 {
 // called counts a call.
 func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s *rdma.Send) {
 	f := &k.flow[s.From]
+	if f.out == 0 {
+		f.base = k.misses()
+	}
 	f.seq++
 	st.seq = f.seq
 	f.out++
@@ -74,6 +80,7 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 		rule = ruleBeforeFirstReply
 	}
 	if f.out <= limit {
+		f.base = k.misses()
 		c.ok(rule)
 		return
 	}
@@ -84,7 +91,7 @@ func (c *Checker) called(k *conn, st *callState, tx *transaction.Transaction, s 
 		c.skip(rule, Limit)
 		return
 	}
-	x := excess{seq: st.seq, limit: limit, out: f.out, gaps: k.misses()}
+	x := excess{seq: st.seq, limit: limit, out: f.out, gaps: f.base}
 	x.f = k.finding(rule, s.Last, s.From, Requester)
 	c.named(x.f, tx)
 	if c.opt.Match != nil && !c.opt.Match(&c.view) {
@@ -109,6 +116,12 @@ func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
 			if st.seq > x.seq {
 				continue
 			}
+			if why, ok := k.ordered(x, tx); !ok {
+				c.skip(x.f.Rule.id, why)
+				f.excess = append(f.excess[:i], f.excess[i+1:]...)
+				i--
+				continue
+			}
 			if x.confirmed++; x.confirmed > x.limit {
 				x.f.Reaction = "answered"
 				c.report(x.f)
@@ -130,6 +143,20 @@ func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
 	if f.out <= f.granted {
 		f.former = 0
 	}
+}
+
+// ordered reports whether the reply of tx can be believed to have come after the
+// call of x: not if an acknowledgement has told of packets that the capture has
+// later or not at all, and not if the two are neighbours, which a capture of
+// several receive queues exchanges.
+func (s *conn) ordered(x *excess, tx *transaction.Transaction) (Reason, bool) {
+	switch side := tx.From.Other(); {
+	case s.missing(side) != x.gaps[side]:
+		return Gaps, false
+	case tx.Reply.Last.Number == x.f.Ref.Number+1:
+		return Reordered, false
+	}
+	return 0, true
 }
 
 // unconfirmed judges calls that seemed to exceed the grant when their

@@ -60,13 +60,14 @@ const (
 	Ambiguous                 // several capture points, or both ends on one host
 	NotAcked                  // it is not known that all has been captured
 	Limit                     // a limit of memory was reached
+	Reordered                 // the capture has packets of the two directions in the wrong order
 	reasonCount
 )
 
 var reasonNames = [...]string{
 	"call not captured", "no reply", "setup not captured", "packets missing from the capture", "cut by the capture",
 	"encrypted or unknown program", "body not decodable", "connection began before the capture",
-	"several capture points", "end not captured", "limit reached",
+	"several capture points", "end not captured", "limit reached", "packets out of order in the capture",
 }
 
 func (r Reason) String() string { return reasonNames[r] }

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -127,6 +128,53 @@ func TestModelTraffic(t *testing.T) {
 	for _, id := range []string{"opcode-sequence", "first-not-mtu", "rdma-length", "access-beyond-segment", "chunk-bytes-missing"} {
 		if judged[id] == 0 {
 			t.Errorf("%s was never judged", id)
+		}
+	}
+}
+
+// A capture that has single packets in the wrong place, or twice, gives no warning
+// and no error either.
+func TestReorderedCapture(t *testing.T) {
+	all := long().recs
+	none := func(name string, recs []rocetest.Record) {
+		t.Helper()
+		for i := range recs {
+			recs[i].Time = all[min(i, len(all)-1)].Time
+		}
+		for _, f := range (&scene{recs: recs}).run(RFC8166).findings {
+			if f.Severity > Note {
+				t.Errorf("%s:\n%s", name, describeFinding(f))
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		i, by := rng.IntN(len(all)), 1+rng.IntN(5)
+		moved := slices.Delete(slices.Clone(all), i, i+1)
+		none(fmt.Sprintf("packet %d by %d", i+1, by), slices.Insert(moved, min(i+by, len(moved)), all[i]))
+		none(fmt.Sprintf("packet %d twice", i+1), slices.Insert(slices.Clone(all), i, all[i]))
+	}
+}
+
+// A reply that the capture has behind the next call, although its acknowledgement
+// came before, did not come late.
+func TestReplyBehindNextCall(t *testing.T) {
+	for by := 2; by < 5; by++ {
+		s := newScene()
+		s.connect()
+		k := len(s.recs) + 2 // call, ACK, reply, ACK
+		s.small()
+		s.small()
+		s.disconnect(client)
+		reply := s.recs[k]
+		reply.Time = s.recs[k+by].Time
+		s.recs = slices.Insert(slices.Delete(s.recs, k, k+1), k+by, reply)
+		r := s.run(RFC8166)
+		if ids := r.ids(); slices.Contains(ids, "calls-before-first-reply") {
+			t.Errorf("by %d: %v", by, ids)
+		}
+		if n := r.check.Count(Lookup("calls-before-first-reply")); n.NotJudged[Gaps] == 0 {
+			t.Errorf("by %d: not judged: %v", by, n.NotJudged)
 		}
 	}
 }

@@ -118,6 +118,10 @@ func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
 
 func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
 	key := handle{k, tx.From, s.Handle}
+	if k.strays != nil && k.strays.ahead(tx.From, s, read, tx.Call.First.Number) {
+		st.overtaken = true
+		c.overtaken(k, s, tx.From, read)
+	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
 		c.mem.each(key, func(o *offered) bool {
 			// Memory that is only read may be offered as often as one likes.
@@ -173,7 +177,12 @@ func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 // OpStart implements decode.Observer.
 func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	s := c.conn(k)
-	if !s.rpc || op.Kind == rdma.Atomic {
+	if op.Kind == rdma.Atomic {
+		return
+	}
+	if !s.rpc {
+		// The first call may come later in the capture than it was sent.
+		s.strayed(stray{op.From.Other(), op.Kind, op.Handle, op.Offset, ref.Number})
 		return
 	}
 	tx := transaction.OfOperation(op)
@@ -223,9 +232,9 @@ func (c *Checker) byRequester(k *conn, op *rdma.Op, tx *transaction.Transaction,
 // suspect is an operation on memory that no open call offers. The call may be
 // missing from the capture; that shows when more has been seen.
 type suspect struct {
+	stray
 	f     *Finding
 	rule  id
-	owner rdma.Side
 	at    rdma.Ref
 	psn   uint32 // that the owner's next request will have
 	known bool   // psn is
@@ -269,7 +278,14 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 		}
 		return false
 	})
-	if fine || c.on[rule] == Off {
+	if fine {
+		return
+	}
+	what := stray{owner, op.Kind, op.Handle, op.Offset, ref.Number}
+	if rule == ruleAccessNotOffered {
+		k.strayed(what)
+	}
+	if c.on[rule] == Off {
 		return
 	}
 	if why, ok := k.whole(owner, ref.Time); !ok {
@@ -301,7 +317,69 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			f.Expected = "a Read from Read chunks, a Write to Write and Reply chunks"
 		}
 	}
-	k.suspects = append(k.suspects, suspect{f, rule, owner, ref, k.wire[owner].next, k.wire[owner].started})
+	k.suspects = append(k.suspects, suspect{what, f, rule, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced})
+}
+
+// stray is an operation on memory that nobody had offered.
+type stray struct {
+	owner  rdma.Side
+	kind   rdma.OpKind
+	handle uint32
+	offset uint64
+	at     uint64 // packet number; 0 if there is none
+}
+
+const (
+	maxStrays = 16
+	// maxOvertaken is how many packets a call may come after an operation that it
+	// asks for, where the capture has them in the wrong order.
+	maxOvertaken = 64
+)
+
+// strays are the latest of them.
+type strays struct {
+	ring [maxStrays]stray
+	at   int
+}
+
+func (s *conn) strayed(x stray) {
+	if s.strays == nil {
+		s.strays = new(strays)
+	}
+	s.strays.ring[s.strays.at] = x
+	s.strays.at = (s.strays.at + 1) % maxStrays
+}
+
+// ahead reports whether operations on a segment came shortly before its call. No
+// responder guesses handle and offset: the capture has them in the wrong order.
+func (s *strays) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call uint64) bool {
+	for i := range s.ring {
+		x := &s.ring[i]
+		if x.at != 0 && x.is(owner, seg, read) && x.at+maxOvertaken >= call {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool) bool {
+	return x.owner == owner && x.handle == s.Handle && x.offset-s.Offset < uint64(max(s.Length, 1)) && (x.kind == rdma.Read) == read
+}
+
+// overtaken drops the suspicion of operations on a segment that is offered now.
+func (c *Checker) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read bool) {
+	n := 0
+	for i := range k.suspects {
+		x := &k.suspects[i]
+		if x.rule == ruleAccessNotOffered && x.is(owner, s, read) {
+			c.skip(x.rule, Reordered)
+			continue
+		}
+		k.suspects[n] = *x
+		n++
+	}
+	clear(k.suspects[n:])
+	k.suspects = k.suspects[:n]
 }
 
 // later reports whether enough has been seen after an operation to know whether

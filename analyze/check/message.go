@@ -18,6 +18,8 @@ type callState struct {
 	again   rdma.Ref // the call was sent again on the same connection
 	before  uint32   // what had been granted before the reply
 	twice   *Finding // memory that another open call offers
+	// overtaken says that operations for it came before the call in the capture.
+	overtaken bool
 }
 
 // Message implements decode.MessageObserver.

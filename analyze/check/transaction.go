@@ -208,6 +208,8 @@ func (t *txCheck) whole(r id) bool {
 	switch {
 	case !t.tx.Call.Seen():
 		t.c.skip(r, NoCall)
+	case t.st.overtaken:
+		t.c.skip(r, Reordered)
 	case t.tx.OperationsLost > 0:
 		t.c.skip(r, Limit)
 	case t.k.many:

@@ -12,6 +12,7 @@ import (
 // needed to judge the next packet.
 type wire struct {
 	started   bool
+	announced bool   // of the setup only; no packet has been seen yet
 	next      uint32 // PSN that follows
 	open      uint8  // the message under way: a base opcode, or none
 	disturbed bool   // packets are sent again: messages may begin anew in the middle
@@ -26,7 +27,7 @@ type wire struct {
 // proves reports whether packets up to psn, and at least one from there on, have
 // been seen and acknowledged: then the decoder knows which are missing.
 func (w *wire) proves(psn uint32) bool {
-	return w.started && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
+	return w.started && !w.announced && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
 }
 
 // reached reports whether a PSN is another one or comes after it.
@@ -63,6 +64,7 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 		s.first[from] = v.Packet.Number
 	}
 	if op.IsAcknowledge() {
+		s.expect(from.Other())
 		s.unseen(from.Other(), q, v.Packet.Time)
 		if w := &s.wire[from.Other()]; q.AETH.Syndrome.IsACK() {
 			w.acked, w.hasAck = q.PSN, true
@@ -81,15 +83,16 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	if op.IsReadResponse() {
 		return
 	}
-	follows := w.started && q.PSN == w.next
-	if w.started && !follows && int32((q.PSN-w.next)<<8) < 0 {
+	started := w.started && !w.announced
+	follows := started && q.PSN == w.next
+	if started && !follows && int32((q.PSN-w.next)<<8) < 0 {
 		w.disturbed = true // it has been seen before
 	}
 	if v.Packet.Time-w.at > idle {
 		w.disturbed = w.disturbed || w.open != openNone
 	}
 	w.at = v.Packet.Time
-	w.started = true
+	w.started, w.announced = true, false
 	w.next = (q.PSN + 1) & psnMask
 
 	kind := openNone
@@ -137,6 +140,15 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 		default:
 			w.next = (q.PSN + uint32((uint64(n)+uint64(size)-1)/uint64(size))) & psnMask
 		}
+	}
+}
+
+// expect begins the request stream of a side with what its setup says, before
+// any of it was seen.
+func (s *conn) expect(side rdma.Side) {
+	// The PSN in a message of the setup is the one that its sender expects.
+	if w, m := &s.wire[side], &s.c.Setup[side.Other()]; !w.started && m.Seen {
+		w.next, w.started, w.announced = m.StartPSN, true, true
 	}
 }
 

@@ -204,15 +204,18 @@ func plausible(u []byte, length int) int {
 		return -1
 	}
 	op := c.Opcode()
-	if fixed := op.payloadLen(); fixed > 0 && (length != UntaggedLen+fixed || !c.Last()) {
-		return -1
-	}
 	bits := bitsControl
+	if fixed := op.payloadLen(); fixed > 0 {
+		if length != UntaggedLen+fixed || !c.Last() {
+			return -1
+		}
+		bits += 16
+	}
 	if len(u) >= 10 {
 		if Untagged(u).QN() != op.Queue() {
 			return -1
 		}
-		bits += 32
+		bits += bitsSmall
 	}
 	if len(u) >= UntaggedLen {
 		mo := Untagged(u).MO()
@@ -223,11 +226,18 @@ func plausible(u []byte, length int) int {
 			if mo != 0 {
 				return -1
 			}
-			bits += 32
+			bits += bitsSmall
 		}
 	}
 	return bits
 }
 
-// bitsControl is what a valid control word is worth as evidence.
-const bitsControl = 10
+// What is worth how much as evidence: a valid control word; a word of 32 bits that
+// has to be a certain small number. That is less than its size, because most words
+// of XDR are small numbers: in the attributes of a directory a whole header of a
+// Send is found now and then. So one alone is not enough (bitsEnough), unless a
+// segment starts there.
+const (
+	bitsControl = 10
+	bitsSmall   = 16
+)

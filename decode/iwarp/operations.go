@@ -222,6 +222,7 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 	}
 	if read == nil {
 		// The request was not captured: what is read is not known.
+		t.handler.Event(c.c, c.side(h), rdma.EventUnrequested, 0, from.last)
 		h.out.remember(h, extent{start: start, end: end})
 		return
 	}

@@ -136,7 +136,11 @@ func (s *search) add(t *Tracker, p []byte, ref rdma.Ref, limit int) {
 	} else if len(s.buf)+len(p) > limit || len(s.pieces) >= maxPieces {
 		s.discard(max(len(s.buf)/2, len(s.buf)+len(p)-limit))
 	}
-	s.pieces = append(s.pieces, piece{s.start + uint64(len(s.buf)), ref})
+	// What came before of the same segment may have been taken for the start of
+	// something else.
+	if n := len(s.pieces); n == 0 || s.pieces[n-1].ref.Number != ref.Number {
+		s.pieces = append(s.pieces, piece{s.start + uint64(len(s.buf)), ref})
+	}
 	s.buf = append(s.buf, p...)
 	s.credit += searchEffort * len(p)
 }

@@ -249,7 +249,7 @@ const (
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
 	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
 	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on, or other bytes than before
-	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN
+	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
 )
 
 // Handler receives what the trackers of the fabrics find, in the order of the

@@ -277,6 +277,9 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 		fl.tap.Alone(int32(tap), fl.opposite())
 	}
 	if !fl.tap.Accept(int32(tap), fl.c.tap, ref.Time) {
+		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
+			t.align(fl, int32(tap))
+		}
 		return fl.c.known()
 	}
 	if moved {

@@ -15,6 +15,9 @@ const (
 	// one that is exact counts as exactWeight.
 	pairPatience = 256
 	exactWeight  = 16
+	// alignAfter is how many copies of a flow without a peer are seen before its
+	// capture point is changed. A pair is proven sooner, as a rule.
+	alignAfter = 16
 )
 
 // What there may be of evidence that two flows belong together.
@@ -104,6 +107,26 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	fl.suspect = nil
 	t.join(best, fl)
 	return true
+}
+
+// align follows a flow without a peer at tap, which has shown a copy, if all
+// flows of the opposite direction that are without one are followed there, and have
+// copies from where this one is followed: both points show both directions. With
+// one direction taken from each point, and two clocks, replies come ahead of their
+// calls and nothing proves a pair. The flow that was seen later moves.
+func (t *Tracker) align(fl *flow, tap int32) {
+	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	if g == nil {
+		return
+	}
+	for n := 0; g != nil; g, n = g.older, n+1 {
+		if n == maxLone || g.c == fl.c || g.tap.Tap() != tap || !g.tap.Copied(fl.tap.Tap()) || g.c.First.Number > fl.c.First.Number {
+			return
+		}
+	}
+	fl.tap.Follow(tap)
+	fl.c.tap = tap
+	fl.expectCopies()
 }
 
 // evidence is what a packet of fl tells for g being its other direction; 0 if

@@ -11,6 +11,7 @@ const (
 	FIN = 0x01
 	SYN = 0x02
 	RST = 0x04
+	ACK = 0x10
 )
 
 const (

@@ -59,8 +59,8 @@ type row struct {
 	malformed bool
 }
 
-// dissect runs tshark over a capture.
-func dissect(t *testing.T, tshark, file string, known map[string]bool) map[uint64]*row {
+// dissect runs tshark over a capture, with extra arguments.
+func dissect(t *testing.T, tshark, file string, known map[string]bool, extra ...string) map[uint64]*row {
 	t.Helper()
 	var names []string
 	for _, f := range allFields {
@@ -78,6 +78,7 @@ func dissect(t *testing.T, tshark, file string, known map[string]bool) map[uint6
 	for _, n := range names {
 		args = append(args, "-e", n)
 	}
+	args = append(args, extra...)
 	if k := keytabs[file]; k != "" {
 		args = append(args, "-o", "kerberos.decrypt:TRUE", "-K", k)
 	}
