@@ -90,6 +90,14 @@ func (m *module) build(ctx context.Context, pkg, bin string, flags ...string) er
 	return nil
 }
 
+// instrument has the module's own packages count what is reached, as go test -fuzz
+// has all packages do: that the standard library has gone another way is no news,
+// and to tell the engine of it takes longer than to run an input. What makes
+// inputs is not of interest either.
+func (m *module) instrument() []string {
+	return []string{"-gcflags=" + m.path + "/...=-d=libfuzzer", "-gcflags=" + m.path + "/internal/mutate/...="}
+}
+
 // output is Cmd.Output with what the command complained about.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var complaint bytes.Buffer
