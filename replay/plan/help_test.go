@@ -59,6 +59,7 @@ type loaded struct {
 	*Tables
 	ops   []*Op
 	skips []*Skip
+	isOp  []bool // of each line, in their order: an op, or a skip
 	name  string
 	above [][]uint64 // for reaches
 }
@@ -79,6 +80,7 @@ func load(t testing.TB, name string) *loaded {
 		if err != nil {
 			t.Fatal(err)
 		}
+		l.isOp = append(l.isOp, o != nil)
 		if o != nil {
 			l.ops = append(l.ops, o)
 		} else {
