@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"io"
@@ -61,17 +62,19 @@ type loaded struct {
 	skips []*Skip
 	isOp  []bool // of each line, in their order: an op, or a skip
 	name  string
+	text  []byte     // of the file, which may be compressed
 	above [][]uint64 // for reaches
 }
 
 func load(t testing.TB, name string) *loaded {
 	t.Helper()
-	r, err := Open(name, 0)
+	text := readFile(t, name)
+	r, err := NewReader(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	l := &loaded{Tables: &r.Tables, name: name}
+	l := &loaded{Tables: &r.Tables, name: name, text: text}
 	for {
 		o, s, err := r.Next()
 		if err == io.EOF {

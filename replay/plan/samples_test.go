@@ -387,7 +387,7 @@ func (l *loaded) identity(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(out.Bytes(), readFile(t, l.name)) {
+	if !bytes.Equal(out.Bytes(), l.text) {
 		t.Error("a plan that is read and written is another one")
 	}
 }
