@@ -78,6 +78,9 @@ func New(w *capture.Writer, bytes int) *Annotator {
 	return a
 }
 
+// LimitNames sets how many bytes of names of files are remembered: rpc.Names.Limit.
+func (a *Annotator) LimitNames(bytes int) { a.view.Names.Limit = bytes }
+
 // Unwrap sets what opens messages that RPCSEC_GSS protects.
 func (a *Annotator) Unwrap(u rpc.Unwrapper) { a.view.Unwrap = u }
 

@@ -103,14 +103,14 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		opt.Objects = 1 << 20
 	}
 	if opt.Memory <= 0 {
-		opt.Memory = defaultMemory
+		opt.Memory = DefaultMemory
 	}
 	file, err := opt.Files.Create(out)
 	if err != nil {
 		return nil, err
 	}
 	b := &Builder{
-		opt: opt, room: room{opt.Memory}, maxUses: maxUses, out: out, file: file, spill: newSpill(out),
+		opt: opt, room: room{opt.Memory}, maxUses: min(maxUses, max(opt.Memory/(DefaultMemory/maxUses), 1<<10)), out: out, file: file, spill: newSpill(out),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[Reason]int{}, notReplay: map[Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		seen: map[retry]bool{},
