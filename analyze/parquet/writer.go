@@ -16,10 +16,11 @@ import (
 const Schema = "rpcrdma.transaction/1"
 
 const (
-	// maxGroupRows and maxGroupBytes (uncompressed) end a row group. A group
-	// is in memory until it ends.
-	maxGroupRows  = 1 << 16
-	maxGroupBytes = 12 << 20
+	// maxGroupRows and GroupBytes (uncompressed) end a row group. A group is in
+	// memory until it ends.
+	maxGroupRows = 1 << 16
+	// GroupBytes is the default of Writer.Group.
+	GroupBytes = 12 << 20
 	// maxDictionary is how many bytes of distinct strings a column of a group
 	// may have; beyond, they are written as they are.
 	maxDictionary = 1 << 20
@@ -37,7 +38,11 @@ type Writer struct {
 	rows  int
 	bytes int
 	total uint64
+	group int // bytes
 }
+
+// Group sets after how many bytes, uncompressed, a row group ends.
+func (w *Writer) Group(bytes int) { w.group = bytes }
 
 // NewWriter makes a Writer of one file. Entries of metadata go into the file's
 // key-value metadata.
@@ -55,7 +60,7 @@ func NewWriter(w io.Writer, metadata map[string]string) *Writer {
 	for k, v := range metadata {
 		options = append(options, pq.KeyValueMetadata(k, v))
 	}
-	return &Writer{w: pq.NewGenericWriter[Row](w, options...)}
+	return &Writer{w: pq.NewGenericWriter[Row](w, options...), group: GroupBytes}
 }
 
 // Add writes a transaction.
@@ -67,7 +72,7 @@ func (w *Writer) Add(v *rpc.View) error {
 	}
 	w.total++
 	w.rows++
-	if w.rows >= maxGroupRows || w.bytes >= maxGroupBytes {
+	if w.rows >= maxGroupRows || w.bytes >= w.group {
 		w.rows, w.bytes = 0, 0
 		return w.w.Flush()
 	}

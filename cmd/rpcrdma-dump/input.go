@@ -93,8 +93,11 @@ func (o *inputOptions) decoder() decode.Options {
 // windowBytes is how many bytes of packets a window holds, of which given says how
 // many: 0 for as many as there is memory for.
 func (o *inputOptions) windowBytes(given size) int {
-	if given == 0 {
-		return o.memory.Scale(window.DefaultBytes)
+	switch {
+	case given == 0 && o.memory.Given(): // what is known of the packets takes as much again
+		return o.memory.Scale(window.DefaultBytes / 2)
+	case given == 0:
+		return window.DefaultBytes
 	}
 	return int(given)
 }

@@ -29,7 +29,7 @@ func analyse(name string, memory *cli.Memory, known func(xid uint32) bool) (*lat
 		return nil, err
 	}
 	defer r.Close()
-	rec := latency.New(latency.Options{})
+	rec := latency.New(latency.Options{Memory: memory.Scale(latency.DefaultMemory)})
 	var view rpc.View
 	d := decode.New(decode.Options{Memory: memory.Decoder()}, func(tx *transaction.Transaction) {
 		if known != nil && !known(tx.XID) {

@@ -30,7 +30,20 @@ var heap struct {
 
 // Memory is the flag --limit-memory of a command that decodes captures: how much
 // resident memory the program may take. Zero is DefaultMemory.
-type Memory struct{ limit Size }
+type Memory struct {
+	limit   Size
+	reserve int
+}
+
+// Reserve sets aside what a command takes beside the decoder, names and tables, and
+// that does not become less with the limit.
+func (m *Memory) Reserve(bytes int) { m.reserve = bytes }
+
+// free is what there is beside the program itself, and what is set aside.
+func (m *Memory) free() int {
+	n := m.total() - fixedMemory
+	return n - min(m.reserve, n/3)
+}
 
 // Flag adds the flag.
 func (m *Memory) Flag(f *pflag.FlagSet) {
@@ -62,11 +75,11 @@ func (m *Memory) total() int {
 func (m *Memory) Decoder() int {
 	heap.limit = m.total()
 	tellCollector()
-	return (heap.limit - fixedMemory) / 3
+	return m.free() / 3
 }
 
 // Names is how many bytes of names of files may be remembered.
-func (m *Memory) Names() int { return min((m.total()-fixedMemory)/6, 40<<20) }
+func (m *Memory) Names() int { return min(m.free()/6, 40<<20) }
 
 // Scale is what n bytes become that a consumer of transactions takes by default:
 // as much more or less as there is.
@@ -74,7 +87,7 @@ func (m *Memory) Scale(n int) int {
 	if m.limit == 0 {
 		return n
 	}
-	return int(int64(n) * int64(m.total()-fixedMemory) / (DefaultMemory - fixedMemory))
+	return int(int64(n) * int64(m.free()) / (DefaultMemory - fixedMemory))
 }
 
 // Batch is how many bytes of packets are read at once where memory is short; 0 for
