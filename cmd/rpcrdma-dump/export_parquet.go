@@ -79,7 +79,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	if err != nil {
 		return err
 	}
-	o.memory.Reserve(12 << 20) // pages of all columns, and what compresses them
+	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
 	opt := o.decoder()
 	opt.Concurrent = true
 	if o.partition != "" {

@@ -213,7 +213,12 @@ func (r *runner) once(ctx context.Context, t target, corpus string, d time.Durat
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = r.module.dir(t)
-	cmd.Env = cmd.Environ()
+	// What a worker that is killed leaves behind goes with all else.
+	tmp := filepath.Join(r.work, "tmp")
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return nil, 0, err
+	}
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+tmp)
 	if os.Getenv("GOGC") == "" {
 		cmd.Env = append(cmd.Env, "GOGC=400") // inputs are small, and so is what lives
 	}

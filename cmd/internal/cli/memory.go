@@ -42,7 +42,7 @@ func (m *Memory) Reserve(bytes int) { m.reserve = bytes }
 // free is what there is beside the program itself, and what is set aside.
 func (m *Memory) free() int {
 	n := m.total() - fixedMemory
-	return n - min(m.reserve, n/3)
+	return n - min(m.reserve, n/2)
 }
 
 // Flag adds the flag.
