@@ -19,7 +19,7 @@ const (
 	// maxGroupRows and GroupBytes (uncompressed) end a row group. A group is in
 	// memory until it ends.
 	maxGroupRows = 1 << 16
-	// GroupBytes is the default of Writer.Group.
+	// GroupBytes is that of NewWriter.
 	GroupBytes = 12 << 20
 	// maxDictionary is how many bytes of distinct strings a column of a group
 	// may have; beyond, they are written as they are.
@@ -27,8 +27,12 @@ const (
 	pageBytes     = 64 << 10
 )
 
-// codec is shared by all writers: each one has a pool of encoders.
-var codec = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
+// The codecs are shared by all writers: each one has a pool of encoders. That of
+// small writers looks back less far, which takes half the memory.
+var (
+	codec      = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
+	smallCodec = &zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
+)
 
 // Writer writes one file. It is not safe for concurrent use.
 type Writer struct {
@@ -41,12 +45,19 @@ type Writer struct {
 	group int // bytes
 }
 
-// Group sets after how many bytes, uncompressed, a row group ends.
-func (w *Writer) Group(bytes int) { w.group = bytes }
-
 // NewWriter makes a Writer of one file. Entries of metadata go into the file's
 // key-value metadata.
 func NewWriter(w io.Writer, metadata map[string]string) *Writer {
+	return newWriter(w, metadata, codec, GroupBytes)
+}
+
+// NewSmallWriter is NewWriter for who has little memory: row groups end after so
+// many bytes, uncompressed, and are compressed less.
+func NewSmallWriter(w io.Writer, metadata map[string]string, group int) *Writer {
+	return newWriter(w, metadata, smallCodec, group)
+}
+
+func newWriter(w io.Writer, metadata map[string]string, codec *zstd.Codec, group int) *Writer {
 	options := []pq.WriterOption{
 		pq.CreatedBy("github.com/rpcrdma/toolkit", "", ""),
 		pq.KeyValueMetadata("rpcrdma.schema", Schema),
@@ -60,7 +71,7 @@ func NewWriter(w io.Writer, metadata map[string]string) *Writer {
 	for k, v := range metadata {
 		options = append(options, pq.KeyValueMetadata(k, v))
 	}
-	return &Writer{w: pq.NewGenericWriter[Row](w, options...), group: GroupBytes}
+	return &Writer{w: pq.NewGenericWriter[Row](w, options...), group: group}
 }
 
 // Add writes a transaction.

@@ -98,7 +98,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	buf := bufio.NewWriterSize(out, 1<<16)
 	w := parquet.NewWriter(buf, metadata)
 	if o.memory.Given() { // columns and their dictionaries take several times as much
-		w.Group(o.memory.Scale(parquet.GroupBytes / 2))
+		w = parquet.NewSmallWriter(buf, metadata, o.memory.Scale(parquet.GroupBytes/2))
 	}
 	err = o.export(j, opt, match, w.Add, func() error {
 		if err := errors.Join(w.Close(), buf.Flush()); err != nil {

@@ -28,6 +28,7 @@ type module struct {
 	root    string
 	path    string
 	targets []target
+	covered string // the package whose binary tells what is covered, since it was the last one
 }
 
 var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
