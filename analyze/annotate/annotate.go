@@ -3,6 +3,8 @@
 package annotate
 
 import (
+	"unicode/utf8"
+
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/window"
@@ -29,6 +31,10 @@ type Stats struct {
 
 // maxComments bounds the comments of one packet.
 const maxComments = 32
+
+// maxName bounds what a comment says of a transaction, in bytes: a COMPOUND may
+// have a thousand operations, a name 64 KiB, and each packet has a comment.
+const maxName = 512
 
 // Annotator holds packets until their transactions have ended, or until there
 // is no room for them any more, and writes them with comments.
@@ -77,6 +83,9 @@ func New(w *capture.Writer, bytes int) *Annotator {
 	a.held = window.New(bytes, a.write)
 	return a
 }
+
+// LimitNames sets how many bytes of names of files are remembered: rpc.Names.Limit.
+func (a *Annotator) LimitNames(bytes int) { a.view.Names.Limit = bytes }
 
 // Unwrap sets what opens messages that RPCSEC_GSS protects.
 func (a *Annotator) Unwrap(u rpc.Unwrapper) { a.view.Unwrap = u }
@@ -195,8 +204,15 @@ func (a *Annotator) Transaction(tx *transaction.Transaction) {
 				b = b[:s]
 			}
 		}
-		x.name = string(b)
 		a.b = b
+		if len(b) > maxName {
+			n := maxName
+			for n > 0 && !utf8.RuneStart(b[n]) {
+				n--
+			}
+			b = append(b[:n], "…"...)
+		}
+		x.name = string(b)
 		x.status, x.state = text.ShortStatus(v), tx.State
 		x.operations = len(tx.Operations) + tx.OperationsLost
 		x.callBytes, x.replyBytes = tx.Call.SendBytes, tx.Reply.SendBytes

@@ -388,7 +388,7 @@ func (rep *Report) troubles(r *Recorder) {
 func (rep *Report) note(r *Recorder) {
 	add := func(format string, args ...any) { rep.Notes = append(rep.Notes, fmt.Sprintf(format, args...)) }
 	if r.groupsLost > 0 {
-		add("more than %d groups: %d transactions are in the group %q", maxGroups, r.groupsLost, otherName)
+		add("more than %d groups: %d transactions are in the group %q", r.maxGroups, r.groupsLost, otherName)
 	}
 	if r.flowsLost {
 		add("more than %d connections: calls in flight are not known of the others", maxConnections)

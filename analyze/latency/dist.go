@@ -27,6 +27,7 @@ type dist struct {
 // memory is what all histograms of a recorder may take together.
 type memory struct {
 	used   int
+	limit  int  // bytes of histograms, before they lose digits
 	scarce bool // a histogram had to give up digits
 }
 
@@ -74,7 +75,7 @@ func (d *dist) pack(m *memory) {
 	if d.small != 0 {
 		d.digits = 2
 	}
-	if m.used > memoryLimit {
+	if m.used > m.limit {
 		d.digits, m.scarce = 1, true
 	}
 	d.packed = hdr.NewPacked(1, maxValue, int(d.digits))
@@ -94,14 +95,14 @@ func (d *dist) account(m *memory) {
 	values := d.count - d.zeros
 	if values >= denseFrom {
 		h := hdr.New(1, room(d.longest), int(d.packed.SignificantFigures()))
-		if m.used+h.ByteSize()-d.memory <= memoryLimit {
+		if m.used+h.ByteSize()-d.memory <= m.limit {
 			d.packed.MergeInto(h)
 			m.used += h.ByteSize() - d.memory
 			d.dense, d.packed, d.memory = h, nil, h.ByteSize()
 			return
 		}
 	}
-	if m.used > memoryLimit && d.digits > 1 {
+	if m.used > m.limit && d.digits > 1 {
 		m.scarce = true
 		p := hdr.NewPacked(1, maxValue, 1)
 		d.packed.ForEachBucket(func(v, n int64) bool {

@@ -83,7 +83,7 @@ func TestDistMerge(t *testing.T) {
 func TestDistScarce(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	values := shapes(30000, r)["logarithmic"]
-	m := memory{used: memoryLimit + 1}
+	m := memory{used: 1001, limit: 1000}
 	var d dist
 	for _, v := range values {
 		d.add(v, &m)

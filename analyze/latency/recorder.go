@@ -20,7 +20,13 @@ type Options struct {
 	// Unordered says that transactions come as they end, not in the order of
 	// their calls. Nothing is told over time then, nor of calls in flight.
 	Unordered bool
+	// Memory is how many bytes groups and histograms may take, about: 64 MiB.
+	// With less there are fewer groups, and histograms lose digits earlier.
+	Memory int
 }
+
+// DefaultMemory is the default of Options.Memory.
+const DefaultMemory = 64 << 20
 
 // DefaultInline are thresholds worth trying: the default of RFC 8166, those of
 // Linux, and more.
@@ -30,14 +36,15 @@ var DefaultInline = []uint32{1024, 4096, 16384, 65536}
 // and the methods of an observer (see Observer) may be called by another one at
 // the same time.
 type Recorder struct {
-	opt    Options
-	mem    memory
-	groups map[string]*group
-	order  []*group
-	last   *group
-	other  *group
-	key    []byte
-	names  *rpc.Names
+	opt       Options
+	mem       memory
+	maxGroups int
+	groups    map[string]*group
+	order     []*group
+	last      *group
+	other     *group
+	key       []byte
+	names     *rpc.Names
 
 	groupsLost uint64 // transactions in "other"
 	series     series
@@ -71,8 +78,12 @@ func New(opt Options) *Recorder {
 	}
 	opt.Top = min(max(opt.Top, 0), maxTop)
 	opt.Inline = opt.Inline[:min(len(opt.Inline), maxThresholds)]
+	if opt.Memory <= 0 {
+		opt.Memory = DefaultMemory
+	}
 	r := &Recorder{
-		opt: opt, groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
+		opt: opt, mem: memory{limit: opt.Memory / 2}, maxGroups: min(max(opt.Memory/(DefaultMemory/maxGroups), 16), maxGroups),
+		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
 		slow: slowest{n: opt.Top},
 	}
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
@@ -164,7 +175,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 }
 
 func (r *Recorder) newGroup(v *rpc.View) *group {
-	if len(r.groups) >= maxGroups {
+	if len(r.groups) >= r.maxGroups {
 		if r.other == nil {
 			r.other = &group{index: len(r.order), inline: make([]Inline, len(r.opt.Inline)), filePart: -1}
 			for range r.opt.By {

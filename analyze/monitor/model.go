@@ -22,6 +22,7 @@ type Options struct {
 	Linger   time.Duration  // ended transactions stay listed so long: 10s
 	Packets  int            // listed of a transaction, for its ladder: 256
 	Filter   *filter.Filter // transactions that count; nil: all
+	Names    int            // bytes of names of files remembered: rpc.Names.Limit
 	Groups   bool           // snapshots hold the totals of all transactions
 	// Message, if set, is told of each ended transaction, for example to note
 	// malformed messages. It keeps nothing of the view.
@@ -97,7 +98,7 @@ type Model struct {
 func New(opt Options) *Model {
 	opt.defaults()
 	m := &Model{opt: opt, filter: opt.Filter}
-	names := &rpc.Names{}
+	names := &rpc.Names{Limit: opt.Names}
 	m.view.Names, m.look.Names = names, names
 	m.view.Unwrap, m.look.Unwrap = opt.Unwrap, opt.Unwrap
 	m.lingering = int64(opt.Linger)

@@ -16,18 +16,23 @@ import (
 const Schema = "rpcrdma.transaction/1"
 
 const (
-	// maxGroupRows and maxGroupBytes (uncompressed) end a row group. A group
-	// is in memory until it ends.
-	maxGroupRows  = 1 << 16
-	maxGroupBytes = 12 << 20
+	// maxGroupRows and GroupBytes (uncompressed) end a row group. A group is in
+	// memory until it ends.
+	maxGroupRows = 1 << 16
+	// GroupBytes is that of NewWriter.
+	GroupBytes = 12 << 20
 	// maxDictionary is how many bytes of distinct strings a column of a group
 	// may have; beyond, they are written as they are.
 	maxDictionary = 1 << 20
 	pageBytes     = 64 << 10
 )
 
-// codec is shared by all writers: each one has a pool of encoders.
-var codec = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
+// The codecs are shared by all writers: each one has a pool of encoders. That of
+// small writers looks back less far, which takes half the memory.
+var (
+	codec      = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
+	smallCodec = &zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
+)
 
 // Writer writes one file. It is not safe for concurrent use.
 type Writer struct {
@@ -37,11 +42,22 @@ type Writer struct {
 	rows  int
 	bytes int
 	total uint64
+	group int // bytes
 }
 
 // NewWriter makes a Writer of one file. Entries of metadata go into the file's
 // key-value metadata.
 func NewWriter(w io.Writer, metadata map[string]string) *Writer {
+	return newWriter(w, metadata, codec, GroupBytes)
+}
+
+// NewSmallWriter is NewWriter for who has little memory: row groups end after so
+// many bytes, uncompressed, and are compressed less.
+func NewSmallWriter(w io.Writer, metadata map[string]string, group int) *Writer {
+	return newWriter(w, metadata, smallCodec, group)
+}
+
+func newWriter(w io.Writer, metadata map[string]string, codec *zstd.Codec, group int) *Writer {
 	options := []pq.WriterOption{
 		pq.CreatedBy("github.com/rpcrdma/toolkit", "", ""),
 		pq.KeyValueMetadata("rpcrdma.schema", Schema),
@@ -55,7 +71,7 @@ func NewWriter(w io.Writer, metadata map[string]string) *Writer {
 	for k, v := range metadata {
 		options = append(options, pq.KeyValueMetadata(k, v))
 	}
-	return &Writer{w: pq.NewGenericWriter[Row](w, options...)}
+	return &Writer{w: pq.NewGenericWriter[Row](w, options...), group: group}
 }
 
 // Add writes a transaction.
@@ -67,7 +83,7 @@ func (w *Writer) Add(v *rpc.View) error {
 	}
 	w.total++
 	w.rows++
-	if w.rows >= maxGroupRows || w.bytes >= maxGroupBytes {
+	if w.rows >= maxGroupRows || w.bytes >= w.group {
 		w.rows, w.bytes = 0, 0
 		return w.w.Flush()
 	}

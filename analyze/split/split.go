@@ -160,6 +160,9 @@ func New(opt Options) *Splitter {
 	return s
 }
 
+// LimitNames sets how many bytes of names of files are remembered: rpc.Names.Limit.
+func (s *Splitter) LimitNames(bytes int) { s.view.Names.Limit = bytes }
+
 // Unwrap sets what opens messages that RPCSEC_GSS protects.
 func (s *Splitter) Unwrap(u rpc.Unwrapper) { s.view.Unwrap = u }
 

@@ -48,6 +48,7 @@ const captureExamples = `  rpcrdma-dump capture -i eth0 -w trace.pcapng
 
 // captureOptions are the flags of the command capture.
 type captureOptions struct {
+	memory cli.Memory
 	liveOptions
 	read     []string
 	write    string
@@ -94,6 +95,7 @@ func newCaptureCommand(s *streams) *cobra.Command {
 	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
 	cli.KeytabFlag(f, &o.keytab)
+	o.memory.Flag(f)
 	f.StringVar(&o.sys, "sysfs", "/sys", "")
 	_ = f.MarkHidden("sysfs")
 	return cmd
@@ -146,6 +148,9 @@ func (o *captureOptions) check(s *streams) error {
 func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	if o.list {
 		return listInterfaces(s.out, o.sys)
+	}
+	if n := o.memory.Note(); n != "" {
+		fmt.Fprintf(s.err, "rpcrdma-dump: note: %s\n", n)
 	}
 	if err := o.check(s); err != nil {
 		return err
@@ -371,9 +376,9 @@ type stopper struct {
 
 // newStopper makes a stopper for rules and for findings of a selection; either
 // may be nil.
-func newStopper(rules []stopRule, findings *check.Selection) *stopper {
-	t := &stopper{view: rpc.View{Names: &rpc.Names{}}, rules: rules}
-	opt := decode.Options{Transactions: transaction.Options{OnCompletion: true}}
+func newStopper(rules []stopRule, findings *check.Selection, memory *cli.Memory) *stopper {
+	t := &stopper{view: rpc.View{Names: &rpc.Names{Limit: memory.Names()}}, rules: rules}
+	opt := decode.Options{Memory: memory.Decoder(), Transactions: transaction.Options{OnCompletion: true}}
 	if findings != nil {
 		t.check = check.New(check.Options{Rules: *findings}, t.finding)
 		opt.Transactions.OnCompletion = false // check wants them in the order of their calls

@@ -164,7 +164,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 	}
 	r := &checkRun{
 		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least, quiet: o.quiet, max: o.max,
-		view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}, shown: make(map[*check.Rule]uint64),
+		view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}, shown: make(map[*check.Rule]uint64),
 		text: check.Text{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {

@@ -47,5 +47,5 @@ func (o *captureOptions) conditions() (*stopper, error) {
 	if len(rules) == 0 && findings == nil {
 		return nil, nil
 	}
-	return newStopper(rules, findings), nil
+	return newStopper(rules, findings, &o.memory), nil
 }

@@ -189,7 +189,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		defer x.Discard()
 	}
 	d := &dump{
-		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: min(opt.Memory/2, 40<<20)}, Unwrap: j.keys.Contexts},
+		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
 		printer: p, match: match, extract: x, count: o.count,
 	}
 	if o.quiet {

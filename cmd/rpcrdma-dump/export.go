@@ -73,7 +73,7 @@ type exporter struct {
 // export runs the decoder over the input and gives add the transactions that
 // are wanted. finish ends the output; it is not called if that is to be given up.
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
-	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}}
+	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}}
 	j.d = decode.New(opt, e.transaction)
 	_, errTTY := cli.Terminal(j.s.err)
 	err := j.run(errTTY)

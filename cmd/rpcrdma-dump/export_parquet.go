@@ -79,6 +79,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	if err != nil {
 		return err
 	}
+	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
 	opt := o.decoder()
 	opt.Concurrent = true
 	if o.partition != "" {
@@ -96,6 +97,9 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	defer out.Discard()
 	buf := bufio.NewWriterSize(out, 1<<16)
 	w := parquet.NewWriter(buf, metadata)
+	if o.memory.Given() { // columns and their dictionaries take several times as much
+		w = parquet.NewSmallWriter(buf, metadata, o.memory.Scale(parquet.GroupBytes/2))
+	}
 	err = o.export(j, opt, match, w.Add, func() error {
 		if err := errors.Join(w.Close(), buf.Flush()); err != nil {
 			return err

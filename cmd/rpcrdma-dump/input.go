@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rpcrdma/toolkit/analyze/window"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -33,7 +34,7 @@ type inputOptions struct {
 	noICRC      bool
 	openCalls   int
 	connections int
-	memory      size
+	memory      cli.Memory
 	message     size
 
 	// needs is what the command does once it captures; set before start.
@@ -50,7 +51,7 @@ func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
-	f.Var(&o.memory, "limit-memory", "resident memory of the program, for example 64M; at least 40M (default 240M)")
+	o.memory.Flag(f)
 	f.Var(&o.message, "limit-message", "longest message that is put together from chunks (default 4M)")
 }
 
@@ -73,13 +74,13 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 }
 
 func (o *inputOptions) decoder() decode.Options {
-	if o.memory == 0 {
+	if !o.memory.Given() {
 		cli.GrantMemory(4*int(o.message) + 8<<10*o.openCalls + 16<<10*o.connections)
 	}
 	return decode.Options{
 		SkipICRC: o.noICRC,
 		Clock:    decode.Clock(o.clock),
-		Memory:   cli.LimitMemory(int(o.memory)),
+		Memory:   o.memory.Decoder(),
 		Transactions: transaction.Options{
 			Open:     o.openCalls,
 			Assembly: int(o.message),
@@ -89,13 +90,16 @@ func (o *inputOptions) decoder() decode.Options {
 	}
 }
 
-// batch is how many bytes of packets are read at once where memory is short; 0
-// for as many as is best.
-func (o *inputOptions) batch() int {
-	if o.memory == 0 || o.memory >= 128<<20 {
-		return 0
+// windowBytes is how many bytes of packets a window holds, of which given says how
+// many: 0 for as many as there is memory for.
+func (o *inputOptions) windowBytes(given size) int {
+	switch {
+	case given == 0 && o.memory.Given(): // what is known of the packets takes as much again
+		return o.memory.Scale(window.DefaultBytes / 2)
+	case given == 0:
+		return window.DefaultBytes
 	}
-	return 64 << 10
+	return int(given)
 }
 
 // clockFlag is a flag for a clock.
@@ -308,9 +312,8 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 	if j.files, err = o.claim(s, args); err != nil {
 		return nil, err
 	}
-	if o.memory != 0 && o.memory < cli.LeastMemory {
-		j.notes.printf("note: --limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now",
-			o.memory, cli.LeastMemory>>20)
+	if n := o.memory.Note(); n != "" {
+		j.notes.printf("note: %s", n)
 	}
 	if len(o.ifaces) > 0 {
 		if j.box, err = o.box.Open(o.needs.Writes()); err != nil {
@@ -324,7 +327,7 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.in, o.batch())
+		j.in, err = openInput(names, s.in, o.memory.Batch())
 	} else {
 		j.in, err = o.openLive(names)
 	}

@@ -132,7 +132,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	}
 	opt := o.decoder()
 	opt.Concurrent = true
-	view := rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}
+	view := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		if view.ArgsErr != nil || view.ResultErr != nil || view.CallErr != nil || view.ReplyErr != nil {

@@ -240,8 +240,9 @@ type reportAndKernel struct {
 // analyse decodes the input of a job and makes its report. What passes the
 // filter is given to join, too, if there is one.
 func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
+	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	r := latency.New(opt)
-	view := rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}
+	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
 	dec.Concurrent = true
 	dec.Closed = r.Closed

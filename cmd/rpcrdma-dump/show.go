@@ -175,7 +175,7 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	}
 	var encode ladder.Encoder
 	out := newOutput(s.out, j.in.live, false)
-	view := rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}
+	view := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	opt := o.decoder()
 	opt.Concurrent = true
 	opt.Transactions.Packets = o.packets

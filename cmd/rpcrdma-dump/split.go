@@ -103,7 +103,7 @@ var ways = map[string]struct {
 // options turns the flags into those of the library.
 func (o *divideOptions) options() (split.Options, error) {
 	cli.GrantMemory(2 * int(o.window))
-	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: int(o.window), OpenFiles: o.open, Files: o.files}
+	opt := split.Options{NoSetup: !o.setup, Rest: o.rest, Window: o.windowBytes(o.window), OpenFiles: o.open, Files: o.files}
 	if o.write == "" {
 		return opt, cli.Usagef("name the files to write with -w")
 	}
@@ -167,6 +167,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	opt.Application = "rpcrdma-dump " + cli.Version()
 	x := split.New(opt)
 	x.Unwrap(j.keys.Contexts)
+	x.LimitNames(o.memory.Names())
 	dec := o.decoder()
 	x.Options(&dec)
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {

@@ -34,6 +34,7 @@ type planOptions struct {
 	keytab      string
 	openCalls   int
 	connections int
+	limit       cli.Memory
 }
 
 const planLong = `Turn a capture into a plan: which files have to exist, who the clients are, and
@@ -80,6 +81,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
+	o.limit.Flag(f)
 	_ = cmd.RegisterFlagCompletionFunc("payload", cobra.FixedCompletions([]string{"captured", "pattern", "sparse"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -90,7 +92,13 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 	if err != nil {
 		return err
 	}
-	cli.GrantMemory(int(o.memory))
+	o.limit.Decoder()
+	if !o.limit.Given() {
+		cli.GrantMemory(int(o.memory))
+	}
+	if n := o.limit.Note(); n != "" {
+		fmt.Fprintf(s.err, "rpcrdma-replay: note: %s\n", n)
+	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	if isPlan(args[0]) && (len(args) > 1 || o.out != "") {
@@ -135,7 +143,7 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 		}
 		return damaged
 	}
-	r, err := plan.Open(name, maxTables+2*int64(o.memory))
+	r, err := plan.Open(name, int64(o.limit.Scale(maxTables))+2*int64(o.memory))
 	if err != nil {
 		return err
 	}
@@ -202,19 +210,24 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 	if err != nil {
 		return nil, err
 	}
-	in, err := capture.Open(args, capture.Options{Stdin: s.in})
+	in, err := capture.Open(args, capture.Options{Stdin: s.in, BatchSize: o.limit.Batch()})
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
 	dopt := decode.Options{
 		SkipICRC:     o.noICRC,
+		Memory:       o.limit.Decoder(),
 		Transactions: transaction.Options{Open: o.openCalls},
 		RoCE:         roce.Limits{Connections: o.connections},
 		TCP:          decode.TCPLimits{Connections: o.connections},
 	}
+	tables := int(o.memory)
+	if tables == 0 && o.limit.Given() {
+		tables = o.limit.Scale(plan.DefaultMemory)
+	}
 	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
-		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: int(o.memory), Sources: args, Tool: "rpcrdma-replay", Files: files,
+		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: tables, Sources: args, Tool: "rpcrdma-replay", Files: files,
 		Unwrap: keys.Contexts,
 	})
 	if sum == nil {

@@ -33,6 +33,7 @@ import (
 type runFlags struct {
 	keytab string
 	limit  cli.Size
+	memory cli.Memory
 	fabricFlags
 	provider    string
 	dir         string
@@ -130,6 +131,7 @@ func newRunCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "of a CAPTURE: file data as captured, or by pattern, or sparse")
 
 	cli.KeytabFlag(f, &o.keytab)
+	o.memory.Flag(f)
 	f.Var(&o.limit, "limit-plan", "text of a plan that is held in memory, which takes up to four times as much (default 64M)")
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
 	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
@@ -296,11 +298,11 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		err = errors.Join(err, cerr)
 	} else if t.file != "" {
 		if o.selfCheck {
-			c, cerr := checkSelf(witness, t.file)
+			c, cerr := checkSelf(witness, t.file, &o.memory)
 			rep.SelfCheck, err = c, errors.Join(err, cerr)
 		}
 		if !isPlan(args[0]) {
-			rep.Diff, cerr = compareCaptures(args[0], t.file, witness.Knows)
+			rep.Diff, cerr = compareCaptures(args[0], t.file, &o.memory, witness.Knows)
 			err = errors.Join(err, cerr)
 		}
 	}
@@ -363,9 +365,11 @@ const defaultPlan = 64 << 20
 // text is how many bytes of text are read of a plan.
 func (o *runFlags) text() int64 {
 	if o.limit == 0 {
-		return defaultPlan
+		return int64(o.memory.Scale(defaultPlan))
 	}
-	cli.GrantMemory(4 * max(int(o.limit)-defaultPlan, 0))
+	if !o.memory.Given() {
+		cli.GrantMemory(4 * max(int(o.limit)-defaultPlan, 0))
+	}
 	return int64(o.limit)
 }
 
@@ -380,6 +384,10 @@ func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
 
 // load reads a plan, or makes one of a capture in a temporary place.
 func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Workload, error) {
+	o.memory.Decoder() // also a plan keeps to the limit
+	if n := o.memory.Note(); n != "" {
+		fmt.Fprintf(s.err, "rpcrdma-replay: note: %s\n", n)
+	}
 	if isPlan(name) {
 		return o.limited(run.Load(name, o.text()))
 	}
@@ -387,7 +395,7 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 	if err != nil {
 		return nil, err
 	}
-	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab}
+	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory}
 	if _, _, err := p.check([]string{name}); err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -596,13 +604,13 @@ func (t *target) access(ctx context.Context) (*run.Access, error) {
 }
 
 // checkSelf decodes what was sent.
-func checkSelf(w *run.Witness, file string) (*run.SelfCheck, error) {
-	r, err := capture.Open([]string{file}, capture.Options{})
+func checkSelf(w *run.Witness, file string, memory *cli.Memory) (*run.SelfCheck, error) {
+	r, err := capture.Open([]string{file}, capture.Options{BatchSize: memory.Batch()})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return w.Check(r)
+	return w.Check(r, memory.Decoder())
 }
 
 // progress writes a line about a run to a terminal or a log.

@@ -39,6 +39,7 @@ type serveFlags struct {
 	writable  bool
 	memory    string
 	playback  string
+	limit     cli.Memory
 	scale     float64
 	export    string
 	squash    string
@@ -86,6 +87,8 @@ func newServeCommand(s *streams) *cobra.Command {
 	f.BoolVar(&o.writable, "writable", false, "let clients change the directory")
 	f.StringVar(&o.memory, "memory", "1G", "`bytes` that the files in memory may take")
 	f.StringVar(&o.playback, "playback", "", "answer from this `capture`")
+	o.limit.Flag(f)
+	f.Lookup("limit-memory").Usage = "with --playback: " + f.Lookup("limit-memory").Usage
 	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
@@ -156,7 +159,7 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return cli.Usagef("--listen: %v", err)
 	}
-	h, what, done, err := o.handler()
+	h, what, done, err := o.handler(s)
 	if err != nil {
 		return err
 	}
@@ -248,7 +251,7 @@ func (o *serveFlags) names(ctx context.Context, s *streams, addr netip.Addr) []s
 }
 
 // handler makes what answers calls, says what it is, and how it ends.
-func (o *serveFlags) handler() (h transport.Handler, what string, done func() error, err error) {
+func (o *serveFlags) handler(s *streams) (h transport.Handler, what string, done func() error, err error) {
 	squash, err := pick("squash", o.squash, map[string]nfsserver.Squash{"none": nfsserver.NoSquash, "root": nfsserver.RootSquash, "all": nfsserver.AllSquash})
 	if err != nil {
 		return nil, "", nil, err
@@ -256,10 +259,12 @@ func (o *serveFlags) handler() (h transport.Handler, what string, done func() er
 	switch {
 	case o.playback != "" && o.dir != "":
 		return nil, "", nil, cli.Usagef("--playback and --dir exclude each other")
+	case o.limit.Given() && o.playback == "":
+		return nil, "", nil, cli.Usagef("--limit-memory goes with --playback")
 	case o.writable && o.dir == "":
 		return nil, "", nil, cli.Usagef("--writable is of --dir: memory is always writable")
 	case o.playback != "":
-		return o.answers()
+		return o.answers(s)
 	}
 	if o.lease < time.Second || o.lease > time.Hour {
 		return nil, "", nil, cli.Usagef("--lease %s: from 1s to 1h", o.lease)
@@ -289,19 +294,29 @@ func (o *serveFlags) handler() (h transport.Handler, what string, done func() er
 	return srv, what, srv.Close, nil
 }
 
+// maxRecording is how many bytes of a capture are kept for answers by default.
+const maxRecording = 96 << 20
+
 // answers is the handler of a playback.
-func (o *serveFlags) answers() (transport.Handler, string, func() error, error) {
+func (o *serveFlags) answers(s *streams) (transport.Handler, string, func() error, error) {
 	if o.scale < 0 {
 		return nil, "", nil, cli.Usagef("--scale is not negative")
 	}
-	r, err := capture.Open([]string{o.playback}, capture.Options{})
+	r, err := capture.Open([]string{o.playback}, capture.Options{BatchSize: o.limit.Batch()})
 	if err != nil {
 		return nil, "", nil, err
 	}
 	defer r.Close()
-	rec, err := playback.Load(r, playback.Limits{})
+	if n := o.limit.Note(); n != "" {
+		fmt.Fprintf(s.err, "rpcrdma-replay: note: %s\n", n)
+	}
+	// A recording stays, what the decoder holds does not.
+	rec, err := playback.Load(r, playback.Limits{Bytes: int64(o.limit.Scale(maxRecording)), Memory: o.limit.Decoder()})
 	if rec == nil {
 		return nil, "", nil, err
+	}
+	if n := rec.Counts().Full; n > 0 {
+		fmt.Fprintf(s.err, "rpcrdma-replay: note: %d calls of the capture are not answered for lack of room: see --limit-memory\n", n)
 	}
 	what := fmt.Sprintf("answers from %s, at %g times its service times", o.playback, o.scale)
 	if err != nil {

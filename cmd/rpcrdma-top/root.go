@@ -66,6 +66,7 @@ type options struct {
 	noMouse    bool
 	noICRC     bool
 	keytab     string
+	memory     cli.Memory
 	cpu        string
 	box        sandbox.Options
 }
@@ -142,6 +143,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, to select text")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
+	o.memory.Flag(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
@@ -236,11 +238,16 @@ func (o *options) run(s *streams) error {
 		return err
 	}
 	notes := &problemNotes{w: s.err}
+	if n := o.memory.Note(); n != "" {
+		notes.printf("note: %s", n)
+	}
 	opt := monitor.Options{
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
 		Groups: o.listen != "", Message: notes.message, Unwrap: keys.Contexts,
 	}
 	opt.Decode.SkipICRC = o.noICRC
+	opt.Decode.Memory = o.memory.Decoder()
+	opt.Names = o.memory.Names()
 	m := monitor.New(opt)
 	if src.drops != nil {
 		m.Drops(src.drops)

@@ -30,7 +30,7 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if len(o.interfaces) > 0 {
 		return openLive(o)
 	}
-	r, err := capture.Open(o.read, capture.Options{Stdin: stdin})
+	r, err := capture.Open(o.read, capture.Options{Stdin: stdin, BatchSize: o.memory.Batch()})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package transaction
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -109,7 +110,9 @@ type Timeline struct {
 	Ack       rdma.Ref // first packet that acknowledges the reply
 }
 
-// Phases are the parts of a transaction's latency. The five sum to Total.
+// Phases are the parts of a transaction's latency. The five sum to Total. Where
+// the clock went backwards, Total is negative, and all of it is Server's; a Total
+// that no Duration can hold is the longest one, likewise.
 type Phases struct {
 	CallTransfer  time.Duration
 	ArgumentPull  time.Duration
@@ -274,9 +277,13 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	if end < start || t.late && end == start {
 		return p, false
 	}
-	p.Total = time.Duration(end - start)
+	p.Total = between(start, end)
 	if t.Times.Ack.Seen() {
-		p.Ack = time.Duration(max(t.Times.Ack.Time-end, 0)) // the clock may go backwards
+		p.Ack = max(between(end, t.Times.Ack.Time), 0) // the clock may go backwards
+	}
+	if p.Total == math.MaxInt64 {
+		p.Server = p.Total // the clock is wrong by centuries; nothing finer can be said
+		return p, true
 	}
 	clamp := func(at, from int64) int64 { return min(max(at, from), end) }
 	t1 := clamp(t.Call.Last.Time, start)
@@ -299,6 +306,19 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	p.ResultPush = time.Duration(t4 - t3)
 	p.ReplyTransfer = time.Duration(end - t4)
 	return p, true
+}
+
+// between is the time from one moment to another. What is longer than a Duration
+// can be (292 years) is the longest one: a capture may claim any times.
+func between(from, to int64) time.Duration {
+	d := to - from
+	switch {
+	case to >= from && d < 0:
+		d = math.MaxInt64
+	case to < from && d >= 0:
+		d = math.MinInt64
+	}
+	return time.Duration(d)
 }
 
 // TypeName is the type of the transport header ("RDMA_MSG", its number if it is

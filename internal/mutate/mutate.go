@@ -15,7 +15,10 @@
 // does that for packets.
 package mutate
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
 
 // Sizes of a program.
 const (
@@ -197,3 +200,7 @@ func (s Step) offset(n int) int {
 // Duration is a time that the step stands for, in nanoseconds: of either sign
 // and any size.
 func (s Step) Duration() int64 { return int64(int8(s.Value)) << (s.Value >> 8 & 63) }
+
+// Sample reports whether an input is one of those that are asked what takes long to
+// find out: one in n, which its bytes alone decide. That of no bytes is one.
+func Sample(program []byte, n uint32) bool { return crc32.ChecksumIEEE(program)%n == 0 }

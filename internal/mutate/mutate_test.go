@@ -86,3 +86,23 @@ func TestChanges(t *testing.T) {
 		}
 	}
 }
+
+// One input in n is in the sample, always the same ones.
+func TestSample(t *testing.T) {
+	if !Sample(nil, 1000) {
+		t.Error("the seed is not in the sample")
+	}
+	n := 0
+	for i := range uint32(10000) {
+		p := Program(Step{Value: i})
+		if Sample(p, 4) != Sample(p, 4) {
+			t.Fatal("not the same answer again")
+		}
+		if Sample(p, 4) {
+			n++
+		}
+	}
+	if n < 2000 || n > 3000 {
+		t.Errorf("%d of 10000 are in a sample of one in four", n)
+	}
+}

@@ -1,13 +1,10 @@
 package plan
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,16 +38,15 @@ type Options struct {
 
 // Builder makes a plan of transactions. What it holds in memory grows with the
 // number of objects, names and states, up to Options.Memory, and with nothing
-// else: ops go to a temporary file beside the plan, since the tables come before
-// them. The plan and its data have their names once both are whole.
+// else: ops wait in a spill, since the tables come before them. The plan and its
+// data have their names once both are whole.
 type Builder struct {
 	opt   Options
 	room  room
 	out   string
 	file  *outfile.File
 	t     Tables
-	spill *os.File
-	w     *bufio.Writer
+	spill *spill
 	enc   *json.Encoder
 	data  *dataFile
 	err   error
@@ -107,19 +103,14 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		opt.Objects = 1 << 20
 	}
 	if opt.Memory <= 0 {
-		opt.Memory = defaultMemory
+		opt.Memory = DefaultMemory
 	}
 	file, err := opt.Files.Create(out)
 	if err != nil {
 		return nil, err
 	}
-	f, err := outfile.Scratch(filepath.Dir(out))
-	if err != nil {
-		file.Discard()
-		return nil, err
-	}
 	b := &Builder{
-		opt: opt, room: room{opt.Memory}, maxUses: maxUses, out: out, file: file, spill: f, w: bufio.NewWriterSize(f, 1<<16),
+		opt: opt, room: room{opt.Memory}, maxUses: min(maxUses, max(opt.Memory/(DefaultMemory/maxUses), 1<<10)), out: out, file: file, spill: newSpill(out),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[Reason]int{}, notReplay: map[Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		seen: map[retry]bool{},
@@ -127,7 +118,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[Role]int{}, Edges: map[DepKind]int{},
 		},
 	}
-	b.enc = printable.Encoder(b.w)
+	b.enc = printable.Encoder(b.spill)
 	b.space.init(b)
 	b.states.init(b)
 	if opt.Payload == Captured {
@@ -313,7 +304,7 @@ func worse(a, b Class) bool {
 
 // Finish writes the plan.
 func (b *Builder) Finish() (*Summary, error) {
-	err := errors.Join(b.err, b.w.Flush())
+	err := b.err
 	if err == nil {
 		b.tables()
 		err = b.assemble()
@@ -364,10 +355,7 @@ func (b *Builder) assemble() error {
 	}
 	err = w.tables(&b.t, b.space.each)
 	if err == nil {
-		_, err = b.spill.Seek(0, io.SeekStart)
-	}
-	if err == nil {
-		_, err = io.Copy(w.w, b.spill)
+		err = b.spill.drain(w.w)
 	}
 	w.ops, w.skips = b.ops, b.skips
 	return errors.Join(err, w.Close())

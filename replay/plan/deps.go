@@ -13,7 +13,7 @@ type ancestors [window / 64]uint64
 // graph removes edges that follow from others, as far as both ends are within
 // the window.
 type graph struct {
-	above [window]ancestors // of op n, at n % window; bit m % window is op m
+	above []ancestors // of op n, at n % window; bit m % window is op m
 }
 
 func (a *ancestors) has(op int) bool { return a[op%window/64]>>(op%64)&1 != 0 }
@@ -73,6 +73,9 @@ func (g *graph) reduce(id int, deps []Dep) []Dep {
 	tail := kept[n:]
 	tail = slices.CompactFunc(tail, func(a, b Dep) bool { return a.Op == b.Op })
 	kept = kept[:n+len(tail)]
+	for len(g.above) <= id%window {
+		g.above = append(g.above, ancestors{})
+	}
 	g.above[id%window] = acc
 	slices.SortFunc(kept, func(a, b Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
 	return kept

@@ -266,6 +266,11 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 	o.now = key
 	o.count++
 	switch {
+	case n.pending != 0 && o.origin == Before && !o.named && o.id != 0:
+		// Ops that do not wait for the CREATE, nor could learn the handle from it,
+		// have used it by now: they need it to be there.
+		o.note("may have been made by a call whose reply is missing; prepared, since it was used before its name was seen")
+		o.first(key, Inferred)
 	case n.pending != 0 && o.origin == Before && !o.named:
 		// The CREATE of it had no reply in the capture.
 		o.origin, o.created = Created, n.pending
@@ -335,7 +340,7 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 		// Its place is not known; a server that made such a name cannot have
 		// been one of files.
 		o := s.of(c.server, handle)
-		if o != nil && o.created == 0 && o.origin == Before {
+		if o != nil && o.created == 0 && o.origin == Before && o.id == 0 {
 			o.origin, o.created, o.createdAt, o.typ = Created, c.op.ID, c.end, typ
 		}
 		return o

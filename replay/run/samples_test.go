@@ -157,7 +157,7 @@ func replay(t *testing.T, w *run.Workload, fabric string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := witness.Check(in)
+	s, err := witness.Check(in, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

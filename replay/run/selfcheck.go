@@ -95,8 +95,9 @@ func signatureOf(v *rpc.View) string {
 // preparation.
 func (w *Witness) Knows(xid uint32) bool { return len(w.calls[xid]) > 0 }
 
-// Check decodes a capture of the run's packets.
-func (w *Witness) Check(r capture.Reader) (*SelfCheck, error) {
+// Check decodes a capture of the run's packets; the decoder may hold so many bytes,
+// 0 for its default.
+func (w *Witness) Check(r capture.Reader, memory int) (*SelfCheck, error) {
 	s := &SelfCheck{Calls: w.n}
 	detail := func(format string, args ...any) {
 		if len(s.Details) < 20 {
@@ -104,7 +105,7 @@ func (w *Witness) Check(r capture.Reader) (*SelfCheck, error) {
 		}
 	}
 	var view rpc.View
-	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
+	d := decode.New(decode.Options{Memory: memory}, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		s.Transactions++
 		if tx.Backward {

@@ -31,8 +31,12 @@ func (c coverage) own() float64 {
 func (m *module) cover(ctx context.Context, t target, corpus, work string) (coverage, error) {
 	var c coverage
 	bin, profile := filepath.Join(work, "cover.test"), filepath.Join(work, "profile")
-	if err := m.build(ctx, t.pkg, bin, "-cover", "-coverpkg="+m.path+"/..."); err != nil {
-		return c, err
+	if m.covered != t.pkg {
+		m.covered = ""
+		if err := m.build(ctx, t.pkg, bin, "-cover", "-coverpkg="+m.path+"/..."); err != nil {
+			return c, err
+		}
+		m.covered = t.pkg
 	}
 	shadow := filepath.Join(work, "shadow")
 	defer os.RemoveAll(shadow)

@@ -19,8 +19,12 @@ type progress struct {
 	fuzzing     bool
 	failing     string // path of an input that failed, in the package's folder
 	deadline    bool   // the engine ran out of time
+	blind       bool   // nothing is counted of what is reached
 	text        []string
 }
+
+// maxLine is how much of a line is shown, in bytes.
+const maxLine = 2000
 
 var (
 	baselineLine = regexp.MustCompile(`^fuzz: elapsed: \S+, gathering baseline coverage: (\d+)/\d+ completed, now fuzzing`)
@@ -55,6 +59,12 @@ func (p *progress) scan(r io.Reader, started func()) error {
 		}
 		if strings.TrimSpace(line) == "context deadline exceeded" {
 			p.deadline = true
+		}
+		if strings.HasPrefix(line, "warning: the test binary was not built with coverage instrumentation") {
+			p.blind = true
+		}
+		if len(line) > maxLine {
+			line = line[:maxLine] + "…"
 		}
 		if len(p.text) < 200 && !strings.HasPrefix(line, "fuzz: elapsed") {
 			p.text = append(p.text, line)

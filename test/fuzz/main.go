@@ -116,29 +116,22 @@ func (o *options) all(ctx context.Context, patterns []string, out, notes io.Writ
 			return false, err
 		}
 	}
-	r := &runner{options: o, module: m, notes: notes, totals: map[target]uint64{}}
+	r := &runner{options: o, module: m, notes: notes, built: map[string]*binary{}, totals: map[target]uint64{}}
 	if err := r.resume(); err != nil {
 		return false, err
 	}
 	printHeader(out, o.cover)
 	start := time.Now()
 	var findings, slow []string
-	for _, t := range targets {
-		if ctx.Err() != nil {
-			break
-		}
-		res, err := r.target(ctx, t)
-		if err != nil {
-			return bad, fmt.Errorf("%s: %w", t, err)
-		}
+	err = r.targets(ctx, targets, func(t target, res *result) {
 		res.print(out, t, o)
 		findings = append(findings, res.findings...)
 		if res.slow {
 			slow = append(slow, t.String())
 		}
-		if err := r.save(); err != nil {
-			return bad, err
-		}
+	})
+	if err != nil {
+		return true, err
 	}
 	fmt.Fprintf(out, "\n%d targets in %s\n", len(targets), time.Since(start).Round(time.Second))
 	if len(slow) > 0 {

@@ -28,6 +28,7 @@ type module struct {
 	root    string
 	path    string
 	targets []target
+	covered string // the package whose binary tells what is covered, since it was the last one
 }
 
 var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
@@ -88,6 +89,14 @@ func (m *module) build(ctx context.Context, pkg, bin string, flags ...string) er
 		return fmt.Errorf("building the tests of %s: %w\n%s", pkg, err, b)
 	}
 	return nil
+}
+
+// instrument has the module's own packages count what is reached, as go test -fuzz
+// has all packages do: that the standard library has gone another way is no news,
+// and to tell the engine of it takes longer than to run an input. What makes
+// inputs is not of interest either.
+func (m *module) instrument() []string {
+	return []string{"-gcflags=" + m.path + "/...=-d=libfuzzer", "-gcflags=" + m.path + "/internal/mutate/...="}
 }
 
 // output is Cmd.Output with what the command complained about.

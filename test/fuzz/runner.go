@@ -18,9 +18,37 @@ type runner struct {
 	*options
 	module *module
 	notes  io.Writer
-	bin    string // test binary of pkg
-	pkg    string
-	totals map[target]uint64 // executions in all runs
+	built  map[string]*binary // by package
+	totals map[target]uint64  // executions in all runs
+}
+
+// binary is the test binary of a package, once it is done.
+type binary struct {
+	path string
+	done chan struct{}
+	err  error
+}
+
+// build begins to build the test binary of a package, unless that has been done.
+func (r *runner) build(ctx context.Context, pkg string) *binary {
+	b := r.built[pkg]
+	if b != nil {
+		return b
+	}
+	b = &binary{path: filepath.Join(r.work, fmt.Sprintf("fuzz%d.test", len(r.built))), done: make(chan struct{})}
+	r.built[pkg] = b
+	go func() {
+		defer close(b.done)
+		b.err = r.module.build(ctx, pkg, b.path, r.module.instrument()...)
+	}()
+	return b
+}
+
+// wait waits for what is being built.
+func (r *runner) wait() {
+	for _, b := range r.built {
+		<-b.done
+	}
 }
 
 // result is what became of a target.
@@ -48,15 +76,47 @@ func (r *result) rate() float64 {
 // is found in many ways.
 const maxFindings = 3
 
+// targets runs targets one after the other. The next package is built meanwhile;
+// that time is not the target's.
+func (r *runner) targets(ctx context.Context, list []target, each func(target, *result)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer r.wait()
+	defer stop()
+	for i, t := range list {
+		b := r.build(ctx, t.pkg)
+		<-b.done
+		if b.err != nil {
+			return b.err
+		}
+		last := true
+		for _, next := range list[i+1:] {
+			if next.pkg != t.pkg {
+				r.build(ctx, next.pkg)
+				break
+			}
+			last = false
+		}
+		res, err := r.target(ctx, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+		each(t, res)
+		if err := r.save(); err != nil {
+			return err
+		}
+		if last {
+			_ = os.Remove(b.path)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil
+}
+
 // target runs a target for the time that is asked for, again if it found
 // something before that.
 func (r *runner) target(ctx context.Context, t target) (*result, error) {
-	if r.pkg != t.pkg || r.bin == "" {
-		r.bin, r.pkg = filepath.Join(r.work, "fuzz.test"), t.pkg
-		if err := r.module.build(ctx, t.pkg, r.bin, "-fuzz=."); err != nil {
-			return nil, err
-		}
-	}
 	res := new(result)
 	corpus := r.work
 	if r.corpus != "" {
@@ -144,15 +204,24 @@ func (r *result) add(p *progress, cpu time.Duration) {
 func (r *runner) once(ctx context.Context, t target, corpus string, d time.Duration) (*progress, time.Duration, error) {
 	args := []string{
 		"-test.run=^$", "-test.fuzz=^" + t.name + "$", "-test.fuzztime=" + d.String(),
-		"-test.fuzzminimizetime=1x", "-test.parallel=1", "-test.fuzzcachedir=" + corpus,
+		"-test.fuzzminimizetime=0x", "-test.parallel=1", "-test.fuzzcachedir=" + corpus,
 	}
-	name := r.bin
+	name := r.built[t.pkg].path
 	if r.nice {
 		args = append([]string{"-n", "19", name}, args...)
 		name = "nice"
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = r.module.dir(t)
+	// What a worker that is killed leaves behind goes with all else.
+	tmp := filepath.Join(r.work, "tmp")
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return nil, 0, err
+	}
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+tmp)
+	if os.Getenv("GOGC") == "" {
+		cmd.Env = append(cmd.Env, "GOGC=400") // inputs are small, and so is what lives
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	read, write, err := os.Pipe()
@@ -172,6 +241,9 @@ func (r *runner) once(ctx context.Context, t target, corpus string, d time.Durat
 	err = cmd.Wait()
 	if scanned != nil {
 		return nil, 0, scanned
+	}
+	if p.blind {
+		return nil, 0, errors.New("the test binary does not count what it reaches")
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
+
+	"github.com/spf13/pflag"
 )
 
 // What a program that decodes captures may take, in bytes of resident memory.
@@ -25,18 +28,75 @@ var heap struct {
 	granted int // what options allow beyond the defaults
 }
 
-// LimitMemory has the garbage collector keep the program below total bytes of
-// resident memory (0 means DefaultMemory), as far as less than that is in use.
-// It returns how much of it a decoder may hold: a third of what there is beside
-// the program itself. Another third is for what consumes its transactions, and
-// the last for what waits to be collected.
-func LimitMemory(total int) (decoder int) {
-	if total <= 0 {
-		total = DefaultMemory
+// Memory is the flag --limit-memory of a command that decodes captures: how much
+// resident memory the program may take. Zero is DefaultMemory.
+type Memory struct {
+	limit   Size
+	reserve int
+}
+
+// Reserve sets aside what a command takes beside the decoder, names and tables, and
+// that does not become less with the limit.
+func (m *Memory) Reserve(bytes int) { m.reserve = bytes }
+
+// free is what there is beside the program itself, and what is set aside.
+func (m *Memory) free() int {
+	n := m.total() - fixedMemory
+	return n - min(m.reserve, n/2)
+}
+
+// Flag adds the flag.
+func (m *Memory) Flag(f *pflag.FlagSet) {
+	f.Var(&m.limit, "limit-memory", "resident memory of the program, for example 64M; at least 40M (default 240M)")
+}
+
+// Given reports whether there is a limit that is not the default.
+func (m *Memory) Given() bool { return m.limit != 0 }
+
+// Note says that the limit cannot be kept; empty if it can.
+func (m *Memory) Note() string {
+	if m.limit == 0 || m.limit >= LeastMemory {
+		return ""
 	}
-	heap.limit = max(total, LeastMemory)
+	return fmt.Sprintf("--limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now", m.limit, LeastMemory>>20)
+}
+
+func (m *Memory) total() int {
+	if m.limit == 0 {
+		return DefaultMemory
+	}
+	return max(int(m.limit), LeastMemory)
+}
+
+// Decoder has the garbage collector keep the program below the limit, as far as
+// less than that is in use. It returns how much of it a decoder may hold: a third
+// of what there is beside the program itself. Another third is for what consumes
+// its transactions, and the last for what waits to be collected.
+func (m *Memory) Decoder() int {
+	heap.limit = m.total()
 	tellCollector()
-	return (heap.limit - fixedMemory) / 3
+	return m.free() / 3
+}
+
+// Names is how many bytes of names of files may be remembered.
+func (m *Memory) Names() int { return min(m.free()/6, 40<<20) }
+
+// Scale is what n bytes become that a consumer of transactions takes by default:
+// as much more or less as there is.
+func (m *Memory) Scale(n int) int {
+	if m.limit == 0 {
+		return n
+	}
+	return int(int64(n) * int64(m.free()) / (DefaultMemory - fixedMemory))
+}
+
+// Batch is how many bytes of packets are read at once where memory is short; 0 for
+// as many as is best.
+func (m *Memory) Batch() int {
+	if m.total() >= 128<<20 {
+		return 0
+	}
+	return 64 << 10
 }
 
 // GrantMemory tells the garbage collector that the user has allowed so many bytes

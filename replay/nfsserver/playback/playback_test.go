@@ -361,7 +361,7 @@ func TestServiceTime(t *testing.T) {
 func TestLimits(t *testing.T) {
 	name := filepath.Join(samples, "rocev2-nfs3-basic.pcap.zst")
 	full := load(t, name).Counts()
-	for _, l := range []playback.Limits{{Records: 10}, {Bytes: 20000}} {
+	for _, l := range []playback.Limits{{Records: 10}, {Bytes: 300000}} {
 		c, err := capture.Open([]string{name}, capture.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -46,9 +46,12 @@ import (
 // Limits bound a Recording. Zero fields take the defaults.
 type Limits struct {
 	Records int // captured calls (1 Mi)
-	// Bytes of replies and their data (1 GiB). Beyond it, data is kept as
-	// zeros, and calls whose replies do not fit are left out.
+	// Bytes that replies, their data and what finds them take (1 GiB). Beyond it,
+	// data is kept as zeros, and calls whose replies do not fit are left out.
 	Bytes int64
+	// Memory is how many bytes the decoder may hold while the capture is read:
+	// decode.Options.Memory.
+	Memory int
 }
 
 // Counts says what became of the transactions of a capture.
@@ -71,6 +74,7 @@ type Recording struct {
 	seed   maphash.Seed
 	view   rpc.View
 
+	held    int64 // bytes, of Limits.Bytes
 	records []*record
 	// index holds the records by the digests of their calls, in the order of
 	// the capture.
@@ -116,7 +120,7 @@ func NewRecording(l Limits) *Recording {
 // Load fills a Recording from a capture.
 func Load(c capture.Reader, l Limits) (*Recording, error) {
 	r := NewRecording(l)
-	d := decode.New(decode.Options{Transactions: transaction.Options{KeepData: true}}, r.Add)
+	d := decode.New(decode.Options{Memory: l.Memory, Transactions: transaction.Options{KeepData: true}}, r.Add)
 	err := d.Run(c)
 	d.Flush()
 	return r, err
@@ -164,11 +168,10 @@ func (r *Recording) Add(tx *transaction.Transaction) {
 		r.counts.Cut++
 		return
 	}
-	if len(r.records) >= r.limits.Records || r.counts.Bytes+int64(len(rec.stream)) > r.limits.Bytes {
+	if len(r.records) >= r.limits.Records || !r.keep(rec) {
 		r.counts.Full++
 		return
 	}
-	r.keep(rec)
 	if p, ok := tx.Phases(); ok {
 		rec.service = p.Server
 	}
@@ -182,17 +185,36 @@ func (r *Recording) Add(tx *transaction.Transaction) {
 	r.programs[tx.Program] = versions{min(known.low, tx.Version), max(known.high, tx.Version)}
 }
 
-// keep copies what a record has of the transaction.
-func (r *Recording) keep(rec *record) {
+// recordSize is what a record takes beside its stream and data, with its places in
+// the index.
+const recordSize = 500
+
+// itemSize is what an item takes beside its data.
+const itemSize = 40
+
+// keep copies what a record has of the transaction; false if there is no room for
+// it.
+func (r *Recording) keep(rec *record) bool {
+	size := int64(recordSize + len(rec.stream) + itemSize*len(rec.items))
+	for i := range rec.items {
+		it := &rec.items[i]
+		if len(it.data) > 0 && (it.length > len(zeros) || r.held+size+int64(it.length) <= r.limits.Bytes) || it.length > len(zeros) {
+			size += int64(it.length)
+		} else {
+			it.data = nil
+		}
+	}
+	if r.held+size > r.limits.Bytes {
+		return false
+	}
+	r.held += size
 	rec.stream = append([]byte(nil), rec.stream...)
+	rec.items = append([]item(nil), rec.items...)
 	r.counts.Bytes += int64(len(rec.stream))
 	for i := range rec.items {
 		it := &rec.items[i]
-		if r.counts.Bytes+int64(len(it.data)) > r.limits.Bytes {
-			it.data = nil
-		}
 		r.counts.Missing += int64(it.length - len(it.data))
-		if len(it.data) < it.length && it.length <= len(zeros) && len(it.data) == 0 {
+		if len(it.data) == 0 && it.length <= len(zeros) {
 			it.data = zeros[:it.length:it.length]
 			continue
 		}
@@ -205,6 +227,7 @@ func (r *Recording) keep(rec *record) {
 	rec.number = len(r.records)
 	r.records = append(r.records, rec)
 	r.counts.Records++
+	return true
 }
 
 // zeros stand for data that is not known.

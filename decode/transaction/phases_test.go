@@ -1,0 +1,39 @@
+package transaction
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// The parts sum to the total and are not negative, whatever times a capture
+// claims: also those that are further apart than a Duration can say.
+func TestPhases(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		call, reply, read int64
+		ack               int64
+		want              Phases
+	}{
+		{"ordinary", 100, 190, 120, 200, Phases{ArgumentPull: 20, Server: 70, Total: 90, Ack: 10}},
+		{"the clock went backwards", 100, 40, 120, 30, Phases{Server: -60, Total: -60}},
+		{"three centuries ahead", -5e18, 5e18, 4e18, 6e18, Phases{Server: math.MaxInt64, Total: math.MaxInt64, Ack: 1e18}},
+		{"three centuries back", 5e18, -5e18, 4e18, math.MaxInt64, Phases{Server: math.MinInt64, Total: math.MinInt64, Ack: math.MaxInt64}},
+		{"acknowledged long before", 1, 9e18, 0, -9e18, Phases{Server: 9e18 - 1, Total: 9e18 - 1}},
+	} {
+		at := func(n int64) rdma.Ref { return rdma.Ref{Number: 1, Time: n} }
+		var tx Transaction
+		tx.Call.First, tx.Call.Last = at(c.call), at(c.call)
+		tx.Reply.First, tx.Reply.Last = at(c.reply), at(c.reply)
+		tx.Times.LastRead, tx.Times.Ack = at(c.read), at(c.ack)
+		p, ok := tx.Phases()
+		if sum := p.CallTransfer + p.ArgumentPull + p.Server + p.ResultPush + p.ReplyTransfer; !ok || p != c.want || sum != p.Total {
+			t.Errorf("%s: %+v, want %+v", c.name, p, c.want)
+		}
+	}
+	if between(7, 7) != 0 || between(7, 6) != -time.Nanosecond {
+		t.Error("nearby moments")
+	}
+}
