@@ -478,6 +478,29 @@ func TestSplitWork(t *testing.T) {
 			t.Errorf("%d bytes: %d summed", n, spent)
 		}
 	}
+	// Nor does it where packets that are right follow such that are not, with
+	// places between that look like neither.
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		var packets [][]byte
+		for size := 0; size < 60000; {
+			p := packet(RCSendOnly, rnd.Uint32(), 4*rnd.IntN(20))
+			for i := BTHSize; i+4 <= len(p); i += 4 {
+				binary.BigEndian.PutUint32(p[i:], [3]uint32{0, 0x0400ffff, rnd.Uint32()}[rnd.IntN(3)])
+			}
+			packets = append(packets, p)
+			size += len(p) + ICRCSize
+		}
+		f := batch(t, rnd.IntN(2) == 0, 1, 1, packets...)
+		for i := rnd.IntN(64); i < len(f.Payload); i += 16 + rnd.IntN(1+rnd.IntN(300)) {
+			f.Payload[i] ^= 0x10
+		}
+		var s Splitter
+		got := parts(&s, f)
+		if s.left < -len(f.Payload)-2*MaxMTU || len(got) == 0 {
+			t.Fatalf("%d bytes left, %d packets", s.left, len(got))
+		}
+	}
 	// Headers within the payload of packets that are right do not exhaust it.
 	inner := packet(RCSendOnly, 6, 4)
 	var packets [][]byte
@@ -550,8 +573,8 @@ func FuzzSplitter(f *testing.F) {
 				if n > len(payload)/(BTHSize+ICRCSize)+1 || size > len(payload) {
 					t.Fatalf("%d packets with %d bytes in %d", n, size, len(payload))
 				}
-				if n == 0 && s.Segmented() && s.left < -(sumFactor*len(payload)+sumLeast) {
-					t.Fatalf("%d bytes left to sum", s.left)
+				if s.left < -len(payload)-2*MaxMTU {
+					t.Fatalf("packet %d: %d bytes left to sum", n, s.left)
 				}
 				// What is right is right on its own.
 				if s.Segmented() && p.ICRC == Good {
