@@ -477,6 +477,9 @@ func TestSplitWork(t *testing.T) {
 		if spent := sumFactor*len(f.Payload) + sumLeast - s.left; spent > sumFactor*len(f.Payload)+sumLeast+candidateCost+MaxMTU || spent < n/4 {
 			t.Errorf("%d bytes: %d summed", n, spent)
 		}
+		if n == 64000 && s.left >= 0 {
+			t.Errorf("%d bytes left: candidates cost nothing", s.left)
+		}
 	}
 	// Nor does it where packets that are right follow such that are not, with
 	// places between that look like neither.
@@ -514,6 +517,24 @@ func TestSplitWork(t *testing.T) {
 	var s Splitter
 	if got := parts(&s, batch(t, false, 1, 1, packets...)); len(got) != len(packets) {
 		t.Errorf("%d packets, want %d", len(got), len(packets))
+	}
+}
+
+// All bits of an ICRC count, those that differ from the one expected only where
+// an identification would not be included.
+func TestSplitWitness(t *testing.T) {
+	list := mixtures[0].parts
+	packets := batchPackets(list)
+	end := len(packets[0])
+	for bit := range 32 {
+		f := batch(t, false, 7, 1, packets...)
+		x := ^crc32.Update(^uint32(1<<bit), crc32.IEEETable, make([]byte, end-BTHSize))
+		stored := f.Payload[end : end+ICRCSize]
+		binary.LittleEndian.PutUint32(stored, binary.LittleEndian.Uint32(stored)^x)
+		var s Splitter
+		if got := parts(&s, f); len(got) != 2 || got[0].icrc != Bad || got[1] != list[1] {
+			t.Errorf("bit %d: %v", bit, got)
+		}
 	}
 }
 
