@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
 // How packets get into one datagram.
@@ -132,4 +133,40 @@ func substance(t *testing.T, packets []capture.Packet) (list []string, stats dec
 		t.Error(err)
 	}
 	return list, d.Stats()
+}
+
+// With the kernel's word, packets come apart without their ICRCs.
+func TestJoinedTold(t *testing.T) {
+	traffic := rocetest.Make(rocetest.Config{Seed: 6, CM: true, Data: 60000, Transfer: 65536, Kinds: []rocetest.Kind{rocetest.Small, rocetest.ReadData, rocetest.WriteData}})
+	super, n := rocetest.Join(traffic.Taps[0], 16)
+	if n == 0 {
+		t.Fatal("nothing joined")
+	}
+	want, stats := substance(t, super)
+	for i := range super {
+		var f link.Frame
+		var s roce.Splitter
+		var p roce.Packet
+		q := &super[i]
+		link.Decode(q.Link, q.Data, q.Length, &f)
+		if s.Reset(&f); !s.Next(&p) || !s.Segmented() {
+			continue
+		}
+		q.Segment = uint16(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + roce.ICRCSize)
+		for at := int(q.Segment); at <= len(f.Payload); at += int(q.Segment) {
+			clear(f.Payload[at-roce.ICRCSize : at])
+		}
+	}
+	got, told := substance(t, super)
+	same(t, "told", got, want)
+	if told.JoinedPackets != stats.JoinedPackets || told.NotChecked == 0 || told.BadICRC != 0 {
+		t.Errorf("%+v, want %+v", told, stats)
+	}
+	// It is believed even where headers say something else.
+	for i := range super {
+		super[i].Segment /= 2
+	}
+	if _, halved := substance(t, super); halved.JoinedPackets <= stats.JoinedPackets {
+		t.Errorf("halved: %+v", halved)
+	}
 }

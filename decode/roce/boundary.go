@@ -28,7 +28,8 @@ type found struct {
 
 const (
 	// sumFactor bounds the work that a crafted datagram can cause: no more
-	// bytes are summed than this many times its length, and sumLeast.
+	// bytes are summed, or searched for headers, than this many times its
+	// length, and sumLeast.
 	sumFactor = 8
 	sumLeast  = 4096
 	// candidateCost is what a candidate counts as, in bytes summed: the masked
@@ -41,7 +42,7 @@ const (
 func (s *Splitter) measure(j joint) found {
 	s.alone = false
 	b, n := s.from(j.at)
-	if len(b) < BTHSize+ICRCSize {
+	if len(b) < BTHSize+ICRCSize || s.left < 0 {
 		return found{}
 	}
 	h := BTH(b[:BTHSize])
@@ -58,7 +59,8 @@ func (s *Splitter) measure(j joint) found {
 	most := min(len(b), int(info.size)+ICRCSize+MaxMTU)
 	s.alone = true
 	for end := int(info.size) + ICRCSize; end <= most; end += 4 {
-		if end = candidate(b, end, n, pkey); end > most {
+		if end = candidate(b[:most], end, n, pkey); end > most {
+			s.left -= most - done
 			break
 		}
 		s.alone = s.alone && end == n
@@ -136,7 +138,12 @@ func (s *Splitter) recover(at int, first, reach uint16) int {
 	pkey, most := BTH(b[:BTHSize]).PKey(), min(len(b)-1, int(info.size)+ICRCSize+MaxMTU)
 	end := int(info.size) + ICRCSize
 	for range maxTries {
-		if end = candidate(b, end, n, pkey); end > most {
+		if s.left < 0 {
+			return 0
+		}
+		from := end
+		end = candidate(b[:most], end, n, pkey)
+		if s.left -= max(min(end, most)-from, 0); end > most {
 			break
 		}
 		if s.measure(joint{at + end, first, reach}).good {
@@ -154,7 +161,7 @@ func (s *Splitter) continued(at int, p *Packet) int {
 	info := &opcodes[p.Opcode]
 	base := int(info.size) + ICRCSize
 	switch {
-	case p.TVer != 0 || info.flags == 0:
+	case p.TVer != 0 || info.flags == 0 || s.left < 0:
 		return 0
 	case info.payload == payloadMTU:
 		for mtu := 256; mtu <= MaxMTU; mtu <<= 1 {
@@ -182,9 +189,11 @@ func (s *Splitter) continued(at int, p *Packet) int {
 	for size := base; size+BTHSize <= len(b); size += 4 {
 		// The PSN first: there may be a thousand places to look at.
 		if binary.BigEndian.Uint32(b[size+bthAckReq:])&mask24 == psn && s.follows(at, size) {
+			s.left -= size
 			return size
 		}
 	}
+	s.left -= len(b)
 	return 0
 }
 

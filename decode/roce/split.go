@@ -174,7 +174,7 @@ func (s *Splitter) end(p *Packet, illegal bool) found {
 		return x
 	}
 	// It is damaged, cut, or without an ICRC.
-	if s.same != 0 && s.same < n && (s.same+BTHSize > len(b) || begins(b, s.same, n, BTH(b).PKey())) {
+	if s.same != 0 && begins(b, s.same, n, BTH(b).PKey()) {
 		return found{size: s.same}
 	}
 	reach := uint16(1)

@@ -477,6 +477,32 @@ func TestSplitWork(t *testing.T) {
 		if spent := sumFactor*len(f.Payload) + sumLeast - s.left; spent > sumFactor*len(f.Payload)+sumLeast+candidateCost+MaxMTU || spent < n/4 {
 			t.Errorf("%d bytes: %d summed", n, spent)
 		}
+		if n == 64000 && s.left >= 0 {
+			t.Errorf("%d bytes left: candidates cost nothing", s.left)
+		}
+	}
+	// Nor does it where packets that are right follow such that are not, with
+	// places between that look like neither.
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		var packets [][]byte
+		for size := 0; size < 60000; {
+			p := packet(RCSendOnly, rnd.Uint32(), 4*rnd.IntN(20))
+			for i := BTHSize; i+4 <= len(p); i += 4 {
+				binary.BigEndian.PutUint32(p[i:], [3]uint32{0, 0x0400ffff, rnd.Uint32()}[rnd.IntN(3)])
+			}
+			packets = append(packets, p)
+			size += len(p) + ICRCSize
+		}
+		f := batch(t, rnd.IntN(2) == 0, 1, 1, packets...)
+		for i := rnd.IntN(64); i < len(f.Payload); i += 16 + rnd.IntN(1+rnd.IntN(300)) {
+			f.Payload[i] ^= 0x10
+		}
+		var s Splitter
+		got := parts(&s, f)
+		if s.left < -len(f.Payload)-2*MaxMTU || len(got) == 0 {
+			t.Fatalf("%d bytes left, %d packets", s.left, len(got))
+		}
 	}
 	// Headers within the payload of packets that are right do not exhaust it.
 	inner := packet(RCSendOnly, 6, 4)
@@ -491,6 +517,24 @@ func TestSplitWork(t *testing.T) {
 	var s Splitter
 	if got := parts(&s, batch(t, false, 1, 1, packets...)); len(got) != len(packets) {
 		t.Errorf("%d packets, want %d", len(got), len(packets))
+	}
+}
+
+// All bits of an ICRC count, those that differ from the one expected only where
+// an identification would not be included.
+func TestSplitWitness(t *testing.T) {
+	list := mixtures[0].parts
+	packets := batchPackets(list)
+	end := len(packets[0])
+	for bit := range 32 {
+		f := batch(t, false, 7, 1, packets...)
+		x := ^crc32.Update(^uint32(1<<bit), crc32.IEEETable, make([]byte, end-BTHSize))
+		stored := f.Payload[end : end+ICRCSize]
+		binary.LittleEndian.PutUint32(stored, binary.LittleEndian.Uint32(stored)^x)
+		var s Splitter
+		if got := parts(&s, f); len(got) != 2 || got[0].icrc != Bad || got[1] != list[1] {
+			t.Errorf("bit %d: %v", bit, got)
+		}
 	}
 }
 
@@ -550,8 +594,8 @@ func FuzzSplitter(f *testing.F) {
 				if n > len(payload)/(BTHSize+ICRCSize)+1 || size > len(payload) {
 					t.Fatalf("%d packets with %d bytes in %d", n, size, len(payload))
 				}
-				if n == 0 && s.Segmented() && s.left < -(sumFactor*len(payload)+sumLeast) {
-					t.Fatalf("%d bytes left to sum", s.left)
+				if s.left < -len(payload)-2*MaxMTU {
+					t.Fatalf("packet %d: %d bytes left to sum", n, s.left)
 				}
 				// What is right is right on its own.
 				if s.Segmented() && p.ICRC == Good {
