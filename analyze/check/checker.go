@@ -95,6 +95,12 @@ func New(opt Options, emit func(*Finding)) *Checker {
 // Enabled reports whether a rule is checked.
 func (c *Checker) Enabled(r *Rule) bool { return c.on[r.id] != Off }
 
+// Severity is that of a breach of the rule, Off if it is not checked.
+func (c *Checker) Severity(r *Rule) Severity { return c.on[r.id] }
+
+// Profile is that of the Options.
+func (c *Checker) Profile() Profile { return c.opt.Profile }
+
 // Count returns what became of a rule.
 func (c *Checker) Count(r *Rule) *Count { return &c.stats[r.id] }
 

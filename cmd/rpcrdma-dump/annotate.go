@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/annotate"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
@@ -94,15 +95,15 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	}
 	werr = errors.Join(werr, out.Commit())
 	if werr == nil {
-		j.notes.printf("%d of %s annotated", st.Annotated, plural(st.Packets, "packet"))
+		j.notes.printf("%d of %s annotated", st.Annotated, text.Plural(st.Packets, "packet"))
 		if st.Open > 0 {
-			j.notes.printf("note: %s on packets that left the window before their transaction ended: see --window", plural(st.Open, "comment"))
+			j.notes.printf("note: %s on packets that left the window before their transaction ended: see --window", text.Plural(st.Open, "comment"))
 		}
 		if st.Late > 0 {
 			j.notes.printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
 		}
 		if st.Dropped > 0 {
-			j.notes.printf("note: %s left out of packets that have too many", plural(st.Dropped, "comment"))
+			j.notes.printf("note: %s left out of packets that have too many", text.Plural(st.Dropped, "comment"))
 		}
 	}
 	return j.finish(err, closed(werr))
@@ -112,7 +113,7 @@ func belong(n uint64) string {
 	if n == 1 {
 		return "1 packet belongs"
 	}
-	return plural(n, "packet") + " belong"
+	return text.Plural(n, "packet") + " belong"
 }
 
 // taps are the places of capture of the input.

@@ -219,7 +219,7 @@ func (c *capturing) run() error {
 			to = "standard output"
 		}
 		if name, ok := c.box.As(); ok {
-			to += " as " + safe(name)
+			to += " as " + text.SafeString(name)
 		}
 		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
 		if c.o.duration > 0 {
@@ -334,15 +334,15 @@ func (c *capturing) report() {
 	n := c.out.Count()
 	in := ""
 	if n.Files > 1 || c.o.keep > 0 {
-		in = " in " + plural(uint64(n.Files), "file")
+		in = " in " + text.Plural(uint64(n.Files), "file")
 	}
 	switch {
 	case n.Least:
-		c.notes.printf("at least %s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+		c.notes.printf("at least %s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
 	case n.Cut:
-		c.notes.printf("%s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+		c.notes.printf("%s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
 	default:
-		c.notes.printf("%s written, %d bytes%s", plural(n.Packets, "packet"), n.Bytes, in)
+		c.notes.printf("%s written, %d bytes%s", text.Plural(n.Packets, "packet"), n.Bytes, in)
 	}
 	if c.in.iface != nil {
 		counters(&c.notes, c.in.iface)
@@ -411,7 +411,7 @@ func (t *stopper) finding(f *check.Finding) {
 	if f.Operation != "" {
 		at = fmt.Sprintf(", XID 0x%08x, %s %s", f.XID, f.Program, f.Operation)
 	}
-	t.stop(fmt.Sprintf("packet %d%s: %s: %s", f.Ref.Number, at, f.Rule.ID, safe(f.Seen)))
+	t.stop(fmt.Sprintf("packet %d%s: %s: %s", f.Ref.Number, at, f.Rule.ID, text.SafeString(f.Seen)))
 }
 
 func (t *stopper) stop(why string) {

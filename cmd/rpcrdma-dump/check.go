@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -163,9 +163,9 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		return err
 	}
 	r := &checkRun{
-		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least, quiet: o.quiet, max: o.max,
-		view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}, shown: make(map[*check.Rule]uint64),
-		text: check.Text{Clock: text.Clock{Format: o.time.format}, Color: color},
+		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least,
+		view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}, shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
+		text: results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {
 		names := newResolver(len(o.ifaces) > 0)
@@ -183,13 +183,10 @@ type checkRun struct {
 	view   rpc.View
 	format string
 	least  check.Severity
-	quiet  bool
-	max    uint64
-	text   check.Text
+	text   results.Findings
 	json   ndjson.Encoder
-	shown  map[*check.Rule]uint64 // findings by rule
-	hidden uint64                 // findings below --severity
-	any    bool
+	shown  results.Shown
+	any    bool // an object was written
 }
 
 func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
@@ -206,16 +203,16 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
 	r.check.Finish()
 	switch r.format {
 	case "text":
-		r.summary()
+		results.CheckSummary(r.out, r.check, &r.shown)
 	case "ndjson":
-		r.out.end(append(r.check.AppendSummary(r.out.begin()), '\n'))
+		r.out.end(append(ndjson.AppendCheckSummary(r.out.begin(), r.check), '\n'))
 	case "json":
 		b := r.out.begin()
 		if r.any {
 			b = append(b, ',')
 		}
 		b = append(b, '\n')
-		r.out.end(append(r.check.AppendSummary(b), "\n]\n"...))
+		r.out.end(append(ndjson.AppendCheckSummary(b, r.check), "\n]\n"...))
 	}
 	err = r.finish(err, r.out.close())
 	if (err == nil || errors.Is(err, cli.ErrDamaged)) && r.check.Totals()[check.Error] > 0 {
@@ -236,13 +233,13 @@ func (r *checkRun) transaction(tx *transaction.Transaction) {
 
 func (r *checkRun) finding(f *check.Finding) {
 	if f.Severity < r.least {
-		r.hidden++
+		r.shown.Hidden++
 		return
 	}
 	switch r.format {
 	case "text":
-		r.shown[f.Rule]++
-		if r.quiet || r.max > 0 && r.shown[f.Rule] > r.max {
+		r.shown.Findings[f.Rule]++
+		if r.shown.Quiet || r.shown.Max > 0 && r.shown.Findings[f.Rule] > r.shown.Max {
 			return
 		}
 		r.out.end(r.text.Append(r.out.begin(), f))
@@ -254,103 +251,13 @@ func (r *checkRun) finding(f *check.Finding) {
 			}
 			b = append(b, '\n')
 		}
-		b = f.Append(b, &r.json)
+		b = r.json.AppendFinding(b, f)
 		if r.format == "ndjson" {
 			b = append(b, '\n')
 		}
 		r.any = true
 		r.out.end(b)
 	}
-}
-
-var checkHeader = []string{"RULE", "", "SEVERITY", "FOUND", "BY", "FIRST FRAME", "JUDGED", "NOT JUDGED"}
-var checkRight = []bool{false, false, false, true, false, true, true, false}
-
-// summary prints the table of the rules that were broken or not judged, and
-// what was left out above.
-func (r *checkRun) summary() {
-	w := r.out
-	var rows [][]string
-	var clean, idle, judged uint64
-	for _, rule := range check.Rules() {
-		if !r.check.Enabled(rule) {
-			continue
-		}
-		n := r.check.Count(rule)
-		judged += n.Judged
-		if n.Found == 0 && n.Skipped() == 0 {
-			if n.Judged > 0 {
-				clean++
-			} else {
-				idle++
-			}
-			continue
-		}
-		rows = append(rows, checkRow(rule, n))
-	}
-	if !r.quiet {
-		for _, rule := range check.Rules() {
-			if n := r.shown[rule]; r.max > 0 && n > r.max {
-				fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, plural(n-r.max, "finding"))
-				r.any = true
-			}
-		}
-	}
-	if len(r.shown) > 0 && !r.quiet {
-		fmt.Fprintln(w)
-	}
-	if len(rows) > 0 {
-		_ = printTable(w, checkHeader, checkRight, rows)
-		fmt.Fprintln(w)
-	}
-	if judged == 0 {
-		fmt.Fprintf(w, "nothing could be judged: no rule found anything that it applies to\n")
-		return
-	}
-	t := r.check.Totals()
-	fmt.Fprintf(w, "%s, %s, %s", plural(t[check.Error], "error"), plural(t[check.Warning], "warning"), plural(t[check.Note], "note"))
-	if r.hidden > 0 {
-		fmt.Fprintf(w, " (%d not shown: --severity note)", r.hidden)
-	}
-	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", plural(clean, "rule"), idle)
-}
-
-func checkRow(rule *check.Rule, n *check.Count) []string {
-	row := []string{rule.Number, rule.ID, "-", "-", "-", "-", fmt.Sprint(n.Judged), "-"}
-	if n.Found > 0 {
-		row[2] = n.Worst.String()
-		row[3] = fmt.Sprint(n.Found)
-		row[4] = parties(n)
-		row[5] = fmt.Sprint(n.First.Number)
-		if n.Known == n.Found {
-			row[2] += " (known)"
-		} else if n.Known > 0 {
-			row[2] += fmt.Sprintf(" (%d known)", n.Known)
-		}
-	}
-	var why []string
-	for reason, k := range n.NotJudged {
-		if k > 0 {
-			why = append(why, fmt.Sprintf("%d %s", k, check.Reason(reason)))
-		}
-	}
-	if len(why) > 0 {
-		row[7] = strings.Join(why, ", ")
-	}
-	return row
-}
-
-func parties(n *check.Count) string {
-	var out []string
-	for _, p := range [...]check.Party{check.Requester, check.Responder, check.Unknown} {
-		switch k := n.By[p]; {
-		case k == n.Found:
-			return p.String()
-		case k > 0:
-			out = append(out, fmt.Sprintf("%d %s", k, p))
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // listRules prints the rules that are selected.
@@ -362,17 +269,8 @@ func listRules(w io.Writer, opt *check.Options, format string) error {
 			list = append(list, r)
 		}
 	}
-	switch format {
-	case "text":
-		rows := make([][]string, 0, len(list))
-		for _, r := range list {
-			known := ""
-			if r.Known != "" {
-				known = "known"
-			}
-			rows = append(rows, []string{r.Number, r.ID, r.Severity[opt.Profile].String(), known, r.Title})
-		}
-		return printTable(w, []string{"NUMBER", "ID", "SEVERITY", "", "RULE"}, make([]bool, 5), rows)
+	if format == "text" {
+		return results.Rules(w, list, opt.Profile)
 	}
 	var b []byte
 	if format == "json" {
@@ -385,7 +283,7 @@ func listRules(w io.Writer, opt *check.Options, format string) error {
 			}
 			b = append(b, '\n')
 		}
-		b = r.Append(b)
+		b = ndjson.AppendRule(b, r)
 		if format == "ndjson" {
 			b = append(b, '\n')
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -149,13 +150,6 @@ func (s *setup) inline() string {
 
 type setup rdma.Setup
 
-func dash(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
-}
-
 var connectionHeader = []string{
 	"ID", "FABRIC", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
 	"PACKETS", "BYTES", "SENDS", "READS", "WRITES", "AGAIN", "NAK", "GAPS", "CRC",
@@ -176,15 +170,15 @@ func (c connection) rows() (rows [2][]string) {
 			row[6] = (*setup)(s).inline()
 		}
 		if i == 0 {
-			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), dash(uint64(c.MTU))
+			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), table.Number(uint64(c.MTU))
 		}
-		nak := dash(n.NAKs)
+		nak := table.Number(n.NAKs)
 		if n.RNRs > 0 {
 			nak = fmt.Sprintf("%d/%d", n.NAKs, n.RNRs)
 		}
 		rows[i] = append(row,
-			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), dash(n.Sends), dash(n.Reads), dash(n.Writes),
-			dash(n.Retransmitted), nak, dash(n.Gaps), dash(n.BadCRC))
+			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), table.Number(n.Sends), table.Number(n.Reads), table.Number(n.Writes),
+			table.Number(n.Retransmitted), nak, table.Number(n.Gaps), table.Number(n.BadCRC))
 	}
 	return rows
 }
@@ -192,21 +186,21 @@ func (c connection) rows() (rows [2][]string) {
 // printConnections goes through the list three times: for the widths of the
 // columns, for the table, and for the lines below it.
 func printConnections(w io.Writer, list *connectionList) error {
-	table := newStreamTable(connectionHeader, connectionRight)
+	rows := table.NewStream(connectionHeader, connectionRight)
 	n := 0
 	err := list.each(func(c *rdma.Connection) {
 		n++
 		for _, row := range (connection{c}).rows() {
-			table.measure(row)
+			rows.Measure(row)
 		}
 	})
 	if n == 0 || err != nil {
 		return err
 	}
-	table.print(w, connectionHeader)
+	rows.Print(w, connectionHeader)
 	if err := list.each(func(c *rdma.Connection) {
 		for _, row := range (connection{c}).rows() {
-			table.print(w, row)
+			rows.Print(w, row)
 		}
 	}); err != nil {
 		return err

@@ -235,10 +235,10 @@ func (d *dump) run(o *dumpOptions, s *streams) error {
 			d.extract.Carried(d.in.size.Load())
 			n, e := d.extract.Close(d.view.Names)
 			d.failed = e
-			d.notes.printf("%s extracted to %s", plural(uint64(n), "file"), o.extract)
+			d.notes.printf("%s extracted to %s", text.Plural(uint64(n), "file"), o.extract)
 			if n := d.extract.Packed(); n > 0 {
 				d.notes.printf("note: %s would be longer than the capture with the parts that were not seen: packed, see manifest.ndjson and --limit-holes",
-					plural(uint64(n), "file"))
+					text.Plural(uint64(n), "file"))
 			}
 		}
 	}

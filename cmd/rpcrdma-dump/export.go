@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -121,5 +122,5 @@ func written(s *streams, err error, rows uint64, to string) {
 	if err != nil && !errors.Is(err, cli.ErrDamaged) {
 		return
 	}
-	fmt.Fprintf(s.err, "rpcrdma-dump: %s written to %s\n", plural(rows, "transaction"), to)
+	fmt.Fprintf(s.err, "rpcrdma-dump: %s written to %s\n", text.Plural(rows, "transaction"), to)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/parquet"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
@@ -86,7 +87,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 		t.Outputs, t.AtOnce = j.files, !j.in.live
 		defer t.Discard()
 		err = o.export(j, opt, match, t.Add, t.Close)
-		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", plural(uint64(t.Files()), "file"), o.out))
+		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", text.Plural(uint64(t.Files()), "file"), o.out))
 		return err
 	}
 	out, err := o.create(j)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/chrometrace"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
@@ -69,10 +70,10 @@ func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []str
 		j.notes.printf("note: %d transactions and events are not shown: too many calls or connections at once", n.LeftOut)
 	}
 	if n.HiddenOperations > 0 {
-		j.notes.printf("note: %s not shown: too many at once", plural(n.HiddenOperations, "RDMA operation"))
+		j.notes.printf("note: %s not shown: too many at once", text.Plural(n.HiddenOperations, "RDMA operation"))
 	}
 	if n.Late > 0 {
-		j.notes.printf("note: the counters lack %s that came too late", plural(n.Late, "call"))
+		j.notes.printf("note: the counters lack %s that came too late", text.Plural(n.Late, "call"))
 	}
 	return err
 }

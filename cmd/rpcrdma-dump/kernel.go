@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -152,7 +153,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if o.format == "json" {
 		err = errors.Join(err, printIndented(out, r))
 	} else {
-		printKernel(out, r)
+		results.Kernel(out, r)
 	}
 	return j.finish(err, out.close())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -142,7 +143,7 @@ func (s *fileSize) Set(v string) error {
 // counters notes what the kernel counted.
 func counters(n *problemNotes, r *live.Reader) {
 	for _, s := range r.Stats() {
-		n.printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
+		n.printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, text.Plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
 		if s.Dropped > 0 {
 			n.printf("%s: note: a larger buffer (-B) or a narrower filter avoids drops", s.Interface)
 		}

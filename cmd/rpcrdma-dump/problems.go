@@ -68,13 +68,13 @@ func (n *problemNotes) input(in *input, d *decode.Decoder, stopped bool) {
 	st := d.Stats()
 	if bad := st.Undecodable - st.CutShort; bad > 0 {
 		n.damaged = true
-		n.printf("%s with malformed headers", plural(bad, "packet"))
+		n.printf("%s with malformed headers", text.Plural(bad, "packet"))
 	}
 	if cut := in.cut.Load(); cut > 0 && !stopped {
-		n.printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", plural(cut, "packet"))
+		n.printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(cut, "packet"))
 	}
 	if st.BadICRC > 0 {
-		n.printf("note: %s with a wrong ICRC, of %d checked", plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
+		n.printf("note: %s with a wrong ICRC, of %d checked", text.Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
 	}
 	if st.Packets == 0 && total == 0 {
 		n.printf("note: no packets")
@@ -83,20 +83,13 @@ func (n *problemNotes) input(in *input, d *decode.Decoder, stopped bool) {
 		n.printf("note: no transactions: %s", text.Account(nil, &a, 12))
 	}
 	if e := d.Orphans().Evicted; e > 0 {
-		n.printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", plural(e, "open call"))
+		n.printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", text.Plural(e, "open call"))
 	}
 	if e := st.EvictedConnections; e > 0 {
 		n.printf("note: %s no longer followed for lack of memory, and shown as evicted: see --limit-connections and --limit-memory",
-			plural(e, "connection"))
+			text.Plural(e, "connection"))
 	}
 	if e := st.EvictedDatagrams; e > 0 {
-		n.printf("note: %s given up before all fragments had come", plural(e, "IP datagram"))
+		n.printf("note: %s given up before all fragments had come", text.Plural(e, "IP datagram"))
 	}
-}
-
-func plural(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -220,10 +220,10 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 		if o.format == "json" {
 			outErr = errors.Join(outErr, printIndented(out, reportAndKernel{rep, recorded}))
 		} else {
-			outErr = errors.Join(outErr, printReport(out, rep, reportStyle{verbose: o.verbose, series: cmd.Flags().Changed("interval")}))
+			outErr = errors.Join(outErr, results.Report(out, rep, results.ReportOptions{Verbose: o.verbose, Series: cmd.Flags().Changed("interval")}))
 			if recorded != nil {
 				fmt.Fprint(out, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
-				printKernel(out, recorded)
+				results.Kernel(out, recorded)
 			}
 		}
 	}
@@ -278,12 +278,4 @@ func printIndented(w io.Writer, v any) error {
 	e := printable.Encoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// percent is a share as a number with one digit behind the point.
-func percent(share float64) string {
-	if share == 0 {
-		return "-"
-	}
-	return strconv.FormatFloat(100*share, 'f', 1, 64)
 }

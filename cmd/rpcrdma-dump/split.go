@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/split"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -195,31 +196,31 @@ var errNotWhole = fmt.Errorf("not all could be put where it belongs")
 // notes says what became of the packets.
 func (o *divideOptions) notes(j *job, st *split.Stats) {
 	n := &j.notes
-	n.printf("%d of %s written to %s", st.Kept, plural(st.Packets, "packet"), plural(uint64(st.Files), "file"))
+	n.printf("%d of %s written to %s", st.Kept, text.Plural(st.Packets, "packet"), text.Plural(uint64(st.Files), "file"))
 	if o.filter != "" {
-		n.printf("%s chosen", plural(st.Chosen, "transaction"))
+		n.printf("%s chosen", text.Plural(st.Chosen, "transaction"))
 	}
 	if st.Setup > 0 {
-		n.printf("%s of connection setup added", plural(st.Setup, "packet"))
+		n.printf("%s of connection setup added", text.Plural(st.Setup, "packet"))
 	}
 	if st.NoConnection > 0 {
 		n.printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
 	}
 	if st.SetupLost > 0 {
-		n.printf("note: the setup of %s was forgotten for lack of memory", plural(st.SetupLost, "connection"))
+		n.printf("note: the setup of %s was forgotten for lack of memory", text.Plural(st.SetupLost, "connection"))
 	}
 	if st.Lost > 0 {
 		n.printf("%s of %s had left the window before it was known that they were wanted: see --window",
-			plural(st.Lost, "packet"), plural(st.Torn, "chosen transaction"))
+			text.Plural(st.Lost, "packet"), text.Plural(st.Torn, "chosen transaction"))
 	}
 	if st.Misplaced > 0 {
-		n.printf("%s went to the interval of their own time, as they left the window too early: see --window", plural(st.Misplaced, "packet"))
+		n.printf("%s went to the interval of their own time, as they left the window too early: see --window", text.Plural(st.Misplaced, "packet"))
 	}
 	if st.Overflow > 0 {
-		n.printf("%s left out: they need more files than --limit-files allows", plural(st.Overflow, "packet"))
+		n.printf("%s left out: they need more files than --limit-files allows", text.Plural(st.Overflow, "packet"))
 	}
 	if st.Divided > 0 {
-		n.printf("%s divided between two files: where they belong was known too late", plural(st.Divided, "connection"))
+		n.printf("%s divided between two files: where they belong was known too late", text.Plural(st.Divided, "connection"))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
@@ -76,22 +77,15 @@ func (n *problemNotes) input(src *source, s *monitor.Snapshot) {
 	st := s.Decoder
 	if bad := st.Undecodable - st.CutShort; bad > 0 {
 		n.damaged = true
-		n.printf("%s with malformed headers", plural(bad, "packet"))
+		n.printf("%s with malformed headers", text.Plural(bad, "packet"))
 	}
 	if st.BadICRC > 0 {
-		n.printf("note: %s with a wrong ICRC, of %d checked", plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
+		n.printf("note: %s with a wrong ICRC, of %d checked", text.Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
 	}
 	if st.Packets == 0 && total == 0 {
 		n.printf("note: no packets")
 	}
 	if e := s.Orphans.Evicted; e > 0 {
-		n.printf("note: %s given up for lack of memory", plural(e, "open call"))
+		n.printf("note: %s given up for lack of memory", text.Plural(e, "open call"))
 	}
-}
-
-func plural(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -96,8 +96,9 @@ var rules = []rule{
 	{packages: "analyze/kernel/mountstats"},
 	{packages: "analyze/kernel/nfsproc"},
 
-	// Charts know nothing of what they show.
+	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
+	{packages: "analyze/text/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 
 	// Consumers of transactions.
 	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},

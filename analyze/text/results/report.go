@@ -1,20 +1,22 @@
-package main
+package results
 
 import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
 )
 
-// reportStyle says how much of a report is printed.
-type reportStyle struct {
-	verbose bool
-	series  bool // a table over time was asked for
+// ReportOptions say how much of a report is printed.
+type ReportOptions struct {
+	Verbose bool // phases and histograms of all groups, all connections
+	Series  bool // a table over time, not a few lines of bars
 }
 
 const (
@@ -27,9 +29,9 @@ const (
 	barWidth      = 36 // of the slowest transactions
 )
 
-// printReport writes a report as tables.
-func printReport(w io.Writer, rep *latency.Report, style reportStyle) error {
-	p := &reportPrinter{w: w, rep: rep, style: style}
+// Report writes a latency report as tables.
+func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
+	p := &reportPrinter{w: w, rep: rep, opt: opt}
 	p.head()
 	if rep.All.Count > 0 {
 		p.latency()
@@ -50,10 +52,10 @@ func printReport(w io.Writer, rep *latency.Report, style reportStyle) error {
 }
 
 type reportPrinter struct {
-	w     io.Writer
-	rep   *latency.Report
-	style reportStyle
-	err   error
+	w   io.Writer
+	rep *latency.Report
+	opt ReportOptions
+	err error
 }
 
 func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
@@ -87,13 +89,10 @@ func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 			cut[i] = append(cut[i], r[c])
 		}
 	}
-	if err := printTable(p.w, h, right, cut); err != nil && p.err == nil {
+	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
 		p.err = err
 	}
 }
-
-// count is a number, "-" for zero.
-func count(n uint64) string { return dash(n) }
 
 // bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
 func bytesText(n uint64) string {
@@ -134,7 +133,7 @@ func (p *reportPrinter) keyHeader() []string {
 func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
 	var out [][]string
 	for i, g := range p.rep.Groups {
-		if i >= shownGroups && !p.style.verbose {
+		if i >= shownGroups && !p.opt.Verbose {
 			break
 		}
 		if cells := f(g); cells != nil {
@@ -153,13 +152,13 @@ func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
 
 func (p *reportPrinter) head() {
 	r := p.rep
-	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), plural(r.Packets, "packet"), bytesText(r.Bytes),
+	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
 		duration(r.Span), r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
 	if r.Account != nil {
 		p.printf("%s\n", r.Account.Line)
 	}
 	a := r.All
-	p.printf("%s", plural(a.Count, "transaction"))
+	p.printf("%s", text.Plural(a.Count, "transaction"))
 	if r.Filter != "" {
 		p.printf(" for which %s holds", safe(r.Filter))
 	}
@@ -184,7 +183,7 @@ func (p *reportPrinter) latency() {
 	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
-		cells := []string{fmt.Sprint(g.Count), rateText(g.Rate, 1000), count(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
+		cells := []string{fmt.Sprint(g.Count), rateText(g.Rate, 1000), table.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
 		if d.Count != g.Count {
 			cells[3] = fmt.Sprint(d.Count)
 		}
@@ -195,8 +194,8 @@ func (p *reportPrinter) latency() {
 		}
 		return cells
 	}))
-	if n := len(p.rep.Groups) - shownGroups; n > 0 && !p.style.verbose {
-		p.printf("\n%s than are shown; -v shows them\n", plural(uint64(n), "more group"))
+	if n := len(p.rep.Groups) - shownGroups; n > 0 && !p.opt.Verbose {
+		p.printf("\n%s than are shown; -v shows them\n", text.Plural(uint64(n), "more group"))
 	}
 	first := true
 	for _, g := range p.rep.Groups {
@@ -293,7 +292,7 @@ func (p *reportPrinter) phases() {
 		groups = append([]*latency.Group{p.rep.All}, groups...)
 	}
 	left := 0
-	if !p.style.verbose && len(groups) > shownPhases {
+	if !p.opt.Verbose && len(groups) > shownPhases {
 		left = len(groups) - shownPhases
 		groups = groups[:shownPhases]
 	}
@@ -316,13 +315,13 @@ func (p *reportPrinter) phases() {
 	}
 	p.table([]string{"GROUP", "PHASE", "COUNT", "SHARE", "MEAN", "P50", "P90", "P99", "P99.9", "MAX"}, 2, rows)
 	if left > 0 {
-		p.printf("\n%s; -v shows them\n", plural(uint64(left), "more group"))
+		p.printf("\n%s; -v shows them\n", text.Plural(uint64(left), "more group"))
 	}
 }
 
 func (p *reportPrinter) histogram() {
 	groups := []*latency.Group{p.rep.All}
-	if p.style.verbose && len(p.rep.Groups) > 1 {
+	if p.opt.Verbose && len(p.rep.Groups) > 1 {
 		groups = append(groups, p.rep.Groups...)
 	}
 	for _, g := range groups {
@@ -357,7 +356,7 @@ func (p *reportPrinter) bytes() {
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		return []string{
 			bytesText(g.CallBytes), bytesText(g.ReplyBytes), bytesText(g.ReadBytes), bytesText(g.WriteBytes),
-			rateText(g.ByteRate, 1024), count(g.Retransmits),
+			rateText(g.ByteRate, 1024), table.Number(g.Retransmits),
 		}
 	}))
 }
@@ -371,7 +370,7 @@ func (p *reportPrinter) chunks() {
 		a.Transactions, a.InlineCalls, a.InlineReplies, a.Reads, a.Writes)
 	var rows [][]string
 	groups := p.rep.Groups
-	if len(groups) > shownGroups && !p.style.verbose {
+	if len(groups) > shownGroups && !p.opt.Verbose {
 		groups = groups[:shownGroups]
 	}
 	if len(groups) > 1 {
@@ -411,7 +410,7 @@ func (p *reportPrinter) inline() {
 	for _, x := range p.rep.All.Inline {
 		rows = append(rows, []string{
 			fmt.Sprint(x.Threshold), fmt.Sprint(x.Calls), fmt.Sprint(x.Replies), fmt.Sprint(x.Both),
-			count(x.FreedCalls), count(x.FreedReplies), bytesText(x.Copied), count(x.Saved), count(x.NewCalls), count(x.NewReplies),
+			table.Number(x.FreedCalls), table.Number(x.FreedReplies), bytesText(x.Copied), table.Number(x.Saved), table.Number(x.NewCalls), table.Number(x.NewReplies),
 		})
 	}
 	p.table([]string{
@@ -419,4 +418,12 @@ func (p *reportPrinter) inline() {
 	}, 0, rows)
 	p.printf("\n%s\n%s\n", "freed: used chunks and would not have to, so that COPIED bytes are copied and OPS SAVED RDMA",
 		"operations do not take place; new: inline now, and would need a chunk")
+}
+
+// percent is a share as a number with one digit behind the point.
+func percent(share float64) string {
+	if share == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(100*share, 'f', 1, 64)
 }
