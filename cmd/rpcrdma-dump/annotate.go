@@ -36,7 +36,7 @@ Packets are held until their transactions have ended, in one pass and with the
 memory that --window allows. One that leaves the window before gets what is
 known by then; how many there were is said on standard error.`
 
-func newAnnotateCommand(s *streams) *cobra.Command {
+func newAnnotateCommand(s *cli.Streams) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{
 		Use:   "annotate [flags] -w OUT.pcapng FILE...",
@@ -54,12 +54,12 @@ func newAnnotateCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.write == "" {
 		return cli.Usagef("name the file to write with -w; - is standard output")
 	}
 	if o.write == "-" {
-		if _, tty := cli.Terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.Out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
@@ -68,7 +68,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	if err != nil {
 		return err
 	}
-	out, err := cli.Stream(j.files, o.write, s.out)
+	out, err := cli.Stream(j.files, o.write, s.Out)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 			j.stop()
 		}
 	})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := a.Close()
 	if werr != nil {
@@ -95,15 +95,15 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	}
 	werr = errors.Join(werr, out.Commit())
 	if werr == nil {
-		j.notes.printf("%d of %s annotated", st.Annotated, text.Plural(st.Packets, "packet"))
+		j.notes.Printf("%d of %s annotated", st.Annotated, text.Plural(st.Packets, "packet"))
 		if st.Open > 0 {
-			j.notes.printf("note: %s on packets that left the window before their transaction ended: see --window", text.Plural(st.Open, "comment"))
+			j.notes.Printf("note: %s on packets that left the window before their transaction ended: see --window", text.Plural(st.Open, "comment"))
 		}
 		if st.Late > 0 {
-			j.notes.printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
+			j.notes.Printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
 		}
 		if st.Dropped > 0 {
-			j.notes.printf("note: %s left out of packets that have too many", text.Plural(st.Dropped, "comment"))
+			j.notes.Printf("note: %s left out of packets that have too many", text.Plural(st.Dropped, "comment"))
 		}
 	}
 	return j.finish(err, closed(werr))

@@ -64,7 +64,7 @@ type captureOptions struct {
 	sys      string
 }
 
-func newCaptureCommand(s *streams) *cobra.Command {
+func newCaptureCommand(s *cli.Streams) *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:     "capture [flags] -i INTERFACE -w FILE",
@@ -122,8 +122,8 @@ func (t *seconds) Set(v string) error {
 	return nil
 }
 
-func (o *captureOptions) check(s *streams) error {
-	_, tty := cli.Terminal(s.out)
+func (o *captureOptions) check(s *cli.Streams) error {
+	_, tty := cli.Terminal(s.Out)
 	switch {
 	case o.write == "":
 		return cli.Usagef("no file to write: name one with -w; - is standard output")
@@ -142,9 +142,9 @@ func (o *captureOptions) check(s *streams) error {
 	return nil
 }
 
-func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
+func (o *captureOptions) run(cmd *cobra.Command, s *cli.Streams) error {
 	if o.list {
-		return listInterfaces(s.out, o.sys)
+		return listInterfaces(s.Out, o.sys)
 	}
 	if err := o.check(s); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	}
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
-		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
+		Name: o.write, Stdout: s.Out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
 		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()}, Files: j.files,
 	}
 	if t, ok := j.in.Reader.(capture.Tapper); ok {
@@ -221,7 +221,7 @@ func (c *capturing) run() error {
 		if name, ok := c.box.As(); ok {
 			to += " as " + text.SafeString(name)
 		}
-		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
+		c.notes.Printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
 		if c.o.duration > 0 {
 			defer time.AfterFunc(time.Duration(c.o.duration), r.Stop).Stop()
 		}
@@ -239,7 +239,7 @@ func (c *capturing) run() error {
 	if err != nil {
 		return err
 	}
-	if c.notes.damaged {
+	if c.notes.Damaged() {
 		return cli.ErrDamaged
 	}
 	return nil
@@ -297,7 +297,7 @@ func (c *capturing) met() {
 	if c.o.after > 0 {
 		on = fmt.Sprintf("; going on for %v", time.Duration(c.o.after))
 	}
-	c.notes.printf("stopped by %s%s", c.stop.why, on)
+	c.notes.Printf("stopped by %s%s", c.stop.why, on)
 	if r := c.in.iface; r != nil {
 		// Packets may cease to come.
 		time.AfterFunc(time.Duration(c.o.after), r.Stop)
@@ -326,10 +326,10 @@ func (c *capturing) statistics() []rotate.Statistics {
 func (c *capturing) report() {
 	list, total := c.in.Problems()
 	for _, p := range list {
-		c.notes.printf("%v", p)
+		c.notes.Printf("%v", p)
 	}
 	if total > 0 {
-		c.notes.damaged = true
+		c.notes.Damage()
 	}
 	n := c.out.Count()
 	in := ""
@@ -338,17 +338,17 @@ func (c *capturing) report() {
 	}
 	switch {
 	case n.Least:
-		c.notes.printf("at least %s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
+		c.notes.Printf("at least %s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
 	case n.Cut:
-		c.notes.printf("%s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
+		c.notes.Printf("%s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
 	default:
-		c.notes.printf("%s written, %d bytes%s", text.Plural(n.Packets, "packet"), n.Bytes, in)
+		c.notes.Printf("%s written, %d bytes%s", text.Plural(n.Packets, "packet"), n.Bytes, in)
 	}
 	if c.in.iface != nil {
-		counters(&c.notes, c.in.iface)
+		counters(c.notes, c.in.iface)
 	}
 	if c.stop != nil && !c.stop.hit {
-		c.notes.printf("note: no transaction met the condition")
+		c.notes.Printf("note: no transaction met the condition")
 	}
 }
 

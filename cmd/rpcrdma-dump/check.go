@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
@@ -71,7 +70,7 @@ type checkOptions struct {
 	resolve  bool
 }
 
-func newCheckCommand(s *streams) *cobra.Command {
+func newCheckCommand(s *cli.Streams) *cobra.Command {
 	o := &checkOptions{}
 	cmd := &cobra.Command{
 		Use:     "check [flags] FILE...",
@@ -118,7 +117,7 @@ func completeRule(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
 		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
 	}
@@ -144,16 +143,16 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		}
 	}
 	if o.list {
-		return listRules(s.out, &opt, o.format)
+		return listRules(s.Out, &opt, o.format)
 	}
 	if o.filter != "" {
-		match, err := filter.Compile(o.filter)
+		match, err := cli.Filter(o.filter)
 		if err != nil {
-			return filterError(err)
+			return err
 		}
 		opt.Match = match.Match
 	}
-	color, err := useColor(o.color, s.out)
+	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
 		return err
 	}
@@ -163,7 +162,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		return err
 	}
 	r := &checkRun{
-		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least,
+		job: j, out: newOutput(s.Out, j.in.live, false), format: o.format, least: least,
 		view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}, shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
 		text: results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
@@ -189,7 +188,7 @@ type checkRun struct {
 	any    bool // an object was written
 }
 
-func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
+func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) error {
 	r.check = check.New(*opt, r.finding)
 	d := o.decoder()
 	d.Observer, d.Packet, d.Closed = r.check, r.check.Packet, r.check.Closed
@@ -197,8 +196,8 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
 	if r.format == "json" {
 		r.out.end(append(r.out.begin(), '['))
 	}
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err := r.job.run(errTTY && !outTTY)
 	r.check.Finish()
 	switch r.format {
@@ -225,7 +224,7 @@ func (r *checkRun) transaction(tx *transaction.Transaction) {
 	v := &r.view
 	v.Set(tx)
 	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-		r.notes.message(v)
+		r.notes.Message(v)
 	}
 	r.check.Transaction(v)
 	v.Learn()

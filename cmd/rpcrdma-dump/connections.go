@@ -43,7 +43,7 @@ type connectionsOptions struct {
 	verbose bool
 }
 
-func newConnectionsCommand(s *streams) *cobra.Command {
+func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 	o := &connectionsOptions{}
 	cmd := &cobra.Command{
 		Use:   "connections [flags] FILE...",
@@ -63,7 +63,7 @@ func newConnectionsCommand(s *streams) *cobra.Command {
 // connection is a connection at its end.
 type connection struct{ *rdma.Connection }
 
-func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
 		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
 	}
@@ -82,9 +82,9 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 		}
 	}
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
-	_, errTTY := cli.Terminal(s.err)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	var listErr error
 	switch {
 	case o.format != "text":
@@ -96,7 +96,7 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 		listErr = printConnections(out, list)
 	}
 	if list.lost > 0 {
-		j.notes.printf("%d connections are not listed", list.lost)
+		j.notes.Printf("%d connections are not listed", list.lost)
 	}
 	if e := errors.Join(list.err, listErr); e != nil && err == nil {
 		err = fmt.Errorf("the list of connections is longer than memory holds, and a temporary file (see TMPDIR) fails: %w", e)

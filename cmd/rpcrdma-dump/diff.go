@@ -32,7 +32,7 @@ type diffOptions struct {
 	format string
 }
 
-func newDiffCommand(s *streams) *cobra.Command {
+func newDiffCommand(s *cli.Streams) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A B",
@@ -51,7 +51,7 @@ func newDiffCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
 		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
@@ -70,7 +70,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	stop, err := profile(files, o.cpu)
+	stop, err := cli.Profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		reports[i] = rep
 	}
 	d := latency.Compare(reports[0], reports[1])
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
 		err = printIndented(out, d)
 	} else {

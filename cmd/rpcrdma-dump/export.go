@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-func newExportCommand(s *streams) *cobra.Command {
+func newExportCommand(s *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FORMAT [flags] FILE... -w OUT",
 		Short: "Write transactions to files for other programs",
@@ -51,14 +51,7 @@ func (o *exportOptions) check() (*filter.Filter, error) {
 	if o.out == "" {
 		return nil, cli.Usagef("no output: name it with -w; - is standard output")
 	}
-	if o.filter == "" {
-		return nil, nil
-	}
-	match, err := filter.Compile(o.filter)
-	if err != nil {
-		return nil, filterError(err)
-	}
-	return match, nil
+	return cli.Filter(o.filter)
 }
 
 // exporter takes the transactions that are to be written.
@@ -76,7 +69,7 @@ type exporter struct {
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
 	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}}
 	j.d = decode.New(opt, e.transaction)
-	_, errTTY := cli.Terminal(j.s.err)
+	_, errTTY := cli.Terminal(j.s.Err)
 	err := j.run(errTTY)
 	out := e.err
 	if err == nil && out == nil {
@@ -94,7 +87,7 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 	v := &e.view
 	v.Set(tx)
 	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-		e.notes.message(v)
+		e.notes.Message(v)
 	}
 	if e.match == nil || e.match.Match(v) {
 		if e.err = e.add(v); e.err != nil {
@@ -111,16 +104,16 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 
 // create opens the file that an export goes to.
 func (o *exportOptions) create(j *job) (*cli.Output, error) {
-	if _, tty := cli.Terminal(j.s.out); tty && o.out == "-" {
+	if _, tty := cli.Terminal(j.s.Out); tty && o.out == "-" {
 		return nil, cli.Usagef("standard output is a terminal: name a file with -w, or redirect")
 	}
-	return cli.Create(j.files, o.out, j.s.out)
+	return cli.Create(j.files, o.out, j.s.Out)
 }
 
 // written says how much an export has written, unless it has failed.
-func written(s *streams, err error, rows uint64, to string) {
+func written(s *cli.Streams, err error, rows uint64, to string) {
 	if err != nil && !errors.Is(err, cli.ErrDamaged) {
 		return
 	}
-	fmt.Fprintf(s.err, "rpcrdma-dump: %s written to %s\n", text.Plural(rows, "transaction"), to)
+	fmt.Fprintf(s.Err, "rpcrdma-dump: %s written to %s\n", text.Plural(rows, "transaction"), to)
 }

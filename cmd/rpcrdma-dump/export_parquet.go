@@ -31,7 +31,7 @@ type parquetOptions struct {
 	host      string
 }
 
-func newExportParquetCommand(s *streams) *cobra.Command {
+func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 	o := &parquetOptions{}
 	cmd := &cobra.Command{
 		Use:     "parquet [flags] FILE... -w OUT",
@@ -47,7 +47,7 @@ func newExportParquetCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	match, err := o.check()
 	if err != nil {
 		return err

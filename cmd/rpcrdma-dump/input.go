@@ -248,21 +248,21 @@ func (in *input) count(b *capture.Batch) {
 
 // job is one run of a decoder over the input of a command.
 type job struct {
-	s       *streams
+	s       *cli.Streams
 	in      *input
 	d       *decode.Decoder
 	keys    *cli.Keys
 	files   *outfile.Files
 	stopped bool        // by the command itself
 	signal  atomic.Bool // a signal has ended the input
-	notes   problemNotes
+	notes   *cli.Problems
 	box     *sandbox.Box // not nil: the input is captured
 	early   func()       // takes back the handler of signals from the opening of interfaces on
 }
 
 // claim notes the files that a command reads, others beside the captures
 // included, so that none of them is written.
-func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outfile.Files, error) {
+func (o *inputOptions) claim(s *cli.Streams, args []string, others ...string) (*outfile.Files, error) {
 	names, err := o.files(args)
 	if err != nil {
 		return nil, err
@@ -270,17 +270,17 @@ func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outf
 	files := &outfile.Files{}
 	for _, n := range append(names, others...) {
 		if n == "-" {
-			files.ReadsStream("standard input", s.in)
+			files.ReadsStream("standard input", s.In)
 		} else {
 			files.Reads(n)
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
-	return files, files.CheckStream("standard output", s.out)
+	return files, files.CheckStream("standard output", s.Out)
 }
 
 // start opens the input. What captures gives up then what it needs no more.
-func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
+func start(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*job, error) {
 	j, err := open(cmd, s, o, args)
 	if err == nil {
 		err = j.confine(o.needs)
@@ -292,7 +292,7 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 }
 
 // open opens the input and gives up privileges, but does not confine yet.
-func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
+func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*job, error) {
 	names, err := o.files(args)
 	if err != nil {
 		return nil, err
@@ -301,12 +301,12 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 	if err != nil {
 		return nil, err
 	}
-	j := &job{s: s, keys: keys, notes: problemNotes{w: s.err}}
+	j := &job{s: s, keys: keys, notes: cli.NewProblems("rpcrdma-dump", s.Err)}
 	if j.files, err = o.claim(s, args); err != nil {
 		return nil, err
 	}
 	if o.memory != 0 && o.memory < cli.LeastMemory {
-		j.notes.printf("note: --limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now",
+		j.notes.Printf("note: --limit-memory %d cannot be kept: the program itself needs %dM, which is the limit now",
 			o.memory, cli.LeastMemory>>20)
 	}
 	if len(o.ifaces) > 0 {
@@ -321,7 +321,7 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.in, o.batch())
+		j.in, err = openInput(names, s.In, o.batch())
 	} else {
 		j.in, err = o.openLive(names)
 	}
@@ -330,7 +330,7 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 	}
 	if r := j.in.iface; r != nil {
 		for _, note := range r.Notes() {
-			j.notes.printf("note: %s", note)
+			j.notes.Printf("note: %s", note)
 		}
 		if err := j.box.Drop(); err != nil {
 			r.Close()
@@ -350,7 +350,7 @@ func (j *job) confine(n sandbox.Needs) error {
 		return err
 	}
 	for _, note := range j.box.Notes() {
-		j.notes.printf("note: %s", note)
+		j.notes.Printf("note: %s", note)
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ func (j *job) whole(name string) error {
 	case !j.signal.Load():
 		return nil
 	case j.in.live:
-		j.notes.printf("interrupted: %s holds what came until then", name)
+		j.notes.Printf("interrupted: %s holds what came until then", name)
 		return nil
 	}
 	return fmt.Errorf("%w: %s was not written", cli.ErrInterrupted, name)
@@ -423,7 +423,7 @@ func (j *job) whole(name string) error {
 func (j *job) run(progress bool) error {
 	defer j.interrupts()()
 	if progress {
-		defer showProgress(j.s.err, j.in)()
+		defer showProgress(j.s.Err, j.in)()
 	}
 	return j.d.Run(j.in)
 }
@@ -434,16 +434,16 @@ func (j *job) finish(err, out error) error {
 	if out != nil {
 		return out
 	}
-	j.notes.input(j.in, j.d, j.stopped)
-	j.keys.Notes(j.notes.printf)
+	inputProblems(j.notes, j.in, j.d, j.stopped)
+	j.keys.Notes(j.notes.Printf)
 	if r := j.in.iface; r != nil {
-		counters(&j.notes, r)
+		counters(j.notes, r)
 		r.Close()
 	}
 	if err != nil {
 		return err
 	}
-	if j.notes.damaged {
+	if j.notes.Damaged() {
 		return cli.ErrDamaged
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -90,7 +89,7 @@ type kernelOptions struct {
 	filter string
 }
 
-func newKernelCommand(s *streams) *cobra.Command {
+func newKernelCommand(s *cli.Streams) *cobra.Command {
 	o := &kernelOptions{}
 	cmd := &cobra.Command{
 		Use:     "kernel [flags] FILE...",
@@ -109,16 +108,13 @@ func newKernelCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
 		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		var err error
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
 	}
 	join, err := o.load()
 	if err != nil {
@@ -137,7 +133,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		if view.ArgsErr != nil || view.ResultErr != nil || view.CallErr != nil || view.ReplyErr != nil {
-			j.notes.message(&view)
+			j.notes.Message(&view)
 		}
 		if match == nil || match.Match(&view) {
 			join.Add(&view)
@@ -146,10 +142,10 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			view.Learn()
 		}
 	})
-	_, errTTY := cli.Terminal(s.err)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
 	r := join.Result()
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
 		err = errors.Join(err, printIndented(out, r))
 	} else {

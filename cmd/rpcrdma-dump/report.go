@@ -71,7 +71,7 @@ func (o *analysisOptions) flags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(latency.KeyNames(), "none"), cobra.ShellCompDirectiveNoFileComp))
 }
 
-func newReportCommand(s *streams) *cobra.Command {
+func newReportCommand(s *cli.Streams) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
@@ -126,15 +126,13 @@ func (o *analysisOptions) recorder() (opt latency.Options, match *filter.Filter,
 	if opt.By, err = latency.ParseKeys(o.by); err != nil {
 		return opt, nil, cli.Usagef("--by: %v", err)
 	}
-	if o.filter != "" {
-		if match, err = filter.Compile(o.filter); err != nil {
-			return opt, nil, filterError(err)
-		}
+	if match, err = cli.Filter(o.filter); err != nil {
+		return opt, nil, err
 	}
 	return opt, match, nil
 }
 
-func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
 		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
@@ -173,7 +171,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			return err
 		}
 	}
-	stop, err := profile(files, o.cpu)
+	stop, err := cli.Profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
@@ -197,7 +195,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if join != nil {
 		recorded = join.Result()
 	}
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	var outErr error
 	switch {
 	case o.html == "-":
@@ -239,7 +237,7 @@ type reportAndKernel struct {
 
 // analyse decodes the input of a job and makes its report. What passes the
 // filter is given to join, too, if there is one.
-func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
+func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
 	r := latency.New(opt)
 	view := rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
@@ -250,7 +248,7 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 		v := &view
 		v.Set(tx)
 		if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-			j.notes.message(v)
+			j.notes.Message(v)
 		}
 		if match == nil || match.Match(v) {
 			r.Add(v)
@@ -260,7 +258,7 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 		}
 		v.Learn()
 	})
-	_, tty := cli.Terminal(s.err)
+	_, tty := cli.Terminal(s.Err)
 	err := j.run(tty)
 	st := j.d.Stats()
 	names := make([]string, len(j.in.names))

@@ -33,23 +33,15 @@ const rootExamples = `  rpcrdma-dump trace.pcap
   rpcrdma-dump -Y 'op == WRITE && latency > 1ms' -T ndjson trace.pcap | jq .latency_ns.total
   tcpdump -i eth0 -w - udp port 4791 | rpcrdma-dump -`
 
-func newRootCommand(s *streams) *cobra.Command {
+func newRootCommand(s *cli.Streams) *cobra.Command {
 	o := &dumpOptions{}
-	cmd := &cobra.Command{
-		Use:           "rpcrdma-dump [flags] FILE...",
-		Short:         "Show the RPC transactions in captures of RDMA networks",
-		Long:          rootLong + "\n\n" + strings.TrimSpace(text.Legend) + "\n\n" + rootExit,
-		Example:       rootExamples,
-		Version:       cli.Version(),
-		Args:          cobra.ArbitraryArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	cmd.SetVersionTemplate("rpcrdma-dump {{.Version}}\n")
-	cmd.SetIn(s.in)
-	cmd.SetOut(s.out)
-	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
+	cmd := cli.NewRoot(&cobra.Command{
+		Use:     "rpcrdma-dump [flags] FILE...",
+		Short:   "Show the RPC transactions in captures of RDMA networks",
+		Long:    rootLong + "\n\n" + strings.TrimSpace(text.Legend) + "\n\n" + rootExit,
+		Example: rootExamples,
+		Args:    cobra.ArbitraryArgs,
+	}, s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := o.run(cmd, s, args)
 		if err != nil && len(args) > 0 && len(o.read) == 0 {
@@ -73,7 +65,7 @@ func newRootCommand(s *streams) *cobra.Command {
 		newAnnotateCommand(s),
 		newSplitCommand(s),
 		newCaptureCommand(s),
-		cli.NewManCommand("rpcrdma-dump", s.err),
+		cli.NewManCommand("rpcrdma-dump", s.Err),
 	)
 	return cmd
 }

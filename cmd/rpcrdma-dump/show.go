@@ -50,7 +50,7 @@ transaction. AGAIN marks what was seen before.
 An XID that occurs more than once, on several connections or one after the
 other, is shown each time; --connection and --frame choose.`
 
-func newShowCommand(s *streams) *cobra.Command {
+func newShowCommand(s *cli.Streams) *cobra.Command {
 	o := &showOptions{}
 	cmd := &cobra.Command{
 		Use:   "show [flags] XID... FILE...",
@@ -146,7 +146,7 @@ func (o *showOptions) found(xid uint32) {
 	}
 }
 
-func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	files, err := o.split(args)
 	if err != nil {
 		return err
@@ -157,24 +157,24 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.packets < 1 {
 		return cli.Usagef("--limit-packets is at least 1")
 	}
-	color, err := useColor(o.color, s.out)
+	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
 		return err
 	}
 	width := o.width
-	if columns, ok := cli.Terminal(s.out); width == 0 && ok {
+	if columns, ok := cli.Terminal(s.Out); width == 0 && ok {
 		width = columns
 	}
 	j, err := start(cmd, s, &o.inputOptions, files)
 	if err != nil {
 		return err
 	}
-	draw := &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !utf8Locale(), Verbose: o.verbose}
+	draw := &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !cli.UTF8(), Verbose: o.verbose}
 	if o.time.count > 0 || o.time.word != "" {
 		draw.Clock = &text.Clock{Format: o.time.format}
 	}
 	var encode ladder.Encoder
-	out := newOutput(s.out, j.in.live, false)
+	out := newOutput(s.Out, j.in.live, false)
 	view := rpc.View{Names: &rpc.Names{}, Unwrap: j.keys.Contexts}
 	opt := o.decoder()
 	opt.Concurrent = true
@@ -201,8 +201,8 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		}
 		view.Learn()
 	})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && !outTTY)
 	err = j.finish(err, out.close())
 	if err != nil && err != cli.ErrDamaged {
@@ -241,16 +241,4 @@ func (o *showOptions) missing(j *job, shown int, err error) error {
 		s += fmt.Sprintf(" that packet %d belongs to", o.frame)
 	}
 	return fmt.Errorf("%s in %s", s, strings.Join(j.in.names, ", "))
-}
-
-// utf8Locale reports whether the environment asks for UTF-8. Without any
-// setting it is taken for granted: Go programs and most terminals use it.
-func utf8Locale() bool {
-	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := os.Getenv(name); v != "" {
-			v = strings.ToLower(v)
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return true
 }

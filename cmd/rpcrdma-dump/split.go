@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/split"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -62,7 +61,7 @@ Packets are held until it is known what they belong to, in one pass and with the
 memory that --window allows. If something could not be put where it belongs, that
 is said on standard error, and the exit status is 1.`
 
-func newSplitCommand(s *streams) *cobra.Command {
+func newSplitCommand(s *cli.Streams) *cobra.Command {
 	o := &divideOptions{}
 	cmd := &cobra.Command{
 		Use:   "split [flags] -w PATTERN FILE...",
@@ -138,20 +137,20 @@ func (o *divideOptions) options() (split.Options, error) {
 
 var patternFields = strings.NewReplacer("{n}", "", "{client}", "", "{server}", "", "{connection}", "", "{time}", "")
 
-func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	opt, err := o.options()
 	if err != nil {
 		return err
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
+	}
+	if match != nil {
 		opt.Match = match.Match
 	}
 	if o.write == "-" {
-		if _, tty := cli.Terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.Out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
@@ -162,7 +161,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if err != nil {
 		return err
 	}
-	names := &splitNames{pattern: o.write, out: s.out, files: j.files, used: make(map[string]*outfile.File), owner: make(map[string]int)}
+	names := &splitNames{pattern: o.write, out: s.Out, files: j.files, used: make(map[string]*outfile.File), owner: make(map[string]int)}
 	opt.Open = names.open
 	opt.Taps = j.taps()
 	opt.Application = "rpcrdma-dump " + cli.Version()
@@ -176,8 +175,8 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			j.stop()
 		}
 	})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := x.Close()
 	if werr == nil {
@@ -195,32 +194,32 @@ var errNotWhole = fmt.Errorf("not all could be put where it belongs")
 
 // notes says what became of the packets.
 func (o *divideOptions) notes(j *job, st *split.Stats) {
-	n := &j.notes
-	n.printf("%d of %s written to %s", st.Kept, text.Plural(st.Packets, "packet"), text.Plural(uint64(st.Files), "file"))
+	n := j.notes
+	n.Printf("%d of %s written to %s", st.Kept, text.Plural(st.Packets, "packet"), text.Plural(uint64(st.Files), "file"))
 	if o.filter != "" {
-		n.printf("%s chosen", text.Plural(st.Chosen, "transaction"))
+		n.Printf("%s chosen", text.Plural(st.Chosen, "transaction"))
 	}
 	if st.Setup > 0 {
-		n.printf("%s of connection setup added", text.Plural(st.Setup, "packet"))
+		n.Printf("%s of connection setup added", text.Plural(st.Setup, "packet"))
 	}
 	if st.NoConnection > 0 {
-		n.printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
+		n.Printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
 	}
 	if st.SetupLost > 0 {
-		n.printf("note: the setup of %s was forgotten for lack of memory", text.Plural(st.SetupLost, "connection"))
+		n.Printf("note: the setup of %s was forgotten for lack of memory", text.Plural(st.SetupLost, "connection"))
 	}
 	if st.Lost > 0 {
-		n.printf("%s of %s had left the window before it was known that they were wanted: see --window",
+		n.Printf("%s of %s had left the window before it was known that they were wanted: see --window",
 			text.Plural(st.Lost, "packet"), text.Plural(st.Torn, "chosen transaction"))
 	}
 	if st.Misplaced > 0 {
-		n.printf("%s went to the interval of their own time, as they left the window too early: see --window", text.Plural(st.Misplaced, "packet"))
+		n.Printf("%s went to the interval of their own time, as they left the window too early: see --window", text.Plural(st.Misplaced, "packet"))
 	}
 	if st.Overflow > 0 {
-		n.printf("%s left out: they need more files than --limit-files allows", text.Plural(st.Overflow, "packet"))
+		n.Printf("%s left out: they need more files than --limit-files allows", text.Plural(st.Overflow, "packet"))
 	}
 	if st.Divided > 0 {
-		n.printf("%s divided between two files: where they belong was known too late", text.Plural(st.Divided, "connection"))
+		n.Printf("%s divided between two files: where they belong was known too late", text.Plural(st.Divided, "connection"))
 	}
 }
 

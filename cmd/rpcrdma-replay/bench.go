@@ -66,7 +66,7 @@ Presets set the lists that are not given:
 --link-delay and --link-bandwidth put a network between both ends, which makes the
 cost of round trips visible on one machine.`
 
-func newBenchCommand(s *streams) *cobra.Command {
+func newBenchCommand(s *cli.Streams) *cobra.Command {
 	o := &benchFlags{}
 	cmd := &cobra.Command{
 		Use:   "bench [flags] [SERVER]",
@@ -229,7 +229,7 @@ func (o *benchFlags) jobList() (list []bench.Job, err error) {
 	return list, nil
 }
 
-func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *benchFlags) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if len(args) > 1 {
 		return cli.Usagef("name one server, or none")
 	}
@@ -281,7 +281,7 @@ func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
 }
 
 // measure does all jobs under one setting.
-func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
+func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
 	var addr netip.AddrPort
 	m := &bench.Meter{Setting: set.Setting}
 	where := set.where
@@ -325,7 +325,7 @@ func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs 
 	}
 	var out []*bench.Result
 	for i, j := range jobs {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %d of %d: %s %s %s %s %s, %d bytes, %d under way\n", done+i+1, total, j.Kind, set.Fabric, set.Model, set.Policy, set.Registration, j.Size, j.Outstanding)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %d of %d: %s %s %s %s %s, %d bytes, %d under way\n", done+i+1, total, j.Kind, set.Fabric, set.Model, set.Policy, set.Registration, j.Size, j.Outstanding)
 		list, err := m.Run(ctx, j)
 		out = append(out, list...)
 		if err != nil {
@@ -335,7 +335,7 @@ func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs 
 			if ctx.Err() != nil {
 				break
 			}
-			fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", err)
+			fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", err)
 			break // the connection may be in any state
 		}
 	}
@@ -410,7 +410,7 @@ type server struct {
 }
 
 // startServer starts this program again as a server of a setting.
-func startServer(ctx context.Context, s *streams, set setting) (*server, error) {
+func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -434,7 +434,7 @@ func startServer(ctx context.Context, s *streams, set setting) (*server, error) 
 		args = append(args, "--link-bandwidth", set.flags.bandwidth)
 	}
 	cmd := exec.CommandContext(ctx, exe, args...)
-	cmd.Stderr = s.err
+	cmd.Stderr = s.Err
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -480,17 +480,17 @@ func (c *server) stop() {
 	_ = c.cmd.Wait()
 }
 
-func (o *benchFlags) output(s *streams, all []*bench.Result, table, picture *cli.Output) error {
+func (o *benchFlags) output(s *cli.Streams, all []*bench.Result, table, picture *cli.Output) error {
 	var err error
 	switch {
 	case len(all) == 0:
 		return errors.New("nothing was measured")
 	case o.format == "csv":
-		err = bench.CSV(s.out, all)
+		err = bench.CSV(s.Out, all)
 	case o.format == "json":
-		err = writeJSON(s.out, all)
+		err = writeJSON(s.Out, all)
 	default:
-		err = bench.Table(s.out, all)
+		err = bench.Table(s.Out, all)
 	}
 	file := func(f *cli.Output, write func(io.Writer, []*bench.Result) error) {
 		if f == nil || err != nil {

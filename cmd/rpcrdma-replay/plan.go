@@ -54,7 +54,7 @@ Data that was written, and what was read before anybody wrote to it, goes to
 PLAN.data. --payload pattern makes data up instead, so that PLAN.data is not needed
 and nothing that was in the files leaves the capture; names and link targets are kept.`
 
-func newPlanCommand(s *streams) *cobra.Command {
+func newPlanCommand(s *cli.Streams) *cobra.Command {
 	o := &planOptions{}
 	cmd := &cobra.Command{
 		Use:   "plan [flags] [-o PLAN] CAPTURE...",
@@ -85,7 +85,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *planOptions) run(ctx context.Context, s *streams, args []string) error {
+func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) error {
 	first, last, err := o.check(args)
 	if err != nil {
 		return err
@@ -197,12 +197,12 @@ func isPlan(name string) bool {
 }
 
 // build writes the plan. The first error is cli.ErrDamaged or nil.
-func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.Files, name string, args []string) (damaged, err error) {
+func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.Files, name string, args []string) (damaged, err error) {
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
 		return nil, err
 	}
-	in, err := capture.Open(args, capture.Options{Stdin: s.in})
+	in, err := capture.Open(args, capture.Options{Stdin: s.In})
 	if err != nil {
 		return nil, err
 	}
@@ -223,16 +223,16 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 		}
 		return nil, err
 	}
-	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...) })
+	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...) })
 	list, total := in.Problems()
 	for _, p := range list {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", p)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", p)
 	}
 	if total > len(list) {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %d more problems of this kind\n", total-len(list))
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %d more problems of this kind\n", total-len(list))
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
 	}
 	if err != nil || total > 0 {
 		damaged = cli.ErrDamaged
@@ -240,10 +240,10 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 	return damaged, nil
 }
 
-func (o *planOptions) print(s *streams, h *plan.Header) error {
-	out := s.out
+func (o *planOptions) print(s *cli.Streams, h *plan.Header) error {
+	out := s.Out
 	if o.dot == "-" {
-		out = s.err
+		out = s.Err
 	}
 	if o.format == "text" {
 		return h.Text(out)

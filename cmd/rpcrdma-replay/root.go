@@ -18,28 +18,20 @@ const rootExit = `Exit status:
   2  usage
   3  finished, but the input is truncated or malformed`
 
-func newRootCommand(s *streams) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:           "rpcrdma-replay",
-		Short:         "Replay captured NFS workloads",
-		Long:          rootLong + "\n\n" + rootExit,
-		Version:       cli.Version(),
-		Args:          cobra.NoArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SetVersionTemplate("rpcrdma-replay {{.Version}}\n")
-	cmd.SetIn(s.in)
-	cmd.SetOut(s.out)
-	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
+func newRootCommand(s *cli.Streams) *cobra.Command {
+	cmd := cli.NewRoot(&cobra.Command{
+		Use:   "rpcrdma-replay",
+		Short: "Replay captured NFS workloads",
+		Long:  rootLong + "\n\n" + rootExit,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}, s)
 	cmd.AddCommand(
 		newPlanCommand(s),
 		newRunCommand(s),
 		newServeCommand(s),
 		newBenchCommand(s),
-		cli.NewManCommand("rpcrdma-replay", s.err),
+		cli.NewManCommand("rpcrdma-replay", s.Err),
 	)
 	return cmd
 }

@@ -104,7 +104,7 @@ Each reply is compared with the captured one:
 
 Exit status 1 also if a call was worse, different, not sent or lost.`
 
-func newRunCommand(s *streams) *cobra.Command {
+func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] PLAN|CAPTURE SERVER",
@@ -214,7 +214,7 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	return opt, nil
 }
 
-func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
+func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error {
 	if len(args) != 2 {
 		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
 	}
@@ -260,8 +260,8 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
 	if !o.yes {
-		fmt.Fprintf(s.out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return run.Preview(s.out, load, opt, args[1])
+		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
+		return run.Preview(s.Out, load, opt, args[1])
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -280,7 +280,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		opt.Observe = witness.Observe
 	}
 	if !o.quiet {
-		opt.Progress = func(p run.Progress) { progress(s.err, p) }
+		opt.Progress = func(p run.Progress) { progress(s.Err, p) }
 	}
 	defer calm()()
 	rep, err := run.Run(ctx, load, opt)
@@ -335,7 +335,7 @@ func verdict(r *run.Report) error {
 
 // print writes the report. The file has it, too, if the run was interrupted: that
 // is the record of what was sent, and it says so.
-func (o *runFlags) print(s *streams, file *cli.Output, r *run.Report) error {
+func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *run.Report) error {
 	if file != nil {
 		if err := writeJSON(file, r); err != nil {
 			return err
@@ -345,9 +345,9 @@ func (o *runFlags) print(s *streams, file *cli.Output, r *run.Report) error {
 		}
 	}
 	if o.format == "json" {
-		return writeJSON(s.out, r)
+		return writeJSON(s.Out, r)
 	}
-	return r.Text(s.out)
+	return r.Text(s.Out)
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -379,7 +379,7 @@ func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
 }
 
 // load reads a plan, or makes one of a capture in a temporary place.
-func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Workload, error) {
+func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*run.Workload, error) {
 	if isPlan(name) {
 		return o.limited(run.Load(name, o.text()))
 	}
@@ -397,7 +397,7 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 		return nil, errors.Join(err, remove())
 	}
 	if damaged != nil {
-		fmt.Fprintln(s.err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
+		fmt.Fprintln(s.Err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
 	w, err := o.limited(run.Load(file, o.text()))
 	if err != nil {
@@ -434,7 +434,7 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
 	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
@@ -444,7 +444,7 @@ func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files,
 }
 
 // open finds the server and makes what leads to it.
-func (t *target) open(ctx context.Context, s *streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
+func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
 	if err := t.capture(files, o); err != nil {
 		return err
 	}
@@ -468,7 +468,7 @@ func (t *target) open(ctx context.Context, s *streams, files *outfile.Files, o *
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
+		fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
 		where.Name = name
 	}
 	if err = t.faults.check(where.Name, false); err != nil {

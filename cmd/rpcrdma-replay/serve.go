@@ -64,7 +64,7 @@ rocev2 cannot be used beside it.
 A playback answers each call with the reply that the captured server gave to the
 same call, after the time that it took (--scale: so many times that).`
 
-func newServeCommand(s *streams) *cobra.Command {
+func newServeCommand(s *cli.Streams) *cobra.Command {
 	o := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
@@ -101,7 +101,7 @@ func newServeCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *serveFlags) run(ctx context.Context, s *streams) error {
+func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	where, err := o.fabricFlags.options()
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 		defer cancel()
 		ctx = child
 		go func() {
-			_, _ = io.Copy(io.Discard, s.in)
+			_, _ = io.Copy(io.Discard, s.In)
 			cancel()
 		}()
 	}
@@ -150,7 +150,7 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 	}
 	where.PeerTimeout = o.patience
 	where.Budget = budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
-		fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...)
 	}})
 	addr, err := site.Resolve(ctx, o.listen, 1)
 	if err != nil {
@@ -175,7 +175,7 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 		where.Tap = own.packets
 		closers = append(closers, own.end)
 	}
-	fmt.Fprintf(s.out, "serving %s\n", what)
+	fmt.Fprintf(s.Out, "serving %s\n", what)
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
 		if err := checkFabric(name); err != nil {
@@ -200,24 +200,24 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 			return err
 		}
 		listeners = append(listeners, named{name, l})
-		fmt.Fprintf(s.out, "%s: %s\n", name, l.Addr())
+		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
 	}
-	o.mounts(s.out, listeners)
+	o.mounts(s.Out, listeners)
 	<-ctx.Done()
 	if o.parent {
 		return nil
 	}
-	fmt.Fprintln(s.err, "rpcrdma-replay: interrupted")
+	fmt.Fprintln(s.Err, "rpcrdma-replay: interrupted")
 	for _, l := range listeners {
 		st := l.Stats()
-		fmt.Fprintf(s.err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
+		fmt.Fprintf(s.Err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
 	}
 	if b := where.Budget.Stats(); b.Ended()+b.Refused > 0 {
-		fmt.Fprintf(s.err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
+		fmt.Fprintf(s.Err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
 			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
 	}
 	if p, ok := h.(*playback.Handler); ok {
-		fmt.Fprintf(s.err, "playback: %+v\n", p.Stats())
+		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
 	}
 	for i := len(closers) - 1; i >= 0; i-- {
 		err = errors.Join(err, closers[i]())
@@ -232,12 +232,12 @@ type named struct {
 }
 
 // names are the fabrics to serve; auto is resolved.
-func (o *serveFlags) names(ctx context.Context, s *streams, addr netip.Addr) []string {
+func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr) []string {
 	var out []string
 	for _, n := range o.providers {
 		if n == "auto" {
 			r := auto.Probe(ctx, auto.Purpose{Local: netip.AddrPortFrom(addr, o.rdmaPort)}, auto.Options{})
-			fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
+			fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
 			n = r.Provider
 		}
 		if !slices.Contains(out, n) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
@@ -94,17 +92,14 @@ func (s *speedFlag) Set(v string) error {
 	return nil
 }
 
-func newRootCommand(s *streams) *cobra.Command {
+func newRootCommand(s *cli.Streams) *cobra.Command {
 	o := &options{speed: 1}
-	cmd := &cobra.Command{
-		Use:           "rpcrdma-top [flags] [FILE...]",
-		Short:         "Show what is under way on an RDMA network",
-		Long:          rootLong + "\n\n" + rootExit,
-		Example:       rootExamples,
-		Version:       cli.Version(),
-		Args:          cobra.ArbitraryArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+	cmd := cli.NewRoot(&cobra.Command{
+		Use:     "rpcrdma-top [flags] [FILE...]",
+		Short:   "Show what is under way on an RDMA network",
+		Long:    rootLong + "\n\n" + rootExit,
+		Example: rootExamples,
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.read = append(o.read, args...)
 			o.batching = cmd.Flags().Changed("batch")
@@ -113,12 +108,7 @@ func newRootCommand(s *streams) *cobra.Command {
 			}
 			return o.run(s)
 		},
-	}
-	cmd.SetVersionTemplate("rpcrdma-top {{.Version}}\n")
-	cmd.SetIn(s.in)
-	cmd.SetOut(s.out)
-	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
+	}, s)
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
@@ -144,7 +134,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	_ = f.MarkHidden("cpuprofile")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.err))
+	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.Err))
 	return cmd
 }
 
@@ -168,35 +158,23 @@ func (o *options) check() error {
 	return nil
 }
 
-func (o *options) run(s *streams) error {
+func (o *options) run(s *cli.Streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		var err error
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
 	}
 	files, err := o.claim(s)
 	if err != nil {
 		return err
 	}
-	if o.cpu != "" {
-		f, err := files.Create(o.cpu)
-		if err != nil {
-			return err
-		}
-		defer f.Discard()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer func() {
-			pprof.StopCPUProfile()
-			_ = f.Commit() // for developers, who will see
-		}()
+	stop, err := cli.Profile(files, o.cpu)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	// Without a screen, signals end the input. What the rings hold is not lost by
 	// one that comes while privileges are given up.
 	interrupts, unwatch := make(chan struct{}, 2), func() {}
@@ -229,33 +207,37 @@ func (o *options) run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	src, err := openSource(o, s.in)
+	src, err := openSource(o, s.In)
 	if err != nil {
 		return err
 	}
-	notes := &problemNotes{w: s.err}
+	notes := cli.NewProblems("rpcrdma-top", s.Err)
 	opt := monitor.Options{
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.message, Unwrap: keys.Contexts,
+		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts,
 	}
 	opt.Decode.SkipICRC = o.noICRC
 	m := monitor.New(opt)
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	columns, tty := cli.Terminal(s.out)
+	columns, tty := cli.Terminal(s.Out)
 	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
 	var out *batchPrinter
 	var st *styles // made first: finding out what the terminal can do may need files
+	color, err := cli.Color(o.color, s.Out)
+	if err != nil {
+		return err
+	}
 	if screen {
-		st = newStyles(s.out, useColor(o.color, true))
+		st = newStyles(s.Out, color)
 	} else {
 		watch()
 		if !o.batching {
-			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
+			fmt.Fprintln(s.Err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
 		}
-		out = newBatchPrinter(s.out, o, columns, tty)
+		out = newBatchPrinter(s.Out, o, columns, color)
 		if out.each() {
 			fopt.Interval = out.interval
 		}
@@ -278,20 +260,22 @@ func (o *options) run(s *streams) error {
 			return err
 		}
 		for _, n := range box.Notes() {
-			fmt.Fprintf(s.err, "rpcrdma-top: note: %s\n", n)
+			fmt.Fprintf(s.Err, "rpcrdma-top: note: %s\n", n)
 		}
 	}
-	notes.quiet = screen
+	if screen {
+		notes.Hold()
+	}
 	if src.notes != nil && !screen {
 		for _, n := range src.notes() {
-			fmt.Fprintf(s.err, "rpcrdma-top: %s\n", n)
+			fmt.Fprintf(s.Err, "rpcrdma-top: %s\n", n)
 		}
 	}
 	feed := monitor.Start(m, src, fopt)
 	if metrics != nil {
 		metrics.serve(feed)
 		if !screen {
-			fmt.Fprintf(s.err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
+			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
 		}
 	}
 	ended := true
@@ -313,44 +297,44 @@ func (o *options) run(s *streams) error {
 	feed.Stop()
 	src.end()
 	if src.live {
-		src.counters(s.err)
+		src.counters(s.Err)
 	}
 	if ended {
-		notes.input(src, feed.Latest())
-		keys.Notes(notes.printf)
+		inputProblems(notes, src, feed.Latest())
+		keys.Notes(notes.Printf)
 	}
 	if err != nil {
 		return err
 	}
-	if notes.damaged && ended {
+	if notes.Damaged() && ended {
 		return cli.ErrDamaged
 	}
 	return nil
 }
 
 // claim notes the files that are read, so that none of them is written.
-func (o *options) claim(s *streams) (*outfile.Files, error) {
+func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
 	files := &outfile.Files{}
 	for _, n := range o.read {
 		if n == "-" {
-			files.ReadsStream("standard input", s.in)
+			files.ReadsStream("standard input", s.In)
 		} else {
 			files.Reads(n)
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
-	return files, files.CheckStream("standard output", s.out)
+	return files, files.CheckStream("standard output", s.Out)
 }
 
 // screen runs the live screens.
-func (o *options) screen(s *streams, feed *monitor.Feed, name string, st *styles) error {
-	u := newUI(feed, name, st, glyphsFor(o.ascii || !utf8Locale()))
-	opts := []tea.ProgramOption{tea.WithOutput(s.out), tea.WithAltScreen()}
+func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *styles) error {
+	u := newUI(feed, name, st, glyphsFor(o.ascii || !cli.UTF8()))
+	opts := []tea.ProgramOption{tea.WithOutput(s.Out), tea.WithAltScreen()}
 	if o.readsStdin() {
 		// Standard input is the capture; keys come from the terminal.
 		opts = append(opts, tea.WithInputTTY())
 	} else {
-		opts = append(opts, tea.WithInput(s.in))
+		opts = append(opts, tea.WithInput(s.In))
 	}
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
@@ -400,23 +384,4 @@ func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, int
 	err := feed.Wait()
 	out.end(feed.Latest())
 	return errors.Join(err, out.err)
-}
-
-// useColor decides about colors (https://no-color.org).
-func useColor(when string, tty bool) bool {
-	switch when {
-	case "always":
-		return true
-	case "never":
-		return false
-	}
-	return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-func filterError(err error) error {
-	var e *filter.Error
-	if errors.As(err, &e) {
-		return cli.Usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
-	}
-	return &cli.UsageError{Err: err}
 }
