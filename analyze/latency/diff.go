@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // DiffSchema is the value of the key "schema" of a Diff.
@@ -184,7 +186,7 @@ func diffGroup(a, b *Group) *DiffGroup {
 	i := func(x, y int64) Change { return change(float64(x), float64(y)) }
 	d.Sum, d.Mean, d.Max = i(x.Sum, y.Sum), i(x.Mean, y.Mean), i(x.Max, y.Max)
 	d.P50, d.P99 = quantile(x, y, 50), quantile(x, y, 99)
-	for p := Phase(0); p < NumPhases; p++ {
+	for p := range transaction.AllPhases() {
 		s, t := a.Phase(p), b.Phase(p)
 		d.Phases[p.String()] = DiffPhase{Mean: i(s.Mean, t.Mean), P50: i(s.P50, t.P50), P99: i(s.P99, t.P99)}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Schema is the value of the key "schema" of a Report.
@@ -65,12 +66,12 @@ type Group struct {
 	Chunks ChunkEconomy `json:"chunks"`
 	Inline []Inline     `json:"inline"`
 
-	phases [NumPhases]*Share
+	phases [transaction.NumPhases]*Share
 	size   uint8 // order of groups by size
 }
 
 // Phase is what is known of a phase. It and its Distribution are never nil.
-func (g *Group) Phase(p Phase) *Share {
+func (g *Group) Phase(p transaction.Phase) *Share {
 	if g.phases[p] == nil {
 		return &Share{Distribution: &Distribution{}}
 	}

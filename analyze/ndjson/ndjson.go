@@ -113,18 +113,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = num(b, "invalidated_handle", uint64(tx.Reply.Handle))
 	}
 	if p, ok := tx.Phases(); ok {
-		b = append(b, `,"latency_ns":{"call_transfer":`...)
-		b = strconv.AppendInt(b, int64(p.CallTransfer), 10)
-		b = dur(b, "argument_pull", p.ArgumentPull)
-		b = dur(b, "pull_wait", p.PullWait)
-		b = dur(b, "server", p.Server)
-		b = dur(b, "result_push", p.ResultPush)
-		b = dur(b, "reply_transfer", p.ReplyTransfer)
-		b = dur(b, "total", p.Total)
-		if p.Ack >= 0 {
-			b = dur(b, "ack", p.Ack)
-		}
-		b = append(b, '}')
+		b = latency(b, &p)
 	} else {
 		b = append(b, `,"latency_ns":null`...)
 	}
@@ -139,6 +128,25 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b = append(b, ']')
 	if f := v.File(); f != nil {
 		b = e.file(b, v, f)
+	}
+	return append(b, '}')
+}
+
+// phaseOrder is the order of the keys of "latency_ns", before the total.
+var phaseOrder = [...]transaction.Phase{
+	transaction.PhaseCall, transaction.PhasePull, transaction.PhaseWait, transaction.PhaseServer, transaction.PhasePush, transaction.PhaseReply,
+}
+
+func latency(b []byte, p *transaction.Phases) []byte {
+	b = append(b, `,"latency_ns":`...)
+	brace := len(b)
+	for _, ph := range phaseOrder {
+		b = dur(b, ph.String(), p.Of(ph))
+	}
+	b[brace] = '{' // instead of the first comma
+	b = dur(b, "total", p.Total)
+	if p.Ack >= 0 {
+		b = dur(b, transaction.PhaseAck.String(), p.Ack)
 	}
 	return append(b, '}')
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -27,7 +26,7 @@ const (
 
 var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency"}
 
-// partTones are those of latency.Parts.
+// partTones are those of transaction.Parts.
 var partTones = [...]tone{part0, part1, part2, part3, part4}
 
 const partLetters = "cpswr"
@@ -109,9 +108,9 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 				ops, bytes = float64(x.Count)/seconds, float64(x.CallBytes+x.ReplyBytes)/seconds
 			}
 			p50, p99, most, errors = x.Latency.P50, x.Latency.P99, x.Latency.Max, x.Errors
-			parts = make([]int64, len(latency.Parts))
-			for j, p := range latency.Parts {
-				parts[j] = x.Phase(p).Sum
+			parts = make([]int64, transaction.NumParts)
+			for p := range transaction.Parts() {
+				parts[p] = x.Phase(p).Sum
 			}
 		} else {
 			ops, bytes = s.Rate(o.Now.Count), s.Rate(o.Now.Bytes)
@@ -252,9 +251,9 @@ func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 	lines = append(lines, wire)
 	parts := now.Parts[:]
 	if x := s.Total; totals && x != nil {
-		parts = make([]int64, len(latency.Parts))
-		for i, p := range latency.Parts {
-			parts[i] = x.Phase(p).Sum
+		parts = make([]int64, transaction.NumParts)
+		for p := range transaction.Parts() {
+			parts[p] = x.Phase(p).Sum
 		}
 	}
 	all := sum(parts)
@@ -268,7 +267,7 @@ func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 				share = "<1%"
 			}
 		}
-		piece := []span{{"  ", normal}, {monitor.PartNames[i], partTones[i]}, {" " + share, normal}}
+		piece := []span{{"  ", normal}, {transaction.Phase(i).Short(), partTones[i]}, {" " + share, normal}}
 		for _, x := range piece {
 			room += len(x.text)
 		}
@@ -321,11 +320,11 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 	for i := range s.Rows {
 		x := &s.Rows[i]
 		chunks := x.Chunks
-		if x.Phase != monitor.Ended {
+		if x.Ended == 0 {
 			chunks = x.ChunkList()
 		}
 		state, stateTone := x.Phase.Short(), phaseTone(x.Phase)
-		if x.Phase == monitor.Ended {
+		if x.Ended != 0 {
 			state = x.Status
 			switch {
 			case x.Failed, x.Status == "no reply":
@@ -371,7 +370,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		switch {
 		case x.Stuck:
 			r.mark = "!"
-		case x.Phase == monitor.Ended:
+		case x.Ended != 0:
 			r.tone = dim
 		}
 		t.rows = append(t.rows, r)
@@ -379,15 +378,15 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 	return t
 }
 
-func phaseTone(p monitor.Phase) tone {
+func phaseTone(p transaction.Phase) tone {
 	switch p {
-	case monitor.PullWait, monitor.Pull:
+	case transaction.PhaseWait, transaction.PhasePull:
 		return part1
-	case monitor.Server:
+	case transaction.PhaseServer:
 		return part2
-	case monitor.Push:
+	case transaction.PhasePush:
 		return part3
-	case monitor.Ack:
+	case transaction.PhaseAck:
 		return part4
 	}
 	return normal

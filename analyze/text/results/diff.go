@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 type diffPrinter struct {
@@ -144,8 +145,8 @@ func signed(ns float64) string {
 func (p *diffPrinter) phases() {
 	p.title("Change of the mean of each phase")
 	header := p.keyHeader()
-	for _, s := range shortPhases {
-		header = append(header, s.name)
+	for ph := range transaction.Parts() {
+		header = append(header, strings.ToUpper(ph.Short()))
 	}
 	header = append(header, "WAIT", "ACK", "TOTAL")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.DiffGroup) []string {
@@ -153,11 +154,11 @@ func (p *diffPrinter) phases() {
 			return nil
 		}
 		var cells []string
-		for _, s := range shortPhases {
-			cells = append(cells, signed(g.Phases[s.phase.String()].Mean.Delta))
+		for ph := range transaction.Parts() {
+			cells = append(cells, signed(g.Phases[ph.String()].Mean.Delta))
 		}
-		return append(cells, signed(g.Phases[latency.PullWait.String()].Mean.Delta),
-			signed(g.Phases[latency.Ack.String()].Mean.Delta), signed(g.Mean.Delta))
+		return append(cells, signed(g.Phases[transaction.PhaseWait.String()].Mean.Delta),
+			signed(g.Phases[transaction.PhaseAck.String()].Mean.Delta), signed(g.Mean.Delta))
 	}))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/table"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // ReportOptions say how much of a report is printed.
@@ -216,23 +217,14 @@ func byText(by []string) string {
 	return " by " + strings.Join(by, " and ")
 }
 
-// shortPhases are the phases in the columns of a table.
-var shortPhases = []struct {
-	phase latency.Phase
-	name  string
-}{
-	{latency.CallTransfer, "CALL"}, {latency.ArgumentPull, "PULL"}, {latency.Server, "SERVER"},
-	{latency.ResultPush, "PUSH"}, {latency.ReplyTransfer, "REPLY"},
-}
-
 func (p *reportPrinter) shares() {
 	if p.rep.All.Latency.Sum == 0 {
 		return
 	}
 	p.title("Where the time went: %% of each group's time, by phase")
 	header := append(p.keyHeader(), "TIME", "% OF ALL")
-	for _, s := range shortPhases {
-		header = append(header, s.name)
+	for ph := range transaction.Parts() {
+		header = append(header, strings.ToUpper(ph.Short()))
 	}
 	header = append(header, "WAIT", " BAR")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
@@ -240,19 +232,19 @@ func (p *reportPrinter) shares() {
 			return nil
 		}
 		cells := []string{duration(g.Latency.Sum), percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
-		for _, s := range shortPhases {
-			cells = append(cells, percent(g.Phase(s.phase).Share))
+		for ph := range transaction.Parts() {
+			cells = append(cells, percent(g.Phase(ph).Share))
 		}
-		return append(cells, percent(g.Phase(latency.PullWait).Share), bar(g, 20))
+		return append(cells, percent(g.Phase(transaction.PhaseWait).Share), bar(g, 20))
 	}))
 	p.printf("\n%s\n", "bar: c call, p pull, s server, w push, r reply; wait is a part of pull")
 }
 
 // bar draws the shares of the phases of a group as letters.
 func bar(g *latency.Group, width int) string {
-	var parts [5]int64
-	for i, s := range shortPhases {
-		parts[i] = g.Phase(s.phase).Sum
+	var parts [transaction.NumParts]int64
+	for ph := range transaction.Parts() {
+		parts[ph] = g.Phase(ph).Sum
 	}
 	return waterfall(parts[:], g.Latency.Sum, width)
 }
@@ -300,7 +292,7 @@ func (p *reportPrinter) phases() {
 	var rows [][]string
 	for _, g := range groups {
 		key := strings.Join(p.keyCells(g), " ")
-		for ph := latency.Phase(0); ph < latency.NumPhases; ph++ {
+		for ph := range transaction.AllPhases() {
 			d := g.Phase(ph)
 			if d.Count == d.Zeros {
 				continue

@@ -10,6 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/table"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 func sortedStatuses(m map[string]uint64) []string {
@@ -262,9 +263,9 @@ func (p *reportPrinter) slowest() {
 	}
 	p.title("Slowest transactions (bar: c call, p pull, s server, w push, r reply)")
 	for _, x := range p.rep.Slowest {
-		var parts [5]int64
-		for i, s := range shortPhases {
-			parts[i] = x.Phases[s.phase.String()]
+		var parts [transaction.NumParts]int64
+		for ph := range transaction.Parts() {
+			parts[ph] = x.Phases[ph.String()]
 		}
 		what := x.Operation
 		if x.File != "" {
