@@ -132,27 +132,35 @@ func (o *analysisOptions) recorder() (opt latency.Options, match *filter.Filter,
 	return opt, match, nil
 }
 
-func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+// check checks the flags.
+func (o *reportOptions) check(cmd *cobra.Command) (opt latency.Options, match *filter.Filter, err error) {
 	if o.format != "text" && o.format != "json" {
-		return cli.Usagef("-T is text or json, not %q", o.format)
+		return opt, nil, cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	if o.html == "-" && cmd.Flags().Changed("format") {
-		return cli.Usagef("--html - and -T write to the same place")
+		return opt, nil, cli.Usagef("--html - and -T write to the same place")
 	}
 	if o.top < 0 {
-		return cli.Usagef("--top is a number of transactions")
+		return opt, nil, cli.Usagef("--top is a number of transactions")
 	}
 	if o.interval < 0 || cmd.Flags().Changed("interval") && o.interval < time.Microsecond {
-		return cli.Usagef("--interval is at least 1µs")
+		return opt, nil, cli.Usagef("--interval is at least 1µs")
 	}
-	opt, match, err := o.recorder()
+	if opt, match, err = o.recorder(); err != nil {
+		return opt, nil, err
+	}
+	if opt.Inline, err = thresholds(o.inline); err != nil {
+		return opt, nil, err
+	}
+	opt.Interval, opt.Top = o.interval, o.top
+	return opt, match, nil
+}
+
+func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	opt, match, err := o.check(cmd)
 	if err != nil {
 		return err
 	}
-	if opt.Inline, err = thresholds(o.inline); err != nil {
-		return err
-	}
-	opt.Interval, opt.Top = o.interval, o.top
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {
 		return err
@@ -197,35 +205,43 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	}
 	out := newOutput(s.Out, false, false)
 	var outErr error
+	if page != nil {
+		outErr = commitPage(j, page, o.html, rep, err)
+	}
 	switch {
 	case o.html == "-":
 		outErr = html.Write(out, rep)
-	case o.html != "":
-		if outErr = err; outErr == nil {
-			outErr = j.whole(o.html)
-		}
-		if outErr == nil {
-			outErr = html.Write(page, rep)
-		}
-		if outErr == nil {
-			outErr = page.Commit()
-		}
-		if !cmd.Flags().Changed("format") {
-			break // the page is what was asked for
-		}
-		fallthrough
-	default:
-		if o.format == "json" {
-			outErr = errors.Join(outErr, printIndented(out, reportAndKernel{rep, recorded}))
-		} else {
-			outErr = errors.Join(outErr, results.Report(out, rep, results.ReportOptions{Verbose: o.verbose, Series: cmd.Flags().Changed("interval")}))
-			if recorded != nil {
-				fmt.Fprint(out, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
-				results.Kernel(out, recorded)
-			}
-		}
+	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, cmd.Flags().Changed("interval")))
 	}
 	return j.finish(err, errors.Join(outErr, out.close()))
+}
+
+// commitPage writes a page for browsers, unless the report is not whole.
+func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := j.whole(name); err != nil {
+		return err
+	}
+	if err := html.Write(page, rep); err != nil {
+		return err
+	}
+	return page.Commit()
+}
+
+// print writes the report as text or JSON.
+func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, series bool) error {
+	if o.format == "json" {
+		return printIndented(w, reportAndKernel{rep, recorded})
+	}
+	err := results.Report(w, rep, results.ReportOptions{Verbose: o.verbose, Series: series})
+	if recorded != nil {
+		fmt.Fprint(w, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
+		results.Kernel(w, recorded)
+	}
+	return err
 }
 
 // reportAndKernel is a report with what the kernels recorded, if that was asked

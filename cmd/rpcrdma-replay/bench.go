@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -166,39 +167,74 @@ func (o *benchFlags) fill() error {
 	return nil
 }
 
-// settings are all combinations; those that mean nothing over TCP are there once.
+// settings are all combinations of what the flags list; of those that differ only
+// in what TCP does not have, TCP has the first.
 func (o *benchFlags) settings() (list []setting, err error) {
-	for _, p := range o.providers {
-		for _, model := range o.models {
-			for _, policy := range o.policies {
-				for _, reg := range o.registrations {
-					for _, inline := range o.inlines {
-						for _, v := range o.versions {
-							n, err := parseSize("--inline", inline)
-							if err != nil {
-								return nil, err
-							}
-							f := fabricFlags{model: model, policy: policy, registration: reg, inline: int(n), dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth}
-							where, err := f.options()
-							if err != nil {
-								return nil, err
-							}
-							where.Name = p
-							s := setting{flags: f, where: where, Setting: bench.Setting{Fabric: p, Version: v, Model: model, Policy: policy, Registration: reg, Inline: int(n), Link: where.Link, Endpoint: where.Endpoint}}
-							if p == "tcp" {
-								s.Model, s.Policy, s.Registration, s.Inline = "", "", "", 0
-								if model != o.models[0] || policy != o.policies[0] || reg != o.registrations[0] || inline != o.inlines[0] {
-									continue
-								}
-							}
-							list = append(list, s)
-						}
-					}
+	tcp := make(map[string]bool) // versions that TCP has
+	for c := range combinations(o.providers, o.models, o.policies, o.registrations, o.inlines, o.versions) {
+		s, err := o.setting(c[0], c[1], c[2], c[3], c[4], c[5])
+		if err != nil {
+			return nil, err
+		}
+		if s.Fabric == "tcp" {
+			if tcp[s.Version] {
+				continue
+			}
+			tcp[s.Version] = true
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// combinations are all ways to take one of each list; the last one changes
+// fastest.
+func combinations(lists ...[]string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		at := make([]int, len(lists))
+		for _, l := range lists {
+			if len(l) == 0 {
+				return
+			}
+		}
+		for {
+			c := make([]string, len(lists))
+			for i, l := range lists {
+				c[i] = l[at[i]]
+			}
+			if !yield(c) {
+				return
+			}
+			i := len(lists) - 1
+			for ; i >= 0; i-- {
+				if at[i]++; at[i] < len(lists[i]) {
+					break
 				}
+				at[i] = 0
+			}
+			if i < 0 {
+				return
 			}
 		}
 	}
-	return list, nil
+}
+
+// setting is one combination. Over TCP only fabric and version mean something.
+func (o *benchFlags) setting(fabric, model, policy, registration, inline, version string) (s setting, err error) {
+	n, err := parseSize("--inline", inline)
+	if err != nil {
+		return s, err
+	}
+	s.flags = fabricFlags{model: model, policy: policy, registration: registration, inline: int(n), dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth}
+	if s.where, err = s.flags.options(); err != nil {
+		return s, err
+	}
+	s.where.Name = fabric
+	s.Setting = bench.Setting{Fabric: fabric, Version: version, Link: s.where.Link, Endpoint: s.where.Endpoint}
+	if fabric != "tcp" {
+		s.Model, s.Policy, s.Registration, s.Inline = model, policy, registration, int(n)
+	}
+	return s, nil
 }
 
 type setting struct {

@@ -235,18 +235,9 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
-	files, err := claim(s, args[0])
+	files, err := o.claim(s, args[0])
 	if err != nil {
 		return err
-	}
-	cli.ClaimKeytab(files, o.keytab)
-	for _, name := range []string{o.report, o.capture} {
-		if name == "" {
-			continue
-		}
-		if err := files.Check(name); err != nil {
-			return err
-		}
 	}
 	load, err := o.load(ctx, s, args[0])
 	if err != nil {
@@ -305,6 +296,24 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		}
 	}
 	return errors.Join(o.print(s, report, rep), err, verdict(rep))
+}
+
+// claim notes what is read, and makes sure that none of it is written.
+func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
+	files, err := claim(s, name)
+	if err != nil {
+		return nil, err
+	}
+	cli.ClaimKeytab(files, o.keytab)
+	for _, name := range []string{o.report, o.capture} {
+		if name == "" {
+			continue
+		}
+		if err := files.Check(name); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // calm lets the garbage collector wait longer, unless GOGC says otherwise: in a

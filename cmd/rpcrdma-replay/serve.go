@@ -138,20 +138,10 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 			cancel()
 		}()
 	}
-	size, err := parseSize("--buffers", o.buffers)
-	if err != nil {
+	where.PeerTimeout = o.patience
+	if where.Budget, err = o.budget(s); err != nil {
 		return err
 	}
-	if size < 1<<20 {
-		return cli.Usagef("--buffers: %s is not enough for one call: at least 1M is needed", o.buffers)
-	}
-	if o.patience <= 0 {
-		return cli.Usagef("--peer-timeout is positive")
-	}
-	where.PeerTimeout = o.patience
-	where.Budget = budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
-		fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...)
-	}})
 	addr, err := site.Resolve(ctx, o.listen, 1)
 	if err != nil {
 		return cli.Usagef("--listen: %v", err)
@@ -207,23 +197,44 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	if o.parent {
 		return nil
 	}
+	account(s, listeners, where.Budget, h)
+	for i := len(closers) - 1; i >= 0; i-- {
+		err = errors.Join(err, closers[i]())
+	}
+	closers = nil
+	return err
+}
+
+// budget limits what all connections together hold.
+func (o *serveFlags) budget(s *cli.Streams) (*budget.Budget, error) {
+	size, err := parseSize("--buffers", o.buffers)
+	switch {
+	case err != nil:
+		return nil, err
+	case size < 1<<20:
+		return nil, cli.Usagef("--buffers: %s is not enough for one call: at least 1M is needed", o.buffers)
+	case o.patience <= 0:
+		return nil, cli.Usagef("--peer-timeout is positive")
+	}
+	return budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...)
+	}}), nil
+}
+
+// account tells what was done until the interrupt.
+func account(s *cli.Streams, listeners []named, held *budget.Budget, h transport.Handler) {
 	fmt.Fprintln(s.Err, "rpcrdma-replay: interrupted")
 	for _, l := range listeners {
 		st := l.Stats()
 		fmt.Fprintf(s.Err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
 	}
-	if b := where.Budget.Stats(); b.Ended()+b.Refused > 0 {
+	if b := held.Stats(); b.Ended()+b.Refused > 0 {
 		fmt.Fprintf(s.Err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
 			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
 	}
 	if p, ok := h.(*playback.Handler); ok {
 		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
 	}
-	for i := len(closers) - 1; i >= 0; i-- {
-		err = errors.Join(err, closers[i]())
-	}
-	closers = nil
-	return err
 }
 
 type named struct {

@@ -220,17 +220,9 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 			u.message = "filter off"
 		}
 	case " ":
-		u.frozen = !u.frozen
-		u.feed.Hold(u.frozen)
-		if !u.frozen {
-			u.snap = u.feed.Latest()
-		}
+		u.freeze()
 	case "p":
-		if u.snap.Paced && !u.snap.Ended {
-			u.feed.Pause(!u.snap.Paused)
-		} else {
-			u.message = "only a replay can be paused; the space bar freezes the screen"
-		}
+		u.pause()
 	case "n":
 		if u.snap.Paced {
 			u.feed.Skip()
@@ -255,6 +247,22 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		}
 	}
 	return u, nil
+}
+
+func (u *ui) freeze() {
+	u.frozen = !u.frozen
+	u.feed.Hold(u.frozen)
+	if !u.frozen {
+		u.snap = u.feed.Latest()
+	}
+}
+
+func (u *ui) pause() {
+	if u.snap.Paced && !u.snap.Ended {
+		u.feed.Pause(!u.snap.Paused)
+	} else {
+		u.message = "only a replay can be paused; the space bar freezes the screen"
+	}
 }
 
 // rows are those of the view as they are sorted now.

@@ -7,7 +7,7 @@ import (
 
 // Parts and AllPhases visit each phase once, Of finds its own field, and names
 // are unique.
-func TestPhases(t *testing.T) {
+func TestPhaseNames(t *testing.T) {
 	p := Phases{CallTransfer: 1, ArgumentPull: 2, Server: 4, ResultPush: 8, ReplyTransfer: 16, PullWait: 32, Ack: 64}
 	var parts, all time.Duration
 	n := 0
