@@ -94,14 +94,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b = str(b, "reply_type", tx.Reply.TypeName())
 	b = num(b, "credits_requested", uint64(tx.Call.Credits()))
 	b = num(b, "credits_granted", uint64(tx.Reply.Credits()))
-	b = appendReads(b, "read_chunks", &tx.Call)
-	b = appendWrites(b, "write_chunks", &tx.Call)
-	b = appendReply(b, "reply_chunk", &tx.Call)
-	b = appendWrites(b, "written_chunks", &tx.Reply)
-	b = appendReply(b, "written_reply_chunk", &tx.Reply)
-	if tx.Reply.Transport && len(tx.Reply.Header.Reads) > 0 {
-		b = appendReads(b, "reply_read_chunks", &tx.Reply)
-	}
+	b = chunks(b, tx)
 	b = num(b, "rdma_reads", uint64(tx.Reads))
 	b = num(b, "rdma_read_bytes", tx.ReadBytes)
 	b = num(b, "rdma_writes", uint64(tx.Writes))
@@ -130,6 +123,19 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = e.file(b, v, f)
 	}
 	return append(b, '}')
+}
+
+// chunks appends the chunk lists of call and reply.
+func chunks(b []byte, tx *transaction.Transaction) []byte {
+	b = appendReads(b, "read_chunks", &tx.Call)
+	b = appendWrites(b, "write_chunks", &tx.Call)
+	b = appendReply(b, "reply_chunk", &tx.Call)
+	b = appendWrites(b, "written_chunks", &tx.Reply)
+	b = appendReply(b, "written_reply_chunk", &tx.Reply)
+	if tx.Reply.Transport && len(tx.Reply.Header.Reads) > 0 {
+		b = appendReads(b, "reply_read_chunks", &tx.Reply)
+	}
+	return b
 }
 
 // phaseOrder is the order of the keys of "latency_ns", before the total.

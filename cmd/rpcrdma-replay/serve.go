@@ -171,12 +171,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		if err := checkFabric(name); err != nil {
 			return err
 		}
-		w := where
-		w.Name = name
-		if name == "rocev2" && !w.Local.IsValid() && !addr.Addr().IsUnspecified() {
-			w.Local = addr.Addr()
-		}
-		f, err := site.Open(w)
+		f, err := site.Open(at(where, name, addr.Addr()))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -203,6 +198,15 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	}
 	closers = nil
 	return err
+}
+
+// at are the options of a fabric that listens at an address.
+func at(where site.Options, fabric string, addr netip.Addr) site.Options {
+	where.Name = fabric
+	if fabric == "rocev2" && !where.Local.IsValid() && !addr.IsUnspecified() {
+		where.Local = addr
+	}
+	return where
 }
 
 // budget limits what all connections together hold.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -175,32 +176,15 @@ func (o *options) run(s *cli.Streams) error {
 		return err
 	}
 	defer stop()
-	// Without a screen, signals end the input. What the rings hold is not lost by
-	// one that comes while privileges are given up.
-	interrupts, unwatch := make(chan struct{}, 2), func() {}
-	watched := false
-	watch := func() {
-		if watched {
-			return
-		}
-		watched = true
-		unwatch = cli.OnSignal(func(n int) bool {
-			if n > 2 {
-				return false
-			}
-			interrupts <- struct{}{}
-			return true
-		})
-	}
-	defer func() { unwatch() }()
+	interrupts := &interrupts{c: make(chan struct{}, 2)}
+	defer interrupts.unwatch()
 	var box *sandbox.Box
 	if len(o.interfaces) > 0 {
-		var err error
 		if box, err = o.box.Open(false); err != nil {
 			return &cli.UsageError{Err: err}
 		}
 		if o.batching {
-			watch()
+			interrupts.watch()
 		}
 	}
 	keys, err := cli.LoadKeys(o.keytab)
@@ -221,27 +205,13 @@ func (o *options) run(s *cli.Streams) error {
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	columns, tty := cli.Terminal(s.Out)
-	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
-	var out *batchPrinter
-	var st *styles // made first: finding out what the terminal can do may need files
-	color, err := cli.Color(o.color, s.Out)
+	shown, err := o.display(s, &fopt)
 	if err != nil {
 		return err
 	}
-	if screen {
-		st = newStyles(s.Out, color)
-	} else {
-		watch()
-		if !o.batching {
-			fmt.Fprintln(s.Err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
-		}
-		out = newBatchPrinter(s.Out, o, columns, color)
-		if out.each() {
-			fopt.Interval = out.interval
-		}
-		fopt.Refresh = time.Second
+	if shown.screen == nil {
+		interrupts.watch()
 	}
 	// The address is taken before anything else happens: a mistake shows at once.
 	var metrics *metricsServer
@@ -252,48 +222,19 @@ func (o *options) run(s *cli.Streams) error {
 		defer metrics.close()
 	}
 	if box != nil {
-		err := box.Drop()
-		if err == nil {
-			err = box.Confine(sandbox.Needs{})
-		}
-		if err != nil {
+		if err := confine(box, s.Err); err != nil {
 			return err
 		}
-		for _, n := range box.Notes() {
-			fmt.Fprintf(s.Err, "rpcrdma-top: note: %s\n", n)
-		}
 	}
-	if screen {
-		notes.Hold()
-	}
-	if src.notes != nil && !screen {
-		for _, n := range src.notes() {
-			fmt.Fprintf(s.Err, "rpcrdma-top: %s\n", n)
-		}
-	}
+	shown.begin(s.Err, notes, src)
 	feed := monitor.Start(m, src, fopt)
 	if metrics != nil {
 		metrics.serve(feed)
-		if !screen {
+		if shown.screen == nil {
 			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
 		}
 	}
-	ended := true
-	if screen {
-		err = o.screen(s, feed, src.name, st)
-		select {
-		case <-feed.Done():
-		default:
-			ended = false // the user left
-			feed.Stop()
-			src.end()
-			<-feed.Done()
-		}
-		err = errors.Join(err, feed.Wait())
-	} else {
-		err = o.tables(feed, out, src, interrupts)
-		ended = !out.enough
-	}
+	ended, err := o.watch(s, feed, src, shown, interrupts.c)
 	feed.Stop()
 	src.end()
 	if src.live {
@@ -303,13 +244,113 @@ func (o *options) run(s *cli.Streams) error {
 		inputProblems(notes, src, feed.Latest())
 		keys.Notes(notes.Printf)
 	}
+	if err == nil && notes.Damaged() && ended {
+		err = cli.ErrDamaged
+	}
+	return err
+}
+
+// interrupts are signals that end the input, where there is no screen. What the
+// rings hold is not lost by one that comes while privileges are given up.
+type interrupts struct {
+	c    chan struct{}
+	undo func()
+}
+
+func (i *interrupts) watch() {
+	if i.undo != nil {
+		return
+	}
+	i.undo = cli.OnSignal(func(n int) bool {
+		if n > 2 {
+			return false
+		}
+		i.c <- struct{}{}
+		return true
+	})
+}
+
+func (i *interrupts) unwatch() {
+	if i.undo != nil {
+		i.undo()
+	}
+}
+
+// display is where figures are shown: one of the two is not nil.
+type display struct {
+	screen *styles
+	tables *batchPrinter
+}
+
+// display chooses between a live screen and tables. Styles are made before
+// privileges are given up: finding out what the terminal can do may need files.
+func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, error) {
+	columns, tty := cli.Terminal(s.Out)
+	color, err := cli.Color(o.color, s.Out)
+	if err != nil {
+		return nil, err
+	}
+	if tty && !o.batching && os.Getenv("TERM") != "dumb" {
+		return &display{screen: newStyles(s.Out, color)}, nil
+	}
+	if !o.batching {
+		fmt.Fprintln(s.Err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
+	}
+	out := newBatchPrinter(s.Out, o, columns, color)
+	if out.each() {
+		feed.Interval = out.interval
+	}
+	feed.Refresh = time.Second
+	return &display{tables: out}, nil
+}
+
+// begin holds problems back while a screen is shown; without one it tells what
+// the user should know about the source.
+func (d *display) begin(w io.Writer, notes *cli.Problems, src *source) {
+	if d.screen != nil {
+		notes.Hold()
+		return
+	}
+	if src.notes != nil {
+		for _, n := range src.notes() {
+			fmt.Fprintf(w, "rpcrdma-top: %s\n", n)
+		}
+	}
+}
+
+// confine gives up privileges, files and network.
+func confine(box *sandbox.Box, w io.Writer) error {
+	err := box.Drop()
+	if err == nil {
+		err = box.Confine(sandbox.Needs{})
+	}
 	if err != nil {
 		return err
 	}
-	if notes.Damaged() && ended {
-		return cli.ErrDamaged
+	for _, n := range box.Notes() {
+		fmt.Fprintf(w, "rpcrdma-top: note: %s\n", n)
 	}
 	return nil
+}
+
+// watch shows the figures until the input ends or the user leaves; ended is false
+// if not all of the input was wanted.
+func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *display, interrupts <-chan struct{}) (ended bool, err error) {
+	if d.screen == nil {
+		err = o.tables(feed, d.tables, src, interrupts)
+		return !d.tables.enough, err
+	}
+	err = o.screen(s, feed, src.name, d.screen)
+	ended = true
+	select {
+	case <-feed.Done():
+	default:
+		ended = false // the user left
+		feed.Stop()
+		src.end()
+		<-feed.Done()
+	}
+	return ended, errors.Join(err, feed.Wait())
 }
 
 // claim notes the files that are read, so that none of them is written.
