@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -30,12 +30,12 @@ type Source struct {
 
 // Report makes the report. The Recorder must not be used afterwards.
 func (r *Recorder) Report(src Source) *Report {
-	var account *ndjson.Account
+	var total *account.Account
 	if src.Account != nil {
-		account = ndjson.NewAccount(src.Account)
+		total = account.New(src.Account)
 	}
 	rep := &Report{
-		Account: account,
+		Account: total,
 		Schema:  Schema, Inputs: src.Inputs, Filter: src.Filter, By: []string{},
 		Start: utc(src.First.Time), End: utc(src.Last.Time), Span: max(src.Last.Time-src.First.Time, 0),
 		Packets: src.Packets, Bytes: src.Bytes,

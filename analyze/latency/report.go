@@ -3,7 +3,7 @@ package latency
 import (
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -33,7 +33,7 @@ type Report struct {
 	Troubles    []Trouble    `json:"troubles"`
 	Notes       []string     `json:"notes"`
 	// Account says what became of every packet.
-	Account *ndjson.Account `json:"account,omitempty"`
+	Account *account.Account `json:"account,omitempty"`
 }
 
 // Group is what is known of the transactions that share a key.

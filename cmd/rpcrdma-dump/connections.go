@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/table"
@@ -350,7 +351,7 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 		}
 		b = append(b, '\n')
 	}
-	b = printable.AppendValue(b, ndjson.NewAccount(a))
+	b = printable.AppendValue(b, account.New(a))
 	if array {
 		b = append(b, "]\n"...)
 	}
