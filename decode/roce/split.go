@@ -3,6 +3,7 @@ package roce
 import (
 	"encoding/binary"
 
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
@@ -202,7 +203,7 @@ func (s *Splitter) try(size int, illegal bool) bool {
 // verdict checks the ICRC of a packet, n identifications after the first.
 func (s *Splitter) verdict(b []byte, n uint16) Verdict {
 	f := s.frame
-	id := get16(f.Net, 4) + n
+	id := wire.Get16(f.Net, 4) + n
 	end := len(b) - ICRCSize
 	return verdict(s.check.sum(s.kind, f.Net, f.Transport, b[:end], true, id), b[end:])
 }

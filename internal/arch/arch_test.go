@@ -47,6 +47,7 @@ var rules = []rule{
 	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
+	{packages: "decode/internal/wire"},
 	{packages: "decode/memory"},
 	{packages: "decode/rdma"},
 	{packages: "decode/xdr"},
@@ -54,8 +55,8 @@ var rules = []rule{
 	{packages: "decode/tcp", own: []string{"decode/rdma"}},
 
 	// Fabrics: packets to operations. They know no RPC.
-	{packages: "decode/ibcm", own: []string{"decode/rdma"}},
-	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/link", "decode/memory", "decode/rdma"}},
+	{packages: "decode/ibcm", own: []string{"decode/internal/wire", "decode/rdma"}},
+	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma"}},
 	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp"}},
 
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.
