@@ -20,21 +20,21 @@ type annotateOptions struct {
 	window size
 }
 
-const annotateLong = `Write a pcapng of the same packets in which each packet of a transaction has a
-comment: the transaction, its XID, what the packet is to it, and the phase of
-its latency. Wireshark shows comments in the packet details and finds them with
+const annotateLong = `Write a pcapng file with the same packets, in which each packet of a transaction
+has a comment: the transaction, its XID, the role of the packet, and the phase of
+the latency. Wireshark shows comments in the packet details and finds them with
 filters such as
 
   frame.comment contains "xid 0x138a9383"
   frame.comment contains "seen again"
 
-A packet that belongs to several transactions has a comment for each. Taps
-become interfaces; times keep their nanoseconds. Comments that packets of the
-input have are not kept.
+A packet that belongs to several transactions has a comment for each. Capture
+points become interfaces; times keep their nanoseconds. Comments of the input are
+dropped.
 
-Packets are held until their transactions have ended, in one pass and with the
-memory that --window allows. One that leaves the window before gets what is
-known by then; how many there were is said on standard error.`
+The capture is read once. Packets wait in memory, at most as much as --window
+allows, until their transactions have ended. A packet that has to leave earlier
+gets what is known by then; standard error says how many did.`
 
 func newAnnotateCommand(s *cli.Streams) *cobra.Command {
 	o := &annotateOptions{}
@@ -49,7 +49,7 @@ func newAnnotateCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
-	f.Var(&o.window, "window", "memory for packets that are held, for example 256M (default 32M)")
+	f.Var(&o.window, "window", "memory for packets that wait, for example 256M (default 32M)")
 	o.inputOptions.flags(f)
 	return cmd
 }

@@ -27,14 +27,14 @@ of files. Without --all, only what RPC-over-RDMA needs is taken: RoCEv2 (UDP por
 4791), RoCEv1, iWARP (TCP port 20049, or --ports), IP fragments of these, and with
 --rpc also rpcbind, MOUNT and NFS over TCP and UDP. The kernel does the choosing.
 
-The name says the format: .pcap is pcap, all others are pcapng; .gz or .zst behind
-it compress. -r reads packets from a capture instead of an interface, to split it
-or to find the place where a condition holds.
+The name decides the format: .pcap is pcap, everything else pcapng; .gz or .zst at
+the end compresses. -r reads packets from a capture instead of an interface, to
+split it or to find the place where a condition is met.
 
-Once the interfaces are open, the program gives up what it needs no more: it
-becomes the user who called sudo, or the one of -Z, has no capabilities, and may
-write below the directory of -w and do nothing else with files or the network.
-Files belong to that user.
+Once the interfaces are open, the program gives up the privileges that it no longer
+needs: it becomes the user who called sudo, or the one of -Z, without capabilities,
+and can only write below the directory of -w: no other files, no network. The files
+belong to that user.
 
 A capture ends with Ctrl-C, after -c packets or --duration, or when a transaction
 meets a condition. What was captured until then is written.`
@@ -82,15 +82,15 @@ func newCaptureCommand(s *cli.Streams) *cobra.Command {
 	o.filterFlag(f, "filter", "f")
 	o.tuningFlags(f)
 	f.StringArrayVarP(&o.read, "read", "r", nil, "take packets from this `file` instead; - is standard input")
-	f.VarP(&o.size, "file-size", "C", "begin a new file before one has more than this `size`: 100M, or a number of millions of bytes")
-	f.VarP(&o.every, "file-seconds", "G", "begin a new file every so many `seconds`; %-conversions of strftime in the name are filled in")
+	f.VarP(&o.size, "file-size", "C", "start a new file before one exceeds this `size`: 100M, or a number of millions of bytes")
+	f.VarP(&o.every, "file-seconds", "G", "start a new file every so many `seconds`; strftime conversions (%H) in the name are filled in")
 	f.IntVarP(&o.keep, "files", "W", 0, "with -C or -G: keep the newest `n` files, remove older ones")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
 	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
 	f.DurationVar(&o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
-	f.StringVar(&o.broken, "stop-rule", "", "stop at the first finding of one of the rules in this `list`, as of check --rules")
+	f.StringVar(&o.broken, "stop-rule", "", "stop at the first violation of one of the rules in this `list`, as in check --rules")
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
-	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
+	f.Var(&o.after, "after", "after the condition is met, go on for so many `seconds`, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
 	cli.KeytabFlag(f, &o.keytab)
 	f.StringVar(&o.sys, "sysfs", "/sys", "")

@@ -18,15 +18,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-const checkLong = `Hold captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
-and 8797, and the rules of the fabrics that they rely on. Each finding names the
-rule, the packet, who broke it, what was expected, what was seen, and what the
-peer did then. A table at the end tells of each rule how often it was broken, and
-how often it could not be judged and why.
+const checkLong = `Check captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
+and 8797, and the fabric rules that these rely on. Each finding names the rule, the
+packet, the side that broke it, what was expected, what was seen, and what the peer
+did next. A table at the end shows for each rule how often it was broken, and how
+often it could not be checked and why.
 
-A rule that the capture does not allow to judge gives no finding: the setup of
-the connection is not in it, packets are missing from it or cut, or the messages
-are encrypted.
+A rule that cannot be checked gives no finding: the capture lacks the setup of the
+connection, packets are missing or cut, or the messages are encrypted.
 
 Profiles:
   rfc8166  RFC 8166 and what belongs to it (default)
@@ -34,8 +33,8 @@ Profiles:
   linux    as rfc8166, but known deviations of Linux are notes
 
 Severities:
-  error    a requirement is broken: the peer may refuse, misread or lose data
-  warning  advice is not followed, or a requirement is broken without harm here
+  error    a requirement is violated: the peer may refuse, misread or lose data
+  warning  a recommendation is ignored, or a requirement is violated harmlessly
   note     worth knowing`
 
 const checkExit = `Exit status:
@@ -74,15 +73,15 @@ func newCheckCommand(s *cli.Streams) *cobra.Command {
 	o := &checkOptions{}
 	cmd := &cobra.Command{
 		Use:     "check [flags] FILE...",
-		Short:   "Find what breaks the rules of RPC-over-RDMA",
+		Short:   "Find violations of the rules of RPC-over-RDMA",
 		Long:    checkLong + "\n\n" + checkExit,
 		Example: checkExamples,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.profile, "profile", "rfc8166", "hold against `name`: rfc8166, rfc5666 or linux")
-	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding\nrequirements (B4), patterns; -ID takes one away")
+	f.StringVar(&o.profile, "profile", "rfc8166", "check against the rules of `name`: rfc8166, rfc5666 or linux")
+	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding\nrequirements (B4), patterns; -ID excludes one")
 	f.BoolVar(&o.list, "list-rules", false, "list the rules, and exit")
 	f.StringVar(&o.severity, "severity", "warning", "show findings of this severity and above: error, warning or note")
 	f.Uint64Var(&o.max, "max", 10, "text: show at most `n` findings of a rule, count the rest; 0 shows all")

@@ -20,22 +20,22 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-const connectionsLong = `List the connections of a capture, two lines for each: the client's end with
-what it sent, and the server's. The client is the side that sends forward calls.
+const connectionsLong = `List the connections of a capture, two lines for each: the client with what it
+sent, then the server. The client is the side that sends forward calls.
 
   PEER     address, and queue pair or port
   SETUP    what the side said when the connection was made: REQ or REP (RoCE,
            InfiniBand), MPA (iWARP); - if that was not captured
   DEPTH    RDMA Reads that the side answers at once / starts at once
   INLINE   bytes that the side sends / receives in a Send, from its private
-           data (RFC 8797), with i if it supports remote invalidation
+           data (RFC 8797); i if it supports remote invalidation
   MTU      path MTU in bytes
   PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
-  AGAIN    packets that were seen again; NAK: with RNR behind the slash
+  AGAIN    retransmitted or duplicate packets; NAK: with RNR after the slash
   GAPS     packets (RoCE) or bytes (TCP) missing from the capture
   CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
 
-A third line tells when the connection was seen, and how it ended.`
+Below the table, a line for each connection shows when it was seen and how it ended.`
 
 // connectionsOptions are the flags of the command connections.
 type connectionsOptions struct {
@@ -55,7 +55,7 @@ func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson or json")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "show all that is known")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show everything that is known")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -11,19 +11,18 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-const diffLong = `Hold one capture against another: counts, percentiles, phases, errors and bytes
-of each operation (or what --by names) in A and in B, what appeared and what
-vanished. The captures may differ in everything: RDMA against TCP, before
-against after, one client against another. A phase that a fabric does not have
-is 0.
+const diffLong = `Compare two captures: counts, percentiles, phases, errors and bytes of each
+operation (or of what --by names) in A and in B, and which operations only one of
+them has. The captures need nothing in common: RDMA and TCP, before and after, one
+client and another. A phase that a fabric does not have is 0.
 
-The verdict is that of a rank test of Mann and Whitney on the latencies: slower
-or faster if so great a difference comes by chance in less than one case of a
-hundred, else noise; few if one side has less than ten values. A percentile is
-marked ~ if the 95 % intervals of the two sides overlap. Both take transactions
-for independent of each other; those that queue behind each other are not, so
-that a verdict from thousands of them deserves a look at how large the change
-is. One capture of each side says nothing of how much runs differ.`
+The verdict comes from a Mann-Whitney rank test of the latencies: slower or faster
+if chance would produce so large a difference in less than one case in a hundred,
+otherwise noise; few if one side has fewer than ten values. A percentile is marked
+~ if the 95 % confidence intervals of the two sides overlap. Both methods assume
+that transactions are independent. Transactions that queue behind each other are
+not, so look at the size of the change before you trust a verdict that rests on
+thousands of them. One capture of each side does not show how much runs vary.`
 
 // diffOptions are the flags of the command diff.
 type diffOptions struct {
@@ -36,7 +35,7 @@ func newDiffCommand(s *cli.Streams) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A B",
-		Short: "Hold the latencies of one capture against those of another",
+		Short: "Compare the latencies of two captures",
 		Long:  diffLong,
 		Example: `  rpcrdma-dump diff before.pcap after.pcap
   rpcrdma-dump diff --by size -Y 'op == READ' tcp.pcap rdma.pcap`,

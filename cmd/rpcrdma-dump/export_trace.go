@@ -14,14 +14,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-const exportTraceLong = `Write transactions in the Trace Event Format, to be opened in Perfetto
-(ui.perfetto.dev) or chrome://tracing. A connection is a process, each slot of it
-a thread: a call takes the lowest slot that is free. Its slice holds the phases;
-RDMA Reads and Writes have tracks below. Counters show the credits and the calls
-in flight, instants what was seen again, NAKs, RNRs, CNPs and the like.
+const exportTraceLong = `Write transactions in the Trace Event Format for Perfetto (ui.perfetto.dev) or
+chrome://tracing. A connection is a process and each of its slots a thread: a call
+takes the lowest free slot. Its slice contains the phases; RDMA Reads and Writes
+have tracks below. Counters show the credits and the calls in flight, instants show
+retransmissions, NAKs, RNRs, CNPs and the like.
 
-Times are microseconds since the first packet, with nanoseconds behind the point.
-If the name of the file ends in .gz, it is compressed, which Perfetto reads.`
+Times are microseconds since the first packet, with three decimals. A file whose
+name ends in .gz is compressed; Perfetto reads that.`
 
 func newExportTraceCommand(s *cli.Streams) *cobra.Command {
 	o := &exportOptions{}

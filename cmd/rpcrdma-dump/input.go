@@ -42,16 +42,16 @@ type inputOptions struct {
 
 func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `file` (the same as naming it); - is standard input")
-	f.BoolVar(&o.follow, "follow", false, "at the end of the file wait for more, until Ctrl-C")
+	f.BoolVar(&o.follow, "follow", false, "wait for more at the end of the file, until Ctrl-C")
 	o.interfaceFlags(f)
 	o.filterFlag(f, "capture-filter", "")
 	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
-	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
-	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
+	f.IntVar(&o.openCalls, "limit-calls", 0, "remember at most `n` calls without a reply (default 16384)")
+	f.IntVar(&o.connections, "limit-connections", 0, "follow at most `n` connections at once (default 8192)")
 	f.Var(&o.memory, "limit-memory", "resident memory of the program, for example 64M; at least 40M (default 240M)")
-	f.Var(&o.message, "limit-message", "longest message that is put together from chunks (default 4M)")
+	f.Var(&o.message, "limit-message", "longest message to assemble from chunks (default 4M)")
 }
 
 // files are the inputs of a command line.

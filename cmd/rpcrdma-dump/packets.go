@@ -39,9 +39,9 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.connection, "connection", 0, "only packets of connection `n`, as numbered in the other listings")
-	f.BoolVarP(&o.all, "all", "a", false, "packets that have nothing to do with RPC or RDMA, too")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets that were printed")
-	f.BoolVarP(&o.hex, "hex", "x", false, "show the bytes of the packets, too")
+	f.BoolVarP(&o.all, "all", "a", false, "also packets that have nothing to do with RPC or RDMA")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets")
+	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the packets")
 	o.time.register(f)
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")

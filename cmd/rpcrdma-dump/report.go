@@ -22,11 +22,10 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-const reportLong = `Tell where the time of the transactions in a capture went: counts, rates and
+const reportLong = `Show where the time of the transactions in a capture went: counts, rates and
 percentiles by operation, or by what --by names; the share of each phase; the
-slowest transactions; chunks offered and used; calls in flight against the
-credits granted; what losses and congestion cost; and how the connections were
-set up.
+slowest transactions; chunks offered and used; calls in flight and credits granted;
+the cost of losses and congestion; and how the connections were set up.
 
 Phases of a transaction, which sum to its latency:
 
@@ -37,10 +36,10 @@ Phases of a transaction, which sum to its latency:
   push     RDMA Writes of the reply's chunks
   reply    to the last packet of the reply
 
-"ack" is the time from the reply to its acknowledgement, and not part of the
-latency. Percentiles are those of the nearest rank: exact up to 256 values, then
-at most 1/1024 too high. Only transactions whose call and reply were captured
-have a latency; the column TIMED counts those, if there are others.`
+"ack" is the time from the reply to its acknowledgement; it is not part of the
+latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
+most 1/1024 too high. Only transactions with a captured call and reply have a
+latency; the column TIMED counts them if there are others.`
 
 // reportOptions are the flags of the command report.
 type reportOptions struct {
@@ -64,7 +63,7 @@ type analysisOptions struct {
 
 func (o *analysisOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.by, "by", "operation", "group by these `keys`, with commas between them: "+strings.Join(latency.KeyNames(), ",\n")+", or none")
+	f.StringVar(&o.by, "by", "operation", "group by these `keys`, separated by commas: "+strings.Join(latency.KeyNames(), ",\n")+", or none")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -75,7 +74,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
-		Short: "Tell where the time went: percentiles, phases, chunks, credits, troubles",
+		Short: "Show where the time went: percentiles, phases, chunks, credits, troubles",
 		Long:  reportLong,
 		Example: `  rpcrdma-dump report trace.pcap
   rpcrdma-dump report --by client,operation --top 3 trace.pcap
@@ -90,7 +89,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	o.analysisOptions.flags(cmd)
 	f.DurationVar(&o.interval, "interval", 0, "`length` of the intervals of the table over time, such as 1s or 100ms")
 	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions")
-	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, with commas between them")
+	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")

@@ -11,22 +11,21 @@ import (
 )
 
 const rootLong = `rpcrdma-dump shows the RPC transactions in packet captures of RoCEv2, RoCEv1,
-InfiniBand and iWARP - NFS over RDMA above all - and those over TCP and UDP
-beside them. Each transaction is one line: the call, what its chunks moved, and
-the reply. It reads pcap and pcapng, also compressed with gzip or zstd. Several
-files are merged by time; "-" is standard input.
+InfiniBand and iWARP, above all NFS over RDMA, and in the TCP and UDP traffic next
+to them. Each transaction is one line: the call, what its chunks moved, and the
+reply. Input is pcap or pcapng, also compressed with gzip or zstd. Several files
+are merged by time; "-" is standard input.
 
-Transactions come in the order of their calls' first packets, as far as memory
-allows to wait for those without a reply; --sort completion gives them as they
-end.`
+Transactions are sorted by the first packet of the call, as far as memory allows to
+wait for those without a reply; --sort completion prints them as they end.`
 
 const rootExit = `Exit status:
   0  all is well
   1  failure: a file cannot be read, output cannot be written
   2  usage
-  3  finished, but the input is truncated or malformed; all that could be
-     decoded has been printed, and the places are named on standard error.
-     Packets that the capture cut to its snapshot length are not malformed.`
+  3  finished, but the input is truncated or malformed; everything that could
+     be decoded has been printed, and standard error names the places. Packets
+     cut to the snapshot length of the capture are not malformed.`
 
 const rootExamples = `  rpcrdma-dump trace.pcap
   rpcrdma-dump -v -c 10 trace.pcapng.zst

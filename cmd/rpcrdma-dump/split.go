@@ -38,34 +38,33 @@ interval of time, or only the packets of chosen transactions.
   --by client      a file for each client: the end that sends forward calls
   --by server      a file for each server
   --by connection  a file for each connection, as numbered in the listings
-  --by time=10s    a file for each interval from the first packet on; a
-                   transaction belongs to the interval in which it begins, with
-                   all its packets
+  --by time=10s    a file for each interval, counted from the first packet; a
+                   transaction belongs with all its packets to the interval in
+                   which it begins
   -Y EXPR          only packets of transactions for which the expression holds;
                    alone or with --by
 
-The pattern of -w names the files. In it stand for themselves
+The pattern of -w names the files. These placeholders are replaced:
 
-  {n}              0001, 0002, … in the order in which files are begun
+  {n}              0001, 0002, … in the order in which files are started
   {client} {server} {connection} {time}
-                   of the file, as far as --by tells; {time} is where the
-                   interval begins, UTC
+                   what --by divides by; {time} is the start of the interval
+                   in UTC
 
-So that files can be decoded alone, connections that were set up elsewhere come
-with the packets of their setup (--setup=false leaves them out). A packet that
-belongs to several transactions goes with each of them. Of TCP that means: the
-segments of chosen transactions may carry parts of others, which then look
-incomplete.
+Each file can be decoded alone: connections that were set up earlier get the
+packets of their setup, too (--setup=false leaves them out). A packet that belongs
+to several transactions goes with each of them. Over TCP, the segments of chosen
+transactions may therefore carry parts of others, which then look incomplete.
 
-Packets are held until it is known what they belong to, in one pass and with the
-memory that --window allows. If something could not be put where it belongs, that
-is said on standard error, and the exit status is 1.`
+The capture is read once. Packets wait in memory, at most as much as --window
+allows, until it is known what they belong to. If a packet could not be put where
+it belongs, standard error says so and the exit status is 1.`
 
 func newSplitCommand(s *cli.Streams) *cobra.Command {
 	o := &divideOptions{}
 	cmd := &cobra.Command{
 		Use:   "split [flags] -w PATTERN FILE...",
-		Short: "Write a capture as several, or only chosen transactions of it",
+		Short: "Split a capture, or extract transactions from it",
 		Long:  splitLong,
 		Example: "  rpcrdma-dump split --by client -w 'out-{client}.pcapng' trace.pcap\n" +
 			"  rpcrdma-dump split --by time=1m -w 'out-{n}.pcapng' trace.pcap\n" +
@@ -78,10 +77,10 @@ func newSplitCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.by, "by", "", "`what` to split by: client, server, connection, or time=INTERVAL")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only packets of transactions for which the display filter `expression` holds")
 	f.BoolVar(&o.setup, "setup", true, "add the setup of connections, so that each file can be decoded alone")
-	f.BoolVar(&o.rest, "rest", false, "packets that belong to no connection, too, in a file of their own")
-	f.Var(&o.window, "window", "memory for packets that are held, for example 256M (default 32M)")
-	f.IntVar(&o.open, "limit-open", 64, "files `n` that are open at once")
-	f.IntVar(&o.files, "limit-files", 4096, "files `n` that are written in all")
+	f.BoolVar(&o.rest, "rest", false, "also write packets that belong to no connection, to a file of their own")
+	f.Var(&o.window, "window", "memory for packets that wait, for example 256M (default 32M)")
+	f.IntVar(&o.open, "limit-open", 64, "keep at most `n` files open")
+	f.IntVar(&o.files, "limit-files", 4096, "write at most `n` files")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"client", "server", "connection", "time="}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

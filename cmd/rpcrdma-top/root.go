@@ -18,20 +18,20 @@ import (
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
-their latency and its phases; the transactions that are open now, and how far
-their chunks have come; connections with their credits; the files and clients
-that do most; latency over time.
+const rootLong = `rpcrdma-top shows the activity on an RDMA network: operations per second, their
+latency and its phases; the transactions that are open now and the progress of
+their chunks; connections with their credits; the busiest files and clients;
+latency over time.
 
-It reads captures, which it replays at the speed at which they were taken, or
-faster: --speed. "-r -" is standard input, for example of tcpdump -U -w -.
+It replays captures at the speed at which they were taken, or at another one:
+--speed. "-r -" is standard input, for example from tcpdump -U -w -.
 
 With -i it captures. Once the interfaces and the address of --listen are open, it
 gives up root, capabilities, files and network: -Z, --sandbox.
 
 With --batch it needs no terminal: it prints plain tables, one set for each
-interval, and with --batch 0 one at the end. --listen serves metrics to
-Prometheus beside either.`
+interval, or one at the end with --batch 0. In both modes --listen serves metrics
+to Prometheus.`
 
 const rootExit = `Exit status:
   0  all is well
@@ -97,7 +97,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	o := &options{speed: 1}
 	cmd := cli.NewRoot(&cobra.Command{
 		Use:     "rpcrdma-top [flags] [FILE...]",
-		Short:   "Show what is under way on an RDMA network",
+		Short:   "Show the activity on an RDMA network",
 		Long:    rootLong + "\n\n" + rootExit,
 		Example: rootExamples,
 		Args:    cobra.ArbitraryArgs,
@@ -115,20 +115,20 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
 	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
-	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
-	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: take frames to other stations, too (promiscuous mode)")
+	f.BoolVar(&o.rpc, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
+	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.box.Flags(f)
-	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")
+	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does\nnot wait at all (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
 	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
-	f.DurationVar(&o.stuck, "stuck", time.Second, "a call is stuck if nothing of it was seen for this `time`")
-	f.DurationVar(&o.linger, "linger", 10*time.Second, "list transactions for this `time` after their end")
+	f.DurationVar(&o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
+	f.DurationVar(&o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
-	f.BoolVar(&o.ascii, "ascii", false, "no characters beyond ASCII; so it is without a UTF-8 locale")
-	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, to select text")
+	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
+	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, so that it selects text")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
