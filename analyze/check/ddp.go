@@ -303,7 +303,7 @@ func (t *txCheck) sameSegments(r id, offered, used rpcrdma.WriteChunk) bool {
 	return true
 }
 
-// results holds the results against the Write chunks.
+// results checks the results against the Write chunks.
 func (t *txCheck) results() {
 	h, r, c, v := t.call, t.reply, t.c, t.v
 	of := [...]id{ruleWriteChunkIgnored, ruleResultNotEligible, ruleWrittenLength, rulePadWritten, ruleUnusedNotZero}

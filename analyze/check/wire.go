@@ -194,7 +194,7 @@ func (c *Checker) writeLength(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, fr
 	c.report(f)
 }
 
-// size holds the payload of a packet against the path MTU.
+// size checks the payload of a packet against the path MTU.
 func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mtu uint32) {
 	op, n := q.Opcode, uint32(q.PayloadLen)
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {

@@ -16,7 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Source is what a Report says of its capture.
+// Source describes the capture of a Report.
 type Source struct {
 	Inputs  []string
 	Filter  string

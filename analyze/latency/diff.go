@@ -92,7 +92,7 @@ type DiffGroup struct {
 
 	Phases map[string]DiffPhase `json:"phases"`
 
-	// Verdict is what Test says of the latencies: "slower", "faster", "noise",
+	// Verdict is the result of Test: "slower", "faster", "noise",
 	// "few" if there are too few to tell, or "" if one side has none.
 	Verdict string `json:"verdict"`
 	Test    *Test  `json:"test"` // null if one side has no latency
@@ -114,7 +114,7 @@ const (
 	Few    = "few"
 )
 
-// Compare holds report b against report a. Both must have been made with the
+// Compare compares report b with report a. Both must have been made with the
 // same Options.
 func Compare(a, b *Report) *Diff {
 	d := &Diff{

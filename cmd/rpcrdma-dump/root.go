@@ -20,7 +20,7 @@ Transactions are sorted by the first packet of the call, as far as memory allows
 wait for those without a reply; --sort completion prints them as they end.`
 
 const rootExit = `Exit status:
-  0  all is well
+  0  success
   1  failure: a file cannot be read, output cannot be written
   2  usage
   3  finished, but the input is truncated or malformed; everything that could

@@ -47,25 +47,26 @@ type benchFlags struct {
 	bandwidth     string
 }
 
-const benchLong = `Measure NFS over RDMA and TCP, side by side: every combination of the values given.
-Without SERVER a server in memory is started for each setting, in a process of its
-own, so that the processor time of client and server is told apart. With SERVER (and
---write, and --dir) files are made there; its processor time is not known then.
+const benchLong = `Measure NFS over RDMA and TCP side by side, for every combination of the given
+values. Without SERVER, an in-memory server is started for each setting, in a
+process of its own, so that the processor times of client and server are separate.
+With SERVER (and --write, and --dir) files are created there; the processor time of
+the server is then unknown.
 
 Jobs: read, write, randread, randwrite (for --time each), and the workloads fileop,
 postmark and iozone (for --files files, or --file-size).
 
-Presets set the lists that are not given:
+Presets fill the lists that are not given:
 
-  sweep         read and write, 4K to 1M, 1 to 16 calls under way, over TCP, iWARP and RoCEv2
-  models        Read-Write against Read-Read
+  sweep         read and write, 4K to 1M, 1 to 16 calls in flight, over TCP, iWARP and RoCEv2
+  models        Read-Write and Read-Read
   credits       credit policies
   inline        inline thresholds, small reads and writes
   registration  registration modes
   workloads     fileop, postmark, iozone over all fabrics
 
---link-delay and --link-bandwidth put a network between both ends, which makes the
-cost of round trips visible on one machine.`
+--link-delay and --link-bandwidth simulate a network between both ends, which makes
+the cost of round trips visible on one machine.`
 
 func newBenchCommand(s *cli.Streams) *cobra.Command {
 	o := &benchFlags{}
@@ -85,7 +86,7 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: tcp, iwarp, rocev2, rdma")
 	f.StringSliceVar(&o.versions, "nfs", nil, "`versions` of NFS: 3, 4.0, 4.1, 4.2 (default 3)")
 	f.StringSliceVar(&o.sizes, "size", nil, "`bytes` of a call")
-	f.IntSliceVar(&o.outstanding, "outstanding", nil, "calls `n` under way: one more than the depth of read-ahead")
+	f.IntSliceVar(&o.outstanding, "outstanding", nil, "calls `n` in flight: one more than the depth of read-ahead")
 	f.StringSliceVar(&o.models, "model", nil, "transfer `models`: read-write, read-read")
 	f.StringSliceVar(&o.policies, "credit-policy", nil, "`policies`: linux, fixed, dynamic")
 	f.StringSliceVar(&o.registrations, "registration", nil, "`modes`: per-call, inline, pool, persistent, windows")
@@ -167,8 +168,8 @@ func (o *benchFlags) fill() error {
 	return nil
 }
 
-// settings are all combinations of what the flags list; of those that differ only
-// in what TCP does not have, TCP has the first.
+// settings are all combinations of the values of the flags. TCP has neither models
+// nor inline thresholds, so it gets one setting for each version.
 func (o *benchFlags) settings() (list []setting, err error) {
 	tcp := make(map[string]bool) // versions that TCP has
 	for c := range combinations(o.providers, o.models, o.policies, o.registrations, o.inlines, o.versions) {

@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// compareCaptures holds the latencies of the original against those of the
-// replay, phase by phase. Of the replay, only the calls of the plan count.
+// compareCaptures compares the latencies of the original and the replay, phase by
+// phase. Of the replay, only the calls of the plan count.
 func compareCaptures(original, replay string, known func(xid uint32) bool) (*latency.Diff, error) {
 	a, err := analyse(original, nil)
 	if err != nil {

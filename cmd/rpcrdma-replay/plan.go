@@ -36,23 +36,23 @@ type planOptions struct {
 	connections int
 }
 
-const planLong = `Turn a capture into a plan: which files have to exist, who the clients are, and
-each call with those that it depends on. A plan is text, one JSON object on each
-line, and may be edited; see docs/plan.md.
+const planLong = `Turn a capture into a plan: the files that have to exist, the clients, and each
+call with the calls that it depends on. A plan is a text file with one JSON object
+per line, and may be edited; see docs/plan.md.
 
-What the plan holds is printed, and what of it was
+The command prints what the plan contains, and how much of it was
 
   exact        seen in the capture
   inferred     concluded from what was seen
-  synthesised  made up, since the capture does not say it
+  synthesised  made up, since the capture does not show it
   impossible   left out, since it cannot be replayed
 
-each with the reasons. Without -o that is all: nothing is written. Of a file that
-is a plan already, its summary is printed.
+with the reasons. Without -o it writes nothing. If the file is already a plan, the
+command prints its summary.
 
-Data that was written, and what was read before anybody wrote to it, goes to
-PLAN.data. --payload pattern makes data up instead, so that PLAN.data is not needed
-and nothing that was in the files leaves the capture; names and link targets are kept.`
+Data that was written, and data that was read before anyone wrote it, goes to
+PLAN.data. --payload pattern invents the data instead: PLAN.data is not needed, and
+no file content leaves the capture. Names and link targets are kept.`
 
 func newPlanCommand(s *cli.Streams) *cobra.Command {
 	o := &planOptions{}

@@ -6,13 +6,13 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-const rootLong = `rpcrdma-replay replays captured NFS workloads, over RDMA or TCP, and compares each
-reply with the captured one. It serves NFS by itself, so that the client's side of a
-capture can be replayed without any server, and it measures RDMA against TCP. It needs
-no RDMA adapter and no privilege.`
+const rootLong = `rpcrdma-replay replays captured NFS workloads over RDMA or TCP and compares each
+reply with the captured one. It has an NFS server of its own, so the client side of
+a capture can be replayed without any other server, and it can compare the speed of
+RDMA and TCP. It needs no RDMA adapter and no privilege.`
 
 const rootExit = `Exit status:
-  0  all is well
+  0  success
   1  failure: a file cannot be read, a server cannot be reached; run: replies
      differ from the capture without an explanation, or the run ended early
   2  usage

@@ -71,38 +71,38 @@ type runFlags struct {
 }
 
 const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
-the word builtin: then a server in memory is started in this program.
+the word builtin for an in-memory server inside this program.
 
-Nothing is sent unless --yes is given: without it the command says what it would
-do. Nothing is changed on the server unless --write is given, and then nothing
-outside of --dir: calls that change something are sent only if each handle in them
-is that of an object at or below that directory. An address that occurs in the
-capture is refused unless --force is given.
+Nothing is sent without --yes: the command then prints what it would do. Nothing is
+changed on the server without --write, and nothing outside of --dir with it: a call
+that changes something is sent only if each of its handles belongs to an object at
+or below that directory. A server whose address occurs in the capture is refused
+without --force.
 
-The files that the workload expects are made in --dir first (it is created if its
-parent exists, and has to be empty); --prepare-only stops after that, --no-prepare
-expects them there. Then each call is sent with the handles, state ids, sessions and
-sequence numbers of this server, when its time has come and the replies are there
-that it depends on. --timing says what that time is:
+First, the files that the workload expects are created in --dir, which must be empty
+(it is created if its parent exists); --prepare-only stops after that, --no-prepare
+expects the files to be there. Then each call is sent with the handles, state ids,
+sessions and sequence numbers of this server, once it is due and the replies that it
+depends on have arrived. --timing decides when it is due:
 
-  captured  as captured, or --speed times as fast
-  think     the time between a reply and the next call is kept (or divided by --speed)
+  captured  at its captured time, or --speed times as fast
+  think     after the captured time between a reply and the next call (divided by --speed)
   fast      as soon as the captured order allows; --relaxed keeps only the order that
-            data, names, state and handles demand
-  rate      --rate calls a second
+            data, names, state and handles require
+  rate      at --rate calls per second
 
 Each reply is compared with the captured one:
 
-  same        all that a server does not choose by itself is as captured
-  equivalent  what differs makes no difference to a client; the reason is told
+  same        equal, except for values that each server chooses itself
+  equivalent  the difference does not matter to a client; the reason is shown
   omitted     not sent: there was nothing to do on this server
-  better      the captured call failed, this one did not
-  explained   different for a reason that the plan or the server tells
+  better      the captured call failed, this one succeeded
+  explained   different for a reason known from the plan or the server
   worse       the captured call succeeded, this one did not
   different   anything else
   not sent, lost
 
-Exit status 1 also if a call was worse, different, not sent or lost.`
+The exit status is also 1 if a call was worse, different, not sent or lost.`
 
 func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runFlags{}

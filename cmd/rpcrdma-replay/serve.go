@@ -51,18 +51,18 @@ type serveFlags struct {
 	parent    bool
 }
 
-const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a kernel's server: from
-memory, from a directory (--dir, read-only unless --writable is given), or answers
-from a capture (--playback). The command prints how a Linux client mounts it, and
-runs until it is interrupted.
+const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a server
+in the kernel: from memory, from a directory (--dir, read-only unless --writable is
+given), or with the replies of a capture (--playback). The command prints how a
+Linux client mounts it, and runs until it is interrupted.
 
-Over RDMA it needs no adapter and no privilege: the providers rocev2 and iwarp are
-software, and a client with Soft-RoCE, Soft-iWARP or an adapter reaches them. The
-kernel's own Soft-RoCE takes UDP port 4791 of all addresses of its machine, so that
-rocev2 cannot be used beside it.
+RDMA needs no adapter and no privilege: the providers rocev2 and iwarp are software,
+and clients with Soft-RoCE, Soft-iWARP or an adapter can reach them. The kernel's
+Soft-RoCE occupies UDP port 4791 on all addresses of its machine, so rocev2 cannot
+be used next to it.
 
-A playback answers each call with the reply that the captured server gave to the
-same call, after the time that it took (--scale: so many times that).`
+A playback answers each call with the reply of the captured server to the same call,
+after the time that the captured server took (multiplied by --scale).`
 
 func newServeCommand(s *cli.Streams) *cobra.Command {
 	o := &serveFlags{}

@@ -34,7 +34,7 @@ interval, or one at the end with --batch 0. In both modes --listen serves metric
 to Prometheus.`
 
 const rootExit = `Exit status:
-  0  all is well
+  0  success
   1  failure: a file cannot be read, output cannot be written
   2  usage
   3  finished, but the input is truncated or malformed`

@@ -281,7 +281,7 @@ func (u *ui) show(v view) {
 	u.view = v
 }
 
-// scroll moves a text; its end is not known here, and drawing it minds that.
+// scroll moves a text. Its end is not known here; drawing limits the position.
 func scroll(key string, top, page int) int { return max(scrollTo(key, top, page, 1<<30), 0) }
 
 // scrollTo moves a place among n.

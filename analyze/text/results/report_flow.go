@@ -333,7 +333,7 @@ func (p *reportPrinter) setup() {
 	}
 }
 
-// setupText is what is said of the setup of a connection.
+// setupText describes the setup of a connection.
 func setupText(c *latency.Connection) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s > %s", c.Fabric, c.Client.Address, c.Server.Address)
