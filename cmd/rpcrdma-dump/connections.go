@@ -105,48 +105,30 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 	return j.finish(err, out.close())
 }
 
-// order is the client's side, then the server's. The side that sends forward
-// calls is the client; if there were none, the side that was seen first.
-func (c connection) order() [2]rdma.Side {
-	if c.Forward == 2 {
-		return [2]rdma.Side{1, 0}
+// printConnections goes through the list three times: for the widths of the
+// columns, for the table, and for the lines below it.
+func printConnections(w io.Writer, list *connectionList) error {
+	rows := table.NewStream(connectionHeader, connectionRight)
+	n := 0
+	err := list.each(func(c *rdma.Connection) {
+		n++
+		for _, row := range (connection{c}).rows() {
+			rows.Measure(row)
+		}
+	})
+	if n == 0 || err != nil {
+		return err
 	}
-	return [2]rdma.Side{0, 1}
-}
-
-func endpoint(e rdma.End) string {
-	switch {
-	case e.QPN != 0:
-		return fmt.Sprintf("QP 0x%02x", e.QPN)
-	case e.Port != 0:
-		return fmt.Sprintf("port %d", e.Port)
+	rows.Print(w, connectionHeader)
+	if err := list.each(func(c *rdma.Connection) {
+		for _, row := range (connection{c}).rows() {
+			rows.Print(w, row)
+		}
+	}); err != nil {
+		return err
 	}
-	return "QP unknown"
-}
-
-func (c connection) setupName(side rdma.Side) string {
-	s := &c.Setup[side]
-	switch {
-	case !s.Seen:
-		return "-"
-	case c.Fabric == rdma.IWARP:
-		return "MPA"
-	case s.ServiceID != 0 || s.PathMTU != 0:
-		return "REQ"
-	}
-	return "REP"
-}
-
-func (s *setup) inline() string {
-	p := &s.Private
-	if !p.Present {
-		return "-"
-	}
-	out := fmt.Sprintf("%d/%d", p.SendSize, p.ReceiveSize)
-	if p.RemoteInvalidate {
-		out += " i"
-	}
-	return out
+	fmt.Fprintln(w)
+	return list.each(func(c *rdma.Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, connection{c}.life()) })
 }
 
 type setup rdma.Setup
@@ -184,60 +166,17 @@ func (c connection) rows() (rows [2][]string) {
 	return rows
 }
 
-// printConnections goes through the list three times: for the widths of the
-// columns, for the table, and for the lines below it.
-func printConnections(w io.Writer, list *connectionList) error {
-	rows := table.NewStream(connectionHeader, connectionRight)
-	n := 0
-	err := list.each(func(c *rdma.Connection) {
-		n++
-		for _, row := range (connection{c}).rows() {
-			rows.Measure(row)
-		}
-	})
-	if n == 0 || err != nil {
-		return err
+func (s *setup) inline() string {
+	p := &s.Private
+	if !p.Present {
+		return "-"
 	}
-	rows.Print(w, connectionHeader)
-	if err := list.each(func(c *rdma.Connection) {
-		for _, row := range (connection{c}).rows() {
-			rows.Print(w, row)
-		}
-	}); err != nil {
-		return err
+	out := fmt.Sprintf("%d/%d", p.SendSize, p.ReceiveSize)
+	if p.RemoteInvalidate {
+		out += " i"
 	}
-	fmt.Fprintln(w)
-	return list.each(func(c *rdma.Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, connection{c}.life()) })
+	return out
 }
-
-// life tells when a connection was seen and how it ended.
-func (c connection) life() string {
-	d := time.Duration(c.Last.Time - c.First.Time)
-	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
-		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
-	if n := c.Calls.Unanswered; n > 0 {
-		s += fmt.Sprintf(", %d without reply", n)
-	}
-	if n := c.Calls.Incomplete; n > 0 {
-		s += fmt.Sprintf(", %d incomplete", n)
-	}
-	if c.Tunnel != nil {
-		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
-	}
-	return s + "; " + c.ending()
-}
-
-func (c connection) ending() string {
-	switch {
-	case c.Terminated != "":
-		return c.Terminated
-	case c.State != rdma.Closed:
-		return "open: " + c.State.String()
-	}
-	return "open at the end of the capture"
-}
-
-func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
 
 // detail writes all that is known of a connection.
 func (c connection) detail(w io.Writer) {
@@ -277,6 +216,45 @@ func (c connection) detail(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 }
+
+func endpoint(e rdma.End) string {
+	switch {
+	case e.QPN != 0:
+		return fmt.Sprintf("QP 0x%02x", e.QPN)
+	case e.Port != 0:
+		return fmt.Sprintf("port %d", e.Port)
+	}
+	return "QP unknown"
+}
+
+// life tells when a connection was seen and how it ended.
+func (c connection) life() string {
+	d := time.Duration(c.Last.Time - c.First.Time)
+	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
+		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
+	if n := c.Calls.Unanswered; n > 0 {
+		s += fmt.Sprintf(", %d without reply", n)
+	}
+	if n := c.Calls.Incomplete; n > 0 {
+		s += fmt.Sprintf(", %d incomplete", n)
+	}
+	if c.Tunnel != nil {
+		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
+	}
+	return s + "; " + c.ending()
+}
+
+func (c connection) ending() string {
+	switch {
+	case c.Terminated != "":
+		return c.Terminated
+	case c.State != rdma.Closed:
+		return "open: " + c.State.String()
+	}
+	return "open at the end of the capture"
+}
+
+func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
 
 func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
 
@@ -357,6 +335,28 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 	}
 	_, _ = w.Write(b)
 	return err
+}
+
+// order is the client's side, then the server's. The side that sends forward
+// calls is the client; if there were none, the side that was seen first.
+func (c connection) order() [2]rdma.Side {
+	if c.Forward == 2 {
+		return [2]rdma.Side{1, 0}
+	}
+	return [2]rdma.Side{0, 1}
+}
+
+func (c connection) setupName(side rdma.Side) string {
+	s := &c.Setup[side]
+	switch {
+	case !s.Seen:
+		return "-"
+	case c.Fabric == rdma.IWARP:
+		return "MPA"
+	case s.ServiceID != 0 || s.PathMTU != 0:
+		return "REQ"
+	}
+	return "REP"
 }
 
 // append appends a connection as a JSON object.

@@ -46,51 +46,6 @@ func Diff(w io.Writer, d *latency.Diff) error {
 	return p.err
 }
 
-// changeText is a change in percent; "-" for none, "new" from zero.
-func changeText(c latency.Change) string {
-	switch {
-	case c.Delta == 0:
-		return "-"
-	case c.Percent == nil:
-		return "new"
-	case math.Abs(*c.Percent) >= 1000:
-		return fmt.Sprintf("x%.3g", c.B/c.A)
-	case math.Abs(*c.Percent) < 9.95:
-		return fmt.Sprintf("%+.1f%%", *c.Percent)
-	}
-	return fmt.Sprintf("%+.0f%%", *c.Percent)
-}
-
-func (p *diffPrinter) cells(g *latency.DiffGroup) []string {
-	return p.keyCells(&latency.Group{Key: g.Key})
-}
-
-// rows are the groups that both have, and all groups together.
-func (p *diffPrinter) rows(f func(g *latency.DiffGroup) []string) [][]string {
-	var out [][]string
-	for _, g := range p.d.Groups {
-		if g.In != "both" {
-			continue
-		}
-		if cells := f(g); cells != nil {
-			out = append(out, append(p.cells(g), cells...))
-		}
-	}
-	if cells := f(p.d.All); cells != nil && len(p.d.By) > 0 && len(out) != 1 {
-		key := make([]string, len(p.d.By))
-		key[0] = "all"
-		out = append(out, slices.Concat(key, cells))
-	}
-	return out
-}
-
-func timeOr(v float64, ok bool) string {
-	if !ok {
-		return "-"
-	}
-	return duration(int64(v))
-}
-
 func (p *diffPrinter) latency() {
 	p.title("Latency")
 	header := append(p.keyHeader(), "COUNT A", "B", "P50 A", "B", "CHANGE", "P99 A", "B", "CHANGE", "VERDICT")
@@ -106,6 +61,13 @@ func (p *diffPrinter) latency() {
 		return cells
 	}))
 	p.printf("\n~: the 95 %% intervals of A and B overlap, or there are too few values for an interval;\nfew: less than ten values on one side\n")
+}
+
+func timeOr(v float64, ok bool) string {
+	if !ok {
+		return "-"
+	}
+	return duration(int64(v))
 }
 
 func mark(q latency.Quantile) string {
@@ -130,18 +92,6 @@ func (p *diffPrinter) time() {
 	}))
 }
 
-// signed is a change of a duration with its sign.
-func signed(ns float64) string {
-	if ns == 0 {
-		return "-"
-	}
-	s := duration(int64(ns))
-	if ns > 0 {
-		s = "+" + s
-	}
-	return s
-}
-
 func (p *diffPrinter) phases() {
 	p.title("Change of the mean of each phase")
 	header := p.keyHeader()
@@ -160,6 +110,37 @@ func (p *diffPrinter) phases() {
 		return append(cells, signed(g.Phases[transaction.PhaseWait.String()].Mean.Delta),
 			signed(g.Phases[transaction.PhaseAck.String()].Mean.Delta), signed(g.Mean.Delta))
 	}))
+}
+
+// rows are the groups that both have, and all groups together.
+func (p *diffPrinter) rows(f func(g *latency.DiffGroup) []string) [][]string {
+	var out [][]string
+	for _, g := range p.d.Groups {
+		if g.In != "both" {
+			continue
+		}
+		if cells := f(g); cells != nil {
+			out = append(out, append(p.cells(g), cells...))
+		}
+	}
+	if cells := f(p.d.All); cells != nil && len(p.d.By) > 0 && len(out) != 1 {
+		key := make([]string, len(p.d.By))
+		key[0] = "all"
+		out = append(out, slices.Concat(key, cells))
+	}
+	return out
+}
+
+// signed is a change of a duration with its sign.
+func signed(ns float64) string {
+	if ns == 0 {
+		return "-"
+	}
+	s := duration(int64(ns))
+	if ns > 0 {
+		s = "+" + s
+	}
+	return s
 }
 
 // others shows the counters that differ.
@@ -198,6 +179,21 @@ func (p *diffPrinter) others() {
 	}
 	p.title("What else changed")
 	p.table([]string{"GROUP", "WHAT", "A", "B", "BY", "CHANGE"}, 2, rows)
+}
+
+// changeText is a change in percent; "-" for none, "new" from zero.
+func changeText(c latency.Change) string {
+	switch {
+	case c.Delta == 0:
+		return "-"
+	case c.Percent == nil:
+		return "new"
+	case math.Abs(*c.Percent) >= 1000:
+		return fmt.Sprintf("x%.3g", c.B/c.A)
+	case math.Abs(*c.Percent) < 9.95:
+		return fmt.Sprintf("%+.1f%%", *c.Percent)
+	}
+	return fmt.Sprintf("%+.0f%%", *c.Percent)
 }
 
 func (p *diffPrinter) statuses() {
@@ -244,4 +240,8 @@ func (p *diffPrinter) only(in, title string) {
 		}
 		p.printf("\n")
 	}
+}
+
+func (p *diffPrinter) cells(g *latency.DiffGroup) []string {
+	return p.keyCells(&latency.Group{Key: g.Key})
 }

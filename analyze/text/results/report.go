@@ -59,98 +59,6 @@ type reportPrinter struct {
 	err error
 }
 
-func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
-
-func (p *reportPrinter) title(format string, args ...any) {
-	p.printf("\n"+format+"\n\n", args...)
-}
-
-// table writes rows, without columns that say nothing: those that are "-" or
-// empty in each row. The first columns, and those whose header begins with a
-// space, are text; the others are numbers.
-func (p *reportPrinter) table(header []string, left int, rows [][]string) {
-	keep := make([]int, 0, len(header))
-	for c := range header {
-		for _, r := range rows {
-			if r[c] != "-" && r[c] != "" || c < left {
-				keep = append(keep, c)
-				break
-			}
-		}
-	}
-	var h []string
-	var right []bool
-	for _, c := range keep {
-		h = append(h, strings.TrimSpace(header[c]))
-		right = append(right, c >= left && !strings.HasPrefix(header[c], " "))
-	}
-	cut := make([][]string, len(rows))
-	for i, r := range rows {
-		for _, c := range keep {
-			cut[i] = append(cut[i], r[c])
-		}
-	}
-	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
-		p.err = err
-	}
-}
-
-// bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
-func bytesText(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return rateText(float64(n), 1024)
-}
-
-// rateText is a rounded number.
-func rateText(f, unit float64) string { return text.Rounded(f, unit) }
-
-// keyCells are the names of a group, safe for a terminal and not too long.
-func (p *reportPrinter) keyCells(g *latency.Group) []string {
-	if len(g.Key) == 0 {
-		return []string{"all"}
-	}
-	out := make([]string, len(g.Key))
-	limit := max(40/len(g.Key), 18)
-	for i, k := range g.Key {
-		out[i] = string(text.Shorten([]byte(k), limit))
-	}
-	return out
-}
-
-func (p *reportPrinter) keyHeader() []string {
-	if len(p.rep.By) == 0 {
-		return []string{"GROUP"}
-	}
-	var out []string
-	for _, k := range p.rep.By {
-		out = append(out, strings.ToUpper(k))
-	}
-	return out
-}
-
-// rows are the groups, and all of them together if there are several.
-func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
-	var out [][]string
-	for i, g := range p.rep.Groups {
-		if i >= shownGroups && !p.opt.Verbose {
-			break
-		}
-		if cells := f(g); cells != nil {
-			out = append(out, append(p.keyCells(g), cells...))
-		}
-	}
-	if len(out) > 1 && len(p.rep.By) > 0 {
-		if cells := f(p.rep.All); cells != nil {
-			key := make([]string, len(p.rep.By))
-			key[0] = "all"
-			out = append(out, slices.Concat(key, cells))
-		}
-	}
-	return out
-}
-
 func (p *reportPrinter) head() {
 	r := p.rep
 	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
@@ -353,6 +261,38 @@ func (p *reportPrinter) bytes() {
 	}))
 }
 
+func (p *reportPrinter) keyHeader() []string {
+	if len(p.rep.By) == 0 {
+		return []string{"GROUP"}
+	}
+	var out []string
+	for _, k := range p.rep.By {
+		out = append(out, strings.ToUpper(k))
+	}
+	return out
+}
+
+// rows are the groups, and all of them together if there are several.
+func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
+	var out [][]string
+	for i, g := range p.rep.Groups {
+		if i >= shownGroups && !p.opt.Verbose {
+			break
+		}
+		if cells := f(g); cells != nil {
+			out = append(out, append(p.keyCells(g), cells...))
+		}
+	}
+	if len(out) > 1 && len(p.rep.By) > 0 {
+		if cells := f(p.rep.All); cells != nil {
+			key := make([]string, len(p.rep.By))
+			key[0] = "all"
+			out = append(out, slices.Concat(key, cells))
+		}
+	}
+	return out
+}
+
 func (p *reportPrinter) chunks() {
 	if p.rep.All.Chunks.Transactions == 0 {
 		return
@@ -393,6 +333,19 @@ func (p *reportPrinter) chunks() {
 	}
 }
 
+// keyCells are the names of a group, safe for a terminal and not too long.
+func (p *reportPrinter) keyCells(g *latency.Group) []string {
+	if len(g.Key) == 0 {
+		return []string{"all"}
+	}
+	out := make([]string, len(g.Key))
+	limit := max(40/len(g.Key), 18)
+	for i, k := range g.Key {
+		out[i] = string(text.Shorten([]byte(k), limit))
+	}
+	return out
+}
+
 func (p *reportPrinter) inline() {
 	if len(p.rep.All.Inline) == 0 || p.rep.All.Chunks.Transactions == 0 {
 		return
@@ -411,6 +364,53 @@ func (p *reportPrinter) inline() {
 	p.printf("\n%s\n%s\n", "freed: used chunks and would not have to, so that COPIED bytes are copied and OPS SAVED RDMA",
 		"operations do not take place; new: inline now, and would need a chunk")
 }
+
+func (p *reportPrinter) title(format string, args ...any) {
+	p.printf("\n"+format+"\n\n", args...)
+}
+
+func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+// table writes rows, without columns that say nothing: those that are "-" or
+// empty in each row. The first columns, and those whose header begins with a
+// space, are text; the others are numbers.
+func (p *reportPrinter) table(header []string, left int, rows [][]string) {
+	keep := make([]int, 0, len(header))
+	for c := range header {
+		for _, r := range rows {
+			if r[c] != "-" && r[c] != "" || c < left {
+				keep = append(keep, c)
+				break
+			}
+		}
+	}
+	var h []string
+	var right []bool
+	for _, c := range keep {
+		h = append(h, strings.TrimSpace(header[c]))
+		right = append(right, c >= left && !strings.HasPrefix(header[c], " "))
+	}
+	cut := make([][]string, len(rows))
+	for i, r := range rows {
+		for _, c := range keep {
+			cut[i] = append(cut[i], r[c])
+		}
+	}
+	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+// bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
+func bytesText(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return rateText(float64(n), 1024)
+}
+
+// rateText is a rounded number.
+func rateText(f, unit float64) string { return text.Rounded(f, unit) }
 
 // percent is a share as a number with one digit behind the point.
 func percent(share float64) string {

@@ -31,22 +31,6 @@ type Problems struct {
 // NewProblems returns the Problems of a program, written to w.
 func NewProblems(program string, w io.Writer) *Problems { return &Problems{program: program, w: w} }
 
-// Printf writes a line after the name of the program.
-func (p *Problems) Printf(format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.printf(format, args...)
-}
-
-func (p *Problems) printf(format string, args ...any) {
-	s := printable.Text(fmt.Sprintf(p.program+": "+format+"\n", args...))
-	if p.hold {
-		p.held = append(p.held, s)
-		return
-	}
-	fmt.Fprint(p.w, s)
-}
-
 // Hold keeps lines back while a screen is shown, until Release.
 func (p *Problems) Hold() {
 	p.mu.Lock()
@@ -129,4 +113,20 @@ func (p *Problems) Packets(st *decode.Stats, problems int) {
 	if st.Packets == 0 && problems == 0 {
 		p.Printf("note: no packets")
 	}
+}
+
+// Printf writes a line after the name of the program.
+func (p *Problems) Printf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.printf(format, args...)
+}
+
+func (p *Problems) printf(format string, args ...any) {
+	s := printable.Text(fmt.Sprintf(p.program+": "+format+"\n", args...))
+	if p.hold {
+		p.held = append(p.held, s)
+		return
+	}
+	fmt.Fprint(p.w, s)
 }
