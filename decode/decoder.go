@@ -257,8 +257,9 @@ func (d *Decoder) Memory() *memory.Budget { return d.memory.budget }
 func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
 
 // Open calls f for each transaction that has not ended, in the order of their
-// first packets, until f returns false: see transaction.Tracker.Each. It must
-// not be called while Run or Batch is under way.
+// first packets, until f returns false: see transaction.Tracker.Each. It is an
+// iterator (for tx := range d.Open), and must not be called while Run or Batch is
+// under way.
 func (d *Decoder) Open(f func(*transaction.Transaction) bool) { d.tx.Each(f) }
 
 // OpenCount is how many transactions have not ended. Like Open, it goes between

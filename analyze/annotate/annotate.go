@@ -57,7 +57,7 @@ type mark struct {
 	chunk  string // "Write chunk 0"
 }
 
-// info is what comments say of a transaction.
+// info is what the comments on packets of a transaction need.
 type info struct {
 	serial uint64
 	xid    uint32

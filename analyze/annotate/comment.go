@@ -32,7 +32,7 @@ func (m *mark) append(b []byte) []byte {
 		b = append(b, x.status...)
 		b = append(b, " in "...)
 		b = text.Duration(b, x.time.Total)
-		for i := ladder.CallTransfer; i < ladder.After; i++ {
+		for i := range transaction.Parts() {
 			if d := x.time.Durations[i]; d > 0 {
 				b = append(b, ", "...)
 				b = append(b, i.String()...)

@@ -53,7 +53,7 @@ type Checker struct {
 	total [Error + 1]uint64
 }
 
-// Count is what became of one rule.
+// Count is how often one rule was checked, and with what result.
 type Count struct {
 	Judged    uint64              // times that the rule could be judged
 	Found     uint64              // findings
@@ -95,7 +95,13 @@ func New(opt Options, emit func(*Finding)) *Checker {
 // Enabled reports whether a rule is checked.
 func (c *Checker) Enabled(r *Rule) bool { return c.on[r.id] != Off }
 
-// Count returns what became of a rule.
+// Severity is that of a breach of the rule, Off if it is not checked.
+func (c *Checker) Severity(r *Rule) Severity { return c.on[r.id] }
+
+// Profile is that of the Options.
+func (c *Checker) Profile() Profile { return c.opt.Profile }
+
+// Count returns how often a rule was checked, and with what result.
 func (c *Checker) Count(r *Rule) *Count { return &c.stats[r.id] }
 
 // Totals counts findings by severity.
@@ -186,7 +192,7 @@ func (c *Checker) settle() {
 	c.pending = c.pending[:0]
 }
 
-// Finish judges what could not be judged before. The Decoder must have been
+// Finish judges what had to wait for the end of the capture. The Decoder must have been
 // flushed (Decoder.Run does).
 func (c *Checker) Finish() {
 	c.settle()

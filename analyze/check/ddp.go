@@ -303,7 +303,7 @@ func (t *txCheck) sameSegments(r id, offered, used rpcrdma.WriteChunk) bool {
 	return true
 }
 
-// results holds the results against the Write chunks.
+// results checks the results against the Write chunks.
 func (t *txCheck) results() {
 	h, r, c, v := t.call, t.reply, t.c, t.v
 	of := [...]id{ruleWriteChunkIgnored, ruleResultNotEligible, ruleWrittenLength, rulePadWritten, ruleUnusedNotZero}
@@ -338,18 +338,7 @@ func (t *txCheck) results() {
 		}
 		switch {
 		case item != nil && item.Chunk == i+1:
-			length := uint64(item.Length)
-			switch {
-			case n == length:
-				c.ok(ruleWrittenLength)
-				c.ok(rulePadWritten)
-			case n == (length+3)&^3 && length > 0:
-				t.fail(rulePadWritten, aboutReply, plural(int(length), "byte"), plural(int(n), "byte"))
-			case length == 0 && t.moved(i) == 0:
-				t.fail(ruleUnusedNotZero, aboutReply, "segments of length 0", plural(int(n), "byte"))
-			default:
-				t.fail(ruleWrittenLength, aboutReply, plural(int(length), "byte")+", as the item", plural(int(n), "byte"))
-			}
+			t.written(i, uint64(item.Length), n)
 		case item != nil:
 			if t.broken(ruleWriteChunkIgnored, item.Length > 0 && len(h.Writes[i]) > 0) {
 				t.fail(ruleWriteChunkIgnored, aboutReply, "the result in the Write chunk", plural(int(item.Length), "byte")+" inline")
@@ -362,6 +351,21 @@ func (t *txCheck) results() {
 		default:
 			t.fail(ruleUnusedNotZero, aboutReply, "segments of length 0", plural(int(n), "byte")+"; none were written")
 		}
+	}
+}
+
+// written compares the length of an item with what a Write chunk has received.
+func (t *txCheck) written(i int, length, n uint64) {
+	switch {
+	case n == length:
+		t.c.ok(ruleWrittenLength)
+		t.c.ok(rulePadWritten)
+	case n == (length+3)&^3 && length > 0:
+		t.fail(rulePadWritten, aboutReply, plural(int(length), "byte"), plural(int(n), "byte"))
+	case length == 0 && t.moved(i) == 0:
+		t.fail(ruleUnusedNotZero, aboutReply, "segments of length 0", plural(int(n), "byte"))
+	default:
+		t.fail(ruleWrittenLength, aboutReply, plural(int(length), "byte")+", as the item", plural(int(n), "byte"))
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Party is who has broken a rule.
+// Party is the side that broke a rule.
 type Party uint8
 
 // Parties. For a callback, requester is the server of the file system.
@@ -35,10 +35,10 @@ type Finding struct {
 	CallFrame, ReplyFrame uint64 // last packets of call and reply; 0 if not seen
 
 	By       Party
-	From, To rdma.End // who did it, and the peer
+	From, To rdma.End // the side that broke the rule, and its peer
 
 	Expected, Seen string
-	// Reaction is what the peer did next.
+	// Reaction is what the peer did next; empty if that is not known.
 	Reaction string
 	// CallKey and ReplyKey are the encoding keys of the chunk lists.
 	CallKey, ReplyKey string

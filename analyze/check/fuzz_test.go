@@ -1,4 +1,4 @@
-package check
+package check_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -28,8 +30,8 @@ func FuzzCheck(f *testing.F) {
 		memory.Start()
 		texts := func(batch int) (out []string) {
 			var e ndjson.Encoder
-			var form Text
-			c := New(Options{Rules: All()}, func(f *Finding) {
+			var form results.Findings
+			c := check.New(check.Options{Rules: check.All()}, func(f *check.Finding) {
 				b := form.Append(nil, f)
 				for _, r := range string(b) {
 					if r != '\n' && (r == utf8.RuneError || !unicode.IsPrint(r)) {
@@ -37,7 +39,7 @@ func FuzzCheck(f *testing.F) {
 					}
 				}
 				if how&2 != 0 {
-					if b = f.Append(nil, &e); !json.Valid(b) {
+					if b = e.AppendFinding(nil, f); !json.Valid(b) {
 						t.Fatalf("%s", b)
 					}
 				}

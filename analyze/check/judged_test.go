@@ -1,10 +1,8 @@
 package check
 
 import (
-	"encoding/json"
 	"testing"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/internal/rocetest"
@@ -187,56 +185,6 @@ func TestKnown(t *testing.T) {
 					t.Errorf("%s: known %q", f.Rule.ID, f.Known)
 				}
 			}
-		}
-	}
-}
-
-// Findings, rules and the summary are valid JSON with what the schema says.
-func TestJSON(t *testing.T) {
-	var e ndjson.Encoder
-	for i := range breaches {
-		r := breaches[i].scene(true).run(RFC8166)
-		for _, f := range r.findings {
-			var m map[string]any
-			b := f.Append(nil, &e)
-			if err := json.Unmarshal(b, &m); err != nil {
-				t.Fatalf("%v: %s", err, b)
-			}
-			for _, key := range []string{"schema", "rule", "number", "severity", "title", "source", "time", "frame", "connection", "fabric", "by", "by_address", "by_endpoint", "peer_address", "peer_endpoint", "expected", "seen"} {
-				if _, ok := m[key]; !ok {
-					t.Errorf("%s: no %s", f.Rule.ID, key)
-				}
-			}
-			if m["schema"] != FindingSchema {
-				t.Errorf("schema %v", m["schema"])
-			}
-		}
-		var m struct {
-			Schema                  string
-			Errors, Warnings, Notes uint64
-			Rules                   []struct {
-				Rule     string
-				Findings uint64
-			}
-		}
-		if err := json.Unmarshal(r.check.AppendSummary(nil), &m); err != nil {
-			t.Fatal(err)
-		}
-		n := r.check.Totals()
-		if m.Schema != SummarySchema || m.Errors != n[Error] || m.Warnings != n[Warning] || m.Notes != n[Note] {
-			t.Errorf("%+v", m)
-		}
-		sum := uint64(0)
-		for _, x := range m.Rules {
-			sum += x.Findings
-		}
-		if sum != uint64(len(r.findings)) {
-			t.Errorf("%d findings in the summary, %d reported", sum, len(r.findings))
-		}
-	}
-	for _, r := range Rules() {
-		if !json.Valid(r.Append(nil)) {
-			t.Errorf("%s", r.Append(nil))
 		}
 	}
 }

@@ -31,7 +31,7 @@ func ParseSeverity(name string) (Severity, bool) {
 	return Off, false
 }
 
-// Profile is what a capture is held against.
+// Profile is the set of rules that a capture is checked against.
 type Profile uint8
 
 // Profiles.

@@ -103,7 +103,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("%s has no place for the rules", file)
 	}
 	at += len(begin)
-	want := Markdown()
+	want := markdown()
 	if text[at:to] == want {
 		return
 	}

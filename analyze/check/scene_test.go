@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -510,8 +511,7 @@ func (s *scene) callback(edit func(call *rpcrdma.Header)) {
 }
 
 func describeFinding(f *Finding) string {
-	var t Text
-	return string(t.Append(nil, f))
+	return fmt.Sprintf("%v %s frame %d xid %08x by %v %v: expected %s, seen %s, then %s", f.Severity, f.Rule.ID, f.Ref.Number, f.XID, f.By, f.From, f.Expected, f.Seen, f.Reaction)
 }
 
 func segmentAt(handle uint32, offset uint64) rpcrdma.Segment {

@@ -95,6 +95,19 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	w.started, w.announced = true, false
 	w.next = (q.PSN + 1) & psnMask
 
+	c.sequence(s, w, q, ref, from, follows)
+	if op.IsReadRequest() {
+		if mtu == 0 {
+			mtu = s.c.MTU
+		}
+		w.skipResponses(q, mtu)
+	}
+}
+
+// sequence judges where a packet stands in a message: at its beginning, within it
+// or at its end. follows says that its PSN is the next one.
+func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from rdma.Side, follows bool) {
+	op := q.Opcode
 	kind := openNone
 	switch {
 	case op.IsSend():
@@ -128,18 +141,17 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	if ends {
 		w.open = openNone
 	}
-	if op.IsReadRequest() {
-		size := mtu
-		if size == 0 {
-			size = s.c.MTU
-		}
-		switch n := q.RETH.DMALen; {
-		case n <= 256:
-		case size == 0:
-			w.started = false // where its responses end is not known
-		default:
-			w.next = (q.PSN + uint32((uint64(n)+uint64(size)-1)/uint64(size))) & psnMask
-		}
+}
+
+// skipResponses leaves room for the PSNs of the responses to an RDMA Read Request;
+// a path MTU of 0 is not known.
+func (w *wire) skipResponses(q *roce.Packet, mtu uint32) {
+	switch n := q.RETH.DMALen; {
+	case n <= 256:
+	case mtu == 0:
+		w.started = false // where its responses end is not known
+	default:
+		w.next = (q.PSN + uint32((uint64(n)+uint64(mtu)-1)/uint64(mtu))) & psnMask
 	}
 }
 
@@ -194,7 +206,7 @@ func (c *Checker) writeLength(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, fr
 	c.report(f)
 }
 
-// size holds the payload of a packet against the path MTU.
+// size checks the payload of a packet against the path MTU.
 func (c *Checker) size(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side, mtu uint32) {
 	op, n := q.Opcode, uint32(q.PayloadLen)
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -275,36 +274,31 @@ func (w *Writer) phases(tx *transaction.Transaction, pid, tid int) {
 		return
 	}
 	at := tx.Call.First.Time
-	for _, x := range [...]struct {
-		name string
-		d    time.Duration
-	}{
-		{"call_transfer", p.CallTransfer}, {"argument_pull", p.ArgumentPull}, {"server", p.Server},
-		{"result_push", p.ResultPush}, {"reply_transfer", p.ReplyTransfer},
-	} {
-		if x.d == 0 {
+	for ph := range transaction.Parts() {
+		d := p.Of(ph)
+		if d == 0 {
 			continue
 		}
 		b := w.event('X', pid, tid, at)
-		b = dur(b, at, at+int64(x.d))
+		b = dur(b, at, at+int64(d))
 		b = append(b, `,"name":"`...)
-		b = append(b, x.name...)
+		b = append(b, ph.String()...)
 		b = append(b, `","cat":"phase"`...)
-		switch x.name {
-		case "argument_pull":
+		switch ph {
+		case transaction.PhasePull:
 			b = append(b, `,"args":{"rdma_reads":`...)
 			b = strconv.AppendInt(b, int64(tx.Reads), 10)
 			b = num(b, "bytes", tx.ReadBytes)
 			b = num(b, "pull_wait_ns", uint64(p.PullWait))
 			b = append(b, '}')
-		case "result_push":
+		case transaction.PhasePush:
 			b = append(b, `,"args":{"rdma_writes":`...)
 			b = strconv.AppendInt(b, int64(tx.Writes), 10)
 			b = num(b, "bytes", tx.WriteBytes)
 			b = append(b, '}')
 		}
 		w.put(append(b, '}'))
-		at += int64(x.d)
+		at += int64(d)
 	}
 }
 

@@ -78,81 +78,103 @@ var protocols = sync.OnceValue(func() *protocolTable {
 })
 
 func loadNames(text string) (*protocolTable, error) {
-	t := &protocolTable{sets: [][]string{nil}}
-	groups := []*group{nil}
-	length := &group{[]kid{{name: "length", kinds: kUint}}}
-	index := func(s string, most int) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err == nil && (n < 0 || n >= most) {
-			err = fmt.Errorf("number %d is not defined", n)
-		}
-		return n, err
-	}
-	parseKid := func(s string) (k kid, err error) {
-		if s, sub, ok := strings.Cut(s, "{"); ok {
-			n, err := index(strings.TrimSuffix(sub, "}"), len(groups))
-			if err != nil {
-				return k, err
-			}
-			if k, err = parseFlatKid(s, t.sets, index); err != nil {
-				return k, err
-			}
-			if k.below = groups[n]; k.below == nil {
-				k.below = &group{}
-			}
-			return k, nil
-		}
-		k, err = parseFlatKid(s, t.sets, index)
-		if k.kinds&kData != 0 && k.below == nil {
-			k.below = length
-		}
-		return k, err
-	}
+	r := &nameReader{table: &protocolTable{sets: [][]string{nil}}, groups: []*group{nil}, length: &group{[]kid{{name: "length", kinds: kUint}}}}
 	for n, line := range strings.Split(text, "\n") {
 		f := strings.Fields(line)
 		if len(f) == 0 || f[0] == "#" {
 			continue
 		}
-		var err error
-		switch {
-		case f[0] == "set" && len(f) > 2:
-			t.sets = append(t.sets, f[2:])
-		case f[0] == "group" && len(f) > 1:
-			g := &group{}
-			for _, s := range f[2:] {
-				var k kid
-				if k, err = parseKid(s); err != nil {
-					break
-				}
-				g.kids = append(g.kids, k)
-			}
-			groups = append(groups, g)
-		case f[0] == "procedure" && len(f) == 7:
-			var v [4]int
-			for i, s := range [...]string{f[2], f[4], f[5], f[6]} {
-				most := 1<<31 - 1
-				if i >= 2 {
-					most = len(groups)
-				}
-				if v[i], err = index(s, most); err != nil {
-					break
-				}
-			}
-			if err == nil {
-				t.addProcedure(f[1], procedure{uint32(v[0]), uint32(v[1]), f[3], [2]*group{groups[v[2]], groups[v[3]]}})
-			}
-		default:
-			err = fmt.Errorf("unknown line")
-		}
-		if err != nil {
+		if err := r.line(f); err != nil {
 			return nil, fmt.Errorf("names.txt: line %d: %w", n+1, err)
 		}
 	}
-	t.collect()
-	return t, nil
+	r.table.collect()
+	return r.table, nil
 }
 
-func parseFlatKid(s string, sets [][]string, index func(string, int) (int, error)) (k kid, err error) {
+// nameReader reads names.txt. What a line refers to by number stands above it.
+type nameReader struct {
+	table  *protocolTable
+	groups []*group
+	length *group // below data
+}
+
+func (r *nameReader) line(f []string) error {
+	switch {
+	case f[0] == "set" && len(f) > 2:
+		r.table.sets = append(r.table.sets, f[2:])
+		return nil
+	case f[0] == "group" && len(f) > 1:
+		return r.group(f[2:])
+	case f[0] == "procedure" && len(f) == 7:
+		return r.procedure(f[1:])
+	}
+	return fmt.Errorf("unknown line")
+}
+
+func (r *nameReader) group(kids []string) error {
+	g := &group{}
+	for _, s := range kids {
+		k, err := r.kid(s)
+		if err != nil {
+			return err
+		}
+		g.kids = append(g.kids, k)
+	}
+	r.groups = append(r.groups, g)
+	return nil
+}
+
+// procedure has program, version, name, number, and the groups of arguments and
+// results.
+func (r *nameReader) procedure(f []string) error {
+	var v [4]int
+	for i, s := range [...]string{f[1], f[3], f[4], f[5]} {
+		most := 1<<31 - 1
+		if i >= 2 {
+			most = len(r.groups)
+		}
+		var err error
+		if v[i], err = index(s, most); err != nil {
+			return err
+		}
+	}
+	r.table.addProcedure(f[0], procedure{uint32(v[0]), uint32(v[1]), f[2], [2]*group{r.groups[v[2]], r.groups[v[3]]}})
+	return nil
+}
+
+func (r *nameReader) kid(s string) (k kid, err error) {
+	s, sub, below := strings.Cut(s, "{")
+	n := 0
+	if below {
+		if n, err = index(strings.TrimSuffix(sub, "}"), len(r.groups)); err != nil {
+			return k, err
+		}
+	}
+	if k, err = parseFlatKid(s, r.table.sets); err != nil {
+		return k, err
+	}
+	switch {
+	case below && r.groups[n] == nil:
+		k.below = &group{}
+	case below:
+		k.below = r.groups[n]
+	case k.kinds&kData != 0:
+		k.below = r.length
+	}
+	return k, nil
+}
+
+// index reads a number below most.
+func index(s string, most int) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err == nil && (n < 0 || n >= most) {
+		err = fmt.Errorf("number %d is not defined", n)
+	}
+	return n, err
+}
+
+func parseFlatKid(s string, sets [][]string) (k kid, err error) {
 	s, set, ok := strings.Cut(s, "=")
 	if ok {
 		if k.set, err = index(set, len(sets)); err != nil {

@@ -349,29 +349,39 @@ func (f *programField) start(proc string) int {
 
 // emit finds the values of a field in a transaction.
 func (f *programField) emit(s *sink, v *rpc.View) {
-	w := &s.walk
 	switch f.program.name {
 	case "rpc":
-		if f.dirs[arguments] && v.CallErr == nil {
-			w.reset(s, f, 0, nil)
-			v.Call.Walk(w)
-		}
-		if f.dirs[results] && v.ReplyErr == nil && !s.stop {
-			w.reset(s, f, 0, nil)
-			v.Reply.Walk(w)
-		}
-		return
+		f.emitRPC(s, v)
 	case "rpcrdma":
 		for d, m := range [...]*transaction.Message{&v.Tx.Call, &v.Tx.Reply} {
 			if f.dirs[d] && m.Seen() && m.Transport && !s.stop {
 				f.header(s, &m.Header)
 			}
 		}
-		return
+	default:
+		f.emitBody(s, v)
 	}
+}
+
+// emitRPC finds them in the RPC headers.
+func (f *programField) emitRPC(s *sink, v *rpc.View) {
+	w := &s.walk
+	if f.dirs[arguments] && v.CallErr == nil {
+		w.reset(s, f, 0, nil)
+		v.Call.Walk(w)
+	}
+	if f.dirs[results] && v.ReplyErr == nil && !s.stop {
+		w.reset(s, f, 0, nil)
+		v.Reply.Walk(w)
+	}
+}
+
+// emitBody finds them in arguments and results.
+func (f *programField) emitBody(s *sink, v *rpc.View) {
 	if v.Program == nil || v.Procedure == nil || v.Program.Name != f.program.name {
 		return
 	}
+	w := &s.walk
 	version, number := v.Program.Version, v.Procedure.Number
 	start := f.start(v.Procedure.Name)
 	if !f.leaves && len(f.comps) == 1 && contains(f.comps[0], v.Procedure.Name) {
@@ -379,25 +389,27 @@ func (f *programField) emit(s *sink, v *rpc.View) {
 	}
 	if v.Args != nil && f.dirs[arguments] && f.want[arguments].proc(version, number) && !s.stop {
 		w.reset(s, f, start, v.ArgsErr)
-		switch a := v.Args.(type) {
-		case *nfs4.CompoundArgs:
-			f.compound(w, a, &a.Operations, arguments, nfs4.OpName)
-		case *nfs4.CbCompoundArgs:
-			f.compound(w, a, &a.Operations, arguments, nfs4.CbOpName)
-		default:
-			a.Walk(w)
-		}
+		f.body(w, v.Args, arguments)
 	}
 	if v.Result != nil && f.dirs[results] && f.want[results].proc(version, number) && !s.stop {
 		w.reset(s, f, start, v.ResultErr)
-		switch r := v.Result.(type) {
-		case *nfs4.CompoundRes:
-			f.compound(w, r, &r.Operations, results, nfs4.OpName)
-		case *nfs4.CbCompoundRes:
-			f.compound(w, r, &r.Operations, results, nfs4.CbOpName)
-		default:
-			r.Walk(w)
-		}
+		f.body(w, v.Result, results)
+	}
+}
+
+// body walks arguments or results.
+func (f *programField) body(w *visitor, m xdr.Message, d int) {
+	switch m := m.(type) {
+	case *nfs4.CompoundArgs:
+		f.compound(w, m, &m.Operations, d, nfs4.OpName)
+	case *nfs4.CbCompoundArgs:
+		f.compound(w, m, &m.Operations, d, nfs4.CbOpName)
+	case *nfs4.CompoundRes:
+		f.compound(w, m, &m.Operations, d, nfs4.OpName)
+	case *nfs4.CbCompoundRes:
+		f.compound(w, m, &m.Operations, d, nfs4.CbOpName)
+	default:
+		m.Walk(w)
 	}
 }
 

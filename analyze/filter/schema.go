@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -289,14 +288,18 @@ func sys(s *sink, v *rpc.View) *oncrpc.Sys {
 	return &s.sys
 }
 
-func phase(name, desc string, pick func(p *transaction.Phases) int64) []field {
-	emit := func(s *sink, v *rpc.View) {
+// phase is the field of a phase, under both of its names.
+func phase(ph transaction.Phase, desc string) []field {
+	return latencyField(ph.String(), desc, func(s *sink, v *rpc.View) {
 		if p, ok := v.Tx.Phases(); ok {
-			if d := pick(&p); d >= 0 || name != "ack" {
-				s.duration(time.Duration(d))
+			if d := p.Of(ph); d >= 0 || ph != transaction.PhaseAck {
+				s.duration(d)
 			}
 		}
-	}
+	})
+}
+
+func latencyField(name, desc string, emit func(s *sink, v *rpc.View)) []field {
 	return []field{
 		{name: "latency_ns." + name, kinds: kDuration, desc: desc, emit: emit},
 		{name: "latency." + name, kinds: kDuration, united: true, desc: "the same as latency_ns." + name, emit: emit},
@@ -554,14 +557,14 @@ var schemaFields = sync.OnceValue(func() []field {
 		field{name: "latency_ns", kinds: kDuration, desc: "the same as latency_ns.total", emit: total},
 		field{name: "latency", kinds: kDuration, united: true, desc: "the same as latency_ns.total", emit: total},
 	)
-	add(phase("call_transfer", "call's first packet to its last", func(p *transaction.Phases) int64 { return int64(p.CallTransfer) })...)
-	add(phase("argument_pull", "end of the call to the last Read Response of its chunks", func(p *transaction.Phases) int64 { return int64(p.ArgumentPull) })...)
-	add(phase("pull_wait", "the part of argument_pull before the first Read Request", func(p *transaction.Phases) int64 { return int64(p.PullWait) })...)
-	add(phase("server", "until the first RDMA Write, or the reply", func(p *transaction.Phases) int64 { return int64(p.Server) })...)
-	add(phase("result_push", "first RDMA Write to the end of the last", func(p *transaction.Phases) int64 { return int64(p.ResultPush) })...)
-	add(phase("reply_transfer", "until the reply's last packet", func(p *transaction.Phases) int64 { return int64(p.ReplyTransfer) })...)
-	add(phase("total", "call's first packet to the reply's last", func(p *transaction.Phases) int64 { return int64(p.Total) })...)
-	add(phase("ack", "reply's last packet to its acknowledgement", func(p *transaction.Phases) int64 { return int64(p.Ack) })...)
+	add(phase(transaction.PhaseCall, "call's first packet to its last")...)
+	add(phase(transaction.PhasePull, "end of the call to the last Read Response of its chunks")...)
+	add(phase(transaction.PhaseWait, "the part of argument_pull before the first Read Request")...)
+	add(phase(transaction.PhaseServer, "until the first RDMA Write, or the reply")...)
+	add(phase(transaction.PhasePush, "first RDMA Write to the end of the last")...)
+	add(phase(transaction.PhaseReply, "until the reply's last packet")...)
+	add(latencyField("total", "call's first packet to the reply's last", total)...)
+	add(phase(transaction.PhaseAck, "reply's last packet to its acknowledgement")...)
 	add(
 		field{name: "state", kinds: kEnum, textual: true, desc: "whether it was seen whole", symbols: fixed("complete", "no_reply", "no_call", "incomplete"),
 			emit: func(s *sink, v *rpc.View) { s.symbol(v.Tx.State.String()) }},

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Bounds of the page: a browser has to draw it.
@@ -97,19 +98,26 @@ type connRow struct {
 	Remarks []latency.Remark
 }
 
-// phases in the order of a transaction, with the class that colors them.
-var phases = []struct {
-	phase       latency.Phase
-	class, name string
-	note        string
-}{
-	{latency.CallTransfer, "call", "call transfer", "first to last packet of the call"},
-	{latency.PullWait, "wait", "pull wait", "until the first Read Request; a part of the argument pull"},
-	{latency.ArgumentPull, "pull", "argument pull", "RDMA Reads of the call's chunks"},
-	{latency.Server, "server", "server", "until the first RDMA Write or the reply"},
-	{latency.ResultPush, "push", "result push", "RDMA Writes of the reply's chunks"},
-	{latency.ReplyTransfer, "reply", "reply transfer", "until the last packet of the reply"},
+// phases in the order of a transaction, the wait before the pull that contains
+// it.
+var phases = []phase{
+	{transaction.PhaseCall, "first to last packet of the call"},
+	{transaction.PhaseWait, "until the first Read Request; a part of the argument pull"},
+	{transaction.PhasePull, "RDMA Reads of the call's chunks"},
+	{transaction.PhaseServer, "until the first RDMA Write or the reply"},
+	{transaction.PhasePush, "RDMA Writes of the reply's chunks"},
+	{transaction.PhaseReply, "until the last packet of the reply"},
 }
+
+type phase struct {
+	transaction.Phase
+	note string
+}
+
+// class colors it.
+func (p phase) class() string { return p.Short() }
+
+func (p phase) name() string { return strings.ReplaceAll(p.String(), "_", " ") }
 
 func duration(ns int64) string { return string(text.Duration(nil, time.Duration(ns))) }
 
@@ -134,7 +142,7 @@ func newView(rep *latency.Report) *view {
 	}
 	v.cards(rep)
 	for _, p := range phases {
-		v.Legend = append(v.Legend, legend{p.class, p.name, p.note})
+		v.Legend = append(v.Legend, legend{p.class(), p.name(), p.note})
 	}
 	if rep.All.Count > 0 {
 		v.groups(rep)
@@ -315,7 +323,7 @@ func (v *view) shares(rep *latency.Report) {
 func sums(g *latency.Group) []int64 {
 	out := make([]int64, len(phases))
 	for i, ph := range phases {
-		out[i] = g.Phase(ph.phase).Sum
+		out[i] = g.Phase(ph.Phase).Sum
 	}
 	return out
 }
@@ -328,15 +336,15 @@ func bars(p *plot.Chart, x, y, width, height float64, parts []int64, total int64
 	}
 	for i, ph := range phases {
 		n := parts[i]
-		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.name, duration(n), 100*float64(n)/float64(total))
-		if ph.phase == latency.ArgumentPull {
+		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.name(), duration(n), 100*float64(n)/float64(total))
+		if ph.Phase == transaction.PhasePull {
 			n -= parts[i-1]
 		}
 		if n <= 0 {
 			continue
 		}
 		w := width * float64(n) / float64(total)
-		p.AddRect(x, y, w, height, ph.class, 0, title)
+		p.AddRect(x, y, w, height, ph.class(), 0, title)
 		x += w
 	}
 }
@@ -369,7 +377,7 @@ func (v *view) slow(rep *latency.Report) {
 		p := &plot.Chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}
 		parts := make([]int64, len(phases))
 		for j, ph := range phases {
-			parts[j] = x.Phases[ph.phase.String()]
+			parts[j] = x.Phases[ph.String()]
 		}
 		bars(p, 0, 0, slowWidth, slowHeight, parts, x.Total, "")
 		r := slowRow{

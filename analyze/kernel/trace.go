@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
 )
 
-// call is what a client's trace says of one RPC. Times are those of its trace
+// call is one RPC in the trace of a client. Times are those of its trace
 // clock.
 type call struct {
 	xid    uint32
@@ -29,7 +29,7 @@ type call struct {
 	wires uint16
 }
 
-// request is what a server's trace says of one RPC.
+// request is one RPC in the trace of a server.
 type request struct {
 	xid     uint32
 	older   int32

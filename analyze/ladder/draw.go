@@ -219,12 +219,12 @@ func (d *Drawer) ladder(b []byte, v *rpc.View) []byte {
 	for i := range d.rows {
 		r := &d.rows[i]
 		if d.time.Known && r.phase != phase {
-			from := CallTransfer
+			from := transaction.PhaseCall
 			if phase != phases {
 				from = phase + 1
 			}
 			for p := from; p <= r.phase; p++ {
-				if p == r.phase || p == Server || d.time.Durations[p] > 0 && p != After {
+				if p == r.phase || p == transaction.PhaseServer || d.time.Durations[p] > 0 && p != After {
 					b = d.heading(b, tx, p)
 				}
 			}
@@ -245,16 +245,16 @@ func (d *Drawer) ladder(b []byte, v *rpc.View) []byte {
 }
 
 // heading is the line where a phase begins.
-func (d *Drawer) heading(b []byte, tx *transaction.Transaction, p Phase) []byte {
+func (d *Drawer) heading(b []byte, tx *transaction.Transaction, p transaction.Phase) []byte {
 	g := d.glyphs()
 	s := p.String() + " " + string(text.Duration(nil, d.time.Durations[p]))
 	switch {
 	case p == After && d.time.Durations[p] >= 0:
-		s = "ack " + string(text.Duration(nil, d.time.Durations[p])) + " after the reply"
+		s = After.String() + " " + string(text.Duration(nil, d.time.Durations[p])) + " after the reply"
 	case p == After:
 		s = "after the reply"
-	case p == ArgumentPull && d.time.PullWait > 0:
-		s += ", of it pull_wait " + string(text.Duration(nil, d.time.PullWait))
+	case p == transaction.PhasePull && d.time.PullWait > 0:
+		s += ", of it " + transaction.PhaseWait.String() + " " + string(text.Duration(nil, d.time.PullWait))
 	}
 	at := ""
 	if p != After {

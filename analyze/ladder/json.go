@@ -86,7 +86,7 @@ func (e *Encoder) packet(b []byte, tx *transaction.Transaction, p *transaction.P
 	b = word(b, "from", from)
 	b = word(b, "role", p.Role.String())
 	if e.time.Known {
-		b = word(b, "phase", e.time.Of(p.Ref).String())
+		b = word(b, "phase", phaseName(e.time.Of(p.Ref)))
 	} else {
 		b = append(key(b, "phase"), "null"...)
 	}

@@ -194,12 +194,12 @@ func TestTimeline(t *testing.T) {
 			if !ok {
 				return
 			}
-			if tl.Begins(After) != p.Total || tl.Begins(CallTransfer) != 0 {
+			if tl.Begins(After) != p.Total || tl.Begins(transaction.PhaseCall) != 0 {
 				t.Errorf("%08x: the phases take %v of %v", v.Tx.XID, tl.Begins(After), p.Total)
 			}
-			for r, want := range map[uint64]Phase{
-				v.Tx.Call.Last.Number: CallTransfer, v.Tx.Reply.Last.Number: ReplyTransfer,
-				v.Tx.Times.FirstPush.Number: ResultPush, v.Tx.Times.LastRead.Number: ArgumentPull, v.Tx.Times.Ack.Number: After,
+			for r, want := range map[uint64]transaction.Phase{
+				v.Tx.Call.Last.Number: transaction.PhaseCall, v.Tx.Reply.Last.Number: transaction.PhaseReply,
+				v.Tx.Times.FirstPush.Number: transaction.PhasePush, v.Tx.Times.LastRead.Number: transaction.PhasePull, v.Tx.Times.Ack.Number: After,
 			} {
 				ref := v.Tx.Call.Last
 				ref.Number = r

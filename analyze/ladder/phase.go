@@ -7,24 +7,19 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Phase is a part of a transaction's latency, in the order of DESIGN: the call
-// first. After is what comes behind the reply.
-type Phase uint8
+// After is where packets behind the reply fall: among them its acknowledgement.
+const After = transaction.PhaseAck
 
-// Phases.
-const (
-	CallTransfer Phase = iota
-	ArgumentPull
-	Server
-	ResultPush
-	ReplyTransfer
-	After
-	phases
-)
+// phases is how many there are, After included.
+const phases = After + 1
 
-var phaseNames = [phases]string{"call_transfer", "argument_pull", "server", "result_push", "reply_transfer", "after"}
-
-func (p Phase) String() string { return phaseNames[p] }
+// phaseName is the name of the phase of a packet.
+func phaseName(p transaction.Phase) string {
+	if p == After {
+		return "after"
+	}
+	return p.String()
+}
 
 // Timeline tells in which phase of a transaction a packet falls.
 type Timeline struct {
@@ -48,7 +43,10 @@ func (t *Timeline) Reset(tx *transaction.Transaction) {
 		return
 	}
 	t.Known = true
-	t.Durations = [phases]time.Duration{p.CallTransfer, p.ArgumentPull, p.Server, p.ResultPush, p.ReplyTransfer, p.Ack}
+	t.Durations = [phases]time.Duration{After: p.Ack}
+	for ph := range transaction.Parts() {
+		t.Durations[ph] = p.Of(ph)
+	}
 	t.PullWait, t.Total = p.PullWait, p.Total
 	end := tx.Reply.Last.Number
 	call := min(tx.Call.Last.Number, end)
@@ -66,8 +64,8 @@ func (t *Timeline) Reset(tx *transaction.Transaction) {
 }
 
 // Of returns the phase of a packet.
-func (t *Timeline) Of(r rdma.Ref) Phase {
-	for p := CallTransfer; p < After; p++ {
+func (t *Timeline) Of(r rdma.Ref) transaction.Phase {
+	for p := range transaction.Parts() {
 		if r.Number <= t.ends[p] {
 			return p
 		}
@@ -76,9 +74,9 @@ func (t *Timeline) Of(r rdma.Ref) Phase {
 }
 
 // Begins is when a phase begins, in nanoseconds after Start.
-func (t *Timeline) Begins(p Phase) time.Duration {
+func (t *Timeline) Begins(p transaction.Phase) time.Duration {
 	var d time.Duration
-	for i := CallTransfer; i < min(p, After); i++ {
+	for i := transaction.PhaseCall; i < min(p, After); i++ {
 		d += t.Durations[i]
 	}
 	return d

@@ -8,7 +8,7 @@ import (
 // row is a line of the ladder: one packet, or several alike.
 type row struct {
 	first, last int // in the list of packets
-	phase       Phase
+	phase       transaction.Phase
 	ack         int // 1 + the entry of the same packet as an acknowledgement
 	packets     int
 	bytes       uint64

@@ -22,7 +22,7 @@ type segment struct {
 
 	done    uint64 // bytes moved by the packets shown so far
 	moved   uint64 // bytes that operations moved, without repetitions
-	used    uint64 // what the reply says of it; of a Read list its length
+	used    uint64 // bytes used according to the reply; of a Read list its length
 	ops     int    // operations that served it
 	first   int    // the first and last of them, counted from 1
 	last    int

@@ -33,7 +33,7 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 		}
 		return int(float64(at) / float64(total) * float64(scale))
 	}
-	for p := CallTransfer; p < After; p++ {
+	for p := range transaction.Parts() {
 		dur := t.Durations[p]
 		line := padRight(p.String(), name) + padLeft(string(text.Duration(nil, dur)), number)
 		bar := ""
@@ -50,18 +50,18 @@ func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 		}
 		b = append(b, strings.TrimRight(line+"  "+bar, " ")...)
 		b = append(b, '\n')
-		if p == ArgumentPull && t.PullWait > 0 {
-			b = fmt.Appendf(b, "%s%s\n", padRight("  pull_wait", name), padLeft(string(text.Duration(nil, t.PullWait)), number))
+		if p == transaction.PhasePull && t.PullWait > 0 {
+			b = fmt.Appendf(b, "%s%s\n", padRight("  "+transaction.PhaseWait.String(), name), padLeft(string(text.Duration(nil, t.PullWait)), number))
 		}
 	}
 	b = fmt.Appendf(b, "%s%s\n", padRight("total", name), padLeft(right, number))
 	if ack := t.Durations[After]; ack >= 0 {
-		b = fmt.Appendf(b, "%s%s  after the reply, frame %d\n", padRight("ack", name), padLeft(string(text.Duration(nil, ack)), number), tx.Times.Ack.Number)
+		b = fmt.Appendf(b, "%s%s  after the reply, frame %d\n", padRight(After.String(), name), padLeft(string(text.Duration(nil, ack)), number), tx.Times.Ack.Number)
 	}
 	return append(b, '\n')
 }
 
-func phaseColor(p Phase) string {
+func phaseColor(p transaction.Phase) string {
 	return [phases]string{colorBold, colorBlue, colorYellow, colorGreen, colorBold, colorDim}[p]
 }
 

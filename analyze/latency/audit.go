@@ -28,91 +28,105 @@ const longTimeout = int64(time.Second)
 // maxPathMTU is the greatest of InfiniBand and RoCE, in bytes.
 const maxPathMTU = 4096
 
+// remarks are what an audit has to say, in its order.
+type remarks []Remark
+
+func (r *remarks) warn(format string, args ...any) {
+	*r = append(*r, Remark{levelWarning, fmt.Sprintf(format, args...)})
+}
+
+func (r *remarks) info(format string, args ...any) {
+	*r = append(*r, Remark{levelInfo, fmt.Sprintf(format, args...)})
+}
+
 // audit looks at how a connection was set up.
 func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
-	remarks := []Remark{}
-	add := func(level, format string, args ...any) {
-		remarks = append(remarks, Remark{level, fmt.Sprintf(format, args...)})
-	}
-	gaps := c.Sent[0].Gaps + c.Sent[1].Gaps
-	unit := "packets"
-	if c.Fabric == rdma.IWARP || c.Fabric == rdma.TCP {
-		unit = "bytes"
-	}
-	if gaps > 0 {
-		add(levelWarning, "%d %s are missing from the capture: times and sizes of the transactions that they belong to are not whole", gaps, unit)
+	r := remarks{}
+	if gaps := c.Sent[0].Gaps + c.Sent[1].Gaps; gaps > 0 {
+		unit := "packets"
+		if c.Fabric == rdma.IWARP || c.Fabric == rdma.TCP {
+			unit = "bytes"
+		}
+		r.warn("%d %s are missing from the capture: times and sizes of the transactions that they belong to are not whole", gaps, unit)
 	}
 	if !isRDMA(c.Fabric) {
-		return remarks
-	}
-	if c.State == rdma.Rejected {
-		add(levelWarning, "the connection was rejected: %s", orUnknown(c.Terminated))
-		return remarks
+		return r
 	}
 	a, b := &c.Setup[client], &c.Setup[client.Other()]
 	switch {
+	case c.State == rdma.Rejected:
+		r.warn("the connection was rejected: %s", orUnknown(c.Terminated))
+		return r
 	case !a.Seen && !b.Seen:
-		add(levelInfo, "the setup was not captured: depths, inline sizes, timeouts and CRC settings are not known")
-		return remarks
+		r.info("the setup was not captured: depths, inline sizes, timeouts and CRC settings are not known")
+		return r
 	case !b.Seen:
-		add(levelInfo, "the server's answer to the setup was not captured: what was agreed is not known")
-		return remarks
+		r.info("the server's answer to the setup was not captured: what was agreed is not known")
+		return r
 	case !a.Seen:
-		add(levelInfo, "the client's request was not captured: what was agreed is not known")
-		return remarks
+		r.info("the client's request was not captured: what was agreed is not known")
+		return r
 	}
-
-	switch {
-	case x.Depth == 0 && (b.InitiatorDepth == 0) == (a.ResponderDepth == 0):
-		add(levelWarning, "RDMA Read depth 0: neither end allows the server to read; WRITE data cannot be pulled")
-	case x.Depth == 0 && b.InitiatorDepth == 0:
-		add(levelWarning, "RDMA Read depth 0: the server starts none, so that WRITE data cannot be pulled")
-	case x.Depth == 0:
-		add(levelWarning, "RDMA Read depth 0: the client answers none, so that WRITE data cannot be pulled")
-	case x.Depth == 1:
-		add(levelWarning, "RDMA Read depth 1 (server starts %d, client answers %d): WRITE data is pulled one Read at a time", b.InitiatorDepth, a.ResponderDepth)
-	case x.Reads != nil && x.Reads.Most >= x.Depth:
-		add(levelInfo, "RDMA Read depth %d (server starts %d, client answers %d) was reached: Reads may have waited for it", x.Depth, b.InitiatorDepth, a.ResponderDepth)
-	}
-
-	for _, end := range []struct {
-		name string
-		s    *rdma.Setup
-	}{{"client", a}, {"server", b}} {
-		if !end.s.Private.Present {
-			add(levelWarning, "the %s sent no private data of RFC 8797: it sends and receives 1024 bytes inline, and remote invalidation is off", end.name)
-		}
-	}
-	if p, q := &a.Private, &b.Private; p.Present && q.Present {
-		for _, t := range []struct {
-			way         string
-			n, from, to uint32
-		}{
-			{"calls", x.InlineCall, p.SendSize, q.ReceiveSize},
-			{"replies", x.InlineReply, q.SendSize, p.ReceiveSize},
-		} {
-			switch {
-			case t.n <= rdma.DefaultInlineThreshold:
-				add(levelWarning, "inline threshold of %s is %d bytes (sent %d, received %d): what is longer needs chunks", t.way, t.n, t.from, t.to)
-			case t.from != t.to:
-				add(levelInfo, "inline threshold of %s is %d bytes: the ends differ (sent %d, received %d) and the smaller counts", t.way, t.n, t.from, t.to)
-			}
-		}
-		if !p.RemoteInvalidate {
-			add(levelInfo, "the client does not support remote invalidation: it has to invalidate its handles itself")
-		}
-	}
-
+	r.depth(a, b, x)
+	r.inline(&a.Private, &b.Private, x)
 	if c.Fabric == rdma.IWARP {
-		auditMPA(a, b, add)
+		r.mpa(a, b)
 	} else {
-		auditCM(c, a, add)
+		r.cm(c, a)
 	}
 	if f := x.Forward; f != nil && f.AtLimit > 0 {
-		add(levelInfo, "as many calls were in flight as credits granted (%d) for %v: %.1f %% of the time",
+		r.info("as many calls were in flight as credits granted (%d) for %v: %.1f %% of the time",
 			f.Granted.Max, time.Duration(f.AtLimit).Round(time.Microsecond), 100*float64(f.AtLimit)/float64(max(f.Known, 1)))
 	}
-	return remarks
+	return r
+}
+
+// depth looks at how many RDMA Reads the ends agreed on; a is the client.
+func (r *remarks) depth(a, b *rdma.Setup, x *Connection) {
+	switch {
+	case x.Depth == 0 && (b.InitiatorDepth == 0) == (a.ResponderDepth == 0):
+		r.warn("RDMA Read depth 0: neither end allows the server to read; WRITE data cannot be pulled")
+	case x.Depth == 0 && b.InitiatorDepth == 0:
+		r.warn("RDMA Read depth 0: the server starts none, so that WRITE data cannot be pulled")
+	case x.Depth == 0:
+		r.warn("RDMA Read depth 0: the client answers none, so that WRITE data cannot be pulled")
+	case x.Depth == 1:
+		r.warn("RDMA Read depth 1 (server starts %d, client answers %d): WRITE data is pulled one Read at a time", b.InitiatorDepth, a.ResponderDepth)
+	case x.Reads != nil && x.Reads.Most >= x.Depth:
+		r.info("RDMA Read depth %d (server starts %d, client answers %d) was reached: Reads may have waited for it", x.Depth, b.InitiatorDepth, a.ResponderDepth)
+	}
+}
+
+// inline looks at the private data of RFC 8797; p is the client's.
+func (r *remarks) inline(p, q *rdma.PrivateData, x *Connection) {
+	for _, end := range []struct {
+		name string
+		p    *rdma.PrivateData
+	}{{"client", p}, {"server", q}} {
+		if !end.p.Present {
+			r.warn("the %s sent no private data of RFC 8797: it sends and receives 1024 bytes inline, and remote invalidation is off", end.name)
+		}
+	}
+	if !p.Present || !q.Present {
+		return
+	}
+	for _, t := range []struct {
+		way         string
+		n, from, to uint32
+	}{
+		{"calls", x.InlineCall, p.SendSize, q.ReceiveSize},
+		{"replies", x.InlineReply, q.SendSize, p.ReceiveSize},
+	} {
+		switch {
+		case t.n <= rdma.DefaultInlineThreshold:
+			r.warn("inline threshold of %s is %d bytes (sent %d, received %d): what is longer needs chunks", t.way, t.n, t.from, t.to)
+		case t.from != t.to:
+			r.info("inline threshold of %s is %d bytes: the ends differ (sent %d, received %d) and the smaller counts", t.way, t.n, t.from, t.to)
+		}
+	}
+	if !p.RemoteInvalidate {
+		r.info("the client does not support remote invalidation: it has to invalidate its handles itself")
+	}
 }
 
 func orUnknown(s string) string {
@@ -122,21 +136,21 @@ func orUnknown(s string) string {
 	return s
 }
 
-// auditMPA looks at the setup of iWARP (RFC 5044, RFC 6581).
-func auditMPA(a, b *rdma.Setup, add func(level, format string, args ...any)) {
+// mpa looks at the setup of iWARP (RFC 5044, RFC 6581).
+func (r *remarks) mpa(a, b *rdma.Setup) {
 	if !a.CRC && !b.CRC {
-		add(levelWarning, "MPA without CRC: only the checksum of TCP protects the data")
+		r.warn("MPA without CRC: only the checksum of TCP protects the data")
 	}
 	if a.Markers || b.Markers {
-		add(levelInfo, "MPA markers are on: four bytes in every 512, and data must be moved around them")
+		r.info("MPA markers are on: four bytes in every 512, and data must be moved around them")
 	}
 	if a.MPARevision < 2 || b.MPARevision < 2 {
-		add(levelInfo, "MPA revision %d: RDMA Read depths were not negotiated", min(a.MPARevision, b.MPARevision))
+		r.info("MPA revision %d: RDMA Read depths were not negotiated", min(a.MPARevision, b.MPARevision))
 	}
 }
 
-// auditCM looks at the setup of RoCE and InfiniBand.
-func auditCM(c *rdma.Connection, req *rdma.Setup, add func(level, format string, args ...any)) {
+// cm looks at the setup of RoCE and InfiniBand.
+func (r *remarks) cm(c *rdma.Connection, req *rdma.Setup) {
 	if !c.Setup[0].Seen || c.Setup[0].PathMTU == 0 && c.Setup[1].PathMTU == 0 {
 		return
 	}
@@ -144,18 +158,18 @@ func auditCM(c *rdma.Connection, req *rdma.Setup, add func(level, format string,
 		req = &c.Setup[0] // the REQ came from the other end
 	}
 	if c.MTU > 0 && c.MTU < maxPathMTU {
-		add(levelInfo, "path MTU %d: %d times the packets of %d", c.MTU, maxPathMTU/c.MTU, maxPathMTU)
+		r.info("path MTU %d: %d times the packets of %d", c.MTU, maxPathMTU/c.MTU, maxPathMTU)
 	}
 	if req.RetryCount == 0 {
-		add(levelWarning, "retry count 0: one lost packet ends the connection")
+		r.warn("retry count 0: one lost packet ends the connection")
 	}
 	if req.RNRRetryCount == 0 {
-		add(levelInfo, "RNR retry count 0: a receiver that is not ready ends the connection; credits must keep that from happening")
+		r.info("RNR retry count 0: a receiver that is not ready ends the connection; credits must keep that from happening")
 	}
 	switch t := ackTimeout(req.AckTimeout); {
 	case t == 0:
-		add(levelWarning, "no ACK timeout: the loss of a last packet is never noticed")
+		r.warn("no ACK timeout: the loss of a last packet is never noticed")
 	case t >= longTimeout:
-		add(levelWarning, "ACK timeout %v: the loss of a last packet costs at least that", time.Duration(t).Round(time.Millisecond))
+		r.warn("ACK timeout %v: the loss of a last packet costs at least that", time.Duration(t).Round(time.Millisecond))
 	}
 }

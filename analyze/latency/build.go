@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Source is what a Report says of its capture.
+// Source describes the capture of a Report.
 type Source struct {
 	Inputs  []string
 	Filter  string
@@ -30,12 +30,12 @@ type Source struct {
 
 // Report makes the report. The Recorder must not be used afterwards.
 func (r *Recorder) Report(src Source) *Report {
-	var account *ndjson.Account
+	var total *account.Account
 	if src.Account != nil {
-		account = ndjson.NewAccount(src.Account)
+		total = account.New(src.Account)
 	}
 	rep := &Report{
-		Account: account,
+		Account: total,
 		Schema:  Schema, Inputs: src.Inputs, Filter: src.Filter, By: []string{},
 		Start: utc(src.First.Time), End: utc(src.Last.Time), Span: max(src.Last.Time-src.First.Time, 0),
 		Packets: src.Packets, Bytes: src.Bytes,
@@ -129,7 +129,7 @@ func (g *group) model() *Group {
 // merge adds what other groups counted.
 func (x *Group) merge(others ...*Group) {
 	var totals []*Distribution
-	var phases [NumPhases][]*Distribution
+	var phases [transaction.NumPhases][]*Distribution
 	for _, o := range others {
 		x.Count += o.Count
 		x.Backward += o.Backward
@@ -153,7 +153,7 @@ func (x *Group) merge(others ...*Group) {
 		}
 		totals = append(totals, o.Latency)
 		for p := range phases {
-			phases[p] = append(phases[p], o.Phase(Phase(p)).Distribution)
+			phases[p] = append(phases[p], o.Phase(transaction.Phase(p)).Distribution)
 		}
 	}
 	x.Latency.merge(totals...)
@@ -175,12 +175,12 @@ func (x *Group) finish(seconds float64) {
 	if x.Histogram == nil {
 		x.Histogram = []Bin{}
 	}
-	x.Phases = make(map[string]*Share, NumPhases)
+	x.Phases = make(map[string]*Share, transaction.NumPhases)
 	for p, s := range x.phases {
 		if x.Latency.Sum > 0 {
 			s.Share = float64(s.Sum) / float64(x.Latency.Sum)
 		}
-		x.Phases[Phase(p).String()] = s
+		x.Phases[transaction.Phase(p).String()] = s
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // DiffSchema is the value of the key "schema" of a Diff.
@@ -90,7 +92,7 @@ type DiffGroup struct {
 
 	Phases map[string]DiffPhase `json:"phases"`
 
-	// Verdict is what Test says of the latencies: "slower", "faster", "noise",
+	// Verdict is the result of Test: "slower", "faster", "noise",
 	// "few" if there are too few to tell, or "" if one side has none.
 	Verdict string `json:"verdict"`
 	Test    *Test  `json:"test"` // null if one side has no latency
@@ -112,7 +114,7 @@ const (
 	Few    = "few"
 )
 
-// Compare holds report b against report a. Both must have been made with the
+// Compare compares report b with report a. Both must have been made with the
 // same Options.
 func Compare(a, b *Report) *Diff {
 	d := &Diff{
@@ -184,7 +186,7 @@ func diffGroup(a, b *Group) *DiffGroup {
 	i := func(x, y int64) Change { return change(float64(x), float64(y)) }
 	d.Sum, d.Mean, d.Max = i(x.Sum, y.Sum), i(x.Mean, y.Mean), i(x.Max, y.Max)
 	d.P50, d.P99 = quantile(x, y, 50), quantile(x, y, 99)
-	for p := Phase(0); p < NumPhases; p++ {
+	for p := range transaction.AllPhases() {
 		s, t := a.Phase(p), b.Phase(p)
 		d.Phases[p.String()] = DiffPhase{Mean: i(s.Mean, t.Mean), P50: i(s.P50, t.P50), P99: i(s.P99, t.P99)}
 	}

@@ -26,7 +26,7 @@ type group struct {
 	retransmits           uint64
 
 	total  dist
-	phases [NumPhases]dist
+	phases [transaction.NumPhases]dist
 
 	chunks ChunkEconomy
 	inline []Inline

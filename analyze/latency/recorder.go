@@ -62,7 +62,7 @@ type Recorder struct {
 	wire wire
 }
 
-// wire is what is told from where packets are decoded.
+// wire takes what the goroutine that decodes packets reports.
 type wire struct {
 	sync.Mutex
 	closed []rdma.Connection

@@ -3,7 +3,8 @@ package latency
 import (
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/account"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Schema is the value of the key "schema" of a Report.
@@ -32,7 +33,7 @@ type Report struct {
 	Troubles    []Trouble    `json:"troubles"`
 	Notes       []string     `json:"notes"`
 	// Account says what became of every packet.
-	Account *ndjson.Account `json:"account,omitempty"`
+	Account *account.Account `json:"account,omitempty"`
 }
 
 // Group is what is known of the transactions that share a key.
@@ -65,12 +66,12 @@ type Group struct {
 	Chunks ChunkEconomy `json:"chunks"`
 	Inline []Inline     `json:"inline"`
 
-	phases [NumPhases]*Share
+	phases [transaction.NumPhases]*Share
 	size   uint8 // order of groups by size
 }
 
 // Phase is what is known of a phase. It and its Distribution are never nil.
-func (g *Group) Phase(p Phase) *Share {
+func (g *Group) Phase(p transaction.Phase) *Share {
 	if g.phases[p] == nil {
 		return &Share{Distribution: &Distribution{}}
 	}

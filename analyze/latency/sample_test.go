@@ -1,6 +1,10 @@
 package latency
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
 
 // TestSample wants exact percentiles of few values, a clean start after Reset,
 // and a distribution that does not change with the sample.
@@ -39,7 +43,7 @@ func TestMerge(t *testing.T) {
 	if g.Count != 3 || g.Errors != 1 || g.Latency.Count != 2 || g.Latency.Max != 3 || g.Latency.P50 != 1 || g.Statuses["NFS3ERR_IO"] != 1 {
 		t.Errorf("%+v", g)
 	}
-	if g := Merge(); g.Count != 0 || g.Latency.P99 != 0 || g.Phase(Server).Sum != 0 {
+	if g := Merge(); g.Count != 0 || g.Latency.P99 != 0 || g.Phase(transaction.PhaseServer).Sum != 0 {
 		t.Errorf("%+v", g)
 	}
 }

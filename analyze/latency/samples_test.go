@@ -152,7 +152,7 @@ func TestAgainstNDJSON(t *testing.T) {
 					t.Errorf("%s: count, errors, no reply, no call, incomplete, bytes: %v, want %v", name, got, exp)
 				}
 				check(t, name+" total", g.Latency, n.values["total"])
-				for p := Phase(0); p < NumPhases; p++ {
+				for p := range transaction.AllPhases() {
 					check(t, name+" "+p.String(), g.Phase(p).Distribution, n.values[p.String()])
 				}
 			}

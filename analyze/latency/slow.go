@@ -109,7 +109,7 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 	d := durations(p)
 	for i := range d {
 		if d[i] >= 0 {
-			x.Phases[Phase(i).String()] = d[i]
+			x.Phases[transaction.Phase(i).String()] = d[i]
 		}
 	}
 	for k := range TroubleKind(numTroubles) {

@@ -197,7 +197,7 @@ func (f *Feed) publish() {
 	s := f.m.Snapshot()
 	s.Speed, s.Paced, s.Paused = f.opt.Speed, !f.opt.Live, f.paused
 	f.latest.Store(s)
-	// Where there is very much to tell, it is told less often.
+	// Large snapshots are taken less often.
 	now := time.Now()
 	f.next = now.Add(max(f.opt.Refresh, 10*now.Sub(begin)))
 	select {

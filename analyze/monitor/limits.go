@@ -8,7 +8,7 @@ const (
 	maxConnections = 8192     // connections followed
 	maxEnded       = 64       // connections listed that have ended
 	maxOpenRows    = 512      // open transactions listed, oldest first
-	maxOpenTried   = 4096     // open transactions held against a filter
+	maxOpenTried   = 4096     // open transactions tried against a filter
 	maxRecent      = 128      // ended transactions that are still listed: the latest,
 	maxSlow        = 32       // the slowest,
 	maxOdd         = 64       // and those that failed, or were not whole

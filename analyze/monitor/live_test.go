@@ -17,7 +17,7 @@ import (
 // TestOpen looks at what is open after each few packets of real captures: all
 // phases come by, and figures hold together.
 func TestOpen(t *testing.T) {
-	seen := make(map[Phase]int)
+	seen := make(map[transaction.Phase]int)
 	flying := 0
 	for _, name := range []string{"rocev2-nfs3-bulk.pcap.zst", "rocev2-nfs3-basic.pcap.zst", "iwarp-nfs3-crc.pcap.zst"} {
 		m := New(Options{})
@@ -33,7 +33,7 @@ func TestOpen(t *testing.T) {
 				if x.Open {
 					open++
 				}
-				if x.Phase == Ended {
+				if x.Ended != 0 {
 					continue
 				}
 				seen[x.Phase]++
@@ -44,11 +44,11 @@ func TestOpen(t *testing.T) {
 					}
 				}
 				switch {
-				case x.Phase == Push && x.Moved == 0 && x.Writes == 0:
+				case x.Phase == transaction.PhasePush && x.Moved == 0 && x.Writes == 0:
 					t.Errorf("%s, packet %d: XID %#x pushes nothing", name, i+1, x.XID)
-				case x.Phase == PullWait && (x.Moved != 0 || x.Reads != 0):
+				case x.Phase == transaction.PhaseWait && (x.Moved != 0 || x.Reads != 0):
 					t.Errorf("%s, packet %d: XID %#x waits with %d bytes moved", name, i+1, x.XID, x.Moved)
-				case x.Open != (x.Phase != Ack), x.Age < 0, x.Idle > x.Age && x.Open:
+				case x.Open != (x.Phase != transaction.PhaseAck), x.Age < 0, x.Idle > x.Age && x.Open:
 					t.Errorf("%s, packet %d: %+v", name, i+1, *x)
 				}
 			}
@@ -64,7 +64,7 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	}
-	for p := PullWait; p <= Ack; p++ {
+	for _, p := range [...]transaction.Phase{transaction.PhaseWait, transaction.PhasePull, transaction.PhaseServer, transaction.PhasePush, transaction.PhaseAck} {
 		if seen[p] == 0 {
 			t.Errorf("no transaction was seen in phase %v", p)
 		}
@@ -97,7 +97,7 @@ func TestStuck(t *testing.T) {
 		t.Errorf("%d open, %d stuck, oldest %d, %+v", s.Open, s.Stuck, s.Oldest, s.Connections)
 	}
 	for i := range s.Rows {
-		if !s.Rows[i].Stuck || s.Rows[i].Phase != Server {
+		if !s.Rows[i].Stuck || s.Rows[i].Phase != transaction.PhaseServer {
 			t.Errorf("%+v", s.Rows[i])
 		}
 	}
@@ -120,7 +120,7 @@ func TestWatch(t *testing.T) {
 	for ; serial == 0; i++ {
 		m.Packets(list[i : i+1])
 		for _, x := range m.Snapshot().Rows {
-			if x.Phase == Pull {
+			if x.Phase == transaction.PhasePull {
 				serial = x.Serial
 			}
 		}

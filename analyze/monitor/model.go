@@ -24,7 +24,7 @@ type Options struct {
 	Filter   *filter.Filter // transactions that count; nil: all
 	Names    int            // bytes of names of files remembered: rpc.Names.Limit
 	Groups   bool           // snapshots hold the totals of all transactions
-	// Message, if set, is told of each ended transaction, for example to note
+	// Message, if set, is called with each ended transaction, for example to note
 	// malformed messages. It keeps nothing of the view.
 	Message func(*rpc.View)
 	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil.

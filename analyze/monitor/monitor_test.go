@@ -97,7 +97,7 @@ func TestTotals(t *testing.T) {
 					a.P50 != b.P50 || a.P90 != b.P90 || a.P99 != b.P99 || a.P999 != b.P999 {
 					t.Errorf("%s: latency %+v\nwant %+v", o.Name, a, b)
 				}
-				for p := range latency.Phase(latency.NumPhases) {
+				for p := range transaction.AllPhases() {
 					if x.Phase(p).Sum != g.Phase(p).Sum || x.Phase(p).P99 != g.Phase(p).P99 {
 						t.Errorf("%s: %v differs", o.Name, p)
 					}

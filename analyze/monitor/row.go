@@ -4,35 +4,12 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
-
-// Phase is what an open transaction does now, as far as the wire tells.
-type Phase uint8
-
-// Phases. Their names are those of the timeline where there is one.
-const (
-	PullWait Phase = iota + 1 // no RDMA Read yet for the chunks of the call
-	Pull                      // RDMA Reads of the call's chunks
-	Server                    // nothing on the wire: the server has all, and answers nothing
-	Push                      // RDMA Writes to the reply's chunks
-	Ack                       // replied; not acknowledged yet
-	Ended
-)
-
-var phaseNames = [...]string{"", "pull_wait", "argument_pull", "server", "result_push", "ack", "ended"}
-
-func (p Phase) String() string { return phaseNames[p] }
-
-var shortPhases = [...]string{"", "wait", "pull", "server", "push", "ack", "done"}
-
-// Short is the phase in a word for a narrow column.
-func (p Phase) Short() string { return shortPhases[p] }
 
 // Row is a transaction in a listing.
 type Row struct {
@@ -49,15 +26,15 @@ type Row struct {
 	Progress   []transaction.ChunkProgress
 	Offered    uint64 // bytes of all chunks
 	Moved      uint64
-	Reads      int // RDMA Reads that wait for data
-	Writes     int // RDMA Writes of which a part has come
-	Phase      Phase
-	Start      int64 // first packet, ns since 1970
-	Age        int64 // until now; of an ended one its latency; ns, -1 if not known
-	Idle       int64 // since its latest packet, of an open one
-	Stuck      bool  // open, and idle for longer than the limit
-	Open       bool  // not replied
-	Ended      int64 // ns since 1970; 0 while it is open
+	Reads      int               // RDMA Reads that wait for data
+	Writes     int               // RDMA Writes of which a part has come
+	Phase      transaction.Phase // what it does now, as far as the wire tells, until it has ended
+	Start      int64             // first packet, ns since 1970
+	Age        int64             // until now; of an ended one its latency; ns, -1 if not known
+	Idle       int64             // since its latest packet, of an open one
+	Stuck      bool              // open, and idle for longer than the limit
+	Open       bool              // not replied
+	Ended      int64             // ns since 1970; 0 while it is open
 	Status     string
 	Failed     bool
 	State      transaction.State // once it has ended
@@ -66,9 +43,9 @@ type Row struct {
 
 // phaseOf tells what a transaction that has not ended does. The Read list comes
 // first: a server pulls the call's data before it can answer.
-func phaseOf(tx *transaction.Transaction, p []transaction.ChunkProgress) Phase {
+func phaseOf(tx *transaction.Transaction, p []transaction.ChunkProgress) transaction.Phase {
 	if tx.Reply.Seen() {
-		return Ack
+		return transaction.PhaseAck
 	}
 	var offered, asked, moved uint64
 	for i := range p {
@@ -80,13 +57,13 @@ func phaseOf(tx *transaction.Transaction, p []transaction.ChunkProgress) Phase {
 	}
 	switch {
 	case tx.Times.FirstPush.Seen():
-		return Push
+		return transaction.PhasePush
 	case moved >= offered:
-		return Server
+		return transaction.PhaseServer
 	case asked > 0:
-		return Pull
+		return transaction.PhasePull
 	}
-	return PullWait
+	return transaction.PhaseWait
 }
 
 // activity is the time of the latest packet of a transaction that is known.
@@ -158,7 +135,7 @@ func (r *rower) row(v *rpc.View, now, stuck int64, ended int64) Row {
 		x.Age = max(now-x.Start, 0)
 	}
 	if ended != 0 {
-		x.Phase, x.State = Ended, tx.State
+		x.State = tx.State
 		if !tx.Reply.Seen() {
 			x.Age = max(ended-x.Start, 0)
 			x.Status = "no reply"
@@ -174,9 +151,6 @@ func (r *rower) row(v *rpc.View, now, stuck int64, ended int64) Row {
 	x.Stuck = x.Open && x.Idle >= stuck
 	return x
 }
-
-// PartNames are short names of latency.Parts.
-var PartNames = [len(latency.Parts)]string{"call", "pull", "server", "push", "reply"}
 
 // KindLetter is the letter of a chunk in its short form.
 func KindLetter(c *transaction.ChunkProgress) string {

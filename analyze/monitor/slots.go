@@ -1,6 +1,6 @@
 package monitor
 
-import "github.com/rpcrdma/toolkit/analyze/latency"
+import "github.com/rpcrdma/toolkit/decode/transaction"
 
 // Slot is what happened in one interval.
 type Slot struct {
@@ -15,7 +15,7 @@ type Slot struct {
 	Max         int64
 	Open        int // calls without a reply at its end
 	Stuck       int
-	Parts       [len(latency.Parts)]int64 // time by phase, in the order of latency.Parts
+	Parts       [transaction.NumParts]int64 // time by phase, by transaction.Phase
 	Heat        Heat
 }
 

@@ -72,7 +72,7 @@ type Operation struct {
 	Errors uint64 // in the interval
 	Time   int64  // sum of latencies in the interval, ns
 	Max    int64  // of the interval
-	Parts  [len(latency.Parts)]int64
+	Parts  [transaction.NumParts]int64
 	Points []Point // as Snapshot.History
 }
 

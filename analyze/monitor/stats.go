@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Point is what one operation did in one interval.
@@ -27,7 +28,7 @@ type stats struct {
 	all     latency.Sample
 	cur     sums
 	last    sums
-	phases  [len(latency.Parts)]int64
+	phases  [transaction.NumParts]int64
 	name    []byte
 
 	groups []*latency.Group // as of the last time that they were asked for
@@ -47,13 +48,13 @@ type operation struct {
 	sums
 	name   string
 	sample latency.Sample
-	phases [len(latency.Parts)]int64
+	phases [transaction.NumParts]int64
 	points []Point // a ring beside that of stats
 	// The latest interval that is complete.
 	last     sums
 	p50, p99 int64
 	most     int64
-	lastPart [len(latency.Parts)]int64
+	lastPart [transaction.NumParts]int64
 }
 
 func newStats(since int64, history int) *stats {
@@ -90,11 +91,10 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 		x.time += total
 		s.cur.time += total
 		s.heat[band(total)]++
-		for i, d := range [...]int64{
-			int64(p.CallTransfer), int64(p.ArgumentPull), int64(p.Server), int64(p.ResultPush), int64(p.ReplyTransfer),
-		} {
-			x.phases[i] += d
-			s.phases[i] += d
+		for ph := range transaction.Parts() {
+			d := int64(p.Of(ph))
+			x.phases[ph] += d
+			s.phases[ph] += d
 		}
 	}
 	s.name = clip(latency.AppendFile(s.name[:0], v))
@@ -174,10 +174,10 @@ func (s *stats) close(start int64, open, stuck int, quiet bool) {
 		}
 		x.points[s.slots.last()] = p
 		x.last, x.sums = x.sums, sums{}
-		x.lastPart, x.phases = x.phases, [len(latency.Parts)]int64{}
+		x.lastPart, x.phases = x.phases, [transaction.NumParts]int64{}
 	}
 	s.last, s.cur = s.cur, sums{}
-	s.phases = [len(latency.Parts)]int64{}
+	s.phases = [transaction.NumParts]int64{}
 	s.heat = Heat{}
 	s.all.Reset()
 	s.files.roll()
@@ -190,12 +190,12 @@ func (s *stats) restart() {
 	for _, x := range s.ops {
 		clear(x.points)
 		x.last, x.sums = sums{}, sums{}
-		x.lastPart, x.phases = [len(latency.Parts)]int64{}, [len(latency.Parts)]int64{}
+		x.lastPart, x.phases = [transaction.NumParts]int64{}, [transaction.NumParts]int64{}
 		x.p50, x.p99, x.most = 0, 0, 0
 		x.sample.Reset()
 	}
 	s.cur, s.last, s.heat = sums{}, sums{}, Heat{}
-	s.phases = [len(latency.Parts)]int64{}
+	s.phases = [transaction.NumParts]int64{}
 	s.all.Reset()
 	for range 2 { // what was counted, then nothing
 		s.files.roll()

@@ -98,14 +98,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b = str(b, "reply_type", tx.Reply.TypeName())
 	b = num(b, "credits_requested", uint64(tx.Call.Credits()))
 	b = num(b, "credits_granted", uint64(tx.Reply.Credits()))
-	b = appendReads(b, "read_chunks", &tx.Call)
-	b = appendWrites(b, "write_chunks", &tx.Call)
-	b = appendReply(b, "reply_chunk", &tx.Call)
-	b = appendWrites(b, "written_chunks", &tx.Reply)
-	b = appendReply(b, "written_reply_chunk", &tx.Reply)
-	if tx.Reply.Transport && len(tx.Reply.Header.Reads) > 0 {
-		b = appendReads(b, "reply_read_chunks", &tx.Reply)
-	}
+	b = chunks(b, tx)
 	b = num(b, "rdma_reads", uint64(tx.Reads))
 	b = num(b, "rdma_read_bytes", tx.ReadBytes)
 	b = num(b, "rdma_writes", uint64(tx.Writes))
@@ -117,18 +110,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = num(b, "invalidated_handle", uint64(tx.Reply.Handle))
 	}
 	if p, ok := tx.Phases(); ok {
-		b = append(b, `,"latency_ns":{"call_transfer":`...)
-		b = strconv.AppendInt(b, int64(p.CallTransfer), 10)
-		b = dur(b, "argument_pull", p.ArgumentPull)
-		b = dur(b, "pull_wait", p.PullWait)
-		b = dur(b, "server", p.Server)
-		b = dur(b, "result_push", p.ResultPush)
-		b = dur(b, "reply_transfer", p.ReplyTransfer)
-		b = dur(b, "total", p.Total)
-		if p.Ack >= 0 {
-			b = dur(b, "ack", p.Ack)
-		}
-		b = append(b, '}')
+		b = latency(b, &p)
 	} else {
 		b = append(b, `,"latency_ns":null`...)
 	}
@@ -143,6 +125,38 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b = append(b, ']')
 	if f := v.File(); f != nil {
 		b = e.file(b, v, f)
+	}
+	return append(b, '}')
+}
+
+// chunks appends the chunk lists of call and reply.
+func chunks(b []byte, tx *transaction.Transaction) []byte {
+	b = appendReads(b, "read_chunks", &tx.Call)
+	b = appendWrites(b, "write_chunks", &tx.Call)
+	b = appendReply(b, "reply_chunk", &tx.Call)
+	b = appendWrites(b, "written_chunks", &tx.Reply)
+	b = appendReply(b, "written_reply_chunk", &tx.Reply)
+	if tx.Reply.Transport && len(tx.Reply.Header.Reads) > 0 {
+		b = appendReads(b, "reply_read_chunks", &tx.Reply)
+	}
+	return b
+}
+
+// phaseOrder is the order of the keys of "latency_ns", before the total.
+var phaseOrder = [...]transaction.Phase{
+	transaction.PhaseCall, transaction.PhasePull, transaction.PhaseWait, transaction.PhaseServer, transaction.PhasePush, transaction.PhaseReply,
+}
+
+func latency(b []byte, p *transaction.Phases) []byte {
+	b = append(b, `,"latency_ns":`...)
+	brace := len(b)
+	for _, ph := range phaseOrder {
+		b = dur(b, ph.String(), p.Of(ph))
+	}
+	b[brace] = '{' // instead of the first comma
+	b = dur(b, "total", p.Total)
+	if p.Ack >= 0 {
+		b = dur(b, transaction.PhaseAck.String(), p.Ack)
 	}
 	return append(b, '}')
 }

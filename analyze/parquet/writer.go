@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// Schema is what a file says in its key-value metadata under "rpcrdma.schema".
+// Schema is the value of "rpcrdma.schema" in the key-value metadata of a file.
 const Schema = "rpcrdma.transaction/1"
 
 const (

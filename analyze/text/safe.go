@@ -27,6 +27,13 @@ func Safe(b, s []byte) ([]byte, int) {
 	return b, width
 }
 
+// SafeString is text that a peer has sent, or that comes from a file, so that it
+// can be shown on a terminal.
+func SafeString(s string) string {
+	b, _ := Safe(nil, []byte(s))
+	return string(b)
+}
+
 const ellipsis = "…"
 
 // shorten cuts the middle out of b[start:], which is width columns wide, so

@@ -174,23 +174,25 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 		return b
 	}
 	b = t.heading(b, "Timeline:\n")
-	b = t.phase(b, "call_transfer", p.CallTransfer)
+	b = t.phase(b, transaction.PhaseCall.String(), p.CallTransfer)
 	b = frames(b, tx.Call.First, tx.Call.Last)
 	b = append(b, '\n')
-	b = t.phase(b, "argument_pull", p.ArgumentPull)
+	b = t.phase(b, transaction.PhasePull.String(), p.ArgumentPull)
 	if tx.Times.LastRead.Seen() {
 		b = frames(b, tx.Times.FirstRead, tx.Times.LastRead)
 		b = append(b, ": "...)
 		b = moved(b, tx.Reads, tx.ReadBytes, "RDMA Read")
-		b = append(b, ", pull_wait "...)
+		b = append(b, ", "...)
+		b = append(b, transaction.PhaseWait.String()...)
+		b = append(b, ' ')
 		b = Duration(b, p.PullWait)
 	} else {
 		b = append(b, '-')
 	}
 	b = append(b, '\n')
-	b = t.phase(b, "server", p.Server)
+	b = t.phase(b, transaction.PhaseServer.String(), p.Server)
 	b = append(b, "-\n"...)
-	b = t.phase(b, "result_push", p.ResultPush)
+	b = t.phase(b, transaction.PhasePush.String(), p.ResultPush)
 	if tx.Times.LastPush.Seen() {
 		b = frames(b, tx.Times.FirstPush, tx.Times.LastPush)
 		b = append(b, ": "...)
@@ -199,14 +201,14 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 		b = append(b, '-')
 	}
 	b = append(b, '\n')
-	b = t.phase(b, "reply_transfer", p.ReplyTransfer)
+	b = t.phase(b, transaction.PhaseReply.String(), p.ReplyTransfer)
 	b = frames(b, tx.Reply.First, tx.Reply.Last)
 	b = append(b, '\n')
 	b = t.phase(b, "total", p.Total)
 	b = frames(b, tx.Call.First, tx.Reply.Last)
 	b = append(b, '\n')
 	if p.Ack >= 0 {
-		b = t.phase(b, "ack", p.Ack)
+		b = t.phase(b, transaction.PhaseAck.String(), p.Ack)
 		b = frames(b, rdma.Ref{}, tx.Times.Ack)
 		b = append(b, " acknowledges the reply\n"...)
 	}

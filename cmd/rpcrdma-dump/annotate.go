@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/annotate"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
@@ -19,23 +20,23 @@ type annotateOptions struct {
 	window size
 }
 
-const annotateLong = `Write a pcapng of the same packets in which each packet of a transaction has a
-comment: the transaction, its XID, what the packet is to it, and the phase of
-its latency. Wireshark shows comments in the packet details and finds them with
+const annotateLong = `Write a pcapng file with the same packets, in which each packet of a transaction
+has a comment: the transaction, its XID, the role of the packet, and the phase of
+the latency. Wireshark shows comments in the packet details and finds them with
 filters such as
 
   frame.comment contains "xid 0x138a9383"
   frame.comment contains "seen again"
 
-A packet that belongs to several transactions has a comment for each. Taps
-become interfaces; times keep their nanoseconds. Comments that packets of the
-input have are not kept.
+A packet that belongs to several transactions has a comment for each. Capture
+points become interfaces; times keep their nanoseconds. Comments of the input are
+dropped.
 
-Packets are held until their transactions have ended, in one pass and with the
-memory that --window allows. One that leaves the window before gets what is
-known by then; how many there were is said on standard error.`
+The capture is read once. Packets wait in memory, at most as much as --window
+allows, until their transactions have ended. A packet that has to leave earlier
+gets what is known by then; standard error says how many did.`
 
-func newAnnotateCommand(s *streams) *cobra.Command {
+func newAnnotateCommand(s *cli.Streams) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{
 		Use:   "annotate [flags] -w OUT.pcapng FILE...",
@@ -48,17 +49,17 @@ func newAnnotateCommand(s *streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
-	f.Var(&o.window, "window", "memory for packets that are held, for example 256M (default 32M)")
+	f.Var(&o.window, "window", "memory for packets that wait, for example 256M (default 32M)")
 	o.inputOptions.flags(f)
 	return cmd
 }
 
-func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.write == "" {
 		return cli.Usagef("name the file to write with -w; - is standard output")
 	}
 	if o.write == "-" {
-		if _, tty := cli.Terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.Out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
@@ -67,7 +68,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	if err != nil {
 		return err
 	}
-	out, err := cli.Stream(j.files, o.write, s.out)
+	out, err := cli.Stream(j.files, o.write, s.Out)
 	if err != nil {
 		return err
 	}
@@ -85,8 +86,8 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 			j.stop()
 		}
 	})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := a.Close()
 	if werr != nil {
@@ -95,15 +96,15 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *streams, args []string) err
 	}
 	werr = errors.Join(werr, out.Commit())
 	if werr == nil {
-		j.notes.printf("%d of %s annotated", st.Annotated, plural(st.Packets, "packet"))
+		j.notes.Printf("%d of %s annotated", st.Annotated, text.Plural(st.Packets, "packet"))
 		if st.Open > 0 {
-			j.notes.printf("note: %s on packets that left the window before their transaction ended: see --window", plural(st.Open, "comment"))
+			j.notes.Printf("note: %s on packets that left the window before their transaction ended: see --window", text.Plural(st.Open, "comment"))
 		}
 		if st.Late > 0 {
-			j.notes.printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
+			j.notes.Printf("note: what %s to was found only after leaving the window: see --window", belong(st.Late))
 		}
 		if st.Dropped > 0 {
-			j.notes.printf("note: %s left out of packets that have too many", plural(st.Dropped, "comment"))
+			j.notes.Printf("note: %s left out of packets that have too many", text.Plural(st.Dropped, "comment"))
 		}
 	}
 	return j.finish(err, closed(werr))
@@ -113,7 +114,7 @@ func belong(n uint64) string {
 	if n == 1 {
 		return "1 packet belongs"
 	}
-	return plural(n, "packet") + " belong"
+	return text.Plural(n, "packet") + " belong"
 }
 
 // taps are the places of capture of the input.

@@ -28,14 +28,14 @@ of files. Without --all, only what RPC-over-RDMA needs is taken: RoCEv2 (UDP por
 --rpc also rpcbind, MOUNT and NFS over TCP and UDP, and all that is wrapped in a
 tunnel or mirror, which --no-tunnels leaves out. The kernel does the choosing.
 
-The name says the format: .pcap is pcap, all others are pcapng; .gz or .zst behind
-it compress. -r reads packets from a capture instead of an interface, to split it
-or to find the place where a condition holds.
+The name decides the format: .pcap is pcap, everything else pcapng; .gz or .zst at
+the end compresses. -r reads packets from a capture instead of an interface, to
+split it or to find the place where a condition is met.
 
-Once the interfaces are open, the program gives up what it needs no more: it
-becomes the user who called sudo, or the one of -Z, has no capabilities, and may
-write below the directory of -w and do nothing else with files or the network.
-Files belong to that user.
+Once the interfaces are open, the program gives up the privileges that it no longer
+needs: it becomes the user who called sudo, or the one of -Z, without capabilities,
+and can only write below the directory of -w: no other files, no network. The files
+belong to that user.
 
 A capture ends with Ctrl-C, after -c packets or --duration, or when a transaction
 meets a condition. What was captured until then is written.`
@@ -66,7 +66,7 @@ type captureOptions struct {
 	sys      string
 }
 
-func newCaptureCommand(s *streams) *cobra.Command {
+func newCaptureCommand(s *cli.Streams) *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:     "capture [flags] -i INTERFACE -w FILE",
@@ -84,15 +84,15 @@ func newCaptureCommand(s *streams) *cobra.Command {
 	o.filterFlag(f, "filter", "f")
 	o.tuningFlags(f)
 	f.StringArrayVarP(&o.read, "read", "r", nil, "take packets from this `file` instead; - is standard input")
-	f.VarP(&o.size, "file-size", "C", "begin a new file before one has more than this `size`: 100M, or a number of millions of bytes")
-	f.VarP(&o.every, "file-seconds", "G", "begin a new file every so many `seconds`; %-conversions of strftime in the name are filled in")
+	f.VarP(&o.size, "file-size", "C", "start a new file before one exceeds this `size`: 100M, or a number of millions of bytes")
+	f.VarP(&o.every, "file-seconds", "G", "start a new file every so many `seconds`; strftime conversions (%H) in the name are filled in")
 	f.IntVarP(&o.keep, "files", "W", 0, "with -C or -G: keep the newest `n` files, remove older ones")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
 	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
 	f.DurationVar(&o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
-	f.StringVar(&o.broken, "stop-rule", "", "stop at the first finding of one of the rules in this `list`, as of check --rules")
+	f.StringVar(&o.broken, "stop-rule", "", "stop at the first violation of one of the rules in this `list`, as in check --rules")
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
-	f.Var(&o.after, "after", "go on for so many `seconds` then, or 500ms")
+	f.Var(&o.after, "after", "after the condition is met, go on for so many `seconds`, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
@@ -125,8 +125,8 @@ func (t *seconds) Set(v string) error {
 	return nil
 }
 
-func (o *captureOptions) check(s *streams) error {
-	_, tty := cli.Terminal(s.out)
+func (o *captureOptions) check(s *cli.Streams) error {
+	_, tty := cli.Terminal(s.Out)
 	switch {
 	case o.write == "":
 		return cli.Usagef("no file to write: name one with -w; - is standard output")
@@ -145,12 +145,12 @@ func (o *captureOptions) check(s *streams) error {
 	return nil
 }
 
-func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
+func (o *captureOptions) run(cmd *cobra.Command, s *cli.Streams) error {
 	if o.list {
-		return listInterfaces(s.out, o.sys)
+		return listInterfaces(s.Out, o.sys)
 	}
 	if n := o.memory.Note(); n != "" {
-		fmt.Fprintf(s.err, "rpcrdma-dump: note: %s\n", n)
+		fmt.Fprintf(s.Err, "rpcrdma-dump: note: %s\n", n)
 	}
 	if err := o.check(s); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (o *captureOptions) run(cmd *cobra.Command, s *streams) error {
 	}
 	c := &capturing{job: j, o: o, stop: stop, started: time.Now()}
 	opt := rotate.Options{
-		Name: o.write, Stdout: s.out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
+		Name: o.write, Stdout: s.Out, Size: int64(o.size), Every: int64(o.every), Keep: o.keep,
 		Writer: capture.WriterOptions{Application: "rpcrdma-dump " + cli.Version()}, Files: j.files,
 	}
 	if t, ok := j.in.Reader.(capture.Tapper); ok {
@@ -225,10 +225,10 @@ func (c *capturing) run() error {
 			to = "standard output"
 		}
 		if name, ok := c.box.As(); ok {
-			to += " as " + safe(name)
+			to += " as " + text.SafeString(name)
 		}
-		c.notes.printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
-		c.notes.printf("%s", c.o.taken())
+		c.notes.Printf("capturing on %s to %s; Ctrl-C ends", strings.Join(c.in.names, ", "), to)
+		c.notes.Printf("%s", c.o.taken())
 		if c.o.duration > 0 {
 			defer time.AfterFunc(time.Duration(c.o.duration), r.Stop).Stop()
 		}
@@ -246,7 +246,7 @@ func (c *capturing) run() error {
 	if err != nil {
 		return err
 	}
-	if c.notes.damaged {
+	if c.notes.Damaged() {
 		return cli.ErrDamaged
 	}
 	return nil
@@ -304,7 +304,7 @@ func (c *capturing) met() {
 	if c.o.after > 0 {
 		on = fmt.Sprintf("; going on for %v", time.Duration(c.o.after))
 	}
-	c.notes.printf("stopped by %s%s", c.stop.why, on)
+	c.notes.Printf("stopped by %s%s", c.stop.why, on)
 	if r := c.in.iface; r != nil {
 		// Packets may cease to come.
 		time.AfterFunc(time.Duration(c.o.after), r.Stop)
@@ -333,29 +333,29 @@ func (c *capturing) statistics() []rotate.Statistics {
 func (c *capturing) report() {
 	list, total := c.in.Problems()
 	for _, p := range list {
-		c.notes.printf("%v", p)
+		c.notes.Printf("%v", p)
 	}
 	if total > 0 {
-		c.notes.damaged = true
+		c.notes.Damage()
 	}
 	n := c.out.Count()
 	in := ""
 	if n.Files > 1 || c.o.keep > 0 {
-		in = " in " + plural(uint64(n.Files), "file")
+		in = " in " + text.Plural(uint64(n.Files), "file")
 	}
 	switch {
 	case n.Least:
-		c.notes.printf("at least %s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+		c.notes.Printf("at least %s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
 	case n.Cut:
-		c.notes.printf("%s written%s; the compression of the last file was not ended", plural(n.Packets, "packet"), in)
+		c.notes.Printf("%s written%s; the compression of the last file was not ended", text.Plural(n.Packets, "packet"), in)
 	default:
-		c.notes.printf("%s written, %d bytes%s", plural(n.Packets, "packet"), n.Bytes, in)
+		c.notes.Printf("%s written, %d bytes%s", text.Plural(n.Packets, "packet"), n.Bytes, in)
 	}
 	if c.in.iface != nil {
-		counters(&c.notes, c.in.iface)
+		counters(c.notes, c.in.iface)
 	}
 	if c.stop != nil && !c.stop.hit {
-		c.notes.printf("note: no transaction met the condition")
+		c.notes.Printf("note: no transaction met the condition")
 	}
 }
 
@@ -418,7 +418,7 @@ func (t *stopper) finding(f *check.Finding) {
 	if f.Operation != "" {
 		at = fmt.Sprintf(", XID 0x%08x, %s %s", f.XID, f.Program, f.Operation)
 	}
-	t.stop(fmt.Sprintf("packet %d%s: %s: %s", f.Ref.Number, at, f.Rule.ID, safe(f.Seen)))
+	t.stop(fmt.Sprintf("packet %d%s: %s: %s", f.Ref.Number, at, f.Rule.ID, text.SafeString(f.Seen)))
 }
 
 func (t *stopper) stop(why string) {

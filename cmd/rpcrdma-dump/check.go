@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"strings"
@@ -10,24 +9,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-const checkLong = `Hold captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
-and 8797, and the rules of the fabrics that they rely on. Each finding names the
-rule, the packet, who broke it, what was expected, what was seen, and what the
-peer did then. A table at the end tells of each rule how often it was broken, and
-how often it could not be judged and why.
+const checkLong = `Check captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
+and 8797, and the fabric rules that these rely on. Each finding names the rule, the
+packet, the side that broke it, what was expected, what was seen, and what the peer
+did next. A table at the end shows for each rule how often it was broken, and how
+often it could not be checked and why.
 
-A rule that the capture does not allow to judge gives no finding: the setup of
-the connection is not in it, packets are missing from it or cut, or the messages
-are encrypted.
+A rule that cannot be checked gives no finding: the capture lacks the setup of the
+connection, packets are missing or cut, or the messages are encrypted.
 
 Profiles:
   rfc8166  RFC 8166 and what belongs to it (default)
@@ -35,8 +33,8 @@ Profiles:
   linux    as rfc8166, but known deviations of Linux are notes
 
 Severities:
-  error    a requirement is broken: the peer may refuse, misread or lose data
-  warning  advice is not followed, or a requirement is broken without harm here
+  error    a requirement is violated: the peer may refuse, misread or lose data
+  warning  a recommendation is ignored, or a requirement is violated harmlessly
   note     worth knowing`
 
 const checkExit = `Exit status:
@@ -71,19 +69,19 @@ type checkOptions struct {
 	resolve  bool
 }
 
-func newCheckCommand(s *streams) *cobra.Command {
+func newCheckCommand(s *cli.Streams) *cobra.Command {
 	o := &checkOptions{}
 	cmd := &cobra.Command{
 		Use:     "check [flags] FILE...",
-		Short:   "Find what breaks the rules of RPC-over-RDMA",
+		Short:   "Find violations of the rules of RPC-over-RDMA",
 		Long:    checkLong + "\n\n" + checkExit,
 		Example: checkExamples,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.profile, "profile", "rfc8166", "hold against `name`: rfc8166, rfc5666 or linux")
-	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding\nrequirements (B4), patterns; -ID takes one away")
+	f.StringVar(&o.profile, "profile", "rfc8166", "check against the rules of `name`: rfc8166, rfc5666 or linux")
+	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding\nrequirements (B4), patterns; -ID excludes one")
 	f.BoolVar(&o.list, "list-rules", false, "list the rules, and exit")
 	f.StringVar(&o.severity, "severity", "warning", "show findings of this severity and above: error, warning or note")
 	f.Uint64Var(&o.max, "max", 10, "text: show at most `n` findings of a rule, count the rest; 0 shows all")
@@ -118,7 +116,7 @@ func completeRule(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
 		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
 	}
@@ -144,16 +142,16 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		}
 	}
 	if o.list {
-		return listRules(s.out, &opt, o.format)
+		return listRules(s.Out, &opt, o.format)
 	}
 	if o.filter != "" {
-		match, err := filter.Compile(o.filter)
+		match, err := cli.Filter(o.filter)
 		if err != nil {
-			return filterError(err)
+			return err
 		}
 		opt.Match = match.Match
 	}
-	color, err := useColor(o.color, s.out)
+	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
 		return err
 	}
@@ -163,9 +161,10 @@ func (o *checkOptions) run(cmd *cobra.Command, s *streams, args []string) error 
 		return err
 	}
 	r := &checkRun{
-		job: j, out: newOutput(s.out, j.in.live, false), format: o.format, least: least, quiet: o.quiet, max: o.max,
-		view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}, shown: make(map[*check.Rule]uint64),
-		text: check.Text{Clock: text.Clock{Format: o.time.format}, Color: color},
+		job: j, out: newOutput(s.Out, j.in.live, false), format: o.format, least: least,
+		view:  rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
+		shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
+		text:  results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {
 		names := newResolver(len(o.ifaces) > 0)
@@ -183,16 +182,13 @@ type checkRun struct {
 	view   rpc.View
 	format string
 	least  check.Severity
-	quiet  bool
-	max    uint64
-	text   check.Text
+	text   results.Findings
 	json   ndjson.Encoder
-	shown  map[*check.Rule]uint64 // findings by rule
-	hidden uint64                 // findings below --severity
-	any    bool
+	shown  results.Shown
+	any    bool // an object was written
 }
 
-func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
+func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) error {
 	r.check = check.New(*opt, r.finding)
 	d := o.decoder()
 	d.Observer, d.Packet, d.Closed = r.check, r.check.Packet, r.check.Closed
@@ -200,22 +196,22 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *streams) error {
 	if r.format == "json" {
 		r.out.end(append(r.out.begin(), '['))
 	}
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err := r.job.run(errTTY && !outTTY)
 	r.check.Finish()
 	switch r.format {
 	case "text":
-		r.summary()
+		results.CheckSummary(r.out, r.check, &r.shown)
 	case "ndjson":
-		r.out.end(append(r.check.AppendSummary(r.out.begin()), '\n'))
+		r.out.end(append(ndjson.AppendCheckSummary(r.out.begin(), r.check), '\n'))
 	case "json":
 		b := r.out.begin()
 		if r.any {
 			b = append(b, ',')
 		}
 		b = append(b, '\n')
-		r.out.end(append(r.check.AppendSummary(b), "\n]\n"...))
+		r.out.end(append(ndjson.AppendCheckSummary(b, r.check), "\n]\n"...))
 	}
 	err = r.finish(err, r.out.close())
 	if (err == nil || errors.Is(err, cli.ErrDamaged)) && r.check.Totals()[check.Error] > 0 {
@@ -228,7 +224,7 @@ func (r *checkRun) transaction(tx *transaction.Transaction) {
 	v := &r.view
 	v.Set(tx)
 	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-		r.notes.message(v)
+		r.notes.Message(v)
 	}
 	r.check.Transaction(v)
 	v.Learn()
@@ -236,13 +232,13 @@ func (r *checkRun) transaction(tx *transaction.Transaction) {
 
 func (r *checkRun) finding(f *check.Finding) {
 	if f.Severity < r.least {
-		r.hidden++
+		r.shown.Hidden++
 		return
 	}
 	switch r.format {
 	case "text":
-		r.shown[f.Rule]++
-		if r.quiet || r.max > 0 && r.shown[f.Rule] > r.max {
+		r.shown.Findings[f.Rule]++
+		if r.shown.Quiet || r.shown.Max > 0 && r.shown.Findings[f.Rule] > r.shown.Max {
 			return
 		}
 		r.out.end(r.text.Append(r.out.begin(), f))
@@ -254,103 +250,13 @@ func (r *checkRun) finding(f *check.Finding) {
 			}
 			b = append(b, '\n')
 		}
-		b = f.Append(b, &r.json)
+		b = r.json.AppendFinding(b, f)
 		if r.format == "ndjson" {
 			b = append(b, '\n')
 		}
 		r.any = true
 		r.out.end(b)
 	}
-}
-
-var checkHeader = []string{"RULE", "", "SEVERITY", "FOUND", "BY", "FIRST FRAME", "JUDGED", "NOT JUDGED"}
-var checkRight = []bool{false, false, false, true, false, true, true, false}
-
-// summary prints the table of the rules that were broken or not judged, and
-// what was left out above.
-func (r *checkRun) summary() {
-	w := r.out
-	var rows [][]string
-	var clean, idle, judged uint64
-	for _, rule := range check.Rules() {
-		if !r.check.Enabled(rule) {
-			continue
-		}
-		n := r.check.Count(rule)
-		judged += n.Judged
-		if n.Found == 0 && n.Skipped() == 0 {
-			if n.Judged > 0 {
-				clean++
-			} else {
-				idle++
-			}
-			continue
-		}
-		rows = append(rows, checkRow(rule, n))
-	}
-	if !r.quiet {
-		for _, rule := range check.Rules() {
-			if n := r.shown[rule]; r.max > 0 && n > r.max {
-				fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, plural(n-r.max, "finding"))
-				r.any = true
-			}
-		}
-	}
-	if len(r.shown) > 0 && !r.quiet {
-		fmt.Fprintln(w)
-	}
-	if len(rows) > 0 {
-		_ = printTable(w, checkHeader, checkRight, rows)
-		fmt.Fprintln(w)
-	}
-	if judged == 0 {
-		fmt.Fprintf(w, "nothing could be judged: no rule found anything that it applies to\n")
-		return
-	}
-	t := r.check.Totals()
-	fmt.Fprintf(w, "%s, %s, %s", plural(t[check.Error], "error"), plural(t[check.Warning], "warning"), plural(t[check.Note], "note"))
-	if r.hidden > 0 {
-		fmt.Fprintf(w, " (%d not shown: --severity note)", r.hidden)
-	}
-	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", plural(clean, "rule"), idle)
-}
-
-func checkRow(rule *check.Rule, n *check.Count) []string {
-	row := []string{rule.Number, rule.ID, "-", "-", "-", "-", fmt.Sprint(n.Judged), "-"}
-	if n.Found > 0 {
-		row[2] = n.Worst.String()
-		row[3] = fmt.Sprint(n.Found)
-		row[4] = parties(n)
-		row[5] = fmt.Sprint(n.First.Number)
-		if n.Known == n.Found {
-			row[2] += " (known)"
-		} else if n.Known > 0 {
-			row[2] += fmt.Sprintf(" (%d known)", n.Known)
-		}
-	}
-	var why []string
-	for reason, k := range n.NotJudged {
-		if k > 0 {
-			why = append(why, fmt.Sprintf("%d %s", k, check.Reason(reason)))
-		}
-	}
-	if len(why) > 0 {
-		row[7] = strings.Join(why, ", ")
-	}
-	return row
-}
-
-func parties(n *check.Count) string {
-	var out []string
-	for _, p := range [...]check.Party{check.Requester, check.Responder, check.Unknown} {
-		switch k := n.By[p]; {
-		case k == n.Found:
-			return p.String()
-		case k > 0:
-			out = append(out, fmt.Sprintf("%d %s", k, p))
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // listRules prints the rules that are selected.
@@ -362,17 +268,8 @@ func listRules(w io.Writer, opt *check.Options, format string) error {
 			list = append(list, r)
 		}
 	}
-	switch format {
-	case "text":
-		rows := make([][]string, 0, len(list))
-		for _, r := range list {
-			known := ""
-			if r.Known != "" {
-				known = "known"
-			}
-			rows = append(rows, []string{r.Number, r.ID, r.Severity[opt.Profile].String(), known, r.Title})
-		}
-		return printTable(w, []string{"NUMBER", "ID", "SEVERITY", "", "RULE"}, make([]bool, 5), rows)
+	if format == "text" {
+		return results.Rules(w, list, opt.Profile)
 	}
 	var b []byte
 	if format == "json" {
@@ -385,7 +282,7 @@ func listRules(w io.Writer, opt *check.Options, format string) error {
 			}
 			b = append(b, '\n')
 		}
-		b = r.Append(b)
+		b = ndjson.AppendRule(b, r)
 		if format == "ndjson" {
 			b = append(b, '\n')
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -25,9 +24,9 @@ func (o *captureOptions) conditions() (*stopper, error) {
 		})
 	}
 	if o.match != "" {
-		match, err := filter.Compile(o.match)
+		match, err := cli.Filter(o.match)
 		if err != nil {
-			return nil, filterError(err)
+			return nil, err
 		}
 		rules = append(rules, func(v *rpc.View) string {
 			if match.Match(v) {

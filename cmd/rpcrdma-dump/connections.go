@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -18,22 +20,22 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-const connectionsLong = `List the connections of a capture, two lines for each: the client's end with
-what it sent, and the server's. The client is the side that sends forward calls.
+const connectionsLong = `List the connections of a capture, two lines for each: the client with what it
+sent, then the server. The client is the side that sends forward calls.
 
   PEER     address, and queue pair or port
   SETUP    what the side said when the connection was made: REQ or REP (RoCE,
            InfiniBand), MPA (iWARP); - if that was not captured
   DEPTH    RDMA Reads that the side answers at once / starts at once
   INLINE   bytes that the side sends / receives in a Send, from its private
-           data (RFC 8797), with i if it supports remote invalidation
+           data (RFC 8797); i if it supports remote invalidation
   MTU      path MTU in bytes
   PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
-  AGAIN    packets that were seen again; NAK: with RNR behind the slash
+  AGAIN    retransmitted or duplicate packets; NAK: with RNR after the slash
   GAPS     packets (RoCE) or bytes (TCP) missing from the capture
   CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
 
-A third line tells when the connection was seen, and how it ended.`
+Below the table, a line for each connection shows when it was seen and how it ended.`
 
 // connectionsOptions are the flags of the command connections.
 type connectionsOptions struct {
@@ -42,7 +44,7 @@ type connectionsOptions struct {
 	verbose bool
 }
 
-func newConnectionsCommand(s *streams) *cobra.Command {
+func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 	o := &connectionsOptions{}
 	cmd := &cobra.Command{
 		Use:   "connections [flags] FILE...",
@@ -53,7 +55,7 @@ func newConnectionsCommand(s *streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson or json")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "show all that is known")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show everything that is known")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -62,7 +64,7 @@ func newConnectionsCommand(s *streams) *cobra.Command {
 // connection is a connection at its end.
 type connection struct{ *rdma.Connection }
 
-func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
 		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
 	}
@@ -81,9 +83,9 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 		}
 	}
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
-	_, errTTY := cli.Terminal(s.err)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	var listErr error
 	switch {
 	case o.format != "text":
@@ -95,7 +97,7 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 		listErr = printConnections(out, list)
 	}
 	if list.lost > 0 {
-		j.notes.printf("%d connections are not listed", list.lost)
+		j.notes.Printf("%d connections are not listed", list.lost)
 	}
 	if e := errors.Join(list.err, listErr); e != nil && err == nil {
 		err = fmt.Errorf("the list of connections is longer than memory holds, and a temporary file (see TMPDIR) fails: %w", e)
@@ -103,58 +105,33 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *streams, args []string) 
 	return j.finish(err, out.close())
 }
 
-// order is the client's side, then the server's. The side that sends forward
-// calls is the client; if there were none, the side that was seen first.
-func (c connection) order() [2]rdma.Side {
-	if c.Forward == 2 {
-		return [2]rdma.Side{1, 0}
+// printConnections goes through the list three times: for the widths of the
+// columns, for the table, and for the lines below it.
+func printConnections(w io.Writer, list *connectionList) error {
+	rows := table.NewStream(connectionHeader, connectionRight)
+	n := 0
+	err := list.each(func(c *rdma.Connection) {
+		n++
+		for _, row := range (connection{c}).rows() {
+			rows.Measure(row)
+		}
+	})
+	if n == 0 || err != nil {
+		return err
 	}
-	return [2]rdma.Side{0, 1}
-}
-
-func endpoint(e rdma.End) string {
-	switch {
-	case e.QPN != 0:
-		return fmt.Sprintf("QP 0x%02x", e.QPN)
-	case e.Port != 0:
-		return fmt.Sprintf("port %d", e.Port)
+	rows.Print(w, connectionHeader)
+	if err := list.each(func(c *rdma.Connection) {
+		for _, row := range (connection{c}).rows() {
+			rows.Print(w, row)
+		}
+	}); err != nil {
+		return err
 	}
-	return "QP unknown"
-}
-
-func (c connection) setupName(side rdma.Side) string {
-	s := &c.Setup[side]
-	switch {
-	case !s.Seen:
-		return "-"
-	case c.Fabric == rdma.IWARP:
-		return "MPA"
-	case s.ServiceID != 0 || s.PathMTU != 0:
-		return "REQ"
-	}
-	return "REP"
-}
-
-func (s *setup) inline() string {
-	p := &s.Private
-	if !p.Present {
-		return "-"
-	}
-	out := fmt.Sprintf("%d/%d", p.SendSize, p.ReceiveSize)
-	if p.RemoteInvalidate {
-		out += " i"
-	}
-	return out
+	fmt.Fprintln(w)
+	return list.each(func(c *rdma.Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, connection{c}.life()) })
 }
 
 type setup rdma.Setup
-
-func dash(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
-}
 
 var connectionHeader = []string{
 	"ID", "FABRIC", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
@@ -176,73 +153,30 @@ func (c connection) rows() (rows [2][]string) {
 			row[6] = (*setup)(s).inline()
 		}
 		if i == 0 {
-			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), dash(uint64(c.MTU))
+			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), table.Number(uint64(c.MTU))
 		}
-		nak := dash(n.NAKs)
+		nak := table.Number(n.NAKs)
 		if n.RNRs > 0 {
 			nak = fmt.Sprintf("%d/%d", n.NAKs, n.RNRs)
 		}
 		rows[i] = append(row,
-			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), dash(n.Sends), dash(n.Reads), dash(n.Writes),
-			dash(n.Retransmitted), nak, dash(n.Gaps), dash(n.BadCRC))
+			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), table.Number(n.Sends), table.Number(n.Reads), table.Number(n.Writes),
+			table.Number(n.Retransmitted), nak, table.Number(n.Gaps), table.Number(n.BadCRC))
 	}
 	return rows
 }
 
-// printConnections goes through the list three times: for the widths of the
-// columns, for the table, and for the lines below it.
-func printConnections(w io.Writer, list *connectionList) error {
-	table := newStreamTable(connectionHeader, connectionRight)
-	n := 0
-	err := list.each(func(c *rdma.Connection) {
-		n++
-		for _, row := range (connection{c}).rows() {
-			table.measure(row)
-		}
-	})
-	if n == 0 || err != nil {
-		return err
+func (s *setup) inline() string {
+	p := &s.Private
+	if !p.Present {
+		return "-"
 	}
-	table.print(w, connectionHeader)
-	if err := list.each(func(c *rdma.Connection) {
-		for _, row := range (connection{c}).rows() {
-			table.print(w, row)
-		}
-	}); err != nil {
-		return err
+	out := fmt.Sprintf("%d/%d", p.SendSize, p.ReceiveSize)
+	if p.RemoteInvalidate {
+		out += " i"
 	}
-	fmt.Fprintln(w)
-	return list.each(func(c *rdma.Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, connection{c}.life()) })
+	return out
 }
-
-// life tells when a connection was seen and how it ended.
-func (c connection) life() string {
-	d := time.Duration(c.Last.Time - c.First.Time)
-	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
-		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
-	if n := c.Calls.Unanswered; n > 0 {
-		s += fmt.Sprintf(", %d without reply", n)
-	}
-	if n := c.Calls.Incomplete; n > 0 {
-		s += fmt.Sprintf(", %d incomplete", n)
-	}
-	if c.Tunnel != nil {
-		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
-	}
-	return s + "; " + c.ending()
-}
-
-func (c connection) ending() string {
-	switch {
-	case c.Terminated != "":
-		return c.Terminated
-	case c.State != rdma.Closed:
-		return "open: " + c.State.String()
-	}
-	return "open at the end of the capture"
-}
-
-func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
 
 // detail writes all that is known of a connection.
 func (c connection) detail(w io.Writer) {
@@ -282,6 +216,45 @@ func (c connection) detail(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 }
+
+func endpoint(e rdma.End) string {
+	switch {
+	case e.QPN != 0:
+		return fmt.Sprintf("QP 0x%02x", e.QPN)
+	case e.Port != 0:
+		return fmt.Sprintf("port %d", e.Port)
+	}
+	return "QP unknown"
+}
+
+// life tells when a connection was seen and how it ended.
+func (c connection) life() string {
+	d := time.Duration(c.Last.Time - c.First.Time)
+	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
+		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
+	if n := c.Calls.Unanswered; n > 0 {
+		s += fmt.Sprintf(", %d without reply", n)
+	}
+	if n := c.Calls.Incomplete; n > 0 {
+		s += fmt.Sprintf(", %d incomplete", n)
+	}
+	if c.Tunnel != nil {
+		s += "; in " + string(text.Tunnel(nil, c.Tunnel, c.order()[0]))
+	}
+	return s + "; " + c.ending()
+}
+
+func (c connection) ending() string {
+	switch {
+	case c.Terminated != "":
+		return c.Terminated
+	case c.State != rdma.Closed:
+		return "open: " + c.State.String()
+	}
+	return "open at the end of the capture"
+}
+
+func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000000") }
 
 func isRDMA(f rdma.Fabric) bool { return f != rdma.TCP && f != rdma.UDP }
 
@@ -356,12 +329,34 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 		}
 		b = append(b, '\n')
 	}
-	b = printable.AppendValue(b, ndjson.NewAccount(a))
+	b = printable.AppendValue(b, account.New(a))
 	if array {
 		b = append(b, "]\n"...)
 	}
 	_, _ = w.Write(b)
 	return err
+}
+
+// order is the client's side, then the server's. The side that sends forward
+// calls is the client; if there were none, the side that was seen first.
+func (c connection) order() [2]rdma.Side {
+	if c.Forward == 2 {
+		return [2]rdma.Side{1, 0}
+	}
+	return [2]rdma.Side{0, 1}
+}
+
+func (c connection) setupName(side rdma.Side) string {
+	s := &c.Setup[side]
+	switch {
+	case !s.Seen:
+		return "-"
+	case c.Fabric == rdma.IWARP:
+		return "MPA"
+	case s.ServiceID != 0 || s.PathMTU != 0:
+		return "REQ"
+	}
+	return "REP"
 }
 
 // append appends a connection as a JSON object.

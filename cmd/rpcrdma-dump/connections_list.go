@@ -54,10 +54,6 @@ func (l *connectionList) add(c *rdma.Connection) {
 	l.index = append(l.index, packed{c.ID, from, len(l.buf)})
 }
 
-func (l *connectionList) sort() {
-	slices.SortFunc(l.index, func(a, b packed) int { return cmp.Compare(a.id, b.id) })
-}
-
 // spill writes what is in memory to the file.
 func (l *connectionList) spill() {
 	if l.err != nil {
@@ -122,6 +118,10 @@ func (l *connectionList) each(f func(*rdma.Connection)) error {
 	return nil
 }
 
+func (l *connectionList) sort() {
+	slices.SortFunc(l.index, func(a, b packed) int { return cmp.Compare(a.id, b.id) })
+}
+
 func (l *connectionList) close() {
 	if l.file != nil {
 		l.file.Close()
@@ -171,10 +171,14 @@ func (s *source) unpack(b []byte) error {
 // sources is a heap by number.
 type sources []*source
 
-func (s sources) Len() int           { return len(s) }
+func (s sources) Len() int { return len(s) }
+
 func (s sources) Less(i, j int) bool { return s[i].c.ID < s[j].c.ID }
-func (s sources) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-func (s *sources) Push(x any)        { *s = append(*s, x.(*source)) }
+
+func (s sources) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+
+func (s *sources) Push(x any) { *s = append(*s, x.(*source)) }
+
 func (s *sources) Pop() any {
 	x := (*s)[len(*s)-1]
 	*s = (*s)[:len(*s)-1]
@@ -189,17 +193,83 @@ type packer struct {
 	short bool
 }
 
-func number[T ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](p *packer, v *T) {
-	if !p.reads {
-		p.b = binary.AppendUvarint(p.b, uint64(*v))
+func (p *packer) connection(c *rdma.Connection) {
+	number(p, &c.ID)
+	number(p, &c.Fabric)
+	number(p, &c.State)
+	number(p, &c.MTU)
+	number(p, &c.Forward)
+	number(p, &c.Calls.Ended)
+	number(p, &c.Calls.Unanswered)
+	number(p, &c.Calls.Incomplete)
+	p.ref(&c.First)
+	p.ref(&c.Last)
+	c.Terminated = string(p.bytes([]byte(c.Terminated)))
+	number(p, &c.Tenant)
+	p.tunnel(&c.Tunnel)
+	for side := range c.Ends {
+		p.end(&c.Ends[side])
+		p.setup(&c.Setup[side])
+		p.counters(&c.Sent[side])
+	}
+}
+
+func (p *packer) tunnel(t **rdma.Tunnel) {
+	has := *t != nil
+	p.flag(&has)
+	if !has {
 		return
 	}
-	n, k := binary.Uvarint(p.b)
-	if k <= 0 {
-		p.short, p.b = true, nil
+	if *t == nil {
+		*t = new(rdma.Tunnel)
+	}
+	(*t).Type = string(p.bytes([]byte((*t).Type)))
+	number(p, &(*t).Version)
+	p.flag(&(*t).HasID)
+	number(p, &(*t).ID)
+	p.addr(&(*t).Ends[0])
+	p.addr(&(*t).Ends[1])
+}
+
+func (p *packer) end(e *rdma.End) {
+	p.addr(&e.Addr)
+	number(p, &e.Port)
+	number(p, &e.QPN)
+}
+
+func (p *packer) addr(a *netip.Addr) {
+	b, _ := a.MarshalBinary()
+	b = p.bytes(b)
+	if p.reads && a.UnmarshalBinary(b) != nil {
+		*a = netip.Addr{}
+	}
+}
+
+func (p *packer) setup(s *rdma.Setup) {
+	p.flag(&s.Seen)
+	if !s.Seen {
 		return
 	}
-	*v, p.b = T(n), p.b[k:]
+	p.ref(&s.Frame)
+	number(p, &s.StartPSN)
+	number(p, &s.PathMTU)
+	number(p, &s.ResponderDepth)
+	number(p, &s.InitiatorDepth)
+	number(p, &s.RetryCount)
+	number(p, &s.RNRRetryCount)
+	number(p, &s.AckTimeout)
+	number(p, &s.ServiceID)
+	number(p, &s.MPARevision)
+	p.flag(&s.Markers)
+	p.flag(&s.CRC)
+	p.flag(&s.PeerToPeer)
+	p.flag(&s.Private.Present)
+	number(p, &s.Private.Version)
+	p.flag(&s.Private.RemoteInvalidate)
+	number(p, &s.Private.SendSize)
+	number(p, &s.Private.ReceiveSize)
+	b := p.bytes(s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))])
+	s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], b))
 }
 
 func (p *packer) flag(v *bool) {
@@ -233,85 +303,6 @@ func (p *packer) ref(r *rdma.Ref) {
 	number(p, &r.Number)
 }
 
-func (p *packer) addr(a *netip.Addr) {
-	b, _ := a.MarshalBinary()
-	b = p.bytes(b)
-	if p.reads && a.UnmarshalBinary(b) != nil {
-		*a = netip.Addr{}
-	}
-}
-
-func (p *packer) tunnel(t **rdma.Tunnel) {
-	has := *t != nil
-	p.flag(&has)
-	if !has {
-		return
-	}
-	if *t == nil {
-		*t = new(rdma.Tunnel)
-	}
-	(*t).Type = string(p.bytes([]byte((*t).Type)))
-	number(p, &(*t).Version)
-	p.flag(&(*t).HasID)
-	number(p, &(*t).ID)
-	p.addr(&(*t).Ends[0])
-	p.addr(&(*t).Ends[1])
-}
-
-func (p *packer) end(e *rdma.End) {
-	p.addr(&e.Addr)
-	number(p, &e.Port)
-	number(p, &e.QPN)
-}
-
-func (p *packer) connection(c *rdma.Connection) {
-	number(p, &c.ID)
-	number(p, &c.Fabric)
-	number(p, &c.State)
-	number(p, &c.MTU)
-	number(p, &c.Forward)
-	number(p, &c.Calls.Ended)
-	number(p, &c.Calls.Unanswered)
-	number(p, &c.Calls.Incomplete)
-	p.ref(&c.First)
-	p.ref(&c.Last)
-	c.Terminated = string(p.bytes([]byte(c.Terminated)))
-	number(p, &c.Tenant)
-	p.tunnel(&c.Tunnel)
-	for side := range c.Ends {
-		p.end(&c.Ends[side])
-		p.setup(&c.Setup[side])
-		p.counters(&c.Sent[side])
-	}
-}
-
-func (p *packer) setup(s *rdma.Setup) {
-	p.flag(&s.Seen)
-	if !s.Seen {
-		return
-	}
-	p.ref(&s.Frame)
-	number(p, &s.StartPSN)
-	number(p, &s.PathMTU)
-	number(p, &s.ResponderDepth)
-	number(p, &s.InitiatorDepth)
-	number(p, &s.RetryCount)
-	number(p, &s.RNRRetryCount)
-	number(p, &s.AckTimeout)
-	number(p, &s.ServiceID)
-	number(p, &s.MPARevision)
-	p.flag(&s.Markers)
-	p.flag(&s.CRC)
-	p.flag(&s.PeerToPeer)
-	p.flag(&s.Private.Present)
-	number(p, &s.Private.Version)
-	p.flag(&s.Private.RemoteInvalidate)
-	number(p, &s.Private.SendSize)
-	number(p, &s.Private.ReceiveSize)
-	b := p.bytes(s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))])
-	s.PrivateBytesLen = uint8(copy(s.PrivateBytes[:], b))
-}
-
 func (p *packer) counters(n *rdma.Counters) {
 	for _, v := range [...]*uint64{
 		&n.Packets, &n.Bytes, &n.Sends, &n.Writes, &n.Reads, &n.Atomics, &n.WriteBytes, &n.ReadBytes,
@@ -319,4 +310,17 @@ func (p *packer) counters(n *rdma.Counters) {
 	} {
 		number(p, v)
 	}
+}
+
+func number[T ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](p *packer, v *T) {
+	if !p.reads {
+		p.b = binary.AppendUvarint(p.b, uint64(*v))
+		return
+	}
+	n, k := binary.Uvarint(p.b)
+	if k <= 0 {
+		p.short, p.b = true, nil
+		return
+	}
+	*v, p.b = T(n), p.b[k:]
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -96,28 +95,5 @@ func TestNoTemporaryFile(t *testing.T) {
 	n := 0
 	if err := l.each(func(*rdma.Connection) { n++ }); err != nil || n == 0 || n+l.lost != 100 || l.err == nil {
 		t.Errorf("%d listed, %d lost, %v, %v", n, l.lost, err, l.err)
-	}
-}
-
-// TestStreamedTable has the same layout as printTable.
-func TestStreamedTable(t *testing.T) {
-	rows := [][]string{
-		{"1", "a", "10"}, {"", "longer", "2"}, {"300", "", "12345"},
-	}
-	var want, got bytes.Buffer
-	header, right := []string{"ID", "NAME", "N"}, []bool{true, false, true}
-	if err := printTable(&want, header, right, rows); err != nil {
-		t.Fatal(err)
-	}
-	s := newStreamTable(header, right)
-	for _, row := range rows {
-		s.measure(row)
-	}
-	s.print(&got, header)
-	for _, row := range rows {
-		s.print(&got, row)
-	}
-	if got.String() != want.String() {
-		t.Errorf("%q, want %q", got.String(), want.String())
 	}
 }

@@ -45,22 +45,22 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson, json or fields")
 	f.CountVarP(&o.verbose, "verbose", "v", "show headers, chunks, operations and NFS fields as a tree; -vv: all of them")
-	f.BoolVarP(&o.hex, "hex", "x", false, "show the bytes of the messages, too")
+	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the messages")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable)")
 	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character,\nquote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
 	f.BoolVar(&o.listing, "list-fields", false, "list the fields for -e and -Y, and exit")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` transactions that were printed")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` transactions")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no listing, only a summary at the end")
 	o.time.register(f)
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
-	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packets of calls) or completion (ends);\nwith -i and --follow the default is completion")
+	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packet of the call) or completion (end);\nwith -i and --follow the default is completion")
 	f.IntVar(&o.width, "width", 0, "`columns` of a line; -1 never shortens names (default: those of the terminal, else 120)")
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	f.StringVar(&o.extract, "extract-data", "", "write the data of READ and WRITE to files below this `directory`")
-	f.Var(&o.holes, "limit-holes", "with --extract-data: zeros that may stand in files for what was not seen, for example 1G\n"+
+	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G\n"+
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
@@ -113,15 +113,15 @@ func (o *dumpOptions) check() error {
 	return nil
 }
 
-func (o *dumpOptions) printer(s *streams) (printer, error) {
+func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 	switch o.format {
 	case "text":
-		color, err := useColor(o.color, s.out)
+		color, err := cli.Color(o.color, s.Out)
 		if err != nil {
 			return nil, err
 		}
 		width := o.width
-		if columns, ok := cli.Terminal(s.out); width == 0 && ok {
+		if columns, ok := cli.Terminal(s.Out); width == 0 && ok {
 			width = max(columns, 80)
 		}
 		var name func(netip.Addr) string
@@ -143,9 +143,9 @@ func (o *dumpOptions) printer(s *streams) (printer, error) {
 	return nil, cli.Usagef("-T is text, ndjson, json or fields, not %q", o.format)
 }
 
-func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.listing {
-		return listFields(s.out)
+		return listFields(s.Out)
 	}
 	if err := o.check(); err != nil {
 		return err
@@ -154,11 +154,9 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
 	}
 	if o.extract != "" {
 		o.needs.Trees = []string{o.extract}
@@ -169,7 +167,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	stop, err := profile(j.files, o.cpu)
+	stop, err := cli.Profile(j.files, o.cpu)
 	if err != nil {
 		return err
 	}
@@ -189,7 +187,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		defer x.Discard()
 	}
 	d := &dump{
-		job: j, out: newOutput(s.out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
+		job: j, out: newOutput(s.Out, j.in.live, o.lines), view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
 		printer: p, match: match, extract: x, count: o.count,
 	}
 	if o.quiet {
@@ -216,12 +214,12 @@ type dump struct {
 	failed  error  // of the extractor
 }
 
-func (d *dump) run(o *dumpOptions, s *streams) error {
+func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 	if d.printer != nil {
 		d.out.end(d.printer.begin(d.out.begin()))
 	}
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err := d.job.run(errTTY && (!outTTY || o.quiet))
 	if d.printer != nil {
 		d.out.end(d.printer.finish(d.out.begin()))
@@ -235,10 +233,10 @@ func (d *dump) run(o *dumpOptions, s *streams) error {
 			d.extract.Carried(d.in.size.Load())
 			n, e := d.extract.Close(d.view.Names)
 			d.failed = e
-			d.notes.printf("%s extracted to %s", plural(uint64(n), "file"), o.extract)
+			d.notes.Printf("%s extracted to %s", text.Plural(uint64(n), "file"), o.extract)
 			if n := d.extract.Packed(); n > 0 {
-				d.notes.printf("note: %s would be longer than the capture with the parts that were not seen: packed, see manifest.ndjson and --limit-holes",
-					plural(uint64(n), "file"))
+				d.notes.Printf("note: %s would be longer than the capture with the parts that were not seen: packed, see manifest.ndjson and --limit-holes",
+					text.Plural(uint64(n), "file"))
 			}
 		}
 	}
@@ -252,7 +250,7 @@ func (d *dump) transaction(tx *transaction.Transaction) {
 	v := &d.view
 	v.Set(tx)
 	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-		d.notes.message(v)
+		d.notes.Message(v)
 	}
 	if d.match == nil || d.match.Match(v) {
 		d.show(v)
@@ -287,12 +285,4 @@ func extractError(err error) error {
 		return &cli.UsageError{Err: err}
 	}
 	return err
-}
-
-func filterError(err error) error {
-	var e *filter.Error
-	if errors.As(err, &e) {
-		return cli.Usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
-	}
-	return &cli.UsageError{Err: err}
 }

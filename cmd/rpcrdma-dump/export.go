@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-func newExportCommand(s *streams) *cobra.Command {
+func newExportCommand(s *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FORMAT [flags] FILE... -w OUT",
 		Short: "Write transactions to files for other programs",
@@ -42,7 +43,7 @@ func (o *exportOptions) flags(cmd *cobra.Command, what string) {
 	f.SortFlags = false
 	f.StringVarP(&o.out, "write", "w", "", what)
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` transactions that were written")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after writing `n` transactions")
 	o.inputOptions.flags(f)
 }
 
@@ -50,14 +51,7 @@ func (o *exportOptions) check() (*filter.Filter, error) {
 	if o.out == "" {
 		return nil, cli.Usagef("no output: name it with -w; - is standard output")
 	}
-	if o.filter == "" {
-		return nil, nil
-	}
-	match, err := filter.Compile(o.filter)
-	if err != nil {
-		return nil, filterError(err)
-	}
-	return match, nil
+	return cli.Filter(o.filter)
 }
 
 // exporter takes the transactions that are to be written.
@@ -75,7 +69,7 @@ type exporter struct {
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
 	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}}
 	j.d = decode.New(opt, e.transaction)
-	_, errTTY := cli.Terminal(j.s.err)
+	_, errTTY := cli.Terminal(j.s.Err)
 	err := j.run(errTTY)
 	out := e.err
 	if err == nil && out == nil {
@@ -93,7 +87,7 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 	v := &e.view
 	v.Set(tx)
 	if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-		e.notes.message(v)
+		e.notes.Message(v)
 	}
 	if e.match == nil || e.match.Match(v) {
 		if e.err = e.add(v); e.err != nil {
@@ -110,16 +104,16 @@ func (e *exporter) transaction(tx *transaction.Transaction) {
 
 // create opens the file that an export goes to.
 func (o *exportOptions) create(j *job) (*cli.Output, error) {
-	if _, tty := cli.Terminal(j.s.out); tty && o.out == "-" {
+	if _, tty := cli.Terminal(j.s.Out); tty && o.out == "-" {
 		return nil, cli.Usagef("standard output is a terminal: name a file with -w, or redirect")
 	}
-	return cli.Create(j.files, o.out, j.s.out)
+	return cli.Create(j.files, o.out, j.s.Out)
 }
 
 // written says how much an export has written, unless it has failed.
-func written(s *streams, err error, rows uint64, to string) {
+func written(s *cli.Streams, err error, rows uint64, to string) {
 	if err != nil && !errors.Is(err, cli.ErrDamaged) {
 		return
 	}
-	fmt.Fprintf(s.err, "rpcrdma-dump: %s written to %s\n", plural(rows, "transaction"), to)
+	fmt.Fprintf(s.Err, "rpcrdma-dump: %s written to %s\n", text.Plural(rows, "transaction"), to)
 }

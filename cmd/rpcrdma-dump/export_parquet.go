@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/parquet"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, which DuckDB,
-ClickHouse, Spark, Trino and others read. The columns are the keys of the ndjson
-output.
+const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, for DuckDB,
+ClickHouse, Spark, Trino and others. The columns are the keys of the ndjson output.
 
-With --partition, files go below a directory, in folders that these engines take
-for columns (DIR/date=2026-11-21/hour=05/host=NAME/part-0.parquet), so that the
-captures of a fleet become one table. What is there already stays.`
+With --partition, files go below a directory, in folders that these engines read
+as columns (DIR/date=2026-11-21/hour=05/host=NAME/part-0.parquet), so that the
+captures of a fleet become one table. Existing files stay.`
 
 const exportParquetExamples = `  rpcrdma-dump export parquet trace.pcap -w trace.parquet
   rpcrdma-dump export parquet -Y 'op == READ' trace.pcap -w reads.parquet
@@ -30,7 +30,7 @@ type parquetOptions struct {
 	host      string
 }
 
-func newExportParquetCommand(s *streams) *cobra.Command {
+func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 	o := &parquetOptions{}
 	cmd := &cobra.Command{
 		Use:     "parquet [flags] FILE... -w OUT",
@@ -41,12 +41,12 @@ func newExportParquetCommand(s *streams) *cobra.Command {
 	}
 	o.exportOptions.flags(cmd, "write to this `file`, - for standard output; with --partition to this directory")
 	f := cmd.Flags()
-	f.StringVar(&o.partition, "partition", "", "spread over folders by time=1d, time=1h, time=15m, host; a `list`, such as time=1h,host")
-	f.StringVar(&o.host, "host", "", "`name` of the host that was captured; goes into the file, and into the folders")
+	f.StringVar(&o.partition, "partition", "", "divide into folders by this `list` of time=1d, time=1h, time=15m and host, such as time=1h,host")
+	f.StringVar(&o.host, "host", "", "`name` of the captured host, for the file and the folders")
 	return cmd
 }
 
-func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	match, err := o.check()
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 		t.Outputs, t.AtOnce = j.files, !j.in.live
 		defer t.Discard()
 		err = o.export(j, opt, match, t.Add, t.Close)
-		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", plural(uint64(t.Files()), "file"), o.out))
+		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", text.Plural(uint64(t.Files()), "file"), o.out))
 		return err
 	}
 	out, err := o.create(j)

@@ -9,19 +9,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/chrometrace"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-const exportTraceLong = `Write transactions in the Trace Event Format, to be opened in Perfetto
-(ui.perfetto.dev) or chrome://tracing. A connection is a process, each slot of it
-a thread: a call takes the lowest slot that is free. Its slice holds the phases;
-RDMA Reads and Writes have tracks below. Counters show the credits and the calls
-in flight, instants what was seen again, NAKs, RNRs, CNPs and the like.
+const exportTraceLong = `Write transactions in the Trace Event Format for Perfetto (ui.perfetto.dev) or
+chrome://tracing. A connection is a process and each of its slots a thread: a call
+takes the lowest free slot. Its slice contains the phases; RDMA Reads and Writes
+have tracks below. Counters show the credits and the calls in flight, instants show
+retransmissions, NAKs, RNRs, CNPs and the like.
 
-Times are microseconds since the first packet, with nanoseconds behind the point.
-If the name of the file ends in .gz, it is compressed, which Perfetto reads.`
+Times are microseconds since the first packet, with three decimals. A file whose
+name ends in .gz is compressed; Perfetto reads that.`
 
-func newExportTraceCommand(s *streams) *cobra.Command {
+func newExportTraceCommand(s *cli.Streams) *cobra.Command {
 	o := &exportOptions{}
 	cmd := &cobra.Command{
 		Use:     "trace [flags] FILE... -w OUT.json",
@@ -34,7 +36,7 @@ func newExportTraceCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []string) error {
+func runExportTrace(cmd *cobra.Command, s *cli.Streams, o *exportOptions, args []string) error {
 	match, err := o.check()
 	if err != nil {
 		return err
@@ -66,13 +68,13 @@ func runExportTrace(cmd *cobra.Command, s *streams, o *exportOptions, args []str
 	n := w.Stats()
 	written(s, err, n.Transactions, o.out)
 	if n.LeftOut > 0 {
-		j.notes.printf("note: %d transactions and events are not shown: too many calls or connections at once", n.LeftOut)
+		j.notes.Printf("note: %d transactions and events are not shown: too many calls or connections at once", n.LeftOut)
 	}
 	if n.HiddenOperations > 0 {
-		j.notes.printf("note: %s not shown: too many at once", plural(n.HiddenOperations, "RDMA operation"))
+		j.notes.Printf("note: %s not shown: too many at once", text.Plural(n.HiddenOperations, "RDMA operation"))
 	}
 	if n.Late > 0 {
-		j.notes.printf("note: the counters lack %s that came too late", plural(n.Late, "call"))
+		j.notes.Printf("note: the counters lack %s that came too late", text.Plural(n.Late, "call"))
 	}
 	return err
 }

@@ -57,23 +57,6 @@ func TestSplitOptions(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	for in, want := range map[string]size{
-		"1": 1, "65536": 65536, "64K": 64 << 10, "4M": 4 << 20, "1G": 1 << 30, "8MiB": 8 << 20,
-	} {
-		var s size
-		if err := s.Set(in); err != nil || s != want {
-			t.Errorf("%q: %d, %v", in, s, err)
-		}
-	}
-	for _, in := range []string{"", "0", "-1", "K", "4X", "9999999999G", "1.5M"} {
-		var s size
-		if err := s.Set(in); err == nil {
-			t.Errorf("%q: %d", in, s)
-		}
-	}
-}
-
 func TestFieldsLayout(t *testing.T) {
 	for _, bad := range []string{"header=x", "separator=ab", "quote=x", "occurrence=x", "nothing=1", "header", "aggregator="} {
 		if _, err := newFieldsPrinter([]string{"xid"}, []string{bad}); cli.ExitCode(err) != cli.ExitUsage {

@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				var out, diag bytes.Buffer
 				args := append(append([]string(nil), m.args...), file)
-				if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != cli.ExitOK {
+				if code := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &diag}); code != cli.ExitOK {
 					t.Fatalf("exit code %d\n%s", code, &diag)
 				}
 				compare(t, filepath.Join("testdata", "golden", name), out.Bytes())
@@ -68,7 +68,7 @@ func TestGolden(t *testing.T) {
 					if key != "" {
 						args = append(args, "--keytab", filepath.Join(samples, "kerberos", sample+key))
 					}
-					if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != cli.ExitOK {
+					if code := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &diag}); code != cli.ExitOK {
 						t.Fatalf("exit code %d\n%s", code, &diag)
 					}
 					compare(t, filepath.Join("testdata", "golden", name), out.Bytes())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
@@ -75,7 +76,7 @@ func TestHostileText(t *testing.T) {
 				args = slices.Concat(args[:i], xids(t, file), args[i+1:])
 			}
 			var out, problems bytes.Buffer
-			code := run(args, &streams{strings.NewReader(""), &out, &problems})
+			code := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems})
 			what := strings.Join(args[:len(args)-1], " ")
 			if len(what) > 60 {
 				what = what[:60]
@@ -99,11 +100,11 @@ func TestHostileText(t *testing.T) {
 			}
 		}
 		var out, problems bytes.Buffer
-		if code := run([]string{"diff", "--no-icrc", "--by", "file", file, file}, &streams{nil, &out, &problems}); code != 0 && code != 3 || clitest.Raw(out.String()+problems.String()) != "" || !clitest.Shown(out.String()) {
+		if code := run([]string{"diff", "--no-icrc", "--by", "file", file, file}, &cli.Streams{Out: &out, Err: &problems}); code != 0 && code != 3 || clitest.Raw(out.String()+problems.String()) != "" || !clitest.Shown(out.String()) {
 			t.Errorf("diff: %d, %q, %.100q", code, clitest.Raw(out.String()+problems.String()), out.String())
 		}
 		out.Reset()
-		if run([]string{"diff", "-T", "json", "--no-icrc", "--by", "file", file, file}, &streams{nil, &out, &problems}); clitest.Raw(out.String()) != "" || !clitest.Shown(out.String()) {
+		if run([]string{"diff", "-T", "json", "--no-icrc", "--by", "file", file, file}, &cli.Streams{Out: &out, Err: &problems}); clitest.Raw(out.String()) != "" || !clitest.Shown(out.String()) {
 			t.Errorf("diff -T json: %q", clitest.Raw(out.String()))
 		}
 	}
@@ -115,7 +116,7 @@ func TestHostileText(t *testing.T) {
 func xids(t *testing.T, file string) []string {
 	t.Helper()
 	var out, problems bytes.Buffer
-	if code := run([]string{"--no-icrc", "-Y", "file.path", "-T", "fields", "-e", "xid", "-c", "30", file}, &streams{nil, &out, &problems}); code != 0 {
+	if code := run([]string{"--no-icrc", "-Y", "file.path", "-T", "fields", "-e", "xid", "-c", "30", file}, &cli.Streams{Out: &out, Err: &problems}); code != 0 {
 		t.Fatal(problems.String())
 	}
 	return strings.Fields(out.String())
@@ -126,7 +127,7 @@ func xids(t *testing.T, file string) []string {
 func hostileComments(t *testing.T, in string) {
 	out := filepath.Join(t.TempDir(), "out.pcapng")
 	var problems bytes.Buffer
-	if code := run([]string{"annotate", "--no-icrc", "-w", out, in}, &streams{nil, &bytes.Buffer{}, &problems}); code != 0 && code != 3 {
+	if code := run([]string{"annotate", "--no-icrc", "-w", out, in}, &cli.Streams{Out: &bytes.Buffer{}, Err: &problems}); code != 0 && code != 3 {
 		t.Fatal(problems.String())
 	}
 	b, err := os.ReadFile(out)
@@ -164,7 +165,7 @@ func hostileFiles(t *testing.T, inputs ...string) {
 	for _, in := range inputs {
 		dir := filepath.Join(t.TempDir(), "files")
 		var problems bytes.Buffer
-		if code := run([]string{"-q", "--no-icrc", "--extract-data", dir, in}, &streams{nil, &bytes.Buffer{}, &problems}); code != 0 && code != 3 {
+		if code := run([]string{"-q", "--no-icrc", "--extract-data", dir, in}, &cli.Streams{Out: &bytes.Buffer{}, Err: &problems}); code != 0 && code != 3 {
 			t.Fatal(problems.String())
 		}
 		if err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

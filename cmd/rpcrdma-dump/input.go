@@ -43,16 +43,16 @@ type inputOptions struct {
 
 func (o *inputOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `file` (the same as naming it); - is standard input")
-	f.BoolVar(&o.follow, "follow", false, "at the end of the file wait for more, until Ctrl-C")
+	f.BoolVar(&o.follow, "follow", false, "wait for more at the end of the file, until Ctrl-C")
 	o.interfaceFlags(f)
 	o.filterFlag(f, "capture-filter", "")
 	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
-	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
-	f.IntVar(&o.connections, "limit-connections", 0, "connections `n` followed at once (default 8192)")
+	f.IntVar(&o.openCalls, "limit-calls", 0, "remember at most `n` calls without a reply (default 16384)")
+	f.IntVar(&o.connections, "limit-connections", 0, "follow at most `n` connections at once (default 8192)")
 	o.memory.Flag(f)
-	f.Var(&o.message, "limit-message", "longest message that is put together from chunks (default 4M)")
+	f.Var(&o.message, "limit-message", "longest message to assemble from chunks (default 4M)")
 }
 
 // files are the inputs of a command line.
@@ -252,21 +252,21 @@ func (in *input) count(b *capture.Batch) {
 
 // job is one run of a decoder over the input of a command.
 type job struct {
-	s       *streams
+	s       *cli.Streams
 	in      *input
 	d       *decode.Decoder
 	keys    *cli.Keys
 	files   *outfile.Files
 	stopped bool        // by the command itself
 	signal  atomic.Bool // a signal has ended the input
-	notes   problemNotes
+	notes   *cli.Problems
 	box     *sandbox.Box // not nil: the input is captured
 	early   func()       // takes back the handler of signals from the opening of interfaces on
 }
 
 // claim notes the files that a command reads, others beside the captures
 // included, so that none of them is written.
-func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outfile.Files, error) {
+func (o *inputOptions) claim(s *cli.Streams, args []string, others ...string) (*outfile.Files, error) {
 	names, err := o.files(args)
 	if err != nil {
 		return nil, err
@@ -274,17 +274,17 @@ func (o *inputOptions) claim(s *streams, args []string, others ...string) (*outf
 	files := &outfile.Files{}
 	for _, n := range append(names, others...) {
 		if n == "-" {
-			files.ReadsStream("standard input", s.in)
+			files.ReadsStream("standard input", s.In)
 		} else {
 			files.Reads(n)
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
-	return files, files.CheckStream("standard output", s.out)
+	return files, files.CheckStream("standard output", s.Out)
 }
 
 // start opens the input. What captures gives up then what it needs no more.
-func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
+func start(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*job, error) {
 	j, err := open(cmd, s, o, args)
 	if err == nil {
 		err = j.confine(o.needs)
@@ -293,13 +293,13 @@ func start(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job
 		return nil, err
 	}
 	if j.in.iface != nil {
-		j.notes.printf("%s", o.taken())
+		j.notes.Printf("%s", o.taken())
 	}
 	return j, nil
 }
 
 // open opens the input and gives up privileges, but does not confine yet.
-func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job, error) {
+func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*job, error) {
 	names, err := o.files(args)
 	if err != nil {
 		return nil, err
@@ -308,12 +308,12 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 	if err != nil {
 		return nil, err
 	}
-	j := &job{s: s, keys: keys, notes: problemNotes{w: s.err}}
+	j := &job{s: s, keys: keys, notes: cli.NewProblems("rpcrdma-dump", s.Err)}
 	if j.files, err = o.claim(s, args); err != nil {
 		return nil, err
 	}
 	if n := o.memory.Note(); n != "" {
-		j.notes.printf("note: %s", n)
+		j.notes.Printf("note: %s", n)
 	}
 	if len(o.ifaces) > 0 {
 		if j.box, err = o.box.Open(o.needs.Writes()); err != nil {
@@ -327,7 +327,7 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.in, o.memory.Batch())
+		j.in, err = openInput(names, s.In, o.memory.Batch())
 	} else {
 		j.in, err = o.openLive(names)
 	}
@@ -336,7 +336,7 @@ func open(cmd *cobra.Command, s *streams, o *inputOptions, args []string) (*job,
 	}
 	if r := j.in.iface; r != nil {
 		for _, note := range r.Notes() {
-			j.notes.printf("note: %s", note)
+			j.notes.Printf("note: %s", note)
 		}
 		if err := j.box.Drop(); err != nil {
 			r.Close()
@@ -356,7 +356,7 @@ func (j *job) confine(n sandbox.Needs) error {
 		return err
 	}
 	for _, note := range j.box.Notes() {
-		j.notes.printf("note: %s", note)
+		j.notes.Printf("note: %s", note)
 	}
 	return nil
 }
@@ -419,7 +419,7 @@ func (j *job) whole(name string) error {
 	case !j.signal.Load():
 		return nil
 	case j.in.live:
-		j.notes.printf("interrupted: %s holds what came until then", name)
+		j.notes.Printf("interrupted: %s holds what came until then", name)
 		return nil
 	}
 	return fmt.Errorf("%w: %s was not written", cli.ErrInterrupted, name)
@@ -429,7 +429,7 @@ func (j *job) whole(name string) error {
 func (j *job) run(progress bool) error {
 	defer j.interrupts()()
 	if progress {
-		defer showProgress(j.s.err, j.in)()
+		defer showProgress(j.s.Err, j.in)()
 	}
 	return j.d.Run(j.in)
 }
@@ -440,16 +440,16 @@ func (j *job) finish(err, out error) error {
 	if out != nil {
 		return out
 	}
-	j.notes.input(j.in, j.d, j.stopped)
-	j.keys.Notes(j.notes.printf)
+	inputProblems(j.notes, j.in, j.d, j.stopped)
+	j.keys.Notes(j.notes.Printf)
 	if r := j.in.iface; r != nil {
-		counters(&j.notes, r)
+		counters(j.notes, r)
 		r.Close()
 	}
 	if err != nil {
 		return err
 	}
-	if j.notes.damaged {
+	if j.notes.Damaged() {
 		return cli.ErrDamaged
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
 	"github.com/rpcrdma/toolkit/capture/live"
 )
 
@@ -24,9 +26,9 @@ func listInterfaces(w io.Writer, sys string) error {
 				state = "up, no link"
 			}
 		}
-		rows = append(rows, []string{safe(i.Name), i.Kind, state, strconv.Itoa(i.MTU), rdmaOf(i.RDMA), seen(i.RDMA)})
+		rows = append(rows, []string{text.SafeString(i.Name), i.Kind, state, strconv.Itoa(i.MTU), rdmaOf(i.RDMA), seen(i.RDMA)})
 	}
-	if err := printTable(w, []string{"INTERFACE", "LINK", "STATE", "MTU", "RDMA", "RDMA TRAFFIC"}, []bool{false, false, false, true, false, false}, rows); err != nil {
+	if err := table.Print(w, []string{"INTERFACE", "LINK", "STATE", "MTU", "RDMA", "RDMA TRAFFIC"}, []bool{false, false, false, true, false, false}, rows); err != nil {
 		return err
 	}
 	devices := live.RDMADevices(sys)
@@ -35,26 +37,26 @@ func listInterfaces(w io.Writer, sys string) error {
 	}
 	rows = rows[:0]
 	for _, d := range devices {
-		how := "tcpdump -i " + safe(d.Name) + " -w - | rpcrdma-dump -"
+		how := "tcpdump -i " + text.SafeString(d.Name) + " -w - | rpcrdma-dump -"
 		if d.Software {
 			how = "capture on its interface"
 			if len(d.Interfaces) > 0 {
-				how = "capture -i " + safe(d.Interfaces[0])
+				how = "capture -i " + text.SafeString(d.Interfaces[0])
 			}
 		}
-		rows = append(rows, []string{safe(d.Name), or(d.Driver), or(d.Link), or(strings.ToLower(d.State)), or(strings.Join(d.Interfaces, ",")), how})
+		rows = append(rows, []string{text.SafeString(d.Name), or(d.Driver), or(d.Link), or(strings.ToLower(d.State)), or(strings.Join(d.Interfaces, ",")), how})
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return printTable(w, []string{"DEVICE", "DRIVER", "LINK", "STATE", "INTERFACES", "HOW TO CAPTURE"}, make([]bool, 6), rows)
+	return table.Print(w, []string{"DEVICE", "DRIVER", "LINK", "STATE", "INTERFACES", "HOW TO CAPTURE"}, make([]bool, 6), rows)
 }
 
 func or(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return safe(s)
+	return text.SafeString(s)
 }
 
 func rdmaOf(devices []live.RDMADevice) string {

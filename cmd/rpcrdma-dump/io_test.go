@@ -30,7 +30,7 @@ func TestOutputErrors(t *testing.T) {
 	} {
 		var diag bytes.Buffer
 		code := run([]string{"-v", filepath.Join(samples, "rocev2-nfs41-recall.pcap")},
-			&streams{in: strings.NewReader(""), out: broken{c.err}, err: &diag})
+			&cli.Streams{In: strings.NewReader(""), Out: broken{c.err}, Err: &diag})
 		if code != c.code || (diag.Len() > 0) != (c.code != cli.ExitOK) {
 			t.Errorf("%v: exit code %d, %q", c.err, code, &diag)
 		}
@@ -94,7 +94,7 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want bytes.Buffer
-	if code := run([]string{"--sort", "completion", "-c", "40", sample}, &streams{out: &want, err: io.Discard}); code != cli.ExitOK {
+	if code := run([]string{"--sort", "completion", "-c", "40", sample}, &cli.Streams{Out: &want, Err: io.Discard}); code != cli.ExitOK {
 		t.Fatal(code)
 	}
 	f, err := os.Create(filepath.Join(t.TempDir(), "a.pcap"))
@@ -110,7 +110,7 @@ func TestFollow(t *testing.T) {
 	var diag bytes.Buffer
 	code := make(chan int)
 	go func() {
-		code <- run([]string{"--follow", "-c", "40", f.Name()}, &streams{out: w, err: &diag})
+		code <- run([]string{"--follow", "-c", "40", f.Name()}, &cli.Streams{Out: w, Err: &diag})
 		w.Close()
 	}()
 	out := bufio.NewReader(r)
@@ -131,18 +131,6 @@ func TestFollow(t *testing.T) {
 	}
 	if got := first + string(<-rest); got != want.String() {
 		t.Errorf("got\n%swant\n%s", got, &want)
-	}
-}
-
-func TestColor(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
-	for _, c := range []struct {
-		when string
-		want bool
-	}{{"always", true}, {"never", false}, {"auto", false}} {
-		if got, err := useColor(c.when, io.Discard); err != nil || got != c.want {
-			t.Errorf("%s: %v, %v", c.when, got, err)
-		}
 	}
 }
 
@@ -168,7 +156,7 @@ func benchmark(b *testing.B, args ...string) {
 	b.SetBytes(st.Size())
 	args = append(args, file)
 	for b.Loop() {
-		if code := run(args, &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}); code != cli.ExitOK {
+		if code := run(args, &cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}); code != cli.ExitOK {
 			b.Fatal(code)
 		}
 	}

@@ -13,30 +13,30 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-const kernelLong = `Join the transactions of a capture with what the Linux kernels at its ends
-recorded: trace events of client or server (--ftrace), and the counters of the
-client's mounts (--mountstats). Calls are found by XID, client and time. The
-clocks of trace and capture may differ; by how much is found from the calls.
+const kernelLong = `Join the transactions of a capture with what the Linux kernels of client and
+server recorded: trace events of either (--ftrace), and the counters of the client's
+mounts (--mountstats). Calls are matched by XID, client and time. The clocks of
+trace and capture may differ; the offset is computed from the calls.
 
   CLIENT   QUEUE from the start of the task to the transmission; RTT from there to
-           the reply; WIRE the total of the transaction; OUTSIDE = RTT - WIRE: what
-           client, adapter and, unless the capture was taken there, the network add;
-           AFTER from the reply to the end of the task
-  SERVER   PHASE the time between call and response; EXEC what the server counted
-           as execution; REST = PHASE - EXEC: BEFORE it the call waits for a thread,
-           BEHIND it the response for the adapter
-  MOUNT    what mountstats counted beside what the capture holds
+           the reply; WIRE the total of the transaction; OUTSIDE = RTT - WIRE: the
+           share of client and adapter and, unless the capture was taken there, of
+           the network; AFTER from the reply to the end of the task
+  SERVER   PHASE the time between call and response; EXEC the execution time that
+           the server recorded; REST = PHASE - EXEC: BEFORE the execution the call
+           waits for a thread, BEHIND it the response waits for the adapter
+  MOUNT    the counts of mountstats next to those of the capture
 
-Each RTT must be longer than the transaction, each PHASE longer than the execution:
-where they are not, the call is listed.
+Each RTT must be longer than the transaction, and each PHASE longer than the
+execution; calls that violate this are listed.
 
 Record on the client:
   cd /sys/kernel/tracing
@@ -89,11 +89,11 @@ type kernelOptions struct {
 	filter string
 }
 
-func newKernelCommand(s *streams) *cobra.Command {
+func newKernelCommand(s *cli.Streams) *cobra.Command {
 	o := &kernelOptions{}
 	cmd := &cobra.Command{
 		Use:     "kernel [flags] FILE...",
-		Short:   "Compare transactions with what the kernels recorded",
+		Short:   "Compare transactions with the records of the kernels",
 		Long:    kernelLong,
 		Example: "  rpcrdma-dump kernel --ftrace trace.client --ftrace trace.server --mountstats mountstats trace.pcap",
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
@@ -108,23 +108,20 @@ func newKernelCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
 		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		var err error
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
 	}
 	join, err := o.load()
 	if err != nil {
 		return err
 	}
 	if join == nil {
-		return cli.Usagef("no file of the kernel: name one with --ftrace or --mountstats")
+		return cli.Usagef("no kernel file: name one with --ftrace or --mountstats")
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
@@ -136,7 +133,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		if view.ArgsErr != nil || view.ResultErr != nil || view.CallErr != nil || view.ReplyErr != nil {
-			j.notes.message(&view)
+			j.notes.Message(&view)
 		}
 		if match == nil || match.Match(&view) {
 			join.Add(&view)
@@ -145,14 +142,14 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			view.Learn()
 		}
 	})
-	_, errTTY := cli.Terminal(s.err)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
 	r := join.Result()
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
 		err = errors.Join(err, printIndented(out, r))
 	} else {
-		printKernel(out, r)
+		results.Kernel(out, r)
 	}
 	return j.finish(err, out.close())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -163,11 +164,11 @@ func (s *fileSize) Set(v string) error {
 }
 
 // counters notes what the kernel counted.
-func counters(n *problemNotes, r *live.Reader) {
+func counters(n *cli.Problems, r *live.Reader) {
 	for _, s := range r.Stats() {
-		n.printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
+		n.Printf("%s: %s captured, %d dropped for lack of room%s", s.Interface, text.Plural(s.Received-min(s.Received, s.Dropped), "packet"), s.Dropped, missed(s.Missed))
 		if s.Dropped > 0 {
-			n.printf("%s: note: a larger buffer (-B) or a narrower filter avoids drops", s.Interface)
+			n.Printf("%s: note: a larger buffer (-B) or a narrower filter avoids drops", s.Interface)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"os"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -12,17 +11,10 @@ import (
 func main() {
 	cli.Catch()
 	cli.GrantMemory(0)
-	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
-}
-
-// streams are what a command reads and writes.
-type streams struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
+	os.Exit(run(os.Args[1:], cli.Standard()))
 }
 
 // run runs the command line and returns the exit code.
-func run(args []string, s *streams) int {
-	return cli.Run(newRootCommand(s), splitTimes(args), s.err, errFindings)
+func run(args []string, s *cli.Streams) int {
+	return cli.Run(newRootCommand(s), splitTimes(args), s.Err, errFindings)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -111,18 +110,3 @@ func closed(err error) error {
 }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-
-// useColor decides about colors: always, never, or if the output is a terminal
-// and the environment does not forbid them (https://no-color.org).
-func useColor(when string, w io.Writer) (bool, error) {
-	switch when {
-	case "always":
-		return true, nil
-	case "never":
-		return false, nil
-	case "auto":
-		_, tty := cli.Terminal(w)
-		return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
-	}
-	return false, cli.Usagef("--color is auto, always or never, not %q", when)
-}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
@@ -13,10 +14,10 @@ func outputsProgram() *clitest.Program {
 	const n, in, out = clitest.Neither, clitest.Input, clitest.Output
 	links := []string{"same name", "other spelling", "symbolic link", "hard link"}
 	return &clitest.Program{
-		Root:   newRootCommand(&streams{}),
+		Root:   newRootCommand(&cli.Streams{}),
 		Sample: "../../samples/rocev2-nfs41-recall.pcap",
 		Run: func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-			return run(args, &streams{stdin, stdout, stderr})
+			return run(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
 		},
 		Roles: map[string]clitest.Role{
 			"--read": in, "--keytab": in, "--interface": n, "--ports": n, "--capture-filter": n, "--filter": n, "--user": n, "--sandbox": n, "--clock": n,

@@ -26,7 +26,7 @@ type packetsOptions struct {
 	lines      bool
 }
 
-func newPacketsCommand(s *streams) *cobra.Command {
+func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	o := &packetsOptions{}
 	cmd := &cobra.Command{
 		Use:   "packets [flags] FILE...",
@@ -39,9 +39,9 @@ func newPacketsCommand(s *streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.connection, "connection", 0, "only packets of connection `n`, as numbered in the other listings")
-	f.BoolVarP(&o.all, "all", "a", false, "packets that have nothing to do with RPC or RDMA, too")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets that were printed")
-	f.BoolVarP(&o.hex, "hex", "x", false, "show the bytes of the packets, too")
+	f.BoolVarP(&o.all, "all", "a", false, "also packets that have nothing to do with RPC or RDMA")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` packets")
+	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the packets")
 	o.time.register(f)
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
@@ -52,8 +52,8 @@ func newPacketsCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) error {
-	color, err := useColor(o.color, s.out)
+func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 	if err != nil {
 		return err
 	}
-	out := newOutput(s.out, j.in.live, o.lines)
+	out := newOutput(s.Out, j.in.live, o.lines)
 	list := &text.PacketLister{Clock: text.Clock{Format: o.time.format}, Color: color, Name: name}
 	opt := o.decoder()
 	left := o.count
@@ -91,8 +91,8 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *streams, args []string) erro
 		}
 	}
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && !outTTY)
 	return j.finish(err, out.close())
 }

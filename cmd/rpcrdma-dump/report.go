@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -22,11 +22,10 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-const reportLong = `Tell where the time of the transactions in a capture went: counts, rates and
+const reportLong = `Show where the time of the transactions in a capture went: counts, rates and
 percentiles by operation, or by what --by names; the share of each phase; the
-slowest transactions; chunks offered and used; calls in flight against the
-credits granted; what losses and congestion cost; and how the connections were
-set up.
+slowest transactions; chunks offered and used; calls in flight and credits granted;
+the cost of losses and congestion; and how the connections were set up.
 
 Phases of a transaction, which sum to its latency:
 
@@ -37,10 +36,10 @@ Phases of a transaction, which sum to its latency:
   push     RDMA Writes of the reply's chunks
   reply    to the last packet of the reply
 
-"ack" is the time from the reply to its acknowledgement, and not part of the
-latency. Percentiles are those of the nearest rank: exact up to 256 values, then
-at most 1/1024 too high. Only transactions whose call and reply were captured
-have a latency; the column TIMED counts those, if there are others.`
+"ack" is the time from the reply to its acknowledgement; it is not part of the
+latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
+most 1/1024 too high. Only transactions with a captured call and reply have a
+latency; the column TIMED counts them if there are others.`
 
 // reportOptions are the flags of the command report.
 type reportOptions struct {
@@ -64,18 +63,18 @@ type analysisOptions struct {
 
 func (o *analysisOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.by, "by", "operation", "group by these `keys`, with commas between them: "+strings.Join(latency.KeyNames(), ",\n")+", or none")
+	f.StringVar(&o.by, "by", "operation", "group by these `keys`, separated by commas: "+strings.Join(latency.KeyNames(), ",\n")+", or none")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(latency.KeyNames(), "none"), cobra.ShellCompDirectiveNoFileComp))
 }
 
-func newReportCommand(s *streams) *cobra.Command {
+func newReportCommand(s *cli.Streams) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
-		Short: "Tell where the time went: percentiles, phases, chunks, credits, troubles",
+		Short: "Show where the time went: percentiles, phases, chunks, credits, troubles",
 		Long:  reportLong,
 		Example: `  rpcrdma-dump report trace.pcap
   rpcrdma-dump report --by client,operation --top 3 trace.pcap
@@ -90,7 +89,7 @@ func newReportCommand(s *streams) *cobra.Command {
 	o.analysisOptions.flags(cmd)
 	f.DurationVar(&o.interval, "interval", 0, "`length` of the intervals of the table over time, such as 1s or 100ms")
 	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions")
-	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, with commas between them")
+	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
@@ -126,35 +125,41 @@ func (o *analysisOptions) recorder() (opt latency.Options, match *filter.Filter,
 	if opt.By, err = latency.ParseKeys(o.by); err != nil {
 		return opt, nil, cli.Usagef("--by: %v", err)
 	}
-	if o.filter != "" {
-		if match, err = filter.Compile(o.filter); err != nil {
-			return opt, nil, filterError(err)
-		}
+	if match, err = cli.Filter(o.filter); err != nil {
+		return opt, nil, err
 	}
 	return opt, match, nil
 }
 
-func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+// check checks the flags.
+func (o *reportOptions) check(cmd *cobra.Command) (opt latency.Options, match *filter.Filter, err error) {
 	if o.format != "text" && o.format != "json" {
-		return cli.Usagef("-T is text or json, not %q", o.format)
+		return opt, nil, cli.Usagef("-T is text or json, not %q", o.format)
 	}
 	if o.html == "-" && cmd.Flags().Changed("format") {
-		return cli.Usagef("--html - and -T write to the same place")
+		return opt, nil, cli.Usagef("--html - and -T write to the same place")
 	}
 	if o.top < 0 {
-		return cli.Usagef("--top is a number of transactions")
+		return opt, nil, cli.Usagef("--top is a number of transactions")
 	}
 	if o.interval < 0 || cmd.Flags().Changed("interval") && o.interval < time.Microsecond {
-		return cli.Usagef("--interval is at least 1µs")
+		return opt, nil, cli.Usagef("--interval is at least 1µs")
 	}
-	opt, match, err := o.recorder()
+	if opt, match, err = o.recorder(); err != nil {
+		return opt, nil, err
+	}
+	if opt.Inline, err = thresholds(o.inline); err != nil {
+		return opt, nil, err
+	}
+	opt.Interval, opt.Top = o.interval, o.top
+	return opt, match, nil
+}
+
+func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	opt, match, err := o.check(cmd)
 	if err != nil {
 		return err
 	}
-	if opt.Inline, err = thresholds(o.inline); err != nil {
-		return err
-	}
-	opt.Interval, opt.Top = o.interval, o.top
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {
 		return err
@@ -173,7 +178,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			return err
 		}
 	}
-	stop, err := profile(files, o.cpu)
+	stop, err := cli.Profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
@@ -197,37 +202,45 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if join != nil {
 		recorded = join.Result()
 	}
-	out := newOutput(s.out, false, false)
+	out := newOutput(s.Out, false, false)
 	var outErr error
+	if page != nil {
+		outErr = commitPage(j, page, o.html, rep, err)
+	}
 	switch {
 	case o.html == "-":
 		outErr = html.Write(out, rep)
-	case o.html != "":
-		if outErr = err; outErr == nil {
-			outErr = j.whole(o.html)
-		}
-		if outErr == nil {
-			outErr = html.Write(page, rep)
-		}
-		if outErr == nil {
-			outErr = page.Commit()
-		}
-		if !cmd.Flags().Changed("format") {
-			break // the page is what was asked for
-		}
-		fallthrough
-	default:
-		if o.format == "json" {
-			outErr = errors.Join(outErr, printIndented(out, reportAndKernel{rep, recorded}))
-		} else {
-			outErr = errors.Join(outErr, printReport(out, rep, reportStyle{verbose: o.verbose, series: cmd.Flags().Changed("interval")}))
-			if recorded != nil {
-				fmt.Fprint(out, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
-				printKernel(out, recorded)
-			}
-		}
+	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, cmd.Flags().Changed("interval")))
 	}
 	return j.finish(err, errors.Join(outErr, out.close()))
+}
+
+// commitPage writes a page for browsers, unless the report is not whole.
+func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := j.whole(name); err != nil {
+		return err
+	}
+	if err := html.Write(page, rep); err != nil {
+		return err
+	}
+	return page.Commit()
+}
+
+// print writes the report as text or JSON.
+func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, series bool) error {
+	if o.format == "json" {
+		return printIndented(w, reportAndKernel{rep, recorded})
+	}
+	err := results.Report(w, rep, results.ReportOptions{Verbose: o.verbose, Series: series})
+	if recorded != nil {
+		fmt.Fprint(w, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
+		results.Kernel(w, recorded)
+	}
+	return err
 }
 
 // reportAndKernel is a report with what the kernels recorded, if that was asked
@@ -239,7 +252,7 @@ type reportAndKernel struct {
 
 // analyse decodes the input of a job and makes its report. What passes the
 // filter is given to join, too, if there is one.
-func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
+func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	r := latency.New(opt)
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
@@ -251,7 +264,7 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 		v := &view
 		v.Set(tx)
 		if v.ArgsErr != nil || v.ResultErr != nil || v.CallErr != nil || v.ReplyErr != nil {
-			j.notes.message(v)
+			j.notes.Message(v)
 		}
 		if match == nil || match.Match(v) {
 			r.Add(v)
@@ -261,7 +274,7 @@ func analyse(j *job, s *streams, in *inputOptions, opt latency.Options, match *f
 		}
 		v.Learn()
 	})
-	_, tty := cli.Terminal(s.err)
+	_, tty := cli.Terminal(s.Err)
 	err := j.run(tty)
 	st := j.d.Stats()
 	names := make([]string, len(j.in.names))
@@ -279,12 +292,4 @@ func printIndented(w io.Writer, v any) error {
 	e := printable.Encoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// percent is a share as a number with one digit behind the point.
-func percent(share float64) string {
-	if share == 0 {
-		return "-"
-	}
-	return strconv.FormatFloat(100*share, 'f', 1, 64)
 }

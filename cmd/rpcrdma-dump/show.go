@@ -35,22 +35,23 @@ type showOptions struct {
 
 const showLong = `Show transactions packet by packet: the client on the left, the server on the
 right, one arrow for each packet, with the phases of the latency between them.
-Below are the phases on one scale, the transaction's line of the listing, and
-what each segment of its chunks was offered for and got.
+Below are the phases on a common scale, the transaction as the listing shows it,
+and how many bytes each segment of its chunks offered and received.
 
-XIDs are those of the listing (eight hexadecimal digits), 0x and hexadecimal
-digits, or decimal. Eight decimal digits may be either: then both are looked
-for. Whatever is not an XID, or is the name of a file behind one, is a file.
+An XID has the eight hexadecimal digits of the listing, 0x and hexadecimal digits,
+or decimal digits. Eight decimal digits could be either: both are looked for. Every
+other argument is a file, and so is an argument after an XID if a file of that
+name exists.
 
-Packets of one operation share an arrow, and long runs of operations are
-shortened, unless -v is given. R, Z, W and P name chunks as in the listing:
+Packets of one operation share an arrow and long runs of operations are shortened,
+unless -v is given. R, Z, W and P name chunks as in the listing:
 W0[3] is segment 3 of Write chunk 0. #7 is the seventh RDMA operation of the
-transaction. AGAIN marks what was seen before.
+transaction. AGAIN marks packets that were seen before.
 
-An XID that occurs more than once, on several connections or one after the
-other, is shown each time; --connection and --frame choose.`
+If several transactions have the same XID, all of them are shown; --connection and
+--frame choose one.`
 
-func newShowCommand(s *streams) *cobra.Command {
+func newShowCommand(s *cli.Streams) *cobra.Command {
 	o := &showOptions{}
 	cmd := &cobra.Command{
 		Use:   "show [flags] XID... FILE...",
@@ -69,9 +70,9 @@ func newShowCommand(s *streams) *cobra.Command {
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json (an object a line)")
 	o.time.register(f)
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
-	f.BoolVar(&o.ascii, "ascii", false, "no characters beyond ASCII; so it is without a UTF-8 locale")
+	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
 	f.IntVar(&o.width, "width", 0, "`columns` of a line (default: those of the terminal, else 100)")
-	f.IntVar(&o.packets, "limit-packets", 65536, "packets `n` of one transaction that are shown")
+	f.IntVar(&o.packets, "limit-packets", 65536, "show at most `n` packets of a transaction")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
@@ -146,7 +147,7 @@ func (o *showOptions) found(xid uint32) {
 	}
 }
 
-func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *showOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	files, err := o.split(args)
 	if err != nil {
 		return err
@@ -157,24 +158,24 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 	if o.packets < 1 {
 		return cli.Usagef("--limit-packets is at least 1")
 	}
-	color, err := useColor(o.color, s.out)
+	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
 		return err
 	}
 	width := o.width
-	if columns, ok := cli.Terminal(s.out); width == 0 && ok {
+	if columns, ok := cli.Terminal(s.Out); width == 0 && ok {
 		width = columns
 	}
 	j, err := start(cmd, s, &o.inputOptions, files)
 	if err != nil {
 		return err
 	}
-	draw := &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !utf8Locale(), Verbose: o.verbose}
+	draw := &ladder.Drawer{Width: width, Color: color, ASCII: o.ascii || !cli.UTF8(), Verbose: o.verbose}
 	if o.time.count > 0 || o.time.word != "" {
 		draw.Clock = &text.Clock{Format: o.time.format}
 	}
 	var encode ladder.Encoder
-	out := newOutput(s.out, j.in.live, false)
+	out := newOutput(s.Out, j.in.live, false)
 	view := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	opt := o.decoder()
 	opt.Concurrent = true
@@ -201,8 +202,8 @@ func (o *showOptions) run(cmd *cobra.Command, s *streams, args []string) error {
 		}
 		view.Learn()
 	})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && !outTTY)
 	err = j.finish(err, out.close())
 	if err != nil && err != cli.ErrDamaged {
@@ -241,16 +242,4 @@ func (o *showOptions) missing(j *job, shown int, err error) error {
 		s += fmt.Sprintf(" that packet %d belongs to", o.frame)
 	}
 	return fmt.Errorf("%s in %s", s, strings.Join(j.in.names, ", "))
-}
-
-// utf8Locale reports whether the environment asks for UTF-8. Without any
-// setting it is taken for granted: Go programs and most terminals use it.
-func utf8Locale() bool {
-	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := os.Getenv(name); v != "" {
-			v = strings.ToLower(v)
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return true
 }

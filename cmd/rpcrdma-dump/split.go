@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/split"
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -38,34 +38,33 @@ interval of time, or only the packets of chosen transactions.
   --by client      a file for each client: the end that sends forward calls
   --by server      a file for each server
   --by connection  a file for each connection, as numbered in the listings
-  --by time=10s    a file for each interval from the first packet on; a
-                   transaction belongs to the interval in which it begins, with
-                   all its packets
+  --by time=10s    a file for each interval, counted from the first packet; a
+                   transaction belongs with all its packets to the interval in
+                   which it begins
   -Y EXPR          only packets of transactions for which the expression holds;
                    alone or with --by
 
-The pattern of -w names the files. In it stand for themselves
+The pattern of -w names the files. These placeholders are replaced:
 
-  {n}              0001, 0002, … in the order in which files are begun
+  {n}              0001, 0002, … in the order in which files are started
   {client} {server} {connection} {time}
-                   of the file, as far as --by tells; {time} is where the
-                   interval begins, UTC
+                   what --by divides by; {time} is the start of the interval
+                   in UTC
 
-So that files can be decoded alone, connections that were set up elsewhere come
-with the packets of their setup (--setup=false leaves them out). A packet that
-belongs to several transactions goes with each of them. Of TCP that means: the
-segments of chosen transactions may carry parts of others, which then look
-incomplete.
+Each file can be decoded alone: connections that were set up earlier get the
+packets of their setup, too (--setup=false leaves them out). A packet that belongs
+to several transactions goes with each of them. Over TCP, the segments of chosen
+transactions may therefore carry parts of others, which then look incomplete.
 
-Packets are held until it is known what they belong to, in one pass and with the
-memory that --window allows. If something could not be put where it belongs, that
-is said on standard error, and the exit status is 1.`
+The capture is read once. Packets wait in memory, at most as much as --window
+allows, until it is known what they belong to. If a packet could not be put where
+it belongs, standard error says so and the exit status is 1.`
 
-func newSplitCommand(s *streams) *cobra.Command {
+func newSplitCommand(s *cli.Streams) *cobra.Command {
 	o := &divideOptions{}
 	cmd := &cobra.Command{
 		Use:   "split [flags] -w PATTERN FILE...",
-		Short: "Write a capture as several, or only chosen transactions of it",
+		Short: "Split a capture, or extract transactions from it",
 		Long:  splitLong,
 		Example: "  rpcrdma-dump split --by client -w 'out-{client}.pcapng' trace.pcap\n" +
 			"  rpcrdma-dump split --by time=1m -w 'out-{n}.pcapng' trace.pcap\n" +
@@ -78,10 +77,10 @@ func newSplitCommand(s *streams) *cobra.Command {
 	f.StringVar(&o.by, "by", "", "`what` to split by: client, server, connection, or time=INTERVAL")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only packets of transactions for which the display filter `expression` holds")
 	f.BoolVar(&o.setup, "setup", true, "add the setup of connections, so that each file can be decoded alone")
-	f.BoolVar(&o.rest, "rest", false, "packets that belong to no connection, too, in a file of their own")
-	f.Var(&o.window, "window", "memory for packets that are held, for example 256M (default 32M)")
-	f.IntVar(&o.open, "limit-open", 64, "files `n` that are open at once")
-	f.IntVar(&o.files, "limit-files", 4096, "files `n` that are written in all")
+	f.BoolVar(&o.rest, "rest", false, "also write packets that belong to no connection, to a file of their own")
+	f.Var(&o.window, "window", "memory for packets that wait, for example 256M (default 32M)")
+	f.IntVar(&o.open, "limit-open", 64, "keep at most `n` files open")
+	f.IntVar(&o.files, "limit-files", 4096, "write at most `n` files")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"client", "server", "connection", "time="}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -137,20 +136,20 @@ func (o *divideOptions) options() (split.Options, error) {
 
 var patternFields = strings.NewReplacer("{n}", "", "{client}", "", "{server}", "", "{connection}", "", "{time}", "")
 
-func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	opt, err := o.options()
 	if err != nil {
 		return err
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
+	}
+	if match != nil {
 		opt.Match = match.Match
 	}
 	if o.write == "-" {
-		if _, tty := cli.Terminal(s.out); tty {
+		if _, tty := cli.Terminal(s.Out); tty {
 			return cli.Usagef("a capture is not written to a terminal")
 		}
 	}
@@ -161,7 +160,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	if err != nil {
 		return err
 	}
-	names := &splitNames{pattern: o.write, out: s.out, files: j.files, used: make(map[string]*outfile.File), owner: make(map[string]int)}
+	names := &splitNames{pattern: o.write, out: s.Out, files: j.files, used: make(map[string]*outfile.File), owner: make(map[string]int)}
 	opt.Open = names.open
 	opt.Taps = j.taps()
 	opt.Application = "rpcrdma-dump " + cli.Version()
@@ -176,8 +175,8 @@ func (o *divideOptions) run(cmd *cobra.Command, s *streams, args []string) error
 			j.stop()
 		}
 	})
-	_, outTTY := cli.Terminal(s.out)
-	_, errTTY := cli.Terminal(s.err)
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
 	st, werr := x.Close()
 	if werr == nil {
@@ -195,32 +194,32 @@ var errNotWhole = fmt.Errorf("not all could be put where it belongs")
 
 // notes says what became of the packets.
 func (o *divideOptions) notes(j *job, st *split.Stats) {
-	n := &j.notes
-	n.printf("%d of %s written to %s", st.Kept, plural(st.Packets, "packet"), plural(uint64(st.Files), "file"))
+	n := j.notes
+	n.Printf("%d of %s written to %s", st.Kept, text.Plural(st.Packets, "packet"), text.Plural(uint64(st.Files), "file"))
 	if o.filter != "" {
-		n.printf("%s chosen", plural(st.Chosen, "transaction"))
+		n.Printf("%s chosen", text.Plural(st.Chosen, "transaction"))
 	}
 	if st.Setup > 0 {
-		n.printf("%s of connection setup added", plural(st.Setup, "packet"))
+		n.Printf("%s of connection setup added", text.Plural(st.Setup, "packet"))
 	}
 	if st.NoConnection > 0 {
-		n.printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
+		n.Printf("note: %s to no known connection: left out (--rest keeps them)", belong(st.NoConnection))
 	}
 	if st.SetupLost > 0 {
-		n.printf("note: the setup of %s was forgotten for lack of memory", plural(st.SetupLost, "connection"))
+		n.Printf("note: the setup of %s was forgotten for lack of memory", text.Plural(st.SetupLost, "connection"))
 	}
 	if st.Lost > 0 {
-		n.printf("%s of %s had left the window before it was known that they were wanted: see --window",
-			plural(st.Lost, "packet"), plural(st.Torn, "chosen transaction"))
+		n.Printf("%s of %s had left the window before it was known that they were wanted: see --window",
+			text.Plural(st.Lost, "packet"), text.Plural(st.Torn, "chosen transaction"))
 	}
 	if st.Misplaced > 0 {
-		n.printf("%s went to the interval of their own time, as they left the window too early: see --window", plural(st.Misplaced, "packet"))
+		n.Printf("%s went to the interval of their own time, as they left the window too early: see --window", text.Plural(st.Misplaced, "packet"))
 	}
 	if st.Overflow > 0 {
-		n.printf("%s left out: they need more files than --limit-files allows", plural(st.Overflow, "packet"))
+		n.Printf("%s left out: they need more files than --limit-files allows", text.Plural(st.Overflow, "packet"))
 	}
 	if st.Divided > 0 {
-		n.printf("%s divided between two files: where they belong was known too late", plural(st.Divided, "connection"))
+		n.Printf("%s divided between two files: where they belong was known too late", text.Plural(st.Divided, "connection"))
 	}
 }
 

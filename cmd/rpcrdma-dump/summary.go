@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -128,7 +129,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 				fmt.Sprint(r.callBytes), fmt.Sprint(r.replyBytes),
 			})
 		}
-		_ = printTable(w, summaryHeader, summaryRight, cells)
+		_ = table.Print(w, summaryHeader, summaryRight, cells)
 		fmt.Fprintln(w)
 	}
 
@@ -167,7 +168,7 @@ func (s *summary) print(w io.Writer, d *decode.Decoder) {
 		fmt.Fprintf(w, "ICRC          %d good, %d wrong, %d not checked\n", st.GoodICRC, st.BadICRC, st.NotChecked)
 	}
 	if st.Joined > 0 {
-		fmt.Fprintf(w, "offload       %s of %d packets\n", plural(st.Joined, "datagram"), st.JoinedPackets)
+		fmt.Fprintf(w, "offload       %s of %d packets\n", text.Plural(st.Joined, "datagram"), st.JoinedPackets)
 	}
 	a := d.Account()
 	fmt.Fprintf(w, "account       %s\n", text.Account(nil, &a, 12))

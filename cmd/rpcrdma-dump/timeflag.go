@@ -23,7 +23,7 @@ func (t *timeFlag) register(f *pflag.FlagSet) {
 		"(with date), u, ud UTC (with date), e epoch, r relative, d delta;\n"+
 		"default: time of day, UTC")
 	f.Lookup("time").NoOptDefVal = timeRepeated
-	f.BoolVar(&t.format.Nano, "nano", false, "times with nanoseconds instead of microseconds")
+	f.BoolVar(&t.format.Nano, "nano", false, "show nanoseconds instead of microseconds")
 }
 
 func (t *timeFlag) String() string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -46,27 +47,28 @@ type benchFlags struct {
 	bandwidth     string
 }
 
-const benchLong = `Measure NFS over RDMA and TCP, side by side: every combination of the values given.
-Without SERVER a server in memory is started for each setting, in a process of its
-own, so that the processor time of client and server is told apart. With SERVER (and
---write, and --dir) files are made there; its processor time is not known then.
+const benchLong = `Measure NFS over RDMA and TCP side by side, for every combination of the given
+values. Without SERVER, an in-memory server is started for each setting, in a
+process of its own, so that the processor times of client and server are separate.
+With SERVER (and --write, and --dir) files are created there; the processor time of
+the server is then unknown.
 
 Jobs: read, write, randread, randwrite (for --time each), and the workloads fileop,
 postmark and iozone (for --files files, or --file-size).
 
-Presets set the lists that are not given:
+Presets fill the lists that are not given:
 
-  sweep         read and write, 4K to 1M, 1 to 16 calls under way, over TCP, iWARP and RoCEv2
-  models        Read-Write against Read-Read
+  sweep         read and write, 4K to 1M, 1 to 16 calls in flight, over TCP, iWARP and RoCEv2
+  models        Read-Write and Read-Read
   credits       credit policies
   inline        inline thresholds, small reads and writes
   registration  registration modes
   workloads     fileop, postmark, iozone over all fabrics
 
---link-delay and --link-bandwidth put a network between both ends, which makes the
-cost of round trips visible on one machine.`
+--link-delay and --link-bandwidth simulate a network between both ends, which makes
+the cost of round trips visible on one machine.`
 
-func newBenchCommand(s *streams) *cobra.Command {
+func newBenchCommand(s *cli.Streams) *cobra.Command {
 	o := &benchFlags{}
 	cmd := &cobra.Command{
 		Use:   "bench [flags] [SERVER]",
@@ -84,7 +86,7 @@ func newBenchCommand(s *streams) *cobra.Command {
 	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: tcp, iwarp, rocev2, rdma")
 	f.StringSliceVar(&o.versions, "nfs", nil, "`versions` of NFS: 3, 4.0, 4.1, 4.2 (default 3)")
 	f.StringSliceVar(&o.sizes, "size", nil, "`bytes` of a call")
-	f.IntSliceVar(&o.outstanding, "outstanding", nil, "calls `n` under way: one more than the depth of read-ahead")
+	f.IntSliceVar(&o.outstanding, "outstanding", nil, "calls `n` in flight: one more than the depth of read-ahead")
 	f.StringSliceVar(&o.models, "model", nil, "transfer `models`: read-write, read-read")
 	f.StringSliceVar(&o.policies, "credit-policy", nil, "`policies`: linux, fixed, dynamic")
 	f.StringSliceVar(&o.registrations, "registration", nil, "`modes`: per-call, inline, pool, persistent, windows")
@@ -166,39 +168,74 @@ func (o *benchFlags) fill() error {
 	return nil
 }
 
-// settings are all combinations; those that mean nothing over TCP are there once.
+// settings are all combinations of the values of the flags. TCP has neither models
+// nor inline thresholds, so it gets one setting for each version.
 func (o *benchFlags) settings() (list []setting, err error) {
-	for _, p := range o.providers {
-		for _, model := range o.models {
-			for _, policy := range o.policies {
-				for _, reg := range o.registrations {
-					for _, inline := range o.inlines {
-						for _, v := range o.versions {
-							n, err := parseSize("--inline", inline)
-							if err != nil {
-								return nil, err
-							}
-							f := fabricFlags{model: model, policy: policy, registration: reg, inline: int(n), dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth}
-							where, err := f.options()
-							if err != nil {
-								return nil, err
-							}
-							where.Name = p
-							s := setting{flags: f, where: where, Setting: bench.Setting{Fabric: p, Version: v, Model: model, Policy: policy, Registration: reg, Inline: int(n), Link: where.Link, Endpoint: where.Endpoint}}
-							if p == "tcp" {
-								s.Model, s.Policy, s.Registration, s.Inline = "", "", "", 0
-								if model != o.models[0] || policy != o.policies[0] || reg != o.registrations[0] || inline != o.inlines[0] {
-									continue
-								}
-							}
-							list = append(list, s)
-						}
-					}
+	tcp := make(map[string]bool) // versions that TCP has
+	for c := range combinations(o.providers, o.models, o.policies, o.registrations, o.inlines, o.versions) {
+		s, err := o.setting(c[0], c[1], c[2], c[3], c[4], c[5])
+		if err != nil {
+			return nil, err
+		}
+		if s.Fabric == "tcp" {
+			if tcp[s.Version] {
+				continue
+			}
+			tcp[s.Version] = true
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// combinations are all ways to take one of each list; the last one changes
+// fastest.
+func combinations(lists ...[]string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		at := make([]int, len(lists))
+		for _, l := range lists {
+			if len(l) == 0 {
+				return
+			}
+		}
+		for {
+			c := make([]string, len(lists))
+			for i, l := range lists {
+				c[i] = l[at[i]]
+			}
+			if !yield(c) {
+				return
+			}
+			i := len(lists) - 1
+			for ; i >= 0; i-- {
+				if at[i]++; at[i] < len(lists[i]) {
+					break
 				}
+				at[i] = 0
+			}
+			if i < 0 {
+				return
 			}
 		}
 	}
-	return list, nil
+}
+
+// setting is one combination. Over TCP only fabric and version mean something.
+func (o *benchFlags) setting(fabric, model, policy, registration, inline, version string) (s setting, err error) {
+	n, err := parseSize("--inline", inline)
+	if err != nil {
+		return s, err
+	}
+	s.flags = fabricFlags{model: model, policy: policy, registration: registration, inline: int(n), dialect: "1", choice: "linux", delay: o.delay, bandwidth: o.bandwidth}
+	if s.where, err = s.flags.options(); err != nil {
+		return s, err
+	}
+	s.where.Name = fabric
+	s.Setting = bench.Setting{Fabric: fabric, Version: version, Link: s.where.Link, Endpoint: s.where.Endpoint}
+	if fabric != "tcp" {
+		s.Model, s.Policy, s.Registration, s.Inline = model, policy, registration, int(n)
+	}
+	return s, nil
 }
 
 type setting struct {
@@ -229,7 +266,7 @@ func (o *benchFlags) jobList() (list []bench.Job, err error) {
 	return list, nil
 }
 
-func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
+func (o *benchFlags) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if len(args) > 1 {
 		return cli.Usagef("name one server, or none")
 	}
@@ -281,7 +318,7 @@ func (o *benchFlags) run(cmd *cobra.Command, s *streams, args []string) error {
 }
 
 // measure does all jobs under one setting.
-func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
+func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
 	var addr netip.AddrPort
 	m := &bench.Meter{Setting: set.Setting}
 	where := set.where
@@ -325,7 +362,7 @@ func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs 
 	}
 	var out []*bench.Result
 	for i, j := range jobs {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %d of %d: %s %s %s %s %s, %d bytes, %d under way\n", done+i+1, total, j.Kind, set.Fabric, set.Model, set.Policy, set.Registration, j.Size, j.Outstanding)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %d of %d: %s %s %s %s %s, %d bytes, %d under way\n", done+i+1, total, j.Kind, set.Fabric, set.Model, set.Policy, set.Registration, j.Size, j.Outstanding)
 		list, err := m.Run(ctx, j)
 		out = append(out, list...)
 		if err != nil {
@@ -335,7 +372,7 @@ func (o *benchFlags) measure(ctx context.Context, s *streams, set setting, jobs 
 			if ctx.Err() != nil {
 				break
 			}
-			fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", err)
+			fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", err)
 			break // the connection may be in any state
 		}
 	}
@@ -410,7 +447,7 @@ type server struct {
 }
 
 // startServer starts this program again as a server of a setting.
-func startServer(ctx context.Context, s *streams, set setting) (*server, error) {
+func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -434,7 +471,7 @@ func startServer(ctx context.Context, s *streams, set setting) (*server, error) 
 		args = append(args, "--link-bandwidth", set.flags.bandwidth)
 	}
 	cmd := exec.CommandContext(ctx, exe, args...)
-	cmd.Stderr = s.err
+	cmd.Stderr = s.Err
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -480,17 +517,17 @@ func (c *server) stop() {
 	_ = c.cmd.Wait()
 }
 
-func (o *benchFlags) output(s *streams, all []*bench.Result, table, picture *cli.Output) error {
+func (o *benchFlags) output(s *cli.Streams, all []*bench.Result, table, picture *cli.Output) error {
 	var err error
 	switch {
 	case len(all) == 0:
 		return errors.New("nothing was measured")
 	case o.format == "csv":
-		err = bench.CSV(s.out, all)
+		err = bench.CSV(s.Out, all)
 	case o.format == "json":
-		err = writeJSON(s.out, all)
+		err = writeJSON(s.Out, all)
 	default:
-		err = bench.Table(s.out, all)
+		err = bench.Table(s.Out, all)
 	}
 	file := func(f *cli.Output, write func(io.Writer, []*bench.Result) error) {
 		if f == nil || err != nil {

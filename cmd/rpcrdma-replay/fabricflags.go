@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -111,8 +110,8 @@ func (f *fabricFlags) options() (o site.Options, err error) {
 		return o, cli.Usagef("--link-delay is negative")
 	}
 	if f.bandwidth != "" {
-		if o.Link.Bandwidth, err = parseRate(f.bandwidth); err != nil {
-			return o, err
+		if o.Link.Bandwidth, err = cli.ParseRate(f.bandwidth); err != nil {
+			return o, cli.Usagef("--link-bandwidth: %v", err)
 		}
 	}
 	if f.local != "" {
@@ -123,33 +122,13 @@ func (f *fabricFlags) options() (o site.Options, err error) {
 	return o, nil
 }
 
-// parseRate reads bits a second: "10G", "2500M".
-func parseRate(s string) (int64, error) { return parseScaled("--link-bandwidth", s, 1000) }
-
-// parseSize reads bytes: "64K", "1M".
-func parseSize(flag, s string) (int64, error) { return parseScaled(flag, s, 1024) }
-
-func parseScaled(flag, s string, unit float64) (int64, error) {
-	scale := 1.0
-	digits := strings.TrimRight(s, "kKmMgGtTiB")
-	switch strings.ToUpper(strings.TrimRight(s[len(digits):], "iB")) {
-	case "":
-	case "K":
-		scale = unit
-	case "M":
-		scale = unit * unit
-	case "G":
-		scale = unit * unit * unit
-	case "T":
-		scale = unit * unit * unit * unit
-	default:
-		return 0, cli.Usagef("%s: %q is no number", flag, s)
+// parseSize reads the number of bytes that a flag names.
+func parseSize(flag, s string) (int64, error) {
+	n, err := cli.ParseSize(s)
+	if err != nil {
+		return 0, cli.Usagef("%s: %v", flag, err)
 	}
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil || v < 0 || v*scale > 1<<62 {
-		return 0, cli.Usagef("%s: %q is no number", flag, s)
-	}
-	return int64(v * scale), nil
+	return n, nil
 }
 
 // fabricNames are the values of --provider.

@@ -13,11 +13,11 @@ import (
 
 // claim notes the captures and plans that a command reads, with the data files of
 // plans, so that none of them is written.
-func claim(s *streams, names ...string) (*outfile.Files, error) {
+func claim(s *cli.Streams, names ...string) (*outfile.Files, error) {
 	files := &outfile.Files{}
 	for _, n := range names {
 		if n == "-" {
-			files.ReadsStream("standard input", s.in)
+			files.ReadsStream("standard input", s.In)
 			continue
 		}
 		files.Reads(n)
@@ -28,7 +28,7 @@ func claim(s *streams, names ...string) (*outfile.Files, error) {
 			}
 		}
 	}
-	return files, files.CheckStream("standard output", s.out)
+	return files, files.CheckStream("standard output", s.Out)
 }
 
 // ownCapture is a file that our own packets go to. It can be read while it grows.
@@ -66,11 +66,11 @@ type outputs struct {
 }
 
 // create begins one; nil if no name was given.
-func (o *outputs) create(s *streams, name string) (*cli.Output, error) {
+func (o *outputs) create(s *cli.Streams, name string) (*cli.Output, error) {
 	if name == "" {
 		return nil, nil
 	}
-	f, err := cli.Create(o.files, name, s.out)
+	f, err := cli.Create(o.files, name, s.Out)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -22,7 +23,7 @@ func TestHostileText(t *testing.T) {
 		look := func(shows bool, args ...string) {
 			t.Helper()
 			var out, problems bytes.Buffer
-			code := execute(args, &streams{nil, &out, &problems})
+			code := execute(args, &cli.Streams{Out: &out, Err: &problems})
 			for _, s := range []string{out.String(), problems.String()} {
 				if raw := clitest.Raw(s); raw != "" {
 					t.Errorf("%q: %q", args, raw)

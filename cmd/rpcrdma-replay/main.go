@@ -2,7 +2,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"syscall"
 
@@ -12,19 +11,12 @@ import (
 func main() {
 	cli.Catch()
 	cli.GrantMemory(0)
-	os.Exit(execute(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
-}
-
-// streams are what a command reads and writes.
-type streams struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
+	os.Exit(execute(os.Args[1:], cli.Standard()))
 }
 
 // execute runs the command line and returns the exit code.
-func execute(args []string, s *streams) int {
+func execute(args []string, s *cli.Streams) int {
 	// All that this program shows is text without colors.
-	s = &streams{s.in, cli.Plain(s.out), cli.Plain(s.err)}
-	return cli.Run(newRootCommand(s), args, s.err, errDiffers, syscall.EPIPE)
+	s = &cli.Streams{In: s.In, Out: cli.Plain(s.Out), Err: cli.Plain(s.Err)}
+	return cli.Run(newRootCommand(s), args, s.Err, errDiffers, syscall.EPIPE)
 }

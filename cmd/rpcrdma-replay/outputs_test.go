@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
@@ -28,10 +29,10 @@ func outputsProgram() *clitest.Program {
 	links := []string{"same name", "other spelling", "symbolic link", "hard link"}
 	doIt := []string{"run", "IN", "builtin", "--yes", "--write", "--provider", "iwarp"}
 	return &clitest.Program{
-		Root:   newRootCommand(&streams{}),
+		Root:   newRootCommand(&cli.Streams{}),
 		Sample: "../../samples/rocev2-nfs41-recall.pcap",
 		Run: func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-			return execute(args, &streams{stdin, stdout, stderr})
+			return execute(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
 		},
 		Roles: map[string]clitest.Role{
 			// Of the fabric.

@@ -37,25 +37,25 @@ type planOptions struct {
 	limit       cli.Memory
 }
 
-const planLong = `Turn a capture into a plan: which files have to exist, who the clients are, and
-each call with those that it depends on. A plan is text, one JSON object on each
-line, and may be edited; see docs/plan.md.
+const planLong = `Turn a capture into a plan: the files that have to exist, the clients, and each
+call with the calls that it depends on. A plan is a text file with one JSON object
+per line, and may be edited; see docs/plan.md.
 
-What the plan holds is printed, and what of it was
+The command prints what the plan contains, and how much of it was
 
   exact        seen in the capture
   inferred     concluded from what was seen
-  synthesised  made up, since the capture does not say it
+  synthesised  made up, since the capture does not show it
   impossible   left out, since it cannot be replayed
 
-each with the reasons. Without -o that is all: nothing is written. Of a file that
-is a plan already, its summary is printed.
+with the reasons. Without -o it writes nothing. If the file is already a plan, the
+command prints its summary.
 
-Data that was written, and what was read before anybody wrote to it, goes to
-PLAN.data. --payload pattern makes data up instead, so that PLAN.data is not needed
-and nothing that was in the files leaves the capture; names and link targets are kept.`
+Data that was written, and data that was read before anyone wrote it, goes to
+PLAN.data. --payload pattern invents the data instead: PLAN.data is not needed, and
+no file content leaves the capture. Names and link targets are kept.`
 
-func newPlanCommand(s *streams) *cobra.Command {
+func newPlanCommand(s *cli.Streams) *cobra.Command {
 	o := &planOptions{}
 	cmd := &cobra.Command{
 		Use:   "plan [flags] [-o PLAN] CAPTURE...",
@@ -87,7 +87,7 @@ func newPlanCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *planOptions) run(ctx context.Context, s *streams, args []string) error {
+func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) error {
 	first, last, err := o.check(args)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (o *planOptions) run(ctx context.Context, s *streams, args []string) error 
 		cli.GrantMemory(int(o.memory))
 	}
 	if n := o.limit.Note(); n != "" {
-		fmt.Fprintf(s.err, "rpcrdma-replay: note: %s\n", n)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
@@ -205,12 +205,12 @@ func isPlan(name string) bool {
 }
 
 // build writes the plan. The first error is cli.ErrDamaged or nil.
-func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.Files, name string, args []string) (damaged, err error) {
+func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.Files, name string, args []string) (damaged, err error) {
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
 		return nil, err
 	}
-	in, err := capture.Open(args, capture.Options{Stdin: s.in, BatchSize: o.limit.Batch()})
+	in, err := capture.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
 	if err != nil {
 		return nil, err
 	}
@@ -236,16 +236,16 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 		}
 		return nil, err
 	}
-	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...) })
+	keys.Notes(func(format string, args ...any) { fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...) })
 	list, total := in.Problems()
 	for _, p := range list {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %v\n", p)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %v\n", p)
 	}
 	if total > len(list) {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %d more problems of this kind\n", total-len(list))
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %d more problems of this kind\n", total-len(list))
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: %v; the plan holds what came before\n", err)
 	}
 	if err != nil || total > 0 {
 		damaged = cli.ErrDamaged
@@ -253,10 +253,10 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 	return damaged, nil
 }
 
-func (o *planOptions) print(s *streams, h *plan.Header) error {
-	out := s.out
+func (o *planOptions) print(s *cli.Streams, h *plan.Header) error {
+	out := s.Out
 	if o.dot == "-" {
-		out = s.err
+		out = s.Err
 	}
 	if o.format == "text" {
 		return h.Text(out)

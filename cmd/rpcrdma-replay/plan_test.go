@@ -16,7 +16,7 @@ import (
 func command(t *testing.T, in []byte, args ...string) (out, problems string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = execute(args, &streams{bytes.NewReader(in), &o, &e})
+	code = execute(args, &cli.Streams{In: bytes.NewReader(in), Out: &o, Err: &e})
 	return o.String(), e.String(), code
 }
 

@@ -72,40 +72,40 @@ type runFlags struct {
 }
 
 const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
-the word builtin: then a server in memory is started in this program.
+the word builtin for an in-memory server inside this program.
 
-Nothing is sent unless --yes is given: without it the command says what it would
-do. Nothing is changed on the server unless --write is given, and then nothing
-outside of --dir: calls that change something are sent only if each handle in them
-is that of an object at or below that directory. An address that occurs in the
-capture is refused unless --force is given.
+Nothing is sent without --yes: the command then prints what it would do. Nothing is
+changed on the server without --write, and nothing outside of --dir with it: a call
+that changes something is sent only if each of its handles belongs to an object at
+or below that directory. A server whose address occurs in the capture is refused
+without --force.
 
-The files that the workload expects are made in --dir first (it is created if its
-parent exists, and has to be empty); --prepare-only stops after that, --no-prepare
-expects them there. Then each call is sent with the handles, state ids, sessions and
-sequence numbers of this server, when its time has come and the replies are there
-that it depends on. --timing says what that time is:
+First, the files that the workload expects are created in --dir, which must be empty
+(it is created if its parent exists); --prepare-only stops after that, --no-prepare
+expects the files to be there. Then each call is sent with the handles, state ids,
+sessions and sequence numbers of this server, once it is due and the replies that it
+depends on have arrived. --timing decides when it is due:
 
-  captured  as captured, or --speed times as fast
-  think     the time between a reply and the next call is kept (or divided by --speed)
+  captured  at its captured time, or --speed times as fast
+  think     after the captured time between a reply and the next call (divided by --speed)
   fast      as soon as the captured order allows; --relaxed keeps only the order that
-            data, names, state and handles demand
-  rate      --rate calls a second
+            data, names, state and handles require
+  rate      at --rate calls per second
 
 Each reply is compared with the captured one:
 
-  same        all that a server does not choose by itself is as captured
-  equivalent  what differs makes no difference to a client; the reason is told
+  same        equal, except for values that each server chooses itself
+  equivalent  the difference does not matter to a client; the reason is shown
   omitted     not sent: there was nothing to do on this server
-  better      the captured call failed, this one did not
-  explained   different for a reason that the plan or the server tells
+  better      the captured call failed, this one succeeded
+  explained   different for a reason known from the plan or the server
   worse       the captured call succeeded, this one did not
   different   anything else
   not sent, lost
 
-Exit status 1 also if a call was worse, different, not sent or lost.`
+The exit status is also 1 if a call was worse, different, not sent or lost.`
 
-func newRunCommand(s *streams) *cobra.Command {
+func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] PLAN|CAPTURE SERVER",
@@ -216,7 +216,7 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	return opt, nil
 }
 
-func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
+func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error {
 	if len(args) != 2 {
 		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
 	}
@@ -237,18 +237,9 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
-	files, err := claim(s, args[0])
+	files, err := o.claim(s, args[0])
 	if err != nil {
 		return err
-	}
-	cli.ClaimKeytab(files, o.keytab)
-	for _, name := range []string{o.report, o.capture} {
-		if name == "" {
-			continue
-		}
-		if err := files.Check(name); err != nil {
-			return err
-		}
 	}
 	load, err := o.load(ctx, s, args[0])
 	if err != nil {
@@ -262,8 +253,8 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
 	if !o.yes {
-		fmt.Fprintf(s.out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return run.Preview(s.out, load, opt, args[1])
+		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
+		return run.Preview(s.Out, load, opt, args[1])
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -282,7 +273,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		opt.Observe = witness.Observe
 	}
 	if !o.quiet {
-		opt.Progress = func(p run.Progress) { progress(s.err, p) }
+		opt.Progress = func(p run.Progress) { progress(s.Err, p) }
 	}
 	defer calm()()
 	rep, err := run.Run(ctx, load, opt)
@@ -307,6 +298,24 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 		}
 	}
 	return errors.Join(o.print(s, report, rep), err, verdict(rep))
+}
+
+// claim notes what is read, and makes sure that none of it is written.
+func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
+	files, err := claim(s, name)
+	if err != nil {
+		return nil, err
+	}
+	cli.ClaimKeytab(files, o.keytab)
+	for _, name := range []string{o.report, o.capture} {
+		if name == "" {
+			continue
+		}
+		if err := files.Check(name); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
@@ -337,7 +346,7 @@ func verdict(r *run.Report) error {
 
 // print writes the report. The file has it, too, if the run was interrupted: that
 // is the record of what was sent, and it says so.
-func (o *runFlags) print(s *streams, file *cli.Output, r *run.Report) error {
+func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *run.Report) error {
 	if file != nil {
 		if err := writeJSON(file, r); err != nil {
 			return err
@@ -347,9 +356,9 @@ func (o *runFlags) print(s *streams, file *cli.Output, r *run.Report) error {
 		}
 	}
 	if o.format == "json" {
-		return writeJSON(s.out, r)
+		return writeJSON(s.Out, r)
 	}
-	return r.Text(s.out)
+	return r.Text(s.Out)
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -383,10 +392,10 @@ func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
 }
 
 // load reads a plan, or makes one of a capture in a temporary place.
-func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Workload, error) {
+func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*run.Workload, error) {
 	o.memory.Decoder() // also a plan keeps to the limit
 	if n := o.memory.Note(); n != "" {
-		fmt.Fprintf(s.err, "rpcrdma-replay: note: %s\n", n)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	if isPlan(name) {
 		return o.limited(run.Load(name, o.text()))
@@ -405,7 +414,7 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 		return nil, errors.Join(err, remove())
 	}
 	if damaged != nil {
-		fmt.Fprintln(s.err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
+		fmt.Fprintln(s.Err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
 	w, err := o.limited(run.Load(file, o.text()))
 	if err != nil {
@@ -442,7 +451,7 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
 	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
@@ -452,7 +461,7 @@ func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files,
 }
 
 // open finds the server and makes what leads to it.
-func (t *target) open(ctx context.Context, s *streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
+func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
 	if err := t.capture(files, o); err != nil {
 		return err
 	}
@@ -476,7 +485,7 @@ func (t *target) open(ctx context.Context, s *streams, files *outfile.Files, o *
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
+		fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", name, explain(tried))
 		where.Name = name
 	}
 	if err = t.faults.check(where.Name, false); err != nil {

@@ -52,20 +52,20 @@ type serveFlags struct {
 	parent    bool
 }
 
-const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a kernel's server: from
-memory, from a directory (--dir, read-only unless --writable is given), or answers
-from a capture (--playback). The command prints how a Linux client mounts it, and
-runs until it is interrupted.
+const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a server
+in the kernel: from memory, from a directory (--dir, read-only unless --writable is
+given), or with the replies of a capture (--playback). The command prints how a
+Linux client mounts it, and runs until it is interrupted.
 
-Over RDMA it needs no adapter and no privilege: the providers rocev2 and iwarp are
-software, and a client with Soft-RoCE, Soft-iWARP or an adapter reaches them. The
-kernel's own Soft-RoCE takes UDP port 4791 of all addresses of its machine, so that
-rocev2 cannot be used beside it.
+RDMA needs no adapter and no privilege: the providers rocev2 and iwarp are software,
+and clients with Soft-RoCE, Soft-iWARP or an adapter can reach them. The kernel's
+Soft-RoCE occupies UDP port 4791 on all addresses of its machine, so rocev2 cannot
+be used next to it.
 
-A playback answers each call with the reply that the captured server gave to the
-same call, after the time that it took (--scale: so many times that).`
+A playback answers each call with the reply of the captured server to the same call,
+after the time that the captured server took (multiplied by --scale).`
 
-func newServeCommand(s *streams) *cobra.Command {
+func newServeCommand(s *cli.Streams) *cobra.Command {
 	o := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
@@ -104,7 +104,7 @@ func newServeCommand(s *streams) *cobra.Command {
 	return cmd
 }
 
-func (o *serveFlags) run(ctx context.Context, s *streams) error {
+func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	where, err := o.fabricFlags.options()
 	if err != nil {
 		return err
@@ -137,24 +137,14 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 		defer cancel()
 		ctx = child
 		go func() {
-			_, _ = io.Copy(io.Discard, s.in)
+			_, _ = io.Copy(io.Discard, s.In)
 			cancel()
 		}()
 	}
-	size, err := parseSize("--buffers", o.buffers)
-	if err != nil {
+	where.PeerTimeout = o.patience
+	if where.Budget, err = o.budget(s); err != nil {
 		return err
 	}
-	if size < 1<<20 {
-		return cli.Usagef("--buffers: %s is not enough for one call: at least 1M is needed", o.buffers)
-	}
-	if o.patience <= 0 {
-		return cli.Usagef("--peer-timeout is positive")
-	}
-	where.PeerTimeout = o.patience
-	where.Budget = budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
-		fmt.Fprintf(s.err, "rpcrdma-replay: "+format+"\n", args...)
-	}})
 	addr, err := site.Resolve(ctx, o.listen, 1)
 	if err != nil {
 		return cli.Usagef("--listen: %v", err)
@@ -178,18 +168,13 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 		where.Tap = own.packets
 		closers = append(closers, own.end)
 	}
-	fmt.Fprintf(s.out, "serving %s\n", what)
+	fmt.Fprintf(s.Out, "serving %s\n", what)
 	var listeners []named
 	for _, name := range o.names(ctx, s, addr.Addr()) {
 		if err := checkFabric(name); err != nil {
 			return err
 		}
-		w := where
-		w.Name = name
-		if name == "rocev2" && !w.Local.IsValid() && !addr.Addr().IsUnspecified() {
-			w.Local = addr.Addr()
-		}
-		f, err := site.Open(w)
+		f, err := site.Open(at(where, name, addr.Addr()))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -203,30 +188,60 @@ func (o *serveFlags) run(ctx context.Context, s *streams) error {
 			return err
 		}
 		listeners = append(listeners, named{name, l})
-		fmt.Fprintf(s.out, "%s: %s\n", name, l.Addr())
+		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
 	}
-	o.mounts(s.out, listeners)
+	o.mounts(s.Out, listeners)
 	<-ctx.Done()
 	if o.parent {
 		return nil
 	}
-	fmt.Fprintln(s.err, "rpcrdma-replay: interrupted")
-	for _, l := range listeners {
-		st := l.Stats()
-		fmt.Fprintf(s.err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
-	}
-	if b := where.Budget.Stats(); b.Ended()+b.Refused > 0 {
-		fmt.Fprintf(s.err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
-			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
-	}
-	if p, ok := h.(*playback.Handler); ok {
-		fmt.Fprintf(s.err, "playback: %+v\n", p.Stats())
-	}
+	account(s, listeners, where.Budget, h)
 	for i := len(closers) - 1; i >= 0; i-- {
 		err = errors.Join(err, closers[i]())
 	}
 	closers = nil
 	return err
+}
+
+// at are the options of a fabric that listens at an address.
+func at(where site.Options, fabric string, addr netip.Addr) site.Options {
+	where.Name = fabric
+	if fabric == "rocev2" && !where.Local.IsValid() && !addr.IsUnspecified() {
+		where.Local = addr
+	}
+	return where
+}
+
+// budget limits what all connections together hold.
+func (o *serveFlags) budget(s *cli.Streams) (*budget.Budget, error) {
+	size, err := parseSize("--buffers", o.buffers)
+	switch {
+	case err != nil:
+		return nil, err
+	case size < 1<<20:
+		return nil, cli.Usagef("--buffers: %s is not enough for one call: at least 1M is needed", o.buffers)
+	case o.patience <= 0:
+		return nil, cli.Usagef("--peer-timeout is positive")
+	}
+	return budget.New(budget.Options{Bytes: size, Log: func(format string, args ...any) {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: "+format+"\n", args...)
+	}}), nil
+}
+
+// account tells what was done until the interrupt.
+func account(s *cli.Streams, listeners []named, held *budget.Budget, h transport.Handler) {
+	fmt.Fprintln(s.Err, "rpcrdma-replay: interrupted")
+	for _, l := range listeners {
+		st := l.Stats()
+		fmt.Fprintf(s.Err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)
+	}
+	if b := held.Stats(); b.Ended()+b.Refused > 0 {
+		fmt.Fprintf(s.Err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
+			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
+	}
+	if p, ok := h.(*playback.Handler); ok {
+		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
+	}
 }
 
 type named struct {
@@ -235,12 +250,12 @@ type named struct {
 }
 
 // names are the fabrics to serve; auto is resolved.
-func (o *serveFlags) names(ctx context.Context, s *streams, addr netip.Addr) []string {
+func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr) []string {
 	var out []string
 	for _, n := range o.providers {
 		if n == "auto" {
 			r := auto.Probe(ctx, auto.Purpose{Local: netip.AddrPortFrom(addr, o.rdmaPort)}, auto.Options{})
-			fmt.Fprintf(s.err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
+			fmt.Fprintf(s.Err, "rpcrdma-replay: provider %s: %s\n", r.Provider, r.Reason)
 			n = r.Provider
 		}
 		if !slices.Contains(out, n) {
@@ -251,7 +266,7 @@ func (o *serveFlags) names(ctx context.Context, s *streams, addr netip.Addr) []s
 }
 
 // handler makes what answers calls, says what it is, and how it ends.
-func (o *serveFlags) handler(s *streams) (h transport.Handler, what string, done func() error, err error) {
+func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, done func() error, err error) {
 	squash, err := pick("squash", o.squash, map[string]nfsserver.Squash{"none": nfsserver.NoSquash, "root": nfsserver.RootSquash, "all": nfsserver.AllSquash})
 	if err != nil {
 		return nil, "", nil, err
@@ -298,7 +313,7 @@ func (o *serveFlags) handler(s *streams) (h transport.Handler, what string, done
 const maxRecording = 96 << 20
 
 // answers is the handler of a playback.
-func (o *serveFlags) answers(s *streams) (transport.Handler, string, func() error, error) {
+func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() error, error) {
 	if o.scale < 0 {
 		return nil, "", nil, cli.Usagef("--scale is not negative")
 	}
@@ -308,7 +323,7 @@ func (o *serveFlags) answers(s *streams) (transport.Handler, string, func() erro
 	}
 	defer r.Close()
 	if n := o.limit.Note(); n != "" {
-		fmt.Fprintf(s.err, "rpcrdma-replay: note: %s\n", n)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	// A recording stays, what the decoder holds does not.
 	rec, err := playback.Load(r, playback.Limits{Bytes: int64(o.limit.Scale(maxRecording)), Memory: o.limit.Decoder()})
@@ -316,7 +331,7 @@ func (o *serveFlags) answers(s *streams) (transport.Handler, string, func() erro
 		return nil, "", nil, err
 	}
 	if n := rec.Counts().Full; n > 0 {
-		fmt.Fprintf(s.err, "rpcrdma-replay: note: %d calls of the capture are not answered for lack of room: see --limit-memory\n", n)
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %d calls of the capture are not answered for lack of room: see --limit-memory\n", n)
 	}
 	what := fmt.Sprintf("answers from %s, at %g times its service times", o.playback, o.scale)
 	if err != nil {

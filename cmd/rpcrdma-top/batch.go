@@ -27,13 +27,13 @@ type batchPrinter struct {
 	err    error
 }
 
-func newBatchPrinter(w io.Writer, o *options, columns int, tty bool) *batchPrinter {
+func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPrinter {
 	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching}
 	if p.width < 40 {
 		p.width = batchWidth
 	}
-	p.g = glyphsFor(o.ascii || !utf8Locale())
-	p.st = newStyles(w, useColor(o.color, tty))
+	p.g = glyphsFor(o.ascii || !cli.UTF8())
+	p.st = newStyles(w, color)
 	return p
 }
 

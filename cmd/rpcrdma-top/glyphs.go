@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -40,18 +39,6 @@ func glyphsFor(ascii bool) *glyphs {
 		return &asciiGlyphs
 	}
 	return &unicodeGlyphs
-}
-
-// utf8Locale reports whether the environment asks for UTF-8. Without any
-// setting it is taken for granted.
-func utf8Locale() bool {
-	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := os.Getenv(name); v != "" {
-			v = strings.ToLower(v)
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return true
 }
 
 var toASCII = strings.NewReplacer("µ", "u", "…", "~", "×", "x", "≤", "<=")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
@@ -20,7 +21,7 @@ func TestHostileText(t *testing.T) {
 			{"--batch", "0", "-Y", "\u202e\x1b"}, {"--batch", "0", in + "x"}, {"--speed", "\u202e\x1b"},
 		} {
 			var out, problems bytes.Buffer
-			run(append(args, "--no-icrc", in), &streams{nil, &out, &problems})
+			run(append(args, "--no-icrc", in), &cli.Streams{Out: &out, Err: &problems})
 			for _, s := range []string{out.String(), problems.String()} {
 				if raw := clitest.Raw(s); raw != "" {
 					t.Errorf("%q: %q", args, raw)

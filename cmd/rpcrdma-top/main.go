@@ -4,7 +4,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"strconv"
 
@@ -14,19 +13,12 @@ import (
 func main() {
 	cli.Catch()
 	cli.GrantMemory(0)
-	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
-}
-
-// streams are what a command reads and writes.
-type streams struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
+	os.Exit(run(os.Args[1:], cli.Standard()))
 }
 
 // run runs the command line and returns the exit code.
-func run(args []string, s *streams) int {
-	return cli.Run(newRootCommand(s), splitBatch(args), s.err)
+func run(args []string, s *cli.Streams) int {
+	return cli.Run(newRootCommand(s), splitBatch(args), s.Err)
 }
 
 // splitBatch gives --batch without a number one: 0, for tables at the end.

@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 func TestMain(m *testing.M) {
@@ -109,7 +110,7 @@ func same(t *testing.T, name string, a, b *latency.Group) {
 	if x.Count != y.Count || x.Sum != y.Sum || x.P50 != y.P50 || x.P90 != y.P90 || x.P99 != y.P99 || x.P999 != y.P999 || x.Max != y.Max {
 		t.Errorf("%s: p50 %d, p99 %d, max %d; want %d, %d, %d", name, x.P50, x.P99, x.Max, y.P50, y.P99, y.Max)
 	}
-	for _, p := range latency.Parts {
+	for p := range transaction.Parts() {
 		if a.Phase(p).Sum != b.Phases[p.String()].Sum {
 			t.Errorf("%s: %v: %d, want %d", name, p, a.Phase(p).Sum, b.Phases[p.String()].Sum)
 		}

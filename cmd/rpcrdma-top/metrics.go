@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // maxLabels bounds the operations that metrics tell apart: a peer may invent
@@ -122,8 +123,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		put(mMessageBytes, float64(g.reply), op, "reply")
 		put(mRDMABytes, float64(g.read), op, "read")
 		put(mRDMABytes, float64(g.write), op, "write")
-		for i, p := range latency.Parts {
-			put(mPhases, float64(g.phases[i])/1e9, op, p.String())
+		for p := range transaction.Parts() {
+			put(mPhases, float64(g.phases[p])/1e9, op, p.String())
 		}
 		buckets := make(map[float64]uint64, len(latencyBuckets))
 		sum := uint64(0)
@@ -176,7 +177,7 @@ type operationTotals struct {
 	call, reply, read, write    uint64
 	timed                       uint64
 	sum                         int64
-	phases                      [len(latency.Parts)]int64
+	phases                      [transaction.NumParts]int64
 	buckets                     []uint64 // as latencyBuckets; what is above is left out
 }
 
@@ -208,8 +209,8 @@ func byOperation(groups []*latency.Group) []*operationTotals {
 		x.write += g.WriteBytes
 		x.timed += g.Latency.Count
 		x.sum += g.Latency.Sum
-		for i, p := range latency.Parts {
-			x.phases[i] += g.Phase(p).Sum
+		for p := range transaction.Parts() {
+			x.phases[p] += g.Phase(p).Sum
 		}
 		g.Latency.Buckets(func(v int64, n uint64) {
 			i := sort.Search(len(latencyBuckets), func(i int) bool { return latencyBuckets[i]*1e9 >= float64(v) })

@@ -4,16 +4,17 @@ import (
 	"io"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
 func outputsProgram() *clitest.Program {
 	const n, in, out = clitest.Neither, clitest.Input, clitest.Output
 	return &clitest.Program{
-		Root:   newRootCommand(&streams{}),
+		Root:   newRootCommand(&cli.Streams{}),
 		Sample: "../../samples/rocev2-nfs41-recall.pcap",
 		Run: func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-			return run(args, &streams{stdin, stdout, stderr})
+			return run(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
 		},
 		Roles: map[string]clitest.Role{
 			"--read": in, "--keytab": in, "--interface": n, "--ports": n, "--filter": n, "--listen": n, "--color": n, "--user": n, "--sandbox": n, "rpcrdma-top --cpuprofile": out,

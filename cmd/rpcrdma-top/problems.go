@@ -1,100 +1,19 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"sync"
-
 	"github.com/rpcrdma/toolkit/analyze/monitor"
-	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-// maxMessages is how many malformed messages are named one by one.
-const maxMessages = 20
-
-// problemNotes tells on standard error what is wrong with the input. While
-// screens are shown it waits until they are gone.
-type problemNotes struct {
-	w        io.Writer
-	mu       sync.Mutex
-	quiet    bool
-	held     []string
-	damaged  bool // exit code 3
-	messages int  // malformed RPC messages
-}
-
-func (n *problemNotes) printf(format string, args ...any) {
-	s := fmt.Sprintf("rpcrdma-top: "+format+"\n", args...)
-	if n.quiet {
-		n.held = append(n.held, s)
-		return
-	}
-	fmt.Fprint(n.w, s)
-}
-
-// message notes a call or reply that could not be decoded though all of it was
-// captured.
-func (n *problemNotes) message(v *rpc.View) {
-	v.Malformed(func(packet uint64, part string, err error) { n.malformed(packet, v.Tx.XID, part, err) })
-}
-
-func (n *problemNotes) malformed(packet uint64, xid uint32, what string, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.damaged = true
-	n.messages++
-	switch {
-	case n.messages <= maxMessages:
-		n.printf("packet %d: XID 0x%08x: malformed %s: %v", packet, xid, what, err)
-	case n.messages == maxMessages+1:
-		n.printf("more malformed messages are counted, not listed")
-	}
-}
-
-// input notes what is wrong with the files and packets, once all has been read.
-func (n *problemNotes) input(src *source, s *monitor.Snapshot) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.quiet = false
-	for _, h := range n.held {
-		fmt.Fprint(n.w, h)
-	}
-	n.held = nil
+// inputProblems tells what is wrong with the files and packets, once all has been
+// read and screens are gone.
+func inputProblems(n *cli.Problems, src *source, s *monitor.Snapshot) {
+	n.Release()
 	list, total := src.Problems()
-	for _, p := range list {
-		n.printf("%v", p)
-	}
-	if total > len(list) {
-		n.printf("%d more problems of this kind", total-len(list))
-	}
-	if total > 0 {
-		n.damaged = true
-	}
-	if n.messages > maxMessages {
-		n.printf("%d malformed messages in all", n.messages)
-	}
-	st := s.Decoder
-	if bad := st.Undecodable - st.CutShort; bad > 0 {
-		n.damaged = true
-		n.printf("%s with malformed headers", plural(bad, "packet"))
-	}
-	if st.NotSplit > 0 {
-		n.printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", plural(st.NotSplit, "datagram"))
-	}
-	if st.BadICRC > 0 {
-		n.printf("note: %s with a wrong ICRC, of %d checked", plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
-	}
-	if st.Packets == 0 && total == 0 {
-		n.printf("note: no packets")
-	}
+	n.Files(list, total, &s.Decoder)
+	n.Packets(&s.Decoder, total)
 	if e := s.Orphans.Evicted; e > 0 {
-		n.printf("note: %s given up for lack of memory", plural(e, "open call"))
+		n.Printf("note: %s given up for lack of memory", text.Plural(e, "open call"))
 	}
-}
-
-func plural(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

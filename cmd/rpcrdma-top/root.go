@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -12,30 +12,29 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
-	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-const rootLong = `rpcrdma-top shows what is under way on an RDMA network: operations a second,
-their latency and its phases; the transactions that are open now, and how far
-their chunks have come; connections with their credits; the files and clients
-that do most; latency over time.
+const rootLong = `rpcrdma-top shows the activity on an RDMA network: operations per second, their
+latency and its phases; the transactions that are open now and the progress of
+their chunks; connections with their credits; the busiest files and clients;
+latency over time.
 
-It reads captures, which it replays at the speed at which they were taken, or
-faster: --speed. "-r -" is standard input, for example of tcpdump -U -w -.
+It replays captures at the speed at which they were taken, or at another one:
+--speed. "-r -" is standard input, for example from tcpdump -U -w -.
 
 With -i it captures. Once the interfaces and the address of --listen are open, it
 gives up root, capabilities, files and network: -Z, --sandbox.
 
 With --batch it needs no terminal: it prints plain tables, one set for each
-interval, and with --batch 0 one at the end. --listen serves metrics to
-Prometheus beside either.`
+interval, or one at the end with --batch 0. In both modes --listen serves metrics
+to Prometheus.`
 
 const rootExit = `Exit status:
-  0  all is well
+  0  success
   1  failure: a file cannot be read, output cannot be written
   2  usage
   3  finished, but the input is truncated or malformed`
@@ -96,17 +95,14 @@ func (s *speedFlag) Set(v string) error {
 	return nil
 }
 
-func newRootCommand(s *streams) *cobra.Command {
+func newRootCommand(s *cli.Streams) *cobra.Command {
 	o := &options{speed: 1}
-	cmd := &cobra.Command{
-		Use:           "rpcrdma-top [flags] [FILE...]",
-		Short:         "Show what is under way on an RDMA network",
-		Long:          rootLong + "\n\n" + rootExit,
-		Example:       rootExamples,
-		Version:       cli.Version(),
-		Args:          cobra.ArbitraryArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+	cmd := cli.NewRoot(&cobra.Command{
+		Use:     "rpcrdma-top [flags] [FILE...]",
+		Short:   "Show the activity on an RDMA network",
+		Long:    rootLong + "\n\n" + rootExit,
+		Example: rootExamples,
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.read = append(o.read, args...)
 			o.batching = cmd.Flags().Changed("batch")
@@ -115,32 +111,27 @@ func newRootCommand(s *streams) *cobra.Command {
 			}
 			return o.run(s)
 		},
-	}
-	cmd.SetVersionTemplate("rpcrdma-top {{.Version}}\n")
-	cmd.SetIn(s.in)
-	cmd.SetOut(s.out)
-	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &cli.UsageError{Err: err} })
+	}, s)
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
 	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
-	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
+	f.BoolVar(&o.rpc, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
-	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: take frames to other stations, too (promiscuous mode)")
+	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.box.Flags(f)
-	f.Var(&o.speed, "speed", "replay so many times as fast as it was captured; max or 0\nwaits for nothing (default 1; with --batch max)")
+	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does\nnot wait at all (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
 	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
-	f.DurationVar(&o.stuck, "stuck", time.Second, "a call is stuck if nothing of it was seen for this `time`")
-	f.DurationVar(&o.linger, "linger", 10*time.Second, "list transactions for this `time` after their end")
+	f.DurationVar(&o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
+	f.DurationVar(&o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
-	f.BoolVar(&o.ascii, "ascii", false, "no characters beyond ASCII; so it is without a UTF-8 locale")
-	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, to select text")
+	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
+	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, so that it selects text")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	o.memory.Flag(f)
@@ -148,7 +139,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	_ = f.MarkHidden("cpuprofile")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.err))
+	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.Err))
 	return cmd
 }
 
@@ -172,78 +163,49 @@ func (o *options) check() error {
 	return nil
 }
 
-func (o *options) run(s *streams) error {
+func (o *options) run(s *cli.Streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	var match *filter.Filter
-	if o.filter != "" {
-		var err error
-		if match, err = filter.Compile(o.filter); err != nil {
-			return filterError(err)
-		}
+	match, err := cli.Filter(o.filter)
+	if err != nil {
+		return err
 	}
 	files, err := o.claim(s)
 	if err != nil {
 		return err
 	}
-	if o.cpu != "" {
-		f, err := files.Create(o.cpu)
-		if err != nil {
-			return err
-		}
-		defer f.Discard()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer func() {
-			pprof.StopCPUProfile()
-			_ = f.Commit() // for developers, who will see
-		}()
+	stop, err := cli.Profile(files, o.cpu)
+	if err != nil {
+		return err
 	}
-	// Without a screen, signals end the input. What the rings hold is not lost by
-	// one that comes while privileges are given up.
-	interrupts, unwatch := make(chan struct{}, 2), func() {}
-	watched := false
-	watch := func() {
-		if watched {
-			return
-		}
-		watched = true
-		unwatch = cli.OnSignal(func(n int) bool {
-			if n > 2 {
-				return false
-			}
-			interrupts <- struct{}{}
-			return true
-		})
-	}
-	defer func() { unwatch() }()
+	defer stop()
+	interrupts := &interrupts{c: make(chan struct{}, 2)}
+	defer interrupts.unwatch()
 	var box *sandbox.Box
 	if len(o.interfaces) > 0 {
-		var err error
 		if box, err = o.box.Open(false); err != nil {
 			return &cli.UsageError{Err: err}
 		}
 		if o.batching {
-			watch()
+			interrupts.watch()
 		}
 	}
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
 		return err
 	}
-	src, err := openSource(o, s.in)
+	src, err := openSource(o, s.In)
 	if err != nil {
 		return err
 	}
-	notes := &problemNotes{w: s.err}
+	notes := cli.NewProblems("rpcrdma-top", s.Err)
 	if n := o.memory.Note(); n != "" {
-		notes.printf("note: %s", n)
+		notes.Printf("note: %s", n)
 	}
 	opt := monitor.Options{
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.message, Unwrap: keys.Contexts,
+		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts,
 	}
 	opt.Decode.SkipICRC = o.noICRC
 	opt.Decode.Memory = o.memory.Decoder()
@@ -252,23 +214,13 @@ func (o *options) run(s *streams) error {
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	columns, tty := cli.Terminal(s.out)
-	screen := tty && !o.batching && os.Getenv("TERM") != "dumb"
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
-	var out *batchPrinter
-	var st *styles // made first: finding out what the terminal can do may need files
-	if screen {
-		st = newStyles(s.out, useColor(o.color, true))
-	} else {
-		watch()
-		if !o.batching {
-			fmt.Fprintln(s.err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
-		}
-		out = newBatchPrinter(s.out, o, columns, tty)
-		if out.each() {
-			fopt.Interval = out.interval
-		}
-		fopt.Refresh = time.Second
+	shown, err := o.display(s, &fopt)
+	if err != nil {
+		return err
+	}
+	if shown.screen == nil {
+		interrupts.watch()
 	}
 	// The address is taken before anything else happens: a mistake shows at once.
 	var metrics *metricsServer
@@ -279,87 +231,160 @@ func (o *options) run(s *streams) error {
 		defer metrics.close()
 	}
 	if box != nil {
-		err := box.Drop()
-		if err == nil {
-			err = box.Confine(sandbox.Needs{})
-		}
-		if err != nil {
+		if err := confine(box, s.Err); err != nil {
 			return err
 		}
-		for _, n := range box.Notes() {
-			fmt.Fprintf(s.err, "rpcrdma-top: note: %s\n", n)
-		}
 	}
-	notes.quiet = screen
-	if src.notes != nil && !screen {
-		for _, n := range src.notes() {
-			fmt.Fprintf(s.err, "rpcrdma-top: %s\n", n)
-		}
-	}
+	shown.begin(s.Err, notes, src)
 	feed := monitor.Start(m, src, fopt)
 	if metrics != nil {
 		metrics.serve(feed)
-		if !screen {
-			fmt.Fprintf(s.err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
+		if shown.screen == nil {
+			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
 		}
 	}
-	ended := true
-	if screen {
-		err = o.screen(s, feed, src.name, st)
-		select {
-		case <-feed.Done():
-		default:
-			ended = false // the user left
-			feed.Stop()
-			src.end()
-			<-feed.Done()
-		}
-		err = errors.Join(err, feed.Wait())
-	} else {
-		err = o.tables(feed, out, src, interrupts)
-		ended = !out.enough
-	}
+	ended, err := o.watch(s, feed, src, shown, interrupts.c)
 	feed.Stop()
 	src.end()
 	if src.live {
-		src.counters(s.err)
+		src.counters(s.Err)
 	}
 	if ended {
-		notes.input(src, feed.Latest())
-		keys.Notes(notes.printf)
+		inputProblems(notes, src, feed.Latest())
+		keys.Notes(notes.Printf)
+	}
+	if err == nil && notes.Damaged() && ended {
+		err = cli.ErrDamaged
+	}
+	return err
+}
+
+// interrupts are signals that end the input, where there is no screen. What the
+// rings hold is not lost by one that comes while privileges are given up.
+type interrupts struct {
+	c    chan struct{}
+	undo func()
+}
+
+func (i *interrupts) watch() {
+	if i.undo != nil {
+		return
+	}
+	i.undo = cli.OnSignal(func(n int) bool {
+		if n > 2 {
+			return false
+		}
+		i.c <- struct{}{}
+		return true
+	})
+}
+
+func (i *interrupts) unwatch() {
+	if i.undo != nil {
+		i.undo()
+	}
+}
+
+// display is where figures are shown: one of the two is not nil.
+type display struct {
+	screen *styles
+	tables *batchPrinter
+}
+
+// display chooses between a live screen and tables. Styles are made before
+// privileges are given up: finding out what the terminal can do may need files.
+func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, error) {
+	columns, tty := cli.Terminal(s.Out)
+	color, err := cli.Color(o.color, s.Out)
+	if err != nil {
+		return nil, err
+	}
+	if tty && !o.batching && os.Getenv("TERM") != "dumb" {
+		return &display{screen: newStyles(s.Out, color)}, nil
+	}
+	if !o.batching {
+		fmt.Fprintln(s.Err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
+	}
+	out := newBatchPrinter(s.Out, o, columns, color)
+	if out.each() {
+		feed.Interval = out.interval
+	}
+	feed.Refresh = time.Second
+	return &display{tables: out}, nil
+}
+
+// begin holds problems back while a screen is shown; without one it tells what
+// the user should know about the source.
+func (d *display) begin(w io.Writer, notes *cli.Problems, src *source) {
+	if d.screen != nil {
+		notes.Hold()
+		return
+	}
+	if src.notes != nil {
+		for _, n := range src.notes() {
+			fmt.Fprintf(w, "rpcrdma-top: %s\n", n)
+		}
+	}
+}
+
+// confine gives up privileges, files and network.
+func confine(box *sandbox.Box, w io.Writer) error {
+	err := box.Drop()
+	if err == nil {
+		err = box.Confine(sandbox.Needs{})
 	}
 	if err != nil {
 		return err
 	}
-	if notes.damaged && ended {
-		return cli.ErrDamaged
+	for _, n := range box.Notes() {
+		fmt.Fprintf(w, "rpcrdma-top: note: %s\n", n)
 	}
 	return nil
 }
 
+// watch shows the figures until the input ends or the user leaves; ended is false
+// if not all of the input was wanted.
+func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *display, interrupts <-chan struct{}) (ended bool, err error) {
+	if d.screen == nil {
+		err = o.tables(feed, d.tables, src, interrupts)
+		return !d.tables.enough, err
+	}
+	err = o.screen(s, feed, src.name, d.screen)
+	ended = true
+	select {
+	case <-feed.Done():
+	default:
+		ended = false // the user left
+		feed.Stop()
+		src.end()
+		<-feed.Done()
+	}
+	return ended, errors.Join(err, feed.Wait())
+}
+
 // claim notes the files that are read, so that none of them is written.
-func (o *options) claim(s *streams) (*outfile.Files, error) {
+func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
 	files := &outfile.Files{}
 	for _, n := range o.read {
 		if n == "-" {
-			files.ReadsStream("standard input", s.in)
+			files.ReadsStream("standard input", s.In)
 		} else {
 			files.Reads(n)
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
-	return files, files.CheckStream("standard output", s.out)
+	return files, files.CheckStream("standard output", s.Out)
 }
 
 // screen runs the live screens.
-func (o *options) screen(s *streams, feed *monitor.Feed, name string, st *styles) error {
-	u := newUI(feed, name, st, glyphsFor(o.ascii || !utf8Locale()))
-	opts := []tea.ProgramOption{tea.WithOutput(s.out), tea.WithAltScreen()}
+func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *styles) error {
+	u := newUI(feed, name, st, glyphsFor(o.ascii || !cli.UTF8()))
+	opts := []tea.ProgramOption{tea.WithOutput(s.Out), tea.WithAltScreen()}
 	if o.readsStdin() {
 		// Standard input is the capture; keys come from the terminal.
 		opts = append(opts, tea.WithInputTTY())
 	} else {
-		opts = append(opts, tea.WithInput(s.in))
+		opts = append(opts, tea.WithInput(s.In))
 	}
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
@@ -409,23 +434,4 @@ func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, int
 	err := feed.Wait()
 	out.end(feed.Latest())
 	return errors.Join(err, out.err)
-}
-
-// useColor decides about colors (https://no-color.org).
-func useColor(when string, tty bool) bool {
-	switch when {
-	case "always":
-		return true
-	case "never":
-		return false
-	}
-	return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-func filterError(err error) error {
-	var e *filter.Error
-	if errors.As(err, &e) {
-		return cli.Usagef("%v\n  %s", err, strings.ReplaceAll(e.Caret(), "\n", "\n  "))
-	}
-	return &cli.UsageError{Err: err}
 }

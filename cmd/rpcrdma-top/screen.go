@@ -103,7 +103,7 @@ func (u *ui) counts() []span {
 	}
 	done := 0
 	for i := range s.Rows {
-		if s.Rows[i].Phase == monitor.Ended {
+		if s.Rows[i].Ended != 0 {
 			done++
 		}
 	}
@@ -212,7 +212,7 @@ func (u *ui) detailLines(height int) []string {
 	switch {
 	case x.Stuck:
 		state, t = "stuck in "+x.Phase.Short()+": nothing for "+u.g.plain(duration(x.Idle)), bad
-	case x.Phase == monitor.Ended:
+	case x.Ended != 0:
 		state, t = x.State.String()+" "+x.Status, normal
 	case !d.Found:
 		state, t = "ended; not held any more", warn

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
@@ -39,7 +40,7 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 		name = "standard input"
 	}
 	if n := len(o.read); n > 1 {
-		name += " and " + plural(uint64(n-1), "more file")
+		name += " and " + text.Plural(uint64(n-1), "more file")
 	}
 	return &source{Reader: r, name: name}, nil
 }
@@ -88,5 +89,5 @@ func (s *source) end() {
 // counters tells what the kernel could not deliver.
 func (s *source) counters(w io.Writer) {
 	n, _ := s.drops()
-	fmt.Fprintf(w, "rpcrdma-top: %s: %s dropped for lack of room\n", s.name, plural(n, "packet"))
+	fmt.Fprintf(w, "rpcrdma-top: %s: %s dropped for lack of room\n", s.name, text.Plural(n, "packet"))
 }

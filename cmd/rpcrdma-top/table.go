@@ -46,7 +46,7 @@ type row struct {
 type table struct {
 	columns []column
 	rows    []row
-	empty   string // what is said if there are none
+	empty   string // shown if there are none
 }
 
 // order sorts by a column; a negative one leaves the order as it is. Numbers

@@ -220,17 +220,9 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 			u.message = "filter off"
 		}
 	case " ":
-		u.frozen = !u.frozen
-		u.feed.Hold(u.frozen)
-		if !u.frozen {
-			u.snap = u.feed.Latest()
-		}
+		u.freeze()
 	case "p":
-		if u.snap.Paced && !u.snap.Ended {
-			u.feed.Pause(!u.snap.Paused)
-		} else {
-			u.message = "only a replay can be paused; the space bar freezes the screen"
-		}
+		u.pause()
 	case "n":
 		if u.snap.Paced {
 			u.feed.Skip()
@@ -257,6 +249,22 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 	return u, nil
 }
 
+func (u *ui) freeze() {
+	u.frozen = !u.frozen
+	u.feed.Hold(u.frozen)
+	if !u.frozen {
+		u.snap = u.feed.Latest()
+	}
+}
+
+func (u *ui) pause() {
+	if u.snap.Paced && !u.snap.Ended {
+		u.feed.Pause(!u.snap.Paused)
+	} else {
+		u.message = "only a replay can be paused; the space bar freezes the screen"
+	}
+}
+
 // rows are those of the view as they are sorted now.
 func (u *ui) rows() []row {
 	u.table = u.tableOf(u.view)
@@ -273,7 +281,7 @@ func (u *ui) show(v view) {
 	u.view = v
 }
 
-// scroll moves a text; its end is not known here, and drawing it minds that.
+// scroll moves a text. Its end is not known here; drawing limits the position.
 func scroll(key string, top, page int) int { return max(scrollTo(key, top, page, 1<<30), 0) }
 
 // scrollTo moves a place among n.

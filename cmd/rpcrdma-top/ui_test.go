@@ -267,7 +267,7 @@ func TestBatch(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	var out, diag bytes.Buffer
 	args := []string{"--batch", "-r", filepath.Join(samples, "rocev2-nfs41-recall.pcap")}
-	if code := run(args, &streams{in: strings.NewReader(""), out: &out, err: &diag}); code != cli.ExitOK || diag.Len() > 0 {
+	if code := run(args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &diag}); code != cli.ExitOK || diag.Len() > 0 {
 		t.Fatalf("exit code %d\n%s", code, &diag)
 	}
 	compare(t, filepath.Join("testdata", "screens", "batch"), out.Bytes())

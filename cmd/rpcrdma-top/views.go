@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -27,7 +26,7 @@ const (
 
 var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency"}
 
-// partTones are those of latency.Parts.
+// partTones are those of transaction.Parts.
 var partTones = [...]tone{part0, part1, part2, part3, part4}
 
 const partLetters = "cpswr"
@@ -109,9 +108,9 @@ func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 				ops, bytes = float64(x.Count)/seconds, float64(x.CallBytes+x.ReplyBytes)/seconds
 			}
 			p50, p99, most, errors = x.Latency.P50, x.Latency.P99, x.Latency.Max, x.Errors
-			parts = make([]int64, len(latency.Parts))
-			for j, p := range latency.Parts {
-				parts[j] = x.Phase(p).Sum
+			parts = make([]int64, transaction.NumParts)
+			for p := range transaction.Parts() {
+				parts[p] = x.Phase(p).Sum
 			}
 		} else {
 			ops, bytes = s.Rate(o.Now.Count), s.Rate(o.Now.Bytes)
@@ -164,120 +163,124 @@ func sum(v []int64) (n int64) {
 	return n
 }
 
-// head is what stands above the table of operations.
+// head is what stands above the table of operations: rates and percentiles, calls
+// in flight, troubles on the wire, phases.
 func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
-	hist := s.History
-	series := func(f func(*monitor.Slot) float64) []float64 {
-		out := make([]float64, len(hist))
-		for i := range hist {
-			out[i] = f(&hist[i])
-		}
-		return out
+	lines := d.headRates(s, (width-2)/2, totals)
+	return append(lines, d.headFlight(s, totals), headWire(s), d.headPhases(s, width, totals))
+}
+
+// current is a value of the last interval; "-" before the first has ended.
+func (d *drawing) current(s *monitor.Snapshot, v string) string {
+	if !s.HasNow {
+		return "-"
 	}
-	half := (width - 2) / 2
-	pair := func(label, value string, line []float64, t tone) []span {
-		w := max(half-11-9, 0)
-		return []span{
-			{d.g.fit(label, 10, false), dim}, {" ", normal}, {d.g.fit(value, 8, true), bold}, {" ", normal},
-			{d.g.sparkline(line, w), t},
-		}
-	}
-	join := func(a, b []span) []span { return append(append(a, span{"  ", normal}), b...) }
-	now := &s.Now
-	wait := "-"
-	value := func(v string) string {
-		if !s.HasNow {
-			return wait
-		}
-		return d.g.plain(v)
-	}
-	ops, bytes, p50, p99 := s.Rate(now.Count), s.Rate(now.Bytes), now.P50, now.P99
+	return d.g.plain(v)
+}
+
+// headRates are two lines with two values each, and their history.
+func (d *drawing) headRates(s *monitor.Snapshot, half int, totals bool) [][]span {
+	ops, bytes, p50, p99 := s.Rate(s.Now.Count), s.Rate(s.Now.Bytes), s.Now.P50, s.Now.P99
 	if x := s.Total; totals && x != nil {
 		ops, bytes = rates(s, 0, 0, x.Count, x.CallBytes+x.ReplyBytes, true, s.Since)
 		p50, p99 = x.Latency.P50, x.Latency.P99
 	}
-	lines := [][]span{
-		join(
-			pair("ops/s", value(rate(ops)), series(func(x *monitor.Slot) float64 { return float64(x.Count) }), accent),
-			pair("bytes/s", value(byteRate(bytes)), series(func(x *monitor.Slot) float64 { return float64(x.Bytes) }), accent)),
-		join(
-			pair("p50", value(latencyText(p50)), series(func(x *monitor.Slot) float64 { return float64(x.P50) }), warn),
-			pair("p99", value(latencyText(p99)), series(func(x *monitor.Slot) float64 { return float64(x.P99) }), warn)),
+	pair := func(label, value string, t tone, history func(*monitor.Slot) float64) []span {
+		line := make([]float64, len(s.History))
+		for i := range s.History {
+			line[i] = history(&s.History[i])
+		}
+		return []span{
+			{d.g.fit(label, 10, false), dim}, {" ", normal}, {d.g.fit(d.current(s, value), 8, true), bold}, {" ", normal},
+			{d.g.sparkline(line, max(half-11-9, 0)), t},
+		}
 	}
-	used, granted, at := credits(s)
+	join := func(a, b []span) []span { return append(append(a, span{"  ", normal}), b...) }
+	return [][]span{
+		join(
+			pair("ops/s", rate(ops), accent, func(x *monitor.Slot) float64 { return float64(x.Count) }),
+			pair("bytes/s", byteRate(bytes), accent, func(x *monitor.Slot) float64 { return float64(x.Bytes) })),
+		join(
+			pair("p50", latencyText(p50), warn, func(x *monitor.Slot) float64 { return float64(x.P50) }),
+			pair("p99", latencyText(p99), warn, func(x *monitor.Slot) float64 { return float64(x.P99) })),
+	}
+}
+
+// headFlight is the line with the calls in flight, and with the connection that
+// has the fewest credits left.
+func (d *drawing) headFlight(s *monitor.Snapshot, totals bool) []span {
 	mean := s.InFlight()
 	if x := s.Total; totals && x != nil && s.Time > s.Since {
 		mean = float64(x.Latency.Sum) / float64(s.Time-s.Since)
 	}
-	flight := []span{
-		{"in flight  ", dim}, {strconv.Itoa(s.Open), bold}, {fmt.Sprintf(" now, %s mean", value(fmt.Sprintf("%.2f", mean))), normal},
+	line := []span{
+		{"in flight  ", dim}, {strconv.Itoa(s.Open), bold},
+		{fmt.Sprintf(" now, %s mean", d.current(s, fmt.Sprintf("%.2f", mean))), normal},
 	}
 	if s.Stuck > 0 {
-		flight = append(flight, span{fmt.Sprintf(", %d stuck", s.Stuck), bad}, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
-	} else if s.Open > 0 {
-		flight = append(flight, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
+		line = append(line, span{fmt.Sprintf(", %d stuck", s.Stuck), bad})
 	}
-	if granted > 0 {
-		t := normal
-		if used >= int(granted) {
-			t = bad
-		}
-		flight = append(flight, span{"  credits ", dim}, span{fmt.Sprintf("%d/%d", used, granted), t}, span{fmt.Sprintf(" on connection %d", at), normal})
+	if s.Stuck > 0 || s.Open > 0 {
+		line = append(line, span{", oldest " + d.g.plain(duration(s.Oldest)), normal})
 	}
-	lines = append(lines, flight)
+	if used, granted, at := credits(s); granted > 0 {
+		line = append(line, span{"  credits ", dim}, span{fmt.Sprintf("%d/%d", used, granted), toneIf(used >= int(granted), bad)},
+			span{fmt.Sprintf(" on connection %d", at), normal})
+	}
+	return line
+}
+
+// headWire is the line with the troubles on the wire, and with what the system
+// could not deliver.
+func headWire(s *monitor.Snapshot) []span {
+	drops := span{"-", normal}
+	if s.HasDrops {
+		drops = span{count(s.Drops), toneIf(s.Drops > 0, bad)}
+	}
 	h := &s.Health
-	wire := []span{{"wire       ", dim}}
-	for i, x := range []struct {
+	line := []span{
+		{"wire       ", dim}, {"retransmits ", normal}, {dash(h.Retransmits), toneIf(h.Retransmits > 0, warn)}, {"  drops ", normal}, drops,
+	}
+	for _, x := range []struct {
 		name string
 		n    uint64
 		t    tone
 	}{
-		{"retransmits", h.Retransmits, warn}, {"NAK", h.NAKs, bad}, {"RNR", h.RNRs, bad}, {"CNP", h.CNPs, warn},
-		{"ECN", h.ECN, warn}, {"gaps", h.Gaps, warn}, {"CRC", h.BadCRC, bad},
+		{"NAK", h.NAKs, bad}, {"RNR", h.RNRs, bad}, {"CNP", h.CNPs, warn}, {"ECN", h.ECN, warn}, {"gaps", h.Gaps, warn}, {"CRC", h.BadCRC, bad},
 	} {
-		if i > 0 {
-			wire = append(wire, span{"  ", normal})
-		}
-		wire = append(wire, span{x.name + " ", normal}, span{dash(x.n), toneIf(x.n > 0, x.t)})
-		if i > 0 {
-			continue
-		}
-		wire = append(wire, span{"  drops ", normal})
-		if s.HasDrops {
-			wire = append(wire, span{count(s.Drops), toneIf(s.Drops > 0, bad)})
-		} else {
-			wire = append(wire, span{"-", normal})
-		}
+		line = append(line, span{"  ", normal}, span{x.name + " ", normal}, span{dash(x.n), toneIf(x.n > 0, x.t)})
 	}
-	lines = append(lines, wire)
-	parts := now.Parts[:]
+	return line
+}
+
+// headPhases is a bar with the shares of the phases, and its legend.
+func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span {
+	parts := s.Now.Parts
 	if x := s.Total; totals && x != nil {
-		parts = make([]int64, len(latency.Parts))
-		for i, p := range latency.Parts {
-			parts[i] = x.Phase(p).Sum
+		for p := range transaction.Parts() {
+			parts[p] = x.Phase(p).Sum
 		}
 	}
-	all := sum(parts)
+	all := sum(parts[:])
 	var legend []span
 	room := 0
-	for i, n := range parts {
+	for p := range transaction.Parts() {
 		share := "-"
-		if all > 0 && n > 0 {
+		if n := parts[p]; all > 0 && n > 0 {
 			share = strconv.FormatFloat(100*float64(n)/float64(all), 'f', 0, 64) + "%"
 			if share == "0%" {
 				share = "<1%"
 			}
 		}
-		piece := []span{{"  ", normal}, {monitor.PartNames[i], partTones[i]}, {" " + share, normal}}
+		piece := []span{{"  ", normal}, {p.Short(), partTones[p]}, {" " + share, normal}}
 		for _, x := range piece {
 			room += len(x.text)
 		}
 		legend = append(legend, piece...)
 	}
-	phases := []span{{"phases     ", dim}}
-	phases = append(phases, d.stack(parts, max(width-11-room, 4))...)
-	lines = append(lines, append(phases, legend...))
-	return lines
+	line := []span{{"phases     ", dim}}
+	line = append(line, d.stack(parts[:], max(width-11-room, 4))...)
+	return append(line, legend...)
 }
 
 // credits finds the connection with the greatest part of its credits in use.
@@ -321,11 +324,11 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 	for i := range s.Rows {
 		x := &s.Rows[i]
 		chunks := x.Chunks
-		if x.Phase != monitor.Ended {
+		if x.Ended == 0 {
 			chunks = x.ChunkList()
 		}
 		state, stateTone := x.Phase.Short(), phaseTone(x.Phase)
-		if x.Phase == monitor.Ended {
+		if x.Ended != 0 {
 			state = x.Status
 			switch {
 			case x.Failed, x.Status == "no reply":
@@ -371,7 +374,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		switch {
 		case x.Stuck:
 			r.mark = "!"
-		case x.Phase == monitor.Ended:
+		case x.Ended != 0:
 			r.tone = dim
 		}
 		t.rows = append(t.rows, r)
@@ -379,15 +382,15 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 	return t
 }
 
-func phaseTone(p monitor.Phase) tone {
+func phaseTone(p transaction.Phase) tone {
 	switch p {
-	case monitor.PullWait, monitor.Pull:
+	case transaction.PhaseWait, transaction.PhasePull:
 		return part1
-	case monitor.Server:
+	case transaction.PhaseServer:
 		return part2
-	case monitor.Push:
+	case transaction.PhasePush:
 		return part3
-	case monitor.Ack:
+	case transaction.PhaseAck:
 		return part4
 	}
 	return normal

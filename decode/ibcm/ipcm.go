@@ -1,6 +1,10 @@
 package ibcm
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
+)
 
 // IPHeaderSize is the size of the header that starts the private data of a
 // REQ for an IP addressed service, in bytes.
@@ -26,13 +30,13 @@ func (h IPHeader) IsValid() bool {
 }
 
 // Version is the version of the header, 0.
-func (h IPHeader) Version() uint8 { return get8(h, 0) >> 4 }
+func (h IPHeader) Version() uint8 { return wire.Get8(h, 0) >> 4 }
 
 // IPVersion is 4 or 6.
-func (h IPHeader) IPVersion() uint8 { return get8(h, ipVersionByte) >> 4 }
+func (h IPHeader) IPVersion() uint8 { return wire.Get8(h, ipVersionByte) >> 4 }
 
 // SrcPort is the port of the requester.
-func (h IPHeader) SrcPort() uint16 { return get16(h, ipSrcPort) }
+func (h IPHeader) SrcPort() uint16 { return wire.Get16(h, ipSrcPort) }
 
 // Src is the address of the requester.
 func (h IPHeader) Src() netip.Addr { return h.addr(ipSrc) }
@@ -56,14 +60,14 @@ func (h IPHeader) Set(src netip.AddrPort, dst netip.Addr) {
 	}
 	clear(h[:IPHeaderSize])
 	s, d := src.Addr().Unmap(), dst.Unmap()
-	put16(h, ipSrcPort, src.Port())
+	wire.Put16(h, ipSrcPort, src.Port())
 	if s.Is4() && d.Is4() {
-		put8(h, ipVersionByte, 4<<4)
+		wire.Put8(h, ipVersionByte, 4<<4)
 		copy(h[ipSrc+ipV4:], s.AsSlice())
 		copy(h[ipDst+ipV4:], d.AsSlice())
 		return
 	}
-	put8(h, ipVersionByte, 6<<4)
+	wire.Put8(h, ipVersionByte, 6<<4)
 	putGID(h, ipSrc, s)
 	putGID(h, ipDst, d)
 }

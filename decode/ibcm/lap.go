@@ -1,6 +1,10 @@
 package ibcm
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
+)
 
 const (
 	lapQPN       = 12
@@ -34,23 +38,23 @@ type LAP []byte
 func (l LAP) IsValid() bool { return len(l) >= DataSize }
 
 // LocalID is the communication id of the sender.
-func (l LAP) LocalID() uint32 { return get32(l, localID) }
+func (l LAP) LocalID() uint32 { return wire.Get32(l, localID) }
 
 // RemoteID is the communication id of the receiver.
-func (l LAP) RemoteID() uint32 { return get32(l, remoteID) }
+func (l LAP) RemoteID() uint32 { return wire.Get32(l, remoteID) }
 
 // RemoteQPN is the receiver's queue pair number, 24 bits.
-func (l LAP) RemoteQPN() uint32 { return get24(l, lapQPN) }
+func (l LAP) RemoteQPN() uint32 { return wire.Get24(l, lapQPN) }
 
 // RemoteResponseTimeout is the exponent (see Timeout) of how long the
 // receiver may take to answer.
 func (l LAP) RemoteResponseTimeout() uint8 { return lapTimeout.get(l) }
 
 // LocalLID is the sender's port.
-func (l LAP) LocalLID() uint16 { return get16(l, lapLocalLID) }
+func (l LAP) LocalLID() uint16 { return wire.Get16(l, lapLocalLID) }
 
 // RemoteLID is the receiver's port.
-func (l LAP) RemoteLID() uint16 { return get16(l, lapRemoteLID) }
+func (l LAP) RemoteLID() uint16 { return wire.Get16(l, lapRemoteLID) }
 
 // LocalGID is the sender's address.
 func (l LAP) LocalGID() netip.Addr { return getGID(l, lapLocalGID) }
@@ -62,10 +66,10 @@ func (l LAP) RemoteGID() netip.Addr { return getGID(l, lapRemoteGID) }
 func (l LAP) FlowLabel() uint32 { return get20(l, lapFlowLabel) }
 
 // TrafficClass is the traffic class.
-func (l LAP) TrafficClass() uint8 { return get8(l, lapTClass) }
+func (l LAP) TrafficClass() uint8 { return wire.Get8(l, lapTClass) }
 
 // HopLimit is the hop limit.
-func (l LAP) HopLimit() uint8 { return get8(l, lapHopLimit) }
+func (l LAP) HopLimit() uint8 { return wire.Get8(l, lapHopLimit) }
 
 // PacketRate is the code of the rate of injection.
 func (l LAP) PacketRate() uint8 { return lapRate.get(l) }
@@ -86,15 +90,15 @@ func (l LAP) Private() []byte { return area(l, lapPrivate, DataSize) }
 func (l LAP) SetIDs(local, remote uint32) { putIDs(l, local, remote) }
 
 // SetRemoteQPN sets the receiver's queue pair number, 24 bits.
-func (l LAP) SetRemoteQPN(v uint32) { put24(l, lapQPN, v) }
+func (l LAP) SetRemoteQPN(v uint32) { wire.Put24(l, lapQPN, v) }
 
 // SetRemoteResponseTimeout sets the exponent of the receiver's time to answer.
 func (l LAP) SetRemoteResponseTimeout(v uint8) { lapTimeout.put(l, v) }
 
 // SetLIDs sets the ports.
 func (l LAP) SetLIDs(local, remote uint16) {
-	put16(l, lapLocalLID, local)
-	put16(l, lapRemoteLID, remote)
+	wire.Put16(l, lapLocalLID, local)
+	wire.Put16(l, lapRemoteLID, remote)
 }
 
 // SetGIDs sets the addresses; IPv4 as ::ffff:a.b.c.d.
@@ -107,10 +111,10 @@ func (l LAP) SetGIDs(local, remote netip.Addr) {
 func (l LAP) SetFlowLabel(v uint32) { put20(l, lapFlowLabel, v) }
 
 // SetTrafficClass sets the traffic class.
-func (l LAP) SetTrafficClass(v uint8) { put8(l, lapTClass, v) }
+func (l LAP) SetTrafficClass(v uint8) { wire.Put8(l, lapTClass, v) }
 
 // SetHopLimit sets the hop limit.
-func (l LAP) SetHopLimit(v uint8) { put8(l, lapHopLimit, v) }
+func (l LAP) SetHopLimit(v uint8) { wire.Put8(l, lapHopLimit, v) }
 
 // SetPacketRate sets the code of the rate of injection.
 func (l LAP) SetPacketRate(v uint8) { lapRate.put(l, v) }
@@ -134,17 +138,17 @@ type APR []byte
 func (a APR) IsValid() bool { return len(a) >= DataSize }
 
 // LocalID is the communication id of the sender.
-func (a APR) LocalID() uint32 { return get32(a, localID) }
+func (a APR) LocalID() uint32 { return wire.Get32(a, localID) }
 
 // RemoteID is the communication id of the receiver.
-func (a APR) RemoteID() uint32 { return get32(a, remoteID) }
+func (a APR) RemoteID() uint32 { return wire.Get32(a, remoteID) }
 
 // Status is 0 if the path is accepted.
-func (a APR) Status() uint8 { return get8(a, aprStatus) }
+func (a APR) Status() uint8 { return wire.Get8(a, aprStatus) }
 
 // Info is additional information that depends on the status, up to 72 bytes.
 func (a APR) Info() []byte {
-	return area(a, aprInfo, min(aprInfo+int(get8(a, aprInfoLength)), aprPrivate))
+	return area(a, aprInfo, min(aprInfo+int(wire.Get8(a, aprInfoLength)), aprPrivate))
 }
 
 // Private is the private data, 148 bytes.
@@ -154,12 +158,12 @@ func (a APR) Private() []byte { return area(a, aprPrivate, DataSize) }
 func (a APR) SetIDs(local, remote uint32) { putIDs(a, local, remote) }
 
 // SetStatus sets the status.
-func (a APR) SetStatus(v uint8) { put8(a, aprStatus, v) }
+func (a APR) SetStatus(v uint8) { wire.Put8(a, aprStatus, v) }
 
 // SetInfo sets the additional information, up to 72 bytes.
 func (a APR) SetInfo(v []byte) {
 	v = v[:min(len(v), aprPrivate-aprInfo)]
-	put8(a, aprInfoLength, uint8(len(v)))
+	wire.Put8(a, aprInfoLength, uint8(len(v)))
 	putArea(a, aprInfo, aprPrivate, v)
 }
 

@@ -1,5 +1,7 @@
 package ibcm
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // Sizes in bytes.
 const (
 	MADSize    = 256
@@ -52,44 +54,44 @@ func (m MAD) IsValid() bool {
 }
 
 // BaseVersion is 1.
-func (m MAD) BaseVersion() uint8 { return get8(m, madBaseVersion) }
+func (m MAD) BaseVersion() uint8 { return wire.Get8(m, madBaseVersion) }
 
 // Class is the management class.
-func (m MAD) Class() uint8 { return get8(m, madClass) }
+func (m MAD) Class() uint8 { return wire.Get8(m, madClass) }
 
 // ClassVersion is 2 for communication management.
-func (m MAD) ClassVersion() uint8 { return get8(m, madClassVersion) }
+func (m MAD) ClassVersion() uint8 { return wire.Get8(m, madClassVersion) }
 
 // Method is MethodSend for communication management.
-func (m MAD) Method() uint8 { return get8(m, madMethod) }
+func (m MAD) Method() uint8 { return wire.Get8(m, madMethod) }
 
 // Status is 0.
-func (m MAD) Status() uint16 { return get16(m, madStatus) }
+func (m MAD) Status() uint16 { return wire.Get16(m, madStatus) }
 
 // TransactionID is chosen by the side that starts an exchange and echoed by
 // the other; a disconnect starts one of its own or takes up the first.
-func (m MAD) TransactionID() uint64 { return get64(m, madTransactionID) }
+func (m MAD) TransactionID() uint64 { return wire.Get64(m, madTransactionID) }
 
 // Attribute is the kind of the message.
-func (m MAD) Attribute() Attribute { return Attribute(get16(m, madAttribute)) }
+func (m MAD) Attribute() Attribute { return Attribute(wire.Get16(m, madAttribute)) }
 
 // Modifier is the attribute modifier, 0.
-func (m MAD) Modifier() uint32 { return get32(m, madModifier) }
+func (m MAD) Modifier() uint32 { return wire.Get32(m, madModifier) }
 
 // Data is what follows the header, at most DataSize bytes.
 func (m MAD) Data() []byte { return area(m, HeaderSize, MADSize) }
 
 // SetTransactionID sets the transaction id.
-func (m MAD) SetTransactionID(v uint64) { put64(m, madTransactionID, v) }
+func (m MAD) SetTransactionID(v uint64) { wire.Put64(m, madTransactionID, v) }
 
 // SetAttribute sets the kind of the message.
-func (m MAD) SetAttribute(a Attribute) { put16(m, madAttribute, uint16(a)) }
+func (m MAD) SetAttribute(a Attribute) { wire.Put16(m, madAttribute, uint16(a)) }
 
 // SetStatus sets the status.
-func (m MAD) SetStatus(v uint16) { put16(m, madStatus, v) }
+func (m MAD) SetStatus(v uint16) { wire.Put16(m, madStatus, v) }
 
 // SetModifier sets the attribute modifier.
-func (m MAD) SetModifier(v uint32) { put32(m, madModifier, v) }
+func (m MAD) SetModifier(v uint32) { wire.Put32(m, madModifier, v) }
 
 // Append appends an empty communication management MAD of MADSize bytes to b
 // and returns the whole together with the MAD within it, to be filled in:

@@ -3,6 +3,7 @@ package ibcm
 import (
 	"net/netip"
 
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -110,8 +111,8 @@ func Decode(b []byte, declared int, m *Message) bool {
 
 func (m *Message) body() {
 	d := m.Data
-	m.LocalID = get32(d, localID)
-	m.RemoteID = get32(d, remoteID)
+	m.LocalID = wire.Get32(d, localID)
+	m.RemoteID = wire.Get32(d, remoteID)
 	switch m.Attribute {
 	case AttributeREQ:
 		r := REQ(d)

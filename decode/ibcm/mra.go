@@ -1,5 +1,7 @@
 package ibcm
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 const mraPrivate = 10
 
 var (
@@ -14,10 +16,10 @@ type MRA []byte
 func (m MRA) IsValid() bool { return len(m) >= DataSize }
 
 // LocalID is the communication id of the sender.
-func (m MRA) LocalID() uint32 { return get32(m, localID) }
+func (m MRA) LocalID() uint32 { return wire.Get32(m, localID) }
 
 // RemoteID is the communication id of the receiver.
-func (m MRA) RemoteID() uint32 { return get32(m, remoteID) }
+func (m MRA) RemoteID() uint32 { return wire.Get32(m, remoteID) }
 
 // Received is which message has been received; RejectedOther is a LAP.
 func (m MRA) Received() Rejected { return Rejected(mraMessage.get(m)) }

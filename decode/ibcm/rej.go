@@ -1,5 +1,7 @@
 package ibcm
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 const (
 	rejReason  = 10
 	rejInfo    = 12
@@ -18,17 +20,17 @@ type REJ []byte
 func (r REJ) IsValid() bool { return len(r) >= DataSize }
 
 // LocalID is the communication id of the sender; 0 if it has none.
-func (r REJ) LocalID() uint32 { return get32(r, localID) }
+func (r REJ) LocalID() uint32 { return wire.Get32(r, localID) }
 
 // RemoteID is the LocalID of the message that is rejected; 0 if it was not
 // received.
-func (r REJ) RemoteID() uint32 { return get32(r, remoteID) }
+func (r REJ) RemoteID() uint32 { return wire.Get32(r, remoteID) }
 
 // Rejected is which message is rejected.
 func (r REJ) Rejected() Rejected { return Rejected(rejMessage.get(r)) }
 
 // Reason is why.
-func (r REJ) Reason() Reason { return Reason(get16(r, rejReason)) }
+func (r REJ) Reason() Reason { return Reason(wire.Get16(r, rejReason)) }
 
 // Info is additional information that depends on the reason, up to 72 bytes.
 func (r REJ) Info() []byte {
@@ -45,7 +47,7 @@ func (r REJ) SetIDs(local, remote uint32) { putIDs(r, local, remote) }
 func (r REJ) SetRejected(v Rejected) { rejMessage.put(r, uint8(v)) }
 
 // SetReason sets why.
-func (r REJ) SetReason(v Reason) { put16(r, rejReason, uint16(v)) }
+func (r REJ) SetReason(v Reason) { wire.Put16(r, rejReason, uint16(v)) }
 
 // SetInfo sets the additional information, up to 72 bytes.
 func (r REJ) SetInfo(v []byte) {

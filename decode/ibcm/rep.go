@@ -1,5 +1,7 @@
 package ibcm
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 const (
 	localID  = 0 // in all messages from here on but SIDR
 	remoteID = 4
@@ -29,30 +31,30 @@ type REP []byte
 func (r REP) IsValid() bool { return len(r) >= DataSize }
 
 // LocalID is the communication id that the sender chose.
-func (r REP) LocalID() uint32 { return get32(r, localID) }
+func (r REP) LocalID() uint32 { return wire.Get32(r, localID) }
 
 // RemoteID is the LocalID of the REQ.
-func (r REP) RemoteID() uint32 { return get32(r, remoteID) }
+func (r REP) RemoteID() uint32 { return wire.Get32(r, remoteID) }
 
 // LocalQKey is the sender's queue key (RD).
-func (r REP) LocalQKey() uint32 { return get32(r, repQKey) }
+func (r REP) LocalQKey() uint32 { return wire.Get32(r, repQKey) }
 
 // LocalQPN is the sender's queue pair number, 24 bits.
-func (r REP) LocalQPN() uint32 { return get24(r, repQPN) }
+func (r REP) LocalQPN() uint32 { return wire.Get24(r, repQPN) }
 
 // LocalEECN is the sender's end-to-end context (RD), or its queue pair number
 // for XRC, 24 bits.
-func (r REP) LocalEECN() uint32 { return get24(r, repEECN) }
+func (r REP) LocalEECN() uint32 { return wire.Get24(r, repEECN) }
 
 // StartingPSN is the PSN that the sender expects in the first packet to it.
-func (r REP) StartingPSN() uint32 { return get24(r, repPSN) }
+func (r REP) StartingPSN() uint32 { return wire.Get24(r, repPSN) }
 
 // ResponderResources is how many RDMA Reads and atomics the sender answers at
 // once.
-func (r REP) ResponderResources() uint8 { return get8(r, repResources) }
+func (r REP) ResponderResources() uint8 { return wire.Get8(r, repResources) }
 
 // InitiatorDepth is how many RDMA Reads and atomics the sender starts at once.
-func (r REP) InitiatorDepth() uint8 { return get8(r, repDepth) }
+func (r REP) InitiatorDepth() uint8 { return wire.Get8(r, repDepth) }
 
 // TargetAckDelay is the exponent (see Timeout) of how long the sender may take
 // to acknowledge a packet.
@@ -72,7 +74,7 @@ func (r REP) RNRRetryCount() uint8 { return repRNRRetry.get(r) }
 func (r REP) SRQ() bool { return repSRQ.is(r) }
 
 // LocalCAGUID identifies the sender's adapter.
-func (r REP) LocalCAGUID() uint64 { return get64(r, repCAGUID) }
+func (r REP) LocalCAGUID() uint64 { return wire.Get64(r, repCAGUID) }
 
 // Private is the private data, 196 bytes, all of it the consumer's.
 func (r REP) Private() []byte { return area(r, repPrivate, DataSize) }
@@ -81,23 +83,23 @@ func (r REP) Private() []byte { return area(r, repPrivate, DataSize) }
 func (r REP) SetIDs(local, remote uint32) { putIDs(r, local, remote) }
 
 // SetLocalQKey sets the queue key.
-func (r REP) SetLocalQKey(v uint32) { put32(r, repQKey, v) }
+func (r REP) SetLocalQKey(v uint32) { wire.Put32(r, repQKey, v) }
 
 // SetLocalQPN sets the queue pair number, 24 bits.
-func (r REP) SetLocalQPN(v uint32) { put24(r, repQPN, v) }
+func (r REP) SetLocalQPN(v uint32) { wire.Put24(r, repQPN, v) }
 
 // SetLocalEECN sets the end-to-end context, 24 bits.
-func (r REP) SetLocalEECN(v uint32) { put24(r, repEECN, v) }
+func (r REP) SetLocalEECN(v uint32) { wire.Put24(r, repEECN, v) }
 
 // SetStartingPSN sets the first PSN that the sender expects, 24 bits.
-func (r REP) SetStartingPSN(v uint32) { put24(r, repPSN, v) }
+func (r REP) SetStartingPSN(v uint32) { wire.Put24(r, repPSN, v) }
 
 // SetResponderResources sets the number of RDMA Reads that are answered at
 // once.
-func (r REP) SetResponderResources(v uint8) { put8(r, repResources, v) }
+func (r REP) SetResponderResources(v uint8) { wire.Put8(r, repResources, v) }
 
 // SetInitiatorDepth sets the number of RDMA Reads that are started at once.
-func (r REP) SetInitiatorDepth(v uint8) { put8(r, repDepth, v) }
+func (r REP) SetInitiatorDepth(v uint8) { wire.Put8(r, repDepth, v) }
 
 // SetTargetAckDelay sets the exponent of the delay of acknowledgements.
 func (r REP) SetTargetAckDelay(v uint8) { repAckDelay.put(r, v) }
@@ -115,12 +117,12 @@ func (r REP) SetRNRRetryCount(v uint8) { repRNRRetry.put(r, v) }
 func (r REP) SetSRQ(on bool) { repSRQ.set(r, on) }
 
 // SetLocalCAGUID sets the adapter's identity.
-func (r REP) SetLocalCAGUID(v uint64) { put64(r, repCAGUID, v) }
+func (r REP) SetLocalCAGUID(v uint64) { wire.Put64(r, repCAGUID, v) }
 
 // SetPrivate fills the private data in, with zeros after v.
 func (r REP) SetPrivate(v []byte) { putArea(r, repPrivate, DataSize, v) }
 
 func putIDs(b []byte, local, remote uint32) {
-	put32(b, localID, local)
-	put32(b, remoteID, remote)
+	wire.Put32(b, localID, local)
+	wire.Put32(b, remoteID, remote)
 }

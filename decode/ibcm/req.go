@@ -1,6 +1,10 @@
 package ibcm
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
+)
 
 const (
 	reqLocalID       = 0
@@ -40,32 +44,32 @@ type REQ []byte
 func (r REQ) IsValid() bool { return len(r) >= DataSize }
 
 // LocalID is the communication id that the sender chose.
-func (r REQ) LocalID() uint32 { return get32(r, reqLocalID) }
+func (r REQ) LocalID() uint32 { return wire.Get32(r, reqLocalID) }
 
 // ServiceID is what the sender wants to be connected with.
-func (r REQ) ServiceID() ServiceID { return ServiceID(get64(r, reqServiceID)) }
+func (r REQ) ServiceID() ServiceID { return ServiceID(wire.Get64(r, reqServiceID)) }
 
 // LocalCAGUID identifies the sender's adapter.
-func (r REQ) LocalCAGUID() uint64 { return get64(r, reqCAGUID) }
+func (r REQ) LocalCAGUID() uint64 { return wire.Get64(r, reqCAGUID) }
 
 // LocalQKey is the sender's queue key (RD).
-func (r REQ) LocalQKey() uint32 { return get32(r, reqQKey) }
+func (r REQ) LocalQKey() uint32 { return wire.Get32(r, reqQKey) }
 
 // LocalQPN is the sender's queue pair number, 24 bits.
-func (r REQ) LocalQPN() uint32 { return get24(r, reqQPN) }
+func (r REQ) LocalQPN() uint32 { return wire.Get24(r, reqQPN) }
 
 // ResponderResources is how many RDMA Reads and atomics the sender answers at
 // once.
-func (r REQ) ResponderResources() uint8 { return get8(r, reqResources) }
+func (r REQ) ResponderResources() uint8 { return wire.Get8(r, reqResources) }
 
 // LocalEECN is the sender's end-to-end context (RD), 24 bits.
-func (r REQ) LocalEECN() uint32 { return get24(r, reqEECN) }
+func (r REQ) LocalEECN() uint32 { return wire.Get24(r, reqEECN) }
 
 // InitiatorDepth is how many RDMA Reads and atomics the sender starts at once.
-func (r REQ) InitiatorDepth() uint8 { return get8(r, reqDepth) }
+func (r REQ) InitiatorDepth() uint8 { return wire.Get8(r, reqDepth) }
 
 // RemoteEECN is the receiver's end-to-end context (RD), 24 bits.
-func (r REQ) RemoteEECN() uint32 { return get24(r, reqRemoteEECN) }
+func (r REQ) RemoteEECN() uint32 { return wire.Get24(r, reqRemoteEECN) }
 
 // RemoteResponseTimeout is the exponent (see Timeout) of how long the
 // receiver may take to answer.
@@ -84,7 +88,7 @@ func (r REQ) Transport() Transport {
 func (r REQ) FlowControl() bool { return reqFlowControl.is(r) }
 
 // StartingPSN is the PSN that the sender expects in the first packet to it.
-func (r REQ) StartingPSN() uint32 { return get24(r, reqPSN) }
+func (r REQ) StartingPSN() uint32 { return wire.Get24(r, reqPSN) }
 
 // LocalResponseTimeout is the exponent (see Timeout) of how long the sender
 // may take to answer.
@@ -94,7 +98,7 @@ func (r REQ) LocalResponseTimeout() uint8 { return reqLocalTimeout.get(r) }
 func (r REQ) RetryCount() uint8 { return reqRetry.get(r) }
 
 // PKey is the partition key.
-func (r REQ) PKey() uint16 { return get16(r, reqPKey) }
+func (r REQ) PKey() uint16 { return wire.Get16(r, reqPKey) }
 
 // PathMTU is the code of the path MTU; see MTUBytes.
 func (r REQ) PathMTU() uint8 { return reqMTU.get(r) }
@@ -135,32 +139,32 @@ func (r REQ) Consumer() []byte {
 }
 
 // SetLocalID sets the communication id.
-func (r REQ) SetLocalID(v uint32) { put32(r, reqLocalID, v) }
+func (r REQ) SetLocalID(v uint32) { wire.Put32(r, reqLocalID, v) }
 
 // SetServiceID sets the service id.
-func (r REQ) SetServiceID(v ServiceID) { put64(r, reqServiceID, uint64(v)) }
+func (r REQ) SetServiceID(v ServiceID) { wire.Put64(r, reqServiceID, uint64(v)) }
 
 // SetLocalCAGUID sets the adapter's identity.
-func (r REQ) SetLocalCAGUID(v uint64) { put64(r, reqCAGUID, v) }
+func (r REQ) SetLocalCAGUID(v uint64) { wire.Put64(r, reqCAGUID, v) }
 
 // SetLocalQKey sets the queue key.
-func (r REQ) SetLocalQKey(v uint32) { put32(r, reqQKey, v) }
+func (r REQ) SetLocalQKey(v uint32) { wire.Put32(r, reqQKey, v) }
 
 // SetLocalQPN sets the queue pair number, 24 bits.
-func (r REQ) SetLocalQPN(v uint32) { put24(r, reqQPN, v) }
+func (r REQ) SetLocalQPN(v uint32) { wire.Put24(r, reqQPN, v) }
 
 // SetResponderResources sets the number of RDMA Reads that are answered at
 // once.
-func (r REQ) SetResponderResources(v uint8) { put8(r, reqResources, v) }
+func (r REQ) SetResponderResources(v uint8) { wire.Put8(r, reqResources, v) }
 
 // SetLocalEECN sets the sender's end-to-end context, 24 bits.
-func (r REQ) SetLocalEECN(v uint32) { put24(r, reqEECN, v) }
+func (r REQ) SetLocalEECN(v uint32) { wire.Put24(r, reqEECN, v) }
 
 // SetInitiatorDepth sets the number of RDMA Reads that are started at once.
-func (r REQ) SetInitiatorDepth(v uint8) { put8(r, reqDepth, v) }
+func (r REQ) SetInitiatorDepth(v uint8) { wire.Put8(r, reqDepth, v) }
 
 // SetRemoteEECN sets the receiver's end-to-end context, 24 bits.
-func (r REQ) SetRemoteEECN(v uint32) { put24(r, reqRemoteEECN, v) }
+func (r REQ) SetRemoteEECN(v uint32) { wire.Put24(r, reqRemoteEECN, v) }
 
 // SetRemoteResponseTimeout sets the exponent of the receiver's time to answer.
 func (r REQ) SetRemoteResponseTimeout(v uint8) { reqRemoteTimeout.put(r, v) }
@@ -179,7 +183,7 @@ func (r REQ) SetTransport(t Transport) {
 func (r REQ) SetFlowControl(on bool) { reqFlowControl.set(r, on) }
 
 // SetStartingPSN sets the first PSN that the sender expects, 24 bits.
-func (r REQ) SetStartingPSN(v uint32) { put24(r, reqPSN, v) }
+func (r REQ) SetStartingPSN(v uint32) { wire.Put24(r, reqPSN, v) }
 
 // SetLocalResponseTimeout sets the exponent of the sender's time to answer.
 func (r REQ) SetLocalResponseTimeout(v uint8) { reqLocalTimeout.put(r, v) }
@@ -188,7 +192,7 @@ func (r REQ) SetLocalResponseTimeout(v uint8) { reqLocalTimeout.put(r, v) }
 func (r REQ) SetRetryCount(v uint8) { reqRetry.put(r, v) }
 
 // SetPKey sets the partition key.
-func (r REQ) SetPKey(v uint16) { put16(r, reqPKey, v) }
+func (r REQ) SetPKey(v uint16) { wire.Put16(r, reqPKey, v) }
 
 // SetPathMTU sets the code of the path MTU; see MTUCode.
 func (r REQ) SetPathMTU(code uint8) { reqMTU.put(r, code) }
@@ -240,10 +244,10 @@ var (
 type Path []byte
 
 // LocalLID is the sender's port; 0xffff on RoCE.
-func (p Path) LocalLID() uint16 { return get16(p, pathLocalLID) }
+func (p Path) LocalLID() uint16 { return wire.Get16(p, pathLocalLID) }
 
 // RemoteLID is the receiver's port; 0xffff on RoCE.
-func (p Path) RemoteLID() uint16 { return get16(p, pathRemoteLID) }
+func (p Path) RemoteLID() uint16 { return wire.Get16(p, pathRemoteLID) }
 
 // LocalGID is the sender's address.
 func (p Path) LocalGID() netip.Addr { return getGID(p, pathLocalGID) }
@@ -258,10 +262,10 @@ func (p Path) FlowLabel() uint32 { return get20(p, pathFlowLabel) }
 func (p Path) PacketRate() uint8 { return pathRate.get(p) }
 
 // TrafficClass is the traffic class.
-func (p Path) TrafficClass() uint8 { return get8(p, pathTClass) }
+func (p Path) TrafficClass() uint8 { return wire.Get8(p, pathTClass) }
 
 // HopLimit is the hop limit.
-func (p Path) HopLimit() uint8 { return get8(p, pathHopLimit) }
+func (p Path) HopLimit() uint8 { return wire.Get8(p, pathHopLimit) }
 
 // SL is the service level.
 func (p Path) SL() uint8 { return pathSL.get(p) }
@@ -275,8 +279,8 @@ func (p Path) AckTimeout() uint8 { return pathAckTimeout.get(p) }
 
 // SetLIDs sets the ports.
 func (p Path) SetLIDs(local, remote uint16) {
-	put16(p, pathLocalLID, local)
-	put16(p, pathRemoteLID, remote)
+	wire.Put16(p, pathLocalLID, local)
+	wire.Put16(p, pathRemoteLID, remote)
 }
 
 // SetGIDs sets the addresses; IPv4 as ::ffff:a.b.c.d.
@@ -292,10 +296,10 @@ func (p Path) SetFlowLabel(v uint32) { put20(p, pathFlowLabel, v) }
 func (p Path) SetPacketRate(v uint8) { pathRate.put(p, v) }
 
 // SetTrafficClass sets the traffic class.
-func (p Path) SetTrafficClass(v uint8) { put8(p, pathTClass, v) }
+func (p Path) SetTrafficClass(v uint8) { wire.Put8(p, pathTClass, v) }
 
 // SetHopLimit sets the hop limit.
-func (p Path) SetHopLimit(v uint8) { put8(p, pathHopLimit, v) }
+func (p Path) SetHopLimit(v uint8) { wire.Put8(p, pathHopLimit, v) }
 
 // SetSL sets the service level.
 func (p Path) SetSL(v uint8) { pathSL.put(p, v) }

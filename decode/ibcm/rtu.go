@@ -1,5 +1,7 @@
 package ibcm
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 const rtuPrivate = 8
 
 // RTU says that the requester is ready to use the connection.
@@ -9,10 +11,10 @@ type RTU []byte
 func (r RTU) IsValid() bool { return len(r) >= DataSize }
 
 // LocalID is the communication id of the sender.
-func (r RTU) LocalID() uint32 { return get32(r, localID) }
+func (r RTU) LocalID() uint32 { return wire.Get32(r, localID) }
 
 // RemoteID is the communication id of the receiver.
-func (r RTU) RemoteID() uint32 { return get32(r, remoteID) }
+func (r RTU) RemoteID() uint32 { return wire.Get32(r, remoteID) }
 
 // Private is the private data, 224 bytes.
 func (r RTU) Private() []byte { return area(r, rtuPrivate, DataSize) }

@@ -1,74 +1,10 @@
 package ibcm
 
 import (
-	"encoding/binary"
 	"net/netip"
+
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 )
-
-func get8(b []byte, off int) uint8 {
-	if off >= len(b) {
-		return 0
-	}
-	return b[off]
-}
-
-func get16(b []byte, off int) uint16 {
-	if off+2 > len(b) {
-		return 0
-	}
-	return binary.BigEndian.Uint16(b[off:])
-}
-
-func get24(b []byte, off int) uint32 {
-	if off+3 > len(b) {
-		return 0
-	}
-	return uint32(b[off])<<16 | uint32(b[off+1])<<8 | uint32(b[off+2])
-}
-
-func get32(b []byte, off int) uint32 {
-	if off+4 > len(b) {
-		return 0
-	}
-	return binary.BigEndian.Uint32(b[off:])
-}
-
-func get64(b []byte, off int) uint64 {
-	if off+8 > len(b) {
-		return 0
-	}
-	return binary.BigEndian.Uint64(b[off:])
-}
-
-func put8(b []byte, off int, v uint8) {
-	if off < len(b) {
-		b[off] = v
-	}
-}
-
-func put16(b []byte, off int, v uint16) {
-	if off+2 <= len(b) {
-		binary.BigEndian.PutUint16(b[off:], v)
-	}
-}
-
-func put24(b []byte, off int, v uint32) {
-	if off+3 <= len(b) {
-		b[off], b[off+1], b[off+2] = byte(v>>16), byte(v>>8), byte(v)
-	}
-}
-
-func put32(b []byte, off int, v uint32) {
-	if off+4 <= len(b) {
-		binary.BigEndian.PutUint32(b[off:], v)
-	}
-}
-
-func put64(b []byte, off int, v uint64) {
-	if off+8 <= len(b) {
-		binary.BigEndian.PutUint64(b[off:], v)
-	}
-}
 
 // bits is a field of width bits in the byte at off; shift counts from its
 // lowest bit.
@@ -77,7 +13,7 @@ type bits struct {
 }
 
 func (f bits) get(b []byte) uint8 {
-	return get8(b, int(f.off)) >> f.shift & (1<<f.width - 1)
+	return wire.Get8(b, int(f.off)) >> f.shift & (1<<f.width - 1)
 }
 
 func (f bits) is(b []byte) bool { return f.get(b) != 0 }
@@ -98,10 +34,10 @@ func (f bits) set(b []byte, on bool) {
 }
 
 // get20 and put20 are for flow labels: the upper 20 of 32 bits.
-func get20(b []byte, off int) uint32 { return get32(b, off) >> 12 }
+func get20(b []byte, off int) uint32 { return wire.Get32(b, off) >> 12 }
 
 func put20(b []byte, off int, v uint32) {
-	put32(b, off, get32(b, off)&0xfff|v<<12)
+	wire.Put32(b, off, wire.Get32(b, off)&0xfff|v<<12)
 }
 
 func getGID(b []byte, off int) netip.Addr {

@@ -1,6 +1,10 @@
 package roce
 
-import "time"
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
+)
 
 // AETHSize is the size of the ACK extended transport header in bytes.
 const AETHSize = 4
@@ -12,17 +16,17 @@ type AETH []byte
 func (h AETH) IsValid() bool { return len(h) >= AETHSize }
 
 // Syndrome says whether it is an ACK or what kind of NAK.
-func (h AETH) Syndrome() Syndrome { return Syndrome(get8(h, 0)) }
+func (h AETH) Syndrome() Syndrome { return Syndrome(wire.Get8(h, 0)) }
 
 // MSN is the number of requests that the responder has completed, modulo
 // 2^24.
-func (h AETH) MSN() uint32 { return get24(h, 1) }
+func (h AETH) MSN() uint32 { return wire.Get24(h, 1) }
 
 // SetSyndrome sets the syndrome.
-func (h AETH) SetSyndrome(v Syndrome) { putBits8(h, 0, 0xff, uint8(v)) }
+func (h AETH) SetSyndrome(v Syndrome) { wire.PutBits(h, 0, 0xff, uint8(v)) }
 
 // SetMSN sets the message sequence number, 24 bits.
-func (h AETH) SetMSN(v uint32) { put24(h, 1, v) }
+func (h AETH) SetMSN(v uint32) { wire.Put24(h, 1, v) }
 
 // Syndrome is the first byte of an AETH: bits 6 and 5 say what it is, bits 4
 // to 0 are the credit count of an ACK, the timer of an RNR NAK or the code of

@@ -1,5 +1,7 @@
 package roce
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // Sizes of the headers of atomic operations in bytes.
 const (
 	AtomicETHSize    = 28
@@ -20,28 +22,28 @@ type AtomicETH []byte
 func (h AtomicETH) IsValid() bool { return len(h) >= AtomicETHSize }
 
 // VA is the address of the 64-bit word.
-func (h AtomicETH) VA() uint64 { return get64(h, atomicVA) }
+func (h AtomicETH) VA() uint64 { return wire.Get64(h, atomicVA) }
 
 // RKey names the memory.
-func (h AtomicETH) RKey() uint32 { return get32(h, atomicRKey) }
+func (h AtomicETH) RKey() uint32 { return wire.Get32(h, atomicRKey) }
 
 // SwapAdd is the new value of Compare Swap, the summand of Fetch Add.
-func (h AtomicETH) SwapAdd() uint64 { return get64(h, atomicSwapAdd) }
+func (h AtomicETH) SwapAdd() uint64 { return wire.Get64(h, atomicSwapAdd) }
 
 // Compare is the value that Compare Swap expects.
-func (h AtomicETH) Compare() uint64 { return get64(h, atomicCompare) }
+func (h AtomicETH) Compare() uint64 { return wire.Get64(h, atomicCompare) }
 
 // SetVA sets the address.
-func (h AtomicETH) SetVA(v uint64) { put64(h, atomicVA, v) }
+func (h AtomicETH) SetVA(v uint64) { wire.Put64(h, atomicVA, v) }
 
 // SetRKey sets the remote key.
-func (h AtomicETH) SetRKey(v uint32) { put32(h, atomicRKey, v) }
+func (h AtomicETH) SetRKey(v uint32) { wire.Put32(h, atomicRKey, v) }
 
 // SetSwapAdd sets the new value or the summand.
-func (h AtomicETH) SetSwapAdd(v uint64) { put64(h, atomicSwapAdd, v) }
+func (h AtomicETH) SetSwapAdd(v uint64) { wire.Put64(h, atomicSwapAdd, v) }
 
 // SetCompare sets the expected value.
-func (h AtomicETH) SetCompare(v uint64) { put64(h, atomicCompare, v) }
+func (h AtomicETH) SetCompare(v uint64) { wire.Put64(h, atomicCompare, v) }
 
 // AtomicAckETH returns what the word held before an atomic operation.
 type AtomicAckETH []byte
@@ -50,7 +52,7 @@ type AtomicAckETH []byte
 func (h AtomicAckETH) IsValid() bool { return len(h) >= AtomicAckETHSize }
 
 // Original is the word's former value.
-func (h AtomicAckETH) Original() uint64 { return get64(h, 0) }
+func (h AtomicAckETH) Original() uint64 { return wire.Get64(h, 0) }
 
 // SetOriginal sets the former value.
-func (h AtomicAckETH) SetOriginal(v uint64) { put64(h, 0, v) }
+func (h AtomicAckETH) SetOriginal(v uint64) { wire.Put64(h, 0, v) }

@@ -1,5 +1,7 @@
 package roce
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // Sizes of the headers that name the sender or its context, in bytes.
 const (
 	DETHSize   = 8
@@ -22,16 +24,16 @@ type DETH []byte
 func (h DETH) IsValid() bool { return len(h) >= DETHSize }
 
 // QKey is the key that the receiving queue pair expects.
-func (h DETH) QKey() uint32 { return get32(h, dethQKey) }
+func (h DETH) QKey() uint32 { return wire.Get32(h, dethQKey) }
 
 // SrcQP is the sender's queue pair number, 24 bits.
-func (h DETH) SrcQP() uint32 { return get24(h, dethSrcQP) }
+func (h DETH) SrcQP() uint32 { return wire.Get24(h, dethSrcQP) }
 
 // SetQKey sets the queue key.
-func (h DETH) SetQKey(v uint32) { put32(h, dethQKey, v) }
+func (h DETH) SetQKey(v uint32) { wire.Put32(h, dethQKey, v) }
 
 // SetSrcQP sets the sender's queue pair number, 24 bits.
-func (h DETH) SetSrcQP(v uint32) { put24(h, dethSrcQP, v) }
+func (h DETH) SetSrcQP(v uint32) { wire.Put24(h, dethSrcQP, v) }
 
 // RDETH is the header of all reliable datagram packets.
 type RDETH []byte
@@ -40,10 +42,10 @@ type RDETH []byte
 func (h RDETH) IsValid() bool { return len(h) >= RDETHSize }
 
 // EEContext is the end-to-end context number, 24 bits.
-func (h RDETH) EEContext() uint32 { return get24(h, 1) }
+func (h RDETH) EEContext() uint32 { return wire.Get24(h, 1) }
 
 // SetEEContext sets the end-to-end context number, 24 bits.
-func (h RDETH) SetEEContext(v uint32) { put24(h, 1, v) }
+func (h RDETH) SetEEContext(v uint32) { wire.Put24(h, 1, v) }
 
 // XRCETH is the header of extended reliable connection requests.
 type XRCETH []byte
@@ -52,7 +54,7 @@ type XRCETH []byte
 func (h XRCETH) IsValid() bool { return len(h) >= XRCETHSize }
 
 // XRCSRQ is the number of the shared receive queue, 24 bits.
-func (h XRCETH) XRCSRQ() uint32 { return get24(h, 1) }
+func (h XRCETH) XRCSRQ() uint32 { return wire.Get24(h, 1) }
 
 // SetXRCSRQ sets the number of the shared receive queue, 24 bits.
-func (h XRCETH) SetXRCSRQ(v uint32) { put24(h, 1, v) }
+func (h XRCETH) SetXRCSRQ(v uint32) { wire.Put24(h, 1, v) }

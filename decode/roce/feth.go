@@ -1,5 +1,7 @@
 package roce
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // FETHSize is the size of the FLUSH extended transport header in bytes.
 const FETHSize = 4
 
@@ -17,16 +19,16 @@ type FETH []byte
 func (h FETH) IsValid() bool { return len(h) >= FETHSize }
 
 // Placement is the placement type: 1 global visibility, 2 persistence, 3 both.
-func (h FETH) Placement() uint8 { return get8(h, fethByte) & maskPlacement }
+func (h FETH) Placement() uint8 { return wire.Get8(h, fethByte) & maskPlacement }
 
 // Selectivity is the range: 0 the memory that the RETH names, 1 all of the
 // memory region.
-func (h FETH) Selectivity() uint8 { return get8(h, fethByte) & maskSelectivity >> shiftSelectivity }
+func (h FETH) Selectivity() uint8 { return wire.Get8(h, fethByte) & maskSelectivity >> shiftSelectivity }
 
 // SetPlacement sets the placement type.
-func (h FETH) SetPlacement(v uint8) { putBits8(h, fethByte, maskPlacement, v) }
+func (h FETH) SetPlacement(v uint8) { wire.PutBits(h, fethByte, maskPlacement, v) }
 
 // SetSelectivity sets the range.
 func (h FETH) SetSelectivity(v uint8) {
-	putBits8(h, fethByte, maskSelectivity, v<<shiftSelectivity)
+	wire.PutBits(h, fethByte, maskSelectivity, v<<shiftSelectivity)
 }

@@ -1,5 +1,7 @@
 package roce
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // Sizes of the one-word extension headers in bytes.
 const (
 	ImmDtSize = 4
@@ -13,10 +15,10 @@ type ImmDt []byte
 func (h ImmDt) IsValid() bool { return len(h) >= ImmDtSize }
 
 // Data is the immediate word.
-func (h ImmDt) Data() uint32 { return get32(h, 0) }
+func (h ImmDt) Data() uint32 { return wire.Get32(h, 0) }
 
 // SetData sets the immediate word.
-func (h ImmDt) SetData(v uint32) { put32(h, 0, v) }
+func (h ImmDt) SetData(v uint32) { wire.Put32(h, 0, v) }
 
 // IETH is the header of a Send with Invalidate.
 type IETH []byte
@@ -25,7 +27,7 @@ type IETH []byte
 func (h IETH) IsValid() bool { return len(h) >= IETHSize }
 
 // RKey is the handle that the receiver shall invalidate.
-func (h IETH) RKey() uint32 { return get32(h, 0) }
+func (h IETH) RKey() uint32 { return wire.Get32(h, 0) }
 
 // SetRKey sets the handle.
-func (h IETH) SetRKey(v uint32) { put32(h, 0, v) }
+func (h IETH) SetRKey(v uint32) { wire.Put32(h, 0, v) }

@@ -1,5 +1,7 @@
 package roce
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // LRHSize is the size of the local route header in bytes.
 const LRHSize = 8
 
@@ -33,44 +35,44 @@ type LRH []byte
 func (h LRH) IsValid() bool { return len(h) >= LRHSize && h[lrhVL]&0x0f == 0 }
 
 // VL is the virtual lane.
-func (h LRH) VL() uint8 { return get8(h, lrhVL) >> 4 }
+func (h LRH) VL() uint8 { return wire.Get8(h, lrhVL) >> 4 }
 
 // LVer is the link version, 0.
-func (h LRH) LVer() uint8 { return get8(h, lrhVL) & 0x0f }
+func (h LRH) LVer() uint8 { return wire.Get8(h, lrhVL) & 0x0f }
 
 // SL is the service level.
-func (h LRH) SL() uint8 { return get8(h, lrhSL) >> 4 }
+func (h LRH) SL() uint8 { return wire.Get8(h, lrhSL) >> 4 }
 
 // LNH says what follows.
-func (h LRH) LNH() uint8 { return get8(h, lrhSL) & 3 }
+func (h LRH) LNH() uint8 { return wire.Get8(h, lrhSL) & 3 }
 
 // DLID is the destination's local identifier.
-func (h LRH) DLID() uint16 { return get16(h, lrhDLID) }
+func (h LRH) DLID() uint16 { return wire.Get16(h, lrhDLID) }
 
 // PktLen is the packet's length in units of 4 bytes, from the LRH through the
 // ICRC.
-func (h LRH) PktLen() uint16 { return get16(h, lrhPktLen) & 0x7ff }
+func (h LRH) PktLen() uint16 { return wire.Get16(h, lrhPktLen) & 0x7ff }
 
 // SLID is the source's local identifier.
-func (h LRH) SLID() uint16 { return get16(h, lrhSLID) }
+func (h LRH) SLID() uint16 { return wire.Get16(h, lrhSLID) }
 
 // SetVL sets the virtual lane.
-func (h LRH) SetVL(v uint8) { putBits8(h, lrhVL, 0xf0, v<<4) }
+func (h LRH) SetVL(v uint8) { wire.PutBits(h, lrhVL, 0xf0, v<<4) }
 
 // SetLVer sets the link version.
-func (h LRH) SetLVer(v uint8) { putBits8(h, lrhVL, 0x0f, v) }
+func (h LRH) SetLVer(v uint8) { wire.PutBits(h, lrhVL, 0x0f, v) }
 
 // SetSL sets the service level.
-func (h LRH) SetSL(v uint8) { putBits8(h, lrhSL, 0xf0, v<<4) }
+func (h LRH) SetSL(v uint8) { wire.PutBits(h, lrhSL, 0xf0, v<<4) }
 
 // SetLNH sets what follows.
-func (h LRH) SetLNH(v uint8) { putBits8(h, lrhSL, 3, v) }
+func (h LRH) SetLNH(v uint8) { wire.PutBits(h, lrhSL, 3, v) }
 
 // SetDLID sets the destination.
-func (h LRH) SetDLID(v uint16) { put16(h, lrhDLID, v) }
+func (h LRH) SetDLID(v uint16) { wire.Put16(h, lrhDLID, v) }
 
 // SetPktLen sets the length in units of 4 bytes.
-func (h LRH) SetPktLen(v uint16) { put16(h, lrhPktLen, get16(h, lrhPktLen)&^0x7ff|v&0x7ff) }
+func (h LRH) SetPktLen(v uint16) { wire.Put16(h, lrhPktLen, wire.Get16(h, lrhPktLen)&^0x7ff|v&0x7ff) }
 
 // SetSLID sets the source.
-func (h LRH) SetSLID(v uint16) { put16(h, lrhSLID, v) }
+func (h LRH) SetSLID(v uint16) { wire.Put16(h, lrhSLID, v) }

@@ -1,5 +1,7 @@
 package roce
 
+import "github.com/rpcrdma/toolkit/decode/internal/wire"
+
 // RETHSize is the size of the RDMA extended transport header in bytes.
 const RETHSize = 16
 
@@ -16,19 +18,19 @@ type RETH []byte
 func (h RETH) IsValid() bool { return len(h) >= RETHSize }
 
 // VA is the address in the memory that RKey names.
-func (h RETH) VA() uint64 { return get64(h, rethVA) }
+func (h RETH) VA() uint64 { return wire.Get64(h, rethVA) }
 
 // RKey names the memory: the handle of a chunk segment.
-func (h RETH) RKey() uint32 { return get32(h, rethRKey) }
+func (h RETH) RKey() uint32 { return wire.Get32(h, rethRKey) }
 
 // DMALen is the length of the whole operation in bytes.
-func (h RETH) DMALen() uint32 { return get32(h, rethDMALen) }
+func (h RETH) DMALen() uint32 { return wire.Get32(h, rethDMALen) }
 
 // SetVA sets the address.
-func (h RETH) SetVA(v uint64) { put64(h, rethVA, v) }
+func (h RETH) SetVA(v uint64) { wire.Put64(h, rethVA, v) }
 
 // SetRKey sets the remote key.
-func (h RETH) SetRKey(v uint32) { put32(h, rethRKey, v) }
+func (h RETH) SetRKey(v uint32) { wire.Put32(h, rethRKey, v) }
 
 // SetDMALen sets the length in bytes.
-func (h RETH) SetDMALen(v uint32) { put32(h, rethDMALen, v) }
+func (h RETH) SetDMALen(v uint32) { wire.Put32(h, rethDMALen, v) }

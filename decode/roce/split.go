@@ -3,6 +3,7 @@ package roce
 import (
 	"encoding/binary"
 
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
@@ -127,7 +128,7 @@ func (s *Splitter) begin(segment int) bool {
 	s.left = sumFactor*len(f.Payload) + sumLeast
 	s.id, s.step = 0, 1
 	if s.kind == kindIPv4 {
-		s.id = get16(f.Net, 4)
+		s.id = wire.Get16(f.Net, 4)
 	}
 	return true
 }

@@ -1,5 +1,6 @@
-// Package cli is what the commands have in common: exit codes, mistakes of the
-// caller, manual pages.
+// Package cli is what the commands have in common: streams and root command, exit
+// codes, signals, memory, flags that several of them have, problems of the input,
+// manual pages.
 package cli
 
 import (
@@ -38,7 +39,7 @@ func isUsage(err error) bool {
 // ErrInterrupted says that a signal ended a command before its output was whole.
 var ErrInterrupted = errors.New("interrupted")
 
-// ErrDamaged says that all was printed that could be decoded, and that the
+// ErrDamaged says that everything that could be decoded was printed, and that the
 // damage has been reported.
 var ErrDamaged = errors.New("the input is truncated or malformed")
 

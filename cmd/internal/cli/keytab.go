@@ -22,8 +22,8 @@ type Keys struct {
 	problem error // with the keytab of the environment
 }
 
-// LoadKeys reads the keytab of --keytab, or that of KRB5_KTNAME. Nobody has asked
-// for the latter in this call: if it cannot be read, that is told only where it
+// LoadKeys reads the keytab of --keytab, or that of KRB5_KTNAME. The user did not
+// name the latter in this call: if it cannot be read, Notes mentions it only where it
 // would have helped.
 func LoadKeys(name string) (*Keys, error) {
 	k := &Keys{}

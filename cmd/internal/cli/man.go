@@ -14,8 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-// NewManCommand makes the command man of a program. What it has to say goes to
-// stderr.
+// NewManCommand makes the command man of a program. Messages go to stderr.
 func NewManCommand(program string, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
@@ -58,18 +56,4 @@ func Version() string {
 		}
 	}
 	return v + " " + info.GoVersion
-}
-
-// Terminal reports whether w is a terminal, and how many columns it has (0 if
-// that is not known).
-func Terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		columns = 0
-	}
-	return columns, true
 }

@@ -1,7 +1,10 @@
-package main
+// Package table lays out rows in columns. It is the only package that knows the
+// library which does that.
+package table
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 
 	"github.com/olekukonko/tablewriter"
@@ -9,9 +12,10 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// printTable writes rows below a header, without lines around them. right says
-// which columns are numbers.
-func printTable(w io.Writer, header []string, right []bool, rows [][]string) error {
+// Print writes rows below a header, without lines around them. right says which
+// columns are numbers and go to the right; all rows have as many cells as the
+// header. Cells have to be printable (text.Safe).
+func Print(w io.Writer, header []string, right []bool, rows [][]string) error {
 	align := make([]tw.Align, len(header))
 	for i := range align {
 		align[i] = tw.AlignLeft
@@ -53,4 +57,12 @@ func printTable(w io.Writer, header []string, right []bool, rows [][]string) err
 		}
 	}
 	return nil
+}
+
+// Number is a number for a cell: "-" for zero.
+func Number(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
 }

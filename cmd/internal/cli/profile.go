@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"runtime/pprof"
@@ -6,9 +6,9 @@ import (
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-// profile writes a CPU profile until what it returns is called. Without a name
-// it does nothing.
-func profile(files *outfile.Files, name string) (stop func(), err error) {
+// Profile writes a CPU profile until stop is called. Without a name it does
+// nothing.
+func Profile(files *outfile.Files, name string) (stop func(), err error) {
 	if name == "" {
 		return func() {}, nil
 	}

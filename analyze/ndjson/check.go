@@ -1,25 +1,25 @@
-package check
+package ndjson
 
 import (
 	"net/netip"
 	"strconv"
 
-	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Schemas of the objects that Append writes; docs/schema.md describes them.
+// Schemas of what a check finds; docs/schema.md describes them.
 const (
 	FindingSchema = "rpcrdma.finding/1"
 	SummarySchema = "rpcrdma.check_summary/1"
 	RuleSchema    = "rpcrdma.rule/1"
 )
 
-// Append appends the finding as a JSON object.
-func (f *Finding) Append(b []byte, e *ndjson.Encoder) []byte {
+// AppendFinding appends the object of a finding, without a newline.
+func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 	b = append(b, `{"schema":"`+FindingSchema+`","rule":`...)
-	b = ndjson.Quote(b, f.Rule.ID)
+	b = Quote(b, f.Rule.ID)
 	b = str(b, "number", f.Rule.Number)
 	b = str(b, "severity", f.Severity.String())
 	b = str(b, "title", f.Rule.Title)
@@ -68,39 +68,41 @@ func (f *Finding) Append(b []byte, e *ndjson.Encoder) []byte {
 	return append(b, '}')
 }
 
-// AppendSummary appends what became of all rules as a JSON object.
-func (c *Checker) AppendSummary(b []byte) []byte {
+// AppendCheckSummary appends the object that tells how often each rule was
+// broken, and how often it could not be judged.
+func AppendCheckSummary(b []byte, c *check.Checker) []byte {
+	t := c.Totals()
 	b = append(b, `{"schema":"`+SummarySchema+`"`...)
-	b = str(b, "profile", c.opt.Profile.String())
-	b = num(b, "errors", c.total[Error])
-	b = num(b, "warnings", c.total[Warning])
-	b = num(b, "notes", c.total[Note])
+	b = str(b, "profile", c.Profile().String())
+	b = num(b, "errors", t[check.Error])
+	b = num(b, "warnings", t[check.Warning])
+	b = num(b, "notes", t[check.Note])
 	b = append(b, `,"rules":[`...)
 	first := true
-	for i := range rules {
-		if c.on[i] == Off {
+	for _, r := range check.Rules() {
+		if !c.Enabled(r) {
 			continue
 		}
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
-		n := &c.stats[i]
+		n := c.Count(r)
 		b = append(b, `{"rule":`...)
-		b = ndjson.Quote(b, rules[i].ID)
-		b = str(b, "number", rules[i].Number)
-		b = str(b, "severity", c.on[i].String())
+		b = Quote(b, r.ID)
+		b = str(b, "number", r.Number)
+		b = str(b, "severity", c.Severity(r).String())
 		b = num(b, "judged", n.Judged)
 		b = num(b, "findings", n.Found)
 		b = num(b, "known", n.Known)
-		b = num(b, "by_requester", n.By[Requester])
-		b = num(b, "by_responder", n.By[Responder])
+		b = num(b, "by_requester", n.By[check.Requester])
+		b = num(b, "by_responder", n.By[check.Responder])
 		if n.First.Seen() {
 			b = num(b, "first_frame", n.First.Number)
 		}
 		b = append(b, `,"not_judged":{`...)
 		sep := false
-		for r, k := range n.NotJudged {
+		for why, k := range n.NotJudged {
 			if k == 0 {
 				continue
 			}
@@ -108,7 +110,7 @@ func (c *Checker) AppendSummary(b []byte) []byte {
 				b = append(b, ',')
 			}
 			sep = true
-			b = ndjson.Quote(b, Reason(r).String())
+			b = Quote(b, check.Reason(why).String())
 			b = append(b, ':')
 			b = strconv.AppendUint(b, k, 10)
 		}
@@ -117,28 +119,28 @@ func (c *Checker) AppendSummary(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// Append appends the rule as a JSON object.
-func (r *Rule) Append(b []byte) []byte {
+// AppendRule appends the object of a rule.
+func AppendRule(b []byte, r *check.Rule) []byte {
 	b = append(b, `{"schema":"`+RuleSchema+`","rule":`...)
-	b = ndjson.Quote(b, r.ID)
+	b = Quote(b, r.ID)
 	b = str(b, "number", r.Number)
 	b = str(b, "title", r.Title)
 	b = str(b, "source", r.Source)
 	b = append(b, `,"severity":{`...)
-	for i, p := range Profiles {
+	for i, p := range check.Profiles {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = ndjson.Quote(b, p)
+		b = Quote(b, p)
 		b = append(b, ':')
-		b = ndjson.Quote(b, r.Severity[i].String())
+		b = Quote(b, r.Severity[i].String())
 	}
 	b = append(b, `},"needs":[`...)
 	for i, n := range r.Needs.List() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = ndjson.Quote(b, n)
+		b = Quote(b, n)
 	}
 	b = append(b, `],"bindings":[`...)
 	for i, n := range r.Bindings {
@@ -155,20 +157,6 @@ func (r *Rule) Append(b []byte) []byte {
 	}
 	b = str(b, "text", r.Text)
 	return append(b, '}')
-}
-
-func str(b []byte, key, v string) []byte {
-	b = append(b, ',', '"')
-	b = append(b, key...)
-	b = append(b, '"', ':')
-	return ndjson.Quote(b, v)
-}
-
-func num(b []byte, key string, v uint64) []byte {
-	b = append(b, ',', '"')
-	b = append(b, key...)
-	b = append(b, '"', ':')
-	return strconv.AppendUint(b, v, 10)
 }
 
 func end(b []byte, address, endpoint string, e rdma.End) []byte {

@@ -1,4 +1,4 @@
-package check
+package results
 
 import (
 	"fmt"
@@ -6,14 +6,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Text writes findings for people: a line that says what and where, and
-// indented ones that say who, what was expected and seen, and what came of it.
-type Text struct {
+// Findings writes findings of checks: a line with the rule and the place, and
+// indented ones with who broke it, what was expected, what was seen, and what the
+// peer did then.
+type Findings struct {
 	Clock text.Clock
 	Color bool
 	Name  func(netip.Addr) string // nil: addresses as they are
@@ -28,7 +30,7 @@ const (
 var severityColors = [...]string{"", "\x1b[36m", "\x1b[33m", "\x1b[31m"}
 
 // Append appends a finding.
-func (t *Text) Append(b []byte, f *Finding) []byte {
+func (t *Findings) Append(b []byte, f *check.Finding) []byte {
 	b = t.paint(b, severityColors[f.Severity], fmt.Sprintf("%-7s", f.Severity))
 	b = append(b, ' ')
 	b = t.paint(b, colorBold, f.Rule.ID)
@@ -65,7 +67,7 @@ func (t *Text) Append(b []byte, f *Finding) []byte {
 		b = append(b, " backward"...)
 	}
 	b = append(b, "\n        "...)
-	if f.By != Unknown {
+	if f.By != check.Unknown {
 		b = append(b, f.By.String()...)
 		b = append(b, ' ')
 	}
@@ -96,7 +98,7 @@ func short(key string) string {
 	return key
 }
 
-func (t *Text) line(b []byte, name, v string) []byte {
+func (t *Findings) line(b []byte, name, v string) []byte {
 	if v == "" {
 		return b
 	}
@@ -106,7 +108,7 @@ func (t *Text) line(b []byte, name, v string) []byte {
 	return append(b, v...)
 }
 
-func (t *Text) paint(b []byte, color, s string) []byte {
+func (t *Findings) paint(b []byte, color, s string) []byte {
 	if !t.Color || color == "" {
 		return append(b, s...)
 	}
@@ -115,7 +117,7 @@ func (t *Text) paint(b []byte, color, s string) []byte {
 	return append(b, colorReset...)
 }
 
-func (t *Text) end(b []byte, e rdma.End) []byte {
+func (t *Findings) end(b []byte, e rdma.End) []byte {
 	if e.Addr.IsValid() {
 		if t.Name != nil {
 			b = append(b, t.Name(e.Addr)...)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Markdown describes the binding requirements and all rules, for docs/check.md.
-func Markdown() string {
+// markdown describes the binding requirements and all rules, for docs/check.md.
+func markdown() string {
 	var b strings.Builder
 	b.WriteString("\n| rule | number | rfc8166 | rfc5666 | linux | what |\n|---|---|---|---|---|---|\n")
 	for i := range rules {

@@ -1,4 +1,4 @@
-package main
+package results
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 func sortedStatuses(m map[string]uint64) []string {
@@ -23,12 +25,6 @@ func sortedStatuses(m map[string]uint64) []string {
 		return 0
 	})
 	return names
-}
-
-// safe is text of others that can be shown on a terminal.
-func safe(s string) string {
-	b, _ := text.Safe(nil, []byte(s))
-	return string(b)
 }
 
 // sparks are eight heights of a bar.
@@ -56,7 +52,7 @@ func (p *reportPrinter) overTime() {
 	if len(s.Slots) == 0 {
 		return
 	}
-	if p.style.series {
+	if p.opt.Series {
 		p.seriesTable()
 		return
 	}
@@ -112,7 +108,7 @@ func (p *reportPrinter) seriesTable() {
 			events = append(events, fmt.Sprintf("%s=%d", k, x.Events[k]))
 		}
 		row := []string{
-			x.Start.Format("15:04:05.000"), count(x.Calls), "-", "-", count(x.Errors), "-", "-", "-", "-", "-", "-", strings.Join(events, " "),
+			x.Start.Format("15:04:05.000"), table.Number(x.Calls), "-", "-", table.Number(x.Errors), "-", "-", "-", "-", "-", "-", strings.Join(events, " "),
 		}
 		if x.Calls > 0 {
 			row[2], row[3] = rateText(float64(x.Calls)/seconds, 1000), rateText(float64(x.Bytes)/seconds, 1024)
@@ -141,7 +137,7 @@ func (p *reportPrinter) flight() {
 			if f == nil {
 				continue
 			}
-			if !p.style.verbose && (len(rows) >= shownConns || !isRDMAName(c.Fabric) && f.Most < 2) {
+			if !p.opt.Verbose && (len(rows) >= shownConns || !isRDMAName(c.Fabric) && f.Most < 2) {
 				left++
 				continue
 			}
@@ -154,7 +150,7 @@ func (p *reportPrinter) flight() {
 			}
 			if f.Granted.Max > 0 {
 				row[6] = rangeText(f.Granted.Min, f.Granted.Max)
-				row[7] = count(f.Granted.Changes)
+				row[7] = table.Number(f.Granted.Changes)
 			}
 			if f.AtLimit > 0 {
 				row[8] = duration(f.AtLimit)
@@ -180,7 +176,7 @@ func (p *reportPrinter) flight() {
 		"CONNECTION", "FABRIC", "MOST", "MEAN", "BUSY %", "ASKED", "GRANTED", "CHANGES", "AT LIMIT", "READS/DEPTH", "MEAN", "AT DEPTH",
 	}, 2, rows)
 	if left > 0 {
-		p.printf("%s with one call at a time, or beyond the first %d; -v shows them\n", plural(left, "more connection"), shownConns)
+		p.printf("%s with one call at a time, or beyond the first %d; -v shows them\n", text.Plural(left, "more connection"), shownConns)
 	}
 	p.levels()
 }
@@ -241,7 +237,7 @@ func (p *reportPrinter) troubles() {
 	p.title("Trouble: transactions that it touched, beside others of the same groups that nothing touched")
 	var rows [][]string
 	for _, t := range p.rep.Troubles {
-		row := []string{t.Kind, count(t.Events), count(t.Transactions), count(t.Unfinished), "-", "-", "-", ""}
+		row := []string{t.Kind, table.Number(t.Events), table.Number(t.Transactions), table.Number(t.Unfinished), "-", "-", "-", ""}
 		if t.Compared > 0 {
 			row[4], row[5] = duration(t.Mean), duration(t.Others)
 			if t.Others > 0 {
@@ -267,9 +263,9 @@ func (p *reportPrinter) slowest() {
 	}
 	p.title("Slowest transactions (bar: c call, p pull, s server, w push, r reply)")
 	for _, x := range p.rep.Slowest {
-		var parts [5]int64
-		for i, s := range shortPhases {
-			parts[i] = x.Phases[s.phase.String()]
+		var parts [transaction.NumParts]int64
+		for ph := range transaction.Parts() {
+			parts[ph] = x.Phases[ph.String()]
 		}
 		what := x.Operation
 		if x.File != "" {
@@ -287,7 +283,7 @@ func (p *reportPrinter) slowest() {
 		if len(x.Troubles) > 0 {
 			line += ", " + strings.Join(x.Troubles, " ")
 			if x.Retransmit > 0 {
-				line += fmt.Sprintf(" (%s again)", plural(uint64(x.Retransmit), "packet"))
+				line += fmt.Sprintf(" (%s again)", text.Plural(uint64(x.Retransmit), "packet"))
 			}
 		}
 		p.printf("          %s\n", line)
@@ -325,8 +321,8 @@ func (p *reportPrinter) setup() {
 	}
 	p.title("Setup of the connections")
 	for i, s := range order {
-		if i >= shownConns && !p.style.verbose {
-			p.printf("%s of setup; -v shows them\n", plural(uint64(len(order)-shownConns), "more kind"))
+		if i >= shownConns && !p.opt.Verbose {
+			p.printf("%s of setup; -v shows them\n", text.Plural(uint64(len(order)-shownConns), "more kind"))
 			break
 		}
 		list := ids[s]
@@ -337,7 +333,7 @@ func (p *reportPrinter) setup() {
 	}
 }
 
-// setupText is what is said of the setup of a connection.
+// setupText describes the setup of a connection.
 func setupText(c *latency.Connection) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s > %s", c.Fabric, c.Client.Address, c.Server.Address)

@@ -1,4 +1,4 @@
-package main
+package results
 
 import (
 	"fmt"
@@ -6,29 +6,30 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-// printKernel prints a result for people.
-func printKernel(w io.Writer, r *kernel.Result) {
+// Kernel writes what transactions and the kernels' records have in common, and
+// how they differ, as tables.
+func Kernel(w io.Writer, r *kernel.Result) {
 	w = printable.TextWriter(w) // names of operations, mounts and servers come from files
 	for i := range r.Files {
 		f := &r.Files[i]
 		fmt.Fprintf(w, "%-11s %s: ", f.Kind, safe(filepath.Base(f.Name)))
 		if f.Kind == "mountstats" {
-			fmt.Fprintf(w, "%s of NFS", plural(uint64(f.Mounts), "mount"))
+			fmt.Fprintf(w, "%s of NFS", text.Plural(uint64(f.Mounts), "mount"))
 		} else {
-			fmt.Fprintf(w, "%s; %s of a client, %s to a server", plural(f.Events, "event"), plural(uint64(f.Calls), "call"), plural(uint64(f.Requests), "request"))
+			fmt.Fprintf(w, "%s; %s of a client, %s to a server", text.Plural(f.Events, "event"), text.Plural(uint64(f.Calls), "call"), text.Plural(uint64(f.Requests), "request"))
 		}
 		if f.Lost > 0 {
-			fmt.Fprintf(w, "; %s lost by the ring buffer", plural(f.Lost, "event"))
+			fmt.Fprintf(w, "; %s lost by the ring buffer", text.Plural(f.Lost, "event"))
 		}
 		if f.Unread > 0 {
-			fmt.Fprintf(w, "; %s not understood", plural(f.Unread, "line"))
+			fmt.Fprintf(w, "; %s not understood", text.Plural(f.Unread, "line"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -65,12 +66,12 @@ func printClock(w io.Writer, c *kernel.Clock) {
 	fmt.Fprintf(w, "%-11s %s (%s): ", "clock", safe(filepath.Base(c.File)), c.Side)
 	switch {
 	case !c.Known:
-		fmt.Fprintf(w, "not known: %s with events at both ends\n", plural(uint64(c.Calls), "call"))
+		fmt.Fprintf(w, "not known: %s with events at both ends\n", text.Plural(uint64(c.Calls), "call"))
 	case c.Uncertainty < 0:
 		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: the clocks ran apart\n",
-			inSeconds(c.Offset), plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
+			inSeconds(c.Offset), text.Plural(uint64(c.Calls), "call"), duration(-2*c.Uncertainty))
 	default:
-		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", inSeconds(c.Offset), duration(c.Uncertainty), plural(uint64(c.Calls), "call"))
+		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", inSeconds(c.Offset), duration(c.Uncertainty), text.Plural(uint64(c.Calls), "call"))
 	}
 }
 
@@ -127,7 +128,7 @@ func printClientOps(w io.Writer, r *kernel.Result) {
 			wholePercent(o.Explained), duration(o.Outside.Min), duration(o.Outside.Median), duration(o.Outside.Max), median(o.SendSide), median(o.ReplySide), median(o.After),
 		})
 	}
-	_ = printTable(w, header, right, rows)
+	_ = table.Print(w, header, right, rows)
 	printOrder(w, r.ClientOrder, "wire", "RTT", "total on the wire", "the client's round trip")
 }
 
@@ -145,12 +146,12 @@ func printServerOps(w io.Writer, r *kernel.Result) {
 			wholePercent(o.Explained), duration(o.Rest.Min), duration(o.Rest.Median), duration(o.Rest.Max), median(o.Before), median(o.Behind),
 		})
 	}
-	_ = printTable(w, header, right, rows)
+	_ = table.Print(w, header, right, rows)
 	printOrder(w, r.ServerOrder, "execution", "phase", "the server's execution", "the phase on the wire")
 }
 
 func printOrder(w io.Writer, o *kernel.Order, a, b, part, whole string) {
-	fmt.Fprintf(w, "%s", plural(uint64(o.Pairs), "pair"))
+	fmt.Fprintf(w, "%s", text.Plural(uint64(o.Pairs), "pair"))
 	if o.Correlation != nil {
 		fmt.Fprintf(w, ": rank correlation of %s and %s %.4f", a, b, *o.Correlation)
 	}
@@ -159,10 +160,10 @@ func printOrder(w io.Writer, o *kernel.Order, a, b, part, whole string) {
 		v := &o.List[i]
 		fmt.Fprintf(w, "  0x%08x %s: wire %s, kernel %s", v.XID, v.Operation, duration(v.Wire), duration(v.Kernel))
 		if v.Transactions > 1 || v.Sends > 1 {
-			fmt.Fprintf(w, " (%s, put together %s)", plural(uint64(v.Transactions), "transaction"), plural(uint64(v.Sends), "time"))
+			fmt.Fprintf(w, " (%s, put together %s)", text.Plural(uint64(v.Transactions), "transaction"), text.Plural(uint64(v.Sends), "time"))
 		}
 		if v.Again > 0 {
-			fmt.Fprintf(w, " (%s of it seen again)", plural(uint64(v.Again), "packet"))
+			fmt.Fprintf(w, " (%s of it seen again)", text.Plural(uint64(v.Again), "packet"))
 		}
 		fmt.Fprintln(w)
 	}
@@ -195,7 +196,7 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 			errs = both(*k.Errors, x.Errors)
 		}
 		row := []string{
-			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), dash(k.Timeouts), errs,
+			shorten(strings.Join(o.Names, "+")), both(k.Calls, x.Calls), both(k.Sent, x.Sent), table.Number(k.Timeouts), errs,
 			both(k.SentBytes, x.SentBytes), both(k.RecvBytes, x.RecvBytes), "-", "-", "-", "-",
 		}
 		if k.Calls > 0 {
@@ -210,7 +211,7 @@ func printMount(w io.Writer, m *kernel.MountResult) {
 		}
 		rows = append(rows, row)
 	}
-	_ = printTable(w, header, right, rows)
+	_ = table.Print(w, header, right, rows)
 	fmt.Fprintln(w, "kernel/wire where they differ; QUEUE and RTT are means of milliseconds: exact to 1 ms / CALLS")
 }
 
@@ -242,13 +243,6 @@ func median(s kernel.Spread) string {
 		return "-"
 	}
 	return duration(s.Median)
-}
-
-func duration(ns int64) string {
-	if ns < 0 {
-		return "-" + duration(-ns)
-	}
-	return string(text.Duration(nil, time.Duration(ns)))
 }
 
 func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" }

@@ -1,20 +1,23 @@
-package main
+package results
 
 import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// reportStyle says how much of a report is printed.
-type reportStyle struct {
-	verbose bool
-	series  bool // a table over time was asked for
+// ReportOptions say how much of a report is printed.
+type ReportOptions struct {
+	Verbose bool // phases and histograms of all groups, all connections
+	Series  bool // a table over time, not a few lines of bars
 }
 
 const (
@@ -27,9 +30,9 @@ const (
 	barWidth      = 36 // of the slowest transactions
 )
 
-// printReport writes a report as tables.
-func printReport(w io.Writer, rep *latency.Report, style reportStyle) error {
-	p := &reportPrinter{w: w, rep: rep, style: style}
+// Report writes a latency report as tables.
+func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
+	p := &reportPrinter{w: w, rep: rep, opt: opt}
 	p.head()
 	if rep.All.Count > 0 {
 		p.latency()
@@ -50,116 +53,21 @@ func printReport(w io.Writer, rep *latency.Report, style reportStyle) error {
 }
 
 type reportPrinter struct {
-	w     io.Writer
-	rep   *latency.Report
-	style reportStyle
-	err   error
-}
-
-func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
-
-func (p *reportPrinter) title(format string, args ...any) {
-	p.printf("\n"+format+"\n\n", args...)
-}
-
-// table writes rows, without columns that say nothing: those that are "-" or
-// empty in each row. The first columns, and those whose header begins with a
-// space, are text; the others are numbers.
-func (p *reportPrinter) table(header []string, left int, rows [][]string) {
-	keep := make([]int, 0, len(header))
-	for c := range header {
-		for _, r := range rows {
-			if r[c] != "-" && r[c] != "" || c < left {
-				keep = append(keep, c)
-				break
-			}
-		}
-	}
-	var h []string
-	var right []bool
-	for _, c := range keep {
-		h = append(h, strings.TrimSpace(header[c]))
-		right = append(right, c >= left && !strings.HasPrefix(header[c], " "))
-	}
-	cut := make([][]string, len(rows))
-	for i, r := range rows {
-		for _, c := range keep {
-			cut[i] = append(cut[i], r[c])
-		}
-	}
-	if err := printTable(p.w, h, right, cut); err != nil && p.err == nil {
-		p.err = err
-	}
-}
-
-// count is a number, "-" for zero.
-func count(n uint64) string { return dash(n) }
-
-// bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
-func bytesText(n uint64) string {
-	if n == 0 {
-		return "-"
-	}
-	return rateText(float64(n), 1024)
-}
-
-// rateText is a rounded number.
-func rateText(f, unit float64) string { return text.Rounded(f, unit) }
-
-// keyCells are the names of a group, safe for a terminal and not too long.
-func (p *reportPrinter) keyCells(g *latency.Group) []string {
-	if len(g.Key) == 0 {
-		return []string{"all"}
-	}
-	out := make([]string, len(g.Key))
-	limit := max(40/len(g.Key), 18)
-	for i, k := range g.Key {
-		out[i] = string(text.Shorten([]byte(k), limit))
-	}
-	return out
-}
-
-func (p *reportPrinter) keyHeader() []string {
-	if len(p.rep.By) == 0 {
-		return []string{"GROUP"}
-	}
-	var out []string
-	for _, k := range p.rep.By {
-		out = append(out, strings.ToUpper(k))
-	}
-	return out
-}
-
-// rows are the groups, and all of them together if there are several.
-func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
-	var out [][]string
-	for i, g := range p.rep.Groups {
-		if i >= shownGroups && !p.style.verbose {
-			break
-		}
-		if cells := f(g); cells != nil {
-			out = append(out, append(p.keyCells(g), cells...))
-		}
-	}
-	if len(out) > 1 && len(p.rep.By) > 0 {
-		if cells := f(p.rep.All); cells != nil {
-			key := make([]string, len(p.rep.By))
-			key[0] = "all"
-			out = append(out, slices.Concat(key, cells))
-		}
-	}
-	return out
+	w   io.Writer
+	rep *latency.Report
+	opt ReportOptions
+	err error
 }
 
 func (p *reportPrinter) head() {
 	r := p.rep
-	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), plural(r.Packets, "packet"), bytesText(r.Bytes),
+	p.printf("%s: %s, %s bytes in %s from %s\n", safe(strings.Join(r.Inputs, ", ")), text.Plural(r.Packets, "packet"), bytesText(r.Bytes),
 		duration(r.Span), r.Start.Format("2006-01-02 15:04:05.000000 UTC"))
 	if r.Account != nil {
 		p.printf("%s\n", r.Account.Line)
 	}
 	a := r.All
-	p.printf("%s", plural(a.Count, "transaction"))
+	p.printf("%s", text.Plural(a.Count, "transaction"))
 	if r.Filter != "" {
 		p.printf(" for which %s holds", safe(r.Filter))
 	}
@@ -184,7 +92,7 @@ func (p *reportPrinter) latency() {
 	header := append(p.keyHeader(), "COUNT", "/S", "ERRORS", "TIMED", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		d := g.Latency
-		cells := []string{fmt.Sprint(g.Count), rateText(g.Rate, 1000), count(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
+		cells := []string{fmt.Sprint(g.Count), rateText(g.Rate, 1000), table.Number(g.Errors), "-", "-", "-", "-", "-", "-", "-", "-"}
 		if d.Count != g.Count {
 			cells[3] = fmt.Sprint(d.Count)
 		}
@@ -195,8 +103,8 @@ func (p *reportPrinter) latency() {
 		}
 		return cells
 	}))
-	if n := len(p.rep.Groups) - shownGroups; n > 0 && !p.style.verbose {
-		p.printf("\n%s than are shown; -v shows them\n", plural(uint64(n), "more group"))
+	if n := len(p.rep.Groups) - shownGroups; n > 0 && !p.opt.Verbose {
+		p.printf("\n%s than are shown; -v shows them\n", text.Plural(uint64(n), "more group"))
 	}
 	first := true
 	for _, g := range p.rep.Groups {
@@ -217,23 +125,14 @@ func byText(by []string) string {
 	return " by " + strings.Join(by, " and ")
 }
 
-// shortPhases are the phases in the columns of a table.
-var shortPhases = []struct {
-	phase latency.Phase
-	name  string
-}{
-	{latency.CallTransfer, "CALL"}, {latency.ArgumentPull, "PULL"}, {latency.Server, "SERVER"},
-	{latency.ResultPush, "PUSH"}, {latency.ReplyTransfer, "REPLY"},
-}
-
 func (p *reportPrinter) shares() {
 	if p.rep.All.Latency.Sum == 0 {
 		return
 	}
 	p.title("Where the time went: %% of each group's time, by phase")
 	header := append(p.keyHeader(), "TIME", "% OF ALL")
-	for _, s := range shortPhases {
-		header = append(header, s.name)
+	for ph := range transaction.Parts() {
+		header = append(header, strings.ToUpper(ph.Short()))
 	}
 	header = append(header, "WAIT", " BAR")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
@@ -241,19 +140,19 @@ func (p *reportPrinter) shares() {
 			return nil
 		}
 		cells := []string{duration(g.Latency.Sum), percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
-		for _, s := range shortPhases {
-			cells = append(cells, percent(g.Phase(s.phase).Share))
+		for ph := range transaction.Parts() {
+			cells = append(cells, percent(g.Phase(ph).Share))
 		}
-		return append(cells, percent(g.Phase(latency.PullWait).Share), bar(g, 20))
+		return append(cells, percent(g.Phase(transaction.PhaseWait).Share), bar(g, 20))
 	}))
 	p.printf("\n%s\n", "bar: c call, p pull, s server, w push, r reply; wait is a part of pull")
 }
 
 // bar draws the shares of the phases of a group as letters.
 func bar(g *latency.Group, width int) string {
-	var parts [5]int64
-	for i, s := range shortPhases {
-		parts[i] = g.Phase(s.phase).Sum
+	var parts [transaction.NumParts]int64
+	for ph := range transaction.Parts() {
+		parts[ph] = g.Phase(ph).Sum
 	}
 	return waterfall(parts[:], g.Latency.Sum, width)
 }
@@ -293,7 +192,7 @@ func (p *reportPrinter) phases() {
 		groups = append([]*latency.Group{p.rep.All}, groups...)
 	}
 	left := 0
-	if !p.style.verbose && len(groups) > shownPhases {
+	if !p.opt.Verbose && len(groups) > shownPhases {
 		left = len(groups) - shownPhases
 		groups = groups[:shownPhases]
 	}
@@ -301,7 +200,7 @@ func (p *reportPrinter) phases() {
 	var rows [][]string
 	for _, g := range groups {
 		key := strings.Join(p.keyCells(g), " ")
-		for ph := latency.Phase(0); ph < latency.NumPhases; ph++ {
+		for ph := range transaction.AllPhases() {
 			d := g.Phase(ph)
 			if d.Count == d.Zeros {
 				continue
@@ -316,13 +215,13 @@ func (p *reportPrinter) phases() {
 	}
 	p.table([]string{"GROUP", "PHASE", "COUNT", "SHARE", "MEAN", "P50", "P90", "P99", "P99.9", "MAX"}, 2, rows)
 	if left > 0 {
-		p.printf("\n%s; -v shows them\n", plural(uint64(left), "more group"))
+		p.printf("\n%s; -v shows them\n", text.Plural(uint64(left), "more group"))
 	}
 }
 
 func (p *reportPrinter) histogram() {
 	groups := []*latency.Group{p.rep.All}
-	if p.style.verbose && len(p.rep.Groups) > 1 {
+	if p.opt.Verbose && len(p.rep.Groups) > 1 {
 		groups = append(groups, p.rep.Groups...)
 	}
 	for _, g := range groups {
@@ -357,9 +256,41 @@ func (p *reportPrinter) bytes() {
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		return []string{
 			bytesText(g.CallBytes), bytesText(g.ReplyBytes), bytesText(g.ReadBytes), bytesText(g.WriteBytes),
-			rateText(g.ByteRate, 1024), count(g.Retransmits),
+			rateText(g.ByteRate, 1024), table.Number(g.Retransmits),
 		}
 	}))
+}
+
+func (p *reportPrinter) keyHeader() []string {
+	if len(p.rep.By) == 0 {
+		return []string{"GROUP"}
+	}
+	var out []string
+	for _, k := range p.rep.By {
+		out = append(out, strings.ToUpper(k))
+	}
+	return out
+}
+
+// rows are the groups, and all of them together if there are several.
+func (p *reportPrinter) rows(f func(g *latency.Group) []string) [][]string {
+	var out [][]string
+	for i, g := range p.rep.Groups {
+		if i >= shownGroups && !p.opt.Verbose {
+			break
+		}
+		if cells := f(g); cells != nil {
+			out = append(out, append(p.keyCells(g), cells...))
+		}
+	}
+	if len(out) > 1 && len(p.rep.By) > 0 {
+		if cells := f(p.rep.All); cells != nil {
+			key := make([]string, len(p.rep.By))
+			key[0] = "all"
+			out = append(out, slices.Concat(key, cells))
+		}
+	}
+	return out
 }
 
 func (p *reportPrinter) chunks() {
@@ -371,7 +302,7 @@ func (p *reportPrinter) chunks() {
 		a.Transactions, a.InlineCalls, a.InlineReplies, a.Reads, a.Writes)
 	var rows [][]string
 	groups := p.rep.Groups
-	if len(groups) > shownGroups && !p.style.verbose {
+	if len(groups) > shownGroups && !p.opt.Verbose {
 		groups = groups[:shownGroups]
 	}
 	if len(groups) > 1 {
@@ -402,6 +333,19 @@ func (p *reportPrinter) chunks() {
 	}
 }
 
+// keyCells are the names of a group, safe for a terminal and not too long.
+func (p *reportPrinter) keyCells(g *latency.Group) []string {
+	if len(g.Key) == 0 {
+		return []string{"all"}
+	}
+	out := make([]string, len(g.Key))
+	limit := max(40/len(g.Key), 18)
+	for i, k := range g.Key {
+		out[i] = string(text.Shorten([]byte(k), limit))
+	}
+	return out
+}
+
 func (p *reportPrinter) inline() {
 	if len(p.rep.All.Inline) == 0 || p.rep.All.Chunks.Transactions == 0 {
 		return
@@ -411,7 +355,7 @@ func (p *reportPrinter) inline() {
 	for _, x := range p.rep.All.Inline {
 		rows = append(rows, []string{
 			fmt.Sprint(x.Threshold), fmt.Sprint(x.Calls), fmt.Sprint(x.Replies), fmt.Sprint(x.Both),
-			count(x.FreedCalls), count(x.FreedReplies), bytesText(x.Copied), count(x.Saved), count(x.NewCalls), count(x.NewReplies),
+			table.Number(x.FreedCalls), table.Number(x.FreedReplies), bytesText(x.Copied), table.Number(x.Saved), table.Number(x.NewCalls), table.Number(x.NewReplies),
 		})
 	}
 	p.table([]string{
@@ -419,4 +363,59 @@ func (p *reportPrinter) inline() {
 	}, 0, rows)
 	p.printf("\n%s\n%s\n", "freed: used chunks and would not have to, so that COPIED bytes are copied and OPS SAVED RDMA",
 		"operations do not take place; new: inline now, and would need a chunk")
+}
+
+func (p *reportPrinter) title(format string, args ...any) {
+	p.printf("\n"+format+"\n\n", args...)
+}
+
+func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+// table writes rows, without columns that say nothing: those that are "-" or
+// empty in each row. The first columns, and those whose header begins with a
+// space, are text; the others are numbers.
+func (p *reportPrinter) table(header []string, left int, rows [][]string) {
+	keep := make([]int, 0, len(header))
+	for c := range header {
+		for _, r := range rows {
+			if r[c] != "-" && r[c] != "" || c < left {
+				keep = append(keep, c)
+				break
+			}
+		}
+	}
+	var h []string
+	var right []bool
+	for _, c := range keep {
+		h = append(h, strings.TrimSpace(header[c]))
+		right = append(right, c >= left && !strings.HasPrefix(header[c], " "))
+	}
+	cut := make([][]string, len(rows))
+	for i, r := range rows {
+		for _, c := range keep {
+			cut[i] = append(cut[i], r[c])
+		}
+	}
+	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+// bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
+func bytesText(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return rateText(float64(n), 1024)
+}
+
+// rateText is a rounded number.
+func rateText(f, unit float64) string { return text.Rounded(f, unit) }
+
+// percent is a share as a number with one digit behind the point.
+func percent(share float64) string {
+	if share == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(100*share, 'f', 1, 64)
 }

@@ -1,0 +1,121 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/analyze/check"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/table"
+)
+
+// Shown tells which findings were printed above a summary, so that it can name
+// what was left out.
+type Shown struct {
+	Findings map[*check.Rule]uint64 // of the severities asked for
+	Max      uint64                 // at most so many of a rule were printed; 0: all
+	Hidden   uint64                 // of lesser severity
+	Quiet    bool                   // none was printed
+}
+
+var checkHeader = []string{"RULE", "", "SEVERITY", "FOUND", "BY", "FIRST FRAME", "JUDGED", "NOT JUDGED"}
+var checkRight = []bool{false, false, false, true, false, true, true, false}
+
+// CheckSummary writes the table of the rules that were broken or could not be
+// judged, and how many findings were left out.
+func CheckSummary(w io.Writer, c *check.Checker, shown *Shown) {
+	var rows [][]string
+	var clean, idle, judged uint64
+	for _, rule := range check.Rules() {
+		if !c.Enabled(rule) {
+			continue
+		}
+		n := c.Count(rule)
+		judged += n.Judged
+		if n.Found == 0 && n.Skipped() == 0 {
+			if n.Judged > 0 {
+				clean++
+			} else {
+				idle++
+			}
+			continue
+		}
+		rows = append(rows, checkRow(rule, n))
+	}
+	if !shown.Quiet {
+		for _, rule := range check.Rules() {
+			if n := shown.Findings[rule]; shown.Max > 0 && n > shown.Max {
+				fmt.Fprintf(w, "%s: %s more not shown (--max)\n", rule.ID, text.Plural(n-shown.Max, "finding"))
+			}
+		}
+		if len(shown.Findings) > 0 {
+			fmt.Fprintln(w)
+		}
+	}
+	if len(rows) > 0 {
+		_ = table.Print(w, checkHeader, checkRight, rows)
+		fmt.Fprintln(w)
+	}
+	if judged == 0 {
+		fmt.Fprintf(w, "nothing could be judged: no rule found anything that it applies to\n")
+		return
+	}
+	t := c.Totals()
+	fmt.Fprintf(w, "%s, %s, %s", text.Plural(t[check.Error], "error"), text.Plural(t[check.Warning], "warning"), text.Plural(t[check.Note], "note"))
+	if shown.Hidden > 0 {
+		fmt.Fprintf(w, " (%d not shown: --severity note)", shown.Hidden)
+	}
+	fmt.Fprintf(w, "; %s without a finding, %d had nothing to judge\n", text.Plural(clean, "rule"), idle)
+}
+
+func checkRow(rule *check.Rule, n *check.Count) []string {
+	row := []string{rule.Number, rule.ID, "-", "-", "-", "-", fmt.Sprint(n.Judged), "-"}
+	if n.Found > 0 {
+		row[2] = n.Worst.String()
+		row[3] = fmt.Sprint(n.Found)
+		row[4] = parties(n)
+		row[5] = fmt.Sprint(n.First.Number)
+		if n.Known == n.Found {
+			row[2] += " (known)"
+		} else if n.Known > 0 {
+			row[2] += fmt.Sprintf(" (%d known)", n.Known)
+		}
+	}
+	var why []string
+	for reason, k := range n.NotJudged {
+		if k > 0 {
+			why = append(why, fmt.Sprintf("%d %s", k, check.Reason(reason)))
+		}
+	}
+	if len(why) > 0 {
+		row[7] = strings.Join(why, ", ")
+	}
+	return row
+}
+
+func parties(n *check.Count) string {
+	var out []string
+	for _, p := range [...]check.Party{check.Requester, check.Responder, check.Unknown} {
+		switch k := n.By[p]; {
+		case k == n.Found:
+			return p.String()
+		case k > 0:
+			out = append(out, fmt.Sprintf("%d %s", k, p))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Rules writes a table of rules, with their severity in a profile.
+func Rules(w io.Writer, list []*check.Rule, profile check.Profile) error {
+	rows := make([][]string, 0, len(list))
+	for _, r := range list {
+		known := ""
+		if r.Known != "" {
+			known = "known"
+		}
+		rows = append(rows, []string{r.Number, r.ID, r.Severity[profile].String(), known, r.Title})
+	}
+	return table.Print(w, []string{"NUMBER", "ID", "SEVERITY", "", "RULE"}, make([]bool, 5), rows)
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/printable"
+)
+
+// maxMessages is how many malformed messages are named one by one.
+const maxMessages = 20
+
+// Problems tells on standard error what is wrong with the input of a program that
+// decodes captures. It may be used by several goroutines.
+type Problems struct {
+	program string
+	w       io.Writer
+
+	mu       sync.Mutex
+	hold     bool
+	held     []string
+	damaged  bool
+	messages int // malformed RPC messages
+}
+
+// NewProblems returns the Problems of a program, written to w.
+func NewProblems(program string, w io.Writer) *Problems { return &Problems{program: program, w: w} }
+
+// Hold keeps lines back while a screen is shown, until Release.
+func (p *Problems) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold = true
+}
+
+// Release writes the lines that were held, and no longer holds any.
+func (p *Problems) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold = false
+	for _, s := range p.held {
+		fmt.Fprint(p.w, s)
+	}
+	p.held = nil
+}
+
+// Damage notes that the input is truncated or malformed: exit code 3.
+func (p *Problems) Damage() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.damaged = true
+}
+
+// Damaged reports whether the input is truncated or malformed.
+func (p *Problems) Damaged() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.damaged
+}
+
+// Message notes a call or reply that could not be decoded though all of it was
+// captured.
+func (p *Problems) Message(v *rpc.View) {
+	v.Malformed(func(packet uint64, part string, err error) { p.malformed(packet, v.Tx.XID, part, err) })
+}
+
+func (p *Problems) malformed(packet uint64, xid uint32, what string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.damaged = true
+	p.messages++
+	switch {
+	case p.messages <= maxMessages:
+		p.printf("packet %d: XID 0x%08x: malformed %s: %v", packet, xid, what, err)
+	case p.messages == maxMessages+1:
+		p.printf("more malformed messages are counted, not listed")
+	}
+}
+
+// Files notes what is wrong with files and packets, once all has been read: list
+// names the first of total problems.
+func (p *Problems) Files(list []*capture.Problem, total int, st *decode.Stats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range list {
+		p.printf("%v", x)
+	}
+	if total > len(list) {
+		p.printf("%d more problems of this kind", total-len(list))
+	}
+	if total > 0 {
+		p.damaged = true
+	}
+	if p.messages > maxMessages {
+		p.printf("%d malformed messages in all", p.messages)
+	}
+	if bad := st.Undecodable - st.CutShort; bad > 0 {
+		p.damaged = true
+		p.printf("%s with malformed headers", text.Plural(bad, "packet"))
+	}
+}
+
+// Packets notes packets with a wrong ICRC, and a capture without packets.
+func (p *Problems) Packets(st *decode.Stats, problems int) {
+	if st.NotSplit > 0 {
+		p.Printf("note: %s of several packets, as segmentation offload makes them, that could not be taken apart", text.Plural(st.NotSplit, "datagram"))
+	}
+	if st.BadICRC > 0 {
+		p.Printf("note: %s with a wrong ICRC, of %d checked", text.Plural(st.BadICRC, "packet"), st.BadICRC+st.GoodICRC)
+	}
+	if st.Packets == 0 && problems == 0 {
+		p.Printf("note: no packets")
+	}
+}
+
+// Printf writes a line after the name of the program.
+func (p *Problems) Printf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.printf(format, args...)
+}
+
+func (p *Problems) printf(format string, args ...any) {
+	s := printable.Text(fmt.Sprintf(p.program+": "+format+"\n", args...))
+	if p.hold {
+		p.held = append(p.held, s)
+		return
+	}
+	fmt.Fprint(p.w, s)
+}

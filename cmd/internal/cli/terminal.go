@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Terminal reports whether w is a terminal, and how many columns it has (0 if
+// that is not known).
+func Terminal(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		columns = 0
+	}
+	return columns, true
+}
+
+// Color decides whether to use colors in what is written to w, by the value of
+// --color: always, never, or auto, which means on a terminal, unless the
+// environment forbids it (https://no-color.org).
+func Color(when string, w io.Writer) (bool, error) {
+	switch when {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		_, tty := Terminal(w)
+		return tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
+	}
+	return false, Usagef("--color is auto, always or never, not %q", when)
+}
+
+// UTF8 reports whether the environment asks for UTF-8. Without any information
+// it is assumed.
+func UTF8() bool {
+	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := os.Getenv(name); v != "" {
+			v = strings.ToLower(v)
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return true
+}
