@@ -15,7 +15,7 @@ import (
 const maxPrints = 32
 
 // print is what is remembered of a segment: where it was, its first bytes, and a
-// hash of some that are spread over it. captured is how much of it was there.
+// hash of some that follow. captured is how much of it was there.
 type print struct {
 	offset   uint64
 	head     uint64
@@ -35,21 +35,19 @@ func headOf(p []byte) uint64 {
 	return binary.LittleEndian.Uint64(p)
 }
 
-// sumOf looks at up to eight words, the last among them.
+// sumOf looks at words in the middle and at the end: all of a segment would cost
+// as much as the rest of the work on it.
 func sumOf(p []byte) uint64 {
-	const factor = 0x9e3779b97f4a7c15
-	h := uint64(len(p))
-	if len(p) < 8 {
+	const a, b, c = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xa0761d6478bd642f
+	if len(p) < 16 {
+		h := uint64(len(p))
 		for _, c := range p {
-			h = (h ^ uint64(c)) * factor
+			h = (h ^ uint64(c)) * a
 		}
 		return h
 	}
-	step := max((len(p)-8)/7, 1)
-	for i := 0; i <= len(p)-8; i += step {
-		h = (h ^ h>>29 ^ binary.LittleEndian.Uint64(p[i:])) * factor
-	}
-	return (h ^ h>>29 ^ binary.LittleEndian.Uint64(p[len(p)-8:])) * factor
+	n := len(p) - 8
+	return binary.LittleEndian.Uint64(p[n/4:])*a ^ binary.LittleEndian.Uint64(p[n/2:])*b ^ binary.LittleEndian.Uint64(p[n:])*c
 }
 
 // remember keeps the print of a segment that has been delivered.
