@@ -161,9 +161,28 @@ func (t *tcpDemux) doubting(c *tcpConn, ref rdma.Ref) {
 	}
 	c.doubts = new(doubts)
 	if !c.waiting {
+		if len(t.doubtful)-t.overdueAt > 1024+2*len(t.order) {
+			t.sweep()
+		}
 		c.waiting = true
 		t.doubtful = append(t.doubtful, waitingConn{c, ref.Time})
 	}
+}
+
+// sweep takes connections out that have ended, so that a flood of them does not
+// make the list grow.
+func (t *tcpDemux) sweep() {
+	n := 0
+	for _, w := range t.doubtful[t.overdueAt:] {
+		if w.c.doubts != nil {
+			t.doubtful[n] = w
+			n++
+		} else {
+			w.c.waiting = false
+		}
+	}
+	clear(t.doubtful[n:])
+	t.doubtful, t.overdueAt = t.doubtful[:n], 0
 }
 
 // overdue settles what has waited long enough on other connections.

@@ -103,3 +103,46 @@ func TestForgedTCP(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherBytes: a segment that comes again with other bytes is no repetition.
+// One alone changes nothing, is counted and noted.
+func TestOtherBytes(t *testing.T) {
+	for _, name := range []string{"iwarp-nfs41-recall.pcap", "iwarp-nfs40-basic.pcap.zst", "rocev2-nfs3-basic.pcap.zst"} {
+		packets := sample(t, name, 0)
+		want := decoded(packets, decode.Options{})
+		rng := rand.New(rand.NewPCG(1, 2))
+		var f link.Frame
+		n, noted, counted := 0, 0, 0
+		for range 4000 {
+			at := rng.IntN(len(packets) - 10)
+			p := packets[at]
+			p.Data = slices.Clone(p.Data)
+			if link.Decode(p.Link, p.Data, p.Length, &f); f.Proto != link.TCP || f.PayloadLen < 40 || f.TCPFlags&(tcp.SYN|tcp.FIN|tcp.RST) != 0 {
+				continue
+			}
+			if n++; n > 60 {
+				break
+			}
+			for i := range 8 {
+				f.Payload[i] ^= 0x5a
+			}
+			later := at + 1 + rng.IntN(3)
+			p.Time = packets[later].Time
+			got := decoded(slices.Insert(slices.Clone(packets), later, p), decode.Options{})
+			got.equal(t, want)
+			if got.resyncs > want.resyncs {
+				counted++
+			}
+			if got.notes["bytes of the connection were sent again with other values: the first ones are shown"] > 0 {
+				noted++
+			}
+			if t.Failed() {
+				t.Fatalf("%s: packet %d behind %d", name, at+1, later)
+			}
+		}
+		t.Logf("%s: %d sent again, %d counted, %d noted", name, n, counted, noted)
+		if n == 0 || counted < n*9/10 {
+			t.Errorf("%s: %d of %d counted", name, counted, n)
+		}
+	}
+}

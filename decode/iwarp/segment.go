@@ -138,6 +138,16 @@ func (h *half) Again(offset uint64, n int, ref rdma.Ref) {
 	}
 }
 
+// Differs implements tcp.Consumer.
+func (h *half) Differs(_ uint64, n int, ref rdma.Ref) {
+	c := h.conn
+	side := c.side(h)
+	c.c.Sent[side].Resyncs++
+	if c.verdict == Yes && !c.closed {
+		c.t.handler.Event(c.c, side, rdma.EventDiffers, uint32(n), ref)
+	}
+}
+
 // End implements tcp.Consumer. iWARP knows no half-closed connections: with the
 // first FIN it is over, though the other side may still have something to say;
 // who sent that one has ended the connection.

@@ -256,6 +256,13 @@ func (s *tcpSide) Again(offset uint64, n int, ref rdma.Ref) {
 	}
 }
 
+// Differs implements tcp.Consumer.
+func (s *tcpSide) Differs(_ uint64, n int, ref rdma.Ref) {
+	c := s.tracker.conn
+	c.Sent[s.from].Resyncs++
+	s.tracker.handler.Event(c, s.from, rdma.EventDiffers, uint32(n), ref)
+}
+
 // traceAck tells the tracer which records the peer has now, or a part of them.
 func (s *tcpSide) traceAck(ref rdma.Ref) {
 	t := s.tracker

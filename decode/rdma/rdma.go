@@ -248,7 +248,8 @@ const (
 	EventECN         // a packet marked "congestion experienced"
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
 	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
-	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on, or other bytes than before
+	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on
+	EventDiffers     // bytes of TCP that were seen again with other values; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
 )
 

@@ -47,6 +47,11 @@ type Consumer interface {
 	// Again reports bytes that were seen once more: retransmissions. They are
 	// not delivered again. Bytes that were skipped and come late count too.
 	Again(offset uint64, n int, ref rdma.Ref)
+	// Differs reports bytes that were seen once more, with other values. The
+	// first ones have been delivered, or will be; Again follows. If the next
+	// segment differs as well, they are those of another connection, and Reset
+	// follows.
+	Differs(offset uint64, n int, ref rdma.Ref)
 	// End reports that the sender closed the stream. Nothing follows but Again
 	// and Reset.
 	End(offset uint64, how Ending, ref rdma.Ref)
@@ -65,6 +70,7 @@ type Stats struct {
 	Lost       uint64 // bytes of segments that the capture lacks
 	Early      uint64 // bytes before the first segment seen
 	KeepAlives uint64
+	Differing  uint64 // segments seen again with other bytes
 	Ignored    uint64 // segments and acknowledgments far from the stream, or after its end
 	Resets     uint64
 }

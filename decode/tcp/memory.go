@@ -4,12 +4,15 @@ import "unsafe"
 
 const waitingSize = int(unsafe.Sizeof(waiting{})) + 2*2 // with its indexes
 
-// Memory is what the stream holds because of a gap, in bytes.
+const printSize = int(unsafe.Sizeof(print{}))
+
+// Memory is what the stream holds because of a gap and to recognise repetitions, in bytes.
 func (s *Stream) Memory() int {
+	n := cap(s.prints)*printSize + cap(s.oddFirst)
 	if s.queue == nil {
-		return 0
+		return n
 	}
-	return s.queue.bytes + s.queue.owned()
+	return n + s.queue.bytes + s.queue.owned()
 }
 
 // owned is the memory of an empty queue.

@@ -40,6 +40,15 @@ type Stream struct {
 	stray  uint32 // sequence number after the last segment that was far off
 	strays uint8
 
+	prints   []print // of the segments delivered last: prints[printed%maxPrints]
+	printed  uint64
+	odd      uint8  // segments in a row with other bytes than before
+	oddNext  uint32 // sequence number after them
+	oddSeq   uint32 // of the first
+	oddLen   int
+	oddRef   rdma.Ref
+	oddFirst []byte // what was captured of it
+
 	state   state
 	finSeen bool
 	ackSeen bool
@@ -74,6 +83,7 @@ func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref)
 	if s.state == running && seq == s.sequence() && flags&(FIN|SYN|RST) == 0 && s.queue == nil && !s.finSeen && uint(n)-1 < window && len(p) <= n {
 		s.stats.Segments++
 		s.strays = 0
+		s.remember(s.next, p, n)
 		s.deliver(p, n, ref, ref)
 		return
 	}
@@ -117,6 +127,9 @@ func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref)
 		s.stats.Early += uint64(early)
 		p = p[min(int(early), len(p)):]
 		a += early
+	}
+	if n > 0 && a >= 0 && uint64(b) <= s.next && s.repeated(seq, uint64(a), p, n, ref) {
+		return
 	}
 	if n > 0 && b > 0 {
 		s.take(uint64(a), uint64(b), p, ref)
@@ -342,6 +355,10 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 			i = s.queue.search(a)
 			for i < s.queue.len() && a < b && s.queue.at(i).start <= a {
 				to := min(b, s.queue.at(i).end)
+				if s.queue.at(i).differs(a, part(a, to)) {
+					s.stats.Differing++
+					s.consumer.Differs(a, int(to-a), ref)
+				}
 				seen(a, to-a)
 				a = to
 				i++
@@ -354,6 +371,7 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 			}
 		}
 		if a == s.next {
+			s.remember(a, part(a, e), int(e-a))
 			s.deliver(part(a, e), int(e-a), ref, ref)
 			s.drain(ref)
 			a = e
@@ -440,6 +458,7 @@ func (s *Stream) drain(ref rdma.Ref) {
 	}
 	for q.len() > 0 && q.at(0).start == s.next {
 		w := q.at(0)
+		s.remember(w.start, w.data, int(w.end-w.start))
 		s.deliver(w.data, int(w.end-w.start), w.first, ref)
 		s.pool.put(q.pop())
 	}

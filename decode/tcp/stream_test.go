@@ -81,6 +81,10 @@ func (r *recorder) Again(offset uint64, n int, ref rdma.Ref) {
 	r.add("again %d %d #%d", offset, n, ref.Number)
 }
 
+func (r *recorder) Differs(offset uint64, n int, ref rdma.Ref) {
+	r.add("differs %d %d #%d", offset, n, ref.Number)
+}
+
 func (r *recorder) End(offset uint64, how Ending, ref rdma.Ref) {
 	if offset != r.next || r.ended {
 		r.t.Fatalf("end at %d, expected at %d (ended %v)", offset, r.next, r.ended)
@@ -417,6 +421,7 @@ type null struct{ n int }
 func (c *null) Data(_ uint64, p []byte, _, _ rdma.Ref)        { c.n += len(p) }
 func (c *null) Skip(_ uint64, n int, _ Reason, _, _ rdma.Ref) { c.n += n }
 func (c *null) Again(uint64, int, rdma.Ref)                   {}
+func (c *null) Differs(uint64, int, rdma.Ref)                 {}
 func (c *null) End(uint64, Ending, rdma.Ref)                  {}
 func (c *null) Reset(rdma.Ref)                                {}
 

@@ -91,6 +91,9 @@ func (t *Tracker) troubles(tx *Transaction) {
 		case rdma.EventDoubted:
 			tx.Note("TCP segments contradicted the connection, which went on: not taken for its end or for another one")
 			continue
+		case rdma.EventDiffers:
+			tx.Note("bytes of the connection were sent again with other values: the first ones are shown")
+			continue
 		case rdma.EventUnrequested:
 			tx.unplaced = tx.unplaced || x.From == tx.From
 			continue
