@@ -4,7 +4,8 @@
 //	go run ./test/fuzz -time 2s -floor 200
 //	go run ./test/fuzz -time 1h -corpus ~/fuzz-corpus -cover
 //
-// Each package is built once. A target runs with one worker and without
+// Each package is built once, while the one before is fuzzed, so that the module's
+// own packages count what is reached. A target runs with one worker and without
 // minimising what is new: by default Go spends up to a minute on each input
 // that reaches new code, which leaves no time for fuzzing.
 //
