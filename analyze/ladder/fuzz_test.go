@@ -6,7 +6,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -19,26 +18,17 @@ func FuzzLadder(f *testing.F) {
 			f.Add(uint8(i), how, []byte{})
 		}
 	}
-	var memory holds.Memory
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
-		packets := traffic.Apply(which, program)
-		memory.Start()
-		v := rpc.View{Names: &rpc.Names{}}
 		draw := Drawer{Verbose: how&3 == 1, ASCII: how&3 == 1}
 		var e Encoder
 		opt := decode.Options{}
 		opt.Transactions.Packets = 16
-		d := decode.New(opt, func(tx *transaction.Transaction) {
-			holds.Transaction(t, tx)
-			v.Set(tx)
+		holds.Each(t, traffic.Apply(which, program), opt, func(v *rpc.View) {
 			if how&3 < 2 {
-				check(t, draw.Append(nil, &v), draw.ASCII)
-			} else if b := e.Append(nil, &v); !json.Valid(b) {
+				check(t, draw.Append(nil, v), draw.ASCII)
+			} else if b := e.Append(nil, v); !json.Valid(b) {
 				t.Fatalf("%s", b)
 			}
-			v.Learn()
 		})
-		traffic.Run(d, packets, 16)
-		memory.End(t)
 	})
 }

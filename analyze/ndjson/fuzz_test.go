@@ -9,7 +9,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -31,24 +30,15 @@ func FuzzEncoder(f *testing.F) {
 	for i := range traffic.Count() {
 		f.Add(uint8(i), []byte{})
 	}
-	var memory holds.Memory
 	f.Fuzz(func(t *testing.T, which uint8, program []byte) {
-		packets := traffic.Apply(which, program)
-		memory.Start()
 		var e Encoder
-		v := rpc.View{Names: &rpc.Names{}}
 		var b []byte
 		n := 0
-		d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
-			holds.Transaction(t, tx)
-			v.Set(tx)
-			b = e.Append(b[:0], &v)
-			v.Learn()
+		holds.Each(t, traffic.Apply(which, program), decode.Options{}, func(v *rpc.View) {
+			b = e.Append(b[:0], v)
 			n++
 			object(t, b, n&7 == 1) // reading all of them takes most of the time
 		})
-		traffic.Run(d, packets, 16)
-		memory.End(t)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
@@ -18,10 +17,8 @@ func FuzzText(f *testing.F) {
 			f.Add(uint8(i), how, []byte{})
 		}
 	}
-	var memory holds.Memory
 	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
 		packets := traffic.Apply(which, program)
-		memory.Start()
 		var out []byte
 		list, tree := Lister{}, Tree{Level: 1}
 		var opt decode.Options
@@ -35,22 +32,16 @@ func FuzzText(f *testing.F) {
 			lister := PacketLister{}
 			opt.Packet = func(p *decode.PacketView) { out = lister.Append(out, p) }
 		}
-		v := rpc.View{Names: &rpc.Names{}}
-		d := decode.New(opt, func(tx *transaction.Transaction) {
-			holds.Transaction(t, tx)
-			v.Set(tx)
+		holds.Each(t, packets, opt, func(v *rpc.View) {
 			if how&3 == 0 {
-				out = append(list.Append(out, &v), '\n')
+				out = append(list.Append(out, v), '\n')
 			}
 			if how&3 != 3 {
-				out = tree.Append(out, &v)
+				out = tree.Append(out, v)
 			}
-			v.Learn()
 			check(t, out)
 			out = out[:0]
 		})
-		traffic.Run(d, packets, 16)
 		check(t, out)
-		memory.End(t)
 	})
 }

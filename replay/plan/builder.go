@@ -297,10 +297,10 @@ func (b *Builder) write(c *call) {
 	b.fail(b.enc.Encode(line{Op: o}))
 }
 
-func worse(a, b Class) bool {
-	order := map[Class]int{Exact: 0, Inferred: 1, Synthesised: 2, Impossible: 3}
-	return order[a] > order[b]
-}
+// classes are sorted, the best first.
+var classes = []Class{Exact, Inferred, Synthesised, Impossible}
+
+func worse(a, b Class) bool { return slices.Index(classes, a) > slices.Index(classes, b) }
 
 // Finish writes the plan.
 func (b *Builder) Finish() (*Summary, error) {

@@ -4,7 +4,8 @@
 //	go run ./test/fuzz -time 2s -floor 200
 //	go run ./test/fuzz -time 1h -corpus ~/fuzz-corpus -cover
 //
-// Each package is built once. A target runs with one worker and without
+// Each package is built once, while the one before is fuzzed, so that the module's
+// own packages count what is reached. A target runs with one worker and without
 // minimising what is new: by default Go spends up to a minute on each input
 // that reaches new code, which leaves no time for fuzzing.
 //
@@ -123,7 +124,9 @@ func (o *options) all(ctx context.Context, patterns []string, out, notes io.Writ
 	printHeader(out, o.cover)
 	start := time.Now()
 	var findings, slow []string
+	done := 0
 	err = r.targets(ctx, targets, func(t target, res *result) {
+		done++
 		res.print(out, t, o)
 		findings = append(findings, res.findings...)
 		if res.slow {
@@ -133,7 +136,7 @@ func (o *options) all(ctx context.Context, patterns []string, out, notes io.Writ
 	if err != nil {
 		return true, err
 	}
-	fmt.Fprintf(out, "\n%d targets in %s\n", len(targets), time.Since(start).Round(time.Second))
+	fmt.Fprintf(out, "\n%d of %d targets in %s\n", done, len(targets), time.Since(start).Round(time.Second))
 	if len(slow) > 0 {
 		fmt.Fprintf(out, "\nbelow %g executions per second of processor time:\n  %s\n", o.floor, strings.Join(slow, "\n  "))
 	}

@@ -123,6 +123,7 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 		corpus = filepath.Join(r.corpus, "corpus")
 	}
 	corpus = filepath.Join(corpus, filepath.FromSlash(t.pkg))
+	longer := false
 	for left := r.time; left > 0 && ctx.Err() == nil; {
 		p, cpu, err := r.once(ctx, t, corpus, left)
 		if err != nil {
@@ -132,6 +133,10 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 		left -= max(p.elapsed, time.Second)
 		if p.failing == "" {
 			if left > r.time/2 && p.deadline {
+				continue
+			}
+			if res.fuzzed == 0 && !longer { // the corpus took all of the time
+				left, longer = 4*r.time, true
 				continue
 			}
 			break

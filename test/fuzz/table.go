@@ -20,6 +20,8 @@ func (r *result) print(w io.Writer, t target, o *options) {
 		mark = "  FAILED"
 	case r.slow:
 		mark = "  SLOW"
+	case r.fuzzed == 0:
+		mark = "  NOT FUZZED: the corpus took all of the time"
 	}
 	fmt.Fprintf(w, "%-44s %9.0f %11d %9d %12d", t, r.rate(), r.total, r.fresh, r.corpus)
 	if o.cover {
