@@ -202,24 +202,3 @@ func (r *Requester) Close() error {
 	r.mem.release()
 	return nil
 }
-
-// startCall is start for a call whose end is told by Done.
-func (c *caller) startCall(call *transport.Call) {
-	cs := states.Get().(*callState)
-	cs.do = false
-	c.start(call, cs)
-}
-
-func (c *caller) stats() transport.Stats {
-	s := c.ctr.stats()
-	c.mu.Lock()
-	s.CreditsHeld, s.CreditsAsked = c.granted, c.o.Credits
-	if c.o.Policy == CreditsDynamic {
-		s.CreditsAsked = c.asked
-	}
-	if c.backward {
-		s.CreditsAsked = c.o.BackwardCredits
-	}
-	c.mu.Unlock()
-	return s
-}
