@@ -40,3 +40,35 @@ func (d *Dynamic) grant(asked, posted, connections, most uint32) uint32 {
 	}
 	return min(max(n, 1), most)
 }
+
+// grant is how many credits a reply grants.
+func (s *server) grant(l *link, asked uint32) uint32 {
+	switch {
+	case s.backward:
+		return s.o.BackwardCredits
+	case s.o.Policy == CreditsFixed:
+		return min(max(asked, 1), s.o.Credits)
+	case s.o.Policy != CreditsDynamic:
+		return s.o.Credits
+	}
+	connections := uint32(1)
+	if s.connections != nil {
+		connections = uint32(max(s.connections.Load(), 1))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.o.Dynamic.grant(asked, s.posted, connections, s.o.MaxCredits)
+	if n > s.posted {
+		l.mu.Lock()
+		more, err := l.addReceives(int(n - s.posted))
+		if err == nil {
+			l.repost = append(l.repost, more...)
+		}
+		l.mu.Unlock()
+		if err != nil {
+			return s.posted
+		}
+		s.posted = n
+	}
+	return n
+}

@@ -16,7 +16,7 @@ func (x *exchange) readRead() bool {
 
 // Reply sends the reply.
 func (x *exchange) Reply(m *transport.Message) {
-	if !x.answered.CompareAndSwap(false, true) {
+	if _, ok := x.step(exchangeReply); !ok {
 		return
 	}
 	x.release = m.Release
@@ -253,10 +253,9 @@ func (x *exchange) send(buf *sendBuf) {
 	}
 	switch {
 	case held:
-		x.stage = stageHold
-		w.owner = x
+		w.owner = x // see hold
 	case len(x.wrs) > 0:
-		x.stage = stageReply
+		x.step(exchangeSend)
 		w.owner = x
 	default:
 		// The Send has a copy of all of it.
@@ -308,110 +307,4 @@ func (x *exchange) invalidates() (handle uint32, ok bool) {
 		}
 	}
 	return handle, ok
-}
-
-// hold keeps the memory of a reply until the Requester has read it. A peer that
-// never says so holds no more than twice its credits.
-func (s *server) hold(x *exchange) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dead || s.held[x.hdr.XID] != nil || len(s.held) >= int(2*s.o.MaxCredits) {
-		return false
-	}
-	if s.held == nil {
-		s.held = make(map[uint32]*exchange)
-	}
-	s.held[x.hdr.XID] = x
-	x.busy, x.over = true, false
-	s.order.push(heldCall{x.hdr.XID, x, time.Now().Add(s.o.DoneTimeout)})
-	if s.order.len() == 1 {
-		l := x.l
-		if s.timer == nil {
-			s.timer = time.AfterFunc(s.o.DoneTimeout, func() { s.expire(l) })
-		} else {
-			s.timer.Reset(s.o.DoneTimeout)
-		}
-	}
-	return true
-}
-
-// unhold takes an exchange out of those that are held; false if it was not
-// there.
-func (s *server) unhold(x *exchange) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[x.hdr.XID] != x {
-		return false
-	}
-	delete(s.held, x.hdr.XID)
-	return true
-}
-
-// done handles RDMA_DONE.
-func (s *server) done(l *link, xid uint32) {
-	s.mu.Lock()
-	x := s.held[xid]
-	delete(s.held, xid)
-	if x != nil && x.busy {
-		x.over, x = true, nil
-	}
-	for s.order.len() > 0 && s.held[s.order.front().xid] != s.order.front().x {
-		s.order.pop()
-	}
-	s.mu.Unlock()
-	if x != nil {
-		x.close()
-	}
-}
-
-// expire closes the replies that were held for too long. A Read that comes later
-// fails, and the connection with it (Callaghan 2003).
-func (s *server) expire(l *link) {
-	now := time.Now()
-	var late []*exchange
-	s.mu.Lock()
-	if s.dead {
-		s.mu.Unlock()
-		return
-	}
-	l.ref()
-	for s.order.len() > 0 {
-		h := s.order.front()
-		if s.held[h.xid] != h.x {
-			s.order.pop()
-			continue
-		}
-		if h.until.After(now) {
-			break
-		}
-		delete(s.held, h.xid)
-		if h.x.busy {
-			h.x.over = true
-		} else {
-			// Who takes the connection down must not end it as well.
-			late = append(late, h.x)
-		}
-		s.order.pop()
-	}
-	if s.order.len() > 0 && !s.dead {
-		s.timer.Reset(time.Until(s.order.front().until))
-	}
-	s.mu.Unlock()
-	for _, x := range late {
-		x.close()
-	}
-	l.unref()
-}
-
-// close closes the memory of a reply that was held.
-func (x *exchange) close() {
-	l := x.l
-	if wrs := l.closeRegions(&x.op); len(wrs) > 0 {
-		x.stage = stageClose
-		if l.enqueue(work{wrs: wrs, owner: x}) {
-			l.flush()
-			return
-		}
-	}
-	x.end()
 }

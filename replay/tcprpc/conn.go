@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/replay/internal/onclose"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
@@ -73,9 +74,8 @@ type conn struct {
 	outBytes int
 	serving  int
 	closed   bool
-	onClose  map[any]func()
-	ended    bool // what was in onClose has been called
 
+	hooks      onclose.Hooks
 	writerDone chan struct{}
 }
 
@@ -114,13 +114,7 @@ func (c *conn) run() {
 	c.readLoop()
 	c.close()
 	<-c.writerDone
-	c.mu.Lock()
-	hooks := c.onClose
-	c.onClose, c.ended = nil, true
-	c.mu.Unlock()
-	for _, f := range hooks {
-		f()
-	}
+	c.hooks.Run()
 }
 
 // close ends the connection; run does the rest.

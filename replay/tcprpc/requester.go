@@ -1,6 +1,7 @@
 package tcprpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/deadline"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -31,8 +33,7 @@ type Requester struct {
 	nextXID uint32
 	seq     uint64
 	closed  bool
-	timer   *time.Timer
-	armed   time.Time // when timer fires; zero: it does not
+	timer   *deadline.Timer
 }
 
 // pending is the transport's part of a transport.Call.
@@ -55,6 +56,7 @@ var pendings = sync.Pool{New: func() any { return &pending{done: make(chan struc
 
 func newRequester(opts *Options, count *counters) *Requester {
 	r := &Requester{opts: opts, count: count, calls: make(map[uint32]*pending), nextXID: rand.Uint32()}
+	r.timer = deadline.New(r.expire)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -94,12 +96,7 @@ func (r *Requester) attach(nc net.Conn) {
 	for _, p := range r.calls {
 		again = append(again, p)
 	}
-	slices.SortFunc(again, func(a, b *pending) int {
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(again, func(a, b *pending) int { return cmp.Compare(a.seq, b.seq) })
 	for _, p := range again {
 		p.conn = c
 		c.send(p)
@@ -125,9 +122,7 @@ func (r *Requester) lost(c *conn) {
 		return
 	}
 	failed := r.takeAll()
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 	r.mu.Unlock()
 	for _, p := range failed {
 		p.finish(nil, transport.ErrDisconnected)
@@ -225,7 +220,7 @@ func (r *Requester) enter(p *pending) error {
 	r.seq++
 	p.seq = r.seq
 	r.calls[xid] = p
-	r.arm(p.due)
+	r.timer.Arm(p.due)
 	if r.conn != nil {
 		p.conn = r.conn
 		r.conn.send(p) // if it fails, lost comes and finds p in the table
@@ -340,42 +335,19 @@ func (p *pending) complete(rec *record, err error) {
 	rec.free()
 }
 
-// arm sees to it that the timer fires at t or before. r.mu is held.
-func (r *Requester) arm(t time.Time) {
-	if !r.armed.IsZero() && !t.Before(r.armed) {
-		return
-	}
-	r.armed = t
-	if r.timer == nil {
-		r.timer = time.AfterFunc(time.Until(t), r.expire)
-		return
-	}
-	r.timer.Reset(time.Until(t))
-}
-
 // expire ends the calls that are due.
 func (r *Requester) expire() {
-	now := time.Now()
 	var late []*pending
 	r.mu.Lock()
-	r.armed = time.Time{}
 	if r.closed {
 		r.mu.Unlock()
 		return
 	}
-	var next time.Time
-	for xid, p := range r.calls {
-		switch {
-		case !p.due.After(now):
-			late = append(late, p)
-			delete(r.calls, xid)
-		case next.IsZero() || p.due.Before(next):
-			next = p.due
-		}
-	}
-	if !next.IsZero() {
-		r.arm(next)
-	}
+	due := func(p *pending) time.Time { return p.due }
+	deadline.Sweep(r.timer, r.calls, time.Now(), due, func(xid uint32, p *pending) {
+		late = append(late, p)
+		delete(r.calls, xid)
+	})
 	r.mu.Unlock()
 	for _, p := range late {
 		p.finish(nil, transport.ErrTimeout)
@@ -419,9 +391,7 @@ func (r *Requester) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	r.cancel()
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 	failed, c := r.takeAll(), r.conn
 	r.mu.Unlock()
 	for _, p := range failed {

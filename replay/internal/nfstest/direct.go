@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/replay/internal/onclose"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -20,9 +21,7 @@ type Direct struct {
 	Handler transport.Handler
 	Name    transport.Peer
 
-	mu     sync.Mutex
-	closed bool
-	ends   map[any]func()
+	ends onclose.Hooks
 }
 
 // NewDirect makes a connection of its own.
@@ -46,15 +45,7 @@ func (d *Direct) Do(ctx context.Context, c *transport.Call) error {
 }
 
 // Close ends the connection as far as the handler can tell.
-func (d *Direct) Close() {
-	d.mu.Lock()
-	ends := d.ends
-	d.ends, d.closed = nil, true
-	d.mu.Unlock()
-	for _, f := range ends {
-		f()
-	}
-}
+func (d *Direct) Close() { d.ends.Run() }
 
 type exchange struct {
 	d    *Direct
@@ -120,17 +111,4 @@ func (x *exchange) Drop() {
 func (x *exchange) Disconnect()                   { x.d.Close() }
 func (x *exchange) Backward() transport.Requester { return nil }
 
-func (x *exchange) OnClose(key any, f func()) {
-	x.d.mu.Lock()
-	closed := x.d.closed
-	if !closed {
-		if x.d.ends == nil {
-			x.d.ends = map[any]func(){}
-		}
-		x.d.ends[key] = f
-	}
-	x.d.mu.Unlock()
-	if closed {
-		f()
-	}
-}
+func (x *exchange) OnClose(key any, f func()) { x.d.ends.Set(key, f) }
