@@ -22,6 +22,7 @@ type rule struct {
 	packages string
 	own      []string // patterns of packages of this module
 	foreign  []string // modules of others, by path or its beginning; "*" allows all but ui
+	tests    []string // patterns of packages of this module that only test files may import
 	cgo      bool
 }
 
@@ -36,6 +37,10 @@ var ui = []string{
 	"github.com/muesli/termenv",
 	"golang.org/x/term",
 }
+
+// provider is what every provider of RDMA may import: the interface, capture
+// points, and the defence against floods.
+var provider = []string{"replay/verbs", "replay/verbs/tap", "replay/internal/halfopen", "replay/internal/unguessable"}
 
 var rules = []rule{
 	// What all may use, and what stands on nothing: how files are written, which
@@ -105,12 +110,69 @@ var rules = []rule{
 	// What may be sent is decided by its bytes: the guard knows no plan.
 	{packages: "replay/guard", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/transport"}},
 
-	// The C libraries of RDMA stay behind one interface.
-	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
-	// What defends servers against floods knows no transport and no protocol.
+	// Defence against floods, and what transports share: none knows a protocol.
 	{packages: "replay/internal/unguessable"},
 	{packages: "replay/internal/halfopen"},
+	{packages: "replay/internal/deadline"},
+	{packages: "replay/internal/onclose"},
+	{packages: "replay/internal/arena"},
+
+	// Providers of RDMA. One knows the interface, capture points, and the codecs of
+	// its own fabric; it knows no RPC, and no other provider. A new one that has
+	// codecs gets a row of its own. The C libraries of RDMA stay behind one of them.
+	{packages: "replay/verbs"},
+	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
+	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}},
+	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
+	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), tests: []string{"decode/..."}},
+	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
+	{packages: "replay/verbs/rdma", own: append([]string{"replay/internal/arena"}, provider...), cgo: true},
+	{packages: "replay/verbs/...", own: provider},
+
+	// How RPC messages travel. Transports know the RPC header and no program.
+	{packages: "replay/transport", own: []string{"decode/xdr", "replay/internal/halfopen"}},
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
+	{packages: "replay/endpoint", own: []string{
+		"decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/xdr",
+		"replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs",
+	}, tests: []string{"decode/...", "analyze/check"}},
+	{packages: "replay/tcprpc", own: []string{
+		"decode/oncrpc", "replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
+	}, tests: []string{"decode/..."}},
+	{packages: "replay/fault", own: []string{"replay/transport", "replay/verbs"}, tests: []string{"decode/xdr"}},
+
+	// Helpers of tests.
+	{packages: "replay/internal/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
+	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/internal/onclose", "replay/transport"}},
+
+	// The server: stores know no NFS, protocols know no transport but its interface.
+	{packages: "replay/nfsserver", own: []string{"decode/oncrpc", "decode/xdr", "replay/nfsserver/store", "replay/transport"}},
+	{packages: "replay/nfsserver/store"},
+	{packages: "replay/nfsserver/store/...", own: []string{"replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/nfsserver/mountd", own: []string{"decode/nfs/mount", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store"}},
+	{packages: "replay/nfsserver/v3", own: []string{"decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/store"}, tests: []string{"decode/nfs/mount"}},
+	{packages: "replay/nfsserver/nfsacl", own: []string{
+		"decode/nfs/nfs3", "decode/nfs/nfsacl", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store", "replay/nfsserver/v3",
+	}, tests: []string{"decode/xdr"}},
+	{packages: "replay/nfsserver/nfs4/state", own: []string{"decode/nfs/nfs4", "replay/nfsserver/store"}},
+	{packages: "replay/nfsserver/nfs4", own: []string{
+		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/nfs4/state", "replay/nfsserver/store", "replay/transport",
+	}, tests: []string{"decode/..."}},
+	{packages: "replay/nfsserver/playback", own: []string{
+		"capture", "decode", "decode/nfs", "decode/nfs/nfs4", "decode/oncrpc", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "replay/transport",
+	}},
+
+	// Clients, measurements, and how commands put servers and fabrics together.
+	{packages: "replay/client", own: []string{
+		"decode/nfs/mount", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/oncrpc", "decode/xdr", "replay/transport",
+	}},
+	{packages: "replay/bench", own: []string{"analyze/plot", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/site", own: []string{
+		"replay/client", "replay/endpoint", "replay/nfsserver/...", "replay/tcprpc", "replay/transport", "replay/transport/budget",
+		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
+	}},
+
+	// The rest of replay: what makes plans and runs them.
 	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
 	// What keeps a program from doing harm knows nothing of what it does.
@@ -229,7 +291,26 @@ func TestRules(t *testing.T) {
 		{"analyze/plot", module + "/analyze/latency", false, false},
 		{"cmd/rpcrdma-dump", module + "/internal/truth", false, false},
 		{"internal/truth", module + "/decode/rpcrdma", false, false},
-		{"replay/verbs/rdmacore", "C", false, true},
+		{"replay/verbs/rdma", "C", false, true},
+		{"replay/verbs/rocev2", "C", false, false},
+		{"replay/verbs/rocev2", module + "/decode/roce", false, true},
+		{"replay/verbs/rocev2", module + "/decode/iwarp", false, false},
+		{"replay/verbs/rocev2", module + "/decode", false, false},
+		{"replay/verbs/rocev2", module + "/decode", true, true},
+		{"replay/verbs/iwarp", module + "/replay/run", false, false},
+		{"replay/verbs/iwarp", module + "/replay/verbs/rocev2", false, false},
+		{"replay/verbs/new", module + "/replay/verbs/tap", false, true},
+		{"replay/verbs/new", module + "/decode/roce", false, false},
+		{"replay/verbs/new", module + "/replay/endpoint", false, false},
+		{"replay/endpoint", module + "/replay/verbs/rocev2", false, false},
+		{"replay/endpoint", module + "/replay/verbs/rocev2", true, true},
+		{"replay/endpoint", module + "/analyze/check", false, false},
+		{"replay/endpoint", module + "/analyze/check", true, true},
+		{"replay/endpoint", module + "/analyze/text", true, false},
+		{"replay/tcprpc", module + "/replay/endpoint", false, false},
+		{"replay/nfsserver", module + "/replay/endpoint", false, false},
+		{"replay/nfsserver/store/memory", module + "/decode/nfs/nfs4", false, false},
+		{"replay/nfsserver/v3", module + "/replay/nfsserver/nfs4", false, false},
 		{"replay", "C", false, false},
 		{"replay/guard", module + "/decode/nfs/ops", false, true},
 		{"replay/guard", module + "/replay/plan", false, false},
@@ -263,6 +344,11 @@ func (r *rule) refuses(pkg, module, imported string, test bool) string {
 	if rest, ok := strings.CutPrefix(imported, module+"/"); ok {
 		for _, p := range r.own {
 			if matches(p, rest) {
+				return ""
+			}
+		}
+		for _, p := range r.tests {
+			if test && matches(p, rest) {
 				return ""
 			}
 		}

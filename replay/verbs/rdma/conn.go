@@ -17,7 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
+	"github.com/rpcrdma/toolkit/replay/internal/arena"
 )
 
 // conn is a queue pair with a protection domain, a completion queue and a

@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
+	"github.com/rpcrdma/toolkit/replay/internal/arena"
 )
 
 // vendorSIW is the vendor number of the kernel's soft iWARP device. It has no

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
+	"github.com/rpcrdma/toolkit/replay/internal/arena"
 )
 
 var errMemory = errors.New("rdma: memory that Alloc has not returned")

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -118,10 +118,10 @@ const (
 
 func (o *Options) setDefaults() error {
 	if o.Port == 0 {
-		o.Port = decode.RoCEPort
+		o.Port = roce.Port
 	}
 	if o.PeerPort == 0 {
-		o.PeerPort = decode.RoCEPort
+		o.PeerPort = roce.Port
 	}
 	if o.MTU != 0 && ibcm.MTUCode(uint32(o.MTU)) == 0 {
 		return fmt.Errorf("rocev2: path MTU %d: must be 256, 512, 1024, 2048 or 4096", o.MTU)
