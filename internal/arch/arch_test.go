@@ -143,7 +143,7 @@ var rules = []rule{
 
 	// Helpers of tests.
 	{packages: "replay/internal/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
-	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/internal/onclose", "replay/transport"}},
+	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/client", "replay/internal/onclose", "replay/transport"}},
 
 	// The server: stores know no NFS, protocols know no transport but its interface.
 	{packages: "replay/nfsserver", own: []string{"decode/oncrpc", "decode/xdr", "replay/nfsserver/store", "replay/transport"}},
