@@ -39,8 +39,11 @@ var ui = []string{
 }
 
 // provider is what every provider of RDMA may import: the interface, capture
-// points, and the defence against floods.
-var provider = []string{"replay/verbs", "replay/verbs/tap", "replay/internal/halfopen", "replay/internal/unguessable"}
+// points, the defence against floods, and queues.
+var provider = []string{
+	"replay/verbs", "replay/verbs/tap",
+	"replay/internal/halfopen", "replay/internal/backlog", "replay/internal/ring", "replay/internal/unguessable",
+}
 
 var rules = []rule{
 	// What all may use, and what stands on nothing: how files are written, which
@@ -116,6 +119,8 @@ var rules = []rule{
 	{packages: "replay/internal/deadline"},
 	{packages: "replay/internal/onclose"},
 	{packages: "replay/internal/arena"},
+	{packages: "replay/internal/ring"},
+	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
 
 	// Providers of RDMA. One knows the interface, capture points, and the codecs of
 	// its own fabric; it knows no RPC, and no other provider. A new one that has
@@ -134,7 +139,7 @@ var rules = []rule{
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
 	{packages: "replay/endpoint", own: []string{
 		"decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/xdr",
-		"replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs",
+		"replay/internal/deadline", "replay/internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
 	}, tests: []string{"decode/...", "analyze/check"}},
 	{packages: "replay/tcprpc", own: []string{
 		"decode/oncrpc", "replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",

@@ -66,13 +66,13 @@ func (s *server) freed(n int) {
 func (s *server) resume() {
 	s.mu.Lock()
 	var next []*exchange
-	for s.waiting.len() > 0 && !s.dead {
-		x := *s.waiting.front()
+	for s.waiting.Len() > 0 && !s.dead {
+		x := *s.waiting.Front()
 		if !s.fits(x) {
 			break
 		}
 		s.take(x)
-		s.waiting.pop()
+		s.waiting.Pop()
 		next = append(next, x)
 	}
 	s.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/internal/deadline"
+	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -129,9 +130,9 @@ func (c *caller) enter(pc *pendingCall) (*link, error) {
 	pc.seq = c.seq
 	c.table[xid] = pc
 	c.timer.Arm(pc.due)
-	if c.link == nil || c.queue.len() > 0 || c.inFlight >= c.granted {
+	if c.link == nil || c.queue.Len() > 0 || c.inFlight >= c.granted {
 		c.step(pc, callWait)
-		c.queue.push(pc)
+		c.queue.Push(pc)
 		if c.link != nil {
 			c.ctr.creditWaits.Add(1)
 		}
@@ -169,11 +170,11 @@ func (c *caller) pump() {
 	var last *link
 	for {
 		c.mu.Lock()
-		if c.link == nil || c.inFlight >= c.granted || c.queue.len() == 0 {
+		if c.link == nil || c.inFlight >= c.granted || c.queue.Len() == 0 {
 			c.mu.Unlock()
 			break
 		}
-		pc := c.queue.pop()
+		pc := c.queue.Pop()
 		if pc == nil { // it was withdrawn
 			c.mu.Unlock()
 			continue
@@ -280,13 +281,13 @@ func (c *caller) stats() transport.Stats {
 
 // callQueue holds the calls that wait, in the order in which they were started.
 // One that was withdrawn leaves a nil.
-type callQueue struct{ ring[*pendingCall] }
+type callQueue struct{ ring.Ring[*pendingCall] }
 
 // insert queues a call that was started before others that wait already.
 func (q *callQueue) insert(pc *pendingCall) {
-	q.push(pc)
-	for i := q.len() - 1; i > 0; i-- {
-		a, b := q.at(i-1), q.at(i)
+	q.Push(pc)
+	for i := q.Len() - 1; i > 0; i-- {
+		a, b := q.At(i-1), q.At(i)
 		if *a != nil && (*a).seq < (*b).seq {
 			break
 		}
@@ -296,8 +297,8 @@ func (q *callQueue) insert(pc *pendingCall) {
 
 // withdraw takes a call out.
 func (q *callQueue) withdraw(pc *pendingCall) {
-	for i := range q.len() {
-		if p := q.at(i); *p == pc {
+	for i := range q.Len() {
+		if p := q.At(i); *p == pc {
 			*p = nil
 		}
 	}
@@ -306,8 +307,8 @@ func (q *callQueue) withdraw(pc *pendingCall) {
 // drain empties the queue.
 func (q *callQueue) drain() []*pendingCall {
 	var all []*pendingCall
-	for q.len() > 0 {
-		if pc := q.pop(); pc != nil {
+	for q.Len() > 0 {
+		if pc := q.Pop(); pc != nil {
 			all = append(all, pc)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
@@ -28,9 +29,9 @@ type server struct {
 
 	pulling int // bytes of calls that are held
 	holding int // exchanges that the connection's account is charged for
-	waiting ring[*exchange]
+	waiting ring.Ring[*exchange]
 	held    map[uint32]*exchange // ReadRead: until RDMA_DONE
-	order   ring[heldCall]
+	order   ring.Ring[heldCall]
 	timer   *time.Timer
 	// retry lets calls begin that wait although nothing else is under way, since
 	// there is no memory for them.
@@ -166,8 +167,8 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 		x.end()
 		return
 	}
-	if s.waiting.len() > 0 || !s.fits(x) {
-		s.waiting.push(x)
+	if s.waiting.Len() > 0 || !s.fits(x) {
+		s.waiting.Push(x)
 		s.mu.Unlock()
 		return
 	}
@@ -378,8 +379,8 @@ func (s *server) lost(*link) {
 		s.retry.Stop()
 	}
 	var all []*exchange
-	for s.waiting.len() > 0 {
-		all = append(all, s.waiting.pop())
+	for s.waiting.Len() > 0 {
+		all = append(all, s.waiting.Pop())
 	}
 	for _, x := range s.held {
 		// One whose reply is still being sent finds the connection gone.

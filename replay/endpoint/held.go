@@ -23,8 +23,8 @@ func (s *server) hold(x *exchange) bool {
 	}
 	s.held[x.hdr.XID] = x
 	x.step(exchangeExpose)
-	s.order.push(heldCall{x.hdr.XID, x, time.Now().Add(s.o.DoneTimeout)})
-	if s.order.len() == 1 {
+	s.order.Push(heldCall{x.hdr.XID, x, time.Now().Add(s.o.DoneTimeout)})
+	if s.order.Len() == 1 {
 		l := x.l
 		if s.timer == nil {
 			s.timer = time.AfterFunc(s.o.DoneTimeout, func() { s.expire(l) })
@@ -55,8 +55,8 @@ func (s *server) done(xid uint32) {
 	if x != nil && !x.settle() {
 		x = nil
 	}
-	for s.order.len() > 0 && s.held[s.order.front().xid] != s.order.front().x {
-		s.order.pop()
+	for s.order.Len() > 0 && s.held[s.order.Front().xid] != s.order.Front().x {
+		s.order.Pop()
 	}
 	s.mu.Unlock()
 	if x != nil {
@@ -83,10 +83,10 @@ func (s *server) expire(l *link) {
 		return
 	}
 	l.ref()
-	for s.order.len() > 0 {
-		h := s.order.front()
+	for s.order.Len() > 0 {
+		h := s.order.Front()
 		if s.held[h.xid] != h.x {
-			s.order.pop()
+			s.order.Pop()
 			continue
 		}
 		if h.until.After(now) {
@@ -96,10 +96,10 @@ func (s *server) expire(l *link) {
 		if h.x.settle() {
 			late = append(late, h.x)
 		}
-		s.order.pop()
+		s.order.Pop()
 	}
-	if s.order.len() > 0 && !s.dead {
-		s.timer.Reset(time.Until(s.order.front().until))
+	if s.order.Len() > 0 && !s.dead {
+		s.timer.Reset(time.Until(s.order.Front().until))
 	}
 	s.mu.Unlock()
 	for _, x := range late {

@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/internal/onclose"
+	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 	"github.com/rpcrdma/toolkit/replay/verbs"
@@ -44,12 +45,12 @@ type link struct {
 
 	mu       sync.Mutex
 	idle     sync.Cond // flushing has ended
-	queue    ring[work]
+	queue    ring.Ring[work]
 	room     int // in the send queue
 	depth    int
 	silent   int // requests since the last that was signaled
 	seq      uint64
-	posted   ring[entry]
+	posted   ring.Ring[entry]
 	corked   bool
 	flushing bool
 	dead     bool
@@ -206,14 +207,14 @@ func (l *link) teardown() {
 	for l.flushing {
 		l.idle.Wait()
 	}
-	owners := make([]owner, 0, l.posted.len()+l.queue.len())
-	for l.posted.len() > 0 {
-		if e := l.posted.pop(); e.owner != nil {
+	owners := make([]owner, 0, l.posted.Len()+l.queue.Len())
+	for l.posted.Len() > 0 {
+		if e := l.posted.Pop(); e.owner != nil {
 			owners = append(owners, e.owner)
 		}
 	}
-	for l.queue.len() > 0 {
-		if w := l.queue.pop(); w.owner != nil {
+	for l.queue.Len() > 0 {
+		if w := l.queue.Pop(); w.owner != nil {
 			owners = append(owners, w.owner)
 		}
 	}

@@ -83,9 +83,12 @@ func (m *memory) release() {
 	}
 }
 
+// classOf is the power of two that a block of n bytes takes.
+func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minBlock) }
+
 // get returns a block of at least n bytes.
 func (m *memory) get(n int) (*block, error) {
-	class := max(bits.Len(uint(max(n, 1)-1)), minBlock)
+	class := classOf(n)
 	if class >= len(m.free) {
 		return nil, errors.New("endpoint: too much memory")
 	}

@@ -1,8 +1,6 @@
 package endpoint
 
 import (
-	"math/bits"
-
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
@@ -43,8 +41,7 @@ const maxKeptBlocks = 64 << 20 // bytes of registered blocks that a connection k
 
 // block returns memory that is registered for as long as the connection lives.
 func (l *link) block(n int) (*block, error) {
-	class := max(bits.Len(uint(max(n, 1)-1)), minBlock)
-	if class < len(l.blocks) {
+	if class := classOf(n); class < len(l.blocks) {
 		l.regMu.Lock()
 		if k := len(l.blocks[class]); k > 0 {
 			b := l.blocks[class][k-1]

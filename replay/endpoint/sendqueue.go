@@ -93,7 +93,7 @@ func (l *link) enqueue(w work) bool {
 	if l.dead {
 		return false
 	}
-	l.queue.push(w)
+	l.queue.Push(w)
 	return true
 }
 
@@ -160,8 +160,8 @@ func (l *link) flushLocked() {
 // gather moves what fits into the send queue to l.wrs. l.mu is held.
 func (l *link) gather() {
 	l.wrs = l.wrs[:0]
-	for l.queue.len() > 0 && l.room > 0 && len(l.wrs) < batchSize {
-		w := l.queue.front()
+	for l.queue.Len() > 0 && l.room > 0 && len(l.wrs) < batchSize {
+		w := l.queue.Front()
 		n := min(len(w.wrs), l.room)
 		at := len(l.wrs)
 		l.wrs = append(l.wrs, w.wrs[:n]...)
@@ -174,11 +174,11 @@ func (l *link) gather() {
 				e.n++
 			}
 			e.buf, e.owner = w.buf, w.owner
-			l.queue.pop()
+			l.queue.Pop()
 		}
 		if e.n == 0 {
 			if e.owner != nil { // no request at all: cannot be, but must not be lost
-				l.posted.push(entry{seq: l.seq, owner: e.owner})
+				l.posted.Push(entry{seq: l.seq, owner: e.owner})
 			}
 			continue
 		}
@@ -194,7 +194,7 @@ func (l *link) gather() {
 			last.Signaled = true
 			l.silent = 0
 		}
-		l.posted.push(e)
+		l.posted.Push(e)
 		if !whole {
 			break
 		}
@@ -226,13 +226,13 @@ func (l *link) count(wr *verbs.WorkRequest) {
 func (l *link) retire(seq uint64) {
 	for {
 		l.mu.Lock()
-		if l.posted.len() == 0 || l.posted.front().seq > seq {
+		if l.posted.Len() == 0 || l.posted.Front().seq > seq {
 			l.mu.Unlock()
 			return
 		}
 		var owner owner
-		for owner == nil && l.posted.len() > 0 && l.posted.front().seq <= seq {
-			e := l.posted.pop()
+		for owner == nil && l.posted.Len() > 0 && l.posted.Front().seq <= seq {
+			e := l.posted.Pop()
 			l.room += e.n
 			if e.buf != nil {
 				l.sendFree = append(l.sendFree, e.buf)

@@ -21,6 +21,7 @@ const (
 	codeRDMAP       = 5
 	codeOpcode      = 6
 	codeStream      = 7
+	codeInvalidate  = 9 // the STag cannot be invalidated
 	codeTaggedWrap  = 3
 	codeTaggedDDP   = 4
 	codeQN          = 1
@@ -88,41 +89,64 @@ func writeFailure(why refusal, about *offender) *failure {
 
 // told is the failure that a Terminate of the peer's means.
 func told(t iwarp.Terminate) *failure {
-	op, status := verbs.OpSend, verbs.StatusGeneral
-	header := t.DDPHeader()
-	isRead := t.ReadRequest() != nil
-	switch {
-	case isRead || header != nil && header.Control().Opcode() == iwarp.OpReadRequest:
-		op, isRead = verbs.OpRead, true
-	case header != nil && header.Control().Tagged():
-		op = verbs.OpWrite
-	case header != nil && header.Control().Opcode().Invalidates():
-		op = verbs.OpSendInvalidate
-	}
-	switch layer, etype, code := t.Layer(), t.EType(), t.Code(); {
-	case layer == iwarp.LayerRDMAP && etype == typeProtection:
-		status = verbs.StatusRemoteAccess
-		if header == nil && code != codeAccess {
-			op, isRead = verbs.OpRead, true // a Write's STag is DDP's matter
-		}
-	case layer == iwarp.LayerRDMAP && etype == typeOperation && (code == codeRDMAP || code == codeOpcode):
-		status = verbs.StatusRemoteInvalid
-	case layer == iwarp.LayerRDMAP && etype == typeOperation && code == 9:
-		op, status = verbs.OpSendInvalidate, verbs.StatusRemoteAccess
-	case layer == iwarp.LayerDDP && etype == typeTagged && code != codeTaggedDDP:
-		status = verbs.StatusRemoteAccess
-		if header == nil {
-			op = verbs.OpWrite
-		}
-	case layer == iwarp.LayerDDP && etype == typeUntagged && code == codeNoBuffer && !isRead:
-		status = verbs.StatusRNRRetryExceeded
-	case layer == iwarp.LayerDDP && etype != typeLocal:
-		status = verbs.StatusRemoteInvalid
-	case layer == iwarp.LayerRDMAP || layer == iwarp.LayerDDP:
-		status = verbs.StatusRemoteOperation
-	}
+	op, isRead := offending(t)
+	op, isRead, status := verdict(t, op, isRead)
 	return &failure{
 		err:  &verbs.StatusError{Op: op, Status: status, Detail: "Terminate from the peer: " + t.String()},
 		read: isRead, status: status,
 	}
+}
+
+// offending is the operation of ours whose header the Terminate returns, a Send if
+// it returns none.
+func offending(t iwarp.Terminate) (op verbs.Op, isRead bool) {
+	header := t.DDPHeader()
+	switch {
+	case t.ReadRequest() != nil:
+		return verbs.OpRead, true
+	case header == nil:
+		return verbs.OpSend, false
+	case header.Control().Opcode() == iwarp.OpReadRequest:
+		return verbs.OpRead, true
+	case header.Control().Tagged():
+		return verbs.OpWrite, false
+	case header.Control().Opcode().Invalidates():
+		return verbs.OpSendInvalidate, false
+	}
+	return verbs.OpSend, false
+}
+
+// verdict is what layer, type and code of a Terminate mean for the operation (RFC
+// 5040, section 4.8). Without a header they tell more of the operation, too.
+func verdict(t iwarp.Terminate, op verbs.Op, isRead bool) (verbs.Op, bool, verbs.Status) {
+	bare := t.DDPHeader() == nil
+	switch etype, code := t.EType(), t.Code(); t.Layer() {
+	case iwarp.LayerRDMAP:
+		switch {
+		case etype == typeProtection:
+			if bare && code != codeAccess {
+				op, isRead = verbs.OpRead, true // DDP reports the STag of a Write
+			}
+			return op, isRead, verbs.StatusRemoteAccess
+		case etype == typeOperation && (code == codeRDMAP || code == codeOpcode):
+			return op, isRead, verbs.StatusRemoteInvalid
+		case etype == typeOperation && code == codeInvalidate:
+			return verbs.OpSendInvalidate, isRead, verbs.StatusRemoteAccess
+		}
+		return op, isRead, verbs.StatusRemoteOperation
+	case iwarp.LayerDDP:
+		switch {
+		case etype == typeTagged && code != codeTaggedDDP:
+			if bare {
+				op = verbs.OpWrite
+			}
+			return op, isRead, verbs.StatusRemoteAccess
+		case etype == typeUntagged && code == codeNoBuffer && !isRead:
+			return op, isRead, verbs.StatusRNRRetryExceeded
+		case etype != typeLocal:
+			return op, isRead, verbs.StatusRemoteInvalid
+		}
+		return op, isRead, verbs.StatusRemoteOperation
+	}
+	return op, isRead, verbs.StatusGeneral
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/internal/halfopen"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
@@ -104,17 +105,11 @@ func (l *listener) evict() bool {
 
 // Accept implements verbs.Listener.
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	r, err := backlog.Next(ctx, l.reqs, l.stop)
+	if err != nil {
+		return nil, err // not a nil *request in an interface
 	}
-	select {
-	case r := <-l.reqs:
-		return r, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.stop:
-		return nil, verbs.ErrClosed
-	}
+	return r, nil
 }
 
 // Addr implements verbs.Listener.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -21,7 +22,7 @@ type conn struct {
 	qp     uint32
 
 	smu     sync.Mutex
-	sq      ring[verbs.WorkRequest] // posted, not executed
+	sq      ring.Ring[verbs.WorkRequest] // posted, not executed
 	number  uint64
 	waits   bool      // the head of the queue waits for a receive or a delay
 	rnrEnds time.Time // when the peer has to have posted a receive
@@ -31,8 +32,8 @@ type conn struct {
 	filled   sync.Cond
 	state    verbs.State
 	err      error
-	rq       ring[verbs.RecvRequest]
-	cq       ring[completion]
+	rq       ring.Ring[verbs.RecvRequest]
+	cq       ring.Ring[completion]
 	inUse    int // places of the send queue
 	retiring int // executed since the last completion of the send queue
 	drained  chan struct{}
@@ -106,7 +107,7 @@ func (c *conn) Post(wrs ...verbs.WorkRequest) error {
 	c.inUse += len(wrs)
 	c.mu.Unlock()
 	for i := range wrs {
-		c.sq.push(wrs[i])
+		c.sq.Push(wrs[i])
 	}
 	if c.p.opts.Async {
 		c.smu.Unlock()
@@ -167,7 +168,7 @@ func (c *conn) work() {
 		// In this order: nothing is posted to a connection that has ended.
 		ended := c.State() == verbs.StateError
 		c.smu.Lock()
-		empty := c.sq.len() == 0
+		empty := c.sq.Len() == 0
 		c.smu.Unlock()
 		if ended && empty {
 			return
@@ -178,14 +179,14 @@ func (c *conn) work() {
 // execute does what the send queue holds. It unlocks smu.
 func (c *conn) execute() {
 	kickPeer := false
-	for c.sq.len() > 0 {
-		wr := c.sq.front()
+	for c.sq.Len() > 0 {
+		wr := c.sq.Front()
 		c.mu.Lock()
 		dead := c.state == verbs.StateError
 		c.mu.Unlock()
 		if dead {
 			c.complete(wr, verbs.StatusFlushed)
-			c.sq.pop()
+			c.sq.Pop()
 			continue
 		}
 		f := Fault{}
@@ -220,9 +221,9 @@ func (c *conn) execute() {
 			c.fail(wr.Op, status)
 			kickPeer = true
 		}
-		c.sq.pop()
+		c.sq.Pop()
 	}
-	empty := c.sq.len() == 0
+	empty := c.sq.Len() == 0
 	c.smu.Unlock()
 	if empty {
 		c.mu.Lock()
@@ -246,7 +247,7 @@ func (c *conn) resume() {
 	}
 	c.delayed = false
 	// The fault was decided; the request itself is executed now.
-	if c.sq.len() > 0 {
+	if c.sq.Len() > 0 {
 		c.waits = true
 	}
 	c.smu.Unlock()
@@ -280,13 +281,13 @@ func (c *conn) send(wr *verbs.WorkRequest) (status verbs.Status, wait bool) {
 		p.mu.Unlock()
 		return verbs.StatusRetryExceeded, false
 	}
-	if p.rq.len() == 0 {
+	if p.rq.Len() == 0 {
 		p.mu.Unlock()
 		return c.notReady()
 	}
 	c.rnrEnds = time.Time{}
-	rr := *p.rq.front()
-	p.rq.pop()
+	rr := *p.rq.Front()
+	p.rq.Pop()
 	n := 0
 	for _, b := range wr.Local {
 		n += len(b)
@@ -361,7 +362,7 @@ func (c *conn) complete(wr *verbs.WorkRequest, status verbs.Status) {
 
 // push adds a completion. mu is held.
 func (c *conn) push(done completion) {
-	c.cq.push(done)
+	c.cq.Push(done)
 	c.filled.Signal()
 }
 
@@ -385,9 +386,9 @@ func (c *conn) die(err error) {
 		return
 	}
 	c.state, c.err = verbs.StateError, err
-	for c.rq.len() > 0 {
-		c.push(completion{Completion: verbs.Completion{ID: c.rq.front().ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
-		c.rq.pop()
+	for c.rq.Len() > 0 {
+		c.push(completion{Completion: verbs.Completion{ID: c.rq.Front().ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
+		c.rq.Pop()
 	}
 	c.filled.Broadcast()
 	c.mu.Unlock()
@@ -406,7 +407,7 @@ func (c *conn) PostRecv(wrs ...verbs.RecvRequest) error {
 		}
 	}
 	c.mu.Lock()
-	if c.rq.len()+len(wrs) > c.params.RecvDepth {
+	if c.rq.Len()+len(wrs) > c.params.RecvDepth {
 		c.mu.Unlock()
 		return verbs.ErrQueueFull
 	}
@@ -415,7 +416,7 @@ func (c *conn) PostRecv(wrs ...verbs.RecvRequest) error {
 			c.push(completion{Completion: verbs.Completion{ID: wrs[i].ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
 			continue
 		}
-		c.rq.push(wrs[i])
+		c.rq.Push(wrs[i])
 	}
 	c.mu.Unlock()
 	if p := c.peer; p != nil && p.params.RNRRetryCount > 0 {
@@ -428,11 +429,11 @@ func (c *conn) Poll(out []verbs.Completion) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for n < len(out) && c.cq.len() > 0 {
-		done := c.cq.front()
+	for n < len(out) && c.cq.Len() > 0 {
+		done := c.cq.Front()
 		out[n] = done.Completion
 		c.inUse -= done.retires
-		c.cq.pop()
+		c.cq.Pop()
 		n++
 	}
 	return n
@@ -441,7 +442,7 @@ func (c *conn) Poll(out []verbs.Completion) int {
 func (c *conn) Wait() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.cq.len() == 0 {
+	for c.cq.Len() == 0 {
 		if c.state == verbs.StateError && c.inUse-c.retiring <= 0 {
 			return c.err
 		}

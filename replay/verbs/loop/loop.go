@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -20,7 +21,7 @@ const (
 	maxMessage = 16 << 20
 	maxReads   = 128
 	maxWindows = 1 << 16 // of a connection
-	backlog    = 128
+	maxQueued  = 128
 	depth      = 256 // of queues, unless Params say otherwise
 	reads      = 16  // depth of RDMA Reads, unless Params say otherwise
 )
@@ -184,7 +185,7 @@ func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.List
 	if !local.IsValid() {
 		local = netip.MustParseAddrPort("127.0.0.1:0")
 	}
-	l := &listener{p: p, queue: make(chan *request, backlog), done: make(chan struct{})}
+	l := &listener{p: p, queue: make(chan *request, maxQueued), done: make(chan struct{})}
 	n := p.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,17 +220,11 @@ func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.List
 func (l *listener) Addr() netip.AddrPort { return l.addr }
 
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	r, err := backlog.Next(ctx, l.queue, l.done)
+	if err != nil {
+		return nil, err // not a nil *request in an interface
 	}
-	select {
-	case r := <-l.queue:
-		return r, nil
-	case <-l.done:
-		return nil, verbs.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return r, nil
 }
 
 func (l *listener) Close() error {

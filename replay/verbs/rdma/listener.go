@@ -13,11 +13,12 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// backlog is how many requests may wait for Accept.
-const backlog = 128
+// maxQueued is how many requests may wait for Accept.
+const maxQueued = 128
 
 type listener struct {
 	id       *cmID
@@ -37,7 +38,7 @@ func (l *listener) bind(local netip.AddrPort) error {
 		return verbs.ErrClosed
 	}
 	s := toSockaddr(local)
-	if err := errno(fmt.Sprintf("listening at %v", local), C.rc_bind(l.id.id, ptr(&s), backlog)); err != nil {
+	if err := errno(fmt.Sprintf("listening at %v", local), C.rc_bind(l.id.id, ptr(&s), maxQueued)); err != nil {
 		return err
 	}
 	l.addr = netip.AddrPortFrom(local.Addr(), uint16(C.rc_port(l.id.id)))
@@ -60,17 +61,11 @@ func (l *listener) add(r *request) bool {
 }
 
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	r, err := backlog.Next(ctx, l.requests, l.closed)
+	if err != nil {
+		return nil, err // not a nil *request in an interface
 	}
-	select {
-	case r := <-l.requests:
-		return r, nil
-	case <-l.closed:
-		return nil, verbs.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return r, nil
 }
 
 func (l *listener) Addr() netip.AddrPort { return l.addr }

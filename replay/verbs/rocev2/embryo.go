@@ -256,13 +256,13 @@ func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	switch {
 	case entry != nil:
 		e := entry.Value
-		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.intact(src, b, index) || !m.hatch(entry) {
+		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.stray(src, b, index) || !m.hatch(entry) {
 			return false
 		}
 		if id = m.ready[n]; id == nil {
 			return false
 		}
-	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.intact(src, b, index):
+	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.stray(src, b, index):
 		return false
 	}
 	r := id.request
@@ -276,19 +276,9 @@ func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	return true
 }
 
-// intact checks the ICRC of a packet of no connection.
-func (s *socket) intact(src netip.AddrPort, b []byte, index uint16) bool {
+// stray is intact for a packet of no connection.
+func (s *socket) stray(src netip.AddrPort, b []byte, index uint16) bool {
 	var c icrc
 	c.set(src, s.local)
-	id := index
-	if s.p.opt.CheckICRC != ICRCOff {
-		var ok bool
-		if id, ok = c.check(b, index, s.p.opt.CheckICRC); !ok {
-			return false
-		}
-	}
-	if s.tap.on() {
-		s.tap.packet(src, s.local, id, b)
-	}
-	return true
+	return s.intact(&c, src, b, index)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -77,23 +78,12 @@ func (l *listener) Addr() netip.AddrPort { return l.addr }
 // Accept implements verbs.Listener.
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
 	for {
-		if err := ctx.Err(); err != nil {
+		r, err := backlog.Next(ctx, l.queue, l.closed)
+		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-l.closed:
-			return nil, verbs.ErrClosed
-		default:
-		}
-		select {
-		case r := <-l.queue:
-			if r.alive() {
-				return r, nil
-			}
-		case <-l.closed:
-			return nil, verbs.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if r.alive() {
+			return r, nil
 		}
 	}
 }

@@ -194,16 +194,9 @@ func (s *socket) packet(src netip.AddrPort, b []byte, index uint16) {
 		}
 		c.inbound.set(src, s.local)
 	}
-	id := index
-	if s.p.opt.CheckICRC != ICRCOff {
-		var ok bool
-		if id, ok = c.inbound.check(b, index, s.p.opt.CheckICRC); !ok {
-			s.p.count(&s.p.stats.BadICRC)
-			return
-		}
-	}
-	if s.tap.on() {
-		s.tap.packet(src, s.local, id, b)
+	if !s.intact(&c.inbound, src, b, index) {
+		s.p.count(&s.p.stats.BadICRC)
+		return
 	}
 	c.handle(&s.pkt, s.now)
 }
@@ -252,6 +245,21 @@ func (s *socket) acknowledge() {
 	s.lazy = s.lazy[:0]
 }
 
+// intact checks the ICRC of a packet and shows the packet to the tap.
+func (s *socket) intact(f *icrc, src netip.AddrPort, b []byte, index uint16) bool {
+	id := index
+	if s.p.opt.CheckICRC != ICRCOff {
+		var ok bool
+		if id, ok = f.check(b, index, s.p.opt.CheckICRC); !ok {
+			return false
+		}
+	}
+	if s.tap.on() {
+		s.tap.packet(src, s.local, id, b)
+	}
+	return true
+}
+
 // mad handles a packet for queue pair 1.
 func (s *socket) mad(src netip.AddrPort, b []byte, index uint16) {
 	pkt := &s.pkt
@@ -262,16 +270,9 @@ func (s *socket) mad(src netip.AddrPort, b []byte, index uint16) {
 	if src != s.madICRC.src {
 		s.madICRC.set(src, s.local)
 	}
-	id := index
-	if s.p.opt.CheckICRC != ICRCOff {
-		var ok bool
-		if id, ok = s.madICRC.check(b, index, s.p.opt.CheckICRC); !ok {
-			s.p.count(&s.p.stats.BadICRC)
-			return
-		}
-	}
-	if s.tap.on() {
-		s.tap.packet(src, s.local, id, b)
+	if !s.intact(&s.madICRC, src, b, index) {
+		s.p.count(&s.p.stats.BadICRC)
+		return
 	}
 	var m ibcm.Message
 	if !ibcm.Decode(pkt.Payload, pkt.PayloadLen, &m) || len(m.Data) < ibcm.DataSize {
