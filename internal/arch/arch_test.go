@@ -50,6 +50,9 @@ var rules = []rule{
 	// characters may be shown.
 	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
 	{packages: "internal/printable"},
+	// Tables for people. It is the one way to a library that draws for those who are
+	// no command, and for commands and benchmarks only.
+	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 
 	// Packets. Whatever reads or writes captures needs no protocol.
 	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
@@ -171,7 +174,7 @@ var rules = []rule{
 	{packages: "replay/client", own: []string{
 		"decode/nfs/mount", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/oncrpc", "decode/xdr", "replay/transport",
 	}},
-	{packages: "replay/bench", own: []string{"analyze/plot", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/site", own: []string{
 		"replay/client", "replay/endpoint", "replay/nfsserver/...", "replay/tcprpc", "replay/transport", "replay/transport/budget",
 		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
@@ -185,7 +188,7 @@ var rules = []rule{
 		"github.com/landlock-lsm/go-landlock", "github.com/seccomp/libseccomp-golang", "kernel.org/pub/linux/libs/security/libcap/cap",
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
-	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/...", "internal/outfile", "internal/printable"}, foreign: append([]string{"*"}, ui...)},
+	{packages: "cmd/...", own: []string{"capture/...", "decode/...", "analyze/...", "replay/...", "cmd/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: append([]string{"*"}, ui...)},
 
 	// The generator writes what decode is made of, so it stands on nothing.
 	{packages: "internal/xdrgen"},
