@@ -141,7 +141,7 @@ var rules = []rule{
 	{packages: "replay/transport", own: []string{"decode/xdr", "replay/internal/halfopen"}},
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
 	{packages: "replay/endpoint", own: []string{
-		"decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/xdr",
+		"decode/oncrpc", "decode/rdma", "decode/rpcrdma",
 		"replay/internal/deadline", "replay/internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
 	}, tests: []string{"decode/...", "analyze/check"}},
 	{packages: "replay/tcprpc", own: []string{

@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
@@ -145,29 +144,9 @@ func (c *caller) marshal(l *link, pc *pendingCall) (*sendBuf, error) {
 	}
 	buf.b = h.Append(buf.b[:0])
 	if !zero {
-		buf.b = appendReduced(buf.b, &call.Message, inline)
+		buf.b = call.AppendReduced(buf.b, inline)
 	}
 	return buf, nil
-}
-
-// appendReduced appends a message with those items in their places that are
-// inline, without the others.
-func appendReduced(b []byte, m *transport.Message, inline func(int) bool) []byte {
-	if len(m.Items) == 0 {
-		return append(b, m.Stream...)
-	}
-	at, moved := 0, 0 // moved: bytes of items so far
-	for i := range m.Items {
-		it := &m.Items[i]
-		if inline(i) {
-			cut := min(max(int(it.Position)-moved, at), len(m.Stream))
-			b = append(b, m.Stream[at:cut]...)
-			b = xdr.AppendFixed(b, it.Data)
-			at = cut
-		}
-		moved += (len(it.Data) + 3) &^ 3
-	}
-	return append(b, m.Stream[at:]...)
 }
 
 // offer opens the chunks of a plan.
@@ -270,7 +249,7 @@ func (pc *pendingCall) positionZero(l *link, n int, sizes []uint32, inline func(
 	if err != nil {
 		return err
 	}
-	appendReduced(b.b[:0], &pc.call.Message, inline)
+	pc.call.AppendReduced(b.b[:0], inline)
 	list, err := l.openBlock(&pc.op, pc.xid, b, n, verbs.RemoteRead, sizes)
 	return pc.readList(l, 0, list, err)
 }

@@ -106,7 +106,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 	room := x.hdr.Reply.Length()
 	switch size := h.Size(); {
 	case size+body <= l.inlineSend && !(x.s.o.ReplyChunkAlways && room >= uint64(body)):
-		buf.b = appendReduced(h.Append(buf.b[:0]), m, inline)
+		buf.b = m.AppendReduced(h.Append(buf.b[:0]), inline)
 		return true
 	case room >= uint64(body) && body > 0 && size <= l.inlineSend:
 		h.Type = rpcrdma.TypeNoMsg
@@ -116,7 +116,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 		}
 		x.blocks = append(x.blocks, b)
 		x.recharge(x.charge + int64(len(b.b)))
-		appendReduced(b.b[:0], m, inline)
+		m.AppendReduced(b.b[:0], inline)
 		if !x.write(h.Reply, x.hdr.Reply, b.b[:body]) {
 			return false
 		}
@@ -157,7 +157,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	}
 	body := m.Size()
 	if h.Size()+body <= l.inlineSend {
-		buf.b = appendReduced(h.Append(buf.b[:0]), m, func(int) bool { return true })
+		buf.b = m.AppendWhole(h.Append(buf.b[:0]))
 		return true
 	}
 	if l.o.Registration == Inline {
@@ -199,7 +199,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 		if err != nil {
 			return false
 		}
-		appendReduced(b.b[:0], m, inline)
+		m.AppendReduced(b.b[:0], inline)
 		list, err := l.openBlock(&x.op, x.hdr.XID, b, body, verbs.RemoteRead, nil)
 		if err != nil {
 			return false
@@ -210,7 +210,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 		rotate(h.Reads, reads)
 		buf.b = h.Append(buf.b[:0])
 	} else {
-		buf.b = appendReduced(h.Append(buf.b[:0]), m, inline)
+		buf.b = m.AppendReduced(h.Append(buf.b[:0]), inline)
 	}
 	if len(buf.b) > l.inlineSend {
 		return false

@@ -46,18 +46,23 @@ func (m *Message) Size() int {
 }
 
 // AppendWhole appends the message with its items in their places.
-func (m *Message) AppendWhole(b []byte) []byte {
-	stream, moved := m.Stream, 0 // moved: bytes of items so far
-	at := 0
+func (m *Message) AppendWhole(b []byte) []byte { return m.AppendReduced(b, nil) }
+
+// AppendReduced appends the message with those items in their places that inline
+// reports, by their index in Items, and without the others; nil is all of them.
+func (m *Message) AppendReduced(b []byte, inline func(i int) bool) []byte {
+	at, moved := 0, 0 // in Stream; bytes of items so far
 	for i := range m.Items {
 		it := &m.Items[i]
-		cut := min(max(int(it.Position)-moved, at), len(stream))
-		b = append(b, stream[at:cut]...)
-		at = cut
-		b = xdr.AppendFixed(b, it.Data)
+		if inline == nil || inline(i) {
+			cut := min(max(int(it.Position)-moved, at), len(m.Stream))
+			b = append(b, m.Stream[at:cut]...)
+			b = xdr.AppendFixed(b, it.Data)
+			at = cut
+		}
 		moved += (len(it.Data) + 3) &^ 3
 	}
-	return append(b, stream[at:]...)
+	return append(b, m.Stream[at:]...)
 }
 
 // Bytes is the content of an eligible opaque of a decoded message.
@@ -204,7 +209,7 @@ type Exchange interface {
 	// Backward sends calls to the peer (RFC 8167, or the same TCP
 	// connection); nil if the transport cannot.
 	Backward() Requester
-	// Closed is called when the connection has ended. Each connection keeps
-	// the last function given for a key.
+	// OnClose has f called when the connection has ended, or at once if it has.
+	// Each connection keeps the last function given for a key.
 	OnClose(key any, f func())
 }

@@ -65,6 +65,8 @@ var (
 	ErrClosed       = errors.New("verbs: closed")
 	ErrHandle       = errors.New("verbs: no such handle")
 	ErrUnsupported  = errors.New("verbs: the provider cannot do this")
+	// ErrRejected is every *RejectError.
+	ErrRejected = errors.New("verbs: connection refused by the peer")
 )
 
 // StatusError is why a connection failed.
@@ -87,4 +89,7 @@ type RejectError struct {
 	PrivateData []byte
 }
 
-func (e *RejectError) Error() string { return "verbs: connection refused by the peer: " + e.Reason }
+func (e *RejectError) Error() string { return ErrRejected.Error() + ": " + e.Reason }
+
+// Is reports that a RejectError is ErrRejected.
+func (e *RejectError) Is(target error) bool { return target == ErrRejected }

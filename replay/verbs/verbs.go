@@ -19,8 +19,8 @@ type Provider interface {
 	Name() string
 	Caps() Caps
 
-	// Dial connects to a listener. It fails with a *RejectError if the peer
-	// refused, and with ctx.Err() when ctx ends first. The returned connection
+	// Dial connects to a listener. It fails with a *RejectError, which
+	// is ErrRejected, if the peer refused, and with ctx.Err() when ctx ends first. The returned connection
 	// is in StateRTS.
 	Dial(ctx context.Context, remote netip.AddrPort, p Params) (Conn, error)
 	// Listen accepts connections at an address; port 0 chooses one.

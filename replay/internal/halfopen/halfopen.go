@@ -124,13 +124,3 @@ func (t *Table[T]) Remove(e *Entry[T]) bool {
 
 // Oldest is the entry that came first; nil if there is none.
 func (t *Table[T]) Oldest() *Entry[T] { return t.head }
-
-// All calls f for all entries, the oldest first. f may remove the entry that it
-// is called for.
-func (t *Table[T]) All(f func(*Entry[T])) {
-	for e := t.head; e != nil; {
-		next := e.next
-		f(e)
-		e = next
-	}
-}
