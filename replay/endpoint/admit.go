@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// expected is how long a reply the peer has made room for in chunks.
+// expected returns for how many bytes of a reply the peer has made room in chunks.
 func (x *exchange) expected() int64 {
 	n := x.hdr.Reply.Length()
 	for _, w := range x.hdr.Writes {
@@ -14,8 +14,8 @@ func (x *exchange) expected() int64 {
 	return int64(min(n, uint64(x.s.o.MaxMessage)))
 }
 
-// fits reports whether a call may begin. If something else of the connection is
-// under way, the end of that lets it begin later, otherwise a timer. mu is held.
+// fits reports whether a call may begin. If it may not, it waits: for the end of
+// another call of the connection, or else for a timer. mu is held.
 func (s *server) fits(x *exchange) bool {
 	if s.holding > 0 {
 		return x.l.acct.Room() && (s.pulling == 0 || s.pulling+x.size <= s.o.MaxPulled)
@@ -41,7 +41,7 @@ func (s *server) take(x *exchange) {
 	x.l.acct.Add(x.charge)
 }
 
-// recharge changes what the account is charged for.
+// recharge sets what the account is charged for the exchange to n bytes.
 func (x *exchange) recharge(n int64) {
 	if !x.counted {
 		x.s.mu.Lock()
@@ -53,7 +53,7 @@ func (x *exchange) recharge(n int64) {
 	x.charge = n
 }
 
-// freed makes room for calls that wait to begin.
+// freed takes a call out of the account and lets calls that wait begin.
 func (s *server) freed(n int) {
 	s.mu.Lock()
 	s.pulling -= n
@@ -62,7 +62,7 @@ func (s *server) freed(n int) {
 	s.resume()
 }
 
-// resume begins with the calls that there is room for.
+// resume begins the calls that there is room for.
 func (s *server) resume() {
 	s.mu.Lock()
 	var next []*exchange
@@ -81,13 +81,13 @@ func (s *server) resume() {
 	}
 }
 
-// owes notes that the exchange waits for the peer.
+// owes records that the exchange waits for the peer.
 func (x *exchange) owes() {
 	x.owing = true
 	x.l.owing.Add(1)
 }
 
-// paid notes that it does not any more.
+// paid records that the exchange does not wait any more.
 func (x *exchange) paid() {
 	if x.owing {
 		x.owing = false

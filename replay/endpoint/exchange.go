@@ -19,22 +19,22 @@ type server struct {
 	o        *Options
 	backward bool
 	handler  *atomic.Pointer[transport.Handler]
-	// connections is how many there are now, for the policy of credits; nil is
+	// connections is the number of connections, for the credit policy; nil means
 	// one.
 	connections *atomic.Int32
 
 	mu     sync.Mutex
-	posted uint32 // receives for calls
+	posted uint32 // receives posted for calls
 	asked  atomic.Uint32
 
-	pulling int // bytes of calls that are held
+	pulling int // bytes pulled for calls under way
 	holding int // exchanges that the connection's account is charged for
 	waiting ring.Ring[*exchange]
-	held    map[uint32]*exchange // ReadRead: until RDMA_DONE
+	held    map[uint32]*exchange // ReadRead: replies until RDMA_DONE, by XID
 	order   ring.Ring[heldCall]
 	timer   *time.Timer
-	// retry lets calls begin that wait although nothing else is under way, since
-	// there is no memory for them.
+	// retry fires for calls that wait for memory while nothing else is under way
+	// whose end would let them begin.
 	retry  *time.Timer
 	waited time.Duration
 	dead   bool
@@ -71,18 +71,18 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// call handles a message that is no reply.
+// call handles a message that is not a reply.
 func (s *server) call(l *link, h *rpcrdma.Header, err error, rb *recvBuf, done *verbs.Completion) {
 	switch old := h.Version == rpcrdma.Version0 && s.o.Dialect != rpcrdma.DialectNone && !s.backward; {
 	case h.Version != rpcrdma.Version1 && !old:
-		// Errors are never answered, whatever their version.
+		// RDMA_ERROR is never answered, whatever its version.
 		if h.Length >= 16 && h.Type == rpcrdma.TypeError || wireType(rb.b[:done.Length]) == uint32(rpcrdma.TypeError) {
 			break
 		}
 		s.refuse(l, h, rb, rpcrdma.ErrVers)
 		return
 	case err != nil:
-		// Without the fixed part there is nobody to tell.
+		// Without the fixed part of the header there is nothing to answer to.
 		if h.Version == rpcrdma.Version1 && done.Length >= 16 && h.Type != rpcrdma.TypeError && h.Type != rpcrdma.TypeDone {
 			s.refuse(l, h, rb, rpcrdma.ErrChunk)
 			return
@@ -98,7 +98,7 @@ func (s *server) call(l *link, h *rpcrdma.Header, err error, rb *recvBuf, done *
 	l.recycle(rb)
 }
 
-// wireType is the message type where versions 1 and 2 have it.
+// wireType reads the message type at the place where versions 1 and 2 have it.
 func wireType(b []byte) uint32 {
 	if len(b) < 16 {
 		return math.MaxUint32
@@ -106,8 +106,8 @@ func wireType(b []byte) uint32 {
 	return binary.BigEndian.Uint32(b[12:])
 }
 
-// refuse answers with RDMA_ERROR. If too many Sends are under way the peer goes
-// without an answer.
+// refuse answers with RDMA_ERROR. If too many Sends are under way, there is no
+// answer.
 func (s *server) refuse(l *link, h *rpcrdma.Header, rb *recvBuf, code rpcrdma.ErrorCode) {
 	xid, version := h.XID, h.Version
 	grant := s.grant(l, h.Credits)
@@ -125,8 +125,8 @@ func (s *server) sendError(l *link, xid, version, grant uint32, code rpcrdma.Err
 		XID: xid, Credits: grant, Type: rpcrdma.TypeError, Error: code,
 		Low: rpcrdma.Version1, High: rpcrdma.Version1,
 	}
-	// RFC 8166, section 4.5.1 wants a version that the peer understands, with the
-	// layout of version 1. Version 0 has no errors.
+	// RFC 8166, section 4.5.1, asks for the peer's version with the layout of
+	// version 1. Version 0 has no errors.
 	e.Version = rpcrdma.Version1
 	buf.b = e.Append(buf.b[:0])
 	if version != rpcrdma.Version0 {
@@ -177,11 +177,11 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 	x.begin()
 }
 
-// check holds the lists of a call against the rules (RFC 8166, section 3.4 and
-// 4.3). It returns the bytes of the Read list.
+// check checks the chunk lists of a call (RFC 8166, sections 3.4 and 4.3). It returns
+// the bytes of the Read list.
 func (s *server) check(h *rpcrdma.Header) (total int, ok bool) {
 	if s.backward && (len(h.Reads) > 0 || len(h.Writes) > 0 || h.HasReply || h.Type == rpcrdma.TypeNoMsg) {
-		return 0, false // RFC 8167, section 4.3: we do not support chunks there
+		return 0, false // RFC 8167, section 4.3: we do not support chunks in this direction
 	}
 	most := s.o.MaxSegments
 	if len(h.Reads) > 4*most || len(h.Writes) > 4*most || len(h.Reply) > most {
@@ -211,8 +211,8 @@ func (s *server) check(h *rpcrdma.Header) (total int, ok bool) {
 	if sum+uint64(len(h.Payload)) > uint64(s.o.MaxMessage) {
 		return 0, false
 	}
-	// A long message has the call at position zero and nothing inline; others
-	// have nothing at position zero.
+	// A long message has the call in a chunk at position zero and nothing inline.
+	// No other message has a chunk at position zero.
 	long := h.Type == rpcrdma.TypeNoMsg || h.Version == rpcrdma.Version0 && h.PayloadLength == 0
 	if long {
 		return int(sum), zero >= 8
@@ -220,7 +220,7 @@ func (s *server) check(h *rpcrdma.Header) (total int, ok bool) {
 	return int(sum), zero == 0 && len(h.Payload) >= 8
 }
 
-// begin begins with the work for a call.
+// begin starts the work for a call.
 func (x *exchange) begin() {
 	if len(x.hdr.Reads) == 0 {
 		x.call = transport.Message{Stream: x.hdr.Payload}
@@ -255,7 +255,7 @@ func (x *exchange) pull() {
 		x.call.Stream = x.hdr.Payload
 	}
 	x.call.Items = x.items
-	// Positions count what stands before them, other chunks included.
+	// Positions count all bytes before them, other chunks included.
 	end := len(x.call.Stream)
 	for i := range x.items {
 		if int(x.items[i].Position) > end {
@@ -278,7 +278,7 @@ func (x *exchange) pull() {
 	l.flush()
 }
 
-// refuse ends an exchange with ERR_CHUNK before its handler has seen it.
+// refuse ends an exchange with ERR_CHUNK before the handler has seen it.
 func (x *exchange) refuse() {
 	l, s := x.l, x.s
 	xid, version, grant := x.hdr.XID, x.hdr.Version, s.grant(l, x.hdr.Credits)
@@ -305,7 +305,7 @@ func (x *exchange) dispatch() {
 	x.Reply(&transport.Message{Stream: r.Append(nil)})
 }
 
-// workDone goes on when what was posted for the exchange is complete.
+// workDone continues when the work of the exchange is complete.
 func (x *exchange) workDone(ok bool) {
 	x.paid()
 	if !ok {
@@ -335,7 +335,7 @@ func (x *exchange) workDone(ok bool) {
 	}
 }
 
-// end gives back what the exchange holds.
+// end releases what the exchange holds, and the exchange.
 func (x *exchange) end() {
 	l, s := x.l, x.s
 	x.step(exchangeEnd)
@@ -368,7 +368,7 @@ func (x *exchange) end() {
 	l.unref()
 }
 
-// lost ends what waits for a connection that has ended.
+// lost ends the exchanges that wait for a connection that has ended.
 func (s *server) lost(*link) {
 	s.mu.Lock()
 	s.dead = true
@@ -402,7 +402,7 @@ func (x *exchange) Peer() transport.Peer { return x.l.peer }
 
 func (x *exchange) Disconnect() { x.l.close() }
 
-// MaxResult is how long an item of the reply may be to travel by itself.
+// MaxResult returns how long an item of the reply may be to travel in a chunk.
 func (x *exchange) MaxResult(n int) uint32 {
 	if x.readRead() {
 		return math.MaxInt32
@@ -413,13 +413,13 @@ func (x *exchange) MaxResult(n int) uint32 {
 	return uint32(min(x.hdr.Writes[n].Length(), math.MaxUint32))
 }
 
-// Backward sends calls the other way.
+// Backward returns a Requester for calls in the other direction.
 func (x *exchange) Backward() transport.Requester { return backward{x.l} }
 
 // OnClose keeps f for the end of the connection.
 func (x *exchange) OnClose(key any, f func()) { x.l.hooks.Set(key, f) }
 
-// Drop gives up the call. Its credit stays with the call: the peer waits.
+// Drop gives up the call. Its credit stays in use: the peer waits for a reply.
 func (x *exchange) Drop() {
 	if _, ok := x.step(exchangeDrop); ok {
 		x.end()

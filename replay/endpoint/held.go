@@ -10,8 +10,8 @@ type heldCall struct {
 	until time.Time
 }
 
-// hold keeps the memory of a reply until the Requester has read it. A peer that
-// never says so holds no more than twice its credits.
+// hold keeps the memory of a reply until the Requester has read it. A peer that never
+// sends RDMA_DONE can make us hold twice as many replies as it has credits.
 func (s *server) hold(x *exchange) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *server) hold(x *exchange) bool {
 	return true
 }
 
-// unhold takes an exchange out of those that are held; false if it was not
-// there.
+// unhold takes an exchange out of those that are held. It reports false if it was
+// not held.
 func (s *server) unhold(x *exchange) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,16 +64,15 @@ func (s *server) done(xid uint32) {
 	}
 }
 
-// settle notes that the peer is to read no more. It reports whether the memory is
-// to be closed now, by whoever asks; otherwise that follows the completion of the
-// Send.
+// settle records that the peer reads no more. It reports whether the caller has to
+// close the memory; otherwise workDone does when the Send is complete.
 func (x *exchange) settle() bool {
 	to, ok := x.step(exchangeDone)
 	return ok && to == exchangeClosing
 }
 
-// expire closes the replies that were held for too long. A Read that comes later
-// fails, and the connection with it (Callaghan 2003).
+// expire closes replies that were held for too long. A later Read fails and ends the
+// connection (Callaghan 2003).
 func (s *server) expire(l *link) {
 	now := time.Now()
 	var late []*exchange

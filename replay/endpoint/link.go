@@ -25,30 +25,30 @@ type link struct {
 	dialed bool
 
 	inlineSend, inlineReceive int
-	// invalidate says that our Sends may invalidate handles of the peer.
+	// invalidate: our Sends may invalidate handles of the peer.
 	invalidate bool
 	readDepth  uint8
 
-	// acct is that of a Responder's connection, nil of others.
+	// acct is the account of a Responder's connection; nil on a Requester's.
 	acct *budget.Account
-	// stranger: no call has come yet, and few receives are posted.
+	// stranger: the peer has not sent a call yet, and few receives are posted.
 	stranger bool
-	// owing is how many exchanges wait for the peer to take or give something,
-	// taken how often it has. Overdue compares them.
+	// owing is how many exchanges wait for the peer to accept or deliver data;
+	// taken is how often the peer has done so. overdue compares them.
 	owing     atomic.Int32
 	taken     atomic.Uint64
 	seenTaken uint64
 	seenTime  time.Time
 
-	calls *caller // ours: forward of who dialed, backward of who accepted
-	serve *server // answers the peer's
+	calls *caller // sends our calls: forward if we dialed, otherwise backward
+	serve *server // answers the peer's calls
 
 	mu       sync.Mutex
-	idle     sync.Cond // flushing has ended
+	idle     sync.Cond // signaled when flushing ends
 	queue    ring.Ring[work]
 	room     int // in the send queue
 	depth    int
-	silent   int // requests since the last that was signaled
+	silent   int // requests since the last signaled one
 	seq      uint64
 	posted   ring.Ring[entry]
 	corked   bool
@@ -58,22 +58,22 @@ type link struct {
 	sendAll  int
 	recvs    []*recvBuf
 	repost   []verbs.RecvRequest
-	wrs      []verbs.WorkRequest // of flush
-	again    []verbs.RecvRequest // of flush
+	wrs      []verbs.WorkRequest // scratch memory of flush
+	again    []verbs.RecvRequest // likewise
 	slabs    [][]byte
-	slabbed  int64 // bytes of slabs
+	slabbed  int64 // size of slabs in bytes
 	maxSends int
 
 	regMu   sync.Mutex
-	regions map[uint64]verbs.Region // of allocations
-	blocks  [32][]*block            // registered once
+	regions map[uint64]verbs.Region // by number of the allocation
+	blocks  [32][]*block            // free blocks that stay registered, by class
 	kept    int
-	windows []uint32 // free: the handle that each had last
+	windows []uint32 // free windows, by the last handle of each
 	noAddr  atomic.Bool
 
 	refs atomic.Int32
 
-	hdr rpcrdma.Header // of the goroutine
+	hdr rpcrdma.Header // scratch memory of run
 
 	hooks onclose.Hooks
 	life  atomic.Uint32 // a linkState
@@ -91,8 +91,7 @@ const (
 	linkEvicted                  // evicted while vc was not set
 )
 
-// newLink prepares a connection; start makes it run. recvs are the receives
-// that were posted with the connection.
+// newLink prepares a connection. established sets it up, run serves it.
 func newLink(o *Options, mem *memory, ctr *counters, dialed bool) *link {
 	l := &link{o: o, mem: mem, ctr: ctr, dialed: dialed, depth: o.SendDepth, room: o.SendDepth, regions: make(map[uint64]verbs.Region)}
 	l.idle.L = &l.mu
@@ -103,7 +102,7 @@ func newLink(o *Options, mem *memory, ctr *counters, dialed bool) *link {
 	return l
 }
 
-// terms are the parameters without receives.
+// terms returns the parameters of the connection without its receives.
 func (l *link) terms() verbs.Params {
 	return verbs.Params{
 		PrivateData:        l.o.private(remoteCaps{l.invalidates()}),
@@ -113,8 +112,8 @@ func (l *link) terms() verbs.Params {
 	}
 }
 
-// invalidates reports whether we can do our part of remote invalidation: as a
-// Responder close the peer's handles, as a Requester have ours closed.
+// invalidates reports whether we support remote invalidation: as a Responder we close
+// handles of the peer, as a Requester we let the peer close ours.
 func (l *link) invalidates() bool {
 	c := &l.mem.caps
 	if !l.dialed {
@@ -123,7 +122,7 @@ func (l *link) invalidates() bool {
 	return c.SendInvalidate && (c.Invalidates == verbs.InvalidatesAll || c.Invalidates == verbs.InvalidatesWindows && l.o.Registration == Windows)
 }
 
-// established takes over the connection and what the peer has said of itself.
+// established takes over the connection and reads the peer's private data.
 func (l *link) established(vc verbs.Conn) {
 	l.vc = vc
 	if !l.life.CompareAndSwap(linkSetup, linkUp) {
@@ -135,7 +134,7 @@ func (l *link) established(vc verbs.Conn) {
 	theirs.Decode(info.PrivateData)
 	l.inlineSend = min(int(rdma.InlineThreshold(&own, &theirs)), l.o.InlineSend)
 	l.inlineReceive = min(int(rdma.InlineThreshold(&theirs, &own)), l.o.InlineReceive)
-	// Both have to say that they can (RFC 8797, section 4.1).
+	// Both sides have to support it (RFC 8797, section 4.1).
 	l.invalidate = own.RemoteInvalidate && theirs.RemoteInvalidate
 	l.peer = transport.Peer{
 		Transport: l.mem.p.Name(), Local: info.Local, Remote: info.Remote,
@@ -150,7 +149,7 @@ func (l *link) evict(error) {
 	}
 }
 
-// overdue is the check of a Responder's connection.
+// overdue checks for the budget whether the peer makes progress.
 func (l *link) overdue(now time.Time) error {
 	n := l.taken.Load()
 	if l.owing.Load() == 0 || n != l.seenTaken || l.seenTime.IsZero() {
@@ -191,7 +190,7 @@ func (l *link) unref() {
 // close ends the connection; run does the rest.
 func (l *link) close() { _ = l.vc.Close() }
 
-// shut ends the connection in order.
+// shut disconnects: what was posted goes out first.
 func (l *link) shut() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -199,7 +198,7 @@ func (l *link) shut() {
 	_ = l.vc.Close()
 }
 
-// teardown gives back what the connection held, after its end.
+// teardown releases what the connection held, after its end.
 func (l *link) teardown() {
 	_ = l.vc.Close()
 	l.mu.Lock()

@@ -8,14 +8,13 @@ import (
 
 // Sizes in bytes of the parts of a header of version 1 (RFC 8166, section 4).
 const (
-	headerSize       = 28 // with three empty lists
+	headerSize       = 28 // with three empty chunk lists
 	readEntrySize    = 24
 	segmentEntrySize = 16
 )
 
-// reserves are what the header of a call and that of its reply are taken to
-// need, as Linux reckons: room for as many segments as its largest payload
-// could have.
+// reserves returns how many bytes the headers of a call and of its reply are assumed
+// to need. Linux assumes as many segments as its largest payload can have.
 func (l *link) reserves() (call, reply int) {
 	const payloadPages, most = 257, 16
 	depth := max(l.o.SegmentSize/pageSize, 1)
@@ -24,13 +23,13 @@ func (l *link) reserves() (call, reply int) {
 	return min(call, l.inlineSend/2), min(reply, l.inlineReceive/2)
 }
 
-// plan is which chunks a call is to have.
+// plan says which chunks a call gets.
 type plan struct {
-	zero   bool // position zero
-	reads  bool // Items of at least minRead bytes
+	zero   bool // a chunk at position zero: the call itself
+	reads  bool // a Read chunk for each of Items of at least min bytes
 	min    int
-	writes int // Results, from the first
-	reply  int // bytes of the Reply chunk, 0 for none
+	writes int // Write chunks for so many of Results, from the first
+	reply  int // size of the Reply chunk in bytes, 0 for none
 }
 
 // plan picks chunks for a call without a Layout.
@@ -62,7 +61,7 @@ func (c *caller) plan(l *link, call *transport.Call) (p plan) {
 		p.zero = !(fits && !large) && reduced > maxSend
 	}
 	if c.o.Model == ReadRead {
-		return p // the Responder offers chunks, if it has to
+		return p // in this model the Responder offers chunks
 	}
 	results, large := 0, false
 	for _, r := range call.Results {
@@ -84,9 +83,8 @@ func (c *caller) plan(l *link, call *transport.Call) (p plan) {
 	return p
 }
 
-// marshal puts a call together: it opens memory for its chunks and encodes
-// header and message into a buffer for the Send. On failure what was opened is
-// for unsent to close.
+// marshal opens memory for the chunks of a call and encodes header and message into
+// a send buffer. After a failure, unsent closes what was opened.
 func (c *caller) marshal(l *link, pc *pendingCall) (*sendBuf, error) {
 	call, h := pc.call, &pc.hdr
 	h.XID, h.Version, h.Type, h.Dialect = pc.xid, rpcrdma.Version1, rpcrdma.TypeMsg, rpcrdma.DialectNone
@@ -124,7 +122,7 @@ func (c *caller) marshal(l *link, pc *pendingCall) (*sendBuf, error) {
 		}
 	}
 	if y := call.Layout; y != nil && !y.Inline && !zero && !c.backward && h.Size()+body > l.inlineSend && c.o.Registration != Inline {
-		// What the layout leaves inline does not fit.
+		// The part that the layout leaves inline does not fit.
 		reads := len(h.Reads)
 		if err := pc.positionZero(l, body, nil, inline); err != nil {
 			return nil, err
@@ -186,8 +184,8 @@ func (pc *pendingCall) offer(l *link, p *plan) error {
 	return nil
 }
 
-// layOut opens the chunks of a Layout, and no others. It returns how many Items
-// are in chunks, and whether the call is itself in one.
+// layOut opens exactly the chunks of a Layout. It returns how many Items are in
+// chunks, and whether the call itself is in one.
 func (pc *pendingCall) layOut(l *link, y *transport.Layout) (chunked int, zero bool, err error) {
 	call := pc.call
 	if len(y.Reads) > len(call.Items) || len(y.Writes) > len(call.Results) {
@@ -195,7 +193,7 @@ func (pc *pendingCall) layOut(l *link, y *transport.Layout) (chunked int, zero b
 	}
 	chunked, zero = len(y.Reads), len(y.PositionZero) > 0
 	if pc.c.backward && (chunked > 0 || zero || len(y.Writes) > 0 || len(y.Reply) > 0) {
-		return 0, false, transport.ErrLayout // RFC 8167, section 4.3: none without agreement
+		return 0, false, transport.ErrLayout // RFC 8167, section 4.3: no chunks without agreement
 	}
 	if zero {
 		n := len(call.Stream)
@@ -229,9 +227,9 @@ func (pc *pendingCall) layOut(l *link, y *transport.Layout) (chunked int, zero b
 	return chunked, zero, nil
 }
 
-// roomFor reports whether the largest reply has a place: behind the header,
-// which returns the Write list, or in the Reply chunk. A Responder finds out when
-// the call is done, and then has no way left to tell its outcome.
+// roomFor reports whether the largest reply fits inline, behind a header that returns
+// the Write list, or into the Reply chunk. A Responder finds out only after it has
+// executed the call, and then has no way to report the outcome.
 func (pc *pendingCall) roomFor(l *link, y *transport.Layout) bool {
 	header := headerSize
 	for i := range pc.hdr.Writes {

@@ -8,18 +8,18 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// recvBuf is memory for one receive.
+// recvBuf is the memory of one receive.
 type recvBuf struct {
 	id int
 	b  []byte
 }
 
-// strangerReceives is how many receives a peer finds that has not sent a call yet.
-// It may send one before it has seen a grant (RFC 8166, section 3.3.1); some send a
-// few. The others are posted with that first call, before its reply goes out.
+// strangerReceives is how many receives are posted for a peer that has not sent a call
+// yet. Before the first grant a peer may send one call (RFC 8166, section 3.3.1); some
+// send a few. The others are posted when the first call arrives, before its reply.
 const strangerReceives = 16
 
-// receives is how many are posted.
+// receives returns how many receives are posted.
 func (l *link) receives() int {
 	n := int(l.o.MaxCredits)
 	if !l.dialed && l.o.Policy == CreditsDynamic {
@@ -28,8 +28,8 @@ func (l *link) receives() int {
 	return n + l.extraReceives()
 }
 
-// extraReceives are those that are not for the credits that are granted: for
-// the other direction, for RDMA_DONE, and a few for what is being handled.
+// extraReceives returns how many receives are posted beyond the credits granted: for
+// the other direction, for RDMA_DONE, and a few for messages that are being handled.
 func (l *link) extraReceives() int {
 	n := int(l.o.BackwardCredits) + 8
 	if !l.dialed && (l.o.Model == ReadRead || l.o.Dialect != rpcrdma.DialectNone) {
@@ -38,7 +38,7 @@ func (l *link) extraReceives() int {
 	return n
 }
 
-// params are those of the connection to be, with its receives.
+// params returns the parameters of the connection, with its receives.
 func (l *link) params() (verbs.Params, error) {
 	n := l.receives()
 	if !l.dialed {
@@ -53,7 +53,7 @@ func (l *link) params() (verbs.Params, error) {
 	return p, nil
 }
 
-// addReceives makes n more receive buffers.
+// addReceives allocates n more receive buffers.
 func (l *link) addReceives(n int) ([]verbs.RecvRequest, error) {
 	size := l.o.InlineReceive
 	slab, err := l.mem.p.Alloc(n * size)
@@ -106,7 +106,7 @@ func (l *link) run() {
 				c := &batch[i]
 				switch {
 				case c.Status != verbs.StatusSuccess:
-					// The connection is over; Wait will say so.
+					// The connection has failed; Wait returns the error.
 				case c.Op != verbs.OpRecv:
 					l.retire(c.ID)
 				default:
@@ -136,14 +136,14 @@ func (l *link) received(c *verbs.Completion) {
 		l.welcome()
 	}
 	if l.owing.Load() == 0 {
-		l.acct.Progress() // else it is what the peer takes that counts
+		l.acct.Progress() // otherwise progress is what the peer takes
 	}
 	n := min(int(c.Length), len(rb.b))
 	h := &l.hdr
 	err := h.Decode(rb.b[:n], n)
 	if n < 8 {
 		l.ctr.dropped.Add(1)
-		l.recycle(rb) // not even an XID and a version
+		l.recycle(rb) // too short for an XID and a version
 		return
 	}
 	var reply bool
@@ -159,8 +159,8 @@ func (l *link) received(c *verbs.Completion) {
 	l.serve.call(l, h, err, rb, c)
 }
 
-// isCall and isReply tell by the RPC message, which has to be inline, what a
-// message is that may be either (RFC 8167, section 4).
+// isCall and isReply look at the RPC message, which has to be inline, to find out its
+// direction (RFC 8167, section 4).
 func isCall(h *rpcrdma.Header) bool { return direction(h) == uint32(oncrpc.TypeCall) }
 
 func isReply(h *rpcrdma.Header) bool { return direction(h) == uint32(oncrpc.TypeReply) }

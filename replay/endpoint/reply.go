@@ -26,7 +26,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	}
 	buf := l.sendBuffer()
 	if buf == nil || l.isDead() {
-		// No buffer is free although twice the credits are there: the peer
+		// There are twice as many buffers as credits. If none is free, the peer
 		// does not take what we send.
 		if buf != nil {
 			l.freeSend(buf)
@@ -70,11 +70,12 @@ func (x *exchange) abandon() {
 	x.end()
 }
 
-// push encodes a reply of RFC 8166: data goes into the Write chunks, and the
-// message into the Reply chunk if it is too long to be sent.
+// push encodes a reply as RFC 8166 has it: data goes into the Write chunks, and the
+// message goes into the Reply chunk if it does not fit inline.
 func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 	l, h := x.l, &x.out
-	// The lists come back with what was written (section 4.3.2).
+	// The reply returns the lists with the lengths that were written (RFC 8166,
+	// section 4.3.2).
 	x.segments = x.segments[:0]
 	back := func(from rpcrdma.WriteChunk) rpcrdma.WriteChunk {
 		start := len(x.segments)
@@ -95,7 +96,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 			body += (len(data) + 3) &^ 3
 			continue
 		}
-		// Section 4.5.2: a chunk that is too small is an error of the call's.
+		// A chunk that is too small is an error of the call (section 4.5.2).
 		if uint64(len(data)) > x.hdr.Writes[i].Length() || !x.write(h.Writes[i], x.hdr.Writes[i], data) {
 			return false
 		}
@@ -126,7 +127,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 	return false
 }
 
-// write prepares the RDMA Writes of data into a chunk and notes their lengths.
+// write prepares the RDMA Writes of data into a chunk and records their lengths.
 func (x *exchange) write(used, offered rpcrdma.WriteChunk, data []byte) bool {
 	l := x.l
 	if !l.mem.usable(data) {
@@ -148,8 +149,8 @@ func (x *exchange) write(used, offered rpcrdma.WriteChunk, data []byte) bool {
 	return true
 }
 
-// expose encodes a reply of ReadRead: what is too long to be sent waits for the
-// Requester to read it.
+// expose encodes a reply of the ReadRead model: what does not fit inline is exposed
+// for the Requester to read.
 func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	l, h := x.l, &x.out
 	if h.Version == rpcrdma.Version0 && h.Dialect == rpcrdma.DialectEither {
@@ -163,10 +164,9 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	if l.o.Registration == Inline {
 		return false
 	}
-	// The Requester tells the items in chunks from others by their order. So
-	// none that is inline may stand before one in a chunk; and one that is empty
-	// cannot have a chunk.
-	first := 0 // item that is inline, with all that follow
+	// The Requester identifies the items in chunks by their order. No inline item
+	// may precede one in a chunk, and an empty item cannot have a chunk.
+	first := 0 // this item and all that follow are inline
 	for i := range m.Items {
 		if len(m.Items[i].Data) >= min(l.o.MinChunk, l.inlineSend/2) {
 			first = i + 1
@@ -220,7 +220,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	return x.s.hold(x)
 }
 
-// rotate moves what stands from n on to the front.
+// rotate moves the segments from n on to the front.
 func rotate(r []rpcrdma.ReadSegment, n int) {
 	tail := append([]rpcrdma.ReadSegment(nil), r[n:]...)
 	copy(r[len(tail):], r[:n])
@@ -233,14 +233,14 @@ func (x *exchange) list(position uint32, segments []rpcrdma.Segment) {
 	}
 }
 
-// send posts the reply behind its Writes.
+// send posts the Writes of the reply, and then its Send.
 func (x *exchange) send(buf *sendBuf) {
 	l := x.l
 	handle, with := x.invalidates()
 	w := work{wrs: x.wrs, send: buf.request(handle, with), buf: buf}
 	if rb := x.rb; rb != nil {
-		// The receive has to be there before the peer may send again. The call
-		// is over: nothing of it is used from here on.
+		// The receive has to be posted before the reply permits the peer to send
+		// again. Nothing of the call is used from here on.
 		x.rb = nil
 		x.call = transport.Message{}
 		l.recycle(rb)
@@ -258,7 +258,7 @@ func (x *exchange) send(buf *sendBuf) {
 		x.step(exchangeSend)
 		w.owner = x
 	default:
-		// The Send has a copy of all of it.
+		// The send buffer holds a copy of the whole reply.
 		l.enqueue(w)
 		l.ref()
 		x.end()
@@ -276,8 +276,8 @@ func (x *exchange) send(buf *sendBuf) {
 	l.unref()
 }
 
-// invalidates picks the handle that the reply closes: if the peer allows it and
-// its call has just one (RFC 8797, section 3).
+// invalidates picks the handle that the reply invalidates, if the peer allows it and
+// the call names just one handle (RFC 8797, section 3).
 func (x *exchange) invalidates() (handle uint32, ok bool) {
 	if !x.l.invalidate || x.s.backward || x.hdr.Version != rpcrdma.Version1 {
 		return 0, false

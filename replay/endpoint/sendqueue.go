@@ -4,8 +4,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// work is what is posted in order, all of it: wrs, then send if buf is set. It
-// is copied; wrs belong to their owner until workDone.
+// work is posted in order and completely: wrs, then send if buf is set. The struct is
+// copied; the array of wrs must not change until workDone.
 type work struct {
 	wrs   []verbs.WorkRequest
 	send  verbs.WorkRequest
@@ -13,10 +13,10 @@ type work struct {
 	owner owner
 }
 
-// owner is told when its work is complete, or lost with the connection.
+// owner learns that its work is complete (ok), or was lost with the connection.
 type owner interface{ workDone(ok bool) }
 
-// entry is a work, or the beginning of one, that is posted.
+// entry is a work, or the first part of one, that has been posted.
 type entry struct {
 	seq   uint64
 	n     int // requests
@@ -24,7 +24,7 @@ type entry struct {
 	owner owner
 }
 
-// sendBuf is memory for one Send.
+// sendBuf is the memory of one Send.
 type sendBuf struct {
 	b   []byte
 	sgl [1][]byte
@@ -32,11 +32,11 @@ type sendBuf struct {
 
 const (
 	batchSize  = 64
-	flushEvery = 16 // receives handled before what they caused is posted
+	flushEvery = 16 // after so many receives, the work they have caused is posted
 )
 
-// sendBuffer returns memory for one Send; nil if the connection has ended or
-// too many are under way.
+// sendBuffer returns memory for one Send, or nil if the connection has ended or too
+// many Sends are under way.
 func (l *link) sendBuffer() *sendBuf {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,8 @@ func (l *link) freeSend(b *sendBuf) {
 	l.mu.Unlock()
 }
 
-// sendOf is the Send of a buffer.
+// request returns the Send of a buffer. With with set, it invalidates a handle of the
+// peer.
 func (b *sendBuf) request(invalidate uint32, with bool) verbs.WorkRequest {
 	b.sgl[0] = b.b
 	wr := verbs.WorkRequest{Op: verbs.OpSend, Local: b.sgl[:]}
@@ -85,8 +86,8 @@ func (b *sendBuf) request(invalidate uint32, with bool) verbs.WorkRequest {
 	return wr
 }
 
-// enqueue adds work to the send queue. It reports false, and has taken
-// nothing, if the connection has ended. flush posts it.
+// enqueue adds work to the send queue; flush posts it. If the connection has ended,
+// enqueue does nothing and reports false.
 func (l *link) enqueue(w work) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,7 @@ func (l *link) recycle(rb *recvBuf) {
 	l.mu.Unlock()
 }
 
-// flush posts what is queued, unless the goroutine of the connection or
-// another one is about to do it.
+// flush posts what is queued, unless another goroutine is about to do so.
 func (l *link) flush() {
 	l.mu.Lock()
 	if l.corked || l.flushing || l.dead {
@@ -116,8 +116,8 @@ func (l *link) flush() {
 	l.mu.Unlock()
 }
 
-// post is flush for the goroutine of the connection while it holds the others
-// back.
+// post is flush for the goroutine of the connection, which holds the others back
+// meanwhile (corked).
 func (l *link) post() {
 	l.mu.Lock()
 	if !l.flushing && !l.dead {
@@ -144,8 +144,8 @@ func (l *link) flushLocked() {
 			err = l.vc.Post(l.wrs...)
 		}
 		if err != nil && l.vc.Err() == nil {
-			// It cannot be: the queues are as deep as was asked for. Without
-			// the requests the connection is of no use.
+			// The queues have the depth that was asked for, so this is a bug of
+			// the provider. Without the requests the connection is of no use.
 			_ = l.vc.Close()
 		}
 		l.mu.Lock()
@@ -177,7 +177,7 @@ func (l *link) gather() {
 			l.queue.Pop()
 		}
 		if e.n == 0 {
-			if e.owner != nil { // no request at all: cannot be, but must not be lost
+			if e.owner != nil { // work without any request; its owner must be told nevertheless
 				l.posted.Push(entry{seq: l.seq, owner: e.owner})
 			}
 			continue
@@ -199,7 +199,7 @@ func (l *link) gather() {
 			break
 		}
 	}
-	// With the queue full and nothing signaled it would stay so.
+	// A full queue needs a signaled request, or it would never drain.
 	if l.room == 0 && len(l.wrs) > 0 && l.silent > 0 {
 		l.wrs[len(l.wrs)-1].Signaled = true
 		l.silent = 0
@@ -222,7 +222,7 @@ func (l *link) count(wr *verbs.WorkRequest) {
 	}
 }
 
-// retire takes back what is complete up to seq.
+// retire handles the completion of everything up to seq.
 func (l *link) retire(seq uint64) {
 	for {
 		l.mu.Lock()

@@ -14,8 +14,8 @@ func badReply(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", transport.ErrBadReply, fmt.Sprintf(format, args...))
 }
 
-// take holds a reply against the call and finds the message in it. If parts of
-// it have to be read from the peer, pulls says how.
+// take checks a reply against the call and finds the message in it. If parts have to
+// be read from the peer, pulls has the requests for that.
 func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 	m := &pc.call.Reply
 	pc.items, pc.used = pc.items[:0], pc.used[:0]
@@ -27,7 +27,7 @@ func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 		return badReply("a message of type %d", h.Type)
 	}
 	if len(h.Writes) > pc.writes {
-		return badReply("%d Write chunks, offered were %d", len(h.Writes), pc.writes)
+		return badReply("%d Write chunks, %d were offered", len(h.Writes), pc.writes)
 	}
 	for i, chunk := range h.Writes {
 		n, err := filled(chunk, pc.hdr.Writes[i])
@@ -35,7 +35,7 @@ func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 			return err
 		}
 		if n > len(pc.call.Results[i]) {
-			return badReply("%d bytes in Write chunk %d, and padding", n, i)
+			return badReply("%d bytes in Write chunk %d, which includes padding", n, i)
 		}
 		pc.used = append(pc.used, n)
 		pc.moved.writes += n
@@ -55,7 +55,7 @@ func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 	}
 	if len(h.Reads) > 0 {
 		if l.o.Model != ReadRead || pc.c.backward || inReply > 0 {
-			return badReply("it has a Read list")
+			return badReply("a Read list")
 		}
 		return pc.takeReads(l, h)
 	}
@@ -63,9 +63,9 @@ func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 	case h.Type == rpcrdma.TypeNoMsg && inReply > 0:
 		m.Stream = pc.reply.b[:inReply:inReply]
 	case h.Type == rpcrdma.TypeNoMsg:
-		return badReply("RDMA_NOMSG, and the Reply chunk is empty")
+		return badReply("RDMA_NOMSG with an empty Reply chunk")
 	case inReply > 0:
-		return badReply("RDMA_MSG, and %d bytes in the Reply chunk", inReply)
+		return badReply("RDMA_MSG with %d bytes in the Reply chunk", inReply)
 	default:
 		m.Stream = h.Payload
 	}
@@ -73,20 +73,20 @@ func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
 	return pc.checkMessage()
 }
 
-// checkMessage makes sure that what was received is the reply to the call.
+// checkMessage makes sure that the message is the RPC reply to the call.
 func (pc *pendingCall) checkMessage() error {
 	s := pc.call.Reply.Stream
 	if len(s) < 8 || binary.BigEndian.Uint32(s) != pc.xid || binary.BigEndian.Uint32(s[4:]) != uint32(oncrpc.TypeReply) {
-		return badReply("no RPC reply with the call's XID in it")
+		return badReply("the message is no RPC reply with the XID of the call")
 	}
 	return nil
 }
 
-// filled is how many bytes of an offered chunk the Responder says it has
-// written. They have to be the first ones.
+// filled returns how many bytes of an offered chunk the Responder claims to have
+// written. They have to be the first bytes of the chunk.
 func filled(got, offered rpcrdma.WriteChunk) (int, error) {
 	if len(got) > len(offered) {
-		return 0, badReply("a chunk of %d segments, offered were %d", len(got), len(offered))
+		return 0, badReply("a chunk of %d segments, %d were offered", len(got), len(offered))
 	}
 	n, full := 0, true
 	for i, s := range got {
@@ -95,7 +95,7 @@ func filled(got, offered rpcrdma.WriteChunk) (int, error) {
 			continue
 		}
 		if !full || s.Length > offered[i].Length || s.Handle != offered[i].Handle || s.Offset != offered[i].Offset {
-			return 0, badReply("segment %d of a chunk is not as it was offered", i)
+			return 0, badReply("segment %d of a chunk differs from the one that was offered", i)
 		}
 		full = s.Length == offered[i].Length
 		n += int(s.Length)
@@ -103,7 +103,7 @@ func filled(got, offered rpcrdma.WriteChunk) (int, error) {
 	return n, nil
 }
 
-// takeReads prepares to read what the Responder exposes (ReadRead).
+// takeReads prepares the Reads of what the Responder exposes (ReadRead).
 func (pc *pendingCall) takeReads(l *link, h *rpcrdma.Header) error {
 	m := &pc.call.Reply
 	var total uint64
@@ -167,7 +167,7 @@ func (l *link) appendOps(wrs []verbs.WorkRequest, sgl [][]byte, op verbs.Op, s r
 	return wrs, sgl
 }
 
-// pulled is called when the Reads are complete.
+// pulled sends RDMA_DONE when the Reads are complete, and checks the message.
 func (pc *pendingCall) pulled(l *link) error {
 	buf := l.sendBuffer()
 	if buf == nil {
@@ -180,8 +180,7 @@ func (pc *pendingCall) pulled(l *link) error {
 	return pc.checkMessage()
 }
 
-// copyOut moves what the peer has written into blocks to where the caller
-// expects it.
+// copyOut copies what the peer has written into blocks to the caller's memory.
 func (pc *pendingCall) copyOut() {
 	for i := range pc.op.bounces {
 		if b := &pc.op.bounces[i]; b.dst != nil && b.chunk < len(pc.used) {
