@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/table"
 )
 
-// columns that say what was measured; those in which all rows are the same are
-// left out of tables.
+// columns describe what was measured. A table omits columns in which all rows are
+// equal.
 var columns = []struct {
 	name string
 	of   func(r *Result) string
@@ -51,7 +51,7 @@ func differs(list []*Result) []bool {
 			if first == "" {
 				first = v
 			}
-			// Nothing, as TCP has in some columns, makes no difference.
+			// An empty cell, as TCP has in some columns, counts as equal.
 			out[i] = out[i] || v != "" && v != first
 		}
 	}
@@ -159,7 +159,7 @@ func cpu(r *Result, server bool) string {
 	return "-"
 }
 
-// CSV writes results for programs: one line each, under a line of names.
+// CSV writes results for programs: one line each, below a line of names.
 func CSV(w io.Writer, list []*Result) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"job", "fabric", "nfs", "model", "credits", "registration", "inline_bytes", "size_bytes", "outstanding", "link_delay_ns", "link_bits_per_second",

@@ -16,10 +16,11 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Requester sends calls on one TCP connection, or on one after another.
+// Requester sends calls on one TCP connection, or on a sequence of connections if it
+// reconnects. Make it with Dial.
 type Requester struct {
 	opts    *Options
-	address string // "": calls in the backward direction, bound to their connection
+	address string // empty: backward direction, bound to one connection
 	count   *counters
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -40,13 +41,13 @@ type Requester struct {
 type pending struct {
 	r    *Requester
 	call *transport.Call
-	conn *conn // that the call was sent on
+	conn *conn // which the call was sent on
 	seq  uint64
 	due  time.Time
 	at   place
 	rec  *record // of the reply
 	err  error
-	// deferred: the call is finished, but the writer still uses its memory.
+	// deferred: the call has ended, but the writer still uses its memory.
 	deferred bool
 	do       bool
 	done     chan struct{} // for Do
@@ -61,7 +62,8 @@ func newRequester(opts *Options, count *counters) *Requester {
 	return r
 }
 
-// Dial connects to a server.
+// Dial connects to a server. It returns the error of the dialer if there is no
+// connection within Options.DialTimeout or the life of ctx; ctx has no effect later.
 func Dial(ctx context.Context, address string, opts Options) (*Requester, error) {
 	opts = opts.withDefaults()
 	r := newRequester(&opts, &counters{})
@@ -83,7 +85,8 @@ func (r *Requester) connect(ctx context.Context) (net.Conn, error) {
 	return r.opts.Dial(ctx, r.address)
 }
 
-// attach makes nc the connection of r, and sends all calls on it. r.mu is held.
+// attach makes nc the connection of r, and sends all outstanding calls on it. r.mu is
+// held.
 func (r *Requester) attach(nc net.Conn) {
 	c := newConn(nc, r.opts, r.count)
 	c.wrap(true)
@@ -109,7 +112,7 @@ func (r *Requester) attach(nc net.Conn) {
 	}()
 }
 
-// lost is called when a connection has ended and nothing of it runs any more.
+// lost is called when a connection and its goroutines have ended.
 func (r *Requester) lost(c *conn) {
 	r.mu.Lock()
 	if r.conn == c {
@@ -167,7 +170,7 @@ func (r *Requester) reconnect() {
 	}
 }
 
-// Start sends a call.
+// Start implements transport.Requester.
 func (r *Requester) Start(c *transport.Call) {
 	p := pendings.Get().(*pending)
 	p.do = false
@@ -223,12 +226,12 @@ func (r *Requester) enter(p *pending) error {
 	r.timer.Arm(p.due)
 	if r.conn != nil {
 		p.conn = r.conn
-		r.conn.send(p) // if it fails, lost comes and finds p in the table
+		r.conn.send(p) // if it fails, lost finds p in the table
 	}
 	return nil
 }
 
-// Do sends a call and waits for its end.
+// Do implements transport.Requester.
 func (r *Requester) Do(ctx context.Context, c *transport.Call) error {
 	p, _ := c.Private.(*pending)
 	if p == nil {
@@ -250,7 +253,7 @@ func (r *Requester) Do(ctx context.Context, c *transport.Call) error {
 	return c.Err
 }
 
-// take removes p from the table; false if it was not there any more.
+// take removes p from the table. It reports false if p was not in it.
 func (r *Requester) take(p *pending) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,14 +264,14 @@ func (r *Requester) take(p *pending) bool {
 	return true
 }
 
-// reply takes a record that the peer sent as a reply.
+// reply handles a record that the peer has sent as a reply.
 func (r *Requester) reply(c *conn, rec *record) {
 	xid := binary.BigEndian.Uint32(rec.b)
 	r.mu.Lock()
 	p := r.calls[xid]
 	if p == nil || p.conn != c {
 		r.mu.Unlock()
-		rec.free() // nobody asked, or nobody waits any more
+		rec.free() // no call has this XID, or it was given up
 		return
 	}
 	delete(r.calls, xid)
@@ -276,8 +279,8 @@ func (r *Requester) reply(c *conn, rec *record) {
 	p.finish(rec, nil)
 }
 
-// finish ends a call that is not in the table any more, at once or when the
-// writer has let go of its memory.
+// finish ends a call that has left the table: at once, or when the writer has
+// released its memory.
 func (p *pending) finish(rec *record, err error) {
 	p.call.Times.Replied = time.Now()
 	if c := p.conn; c != nil {
@@ -286,7 +289,7 @@ func (p *pending) finish(rec *record, err error) {
 			p.rec, p.err, p.deferred = rec, err, true
 			c.mu.Unlock()
 			if rec == nil {
-				// The record is half written: no other can follow it.
+				// The record is incomplete, so no other can follow it.
 				c.close()
 			}
 			return
@@ -303,7 +306,7 @@ func (p *pending) place() *place               { return &p.at }
 func (p *pending) landed() bool { return p.deferred }
 func (p *pending) weight() int  { return 0 }
 
-// written completes a call that was finished while the writer had it.
+// written completes a call that ended while the writer used its memory.
 func (p *pending) written(bool) { p.complete(p.rec, p.err) }
 
 func (p *pending) complete(rec *record, err error) {
@@ -354,7 +357,7 @@ func (r *Requester) expire() {
 	}
 }
 
-// Alloc returns memory; any will do over TCP.
+// Alloc returns memory. Over TCP any memory will do.
 func (r *Requester) Alloc(n int) ([]byte, error) {
 	if n < 0 {
 		return nil, errors.New("tcprpc: negative size")
@@ -362,18 +365,18 @@ func (r *Requester) Alloc(n int) ([]byte, error) {
 	return make([]byte, n), nil
 }
 
-// Free does nothing: the garbage collector does.
+// Free does nothing: memory is garbage collected.
 func (r *Requester) Free([]byte) {}
 
-// Peer names the present connection, or the last one.
+// Peer describes the current connection, or the last one.
 func (r *Requester) Peer() transport.Peer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.peer
 }
 
-// Serve sets the handler for the peer's calls. Without one they are answered
-// with PROG_UNAVAIL.
+// Serve sets the handler for calls of the peer. Without one they are answered with
+// PROG_UNAVAIL.
 func (r *Requester) Serve(h transport.Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// exchange is a call of the peer's.
+// exchange is a call of the peer.
 type exchange struct {
 	conn     *conn
 	rec      *record

@@ -24,7 +24,7 @@ type Client struct {
 	Program, Version uint32
 	// Cred is the credential; see Sys.
 	Cred oncrpc.Auth
-	// XID, if not zero, is that of the next call.
+	// XID, if not zero, is the XID of the next call.
 	XID uint32
 
 	last atomic.Uint32
@@ -43,7 +43,7 @@ type Failed struct{ Reply oncrpc.Reply }
 // Error names the failure.
 func (f *Failed) Error() string { return "rpc: " + f.Reply.Status() }
 
-// Header is the header of a call of the client's.
+// Header returns the header of a call.
 func (c *Client) Header(procedure uint32) []byte {
 	xid := c.XID
 	if xid == 0 {

@@ -1,5 +1,5 @@
-// Package nfstest calls RPC servers in tests: directly, without a transport, or
-// through one, with a client of NFSv3 that is made of the codecs.
+// Package nfstest calls RPC servers in tests, directly or through a transport. It has a
+// thin NFSv3 client, which lets tests see the wire structures.
 package nfstest
 
 import (
@@ -24,7 +24,7 @@ type Direct struct {
 	ends onclose.Hooks
 }
 
-// NewDirect makes a connection of its own.
+// NewDirect returns a connection of its own.
 func NewDirect(h transport.Handler) *Direct {
 	return &Direct{Handler: h, Name: transport.Peer{
 		Transport: "direct", ID: transport.NextID(),
@@ -79,7 +79,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	}
 }
 
-// keep copies a reply: items that have a chunk go there, others into the stream.
+// keep copies a reply: items that have a chunk go there, the others into the stream.
 func (x *exchange) keep(m *transport.Message) error {
 	reply, apart := &x.call.Reply, len(x.call.Results) > 0
 	*reply = transport.Message{}
