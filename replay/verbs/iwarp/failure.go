@@ -41,12 +41,12 @@ type failure struct {
 	about       *offender
 
 	err    error
-	term   []byte       // what the peer is told
-	read   bool         // the oldest Read is what failed
-	status verbs.Status // of it
+	term   []byte       // the Terminate for the peer
+	read   bool         // it is the oldest Read that failed
+	status verbs.Status // of that Read
 }
 
-// terminate is the payload of the Terminate that says it.
+// terminate returns the payload of the Terminate for the failure.
 func (f *failure) terminate() []byte {
 	var header iwarp.ULPDU
 	var read iwarp.ReadRequest
@@ -60,7 +60,7 @@ func (f *failure) terminate() []byte {
 	return iwarp.AppendTerminate(nil, f.layer, f.etype, f.code, length, header, read)
 }
 
-// violation is a failure by the peer's fault, of which it is told.
+// violation returns the failure for a violation by the peer, which gets a Terminate.
 func violation(layer iwarp.TerminateLayer, etype, code uint8, op verbs.Op, status verbs.Status, about *offender) *failure {
 	f := &failure{layer: layer, etype: etype, code: code, about: about}
 	f.term = f.terminate()
@@ -73,8 +73,8 @@ func protectionFailure(why refusal, about *offender) *failure {
 	return violation(iwarp.LayerRDMAP, typeProtection, uint8(why), verbs.OpRead, verbs.StatusLocalProtection, about)
 }
 
-// writeFailure refuses an RDMA Write. Access rights are RDMAP's, the rest is
-// DDP's (RFC 5040 7.2).
+// writeFailure refuses an RDMA Write. RDMAP reports access rights, DDP the rest (RFC
+// 5040, section 7.2).
 func writeFailure(why refusal, about *offender) *failure {
 	switch why {
 	case refusedAccess:
@@ -87,7 +87,7 @@ func writeFailure(why refusal, about *offender) *failure {
 	return violation(iwarp.LayerDDP, typeTagged, codeSTag, verbs.OpWrite, verbs.StatusLocalProtection, about)
 }
 
-// told is the failure that a Terminate of the peer's means.
+// told returns the failure that a Terminate of the peer reports.
 func told(t iwarp.Terminate) *failure {
 	op, isRead := offending(t)
 	op, isRead, status := verdict(t, op, isRead)
@@ -97,8 +97,8 @@ func told(t iwarp.Terminate) *failure {
 	}
 }
 
-// offending is the operation of ours whose header the Terminate returns, a Send if
-// it returns none.
+// offending returns our operation whose header the Terminate contains; a Send if it
+// contains none.
 func offending(t iwarp.Terminate) (op verbs.Op, isRead bool) {
 	header := t.DDPHeader()
 	switch {
@@ -116,8 +116,8 @@ func offending(t iwarp.Terminate) (op verbs.Op, isRead bool) {
 	return verbs.OpSend, false
 }
 
-// verdict is what layer, type and code of a Terminate mean for the operation (RFC
-// 5040, section 4.8). Without a header they tell more of the operation, too.
+// verdict interprets layer, type and code of a Terminate for the operation (RFC 5040,
+// section 4.8). Without a header they also tell which kind of operation it was.
 func verdict(t iwarp.Terminate, op verbs.Op, isRead bool) (verbs.Op, bool, verbs.Status) {
 	bare := t.DDPHeader() == nil
 	switch etype, code := t.EType(), t.Code(); t.Layer() {
