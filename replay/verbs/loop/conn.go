@@ -25,7 +25,7 @@ type conn struct {
 	sq      ring.Ring[verbs.WorkRequest] // posted, not executed
 	number  uint64
 	waits   bool      // the head of the queue waits for a receive or a delay
-	rnrEnds time.Time // when the peer has to have posted a receive
+	rnrEnds time.Time // by when the peer has to post a receive
 	delayed bool      // the head has had its delay
 
 	mu       sync.Mutex
@@ -45,7 +45,7 @@ type conn struct {
 	wake chan struct{} // Async
 }
 
-// completion is one with the number of places that it frees in the send queue.
+// completion is a completion with the number of places that it frees in the send queue.
 type completion struct {
 	verbs.Completion
 	retires int
@@ -147,7 +147,7 @@ func size(wr *verbs.WorkRequest) (n int) {
 	return n
 }
 
-// kick has the goroutine of the connection look at the send queue.
+// kick wakes the goroutine of the connection to look at the send queue.
 func (c *conn) kick() {
 	if !c.p.opts.Async {
 		c.smu.Lock()
@@ -176,7 +176,7 @@ func (c *conn) work() {
 	}
 }
 
-// execute does what the send queue holds. It unlocks smu.
+// execute executes the requests of the send queue. It unlocks smu.
 func (c *conn) execute() {
 	kickPeer := false
 	for c.sq.Len() > 0 {
@@ -238,7 +238,7 @@ func (c *conn) execute() {
 	}
 }
 
-// resume goes on after a delay.
+// resume continues after a delay.
 func (c *conn) resume() {
 	c.smu.Lock()
 	if !c.delayed {
@@ -254,7 +254,7 @@ func (c *conn) resume() {
 	c.kick()
 }
 
-// do executes one request. wait says that it cannot be done yet.
+// do executes one request. wait says that it cannot be executed yet.
 func (c *conn) do(wr *verbs.WorkRequest) (status verbs.Status, wait bool) {
 	for _, b := range wr.Local {
 		if !c.p.owns(b) {
@@ -314,7 +314,7 @@ func (c *conn) send(wr *verbs.WorkRequest) (status verbs.Status, wait bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == verbs.StateError {
-		// It died meanwhile, and its receives were flushed but for this one.
+		// The peer died meanwhile, and all its receives but this one were flushed.
 		done.Status, done.Length = verbs.StatusFlushed, 0
 	}
 	p.push(completion{Completion: done})
@@ -345,7 +345,7 @@ func (c *conn) notReady() (verbs.Status, bool) {
 	return 0, true
 }
 
-// complete reports a request's end, if it has to be.
+// complete reports the end of a request, if it has to be reported.
 func (c *conn) complete(wr *verbs.WorkRequest, status verbs.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -474,7 +474,7 @@ func (c *conn) Disconnect(ctx context.Context) error {
 	return err
 }
 
-// end ends the connection in order.
+// end disconnects in order.
 func (c *conn) end() {
 	c.die(verbs.ErrDisconnected)
 	c.peer.die(verbs.ErrDisconnected)
@@ -493,7 +493,7 @@ func (c *conn) Close() error {
 		return nil
 	}
 	c.end()
-	// What executes at the moment sees the end of the connection after it.
+	// A request that is being executed sees the end of the connection afterwards.
 	c.smu.Lock()
 	c.smu.Unlock() //nolint:staticcheck // an empty critical section waits for the one that is under way
 	c.peer.smu.Lock()

@@ -30,7 +30,7 @@ type listener struct {
 	done     bool
 }
 
-// bind starts listening. Close, which gives back the identifier, waits for it.
+// bind starts listening. Close, which frees the identifier, waits for it.
 func (l *listener) bind(local netip.AddrPort) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *listener) bind(local netip.AddrPort) error {
 	return nil
 }
 
-// add queues a request; false if it has to be rejected.
+// add queues a request. It reports false if the request has to be rejected.
 func (l *listener) add(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// request is a connection that a peer asks for.
+// request is the connection request of a peer.
 type request struct {
 	id       *cmID
 	offer    event
@@ -103,8 +103,8 @@ func (r *request) PrivateData() []byte        { return r.offer.privateData }
 func (r *request) RemoteAddr() netip.AddrPort { return r.remote }
 func (r *request) LocalAddr() netip.AddrPort  { return r.local }
 
-// The kernel gives the depths from the acceptor's point of view: what it may
-// start, and what it has to answer.
+// The kernel reports the depths from the point of view of the accepting side: what it
+// may start, and what it has to answer.
 func (r *request) ResponderResources() uint8 { return r.offer.initiatorDepth }
 func (r *request) InitiatorDepth() uint8     { return r.offer.responderResources }
 

@@ -21,8 +21,8 @@ const (
 )
 
 // icrc computes the invariant CRCs of packets from one address to another
-// (IBTA volume 1, section 7.8.1; annex A17). The masked headers stand ready in
-// b; only lengths and identification change from packet to packet.
+// (IBTA volume 1, section 7.8.1; annex A17). b has the masked headers;
+// only lengths and identification differ from packet to packet.
 type icrc struct {
 	v6       bool
 	n        int // length of what precedes the BTH in b
@@ -133,7 +133,7 @@ func apply(m *[32]uint32, v uint32) (r uint32) {
 	return r
 }
 
-// unshift is what the CRC register was n zero bytes earlier.
+// unshift returns the CRC register as it was n zero bytes earlier.
 func unshift(v uint32, n int) uint32 {
 	for k := 0; n != 0 && k < len(unshiftTables); k, n = k+1, n>>1 {
 		if n&1 != 0 {
