@@ -336,6 +336,16 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s imports %s (test file: %v): allowed %v, want %v", c.pkg, c.path, c.test, why == "", c.want)
 		}
 	}
+	// Every provider and transport has a row of its own; only what makes plans and
+	// runs them may fall through to the last row of replay.
+	for _, pkg := range []string{
+		"replay/bench", "replay/client", "replay/endpoint", "replay/fault", "replay/internal/ring", "replay/nfsserver", "replay/nfsserver/nfs4",
+		"replay/nfsserver/playback", "replay/site", "replay/tcprpc", "replay/transport", "replay/verbs", "replay/verbs/iwarp", "replay/verbs/new",
+	} {
+		if rules[find(pkg)].packages == "replay/..." {
+			t.Errorf("%s: no row of its own", pkg)
+		}
+	}
 	if find("stray") >= 0 {
 		t.Error("a package outside the layout has a rule")
 	}
