@@ -168,7 +168,7 @@ type observed struct {
 }
 
 // Send implements rdma.Handler.
-func (h *observed) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (h *observed) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	tag, gen := h.handler.Send(c, s)
 	if h.m != nil {
 		if tx, reply := transaction.OfSend(tag, gen); tx != nil {
@@ -206,7 +206,7 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 }
 
 // Send implements rdma.Handler.
-func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
 		return nil, 0
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // RoCEPort is the UDP destination port of RoCEv2 (IBTA annex A17).
-const RoCEPort = 4791
+const RoCEPort = roce.Port
 
 // unit is what can be said of one packet without knowing the others: the Lean
 // of an ordinary packet, or where to find all of another one. It fills a cache

@@ -89,11 +89,11 @@ func (n *numbered) Tracing() bool { return n.tracer != nil }
 func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
 
 // Acked implements rdma.Tracer.
-func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
+func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
 	n.tracer.Acked(c, from, tag, gen, ref)
 }
 
-func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	n.numbers.Assign(c)
 	return n.Handler.Send(c, s)
 }

@@ -212,9 +212,7 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 		w.lost++
 		return
 	}
-	x := *c
-	x.Upper, x.Snapshot = [2]any{}, nil
-	w.closed = append(w.closed, x)
+	w.closed = append(w.closed, c.Copy())
 }
 
 // Observer returns what has to be told of operations to count events of

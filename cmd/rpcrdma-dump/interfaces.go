@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
-	"github.com/rpcrdma/toolkit/analyze/text/table"
 	"github.com/rpcrdma/toolkit/capture/live"
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
 // listInterfaces prints the network interfaces and the RDMA devices, and where

@@ -83,7 +83,7 @@ func newBenchCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.preset, "preset", "sweep", "`set` of measurements: sweep, models, credits, inline, registration or workloads")
 	f.StringSliceVar(&o.jobs, "job", nil, "`jobs`: read, write, randread, randwrite, fileop, postmark, iozone")
-	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: tcp, iwarp, rocev2, rdma")
+	f.StringSliceVar(&o.providers, "provider", nil, "`fabrics`: "+strings.Join(site.Fabrics, ", "))
 	f.StringSliceVar(&o.versions, "nfs", nil, "`versions` of NFS: 3, 4.0, 4.1, 4.2 (default 3)")
 	f.StringSliceVar(&o.sizes, "size", nil, "`bytes` of a call")
 	f.IntSliceVar(&o.outstanding, "outstanding", nil, "calls `n` in flight: one more than the depth of read-ahead")

@@ -157,7 +157,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	f.StringArrayVar(&o.faults, "fault", nil, "`fault` to inject, see below; may be repeated")
 
-	f.StringVar(&o.provider, "provider", "auto", "`fabric`: auto, rocev2, iwarp, rdma or tcp")
+	f.StringVar(&o.provider, "provider", "auto", "`fabric`: "+strings.Join(fabricNames, ", "))
 	f.StringVar(&o.layout, "layout", "own", "`chunks` of calls: own (the endpoint's choice) or captured")
 	o.fabricFlags.flags(f)
 	cmd.Long += "\n\n" + faultsLong

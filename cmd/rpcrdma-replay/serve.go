@@ -80,7 +80,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.listen, "listen", "127.0.0.1", "`address` to listen at")
-	f.StringSliceVar(&o.providers, "provider", []string{"auto", "tcp"}, "`fabrics`: auto, rocev2, iwarp, rdma, tcp; several by commas")
+	f.StringSliceVar(&o.providers, "provider", []string{"auto", "tcp"}, "`fabrics`: "+strings.Join(fabricNames, ", ")+"; several by commas")
 	f.Uint16Var(&o.rdmaPort, "rdma-port", site.PortRDMA, "`port` of NFS over RDMA")
 	f.Uint16Var(&o.tcpPort, "tcp-port", site.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
 	f.StringVar(&o.dir, "dir", "", "serve this `directory` instead of memory")

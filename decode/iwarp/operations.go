@@ -28,7 +28,7 @@ type extent struct {
 
 // sentSend is a Send that the Handler knows.
 type sentSend struct {
-	tag   any
+	tag   rdma.Tag
 	gen   uint64
 	end   uint64 // stream offset behind its last FPDU
 	done  bool   // it has been reported

@@ -44,7 +44,7 @@ type tcpSide struct {
 // sent is a record that was reported.
 type sent struct {
 	start, end uint64
-	tag        any
+	tag        rdma.Tag
 	gen        uint64
 }
 

@@ -26,7 +26,12 @@ func (r *recorder) line(format string, args ...any) {
 	}
 }
 
-func (r *recorder) Send(_ *rdma.Connection, s *rdma.Send) (any, uint64) {
+// tag is what a recorder keeps with a Send or an operation.
+type tag uint32
+
+func (tag) TagOfOperation() {}
+
+func (r *recorder) Send(_ *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	if r.quiet {
 		return nil, 0
 	}
@@ -34,14 +39,14 @@ func (r *recorder) Send(_ *rdma.Connection, s *rdma.Send) (any, uint64) {
 	r.gen++
 	r.line("send %d: %v %d, %d of %d bytes, frames %d to %d, %d packets, %d again",
 		s.From, m.Type, m.XID, len(s.Data), s.Length, s.First.Number, s.Last.Number, s.Packets, s.Again)
-	return m.XID, r.gen
+	return tag(m.XID), r.gen
 }
 
-func (r *recorder) SendAgain(_ *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref, complete bool) {
+func (r *recorder) SendAgain(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
 	r.line("again %d: %v in frame %d, complete %v", from, tag, ref.Number, complete)
 }
 
-func (r *recorder) SendAcked(_ *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
+func (r *recorder) SendAcked(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
 	r.line("acked %d: %v in frame %d", from, tag, ref.Number)
 }
 

@@ -140,8 +140,8 @@ type Connection struct {
 	MergedInto *Connection
 	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
 	Calls      Calls // belongs to the Handler
-	// Upper and Snapshot belong to the Handler.
-	Upper    [2]any
+	// Upper, by Side, and Snapshot belong to the Handler.
+	Upper    [2]Upper
 	Snapshot *Connection
 	// Stamp belongs to the TCP segment that is being handled. It tells a
 	// needless retransmission from a needed one.
@@ -149,6 +149,22 @@ type Connection struct {
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
 }
+
+// Copy returns a copy of what is known of the connection, without what the Handler keeps
+// with it.
+func (c *Connection) Copy() Connection {
+	x := *c
+	x.Upper, x.Snapshot = [2]Upper{}, nil
+	return x
+}
+
+// Upper is what a Handler keeps with one side of a Connection. Only types that a Handler
+// has made for that implement it, so that nothing else gets there. Trackers carry it
+// without looking inside, and never call its method.
+type Upper interface{ UpperOfConnection() }
+
+// Tag is what a Handler keeps with a Send or an Op, as Upper with a Connection.
+type Tag interface{ TagOfOperation() }
 
 // Calls count the RPC transactions of a connection that have ended.
 type Calls struct {
@@ -217,7 +233,7 @@ type Op struct {
 	First  Ref    // Read Request, or first packet of the Write
 	Last   Ref    // last packet that carried payload
 	Late   bool   // it was sent before something that has been reported already
-	Tag    any    // belongs to the Handler
+	Tag    Tag    // belongs to the Handler
 	TagGen uint64 // belongs to the Handler
 }
 
@@ -259,12 +275,12 @@ const (
 type Handler interface {
 	// Send reports a complete Send. The tracker keeps the returned tag until
 	// the Send has been acknowledged.
-	Send(c *Connection, s *Send) (tag any, gen uint64)
+	Send(c *Connection, s *Send) (tag Tag, gen uint64)
 	// SendAgain reports a packet of an earlier Send that was seen again.
 	// complete means that it was its last packet.
-	SendAgain(c *Connection, from Side, tag any, gen uint64, ref Ref, complete bool)
+	SendAgain(c *Connection, from Side, tag Tag, gen uint64, ref Ref, complete bool)
 	// SendAcked reports the first packet that acknowledges a Send.
-	SendAcked(c *Connection, from Side, tag any, gen uint64, ref Ref)
+	SendAcked(c *Connection, from Side, tag Tag, gen uint64, ref Ref)
 	// OpStart reports the first packet of an RDMA Write, or a Read Request.
 	OpStart(c *Connection, op *Op, ref Ref)
 	// OpData reports payload of a Write or of a Read's response.

@@ -23,7 +23,9 @@ func (h FETH) Placement() uint8 { return wire.Get8(h, fethByte) & maskPlacement 
 
 // Selectivity is the range: 0 the memory that the RETH names, 1 all of the
 // memory region.
-func (h FETH) Selectivity() uint8 { return wire.Get8(h, fethByte) & maskSelectivity >> shiftSelectivity }
+func (h FETH) Selectivity() uint8 {
+	return wire.Get8(h, fethByte) & maskSelectivity >> shiftSelectivity
+}
 
 // SetPlacement sets the placement type.
 func (h FETH) SetPlacement(v uint8) { wire.PutBits(h, fethByte, maskPlacement, v) }

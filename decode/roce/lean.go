@@ -61,7 +61,7 @@ const (
 	etherIPv6 = 0x86dd
 	etherVLAN = 0x8100
 	protoUDP  = 17
-	roceUDP   = 4791
+	roceUDP   = Port
 	ipv4Size  = 20
 	ipv6Size  = 40
 	ecnCE     = 3

@@ -15,17 +15,17 @@ const (
 // further packets, its responses, its acknowledgement and its repetitions.
 type request struct {
 	kind  requestKind
-	start uint32  // PSN
-	print uint32  // see printOf
-	count uint32  // packets
-	guess bool    // Read: count is only a bound, or 0, since the path MTU is not known yet
-	mtu   uint32  // payload of its First packet
-	next  uint32  // Read: index of the next response packet
-	got   uint32  // Read: response packets seen
-	at    int64   // Send: time of the copy that counts
-	tag   any     // Send: the Handler's
-	gen   uint64  // Send: the Handler's
-	op    rdma.Op // Write, Read
+	start uint32   // PSN
+	print uint32   // see printOf
+	count uint32   // packets
+	guess bool     // Read: count is only a bound, or 0, since the path MTU is not known yet
+	mtu   uint32   // payload of its First packet
+	next  uint32   // Read: index of the next response packet
+	got   uint32   // Read: response packets seen
+	at    int64    // Send: time of the copy that counts
+	tag   rdma.Tag // Send: the Handler's
+	gen   uint64   // Send: the Handler's
+	op    rdma.Op  // Write, Read
 }
 
 const (

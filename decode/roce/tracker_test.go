@@ -28,7 +28,9 @@ func (r *recorder) add(format string, args ...any) {
 	}
 }
 
-func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (*recorder) TagOfOperation() {}
+
+func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	r.sends++
 	r.add("send %d %d/%d packets %d again %d from %d to %d", s.From, len(s.Data), s.Length, s.Packets, s.Again, s.First.Number, s.Last.Number)
 	if s.Invalidates {
@@ -37,11 +39,11 @@ func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
 	return r, r.sends
 }
 
-func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref, complete bool) {
+func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
 	r.add("again %d send %d complete %v", from, gen, complete)
 }
 
-func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
+func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
 	if r.acked == nil {
 		r.acked = make(map[uint64]int)
 	}

@@ -8,7 +8,7 @@ import (
 
 // fragment takes a Send of which the capture holds no more than the XID, and
 // perhaps the version. sure says that the version was there.
-func (t *Tracker) fragment(c *rdma.Connection, s *rdma.Send, sure bool) (any, uint64) {
+func (t *Tracker) fragment(c *rdma.Connection, s *rdma.Send, sure bool) (rdma.Tag, uint64) {
 	if !sure && !t.answered(c, s) && t.known(c, s) {
 		// It begins as another one did before: that is no XID.
 		t.Stats.OtherSends++

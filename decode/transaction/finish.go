@@ -417,8 +417,7 @@ func snapshot(c *rdma.Connection) *rdma.Connection {
 		return s
 	}
 	s = new(rdma.Connection)
-	*s = *c
-	s.Upper, s.Snapshot = [2]any{}, nil
+	*s = c.Copy()
 	c.Snapshot = s
 	return s
 }

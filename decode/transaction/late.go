@@ -73,7 +73,7 @@ func sameHandles(used, offered rpcrdma.WriteChunk) bool {
 }
 
 // late takes the call of a reply that has come before it.
-func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) (any, uint64) {
+func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) (rdma.Tag, uint64) {
 	tx.late = true
 	t.unlink(tx)
 	t.setMessage(tx, &tx.Call, s, transport)

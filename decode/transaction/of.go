@@ -5,7 +5,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 // OfSend returns what the tag belongs to that Tracker.Send has returned: a
 // transaction, and whether the Send was its reply. It returns nil for a Send
 // that belongs to none.
-func OfSend(tag any, gen uint64) (tx *Transaction, reply bool) {
+func OfSend(tag rdma.Tag, gen uint64) (tx *Transaction, reply bool) {
 	s, ok := tag.(*sendTag)
 	if !ok || s.tx == nil || s.tx.gen != gen {
 		return nil, false

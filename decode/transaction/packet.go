@@ -196,7 +196,7 @@ func ackOf(ref rdma.Ref, h rdma.Header, from rdma.Side) Packet {
 func (t *Tracker) Tracing() bool { return t.tracing }
 
 // Acked implements rdma.Tracer.
-func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
+func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
 	p := ackOf(ref, c.Header, from)
 	switch x := tag.(type) {
 	case *sendTag:

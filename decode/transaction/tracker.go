@@ -203,7 +203,7 @@ func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
 }
 
 // Send implements rdma.Handler.
-func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	t.enforce()
 	t.expire(s.Last.Time)
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
@@ -239,7 +239,7 @@ func (t *Tracker) unknownVersion(s *rdma.Send) bool {
 }
 
 // plain takes an RPC message that has no transport header.
-func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (t *Tracker) plain(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	if len(s.Data) < 8 {
 		return nil, 0
 	}
@@ -294,7 +294,7 @@ func (t *Tracker) sameCall(old *Transaction, s *rdma.Send) bool {
 }
 
 // transport takes a message with an RPC-over-RDMA header.
-func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (any, uint64) {
+func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	xid := binary.BigEndian.Uint32(s.Data)
 	d, sure := t.direction(c, s)
 	switch d {
@@ -796,7 +796,7 @@ func (t *Tracker) adopt(tx *Transaction) {
 }
 
 // SendAgain implements rdma.Handler.
-func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref, complete bool) {
+func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
 	s, ok := tag.(*sendTag)
 	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
 		return
@@ -847,7 +847,7 @@ func (m *Message) answered(ack rdma.Stamp) {
 }
 
 // SendAcked implements rdma.Handler.
-func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag any, gen uint64, ref rdma.Ref) {
+func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
 	s, ok := tag.(*sendTag)
 	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
 		return

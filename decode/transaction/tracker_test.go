@@ -24,7 +24,7 @@ type wire struct {
 
 type tag struct {
 	from rdma.Side
-	tag  any
+	tag  rdma.Tag
 	gen  uint64
 }
 

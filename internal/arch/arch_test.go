@@ -22,6 +22,7 @@ type rule struct {
 	packages string
 	own      []string // patterns of packages of this module
 	foreign  []string // modules of others, by path or its beginning; "*" allows all but ui
+	tests    []string // patterns of packages of this module that only test files may import
 	cgo      bool
 }
 
@@ -37,11 +38,21 @@ var ui = []string{
 	"golang.org/x/term",
 }
 
+// provider is what every provider of RDMA may import: the interface, capture
+// points, the defence against floods, and queues.
+var provider = []string{
+	"replay/verbs", "replay/verbs/tap",
+	"replay/internal/halfopen", "replay/internal/backlog", "replay/internal/ring", "replay/internal/unguessable",
+}
+
 var rules = []rule{
 	// What all may use, and what stands on nothing: how files are written, which
 	// characters may be shown.
 	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
 	{packages: "internal/printable"},
+	// Tables for people. It is the one way to a library that draws for those who are
+	// no command, and for commands and benchmarks only.
+	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 
 	// Packets. Whatever reads or writes captures needs no protocol.
 	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
@@ -99,7 +110,6 @@ var rules = []rule{
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
-	{packages: "analyze/text/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 	{packages: "analyze/window", own: []string{"capture"}},
 
 	// The words that all consumers of transactions share, and transactions as text.
@@ -116,7 +126,7 @@ var rules = []rule{
 	{packages: "analyze/monitor", own: []string{"analyze/filter", "analyze/ladder", "analyze/latency", "analyze/text", "capture", "decode/..."}},
 
 	// Formats of single transactions, and of what others computed.
-	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "analyze/text/table", "decode/...", "internal/printable"}},
+	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/printable"}},
 	{packages: "analyze/html", own: []string{"analyze/latency", "analyze/plot", "analyze/text", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
@@ -133,12 +143,71 @@ var rules = []rule{
 	// What may be sent is decided by its bytes: the guard knows no plan.
 	{packages: "replay/guard", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/transport"}},
 
-	// The C libraries of RDMA stay behind one interface.
-	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
-	// What defends servers against floods knows no transport and no protocol.
+	// Defence against floods, and what transports share: none knows a protocol.
 	{packages: "replay/internal/unguessable"},
 	{packages: "replay/internal/halfopen"},
+	{packages: "replay/internal/deadline"},
+	{packages: "replay/internal/onclose"},
+	{packages: "replay/internal/arena"},
+	{packages: "replay/internal/ring"},
+	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
+
+	// Providers of RDMA. One knows the interface, capture points, and the codecs of
+	// its own fabric; it knows no RPC, and no other provider. A new one that has
+	// codecs gets a row of its own. The C libraries of RDMA stay behind one of them.
+	{packages: "replay/verbs"},
+	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
+	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}},
+	{packages: "replay/verbs/auto", own: []string{"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2"}},
+	{packages: "replay/verbs/iwarp", own: append([]string{"decode/iwarp"}, provider...), tests: []string{"decode/..."}},
+	{packages: "replay/verbs/rocev2", own: append([]string{"decode/ibcm", "decode/roce"}, provider...), foreign: []string{"golang.org/x/sys"}, tests: []string{"decode/..."}},
+	{packages: "replay/verbs/rdma", own: append([]string{"replay/internal/arena"}, provider...), cgo: true},
+	{packages: "replay/verbs/...", own: provider},
+
+	// How RPC messages travel. Transports know the RPC header and no program.
+	{packages: "replay/transport", own: []string{"decode/xdr", "replay/internal/halfopen"}},
 	{packages: "replay/transport/budget", own: []string{"replay/internal/halfopen"}},
+	{packages: "replay/endpoint", own: []string{
+		"decode/oncrpc", "decode/rdma", "decode/rpcrdma",
+		"replay/internal/deadline", "replay/internal/onclose", "replay/internal/ring", "replay/transport", "replay/transport/budget", "replay/verbs",
+	}, tests: []string{"decode/...", "analyze/check"}},
+	{packages: "replay/tcprpc", own: []string{
+		"decode/oncrpc", "replay/internal/deadline", "replay/internal/onclose", "replay/transport", "replay/transport/budget", "replay/verbs", "replay/verbs/tap",
+	}, tests: []string{"decode/..."}},
+	{packages: "replay/fault", own: []string{"replay/transport", "replay/verbs"}, tests: []string{"decode/xdr"}},
+
+	// Helpers of tests.
+	{packages: "replay/internal/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
+	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/client", "replay/internal/onclose", "replay/transport"}},
+
+	// The server: stores know no NFS, protocols know no transport but its interface.
+	{packages: "replay/nfsserver", own: []string{"decode/oncrpc", "decode/xdr", "replay/nfsserver/store", "replay/transport"}},
+	{packages: "replay/nfsserver/store"},
+	{packages: "replay/nfsserver/store/...", own: []string{"replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/nfsserver/mountd", own: []string{"decode/nfs/mount", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store"}},
+	{packages: "replay/nfsserver/v3", own: []string{"decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/store"}, tests: []string{"decode/nfs/mount"}},
+	{packages: "replay/nfsserver/nfsacl", own: []string{
+		"decode/nfs/nfs3", "decode/nfs/nfsacl", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store", "replay/nfsserver/v3",
+	}, tests: []string{"decode/xdr"}},
+	{packages: "replay/nfsserver/nfs4/state", own: []string{"decode/nfs/nfs4", "replay/nfsserver/store"}},
+	{packages: "replay/nfsserver/nfs4", own: []string{
+		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/nfs4/state", "replay/nfsserver/store", "replay/transport",
+	}, tests: []string{"decode/..."}},
+	{packages: "replay/nfsserver/playback", own: []string{
+		"capture", "decode", "decode/nfs", "decode/nfs/nfs4", "decode/oncrpc", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "replay/transport",
+	}},
+
+	// Clients, measurements, and how commands put servers and fabrics together.
+	{packages: "replay/client", own: []string{
+		"decode/nfs/mount", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/oncrpc", "decode/xdr", "replay/transport",
+	}},
+	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/site", own: []string{
+		"replay/client", "replay/endpoint", "replay/nfsserver/...", "replay/tcprpc", "replay/transport", "replay/transport/budget",
+		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
+	}},
+
+	// The rest of replay: what makes plans and runs them.
 	{packages: "replay/...", own: []string{"capture", "decode/...", "analyze/...", "replay/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
 	// What keeps a program from doing harm knows nothing of what it does.
@@ -147,18 +216,18 @@ var rules = []rule{
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
 	// What the commands share knows none of them.
-	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/outfile", "internal/printable"}, foreign: []string{
+	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
-	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	// Commands: flags, files, terminals.
-	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{
+	{packages: "cmd/rpcrdma-dump", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/klauspost/compress", "github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
-	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/outfile", "internal/printable"}, foreign: []string{
+	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
-	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{
+	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/charmbracelet", "github.com/mattn/go-runewidth", "github.com/muesli/termenv", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 
@@ -265,7 +334,7 @@ func TestRules(t *testing.T) {
 		{"analyze/text", "github.com/spf13/cobra", false, false},
 		{"analyze/text", "golang.org/x/term", false, false},
 		{"analyze/text", module + "/cmd/rpcrdma-dump", false, false},
-		{"analyze/text/table", "github.com/olekukonko/tablewriter/tw", false, true},
+		{"internal/table", "github.com/olekukonko/tablewriter/tw", false, true},
 		{"analyze/text/results", "github.com/olekukonko/tablewriter", false, false},
 		{"analyze/check", module + "/analyze/ndjson", false, false},
 		{"analyze/latency", module + "/analyze/html", false, false},
@@ -280,7 +349,26 @@ func TestRules(t *testing.T) {
 		{"analyze/plot", module + "/analyze/latency", false, false},
 		{"cmd/rpcrdma-dump", module + "/internal/truth", false, false},
 		{"internal/truth", module + "/decode/rpcrdma", false, false},
-		{"replay/verbs/rdmacore", "C", false, true},
+		{"replay/verbs/rdma", "C", false, true},
+		{"replay/verbs/rocev2", "C", false, false},
+		{"replay/verbs/rocev2", module + "/decode/roce", false, true},
+		{"replay/verbs/rocev2", module + "/decode/iwarp", false, false},
+		{"replay/verbs/rocev2", module + "/decode", false, false},
+		{"replay/verbs/rocev2", module + "/decode", true, true},
+		{"replay/verbs/iwarp", module + "/replay/run", false, false},
+		{"replay/verbs/iwarp", module + "/replay/verbs/rocev2", false, false},
+		{"replay/verbs/new", module + "/replay/verbs/tap", false, true},
+		{"replay/verbs/new", module + "/decode/roce", false, false},
+		{"replay/verbs/new", module + "/replay/endpoint", false, false},
+		{"replay/endpoint", module + "/replay/verbs/rocev2", false, false},
+		{"replay/endpoint", module + "/replay/verbs/rocev2", true, true},
+		{"replay/endpoint", module + "/analyze/check", false, false},
+		{"replay/endpoint", module + "/analyze/check", true, true},
+		{"replay/endpoint", module + "/analyze/text", true, false},
+		{"replay/tcprpc", module + "/replay/endpoint", false, false},
+		{"replay/nfsserver", module + "/replay/endpoint", false, false},
+		{"replay/nfsserver/store/memory", module + "/decode/nfs/nfs4", false, false},
+		{"replay/nfsserver/v3", module + "/replay/nfsserver/nfs4", false, false},
 		{"replay", "C", false, false},
 		{"replay/guard", module + "/decode/nfs/ops", false, true},
 		{"replay/guard", module + "/replay/plan", false, false},
@@ -304,6 +392,16 @@ func TestRules(t *testing.T) {
 			t.Errorf("the package %s, which is not in the layout, has a rule", pkg)
 		}
 	}
+	// Every provider and transport has a row of its own; only what makes plans and
+	// runs them may fall through to the last row of replay.
+	for _, pkg := range []string{
+		"replay/bench", "replay/client", "replay/endpoint", "replay/fault", "replay/internal/ring", "replay/nfsserver", "replay/nfsserver/nfs4",
+		"replay/nfsserver/playback", "replay/site", "replay/tcprpc", "replay/transport", "replay/verbs", "replay/verbs/iwarp", "replay/verbs/new",
+	} {
+		if rules[find(pkg)].packages == "replay/..." {
+			t.Errorf("%s: no row of its own", pkg)
+		}
+	}
 }
 
 // refuses tells why a package may not import a path; empty if it may.
@@ -317,6 +415,11 @@ func (r *rule) refuses(pkg, module, imported string, test bool) string {
 	if rest, ok := strings.CutPrefix(imported, module+"/"); ok {
 		for _, p := range r.own {
 			if matches(p, rest) {
+				return ""
+			}
+		}
+		for _, p := range r.tests {
+			if test && matches(p, rest) {
 				return ""
 			}
 		}

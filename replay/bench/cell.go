@@ -7,31 +7,31 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Setting is what both ends of a measurement are set to.
+// Setting describes the configuration of both ends of a measurement.
 type Setting struct {
 	Fabric       string // "tcp", "iwarp", "rocev2", "rdma"
 	Version      string // of NFS: "3", "4.0" …
-	Model        string // "read-write", "read-read"; empty over TCP, and so on
+	Model        string // "read-write", "read-read"; empty over TCP, as the next three
 	Policy       string // of credits
 	Registration string
 	Inline       int // bytes
 	Link         verbs.Link
-	Endpoint     endpoint.Options // what the names above stand for
+	Endpoint     endpoint.Options // what the names above mean
 }
 
-// Job is what is done under a setting.
+// Job is a workload to measure.
 type Job struct {
 	// Kind is "read", "write", "randread", "randwrite", "fileop", "postmark" or
 	// "iozone".
 	Kind        string
-	Size        int // bytes of a call
+	Size        int // data of a call in bytes
 	Outstanding int // calls under way: 1 and the depth of read-ahead
 	FileSize    int64
 	Files       int // fileop, postmark
 	Time        time.Duration
 }
 
-// Result is what was measured.
+// Result is the outcome of a Job.
 type Result struct {
 	Setting Setting `json:"-"`
 
@@ -50,14 +50,14 @@ type Result struct {
 	Elapsed     time.Duration `json:"elapsed_ns"`
 	P50         time.Duration `json:"p50_ns"`
 	P99         time.Duration `json:"p99_ns"`
-	// Processor time, user and system, of the two processes. Server is less
-	// than zero if it is not known.
+	// ClientCPU and ServerCPU are the processor times of the two processes, user
+	// and system. ServerCPU is negative if it is not known.
 	ClientCPU time.Duration `json:"client_cpu_ns"`
 	ServerCPU time.Duration `json:"server_cpu_ns"`
 	Err       string        `json:"error,omitempty"`
 }
 
-// Rate is the throughput in bytes a second.
+// Rate returns the throughput in bytes per second.
 func (r *Result) Rate() float64 {
 	if r.Elapsed <= 0 {
 		return 0
@@ -65,7 +65,7 @@ func (r *Result) Rate() float64 {
 	return float64(r.Bytes) / r.Elapsed.Seconds()
 }
 
-// PerSecond is the number of calls, or of the workload's operations, a second.
+// PerSecond returns the calls, or operations of the workload, per second.
 func (r *Result) PerSecond() float64 {
 	if r.Elapsed <= 0 {
 		return 0
@@ -73,8 +73,8 @@ func (r *Result) PerSecond() float64 {
 	return float64(r.Calls) / r.Elapsed.Seconds()
 }
 
-// CPUPerByte is the processor time of one side in nanoseconds a byte; less than
-// zero if it is not known.
+// CPUPerByte returns the processor time of one side in nanoseconds per byte; negative
+// if it is not known.
 func (r *Result) CPUPerByte(server bool) float64 {
 	t := r.ClientCPU
 	if server {

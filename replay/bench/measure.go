@@ -19,14 +19,14 @@ type Meter struct {
 	FS      client.FS
 	Dir     []byte // directory on the server in which files are made
 	Setting Setting
-	// ServerCPU tells the processor time of the server so far; nil if it is not
+	// ServerCPU returns the processor time of the server so far; nil if it is not
 	// known.
 	ServerCPU func() (time.Duration, error)
 
 	files map[int64]*client.File
 }
 
-// lap is the time since a start: wall clock and processors.
+// lap measures wall clock and processor time from a start.
 type lap struct {
 	m      *Meter
 	wall   time.Time
@@ -72,7 +72,7 @@ func (m *Meter) result(j Job, name string) *Result {
 		Job: name, Size: j.Size, Outstanding: j.Outstanding, ServerCPU: -1}
 }
 
-// Run does a job. Workloads of several parts give several results.
+// Run measures a job. Workloads of several parts return several results.
 func (m *Meter) Run(ctx context.Context, j Job) ([]*Result, error) {
 	switch j.Kind {
 	case "read", "write", "randread", "randwrite":
@@ -88,7 +88,7 @@ func (m *Meter) Run(ctx context.Context, j Job) ([]*Result, error) {
 	return nil, fmt.Errorf("unknown job %q", j.Kind)
 }
 
-// file is a file of a size, full of data.
+// file returns a file of the given size, filled with data.
 func (m *Meter) file(ctx context.Context, size int64) (*client.File, error) {
 	if f := m.files[size]; f != nil {
 		return f, nil
@@ -112,7 +112,7 @@ func (m *Meter) file(ctx context.Context, size int64) (*client.File, error) {
 			return nil, err
 		}
 		if n == 0 {
-			return nil, errors.New("the server takes nothing")
+			return nil, errors.New("the server accepted no data")
 		}
 		at += int64(n)
 	}
@@ -126,7 +126,7 @@ func (m *Meter) file(ctx context.Context, size int64) (*client.File, error) {
 	return f, nil
 }
 
-// transfer reads or writes with some calls under way at all times.
+// transfer reads or writes with a constant number of calls under way.
 func (m *Meter) transfer(ctx context.Context, j Job) (*Result, error) {
 	r := m.result(j, j.Kind)
 	f, err := m.file(ctx, j.FileSize)
@@ -159,7 +159,7 @@ func (m *Meter) transfer(ctx context.Context, j Job) (*Result, error) {
 		n, _, err := m.FS.Read(ctx, f, at, b)
 		return n, err
 	}
-	// The first calls are not counted: connections and caches settle.
+	// The first calls are not counted: they warm up connections and caches.
 	for i := range bufs {
 		if _, err := one(bufs[i], rand.New(rand.NewPCG(1, uint64(i)))); err != nil {
 			return r, err
@@ -209,7 +209,7 @@ func (m *Meter) transfer(ctx context.Context, j Job) (*Result, error) {
 	return r, nil
 }
 
-// maxLatencies bounds what each of the calls under way remembers.
+// maxLatencies bounds the latencies kept for each of the calls under way.
 const maxLatencies = 1 << 18
 
 // Close closes the files.

@@ -4,13 +4,16 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
-// columns that say what was measured; those in which all rows are the same are
-// left out of tables.
+// columns describe what was measured. A table omits columns in which all rows are
+// equal.
 var columns = []struct {
 	name string
 	of   func(r *Result) string
@@ -48,7 +51,7 @@ func differs(list []*Result) []bool {
 			if first == "" {
 				first = v
 			}
-			// Nothing, as TCP has in some columns, makes no difference.
+			// An empty cell, as TCP has in some columns, counts as equal.
 			out[i] = out[i] || v != "" && v != first
 		}
 	}
@@ -56,74 +59,71 @@ func differs(list []*Result) []bool {
 	return out
 }
 
-// Table writes results for people.
+// Table writes results for people. What all of them share stands above the table.
 func Table(w io.Writer, list []*Result) error {
 	if len(list) == 0 {
 		return nil
 	}
 	show := differs(list)
-	var fixed []string
-	head := []string{}
+	var shared []string
+	t := table.Table{Gap: "  "}
 	for i, c := range columns {
 		if show[i] {
-			head = append(head, c.name)
-		} else {
-			for _, r := range list {
-				if v := c.of(r); v != "" {
-					fixed = append(fixed, strings.ToLower(c.name)+" "+v)
-					break
-				}
-			}
+			t.Header, t.Right = append(t.Header, c.name), append(t.Right, false)
+		} else if v := common(list, c.of); v != "" {
+			shared = append(shared, strings.ToLower(c.name)+" "+v)
 		}
 	}
-	left := len(head)
-	rows := [][]string{append(head, "CALLS/S", "MB/S", "P50", "P99", "CLIENT CPU", "SERVER CPU")}
+	for _, name := range []string{"CALLS/S", "MB/S", "P50", "P99", "CLIENT CPU", "SERVER CPU"} {
+		t.Header, t.Right = append(t.Header, name), append(t.Right, true)
+	}
+	if slices.ContainsFunc(list, func(r *Result) bool { return r.Err != "" }) {
+		t.Header = append(t.Header, "ERROR")
+	}
 	for _, r := range list {
-		var row []string
-		for i, c := range columns {
-			if show[i] {
-				row = append(row, c.of(r))
-			}
-		}
-		if r.Err != "" {
-			rows = append(rows, append(row, "-", "-", "-", "-", "-", r.Err))
-			continue
-		}
-		rows = append(rows, append(row, fmt.Sprintf("%.0f", r.PerSecond()), rate(r), latency(r.P50), latency(r.P99), cpu(r, false), cpu(r, true)))
+		t.Rows = append(t.Rows, row(r, show, len(t.Header)))
 	}
-	if len(fixed) > 0 {
-		if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(fixed, ", ")); err != nil {
+	if len(shared) > 0 {
+		if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(shared, ", ")); err != nil {
 			return err
 		}
 	}
-	width := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, c := range r[:min(len(r), len(width))] {
-			if i < len(width)-1 {
-				width[i] = max(width[i], len([]rune(c)))
-			}
-		}
+	if err := t.Write(w); err != nil {
+		return err
 	}
-	width[len(width)-1] = len("SERVER CPU")
-	for _, r := range rows {
-		var b strings.Builder
-		for i, c := range r {
-			pad := strings.Repeat(" ", max(0, width[i]-len([]rune(c))))
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			if i < left {
-				b.WriteString(c + pad)
-			} else {
-				b.WriteString(pad + c)
-			}
-		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(w, "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nns for each byte of data; µs for each call (marked c) where no data are moved.\n")
+	_, err := fmt.Fprint(w, "\nMB/s: 10^6 bytes of data a second. CPU: user and system time of each process,\nns for each byte of data; µs for each call (marked c) where no data are moved.\n")
 	return err
+}
+
+// common is what all results that have anything in a column have there.
+func common(list []*Result, of func(*Result) string) string {
+	for _, r := range list {
+		if v := of(r); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// row has the cells of a result, n of them.
+func row(r *Result, show []bool, n int) []string {
+	cells := make([]string, 0, n)
+	for i, c := range columns {
+		if show[i] {
+			cells = append(cells, c.of(r))
+		}
+	}
+	if r.Err != "" {
+		for len(cells) < n-1 {
+			cells = append(cells, "-")
+		}
+		return append(cells, r.Err)
+	}
+	cells = append(cells, fmt.Sprintf("%.0f", r.PerSecond()), rate(r), latency(r.P50), latency(r.P99), cpu(r, false), cpu(r, true))
+	for len(cells) < n {
+		cells = append(cells, "")
+	}
+	return cells
 }
 
 func rate(r *Result) string {
@@ -159,7 +159,7 @@ func cpu(r *Result, server bool) string {
 	return "-"
 }
 
-// CSV writes results for programs: one line each, under a line of names.
+// CSV writes results for programs: one line each, below a line of names.
 func CSV(w io.Writer, list []*Result) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"job", "fabric", "nfs", "model", "credits", "registration", "inline_bytes", "size_bytes", "outstanding", "link_delay_ns", "link_bits_per_second",

@@ -12,12 +12,12 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/plot"
 )
 
-// SVG draws throughput and the processor time of both sides for each byte over
-// the size of calls: one line for each combination of all else.
+// SVG draws throughput, and the processor time of both sides per byte, over the size
+// of calls. There is one line for each combination of the other settings.
 func SVG(w io.Writer, list []*Result) error {
 	lines := plotLines(list)
 	if len(lines) == 0 {
-		return errors.New("nothing to draw: no result moves data")
+		return errors.New("nothing to plot: no result moves data")
 	}
 	rates := newPanel("Throughput, MB/s", lines)
 	most := 0.0
@@ -41,7 +41,7 @@ func SVG(w io.Writer, list []*Result) error {
 	return plot.WriteSVG(w, "Throughput and processor time over the size of calls", &rates.Chart, &costs.Chart, legend(lines))
 }
 
-// plotLine is what is the same but for the size, smallest first.
+// plotLine holds the results that differ only in size, smallest first.
 type plotLine struct {
 	name   string
 	class  string
@@ -85,11 +85,12 @@ func plotLines(list []*Result) []plotLine {
 
 func megabytes(r *Result) float64 { return r.Rate() / 1e6 }
 
-// leastCost stands for costs below what is measured: a logarithm needs one.
+// leastCost replaces costs that are too small to measure: the logarithm of zero does
+// not exist.
 const leastCost = 1e-6
 
-// cost is the processor time of both sides, as far as it is known, in
-// nanoseconds for each byte.
+// cost returns the processor time of both sides, as far as it is known, in nanoseconds
+// per byte.
 func cost(r *Result) float64 {
 	return math.Max(math.Max(r.CPUPerByte(false), 0)+math.Max(r.CPUPerByte(true), 0), leastCost)
 }
@@ -101,7 +102,7 @@ const (
 	panelHead   = 32 // room for the heading
 )
 
-// panel is one of the plots, over sizes in steps of two.
+// panel is one of the plots, with sizes on a logarithmic axis.
 type panel struct {
 	*plot.Plot
 	lo, hi float64 // powers of two
@@ -129,12 +130,12 @@ func newPanel(title string, lines []plotLine) *panel {
 	return p
 }
 
-// x is the place of a size.
+// x returns the coordinate of a size.
 func (p *panel) x(n int) float64 {
 	return p.X0 + (p.X1-p.X0)*(math.Log2(float64(n))-p.lo)/(p.hi-p.lo)
 }
 
-// radius is that of the points.
+// radius is the radius of points.
 const radius = 3.5
 
 func (p *panel) draw(lines []plotLine, y func(float64) float64, of func(*Result) float64) {
@@ -155,7 +156,7 @@ func circle(x, y float64) string {
 	return fmt.Sprintf("M%.1f %.1fa%g %g 0 1 0 %g 0a%g %g 0 1 0 %g 0z", x-radius, y, radius, radius, 2*radius, radius, radius, -2*radius)
 }
 
-// legend names the lines, in as many columns as their names leave room for.
+// legend names the lines, in as many columns as fit.
 func legend(lines []plotLine) *plot.Chart {
 	const (
 		row     = 20.0

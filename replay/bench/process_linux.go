@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ProcessCPU is the processor time of a process so far, user and system, of all
-// its threads. Those that have ended are not counted: a Go program ends few.
+// ProcessCPU returns the processor time of a process so far, user and system, of all
+// its threads. Threads that have ended are not counted; a Go program ends few.
 func ProcessCPU(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {

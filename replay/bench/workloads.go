@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 )
 
-// each does n steps with some of them under way, and measures.
+// each measures n steps, several of them under way at a time.
 func (m *Meter) each(ctx context.Context, j Job, name string, n int, step func(i, worker int) (bytes int, err error)) (*Result, error) {
 	r := m.result(j, name)
 	l, err := m.start()
@@ -48,13 +48,13 @@ func (m *Meter) each(ctx context.Context, j Job, name string, n int, step func(i
 	return r, err
 }
 
-// sub is an empty directory for one workload.
+// sub makes an empty directory for one workload.
 func (m *Meter) sub(ctx context.Context, name string) ([]byte, error) {
 	return m.FS.Mkdir(ctx, m.Dir, fmt.Sprintf("%s-%d", name, time.Now().UnixNano()), client.Mode(0o755))
 }
 
-// fileop is what IOzone's fileop measures, one operation after the other over
-// all files: mkdir, create and write, close, stat, access, chmod, readdir, open
+// fileop measures the operations of IOzone's fileop, one after the other over all
+// files: mkdir, create and write, close, stat, access, chmod, readdir, open
 // and read, link, unlink, delete, rmdir.
 func (m *Meter) fileop(ctx context.Context, j Job) ([]*Result, error) {
 	top, err := m.sub(ctx, "fileop")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
@@ -18,36 +19,31 @@ type server struct {
 	o        *Options
 	backward bool
 	handler  *atomic.Pointer[transport.Handler]
-	// connections is how many there are now, for the policy of credits; nil is
+	// connections is the number of connections, for the credit policy; nil means
 	// one.
 	connections *atomic.Int32
 
 	mu     sync.Mutex
-	posted uint32 // receives for calls
+	posted uint32 // receives posted for calls
 	asked  atomic.Uint32
 
-	pulling int // bytes of calls that are held
+	pulling int // bytes pulled for calls under way
 	holding int // exchanges that the connection's account is charged for
-	waiting ring[*exchange]
-	held    map[uint32]*exchange // ReadRead: until RDMA_DONE
-	order   ring[heldCall]
+	waiting ring.Ring[*exchange]
+	held    map[uint32]*exchange // ReadRead: replies until RDMA_DONE, by XID
+	order   ring.Ring[heldCall]
 	timer   *time.Timer
-	// retry lets calls begin that wait although nothing else is under way, since
-	// there is no memory for them.
+	// retry fires for calls that wait for memory while nothing else is under way
+	// whose end would let them begin.
 	retry  *time.Timer
 	waited time.Duration
 	dead   bool
 }
 
-type heldCall struct {
-	xid   uint32
-	x     *exchange
-	until time.Time
-}
-
 // exchange is a call of the peer's, from its Send until the memory of its reply
-// is free.
+// is free. exchangestate.go holds its states.
 type exchange struct {
+	progress
 	l  *link
 	s  *server
 	rb *recvBuf
@@ -55,59 +51,44 @@ type exchange struct {
 	hdr    rpcrdma.Header
 	call   transport.Message
 	items  []transport.Item
-	blocks []*block // of what was pulled
+	blocks []*block // memory for what is pulled, and copies of what is written
 	wrs    []verbs.WorkRequest
 	sgl    [][]byte
 	size   int // bytes that are pulled
 	// charge is what the connection's account is charged for, in bytes: first what
-	// is pulled and what the peer expects in chunks of the reply, later what the
-	// reply is. counted: it is one of server.holding.
+	// is pulled and what the peer expects in chunks of the reply, later the size of
+	// the reply. counted: the exchange is one of server.holding.
 	charge  int64
 	counted bool
-	owing   bool // one of link.owing
+	owing   bool // it is one of link.owing
 
 	out      rpcrdma.Header // of the reply
 	segments []rpcrdma.Segment
 	op       opening
 	release  func()
-	answered atomic.Bool
-	stage    stage
-	// Of stageHold; server.mu protects them. busy: the reply is being sent;
-	// over: the memory is to be closed when it has been.
-	busy, over bool
-	trace      Trace
+	trace    Trace
 }
-
-// stage says what an exchange's work is.
-type stage uint8
-
-const (
-	stagePull  stage = iota // chunks of the call are being read
-	stageReply              // the reply is being sent
-	stageHold               // as stageReply, and then it waits for RDMA_DONE
-	stageClose              // windows are being closed
-)
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// call handles a message that is no reply.
+// call handles a message that is not a reply.
 func (s *server) call(l *link, h *rpcrdma.Header, err error, rb *recvBuf, done *verbs.Completion) {
 	switch old := h.Version == rpcrdma.Version0 && s.o.Dialect != rpcrdma.DialectNone && !s.backward; {
 	case h.Version != rpcrdma.Version1 && !old:
-		// Errors are never answered, whatever their version.
+		// RDMA_ERROR is never answered, whatever its version.
 		if h.Length >= 16 && h.Type == rpcrdma.TypeError || wireType(rb.b[:done.Length]) == uint32(rpcrdma.TypeError) {
 			break
 		}
 		s.refuse(l, h, rb, rpcrdma.ErrVers)
 		return
 	case err != nil:
-		// Without the fixed part there is nobody to tell.
+		// Without the fixed part of the header there is nothing to answer to.
 		if h.Version == rpcrdma.Version1 && done.Length >= 16 && h.Type != rpcrdma.TypeError && h.Type != rpcrdma.TypeDone {
 			s.refuse(l, h, rb, rpcrdma.ErrChunk)
 			return
 		}
 	case h.Type == rpcrdma.TypeDone:
-		s.done(l, h.XID)
+		s.done(h.XID)
 	case h.Type == rpcrdma.TypeError:
 	default:
 		s.accept(l, h, rb, done)
@@ -117,7 +98,7 @@ func (s *server) call(l *link, h *rpcrdma.Header, err error, rb *recvBuf, done *
 	l.recycle(rb)
 }
 
-// wireType is the message type where versions 1 and 2 have it.
+// wireType reads the message type at the place where versions 1 and 2 have it.
 func wireType(b []byte) uint32 {
 	if len(b) < 16 {
 		return math.MaxUint32
@@ -125,8 +106,8 @@ func wireType(b []byte) uint32 {
 	return binary.BigEndian.Uint32(b[12:])
 }
 
-// refuse answers with RDMA_ERROR. If too many Sends are under way the peer goes
-// without an answer.
+// refuse answers with RDMA_ERROR. If too many Sends are under way, there is no
+// answer.
 func (s *server) refuse(l *link, h *rpcrdma.Header, rb *recvBuf, code rpcrdma.ErrorCode) {
 	xid, version := h.XID, h.Version
 	grant := s.grant(l, h.Credits)
@@ -144,8 +125,8 @@ func (s *server) sendError(l *link, xid, version, grant uint32, code rpcrdma.Err
 		XID: xid, Credits: grant, Type: rpcrdma.TypeError, Error: code,
 		Low: rpcrdma.Version1, High: rpcrdma.Version1,
 	}
-	// RFC 8166, section 4.5.1 wants a version that the peer understands, with the
-	// layout of version 1. Version 0 has no errors.
+	// RFC 8166, section 4.5.1, asks for the peer's version with the layout of
+	// version 1. Version 0 has no errors.
 	e.Version = rpcrdma.Version1
 	buf.b = e.Append(buf.b[:0])
 	if version != rpcrdma.Version0 {
@@ -166,7 +147,7 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 	l.ctr.calls.Add(1)
 	x := exchanges.Get().(*exchange)
 	x.l, x.s, x.rb = l, s, rb
-	x.answered.Store(false)
+	x.progress.begin()
 	x.hdr.Take(h)
 	x.items, x.wrs, x.sgl, x.segments, x.size = x.items[:0], x.wrs[:0], x.sgl[:0], x.segments[:0], total
 	x.charge, x.counted, x.owing = 0, false, false
@@ -186,8 +167,8 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 		x.end()
 		return
 	}
-	if s.waiting.len() > 0 || !s.fits(x) {
-		s.waiting.push(x)
+	if s.waiting.Len() > 0 || !s.fits(x) {
+		s.waiting.Push(x)
 		s.mu.Unlock()
 		return
 	}
@@ -196,69 +177,11 @@ func (s *server) accept(l *link, h *rpcrdma.Header, rb *recvBuf, done *verbs.Com
 	x.begin()
 }
 
-// expected is how long a reply the peer has made room for in chunks.
-func (x *exchange) expected() int64 {
-	n := x.hdr.Reply.Length()
-	for _, w := range x.hdr.Writes {
-		n = min(n, math.MaxUint32) + min(w.Length(), math.MaxUint32)
-	}
-	return int64(min(n, uint64(x.s.o.MaxMessage)))
-}
-
-// fits reports whether a call may begin. If something else of the connection is
-// under way, the end of that lets it begin later, otherwise a timer. mu is held.
-func (s *server) fits(x *exchange) bool {
-	if s.holding > 0 {
-		return x.l.acct.Room() && (s.pulling == 0 || s.pulling+x.size <= s.o.MaxPulled)
-	}
-	if x.l.acct.Admit(x.charge, s.waited) {
-		s.waited = 0
-		return true
-	}
-	const step = 20 * time.Millisecond
-	if s.waited += step; s.retry == nil {
-		s.retry = time.AfterFunc(step, s.resume)
-	} else {
-		s.retry.Reset(step)
-	}
-	return false
-}
-
-// take counts a call that begins. mu is held.
-func (s *server) take(x *exchange) {
-	s.pulling += x.size
-	s.holding++
-	x.counted = true
-	x.l.acct.Add(x.charge)
-}
-
-// recharge changes what the account is charged for.
-func (x *exchange) recharge(n int64) {
-	if !x.counted {
-		x.s.mu.Lock()
-		x.s.holding++
-		x.s.mu.Unlock()
-		x.counted, x.charge, x.size = true, 0, 0
-	}
-	x.l.acct.Add(n - x.charge)
-	x.charge = n
-}
-
-// begin begins with the work for a call.
-func (x *exchange) begin() {
-	if len(x.hdr.Reads) == 0 {
-		x.call = transport.Message{Stream: x.hdr.Payload}
-		x.dispatch()
-		return
-	}
-	x.pull()
-}
-
-// check holds the lists of a call against the rules (RFC 8166, section 3.4 and
-// 4.3). It returns the bytes of the Read list.
+// check checks the chunk lists of a call (RFC 8166, sections 3.4 and 4.3). It returns
+// the bytes of the Read list.
 func (s *server) check(h *rpcrdma.Header) (total int, ok bool) {
 	if s.backward && (len(h.Reads) > 0 || len(h.Writes) > 0 || h.HasReply || h.Type == rpcrdma.TypeNoMsg) {
-		return 0, false // RFC 8167, section 4.3: we do not support chunks there
+		return 0, false // RFC 8167, section 4.3: we do not support chunks in this direction
 	}
 	most := s.o.MaxSegments
 	if len(h.Reads) > 4*most || len(h.Writes) > 4*most || len(h.Reply) > most {
@@ -288,13 +211,23 @@ func (s *server) check(h *rpcrdma.Header) (total int, ok bool) {
 	if sum+uint64(len(h.Payload)) > uint64(s.o.MaxMessage) {
 		return 0, false
 	}
-	// A long message has the call at position zero and nothing inline; others
-	// have nothing at position zero.
+	// A long message has the call in a chunk at position zero and nothing inline.
+	// No other message has a chunk at position zero.
 	long := h.Type == rpcrdma.TypeNoMsg || h.Version == rpcrdma.Version0 && h.PayloadLength == 0
 	if long {
 		return int(sum), zero >= 8
 	}
 	return int(sum), zero == 0 && len(h.Payload) >= 8
+}
+
+// begin starts the work for a call.
+func (x *exchange) begin() {
+	if len(x.hdr.Reads) == 0 {
+		x.call = transport.Message{Stream: x.hdr.Payload}
+		x.dispatch()
+		return
+	}
+	x.pull()
 }
 
 // pull reads the chunks of a call.
@@ -322,7 +255,7 @@ func (x *exchange) pull() {
 		x.call.Stream = x.hdr.Payload
 	}
 	x.call.Items = x.items
-	// Positions count what stands before them, other chunks included.
+	// Positions count all bytes before them, other chunks included.
 	end := len(x.call.Stream)
 	for i := range x.items {
 		if int(x.items[i].Position) > end {
@@ -336,7 +269,7 @@ func (x *exchange) pull() {
 		x.dispatch()
 		return
 	}
-	x.stage = stagePull
+	x.step(exchangePull)
 	x.owes()
 	if !l.enqueue(work{wrs: x.wrs, owner: x}) {
 		x.end()
@@ -345,25 +278,10 @@ func (x *exchange) pull() {
 	l.flush()
 }
 
-// owes notes that the exchange waits for the peer.
-func (x *exchange) owes() {
-	x.owing = true
-	x.l.owing.Add(1)
-}
-
-// paid notes that it does not any more.
-func (x *exchange) paid() {
-	if x.owing {
-		x.owing = false
-		x.l.owing.Add(-1)
-	}
-}
-
-// refuse ends an exchange with ERR_CHUNK before its handler has seen it.
+// refuse ends an exchange with ERR_CHUNK before the handler has seen it.
 func (x *exchange) refuse() {
 	l, s := x.l, x.s
 	xid, version, grant := x.hdr.XID, x.hdr.Version, s.grant(l, x.hdr.Credits)
-	x.answered.Store(true)
 	x.end()
 	s.sendError(l, xid, version, grant, rpcrdma.ErrChunk)
 }
@@ -378,6 +296,7 @@ func (x *exchange) dispatch() {
 	if x.s.o.Trace != nil {
 		x.trace.Queued = time.Now()
 	}
+	x.step(exchangeServe)
 	if h := x.s.handler.Load(); h != nil && *h != nil {
 		(*h).ServeRPC(x)
 		return
@@ -386,40 +305,40 @@ func (x *exchange) dispatch() {
 	x.Reply(&transport.Message{Stream: r.Append(nil)})
 }
 
-// workDone goes on when what was posted for the exchange is complete.
+// workDone continues when the work of the exchange is complete.
 func (x *exchange) workDone(ok bool) {
 	x.paid()
-	if ok {
-		x.l.taken.Add(1)
-		x.l.acct.Progress()
-	}
-	switch {
-	case !ok:
+	if !ok {
 		x.s.unhold(x)
 		x.end()
-	case x.stage == stagePull:
+		return
+	}
+	x.l.taken.Add(1)
+	x.l.acct.Progress()
+	switch x.now() {
+	case exchangePulling:
 		x.wrs, x.sgl = x.wrs[:0], x.sgl[:0]
 		x.dispatch()
-	case x.stage == stageHold:
-		// Its memory stays open until the peer has read it.
-		x.s.mu.Lock()
-		x.busy = false
-		over := x.over
-		x.s.mu.Unlock()
-		if over {
-			x.close()
-		}
-	case x.stage == stageClose:
+		return
+	case exchangeClosing:
 		x.l.windowsClosed(&x.op)
 		x.end()
+		return
+	}
+	switch to, _ := x.step(exchangeSent); to {
+	case exchangeExposed:
+		// Its memory stays open until the peer has read it.
+	case exchangeClosing:
+		x.close()
 	default:
 		x.end()
 	}
 }
 
-// end gives back what the exchange holds.
+// end releases what the exchange holds, and the exchange.
 func (x *exchange) end() {
 	l, s := x.l, x.s
+	x.step(exchangeEnd)
 	if x.release != nil {
 		x.release()
 		x.release = nil
@@ -449,35 +368,7 @@ func (x *exchange) end() {
 	l.unref()
 }
 
-// freed makes room for calls that wait to begin.
-func (s *server) freed(n int) {
-	s.mu.Lock()
-	s.pulling -= n
-	s.holding--
-	s.mu.Unlock()
-	s.resume()
-}
-
-// resume begins with the calls that there is room for.
-func (s *server) resume() {
-	s.mu.Lock()
-	var next []*exchange
-	for s.waiting.len() > 0 && !s.dead {
-		x := *s.waiting.front()
-		if !s.fits(x) {
-			break
-		}
-		s.take(x)
-		s.waiting.pop()
-		next = append(next, x)
-	}
-	s.mu.Unlock()
-	for _, x := range next {
-		x.begin()
-	}
-}
-
-// lost ends what waits for a connection that has ended.
+// lost ends the exchanges that wait for a connection that has ended.
 func (s *server) lost(*link) {
 	s.mu.Lock()
 	s.dead = true
@@ -488,12 +379,12 @@ func (s *server) lost(*link) {
 		s.retry.Stop()
 	}
 	var all []*exchange
-	for s.waiting.len() > 0 {
-		all = append(all, s.waiting.pop())
+	for s.waiting.Len() > 0 {
+		all = append(all, s.waiting.Pop())
 	}
 	for _, x := range s.held {
-		// One that is being put together finds the connection gone.
-		if !x.busy {
+		// One whose reply is still being sent finds the connection gone.
+		if x.now() == exchangeExposed {
 			all = append(all, x)
 		}
 	}
@@ -506,10 +397,12 @@ func (s *server) lost(*link) {
 
 // Call is the call.
 func (x *exchange) Call() *transport.Message { return &x.call }
-func (x *exchange) Peer() transport.Peer     { return x.l.peer }
-func (x *exchange) Disconnect()              { x.l.close() }
 
-// MaxResult is how long an item of the reply may be to travel by itself.
+func (x *exchange) Peer() transport.Peer { return x.l.peer }
+
+func (x *exchange) Disconnect() { x.l.close() }
+
+// MaxResult returns how long an item of the reply may be to travel in a chunk.
 func (x *exchange) MaxResult(n int) uint32 {
 	if x.readRead() {
 		return math.MaxInt32
@@ -520,46 +413,15 @@ func (x *exchange) MaxResult(n int) uint32 {
 	return uint32(min(x.hdr.Writes[n].Length(), math.MaxUint32))
 }
 
-// Backward sends calls the other way.
+// Backward returns a Requester for calls in the other direction.
 func (x *exchange) Backward() transport.Requester { return backward{x.l} }
 
-func (x *exchange) OnClose(key any, f func()) { x.l.setOnClose(key, f) }
+// OnClose keeps f for the end of the connection.
+func (x *exchange) OnClose(key any, f func()) { x.l.hooks.Set(key, f) }
 
-// Drop gives up the call. Its credit stays with the call: the peer waits.
+// Drop gives up the call. Its credit stays in use: the peer waits for a reply.
 func (x *exchange) Drop() {
-	if x.answered.CompareAndSwap(false, true) {
+	if _, ok := x.step(exchangeDrop); ok {
 		x.end()
 	}
-}
-
-// grant is how many credits a reply grants.
-func (s *server) grant(l *link, asked uint32) uint32 {
-	switch {
-	case s.backward:
-		return s.o.BackwardCredits
-	case s.o.Policy == CreditsFixed:
-		return min(max(asked, 1), s.o.Credits)
-	case s.o.Policy != CreditsDynamic:
-		return s.o.Credits
-	}
-	connections := uint32(1)
-	if s.connections != nil {
-		connections = uint32(max(s.connections.Load(), 1))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.o.Dynamic.grant(asked, s.posted, connections, s.o.MaxCredits)
-	if n > s.posted {
-		l.mu.Lock()
-		more, err := l.addReceives(int(n - s.posted))
-		if err == nil {
-			l.repost = append(l.repost, more...)
-		}
-		l.mu.Unlock()
-		if err != nil {
-			return s.posted
-		}
-		s.posted = n
-	}
-	return n
 }

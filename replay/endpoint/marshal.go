@@ -2,21 +2,19 @@ package endpoint
 
 import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
 // Sizes in bytes of the parts of a header of version 1 (RFC 8166, section 4).
 const (
-	headerSize       = 28 // with three empty lists
+	headerSize       = 28 // with three empty chunk lists
 	readEntrySize    = 24
 	segmentEntrySize = 16
 )
 
-// reserves are what the header of a call and that of its reply are taken to
-// need, as Linux reckons: room for as many segments as its largest payload
-// could have.
+// reserves returns how many bytes the headers of a call and of its reply are assumed
+// to need. Linux assumes as many segments as its largest payload can have.
 func (l *link) reserves() (call, reply int) {
 	const payloadPages, most = 257, 16
 	depth := max(l.o.SegmentSize/pageSize, 1)
@@ -25,13 +23,13 @@ func (l *link) reserves() (call, reply int) {
 	return min(call, l.inlineSend/2), min(reply, l.inlineReceive/2)
 }
 
-// plan is which chunks a call is to have.
+// plan says which chunks a call gets.
 type plan struct {
-	zero   bool // position zero
-	reads  bool // Items of at least minRead bytes
+	zero   bool // a chunk at position zero: the call itself
+	reads  bool // a Read chunk for each of Items of at least min bytes
 	min    int
-	writes int // Results, from the first
-	reply  int // bytes of the Reply chunk, 0 for none
+	writes int // Write chunks for so many of Results, from the first
+	reply  int // size of the Reply chunk in bytes, 0 for none
 }
 
 // plan picks chunks for a call without a Layout.
@@ -63,7 +61,7 @@ func (c *caller) plan(l *link, call *transport.Call) (p plan) {
 		p.zero = !(fits && !large) && reduced > maxSend
 	}
 	if c.o.Model == ReadRead {
-		return p // the Responder offers chunks, if it has to
+		return p // in this model the Responder offers chunks
 	}
 	results, large := 0, false
 	for _, r := range call.Results {
@@ -85,28 +83,27 @@ func (c *caller) plan(l *link, call *transport.Call) (p plan) {
 	return p
 }
 
-// marshal puts a call together: it opens memory for its chunks and encodes
-// header and message into a buffer for the Send. On failure what was opened is
-// for unsent to close.
-func (c *caller) marshal(l *link, cs *callState) (*sendBuf, error) {
-	call, h := cs.call, &cs.hdr
-	h.XID, h.Version, h.Type, h.Dialect = cs.xid, rpcrdma.Version1, rpcrdma.TypeMsg, rpcrdma.DialectNone
+// marshal opens memory for the chunks of a call and encodes header and message into
+// a send buffer. After a failure, unsent closes what was opened.
+func (c *caller) marshal(l *link, pc *pendingCall) (*sendBuf, error) {
+	call, h := pc.call, &pc.hdr
+	h.XID, h.Version, h.Type, h.Dialect = pc.xid, rpcrdma.Version1, rpcrdma.TypeMsg, rpcrdma.DialectNone
 	if !c.backward {
 		h.Version, h.Dialect = c.o.version(), c.o.Dialect
 	}
 	h.Credits = c.ask()
 	h.Reads, h.Writes, h.Reply, h.HasReply = h.Reads[:0], h.Writes[:0], nil, false
-	cs.op.reset()
-	cs.writes, cs.reply, cs.pulls, cs.sgl, cs.moved = 0, nil, cs.pulls[:0], cs.sgl[:0], [2]int{}
+	pc.op.reset()
+	pc.writes, pc.reply, pc.pulls, pc.sgl, pc.moved = 0, nil, pc.pulls[:0], pc.sgl[:0], struct{ reads, writes int }{}
 	chunked, zero := 0, false // Items in chunks, the first ones if there is a Layout
 	p := plan{}
 	var err error
 	if call.Layout != nil {
-		chunked, zero, err = cs.layOut(l, call.Layout)
+		chunked, zero, err = pc.layOut(l, call.Layout)
 	} else {
 		p = c.plan(l, call)
 		zero = p.zero
-		err = cs.offer(l, &p)
+		err = pc.offer(l, &p)
 		if p.reads {
 			chunked = len(call.Items)
 		}
@@ -125,9 +122,9 @@ func (c *caller) marshal(l *link, cs *callState) (*sendBuf, error) {
 		}
 	}
 	if y := call.Layout; y != nil && !y.Inline && !zero && !c.backward && h.Size()+body > l.inlineSend && c.o.Registration != Inline {
-		// What the layout leaves inline does not fit.
+		// The part that the layout leaves inline does not fit.
 		reads := len(h.Reads)
-		if err := cs.positionZero(l, body, nil, inline); err != nil {
+		if err := pc.positionZero(l, body, nil, inline); err != nil {
 			return nil, err
 		}
 		rotate(h.Reads, reads)
@@ -145,34 +142,14 @@ func (c *caller) marshal(l *link, cs *callState) (*sendBuf, error) {
 	}
 	buf.b = h.Append(buf.b[:0])
 	if !zero {
-		buf.b = appendReduced(buf.b, &call.Message, inline)
+		buf.b = call.AppendReduced(buf.b, inline)
 	}
 	return buf, nil
 }
 
-// appendReduced appends a message with those items in their places that are
-// inline, without the others.
-func appendReduced(b []byte, m *transport.Message, inline func(int) bool) []byte {
-	if len(m.Items) == 0 {
-		return append(b, m.Stream...)
-	}
-	at, moved := 0, 0 // moved: bytes of items so far
-	for i := range m.Items {
-		it := &m.Items[i]
-		if inline(i) {
-			cut := min(max(int(it.Position)-moved, at), len(m.Stream))
-			b = append(b, m.Stream[at:cut]...)
-			b = xdr.AppendFixed(b, it.Data)
-			at = cut
-		}
-		moved += (len(it.Data) + 3) &^ 3
-	}
-	return append(b, m.Stream[at:]...)
-}
-
 // offer opens the chunks of a plan.
-func (cs *callState) offer(l *link, p *plan) error {
-	call := cs.call
+func (pc *pendingCall) offer(l *link, p *plan) error {
+	call := pc.call
 	if p.zero {
 		n := call.Size()
 		if p.reads {
@@ -183,61 +160,61 @@ func (cs *callState) offer(l *link, p *plan) error {
 				}
 			}
 		}
-		if err := cs.positionZero(l, n, nil, func(i int) bool { return !p.reads || len(call.Items[i].Data) < p.min }); err != nil {
+		if err := pc.positionZero(l, n, nil, func(i int) bool { return !p.reads || len(call.Items[i].Data) < p.min }); err != nil {
 			return err
 		}
 	}
 	if p.reads {
 		for i := range call.Items {
 			if it := &call.Items[i]; len(it.Data) >= p.min {
-				if err := cs.readChunk(l, it, nil); err != nil {
+				if err := pc.readChunk(l, it, nil); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	for i := range p.writes {
-		if err := cs.writeChunk(l, call.Results[i], nil); err != nil {
+		if err := pc.writeChunk(l, call.Results[i], nil); err != nil {
 			return err
 		}
 	}
 	if p.reply > 0 {
-		return cs.replyChunk(l, p.reply, nil)
+		return pc.replyChunk(l, p.reply, nil)
 	}
 	return nil
 }
 
-// layOut opens the chunks of a Layout, and no others. It returns how many Items
-// are in chunks, and whether the call is itself in one.
-func (cs *callState) layOut(l *link, y *transport.Layout) (chunked int, zero bool, err error) {
-	call := cs.call
+// layOut opens exactly the chunks of a Layout. It returns how many Items are in
+// chunks, and whether the call itself is in one.
+func (pc *pendingCall) layOut(l *link, y *transport.Layout) (chunked int, zero bool, err error) {
+	call := pc.call
 	if len(y.Reads) > len(call.Items) || len(y.Writes) > len(call.Results) {
 		return 0, false, transport.ErrLayout
 	}
 	chunked, zero = len(y.Reads), len(y.PositionZero) > 0
-	if cs.c.backward && (chunked > 0 || zero || len(y.Writes) > 0 || len(y.Reply) > 0) {
-		return 0, false, transport.ErrLayout // RFC 8167, section 4.3: none without agreement
+	if pc.c.backward && (chunked > 0 || zero || len(y.Writes) > 0 || len(y.Reply) > 0) {
+		return 0, false, transport.ErrLayout // RFC 8167, section 4.3: no chunks without agreement
 	}
 	if zero {
 		n := len(call.Stream)
 		for i := chunked; i < len(call.Items); i++ {
 			n += (len(call.Items[i].Data) + 3) &^ 3
 		}
-		if err := cs.positionZero(l, n, y.PositionZero, func(i int) bool { return i >= chunked }); err != nil {
+		if err := pc.positionZero(l, n, y.PositionZero, func(i int) bool { return i >= chunked }); err != nil {
 			return 0, false, err
 		}
 	}
 	for i, sizes := range y.Reads {
-		if err := cs.readChunk(l, &call.Items[i], sizes); err != nil {
+		if err := pc.readChunk(l, &call.Items[i], sizes); err != nil {
 			return 0, false, err
 		}
 	}
 	for i, sizes := range y.Writes {
-		if err := cs.writeChunk(l, call.Results[i], sizes); err != nil {
+		if err := pc.writeChunk(l, call.Results[i], sizes); err != nil {
 			return 0, false, err
 		}
 	}
-	if !y.Inline && !cs.c.backward && cs.c.o.Model != ReadRead && !cs.roomFor(l, y) {
+	if !y.Inline && !pc.c.backward && pc.c.o.Model != ReadRead && !pc.roomFor(l, y) {
 		return 0, false, transport.ErrReplyRoom
 	}
 	if len(y.Reply) > 0 {
@@ -245,42 +222,42 @@ func (cs *callState) layOut(l *link, y *transport.Layout) (chunked int, zero boo
 		if n > 1<<30 {
 			return 0, false, transport.ErrLayout
 		}
-		return chunked, zero, cs.replyChunk(l, n, y.Reply)
+		return chunked, zero, pc.replyChunk(l, n, y.Reply)
 	}
 	return chunked, zero, nil
 }
 
-// roomFor reports whether the largest reply has a place: behind the header,
-// which returns the Write list, or in the Reply chunk. A Responder finds out when
-// the call is done, and then has no way left to tell its outcome.
-func (cs *callState) roomFor(l *link, y *transport.Layout) bool {
+// roomFor reports whether the largest reply fits inline, behind a header that returns
+// the Write list, or into the Reply chunk. A Responder finds out only after it has
+// executed the call, and then has no way to report the outcome.
+func (pc *pendingCall) roomFor(l *link, y *transport.Layout) bool {
 	header := headerSize
-	for i := range cs.hdr.Writes {
-		header += 8 + segmentEntrySize*len(cs.hdr.Writes[i])
+	for i := range pc.hdr.Writes {
+		header += 8 + segmentEntrySize*len(pc.hdr.Writes[i])
 	}
-	return header+cs.call.MaxReply <= l.inlineReceive || cs.call.MaxReply <= sum(y.Reply)
+	return header+pc.call.MaxReply <= l.inlineReceive || pc.call.MaxReply <= sum(y.Reply)
 }
 
 // positionZero puts the call, of n bytes, into a Read chunk.
-func (cs *callState) positionZero(l *link, n int, sizes []uint32, inline func(int) bool) error {
+func (pc *pendingCall) positionZero(l *link, n int, sizes []uint32, inline func(int) bool) error {
 	if len(sizes) > 0 && sum(sizes) != n {
 		return transport.ErrLayout
 	}
-	b, err := l.newBounce(&cs.op, n)
+	b, err := l.newBounce(&pc.op, n)
 	if err != nil {
 		return err
 	}
-	appendReduced(b.b[:0], &cs.call.Message, inline)
-	list, err := l.openBlock(&cs.op, cs.xid, b, n, verbs.RemoteRead, sizes)
-	return cs.readList(l, 0, list, err)
+	pc.call.AppendReduced(b.b[:0], inline)
+	list, err := l.openBlock(&pc.op, pc.xid, b, n, verbs.RemoteRead, sizes)
+	return pc.readList(l, 0, list, err)
 }
 
-func (cs *callState) readChunk(l *link, it *transport.Item, sizes []uint32) error {
-	list, err := l.open(&cs.op, cs.xid, it.Data, verbs.RemoteRead, sizes)
-	return cs.readList(l, it.Position, list, err)
+func (pc *pendingCall) readChunk(l *link, it *transport.Item, sizes []uint32) error {
+	list, err := l.open(&pc.op, pc.xid, it.Data, verbs.RemoteRead, sizes)
+	return pc.readList(l, it.Position, list, err)
 }
 
-func (cs *callState) readList(l *link, position uint32, list []rpcrdma.Segment, err error) error {
+func (pc *pendingCall) readList(l *link, position uint32, list []rpcrdma.Segment, err error) error {
 	if err != nil {
 		return err
 	}
@@ -288,45 +265,45 @@ func (cs *callState) readList(l *link, position uint32, list []rpcrdma.Segment, 
 		return transport.ErrTooLong
 	}
 	for _, s := range list {
-		cs.moved[0] += int(s.Length)
-		cs.hdr.Reads = append(cs.hdr.Reads, rpcrdma.ReadSegment{Position: position, Segment: s})
+		pc.moved.reads += int(s.Length)
+		pc.hdr.Reads = append(pc.hdr.Reads, rpcrdma.ReadSegment{Position: position, Segment: s})
 	}
 	return nil
 }
 
-func (cs *callState) writeChunk(l *link, mem []byte, sizes []uint32) error {
+func (pc *pendingCall) writeChunk(l *link, mem []byte, sizes []uint32) error {
 	if total := sum(sizes); len(sizes) > 0 && total < len(mem) {
 		mem = mem[:total]
 	}
-	before := len(cs.op.bounces)
-	list, err := l.open(&cs.op, cs.xid, mem, verbs.RemoteWrite, sizes)
+	before := len(pc.op.bounces)
+	list, err := l.open(&pc.op, pc.xid, mem, verbs.RemoteWrite, sizes)
 	if err != nil {
 		return err
 	}
 	if len(list) > l.o.MaxSegments {
 		return transport.ErrTooLong
 	}
-	if len(cs.op.bounces) > before {
-		cs.op.bounces[before].chunk = cs.writes
+	if len(pc.op.bounces) > before {
+		pc.op.bounces[before].chunk = pc.writes
 	}
-	cs.hdr.Writes = append(cs.hdr.Writes, list)
-	cs.writes++
+	pc.hdr.Writes = append(pc.hdr.Writes, list)
+	pc.writes++
 	return nil
 }
 
-func (cs *callState) replyChunk(l *link, n int, sizes []uint32) error {
-	b, err := l.newBounce(&cs.op, n)
+func (pc *pendingCall) replyChunk(l *link, n int, sizes []uint32) error {
+	b, err := l.newBounce(&pc.op, n)
 	if err != nil {
 		return err
 	}
-	list, err := l.openBlock(&cs.op, cs.xid, b, n, verbs.RemoteWrite, sizes)
+	list, err := l.openBlock(&pc.op, pc.xid, b, n, verbs.RemoteWrite, sizes)
 	if err != nil {
 		return err
 	}
 	if len(list) > l.o.MaxSegments {
 		return transport.ErrTooLong
 	}
-	cs.reply, cs.hdr.Reply, cs.hdr.HasReply = b, list, true
+	pc.reply, pc.hdr.Reply, pc.hdr.HasReply = b, list, true
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// memory hands out the provider's memory: blocks for the endpoint's own use,
-// which it keeps to be used again, and what callers Alloc.
+// memory allocates from the provider: blocks for the endpoint's own use, which are
+// recycled, and what callers ask Alloc for.
 type memory struct {
 	p    verbs.Provider
 	caps verbs.Caps
@@ -22,18 +22,20 @@ type memory struct {
 	refs   int
 	closed bool
 
-	// user is what Alloc returned, by address. It is kept only if somebody
-	// asks: see tracks.
+	// user lists what Alloc returned, sorted by address. It is maintained only
+	// if tracks is set: the provider or the registration mode has to know which
+	// memory is from Alloc.
 	tracks bool
 	userMu sync.RWMutex
 	user   []*allocation
 }
 
-// block is provider memory of a power of two bytes.
+// block is provider memory; its size in bytes is a power of two.
 type block struct {
-	b     []byte // all of it
+	b     []byte // the whole block
 	class int
-	// region is the block's on a connection with a pool; see link.block.
+	// region is valid while the block belongs to the pool of a connection; see
+	// link.block.
 	region     verbs.Region
 	registered bool
 }
@@ -59,7 +61,7 @@ func newMemory(p verbs.Provider, o *Options) *memory {
 	return &memory{p: p, caps: caps, refs: 1, tracks: !caps.AnyMemory || o.Registration == Persistent || o.Registration == Windows}
 }
 
-// hold keeps the memory until release, after close too.
+// hold keeps the memory, even after close, until release.
 func (m *memory) hold() {
 	m.mu.Lock()
 	m.refs++
@@ -83,11 +85,14 @@ func (m *memory) release() {
 	}
 }
 
+// classOf is the power of two that a block of n bytes takes.
+func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minBlock) }
+
 // get returns a block of at least n bytes.
 func (m *memory) get(n int) (*block, error) {
-	class := max(bits.Len(uint(max(n, 1)-1)), minBlock)
+	class := classOf(n)
 	if class >= len(m.free) {
-		return nil, errors.New("endpoint: too much memory")
+		return nil, errors.New("endpoint: a block of this size is not supported")
 	}
 	m.mu.Lock()
 	if k := len(m.free[class]); k > 0 {
@@ -105,7 +110,7 @@ func (m *memory) get(n int) (*block, error) {
 	return &block{b: mem, class: class}, nil
 }
 
-// put takes a block back that is registered nowhere.
+// put returns a block that is not registered anywhere.
 func (m *memory) put(b *block) {
 	b.registered = false
 	m.mu.Lock()
@@ -171,7 +176,7 @@ func (m *memory) usable(b []byte) bool {
 	return m.caps.AnyMemory || len(b) == 0 || m.find(b) != nil
 }
 
-// forget is called before memory from alloc is freed.
+// forget drops an allocation that is about to be freed.
 func (m *memory) forget(b []byte) *allocation {
 	if !m.tracks || len(b) == 0 {
 		return nil

@@ -9,17 +9,17 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
-// Model says who moves the data of chunks.
+// Model says which side moves the data of chunks.
 type Model uint8
 
 // Transfer models.
 const (
-	// ReadWrite is that of RFC 8166: the Responder Reads the chunks of calls
-	// and Writes those of replies.
+	// ReadWrite is the model of RFC 8166: the Responder reads the chunks of calls
+	// and writes those of replies.
 	ReadWrite Model = iota
-	// ReadRead is that of the first designs (Callaghan 2003, OpenSolaris
-	// 2005): the Responder exposes long results as Read chunks of its reply,
-	// the Requester Reads them and says RDMA_DONE.
+	// ReadRead is the model of the first designs (Callaghan 2003, OpenSolaris
+	// 2005): the Responder exposes long results as Read chunks of its reply; the
+	// Requester reads them and sends RDMA_DONE.
 	ReadRead
 )
 
@@ -29,172 +29,186 @@ type Registration uint8
 // Registration modes, after those of the Linux client (Talpey 2008).
 const (
 	// PerCall registers the memory of each call and closes it before the call
-	// is complete, as FRWR does.
+	// completes, as FRWR does.
 	PerCall Registration = iota
-	// Inline opens no memory: there are no chunks, and messages have to fit
+	// Inline opens no memory: there are no chunks, and every message has to fit
 	// into a Send.
 	Inline
-	// Pool copies through buffers that are registered once for a connection.
+	// Pool copies data through buffers that stay registered for the life of the
+	// connection.
 	Pool
-	// Persistent registers what Alloc returned once for a connection, and
-	// leaves it open to the peer between calls. Other memory goes through the
-	// buffers of Pool.
+	// Persistent registers memory from Alloc once for each connection and leaves it
+	// open to the peer between calls. Other memory is copied as by Pool.
 	Persistent
-	// Windows registers as Persistent does, but tells the peer of windows only
-	// that are bound for each segment of a call and closed at its end.
+	// Windows registers as Persistent does, but shows the peer only memory windows,
+	// which are bound for each segment of a call and closed at its end.
 	Windows
 )
 
-// Choice is the way in which a Requester picks chunks for a call without a
-// Layout.
+// Choice is how a Requester chooses chunks for a call without a Layout.
 type Choice uint8
 
 // Choices.
 const (
-	// ChooseLinux offers a chunk only if a message may not fit inline: one
-	// Write chunk for each of Results, or else a Reply chunk; a Read chunk for
-	// each of Items, or else the whole call at position zero.
+	// ChooseLinux offers chunks only if a message may not fit inline: a Write
+	// chunk for each of Results, or else a Reply chunk; a Read chunk for each of
+	// Items, or else one for the whole call, at position zero.
 	ChooseLinux Choice = iota
 	// ChooseMinimum puts every item of at least MinChunk bytes into a chunk,
 	// as Callaghan's prototype and OpenSolaris did.
 	ChooseMinimum
 )
 
-// Policy is how credits are asked for and granted.
+// Policy says how credits are asked for and granted.
 type Policy uint8
 
 // Credit policies.
 const (
-	// CreditsLinux: the Requester asks for Credits, always; the Responder
-	// grants Credits, whatever was asked.
+	// CreditsLinux: the Requester always asks for Credits; the Responder always
+	// grants Credits.
 	CreditsLinux Policy = iota
-	// CreditsFixed: as CreditsLinux, but the Responder grants no more than was
-	// asked for.
+	// CreditsFixed: as CreditsLinux, but the Responder never grants more than the
+	// Requester asked for.
 	CreditsFixed
-	// CreditsDynamic are the policies of OSU-CISRC-4/06-TR43, figures 10 and
-	// 11. See Dynamic.
+	// CreditsDynamic: the policies of OSU-CISRC-4/06-TR43, figures 10 and 11. See
+	// Dynamic.
 	CreditsDynamic
 )
 
-// Dynamic holds the numbers of CreditsDynamic.
+// Dynamic holds the parameters of CreditsDynamic.
 type Dynamic struct {
-	// Threshold, Minimum and ClientFactor are the Requester's: if credits held
-	// less calls in flight are at least Threshold it asks for Minimum, else
-	// for Minimum + in flight × ClientFactor. Defaults 8, 16, 2.
+	// Threshold, Minimum and ClientFactor are for the Requester. If the credits it
+	// holds, minus its calls in flight, are at least Threshold, it asks for
+	// Minimum; otherwise for Minimum + calls in flight × ClientFactor. Defaults 8,
+	// 16, 2.
 	Threshold, Minimum uint32
 	ClientFactor       float64
-	// Buffers and ServerFactor are the Responder's. It grants what is posted
-	// if no more was asked for; else what was asked for, if that is at most
-	// Buffers ÷ connections; else that average + (asked − average) ×
-	// ServerFactor. Defaults 4096, 0.5.
+	// Buffers and ServerFactor are for the Responder. It grants the receives that
+	// are posted, if no more was asked for; what was asked for, if that is at most
+	// the average, Buffers ÷ connections; and otherwise the average + (asked −
+	// average) × ServerFactor. Defaults 4096, 0.5.
 	Buffers      uint32
 	ServerFactor float64
 }
 
 // Options of a Requester and of a Responder. The zero Options behave like the
-// client and the server of Linux.
+// client and the server of Linux. Options that only one of the two uses say so.
 type Options struct {
-	// InlineSend and InlineReceive are the largest Send and the largest
-	// receive in bytes, in steps of 1024 (RFC 8797). Default 4096.
+	// Messages.
+
+	// InlineSend and InlineReceive are the sizes in bytes of the largest Send and
+	// the largest receive, in steps of 1024 (RFC 8797). Default 4096.
 	InlineSend, InlineReceive int
-	// NoPrivateData leaves RFC 8797 out: the peer will then send 1024 bytes
-	// at most.
+	// MaxMessage is the size in bytes of the longest message that is accepted in
+	// chunks. Default 4 MiB.
+	MaxMessage int
+	// NoPrivateData omits the private data of RFC 8797. The peer then sends at
+	// most 1024 bytes inline.
 	NoPrivateData bool
 	// NoRemoteInvalidate does not let the peer invalidate our handles.
 	NoRemoteInvalidate bool
+
+	// Credits.
 
 	Policy Policy
 	// Credits are asked for by a Requester (default 128) or granted by a
 	// Responder (default 64).
 	Credits uint32
-	// MaxCredits bounds what CreditsDynamic asks and grants: receives for so
-	// many are reserved. Default 4 × Credits.
+	// MaxCredits bounds what CreditsDynamic asks for and grants. Receives are
+	// reserved for so many. Default 4 × Credits.
 	MaxCredits uint32
 	Dynamic    Dynamic
 	// BackwardCredits are granted for calls in the backward direction (RFC
 	// 8167). Default 16.
 	BackwardCredits uint32
 
-	// Version is rpcrdma.Version1 for 0, or the pre-standard version with
-	// Dialect set. A Requester speaks it; a Responder with Dialect set
-	// understands both.
+	// Version and transfer model.
+
+	// Dialect selects version 0, which preceded the standard, in one of its
+	// dialects. A Requester then speaks version 0; a Responder understands it and
+	// version 1. The zero Dialect is version 1.
 	Dialect rpcrdma.Dialect
 	Model   Model
-	// DoneTimeout is how long a Responder holds a reply of ReadRead for the
-	// Requester's RDMA_DONE. Default 30 s.
+	// DoneTimeout is how long a Responder holds a reply of ReadRead until it
+	// receives RDMA_DONE. Default 30 s.
 	DoneTimeout time.Duration
 
+	// Chunks.
+
 	Registration Registration
-	// SegmentSize is the largest segment in bytes that a Requester registers;
-	// default 1 MiB. Linux has 128 KiB on Soft-RoCE.
+	// SegmentSize is the size in bytes of the largest segment that a Requester
+	// registers. Default 1 MiB. Linux on Soft-RoCE uses 128 KiB.
 	SegmentSize int
-	// MaxSegments bounds the segments of a chunk that is offered or accepted.
-	// Default 260, which is enough for 1 MiB in pages.
+	// MaxSegments bounds the segments of a chunk, offered or accepted. Default
+	// 260, enough for 1 MiB in pages.
 	MaxSegments int
 	Choice      Choice
-	// MinChunk is the smallest item in bytes that goes into a chunk of its own
-	// under ChooseMinimum (RDMA_MINCHUNK). Default 1024.
+	// MinChunk is the size in bytes of the smallest item that ChooseMinimum puts
+	// into a chunk of its own (RDMA_MINCHUNK). Default 1024.
 	MinChunk int
-	// LongReply is the smallest Reply chunk in bytes that is offered
-	// (LONG_REPLY_LEN was 64 KiB). Default: no more than is needed.
+	// LongReply is the size in bytes of the smallest Reply chunk that is offered
+	// (LONG_REPLY_LEN was 64 KiB). Default: as small as the reply allows.
 	LongReply int
-	// ReplyChunkAlways makes a Responder use each Reply chunk that it is
-	// offered, as Linux does, and not only if the reply is too long.
+	// ReplyChunkAlways makes a Responder use every Reply chunk that it is offered,
+	// as Linux does, even for a reply that fits inline.
 	ReplyChunkAlways bool
-	// OperationSize is the largest RDMA Read and Write in bytes. Default: a
-	// whole segment. Linux has 20480 on Soft-RoCE.
+	// OperationSize is the size in bytes of the largest RDMA Read and Write.
+	// Default: a whole segment. Linux on Soft-RoCE uses 20480.
 	OperationSize int
-	// AnyOffset leaves the addresses of regions to the provider. Otherwise
-	// their upper half is the XID, as Linux has it, where the provider can.
+	// AnyOffset leaves the addresses of regions to the provider. Otherwise their
+	// upper half is the XID, as on Linux, if the provider supports that.
 	AnyOffset bool
 
-	// MaxMessage is the longest message in bytes that is received in chunks.
-	// Default 4 MiB.
-	MaxMessage int
-	// MaxPulled bounds the bytes of calls that a Responder holds for one
-	// connection; the chunks of further calls are read when there is room.
-	// Default 64 MiB.
+	// Queues of the connection.
+
+	// ReadDepth is the number of RDMA Reads in flight to ask for, in each
+	// direction. Default 16.
+	ReadDepth int
+	// SendDepth is the depth of the send queue. Default 256.
+	SendDepth int
+	// RetryCount and RNRRetryCount are parameters of the connection. Default 6
+	// and 0, as xprtrdma.
+	RetryCount, RNRRetryCount uint8
+
+	// Limits of a Responder.
+
+	// MaxPulled bounds the bytes of calls that are held for one connection; the
+	// chunks of further calls are read when there is room. Default 64 MiB.
 	MaxPulled int
-	// MaxConnections bounds the connections of a Responder. One more ends another,
-	// of the address that has the most the one that has been idle for longest, or
-	// is refused. Default 4096.
+	// MaxConnections bounds the number of connections. A new one beyond it evicts
+	// the longest idle connection of the address that has the most connections,
+	// or is refused. Default 4096.
 	MaxConnections int
-	// Newcomers bounds the connections of a Responder that have not sent a call
-	// yet, and NewcomerTime is how long they may take for it. One more ends another,
-	// of the address that has the most. Defaults 1024 and 30 s.
+	// Newcomers bounds the number of connections that have not sent a call yet. A
+	// new one beyond it evicts another, of the address that has the most.
+	// NewcomerTime is how long a connection may take until its first call.
+	// Defaults 1024 and 30 s.
 	Newcomers    int
 	NewcomerTime time.Duration
-	// PeerTimeout is how long a Responder waits for a peer that takes nothing of
-	// what is written to it and gives nothing of what is read from it. Default 30 s.
+	// PeerTimeout is how long a peer may make no progress with RDMA operations
+	// and Sends that wait for it. Default 30 s.
 	PeerTimeout time.Duration
-	// Budget is what all connections of a Responder may hold together, and those of
-	// other servers that it is shared with. Default: one of its own, of
+	// Budget bounds what all connections hold together, with those of other
+	// servers that share the Budget. Default: a Budget of its own, of
 	// budget.DefaultBytes.
 	Budget *budget.Budget
 
-	// ReadDepth is the number of RDMA Reads in flight that is asked for, each
-	// way. Default 16.
-	ReadDepth int
-	// SendDepth is that of the send queue. Default 256.
-	SendDepth int
-	// RetryCount and RNRRetryCount are those of the connection. Default 6 and
-	// 0, as xprtrdma.
-	RetryCount, RNRRetryCount uint8
+	// Time, and reconnecting.
 
-	// Timeout of calls that have none of their own. Default 60 s.
+	// Timeout applies to calls that have none of their own. Default 60 s.
 	Timeout time.Duration
-	// Reconnect lets a Requester connect again after a loss and send all
-	// outstanding calls again, with their XIDs. Without it they fail with
-	// transport.ErrDisconnected.
-	Reconnect bool
-	// BackoffMin and BackoffMax bound the time between attempts to connect,
-	// which doubles. Default 100 ms and 30 s.
-	BackoffMin, BackoffMax time.Duration
 	// DialTimeout bounds one attempt to connect, and an accept. Default 10 s.
 	DialTimeout time.Duration
+	// Reconnect lets a Requester connect again after a loss and retransmit all
+	// outstanding calls, with the same XIDs. Without it these fail with
+	// transport.ErrDisconnected.
+	Reconnect bool
+	// BackoffMin and BackoffMax bound the time between attempts to connect, which
+	// doubles each time. Default 100 ms and 30 s.
+	BackoffMin, BackoffMax time.Duration
 
-	// Trace is called at the end of each call, from goroutines of the
-	// connection. The Trace is valid during the call.
+	// Trace, if set, is called at the end of each call, by goroutines of the
+	// connection. The Trace is valid during the call of the function.
 	Trace func(*Trace)
 }
 
@@ -202,7 +216,7 @@ type Options struct {
 const (
 	minInline   = rdma.DefaultInlineThreshold
 	maxSegments = 1 << 12
-	maxCredits  = 1 << 14 // as Linux's slot table
+	maxCredits  = 1 << 14 // the limit of the slot table of Linux
 	pageSize    = 4096
 )
 
@@ -251,7 +265,7 @@ func (o Options) withDefaults(responder bool) Options {
 		o.Dynamic.ServerFactor = 0.5
 	}
 	if o.Dialect != rpcrdma.DialectNone && !responder {
-		o.Model = ReadRead // there is no other in version 0
+		o.Model = ReadRead // version 0 has no other model
 	}
 	dur(&o.DoneTimeout, 30*time.Second)
 	num(&o.MaxMessage, 4<<20, pageSize, 1<<30)
@@ -277,7 +291,7 @@ func (o Options) withDefaults(responder bool) Options {
 	return o
 }
 
-// private is the message of RFC 8797 that these Options send.
+// private returns the private data of RFC 8797 that announces these Options.
 func (o *Options) private(caps remoteCaps) []byte {
 	if o.NoPrivateData {
 		return nil
@@ -286,7 +300,7 @@ func (o *Options) private(caps remoteCaps) []byte {
 	return p.Append(nil)
 }
 
-// own is what this side is, in the terms of RFC 8797.
+// own describes this side in the terms of RFC 8797.
 func (o *Options) own(caps remoteCaps) rdma.PrivateData {
 	return rdma.PrivateData{
 		Present: !o.NoPrivateData, Version: 1,
@@ -296,10 +310,10 @@ func (o *Options) own(caps remoteCaps) rdma.PrivateData {
 	}
 }
 
-// remoteCaps are what the peer may be told about the provider.
+// remoteCaps are the capabilities of the provider that matter to the peer.
 type remoteCaps struct{ invalidate bool }
 
-// version is that of the header that a Requester sends.
+// version is the version of the headers that a Requester sends.
 func (o *Options) version() uint32 {
 	if o.Dialect != rpcrdma.DialectNone {
 		return rpcrdma.Version0

@@ -1,50 +1,47 @@
 package endpoint
 
 import (
-	"math/bits"
-
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// opening collects what a message has opened to the peer, so that it can be
-// closed again. Its memory is used again.
+// opening records which memory a message has opened to the peer, so that it can be
+// closed again. It is reused.
 type opening struct {
 	segments []rpcrdma.Segment
 	handles  []handle
 	bounces  []bounce
-	binds    []verbs.WorkRequest // of windows, to be posted before the Send
-	sgl      [][]byte            // of binds and of other requests
+	binds    []verbs.WorkRequest // bind windows; to be posted before the Send
+	sgl      [][]byte            // memory that binds and other requests name
 	cursor   uint64              // lower half of the next address
-	pinned   bool                // memory stays open when the call is over
+	pinned   bool                // the memory stays open after the call
 	bound    bool                // binds were posted
 }
 
-// handle is one that has to be closed.
+// handle is a handle that has to be closed.
 type handle struct {
 	h      uint32
 	window bool
 	closed bool // by the peer
 }
 
-// bounce is a block that stands for memory that cannot be opened itself.
+// bounce is a block used in the place of memory that cannot be opened itself.
 type bounce struct {
 	b   *block
-	dst []byte // gets what the peer has written into Write chunk number chunk
-	// chunk is set by who opens Write chunks.
+	dst []byte // receives a copy of what the peer writes into Write chunk number chunk
+	// chunk is set by writeChunk.
 	chunk int
-	// registered: it goes back to the blocks of the connection, which stay
+	// pooled: the block returns to the pool of the connection and stays
 	// registered.
 	pooled bool
 }
 
 const maxKeptBlocks = 64 << 20 // bytes of registered blocks that a connection keeps
 
-// block returns memory that is registered for as long as the connection lives.
+// block returns memory that stays registered until the connection ends.
 func (l *link) block(n int) (*block, error) {
-	class := max(bits.Len(uint(max(n, 1)-1)), minBlock)
-	if class < len(l.blocks) {
+	if class := classOf(n); class < len(l.blocks) {
 		l.regMu.Lock()
 		if k := len(l.blocks[class]); k > 0 {
 			b := l.blocks[class][k-1]
@@ -67,7 +64,8 @@ func (l *link) block(n int) (*block, error) {
 	return b, nil
 }
 
-// standing is the access of memory that is registered for the connection.
+// standing is the access right of memory that stays registered until the connection
+// ends.
 func (l *link) standing() verbs.Access {
 	if l.o.Registration == Windows {
 		// A window may not allow more than its region does. The peer is not
@@ -77,7 +75,7 @@ func (l *link) standing() verbs.Access {
 	return verbs.RemoteRead | verbs.RemoteWrite
 }
 
-// giveBack takes a block of the connection back.
+// giveBack returns a block to the pool of the connection.
 func (l *link) giveBack(b *block) {
 	if !l.isDead() {
 		l.regMu.Lock()
@@ -137,7 +135,7 @@ func (l *link) forget(a *allocation) {
 	}
 }
 
-// reset forgets what was opened; it has to be closed.
+// reset empties the record. Everything in it has to be closed already.
 func (op *opening) reset() {
 	op.segments, op.handles, op.binds, op.sgl = op.segments[:0], op.handles[:0], op.binds[:0], op.sgl[:0]
 	clear(op.bounces)
@@ -145,17 +143,17 @@ func (op *opening) reset() {
 	op.bound = false
 }
 
-// open opens mem to the peer in segments of the given sizes, which are as long
-// as mem together; no sizes are segments of Options.SegmentSize. The result is
-// valid until the next reset.
+// open opens mem to the peer in segments of the given sizes, which add up to the
+// size of mem. Without sizes, segments have Options.SegmentSize bytes. The result
+// is valid until the next reset.
 func (l *link) open(op *opening, xid uint32, mem []byte, access verbs.Access, sizes []uint32) ([]rpcrdma.Segment, error) {
 	total := len(mem)
 	for _, n := range sizes {
 		total -= int(n)
 	}
 	if len(sizes) > 0 && total != 0 {
-		// The segments and the memory differ: padding that is in a chunk, or
-		// more room than there is memory. A block has room for both.
+		// The segments are longer than the memory: the chunk includes padding, or
+		// offers more room than there is memory. A block has room for both.
 		want := len(mem) - total
 		if want < 0 || want-len(mem) > maxExcess || want < len(mem) {
 			return nil, transport.ErrLayout
@@ -185,11 +183,11 @@ func (l *link) open(op *opening, xid uint32, mem []byte, access verbs.Access, si
 	return l.openCopy(op, xid, mem, len(mem), access, sizes)
 }
 
-// maxExcess is how many bytes the segments of a layout may be longer than the
-// memory that they stand for: more is not padding but a mistake.
+// maxExcess is how many bytes the segments of a layout may exceed the memory that
+// they name. A larger excess cannot be padding.
 const maxExcess = 64 << 10
 
-// openCopy opens a block in the place of mem, size bytes long.
+// openCopy opens a block of size bytes in the place of mem.
 func (l *link) openCopy(op *opening, xid uint32, mem []byte, size int, access verbs.Access, sizes []uint32) ([]rpcrdma.Segment, error) {
 	b, err := l.newBounce(op, size)
 	if err != nil {
@@ -235,7 +233,7 @@ func (l *link) openBlock(op *opening, xid uint32, b *block, size int, access ver
 	return op.slice(b.region, 0, size, l.sizes(sizes)), nil
 }
 
-// segmentSizes gives the sizes of segments one after the other.
+// segmentSizes yields the sizes of segments one after the other.
 type segmentSizes struct {
 	given []uint32
 	each  int
@@ -243,8 +241,8 @@ type segmentSizes struct {
 
 func (l *link) sizes(given []uint32) segmentSizes { return segmentSizes{given, l.o.SegmentSize} }
 
-// next is the size of the next segment when left bytes are; ok is false after
-// the last.
+// next returns the size of the next segment when left bytes remain; ok is false
+// after the last one.
 func (s *segmentSizes) next(left int) (n int, ok bool) {
 	if s.each == 0 { // all of the given were used
 		return 0, false
@@ -259,7 +257,7 @@ func (s *segmentSizes) next(left int) (n int, ok bool) {
 	return min(left, s.each), left > 0
 }
 
-// slice makes segments of a region that is open already.
+// slice divides a region that is open already into segments.
 func (op *opening) slice(r verbs.Region, at uint64, n int, sizes segmentSizes) []rpcrdma.Segment {
 	start := len(op.segments)
 	for {
@@ -274,7 +272,8 @@ func (op *opening) slice(r verbs.Region, at uint64, n int, sizes segmentSizes) [
 	return op.segments[start:len(op.segments):len(op.segments)]
 }
 
-// address is where the next segment of n bytes is to appear.
+// address returns the address under which the peer shall name the next segment of n
+// bytes.
 func (l *link) address(op *opening, xid uint32, n int) uint64 {
 	if l.o.AnyOffset || l.noAddr.Load() || l.o.Registration == Windows && l.mem.caps.WindowsAtAddress {
 		return verbs.OffsetAny
@@ -313,7 +312,7 @@ func (l *link) openEach(op *opening, xid uint32, mem []byte, access verbs.Access
 	return op.segments[start:len(op.segments):len(op.segments)], nil
 }
 
-// openNothing makes a segment of length zero, which a layout may ask for.
+// openNothing opens a segment of length zero, which a layout may ask for.
 func (l *link) openNothing(op *opening, xid uint32, access verbs.Access) error {
 	b, err := l.newBounce(op, 1)
 	if err != nil {
@@ -328,8 +327,8 @@ func (l *link) openNothing(op *opening, xid uint32, access verbs.Access) error {
 	return nil
 }
 
-// openWindows binds a window for each segment. The requests are to be posted by
-// the caller.
+// openWindows prepares the binding of a window for each segment. The caller posts
+// the requests.
 func (l *link) openWindows(op *opening, xid uint32, mem []byte, access verbs.Access, sizes []uint32) ([]rpcrdma.Segment, error) {
 	start := len(op.segments)
 	s := l.sizes(sizes)
@@ -378,7 +377,7 @@ func (l *link) window() (uint32, error) {
 	return verbs.NextHandle(h), nil
 }
 
-// invalidated notes that the peer has closed a handle.
+// invalidated records that the peer has closed a handle.
 func (op *opening) invalidated(h uint32) bool {
 	for i := range op.handles {
 		if op.handles[i].h == h {
@@ -389,8 +388,8 @@ func (op *opening) invalidated(h uint32) bool {
 	return false
 }
 
-// closeRegions closes what can be closed at once; it returns the requests that
-// close windows, which are to be posted and waited for.
+// closeRegions closes regions at once. It returns the requests that close windows;
+// the caller posts them and waits for their completion.
 func (l *link) closeRegions(op *opening) []verbs.WorkRequest {
 	op.binds = op.binds[:0]
 	for i := range op.handles {
@@ -414,7 +413,7 @@ func (l *link) windowFree(h uint32) {
 	l.regMu.Unlock()
 }
 
-// windowsClosed takes back the windows that closeRegions had requests for.
+// windowsClosed recycles windows when the requests of closeRegions are complete.
 func (l *link) windowsClosed(op *opening) {
 	for i := range op.handles {
 		if h := &op.handles[i]; h.window && !h.closed {
@@ -423,7 +422,7 @@ func (l *link) windowsClosed(op *opening) {
 	}
 }
 
-// giveBounces gives the blocks back.
+// giveBounces returns the blocks.
 func (l *link) giveBounces(op *opening) {
 	for i := range op.bounces {
 		x := &op.bounces[i]

@@ -16,7 +16,7 @@ func (x *exchange) readRead() bool {
 
 // Reply sends the reply.
 func (x *exchange) Reply(m *transport.Message) {
-	if !x.answered.CompareAndSwap(false, true) {
+	if _, ok := x.step(exchangeReply); !ok {
 		return
 	}
 	x.release = m.Release
@@ -26,7 +26,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	}
 	buf := l.sendBuffer()
 	if buf == nil || l.isDead() {
-		// No buffer is free although twice the credits are there: the peer
+		// There are twice as many buffers as credits. If none is free, the peer
 		// does not take what we send.
 		if buf != nil {
 			l.freeSend(buf)
@@ -70,11 +70,12 @@ func (x *exchange) abandon() {
 	x.end()
 }
 
-// push encodes a reply of RFC 8166: data goes into the Write chunks, and the
-// message into the Reply chunk if it is too long to be sent.
+// push encodes a reply as RFC 8166 has it: data goes into the Write chunks, and the
+// message goes into the Reply chunk if it does not fit inline.
 func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 	l, h := x.l, &x.out
-	// The lists come back with what was written (section 4.3.2).
+	// The reply returns the lists with the lengths that were written (RFC 8166,
+	// section 4.3.2).
 	x.segments = x.segments[:0]
 	back := func(from rpcrdma.WriteChunk) rpcrdma.WriteChunk {
 		start := len(x.segments)
@@ -95,7 +96,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 			body += (len(data) + 3) &^ 3
 			continue
 		}
-		// Section 4.5.2: a chunk that is too small is an error of the call's.
+		// A chunk that is too small is an error of the call (section 4.5.2).
 		if uint64(len(data)) > x.hdr.Writes[i].Length() || !x.write(h.Writes[i], x.hdr.Writes[i], data) {
 			return false
 		}
@@ -106,7 +107,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 	room := x.hdr.Reply.Length()
 	switch size := h.Size(); {
 	case size+body <= l.inlineSend && !(x.s.o.ReplyChunkAlways && room >= uint64(body)):
-		buf.b = appendReduced(h.Append(buf.b[:0]), m, inline)
+		buf.b = m.AppendReduced(h.Append(buf.b[:0]), inline)
 		return true
 	case room >= uint64(body) && body > 0 && size <= l.inlineSend:
 		h.Type = rpcrdma.TypeNoMsg
@@ -116,7 +117,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 		}
 		x.blocks = append(x.blocks, b)
 		x.recharge(x.charge + int64(len(b.b)))
-		appendReduced(b.b[:0], m, inline)
+		m.AppendReduced(b.b[:0], inline)
 		if !x.write(h.Reply, x.hdr.Reply, b.b[:body]) {
 			return false
 		}
@@ -126,7 +127,7 @@ func (x *exchange) push(m *transport.Message, buf *sendBuf) bool {
 	return false
 }
 
-// write prepares the RDMA Writes of data into a chunk and notes their lengths.
+// write prepares the RDMA Writes of data into a chunk and records their lengths.
 func (x *exchange) write(used, offered rpcrdma.WriteChunk, data []byte) bool {
 	l := x.l
 	if !l.mem.usable(data) {
@@ -148,8 +149,8 @@ func (x *exchange) write(used, offered rpcrdma.WriteChunk, data []byte) bool {
 	return true
 }
 
-// expose encodes a reply of ReadRead: what is too long to be sent waits for the
-// Requester to read it.
+// expose encodes a reply of the ReadRead model: what does not fit inline is exposed
+// for the Requester to read.
 func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	l, h := x.l, &x.out
 	if h.Version == rpcrdma.Version0 && h.Dialect == rpcrdma.DialectEither {
@@ -157,16 +158,15 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	}
 	body := m.Size()
 	if h.Size()+body <= l.inlineSend {
-		buf.b = appendReduced(h.Append(buf.b[:0]), m, func(int) bool { return true })
+		buf.b = m.AppendWhole(h.Append(buf.b[:0]))
 		return true
 	}
 	if l.o.Registration == Inline {
 		return false
 	}
-	// The Requester tells the items in chunks from others by their order. So
-	// none that is inline may stand before one in a chunk; and one that is empty
-	// cannot have a chunk.
-	first := 0 // item that is inline, with all that follow
+	// The Requester identifies the items in chunks by their order. No inline item
+	// may precede one in a chunk, and an empty item cannot have a chunk.
+	first := 0 // this item and all that follow are inline
 	for i := range m.Items {
 		if len(m.Items[i].Data) >= min(l.o.MinChunk, l.inlineSend/2) {
 			first = i + 1
@@ -199,7 +199,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 		if err != nil {
 			return false
 		}
-		appendReduced(b.b[:0], m, inline)
+		m.AppendReduced(b.b[:0], inline)
 		list, err := l.openBlock(&x.op, x.hdr.XID, b, body, verbs.RemoteRead, nil)
 		if err != nil {
 			return false
@@ -210,7 +210,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 		rotate(h.Reads, reads)
 		buf.b = h.Append(buf.b[:0])
 	} else {
-		buf.b = appendReduced(h.Append(buf.b[:0]), m, inline)
+		buf.b = m.AppendReduced(h.Append(buf.b[:0]), inline)
 	}
 	if len(buf.b) > l.inlineSend {
 		return false
@@ -220,7 +220,7 @@ func (x *exchange) expose(m *transport.Message, buf *sendBuf) bool {
 	return x.s.hold(x)
 }
 
-// rotate moves what stands from n on to the front.
+// rotate moves the segments from n on to the front.
 func rotate(r []rpcrdma.ReadSegment, n int) {
 	tail := append([]rpcrdma.ReadSegment(nil), r[n:]...)
 	copy(r[len(tail):], r[:n])
@@ -233,14 +233,14 @@ func (x *exchange) list(position uint32, segments []rpcrdma.Segment) {
 	}
 }
 
-// send posts the reply behind its Writes.
+// send posts the Writes of the reply, and then its Send.
 func (x *exchange) send(buf *sendBuf) {
 	l := x.l
 	handle, with := x.invalidates()
 	w := work{wrs: x.wrs, send: buf.request(handle, with), buf: buf}
 	if rb := x.rb; rb != nil {
-		// The receive has to be there before the peer may send again. The call
-		// is over: nothing of it is used from here on.
+		// The receive has to be posted before the reply permits the peer to send
+		// again. Nothing of the call is used from here on.
 		x.rb = nil
 		x.call = transport.Message{}
 		l.recycle(rb)
@@ -253,13 +253,12 @@ func (x *exchange) send(buf *sendBuf) {
 	}
 	switch {
 	case held:
-		x.stage = stageHold
-		w.owner = x
+		w.owner = x // see hold
 	case len(x.wrs) > 0:
-		x.stage = stageReply
+		x.step(exchangeSend)
 		w.owner = x
 	default:
-		// The Send has a copy of all of it.
+		// The send buffer holds a copy of the whole reply.
 		l.enqueue(w)
 		l.ref()
 		x.end()
@@ -277,8 +276,8 @@ func (x *exchange) send(buf *sendBuf) {
 	l.unref()
 }
 
-// invalidates picks the handle that the reply closes: if the peer allows it and
-// its call has just one (RFC 8797, section 3).
+// invalidates picks the handle that the reply invalidates, if the peer allows it and
+// the call names just one handle (RFC 8797, section 3).
 func (x *exchange) invalidates() (handle uint32, ok bool) {
 	if !x.l.invalidate || x.s.backward || x.hdr.Version != rpcrdma.Version1 {
 		return 0, false
@@ -308,110 +307,4 @@ func (x *exchange) invalidates() (handle uint32, ok bool) {
 		}
 	}
 	return handle, ok
-}
-
-// hold keeps the memory of a reply until the Requester has read it. A peer that
-// never says so holds no more than twice its credits.
-func (s *server) hold(x *exchange) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dead || s.held[x.hdr.XID] != nil || len(s.held) >= int(2*s.o.MaxCredits) {
-		return false
-	}
-	if s.held == nil {
-		s.held = make(map[uint32]*exchange)
-	}
-	s.held[x.hdr.XID] = x
-	x.busy, x.over = true, false
-	s.order.push(heldCall{x.hdr.XID, x, time.Now().Add(s.o.DoneTimeout)})
-	if s.order.len() == 1 {
-		l := x.l
-		if s.timer == nil {
-			s.timer = time.AfterFunc(s.o.DoneTimeout, func() { s.expire(l) })
-		} else {
-			s.timer.Reset(s.o.DoneTimeout)
-		}
-	}
-	return true
-}
-
-// unhold takes an exchange out of those that are held; false if it was not
-// there.
-func (s *server) unhold(x *exchange) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[x.hdr.XID] != x {
-		return false
-	}
-	delete(s.held, x.hdr.XID)
-	return true
-}
-
-// done handles RDMA_DONE.
-func (s *server) done(l *link, xid uint32) {
-	s.mu.Lock()
-	x := s.held[xid]
-	delete(s.held, xid)
-	if x != nil && x.busy {
-		x.over, x = true, nil
-	}
-	for s.order.len() > 0 && s.held[s.order.front().xid] != s.order.front().x {
-		s.order.pop()
-	}
-	s.mu.Unlock()
-	if x != nil {
-		x.close()
-	}
-}
-
-// expire closes the replies that were held for too long. A Read that comes later
-// fails, and the connection with it (Callaghan 2003).
-func (s *server) expire(l *link) {
-	now := time.Now()
-	var late []*exchange
-	s.mu.Lock()
-	if s.dead {
-		s.mu.Unlock()
-		return
-	}
-	l.ref()
-	for s.order.len() > 0 {
-		h := s.order.front()
-		if s.held[h.xid] != h.x {
-			s.order.pop()
-			continue
-		}
-		if h.until.After(now) {
-			break
-		}
-		delete(s.held, h.xid)
-		if h.x.busy {
-			h.x.over = true
-		} else {
-			// Who takes the connection down must not end it as well.
-			late = append(late, h.x)
-		}
-		s.order.pop()
-	}
-	if s.order.len() > 0 && !s.dead {
-		s.timer.Reset(time.Until(s.order.front().until))
-	}
-	s.mu.Unlock()
-	for _, x := range late {
-		x.close()
-	}
-	l.unref()
-}
-
-// close closes the memory of a reply that was held.
-func (x *exchange) close() {
-	l := x.l
-	if wrs := l.closeRegions(&x.op); len(wrs) > 0 {
-		x.stage = stageClose
-		if l.enqueue(work{wrs: wrs, owner: x}) {
-			l.flush()
-			return
-		}
-	}
-	x.end()
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Requester sends calls on one connection, or on one after another.
+// Requester sends calls on one connection, or on a sequence of connections if it
+// reconnects. Make it with Dial.
 type Requester struct {
 	p       verbs.Provider
 	addr    netip.AddrPort
@@ -27,14 +28,15 @@ type Requester struct {
 	link   *link
 	peer   transport.Peer
 	closed bool
-	// replies is the count when the connection began, tries that of
-	// connections since the last that carried one.
+	// replies is the number of replies when the connection began. tries counts
+	// the connections since the last one that carried a reply.
 	replies uint64
 	tries   int
 	wg      sync.WaitGroup
 }
 
-// Dial connects to a Responder.
+// Dial connects to a Responder. It returns the provider's error if there is no
+// connection within Options.DialTimeout or the life of ctx; ctx has no effect later.
 func Dial(ctx context.Context, p verbs.Provider, addr netip.AddrPort, o Options) (*Requester, error) {
 	r := &Requester{p: p, addr: addr, o: o.withDefaults(false)}
 	r.mem = newMemory(p, &r.o)
@@ -96,7 +98,7 @@ func (r *Requester) lost(l *link) {
 	r.link = nil
 	if !r.closed && r.o.Reconnect {
 		r.wg.Add(1)
-		// A connection that has carried no reply is no better than none.
+		// A connection that has carried no reply counts as a failed attempt.
 		r.tries++
 		if r.ctr.replies.Load() != r.replies {
 			r.tries = 0
@@ -137,16 +139,17 @@ func (r *Requester) sleep(wait *time.Duration) bool {
 	}
 }
 
-// Start sends a call.
+// Start implements transport.Requester.
 func (r *Requester) Start(c *transport.Call) { r.calls.startCall(c) }
 
-// Do sends a call and waits for its end.
+// Do implements transport.Requester.
 func (r *Requester) Do(ctx context.Context, c *transport.Call) error { return r.calls.do(ctx, c) }
 
-// Alloc returns memory for Items and Results that needs no copies.
+// Alloc returns memory for Items and Results that the provider can use without a
+// copy.
 func (r *Requester) Alloc(n int) ([]byte, error) { return r.mem.alloc(n) }
 
-// Free takes memory of Alloc back that no call uses any more.
+// Free releases memory from Alloc. No call may use it any more.
 func (r *Requester) Free(b []byte) {
 	if a := r.mem.forget(b); a != nil {
 		r.mu.Lock()
@@ -158,7 +161,7 @@ func (r *Requester) Free(b []byte) {
 	r.p.Free(b)
 }
 
-// Peer names the present connection, or the last one.
+// Peer describes the current connection, or the last one.
 func (r *Requester) Peer() transport.Peer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,25 +204,4 @@ func (r *Requester) Close() error {
 	r.wg.Wait()
 	r.mem.release()
 	return nil
-}
-
-// startCall is start for a call whose end is told by Done.
-func (c *caller) startCall(call *transport.Call) {
-	cs := states.Get().(*callState)
-	cs.do = false
-	c.start(call, cs)
-}
-
-func (c *caller) stats() transport.Stats {
-	s := c.ctr.stats()
-	c.mu.Lock()
-	s.CreditsHeld, s.CreditsAsked = c.granted, c.o.Credits
-	if c.o.Policy == CreditsDynamic {
-		s.CreditsAsked = c.asked
-	}
-	if c.backward {
-		s.CreditsAsked = c.o.BackwardCredits
-	}
-	c.mu.Unlock()
-	return s
 }

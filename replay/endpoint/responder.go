@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Responder answers calls on the connections of a listener.
+// Responder answers calls on all connections of a listener. Make it with Listen.
 type Responder struct {
 	p       verbs.Provider
 	vl      verbs.Listener
@@ -32,7 +32,8 @@ type Responder struct {
 	wg     sync.WaitGroup
 }
 
-// Listen starts a Responder at an address.
+// Listen starts a Responder at an address; port 0 lets the provider choose one, which
+// Addr tells. h receives the calls of all connections.
 func Listen(ctx context.Context, p verbs.Provider, addr netip.AddrPort, h transport.Handler, o Options) (*Responder, error) {
 	vl, err := p.Listen(ctx, addr)
 	if err != nil {
@@ -41,7 +42,7 @@ func Listen(ctx context.Context, p verbs.Provider, addr netip.AddrPort, h transp
 	r := &Responder{p: p, vl: vl, o: o.withDefaults(true), links: make(map[*link]struct{})}
 	r.mem = newMemory(p, &r.o)
 	if a, ok := vl.(verbs.Answerer); ok {
-		// All peers get the same answer, so nobody has to wait for us to give it.
+		// All peers get the same answer, so the provider can give it by itself.
 		l := newLink(&r.o, r.mem, &r.ctr, false)
 		err := a.Answer(l.terms())
 		l.unref()
@@ -67,11 +68,11 @@ func Listen(ctx context.Context, p verbs.Provider, addr netip.AddrPort, h transp
 // Addr is where the Responder listens.
 func (r *Responder) Addr() netip.AddrPort { return r.vl.Addr() }
 
-// Alloc returns memory for the items of replies, which providers that cannot
-// use any other take without a copy. Free takes it back.
+// Alloc returns memory for the items of replies. Providers without the capability
+// AnyMemory send it without a copy.
 func (r *Responder) Alloc(n int) ([]byte, error) { return r.mem.alloc(n) }
 
-// Free takes memory of Alloc back that no reply uses any more.
+// Free releases memory from Alloc. No reply may use it any more.
 func (r *Responder) Free(b []byte) {
 	if a := r.mem.forget(b); a != nil {
 		r.mu.Lock()
@@ -83,7 +84,7 @@ func (r *Responder) Free(b []byte) {
 	r.p.Free(b)
 }
 
-// Stats counts for all connections, ended ones included.
+// Stats returns counts of all connections, including those that have ended.
 func (r *Responder) Stats() transport.Stats {
 	s := r.ctr.stats()
 	r.mu.Lock()
@@ -97,8 +98,8 @@ func (r *Responder) Stats() transport.Stats {
 	return s
 }
 
-// Close ends the Responder and its connections, and waits for their goroutines;
-// a handler that still works on a call is not waited for.
+// Close ends the Responder and its connections, and waits for their goroutines. It
+// does not wait for handlers that still work on a call.
 func (r *Responder) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -126,7 +127,7 @@ func (r *Responder) Close() error {
 // Budget is what the connections of the Responder share.
 func (r *Responder) Budget() *budget.Budget { return r.o.Budget }
 
-// accepting bounds the connections that are being set up.
+// accepting bounds the number of connections that are being set up.
 const accepting = 64
 
 func (r *Responder) accept() {
@@ -170,7 +171,8 @@ func (r *Responder) accept() {
 	}
 }
 
-// connect answers a request with a connection that is ready to run.
+// connect accepts a connection request and returns a connection that is ready to
+// run; nil if there is none.
 func (r *Responder) connect(req verbs.Request) *link {
 	l := newLink(&r.o, r.mem, &r.ctr, false)
 	var ok bool
@@ -217,7 +219,7 @@ func (r *Responder) connect(req verbs.Request) *link {
 	return l
 }
 
-// backward is the Requester for calls to a peer that dialled.
+// backward is the Requester for calls to a peer that has dialed.
 type backward struct{ l *link }
 
 func (b backward) Start(c *transport.Call) { b.l.calls.startCall(c) }
@@ -230,5 +232,5 @@ func (b backward) Peer() transport.Peer        { return b.l.peer }
 func (b backward) Serve(transport.Handler)     {}
 func (b backward) Stats() transport.Stats      { return b.l.calls.stats() }
 
-// Close does nothing: the connection is not this Requester's.
+// Close does nothing: the Responder owns the connection.
 func (b backward) Close() error { return nil }

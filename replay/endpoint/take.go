@@ -14,11 +14,11 @@ func badReply(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", transport.ErrBadReply, fmt.Sprintf(format, args...))
 }
 
-// take holds a reply against the call and finds the message in it. If parts of
-// it have to be read from the peer, pulls says how.
-func (cs *callState) take(l *link, h *rpcrdma.Header) error {
-	m := &cs.call.Reply
-	cs.items, cs.used = cs.items[:0], cs.used[:0]
+// take checks a reply against the call and finds the message in it. If parts have to
+// be read from the peer, pulls has the requests for that.
+func (pc *pendingCall) take(l *link, h *rpcrdma.Header) error {
+	m := &pc.call.Reply
+	pc.items, pc.used = pc.items[:0], pc.used[:0]
 	switch h.Type {
 	case rpcrdma.TypeError:
 		return &RemoteError{Code: h.Error, Low: h.Low, High: h.High}
@@ -26,67 +26,67 @@ func (cs *callState) take(l *link, h *rpcrdma.Header) error {
 	default:
 		return badReply("a message of type %d", h.Type)
 	}
-	if len(h.Writes) > cs.writes {
-		return badReply("%d Write chunks, offered were %d", len(h.Writes), cs.writes)
+	if len(h.Writes) > pc.writes {
+		return badReply("%d Write chunks, %d were offered", len(h.Writes), pc.writes)
 	}
 	for i, chunk := range h.Writes {
-		n, err := filled(chunk, cs.hdr.Writes[i])
+		n, err := filled(chunk, pc.hdr.Writes[i])
 		if err != nil {
 			return err
 		}
-		if n > len(cs.call.Results[i]) {
-			return badReply("%d bytes in Write chunk %d, and padding", n, i)
+		if n > len(pc.call.Results[i]) {
+			return badReply("%d bytes in Write chunk %d, which includes padding", n, i)
 		}
-		cs.used = append(cs.used, n)
-		cs.moved[1] += n
-		cs.items = append(cs.items, transport.Item{Data: cs.call.Results[i][:n:n]})
+		pc.used = append(pc.used, n)
+		pc.moved.writes += n
+		pc.items = append(pc.items, transport.Item{Data: pc.call.Results[i][:n:n]})
 	}
 	inReply := 0
 	if h.HasReply {
-		if !cs.hdr.HasReply && len(h.Reply) > 0 {
+		if !pc.hdr.HasReply && len(h.Reply) > 0 {
 			return badReply("a Reply chunk that was not offered")
 		}
-		n, err := filled(h.Reply, cs.hdr.Reply)
+		n, err := filled(h.Reply, pc.hdr.Reply)
 		if err != nil {
 			return err
 		}
 		inReply = n
-		cs.moved[1] += n
+		pc.moved.writes += n
 	}
 	if len(h.Reads) > 0 {
-		if l.o.Model != ReadRead || cs.c.backward || inReply > 0 {
-			return badReply("it has a Read list")
+		if l.o.Model != ReadRead || pc.c.backward || inReply > 0 {
+			return badReply("a Read list")
 		}
-		return cs.takeReads(l, h)
+		return pc.takeReads(l, h)
 	}
 	switch {
 	case h.Type == rpcrdma.TypeNoMsg && inReply > 0:
-		m.Stream = cs.reply.b[:inReply:inReply]
+		m.Stream = pc.reply.b[:inReply:inReply]
 	case h.Type == rpcrdma.TypeNoMsg:
-		return badReply("RDMA_NOMSG, and the Reply chunk is empty")
+		return badReply("RDMA_NOMSG with an empty Reply chunk")
 	case inReply > 0:
-		return badReply("RDMA_MSG, and %d bytes in the Reply chunk", inReply)
+		return badReply("RDMA_MSG with %d bytes in the Reply chunk", inReply)
 	default:
 		m.Stream = h.Payload
 	}
-	m.Items = cs.items
-	return cs.checkMessage()
+	m.Items = pc.items
+	return pc.checkMessage()
 }
 
-// checkMessage makes sure that what was received is the reply to the call.
-func (cs *callState) checkMessage() error {
-	s := cs.call.Reply.Stream
-	if len(s) < 8 || binary.BigEndian.Uint32(s) != cs.xid || binary.BigEndian.Uint32(s[4:]) != uint32(oncrpc.TypeReply) {
-		return badReply("no RPC reply with the call's XID in it")
+// checkMessage makes sure that the message is the RPC reply to the call.
+func (pc *pendingCall) checkMessage() error {
+	s := pc.call.Reply.Stream
+	if len(s) < 8 || binary.BigEndian.Uint32(s) != pc.xid || binary.BigEndian.Uint32(s[4:]) != uint32(oncrpc.TypeReply) {
+		return badReply("the message is no RPC reply with the XID of the call")
 	}
 	return nil
 }
 
-// filled is how many bytes of an offered chunk the Responder says it has
-// written. They have to be the first ones.
+// filled returns how many bytes of an offered chunk the Responder claims to have
+// written. They have to be the first bytes of the chunk.
 func filled(got, offered rpcrdma.WriteChunk) (int, error) {
 	if len(got) > len(offered) {
-		return 0, badReply("a chunk of %d segments, offered were %d", len(got), len(offered))
+		return 0, badReply("a chunk of %d segments, %d were offered", len(got), len(offered))
 	}
 	n, full := 0, true
 	for i, s := range got {
@@ -95,7 +95,7 @@ func filled(got, offered rpcrdma.WriteChunk) (int, error) {
 			continue
 		}
 		if !full || s.Length > offered[i].Length || s.Handle != offered[i].Handle || s.Offset != offered[i].Offset {
-			return 0, badReply("segment %d of a chunk is not as it was offered", i)
+			return 0, badReply("segment %d of a chunk differs from the one that was offered", i)
 		}
 		full = s.Length == offered[i].Length
 		n += int(s.Length)
@@ -103,9 +103,9 @@ func filled(got, offered rpcrdma.WriteChunk) (int, error) {
 	return n, nil
 }
 
-// takeReads prepares to read what the Responder exposes (ReadRead).
-func (cs *callState) takeReads(l *link, h *rpcrdma.Header) error {
-	m := &cs.call.Reply
+// takeReads prepares the Reads of what the Responder exposes (ReadRead).
+func (pc *pendingCall) takeReads(l *link, h *rpcrdma.Header) error {
+	m := &pc.call.Reply
 	var total uint64
 	for i := range h.Reads {
 		total += uint64(h.Reads[i].Length)
@@ -121,33 +121,33 @@ func (cs *callState) takeReads(l *link, h *rpcrdma.Header) error {
 			return badReply("a Read chunk at position %d", chunk.Position)
 		}
 		var dst []byte
-		if k := len(cs.items); chunk.Position != 0 && k < len(cs.call.Results) && n <= len(cs.call.Results[k]) && l.mem.usable(cs.call.Results[k]) {
-			dst = cs.call.Results[k][:n:n]
+		if k := len(pc.items); chunk.Position != 0 && k < len(pc.call.Results) && n <= len(pc.call.Results[k]) && l.mem.usable(pc.call.Results[k]) {
+			dst = pc.call.Results[k][:n:n]
 		} else {
 			b, err := l.mem.get(n)
 			if err != nil {
 				return err
 			}
-			cs.blocks = append(cs.blocks, b)
+			pc.blocks = append(pc.blocks, b)
 			dst = b.b[:n:n]
 		}
 		if chunk.Position == 0 {
 			m.Stream, inline = dst, true
 		} else {
-			cs.items = append(cs.items, transport.Item{Position: chunk.Position, Data: dst})
+			pc.items = append(pc.items, transport.Item{Position: chunk.Position, Data: dst})
 		}
 		for _, s := range chunk.Segments {
-			cs.pulls, cs.sgl = l.appendOps(cs.pulls, cs.sgl, verbs.OpRead, s.Segment, dst[:s.Length])
+			pc.pulls, pc.sgl = l.appendOps(pc.pulls, pc.sgl, verbs.OpRead, s.Segment, dst[:s.Length])
 			dst = dst[s.Length:]
 		}
 	}
 	if !inline {
 		return badReply("RDMA_NOMSG without a chunk at position zero")
 	}
-	m.Items = cs.items
-	cs.moved[0] += int(total)
-	if len(cs.pulls) == 0 {
-		return cs.checkMessage()
+	m.Items = pc.items
+	pc.moved.reads += int(total)
+	if len(pc.pulls) == 0 {
+		return pc.checkMessage()
 	}
 	return nil
 }
@@ -167,33 +167,24 @@ func (l *link) appendOps(wrs []verbs.WorkRequest, sgl [][]byte, op verbs.Op, s r
 	return wrs, sgl
 }
 
-// pull posts the Reads. RDMA_DONE follows when they are complete, and not behind
-// a fence: that would hold up the Reads of all other replies.
-func (cs *callState) pull(l *link) {
-	cs.move(l, callPulling)
-	l.enqueue(work{wrs: cs.pulls, owner: cs}) // lost sees to it if the connection is over
-	l.flush()
-}
-
-// pulled is called when the Reads are complete.
-func (cs *callState) pulled(l *link) error {
+// pulled sends RDMA_DONE when the Reads are complete, and checks the message.
+func (pc *pendingCall) pulled(l *link) error {
 	buf := l.sendBuffer()
 	if buf == nil {
 		return transport.ErrDisconnected
 	}
-	done := rpcrdma.Header{XID: cs.xid, Version: l.o.version(), Credits: cs.c.ask(), Type: rpcrdma.TypeDone, Dialect: l.o.Dialect}
+	done := rpcrdma.Header{XID: pc.xid, Version: l.o.version(), Credits: pc.c.ask(), Type: rpcrdma.TypeDone, Dialect: l.o.Dialect}
 	buf.b = done.Append(buf.b[:0])
 	l.enqueue(work{send: buf.request(0, false), buf: buf})
 	l.flush()
-	return cs.checkMessage()
+	return pc.checkMessage()
 }
 
-// copyOut moves what the peer has written into blocks to where the caller
-// expects it.
-func (cs *callState) copyOut() {
-	for i := range cs.op.bounces {
-		if b := &cs.op.bounces[i]; b.dst != nil && b.chunk < len(cs.used) {
-			copy(b.dst, b.b.b[:min(cs.used[b.chunk], len(b.dst))])
+// copyOut copies what the peer has written into blocks to the caller's memory.
+func (pc *pendingCall) copyOut() {
+	for i := range pc.op.bounces {
+		if b := &pc.op.bounces[i]; b.dst != nil && b.chunk < len(pc.used) {
+			copy(b.dst, b.b.b[:min(pc.used[b.chunk], len(b.dst))])
 		}
 	}
 }

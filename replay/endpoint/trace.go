@@ -9,22 +9,22 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Trace is what an endpoint knows of a call at its end.
+// Trace describes a call at its end.
 type Trace struct {
 	Peer     transport.Peer
 	XID      uint32
 	Backward bool // in the backward direction
-	Answered bool // the call was the peer's; otherwise it was ours
+	Answered bool // the peer sent the call and we answered; otherwise we sent it
 
-	// Of calls that were ours: see transport.Times, and Done, when memory was
-	// closed and the caller was told.
-	// Of the peer's: Received, Queued when the chunks of the call were there,
-	// Replied when the handler gave its reply, Done when it was handed to the
-	// provider.
+	// For our calls: as in transport.Times; Done is when memory was closed and the
+	// caller was told.
+	// For calls of the peer: Received; Queued, when the chunks of the call had
+	// arrived; Replied, when the handler gave its reply; Done, when the reply was
+	// handed to the provider.
 	Received, Queued, Sent, Replied, Done time.Time
 
-	ReadBytes, WriteBytes int // moved by RDMA, by whichever side
-	Segments              int // offered by the call
+	ReadBytes, WriteBytes int // moved by RDMA, by either side
+	Segments              int // that the call offered
 	Err                   error
 }
 
@@ -32,7 +32,7 @@ type Trace struct {
 // 8166, section 4.5).
 type RemoteError struct {
 	Code      rpcrdma.ErrorCode
-	Low, High uint32 // versions that the peer supports, of ErrVers
+	Low, High uint32 // ErrVers: versions that the peer supports
 }
 
 func (e *RemoteError) Error() string {
@@ -45,7 +45,7 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("endpoint: the peer answered RDMA_ERROR: %d", e.Code)
 }
 
-// counters are those of transport.Stats.
+// counters are the counts of transport.Stats.
 type counters struct {
 	calls, replies, errors, sends, receives    atomic.Uint64
 	reads, writes, readBytes, writeBytes, regs atomic.Uint64

@@ -1,8 +1,7 @@
-// Package fault makes things go wrong at chosen calls, to see how the peer
-// recovers: delays, lost replies, lost connections, shrinking credits, refused
-// chunks, missing receives. It stands in the way at three places: in front of a
-// program (Plan.Handler), behind one that calls (Plan.Requester), and between
-// an endpoint and its provider (Plan.Provider).
+// Package fault injects faults at chosen calls, to see how the peer recovers: delays,
+// lost replies, lost connections, shrinking credits, refused chunks, missing receives.
+// It does so at three places: in front of a program (Plan.Handler), behind a caller
+// (Plan.Requester), and between an endpoint and its provider (Plan.Provider).
 package fault
 
 import (
@@ -19,21 +18,21 @@ type Action uint8
 
 // Actions.
 const (
-	// Delay holds a call back (Requester) or its reply (Handler) for Spec.Time.
+	// Delay delays a call (Requester) or its reply (Handler) by Spec.Time.
 	Delay Action = iota
-	// Drop throws a reply away. A Requester sends the call again, with its XID,
-	// after Spec.Time, as a client does whose reply was lost; a Handler gives
-	// none, so that the peer has to.
+	// Drop discards a reply. A Requester retransmits the call after Spec.Time, with
+	// the same XID, as a client does whose reply was lost; a Handler sends no
+	// reply, so that the peer has to retransmit.
 	Drop
-	// Disconnect ends the connection when the call was sent (Requester) or
-	// instead of a reply (Handler).
+	// Disconnect ends the connection after the call was sent (Requester) or in the
+	// place of a reply (Handler).
 	Disconnect
 	// Credits puts Spec.Number into the credit field of the call or reply.
 	Credits
 	// ErrChunk answers with RDMA_ERROR, ERR_CHUNK (RFC 8166, section 4.5).
 	ErrChunk
-	// RNR posts only Spec.Number receives on each connection, however many
-	// credits were given.
+	// RNR posts only Spec.Number receives on each connection, regardless of the
+	// credits that were granted.
 	RNR
 )
 
@@ -41,14 +40,14 @@ var names = [...]string{"delay", "drop", "disconnect", "credits", "err_chunk", "
 
 func (a Action) String() string { return names[a] }
 
-// Spec is one fault, and the calls that it is for.
+// Spec is one fault and the calls that it applies to.
 type Spec struct {
 	Action Action
 	Time   time.Duration
 	Number int
 
-	// The calls: those of an XID, of an op of a plan, the Call-th, each
-	// Every-th. All zero: all calls.
+	// The calls: those with an XID, those of an operation of a plan, the Call-th,
+	// or each Every-th. All zero: every call.
 	XID         uint32
 	HasXID      bool
 	Op          int
@@ -118,7 +117,7 @@ func Parse(s string) (f Spec, err error) {
 		}
 	}
 	if f.Action == RNR && ok {
-		return f, errors.New("rnr is of connections, not of calls: write rnr=N")
+		return f, errors.New("rnr applies to connections, not to calls: write rnr=N")
 	}
 	return f, err
 }
@@ -129,11 +128,11 @@ type Plan struct {
 
 	mu      sync.Mutex
 	calls   int
-	pending map[uint32][]Spec // of calls under way, by XID: for the provider
+	pending map[uint32][]Spec // faults for the provider, by the XID of calls under way
 	done    map[Action]int
 }
 
-// New makes a plan; nil if there are no faults.
+// New returns a plan, or nil if there are no faults.
 func New(specs []Spec) *Plan {
 	if len(specs) == 0 {
 		return nil
@@ -141,8 +140,8 @@ func New(specs []Spec) *Plan {
 	return &Plan{specs: specs, pending: map[uint32][]Spec{}, done: map[Action]int{}}
 }
 
-// Resolve turns XIDs as captured into ops; find returns 0 for one that is not
-// in the plan.
+// Resolve replaces XIDs of a capture by operations of a plan; find returns 0 for an
+// XID that is not in the plan.
 func (p *Plan) Resolve(find func(xid uint32) int) error {
 	if p == nil {
 		return nil
@@ -158,7 +157,7 @@ func (p *Plan) Resolve(find func(xid uint32) int) error {
 	return nil
 }
 
-// Wants reports whether the plan has one of these actions.
+// Wants reports whether the plan contains one of the actions.
 func (p *Plan) Wants(actions ...Action) bool {
 	if p == nil {
 		return false
@@ -193,10 +192,10 @@ func (p *Plan) count(a Action) {
 	p.mu.Unlock()
 }
 
-// maxPending bounds the calls whose faults wait for the provider.
+// maxPending bounds the number of calls whose faults wait for the provider.
 const maxPending = 1 << 16
 
-// next takes a call, and returns its faults.
+// next counts a call and returns its faults.
 func (p *Plan) next(xid uint32, op int) (out []Spec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +217,7 @@ func (p *Plan) next(xid uint32, op int) (out []Spec) {
 	return out
 }
 
-// take returns what the provider is to do to the message of a call.
+// take returns the faults that the provider applies to the message of a call.
 func (p *Plan) take(xid uint32) []Spec {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +226,7 @@ func (p *Plan) take(xid uint32) []Spec {
 	return s
 }
 
-// receives is how many receives a connection may have; 0 is no limit.
+// receives returns how many receives a connection may post; 0 is no limit.
 func (p *Plan) receives() int {
 	for _, s := range p.specs {
 		if s.Action == RNR {

@@ -46,7 +46,7 @@ func (h *handler) ServeRPC(x transport.Exchange) {
 	h.next.ServeRPC(x)
 }
 
-// delayed is an exchange whose reply comes later.
+// delayed is an exchange whose reply is delayed.
 type delayed struct {
 	transport.Exchange
 	by time.Duration
@@ -56,8 +56,8 @@ func (d *delayed) Reply(m *transport.Message) {
 	time.AfterFunc(d.by, func() { d.Exchange.Reply(m) })
 }
 
-// Requester puts the faults behind one who calls. op tells the number of a call
-// in a plan; it may be nil.
+// Requester puts the faults behind a caller. op returns the operation of a plan that
+// a call belongs to; it may be nil.
 func (p *Plan) Requester(r transport.Requester, op func(*transport.Call) int) transport.Requester {
 	if p == nil {
 		return r
@@ -76,7 +76,7 @@ type requester struct {
 	xid  atomic.Uint32
 }
 
-// disconnecter is a Requester that can end its connection and make another.
+// disconnecter is a Requester that can drop its connection and connect again.
 type disconnecter interface{ Disconnect() }
 
 func (r *requester) Start(c *transport.Call) {
@@ -116,7 +116,7 @@ func (r *requester) start(c *transport.Call, cut bool) {
 	}
 }
 
-// again throws the first reply away and sends the call once more.
+// again discards the first reply and retransmits the call.
 func (r *requester) again(c *transport.Call, after time.Duration) {
 	done := c.Done
 	c.Done = func(c *transport.Call) {

@@ -68,7 +68,7 @@ func (r *request) Accept(ctx context.Context, q verbs.Params) (verbs.Conn, error
 	return &conn{Conn: c, plan: r.plan, held: held}, nil
 }
 
-// hold keeps receives back that are not to be posted.
+// hold holds receives back that must not be posted.
 func (p *Plan) hold(q *verbs.Params) []verbs.RecvRequest {
 	n := p.receives()
 	if n == 0 || len(q.Recvs) <= n {
@@ -80,8 +80,8 @@ func (p *Plan) hold(q *verbs.Params) []verbs.RecvRequest {
 	return held
 }
 
-// conn changes what an endpoint sends. Receives that are held back take the
-// place of those that it posts later: their number stays what it was at first.
+// conn changes what an endpoint sends. Receives that are held back replace those that
+// the endpoint posts later, so that the number of receives posted does not grow.
 type conn struct {
 	verbs.Conn
 	plan *Plan
@@ -92,7 +92,7 @@ type conn struct {
 func (c *conn) PostRecv(wrs ...verbs.RecvRequest) error {
 	c.mu.Lock()
 	if len(c.held) > 0 {
-		// First in, first out, so that each buffer gets its turn.
+		// First in, first out, so that all buffers are used in turn.
 		c.held = append(c.held, wrs...)
 		wrs = slices.Clone(c.held[:len(wrs)])
 		c.held = c.held[len(wrs):]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +29,27 @@ const (
 	PortTCP  = 2049  // nfs
 )
 
-// Fabrics are the names of what a Fabric can be.
-var Fabrics = []string{"rocev2", "iwarp", "rdma", "tcp"}
+// kinds are the kinds of fabrics. A new one is a row here, and an entry of preferred.
+var kinds = []struct {
+	name string
+	open func(o *Options) (verbs.Provider, error) // nil: no provider, RPC over TCP
+}{
+	{"rocev2", openRoCEv2},
+	{"iwarp", openIWARP},
+	{"rdma", openRDMA},
+	{"tcp", nil},
+}
+
+// preferred is the order in which Choose tries the fabrics.
+var preferred = []string{"rdma", "rocev2", "iwarp", "tcp"}
+
+// Fabrics are the names of the kinds of fabrics.
+var Fabrics = func() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}()
 
 // Options of a Fabric.
 type Options struct {
@@ -85,36 +105,44 @@ func Open(o Options) (*Fabric, error) {
 	if o.PeerTimeout > 0 {
 		f.opt.TCP.RecordTimeout, f.opt.TCP.ReplyTimeout, f.opt.Endpoint.PeerTimeout = o.PeerTimeout, o.PeerTimeout, o.PeerTimeout
 	}
-	var err error
-	switch o.Name {
-	case "tcp":
-		f.opt.TCP.Tap, f.opt.TCP.Link = o.Tap, o.Link
-	case "rocev2":
-		f.provider, err = rocev2.New(rocev2.Options{Local: o.Local, Port: o.UDPPort, PeerPort: o.PeerUDPPort, MTU: o.MTU, Tap: o.Tap, Link: o.Link, Outgoing: o.Outgoing})
-	case "iwarp":
-		crc := iwarp.CRCDefault
-		if o.CRC {
-			crc = iwarp.CRCOn
-		}
-		f.provider, err = iwarp.New(iwarp.Options{Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
-	case "rdma":
-		if o.Tap != nil {
-			return nil, errors.New("packets of the provider rdma are made by the adapter: capture them with rpcrdma-dump capture")
-		}
-		if o.Link != (verbs.Link{}) {
-			return nil, errors.New("the provider rdma has no model of a link")
-		}
-		f.provider, err = rdma.New(rdma.Options{})
-	default:
+	at := slices.Index(Fabrics, o.Name)
+	if at < 0 {
 		return nil, fmt.Errorf("unknown fabric %q: it is one of %s", o.Name, strings.Join(Fabrics, ", "))
 	}
-	if err != nil {
-		return nil, err
+	if open := kinds[at].open; open != nil {
+		var err error
+		if f.provider, err = open(&o); err != nil {
+			return nil, err
+		}
+	} else {
+		f.opt.TCP.Tap, f.opt.TCP.Link = o.Tap, o.Link
 	}
 	if o.Wrapped != nil && f.provider != nil {
 		f.provider = o.Wrapped(f.provider)
 	}
 	return f, nil
+}
+
+func openRoCEv2(o *Options) (verbs.Provider, error) {
+	return rocev2.New(rocev2.Options{Local: o.Local, Port: o.UDPPort, PeerPort: o.PeerUDPPort, MTU: o.MTU, Tap: o.Tap, Link: o.Link, Outgoing: o.Outgoing})
+}
+
+func openIWARP(o *Options) (verbs.Provider, error) {
+	crc := iwarp.CRCDefault
+	if o.CRC {
+		crc = iwarp.CRCOn
+	}
+	return iwarp.New(iwarp.Options{Tap: o.Tap, Link: o.Link, CRC: crc, Wrap: o.Wrap, Stall: o.PeerTimeout})
+}
+
+func openRDMA(o *Options) (verbs.Provider, error) {
+	if o.Tap != nil {
+		return nil, errors.New("packets of the provider rdma are made by the adapter: capture them with rpcrdma-dump capture")
+	}
+	if o.Link != (verbs.Link{}) {
+		return nil, errors.New("the provider rdma has no model of a link")
+	}
+	return rdma.New(rdma.Options{})
 }
 
 // Name is that of the options.
@@ -222,7 +250,7 @@ type Attempt struct {
 // name of the first that answers, with all that was tried.
 func Choose(ctx context.Context, server string, version uint32, o Options) (string, []Attempt, error) {
 	var tried []Attempt
-	for _, name := range []string{"rdma", "rocev2", "iwarp", "tcp"} {
+	for _, name := range preferred {
 		o.Name = name
 		err := probe(ctx, server, version, o)
 		tried = append(tried, Attempt{name, err})

@@ -11,33 +11,34 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/replay/internal/onclose"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/transport/budget"
 )
 
 const (
 	bufferSize = 64 << 10
-	// A connection that has not completed a record yet, and one that has few and
-	// short ones, have smaller buffers.
+	// Connections that have not completed a record yet, and those with few and
+	// short records, have smaller buffers.
 	strangerSize = 512
 	quietSize    = 8 << 10
-	// Smaller pieces are copied into the buffer of the writer: that costs less
+	// Smaller pieces are copied into the buffer of the writer, which is cheaper
 	// than another entry of writev.
 	copyLimit = 4 << 10
-	maxPieces = 512     // of one writev; the kernel takes 1024
+	maxPieces = 512     // of one writev; the kernel accepts 1024
 	maxBytes  = 4 << 20 // of one writev
 )
 
-// outgoing is what waits to be written: a call or a reply.
+// outgoing is a message that waits to be written: a call or a reply.
 type outgoing interface {
 	message() *transport.Message
 	place() *place
-	// landed is called by the writer, with conn.mu held, when it needs the
-	// message no more. If it returns true, written is called next without the
-	// lock; otherwise the writer forgets the outgoing at once.
+	// landed is called by the writer, with conn.mu held, when it no longer needs
+	// the message. If landed returns true, written is called next, without the
+	// lock; otherwise the writer does not use the outgoing any more.
 	landed() bool
 	written(ok bool)
-	// weight is how many bytes count against Options.MaxQueued.
+	// weight returns how many bytes count against Options.MaxQueued.
 	weight() int
 }
 
@@ -57,12 +58,12 @@ type conn struct {
 	w    io.Writer
 	opts *Options
 	peer transport.Peer
-	// calls are those that this side sends, handler answers the peer's.
+	// calls sends our calls, handler answers those of the peer.
 	calls   *Requester
 	handler atomic.Pointer[transport.Handler]
 	count   *counters
-	// acct is that of a Server's connection, nil of others. It is not to be used
-	// with mu held: it may end connections.
+	// acct is the account of a Server's connection; nil on a Requester's. It must
+	// not be used with mu held, since it may end connections.
 	acct      *budget.Account
 	recording budget.Clock
 
@@ -73,9 +74,8 @@ type conn struct {
 	outBytes int
 	serving  int
 	closed   bool
-	onClose  map[any]func()
-	ended    bool // what was in onClose has been called
 
+	hooks      onclose.Hooks
 	writerDone chan struct{}
 }
 
@@ -114,13 +114,7 @@ func (c *conn) run() {
 	c.readLoop()
 	c.close()
 	<-c.writerDone
-	c.mu.Lock()
-	hooks := c.onClose
-	c.onClose, c.ended = nil, true
-	c.mu.Unlock()
-	for _, f := range hooks {
-		f()
-	}
+	c.hooks.Run()
 }
 
 // close ends the connection; run does the rest.
@@ -133,7 +127,7 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
-// resumed reads what another reader has left, and then from the socket.
+// resumed reads what another reader has left over, and then from the socket.
 type resumed struct {
 	left []byte
 	nc   net.Conn
@@ -148,7 +142,7 @@ func (r *resumed) Read(b []byte) (int, error) {
 	return r.nc.Read(b)
 }
 
-// overdue is the check of a Server's connection.
+// overdue checks for the budget whether a record takes too long.
 func (c *conn) overdue(now time.Time) error {
 	if c.recording.Overdue(now, c.opts.RecordTimeout) {
 		return budget.ErrRecord
@@ -156,8 +150,7 @@ func (c *conn) overdue(now time.Time) error {
 	return nil
 }
 
-// admitted waits while there is no memory for n bytes, or for what another call
-// may cost.
+// admitted waits until there is memory for n bytes, or for another call if n is 0.
 func (c *conn) admitted(n int) {
 	const step = 20 * time.Millisecond
 	for waited := time.Duration(0); !c.acct.Admit(int64(n), waited); waited += step {
@@ -183,8 +176,8 @@ func (c *conn) readLoop() {
 	defer func() { c.acct.Add(-int64(size)) }()
 	for {
 		c.mu.Lock()
-		// Something of its own has to be outstanding for a connection to wait: that
-		// wakes it.
+		// A connection waits here only while work of its own is outstanding; the
+		// end of that work wakes it.
 		for !c.closed && (c.serving >= c.opts.MaxCalls || c.outBytes > c.opts.MaxQueued ||
 			(c.serving > 0 || c.outBytes > 0) && !c.acct.Room()) {
 			c.room.Wait()
@@ -200,7 +193,7 @@ func (c *conn) readLoop() {
 			return
 		}
 		if !owes {
-			c.acct.Progress() // else it is the replies that count
+			c.acct.Progress() // otherwise progress is that the peer takes replies
 		}
 		if stranger {
 			stranger = false
@@ -219,7 +212,7 @@ func (c *conn) readLoop() {
 		c.count.receives.Add(1)
 		if len(rec.b) < 8 {
 			rec.free()
-			return // without an XID and a direction nothing can be done
+			return // too short for an XID and a direction
 		}
 		switch binary.BigEndian.Uint32(rec.b[4:]) {
 		case uint32(oncrpc.TypeCall):
@@ -251,13 +244,13 @@ func (c *conn) send(o outgoing) bool {
 	return true
 }
 
-// withdraw takes an outgoing out of the queue. It returns where it was; if
+// withdraw takes an outgoing out of the queue. It returns where the outgoing was; if
 // that is writing, written will be called.
 func (c *conn) withdraw(o outgoing) place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := *o.place()
-	if was == queued { // a call: replies, which count, are never withdrawn
+	if was == queued { // it is a call: replies are never withdrawn
 		for i := range c.out {
 			if c.out[i] == o {
 				c.out = append(c.out[:i], c.out[i+1:]...)
@@ -345,17 +338,17 @@ func (c *conn) writeLoop() {
 // gather collects the pieces of messages for one writev.
 type gather struct {
 	buf    []byte   // copies and record marks
-	start  int      // of the copies that are in no piece yet
+	start  int      // buf[start:] is not in pieces yet
 	pieces [][]byte // in order
-	size   int      // bytes of pieces
+	size   int      // of pieces in bytes
 	iov    net.Buffers
 
 	nc      net.Conn
-	timeout time.Duration // a peer that reads nothing for so long is given up
+	timeout time.Duration // after which a peer that reads nothing is given up
 	acct    *budget.Account
 }
 
-// grow makes the buffer longer; it holds nothing.
+// grow replaces the buffer, which has to be empty, by a longer one.
 func (g *gather) grow(n int) {
 	g.acct.Add(int64(n - cap(g.buf)))
 	g.buf = make([]byte, 0, n)
@@ -402,7 +395,7 @@ func (g *gather) bytes(w io.Writer, b []byte) bool {
 	return len(g.pieces) < maxPieces && g.size < maxBytes || g.flush(w)
 }
 
-// reserve makes room for n bytes that are copied.
+// reserve makes room for a copy of n bytes.
 func (g *gather) reserve(w io.Writer, n int) bool {
 	if len(g.buf)+n <= cap(g.buf) {
 		return true
@@ -416,7 +409,7 @@ func (g *gather) reserve(w io.Writer, n int) bool {
 	return true
 }
 
-// cut makes a piece of what was copied since the last one.
+// cut makes a piece of what was copied since the last piece.
 func (g *gather) cut() {
 	if g.start < len(g.buf) {
 		g.pieces = append(g.pieces, g.buf[g.start:])
@@ -449,7 +442,7 @@ func (g *gather) flush(w io.Writer) bool {
 	return err == nil
 }
 
-// buffersWriter is a writer with a use for all pieces at once.
+// buffersWriter is a writer that can take all pieces at once.
 type buffersWriter interface {
 	writeBuffers(b *net.Buffers) error
 }

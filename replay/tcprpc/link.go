@@ -21,8 +21,8 @@ func (c *conn) wrap(dialed bool) {
 	}
 }
 
-// slowLink writes with the delay and the bandwidth of a link. What is on the
-// way is copied, so a write may return before the bytes have left.
+// slowLink writes with the delay and the bandwidth of a verbs.Link. It copies the
+// bytes that are in transit, so a write may return before they have been sent.
 type slowLink struct {
 	net.Conn
 	nc   net.Conn
@@ -32,7 +32,7 @@ type slowLink struct {
 	cond    sync.Cond
 	way     []onTheWay
 	bytes   int
-	free    time.Time // when the link can take the next byte
+	free    time.Time // when the link is free for the next byte
 	started bool
 	closed  bool
 	err     error
@@ -43,8 +43,8 @@ type onTheWay struct {
 	b   []byte
 }
 
-// maxOnTheWay bounds the copies in bytes; a writer waits beyond it, as it would
-// for a full socket.
+// maxOnTheWay bounds the bytes in transit. Beyond it a writer waits, as it would for
+// a full socket.
 const maxOnTheWay = 8 << 20
 
 func (l *slowLink) Write(b []byte) (int, error) {

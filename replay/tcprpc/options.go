@@ -1,7 +1,6 @@
 // Package tcprpc carries RPC over TCP with record marking (RFC 5531, section
 // 11) behind the interfaces of package transport: calls in both directions on
-// one connection, pipelined, and sent again after a reconnect if that is
-// wanted.
+// one connection, pipelined, and optionally retransmitted after a reconnect.
 package tcprpc
 
 import (
@@ -13,52 +12,61 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Options of a Requester and of a Server. The zero Options are fit for use.
+// Options of a Requester and of a Server. The zero Options are ready for use.
 type Options struct {
-	// MaxRecord is the longest message in bytes that is accepted; a longer one
-	// ends the connection. Default 8 MiB.
+	// MaxRecord is the size in bytes of the longest message that is accepted; a
+	// longer one ends the connection. Default 8 MiB.
 	MaxRecord int
-	// Timeout of calls that have none of their own. Default 60 s, as the Linux
-	// NFS client.
-	Timeout time.Duration
-	// MaxCalls is how many calls of one connection a handler works on at a
-	// time; further calls are not read. Default 256.
+
+	// Limits of a Server.
+
+	// MaxCalls is how many calls of one connection the handler may work on at a
+	// time; further calls are not read meanwhile. Default 256.
 	MaxCalls int
-	// MaxQueued is how many bytes of replies may wait for a peer that does not
-	// read before its calls are not read any more. Default 16 MiB.
+	// MaxQueued bounds the bytes of replies that wait for a peer to read them;
+	// beyond it no calls of that peer are read. Default 16 MiB.
 	MaxQueued int
-	// MaxConnections bounds the connections of a Server. One more ends another, of
-	// the address that has the most the one that has been idle for longest, or is
-	// refused. Default 4096.
+	// MaxConnections bounds the number of connections. A new one beyond it evicts
+	// the longest idle connection of the address that has the most connections,
+	// or is refused. Default 4096.
 	MaxConnections int
-	// Newcomers bounds the connections of a Server that have not completed a record
-	// yet, and NewcomerTime is how long they may take for it. One more ends
-	// another, of the address that has the most. Defaults 2048 and 30 s.
+	// Newcomers bounds the number of connections that have not completed a record
+	// yet. A new one beyond it evicts another, of the address that has the most.
+	// NewcomerTime is how long a connection may take until its first record.
+	// Defaults 2048 and 30 s.
 	Newcomers    int
 	NewcomerTime time.Duration
-	// RecordTimeout is how long a record may take to a Server, from its first byte
-	// to its last; ReplyTimeout how long a peer may take to read what a Server
-	// writes at once, 4 MiB at most. Default 30 s each.
+	// RecordTimeout is how long a record may take from its first byte to its last.
+	// ReplyTimeout is how long a peer may take to read what is written at once, at
+	// most 4 MiB. Default 30 s each.
 	RecordTimeout, ReplyTimeout time.Duration
-	// Budget is what all connections of a Server may hold together, and those of
-	// other servers that it is shared with. Default: one of its own, of
+	// Budget bounds what all connections hold together, with those of other
+	// servers that share the Budget. Default: a Budget of its own, of
 	// budget.DefaultBytes.
 	Budget *budget.Budget
 
-	// Reconnect lets a Requester connect again after a loss and send all
-	// outstanding calls again, with their XIDs. Without it they fail with
-	// transport.ErrDisconnected.
-	Reconnect bool
-	// BackoffMin and BackoffMax bound the time between attempts to connect,
-	// which doubles. Default 100 ms and 30 s.
-	BackoffMin, BackoffMax time.Duration
+	// Time, and reconnecting.
+
+	// Timeout applies to calls that have none of their own. Default 60 s, as the
+	// Linux NFS client.
+	Timeout time.Duration
 	// DialTimeout bounds one attempt to connect. Default 10 s.
 	DialTimeout time.Duration
-	// Dial replaces net.Dialer for a Requester.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Reconnect lets a Requester connect again after a loss and retransmit all
+	// outstanding calls, with the same XIDs. Without it these fail with
+	// transport.ErrDisconnected.
+	Reconnect bool
+	// BackoffMin and BackoffMax bound the time between attempts to connect, which
+	// doubles each time. Default 100 ms and 30 s.
+	BackoffMin, BackoffMax time.Duration
 
-	// Tap sees what is sent and received as TCP packets that were made up for
-	// it: the real ones are the kernel's.
+	// The network.
+
+	// Dial, if set, makes the connections of a Requester in the place of
+	// net.Dialer.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Tap receives what is sent and received as TCP packets. They are synthetic:
+	// the kernel does not show the real ones.
 	Tap verbs.Tap
 	// Link is a model of a network, applied to what this side sends.
 	Link verbs.Link

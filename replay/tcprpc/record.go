@@ -16,19 +16,19 @@ const (
 	lastFragment = 0x80000000
 	minClass     = 9 // 512 bytes
 	maxFragments = 4096
-	// firstPiece is how much memory a record gets whatever its mark says. The rest
-	// follows as the bytes come, unless there is plenty: the mark is only a claim.
+	// firstPiece is how much memory a record gets on the word of its record mark.
+	// The rest is allocated as bytes arrive, unless memory is plentiful.
 	firstPiece = 64 << 10
 )
 
-// record is a message that was received, in memory that is used again.
+// record is a received message, in memory that is recycled.
 type record struct {
 	b     []byte
 	class int
-	acct  *budget.Account // that the memory is counted for
+	acct  *budget.Account // which the memory is charged to
 }
 
-// pools hold records by the power of two of their size.
+// pools holds free records, indexed by the power of two of their size.
 var pools [32]sync.Pool
 
 func newRecord(n int, acct *budget.Account) *record {
@@ -59,7 +59,7 @@ func (r *record) free() {
 	}
 }
 
-// longer is a record of n bytes that begins like r, which is freed.
+// longer returns a record of n bytes that begins with the bytes of r, and frees r.
 func (r *record) longer(n int) *record {
 	l := newRecord(n, r.acct)
 	copy(l.b, r.b)
@@ -67,9 +67,8 @@ func (r *record) longer(n int) *record {
 	return l
 }
 
-// readRecord reads one record of at most limit bytes. The clock runs from its
-// first byte to its last. wait is called before a record of which not all has come
-// gets more memory.
+// readRecord reads one record of at most limit bytes. The clock runs from its first
+// byte to its last. wait is called before an incomplete record gets more memory.
 func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget.Clock, wait func(n int)) (*record, error) {
 	if _, err := br.Peek(1); err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget
 		}
 		if n > limit-at {
 			rec.free()
-			return nil, fmt.Errorf("tcprpc: a record of more than %d bytes", limit)
+			return nil, fmt.Errorf("tcprpc: record exceeds %d bytes", limit)
 		}
 		for end := at + n; ; {
 			next := end
@@ -127,5 +126,5 @@ func readRecord(br *bufio.Reader, limit int, acct *budget.Account, clock *budget
 		}
 	}
 	rec.free()
-	return nil, fmt.Errorf("tcprpc: a record of more than %d fragments", maxFragments)
+	return nil, fmt.Errorf("tcprpc: record exceeds %d fragments", maxFragments)
 }

@@ -1,6 +1,7 @@
 package tcprpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,13 +12,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/deadline"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Requester sends calls on one TCP connection, or on one after another.
+// Requester sends calls on one TCP connection, or on a sequence of connections if it
+// reconnects. Make it with Dial.
 type Requester struct {
 	opts    *Options
-	address string // "": calls in the backward direction, bound to their connection
+	address string // empty: backward direction, bound to one connection
 	count   *counters
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -31,21 +34,20 @@ type Requester struct {
 	nextXID uint32
 	seq     uint64
 	closed  bool
-	timer   *time.Timer
-	armed   time.Time // when timer fires; zero: it does not
+	timer   *deadline.Timer
 }
 
 // pending is the transport's part of a transport.Call.
 type pending struct {
 	r    *Requester
 	call *transport.Call
-	conn *conn // that the call was sent on
+	conn *conn // which the call was sent on
 	seq  uint64
 	due  time.Time
 	at   place
 	rec  *record // of the reply
 	err  error
-	// deferred: the call is finished, but the writer still uses its memory.
+	// deferred: the call has ended, but the writer still uses its memory.
 	deferred bool
 	do       bool
 	done     chan struct{} // for Do
@@ -55,11 +57,13 @@ var pendings = sync.Pool{New: func() any { return &pending{done: make(chan struc
 
 func newRequester(opts *Options, count *counters) *Requester {
 	r := &Requester{opts: opts, count: count, calls: make(map[uint32]*pending), nextXID: rand.Uint32()}
+	r.timer = deadline.New(r.expire)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
-// Dial connects to a server.
+// Dial connects to a server. It returns the error of the dialer if there is no
+// connection within Options.DialTimeout or the life of ctx; ctx has no effect later.
 func Dial(ctx context.Context, address string, opts Options) (*Requester, error) {
 	opts = opts.withDefaults()
 	r := newRequester(&opts, &counters{})
@@ -81,7 +85,8 @@ func (r *Requester) connect(ctx context.Context) (net.Conn, error) {
 	return r.opts.Dial(ctx, r.address)
 }
 
-// attach makes nc the connection of r, and sends all calls on it. r.mu is held.
+// attach makes nc the connection of r, and sends all outstanding calls on it. r.mu is
+// held.
 func (r *Requester) attach(nc net.Conn) {
 	c := newConn(nc, r.opts, r.count)
 	c.wrap(true)
@@ -94,12 +99,7 @@ func (r *Requester) attach(nc net.Conn) {
 	for _, p := range r.calls {
 		again = append(again, p)
 	}
-	slices.SortFunc(again, func(a, b *pending) int {
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(again, func(a, b *pending) int { return cmp.Compare(a.seq, b.seq) })
 	for _, p := range again {
 		p.conn = c
 		c.send(p)
@@ -112,7 +112,7 @@ func (r *Requester) attach(nc net.Conn) {
 	}()
 }
 
-// lost is called when a connection has ended and nothing of it runs any more.
+// lost is called when a connection and its goroutines have ended.
 func (r *Requester) lost(c *conn) {
 	r.mu.Lock()
 	if r.conn == c {
@@ -125,9 +125,7 @@ func (r *Requester) lost(c *conn) {
 		return
 	}
 	failed := r.takeAll()
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 	r.mu.Unlock()
 	for _, p := range failed {
 		p.finish(nil, transport.ErrDisconnected)
@@ -172,7 +170,7 @@ func (r *Requester) reconnect() {
 	}
 }
 
-// Start sends a call.
+// Start implements transport.Requester.
 func (r *Requester) Start(c *transport.Call) {
 	p := pendings.Get().(*pending)
 	p.do = false
@@ -225,15 +223,15 @@ func (r *Requester) enter(p *pending) error {
 	r.seq++
 	p.seq = r.seq
 	r.calls[xid] = p
-	r.arm(p.due)
+	r.timer.Arm(p.due)
 	if r.conn != nil {
 		p.conn = r.conn
-		r.conn.send(p) // if it fails, lost comes and finds p in the table
+		r.conn.send(p) // if it fails, lost finds p in the table
 	}
 	return nil
 }
 
-// Do sends a call and waits for its end.
+// Do implements transport.Requester.
 func (r *Requester) Do(ctx context.Context, c *transport.Call) error {
 	p, _ := c.Private.(*pending)
 	if p == nil {
@@ -255,7 +253,7 @@ func (r *Requester) Do(ctx context.Context, c *transport.Call) error {
 	return c.Err
 }
 
-// take removes p from the table; false if it was not there any more.
+// take removes p from the table. It reports false if p was not in it.
 func (r *Requester) take(p *pending) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,14 +264,14 @@ func (r *Requester) take(p *pending) bool {
 	return true
 }
 
-// reply takes a record that the peer sent as a reply.
+// reply handles a record that the peer has sent as a reply.
 func (r *Requester) reply(c *conn, rec *record) {
 	xid := binary.BigEndian.Uint32(rec.b)
 	r.mu.Lock()
 	p := r.calls[xid]
 	if p == nil || p.conn != c {
 		r.mu.Unlock()
-		rec.free() // nobody asked, or nobody waits any more
+		rec.free() // no call has this XID, or it was given up
 		return
 	}
 	delete(r.calls, xid)
@@ -281,8 +279,8 @@ func (r *Requester) reply(c *conn, rec *record) {
 	p.finish(rec, nil)
 }
 
-// finish ends a call that is not in the table any more, at once or when the
-// writer has let go of its memory.
+// finish ends a call that has left the table: at once, or when the writer has
+// released its memory.
 func (p *pending) finish(rec *record, err error) {
 	p.call.Times.Replied = time.Now()
 	if c := p.conn; c != nil {
@@ -291,7 +289,7 @@ func (p *pending) finish(rec *record, err error) {
 			p.rec, p.err, p.deferred = rec, err, true
 			c.mu.Unlock()
 			if rec == nil {
-				// The record is half written: no other can follow it.
+				// The record is incomplete, so no other can follow it.
 				c.close()
 			}
 			return
@@ -308,7 +306,7 @@ func (p *pending) place() *place               { return &p.at }
 func (p *pending) landed() bool { return p.deferred }
 func (p *pending) weight() int  { return 0 }
 
-// written completes a call that was finished while the writer had it.
+// written completes a call that ended while the writer used its memory.
 func (p *pending) written(bool) { p.complete(p.rec, p.err) }
 
 func (p *pending) complete(rec *record, err error) {
@@ -340,49 +338,26 @@ func (p *pending) complete(rec *record, err error) {
 	rec.free()
 }
 
-// arm sees to it that the timer fires at t or before. r.mu is held.
-func (r *Requester) arm(t time.Time) {
-	if !r.armed.IsZero() && !t.Before(r.armed) {
-		return
-	}
-	r.armed = t
-	if r.timer == nil {
-		r.timer = time.AfterFunc(time.Until(t), r.expire)
-		return
-	}
-	r.timer.Reset(time.Until(t))
-}
-
 // expire ends the calls that are due.
 func (r *Requester) expire() {
-	now := time.Now()
 	var late []*pending
 	r.mu.Lock()
-	r.armed = time.Time{}
 	if r.closed {
 		r.mu.Unlock()
 		return
 	}
-	var next time.Time
-	for xid, p := range r.calls {
-		switch {
-		case !p.due.After(now):
-			late = append(late, p)
-			delete(r.calls, xid)
-		case next.IsZero() || p.due.Before(next):
-			next = p.due
-		}
-	}
-	if !next.IsZero() {
-		r.arm(next)
-	}
+	due := func(p *pending) time.Time { return p.due }
+	deadline.Sweep(r.timer, r.calls, time.Now(), due, func(xid uint32, p *pending) {
+		late = append(late, p)
+		delete(r.calls, xid)
+	})
 	r.mu.Unlock()
 	for _, p := range late {
 		p.finish(nil, transport.ErrTimeout)
 	}
 }
 
-// Alloc returns memory; any will do over TCP.
+// Alloc returns memory. Over TCP any memory will do.
 func (r *Requester) Alloc(n int) ([]byte, error) {
 	if n < 0 {
 		return nil, errors.New("tcprpc: negative size")
@@ -390,18 +365,18 @@ func (r *Requester) Alloc(n int) ([]byte, error) {
 	return make([]byte, n), nil
 }
 
-// Free does nothing: the garbage collector does.
+// Free does nothing: memory is garbage collected.
 func (r *Requester) Free([]byte) {}
 
-// Peer names the present connection, or the last one.
+// Peer describes the current connection, or the last one.
 func (r *Requester) Peer() transport.Peer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.peer
 }
 
-// Serve sets the handler for the peer's calls. Without one they are answered
-// with PROG_UNAVAIL.
+// Serve sets the handler for calls of the peer. Without one they are answered with
+// PROG_UNAVAIL.
 func (r *Requester) Serve(h transport.Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -419,9 +394,7 @@ func (r *Requester) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	r.cancel()
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 	failed, c := r.takeAll(), r.conn
 	r.mu.Unlock()
 	for _, p := range failed {

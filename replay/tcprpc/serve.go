@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// exchange is a call of the peer's.
+// exchange is a call of the peer.
 type exchange struct {
 	conn     *conn
 	rec      *record
@@ -45,22 +45,7 @@ func (x *exchange) Disconnect()              { x.conn.close() }
 
 func (x *exchange) Backward() transport.Requester { return x.conn.calls }
 
-// OnClose calls f at once if the connection has ended: nobody else would.
-func (x *exchange) OnClose(key any, f func()) {
-	c := x.conn
-	c.mu.Lock()
-	ended := c.ended
-	if !ended {
-		if c.onClose == nil {
-			c.onClose = make(map[any]func())
-		}
-		c.onClose[key] = f
-	}
-	c.mu.Unlock()
-	if ended {
-		f()
-	}
-}
+func (x *exchange) OnClose(key any, f func()) { x.conn.hooks.Set(key, f) }
 
 func (x *exchange) Reply(m *transport.Message) {
 	if !x.answered.CompareAndSwap(false, true) {

@@ -36,7 +36,7 @@ func Listen(ctx context.Context, address string, h transport.Handler, opts Optio
 	return Serve(l, h, opts), nil
 }
 
-// Serve starts a server on the connections of l, which it closes in the end.
+// Serve starts a server on the connections of l. Server.Close closes l.
 func Serve(l net.Listener, h transport.Handler, opts Options) *Server {
 	s := &Server{l: l, opts: opts.withDefaults(), handler: h, conns: make(map[*conn]struct{})}
 	if s.opts.Budget == nil {
@@ -57,11 +57,11 @@ func (s *Server) Addr() netip.AddrPort { return addrPort(s.l.Addr()) }
 // Budget is what the connections of the server share.
 func (s *Server) Budget() *budget.Budget { return s.opts.Budget }
 
-// Stats counts for all connections, ended ones included.
+// Stats returns counts of all connections, including those that have ended.
 func (s *Server) Stats() transport.Stats { return s.count.stats() }
 
-// Close ends the server and its connections, and waits for its goroutines. A
-// handler that works on a call is not waited for.
+// Close ends the server and its connections, and waits for its goroutines. It does not
+// wait for handlers that still work on a call.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -89,8 +89,8 @@ func (s *Server) accept() {
 			if closed || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of descriptors, for instance: that passes, sooner if somebody who
-			// has said nothing yet has to go.
+			// For instance, there is no free descriptor. That passes, sooner if a
+			// connection without a first message is evicted.
 			wait := 10 * time.Millisecond
 			if s.group.Reclaim() {
 				wait = time.Millisecond

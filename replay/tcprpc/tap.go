@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
-// tapped is a connection whose bytes a Tap sees.
+// tapped is a connection that shows its bytes to a Tap.
 type tapped struct {
 	net.Conn
 	tcp *tap.TCP
@@ -28,7 +28,7 @@ func (t *tapped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write tells the Tap first: the peer may answer before the call returns.
+// Write informs the Tap first, since the peer may answer before the write returns.
 func (t *tapped) Write(b []byte) (int, error) {
 	t.tcp.Sent(b)
 	return t.Conn.Write(b)

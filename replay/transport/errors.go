@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Errors of calls that callers tell apart. What a transport returns may wrap
-// them.
+// Errors of calls, for errors.Is: what a transport returns may wrap them.
 var (
 	ErrTimeout      = errors.New("transport: no reply in time")
 	ErrDisconnected = errors.New("transport: the connection has ended")
@@ -16,12 +15,12 @@ var (
 	ErrMessage      = errors.New("transport: not an RPC message")
 	ErrTooLong      = errors.New("transport: the message is too long")
 	ErrLayout       = errors.New("transport: the layout does not fit the message")
-	// ErrReplyRoom is the ErrLayout of a call whose reply would have no place.
+	// ErrReplyRoom is an ErrLayout: the call leaves no room for its reply.
 	ErrReplyRoom = fmt.Errorf("%w: the reply fits neither inline nor the Reply chunk", ErrLayout)
 	ErrBadReply  = errors.New("transport: the reply breaks the rules of the transport")
 )
 
 var lastID atomic.Uint64
 
-// NextID is a number for Peer.ID that no other connection of this process has.
+// NextID returns a number for Peer.ID that is unique within the process.
 func NextID() uint64 { return lastID.Add(1) }

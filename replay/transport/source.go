@@ -1,15 +1,12 @@
 package transport
 
-import "net/netip"
+import (
+	"net/netip"
 
-// Source is where the peer is, for fair shares: its address; of IPv6 the network
-// of 64 bits, since a host there has as many addresses as it likes. Peers without
-// an address are one source together.
-func (p Peer) Source() netip.Addr {
-	a := p.Remote.Addr().Unmap().WithZone("")
-	if !a.Is6() {
-		return a
-	}
-	net, _ := a.Prefix(64) // cannot fail
-	return net.Addr()
-}
+	"github.com/rpcrdma/toolkit/replay/internal/halfopen"
+)
+
+// Source is the address that limits and fair shares count the peer by: an IPv4
+// address, or the first address of an IPv6 network of 64 bits, since one host may
+// use all of them. Peers without an address share the zero Addr.
+func (p Peer) Source() netip.Addr { return halfopen.Source(p.Remote.Addr()).Addr() }

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Status is the outcome of a work request, named as libibverbs names it.
+// Status is the outcome of a work request. The names are those of libibverbs.
 type Status uint8
 
 // Statuses.
 const (
 	StatusSuccess          Status = iota
 	StatusLocalLength             // a receive buffer was too small, or a message too long
-	StatusLocalQP                 // a request that the queue pair cannot do
+	StatusLocalQP                 // the queue pair does not support the request
 	StatusLocalProtection         // memory that is not ours to use
-	StatusFlushed                 // the connection had failed before the request's turn
+	StatusFlushed                 // the connection failed before the request was executed
 	StatusBind                    // a window could not be bound
-	StatusBadResponse             // the peer's answer made no sense
+	StatusBadResponse             // the response of the peer was invalid
 	StatusRemoteInvalid           // the peer found the request invalid
 	StatusRemoteAccess            // the peer refused handle, range or access
-	StatusRemoteOperation         // the peer could not complete it
+	StatusRemoteOperation         // the peer could not complete the request
 	StatusRetryExceeded           // the peer did not answer
 	StatusRNRRetryExceeded        // the peer had no receive posted
 	StatusGeneral                 // anything else
@@ -30,7 +30,7 @@ var statusNames = [...]string{
 	"REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "GENERAL_ERR",
 }
 
-// String is the name in libibverbs, without its IBV_WC_.
+// String returns the name in libibverbs without the prefix IBV_WC_.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -40,7 +40,7 @@ func (s Status) String() string {
 
 var opNames = [...]string{"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "BIND_MW", "RECV"}
 
-// String is the name in libibverbs.
+// String returns the name in libibverbs.
 func (o Op) String() string {
 	if int(o) < len(opNames) {
 		return opNames[o]
@@ -50,7 +50,7 @@ func (o Op) String() string {
 
 var stateNames = [...]string{"INIT", "RTS", "SQD", "ERR"}
 
-// String is the name in libibverbs.
+// String returns the name in libibverbs.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -58,18 +58,20 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Errors that callers tell apart.
+// Errors, for errors.Is. Post returns ErrQueueFull as it is.
 var (
 	ErrDisconnected = errors.New("verbs: disconnected")
 	ErrQueueFull    = errors.New("verbs: work queue is full")
 	ErrClosed       = errors.New("verbs: closed")
 	ErrHandle       = errors.New("verbs: no such handle")
 	ErrUnsupported  = errors.New("verbs: the provider cannot do this")
+	// ErrRejected is every *RejectError.
+	ErrRejected = errors.New("verbs: connection refused by the peer")
 )
 
-// StatusError is why a connection failed.
+// StatusError is the reason of the failure of a connection.
 type StatusError struct {
-	Op     Op // the operation that failed, ours or the peer's
+	Op     Op // the operation that failed, of either side
 	Status Status
 	Detail string // what was wrong, in the words of the fabric
 }
@@ -81,10 +83,13 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("verbs: %s: %s: %s", e.Op, e.Status, e.Detail)
 }
 
-// RejectError says that the peer refused a connection.
+// RejectError says that the peer refused a connection; errors.Is finds ErrRejected.
 type RejectError struct {
 	Reason      string
 	PrivateData []byte
 }
 
-func (e *RejectError) Error() string { return "verbs: connection refused by the peer: " + e.Reason }
+func (e *RejectError) Error() string { return ErrRejected.Error() + ": " + e.Reason }
+
+// Is reports that a RejectError is ErrRejected.
+func (e *RejectError) Is(target error) bool { return target == ErrRejected }

@@ -1,10 +1,10 @@
-// Package verbs is what an RPC-over-RDMA endpoint needs of an RDMA provider, in
-// verbs terms (IBTA volume 1, chapter 11; RFC 5040, appendix B for iWARP): one
-// small interface, and providers behind it in the folders below.
+// Package verbs is the interface between an RPC-over-RDMA endpoint and an RDMA
+// provider, in verbs terms (IBTA volume 1, chapter 11; RFC 5040, appendix B for iWARP).
+// The providers are in the folders below.
 //
-// A Conn is a reliable connection with its protection domain and one completion
-// queue for its sends and receives. Handles are valid on the connection that
-// made them and nowhere else.
+// A Conn is a reliable connection with a protection domain of its own and one
+// completion queue for sends and receives. A handle is valid only on the connection
+// that made it.
 package verbs
 
 import (
@@ -19,17 +19,17 @@ type Provider interface {
 	Name() string
 	Caps() Caps
 
-	// Dial connects to a listener. It fails with a *RejectError if the peer
-	// refused, and with ctx.Err() when ctx ends first. The returned connection
+	// Dial connects to a listener. It fails with a *RejectError, which
+	// is ErrRejected, if the peer refused, and with ctx.Err() when ctx ends first. The returned connection
 	// is in StateRTS.
 	Dial(ctx context.Context, remote netip.AddrPort, p Params) (Conn, error)
 	// Listen accepts connections at an address; port 0 chooses one.
 	Listen(ctx context.Context, local netip.AddrPort) (Listener, error)
 
-	// Alloc returns n zeroed bytes that work requests of every connection of
-	// this provider may name and that Register accepts. Providers whose Caps
-	// say AnyMemory take any other memory as well. Free gives it back when no
-	// work request and no registration uses it; it takes what Alloc returned.
+	// Alloc returns n zeroed bytes that work requests on every connection of this
+	// provider may name, and that Register accepts. Providers with the capability
+	// AnyMemory accept any other memory as well. Free releases memory from Alloc
+	// when no work request and no registration uses it any more.
 	Alloc(n int) ([]byte, error)
 	Free(b []byte)
 
@@ -42,45 +42,45 @@ type Caps struct {
 	AnyMemory      bool // work requests and registrations may use memory that is not from Alloc
 	MemoryWindows  bool // AllocWindow and OpBind
 	SendInvalidate bool // OpSendInvalidate
-	// WindowsAtAddress says that a window appears at the address that its
-	// region gives to the memory, and nowhere else.
+	// WindowsAtAddress says that the address of a window cannot be chosen: it is
+	// the address of the same memory in its region.
 	WindowsAtAddress bool
-	// Invalidates is what of ours the peer's Send with Invalidate may name, so
-	// that the receiver learns of it.
+	// Invalidates says which of our handles a Send with Invalidate of the peer may
+	// close so that the completion reports it.
 	Invalidates Invalidates
 	MaxSGE      int // slices in WorkRequest.Local
 	MaxMessage  int // bytes of one work request
 	MaxReads    int // RDMA Reads in flight on a connection, each way
 	// Buffers is about how many bytes the provider needs for a connection in use,
-	// beside what it is given.
+	// in addition to the memory that it is given.
 	Buffers int
 }
 
-// Invalidates is what a peer may close.
+// Invalidates says what a peer may close.
 type Invalidates uint8
 
-// What a peer may close. libibverbs has no regions that a peer may close, and
-// the kernel's rxe does not tell users of it that a window was.
+// With libibverbs a peer cannot close regions, and the kernel's rxe does not report
+// windows that it has closed.
 const (
 	InvalidatesAll     Invalidates = iota // regions and windows
 	InvalidatesWindows                    // windows
 	InvalidatesNothing
 )
 
-// Params are asked for at connection setup; zero values take the provider's
-// default.
+// Params are the parameters of a connection. Zero values stand for the defaults of
+// the provider.
 type Params struct {
 	// PrivateData goes to the peer in the connection request, or in its reply.
 	PrivateData []byte
-	// ResponderResources is how many RDMA Reads of the peer's we answer at a
-	// time (IRD), InitiatorDepth how many of ours the peer shall (ORD). The
-	// connection gets the lesser of both sides.
+	// ResponderResources is how many RDMA Reads of the peer we answer at a time
+	// (IRD), InitiatorDepth how many of our Reads may be in flight (ORD). The
+	// connection gets the smaller value of both sides.
 	ResponderResources, InitiatorDepth uint8
 	// SendDepth and RecvDepth bound the work requests that are posted and not
 	// yet completed. Default 256 each.
 	SendDepth, RecvDepth int
-	// RetryCount and RNRRetryCount are how often a provider repeats itself
-	// before it gives up; 7 RNR retries are endless. xprtrdma uses 6 and 0.
+	// RetryCount and RNRRetryCount are how often a provider retransmits before it
+	// gives up; 7 RNR retries means without limit. xprtrdma uses 6 and 0.
 	RetryCount, RNRRetryCount uint8
 	// Recvs are posted before the peer can send anything.
 	Recvs []RecvRequest
@@ -93,23 +93,22 @@ type Listener interface {
 	Close() error
 }
 
-// Answerer is a Listener that can answer connection requests before its consumer
-// sees them, all on the same terms. A request then costs next to nothing until its
-// sender has shown that it receives what is sent to its address, and a flood of
-// requests does not wait for the consumer. A kernel does the same for those who
-// listen on TCP.
+// Answerer is a Listener that can answer connection requests before its consumer sees
+// them, all with the same parameters. A request then costs very little until its sender
+// has shown that it receives what is sent to its address, and a flood of requests does
+// not occupy the consumer. A kernel does the same for TCP listeners.
 type Answerer interface {
 	Listener
-	// Answer is called once, before the first Accept. Of p it takes PrivateData,
-	// ResponderResources, InitiatorDepth and RNRRetryCount. From then on Accept
-	// returns requests whose senders have confirmed the connection; their Accept
-	// does not wait, and takes the rest of its Params. Their Reject disconnects,
-	// and its private data goes nowhere.
+	// Answer is called once, before the first Accept. It uses PrivateData,
+	// ResponderResources, InitiatorDepth and RNRRetryCount of p. From then on
+	// Listener.Accept returns requests whose senders have confirmed the connection.
+	// Request.Accept does not wait then, and uses the other parameters;
+	// Request.Reject disconnects, without private data.
 	Answer(p Params) error
 }
 
-// Request is a connection that a peer asks for. It must be answered by one of
-// Accept and Reject.
+// Request is the connection request of a peer. It must be answered by Accept or
+// Reject.
 type Request interface {
 	PrivateData() []byte
 	RemoteAddr() netip.AddrPort
@@ -122,46 +121,45 @@ type Request interface {
 	Reject(privateData []byte) error
 }
 
-// Conn is a connected queue pair. Post, PostRecv, Register and Deregister may
-// be called from any goroutine; Poll and Wait from one at a time.
+// Conn is a connected queue pair. Post, PostRecv, Register and Deregister may be called
+// from any goroutine; Poll and Wait from one goroutine at a time.
 type Conn interface {
 	Info() Info
 	State() State
-	// Err tells why the connection left StateRTS; nil before that, and
-	// ErrDisconnected, perhaps wrapped, when either side has left.
+	// Err returns why the connection left StateRTS: nil before that, and
+	// ErrDisconnected, perhaps wrapped, when either side has disconnected.
 	Err() error
 
-	// Post hands work requests to the send queue, in order, all or none. It
-	// does not wait for the network. ErrQueueFull: more than SendDepth.
-	// The slices of Local belong to the provider until the completion of this
-	// or of a later request; the requests themselves are copied.
+	// Post adds work requests to the send queue, in order, all or none. It does not
+	// wait for the network. It fails with ErrQueueFull if that would exceed
+	// SendDepth. The memory that Local names belongs to the provider until the
+	// completion of this or of a later request; the requests themselves are copied.
 	Post(wrs ...WorkRequest) error
 	PostRecv(wrs ...RecvRequest) error
 
-	// Poll moves completions to c and returns their number, at once. After the
-	// connection has failed, all posted requests complete with
-	// StatusFlushed. Requests of the send queue complete in order, and so do
-	// receives.
+	// Poll moves completions to c and returns their number without waiting. After
+	// the connection has failed, all posted requests complete with StatusFlushed.
+	// Requests of the send queue complete in order, and so do receives.
 	Poll(c []Completion) int
-	// Wait returns nil when Poll has something to give, or Err when it has
-	// not and never will again.
+	// Wait waits for completions. It returns nil if Poll has some, or Err if there
+	// are none and never will be.
 	Wait() error
 
-	// Register opens memory to the peer. offset is the address under which the
-	// peer names its first byte, as xprtrdma uses it (XID in the upper half);
-	// OffsetAny leaves it to the provider. It fails if the provider cannot
-	// have the offset that was asked for.
+	// Register opens memory to the peer. offset is the address under which the peer
+	// names the first byte, as xprtrdma uses it (XID in the upper half); OffsetAny
+	// leaves it to the provider. Register fails if the provider does not support
+	// that offset.
 	Register(mem []byte, access Access, offset uint64) (Region, error)
-	// Deregister closes it. When Deregister has returned, the peer can no
-	// longer reach the memory: no Read Response of it is in work.
+	// Deregister closes the memory. When it has returned, the peer cannot reach the
+	// memory any more, and no Read Response uses it.
 	Deregister(handle uint32) error
-	// AllocWindow returns the handle of a memory window (type 2); it opens
-	// nothing before OpBind has completed.
+	// AllocWindow returns the handle of a memory window (type 2). The window opens
+	// nothing before an OpBind has completed.
 	AllocWindow() (handle uint32, err error)
 
-	// Disconnect ends the connection in order: posted sends go out first,
-	// within ctx. Close ends it at once and gives back what it holds; it may
-	// be called more than once.
+	// Disconnect ends the connection after all posted requests have been sent, or
+	// when ctx ends. Close ends it at once and releases its resources; it may be
+	// called more than once.
 	Disconnect(ctx context.Context) error
 	Close() error
 }
@@ -183,14 +181,14 @@ type Info struct {
 	LocalQP, RemoteQP                  uint32 // 0 on iWARP
 	MTU                                int    // bytes: path MTU, or the largest FPDU payload
 	ResponderResources, InitiatorDepth uint8  // as agreed
-	PrivateData                        []byte // the peer's
-	Detail                             string // what else a person wants to know: "MPA 2, CRC on"
+	PrivateData                        []byte // of the peer
+	Detail                             string // for people: "MPA 2, CRC on"
 }
 
-// State is that of a queue pair.
+// State is the state of a connection's queue pair.
 type State uint8
 
-// States of a queue pair that a user of this package can meet.
+// States that users of this package can observe.
 const (
 	StateInit  State = iota // not connected yet
 	StateRTS                // ready to send
@@ -198,10 +196,10 @@ const (
 	StateError              // failed, or disconnected
 )
 
-// Access is what the peer may do with memory.
+// Access is a set of access rights to memory.
 type Access uint8
 
-// Accesses.
+// Access rights.
 const (
 	RemoteRead Access = 1 << iota
 	RemoteWrite
@@ -227,26 +225,26 @@ type WorkRequest struct {
 	ID     uint64
 	Op     Op
 	Access Access // OpBind
-	// Signaled asks for a completion. Requests without it are reported only if
-	// they fail; they are done when a later one of the same queue is.
+	// Signaled asks for a completion. Other requests are reported only if they
+	// fail; they are complete when a later request of the same queue is.
 	Signaled bool
 	// Fence holds the request back until all earlier Reads are complete.
 	Fence bool
-	// Handle is the region of the peer's (OpWrite, OpRead, OpSendInvalidate)
-	// or our own window (OpBind: the new handle, see NextHandle).
+	// Handle names memory of the peer (OpWrite, OpRead, OpSendInvalidate) or a
+	// window of ours (OpLocalInvalidate; OpBind: the new handle, see NextHandle).
 	Handle uint32
 	Offset uint64
 	Local  [][]byte
 }
 
-// RecvRequest is one entry of the receive queue: memory for one Send.
+// RecvRequest is one entry of the receive queue: memory for one Send of the peer.
 type RecvRequest struct {
 	ID     uint64
 	Buffer []byte
 }
 
-// NextHandle is the handle with which a window is bound after handle: its low
-// byte counts (as ibv_inc_rkey does), so that old handles are recognised.
+// NextHandle returns the handle for the next binding of a window: the low byte counts
+// up (as by ibv_inc_rkey), so that old handles become invalid.
 func NextHandle(handle uint32) uint32 { return handle&^0xff | (handle+1)&0xff }
 
 // Completion is the outcome of a work request.
@@ -256,10 +254,10 @@ type Completion struct {
 	Status Status
 	// Length is the number of bytes received (OpRecv).
 	Length uint32
-	// Invalidated says that the peer's Send has closed the region or window
-	// Handle of ours (OpRecv).
+	// Invalidated says that a Send of the peer has closed our region or window
+	// Handle (OpRecv).
 	Invalidated bool
 	Handle      uint32
-	// Time is when the provider knew.
+	// Time is when the provider learned of it.
 	Time time.Time
 }

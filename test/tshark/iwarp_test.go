@@ -111,6 +111,9 @@ func (m *mpaStream) Skip(uint64, int, tcp.Reason, rdma.Ref, rdma.Ref) { m.lost =
 func (m *mpaStream) Again(_ uint64, n int, ref rdma.Ref) { m.streams.again[ref.Number] += n }
 
 // End implements tcp.Consumer.
+// Differs implements tcp.Consumer.
+func (m *mpaStream) Differs(uint64, int, rdma.Ref) {}
+
 func (m *mpaStream) End(uint64, tcp.Ending, rdma.Ref) {}
 
 // Reset implements tcp.Consumer.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/text"
-	"github.com/rpcrdma/toolkit/analyze/text/table"
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
 // Shown tells which findings were printed above a summary, so that it can name

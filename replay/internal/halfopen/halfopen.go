@@ -1,8 +1,8 @@
-// Package halfopen keeps peers that want something and have not shown yet that
-// they mean it: TCP connections without a first message, connection requests that
-// nobody has completed. A flood of them must not keep others out (RFC 4987), so
-// there is always room for one more: when the table is full, one goes, and it is
-// one of the source that has the most.
+// Package halfopen keeps peers that have asked for a connection but not completed the
+// first step: TCP connections without a first message, connection requests without a
+// confirmation. A flood of them must not keep others out (RFC 4987). There is always
+// room for one more: when the table is full, an entry is evicted, one of the source
+// that has the most.
 package halfopen
 
 import (
@@ -17,34 +17,34 @@ type Table[T any] struct {
 	limit   int
 	entries []*Entry[T]
 	sources map[netip.Prefix]int
-	// The oldest and the newest.
+	// The oldest and the newest entry.
 	head, tail *Entry[T]
 }
 
 // Entry is a peer in a Table.
 type Entry[T any] struct {
 	Value T
-	// Since is when it came.
+	// Since is when it was added.
 	Since  time.Time
 	source netip.Prefix
-	// at is its place in entries; -1 when it is in none.
+	// at is its index in Table.entries; -1 when it is in no table.
 	at         int
 	prev, next *Entry[T]
 }
 
-// samples is how many entries compete to be evicted. The source with the largest
-// share is found among so many with near certainty when it has half of the table;
-// when all sources have the same share, as in a flood with forged addresses, the
-// oldest of them goes, so that one that has just come is safe.
+// samples is how many random entries are compared for an eviction. If one source has
+// half of the table, it is almost certainly among them. If all sources have the same
+// share, as in a flood with forged addresses, the oldest of them is evicted, so that a
+// recent entry is safe.
 const samples = 8
 
-// New makes a table of limit entries.
+// New returns a table of at most limit entries.
 func New[T any](limit int) *Table[T] {
 	return &Table[T]{limit: max(limit, 1), sources: make(map[netip.Prefix]int)}
 }
 
-// Source is what counts as one source of an attack: an IPv4 address, or an IPv6
-// network of 64 bits, of which its owner has all addresses.
+// Source returns what counts as one source of an attack: an IPv4 address, or an IPv6
+// network of 64 bits, whose owner can use all its addresses.
 func Source(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()
@@ -55,13 +55,13 @@ func Source(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (t *Table[T]) Len() int { return len(t.entries) }
 
-// Share is how many entries a source has.
+// Share returns how many entries a source has.
 func (t *Table[T]) Share(source netip.Prefix) int { return t.sources[source] }
 
-// Add adds a peer. If the table was full, evicted is the one that had to go.
+// Add adds a peer. If the table was full, evicted is the entry that it has replaced.
 func (t *Table[T]) Add(from netip.Addr, value T, now time.Time) (added, evicted *Entry[T]) {
 	if len(t.entries) >= t.limit {
 		evicted = t.Evict()
@@ -78,7 +78,8 @@ func (t *Table[T]) Add(from netip.Addr, value T, now time.Time) (added, evicted 
 	return e, evicted
 }
 
-// Evict removes the entry that is missed least; nil if there is none.
+// Evict removes and returns an entry of the source that has the most; nil if the table
+// is empty.
 func (t *Table[T]) Evict() *Entry[T] {
 	var worst *Entry[T]
 	share := 0
@@ -95,7 +96,7 @@ func (t *Table[T]) Evict() *Entry[T] {
 	return worst
 }
 
-// Remove takes an entry out. It is false if the entry was out already.
+// Remove removes an entry. It reports false if the entry is not in the table.
 func (t *Table[T]) Remove(e *Entry[T]) bool {
 	if e.at < 0 || e.at >= len(t.entries) || t.entries[e.at] != e {
 		return false
@@ -122,15 +123,5 @@ func (t *Table[T]) Remove(e *Entry[T]) bool {
 	return true
 }
 
-// Oldest is the entry that came first; nil if there is none.
+// Oldest returns the oldest entry; nil if the table is empty.
 func (t *Table[T]) Oldest() *Entry[T] { return t.head }
-
-// All calls f for all entries, the oldest first. f may remove the entry that it
-// is called for.
-func (t *Table[T]) All(f func(*Entry[T])) {
-	for e := t.head; e != nil; {
-		next := e.next
-		f(e)
-		e = next
-	}
-}

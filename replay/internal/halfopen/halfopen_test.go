@@ -21,7 +21,7 @@ func check[T any](t *testing.T, tab *Table[T]) {
 		total += n
 	}
 	last := time.Time{}
-	tab.All(func(e *Entry[T]) {
+	for e := tab.head; e != nil; e = e.next {
 		listed++
 		if e.Since.Before(last) {
 			t.Error("not in the order of arrival")
@@ -30,7 +30,7 @@ func check[T any](t *testing.T, tab *Table[T]) {
 		if tab.entries[e.at] != e {
 			t.Error("an entry is not in its place")
 		}
-	})
+	}
 	if total != tab.Len() || listed != tab.Len() || tab.Len() > tab.limit {
 		t.Errorf("%d entries, %d by source, %d in order, the limit is %d", tab.Len(), total, listed, tab.limit)
 	}

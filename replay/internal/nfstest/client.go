@@ -2,11 +2,14 @@ package nfstest
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -21,7 +24,7 @@ type Client struct {
 	Program, Version uint32
 	// Cred is the credential; see Sys.
 	Cred oncrpc.Auth
-	// XID, if not zero, is that of the next call.
+	// XID, if not zero, is the XID of the next call.
 	XID uint32
 
 	last atomic.Uint32
@@ -40,7 +43,7 @@ type Failed struct{ Reply oncrpc.Reply }
 // Error names the failure.
 func (f *Failed) Error() string { return "rpc: " + f.Reply.Status() }
 
-// Header is the header of a call of the client's.
+// Header returns the header of a call.
 func (c *Client) Header(procedure uint32) []byte {
 	xid := c.XID
 	if xid == 0 {
@@ -62,7 +65,7 @@ func (c *Client) Call(ctx context.Context, procedure uint32, args, res xdr.Messa
 	if result != nil {
 		call.Results = [][]byte{result}
 	}
-	call.XID = uint32(call.Stream[0])<<24 | uint32(call.Stream[1])<<16 | uint32(call.Stream[2])<<8 | uint32(call.Stream[3])
+	call.XID = binary.BigEndian.Uint32(call.Stream)
 	call.MaxReply = 1<<20 + 1024
 	if err := c.Doer.Do(ctx, call); err != nil {
 		return err
@@ -70,33 +73,20 @@ func (c *Client) Call(ctx context.Context, procedure uint32, args, res xdr.Messa
 	return ParseReply(&call.Reply, call.XID, res)
 }
 
-// ParseReply decodes a reply, all of it.
+// ParseReply decodes a reply to the last byte, with the decoder of package client.
 func ParseReply(m *transport.Message, xid uint32, res xdr.Message) error {
-	var h oncrpc.Reply
-	if err := h.Decode(m.Stream, len(m.Stream)); err != nil {
-		return fmt.Errorf("reply: %w", err)
+	c := client.Call{Call: transport.Call{Reply: *m}}
+	err := c.Decode(res)
+	if denied := (*client.DeniedError)(nil); errors.As(err, &denied) {
+		err = &Failed{c.Header}
 	}
-	if h.XID != xid {
-		return fmt.Errorf("reply to %#x, not to %#x", h.XID, xid)
-	}
-	if !h.Succeeded() {
-		return &Failed{h}
-	}
-	body := h.Body(oncrpc.Protection{})
-	var r xdr.Reader
-	r.Reset(body.Data, len(body.Data))
-	r.StartAt(uint32(body.Offset))
-	var reduced []xdr.Reduced
-	for _, it := range m.Items {
-		reduced = append(reduced, xdr.Reduced{Length: uint32(len(it.Data))})
-	}
-	r.ReduceReply(reduced)
-	res.Decode(&r)
-	if err := r.Err(); err != nil {
-		return fmt.Errorf("results: %w", err)
-	}
-	if r.Remaining() != 0 {
-		return fmt.Errorf("%d bytes after the results", r.Remaining())
+	switch {
+	case c.Header.XID != xid:
+		return errors.Join(fmt.Errorf("reply to %#x, not to %#x", c.Header.XID, xid), err)
+	case err != nil:
+		return err
+	case c.Left() != 0:
+		return fmt.Errorf("%d bytes after the results", c.Left())
 	}
 	return nil
 }

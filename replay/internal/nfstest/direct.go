@@ -1,5 +1,5 @@
-// Package nfstest calls RPC servers in tests: directly, without a transport, or
-// through one, with a client of NFSv3 that is made of the codecs.
+// Package nfstest calls RPC servers in tests, directly or through a transport. It has a
+// thin NFSv3 client, which lets tests see the wire structures.
 package nfstest
 
 import (
@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/replay/internal/onclose"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -20,12 +21,10 @@ type Direct struct {
 	Handler transport.Handler
 	Name    transport.Peer
 
-	mu     sync.Mutex
-	closed bool
-	ends   map[any]func()
+	ends onclose.Hooks
 }
 
-// NewDirect makes a connection of its own.
+// NewDirect returns a connection of its own.
 func NewDirect(h transport.Handler) *Direct {
 	return &Direct{Handler: h, Name: transport.Peer{
 		Transport: "direct", ID: transport.NextID(),
@@ -46,15 +45,7 @@ func (d *Direct) Do(ctx context.Context, c *transport.Call) error {
 }
 
 // Close ends the connection as far as the handler can tell.
-func (d *Direct) Close() {
-	d.mu.Lock()
-	ends := d.ends
-	d.ends, d.closed = nil, true
-	d.mu.Unlock()
-	for _, f := range ends {
-		f()
-	}
-}
+func (d *Direct) Close() { d.ends.Run() }
 
 type exchange struct {
 	d    *Direct
@@ -88,7 +79,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	}
 }
 
-// keep copies a reply: items that have a chunk go there, others into the stream.
+// keep copies a reply: items that have a chunk go there, the others into the stream.
 func (x *exchange) keep(m *transport.Message) error {
 	reply, apart := &x.call.Reply, len(x.call.Results) > 0
 	*reply = transport.Message{}
@@ -120,17 +111,4 @@ func (x *exchange) Drop() {
 func (x *exchange) Disconnect()                   { x.d.Close() }
 func (x *exchange) Backward() transport.Requester { return nil }
 
-func (x *exchange) OnClose(key any, f func()) {
-	x.d.mu.Lock()
-	closed := x.d.closed
-	if !closed {
-		if x.d.ends == nil {
-			x.d.ends = map[any]func(){}
-		}
-		x.d.ends[key] = f
-	}
-	x.d.mu.Unlock()
-	if closed {
-		f()
-	}
-}
+func (x *exchange) OnClose(key any, f func()) { x.d.ends.Set(key, f) }

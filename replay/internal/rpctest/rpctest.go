@@ -22,7 +22,7 @@ const (
 	Exchange = 1
 )
 
-// Request is what a call of Exchange asks.
+// Request holds the arguments of a call of Exchange.
 //
 //	struct args { opaque items<>[]; uint32 seed; uint32 results[]; uint32 fill; opaque filler<>; };
 //	struct res  { uint32 sums[]; opaque items<>[]; opaque filler<>; };
@@ -34,7 +34,7 @@ type Request struct {
 	Seed    uint32
 }
 
-// Fill writes bytes that follow from seed.
+// Fill fills b with bytes that depend on seed.
 func Fill(b []byte, seed uint32) {
 	s := uint64(seed)*0x9e3779b97f4a7c15 + 0x1234567
 	for len(b) >= 8 {
@@ -49,7 +49,7 @@ func Fill(b []byte, seed uint32) {
 	}
 }
 
-// Bytes returns n bytes that follow from seed.
+// Bytes returns n bytes that depend on seed.
 func Bytes(n int, seed uint32) []byte {
 	b := make([]byte, n)
 	Fill(b, seed)
@@ -92,7 +92,8 @@ func AppendCall(b []byte, procedure uint32) []byte {
 
 // Handler answers the program's calls, at once.
 type Handler struct {
-	// Before, if set, sees each call; if it returns true it has taken it.
+	// Before, if set, sees each call first. If it returns true, it has taken over
+	// the call.
 	Before func(x transport.Exchange) bool
 	// Alloc, if set, is where the items of results come from.
 	Alloc func(n int) []byte
@@ -185,7 +186,7 @@ func exchange(x transport.Exchange, call *oncrpc.Call, reply *oncrpc.Reply, out 
 	return true
 }
 
-// Check holds a reply against the request.
+// Check checks a reply against the request.
 func Check(c *transport.Call, q *Request) error {
 	var h oncrpc.Reply
 	m := &c.Reply

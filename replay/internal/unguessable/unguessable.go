@@ -1,4 +1,4 @@
-// Package unguessable makes numbers for the wire that a stranger must not guess:
+// Package unguessable generates numbers for the wire that a stranger must not guess:
 // queue pair numbers, packet sequence numbers, communication ids, keys of memory.
 // All randomness comes from crypto/rand.
 package unguessable
@@ -11,37 +11,37 @@ import (
 	"sync"
 )
 
-// Uint64 is a random number.
+// Uint64 returns a random number.
 func Uint64() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) //nolint:errcheck // never fails
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// PSN is a random packet sequence number of 24 bits.
+// PSN returns a random packet sequence number of 24 bits.
 func PSN() uint32 { return uint32(Uint64()) & 0xffffff }
 
-// Sequence gives numbers of a fixed width in an order that nobody can foretell.
-// None comes again before all others have come, as RFC 6056, section 3.3.4 wants it
-// of ports: a late packet of what had a number before must not meet what has it now.
+// Sequence yields numbers of a fixed width in an unpredictable order. No number is
+// repeated before all others have been used, as RFC 6056, section 3.3.4, recommends for
+// ports: a late packet for the previous owner of a number must not reach the next one.
 // It is a block cipher of the width (a Feistel network with AES as its round
 // function) that encrypts a counter; each lap has a key of its own.
 type Sequence struct {
-	half uint // bits of half a number
+	half uint // width of half a number in bits
 
 	mu    sync.Mutex
 	block cipher.Block
 	next  uint64
-	// What the cipher works with, here so that a number costs no allocation.
+	// Scratch memory of the cipher, so that a number costs no allocation.
 	in, out [aes.BlockSize]byte
 }
 
-// rounds is what a Feistel network of a random function needs so that it cannot be
-// told from a random permutation, by those who choose what is encrypted and
-// decrypted too (Luby and Rackoff need 4), with some more for halves of 12 bits.
+// rounds is the number of rounds. A Feistel network of random functions needs 4 to be
+// indistinguishable from a random permutation even for those who choose what is
+// encrypted and decrypted (Luby and Rackoff); halves of 12 bits get some more.
 const rounds = 8
 
-// NewSequence makes a sequence of numbers of bits bits, an even number up to 32.
+// NewSequence returns a sequence of numbers of bits bits; bits is even and at most 32.
 func NewSequence(bits int) *Sequence {
 	if bits < 2 || bits > 32 || bits%2 != 0 {
 		panic("unguessable: the width is an even number of bits up to 32")
@@ -58,7 +58,7 @@ func (s *Sequence) rekey() {
 	s.next = 0
 }
 
-// Next is the next number.
+// Next returns the next number.
 func (s *Sequence) Next() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

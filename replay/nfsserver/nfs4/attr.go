@@ -131,7 +131,9 @@ func (x *compound) appendFattr(want attrSet, at *store.Attr) status {
 	b = xdr.AppendUint32(b, 0)
 	for i, w := range want {
 		for ; w != 0; w &= w - 1 {
-			b = x.appendAttr(b, i*32+bits.TrailingZeros32(w), at)
+			if value := attrValues[i*32+bits.TrailingZeros32(w)]; value != nil {
+				b = value(x, b, at)
+			}
 		}
 	}
 	binary.BigEndian.PutUint32(b[mark:], uint32(len(b)-mark-4))
@@ -156,101 +158,71 @@ func appendID(b []byte, id uint32) []byte {
 	return b
 }
 
-// appendAttr appends the value of attribute n.
-func (x *compound) appendAttr(b []byte, n int, at *store.Attr) []byte {
-	s, info := x.s, x.s.info
-	switch n {
-	case nfs4.FATTR4_SUPPORTED_ATTRS:
-		return s.supported[x.minor].append(b)
-	case nfs4.FATTR4_TYPE:
-		return xdr.AppendUint32(b, uint32(at.Type))
-	case nfs4.FATTR4_FH_EXPIRE_TYPE:
-		return xdr.AppendUint32(b, nfs4.FH4_PERSISTENT)
-	case nfs4.FATTR4_CHANGE:
-		return xdr.AppendUint64(b, at.Change)
-	case nfs4.FATTR4_SIZE:
-		return xdr.AppendUint64(b, at.Size)
-	case nfs4.FATTR4_LINK_SUPPORT:
-		return xdr.AppendBool(b, info.HardLinks)
-	case nfs4.FATTR4_SYMLINK_SUPPORT:
-		return xdr.AppendBool(b, info.Symlinks)
-	case nfs4.FATTR4_NAMED_ATTR:
-		return xdr.AppendBool(b, false)
-	case nfs4.FATTR4_FSID:
-		return xdr.AppendUint64(xdr.AppendUint64(b, info.FSID[0]), info.FSID[1])
-	case nfs4.FATTR4_UNIQUE_HANDLES, nfs4.FATTR4_CANSETTIME, nfs4.FATTR4_HOMOGENEOUS, nfs4.FATTR4_NO_TRUNC:
-		return xdr.AppendBool(b, true)
-	case nfs4.FATTR4_LEASE_TIME:
-		return xdr.AppendUint32(b, uint32(max(s.table.Lease().Seconds(), 1)))
-	case nfs4.FATTR4_RDATTR_ERROR:
-		return xdr.AppendUint32(b, uint32(ok))
-	case nfs4.FATTR4_ACLSUPPORT:
-		return xdr.AppendUint32(b, 0)
-	case nfs4.FATTR4_CASE_INSENSITIVE:
-		return xdr.AppendBool(b, info.CaseInsensitive)
-	case nfs4.FATTR4_CASE_PRESERVING:
-		return xdr.AppendBool(b, info.CasePreserving)
-	case nfs4.FATTR4_CHOWN_RESTRICTED:
-		return xdr.AppendBool(b, info.ChownRestricted)
-	case nfs4.FATTR4_FILEHANDLE:
-		return s.appendHandle(b, at.Handle)
-	case nfs4.FATTR4_FILEID, nfs4.FATTR4_MOUNTED_ON_FILEID:
-		return xdr.AppendUint64(b, at.Handle.ID)
-	case nfs4.FATTR4_FILES_AVAIL:
-		return xdr.AppendUint64(b, x.stat.AvailFiles)
-	case nfs4.FATTR4_FILES_FREE:
-		return xdr.AppendUint64(b, x.stat.FreeFiles)
-	case nfs4.FATTR4_FILES_TOTAL:
-		return xdr.AppendUint64(b, x.stat.TotalFiles)
-	case nfs4.FATTR4_MAXFILESIZE:
-		return xdr.AppendUint64(b, info.MaxFileSize)
-	case nfs4.FATTR4_MAXLINK:
-		return xdr.AppendUint32(b, info.MaxLink)
-	case nfs4.FATTR4_MAXNAME:
-		return xdr.AppendUint32(b, info.MaxName)
-	case nfs4.FATTR4_MAXREAD, nfs4.FATTR4_MAXWRITE:
-		return xdr.AppendUint64(b, uint64(s.opt.MaxIO))
-	case nfs4.FATTR4_MODE:
-		return xdr.AppendUint32(b, at.Mode&store.ModeMask)
-	case nfs4.FATTR4_NUMLINKS:
-		return xdr.AppendUint32(b, at.Nlink)
-	case nfs4.FATTR4_OWNER:
-		return appendID(b, at.UID)
-	case nfs4.FATTR4_OWNER_GROUP:
-		return appendID(b, at.GID)
-	case nfs4.FATTR4_RAWDEV:
+// attrValues has, for each attribute that can be read, what appends its value.
+// TestAttrValues compares it with what supported_attrs promises.
+var attrValues = [len(attrSet{}) * 32]func(x *compound, b []byte, at *store.Attr) []byte{
+	nfs4.FATTR4_SUPPORTED_ATTRS: func(x *compound, b []byte, _ *store.Attr) []byte { return x.s.supported[x.minor].append(b) },
+	nfs4.FATTR4_TYPE:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, uint32(at.Type)) },
+	nfs4.FATTR4_FH_EXPIRE_TYPE:  func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, nfs4.FH4_PERSISTENT) },
+	nfs4.FATTR4_CHANGE:          func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Change) },
+	nfs4.FATTR4_SIZE:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Size) },
+	nfs4.FATTR4_LINK_SUPPORT:    func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.HardLinks) },
+	nfs4.FATTR4_SYMLINK_SUPPORT: func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.Symlinks) },
+	nfs4.FATTR4_NAMED_ATTR:      func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, false) },
+	nfs4.FATTR4_FSID: func(x *compound, b []byte, _ *store.Attr) []byte {
+		return xdr.AppendUint64(xdr.AppendUint64(b, x.s.info.FSID[0]), x.s.info.FSID[1])
+	},
+	nfs4.FATTR4_UNIQUE_HANDLES: func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_CANSETTIME:     func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_HOMOGENEOUS:    func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_NO_TRUNC:       func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, true) },
+	nfs4.FATTR4_LEASE_TIME: func(x *compound, b []byte, _ *store.Attr) []byte {
+		return xdr.AppendUint32(b, uint32(max(x.s.table.Lease().Seconds(), 1)))
+	},
+	nfs4.FATTR4_RDATTR_ERROR:      func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, uint32(ok)) },
+	nfs4.FATTR4_ACLSUPPORT:        func(_ *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, 0) },
+	nfs4.FATTR4_CASE_INSENSITIVE:  func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.CaseInsensitive) },
+	nfs4.FATTR4_CASE_PRESERVING:   func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.CasePreserving) },
+	nfs4.FATTR4_CHOWN_RESTRICTED:  func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.ChownRestricted) },
+	nfs4.FATTR4_FILEHANDLE:        func(x *compound, b []byte, at *store.Attr) []byte { return x.s.appendHandle(b, at.Handle) },
+	nfs4.FATTR4_FILEID:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Handle.ID) },
+	nfs4.FATTR4_MOUNTED_ON_FILEID: func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Handle.ID) },
+	nfs4.FATTR4_FILES_AVAIL:       func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.AvailFiles) },
+	nfs4.FATTR4_FILES_FREE:        func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.FreeFiles) },
+	nfs4.FATTR4_FILES_TOTAL:       func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.TotalFiles) },
+	nfs4.FATTR4_MAXFILESIZE:       func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.s.info.MaxFileSize) },
+	nfs4.FATTR4_MAXLINK:           func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, x.s.info.MaxLink) },
+	nfs4.FATTR4_MAXNAME:           func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint32(b, x.s.info.MaxName) },
+	nfs4.FATTR4_MAXREAD:           func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, uint64(x.s.opt.MaxIO)) },
+	nfs4.FATTR4_MAXWRITE:          func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, uint64(x.s.opt.MaxIO)) },
+	nfs4.FATTR4_MODE:              func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, at.Mode&store.ModeMask) },
+	nfs4.FATTR4_NUMLINKS:          func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, at.Nlink) },
+	nfs4.FATTR4_OWNER:             func(_ *compound, b []byte, at *store.Attr) []byte { return appendID(b, at.UID) },
+	nfs4.FATTR4_OWNER_GROUP:       func(_ *compound, b []byte, at *store.Attr) []byte { return appendID(b, at.GID) },
+	nfs4.FATTR4_RAWDEV: func(_ *compound, b []byte, at *store.Attr) []byte {
 		return xdr.AppendUint32(xdr.AppendUint32(b, at.Rdev.Major), at.Rdev.Minor)
-	case nfs4.FATTR4_SPACE_AVAIL:
-		return xdr.AppendUint64(b, x.stat.AvailBytes)
-	case nfs4.FATTR4_SPACE_FREE:
-		return xdr.AppendUint64(b, x.stat.FreeBytes)
-	case nfs4.FATTR4_SPACE_TOTAL:
-		return xdr.AppendUint64(b, x.stat.TotalBytes)
-	case nfs4.FATTR4_SPACE_USED:
-		return xdr.AppendUint64(b, at.Used)
-	case nfs4.FATTR4_TIME_ACCESS:
-		return appendTime(b, at.Atime)
-	case nfs4.FATTR4_TIME_CREATE:
-		return appendTime(b, at.Birth)
-	case nfs4.FATTR4_TIME_DELTA:
-		return appendTime(b, info.TimeDelta)
-	case nfs4.FATTR4_TIME_METADATA:
-		return appendTime(b, at.Ctime)
-	case nfs4.FATTR4_TIME_MODIFY:
-		return appendTime(b, at.Mtime)
-	case nfs4.FATTR4_SUPPATTR_EXCLCREAT:
-		e := creatable.and(s.supported[x.minor])
+	},
+	nfs4.FATTR4_SPACE_AVAIL:   func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.AvailBytes) },
+	nfs4.FATTR4_SPACE_FREE:    func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.FreeBytes) },
+	nfs4.FATTR4_SPACE_TOTAL:   func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendUint64(b, x.stat.TotalBytes) },
+	nfs4.FATTR4_SPACE_USED:    func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint64(b, at.Used) },
+	nfs4.FATTR4_TIME_ACCESS:   func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Atime) },
+	nfs4.FATTR4_TIME_CREATE:   func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Birth) },
+	nfs4.FATTR4_TIME_DELTA:    func(x *compound, b []byte, _ *store.Attr) []byte { return appendTime(b, x.s.info.TimeDelta) },
+	nfs4.FATTR4_TIME_METADATA: func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Ctime) },
+	nfs4.FATTR4_TIME_MODIFY:   func(_ *compound, b []byte, at *store.Attr) []byte { return appendTime(b, at.Mtime) },
+	nfs4.FATTR4_SUPPATTR_EXCLCREAT: func(x *compound, b []byte, _ *store.Attr) []byte {
+		e := creatable.and(x.s.supported[x.minor])
 		return e.append(b)
-	case nfs4.FATTR4_CLONE_BLKSIZE:
-		return xdr.AppendUint32(b, uint32(min(max(info.CloneAlign, 1), 1<<31)))
-	case nfs4.FATTR4_CHANGE_ATTR_TYPE:
+	},
+	nfs4.FATTR4_CLONE_BLKSIZE: func(x *compound, b []byte, _ *store.Attr) []byte {
+		return xdr.AppendUint32(b, uint32(min(max(x.s.info.CloneAlign, 1), 1<<31)))
+	},
+	nfs4.FATTR4_CHANGE_ATTR_TYPE: func(_ *compound, b []byte, _ *store.Attr) []byte {
 		return xdr.AppendUint32(b, uint32(nfs4.NFS4_CHANGE_TYPE_IS_MONOTONIC_INCR))
-	case nfs4.FATTR4_XATTR_SUPPORT:
-		return xdr.AppendBool(b, info.Xattrs)
-	case nfs4.FATTR4_OPEN_ARGUMENTS:
-		return append(b, openArguments...)
-	}
-	return b // not reached: supported has no others to read
+	},
+	nfs4.FATTR4_XATTR_SUPPORT:  func(x *compound, b []byte, _ *store.Attr) []byte { return xdr.AppendBool(b, x.s.info.Xattrs) },
+	nfs4.FATTR4_OPEN_ARGUMENTS: func(_ *compound, b []byte, _ *store.Attr) []byte { return append(b, openArguments...) },
 }
 
 func (s *Server) appendHandle(b []byte, h store.Handle) []byte {

@@ -1,19 +1,19 @@
-// Package budget bounds what all peers of one or several servers together can make
-// them hold: records that are not complete, calls, replies that nobody reads,
-// receive buffers. Each connection has an Account; who is over, and for how long,
-// decides whose connection ends when there is no more.
+// Package budget bounds the memory that all peers of one or several servers can make
+// them hold: incomplete records, calls, unread replies, receive buffers. Each
+// connection has an Account. When memory runs out, accounts decide which connection is
+// ended: by what it holds, and for how long.
 //
 // Three rules keep well-behaved peers going:
 //
 //   - Back-pressure. A connection may start more work only while it holds no more
-//     than what is free (Account.Room). However many are greedy, something stays
-//     free, and one that holds nothing may always go on. (Choudhury and Hahne,
+//     than what is free (Account.Room). However many connections are greedy,
+//     something stays free, and one that holds nothing may always continue. (Choudhury and Hahne,
 //     Dynamic Queue Length Thresholds, 1998, with a factor of one.)
-//   - Eviction. If the limit is exceeded all the same, the connection with the
-//     largest product of bytes and time without progress is ended. One that makes
-//     progress is the last to go, however much it holds.
-//   - Newcomers. Connections that have not completed a first message have a table
-//     of their own, with a share for each source (package halfopen), and a deadline.
+//   - Eviction. If the limit is exceeded nevertheless, the connection with the
+//     largest product of bytes and time without progress is ended. A connection
+//     that makes progress is evicted last, however much it holds.
+//   - Newcomers. Connections without a complete first message have a table of their
+//     own, which is shared fairly among sources (package halfopen), and a deadline.
 package budget
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/halfopen"
 )
 
-// Why a connection was ended.
+// Reasons for ending a connection.
 var (
 	ErrMemory      = errors.New("the memory for all connections is used up, and this one holds much of it for long")
 	ErrConnections = errors.New("too many connections, many of them from this address")
@@ -40,25 +40,25 @@ var (
 
 // Options of a Budget.
 type Options struct {
-	// Bytes is what all connections together may hold. Default 256 MiB.
+	// Bytes is how much all connections together may hold. Default 256 MiB.
 	Bytes int64
-	// Log, if set, is told whose connections are ended, once a second at most.
+	// Log, if set, reports connections that are ended, at most once a second.
 	Log func(format string, args ...any)
 }
 
 // DefaultBytes is the default of Options.Bytes.
 const DefaultBytes = 256 << 20
 
-// Stats are counts of connections that were ended since the start, by reason.
+// Stats counts the connections that were ended since the start, by reason.
 type Stats struct {
 	Memory, Connections, Newcomers, Silent, Records, Unread uint64
-	// Refused are those that were not let in.
+	// Refused counts connections that were not accepted.
 	Refused uint64
-	// Bytes are held now; Peak is the most that ever were.
+	// Bytes is how much is held now, Peak the most that ever was.
 	Bytes, Peak int64
 }
 
-// Ended is how many connections were ended, for all reasons.
+// Ended returns how many connections were ended, for any reason.
 func (s *Stats) Ended() uint64 {
 	return s.Memory + s.Connections + s.Newcomers + s.Silent + s.Records + s.Unread
 }
@@ -70,13 +70,12 @@ type Budget struct {
 	now   func() time.Time
 
 	used, peak atomic.Int64
-	// trip is what used must exceed before somebody looks for a connection to end.
+	// trip is what used has to exceed before relieve looks for a connection to end.
 	trip atomic.Int64
 
 	mu     sync.Mutex
 	groups map[*Group]struct{}
-	// all are the accounts of which one may be ended, leaving those that are being
-	// ended.
+	// all holds the accounts that may be ended, leaving those that are being ended.
 	all      []*Account
 	leaving  map[*Account]struct{}
 	timer    *time.Timer
@@ -85,7 +84,7 @@ type Budget struct {
 	unlogged int
 }
 
-// New makes a budget.
+// New returns a budget.
 func New(o Options) *Budget {
 	if o.Bytes <= 0 {
 		o.Bytes = DefaultBytes
@@ -95,10 +94,10 @@ func New(o Options) *Budget {
 	return b
 }
 
-// Limit is Options.Bytes.
+// Limit returns Options.Bytes.
 func (b *Budget) Limit() int64 { return b.limit }
 
-// Stats are the counts so far.
+// Stats returns the counts so far.
 func (b *Budget) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +136,7 @@ type source struct {
 	held  atomic.Int64
 }
 
-// Join adds a server. Leave is to be called at its end.
+// Join adds a server. The server has to call Leave at its end.
 func (b *Budget) Join(o GroupOptions) *Group {
 	o.Tick = max(o.Tick, 5*time.Millisecond)
 	g := &Group{
@@ -155,7 +154,7 @@ func (b *Budget) Join(o GroupOptions) *Group {
 	return g
 }
 
-// Leave takes a server out.
+// Leave removes a server.
 func (g *Group) Leave() {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
@@ -165,7 +164,7 @@ func (g *Group) Leave() {
 	}
 }
 
-// tick is the shortest of all groups. mu is held.
+// tick returns the shortest tick of all groups. mu is held.
 func (b *Budget) tick() time.Duration {
 	d := time.Second
 	for g := range b.groups {
@@ -183,8 +182,8 @@ func (b *Budget) onTimer() {
 	}
 }
 
-// Account is a connection. Its methods may be called from any goroutine; a nil
-// Account counts nothing and always has room.
+// Account accounts for one connection. Its methods may be called from any goroutine. A
+// nil Account counts nothing and always has room.
 type Account struct {
 	g      *Group
 	peer   netip.AddrPort
@@ -195,7 +194,7 @@ type Account struct {
 
 	held   atomic.Int64
 	events atomic.Uint64
-	// Of the sweeper; Budget.mu protects them.
+	// Used by the sweeper; Budget.mu protects them.
 	seen    uint64
 	since   time.Time // without progress
 	entry   *halfopen.Entry[*Account]
@@ -204,8 +203,8 @@ type Account struct {
 	closed  bool
 }
 
-// settled is how long a connection has to be without progress before it has to
-// make room for one from a source that has as many.
+// settled is how long a connection has to be without progress before it may be evicted
+// for a new one from a source with as many connections.
 const settled = 10 * time.Second
 
 // Open makes an account for a connection that has been accepted. If there are as
@@ -270,7 +269,7 @@ func (a *Account) Close() {
 	b.mu.Unlock()
 }
 
-// leave takes the account out of what is counted for limits of connections.
+// leave stops counting the account against limits of connections.
 func (a *Account) leave() {
 	if a.evicted {
 		return
@@ -287,7 +286,7 @@ func (a *Account) leave() {
 	a.source.alive--
 }
 
-// Proven says that the peer has completed a first message.
+// Proven records that the peer has completed a first message.
 func (a *Account) Proven() {
 	if a == nil {
 		return
@@ -298,14 +297,14 @@ func (a *Account) Proven() {
 	b.mu.Unlock()
 }
 
-// Progress says that the peer has completed a message, or taken one.
+// Progress records that the peer has completed a message, or taken one.
 func (a *Account) Progress() {
 	if a != nil {
 		a.events.Add(1)
 	}
 }
 
-// Held is what the connection holds in bytes.
+// Held returns how many bytes the connection holds.
 func (a *Account) Held() int64 {
 	if a == nil {
 		return 0
@@ -313,7 +312,7 @@ func (a *Account) Held() int64 {
 	return a.held.Load()
 }
 
-// Room reports whether the connection may start something more.
+// Room reports whether the connection may start more work.
 func (a *Account) Room() bool {
 	if a == nil {
 		return true
@@ -321,8 +320,7 @@ func (a *Account) Room() bool {
 	return a.held.Load() <= a.g.b.limit-a.g.b.used.Load()
 }
 
-// Fits reports whether the connection may take n bytes more and still be within
-// what it may hold.
+// Fits reports whether the connection may take n more bytes and still have room.
 func (a *Account) Fits(n int) bool {
 	if a == nil {
 		return true
@@ -330,14 +328,14 @@ func (a *Account) Fits(n int) bool {
 	return a.held.Load()+2*int64(n) <= a.g.b.limit-a.g.b.used.Load()
 }
 
-// MaxWait is how long a connection that holds nothing may be made to wait before it
-// starts something.
+// MaxWait bounds how long a connection that holds nothing has to wait before it may
+// start work.
 const MaxWait = time.Second
 
 // Admit reports whether a connection that holds nothing, and has waited for so long,
-// may start something of about n bytes. While nothing is free, connections of a
-// source that holds more than the average have to wait: otherwise a flood that
-// connects again whenever it was ended would keep us busy with that.
+// may start work of about n bytes. While nothing is free, connections of sources that
+// hold more than the average have to wait. Otherwise a flood that reconnects whenever
+// it is evicted would keep the server busy.
 func (a *Account) Admit(n int64, waited time.Duration) bool {
 	if a == nil || waited >= MaxWait {
 		return true
@@ -355,9 +353,9 @@ func (a *Account) Admit(n int64, waited time.Duration) bool {
 	return a.source.held.Load()*int64(sources) < b.used.Load()/2
 }
 
-// Add counts n bytes more, or less, that the connection holds. If that exceeds the
-// limit, connections are ended until enough is on its way to be free; this one may
-// be among them.
+// Add adds n, which may be negative, to what the connection holds. If the limit is
+// exceeded, connections are ended until enough is about to be free; this one may be
+// among them.
 func (a *Account) Add(n int64) {
 	if a == nil || n == 0 {
 		return
@@ -379,10 +377,10 @@ func (a *Account) Add(n int64) {
 	}
 }
 
-// slack is how much more has to be taken before relieve looks again.
+// slack is how many more bytes have to be taken before relieve looks again.
 func (b *Budget) slack() int64 { return b.limit / 64 }
 
-// relieve ends connections until used, without what they hold, is below the limit.
+// relieve ends connections until what the others hold is below the limit.
 func (b *Budget) relieve() {
 	var list []eviction
 	b.mu.Lock()
@@ -404,8 +402,8 @@ func (b *Budget) relieve() {
 		}
 		list = append(list, b.end(worst, ErrMemory))
 	}
-	// Those that are being ended need a moment. Until then, look again only if much
-	// more is taken.
+	// Connections that are being ended release their memory a little later. Until
+	// then, look again only if much more is taken.
 	b.trip.Store(max(b.limit, b.used.Load()) + b.slack())
 	b.mu.Unlock()
 	for _, e := range list {
@@ -413,9 +411,9 @@ func (b *Budget) relieve() {
 	}
 }
 
-// samples is how many accounts are compared when one has to go: all, if there are
-// no more, or else so many at random. To look at thousands each time would be work
-// that a flood can ask for.
+// samples is how many accounts are compared when one has to be evicted: all, or so many
+// at random if there are more. Comparing thousands each time would be work that a
+// flood can cause.
 const samples = 64
 
 // sample calls f for accounts that may be ended. mu is held.
@@ -431,7 +429,7 @@ func (b *Budget) sample(f func(*Account)) {
 	}
 }
 
-// idle is for how long the account has made no progress. mu is held.
+// idle returns for how long the account has made no progress. mu is held.
 func (a *Account) idle(now time.Time) time.Duration {
 	if n := a.events.Load(); n != a.seen {
 		a.seen, a.since = n, now
@@ -439,9 +437,8 @@ func (a *Account) idle(now time.Time) time.Duration {
 	return now.Sub(a.since)
 }
 
-// worst is the connection that goes when there are too many: of the source that
-// has the most, the newcomer counted among them, the one that has been idle for
-// longest. mu is held.
+// worst returns the connection to evict when there are too many: the longest idle one
+// of the source that has the most, counting the newcomer. mu is held.
 func (g *Group) worst(newcomer *source, now time.Time) *Account {
 	var worst *Account
 	var share int
@@ -461,8 +458,7 @@ func (g *Group) worst(newcomer *source, now time.Time) *Account {
 	return worst
 }
 
-// eviction is what is left to do for a connection that is to be ended, without
-// the lock.
+// eviction is the part of ending a connection that is done without the lock.
 type eviction struct {
 	a   *Account
 	why error
@@ -479,7 +475,7 @@ func (e eviction) do() {
 	e.a.evict(e.why)
 }
 
-// end takes an account out of the count; do ends its connection. mu is held.
+// end stops counting an account; do ends its connection. mu is held.
 func (b *Budget) end(a *Account, why error) eviction {
 	if a == nil || a.evicted {
 		return eviction{}
@@ -521,7 +517,7 @@ func (b *Budget) end(a *Account, why error) eviction {
 	return e
 }
 
-// sweep ends what is overdue.
+// sweep ends connections that are overdue.
 func (b *Budget) sweep(now time.Time) {
 	var list []eviction
 	b.mu.Lock()
@@ -544,8 +540,8 @@ func (b *Budget) sweep(now time.Time) {
 	}
 }
 
-// Reclaim ends one newcomer, of the source that has the most: for a server that
-// has no descriptor left to accept with. It is false if there is none.
+// Reclaim evicts one newcomer, of the source that has the most. It is for a server that
+// has no descriptor left to accept with. It reports false if there is no newcomer.
 func (g *Group) Reclaim() bool {
 	g.b.mu.Lock()
 	var e eviction
@@ -557,10 +553,9 @@ func (g *Group) Reclaim() bool {
 	return e.a != nil
 }
 
-// Clock watches something that a peer has to finish: a record that it sends, or
-// what it has to take. One goroutine calls Start and Stop; Overdue is for an
-// Account's check. The times are those of the sweeper, so Start and Stop cost next
-// to nothing.
+// Clock watches something that a peer has to finish: a record that it sends, or data
+// that it has to take. One goroutine calls Start and Stop; the check of an Account
+// calls Overdue. Only the sweeper reads the time, so Start and Stop are cheap.
 type Clock struct {
 	// seq is odd while the clock runs, and different each time.
 	seq   atomic.Uint64
@@ -568,21 +563,21 @@ type Clock struct {
 	since time.Time
 }
 
-// Start begins something, unless it has begun already.
+// Start starts the clock, unless it runs already.
 func (c *Clock) Start() {
 	if n := c.seq.Load(); n&1 == 0 {
 		c.seq.Store(n + 1)
 	}
 }
 
-// Stop ends it.
+// Stop stops the clock.
 func (c *Clock) Stop() {
 	if n := c.seq.Load(); n&1 != 0 {
 		c.seq.Store(n + 1)
 	}
 }
 
-// Overdue reports whether one thing has been under way for limit.
+// Overdue reports whether the clock has been running for limit.
 func (c *Clock) Overdue(now time.Time, limit time.Duration) bool {
 	n := c.seq.Load()
 	if n&1 == 0 || n != c.seen {

@@ -1,8 +1,8 @@
-// Package auto chooses a verbs provider, and says why.
+// Package auto chooses a verbs provider and explains the choice.
 //
-// An RDMA device of the system is best, if the program can use it and it is on
-// the way to the peer. Without one the soft providers are left: RoCEv2 if its
-// UDP port is free, iWARP if the peer listens at a TCP port.
+// An RDMA device of the system is preferred, if the program can use it and it reaches
+// the peer. Otherwise it is a soft provider: RoCEv2 if its UDP port is free, iWARP if
+// the peer listens at a TCP port.
 package auto
 
 import (
@@ -22,30 +22,29 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/rocev2"
 )
 
-// Names are what New takes.
+// Names are the names that New accepts.
 var Names = []string{"auto", "rdma", "rocev2", "iwarp"}
 
-// Options of all providers; those of the one that is chosen are used.
+// Options holds the options of all providers. Only those of the chosen one are used.
 type Options struct {
 	RDMA   rdma.Options
 	RoCEv2 rocev2.Options
 	IWARP  iwarp.Options
 }
 
-// Purpose is what a provider is wanted for: to reach Remote, or else to listen
-// at Local.
+// Purpose says what the provider is for: to reach Remote, or else to listen at Local.
 type Purpose struct {
 	Remote, Local netip.AddrPort
 }
 
-// Report is a choice with its reasons.
+// Report is a choice and its reasons.
 type Report struct {
 	Provider string   // "rdma", "rocev2", "iwarp"
-	Findings []string // what was looked at and found, in words
-	Reason   string   // why this provider, in words
+	Findings []string // what was examined, with the result, in words
+	Reason   string   // why this provider was chosen, in words
 }
 
-// String is the report in lines of text.
+// String returns the report in lines of text.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -63,8 +62,8 @@ func (r *Report) choose(name, format string, args ...any) {
 	r.Provider, r.Reason = name, fmt.Sprintf(format, args...)
 }
 
-// New makes the provider of a name; "auto" makes the one that Probe chooses.
-// The report is of use with an error, too.
+// New makes the provider with the given name; "auto" is the one that Probe chooses. The
+// report is useful even with an error.
 func New(ctx context.Context, name string, p Purpose, o Options) (verbs.Provider, *Report, error) {
 	r := &Report{Provider: name, Reason: "as asked"}
 	if name == "auto" {
@@ -88,8 +87,7 @@ func New(ctx context.Context, name string, p Purpose, o Options) (verbs.Provider
 	return v, r, nil
 }
 
-// value keeps a nil of a provider's type from becoming an interface that is
-// not nil.
+// value keeps a nil pointer to a provider from becoming an interface that is not nil.
 func value[P verbs.Provider](p P, err error) (verbs.Provider, error) {
 	if err != nil {
 		return nil, err
@@ -97,19 +95,19 @@ func value[P verbs.Provider](p P, err error) (verbs.Provider, error) {
 	return p, nil
 }
 
-// system is what Probe asks of the system it runs on.
+// system is what Probe needs to know about the system.
 type system struct {
 	rdma func() rdma.Report
-	// route gives the interface for a purpose, and its address there.
+	// route returns the interface for a purpose, and its address.
 	route func(Purpose) (string, netip.Addr, error)
-	// udp says why the UDP port cannot be had.
+	// udp returns why the UDP port cannot be used.
 	udp func(netip.Addr, uint16) error
-	// tcp says why the peer takes no TCP connection.
+	// tcp returns why the peer does not accept a TCP connection.
 	tcp func(context.Context, netip.AddrPort) error
 }
 
-// Probe looks at devices, routes and ports. It sends nothing but, to a peer
-// that no RDMA device can reach, the beginning of a TCP connection.
+// Probe examines devices, routes and ports. It sends nothing, except that it opens a TCP
+// connection to a peer that no RDMA device can reach.
 func Probe(ctx context.Context, p Purpose, o Options) *Report {
 	return probe(ctx, p, o, system{rdma: rdma.Probe, route: route, udp: udpPort, tcp: tcpPort})
 }
@@ -182,7 +180,7 @@ func probe(ctx context.Context, p Purpose, o Options, s system) *Report {
 	return r
 }
 
-// route asks the system by connecting a UDP socket, which sends nothing.
+// route connects a UDP socket to find the route, which sends nothing.
 func route(p Purpose) (string, netip.Addr, error) {
 	local := p.Local.Addr()
 	if p.Remote.IsValid() {

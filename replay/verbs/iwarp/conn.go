@@ -12,14 +12,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Depths of the queues if none is asked for, and the largest.
+// Default and largest depth of the queues.
 const (
 	defaultDepth = 256
 	maxDepth     = 1 << 20
 )
 
-// linger is how long a peer has to take a Terminate, and to close its direction
-// after ours.
+// linger is how long the peer has to read a Terminate, and to close its direction after
+// we have closed ours.
 const linger = 2 * time.Second
 
 // conn is a connection. Its locks are taken in the order mu, regions.mu,
@@ -34,26 +34,26 @@ type conn struct {
 	recvs       recvQueue
 	completions completionQueue
 	regions     regions
-	rx          receiver // of the reading goroutine
+	rx          receiver // used by the reading goroutine
 
 	mu      sync.Mutex
 	change  sync.Cond // an attempt ends, nobody waits for that any more, the queue drains
 	pausing int       // how many wait for the end of an attempt
 	state   verbs.State
 	err     error
-	flushed bool // the user's memory is the user's again
+	flushed bool // the memory of requests belongs to the user again
 	finSent bool
 	term    []byte // the Terminate to send, without framing
 	tx      transmitter
 	reads   readQueue
 	resps   responseQueue
 
-	wake chan struct{} // the writing goroutine is to write
-	quit chan struct{} // and to end
-	done chan struct{} // all completions are there
+	wake chan struct{} // tells the writing goroutine to write
+	quit chan struct{} // tells it to end
+	done chan struct{} // closed when all completions are queued
 }
 
-// start begins with a socket on which MPA is done.
+// start begins on a socket whose MPA setup is complete.
 func (p *Provider) start(s *socket, params *verbs.Params, a *agreement) (*conn, error) {
 	c := &conn{
 		p: p, s: s, agreement: *a, state: verbs.StateRTS,
@@ -260,8 +260,8 @@ func (c *conn) retire() {
 	}
 }
 
-// awaitAttempt waits until nobody reads the memory of requests or regions in
-// order to write it; that never takes long. mu is held.
+// awaitAttempt waits until no attempt to write uses the memory of requests or regions;
+// that never takes long. mu is held.
 func (c *conn) awaitAttempt() {
 	c.pausing++
 	for c.tx.attempting {
@@ -272,17 +272,16 @@ func (c *conn) awaitAttempt() {
 	}
 }
 
-// yield lets those go first who wait for the end of an attempt: a writer that is
-// busy would never give mu away between two of them. mu is held.
+// yield gives way to goroutines that wait for the end of an attempt: a busy writer would
+// never release mu between two attempts. mu is held.
 func (c *conn) yield() {
 	for c.pausing > 0 {
 		c.change.Wait()
 	}
 }
 
-// fail ends the connection; mu is held. Only the first reason counts. term is
-// what the peer is told, if it is to be told something. The reading goroutine
-// does the rest.
+// fail ends the connection; mu is held. Only the first reason counts. term is the
+// Terminate for the peer, if there is one. The reading goroutine does the rest.
 func (c *conn) fail(err error, term []byte) {
 	if c.state == verbs.StateError {
 		return
@@ -293,8 +292,8 @@ func (c *conn) fail(err error, term []byte) {
 	}
 	c.term = term
 	c.change.Broadcast()
-	// To close the socket here would be to wait for the writer, who may wait for
-	// mu. The reader does it.
+	// Closing the socket here would wait for the writer, which may wait for mu. The
+	// reader closes it.
 	c.s.SetReadDeadline(past) //nolint:errcheck // a socket has deadlines
 	if term == nil {
 		c.s.SetWriteDeadline(past) //nolint:errcheck // a socket has deadlines
@@ -345,7 +344,7 @@ func (c *conn) Disconnect(ctx context.Context) error {
 	return err
 }
 
-// end closes the connection and waits until it has let go of the user's memory.
+// end closes the connection and waits until it has released the user's memory.
 func (c *conn) end(why error) {
 	c.mu.Lock()
 	c.fail(why, nil)
@@ -359,14 +358,14 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// abort is Close without patience for a Terminate under way.
+// abort is Close without waiting for a Terminate that is being sent.
 func (c *conn) abort() {
 	c.end(verbs.ErrClosed)
 	c.s.Close()
 }
 
-// finish is what the reading goroutine does when it reads no more: the queues
-// are flushed, and the peer gets its Terminate.
+// finish is called by the reading goroutine at its end: it flushes the queues and sends
+// the Terminate.
 func (c *conn) finish() {
 	c.mu.Lock()
 	c.awaitAttempt()

@@ -8,14 +8,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// directly tells whether segments may be placed before they are complete.
+// directly reports whether segments may be placed before they are complete.
 func (x *receiver) directly() bool {
 	c := x.c
 	return c.s.raw != nil && !c.crc && !c.markers && c.s.flow == nil
 }
 
-// direct reads the rest of a large tagged segment, whose header is there, right
-// into memory. It is false if there is nothing of that kind.
+// direct reads the rest of a large tagged segment, whose header has been read, directly
+// into memory. It reports false if there is no such segment.
 func (x *receiver) direct() (*failure, bool) {
 	const start = iwarp.FPDUHeaderLen + iwarp.TaggedLen
 	b := x.buf[x.r:x.w]
@@ -75,14 +75,14 @@ func (x *receiver) direct() (*failure, bool) {
 	return nil, true
 }
 
-// cut is the end of the stream within a segment.
+// cut is the error for the end of the stream within a segment.
 func (x *receiver) cut(err error) *failure {
 	x.message = true
 	return x.ended(err)
 }
 
-// place calls f with the memory for the rest of the segment. Nobody takes it
-// away meanwhile.
+// place calls f with the memory for the rest of the segment, which stays open
+// meanwhile.
 func (x *receiver) place(f func([][]byte)) *failure {
 	h := iwarp.Tagged(x.head[:])
 	if h.Control().Opcode() == iwarp.OpReadResponse {
@@ -101,7 +101,7 @@ func (x *receiver) place(f func([][]byte)) *failure {
 	return nil
 }
 
-// tryDirect reads what there is; false means that there is nothing.
+// tryDirect reads what is available. It reports false if there is nothing.
 func (x *receiver) tryDirect(fd uintptr) bool {
 	again := false
 	x.failed = x.place(func(vecs [][]byte) {

@@ -1,18 +1,17 @@
 // Package iwarp is a provider of package verbs that speaks iWARP (RFC 5040, RFC
 // 5041, RFC 5044, RFC 6581) over an ordinary TCP socket. It needs neither a
-// kernel module nor a privilege, and talks to itself, to Linux's siw and to
-// adapters.
+// kernel module nor privileges, and interoperates with itself, with the siw driver of
+// Linux and with adapters.
 //
-// Each connection has two goroutines. One reads, places what the peer sends and
-// queues Read Responses, whether the user polls or not. The other writes when the
-// socket is full; as long as it is not, whoever has something to send writes it
-// himself, without waiting.
+// Each connection has two goroutines. One reads, places data of the peer and queues Read
+// Responses, whether or not the user polls. The other writes while the socket is full;
+// otherwise the goroutine that has something to send writes it itself, without waiting.
 //
 // # Memory
 //
-// The peer reaches regions of the connection and nothing else, each within its
-// bounds and access. Where CRCs are on, a segment is placed after its CRC was
-// found right: a wrong STag or offset that TCP's checksum did not notice must not
-// change memory that an earlier message has filled. Without CRCs large segments
-// are read from the socket right into the region.
+// The peer can reach only regions of the connection, each within its bounds and access
+// rights. With CRCs, a segment is placed only after its CRC was found correct: a damaged
+// STag or offset that the TCP checksum did not detect must not change memory that an
+// earlier message has filled. Without CRCs, large segments are read from the socket
+// directly into the region.
 package iwarp

@@ -21,6 +21,7 @@ const (
 	codeRDMAP       = 5
 	codeOpcode      = 6
 	codeStream      = 7
+	codeInvalidate  = 9 // the STag cannot be invalidated
 	codeTaggedWrap  = 3
 	codeTaggedDDP   = 4
 	codeQN          = 1
@@ -40,12 +41,12 @@ type failure struct {
 	about       *offender
 
 	err    error
-	term   []byte       // what the peer is told
-	read   bool         // the oldest Read is what failed
-	status verbs.Status // of it
+	term   []byte       // the Terminate for the peer
+	read   bool         // it is the oldest Read that failed
+	status verbs.Status // of that Read
 }
 
-// terminate is the payload of the Terminate that says it.
+// terminate returns the payload of the Terminate for the failure.
 func (f *failure) terminate() []byte {
 	var header iwarp.ULPDU
 	var read iwarp.ReadRequest
@@ -59,7 +60,7 @@ func (f *failure) terminate() []byte {
 	return iwarp.AppendTerminate(nil, f.layer, f.etype, f.code, length, header, read)
 }
 
-// violation is a failure by the peer's fault, of which it is told.
+// violation returns the failure for a violation by the peer, which gets a Terminate.
 func violation(layer iwarp.TerminateLayer, etype, code uint8, op verbs.Op, status verbs.Status, about *offender) *failure {
 	f := &failure{layer: layer, etype: etype, code: code, about: about}
 	f.term = f.terminate()
@@ -72,8 +73,8 @@ func protectionFailure(why refusal, about *offender) *failure {
 	return violation(iwarp.LayerRDMAP, typeProtection, uint8(why), verbs.OpRead, verbs.StatusLocalProtection, about)
 }
 
-// writeFailure refuses an RDMA Write. Access rights are RDMAP's, the rest is
-// DDP's (RFC 5040 7.2).
+// writeFailure refuses an RDMA Write. RDMAP reports access rights, DDP the rest (RFC
+// 5040, section 7.2).
 func writeFailure(why refusal, about *offender) *failure {
 	switch why {
 	case refusedAccess:
@@ -86,43 +87,66 @@ func writeFailure(why refusal, about *offender) *failure {
 	return violation(iwarp.LayerDDP, typeTagged, codeSTag, verbs.OpWrite, verbs.StatusLocalProtection, about)
 }
 
-// told is the failure that a Terminate of the peer's means.
+// told returns the failure that a Terminate of the peer reports.
 func told(t iwarp.Terminate) *failure {
-	op, status := verbs.OpSend, verbs.StatusGeneral
-	header := t.DDPHeader()
-	isRead := t.ReadRequest() != nil
-	switch {
-	case isRead || header != nil && header.Control().Opcode() == iwarp.OpReadRequest:
-		op, isRead = verbs.OpRead, true
-	case header != nil && header.Control().Tagged():
-		op = verbs.OpWrite
-	case header != nil && header.Control().Opcode().Invalidates():
-		op = verbs.OpSendInvalidate
-	}
-	switch layer, etype, code := t.Layer(), t.EType(), t.Code(); {
-	case layer == iwarp.LayerRDMAP && etype == typeProtection:
-		status = verbs.StatusRemoteAccess
-		if header == nil && code != codeAccess {
-			op, isRead = verbs.OpRead, true // a Write's STag is DDP's matter
-		}
-	case layer == iwarp.LayerRDMAP && etype == typeOperation && (code == codeRDMAP || code == codeOpcode):
-		status = verbs.StatusRemoteInvalid
-	case layer == iwarp.LayerRDMAP && etype == typeOperation && code == 9:
-		op, status = verbs.OpSendInvalidate, verbs.StatusRemoteAccess
-	case layer == iwarp.LayerDDP && etype == typeTagged && code != codeTaggedDDP:
-		status = verbs.StatusRemoteAccess
-		if header == nil {
-			op = verbs.OpWrite
-		}
-	case layer == iwarp.LayerDDP && etype == typeUntagged && code == codeNoBuffer && !isRead:
-		status = verbs.StatusRNRRetryExceeded
-	case layer == iwarp.LayerDDP && etype != typeLocal:
-		status = verbs.StatusRemoteInvalid
-	case layer == iwarp.LayerRDMAP || layer == iwarp.LayerDDP:
-		status = verbs.StatusRemoteOperation
-	}
+	op, isRead := offending(t)
+	op, isRead, status := verdict(t, op, isRead)
 	return &failure{
 		err:  &verbs.StatusError{Op: op, Status: status, Detail: "Terminate from the peer: " + t.String()},
 		read: isRead, status: status,
 	}
+}
+
+// offending returns our operation whose header the Terminate contains; a Send if it
+// contains none.
+func offending(t iwarp.Terminate) (op verbs.Op, isRead bool) {
+	header := t.DDPHeader()
+	switch {
+	case t.ReadRequest() != nil:
+		return verbs.OpRead, true
+	case header == nil:
+		return verbs.OpSend, false
+	case header.Control().Opcode() == iwarp.OpReadRequest:
+		return verbs.OpRead, true
+	case header.Control().Tagged():
+		return verbs.OpWrite, false
+	case header.Control().Opcode().Invalidates():
+		return verbs.OpSendInvalidate, false
+	}
+	return verbs.OpSend, false
+}
+
+// verdict interprets layer, type and code of a Terminate for the operation (RFC 5040,
+// section 4.8). Without a header they also tell which kind of operation it was.
+func verdict(t iwarp.Terminate, op verbs.Op, isRead bool) (verbs.Op, bool, verbs.Status) {
+	bare := t.DDPHeader() == nil
+	switch etype, code := t.EType(), t.Code(); t.Layer() {
+	case iwarp.LayerRDMAP:
+		switch {
+		case etype == typeProtection:
+			if bare && code != codeAccess {
+				op, isRead = verbs.OpRead, true // DDP reports the STag of a Write
+			}
+			return op, isRead, verbs.StatusRemoteAccess
+		case etype == typeOperation && (code == codeRDMAP || code == codeOpcode):
+			return op, isRead, verbs.StatusRemoteInvalid
+		case etype == typeOperation && code == codeInvalidate:
+			return verbs.OpSendInvalidate, isRead, verbs.StatusRemoteAccess
+		}
+		return op, isRead, verbs.StatusRemoteOperation
+	case iwarp.LayerDDP:
+		switch {
+		case etype == typeTagged && code != codeTaggedDDP:
+			if bare {
+				op = verbs.OpWrite
+			}
+			return op, isRead, verbs.StatusRemoteAccess
+		case etype == typeUntagged && code == codeNoBuffer && !isRead:
+			return op, isRead, verbs.StatusRNRRetryExceeded
+		case etype != typeLocal:
+			return op, isRead, verbs.StatusRemoteInvalid
+		}
+		return op, isRead, verbs.StatusRemoteOperation
+	}
+	return op, isRead, verbs.StatusGeneral
 }

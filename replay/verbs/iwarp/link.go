@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// linkConn holds back what is written as a link would.
+// linkConn delays what is written, as a link would.
 type linkConn struct {
 	net.Conn
 	link verbs.Link
@@ -18,7 +18,7 @@ type linkConn struct {
 	queue   []parcel
 	bytes   int
 	free    time.Time // when the link has sent all that it was given
-	closing bool      // no more is written; end the direction after the rest
+	closing bool      // nothing more is written; close the direction after the rest
 	broken  error
 	stop    chan struct{}
 	once    sync.Once
@@ -29,7 +29,7 @@ type parcel struct {
 	due time.Time
 }
 
-// linkQueue bounds what is on its way, in bytes.
+// linkQueue bounds the bytes in transit.
 const linkQueue = 16 << 20
 
 func newLinkConn(c net.Conn, link verbs.Link) *linkConn {
@@ -61,7 +61,7 @@ func (l *linkConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite ends the direction when everything has left.
+// CloseWrite ends the direction when everything has been sent.
 func (l *linkConn) CloseWrite() error {
 	l.mu.Lock()
 	l.closing = true
@@ -70,7 +70,7 @@ func (l *linkConn) CloseWrite() error {
 	return nil
 }
 
-// Close drops what has not left.
+// Close drops what has not been sent.
 func (l *linkConn) Close() error {
 	l.mu.Lock()
 	if l.broken == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/internal/halfopen"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
@@ -23,8 +24,8 @@ type listener struct {
 	once sync.Once
 
 	mu sync.Mutex
-	// half are the peers between their first packet and our answer. Nobody is kept
-	// waiting for a place: when there are too many, one goes.
+	// half holds the peers between their first packet and our answer. Nobody has to
+	// wait for a place: when there are too many, one is evicted.
 	half *halfopen.Table[*request]
 }
 
@@ -55,8 +56,8 @@ func (l *listener) run() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of descriptors, perhaps: it passes, sooner if somebody who has said
-			// nothing yet has to go.
+			// For instance, there is no free descriptor. That passes, sooner if a peer
+			// that was not answered yet is evicted.
 			if l.evict() {
 				delay = time.Millisecond
 			}
@@ -90,7 +91,8 @@ func (l *listener) run() {
 	}
 }
 
-// evict ends one peer that has not been answered.
+// evict disconnects one peer that has not been answered. It reports false if there is
+// none.
 func (l *listener) evict() bool {
 	l.mu.Lock()
 	old := l.half.Evict()
@@ -104,17 +106,11 @@ func (l *listener) evict() bool {
 
 // Accept implements verbs.Listener.
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	r, err := backlog.Next(ctx, l.reqs, l.stop)
+	if err != nil {
+		return nil, err // not a nil *request in an interface
 	}
-	select {
-	case r := <-l.reqs:
-		return r, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.stop:
-		return nil, verbs.ErrClosed
-	}
+	return r, nil
 }
 
 // Addr implements verbs.Listener.
@@ -132,7 +128,7 @@ func (l *listener) Close() error {
 
 func (l *listener) abort() { l.Close() }
 
-// request is a peer that has connected. It is half-open until it is answered.
+// request is a peer that has connected. It is half-open until it has been answered.
 type request struct {
 	setup
 	l     *listener
@@ -140,12 +136,13 @@ type request struct {
 	frame iwarp.MPAFrame
 	entry *halfopen.Entry[*request]
 	once  sync.Once
-	// gone is closed when the request had to make room for others.
+	// gone is closed when the request has been evicted.
 	gone    chan struct{}
 	evicted sync.Once
 }
 
-// abort ends a request that was not answered. Its goroutine does the rest.
+// abort ends a request that was not answered. The goroutine of the request does the
+// rest.
 func (r *request) abort() {
 	r.s.Close()
 	r.evicted.Do(func() { close(r.gone) })
@@ -175,7 +172,7 @@ func (r *request) run() {
 	}
 }
 
-// answered ends the time in which the request is pending; it is true once.
+// answered takes the request out of those that are half-open. It reports true once.
 func (r *request) answered() (first bool) {
 	r.once.Do(func() {
 		first = true

@@ -15,50 +15,47 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Options of a Provider. The zero value interoperates with everything we know.
+// Options of a Provider. The zero value interoperates with all peers that we know.
 type Options struct {
-	// Revision is the MPA revision of the requests of Dial: 1, or 2, which
-	// exchanges the depths of Reads (RFC 6581). 0 means 2, with a second
-	// attempt in revision 1 at a peer that answers so.
+	// Revision is the MPA revision that Dial uses: 1, or 2, which negotiates the
+	// depths of Reads (RFC 6581). 0 means 2, with a second attempt in revision 1 if
+	// the peer answers with that.
 	Revision uint8
-	// CRC decides whether this side asks for CRCs. They are used if one of the
-	// sides asks (RFC 5044 7.1).
+	// CRC says whether this side asks for CRCs. They are used if either side asks
+	// for them (RFC 5044, section 7.1).
 	CRC CRC
-	// Markers asks the peer to put markers into what it sends. A peer that asks
-	// for them gets them in any case.
+	// Markers asks the peer to send markers. We send them whenever the peer asks.
 	Markers bool
-	// MaxULPDU bounds the payload of the FPDUs that we send, in bytes: 0 is
-	// DefaultULPDU, the largest is 65535. What the peer sends may be as large as
-	// it likes.
+	// MaxULPDU is the size in bytes of the largest payload of the FPDUs that we
+	// send: at most 65535; 0 is DefaultULPDU. FPDUs of the peer may have any size.
 	MaxULPDU int
-	// NoPeerToPeer leaves the peer-to-peer model of RFC 6581 out of the requests
-	// of Dial: then the accepting side has to wait for the first message of the
-	// dialing side, and this package lets it wait.
+	// NoPeerToPeer makes Dial not ask for the peer-to-peer model of RFC 6581. The
+	// accepting side then has to wait for the first message of the dialing side,
+	// and this package does wait.
 	NoPeerToPeer bool
-	// RTR are the kinds of ready-to-receive message that we offer and accept.
-	// 0 means RTRWrite|RTRRead, like Linux.
+	// RTR is the set of ready-to-receive messages that we offer and accept. 0 means
+	// RTRWrite|RTRRead, like Linux.
 	RTR RTR
-	// Stall is how long a peer may leave what we send unread before the
-	// connection is given up; 0 means 30 seconds.
+	// Stall is how long a peer may not read what we send before the connection is
+	// given up; 0 means 30 seconds.
 	Stall time.Duration
-	// Setup bounds how long a peer that connects may take for its MPA Request;
-	// 0 means 5 seconds.
+	// Setup is how long a peer that connects may take for its MPA Request; 0 means
+	// 5 seconds.
 	Setup time.Duration
-	// HalfOpen bounds the peers of a listener that have connected and were not
-	// answered yet. Each has a descriptor and a goroutine. When there are more, one
-	// is disconnected: of the address that has the most, and of several the oldest.
-	// 0 means 4096.
+	// HalfOpen bounds the number of peers of a listener that have connected and were
+	// not answered yet. Each costs a descriptor and a goroutine. Beyond it, the
+	// oldest one of the address that has the most is disconnected. 0 means 4096.
 	HalfOpen int
-	// Tap, if set, sees all packets, as if they had been captured.
+	// Tap, if set, receives all packets, as if they had been captured.
 	Tap verbs.Tap
-	// Link is put into the sending side.
+	// Link is a model of a network, applied to what is sent.
 	Link verbs.Link
-	// Wrap, if set, may put something between a connection and its socket, to
-	// inject faults. Such connections are slower.
+	// Wrap, if set, may wrap the socket of a connection, to inject faults. Such
+	// connections are slower.
 	Wrap func(net.Conn) net.Conn
 }
 
-// CRC is a choice about CRCs.
+// CRC says whether to ask for CRCs.
 type CRC uint8
 
 // Choices.
@@ -78,8 +75,8 @@ const (
 	RTRSend                  // a Send of zero bytes, which takes no receive
 )
 
-// DefaultULPDU is the payload of the FPDUs that we send, in bytes. It makes
-// tagged segments of 32 KiB. Linux's siw takes any size.
+// DefaultULPDU is the default of Options.MaxULPDU. It makes tagged segments of 32 KiB.
+// The siw driver of Linux accepts any size.
 const DefaultULPDU = iwarp.TaggedLen + 32<<10
 
 // Limits.
@@ -106,7 +103,7 @@ type Provider struct {
 
 type closer interface{ abort() }
 
-// New makes a Provider. It fails if the options contradict the protocol.
+// New returns a Provider. It fails if the options violate the protocol.
 func New(o Options) (*Provider, error) {
 	if o.Revision > maxRevision {
 		return nil, fmt.Errorf("iwarp: no MPA revision %d", o.Revision)
@@ -133,9 +130,8 @@ func New(o Options) (*Provider, error) {
 	return p, nil
 }
 
-// Stats count what became of peers that connected to listeners and were not
-// answered: Evicted had to make room for others, Expired have sent no MPA Request
-// in time.
+// Stats counts peers that connected to listeners and were not answered: Evicted were
+// replaced by others, Expired sent no MPA Request in time.
 type Stats struct{ Evicted, Expired uint64 }
 
 // Stats returns counts since the start.
@@ -182,8 +178,8 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// enter notes something that Close has to end. It is false after Close.
-// goroutines of it will call p.wg.Done.
+// enter registers something that Close has to end. It reports false after Close. Its
+// goroutines, of that number, have to call p.wg.Done.
 func (p *Provider) enter(c closer, goroutines int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +197,7 @@ func (p *Provider) leave(c closer) {
 	p.mu.Unlock()
 }
 
-// setup is a socket whose connection is not made yet.
+// setup is a socket whose MPA setup is not complete.
 type setup struct{ net.Conn }
 
 func (s *setup) abort() { s.Conn.Close() }

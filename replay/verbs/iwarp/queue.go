@@ -7,8 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// entry is a request of the send queue. Its slices keep their array when it is
-// used again.
+// entry is a request of the send queue. Its slices keep their arrays when it is reused.
 type entry struct {
 	id       uint64
 	op       verbs.Op
@@ -23,8 +22,8 @@ type entry struct {
 	sge      [][]byte
 }
 
-// sendQueue holds requests from Post to their completion: those before next are
-// under way or done. Indices count requests and never wrap.
+// sendQueue holds requests from Post to their completion. Those before next are under
+// way or done. Indices count requests and never wrap.
 type sendQueue struct {
 	ring             []entry
 	depth            int
@@ -45,7 +44,7 @@ func (q *sendQueue) at(i uint64) *entry { return &q.ring[i&uint64(len(q.ring)-1)
 
 func (q *sendQueue) room() int { return q.depth - int(q.tail-q.head) - int(q.unpolled.Load()) }
 
-// recvQueue holds receives that are not used yet.
+// recvQueue holds receives that have not been used yet.
 type recvQueue struct {
 	mu         sync.Mutex
 	ring       []verbs.RecvRequest
@@ -80,7 +79,7 @@ func (q *recvQueue) post(wrs []verbs.RecvRequest) error {
 	return nil
 }
 
-// take removes the oldest receive. It counts as not polled from here on.
+// take removes the oldest receive, which counts as unpolled from here on.
 func (q *recvQueue) take() (r verbs.RecvRequest, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +161,7 @@ func (q *completionQueue) poll(c []verbs.Completion) (n, recvs int) {
 	return n, recvs
 }
 
-// wait is true when there is something, and false when there never will be.
+// wait waits for completions. It reports false when there will be none any more.
 func (q *completionQueue) wait() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

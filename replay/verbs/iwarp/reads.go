@@ -2,17 +2,17 @@ package iwarp
 
 import "github.com/rpcrdma/toolkit/decode/iwarp"
 
-// read is an RDMA Read of ours that waits for its response. Responses come in
-// the order of the requests (RFC 5040 5.5).
+// read is an RDMA Read of ours that waits for its response. Responses arrive in the order
+// of the requests (RFC 5040, section 5.5).
 type read struct {
 	entry uint64
-	ready bool // it is the ready-to-receive message, not a request of the user's
+	ready bool // it is the ready-to-receive message, not a request of the user
 	stag  uint32
 	len   int
 	got   int
 }
 
-// readQueue are those under way, at most as many as the peer answers.
+// readQueue holds our Reads under way, at most as many as the peer answers at a time.
 type readQueue struct {
 	ring [2 * maxReads]read
 	head int
@@ -31,9 +31,9 @@ func (q *readQueue) pop() {
 	q.n--
 }
 
-// response is a Read Request of the peer's that is to be answered.
+// response is a Read Request of the peer that has to be answered.
 type response struct {
-	region   *region // nil for a Read of nothing
+	region   *region // nil for a Read of zero bytes
 	mem      []byte
 	sinkSTag uint32
 	sinkTO   uint64
@@ -41,7 +41,7 @@ type response struct {
 	request  offender
 }
 
-// offender is what a Terminate says about the message that was wrong.
+// offender is what a Terminate contains of the message that was wrong.
 type offender struct {
 	header [iwarp.UntaggedLen]byte
 	n      int // of header
@@ -50,7 +50,7 @@ type offender struct {
 	isRead bool
 }
 
-// responseQueue are the peer's Reads: those before next are being answered.
+// responseQueue holds the Reads of the peer. Those before next are being answered.
 type responseQueue struct {
 	ring             []response
 	head, next, tail uint64

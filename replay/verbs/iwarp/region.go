@@ -14,24 +14,24 @@ type region struct {
 	offset uint64
 	access verbs.Access
 	dead   atomic.Bool
-	// responses counts the Read Responses of it that are in work.
+	// responses counts the Read Responses that use the region.
 	responses atomic.Int32
 }
 
-// gone tells whether the region was closed; a Read of nothing has none.
+// gone reports whether the region was closed. A Read of zero bytes has no region.
 func (r *region) gone() bool { return r != nil && r.dead.Load() }
 
-// regions are those of a connection, by STag. The lock is held while a segment
-// is placed, so that a region that has been taken out is not written to.
+// regions holds the regions of a connection by STag. The lock is held while a segment is
+// placed, so that a region is not written to after it was removed.
 type regions struct {
 	mu      sync.Mutex
 	byTag   map[uint32]*region
-	windows map[uint32]struct{} // their STags without the low byte
+	windows map[uint32]struct{} // by STag without its low byte
 	closed  bool
 }
 
-// refusal is why the peer may not do something; its values are those of
-// RFC 5040's remote protection errors.
+// refusal is the reason for refusing an access. The values are the remote protection
+// errors of RFC 5040.
 type refusal uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	allowed       refusal = 0xff
 )
 
-// find checks an access of the peer's; mu is held.
+// find checks an access of the peer; mu is held.
 func (t *regions) find(tag uint32, to uint64, n int, access verbs.Access) (*region, int, refusal) {
 	r := t.byTag[tag]
 	switch {
@@ -58,8 +58,8 @@ func (t *regions) find(tag uint32, to uint64, n int, access verbs.Access) (*regi
 	return r, int(to - r.offset), allowed
 }
 
-// newTag is an STag that nobody can guess and that no connection of the provider
-// has had for long. The low byte is a key, as memory windows use it.
+// newTag returns an STag that nobody can guess and that the provider has not used for a
+// long time. The low byte is the key of memory windows.
 func (p *Provider) newTag() uint32 {
 	for {
 		if tag := p.stags.Next(); tag>>8 != 0 {
@@ -115,8 +115,8 @@ func (c *conn) Deregister(handle uint32) error {
 	return nil
 }
 
-// closeRegion takes a region out. When it returns, nothing is placed in it any
-// more, and if wait is set nothing is read from it either.
+// closeRegion removes a region. When it has returned, nothing is placed in the region any
+// more; with wait set, nothing is read from it either.
 func (c *conn) closeRegion(tag uint32, wait bool) bool {
 	t := &c.regions
 	t.mu.Lock()
@@ -154,7 +154,7 @@ func (c *conn) AllocWindow() (uint32, error) {
 	return tag, nil
 }
 
-// bind opens a window; its former binding ends.
+// bind opens a window under a new handle.
 func (c *conn) bind(e *entry) verbs.Status {
 	var mem []byte
 	if len(e.sge) > 0 {

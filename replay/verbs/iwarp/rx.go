@@ -17,10 +17,10 @@ import (
 const (
 	// rxBuffer holds the largest FPDU with its markers three times.
 	rxBuffer = 208 << 10
-	// Segments of which less is missing are not worth a system call of their own.
+	// A segment of which less is missing is not worth a system call of its own.
 	directMin = 8 << 10
-	// A peer that has not sent an FPDU yet has a buffer of this size; more follows
-	// when it is full or an FPDU is complete.
+	// The buffer for a peer that has not sent an FPDU yet. It grows when it is full
+	// or an FPDU is complete.
 	rxStranger = 2 << 10
 	// What is read beyond the end of a large segment: the CRC and the next
 	// header, which says where the rest goes.
@@ -32,15 +32,15 @@ var rxBuffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// receiver takes the peer's stream apart. It belongs to the reading goroutine.
+// receiver parses the stream of the peer. It belongs to the reading goroutine.
 type receiver struct {
 	c       *conn
 	pooled  *[]byte
 	buf     []byte
-	r, w    int    // what is read and not yet used
-	pos     uint64 // of buf[r] in the stream, with markers
+	r, w    int    // buf[r:w] has been read and not been used
+	pos     uint64 // of buf[r] in the stream, markers included
 	plain   []byte // an FPDU without its markers
-	started bool   // an FPDU has come
+	started bool   // an FPDU has been received
 	sendMSN uint32
 	readMSN uint32
 
@@ -51,11 +51,11 @@ type receiver struct {
 	recvOp     iwarp.Opcode
 	recvTag    uint32
 	recvStatus verbs.Status
-	message    bool // a Send is under way, received or swallowed
+	message    bool // a Send is under way, received or discarded
 
 	done []verbs.Completion
 
-	// The segment that is read right into memory.
+	// The segment that is read directly into memory.
 	bulk     bool
 	head     [iwarp.TaggedLen]byte
 	size     int // payload
@@ -77,7 +77,7 @@ func (x *receiver) init(c *conn) {
 	c.resps.ring = make([]response, 2*max(c.ird, 1))
 }
 
-// release gives the buffer back; nobody reads any more.
+// release frees the buffer at the end of reading.
 func (x *receiver) release() {
 	if x.pooled != nil {
 		rxBuffers.Put(x.pooled)
@@ -85,8 +85,8 @@ func (x *receiver) release() {
 	x.buf, x.pooled = nil, nil
 }
 
-// run reads until the connection ends. It returns nil if somebody else has ended
-// it.
+// run reads until the connection ends. It returns nil if the connection was ended by this
+// side.
 func (x *receiver) run() *failure {
 	for {
 		f := x.parse()
@@ -105,7 +105,7 @@ func (x *receiver) run() *failure {
 	}
 }
 
-// fill reads more behind what there is.
+// fill reads more data into the buffer.
 func (x *receiver) fill() error {
 	if x.pooled == nil && (x.started || x.w == len(x.buf)) {
 		x.pooled = rxBuffers.Get().(*[]byte)
@@ -130,7 +130,7 @@ func (x *receiver) fill() error {
 	return err
 }
 
-// ended says why the stream is over.
+// ended returns why the stream is over.
 func (x *receiver) ended(err error) *failure {
 	c := x.c
 	c.mu.Lock()
@@ -148,15 +148,15 @@ func (x *receiver) ended(err error) *failure {
 	if c.finSent {
 		return &failure{err: verbs.ErrDisconnected}
 	}
-	// A peer that closes while something of ours is unread, be it the answer
-	// to its RTR Read, resets the connection: it is gone, and no rule is broken.
+	// A peer that closes with unread data, perhaps the answer to its RTR Read, resets
+	// the connection. It has left, and no rule is broken.
 	if errors.Is(err, syscall.ECONNRESET) {
 		return &failure{err: fmt.Errorf("%w: %w", verbs.ErrDisconnected, err)}
 	}
 	return &failure{err: &verbs.StatusError{Op: verbs.OpRecv, Status: verbs.StatusGeneral, Detail: err.Error()}}
 }
 
-// discard reads to the end without looking.
+// discard reads to the end and discards the data.
 func (x *receiver) discard() {
 	for {
 		if _, err := x.c.s.Read(x.buf); err != nil {
@@ -165,7 +165,7 @@ func (x *receiver) discard() {
 	}
 }
 
-// parse handles the FPDUs that are there completely.
+// parse handles the complete FPDUs in the buffer.
 func (x *receiver) parse() *failure {
 	c := x.c
 	for {
@@ -273,8 +273,8 @@ func (x *receiver) ulpdu(u iwarp.ULPDU) *failure {
 	return x.send(u)
 }
 
-// header checks what all segments have in common. u may be cut after its
-// header; length is its whole length.
+// header checks what all segments have in common. u may end after the header; length is
+// the length of the whole segment.
 func (x *receiver) header(u iwarp.ULPDU, length int) *failure {
 	if length < iwarp.ControlLen || length < u.HeaderLen() {
 		return violation(iwarp.LayerMPA, typeMPA, codeLength, verbs.OpRecv, verbs.StatusGeneral, nil)
@@ -308,7 +308,7 @@ func (x *receiver) header(u iwarp.ULPDU, length int) *failure {
 	return nil
 }
 
-// start lets a responder send once the initiator has.
+// start permits the responder to send after the initiator has.
 func (x *receiver) start() {
 	if x.started {
 		return
@@ -336,7 +336,7 @@ func (x *receiver) tagged(u iwarp.ULPDU) *failure {
 		return x.responded(h, len(p))
 	}
 	if len(p) == 0 {
-		return nil // a Write of nothing needs no STag (RFC 5040 5.2)
+		return nil // a Write of zero bytes needs no STag (RFC 5040, section 5.2)
 	}
 	t := &x.c.regions
 	t.mu.Lock()
@@ -380,8 +380,8 @@ func (x *receiver) response(h iwarp.Tagged, n int) *failure {
 	return nil
 }
 
-// sink is the memory for bytes off to end of the segment of a Read Response that
-// was checked.
+// sink returns the memory for bytes off to end of a segment of a Read Response that has
+// been checked.
 func (x *receiver) sink(off, end int) [][]byte {
 	c := x.c
 	x.vecs = x.vecs[:0]
@@ -411,7 +411,7 @@ func (x *receiver) sink(off, end int) [][]byte {
 	return x.vecs
 }
 
-// responded notes that n more bytes of the oldest Read are there.
+// responded records the arrival of n more bytes of the oldest Read.
 func (x *receiver) responded(h iwarp.Tagged, n int) *failure {
 	c := x.c
 	c.mu.Lock()
@@ -461,7 +461,7 @@ func (x *receiver) readRequest(u iwarp.ULPDU) *failure {
 		t.mu.Lock()
 		region, at, why := t.find(q.SourceSTag(), q.SourceTO(), int(n), verbs.RemoteRead)
 		if why == allowed {
-			// From here on Deregister looks at the responses.
+			// From here on Deregister waits for the responses.
 			region.responses.Add(1)
 			r.region, r.mem = region, region.mem[at:at+int(n):at+int(n)]
 		}
@@ -502,7 +502,7 @@ func (x *receiver) send(u iwarp.ULPDU) *failure {
 			return wrong(codeMO, verbs.StatusGeneral)
 		}
 		if x.c.rtr == RTRSend && !x.c.initiator && x.sendMSN == 1 {
-			// The ready-to-receive message is not the user's.
+			// The ready-to-receive message is not for the user.
 			if len(p) > 0 || !k.Last() {
 				return violation(iwarp.LayerMPA, typeMPA, 7, verbs.OpSend, verbs.StatusGeneral, offenderOf(u))
 			}
@@ -545,7 +545,7 @@ func (x *receiver) send(u iwarp.ULPDU) *failure {
 	return nil
 }
 
-// deliver gives the user the receives that are complete.
+// deliver reports completed receives to the user.
 func (x *receiver) deliver() {
 	if len(x.done) == 0 {
 		return
@@ -558,7 +558,7 @@ func (x *receiver) deliver() {
 	x.done = x.done[:0]
 }
 
-// flush completes the receive under way, when nothing more will come.
+// flush completes the receive under way after the end of the stream.
 func (x *receiver) flush() {
 	if x.receiving {
 		x.receiving = false

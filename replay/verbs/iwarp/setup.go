@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// agreement is what the MPA frames of both sides come to.
+// agreement is the result of the MPA negotiation.
 type agreement struct {
 	initiator            bool
 	revision             uint8
@@ -18,13 +18,12 @@ type agreement struct {
 	sendMarkers, markers bool // in what we send; in what we receive
 	rtr                  RTR  // what the initiator sends first; 0 is nothing
 	ird, ord             int
-	private              []byte // the peer's
+	private              []byte // of the peer
 	maxULPDU             int
 }
 
-// errRevision1 says that the peer answers a request of revision 2 with a reply
-// of revision 1. It has taken our depths for private data, so a new attempt is
-// due.
+// errRevision1 says that the peer has answered a request of revision 2 with a reply of
+// revision 1. It has taken our depths for private data, so a new attempt is needed.
 var errRevision1 = errors.New("iwarp: the peer knows MPA revision 1 only")
 
 // request asks for a connection.
@@ -107,7 +106,8 @@ func (p *Provider) reply(s io.Writer, r *iwarp.MPAFrame, params *verbs.Params) (
 		a.ord = min(a.ord, int(r.IRD))
 		f.IRD, f.ORD = uint16(a.ird), uint16(a.ord)
 		if r.PeerToPeer {
-			// One that both know, or else what we like best: RFC 6581 9.1.
+			// One that both sides support, or else our first choice (RFC 6581, section
+			// 9.1).
 			a.peerToPeer = true
 			if a.rtr = choose(p.o.RTR & rtrOf(r)); a.rtr == 0 {
 				a.rtr = choose(p.o.RTR)
@@ -119,7 +119,7 @@ func (p *Provider) reply(s io.Writer, r *iwarp.MPAFrame, params *verbs.Params) (
 	return a, send(s, &f)
 }
 
-// depth is what is asked for, or the default, within the limit.
+// depth returns what was asked for, or the default, within the limit.
 func depth(n uint8) uint16 {
 	if n == 0 {
 		return defaultRead
@@ -139,7 +139,7 @@ func send(s io.Writer, f *iwarp.MPAFrame) error {
 	return err
 }
 
-// receive reads an MPA frame and not a byte more.
+// receive reads one MPA frame and no further.
 func receive(s io.Reader, f *iwarp.MPAFrame) error {
 	b := make([]byte, iwarp.MPAHeaderLen, iwarp.MPAHeaderLen+iwarp.MPAMaxPrivate)
 	if _, err := io.ReadFull(s, b); err != nil {
@@ -175,5 +175,5 @@ func rtrOf(f *iwarp.MPAFrame) (r RTR) {
 	return r
 }
 
-// choose picks one of a set: a Write, which needs no answer, before a Read.
+// choose picks one of a set, preferably a Write, which needs no answer.
 func choose(r RTR) RTR { return r & -r }

@@ -9,20 +9,20 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
-// socket is the TCP connection below a conn, with what the options put between.
+// socket is the TCP connection of a conn, with the wrappers that the options ask for.
 type socket struct {
 	net.Conn
 	p      *Provider
 	dialed bool
-	raw    *rawSocket // reads and writes without waiting; nil if something is between
+	raw    *rawSocket // reads and writes without waiting; nil if the socket is wrapped
 
-	// flow is nil without a tap. order makes what leaves come before the answer
-	// to it.
+	// flow is nil without a tap. order makes sure that the tap gets data before the
+	// answer to it.
 	order sync.Mutex
 	flow  *tap.TCP
 }
 
-// wrap puts in between what the options ask for.
+// wrap adds the wrappers that the options ask for.
 func (s *socket) wrap() {
 	inner := s.Conn
 	if s.p.o.Wrap != nil {
@@ -50,7 +50,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Read shows the tap what has come.
+// Read shows the tap what was received.
 func (s *socket) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
 	orderRead()
@@ -62,7 +62,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write shows the tap what will go.
+// Write shows the tap what will be sent.
 func (s *socket) Write(b []byte) (int, error) {
 	orderWrite()
 	if s.flow != nil {
@@ -99,7 +99,7 @@ func (s *socket) Close() error {
 	return err
 }
 
-// ended notes that the peer has closed its direction.
+// ended records that the peer has closed its direction.
 func (s *socket) ended() {
 	if s.flow != nil {
 		s.order.Lock()

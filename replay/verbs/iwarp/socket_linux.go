@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// rawSocket is a TCP socket on which one can try: package net only knows how to
-// wait.
+// rawSocket is a TCP socket with non-blocking reads and writes, which package net does
+// not have.
 type rawSocket struct {
 	rc  syscall.RawConn
 	out []syscall.Iovec
@@ -26,16 +26,16 @@ func newRawSocket(c net.Conn) *rawSocket {
 	return &rawSocket{rc: rc}
 }
 
-// writev writes from several slices as much as the socket takes now. again
-// means that it takes nothing.
+// writev writes as much of several slices as the socket accepts now. again means that it
+// accepts nothing.
 func (r *rawSocket) writev(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.out = iovecs(r.out[:0], bufs)
 	n, again, err = transfer(syscall.SYS_WRITEV, fd, r.out)
-	clear(r.out) // it keeps nothing alive
+	clear(r.out) // so that it keeps no memory alive
 	return n, again, err
 }
 
-// readv is the same for reading; n is 0 without again at the end.
+// readv reads what is available. At the end of the stream n is 0 and again is false.
 func (r *rawSocket) readv(fd uintptr, bufs [][]byte) (n int, again bool, err error) {
 	r.in = iovecs(r.in[:0], bufs)
 	n, again, err = transfer(syscall.SYS_READV, fd, r.in)

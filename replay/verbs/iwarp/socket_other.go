@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// rawSocket exists on Linux only; elsewhere all goes through package net.
+// rawSocket exists on Linux only; elsewhere package net is used for everything.
 type rawSocket struct{ rc syscall.RawConn }
 
 var errNoRaw = errors.New("iwarp: no raw sockets on this system")

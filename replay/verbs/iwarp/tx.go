@@ -22,7 +22,7 @@ const (
 	overhead  = iwarp.FPDUHeaderLen + iwarp.UntaggedLen + iwarp.ReadRequestLen + 3 + iwarp.CRCLen
 )
 
-// kind is what a message of ours is.
+// kind is the kind of a message of ours.
 type kind uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	kindTerminate
 )
 
-// message is what is being cut into segments.
+// message is the message that is being cut into segments.
 type message struct {
 	active   bool
 	kind     kind
@@ -53,9 +53,9 @@ type segment struct {
 	end     int  // where it ends in the batch
 }
 
-// transmitter makes FPDUs in batches and writes them. Whoever has set owned is
-// alone in this; the fields are under conn.mu as long as no attempt is under
-// way, and the owner's during one.
+// transmitter builds FPDUs in batches and writes them. Only the goroutine that has set
+// owned does so. conn.mu protects the fields while no attempt is under way; during an
+// attempt they belong to the owner.
 type transmitter struct {
 	c          *conn
 	owned      bool
@@ -74,7 +74,7 @@ type transmitter struct {
 	segs  []segment
 	heads []byte   // headers, trailers and short payloads
 	vecs  [][]byte // of the batch, from the first byte not written
-	loan  []bool   // vecs[i] is not ours
+	loan  []bool   // vecs[i] is memory of the user
 	vecs0 [][]byte // where vecs begins
 	loan0 []bool
 	used  int // of vecs0, since it was last cleared
@@ -100,8 +100,8 @@ func (t *transmitter) init(c *conn) {
 	t.sink = c.p.newTag()
 	t.vecs0, t.loan0 = make([][]byte, 0, txVectors), make([]bool, 0, txVectors)
 	t.ready = c.initiator && c.rtr != 0
-	// A responder may not send before it has seen an FPDU of the initiator's
-	// (RFC 5044 7.1.2, RFC 6581 9.2).
+	// A responder may not send before it has received an FPDU from the initiator (RFC
+	// 5044, section 7.1.2; RFC 6581, section 9.2).
 	t.hold = !c.initiator
 	t.writeOnce = func(fd uintptr) bool {
 		t.writev(fd)
@@ -136,7 +136,7 @@ func (t *transmitter) writev(fd uintptr) {
 	}
 }
 
-// prefix is the first n bytes.
+// prefix returns the first n bytes.
 func prefix(vecs [][]byte, n int) [][]byte {
 	var p [][]byte
 	for _, v := range vecs {
@@ -152,12 +152,12 @@ func prefix(vecs [][]byte, n int) [][]byte {
 
 func (t *transmitter) empty() bool { return t.acct == len(t.segs) }
 
-// kick has somebody write what can be written; mu is held. Without hand, the
-// caller does, unless that would take long.
+// kick makes sure that what can be written is written; mu is held. Without hand, the
+// caller writes it, unless that would take long.
 func (c *conn) kick(hand bool) {
 	t := &c.tx
 	if t.owned {
-		return // the owner looks again before it stops
+		return // the owner checks again before it stops
 	}
 	t.owned = true
 	if hand || c.s.raw == nil {
@@ -174,9 +174,8 @@ func (c *conn) handOver() {
 	}
 }
 
-// transmit writes until there is nothing left; mu and the ownership are held. If
-// it may not wait it passes the ownership on when the socket is full, or after a
-// while.
+// transmit writes until nothing is left; mu and the ownership are held. If it must not
+// wait, it passes the ownership on when the socket is full, or after a while.
 func (c *conn) transmit(wait bool) {
 	t := &c.tx
 	for rounds := 0; ; rounds++ {
@@ -186,8 +185,8 @@ func (c *conn) transmit(wait bool) {
 				c.handOver()
 				return
 			}
-			// From plan to build nobody else gets mu: Deregister must find what
-			// refers to a region either not planned or built.
+			// mu is held from plan to build: for Deregister, a segment that uses a
+			// region is either not planned or completely built.
 			if t.dead || !t.plan() {
 				break
 			}
@@ -217,7 +216,7 @@ func (c *conn) transmit(wait bool) {
 			t.broken()
 		}
 	}
-	// Nothing keeps the memory of requests alive that are complete.
+	// Completed requests do not keep their memory alive.
 	clear(t.vecs0[:t.used])
 	t.used = 0
 	t.owned = false
@@ -235,7 +234,7 @@ func (t *transmitter) attempted() {
 	t.account(t.n)
 }
 
-// await waits until the socket takes more, and writes that; mu is held.
+// await waits until the socket accepts more, and writes; mu is held.
 func (t *transmitter) await() {
 	c := t.c
 	c.mu.Unlock()
@@ -249,8 +248,8 @@ func (t *transmitter) await() {
 	}
 }
 
-// broken gives up writing; mu is held. The reader finds the reason, since what
-// the peer said last, perhaps a Terminate, may still be unread.
+// broken gives up writing; mu is held. The reader finds the reason, since the last data
+// of the peer, perhaps a Terminate, may still be unread.
 func (t *transmitter) broken() {
 	c := t.c
 	t.dead = true
@@ -265,7 +264,7 @@ func (t *transmitter) broken() {
 	c.change.Broadcast()
 }
 
-// plan cuts the next messages into segments; mu is held. It is false if there is
+// plan cuts the next messages into segments; mu is held. It reports false if there is
 // nothing to send.
 func (t *transmitter) plan() bool {
 	t.segs, t.heads, t.vecs, t.loan = t.segs[:0], t.heads[:0], t.vecs0[:0], t.loan0[:0]
@@ -306,7 +305,7 @@ func (t *transmitter) plan() bool {
 	return len(t.segs) > 0
 }
 
-// pending tells whether there may be something to send; mu is held.
+// pending reports whether there may be something to send; mu is held.
 func (t *transmitter) pending() bool {
 	c := t.c
 	return t.msg.active || t.ready || c.resps.next < c.resps.tail || c.sends.next < c.sends.tail || c.term != nil && !t.told
@@ -425,7 +424,7 @@ func (t *transmitter) nextRequest() bool {
 	return false
 }
 
-// build makes the bytes of the batch. It is the owner's, in an attempt.
+// build builds the bytes of the batch. The owner calls it during an attempt.
 func (t *transmitter) build() {
 	c := t.c
 	if t.heads == nil {
@@ -478,7 +477,7 @@ func (t *transmitter) build() {
 	t.built = true
 }
 
-// header adds the DDP and RDMAP headers of a segment.
+// header appends the DDP and RDMAP headers of a segment.
 func (t *transmitter) header(b []byte, s *segment) []byte {
 	c := t.c
 	control := iwarp.NewControl(s.opcode, s.last)
@@ -507,8 +506,7 @@ func (t *transmitter) header(b []byte, s *segment) []byte {
 	return iwarp.AppendUntagged(b, control, 0, s.msn, uint32(s.off))
 }
 
-// payload adds the next n bytes of the segment's message to b, or gives them to
-// f.
+// payload appends the next n bytes of the message to b, or passes them to f.
 func (t *transmitter) payload(b []byte, s *segment, n int, f func([]byte)) []byte {
 	if n == 0 {
 		return b
@@ -544,8 +542,8 @@ func (t *transmitter) payload(b []byte, s *segment, n int, f func([]byte)) []byt
 	return b
 }
 
-// copyOut writes the batch through package net, in one piece; mu is held. The
-// user's memory is copied first, so that no wait holds on to it.
+// copyOut writes the batch through package net, in one piece; mu is held. The user's
+// memory is copied first, so that it is not in use while the write waits.
 func (t *transmitter) copyOut() {
 	c := t.c
 	t.attempting = true
@@ -574,7 +572,7 @@ func (t *transmitter) copyOut() {
 	}
 }
 
-// mark makes flat the batch with markers.
+// mark copies the batch to flat and inserts markers.
 func (t *transmitter) mark() {
 	t.flat, t.ulpdu = t.flat[:0], t.ulpdu[:0]
 	for _, v := range t.vecs {
@@ -584,7 +582,7 @@ func (t *transmitter) mark() {
 	for range t.segs {
 		f, err := iwarp.ParseFPDU(rest)
 		if err != nil {
-			break // cannot be: build made them
+			break // impossible: build has written them
 		}
 		before := len(t.flat)
 		t.flat = iwarp.AppendMarkedFPDU(t.flat, f.ULPDU(), t.c.crc, t.pos)
@@ -593,7 +591,7 @@ func (t *transmitter) mark() {
 	}
 }
 
-// account notes that n more bytes are written; mu is held.
+// account records that n more bytes have been written; mu is held.
 func (t *transmitter) account(n int) {
 	c := t.c
 	t.sent += n
@@ -631,8 +629,8 @@ func (t *transmitter) account(n int) {
 	}
 }
 
-// detach copies what the batch has not written yet, so that it needs nobody
-// else's memory; mu is held, and no attempt is under way.
+// detach copies the unwritten part of the batch, so that it needs no memory of the user;
+// mu is held, and no attempt is under way.
 func (t *transmitter) detach() {
 	for i := range t.vecs {
 		if t.loan[i] {
@@ -641,12 +639,12 @@ func (t *transmitter) detach() {
 	}
 }
 
-// trim ends the batch after the segment that is partly written, or as it is if
-// none is; mu is held, and no attempt is under way.
+// trim cuts the batch after the segment that is partly written, or at the present end if
+// there is none; mu is held, and no attempt is under way.
 func (t *transmitter) trim() {
 	t.msg.active = false
 	if t.empty() || len(t.vecs) == 0 && t.built {
-		return // nothing, or a copy that somebody is writing
+		return // nothing, or a copy that is being written
 	}
 	begin := 0
 	if t.acct > 0 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/ring"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -21,18 +22,18 @@ type conn struct {
 	qp     uint32
 
 	smu     sync.Mutex
-	sq      ring[verbs.WorkRequest] // posted, not executed
+	sq      ring.Ring[verbs.WorkRequest] // posted, not executed
 	number  uint64
 	waits   bool      // the head of the queue waits for a receive or a delay
-	rnrEnds time.Time // when the peer has to have posted a receive
+	rnrEnds time.Time // by when the peer has to post a receive
 	delayed bool      // the head has had its delay
 
 	mu       sync.Mutex
 	filled   sync.Cond
 	state    verbs.State
 	err      error
-	rq       ring[verbs.RecvRequest]
-	cq       ring[completion]
+	rq       ring.Ring[verbs.RecvRequest]
+	cq       ring.Ring[completion]
 	inUse    int // places of the send queue
 	retiring int // executed since the last completion of the send queue
 	drained  chan struct{}
@@ -44,7 +45,7 @@ type conn struct {
 	wake chan struct{} // Async
 }
 
-// completion is one with the number of places that it frees in the send queue.
+// completion is a completion with the number of places that it frees in the send queue.
 type completion struct {
 	verbs.Completion
 	retires int
@@ -106,7 +107,7 @@ func (c *conn) Post(wrs ...verbs.WorkRequest) error {
 	c.inUse += len(wrs)
 	c.mu.Unlock()
 	for i := range wrs {
-		c.sq.push(wrs[i])
+		c.sq.Push(wrs[i])
 	}
 	if c.p.opts.Async {
 		c.smu.Unlock()
@@ -146,7 +147,7 @@ func size(wr *verbs.WorkRequest) (n int) {
 	return n
 }
 
-// kick has the goroutine of the connection look at the send queue.
+// kick wakes the goroutine of the connection to look at the send queue.
 func (c *conn) kick() {
 	if !c.p.opts.Async {
 		c.smu.Lock()
@@ -167,7 +168,7 @@ func (c *conn) work() {
 		// In this order: nothing is posted to a connection that has ended.
 		ended := c.State() == verbs.StateError
 		c.smu.Lock()
-		empty := c.sq.len() == 0
+		empty := c.sq.Len() == 0
 		c.smu.Unlock()
 		if ended && empty {
 			return
@@ -175,17 +176,17 @@ func (c *conn) work() {
 	}
 }
 
-// execute does what the send queue holds. It unlocks smu.
+// execute executes the requests of the send queue. It unlocks smu.
 func (c *conn) execute() {
 	kickPeer := false
-	for c.sq.len() > 0 {
-		wr := c.sq.front()
+	for c.sq.Len() > 0 {
+		wr := c.sq.Front()
 		c.mu.Lock()
 		dead := c.state == verbs.StateError
 		c.mu.Unlock()
 		if dead {
 			c.complete(wr, verbs.StatusFlushed)
-			c.sq.pop()
+			c.sq.Pop()
 			continue
 		}
 		f := Fault{}
@@ -220,9 +221,9 @@ func (c *conn) execute() {
 			c.fail(wr.Op, status)
 			kickPeer = true
 		}
-		c.sq.pop()
+		c.sq.Pop()
 	}
-	empty := c.sq.len() == 0
+	empty := c.sq.Len() == 0
 	c.smu.Unlock()
 	if empty {
 		c.mu.Lock()
@@ -237,7 +238,7 @@ func (c *conn) execute() {
 	}
 }
 
-// resume goes on after a delay.
+// resume continues after a delay.
 func (c *conn) resume() {
 	c.smu.Lock()
 	if !c.delayed {
@@ -246,14 +247,14 @@ func (c *conn) resume() {
 	}
 	c.delayed = false
 	// The fault was decided; the request itself is executed now.
-	if c.sq.len() > 0 {
+	if c.sq.Len() > 0 {
 		c.waits = true
 	}
 	c.smu.Unlock()
 	c.kick()
 }
 
-// do executes one request. wait says that it cannot be done yet.
+// do executes one request. wait says that it cannot be executed yet.
 func (c *conn) do(wr *verbs.WorkRequest) (status verbs.Status, wait bool) {
 	for _, b := range wr.Local {
 		if !c.p.owns(b) {
@@ -280,13 +281,13 @@ func (c *conn) send(wr *verbs.WorkRequest) (status verbs.Status, wait bool) {
 		p.mu.Unlock()
 		return verbs.StatusRetryExceeded, false
 	}
-	if p.rq.len() == 0 {
+	if p.rq.Len() == 0 {
 		p.mu.Unlock()
 		return c.notReady()
 	}
 	c.rnrEnds = time.Time{}
-	rr := *p.rq.front()
-	p.rq.pop()
+	rr := *p.rq.Front()
+	p.rq.Pop()
 	n := 0
 	for _, b := range wr.Local {
 		n += len(b)
@@ -313,7 +314,7 @@ func (c *conn) send(wr *verbs.WorkRequest) (status verbs.Status, wait bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == verbs.StateError {
-		// It died meanwhile, and its receives were flushed but for this one.
+		// The peer died meanwhile, and all its receives but this one were flushed.
 		done.Status, done.Length = verbs.StatusFlushed, 0
 	}
 	p.push(completion{Completion: done})
@@ -344,7 +345,7 @@ func (c *conn) notReady() (verbs.Status, bool) {
 	return 0, true
 }
 
-// complete reports a request's end, if it has to be.
+// complete reports the end of a request, if it has to be reported.
 func (c *conn) complete(wr *verbs.WorkRequest, status verbs.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -361,7 +362,7 @@ func (c *conn) complete(wr *verbs.WorkRequest, status verbs.Status) {
 
 // push adds a completion. mu is held.
 func (c *conn) push(done completion) {
-	c.cq.push(done)
+	c.cq.Push(done)
 	c.filled.Signal()
 }
 
@@ -385,9 +386,9 @@ func (c *conn) die(err error) {
 		return
 	}
 	c.state, c.err = verbs.StateError, err
-	for c.rq.len() > 0 {
-		c.push(completion{Completion: verbs.Completion{ID: c.rq.front().ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
-		c.rq.pop()
+	for c.rq.Len() > 0 {
+		c.push(completion{Completion: verbs.Completion{ID: c.rq.Front().ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
+		c.rq.Pop()
 	}
 	c.filled.Broadcast()
 	c.mu.Unlock()
@@ -406,7 +407,7 @@ func (c *conn) PostRecv(wrs ...verbs.RecvRequest) error {
 		}
 	}
 	c.mu.Lock()
-	if c.rq.len()+len(wrs) > c.params.RecvDepth {
+	if c.rq.Len()+len(wrs) > c.params.RecvDepth {
 		c.mu.Unlock()
 		return verbs.ErrQueueFull
 	}
@@ -415,7 +416,7 @@ func (c *conn) PostRecv(wrs ...verbs.RecvRequest) error {
 			c.push(completion{Completion: verbs.Completion{ID: wrs[i].ID, Op: verbs.OpRecv, Status: verbs.StatusFlushed, Time: time.Now()}})
 			continue
 		}
-		c.rq.push(wrs[i])
+		c.rq.Push(wrs[i])
 	}
 	c.mu.Unlock()
 	if p := c.peer; p != nil && p.params.RNRRetryCount > 0 {
@@ -428,11 +429,11 @@ func (c *conn) Poll(out []verbs.Completion) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for n < len(out) && c.cq.len() > 0 {
-		done := c.cq.front()
+	for n < len(out) && c.cq.Len() > 0 {
+		done := c.cq.Front()
 		out[n] = done.Completion
 		c.inUse -= done.retires
-		c.cq.pop()
+		c.cq.Pop()
 		n++
 	}
 	return n
@@ -441,7 +442,7 @@ func (c *conn) Poll(out []verbs.Completion) int {
 func (c *conn) Wait() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.cq.len() == 0 {
+	for c.cq.Len() == 0 {
 		if c.state == verbs.StateError && c.inUse-c.retiring <= 0 {
 			return c.err
 		}
@@ -473,7 +474,7 @@ func (c *conn) Disconnect(ctx context.Context) error {
 	return err
 }
 
-// end ends the connection in order.
+// end disconnects in order.
 func (c *conn) end() {
 	c.die(verbs.ErrDisconnected)
 	c.peer.die(verbs.ErrDisconnected)
@@ -492,7 +493,7 @@ func (c *conn) Close() error {
 		return nil
 	}
 	c.end()
-	// What executes at the moment sees the end of the connection after it.
+	// A request that is being executed sees the end of the connection afterwards.
 	c.smu.Lock()
 	c.smu.Unlock() //nolint:staticcheck // an empty critical section waits for the one that is under way
 	c.peer.smu.Lock()

@@ -1,6 +1,6 @@
-// Package loop is a provider whose connections are within the process: the verbs
-// of package verbs with all their checks, and no network. Tests of what stands
-// on verbs use it, also to see what happens when something fails (Options.Fault).
+// Package loop is a provider whose connections stay within the process: the verbs of
+// package verbs with all their checks, and no network. Tests of packages above verbs use
+// it, also to inject faults (Options.Fault).
 package loop
 
 import (
@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -20,12 +21,12 @@ const (
 	maxMessage = 16 << 20
 	maxReads   = 128
 	maxWindows = 1 << 16 // of a connection
-	backlog    = 128
+	maxQueued  = 128
 	depth      = 256 // of queues, unless Params say otherwise
 	reads      = 16  // depth of RDMA Reads, unless Params say otherwise
 )
 
-// Network joins providers: an address listened to by one can be dialled by the
+// Network joins providers: an address listened to by one can be dialed by the
 // others. The zero Network is ready for use.
 type Network struct {
 	mu        sync.Mutex
@@ -37,10 +38,10 @@ type Network struct {
 
 // Options of a provider.
 type Options struct {
-	// Network is what the provider is on; nil is one of its own.
+	// Network is the network of the provider; nil is one of its own.
 	Network *Network
-	// Async executes work requests on a goroutine of the connection, as a
-	// network would, instead of the one that posts them.
+	// Async executes work requests on a goroutine of the connection, as a network
+	// would, not on the goroutine that posts them.
 	Async bool
 	// OwnMemory takes the capability AnyMemory away: then memory that is not
 	// from Alloc is refused with StatusLocalProtection.
@@ -48,27 +49,27 @@ type Options struct {
 	// NoOffsets makes Register refuse every offset but OffsetAny, NoWindows and
 	// NoInvalidate take those capabilities away.
 	NoOffsets, NoWindows, NoInvalidate bool
-	// MaxSGE is less than what the provider can do, if not zero.
+	// MaxSGE reduces the capability MaxSGE, if it is not zero.
 	MaxSGE int
-	// Fault decides the fate of work requests, in the order in which each
-	// connection executes them. Nil lets all go their way.
+	// Fault returns the fault for each work request, in the order in which a
+	// connection executes them. Nil is no faults.
 	Fault func(e Event) Fault
 }
 
-// Event is a work request about to be executed.
+// Event is a work request that is about to be executed.
 type Event struct {
 	Info   verbs.Info // of the connection
-	Dialed bool       // the connection's side: the one that dialled
+	Dialed bool       // the connection's side: the one that dialed
 	Op     verbs.Op
 	Length int    // bytes
 	Number uint64 // of the request on this connection and side, from 0
 }
 
-// Fault is what happens to a work request. The zero Fault is nothing.
+// Fault is what happens to a work request. The zero Fault has no effect.
 type Fault struct {
-	Status     verbs.Status  // not zero: it fails so, and the connection with it
+	Status     verbs.Status  // if not zero, the request fails with it, and the connection too
 	Disconnect bool          // the connection ends before it
-	Delay      time.Duration // it and those after it wait
+	Delay      time.Duration // of this request and of those after it
 }
 
 // Provider is a verbs.Provider. Make it with New.
@@ -97,10 +98,10 @@ func New(opts Options) *Provider {
 	}
 }
 
-// Name is "loop".
+// Name returns "loop".
 func (p *Provider) Name() string { return "loop" }
 
-// Caps are all there are, unless Options say otherwise.
+// Caps returns all capabilities that Options do not take away.
 func (p *Provider) Caps() verbs.Caps {
 	return verbs.Caps{
 		AnyMemory: !p.opts.OwnMemory, MemoryWindows: !p.opts.NoWindows, SendInvalidate: !p.opts.NoInvalidate,
@@ -184,7 +185,7 @@ func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.List
 	if !local.IsValid() {
 		local = netip.MustParseAddrPort("127.0.0.1:0")
 	}
-	l := &listener{p: p, queue: make(chan *request, backlog), done: make(chan struct{})}
+	l := &listener{p: p, queue: make(chan *request, maxQueued), done: make(chan struct{})}
 	n := p.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,17 +220,11 @@ func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.List
 func (l *listener) Addr() netip.AddrPort { return l.addr }
 
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	r, err := backlog.Next(ctx, l.queue, l.done)
+	if err != nil {
+		return nil, err // not a nil *request in an interface
 	}
-	select {
-	case r := <-l.queue:
-		return r, nil
-	case <-l.done:
-		return nil, verbs.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return r, nil
 }
 
 func (l *listener) Close() error {
@@ -253,7 +248,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// request is a connection that is asked for; it is decided once.
+// request is a connection request. It is accepted or rejected once.
 type request struct {
 	l      *listener
 	dialer *Provider

@@ -43,7 +43,7 @@ func (c *conn) Register(mem []byte, access verbs.Access, offset uint64) (verbs.R
 	return verbs.Region{Handle: h, Offset: offset, Length: uint32(len(mem))}, nil
 }
 
-// newHandle is one that no connection has. memMu is held.
+// newHandle returns a handle that no connection has. memMu is held.
 func (c *conn) newHandle() uint32 {
 	for {
 		n := c.p.net.handle.Add(1)
@@ -64,7 +64,7 @@ func (c *conn) Deregister(handle uint32) error {
 	return nil
 }
 
-// close closes a region or window because the peer says so.
+// close closes a region or window on behalf of the peer.
 func (c *conn) close(handle uint32) bool {
 	c.memMu.Lock()
 	defer c.memMu.Unlock()

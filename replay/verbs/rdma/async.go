@@ -40,7 +40,7 @@ func watch(c *conn) *asyncReader {
 		}
 		file, err := dupFile(int(fd), "uverbs")
 		if err != nil {
-			return nil // the events are a help, not a need
+			return nil // the connection works without the events
 		}
 		r = &asyncReader{ctx: ctx, file: file, conns: make(map[*C.struct_ibv_qp]*conn)}
 		if async.readers == nil {
@@ -53,7 +53,7 @@ func watch(c *conn) *asyncReader {
 	return r
 }
 
-// stop takes a connection away; the last one ends the reader.
+// stop removes a connection; removing the last one ends the reader.
 func (r *asyncReader) stop(c *conn) {
 	if r == nil {
 		return
@@ -94,7 +94,7 @@ func (r *asyncReader) run() {
 		if c == nil {
 			continue
 		}
-		// The peer has asked for what it may not have, or the device gave up.
+		// The peer has violated its access rights, or the device gave up.
 		switch ev._type {
 		case C.IBV_EVENT_QP_ACCESS_ERR:
 			c.broken(&verbs.StatusError{Op: verbs.OpRecv, Status: verbs.StatusRemoteAccess, Detail: "the peer asked for memory that is not open to it"})

@@ -16,8 +16,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/replay/internal/arena"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
 )
 
 // conn is a queue pair with a protection domain, a completion queue and a

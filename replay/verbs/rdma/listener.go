@@ -13,11 +13,12 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// backlog is how many requests may wait for Accept.
-const backlog = 128
+// maxQueued is how many requests may wait for Accept.
+const maxQueued = 128
 
 type listener struct {
 	id       *cmID
@@ -29,7 +30,7 @@ type listener struct {
 	done     bool
 }
 
-// bind starts listening. Close, which gives back the identifier, waits for it.
+// bind starts listening. Close, which frees the identifier, waits for it.
 func (l *listener) bind(local netip.AddrPort) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,14 +38,14 @@ func (l *listener) bind(local netip.AddrPort) error {
 		return verbs.ErrClosed
 	}
 	s := toSockaddr(local)
-	if err := errno(fmt.Sprintf("listening at %v", local), C.rc_bind(l.id.id, ptr(&s), backlog)); err != nil {
+	if err := errno(fmt.Sprintf("listening at %v", local), C.rc_bind(l.id.id, ptr(&s), maxQueued)); err != nil {
 		return err
 	}
 	l.addr = netip.AddrPortFrom(local.Addr(), uint16(C.rc_port(l.id.id)))
 	return nil
 }
 
-// add queues a request; false if it has to be rejected.
+// add queues a request. It reports false if the request has to be rejected.
 func (l *listener) add(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,17 +61,11 @@ func (l *listener) add(r *request) bool {
 }
 
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	r, err := backlog.Next(ctx, l.requests, l.closed)
+	if err != nil {
+		return nil, err // not a nil *request in an interface
 	}
-	select {
-	case r := <-l.requests:
-		return r, nil
-	case <-l.closed:
-		return nil, verbs.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return r, nil
 }
 
 func (l *listener) Addr() netip.AddrPort { return l.addr }
@@ -95,7 +90,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// request is a connection that a peer asks for.
+// request is the connection request of a peer.
 type request struct {
 	id       *cmID
 	offer    event
@@ -108,8 +103,8 @@ func (r *request) PrivateData() []byte        { return r.offer.privateData }
 func (r *request) RemoteAddr() netip.AddrPort { return r.remote }
 func (r *request) LocalAddr() netip.AddrPort  { return r.local }
 
-// The kernel gives the depths from the acceptor's point of view: what it may
-// start, and what it has to answer.
+// The kernel reports the depths from the point of view of the accepting side: what it
+// may start, and what it has to answer.
 func (r *request) ResponderResources() uint8 { return r.offer.initiatorDepth }
 func (r *request) InitiatorDepth() uint8     { return r.offer.responderResources }
 

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/rpcrdma/toolkit/replay/internal/arena"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
 )
 
 // vendorSIW is the vendor number of the kernel's soft iWARP device. It has no
@@ -232,7 +232,7 @@ func (p *provider) Listen(_ context.Context, local netip.AddrPort) (verbs.Listen
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{id: x, requests: make(chan *request, backlog), closed: make(chan struct{})}
+	l := &listener{id: x, requests: make(chan *request, maxQueued), closed: make(chan struct{})}
 	p.mu.Lock()
 	x.listener = l
 	p.mu.Unlock()

@@ -2,29 +2,27 @@
 // and below them any RDMA device of the Linux kernel, hardware or soft (rxe,
 // siw).
 //
-// It is there if the program was built with the build tag verbs and cgo. Both
-// libraries are loaded when the provider is first asked for, so that the
-// program starts without them; Probe says what is missing.
+// It needs the build tag verbs and cgo. Both libraries are loaded when the provider is
+// first used, so that the program starts without them; Probe reports what is missing.
 package rdma
 
 import "errors"
 
-// ErrNotBuilt says that the program has no rdma-core provider in it.
+// ErrNotBuilt says that the program was built without this provider.
 var ErrNotBuilt = errors.New("rdma: this program was built without rdma-core (build it with cgo and -tags verbs; headers: Debian packages libibverbs-dev and librdmacm-dev)")
 
 // Options of a provider.
 type Options struct {
-	// ReadSinkPerRequest registers the memory of each RDMA Read for that Read
-	// alone. It is done for all iWARP devices, as iWARP shows the handle of a
-	// Read's sink to the peer and wants it open for remote writes (RFC 5040,
-	// section 5.3); elsewhere it can be asked for.
+	// ReadSinkPerRequest registers the sink of each RDMA Read for that Read alone.
+	// iWARP devices always do so, since iWARP shows the handle of the sink to the peer
+	// and requires it to be open for remote writes (RFC 5040, section 5.3).
 	ReadSinkPerRequest bool
 }
 
-// Report is what Probe found.
+// Report is the result of Probe.
 type Report struct {
 	Built   bool     // the program has the provider
-	Missing string   // what keeps it from working, in words; empty if nothing does
+	Missing string   // why it does not work, in words; empty if it does
 	Devices []Device // that the connection manager can use
 }
 

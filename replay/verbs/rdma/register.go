@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/rpcrdma/toolkit/replay/internal/arena"
 	"github.com/rpcrdma/toolkit/replay/verbs"
-	"github.com/rpcrdma/toolkit/replay/verbs/rdma/arena"
 )
 
 var errMemory = errors.New("rdma: memory that Alloc has not returned")

@@ -4,8 +4,8 @@ package rdma
 
 import "sync/atomic"
 
-// ring is what was posted to a queue and has not completed, in order. One
-// goroutine at a time adds, one takes; both may be at work at once.
+// ring holds the requests of a queue from posting to completion, in order. One goroutine
+// at a time adds and one removes, concurrently; ring.Ring does not support that.
 type ring[T any] struct {
 	entries    []T
 	limit      uint32        // entries that users may have in it

@@ -15,7 +15,7 @@ const (
 	arenaSize   = batchLimit * 48
 )
 
-// kind is what a packet of a batch is, for the case that it does not go out.
+// kind is the kind of a packet in a batch, needed if the packet cannot be sent.
 type kind uint8
 
 const (
@@ -36,8 +36,7 @@ type segment struct {
 	count       uint32
 }
 
-// message is what one system call's entry carries: one packet, or several that
-// the kernel takes apart.
+// message is one entry of a system call: one packet, or several that the kernel splits.
 type message struct {
 	segment, segments int
 	size              int // of all packets but the last
@@ -149,8 +148,8 @@ func (b *batch) seal(s *segment, id uint16) {
 	binary.LittleEndian.PutUint32(t[end:], sum)
 }
 
-// split makes each packet a message of its own, from message first on: the
-// kernel cannot take them apart.
+// split makes each packet a message of its own, from message first on, because the kernel
+// cannot split them.
 func (b *batch) split(first int) {
 	at := b.messages[first].segment
 	b.messages = b.messages[:first]

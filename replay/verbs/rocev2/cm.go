@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// acceptLimit bounds how long a connection request waits for the
-	// consumer's answer; its sender is told to be patient.
+	// acceptLimit is how long a connection request waits for the consumer's answer.
+	// An MRA tells its sender to wait.
 	acceptLimit    = 60 * time.Second
 	acceptExponent = 24 // 68 s
 	dreqTries      = 7
-	// pastConnections is how many connections that have ended are remembered,
-	// so that a late copy of their request is not taken for a new one.
+	// pastConnections is how many ended connections are remembered, so that a late
+	// copy of their request is not taken for a new one.
 	pastConnections = 1024
 	protocolTCP     = 6 // RDMA_PS_TCP: the port space of rdma_cm's connections
 )
 
-// cmState is where a connection is (IBTA volume 1, section 12.9).
+// cmState is the state of a connection (IBTA volume 1, section 12.9).
 type cmState uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	cmGone
 )
 
-// cmID is a connection as connection management knows it.
+// cmID is a connection as connection management sees it.
 type cmID struct {
 	s             *socket
 	peer          netip.AddrPort
@@ -51,7 +51,7 @@ type cmID struct {
 	ownQPN        uint32 // 0 if there is none yet
 	state         cmState
 	tid           uint64
-	last          []byte // the message to be repeated: BTH through MAD
+	last          []byte // the message to retransmit: BTH through MAD
 	rtu           []byte // answers a repeated REP
 	rejection     []byte // answers a repeated REQ
 	timer         *time.Timer
@@ -60,11 +60,11 @@ type cmID struct {
 	conn          *Conn
 	request       *request
 	result        chan error    // the outcome of what was sent
-	gone          chan struct{} // closed when the end is confirmed, or nobody cares
+	gone          chan struct{} // closed when the end is confirmed, or nobody waits for that
 }
 
-// peerKey names a request by who sent it: an adapter, and its communication id
-// or queue pair.
+// peerKey identifies a request by its sender: an adapter, and its communication id or
+// queue pair.
 type peerKey struct {
 	addr netip.Addr
 	guid uint64
@@ -102,7 +102,7 @@ func (m *cm) init(p *Provider) {
 	m.nextID = unguessable.NewSequence(32)
 }
 
-// newID is a communication id that is not in use. mu is held.
+// newID returns a communication id that is not in use. mu is held.
 func (m *cm) newID() uint32 {
 	for {
 		if n := m.nextID.Next(); n != 0 && m.ids[n] == nil && m.half.byID[n] == nil {
@@ -111,7 +111,7 @@ func (m *cm) newID() uint32 {
 	}
 }
 
-// add makes the state of a connection. mu is held.
+// add adds a connection. mu is held.
 func (m *cm) add(s *socket, peer netip.AddrPort) (*cmID, error) {
 	if m.closed {
 		return nil, verbs.ErrClosed
@@ -119,7 +119,7 @@ func (m *cm) add(s *socket, peer netip.AddrPort) (*cmID, error) {
 	return m.addAs(s, peer, m.newID()), nil
 }
 
-// addAs is add with a communication id that was given before. mu is held.
+// addAs is add with a communication id that was chosen before. mu is held.
 func (m *cm) addAs(s *socket, peer netip.AddrPort, local uint32) *cmID {
 	id := &cmID{s: s, peer: peer, local: local, result: make(chan error, 1), gone: make(chan struct{})}
 	id.timer = time.AfterFunc(time.Hour, func() { m.expired(id) })
@@ -169,8 +169,8 @@ func (m *cm) remember(k peerKey, answer []byte) {
 	m.past[k] = answer
 }
 
-// packet begins a message: it returns all of it from the BTH on, and the part
-// behind the header of the MAD, to be filled in. mu is held.
+// packet begins a message. It returns the message from the BTH on, and the part after the
+// header of the MAD, which has to be filled in. mu is held.
 func (m *cm) packet(a ibcm.Attribute, tid uint64) (packet, data []byte) {
 	m.psn = psnAdd(m.psn, 1)
 	h := roce.Packet{
@@ -182,14 +182,14 @@ func (m *cm) packet(a ibcm.Attribute, tid uint64) (packet, data []byte) {
 	return packet, mad.Data()
 }
 
-// sendTimed sends a message that is repeated until it is answered. mu is held.
+// sendTimed sends a message that is retransmitted until it is answered. mu is held.
 func (m *cm) sendTimed(id *cmID, packet []byte) {
 	id.last, id.tries, id.wait = packet, 0, m.p.opt.CMTimeout
 	id.timer.Reset(id.wait)
 	id.s.sendMAD(packet, id.peer)
 }
 
-// answered stops repeating. mu is held.
+// answered ends retransmission. mu is held.
 func (m *cm) answered(id *cmID) {
 	id.timer.Stop()
 	id.last = nil
@@ -242,7 +242,7 @@ func (m *cm) expired(id *cmID) {
 	id.s.sendMAD(id.last, id.peer)
 }
 
-// dial sends a REQ and waits for what becomes of it.
+// dial sends a REQ and waits for the outcome.
 func (m *cm) dial(ctx context.Context, c *Conn, remote netip.AddrPort, p *verbs.Params) error {
 	s, opt := c.s, &m.p.opt
 	peer := netip.AddrPortFrom(remote.Addr(), opt.PeerPort)
@@ -339,8 +339,8 @@ func (m *cm) reject(s *socket, peer netip.AddrPort, tid uint64, local, remote ui
 	return packet
 }
 
-// disconnect tells the peer that a connection has ended. The channel is closed
-// when it has confirmed it, or is not going to.
+// disconnect tells the peer that a connection has ended. The channel is closed when the
+// peer has confirmed that, or never will.
 func (m *cm) disconnect(id *cmID) <-chan struct{} {
 	if id == nil {
 		done := make(chan struct{})
@@ -369,7 +369,7 @@ func (m *cm) startDisconnect(id *cmID) {
 	m.sendTimed(id, packet)
 }
 
-// close ends what is left, after giving peers a moment to confirm.
+// close ends all connections, after giving peers some time to confirm.
 func (m *cm) close() {
 	m.mu.Lock()
 	m.closed = true
@@ -449,8 +449,8 @@ func (m *cm) message(s *socket, src netip.AddrPort, msg *ibcm.Message) {
 	}
 }
 
-// mrads is the request that an MRA speaks of, of which the peer's communication
-// id is not known yet.
+// mrads returns the request that an MRA refers to, whose remote communication id is not
+// known yet.
 func (m *cm) mrads(msg *ibcm.Message) *cmID {
 	if id := m.ids[msg.RemoteID]; id != nil && id.state == cmReqSent && id.tid == msg.TransactionID {
 		return id
@@ -470,12 +470,12 @@ func (m *cm) onRTU(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 	if m.confirmed(s, peer, msg) {
 		return
 	}
-	// The peer believes in a connection that we have forgotten, or never had. It
-	// is told, so that it can ask again at once.
+	// The peer refers to a connection that we have forgotten, or never had. It is
+	// told, so that it can connect again at once.
 	m.reject(s, peer, msg.TransactionID, msg.RemoteID, msg.LocalID, ibcm.RejectedOther, ibcm.ReasonInvalidCommID, nil)
 }
 
-// find is the connection that a message belongs to.
+// find returns the connection that a message belongs to.
 func (m *cm) find(s *socket, peer netip.AddrPort, msg *ibcm.Message) *cmID {
 	id := m.ids[msg.RemoteID]
 	if id == nil || id.s != s || id.peer.Addr() != peer.Addr() || id.remote != msg.LocalID {
@@ -660,9 +660,9 @@ func (m *cm) onREJ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 func (m *cm) onDREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 	id := m.find(s, peer, msg)
 	if id != nil && id.ownQPN != msg.QPN {
-		return // not from who has the connection
+		return // not from the peer of the connection
 	}
-	// Otherwise it is always answered: the peer may ask for the end of what we have
+	// Otherwise it is always answered: the peer may end a connection that we have
 	// forgotten.
 	packet, data := m.packet(ibcm.AttributeDREP, msg.TransactionID)
 	ibcm.DREP(data).SetIDs(msg.RemoteID, msg.LocalID)
@@ -682,11 +682,11 @@ func (m *cm) onDREQ(s *socket, peer netip.AddrPort, msg *ibcm.Message) {
 		}
 		m.remove(id)
 	case cmDreqSent:
-		m.remove(id) // both at once
+		m.remove(id) // both sides disconnect at once
 	}
 }
 
-// repFields are what differs between the REPs of a provider.
+// repFields are the fields in which the REPs of a provider differ.
 type repFields struct {
 	tid                          uint64
 	local, remote, qpn, psn      uint32
@@ -710,11 +710,11 @@ func (m *cm) rep(f *repFields) []byte {
 	return packet
 }
 
-// ackTimeout is the wait that a peer asks for in its REQ. There are values of hours:
-// what is held for a connection that has died must not be held for so long.
+// ackTimeout returns the ACK timeout that a peer asks for in its REQ. It can ask for hours;
+// a dead connection must not hold resources for so long.
 func ackTimeout(exponent uint8) time.Duration {
 	if exponent == 0 {
-		exponent = 19 // none was given: that of rdma_cm
+		exponent = 19 // none was given: the default of rdma_cm
 	}
 	return min(ibcm.Timeout(exponent), maxResponse)
 }

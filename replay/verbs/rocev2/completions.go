@@ -18,7 +18,7 @@ type completions struct {
 
 func (c *completions) init() { c.wake = make(chan struct{}, 1) }
 
-// push adds a completion. Its size is bounded by the queues: a request holds its
+// push adds a completion. The depths of the queues bound their number: a request keeps its
 // place until its completion has been polled.
 func (c *completions) push(x verbs.Completion) {
 	c.mu.Lock()
@@ -38,7 +38,7 @@ func (c *completions) signal() {
 	}
 }
 
-// end says that nothing will be added any more.
+// end records that nothing will be added any more.
 func (c *completions) end() {
 	c.mu.Lock()
 	c.ended = true
@@ -47,7 +47,7 @@ func (c *completions) end() {
 	c.signal()
 }
 
-// poll moves completions to out, and counts those of each queue.
+// poll moves completions to out, and counts the completions of each queue.
 func (c *completions) poll(out []verbs.Completion) (n, sends, recvs int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,7 @@ func (c *completions) poll(out []verbs.Completion) (n, sends, recvs int) {
 	return n, sends, recvs
 }
 
-// wait returns true when there is something to poll, and false when there never
-// will be.
+// wait waits for completions. It reports false when there will be none any more.
 func (c *completions) wait() bool {
 	for {
 		c.mu.Lock()

@@ -45,14 +45,13 @@ type Conn struct {
 	rnrSyndrome  roce.Syndrome
 	outbound     icrc
 	establishing sync.Once
-	established  chan struct{} // RTU, or a packet that implies it, has come
+	established  chan struct{} // closed when RTU, or a packet that implies it, arrives
 
 	sendUsed, recvUsed atomic.Int32 // requests posted and not yet polled
 	cq                 completions
 	mem                memory
 
-	// mu is held while anything below is in use, system calls that send
-	// included.
+	// mu protects the fields below. It is held during system calls that send.
 	mu      sync.Mutex
 	cm      *cmID
 	state   verbs.State
@@ -65,11 +64,10 @@ type Conn struct {
 	requester
 	responder
 	timer   *time.Timer
-	timerAt time.Time // when timer is to fire; zero if it is not set
+	timerAt time.Time // when timer fires; zero if it is not set
 }
 
-// newConn makes a queue pair in StateInit. It can be found when addConn has been
-// called.
+// newConn returns a queue pair in StateInit. addConn makes it known to the socket.
 func newConn(s *socket, p *verbs.Params) (*Conn, error) {
 	c := &Conn{
 		s: s, p: s.p,
@@ -104,7 +102,7 @@ func depth(n int) int32 {
 	return int32(min(n, maxQueue))
 }
 
-// rnrSyndrome is the one whose timer is the least that is not less than d.
+// rnrSyndrome returns the syndrome with the shortest timer that is at least d.
 func rnrSyndrome(d time.Duration) roce.Syndrome {
 	best := roce.RNR(0) // the longest
 	for code := uint8(31); code > 0 && roce.RNR(code).RNRTimer() >= d; code-- {
@@ -185,7 +183,7 @@ func (c *Conn) Post(wrs ...verbs.WorkRequest) error {
 	return nil
 }
 
-// refusal is why nothing can be posted.
+// refusal returns why nothing can be posted.
 func (c *Conn) refusal() error {
 	switch {
 	case c.closed:
@@ -323,7 +321,7 @@ func (c *Conn) Disconnect(ctx context.Context) error {
 	return err
 }
 
-// disconnected ends the connection because the peer wants it.
+// disconnected ends the connection because the peer has asked for it.
 func (c *Conn) disconnected() {
 	c.establish()
 	c.mu.Lock()
@@ -394,8 +392,7 @@ func (c *Conn) failWith(err error, send, recv verbs.Status) {
 	c.cq.end()
 }
 
-// handle does what a packet says. mu is held; whoever calls it calls transmit
-// afterwards.
+// handle handles a packet. mu is held; the caller calls transmit afterwards.
 func (c *Conn) handle(pkt *roce.Packet, now time.Time) {
 	if c.state != verbs.StateRTS && c.state != verbs.StateSQD || c.dying {
 		c.repeatNAK(pkt)
@@ -417,8 +414,8 @@ func (c *Conn) handle(pkt *roce.Packet, now time.Time) {
 	c.establish()
 }
 
-// transmitLimit bounds the bytes of Read responses that are sent at a time, so
-// that one long Read does not keep others waiting.
+// transmitLimit bounds the bytes of Read responses that are sent at a time, so that a long
+// Read does not delay other work.
 const transmitLimit = 512 << 10
 
 // transmit sends whatever can be sent. mu is held.
@@ -440,17 +437,17 @@ func (c *Conn) transmit() {
 	c.arm()
 }
 
-// idle reports that there is nothing to be sent.
+// idle reports whether there is nothing to send.
 func (c *Conn) idle() bool {
 	return c.activeReads == 0 && c.answer == answerNone && c.cur == c.sq.tail
 }
 
-// send reports whether it left something that could have been sent.
+// send sends a batch. It reports whether something is left that could have been sent.
 func (c *Conn) send() (more bool) {
 	b := newBatch(&c.outbound, c.s.segmenting.Load())
 	defer b.free()
 	if c.activeReads > 0 {
-		// Memory stays open until what was read of it is on its way.
+		// Memory stays open until the data read from it have been sent.
 		c.mem.mu.RLock()
 		for budget := transmitLimit; c.activeReads > 0 && !c.blocked; {
 			if budget <= 0 {
@@ -479,11 +476,11 @@ func (c *Conn) send() (more bool) {
 	return more
 }
 
-// flush sends a batch. What does not fit into the socket's buffer is as if it
-// had not been tried.
+// flush sends a batch. Packets that do not fit into the socket's buffer are put back, as
+// if they had not been tried.
 func (c *Conn) flush(b *batch) {
 	if c.state == verbs.StateError {
-		b.reset() // the memory is not ours any more
+		b.reset() // the memory does not belong to us any more
 	}
 	if b.empty() {
 		return
@@ -505,7 +502,7 @@ func (c *Conn) flush(b *batch) {
 	b.reset()
 }
 
-// pump sends what transmit has left, as long as there is any.
+// pump sends what transmit has left, until there is nothing left.
 func (c *Conn) pump() {
 	for {
 		c.mu.Lock()

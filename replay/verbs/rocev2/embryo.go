@@ -11,23 +11,22 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// A listener that answers requests itself (verbs.Answerer) sends the REP at once
-// and keeps an embryo: what is needed to make the connection when the RTU comes.
-// That is all that a flood of requests costs: no queue pair, no timer, no goroutine
-// and no receive exists before the peer has shown that it has received the REP: by
-// the communication id in its RTU, or by a packet with the queue pair and the PSN
-// that the REP has named. An embryo cannot be done without, as SYN cookies do for
-// TCP: neither repeats what the REQ has said.
+// A listener that answers requests itself (verbs.Answerer) sends the REP at once and
+// keeps an embryo: the data needed to make the connection when the RTU arrives. That is
+// all that a flood of requests costs. No queue pair, timer, goroutine or receive exists
+// before the peer has shown that it has received the REP: by the communication id in its
+// RTU, or by a packet with the queue pair and the PSN of the REP. Nothing like SYN
+// cookies can replace embryos: neither RTU nor packet repeats the contents of the REQ.
 
-// earlyPackets and earlyBytes bound what is kept of packets that come before the
-// consumer has taken a confirmed connection. Without, the first call of a peer
-// would wait for its ACK timeout.
+// earlyPackets and earlyBytes bound the packets that are kept until the consumer has
+// accepted a confirmed connection. Without these packets, the first call of a peer would
+// wait for the ACK timeout.
 const (
 	earlyPackets = 16
 	earlyBytes   = 64 << 10
 )
 
-// embryo is a connection that was answered and that the peer has not confirmed.
+// embryo is a connection request that was answered but not confirmed.
 type embryo struct {
 	s                *socket
 	l                *listener
@@ -47,12 +46,12 @@ type embryo struct {
 	privateLen       uint8
 }
 
-// names reports whether a message of the peer's speaks of e.
+// names reports whether a message of the peer refers to e.
 func (e *embryo) names(s *socket, peer netip.AddrPort, msg *ibcm.Message) bool {
 	return e.s == s && e.peer.Addr() == peer.Addr() && e.key.n == msg.LocalID
 }
 
-// halfOpen are the embryos of a provider. Its lock is that of the cm.
+// halfOpen holds the embryos of a provider. The lock of the cm protects it.
 type halfOpen struct {
 	table     *halfopen.Table[*embryo]
 	byID      map[uint32]*halfopen.Entry[*embryo] // by our communication id
@@ -81,7 +80,7 @@ func (h *halfOpen) remove(entry *halfopen.Entry[*embryo]) {
 	}
 }
 
-// forget drops what refers to an entry that is not in the table any more.
+// forget drops all references to an entry that has left the table.
 func (h *halfOpen) forget(entry *halfopen.Entry[*embryo]) {
 	if entry == nil {
 		return
@@ -92,7 +91,7 @@ func (h *halfOpen) forget(entry *halfopen.Entry[*embryo]) {
 	delete(h.byQPN, e.ownQPN)
 }
 
-// expire forgets what came before limit, and returns how many that were.
+// expire forgets requests that arrived before limit, and returns how many.
 func (h *halfOpen) expire(limit time.Time) (n int) {
 	for o := h.table.Oldest(); o != nil && o.Since.Before(limit); o = h.table.Oldest() {
 		h.remove(o)
@@ -101,7 +100,7 @@ func (h *halfOpen) expire(limit time.Time) (n int) {
 	return n
 }
 
-// answer answers a request on the terms of its listener. mu is held.
+// answer answers a request with the parameters of its listener. mu is held.
 func (m *cm) answer(s *socket, l *listener, peer netip.AddrPort, key peerKey, msg *ibcm.Message) {
 	if m.closed {
 		return
@@ -129,9 +128,9 @@ func (m *cm) answer(s *socket, l *listener, peer netip.AddrPort, key peerKey, ms
 	m.sendREP(e)
 }
 
-// sendREP sends the REP of an embryo; it is the same each time. It is not repeated
-// by itself: who has missed it repeats the REQ, and a forged address gets no more
-// than what was sent in its name. mu is held.
+// sendREP sends the REP of an embryo, the same each time. There is no timer for it: a peer
+// that has missed it retransmits the REQ, and a forged address receives no more messages
+// than were sent in its name. mu is held.
 func (m *cm) sendREP(e *embryo) {
 	e.s.sendMAD(m.rep(&repFields{
 		tid: e.tid, local: e.local, remote: e.key.n, qpn: e.ownQPN, psn: e.ownPSN,
@@ -149,14 +148,14 @@ func (m *cm) answerAgain(s *socket, key peerKey) bool {
 	return true
 }
 
-// confirmed handles the RTU of an embryo; false if there is none. mu is held.
+// confirmed handles the RTU for an embryo. It reports false if there is none. mu is held.
 func (m *cm) confirmed(s *socket, peer netip.AddrPort, msg *ibcm.Message) bool {
 	entry := m.half.byID[msg.RemoteID]
 	return entry != nil && entry.Value.names(s, peer, msg) && m.hatch(entry)
 }
 
-// hatch makes a request for the consumer of an embryo that was confirmed. It is
-// false if nobody listens any more. mu is held.
+// hatch turns a confirmed embryo into a request for the consumer. It reports false if
+// nobody listens any more. mu is held.
 func (m *cm) hatch(entry *halfopen.Entry[*embryo]) bool {
 	e := entry.Value
 	l, s := e.l, e.s
@@ -167,8 +166,8 @@ func (m *cm) hatch(entry *halfopen.Entry[*embryo]) bool {
 	default:
 	}
 	if l.pending >= m.p.opt.Backlog {
-		// The consumer does not keep up. What the peer sends, and sends again, will
-		// confirm it later.
+		// The consumer does not keep up. Packets that the peer sends or retransmits
+		// later will confirm the connection then.
 		return true
 	}
 	m.half.remove(entry)
@@ -187,7 +186,7 @@ func (m *cm) hatch(entry *halfopen.Entry[*embryo]) bool {
 	return true
 }
 
-// endReady ends a confirmed connection that no consumer has taken. mu is held.
+// endReady ends a confirmed connection that no consumer has accepted. mu is held.
 func (m *cm) endReady(id *cmID) {
 	id.request.listener.pending--
 	id.request.early = nil
@@ -212,8 +211,8 @@ func (m *cm) take(r *request, p *verbs.Params) (*Conn, error) {
 		c.Close() //nolint:errcheck // it never was
 		return nil, verbs.ErrDisconnected
 	}
-	// From here on the connection can be found, and what comes for it waits until
-	// what came before has been handled.
+	// From here on the socket finds the connection, and new packets wait until the
+	// earlier ones have been handled.
 	c.mu.Lock()
 	if err := m.p.addConn(id.s, c); err != nil {
 		c.mu.Unlock()
@@ -244,9 +243,9 @@ func (m *cm) take(r *request, p *verbs.Params) (*Conn, error) {
 	return c, nil
 }
 
-// early handles a packet for a queue pair that does not exist yet; false if there
-// is none to be. Its number and the first PSN, 48 bits that only the REP has told,
-// stand for an RTU that was lost or overtaken.
+// early handles a packet for a queue pair that does not exist yet. It reports false if no
+// embryo has that number. The number and the first PSN, 48 bits that only the REP
+// contains, replace an RTU that was lost or overtaken.
 func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	m := &s.p.cm
 	m.mu.Lock()
@@ -256,13 +255,13 @@ func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	switch {
 	case entry != nil:
 		e := entry.Value
-		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.intact(src, b, index) || !m.hatch(entry) {
+		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.stray(src, b, index) || !m.hatch(entry) {
 			return false
 		}
 		if id = m.ready[n]; id == nil {
 			return false
 		}
-	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.intact(src, b, index):
+	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.stray(src, b, index):
 		return false
 	}
 	r := id.request
@@ -276,19 +275,9 @@ func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	return true
 }
 
-// intact checks the ICRC of a packet of no connection.
-func (s *socket) intact(src netip.AddrPort, b []byte, index uint16) bool {
+// stray is intact for a packet that belongs to no connection.
+func (s *socket) stray(src netip.AddrPort, b []byte, index uint16) bool {
 	var c icrc
 	c.set(src, s.local)
-	id := index
-	if s.p.opt.CheckICRC != ICRCOff {
-		var ok bool
-		if id, ok = c.check(b, index, s.p.opt.CheckICRC); !ok {
-			return false
-		}
-	}
-	if s.tap.on() {
-		s.tap.packet(src, s.local, id, b)
-	}
-	return true
+	return s.intact(&c, src, b, index)
 }

@@ -19,9 +19,8 @@ const (
 	recvBufferSize = 1 << 16
 )
 
-// wire orders what is done to memory before a packet is sent before what is done
-// after it was received, as package net does for its sockets: both ends may be
-// in this process.
+// wire tells the race detector that sending a packet happens before receiving it, as
+// package net does for its sockets: both ends may be in this process.
 var wire atomic.Uint32
 
 // mmsghdr is that of recvmmsg(2).
@@ -30,15 +29,15 @@ type mmsghdr struct {
 	n   uint32
 }
 
-// udp is a UDP socket that takes and gives several datagrams at a time.
+// udp is a UDP socket that sends and receives several datagrams at a time.
 type udp struct {
 	conn   *net.UDPConn
 	raw    syscall.RawConn
 	v6     bool
-	gso    bool // the kernel knows UDP_SEGMENT
+	gso    bool // the kernel supports UDP_SEGMENT
 	buffer int  // bytes of receive buffer, as the kernel counts
 
-	// What recv works with.
+	// Scratch memory of recv.
 	readFunc func(fd uintptr) bool
 	block    bool
 	received int
@@ -146,8 +145,8 @@ func (u *udp) read(fd uintptr) bool {
 	}
 }
 
-// message is the i-th datagram that recv read: packets of size bytes each, but
-// for the last. It is nil if there is nothing to be had from it.
+// message returns the i-th datagram of recv: packets of size bytes each, the last one
+// perhaps shorter. It is nil if the datagram is unusable.
 func (u *udp) message(i int) (b []byte, size int, src netip.AddrPort) {
 	m := &u.msgs[i]
 	if m.hdr.Flags&unix.MSG_TRUNC != 0 {
@@ -227,9 +226,9 @@ func scope(zone string) uint32 {
 	return 0
 }
 
-// send sends the messages of a batch from the first on, and returns how many
-// went out. The error is EAGAIN if the socket's buffer is full, and any other
-// for the message after those.
+// send sends the messages of a batch from the first on, and returns how many were sent.
+// The error is EAGAIN if the socket's buffer is full; any other error concerns the next
+// message.
 func (u *udp) send(b *batch, first int, dst netip.AddrPort) (int, error) {
 	s := &b.sys
 	s.address(dst, u.v6)
@@ -274,7 +273,7 @@ func (u *udp) send(b *batch, first int, dst netip.AddrPort) (int, error) {
 		}
 	}
 	err := u.raw.Write(s.writeFunc)
-	clear(s.iovs) // no payload is kept alive
+	clear(s.iovs) // so that no payload is kept alive
 	if err != nil {
 		return 0, err
 	}
@@ -316,7 +315,7 @@ func noOffload(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EMSGSIZE)
 }
 
-// nap sleeps with the precision of the kernel, not that of timers.
+// nap sleeps with the precision of the kernel, which is better than that of timers.
 func nap(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
 	unix.Nanosleep(&ts, nil) //nolint:errcheck // woken early is as good

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// udp is a UDP socket of package net. What identification its packets get is up
-// to the system, so that only peers that check ICRCs as ICRCAnyID does, or not
-// at all, may take them.
+// udp is a UDP socket of package net. The system chooses the identification of its
+// packets, so that only peers that check ICRCs as ICRCAnyID does, or not at all, accept
+// them.
 type udp struct {
 	conn   *net.UDPConn
 	gso    bool

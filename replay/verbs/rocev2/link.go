@@ -15,8 +15,7 @@ const (
 	linkLimit     = 4 << 20 // bytes that may wait for their turn
 )
 
-// linkModel holds packets back for as long as a network with a delay and a bandwidth
-// would.
+// linkModel delays packets as a network with a delay and a bandwidth would.
 type linkModel struct {
 	model verbs.Link
 	udp   *udp
@@ -28,7 +27,7 @@ type linkModel struct {
 	queue  []delayed
 	head   int
 	queued int       // bytes
-	busy   time.Time // when the wire is free again
+	busy   time.Time // until when the wire is busy
 	spare  [][]byte
 }
 
@@ -49,7 +48,7 @@ func (l *linkModel) close() {
 	<-l.done
 }
 
-// full reports that no more should be sent for now.
+// full reports that nothing more should be sent for now.
 func (l *linkModel) full() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/replay/internal/backlog"
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
@@ -41,7 +42,7 @@ func (m *cm) listen(addr netip.AddrPort) (*listener, error) {
 			return nil, fmt.Errorf("rocev2: %v: service is in use", addr)
 		}
 	}
-	// Requests that have died take places in the queue until they are met.
+	// Dead requests occupy the queue until Accept skips them.
 	l := &listener{m: m, addr: addr, queue: make(chan *request, 2*m.p.opt.Backlog), closed: make(chan struct{})}
 	m.listeners[addr] = l
 	return l, nil
@@ -55,7 +56,7 @@ func (l *listener) push(r *request) {
 			return
 		default:
 		}
-		// Full of dead ones.
+		// The queue is full of dead requests.
 		select {
 		case old := <-l.queue:
 			switch old.id.state {
@@ -77,23 +78,12 @@ func (l *listener) Addr() netip.AddrPort { return l.addr }
 // Accept implements verbs.Listener.
 func (l *listener) Accept(ctx context.Context) (verbs.Request, error) {
 	for {
-		if err := ctx.Err(); err != nil {
+		r, err := backlog.Next(ctx, l.queue, l.closed)
+		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-l.closed:
-			return nil, verbs.ErrClosed
-		default:
-		}
-		select {
-		case r := <-l.queue:
-			if r.alive() {
-				return r, nil
-			}
-		case <-l.closed:
-			return nil, verbs.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if r.alive() {
+			return r, nil
 		}
 	}
 }
@@ -106,7 +96,7 @@ func (l *listener) Close() error {
 	if l.m.listeners[l.addr] == l {
 		delete(l.m.listeners, l.addr)
 	}
-	// Those that nobody has taken.
+	// Requests that nobody has accepted.
 	for {
 		select {
 		case r := <-l.queue:
@@ -147,8 +137,8 @@ type request struct {
 	psn              uint32
 	mtu              int
 	ackTimeout       uint8
-	// Of a request that the listener has answered: what it was answered, and
-	// packets that have come for the queue pair since. m.mu
+	// For a request that the listener has answered: the answer, and packets that
+	// have arrived for the queue pair since. Protected by m.mu.
 	answered *embryo
 	early    [][]byte
 }
@@ -191,7 +181,7 @@ func (r *request) Reject(private []byte) error {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if r.id.state == cmReady {
-		r.m.endReady(r.id) // the REP is out: all that is left is to disconnect
+		r.m.endReady(r.id) // the REP has been sent, so this has to disconnect
 		return nil
 	}
 	if r.id.state != cmReqRcvd {

@@ -22,7 +22,7 @@ var (
 	errRegions = errors.New("rocev2: too many regions")
 )
 
-// region is a place for memory that the peer may reach.
+// region is memory that the peer may reach.
 type region struct {
 	mem    []byte
 	base   uint64
@@ -34,15 +34,15 @@ type region struct {
 	open   bool
 }
 
-// memory is what the peer of one connection may reach. Whoever touches it on
-// behalf of the peer holds mu for reading.
+// memory holds the regions that the peer of one connection may reach. mu is held for
+// reading during every access on behalf of the peer.
 type memory struct {
 	mu    sync.RWMutex
 	slots []region
-	free  []uint32          // places in slots
-	index map[uint32]uint32 // the upper bits of a handle in use: its place in slots
+	free  []uint32          // free places in slots
+	index map[uint32]uint32 // places in slots by the upper bits of the handle
 	seq   *unguessable.Sequence
-	next  uint64 // the next address that nobody chose
+	next  uint64 // the next address for OffsetAny
 	ended bool
 }
 
@@ -52,7 +52,7 @@ func (m *memory) init(seq *unguessable.Sequence) {
 	m.next = 1<<32 + unguessable.Uint64()>>32<<12
 }
 
-// slot is the place that a handle names by its index, in use.
+// slot returns the place of a handle, if it is in use.
 func (m *memory) slot(handle uint32) *region {
 	i, ok := m.index[handle>>8]
 	if !ok {
@@ -61,7 +61,7 @@ func (m *memory) slot(handle uint32) *region {
 	return &m.slots[i]
 }
 
-// add takes a free place and gives it a handle.
+// add takes a free place and assigns a handle to it.
 func (m *memory) add() (*region, error) {
 	if m.ended {
 		return nil, verbs.ErrClosed
@@ -190,8 +190,8 @@ func (m *memory) invalidate(handle uint32, byPeer bool) bool {
 	return false
 }
 
-// at is n bytes of memory that the peer names and may access; mu is held. It
-// is nil if there is nothing of the kind.
+// at returns n bytes of memory that the peer names, if it may access them, or else nil. mu
+// is held.
 func (m *memory) at(handle uint32, va uint64, n uint32, access verbs.Access) []byte {
 	r := m.slot(handle)
 	if r == nil || r.handle != handle || !r.open || r.access&access == 0 {
@@ -210,7 +210,7 @@ func (m *memory) reaches(handle uint32, va uint64, n uint32, access verbs.Access
 	return m.at(handle, va, n, access) != nil
 }
 
-// write copies b to where the peer says.
+// write copies b to memory that the peer names.
 func (m *memory) write(handle uint32, va uint64, b []byte) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -222,7 +222,7 @@ func (m *memory) write(handle uint32, va uint64, b []byte) bool {
 	return true
 }
 
-// end closes everything for good.
+// end closes all regions.
 func (m *memory) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 // linger bounds how long Close waits for peers to confirm disconnection.
 const linger = 300 * time.Millisecond
 
-// Stats count what went wrong.
+// Stats counts problems.
 type Stats struct {
-	Malformed uint64 // packets dropped: not of a kind that this provider knows
+	Malformed uint64 // packets dropped: malformed, or of an unknown kind
 	BadICRC   uint64 // packets dropped
 	NoQP      uint64 // packets dropped: for no queue pair of ours, or not from its peer
-	Gaps      uint64 // packets were lost, as the peer or the sequence of packets said
-	Timeouts  uint64 // packets were repeated because no answer came
-	// HalfOpen is how many connection requests have been answered and not confirmed
-	// now; Evicted and Expired are how many of those before had to make room, and
-	// were forgotten after Options.HalfOpenTime.
+	Gaps      uint64 // losses that a NAK of the peer or a gap in the PSNs showed
+	Timeouts  uint64 // retransmissions because there was no answer
+	// HalfOpen is how many connection requests are answered but not confirmed at
+	// present. Evicted counts earlier ones that were replaced by others, Expired
+	// those that were dropped after Options.HalfOpenTime.
 	HalfOpen, Evicted, Expired uint64
 }
 
@@ -47,7 +47,7 @@ type Provider struct {
 	handles *unguessable.Sequence // of 32 bits, of the memory of all connections
 }
 
-// New makes a provider. It opens sockets as they are needed.
+// New returns a provider. It opens sockets when they are needed.
 func New(opt Options) (*Provider, error) {
 	if err := opt.setDefaults(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (p *Provider) Alloc(n int) ([]byte, error) {
 // Free implements verbs.Provider. The garbage collector does it.
 func (p *Provider) Free([]byte) {}
 
-// socket is the socket of a local address; it is opened if there is none.
+// socket returns the socket of a local address, and opens one if there is none.
 func (p *Provider) socket(addr netip.Addr) (*socket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +118,7 @@ func (p *Provider) socket(addr netip.Addr) (*socket, error) {
 	return s, nil
 }
 
-// route is the local address from which remote is reached.
+// route returns the local address from which remote is reached.
 func (p *Provider) route(remote netip.Addr) (netip.Addr, error) {
 	if l := p.opt.Local; l.IsValid() {
 		if l.Unmap().Is4() != remote.Is4() {
@@ -134,8 +134,8 @@ func (p *Provider) route(remote netip.Addr) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// newQPN is the number of a new queue pair. Numbers are not used again before all
-// others have been.
+// newQPN returns the number of a new queue pair. No number is reused before all others
+// have been used.
 func (p *Provider) newQPN() uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,8 @@ func (p *Provider) newQPNLocked() uint32 {
 
 var errQPN = errors.New("rocev2: the number of the queue pair is in use")
 
-// addConn gives a queue pair its number, if it has none, and lets it be found.
+// addConn assigns a number to a queue pair, unless it has one, and makes it known to its
+// socket.
 func (p *Provider) addConn(s *socket, c *Conn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
 package rocev2
 
-// queue is a ring that grows. Its entries have consecutive numbers, and keep
-// their contents when they are reused.
+// queue is a ring that grows. Unlike ring.Ring, it numbers its entries consecutively, and
+// entries keep their contents for reuse.
 type queue[T any] struct {
 	slots      []T // a power of two
 	head, tail uint32

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	// maxOutstanding bounds the PSNs between the oldest that is not
-	// acknowledged and the newest: well below half of all, or their order would
-	// be lost.
+	// maxOutstanding bounds the distance between the oldest unacknowledged PSN and the
+	// newest: well below half of the PSN space, so that their order stays known.
 	maxOutstanding = 1 << 22
 	minWindow      = 4 // packets
 	ackInterval    = 16
@@ -31,8 +30,8 @@ type wqe struct {
 	local        [][]byte
 	length       uint32
 	psn, packets uint32
-	// sent is how many packets have gone out, acked how many of them have been
-	// acknowledged. Of a Read they count packets of the response: asked for, and
+	// sent is how many packets have been sent, acked how many of them have been
+	// acknowledged. For a Read they count packets of the response: requested, and
 	// received.
 	sent, acked uint32
 }
@@ -44,25 +43,25 @@ type requester struct {
 	psn  uint32 // of the next request that gets one
 	top  uint32 // behind the highest PSN ever sent
 	now  time.Time
-	wait time.Time // RNR: nothing is sent before
+	wait time.Time // RNR: nothing is sent before that
 
 	inflight uint32 // packets of Sends and Writes sent and not acknowledged
-	window   uint32 // how many there may be
-	windowHi uint32 // the largest that window becomes
+	window   uint32 // limit of inflight
+	windowHi uint32 // limit of window
 	credit   uint32 // acknowledged since window grew
 
 	openReads  int    // Reads that have PSNs and are not complete
 	readReqs   int    // Read requests that are not answered in full
 	readWait   uint32 // packets asked for and not received
-	readWindow uint32 // how many there may be, beyond one request
+	readWindow uint32 // limit of readWait, beyond one request
 	readChunk  uint32 // packets that one request asks for at most
 
-	readWindowHi uint32 // the largest that readWindow becomes
+	readWindowHi uint32 // limit of readWindow
 
-	lost     bool // a loss was noticed, and there was no progress since
+	lost     bool // a loss was detected, and there was no progress since
 	rnrTries uint8
 	progress time.Time // when the peer last acknowledged something new
-	deadline time.Time // when to repeat; zero if nothing is outstanding
+	deadline time.Time // when to retransmit; zero if nothing is outstanding
 	backoff  uint8
 	srtt     time.Duration
 	timing   bool // a packet's round trip is being measured
@@ -94,7 +93,7 @@ func (c *Conn) enqueue(wr *verbs.WorkRequest) {
 	}
 }
 
-// una is the oldest PSN that is not acknowledged.
+// una returns the oldest unacknowledged PSN.
 func (c *Conn) una() uint32 {
 	for i := c.sq.head; i != c.sq.tail; i++ {
 		if w := c.sq.at(i); w.assigned && !w.done {
@@ -106,8 +105,8 @@ func (c *Conn) una() uint32 {
 	return c.psn
 }
 
-// request puts packets of requests into the batch. It is true if only the
-// batch was too small for more.
+// request puts packets of requests into the batch. It reports whether there is more to
+// send that did not fit into the batch.
 func (c *Conn) request(b *batch) bool {
 	if !c.wait.IsZero() {
 		return false
@@ -177,7 +176,8 @@ func (c *Conn) assign(w *wqe) bool {
 	return true
 }
 
-// execute does what needs no peer. It is false if the connection has failed.
+// execute executes requests that need no peer. It reports false if the connection has
+// failed.
 func (c *Conn) execute(w *wqe) bool {
 	c.now = time.Now()
 	if w.op == verbs.OpBind {
@@ -215,7 +215,7 @@ func (c *Conn) failAt(i uint32, err *verbs.StatusError) {
 	c.hangUp()
 }
 
-// hangUp tells the peer, which may not know, that the queue pair has failed.
+// hangUp tells the peer that the queue pair has failed.
 func (c *Conn) hangUp() {
 	go c.p.cm.disconnect(c.cm)
 }
@@ -301,7 +301,7 @@ func (c *Conn) reth(h []byte, va uint64, handle, n uint32) {
 	r.SetDMALen(n)
 }
 
-// gather calls f for the parts of a list that make up n bytes from off on.
+// gather calls f for the parts of a list that contain the n bytes from off on.
 func gather(list [][]byte, off, n uint32, f func([]byte)) {
 	for _, b := range list {
 		if n == 0 {
@@ -321,7 +321,7 @@ func gather(list [][]byte, off, n uint32, f func([]byte)) {
 	}
 }
 
-// sentUpTo notes that PSNs below psn have been used.
+// sentUpTo records that PSNs below psn have been used.
 func (c *Conn) sentUpTo(psn uint32) {
 	if psnDiff(psn, c.top) > 0 {
 		c.top = psn
@@ -354,7 +354,7 @@ func (c *Conn) onAck(pkt *roce.Packet) {
 	una := c.una()
 	d, sent := psnDiff(pkt.PSN, una), psnDiff(c.top, una)
 	if d < 0 || d > sent || d == sent && s != roce.NAKPSNSequence {
-		return // old, or of something that was never sent
+		return // old, or for something that was never sent
 	}
 	switch {
 	case s.IsACK():
@@ -438,7 +438,7 @@ func (c *Conn) acked(limit uint32) {
 	}
 }
 
-// progressed notes that PSNs below limit have been dealt with.
+// progressed records that PSNs below limit are done.
 func (c *Conn) progressed(limit uint32) {
 	c.lost = false
 	c.rnrTries, c.backoff = 0, 0
@@ -491,7 +491,7 @@ func (c *Conn) grow(n uint32) {
 	}
 }
 
-// gap repeats what has not been acknowledged, once.
+// gap retransmits what has not been acknowledged, once for each loss.
 func (c *Conn) gap() {
 	if c.lost {
 		return
@@ -508,8 +508,7 @@ func (c *Conn) shrink() {
 	c.credit = 0
 }
 
-// rewind lets sending start again at the oldest packet that is not
-// acknowledged (go-back-N).
+// rewind restarts sending at the oldest unacknowledged packet (go-back-N).
 func (c *Conn) rewind() {
 	for i := c.sq.head; i != c.sq.tail; i++ {
 		w := c.sq.at(i)

@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// answer is what is to be sent for requests: nothing, or a syndrome. Only the
-// last one counts, because each acknowledges all that came before.
+// answer is the pending answer to requests: nothing, or a syndrome. Only the last one is
+// kept, because each acknowledges all earlier requests.
 type answer uint16
 
 const (
@@ -24,8 +24,8 @@ type responder struct {
 	rq   queue[verbs.RecvRequest]
 	epsn uint32 // expected
 	msn  uint32 // requests completed
-	// deaf: a NAK has been sent, and nothing counts before the packet that it
-	// asks for.
+	// deaf: a NAK has been sent, and all packets before the one that it asks for are
+	// ignored.
 	deaf bool
 	rx   incoming
 
@@ -34,13 +34,13 @@ type responder struct {
 	unacked   int  // packets since the last acknowledgement
 	lazy      bool // an acknowledgement has been put off
 
-	// The last Reads of the peer, as many as were agreed: those under way, and
-	// those that may be asked for again.
+	// The last Reads of the peer, as many as were negotiated: Reads under way, and
+	// Reads that may be requested again.
 	reads       []read
 	nextRead    int
 	activeReads int
 
-	dying    bool // the answer that ends it all is due
+	dying    bool // a NAK that ends the queue pair has to be sent
 	fatal    answer
 	fatalPSN uint32
 	fatalEnd uint32 // behind the Read that it happened in, if it was one
@@ -48,7 +48,7 @@ type responder struct {
 	deathRcv verbs.Status
 }
 
-// incoming is a message of several packets that is coming in.
+// incoming is a message of several packets that is being received.
 type incoming struct {
 	active, write bool
 	recv          bool // request has been taken from the queue
@@ -93,7 +93,7 @@ func (c *Conn) repeatNAK(pkt *roce.Packet) {
 	b.free()
 }
 
-// nak ends the queue pair, as soon as the peer has been told.
+// nak ends the queue pair as soon as the peer has been told.
 func (c *Conn) nak(s roce.Syndrome, op verbs.Op, status verbs.Status, detail string, args ...any) {
 	c.answer, c.answerPSN, c.fatalEnd = 0x100+answer(s), c.epsn, c.epsn
 	c.dying = true
@@ -116,8 +116,8 @@ func (c *Conn) ackIf(pkt *roce.Packet) {
 	}
 }
 
-// patient reports that all there is to be sent is an acknowledgement that can
-// wait a moment.
+// patient reports whether there is nothing to send except an acknowledgement that can be
+// delayed.
 func (c *Conn) patient() bool {
 	return c.answer == answerACK && c.unacked < 8 && c.activeReads == 0 && c.cur == c.sq.tail
 }
@@ -150,8 +150,7 @@ func (c *Conn) onRequest(pkt *roce.Packet) {
 	}
 }
 
-// fits reports whether a packet has a length that its place in the message
-// allows.
+// fits reports whether the length of a packet is valid for its place in the message.
 func (c *Conn) fits(pkt *roce.Packet) bool {
 	n := uint32(pkt.PayloadLen)
 	switch op := pkt.Opcode; {
@@ -238,7 +237,7 @@ func (c *Conn) onWrite(pkt *roce.Packet) {
 	c.ackIf(pkt)
 }
 
-// packets is how many packets n bytes take.
+// packets returns how many packets n bytes take.
 func (c *Conn) packets(n uint32) uint32 { return max(1, (n+c.mtu-1)/c.mtu) }
 
 func (c *Conn) onRead(pkt *roce.Packet) {
@@ -324,9 +323,9 @@ func (c *Conn) respond(b *batch, budget *int) {
 		var data []byte
 		if n > 0 {
 			if data = c.mem.at(r.handle, r.va+uint64(off), n, verbs.RemoteRead); data == nil {
-				// The memory was closed. If this is for a Read that was answered
-				// once, the request may be a late copy, of which the peer
-				// takes no notice; then nothing is wrong.
+				// The memory was closed. If the Read was answered once already,
+				// the request may be a late copy, whose answer the peer ignores;
+				// then nothing is wrong.
 				switch {
 				case r.replay && c.dying:
 				case r.replay:

@@ -19,11 +19,10 @@ type socket struct {
 	local netip.AddrPort
 	udp   *udp
 	mtu   int // the largest path MTU that the interface allows
-	// What a connection may have on its way to the peer, and Read responses to
-	// us, in bytes.
+	// Limits in bytes of what a connection may have in flight to the peer, and of
+	// Read responses in flight to us.
 	window, readWindow int
-	// segmenting: the kernel takes datagrams apart. It turns out when it
-	// cannot.
+	// segmenting: the kernel splits datagrams. It is cleared when that fails.
 	segmenting atomic.Bool
 	link       *linkModel
 	tap        tap
@@ -34,7 +33,7 @@ type socket struct {
 	mu    sync.RWMutex
 	conns map[uint32]*Conn
 
-	// Of the reading goroutine:
+	// Used by the reading goroutine:
 	cur     *Conn // locked
 	lazy    []*Conn
 	now     time.Time
@@ -128,8 +127,8 @@ func (s *socket) run() {
 			if s.closed.Load() {
 				return
 			}
-			// What the network reports (ECONNREFUSED and the like) is the
-			// peer's trouble. Whatever it is, do not spin.
+			// Errors that the network reports (such as ECONNREFUSED) concern a
+			// peer. Whatever the error is, do not spin.
 			s.p.opt.logf("rocev2: %v: receive: %v", s.local, err)
 			time.Sleep(time.Millisecond)
 			continue
@@ -146,7 +145,7 @@ func (s *socket) run() {
 	}
 }
 
-// datagram takes what the kernel has put together apart.
+// datagram splits a datagram that the kernel has merged.
 func (s *socket) datagram(src netip.AddrPort, b []byte, size int) {
 	for index := uint16(0); len(b) > 0; index++ {
 		n := min(size, len(b))
@@ -194,16 +193,9 @@ func (s *socket) packet(src netip.AddrPort, b []byte, index uint16) {
 		}
 		c.inbound.set(src, s.local)
 	}
-	id := index
-	if s.p.opt.CheckICRC != ICRCOff {
-		var ok bool
-		if id, ok = c.inbound.check(b, index, s.p.opt.CheckICRC); !ok {
-			s.p.count(&s.p.stats.BadICRC)
-			return
-		}
-	}
-	if s.tap.on() {
-		s.tap.packet(src, s.local, id, b)
+	if !s.intact(&c.inbound, src, b, index) {
+		s.p.count(&s.p.stats.BadICRC)
+		return
 	}
 	c.handle(&s.pkt, s.now)
 }
@@ -214,8 +206,8 @@ func (s *socket) conn(qpn uint32) *Conn {
 	return s.conns[qpn]
 }
 
-// release lets go of the connection that packets were handled for, after it has
-// sent what they call for.
+// release unlocks the connection whose packets were handled, after sending what they
+// have caused.
 func (s *socket) release() {
 	c := s.cur
 	if c == nil {
@@ -234,9 +226,8 @@ func (s *socket) release() {
 	c.mu.Unlock()
 }
 
-// acknowledge sends the acknowledgements that have been put off. Whoever was
-// woken by what they acknowledge gets a chance to answer before, so that one
-// system call sends both.
+// acknowledge sends delayed acknowledgements. Goroutines that were woken by the
+// acknowledged messages get a chance to answer first, so that one system call sends both.
 func (s *socket) acknowledge() {
 	if len(s.lazy) == 0 {
 		return
@@ -252,6 +243,21 @@ func (s *socket) acknowledge() {
 	s.lazy = s.lazy[:0]
 }
 
+// intact checks the ICRC of a packet and shows the packet to the tap.
+func (s *socket) intact(f *icrc, src netip.AddrPort, b []byte, index uint16) bool {
+	id := index
+	if s.p.opt.CheckICRC != ICRCOff {
+		var ok bool
+		if id, ok = f.check(b, index, s.p.opt.CheckICRC); !ok {
+			return false
+		}
+	}
+	if s.tap.on() {
+		s.tap.packet(src, s.local, id, b)
+	}
+	return true
+}
+
 // mad handles a packet for queue pair 1.
 func (s *socket) mad(src netip.AddrPort, b []byte, index uint16) {
 	pkt := &s.pkt
@@ -262,16 +268,9 @@ func (s *socket) mad(src netip.AddrPort, b []byte, index uint16) {
 	if src != s.madICRC.src {
 		s.madICRC.set(src, s.local)
 	}
-	id := index
-	if s.p.opt.CheckICRC != ICRCOff {
-		var ok bool
-		if id, ok = s.madICRC.check(b, index, s.p.opt.CheckICRC); !ok {
-			s.p.count(&s.p.stats.BadICRC)
-			return
-		}
-	}
-	if s.tap.on() {
-		s.tap.packet(src, s.local, id, b)
+	if !s.intact(&s.madICRC, src, b, index) {
+		s.p.count(&s.p.stats.BadICRC)
+		return
 	}
 	var m ibcm.Message
 	if !ibcm.Decode(pkt.Payload, pkt.PayloadLen, &m) || len(m.Data) < ibcm.DataSize {
@@ -281,8 +280,8 @@ func (s *socket) mad(src netip.AddrPort, b []byte, index uint16) {
 	s.p.cm.message(s, src, &m)
 }
 
-// send sends a batch and returns how many of its packets went out, or can be
-// taken for lost: less than all only if the socket is full.
+// send sends a batch and returns how many of its packets were sent, or count as lost:
+// fewer than all only if the socket is full.
 func (s *socket) send(b *batch, dst netip.AddrPort) int {
 	if s.tap.on() {
 		s.tap.batch(b, s.local, dst)
@@ -315,7 +314,7 @@ func (s *socket) send(b *batch, dst netip.AddrPort) int {
 	return len(b.segments)
 }
 
-// sendFlat sends packets one by one over what models a network.
+// sendFlat sends packets one by one through the model of a network.
 func (s *socket) sendFlat(b *batch, dst netip.AddrPort) int {
 	var buf [roce.MaxMTU + 64]byte
 	for i := range b.segments {
@@ -358,8 +357,7 @@ func (s *socket) sendMAD(packet []byte, dst netip.AddrPort) {
 	b.free()
 }
 
-// fault calls the hooks that stand for a bad network, one at a time for each
-// direction.
+// fault calls the hooks that model a bad network, one at a time for each direction.
 type fault struct {
 	opt     *Options
 	out, in sync.Mutex

@@ -6,15 +6,15 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// rto is how long to wait for an answer before packets are repeated. It is
-// shorter than the ACK timeout that was agreed on, since datagrams do get lost;
-// how long to hope is up to the latter.
+// rto returns how long to wait for an answer before packets are retransmitted. It is
+// shorter than the negotiated ACK timeout, since datagrams do get lost; the ACK timeout
+// decides when to give up.
 func (c *Conn) rto() time.Duration {
 	d := max(4*c.srtt, c.p.opt.RepeatAfter) << min(c.backoff, 12)
 	return min(d, c.ackTimeout)
 }
 
-// arm sees to it that onTimer is called in time. mu is held.
+// arm sets the timer so that onTimer is called in time. mu is held.
 func (c *Conn) arm() {
 	if c.state != verbs.StateRTS && c.state != verbs.StateSQD {
 		return
@@ -41,7 +41,7 @@ func (c *Conn) arm() {
 	}
 }
 
-// onTimer repeats what is due.
+// onTimer retransmits what is due.
 func (c *Conn) onTimer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

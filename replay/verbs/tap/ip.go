@@ -20,7 +20,7 @@ const (
 	maxPacket = 65535
 )
 
-// appendIP adds an IP header for n bytes of payload.
+// appendIP appends an IP header for n bytes of payload.
 func appendIP(b []byte, proto uint8, src, dst netip.Addr, id uint16, n int) []byte {
 	if src.Is4() {
 		start := len(b)
@@ -40,7 +40,7 @@ func appendIP(b []byte, proto uint8, src, dst netip.Addr, id uint16, n int) []by
 	return append(append(b, s[:]...), d[:]...)
 }
 
-// transportSum is the checksum of a TCP segment or UDP datagram with its pseudo
+// transportSum returns the checksum of a TCP segment or UDP datagram with its pseudo
 // header.
 func transportSum(proto uint8, src, dst netip.Addr, segment []byte) uint16 {
 	s, d := src.AsSlice(), dst.AsSlice()

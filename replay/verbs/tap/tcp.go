@@ -24,13 +24,13 @@ const (
 // segments of this size too.
 const maxSegment = (maxPacket - ipv6Len - tcpLen) &^ 3
 
-// TCP makes packets of one TCP connection: a handshake at once, and then what
-// its methods are told. All methods may be called from any goroutine; packets
-// come in the order of the calls.
+// TCP builds the packets of one TCP connection: first a handshake, then the data that
+// its methods are given. All methods may be called from any goroutine; the packets are
+// in the order of the calls.
 type TCP struct {
 	tap   verbs.Tap
 	mu    sync.Mutex
-	ends  [2]netip.AddrPort // 0 is local
+	ends  [2]netip.AddrPort // ends[0] is local
 	next  [2]uint32         // sequence numbers
 	fin   [2]bool
 	id    [2]uint16
@@ -38,7 +38,7 @@ type TCP struct {
 	clock func() time.Time
 }
 
-// NewTCP begins a connection. dialed says that the local end has opened it.
+// NewTCP begins a connection. dialed says that the local end opened it.
 func NewTCP(t verbs.Tap, local, remote netip.AddrPort, dialed bool) *TCP {
 	c := &TCP{tap: t, clock: time.Now}
 	c.ends[0], c.ends[1] = samePlain(local, remote)
@@ -59,21 +59,20 @@ func NewTCP(t verbs.Tap, local, remote netip.AddrPort, dialed bool) *TCP {
 
 var starts atomic.Uint32
 
-// start is an initial sequence number. It differs between connections, so that
-// two that use the same ports one after the other are told apart.
+// start returns an initial sequence number. It differs between connections, so that two
+// connections that use the same ports one after the other can be told apart.
 func start() uint32 { return starts.Add(0x9e3779b9) }
 
-// Sent is called with what the local end sends, before the peer can answer.
+// Sent adds data that the local end sends. It is called before the peer can answer.
 func (c *TCP) Sent(bufs ...[]byte) { c.data(0, bufs) }
 
-// Received is called with what has come from the peer.
+// Received adds data from the peer.
 func (c *TCP) Received(bufs ...[]byte) { c.data(1, bufs) }
 
-// SentFIN and ReceivedFIN are called when a direction ends. Later calls change
-// nothing.
+// SentFIN ends the direction to the peer. Later calls have no effect.
 func (c *TCP) SentFIN() { c.finish(0) }
 
-// ReceivedFIN is SentFIN for the other direction.
+// ReceivedFIN ends the direction from the peer. Later calls have no effect.
 func (c *TCP) ReceivedFIN() { c.finish(1) }
 
 func (c *TCP) finish(from int) {
@@ -144,7 +143,7 @@ func (c *TCP) begin(from int, flags uint8, n int) {
 	c.buf = b
 }
 
-// end sums up the packet and hands it on.
+// end computes the checksum of the packet and passes it to the tap.
 func (c *TCP) end(from int) {
 	header := ipv4Len
 	if !c.ends[0].Addr().Is4() {

@@ -8,9 +8,9 @@ import (
 // MaxDatagram is the payload of the largest UDP datagram in bytes, over IPv4.
 const MaxDatagram = maxPacket - ipv4Len - udpLen
 
-// AppendUDP adds an IP packet with a UDP datagram to dst. id is the IPv4
-// identification: RoCE's ICRC covers it, so it must be the one that was sent. A
-// datagram with sum false has no checksum, as rxe sends them over IPv4.
+// AppendUDP appends an IP packet with a UDP datagram to dst. id is the IPv4
+// identification; the ICRC of RoCEv2 covers it, so it has to be the one that was sent.
+// With sum false the datagram has no checksum, as rxe sends it over IPv4.
 func AppendUDP(dst []byte, from, to netip.AddrPort, id uint16, sum bool, payload ...[]byte) []byte {
 	from, to = samePlain(from, to)
 	n := udpLen

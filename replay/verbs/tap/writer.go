@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// Writer is a verbs.Tap that writes a capture. Its packets are in the order of
-// the calls, with times that do not go back.
+// Writer is a verbs.Tap that writes a capture. Packets are in the order of the calls,
+// and their times never decrease.
 type Writer struct {
 	mu   sync.Mutex
 	w    *capture.Writer
@@ -17,7 +17,7 @@ type Writer struct {
 	n    uint64
 }
 
-// NewWriter returns a Writer to w, which nobody else may use before Flush.
+// NewWriter returns a Writer to w. Nobody else may use w before Flush.
 func NewWriter(w *capture.Writer) *Writer { return &Writer{w: w} }
 
 // Packet implements verbs.Tap.
@@ -34,22 +34,22 @@ func (w *Writer) Packet(t time.Time, ip []byte) {
 	w.err = w.w.Write(&p)
 }
 
-// Packets is the number of packets so far.
+// Packets returns the number of packets so far.
 func (w *Writer) Packets() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.n
 }
 
-// Stored tells what the stream has taken: see capture.Writer. It is for the end,
-// after an error.
+// Stored returns how much the stream has accepted: see capture.Writer. It is to be
+// called at the end, after an error.
 func (w *Writer) Stored() (packets uint64, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.w.Stored()
 }
 
-// Flush writes what is buffered, and returns the first error of all.
+// Flush writes what is buffered. It returns the first error of all calls.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -85,7 +85,7 @@ func testReject(t *testing.T, p *pair) {
 		}()
 		_, err := p.client.Dial(p.ctx, p.listener.Addr(), verbs.Params{PrivateData: []byte("please")})
 		var reject *verbs.RejectError
-		if !errors.As(err, &reject) {
+		if !errors.As(err, &reject) || !errors.Is(err, verbs.ErrRejected) {
 			t.Fatalf("Dial: %v, want a RejectError", err)
 		}
 		if !samePrivate(reject.PrivateData, why) {
@@ -128,7 +128,7 @@ func testDialGivesUp(t *testing.T, p *pair) {
 	if _, err := p.client.Dial(ctx, p.listener.Addr(), verbs.Params{}); !errors.Is(err, context.Canceled) {
 		// The rejection may have come first.
 		var reject *verbs.RejectError
-		if !errors.As(err, &reject) {
+		if !errors.As(err, &reject) || !errors.Is(err, verbs.ErrRejected) {
 			t.Errorf("Dial: %v, want %v", err, context.Canceled)
 		}
 	}

@@ -7,21 +7,25 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// testRefused does what the peer has not allowed. The requester learns it as
-// StatusRemoteAccess (IBTA 9.9.3, RFC 5040 7.1), the connection is over on both
-// sides, and no byte of the peer has changed.
-func testRefused(t *testing.T, p *pair) {
-	const size = 10000
+// trespass is a request for what the peer has not allowed.
+type trespass struct {
+	name   string
+	access verbs.Access // of the region
+	op     verbs.Op
+	handle func(uint32) uint32 // makes the handle of that of the region; nil leaves it
+	at     int64               // from the beginning of the region
+	n      int
+	gone   bool // the region is closed
+}
+
+// refusedSize is the size of the region in bytes.
+const refusedSize = 10000
+
+// trespasses are all that testRefused does.
+func trespasses() []trespass {
+	const size = refusedSize
 	all := verbs.RemoteRead | verbs.RemoteWrite
-	for _, c := range []struct {
-		name   string
-		access verbs.Access
-		op     verbs.Op
-		handle func(uint32) uint32
-		at     int64
-		n      int
-		gone   bool
-	}{
+	return []trespass{
 		{"Write, handle zero", all, verbs.OpWrite, func(uint32) uint32 { return 0 }, 0, 100, false},
 		{"Write, next handle", all, verbs.OpWrite, func(h uint32) uint32 { return h + 1 }, 0, 100, false},
 		{"Write, other index", all, verbs.OpWrite, func(h uint32) uint32 { return h + 0x100 }, 0, 100, false},
@@ -41,61 +45,77 @@ func testRefused(t *testing.T, p *pair) {
 		{"Read, far away", all, verbs.OpRead, nil, 1 << 40, 100, false},
 		{"Read, of memory open for Writes", verbs.RemoteWrite, verbs.OpRead, nil, 0, 100, false},
 		{"Read, of memory that is closed", all, verbs.OpRead, nil, 0, 100, true},
-	} {
+	}
+}
+
+// testRefused does what the peer has not allowed. The requester learns it as
+// StatusRemoteAccess (IBTA 9.9.3, RFC 5040 7.1), the connection is over on both
+// sides, and no byte of the peer has changed.
+func testRefused(t *testing.T, p *pair) {
+	for _, c := range trespasses() {
 		t.Run(c.name, func(t *testing.T) {
-			client, server := p.connect(t, verbs.Params{})
 			if p.o.Foreign && c.op == verbs.OpRead && c.access&verbs.RemoteRead == 0 {
 				return // the kernel's siw lets it pass
 			}
-			server.recv(t, 9, server.alloc(t, 10))
-			mem, local := server.alloc(t, size+2*4096), client.alloc(t, size)
-			fill(local, 1)
-			set(mem, 0xa5)
-			r := server.register(t, mem[4096:4096+size], c.access)
-			h := r.Handle
-			if c.handle != nil {
-				h = c.handle(h)
-			}
-			if c.gone {
-				if err := server.Deregister(r.Handle); err != nil {
-					t.Fatal(err)
-				}
-			}
-			client.post(t,
-				verbs.WorkRequest{ID: 1, Op: c.op, Signaled: true, Handle: h, Offset: r.Offset + uint64(c.at), Local: one(local[:c.n])},
-				verbs.WorkRequest{ID: 2, Op: verbs.OpRead, Signaled: true, Handle: r.Handle, Offset: r.Offset, Local: one(local[:1])})
-			d := client.sent(t)
-			// On iWARP a Write is done when TCP has it.
-			written := c.op == verbs.OpWrite && client.Info().Fabric == "iwarp" && (d.Status == verbs.StatusSuccess || d.Status == verbs.StatusFlushed)
-			if p.o.Foreign && d.Status != verbs.StatusSuccess {
-				written = true
-			}
-			if d.ID != 1 || d.Status != verbs.StatusRemoteAccess && !written {
-				t.Errorf("%+v", d)
-			}
-			if d := client.sent(t); d.ID != 2 || d.Status != verbs.StatusFlushed && d.Status != verbs.StatusRemoteAccess {
-				t.Errorf("the request after it: %+v", d)
-			}
-			client.failedWith(t, verbs.StatusRemoteAccess)
-			if r := server.received(t); r.ID != 9 || r.Status != verbs.StatusFlushed {
-				t.Errorf("the server's receive: %+v", r)
-			}
-			server.failed(t)
-			// Of a Write that begins inside, the part inside may have arrived.
-			untouched := mem
-			if c.op == verbs.OpWrite && c.handle == nil && !c.gone && c.access&verbs.RemoteWrite != 0 && c.at >= 0 && c.at < size {
-				untouched = mem[4096+size:]
-				if at := changed(mem[:4096+int(c.at)], 0xa5); at >= 0 {
-					t.Errorf("byte %d before the Write has changed", at)
-				}
-			}
-			if at := changed(untouched, 0xa5); at >= 0 {
-				t.Errorf("byte %d of memory that is not open has changed", at)
-			}
-			if c.op == verbs.OpRead && filled(local, 1) >= 0 {
-				t.Error("a Read that was refused has changed local memory")
-			}
+			c.run(t, p)
 		})
+	}
+}
+
+func (c *trespass) run(t *testing.T, p *pair) {
+	client, server := p.connect(t, verbs.Params{})
+	server.recv(t, 9, server.alloc(t, 10))
+	mem, local := server.alloc(t, refusedSize+2*4096), client.alloc(t, refusedSize)
+	fill(local, 1)
+	set(mem, 0xa5)
+	r := server.register(t, mem[4096:4096+refusedSize], c.access)
+	h := r.Handle
+	if c.handle != nil {
+		h = c.handle(h)
+	}
+	if c.gone {
+		if err := server.Deregister(r.Handle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.post(t,
+		verbs.WorkRequest{ID: 1, Op: c.op, Signaled: true, Handle: h, Offset: r.Offset + uint64(c.at), Local: one(local[:c.n])},
+		verbs.WorkRequest{ID: 2, Op: verbs.OpRead, Signaled: true, Handle: r.Handle, Offset: r.Offset, Local: one(local[:1])})
+	d := client.sent(t)
+	// On iWARP a Write is done when TCP has it.
+	written := c.op == verbs.OpWrite && client.Info().Fabric == "iwarp" && (d.Status == verbs.StatusSuccess || d.Status == verbs.StatusFlushed)
+	if p.o.Foreign && d.Status != verbs.StatusSuccess {
+		written = true
+	}
+	if d.ID != 1 || d.Status != verbs.StatusRemoteAccess && !written {
+		t.Errorf("%+v", d)
+	}
+	if d := client.sent(t); d.ID != 2 || d.Status != verbs.StatusFlushed && d.Status != verbs.StatusRemoteAccess {
+		t.Errorf("the request after it: %+v", d)
+	}
+	client.failedWith(t, verbs.StatusRemoteAccess)
+	if r := server.received(t); r.ID != 9 || r.Status != verbs.StatusFlushed {
+		t.Errorf("the server's receive: %+v", r)
+	}
+	server.failed(t)
+	c.untouched(t, mem, local)
+}
+
+// untouched checks the memory of both sides after the request has failed.
+func (c *trespass) untouched(t *testing.T, mem, local []byte) {
+	rest := mem
+	// Of a Write that begins inside the region, the part inside may have arrived.
+	if c.op == verbs.OpWrite && c.handle == nil && !c.gone && c.access&verbs.RemoteWrite != 0 && c.at >= 0 && c.at < refusedSize {
+		rest = mem[4096+refusedSize:]
+		if at := changed(mem[:4096+int(c.at)], 0xa5); at >= 0 {
+			t.Errorf("byte %d before the Write has changed", at)
+		}
+	}
+	if at := changed(rest, 0xa5); at >= 0 {
+		t.Errorf("byte %d of memory that is not open has changed", at)
+	}
+	if c.op == verbs.OpRead && filled(local, 1) >= 0 {
+		t.Error("a Read that was refused has changed local memory")
 	}
 }
 

@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	nfsclient "github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -20,18 +19,15 @@ type caller struct {
 
 // rpc is a call under way.
 type rpc struct {
-	transport.Call
+	nfsclient.Call
 	c *caller
 }
 
 // prepare encodes a call. data is an eligible item at the end of the arguments,
 // result is room for one of the results.
 func (c *caller) prepare(program, version, procedure uint32, args xdr.Message, data, result []byte) *rpc {
-	sys := oncrpc.Sys{Stamp: 1, Machine: []byte("peer"), UID: 0, GID: 0}
-	h := oncrpc.Call{RPCVersion: 2, Program: program, Version: version, Procedure: procedure,
-		Cred: oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: sys.Append(nil)}}
 	r := &rpc{c: c}
-	r.Stream = args.Append(h.Append(nil))
+	r.Build(nfsclient.Procedure{Program: program, Version: version, Number: procedure}, nfsclient.Sys("peer", 0, 0), args)
 	if data != nil {
 		r.Items = []transport.Item{{Position: uint32(len(r.Stream)), Data: data}}
 	}
@@ -42,33 +38,15 @@ func (c *caller) prepare(program, version, procedure uint32, args xdr.Message, d
 	return r
 }
 
-// parse decodes the reply.
+// parse decodes the reply, to its last byte.
 func (r *rpc) parse(res xdr.Message) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	m := &r.Reply
-	var h oncrpc.Reply
-	if err := h.Decode(m.Stream, len(m.Stream)); err != nil {
+	if err := r.Decode(res); err != nil {
 		return err
 	}
-	if !h.Succeeded() {
-		return errors.New(h.Status())
-	}
-	body := h.Body(oncrpc.Protection{})
-	var d xdr.Reader
-	d.Reset(body.Data, len(body.Data))
-	d.StartAt(uint32(body.Offset))
-	var reduced []xdr.Reduced
-	for i := range m.Items {
-		reduced = append(reduced, xdr.Reduced{Length: uint32(len(m.Items[i].Data))})
-	}
-	d.ReduceReply(reduced)
-	res.Decode(&d)
-	if err := d.Err(); err != nil {
-		return err
-	}
-	if n := d.Remaining(); n > 0 {
+	if n := r.Left(); n > 0 {
 		return fmt.Errorf("%d bytes after the results", n)
 	}
 	return nil
@@ -76,7 +54,7 @@ func (r *rpc) parse(res xdr.Message) error {
 
 // do makes a call and waits.
 func (r *rpc) do(ctx context.Context, res xdr.Message) error {
-	if err := r.c.Do(ctx, &r.Call); err != nil {
+	if err := r.c.Do(ctx, &r.Call.Call); err != nil {
 		return err
 	}
 	return r.parse(res)

@@ -46,7 +46,6 @@ func where(dir []byte, name string) nfs3.Diropargs3 {
 }
 
 // nfs3Root asks MOUNT for the handle of the export.
-// leaves, in the form of md5sum.
 func nfs3Root(ctx context.Context, o *options) ([]byte, error) {
 	m, err := tcprpc.Dial(ctx, o.mount, tcprpc.Options{})
 	if err != nil {
@@ -179,7 +178,7 @@ func (t *three) parallel(o *options, dir []byte, at string) error {
 				errs[i] = check(i, r)
 				wg.Done()
 			}
-			t.Start(&r.Call)
+			t.Start(&r.Call.Call)
 		}
 		wg.Wait()
 		for i, err := range errs {

@@ -1,5 +1,5 @@
-// Package table lays out rows in columns. It is the only package that knows the
-// library which does that.
+// Package table lays out rows for people: a header, columns as wide as they have to
+// be, no lines around anything.
 package table
 
 import (
@@ -12,24 +12,37 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Print writes rows below a header, without lines around them. right says which
-// columns are numbers and go to the right; all rows have as many cells as the
-// header. Cells have to be printable (text.Safe).
-func Print(w io.Writer, header []string, right []bool, rows [][]string) error {
-	align := make([]tw.Align, len(header))
+// Table is what is written.
+type Table struct {
+	Header []string
+	// Right says which columns are aligned to the right, as numbers are. Columns
+	// that it does not reach are aligned to the left.
+	Right []bool
+	Rows  [][]string
+	// Gap stands between columns. Empty is one blank.
+	Gap string
+}
+
+// Write writes the table. No line ends with blanks.
+func (t *Table) Write(w io.Writer) error {
+	align := make([]tw.Align, len(t.Header))
 	for i := range align {
 		align[i] = tw.AlignLeft
-		if right[i] {
+		if i < len(t.Right) && t.Right[i] {
 			align[i] = tw.AlignRight
 		}
+	}
+	gap := t.Gap
+	if gap == "" {
+		gap = " "
 	}
 	cell := tw.CellConfig{
 		Alignment:  tw.CellAlignment{PerColumn: align},
 		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
-		Padding:    tw.CellPadding{Global: tw.Padding{Left: tw.Empty, Right: " ", Overwrite: true}},
+		Padding:    tw.CellPadding{Global: tw.Padding{Left: tw.Empty, Right: gap, Overwrite: true}},
 	}
 	var b bytes.Buffer
-	t := tablewriter.NewTable(&b,
+	writer := tablewriter.NewTable(&b,
 		tablewriter.WithConfig(tablewriter.Config{
 			Header:   cell,
 			Row:      cell,
@@ -44,11 +57,11 @@ func Print(w io.Writer, header []string, right []bool, rows [][]string) error {
 			},
 		})),
 	)
-	t.Header(header)
-	if err := t.Bulk(rows); err != nil {
+	writer.Header(t.Header)
+	if err := writer.Bulk(t.Rows); err != nil {
 		return err
 	}
-	if err := t.Render(); err != nil {
+	if err := writer.Render(); err != nil {
 		return err
 	}
 	for line := range bytes.Lines(b.Bytes()) {
@@ -57,6 +70,13 @@ func Print(w io.Writer, header []string, right []bool, rows [][]string) error {
 		}
 	}
 	return nil
+}
+
+// Print writes rows below a header. right says which columns are aligned to the
+// right. Cells have to be printable (text.Safe).
+func Print(w io.Writer, header []string, right []bool, rows [][]string) error {
+	t := Table{Header: header, Right: right, Rows: rows}
+	return t.Write(w)
 }
 
 // Number is a number for a cell: "-" for zero.

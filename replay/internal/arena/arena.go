@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package arena hands out memory that is not on Go's heap: it never moves, and
-// libraries of others may keep its address. It comes in blocks, which are what
-// an RDMA device registers: few registrations serve many buffers.
+// Package arena allocates memory outside of the Go heap: it never moves, so foreign
+// libraries may keep its address. It consists of blocks, which an RDMA device
+// registers as a whole: few registrations serve many buffers.
 package arena
 
 import (
@@ -28,12 +28,12 @@ type Block struct {
 	mem   []byte
 	class int
 	used  []bool
-	free  []uint32 // of the buffers that were used before
-	next  uint32   // buffers from here on never were
+	free  []uint32 // buffers that were used before and are free now
+	next  uint32   // buffers from here on were never used
 	live  int      // buffers in use
 }
 
-// Mem is the whole block.
+// Mem returns the whole block.
 func (b *Block) Mem() []byte { return b.mem }
 
 func (b *Block) base() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b.mem))) }
@@ -41,8 +41,8 @@ func (b *Block) base() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(
 // Pool is a set of blocks. Its zero value is ready; all methods may be called
 // from any goroutine.
 type Pool struct {
-	// Release, if set, is called before a block goes back to the system, with
-	// nothing locked that Find or Alloc need.
+	// Release, if set, is called before a block is returned to the system, without
+	// any lock that Find or Alloc need.
 	Release func(*Block)
 
 	mu      sync.Mutex
@@ -51,7 +51,7 @@ type Pool struct {
 	closed  bool
 }
 
-// class is the size of the buffer for n bytes: a power of two, so that large
+// class returns the size of the buffer for n bytes: a power of two, so that large
 // buffers begin at a page.
 func class(n int) int {
 	if n <= minClass {
@@ -98,7 +98,7 @@ func (p *Pool) Alloc(n int) ([]byte, error) {
 		p.partial = make(map[int][]*Block)
 	}
 	p.partial[size] = list
-	// A slice without capacity would not point to its place.
+	// A slice without capacity does not keep its address.
 	buf := b.mem[int(i)*size : int(i)*size+n : int(i)*size+max(n, 1)]
 	if dirty {
 		clear(buf)
@@ -149,7 +149,7 @@ func (p *Pool) Find(buf []byte) *Block {
 	return b
 }
 
-// Free takes back what Alloc returned. Anything else is ignored.
+// Free releases memory from Alloc. Other memory is ignored.
 func (p *Pool) Free(buf []byte) {
 	p.mu.Lock()
 	b := p.Find(buf)
@@ -170,7 +170,7 @@ func (p *Pool) Free(buf []byte) {
 	if full {
 		p.partial[b.class] = append(p.partial[b.class], b)
 	}
-	// Large blocks go back to the system as soon as they are empty: they hold
+	// Large blocks are returned to the system as soon as they are empty: they hold
 	// one buffer, and few of that size may be needed again.
 	gone := b.live == 0 && (p.closed || b.class > maxBlock)
 	if gone {
@@ -196,8 +196,8 @@ func (p *Pool) release(b *Block) {
 	syscall.Munmap(b.mem) //nolint:errcheck // it is a mapping of ours
 }
 
-// Close gives back the blocks without buffers in use, and the others when their
-// last buffer is freed: memory never goes away below its user.
+// Close releases the blocks without buffers in use, and the others when their last
+// buffer is freed: memory stays valid as long as it is used.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
