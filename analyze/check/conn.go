@@ -82,10 +82,16 @@ func (s *conn) missing(side rdma.Side) uint64 { return s.c.Sent[side].Gaps + s.c
 
 func (s *conn) misses() [2]uint64 { return [2]uint64{s.missing(0), s.missing(1)} }
 
-// losses takes note of packets that were found to be missing.
+// losses takes note of packets that were found to be missing. One that comes late
+// does not make up for that: what belongs with it may have been given up.
 func (s *conn) losses(now int64) {
 	for side := range s.gaps {
-		if n := s.missing(rdma.Side(side)); n != s.gaps[side] {
+		n := s.missing(rdma.Side(side))
+		if n < s.gaps[side] {
+			s.cut[side] += s.gaps[side] - n
+			continue
+		}
+		if n != s.gaps[side] {
 			s.gaps[side], s.lost[side] = n, now
 		}
 	}
