@@ -248,7 +248,7 @@ const (
 	EventECN         // a packet marked "congestion experienced"
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
 	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
-	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
+	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN
 )
 
 // Handler receives what the trackers of the fabrics find, in the order of the
