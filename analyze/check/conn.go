@@ -39,6 +39,7 @@ type conn struct {
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
 	strays    *strays
+	repeats   []repeat
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
 	version   uint32      // of forward calls, plus 1
@@ -205,6 +206,9 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	if s := c.last; s != nil && len(s.suspects) > 0 {
 		c.suspected(s, false)
 	}
+	if s := c.last; s != nil && len(s.repeats) > 0 {
+		c.doubled(s, false)
+	}
 }
 
 // stream takes note of what a TCP segment carries and acknowledges. What is
@@ -282,6 +286,7 @@ func (c *Checker) closed(s *conn) {
 	s.losses(c.latest.Time)
 	c.unconfirmed(s)
 	c.suspected(s, true)
+	c.doubled(s, true)
 	c.unrefused(s)
 	c.health(s)
 	delete(c.conns, s.c)
