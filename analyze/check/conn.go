@@ -39,6 +39,7 @@ type conn struct {
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
 	strays    *strays
+	repeats   []repeat
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
 	version   uint32      // of forward calls, plus 1
@@ -82,10 +83,16 @@ func (s *conn) missing(side rdma.Side) uint64 { return s.c.Sent[side].Gaps + s.c
 
 func (s *conn) misses() [2]uint64 { return [2]uint64{s.missing(0), s.missing(1)} }
 
-// losses takes note of packets that were found to be missing.
+// losses takes note of packets that were found to be missing. One that comes late
+// does not make up for that: what belongs with it may have been given up.
 func (s *conn) losses(now int64) {
 	for side := range s.gaps {
-		if n := s.missing(rdma.Side(side)); n != s.gaps[side] {
+		n := s.missing(rdma.Side(side))
+		if n < s.gaps[side] {
+			s.cut[side] += s.gaps[side] - n
+			continue
+		}
+		if n != s.gaps[side] {
 			s.gaps[side], s.lost[side] = n, now
 		}
 	}
@@ -199,6 +206,9 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	if s := c.last; s != nil && len(s.suspects) > 0 {
 		c.suspected(s, false)
 	}
+	if s := c.last; s != nil && len(s.repeats) > 0 {
+		c.doubled(s, false)
+	}
 }
 
 // stream takes note of what a TCP segment carries and acknowledges. What is
@@ -276,6 +286,7 @@ func (c *Checker) closed(s *conn) {
 	s.losses(c.latest.Time)
 	c.unconfirmed(s)
 	c.suspected(s, true)
+	c.doubled(s, true)
 	c.unrefused(s)
 	c.health(s)
 	delete(c.conns, s.c)

@@ -120,7 +120,7 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 	key := handle{k, tx.From, s.Handle}
 	if k.strays != nil && k.strays.ahead(tx.From, s, read, tx.Call.First.Number) {
 		st.overtaken = true
-		c.overtaken(k, s, tx.From, read)
+		c.overtaken(k, s, tx.From, read, tx.Call.First.Number)
 	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
 		c.mem.each(key, func(o *offered) bool {
@@ -182,7 +182,7 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	}
 	if !s.rpc {
 		// The first call may come later in the capture than it was sent.
-		s.strayed(stray{op.From.Other(), op.Kind, op.Handle, op.Offset, ref.Number})
+		s.strayed(stray{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
 		return
 	}
 	tx := transaction.OfOperation(op)
@@ -281,8 +281,12 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	if fine {
 		return
 	}
-	what := stray{owner, op.Kind, op.Handle, op.Offset, ref.Number}
-	if rule == ruleAccessNotOffered {
+	what := stray{owner: owner, kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number}
+	switch rule {
+	case ruleAccessNotOffered:
+		k.strayed(what)
+	case ruleAccessAfterReply, ruleAccessAfterInvalidate:
+		what.used = true
 		k.strayed(what)
 	}
 	if c.on[rule] == Off {
@@ -320,20 +324,23 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	k.suspects = append(k.suspects, suspect{what, f, rule, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced})
 }
 
-// stray is an operation on memory that nobody had offered.
+// stray is an operation on memory that no open call had offered.
 type stray struct {
 	owner  rdma.Side
 	kind   rdma.OpKind
 	handle uint32
 	offset uint64
 	at     uint64 // packet number; 0 if there is none
+	used   bool   // an earlier call had offered it
 }
 
 const (
 	maxStrays = 16
 	// maxOvertaken is how many packets a call may come after an operation that it
-	// asks for, where the capture has them in the wrong order.
-	maxOvertaken = 64
+	// asks for, where the capture has them in the wrong order. Of memory that had
+	// been offered before it is fewer: there is another explanation.
+	maxOvertaken     = 64
+	maxOvertakenUsed = 8
 )
 
 // strays are the latest of them.
@@ -355,23 +362,28 @@ func (s *conn) strayed(x stray) {
 func (s *strays) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call uint64) bool {
 	for i := range s.ring {
 		x := &s.ring[i]
-		if x.at != 0 && x.is(owner, seg, read) && x.at+maxOvertaken >= call {
+		if x.at != 0 && x.is(owner, seg, read, call) {
 			return true
 		}
 	}
 	return false
 }
 
-func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool) bool {
-	return x.owner == owner && x.handle == s.Handle && x.offset-s.Offset < uint64(max(s.Length, 1)) && (x.kind == rdma.Read) == read
+// is reports whether a segment that a call offers now is what was accessed.
+func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool, call uint64) bool {
+	most := uint64(maxOvertaken)
+	if x.used {
+		most = maxOvertakenUsed
+	}
+	return x.at+most >= call && x.owner == owner && x.handle == s.Handle && x.offset-s.Offset < uint64(max(s.Length, 1)) && (x.kind == rdma.Read) == read
 }
 
 // overtaken drops the suspicion of operations on a segment that is offered now.
-func (c *Checker) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read bool) {
+func (c *Checker) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read bool, call uint64) {
 	n := 0
 	for i := range k.suspects {
 		x := &k.suspects[i]
-		if x.rule == ruleAccessNotOffered && x.is(owner, s, read) {
+		if x.rule != ruleAccessWrongKind && x.rule != ruleAccessEmpty && x.stray.is(owner, s, read, call) {
 			c.skip(x.rule, Reordered)
 			continue
 		}

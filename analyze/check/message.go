@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -43,6 +44,13 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		st = c.newCall()
 		st.k, st.gaps = k, k.misses()
 		c.calls[tx] = st
+	} else if !reply && s.First == tx.Call.First {
+		// The capture has the call behind its reply.
+		st.overtaken = true
+		c.answeredAhead(k, tx)
+		c.offered(k, st, tx)
+		c.mem.answered(k, tx)
+		return
 	} else if !reply {
 		if !st.again.Seen() {
 			st.again = s.First
@@ -53,6 +61,9 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		c.ok(ruleReplyTwice)
 		c.replied(k, st, tx)
 		return
+	}
+	if len(k.repeats) > 0 {
+		c.answeredAhead(k, tx)
 	}
 	c.called(k, st, tx, s)
 	c.offered(k, st, tx)
@@ -112,7 +123,41 @@ func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 		c.skip(ruleReplyTwice, why)
 		return
 	}
-	c.alone(k, s, ruleReplyTwice, h, "one reply to each call", "another "+h.Type.String()+" for a call that has been answered", Responder)
+	if len(k.repeats) >= maxRepeats {
+		c.skip(ruleReplyTwice, Limit)
+		return
+	}
+	k.repeats = append(k.repeats, repeat{*s, *h})
+	k.repeats[len(k.repeats)-1].s.Data, k.repeats[len(k.repeats)-1].s.Parts = nil, nil
+}
+
+// repeat is a reply that belongs to no open call: to one that has been answered, or
+// that the capture has behind its reply.
+type repeat struct {
+	s rdma.Send
+	h rpcrdma.Header
+}
+
+const maxRepeats = 16
+
+// doubled reports replies whose call has not come within a few packets, or all.
+func (c *Checker) doubled(k *conn, all bool) {
+	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.latest.Number) {
+		r := k.repeats[0]
+		k.repeats = slices.Delete(k.repeats, 0, 1)
+		c.alone(k, &r.s, ruleReplyTwice, &r.h, "one reply to each call", "another "+r.h.Type.String()+" for a call that has been answered", Responder)
+	}
+}
+
+// answeredAhead drops the suspicion of a reply that came before its call.
+func (c *Checker) answeredAhead(k *conn, tx *transaction.Transaction) {
+	k.repeats = slices.DeleteFunc(k.repeats, func(r repeat) bool {
+		ahead := r.h.XID == tx.XID && r.s.From != tx.From
+		if ahead {
+			c.skip(ruleReplyTwice, Reordered)
+		}
+		return ahead
+	})
 }
 
 // alone reports a Send that belongs to no transaction.

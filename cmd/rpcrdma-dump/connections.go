@@ -361,7 +361,9 @@ func (c connection) setupName(side rdma.Side) string {
 
 // append appends a connection as a JSON object.
 func (c connection) append(b []byte, e *ndjson.Encoder) []byte {
-	b = fmt.Appendf(b, `{"schema":"%s","connection":%d,"fabric":"%s","first_time":"`, connectionSchema, c.ID, c.Fabric)
+	b = fmt.Appendf(b, `{"schema":"%s","connection":%d,"connection_key":"`, connectionSchema, c.ID)
+	b = e.Key(b, c.Connection)
+	b = fmt.Appendf(b, `","fabric":"%s","first_time":"`, c.Fabric)
 	b = e.Time(b, c.First.Time)
 	b = append(b, `","last_time":"`...)
 	b = e.Time(b, c.Last.Time)

@@ -198,10 +198,11 @@ func (n numbers) renumbered(f fields) fields {
 	return out
 }
 
-// differing names the fields that differ.
+// differing names the fields that differ. The key of a connection has the time of its
+// first packet, which a part may not have.
 func differing(a, b fields) (names []string) {
 	for k, v := range a {
-		if string(b[k]) != string(v) {
+		if string(b[k]) != string(v) && k != "connection_key" {
 			names = append(names, k)
 		}
 	}
