@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/rpcrdma/toolkit/replay/transport"
+import (
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
 
 // Role is what an op is for.
 type Role string
@@ -89,6 +92,10 @@ const (
 	DepProgram DepKind = "program" // the call came after the reply, nothing else
 )
 
+// Optional reports kinds of edges that an executor need not keep. They must not
+// make others superfluous.
+func (k DepKind) Optional() bool { return k == DepProgram || k == DepSlot }
+
 // Dep is an edge of the dependency graph: the op may be sent when the reply of
 // Op is there. Edges point backwards: Op is less than the op's own ID.
 type Dep struct {
@@ -152,6 +159,15 @@ type Expect struct {
 	// what stands beside them can be compared.
 	Partial bool     `json:"partial,omitempty"`
 	Data    []Result `json:"data,omitempty"`
+}
+
+// Reduced is the list of data items that Results lacks, for
+// xdr.Reader.ReduceReply.
+func (x *Expect) Reduced(dst []xdr.Reduced) []xdr.Reduced {
+	for i := range x.Data {
+		dst = append(dst, xdr.Reduced{Length: x.Data[i].Length})
+	}
+	return dst
 }
 
 // Result is a piece of data that a reply returned: of READ, of READLINK.

@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"path/filepath"
+	"strings"
+)
+
 // Class says how much of something was seen in the capture.
 type Class string
 
@@ -14,6 +19,21 @@ const (
 	// Impossible cannot be replayed.
 	Impossible Class = "impossible"
 )
+
+// Worse reports whether less of something was seen than another class says.
+func (c Class) Worse(than Class) bool { return c.rank() > than.rank() }
+
+func (c Class) rank() int {
+	switch c {
+	case Inferred:
+		return 1
+	case Synthesised:
+		return 2
+	case Impossible:
+		return 3
+	}
+	return 0
+}
 
 // Header is the first line of a plan.
 type Header struct {
@@ -32,6 +52,14 @@ type Header struct {
 	DataBytes int64    `json:"data_bytes,omitempty"`
 	Fabrics   []string `json:"fabrics"`
 	Summary   *Summary `json:"summary"`
+}
+
+// DataName is the name of the side file of a plan, "" if there is none.
+func DataName(plan string, h *Header) string {
+	if h.Data == "" || strings.ContainsAny(h.Data, "/\\") || h.Data == ".." {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(plan), h.Data)
 }
 
 // PayloadMode says where the content of files comes from.

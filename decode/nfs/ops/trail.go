@@ -29,7 +29,7 @@ type Trail struct {
 }
 
 // Reset begins another COMPOUND. A Trail that is used again costs no memory.
-func (t *Trail) Reset() { *t = Trail{} }
+func (t *Trail) Reset() { *t = Trail{Walk: Walk[Ref, refs]{Space: refs{}}} }
 
 // Step does what an operation does, and takes in the handle that its results show
 // of the current file, if there are any.

@@ -1,15 +1,17 @@
-package plan
+package planner
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // obj is an object as a Builder knows it.
@@ -20,13 +22,13 @@ type obj struct {
 	handle string
 	into   *obj // this one turned out to be another name of that one
 	typ    string
-	origin ObjectOrigin
+	origin plan.ObjectOrigin
 	isBase bool
 
 	parent    *obj // first name
 	name      string
 	named     bool
-	nameClass Class
+	nameClass plan.Class
 	now       nameKey // latest name
 	count     int     // names known at present
 
@@ -40,7 +42,7 @@ type obj struct {
 	mode      *uint32
 	uid, gid  *uint32
 	size      uint64
-	sizeClass Class
+	sizeClass plan.Class
 	// What the workload has changed already.
 	sizeChanged, modeChanged, ownerChanged, aclChanged bool
 
@@ -64,7 +66,7 @@ type details struct {
 	acl          []byte // secattr of NFSACL, if it says more than the mode
 
 	written, known spans
-	content        []Extent
+	content        []plan.Extent
 	pieces         map[uint64]int // of content, by offset
 	readEnd        uint64         // end of what was read before a change
 	notes          []string
@@ -133,8 +135,8 @@ func (s *space) full() bool {
 	return false
 }
 
-func (s *space) add(server int, origin ObjectOrigin) *obj {
-	o := &obj{s: s, server: server, origin: origin, nameClass: Synthesised, details: &none}
+func (s *space) add(server int, origin plan.ObjectOrigin) *obj {
+	o := &obj{s: s, server: server, origin: origin, nameClass: plan.Synthesised, details: &none}
 	s.objects = append(s.objects, o)
 	s.b.room.take(objectSize)
 	return o
@@ -172,7 +174,7 @@ func (s *space) of(server int, handle []byte) *obj {
 	if s.full() {
 		return nil
 	}
-	o := s.add(server, Before)
+	o := s.add(server, plan.Before)
 	s.give(o, k)
 	return o
 }
@@ -187,8 +189,8 @@ func (s *space) give(o *obj, k handleKey) {
 func (s *space) root(server int) *obj {
 	o := s.roots[server].real()
 	if o == nil {
-		o = s.add(server, Above)
-		o.typ, o.nameClass = "dir", Exact
+		o = s.add(server, plan.Above)
+		o.typ, o.nameClass = "dir", plan.Exact
 		s.roots[server] = o
 	}
 	return o
@@ -212,11 +214,9 @@ func (s *space) named(dir *obj, name []byte) (*nameState, nameKey) {
 	return n, n.key
 }
 
-// dots reports names that are no components: they lead to no object of their
-// own, and must not make a path lead elsewhere.
-func dots(name []byte) bool {
-	return len(name) == 0 || string(name) == "." || string(name) == ".." || bytes.ContainsAny(name, "/\x00")
-}
+// dots reports names that are no components: they lead to no object of their own,
+// and must not make a path lead elsewhere.
+func dots(name []byte) bool { return !ops.PlainName(name) }
 
 // find returns what a name leads to: the reply said that there is something,
 // with this handle if it is not nil.
@@ -241,7 +241,7 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 			if s.full() {
 				return nil
 			}
-			h = s.add(dir.server, Before)
+			h = s.add(dir.server, plan.Before)
 			s.give(h, k)
 			if o != nil {
 				h.note("took the place of another file, by somebody else's hand")
@@ -258,7 +258,7 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 		if s.full() {
 			return nil
 		}
-		o = s.add(dir.server, Before)
+		o = s.add(dir.server, plan.Before)
 		n.obj = o
 	} else {
 		return o
@@ -266,19 +266,19 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 	o.now = key
 	o.count++
 	switch {
-	case n.pending != 0 && o.origin == Before && !o.named:
+	case n.pending != 0 && o.origin == plan.Before && !o.named:
 		// The CREATE of it had no reply in the capture.
-		o.origin, o.created = Created, n.pending
-		o.first(key, Inferred)
+		o.origin, o.created = plan.Created, n.pending
+		o.first(key, plan.Inferred)
 	case n.touched || n.absent:
 		o.note("appeared while the workload ran, by somebody else's hand")
-		if o.origin == Before && !o.named {
-			o.first(key, Inferred)
+		if o.origin == plan.Before && !o.named {
+			o.first(key, plan.Inferred)
 		}
-	case o.origin == Created:
+	case o.origin == plan.Created:
 		o.note("got another name by somebody else's hand")
 	case !o.named:
-		o.first(key, Exact)
+		o.first(key, plan.Exact)
 	case o.parent != dir || o.name != string(name):
 		if o.typ == "dir" {
 			o.note("moved by somebody else's hand")
@@ -293,10 +293,10 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 	return o
 }
 
-func (o *obj) first(k nameKey, class Class) {
+func (o *obj) first(k nameKey, class plan.Class) {
 	o.parent, o.name, o.named, o.nameClass = k.dir, k.name, true, class
 	if o == k.dir {
-		o.parent, o.named, o.nameClass = nil, false, Synthesised
+		o.parent, o.named, o.nameClass = nil, false, plan.Synthesised
 	}
 }
 
@@ -310,7 +310,7 @@ func (o *obj) note(s string) {
 // merge makes what was known by name only the object of a handle.
 func (s *space) merge(from, into *obj) {
 	from.into = into
-	if !into.named && from.named && into.origin == Before {
+	if !into.named && from.named && into.origin == plan.Before {
 		into.parent, into.name, into.named, into.nameClass = from.parent, from.name, true, from.nameClass
 	}
 	if into.now.dir == nil {
@@ -335,8 +335,8 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 		// Its place is not known; a server that made such a name cannot have
 		// been one of files.
 		o := s.of(c.server, handle)
-		if o != nil && o.created == 0 && o.origin == Before {
-			o.origin, o.created, o.createdAt, o.typ = Created, c.op.ID, c.end, typ
+		if o != nil && o.created == 0 && o.origin == plan.Before {
+			o.origin, o.created, o.createdAt, o.typ = plan.Created, c.op.ID, c.end, typ
 		}
 		return o
 	}
@@ -344,9 +344,9 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 		return nil
 	}
 	n, key := s.named(dir, name)
-	o := s.add(dir.server, Created)
+	o := s.add(dir.server, plan.Created)
 	o.created, o.createdAt, o.typ = c.op.ID, c.end, typ
-	o.first(key, Exact)
+	o.first(key, plan.Exact)
 	o.now, o.count = key, 1
 	o.sizeChanged, o.modeChanged, o.ownerChanged = true, true, true
 	n.obj, n.touched = o, true
@@ -417,7 +417,7 @@ func (s *space) path(o *obj) string {
 		o = o.now.dir.real()
 	}
 	if n == 0 {
-		if o.isBase || o.origin == Above {
+		if o.isBase || o.origin == plan.Above {
 			return "/"
 		}
 		return "object " + itoa(s.ref(o))
@@ -500,12 +500,12 @@ func (o *obj) pre3(a *nfs3.PreOpAttr) {
 // sized learns the size as of the start.
 func (o *obj) sized(n uint64) {
 	if o.sizeChanged || o.sizeClass != "" {
-		if !o.sizeChanged && o.sizeClass == Exact && o.typ == "file" && n != o.size {
+		if !o.sizeChanged && o.sizeClass == plan.Exact && o.typ == "file" && n != o.size {
 			o.foreign()
 		}
 		return
 	}
-	o.size, o.sizeClass = n, Exact
+	o.size, o.sizeClass = n, plan.Exact
 }
 
 // attrs4 is attrs3 for NFSv4.
@@ -551,8 +551,8 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 // finish decides what is to be prepared, and fills the table.
 func (s *space) finish() {
 	for _, o := range s.objects {
-		if o.origin == Before && o.stale && !o.alive && !o.named && !o.isBase {
-			o.origin = Stale
+		if o.origin == plan.Before && o.stale && !o.alive && !o.named && !o.isBase {
+			o.origin = plan.Stale
 		}
 	}
 	s.bases()
@@ -563,21 +563,22 @@ func (s *space) finish() {
 	}
 }
 
-// each calls f with the line of each object. The table is made as it is
-// written: it would take as much memory as what is known of the objects.
-func (s *space) each(f func(*Object) error) error {
-	for i, o := range s.byID {
-		x := s.object(o.real(), i+1)
-		x.Path = strings.ToValidUTF8(o.real().pathFromBase(), "?")
-		if err := f(&x); err != nil {
-			return err
+// all visits the line of each object. The table is made as it is written: it would
+// take as much memory as what is known of the objects.
+func (s *space) all() iter.Seq[*plan.Object] {
+	return func(yield func(*plan.Object) bool) {
+		for i, o := range s.byID {
+			x := s.object(o.real(), i+1)
+			x.Path = strings.ToValidUTF8(o.real().pathFromBase(), "?")
+			if !yield(&x) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-func (s *space) object(o *obj, id int) Object {
-	x := Object{
+func (s *space) object(o *obj, id int) plan.Object {
+	x := plan.Object{
 		ID: id, Server: o.server, Type: o.typ, Origin: o.origin, Base: o.isBase, NameClass: o.nameClass,
 		Handle: hex.EncodeToString([]byte(o.handle)), Notes: o.notes, CreatedBy: o.created,
 	}
@@ -589,11 +590,11 @@ func (s *space) object(o *obj, id int) Object {
 		x.Parent = s.ref(o.parent)
 	}
 	for _, l := range o.links {
-		y := Link{Parent: s.ref(l.dir)}
+		y := plan.Link{Parent: s.ref(l.dir)}
 		y.Name, y.NameBytes = text(l.name)
 		x.Links = append(x.Links, y)
 	}
-	if o.origin != Before {
+	if o.origin != plan.Before {
 		return x
 	}
 	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
@@ -610,7 +611,7 @@ func (s *space) object(o *obj, id int) Object {
 	case "file":
 		x.Size, x.SizeClass = o.size, o.sizeClass
 		if x.SizeClass == "" {
-			x.Size, x.SizeClass = o.readEnd, Inferred
+			x.Size, x.SizeClass = o.readEnd, plan.Inferred
 		}
 		x.Content = o.within(x.Size)
 	}
@@ -660,12 +661,12 @@ func (s *space) bases() {
 	}
 	n := 0
 	for _, o := range s.objects {
-		if d := o.parent.real(); o.origin == Before && o.named && d != nil && d.origin == Created {
+		if d := o.parent.real(); o.origin == plan.Before && o.named && d != nil && d.origin == plan.Created {
 			// Its directory is not there yet when it is prepared.
 			o.named = false
 			o.note("found as " + strings.ToValidUTF8(o.name, "?") + " in a directory that an op makes: prepared elsewhere")
 		}
-		if o.into != nil || o.isBase || o.named || o.origin == Above || o.origin == Stale {
+		if o.into != nil || o.isBase || o.named || o.origin == plan.Above || o.origin == plan.Stale {
 			continue
 		}
 		n++
@@ -674,7 +675,7 @@ func (s *space) bases() {
 			base[o.server] = s.makeBase(o.server)
 		}
 		o.parent = base[o.server]
-		if o.origin == Created {
+		if o.origin == plan.Created {
 			o.note("created, by a call whose directory is not known")
 		}
 	}
@@ -689,21 +690,21 @@ func (s *space) bases() {
 	s.several()
 	for _, o := range s.objects {
 		if s.outside(o) {
-			o.origin = Above
+			o.origin = plan.Above
 		}
 	}
 }
 
 // outside reports whether something that was there before lies above the bases.
 func (s *space) outside(o *obj) bool {
-	if o.into != nil || o.origin != Before {
+	if o.into != nil || o.origin != plan.Before {
 		return false
 	}
 	for range 64 {
 		if o = o.real(); o == nil || o.isBase {
 			return false
 		}
-		if o.origin == Above {
+		if o.origin == plan.Above {
 			return true
 		}
 		o = o.parent
@@ -717,16 +718,16 @@ func (s *space) promote(o *obj) {
 	r := s.roots[o.server].real()
 	d := o.parent.real()
 	if r == nil || !r.fsidKnown || o == r || o.fsid == r.fsid || d == nil || !d.fsidKnown || d.fsid != r.fsid ||
-		o.origin != Before || o.typ != "dir" || r.isBase {
+		o.origin != plan.Before || o.typ != "dir" || r.isBase {
 		return
 	}
-	o.isBase, o.nameClass = true, Exact
+	o.isBase, o.nameClass = true, plan.Exact
 }
 
 // within is the known content up to the size, in order.
-func (o *obj) within(size uint64) []Extent {
+func (o *obj) within(size uint64) []plan.Extent {
 	list := slices.Clone(o.content)
-	slices.SortFunc(list, func(a, b Extent) int { return cmp.Compare(a.Offset, b.Offset) })
+	slices.SortFunc(list, func(a, b plan.Extent) int { return cmp.Compare(a.Offset, b.Offset) })
 	kept := list[:0]
 	for _, e := range list {
 		if e.Offset < size {
@@ -738,7 +739,7 @@ func (o *obj) within(size uint64) []Extent {
 }
 
 func (s *space) makeBase(server int) *obj {
-	o := s.add(server, Before)
+	o := s.add(server, plan.Before)
 	o.typ, o.isBase = "dir", true
 	o.note("made up: no directory was seen")
 	return o
@@ -771,7 +772,7 @@ func (s *space) basesOf(server int, all []*obj, children map[*obj]int) {
 			best = nil
 			break
 		}
-		if o.named || o.origin != Before || !(o.typ == "dir" || o.typ == "" && children[o] > 0) {
+		if o.named || o.origin != plan.Before || !(o.typ == "dir" || o.typ == "" && children[o] > 0) {
 			continue
 		}
 		if best == nil || children[o] > children[best] {
@@ -781,7 +782,7 @@ func (s *space) basesOf(server int, all []*obj, children map[*obj]int) {
 	if best != nil {
 		// The capture began after the mount: the directory without a name
 		// that most names are in.
-		best.isBase, best.nameClass = true, Inferred
+		best.isBase, best.nameClass = true, plan.Inferred
 	}
 }
 
@@ -799,12 +800,12 @@ func (s *space) descend(root *obj, all []*obj) {
 	down = func(o *obj, depth int) {
 		for _, k := range kids[o] {
 			switch {
-			case k.typ != "dir" || k.origin == Created || depth > 64:
+			case k.typ != "dir" || k.origin == plan.Created || depth > 64:
 			case k.isBase:
 				found = true
 				o.raise()
 			case k.fsidKnown && root.fsidKnown && k.fsid != root.fsid:
-				k.isBase, k.nameClass, found = true, Exact, true
+				k.isBase, k.nameClass, found = true, plan.Exact, true
 				o.raise()
 			default:
 				down(k, depth+1)
@@ -813,7 +814,7 @@ func (s *space) descend(root *obj, all []*obj) {
 	}
 	down(root, 0)
 	if !found {
-		root.isBase, root.origin = true, Before
+		root.isBase, root.origin = true, plan.Before
 		if root.typ == "" {
 			root.typ = "dir"
 		}
@@ -823,10 +824,10 @@ func (s *space) descend(root *obj, all []*obj) {
 // raise marks a directory and those above it as none of ours.
 func (o *obj) raise() {
 	for range 64 {
-		if o = o.real(); o == nil || o.origin == Created {
+		if o = o.real(); o == nil || o.origin == plan.Created {
 			return
 		}
-		o.origin = Above
+		o.origin = plan.Above
 		o = o.parent
 	}
 }

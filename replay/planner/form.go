@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -14,16 +15,16 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // had in the capture: these must be those of the arguments, or the fields say
 // something else.
 type form struct {
-	fields []Field
+	fields []plan.Field
 	bytes  []byte
 }
 
 func (f *form) reset() { f.fields, f.bytes = nil, f.bytes[:0] }
 
-func (f *form) add(x Field) { f.fields = append(f.fields, x) }
+func (f *form) add(x plan.Field) { f.fields = append(f.fields, x) }
 
 func (f *form) u32(n string, v uint32) {
-	f.add(Field{N: n, Kind: FieldU32, Value: uint64(v)})
+	f.add(plan.Field{N: n, Kind: plan.FieldU32, Value: uint64(v)})
 	f.bytes = xdr.AppendUint32(f.bytes, v)
 }
 
@@ -36,12 +37,12 @@ func (f *form) bool(n string, v bool) {
 }
 
 func (f *form) u64(n string, v uint64) {
-	f.add(Field{N: n, Kind: FieldU64, Value: v})
+	f.add(plan.Field{N: n, Kind: plan.FieldU64, Value: v})
 	f.bytes = xdr.AppendUint64(f.bytes, v)
 }
 
 // opaque fills text or bytes of a field.
-func opaque(x Field, b []byte) Field {
+func opaque(x plan.Field, b []byte) plan.Field {
 	if utf8.Valid(b) {
 		x.Text = string(b)
 	} else {
@@ -51,13 +52,13 @@ func opaque(x Field, b []byte) Field {
 }
 
 func (f *form) text(n string, b []byte) {
-	f.add(opaque(Field{N: n, Kind: FieldText}, b))
+	f.add(opaque(plan.Field{N: n, Kind: plan.FieldText}, b))
 	f.bytes = xdr.AppendOpaque(f.bytes, b)
 }
 
 // name adds a component; to is what it leads to, 0 if that is not known.
 func (f *form) name(n string, b []byte, to int) {
-	f.add(opaque(Field{N: n, Kind: FieldName, Ref: to}, b))
+	f.add(opaque(plan.Field{N: n, Kind: plan.FieldName, Ref: to}, b))
 	f.bytes = xdr.AppendOpaque(f.bytes, b)
 }
 
@@ -65,28 +66,28 @@ func (f *form) name(n string, b []byte, to int) {
 func (f *form) raw(n string, m interface{ Append([]byte) []byte }) {
 	at := len(f.bytes)
 	f.bytes = m.Append(f.bytes)
-	f.add(Field{N: n, Kind: FieldRaw, Bytes: bytes.Clone(f.bytes[at:])})
+	f.add(plan.Field{N: n, Kind: plan.FieldRaw, Bytes: bytes.Clone(f.bytes[at:])})
 }
 
 func (f *form) rawBytes(n string, b []byte) {
 	f.bytes = append(f.bytes, b...)
-	f.add(Field{N: n, Kind: FieldRaw, Bytes: bytes.Clone(b)})
+	f.add(plan.Field{N: n, Kind: plan.FieldRaw, Bytes: bytes.Clone(b)})
 }
 
 // symbol adds a field whose value in the capture was b.
-func (f *form) symbol(x Field, b []byte) {
+func (f *form) symbol(x plan.Field, b []byte) {
 	f.add(x)
 	f.bytes = append(f.bytes, b...)
 }
 
 func (f *form) handle(n string, object int, h []byte) {
-	f.add(Field{N: n, Kind: FieldHandle, Ref: object})
+	f.add(plan.Field{N: n, Kind: plan.FieldHandle, Ref: object})
 	f.bytes = xdr.AppendOpaque(f.bytes, h)
 }
 
 // data adds data that may travel in a chunk.
-func (f *form) data(n string, p *Payload, d xdr.Data) {
-	f.add(Field{N: n, Kind: FieldData, Data: p})
+func (f *form) data(n string, p *plan.Payload, d xdr.Data) {
+	f.add(plan.Field{N: n, Kind: plan.FieldData, Data: p})
 	f.bytes = xdr.AppendData(f.bytes, d)
 }
 

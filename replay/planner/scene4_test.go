@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // NFSv4 by hand.
@@ -92,8 +93,8 @@ func remove4(name string) step {
 }
 
 // fields of a kind, in order.
-func (o *Op) kinds(k FieldKind) (list []Field) {
-	o.each(func(f *Field) {
+func kinds(o *plan.Op, k plan.FieldKind) (list []plan.Field) {
+	each(o, func(f *plan.Field) {
 		if f.Kind == k {
 			list = append(list, *f)
 		}
@@ -117,7 +118,7 @@ func TestRemoveWhileOpen(t *testing.T) {
 	f := l.object(t, "f")
 	l.want(t, "created by", f.CreatedBy, 1)
 	for i := 2; i <= 6; i++ {
-		l.want(t, "class", l.ops[i-1].Class, Exact)
+		l.want(t, "class", l.ops[i-1].Class, plan.Exact)
 		l.waits(t, i, 1)
 	}
 	l.want(t, "states", len(l.States), 1)
@@ -127,11 +128,11 @@ func TestRemoveWhileOpen(t *testing.T) {
 	l.waits(t, 5, 3)
 	l.waits(t, 6, 5)
 	for _, i := range []int{1, 2, 6} {
-		if k := l.ops[i-1].kinds(FieldSeqid); len(k) != 1 || k[0].Ref != 1 {
+		if k := kinds(l.ops[i-1], plan.FieldSeqid); len(k) != 1 || k[0].Ref != 1 {
 			t.Errorf("op %d: sequence %+v", i, k)
 		}
 	}
-	if c := l.Clients[0]; c.Class != Synthesised || c.DefinedBy != 0 {
+	if c := l.Clients[0]; c.Class != plan.Synthesised || c.DefinedBy != 0 {
 		t.Errorf("client %+v", c)
 	}
 }
@@ -145,22 +146,22 @@ func TestMidstream(t *testing.T) {
 	s.compound(1, sequence("E", 5, 11), putfh("F"), close4(0, sid(3, "S")))                                                             // 4
 	s.compound(1, sequence("E", 1, 1), putfh("root"), open4(0x99, "me", "g", 0, false, sid(1, "G"), 1, 1), getfh("G"))                  // 5
 	l := s.plan()
-	if e := l.Sessions[0]; e.Class != Synthesised || e.Slots != 6 || e.DefinedBy != 0 {
+	if e := l.Sessions[0]; e.Class != plan.Synthesised || e.Slots != 6 || e.DefinedBy != 0 {
 		t.Errorf("session %+v", e)
 	}
 	l.want(t, "clients", len(l.Clients), 1)
 	l.want(t, "client id", l.Clients[0].ClientID, "0000000000000099")
 	l.want(t, "states", len(l.States), 3)
-	if x := l.States[0]; x.Class != Synthesised || x.Kind != OpenState || x.Access != 3 || x.Object != l.ops[0].handle() {
+	if x := l.States[0]; x.Class != plan.Synthesised || x.Kind != plan.OpenState || x.Access != 3 || x.Object != handle(l.ops[0]) {
 		t.Errorf("state %+v", x)
 	}
-	if x := l.States[1]; x.Kind != DelegationState || x.Class != Synthesised {
+	if x := l.States[1]; x.Kind != plan.DelegationState || x.Class != plan.Synthesised {
 		t.Errorf("state %+v", x)
 	}
 	for i := range 4 {
-		l.want(t, "class", l.ops[i].Class, Synthesised)
+		l.want(t, "class", l.ops[i].Class, plan.Synthesised)
 	}
-	l.want(t, "class of an OPEN", l.ops[4].Class, Exact)
+	l.want(t, "class of an OPEN", l.ops[4].Class, plan.Exact)
 	l.waits(t, 2, 1) // the same bytes
 	l.waits(t, 4, 2)
 	// One nameless directory: it is the base.
@@ -168,23 +169,23 @@ func TestMidstream(t *testing.T) {
 	for i := range l.Objects {
 		if l.Objects[i].Base {
 			n++
-			l.want(t, "base", l.Objects[i].ID, l.ops[4].handle())
+			l.want(t, "base", l.Objects[i].ID, handle(l.ops[4]))
 		}
 	}
 	l.want(t, "bases", n, 1)
-	l.want(t, "g", l.object(t, "g").NameClass, Exact)
-	l.want(t, "F", l.object(t, "unnamed-1").NameClass, Synthesised)
+	l.want(t, "g", l.object(t, "g").NameClass, plan.Exact)
+	l.want(t, "F", l.object(t, "unnamed-1").NameClass, plan.Synthesised)
 	// Slots: an edge only between those on the same one.
 	slot := func(op int) int {
 		for _, d := range l.ops[op-1].Deps {
-			if d.Kind == DepSlot {
+			if d.Kind == plan.DepSlot {
 				return d.Op
 			}
 		}
 		return 0
 	}
 	l.want(t, "slot of 3", slot(3), 0)
-	if k := l.ops[0].kinds(FieldState); len(k) != 1 || !k[0].Zero {
+	if k := kinds(l.ops[0], plan.FieldState); len(k) != 1 || !k[0].Zero {
 		t.Errorf("state id %+v", k)
 	}
 }
@@ -203,12 +204,12 @@ func TestLostState(t *testing.T) {
 	l := s.plan()
 	l.want(t, "ops", len(l.ops), 3)
 	l.want(t, "states", len(l.States), 0)
-	l.want(t, "class", l.ops[2].Class, Inferred)
-	if k := l.ops[2].kinds(FieldState0); len(k) != 1 || k[0].Text != "anonymous" {
+	l.want(t, "class", l.ops[2].Class, plan.Inferred)
+	if k := kinds(l.ops[2], plan.FieldState0); len(k) != 1 || k[0].Text != "anonymous" {
 		t.Errorf("state id %+v", k)
 	}
-	l.want(t, "left out", l.skips[0].Class, Impossible)
-	l.want(t, "protection", l.ops[0].Class, Inferred)
+	l.want(t, "left out", l.skips[0].Class, plan.Impossible)
+	l.want(t, "protection", l.ops[0].Class, plan.Inferred)
 	l.arguments(t)
 }
 
@@ -247,12 +248,12 @@ func TestRestart(t *testing.T) {
 	l.want(t, "ops", len(l.ops), 7)
 	l.want(t, "skips", len(l.skips), 3)
 	for _, x := range l.skips {
-		l.want(t, "class of "+x.Reason, x.Class, Exact)
+		l.want(t, "class of "+x.Reason, x.Class, plan.Exact)
 	}
 	l.want(t, "clients", len(l.Clients), 1)
 	l.want(t, "sessions", len(l.Sessions), 2)
 	l.want(t, "states", len(l.States), 1)
-	l.want(t, "class of the READ", l.ops[6].Class, Exact)
+	l.want(t, "class of the READ", l.ops[6].Class, plan.Exact)
 	l.waits(t, 7, 4)
 	l.waits(t, 7, 6)
 	l.waits(t, 6, 5)
@@ -285,14 +286,14 @@ func TestLocks(t *testing.T) {
 	l.waits(t, 5, 3)
 	l.waits(t, 6, 5)
 	l.waits(t, 7, 6)
-	if k := l.ops[2].kinds(FieldSeqid); len(k) != 2 || k[0].Ref == k[1].Ref {
+	if k := kinds(l.ops[2], plan.FieldSeqid); len(k) != 2 || k[0].Ref == k[1].Ref {
 		t.Errorf("sequences of LOCK: %+v", k)
 	}
 	n := 0
 	for _, x := range l.States {
-		if x.Kind == LockState {
+		if x.Kind == plan.LockState {
 			n++
-			l.want(t, "class", x.Class, Exact)
+			l.want(t, "class", x.Class, plan.Exact)
 		}
 	}
 	l.want(t, "locks", n, 3)
@@ -314,7 +315,7 @@ func TestBase(t *testing.T) {
 	s.compound(0, putfh("D"), lookup("x"), getfh("X"), fsid(9))                    // 4
 	s.compound(0, putfh("D"), lookup("other"), getfh("O"), fsid(10))               // 5: another file system below
 	l := s.plan()
-	want := map[string]ObjectOrigin{"R": Above, "V": Above, "D": Before, "X": Before, "O": Before}
+	want := map[string]plan.ObjectOrigin{"R": plan.Above, "V": plan.Above, "D": plan.Before, "X": plan.Before, "O": plan.Before}
 	for i := range l.Objects {
 		o := &l.Objects[i]
 		h := string(unhex(t, o.Handle))
@@ -325,7 +326,7 @@ func TestBase(t *testing.T) {
 		}
 	}
 	l.want(t, "objects", len(l.Objects), 5)
-	l.want(t, "role", l.ops[0].Role, Mounting)
+	l.want(t, "role", l.ops[0].Role, plan.Mounting)
 }
 
 // Two file systems that were mounted from one server are two bases, each with a
@@ -387,9 +388,9 @@ func TestLeftOut(t *testing.T) {
 	l := s.plan()
 	l.want(t, "ops", len(l.ops), 0)
 	for i, want := range []struct {
-		class  Class
+		class  plan.Class
 		reason string
-	}{{Impossible, "encrypted"}, {Exact, "callback"}, {Impossible, "malformed"}} {
+	}{{plan.Impossible, "encrypted"}, {plan.Exact, "callback"}, {plan.Impossible, "malformed"}} {
 		if x := l.skips[i]; x.Class != want.class || !strings.Contains(x.Reason, want.reason) {
 			t.Errorf("%+v, want %+v", x, want)
 		}

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"hash/fnv"
@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // call is the transaction at hand.
@@ -24,9 +25,9 @@ type call struct {
 	start, end int64 // ns from the start of the plan; end is -1 without a reply
 	ok         bool  // the reply says that it succeeded
 	replied    bool  // and its results are known
-	op         *Op
-	reasons    []Reason
-	deps       []Dep
+	op         *plan.Op
+	reasons    []plan.Reason
+	deps       []plan.Dep
 	depAt      map[int]int // of deps, by op, if there are many
 	form       form
 	scratch    []byte
@@ -41,13 +42,13 @@ type call struct {
 	detail string
 }
 
-func (c *call) worse(class Class, reason string) {
+func (c *call) worse(class plan.Class, reason string) {
 	for _, r := range c.reasons {
 		if r.Reason == reason {
 			return
 		}
 	}
-	c.reasons = append(c.reasons, Reason{Class: class, Reason: reason})
+	c.reasons = append(c.reasons, plan.Reason{Class: class, Reason: reason})
 }
 
 func (c *call) clientAddr() string { return c.v.Tx.Client().Addr.String() }
@@ -139,52 +140,52 @@ func (b *Builder) Add(v *rpc.View) error {
 }
 
 // judge says why a transaction is not replayed.
-func (c *call) judge() (Class, string) {
+func (c *call) judge() (plan.Class, string) {
 	v, tx := c.v, c.v.Tx
 	switch {
 	case tx.Backward || tx.Named && v.Program != nil && v.Program.Name == "nfs_cb":
-		return Exact, "a callback: the server's call to its client"
+		return plan.Exact, "a callback: the server's call to its client"
 	case !tx.Call.Seen():
-		return Impossible, "its call was not captured"
+		return plan.Impossible, "its call was not captured"
 	case v.CallErr != nil:
-		return Impossible, "the header of the call could not be read"
+		return plan.Impossible, "the header of the call could not be read"
 	case !tx.Named:
-		return Impossible, "the program of the call is not known"
+		return plan.Impossible, "the program of the call is not known"
 	}
 	if v.Call.Protection().Kind() == oncrpc.BodyInit || v.Call.GSS.Proc == oncrpc.GSSDestroy && v.Call.Cred.Flavor == oncrpc.RPCSecGSS {
-		return Exact, "set-up and tear-down of an RPCSEC_GSS context"
+		return plan.Exact, "set-up and tear-down of an RPCSEC_GSS context"
 	}
 	if tx.Program != nfs4.NFS4_PROGRAM && !c.acl3() {
 		return c.other()
 	}
 	if tx.Version != 3 && tx.Version != 4 {
-		return Impossible, "NFS version " + strconv.FormatUint(uint64(tx.Version), 10) + " is not replayed"
+		return plan.Impossible, "NFS version " + strconv.FormatUint(uint64(tx.Version), 10) + " is not replayed"
 	}
 	if v.Procedure == nil {
-		return Impossible, "an unknown procedure"
+		return plan.Impossible, "an unknown procedure"
 	}
 	switch v.CallBody.Kind {
 	case oncrpc.BodyPrivacy:
 		if v.Args == nil {
-			return Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
+			return plan.Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
 		}
 	case oncrpc.BodyUnknown:
-		return Impossible, "its arguments are protected in an unknown way"
+		return plan.Impossible, "its arguments are protected in an unknown way"
 	}
 	if a, ok := v.Args.(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
-		return Impossible, "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
+		return plan.Impossible, "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
 	}
 	if v.Args == nil || v.ArgsErr != nil {
 		switch {
 		case v.Args != nil && v.ArgsCut && c.cutInData():
 		case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
-			return Impossible, ReasonCut
+			return plan.Impossible, plan.ReasonCut
 		default:
-			return Impossible, "its arguments are malformed"
+			return plan.Impossible, "its arguments are malformed"
 		}
 	}
 	if c.again() {
-		return Exact, "sent again: replayed once"
+		return plan.Exact, "sent again: replayed once"
 	}
 	return "", ""
 }
@@ -201,24 +202,24 @@ func (c *call) cutInData() bool {
 }
 
 // other judges the programs beside NFS.
-func (c *call) other() (Class, string) {
+func (c *call) other() (plan.Class, string) {
 	v := c.v
 	name := v.ProgramName()
 	switch name {
 	case "mount":
 		c.mounted()
-		return Exact, "MOUNT: the executor mounts by itself"
+		return plan.Exact, "MOUNT: the executor mounts by itself"
 	case "portmap", "rpcbind":
-		return Exact, name + ": the executor is told the port"
+		return plan.Exact, name + ": the executor is told the port"
 	case "nfsacl":
-		return Exact, "NFSACL version 2, and GETXATTRDIR, are not replayed"
+		return plan.Exact, "NFSACL version 2, and GETXATTRDIR, are not replayed"
 	case "nlm", "nsm":
-		return Exact, strings.ToUpper(name) + " is not replayed"
+		return plan.Exact, strings.ToUpper(name) + " is not replayed"
 	}
 	if v.Program == nil {
-		return Impossible, "program " + name + " is not known"
+		return plan.Impossible, "program " + name + " is not known"
 	}
-	return Impossible, "program " + name + " is not replayed"
+	return plan.Impossible, "program " + name + " is not replayed"
 }
 
 // mounted learns the root of a mount from a reply of MOUNT.
@@ -228,8 +229,8 @@ func (c *call) mounted() {
 		return
 	}
 	if r, ok := c.v.Result.(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
-		if o := c.b.space.of(c.server, r.Mountinfo.Fhandle); o != nil && o.origin == Before {
-			o.isBase, o.own().base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", Exact
+		if o := c.b.space.of(c.server, r.Mountinfo.Fhandle); o != nil && o.origin == plan.Before {
+			o.isBase, o.own().base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", plan.Exact
 			c.b.room.take(len(a.Dirpath))
 		}
 	}
@@ -263,9 +264,9 @@ func (c *call) again() bool {
 func (c *call) add() {
 	b, v, tx := c.b, c.v, c.v.Tx
 	b.ops++
-	c.op = &Op{
+	c.op = &plan.Op{
 		ID: b.ops, XID: tx.XID, Connection: c.conn.id, Program: tx.Program, Version: tx.Version, Procedure: tx.Procedure,
-		Role: Workload, Class: Exact, Time: c.start, Latency: -1, Service: -1,
+		Role: plan.Workload, Class: plan.Exact, Time: c.start, Latency: -1, Service: -1,
 	}
 	o := c.op
 	if !c.acl3() {
@@ -283,7 +284,7 @@ func (c *call) add() {
 		}
 		c.conn.add(o.ID, c.end)
 	} else {
-		c.worse(Inferred, "no reply captured: its outcome is not compared")
+		c.worse(plan.Inferred, "no reply captured: its outcome is not compared")
 	}
 	x := &b.t.Connections[c.conn.id-1]
 	if x.Ops == 0 {
@@ -302,7 +303,7 @@ func (c *call) add() {
 	reason := ""
 	switch s, _ := v.Result.(xdr.Status); {
 	case tx.Procedure == 0:
-		o.Role = Ping
+		o.Role = plan.Ping
 	case tx.Version == 4:
 		reason = c.nfs4()
 	case c.replied && s != nil && putOff3(s):
@@ -314,9 +315,9 @@ func (c *call) add() {
 		b.ops--
 		b.unadd(c)
 		if reason == lostState {
-			b.skip(c, Impossible, reason)
+			b.skip(c, plan.Impossible, reason)
 		} else {
-			b.skip(c, Exact, reason)
+			b.skip(c, plan.Exact, reason)
 		}
 		return
 	}
@@ -345,7 +346,7 @@ func (b *Builder) unadd(c *call) {
 
 func (c *call) credential() int {
 	b, call := c.b, &c.v.Call
-	var x Credential
+	var x plan.Credential
 	switch call.Cred.Flavor {
 	case oncrpc.AuthSys:
 		var s oncrpc.Sys
@@ -357,9 +358,9 @@ func (c *call) credential() int {
 	case oncrpc.RPCSecGSS:
 		x.Flavor, x.Note = "gss", "who it was is not in the capture"
 		if call.Protection().Kind() == oncrpc.BodyIntegrity {
-			c.worse(Inferred, "RPCSEC_GSS integrity: replayed with another credential")
+			c.worse(plan.Inferred, "RPCSEC_GSS integrity: replayed with another credential")
 		} else {
-			c.worse(Inferred, "RPCSEC_GSS: replayed with another credential")
+			c.worse(plan.Inferred, "RPCSEC_GSS: replayed with another credential")
 		}
 	case oncrpc.AuthNone:
 		x.Flavor = "none"
@@ -390,13 +391,13 @@ func (c *call) credential() int {
 }
 
 // layout notes the chunks of the call.
-func (c *call) layout(x *Connection) {
+func (c *call) layout(x *plan.Connection) {
 	tx := c.v.Tx
 	if !tx.Call.Transport {
 		return
 	}
 	h := &tx.Call.Header
-	l := &Layout{CallSend: tx.Call.SendBytes, ReplySend: tx.Reply.SendBytes, Credits: h.Credits}
+	l := &plan.Layout{CallSend: tx.Call.SendBytes, ReplySend: tx.Reply.SendBytes, Credits: h.Credits}
 	for _, ch := range h.ReadChunks() {
 		sizes := make([]uint32, len(ch.Segments))
 		for i := range ch.Segments {
@@ -484,23 +485,23 @@ func (c *call) item(d xdr.Data, reply bool) []byte {
 }
 
 // payload keeps data that is written to an object.
-func (c *call) payload(o *obj, offset uint64, d xdr.Data) *Payload {
+func (c *call) payload(o *obj, offset uint64, d xdr.Data) *plan.Payload {
 	b := c.item(d, false)
-	p := &Payload{Length: d.Length, Source: c.b.opt.Payload, Offset: offset}
+	p := &plan.Payload{Length: d.Length, Source: c.b.opt.Payload, Offset: offset}
 	c.b.summary.WriteBytes += uint64(d.Length)
 	if o != nil {
 		p.Object = c.b.space.ref(o)
 	}
 	if len(b) < int(d.Length) {
-		if p.Source == Captured {
-			p.Source = Pattern
-			c.worse(Synthesised, "data missing from the capture: made up")
+		if p.Source == plan.Captured {
+			p.Source = plan.Pattern
+			c.worse(plan.Synthesised, "data missing from the capture: made up")
 		}
 		return p
 	}
-	if p.Source != Captured {
-		c.worse(Synthesised, "data made up, as asked for")
-		p.Hash = HashData(b)
+	if p.Source != plan.Captured {
+		c.worse(plan.Synthesised, "data made up, as asked for")
+		p.Hash = plan.HashData(b)
 		return p
 	}
 	var err error
@@ -513,7 +514,7 @@ func (c *call) payload(o *obj, offset uint64, d xdr.Data) *Payload {
 func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 	c.b.summary.ReadBytes += uint64(d.Length)
 	o = o.real()
-	if o == nil || o.origin != Before {
+	if o == nil || o.origin != plan.Before {
 		return
 	}
 	b := c.item(d, true)
@@ -523,14 +524,14 @@ func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 	}
 	if !o.sizeChanged {
 		switch {
-		case o.sizeClass == Exact && (end > o.size && d.Length > 0 || eof && end < o.size):
+		case o.sizeClass == plan.Exact && (end > o.size && d.Length > 0 || eof && end < o.size):
 			o.foreign()
 		case eof && o.sizeClass == "":
-			o.size, o.sizeClass = end, Exact
+			o.size, o.sizeClass = end, plan.Exact
 		}
 		o.own().readEnd = max(o.readEnd, end)
 	}
-	if c.b.opt.Payload != Captured || len(b) == 0 {
+	if c.b.opt.Payload != plan.Captured || len(b) == 0 {
 		return
 	}
 	if len(o.known) >= maxSpans || len(o.content) >= maxContent || c.b.room.full() {
@@ -550,7 +551,7 @@ func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 					mine.pieces = map[uint64]int{}
 				}
 				mine.pieces[from] = n
-				mine.content = append(mine.content, Extent{Offset: from, Length: to - from, At: at})
+				mine.content = append(mine.content, plan.Extent{Offset: from, Length: to - from, At: at})
 				c.b.room.take(extentSize)
 			}
 		})

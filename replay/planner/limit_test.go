@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // A plan is read up to a limit, and no line of it makes much more memory than
@@ -18,7 +20,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(name string, limit int64, stream bool) error {
-		r, err := Open(name, limit)
+		r, err := plan.Open(name, limit)
 		if err != nil {
 			return err
 		}
@@ -32,7 +34,7 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
-	var long *TooLongError
+	var long *plan.TooLongError
 	if err := read(name, st.Size(), false); !errors.Is(err, io.EOF) {
 		t.Errorf("a plan as long as the limit: %v", err)
 	}

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // Build makes a plan of a capture. opt tells the decoder's limits; that data is
 // kept is seen to here. The plan is good even if the error is one of reading
 // the capture, as long as the summary is not nil.
-func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Options, opt Options) (*Summary, error) {
+func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Options, opt Options) (*plan.Summary, error) {
 	b, err := NewBuilder(out, opt)
 	if err != nil {
 		return nil, err

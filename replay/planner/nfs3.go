@@ -1,10 +1,11 @@
-package plan
+package planner
 
 import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // nfs3 fills the op with an NFSv3 call: its arguments by symbols, what it
@@ -15,7 +16,7 @@ func (c *call) nfs3() {
 	if !c.form.matches(c.v.Args, c.scratch) {
 		c.form.reset()
 		c.form.raw("arguments", c.v.Args)
-		c.worse(Inferred, "arguments kept as they are: handles in them mean nothing to another server")
+		c.worse(plan.Inferred, "arguments kept as they are: handles in them mean nothing to another server")
 	}
 	c.op.Args = c.form.fields
 }
@@ -26,7 +27,7 @@ func (c *call) fh(n string, h []byte) *obj {
 	if o == nil {
 		c.form.text(n, h)
 		if len(h) > 0 {
-			c.worse(Inferred, "a file handle that is not followed: sent as captured")
+			c.worse(plan.Inferred, "a file handle that is not followed: sent as captured")
 		}
 		return nil
 	}
@@ -72,10 +73,10 @@ func (c *call) object(o *obj) {
 		return
 	}
 	if o.created != 0 {
-		c.must(o.created, DepCreate)
+		c.must(o.created, plan.DepCreate)
 	}
 	if o.removed != 0 {
-		c.dep(o.removed, o.removedAt, DepName)
+		c.dep(o.removed, o.removedAt, plan.DepName)
 	}
 	c.saw(o)
 	if c.path == "" {
@@ -120,7 +121,7 @@ func (c *call) at(name []byte) {
 func (c *call) looks(d *obj, name []byte) {
 	if d = d.real(); d != nil {
 		p := point(name)
-		c.use(&d.own().dir, p, p+1, reads, DepName)
+		c.use(&d.own().dir, p, p+1, reads, plan.DepName)
 	}
 }
 
@@ -128,8 +129,8 @@ func (c *call) changes(d *obj, name []byte) {
 	c.op.Modifies = true
 	if d = d.real(); d != nil {
 		p := point(name)
-		c.use(&d.own().dir, p, p+1, writes, DepName)
-		c.use(&d.attr, 0, 1, commutes, DepSize)
+		c.use(&d.own().dir, p, p+1, writes, plan.DepName)
+		c.use(&d.attr, 0, 1, commutes, plan.DepSize)
 	}
 }
 
@@ -160,14 +161,14 @@ func (o *obj) leadsTo(target []byte) {
 // WRITE depend on what else is under way, so that they order nothing.
 func (c *call) inspects(o *obj) {
 	if o = o.real(); o != nil && o != c.wrote {
-		c.use(&o.attr, 0, 1, reads, DepSize)
+		c.use(&o.attr, 0, 1, reads, plan.DepSize)
 	}
 }
 
 func (c *call) alters(o *obj) {
 	c.op.Modifies = true
 	if o = o.real(); o != nil {
-		c.use(&o.attr, 0, 1, writes, DepSize)
+		c.use(&o.attr, 0, 1, writes, plan.DepSize)
 	}
 }
 
@@ -181,7 +182,7 @@ func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
 	if end < offset || eof {
 		end = forever
 	}
-	c.use(&o.own().bytes, offset, end, reads, DepRange)
+	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
 }
 
 // writing is a change of a range. known says that its end is certain.
@@ -196,8 +197,8 @@ func (c *call) writing(o *obj, offset, count uint64) {
 		end = forever
 	}
 	c.wrote = o
-	c.use(&o.own().bytes, offset, end, writes, DepRange)
-	c.use(&o.attr, 0, 1, commutes, DepSize)
+	c.use(&o.own().bytes, offset, end, writes, plan.DepRange)
+	c.use(&o.attr, 0, 1, commutes, plan.DepSize)
 	if c.ok || !c.replied {
 		o.writes(offset, end)
 	}
@@ -217,15 +218,15 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	// It is no reader that a later WRITE would have to wait for.
 	own := entry{lo: offset, hi: max(end, offset+1), op: c.op.ID, end: c.end, how: reads}
 	for i := range o.bytes.list {
-		c.against(&o.bytes.list[i], &own, DepCommit)
+		c.against(&o.bytes.list[i], &own, plan.DepCommit)
 	}
 	// Most of these edges follow from one to the COMMIT before.
-	c.dep(o.commit.op, o.commit.end, DepCommit)
+	c.dep(o.commit.op, o.commit.end, plan.DepCommit)
 	if c.end >= 0 {
 		o.own().commit = flight{c.op.ID, c.end}
 	}
 	c.wrote = o
-	c.use(&o.attr, 0, 1, commutes, DepSize)
+	c.use(&o.attr, 0, 1, commutes, plan.DepSize)
 }
 
 // resized is a change of the size.
@@ -235,7 +236,7 @@ func (c *call) resized(o *obj, size uint64) {
 	if o = o.real(); o == nil {
 		return
 	}
-	c.use(&o.own().bytes, size, forever, writes, DepSize)
+	c.use(&o.own().bytes, size, forever, writes, plan.DepSize)
 	if c.ok || !c.replied {
 		o.writes(size, forever)
 		o.sizeChanged = true
@@ -253,7 +254,7 @@ func (c *call) bind(at int, o *obj) {
 	}
 	o.bound = true
 	c.saw(o)
-	c.op.Binds = append(c.op.Binds, Bind{At: at, Kind: FieldHandle, Ref: c.b.space.ref(o)})
+	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldHandle, Ref: c.b.space.ref(o)})
 }
 
 func (c *call) sattr3(n string, a *nfs3.Sattr3, o *obj) {
@@ -341,7 +342,7 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 	if !c.ok {
 		// That it failed may be due to what is in it.
 		if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil && c.end >= 0 {
-			c.use(&n.obj.real().own().dir, 0, forever, reads, DepName)
+			c.use(&n.obj.real().own().dir, 0, forever, reads, plan.DepName)
 		}
 		return
 	}
@@ -357,16 +358,16 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 // removes is the removal of an object: whoever uses it has to come before.
 func (c *call) removes(o *obj) {
 	if o.created != 0 {
-		c.dep(o.created, o.createdAt, DepCreate)
+		c.dep(o.created, o.createdAt, plan.DepCreate)
 	}
 	if o.count > 1 {
 		c.alters(o) // the number of its links
 		return
 	}
-	c.use(&o.attr, 0, 1, writes, DepName)
-	c.use(&o.own().bytes, 0, forever, writes, DepName)
+	c.use(&o.attr, 0, 1, writes, plan.DepName)
+	c.use(&o.own().bytes, 0, forever, writes, plan.DepName)
 	if len(o.dir.list) > 0 {
-		c.use(&o.own().dir, 0, forever, writes, DepName)
+		c.use(&o.own().dir, 0, forever, writes, plan.DepName)
 	}
 }
 
@@ -391,7 +392,7 @@ func (c *call) args3() {
 		case a.Guard.Check && o == nil:
 			f.raw("obj_ctime", &a.Guard.ObjCtime)
 		case a.Guard.Check:
-			f.symbol(Field{N: "obj_ctime", Kind: FieldCtime, Ref: s.ref(o)}, a.Guard.ObjCtime.Append(nil))
+			f.symbol(plan.Field{N: "obj_ctime", Kind: plan.FieldCtime, Ref: s.ref(o)}, a.Guard.ObjCtime.Append(nil))
 		}
 		if r, is := c.v.Result.(*nfs3.SETATTR3res); is && c.ok && o != nil {
 			o.post3(&r.Resok.ObjWcc.After)
@@ -418,7 +419,7 @@ func (c *call) args3() {
 		}
 		f.name("name", a.What.Name, s.refIfHandle(o))
 		if o != nil && o.created != 0 {
-			c.dep(o.created, o.createdAt, DepCreate)
+			c.dep(o.created, o.createdAt, plan.DepCreate)
 		}
 	case *nfs3.ACCESS3args:
 		o := c.fh("object", a.Object.Data)
@@ -600,16 +601,16 @@ func (s *space) refIfHandle(o *obj) int {
 // linkText adds the target of a symlink.
 func (c *call) linkText(n string, d xdr.Data) {
 	b := c.item(d, false)
-	p := &Payload{Length: d.Length, Source: Captured}
+	p := &plan.Payload{Length: d.Length, Source: plan.Captured}
 	if len(b) < int(d.Length) {
-		c.worse(Synthesised, "data missing from the capture: made up")
-		p.Source = Pattern
+		c.worse(plan.Synthesised, "data missing from the capture: made up")
+		p.Source = plan.Pattern
 		for len(b) < int(d.Length) {
 			b = append(b[:len(b):len(b)], 'x')
 		}
 	}
 	p.Text = append([]byte{}, b...)
-	p.Hash = HashData(b)
+	p.Hash = plan.HashData(b)
 	c.detail = "-> " + string(b)
 	c.form.data(n, p, d)
 }
@@ -625,7 +626,7 @@ func (c *call) renames(from *obj, old []byte, to *obj, name []byte) {
 	}
 	o := s.find(from, old, nil).real()
 	if o != nil && o.created != 0 {
-		c.dep(o.created, o.createdAt, DepCreate)
+		c.dep(o.created, o.createdAt, plan.DepCreate)
 	}
 	// What is replaced must not be in use any more.
 	if n := s.names[nameKey{to, string(name)}]; n != nil && n.obj != nil && n.obj.real() != o {
@@ -638,7 +639,7 @@ func (c *call) renames(from *obj, old []byte, to *obj, name []byte) {
 func (c *call) lists(d *obj) {
 	if d = d.real(); d != nil {
 		d.typ = "dir"
-		c.use(&d.own().dir, 0, forever, reads, DepName)
+		c.use(&d.own().dir, 0, forever, reads, plan.DepName)
 	}
 }
 
@@ -669,7 +670,7 @@ func (c *call) bindEntry(at int, o *obj, name []byte) {
 		return
 	}
 	o.bound = true
-	x := Bind{At: at, Kind: FieldHandle, Ref: c.b.space.ref(o)}
+	x := plan.Bind{At: at, Kind: plan.FieldHandle, Ref: c.b.space.ref(o)}
 	x.Name, x.NameBytes = text(string(name))
 	c.op.Binds = append(c.op.Binds, x)
 }

@@ -1,8 +1,9 @@
-package plan
+package planner
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // acl3 reports a call of the ACL protocol that goes with NFSv3, on the same
@@ -45,7 +46,7 @@ func (c *call) acl(args xdr.Message) bool {
 func (o *obj) learnACL(a *nfsacl.Secattr) {
 	const both = nfsacl.NA_ACL | nfsacl.NA_DFACL
 	o = o.real()
-	if o == nil || o.origin != Before || o.aclChanged || o.modeChanged || o.acl != nil || a.Mask&nfsacl.NA_ACL == 0 {
+	if o == nil || o.origin != plan.Before || o.aclChanged || o.modeChanged || o.acl != nil || a.Mask&nfsacl.NA_ACL == 0 {
 		return
 	}
 	if len(a.Dfaclent) == 0 && plainACL(a.Aclent) {

@@ -1,6 +1,10 @@
-package plan
+package planner
 
-import "hash/fnv"
+import (
+	"hash/fnv"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
 
 // access is how an op uses a thing that has a history.
 type access uint8
@@ -105,7 +109,7 @@ const forever = ^uint64(0)
 // A history is bounded without forgetting anything: where an op depends on many
 // entries, it takes their place, and what would have depended on them depends
 // on it. That adds an order that the captured client has kept as well.
-func (c *call) use(h *history, lo, hi uint64, how access, kind DepKind) {
+func (c *call) use(h *history, lo, hi uint64, how access, kind plan.DepKind) {
 	if hi <= lo {
 		hi = lo + 1
 		if hi == 0 {
@@ -154,7 +158,7 @@ func (c *call) use(h *history, lo, hi uint64, how access, kind DepKind) {
 }
 
 // against adds a dependency if two uses collide.
-func (c *call) against(e, own *entry, kind DepKind) int {
+func (c *call) against(e, own *entry, kind plan.DepKind) int {
 	if e.lo >= own.hi || own.lo >= e.hi || !conflict(e.how, own.how) {
 		return 0
 	}
@@ -184,7 +188,7 @@ func (c *call) settle(h *history, own *entry, which func(*entry) bool) {
 }
 
 // collapse makes own stand for all that it depends on, and for the n oldest.
-func (c *call) collapse(h *history, own *entry, n int, kind DepKind) {
+func (c *call) collapse(h *history, own *entry, n int, kind plan.DepKind) {
 	kept := h.list[:0]
 	all := *own
 	for i, e := range h.list {

@@ -1,8 +1,6 @@
-package plan
+package planner
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,18 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/internal/outfile"
-	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // Options say how a plan is made. The zero value is a good choice.
 type Options struct {
-	Payload PayloadMode // Captured
+	Payload plan.PayloadMode // Captured
 	// NoResults leaves the captured results out of the plan: only what stands
 	// beside them can be compared then.
 	NoResults bool
@@ -44,23 +41,22 @@ type Options struct {
 // else: ops go to a temporary file beside the plan, since the tables come before
 // them. The plan and its data have their names once both are whole.
 type Builder struct {
-	opt   Options
-	room  room
-	out   string
-	file  *outfile.File
-	t     Tables
-	spill *os.File
-	w     *bufio.Writer
-	enc   *json.Encoder
-	data  *dataFile
-	err   error
+	opt     Options
+	room    room
+	out     string
+	file    *outfile.File
+	t       plan.Tables
+	scratch *os.File     // of spill
+	spill   *plan.Writer // ops and skips
+	data    *dataFile
+	err     error
 
-	ops, skips int
+	ops        int
 	started    bool
 	start, end int64 // ns since the epoch
-	summary    *Summary
-	reasons    map[Reason]int // Count is 0 in the key
-	notReplay  map[Reason]int
+	summary    *plan.Summary
+	reasons    map[plan.Reason]int // Count is 0 in the key
+	notReplay  map[plan.Reason]int
 	limits     map[string]bool
 	fabrics    map[string]bool
 	graph      graph
@@ -101,7 +97,7 @@ type retry struct {
 // name says so. Captured data goes to a file beside it.
 func NewBuilder(out string, opt Options) (*Builder, error) {
 	if opt.Payload == "" {
-		opt.Payload = Captured
+		opt.Payload = plan.Captured
 	}
 	if opt.Objects <= 0 {
 		opt.Objects = 1 << 20
@@ -119,18 +115,17 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		return nil, err
 	}
 	b := &Builder{
-		opt: opt, room: room{opt.Memory}, maxUses: maxUses, out: out, file: file, spill: f, w: bufio.NewWriterSize(f, 1<<16),
+		opt: opt, room: room{opt.Memory}, maxUses: maxUses, out: out, file: file, scratch: f, spill: plan.NewWriter(f),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
-		reasons: map[Reason]int{}, notReplay: map[Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
+		reasons: map[plan.Reason]int{}, notReplay: map[plan.Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		seen: map[retry]bool{},
-		summary: &Summary{
-			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[Role]int{}, Edges: map[DepKind]int{},
+		summary: &plan.Summary{
+			Programs: map[string]int{}, Procedures: map[string]int{}, Roles: map[plan.Role]int{}, Edges: map[plan.DepKind]int{},
 		},
 	}
-	b.enc = printable.Encoder(b.w)
 	b.space.init(b)
 	b.states.init(b)
-	if opt.Payload == Captured {
+	if opt.Payload == plan.Captured {
 		if b.data, err = newDataFile(opt.Files, out+".data"); err != nil {
 			return nil, errors.Join(err, b.Abort())
 		}
@@ -144,7 +139,7 @@ func (b *Builder) Abort() error {
 	if b.data != nil {
 		b.data.f.Discard()
 	}
-	return b.spill.Close()
+	return b.scratch.Close()
 }
 
 func (b *Builder) limit(what string) { b.limits[what] = true }
@@ -160,7 +155,7 @@ func (b *Builder) server(end rdma.End) int {
 		return maxServers
 	}
 	b.room.take(serverSize)
-	b.t.Servers = append(b.t.Servers, Server{ID: id, Addr: a})
+	b.t.Servers = append(b.t.Servers, plan.Server{ID: id, Addr: a})
 	b.servers[a] = id
 	return id
 }
@@ -208,7 +203,7 @@ func (b *Builder) connection(v *rpc.View) *connection {
 	if tx.Backward {
 		client, server, from = server, client, from.Other()
 	}
-	x := Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
+	x := plan.Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
 	// What a side can receive bounds what the other may send (RFC 8797).
 	mine, theirs := &tx.Connection.Setup[from].Private, &tx.Connection.Setup[from.Other()].Private
 	if mine.Present && theirs.Present {
@@ -246,16 +241,15 @@ func (c *connection) add(op int, end int64) {
 }
 
 // skip writes a transaction that is not replayed.
-func (b *Builder) skip(c *call, class Class, reason string) {
-	s := &Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
-	b.skips++
-	if class == Impossible {
+func (b *Builder) skip(c *call, class plan.Class, reason string) {
+	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
+	if class == plan.Impossible {
 		b.summary.Ops.Impossible++
-		countReason(b.reasons, Reason{Class: class, Reason: reason})
+		countReason(b.reasons, plan.Reason{Class: class, Reason: reason})
 	} else {
-		countReason(b.notReplay, Reason{Class: class, Reason: reason})
+		countReason(b.notReplay, plan.Reason{Class: class, Reason: reason})
 	}
-	b.fail(b.enc.Encode(line{Skip: s}))
+	b.fail(b.spill.Skip(s))
 }
 
 func (b *Builder) fail(err error) {
@@ -269,18 +263,18 @@ func (b *Builder) write(c *call) {
 	o := c.op
 	for _, x := range c.objs {
 		if x.real().others {
-			c.worse(Inferred, "somebody who is not in the capture had changed the file")
+			c.worse(plan.Inferred, "somebody who is not in the capture had changed the file")
 		}
 	}
 	for _, r := range c.reasons {
 		o.Reasons = append(o.Reasons, r.Reason)
 		countReason(b.reasons, r)
-		if worse(r.Class, o.Class) {
+		if r.Class.Worse(o.Class) {
 			o.Class = r.Class
 		}
 	}
 	if o.After != 0 {
-		c.must(o.After, DepProgram)
+		c.must(o.After, plan.DepProgram)
 	}
 	o.Deps = b.graph.reduce(o.ID, c.deps)
 	c.deps = c.deps[:0]
@@ -290,9 +284,9 @@ func (b *Builder) write(c *call) {
 	}
 	s := b.summary
 	switch o.Class {
-	case Exact:
+	case plan.Exact:
 		s.Ops.Exact++
-	case Inferred:
+	case plan.Inferred:
 		s.Ops.Inferred++
 	default:
 		s.Ops.Synthesised++
@@ -303,17 +297,12 @@ func (b *Builder) write(c *call) {
 	if o.Modifies {
 		s.Modifying++
 	}
-	b.fail(b.enc.Encode(line{Op: o}))
-}
-
-func worse(a, b Class) bool {
-	order := map[Class]int{Exact: 0, Inferred: 1, Synthesised: 2, Impossible: 3}
-	return order[a] > order[b]
+	b.fail(b.spill.Op(o))
 }
 
 // Finish writes the plan.
-func (b *Builder) Finish() (*Summary, error) {
-	err := errors.Join(b.err, b.w.Flush())
+func (b *Builder) Finish() (*plan.Summary, error) {
+	err := errors.Join(b.err, b.spill.Flush())
 	if err == nil {
 		b.tables()
 		err = b.assemble()
@@ -336,8 +325,8 @@ func (b *Builder) tables() {
 	b.space.finish()
 	b.states.finish()
 	h := &b.t.Header
-	*h = Header{
-		Format: Format, Tool: b.opt.Tool, Start: b.start, Duration: b.end - b.start,
+	*h = plan.Header{
+		Format: plan.Format, Tool: b.opt.Tool, Start: b.start, Duration: b.end - b.start,
 		Payload: b.opt.Payload, Summary: b.summary, Sources: []string{}, Fabrics: []string{},
 	}
 	for _, s := range b.opt.Sources {
@@ -351,32 +340,23 @@ func (b *Builder) tables() {
 		h.Data, h.DataBytes = filepath.Base(b.out+".data"), b.data.size
 	}
 	if len(b.t.Credentials) == 0 && b.ops > 0 {
-		b.t.Credentials = []Credential{{ID: 1, Flavor: "none"}}
+		b.t.Credentials = []plan.Credential{{ID: 1, Flavor: "none"}}
 	}
-	b.summary.finish(b)
+	b.count()
 }
 
 // assemble writes tables and ops to the plan.
 func (b *Builder) assemble() error {
-	w, err := newFileWriter(b.file, b.out)
+	w, err := plan.NewFileWriter(b.file, b.out)
 	if err != nil {
 		return err
 	}
-	err = w.tables(&b.t, b.space.each)
+	err = w.Stream(&b.t, b.space.all())
 	if err == nil {
-		_, err = b.spill.Seek(0, io.SeekStart)
+		_, err = b.scratch.Seek(0, io.SeekStart)
 	}
 	if err == nil {
-		_, err = io.Copy(w.w, b.spill)
+		err = w.Append(b.scratch, b.spill)
 	}
-	w.ops, w.skips = b.ops, b.skips
 	return errors.Join(err, w.Close())
-}
-
-// DataName is the name of the side file of a plan, "" if there is none.
-func DataName(plan string, h *Header) string {
-	if h.Data == "" || strings.ContainsAny(h.Data, "/\\") || h.Data == ".." {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(plan), h.Data)
 }

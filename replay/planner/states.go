@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"encoding/hex"
@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // client is an NFSv4 client.
 type client struct {
-	Client
+	plan.Client
 	ready, set     int // op that made it usable; the latest SETCLIENTID
 	readyAt, setAt int64
 	reclaimed      bool // RECLAIM_COMPLETE was sent
@@ -21,20 +22,20 @@ type client struct {
 
 // session is an NFSv4.1 session.
 type session struct {
-	Session
+	plan.Session
 	client *client
 	slots  map[uint32]flight // last op on each slot
 }
 
 // owner is an open or lock owner.
 type owner struct {
-	Owner
+	plan.Owner
 	last flight
 }
 
 // state is what a state id stands for.
 type state struct {
-	State
+	plan.State
 	obj     *obj
 	client  *client
 	owner   *owner
@@ -93,7 +94,7 @@ func (s *states) newClient(server int) *client {
 		return s.clientsIn[n-1]
 	}
 	s.b.room.take(clientSize)
-	c := &client{Client: Client{ID: len(s.clientsIn) + 1, Server: server, Class: Synthesised}, owners: map[string]*owner{}}
+	c := &client{Client: plan.Client{ID: len(s.clientsIn) + 1, Server: server, Class: plan.Synthesised}, owners: map[string]*owner{}}
 	s.clientsIn = append(s.clientsIn, c)
 	return c
 }
@@ -149,7 +150,7 @@ func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
 func (s *states) named(c *call, x *client, id uint64) *client {
 	k := clientKey{c.server, id}
 	old := s.clients[k]
-	if old != nil && old != x && old.DefinedBy == 0 && old.Class == Synthesised {
+	if old != nil && old != x && old.DefinedBy == 0 && old.Class == plan.Synthesised {
 		// It was in use before its name was seen.
 		return old
 	}
@@ -158,7 +159,7 @@ func (s *states) named(c *call, x *client, id uint64) *client {
 		s.b.room.take(entrySize)
 	}
 	if x.DefinedBy == 0 {
-		x.DefinedBy, x.Class, x.ClientID = c.op.ID, Exact, fmt.Sprintf("%016x", id)
+		x.DefinedBy, x.Class, x.ClientID = c.op.ID, plan.Exact, fmt.Sprintf("%016x", id)
 		x.ready, x.readyAt = c.op.ID, c.end
 	}
 	return x
@@ -171,7 +172,7 @@ func (s *states) session(c *call, id [16]byte) *session {
 		cl := s.newClient(c.server)
 		s.first(c, cl)
 		if x = s.addSession(k, cl); x.Class == "" {
-			x.Class = Synthesised
+			x.Class = plan.Synthesised
 		}
 	}
 	return x
@@ -182,7 +183,7 @@ func (s *states) addSession(k sessionKey, cl *client) *session {
 		s.b.limit("more sessions than are followed")
 		return s.sessIn[n-1]
 	}
-	x := &session{Session: Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
+	x := &session{Session: plan.Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
 	s.b.room.take(sessionSize)
 	s.sessIn = append(s.sessIn, x)
 	s.sessions[k] = x
@@ -198,7 +199,7 @@ func (s *states) owner(cl *client, kind string, name []byte) *owner {
 		return s.ownersIn[n-1]
 	}
 	if x == nil {
-		x = &owner{Owner: Owner{ID: len(s.ownersIn) + 1, Kind: kind, Client: cl.ID, Bytes: append([]byte{}, name...)}}
+		x = &owner{Owner: plan.Owner{ID: len(s.ownersIn) + 1, Kind: kind, Client: cl.ID, Bytes: append([]byte{}, name...)}}
 		s.b.room.take(ownerSize + 2*len(name))
 		s.ownersIn = append(s.ownersIn, x)
 		cl.owners[k] = x
@@ -214,31 +215,20 @@ func (x *state) real() *state {
 }
 
 // isSpecial names a state id with a meaning of its own.
-func isSpecial(id *nfs4.Stateid4) string {
-	for name, s := range special {
-		ok := id.Seqid == s.seqid
-		for _, b := range id.Other {
-			ok = ok && b == s.fill
-		}
-		if ok {
-			return name
-		}
-	}
-	return ""
-}
+func isSpecial(id *nfs4.Stateid4) string { return plan.SpecialState(id.Seqid, id.Other) }
 
 // state is that of a state id in a call; one that is new was there before.
-func (s *states) state(c *call, id *nfs4.Stateid4, kind StateKind, o *obj) *state {
+func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
 	k := stateKey{c.server, id.Other}
 	x := s.states[k].real()
 	if x == nil {
 		x = s.addState(k, kind)
-		x.Class = Synthesised
+		x.Class = plan.Synthesised
 		x.seqid = id.Seqid
 		x.obj, x.client = o, c.client
 	}
 	if x.DefinedBy == 0 {
-		if x.Kind == OpenState && (kind == DelegationState || kind == LockState) {
+		if x.Kind == plan.OpenState && (kind == plan.DelegationState || kind == plan.LockState) {
 			x.Kind = kind
 		}
 		if id.Seqid > x.seqid {
@@ -266,8 +256,8 @@ func (o *obj) holds(x *state) {
 	d.held = append(d.held, x)
 }
 
-func (s *states) addState(k stateKey, kind StateKind) *state {
-	x := &state{State: State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
+func (s *states) addState(k stateKey, kind plan.StateKind) *state {
+	x := &state{State: plan.State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
 	if n := len(s.statesIn); n > 0 && (n >= maxStates || s.b.room.full()) {
 		s.b.limit("more states than are followed")
 		s.statesIn[0].uses = history{}
@@ -280,7 +270,7 @@ func (s *states) addState(k stateKey, kind StateKind) *state {
 }
 
 // result is a state id in a reply.
-func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind StateKind, o *obj, w *owner) *state {
+func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil
 	}
@@ -288,7 +278,7 @@ func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind StateKind, o *o
 	x := s.states[k].real()
 	if x == nil {
 		x = s.addState(k, kind)
-		x.Class, x.DefinedBy, x.defined = Exact, c.op.ID, c.end
+		x.Class, x.DefinedBy, x.defined = plan.Exact, c.op.ID, c.end
 		x.obj, x.client, x.owner = o, c.client, w
 		if w != nil {
 			x.client = s.clientsIn[w.Client-1]
@@ -296,13 +286,13 @@ func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind StateKind, o *o
 	}
 	x.seqid = id.Seqid
 	o.real().holds(x)
-	c.op.Binds = append(c.op.Binds, Bind{At: at, Kind: FieldState, Ref: x.ID, State: kind})
+	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldState, Ref: x.ID, State: kind})
 	return x
 }
 
 // reclaimed makes a state id that was got after the server's restart another
 // name of the one that it replaces; nil if there is none.
-func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind StateKind, o *obj, w *owner) *state {
+func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil
 	}
@@ -312,7 +302,7 @@ func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind StateKind, o *obj, w
 	}
 	for i := len(o.held) - 1; i >= 0; i-- {
 		x := o.held[i]
-		if x.into == nil && x.Kind == kind && (kind == DelegationState || w == nil || x.owner == nil || string(x.owner.Bytes) == string(w.Bytes)) {
+		if x.into == nil && x.Kind == kind && (kind == plan.DelegationState || w == nil || x.owner == nil || string(x.owner.Bytes) == string(w.Bytes)) {
 			if s.b.room.full() {
 				s.b.limit("more states than are followed")
 				return x

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -61,19 +62,19 @@ func (l *loaded) counts(t *testing.T) {
 	if n := len(l.ops) + len(l.skips); n != s.Transactions {
 		t.Errorf("%d ops and skips for %d transactions", n, s.Transactions)
 	}
-	var got Counts
-	edges := map[DepKind]int{}
+	var got plan.Counts
+	edges := map[plan.DepKind]int{}
 	for _, o := range l.ops {
-		got.add(o.Class)
+		got.Add(o.Class)
 		for _, d := range o.Deps {
 			edges[d.Kind]++
 		}
-		if len(o.Reasons) == 0 != (o.Class == Exact) {
+		if len(o.Reasons) == 0 != (o.Class == plan.Exact) {
 			t.Errorf("op %d is %s for the reasons %q", o.ID, o.Class, o.Reasons)
 		}
 	}
 	for _, x := range l.skips {
-		if x.Class == Impossible {
+		if x.Class == plan.Impossible {
 			got.Impossible++
 		}
 	}
@@ -91,11 +92,11 @@ func (l *loaded) counts(t *testing.T) {
 // made by an op that it waits for.
 func (l *loaded) defined(t *testing.T) {
 	t.Helper()
-	created := func(o *Op, object int) {
+	created := func(o *plan.Op, object int) {
 		x := &l.Objects[object-1]
 		switch x.Origin {
-		case Before, Above, Stale:
-		case Created:
+		case plan.Before, plan.Above, plan.Stale:
+		case plan.Created:
 			if x.CreatedBy > o.ID || x.CreatedBy < 1 {
 				t.Errorf("op %d uses object %d, which op %d creates", o.ID, object, x.CreatedBy)
 			} else if x.CreatedBy < o.ID && !l.reaches(o.ID, x.CreatedBy) {
@@ -105,7 +106,7 @@ func (l *loaded) defined(t *testing.T) {
 			t.Errorf("object %d has the origin %q", object, x.Origin)
 		}
 	}
-	by := func(o *Op, what string, id, definedBy int) {
+	by := func(o *plan.Op, what string, id, definedBy int) {
 		if definedBy >= o.ID {
 			t.Errorf("op %d uses %s %d, which op %d defines", o.ID, what, id, definedBy)
 		} else if definedBy > 0 && !l.reaches(o.ID, definedBy) {
@@ -120,15 +121,15 @@ func (l *loaded) defined(t *testing.T) {
 			}
 			last = d.Op
 		}
-		o.each(func(f *Field) {
+		each(o, func(f *plan.Field) {
 			switch f.Kind {
-			case FieldHandle:
+			case plan.FieldHandle:
 				created(o, f.Ref)
-			case FieldState:
+			case plan.FieldState:
 				by(o, "state", f.Ref, l.States[f.Ref-1].DefinedBy)
-			case FieldClient:
+			case plan.FieldClient:
 				by(o, "client", f.Ref, l.Clients[f.Ref-1].DefinedBy)
-			case FieldSession:
+			case plan.FieldSession:
 				by(o, "session", f.Ref, l.Sessions[f.Ref-1].DefinedBy)
 			}
 		})
@@ -145,10 +146,10 @@ func (l *loaded) defined(t *testing.T) {
 				t.Errorf("base %d lies in %d", o.ID, o.Parent)
 			}
 		}
-		if o.Origin == Before && !o.Base {
+		if o.Origin == plan.Before && !o.Base {
 			if o.Parent == 0 || o.Name == "" && o.NameBytes == nil {
 				t.Errorf("object %d is to be prepared and has no place", o.ID)
-			} else if p := &l.Objects[o.Parent-1]; p.Origin != Before {
+			} else if p := &l.Objects[o.Parent-1]; p.Origin != plan.Before {
 				t.Errorf("object %d is to be prepared in %d, which is %s", o.ID, p.ID, p.Origin)
 			}
 		}
@@ -171,40 +172,40 @@ type asCaptured struct {
 	data []byte
 }
 
-func (r *asCaptured) Append(dst []byte, _ *Op, f *Field) ([]byte, error) {
+func (r *asCaptured) Append(dst []byte, _ *plan.Op, f *plan.Field) ([]byte, error) {
 	switch f.Kind {
-	case FieldHandle:
+	case plan.FieldHandle:
 		h, err := hex.DecodeString(r.l.Objects[f.Ref-1].Handle)
 		return xdr.AppendOpaque(dst, h), err
-	case FieldName:
+	case plan.FieldName:
 		return xdr.AppendOpaque(dst, f.Opaque()), nil
-	case FieldOwnerID:
+	case plan.FieldOwnerID:
 		return xdr.AppendOpaque(dst, []byte("owner")), nil
-	case FieldCallback:
+	case plan.FieldCallback:
 		return xdr.AppendOpaque(xdr.AppendOpaque(dst, []byte("tcp")), []byte("192.0.2.2.3.4")), nil
-	case FieldState, FieldSession:
+	case plan.FieldState, plan.FieldSession:
 		return append(dst, make([]byte, 16)...), nil
-	case FieldClient, FieldVerifier, FieldConfirm, FieldCookie, FieldCookieVerf, FieldCtime:
+	case plan.FieldClient, plan.FieldVerifier, plan.FieldConfirm, plan.FieldCookie, plan.FieldCookieVerf, plan.FieldCtime:
 		return append(dst, make([]byte, 8)...), nil
-	case FieldCreateSeq, FieldSequence, FieldSlot, FieldHighest, FieldSeqid:
+	case plan.FieldCreateSeq, plan.FieldSequence, plan.FieldSlot, plan.FieldHighest, plan.FieldSeqid:
 		return append(dst, make([]byte, 4)...), nil
 	}
 	return dst, errors.New("what is " + string(f.Kind))
 }
 
-func (r *asCaptured) Data(_ *Op, f *Field) ([]byte, error) {
+func (r *asCaptured) Data(_ *plan.Op, f *plan.Field) ([]byte, error) {
 	p := f.Data
 	switch {
 	case p.Text != nil:
 		return p.Text, nil
-	case p.Source == Captured:
+	case p.Source == plan.Captured:
 		if p.At > int64(len(r.data)) || int64(p.Length) > int64(len(r.data))-p.At {
 			return nil, errors.New("data beyond the side file")
 		}
 		return r.data[p.At : p.At+int64(p.Length)], nil
 	}
 	b := make([]byte, p.Length)
-	FillPattern(b, p.Object, p.Offset)
+	plan.FillPattern(b, p.Object, p.Offset)
 	return b, nil
 }
 
@@ -213,7 +214,7 @@ func (r *asCaptured) Data(_ *Op, f *Field) ([]byte, error) {
 func (l *loaded) arguments(t *testing.T) {
 	t.Helper()
 	res := &asCaptured{l: l}
-	if name := DataName(l.name, &l.Header); name != "" {
+	if name := plan.DataName(l.name, &l.Header); name != "" {
 		res.data = readFile(t, name)
 	}
 	header := make([]byte, 40)
@@ -245,12 +246,12 @@ func (l *loaded) arguments(t *testing.T) {
 		if r.Err() != nil || r.Remaining() != 0 {
 			t.Errorf("op %d, %s, reduced: %v, %d bytes left", o.ID, o.What, r.Err(), r.Remaining())
 		}
-		o.each(func(f *Field) {
-			if f.Kind != FieldData {
+		each(o, func(f *plan.Field) {
+			if f.Kind != plan.FieldData {
 				return
 			}
 			b, err := res.Data(o, f)
-			if err != nil || f.Data.Hash != "" && f.Data.Source == Captured && HashData(b) != f.Data.Hash {
+			if err != nil || f.Data.Hash != "" && f.Data.Source == plan.Captured && plan.HashData(b) != f.Data.Hash {
 				t.Errorf("op %d: the data are not those of the capture: %v", o.ID, err)
 			}
 		})
@@ -289,7 +290,7 @@ func (l *loaded) content(t *testing.T) {
 		return // the data are not in the capture
 	}
 	var side []byte
-	if name := DataName(l.name, &l.Header); name != "" {
+	if name := plan.DataName(l.name, &l.Header); name != "" {
 		side = readFile(t, name)
 	}
 	files := map[int][]byte{}
@@ -310,15 +311,15 @@ func (l *loaded) content(t *testing.T) {
 	}
 	for _, o := range l.ops {
 		object := 0
-		var write *Payload
+		var write *plan.Payload
 		plain := true
-		o.each(func(f *Field) {
+		each(o, func(f *plan.Field) {
 			switch f.Kind {
-			case FieldHandle:
+			case plan.FieldHandle:
 				if object == 0 {
 					object = f.Ref
 				}
-			case FieldData:
+			case plan.FieldData:
 				write = f.Data
 			}
 		})
@@ -333,8 +334,8 @@ func (l *loaded) content(t *testing.T) {
 			plain = false
 		}
 		if !plain {
-			o.each(func(f *Field) {
-				if f.Kind == FieldHandle {
+			each(o, func(f *plan.Field) {
+				if f.Kind == plan.FieldHandle {
 					changed[f.Ref] = true
 				}
 			})
@@ -357,7 +358,7 @@ func (l *loaded) content(t *testing.T) {
 			b := files[object]
 			from := min(d.Offset, uint64(len(b)))
 			to := min(d.Offset+uint64(d.Length), uint64(len(b)))
-			if HashData(b[from:to]) != d.Hash {
+			if plan.HashData(b[from:to]) != d.Hash {
 				t.Errorf("op %d, %s: the files of the plan hold other bytes there (%d to %d of %d)", o.ID, o.What, from, to, len(b))
 			}
 		}
@@ -368,12 +369,12 @@ func (l *loaded) content(t *testing.T) {
 func (l *loaded) identity(t *testing.T) {
 	t.Helper()
 	var out bytes.Buffer
-	w := NewWriter(&out)
+	w := plan.NewWriter(&out)
 	if err := w.Tables(l.Tables); err != nil {
 		t.Fatal(err)
 	}
 	ops, skips := l.ops, l.skips
-	r, err := Open(l.name, 0)
+	r, err := plan.Open(l.name, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/mutate"
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // FuzzReader reads plans of samples whose lines are changed: the tables, and six
@@ -46,13 +47,13 @@ func FuzzReader(f *testing.F) {
 		at := int(from) % len(ops[k])
 		lines := append(slices.Clone(tables[k]), ops[k][at:min(len(ops[k]), at+6)]...)
 		b := bytes.Join(mutate.Units(lines, program, 64<<10), nil)
-		r, err := NewReader(bytes.NewReader(b))
+		r, err := plan.NewReader(bytes.NewReader(b))
 		if err != nil {
 			return
 		}
 		defer r.Close()
 		var out bytes.Buffer
-		w := NewWriter(&out)
+		w := plan.NewWriter(&out)
 		if err := w.Tables(&r.Tables); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func FuzzReader(f *testing.F) {
 				err = w.Skip(s)
 			} else {
 				big := false
-				o.each(func(f *Field) { big = big || f.Data != nil && f.Data.Length > 1<<20 })
+				each(o, func(f *plan.Field) { big = big || f.Data != nil && f.Data.Length > 1<<20 })
 				if !big {
 					_, _, _ = o.AppendArgs(nil, nil, &asCaptured{l: l})
 				}
@@ -83,7 +84,7 @@ func FuzzReader(f *testing.F) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := NewReader(bytes.NewReader(out.Bytes()))
+		again, err := plan.NewReader(bytes.NewReader(out.Bytes()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func TestFound(t *testing.T) {
 func built(t *testing.T, out string, units [][]byte) {
 	opt := Options{Objects: 1000}
 	if len(units)%4 != 0 {
-		opt.Payload = Pattern
+		opt.Payload = plan.Pattern
 	}
 	b, err := NewBuilder(out, opt)
 	if err != nil {

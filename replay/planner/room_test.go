@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/internal/hostile"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // TestRoom builds plans of captures that want to exhaust whoever reads them,
@@ -30,7 +31,7 @@ func TestRoom(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", k.Name, err)
 			}
-			r, err := Open(out, 0)
+			r, err := plan.Open(out, 0)
 			if err != nil {
 				t.Fatalf("%s, memory %d: %v", k.Name, memory, err)
 			}

@@ -1,8 +1,10 @@
-package plan
+package planner
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // window is how many of the latest ops the reduction of edges looks at.
@@ -33,19 +35,15 @@ func (a *ancestors) forget(from, to int) {
 	}
 }
 
-// optional reports kinds of edges that an executor need not keep. They must
-// not make others superfluous.
-func optional(k DepKind) bool { return k == DepProgram || k == DepSlot }
-
 // reduce sorts the edges of an op, removes what is superfluous, and remembers
 // the op.
-func (g *graph) reduce(id int, deps []Dep) []Dep {
-	slices.SortStableFunc(deps, func(a, b Dep) int { return cmp.Compare(b.Op, a.Op) })
+func (g *graph) reduce(id int, deps []plan.Dep) []plan.Dep {
+	slices.SortStableFunc(deps, func(a, b plan.Dep) int { return cmp.Compare(b.Op, a.Op) })
 	var acc ancestors
 	kept := deps[:0]
 	take := func(optionals bool) {
 		for _, d := range deps {
-			if optional(d.Kind) != optionals {
+			if d.Kind.Optional() != optionals {
 				continue
 			}
 			if id-d.Op < window {
@@ -71,22 +69,22 @@ func (g *graph) reduce(id int, deps []Dep) []Dep {
 	take(true)
 	// Optional edges among each other: only the same op twice.
 	tail := kept[n:]
-	tail = slices.CompactFunc(tail, func(a, b Dep) bool { return a.Op == b.Op })
+	tail = slices.CompactFunc(tail, func(a, b plan.Dep) bool { return a.Op == b.Op })
 	kept = kept[:n+len(tail)]
 	g.above[id%window] = acc
-	slices.SortFunc(kept, func(a, b Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortFunc(kept, func(a, b plan.Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
 	return kept
 }
 
 // rank orders kinds: of two reasons for the same edge the higher is told.
-var rank = map[DepKind]int{
-	DepProgram: 0, DepSlot: 1, DepSize: 2, DepName: 3, DepRange: 4, DepCommit: 5, DepSeqid: 6, DepClient: 7,
-	DepCookie: 8, DepState: 9, DepCreate: 10,
+var rank = map[plan.DepKind]int{
+	plan.DepProgram: 0, plan.DepSlot: 1, plan.DepSize: 2, plan.DepName: 3, plan.DepRange: 4, plan.DepCommit: 5, plan.DepSeqid: 6, plan.DepClient: 7,
+	plan.DepCookie: 8, plan.DepState: 9, plan.DepCreate: 10,
 }
 
 // dep adds an edge from the op at hand to an earlier one, if the reply of that
 // was there before the call.
-func (c *call) dep(op int, end int64, kind DepKind) {
+func (c *call) dep(op int, end int64, kind plan.DepKind) {
 	if op == 0 || op >= c.op.ID || end < 0 || end > c.start {
 		return
 	}
@@ -95,26 +93,26 @@ func (c *call) dep(op int, end int64, kind DepKind) {
 
 // must adds an edge without looking at the times: the call uses what only the
 // reply can have told.
-func (c *call) must(op int, kind DepKind) {
+func (c *call) must(op int, kind plan.DepKind) {
 	if op == 0 || op >= c.op.ID {
 		return
 	}
 	if d := c.depOn(op); d != nil {
-		if optional(d.Kind) || !optional(kind) && rank[kind] > rank[d.Kind] {
-			if !(optional(kind) && rank[kind] < rank[d.Kind]) {
+		if d.Kind.Optional() || !kind.Optional() && rank[kind] > rank[d.Kind] {
+			if !(kind.Optional() && rank[kind] < rank[d.Kind]) {
 				d.Kind = kind
 			}
 		}
 		return
 	}
-	c.deps = append(c.deps, Dep{op, kind})
+	c.deps = append(c.deps, plan.Dep{Op: op, Kind: kind})
 }
 
 // fewDeps is how many edges are searched one by one.
 const fewDeps = 16
 
 // depOn is the edge to an op, nil if there is none.
-func (c *call) depOn(op int) *Dep {
+func (c *call) depOn(op int) *plan.Dep {
 	if len(c.deps) <= fewDeps {
 		for i := range c.deps {
 			if c.deps[i].Op == op {

@@ -1,6 +1,10 @@
-package plan
+package planner
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
 
 // cookie is where a READDIR ended, or passed.
 type cookie struct {
@@ -27,16 +31,16 @@ func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
 	}
 	from, ok := d.cookies[value]
 	if !ok {
-		c.worse(Inferred, "a cookie from before the capture")
+		c.worse(plan.Inferred, "a cookie from before the capture")
 		c.form.u64("cookie", value)
 		c.form.rawBytes("cookieverf", verf[:])
 		return
 	}
-	c.must(from.op, DepCookie)
-	c.form.symbol(Field{N: "cookie", Kind: FieldCookie, Op: from.op, Value: uint64(from.entry), Zero: from.last},
+	c.must(from.op, plan.DepCookie)
+	c.form.symbol(plan.Field{N: "cookie", Kind: plan.FieldCookie, Op: from.op, Value: uint64(from.entry), Zero: from.last},
 		binary.BigEndian.AppendUint64(nil, value))
 	if verf == from.verf {
-		c.form.symbol(Field{N: "cookieverf", Kind: FieldCookieVerf, Op: from.op}, verf[:])
+		c.form.symbol(plan.Field{N: "cookieverf", Kind: plan.FieldCookieVerf, Op: from.op}, verf[:])
 	} else {
 		c.form.rawBytes("cookieverf", verf[:])
 	}

@@ -1,9 +1,10 @@
-package plan
+package planner
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // objects4 are the operations on names and attributes.
@@ -55,7 +56,7 @@ func (c *call) objects4(x *rpc.Operation) bool {
 		if c.ok {
 			p.cur = s.find(d, a.Objname, c.handleAfter())
 			if o := p.cur.real(); o != nil && o.created != 0 {
-				c.dep(o.created, o.createdAt, DepCreate)
+				c.dep(o.created, o.createdAt, plan.DepCreate)
 			}
 		} else if x.Code == uint32(nfs4.NFS4ERR_NOENT) && x.Result != nil {
 			s.missing(d, a.Objname)
@@ -76,10 +77,10 @@ func (c *call) objects4(x *rpc.Operation) bool {
 		}
 	case *nfs4.VERIFY4args:
 		f.raw("obj_attributes", &a.ObjAttributes)
-		c.worse(Inferred, "VERIFY compares attributes that another server does not have")
+		c.worse(plan.Inferred, "VERIFY compares attributes that another server does not have")
 	case *nfs4.NVERIFY4args:
 		f.raw("obj_attributes", &a.ObjAttributes)
-		c.worse(Inferred, "VERIFY compares attributes that another server does not have")
+		c.worse(plan.Inferred, "VERIFY compares attributes that another server does not have")
 	case *nfs4.SECINFO4args:
 		f.name("name", a.Name, 0)
 		if c.executed() {
@@ -149,7 +150,7 @@ func (c *call) objects4(x *rpc.Operation) bool {
 			c.alters(p.cur)
 		}
 		c.op.Modifies = true
-		c.stateid("stateid", &a.Stateid, OpenState, p.cur, reads)
+		c.stateid("stateid", &a.Stateid, plan.OpenState, p.cur, reads)
 		c.fattr4("obj_attributes", &a.ObjAttributes, p.cur)
 	default:
 		return false

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // NFSv3 by hand.
@@ -54,10 +55,10 @@ func (s *scene) read3(h string, offset uint64, data string, status nfs3.Nfsstat3
 }
 
 // handleOf is the object of the first handle of an op.
-func (o *Op) handle() int {
+func handle(o *plan.Op) int {
 	n := 0
-	o.each(func(f *Field) {
-		if f.Kind == FieldHandle && n == 0 {
+	each(o, func(f *plan.Field) {
+		if f.Kind == plan.FieldHandle && n == 0 {
 			n = f.Ref
 		}
 	})
@@ -97,10 +98,10 @@ func TestRenameChain(t *testing.T) {
 	s.read3("H", 0, "hello", 0)         // 7
 	l := s.plan()
 	o := l.object(t, "a")
-	l.want(t, "origin", o.Origin, Before)
+	l.want(t, "origin", o.Origin, plan.Before)
 	l.want(t, "size", o.Size, uint64(5))
 	l.want(t, "objects", len(l.Objects), 2)
-	l.want(t, "handle", l.ops[6].handle(), o.ID)
+	l.want(t, "handle", handle(l.ops[6]), o.ID)
 	for i := 2; i <= 5; i++ {
 		l.waits(t, i, i-1)
 	}
@@ -121,7 +122,7 @@ func TestRenameOver(t *testing.T) {
 	s.read3("O", 0, "", nfs3.NFS3ERR_STALE) // 8
 	l := s.plan()
 	l.want(t, "prepared", l.Header.Summary.Prepared, 2) // root and old
-	l.want(t, "old", l.object(t, "old").Origin, Before)
+	l.want(t, "old", l.object(t, "old").Origin, plan.Before)
 	l.want(t, "new", l.object(t, "new").CreatedBy, 3)
 	l.waits(t, 5, 2) // or it would find no file
 	l.waits(t, 5, 3)
@@ -145,8 +146,8 @@ func TestHandleAgain(t *testing.T) {
 	a, b := l.object(t, "a"), l.object(t, "b")
 	l.want(t, "a", a.CreatedBy, 1)
 	l.want(t, "b", b.CreatedBy, 5)
-	l.want(t, "read of the removed file", l.ops[3].handle(), a.ID)
-	l.want(t, "read of the new file", l.ops[6].handle(), b.ID)
+	l.want(t, "read of the removed file", handle(l.ops[3]), a.ID)
+	l.want(t, "read of the new file", handle(l.ops[6]), b.ID)
 	l.waits(t, 3, 2)
 	l.waits(t, 4, 3)
 	l.waits(t, 7, 6)
@@ -202,9 +203,9 @@ func TestCookies(t *testing.T) {
 	list(777, true, "q")                   // 7: from nowhere
 	s.remove3("root", "new", nfs3.NFS3_OK) // 8
 	l := s.plan()
-	cookie := func(op int) (f Field) {
-		l.ops[op-1].each(func(x *Field) {
-			if x.Kind == FieldCookie {
+	cookie := func(op int) (f plan.Field) {
+		each(l.ops[op-1], func(x *plan.Field) {
+			if x.Kind == plan.FieldCookie {
 				f = *x
 			}
 		})
@@ -220,13 +221,13 @@ func TestCookies(t *testing.T) {
 		}
 		l.waits(t, c.op, c.from)
 	}
-	if x := l.ops[6]; x.Class != Inferred || !strings.Contains(x.Reasons[0], "cookie") {
+	if x := l.ops[6]; x.Class != plan.Inferred || !strings.Contains(x.Reasons[0], "cookie") {
 		t.Errorf("a cookie from nowhere: %s %q", x.Class, x.Reasons)
 	}
 	for _, n := range []string{"a", "b", "c"} {
-		l.want(t, n, l.object(t, n).Origin, Before)
+		l.want(t, n, l.object(t, n).Origin, plan.Before)
 	}
-	l.want(t, "new", l.object(t, "new").Origin, Created)
+	l.want(t, "new", l.object(t, "new").Origin, plan.Created)
 	l.waits(t, 2, 1)
 	l.waits(t, 3, 2)
 	l.waits(t, 8, 7)
@@ -297,8 +298,8 @@ func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		path  string
 		size  uint64
-		class Class
-	}{{"a", 1000, Exact}, {"b", 0, Inferred}, {"c", 10, Exact}, {"d", 77, Exact}} {
+		class plan.Class
+	}{{"a", 1000, plan.Exact}, {"b", 0, plan.Inferred}, {"c", 10, plan.Exact}, {"d", 77, plan.Exact}} {
 		o := l.object(t, c.path)
 		if o.Size != c.size || o.SizeClass != c.class {
 			t.Errorf("%s: %d bytes, %s, want %d, %s", c.path, o.Size, o.SizeClass, c.size, c.class)
@@ -324,8 +325,8 @@ func TestNoReply(t *testing.T) {
 	l := s.plan()
 	l.want(t, "ops", len(l.ops), 2)
 	l.want(t, "skips", len(l.skips), 1)
-	l.want(t, "class", l.ops[0].Class, Inferred)
-	l.want(t, "origin", l.object(t, "f").Origin, Created)
+	l.want(t, "class", l.ops[0].Class, plan.Inferred)
+	l.want(t, "origin", l.object(t, "f").Origin, plan.Created)
 	if !strings.Contains(l.skips[0].Reason, "again") {
 		t.Errorf("skipped: %s", l.skips[0].Reason)
 	}
@@ -380,7 +381,7 @@ func TestObjectLimit(t *testing.T) {
 	}
 	l.want(t, "ops", len(l.ops), 40)
 	l.want(t, "limits", len(l.Header.Summary.Limits), 1)
-	l.want(t, "class", l.ops[39].Class, Inferred)
+	l.want(t, "class", l.ops[39].Class, plan.Inferred)
 	l.arguments(t)
 	l.defined(t)
 }
@@ -412,8 +413,8 @@ func TestStale(t *testing.T) {
 	s.read3("here", 0, "x", 0)
 	s.read3("here", 0, "", nfs3.NFS3ERR_STALE)
 	l := s.plan()
-	l.want(t, "gone", l.Objects[0].Origin, Stale)
-	l.want(t, "here", l.Objects[1].Origin, Before)
+	l.want(t, "gone", l.Objects[0].Origin, plan.Stale)
+	l.want(t, "here", l.Objects[1].Origin, plan.Before)
 	l.defined(t)
 }
 
@@ -445,7 +446,7 @@ func TestFoundInNewDirectory(t *testing.T) {
 	l := s.plan()
 	l.defined(t)
 	for i := range l.Objects {
-		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
+		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
 			t.Errorf("%+v", o)
 		}
 	}

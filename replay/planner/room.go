@@ -1,4 +1,4 @@
-package plan
+package planner
 
 // room is the memory for what a Builder remembers until the plan is written:
 // objects, names, states and those who hold them. What is known of an object
@@ -38,25 +38,3 @@ const (
 
 // maxWhat is how much of a text for readers a plan has, in bytes.
 const maxWhat = 1024
-
-// maxCounted is how many different things of a kind the summary tells apart.
-const maxCounted = 256
-
-// otherName stands for what is beyond that.
-const otherName = "other"
-
-// count adds one to the number of a thing that the capture has named.
-func count[K ~string](m map[K]int, k K) {
-	if _, ok := m[k]; !ok && len(m) >= maxCounted {
-		k = otherName
-	}
-	m[k]++
-}
-
-// countReason is count for reasons.
-func countReason(m map[Reason]int, r Reason) {
-	if _, ok := m[r]; !ok && len(m) >= maxCounted {
-		r.Reason = otherName
-	}
-	m[r]++
-}

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 const samples = "../../samples"
@@ -56,16 +57,16 @@ func build(t testing.TB, name string, opt Options) string {
 
 // loaded is a whole plan.
 type loaded struct {
-	*Tables
-	ops   []*Op
-	skips []*Skip
+	*plan.Tables
+	ops   []*plan.Op
+	skips []*plan.Skip
 	name  string
 	above [][]uint64 // for reaches
 }
 
 func load(t testing.TB, name string) *loaded {
 	t.Helper()
-	r, err := Open(name, 0)
+	r, err := plan.Open(name, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func load(t testing.TB, name string) *loaded {
 }
 
 // each calls f for every field of an op.
-func (o *Op) each(f func(*Field)) {
+func each(o *plan.Op, f func(*plan.Field)) {
 	for i := range o.Args {
 		f(&o.Args[i])
 	}
@@ -189,7 +190,7 @@ func (s *scene) plan() *loaded {
 }
 
 // object is that of a path.
-func (l *loaded) object(t *testing.T, path string) *Object {
+func (l *loaded) object(t *testing.T, path string) *plan.Object {
 	t.Helper()
 	for i := range l.Objects {
 		if l.Objects[i].Path == path {
@@ -205,7 +206,7 @@ func (l *loaded) reaches(from, to int) bool {
 	for n := len(l.above); n < from; n++ {
 		up := make([]uint64, n/64+1)
 		for _, d := range l.ops[n].Deps {
-			if optional(d.Kind) {
+			if d.Kind.Optional() {
 				continue
 			}
 			for i, w := range l.above[d.Op-1] {

@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 func (s *scene) acl3(procedure uint32, args, result xdr.Message) {
@@ -42,12 +43,12 @@ func TestACL(t *testing.T) {
 	s.acl3(3, &nfsacl.GETXATTRDIR3args{Fh: fh3("a")}, &nfsacl.GETXATTRDIR3res{Status: nfs3.NFS3ERR_NOTSUPP}) // left out
 	l := s.plan()
 	l.want(t, "ops", len(l.ops), 10)
-	l.want(t, "role of NULL", l.ops[0].Role, Ping)
+	l.want(t, "role of NULL", l.ops[0].Role, plan.Ping)
 	for id, path := range map[int]string{6: "plain", 7: "listed", 8: "changed", 9: "changed", 10: "new"} {
 		op := l.ops[id-1]
-		l.want(t, "object of op", op.handle(), l.object(t, path).ID)
+		l.want(t, "object of op", handle(op), l.object(t, path).ID)
 		l.want(t, "modifies", op.Modifies, id == 8)
-		l.want(t, "class", op.Class, Exact)
+		l.want(t, "class", op.Class, plan.Exact)
 		l.want(t, "program", op.Program, uint32(nfsacl.NFS_ACL_PROGRAM))
 	}
 	l.waits(t, 9, 8)

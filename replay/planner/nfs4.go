@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // compound is where a COMPOUND has come to.
@@ -37,7 +38,7 @@ func (c *call) nfs4() string {
 		return reason
 	}
 	o := c.op
-	o.Compound = &Compound{Minor: a.Minorversion}
+	o.Compound = &plan.Compound{Minor: a.Minorversion}
 	o.Compound.Tag, o.Compound.TagBytes = text(string(a.Tag))
 	o.Role = roleOf(a.Ops)
 	whole := c.replied && c.v.ResultErr == nil
@@ -54,33 +55,33 @@ func (c *call) nfs4() string {
 		if !c.form.matches(x.Args, c.scratch) {
 			c.form.reset()
 			c.form.raw("arguments", x.Args)
-			c.worse(Inferred, x.Name+" kept as it is: handles and state ids in it mean nothing to another server")
+			c.worse(plan.Inferred, x.Name+" kept as it is: handles and state ids in it mean nothing to another server")
 		}
-		o.Compound.Ops = append(o.Compound.Ops, CompoundOp{Op: x.Number, Name: x.Name, Args: c.form.fields})
+		o.Compound.Ops = append(o.Compound.Ops, plan.CompoundOp{Op: x.Number, Name: x.Name, Args: c.form.fields})
 	}
 	c.replied = whole
 	return ""
 }
 
-func roleOf(ops []nfs4.Op) Role {
+func roleOf(ops []nfs4.Op) plan.Role {
 	only := true
 	for i := range ops {
 		switch nfs4.NfsOpnum4(ops[i].Number) {
 		case nfs4.OP_EXCHANGE_ID, nfs4.OP_CREATE_SESSION, nfs4.OP_DESTROY_SESSION, nfs4.OP_DESTROY_CLIENTID,
 			nfs4.OP_RECLAIM_COMPLETE, nfs4.OP_BIND_CONN_TO_SESSION, nfs4.OP_BACKCHANNEL_CTL, nfs4.OP_SETCLIENTID,
 			nfs4.OP_SETCLIENTID_CONFIRM:
-			return Sessions
+			return plan.Sessions
 		case nfs4.OP_PUTROOTFH, nfs4.OP_SECINFO_NO_NAME:
-			return Mounting
+			return plan.Mounting
 		case nfs4.OP_SEQUENCE, nfs4.OP_RENEW:
 		default:
 			only = false
 		}
 	}
 	if only && len(ops) > 0 {
-		return Keepalive
+		return plan.Keepalive
 	}
-	return Workload
+	return plan.Workload
 }
 
 // recovery deals with what a restart of the server has brought about: the
@@ -188,20 +189,20 @@ func (c *call) reclaims() {
 				return
 			}
 			w := s.owner(c.clientOf(a.Owner.Clientid), "open", a.Owner.Owner)
-			c.took(&r.Resok4.Stateid, OpenState, cur, w)
+			c.took(&r.Resok4.Stateid, plan.OpenState, cur, w)
 			if id := delegated(&r.Resok4.Delegation); id != nil {
-				c.took(id, DelegationState, cur, nil)
+				c.took(id, plan.DelegationState, cur, nil)
 			}
 		case *nfs4.LOCK4args:
 			if r, ok := x.Result.(*nfs4.LOCK4res); ok {
-				c.took(&r.Resok4.LockStateid, LockState, cur, nil)
+				c.took(&r.Resok4.LockStateid, plan.LockState, cur, nil)
 			}
 		}
 	}
 }
 
 // took is a state id that a reclaim has brought.
-func (c *call) took(id *nfs4.Stateid4, kind StateKind, o *obj, w *owner) {
+func (c *call) took(id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) {
 	s := &c.b.states
 	if s.reclaimed(c, id, kind, o, w) == nil && isSpecial(id) == "" {
 		x := s.state(c, id, kind, o)
@@ -253,8 +254,8 @@ func (c *call) clientID(n string, id uint64) *client {
 	}
 	x := c.clientOf(id)
 	c.client = x
-	c.must(x.DefinedBy, DepClient)
-	c.form.symbol(Field{N: n, Kind: FieldClient, Ref: x.ID}, binary.BigEndian.AppendUint64(nil, id))
+	c.must(x.DefinedBy, plan.DepClient)
+	c.form.symbol(plan.Field{N: n, Kind: plan.FieldClient, Ref: x.ID}, binary.BigEndian.AppendUint64(nil, id))
 	return x
 }
 
@@ -265,18 +266,18 @@ func (c *call) executed() bool {
 }
 
 // stateid adds a state id. how is what the operation does with the state.
-func (c *call) stateid(n string, id *nfs4.Stateid4, kind StateKind, o *obj, how access) *state {
+func (c *call) stateid(n string, id *nfs4.Stateid4, kind plan.StateKind, o *obj, how access) *state {
 	if name := isSpecial(id); name != "" {
-		c.form.symbol(Field{N: n, Kind: FieldState0, Text: name}, id.Append(nil))
+		c.form.symbol(plan.Field{N: n, Kind: plan.FieldState0, Text: name}, id.Append(nil))
 		return nil
 	}
 	if c.lost(id) {
-		c.form.symbol(Field{N: n, Kind: FieldState0, Text: "anonymous"}, id.Append(nil))
-		c.worse(Inferred, "its state comes from a call that is not replayed: sent with the anonymous state id")
+		c.form.symbol(plan.Field{N: n, Kind: plan.FieldState0, Text: "anonymous"}, id.Append(nil))
+		c.worse(plan.Inferred, "its state comes from a call that is not replayed: sent with the anonymous state id")
 		return nil
 	}
 	x := c.b.states.state(c, id, kind, o)
-	f := Field{N: n, Kind: FieldState, Ref: x.ID}
+	f := plan.Field{N: n, Kind: plan.FieldState, Ref: x.ID}
 	if id.Seqid == 0 && (c.minor > 0 || x.seqid != 0) {
 		f.Zero = true
 	} else if x.seqid > id.Seqid {
@@ -284,12 +285,12 @@ func (c *call) stateid(n string, id *nfs4.Stateid4, kind StateKind, o *obj, how 
 	}
 	c.form.symbol(f, id.Append(nil))
 	if x.DefinedBy != 0 {
-		c.must(x.DefinedBy, DepState)
+		c.must(x.DefinedBy, plan.DepState)
 	} else {
-		c.worse(Synthesised, string(x.Kind)+" state from before the capture: acquired before the start")
+		c.worse(plan.Synthesised, string(x.Kind)+" state from before the capture: acquired before the start")
 	}
 	if c.executed() {
-		c.use(&x.uses, 0, 1, how, DepState)
+		c.use(&x.uses, 0, 1, how, plan.DepState)
 	}
 	return x
 }
@@ -364,9 +365,9 @@ func (c *call) seqid(n string, w *owner, v uint32) {
 		c.form.u32(n, v)
 		return
 	}
-	c.dep(w.last.op, w.last.end, DepSeqid)
+	c.dep(w.last.op, w.last.end, plan.DepSeqid)
 	w.last = flight{c.op.ID, c.end}
-	c.form.symbol(Field{N: n, Kind: FieldSeqid, Ref: w.ID}, binary.BigEndian.AppendUint32(nil, v))
+	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSeqid, Ref: w.ID}, binary.BigEndian.AppendUint32(nil, v))
 }
 
 // ownerOf is the owner of a state; one is made up if it is not known.
@@ -381,7 +382,7 @@ func (c *call) ownerOf(x *state, kind string) *owner {
 			x.client = cl
 		}
 		x.owner = c.b.states.owner(cl, kind, []byte("state "+itoa(x.ID)))
-		x.owner.Class = Synthesised
+		x.owner.Class = plan.Synthesised
 	}
 	return x.owner
 }
@@ -474,8 +475,8 @@ func (s *space) shows(o *obj, server int, h []byte) *obj {
 	case known == nil:
 		return s.of(server, h)
 	case known != o && o.handle == "":
-		if o.origin == Above {
-			known.origin, known.typ = Above, "dir"
+		if o.origin == plan.Above {
+			known.origin, known.typ = plan.Above, "dir"
 		}
 		s.merge(o, known)
 	}

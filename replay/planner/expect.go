@@ -1,4 +1,4 @@
-package plan
+package planner
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // expect notes the reply.
@@ -14,13 +15,13 @@ func (c *call) expect() {
 	if !tx.Reply.Seen() {
 		return
 	}
-	x := &Expect{}
+	x := &plan.Expect{}
 	c.op.Expect = x
 	if v.ReplyErr != nil || !v.Reply.Succeeded() {
 		if x.RPC = v.Status(); x.RPC == "" {
 			x.RPC = "unreadable"
 			x.Partial = true
-			c.worse(Inferred, "the reply could not be read: its outcome is not compared")
+			c.worse(plan.Inferred, "the reply could not be read: its outcome is not compared")
 		}
 		return
 	}
@@ -30,7 +31,7 @@ func (c *call) expect() {
 	}
 	if v.Result == nil || v.ResultErr != nil {
 		x.Partial = true
-		c.worse(Inferred, "a part of the reply could not be read: that is not compared")
+		c.worse(plan.Inferred, "a part of the reply could not be read: that is not compared")
 	}
 	if v.Result == nil {
 		return
@@ -39,9 +40,9 @@ func (c *call) expect() {
 	take := func(at int, offset uint64, d *xdr.Data, eof, text bool) {
 		n++
 		b := c.item(*d, true)
-		r := Result{At: at, Offset: offset, Length: d.Length, EOF: eof}
+		r := plan.Result{At: at, Offset: offset, Length: d.Length, EOF: eof}
 		if len(b) == int(d.Length) {
-			r.Hash = HashData(b)
+			r.Hash = plan.HashData(b)
 			if text {
 				r.Text = bytes.Clone(b)
 			}
@@ -83,13 +84,4 @@ func (c *call) expect() {
 	if !x.Partial && !c.b.opt.NoResults {
 		x.Results = v.Result.Append(nil)
 	}
-}
-
-// Reduced is the list of data items that Results lacks, for
-// xdr.Reader.ReduceReply.
-func (x *Expect) Reduced(dst []xdr.Reduced) []xdr.Reduced {
-	for i := range x.Data {
-		dst = append(dst, xdr.Reduced{Length: x.Data[i].Length})
-	}
-	return dst
 }

@@ -1,9 +1,11 @@
-package plan
+package planner
 
 import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // use is one op of the model: what it did, and when.
@@ -27,7 +29,7 @@ func TestHistory(t *testing.T) {
 			n = 2 * maxHistory // so that entries are put together
 		}
 		uses := make([]modelUse, 0, n)
-		deps := make([][]Dep, 0, n)
+		deps := make([][]plan.Dep, 0, n)
 		at := int64(0)
 		for i := range n {
 			at += int64(r.IntN(10))
@@ -44,8 +46,8 @@ func TestHistory(t *testing.T) {
 			if seed%8 == 0 && i < n-50 {
 				u.how = commutes
 			}
-			*c = call{b: b, op: &Op{ID: i + 1}, start: u.start, end: u.end, deps: c.deps[:0]}
-			c.use(&h, u.lo, u.hi, u.how, DepRange)
+			*c = call{b: b, op: &plan.Op{ID: i + 1}, start: u.start, end: u.end, deps: c.deps[:0]}
+			c.use(&h, u.lo, u.hi, u.how, plan.DepRange)
 			uses = append(uses, u)
 			deps = append(deps, slices.Clone(b.graph.reduce(i+1, c.deps)))
 			if len(h.list) > maxHistory+1 && seed < 3 {
@@ -68,7 +70,7 @@ func TestHistory(t *testing.T) {
 }
 
 // closures says for each op which earlier ones it waits for, in the end.
-func closures(deps [][]Dep, which func(DepKind) bool) [][]bool {
+func closures(deps [][]plan.Dep, which func(plan.DepKind) bool) [][]bool {
 	all := make([][]bool, len(deps))
 	for j := range deps {
 		all[j] = make([]bool, j)
@@ -88,7 +90,7 @@ func closures(deps [][]Dep, which func(DepKind) bool) [][]bool {
 // TestReduce makes sure that the reduction of edges changes nothing: not with
 // the optional edges, and not without.
 func TestReduce(t *testing.T) {
-	kinds := []DepKind{DepCreate, DepRange, DepState, DepSlot, DepProgram}
+	kinds := []plan.DepKind{plan.DepCreate, plan.DepRange, plan.DepState, plan.DepSlot, plan.DepProgram}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var g graph
@@ -96,7 +98,7 @@ func TestReduce(t *testing.T) {
 		if seed == 0 {
 			n = window + 200
 		}
-		before, after := make([][]Dep, n), make([][]Dep, n)
+		before, after := make([][]plan.Dep, n), make([][]plan.Dep, n)
 		edges := 0
 		for i := range n {
 			seen := map[int]bool{}
@@ -113,15 +115,15 @@ func TestReduce(t *testing.T) {
 					continue
 				}
 				seen[op] = true
-				before[i] = append(before[i], Dep{op, kinds[r.IntN(len(kinds))]})
+				before[i] = append(before[i], plan.Dep{Op: op, Kind: kinds[r.IntN(len(kinds))]})
 			}
-			after[i] = g.reduce(i+1, append([]Dep(nil), before[i]...))
+			after[i] = g.reduce(i+1, append([]plan.Dep(nil), before[i]...))
 			edges += len(before[i]) - len(after[i])
 		}
 		if edges == 0 {
 			t.Errorf("seed %d: no edge was removed", seed)
 		}
-		for _, which := range []func(DepKind) bool{nil, func(k DepKind) bool { return !optional(k) }, func(k DepKind) bool { return k != DepProgram }} {
+		for _, which := range []func(plan.DepKind) bool{nil, func(k plan.DepKind) bool { return !k.Optional() }, func(k plan.DepKind) bool { return k != plan.DepProgram }} {
 			a, b := closures(before, which), closures(after, which)
 			for j := range a {
 				for i := range a[j] {
@@ -161,22 +163,5 @@ func TestSpans(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestPattern(t *testing.T) {
-	whole := make([]byte, 300)
-	FillPattern(whole, 7, 1000)
-	for _, c := range []struct{ from, n int }{{0, 300}, {1, 7}, {8, 8}, {13, 200}, {299, 1}} {
-		part := make([]byte, c.n)
-		FillPattern(part, 7, uint64(1000+c.from))
-		if string(part) != string(whole[c.from:c.from+c.n]) {
-			t.Errorf("%+v: another pattern", c)
-		}
-	}
-	other := make([]byte, 300)
-	FillPattern(other, 8, 1000)
-	if string(other) == string(whole) {
-		t.Error("two files have the same pattern")
 	}
 }
