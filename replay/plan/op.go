@@ -182,9 +182,6 @@ type Result struct {
 	Text []byte `json:"text,omitempty"`
 }
 
-// ReasonCut is the reason of a Skip whose call was not captured as a whole.
-const ReasonCut = "the capture lacks a part of its arguments"
-
 // Skip is a transaction that is not replayed.
 type Skip struct {
 	XID        uint32 `json:"xid"`
@@ -192,5 +189,22 @@ type Skip struct {
 	Time       int64  `json:"time"`
 	What       string `json:"what"`
 	Class      Class  `json:"class"` // Impossible, or Exact if nothing is lost
-	Reason     string `json:"reason"`
+	// Reason is for readers. Code is set where the executor has to know it.
+	Reason string   `json:"reason"`
+	Code   SkipCode `json:"code,omitempty"`
+}
+
+// SkipCode is a reason that an executor has to know.
+type SkipCode string
+
+// SkipCut: the call was not captured as a whole, so that what it did is not known.
+const SkipCut SkipCode = "cut"
+
+// ReasonCut is SkipCut in words.
+const ReasonCut = "the capture lacks a part of its arguments"
+
+// Cut reports whether the call was not captured as a whole. Older plans have no
+// codes.
+func (s *Skip) Cut() bool {
+	return s.Class == Impossible && (s.Code == SkipCut || s.Code == "" && s.Reason == ReasonCut)
 }

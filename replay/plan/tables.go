@@ -239,7 +239,11 @@ type Object struct {
 	// between is filled by the pattern.
 	Content []Extent `json:"content,omitempty"`
 	Handle  string   `json:"handle,omitempty"` // as captured, hexadecimal
-	Notes   []string `json:"notes,omitempty"`
+	// Notes are what is strange about it. Sentences are the same in words, for
+	// readers of the file: a Writer makes them, and a Reader takes the notes of
+	// older plans from them.
+	Notes     []Note   `json:"note_codes,omitempty"`
+	Sentences []string `json:"notes,omitempty"`
 }
 
 // Link is a name of an object.

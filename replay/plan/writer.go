@@ -105,7 +105,7 @@ func (w *Writer) Stream(t *Tables, objects iter.Seq[*Object]) error {
 		err = w.one(err, line{Session: &t.Sessions[i]})
 	}
 	for o := range objects {
-		if err = w.one(err, line{Object: o}); err != nil {
+		if err = w.one(err, line{Object: o.worded()}); err != nil {
 			break
 		}
 	}

@@ -243,6 +243,9 @@ func (c *connection) add(op int, end int64) {
 // skip writes a transaction that is not replayed.
 func (b *Builder) skip(c *call, class plan.Class, reason string) {
 	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
+	if reason == plan.ReasonCut {
+		s.Code = plan.SkipCut
+	}
 	if class == plan.Impossible {
 		b.summary.Ops.Impossible++
 		countReason(b.reasons, plan.Reason{Class: class, Reason: reason})

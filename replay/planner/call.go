@@ -447,7 +447,7 @@ func (c *call) same(o *obj, offset uint64, b []byte) {
 // foreign notes that somebody who is not in the capture has changed a file.
 func (o *obj) foreign() {
 	o.others = true
-	o.note("changed by somebody else's hand")
+	o.note(plan.NoteChanged, "")
 }
 
 // saw notes an object that the reply may tell of.

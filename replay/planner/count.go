@@ -27,7 +27,7 @@ func (b *Builder) count() {
 	for o := range b.space.all() {
 		s.Objects.Add(o.NameClass)
 		for _, n := range o.Notes {
-			notes[plan.Reason{Class: plan.Inferred, Reason: n}]++
+			notes[plan.Reason{Class: plan.Inferred, Reason: n.String()}]++
 		}
 		switch o.Origin {
 		case plan.Created:

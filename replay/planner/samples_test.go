@@ -306,7 +306,7 @@ func (l *loaded) content(t *testing.T) {
 		}
 		files[o.ID] = b
 		for _, n := range o.Notes {
-			changed[o.ID] = changed[o.ID] || strings.Contains(n, "somebody else")
+			changed[o.ID] = changed[o.ID] || n.Foreign()
 		}
 	}
 	for _, o := range l.ops {

@@ -69,7 +69,7 @@ type details struct {
 	content        []plan.Extent
 	pieces         map[uint64]int // of content, by offset
 	readEnd        uint64         // end of what was read before a change
-	notes          []string
+	notes          []plan.Note
 
 	commit  flight   // the latest COMMIT
 	held    []*state // states of it, the latest
@@ -244,7 +244,7 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 			h = s.add(dir.server, plan.Before)
 			s.give(h, k)
 			if o != nil {
-				h.note("took the place of another file, by somebody else's hand")
+				h.note(plan.NoteReplaced, "")
 				n.touched = true
 			}
 		case h == o:
@@ -271,17 +271,17 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 		o.origin, o.created = plan.Created, n.pending
 		o.first(key, plan.Inferred)
 	case n.touched || n.absent:
-		o.note("appeared while the workload ran, by somebody else's hand")
+		o.note(plan.NoteAppeared, "")
 		if o.origin == plan.Before && !o.named {
 			o.first(key, plan.Inferred)
 		}
 	case o.origin == plan.Created:
-		o.note("got another name by somebody else's hand")
+		o.note(plan.NoteLinked, "")
 	case !o.named:
 		o.first(key, plan.Exact)
 	case o.parent != dir || o.name != string(name):
 		if o.typ == "dir" {
-			o.note("moved by somebody else's hand")
+			o.note(plan.NoteMoved, "")
 		} else if len(o.links) < 64 && !s.full() {
 			o.own().links = append(o.links, key)
 			s.b.room.take(len(key.name) + linkSize)
@@ -300,9 +300,10 @@ func (o *obj) first(k nameKey, class plan.Class) {
 	}
 }
 
-func (o *obj) note(s string) {
-	if len(o.notes) < 8 && !slices.Contains(o.notes, s) {
-		o.own().notes = append(o.notes, s)
+func (o *obj) note(k plan.NoteKind, name string) {
+	n := plan.Note{Kind: k, Name: name}
+	if len(o.notes) < 8 && !slices.Contains(o.notes, n) {
+		o.own().notes = append(o.notes, n)
 		o.s.b.room.take(linkSize)
 	}
 }
@@ -600,7 +601,7 @@ func (s *space) object(o *obj, id int) plan.Object {
 	x.Mode, x.UID, x.GID, x.Owner, x.Group = o.mode, o.uid, o.gid, o.owner, o.group
 	if o.target == "" && x.Type == "symlink" {
 		x.Target = strings.Repeat("x", int(min(max(o.size, 1), 1024)))
-		x.Notes = append(slices.Clone(x.Notes), "the target of the symlink was not seen: made up")
+		x.Notes = append(slices.Clone(x.Notes), plan.Note{Kind: plan.NoteNoTarget})
 	} else {
 		x.Target, x.TargetBytes = text(o.target)
 	}
@@ -664,7 +665,7 @@ func (s *space) bases() {
 		if d := o.parent.real(); o.origin == plan.Before && o.named && d != nil && d.origin == plan.Created {
 			// Its directory is not there yet when it is prepared.
 			o.named = false
-			o.note("found as " + strings.ToValidUTF8(o.name, "?") + " in a directory that an op makes: prepared elsewhere")
+			o.note(plan.NoteElsewhere, strings.ToValidUTF8(o.name, "?"))
 		}
 		if o.into != nil || o.isBase || o.named || o.origin == plan.Above || o.origin == plan.Stale {
 			continue
@@ -676,7 +677,7 @@ func (s *space) bases() {
 		}
 		o.parent = base[o.server]
 		if o.origin == plan.Created {
-			o.note("created, by a call whose directory is not known")
+			o.note(plan.NoteNoDirectory, "")
 		}
 	}
 	for _, o := range s.objects {
@@ -741,7 +742,7 @@ func (o *obj) within(size uint64) []plan.Extent {
 func (s *space) makeBase(server int) *obj {
 	o := s.add(server, plan.Before)
 	o.typ, o.isBase = "dir", true
-	o.note("made up: no directory was seen")
+	o.note(plan.NoteMadeUp, "")
 	return o
 }
 
