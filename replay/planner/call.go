@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/mount"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -32,6 +33,7 @@ type call struct {
 	form       form
 	scratch    []byte
 	compound   compound
+	act        ops.Act // of the procedure or operation at hand
 
 	client *client // NFSv4: of the session, or of the client id seen last
 	minor  uint32
@@ -68,19 +70,15 @@ func (c *call) program() string {
 func (c *call) procedure() string {
 	v := c.v
 	if v.Tx.Program == nfs4.NFS4_PROGRAM && v.Tx.Version == 4 {
-		name := ""
+		name, least := "", ops.Noise
 		for _, o := range v.Operations() {
-			switch o.Number {
-			case uint32(nfs4.OP_SEQUENCE), uint32(nfs4.OP_PUTFH), uint32(nfs4.OP_PUTROOTFH), uint32(nfs4.OP_GETATTR),
-				uint32(nfs4.OP_GETFH), uint32(nfs4.OP_SAVEFH), uint32(nfs4.OP_RESTOREFH):
-			default:
-				if name == "" {
-					name = o.Name
-				}
+			w := ops.Main
+			if e := ops.Operation(o.Number); e != nil {
+				w = e.Weight
 			}
-		}
-		if ops := v.Operations(); name == "" && len(ops) > 0 {
-			name = ops[len(ops)-1].Name
+			if name == "" || w < least || least == ops.Noise && w == ops.Noise {
+				name, least = o.Name, w
+			}
 		}
 		if name != "" {
 			return name
@@ -388,6 +386,18 @@ func (c *call) credential() int {
 	b.creds[k] = x.ID
 	b.room.take(credentialSize + 2*len(k))
 	return x.ID
+}
+
+// acts notes whether a procedure or operation may change something. A COPY from
+// another server, which is never replayed, does.
+func (c *call) acts(e *ops.Entry, args xdr.Message) {
+	if e == nil {
+		return
+	}
+	e.Act(args, &c.act)
+	if c.act.Class == ops.Changes || c.act.Class == ops.Never && e.Class == ops.Changes {
+		c.op.Modifies = true
+	}
 }
 
 // layout notes the chunks of the call.

@@ -1,167 +1,102 @@
 package planner
 
 import (
+	"strconv"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/rpc"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// objects4 are the operations on names and attributes.
-func (c *call) objects4(x *rpc.Operation) bool {
-	f, p, s := &c.form, &c.compound, &c.b.space
-	switch a := x.Args.(type) {
-	case xdr.Void:
-		switch nfs4.NfsOpnum4(x.Number) {
-		case nfs4.OP_PUTROOTFH:
-			p.cur = s.root(c.server)
-		case nfs4.OP_PUTPUBFH:
-			p.cur = nil
-		case nfs4.OP_SAVEFH:
-			p.saved = p.cur
-		case nfs4.OP_RESTOREFH:
-			p.cur = p.saved
-		case nfs4.OP_LOOKUPP:
-			if d := p.cur.real(); d != nil && d.now.dir != nil {
-				p.cur = d.now.dir
-			} else {
-				p.cur = s.of(c.server, c.handleAfter())
-			}
-		case nfs4.OP_GETFH:
-			if r, is := x.Result.(*nfs4.GETFH4res); is && c.ok {
-				p.cur = s.shows(p.cur, c.server, r.Resok4.Object)
-				c.bind(p.at, p.cur)
-			}
-		case nfs4.OP_READLINK:
-			c.inspects(p.cur)
-			if r, is := x.Result.(*nfs4.READLINK4res); is && c.ok {
-				if o := p.cur.real(); o != nil {
-					o.typ = "symlink"
-					o.leadsTo(c.item(r.Resok4.Link, true))
-				}
-			}
-		default:
-			return false
-		}
-	case *nfs4.PUTFH4args:
-		c.path = ""
-		p.cur = c.fh("object", a.Object)
-	case *nfs4.LOOKUP4args:
-		d := p.cur
-		c.at(a.Objname)
-		p.cur = nil
-		if c.executed() {
-			c.looks(d, a.Objname)
-		}
-		if c.ok {
-			p.cur = s.find(d, a.Objname, c.handleAfter())
-			if o := p.cur.real(); o != nil && o.created != 0 {
-				c.dep(o.created, o.createdAt, plan.DepCreate)
-			}
-		} else if x.Code == uint32(nfs4.NFS4ERR_NOENT) && x.Result != nil {
-			s.missing(d, a.Objname)
-		}
-		f.name("objname", a.Objname, s.refIfHandle(p.cur))
-	case *nfs4.GETATTR4args:
-		f.raw("attr_request", &a.AttrRequest)
-		if c.executed() {
-			c.inspects(p.cur)
-		}
-		if r, is := x.Result.(*nfs4.GETATTR4res); is && c.ok {
-			s.attrs4(p.cur, &r.Resok4.ObjAttributes)
-		}
-	case *nfs4.ACCESS4args:
-		f.u32("access", uint32(a.Access))
-		if c.executed() {
-			c.inspects(p.cur)
-		}
-	case *nfs4.VERIFY4args:
-		f.raw("obj_attributes", &a.ObjAttributes)
-		c.worse(plan.Inferred, "VERIFY compares attributes that another server does not have")
-	case *nfs4.NVERIFY4args:
-		f.raw("obj_attributes", &a.ObjAttributes)
-		c.worse(plan.Inferred, "VERIFY compares attributes that another server does not have")
-	case *nfs4.SECINFO4args:
-		f.name("name", a.Name, 0)
-		if c.executed() {
-			c.looks(p.cur, a.Name)
-		}
-		p.cur = nil
-	case *nfs4.CREATE4args:
-		c.create4(x, a)
-	case *nfs4.REMOVE4args:
-		f.name("target", a.Target, c.leads(p.cur, a.Target))
-		c.at(a.Target)
-		if c.executed() {
-			c.changes(p.cur, a.Target)
-			c.unmade(p.cur, a.Target, "")
-		}
-		c.op.Modifies = true
-	case *nfs4.RENAME4args:
-		f.name("oldname", a.Oldname, c.leads(p.saved, a.Oldname))
-		f.name("newname", a.Newname, c.leads(p.cur, a.Newname))
-		c.path = s.path(p.saved)
-		c.at(a.Oldname)
-		c.detail = "-> " + string(a.Newname)
-		c.op.Modifies = true
-		if c.executed() {
-			c.renames(p.saved, a.Oldname, p.cur, a.Newname)
-		}
-	case *nfs4.LINK4args:
-		f.name("newname", a.Newname, 0)
-		c.detail = "-> " + string(a.Newname)
-		c.op.Modifies = true
-		if c.executed() {
-			c.changes(p.cur, a.Newname)
-			c.alters(p.saved)
-		}
-		if c.ok {
-			s.link(p.saved, p.cur, a.Newname)
-		}
-	case *nfs4.READDIR4args:
-		d := p.cur.real()
-		c.cookies(d, a.Cookie, a.Cookieverf)
-		f.u32("dircount", a.Dircount)
-		f.u32("maxcount", a.Maxcount)
-		f.raw("attr_request", &a.AttrRequest)
-		if c.executed() {
-			c.lists(d)
-		}
-		if r, is := x.Result.(*nfs4.READDIR4res); is && c.ok && d != nil {
-			l := r.Resok4.Reply.Entries
-			for i := range l {
-				var h []byte
-				if l[i].Attrs.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) && c.b.attrs.Decode(&l[i].Attrs) == nil {
-					h = c.b.attrs.Filehandle
-				}
-				o := c.listed(d, l[i].Name, h)
-				if o != nil {
-					c.inspects(o)
-					s.attrs4(o, &l[i].Attrs)
-					if len(h) > 0 {
-						c.bindEntry(p.at, o, l[i].Name)
-					}
-				}
-			}
-			c.remember(d, len(l), func(i int) uint64 { return l[i].Cookie }, r.Resok4.Cookieverf)
-		}
-	case *nfs4.SETATTR4args:
-		if c.executed() {
-			c.alters(p.cur)
-		}
-		c.op.Modifies = true
-		c.stateid("stateid", &a.Stateid, plan.OpenState, p.cur, reads)
-		c.fattr4("obj_attributes", &a.ObjAttributes, p.cur)
-	default:
-		return false
+// This file has the operations on names and attributes.
+
+func (c *call) putfh4(a *nfs4.PUTFH4args, _ *nfs4.Status4res) {
+	c.path = ""
+	c.compound.to = c.fh("object", a.Object)
+}
+
+func (c *call) getfh4(r *nfs4.GETFH4res) {
+	if p := &c.compound; r != nil {
+		p.Current = c.b.space.shows(p.Current, c.server, r.Resok4.Object)
+		c.bind(p.at, p.Current)
 	}
-	return true
+}
+
+func (c *call) lookup4(a *nfs4.LOOKUP4args, _ *nfs4.Status4res) {
+	p, s := &c.compound, &c.b.space
+	d := p.Current
+	c.at(a.Objname)
+	if c.executed() {
+		c.looks(d, a.Objname)
+	}
+	if c.ok {
+		p.to = s.find(d, a.Objname, c.handleAfter())
+		if o := p.to.real(); o != nil && o.created != 0 {
+			c.dep(o.created, o.createdAt, plan.DepCreate)
+		}
+	} else if c.refusedWith(nfs4.NFS4ERR_NOENT) {
+		s.missing(d, a.Objname)
+	}
+	c.form.name("objname", a.Objname, s.refIfHandle(p.to))
+}
+
+func (c *call) secinfo4(a *nfs4.SECINFO4args, _ *nfs4.SECINFO4res) {
+	c.form.name("name", a.Name, 0)
+	if c.executed() {
+		c.looks(c.compound.Current, a.Name)
+	}
+}
+
+func (c *call) getattr4(a *nfs4.GETATTR4args, r *nfs4.GETATTR4res) {
+	c.form.raw("attr_request", &a.AttrRequest)
+	if c.executed() {
+		c.inspects(c.compound.Current)
+	}
+	if r != nil {
+		c.b.space.attrs4(c.compound.Current, &r.Resok4.ObjAttributes)
+	}
+}
+
+func (c *call) setattr4(a *nfs4.SETATTR4args, _ *nfs4.SETATTR4res) {
+	o := c.compound.Current
+	if c.executed() {
+		c.alters(o)
+	}
+	c.stateid("stateid", &a.Stateid, plan.OpenState, o, reads)
+	c.fattr4("obj_attributes", &a.ObjAttributes, o)
+}
+
+func (c *call) access4(a *nfs4.ACCESS4args, _ *nfs4.ACCESS4res) {
+	c.form.u32("access", uint32(a.Access))
+	if c.executed() {
+		c.inspects(c.compound.Current)
+	}
+}
+
+const comparesAttributes = "VERIFY compares attributes that another server does not have"
+
+func (c *call) verify4(a *nfs4.VERIFY4args, _ *nfs4.Status4res) {
+	c.form.raw("obj_attributes", &a.ObjAttributes)
+	c.worse(plan.Inferred, comparesAttributes)
+}
+
+func (c *call) nverify4(a *nfs4.NVERIFY4args, _ *nfs4.Status4res) {
+	c.form.raw("obj_attributes", &a.ObjAttributes)
+	c.worse(plan.Inferred, comparesAttributes)
+}
+
+func (c *call) readlink4(r *nfs4.READLINK4res) {
+	o := c.compound.Current
+	c.inspects(o)
+	if o = o.real(); r != nil && o != nil {
+		o.typ = "symlink"
+		o.leadsTo(c.item(r.Resok4.Link, true))
+	}
 }
 
 // create4 is CREATE: all but files.
-func (c *call) create4(x *rpc.Operation, a *nfs4.CREATE4args) {
+func (c *call) create4(a *nfs4.CREATE4args, _ *nfs4.CREATE4res) {
 	f, p, s := &c.form, &c.compound, &c.b.space
-	d := p.cur
+	d := p.Current
 	c.at(a.Objname)
 	f.u32("type", uint32(a.Objtype.Type))
 	switch a.Objtype.Type {
@@ -172,17 +107,104 @@ func (c *call) create4(x *rpc.Operation, a *nfs4.CREATE4args) {
 	}
 	f.name("objname", a.Objname, 0)
 	f.raw("createattrs", &a.Createattrs)
-	c.op.Modifies = true
 	if c.executed() {
 		c.changes(d, a.Objname)
 	}
+	p.to = d
 	switch {
 	case c.ok:
-		p.cur = s.create(c, d, a.Objname, c.handleAfter(), types4[a.Objtype.Type])
-	case x.Result != nil && x.Code == uint32(nfs4.NFS4ERR_EXIST):
+		p.to = s.create(c, d, a.Objname, c.handleAfter(), types4[a.Objtype.Type])
+	case c.refusedWith(nfs4.NFS4ERR_EXIST):
 		s.find(d, a.Objname, nil)
 	case !c.replied:
 		c.maybe(d, a.Objname)
+	}
+}
+
+func (c *call) remove4(a *nfs4.REMOVE4args, _ *nfs4.REMOVE4res) {
+	d := c.compound.Current
+	c.form.name("target", a.Target, c.leads(d, a.Target))
+	c.at(a.Target)
+	if c.executed() {
+		c.changes(d, a.Target)
+		c.unmade(d, a.Target, "")
+	}
+}
+
+func (c *call) rename4(a *nfs4.RENAME4args, _ *nfs4.RENAME4res) {
+	p := &c.compound
+	c.form.name("oldname", a.Oldname, c.leads(p.Saved, a.Oldname))
+	c.form.name("newname", a.Newname, c.leads(p.Current, a.Newname))
+	c.path = c.b.space.path(p.Saved)
+	c.at(a.Oldname)
+	c.detail = "-> " + string(a.Newname)
+	if c.executed() {
+		c.renames(p.Saved, a.Oldname, p.Current, a.Newname)
+	}
+}
+
+func (c *call) link4(a *nfs4.LINK4args, _ *nfs4.LINK4res) {
+	p := &c.compound
+	c.form.name("newname", a.Newname, 0)
+	c.detail = "-> " + string(a.Newname)
+	if c.executed() {
+		c.changes(p.Current, a.Newname)
+		c.alters(p.Saved)
+	}
+	if c.ok {
+		c.b.space.link(p.Saved, p.Current, a.Newname)
+	}
+}
+
+func (c *call) readdir4(a *nfs4.READDIR4args, r *nfs4.READDIR4res) {
+	f, s := &c.form, &c.b.space
+	d := c.compound.Current.real()
+	c.cookies(d, a.Cookie, a.Cookieverf)
+	f.u32("dircount", a.Dircount)
+	f.u32("maxcount", a.Maxcount)
+	f.raw("attr_request", &a.AttrRequest)
+	if c.executed() {
+		c.lists(d)
+	}
+	if r == nil || d == nil {
+		return
+	}
+	l := r.Resok4.Reply.Entries
+	for i := range l {
+		var h []byte
+		if l[i].Attrs.Attrmask.Has(nfs4.FATTR4_FILEHANDLE) && c.b.attrs.Decode(&l[i].Attrs) == nil {
+			h = c.b.attrs.Filehandle
+		}
+		o := c.listed(d, l[i].Name, h)
+		if o == nil {
+			continue
+		}
+		c.inspects(o)
+		s.attrs4(o, &l[i].Attrs)
+		if len(h) > 0 {
+			c.bindEntry(c.compound.at, o, l[i].Name)
+		}
+	}
+	c.remember(d, len(l), func(i int) uint64 { return l[i].Cookie }, r.Resok4.Cookieverf)
+}
+
+// fattr4 adds attributes to be set on an object, nil for one that is new.
+func (c *call) fattr4(n string, f *nfs4.Fattr4, o *obj) {
+	c.form.raw(n, f)
+	a := &c.b.attrs
+	if a.Decode(f) != nil {
+		return
+	}
+	if a.Has(nfs4.FATTR4_MODE) {
+		c.detail += " mode=0" + strconv.FormatUint(uint64(a.Mode), 8)
+	}
+	size, sized := a.Size, a.Has(nfs4.FATTR4_SIZE)
+	if o = o.real(); o != nil && (c.ok || !c.replied) {
+		o.modeChanged = o.modeChanged || a.Has(nfs4.FATTR4_MODE) || a.Has(nfs4.FATTR4_MODE_SET_MASKED)
+		o.ownerChanged = o.ownerChanged || a.Has(nfs4.FATTR4_OWNER) || a.Has(nfs4.FATTR4_OWNER_GROUP)
+	}
+	if sized && c.executed() {
+		c.resized(o, size)
 	}
 }
 

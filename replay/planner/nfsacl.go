@@ -2,7 +2,6 @@ package planner
 
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -13,32 +12,33 @@ func (c *call) acl3() bool {
 	return tx.Program == nfsacl.NFS_ACL_PROGRAM && tx.Version == nfsacl.NFS_ACL_V3 && tx.Procedure <= nfsacl.ACLPROC3_SETACL
 }
 
-// acl adds the arguments of GETACL and SETACL.
-func (c *call) acl(args xdr.Message) bool {
-	f := &c.form
-	switch a := args.(type) {
-	case *nfsacl.GETACL3args:
-		o := c.fh("fh", a.Fh.Data)
-		f.u32("mask", a.Mask)
-		c.inspects(o)
-		if r, is := c.v.Result.(*nfsacl.GETACL3res); is && c.ok && o != nil {
-			o.post3(&r.Resok.Attr)
-			o.learnACL(&r.Resok.Acl)
-		}
-	case *nfsacl.SETACL3args:
-		o := c.fh("fh", a.Fh.Data)
-		f.raw("acl", &a.Acl)
-		c.alters(o)
-		if o = o.real(); o != nil && (c.ok || !c.replied) {
-			o.modeChanged, o.aclChanged = true, true
-			if r, is := c.v.Result.(*nfsacl.SETACL3res); is && c.ok {
-				o.post3(&r.Resok.Attr)
-			}
-		}
-	default:
-		return false
+// proceduresACL are procedures3 for NFSACL.
+var proceduresACL = [...]func(c *call) bool{
+	nfsacl.ACLPROC3_GETACL: proc((*call).getacl3),
+	nfsacl.ACLPROC3_SETACL: proc((*call).setacl3),
+}
+
+func (c *call) getacl3(a *nfsacl.GETACL3args, r *nfsacl.GETACL3res) {
+	o := c.fh("fh", a.Fh.Data)
+	c.form.u32("mask", a.Mask)
+	c.inspects(o)
+	if r != nil && o != nil {
+		o.post3(&r.Resok.Attr)
+		o.learnACL(&r.Resok.Acl)
 	}
-	return true
+}
+
+func (c *call) setacl3(a *nfsacl.SETACL3args, r *nfsacl.SETACL3res) {
+	o := c.fh("fh", a.Fh.Data)
+	c.form.raw("acl", &a.Acl)
+	c.alters(o)
+	if o = o.real(); o == nil || !c.ok && c.replied {
+		return
+	}
+	o.modeChanged, o.aclChanged = true, true
+	if r != nil {
+		o.post3(&r.Resok.Attr)
+	}
 }
 
 // learnACL keeps the lists that an object had before the capture, unless they

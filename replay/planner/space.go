@@ -162,6 +162,14 @@ func (s *space) ref(o *obj) int {
 	return o.id
 }
 
+// refIfHandle is ref for an object that has a handle.
+func (s *space) refIfHandle(o *obj) int {
+	if o = o.real(); o == nil || o.handle == "" {
+		return 0
+	}
+	return s.ref(o)
+}
+
 // of returns the object of a handle; one that is new was there before.
 func (s *space) of(server int, handle []byte) *obj {
 	if len(handle) == 0 {
@@ -183,6 +191,30 @@ func (s *space) give(o *obj, k handleKey) {
 	o.handle = k.handle
 	s.byHandle[k] = o
 	s.b.room.take(entrySize + len(k.handle))
+}
+
+// shows is GETFH: the handle of the current object.
+func (s *space) shows(o *obj, server int, h []byte) *obj {
+	o = o.real()
+	k := handleKey{server, string(h)}
+	known := s.byHandle[k].real()
+	switch {
+	case len(h) == 0:
+		return o
+	case o == nil:
+		return s.of(server, h)
+	case known == nil && o.handle == "":
+		s.give(o, k)
+		return o
+	case known == nil:
+		return s.of(server, h)
+	case known != o && o.handle == "":
+		if o.origin == plan.Above {
+			known.origin, known.typ = plan.Above, "dir"
+		}
+		s.merge(o, known)
+	}
+	return known
 }
 
 // root is the root of an NFSv4 server.
@@ -547,6 +579,41 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 			s.give(o, k)
 		}
 	}
+}
+
+// heard notes whether the server knows a handle. The numbers are the same in
+// NFSv3 and NFSv4.
+func (o *obj) heard(status uint32) {
+	switch nfs3.Nfsstat3(status) {
+	case nfs3.NFS3ERR_STALE, nfs3.NFS3ERR_BADHANDLE:
+		o.stale = true
+	case nfs3.NFS3ERR_JUKEBOX:
+	default:
+		o.alive = true
+	}
+}
+
+// writes notes that a range has other content than before the capture. Beyond
+// the memory that there is for it, that holds of all that follows.
+func (o *obj) writes(from, to uint64) {
+	d := o.own()
+	if o.s.b.room.full() {
+		to = forever
+	}
+	n := len(d.written)
+	d.written.add(from, to)
+	if len(d.written) > n {
+		o.s.b.room.take(spanSize)
+	}
+}
+
+// leadsTo notes the target of a symlink.
+func (o *obj) leadsTo(target []byte) {
+	if o.s.b.room.full() || o.target == string(target) {
+		return
+	}
+	o.own().target = string(target)
+	o.s.b.room.take(len(target))
 }
 
 // finish decides what is to be prepared, and fills the table.
