@@ -175,46 +175,32 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 }
 
 func (v *View) learn4(n *Names) {
-	var current, saved, parent, name []byte
-	for _, o := range v.Operations() {
+	t := &v.trail
+	t.Reset()
+	list := v.Operations()
+	for i := range list {
+		o := &list[i]
 		if o.Result == nil || o.Code != uint32(nfs4.NFS4_OK) {
 			return
 		}
 		switch a := o.Args.(type) {
-		case *nfs4.PUTFH4args:
-			current, name = a.Object, nil
-		case *nfs4.LOOKUP4args:
-			parent, name, current = current, a.Objname, nil
-		case *nfs4.OPEN4args:
-			if a.Claim.Claim == nfs4.CLAIM_NULL {
-				parent, name, current = current, a.Claim.File, nil
-			}
-		case *nfs4.CREATE4args:
-			parent, name, current = current, a.Objname, nil
 		case *nfs4.REMOVE4args:
-			n.remove(current, a.Target)
+			n.remove(t.Current.Handle, a.Target)
 		case *nfs4.RENAME4args:
-			n.rename(saved, a.Oldname, current, a.Newname)
+			n.rename(t.Saved.Handle, a.Oldname, t.Current.Handle, a.Newname)
 		}
-		switch nfs4.NfsOpnum4(o.Number) {
-		case nfs4.OP_SAVEFH:
-			saved = current
-		case nfs4.OP_RESTOREFH:
-			current, name = saved, nil
-		}
-		switch r := o.Result.(type) {
-		case *nfs4.GETFH4res:
-			if name != nil && parent != nil {
-				n.learn(parent, r.Resok4.Object, name)
-			}
-			current, name = r.Resok4.Object, nil
-		case *nfs4.READDIR4res:
-			for i := range r.Resok4.Reply.Entries {
-				e := &r.Resok4.Reply.Entries[i]
+		if r, ok := o.Result.(*nfs4.READDIR4res); ok {
+			for k := range r.Resok4.Reply.Entries {
+				e := &r.Resok4.Reply.Entries[k]
 				if h := n.filehandle(&e.Attrs); h != nil {
-					n.learn(current, h, e.Name)
+					n.learn(t.Current.Handle, h, e.Name)
 				}
 			}
+		}
+		had := t.Current.Handle != nil
+		t.Step(o.Number, o.Args, o.Result)
+		if f := &t.Current; !had && f.Handle != nil && f.Name != nil && f.Dir != nil {
+			n.learn(f.Dir, f.Handle, f.Name)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -57,6 +58,10 @@ type View struct {
 	reduced  []xdr.Reduced
 	file     File
 	picker   picker
+	// Scratch of File and Learn.
+	trail    ops.Trail
+	act      ops.Act
+	outcome  ops.Outcome
 	ops      []Operation
 	opsDone  bool
 	fileDone bool
