@@ -219,6 +219,27 @@ func (c *call) refusedWith(status nfs4.Nfsstat4) bool {
 	return x.Result != nil && x.Code == uint32(status)
 }
 
+// walk4 is the name space of the server as an operation without arguments leads
+// through it. Those with a name or a handle say themselves where they lead.
+type walk4 struct{ c *call }
+
+func (w walk4) Handle(h []byte) *obj { return w.c.b.space.of(w.c.server, h) }
+
+func (w walk4) Root() *obj { return w.c.b.space.root(w.c.server) }
+
+func (w walk4) Public() *obj { return nil }
+
+func (w walk4) Entry(dir *obj, name []byte) *obj { return w.c.b.space.find(dir, name, nil) }
+
+func (w walk4) Attributes(*obj) *obj { return nil }
+
+func (w walk4) Parent(o *obj) *obj {
+	if d := o.real(); d != nil && d.now.dir != nil {
+		return d.now.dir
+	}
+	return w.Handle(w.c.handleAfter())
+}
+
 // handleAfter is the handle that a later operation shows of what the one at
 // hand has made the current file handle.
 func (c *call) handleAfter() []byte {
@@ -241,21 +262,4 @@ func (c *call) handleAfter() []byte {
 		}
 	}
 	return nil
-}
-
-// walk4 is the name space of the server as an operation without arguments leads
-// through it. Those with a name or a handle say themselves where they lead.
-type walk4 struct{ c *call }
-
-func (w walk4) Handle(h []byte) *obj             { return w.c.b.space.of(w.c.server, h) }
-func (w walk4) Root() *obj                       { return w.c.b.space.root(w.c.server) }
-func (w walk4) Public() *obj                     { return nil }
-func (w walk4) Entry(dir *obj, name []byte) *obj { return w.c.b.space.find(dir, name, nil) }
-func (w walk4) Attributes(*obj) *obj             { return nil }
-
-func (w walk4) Parent(o *obj) *obj {
-	if d := o.real(); d != nil && d.now.dir != nil {
-		return d.now.dir
-	}
-	return w.Handle(w.c.handleAfter())
 }

@@ -150,15 +150,6 @@ func (c *call) delegpurge4(a *nfs4.DELEGPURGE4args, _ *nfs4.Status4res) {
 	c.clientID("clientid", a.Clientid)
 }
 
-// maxSlots bounds the slots of a session that are followed.
-const maxSlots = 1 << 12
-
-func appendOpaque(b []byte) []byte {
-	var f form
-	f.text("", b)
-	return f.bytes
-}
-
 // sessionID adds a session.
 func (c *call) sessionID(n string, id [16]byte) *session {
 	e := c.b.states.session(c, id)
@@ -166,18 +157,6 @@ func (c *call) sessionID(n string, id [16]byte) *session {
 	c.must(e.DefinedBy, plan.DepClient)
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSession, Ref: e.ID}, id[:])
 	return e
-}
-
-// after waits for what was last sent on each slot of a session.
-func (c *call) after(e *session) {
-	for _, last := range e.slots {
-		c.dep(last.op, last.end, plan.DepClient)
-	}
-	if len(e.slots) > manySlots && c.end >= 0 {
-		// Whoever would wait for them all waits for this one.
-		clear(e.slots)
-		e.slots[maxSlots] = flight{c.op.ID, c.end}
-	}
 }
 
 // afterAll is after for all sessions of a client.
@@ -193,5 +172,26 @@ func (c *call) afterAll(y *client) {
 	}
 }
 
+// after waits for what was last sent on each slot of a session.
+func (c *call) after(e *session) {
+	for _, last := range e.slots {
+		c.dep(last.op, last.end, plan.DepClient)
+	}
+	if len(e.slots) > manySlots && c.end >= 0 {
+		// Whoever would wait for them all waits for this one.
+		clear(e.slots)
+		e.slots[maxSlots] = flight{c.op.ID, c.end}
+	}
+}
+
+// maxSlots bounds the slots of a session that are followed.
+const maxSlots = 1 << 12
+
 // manySlots is how many slots, or sessions, calls wait for one by one.
 const manySlots = 64
+
+func appendOpaque(b []byte) []byte {
+	var f form
+	f.text("", b)
+	return f.bytes
+}

@@ -121,6 +121,15 @@ func (c *call) create4(a *nfs4.CREATE4args, _ *nfs4.CREATE4res) {
 	}
 }
 
+// maybe notes that a call without a reply may have made a name.
+func (c *call) maybe(d *obj, name []byte) {
+	if d = d.real(); d != nil && !dots(name) {
+		if n := c.b.space.state(d, name); n.obj == nil {
+			n.pending = c.op.ID
+		}
+	}
+}
+
 func (c *call) remove4(a *nfs4.REMOVE4args, _ *nfs4.REMOVE4res) {
 	d := c.compound.Current
 	c.form.name("target", a.Target, c.leads(d, a.Target))
@@ -205,14 +214,5 @@ func (c *call) fattr4(n string, f *nfs4.Fattr4, o *obj) {
 	}
 	if sized && c.executed() {
 		c.resized(o, size)
-	}
-}
-
-// maybe notes that a call without a reply may have made a name.
-func (c *call) maybe(d *obj, name []byte) {
-	if d = d.real(); d != nil && !dots(name) {
-		if n := c.b.space.state(d, name); n.obj == nil {
-			n.pending = c.op.ID
-		}
 	}
 }
