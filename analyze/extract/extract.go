@@ -220,25 +220,6 @@ func (x *Extractor) operation(v *rpc.View, o *rpc.Operation, file []byte) error 
 	return nil
 }
 
-// of returns the file of a handle; nil if there is none, or too many.
-func (x *Extractor) of(handle []byte, make bool) *file {
-	if len(handle) == 0 {
-		return nil
-	}
-	f := x.files[string(handle)]
-	if f == nil && make {
-		if len(x.order) >= maxFiles {
-			x.lost++
-			return nil
-		}
-		f = &file{handle: string(handle)}
-		f.store.path = filepath.Join(x.temp, fmt.Sprint(len(x.order)))
-		x.files[f.handle] = f
-		x.order = append(x.order, f)
-	}
-	return f
-}
-
 // data writes the bytes of a READ or WRITE.
 func (x *Extractor) data(v *rpc.View, handle []byte, offset uint64, d xdr.Data, write bool) error {
 	f := x.of(handle, true)
@@ -346,6 +327,25 @@ func (x *Extractor) changed(handle []byte, how string) {
 		x.pieces -= f.known.cut(0)
 		f.note = "changed by the server: " + how
 	}
+}
+
+// of returns the file of a handle; nil if there is none, or too many.
+func (x *Extractor) of(handle []byte, make bool) *file {
+	if len(handle) == 0 {
+		return nil
+	}
+	f := x.files[string(handle)]
+	if f == nil && make {
+		if len(x.order) >= maxFiles {
+			x.lost++
+			return nil
+		}
+		f = &file{handle: string(handle)}
+		f.store.path = filepath.Join(x.temp, fmt.Sprint(len(x.order)))
+		x.files[f.handle] = f
+		x.order = append(x.order, f)
+	}
+	return f
 }
 
 const forever = ^uint64(0)

@@ -15,34 +15,6 @@ type Operation struct {
 	Result xdr.Message // nil if only the call has it
 }
 
-// compounds returns the two arrays of operations; either may be nil.
-func (v *View) compounds() (args, res *nfs4.Operations, callback bool) {
-	switch a := v.Args.(type) {
-	case *nfs4.CompoundArgs:
-		args = &a.Operations
-	case *nfs4.CbCompoundArgs:
-		args, callback = &a.Operations, true
-	}
-	switch r := v.Result.(type) {
-	case *nfs4.CompoundRes:
-		res = &r.Operations
-	case *nfs4.CbCompoundRes:
-		res, callback = &r.Operations, true
-	}
-	return args, res, callback
-}
-
-// MinorVersion is that of an NFSv4 COMPOUND.
-func (v *View) MinorVersion() (uint32, bool) {
-	switch a := v.Args.(type) {
-	case *nfs4.CompoundArgs:
-		return a.Minorversion, true
-	case *nfs4.CbCompoundArgs:
-		return a.Minorversion, true
-	}
-	return 0, false
-}
-
 // Operations lists the operations of an NFSv4 COMPOUND in order; empty for
 // all other procedures. It is valid until the next Set.
 func (v *View) Operations() []Operation {
@@ -90,4 +62,32 @@ func (v *View) Operations() []Operation {
 		v.ops = append(v.ops, o)
 	}
 	return v.ops
+}
+
+// compounds returns the two arrays of operations; either may be nil.
+func (v *View) compounds() (args, res *nfs4.Operations, callback bool) {
+	switch a := v.Args.(type) {
+	case *nfs4.CompoundArgs:
+		args = &a.Operations
+	case *nfs4.CbCompoundArgs:
+		args, callback = &a.Operations, true
+	}
+	switch r := v.Result.(type) {
+	case *nfs4.CompoundRes:
+		res = &r.Operations
+	case *nfs4.CbCompoundRes:
+		res, callback = &r.Operations, true
+	}
+	return args, res, callback
+}
+
+// MinorVersion is that of an NFSv4 COMPOUND.
+func (v *View) MinorVersion() (uint32, bool) {
+	switch a := v.Args.(type) {
+	case *nfs4.CompoundArgs:
+		return a.Minorversion, true
+	case *nfs4.CbCompoundArgs:
+		return a.Minorversion, true
+	}
+	return 0, false
 }

@@ -39,10 +39,6 @@ func (v *View) File() *File {
 	return f
 }
 
-func (f *File) span(offset, count uint64) {
-	f.HasRange, f.Offset, f.Count = true, offset, count
-}
-
 func (v *View) fileOf() {
 	switch v.Args.(type) {
 	case nil:
@@ -157,13 +153,19 @@ type picker struct {
 	ranged bool
 }
 
-func (p *picker) Begin(_, typ string, _ int)   { p.typ = typ }
-func (p *picker) End()                         {}
-func (p *picker) Int(string, int64)            {}
-func (p *picker) Bool(string, bool)            {}
-func (p *picker) Enum(string, uint32, string)  {}
+func (p *picker) Begin(_, typ string, _ int) { p.typ = typ }
+
+func (p *picker) End() {}
+
+func (p *picker) Int(string, int64) {}
+
+func (p *picker) Bool(string, bool) {}
+
+func (p *picker) Enum(string, uint32, string) {}
+
 func (p *picker) Flags(string, uint64, string) {}
-func (p *picker) Time(string, int64, uint32)   {}
+
+func (p *picker) Time(string, int64, uint32) {}
 
 func (p *picker) Data(name string, d xdr.Data) {
 	switch name {
@@ -207,4 +209,8 @@ func (p *picker) String(name string, v []byte) {
 			p.f.To = v
 		}
 	}
+}
+
+func (f *File) span(offset, count uint64) {
+	f.HasRange, f.Offset, f.Count = true, offset, count
 }

@@ -39,54 +39,21 @@ type entry struct {
 // maxDepth bounds a path: handles may be made to point in a circle.
 const maxDepth = 64
 
-func (n *Names) learn(parent, child, name []byte) {
-	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
-		return
+// Path is the path of the file that the transaction is about, as far as
+// earlier transactions told it; empty without Names.
+func (v *View) Path() string {
+	f := v.File()
+	if f == nil || v.Names == nil {
+		return ""
 	}
-	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
-		return
+	dir := v.Names.Path(f.Handle)
+	switch {
+	case f.Name == nil:
+		return dir
+	case dir == "":
+		return string(f.Name)
 	}
-	n.set(string(child), entry{string(parent), string(name)})
-}
-
-func (n *Names) set(child string, e entry) {
-	limit := n.Limit
-	if limit <= 0 {
-		limit = nameBytes
-	}
-	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > limit {
-		if n.byHandle != nil {
-			n.Forgotten++
-		}
-		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
-	}
-	if old, ok := n.byHandle[child]; ok {
-		n.bytes -= old.size(child)
-	}
-	if old, ok := n.byName[e]; ok {
-		n.bytes -= e.size(old)
-	}
-	n.bytes += 2 * e.size(child)
-	n.byHandle[child] = e
-	n.byName[e] = child
-}
-
-// size is what the name of a handle takes in one of the tables, in bytes.
-func (e *entry) size(handle string) int {
-	return len(handle) + len(e.parent) + len(e.name) + entryBytes
-}
-
-// remove forgets a name that has been removed from its directory.
-func (n *Names) remove(parent, name []byte) {
-	e := entry{string(parent), string(name)}
-	if h, ok := n.byName[e]; ok {
-		delete(n.byName, e)
-		n.bytes -= e.size(h)
-		if n.byHandle[h] == e {
-			delete(n.byHandle, h)
-			n.bytes -= e.size(h)
-		}
-	}
+	return dir + "/" + string(f.Name)
 }
 
 // Path is the path of a file handle as far as it is known: "d1/small", or
@@ -106,23 +73,6 @@ func (n *Names) Path(handle []byte) string {
 		path = e.name + "/" + path
 	}
 	return path
-}
-
-// Path is the path of the file that the transaction is about, as far as
-// earlier transactions told it; empty without Names.
-func (v *View) Path() string {
-	f := v.File()
-	if f == nil || v.Names == nil {
-		return ""
-	}
-	dir := v.Names.Path(f.Handle)
-	switch {
-	case f.Name == nil:
-		return dir
-	case dir == "":
-		return string(f.Name)
-	}
-	return dir + "/" + string(f.Name)
 }
 
 // Learn remembers the file handles of the transaction's results.
@@ -164,16 +114,6 @@ func (v *View) Learn() {
 	}
 }
 
-// rename moves a name.
-func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	h, ok := n.byName[entry{string(fromDir), string(from)}]
-	n.remove(toDir, to)
-	if ok {
-		n.remove(fromDir, from)
-		n.set(h, entry{string(toDir), string(to)})
-	}
-}
-
 func (v *View) learn4(n *Names) {
 	t := &v.trail
 	t.Reset()
@@ -211,4 +151,64 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 		return nil
 	}
 	return n.attrs.Filehandle
+}
+
+// rename moves a name.
+func (n *Names) rename(fromDir, from, toDir, to []byte) {
+	h, ok := n.byName[entry{string(fromDir), string(from)}]
+	n.remove(toDir, to)
+	if ok {
+		n.remove(fromDir, from)
+		n.set(h, entry{string(toDir), string(to)})
+	}
+}
+
+// remove forgets a name that has been removed from its directory.
+func (n *Names) remove(parent, name []byte) {
+	e := entry{string(parent), string(name)}
+	if h, ok := n.byName[e]; ok {
+		delete(n.byName, e)
+		n.bytes -= e.size(h)
+		if n.byHandle[h] == e {
+			delete(n.byHandle, h)
+			n.bytes -= e.size(h)
+		}
+	}
+}
+
+func (n *Names) learn(parent, child, name []byte) {
+	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
+		return
+	}
+	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
+		return
+	}
+	n.set(string(child), entry{string(parent), string(name)})
+}
+
+func (n *Names) set(child string, e entry) {
+	limit := n.Limit
+	if limit <= 0 {
+		limit = nameBytes
+	}
+	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > limit {
+		if n.byHandle != nil {
+			n.Forgotten++
+		}
+		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
+	}
+	if old, ok := n.byHandle[child]; ok {
+		n.bytes -= old.size(child)
+	}
+	if old, ok := n.byName[e]; ok {
+		n.bytes -= e.size(old)
+	}
+	n.bytes += 2 * e.size(child)
+	n.byHandle[child] = e
+	n.byName[e] = child
+}
+
+// size is what the name of a handle takes in one of the tables, in bytes.
+func (e *entry) size(handle string) int {
+	return len(handle) + len(e.parent) + len(e.name) + entryBytes
 }

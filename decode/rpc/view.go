@@ -154,12 +154,6 @@ func (v *View) program(number, version uint32) *program {
 // maxPrograms bounds how many program numbers are remembered.
 const maxPrograms = 256
 
-// readable reports whether a body is arguments or results in the clear, or was
-// decrypted.
-func readable(b *oncrpc.Body, o *Opened) bool {
-	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity || b.Kind == oncrpc.BodyPrivacy && o.clear()) && !b.Malformed
-}
-
 func (v *View) decodeArgs(m xdr.Message) {
 	if !readable(&v.CallBody, &v.CallOpened) {
 		return
@@ -206,6 +200,12 @@ func (v *View) decodeResult(m xdr.Message) {
 		return
 	}
 	v.ResultLeft = r.Remaining()
+}
+
+// readable reports whether a body is arguments or results in the clear, or was
+// decrypted.
+func readable(b *oncrpc.Body, o *Opened) bool {
+	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity || b.Kind == oncrpc.BodyPrivacy && o.clear()) && !b.Malformed
 }
 
 // clone copies an error that belongs to the Reader.
