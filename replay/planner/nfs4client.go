@@ -8,7 +8,22 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has the operations on clients and sessions.
+// clientOps are the operations on clients and sessions.
+var clientOps = opTable{
+	nfs4.OP_DELEGPURGE:           op4((*call).delegpurge4),
+	nfs4.OP_RENEW:                op4((*call).renew4),
+	nfs4.OP_SETCLIENTID:          op4((*call).setclientid4),
+	nfs4.OP_SETCLIENTID_CONFIRM:  op4((*call).setclientidConfirm4),
+	nfs4.OP_BACKCHANNEL_CTL:      kept4,
+	nfs4.OP_BIND_CONN_TO_SESSION: op4((*call).bindConn4),
+	nfs4.OP_EXCHANGE_ID:          op4((*call).exchangeID4),
+	nfs4.OP_CREATE_SESSION:       op4((*call).createSession4),
+	nfs4.OP_DESTROY_SESSION:      op4((*call).destroySession4),
+	nfs4.OP_SEQUENCE:             op4((*call).sequence4),
+	nfs4.OP_SET_SSV:              kept4,
+	nfs4.OP_DESTROY_CLIENTID:     op4((*call).destroyClientID4),
+	nfs4.OP_RECLAIM_COMPLETE:     op4((*call).reclaimComplete4),
+}
 
 func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
 	f, p := &c.form, &c.compound

@@ -7,7 +7,24 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has the operations on names and attributes.
+// nameOps are the operations on names and attributes.
+var nameOps = opTable{
+	nfs4.OP_ACCESS:   op4((*call).access4),
+	nfs4.OP_CREATE:   op4((*call).create4),
+	nfs4.OP_GETATTR:  op4((*call).getattr4),
+	nfs4.OP_GETFH:    void4((*call).getfh4),
+	nfs4.OP_LINK:     op4((*call).link4),
+	nfs4.OP_LOOKUP:   op4((*call).lookup4),
+	nfs4.OP_NVERIFY:  op4((*call).nverify4),
+	nfs4.OP_PUTFH:    op4((*call).putfh4),
+	nfs4.OP_READDIR:  op4((*call).readdir4),
+	nfs4.OP_READLINK: void4((*call).readlink4),
+	nfs4.OP_REMOVE:   op4((*call).remove4),
+	nfs4.OP_RENAME:   op4((*call).rename4),
+	nfs4.OP_SECINFO:  op4((*call).secinfo4),
+	nfs4.OP_SETATTR:  op4((*call).setattr4),
+	nfs4.OP_VERIFY:   op4((*call).verify4),
+}
 
 func (c *call) putfh4(a *nfs4.PUTFH4args, _ *nfs4.Status4res) {
 	c.path = ""
