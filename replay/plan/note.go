@@ -18,6 +18,7 @@ const (
 	NoteElsewhere   NoteKind = "elsewhere"    // prepared elsewhere: Name was found in a directory that an op makes
 	NoteNoDirectory NoteKind = "no_directory" // created, where is not known
 	NoteMadeUp      NoteKind = "made_up"      // a base, since no directory was seen
+	NotePending     NoteKind = "pending"      // prepared, although a call without a reply may have made it
 
 	// NoteOther is a sentence that this version does not know: it is the Name.
 	NoteOther NoteKind = "other"
@@ -100,6 +101,7 @@ var sentences = map[NoteKind]string{
 	NoteNoTarget:    "the target of the symlink was not seen: made up",
 	NoteNoDirectory: "created, by a call whose directory is not known",
 	NoteMadeUp:      "made up: no directory was seen",
+	NotePending:     "may have been made by a call whose reply is missing; prepared, since it was used before its name was seen",
 }
 
 const elsewhereBefore, elsewhereAfter = "found as ", " in a directory that an op makes: prepared elsewhere"

@@ -8,7 +8,7 @@ import (
 )
 
 var noteKinds = []NoteKind{
-	NoteChanged, NoteReplaced, NoteAppeared, NoteLinked, NoteMoved, NoteNoTarget, NoteElsewhere, NoteNoDirectory, NoteMadeUp, NoteOther,
+	NoteChanged, NoteReplaced, NoteAppeared, NoteLinked, NoteMoved, NoteNoTarget, NoteElsewhere, NoteNoDirectory, NoteMadeUp, NotePending, NoteOther,
 }
 
 // TestNotes: each note has words of its own, which lead back to it.

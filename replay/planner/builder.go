@@ -3,9 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -38,18 +36,17 @@ type Options struct {
 
 // Builder makes a plan of transactions. What it holds in memory grows with the
 // number of objects, names and states, up to Options.Memory, and with nothing
-// else: ops go to a temporary file beside the plan, since the tables come before
-// them. The plan and its data have their names once both are whole.
+// else: ops wait in a spill, since the tables come before them. The plan and its
+// data have their names once both are whole.
 type Builder struct {
-	opt     Options
-	room    room
-	out     string
-	file    *outfile.File
-	t       plan.Tables
-	scratch *os.File     // of spill
-	spill   *plan.Writer // ops and skips
-	data    *dataFile
-	err     error
+	opt   Options
+	room  room
+	out   string
+	file  *outfile.File
+	t     plan.Tables
+	spill *spill // ops and skips
+	data  *dataFile
+	err   error
 
 	ops        int
 	started    bool
@@ -103,19 +100,14 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		opt.Objects = 1 << 20
 	}
 	if opt.Memory <= 0 {
-		opt.Memory = defaultMemory
+		opt.Memory = DefaultMemory
 	}
 	file, err := opt.Files.Create(out)
 	if err != nil {
 		return nil, err
 	}
-	f, err := outfile.Scratch(filepath.Dir(out))
-	if err != nil {
-		file.Discard()
-		return nil, err
-	}
 	b := &Builder{
-		opt: opt, room: room{opt.Memory}, maxUses: maxUses, out: out, file: file, scratch: f, spill: plan.NewWriter(f),
+		opt: opt, room: room{opt.Memory}, maxUses: min(maxUses, max(opt.Memory/(DefaultMemory/maxUses), 1<<10)), out: out, file: file, spill: newSpill(out),
 		servers: map[string]int{}, creds: map[string]int{}, conns: map[int]*connection{},
 		reasons: map[plan.Reason]int{}, notReplay: map[plan.Reason]int{}, limits: map[string]bool{}, fabrics: map[string]bool{},
 		seen: map[retry]bool{},
@@ -139,7 +131,7 @@ func (b *Builder) Abort() error {
 	if b.data != nil {
 		b.data.f.Discard()
 	}
-	return b.scratch.Close()
+	return b.spill.discard()
 }
 
 func (b *Builder) connection(v *rpc.View) *connection {
@@ -297,7 +289,7 @@ func (b *Builder) write(c *call) {
 
 // Finish writes the plan.
 func (b *Builder) Finish() (*plan.Summary, error) {
-	err := errors.Join(b.err, b.spill.Flush())
+	err := b.err
 	if err == nil {
 		b.tables()
 		err = b.assemble()
@@ -348,10 +340,7 @@ func (b *Builder) assemble() error {
 	}
 	err = w.Stream(&b.t, b.space.all())
 	if err == nil {
-		_, err = b.scratch.Seek(0, io.SeekStart)
-	}
-	if err == nil {
-		err = w.Append(b.scratch, b.spill)
+		err = b.spill.drain(w)
 	}
 	return errors.Join(err, w.Close())
 }

@@ -72,7 +72,7 @@ type ancestors [window / 64]uint64
 // graph removes edges that follow from others, as far as both ends are within
 // the window.
 type graph struct {
-	above [window]ancestors // of op n, at n % window; bit m % window is op m
+	above []ancestors // of op n, at n % window; bit m % window is op m
 }
 
 // reduce sorts the edges of an op, removes what is superfluous, and remembers
@@ -111,6 +111,9 @@ func (g *graph) reduce(id int, deps []plan.Dep) []plan.Dep {
 	tail := kept[n:]
 	tail = slices.CompactFunc(tail, func(a, b plan.Dep) bool { return a.Op == b.Op })
 	kept = kept[:n+len(tail)]
+	for len(g.above) <= id%window {
+		g.above = append(g.above, ancestors{})
+	}
 	g.above[id%window] = acc
 	slices.SortFunc(kept, func(a, b plan.Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
 	return kept

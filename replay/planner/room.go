@@ -9,9 +9,9 @@ package planner
 // capture may thus exceed the limit by one message.
 type room struct{ left int }
 
-// defaultMemory leaves a program that builds a plan below 256 MiB: the decoder
+// DefaultMemory leaves a program that builds a plan below 256 MiB: the decoder
 // holds up to 24 MiB of messages, uses of objects and cookies take 30 MiB.
-const defaultMemory = 80 << 20
+const DefaultMemory = 80 << 20
 
 func (r *room) take(n int) { r.left -= n }
 func (r *room) full() bool { return r.left <= 0 }

@@ -115,6 +115,11 @@ func (o *obj) appears(n *nameState, key nameKey) {
 	o.now = key
 	o.count++
 	switch {
+	case n.pending != 0 && o.origin == plan.Before && !o.named && o.id != 0:
+		// Ops that do not wait for the CREATE, nor could learn the handle from it,
+		// have used it by now: they need it to be there.
+		o.note(plan.NotePending, "")
+		o.first(key, plan.Inferred)
 	case n.pending != 0 && o.origin == plan.Before && !o.named:
 		// The CREATE of it had no reply in the capture.
 		o.origin, o.created = plan.Created, n.pending
@@ -145,7 +150,7 @@ func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj 
 		// Its place is not known; a server that made such a name cannot have
 		// been one of files.
 		o := s.of(c.server, handle)
-		if o != nil && o.created == 0 && o.origin == plan.Before {
+		if o != nil && o.created == 0 && o.origin == plan.Before && o.id == 0 {
 			o.origin, o.created, o.createdAt, o.typ = plan.Created, c.op.ID, c.end, typ
 		}
 		return o
