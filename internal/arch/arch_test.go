@@ -102,6 +102,7 @@ var rules = []rule{
 	// Files put together again: of what transactions say, nothing of how they travelled.
 	{packages: "analyze/extract", own: []string{
 		"decode/nfs/...", "decode/rpc", "decode/transaction", "decode/xdr", "internal/outfile", "internal/printable",
+		"decode/oncrpc", "decode/rdma", // its tests make transactions
 	}},
 
 	// Consumers of transactions.

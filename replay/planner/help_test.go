@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"io"
@@ -60,18 +61,21 @@ type loaded struct {
 	*plan.Tables
 	ops   []*plan.Op
 	skips []*plan.Skip
+	isOp  []bool // of each line, in their order: an op, or a skip
 	name  string
+	text  []byte     // of the file, which may be compressed
 	above [][]uint64 // for reaches
 }
 
 func load(t testing.TB, name string) *loaded {
 	t.Helper()
-	r, err := plan.Open(name, 0)
+	text := readFile(t, name)
+	r, err := plan.NewReader(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	l := &loaded{Tables: &r.Tables, name: name}
+	l := &loaded{Tables: &r.Tables, name: name, text: text}
 	for {
 		o, s, err := r.Next()
 		if err == io.EOF {
@@ -80,6 +84,7 @@ func load(t testing.TB, name string) *loaded {
 		if err != nil {
 			t.Fatal(err)
 		}
+		l.isOp = append(l.isOp, o != nil)
 		if o != nil {
 			l.ops = append(l.ops, o)
 		} else {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,8 +160,9 @@ func (l *loaded) defined(t *testing.T) {
 			}
 		}
 	}
-	// One base is the directory given to the executor; several lie below it.
-	if len(l.Objects) > 0 && (len(bases) == 0 || len(bases) == 1 != bases[""]) {
+	// One base is the directory given to the executor; several lie below it. Handles
+	// that are stale need none.
+	if slices.ContainsFunc(l.Objects, func(o plan.Object) bool { return o.Origin != plan.Stale }) && (len(bases) == 0 || len(bases) == 1 != bases[""]) {
 		t.Errorf("bases %v", bases)
 	}
 }
@@ -374,17 +376,9 @@ func (l *loaded) identity(t *testing.T) {
 		t.Fatal(err)
 	}
 	ops, skips := l.ops, l.skips
-	r, err := plan.Open(l.name, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for range len(l.ops) + len(l.skips) {
-		o, _, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o != nil {
+	for _, isOp := range l.isOp {
+		var err error
+		if isOp {
 			err, ops = w.Op(ops[0]), ops[1:]
 		} else {
 			err, skips = w.Skip(skips[0]), skips[1:]
@@ -396,7 +390,7 @@ func (l *loaded) identity(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(out.Bytes(), readFile(t, l.name)) {
+	if !bytes.Equal(out.Bytes(), l.text) {
 		t.Error("a plan that is read and written is another one")
 	}
 }
