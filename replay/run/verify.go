@@ -155,7 +155,7 @@ func (v *verifier) compare(f *flight, rpc string, res xdr.Message) (j judgement)
 // an op, so that what the op needs may have been made by that one.
 func (w *Workload) cutBefore(o *plan.Op) bool {
 	for _, s := range w.Skips {
-		if s.Class == plan.Impossible && s.Reason == plan.ReasonCut {
+		if s.Cut() {
 			return s.Time <= o.Time
 		}
 	}
@@ -237,7 +237,7 @@ func (w *Workload) touchesAbove(o *plan.Op) bool {
 // somebody who is not in the capture has changed it.
 func (w *Workload) others(o *plan.Op) bool {
 	noted := func(id int) bool {
-		return id > 0 && slices.ContainsFunc(w.Tables.Objects[id-1].Notes, func(n string) bool { return strings.Contains(n, "somebody else's hand") })
+		return id > 0 && slices.ContainsFunc(w.Tables.Objects[id-1].Notes, plan.Note.Foreign)
 	}
 	if o.Compound == nil {
 		for i := range o.Args {
