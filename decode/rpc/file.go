@@ -100,7 +100,7 @@ func (v *View) fileOfCallback() {
 func (v *View) take(e *ops.Entry, args, results xdr.Message) {
 	f, a, o := &v.file, &v.act, &v.outcome
 	*o = ops.Outcome{}
-	if args == nil {
+	if args == nil || !e.HasPlaces() {
 		return
 	}
 	e.Act(args, a)

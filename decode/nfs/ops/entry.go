@@ -100,6 +100,10 @@ func (e *Entry) Act(args xdr.Message, a *Act) {
 	}
 }
 
+// HasPlaces reports whether calls may have places: Act tells no more than the Class
+// of those that have none.
+func (e *Entry) HasPlaces() bool { return e.act != nil }
+
 // Outcome tells what results say; of those that report a failure, nothing.
 func (e *Entry) Outcome(results xdr.Message, o *Outcome) {
 	*o = Outcome{}
