@@ -21,12 +21,17 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // runFlags are the flags of the command run.
@@ -182,7 +187,7 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	if opt.Timing, err = pick("timing", o.timing, timings); err != nil {
 		return opt, err
 	}
-	if opt.Verify, err = pick("verify", o.verify, map[string]run.Verify{"all": run.VerifyAll, "status": run.VerifyStatus, "none": run.VerifyNone}); err != nil {
+	if opt.Verify, err = pick("verify", o.verify, map[string]judge.Level{"all": judge.All, "status": judge.Status, "none": judge.Nothing}); err != nil {
 		return opt, err
 	}
 	if opt.Layout, err = pick("layout", o.layout, map[string]bool{"own": false, "captured": true}); err != nil {
@@ -275,7 +280,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 	}
 	defer t.close()
 	opt.Dial, opt.Access = t.dial, t.access
-	witness := run.NewWitness()
+	witness := selfcheck.NewWitness()
 	if t.packets != nil {
 		opt.Observe = witness.Observe
 	}
@@ -304,7 +309,7 @@ func (o *runFlags) run(ctx context.Context, s *streams, args []string) error {
 			err = errors.Join(err, cerr)
 		}
 	}
-	return errors.Join(o.print(s, report, rep), err, verdict(rep))
+	return errors.Join(o.print(s, report, rep), err, outcome(rep))
 }
 
 // calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
@@ -323,7 +328,7 @@ func calm() func() {
 // errDiffers says that a run did not go as captured. The report has said it.
 var errDiffers = errors.New("the replay differs from the capture")
 
-func verdict(r *run.Report) error {
+func outcome(r *report.Report) error {
 	if r.SelfCheck != nil && !r.SelfCheck.OK() {
 		return errors.New("the dissector does not find in our own packets what was sent")
 	}
@@ -335,7 +340,7 @@ func verdict(r *run.Report) error {
 
 // print writes the report. The file has it, too, if the run was interrupted: that
 // is the record of what was sent, and it says so.
-func (o *runFlags) print(s *streams, file *cli.Output, r *run.Report) error {
+func (o *runFlags) print(s *streams, file *cli.Output, r *report.Report) error {
 	if file != nil {
 		if err := writeJSON(file, r); err != nil {
 			return err
@@ -370,7 +375,7 @@ func (o *runFlags) text() int64 {
 }
 
 // limited says what to do about a plan that is too long.
-func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
+func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload, error) {
 	var long *plan.TooLongError
 	if errors.As(err, &long) {
 		return nil, fmt.Errorf("%w, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
@@ -379,9 +384,9 @@ func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
 }
 
 // load reads a plan, or makes one of a capture in a temporary place.
-func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Workload, error) {
+func (o *runFlags) load(ctx context.Context, s *streams, name string) (*workload.Workload, error) {
 	if isPlan(name) {
-		return o.limited(run.Load(name, o.text()))
+		return o.limited(workload.Load(name, o.text()))
 	}
 	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
@@ -399,7 +404,7 @@ func (o *runFlags) load(ctx context.Context, s *streams, name string) (*run.Work
 	if damaged != nil {
 		fmt.Fprintln(s.err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
-	w, err := o.limited(run.Load(file, o.text()))
+	w, err := o.limited(workload.Load(file, o.text()))
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -415,7 +420,7 @@ type target struct {
 	mount   *site.Fabric
 	mountAt netip.AddrPort
 	version string
-	load    *run.Workload
+	load    *workload.Workload
 	uid     uint32
 	gid     uint32
 	layout  bool
@@ -434,7 +439,7 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
+func (o *runFlags) target(ctx context.Context, s *streams, files *outfile.Files, load *workload.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
 	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
@@ -596,7 +601,7 @@ func (t *target) access(ctx context.Context) (*run.Access, error) {
 }
 
 // checkSelf decodes what was sent.
-func checkSelf(w *run.Witness, file string) (*run.SelfCheck, error) {
+func checkSelf(w *selfcheck.Witness, file string) (*report.SelfCheck, error) {
 	r, err := capture.Open([]string{file}, capture.Options{})
 	if err != nil {
 		return nil, err
@@ -610,7 +615,7 @@ func progress(w io.Writer, p run.Progress) {
 	var parts []string
 	for v, n := range p.Verdicts {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, run.Verdict(v)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, verdict.Verdict(v)))
 		}
 	}
 	late := ""
