@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 )
 
 // planOptions are the flags of the command plan.
@@ -213,7 +214,7 @@ func (o *planOptions) build(ctx context.Context, s *streams, files *outfile.File
 		RoCE:         roce.Limits{Connections: o.connections},
 		TCP:          decode.TCPLimits{Connections: o.connections},
 	}
-	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
+	sum, err := planner.Build(ctx, in, name, dopt, planner.Options{
 		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: int(o.memory), Sources: args, Tool: "rpcrdma-replay", Files: files,
 		Unwrap: keys.Contexts,
 	})

@@ -99,11 +99,24 @@ var rules = []rule{
 	// Charts know nothing of what they show.
 	{packages: "analyze/plot"},
 
+	// Files put together again: of what transactions say, nothing of how they travelled.
+	{packages: "analyze/extract", own: []string{
+		"decode/nfs/...", "decode/rpc", "decode/transaction", "decode/xdr", "internal/outfile", "internal/printable",
+	}},
+
 	// Consumers of transactions.
 	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
 	// What may be sent is decided by its bytes: the guard knows no plan.
 	{packages: "replay/guard", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/transport"}},
+
+	// The file of a plan knows neither captures nor who replays them; the planner
+	// knows captures, and nothing of a replay.
+	{packages: "replay/plan", own: []string{"decode/xdr", "replay/transport", "internal/printable"}, foreign: []string{"github.com/klauspost/compress"}},
+	{packages: "replay/planner", own: []string{
+		"capture", "decode", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr",
+		"replay/plan", "internal/outfile",
+	}},
 
 	// The C libraries of RDMA stay behind one interface.
 	{packages: "replay/verbs/...", own: []string{"capture", "decode/...", "replay/..."}, foreign: []string{"*"}, cgo: true},
@@ -235,6 +248,12 @@ func TestRules(t *testing.T) {
 		{"replay/guard", module + "/replay/plan", false, false},
 		{"replay/guard", module + "/replay/run", false, false},
 		{"decode/nfs/ops", module + "/decode/nfs", false, false},
+		{"replay/plan", module + "/decode/rpc", false, false},
+		{"replay/plan", module + "/replay/planner", false, false},
+		{"replay/plan", module + "/decode/nfs/ops", false, false},
+		{"replay/planner", module + "/decode/nfs/ops", false, true},
+		{"replay/planner", module + "/replay/run", false, false},
+		{"analyze/extract", module + "/analyze/text", false, false},
 		{"test/truth", module + "/internal/truth", true, true},
 	}
 	for _, c := range cases {

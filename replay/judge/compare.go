@@ -59,6 +59,8 @@ const maxDifferences = 8
 const maxDepth = 31
 
 func (c *comparison) reset() {
+	c.want.clear()
+	c.have.clear()
 	c.equivalent = 0
 	c.different, c.missing, c.extra, c.explained = c.different[:0], c.missing[:0], c.extra[:0], c.explained[:0]
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -20,42 +18,13 @@ func (j *Judge) data(v *verdict.Judgement, r *Reply) {
 	if len(x.Data) == 0 {
 		return
 	}
-	i := 0
-	dataOf(r.Result, func(d xdr.Data) {
-		if i < len(x.Data) {
-			if why, how := j.piece(r, &x.Data[i], d); why.Code != verdict.None {
-				v.Worsen(how, why)
-			}
-			i++
-		}
-	})
-}
-
-// dataOf calls f for the data of a result that may travel in chunks, in order.
-func dataOf(m xdr.Message, f func(xdr.Data)) {
-	switch m := m.(type) {
-	case *nfs3.READ3res:
-		f(m.Resok.Data)
-	case *nfs3.READLINK3res:
-		f(m.Resok.Data)
-	case *nfs4.CompoundRes:
-		for i := range m.Ops {
-			switch r := m.Ops[i].Body.(type) {
-			case *nfs4.READ4res:
-				if r.Status == nfs4.NFS4_OK {
-					f(r.Resok4.Data)
-				}
-			case *nfs4.READLINK4res:
-				if r.Status == nfs4.NFS4_OK {
-					f(r.Resok4.Link)
-				}
-			case *nfs4.READ_PLUS4res:
-				for k := range r.RpResok4.RprContents {
-					if c := &r.RpResok4.RprContents[k]; c.RpcContent == nfs4.NFS4_CONTENT_DATA {
-						f(c.RpcData.DData)
-					}
-				}
-			}
+	have := &j.cmp.have
+	if len(have.nodes) == 0 {
+		have.fill(r.Result) // there were no fields to compare
+	}
+	for i, d := range have.data[:min(len(have.data), len(x.Data))] {
+		if why, how := j.piece(r, &x.Data[i], d); why.Code != verdict.None {
+			v.Worsen(how, why)
 		}
 	}
 }

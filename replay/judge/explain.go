@@ -2,7 +2,6 @@ package judge
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -102,7 +101,9 @@ func (j *Judge) unhappened(r *Reply) *plan.Op {
 // strangers explains objects of which the plan says that somebody who is not in the
 // capture has changed them.
 func strangers(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
-	noted := func(id int) bool { return id > 0 && changedByStrangers(&j.load.Tables.Objects[id-1]) }
+	noted := func(id int) bool {
+		return id > 0 && slices.ContainsFunc(j.load.Tables.Objects[id-1].Notes, plan.Note.Foreign)
+	}
 	found := false
 	if c := r.Op.Compound; c != nil {
 		for i := range c.Ops {
@@ -114,12 +115,6 @@ func strangers(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) 
 		})
 	}
 	return verdict.Reason{Code: verdict.Strangers}, found
-}
-
-// changedByStrangers reports whether a plan says that somebody who is not in the
-// capture has changed an object.
-func changedByStrangers(o *plan.Object) bool {
-	return slices.ContainsFunc(o.Notes, func(n string) bool { return strings.Contains(n, "somebody else's hand") })
 }
 
 // planned explains calls that the plan could not rebuild exactly.
@@ -142,7 +137,7 @@ func (j *Judge) CutBefore(o *plan.Op) bool { return j.cut != nil && j.cut.Time <
 
 func firstCut(w *workload.Workload) *plan.Skip {
 	for _, s := range w.Skips {
-		if s.Class == plan.Impossible && s.Reason == plan.ReasonCut {
+		if s.Cut() {
 			return s
 		}
 	}

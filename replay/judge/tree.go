@@ -12,6 +12,7 @@ import (
 // followed by its children.
 type tree struct {
 	nodes []leaf
+	data  []xdr.Data // file data, in order
 	open  []int32
 }
 
@@ -43,9 +44,11 @@ const (
 )
 
 func (t *tree) fill(m xdr.Message) {
-	t.nodes, t.open = t.nodes[:0], t.open[:0]
+	t.clear()
 	m.Walk(t)
 }
+
+func (t *tree) clear() { t.nodes, t.data, t.open = t.nodes[:0], t.data[:0], t.open[:0] }
 
 func (t *tree) add(n leaf) {
 	n.end = int32(len(t.nodes) + 1)
@@ -104,6 +107,7 @@ func (t *tree) String(name string, v []byte) {
 
 // Data visits file data.
 func (t *tree) Data(name string, d xdr.Data) {
+	t.data = append(t.data, d)
 	t.add(leaf{name: name, kind: data, num: uint64(d.Length), index: -1})
 }
 

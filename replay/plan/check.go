@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -56,19 +57,25 @@ func (t *Tables) check() error {
 		case !may(t.Objects, o.Parent):
 			return fmt.Errorf("object %d: %w", o.ID, bad("parent", o.Parent))
 		}
-		if (o.Parent != 0 || o.Name != "" || o.NameBytes != nil) && dots(bytesOf(o.Name, o.NameBytes)) {
+		if (o.Parent != 0 || o.Name != "" || o.NameBytes != nil) && notComponent(bytesOf(o.Name, o.NameBytes)) {
 			return fmt.Errorf("object %d: its name is not a component of a path", o.ID)
 		}
 		for _, l := range o.Links {
 			switch {
 			case !in(t.Objects, l.Parent):
 				return fmt.Errorf("object %d: %w", o.ID, bad("parent of a link", l.Parent))
-			case dots(bytesOf(l.Name, l.NameBytes)):
+			case notComponent(bytesOf(l.Name, l.NameBytes)):
 				return fmt.Errorf("object %d: the name of a link is not a component of a path", o.ID)
 			}
 		}
 	}
 	return t.circle()
+}
+
+// notComponent reports names that are no components of a path: they must not make
+// it lead elsewhere.
+func notComponent(name []byte) bool {
+	return len(name) == 0 || string(name) == "." || string(name) == ".." || bytes.ContainsAny(name, "/\x00")
 }
 
 // bytesOf is a text that is bytes if it is not UTF-8.

@@ -237,6 +237,7 @@ func (r *Reader) tables() error {
 		case l.State != nil:
 			err = add(&t.States, l.State, l.State.ID)
 		case l.Object != nil:
+			l.Object.understood()
 			err = add(&t.Objects, l.Object, l.Object.ID)
 		case l.Op != nil || l.Skip != nil || l.End != nil:
 			r.pending = l

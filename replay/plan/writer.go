@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -51,9 +51,9 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{enc: printable.Encoder(b), w: b}
 }
 
-// newFileWriter makes a Writer to a file, compressed if its name ends with .zst or
-// .gz. Close ends the writing and leaves the file without its name.
-func newFileWriter(f *outfile.File, name string) (*Writer, error) {
+// NewFileWriter makes a Writer to a file, compressed if its name ends with .zst or
+// .gz. Close closes the file.
+func NewFileWriter(f io.WriteCloser, name string) (*Writer, error) {
 	var err error
 	var out io.WriteCloser
 	switch {
@@ -76,18 +76,18 @@ func newFileWriter(f *outfile.File, name string) (*Writer, error) {
 
 // Tables writes all that comes before the ops.
 func (w *Writer) Tables(t *Tables) error {
-	return w.tables(t, func(f func(*Object) error) error {
+	return w.Stream(t, func(yield func(*Object) bool) {
 		for i := range t.Objects {
-			if err := f(&t.Objects[i]); err != nil {
-				return err
+			if !yield(&t.Objects[i]) {
+				return
 			}
 		}
-		return nil
 	})
 }
 
-// tables is Tables with the objects told one by one.
-func (w *Writer) tables(t *Tables, objects func(func(*Object) error) error) error {
+// Stream is Tables with other objects than those of t, told one by one: the table
+// of objects may take far more memory than what it is made of.
+func (w *Writer) Stream(t *Tables, objects iter.Seq[*Object]) error {
 	err := w.enc.Encode(line{Header: &t.Header})
 	for i := range t.Servers {
 		err = w.one(err, line{Server: &t.Servers[i]})
@@ -104,8 +104,10 @@ func (w *Writer) tables(t *Tables, objects func(func(*Object) error) error) erro
 	for i := range t.Sessions {
 		err = w.one(err, line{Session: &t.Sessions[i]})
 	}
-	if err == nil {
-		err = objects(func(o *Object) error { return w.enc.Encode(line{Object: o}) })
+	for o := range objects {
+		if err = w.one(err, line{Object: o.worded()}); err != nil {
+			break
+		}
 	}
 	for i := range t.Owners {
 		err = w.one(err, line{Owner: &t.Owners[i]})
@@ -133,6 +135,18 @@ func (w *Writer) Op(o *Op) error {
 func (w *Writer) Skip(s *Skip) error {
 	w.skips++
 	return w.enc.Encode(line{Skip: s})
+}
+
+// Flush writes what is held back. A plan that is not closed is a part of one.
+func (w *Writer) Flush() error { return w.w.Flush() }
+
+// Append adds the ops and skips that another Writer has written and that are read
+// from r.
+func (w *Writer) Append(r io.Reader, written *Writer) error {
+	w.ops += written.ops
+	w.skips += written.skips
+	_, err := io.Copy(w.w, r)
+	return err
 }
 
 // Close ends the plan, and closes its file.

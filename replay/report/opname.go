@@ -6,6 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -31,21 +32,17 @@ func OpName(o *plan.Op) string {
 	return version
 }
 
-// mainOp is the operation that a COMPOUND is there for: the first of those
-// that are not about file handles, attributes and sessions, or else the last
-// one that is there.
+// mainOp is the operation that a COMPOUND is there for: the first of the most telling
+// ones. LOOKUP counts as one of these here.
 func mainOp(c *plan.Compound) string {
-	best, rank := "COMPOUND", 0
+	best, weight := "COMPOUND", ops.Noise+1
 	for i := range c.Ops {
-		r := 3
-		switch nfs4.NfsOpnum4(c.Ops[i].Op) {
-		case nfs4.OP_SEQUENCE, nfs4.OP_PUTFH, nfs4.OP_PUTROOTFH, nfs4.OP_SAVEFH, nfs4.OP_RESTOREFH, nfs4.OP_GETFH:
-			r = 1
-		case nfs4.OP_GETATTR, nfs4.OP_ACCESS, nfs4.OP_COMMIT:
-			r = 2
+		w := ops.Main
+		if e := ops.Operation(c.Ops[i].Op); e != nil && e.Weight != ops.Look {
+			w = e.Weight
 		}
-		if r > rank {
-			best, rank = nfs4.OpName(c.Ops[i].Op), r
+		if w < weight {
+			best, weight = nfs4.OpName(c.Ops[i].Op), w
 		}
 	}
 	return best

@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
@@ -285,7 +286,7 @@ func TestSampleWithARemove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", plan.Options{})
+			w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
 			s := canaries(t, "iwarp", "4.0")
 			ops := ops(s)
 			var changed *plan.Op
@@ -431,7 +432,7 @@ func (c counted) Do(ctx context.Context, call *transport.Call) error {
 // byte, whatever the transport makes of it.
 func TestBytesArrive(t *testing.T) {
 	for _, sample := range []string{"rocev2-nfs3-longcall.pcap", "rocev2-nfs42-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
-		w := load(t, "../../samples/"+sample, plan.Options{})
+		w := load(t, "../../samples/"+sample, planner.Options{})
 		for _, fabric := range []string{"tcp", "iwarp", "rocev2"} {
 			for _, captured := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/%v", sample, fabric, captured), func(t *testing.T) {

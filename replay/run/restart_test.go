@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
@@ -24,7 +25,7 @@ import (
 // the same address, with nothing of what the first one had: handles are stale,
 // sessions are gone. The run goes on to its end and says so.
 func TestRestart(t *testing.T) {
-	sample := load(t, "../../samples/rocev2-nfs41-mixed-load.pcap.zst", plan.Options{})
+	sample := load(t, "../../samples/rocev2-nfs41-mixed-load.pcap.zst", planner.Options{})
 	for _, c := range []struct {
 		name, fabric, version string
 		load                  *workload.Workload

@@ -1,44 +1,36 @@
 package run
 
 import (
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // room borrows memory for the data that the reply brings, and says how long the rest
 // may become. asCaptured says that the call is laid out as captured.
-func room(c *call, asCaptured bool) error {
+func room(c *call, asCaptured bool) (err error) {
 	o := c.form.Op
 	size := slack
 	if o.Expect != nil {
 		size += len(o.Expect.Results)
 	}
 	c.Results = nil
-	var err error
-	want := func(number uint32, table map[uint32]wants, args []plan.Field) {
-		w := table[number]
-		n := w.size
-		if w.field != "" {
-			n += int(min(field(args, w.field), world.MaxIO))
+	add := func(e *ops.Entry, args []plan.Field) {
+		if e == nil || err != nil {
+			return
 		}
-		if !w.chunk {
-			size += n
-		} else if err == nil {
-			err = lend(c, uint64(n))
+		r := &e.Reply
+		size += r.Room + int(bound(args, r.Rest))
+		if r.Item != "" {
+			err = lend(c, bound(args, r.Item))
 		}
 	}
-	switch {
-	case o.Compound != nil:
+	if o.Compound == nil {
+		add(ops.Procedure(o.Program, o.Version, o.Procedure), o.Args)
+	} else {
 		for i := range o.Compound.Ops {
-			want(o.Compound.Ops[i].Op, wants4, o.Compound.Ops[i].Args)
+			add(ops.Operation(o.Compound.Ops[i].Op), o.Compound.Ops[i].Args)
 		}
-	case o.Program == nfs3.NFS_PROGRAM && o.Version == nfs3.NFS_V3:
-		want(o.Procedure, wants3, o.Args)
-	case o.Program == nfsacl.NFS_ACL_PROGRAM:
-		size += twoACLs
 	}
 	if asCaptured && err == nil {
 		size, err = captured(c, size)
@@ -47,18 +39,9 @@ func room(c *call, asCaptured bool) error {
 	return err
 }
 
-// wants is how much room the reply to an operation needs, beside what was captured.
-type wants struct {
-	chunk bool   // for data that may travel in a chunk
-	field string // name of the argument that bounds it; empty if none does
-	size  int    // bytes more
-}
-
 const (
 	// slack is how much longer in bytes any reply may be than the captured one.
 	slack = 1024
-	// twoACLs has room for the two lists of NFSACL: 1024 entries of 12 bytes each.
-	twoACLs = 28 << 10
 	// replyHeader is the size in bytes of the header of an accepted reply whose
 	// verifier is empty (RFC 5531, section 9).
 	replyHeader = 24
@@ -67,27 +50,15 @@ const (
 	handleSlack = 64
 )
 
-var wants4 = map[uint32]wants{
-	uint32(nfs4.OP_READ):       {chunk: true, field: "count"},
-	uint32(nfs4.OP_READ_PLUS):  {chunk: true, field: "rpa_count"},
-	uint32(nfs4.OP_READDIR):    {field: "maxcount"},
-	uint32(nfs4.OP_READLINK):   {size: 64 << 10},
-	uint32(nfs4.OP_GETXATTR):   {size: 64 << 10},
-	uint32(nfs4.OP_LISTXATTRS): {field: "lxa_maxcount"},
-}
-
-var wants3 = map[uint32]wants{
-	nfs3.NFSPROC3_READ:        {chunk: true, field: "count"},
-	nfs3.NFSPROC3_READDIR:     {field: "count"},
-	nfs3.NFSPROC3_READDIRPLUS: {field: "maxcount"},
-	nfs3.NFSPROC3_READLINK:    {size: 4096},
-}
-
-// field is the value of a numeric argument; 0 if there is none of that name.
-func field(args []plan.Field, name string) uint64 {
+// bound is the value of the argument that bounds something in bytes; 0 if there is none
+// of that name.
+func bound(args []plan.Field, name string) uint64 {
+	if name == "" {
+		return 0
+	}
 	for i := range args {
 		if args[i].N == name && args[i].Kind == plan.FieldU32 {
-			return args[i].Value
+			return min(args[i].Value, world.MaxIO)
 		}
 	}
 	return 0

@@ -16,6 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/site"
@@ -25,7 +26,7 @@ import (
 )
 
 // load makes a plan of a sample.
-func load(t testing.TB, name string, opt plan.Options) *workload.Workload {
+func load(t testing.TB, name string, opt planner.Options) *workload.Workload {
 	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
@@ -34,7 +35,7 @@ func load(t testing.TB, name string, opt plan.Options) *workload.Workload {
 	defer r.Close()
 	out := filepath.Join(t.TempDir(), "plan")
 	opt.Sources = []string{filepath.Base(name)}
-	if _, err := plan.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
+	if _, err := planner.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
 		t.Fatal(err)
 	}
 	w, err := workload.Load(out, 0)
@@ -111,7 +112,7 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("only %d samples", len(files))
 	}
 	for _, f := range files {
-		w := load(t, f, plan.Options{})
+		w := load(t, f, planner.Options{})
 		for _, fabric := range []string{"rocev2", "iwarp", "tcp"} {
 			t.Run(fabric+"/"+filepath.Base(f), func(t *testing.T) { replay(t, w, fabric) })
 		}

@@ -17,7 +17,7 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 		w.learnCtime(o, res)
 	}
 	for i := range o.Binds {
-		w.bind(&o.Binds[i], res)
+		w.bind(o, &o.Binds[i], res)
 	}
 	if w.listings[o.ID] {
 		if l := cookiesOf(res); l != nil {
@@ -81,7 +81,7 @@ func stateOf(m xdr.Message) *nfs4.Stateid4 {
 }
 
 // bind gives one symbol its value.
-func (w *World) bind(b *plan.Bind, res xdr.Message) {
+func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 	m := Body(res, b.At)
 	if m == nil {
 		return
@@ -97,7 +97,7 @@ func (w *World) bind(b *plan.Bind, res xdr.Message) {
 		if b.NameBytes != nil {
 			name = b.NameBytes
 		}
-		if h := handleOf(m, name); h != nil {
+		if h := handleOf(entry(o, b.At, res), m, name); h != nil {
 			w.Objects[b.Ref].Handle = append([]byte(nil), h...)
 		}
 	case plan.FieldState:
@@ -110,6 +110,14 @@ func (w *World) bind(b *plan.Bind, res xdr.Message) {
 			w.bindSession(b.Ref, r.CsrSessionid, r.CsrForeChanAttrs.CaMaxrequests)
 		}
 	}
+}
+
+// entry is what is known of the procedure of an op, or of operation at of its COMPOUND.
+func entry(o *plan.Op, at int, res xdr.Message) *ops.Entry {
+	if c, ok := res.(*nfs4.CompoundRes); ok {
+		return ops.Operation(c.Ops[at].Number)
+	}
+	return ops.Procedure(o.Program, o.Version, o.Procedure)
 }
 
 // Body is the result of operation at of a COMPOUND, or res if it is none; nil if that
@@ -175,34 +183,16 @@ func (w *World) bindStateOf(b *plan.Bind, m xdr.Message) {
 	}
 }
 
-// handleOf is the file handle that a result returns; name is that of a directory
-// entry.
-func handleOf(m xdr.Message, name []byte) []byte {
-	post := func(p *nfs3.PostOpFh3) []byte {
-		if p.HandleFollows {
-			return p.Handle.Data
-		}
-		return nil
-	}
+// handleOf is the file handle that the results of a procedure or operation return: of an
+// entry of a directory if it has a name.
+func handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 	switch m := m.(type) {
-	case *nfs3.LOOKUP3res:
-		return m.Resok.Object.Data
-	case *nfs3.CREATE3res:
-		return post(&m.Resok.Obj)
-	case *nfs3.MKDIR3res:
-		return post(&m.Resok.Obj)
-	case *nfs3.SYMLINK3res:
-		return post(&m.Resok.Obj)
-	case *nfs3.MKNOD3res:
-		return post(&m.Resok.Obj)
 	case *nfs3.READDIRPLUS3res:
 		for i := range m.Resok.Reply.Entries {
-			if e := &m.Resok.Reply.Entries[i]; string(e.Name) == string(name) {
-				return post(&e.NameHandle)
+			if e := &m.Resok.Reply.Entries[i]; string(e.Name) == string(name) && e.NameHandle.HandleFollows {
+				return e.NameHandle.Handle.Data
 			}
 		}
-	case *nfs4.GETFH4res:
-		return m.Resok4.Object
 	case *nfs4.READDIR4res:
 		for i := range m.Resok4.Reply.Entries {
 			if e := &m.Resok4.Reply.Entries[i]; string(e.Name) == string(name) {
@@ -210,6 +200,12 @@ func handleOf(m xdr.Message, name []byte) []byte {
 					return a.Filehandle
 				}
 			}
+		}
+	default:
+		if e != nil && e.Gives.Has(ops.Handle) {
+			var o ops.Outcome
+			e.Outcome(m, &o)
+			return o.Handle
 		}
 	}
 	return nil
