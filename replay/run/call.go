@@ -16,7 +16,8 @@ import (
 // another one. Its state is that of its entry (package schedule).
 type call struct {
 	client.Call
-	e     *engine
+	inbox *inbox // where it comes back to
+	hash  bool   // data of the reply are hashed on the way
 	entry *schedule.Entry
 	world *world.World
 	line  *line
@@ -46,29 +47,6 @@ var (
 	_ judge.Data   = (*call)(nil)
 )
 
-// get returns a call of an entry.
-func (e *engine) get(n *schedule.Entry, l *line) *call {
-	c := &call{e: e}
-	if n := len(e.free); n > 0 {
-		c = e.free[n-1]
-		e.free = e.free[:n-1]
-	}
-	c.entry, c.line = n, l
-	c.world = e.worlds[n.World]
-	c.form = world.Form{Op: n.Op, Slot: -1}
-	l.flying++
-	return c
-}
-
-// put keeps a call for another one. The caller has counted it off its line.
-func (e *engine) put(c *call) {
-	c.release()
-	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, world.Form{Slot: -1}, judge.Reply{}
-	c.own, c.follows, c.relaid, c.tries, c.status = false, false, false, 0, ""
-	c.itemLengths = c.itemLengths[:0]
-	e.free = append(e.free, c)
-}
-
 // session is the session whose slot the call needs; nil if it needs none.
 func (c *call) session() *world.Session {
 	if c.form.Session == 0 {
@@ -81,12 +59,12 @@ func (c *call) session() *world.Session {
 func done(t *transport.Call) {
 	c := t.User.(*call)
 	if c.Err != nil {
-		c.e.inbox.put(c)
+		c.inbox.put(c)
 		return
 	}
 	c.keep()
-	if c.e.opt.Verify != judge.All || c.e.load.Tables.Header.Payload != plan.Captured || len(c.items) == 0 {
-		c.e.inbox.put(c)
+	if !c.hash || len(c.items) == 0 {
+		c.inbox.put(c)
 		return
 	}
 	// To hash a megabyte takes as long as a hundred small calls: neither the transport
@@ -95,7 +73,7 @@ func done(t *transport.Call) {
 		for i := range c.items {
 			c.hashes = append(c.hashes, plan.HashData(c.items[i].Data))
 		}
-		c.e.inbox.put(c)
+		c.inbox.put(c)
 	}()
 }
 

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -60,111 +60,10 @@ type counts struct {
 	lastSend time.Time
 }
 
-// grace is how long calls under way are waited for when a run is stopped.
-const grace = 5 * time.Second
-
-// maxFailures is how many calls may have no reply, one after the other, before a run
-// gives up.
-const maxFailures = 32
-
-// loop runs until all ops are over, or nothing is to be sent any more and what was
-// under way has come back.
-func (e *engine) loop() error {
-	alarm, err := alarm.New()
-	if err != nil {
-		return err
-	}
-	defer alarm.Stop()
-	e.alarm = alarm
-	e.start = time.Now()
-	e.record.Start = e.start
-	progress, stopProgress := ticks(e.opt.Progress != nil)
-	defer stopProgress()
-	limit, stopLimit := after(e.opt.MaxDuration)
-	defer stopLimit()
-	var deadline <-chan time.Time // by which what is under way has to have come back
-	interrupt := e.ctx.Done()
-	for {
-		e.receiveAll()
-		e.probed()
-		if e.stopping == "" {
-			e.sendDue()
-		}
-		if e.count.failures >= maxFailures {
-			e.stop(fmt.Sprintf("%d calls in a row had no reply", e.count.failures))
-		}
-		if e.broken != nil || e.count.left == 0 || e.stopping != "" && e.count.flying == 0 {
-			return e.broken
-		}
-		if e.stopping != "" && deadline == nil {
-			t := time.NewTimer(grace)
-			defer t.Stop()
-			deadline = t.C
-		}
-		if e.stuck() {
-			return errors.New("the rest of the plan waits for itself")
-		}
-		select {
-		case <-e.inbox.wake:
-		case <-alarm.C:
-		case <-progress:
-			e.progress()
-		case <-interrupt:
-			e.stop("interrupted")
-			interrupt = nil
-		case <-limit:
-			e.stop("the time is up")
-		case <-deadline:
-			return nil
-		}
-	}
-}
-
-// ticks comes once a second, if wanted.
-func ticks(wanted bool) (<-chan time.Time, func()) {
-	if !wanted {
-		return nil, func() {}
-	}
-	t := time.NewTicker(time.Second)
-	return t.C, t.Stop
-}
-
-// after comes after a time; never if that is 0.
-func after(d time.Duration) (<-chan time.Time, func()) {
-	if d <= 0 {
-		return nil, func() {}
-	}
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
-}
-
 // stop ends the run: nothing more is sent. The first reason counts.
 func (e *engine) stop(why string) {
 	if e.stopping == "" {
 		e.stopping = why
-	}
-}
-
-// stuck reports whether nothing can happen any more, though calls are left. That is a
-// mistake of this program or of the plan: what is left waits for calls that are over.
-func (e *engine) stuck() bool {
-	next, _ := e.sched.Next()
-	return e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
-}
-
-// receiveAll takes in all that has come back.
-func (e *engine) receiveAll() {
-	for {
-		done, recalled := e.inbox.take()
-		if len(done) == 0 && len(recalled) == 0 {
-			return
-		}
-		for _, c := range done {
-			e.receive(c)
-		}
-		for i := range recalled {
-			e.giveBack(&recalled[i])
-		}
 	}
 }
 
@@ -175,16 +74,31 @@ func (e *engine) step(n *schedule.Entry, v schedule.Event) {
 	}
 }
 
-// progress tells how far the run is.
-func (e *engine) progress() {
-	p := Progress{Elapsed: time.Since(e.start), Total: len(e.load.Ops) * len(e.worlds), InFlight: e.count.flying, Bytes: e.count.bytes,
-		Verdicts: e.record.Verdicts, Phase: "replay", Retries: e.count.retried}
-	p.Done = p.Total - e.count.left
-	for _, c := range e.lines.all {
-		p.Parks += len(c.wait)
+// get returns a call of an entry.
+func (e *engine) get(n *schedule.Entry, l *line) *call {
+	c := &call{inbox: &e.inbox, hash: e.opt.Verify == judge.All && e.load.Tables.Header.Payload == plan.Captured}
+	if n := len(e.free); n > 0 {
+		c = e.free[n-1]
+		e.free = e.free[:n-1]
 	}
-	if next, due := e.sched.Next(); next != nil {
-		p.LateBy = max(0, p.Elapsed-due)
-	}
-	e.opt.Progress(p)
+	c.entry, c.line = n, l
+	c.world = e.worlds[n.World]
+	c.form = world.Form{Op: n.Op, Slot: -1}
+	l.flying++
+	return c
+}
+
+// put keeps a call for another one. The caller has counted it off its line.
+func (e *engine) put(c *call) {
+	c.release()
+	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, world.Form{Slot: -1}, judge.Reply{}
+	c.own, c.follows, c.relaid, c.tries, c.status = false, false, false, 0, ""
+	c.itemLengths = c.itemLengths[:0]
+	e.free = append(e.free, c)
+}
+
+// postponed is a call that is to be sent once more.
+type postponed struct {
+	at   time.Time
+	call *call
 }

@@ -107,10 +107,6 @@ func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan
 	return nil
 }
 
-func u32(n string, v uint32) plan.Field {
-	return plan.Field{N: n, Kind: plan.FieldU32, Value: uint64(v)}
-}
-
 func (e *engine) establishClient(ctx context.Context, w *world.World, id int) error {
 	if e.load.Tables.Clients[id-1].Minor > 0 {
 		return e.callOwn(ctx, w, id, []plan.CompoundOp{{Op: uint32(nfs4.OP_EXCHANGE_ID), Args: []plan.Field{
@@ -234,10 +230,6 @@ func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) erro
 		}
 	}
 	return nil
-}
-
-func put(object int) plan.CompoundOp {
-	return plan.CompoundOp{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldHandle, Ref: object}}}
 }
 
 // establishLock takes a lock that nobody else minds, for the sake of its state

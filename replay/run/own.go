@@ -9,10 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/callback"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
-	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/report"
-	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -177,80 +174,4 @@ func (e *engine) sendOwn(o *plan.Op, w *world.World, l *line, behind *call) {
 	c.own, c.behind, c.due = true, behind, time.Now()
 	e.count.extra++
 	e.issue(c)
-}
-
-// endOwn deals with the reply to a call that the plan does not have; res is nil if
-// there is none that can be read, and err says why.
-func (e *engine) endOwn(c *call, res xdr.Message, err error) {
-	name := lastName(c.form.Op)
-	if err != nil {
-		e.record.Note("a call of our own (%s) had no reply: %v", name, err)
-	} else if code, symbol := judge.StatusOf(res); code != 0 {
-		e.record.Note("a call of our own (%s) failed: %s", name, judge.StatusName(code, symbol))
-	}
-	e.step(c.entry, schedule.Finish)
-	e.passOn(c)
-}
-
-// dropOwn ends a call of our own that was not sent.
-func (e *engine) dropOwn(c *call, why *verdict.Reason) {
-	e.record.Note("a call of our own (%s) was not sent: %s", lastName(c.form.Op), report.Sentence(why))
-	e.step(c.entry, schedule.GiveUp)
-	e.passOn(c)
-}
-
-// passOn gives a call of our own back, and goes on with the one behind it.
-func (e *engine) passOn(c *call) {
-	behind := c.behind
-	c.line.flying--
-	e.put(c)
-	switch {
-	case behind == nil:
-	case behind.follows: // its turn has come now
-		n := behind.entry
-		behind.line.flying--
-		e.put(behind)
-		e.step(n, schedule.Follow)
-		e.admit(n)
-	default:
-		e.end(behind)
-	}
-}
-
-// lastName is the name of the last operation of a COMPOUND.
-func lastName(o *plan.Op) string {
-	if o.Compound == nil || len(o.Compound.Ops) == 0 {
-		return "?"
-	}
-	return nfs4.OpName(o.Compound.Ops[len(o.Compound.Ops)-1].Op)
-}
-
-// like is an op that the plan does not have, by the same user as another one and over
-// the same connection.
-func like(o *plan.Op, minor uint32, ops []plan.CompoundOp, binds ...plan.Bind) *plan.Op {
-	return &plan.Op{Connection: o.Connection, Credential: o.Credential, Program: o.Program, Version: o.Version, Procedure: o.Procedure,
-		Compound: &plan.Compound{Minor: minor, Ops: ops}, Binds: binds}
-}
-
-// sequence is the SEQUENCE of a call that the plan does not have.
-func sequence(session int) plan.CompoundOp {
-	return plan.CompoundOp{Op: uint32(nfs4.OP_SEQUENCE), Args: []plan.Field{
-		{N: "sa_sessionid", Kind: plan.FieldSession, Ref: session},
-		{N: "sa_sequenceid", Kind: plan.FieldSequence, Ref: session},
-		{N: "sa_slotid", Kind: plan.FieldSlot, Ref: session},
-		{N: "sa_highest_slotid", Kind: plan.FieldHighest, Ref: session},
-		{N: "sa_cachethis", Kind: plan.FieldU32},
-	}}
-}
-
-// openConfirm confirms the open of a state.
-func openConfirm(s *plan.State, ref int) []plan.CompoundOp {
-	return []plan.CompoundOp{
-		{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldHandle, Ref: s.Object}}},
-		{Op: uint32(nfs4.OP_OPEN_CONFIRM), Args: []plan.Field{{N: "open_stateid", Kind: plan.FieldState, Ref: ref}, {N: "seqid", Kind: plan.FieldSeqid, Ref: s.Owner}}},
-	}
-}
-
-func rawState(name string, s *nfs4.Stateid4) plan.Field {
-	return plan.Field{N: name, Kind: plan.FieldRaw, Bytes: append(xdr.AppendUint32(nil, s.Seqid), s.Other[:]...)}
 }

@@ -7,15 +7,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
-	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // receive takes in one call that the transport has given back.
@@ -115,17 +112,6 @@ func (e *engine) reply(c *call) {
 	}
 }
 
-// decode takes a reply apart. rpc is an outcome of the RPC layer.
-func (e *engine) decode(c *call) (rpc string, res xdr.Message, err error) {
-	res = e.results.Of(workload.Codec(c.form.Op))
-	err = c.Decode(res)
-	var denied *client.DeniedError
-	if errors.As(err, &denied) {
-		return denied.Status, nil, nil
-	}
-	return "", res, err
-}
-
 // judged is a reply as it is judged. It sets the call's status.
 func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
 	if c.status = rpc; rpc == "" {
@@ -137,26 +123,6 @@ func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
 	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c, Sent: c.form.Note, Newest: c.form.Newest,
 		RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
-}
-
-// learn takes in what a reply gives a value to.
-func (e *engine) learn(c *call, res xdr.Message) {
-	c.world.Learn(c.form.Op, res)
-	for _, id := range c.world.TakeOpened() {
-		e.freed = append(e.freed, &c.world.Sessions[id])
-	}
-}
-
-// abandonSlot gives up a slot whose state is not known any more.
-func (e *engine) abandonSlot(c *call) {
-	s := c.session()
-	if s == nil || c.form.Slot < 0 {
-		return
-	}
-	if s.Abandon(c.form.Slot) {
-		e.freed = append(e.freed, s) // whoever waits for a slot waits in vain
-	}
-	c.form.Slot = -1
 }
 
 // postpone keeps a call that the server wants later, or with a newer state id, unless
@@ -195,43 +161,4 @@ func later(o *plan.Op, code uint32) bool {
 		return code == uint32(nfs3.NFS3ERR_JUKEBOX)
 	}
 	return code == uint32(nfs4.NFS4ERR_DELAY) || code == uint32(nfs4.NFS4ERR_GRACE)
-}
-
-// settle records the outcome of a call, which may not be over yet.
-func (e *engine) settle(c *call, j verdict.Judgement) {
-	e.outcome(c.entry, c, j)
-	e.count.bytes += c.moved()
-}
-
-// outcome records what became of an op. c is nil if it was not sent.
-func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
-	o := &report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons}
-	if c != nil {
-		o.XID, o.Status, o.Due, o.Again = c.XID, c.status, c.due, c.tries > 1
-		o.Queued, o.Sent, o.Replied = c.Times.Queued, c.Times.Sent, c.Times.Replied
-		if o.Queued.IsZero() {
-			o.Queued = e.start
-		}
-	}
-	e.record.Add(o)
-	if e.opt.Observe != nil {
-		e.opt.Observe(o)
-	}
-}
-
-// end gives a call back whose outcome is settled, and releases what waits for its op.
-func (e *engine) end(c *call) {
-	n := c.entry
-	e.step(n, schedule.Finish)
-	c.line.flying--
-	e.put(c)
-	e.release(n)
-}
-
-// release ends an op, and lets those go that have waited for it.
-func (e *engine) release(n *schedule.Entry) {
-	e.count.left--
-	if err := e.sched.Ended(n, time.Since(e.start)); err != nil && e.broken == nil {
-		e.broken = err
-	}
 }

@@ -1,17 +1,12 @@
 package run
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
-	"github.com/rpcrdma/toolkit/replay/internal/world"
-	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
@@ -33,12 +28,6 @@ func (e *engine) sendDue() {
 	if wait > 0 {
 		e.alarm.Set(wait)
 	}
-}
-
-// postponed is a call that is to be sent once more.
-type postponed struct {
-	at   time.Time
-	call *call
 }
 
 // sendPostponed sends again what is due, and returns the time until the next; 0 if
@@ -148,116 +137,4 @@ func (e *engine) capped() bool {
 		e.stop(fmt.Sprintf("%d bytes were moved, and no more were allowed", e.count.bytes))
 	}
 	return e.stopping != ""
-}
-
-// issue finds a slot for a call, or lets it wait for one, and sends it.
-func (e *engine) issue(c *call) {
-	var slot uint64
-	c.form.Session, slot = world.SessionOf(c.form.Op)
-	c.form.Slot = -1
-	if s := c.session(); s != nil && s.Bound {
-		if c.form.Slot = s.Take(slot); c.form.Slot < 0 {
-			if s.Lost {
-				e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.NoSlot})
-				return
-			}
-			e.step(c.entry, schedule.NoSlot)
-			e.blocked[s] = append(e.blocked[s], c)
-			return
-		}
-	}
-	if err := e.build(c); err != nil {
-		e.giveSlot(c)
-		v, why := e.unbuilt(c, err)
-		e.dropped(c, v, why)
-		return
-	}
-	c.tries++
-	e.count.flying++
-	e.count.sent++
-	e.count.lastSend = time.Now()
-	e.step(c.entry, schedule.Hand)
-	c.line.req.Start(&c.Call.Call)
-}
-
-// build encodes a call and readies it for its reply.
-func (e *engine) build(c *call) error {
-	e.values = world.Values{World: c.world, Form: &c.form, Memory: c, Callback: e.probe.listener}
-	if err := e.encode(c, &e.values); err != nil {
-		return err
-	}
-	c.XID, c.Err, c.Layout = 0, nil, nil
-	c.Timeout, c.Done, c.User = e.opt.Timeout, done, c
-	asCaptured := e.opt.Layout && c.form.Op.Layout != nil && !c.relaid && !c.line.plain
-	if err := room(c, asCaptured); err != nil {
-		return err
-	}
-	if asCaptured {
-		c.Layout = c.form.Op.Layout.Transport()
-	}
-	return nil
-}
-
-// encode makes the bytes of a call.
-func (e *engine) encode(c *call, values plan.Resolver) error {
-	o := c.form.Op
-	h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: o.Program, Version: o.Version, Procedure: o.Procedure}
-	if o.Credential > 0 && o.Credential < len(e.creds) {
-		h.Cred = e.creds[o.Credential]
-	}
-	stream, items, err := c.world.Rewritten(&c.form).AppendArgs(h.Append(c.stream[:0]), c.Items[:0], values)
-	c.stream, c.Items = stream, items
-	if err != nil {
-		return err
-	}
-	c.Message = transport.Message{Stream: stream, Items: items}
-	return nil
-}
-
-// unbuilt says what becomes of a call that could not be encoded.
-func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
-	why := verdict.Reason{Code: verdict.NoValue, Detail: err.Error()}
-	var u *world.Unbound
-	switch {
-	case !errors.As(err, &u):
-		return verdict.NotSent, why
-	case c.world.Absent(c.form.Op, u):
-		return verdict.Omitted, why
-	case e.judge.CutBefore(c.form.Op):
-		why.Code = verdict.Cut
-		return verdict.Explained, why
-	}
-	return verdict.NotSent, why
-}
-
-// giveSlot gives a slot back.
-func (e *engine) giveSlot(c *call) {
-	s := c.session()
-	if s == nil || c.form.Slot < 0 {
-		return
-	}
-	s.Give(c.form.Slot)
-	c.form.Slot = -1
-	if len(e.blocked[s]) > 0 {
-		e.freed = append(e.freed, s)
-	}
-}
-
-// dropped ends a call that was not sent.
-func (e *engine) dropped(c *call, v verdict.Verdict, why verdict.Reason) {
-	if c.own {
-		e.dropOwn(c, &why)
-		return
-	}
-	n := c.entry
-	c.line.flying--
-	e.put(c)
-	e.unsent(n, v, why)
-}
-
-// unsent ends an op that was not sent.
-func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason) {
-	e.step(n, schedule.GiveUp)
-	e.outcome(n, nil, verdict.Of(v, why))
-	e.release(n)
 }
