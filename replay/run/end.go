@@ -75,7 +75,8 @@ func (e *engine) settle(c *call, j verdict.Judgement) {
 
 // outcome records what became of an op. c is nil if it was not sent.
 func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
-	o := &report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons}
+	o := &e.last
+	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons}
 	if c != nil {
 		o.XID, o.Status, o.Due, o.Again = c.XID, c.status, c.due, c.tries > 1
 		o.Queued, o.Sent, o.Replied = c.Times.Queued, c.Times.Sent, c.Times.Replied
@@ -85,7 +86,8 @@ func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
 	}
 	e.record.Add(o)
 	if e.opt.Observe != nil {
-		e.opt.Observe(o)
+		kept := *o // the observer may keep it
+		e.opt.Observe(&kept)
 	}
 }
 

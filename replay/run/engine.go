@@ -36,6 +36,7 @@ type engine struct {
 	results  workload.Results // replies are decoded into these
 	values   world.Values     // of the call that is encoded
 	free     []*call
+	last     report.Outcome             // that was recorded
 	blocked  map[*world.Session][]*call // that wait for a slot
 	freed    []*world.Session           // that have a slot for them
 	later    []postponed
@@ -76,10 +77,11 @@ func (e *engine) step(n *schedule.Entry, v schedule.Event) {
 
 // get returns a call of an entry.
 func (e *engine) get(n *schedule.Entry, l *line) *call {
-	c := &call{inbox: &e.inbox, hash: e.opt.Verify == judge.All && e.load.Tables.Header.Payload == plan.Captured}
-	if n := len(e.free); n > 0 {
-		c = e.free[n-1]
-		e.free = e.free[:n-1]
+	var c *call
+	if last := len(e.free) - 1; last >= 0 {
+		c, e.free = e.free[last], e.free[:last]
+	} else {
+		c = &call{inbox: &e.inbox, hash: e.opt.Verify == judge.All && e.load.Tables.Header.Payload == plan.Captured}
 	}
 	c.entry, c.line = n, l
 	c.world = e.worlds[n.World]
