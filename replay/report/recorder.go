@@ -33,7 +33,8 @@ type Recorder struct {
 	// Verdicts counts calls.
 	Verdicts [verdict.Count]int
 
-	byName    map[string]*OperationReport
+	byKind    map[kind]*OperationReport
+	byName    map[string]*OperationReport // several kinds may have one name
 	reasons   map[reasonKey]*ReasonReport
 	mismatch  []Mismatch
 	more      int
@@ -58,7 +59,7 @@ const (
 
 // NewRecorder returns an empty Recorder.
 func NewRecorder(mismatches int) *Recorder {
-	return &Recorder{Mismatches: mismatches, byName: map[string]*OperationReport{}, reasons: map[reasonKey]*ReasonReport{}, noteCount: map[string]int{}}
+	return &Recorder{Mismatches: mismatches, byKind: map[kind]*OperationReport{}, byName: map[string]*OperationReport{}, reasons: map[reasonKey]*ReasonReport{}, noteCount: map[string]int{}}
 }
 
 // Note adds a sentence to the report, once. There may be 50 of them.
@@ -96,12 +97,7 @@ func (r *Recorder) Add(o *Outcome) {
 // count counts a call and its reasons, and returns the entry of its kind.
 func (r *Recorder) count(o *Outcome) *OperationReport {
 	r.Verdicts[o.Verdict]++
-	name := OpName(o.Op)
-	e := r.byName[name]
-	if e == nil {
-		e = &OperationReport{Operation: name}
-		r.byName[name] = e
-	}
+	e := r.operation(kindOf(o.Op))
 	e.Count++
 	e.Verdicts[o.Verdict]++
 	for i := range o.Reasons {
@@ -113,6 +109,22 @@ func (r *Recorder) count(o *Outcome) *OperationReport {
 	return e
 }
 
+// operation is the entry of a kind.
+func (r *Recorder) operation(k kind) *OperationReport {
+	if e := r.byKind[k]; e != nil {
+		return e
+	}
+	name := k.name()
+	e := r.byName[name]
+	if e == nil {
+		e = &OperationReport{Operation: name}
+		r.byName[name] = e
+	}
+	r.byKind[k] = e
+	return e
+}
+
+// reason counts a reason.
 func (r *Recorder) reason(v verdict.Verdict, why *verdict.Reason) {
 	text := Sentence(why)
 	if len(text) > maxReason {

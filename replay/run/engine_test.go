@@ -295,6 +295,19 @@ func TestSafety(t *testing.T) {
 	}
 }
 
+// TestStateWithoutCompound: a plan may ask for a state id where there is no COMPOUND.
+func TestStateWithoutCompound(t *testing.T) {
+	w := steady(2, 0)
+	w.Tables.States = []plan.State{{ID: 1, Kind: plan.DelegationState, DefinedBy: 2}}
+	w.Ops[0].Args = append(w.Ops[0].Args, plan.Field{N: "stateid", Kind: plan.FieldState, Ref: 1})
+	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	o.Timing = run.Fast
+	r, err := run.Run(within(t, time.Minute), w, o)
+	if err != nil || r.Totals[verdict.NotSent.String()] != 1 || r.Totals[verdict.Same.String()] != 1 {
+		t.Errorf("%v, %v", err, r.Totals)
+	}
+}
+
 // TestDirectories finds only plain directories.
 func TestDirectories(t *testing.T) {
 	for _, d := range []string{"", "x", "/a/../b", "/..", "/a\x00b"} {
