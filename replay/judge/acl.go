@@ -8,9 +8,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// normalACL brings the lists of two results of GETACL into one form, if they
-// differ: entries by type and ID, and a mask like the group if that is all there
-// is. It reports whether that has changed anything.
+// normalACL brings the lists of two results of GETACL into one form, if they differ: it
+// sorts entries by type and ID, and adds a mask that equals the group where there is
+// none. It reports whether that has changed anything.
 func normalACL(want, have xdr.Message) bool {
 	a, ok := want.(*nfsacl.GETACL3res)
 	if !ok {

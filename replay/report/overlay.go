@@ -11,7 +11,8 @@ const maxSpans = 1 << 22
 // overlayBins is how many parts the time is cut into.
 const overlayBins = 40
 
-// overlay compares how many calls were in flight.
+// overlay counts the calls in flight, interval by interval, in the capture and in the
+// replay.
 func overlay(original, live []span, took time.Duration) []OverlayBin {
 	end := took
 	for _, s := range original {

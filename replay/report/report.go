@@ -26,8 +26,8 @@ type Report struct {
 	Retried int           `json:"retried"`
 	Extra   int           `json:"extra"` // calls that the plan does not have
 	NotDone int           `json:"not_done"`
-	// Impossible are transactions of the capture that are not in the plan
-	// because they cannot be replayed.
+	// Impossible counts transactions of the capture that cannot be replayed, and so
+	// are not in the plan.
 	Impossible []plan.Reason     `json:"impossible,omitempty"`
 	Bytes      uint64            `json:"bytes"` // of data, read and written
 	Totals     map[string]int    `json:"verdicts"`
@@ -36,9 +36,9 @@ type Report struct {
 	// Mismatches are calls that were neither same, nor equivalent, nor omitted.
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 	More       int        `json:"more_mismatches,omitempty"` // that are not listed
-	// Slip is how late calls were handed to the transport: after the time at
-	// which they were due and free of dependencies. CreditWait is how long
-	// they then waited for a credit.
+	// Slip is how late calls were handed to the transport, counted from the time at
+	// which they were due and waited for no other call. CreditWait is how long they
+	// then waited for a credit.
 	Slip       Spread            `json:"slip"`
 	CreditWait Spread            `json:"credit_wait"`
 	Overlay    []OverlayBin      `json:"in_flight"`
@@ -75,7 +75,7 @@ type Prepared struct {
 	Failed      int    `json:"failed"`
 }
 
-// Spread sums up durations.
+// Spread summarizes durations.
 type Spread struct {
 	Count int           `json:"count"`
 	Min   time.Duration `json:"min_ns"`
@@ -86,7 +86,7 @@ type Spread struct {
 	Max   time.Duration `json:"max_ns"`
 }
 
-// OperationReport is one kind of operation.
+// OperationReport summarizes the calls of one kind of operation.
 type OperationReport struct {
 	Operation string             `json:"operation"`
 	Count     int                `json:"count"`
@@ -98,7 +98,7 @@ type OperationReport struct {
 	captured, live samples
 }
 
-// ReasonReport counts a reason.
+// ReasonReport says how often a reason was given for a verdict.
 type ReasonReport struct {
 	Verdict verdict.Verdict `json:"verdict"`
 	Code    verdict.Code    `json:"code"`
@@ -118,8 +118,8 @@ type Mismatch struct {
 	Codes   []verdict.Code  `json:"codes"` // of Reasons
 }
 
-// OverlayBin is a part of the time with the mean number of calls in flight.
-// Original times are those of the capture, scaled as the run was.
+// OverlayBin is an interval with the mean number of calls in flight. Times of the
+// capture are scaled as the run was.
 type OverlayBin struct {
 	From     time.Duration `json:"from_ns"`
 	Original float64       `json:"original"`
@@ -141,7 +141,7 @@ type SelfCheck struct {
 // OK reports whether the same transactions came out.
 func (s *SelfCheck) OK() bool { return s.Missing == 0 && s.Different == 0 && s.Incomplete == 0 }
 
-// TransportReport is what one connection says of itself.
+// TransportReport describes one connection.
 type TransportReport struct {
 	Transport string          `json:"transport"`
 	Local     string          `json:"local"`
@@ -150,8 +150,8 @@ type TransportReport struct {
 	Stats     transport.Stats `json:"stats"`
 }
 
-// Explained reports whether each call was done, and every difference has an
-// explanation in the two servers.
+// Explained reports whether every call was made, and every difference from the capture
+// is explained.
 func (r *Report) Explained() bool {
 	return r.Stopped == "" && r.NotDone == 0 && r.Totals[verdict.Worse.String()]+r.Totals[verdict.Different.String()]+r.Totals[verdict.NotSent.String()]+r.Totals[verdict.Lost.String()] == 0
 }

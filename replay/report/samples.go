@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// samples are durations, kept exactly up to a number and thinned out beyond it
-// in a way that keeps every k-th.
+// samples collects durations: all of them up to maxSamples, and every k-th beyond that.
 type samples struct {
 	values []int64
 	every  int
@@ -47,7 +46,7 @@ func (s *samples) add(d time.Duration) {
 	}
 }
 
-// quantile is the nearest rank.
+// quantile uses the nearest rank.
 func (s *samples) quantile(q float64) time.Duration {
 	if len(s.values) == 0 {
 		return 0

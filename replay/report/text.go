@@ -18,7 +18,7 @@ func (r *Report) Text(w io.Writer) error {
 	if r.Setup.Server != "" {
 		p.f(" against %s", r.Setup.Server)
 	}
-	p.f(":%s\n", "")
+	p.f(":\n")
 	p.f("  directory %s, timing %s, %s, %s, layout %s\n", r.Setup.Directory, r.Setup.Timing,
 		count(r.Setup.Clones, "clone"), count(r.Setup.Connections, "connection"), r.Setup.Layout)
 	if pr := r.Setup.Prepared; pr != (Prepared{}) {
@@ -84,7 +84,7 @@ func (p *printer) f(format string, args ...any) {
 	}
 }
 
-// table writes columns; all but the first left ones are flush right.
+// table writes columns. The first left columns are flush left, the others flush right.
 func (p *printer) table(left int, rows [][]string) {
 	if p.err != nil || len(rows) == 0 {
 		return
@@ -134,7 +134,7 @@ func bytesText(n uint64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// round keeps four digits of a duration.
+// round rounds a duration to about four digits.
 func round(d time.Duration) string {
 	switch a := d.Abs(); {
 	case a >= 10*time.Second:
@@ -178,7 +178,7 @@ func (p *printer) impossible(list []plan.Reason) {
 
 var verdictColumns = [verdict.Count]string{"SAME", "EQUIV", "OMITTED", "BETTER", "EXPL", "WORSE", "DIFF", "UNSENT", "LOST"}
 
-// operations shows those columns of verdicts that hold something.
+// operations lists the kinds of operations, with a column for each verdict that occurred.
 func (p *printer) operations(r *Report) {
 	head := []string{"OPERATION", "COUNT"}
 	for v := range verdict.Count {
@@ -257,7 +257,7 @@ func (p *printer) mismatches(r *Report) {
 	}
 }
 
-// clipText makes text safe for a terminal, and not too long.
+// clipText replaces control characters and cuts text to n characters.
 func clipText(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -285,7 +285,7 @@ func (p *printer) overlay(r *Report) {
 		peak = max(peak, b.Original, b.Replay)
 	}
 	if peak == 0 || !r.Setup.Paced {
-		return // another clock: nothing to lay over each other
+		return // times of different clocks cannot be compared
 	}
 	p.f("\nCalls in flight: original (o) and replay (x), mean of each interval, up to %.3g\n", peak)
 	const width = 50
@@ -302,7 +302,7 @@ func (p *printer) overlay(r *Report) {
 	}
 }
 
-// diff shows the phases of original and replay, if both were captured.
+// diff shows the phases of latency of original and replay, if both were captured.
 func (p *printer) diff(r *Report) {
 	if r.Diff == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 )
 
-// access makes a client that finds the directory and makes the files. The function
-// returned gives back what the server keeps for it, and hangs up.
+// access makes the client that finds the directory and makes the files. The function
+// returned releases what the server keeps for it, and closes its connections.
 func (e *engine) access(ctx context.Context) (client.FS, func(ctx context.Context), error) {
 	a, err := e.opt.Access(ctx)
 	if err != nil {

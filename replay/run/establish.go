@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// establish makes what the capture's clients had before it began: client ids,
+// establish creates what the captured clients had before the capture began: client ids,
 // sessions, open files, locks. It runs before the engine's loop.
 func (e *engine) establish(ctx context.Context, w *world.World) error {
 	t := &e.load.Tables
@@ -58,7 +58,7 @@ func (e *engine) establish(ctx context.Context, w *world.World) error {
 	return nil
 }
 
-// callOwn makes one call of a client that the plan does not have, and waits for the
+// callOwn makes one call that the plan does not have, for a client, and waits for the
 // reply.
 func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
 	example := e.load.Example(of)
@@ -134,7 +134,7 @@ func (e *engine) establishSession(ctx context.Context, w *world.World, id int) e
 		}
 		return v
 	}
-	// Without a backward channel servers give no delegations.
+	// Servers give no delegations without a backward channel.
 	flags := uint32(0)
 	if e.load.Delegated(s.Client) {
 		flags = nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN
@@ -164,7 +164,7 @@ type ownSession struct {
 	id int
 }
 
-// errImpossible is why something that was there before the capture cannot be had
+// errImpossible says why something that existed before the capture cannot be created
 // here. The run goes on without it.
 type errImpossible string
 
@@ -232,8 +232,8 @@ func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) erro
 	return nil
 }
 
-// establishLock takes a lock that nobody else minds, for the sake of its state
-// id: which range the captured one had is not known.
+// establishLock takes a lock that disturbs nobody, for the sake of its state id: the
+// range of the captured lock is not known.
 func (e *engine) establishLock(ctx context.Context, w *world.World, id int) error {
 	s := &e.load.Tables.States[id-1]
 	open := 0
@@ -258,8 +258,8 @@ func (e *engine) establishLock(ctx context.Context, w *world.World, id int) erro
 		plan.Bind{At: 2, Kind: plan.FieldState, Ref: id, State: plan.LockState})
 }
 
-// abolish ends the sessions that the plan did not make, so that the server need
-// not wait for their leases.
+// abolish ends the sessions that the plan does not end, so that the server need not wait
+// for their leases to expire.
 func (e *engine) abolish(ctx context.Context) {
 	for _, s := range e.ours {
 		if !s.w.Sessions[s.id].Bound || s.w.Sessions[s.id].Lost {

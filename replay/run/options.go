@@ -34,14 +34,14 @@ type Access struct {
 
 // Options of a Run. Zero fields take the defaults.
 type Options struct {
-	// Dial makes the n-th connection of a clone, from 0; c is the captured one
+	// Dial makes a connection of a clone, counted from 0; c is the captured connection
 	// that it stands for.
 	Dial func(ctx context.Context, clone int, c *plan.Connection) (transport.Requester, error)
-	// Access makes the connections by which the directory is found and the files
-	// are made. All connections of a run are behind a guard (package guard).
+	// Access makes the connections over which the directory is found and the files are
+	// made. All connections of a run go through a guard (package guard).
 	Access func(ctx context.Context) (*Access, error)
-	// Directory is the absolute path of the directory on the target that
-	// stands for the captured base. Nothing outside of it is changed.
+	// Directory is the absolute path of the directory on the target that stands for the
+	// captured base. Nothing outside of it is changed.
 	Directory string
 	// Write allows calls that change something, and the preparation.
 	Write bool
@@ -51,9 +51,9 @@ type Options struct {
 	Timing Timing
 	Speed  float64 // 1
 	Rate   float64 // calls a second, FixedRate only
-	// Relaxed gives up the captured order of calls that nothing but their time
-	// connects, for Fast and FixedRate. What a call reads of attributes may
-	// then differ from the capture.
+	// Relaxed gives up the captured order of calls that only their time connects, for
+	// Fast and FixedRate. The attributes that a call reads may then differ from the
+	// capture.
 	Relaxed bool
 
 	Clones      int // 1
@@ -83,15 +83,15 @@ type Options struct {
 	// the server's CB_NULL, if the captured server gave delegations of NFSv4.0 (2 s).
 	CallbackWait time.Duration
 
-	// Observe, if set, is told of each call that is over. It is called on the
-	// engine's goroutine.
+	// Observe, if set, is called with the outcome of each call, on the engine's
+	// goroutine.
 	Observe func(*report.Outcome)
-	// Mismatches is how many calls that were neither same nor equivalent the
-	// report lists (100).
+	// Mismatches is how many calls that were neither same nor equivalent the report
+	// lists (100).
 	Mismatches int
 	// Progress, if set, is called about once a second.
 	Progress func(Progress)
-	// Tag is unlike that of other runs; it names the clients of NFSv4.
+	// Tag distinguishes the NFSv4 clients of this run from those of other runs.
 	Tag string
 }
 

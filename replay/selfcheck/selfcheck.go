@@ -30,7 +30,7 @@ type witnessed struct {
 // NewWitness returns an empty Witness.
 func NewWitness() *Witness { return &Witness{calls: map[uint32][]witnessed{}} }
 
-// Observe takes a call that is over.
+// Observe notes a call that is over.
 func (w *Witness) Observe(o *report.Outcome) {
 	if o.XID == 0 || o.Replied.IsZero() || o.Status == "" {
 		return
@@ -39,7 +39,7 @@ func (w *Witness) Observe(o *report.Outcome) {
 	w.n++
 }
 
-// signature names what an op calls.
+// signature names the procedure or the operations of an op.
 func signature(o *plan.Op) string {
 	if o.Compound == nil {
 		return fmt.Sprintf("%d/%d/%d", o.Program, o.Version, o.Procedure)
@@ -49,7 +49,7 @@ func signature(o *plan.Op) string {
 	for i := range o.Compound.Ops {
 		op := o.Compound.Ops[i].Op
 		if nfs4.NfsOpnum4(op) == nfs4.OP_PUTROOTFH {
-			op = uint32(nfs4.OP_PUTFH) // what it may have become
+			op = uint32(nfs4.OP_PUTFH) // the run may have replaced it
 		}
 		b.WriteByte(' ')
 		b.WriteString(nfs4.OpName(op))
@@ -57,7 +57,7 @@ func signature(o *plan.Op) string {
 	return b.String()
 }
 
-// signatureOf is that of a transaction.
+// signatureOf is the signature of a transaction.
 func signatureOf(v *rpc.View) string {
 	ops := v.Operations()
 	if len(ops) == 0 {
@@ -77,11 +77,11 @@ func signatureOf(v *rpc.View) string {
 	return b.String()
 }
 
-// Knows reports whether a call of the run had an XID: others are of the
+// Knows reports whether a call of the run had this XID. Other calls belong to the
 // preparation.
 func (w *Witness) Knows(xid uint32) bool { return len(w.calls[xid]) > 0 }
 
-// Check decodes a capture of the run's packets.
+// Check decodes a capture of the run's packets and compares.
 func (w *Witness) Check(r capture.Reader) (*report.SelfCheck, error) {
 	s := &report.SelfCheck{Calls: w.n}
 	detail := func(format string, args ...any) {
@@ -101,7 +101,7 @@ func (w *Witness) Check(r capture.Reader) (*report.SelfCheck, error) {
 		i := slices.IndexFunc(list, func(c witnessed) bool { return !c.seen && c.ops == sig })
 		if i < 0 {
 			if i = slices.IndexFunc(list, func(c witnessed) bool { return !c.seen }); i < 0 {
-				return // of the preparation, or of the executor's own
+				return // a call of the preparation, or one that the plan does not have
 			}
 		}
 		list[i].seen = true

@@ -11,10 +11,10 @@ import (
 
 // Limits of the preparation.
 const (
-	// MaxFull is the largest size of a file that is written in full, in bytes;
-	// of a larger one only what the capture tells.
+	// MaxFull is the largest size in bytes of a file that is written in full. Of a
+	// larger file only the parts that the capture shows are written.
 	MaxFull = 1 << 30
-	// writeSize is how much is written at a time.
+	// writeSize is how many bytes one WRITE carries.
 	writeSize = 128 << 10
 	// writers is how many files are written at a time.
 	writers = 8
@@ -64,7 +64,7 @@ feed:
 	return p.ctx.Err()
 }
 
-// content writes what the plan knows of a file, and the pattern between.
+// content writes what the plan knows of a file, and the pattern in the gaps.
 func (p *maker) content(id int, buf []byte) error {
 	o := &p.load.Tables.Objects[id-1]
 	dir, name := p.w.Base, p.load.FileName(id)
@@ -109,7 +109,7 @@ func (p *maker) content(id int, buf []byte) error {
 	return errors.Join(err, p.fs.Close(p.ctx, f))
 }
 
-// fill writes a range: of the plan's data from at on, or the pattern if at is
+// fill writes a range of a file: the plan's data from at on, or the pattern if at is
 // negative.
 func (p *maker) fill(f *client.File, o *plan.Object, from, to uint64, at int64, buf []byte) error {
 	for from < to {

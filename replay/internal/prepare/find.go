@@ -34,7 +34,7 @@ func find(ctx context.Context, fs client.FS, dir string, create bool, allow func
 	start := 0
 	for ; start <= len(names); start++ {
 		root, err = fs.Root(ctx, "/"+strings.Join(names[:start], "/"))
-		// A server need not know the directories above an export.
+		// A server need not show the directories above an export.
 		if err == nil || !errors.As(err, new(*client.StatusError)) && !errors.As(err, new(*client.DeniedError)) {
 			break
 		}
@@ -57,7 +57,7 @@ func find(ctx context.Context, fs client.FS, dir string, create bool, allow func
 		case a.Type == client.Symlink:
 			return nil, fmt.Errorf("the directory %s on the target: %s is a symbolic link", dir, names[i])
 		case a.Type != client.Directory:
-			return nil, fmt.Errorf("the directory %s on the target: %s is no directory", dir, names[i])
+			return nil, fmt.Errorf("the directory %s on the target: %s is not a directory", dir, names[i])
 		}
 		f.handle = h
 	}

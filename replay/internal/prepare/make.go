@@ -37,8 +37,8 @@ func (s *scene) make(ctx context.Context, w *world.World) error {
 		return err
 	}
 	p.done.Bytes += p.bytes.Load()
-	// Further names come last: all directories are there. So do access control lists:
-	// what is made below a directory would inherit them.
+	// Further names come last, when all directories exist. So do access control lists:
+	// what is created in a directory later would inherit them.
 	p.links()
 	if err := p.acls(); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (p *maker) links() {
 	}
 }
 
-// acls sets the access control lists that the plan knows of. That a server has
-// none is no failure: the calls of the plan show what it means.
+// acls sets the access control lists that the plan knows of. A server without them is
+// no failure: the calls of the plan will show the difference.
 func (p *maker) acls() error {
 	fs, ok := p.fs.(interface {
 		SetACL(ctx context.Context, handle []byte, acl *nfsacl.Secattr) error
@@ -108,8 +108,9 @@ func (p *maker) acls() error {
 	return nil
 }
 
-// Fatal reports whether an error ends the preparation: there is no answer any more.
-// What the server or the guard refuses is not there, and the rest can go on.
+// Fatal reports whether an error ends the preparation, since the server does not answer
+// any more. A refusal by the server or the guard concerns one object, and the rest goes
+// on.
 func Fatal(err error) bool {
 	var status *client.StatusError
 	var refused *guard.Refused
@@ -123,7 +124,7 @@ func (p *maker) failed(format string, args ...any) {
 	p.opt.Note("preparation: "+format, args...)
 }
 
-// object makes an object after the directory that holds it.
+// object makes an object, after the directory that contains it.
 func (p *maker) object(id int) error {
 	o := &p.load.Tables.Objects[id-1]
 	if p.state[id] != 0 || o.Base || o.Origin != plan.Before || p.w.Objects[id].Handle != nil {
@@ -155,7 +156,7 @@ func (p *maker) object(id int) error {
 	if client.IsStatus(err, statusExist) && p.opt.Reuse {
 		var a client.Attr
 		if h, a, err = p.fs.Lookup(p.ctx, dir, name); err == nil && a.Type != TypeOf(o.Type) {
-			err = fmt.Errorf("there is something else of that name")
+			err = errors.New("an object of another type has that name")
 		}
 	}
 	if Fatal(err) {
@@ -223,8 +224,8 @@ func (p *maker) create(o *plan.Object, dir []byte, name string) ([]byte, error) 
 	}
 }
 
-// attributes sets owner and mode. Not to be allowed to is no failure: the calls
-// of the plan show what it means.
+// attributes sets owner and mode. Lacking the permission is no failure: the calls of the
+// plan will show the difference.
 func (p *maker) attributes(o *plan.Object, h []byte) {
 	a := client.SetAttr{UID: o.UID, GID: o.GID}
 	if TypeOf(o.Type) != client.Symlink {

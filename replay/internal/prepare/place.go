@@ -38,7 +38,7 @@ func (s *scene) place(ctx context.Context, w *world.World, top *found) error {
 		}
 		base, chain, names := w.Base, chain, names
 		if name := workload.Name(o); name != "" {
-			// Several directories were mounted: each is one below ours.
+			// Several directories were mounted: each becomes one in ours.
 			h, err := s.below(ctx, w.Base, name)
 			if err != nil {
 				return fmt.Errorf("%s/%s: %w", s.opt.Directory, name, err)
@@ -58,8 +58,8 @@ func (s *scene) place(ctx context.Context, w *world.World, top *found) error {
 	return nil
 }
 
-// above lets the directories above our base stand for those above the captured one,
-// counted from below. names and chain are those of the path to our base.
+// above maps the directories above the captured base to those above ours, starting at
+// the base. names and chain are the names and handles of the path to our base.
 func (s *scene) above(w *world.World, base int, chain [][]byte, names []string) {
 	up, at := s.parents[base], len(names)-1
 	for steps := 0; s.load.Above(up) && len(chain) > 0 && steps < maxAbove; steps++ {
@@ -75,7 +75,7 @@ func (s *scene) above(w *world.World, base int, chain [][]byte, names []string) 
 	}
 }
 
-// below finds a directory by name, and makes it if it may.
+// below finds a directory by name, and makes it if that is allowed.
 func (s *scene) below(ctx context.Context, dir []byte, name string) ([]byte, error) {
 	if !ops.PlainName([]byte(name)) {
 		return nil, fmt.Errorf("%q is not the name of a directory", name)
@@ -87,7 +87,7 @@ func (s *scene) below(ctx context.Context, dir []byte, name string) ([]byte, err
 	return h, err
 }
 
-// lookUp finds objects that were prepared earlier.
+// lookUp finds the handles of objects that were prepared earlier.
 func (s *scene) lookUp(ctx context.Context, w *world.World) error {
 	missing := 0
 	var walk func(id int, depth int) error
@@ -129,8 +129,8 @@ func (s *scene) lookUp(ctx context.Context, w *world.World) error {
 	return nil
 }
 
-// parents tells of the directories above the base which holds which, as LOOKUPs of the
-// plan went.
+// parents maps each directory above the base, and the base, to its parent, as far as
+// LOOKUPs of the plan show it.
 func parents(load *workload.Workload) map[int]int {
 	out := map[int]int{}
 	for _, o := range load.Ops {

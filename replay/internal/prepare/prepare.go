@@ -13,12 +13,12 @@ import (
 
 // Options of Run.
 type Options struct {
-	Directory string // absolute path on the target, clean
-	Make      bool   // make the directory and the files; otherwise they are there
+	Directory string // absolute path on the target, as path.Clean returns it
+	Make      bool   // make the directory and the files; otherwise they exist already
 	Reuse     bool   // the directory need not be empty
 	// Guard is told which directory is the base, and what lies above it.
 	Guard *guard.Guard
-	// Note is told what could not be made, and yet is no error.
+	// Note is called for what could not be made, if the run can do without it.
 	Note func(format string, args ...any)
 }
 
@@ -53,7 +53,7 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*w
 	return done, nil
 }
 
-// scene is what the files of all worlds are made from.
+// scene is what the preparation of all worlds has in common.
 type scene struct {
 	fs      client.FS
 	load    *workload.Workload
