@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -75,6 +77,58 @@ func TestCutBefore(t *testing.T) {
 	} {
 		if got := New(&workload.Workload{Skips: c.skips}, Options{}).CutBefore(&plan.Op{Time: 100}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestExplanations: which explanation is told, and that one of results is none of a
+// failure.
+func TestExplanations(t *testing.T) {
+	size := func(n uint64) *nfs3.GETATTR3res {
+		r := &nfs3.GETATTR3res{}
+		r.Resok.ObjAttributes = nfs3.Fattr3{Type: nfs3.NF3REG, Size: n}
+		return r
+	}
+	failed := &nfs3.GETATTR3res{Status: nfs3.NFS3ERR_IO}
+	cut := []*plan.Skip{{Class: plan.Impossible, Reason: plan.ReasonCut}}
+	strange := []plan.Note{{Kind: plan.NoteChanged}}
+	for name, c := range map[string]struct {
+		role  plan.Role
+		skips []*plan.Skip
+		notes []plan.Note
+		class plan.Class
+		why   []string
+		have  *nfs3.GETATTR3res
+		want  verdict.Verdict
+		codes []verdict.Code
+	}{
+		"nothing":              {have: size(5), want: verdict.Different, codes: []verdict.Code{verdict.FieldDiffers}},
+		"same, whatever else":  {have: size(10), skips: cut, notes: strange, want: verdict.Same},
+		"above the base":       {role: plan.Mounting, skips: cut, have: size(5), want: verdict.Equivalent, codes: []verdict.Code{verdict.AboveBase}},
+		"strangers":            {notes: strange, skips: cut, have: size(5), want: verdict.Explained, codes: []verdict.Code{verdict.Strangers, verdict.FieldDiffers}},
+		"the plan":             {class: plan.Inferred, why: []string{"because"}, have: size(5), want: verdict.Explained, codes: []verdict.Code{verdict.Planned, verdict.FieldDiffers}},
+		"a cut capture":        {skips: cut, have: size(5), want: verdict.Explained, codes: []verdict.Code{verdict.Cut, verdict.FieldDiffers}},
+		"failed":               {have: failed, want: verdict.Worse, codes: []verdict.Code{verdict.Fails}},
+		"failed, cut":          {skips: cut, have: failed, want: verdict.Explained, codes: []verdict.Code{verdict.Cut, verdict.Fails}},
+		"failed, strangers":    {notes: strange, have: failed, want: verdict.Worse, codes: []verdict.Code{verdict.Fails}},
+		"failed, above":        {role: plan.Mounting, have: failed, want: verdict.Worse, codes: []verdict.Code{verdict.Fails}},
+		"failed, the plan too": {class: plan.Inferred, why: []string{"because"}, have: failed, want: verdict.Worse, codes: []verdict.Code{verdict.Fails}},
+	} {
+		class := c.class
+		if class == "" {
+			class = plan.Exact
+		}
+		op := &plan.Op{ID: 1, Program: nfs3.NFS_PROGRAM, Version: nfs3.NFS_V3, Procedure: nfs3.NFSPROC3_GETATTR, Role: c.role, Class: class, Reasons: c.why,
+			Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}, Expect: &plan.Expect{Results: size(10).Append(nil)}}
+		load := &workload.Workload{Ops: []*plan.Op{op}, Skips: c.skips}
+		load.Tables.Objects = []plan.Object{{ID: 1, Type: "file", Notes: c.notes}}
+		v := New(load, Options{}).Judge(&Reply{Op: op, Result: c.have})
+		var codes []verdict.Code
+		for _, r := range v.Reasons {
+			codes = append(codes, r.Code)
+		}
+		if v.Verdict != c.want || !slices.Equal(codes, c.codes) {
+			t.Errorf("%s: %s %v, want %s %v", name, v.Verdict, codes, c.want, c.codes)
 		}
 	}
 }

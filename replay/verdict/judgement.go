@@ -8,7 +8,7 @@ const maxReasons = 8
 // Judgement is what became of one call.
 type Judgement struct {
 	Verdict Verdict
-	Reasons []Reason // the most important first; at most 8, and two more from Explain
+	Reasons []Reason // the most important first; at most 8, and one more from Explain
 }
 
 // Of returns a Judgement with one reason.
