@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
@@ -17,40 +18,16 @@ const (
 	heavy               // what the COMPOUND is there for
 )
 
-// weights of the operations that are not heavy.
-var weights = [...]struct {
-	op nfs4.NfsOpnum4
-	w  weight
-}{
-	{nfs4.OP_SEQUENCE, noise}, {nfs4.OP_PUTFH, noise}, {nfs4.OP_PUTPUBFH, noise}, {nfs4.OP_PUTROOTFH, noise},
-	{nfs4.OP_GETFH, noise}, {nfs4.OP_SAVEFH, noise}, {nfs4.OP_RESTOREFH, noise},
-	{nfs4.OP_GETATTR, light}, {nfs4.OP_ACCESS, light}, {nfs4.OP_VERIFY, light}, {nfs4.OP_NVERIFY, light},
-	{nfs4.OP_LOOKUP, plain}, {nfs4.OP_LOOKUPP, plain},
-}
-
-var (
-	forwardWeights  = [256]weight{}
-	callbackWeights = [256]weight{}
-)
-
-func init() {
-	for i := range forwardWeights {
-		forwardWeights[i], callbackWeights[i] = heavy, heavy
-	}
-	for _, w := range weights {
-		forwardWeights[w.op] = w.w
-	}
-	callbackWeights[nfs4.OP_CB_SEQUENCE] = noise
-}
-
+// weigh takes the weight of an operation from the table that all share.
 func weigh(o *rpc.Operation, callback bool) weight {
-	if o.Number >= uint32(len(forwardWeights)) {
+	e := ops.Operation(o.Number)
+	if callback {
+		e = ops.Callback(o.Number)
+	}
+	if e == nil {
 		return heavy
 	}
-	if callback {
-		return callbackWeights[o.Number]
-	}
-	return forwardWeights[o.Number]
+	return heavy - weight(e.Weight)
 }
 
 // Operations appends what a transaction does in a few words: the procedure, or

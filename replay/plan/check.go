@@ -6,16 +6,6 @@ import (
 	"fmt"
 )
 
-// ErrReference says that something leads to what is not in the plan.
-var ErrReference = errors.New("refers to nothing")
-
-func in[T any](list []T, id int) bool { return id >= 1 && id <= len(list) }
-
-// may is in, or no reference at all.
-func may[T any](list []T, id int) bool { return id == 0 || in(list, id) }
-
-func bad(what string, id int) error { return fmt.Errorf("%s %d %w", what, id, ErrReference) }
-
 // check holds the references of the tables.
 func (t *Tables) check() error {
 	for i := range t.Connections {
@@ -70,20 +60,6 @@ func (t *Tables) check() error {
 		}
 	}
 	return t.circle()
-}
-
-// notComponent reports names that are no components of a path: they must not make
-// it lead elsewhere.
-func notComponent(name []byte) bool {
-	return len(name) == 0 || string(name) == "." || string(name) == ".." || bytes.ContainsAny(name, "/\x00")
-}
-
-// bytesOf is a text that is bytes if it is not UTF-8.
-func bytesOf(text string, b []byte) []byte {
-	if b != nil {
-		return b
-	}
-	return []byte(text)
 }
 
 // circle refuses directories that contain themselves.
@@ -153,25 +129,6 @@ func (o *Op) check(t *Tables) error {
 	return nil
 }
 
-// has reports whether the symbol exists that a field of that kind refers to.
-func (t *Tables) has(k FieldKind, ref int) bool {
-	switch k {
-	case FieldHandle, FieldCtime:
-		return in(t.Objects, ref)
-	case FieldName:
-		return may(t.Objects, ref)
-	case FieldState:
-		return in(t.States, ref)
-	case FieldClient, FieldVerifier, FieldOwnerID, FieldConfirm, FieldCreateSeq:
-		return in(t.Clients, ref)
-	case FieldSession, FieldSequence, FieldSlot, FieldHighest:
-		return in(t.Sessions, ref)
-	case FieldSeqid:
-		return in(t.Owners, ref)
-	}
-	return false
-}
-
 func (f *Field) check(o *Op, t *Tables) error {
 	switch f.Kind {
 	case FieldU32:
@@ -211,4 +168,47 @@ func (f *Field) check(o *Op, t *Tables) error {
 		}
 	}
 	return nil
+}
+
+// has reports whether the symbol exists that a field of that kind refers to.
+func (t *Tables) has(k FieldKind, ref int) bool {
+	switch k {
+	case FieldHandle, FieldCtime:
+		return in(t.Objects, ref)
+	case FieldName:
+		return may(t.Objects, ref)
+	case FieldState:
+		return in(t.States, ref)
+	case FieldClient, FieldVerifier, FieldOwnerID, FieldConfirm, FieldCreateSeq:
+		return in(t.Clients, ref)
+	case FieldSession, FieldSequence, FieldSlot, FieldHighest:
+		return in(t.Sessions, ref)
+	case FieldSeqid:
+		return in(t.Owners, ref)
+	}
+	return false
+}
+
+// ErrReference says that something leads to what is not in the plan.
+var ErrReference = errors.New("refers to nothing")
+
+func in[T any](list []T, id int) bool { return id >= 1 && id <= len(list) }
+
+// may is in, or no reference at all.
+func may[T any](list []T, id int) bool { return id == 0 || in(list, id) }
+
+func bad(what string, id int) error { return fmt.Errorf("%s %d %w", what, id, ErrReference) }
+
+// notComponent reports names that are no components of a path: they must not make
+// it lead elsewhere.
+func notComponent(name []byte) bool {
+	return len(name) == 0 || string(name) == "." || string(name) == ".." || bytes.ContainsAny(name, "/\x00")
+}
+
+// bytesOf is a text that is bytes if it is not UTF-8.
+func bytesOf(text string, b []byte) []byte {
+	if b != nil {
+		return b
+	}
+	return []byte(text)
 }

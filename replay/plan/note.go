@@ -29,20 +29,6 @@ type Note struct {
 	Name string   `json:"name,omitempty"`
 }
 
-const elsewhereBefore, elsewhereAfter = "found as ", " in a directory that an op makes: prepared elsewhere"
-
-// sentences are the notes without a name in words.
-var sentences = map[NoteKind]string{
-	NoteChanged:     "changed by somebody else's hand",
-	NoteReplaced:    "took the place of another file, by somebody else's hand",
-	NoteAppeared:    "appeared while the workload ran, by somebody else's hand",
-	NoteLinked:      "got another name by somebody else's hand",
-	NoteMoved:       "moved by somebody else's hand",
-	NoteNoTarget:    "the target of the symlink was not seen: made up",
-	NoteNoDirectory: "created, by a call whose directory is not known",
-	NoteMadeUp:      "made up: no directory was seen",
-}
-
 // Foreign reports whether somebody who is not in the capture had a hand in it.
 func (n Note) Foreign() bool {
 	switch n.Kind {
@@ -52,18 +38,14 @@ func (n Note) Foreign() bool {
 	return false
 }
 
-// String is the note in words.
-func (n Note) String() string {
-	switch n.Kind {
-	case NoteElsewhere:
-		return elsewhereBefore + n.Name + elsewhereAfter
-	case NoteOther:
-		return n.Name
+// understood takes the notes of a plan that has them in words only.
+func (o *Object) understood() {
+	if len(o.Notes) == 0 {
+		for _, s := range o.Sentences {
+			o.Notes = append(o.Notes, noteOf(s))
+		}
 	}
-	if s := sentences[n.Kind]; s != "" {
-		return s
-	}
-	return string(n.Kind)
+	o.Sentences = nil
 }
 
 // noteOf is the note that a sentence stands for.
@@ -94,12 +76,30 @@ func (o *Object) worded() *Object {
 	return &x
 }
 
-// understood takes the notes of a plan that has them in words only.
-func (o *Object) understood() {
-	if len(o.Notes) == 0 {
-		for _, s := range o.Sentences {
-			o.Notes = append(o.Notes, noteOf(s))
-		}
+// String is the note in words.
+func (n Note) String() string {
+	switch n.Kind {
+	case NoteElsewhere:
+		return elsewhereBefore + n.Name + elsewhereAfter
+	case NoteOther:
+		return n.Name
 	}
-	o.Sentences = nil
+	if s := sentences[n.Kind]; s != "" {
+		return s
+	}
+	return string(n.Kind)
 }
+
+// sentences are the notes without a name in words.
+var sentences = map[NoteKind]string{
+	NoteChanged:     "changed by somebody else's hand",
+	NoteReplaced:    "took the place of another file, by somebody else's hand",
+	NoteAppeared:    "appeared while the workload ran, by somebody else's hand",
+	NoteLinked:      "got another name by somebody else's hand",
+	NoteMoved:       "moved by somebody else's hand",
+	NoteNoTarget:    "the target of the symlink was not seen: made up",
+	NoteNoDirectory: "created, by a call whose directory is not known",
+	NoteMadeUp:      "made up: no directory was seen",
+}
+
+const elsewhereBefore, elsewhereAfter = "found as ", " in a directory that an op makes: prepared elsewhere"

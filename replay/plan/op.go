@@ -197,7 +197,7 @@ type Skip struct {
 // SkipCode is a reason that an executor has to know.
 type SkipCode string
 
-// SkipCut: the call was not captured as a whole, so that what it did is not known.
+// SkipCut means that the call was not captured as a whole, so that what it did is not known.
 const SkipCut SkipCode = "cut"
 
 // ReasonCut is SkipCut in words.

@@ -46,6 +46,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("plan: line %d: %v", e.Line, e.Err) }
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // TooLongError says that a plan has more text than was to be read.
@@ -57,9 +58,38 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the plan has more than %d MiB of text", e.Limit>>20)
 }
 
-// Stream lets a reader that has read the tables go on without a limit: for one who
-// keeps no operation.
-func (r *Reader) Stream() { r.limit = 0 }
+// Is reports whether a file is a plan, of whatever version.
+func Is(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
+	if err := r.unpack(); err != nil {
+		return false
+	}
+	defer r.Close()
+	head, _ := r.s.Peek(64)
+	head = bytes.ReplaceAll(head, []byte(" "), nil)
+	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
+}
+
+// ReadHeader reads the header of a plan and nothing else.
+func ReadHeader(name string) (*Header, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<16)}
+	if err = r.unpack(); err == nil {
+		err = r.header()
+	}
+	if err = errors.Join(err, r.Close(), f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &r.Tables.Header, nil
+}
 
 // Open reads the tables of a plan, which may be compressed with gzip or zstd.
 // Tables and operations together may have limit bytes of text, 0 for any number:
@@ -112,102 +142,6 @@ func (r *Reader) unpack() error {
 	return nil
 }
 
-// Close closes the file.
-func (r *Reader) Close() error {
-	var err error
-	for _, f := range r.close {
-		err = errors.Join(err, f())
-	}
-	r.close = nil
-	return err
-}
-
-func (r *Reader) fail(err error) error { return &Error{r.number, err} }
-
-func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Errorf(format, args...)) }
-
-// next reads a line.
-func (r *Reader) next() (*line, error) {
-	for {
-		r.buf = r.buf[:0]
-		last := false
-		for {
-			part, err := r.s.ReadSlice('\n')
-			r.buf = append(r.buf, part...)
-			if len(r.buf) > maxLine {
-				return nil, r.failf("longer than %d bytes", maxLine)
-			}
-			if err == bufio.ErrBufferFull {
-				continue
-			}
-			if err == io.EOF && len(r.buf) > 0 || err == nil {
-				last = err != nil
-				break
-			}
-			if err == io.EOF {
-				return nil, io.EOF
-			}
-			return nil, err
-		}
-		r.number++
-		if r.read += int64(len(r.buf)); r.limit > 0 && r.read > r.limit {
-			return nil, &TooLongError{r.limit}
-		}
-		if bytes.Count(r.buf, []byte("{"))+bytes.Count(r.buf, []byte("[")) > maxParts {
-			return nil, r.failf("more than %d objects and lists", maxParts)
-		}
-		if len(bytes.TrimSpace(r.buf)) == 0 {
-			continue
-		}
-		l := new(line)
-		if err := json.Unmarshal(r.buf, l); err != nil {
-			if last {
-				return nil, r.failf("the plan has been cut: %w", err)
-			}
-			return nil, r.fail(err)
-		}
-		return l, nil
-	}
-}
-
-// ReadHeader reads the header of a plan and nothing else.
-func ReadHeader(name string) (*Header, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	r := &Reader{s: bufio.NewReaderSize(f, 1<<16)}
-	if err = r.unpack(); err == nil {
-		err = r.header()
-	}
-	if err = errors.Join(err, r.Close(), f.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &r.Tables.Header, nil
-}
-
-// header reads the first line.
-func (r *Reader) header() error {
-	l, err := r.next()
-	if err == io.EOF {
-		return errors.New("not a plan: empty")
-	}
-	if err != nil {
-		return err
-	}
-	if l.Header == nil {
-		return r.failf("not a plan: it does not begin with a header")
-	}
-	if l.Header.Format != Format {
-		if name, _, ok := strings.Cut(l.Header.Format, "/"); ok && name == "rpcrdma.plan" {
-			return r.failf("a plan of the format %q; this program knows %s", l.Header.Format, Format)
-		}
-		return r.failf("not a plan: format %q", l.Header.Format)
-	}
-	r.Tables.Header = *l.Header
-	return nil
-}
-
 func (r *Reader) tables() error {
 	if err := r.header(); err != nil {
 		return err
@@ -254,6 +188,28 @@ func (r *Reader) tables() error {
 	}
 }
 
+// header reads the first line.
+func (r *Reader) header() error {
+	l, err := r.next()
+	if err == io.EOF {
+		return errors.New("not a plan: empty")
+	}
+	if err != nil {
+		return err
+	}
+	if l.Header == nil {
+		return r.failf("not a plan: it does not begin with a header")
+	}
+	if l.Header.Format != Format {
+		if name, _, ok := strings.Cut(l.Header.Format, "/"); ok && name == "rpcrdma.plan" {
+			return r.failf("a plan of the format %q; this program knows %s", l.Header.Format, Format)
+		}
+		return r.failf("not a plan: format %q", l.Header.Format)
+	}
+	r.Tables.Header = *l.Header
+	return nil
+}
+
 func add[T any](list *[]T, v *T, id int) error {
 	if id != len(*list)+1 {
 		return fmt.Errorf("id %d, expected %d", id, len(*list)+1)
@@ -263,6 +219,23 @@ func add[T any](list *[]T, v *T, id int) error {
 	}
 	*list = append(*list, *v)
 	return nil
+}
+
+// All reads all ops that follow.
+func (r *Reader) All() ([]*Op, error) {
+	var ops []*Op
+	for {
+		o, _, err := r.Next()
+		if err == io.EOF {
+			return ops, nil
+		}
+		if err != nil {
+			return ops, err
+		}
+		if o != nil {
+			ops = append(ops, o)
+		}
+	}
 }
 
 // Next returns the next op, or the next transaction that is not replayed. At
@@ -306,36 +279,64 @@ func (r *Reader) Next() (*Op, *Skip, error) {
 	return nil, nil, r.failf("a line that does not belong among the ops")
 }
 
-// All reads all ops that follow.
-func (r *Reader) All() ([]*Op, error) {
-	var ops []*Op
+// next reads a line.
+func (r *Reader) next() (*line, error) {
 	for {
-		o, _, err := r.Next()
-		if err == io.EOF {
-			return ops, nil
+		r.buf = r.buf[:0]
+		last := false
+		for {
+			part, err := r.s.ReadSlice('\n')
+			r.buf = append(r.buf, part...)
+			if len(r.buf) > maxLine {
+				return nil, r.failf("longer than %d bytes", maxLine)
+			}
+			if err == bufio.ErrBufferFull {
+				continue
+			}
+			if err == io.EOF && len(r.buf) > 0 || err == nil {
+				last = err != nil
+				break
+			}
+			if err == io.EOF {
+				return nil, io.EOF
+			}
+			return nil, err
 		}
-		if err != nil {
-			return ops, err
+		r.number++
+		if r.read += int64(len(r.buf)); r.limit > 0 && r.read > r.limit {
+			return nil, &TooLongError{r.limit}
 		}
-		if o != nil {
-			ops = append(ops, o)
+		if bytes.Count(r.buf, []byte("{"))+bytes.Count(r.buf, []byte("[")) > maxParts {
+			return nil, r.failf("more than %d objects and lists", maxParts)
 		}
+		if len(bytes.TrimSpace(r.buf)) == 0 {
+			continue
+		}
+		l := new(line)
+		if err := json.Unmarshal(r.buf, l); err != nil {
+			if last {
+				return nil, r.failf("the plan has been cut: %w", err)
+			}
+			return nil, r.fail(err)
+		}
+		return l, nil
 	}
 }
 
-// Is reports whether a file is a plan, of whatever version.
-func Is(name string) bool {
-	f, err := os.Open(name)
-	if err != nil {
-		return false
+func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Errorf(format, args...)) }
+
+func (r *Reader) fail(err error) error { return &Error{r.number, err} }
+
+// Stream lets a reader that has read the tables go on without a limit: for one who
+// keeps no operation.
+func (r *Reader) Stream() { r.limit = 0 }
+
+// Close closes the file.
+func (r *Reader) Close() error {
+	var err error
+	for _, f := range r.close {
+		err = errors.Join(err, f())
 	}
-	defer f.Close()
-	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
-	if err := r.unpack(); err != nil {
-		return false
-	}
-	defer r.Close()
-	head, _ := r.s.Peek(64)
-	head = bytes.ReplaceAll(head, []byte(" "), nil)
-	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
+	r.close = nil
+	return err
 }

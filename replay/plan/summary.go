@@ -121,17 +121,17 @@ type printer struct {
 	err error
 }
 
-func (p *printer) f(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
-}
-
 func (p *printer) counts(what string, n Counts) {
 	if n == (Counts{}) {
 		return
 	}
 	p.f("%s: %d exact, %d inferred, %d synthesised, %d impossible\n", what, n.Exact, n.Inferred, n.Synthesised, n.Impossible)
+}
+
+func (p *printer) f(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
 }
 
 func join(list []string) string {

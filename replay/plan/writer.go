@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -45,12 +44,6 @@ type Writer struct {
 	close []io.Closer
 }
 
-// NewWriter makes a Writer of plain ndjson.
-func NewWriter(w io.Writer) *Writer {
-	b := bufio.NewWriterSize(w, 1<<16)
-	return &Writer{enc: printable.Encoder(b), w: b}
-}
-
 // NewFileWriter makes a Writer to a file, compressed if its name ends with .zst or
 // .gz. Close closes the file.
 func NewFileWriter(f io.WriteCloser, name string) (*Writer, error) {
@@ -72,6 +65,12 @@ func NewFileWriter(f io.WriteCloser, name string) (*Writer, error) {
 	w := NewWriter(out)
 	w.close = []io.Closer{out, f}
 	return w, nil
+}
+
+// NewWriter makes a Writer of plain ndjson.
+func NewWriter(w io.Writer) *Writer {
+	b := bufio.NewWriterSize(w, 1<<16)
+	return &Writer{enc: printable.Encoder(b), w: b}
 }
 
 // Tables writes all that comes before the ops.

@@ -142,7 +142,37 @@ func (b *Builder) Abort() error {
 	return b.scratch.Close()
 }
 
-func (b *Builder) limit(what string) { b.limits[what] = true }
+func (b *Builder) connection(v *rpc.View) *connection {
+	tx := v.Tx
+	if c := b.conns[tx.Connection.ID]; c != nil {
+		return c
+	}
+	fabric := tx.Connection.Fabric.String()
+	b.fabrics[fabric] = true
+	id := len(b.t.Connections) + 1
+	if id > 1 && (id > maxConnections || b.room.full()) {
+		b.limit("more connections than are followed: the calls of the rest go over one")
+		return b.rest
+	}
+	b.room.take(connectionSize)
+	client, server := tx.Client(), tx.Server()
+	from := tx.From
+	if tx.Backward {
+		client, server, from = server, client, from.Other()
+	}
+	x := plan.Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
+	// What a side can receive bounds what the other may send (RFC 8797).
+	mine, theirs := &tx.Connection.Setup[from].Private, &tx.Connection.Setup[from.Other()].Private
+	if mine.Present && theirs.Present {
+		x.InlineSend = min(mine.SendSize, theirs.ReceiveSize)
+		x.InlineReceive = min(theirs.SendSize, mine.ReceiveSize)
+	}
+	b.t.Connections = append(b.t.Connections, x)
+	c := &connection{id: id}
+	b.conns[tx.Connection.ID] = c
+	b.rest = c
+	return c
+}
 
 func (b *Builder) server(end rdma.End) int {
 	a := end.Addr.String()
@@ -185,38 +215,6 @@ func endString(e rdma.End) string {
 	return fmt.Sprintf("%s:%d", e.Addr, e.Port)
 }
 
-func (b *Builder) connection(v *rpc.View) *connection {
-	tx := v.Tx
-	if c := b.conns[tx.Connection.ID]; c != nil {
-		return c
-	}
-	fabric := tx.Connection.Fabric.String()
-	b.fabrics[fabric] = true
-	id := len(b.t.Connections) + 1
-	if id > 1 && (id > maxConnections || b.room.full()) {
-		b.limit("more connections than are followed: the calls of the rest go over one")
-		return b.rest
-	}
-	b.room.take(connectionSize)
-	client, server := tx.Client(), tx.Server()
-	from := tx.From
-	if tx.Backward {
-		client, server, from = server, client, from.Other()
-	}
-	x := plan.Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
-	// What a side can receive bounds what the other may send (RFC 8797).
-	mine, theirs := &tx.Connection.Setup[from].Private, &tx.Connection.Setup[from.Other()].Private
-	if mine.Present && theirs.Present {
-		x.InlineSend = min(mine.SendSize, theirs.ReceiveSize)
-		x.InlineReceive = min(theirs.SendSize, mine.ReceiveSize)
-	}
-	b.t.Connections = append(b.t.Connections, x)
-	c := &connection{id: id}
-	b.conns[tx.Connection.ID] = c
-	b.rest = c
-	return c
-}
-
 // advance notes which replies have come until a call.
 func (c *connection) advance(start int64) {
 	if len(c.inFlight) == 0 || c.inFlight[0].end > start {
@@ -253,12 +251,6 @@ func (b *Builder) skip(c *call, class plan.Class, reason string) {
 		countReason(b.notReplay, plan.Reason{Class: class, Reason: reason})
 	}
 	b.fail(b.spill.Skip(s))
-}
-
-func (b *Builder) fail(err error) {
-	if b.err == nil {
-		b.err = err
-	}
 }
 
 // write finishes an op.
@@ -363,3 +355,11 @@ func (b *Builder) assemble() error {
 	}
 	return errors.Join(err, w.Close())
 }
+
+func (b *Builder) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+func (b *Builder) limit(what string) { b.limits[what] = true }

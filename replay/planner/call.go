@@ -44,69 +44,6 @@ type call struct {
 	detail string
 }
 
-func (c *call) worse(class plan.Class, reason string) {
-	for _, r := range c.reasons {
-		if r.Reason == reason {
-			return
-		}
-	}
-	c.reasons = append(c.reasons, plan.Reason{Class: class, Reason: reason})
-}
-
-func (c *call) clientAddr() string { return c.v.Tx.Client().Addr.String() }
-
-func (c *call) program() string {
-	v := c.v
-	name := v.ProgramName()
-	if name == "" {
-		return "unknown"
-	}
-	if m, ok := v.MinorVersion(); ok {
-		return name + "4." + strconv.Itoa(int(m))
-	}
-	return name + strconv.Itoa(int(v.Tx.Version))
-}
-
-func (c *call) procedure() string {
-	v := c.v
-	if v.Tx.Program == nfs4.NFS4_PROGRAM && v.Tx.Version == 4 {
-		name, least := "", ops.Noise
-		for _, o := range v.Operations() {
-			w := ops.Main
-			if e := ops.Operation(o.Number); e != nil {
-				w = e.Weight
-			}
-			if name == "" || w < least || least == ops.Noise && w == ops.Noise {
-				name, least = o.Name, w
-			}
-		}
-		if name != "" {
-			return name
-		}
-	}
-	if n := v.ProcedureName(); n != "" {
-		return n
-	}
-	return "unknown"
-}
-
-func (c *call) what() string {
-	if !c.v.Tx.Named {
-		return "a reply"
-	}
-	s := c.program() + " " + c.procedure()
-	if c.path != "" {
-		s += " " + c.path
-	}
-	if c.detail != "" {
-		s += " " + c.detail
-	}
-	if len(s) > maxWhat {
-		s = s[:maxWhat]
-	}
-	return strings.ToValidUTF8(s, "?")
-}
-
 // Add takes a transaction. They have to come in the order of their calls.
 func (b *Builder) Add(v *rpc.View) error {
 	if b.err != nil {
@@ -162,41 +99,13 @@ func (c *call) judge() (plan.Class, string) {
 	if v.Procedure == nil {
 		return plan.Impossible, "an unknown procedure"
 	}
-	switch v.CallBody.Kind {
-	case oncrpc.BodyPrivacy:
-		if v.Args == nil {
-			return plan.Impossible, "its arguments are encrypted (RPCSEC_GSS privacy)"
-		}
-	case oncrpc.BodyUnknown:
-		return plan.Impossible, "its arguments are protected in an unknown way"
-	}
-	if a, ok := v.Args.(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
-		return plan.Impossible, "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
-	}
-	if v.Args == nil || v.ArgsErr != nil {
-		switch {
-		case v.Args != nil && v.ArgsCut && c.cutInData():
-		case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
-			return plan.Impossible, plan.ReasonCut
-		default:
-			return plan.Impossible, "its arguments are malformed"
-		}
+	if reason := c.unreadable(); reason != "" {
+		return plan.Impossible, reason
 	}
 	if c.again() {
 		return plan.Exact, "sent again: replayed once"
 	}
 	return "", ""
-}
-
-// maxOperations bounds the operations of a COMPOUND, all of which are one line
-// of the plan. Servers take some dozens.
-const maxOperations = 1 << 13
-
-// cutInData reports whether all that is missing of the arguments is the end of
-// the data at their end.
-func (c *call) cutInData() bool {
-	a, ok := c.v.Args.(*nfs3.WRITE3args)
-	return ok && a.Data.Length > 0 && a.Data.Length == a.Count
 }
 
 // other judges the programs beside NFS.
@@ -220,6 +129,42 @@ func (c *call) other() (plan.Class, string) {
 	return plan.Impossible, "program " + name + " is not replayed"
 }
 
+// unreadable says why the arguments of a call cannot be used.
+func (c *call) unreadable() string {
+	v, tx := c.v, c.v.Tx
+	switch v.CallBody.Kind {
+	case oncrpc.BodyPrivacy:
+		if v.Args == nil {
+			return "its arguments are encrypted (RPCSEC_GSS privacy)"
+		}
+	case oncrpc.BodyUnknown:
+		return "its arguments are protected in an unknown way"
+	}
+	if a, ok := v.Args.(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
+		return "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
+	}
+	switch {
+	case v.Args != nil && v.ArgsErr == nil:
+	case v.Args != nil && v.ArgsCut && c.cutInData():
+	case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
+		return plan.ReasonCut
+	default:
+		return "its arguments are malformed"
+	}
+	return ""
+}
+
+// maxOperations bounds the operations of a COMPOUND, all of which are one line
+// of the plan. Servers take some dozens.
+const maxOperations = 1 << 13
+
+// cutInData reports whether all that is missing of the arguments is the end of
+// the data at their end.
+func (c *call) cutInData() bool {
+	a, ok := c.v.Args.(*nfs3.WRITE3args)
+	return ok && a.Data.Length > 0 && a.Data.Length == a.Count
+}
+
 // mounted learns the root of a mount from a reply of MOUNT.
 func (c *call) mounted() {
 	a, ok := c.v.Args.(*mount.DirpathMessage)
@@ -233,9 +178,6 @@ func (c *call) mounted() {
 		}
 	}
 }
-
-// maxSeen bounds the calls that are remembered as possibly sent again.
-const maxSeen = 1 << 16
 
 // again reports whether a call was seen before and had no reply that its client
 // could use: after a disconnect it comes again with the same XID.
@@ -257,6 +199,9 @@ func (c *call) again() bool {
 	}
 	return seen
 }
+
+// maxSeen bounds the calls that are remembered as possibly sent again.
+const maxSeen = 1 << 16
 
 // add makes an op of the transaction.
 func (c *call) add() {
@@ -342,52 +287,6 @@ func (b *Builder) unadd(c *call) {
 	}
 }
 
-func (c *call) credential() int {
-	b, call := c.b, &c.v.Call
-	var x plan.Credential
-	switch call.Cred.Flavor {
-	case oncrpc.AuthSys:
-		var s oncrpc.Sys
-		x.Flavor = "sys"
-		if s.Decode(call.Cred.Body) {
-			x.Machine, x.UID, x.GID = strings.ToValidUTF8(string(s.Machine), "?"), s.UID, s.GID
-			x.GIDs = append(x.GIDs, s.GIDs[:s.Count]...)
-		}
-	case oncrpc.RPCSecGSS:
-		x.Flavor, x.Note = "gss", "who it was is not in the capture"
-		if call.Protection().Kind() == oncrpc.BodyIntegrity {
-			c.worse(plan.Inferred, "RPCSEC_GSS integrity: replayed with another credential")
-		} else {
-			c.worse(plan.Inferred, "RPCSEC_GSS: replayed with another credential")
-		}
-	case oncrpc.AuthNone:
-		x.Flavor = "none"
-	default:
-		x.Flavor, x.Note = "none", "was "+call.Cred.Flavor.String()
-	}
-	k := call.Cred.Flavor.String() + string(call.Cred.Body)
-	if x.Flavor == "gss" {
-		k = "gss"
-		if p := c.v.Principal; p != "" {
-			k, x.Note = "gss "+p, "Kerberos principal "+p
-		}
-	} else if x.Flavor == "sys" && len(call.Cred.Body) >= 4 {
-		k = "sys" + string(call.Cred.Body[4:]) // without the stamp
-	}
-	if id := b.creds[k]; id != 0 {
-		return id
-	}
-	if len(b.creds) > 0 && (len(b.creds) >= maxStates || b.room.full()) {
-		b.limit("more credentials than are followed")
-		return 1
-	}
-	x.ID = len(b.t.Credentials) + 1
-	b.t.Credentials = append(b.t.Credentials, x)
-	b.creds[k] = x.ID
-	b.room.take(credentialSize + 2*len(k))
-	return x.ID
-}
-
 // acts notes whether a procedure or operation may change something. A COPY from
 // another server, which is never replayed, does.
 func (c *call) acts(e *ops.Entry, args xdr.Message) {
@@ -400,64 +299,13 @@ func (c *call) acts(e *ops.Entry, args xdr.Message) {
 	}
 }
 
-// layout notes the chunks of the call.
-func (c *call) layout(x *plan.Connection) {
-	tx := c.v.Tx
-	if !tx.Call.Transport {
-		return
-	}
-	h := &tx.Call.Header
-	l := &plan.Layout{CallSend: tx.Call.SendBytes, ReplySend: tx.Reply.SendBytes, Credits: h.Credits}
-	for _, ch := range h.ReadChunks() {
-		sizes := make([]uint32, len(ch.Segments))
-		for i := range ch.Segments {
-			sizes[i] = ch.Segments[i].Length
-		}
-		if ch.Position == 0 {
-			l.PositionZero = sizes
-		} else {
-			l.Reads = append(l.Reads, sizes)
+func (c *call) worse(class plan.Class, reason string) {
+	for _, r := range c.reasons {
+		if r.Reason == reason {
+			return
 		}
 	}
-	for _, ch := range h.Writes {
-		l.Writes = append(l.Writes, lengths(ch))
-	}
-	l.Reply = lengths(h.Reply)
-	if tx.Reply.Transport {
-		r := &tx.Reply.Header
-		l.Granted = r.Credits
-		for _, ch := range r.Writes {
-			l.UsedWrites = append(l.UsedWrites, clamp32(ch.Length()))
-		}
-		l.UsedReply = clamp32(r.Reply.Length())
-	}
-	x.CreditsAsked = max(x.CreditsAsked, l.Credits)
-	x.CreditsGranted = max(x.CreditsGranted, l.Granted)
-	c.op.Layout = l
-}
-
-// maxContent bounds the pieces of one file's content.
-const maxContent = 1 << 16
-
-// same compares what was read with what was read of the same place before.
-func (c *call) same(o *obj, offset uint64, b []byte) {
-	i, ok := o.pieces[offset]
-	if !ok || o.sizeChanged || len(o.written) > 0 {
-		return
-	}
-	if e := &o.content[i]; e.Length == uint64(len(b)) {
-		at, _, err := c.b.data.add(b)
-		c.b.fail(err)
-		if at != e.At {
-			o.foreign()
-		}
-	}
-}
-
-// foreign notes that somebody who is not in the capture has changed a file.
-func (o *obj) foreign() {
-	o.others = true
-	o.note(plan.NoteChanged, "")
+	c.reasons = append(c.reasons, plan.Reason{Class: class, Reason: reason})
 }
 
 // saw notes an object that the reply may tell of.
@@ -467,105 +315,4 @@ func (c *call) saw(o *obj) {
 	}
 }
 
-func lengths(ch rpcrdma.WriteChunk) []uint32 {
-	if len(ch) == 0 {
-		return nil
-	}
-	sizes := make([]uint32, len(ch))
-	for i := range ch {
-		sizes[i] = ch[i].Length
-	}
-	return sizes
-}
-
-func clamp32(n uint64) uint32 { return uint32(min(n, 1<<32-1)) }
-
-// bytes of an item of the call or the reply; shorter than its length if the
-// capture lacks some.
-func (c *call) item(d xdr.Data, reply bool) []byte {
-	b := d.Inline
-	if d.Chunk != 0 {
-		if reply {
-			b = c.v.Tx.Data(transaction.WriteList, d.Chunk-1)
-		} else {
-			b = c.v.Tx.CallData(d.Chunk - 1)
-		}
-	}
-	return b[:min(len(b), int(d.Length))]
-}
-
-// payload keeps data that is written to an object.
-func (c *call) payload(o *obj, offset uint64, d xdr.Data) *plan.Payload {
-	b := c.item(d, false)
-	p := &plan.Payload{Length: d.Length, Source: c.b.opt.Payload, Offset: offset}
-	c.b.summary.WriteBytes += uint64(d.Length)
-	if o != nil {
-		p.Object = c.b.space.ref(o)
-	}
-	if len(b) < int(d.Length) {
-		if p.Source == plan.Captured {
-			p.Source = plan.Pattern
-			c.worse(plan.Synthesised, "data missing from the capture: made up")
-		}
-		return p
-	}
-	if p.Source != plan.Captured {
-		c.worse(plan.Synthesised, "data made up, as asked for")
-		p.Hash = plan.HashData(b)
-		return p
-	}
-	var err error
-	p.At, p.Hash, err = c.b.data.add(b)
-	c.b.fail(err)
-	return p
-}
-
-// read learns the content of a file from what a READ returned.
-func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
-	c.b.summary.ReadBytes += uint64(d.Length)
-	o = o.real()
-	if o == nil || o.origin != plan.Before {
-		return
-	}
-	b := c.item(d, true)
-	end := offset + uint64(d.Length)
-	if end < offset {
-		return
-	}
-	if !o.sizeChanged {
-		switch {
-		case o.sizeClass == plan.Exact && (end > o.size && d.Length > 0 || eof && end < o.size):
-			o.foreign()
-		case eof && o.sizeClass == "":
-			o.size, o.sizeClass = end, plan.Exact
-		}
-		o.own().readEnd = max(o.readEnd, end)
-	}
-	if c.b.opt.Payload != plan.Captured || len(b) == 0 {
-		return
-	}
-	if len(o.known) >= maxSpans || len(o.content) >= maxContent || c.b.room.full() {
-		c.b.limit("more pieces of one file's content than are followed")
-		return
-	}
-	c.same(o, offset, b)
-	mine := o.own()
-	o.written.gaps(offset, offset+uint64(len(b)), func(from, to uint64) {
-		o.known.gaps(from, to, func(from, to uint64) {
-			at, _, err := c.b.data.add(b[from-offset : to-offset])
-			c.b.fail(err)
-			if n := len(mine.content); n > 0 && mine.content[n-1].Offset+mine.content[n-1].Length == from && mine.content[n-1].At+int64(mine.content[n-1].Length) == at {
-				mine.content[n-1].Length += to - from
-			} else {
-				if mine.pieces == nil {
-					mine.pieces = map[uint64]int{}
-				}
-				mine.pieces[from] = n
-				mine.content = append(mine.content, plan.Extent{Offset: from, Length: to - from, At: at})
-				c.b.room.take(extentSize)
-			}
-		})
-	})
-	mine.known.add(offset, offset+uint64(len(b)))
-	c.b.room.take(spanSize)
-}
+func (c *call) clientAddr() string { return c.v.Tx.Client().Addr.String() }

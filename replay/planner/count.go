@@ -7,18 +7,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-func sorted(m map[plan.Reason]int) []plan.Reason {
-	list := make([]plan.Reason, 0, len(m))
-	for r, n := range m {
-		r.Count = n
-		list = append(list, r)
-	}
-	slices.SortFunc(list, func(a, b plan.Reason) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason))
-	})
-	return list
-}
-
 // count fills the summary with what is in the tables.
 func (b *Builder) count() {
 	s := b.summary
@@ -59,11 +47,17 @@ func (b *Builder) count() {
 	slices.Sort(s.Limits)
 }
 
-// maxCounted is how many different things of a kind the summary tells apart.
-const maxCounted = 256
-
-// otherName stands for what is beyond that.
-const otherName = "other"
+func sorted(m map[plan.Reason]int) []plan.Reason {
+	list := make([]plan.Reason, 0, len(m))
+	for r, n := range m {
+		r.Count = n
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b plan.Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
 
 // count adds one to the number of a thing that the capture has named.
 func count[K ~string](m map[K]int, k K) {
@@ -80,3 +74,9 @@ func countReason(m map[plan.Reason]int, r plan.Reason) {
 	}
 	m[r]++
 }
+
+// maxCounted is how many different things of a kind the summary tells apart.
+const maxCounted = 256
+
+// otherName stands for what is beyond that.
+const otherName = "other"

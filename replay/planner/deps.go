@@ -7,75 +7,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// window is how many of the latest ops the reduction of edges looks at.
-const window = 1024
-
-type ancestors [window / 64]uint64
-
-// graph removes edges that follow from others, as far as both ends are within
-// the window.
-type graph struct {
-	above [window]ancestors // of op n, at n % window; bit m % window is op m
-}
-
-func (a *ancestors) has(op int) bool { return a[op%window/64]>>(op%64)&1 != 0 }
-func (a *ancestors) set(op int)      { a[op%window/64] |= 1 << (op % 64) }
-
-// forget clears the bits of ops n with from < n ≤ to, modulo the window: they
-// stand for ops that are too old now.
-func (a *ancestors) forget(from, to int) {
-	for n := from + 1; n <= to; {
-		if n%64 == 0 && to-n >= 63 {
-			a[n%window/64] = 0
-			n += 64
-			continue
-		}
-		a[n%window/64] &^= 1 << (n % 64)
-		n++
-	}
-}
-
-// reduce sorts the edges of an op, removes what is superfluous, and remembers
-// the op.
-func (g *graph) reduce(id int, deps []plan.Dep) []plan.Dep {
-	slices.SortStableFunc(deps, func(a, b plan.Dep) int { return cmp.Compare(b.Op, a.Op) })
-	var acc ancestors
-	kept := deps[:0]
-	take := func(optionals bool) {
-		for _, d := range deps {
-			if d.Kind.Optional() != optionals {
-				continue
-			}
-			if id-d.Op < window {
-				if acc.has(d.Op) {
-					continue
-				}
-				if !optionals {
-					up := g.above[d.Op%window]
-					up.forget(d.Op, id)
-					for i := range acc {
-						acc[i] |= up[i]
-					}
-					acc.set(d.Op)
-				}
-			}
-			kept = append(kept, d)
-		}
-	}
-	all := slices.Clone(deps)
-	deps, kept = all, kept[:0]
-	take(false)
-	n := len(kept)
-	take(true)
-	// Optional edges among each other: only the same op twice.
-	tail := kept[n:]
-	tail = slices.CompactFunc(tail, func(a, b plan.Dep) bool { return a.Op == b.Op })
-	kept = kept[:n+len(tail)]
-	g.above[id%window] = acc
-	slices.SortFunc(kept, func(a, b plan.Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
-	return kept
-}
-
 // rank orders kinds: of two reasons for the same edge the higher is told.
 var rank = map[plan.DepKind]int{
 	plan.DepProgram: 0, plan.DepSlot: 1, plan.DepSize: 2, plan.DepName: 3, plan.DepRange: 4, plan.DepCommit: 5, plan.DepSeqid: 6, plan.DepClient: 7,
@@ -131,4 +62,74 @@ func (c *call) depOn(op int) *plan.Dep {
 		return &c.deps[i]
 	}
 	return nil
+}
+
+// window is how many of the latest ops the reduction of edges looks at.
+const window = 1024
+
+type ancestors [window / 64]uint64
+
+// graph removes edges that follow from others, as far as both ends are within
+// the window.
+type graph struct {
+	above [window]ancestors // of op n, at n % window; bit m % window is op m
+}
+
+// reduce sorts the edges of an op, removes what is superfluous, and remembers
+// the op.
+func (g *graph) reduce(id int, deps []plan.Dep) []plan.Dep {
+	slices.SortStableFunc(deps, func(a, b plan.Dep) int { return cmp.Compare(b.Op, a.Op) })
+	var acc ancestors
+	kept := deps[:0]
+	take := func(optionals bool) {
+		for _, d := range deps {
+			if d.Kind.Optional() != optionals {
+				continue
+			}
+			if id-d.Op < window {
+				if acc.has(d.Op) {
+					continue
+				}
+				if !optionals {
+					up := g.above[d.Op%window]
+					up.forget(d.Op, id)
+					for i := range acc {
+						acc[i] |= up[i]
+					}
+					acc.set(d.Op)
+				}
+			}
+			kept = append(kept, d)
+		}
+	}
+	all := slices.Clone(deps)
+	deps, kept = all, kept[:0]
+	take(false)
+	n := len(kept)
+	take(true)
+	// Optional edges among each other: only the same op twice.
+	tail := kept[n:]
+	tail = slices.CompactFunc(tail, func(a, b plan.Dep) bool { return a.Op == b.Op })
+	kept = kept[:n+len(tail)]
+	g.above[id%window] = acc
+	slices.SortFunc(kept, func(a, b plan.Dep) int { return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind)) })
+	return kept
+}
+
+func (a *ancestors) has(op int) bool { return a[op%window/64]>>(op%64)&1 != 0 }
+
+func (a *ancestors) set(op int) { a[op%window/64] |= 1 << (op % 64) }
+
+// forget clears the bits of ops n with from < n ≤ to, modulo the window: they
+// stand for ops that are too old now.
+func (a *ancestors) forget(from, to int) {
+	for n := from + 1; n <= to; {
+		if n%64 == 0 && to-n >= 63 {
+			a[n%window/64] = 0
+			n += 64
+			continue
+		}
+		a[n%window/64] &^= 1 << (n % 64)
+		n++
+	}
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // form collects the fields of arguments, and beside them the bytes that they
 // had in the capture: these must be those of the arguments, or the fields say
 // something else.
@@ -20,8 +18,6 @@ type form struct {
 }
 
 func (f *form) reset() { f.fields, f.bytes = nil, f.bytes[:0] }
-
-func (f *form) add(x plan.Field) { f.fields = append(f.fields, x) }
 
 func (f *form) u32(n string, v uint32) {
 	f.add(plan.Field{N: n, Kind: plan.FieldU32, Value: uint64(v)})
@@ -39,16 +35,6 @@ func (f *form) bool(n string, v bool) {
 func (f *form) u64(n string, v uint64) {
 	f.add(plan.Field{N: n, Kind: plan.FieldU64, Value: v})
 	f.bytes = xdr.AppendUint64(f.bytes, v)
-}
-
-// opaque fills text or bytes of a field.
-func opaque(x plan.Field, b []byte) plan.Field {
-	if utf8.Valid(b) {
-		x.Text = string(b)
-	} else {
-		x.Bytes = bytes.Clone(b)
-	}
-	return x
 }
 
 func (f *form) text(n string, b []byte) {
@@ -91,7 +77,21 @@ func (f *form) data(n string, p *plan.Payload, d xdr.Data) {
 	f.bytes = xdr.AppendData(f.bytes, d)
 }
 
+func (f *form) add(x plan.Field) { f.fields = append(f.fields, x) }
+
+// opaque fills text or bytes of a field.
+func opaque(x plan.Field, b []byte) plan.Field {
+	if utf8.Valid(b) {
+		x.Text = string(b)
+	} else {
+		x.Bytes = bytes.Clone(b)
+	}
+	return x
+}
+
 // matches reports whether the fields say what the arguments said.
 func (f *form) matches(m xdr.Message, scratch []byte) bool {
 	return bytes.Equal(f.bytes, m.Append(scratch[:0]))
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -48,61 +48,6 @@ const (
 	maxUses      = 1 << 18
 )
 
-// maxHistory is the length of a history from which on one use takes the place
-// of others.
-func (b *Builder) maxHistory() int {
-	if b.uses > crowded {
-		return crowdHistory
-	}
-	return maxHistory
-}
-
-// sweep makes room for uses. What an entry covers is of no account once the
-// entry's own reply is there: all calls to come were sent after it. If that is
-// not enough, only the latest uses of each thing remain.
-func (b *Builder) sweep(now int64) {
-	for _, keep := range []int{maxHistory, 8, 1} {
-		b.uses = 0
-		each := func(h *history) { b.uses += h.shorten(now, keep) }
-		for _, o := range b.space.objects {
-			each(&o.attr)
-			if o.details != &none {
-				each(&o.details.bytes)
-				each(&o.details.dir)
-				each(&o.details.locks)
-			}
-		}
-		for _, x := range b.states.statesIn {
-			each(&x.uses)
-		}
-		if keep < maxHistory {
-			b.limit("more uses of files and states than are remembered: dependencies lost")
-		}
-		if b.uses <= maxUses/2 {
-			break
-		}
-	}
-	b.maxUses = max(maxUses, 2*b.uses)
-}
-
-// shorten forgets what is not needed, and all but the latest entries. It
-// returns how many are left.
-func (h *history) shorten(now int64, keep int) int {
-	if n := len(h.list) - keep; n > 0 {
-		h.list = append(make([]entry, 0, keep), h.list[n:]...)
-	}
-	n := len(h.list)
-	for i := range h.list {
-		if e := &h.list[i]; e.end >= 0 && e.end <= now || keep == 1 {
-			e.covers = nil
-		}
-		n += len(h.list[i].covers)
-	}
-	return n
-}
-
-const forever = ^uint64(0)
-
 // use adds the use of a range by the op at hand, and the dependencies that
 // follow.
 //
@@ -157,36 +102,6 @@ func (c *call) use(h *history, lo, hi uint64, how access, kind plan.DepKind) {
 	h.list = append(h.list, own)
 }
 
-// against adds a dependency if two uses collide.
-func (c *call) against(e, own *entry, kind plan.DepKind) int {
-	if e.lo >= own.hi || own.lo >= e.hi || !conflict(e.how, own.how) {
-		return 0
-	}
-	if e.end > c.start {
-		n := 0
-		for i := range e.covers {
-			n += c.against(&e.covers[i], own, kind)
-		}
-		return n
-	}
-	c.dep(e.op, e.end, kind)
-	return 1
-}
-
-// settle moves entries below own that own depends on, or that are its.
-func (c *call) settle(h *history, own *entry, which func(*entry) bool) {
-	kept := h.list[:0]
-	for _, e := range h.list {
-		if e.op != own.op && e.end <= c.start && conflict(e.how, own.how) && which(&e) {
-			own.covers = append(own.covers, e)
-			continue
-		}
-		kept = append(kept, e)
-	}
-	clear(h.list[len(kept):])
-	h.list = kept
-}
-
 // collapse makes own stand for all that it depends on, and for the n oldest.
 func (c *call) collapse(h *history, own *entry, n int, kind plan.DepKind) {
 	kept := h.list[:0]
@@ -206,6 +121,91 @@ func (c *call) collapse(h *history, own *entry, n int, kind plan.DepKind) {
 	h.list = kept
 	*own = all
 }
+
+// settle moves entries below own that own depends on, or that are its.
+func (c *call) settle(h *history, own *entry, which func(*entry) bool) {
+	kept := h.list[:0]
+	for _, e := range h.list {
+		if e.op != own.op && e.end <= c.start && conflict(e.how, own.how) && which(&e) {
+			own.covers = append(own.covers, e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	clear(h.list[len(kept):])
+	h.list = kept
+}
+
+// against adds a dependency if two uses collide.
+func (c *call) against(e, own *entry, kind plan.DepKind) int {
+	if e.lo >= own.hi || own.lo >= e.hi || !conflict(e.how, own.how) {
+		return 0
+	}
+	if e.end > c.start {
+		n := 0
+		for i := range e.covers {
+			n += c.against(&e.covers[i], own, kind)
+		}
+		return n
+	}
+	c.dep(e.op, e.end, kind)
+	return 1
+}
+
+// maxHistory is the length of a history from which on one use takes the place
+// of others.
+func (b *Builder) maxHistory() int {
+	if b.uses > crowded {
+		return crowdHistory
+	}
+	return maxHistory
+}
+
+// sweep makes room for uses. What an entry covers is of no account once the
+// entry's own reply is there: all calls to come were sent after it. If that is
+// not enough, only the latest uses of each thing remain.
+func (b *Builder) sweep(now int64) {
+	for _, keep := range []int{maxHistory, 8, 1} {
+		b.uses = 0
+		each := func(h *history) { b.uses += h.shorten(now, keep) }
+		for _, o := range b.space.objects {
+			each(&o.attr)
+			if o.details != &none {
+				each(&o.details.bytes)
+				each(&o.details.dir)
+				each(&o.details.locks)
+			}
+		}
+		for _, x := range b.states.statesIn {
+			each(&x.uses)
+		}
+		if keep < maxHistory {
+			b.limit("more uses of files and states than are remembered: dependencies lost")
+		}
+		if b.uses <= maxUses/2 {
+			break
+		}
+	}
+	b.maxUses = max(maxUses, 2*b.uses)
+}
+
+// shorten forgets what is not needed, and all but the latest entries. It
+// returns how many are left.
+func (h *history) shorten(now int64, keep int) int {
+	if n := len(h.list) - keep; n > 0 {
+		h.list = append(make([]entry, 0, keep), h.list[n:]...)
+	}
+	n := len(h.list)
+	for i := range h.list {
+		if e := &h.list[i]; e.end >= 0 && e.end <= now || keep == 1 {
+			e.covers = nil
+		}
+		n += len(h.list[i].covers)
+	}
+	return n
+}
+
+const forever = ^uint64(0)
 
 // point is the place of a name in the history of a directory.
 func point(name []byte) uint64 {

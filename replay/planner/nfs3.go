@@ -378,21 +378,6 @@ func (c *call) dirop(dir, n string, a *nfs3.Diropargs3) *obj {
 	return d
 }
 
-// sattr3 adds attributes to be set on an object, nil for one that is new.
-func (c *call) sattr3(n string, a *nfs3.Sattr3, o *obj) {
-	c.form.raw(n, a)
-	if a.Mode.SetIt {
-		c.detail += " mode=0" + strconv.FormatUint(uint64(a.Mode.Mode), 8)
-	}
-	if o = o.real(); o != nil && (c.ok || !c.replied) {
-		o.modeChanged = o.modeChanged || a.Mode.SetIt
-		o.ownerChanged = o.ownerChanged || a.Uid.SetIt || a.Gid.SetIt
-	}
-	if a.Size.SetIt {
-		c.resized(o, a.Size.Size)
-	}
-}
-
 // fh adds a file handle of the arguments and returns its object.
 func (c *call) fh(n string, h []byte) *obj {
 	o := c.b.space.of(c.server, h)
@@ -409,6 +394,21 @@ func (c *call) fh(n string, h []byte) *obj {
 		o.heard(c.status3())
 	}
 	return o
+}
+
+// sattr3 adds attributes to be set on an object, nil for one that is new.
+func (c *call) sattr3(n string, a *nfs3.Sattr3, o *obj) {
+	c.form.raw(n, a)
+	if a.Mode.SetIt {
+		c.detail += " mode=0" + strconv.FormatUint(uint64(a.Mode.Mode), 8)
+	}
+	if o = o.real(); o != nil && (c.ok || !c.replied) {
+		o.modeChanged = o.modeChanged || a.Mode.SetIt
+		o.ownerChanged = o.ownerChanged || a.Uid.SetIt || a.Gid.SetIt
+	}
+	if a.Size.SetIt {
+		c.resized(o, a.Size.Size)
+	}
 }
 
 // refusedWith3 reports whether the call failed with a status.

@@ -96,74 +96,24 @@ func (c *call) operation(x *rpc.Operation) {
 	}
 }
 
-// operations4 are what is to be done for each operation. Those that are not here
-// are sent as captured, which is right if they hold nothing that only the captured
+// operations4 are what is to be done for each operation. Those that are nowhere are
+// sent as captured, which is right if they hold nothing that only the captured
 // server could have given out.
-var operations4 = [...]func(c *call, x *rpc.Operation) bool{
-	nfs4.OP_ACCESS:               op4((*call).access4),
-	nfs4.OP_CLOSE:                op4((*call).close4),
-	nfs4.OP_COMMIT:               op4((*call).commit4),
-	nfs4.OP_CREATE:               op4((*call).create4),
-	nfs4.OP_DELEGPURGE:           op4((*call).delegpurge4),
-	nfs4.OP_DELEGRETURN:          op4((*call).delegreturn4),
-	nfs4.OP_GETATTR:              op4((*call).getattr4),
-	nfs4.OP_GETFH:                void4((*call).getfh4),
-	nfs4.OP_LINK:                 op4((*call).link4),
-	nfs4.OP_LOCK:                 op4((*call).lock4),
-	nfs4.OP_LOCKT:                op4((*call).lockt4),
-	nfs4.OP_LOCKU:                op4((*call).locku4),
-	nfs4.OP_LOOKUP:               op4((*call).lookup4),
-	nfs4.OP_NVERIFY:              op4((*call).nverify4),
-	nfs4.OP_OPEN:                 op4((*call).open4),
-	nfs4.OP_OPEN_CONFIRM:         op4((*call).openConfirm4),
-	nfs4.OP_OPEN_DOWNGRADE:       op4((*call).openDowngrade4),
-	nfs4.OP_PUTFH:                op4((*call).putfh4),
-	nfs4.OP_READ:                 op4((*call).read4),
-	nfs4.OP_READDIR:              op4((*call).readdir4),
-	nfs4.OP_READLINK:             void4((*call).readlink4),
-	nfs4.OP_REMOVE:               op4((*call).remove4),
-	nfs4.OP_RENAME:               op4((*call).rename4),
-	nfs4.OP_RENEW:                op4((*call).renew4),
-	nfs4.OP_SECINFO:              op4((*call).secinfo4),
-	nfs4.OP_SETATTR:              op4((*call).setattr4),
-	nfs4.OP_SETCLIENTID:          op4((*call).setclientid4),
-	nfs4.OP_SETCLIENTID_CONFIRM:  op4((*call).setclientidConfirm4),
-	nfs4.OP_VERIFY:               op4((*call).verify4),
-	nfs4.OP_WRITE:                op4((*call).write4),
-	nfs4.OP_RELEASE_LOCKOWNER:    op4((*call).releaseLockowner4),
-	nfs4.OP_BACKCHANNEL_CTL:      kept4,
-	nfs4.OP_BIND_CONN_TO_SESSION: op4((*call).bindConn4),
-	nfs4.OP_EXCHANGE_ID:          op4((*call).exchangeID4),
-	nfs4.OP_CREATE_SESSION:       op4((*call).createSession4),
-	nfs4.OP_DESTROY_SESSION:      op4((*call).destroySession4),
-	nfs4.OP_FREE_STATEID:         op4((*call).freeStateid4),
-	nfs4.OP_GETDEVICEINFO:        kept4,
-	nfs4.OP_LAYOUTCOMMIT:         kept4,
-	nfs4.OP_LAYOUTGET:            op4((*call).layoutget4),
-	nfs4.OP_LAYOUTRETURN:         kept4,
-	nfs4.OP_SEQUENCE:             op4((*call).sequence4),
-	nfs4.OP_SET_SSV:              kept4,
-	nfs4.OP_TEST_STATEID:         op4((*call).testStateid4),
-	nfs4.OP_WANT_DELEGATION:      kept4,
-	nfs4.OP_DESTROY_CLIENTID:     op4((*call).destroyClientID4),
-	nfs4.OP_RECLAIM_COMPLETE:     op4((*call).reclaimComplete4),
-	nfs4.OP_ALLOCATE:             op4((*call).allocate4),
-	nfs4.OP_COPY:                 op4((*call).copy4),
-	nfs4.OP_COPY_NOTIFY:          op4((*call).copyNotify4),
-	nfs4.OP_DEALLOCATE:           op4((*call).deallocate4),
-	nfs4.OP_IO_ADVISE:            op4((*call).ioAdvise4),
-	nfs4.OP_LAYOUTERROR:          kept4,
-	nfs4.OP_LAYOUTSTATS:          kept4,
-	nfs4.OP_OFFLOAD_CANCEL:       op4((*call).offloadCancel4),
-	nfs4.OP_OFFLOAD_STATUS:       op4((*call).offloadStatus4),
-	nfs4.OP_READ_PLUS:            op4((*call).readPlus4),
-	nfs4.OP_SEEK:                 op4((*call).seek4),
-	nfs4.OP_WRITE_SAME:           op4((*call).writeSame4),
-	nfs4.OP_CLONE:                op4((*call).clone4),
-	nfs4.OP_GETXATTR:             op4((*call).getxattr4),
-	nfs4.OP_SETXATTR:             op4((*call).setxattr4),
-	nfs4.OP_LISTXATTRS:           op4((*call).listxattrs4),
-	nfs4.OP_REMOVEXATTR:          op4((*call).removexattr4),
+var operations4 = joined(nameOps, openOps, stateOps, dataOps, clientOps)
+
+// opTable are operations by number, as a file has them.
+type opTable map[nfs4.NfsOpnum4]func(c *call, x *rpc.Operation) bool
+
+func joined(tables ...opTable) (list []func(c *call, x *rpc.Operation) bool) {
+	for _, t := range tables {
+		for number, f := range t {
+			for int(number) >= len(list) {
+				list = append(list, nil)
+			}
+			list[number] = f
+		}
+	}
+	return list
 }
 
 // op4 makes an entry of a method. Its results are nil if the operation failed or
@@ -219,6 +169,27 @@ func (c *call) refusedWith(status nfs4.Nfsstat4) bool {
 	return x.Result != nil && x.Code == uint32(status)
 }
 
+// walk4 is the name space of the server as an operation without arguments leads
+// through it. Those with a name or a handle say themselves where they lead.
+type walk4 struct{ c *call }
+
+func (w walk4) Handle(h []byte) *obj { return w.c.b.space.of(w.c.server, h) }
+
+func (w walk4) Root() *obj { return w.c.b.space.root(w.c.server) }
+
+func (w walk4) Public() *obj { return nil }
+
+func (w walk4) Entry(dir *obj, name []byte) *obj { return w.c.b.space.find(dir, name, nil) }
+
+func (w walk4) Attributes(*obj) *obj { return nil }
+
+func (w walk4) Parent(o *obj) *obj {
+	if d := o.real(); d != nil && d.now.dir != nil {
+		return d.now.dir
+	}
+	return w.Handle(w.c.handleAfter())
+}
+
 // handleAfter is the handle that a later operation shows of what the one at
 // hand has made the current file handle.
 func (c *call) handleAfter() []byte {
@@ -241,21 +212,4 @@ func (c *call) handleAfter() []byte {
 		}
 	}
 	return nil
-}
-
-// walk4 is the name space of the server as an operation without arguments leads
-// through it. Those with a name or a handle say themselves where they lead.
-type walk4 struct{ c *call }
-
-func (w walk4) Handle(h []byte) *obj             { return w.c.b.space.of(w.c.server, h) }
-func (w walk4) Root() *obj                       { return w.c.b.space.root(w.c.server) }
-func (w walk4) Public() *obj                     { return nil }
-func (w walk4) Entry(dir *obj, name []byte) *obj { return w.c.b.space.find(dir, name, nil) }
-func (w walk4) Attributes(*obj) *obj             { return nil }
-
-func (w walk4) Parent(o *obj) *obj {
-	if d := o.real(); d != nil && d.now.dir != nil {
-		return d.now.dir
-	}
-	return w.Handle(w.c.handleAfter())
 }

@@ -8,7 +8,22 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has the operations on clients and sessions.
+// clientOps are the operations on clients and sessions.
+var clientOps = opTable{
+	nfs4.OP_DELEGPURGE:           op4((*call).delegpurge4),
+	nfs4.OP_RENEW:                op4((*call).renew4),
+	nfs4.OP_SETCLIENTID:          op4((*call).setclientid4),
+	nfs4.OP_SETCLIENTID_CONFIRM:  op4((*call).setclientidConfirm4),
+	nfs4.OP_BACKCHANNEL_CTL:      kept4,
+	nfs4.OP_BIND_CONN_TO_SESSION: op4((*call).bindConn4),
+	nfs4.OP_EXCHANGE_ID:          op4((*call).exchangeID4),
+	nfs4.OP_CREATE_SESSION:       op4((*call).createSession4),
+	nfs4.OP_DESTROY_SESSION:      op4((*call).destroySession4),
+	nfs4.OP_SEQUENCE:             op4((*call).sequence4),
+	nfs4.OP_SET_SSV:              kept4,
+	nfs4.OP_DESTROY_CLIENTID:     op4((*call).destroyClientID4),
+	nfs4.OP_RECLAIM_COMPLETE:     op4((*call).reclaimComplete4),
+}
 
 func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
 	f, p := &c.form, &c.compound
@@ -150,15 +165,6 @@ func (c *call) delegpurge4(a *nfs4.DELEGPURGE4args, _ *nfs4.Status4res) {
 	c.clientID("clientid", a.Clientid)
 }
 
-// maxSlots bounds the slots of a session that are followed.
-const maxSlots = 1 << 12
-
-func appendOpaque(b []byte) []byte {
-	var f form
-	f.text("", b)
-	return f.bytes
-}
-
 // sessionID adds a session.
 func (c *call) sessionID(n string, id [16]byte) *session {
 	e := c.b.states.session(c, id)
@@ -166,18 +172,6 @@ func (c *call) sessionID(n string, id [16]byte) *session {
 	c.must(e.DefinedBy, plan.DepClient)
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSession, Ref: e.ID}, id[:])
 	return e
-}
-
-// after waits for what was last sent on each slot of a session.
-func (c *call) after(e *session) {
-	for _, last := range e.slots {
-		c.dep(last.op, last.end, plan.DepClient)
-	}
-	if len(e.slots) > manySlots && c.end >= 0 {
-		// Whoever would wait for them all waits for this one.
-		clear(e.slots)
-		e.slots[maxSlots] = flight{c.op.ID, c.end}
-	}
 }
 
 // afterAll is after for all sessions of a client.
@@ -193,5 +187,26 @@ func (c *call) afterAll(y *client) {
 	}
 }
 
+// after waits for what was last sent on each slot of a session.
+func (c *call) after(e *session) {
+	for _, last := range e.slots {
+		c.dep(last.op, last.end, plan.DepClient)
+	}
+	if len(e.slots) > manySlots && c.end >= 0 {
+		// Whoever would wait for them all waits for this one.
+		clear(e.slots)
+		e.slots[maxSlots] = flight{c.op.ID, c.end}
+	}
+}
+
+// maxSlots bounds the slots of a session that are followed.
+const maxSlots = 1 << 12
+
 // manySlots is how many slots, or sessions, calls wait for one by one.
 const manySlots = 64
+
+func appendOpaque(b []byte) []byte {
+	var f form
+	f.text("", b)
+	return f.bytes
+}

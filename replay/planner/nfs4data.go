@@ -5,7 +5,27 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has the operations on the content of files.
+// dataOps are the operations on the content of files.
+var dataOps = opTable{
+	nfs4.OP_COMMIT:         op4((*call).commit4),
+	nfs4.OP_READ:           op4((*call).read4),
+	nfs4.OP_WRITE:          op4((*call).write4),
+	nfs4.OP_ALLOCATE:       op4((*call).allocate4),
+	nfs4.OP_COPY:           op4((*call).copy4),
+	nfs4.OP_COPY_NOTIFY:    op4((*call).copyNotify4),
+	nfs4.OP_DEALLOCATE:     op4((*call).deallocate4),
+	nfs4.OP_IO_ADVISE:      op4((*call).ioAdvise4),
+	nfs4.OP_OFFLOAD_CANCEL: op4((*call).offloadCancel4),
+	nfs4.OP_OFFLOAD_STATUS: op4((*call).offloadStatus4),
+	nfs4.OP_READ_PLUS:      op4((*call).readPlus4),
+	nfs4.OP_SEEK:           op4((*call).seek4),
+	nfs4.OP_WRITE_SAME:     op4((*call).writeSame4),
+	nfs4.OP_CLONE:          op4((*call).clone4),
+	nfs4.OP_GETXATTR:       op4((*call).getxattr4),
+	nfs4.OP_SETXATTR:       op4((*call).setxattr4),
+	nfs4.OP_LISTXATTRS:     op4((*call).listxattrs4),
+	nfs4.OP_REMOVEXATTR:    op4((*call).removexattr4),
+}
 
 func (c *call) read4(a *nfs4.READ4args, r *nfs4.READ4res) {
 	o := c.compound.Current.real()

@@ -7,7 +7,24 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has the operations on names and attributes.
+// nameOps are the operations on names and attributes.
+var nameOps = opTable{
+	nfs4.OP_ACCESS:   op4((*call).access4),
+	nfs4.OP_CREATE:   op4((*call).create4),
+	nfs4.OP_GETATTR:  op4((*call).getattr4),
+	nfs4.OP_GETFH:    void4((*call).getfh4),
+	nfs4.OP_LINK:     op4((*call).link4),
+	nfs4.OP_LOOKUP:   op4((*call).lookup4),
+	nfs4.OP_NVERIFY:  op4((*call).nverify4),
+	nfs4.OP_PUTFH:    op4((*call).putfh4),
+	nfs4.OP_READDIR:  op4((*call).readdir4),
+	nfs4.OP_READLINK: void4((*call).readlink4),
+	nfs4.OP_REMOVE:   op4((*call).remove4),
+	nfs4.OP_RENAME:   op4((*call).rename4),
+	nfs4.OP_SECINFO:  op4((*call).secinfo4),
+	nfs4.OP_SETATTR:  op4((*call).setattr4),
+	nfs4.OP_VERIFY:   op4((*call).verify4),
+}
 
 func (c *call) putfh4(a *nfs4.PUTFH4args, _ *nfs4.Status4res) {
 	c.path = ""
@@ -121,6 +138,15 @@ func (c *call) create4(a *nfs4.CREATE4args, _ *nfs4.CREATE4res) {
 	}
 }
 
+// maybe notes that a call without a reply may have made a name.
+func (c *call) maybe(d *obj, name []byte) {
+	if d = d.real(); d != nil && !dots(name) {
+		if n := c.b.space.state(d, name); n.obj == nil {
+			n.pending = c.op.ID
+		}
+	}
+}
+
 func (c *call) remove4(a *nfs4.REMOVE4args, _ *nfs4.REMOVE4res) {
 	d := c.compound.Current
 	c.form.name("target", a.Target, c.leads(d, a.Target))
@@ -205,14 +231,5 @@ func (c *call) fattr4(n string, f *nfs4.Fattr4, o *obj) {
 	}
 	if sized && c.executed() {
 		c.resized(o, size)
-	}
-}
-
-// maybe notes that a call without a reply may have made a name.
-func (c *call) maybe(d *obj, name []byte) {
-	if d = d.real(); d != nil && !dots(name) {
-		if n := c.b.space.state(d, name); n.obj == nil {
-			n.pending = c.op.ID
-		}
 	}
 }

@@ -6,7 +6,12 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has OPEN and what belongs to it.
+// openOps are OPEN and what goes with it.
+var openOps = opTable{
+	nfs4.OP_OPEN:           op4((*call).open4),
+	nfs4.OP_OPEN_CONFIRM:   op4((*call).openConfirm4),
+	nfs4.OP_OPEN_DOWNGRADE: op4((*call).openDowngrade4),
+}
 
 func (c *call) open4(a *nfs4.OPEN4args, r *nfs4.OPEN4res) {
 	f, p := &c.form, &c.compound

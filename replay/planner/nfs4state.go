@@ -5,8 +5,24 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// This file has the operations on locks, delegations and layouts, and those on all
-// kinds of state ids.
+// stateOps are the operations on locks, delegations and layouts, and those on all kinds of state ids.
+var stateOps = opTable{
+	nfs4.OP_CLOSE:             op4((*call).close4),
+	nfs4.OP_DELEGRETURN:       op4((*call).delegreturn4),
+	nfs4.OP_LOCK:              op4((*call).lock4),
+	nfs4.OP_LOCKT:             op4((*call).lockt4),
+	nfs4.OP_LOCKU:             op4((*call).locku4),
+	nfs4.OP_RELEASE_LOCKOWNER: op4((*call).releaseLockowner4),
+	nfs4.OP_FREE_STATEID:      op4((*call).freeStateid4),
+	nfs4.OP_GETDEVICEINFO:     kept4,
+	nfs4.OP_LAYOUTCOMMIT:      kept4,
+	nfs4.OP_LAYOUTGET:         op4((*call).layoutget4),
+	nfs4.OP_LAYOUTRETURN:      kept4,
+	nfs4.OP_TEST_STATEID:      op4((*call).testStateid4),
+	nfs4.OP_WANT_DELEGATION:   kept4,
+	nfs4.OP_LAYOUTERROR:       kept4,
+	nfs4.OP_LAYOUTSTATS:       kept4,
+}
 
 func (c *call) close4(a *nfs4.CLOSE4args, r *nfs4.CLOSE4res) {
 	o := c.compound.Current.real()

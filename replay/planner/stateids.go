@@ -8,6 +8,39 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
+// ownerOf is the owner of a state; one is made up if it is not known.
+func (c *call) ownerOf(x *state, kind string) *owner {
+	if x == nil {
+		return nil
+	}
+	if x.owner == nil && c.minor == 0 {
+		cl := x.client
+		if cl == nil {
+			cl = c.anyClient()
+			x.client = cl
+		}
+		x.owner = c.b.states.owner(cl, kind, []byte("state "+itoa(x.ID)))
+		x.owner.Class = plan.Synthesised
+	}
+	return x.owner
+}
+
+// anyClient is the only client of the address, or one that is made up.
+func (c *call) anyClient() *client {
+	if c.client != nil {
+		return c.client
+	}
+	for i := len(c.b.states.clientsIn) - 1; i >= 0 && i > len(c.b.states.clientsIn)-64; i-- {
+		x := c.b.states.clientsIn[i]
+		if x.Server == c.server && x.Addr == c.clientAddr() && x.Minor == c.minor {
+			return x
+		}
+	}
+	x := c.b.states.newClient(c.server)
+	x.Addr, x.Minor = c.clientAddr(), c.minor
+	return x
+}
+
 // stateid adds a state id. how is what the operation does with the state.
 func (c *call) stateid(n string, id *nfs4.Stateid4, kind plan.StateKind, o *obj, how access) *state {
 	if name := isSpecial(id); name != "" {
@@ -55,39 +88,6 @@ func (c *call) seqid(n string, w *owner, v uint32) {
 	c.dep(w.last.op, w.last.end, plan.DepSeqid)
 	w.last = flight{c.op.ID, c.end}
 	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSeqid, Ref: w.ID}, binary.BigEndian.AppendUint32(nil, v))
-}
-
-// ownerOf is the owner of a state; one is made up if it is not known.
-func (c *call) ownerOf(x *state, kind string) *owner {
-	if x == nil {
-		return nil
-	}
-	if x.owner == nil && c.minor == 0 {
-		cl := x.client
-		if cl == nil {
-			cl = c.anyClient()
-			x.client = cl
-		}
-		x.owner = c.b.states.owner(cl, kind, []byte("state "+itoa(x.ID)))
-		x.owner.Class = plan.Synthesised
-	}
-	return x.owner
-}
-
-// anyClient is the only client of the address, or one that is made up.
-func (c *call) anyClient() *client {
-	if c.client != nil {
-		return c.client
-	}
-	for i := len(c.b.states.clientsIn) - 1; i >= 0 && i > len(c.b.states.clientsIn)-64; i-- {
-		x := c.b.states.clientsIn[i]
-		if x.Server == c.server && x.Addr == c.clientAddr() && x.Minor == c.minor {
-			return x
-		}
-	}
-	x := c.b.states.newClient(c.server)
-	x.Addr, x.Minor = c.clientAddr(), c.minor
-	return x
 }
 
 // clientID adds a client id.

@@ -88,15 +88,30 @@ func (s *states) init(b *Builder) {
 	}
 }
 
-func (s *states) newClient(server int) *client {
-	if n := len(s.clientsIn); n > 0 && (n >= maxClients || s.b.room.full()) {
-		s.b.limit("more clients than are followed")
-		return s.clientsIn[n-1]
+func (s *states) session(c *call, id [16]byte) *session {
+	k := sessionKey{c.server, id}
+	x := s.sessions[k]
+	if x == nil {
+		cl := s.newClient(c.server)
+		s.first(c, cl)
+		if x = s.addSession(k, cl); x.Class == "" {
+			x.Class = plan.Synthesised
+		}
 	}
-	s.b.room.take(clientSize)
-	c := &client{Client: plan.Client{ID: len(s.clientsIn) + 1, Server: server, Class: plan.Synthesised}, owners: map[string]*owner{}}
-	s.clientsIn = append(s.clientsIn, c)
-	return c
+	return x
+}
+
+func (s *states) addSession(k sessionKey, cl *client) *session {
+	if n := len(s.sessIn); n > 0 && (n >= maxClients || s.b.room.full()) {
+		s.b.limit("more sessions than are followed")
+		return s.sessIn[n-1]
+	}
+	x := &session{Session: plan.Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
+	s.b.room.take(sessionSize)
+	s.sessIn = append(s.sessIn, x)
+	s.sessions[k] = x
+	cl.sessions = append(cl.sessions, x)
+	return x
 }
 
 // client is that of a client id; one that is new was there before.
@@ -115,13 +130,6 @@ func (s *states) client(c *call, id uint64) *client {
 		}
 	}
 	return x
-}
-
-// first notes where a client was seen first.
-func (s *states) first(c *call, x *client) {
-	if x.Addr == "" {
-		x.Addr, x.Minor = c.clientAddr(), c.minor
-	}
 }
 
 // ownerID is the client that calls itself so, before or after it has an id.
@@ -165,30 +173,22 @@ func (s *states) named(c *call, x *client, id uint64) *client {
 	return x
 }
 
-func (s *states) session(c *call, id [16]byte) *session {
-	k := sessionKey{c.server, id}
-	x := s.sessions[k]
-	if x == nil {
-		cl := s.newClient(c.server)
-		s.first(c, cl)
-		if x = s.addSession(k, cl); x.Class == "" {
-			x.Class = plan.Synthesised
-		}
+func (s *states) newClient(server int) *client {
+	if n := len(s.clientsIn); n > 0 && (n >= maxClients || s.b.room.full()) {
+		s.b.limit("more clients than are followed")
+		return s.clientsIn[n-1]
 	}
-	return x
+	s.b.room.take(clientSize)
+	c := &client{Client: plan.Client{ID: len(s.clientsIn) + 1, Server: server, Class: plan.Synthesised}, owners: map[string]*owner{}}
+	s.clientsIn = append(s.clientsIn, c)
+	return c
 }
 
-func (s *states) addSession(k sessionKey, cl *client) *session {
-	if n := len(s.sessIn); n > 0 && (n >= maxClients || s.b.room.full()) {
-		s.b.limit("more sessions than are followed")
-		return s.sessIn[n-1]
+// first notes where a client was seen first.
+func (s *states) first(c *call, x *client) {
+	if x.Addr == "" {
+		x.Addr, x.Minor = c.clientAddr(), c.minor
 	}
-	x := &session{Session: plan.Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
-	s.b.room.take(sessionSize)
-	s.sessIn = append(s.sessIn, x)
-	s.sessions[k] = x
-	cl.sessions = append(cl.sessions, x)
-	return x
 }
 
 func (s *states) owner(cl *client, kind string, name []byte) *owner {
@@ -204,89 +204,6 @@ func (s *states) owner(cl *client, kind string, name []byte) *owner {
 		s.ownersIn = append(s.ownersIn, x)
 		cl.owners[k] = x
 	}
-	return x
-}
-
-func (x *state) real() *state {
-	for x != nil && x.into != nil {
-		x = x.into
-	}
-	return x
-}
-
-// isSpecial names a state id with a meaning of its own.
-func isSpecial(id *nfs4.Stateid4) string { return plan.SpecialState(id.Seqid, id.Other) }
-
-// state is that of a state id in a call; one that is new was there before.
-func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
-	k := stateKey{c.server, id.Other}
-	x := s.states[k].real()
-	if x == nil {
-		x = s.addState(k, kind)
-		x.Class = plan.Synthesised
-		x.seqid = id.Seqid
-		x.obj, x.client = o, c.client
-	}
-	if x.DefinedBy == 0 {
-		if x.Kind == plan.OpenState && (kind == plan.DelegationState || kind == plan.LockState) {
-			x.Kind = kind
-		}
-		if id.Seqid > x.seqid {
-			x.seqid = id.Seqid
-		}
-	}
-	if x.obj == nil {
-		x.obj = o
-	}
-	o.real().holds(x)
-	return x
-}
-
-// maxHeld is how many states of an object are remembered for reclaims.
-const maxHeld = 64
-
-func (o *obj) holds(x *state) {
-	if o == nil || slices.Contains(o.held, x) {
-		return
-	}
-	d := o.own()
-	if len(d.held) >= maxHeld {
-		d.held = append(d.held[:0], d.held[1:]...)
-	}
-	d.held = append(d.held, x)
-}
-
-func (s *states) addState(k stateKey, kind plan.StateKind) *state {
-	x := &state{State: plan.State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
-	if n := len(s.statesIn); n > 0 && (n >= maxStates || s.b.room.full()) {
-		s.b.limit("more states than are followed")
-		s.statesIn[0].uses = history{}
-		return s.statesIn[0]
-	}
-	s.b.room.take(stateSize)
-	s.statesIn = append(s.statesIn, x)
-	s.states[k] = x
-	return x
-}
-
-// result is a state id in a reply.
-func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
-	if isSpecial(id) != "" {
-		return nil
-	}
-	k := stateKey{c.server, id.Other}
-	x := s.states[k].real()
-	if x == nil {
-		x = s.addState(k, kind)
-		x.Class, x.DefinedBy, x.defined = plan.Exact, c.op.ID, c.end
-		x.obj, x.client, x.owner = o, c.client, w
-		if w != nil {
-			x.client = s.clientsIn[w.Client-1]
-		}
-	}
-	x.seqid = id.Seqid
-	o.real().holds(x)
-	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldState, Ref: x.ID, State: kind})
 	return x
 }
 
@@ -314,6 +231,89 @@ func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *o
 		}
 	}
 	return nil
+}
+
+// result is a state id in a reply.
+func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
+	if isSpecial(id) != "" {
+		return nil
+	}
+	k := stateKey{c.server, id.Other}
+	x := s.states[k].real()
+	if x == nil {
+		x = s.addState(k, kind)
+		x.Class, x.DefinedBy, x.defined = plan.Exact, c.op.ID, c.end
+		x.obj, x.client, x.owner = o, c.client, w
+		if w != nil {
+			x.client = s.clientsIn[w.Client-1]
+		}
+	}
+	x.seqid = id.Seqid
+	o.real().holds(x)
+	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldState, Ref: x.ID, State: kind})
+	return x
+}
+
+// state is that of a state id in a call; one that is new was there before.
+func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
+	k := stateKey{c.server, id.Other}
+	x := s.states[k].real()
+	if x == nil {
+		x = s.addState(k, kind)
+		x.Class = plan.Synthesised
+		x.seqid = id.Seqid
+		x.obj, x.client = o, c.client
+	}
+	if x.DefinedBy == 0 {
+		if x.Kind == plan.OpenState && (kind == plan.DelegationState || kind == plan.LockState) {
+			x.Kind = kind
+		}
+		if id.Seqid > x.seqid {
+			x.seqid = id.Seqid
+		}
+	}
+	if x.obj == nil {
+		x.obj = o
+	}
+	o.real().holds(x)
+	return x
+}
+
+func (s *states) addState(k stateKey, kind plan.StateKind) *state {
+	x := &state{State: plan.State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
+	if n := len(s.statesIn); n > 0 && (n >= maxStates || s.b.room.full()) {
+		s.b.limit("more states than are followed")
+		s.statesIn[0].uses = history{}
+		return s.statesIn[0]
+	}
+	s.b.room.take(stateSize)
+	s.statesIn = append(s.statesIn, x)
+	s.states[k] = x
+	return x
+}
+
+func (o *obj) holds(x *state) {
+	if o == nil || slices.Contains(o.held, x) {
+		return
+	}
+	d := o.own()
+	if len(d.held) >= maxHeld {
+		d.held = append(d.held[:0], d.held[1:]...)
+	}
+	d.held = append(d.held, x)
+}
+
+// maxHeld is how many states of an object are remembered for reclaims.
+const maxHeld = 64
+
+// isSpecial names a state id with a meaning of its own.
+func isSpecial(id *nfs4.Stateid4) string { return plan.SpecialState(id.Seqid, id.Other) }
+
+func (x *state) real() *state {
+	for x != nil && x.into != nil {
+		x = x.into
+	}
+	return x
 }
 
 func (s *states) finish() {

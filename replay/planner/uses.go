@@ -3,7 +3,6 @@ package planner
 import (
 	"strconv"
 
-	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -66,6 +65,15 @@ func (c *call) removes(o *obj) {
 	}
 }
 
+// changes is a change of a name.
+func (c *call) changes(d *obj, name []byte) {
+	if d = d.real(); d != nil {
+		p := point(name)
+		c.use(&d.own().dir, p, p+1, writes, plan.DepName)
+		c.use(&d.attr, 0, 1, commutes, plan.DepSize)
+	}
+}
+
 // looks is a look at a name.
 func (c *call) looks(d *obj, name []byte) {
 	if d = d.real(); d != nil {
@@ -74,13 +82,17 @@ func (c *call) looks(d *obj, name []byte) {
 	}
 }
 
-// changes is a change of a name.
-func (c *call) changes(d *obj, name []byte) {
-	if d = d.real(); d != nil {
-		p := point(name)
-		c.use(&d.own().dir, p, p+1, writes, plan.DepName)
-		c.use(&d.attr, 0, 1, commutes, plan.DepSize)
+// leads is the object that a name leads to at present, if there is a handle.
+func (c *call) leads(d *obj, name []byte) int {
+	if d = d.real(); d == nil {
+		return 0
 	}
+	if n := c.b.space.names[nameKey{d, string(name)}]; n != nil && n.obj != nil {
+		if o := n.obj.real(); o.handle != "" || o.id != 0 {
+			return c.b.space.ref(o)
+		}
+	}
+	return 0
 }
 
 // lists is a READDIR.
@@ -111,14 +123,6 @@ func (c *call) listed(d *obj, name, handle []byte) *obj {
 	return s.find(d, name, handle)
 }
 
-// inspects is a look at the attributes. Those that come with the reply of a
-// WRITE depend on what else is under way, so that they order nothing.
-func (c *call) inspects(o *obj) {
-	if o = o.real(); o != nil && o != c.wrote {
-		c.use(&o.attr, 0, 1, reads, plan.DepSize)
-	}
-}
-
 // alters is a change of the attributes.
 func (c *call) alters(o *obj) {
 	if o = o.real(); o != nil {
@@ -126,17 +130,12 @@ func (c *call) alters(o *obj) {
 	}
 }
 
-// reading is a READ of a range.
-func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
-	c.span(offset, uint64(count))
-	if o = o.real(); o == nil {
-		return
+// inspects is a look at the attributes. Those that come with the reply of a
+// WRITE depend on what else is under way, so that they order nothing.
+func (c *call) inspects(o *obj) {
+	if o = o.real(); o != nil && o != c.wrote {
+		c.use(&o.attr, 0, 1, reads, plan.DepSize)
 	}
-	end := offset + uint64(count)
-	if end < offset || eof {
-		end = forever
-	}
-	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
 }
 
 // writing is a change of a range. known says that its end is certain.
@@ -156,6 +155,19 @@ func (c *call) writing(o *obj, offset, count uint64) {
 		o.writes(offset, end)
 	}
 	o.sizeChanged = o.sizeChanged || c.ok || !c.replied
+}
+
+// resized is a change of the size.
+func (c *call) resized(o *obj, size uint64) {
+	c.detail += " size=" + strconv.FormatUint(size, 10)
+	if o = o.real(); o == nil {
+		return
+	}
+	c.use(&o.own().bytes, size, forever, writes, plan.DepSize)
+	if c.ok || !c.replied {
+		o.writes(size, forever)
+		o.sizeChanged = true
+	}
 }
 
 // committing is a COMMIT of a range.
@@ -198,17 +210,17 @@ func (c *call) copied(o *obj, offset, count uint64) {
 	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
 }
 
-// resized is a change of the size.
-func (c *call) resized(o *obj, size uint64) {
-	c.detail += " size=" + strconv.FormatUint(size, 10)
+// reading is a READ of a range.
+func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
+	c.span(offset, uint64(count))
 	if o = o.real(); o == nil {
 		return
 	}
-	c.use(&o.own().bytes, size, forever, writes, plan.DepSize)
-	if c.ok || !c.replied {
-		o.writes(size, forever)
-		o.sizeChanged = true
+	end := offset + uint64(count)
+	if end < offset || eof {
+		end = forever
 	}
+	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
 }
 
 // object notes that the call goes to an object.
@@ -248,53 +260,4 @@ func (c *call) bindEntry(at int, o *obj, name []byte) {
 	x := plan.Bind{At: at, Kind: plan.FieldHandle, Ref: c.b.space.ref(o)}
 	x.Name, x.NameBytes = text(string(name))
 	c.op.Binds = append(c.op.Binds, x)
-}
-
-// linkText adds the target of a symlink.
-func (c *call) linkText(n string, d xdr.Data) {
-	b := c.item(d, false)
-	p := &plan.Payload{Length: d.Length, Source: plan.Captured}
-	if len(b) < int(d.Length) {
-		c.worse(plan.Synthesised, "data missing from the capture: made up")
-		p.Source = plan.Pattern
-		for len(b) < int(d.Length) {
-			b = append(b[:len(b):len(b)], 'x')
-		}
-	}
-	p.Text = append([]byte{}, b...)
-	p.Hash = plan.HashData(b)
-	c.detail = "-> " + string(b)
-	c.form.data(n, p, d)
-}
-
-// leads is the object that a name leads to at present, if there is a handle.
-func (c *call) leads(d *obj, name []byte) int {
-	if d = d.real(); d == nil {
-		return 0
-	}
-	if n := c.b.space.names[nameKey{d, string(name)}]; n != nil && n.obj != nil {
-		if o := n.obj.real(); o.handle != "" || o.id != 0 {
-			return c.b.space.ref(o)
-		}
-	}
-	return 0
-}
-
-// at sets the path to a name in the directory that was named last.
-func (c *call) at(name []byte) {
-	if len(c.path) > maxWhat {
-		return // nobody sees more of it
-	}
-	name = name[:min(len(name), maxWhat)]
-	switch c.path {
-	case "", "/":
-		c.path = string(name)
-	default:
-		c.path += "/" + string(name)
-	}
-}
-
-// span shows a range.
-func (c *call) span(offset, count uint64) {
-	c.detail = "@" + strconv.FormatUint(offset, 10) + "+" + strconv.FormatUint(count, 10)
 }

@@ -59,13 +59,15 @@ func (a *Act) Subject() *Place {
 	return &a.places[0]
 }
 
-func (a *Act) add(p Place) {
-	if a.count == maxPlaces {
-		a.Class = Never // the table is wrong: nothing may come of it
-		return
+// of makes an act for arguments of one type.
+func of[T any](f func(m *T, a *Act)) func(xdr.Message, *Act) {
+	return func(m xdr.Message, a *Act) {
+		if t, ok := any(m).(*T); ok {
+			f(t, a)
+		} else {
+			a.Class = Never
+		}
 	}
-	a.places[a.count] = p
-	a.count++
 }
 
 func (a *Act) object(handle []byte) { a.add(Place{Handle: handle}) }
@@ -73,8 +75,6 @@ func (a *Act) object(handle []byte) { a.add(Place{Handle: handle}) }
 func (a *Act) entry(dir, name []byte) { a.add(Place{Handle: dir, Named: true, Name: name}) }
 
 func (a *Act) named(f File, name []byte) { a.add(Place{File: f, Named: true, Name: name}) }
-
-func (a *Act) span(offset, count uint64) { a.Ranged, a.Offset, a.Count = true, offset, count }
 
 // on is an act on the current file handle with a range.
 func (a *Act) on(offset, count uint64) {
@@ -88,13 +88,13 @@ func (a *Act) attribute(name []byte) {
 	a.Attribute = name
 }
 
-// of makes an act for arguments of one type.
-func of[T any](f func(m *T, a *Act)) func(xdr.Message, *Act) {
-	return func(m xdr.Message, a *Act) {
-		if t, ok := any(m).(*T); ok {
-			f(t, a)
-		} else {
-			a.Class = Never
-		}
+func (a *Act) span(offset, count uint64) { a.Ranged, a.Offset, a.Count = true, offset, count }
+
+func (a *Act) add(p Place) {
+	if a.count == maxPlaces {
+		a.Class = Never // the table is wrong: nothing may come of it
+		return
 	}
+	a.places[a.count] = p
+	a.count++
 }

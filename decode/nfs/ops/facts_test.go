@@ -155,7 +155,6 @@ func TestReplies(t *testing.T) {
 func TestRanges(t *testing.T) {
 	without := map[string]bool{
 		"IO_ADVISE":    true, // a wish, whatever the range
-		"WRITE_SAME":   true, // a pattern, whose length is that of blocks
 		"LAYOUTCOMMIT": true, // layouts are not followed
 		"LAYOUTGET":    true, "LAYOUTRETURN": true, "LAYOUTERROR": true, "LAYOUTSTATS": true,
 	}

@@ -1,6 +1,9 @@
 package ops
 
 import (
+	"math"
+	"math/bits"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
@@ -117,7 +120,7 @@ var operations = table{
 		act: of(func(m *nfs4.READ_PLUS4args, a *Act) { a.on(m.RpaOffset, uint64(m.RpaCount)) })},
 	nfs4.OP_SEEK: {Class: Nothing, Minor: 2,
 		act: of(func(m *nfs4.SEEK4args, a *Act) { a.on(m.SaOffset, 0) })},
-	nfs4.OP_WRITE_SAME: {Class: Changes, Minor: 2, act: current},
+	nfs4.OP_WRITE_SAME: {Class: Changes, Minor: 2, act: of(writeSame)},
 	nfs4.OP_CLONE: {Class: Changes, Minor: 2,
 		act: of(func(m *nfs4.CLONE4args, a *Act) {
 			a.add(Place{File: Saved})
@@ -135,8 +138,8 @@ var operations = table{
 
 // callbacks are the operations of a server that calls its client.
 var callbacks = table{
-	nfs4.OP_CB_GETATTR:              {Class: Never},
-	nfs4.OP_CB_RECALL:               {Class: Never},
+	nfs4.OP_CB_GETATTR:              {Class: Never, act: of(func(m *nfs4.CB_GETATTR4args, a *Act) { a.object(m.Fh) })},
+	nfs4.OP_CB_RECALL:               {Class: Never, act: of(func(m *nfs4.CB_RECALL4args, a *Act) { a.object(m.Fh) })},
 	nfs4.OP_CB_LAYOUTRECALL:         {Class: Never, Minor: 1},
 	nfs4.OP_CB_NOTIFY:               {Class: Never, Minor: 1},
 	nfs4.OP_CB_PUSH_DELEG:           {Class: Never, Minor: 1},
@@ -202,6 +205,16 @@ func copyFile(m *nfs4.COPY4args, a *Act) {
 	if a.on(m.CaDstOffset, m.CaCount); len(m.CaSourceServer) > 0 {
 		a.Class = Never
 	}
+}
+
+// writeSame: blocks of one pattern, one after the other.
+func writeSame(m *nfs4.WRITE_SAME4args, a *Act) {
+	b := &m.WsaAdb
+	high, count := bits.Mul64(b.AdbBlockSize, b.AdbBlockCount)
+	if high > 0 {
+		count = math.MaxUint64
+	}
+	a.on(b.AdbOffset, count)
 }
 
 // openNeeds: an OPEN on the strength of a delegation.
