@@ -103,8 +103,8 @@ func (e *engine) end(c *call) {
 // release ends an op, and lets those go that have waited for it.
 func (e *engine) release(n *schedule.Entry) {
 	e.count.left--
-	if err := e.sched.Ended(n, time.Since(e.start)); err != nil && e.broken == nil {
-		e.broken = err
+	if err := e.sched.Ended(n, time.Since(e.start)); err != nil {
+		e.mistake(err)
 	}
 }
 

@@ -70,8 +70,16 @@ func (e *engine) stop(why string) {
 
 // step moves a call on in the table of its states.
 func (e *engine) step(n *schedule.Entry, v schedule.Event) {
-	if err := n.Step(v); err != nil && e.broken == nil {
+	if err := n.Step(v); err != nil {
+		e.mistake(err)
+	}
+}
+
+// mistake ends the run with an error that should not happen.
+func (e *engine) mistake(err error) {
+	if e.broken == nil {
 		e.broken = fmt.Errorf("this is a mistake of the program, not of the server: %w", err)
+		e.stop("a mistake of the program")
 	}
 }
 

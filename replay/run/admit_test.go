@@ -95,3 +95,15 @@ func TestReuse(t *testing.T) {
 		t.Errorf("the next call has what this one had: %+v", c.form)
 	}
 }
+
+// TestMistake: an event that a call's state does not know ends the run with an error, and
+// does not leave it waiting.
+func TestMistake(t *testing.T) {
+	load := &workload.Workload{Ops: []*plan.Op{{ID: 1, Connection: 1}}}
+	e, _ := testEngine(t, load)
+	n, _ := e.sched.Next()
+	e.step(n, schedule.Reply)
+	if err := e.loop(); err == nil || n.State() != schedule.Ready || e.count.sent != 0 || e.stopping == "" {
+		t.Errorf("%v, %s, %d sent", err, n.State(), e.count.sent)
+	}
+}
