@@ -7,21 +7,6 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// Entry is one call: an op in one world.
-type Entry struct {
-	Op    *plan.Op
-	World int
-
-	state   State
-	missing int32         // replies that it waits for
-	due     time.Duration // from the start of the replay
-	ready   time.Duration // when the last reply that it waited for was there
-}
-
-// Due is the time from which an entry could go: its own, and that of the last reply
-// that it waited for.
-func (e *Entry) Due() time.Duration { return max(e.due, e.ready) }
-
 // Schedule is what remains to be sent. It belongs to one goroutine.
 type Schedule struct {
 	opt      Options
@@ -49,6 +34,23 @@ func New(t *plan.Tables, ops []*plan.Op, o Options) *Schedule {
 	}
 	heap.Init(&s.agenda)
 	return s
+}
+
+// due is when the i-th call of a world is to be sent, whatever it waits for.
+func (s *Schedule) due(i, world int) time.Duration {
+	o := s.ops[i]
+	switch s.opt.Timing {
+	case AsCaptured:
+		return s.opt.scaled(o.Time)
+	case Think:
+		if o.After == 0 {
+			return s.opt.scaled(o.Time)
+		}
+	case FixedRate:
+		n := i*s.opt.Worlds + world
+		return time.Duration(float64(n) / s.opt.Rate * float64(time.Second))
+	}
+	return 0
 }
 
 // connect fills children, and returns by op ID how many replies an op waits for.

@@ -1,7 +1,5 @@
 package schedule
 
-import "fmt"
-
 // State is how far a call has come.
 type State uint8
 
@@ -70,21 +68,6 @@ var transitions = [states][events]State{
 	Answered:  {Judge: Judged, Postpone: Postponed, Finish: Over},
 	Postponed: {Again: Ready, GiveUp: GivenUp},
 	Judged:    {Finish: Over},
-}
-
-// State is how far the call has come.
-func (e *Entry) State() State { return e.state }
-
-// Step moves a call on. An event that its state does not know is an error, and leaves
-// the state as it is.
-func (e *Entry) Step(v Event) error {
-	// No event leads to Waiting, so that the zero State marks what is not there.
-	next := transitions[e.state][v]
-	if next == Waiting {
-		return fmt.Errorf("op %d of the plan: %s while it is %s", e.Op.ID, v, e.state)
-	}
-	e.state = next
-	return nil
 }
 
 var stateNames = [states]string{"waiting", "ready", "crowded", "preceded", "without a slot", "sent", "answered", "postponed", "judged", "over", "given up"}

@@ -37,23 +37,6 @@ type Options struct {
 	Worlds  int // copies of the plan
 }
 
-// due is when the i-th call of a world is to be sent, whatever it waits for.
-func (s *Schedule) due(i, world int) time.Duration {
-	o := s.ops[i]
-	switch s.opt.Timing {
-	case AsCaptured:
-		return s.opt.scaled(o.Time)
-	case Think:
-		if o.After == 0 {
-			return s.opt.scaled(o.Time)
-		}
-	case FixedRate:
-		n := i*s.opt.Worlds + world
-		return time.Duration(float64(n) / s.opt.Rate * float64(time.Second))
-	}
-	return 0
-}
-
 // scaled is a captured time in nanoseconds at the speed of the replay.
 func (o *Options) scaled(captured int64) time.Duration {
 	return time.Duration(float64(captured) / o.Speed)
