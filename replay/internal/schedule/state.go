@@ -47,17 +47,19 @@ const (
 
 // transitions are all there are:
 //
-//	          Released          Hand          Reply            Judge           Finish
-//	Waiting ──────────► Ready ───────► Sent ─────────► Answered ────► Judged ────────► Over
-//	                   ▲ ▲ ▲ ▲ │         │                │  │          ▲                ▲
-//	NoRoom ⇄ Room      │ │ │ │ └─GiveUp──┼──► GivenUp     │  └─Finish───┼────────────────┘
-//	 Crowded ──────────┘ │ │ │           │                │  (a call that the plan does
-//	Precede ⇄ Follow     │ │ │           ├─NoReply────────┼─────────────┘  not have)
-//	 Preceded ───────────┘ │ │           │                │
-//	NoSlot ⇄ Slot          │ └─Unsendable┘                │ Postpone
-//	 Slotless ─────────────┴─────────── Again ◄── Postponed
+//	Waiting ─Released─► Ready ─Hand─► Sent ─Reply─► Answered ─Judge─► Judged ─Finish─► Over
+//	                      ▲            │               │                ▲                ▲
+//	                      │            ├─NoReply───────┼────────────────┘                │
+//	                      │            │               ├─Finish (not of the plan)────────┘
+//	                      ├─Unsendable─┘               │
+//	                      ├─Again─── Postponed ◄───────┘ Postpone
+//	                      │
+//	                      ├─Room──── Crowded  ◄─NoRoom── Ready
+//	                      ├─Follow── Preceded ◄─Precede─ Ready
+//	                      └─Slot──── Slotless ◄─NoSlot── Ready
 //
-// What has not left for the server can be given up in every state.
+// GiveUp leads to GivenUp from Ready, Crowded, Preceded, Slotless and Postponed, and from
+// Sent if the guard has kept the call back.
 var transitions = [states][events]State{
 	Waiting:   {Released: Ready},
 	Ready:     {NoRoom: Crowded, Precede: Preceded, NoSlot: Slotless, Hand: Sent, GiveUp: GivenUp},
