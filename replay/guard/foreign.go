@@ -71,14 +71,20 @@ func (g *Guard) foreign(e *ops.Entry, minor uint32, m xdr.Message) string {
 			holder(&m.Locker.OpenOwner.LockOwner)
 		}
 	}
-	// From 4.1 on servers compare the client of a state id with that of the session
-	// (RFC 8881, section 8.2.4).
-	if s := e.Held(m); s != nil && minor == 0 && !special(s) {
-		if _, ok := g.states[s.Other]; !ok {
-			bad = state
-		}
+	if minor == 0 && !g.ownsState(e.Held(m)) {
+		bad = state
 	}
 	return bad
+}
+
+// ownsState reports whether a state id of NFSv4.0 is this run's, or none. From 4.1
+// on servers compare its client with that of the session (RFC 8881, section 8.2.4).
+func (g *Guard) ownsState(s *nfs4.Stateid4) bool {
+	if s == nil || special(s) {
+		return true
+	}
+	_, ok := g.states[s.Other]
+	return ok
 }
 
 // special reports whether a state id is nobody's (RFC 7530, section 9.1.4.3).

@@ -36,6 +36,16 @@ func (c *call) expect() {
 	if v.Result == nil {
 		return
 	}
+	c.data(x)
+	if !x.Partial && !c.b.opt.NoResults {
+		x.Results = v.Result.Append(nil)
+	}
+}
+
+// data moves the data of READ and READLINK out of the results into the reply's
+// expectation.
+func (c *call) data(x *plan.Expect) {
+	v := c.v
 	n := 0
 	take := func(at int, offset uint64, d *xdr.Data, eof, text bool) {
 		n++
@@ -80,8 +90,5 @@ func (c *call) expect() {
 				take(i, 0, &y.Resok4.Link, false, true)
 			}
 		}
-	}
-	if !x.Partial && !c.b.opt.NoResults {
-		x.Results = v.Result.Append(nil)
 	}
 }
