@@ -264,13 +264,22 @@ func harmless(k class, path []string, want, have *leaf, at place) verdict.Code {
 		}
 	case k == optional, (want == nil || have == nil) && underOptional(path):
 		return verdict.Optional
-	case name == "mode" && at.symlink:
-		return verdict.LinkMode
-	case at.exclusive && (name == "mode" || name == "size"):
-		return verdict.ExclusiveCreate
 	case name == "length" && slices.Contains(path, "denied") && want != nil && have != nil && min(want.num, have.num) >= 1<<62:
 		return verdict.LockEnd
-	case at.directory && (name == "size" || name == "nlink" || name == "numlinks"):
+	default:
+		return at.harmless(name)
+	}
+	return verdict.None
+}
+
+// harmless says why an attribute of this object says nothing; None if it does.
+func (p *place) harmless(name string) verdict.Code {
+	switch {
+	case name == "mode" && p.symlink:
+		return verdict.LinkMode
+	case p.exclusive && (name == "mode" || name == "size"):
+		return verdict.ExclusiveCreate
+	case p.directory && (name == "size" || name == "nlink" || name == "numlinks"):
 		return verdict.DirectorySize
 	}
 	return verdict.None
