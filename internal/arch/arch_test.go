@@ -103,7 +103,7 @@ var rules = []rule{
 	// Files put together again: of what transactions say, nothing of how they travelled.
 	{packages: "analyze/extract", own: []string{
 		"decode/nfs/...", "decode/rpc", "decode/transaction", "decode/xdr", "internal/outfile", "internal/printable",
-	}},
+	}, tests: []string{"decode/oncrpc", "decode/rdma"}},
 
 	// Consumers of transactions.
 	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
