@@ -110,8 +110,8 @@ type file struct {
 	note      string
 }
 
-// Carried tells how many bytes the capture has, before Close: so many bytes of
-// files may be zeros for what was not seen, unless Options.Holes says how many.
+// Carried sets the size of the capture in bytes, before Close. Unless Options.Holes
+// is set, as many bytes that were not seen may be written as zeros.
 func (x *Extractor) Carried(n uint64) {
 	if !x.given {
 		x.holes = n
@@ -301,7 +301,7 @@ func (x *Extractor) truncate(handle []byte, size uint64) {
 	_ = x.resize(&f.store, min(size, maxOffset))
 }
 
-// settle notes the size that the server reports.
+// settle records the size that the server reports.
 func (x *Extractor) settle(handle []byte, size uint64) {
 	f := x.of(handle, false)
 	if f == nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// check holds the references of the tables.
+// check makes sure that every reference in the tables leads to something.
 func (t *Tables) check() error {
 	for i := range t.Connections {
 		if c := &t.Connections[i]; !in(t.Servers, c.Server) {
@@ -86,7 +86,7 @@ func (t *Tables) circle() error {
 	return nil
 }
 
-// check holds the references of an op.
+// check makes sure that every reference in an op leads to something.
 func (o *Op) check(t *Tables) error {
 	switch {
 	case !in(t.Connections, o.Connection):

@@ -5,8 +5,8 @@ import "strings"
 // NoteKind says what is strange about an object.
 type NoteKind string
 
-// Kinds of notes. The first group is what somebody who is not in the capture has
-// done.
+// Kinds of notes. The first group describes changes by a client that is not in the
+// capture.
 const (
 	NoteChanged  NoteKind = "changed"  // its content or size
 	NoteReplaced NoteKind = "replaced" // it took the place of another file
@@ -29,7 +29,7 @@ type Note struct {
 	Name string   `json:"name,omitempty"`
 }
 
-// Foreign reports whether somebody who is not in the capture had a hand in it.
+// Foreign reports whether a client that is not in the capture changed the object.
 func (n Note) Foreign() bool {
 	switch n.Kind {
 	case NoteChanged, NoteReplaced, NoteAppeared, NoteLinked, NoteMoved:
@@ -48,7 +48,7 @@ func (o *Object) understood() {
 	o.Sentences = nil
 }
 
-// noteOf is the note that a sentence stands for.
+// noteOf is the note that a sentence expresses.
 func noteOf(sentence string) Note {
 	for k, s := range sentences {
 		if s == sentence {
@@ -63,7 +63,7 @@ func noteOf(sentence string) Note {
 	return Note{Kind: NoteOther, Name: sentence}
 }
 
-// worded is the object as it is written: with its notes in words beside them.
+// worded is the object as a Writer writes it, with its notes in words as well.
 func (o *Object) worded() *Object {
 	if len(o.Notes) == 0 && len(o.Sentences) == 0 {
 		return o

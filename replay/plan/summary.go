@@ -31,14 +31,14 @@ func (n *Counts) Add(c Class) {
 	}
 }
 
-// Reason is a reason with the number of times that it holds.
+// Reason is a reason and how often it applies.
 type Reason struct {
 	Class  Class  `json:"class"`
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
 }
 
-// Summary says what a plan holds, and what of it was not in the capture.
+// Summary counts what a plan contains, and what of it was not in the capture.
 type Summary struct {
 	Transactions int `json:"transactions"`
 	// Ops counts those of the plan; Impossible those that are not in it.

@@ -84,8 +84,8 @@ func (w *Writer) Tables(t *Tables) error {
 	})
 }
 
-// Stream is Tables with other objects than those of t, told one by one: the table
-// of objects may take far more memory than what it is made of.
+// Stream is Tables with the objects from an iterator instead of t.Objects. The table
+// of objects may take far more memory than the data it is made from.
 func (w *Writer) Stream(t *Tables, objects iter.Seq[*Object]) error {
 	err := w.enc.Encode(line{Header: &t.Header})
 	for i := range t.Servers {

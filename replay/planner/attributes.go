@@ -47,7 +47,7 @@ func (o *obj) attrs3(a *nfs3.Fattr3) {
 	o.sized(a.Size)
 }
 
-// pre3 learns from what weak cache consistency data tell of the time before.
+// pre3 learns from the attributes before the operation (weak cache consistency data).
 func (o *obj) pre3(a *nfs3.PreOpAttr) {
 	if o = o.real(); o != nil && a.AttributesFollow && !o.s.deaf {
 		o.sized(a.Attributes.Size)

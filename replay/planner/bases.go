@@ -190,8 +190,8 @@ func (s *space) outside(o *obj) bool {
 	return false
 }
 
-// promote makes a directory a base as soon as it is known to begin another
-// file system than the root of the server.
+// promote makes a directory a base once it is known to be the root of another file
+// system than the root of the server.
 func (s *space) promote(o *obj) {
 	r := s.roots[o.server].real()
 	d := o.parent.real()

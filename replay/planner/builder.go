@@ -133,7 +133,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 	return b, nil
 }
 
-// Abort gives the plan up and removes what has been written.
+// Abort discards the plan and removes its files.
 func (b *Builder) Abort() error {
 	b.file.Discard()
 	if b.data != nil {

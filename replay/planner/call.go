@@ -17,7 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// call is the transaction at hand.
+// call is the transaction being added.
 type call struct {
 	b          *Builder
 	v          *rpc.View
@@ -33,7 +33,7 @@ type call struct {
 	form       form
 	scratch    []byte
 	compound   compound
-	act        ops.Act // of the procedure or operation at hand
+	act        ops.Act // of the current procedure or operation
 
 	client *client // NFSv4: of the session, or of the client id seen last
 	minor  uint32

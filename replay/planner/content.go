@@ -117,7 +117,7 @@ func (c *call) same(o *obj, offset uint64, b []byte) {
 	}
 }
 
-// foreign notes that somebody who is not in the capture has changed a file.
+// foreign notes that a client that is not in the capture has changed a file.
 func (o *obj) foreign() {
 	o.others = true
 	o.note(plan.NoteChanged, "")

@@ -7,14 +7,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// rank orders kinds: of two reasons for the same edge the higher is told.
+// rank orders kinds: of two reasons for the same edge, the higher is kept.
 var rank = map[plan.DepKind]int{
 	plan.DepProgram: 0, plan.DepSlot: 1, plan.DepSize: 2, plan.DepName: 3, plan.DepRange: 4, plan.DepCommit: 5, plan.DepSeqid: 6, plan.DepClient: 7,
 	plan.DepCookie: 8, plan.DepState: 9, plan.DepCreate: 10,
 }
 
-// dep adds an edge from the op at hand to an earlier one, if the reply of that
-// was there before the call.
+// dep adds an edge from the current op to an earlier one whose reply came before
+// the call.
 func (c *call) dep(op int, end int64, kind plan.DepKind) {
 	if op == 0 || op >= c.op.ID || end < 0 || end > c.start {
 		return
@@ -22,8 +22,8 @@ func (c *call) dep(op int, end int64, kind plan.DepKind) {
 	c.must(op, kind)
 }
 
-// must adds an edge without looking at the times: the call uses what only the
-// reply can have told.
+// must adds an edge regardless of the times: the call uses a value that only that
+// reply can have provided.
 func (c *call) must(op int, kind plan.DepKind) {
 	if op == 0 || op >= c.op.ID {
 		return

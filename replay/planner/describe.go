@@ -74,7 +74,7 @@ func (c *call) at(name []byte) {
 	}
 }
 
-// span shows a range.
+// span adds a range to the description.
 func (c *call) span(offset, count uint64) {
 	c.detail = "@" + strconv.FormatUint(offset, 10) + "+" + strconv.FormatUint(count, 10)
 }

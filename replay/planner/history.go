@@ -41,15 +41,15 @@ const (
 
 // Limits of all histories together. Most captures stay below crowded; from
 // there on a history is kept shorter, which adds order that the captured client
-// has kept as well. Beyond maxUses what is known is thrown away.
+// has kept as well. Beyond maxUses, uses are forgotten.
 const (
 	crowded      = 1 << 16
 	crowdHistory = 64
 	maxUses      = 1 << 18
 )
 
-// use adds the use of a range by the op at hand, and the dependencies that
-// follow.
+// use records that the current op uses a range, and adds the dependencies that
+// follow from it.
 //
 // A history is bounded without forgetting anything: where an op depends on many
 // entries, it takes their place, and what would have depended on them depends
@@ -74,7 +74,7 @@ func (c *call) use(h *history, lo, hi uint64, how access, kind plan.DepKind) {
 		edges += c.against(e, &own, kind)
 	}
 	if c.end < 0 {
-		return // nobody can wait for it
+		return // without a reply, no op can wait for it
 	}
 	switch {
 	case len(h.list) >= c.b.maxHistory():

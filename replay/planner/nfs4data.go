@@ -215,7 +215,7 @@ func (c *call) opened4(n string, id *nfs4.Stateid4, o *obj, access uint32) {
 	c.stateid(n, id, plan.OpenState, o, reads).wants(access)
 }
 
-// wants notes what a state that was there before the capture must allow.
+// wants notes which access a state from before the capture must allow.
 func (x *state) wants(access uint32) {
 	if x != nil && x.DefinedBy == 0 {
 		x.Access |= access

@@ -141,7 +141,7 @@ func (c *call) locks(o *obj, offset, length uint64) {
 	c.use(&o.own().locks, offset, end, writes, plan.DepRange)
 }
 
-// renewed takes the state id of a result.
+// renewed takes the state id from a result.
 func (c *call) renewed(id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) {
 	c.b.states.result(c, c.compound.at, id, kind, o, w)
 }

@@ -39,7 +39,7 @@ type obj struct {
 	sizeChanged, modeChanged, ownerChanged, aclChanged bool
 
 	bound  bool // a reply has given its handle
-	others bool // somebody who is not in the capture has changed it
+	others bool // a client that is not in the capture has changed it
 	stale  bool // the server has refused its handle
 	alive  bool // the server has accepted it
 

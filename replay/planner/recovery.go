@@ -6,11 +6,11 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// putOff is why a call is left out that the server did not want at the time.
-// The client sends it again, and a server that takes both would do it twice.
+// putOff is the reason to leave out a call that the server delayed. The client sends
+// it again, and a server that accepts both would execute it twice.
 const putOff = "put off by the server: sent again by the client"
 
-// lostState is why a call is left out that needs a state which is lost.
+// lostState is the reason to leave out a call that needs a lost state.
 const lostState = "its state comes from a call that is not replayed"
 
 // refused are statuses that say that the operation was not executed because the
@@ -132,7 +132,7 @@ func (c *call) reclaims() {
 	}
 }
 
-// took is a state id that a reclaim has brought.
+// took takes a state id that a reclaim returned.
 func (c *call) took(id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) {
 	s := &c.b.states
 	if s.reclaimed(c, id, kind, o, w) == nil && isSpecial(id) == "" {

@@ -50,8 +50,8 @@ func (s *space) shows(o *obj, server int, h []byte) *obj {
 	return known
 }
 
-// find returns what a name leads to: the reply said that there is something,
-// with this handle if it is not nil.
+// find returns the object of a name that exists according to a reply, with this
+// handle if it is not nil.
 func (s *space) find(dir *obj, name, handle []byte) *obj {
 	dir = dir.real()
 	if dir == nil {
@@ -225,7 +225,7 @@ func (s *space) state(dir *obj, name []byte) *nameState {
 	return n
 }
 
-// named is state, with the name as it is remembered.
+// named is state that also returns the key under which the name is stored.
 func (s *space) named(dir *obj, name []byte) (*nameState, nameKey) {
 	if n := s.names[nameKey{dir, string(name)}]; n != nil {
 		return n, n.key

@@ -79,7 +79,7 @@ func (c *call) stateOf(id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
 	return c.b.states.state(c, id, kind, o)
 }
 
-// seqid adds a sequence number of an owner, which only NFSv4.0 heeds.
+// seqid adds a sequence number of an owner; later minor versions ignore it.
 func (c *call) seqid(n string, w *owner, v uint32) {
 	if c.minor != 0 || w == nil {
 		c.form.u32(n, v)

@@ -33,7 +33,7 @@ type owner struct {
 	last flight
 }
 
-// state is what a state id stands for.
+// state is what a state id refers to.
 type state struct {
 	plan.State
 	obj     *obj
@@ -233,7 +233,7 @@ func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *o
 	return nil
 }
 
-// result is a state id in a reply.
+// result takes a state id from a reply.
 func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil

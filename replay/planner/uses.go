@@ -49,7 +49,7 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 	s.remove(c, d, name)
 }
 
-// removes is the removal of an object: whoever uses it has to come before.
+// removes records the removal of an object: all earlier uses must come first.
 func (c *call) removes(o *obj) {
 	if o.created != 0 {
 		c.dep(o.created, o.createdAt, plan.DepCreate)
@@ -65,7 +65,7 @@ func (c *call) removes(o *obj) {
 	}
 }
 
-// changes is a change of a name.
+// changes records a change of a name.
 func (c *call) changes(d *obj, name []byte) {
 	if d = d.real(); d != nil {
 		p := point(name)
@@ -74,7 +74,7 @@ func (c *call) changes(d *obj, name []byte) {
 	}
 }
 
-// looks is a look at a name.
+// looks records a lookup of a name.
 func (c *call) looks(d *obj, name []byte) {
 	if d = d.real(); d != nil {
 		p := point(name)
@@ -82,7 +82,7 @@ func (c *call) looks(d *obj, name []byte) {
 	}
 }
 
-// leads is the object that a name leads to at present, if there is a handle.
+// leads is the object that a name currently refers to, if its handle is known.
 func (c *call) leads(d *obj, name []byte) int {
 	if d = d.real(); d == nil {
 		return 0
@@ -95,7 +95,7 @@ func (c *call) leads(d *obj, name []byte) int {
 	return 0
 }
 
-// lists is a READDIR.
+// lists records a READDIR.
 func (c *call) lists(d *obj) {
 	if d = d.real(); d != nil {
 		d.typ = "dir"
@@ -123,15 +123,15 @@ func (c *call) listed(d *obj, name, handle []byte) *obj {
 	return s.find(d, name, handle)
 }
 
-// alters is a change of the attributes.
+// alters records a change of the attributes.
 func (c *call) alters(o *obj) {
 	if o = o.real(); o != nil {
 		c.use(&o.attr, 0, 1, writes, plan.DepSize)
 	}
 }
 
-// inspects is a look at the attributes. Those that come with the reply of a
-// WRITE depend on what else is under way, so that they order nothing.
+// inspects records a read of the attributes. Those in the reply to a WRITE depend on
+// the other calls in flight and therefore impose no order.
 func (c *call) inspects(o *obj) {
 	if o = o.real(); o != nil && o != c.wrote {
 		c.use(&o.attr, 0, 1, reads, plan.DepSize)
@@ -170,7 +170,7 @@ func (c *call) resized(o *obj, size uint64) {
 	}
 }
 
-// committing is a COMMIT of a range.
+// committing records a COMMIT of a range.
 func (c *call) committing(o *obj, offset uint64, count uint32) {
 	c.op.Modifies = true // it is left out where nothing may be written
 	c.span(offset, uint64(count))
@@ -210,7 +210,7 @@ func (c *call) copied(o *obj, offset, count uint64) {
 	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
 }
 
-// reading is a READ of a range.
+// reading records a READ of a range.
 func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
 	c.span(offset, uint64(count))
 	if o = o.real(); o == nil {
@@ -223,7 +223,7 @@ func (c *call) reading(o *obj, offset uint64, count uint32, eof bool) {
 	c.use(&o.own().bytes, offset, end, reads, plan.DepRange)
 }
 
-// object notes that the call goes to an object.
+// object records that the call is about an object.
 func (c *call) object(o *obj) {
 	if o = o.real(); o == nil {
 		return
@@ -240,7 +240,7 @@ func (c *call) object(o *obj) {
 	}
 }
 
-// bind says that the reply gives an object its handle.
+// bind records that the reply contains the handle of an object.
 func (c *call) bind(at int, o *obj) {
 	if o = o.real(); o == nil {
 		return
@@ -250,8 +250,7 @@ func (c *call) bind(at int, o *obj) {
 	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldHandle, Ref: c.b.space.ref(o)})
 }
 
-// bindEntry is bind for an entry of a directory, unless the handle is known
-// already.
+// bindEntry is bind for a directory entry, unless its handle is known already.
 func (c *call) bindEntry(at int, o *obj, name []byte) {
 	if o = o.real(); o == nil || o.bound {
 		return
