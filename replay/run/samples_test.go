@@ -18,13 +18,15 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // load makes a plan of a sample.
-func load(t testing.TB, name string, opt planner.Options) *run.Workload {
+func load(t testing.TB, name string, opt planner.Options) *workload.Workload {
 	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
@@ -36,7 +38,7 @@ func load(t testing.TB, name string, opt planner.Options) *run.Workload {
 	if _, err := planner.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
 		t.Fatal(err)
 	}
-	w, err := run.Load(out, 0)
+	w, err := workload.Load(out, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,13 +119,13 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func replay(t *testing.T, w *run.Workload, fabric string) {
+func replay(t *testing.T, w *workload.Workload, fabric string) {
 	var packets bytes.Buffer
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))
 	o, hangUp := rig(t, site.Options{Name: fabric, Tap: out}, w.Version())
 	o.Timing, o.Layout = run.Fast, fabric == "iwarp"
 	o.CallbackWait = time.Millisecond // this server has no callbacks of NFSv4.0
-	witness := run.NewWitness()
+	witness := selfcheck.NewWitness()
 	o.Observe = witness.Observe
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
