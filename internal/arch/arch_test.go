@@ -83,7 +83,7 @@ var rules = []rule{
 	// Operations to transactions, and what these say.
 	{packages: "decode/transaction", own: []string{"decode/memory", "decode/rdma", "decode/rpcrdma"}},
 	{packages: "decode/rpc", own: []string{
-		"decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr",
+		"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr",
 	}},
 
 	// Kerberos, apart from rpc, which knows it by an interface: programs that do
