@@ -30,6 +30,7 @@ func AppendConnectionKey(b []byte, c *rdma.Connection) []byte {
 	b = append(b, '|')
 	return strconv.AppendInt(b, c.First.Time, 10)
 }
+
 // maxKeys bounds the connections whose keys ConnectionKeys remembers.
 const maxKeys = 4096
 
