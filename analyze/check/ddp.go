@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
@@ -156,33 +155,35 @@ func (e *eligible) add(size uint32) {
 }
 
 func (t *txCheck) eligible() (e eligible) {
-	switch a := t.v.Args.(type) {
-	case *nfs3.READ3args:
-		e.add(a.Count)
-	case *nfs3.READLINK3args:
-		e.add(0)
-	case *nfs2.Readargs:
-		e.add(a.Count)
-	case *nfs4.CompoundArgs:
-		for i := range a.Operations.Ops {
-			switch op := a.Operations.Ops[i].Body.(type) {
-			case *nfs4.READ4args:
-				e.add(op.Count)
-			case *nfs4.READ_PLUS4args:
-				e.add(0)
-				e.open = true
-			default:
-				if a.Operations.Ops[i].Number == uint32(nfs4.OP_READLINK) {
-					e.add(0)
-				}
-			}
-		}
-	default:
-		if t.v.Program != nil && t.v.Program.Name == "nfs" && t.tx.Version == 2 && t.v.ProcedureName() == "READLINK" {
-			e.add(0)
-		}
+	tx := t.tx
+	a, ok := t.v.Args.(*nfs4.CompoundArgs)
+	if !ok {
+		t.items(&e, ops.Procedure(tx.Program, tx.Version, tx.Procedure), t.v.Args)
+		return e
+	}
+	for i := range a.Ops {
+		t.items(&e, ops.Operation(a.Ops[i].Number), a.Ops[i].Body)
 	}
 	return e
+}
+
+// items adds those of a procedure or operation.
+func (t *txCheck) items(e *eligible, entry *ops.Entry, args xdr.Message) {
+	if entry == nil || args == nil {
+		return
+	}
+	switch entry.Reply.Items {
+	case ops.OneItem:
+		size := uint32(0)
+		if entry.Reply.Item != "" {
+			entry.Act(args, &t.act)
+			size = uint32(t.act.Count)
+		}
+		e.add(size)
+	case ops.ManyItems:
+		e.add(0)
+		e.open = true
+	}
 }
 
 // offeredWrites judges the Write list that a call offers.

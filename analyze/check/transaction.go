@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
@@ -22,6 +23,7 @@ type txCheck struct {
 	st callState
 
 	call, reply *rpcrdma.Header // nil if not seen, or not of version 1
+	act         ops.Act         // scratch
 	faults      int             // of the call
 	misplaced   bool            // a Read chunk cannot be where it says
 	args        items

@@ -20,6 +20,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs2"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/internal/outfile"
@@ -91,6 +92,9 @@ type Extractor struct {
 	open     [maxOpen]*store
 	nextOpen int
 	buf      [regionSize]byte
+	trail    ops.Trail  // of the COMPOUND at hand
+	act      ops.Act    // scratch
+	attrs    nfs4.Attrs // scratch
 }
 
 type file struct {
@@ -105,8 +109,8 @@ type file struct {
 	note      string
 }
 
-// Carried tells how many bytes the capture has, before Close: so many bytes of
-// files may be zeros for what was not seen, unless Options.Holes says how many.
+// Carried sets the size of the capture in bytes, before Close. Unless Options.Holes
+// is set, as many bytes that were not seen may be written as zeros.
 func (x *Extractor) Carried(n uint64) {
 	if !x.given {
 		x.holes = n
@@ -163,72 +167,56 @@ func (x *Extractor) attr3(handle []byte, a *nfs3.PostOpAttr) {
 	}
 }
 
+// compound takes the data of a COMPOUND, as far as its operations succeeded. Data
+// are those of the current file handle, if it is known.
 func (x *Extractor) compound(v *rpc.View) error {
-	var current []byte
 	var failure error
-	var attrs nfs4.Attrs
-	for _, o := range v.Operations() {
-		ok := o.Result != nil && o.Code == 0
-		switch a := o.Args.(type) {
-		case *nfs4.PUTFH4args:
-			current = a.Object
-		case *nfs4.LOOKUP4args, *nfs4.OPEN4args, *nfs4.CREATE4args:
-			current = nil
-		case *nfs4.READ4args:
-			if r, is := o.Result.(*nfs4.READ4res); is && ok {
-				if err := x.data(v, current, a.Offset, r.Resok4.Data, false); err != nil {
-					failure = err
-				}
-				if r.Resok4.Eof {
-					x.atLeast(current, a.Offset+uint64(r.Resok4.Data.Length), true)
-				}
-			}
-		case *nfs4.WRITE4args:
-			if ok {
-				if err := x.data(v, current, a.Offset, a.Data, true); err != nil {
-					failure = err
-				}
-			}
-		case *nfs4.SETATTR4args:
-			if ok && attrs.Decode(&a.ObjAttributes) == nil && a.ObjAttributes.Attrmask.Has(nfs4.FATTR4_SIZE) {
-				x.truncate(current, attrs.Size)
-			}
-		case *nfs4.ALLOCATE4args, *nfs4.DEALLOCATE4args, *nfs4.COPY4args, *nfs4.CLONE4args, *nfs4.WRITE_SAME4args:
-			if ok {
-				x.changed(current, o.Name)
-			}
+	x.trail.Reset()
+	list := v.Operations()
+	for i := range list {
+		o := &list[i]
+		if o.Result == nil || o.Code != 0 {
+			return failure // nothing that follows was executed
 		}
-		switch r := o.Result.(type) {
-		case *nfs4.GETFH4res:
-			if ok {
-				current = r.Resok4.Object
-			}
-		case *nfs4.GETATTR4res:
-			if ok && r.Resok4.ObjAttributes.Attrmask.Has(nfs4.FATTR4_SIZE) && attrs.Decode(&r.Resok4.ObjAttributes) == nil {
-				x.settle(current, attrs.Size)
-			}
+		if err := x.operation(v, o, x.trail.Current.Handle); err != nil {
+			failure = err
 		}
+		x.trail.Step(o.Number, o.Args, o.Result)
 	}
 	return failure
 }
 
-// of returns the file of a handle; nil if there is none, or too many.
-func (x *Extractor) of(handle []byte, make bool) *file {
-	if len(handle) == 0 {
-		return nil
-	}
-	f := x.files[string(handle)]
-	if f == nil && make {
-		if len(x.order) >= maxFiles {
-			x.lost++
+// operation takes one that succeeded, on a file whose handle may be nil.
+func (x *Extractor) operation(v *rpc.View, o *rpc.Operation, file []byte) error {
+	switch a := o.Args.(type) {
+	case *nfs4.READ4args:
+		r, ok := o.Result.(*nfs4.READ4res)
+		if !ok {
 			return nil
 		}
-		f = &file{handle: string(handle)}
-		f.store.path = filepath.Join(x.temp, fmt.Sprint(len(x.order)))
-		x.files[f.handle] = f
-		x.order = append(x.order, f)
+		err := x.data(v, file, a.Offset, r.Resok4.Data, false)
+		if r.Resok4.Eof {
+			x.atLeast(file, a.Offset+uint64(r.Resok4.Data.Length), true)
+		}
+		return err
+	case *nfs4.WRITE4args:
+		return x.data(v, file, a.Offset, a.Data, true)
+	case *nfs4.SETATTR4args:
+		if x.attrs.Decode(&a.ObjAttributes) == nil && a.ObjAttributes.Attrmask.Has(nfs4.FATTR4_SIZE) {
+			x.truncate(file, x.attrs.Size)
+		}
+	case *nfs4.GETATTR4args:
+		if r, ok := o.Result.(*nfs4.GETATTR4res); ok && r.Resok4.ObjAttributes.Attrmask.Has(nfs4.FATTR4_SIZE) && x.attrs.Decode(&r.Resok4.ObjAttributes) == nil {
+			x.settle(file, x.attrs.Size)
+		}
+	default:
+		if e := ops.Operation(o.Number); e != nil && a != nil {
+			if e.Act(a, &x.act); x.act.Class == ops.Changes && x.act.Ranged {
+				x.changed(file, o.Name) // by what is not in the call
+			}
+		}
 	}
-	return f
+	return nil
 }
 
 // data writes the bytes of a READ or WRITE.
@@ -312,7 +300,7 @@ func (x *Extractor) truncate(handle []byte, size uint64) {
 	_ = x.resize(&f.store, min(size, maxOffset))
 }
 
-// settle notes the size that the server reports.
+// settle records the size that the server reports.
 func (x *Extractor) settle(handle []byte, size uint64) {
 	f := x.of(handle, false)
 	if f == nil {
@@ -338,6 +326,25 @@ func (x *Extractor) changed(handle []byte, how string) {
 		x.pieces -= f.known.cut(0)
 		f.note = "changed by the server: " + how
 	}
+}
+
+// of returns the file of a handle; nil if there is none, or too many.
+func (x *Extractor) of(handle []byte, make bool) *file {
+	if len(handle) == 0 {
+		return nil
+	}
+	f := x.files[string(handle)]
+	if f == nil && make {
+		if len(x.order) >= maxFiles {
+			x.lost++
+			return nil
+		}
+		f = &file{handle: string(handle)}
+		f.store.path = filepath.Join(x.temp, fmt.Sprint(len(x.order)))
+		x.files[f.handle] = f
+		x.order = append(x.order, f)
+	}
+	return f
 }
 
 const forever = ^uint64(0)

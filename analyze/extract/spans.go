@@ -52,38 +52,6 @@ func (s *spans) add(from, to uint64) int {
 	return 1
 }
 
-// merge returns all ranges.
-func (s *spans) merge() []span {
-	if len(s.recent) == 0 {
-		return s.list
-	}
-	slices.SortFunc(s.recent, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	out := make([]span, 0, len(s.list)+len(s.recent))
-	take := func(x span) {
-		if n := len(out); n > 0 && x.from <= out[n-1].to {
-			out[n-1].to = max(out[n-1].to, x.to)
-			return
-		}
-		out = append(out, x)
-	}
-	i := 0
-	for _, x := range s.recent {
-		for i < len(s.list) && s.list[i].from <= x.from {
-			take(s.list[i])
-			i++
-		}
-		take(x)
-	}
-	for _, x := range s.list[i:] {
-		take(x)
-	}
-	s.list, s.recent, s.high = out, s.recent[:0], 0
-	if len(out) < maxRecent/8 {
-		s.recent = nil
-	}
-	return s.list
-}
-
 // cut forgets what lies at and beyond an offset. It returns by how many the
 // number of ranges has become less.
 func (s *spans) cut(from uint64) int {
@@ -154,4 +122,36 @@ func (s *spans) within(o *spans) spans {
 		}
 	}
 	return out
+}
+
+// merge returns all ranges.
+func (s *spans) merge() []span {
+	if len(s.recent) == 0 {
+		return s.list
+	}
+	slices.SortFunc(s.recent, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	out := make([]span, 0, len(s.list)+len(s.recent))
+	take := func(x span) {
+		if n := len(out); n > 0 && x.from <= out[n-1].to {
+			out[n-1].to = max(out[n-1].to, x.to)
+			return
+		}
+		out = append(out, x)
+	}
+	i := 0
+	for _, x := range s.recent {
+		for i < len(s.list) && s.list[i].from <= x.from {
+			take(s.list[i])
+			i++
+		}
+		take(x)
+	}
+	for _, x := range s.list[i:] {
+		take(x)
+	}
+	s.list, s.recent, s.high = out, s.recent[:0], 0
+	if len(out) < maxRecent/8 {
+		s.recent = nil
+	}
+	return s.list
 }

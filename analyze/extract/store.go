@@ -36,33 +36,6 @@ type store struct {
 	lost   bool              // there was no room for some
 }
 
-func (s *store) sorted() bool { return s.far == nil }
-
-// slot is the place of a region, which is made if need be.
-func (x *Extractor) slot(s *store, region uint64) (uint64, bool) {
-	if region < s.dense {
-		return region, true
-	}
-	if at, ok := s.far[region]; ok {
-		return at, true
-	}
-	if s.far == nil && region == s.dense {
-		s.dense++
-		return region, true
-	}
-	if x.regions >= maxRegions {
-		return 0, false
-	}
-	if s.far == nil {
-		s.far = make(map[uint64]uint64)
-		x.pieces += s.data.add(0, s.solid)
-	}
-	x.regions++
-	at := s.dense + uint64(len(s.far))
-	s.far[region] = at
-	return at, true
-}
-
 // write puts bytes at an offset. It returns false if there was no room for some
 // of them.
 func (x *Extractor) write(s *store, offset uint64, b []byte) (bool, error) {
@@ -90,6 +63,31 @@ func (x *Extractor) write(s *store, offset uint64, b []byte) (bool, error) {
 		s.length = max(s.length, offset)
 	}
 	return true, nil
+}
+
+// slot is the place of a region, which is made if need be.
+func (x *Extractor) slot(s *store, region uint64) (uint64, bool) {
+	if region < s.dense {
+		return region, true
+	}
+	if at, ok := s.far[region]; ok {
+		return at, true
+	}
+	if s.far == nil && region == s.dense {
+		s.dense++
+		return region, true
+	}
+	if x.regions >= maxRegions {
+		return 0, false
+	}
+	if s.far == nil {
+		s.far = make(map[uint64]uint64)
+		x.pieces += s.data.add(0, s.solid)
+	}
+	x.regions++
+	at := s.dense + uint64(len(s.far))
+	s.far[region] = at
+	return at, true
 }
 
 // resize sets the length of a file.
@@ -203,6 +201,8 @@ func (x *Extractor) settleStore(s *store, parts *spans, packed bool) error {
 	}
 	return x.root.Rename(s.path+".whole", s.path)
 }
+
+func (s *store) sorted() bool { return s.far == nil }
 
 func copyAt(out *os.File, to int64, in *os.File, from, n int64, buf []byte) error {
 	m, err := in.ReadAt(buf[:n], from)

@@ -416,6 +416,7 @@ var schemaFields = sync.OnceValue(func() []field {
 		}},
 		number("xid", "transaction id", kUint, func(t *transaction.Transaction) uint64 { return uint64(t.XID) }),
 		number("connection", "number of the connection, from 1", kUint, func(t *transaction.Transaction) uint64 { return uint64(t.Connection.ID) }),
+		field{name: "connection_key", kinds: kString, desc: "what identifies the connection in any input", emit: func(s *sink, v *rpc.View) { s.str(s.keys.Of(v.Tx.Connection)) }},
 		field{name: "fabric", kinds: kEnum, textual: true, desc: "what carries the connection", symbols: fixed("rocev2", "rocev1", "infiniband", "iwarp", "tcp", "udp"),
 			emit: func(s *sink, v *rpc.View) { s.symbol(v.Fabric().String()) }},
 		field{name: "client", kinds: kAddr, desc: "address of the requester", emit: func(s *sink, v *rpc.View) { s.addr(v.Tx.Client().Addr) }},

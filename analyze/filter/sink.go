@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -29,6 +30,7 @@ type sink struct {
 	buf  []byte
 
 	listed map[string]string // operations as listed
+	keys   rpc.ConnectionKeys
 }
 
 func (s *sink) result(ok bool) {

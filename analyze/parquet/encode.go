@@ -18,6 +18,7 @@ type encoder struct {
 	row    Row
 	addrs  map[netip.Addr]string
 	listed map[string]string // operations as listed
+	keys   rpc.ConnectionKeys
 	listB  []byte
 
 	// What optional columns point to. The columns of an absent value are nil.
@@ -50,7 +51,8 @@ func (e *encoder) encode(v *rpc.View) int {
 	client, server := tx.Client(), tx.Server()
 	*r = Row{
 		Time: tx.First().Time, TimeNS: tx.First().Time, XID: int64(tx.XID), Connection: int64(tx.Connection.ID),
-		Fabric: tx.Connection.Fabric.String(), Client: e.addr(client.Addr), Server: e.addr(server.Addr),
+		ConnectionKey: e.keys.Of(tx.Connection),
+		Fabric:        tx.Connection.Fabric.String(), Client: e.addr(client.Addr), Server: e.addr(server.Addr),
 		ClientEndpoint: int64(client.Number()), ServerEndpoint: int64(server.Number()), Direction: "forward",
 		Program: v.ProgramName(), Version: int64(tx.Version), Procedure: v.ProcedureName(),
 		Operation: e.operation(v), OperationGroup: v.OperationGroup(),

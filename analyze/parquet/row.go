@@ -14,6 +14,7 @@ type Row struct {
 	TimeNS         int64  `parquet:"time_ns,delta"`
 	XID            int64  `parquet:"xid"`
 	Connection     int64  `parquet:"connection"`
+	ConnectionKey  string `parquet:"connection_key,dict"`
 	Fabric         string `parquet:"fabric,dict"`
 	Client         string `parquet:"client,dict"`
 	Server         string `parquet:"server,dict"`

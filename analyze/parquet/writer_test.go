@@ -115,7 +115,7 @@ func decoded(t testing.TB, text string) any {
 func object(r *Row) string {
 	o := map[string]any{
 		"schema": ndjson.Schema, "time": time.Unix(0, r.Time).UTC().Format("2006-01-02T15:04:05.000000000Z"),
-		"xid": r.XID, "connection": r.Connection, "fabric": r.Fabric, "client": r.Client, "server": r.Server,
+		"xid": r.XID, "connection": r.Connection, "connection_key": r.ConnectionKey, "fabric": r.Fabric, "client": r.Client, "server": r.Server,
 		"client_endpoint": r.ClientEndpoint, "server_endpoint": r.ServerEndpoint, "direction": r.Direction,
 		"program": r.Program, "version": r.Version, "procedure": r.Procedure, "operation": r.Operation,
 		"operation_group": r.OperationGroup, "status": r.Status,

@@ -5,9 +5,11 @@ import (
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/replay/fault"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 const faultsLong = `Faults are written SELECTOR:ACTION. The selector is xid=0xHEX (as captured, in run;
@@ -60,7 +62,7 @@ func parseFaults(list []string) (*faultPlan, error) {
 }
 
 // resolve finds the ops of captured XIDs.
-func (f *faultPlan) resolve(w *run.Workload) error {
+func (f *faultPlan) resolve(w *workload.Workload) error {
 	return f.client.Resolve(func(xid uint32) int {
 		for _, o := range w.Ops {
 			if o.XID == xid {
@@ -96,7 +98,7 @@ func (f *faultPlan) check(fabric string, builtin bool) error {
 }
 
 // note says what faults were injected.
-func (f *faultPlan) note(r *run.Report) {
+func (f *faultPlan) note(r *report.Report) {
 	for _, p := range []*fault.Plan{f.client, f.server} {
 		for _, a := range []fault.Action{fault.Delay, fault.Drop, fault.Disconnect, fault.Credits, fault.ErrChunk, fault.RNR} {
 			if n := p.Done()[a]; n > 0 {

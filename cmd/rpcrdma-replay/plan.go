@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 )
 
 // planOptions are the flags of the command plan.
@@ -224,9 +225,9 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	}
 	tables := int(o.memory)
 	if tables == 0 && o.limit.Given() {
-		tables = o.limit.Scale(plan.DefaultMemory)
+		tables = o.limit.Scale(planner.DefaultMemory)
 	}
-	sum, err := plan.Build(ctx, in, name, dopt, plan.Options{
+	sum, err := planner.Build(ctx, in, name, dopt, planner.Options{
 		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: tables, Sources: args, Tool: "rpcrdma-replay", Files: files,
 		Unwrap: keys.Contexts,
 	})

@@ -21,12 +21,17 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
+	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // runFlags are the flags of the command run.
@@ -184,7 +189,7 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	if opt.Timing, err = pick("timing", o.timing, timings); err != nil {
 		return opt, err
 	}
-	if opt.Verify, err = pick("verify", o.verify, map[string]run.Verify{"all": run.VerifyAll, "status": run.VerifyStatus, "none": run.VerifyNone}); err != nil {
+	if opt.Verify, err = pick("verify", o.verify, map[string]judge.Level{"all": judge.All, "status": judge.Status, "none": judge.Nothing}); err != nil {
 		return opt, err
 	}
 	if opt.Layout, err = pick("layout", o.layout, map[string]bool{"own": false, "captured": true}); err != nil {
@@ -268,7 +273,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	defer t.close()
 	opt.Dial, opt.Access = t.dial, t.access
-	witness := run.NewWitness()
+	witness := selfcheck.NewWitness()
 	if t.packets != nil {
 		opt.Observe = witness.Observe
 	}
@@ -297,7 +302,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 			err = errors.Join(err, cerr)
 		}
 	}
-	return errors.Join(o.print(s, report, rep), err, verdict(rep))
+	return errors.Join(o.print(s, report, rep), err, outcome(rep))
 }
 
 // claim notes what is read, and makes sure that none of it is written.
@@ -334,7 +339,7 @@ func calm() func() {
 // errDiffers says that a run did not go as captured. The report has said it.
 var errDiffers = errors.New("the replay differs from the capture")
 
-func verdict(r *run.Report) error {
+func outcome(r *report.Report) error {
 	if r.SelfCheck != nil && !r.SelfCheck.OK() {
 		return errors.New("the dissector does not find in our own packets what was sent")
 	}
@@ -346,7 +351,7 @@ func verdict(r *run.Report) error {
 
 // print writes the report. The file has it, too, if the run was interrupted: that
 // is the record of what was sent, and it says so.
-func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *run.Report) error {
+func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *report.Report) error {
 	if file != nil {
 		if err := writeJSON(file, r); err != nil {
 			return err
@@ -383,7 +388,7 @@ func (o *runFlags) text() int64 {
 }
 
 // limited says what to do about a plan that is too long.
-func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
+func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload, error) {
 	var long *plan.TooLongError
 	if errors.As(err, &long) {
 		return nil, fmt.Errorf("%w, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
@@ -392,13 +397,13 @@ func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
 }
 
 // load reads a plan, or makes one of a capture in a temporary place.
-func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*run.Workload, error) {
-	o.memory.Decoder() // also a plan keeps to the limit
+func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*workload.Workload, error) {
+	o.memory.Decoder() // a plan obeys the limit, too
 	if n := o.memory.Note(); n != "" {
 		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	if isPlan(name) {
-		return o.limited(run.Load(name, o.text()))
+		return o.limited(workload.Load(name, o.text()))
 	}
 	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
@@ -416,7 +421,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*run.
 	if damaged != nil {
 		fmt.Fprintln(s.Err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
-	w, err := o.limited(run.Load(file, o.text()))
+	w, err := o.limited(workload.Load(file, o.text()))
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -432,7 +437,7 @@ type target struct {
 	mount   *site.Fabric
 	mountAt netip.AddrPort
 	version string
-	load    *run.Workload
+	load    *workload.Workload
 	uid     uint32
 	gid     uint32
 	layout  bool
@@ -451,7 +456,7 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *run.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
 	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
@@ -613,7 +618,7 @@ func (t *target) access(ctx context.Context) (*run.Access, error) {
 }
 
 // checkSelf decodes what was sent.
-func checkSelf(w *run.Witness, file string, memory *cli.Memory) (*run.SelfCheck, error) {
+func checkSelf(w *selfcheck.Witness, file string, memory *cli.Memory) (*report.SelfCheck, error) {
 	r, err := capture.Open([]string{file}, capture.Options{BatchSize: memory.Batch()})
 	if err != nil {
 		return nil, err
@@ -627,7 +632,7 @@ func progress(w io.Writer, p run.Progress) {
 	var parts []string
 	for v, n := range p.Verdicts {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, run.Verdict(v)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, verdict.Verdict(v)))
 		}
 	}
 	late := ""

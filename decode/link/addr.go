@@ -44,3 +44,16 @@ func AddrString(a netip.Addr) string {
 	}
 	return a.String()
 }
+
+// AppendAddr appends AddrString(a). It does not allocate.
+func AppendAddr(b []byte, a netip.Addr) []byte {
+	if lid, ok := IsLID(a); ok {
+		b = append(b, lidZone...)
+		b = append(b, ' ')
+		return strconv.AppendUint(b, uint64(lid), 10)
+	}
+	if !a.IsValid() {
+		return append(b, a.String()...) // AppendTo appends nothing
+	}
+	return a.AppendTo(b)
+}

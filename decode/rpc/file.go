@@ -3,11 +3,12 @@ package rpc
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// File is what a transaction is about, drawn together from arguments and
-// results: the object, and the range of it.
+// File is what a transaction is about, put together from arguments and results: an
+// object, and a range of it.
 type File struct {
 	Handle []byte // of the object, or of the directory that Name is in
 	Name   []byte // as it stands in the call; nil if the call has only a handle
@@ -38,98 +39,107 @@ func (v *View) File() *File {
 	return f
 }
 
-func (f *File) span(offset, count uint64) {
-	f.HasRange, f.Offset, f.Count = true, offset, count
-}
-
-func (f *File) moved(n uint64) { f.HasMoved, f.Moved = true, n }
-
-func (f *File) in3(d *nfs3.Diropargs3) { f.Handle, f.Name = d.Dir.Data, d.Name }
-
 func (v *View) fileOf() {
-	f := &v.file
-	switch a := v.Args.(type) {
+	switch v.Args.(type) {
 	case nil:
-	case *nfs3.GETATTR3args:
-		f.Handle = a.Object.Data
-	case *nfs3.SETATTR3args:
-		f.Handle = a.Object.Data
-	case *nfs3.LOOKUP3args:
-		f.in3(&a.What)
-		if r, ok := v.Result.(*nfs3.LOOKUP3res); ok && r.Status == nfs3.NFS3_OK {
-			f.Result = r.Resok.Object.Data
-		}
-	case *nfs3.ACCESS3args:
-		f.Handle = a.Object.Data
-	case *nfs3.READLINK3args:
-		f.Handle = a.Symlink.Data
-	case *nfs3.READ3args:
-		f.Handle = a.File.Data
-		f.span(a.Offset, uint64(a.Count))
-		if r, ok := v.Result.(*nfs3.READ3res); ok && r.Status == nfs3.NFS3_OK {
-			f.moved(uint64(r.Resok.Count))
-			f.EOF = r.Resok.Eof
-		}
-	case *nfs3.WRITE3args:
-		f.Handle = a.File.Data
-		f.span(a.Offset, uint64(a.Count))
-		f.Stable = a.Stable.Symbol()
-		if r, ok := v.Result.(*nfs3.WRITE3res); ok && r.Status == nfs3.NFS3_OK {
-			f.moved(uint64(r.Resok.Count))
-		}
-	case *nfs3.CREATE3args:
-		f.in3(&a.Where)
-		if r, ok := v.Result.(*nfs3.CREATE3res); ok && r.Status == nfs3.NFS3_OK && r.Resok.Obj.HandleFollows {
-			f.Result = r.Resok.Obj.Handle.Data
-		}
-	case *nfs3.MKDIR3args:
-		f.in3(&a.Where)
-		if r, ok := v.Result.(*nfs3.MKDIR3res); ok && r.Status == nfs3.NFS3_OK && r.Resok.Obj.HandleFollows {
-			f.Result = r.Resok.Obj.Handle.Data
-		}
-	case *nfs3.SYMLINK3args:
-		f.in3(&a.Where)
-		f.To = a.Symlink.SymlinkData.Inline
-		if r, ok := v.Result.(*nfs3.SYMLINK3res); ok && r.Status == nfs3.NFS3_OK && r.Resok.Obj.HandleFollows {
-			f.Result = r.Resok.Obj.Handle.Data
-		}
-	case *nfs3.MKNOD3args:
-		f.in3(&a.Where)
-		if r, ok := v.Result.(*nfs3.MKNOD3res); ok && r.Status == nfs3.NFS3_OK && r.Resok.Obj.HandleFollows {
-			f.Result = r.Resok.Obj.Handle.Data
-		}
-	case *nfs3.REMOVE3args:
-		f.in3(&a.Object)
-	case *nfs3.RMDIR3args:
-		f.in3(&a.Object)
-	case *nfs3.RENAME3args:
-		f.in3(&a.From)
-		f.To = a.To.Name
-	case *nfs3.LINK3args:
-		f.Handle = a.File.Data
-		f.To = a.Link.Name
-	case *nfs3.READDIR3args:
-		f.Handle = a.Dir.Data
-	case *nfs3.READDIRPLUS3args:
-		f.Handle = a.Dir.Data
-	case *nfs3.FSSTAT3args:
-		f.Handle = a.Fsroot.Data
-	case *nfs3.FSINFO3args:
-		f.Handle = a.Fsroot.Data
-	case *nfs3.PATHCONF3args:
-		f.Handle = a.Object.Data
-	case *nfs3.COMMIT3args:
-		f.Handle = a.File.Data
-		f.span(a.Offset, uint64(a.Count))
-	case *nfs4.CompoundArgs, *nfs4.CbCompoundArgs:
-		v.file4()
+	case *nfs4.CompoundArgs:
+		v.fileOfCompound()
+	case *nfs4.CbCompoundArgs:
+		v.fileOfCallback()
 	default:
-		v.fileOther(a)
+		tx := v.Tx
+		e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
+		if e == nil || tx.Program != nfs3.NFS_PROGRAM || tx.Version != nfs3.NFS_V3 {
+			v.fileOther(v.Args)
+			return
+		}
+		v.take(e, v.Args, v.Result)
+		v.file.Result = v.outcome.Handle
 	}
 }
 
-// fileOther covers the programs beside NFSv3 and NFSv4 by the names of their
-// fields.
+// fileOfCompound draws a File from a COMPOUND: of its operations the last one that
+// is about something.
+func (v *View) fileOfCompound() {
+	f, t := &v.file, &v.trail
+	t.Reset()
+	list := v.Operations()
+	for i := range list {
+		o := &list[i]
+		result := o.Result
+		if o.Code != uint32(nfs4.NFS4_OK) {
+			result = nil
+		}
+		e := ops.Operation(o.Number)
+		if e != nil {
+			v.take(e, o.Args, result)
+		}
+		t.Step(o.Number, o.Args, result)
+		switch now := &t.Current; {
+		case now.Handle == nil:
+		case f.Handle == nil && f.Name == nil:
+			f.Handle = now.Handle
+		case e != nil && e.Gives.Has(ops.Handle) && result != nil && now.Is(f.Handle, f.Name):
+			f.Result = now.Handle
+		}
+	}
+}
+
+func (v *View) fileOfCallback() {
+	v.trail.Reset()
+	list := v.Operations()
+	for i := range list {
+		if e := ops.Callback(list[i].Number); e != nil {
+			v.take(e, list[i].Args, nil)
+		}
+	}
+}
+
+// take adds what a procedure or operation is about, and what its results say of it,
+// nil if there are none. v.trail is where the COMPOUND stands before it.
+func (v *View) take(e *ops.Entry, args, results xdr.Message) {
+	f, a, o := &v.file, &v.act, &v.outcome
+	*o = ops.Outcome{}
+	if args == nil || !e.HasPlaces() {
+		return
+	}
+	e.Act(args, a)
+	p := a.Subject()
+	if p == nil {
+		return
+	}
+	switch r := v.trail.At(p); {
+	case p.Named:
+		f.Handle, f.Name, f.Result = r.Handle, p.Name, nil
+	case r.Name != nil && r.Is(f.Handle, f.Name): // it has its name already
+	case r.Name != nil:
+		f.Handle, f.Name, f.Result = r.Dir, r.Name, r.Handle
+	default:
+		f.Handle, f.Name, f.Result = r.Handle, nil, nil
+	}
+	if a.Attribute != nil {
+		f.Name = a.Attribute
+	}
+	if l := a.Places(); len(l) > 1 && l[1].Named {
+		f.To = l[1].Name
+	} else if a.Text != nil {
+		f.To = a.Text
+	}
+	if a.Ranged {
+		f.span(a.Offset, a.Count)
+	}
+	if a.Stable != "" {
+		f.Stable = a.Stable
+	}
+	if results == nil {
+		return
+	}
+	if e.Outcome(results, o); o.HasMoved {
+		f.HasMoved, f.Moved, f.EOF = true, o.Moved, o.EOF
+	}
+}
+
+// fileOther covers all other programs by the names of their fields.
 func (v *View) fileOther(m xdr.Message) {
 	v.picker = picker{f: &v.file}
 	m.Walk(&v.picker)
@@ -143,13 +153,19 @@ type picker struct {
 	ranged bool
 }
 
-func (p *picker) Begin(_, typ string, _ int)   { p.typ = typ }
-func (p *picker) End()                         {}
-func (p *picker) Int(string, int64)            {}
-func (p *picker) Bool(string, bool)            {}
-func (p *picker) Enum(string, uint32, string)  {}
+func (p *picker) Begin(_, typ string, _ int) { p.typ = typ }
+
+func (p *picker) End() {}
+
+func (p *picker) Int(string, int64) {}
+
+func (p *picker) Bool(string, bool) {}
+
+func (p *picker) Enum(string, uint32, string) {}
+
 func (p *picker) Flags(string, uint64, string) {}
-func (p *picker) Time(string, int64, uint32)   {}
+
+func (p *picker) Time(string, int64, uint32) {}
 
 func (p *picker) Data(name string, d xdr.Data) {
 	switch name {
@@ -193,4 +209,8 @@ func (p *picker) String(name string, v []byte) {
 			p.f.To = v
 		}
 	}
+}
+
+func (f *File) span(offset, count uint64) {
+	f.HasRange, f.Offset, f.Count = true, offset, count
 }

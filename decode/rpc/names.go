@@ -39,54 +39,21 @@ type entry struct {
 // maxDepth bounds a path: handles may be made to point in a circle.
 const maxDepth = 64
 
-func (n *Names) learn(parent, child, name []byte) {
-	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
-		return
+// Path is the path of the file that the transaction is about, as far as
+// earlier transactions told it; empty without Names.
+func (v *View) Path() string {
+	f := v.File()
+	if f == nil || v.Names == nil {
+		return ""
 	}
-	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
-		return
+	dir := v.Names.Path(f.Handle)
+	switch {
+	case f.Name == nil:
+		return dir
+	case dir == "":
+		return string(f.Name)
 	}
-	n.set(string(child), entry{string(parent), string(name)})
-}
-
-func (n *Names) set(child string, e entry) {
-	limit := n.Limit
-	if limit <= 0 {
-		limit = nameBytes
-	}
-	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > limit {
-		if n.byHandle != nil {
-			n.Forgotten++
-		}
-		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
-	}
-	if old, ok := n.byHandle[child]; ok {
-		n.bytes -= old.size(child)
-	}
-	if old, ok := n.byName[e]; ok {
-		n.bytes -= e.size(old)
-	}
-	n.bytes += 2 * e.size(child)
-	n.byHandle[child] = e
-	n.byName[e] = child
-}
-
-// size is what the name of a handle takes in one of the tables, in bytes.
-func (e *entry) size(handle string) int {
-	return len(handle) + len(e.parent) + len(e.name) + entryBytes
-}
-
-// remove forgets a name that has been removed from its directory.
-func (n *Names) remove(parent, name []byte) {
-	e := entry{string(parent), string(name)}
-	if h, ok := n.byName[e]; ok {
-		delete(n.byName, e)
-		n.bytes -= e.size(h)
-		if n.byHandle[h] == e {
-			delete(n.byHandle, h)
-			n.bytes -= e.size(h)
-		}
-	}
+	return dir + "/" + string(f.Name)
 }
 
 // Path is the path of a file handle as far as it is known: "d1/small", or
@@ -106,23 +73,6 @@ func (n *Names) Path(handle []byte) string {
 		path = e.name + "/" + path
 	}
 	return path
-}
-
-// Path is the path of the file that the transaction is about, as far as
-// earlier transactions told it; empty without Names.
-func (v *View) Path() string {
-	f := v.File()
-	if f == nil || v.Names == nil {
-		return ""
-	}
-	dir := v.Names.Path(f.Handle)
-	switch {
-	case f.Name == nil:
-		return dir
-	case dir == "":
-		return string(f.Name)
-	}
-	return dir + "/" + string(f.Name)
 }
 
 // Learn remembers the file handles of the transaction's results.
@@ -164,57 +114,33 @@ func (v *View) Learn() {
 	}
 }
 
-// rename moves a name.
-func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	h, ok := n.byName[entry{string(fromDir), string(from)}]
-	n.remove(toDir, to)
-	if ok {
-		n.remove(fromDir, from)
-		n.set(h, entry{string(toDir), string(to)})
-	}
-}
-
 func (v *View) learn4(n *Names) {
-	var current, saved, parent, name []byte
-	for _, o := range v.Operations() {
+	t := &v.trail
+	t.Reset()
+	list := v.Operations()
+	for i := range list {
+		o := &list[i]
 		if o.Result == nil || o.Code != uint32(nfs4.NFS4_OK) {
 			return
 		}
 		switch a := o.Args.(type) {
-		case *nfs4.PUTFH4args:
-			current, name = a.Object, nil
-		case *nfs4.LOOKUP4args:
-			parent, name, current = current, a.Objname, nil
-		case *nfs4.OPEN4args:
-			if a.Claim.Claim == nfs4.CLAIM_NULL {
-				parent, name, current = current, a.Claim.File, nil
-			}
-		case *nfs4.CREATE4args:
-			parent, name, current = current, a.Objname, nil
 		case *nfs4.REMOVE4args:
-			n.remove(current, a.Target)
+			n.remove(t.Current.Handle, a.Target)
 		case *nfs4.RENAME4args:
-			n.rename(saved, a.Oldname, current, a.Newname)
+			n.rename(t.Saved.Handle, a.Oldname, t.Current.Handle, a.Newname)
 		}
-		switch nfs4.NfsOpnum4(o.Number) {
-		case nfs4.OP_SAVEFH:
-			saved = current
-		case nfs4.OP_RESTOREFH:
-			current, name = saved, nil
-		}
-		switch r := o.Result.(type) {
-		case *nfs4.GETFH4res:
-			if name != nil && parent != nil {
-				n.learn(parent, r.Resok4.Object, name)
-			}
-			current, name = r.Resok4.Object, nil
-		case *nfs4.READDIR4res:
-			for i := range r.Resok4.Reply.Entries {
-				e := &r.Resok4.Reply.Entries[i]
+		if r, ok := o.Result.(*nfs4.READDIR4res); ok {
+			for k := range r.Resok4.Reply.Entries {
+				e := &r.Resok4.Reply.Entries[k]
 				if h := n.filehandle(&e.Attrs); h != nil {
-					n.learn(current, h, e.Name)
+					n.learn(t.Current.Handle, h, e.Name)
 				}
 			}
+		}
+		had := t.Current.Handle != nil
+		t.Step(o.Number, o.Args, o.Result)
+		if f := &t.Current; !had && f.Handle != nil && f.Name != nil && f.Dir != nil {
+			n.learn(f.Dir, f.Handle, f.Name)
 		}
 	}
 }
@@ -225,4 +151,64 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 		return nil
 	}
 	return n.attrs.Filehandle
+}
+
+// rename moves a name.
+func (n *Names) rename(fromDir, from, toDir, to []byte) {
+	h, ok := n.byName[entry{string(fromDir), string(from)}]
+	n.remove(toDir, to)
+	if ok {
+		n.remove(fromDir, from)
+		n.set(h, entry{string(toDir), string(to)})
+	}
+}
+
+// remove forgets a name that has been removed from its directory.
+func (n *Names) remove(parent, name []byte) {
+	e := entry{string(parent), string(name)}
+	if h, ok := n.byName[e]; ok {
+		delete(n.byName, e)
+		n.bytes -= e.size(h)
+		if n.byHandle[h] == e {
+			delete(n.byHandle, h)
+			n.bytes -= e.size(h)
+		}
+	}
+}
+
+func (n *Names) learn(parent, child, name []byte) {
+	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
+		return
+	}
+	if e, ok := n.byHandle[string(child)]; ok && e.name == string(name) && e.parent == string(parent) {
+		return
+	}
+	n.set(string(child), entry{string(parent), string(name)})
+}
+
+func (n *Names) set(child string, e entry) {
+	limit := n.Limit
+	if limit <= 0 {
+		limit = nameBytes
+	}
+	if n.byHandle == nil || len(n.byHandle) >= maxNames || len(n.byName) >= maxNames || n.bytes+2*e.size(child) > limit {
+		if n.byHandle != nil {
+			n.Forgotten++
+		}
+		n.byHandle, n.byName, n.bytes = make(map[string]entry), make(map[entry]string), 0
+	}
+	if old, ok := n.byHandle[child]; ok {
+		n.bytes -= old.size(child)
+	}
+	if old, ok := n.byName[e]; ok {
+		n.bytes -= e.size(old)
+	}
+	n.bytes += 2 * e.size(child)
+	n.byHandle[child] = e
+	n.byName[e] = child
+}
+
+// size is what the name of a handle takes in one of the tables, in bytes.
+func (e *entry) size(handle string) int {
+	return len(handle) + len(e.parent) + len(e.name) + entryBytes
 }

@@ -60,19 +60,6 @@ func (o *Opened) Buffer(n int) []byte {
 	return o.buffer[:n]
 }
 
-func (o *Opened) reset() {
-	if o.How == NotOpened {
-		return
-	}
-	o.How, o.Data, o.Length = NotOpened, nil, 0
-	if cap(o.buffer) > keepOpened {
-		o.buffer = nil
-	}
-}
-
-// clear reports whether an encrypted body was decrypted.
-func (o *Opened) clear() bool { return o.How == Decrypted || o.How == Prefix }
-
 // unwrap lets the Unwrapper look at the transaction.
 func (v *View) unwrap() {
 	v.CallOpened.reset()
@@ -86,6 +73,16 @@ func (v *View) unwrap() {
 		v.Reply.BodyInto(v.Call.Protection(), &v.ReplyBody)
 	}
 	v.Unwrap.Unwrap(v)
+}
+
+func (o *Opened) reset() {
+	if o.How == NotOpened {
+		return
+	}
+	o.How, o.Data, o.Length = NotOpened, nil, 0
+	if cap(o.buffer) > keepOpened {
+		o.buffer = nil
+	}
 }
 
 // Opening is what became of the wrapped bodies of the transaction: the worse of
@@ -106,3 +103,6 @@ func opened(b *oncrpc.Body, o *Opened) ([]byte, int) {
 	}
 	return b.Data, b.Length
 }
+
+// clear reports whether an encrypted body was decrypted.
+func (o *Opened) clear() bool { return o.How == Decrypted || o.How == Prefix }

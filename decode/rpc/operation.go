@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 )
 
 // weight says how much an operation of a COMPOUND tells.
@@ -16,40 +17,16 @@ const (
 	heavy               // what the COMPOUND is there for
 )
 
-// weights of the operations that are not heavy.
-var weights = [...]struct {
-	op nfs4.NfsOpnum4
-	w  weight
-}{
-	{nfs4.OP_SEQUENCE, noise}, {nfs4.OP_PUTFH, noise}, {nfs4.OP_PUTPUBFH, noise}, {nfs4.OP_PUTROOTFH, noise},
-	{nfs4.OP_GETFH, noise}, {nfs4.OP_SAVEFH, noise}, {nfs4.OP_RESTOREFH, noise},
-	{nfs4.OP_GETATTR, light}, {nfs4.OP_ACCESS, light}, {nfs4.OP_VERIFY, light}, {nfs4.OP_NVERIFY, light},
-	{nfs4.OP_LOOKUP, plain}, {nfs4.OP_LOOKUPP, plain},
-}
-
-var (
-	forwardWeights  = [256]weight{}
-	callbackWeights = [256]weight{}
-)
-
-func init() {
-	for i := range forwardWeights {
-		forwardWeights[i], callbackWeights[i] = heavy, heavy
-	}
-	for _, w := range weights {
-		forwardWeights[w.op] = w.w
-	}
-	callbackWeights[nfs4.OP_CB_SEQUENCE] = noise
-}
-
+// weigh takes the weight of an operation from the table that all share.
 func weigh(o *Operation, callback bool) weight {
-	if o.Number >= uint32(len(forwardWeights)) {
+	e := ops.Operation(o.Number)
+	if callback {
+		e = ops.Callback(o.Number)
+	}
+	if e == nil {
 		return heavy
 	}
-	if callback {
-		return callbackWeights[o.Number]
-	}
-	return forwardWeights[o.Number]
+	return heavy - weight(e.Weight)
 }
 
 // AppendOperation appends what a transaction does in a few words, as listings
@@ -59,21 +36,21 @@ func weigh(o *Operation, callback bool) weight {
 // counts for more than LOOKUP. An operation that failed is always named. "*3"
 // stands for an operation three times in a row.
 func (v *View) AppendOperation(b []byte) []byte {
-	ops := v.Operations()
-	if len(ops) == 0 {
+	all := v.Operations()
+	if len(all) == 0 {
 		return append(b, v.ProcedureName()...)
 	}
 	callback := isCallback(v)
-	least, count := leastWeight(ops, callback)
+	least, count := leastWeight(all, callback)
 	start := len(b)
-	for i := 0; i < len(ops); i++ {
-		o := &ops[i]
+	for i := 0; i < len(all); i++ {
+		o := &all[i]
 		w := weigh(o, callback)
-		if !(w >= least || o.Code != 0 && w != noise || count == 0 && i == len(ops)-1) {
+		if !(w >= least || o.Code != 0 && w != noise || count == 0 && i == len(all)-1) {
 			continue
 		}
 		n := 1
-		for i+1 < len(ops) && ops[i+1].Number == o.Number {
+		for i+1 < len(all) && all[i+1].Number == o.Number {
 			i++
 			n++
 		}
@@ -91,10 +68,10 @@ func (v *View) AppendOperation(b []byte) []byte {
 
 // leastWeight is the weight from which on operations are shown, and how many
 // of them there are.
-func leastWeight(ops []Operation, callback bool) (weight, int) {
+func leastWeight(all []Operation, callback bool) (weight, int) {
 	var count [heavy + 1]int
-	for i := range ops {
-		count[weigh(&ops[i], callback)]++
+	for i := range all {
+		count[weigh(&all[i], callback)]++
 	}
 	if count[heavy] > 0 {
 		return heavy, count[heavy]
@@ -106,16 +83,16 @@ func leastWeight(ops []Operation, callback bool) (weight, int) {
 // transaction by: the procedure, or the one operation that counts for most among
 // those that AppendOperation names. It does not allocate.
 func (v *View) OperationGroup() string {
-	ops := v.Operations()
-	if len(ops) == 0 {
+	all := v.Operations()
+	if len(all) == 0 {
 		return v.ProcedureName()
 	}
 	callback := isCallback(v)
-	best := &ops[0]
+	best := &all[0]
 	top := weigh(best, callback)
-	for i := range ops {
-		if w := weigh(&ops[i], callback); w > top || top == noise && w == noise {
-			best, top = &ops[i], w
+	for i := range all {
+		if w := weigh(&all[i], callback); w > top || top == noise && w == noise {
+			best, top = &all[i], w
 		}
 	}
 	return best.Name

@@ -1,6 +1,23 @@
 package rpc
 
 // AppendPath appends what Path returns. It does not allocate.
+func (v *View) AppendPath(dst []byte) []byte {
+	f := v.File()
+	if f == nil || v.Names == nil {
+		return dst
+	}
+	start := len(dst)
+	dst = v.Names.AppendPath(dst, f.Handle)
+	if f.Name == nil {
+		return dst
+	}
+	if len(dst) > start {
+		dst = append(dst, '/')
+	}
+	return append(dst, f.Name...)
+}
+
+// AppendPath appends what Path returns. It does not allocate.
 func (n *Names) AppendPath(dst, handle []byte) []byte {
 	e, ok := n.byHandle[string(handle)]
 	if !ok {
@@ -22,21 +39,4 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 		}
 	}
 	return dst
-}
-
-// AppendPath appends what Path returns. It does not allocate.
-func (v *View) AppendPath(dst []byte) []byte {
-	f := v.File()
-	if f == nil || v.Names == nil {
-		return dst
-	}
-	start := len(dst)
-	dst = v.Names.AppendPath(dst, f.Handle)
-	if f.Name == nil {
-		return dst
-	}
-	if len(dst) > start {
-		dst = append(dst, '/')
-	}
-	return append(dst, f.Name...)
 }

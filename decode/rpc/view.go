@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -57,6 +58,10 @@ type View struct {
 	reduced  []xdr.Reduced
 	file     File
 	picker   picker
+	// Scratch of File and Learn.
+	trail    ops.Trail
+	act      ops.Act
+	outcome  ops.Outcome
 	ops      []Operation
 	opsDone  bool
 	fileDone bool
@@ -154,12 +159,6 @@ func (v *View) program(number, version uint32) *program {
 // maxPrograms bounds how many program numbers are remembered.
 const maxPrograms = 256
 
-// readable reports whether a body is arguments or results in the clear, or was
-// decrypted.
-func readable(b *oncrpc.Body, o *Opened) bool {
-	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity || b.Kind == oncrpc.BodyPrivacy && o.clear()) && !b.Malformed
-}
-
 func (v *View) decodeArgs(m xdr.Message) {
 	if !readable(&v.CallBody, &v.CallOpened) {
 		return
@@ -206,6 +205,12 @@ func (v *View) decodeResult(m xdr.Message) {
 		return
 	}
 	v.ResultLeft = r.Remaining()
+}
+
+// readable reports whether a body is arguments or results in the clear, or was
+// decrypted.
+func readable(b *oncrpc.Body, o *Opened) bool {
+	return (b.Kind == oncrpc.BodyPlain || b.Kind == oncrpc.BodyIntegrity || b.Kind == oncrpc.BodyPrivacy && o.clear()) && !b.Malformed
 }
 
 // clone copies an error that belongs to the Reader.

@@ -76,7 +76,7 @@ func (m *model) emit(names []string) ([]byte, error) {
 // defPragmas are those that a definition may have; a typedef's belong to its
 // declaration.
 var defPragmas = map[defKind][]string{
-	constDef: {"go"}, enumDef: {"go", "status"}, structDef: {"go", "time"},
+	constDef: {"go"}, enumDef: {"go", "status", "operations"}, structDef: {"go", "time"},
 	unionDef: {"go", "pointer", "value"}, programDef: {"go", "name"}, versionDef: {"go"}, procDef: {"go", "name"},
 }
 
@@ -180,6 +180,64 @@ func (e *emitter) enum(d *def) {
 	}
 	e.p("}\nreturn \"\"\n}\n")
 	e.p("func (e %s) String() string { return xdr.EnumString(uint32(e), e.Symbol()) }\n", name)
+	if args, ok := d.prag["operations"]; ok {
+		e.operations(d, args)
+	}
+}
+
+// operations writes the table of the operations that an enum numbers: member OP_X
+// has the arguments X4args, unless it is one of those without, and the result X4res,
+// if there is such a type.
+func (e *emitter) operations(d *def, args []string) {
+	if len(args) < 3 {
+		fail(d.pos, "%%operations needs the table, the type of results without one of their own, and the last member")
+	}
+	void := map[string]bool{args[2]: true}
+	for _, a := range args[3:] {
+		void[a] = true
+	}
+	status := e.names[args[1]]
+	if status == nil || status.kind != structDef {
+		fail(d.pos, "%%operations: no struct %s", args[1])
+	}
+	last := false
+	e.p("// %s are the operations of %s.\nvar %s = opTable{", args[0], d.name, args[0])
+	for _, c := range d.members {
+		_, op, _ := strings.Cut(c.name, "_")
+		slot := e.localName(c)
+		if c.name == args[2] {
+			slot, last = "0", true
+		}
+		arg, newArgs := "void", "xdr.NewVoid"
+		if t := e.body(op + "4args"); t != nil {
+			arg, newArgs = op+"4args", fmt.Sprintf("newMessage[%s]", e.ref(t))
+		}
+		if (arg == "void") != void[c.name] {
+			fail(c.pos, "%s has either the type %s4args or its name behind %%operations", c.name, op)
+		}
+		res := e.body(op + "4res")
+		if res == nil {
+			res = status
+		}
+		e.p("%s: {%q, %q, %s, %q, newMessage[%s]},", slot, op, arg, newArgs, op+"4res", e.ref(res))
+	}
+	e.p("}\n")
+	if !last {
+		fail(d.pos, "%%operations: no member %s", args[2])
+	}
+}
+
+// body is the structure, union or foreign type of a name, which may be that of a typedef; nil
+// if there is none.
+func (e *emitter) body(name string) *def {
+	d := e.names[name]
+	if d != nil && d.kind == typedefDef {
+		d = e.resolve(d.decl).def
+	}
+	if d == nil || d.kind != structDef && d.kind != unionDef && d.kind != externDef {
+		return nil
+	}
+	return d
 }
 
 func (e *emitter) goType(t *typ) string {

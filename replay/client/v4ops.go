@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -264,21 +265,10 @@ func (v *V4) count(c *compound, op nfs4.NfsOpnum4, err error) {
 			continue
 		}
 		code, _, _ := c.res.Ops[i].Status()
-		if !KeepsSeqid(nfs4.Nfsstat4(code)) {
+		if !ops.KeepsSeqid(nfs4.Nfsstat4(code)) {
 			v.owner.seqid++
 		}
 	}
-}
-
-// KeepsSeqid reports whether an operation that failed so leaves the seqid of
-// its owner where it was (RFC 7530, section 9.1.7).
-func KeepsSeqid(s nfs4.Nfsstat4) bool {
-	switch s {
-	case nfs4.NFS4ERR_STALE_CLIENTID, nfs4.NFS4ERR_STALE_STATEID, nfs4.NFS4ERR_BAD_STATEID, nfs4.NFS4ERR_BAD_SEQID,
-		nfs4.NFS4ERR_BADXDR, nfs4.NFS4ERR_RESOURCE, nfs4.NFS4ERR_NOFILEHANDLE, nfs4.NFS4ERR_MOVED:
-		return true
-	}
-	return false
 }
 
 // Close implements FS.

@@ -130,6 +130,8 @@ func TestVerdicts(t *testing.T) {
 		{"somebody's client id", f.v4(1, op(nfs4.OP_DESTROY_CLIENTID, &nfs4.DESTROY_CLIENTID4args{DcaClientid: 7})), guard.Foreign, guard.Foreign},
 		{"somebody's session", f.v4(1, op(nfs4.OP_DESTROY_SESSION, &nfs4.DESTROY_SESSION4args{})), guard.Foreign, guard.Foreign},
 		{"a call in somebody's session", f.v4(1, op(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4args{})), guard.Foreign, guard.Foreign},
+		{"a lock on somebody's state", f.v4(0, put(f.file), op(nfs4.OP_LOCK, &nfs4.LOCK4args{Locktype: nfs4.READ_LT,
+			Locker: nfs4.Locker4{LockOwner: nfs4.ExistLockOwner4{LockStateid: nfs4.Stateid4{Other: [12]byte{1}}}}})), guard.Foreign, guard.Foreign},
 		{"somebody's state", f.v4(0, put(f.file), op(nfs4.OP_CLOSE, &nfs4.CLOSE4args{OpenStateid: nfs4.Stateid4{Other: [12]byte{1}}})), guard.Foreign, guard.Foreign},
 		{"nobody's state", f.v4(0, put(f.file), op(nfs4.OP_CLOSE, &nfs4.CLOSE4args{})), pass, pass},
 		{"callbacks to somebody", f.v4(0, op(nfs4.OP_SETCLIENTID, &nfs4.SETCLIENTID4args{Client: nfs4.NfsClientId4{Id: []byte(owner)},

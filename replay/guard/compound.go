@@ -37,10 +37,10 @@ func (c *checker) compound(g *Guard, m xdr.Message) *Refused {
 		if r := c.judge(g, name, op.Body); r != nil {
 			return r
 		}
-		if what := g.foreign(args.Minorversion, op.Body); what != "" {
+		if what := g.foreign(e, args.Minorversion, op.Body); what != "" {
 			return &Refused{Reason: Foreign, What: name, Detail: what}
 		}
-		c.walk.Step(op)
+		c.walk.Step(op.Number, op.Body)
 		c.lesson.ofOperation(i, args.Minorversion, op, c.walk.Current.inside)
 	}
 	return nil

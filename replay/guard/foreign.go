@@ -4,13 +4,14 @@ import (
 	"bytes"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // foreign names what belongs to a client that is not this run's: its name, its id,
 // a session, a state id; empty if nothing does. Operations on them change nothing
 // in a file system, but end or use what others have.
-func (g *Guard) foreign(minor uint32, m xdr.Message) string {
+func (g *Guard) foreign(e *ops.Entry, minor uint32, m xdr.Message) string {
 	const client, session, state = "client", "session", "state id"
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -28,13 +29,6 @@ func (g *Guard) foreign(minor uint32, m xdr.Message) string {
 	of := func(s *[16]byte) {
 		if _, ok := g.sessions[*s]; !ok {
 			bad = session
-		}
-	}
-	// From 4.1 on servers compare the client of a state id with that of the session
-	// (RFC 8881, section 8.2.4).
-	held := func(s *nfs4.Stateid4) {
-		if _, ok := g.states[s.Other]; !ok && minor == 0 && !special(s) {
-			bad = state
 		}
 	}
 	holder := func(o *nfs4.StateOwner4) {
@@ -74,23 +68,23 @@ func (g *Guard) foreign(minor uint32, m xdr.Message) string {
 		holder(&m.LockOwner)
 	case *nfs4.LOCK4args:
 		if m.Locker.NewLockOwner {
-			held(&m.Locker.OpenOwner.OpenStateid)
 			holder(&m.Locker.OpenOwner.LockOwner)
-		} else {
-			held(&m.Locker.LockOwner.LockStateid)
 		}
-	case *nfs4.CLOSE4args:
-		held(&m.OpenStateid)
-	case *nfs4.OPEN_CONFIRM4args:
-		held(&m.OpenStateid)
-	case *nfs4.OPEN_DOWNGRADE4args:
-		held(&m.OpenStateid)
-	case *nfs4.LOCKU4args:
-		held(&m.LockStateid)
-	case *nfs4.DELEGRETURN4args:
-		held(&m.DelegStateid)
+	}
+	if minor == 0 && !g.ownsState(e.Held(m)) {
+		bad = state
 	}
 	return bad
+}
+
+// ownsState reports whether a state id of NFSv4.0 is this run's, or none. From 4.1
+// on servers compare its client with that of the session (RFC 8881, section 8.2.4).
+func (g *Guard) ownsState(s *nfs4.Stateid4) bool {
+	if s == nil || special(s) {
+		return true
+	}
+	_, ok := g.states[s.Other]
+	return ok
 }
 
 // special reports whether a state id is nobody's (RFC 7530, section 9.1.4.3).

@@ -28,27 +28,29 @@ func (l *lesson) ofProcedure(g *Guard, h *oncrpc.Call, a *ops.Act) {
 	if h.Program != nfs3.NFS_PROGRAM || h.Version != nfs3.NFS_V3 {
 		return
 	}
-	switch h.Procedure {
-	case nfs3.NFSPROC3_LOOKUP, nfs3.NFSPROC3_CREATE, nfs3.NFSPROC3_MKDIR, nfs3.NFSPROC3_SYMLINK, nfs3.NFSPROC3_MKNOD, nfs3.NFSPROC3_READDIRPLUS:
-		p := a.Places()
-		if len(p) == 1 && g.knows(p[0].Handle) && (!p[0].Named || ops.PlainName(p[0].Name)) {
-			l.procedure = h.Procedure
-		}
+	e := ops.Procedure(h.Program, h.Version, h.Procedure)
+	if e == nil || !e.Gives.Has(ops.Handle|ops.Handles) {
+		return
+	}
+	p := a.Places()
+	if len(p) == 1 && g.knows(p[0].Handle) && (!p[0].Named || ops.PlainName(p[0].Name)) {
+		l.procedure = h.Procedure
 	}
 }
 
 // ofOperation sees one that may be sent; inside tells of the current file handle
 // after it.
 func (l *lesson) ofOperation(i int, minor uint32, op *nfs4.Op, inside bool) {
-	switch nfs4.NfsOpnum4(op.Number) {
-	case nfs4.OP_GETFH, nfs4.OP_READDIR:
-		if inside && i < 64 {
-			l.files |= 1 << i
-		}
-	case nfs4.OP_EXCHANGE_ID, nfs4.OP_SETCLIENTID, nfs4.OP_CREATE_SESSION:
+	e := ops.Operation(op.Number)
+	if e == nil {
+		return
+	}
+	if e.Gives.Has(ops.Handle|ops.Handles) && inside && i < 64 {
+		l.files |= 1 << i
+	}
+	// From 4.1 on a state id goes with the client of the session.
+	if e.Gives.Has(ops.Client|ops.Session) || e.Gives.Has(ops.State) && minor == 0 {
 		l.own = true
-	case nfs4.OP_OPEN, nfs4.OP_LOCK:
-		l.own = l.own || minor == 0
 	}
 	l.minor = minor
 }
@@ -65,6 +67,7 @@ type pupil struct {
 	sizes    []xdr.Reduced
 	compound nfs4.CompoundRes
 	attrs    nfs4.Attrs
+	outcome  ops.Outcome
 	results  map[uint32]xdr.Message // of NFSv3, by procedure
 }
 
@@ -124,37 +127,21 @@ func (p *pupil) procedure(r *xdr.Reader) {
 		p.results[n] = res
 	}
 	res.Decode(r)
-	s, ok := res.(xdr.Status)
-	if r.Failed() || !ok {
+	if s, ok := res.(xdr.Status); r.Failed() || !ok {
+		return
+	} else if code, _ := s.StatusCode(); code != 0 {
 		return
 	}
-	if code, _ := s.StatusCode(); code != 0 {
-		return
-	}
-	switch m := res.(type) {
-	case *nfs3.LOOKUP3res:
-		p.file(m.Resok.Object.Data)
-	case *nfs3.CREATE3res:
-		p.made(&m.Resok.Obj)
-	case *nfs3.MKDIR3res:
-		p.made(&m.Resok.Obj)
-	case *nfs3.SYMLINK3res:
-		p.made(&m.Resok.Obj)
-	case *nfs3.MKNOD3res:
-		p.made(&m.Resok.Obj)
-	case *nfs3.READDIRPLUS3res:
+	if m, ok := res.(*nfs3.READDIRPLUS3res); ok {
 		for i := range m.Resok.Reply.Entries {
-			if e := &m.Resok.Reply.Entries[i]; ops.PlainName(e.Name) {
-				p.made(&e.NameHandle)
+			if e := &m.Resok.Reply.Entries[i]; e.NameHandle.HandleFollows && ops.PlainName(e.Name) {
+				p.file(e.NameHandle.Handle.Data)
 			}
 		}
+		return
 	}
-}
-
-func (p *pupil) made(h *nfs3.PostOpFh3) {
-	if h.HandleFollows {
-		p.file(h.Handle.Data)
-	}
+	ops.Procedure(nfs3.NFS_PROGRAM, nfs3.NFS_V3, n).Outcome(res, &p.outcome)
+	p.file(p.outcome.Handle)
 }
 
 func (p *pupil) operation(i int, res xdr.Message) {

@@ -1,21 +1,12 @@
 package plan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
 
-// ErrReference says that something leads to what is not in the plan.
-var ErrReference = errors.New("refers to nothing")
-
-func in[T any](list []T, id int) bool { return id >= 1 && id <= len(list) }
-
-// may is in, or no reference at all.
-func may[T any](list []T, id int) bool { return id == 0 || in(list, id) }
-
-func bad(what string, id int) error { return fmt.Errorf("%s %d %w", what, id, ErrReference) }
-
-// check holds the references of the tables.
+// check makes sure that every reference in the tables leads to something.
 func (t *Tables) check() error {
 	for i := range t.Connections {
 		if c := &t.Connections[i]; !in(t.Servers, c.Server) {
@@ -56,27 +47,19 @@ func (t *Tables) check() error {
 		case !may(t.Objects, o.Parent):
 			return fmt.Errorf("object %d: %w", o.ID, bad("parent", o.Parent))
 		}
-		if (o.Parent != 0 || o.Name != "" || o.NameBytes != nil) && dots(bytesOf(o.Name, o.NameBytes)) {
+		if (o.Parent != 0 || o.Name != "" || o.NameBytes != nil) && notComponent(bytesOf(o.Name, o.NameBytes)) {
 			return fmt.Errorf("object %d: its name is not a component of a path", o.ID)
 		}
 		for _, l := range o.Links {
 			switch {
 			case !in(t.Objects, l.Parent):
 				return fmt.Errorf("object %d: %w", o.ID, bad("parent of a link", l.Parent))
-			case dots(bytesOf(l.Name, l.NameBytes)):
+			case notComponent(bytesOf(l.Name, l.NameBytes)):
 				return fmt.Errorf("object %d: the name of a link is not a component of a path", o.ID)
 			}
 		}
 	}
 	return t.circle()
-}
-
-// bytesOf is a text that is bytes if it is not UTF-8.
-func bytesOf(text string, b []byte) []byte {
-	if b != nil {
-		return b
-	}
-	return []byte(text)
 }
 
 // circle refuses directories that contain themselves.
@@ -103,7 +86,7 @@ func (t *Tables) circle() error {
 	return nil
 }
 
-// check holds the references of an op.
+// check makes sure that every reference in an op leads to something.
 func (o *Op) check(t *Tables) error {
 	switch {
 	case !in(t.Connections, o.Connection):
@@ -146,25 +129,6 @@ func (o *Op) check(t *Tables) error {
 	return nil
 }
 
-// has reports whether the symbol exists that a field of that kind refers to.
-func (t *Tables) has(k FieldKind, ref int) bool {
-	switch k {
-	case FieldHandle, FieldCtime:
-		return in(t.Objects, ref)
-	case FieldName:
-		return may(t.Objects, ref)
-	case FieldState:
-		return in(t.States, ref)
-	case FieldClient, FieldVerifier, FieldOwnerID, FieldConfirm, FieldCreateSeq:
-		return in(t.Clients, ref)
-	case FieldSession, FieldSequence, FieldSlot, FieldHighest:
-		return in(t.Sessions, ref)
-	case FieldSeqid:
-		return in(t.Owners, ref)
-	}
-	return false
-}
-
 func (f *Field) check(o *Op, t *Tables) error {
 	switch f.Kind {
 	case FieldU32:
@@ -204,4 +168,47 @@ func (f *Field) check(o *Op, t *Tables) error {
 		}
 	}
 	return nil
+}
+
+// has reports whether the symbol exists that a field of that kind refers to.
+func (t *Tables) has(k FieldKind, ref int) bool {
+	switch k {
+	case FieldHandle, FieldCtime:
+		return in(t.Objects, ref)
+	case FieldName:
+		return may(t.Objects, ref)
+	case FieldState:
+		return in(t.States, ref)
+	case FieldClient, FieldVerifier, FieldOwnerID, FieldConfirm, FieldCreateSeq:
+		return in(t.Clients, ref)
+	case FieldSession, FieldSequence, FieldSlot, FieldHighest:
+		return in(t.Sessions, ref)
+	case FieldSeqid:
+		return in(t.Owners, ref)
+	}
+	return false
+}
+
+// ErrReference says that something leads to what is not in the plan.
+var ErrReference = errors.New("refers to nothing")
+
+func in[T any](list []T, id int) bool { return id >= 1 && id <= len(list) }
+
+// may is in, or no reference at all.
+func may[T any](list []T, id int) bool { return id == 0 || in(list, id) }
+
+func bad(what string, id int) error { return fmt.Errorf("%s %d %w", what, id, ErrReference) }
+
+// notComponent reports names that are no components of a path: they must not make
+// it lead elsewhere.
+func notComponent(name []byte) bool {
+	return len(name) == 0 || string(name) == "." || string(name) == ".." || bytes.ContainsAny(name, "/\x00")
+}
+
+// bytesOf is a text that is bytes if it is not UTF-8.
+func bytesOf(text string, b []byte) []byte {
+	if b != nil {
+		return b
+	}
+	return []byte(text)
 }

@@ -52,7 +52,7 @@ func Dot(w io.Writer, r *Reader, first, last int) error {
 	return b.Flush()
 }
 
-// dotString is a string in DOT. What is not to be shown as it is becomes \xNN.
+// dotString quotes a string for DOT. Bytes that must not be shown become \xNN.
 func dotString(s string) string {
 	s = string(printable.Backslash(nil, []byte(s)))
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`

@@ -163,6 +163,21 @@ var special = map[string]struct {
 	"invalid":   {0xffffffff, 0},
 }
 
+// SpecialState is the name of a state id with a meaning of its own, as a field of
+// the kind FieldState0 has it; empty if it has none.
+func SpecialState(seqid uint32, other [12]byte) string {
+	for name, s := range special {
+		ok := seqid == s.seqid
+		for _, b := range other {
+			ok = ok && b == s.fill
+		}
+		if ok {
+			return name
+		}
+	}
+	return ""
+}
+
 func appendSpecial(dst []byte, name string) ([]byte, error) {
 	s, ok := special[name]
 	if !ok {

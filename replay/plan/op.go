@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/rpcrdma/toolkit/replay/transport"
+import (
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
 
 // Role is what an op is for.
 type Role string
@@ -89,6 +92,10 @@ const (
 	DepProgram DepKind = "program" // the call came after the reply, nothing else
 )
 
+// Optional reports kinds of edges that an executor need not keep. They must not
+// make others superfluous.
+func (k DepKind) Optional() bool { return k == DepProgram || k == DepSlot }
+
 // Dep is an edge of the dependency graph: the op may be sent when the reply of
 // Op is there. Edges point backwards: Op is less than the op's own ID.
 type Dep struct {
@@ -154,6 +161,15 @@ type Expect struct {
 	Data    []Result `json:"data,omitempty"`
 }
 
+// Reduced is the list of data items that Results lacks, for
+// xdr.Reader.ReduceReply.
+func (x *Expect) Reduced(dst []xdr.Reduced) []xdr.Reduced {
+	for i := range x.Data {
+		dst = append(dst, xdr.Reduced{Length: x.Data[i].Length})
+	}
+	return dst
+}
+
 // Result is a piece of data that a reply returned: of READ, of READLINK.
 type Result struct {
 	At     int    `json:"at"` // index of the operation in the COMPOUND
@@ -166,9 +182,6 @@ type Result struct {
 	Text []byte `json:"text,omitempty"`
 }
 
-// ReasonCut is the reason of a Skip whose call was not captured as a whole.
-const ReasonCut = "the capture lacks a part of its arguments"
-
 // Skip is a transaction that is not replayed.
 type Skip struct {
 	XID        uint32 `json:"xid"`
@@ -176,5 +189,22 @@ type Skip struct {
 	Time       int64  `json:"time"`
 	What       string `json:"what"`
 	Class      Class  `json:"class"` // Impossible, or Exact if nothing is lost
-	Reason     string `json:"reason"`
+	// Reason is for readers. Code is set where the executor has to know it.
+	Reason string   `json:"reason"`
+	Code   SkipCode `json:"code,omitempty"`
+}
+
+// SkipCode is a reason that an executor has to know.
+type SkipCode string
+
+// SkipCut means that the call was not captured as a whole, so that what it did is not known.
+const SkipCut SkipCode = "cut"
+
+// ReasonCut is SkipCut in words.
+const ReasonCut = "the capture lacks a part of its arguments"
+
+// Cut reports whether the call was not captured as a whole. Older plans have no
+// codes.
+func (s *Skip) Cut() bool {
+	return s.Class == Impossible && (s.Code == SkipCut || s.Code == "" && s.Reason == ReasonCut)
 }

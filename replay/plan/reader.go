@@ -46,6 +46,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("plan: line %d: %v", e.Line, e.Err) }
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // TooLongError says that a plan has more text than was to be read.
@@ -57,9 +58,38 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the plan has more than %d MiB of text", e.Limit>>20)
 }
 
-// Stream lets a reader that has read the tables go on without a limit: for one who
-// keeps no operation.
-func (r *Reader) Stream() { r.limit = 0 }
+// Is reports whether a file is a plan, of whatever version.
+func Is(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
+	if err := r.unpack(); err != nil {
+		return false
+	}
+	defer r.Close()
+	head, _ := r.s.Peek(64)
+	head = bytes.ReplaceAll(head, []byte(" "), nil)
+	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
+}
+
+// ReadHeader reads the header of a plan and nothing else.
+func ReadHeader(name string) (*Header, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{s: bufio.NewReaderSize(f, 1<<16)}
+	if err = r.unpack(); err == nil {
+		err = r.header()
+	}
+	if err = errors.Join(err, r.Close(), f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &r.Tables.Header, nil
+}
 
 // Open reads the tables of a plan, which may be compressed with gzip or zstd.
 // Tables and operations together may have limit bytes of text, 0 for any number:
@@ -112,19 +142,142 @@ func (r *Reader) unpack() error {
 	return nil
 }
 
-// Close closes the file.
-func (r *Reader) Close() error {
-	var err error
-	for _, f := range r.close {
-		err = errors.Join(err, f())
+func (r *Reader) tables() error {
+	if err := r.header(); err != nil {
+		return err
 	}
-	r.close = nil
-	return err
+	t := &r.Tables
+	for {
+		l, err := r.next()
+		if err == io.EOF {
+			return r.failf("the plan has been cut: its last line is missing")
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case l.Server != nil:
+			err = add(&t.Servers, l.Server, l.Server.ID)
+		case l.Connection != nil:
+			err = add(&t.Connections, l.Connection, l.Connection.ID)
+		case l.Credential != nil:
+			err = add(&t.Credentials, l.Credential, l.Credential.ID)
+		case l.Client != nil:
+			err = add(&t.Clients, l.Client, l.Client.ID)
+		case l.Session != nil:
+			err = add(&t.Sessions, l.Session, l.Session.ID)
+		case l.Owner != nil:
+			err = add(&t.Owners, l.Owner, l.Owner.ID)
+		case l.State != nil:
+			err = add(&t.States, l.State, l.State.ID)
+		case l.Object != nil:
+			l.Object.understood()
+			err = add(&t.Objects, l.Object, l.Object.ID)
+		case l.Op != nil || l.Skip != nil || l.End != nil:
+			r.pending = l
+			if err := r.Tables.check(); err != nil {
+				return err
+			}
+			return nil
+		default:
+			err = errors.New("a line of an unknown kind")
+		}
+		if err != nil {
+			return r.fail(err)
+		}
+	}
 }
 
-func (r *Reader) fail(err error) error { return &Error{r.number, err} }
+// header reads the first line.
+func (r *Reader) header() error {
+	l, err := r.next()
+	if err == io.EOF {
+		return errors.New("not a plan: empty")
+	}
+	if err != nil {
+		return err
+	}
+	if l.Header == nil {
+		return r.failf("not a plan: it does not begin with a header")
+	}
+	if l.Header.Format != Format {
+		if name, _, ok := strings.Cut(l.Header.Format, "/"); ok && name == "rpcrdma.plan" {
+			return r.failf("a plan of the format %q; this program knows %s", l.Header.Format, Format)
+		}
+		return r.failf("not a plan: format %q", l.Header.Format)
+	}
+	r.Tables.Header = *l.Header
+	return nil
+}
 
-func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Errorf(format, args...)) }
+func add[T any](list *[]T, v *T, id int) error {
+	if id != len(*list)+1 {
+		return fmt.Errorf("id %d, expected %d", id, len(*list)+1)
+	}
+	if id > maxTable {
+		return fmt.Errorf("more than %d lines of this kind", maxTable)
+	}
+	*list = append(*list, *v)
+	return nil
+}
+
+// All reads all ops that follow.
+func (r *Reader) All() ([]*Op, error) {
+	var ops []*Op
+	for {
+		o, _, err := r.Next()
+		if err == io.EOF {
+			return ops, nil
+		}
+		if err != nil {
+			return ops, err
+		}
+		if o != nil {
+			ops = append(ops, o)
+		}
+	}
+}
+
+// Next returns the next op, or the next transaction that is not replayed. At
+// the end of the plan the error is io.EOF.
+func (r *Reader) Next() (*Op, *Skip, error) {
+	l := r.pending
+	r.pending = nil
+	if r.ended {
+		return nil, nil, io.EOF
+	}
+	if l == nil {
+		var err error
+		l, err = r.next()
+		if err == io.EOF {
+			return nil, nil, r.failf("the plan has been cut: its last line is missing")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case l.Op != nil:
+		r.ops++
+		if l.Op.ID != r.ops {
+			return nil, nil, r.failf("op %d, expected %d", l.Op.ID, r.ops)
+		}
+		if err := l.Op.check(&r.Tables); err != nil {
+			return nil, nil, r.fail(err)
+		}
+		return l.Op, nil, nil
+	case l.Skip != nil:
+		r.skips++
+		return nil, l.Skip, nil
+	case l.End != nil:
+		if l.End.Ops != r.ops || l.End.Skips != r.skips {
+			return nil, nil, r.failf("the last line counts %d ops and %d skipped, there are %d and %d", l.End.Ops, l.End.Skips, r.ops, r.skips)
+		}
+		r.ended = true
+		return nil, nil, io.EOF
+	}
+	return nil, nil, r.failf("a line that does not belong among the ops")
+}
 
 // next reads a line.
 func (r *Reader) next() (*line, error) {
@@ -170,171 +323,20 @@ func (r *Reader) next() (*line, error) {
 	}
 }
 
-// ReadHeader reads the header of a plan and nothing else.
-func ReadHeader(name string) (*Header, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	r := &Reader{s: bufio.NewReaderSize(f, 1<<16)}
-	if err = r.unpack(); err == nil {
-		err = r.header()
-	}
-	if err = errors.Join(err, r.Close(), f.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &r.Tables.Header, nil
-}
+func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Errorf(format, args...)) }
 
-// header reads the first line.
-func (r *Reader) header() error {
-	l, err := r.next()
-	if err == io.EOF {
-		return errors.New("not a plan: empty")
-	}
-	if err != nil {
-		return err
-	}
-	if l.Header == nil {
-		return r.failf("not a plan: it does not begin with a header")
-	}
-	if l.Header.Format != Format {
-		if name, _, ok := strings.Cut(l.Header.Format, "/"); ok && name == "rpcrdma.plan" {
-			return r.failf("a plan of the format %q; this program knows %s", l.Header.Format, Format)
-		}
-		return r.failf("not a plan: format %q", l.Header.Format)
-	}
-	r.Tables.Header = *l.Header
-	return nil
-}
+func (r *Reader) fail(err error) error { return &Error{r.number, err} }
 
-func (r *Reader) tables() error {
-	if err := r.header(); err != nil {
-		return err
-	}
-	t := &r.Tables
-	for {
-		l, err := r.next()
-		if err == io.EOF {
-			return r.failf("the plan has been cut: its last line is missing")
-		}
-		if err != nil {
-			return err
-		}
-		switch {
-		case l.Server != nil:
-			err = add(&t.Servers, l.Server, l.Server.ID)
-		case l.Connection != nil:
-			err = add(&t.Connections, l.Connection, l.Connection.ID)
-		case l.Credential != nil:
-			err = add(&t.Credentials, l.Credential, l.Credential.ID)
-		case l.Client != nil:
-			err = add(&t.Clients, l.Client, l.Client.ID)
-		case l.Session != nil:
-			err = add(&t.Sessions, l.Session, l.Session.ID)
-		case l.Owner != nil:
-			err = add(&t.Owners, l.Owner, l.Owner.ID)
-		case l.State != nil:
-			err = add(&t.States, l.State, l.State.ID)
-		case l.Object != nil:
-			err = add(&t.Objects, l.Object, l.Object.ID)
-		case l.Op != nil || l.Skip != nil || l.End != nil:
-			r.pending = l
-			if err := r.Tables.check(); err != nil {
-				return err
-			}
-			return nil
-		default:
-			err = errors.New("a line of an unknown kind")
-		}
-		if err != nil {
-			return r.fail(err)
-		}
-	}
-}
+// Stream lets a reader that has read the tables go on without a limit: for one who
+// keeps no operation.
+func (r *Reader) Stream() { r.limit = 0 }
 
-func add[T any](list *[]T, v *T, id int) error {
-	if id != len(*list)+1 {
-		return fmt.Errorf("id %d, expected %d", id, len(*list)+1)
+// Close closes the file.
+func (r *Reader) Close() error {
+	var err error
+	for _, f := range r.close {
+		err = errors.Join(err, f())
 	}
-	if id > maxTable {
-		return fmt.Errorf("more than %d lines of this kind", maxTable)
-	}
-	*list = append(*list, *v)
-	return nil
-}
-
-// Next returns the next op, or the next transaction that is not replayed. At
-// the end of the plan the error is io.EOF.
-func (r *Reader) Next() (*Op, *Skip, error) {
-	l := r.pending
-	r.pending = nil
-	if r.ended {
-		return nil, nil, io.EOF
-	}
-	if l == nil {
-		var err error
-		l, err = r.next()
-		if err == io.EOF {
-			return nil, nil, r.failf("the plan has been cut: its last line is missing")
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	switch {
-	case l.Op != nil:
-		r.ops++
-		if l.Op.ID != r.ops {
-			return nil, nil, r.failf("op %d, expected %d", l.Op.ID, r.ops)
-		}
-		if err := l.Op.check(&r.Tables); err != nil {
-			return nil, nil, r.fail(err)
-		}
-		return l.Op, nil, nil
-	case l.Skip != nil:
-		r.skips++
-		return nil, l.Skip, nil
-	case l.End != nil:
-		if l.End.Ops != r.ops || l.End.Skips != r.skips {
-			return nil, nil, r.failf("the last line counts %d ops and %d skipped, there are %d and %d", l.End.Ops, l.End.Skips, r.ops, r.skips)
-		}
-		r.ended = true
-		return nil, nil, io.EOF
-	}
-	return nil, nil, r.failf("a line that does not belong among the ops")
-}
-
-// All reads all ops that follow.
-func (r *Reader) All() ([]*Op, error) {
-	var ops []*Op
-	for {
-		o, _, err := r.Next()
-		if err == io.EOF {
-			return ops, nil
-		}
-		if err != nil {
-			return ops, err
-		}
-		if o != nil {
-			ops = append(ops, o)
-		}
-	}
-}
-
-// Is reports whether a file is a plan, of whatever version.
-func Is(name string) bool {
-	f, err := os.Open(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	r := &Reader{s: bufio.NewReaderSize(f, 1<<12)}
-	if err := r.unpack(); err != nil {
-		return false
-	}
-	defer r.Close()
-	head, _ := r.s.Peek(64)
-	head = bytes.ReplaceAll(head, []byte(" "), nil)
-	return bytes.HasPrefix(head, []byte(`{"plan":{`)) && bytes.Contains(head, []byte(`"rpcrdma.plan/`))
+	r.close = nil
+	return err
 }

@@ -17,7 +17,8 @@ type Counts struct {
 	Impossible  int `json:"impossible"`
 }
 
-func (n *Counts) add(c Class) {
+// Add counts one more of a class.
+func (n *Counts) Add(c Class) {
 	switch c {
 	case Inferred:
 		n.Inferred++
@@ -30,14 +31,14 @@ func (n *Counts) add(c Class) {
 	}
 }
 
-// Reason is a reason with the number of times that it holds.
+// Reason is a reason and how often it applies.
 type Reason struct {
 	Class  Class  `json:"class"`
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
 }
 
-// Summary says what a plan holds, and what of it was not in the capture.
+// Summary counts what a plan contains, and what of it was not in the capture.
 type Summary struct {
 	Transactions int `json:"transactions"`
 	// Ops counts those of the plan; Impossible those that are not in it.
@@ -67,58 +68,6 @@ type Summary struct {
 	WriteBytes    uint64 `json:"write_bytes"`
 	// Limits that were reached.
 	Limits []string `json:"limits,omitempty"`
-}
-
-func sorted(m map[Reason]int) []Reason {
-	list := make([]Reason, 0, len(m))
-	for r, n := range m {
-		r.Count = n
-		list = append(list, r)
-	}
-	slices.SortFunc(list, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason))
-	})
-	return list
-}
-
-// finish counts what is in the tables.
-func (s *Summary) finish(b *Builder) {
-	s.Reasons, s.NotReplayed = sorted(b.reasons), sorted(b.notReplay)
-	notes := map[Reason]int{}
-	_ = b.space.each(func(o *Object) error {
-		s.Objects.add(o.NameClass)
-		for _, n := range o.Notes {
-			notes[Reason{Class: Inferred, Reason: n}]++
-		}
-		switch o.Origin {
-		case Created:
-			s.Created++
-		case Before:
-			s.Prepared++
-			if o.Type == "file" {
-				s.Sizes.add(o.SizeClass)
-				s.PreparedBytes += o.Size
-			}
-			for _, e := range o.Content {
-				s.KnownBytes += e.Length
-			}
-		}
-		return nil
-	})
-	s.Notes = sorted(notes)
-	for i := range b.t.Clients {
-		s.States.add(b.t.Clients[i].Class)
-	}
-	for i := range b.t.Sessions {
-		s.States.add(b.t.Sessions[i].Class)
-	}
-	for i := range b.t.States {
-		s.States.add(b.t.States[i].Class)
-	}
-	for l := range b.limits {
-		s.Limits = append(s.Limits, l)
-	}
-	slices.Sort(s.Limits)
 }
 
 // Text writes the summary of a plan for people.
@@ -172,17 +121,17 @@ type printer struct {
 	err error
 }
 
-func (p *printer) f(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
-}
-
 func (p *printer) counts(what string, n Counts) {
 	if n == (Counts{}) {
 		return
 	}
 	p.f("%s: %d exact, %d inferred, %d synthesised, %d impossible\n", what, n.Exact, n.Inferred, n.Synthesised, n.Impossible)
+}
+
+func (p *printer) f(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
 }
 
 func join(list []string) string {

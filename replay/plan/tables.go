@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"path/filepath"
+	"strings"
+)
+
 // Class says how much of something was seen in the capture.
 type Class string
 
@@ -14,6 +19,21 @@ const (
 	// Impossible cannot be replayed.
 	Impossible Class = "impossible"
 )
+
+// Worse reports whether less of something was seen than another class says.
+func (c Class) Worse(than Class) bool { return c.rank() > than.rank() }
+
+func (c Class) rank() int {
+	switch c {
+	case Inferred:
+		return 1
+	case Synthesised:
+		return 2
+	case Impossible:
+		return 3
+	}
+	return 0
+}
 
 // Header is the first line of a plan.
 type Header struct {
@@ -32,6 +52,14 @@ type Header struct {
 	DataBytes int64    `json:"data_bytes,omitempty"`
 	Fabrics   []string `json:"fabrics"`
 	Summary   *Summary `json:"summary"`
+}
+
+// DataName is the name of the side file of a plan, "" if there is none.
+func DataName(plan string, h *Header) string {
+	if h.Data == "" || strings.ContainsAny(h.Data, "/\\") || h.Data == ".." {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(plan), h.Data)
 }
 
 // PayloadMode says where the content of files comes from.
@@ -211,7 +239,11 @@ type Object struct {
 	// between is filled by the pattern.
 	Content []Extent `json:"content,omitempty"`
 	Handle  string   `json:"handle,omitempty"` // as captured, hexadecimal
-	Notes   []string `json:"notes,omitempty"`
+	// Notes are what is strange about it. Sentences are the same in words, for
+	// readers of the file: a Writer makes them, and a Reader takes the notes of
+	// older plans from them.
+	Notes     []Note   `json:"note_codes,omitempty"`
+	Sentences []string `json:"notes,omitempty"`
 }
 
 // Link is a name of an object.

@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -45,15 +44,9 @@ type Writer struct {
 	close []io.Closer
 }
 
-// NewWriter makes a Writer of plain ndjson.
-func NewWriter(w io.Writer) *Writer {
-	b := bufio.NewWriterSize(w, 1<<16)
-	return &Writer{enc: printable.Encoder(b), w: b}
-}
-
-// newFileWriter makes a Writer to a file, compressed if its name ends with .zst or
-// .gz. Close ends the writing and leaves the file without its name.
-func newFileWriter(f *outfile.File, name string) (*Writer, error) {
+// NewFileWriter makes a Writer to a file, compressed if its name ends with .zst or
+// .gz. Close closes the file.
+func NewFileWriter(f io.WriteCloser, name string) (*Writer, error) {
 	var err error
 	var out io.WriteCloser
 	switch {
@@ -74,20 +67,26 @@ func newFileWriter(f *outfile.File, name string) (*Writer, error) {
 	return w, nil
 }
 
+// NewWriter makes a Writer of plain ndjson.
+func NewWriter(w io.Writer) *Writer {
+	b := bufio.NewWriterSize(w, 1<<16)
+	return &Writer{enc: printable.Encoder(b), w: b}
+}
+
 // Tables writes all that comes before the ops.
 func (w *Writer) Tables(t *Tables) error {
-	return w.tables(t, func(f func(*Object) error) error {
+	return w.Stream(t, func(yield func(*Object) bool) {
 		for i := range t.Objects {
-			if err := f(&t.Objects[i]); err != nil {
-				return err
+			if !yield(&t.Objects[i]) {
+				return
 			}
 		}
-		return nil
 	})
 }
 
-// tables is Tables with the objects told one by one.
-func (w *Writer) tables(t *Tables, objects func(func(*Object) error) error) error {
+// Stream is Tables with the objects from an iterator instead of t.Objects. The table
+// of objects may take far more memory than the data it is made from.
+func (w *Writer) Stream(t *Tables, objects iter.Seq[*Object]) error {
 	err := w.enc.Encode(line{Header: &t.Header})
 	for i := range t.Servers {
 		err = w.one(err, line{Server: &t.Servers[i]})
@@ -104,8 +103,10 @@ func (w *Writer) tables(t *Tables, objects func(func(*Object) error) error) erro
 	for i := range t.Sessions {
 		err = w.one(err, line{Session: &t.Sessions[i]})
 	}
-	if err == nil {
-		err = objects(func(o *Object) error { return w.enc.Encode(line{Object: o}) })
+	for o := range objects {
+		if err = w.one(err, line{Object: o.worded()}); err != nil {
+			break
+		}
 	}
 	for i := range t.Owners {
 		err = w.one(err, line{Owner: &t.Owners[i]})
@@ -133,6 +134,18 @@ func (w *Writer) Op(o *Op) error {
 func (w *Writer) Skip(s *Skip) error {
 	w.skips++
 	return w.enc.Encode(line{Skip: s})
+}
+
+// Flush writes what is held back. A plan that is not closed is a part of one.
+func (w *Writer) Flush() error { return w.w.Flush() }
+
+// Append adds the ops and skips that another Writer has written and that are read
+// from r.
+func (w *Writer) Append(r io.Reader, written *Writer) error {
+	w.ops += written.ops
+	w.skips += written.skips
+	_, err := io.Copy(w.w, r)
+	return err
 }
 
 // Close ends the plan, and closes its file.

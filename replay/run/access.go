@@ -2,20 +2,15 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
 )
 
-// ownerPrefix is how the names begin by which a run's clients introduce themselves
-// to a server of NFSv4. No other run has it.
-func ownerPrefix(tag string) []byte { return fmt.Appendf(nil, "rpcrdma-replay %s/", tag) }
-
-// open makes a client that finds the directory and makes the files. The function
-// returned gives back what the server keeps for it, and hangs up.
-func (e *engine) open(ctx context.Context) (client.FS, func(ctx context.Context), error) {
+// access makes the client that finds the directory and makes the files. The function
+// returned releases what the server keeps for it, and closes its connections.
+func (e *engine) access(ctx context.Context) (client.FS, func(ctx context.Context), error) {
 	a, err := e.opt.Access(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -34,7 +29,7 @@ func (e *engine) open(ctx context.Context) (client.FS, func(ctx context.Context)
 			v.Mount = &client.RPC{Requester: e.guard.Requester(a.Mount), Cred: a.Cred}
 		}
 		fs = v
-	} else if fs, err = e.open4(ctx, rpc, a.Version); err != nil {
+	} else if fs, err = e.access4(ctx, rpc, a.Version); err != nil {
 		hangUp()
 		return nil, nil, err
 	}
@@ -44,19 +39,10 @@ func (e *engine) open(ctx context.Context) (client.FS, func(ctx context.Context)
 	}, nil
 }
 
-func (e *engine) open4(ctx context.Context, rpc client.RPC, version string) (client.FS, error) {
+func (e *engine) access4(ctx context.Context, rpc client.RPC, version string) (client.FS, error) {
 	minor, ok := map[string]uint32{"4.0": 0, "4.1": 1, "4.2": 2}[version]
 	if !ok {
-		return nil, fmt.Errorf("version %q of NFS is not known", version)
+		return nil, fmt.Errorf("version %q of NFS is not known: it is 3, 4.0, 4.1 or 4.2", version)
 	}
-	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(ownerPrefix(e.opt.Tag), "preparation"...)})
-}
-
-// guarded returns the guard's reason for an error, nil if it is another one's.
-func guarded(err error) *guard.Refused {
-	var r *guard.Refused
-	if errors.As(err, &r) {
-		return r
-	}
-	return nil
+	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(world.OwnerPrefix(e.opt.Tag), "preparation"...)})
 }

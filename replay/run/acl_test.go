@@ -8,9 +8,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 func entries(x ...uint32) (out []nfsacl.Aclent) {
@@ -25,18 +28,18 @@ func secattr(l []nfsacl.Aclent) nfsacl.Secattr {
 }
 
 // aclOp is a call of NFSACL about the file of withFile.
-func aclOp(w *run.Workload, procedure uint32, field plan.Field, results []byte) *plan.Op {
+func aclOp(w *workload.Workload, procedure uint32, field plan.Field, results []byte) *plan.Op {
 	o := change(w, procedure, plan.Field{N: "fh", Kind: plan.FieldHandle, Ref: 2}, field)
 	o.Program, o.Expect.Results, o.Modifies = nfsacl.NFS_ACL_PROGRAM, results, procedure == nfsacl.ACLPROC3_SETACL
 	return o
 }
 
-func getacl(w *run.Workload, l []nfsacl.Aclent) *plan.Op {
+func getacl(w *workload.Workload, l []nfsacl.Aclent) *plan.Op {
 	res := nfsacl.GETACL3res{Resok: nfsacl.GETACL3resok{Acl: secattr(l)}}
 	return aclOp(w, nfsacl.ACLPROC3_GETACL, plan.Field{N: "mask", Kind: plan.FieldU32, Value: 3}, res.Append(nil))
 }
 
-func withFile() *run.Workload {
+func withFile() *workload.Workload {
 	w := steady(1, time.Millisecond)
 	mode := uint32(0o640)
 	w.Tables.Objects = append(w.Tables.Objects, plan.Object{ID: 2, Server: 1, Type: "file", Parent: 1, Name: "f", Origin: plan.Before, Mode: &mode})
@@ -51,32 +54,32 @@ func TestACL(t *testing.T) {
 	changed := entries(uo, 0, 6, u, 7, 6, u, 8, 4, g, 0, 4, m, 0, 6, o, 0, 0)
 	set := secattr(changed)
 	for name, c := range map[string]struct {
-		make func(w *run.Workload)
-		want run.Verdict
+		make func(w *workload.Workload)
+		want verdict.Verdict
 	}{
-		"same":    {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, m, 0, 4, o, 0, 0)) }, run.Same},
-		"order":   {func(w *run.Workload) { getacl(w, entries(o, 0, 0, m, 0, 4, g, 0, 4, uo, 0, 6)) }, run.Equivalent},
-		"no mask": {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, o, 0, 0)) }, run.Equivalent},
-		"another": {func(w *run.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 5, m, 0, 5, o, 0, 0)) }, run.Different},
-		"more":    {func(w *run.Workload) { getacl(w, prepared) }, run.Different},
-		"count":   {func(w *run.Workload) { getacl(w, nil) }, run.Different},
-		"prepared": {func(w *run.Workload) {
+		"same":    {func(w *workload.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, m, 0, 4, o, 0, 0)) }, verdict.Same},
+		"order":   {func(w *workload.Workload) { getacl(w, entries(o, 0, 0, m, 0, 4, g, 0, 4, uo, 0, 6)) }, verdict.Equivalent},
+		"no mask": {func(w *workload.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 4, o, 0, 0)) }, verdict.Equivalent},
+		"another": {func(w *workload.Workload) { getacl(w, entries(uo, 0, 6, g, 0, 5, m, 0, 5, o, 0, 0)) }, verdict.Different},
+		"more":    {func(w *workload.Workload) { getacl(w, prepared) }, verdict.Different},
+		"count":   {func(w *workload.Workload) { getacl(w, nil) }, verdict.Different},
+		"prepared": {func(w *workload.Workload) {
 			p := secattr(prepared)
 			w.Tables.Objects[1].ACL = p.Append(nil)
 			getacl(w, prepared)
-		}, run.Same},
-		"set": {func(w *run.Workload) {
+		}, verdict.Same},
+		"set": {func(w *workload.Workload) {
 			s := aclOp(w, nfsacl.ACLPROC3_SETACL, plan.Field{N: "acl", Kind: plan.FieldRaw, Bytes: set.Append(nil)}, (&nfsacl.SETACL3res{}).Append(nil))
 			getacl(w, changed).Deps = []plan.Dep{{Op: s.ID, Kind: plan.DepSize}}
-		}, run.Same},
+		}, verdict.Same},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withFile()
 			c.make(w)
 			opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
 			opt.Timing, opt.Ignore = run.Fast, []string{"attr"}
-			got := map[int]run.Verdict{}
-			opt.Observe = func(x *run.Outcome) { got[x.Op.ID] = x.Verdict }
+			got := map[int]verdict.Verdict{}
+			opt.Observe = func(x *report.Outcome) { got[x.Op.ID] = x.Verdict }
 			r, err := run.Run(within(t, time.Minute), w, opt)
 			if err != nil {
 				t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
-	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
@@ -86,7 +86,7 @@ func null(at netip.AddrPort) error {
 // TestCallback40: a server of NFSv4.0 finds somebody at the address that it is
 // given, and nothing is opened before it has looked, or could have.
 func TestCallback40(t *testing.T) {
-	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", plan.Options{})
+	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
 	for _, silent := range []bool{false, true} {
 		p := &prober{silent: silent, tried: make(chan error, 16)}
 		o, hangUp := rigOf(t, site.Options{Name: "tcp"}, w.Version(), func(h transport.Handler) transport.Handler {

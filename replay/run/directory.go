@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"path"
 	"strings"
-
-	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// CleanDirectory checks the path of a directory on the target.
+// CleanDirectory checks the path of a directory on the target, which is absolute and
+// has no ".." in it, and returns it in its shortest form.
 func CleanDirectory(p string) (string, error) {
 	switch {
 	case p == "":
@@ -24,32 +23,4 @@ func CleanDirectory(p string) (string, error) {
 		}
 	}
 	return path.Clean(p), nil
-}
-
-// components are the names of a clean path.
-func components(p string) []string {
-	var out []string
-	for part := range strings.SplitSeq(p, "/") {
-		if part != "" {
-			out = append(out, part)
-		}
-	}
-	return out
-}
-
-// below reports whether an object of the plan is the base or below it. One
-// without a known parent counts: its handle can only come from a reply about
-// something below the base.
-func (w *Workload) below(id int) bool {
-	for steps := 0; id > 0 && steps <= len(w.Tables.Objects); steps++ {
-		o := &w.Tables.Objects[id-1]
-		if o.Origin == plan.Above {
-			return false
-		}
-		if o.Base || o.Parent == 0 {
-			return true
-		}
-		id = o.Parent
-	}
-	return false
 }

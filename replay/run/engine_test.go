@@ -15,15 +15,18 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // steady is a workload of n GETATTRs of the base, so many apart.
-func steady(n int, apart time.Duration) *run.Workload {
-	w := &run.Workload{}
+func steady(n int, apart time.Duration) *workload.Workload {
+	w := &workload.Workload{}
 	w.Tables = plan.Tables{
 		Header:      plan.Header{Format: plan.Format, Sources: []string{"made up"}, Payload: plan.Pattern, Duration: int64(n) * int64(apart)},
 		Servers:     []plan.Server{{ID: 1, Addr: "192.0.2.1"}},
@@ -40,7 +43,7 @@ func steady(n int, apart time.Duration) *run.Workload {
 }
 
 // change is an op of NFSv3 that changes something.
-func change(w *run.Workload, procedure uint32, args ...plan.Field) *plan.Op {
+func change(w *workload.Workload, procedure uint32, args ...plan.Field) *plan.Op {
 	o := &plan.Op{ID: len(w.Ops) + 1, XID: uint32(2000 + len(w.Ops)), Connection: 1, Credential: 1, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: procedure,
 		What: fmt.Sprintf("procedure %d", procedure), Role: plan.Workload, Class: plan.Exact, Modifies: true, Latency: 1, Service: -1, Args: args, Expect: &plan.Expect{}}
 	w.Ops = append(w.Ops, o)
@@ -71,7 +74,7 @@ func TestTimings(t *testing.T) {
 				o.Timing, o.Clones, o.Rate, o.Speed = timing, clones, 2000, 2
 				o.Connections = 2
 				early := 0
-				o.Observe = func(x *run.Outcome) {
+				o.Observe = func(x *report.Outcome) {
 					if x.Queued.Before(x.Due) {
 						early++
 					}
@@ -131,7 +134,7 @@ func TestInterrupted(t *testing.T) {
 	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	o.Observe = func(*run.Outcome) {
+	o.Observe = func(*report.Outcome) {
 		if n++; n == 20 {
 			cancel()
 		}
@@ -174,14 +177,14 @@ func TestBadServers(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	cases := map[string]struct {
 		then func(x transport.Exchange)
-		want run.Verdict
+		want verdict.Verdict
 		stop bool
 	}{
-		"silent":     {func(x transport.Exchange) { x.Drop() }, run.Lost, true},
-		"hangs up":   {func(x transport.Exchange) { x.Disconnect(); x.Drop() }, run.Lost, true},
-		"short":      {func(x transport.Exchange) { reply(x, []byte{0, 0}) }, run.Different, false},
-		"error":      {func(x transport.Exchange) { reply(x, (&nfs3.GETATTR3res{Status: nfs3.NFS3ERR_IO}).Append(nil)) }, run.Worse, false},
-		"no program": {func(x transport.Exchange) { refuse(x) }, run.Worse, false},
+		"silent":     {func(x transport.Exchange) { x.Drop() }, verdict.Lost, true},
+		"hangs up":   {func(x transport.Exchange) { x.Disconnect(); x.Drop() }, verdict.Lost, true},
+		"short":      {func(x transport.Exchange) { reply(x, []byte{0, 0}) }, verdict.Different, false},
+		"error":      {func(x transport.Exchange) { reply(x, (&nfs3.GETATTR3res{Status: nfs3.NFS3ERR_IO}).Append(nil)) }, verdict.Worse, false},
+		"no program": {func(x transport.Exchange) { refuse(x) }, verdict.Worse, false},
 		"garbage": {func(x transport.Exchange) {
 			b := make([]byte, 4*rnd.IntN(40))
 			for i := range b {
@@ -189,7 +192,7 @@ func TestBadServers(t *testing.T) {
 			}
 			b = append([]byte{0, 0, 0, 1}, b...)
 			reply(x, b)
-		}, run.Worse, false},
+		}, verdict.Worse, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +249,7 @@ func refuse(x transport.Exchange) {
 func TestSafety(t *testing.T) {
 	name := func(n string) plan.Field { return plan.Field{N: "name", Kind: plan.FieldName, Text: n} }
 	handle := func(id int) plan.Field { return plan.Field{N: "dir", Kind: plan.FieldHandle, Ref: id} }
-	build := func() *run.Workload {
+	build := func() *workload.Workload {
 		w := steady(1, 0)
 		w.Tables.Objects = append(w.Tables.Objects,
 			plan.Object{ID: 2, Server: 1, Type: "dir", Origin: plan.Above, Path: "/"},
@@ -254,16 +257,18 @@ func TestSafety(t *testing.T) {
 		return w
 	}
 	cases := map[string]struct {
-		op    func(w *run.Workload)
+		op    func(w *workload.Workload)
 		write bool
 	}{
-		"not allowed":       {func(w *run.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(1), name("x")) }, false},
-		"above":             {func(w *run.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(2), name("x")) }, true},
-		"beside":            {func(w *run.Workload) { change(w, nfs3.NFSPROC3_RMDIR, handle(3), name("x")) }, true},
-		"dots":              {func(w *run.Workload) { change(w, nfs3.NFSPROC3_RMDIR, handle(1), name("..")) }, true},
-		"slash":             {func(w *run.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(1), name("../x")) }, true},
-		"says it does not":  {func(w *run.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(1), name("x")).Modifies = false }, false},
-		"rename to outside": {func(w *run.Workload) { change(w, nfs3.NFSPROC3_RENAME, handle(1), name("x"), handle(2), name("y")) }, true},
+		"not allowed":      {func(w *workload.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(1), name("x")) }, false},
+		"above":            {func(w *workload.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(2), name("x")) }, true},
+		"beside":           {func(w *workload.Workload) { change(w, nfs3.NFSPROC3_RMDIR, handle(3), name("x")) }, true},
+		"dots":             {func(w *workload.Workload) { change(w, nfs3.NFSPROC3_RMDIR, handle(1), name("..")) }, true},
+		"slash":            {func(w *workload.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(1), name("../x")) }, true},
+		"says it does not": {func(w *workload.Workload) { change(w, nfs3.NFSPROC3_REMOVE, handle(1), name("x")).Modifies = false }, false},
+		"rename to outside": {func(w *workload.Workload) {
+			change(w, nfs3.NFSPROC3_RENAME, handle(1), name("x"), handle(2), name("y"))
+		}, true},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
@@ -283,10 +288,23 @@ func TestSafety(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Totals[run.NotSent.String()] != 1 || r.Sent != 1 {
+			if r.Totals[verdict.NotSent.String()] != 1 || r.Sent != 1 {
 				t.Errorf("%d sent, %v, %v", r.Sent, r.Totals, r.Reasons)
 			}
 		})
+	}
+}
+
+// TestStateWithoutCompound: a plan may ask for a state id where there is no COMPOUND.
+func TestStateWithoutCompound(t *testing.T) {
+	w := steady(2, 0)
+	w.Tables.States = []plan.State{{ID: 1, Kind: plan.DelegationState, DefinedBy: 2}}
+	w.Ops[0].Args = append(w.Ops[0].Args, plan.Field{N: "stateid", Kind: plan.FieldState, Ref: 1})
+	o, _ := rig(t, site.Options{Name: "tcp"}, "3")
+	o.Timing = run.Fast
+	r, err := run.Run(within(t, time.Minute), w, o)
+	if err != nil || r.Totals[verdict.NotSent.String()] != 1 || r.Totals[verdict.Same.String()] != 1 {
+		t.Errorf("%v, %v", err, r.Totals)
 	}
 }
 

@@ -18,9 +18,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // scenery is a server that holds the base, /replay, and a canary beside it.
@@ -232,7 +235,7 @@ func TestAttacks(t *testing.T) {
 					if after := s.outside(t); after != before {
 						t.Errorf("%s, write %v: what is outside has changed:\n%s\nbefore:\n%s", fabric, write, after, before)
 					}
-					if r.Totals[run.NotSent.String()] != 1 || r.Sent != 0 {
+					if r.Totals[verdict.NotSent.String()] != 1 || r.Sent != 0 {
 						t.Errorf("%s, write %v: %d sent, %v, %v", fabric, write, r.Sent, r.Totals, r.Reasons)
 					}
 				}
@@ -283,7 +286,7 @@ func TestSampleWithARemove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", plan.Options{})
+			w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
 			s := canaries(t, "iwarp", "4.0")
 			ops := ops(s)
 			var changed *plan.Op
@@ -294,7 +297,7 @@ func TestSampleWithARemove(t *testing.T) {
 			}
 			s.opt.Write, s.opt.CallbackWait = false, time.Millisecond
 			refused := ""
-			s.opt.Observe = func(x *run.Outcome) {
+			s.opt.Observe = func(x *report.Outcome) {
 				if x.Op == changed {
 					refused = x.Verdict.String()
 				}
@@ -307,7 +310,7 @@ func TestSampleWithARemove(t *testing.T) {
 			if after := s.outside(t); after != before {
 				t.Errorf("what is outside has changed:\n%s\nbefore:\n%s", after, before)
 			}
-			if name != "in one field" && refused != run.NotSent.String() {
+			if name != "in one field" && refused != verdict.NotSent.String() {
 				t.Errorf("%q: %v %v", refused, r.Totals, r.Reasons)
 			}
 			unguarded(t, s.opt, rawCompound(ops...))
@@ -350,7 +353,7 @@ func TestHandlesFromAbove(t *testing.T) {
 			if after := s.outside(t); after != before {
 				t.Errorf("what is outside has changed:\n%s\nbefore:\n%s", after, before)
 			}
-			if r.Sent != 1 || r.Totals[run.Same.String()]+r.Totals[run.Equivalent.String()]+r.Totals[run.Different.String()] != 1 {
+			if r.Sent != 1 || r.Totals[verdict.Same.String()]+r.Totals[verdict.Equivalent.String()]+r.Totals[verdict.Different.String()] != 1 {
 				t.Errorf("%d sent, %v %v", r.Sent, r.Totals, r.Reasons)
 			}
 		})
@@ -429,7 +432,7 @@ func (c counted) Do(ctx context.Context, call *transport.Call) error {
 // byte, whatever the transport makes of it.
 func TestBytesArrive(t *testing.T) {
 	for _, sample := range []string{"rocev2-nfs3-longcall.pcap", "rocev2-nfs42-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
-		w := load(t, "../../samples/"+sample, plan.Options{})
+		w := load(t, "../../samples/"+sample, planner.Options{})
 		for _, fabric := range []string{"tcp", "iwarp", "rocev2"} {
 			for _, captured := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/%v", sample, fabric, captured), func(t *testing.T) {

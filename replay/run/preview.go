@@ -1,167 +1,78 @@
 package run
 
 import (
-	"cmp"
-	"fmt"
+	"errors"
 	"io"
-	"net/netip"
-	"slices"
 	"time"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// Preview says what a run would do, without a connection.
-func Preview(out io.Writer, w *Workload, opt Options, server string) error {
+// Preview writes what a run would do. It makes no connection.
+func Preview(out io.Writer, w *workload.Workload, opt Options, server string) error {
 	opt = opt.withDefaults()
-	if err := w.nothing(); err != nil {
+	if err := w.Replayable(); err != nil {
 		return err
 	}
-	p := &printer{w: out}
-	var prepared Prepared
-	for i := range w.Tables.Objects {
-		o := &w.Tables.Objects[i]
-		if o.Base || o.Origin != plan.Before || !w.below(i+1) {
-			continue
-		}
-		switch typeOf(o.Type) {
-		case 2:
-			prepared.Directories++
-		case 1:
-			prepared.Files++
-			if o.Size <= maxFull && w.Tables.Header.Payload != plan.Sparse {
-				prepared.Bytes += o.Size
-			} else {
-				prepared.Sparse++
-			}
-		default:
-			prepared.Others++
-		}
-	}
-	p.f("server %s, directory %s\n", server, opt.Directory)
-	switch {
-	case opt.Prepare && opt.Write:
-		p.f("make there: %s, %s, %s, %s of data", count(prepared.Directories, "directory"), count(prepared.Files, "file"), count(prepared.Others, "other object"), bytesText(prepared.Bytes))
-		if opt.Clones > 1 {
-			p.f(", %d times", opt.Clones)
-		}
-		p.f("\n")
-	case opt.Prepare:
-		p.f("make nothing there, since --write is missing\n")
-	default:
-		p.f("expect the files there\n")
-	}
+	v := &report.Preview{Server: server, Directory: opt.Directory, Make: opt.Prepare, Write: opt.Write, Prepared: files(w), PrepareOnly: opt.PrepareOnly,
+		Clones: opt.Clones, Timing: opt.Timing.String(), Speed: opt.Speed, AsCaptured: opt.Timing == AsCaptured,
+		Duration: time.Duration(float64(w.Tables.Header.Duration) / opt.Speed),
+		Refused:  map[string]int{}, Skipped: len(w.Skips), Impossible: w.Impossible(), Kinds: map[string]*report.PreviewKind{}}
 	if opt.PrepareOnly {
-		return p.err
+		return v.Text(out)
 	}
-	type kind struct{ n, modify, unsafe int }
-	kinds := map[string]*kind{}
 	rehearse := newRehearsal(w, opt)
-	send, refuse := 0, 0
-	reasons := map[string]int{}
 	for _, o := range w.Ops {
-		k := kinds[OpName(o)]
+		name := report.OpName(o)
+		k := v.Kinds[name]
 		if k == nil {
-			k = &kind{}
-			kinds[OpName(o)] = k
+			k = &report.PreviewKind{}
+			v.Kinds[name] = k
 		}
-		k.n++
+		k.Calls++
 		err := rehearse.op(o)
 		if o.Modifies && !opt.Write {
 			err = &guard.Refused{Reason: guard.ReadOnly}
 		}
-		refused := guarded(err)
-		if o.Modifies || refused != nil && refused.Reason == guard.ReadOnly {
-			k.modify++
+		var refused *guard.Refused
+		if o.Modifies || errors.As(err, &refused) && refused.Reason == guard.ReadOnly {
+			k.Modify++
 		}
 		if err != nil {
-			k.unsafe++
-			refuse++
-			reasons[err.Error()]++
+			k.NotSent++
+			v.Refused[err.Error()]++
 		} else {
-			send++
+			v.Send++
 		}
 	}
-	p.f("send %s", count(send*opt.Clones, "call"))
-	if opt.Timing == AsCaptured {
-		p.f(" within %s", round(time.Duration(float64(w.Tables.Header.Duration)/opt.Speed)))
-	}
-	p.f(", timing %s", opt.Timing)
-	if opt.Timing == AsCaptured && opt.Speed != 1 {
-		p.f(" at %g times the speed", opt.Speed)
-	}
-	p.f("\n")
-	if refuse > 0 {
-		p.f("not send %s:\n", count(refuse*opt.Clones, "call"))
-		for why, n := range reasons {
-			p.f("  %6d  %s\n", n, why)
-		}
-	}
-	if len(w.Skips) > 0 {
-		p.f("%d transactions of the capture are not in the plan\n", len(w.Skips))
-	}
-	p.impossible(w.Impossible())
-	rows := [][]string{{"OPERATION", "CALLS", "CHANGE SOMETHING", "NOT SENT"}}
-	names := make([]string, 0, len(kinds))
-	for n := range kinds {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(kinds[b].n, kinds[a].n), cmp.Compare(a, b)) })
-	for _, n := range names {
-		k := kinds[n]
-		rows = append(rows, []string{n, fmt.Sprint(k.n), fmt.Sprint(k.modify), fmt.Sprint(k.unsafe)})
-	}
-	p.f("\n")
-	p.table(1, rows)
-	return p.err
+	return v.Text(out)
 }
 
-// Knows says where an address occurs in the capture; empty if it does not.
-func (w *Workload) Knows(a netip.Addr) string {
-	a = a.Unmap().WithZone("")
-	same := func(s string) bool {
-		if b, err := netip.ParseAddr(s); err == nil {
-			return b.Unmap().WithZone("") == a
-		}
-		if b, err := netip.ParseAddrPort(s); err == nil {
-			return b.Addr().Unmap().WithZone("") == a
-		}
-		return hostOf(s) == a.String()
-	}
-	for i := range w.Tables.Servers {
-		if same(w.Tables.Servers[i].Addr) {
-			return "as a server"
-		}
-	}
-	for i := range w.Tables.Connections {
-		c := &w.Tables.Connections[i]
-		if same(c.Client) {
-			return "as a client"
-		}
-		if same(c.Address) {
-			return "as a server"
-		}
-	}
-	return ""
-}
-
-// NeedsAbove reports whether the plan walks to its base from directories above
-// it.
-func (w *Workload) NeedsAbove() bool {
-	if slices.ContainsFunc(w.Tables.Objects, func(o plan.Object) bool { return o.Origin == plan.Above }) {
-		return true
-	}
-	for _, o := range w.Ops {
-		if o.Compound == nil {
+// files counts what would be made.
+func files(w *workload.Workload) (p report.Prepared) {
+	for i := range w.Tables.Objects {
+		o := &w.Tables.Objects[i]
+		if o.Base || o.Origin != plan.Before || !w.Below(i+1) {
 			continue
 		}
-		for i := range o.Compound.Ops {
-			if nfs4.NfsOpnum4(o.Compound.Ops[i].Op) == nfs4.OP_PUTROOTFH {
-				return true
+		switch prepare.TypeOf(o.Type) {
+		case client.Directory:
+			p.Directories++
+		case client.Regular:
+			p.Files++
+			if o.Size <= prepare.MaxFull && w.Tables.Header.Payload != plan.Sparse {
+				p.Bytes += o.Size
+			} else {
+				p.Sparse++
 			}
+		default:
+			p.Others++
 		}
 	}
-	return false
+	return p
 }

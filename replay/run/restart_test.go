@@ -11,20 +11,24 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // TestRestart ends the server in the middle of a run and starts another one at
 // the same address, with nothing of what the first one had: handles are stale,
 // sessions are gone. The run goes on to its end and says so.
 func TestRestart(t *testing.T) {
-	sample := load(t, "../../samples/rocev2-nfs41-mixed-load.pcap.zst", plan.Options{})
+	sample := load(t, "../../samples/rocev2-nfs41-mixed-load.pcap.zst", planner.Options{})
 	for _, c := range []struct {
 		name, fabric, version string
-		load                  *run.Workload
+		load                  *workload.Workload
 		timing                run.Timing
 		relaxed               bool
 		after                 int // replies, before the server goes
@@ -74,7 +78,7 @@ func TestRestart(t *testing.T) {
 				opt.Slots = 16 // otherwise all calls may be over before a busy machine looks at the first reply
 			}
 			n := 0
-			opt.Observe = func(*run.Outcome) {
+			opt.Observe = func(*report.Outcome) {
 				if n++; n == c.after {
 					stop()
 					serve()
@@ -86,7 +90,7 @@ func TestRestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Explained() || r.Totals[run.Worse.String()] == 0 || r.Totals[run.Same.String()] == 0 {
+			if r.Explained() || r.Totals[verdict.Worse.String()] == 0 || r.Totals[verdict.Same.String()] == 0 {
 				t.Errorf("%v, stopped %q, %d not done", r.Totals, r.Stopped, r.NotDone)
 			}
 			if r.Stopped == "" && r.NotDone > 0 {

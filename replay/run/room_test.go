@@ -11,8 +11,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // TestReplyRoom replays a READ whose reply came inline, as captured: with a lower
@@ -39,7 +41,7 @@ func TestReplyRoom(t *testing.T) {
 			if !r.Explained() || r.Sent != 2 {
 				t.Errorf("%v, %d sent, %+v", r.Totals, r.Sent, r.Mismatches)
 			}
-			anew := slices.ContainsFunc(r.Reasons, func(x run.ReasonReport) bool { return strings.Contains(x.Reason, "no room for the reply") })
+			anew := slices.ContainsFunc(r.Reasons, func(x report.ReasonReport) bool { return strings.Contains(x.Reason, "no room for the reply") })
 			if anew != (c.reads > 0) {
 				t.Errorf("laid out anew: %v; %+v", anew, r.Reasons)
 			}
@@ -68,7 +70,7 @@ func TestNothing(t *testing.T) {
 		o.Role = plan.Sessions
 	}
 	_, err = run.Run(within(t, time.Minute), w, o)
-	var nothing *run.NothingError
+	var nothing *workload.NothingError
 	if !errors.As(err, &nothing) || nothing.Left != 3 || !strings.Contains(err.Error(), "5 calls cannot (4: encrypted; 1: cut); the other 3 only") {
 		t.Error(err)
 	}

@@ -16,14 +16,17 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
 	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/selfcheck"
 	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/transport"
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // load makes a plan of a sample.
-func load(t testing.TB, name string, opt plan.Options) *run.Workload {
+func load(t testing.TB, name string, opt planner.Options) *workload.Workload {
 	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
@@ -32,10 +35,10 @@ func load(t testing.TB, name string, opt plan.Options) *run.Workload {
 	defer r.Close()
 	out := filepath.Join(t.TempDir(), "plan")
 	opt.Sources = []string{filepath.Base(name)}
-	if _, err := plan.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
+	if _, err := planner.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
 		t.Fatal(err)
 	}
-	w, err := run.Load(out, 0)
+	w, err := workload.Load(out, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,20 +112,20 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("only %d samples", len(files))
 	}
 	for _, f := range files {
-		w := load(t, f, plan.Options{})
+		w := load(t, f, planner.Options{})
 		for _, fabric := range []string{"rocev2", "iwarp", "tcp"} {
 			t.Run(fabric+"/"+filepath.Base(f), func(t *testing.T) { replay(t, w, fabric) })
 		}
 	}
 }
 
-func replay(t *testing.T, w *run.Workload, fabric string) {
+func replay(t *testing.T, w *workload.Workload, fabric string) {
 	var packets bytes.Buffer
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))
 	o, hangUp := rig(t, site.Options{Name: fabric, Tap: out}, w.Version())
 	o.Timing, o.Layout = run.Fast, fabric == "iwarp"
 	o.CallbackWait = time.Millisecond // this server has no callbacks of NFSv4.0
-	witness := run.NewWitness()
+	witness := selfcheck.NewWitness()
 	o.Observe = witness.Observe
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

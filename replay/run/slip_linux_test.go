@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkSleep is what BenchmarkSlip can be held against: how late a thread
+// BenchmarkSleep is what BenchmarkSlip can be compared with: how late a thread
 // that does nothing else wakes up 2000 times a second. What the hypervisor gave
 // to others meanwhile is %-steal.
 func BenchmarkSleep(b *testing.B) {

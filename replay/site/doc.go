@@ -1,3 +1,4 @@
-// Package site is where a replay takes place: connections by the name of a
-// fabric, and the built-in server that listens on several at a time.
+// Package site opens the places where a replay happens: fabrics by name (RDMA in
+// hardware or software, TCP), and the built-in server, which can listen on several of
+// them at a time.
 package site

@@ -57,30 +57,29 @@ type Options struct {
 	Name string
 	// Endpoint is used over RDMA.
 	Endpoint endpoint.Options
-	// TCP is used over TCP. Tap and Link are set from below.
+	// TCP is used over TCP. Its Tap and Link are set from the fields below.
 	TCP tcprpc.Options
-	// Budget is what all connections of listeners may hold together, over all
-	// fabrics that it is given to; each listener has its own if it is nil.
+	// Budget limits what all connections of listeners hold together, over all fabrics
+	// that share it. If it is nil each listener has its own.
 	Budget *budget.Budget
-	// PeerTimeout is how long a listener waits for a peer to end a record, or to take
-	// what is sent to it; 0 is 30 seconds.
+	// PeerTimeout is how long a listener waits for a peer to finish a record, or to
+	// receive what is sent to it; 0 is 30 seconds.
 	PeerTimeout time.Duration
 	// Tap sees the packets that a soft provider or TCP sends and receives.
 	Tap verbs.Tap
-	// Link is a model of a network in the sending sides of soft providers and
-	// of TCP.
+	// Link models a network in the sending sides of soft providers and of TCP.
 	Link verbs.Link
 	// Local is the address to dial from with rocev2.
 	Local netip.Addr
-	// UDPPort is that of the rocev2 provider; 0 is 4791. PeerUDPPort is that of
+	// UDPPort is the port of the rocev2 provider; 0 is 4791. PeerUDPPort is the port of
 	// its peers.
 	UDPPort, PeerUDPPort uint16
 	// MTU is the path MTU of rocev2 in bytes; 0 is the largest.
 	MTU int
 	// CRC asks for CRCs on iWARP.
 	CRC bool
-	// Outgoing stands in the way of each packet of rocev2 (rocev2.Options);
-	// Wrap between an iWARP connection and its socket. Both inject faults.
+	// Outgoing is called with each packet that rocev2 sends (rocev2.Options); Wrap puts
+	// something between an iWARP connection and its socket. Both inject faults.
 	Outgoing func(packet []byte, pass func([]byte))
 	Wrap     func(net.Conn) net.Conn
 	// Wrapped, if set, may put something between endpoints and the provider.
@@ -145,13 +144,13 @@ func openRDMA(o *Options) (verbs.Provider, error) {
 	return rdma.New(rdma.Options{})
 }
 
-// Name is that of the options.
+// Name is the name of the fabric, as in Options.
 func (f *Fabric) Name() string { return f.opt.Name }
 
-// Provider is nil over TCP.
+// Provider is the provider of verbs; nil over TCP.
 func (f *Fabric) Provider() verbs.Provider { return f.provider }
 
-// Port is the port of NFS.
+// Port is the port of NFS on this fabric.
 func (f *Fabric) Port() uint16 {
 	if f.provider == nil {
 		return PortTCP
@@ -197,7 +196,7 @@ func (f *Fabric) Listen(ctx context.Context, addr netip.AddrPort, h transport.Ha
 	return l, nil
 }
 
-// Close ends all that the fabric has.
+// Close closes the listeners and the provider.
 func (f *Fabric) Close() error {
 	f.mu.Lock()
 	list := f.listeners
@@ -223,7 +222,7 @@ func Resolve(ctx context.Context, server string, port uint16) (netip.AddrPort, e
 	if service != "" {
 		n, err := strconv.ParseUint(service, 10, 16)
 		if err != nil || n == 0 {
-			return netip.AddrPort{}, fmt.Errorf("%s: %q is no port", server, service)
+			return netip.AddrPort{}, fmt.Errorf("%s: %q is not a port", server, service)
 		}
 		port = uint16(n)
 	}
@@ -240,10 +239,10 @@ func Resolve(ctx context.Context, server string, port uint16) (netip.AddrPort, e
 	return netip.AddrPortFrom(list[0].Unmap(), port), nil
 }
 
-// Attempt is what came of one fabric in Choose.
+// Attempt is the outcome of trying one fabric in Choose.
 type Attempt struct {
 	Name string
-	Err  error // nil: it serves
+	Err  error // nil: a server answers there
 }
 
 // Choose tries one fabric after the other with a NULL call, and returns the

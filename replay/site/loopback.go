@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Loopback returns an address of the loopback network whose UDP port 4791 is
-// free: two of them let both ends of RoCEv2 be on one machine, each with the
-// port that the fabric wants.
+// Loopback returns an address of the loopback network whose UDP port 4791 is free. With
+// two of them both ends of RoCEv2 run on one machine, each on the port that the fabric
+// demands.
 func Loopback() (netip.Addr, error) {
 	var last error
 	for range 100 {
@@ -31,9 +31,9 @@ func Loopback() (netip.Addr, error) {
 	return netip.Addr{}, last
 }
 
-// Pair opens two fabrics of one kind on this machine, for a server and for its
-// clients. The server's options are those of o without tap and faults; change,
-// if set, may change them. listen is where the server may listen.
+// Pair opens two fabrics of one kind on this machine, for a server and for its clients.
+// The server's options are o without tap and faults; change, if set, may change them.
+// The server may listen at the address returned.
 func Pair(o Options, change func(*Options)) (server, clients *Fabric, listen netip.AddrPort, err error) {
 	s := o
 	s.Tap, s.Outgoing, s.Wrap, s.Wrapped = nil, nil, nil, nil

@@ -22,7 +22,7 @@ type Server struct {
 
 var _ transport.Handler = (*Server)(nil)
 
-// ServerOptions are those of the parts of a Server.
+// ServerOptions are the options of the parts of a Server.
 type ServerOptions struct {
 	RPC   nfsserver.Options
 	V3    v3.Options
@@ -30,7 +30,7 @@ type ServerOptions struct {
 	Mount mountd.Options
 }
 
-// NewServer makes a server of a store, which it closes in the end.
+// NewServer makes a server of a store. Close closes the store, too.
 func NewServer(st store.Store, o ServerOptions) *Server {
 	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
 	s.rpc.Register(v3.New(st, o.V3))

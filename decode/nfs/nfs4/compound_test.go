@@ -214,7 +214,7 @@ rp_resok4 read_plus_res4
 
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{OpName(25), "READ"}, {OpName(75), "REMOVEXATTR"}, {OpName(10044), "ILLEGAL"}, {OpName(0), "op 0"}, {OpName(76), "op 76"},
+		{OpName(25), "READ"}, {OpName(75), "REMOVEXATTR"}, {OpName(10044), "ILLEGAL"}, {OpName(0), "op 0"}, {OpName(999), "op 999"},
 		{CbOpName(15), "CB_OFFLOAD"}, {CbOpName(10044), "CB_ILLEGAL"}, {CbOpName(25), "op 25"},
 		{StatusName(0), "NFS4_OK"}, {StatusName(10096), "NFS4ERR_XATTR2BIG"}, {StatusName(19), "19"},
 		{AttrName(82), "xattr_support"}, {AttrName(86), "open_arguments"}, {AttrName(87), ""},

@@ -3,6 +3,7 @@ package ops
 import (
 	"bytes"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -37,55 +38,6 @@ func (c Class) String() string {
 	}
 	return "unknown"
 }
-
-// File says which file handle a Place belongs to.
-type File uint8
-
-// Files.
-const (
-	// Given is a handle among the arguments: NFSv2, NFSv3, NFSACL.
-	Given File = iota
-	// Current and Saved are the file handles of a COMPOUND.
-	Current
-	Saved
-)
-
-// Place is where a call acts: on an object, or on a name in a directory.
-type Place struct {
-	File   File
-	Handle []byte // if File is Given; aliases the message
-	Named  bool   // Name is meant, and File is the directory
-	Name   []byte // aliases the message
-}
-
-// maxPlaces is how many places one operation may have: RENAME, LINK.
-const maxPlaces = 2
-
-// Act is what one call of a procedure or operation does, its arguments
-// considered. It is filled by Entry.Act.
-type Act struct {
-	Class  Class
-	places [maxPlaces]Place
-	count  int
-}
-
-// Places are where the call acts. All of them decide where a change lands.
-func (a *Act) Places() []Place { return a.places[:a.count] }
-
-func (a *Act) add(p Place) {
-	if a.count == maxPlaces {
-		a.Class = Never // the table is wrong: nothing may come of it
-		return
-	}
-	a.places[a.count] = p
-	a.count++
-}
-
-func (a *Act) object(handle []byte) { a.add(Place{Handle: handle}) }
-
-func (a *Act) entry(dir, name []byte) { a.add(Place{Handle: dir, Named: true, Name: name}) }
-
-func (a *Act) named(f File, name []byte) { a.add(Place{File: f, Named: true, Name: name}) }
 
 // Effect says what an operation does to the file handles of a COMPOUND.
 type Effect uint8
@@ -123,8 +75,20 @@ type Entry struct {
 	Effect Effect
 	// Minor is the first minor version of NFSv4 that has the operation.
 	Minor uint8
-	// act adds places, and may weaken the class, or turn it into Never.
-	act func(m xdr.Message, a *Act)
+	// State: it changes what the server keeps for its clients (opens, locks,
+	// sessions), whatever its Class.
+	State bool
+	// Weight and Purpose say what it tells about the COMPOUND that it stands in.
+	Weight  Weight
+	Purpose Purpose
+	// Gives says what its results hold for later calls.
+	Gives Gives
+	// Reply is what can be known of its results before they come.
+	Reply Reply
+
+	act     func(m xdr.Message, a *Act)     // adds places; may weaken the class, or turn it into Never
+	outcome func(m xdr.Message, o *Outcome) // of successful results
+	held    func(m xdr.Message) *nfs4.Stateid4
 }
 
 // Act tells what a call with these arguments does. Arguments of another type than
@@ -136,16 +100,67 @@ func (e *Entry) Act(args xdr.Message, a *Act) {
 	}
 }
 
-// of makes an act for arguments of one type.
-func of[T any](f func(m *T, a *Act)) func(xdr.Message, *Act) {
-	return func(m xdr.Message, a *Act) {
-		if t, ok := any(m).(*T); ok {
-			f(t, a)
-		} else {
-			a.Class = Never
+// HasPlaces reports whether calls may have places: Act tells no more than the Class
+// of those that have none.
+func (e *Entry) HasPlaces() bool { return e.act != nil }
+
+// Outcome tells what results say; of those that report a failure, nothing.
+func (e *Entry) Outcome(results xdr.Message, o *Outcome) {
+	*o = Outcome{}
+	if e.outcome == nil {
+		return
+	}
+	if s, ok := results.(xdr.Status); ok {
+		if code, _ := s.StatusCode(); code != 0 {
+			return
 		}
 	}
+	e.outcome(results, o)
 }
+
+// Held is the state id of an open, a lock or a delegation without which the
+// operation makes no sense; nil if there is none. READ and WRITE have none: the
+// anonymous one serves them as well.
+func (e *Entry) Held(args xdr.Message) *nfs4.Stateid4 {
+	if e.held == nil {
+		return nil
+	}
+	return e.held(args)
+}
+
+// MovesFile reports whether another file is the current one afterwards.
+func (e *Entry) MovesFile() bool { return e.Effect != Keeps && e.Effect != Saves }
+
+// Weight says how much an operation tells about its COMPOUND.
+type Weight uint8
+
+// Weights, from the most telling to the least.
+const (
+	// Main is what the COMPOUND is there for.
+	Main Weight = iota
+	// Look looks around: LOOKUP.
+	Look
+	// Aside is asked beside something else: GETATTR, ACCESS.
+	Aside
+	// Noise moves file handles about, or stands in every COMPOUND.
+	Noise
+)
+
+// Purpose is whom a COMPOUND serves that holds the operation.
+type Purpose uint8
+
+// Purposes.
+const (
+	// Files: an application that works with files.
+	Files Purpose = iota
+	// Lease: the client, which keeps its lease. It stands beside others, too.
+	Lease
+	// Mounting: the client, which looks for what it mounts.
+	Mounting
+	// Clients: the client, which makes itself known or takes its leave: client ids,
+	// sessions.
+	Clients
+)
 
 // PlainName reports whether a name is that of an entry of the directory that it is
 // looked up in, and leads nowhere else: not empty, not "." or "..", without slash

@@ -1,6 +1,9 @@
 package ops
 
 import (
+	"math"
+	"math/bits"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
@@ -8,115 +11,152 @@ import (
 // current is an operation on the current file handle.
 func current(_ xdr.Message, a *Act) { a.add(Place{File: Current}) }
 
-// both is one on two objects.
-func both(_ xdr.Message, a *Act) {
-	a.add(Place{File: Saved})
-	a.add(Place{File: Current})
-}
-
 // operations are those of NFSv4.0 (RFC 7530), 4.1 (RFC 8881), 4.2 (RFC 7862) and of
 // extended attributes (RFC 8276).
 var operations = table{
-	nfs4.OP_ACCESS:      {Class: Nothing},
-	nfs4.OP_CLOSE:       {Class: Nothing},
-	nfs4.OP_COMMIT:      {Class: Nothing},
-	nfs4.OP_CREATE:      {Class: Changes, Effect: Descends, act: of(func(m *nfs4.CREATE4args, a *Act) { a.named(Current, m.Objname) })},
-	nfs4.OP_DELEGPURGE:  {Class: Nothing},
-	nfs4.OP_DELEGRETURN: {Class: Nothing},
-	nfs4.OP_GETATTR:     {Class: Nothing},
-	nfs4.OP_GETFH:       {Class: Nothing},
-	nfs4.OP_LINK: {Class: Changes, act: of(func(m *nfs4.LINK4args, a *Act) {
-		a.add(Place{File: Saved})
-		a.named(Current, m.Newname)
-	})},
-	nfs4.OP_LOCK:           {Class: Holds, act: current},
-	nfs4.OP_LOCKT:          {Class: Nothing},
-	nfs4.OP_LOCKU:          {Class: Nothing},
-	nfs4.OP_LOOKUP:         {Class: Nothing, Effect: Descends, act: of(func(m *nfs4.LOOKUP4args, a *Act) { a.named(Current, m.Objname) })},
-	nfs4.OP_LOOKUPP:        {Class: Nothing, Effect: Ascends},
-	nfs4.OP_NVERIFY:        {Class: Nothing},
-	nfs4.OP_OPEN:           {Class: Changes, Effect: Descends, act: of(open)},
-	nfs4.OP_OPENATTR:       {Class: Changes, Effect: EntersAttributes, act: of(openattr)},
-	nfs4.OP_OPEN_CONFIRM:   {Class: Nothing},
-	nfs4.OP_OPEN_DOWNGRADE: {Class: Nothing},
-	nfs4.OP_PUTFH:          {Class: Nothing, Effect: Puts},
-	nfs4.OP_PUTPUBFH:       {Class: Nothing, Effect: PutsPublic},
-	nfs4.OP_PUTROOTFH:      {Class: Nothing, Effect: PutsRoot},
-	nfs4.OP_READ:           {Class: Nothing},
-	nfs4.OP_READDIR:        {Class: Nothing},
-	nfs4.OP_READLINK:       {Class: Nothing},
-	nfs4.OP_REMOVE:         {Class: Changes, act: of(func(m *nfs4.REMOVE4args, a *Act) { a.named(Current, m.Target) })},
-	nfs4.OP_RENAME: {Class: Changes, act: of(func(m *nfs4.RENAME4args, a *Act) {
-		a.named(Saved, m.Oldname)
-		a.named(Current, m.Newname)
-	})},
-	nfs4.OP_RENEW:               {Class: Nothing},
-	nfs4.OP_RESTOREFH:           {Class: Nothing, Effect: Restores},
-	nfs4.OP_SAVEFH:              {Class: Nothing, Effect: Saves},
-	nfs4.OP_SECINFO:             {Class: Nothing, Effect: Consumes},
+	nfs4.OP_ACCESS: {Class: Nothing, Weight: Aside},
+	nfs4.OP_CLOSE: {Class: Nothing, State: true,
+		held: holds(func(m *nfs4.CLOSE4args) *nfs4.Stateid4 { return &m.OpenStateid })},
+	nfs4.OP_COMMIT: {Class: Nothing,
+		act: of(func(m *nfs4.COMMIT4args, a *Act) { a.on(m.Offset, uint64(m.Count)) })},
+	nfs4.OP_CREATE:     {Class: Changes, Effect: Descends, act: of(create)},
+	nfs4.OP_DELEGPURGE: {Class: Nothing, State: true},
+	nfs4.OP_DELEGRETURN: {Class: Nothing, State: true,
+		held: holds(func(m *nfs4.DELEGRETURN4args) *nfs4.Stateid4 { return &m.DelegStateid })},
+	nfs4.OP_GETATTR: {Class: Nothing, Weight: Aside},
+	nfs4.OP_GETFH: {Class: Nothing, Weight: Noise, Gives: Handle,
+		outcome: gets(func(m *nfs4.GETFH4res, o *Outcome) { o.Handle = m.Resok4.Object })},
+	nfs4.OP_LINK: {Class: Changes,
+		act: of(func(m *nfs4.LINK4args, a *Act) {
+			a.add(Place{File: Saved})
+			a.named(Current, m.Newname)
+		})},
+	nfs4.OP_LOCK: {Class: Holds, State: true, Gives: State, held: holds(lockNeeds),
+		act: of(func(m *nfs4.LOCK4args, a *Act) { a.on(m.Offset, m.Length) })},
+	nfs4.OP_LOCKT: {Class: Nothing,
+		act: of(func(m *nfs4.LOCKT4args, a *Act) { a.on(m.Offset, m.Length) })},
+	nfs4.OP_LOCKU: {Class: Nothing, State: true,
+		act:  of(func(m *nfs4.LOCKU4args, a *Act) { a.on(m.Offset, m.Length) }),
+		held: holds(func(m *nfs4.LOCKU4args) *nfs4.Stateid4 { return &m.LockStateid })},
+	nfs4.OP_LOOKUP: {Class: Nothing, Effect: Descends, Weight: Look,
+		act: of(func(m *nfs4.LOOKUP4args, a *Act) { a.named(Current, m.Objname) })},
+	nfs4.OP_LOOKUPP:  {Class: Nothing, Effect: Ascends, Weight: Look},
+	nfs4.OP_NVERIFY:  {Class: Nothing, Weight: Aside},
+	nfs4.OP_OPEN:     {Class: Changes, Effect: Descends, State: true, Gives: State, act: of(open), held: holds(openNeeds)},
+	nfs4.OP_OPENATTR: {Class: Changes, Effect: EntersAttributes, act: of(openattr)},
+	nfs4.OP_OPEN_CONFIRM: {Class: Nothing, State: true,
+		held: holds(func(m *nfs4.OPEN_CONFIRM4args) *nfs4.Stateid4 { return &m.OpenStateid })},
+	nfs4.OP_OPEN_DOWNGRADE: {Class: Nothing, State: true,
+		held: holds(func(m *nfs4.OPEN_DOWNGRADE4args) *nfs4.Stateid4 { return &m.OpenStateid })},
+	nfs4.OP_PUTFH:     {Class: Nothing, Effect: Puts, Weight: Noise},
+	nfs4.OP_PUTPUBFH:  {Class: Nothing, Effect: PutsPublic, Weight: Noise},
+	nfs4.OP_PUTROOTFH: {Class: Nothing, Effect: PutsRoot, Weight: Noise, Purpose: Mounting},
+	nfs4.OP_READ: {Class: Nothing, Reply: Reply{Items: OneItem, Item: "count"},
+		act: of(func(m *nfs4.READ4args, a *Act) { a.on(m.Offset, uint64(m.Count)) }),
+		outcome: gets(func(m *nfs4.READ4res, o *Outcome) {
+			o.moved(uint64(m.Resok4.Data.Length))
+			o.EOF = m.Resok4.Eof
+		})},
+	nfs4.OP_READDIR:  {Class: Nothing, Gives: Handles, Reply: Reply{Rest: "maxcount"}},
+	nfs4.OP_READLINK: {Class: Nothing, Reply: Reply{Items: OneItem, Room: 64 << 10}},
+	nfs4.OP_REMOVE: {Class: Changes,
+		act: of(func(m *nfs4.REMOVE4args, a *Act) { a.named(Current, m.Target) })},
+	nfs4.OP_RENAME: {Class: Changes,
+		act: of(func(m *nfs4.RENAME4args, a *Act) {
+			a.named(Saved, m.Oldname)
+			a.named(Current, m.Newname)
+		})},
+	nfs4.OP_RENEW:     {Class: Nothing, Purpose: Lease},
+	nfs4.OP_RESTOREFH: {Class: Nothing, Effect: Restores, Weight: Noise},
+	nfs4.OP_SAVEFH:    {Class: Nothing, Effect: Saves, Weight: Noise},
+	nfs4.OP_SECINFO: {Class: Nothing, Effect: Consumes,
+		act: of(func(m *nfs4.SECINFO4args, a *Act) { a.named(Current, m.Name) })},
 	nfs4.OP_SETATTR:             {Class: Changes, act: current},
-	nfs4.OP_SETCLIENTID:         {Class: Nothing},
-	nfs4.OP_SETCLIENTID_CONFIRM: {Class: Nothing},
-	nfs4.OP_VERIFY:              {Class: Nothing},
-	nfs4.OP_WRITE:               {Class: Changes, act: current},
-	nfs4.OP_RELEASE_LOCKOWNER:   {Class: Nothing},
+	nfs4.OP_SETCLIENTID:         {Class: Nothing, State: true, Purpose: Clients, Gives: Client},
+	nfs4.OP_SETCLIENTID_CONFIRM: {Class: Nothing, State: true, Purpose: Clients},
+	nfs4.OP_VERIFY:              {Class: Nothing, Weight: Aside},
+	nfs4.OP_WRITE: {Class: Changes,
+		act: of(func(m *nfs4.WRITE4args, a *Act) {
+			a.on(m.Offset, uint64(m.Data.Length))
+			a.Stable = m.Stable.Symbol()
+		}),
+		outcome: gets(func(m *nfs4.WRITE4res, o *Outcome) { o.moved(uint64(m.Resok4.Count)) })},
+	nfs4.OP_RELEASE_LOCKOWNER: {Class: Nothing, State: true},
 
-	nfs4.OP_BACKCHANNEL_CTL:      {Class: Nothing, Minor: 1},
-	nfs4.OP_BIND_CONN_TO_SESSION: {Class: Nothing, Minor: 1},
-	nfs4.OP_EXCHANGE_ID:          {Class: Nothing, Minor: 1},
-	nfs4.OP_CREATE_SESSION:       {Class: Nothing, Minor: 1},
-	nfs4.OP_DESTROY_SESSION:      {Class: Nothing, Minor: 1},
-	nfs4.OP_FREE_STATEID:         {Class: Nothing, Minor: 1},
-	nfs4.OP_GET_DIR_DELEGATION:   {Class: Holds, Minor: 1, act: current},
-	nfs4.OP_GETDEVICEINFO:        {Class: Nothing, Minor: 1},
-	nfs4.OP_GETDEVICELIST:        {Class: Nothing, Minor: 1},
-	nfs4.OP_LAYOUTCOMMIT:         {Class: Changes, Minor: 1, act: current},
-	nfs4.OP_LAYOUTGET:            {Class: Changes, Minor: 1, act: of(layoutget)},
-	nfs4.OP_LAYOUTRETURN:         {Class: Holds, Minor: 1, act: current}, // it can report errors of devices
-	nfs4.OP_SECINFO_NO_NAME:      {Class: Nothing, Minor: 1, Effect: Consumes},
-	nfs4.OP_SEQUENCE:             {Class: Nothing, Minor: 1},
-	nfs4.OP_SET_SSV:              {Class: Never, Minor: 1}, // of a protection that the codecs do not look into
-	nfs4.OP_TEST_STATEID:         {Class: Nothing, Minor: 1},
-	nfs4.OP_WANT_DELEGATION:      {Class: Holds, Minor: 1, act: current},
-	nfs4.OP_DESTROY_CLIENTID:     {Class: Nothing, Minor: 1},
-	nfs4.OP_RECLAIM_COMPLETE:     {Class: Nothing, Minor: 1},
+	nfs4.OP_BACKCHANNEL_CTL:      {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
+	nfs4.OP_BIND_CONN_TO_SESSION: {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
+	nfs4.OP_EXCHANGE_ID:          {Class: Nothing, Minor: 1, State: true, Purpose: Clients, Gives: Client},
+	nfs4.OP_CREATE_SESSION:       {Class: Nothing, Minor: 1, State: true, Purpose: Clients, Gives: Session},
+	nfs4.OP_DESTROY_SESSION:      {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
+	nfs4.OP_FREE_STATEID: {Class: Nothing, Minor: 1, State: true,
+		held: holds(func(m *nfs4.FREE_STATEID4args) *nfs4.Stateid4 { return &m.FsaStateid })},
+	nfs4.OP_GET_DIR_DELEGATION: {Class: Holds, Minor: 1, State: true, Gives: State, act: current},
+	nfs4.OP_GETDEVICEINFO:      {Class: Nothing, Minor: 1, Reply: Reply{Rest: "gdia_maxcount"}},
+	nfs4.OP_GETDEVICELIST:      {Class: Nothing, Minor: 1},
+	nfs4.OP_LAYOUTCOMMIT:       {Class: Changes, Minor: 1, act: current},
+	nfs4.OP_LAYOUTGET:          {Class: Changes, Minor: 1, State: true, Gives: State, Reply: Reply{Rest: "loga_maxcount"}, act: of(layoutget)},
+	nfs4.OP_LAYOUTRETURN:       {Class: Holds, Minor: 1, State: true, act: current}, // it can report errors of devices
+	nfs4.OP_SECINFO_NO_NAME:    {Class: Nothing, Minor: 1, Effect: Consumes, Purpose: Mounting},
+	nfs4.OP_SEQUENCE:           {Class: Nothing, Minor: 1, Weight: Noise, Purpose: Lease},
+	nfs4.OP_SET_SSV:            {Class: Never, Minor: 1}, // of a protection that the codecs do not look into
+	nfs4.OP_TEST_STATEID:       {Class: Nothing, Minor: 1},
+	nfs4.OP_WANT_DELEGATION:    {Class: Holds, Minor: 1, State: true, Gives: State, act: current},
+	nfs4.OP_DESTROY_CLIENTID:   {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
+	nfs4.OP_RECLAIM_COMPLETE:   {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
 
-	nfs4.OP_ALLOCATE: {Class: Changes, Minor: 2, act: current},
-	nfs4.OP_COPY:     {Class: Changes, Minor: 2, act: of(copyFile)},
+	nfs4.OP_ALLOCATE: {Class: Changes, Minor: 2,
+		act: of(func(m *nfs4.ALLOCATE4args, a *Act) { a.on(m.AaOffset, m.AaLength) })},
+	nfs4.OP_COPY: {Class: Changes, Minor: 2, Gives: State, act: of(copyFile)},
 	// It lets another server read the file, without asking us again.
-	nfs4.OP_COPY_NOTIFY:    {Class: Never, Minor: 2},
-	nfs4.OP_DEALLOCATE:     {Class: Changes, Minor: 2, act: current},
+	nfs4.OP_COPY_NOTIFY: {Class: Never, Minor: 2},
+	nfs4.OP_DEALLOCATE: {Class: Changes, Minor: 2,
+		act: of(func(m *nfs4.DEALLOCATE4args, a *Act) { a.on(m.DaOffset, m.DaLength) })},
 	nfs4.OP_IO_ADVISE:      {Class: Holds, Minor: 2, act: current},
 	nfs4.OP_LAYOUTERROR:    {Class: Holds, Minor: 2, act: current}, // a server may fence a device for it
 	nfs4.OP_LAYOUTSTATS:    {Class: Holds, Minor: 2, act: current},
 	nfs4.OP_OFFLOAD_CANCEL: {Class: Changes, Minor: 2, act: current},
 	nfs4.OP_OFFLOAD_STATUS: {Class: Nothing, Minor: 2},
-	nfs4.OP_READ_PLUS:      {Class: Nothing, Minor: 2},
-	nfs4.OP_SEEK:           {Class: Nothing, Minor: 2},
-	nfs4.OP_WRITE_SAME:     {Class: Changes, Minor: 2, act: current},
-	nfs4.OP_CLONE:          {Class: Changes, Minor: 2, act: both},
+	nfs4.OP_READ_PLUS: {Class: Nothing, Minor: 2, Reply: Reply{Items: ManyItems, Item: "rpa_count"},
+		act: of(func(m *nfs4.READ_PLUS4args, a *Act) { a.on(m.RpaOffset, uint64(m.RpaCount)) })},
+	nfs4.OP_SEEK: {Class: Nothing, Minor: 2,
+		act: of(func(m *nfs4.SEEK4args, a *Act) { a.on(m.SaOffset, 0) })},
+	nfs4.OP_WRITE_SAME: {Class: Changes, Minor: 2, act: of(writeSame)},
+	nfs4.OP_CLONE: {Class: Changes, Minor: 2,
+		act: of(func(m *nfs4.CLONE4args, a *Act) {
+			a.add(Place{File: Saved})
+			a.on(m.ClDstOffset, m.ClCount)
+		})},
 
-	nfs4.OP_GETXATTR:    {Class: Nothing, Minor: 2},
-	nfs4.OP_SETXATTR:    {Class: Changes, Minor: 2, act: current},
-	nfs4.OP_LISTXATTRS:  {Class: Nothing, Minor: 2},
-	nfs4.OP_REMOVEXATTR: {Class: Changes, Minor: 2, act: current},
+	nfs4.OP_GETXATTR: {Class: Nothing, Minor: 2, Reply: Reply{Room: 64 << 10},
+		act: of(func(m *nfs4.GETXATTR4args, a *Act) { a.attribute(m.GxaName) })},
+	nfs4.OP_SETXATTR: {Class: Changes, Minor: 2,
+		act: of(func(m *nfs4.SETXATTR4args, a *Act) { a.attribute(m.SxaKey) })},
+	nfs4.OP_LISTXATTRS: {Class: Nothing, Minor: 2, Reply: Reply{Rest: "lxa_maxcount"}},
+	nfs4.OP_REMOVEXATTR: {Class: Changes, Minor: 2,
+		act: of(func(m *nfs4.REMOVEXATTR4args, a *Act) { a.attribute(m.RxaName) })},
 }
 
 // callbacks are the operations of a server that calls its client.
 var callbacks = table{
-	nfs4.OP_CB_GETATTR:              {Class: Never},
-	nfs4.OP_CB_RECALL:               {Class: Never},
+	nfs4.OP_CB_GETATTR:              {Class: Never, act: of(func(m *nfs4.CB_GETATTR4args, a *Act) { a.object(m.Fh) })},
+	nfs4.OP_CB_RECALL:               {Class: Never, act: of(func(m *nfs4.CB_RECALL4args, a *Act) { a.object(m.Fh) })},
 	nfs4.OP_CB_LAYOUTRECALL:         {Class: Never, Minor: 1},
 	nfs4.OP_CB_NOTIFY:               {Class: Never, Minor: 1},
 	nfs4.OP_CB_PUSH_DELEG:           {Class: Never, Minor: 1},
 	nfs4.OP_CB_RECALL_ANY:           {Class: Never, Minor: 1},
 	nfs4.OP_CB_RECALLABLE_OBJ_AVAIL: {Class: Never, Minor: 1},
 	nfs4.OP_CB_RECALL_SLOT:          {Class: Never, Minor: 1},
-	nfs4.OP_CB_SEQUENCE:             {Class: Never, Minor: 1},
+	nfs4.OP_CB_SEQUENCE:             {Class: Never, Minor: 1, Weight: Noise},
 	nfs4.OP_CB_WANTS_CANCELLED:      {Class: Never, Minor: 1},
 	nfs4.OP_CB_NOTIFY_LOCK:          {Class: Never, Minor: 1},
 	nfs4.OP_CB_NOTIFY_DEVICEID:      {Class: Never, Minor: 1},
 	nfs4.OP_CB_OFFLOAD:              {Class: Never, Minor: 2},
+}
+
+func create(m *nfs4.CREATE4args, a *Act) {
+	if a.named(Current, m.Objname); m.Objtype.Type == nfs4.NF4LNK {
+		a.Text = m.Objtype.Linkdata.Inline
+	}
 }
 
 // open: without CREATE nothing is changed, but share reservations and delegations
@@ -161,7 +201,36 @@ func layoutget(m *nfs4.LAYOUTGET4args, a *Act) {
 
 // copyFile: from another server, this one would have to call it.
 func copyFile(m *nfs4.COPY4args, a *Act) {
-	if both(m, a); len(m.CaSourceServer) > 0 {
+	a.add(Place{File: Saved})
+	if a.on(m.CaDstOffset, m.CaCount); len(m.CaSourceServer) > 0 {
 		a.Class = Never
 	}
+}
+
+// writeSame: blocks of one pattern, one after the other.
+func writeSame(m *nfs4.WRITE_SAME4args, a *Act) {
+	b := &m.WsaAdb
+	high, count := bits.Mul64(b.AdbBlockSize, b.AdbBlockCount)
+	if high > 0 {
+		count = math.MaxUint64
+	}
+	a.on(b.AdbOffset, count)
+}
+
+// openNeeds: an OPEN on the strength of a delegation.
+func openNeeds(m *nfs4.OPEN4args) *nfs4.Stateid4 {
+	switch m.Claim.Claim {
+	case nfs4.CLAIM_DELEGATE_CUR:
+		return &m.Claim.DelegateCurInfo.DelegateStateid
+	case nfs4.CLAIM_DELEG_CUR_FH:
+		return &m.Claim.OcDelegateStateid
+	}
+	return nil
+}
+
+func lockNeeds(m *nfs4.LOCK4args) *nfs4.Stateid4 {
+	if m.Locker.NewLockOwner {
+		return &m.Locker.OpenOwner.OpenStateid
+	}
+	return &m.Locker.LockOwner.LockStateid
 }

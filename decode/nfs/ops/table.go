@@ -14,16 +14,6 @@ import (
 // key is a version of a program.
 type key struct{ program, version uint32 }
 
-// table holds entries by number. One without a class is not assigned.
-type table []Entry
-
-func (t table) at(n uint32) *Entry {
-	if uint64(n) >= uint64(len(t)) || t[n].Class == Unknown {
-		return nil
-	}
-	return &t[n]
-}
-
 var tables = map[key]table{
 	{nfs2.NFS_PROGRAM, nfs2.NFS_VERSION}: procedures2,
 	{nfs3.NFS_PROGRAM, nfs3.NFS_V3}:      procedures3,
@@ -73,3 +63,13 @@ func Callback(number uint32) *Entry {
 
 // illegal is OP_ILLEGAL: it stands in replies only.
 var illegal = Entry{Class: Never}
+
+// table holds entries by number. One without a class is not assigned.
+type table []Entry
+
+func (t table) at(n uint32) *Entry {
+	if uint64(n) >= uint64(len(t)) || t[n].Class == Unknown {
+		return nil
+	}
+	return &t[n]
+}

@@ -1,6 +1,9 @@
 package ops
 
-import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+)
 
 // Space tells what a file handle stands for, in whatever way its user sees files.
 // The zero F is that of no file.
@@ -24,28 +27,44 @@ type Walk[F any, S Space[F]] struct {
 	Current, Saved F
 }
 
-// Step does what an operation does to the file handles. What is not known leaves
-// none.
-func (w *Walk[F, S]) Step(op *nfs4.Op) {
-	var none F
-	e := Operation(op.Number)
+// Step does what an operation with these arguments does to the file handles. What
+// is not known leaves none.
+func (w *Walk[F, S]) Step(number uint32, args xdr.Message) {
+	var to F
+	e := Operation(number)
 	if e == nil {
-		w.Current, w.Saved = none, none
+		w.Current, w.Saved = to, to
 		return
 	}
-	switch e.Effect {
-	case Keeps:
-	case Puts:
-		w.Current = none
-		if m, ok := op.Body.(*nfs4.PUTFH4args); ok {
-			w.Current = w.Space.Handle(m.Object)
+	switch m := args.(type) {
+	case *nfs4.PUTFH4args:
+		to = w.Space.Handle(m.Object)
+	case *nfs4.LOOKUP4args:
+		to = w.Space.Entry(w.Current, m.Objname)
+	case *nfs4.CREATE4args:
+		to = w.Space.Entry(w.Current, m.Objname)
+	case *nfs4.OPEN4args:
+		if name, ok := OpenName(m); ok {
+			to = w.Space.Entry(w.Current, name)
+		} else {
+			to = w.Current
 		}
+	}
+	w.Go(e.Effect, to)
+}
+
+// Go is Step for one who has the arguments in another form. to is the file that
+// Puts and Descends lead to; other effects take no notice of it. An OPEN without a
+// name leads to the current file.
+func (w *Walk[F, S]) Go(e Effect, to F) {
+	switch e {
+	case Keeps:
+	case Puts, Descends:
+		w.Current = to
 	case PutsRoot:
 		w.Current = w.Space.Root()
 	case PutsPublic:
 		w.Current = w.Space.Public()
-	case Descends:
-		w.descend(op)
 	case Ascends:
 		w.Current = w.Space.Parent(w.Current)
 	case EntersAttributes:
@@ -55,21 +74,6 @@ func (w *Walk[F, S]) Step(op *nfs4.Op) {
 	case Restores:
 		w.Current = w.Saved
 	default: // Consumes
-		w.Current = none
-	}
-}
-
-func (w *Walk[F, S]) descend(op *nfs4.Op) {
-	switch m := op.Body.(type) {
-	case *nfs4.LOOKUP4args:
-		w.Current = w.Space.Entry(w.Current, m.Objname)
-	case *nfs4.CREATE4args:
-		w.Current = w.Space.Entry(w.Current, m.Objname)
-	case *nfs4.OPEN4args:
-		if name, ok := OpenName(m); ok {
-			w.Current = w.Space.Entry(w.Current, name)
-		}
-	default:
 		var none F
 		w.Current = none
 	}

@@ -47,7 +47,7 @@ func TestWalk(t *testing.T) {
 	} {
 		var w ops.Walk[string, paths]
 		for _, o := range c.ops {
-			w.Step(o)
+			w.Step(o.Number, o.Body)
 		}
 		if w.Current != c.current || w.Saved != c.saved {
 			t.Errorf("%d operations lead to %q and %q, not %q and %q", len(c.ops), w.Current, w.Saved, c.current, c.saved)

@@ -25,7 +25,8 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
 // enough is the share of replies that have to be same or equivalent, in percent.
@@ -58,11 +59,11 @@ func act(w io.Writer, what string, files ...string) error {
 		}
 		return sums(w, b, part)
 	case "report", "rest":
-		var r report
+		var r replayed
 		if err := json.Unmarshal(b, &r); err != nil {
 			return err
 		}
-		if r.Schema != run.ReportSchema {
+		if r.Schema != report.Schema {
 			return fmt.Errorf("%s is no report of a replay", file)
 		}
 		if what == "report" {
@@ -138,8 +139,8 @@ func sums(w io.Writer, b []byte, part map[string]bool) error {
 	return out.Flush()
 }
 
-// report is the part of a run.Report that counts here.
-type report struct {
+// replayed is the part of a report.Report that counts here.
+type replayed struct {
 	Schema     string         `json:"schema"`
 	Stopped    string         `json:"stopped"`
 	Planned    int            `json:"planned"`
@@ -159,22 +160,22 @@ type report struct {
 		Reason  string `json:"reason"`
 		Count   int    `json:"count"`
 	} `json:"reasons"`
-	SelfCheck *run.SelfCheck `json:"self_check"`
+	SelfCheck *report.SelfCheck `json:"self_check"`
 }
 
 // line writes the counts.
-func (r *report) line(w io.Writer) error {
-	good := r.Totals[run.Same.String()] + r.Totals[run.Equivalent.String()]
+func (r *replayed) line(w io.Writer) error {
+	good := r.Totals[verdict.Same.String()] + r.Totals[verdict.Equivalent.String()]
 	share := 0.0
 	if r.Planned > 0 {
 		share = 100 * float64(good) / float64(r.Planned)
 	}
 	bad, all := r.NotDone, 0
 	var parts []string
-	for v := run.Same; v <= run.Lost; v++ {
+	for v := verdict.Same; v <= verdict.Lost; v++ {
 		n := r.Totals[v.String()]
 		all += n
-		if n == 0 && v > run.Equivalent {
+		if n == 0 && v > verdict.Equivalent {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%d %s", n, v))
@@ -204,10 +205,10 @@ func (r *report) line(w io.Writer) error {
 
 // rest writes what was neither same nor equivalent, and why what was equivalent
 // was not the same.
-func (r *report) rest(w io.Writer) error {
+func (r *replayed) rest(w io.Writer) error {
 	counts := map[string]int{}
 	for _, x := range r.Reasons {
-		if x.Verdict == run.Equivalent.String() || x.Verdict == run.Omitted.String() {
+		if x.Verdict == verdict.Equivalent.String() || x.Verdict == verdict.Omitted.String() {
 			counts[x.Verdict+": "+x.Reason] += x.Count
 		}
 	}

@@ -1,0 +1,100 @@
+package ops
+
+import "github.com/rpcrdma/toolkit/decode/xdr"
+
+// File says which file handle a Place belongs to.
+type File uint8
+
+// Files.
+const (
+	// Given is a handle among the arguments: NFSv2, NFSv3, NFSACL.
+	Given File = iota
+	// Current and Saved are the file handles of a COMPOUND.
+	Current
+	Saved
+)
+
+// Place is where a call acts: on an object, or on a name in a directory.
+type Place struct {
+	File   File
+	Handle []byte // if File is Given; aliases the message
+	Named  bool   // Name is meant, and File is the directory
+	Name   []byte // aliases the message
+}
+
+// maxPlaces is how many places one operation may have: RENAME, LINK.
+const maxPlaces = 2
+
+// Act is what one call of a procedure or operation does, its arguments
+// considered. It is filled by Entry.Act.
+type Act struct {
+	Class  Class
+	places [maxPlaces]Place
+	count  int
+
+	// Ranged: it is about Count bytes at Offset of its Subject, or as many as
+	// there are if that is 2^64-1.
+	Ranged        bool
+	Offset, Count uint64
+	// Text is the target of a symbolic link that is made, as far as it travels
+	// with the call; Attribute the name of an extended attribute; Stable how a
+	// WRITE has to be stored ("FILE_SYNC4").
+	Text, Attribute []byte
+	Stable          string
+}
+
+// Places are where the call acts. All of them decide where a change lands. Calls
+// that change nothing have them as far as it matters to what they are about.
+func (a *Act) Places() []Place { return a.places[:a.count] }
+
+// Subject is the place that the call is about: the one that its range lies in, or
+// the first; nil if it has none.
+func (a *Act) Subject() *Place {
+	switch {
+	case a.count == 0:
+		return nil
+	case a.Ranged:
+		return &a.places[a.count-1] // of COPY and CLONE the destination
+	}
+	return &a.places[0]
+}
+
+// of makes an act for arguments of one type.
+func of[T any](f func(m *T, a *Act)) func(xdr.Message, *Act) {
+	return func(m xdr.Message, a *Act) {
+		if t, ok := any(m).(*T); ok {
+			f(t, a)
+		} else {
+			a.Class = Never
+		}
+	}
+}
+
+func (a *Act) object(handle []byte) { a.add(Place{Handle: handle}) }
+
+func (a *Act) entry(dir, name []byte) { a.add(Place{Handle: dir, Named: true, Name: name}) }
+
+func (a *Act) named(f File, name []byte) { a.add(Place{File: f, Named: true, Name: name}) }
+
+// on is an act on the current file handle with a range.
+func (a *Act) on(offset, count uint64) {
+	a.add(Place{File: Current})
+	a.span(offset, count)
+}
+
+// attribute is an act on an extended attribute of the current file.
+func (a *Act) attribute(name []byte) {
+	a.add(Place{File: Current})
+	a.Attribute = name
+}
+
+func (a *Act) span(offset, count uint64) { a.Ranged, a.Offset, a.Count = true, offset, count }
+
+func (a *Act) add(p Place) {
+	if a.count == maxPlaces {
+		a.Class = Never // the table is wrong: nothing may come of it
+		return
+	}
+	a.places[a.count] = p
+	a.count++
+}

@@ -1,0 +1,64 @@
+package prepare
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// Options of Run.
+type Options struct {
+	Directory string // absolute path on the target, as path.Clean returns it
+	Make      bool   // make the directory and the files; otherwise they exist already
+	Reuse     bool   // the directory need not be empty
+	// Guard is told which directory is the base, and what lies above it.
+	Guard *guard.Guard
+	// Note is called for what could not be made, if the run can do without it.
+	Note func(format string, args ...any)
+}
+
+// Run finds the directory and makes the files of all worlds.
+func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*world.World, o Options) (done report.Prepared, err error) {
+	top, err := find(ctx, fs, o.Directory, o.Make, o.Guard.MakeBase)
+	if err != nil {
+		return done, err
+	}
+	if o.Make && !o.Reuse {
+		if err := empty(ctx, fs, top.handle, o.Directory); err != nil {
+			return done, err
+		}
+	}
+	for _, h := range top.chain {
+		o.Guard.Above(h)
+	}
+	o.Guard.Base(top.handle)
+	s := &scene{fs: fs, load: load, opt: &o, parents: parents(load), clones: len(worlds) > 1, done: &done}
+	for _, w := range worlds {
+		if err := s.place(ctx, w, top); err != nil {
+			return done, err
+		}
+		if o.Make {
+			if err := s.make(ctx, w); err != nil {
+				return done, fmt.Errorf("preparation: %w", err)
+			}
+		} else if err := s.lookUp(ctx, w); err != nil {
+			return done, fmt.Errorf("looking up what the plan uses: %w", err)
+		}
+	}
+	return done, nil
+}
+
+// scene is what the preparation of all worlds has in common.
+type scene struct {
+	fs      client.FS
+	load    *workload.Workload
+	opt     *Options
+	parents map[int]int // of directories above the base
+	clones  bool        // each world has a directory of its own
+	done    *report.Prepared
+}

@@ -1,0 +1,99 @@
+package prepare_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/prepare"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// target is a client of an empty server. All that it changes passes a guard.
+func target(t *testing.T) (client.FS, *guard.Guard) {
+	t.Helper()
+	server, clients, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	l, err := server.Listen(t.Context(), at, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := clients.Dial(t.Context(), l.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), clients.Close(), server.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	g := guard.New(guard.Options{Write: true})
+	return client.NewV3(client.RPC{Requester: g.Requester(r), Cred: client.Sys("test", 0, 0)}), g
+}
+
+// TestRun makes files, finds them again, and touches nothing else.
+func TestRun(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	load := &workload.Workload{Data: bytes.NewReader([]byte("captured"))}
+	load.Tables.Header.Payload = plan.Captured
+	load.Tables.Objects = []plan.Object{
+		{ID: 1, Type: "dir", Origin: plan.Before, Base: true},
+		{ID: 2, Type: "file", Origin: plan.Before, Parent: 3, Name: "f", Size: 20, Content: []plan.Extent{{Offset: 4, Length: 8}}},
+		{ID: 3, Type: "dir", Origin: plan.Before, Parent: 1, Name: "d"},
+		{ID: 4, Type: "file", Origin: plan.Before, Parent: 3, Name: "../out"},
+		{ID: 5, Type: "file", Origin: plan.Above, Name: "above"},
+		{ID: 6, Type: "symlink", Origin: plan.Before, Parent: 1, Target: "d/f"}, // its name is not known
+	}
+	fs, g := target(t)
+	var notes []string
+	o := prepare.Options{Directory: "/replay", Make: true, Guard: g, Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }}
+	w := world.New(load, 2, "test")
+	done, err := prepare.Run(ctx, fs, load, w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.Directories != 2 || done.Files != 2 || done.Others != 2 || done.Bytes != 40 || done.Failed != 2 || len(notes) != 2 {
+		t.Errorf("%+v %q", done, notes)
+	}
+	for _, w := range w {
+		b, err := fs.Alloc(64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := fs.Read(ctx, &client.File{Handle: w.Objects[2].Handle}, 0, b)
+		if err != nil || n != 20 || string(b[4:12]) != "captured" {
+			t.Errorf("clone %d: %q, %v", w.Number, b[:n], err)
+		}
+		fs.Free(b)
+		if w.Objects[4].Handle != nil || w.Objects[5].Handle != nil || w.Objects[6].Handle == nil {
+			t.Errorf("clone %d: %+v", w.Number, w.Objects)
+		}
+	}
+	if bytes.Equal(w[0].Objects[2].Handle, w[1].Objects[2].Handle) {
+		t.Error("two clones have one file")
+	}
+	if _, err := prepare.Run(ctx, fs, load, world.New(load, 2, "again"), o); err == nil {
+		t.Error("a directory that is not empty was taken")
+	}
+	o.Make, notes = false, nil
+	again := world.New(load, 2, "again")
+	if _, err := prepare.Run(ctx, fs, load, again, o); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again[1].Objects[2].Handle, w[1].Objects[2].Handle) || len(notes) != 1+1 {
+		t.Errorf("%x, made as %x; %q", again[1].Objects[2].Handle, w[1].Objects[2].Handle, notes)
+	}
+}

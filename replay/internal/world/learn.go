@@ -1,0 +1,290 @@
+package world
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// Learn takes in what a reply gives a value to.
+func (w *World) Learn(o *plan.Op, res xdr.Message) {
+	if c, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil { // it may be in one raw field
+		w.LearnStates(o, c)
+	} else if w.guards {
+		w.learnCtime(o, res)
+	}
+	for i := range o.Binds {
+		w.bind(o, &o.Binds[i], res)
+	}
+	if w.listings[o.ID] {
+		if l := cookiesOf(res); l != nil {
+			w.cookies[o.ID] = l
+		}
+	}
+}
+
+// LearnStates follows sequence numbers and state ids through a COMPOUND, whether or
+// not the plan binds them.
+func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
+	for i := range c.Ops {
+		code, _, _ := c.Ops[i].Status()
+		if i < len(o.Compound.Ops) {
+			for k := range o.Compound.Ops[i].Args {
+				w.used(&o.Compound.Ops[i].Args[k], c.Ops[i].Number, code)
+			}
+		}
+		if code != 0 {
+			continue
+		}
+		if s := stateOf(c.Ops[i].Body); s != nil {
+			w.advance(s)
+		}
+	}
+}
+
+// used notes that an operation with a symbol was executed.
+func (w *World) used(a *plan.Field, op, code uint32) {
+	switch {
+	case a.Kind == plan.FieldSeqid && !ops.KeepsSeqid(nfs4.Nfsstat4(code)):
+		w.owners[a.Ref]++
+	case code != 0:
+	case a.Kind == plan.FieldCreateSeq:
+		w.Clients[a.Ref].createSeq++
+	case a.Kind == plan.FieldSession && op == uint32(nfs4.OP_DESTROY_SESSION):
+		w.Sessions[a.Ref].Bound = false
+	case a.Kind == plan.FieldState && ops.EndsState(op):
+		w.States[a.Ref].Closed = true
+	}
+}
+
+// stateOf is the state id that a result returns as the new one of its state; nil if it
+// returns none.
+func stateOf(m xdr.Message) *nfs4.Stateid4 {
+	switch m := m.(type) {
+	case *nfs4.CLOSE4res:
+		return &m.OpenStateid
+	case *nfs4.LOCKU4res:
+		return &m.LockStateid
+	case *nfs4.LOCK4res:
+		return &m.Resok4.LockStateid
+	case *nfs4.OPEN4res:
+		return &m.Resok4.Stateid
+	case *nfs4.OPEN_CONFIRM4res:
+		return &m.Resok4.OpenStateid
+	case *nfs4.OPEN_DOWNGRADE4res:
+		return &m.Resok4.OpenStateid
+	}
+	return nil
+}
+
+// bind gives one symbol its value.
+func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
+	m := Body(res, b.At)
+	if m == nil {
+		return
+	}
+	if s, ok := m.(xdr.Status); ok {
+		if code, _ := s.StatusCode(); code != 0 {
+			return
+		}
+	}
+	switch b.Kind {
+	case plan.FieldHandle:
+		name := []byte(b.Name)
+		if b.NameBytes != nil {
+			name = b.NameBytes
+		}
+		if h := handleOf(entry(o, b.At, res), m, name); h != nil {
+			w.Objects[b.Ref].Handle = append([]byte(nil), h...)
+		}
+	case plan.FieldState:
+		w.bindStateOf(b, m)
+	case plan.FieldClient, plan.FieldConfirm, plan.FieldCreateSeq:
+		w.bindClient(b, m)
+	case plan.FieldSession:
+		if m, ok := m.(*nfs4.CREATE_SESSION4res); ok {
+			r := &m.CsrResok4
+			w.bindSession(b.Ref, r.CsrSessionid, r.CsrForeChanAttrs.CaMaxrequests)
+		}
+	}
+}
+
+// entry is what is known of the procedure of an op, or of operation at of its COMPOUND.
+func entry(o *plan.Op, at int, res xdr.Message) *ops.Entry {
+	if c, ok := res.(*nfs4.CompoundRes); ok {
+		return ops.Operation(c.Ops[at].Number)
+	}
+	return ops.Procedure(o.Program, o.Version, o.Procedure)
+}
+
+// Body is the result of operation at of a COMPOUND, or res if it is none; nil if that
+// was not executed.
+func Body(res xdr.Message, at int) xdr.Message {
+	c, ok := res.(*nfs4.CompoundRes)
+	if !ok {
+		return res
+	}
+	if at < 0 || at >= len(c.Ops) {
+		return nil
+	}
+	return c.Ops[at].Body
+}
+
+func (w *World) bindClient(b *plan.Bind, m xdr.Message) {
+	c := &w.Clients[b.Ref]
+	switch m := m.(type) {
+	case *nfs4.EXCHANGE_ID4res:
+		switch b.Kind {
+		case plan.FieldClient:
+			c.ID, c.createSeq, c.Bound = m.EirResok4.EirClientid, m.EirResok4.EirSequenceid, true
+		case plan.FieldCreateSeq:
+			c.createSeq = m.EirResok4.EirSequenceid
+		}
+	case *nfs4.SETCLIENTID4res:
+		switch b.Kind {
+		case plan.FieldClient:
+			c.ID, c.confirm, c.Bound = m.Resok4.Clientid, m.Resok4.SetclientidConfirm, true
+		case plan.FieldConfirm:
+			c.confirm = m.Resok4.SetclientidConfirm
+		}
+	}
+}
+
+func (w *World) bindStateOf(b *plan.Bind, m xdr.Message) {
+	switch m := m.(type) {
+	case *nfs4.OPEN4res:
+		if b.State != plan.DelegationState {
+			w.bindState(b.Ref, &m.Resok4.Stateid)
+			return
+		}
+		switch d := &m.Resok4.Delegation; d.DelegationType {
+		case nfs4.OPEN_DELEGATE_READ:
+			w.bindState(b.Ref, &d.Read.Stateid)
+		case nfs4.OPEN_DELEGATE_WRITE:
+			w.bindState(b.Ref, &d.Write.Stateid)
+		default:
+			w.States[b.Ref].Refused = true
+		}
+	case *nfs4.CLOSE4res:
+		w.advance(&m.OpenStateid)
+	case *nfs4.COPY4res:
+		if ids := m.CrResok4.CrResponse.WrCallbackId; len(ids) > 0 {
+			w.bindState(b.Ref, &ids[0])
+		}
+	case *nfs4.LAYOUTGET4res:
+		w.bindState(b.Ref, &m.LogrResok4.LogrStateid)
+	default:
+		if s := stateOf(m); s != nil {
+			w.bindState(b.Ref, s)
+		}
+	}
+}
+
+// handleOf is the file handle that the results of a procedure or operation return: of an
+// entry of a directory if it has a name.
+func handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
+	switch m := m.(type) {
+	case *nfs3.READDIRPLUS3res:
+		for i := range m.Resok.Reply.Entries {
+			if e := &m.Resok.Reply.Entries[i]; string(e.Name) == string(name) && e.NameHandle.HandleFollows {
+				return e.NameHandle.Handle.Data
+			}
+		}
+	case *nfs4.READDIR4res:
+		for i := range m.Resok4.Reply.Entries {
+			if e := &m.Resok4.Reply.Entries[i]; string(e.Name) == string(name) {
+				if a, err := e.Attrs.Attrs(); err == nil && a.Has(nfs4.FATTR4_FILEHANDLE) {
+					return a.Filehandle
+				}
+			}
+		}
+	default:
+		if e != nil && e.Gives.Has(ops.Handle) {
+			var o ops.Outcome
+			e.Outcome(m, &o)
+			return o.Handle
+		}
+	}
+	return nil
+}
+
+// cookiesOf is what a directory listing may be continued with.
+func cookiesOf(res xdr.Message) *listing {
+	l := &listing{}
+	switch m := res.(type) {
+	case *nfs3.READDIR3res:
+		l.verifier = m.Resok.Cookieverf
+		for i := range m.Resok.Reply.Entries {
+			l.cookies = append(l.cookies, m.Resok.Reply.Entries[i].Cookie)
+		}
+	case *nfs3.READDIRPLUS3res:
+		l.verifier = m.Resok.Cookieverf
+		for i := range m.Resok.Reply.Entries {
+			l.cookies = append(l.cookies, m.Resok.Reply.Entries[i].Cookie)
+		}
+	case *nfs4.CompoundRes:
+		for i := range m.Ops {
+			if r, ok := m.Ops[i].Body.(*nfs4.READDIR4res); ok {
+				l.verifier = r.Resok4.Cookieverf
+				for j := range r.Resok4.Reply.Entries {
+					l.cookies = append(l.cookies, r.Resok4.Reply.Entries[j].Cookie)
+				}
+			}
+		}
+	default:
+		return nil
+	}
+	return l
+}
+
+// learnCtime keeps the time of last change of an object of NFSv3, for guards.
+func (w *World) learnCtime(o *plan.Op, res xdr.Message) {
+	ref := 0
+	for i := range o.Args {
+		if o.Args[i].Kind == plan.FieldHandle {
+			ref = o.Args[i].Ref
+			break
+		}
+	}
+	made := 0
+	for i := range o.Binds {
+		if o.Binds[i].Kind == plan.FieldHandle && o.Binds[i].Name == "" {
+			made = o.Binds[i].Ref
+		}
+	}
+	put := func(ref int, p *nfs3.PostOpAttr) {
+		if p.AttributesFollow {
+			w.changedAt(ref, p.Attributes.Ctime.Seconds, p.Attributes.Ctime.Nseconds)
+		}
+	}
+	switch m := res.(type) {
+	case *nfs3.GETATTR3res:
+		if m.Status == 0 {
+			w.changedAt(ref, m.Resok.ObjAttributes.Ctime.Seconds, m.Resok.ObjAttributes.Ctime.Nseconds)
+		}
+	case *nfs3.SETATTR3res:
+		put(ref, &m.Resok.ObjWcc.After)
+	case *nfs3.LOOKUP3res:
+		put(made, &m.Resok.ObjAttributes)
+		put(ref, &m.Resok.DirAttributes)
+	case *nfs3.ACCESS3res:
+		put(ref, &m.Resok.ObjAttributes)
+	case *nfs3.READ3res:
+		put(ref, &m.Resok.FileAttributes)
+	case *nfs3.WRITE3res:
+		put(ref, &m.Resok.FileWcc.After)
+	case *nfs3.COMMIT3res:
+		put(ref, &m.Resok.FileWcc.After)
+	case *nfs3.CREATE3res:
+		put(made, &m.Resok.ObjAttributes)
+		put(ref, &m.Resok.DirWcc.After)
+	case *nfs3.MKDIR3res:
+		put(made, &m.Resok.ObjAttributes)
+		put(ref, &m.Resok.DirWcc.After)
+	case *nfsacl.GETACL3res:
+		put(ref, &m.Resok.Attr)
+	}
+}

@@ -1,0 +1,147 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// explanation is something outside of the server that may be why a reply differs.
+type explanation struct {
+	// find returns the reason, and whether it explains all that v says.
+	find func(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool)
+	// outcomes says that it explains another status, too, and not only results that
+	// differ where the status is the captured one.
+	outcomes bool
+	// instead says that the reply is equivalent then, and the reason stands alone.
+	instead bool
+}
+
+// explanations are tried in this order; the first that fits is told.
+var explanations = []explanation{
+	{find: aboveBase, instead: true},
+	{find: unhappened},
+	{find: strangers},
+	{find: planned},
+	{find: cutBefore, outcomes: true},
+}
+
+// explain looks for an explanation of what differs. compared says that the results
+// were compared, since the status is the captured one.
+func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
+	for i := range explanations {
+		e := &explanations[i]
+		if v.Verdict != verdict.Different && (v.Verdict != verdict.Worse || !e.outcomes) || !compared && !e.outcomes {
+			continue
+		}
+		why, ok := e.find(j, r, v)
+		switch {
+		case !ok:
+		case e.instead:
+			*v = verdict.Of(verdict.Equivalent, why)
+			return
+		default:
+			v.Explain(why)
+			return
+		}
+	}
+}
+
+// aboveBase explains ops on directories above the base, which are the server's own.
+func aboveBase(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	above := r.Op.Role == plan.Mounting
+	if c := r.Op.Compound; c != nil {
+		for i := range c.Ops {
+			above = above || nfs4.NfsOpnum4(c.Ops[i].Op) == nfs4.OP_PUTROOTFH || j.load.Above(workload.ObjectAt(r.Op, i))
+		}
+	}
+	return verdict.Reason{Code: verdict.AboveBase}, above
+}
+
+// unhappened explains objects that a call was to change which failed here, though the
+// captured one did not.
+func unhappened(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	o := j.unhappened(r)
+	if o == nil {
+		return verdict.Reason{}, false
+	}
+	return verdict.Reason{Code: verdict.Unhappened, Call: callOf(o)}, true
+}
+
+// unhappened is the op without which the object of a reply is not what it was in the
+// capture; nil if there is none.
+func (j *Judge) unhappened(r *Reply) *plan.Op {
+	h := j.history(r.World)
+	if len(h.unhappened) == 0 {
+		return nil
+	}
+	for _, id := range j.load.Objects(r.Op) {
+		if o := h.unhappened[id]; o != nil && o != r.Op {
+			return o
+		}
+	}
+	// A listing shows an object by its name: each entry that differs has to be one of
+	// these.
+	var found *plan.Op
+	for i := range j.cmp.different {
+		at := &j.cmp.different[i].At
+		if !at.Listed {
+			return nil
+		}
+		if found = h.named(j.load, at.Entry); found == nil {
+			return nil
+		}
+	}
+	return found
+}
+
+// strangers explains objects of which the plan says that somebody who is not in the
+// capture has changed them.
+func strangers(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	noted := func(id int) bool {
+		return id > 0 && slices.ContainsFunc(j.load.Tables.Objects[id-1].Notes, plan.Note.Foreign)
+	}
+	found := false
+	if c := r.Op.Compound; c != nil {
+		for i := range c.Ops {
+			found = found || noted(workload.ObjectAt(r.Op, i))
+		}
+	} else {
+		found = slices.ContainsFunc(r.Op.Args, func(a plan.Field) bool {
+			return (a.Kind == plan.FieldHandle || a.Kind == plan.FieldName) && noted(a.Ref)
+		})
+	}
+	return verdict.Reason{Code: verdict.Strangers}, found
+}
+
+// planned explains calls that the plan could not rebuild exactly.
+func planned(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	if len(r.Op.Reasons) == 0 || r.Op.Class == plan.Exact {
+		return verdict.Reason{}, false
+	}
+	return verdict.Reason{Code: verdict.Planned, Detail: r.Op.Reasons[0]}, true
+}
+
+// cutBefore explains replies that came after a call which the capture has only in
+// part: what is missing here may have been made by that call.
+func cutBefore(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	return verdict.Reason{Code: verdict.Cut}, j.CutBefore(r.Op)
+}
+
+// CutBefore reports whether the capture lacks a part of a call that came before an op,
+// so that what the op needs may have been made by that call.
+func (j *Judge) CutBefore(o *plan.Op) bool { return j.cut != nil && j.cut.Time <= o.Time }
+
+func firstCut(w *workload.Workload) *plan.Skip {
+	for _, s := range w.Skips {
+		if s.Cut() {
+			return s
+		}
+	}
+	return nil
+}
+
+func callOf(o *plan.Op) verdict.Call { return verdict.Call{ID: o.ID, XID: o.XID, What: o.What} }

@@ -1,0 +1,122 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// listing judges names that only one side has. A server splits and orders a directory
+// as it likes, so that names that are missing in one reply may come in another one: at
+// the end of both listings nothing must be left.
+func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
+	c := &j.cmp
+	wantEnd, isList := listEnds(want)
+	if !isList {
+		for _, n := range c.missing {
+			c.differs([]string{n}, "present", "absent", place{})
+		}
+		for _, n := range c.extra {
+			c.differs([]string{n}, "absent", "present", place{})
+		}
+		return
+	}
+	haveEnd, _ := listEnds(r.Result)
+	// The end of the list is judged here, not field by field.
+	c.different = slices.DeleteFunc(c.different, func(d verdict.Reason) bool { return d.At.Field == "eof" })
+	h := j.history(r.World)
+	dir := workload.ObjectAt(r.Op, readdir(r.Op))
+	open := h.listings[dir]
+	other := verdict.Reason{Code: verdict.Listing}
+	if len(c.missing) == 0 && len(c.extra) == 0 && len(open) == 0 {
+		if wantEnd != haveEnd {
+			v.Worsen(verdict.Equivalent, other)
+		}
+		return
+	}
+	if open == nil {
+		open = map[string]int{}
+		h.listings[dir] = open
+	}
+	tally(open, c.missing, 1)
+	tally(open, c.extra, -1)
+	if !wantEnd {
+		v.Worsen(verdict.Equivalent, other)
+		return
+	}
+	delete(h.listings, dir)
+	missing, added := left(open)
+	switch {
+	case len(missing) > 0 && !haveEnd:
+		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.Listing, N: 1})
+	case len(missing) > 0:
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NamesMissing, N: uint64(len(missing)), Detail: some(missing)})
+	case len(added) > 0:
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NamesAdded, N: uint64(len(added)), Detail: some(added)})
+	default:
+		v.Worsen(verdict.Equivalent, other)
+	}
+}
+
+// listEnds tells whether a directory listing ends with a result; ok is false if it is
+// not a listing.
+func listEnds(m xdr.Message) (eof, ok bool) {
+	switch m := m.(type) {
+	case *nfs3.READDIR3res:
+		return m.Resok.Reply.Eof, true
+	case *nfs3.READDIRPLUS3res:
+		return m.Resok.Reply.Eof, true
+	case *nfs4.CompoundRes:
+		for i := range m.Ops {
+			if r, ok := m.Ops[i].Body.(*nfs4.READDIR4res); ok {
+				return r.Resok4.Reply.Eof, true
+			}
+		}
+	}
+	return false, false
+}
+
+// readdir is the READDIR of a COMPOUND.
+func readdir(o *plan.Op) int {
+	if o.Compound == nil {
+		return -1
+	}
+	return slices.IndexFunc(o.Compound.Ops, func(c plan.CompoundOp) bool { return c.Op == uint32(nfs4.OP_READDIR) })
+}
+
+// tally adds by to the count of each name, and forgets names whose count is 0.
+func tally(open map[string]int, names []string, by int) {
+	for _, n := range names {
+		if open[n] += by; open[n] == 0 {
+			delete(open, n)
+		}
+	}
+}
+
+// left are the names that only the captured listing has, and those that only the live
+// one has.
+func left(open map[string]int) (missing, added []string) {
+	for n, by := range open {
+		if by > 0 {
+			missing = append(missing, n)
+		} else {
+			added = append(added, n)
+		}
+	}
+	slices.Sort(missing)
+	slices.Sort(added)
+	return missing, added
+}
+
+func some(names []string) string {
+	if len(names) > 4 {
+		return strings.Join(names[:4], ", ") + " …"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,20 @@
+package judge
+
+// Level says how much of a reply is compared.
+type Level uint8
+
+// Levels.
+const (
+	All    Level = iota // status, fields, data
+	Status              // status alone
+	Nothing
+)
+
+// Options of a Judge.
+type Options struct {
+	Level  Level
+	Ignore []string // fields that are not compared: "mode", "nlink"
+	// Relaxed says that calls are sent in another order than captured, where only
+	// their time connects them.
+	Relaxed bool
+}

@@ -1,0 +1,103 @@
+package judge
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// outcome compares whether and how the call was executed, and reports whether there
+// are results to compare.
+func (j *Judge) outcome(v *verdict.Judgement, r *Reply) bool {
+	x := r.Op.Expect
+	switch {
+	case x == nil:
+		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.NotCaptured})
+	case x.RPC != "" && r.RPC == "":
+		v.Worsen(verdict.Better, verdict.Reason{Code: verdict.RPCExecuted, Was: x.RPC})
+	case x.RPC != "" && x.RPC != r.RPC:
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.RPCDiffers, Now: r.RPC, Was: x.RPC})
+	case r.RPC != "" && x.RPC == "" && r.Op.Program == nfsacl.NFS_ACL_PROGRAM && noProgram(r.RPC):
+		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACL, Now: r.RPC})
+	case r.RPC != "" && x.RPC == "":
+		v.Worsen(verdict.Worse, verdict.Reason{Code: verdict.RPCFailed, Now: r.RPC})
+	case r.RPC == "":
+		return status(v, r)
+	}
+	return false
+}
+
+// noProgram reports whether a server has said that it does not serve a program, or
+// that version or procedure of it.
+func noProgram(rpc string) bool {
+	return rpc == oncrpc.ProgUnavail.String() || rpc == oncrpc.ProgMismatch.String() || rpc == oncrpc.ProcUnavail.String()
+}
+
+// status compares statuses, and reports whether they are the same.
+func status(v *verdict.Judgement, r *Reply) bool {
+	x := r.Op.Expect
+	code, symbol := StatusOf(r.Result)
+	c, compound := r.Result.(*nfs4.CompoundRes)
+	if code == x.Status {
+		if compound && len(x.Ops) > 0 && len(c.Ops) != len(x.Ops) && !(x.Partial && len(c.Ops) > len(x.Ops)) {
+			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.OperationCount, N: uint64(len(c.Ops)), M: uint64(len(x.Ops))})
+			return false
+		}
+		return true
+	}
+	why := verdict.Reason{Now: StatusName(code, symbol), Was: StatusName(x.Status, x.StatusName)}
+	if compound && len(c.Ops) > 0 {
+		last := len(c.Ops) - 1
+		if x.Status != 0 && len(x.Ops) > 0 {
+			last = min(last, len(x.Ops)-1)
+		}
+		why.At.Path = nfs4.OpName(c.Ops[last].Number)
+	}
+	switch {
+	case code == 0:
+		why.Code = verdict.Succeeds
+		v.Worsen(verdict.Better, why)
+	case x.Status == 0 && unsupported(r.Op, code):
+		why.Code = verdict.Unsupported
+		v.Worsen(verdict.Explained, why)
+	case x.Status == 0:
+		why.Code = verdict.Fails
+		v.Worsen(verdict.Worse, why)
+	default:
+		why.Code = verdict.StatusDiffers
+		v.Worsen(verdict.Different, why)
+	}
+	return false
+}
+
+// unsupported are the statuses of what a server does not have.
+func unsupported(o *plan.Op, code uint32) bool {
+	if o.Compound == nil {
+		return code == uint32(nfs3.NFS3ERR_NOTSUPP)
+	}
+	switch nfs4.Nfsstat4(code) {
+	case nfs4.NFS4ERR_NOTSUPP, nfs4.NFS4ERR_ATTRNOTSUPP, nfs4.NFS4ERR_UNION_NOTSUPP:
+		return true
+	}
+	return false
+}
+
+// StatusOf is the status of a result; 0 if it has none.
+func StatusOf(m xdr.Message) (code uint32, symbol string) {
+	if s, ok := m.(xdr.Status); ok {
+		return s.StatusCode()
+	}
+	return 0, ""
+}
+
+// StatusName is a status for people: its symbol, or its number if that has none.
+func StatusName(code uint32, symbol string) string {
+	if symbol == "" {
+		return "status " + xdr.EnumString(code, "")
+	}
+	return symbol
+}

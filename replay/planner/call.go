@@ -1,0 +1,318 @@
+package planner
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/mount"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// call is the transaction being added.
+type call struct {
+	b          *Builder
+	v          *rpc.View
+	conn       *connection
+	server     int
+	start, end int64 // ns from the start of the plan; end is -1 without a reply
+	ok         bool  // the reply says that it succeeded
+	replied    bool  // and its results are known
+	op         *plan.Op
+	reasons    []plan.Reason
+	deps       []plan.Dep
+	depAt      map[int]int // of deps, by op, if there are many
+	form       form
+	scratch    []byte
+	compound   compound
+	act        ops.Act // of the current procedure or operation
+
+	client *client // NFSv4: of the session, or of the client id seen last
+	minor  uint32
+
+	wrote  *obj   // what it has written to
+	objs   []*obj // that its reply may tell of
+	path   string // of what it is about, for readers
+	detail string
+}
+
+// Add takes a transaction. They have to come in the order of their calls.
+func (b *Builder) Add(v *rpc.View) error {
+	if b.err != nil {
+		return b.err
+	}
+	b.summary.Transactions++
+	tx := v.Tx
+	if !b.started {
+		b.started, b.start = true, tx.First().Time
+		b.end = b.start
+	}
+	c := &b.call
+	clear(c.depAt)
+	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], depAt: c.depAt, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
+	c.conn = b.connection(v)
+	c.server = b.t.Connections[c.conn.id-1].Server
+	c.start, c.end = tx.First().Time-b.start, -1
+	if tx.Reply.Seen() {
+		c.end = max(tx.Reply.Last.Time-b.start, c.start)
+		b.end = max(b.end, tx.Reply.Last.Time)
+	}
+	b.end = max(b.end, tx.First().Time)
+	if class, reason := c.judge(); reason != "" {
+		b.skip(c, class, reason)
+		return b.err
+	}
+	c.add()
+	return b.err
+}
+
+// judge says why a transaction is not replayed.
+func (c *call) judge() (plan.Class, string) {
+	v, tx := c.v, c.v.Tx
+	switch {
+	case tx.Backward || tx.Named && v.Program != nil && v.Program.Name == "nfs_cb":
+		return plan.Exact, "a callback: the server's call to its client"
+	case !tx.Call.Seen():
+		return plan.Impossible, "its call was not captured"
+	case v.CallErr != nil:
+		return plan.Impossible, "the header of the call could not be read"
+	case !tx.Named:
+		return plan.Impossible, "the program of the call is not known"
+	}
+	if v.Call.Protection().Kind() == oncrpc.BodyInit || v.Call.GSS.Proc == oncrpc.GSSDestroy && v.Call.Cred.Flavor == oncrpc.RPCSecGSS {
+		return plan.Exact, "set-up and tear-down of an RPCSEC_GSS context"
+	}
+	if tx.Program != nfs4.NFS4_PROGRAM && !c.acl3() {
+		return c.other()
+	}
+	if tx.Version != 3 && tx.Version != 4 {
+		return plan.Impossible, "NFS version " + strconv.FormatUint(uint64(tx.Version), 10) + " is not replayed"
+	}
+	if v.Procedure == nil {
+		return plan.Impossible, "an unknown procedure"
+	}
+	if reason := c.unreadable(); reason != "" {
+		return plan.Impossible, reason
+	}
+	if c.again() {
+		return plan.Exact, "sent again: replayed once"
+	}
+	return "", ""
+}
+
+// other judges the programs beside NFS.
+func (c *call) other() (plan.Class, string) {
+	v := c.v
+	name := v.ProgramName()
+	switch name {
+	case "mount":
+		c.mounted()
+		return plan.Exact, "MOUNT: the executor mounts by itself"
+	case "portmap", "rpcbind":
+		return plan.Exact, name + ": the executor is told the port"
+	case "nfsacl":
+		return plan.Exact, "NFSACL version 2, and GETXATTRDIR, are not replayed"
+	case "nlm", "nsm":
+		return plan.Exact, strings.ToUpper(name) + " is not replayed"
+	}
+	if v.Program == nil {
+		return plan.Impossible, "program " + name + " is not known"
+	}
+	return plan.Impossible, "program " + name + " is not replayed"
+}
+
+// unreadable says why the arguments of a call cannot be used.
+func (c *call) unreadable() string {
+	v, tx := c.v, c.v.Tx
+	switch v.CallBody.Kind {
+	case oncrpc.BodyPrivacy:
+		if v.Args == nil {
+			return "its arguments are encrypted (RPCSEC_GSS privacy)"
+		}
+	case oncrpc.BodyUnknown:
+		return "its arguments are protected in an unknown way"
+	}
+	if a, ok := v.Args.(*nfs4.CompoundArgs); ok && len(a.Ops) > maxOperations {
+		return "a COMPOUND of more than " + strconv.Itoa(maxOperations) + " operations"
+	}
+	switch {
+	case v.Args != nil && v.ArgsErr == nil:
+	case v.Args != nil && v.ArgsCut && c.cutInData():
+	case v.ArgsCut || tx.Call.Cut || tx.State == transaction.Incomplete:
+		return plan.ReasonCut
+	default:
+		return "its arguments are malformed"
+	}
+	return ""
+}
+
+// maxOperations bounds the operations of a COMPOUND, all of which are one line
+// of the plan. Servers take some dozens.
+const maxOperations = 1 << 13
+
+// cutInData reports whether all that is missing of the arguments is the end of
+// the data at their end.
+func (c *call) cutInData() bool {
+	a, ok := c.v.Args.(*nfs3.WRITE3args)
+	return ok && a.Data.Length > 0 && a.Data.Length == a.Count
+}
+
+// mounted learns the root of a mount from a reply of MOUNT.
+func (c *call) mounted() {
+	a, ok := c.v.Args.(*mount.DirpathMessage)
+	if !ok {
+		return
+	}
+	if r, ok := c.v.Result.(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
+		if o := c.b.space.of(c.server, r.Mountinfo.Fhandle); o != nil && o.origin == plan.Before {
+			o.isBase, o.own().base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", plan.Exact
+			c.b.room.take(len(a.Dirpath))
+		}
+	}
+}
+
+// again reports whether a call was seen before and had no reply that its client
+// could use: after a disconnect it comes again with the same XID.
+func (c *call) again() bool {
+	tx := c.v.Tx
+	f := fnv.New64a()
+	if o := &c.v.CallOpened; o.How == rpc.Decrypted {
+		f.Write(o.Data) // what is encrypted differs each time
+	} else {
+		f.Write(tx.Call.Payload)
+	}
+	k := retry{client: tx.Client().Addr, server: tx.Server().Addr, xid: tx.XID, sum: f.Sum64()}
+	seen := c.b.seen[k]
+	if !tx.Reply.Seen() || tx.Reply.Transport && tx.Reply.Header.Type == rpcrdma.TypeError {
+		if len(c.b.seen) >= maxSeen {
+			clear(c.b.seen)
+		}
+		c.b.seen[k] = true
+	}
+	return seen
+}
+
+// maxSeen bounds the calls that are remembered as possibly sent again.
+const maxSeen = 1 << 16
+
+// add makes an op of the transaction.
+func (c *call) add() {
+	b, v, tx := c.b, c.v, c.v.Tx
+	b.ops++
+	c.op = &plan.Op{
+		ID: b.ops, XID: tx.XID, Connection: c.conn.id, Program: tx.Program, Version: tx.Version, Procedure: tx.Procedure,
+		Role: plan.Workload, Class: plan.Exact, Time: c.start, Latency: -1, Service: -1,
+	}
+	o := c.op
+	if !c.acl3() {
+		b.version(c.server, strings.TrimPrefix(c.program(), "nfs"))
+	}
+	o.Credential = c.credential()
+	c.conn.advance(c.start)
+	if c.conn.last.op != 0 {
+		o.After, o.Think = c.conn.last.op, c.start-c.conn.last.end
+	}
+	if c.end >= 0 {
+		o.Latency = c.end - c.start
+		if p, ok := tx.Phases(); ok {
+			o.Service = int64(p.Server)
+		}
+		c.conn.add(o.ID, c.end)
+	} else {
+		c.worse(plan.Inferred, "no reply captured: its outcome is not compared")
+	}
+	x := &b.t.Connections[c.conn.id-1]
+	if x.Ops == 0 {
+		x.First = c.start
+	}
+	x.Ops++
+	x.Last = max(x.Last, c.end, c.start)
+	x.MaxInFlight = max(x.MaxInFlight, len(c.conn.inFlight))
+
+	// Of results that are cut the beginning counts: the status and the handle.
+	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody.Data) >= 4
+	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && readable
+	b.space.deaf = v.ResultErr != nil && tx.Version == 3
+	c.ok = c.replied && !v.Failed()
+	c.layout(x)
+	reason := ""
+	switch s, _ := v.Result.(xdr.Status); {
+	case tx.Procedure == 0:
+		o.Role = plan.Ping
+	case tx.Version == 4:
+		reason = c.nfs4()
+	case c.replied && s != nil && putOff3(s):
+		reason = putOff
+	default:
+		c.nfs3()
+	}
+	if reason != "" {
+		b.ops--
+		b.unadd(c)
+		if reason == lostState {
+			b.skip(c, plan.Impossible, reason)
+		} else {
+			b.skip(c, plan.Exact, reason)
+		}
+		return
+	}
+	c.expect()
+	o.What = c.what()
+	b.write(c)
+}
+
+// putOff3 reports NFS3ERR_JUKEBOX.
+func putOff3(s xdr.Status) bool {
+	code, _ := s.StatusCode()
+	return code == uint32(nfs3.NFS3ERR_JUKEBOX)
+}
+
+// unadd takes back what add has counted.
+func (b *Builder) unadd(c *call) {
+	b.t.Connections[c.conn.id-1].Ops--
+	f := c.conn.inFlight
+	for i := range f {
+		if f[i].op == c.op.ID {
+			c.conn.inFlight = append(f[:i], f[i+1:]...)
+			return
+		}
+	}
+}
+
+// acts notes whether a procedure or operation may change something. A COPY from
+// another server, which is never replayed, does.
+func (c *call) acts(e *ops.Entry, args xdr.Message) {
+	if e == nil {
+		return
+	}
+	e.Act(args, &c.act)
+	if c.act.Class == ops.Changes || c.act.Class == ops.Never && e.Class == ops.Changes {
+		c.op.Modifies = true
+	}
+}
+
+func (c *call) worse(class plan.Class, reason string) {
+	for _, r := range c.reasons {
+		if r.Reason == reason {
+			return
+		}
+	}
+	c.reasons = append(c.reasons, plan.Reason{Class: class, Reason: reason})
+}
+
+// saw notes an object that the reply may tell of.
+func (c *call) saw(o *obj) {
+	if o = o.real(); o != nil && len(c.objs) < 16 {
+		c.objs = append(c.objs, o)
+	}
+}
+
+func (c *call) clientAddr() string { return c.v.Tx.Client().Addr.String() }

@@ -1,0 +1,73 @@
+package planner
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// cookie is where a READDIR ended, or passed.
+type cookie struct {
+	op    int
+	entry int
+	last  bool
+	verf  [8]byte
+}
+
+// maxCookies bounds the cookies that are remembered of one directory,
+// maxAllCookies those of all.
+const (
+	maxCookies    = 1 << 14
+	maxAllCookies = 1 << 17
+)
+
+// cookies adds cookie and verifier of a READDIR.
+func (c *call) cookies(d *obj, value uint64, verf [8]byte) {
+	d = d.real()
+	if value == 0 || d == nil {
+		c.form.u64("cookie", value)
+		c.form.rawBytes("cookieverf", verf[:])
+		return
+	}
+	from, ok := d.cookies[value]
+	if !ok {
+		c.worse(plan.Inferred, "a cookie from before the capture")
+		c.form.u64("cookie", value)
+		c.form.rawBytes("cookieverf", verf[:])
+		return
+	}
+	c.must(from.op, plan.DepCookie)
+	c.form.symbol(plan.Field{N: "cookie", Kind: plan.FieldCookie, Op: from.op, Value: uint64(from.entry), Zero: from.last},
+		binary.BigEndian.AppendUint64(nil, value))
+	if verf == from.verf {
+		c.form.symbol(plan.Field{N: "cookieverf", Kind: plan.FieldCookieVerf, Op: from.op}, verf[:])
+	} else {
+		c.form.rawBytes("cookieverf", verf[:])
+	}
+}
+
+// remember keeps the cookies that a READDIR returned.
+func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
+	s := &c.b.space
+	if s.cookies+n > maxAllCookies {
+		for _, o := range s.objects {
+			if o.cookies != nil {
+				o.own().cookies = nil
+			}
+		}
+		s.cookies = 0
+	}
+	d = d.real()
+	if len(d.cookies)+n > maxCookies {
+		s.cookies -= len(d.cookies)
+		clear(d.cookies)
+	}
+	if d.cookies == nil {
+		d.own().cookies = map[uint64]cookie{}
+	}
+	before := len(d.cookies)
+	for i := range min(n, maxCookies) {
+		d.cookies[of(i)] = cookie{op: c.op.ID, entry: i, last: i == n-1, verf: verf}
+	}
+	s.cookies += len(d.cookies) - before
+}

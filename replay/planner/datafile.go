@@ -1,0 +1,54 @@
+package planner
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/rpcrdma/toolkit/internal/outfile"
+)
+
+// maxKnown bounds the pieces of data that are remembered, so that the same
+// bytes are stored once.
+const maxKnown = 1 << 16
+
+// dataFile is the side file of captured data.
+type dataFile struct {
+	f     *outfile.File
+	w     *bufio.Writer
+	size  int64
+	known map[[16]byte]int64
+}
+
+func newDataFile(files *outfile.Files, name string) (*dataFile, error) {
+	f, err := files.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &dataFile{f: f, w: bufio.NewWriterSize(f, 1<<18), known: map[[16]byte]int64{}}, nil
+}
+
+// add stores data and returns where.
+func (d *dataFile) add(b []byte) (int64, string, error) {
+	sum := sha256.Sum256(b)
+	var key [16]byte
+	copy(key[:], sum[:])
+	hash := hex.EncodeToString(key[:])
+	if at, ok := d.known[key]; ok {
+		return at, hash, nil
+	}
+	at := d.size
+	if _, err := d.w.Write(b); err != nil {
+		return 0, hash, err
+	}
+	d.size += int64(len(b))
+	if len(d.known) >= maxKnown {
+		clear(d.known)
+	}
+	d.known[key] = at
+	return at, hash, nil
+}
+
+// close ends the writing; the file has no name yet.
+func (d *dataFile) close() error { return errors.Join(d.w.Flush(), d.f.Close()) }

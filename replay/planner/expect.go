@@ -1,0 +1,94 @@
+package planner
+
+import (
+	"bytes"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// expect notes the reply.
+func (c *call) expect() {
+	v, tx := c.v, c.v.Tx
+	if !tx.Reply.Seen() {
+		return
+	}
+	x := &plan.Expect{}
+	c.op.Expect = x
+	if v.ReplyErr != nil || !v.Reply.Succeeded() {
+		if x.RPC = v.Status(); x.RPC == "" {
+			x.RPC = "unreadable"
+			x.Partial = true
+			c.worse(plan.Inferred, "the reply could not be read: its outcome is not compared")
+		}
+		return
+	}
+	if s, ok := v.Result.(xdr.Status); ok && v.Result != nil {
+		x.Status, _ = s.StatusCode()
+		x.StatusName = v.Status()
+	}
+	if v.Result == nil || v.ResultErr != nil {
+		x.Partial = true
+		c.worse(plan.Inferred, "a part of the reply could not be read: that is not compared")
+	}
+	if v.Result == nil {
+		return
+	}
+	c.data(x)
+	if !x.Partial && !c.b.opt.NoResults {
+		x.Results = v.Result.Append(nil)
+	}
+}
+
+// data moves the data of READ and READLINK out of the results into the reply's
+// expectation.
+func (c *call) data(x *plan.Expect) {
+	v := c.v
+	n := 0
+	take := func(at int, offset uint64, d *xdr.Data, eof, text bool) {
+		n++
+		b := c.item(*d, true)
+		r := plan.Result{At: at, Offset: offset, Length: d.Length, EOF: eof}
+		if len(b) == int(d.Length) {
+			r.Hash = plan.HashData(b)
+			if text {
+				r.Text = bytes.Clone(b)
+			}
+		}
+		x.Data = append(x.Data, r)
+		d.Chunk, d.Inline = n, nil
+	}
+	switch r := v.Result.(type) {
+	case *nfs3.READ3res:
+		if a, ok := v.Args.(*nfs3.READ3args); ok && r.Status == nfs3.NFS3_OK {
+			take(0, a.Offset, &r.Resok.Data, r.Resok.Eof, false)
+		}
+	case *nfs3.READLINK3res:
+		if r.Status == nfs3.NFS3_OK {
+			take(0, 0, &r.Resok.Data, false, true)
+		}
+	case *nfs4.CompoundRes:
+		ops := v.Operations()
+		for i := range r.Ops {
+			st, _, _ := r.Ops[i].Status()
+			x.Ops = append(x.Ops, st)
+			if st != 0 {
+				continue
+			}
+			switch y := r.Ops[i].Body.(type) {
+			case *nfs4.READ4res:
+				offset := uint64(0)
+				if i < len(ops) {
+					if a, ok := ops[i].Args.(*nfs4.READ4args); ok {
+						offset = a.Offset
+					}
+				}
+				take(i, offset, &y.Resok4.Data, y.Resok4.Eof, false)
+			case *nfs4.READLINK4res:
+				take(i, 0, &y.Resok4.Link, false, true)
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package planner
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// use is one op of the model: what it did, and when.
+type modelUse struct {
+	lo, hi     uint64
+	how        access
+	start, end int64
+}
+
+// TestHistory throws random uses at a history and compares what has to wait
+// for what with the rule: a use waits for each earlier one that it conflicts
+// with and whose reply was there before its call.
+func TestHistory(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		b := &Builder{limits: map[string]bool{}}
+		var h history
+		c := &call{b: b}
+		n := 200
+		if seed%8 == 0 {
+			n = 2 * maxHistory // so that entries are put together
+		}
+		uses := make([]modelUse, 0, n)
+		deps := make([][]plan.Dep, 0, n)
+		at := int64(0)
+		for i := range n {
+			at += int64(r.IntN(10))
+			u := modelUse{start: at, end: at + int64(r.IntN(int(10+seed*5)))}
+			if r.IntN(20) == 0 {
+				u.end = -1 // no reply
+			}
+			u.lo = uint64(r.IntN(64))
+			u.hi = u.lo + 1 + uint64(r.IntN(8))
+			if r.IntN(30) == 0 {
+				u.hi = forever
+			}
+			u.how = access(r.IntN(3))
+			if seed%8 == 0 && i < n-50 {
+				u.how = commutes
+			}
+			*c = call{b: b, op: &plan.Op{ID: i + 1}, start: u.start, end: u.end, deps: c.deps[:0]}
+			c.use(&h, u.lo, u.hi, u.how, plan.DepRange)
+			uses = append(uses, u)
+			deps = append(deps, slices.Clone(b.graph.reduce(i+1, c.deps)))
+			if len(h.list) > maxHistory+1 && seed < 3 {
+				t.Fatalf("seed %d: %d entries", seed, len(h.list))
+			}
+		}
+		closure := closures(deps, nil)
+		for j, u := range uses {
+			for i, e := range uses[:j] {
+				must := e.end >= 0 && e.end <= u.start && e.lo < u.hi && u.lo < e.hi && conflict(e.how, u.how)
+				if must && !closure[j][i] {
+					t.Fatalf("seed %d: op %d does not wait for op %d", seed, j+1, i+1)
+				}
+				if closure[j][i] && !(e.end >= 0 && e.end <= u.start) {
+					t.Fatalf("seed %d: op %d waits for op %d, whose reply came later", seed, j+1, i+1)
+				}
+			}
+		}
+	}
+}
+
+// closures says for each op which earlier ones it waits for, in the end.
+func closures(deps [][]plan.Dep, which func(plan.DepKind) bool) [][]bool {
+	all := make([][]bool, len(deps))
+	for j := range deps {
+		all[j] = make([]bool, j)
+		for _, d := range deps[j] {
+			if which != nil && !which(d.Kind) {
+				continue
+			}
+			all[j][d.Op-1] = true
+			for i, is := range all[d.Op-1] {
+				all[j][i] = all[j][i] || is
+			}
+		}
+	}
+	return all
+}
+
+// TestReduce makes sure that the reduction of edges changes nothing: not with
+// the optional edges, and not without.
+func TestReduce(t *testing.T) {
+	kinds := []plan.DepKind{plan.DepCreate, plan.DepRange, plan.DepState, plan.DepSlot, plan.DepProgram}
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var g graph
+		n := 300
+		if seed == 0 {
+			n = window + 200
+		}
+		before, after := make([][]plan.Dep, n), make([][]plan.Dep, n)
+		edges := 0
+		for i := range n {
+			seen := map[int]bool{}
+			for range r.IntN(5) {
+				if i == 0 {
+					break
+				}
+				back := r.IntN(min(i, 40))
+				if r.IntN(20) == 0 {
+					back = r.IntN(i)
+				}
+				op := i - back
+				if op < 1 || seen[op] {
+					continue
+				}
+				seen[op] = true
+				before[i] = append(before[i], plan.Dep{Op: op, Kind: kinds[r.IntN(len(kinds))]})
+			}
+			after[i] = g.reduce(i+1, append([]plan.Dep(nil), before[i]...))
+			edges += len(before[i]) - len(after[i])
+		}
+		if edges == 0 {
+			t.Errorf("seed %d: no edge was removed", seed)
+		}
+		for _, which := range []func(plan.DepKind) bool{nil, func(k plan.DepKind) bool { return !k.Optional() }, func(k plan.DepKind) bool { return k != plan.DepProgram }} {
+			a, b := closures(before, which), closures(after, which)
+			for j := range a {
+				for i := range a[j] {
+					if a[j][i] != b[j][i] {
+						t.Fatalf("seed %d: op %d waits for op %d: %v, reduced %v", seed, j+1, i+1, a[j][i], b[j][i])
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var s spans
+		var model [200]bool
+		for range 60 {
+			from := r.IntN(190)
+			to := from + r.IntN(10)
+			s.add(uint64(from), uint64(to))
+			for i := from; i < to; i++ {
+				model[i] = true
+			}
+			var got [200]bool
+			s.gaps(0, 200, func(from, to uint64) {
+				if from >= to {
+					t.Fatalf("empty gap %d-%d", from, to)
+				}
+				for i := from; i < to; i++ {
+					got[i] = true
+				}
+			})
+			for i := range model {
+				if model[i] == got[i] {
+					t.Fatalf("seed %d: %d is covered: %v", seed, i, model[i])
+				}
+			}
+		}
+	}
+}

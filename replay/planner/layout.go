@@ -1,0 +1,55 @@
+package planner
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// layout notes the chunks of the call.
+func (c *call) layout(x *plan.Connection) {
+	tx := c.v.Tx
+	if !tx.Call.Transport {
+		return
+	}
+	h := &tx.Call.Header
+	l := &plan.Layout{CallSend: tx.Call.SendBytes, ReplySend: tx.Reply.SendBytes, Credits: h.Credits}
+	for _, ch := range h.ReadChunks() {
+		sizes := make([]uint32, len(ch.Segments))
+		for i := range ch.Segments {
+			sizes[i] = ch.Segments[i].Length
+		}
+		if ch.Position == 0 {
+			l.PositionZero = sizes
+		} else {
+			l.Reads = append(l.Reads, sizes)
+		}
+	}
+	for _, ch := range h.Writes {
+		l.Writes = append(l.Writes, lengths(ch))
+	}
+	l.Reply = lengths(h.Reply)
+	if tx.Reply.Transport {
+		r := &tx.Reply.Header
+		l.Granted = r.Credits
+		for _, ch := range r.Writes {
+			l.UsedWrites = append(l.UsedWrites, clamp32(ch.Length()))
+		}
+		l.UsedReply = clamp32(r.Reply.Length())
+	}
+	x.CreditsAsked = max(x.CreditsAsked, l.Credits)
+	x.CreditsGranted = max(x.CreditsGranted, l.Granted)
+	c.op.Layout = l
+}
+
+func lengths(ch rpcrdma.WriteChunk) []uint32 {
+	if len(ch) == 0 {
+		return nil
+	}
+	sizes := make([]uint32, len(ch))
+	for i := range ch {
+		sizes[i] = ch[i].Length
+	}
+	return sizes
+}
+
+func clamp32(n uint64) uint32 { return uint32(min(n, 1<<32-1)) }

@@ -1,0 +1,212 @@
+package planner
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// clientOps are the operations on clients and sessions.
+var clientOps = opTable{
+	nfs4.OP_DELEGPURGE:           op4((*call).delegpurge4),
+	nfs4.OP_RENEW:                op4((*call).renew4),
+	nfs4.OP_SETCLIENTID:          op4((*call).setclientid4),
+	nfs4.OP_SETCLIENTID_CONFIRM:  op4((*call).setclientidConfirm4),
+	nfs4.OP_BACKCHANNEL_CTL:      kept4,
+	nfs4.OP_BIND_CONN_TO_SESSION: op4((*call).bindConn4),
+	nfs4.OP_EXCHANGE_ID:          op4((*call).exchangeID4),
+	nfs4.OP_CREATE_SESSION:       op4((*call).createSession4),
+	nfs4.OP_DESTROY_SESSION:      op4((*call).destroySession4),
+	nfs4.OP_SEQUENCE:             op4((*call).sequence4),
+	nfs4.OP_SET_SSV:              kept4,
+	nfs4.OP_DESTROY_CLIENTID:     op4((*call).destroyClientID4),
+	nfs4.OP_RECLAIM_COMPLETE:     op4((*call).reclaimComplete4),
+}
+
+func (c *call) sequence4(a *nfs4.SEQUENCE4args, _ *nfs4.SEQUENCE4res) {
+	f, p := &c.form, &c.compound
+	e := c.sessionID("sa_sessionid", a.SaSessionid)
+	p.session = e
+	f.symbol(plan.Field{N: "sa_sequenceid", Kind: plan.FieldSequence, Ref: e.ID}, binary.BigEndian.AppendUint32(nil, a.SaSequenceid))
+	f.symbol(plan.Field{N: "sa_slotid", Kind: plan.FieldSlot, Ref: e.ID, Value: uint64(a.SaSlotid)}, binary.BigEndian.AppendUint32(nil, a.SaSlotid))
+	f.symbol(plan.Field{N: "sa_highest_slotid", Kind: plan.FieldHighest, Ref: e.ID, Value: uint64(a.SaHighestSlotid)}, binary.BigEndian.AppendUint32(nil, a.SaHighestSlotid))
+	f.bool("sa_cachethis", a.SaCachethis)
+	if a.SaSlotid < maxSlots {
+		last := e.slots[a.SaSlotid]
+		c.dep(last.op, last.end, plan.DepSlot)
+		if _, ok := e.slots[a.SaSlotid]; !ok {
+			c.b.room.take(slotSize)
+		}
+		e.slots[a.SaSlotid] = flight{c.op.ID, c.end}
+		if e.DefinedBy == 0 {
+			e.Slots = max(e.Slots, a.SaSlotid+1)
+		}
+	}
+	if e.client.ready != 0 {
+		c.dep(e.client.ready, e.client.readyAt, plan.DepClient)
+	}
+}
+
+func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
+	f, p, s := &c.form, &c.compound, &c.b.states
+	w := s.ownerID(c, a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier)
+	f.symbol(plan.Field{N: "co_verifier", Kind: plan.FieldVerifier, Ref: w.ID}, a.EiaClientowner.CoVerifier[:])
+	f.symbol(plan.Field{N: "co_ownerid", Kind: plan.FieldOwnerID, Ref: w.ID}, appendOpaque(a.EiaClientowner.CoOwnerid))
+	f.u32("eia_flags", a.EiaFlags)
+	if a.EiaStateProtect.SpaHow == nfs4.SP4_NONE {
+		f.raw("eia_state_protect", &a.EiaStateProtect)
+	} else {
+		f.symbol(plan.Field{N: "eia_state_protect", Kind: plan.FieldU32, Value: uint64(nfs4.SP4_NONE)}, a.EiaStateProtect.Append(nil))
+		c.worse(plan.Inferred, "without the protection of state by a machine's credential, which needs RPCSEC_GSS")
+	}
+	f.u32("eia_client_impl_id", uint32(len(a.EiaClientImplId)))
+	for i := range a.EiaClientImplId {
+		f.raw("eia_client_impl_id", &a.EiaClientImplId[i])
+	}
+	if r != nil {
+		y := s.named(c, w, r.EirResok4.EirClientid)
+		c.dep(y.set, y.setAt, plan.DepClient)
+		y.set, y.setAt = c.op.ID, c.end
+		// A client that comes again has given up what it had.
+		c.dep(y.ready, y.readyAt, plan.DepClient)
+		c.afterAll(y)
+		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID})
+	}
+}
+
+func (c *call) createSession4(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4res) {
+	f, p, s := &c.form, &c.compound, &c.b.states
+	y := c.clientID("csa_clientid", a.CsaClientid)
+	c.dep(y.set, y.setAt, plan.DepClient)
+	f.symbol(plan.Field{N: "csa_sequence", Kind: plan.FieldCreateSeq, Ref: y.ID}, binary.BigEndian.AppendUint32(nil, a.CsaSequence))
+	f.u32("csa_flags", a.CsaFlags)
+	f.raw("csa_fore_chan_attrs", &a.CsaForeChanAttrs)
+	f.raw("csa_back_chan_attrs", &a.CsaBackChanAttrs)
+	f.u32("csa_cb_program", a.CsaCbProgram)
+	f.u32("csa_sec_parms", uint32(len(a.CsaSecParms)))
+	for i := range a.CsaSecParms {
+		f.raw("csa_sec_parms", &a.CsaSecParms[i])
+	}
+	if r != nil {
+		k := sessionKey{c.server, r.CsrResok4.CsrSessionid}
+		e := s.sessions[k]
+		if e == nil {
+			e = s.addSession(k, y)
+		}
+		if e.DefinedBy == 0 && e.Class == "" {
+			n := &r.CsrResok4.CsrForeChanAttrs
+			e.DefinedBy, e.Class = c.op.ID, plan.Exact
+			e.Slots, e.MaxOps = n.CaMaxrequests, n.CaMaxoperations
+			e.MaxRequest, e.MaxResponse, e.MaxCached = n.CaMaxrequestsize, n.CaMaxresponsesize, n.CaMaxresponsesizeCached
+		}
+		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldSession, Ref: e.ID})
+	}
+}
+
+func (c *call) destroySession4(a *nfs4.DESTROY_SESSION4args, _ *nfs4.Status4res) {
+	e := c.sessionID("dsa_sessionid", a.DsaSessionid)
+	c.after(e)
+}
+
+func (c *call) destroyClientID4(a *nfs4.DESTROY_CLIENTID4args, _ *nfs4.Status4res) {
+	y := c.clientID("dca_clientid", a.DcaClientid)
+	c.afterAll(y)
+}
+
+func (c *call) bindConn4(a *nfs4.BIND_CONN_TO_SESSION4args, _ *nfs4.BIND_CONN_TO_SESSION4res) {
+	f := &c.form
+	c.sessionID("bctsa_sessid", a.BctsaSessid)
+	f.u32("bctsa_dir", uint32(a.BctsaDir))
+	f.bool("bctsa_use_conn_in_rdma_mode", a.BctsaUseConnInRdmaMode)
+}
+
+func (c *call) reclaimComplete4(a *nfs4.RECLAIM_COMPLETE4args, _ *nfs4.Status4res) {
+	f := &c.form
+	f.bool("rca_one_fs", a.RcaOneFs)
+	if c.client != nil && c.ok {
+		c.client.reclaimed = true
+		c.client.ready, c.client.readyAt = c.op.ID, c.end
+	}
+}
+
+func (c *call) setclientid4(a *nfs4.SETCLIENTID4args, r *nfs4.SETCLIENTID4res) {
+	f, p, s := &c.form, &c.compound, &c.b.states
+	w := s.ownerID(c, a.Client.Id, a.Client.Verifier)
+	f.symbol(plan.Field{N: "verifier", Kind: plan.FieldVerifier, Ref: w.ID}, a.Client.Verifier[:])
+	f.symbol(plan.Field{N: "id", Kind: plan.FieldOwnerID, Ref: w.ID}, appendOpaque(a.Client.Id))
+	f.u32("cb_program", a.Callback.CbProgram)
+	f.symbol(plan.Field{N: "cb_location", Kind: plan.FieldCallback, Text: strings.ToValidUTF8(string(a.Callback.CbLocation.NaRNetid)+" "+string(a.Callback.CbLocation.NaRAddr), "?")},
+		a.Callback.CbLocation.Append(nil))
+	f.u32("callback_ident", a.CallbackIdent)
+	if r != nil {
+		y := s.named(c, w, r.Resok4.Clientid)
+		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID}, plan.Bind{At: p.at, Kind: plan.FieldConfirm, Ref: y.ID})
+		y.set, y.setAt = c.op.ID, c.end
+	}
+}
+
+func (c *call) setclientidConfirm4(a *nfs4.SETCLIENTID_CONFIRM4args, _ *nfs4.Status4res) {
+	f := &c.form
+	y := c.clientID("clientid", a.Clientid)
+	c.dep(y.set, y.setAt, plan.DepClient)
+	f.symbol(plan.Field{N: "setclientid_confirm", Kind: plan.FieldConfirm, Ref: y.ID}, a.SetclientidConfirm[:])
+	if c.ok {
+		y.ready, y.readyAt = c.op.ID, c.end
+	}
+}
+
+func (c *call) renew4(a *nfs4.RENEW4args, _ *nfs4.Status4res) {
+	c.clientID("clientid", a.Clientid)
+}
+
+func (c *call) delegpurge4(a *nfs4.DELEGPURGE4args, _ *nfs4.Status4res) {
+	c.clientID("clientid", a.Clientid)
+}
+
+// sessionID adds a session.
+func (c *call) sessionID(n string, id [16]byte) *session {
+	e := c.b.states.session(c, id)
+	c.client = e.client
+	c.must(e.DefinedBy, plan.DepClient)
+	c.form.symbol(plan.Field{N: n, Kind: plan.FieldSession, Ref: e.ID}, id[:])
+	return e
+}
+
+// afterAll is after for all sessions of a client.
+func (c *call) afterAll(y *client) {
+	for _, e := range y.sessions {
+		c.after(e)
+	}
+	if n := len(y.sessions); n > manySlots && c.end >= 0 {
+		e := y.sessions[n-1]
+		clear(e.slots)
+		e.slots[maxSlots] = flight{c.op.ID, c.end}
+		y.sessions = append(y.sessions[:0], e)
+	}
+}
+
+// after waits for what was last sent on each slot of a session.
+func (c *call) after(e *session) {
+	for _, last := range e.slots {
+		c.dep(last.op, last.end, plan.DepClient)
+	}
+	if len(e.slots) > manySlots && c.end >= 0 {
+		// Whoever would wait for them all waits for this one.
+		clear(e.slots)
+		e.slots[maxSlots] = flight{c.op.ID, c.end}
+	}
+}
+
+// maxSlots bounds the slots of a session that are followed.
+const maxSlots = 1 << 12
+
+// manySlots is how many slots, or sessions, calls wait for one by one.
+const manySlots = 64
+
+func appendOpaque(b []byte) []byte {
+	var f form
+	f.text("", b)
+	return f.bytes
+}

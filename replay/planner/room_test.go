@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/internal/hostile"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// TestRoom builds plans of captures that want to exhaust whoever reads them,
+// with hardly any memory for tables: what comes of it is a plan that holds
+// together, with all calls, and that says which limits it has reached.
+func TestRoom(t *testing.T) {
+	for _, k := range hostile.Kinds() {
+		for _, memory := range []int{1, 30_000, 0} {
+			var pcap bytes.Buffer
+			if err := k.Write(&pcap, max(1, k.Small/20)); err != nil {
+				t.Fatal(err)
+			}
+			in, err := capture.NewReader(&pcap, k.Name, capture.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := filepath.Join(t.TempDir(), "plan")
+			s, err := Build(context.Background(), in, out, decode.Options{}, Options{Memory: memory})
+			if err != nil {
+				t.Fatalf("%s: %v", k.Name, err)
+			}
+			r, err := plan.Open(out, 0)
+			if err != nil {
+				t.Fatalf("%s, memory %d: %v", k.Name, memory, err)
+			}
+			ops, err := r.All()
+			if err != nil {
+				t.Fatalf("%s, memory %d: %v", k.Name, memory, err)
+			}
+			if n := s.Ops.Exact + s.Ops.Inferred + s.Ops.Synthesised; n != len(ops) {
+				t.Errorf("%s, memory %d: %d calls, counted %d", k.Name, memory, len(ops), n)
+			}
+			if memory == 1 && len(ops) > 20 && len(r.Tables.Objects) > 1 && len(s.Limits) == 0 {
+				t.Errorf("%s: no limit was reached with %d objects", k.Name, len(r.Tables.Objects))
+			}
+			if memory == 0 && len(s.Limits) > 0 {
+				t.Errorf("%s: %v", k.Name, s.Limits)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestNone holds against that an object without details of its own changes
+// those of all.
+func TestNone(t *testing.T) {
+	if none.links != nil || none.owner != "" || none.target != "" || none.written != nil || none.known != nil || none.content != nil ||
+		none.pieces != nil || none.notes != nil || none.held != nil || none.cookies != nil || none.bytes.list != nil || none.dir.list != nil ||
+		none.locks.list != nil || none.readEnd != 0 || none.commit != (flight{}) || none.acl != nil || none.base != "" || none.major != 0 {
+		t.Errorf("%+v", none)
+	}
+}
+
+// TestSweep runs out of room for uses.
+func TestSweep(t *testing.T) {
+	h := history{}
+	for i := range 100 {
+		h.list = append(h.list, entry{op: i, end: int64(i), covers: []entry{{op: 1000 + i}}})
+	}
+	if n := h.shorten(49, maxHistory); n != 150 || h.list[49].covers != nil || h.list[50].covers == nil {
+		t.Errorf("%d left", n)
+	}
+	if n := h.shorten(49, 8); n != 16 || h.list[7].op != 99 {
+		t.Errorf("%d left, the last is %d", n, h.list[7].op)
+	}
+	if n := h.shorten(49, 1); n != 1 || h.list[0].op != 99 {
+		t.Errorf("%d left", n)
+	}
+}

@@ -1,0 +1,453 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// NFSv3 by hand.
+
+func fh3(h string) nfs3.NfsFh3 { return nfs3.NfsFh3{Data: []byte(h)} }
+
+func in3(dir, name string) nfs3.Diropargs3 { return nfs3.Diropargs3{Dir: fh3(dir), Name: []byte(name)} }
+
+func post3(h string) nfs3.PostOpFh3 { return nfs3.PostOpFh3{HandleFollows: true, Handle: fh3(h)} }
+
+func (s *scene) lookup3(dir, name, handle string) {
+	r := &nfs3.LOOKUP3res{}
+	if handle == "" {
+		r.Status = nfs3.NFS3ERR_NOENT
+	} else {
+		r.Resok.Object = fh3(handle)
+	}
+	s.call(3, 3, &nfs3.LOOKUP3args{What: in3(dir, name)}, r)
+}
+
+func (s *scene) create3(dir, name, handle string) {
+	s.call(3, 8, &nfs3.CREATE3args{Where: in3(dir, name), How: nfs3.Createhow3{Mode: nfs3.GUARDED}},
+		&nfs3.CREATE3res{Resok: nfs3.CREATE3resok{Obj: post3(handle)}})
+}
+
+func (s *scene) remove3(dir, name string, status nfs3.Nfsstat3) {
+	s.call(3, 12, &nfs3.REMOVE3args{Object: in3(dir, name)}, &nfs3.REMOVE3res{Status: status})
+}
+
+func (s *scene) rename3(from, old, to, name string) {
+	s.call(3, 14, &nfs3.RENAME3args{From: in3(from, old), To: in3(to, name)}, &nfs3.RENAME3res{})
+}
+
+func (s *scene) write3(h string, offset uint64, data string) {
+	s.call(3, 7, &nfs3.WRITE3args{File: fh3(h), Offset: offset, Count: uint32(len(data)), Data: xdr.Data{Length: uint32(len(data)), Inline: []byte(data)}},
+		&nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Count: uint32(len(data))}})
+}
+
+func (s *scene) read3(h string, offset uint64, data string, status nfs3.Nfsstat3) {
+	r := &nfs3.READ3res{Status: status}
+	if status == nfs3.NFS3_OK {
+		r.Resok.Count, r.Resok.Eof = uint32(len(data)), true
+		r.Resok.Data = xdr.Data{Length: uint32(len(data)), Inline: []byte(data)}
+	}
+	s.call(3, 6, &nfs3.READ3args{File: fh3(h), Offset: offset, Count: 4096}, r)
+}
+
+// handleOf is the object of the first handle of an op.
+func handle(o *plan.Op) int {
+	n := 0
+	each(o, func(f *plan.Field) {
+		if f.Kind == plan.FieldHandle && n == 0 {
+			n = f.Ref
+		}
+	})
+	return n
+}
+
+func (l *loaded) want(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func (l *loaded) waits(t *testing.T, from, to int) {
+	t.Helper()
+	if !l.reaches(from, to) {
+		t.Errorf("op %d (%s) does not wait for op %d (%s)", from, l.ops[from-1].What, to, l.ops[to-1].What)
+	}
+}
+
+func (l *loaded) free(t *testing.T, from, to int) {
+	t.Helper()
+	if l.reaches(from, to) {
+		t.Errorf("op %d (%s) waits for op %d (%s)", from, l.ops[from-1].What, to, l.ops[to-1].What)
+	}
+}
+
+// A chain of renames: the file is prepared under its first name only.
+func TestRenameChain(t *testing.T) {
+	s := newScene(t)
+	s.rename3("root", "a", "root", "b") // 1: never seen before
+	s.rename3("root", "b", "root", "c") // 2
+	s.lookup3("root", "c", "H")         // 3
+	s.rename3("root", "c", "root", "a") // 4
+	s.lookup3("root", "a", "H")         // 5
+	s.lookup3("root", "b", "")          // 6
+	s.read3("H", 0, "hello", 0)         // 7
+	l := s.plan()
+	o := l.object(t, "a")
+	l.want(t, "origin", o.Origin, plan.Before)
+	l.want(t, "size", o.Size, uint64(5))
+	l.want(t, "objects", len(l.Objects), 2)
+	l.want(t, "handle", handle(l.ops[6]), o.ID)
+	for i := 2; i <= 5; i++ {
+		l.waits(t, i, i-1)
+	}
+	l.waits(t, 6, 2)
+	l.free(t, 6, 5)
+}
+
+// A file is moved over another one, which existed.
+func TestRenameOver(t *testing.T) {
+	s := newScene(t)
+	s.lookup3("root", "old", "O")           // 1
+	s.read3("O", 0, "old", 0)               // 2
+	s.create3("root", "new", "N")           // 3
+	s.write3("N", 0, "new")                 // 4
+	s.rename3("root", "new", "root", "old") // 5
+	s.lookup3("root", "old", "N")           // 6
+	s.read3("N", 0, "new", 0)               // 7
+	s.read3("O", 0, "", nfs3.NFS3ERR_STALE) // 8
+	l := s.plan()
+	l.want(t, "prepared", l.Header.Summary.Prepared, 2) // root and old
+	l.want(t, "old", l.object(t, "old").Origin, plan.Before)
+	l.want(t, "new", l.object(t, "new").CreatedBy, 3)
+	l.waits(t, 5, 2) // or it would find no file
+	l.waits(t, 5, 3)
+	l.free(t, 5, 4)
+	l.waits(t, 6, 5)
+	l.waits(t, 7, 4)
+	l.waits(t, 8, 5)
+}
+
+// The same handle stands for a new file after the old one was removed.
+func TestHandleAgain(t *testing.T) {
+	s := newScene(t)
+	s.create3("root", "a", "H")             // 1
+	s.write3("H", 0, "one")                 // 2
+	s.remove3("root", "a", nfs3.NFS3_OK)    // 3
+	s.read3("H", 0, "", nfs3.NFS3ERR_STALE) // 4
+	s.create3("root", "b", "H")             // 5
+	s.write3("H", 0, "two")                 // 6
+	s.read3("H", 0, "two", 0)               // 7
+	l := s.plan()
+	a, b := l.object(t, "a"), l.object(t, "b")
+	l.want(t, "a", a.CreatedBy, 1)
+	l.want(t, "b", b.CreatedBy, 5)
+	l.want(t, "read of the removed file", handle(l.ops[3]), a.ID)
+	l.want(t, "read of the new file", handle(l.ops[6]), b.ID)
+	l.waits(t, 3, 2)
+	l.waits(t, 4, 3)
+	l.waits(t, 7, 6)
+	l.free(t, 6, 3)
+	l.want(t, "prepared", l.Header.Summary.Prepared, 1) // root
+}
+
+// Hard links: made by the workload, and there before it.
+func TestHardLinks(t *testing.T) {
+	s := newScene(t)
+	s.lookup3("root", "x", "X")                                                                       // 1
+	s.lookup3("root", "y", "X")                                                                       // 2: another name that was there
+	s.call(3, 15, &nfs3.LINK3args{File: fh3("X"), Link: in3("root", "z")}, &nfs3.LINK3res{})          // 3
+	s.remove3("root", "x", nfs3.NFS3_OK)                                                              // 4
+	s.remove3("root", "y", nfs3.NFS3_OK)                                                              // 5
+	s.read3("X", 0, "still", 0)                                                                       // 6
+	s.remove3("root", "z", nfs3.NFS3_OK)                                                              // 7
+	s.call(3, 1, &nfs3.GETATTR3args{Object: fh3("X")}, &nfs3.GETATTR3res{Status: nfs3.NFS3ERR_STALE}) // 8
+	l := s.plan()
+	o := l.object(t, "x")
+	if len(o.Links) != 1 || o.Links[0].Name != "y" {
+		t.Errorf("links %+v", o.Links)
+	}
+	l.want(t, "objects", len(l.Objects), 2)
+	l.waits(t, 7, 6) // the last name goes after the last use
+	l.waits(t, 7, 3)
+	l.waits(t, 4, 3) // or there might be no name left to link
+	l.waits(t, 8, 7)
+}
+
+// A directory that is read in three calls.
+func TestCookies(t *testing.T) {
+	s := newScene(t)
+	list := func(cookie uint64, eof bool, names ...string) {
+		r := &nfs3.READDIR3res{}
+		r.Resok.Cookieverf = [8]byte{1}
+		for i, n := range names {
+			r.Resok.Reply.Entries = append(r.Resok.Reply.Entries, nfs3.Entry3{Name: []byte(n), Cookie: cookie*10 + uint64(i) + 1})
+		}
+		r.Resok.Reply.Eof = eof
+		a := &nfs3.READDIR3args{Dir: fh3("root"), Cookie: cookie, Count: 512}
+		if cookie != 0 {
+			a.Cookieverf = [8]byte{1}
+		}
+		s.call(3, 16, a, r)
+	}
+	s.create3("root", "new", "N")          // 1
+	list(0, false, ".", "..", "a", "new")  // 2: cookies 1 to 4
+	s.create3("root", "later", "L")        // 3
+	list(4, false, "b", "c")               // 4: after the last
+	list(42, true)                         // 5: after the last of that
+	list(2, true, "a", "new")              // 6: again from the middle of the first
+	list(777, true, "q")                   // 7: from nowhere
+	s.remove3("root", "new", nfs3.NFS3_OK) // 8
+	l := s.plan()
+	cookie := func(op int) (f plan.Field) {
+		each(l.ops[op-1], func(x *plan.Field) {
+			if x.Kind == plan.FieldCookie {
+				f = *x
+			}
+		})
+		return f
+	}
+	for _, c := range []struct {
+		op, from, entry int
+		last            bool
+	}{{4, 2, 3, true}, {5, 4, 1, true}, {6, 2, 1, false}} {
+		f := cookie(c.op)
+		if f.Op != c.from || int(f.Value) != c.entry || f.Zero != c.last {
+			t.Errorf("op %d: cookie %+v, want %+v", c.op, f, c)
+		}
+		l.waits(t, c.op, c.from)
+	}
+	if x := l.ops[6]; x.Class != plan.Inferred || !strings.Contains(x.Reasons[0], "cookie") {
+		t.Errorf("a cookie from nowhere: %s %q", x.Class, x.Reasons)
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		l.want(t, n, l.object(t, n).Origin, plan.Before)
+	}
+	l.want(t, "new", l.object(t, "new").Origin, plan.Created)
+	l.waits(t, 2, 1)
+	l.waits(t, 3, 2)
+	l.waits(t, 8, 7)
+}
+
+// Calls that were outstanding together wait for none of each other; those
+// that came later do.
+func TestOverlap(t *testing.T) {
+	s := newScene(t)
+	s.create3("root", "f", "F") // 1
+	w := func(offset uint64, n int, start, end int64) {
+		data := make([]byte, n)
+		s.add(3, 7, &nfs3.WRITE3args{File: fh3("F"), Offset: offset, Count: uint32(n), Data: xdr.Data{Length: uint32(n), Inline: data}},
+			&nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Count: uint32(n)}}, s.now+start, s.now+end)
+	}
+	w(0, 100, 1000, 9000)    // 2
+	w(100, 100, 2000, 5000)  // 3
+	w(50, 100, 3000, 8000)   // 4: overlaps both, which are under way
+	w(150, 10, 6000, 7000)   // 5: after 3
+	w(500, 10, 10000, 11000) // 6: beside all
+	s.now += 20000
+	s.read3("F", 90, "x", 0) // 7
+	s.call(3, 21, &nfs3.COMMIT3args{File: fh3("F")}, &nfs3.COMMIT3res{})
+	l := s.plan()
+	for i := 2; i <= 6; i++ {
+		l.waits(t, i, 1)
+		l.waits(t, 8, i)
+		if i == 3 || i == 4 {
+			l.free(t, i, i-1)
+		}
+	}
+	l.waits(t, 5, 3)
+	l.free(t, 5, 4)
+	l.free(t, 5, 2)
+	l.free(t, 6, 2)
+	l.waits(t, 7, 2)
+	l.waits(t, 7, 4)
+	l.want(t, "flights", l.Connections[0].MaxInFlight, 3)
+	l.want(t, "think", l.ops[4].Think, int64(1000))
+	l.want(t, "after", l.ops[4].After, 3)
+}
+
+// The size as of the start is what was told before the first change.
+func TestSizes(t *testing.T) {
+	attr := func(size uint64) nfs3.PostOpAttr {
+		return nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o640, Size: size, Uid: 7, Gid: 8}}
+	}
+	get := func(s *scene, h string, size uint64) {
+		a := attr(size)
+		s.call(3, 1, &nfs3.GETATTR3args{Object: fh3(h)}, &nfs3.GETATTR3res{Resok: nfs3.GETATTR3resok{ObjAttributes: a.Attributes}})
+	}
+	s := newScene(t)
+	s.lookup3("root", "a", "A")
+	get(s, "A", 1000)
+	s.write3("A", 2000, "more")
+	get(s, "A", 2004)
+	s.lookup3("root", "b", "B")
+	s.write3("B", 0, "over")
+	get(s, "B", 300) // known too late
+	s.lookup3("root", "c", "C")
+	s.read3("C", 0, "0123456789", 0)
+	w := &nfs3.WRITE3res{}
+	w.Resok.FileWcc.Before.AttributesFollow, w.Resok.FileWcc.Before.Attributes.Size = true, 77
+	s.lookup3("root", "d", "D")
+	s.call(3, 7, &nfs3.WRITE3args{File: fh3("D"), Offset: 0, Count: 1, Data: xdr.Data{Length: 1, Inline: []byte("x")}}, w)
+	s.read3("A", 0, "ab", 0) // the server says that it ends there
+	l := s.plan()
+	for _, c := range []struct {
+		path  string
+		size  uint64
+		class plan.Class
+	}{{"a", 1000, plan.Exact}, {"b", 0, plan.Inferred}, {"c", 10, plan.Exact}, {"d", 77, plan.Exact}} {
+		o := l.object(t, c.path)
+		if o.Size != c.size || o.SizeClass != c.class {
+			t.Errorf("%s: %d bytes, %s, want %d, %s", c.path, o.Size, o.SizeClass, c.size, c.class)
+		}
+	}
+	if a := l.object(t, "a"); *a.Mode != 0o640 || *a.UID != 7 || *a.GID != 8 {
+		t.Errorf("attributes of a: %o %d %d", *a.Mode, *a.UID, *a.GID)
+	}
+	if c := l.object(t, "c"); len(c.Content) != 1 || c.Content[0].Length != 10 {
+		t.Errorf("content of c: %+v", c.Content)
+	}
+}
+
+// A call without a reply is replayed, and what it may have made is not
+// prepared; one that is sent again is replayed once.
+func TestNoReply(t *testing.T) {
+	s := newScene(t)
+	s.call(3, 8, &nfs3.CREATE3args{Where: in3("root", "f"), How: nfs3.Createhow3{Mode: nfs3.GUARDED}}, nil) // 1
+	s.xid--
+	s.call(3, 8, &nfs3.CREATE3args{Where: in3("root", "f"), How: nfs3.Createhow3{Mode: nfs3.GUARDED}},
+		&nfs3.CREATE3res{Resok: nfs3.CREATE3resok{Obj: post3("F")}})
+	s.lookup3("root", "f", "F") // 2
+	l := s.plan()
+	l.want(t, "ops", len(l.ops), 2)
+	l.want(t, "skips", len(l.skips), 1)
+	l.want(t, "class", l.ops[0].Class, plan.Inferred)
+	l.want(t, "origin", l.object(t, "f").Origin, plan.Created)
+	if !strings.Contains(l.skips[0].Reason, "again") {
+		t.Errorf("skipped: %s", l.skips[0].Reason)
+	}
+	if l.ops[0].Expect != nil || l.ops[0].Latency != -1 {
+		t.Error("a call without a reply has an outcome")
+	}
+}
+
+// Names that are no UTF-8, and directories that contain themselves.
+func TestStrangeNames(t *testing.T) {
+	s := newScene(t)
+	s.lookup3("root", "\xff\xfe", "A")
+	s.lookup3("A", "b", "B")
+	s.lookup3("B", "a", "A") // a circle
+	s.lookup3("B", "b", "B")
+	s.lookup3("root", "..", "root")
+	s.lookup3("root", "", "root")
+	l := s.plan()
+	l.identity(t)
+	found := false
+	for i := range l.Objects {
+		found = found || string(l.Objects[i].NameBytes) == "\xff\xfe"
+	}
+	if !found {
+		t.Error("the name is lost")
+	}
+}
+
+// A call that the server puts off comes again; it is replayed once.
+func TestPutOff(t *testing.T) {
+	s := newScene(t)
+	s.remove3("root", "a", nfs3.NFS3ERR_JUKEBOX)
+	s.remove3("root", "a", nfs3.NFS3_OK)
+	l := s.plan()
+	l.want(t, "ops", len(l.ops), 1)
+	l.want(t, "skips", l.skips[0].Reason, putOff)
+	l.want(t, "after", l.ops[0].After, 0)
+	l.want(t, "type", l.object(t, "a").Type, "file")
+}
+
+// Beyond the limit, handles are sent as captured, and it is said.
+func TestObjectLimit(t *testing.T) {
+	s := newScene(t)
+	s.b.opt.Objects = 5
+	for i := range 20 {
+		s.lookup3("root", "f"+itoa(i), "H"+itoa(i))
+		s.read3("H"+itoa(i), 0, "x", 0)
+	}
+	l := s.plan()
+	if n := len(l.Objects); n > 6 {
+		t.Errorf("%d objects", n)
+	}
+	l.want(t, "ops", len(l.ops), 40)
+	l.want(t, "limits", len(l.Header.Summary.Limits), 1)
+	l.want(t, "class", l.ops[39].Class, plan.Inferred)
+	l.arguments(t)
+	l.defined(t)
+}
+
+// A symlink that nobody has read, and names that lead out of their directory.
+func TestMadeUp(t *testing.T) {
+	s := newScene(t)
+	r := &nfs3.LOOKUP3res{}
+	r.Resok.Object = fh3("L")
+	r.Resok.ObjAttributes = nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Type: nfs3.NF3LNK, Size: 7}}
+	s.call(3, 3, &nfs3.LOOKUP3args{What: in3("root", "link")}, r)
+	s.lookup3("root", "../../etc", "E")
+	s.lookup3("root", "a\x00b", "Z")
+	l := s.plan()
+	o := l.object(t, "link")
+	l.want(t, "target", o.Target, "xxxxxxx")
+	l.want(t, "notes", len(o.Notes), 1)
+	for i := range l.Objects {
+		if strings.ContainsAny(l.Objects[i].Name, "/\x00") {
+			t.Errorf("object %q", l.Objects[i].Name)
+		}
+	}
+}
+
+// A handle that the server refused from the beginning is nothing to prepare.
+func TestStale(t *testing.T) {
+	s := newScene(t)
+	s.read3("gone", 0, "", nfs3.NFS3ERR_STALE)
+	s.read3("here", 0, "x", 0)
+	s.read3("here", 0, "", nfs3.NFS3ERR_STALE)
+	l := s.plan()
+	l.want(t, "gone", l.Objects[0].Origin, plan.Stale)
+	l.want(t, "here", l.Objects[1].Origin, plan.Before)
+	l.defined(t)
+}
+
+// A name that is none has no place in a plan: what it is said to have made is
+// there without one.
+func TestNameThatIsNone(t *testing.T) {
+	for _, name := range []string{"a/b", "..", ".", "", "a\x00b"} {
+		s := newScene(t)
+		s.lookup3("root", "f", "F")
+		s.create3("root", name, "H")
+		s.read3("H", 0, "x", 0)
+		l := s.plan()
+		for i := range l.Objects {
+			if o := &l.Objects[i]; o.Name == name && name != "" {
+				t.Errorf("%q: %+v", name, o)
+			}
+		}
+	}
+}
+
+// A file that turns up in a directory which the workload has made, and that the
+// workload did not make, cannot be prepared there.
+func TestFoundInNewDirectory(t *testing.T) {
+	s := newScene(t)
+	s.lookup3("root", "x", "X")
+	s.call(3, 9, &nfs3.MKDIR3args{Where: in3("root", "d")}, &nfs3.MKDIR3res{Resok: nfs3.MKDIR3resok{Obj: post3("D")}})
+	s.lookup3("D", "f", "F")
+	s.read3("F", 0, "x", 0)
+	l := s.plan()
+	l.defined(t)
+	for i := range l.Objects {
+		if o := &l.Objects[i]; string(unhex(t, o.Handle)) == "F" && (o.Origin != plan.Before || !l.Objects[o.Parent-1].Base || len(o.Notes) == 0) {
+			t.Errorf("%+v", o)
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package planner
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// client is an NFSv4 client.
+type client struct {
+	plan.Client
+	ready, set     int // op that made it usable; the latest SETCLIENTID
+	readyAt, setAt int64
+	reclaimed      bool // RECLAIM_COMPLETE was sent
+	owners         map[string]*owner
+	sessions       []*session
+}
+
+// session is an NFSv4.1 session.
+type session struct {
+	plan.Session
+	client *client
+	slots  map[uint32]flight // last op on each slot
+}
+
+// owner is an open or lock owner.
+type owner struct {
+	plan.Owner
+	last flight
+}
+
+// state is what a state id refers to.
+type state struct {
+	plan.State
+	obj     *obj
+	client  *client
+	owner   *owner
+	into    *state // reclaimed after a restart: the same
+	seqid   uint32 // latest that the client knows
+	uses    history
+	defined int64 // end of the op that defined it
+}
+
+type stateKey struct {
+	server int
+	other  [12]byte
+}
+
+type clientKey struct {
+	server int
+	id     uint64
+}
+
+type sessionKey struct {
+	server int
+	id     [16]byte
+}
+
+// states are the clients of the captured servers and what they hold.
+type states struct {
+	b         *Builder
+	clients   map[clientKey]*client
+	pending   map[string]*client // named by an owner, without a client id yet
+	sessions  map[sessionKey]*session
+	states    map[stateKey]*state
+	clientsIn []*client
+	sessIn    []*session
+	ownersIn  []*owner
+	statesIn  []*state
+	restarted bool // a server has forgotten its clients
+}
+
+// maxStates bounds each of the tables.
+const (
+	maxStates  = 1 << 20
+	maxOwners  = 1 << 20
+	maxClients = 1 << 16
+)
+
+func (s *states) init(b *Builder) {
+	*s = states{
+		b: b, clients: map[clientKey]*client{}, pending: map[string]*client{}, sessions: map[sessionKey]*session{},
+		states: map[stateKey]*state{},
+	}
+}
+
+func (s *states) session(c *call, id [16]byte) *session {
+	k := sessionKey{c.server, id}
+	x := s.sessions[k]
+	if x == nil {
+		cl := s.newClient(c.server)
+		s.first(c, cl)
+		if x = s.addSession(k, cl); x.Class == "" {
+			x.Class = plan.Synthesised
+		}
+	}
+	return x
+}
+
+func (s *states) addSession(k sessionKey, cl *client) *session {
+	if n := len(s.sessIn); n > 0 && (n >= maxClients || s.b.room.full()) {
+		s.b.limit("more sessions than are followed")
+		return s.sessIn[n-1]
+	}
+	x := &session{Session: plan.Session{ID: len(s.sessIn) + 1, SessionID: hex.EncodeToString(k.id[:])}, client: cl, slots: map[uint32]flight{}}
+	s.b.room.take(sessionSize)
+	s.sessIn = append(s.sessIn, x)
+	s.sessions[k] = x
+	cl.sessions = append(cl.sessions, x)
+	return x
+}
+
+// client is that of a client id; one that is new was there before.
+func (s *states) client(c *call, id uint64) *client {
+	k := clientKey{c.server, id}
+	x := s.clients[k]
+	if x == nil {
+		x = s.newClient(c.server)
+		if x.ClientID == "" {
+			x.ClientID = fmt.Sprintf("%016x", id)
+		}
+		s.first(c, x)
+		if !s.b.room.full() {
+			s.clients[k] = x
+			s.b.room.take(entrySize)
+		}
+	}
+	return x
+}
+
+// ownerID is the client that calls itself so, before or after it has an id.
+func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
+	k := fmt.Sprintf("%d %x %s", c.server, verifier, id)
+	x := s.pending[k]
+	if x == nil {
+		x = s.newClient(c.server)
+		s.first(c, x)
+		if x.Owner != "" || x.OwnerHex != nil {
+			return x // there is no room for more clients
+		}
+		if utf8.Valid(id) {
+			x.Owner = string(id)
+		} else {
+			x.OwnerHex = append([]byte(nil), id...)
+		}
+		x.Verifier = append([]byte(nil), verifier[:]...)
+		s.pending[k] = x
+		s.b.room.take(entrySize + 3*len(id))
+	}
+	return x
+}
+
+// named gives a client its id.
+func (s *states) named(c *call, x *client, id uint64) *client {
+	k := clientKey{c.server, id}
+	old := s.clients[k]
+	if old != nil && old != x && old.DefinedBy == 0 && old.Class == plan.Synthesised {
+		// It was in use before its name was seen.
+		return old
+	}
+	if old == x || !s.b.room.full() {
+		s.clients[k] = x
+		s.b.room.take(entrySize)
+	}
+	if x.DefinedBy == 0 {
+		x.DefinedBy, x.Class, x.ClientID = c.op.ID, plan.Exact, fmt.Sprintf("%016x", id)
+		x.ready, x.readyAt = c.op.ID, c.end
+	}
+	return x
+}
+
+func (s *states) newClient(server int) *client {
+	if n := len(s.clientsIn); n > 0 && (n >= maxClients || s.b.room.full()) {
+		s.b.limit("more clients than are followed")
+		return s.clientsIn[n-1]
+	}
+	s.b.room.take(clientSize)
+	c := &client{Client: plan.Client{ID: len(s.clientsIn) + 1, Server: server, Class: plan.Synthesised}, owners: map[string]*owner{}}
+	s.clientsIn = append(s.clientsIn, c)
+	return c
+}
+
+// first notes where a client was seen first.
+func (s *states) first(c *call, x *client) {
+	if x.Addr == "" {
+		x.Addr, x.Minor = c.clientAddr(), c.minor
+	}
+}
+
+func (s *states) owner(cl *client, kind string, name []byte) *owner {
+	k := kind + string(name)
+	x := cl.owners[k]
+	if n := len(s.ownersIn); x == nil && n > 0 && (n >= maxOwners || s.b.room.full()) {
+		s.b.limit("more owners than are followed")
+		return s.ownersIn[n-1]
+	}
+	if x == nil {
+		x = &owner{Owner: plan.Owner{ID: len(s.ownersIn) + 1, Kind: kind, Client: cl.ID, Bytes: append([]byte{}, name...)}}
+		s.b.room.take(ownerSize + 2*len(name))
+		s.ownersIn = append(s.ownersIn, x)
+		cl.owners[k] = x
+	}
+	return x
+}
+
+// reclaimed makes a state id that was got after the server's restart another
+// name of the one that it replaces; nil if there is none.
+func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
+	if isSpecial(id) != "" {
+		return nil
+	}
+	o = o.real()
+	if o == nil {
+		return nil
+	}
+	for i := len(o.held) - 1; i >= 0; i-- {
+		x := o.held[i]
+		if x.into == nil && x.Kind == kind && (kind == plan.DelegationState || w == nil || x.owner == nil || string(x.owner.Bytes) == string(w.Bytes)) {
+			if s.b.room.full() {
+				s.b.limit("more states than are followed")
+				return x
+			}
+			s.states[stateKey{c.server, id.Other}] = x
+			s.b.room.take(entrySize)
+			x.seqid = id.Seqid
+			return x
+		}
+	}
+	return nil
+}
+
+// result takes a state id from a reply.
+func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
+	if isSpecial(id) != "" {
+		return nil
+	}
+	k := stateKey{c.server, id.Other}
+	x := s.states[k].real()
+	if x == nil {
+		x = s.addState(k, kind)
+		x.Class, x.DefinedBy, x.defined = plan.Exact, c.op.ID, c.end
+		x.obj, x.client, x.owner = o, c.client, w
+		if w != nil {
+			x.client = s.clientsIn[w.Client-1]
+		}
+	}
+	x.seqid = id.Seqid
+	o.real().holds(x)
+	c.op.Binds = append(c.op.Binds, plan.Bind{At: at, Kind: plan.FieldState, Ref: x.ID, State: kind})
+	return x
+}
+
+// state is that of a state id in a call; one that is new was there before.
+func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
+	k := stateKey{c.server, id.Other}
+	x := s.states[k].real()
+	if x == nil {
+		x = s.addState(k, kind)
+		x.Class = plan.Synthesised
+		x.seqid = id.Seqid
+		x.obj, x.client = o, c.client
+	}
+	if x.DefinedBy == 0 {
+		if x.Kind == plan.OpenState && (kind == plan.DelegationState || kind == plan.LockState) {
+			x.Kind = kind
+		}
+		if id.Seqid > x.seqid {
+			x.seqid = id.Seqid
+		}
+	}
+	if x.obj == nil {
+		x.obj = o
+	}
+	o.real().holds(x)
+	return x
+}
+
+func (s *states) addState(k stateKey, kind plan.StateKind) *state {
+	x := &state{State: plan.State{ID: len(s.statesIn) + 1, Kind: kind, Other: hex.EncodeToString(k.other[:])}, defined: -1}
+	if n := len(s.statesIn); n > 0 && (n >= maxStates || s.b.room.full()) {
+		s.b.limit("more states than are followed")
+		s.statesIn[0].uses = history{}
+		return s.statesIn[0]
+	}
+	s.b.room.take(stateSize)
+	s.statesIn = append(s.statesIn, x)
+	s.states[k] = x
+	return x
+}
+
+func (o *obj) holds(x *state) {
+	if o == nil || slices.Contains(o.held, x) {
+		return
+	}
+	d := o.own()
+	if len(d.held) >= maxHeld {
+		d.held = append(d.held[:0], d.held[1:]...)
+	}
+	d.held = append(d.held, x)
+}
+
+// maxHeld is how many states of an object are remembered for reclaims.
+const maxHeld = 64
+
+// isSpecial names a state id with a meaning of its own.
+func isSpecial(id *nfs4.Stateid4) string { return plan.SpecialState(id.Seqid, id.Other) }
+
+func (x *state) real() *state {
+	for x != nil && x.into != nil {
+		x = x.into
+	}
+	return x
+}
+
+func (s *states) finish() {
+	t := &s.b.t
+	for _, c := range s.clientsIn {
+		t.Clients = append(t.Clients, c.Client)
+	}
+	for _, x := range s.sessIn {
+		x.Client = x.client.ID
+		t.Sessions = append(t.Sessions, x.Session)
+	}
+	for _, x := range s.ownersIn {
+		t.Owners = append(t.Owners, x.Owner)
+	}
+	for _, x := range s.statesIn {
+		if x.obj != nil {
+			x.Object = s.b.space.ref(x.obj)
+		}
+		if x.client != nil {
+			x.Client = x.client.ID
+		}
+		if x.owner != nil {
+			x.Owner = x.owner.ID
+		}
+		t.States = append(t.States, x.State)
+	}
+}

@@ -1,0 +1,193 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// Outcome is what became of one call.
+type Outcome struct {
+	Clone         int
+	Op            *plan.Op
+	XID           uint32 // live; 0 if it was not sent
+	Verdict       verdict.Verdict
+	Reasons       []verdict.Reason
+	Status        string    // of the reply: "NFS3_OK"; empty without one
+	Due           time.Time // when it should have been sent
+	Queued        time.Time // when it was handed to the transport
+	Sent, Replied time.Time
+	Again         bool // it was sent more than once
+}
+
+// Recorder collects what a Report says of calls. It belongs to one goroutine.
+type Recorder struct {
+	// Mismatches is how many calls that were neither same nor equivalent are listed.
+	Mismatches int
+	// Start is when the replay began.
+	Start time.Time
+	// Verdicts counts calls.
+	Verdicts [verdict.Count]int
+
+	byKind    map[kind]*OperationReport
+	byName    map[string]*OperationReport // several kinds may have one name
+	reasons   map[reasonKey]*ReasonReport
+	mismatch  []Mismatch
+	more      int
+	slip      samples
+	wait      samples
+	live      []span
+	notes     []string
+	noteCount map[string]int
+}
+
+type reasonKey struct {
+	verdict verdict.Verdict
+	reason  string
+}
+
+// Limits of a Recorder.
+const (
+	maxReasons = 1000 // that are counted apart
+	maxNotes   = 50
+	maxReason  = 120 // bytes of a reason by which it is counted
+)
+
+// NewRecorder returns an empty Recorder.
+func NewRecorder(mismatches int) *Recorder {
+	return &Recorder{Mismatches: mismatches, byKind: map[kind]*OperationReport{}, byName: map[string]*OperationReport{}, reasons: map[reasonKey]*ReasonReport{}, noteCount: map[string]int{}}
+}
+
+// Note adds a sentence to the report, once. There may be 50 of them.
+func (r *Recorder) Note(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	if r.noteCount[s]++; r.noteCount[s] == 1 && len(r.notes) < maxNotes {
+		r.notes = append(r.notes, s)
+	}
+}
+
+// Add records a call that is over.
+func (r *Recorder) Add(o *Outcome) {
+	op := r.count(o)
+	if o.Queued.IsZero() {
+		return // it was not sent
+	}
+	if !o.Again {
+		r.slip.add(max(0, o.Queued.Sub(o.Due)))
+	}
+	if !o.Sent.IsZero() {
+		r.wait.add(max(0, o.Sent.Sub(o.Queued)))
+	}
+	if o.Sent.IsZero() || o.Replied.IsZero() {
+		return
+	}
+	op.live.add(o.Replied.Sub(o.Sent))
+	if o.Op.Latency >= 0 {
+		op.captured.add(time.Duration(o.Op.Latency))
+	}
+	if len(r.live) < maxSpans {
+		r.live = append(r.live, span{o.Sent.Sub(r.Start), o.Replied.Sub(r.Start)})
+	}
+}
+
+// count counts a call and its reasons, and returns the entry of its kind.
+func (r *Recorder) count(o *Outcome) *OperationReport {
+	r.Verdicts[o.Verdict]++
+	e := r.operation(kindOf(o.Op))
+	e.Count++
+	e.Verdicts[o.Verdict]++
+	for i := range o.Reasons {
+		r.reason(o.Verdict, &o.Reasons[i])
+	}
+	if o.Verdict > verdict.Omitted {
+		r.differs(o)
+	}
+	return e
+}
+
+// operation is the entry of a kind.
+func (r *Recorder) operation(k kind) *OperationReport {
+	if e := r.byKind[k]; e != nil {
+		return e
+	}
+	name := k.name()
+	e := r.byName[name]
+	if e == nil {
+		e = &OperationReport{Operation: name}
+		r.byName[name] = e
+	}
+	r.byKind[k] = e
+	return e
+}
+
+// reason counts a reason.
+func (r *Recorder) reason(v verdict.Verdict, why *verdict.Reason) {
+	text := Sentence(why)
+	if len(text) > maxReason {
+		text = text[:maxReason] + "…"
+	}
+	k := reasonKey{v, text}
+	if x := r.reasons[k]; x != nil {
+		x.Count++
+	} else if len(r.reasons) < maxReasons {
+		r.reasons[k] = &ReasonReport{Verdict: v, Code: why.Code, Reason: text, Count: 1}
+	}
+}
+
+// differs lists a call that was neither same nor equivalent.
+func (r *Recorder) differs(o *Outcome) {
+	if len(r.mismatch) >= r.Mismatches {
+		r.more++
+		return
+	}
+	m := Mismatch{Op: o.Op.ID, XID: o.Op.XID, LiveXID: o.XID, Clone: o.Clone, What: o.Op.What, Verdict: o.Verdict}
+	for i := range o.Reasons {
+		m.Reasons = append(m.Reasons, Sentence(&o.Reasons[i]))
+		m.Codes = append(m.Codes, o.Reasons[i].Code)
+	}
+	r.mismatch = append(r.mismatch, m)
+}
+
+// Fill fills in what the recorder knows: all that is about calls. ops are those of the
+// plan; speed is how much faster than captured they were sent.
+func (r *Recorder) Fill(rep *Report, ops []*plan.Op, speed float64) {
+	rep.Schema, rep.Totals, rep.Mismatches, rep.More, rep.Notes = Schema, totals(&r.Verdicts), r.mismatch, r.more, r.notes
+	rep.Slip, rep.CreditWait, rep.Empty = r.slip.spread(), r.wait.spread(), len(ops) == 0
+	for _, o := range r.byName {
+		o.Outcomes = totals(&o.Verdicts)
+		o.Captured, o.Live = o.captured.spread(), o.live.spread()
+		rep.Ops = append(rep.Ops, *o)
+	}
+	slices.SortFunc(rep.Ops, func(a, b OperationReport) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Operation, b.Operation))
+	})
+	for _, x := range r.reasons {
+		rep.Reasons = append(rep.Reasons, *x)
+	}
+	slices.SortFunc(rep.Reasons, func(a, b ReasonReport) int {
+		return cmp.Or(cmp.Compare(b.Verdict, a.Verdict), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	var original []span
+	for _, o := range ops {
+		if o.Latency >= 0 && len(original) < maxSpans {
+			from := time.Duration(float64(o.Time) / speed)
+			original = append(original, span{from, from + time.Duration(float64(o.Latency)/speed)})
+		}
+	}
+	rep.Overlay = overlay(original, r.live, rep.Took)
+}
+
+// totals names the verdicts that occurred.
+func totals(counts *[verdict.Count]int) map[string]int {
+	out := map[string]int{}
+	for v, n := range counts {
+		if n > 0 {
+			out[verdict.Verdict(v).String()] = n
+		}
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// Schema names the form of a Report in JSON.
+const Schema = "rpcrdma.replay/1"
+
+// Report says what a run did. In JSON durations are nanoseconds, in keys that end in
+// _ns.
+type Report struct {
+	Schema  string        `json:"schema"`
+	Sources []string      `json:"sources"`
+	Start   time.Time     `json:"start"`
+	Took    time.Duration `json:"took_ns"`
+	Stopped string        `json:"stopped,omitempty"` // why the run ended early
+	Setup   Setup         `json:"setup"`
+	Planned int           `json:"planned"` // ops, all clones
+	Sent    int           `json:"sent"`    // calls, repetitions included
+	Retried int           `json:"retried"`
+	Extra   int           `json:"extra"` // calls that the plan does not have
+	NotDone int           `json:"not_done"`
+	// Impossible counts transactions of the capture that cannot be replayed, and so
+	// are not in the plan.
+	Impossible []plan.Reason     `json:"impossible,omitempty"`
+	Bytes      uint64            `json:"bytes"` // of data, read and written
+	Totals     map[string]int    `json:"verdicts"`
+	Ops        []OperationReport `json:"operations"`
+	Reasons    []ReasonReport    `json:"reasons,omitempty"`
+	// Mismatches are calls that were neither same, nor equivalent, nor omitted.
+	Mismatches []Mismatch `json:"mismatches,omitempty"`
+	More       int        `json:"more_mismatches,omitempty"` // that are not listed
+	// Slip is how late calls were handed to the transport, counted from the time at
+	// which they were due and waited for no other call. CreditWait is how long they
+	// then waited for a credit.
+	Slip       Spread            `json:"slip"`
+	CreditWait Spread            `json:"credit_wait"`
+	Overlay    []OverlayBin      `json:"in_flight"`
+	Transport  []TransportReport `json:"transport"`
+	// SelfCheck and Diff are set if they were asked for.
+	SelfCheck *SelfCheck    `json:"self_check,omitempty"`
+	Diff      *latency.Diff `json:"diff,omitempty"`
+	Notes     []string      `json:"notes,omitempty"`
+
+	Empty bool `json:"-"` // there is nothing in the plan
+}
+
+// Setup says how the run was made.
+type Setup struct {
+	Server      string   `json:"server,omitempty"`
+	Directory   string   `json:"directory"`
+	Timing      string   `json:"timing"`
+	Clones      int      `json:"clones"`
+	Connections int      `json:"connections"`
+	Layout      string   `json:"layout"`
+	Prepared    Prepared `json:"prepared"`
+	// Paced says that calls were sent at captured times or intervals, so that original
+	// and replay can be laid over each other.
+	Paced bool `json:"-"`
+}
+
+// Prepared counts what was made before the replay.
+type Prepared struct {
+	Directories int    `json:"directories"`
+	Files       int    `json:"files"`
+	Others      int    `json:"others"` // links, devices, …
+	Bytes       uint64 `json:"bytes"`
+	Sparse      int    `json:"sparse"` // files too large to be written in full
+	Failed      int    `json:"failed"`
+}
+
+// Spread summarizes durations.
+type Spread struct {
+	Count int           `json:"count"`
+	Min   time.Duration `json:"min_ns"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P90   time.Duration `json:"p90_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
+}
+
+// OperationReport summarizes the calls of one kind of operation.
+type OperationReport struct {
+	Operation string             `json:"operation"`
+	Count     int                `json:"count"`
+	Verdicts  [verdict.Count]int `json:"-"`
+	Outcomes  map[string]int     `json:"verdicts"`
+	Captured  Spread             `json:"captured"` // latency in the capture
+	Live      Spread             `json:"live"`     // from Sent to Replied
+
+	captured, live samples
+}
+
+// ReasonReport says how often a reason was given for a verdict.
+type ReasonReport struct {
+	Verdict verdict.Verdict `json:"verdict"`
+	Code    verdict.Code    `json:"code"`
+	Reason  string          `json:"reason"`
+	Count   int             `json:"count"`
+}
+
+// Mismatch is a call whose outcome was not that of the capture.
+type Mismatch struct {
+	Op      int             `json:"op"`
+	XID     uint32          `json:"xid"`      // as captured
+	LiveXID uint32          `json:"live_xid"` // 0 if it was not sent
+	Clone   int             `json:"clone"`
+	What    string          `json:"what"`
+	Verdict verdict.Verdict `json:"verdict"`
+	Reasons []string        `json:"reasons"`
+	Codes   []verdict.Code  `json:"codes"` // of Reasons
+}
+
+// OverlayBin is an interval with the mean number of calls in flight. Times of the
+// capture are scaled as the run was.
+type OverlayBin struct {
+	From     time.Duration `json:"from_ns"`
+	Original float64       `json:"original"`
+	Replay   float64       `json:"replay"`
+}
+
+// SelfCheck compares what a run says it did with what the dissector reads in the
+// packets of the same run.
+type SelfCheck struct {
+	Calls        int      `json:"calls"`        // that the run says were answered
+	Transactions int      `json:"transactions"` // that the dissector found, preparation included
+	Same         int      `json:"same"`         // calls found with the same operations, status and bytes
+	Missing      int      `json:"missing"`      // calls that were not found
+	Different    int      `json:"different"`    // calls found, but not the same
+	Incomplete   int      `json:"incomplete"`   // transactions of which the dissector lacks a part
+	Details      []string `json:"details,omitempty"`
+}
+
+// OK reports whether the same transactions came out.
+func (s *SelfCheck) OK() bool { return s.Missing == 0 && s.Different == 0 && s.Incomplete == 0 }
+
+// TransportReport describes one connection.
+type TransportReport struct {
+	Transport string          `json:"transport"`
+	Local     string          `json:"local"`
+	Remote    string          `json:"remote"`
+	Detail    string          `json:"detail,omitempty"`
+	Stats     transport.Stats `json:"stats"`
+}
+
+// Explained reports whether every call was made, and every difference from the capture
+// is explained.
+func (r *Report) Explained() bool {
+	return r.Stopped == "" && r.NotDone == 0 && r.Totals[verdict.Worse.String()]+r.Totals[verdict.Different.String()]+r.Totals[verdict.NotSent.String()]+r.Totals[verdict.Lost.String()] == 0
+}

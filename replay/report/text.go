@@ -1,0 +1,326 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// Text writes a report for people.
+func (r *Report) Text(w io.Writer) error {
+	p := &printer{w: w}
+	p.f("replay of %s", strings.Join(r.Sources, ", "))
+	if r.Setup.Server != "" {
+		p.f(" against %s", r.Setup.Server)
+	}
+	p.f(":\n")
+	p.f("  directory %s, timing %s, %s, %s, layout %s\n", r.Setup.Directory, r.Setup.Timing,
+		count(r.Setup.Clones, "clone"), count(r.Setup.Connections, "connection"), r.Setup.Layout)
+	if pr := r.Setup.Prepared; pr != (Prepared{}) {
+		p.f("  prepared %s, %s, %s, %s of data", count(pr.Directories, "directory"), count(pr.Files, "file"), count(pr.Others, "other object"), bytesText(pr.Bytes))
+		if pr.Sparse > 0 {
+			p.f(", %d of them sparse", pr.Sparse)
+		}
+		if pr.Failed > 0 {
+			p.f("; %d could not be made", pr.Failed)
+		}
+		p.f("\n")
+	}
+	if r.Stopped != "" {
+		p.f("  STOPPED after %s: %s; %d of %d calls were not over\n", round(r.Took), r.Stopped, r.NotDone, r.Planned)
+	}
+	if r.Planned == 0 {
+		if r.Empty {
+			p.f("\nThere is nothing to replay: the capture has no calls of NFS.\n")
+		}
+		return p.err
+	}
+	p.f("\n%d calls in %s", r.Sent, round(r.Took))
+	if r.Took > 0 {
+		p.f(" (%.0f/s)", float64(r.Sent)/r.Took.Seconds())
+	}
+	p.f(", %s of data", bytesText(r.Bytes))
+	if r.Retried > 0 {
+		p.f("; %d sent again because the server asked for it", r.Retried)
+	}
+	if r.Extra > 0 {
+		p.f("; %d that are not in the plan", r.Extra)
+	}
+	p.f("\n")
+	p.verdicts(r)
+	p.impossible(r.Impossible)
+	p.operations(r)
+	p.reasons(r)
+	p.mismatches(r)
+	p.times(r)
+	p.overlay(r)
+	p.diff(r)
+	if s := r.SelfCheck; s != nil {
+		p.f("\nSelf-check: %d calls answered; the dissector found %d transactions in the packets: %d the same, %d different, %d missing, %d incomplete\n",
+			s.Calls, s.Transactions, s.Same, s.Different, s.Missing, s.Incomplete)
+		for _, d := range s.Details {
+			p.f("  %s\n", d)
+		}
+	}
+	for _, n := range r.Notes {
+		p.f("note: %s\n", n)
+	}
+	return p.err
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) f(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// table writes columns. The first left columns are flush left, the others flush right.
+func (p *printer) table(left int, rows [][]string) {
+	if p.err != nil || len(rows) == 0 {
+		return
+	}
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r {
+			width[i] = max(width[i], len([]rune(c)))
+		}
+	}
+	for _, r := range rows {
+		var b strings.Builder
+		for i, c := range r {
+			pad := strings.Repeat(" ", width[i]-len([]rune(c)))
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			if i < left {
+				b.WriteString(c + pad)
+			} else {
+				b.WriteString(pad + c)
+			}
+		}
+		p.f("  %s\n", strings.TrimRight(b.String(), " "))
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "y") {
+		return fmt.Sprintf("%d %sies", n, what[:len(what)-1])
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func bytesText(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 10<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 10<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// round rounds a duration to about four digits.
+func round(d time.Duration) string {
+	switch a := d.Abs(); {
+	case a >= 10*time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case a >= time.Second:
+		return d.Round(time.Millisecond).String()
+	case a >= time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case a >= 10*time.Microsecond:
+		return d.Round(100 * time.Nanosecond).String()
+	}
+	return d.String()
+}
+
+func (p *printer) verdicts(r *Report) {
+	var parts []string
+	for v := range verdict.Count {
+		if n := r.Totals[verdict.Verdict(v).String()]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, verdict.Verdict(v)))
+		}
+	}
+	if r.NotDone > 0 {
+		parts = append(parts, fmt.Sprintf("%d not done", r.NotDone))
+	}
+	p.f("replies: %s\n", strings.Join(parts, ", "))
+}
+
+func (p *printer) impossible(list []plan.Reason) {
+	if len(list) == 0 {
+		return
+	}
+	n := 0
+	for _, x := range list {
+		n += x.Count
+	}
+	p.f("not in the plan, because they cannot be replayed: %s\n", count(n, "call"))
+	for _, x := range list {
+		p.f("  %6d  %s\n", x.Count, x.Reason)
+	}
+}
+
+var verdictColumns = [verdict.Count]string{"SAME", "EQUIV", "OMITTED", "BETTER", "EXPL", "WORSE", "DIFF", "UNSENT", "LOST"}
+
+// operations lists the kinds of operations, with a column for each verdict that occurred.
+func (p *printer) operations(r *Report) {
+	head := []string{"OPERATION", "COUNT"}
+	for v := range verdict.Count {
+		if r.Totals[verdict.Verdict(v).String()] > 0 {
+			head = append(head, verdictColumns[v])
+		}
+	}
+	rows := [][]string{append(head, "P50 CAPTURED", "LIVE", "P99 CAPTURED", "LIVE")}
+	for i := range r.Ops {
+		o := &r.Ops[i]
+		row := []string{o.Operation, fmt.Sprint(o.Count)}
+		for v := range verdict.Count {
+			switch n := o.Verdicts[v]; {
+			case r.Totals[verdict.Verdict(v).String()] == 0:
+			case n == 0:
+				row = append(row, "-")
+			default:
+				row = append(row, fmt.Sprint(n))
+			}
+		}
+		if o.Live.Count > 0 {
+			row = append(row, round(o.Captured.P50), round(o.Live.P50), round(o.Captured.P99), round(o.Live.P99))
+		} else {
+			row = append(row, "-", "-", "-", "-")
+		}
+		rows = append(rows, row)
+	}
+	p.f("\n")
+	p.table(1, rows)
+}
+
+func (p *printer) reasons(r *Report) {
+	if len(r.Reasons) == 0 {
+		return
+	}
+	p.f("\nReasons\n")
+	rows := [][]string{}
+	for i, x := range r.Reasons {
+		if i == 40 {
+			p.table(1, rows)
+			p.f("  … and %d more\n", len(r.Reasons)-i)
+			return
+		}
+		rows = append(rows, []string{x.Verdict.String(), fmt.Sprint(x.Count), x.Reason})
+	}
+	tw := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
+	for _, x := range rows {
+		_, _ = fmt.Fprintf(tw, "  %s\t%6s\t%s\n", x[0], x[1], x[2])
+	}
+	if err := tw.Flush(); p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *printer) mismatches(r *Report) {
+	if len(r.Mismatches) == 0 {
+		return
+	}
+	p.f("\nCalls whose replies were neither same nor equivalent\n")
+	for i := range r.Mismatches {
+		m := &r.Mismatches[i]
+		p.f("  %-9s op %d, XID %08x", m.Verdict, m.Op, m.XID)
+		if m.LiveXID != 0 {
+			p.f(" (%08x)", m.LiveXID)
+		}
+		if r.Setup.Clones > 1 {
+			p.f(", clone %d", m.Clone+1)
+		}
+		p.f(": %s\n", clipText(m.What, 100))
+		for _, reason := range m.Reasons {
+			p.f("              %s\n", clipText(reason, 160))
+		}
+	}
+	if r.More > 0 {
+		p.f("  … and %d more\n", r.More)
+	}
+}
+
+// clipText replaces control characters and cuts text to n characters.
+func clipText(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '�'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+func (p *printer) times(r *Report) {
+	p.f("\nTimes\n")
+	row := func(name string, s Spread) []string {
+		return []string{name, fmt.Sprint(s.Count), round(s.Mean), round(s.P50), round(s.P90), round(s.P99), round(s.Max)}
+	}
+	p.table(1, [][]string{{"", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"}, row("schedule slip", r.Slip), row("wait for a credit", r.CreditWait)})
+}
+
+func (p *printer) overlay(r *Report) {
+	peak := 0.0
+	for _, b := range r.Overlay {
+		peak = max(peak, b.Original, b.Replay)
+	}
+	if peak == 0 || !r.Setup.Paced {
+		return // times of different clocks cannot be compared
+	}
+	p.f("\nCalls in flight: original (o) and replay (x), mean of each interval, up to %.3g\n", peak)
+	const width = 50
+	for _, b := range r.Overlay {
+		line := []rune(strings.Repeat(" ", width+1))
+		o, x := int(b.Original/peak*width+.5), int(b.Replay/peak*width+.5)
+		line[o] = 'o'
+		if line[x] == 'o' {
+			line[x] = '*'
+		} else {
+			line[x] = 'x'
+		}
+		p.f("  %10s |%s\n", round(b.From), strings.TrimRight(string(line), " "))
+	}
+}
+
+// diff shows the phases of latency of original and replay, if both were captured.
+func (p *printer) diff(r *Report) {
+	if r.Diff == nil {
+		return
+	}
+	p.f("\nLatency on the wire: original (A) and replay (B)\n")
+	rows := [][]string{{"OPERATION", "COUNT A", "B", "P50 A", "B", "MEAN A", "B", "SERVER A", "B", "PULL A", "B", "PUSH A", "B"}}
+	ns := func(v float64) string { return round(time.Duration(v)) }
+	for _, g := range r.Diff.Groups {
+		if g.In != "both" || g.Timed.A == 0 || g.Timed.B == 0 {
+			continue
+		}
+		row := []string{strings.Join(g.Key, " "), fmt.Sprintf("%.0f", g.Count.A), fmt.Sprintf("%.0f", g.Count.B), ns(g.P50.A), ns(g.P50.B), ns(g.Mean.A), ns(g.Mean.B)}
+		for _, ph := range []string{"server", "argument_pull", "result_push"} {
+			d := g.Phases[ph]
+			row = append(row, ns(d.Mean.A), ns(d.Mean.B))
+		}
+		rows = append(rows, row)
+	}
+	p.table(1, rows)
+	p.f("  rpcrdma-dump diff ORIGINAL CAPTURE shows all of it\n")
+}

@@ -1,0 +1,140 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// sendDue sends what is due, and sets the alarm for the next.
+func (e *engine) sendDue() {
+	wait := e.sendPostponed()
+	// What is sent, or turns out not to be sent, can make room for calls that wait for
+	// it, and what ends those makes others due.
+	for e.sendHeld(); e.sendScheduled(); e.sendHeld() {
+	}
+	if e.stopping != "" {
+		return
+	}
+	if next, due := e.sched.Next(); next != nil {
+		if until := e.until(due); wait == 0 || until < wait {
+			wait = max(until, time.Nanosecond)
+		}
+	}
+	if wait > 0 {
+		e.alarm.Set(wait)
+	}
+}
+
+// sendPostponed sends again what is due, and returns the time until the next; 0 if
+// there is none.
+func (e *engine) sendPostponed() time.Duration {
+	now := time.Now()
+	for i := 0; i < len(e.later); {
+		if e.later[i].at.After(now) {
+			i++
+			continue
+		}
+		c := e.later[i].call
+		e.later = slices.Delete(e.later, i, i+1)
+		e.step(c.entry, schedule.Again)
+		e.issue(c)
+	}
+	var next time.Duration
+	for i := range e.later {
+		if d := time.Until(e.later[i].at); next == 0 || d < next {
+			next = max(d, time.Microsecond)
+		}
+	}
+	return next
+}
+
+// sendHeld sends what has waited for a slot of a session, or for room on a connection.
+func (e *engine) sendHeld() {
+	for len(e.freed) > 0 {
+		s := e.freed[0]
+		e.freed = e.freed[1:]
+		for len(e.blocked[s]) > 0 && (s.Lost || s.Vacant()) {
+			c := e.blocked[s][0]
+			e.blocked[s] = e.blocked[s][1:]
+			e.step(c.entry, schedule.Slot)
+			e.issue(c)
+		}
+	}
+	for _, c := range e.lines.all {
+		for len(c.wait) > 0 && c.room() && e.stopping == "" {
+			n := c.wait[0]
+			c.wait = c.wait[1:]
+			e.step(n, schedule.Room)
+			e.admit(n)
+		}
+	}
+}
+
+// sendScheduled sends what is due, and reports whether there was anything.
+func (e *engine) sendScheduled() (any bool) {
+	for e.stopping == "" {
+		next, due := e.sched.Next()
+		if next == nil || e.until(due) > 0 {
+			break
+		}
+		e.admit(e.sched.Take())
+		any = true
+	}
+	return any
+}
+
+// until is the time until a call that is due may be sent.
+func (e *engine) until(due time.Duration) time.Duration {
+	until := time.Until(e.start.Add(due))
+	if e.opt.MaxRate > 0 && !e.count.lastSend.IsZero() {
+		until = max(until, time.Until(e.count.lastSend.Add(time.Duration(float64(time.Second)/e.opt.MaxRate))))
+	}
+	return until
+}
+
+// admit makes a call of an op and issues it, or finds that it cannot be sent, or lets
+// it wait for room on its connection.
+func (e *engine) admit(n *schedule.Entry) {
+	if e.capped() {
+		e.sched.Return(n)
+		return
+	}
+	w := e.worlds[n.World]
+	l := e.lines.of(n)
+	if !l.room() {
+		e.step(n, schedule.NoRoom)
+		l.wait = append(l.wait, n)
+		return
+	}
+	if n.Op.Modifies && !e.opt.Write {
+		// The guard would not let it pass, if the plan is right.
+		e.unsent(n, verdict.NotSent, verdict.Reason{Code: verdict.Refused, Detail: (&guard.Refused{Reason: guard.ReadOnly}).Error()})
+		return
+	}
+	if why := w.Omitted(n.Op); why != verdict.None {
+		e.unsent(n, verdict.Omitted, verdict.Reason{Code: why})
+		return
+	}
+	if e.leftovers(n, w, l) {
+		return
+	}
+	c := e.get(n, l)
+	c.due = e.start.Add(n.Due())
+	e.issue(c)
+}
+
+// capped ends the run when a limit is reached.
+func (e *engine) capped() bool {
+	switch {
+	case e.opt.MaxOps > 0 && e.count.sent >= e.opt.MaxOps:
+		e.stop(fmt.Sprintf("%d calls were sent, and no more were allowed", e.count.sent))
+	case e.opt.MaxBytes > 0 && e.count.bytes >= e.opt.MaxBytes:
+		e.stop(fmt.Sprintf("%d bytes were moved, and no more were allowed", e.count.bytes))
+	}
+	return e.stopping != ""
+}

@@ -1,0 +1,92 @@
+package run
+
+import (
+	"context"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// dialAll makes the connections of a world.
+func (e *engine) dialAll(ctx context.Context, w *world.World) error {
+	used := map[int]bool{}
+	for _, o := range e.load.Ops {
+		used[o.Connection] = true
+	}
+	captured := map[int]*line{}
+	e.lines.captured = append(e.lines.captured, captured)
+	var made []*line
+	for i := range e.load.Tables.Connections {
+		c := &e.load.Tables.Connections[i]
+		if !used[c.ID] {
+			continue
+		}
+		if e.opt.Connections > 0 && len(made) >= e.opt.Connections {
+			captured[c.ID] = made[len(captured)%len(made)]
+			continue
+		}
+		l, err := e.dial(ctx, w, c)
+		if err != nil {
+			return err
+		}
+		if l.limit = e.opt.Slots; l.limit == 0 && !e.opt.Timing.Paced() {
+			l.limit = max(1, c.MaxInFlight)
+		}
+		made = append(made, l)
+		captured[c.ID] = l
+	}
+	// More connections than captured: calls go round.
+	for e.opt.Connections > len(made) && len(made) > 0 {
+		l, err := e.dial(ctx, w, &e.load.Tables.Connections[0])
+		if err != nil {
+			return err
+		}
+		l.limit = made[0].limit
+		made = append(made, l)
+	}
+	if e.opt.Connections <= len(used) {
+		made = nil
+	}
+	e.lines.round = append(e.lines.round, made)
+	return nil
+}
+
+// dial makes a connection that is behind the guard.
+func (e *engine) dial(ctx context.Context, w *world.World, c *plan.Connection) (*line, error) {
+	req, err := e.opt.Dial(ctx, w.Number, c)
+	if err != nil {
+		return nil, err
+	}
+	req.Serve(e.callbacks())
+	req = e.guard.Requester(req)
+	l := &line{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, plain: req.Peer().Transport == "tcp"}
+	e.lines.all = append(e.lines.all, l)
+	return l, nil
+}
+
+// hangUp closes all connections.
+func (e *engine) hangUp() {
+	for _, l := range e.lines.all {
+		_ = l.req.Close()
+	}
+	for _, l := range e.lines.all {
+		if e.count.flying == 0 {
+			l.pool.close()
+		}
+	}
+}
+
+// credentials are those of the plan, ready for use.
+func credentials(t *plan.Tables) []oncrpc.Auth {
+	out := make([]oncrpc.Auth, len(t.Credentials)+1)
+	for i := range t.Credentials {
+		c := &t.Credentials[i]
+		if c.Flavor == "none" {
+			continue
+		}
+		out[i+1] = client.Sys(c.Machine, c.UID, c.GID, c.GIDs...)
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package run
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// dropped ends a call that was not sent.
+func (e *engine) dropped(c *call, v verdict.Verdict, why verdict.Reason) {
+	if c.own {
+		e.dropOwn(c, &why)
+		return
+	}
+	n := c.entry
+	c.line.flying--
+	e.put(c)
+	e.unsent(n, v, why)
+}
+
+// unsent ends an op that was not sent.
+func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason) {
+	e.step(n, schedule.GiveUp)
+	e.outcome(n, nil, verdict.Of(v, why))
+	e.release(n)
+}
+
+// endOwn deals with the reply to a call that the plan does not have; res is nil if
+// there is none that can be read, and err says why.
+func (e *engine) endOwn(c *call, res xdr.Message, err error) {
+	name := lastName(c.form.Op)
+	if err != nil {
+		e.record.Note("a call of our own (%s) had no reply: %v", name, err)
+	} else if code, symbol := judge.StatusOf(res); code != 0 {
+		e.record.Note("a call of our own (%s) failed: %s", name, judge.StatusName(code, symbol))
+	}
+	e.step(c.entry, schedule.Finish)
+	e.passOn(c)
+}
+
+// dropOwn ends a call of our own that was not sent.
+func (e *engine) dropOwn(c *call, why *verdict.Reason) {
+	e.record.Note("a call of our own (%s) was not sent: %s", lastName(c.form.Op), report.Sentence(why))
+	e.step(c.entry, schedule.GiveUp)
+	e.passOn(c)
+}
+
+// passOn gives a call of our own back, and goes on with the one behind it.
+func (e *engine) passOn(c *call) {
+	behind := c.behind
+	c.line.flying--
+	e.put(c)
+	switch {
+	case behind == nil:
+	case behind.follows: // its turn has come now
+		n := behind.entry
+		behind.line.flying--
+		e.put(behind)
+		e.step(n, schedule.Follow)
+		e.sched.Return(n)
+	default:
+		e.end(behind)
+	}
+}
+
+// settle records the outcome of a call, which may not be over yet.
+func (e *engine) settle(c *call, j verdict.Judgement) {
+	e.outcome(c.entry, c, j)
+	e.count.bytes += c.moved()
+}
+
+// outcome records what became of an op. c is nil if it was not sent.
+func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
+	o := &e.last
+	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons}
+	if c != nil {
+		o.XID, o.Status, o.Due, o.Again = c.XID, c.status, c.due, c.tries > 1
+		o.Queued, o.Sent, o.Replied = c.Times.Queued, c.Times.Sent, c.Times.Replied
+		if o.Queued.IsZero() {
+			o.Queued = e.start
+		}
+	}
+	e.record.Add(o)
+	if e.opt.Observe != nil {
+		kept := *o // the observer may keep it
+		e.opt.Observe(&kept)
+	}
+}
+
+// end gives a call back whose outcome is settled, and releases what waits for its op.
+func (e *engine) end(c *call) {
+	n := c.entry
+	e.step(n, schedule.Finish)
+	c.line.flying--
+	e.put(c)
+	e.release(n)
+}
+
+// release ends an op, and lets those go that have waited for it.
+func (e *engine) release(n *schedule.Entry) {
+	e.count.left--
+	if err := e.sched.Ended(n, time.Since(e.start)); err != nil {
+		e.mistake(err)
+	}
+}
+
+// giveSlot gives a slot back.
+func (e *engine) giveSlot(c *call) {
+	s := c.session()
+	if s == nil || c.form.Slot < 0 {
+		return
+	}
+	s.Give(c.form.Slot)
+	c.form.Slot = -1
+	if len(e.blocked[s]) > 0 {
+		e.freed = append(e.freed, s)
+	}
+}
+
+// abandonSlot gives up a slot whose state is not known any more.
+func (e *engine) abandonSlot(c *call) {
+	s := c.session()
+	if s == nil || c.form.Slot < 0 {
+		return
+	}
+	if s.Abandon(c.form.Slot) {
+		e.freed = append(e.freed, s) // whoever waits for a slot waits in vain
+	}
+	c.form.Slot = -1
+}

@@ -1,0 +1,277 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/internal/prepare"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// establish creates what the captured clients had before the capture began: client ids,
+// sessions, open files, locks. It runs before the engine's loop.
+func (e *engine) establish(ctx context.Context, w *world.World) error {
+	t := &e.load.Tables
+	for i := range t.Clients {
+		if t.Clients[i].DefinedBy != 0 || !e.load.UsesClient(i+1) {
+			continue
+		}
+		if err := e.establishClient(ctx, w, i+1); err != nil {
+			return fmt.Errorf("client %d of the plan: %w", i+1, err)
+		}
+	}
+	for i := range t.Sessions {
+		if s := &t.Sessions[i]; s.DefinedBy == 0 && w.Clients[s.Client].Bound {
+			if err := e.establishSession(ctx, w, i+1); err != nil {
+				return fmt.Errorf("session %d of the plan: %w", i+1, err)
+			}
+		}
+	}
+	for i := range t.States {
+		s := &t.States[i]
+		if s.DefinedBy != 0 {
+			continue
+		}
+		var err error
+		switch s.Kind {
+		case plan.OpenState, plan.UnknownState:
+			err = e.establishOpen(ctx, w, i+1)
+		case plan.LockState:
+			err = e.establishLock(ctx, w, i+1)
+		default:
+			w.States[i+1].Refused = true
+		}
+		if fatal(err) {
+			return err
+		}
+		if err != nil {
+			e.record.Note("%s state %d, which was there before the capture, could not be had: %v", s.Kind, i+1, err)
+			w.States[i+1].Refused = true
+		}
+	}
+	return nil
+}
+
+// callOwn makes one call that the plan does not have, for a client, and waits for the
+// reply.
+func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
+	example := e.load.Example(of)
+	if example == nil {
+		return errors.New("no call of the plan is of NFSv4")
+	}
+	minor := uint32(0)
+	if of > 0 {
+		minor = e.load.Tables.Clients[of-1].Minor
+	}
+	o := like(example, minor, ops, binds...)
+	n := e.sched.Extra(o, w.Number)
+	c := e.get(n, e.lines.captured[w.Number][example.Connection])
+	defer func() {
+		c.line.flying--
+		e.put(c)
+	}()
+	c.form.Session, _ = world.SessionOf(o)
+	if s := c.session(); s != nil && s.Bound {
+		c.form.Slot = s.Take(0)
+	}
+	if err := e.build(c); err != nil {
+		e.giveSlot(c)
+		return err
+	}
+	c.Done = nil
+	if err := c.line.req.Do(ctx, &c.Call.Call); err != nil {
+		return err
+	}
+	c.keep()
+	rpc, res, err := e.decode(c)
+	if err != nil {
+		return err
+	}
+	if rpc != "" {
+		return fmt.Errorf("%s: %s", lastName(o), rpc)
+	}
+	if r, ok := res.(*nfs4.CompoundRes); ok && c.session() != nil && c.form.Slot >= 0 {
+		c.session().Sequence(c.form.Slot, r)
+	}
+	e.giveSlot(c)
+	e.learn(c, res)
+	if code, symbol := judge.StatusOf(res); code != 0 {
+		return &client.StatusError{Operation: lastName(o), Code: code, Symbol: symbol}
+	}
+	return nil
+}
+
+func (e *engine) establishClient(ctx context.Context, w *world.World, id int) error {
+	if e.load.Tables.Clients[id-1].Minor > 0 {
+		return e.callOwn(ctx, w, id, []plan.CompoundOp{{Op: uint32(nfs4.OP_EXCHANGE_ID), Args: []plan.Field{
+			{N: "co_verifier", Kind: plan.FieldVerifier, Ref: id}, {N: "co_ownerid", Kind: plan.FieldOwnerID, Ref: id},
+			u32("eia_flags", nfs4.EXCHGID4_FLAG_USE_NON_PNFS), u32("spa_how", 0), u32("eia_client_impl_id", 0),
+		}}}, plan.Bind{Kind: plan.FieldClient, Ref: id})
+	}
+	err := e.callOwn(ctx, w, id, []plan.CompoundOp{{Op: uint32(nfs4.OP_SETCLIENTID), Args: []plan.Field{
+		{N: "verifier", Kind: plan.FieldVerifier, Ref: id}, {N: "id", Kind: plan.FieldOwnerID, Ref: id},
+		u32("cb_program", 0x40000000), {N: "cb_location", Kind: plan.FieldCallback}, u32("callback_ident", 1),
+	}}}, plan.Bind{Kind: plan.FieldClient, Ref: id})
+	if err != nil {
+		return err
+	}
+	return e.callOwn(ctx, w, id, []plan.CompoundOp{{Op: uint32(nfs4.OP_SETCLIENTID_CONFIRM), Args: []plan.Field{
+		{N: "clientid", Kind: plan.FieldClient, Ref: id}, {N: "setclientid_confirm", Kind: plan.FieldConfirm, Ref: id},
+	}}})
+}
+
+func (e *engine) establishSession(ctx context.Context, w *world.World, id int) error {
+	s := &e.load.Tables.Sessions[id-1]
+	or := func(v, def uint32) uint32 {
+		if v == 0 {
+			return def
+		}
+		return v
+	}
+	// Servers give no delegations without a backward channel.
+	flags := uint32(0)
+	if e.load.Delegated(s.Client) {
+		flags = nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN
+	}
+	args := []plan.Field{
+		{N: "csa_clientid", Kind: plan.FieldClient, Ref: s.Client}, {N: "csa_sequence", Kind: plan.FieldCreateSeq, Ref: s.Client}, u32("csa_flags", flags),
+		u32("ca_headerpadsize", 0), u32("ca_maxrequestsize", or(s.MaxRequest, 1<<20+64<<10)), u32("ca_maxresponsesize", or(s.MaxResponse, 1<<20+64<<10)),
+		u32("ca_maxresponsesize_cached", or(s.MaxCached, 7584)), u32("ca_maxoperations", or(s.MaxOps, 16)), u32("ca_maxrequests", max(s.Slots, 1)), u32("ca_rdma_ird", 0),
+		u32("ca_headerpadsize", 0), u32("ca_maxrequestsize", 4096), u32("ca_maxresponsesize", 4096),
+		u32("ca_maxresponsesize_cached", 0), u32("ca_maxoperations", 2), u32("ca_maxrequests", 16), u32("ca_rdma_ird", 0),
+		u32("csa_cb_program", 0x40000000), u32("csa_sec_parms", 1), u32("cb_secflavor", 0),
+	}
+	if err := e.callOwn(ctx, w, s.Client, []plan.CompoundOp{{Op: uint32(nfs4.OP_CREATE_SESSION), Args: args}}, plan.Bind{Kind: plan.FieldSession, Ref: id}); err != nil {
+		return err
+	}
+	e.ours = append(e.ours, ownSession{w, id})
+	err := e.callOwn(ctx, w, s.Client, []plan.CompoundOp{sequence(id), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}})
+	if fatal(err) {
+		return err
+	}
+	return nil // a second session of a client has nothing to reclaim
+}
+
+// ownSession is a session that the plan does not end.
+type ownSession struct {
+	w  *world.World
+	id int
+}
+
+// errImpossible says why something that existed before the capture cannot be created
+// here. The run goes on without it.
+type errImpossible string
+
+func (e errImpossible) Error() string { return string(e) }
+
+// fatal reports whether an error ends the run before it begins.
+func fatal(err error) bool {
+	var impossible errImpossible
+	return prepare.Fatal(err) && !errors.As(err, &impossible)
+}
+
+// establishOpen opens a file that was open before the capture.
+func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) error {
+	s := &e.load.Tables.States[id-1]
+	if s.Object == 0 || w.Objects[s.Object].Handle == nil {
+		return errImpossible("its file is not known")
+	}
+	if !w.Clients[s.Client].Bound {
+		return errImpossible("its client is not known yet")
+	}
+	access := s.Access & 3
+	if access == 0 {
+		access = nfs4.OPEN4_SHARE_ACCESS_BOTH
+	}
+	owner := fmt.Appendf(nil, "rpcrdma-replay open %d", id)
+	seqid := u32("seqid", 0)
+	if s.Owner > 0 {
+		if b := e.load.Tables.Owners[s.Owner-1].Bytes; b != nil {
+			owner = b
+		}
+		if e.load.Tables.Owners[s.Owner-1].Kind == "open" {
+			seqid = plan.Field{N: "seqid", Kind: plan.FieldSeqid, Ref: s.Owner}
+		}
+	}
+	session := w.SessionFor(s.Client)
+	args := func(flags uint32) []plan.Field {
+		return []plan.Field{seqid, u32("share_access", access|flags), u32("share_deny", 0),
+			{N: "clientid", Kind: plan.FieldClient, Ref: s.Client}, {N: "owner", Kind: plan.FieldText, Bytes: owner}, u32("opentype", uint32(nfs4.OPEN4_NOCREATE))}
+	}
+	o := &e.load.Tables.Objects[s.Object-1]
+	var ops []plan.CompoundOp
+	if session != 0 {
+		ops = []plan.CompoundOp{sequence(session), put(s.Object),
+			{Op: uint32(nfs4.OP_OPEN), Args: append(args(nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG), u32("claim", uint32(nfs4.CLAIM_FH)))}}
+	} else {
+		if o.Parent == 0 || w.Objects[o.Parent].Handle == nil {
+			return errImpossible("the directory of its file is not known")
+		}
+		ops = []plan.CompoundOp{put(o.Parent),
+			{Op: uint32(nfs4.OP_OPEN), Args: append(args(0), u32("claim", uint32(nfs4.CLAIM_NULL)), plan.Field{N: "file", Kind: plan.FieldText, Bytes: []byte(workload.Name(o))})}}
+	}
+	at := len(ops) - 1
+	if err := e.callOwn(ctx, w, s.Client, ops, plan.Bind{At: at, Kind: plan.FieldState, Ref: id, State: plan.OpenState}); err != nil {
+		return err
+	}
+	if session == 0 {
+		// What was open before the capture was confirmed before it.
+		err := e.callOwn(ctx, w, s.Client, []plan.CompoundOp{put(s.Object),
+			{Op: uint32(nfs4.OP_OPEN_CONFIRM), Args: []plan.Field{{N: "open_stateid", Kind: plan.FieldState, Ref: id}, seqid}}},
+			plan.Bind{At: 1, Kind: plan.FieldState, Ref: id})
+		if fatal(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// establishLock takes a lock that disturbs nobody, for the sake of its state id: the
+// range of the captured lock is not known.
+func (e *engine) establishLock(ctx context.Context, w *world.World, id int) error {
+	s := &e.load.Tables.States[id-1]
+	open := 0
+	for i := range e.load.Tables.States {
+		if o := &e.load.Tables.States[i]; o.Kind == plan.OpenState && o.Object == s.Object && o.Client == s.Client && w.States[i+1].Bound {
+			open = i + 1
+		}
+	}
+	session := w.SessionFor(s.Client)
+	if open == 0 || session == 0 {
+		return errImpossible("its file is not open")
+	}
+	owner := fmt.Appendf(nil, "rpcrdma-replay lock %d", id)
+	if s.Owner > 0 && e.load.Tables.Owners[s.Owner-1].Bytes != nil {
+		owner = e.load.Tables.Owners[s.Owner-1].Bytes
+	}
+	return e.callOwn(ctx, w, s.Client, []plan.CompoundOp{sequence(session), put(s.Object),
+		{Op: uint32(nfs4.OP_LOCK), Args: []plan.Field{u32("locktype", uint32(nfs4.READ_LT)), u32("reclaim", 0),
+			{N: "offset", Kind: plan.FieldU64, Value: 1<<63 - 2}, {N: "length", Kind: plan.FieldU64, Value: 1},
+			u32("new_lock_owner", 1), u32("open_seqid", 0), {N: "open_stateid", Kind: plan.FieldState, Ref: open, Zero: true}, u32("lock_seqid", 0),
+			{N: "clientid", Kind: plan.FieldClient, Ref: s.Client}, {N: "owner", Kind: plan.FieldText, Bytes: owner}}}},
+		plan.Bind{At: 2, Kind: plan.FieldState, Ref: id, State: plan.LockState})
+}
+
+// abolish ends the sessions that the plan does not end, so that the server need not wait
+// for their leases to expire.
+func (e *engine) abolish(ctx context.Context) {
+	for _, s := range e.ours {
+		if !s.w.Sessions[s.id].Bound || s.w.Sessions[s.id].Lost {
+			continue
+		}
+		c := e.load.Tables.Sessions[s.id-1].Client
+		if e.callOwn(ctx, s.w, c, []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_SESSION), Args: []plan.Field{{N: "dsa_sessionid", Kind: plan.FieldSession, Ref: s.id}}}}) != nil {
+			continue
+		}
+		s.w.Sessions[s.id].Bound = false
+		if s.w.SessionFor(c) == 0 {
+			_ = e.callOwn(ctx, s.w, c, []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_CLIENTID), Args: []plan.Field{{N: "dca_clientid", Kind: plan.FieldClient, Ref: c}}}})
+		}
+	}
+}

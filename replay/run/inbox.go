@@ -1,0 +1,71 @@
+package run
+
+import (
+	"sync"
+
+	"github.com/rpcrdma/toolkit/replay/internal/callback"
+)
+
+// inbox is what other goroutines leave for the engine.
+type inbox struct {
+	wake chan struct{} // something is there
+
+	mu       sync.Mutex
+	done     []*call // that have come back
+	recalled []callback.Recall
+	probes   int  // CB_NULLs, and those that have not come in time
+	late     bool // one has not
+}
+
+// put leaves a call that has come back.
+func (b *inbox) put(c *call) { b.leave(func() { b.done = append(b.done, c) }) }
+
+// recall leaves delegations that the server wants back.
+func (b *inbox) recall(list []callback.Recall) {
+	b.leave(func() { b.recalled = append(b.recalled, list...) })
+}
+
+// null counts a CB_NULL.
+func (b *inbox) null() { b.leave(func() { b.probes++ }) }
+
+// overdue counts the first n CB_NULLs as come, though some are not.
+func (b *inbox) overdue(n int) {
+	b.leave(func() {
+		if b.probes < n {
+			b.probes, b.late = n, true
+		}
+	})
+}
+
+func (b *inbox) leave(what func()) {
+	b.mu.Lock()
+	what()
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take empties the inbox, except for the CB_NULLs.
+func (b *inbox) take() ([]*call, []callback.Recall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	done, recalled := b.done, b.recalled
+	b.done, b.recalled = nil, nil
+	return done, recalled
+}
+
+// probed is how many CB_NULLs have come, and whether one was overdue.
+func (b *inbox) probed() (n int, late bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.probes, b.late
+}
+
+// pending reports whether take would return anything.
+func (b *inbox) pending() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.done) > 0 || len(b.recalled) > 0
+}

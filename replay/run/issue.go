@@ -1,0 +1,56 @@
+package run
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// issue finds a slot for a call, or lets it wait for one, and sends it.
+func (e *engine) issue(c *call) {
+	var slot uint64
+	c.form.Session, slot = world.SessionOf(c.form.Op)
+	c.form.Slot = -1
+	if s := c.session(); s != nil && s.Bound {
+		if c.form.Slot = s.Take(slot); c.form.Slot < 0 {
+			if s.Lost {
+				e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.NoSlot})
+				return
+			}
+			e.step(c.entry, schedule.NoSlot)
+			e.blocked[s] = append(e.blocked[s], c)
+			return
+		}
+	}
+	if err := e.build(c); err != nil {
+		e.giveSlot(c)
+		v, why := e.unbuilt(c, err)
+		e.dropped(c, v, why)
+		return
+	}
+	c.tries++
+	e.count.flying++
+	e.count.sent++
+	e.count.lastSend = time.Now()
+	e.step(c.entry, schedule.Hand)
+	c.line.req.Start(&c.Call.Call)
+}
+
+// unbuilt says what becomes of a call that could not be encoded.
+func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
+	why := verdict.Reason{Code: verdict.NoValue, Detail: err.Error()}
+	var u *world.Unbound
+	switch {
+	case !errors.As(err, &u):
+		return verdict.NotSent, why
+	case c.world.Absent(c.form.Op, u):
+		return verdict.Omitted, why
+	case e.judge.CutBefore(c.form.Op):
+		why.Code = verdict.Cut
+		return verdict.Explained, why
+	}
+	return verdict.NotSent, why
+}

@@ -1,0 +1,124 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/internal/alarm"
+)
+
+// grace is how long calls under way are waited for when a run is stopped.
+const grace = 5 * time.Second
+
+// maxFailures is how many calls may have no reply, one after the other, before a run
+// gives up.
+const maxFailures = 32
+
+// loop runs until all ops are over, or nothing is to be sent any more and what was
+// under way has come back.
+func (e *engine) loop() error {
+	alarm, err := alarm.New()
+	if err != nil {
+		return err
+	}
+	defer alarm.Stop()
+	e.alarm = alarm
+	e.start = time.Now()
+	e.record.Start = e.start
+	progress, stopProgress := ticks(e.opt.Progress != nil)
+	defer stopProgress()
+	limit, stopLimit := after(e.opt.MaxDuration)
+	defer stopLimit()
+	var deadline <-chan time.Time // by which what is under way has to have come back
+	interrupt := e.ctx.Done()
+	for {
+		e.receiveAll()
+		e.probed()
+		if e.stopping == "" {
+			e.sendDue()
+		}
+		if e.count.failures >= maxFailures {
+			e.stop(fmt.Sprintf("%d calls in a row had no reply", e.count.failures))
+		}
+		if e.broken != nil || e.count.left == 0 || e.stopping != "" && e.count.flying == 0 {
+			return e.broken
+		}
+		if e.stopping != "" && deadline == nil {
+			t := time.NewTimer(grace)
+			defer t.Stop()
+			deadline = t.C
+		}
+		if e.stuck() {
+			return errors.New("the rest of the plan waits for itself")
+		}
+		select {
+		case <-e.inbox.wake:
+		case <-alarm.C:
+		case <-progress:
+			e.progress()
+		case <-interrupt:
+			e.stop("interrupted")
+			interrupt = nil
+		case <-limit:
+			e.stop("the time is up")
+		case <-deadline:
+			return nil
+		}
+	}
+}
+
+// ticks comes once a second, if wanted.
+func ticks(wanted bool) (<-chan time.Time, func()) {
+	if !wanted {
+		return nil, func() {}
+	}
+	t := time.NewTicker(time.Second)
+	return t.C, t.Stop
+}
+
+// after comes after a time; never if that is 0.
+func after(d time.Duration) (<-chan time.Time, func()) {
+	if d <= 0 {
+		return nil, func() {}
+	}
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
+
+// stuck reports whether nothing can happen any more, though calls are left. That is a
+// mistake of this program or of the plan: what is left waits for calls that are over.
+func (e *engine) stuck() bool {
+	next, _ := e.sched.Next()
+	return e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
+}
+
+// receiveAll takes in all that has come back.
+func (e *engine) receiveAll() {
+	for {
+		done, recalled := e.inbox.take()
+		if len(done) == 0 && len(recalled) == 0 {
+			return
+		}
+		for _, c := range done {
+			e.receive(c)
+		}
+		for i := range recalled {
+			e.giveBack(&recalled[i])
+		}
+	}
+}
+
+// progress tells how far the run is.
+func (e *engine) progress() {
+	p := Progress{Elapsed: time.Since(e.start), Total: len(e.load.Ops) * len(e.worlds), InFlight: e.count.flying, Bytes: e.count.bytes,
+		Verdicts: e.record.Verdicts, Phase: "replay", Retries: e.count.retried}
+	p.Done = p.Total - e.count.left
+	for _, c := range e.lines.all {
+		p.Parks += len(c.wait)
+	}
+	if next, due := e.sched.Next(); next != nil {
+		p.LateBy = max(0, p.Elapsed-due)
+	}
+	e.opt.Progress(p)
+}

@@ -1,0 +1,177 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/internal/callback"
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// Calls that the plan does not have are needed where this server acts otherwise than
+// the captured one did.
+
+// confirm sends OPEN_CONFIRM if this server wants it and the plan has none, and reports
+// whether it has. The call of the plan ends with it.
+func (e *engine) confirm(c *call, res xdr.Message) bool {
+	r, ok := res.(*nfs4.CompoundRes)
+	o := c.form.Op
+	if !ok || o.Compound == nil || o.Compound.Minor != 0 {
+		return false
+	}
+	for i := range o.Binds {
+		b := &o.Binds[i]
+		open, ok := world.Body(r, b.At).(*nfs4.OPEN4res)
+		if !ok || b.Kind != plan.FieldState || b.State == plan.DelegationState || open.Status != nfs4.NFS4_OK ||
+			open.Resok4.Rflags&nfs4.OPEN4_RESULT_CONFIRM == 0 {
+			continue
+		}
+		c.world.States[b.Ref].Unconfirmed = true
+		s := &e.load.Tables.States[b.Ref-1]
+		if e.confirms[b.Ref] || s.Object == 0 || s.Owner == 0 {
+			continue
+		}
+		e.sendOwn(like(o, 0, openConfirm(s, b.Ref), plan.Bind{At: 1, Kind: plan.FieldState, Ref: b.Ref}), c.world, c.line, c)
+		return true
+	}
+	return false
+}
+
+// confirmed are the states that the plan confirms.
+func confirmed(load *workload.Workload) map[int]bool {
+	out := map[int]bool{}
+	for _, o := range load.Ops {
+		if o.Compound == nil {
+			continue
+		}
+		for i := range o.Compound.Ops {
+			if c := &o.Compound.Ops[i]; nfs4.NfsOpnum4(c.Op) == nfs4.OP_OPEN_CONFIRM {
+				out[workload.StateOf(c)] = true
+			}
+		}
+	}
+	return out
+}
+
+// tidy undoes what only this server did: it closes a file that it opened and the
+// captured one did not, since the plan has no CLOSE for it. It reports whether there is
+// one. The call of the plan ends with it.
+func (e *engine) tidy(c *call, res xdr.Message) bool {
+	r, ok := res.(*nfs4.CompoundRes)
+	o := c.form.Op
+	x := o.Expect
+	if !ok || o.Compound == nil || x == nil || x.Status == 0 {
+		return false
+	}
+	for i := range r.Ops {
+		open, ok := r.Ops[i].Body.(*nfs4.OPEN4res)
+		if !ok || i >= len(o.Compound.Ops) || open.Status != nfs4.NFS4_OK || i < len(x.Ops) && x.Ops[i] == 0 || i+1 >= len(r.Ops) {
+			continue
+		}
+		handle := opened(c, r, i)
+		if handle == nil {
+			continue
+		}
+		seqid := plan.Field{N: "seqid", Kind: plan.FieldU32}
+		if k := slices.IndexFunc(o.Compound.Ops[i].Args, func(a plan.Field) bool { return a.Kind == plan.FieldSeqid }); k >= 0 {
+			seqid = o.Compound.Ops[i].Args[k]
+		}
+		ops := []plan.CompoundOp{
+			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
+			{Op: uint32(nfs4.OP_CLOSE), Args: []plan.Field{seqid, rawState("open_stateid", &open.Resok4.Stateid)}},
+		}
+		if c.form.Session != 0 {
+			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+		}
+		e.sendOwn(like(o, o.Compound.Minor, ops), c.world, c.line, c)
+		return true
+	}
+	return false
+}
+
+// opened is the handle of the file that OPEN, operation i, has opened; nil if it is not
+// known.
+func opened(c *call, r *nfs4.CompoundRes, i int) []byte {
+	if fh, ok := r.Ops[i+1].Body.(*nfs4.GETFH4res); ok && fh.Status == nfs4.NFS4_OK {
+		return slices.Clone(fh.Resok4.Object)
+	}
+	if id := workload.ObjectAt(c.form.Op, i); id > 0 {
+		return c.world.Objects[id].Handle
+	}
+	return nil
+}
+
+// leftovers ends a session that the captured server had forgotten and this one has not,
+// before its client id is to go. It reports whether there is one. The op follows then.
+func (e *engine) leftovers(n *schedule.Entry, w *world.World, l *line) bool {
+	if n.Op.Compound == nil {
+		return false
+	}
+	for i := range n.Op.Compound.Ops {
+		d := &n.Op.Compound.Ops[i]
+		if nfs4.NfsOpnum4(d.Op) != nfs4.OP_DESTROY_CLIENTID || len(d.Args) == 0 || d.Args[0].Kind != plan.FieldClient {
+			continue
+		}
+		id := w.SessionFor(d.Args[0].Ref)
+		if id == 0 {
+			continue
+		}
+		s := &w.Sessions[id]
+		s.Bound = false
+		e.step(n, schedule.Precede)
+		c := e.get(n, l)
+		c.follows = true
+		ops := []plan.CompoundOp{{Op: uint32(nfs4.OP_DESTROY_SESSION), Args: []plan.Field{{N: "dsa_sessionid", Kind: plan.FieldRaw, Bytes: slices.Clone(s.ID[:])}}}}
+		e.sendOwn(like(n.Op, n.Op.Compound.Minor, ops), w, l, c)
+		return true
+	}
+	return false
+}
+
+// giveBack returns a delegation that the server recalls, before the captured client
+// would have: the server makes others wait for it.
+func (e *engine) giveBack(r *callback.Recall) {
+	w, ref := e.worlds[0], 0
+	for _, d := range e.worlds {
+		if i := d.Find(&r.Stateid); i != 0 {
+			w, ref = d, i
+		}
+	}
+	client := -1
+	if ref != 0 {
+		if w.States[ref].Closed {
+			return
+		}
+		w.States[ref].Closed = true
+		client = e.load.Tables.States[ref-1].Client
+	}
+	ops := []plan.CompoundOp{
+		{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: r.Handle}}},
+		{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", &r.Stateid)}},
+	}
+	minor := uint32(0)
+	if session := w.LastSessionFor(client); session != 0 {
+		minor = e.load.Minor(session)
+		ops = append([]plan.CompoundOp{sequence(session)}, ops...)
+	}
+	i := slices.IndexFunc(e.load.Ops, func(o *plan.Op) bool { return o.Compound != nil })
+	if i < 0 {
+		return
+	}
+	o := like(e.load.Ops[i], minor, ops)
+	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
+}
+
+// sendOwn sends a call that the plan does not have. A call of the plan may be behind it:
+// it ends with it, or follows it.
+func (e *engine) sendOwn(o *plan.Op, w *world.World, l *line, behind *call) {
+	c := e.get(e.sched.Extra(o, w.Number), l)
+	c.own, c.behind, c.due = true, behind, time.Now()
+	e.count.extra++
+	e.issue(c)
+}

@@ -1,0 +1,164 @@
+package run
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/schedule"
+	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// receive takes in one call that the transport has given back.
+func (e *engine) receive(c *call) {
+	e.count.flying--
+	var refused *guard.Refused
+	switch {
+	case errors.Is(c.Err, transport.ErrLayout) && c.Layout != nil:
+		e.layOutAgain(c)
+	case errors.As(c.Err, &refused):
+		e.count.sent--
+		e.giveSlot(c)
+		e.dropped(c, verdict.NotSent, verdict.Reason{Code: verdict.Refused, Detail: refused.Error()})
+	case c.Err != nil:
+		e.lost(c)
+	default:
+		e.count.failures = 0
+		e.step(c.entry, schedule.Reply)
+		e.reply(c)
+	}
+}
+
+// layOutAgain issues a call that was not sent, since it cannot be laid out as
+// captured.
+func (e *engine) layOutAgain(c *call) {
+	e.count.sent--
+	c.tries--
+	c.relaid, c.form.Note = true, verdict.LayoutTooSmall
+	if errors.Is(c.Err, transport.ErrReplyRoom) {
+		c.form.Note = verdict.ReplyRoom
+	}
+	c.release()
+	e.giveSlot(c)
+	e.step(c.entry, schedule.Unsendable)
+	e.issue(c)
+}
+
+// lost deals with a call that had no reply.
+func (e *engine) lost(c *call) {
+	e.count.failures++
+	e.abandonSlot(c)
+	e.step(c.entry, schedule.NoReply)
+	if c.own {
+		e.endOwn(c, nil, c.Err)
+		return
+	}
+	j := verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: c.Err.Error()})
+	if x := c.form.Op.Expect; x == nil || x.RPC != "" && errors.Is(c.Err, transport.ErrDisconnected) {
+		j = verdict.Of(verdict.Equivalent, verdict.Reason{Code: verdict.NoReplyEither})
+	} else if x.RPC != "" {
+		j = verdict.Judgement{Verdict: verdict.Same}
+		e.count.failures = 0
+	}
+	e.settle(c, j)
+	e.end(c)
+}
+
+// reply takes in a reply.
+func (e *engine) reply(c *call) {
+	rpc, res, err := e.decode(c)
+	if err != nil {
+		// What came is no reply to this call: a server that lies.
+		e.abandonSlot(c)
+		if c.own {
+			e.endOwn(c, nil, err)
+			return
+		}
+		e.step(c.entry, schedule.Judge)
+		e.settle(c, verdict.Of(verdict.Different, verdict.Reason{Code: verdict.BadReply, Detail: err.Error()}))
+		e.end(c)
+		return
+	}
+	if r, ok := res.(*nfs4.CompoundRes); ok && c.session() != nil && c.form.Slot >= 0 {
+		c.session().Sequence(c.form.Slot, r)
+	}
+	again := res != nil && e.postpone(c, rpc, res)
+	e.giveSlot(c)
+	if again {
+		return
+	}
+	if res != nil {
+		e.learn(c, res)
+	}
+	if c.own {
+		e.endOwn(c, res, nil)
+		return
+	}
+	j := e.judge.Judge(c.judged(rpc, res))
+	e.step(c.entry, schedule.Judge)
+	e.settle(c, j)
+	switch {
+	case res != nil && (e.confirm(c, res) || e.tidy(c, res)): // it ends with that call
+	case e.probe.wanted(c, res):
+		e.awaitProbe(c)
+	default:
+		e.end(c)
+	}
+}
+
+// judged is a reply as it is judged. It sets the call's status.
+func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
+	if c.status = rpc; rpc == "" {
+		c.status = "SUCCESS"
+		if st, ok := res.(xdr.Status); ok {
+			c.status = xdr.EnumString(st.StatusCode())
+		}
+	}
+	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c, Sent: c.form.Note, Newest: c.form.Newest,
+		RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+	return &c.verdict
+}
+
+// postpone keeps a call that the server wants later, or with a newer state id, unless
+// that is what the captured server said. It reports whether it has.
+func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
+	o := c.form.Op
+	if rpc != "" || c.own || e.stopping != "" || c.tries > e.opt.Retries {
+		return false
+	}
+	code, _ := judge.StatusOf(res)
+	old := o.Compound != nil && code == uint32(nfs4.NFS4ERR_OLD_STATEID)
+	if !later(o, code) && !old || o.Expect != nil && (later(o, o.Expect.Status) || o.Expect.Status == code) {
+		return false
+	}
+	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
+		c.world.LearnStates(o, r) // what came before the failure counts
+	}
+	e.count.retried++
+	c.release()
+	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
+	c.form.Note = verdict.Patience
+	if old {
+		// An OPEN that was under way together with it came first here, and moved the
+		// state id on. Clients take the new one and try again.
+		wait /= 10
+		c.form.Note, c.form.Newest = verdict.StateMovedOn, true
+	}
+	e.step(c.entry, schedule.Postpone)
+	e.later = append(e.later, postponed{time.Now().Add(wait), c})
+	return true
+}
+
+// later are the statuses with which a server asks for patience.
+func later(o *plan.Op, code uint32) bool {
+	if o.Compound == nil {
+		return code == uint32(nfs3.NFS3ERR_JUKEBOX)
+	}
+	return code == uint32(nfs4.NFS4ERR_DELAY) || code == uint32(nfs4.NFS4ERR_GRACE)
+}

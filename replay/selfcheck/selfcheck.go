@@ -1,0 +1,132 @@
+package selfcheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
+)
+
+// Witness collects what a run says it did. Its Observe goes into the run's Options.
+type Witness struct {
+	calls map[uint32][]witnessed // by live XID
+	n     int
+}
+
+type witnessed struct {
+	what   string
+	ops    string
+	status string
+	seen   bool
+}
+
+// NewWitness returns an empty Witness.
+func NewWitness() *Witness { return &Witness{calls: map[uint32][]witnessed{}} }
+
+// Observe notes a call that is over.
+func (w *Witness) Observe(o *report.Outcome) {
+	if o.XID == 0 || o.Replied.IsZero() || o.Status == "" {
+		return
+	}
+	w.calls[o.XID] = append(w.calls[o.XID], witnessed{what: o.Op.What, ops: signature(o.Op), status: o.Status})
+	w.n++
+}
+
+// signature names the procedure or the operations of an op.
+func signature(o *plan.Op) string {
+	if o.Compound == nil {
+		return fmt.Sprintf("%d/%d/%d", o.Program, o.Version, o.Procedure)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "4.%d", o.Compound.Minor)
+	for i := range o.Compound.Ops {
+		op := o.Compound.Ops[i].Op
+		if nfs4.NfsOpnum4(op) == nfs4.OP_PUTROOTFH {
+			op = uint32(nfs4.OP_PUTFH) // the run may have replaced it
+		}
+		b.WriteByte(' ')
+		b.WriteString(nfs4.OpName(op))
+	}
+	return b.String()
+}
+
+// signatureOf is the signature of a transaction.
+func signatureOf(v *rpc.View) string {
+	ops := v.Operations()
+	if len(ops) == 0 {
+		return fmt.Sprintf("%d/%d/%d", v.Tx.Program, v.Tx.Version, v.Tx.Procedure)
+	}
+	minor, _ := v.MinorVersion()
+	var b strings.Builder
+	fmt.Fprintf(&b, "4.%d", minor)
+	for i := range ops {
+		name := ops[i].Name
+		if name == "PUTROOTFH" {
+			name = "PUTFH"
+		}
+		b.WriteByte(' ')
+		b.WriteString(name)
+	}
+	return b.String()
+}
+
+// Knows reports whether a call of the run had this XID. Other calls belong to the
+// preparation.
+func (w *Witness) Knows(xid uint32) bool { return len(w.calls[xid]) > 0 }
+
+// Check decodes a capture of the run's packets and compares. The decoder may hold
+// so many bytes, 0 for its default.
+func (w *Witness) Check(r capture.Reader, memory int) (*report.SelfCheck, error) {
+	s := &report.SelfCheck{Calls: w.n}
+	detail := func(format string, args ...any) {
+		if len(s.Details) < 20 {
+			s.Details = append(s.Details, fmt.Sprintf(format, args...))
+		}
+	}
+	var view rpc.View
+	d := decode.New(decode.Options{Memory: memory}, func(tx *transaction.Transaction) {
+		view.Set(tx)
+		s.Transactions++
+		if tx.Backward {
+			return
+		}
+		list := w.calls[tx.XID]
+		sig := signatureOf(&view)
+		i := slices.IndexFunc(list, func(c witnessed) bool { return !c.seen && c.ops == sig })
+		if i < 0 {
+			if i = slices.IndexFunc(list, func(c witnessed) bool { return !c.seen }); i < 0 {
+				return // a call of the preparation, or one that the plan does not have
+			}
+		}
+		list[i].seen = true
+		if tx.State != transaction.Complete {
+			s.Incomplete++
+			detail("%s (XID %08x): the dissector lacks a part: %s", list[i].what, tx.XID, tx.State)
+			return
+		}
+		if got := view.Status(); list[i].ops != sig || list[i].status != got {
+			s.Different++
+			detail("%s (XID %08x): %s %s, sent as %s %s", list[i].what, tx.XID, sig, got, list[i].ops, list[i].status)
+			return
+		}
+		s.Same++
+	})
+	err := d.Run(r)
+	for xid, list := range w.calls {
+		for i := range list {
+			if !list[i].seen {
+				s.Missing++
+				detail("%s (XID %08x) is not in the packets", list[i].what, xid)
+			}
+		}
+	}
+	slices.Sort(s.Details)
+	return s, err
+}

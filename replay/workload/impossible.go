@@ -1,0 +1,72 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// NothingError says that a plan contains nothing worth replaying, and why.
+type NothingError struct {
+	Left       int           // calls that set up and tear down sessions, and the like
+	Impossible []plan.Reason // why the others are not in the plan
+}
+
+func (e *NothingError) Error() string {
+	n := 0
+	var why []string
+	for _, r := range e.Impossible {
+		n += r.Count
+		why = append(why, fmt.Sprintf("%d: %s", r.Count, r.Reason))
+	}
+	calls := "calls"
+	if n == 1 {
+		calls = "call"
+	}
+	s := fmt.Sprintf("nothing of this capture's workload can be replayed: %d %s cannot (%s)", n, calls, strings.Join(why, "; "))
+	if e.Left > 0 {
+		s += fmt.Sprintf("; the other %d only set up and tear down sessions, or do nothing", e.Left)
+	}
+	return s
+}
+
+// Replayable returns a *NothingError if nothing of what the capture's clients did can
+// be replayed. Clients that did nothing, or only mounted, are no error.
+func (w *Workload) Replayable() error {
+	impossible := w.Impossible()
+	if len(impossible) == 0 || slices.ContainsFunc(w.Ops, func(o *plan.Op) bool { return o.Role == plan.Workload || o.Role == plan.Mounting }) {
+		return nil
+	}
+	return &NothingError{Left: len(w.Ops), Impossible: impossible}
+}
+
+// maxImpossible is how many reasons are told apart.
+const maxImpossible = 32
+
+// Impossible counts the transactions of the capture that cannot be replayed, by
+// reason, the most frequent first.
+func (w *Workload) Impossible() []plan.Reason {
+	var list []plan.Reason
+	at := map[string]int{}
+	for _, s := range w.Skips {
+		if s.Class != plan.Impossible {
+			continue
+		}
+		why := s.Reason
+		i, ok := at[why]
+		if !ok && len(list) >= maxImpossible {
+			why = "other reasons"
+			i, ok = at[why]
+		}
+		if !ok {
+			i, at[why] = len(list), len(list)
+			list = append(list, plan.Reason{Class: s.Class, Reason: why})
+		}
+		list[i].Count++
+	}
+	slices.SortStableFunc(list, func(a, b plan.Reason) int { return cmp.Compare(b.Count, a.Count) })
+	return list
+}
