@@ -5,9 +5,9 @@ import "github.com/rpcrdma/toolkit/decode/oncrpc"
 // Services of RPCSEC_GSS: what they mean for the messages of a connection.
 var gssMeaning = [...]string{
 	oncrpc.ServiceNone:      "authentication only: bodies can be read, their items may travel in chunks",
-	oncrpc.ServiceIntegrity: "bodies can be read, but no item of them may travel in a chunk of its own",
-	oncrpc.ServicePrivacy:   "bodies are encrypted: they cannot be read, and no item of them may travel in a chunk of its own",
-	oncrpc.ServiceChannel:   "left to the channel: bodies can be read, their items may travel in chunks",
+	oncrpc.ServiceIntegrity: "bodies can be read, but no item may travel in its own chunk",
+	oncrpc.ServicePrivacy:   "bodies are encrypted: they cannot be read, and no item may travel in its own chunk",
+	oncrpc.ServiceChannel:   "protection left to the channel: bodies can be read, their items may travel in chunks",
 }
 
 // secured tells once of each service of RPCSEC_GSS that a connection uses. The
