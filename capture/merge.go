@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// openAll looks into each input for the time of its first packet. Regular
-// files are closed again until their turn comes, so that of a long rotated
-// series one file at a time is open and in memory.
+// openAll inspects each input for the time of its first packet. Regular files are closed again until their
+// turn comes, so that of a long rotated series one file at a time is open and in memory.
 func (r *files) openAll() error {
 	var empty error
 	empties := 0
@@ -79,7 +78,7 @@ func (in *input) finish() {
 	}
 }
 
-// before tells whether the next packet of a comes before that of b.
+// before reports whether the next packet of a comes before that of b.
 func before(a, b *input) bool {
 	return a.time < b.time || a.time == b.time && a.index < b.index
 }

@@ -163,13 +163,12 @@ func (d *pcapDecoder) recordAt(p []byte) pcapRecord {
 	return r
 }
 
-// strict tells whether nothing about a header is odd.
+// strict reports whether nothing about a header is odd.
 func (d *pcapDecoder) strict(r *pcapRecord) bool {
 	return r.caplen <= d.sane && r.caplen <= r.length && r.frac < d.ticks && r.length-1 < maxWireLength
 }
 
-// blank tells whether r is of a packet without any length, but not a row of
-// zeros.
+// blank reports whether r is of a packet without any length, but not a row of zeros.
 func (d *pcapDecoder) blank(r *pcapRecord) bool {
 	return r.caplen == 0 && r.length == 0 && r.frac < d.ticks && r.sec != 0
 }
@@ -314,7 +313,7 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	return verdictBad, text
 }
 
-// near tells whether two times are close enough for neighbouring records.
+// near reports whether two times are close enough for neighbouring records.
 func near(a, b uint32) bool {
 	return a-b < secondsApart || b-a < secondsApart
 }
@@ -324,8 +323,8 @@ func (d *pcapDecoder) lose(f *file, pos int, truncated bool, text string) {
 	d.hunt = hunt{on: true, start: f.base + int64(pos), truncated: truncated, text: text}
 }
 
-// search goes on with the hunt at pos. It returns where it stopped; the hunt
-// is off if a record begins there.
+// search continues with the hunt at pos. It returns where it stopped; the hunt is off if a record begins
+// there.
 //
 // Each byte is looked at once, and a look costs a few headers at most.
 func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
@@ -358,9 +357,8 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	return len(data)
 }
 
-// chain tells whether a believable row of records begins at pos. It must be
-// longer if it does not follow in time what was read before; shorter, if the
-// file ends and it does.
+// chain reports whether a believable row of records begins at pos. It must be longer if it does not follow in
+// time what was read before; shorter, if the file ends and it does.
 func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	var last uint32
 	need := chainLength
@@ -393,8 +391,7 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	return verdictGood
 }
 
-// follows tells whether a time follows what was read before, or returns other
-// if nothing was.
+// follows reports whether a time follows what was read before, or returns other if nothing was.
 func (d *pcapDecoder) follows(sec uint32, other bool) bool {
 	if !d.haveLast {
 		return other

@@ -152,7 +152,7 @@ func (w *Writer) WriteComments(p *Packet, comments []string) error {
 // Statistics are counters of a tap, as of a moment.
 type Statistics struct {
 	Time     int64  // of the moment, nanoseconds since 1970
-	Start    int64  // of the capture; 0 if not known
+	Start    int64  // of the capture; 0 if unknown
 	Received uint64 // packets that the filter took
 	Dropped  uint64 // of these, those that were lost for lack of room
 	Missed   uint64 // packets that the interface lost

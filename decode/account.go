@@ -21,7 +21,7 @@ const (
 	ClassFragment                  // an IP fragment that did not complete a datagram
 	ClassUnknown                   // Kind.Unknown names what is not decoded
 	ClassDamaged                   // Kind.Problem says why its headers could not be decoded
-	ClassOther                     // of a kind beyond the limit of kinds that are told apart
+	ClassOther                     // of a kind beyond the limit of kinds that are distinguished
 )
 
 // Kind is what packets of an Account have in common.
@@ -58,8 +58,7 @@ type Account struct {
 }
 
 const (
-	// maxKinds bounds the kinds that are told apart: ports and protocols are
-	// what a sender writes.
+	// maxKinds bounds the kinds that are distinguished: ports and protocols are what a sender writes.
 	maxKinds = 256
 	// maxServices bounds the services.
 	maxServices = 64
@@ -150,7 +149,7 @@ func kindOf(f *link.Frame) Kind {
 	return k
 }
 
-// closed takes note of the service of a connection that ended without RPC.
+// closed records the service of a connection that ended without RPC.
 func (a *account) closed(c *rdma.Connection) {
 	if c.MergedInto != nil || c.Calls.Ended > 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return

@@ -29,12 +29,10 @@ type Options struct {
 	Memory int
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
-	// Clock says whose timestamps are the times of packets. Packets are always taken
-	// in the order of the capture.
+	// Clock says whose timestamps are the times of packets. Packets are always taken in capture order.
 	Clock Clock
-	// Concurrent lets Run call emit on a goroutine of its own, beside Packet and
-	// Closed: decoding goes on while a transaction is looked at. The
-	// Connection of a transaction is then a copy, see transaction.Options.
+	// Concurrent lets Run call emit on its own goroutine, beside Packet and Closed: decoding goes on while a
+	// transaction is looked at. The Connection of a transaction is then a copy, see transaction.Options.
 	Concurrent bool
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)
@@ -73,8 +71,8 @@ type PacketView struct {
 	Packet *capture.Packet
 	Frame  *link.Frame
 	Fabric rdma.Fabric
-	// RoCE holds the InfiniBand packets of the frame: one as a rule, several
-	// in a segmentation-offload super-packet, none on other fabrics.
+	// RoCE holds the InfiniBand packets of the frame: one usually, several in a segmentation-offload
+	// super-packet, none on other fabrics.
 	RoCE []roce.Packet
 	// Connection is what the packet belongs to, if that is known.
 	Connection *rdma.Connection
@@ -105,7 +103,7 @@ type Stats struct {
 	First, Last                          rdma.Ref
 }
 
-// Decoder takes packets in the order of the capture and reports transactions.
+// Decoder takes packets in capture order and reports transactions.
 type Decoder struct {
 	opt     Options
 	numbers rdma.Numbers
@@ -236,8 +234,7 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 	}
 }
 
-// Stop makes Run return soon: after the packet at hand, or with
-// Options.Concurrent a little later.
+// Stop makes Run return soon: after the current packet, or with Options.Concurrent a little later.
 func (d *Decoder) Stop() { d.stop.Store(true) }
 
 // Stats returns the counts so far.

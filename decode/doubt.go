@@ -211,7 +211,7 @@ func (t *tcpDemux) overdue(ref rdma.Ref) {
 	}
 }
 
-// add takes note of a segment's sequence numbers.
+// add records a segment's sequence numbers.
 func (p *tcpPlace) add(f *link.Frame) {
 	seq := f.TCPSeq
 	if f.TCPFlags&tcp.SYN != 0 {
@@ -231,7 +231,7 @@ func (p *tcpPlace) add(f *link.Frame) {
 // as far as its acknowledgments tell.
 func (p *tcpPlace) acked(seq uint32) bool { return p.ackKnown && seq == p.ack }
 
-// confirmed reports whether a segment answers a SYN, or goes on behind it.
+// confirmed reports whether a segment answers a SYN, or goes on after it.
 func (d *doubtful) confirmed(dir int, f *link.Frame) bool {
 	if dir == d.dir {
 		return f.PayloadLen > 0 && f.TCPFlags&tcp.SYN == 0 && f.TCPSeq == d.seq
@@ -239,7 +239,7 @@ func (d *doubtful) confirmed(dir int, f *link.Frame) bool {
 	return f.TCPFlags&ackFlag != 0 && f.TCPFlags&tcp.RST == 0 && f.TCPAck == d.seq
 }
 
-// contradicted reports whether the sender of an RST goes on behind it.
+// contradicted reports whether the sender of an RST goes on after it.
 func (d *doubtful) contradicted(dir int, f *link.Frame) bool {
 	if dir != d.dir || f.TCPFlags&tcp.RST != 0 {
 		return false

@@ -34,7 +34,7 @@ type tcpDemux struct {
 	conns map[tcpKey]*tcpConn
 	order []*tcpConn
 	hand  int
-	last  *tcpConn // of the packet at hand; nil if it has none
+	last  *tcpConn // of the current packet; nil if it has none
 
 	doubtful  []waitingConn // by time, from overdueAt on
 	overdueAt int

@@ -99,7 +99,7 @@ func (a *Annotator) Options(opt *decode.Options) {
 	opt.Packet = func(v *decode.PacketView) { a.held.Add(v.Packet) }
 }
 
-// attribute takes note of what a packet is.
+// attribute records what a packet is.
 func (a *Annotator) attribute(tx *transaction.Transaction, p *transaction.Packet) {
 	marks := a.held.At(p.Ref.Number)
 	if marks == nil {

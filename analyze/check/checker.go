@@ -45,7 +45,7 @@ type Checker struct {
 
 	pending []pending
 	view    rpc.View // of a transaction that is still open
-	tagged  bool     // the Send at hand belongs to a transaction
+	tagged  bool     // the current Send belongs to a transaction
 	latest  rdma.Ref
 	tc      txCheck
 
@@ -121,8 +121,8 @@ func (c *Checker) skip(r id, why Reason) {
 	}
 }
 
-// pending is a finding that is believed only if the capture turns out not to
-// lack packets: that is known after the packet at hand has been tracked.
+// pending is a finding that is believed only if the capture turns out not to lack packets: that is known
+// after the current packet has been tracked.
 type pending struct {
 	f    *Finding
 	c    *conn
@@ -160,7 +160,7 @@ func (c *Checker) report(f *Finding) {
 	c.emit(f)
 }
 
-// await holds a finding until the packet at hand has been tracked.
+// await holds a finding until the current packet has been tracked.
 func (c *Checker) await(p pending) {
 	if len(c.pending) >= maxPending {
 		c.skip(p.f.Rule.id, Limit)

@@ -83,8 +83,8 @@ func (s *conn) missing(side rdma.Side) uint64 { return s.c.Sent[side].Gaps + s.c
 
 func (s *conn) misses() [2]uint64 { return [2]uint64{s.missing(0), s.missing(1)} }
 
-// losses takes note of packets that were found to be missing. One that comes late
-// does not make up for that: what belongs with it may have been given up.
+// losses records packets that were found to be missing. One that comes late does not make up for that: what
+// belongs with it may have been given up.
 func (s *conn) losses(now int64) {
 	for side := range s.gaps {
 		n := s.missing(rdma.Side(side))
@@ -211,8 +211,8 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	}
 }
 
-// stream takes note of what a TCP segment carries and acknowledges. What is
-// acknowledged before it was seen is missing, or comes late in the capture.
+// stream records what a TCP segment carries and acknowledges. What is acknowledged before it was seen is
+// missing, or comes late in the capture.
 func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
 	if s.c.Ends[0].Addr == s.c.Ends[1].Addr {
 		return // the sides look the same
@@ -232,7 +232,7 @@ func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
 	}
 }
 
-// tap takes note of the capture points of a connection.
+// tap records the capture points of a connection.
 func (s *conn) tap(v *decode.PacketView) {
 	for i := range s.taps {
 		if s.c.Ends[i].Addr == v.Frame.Src {
@@ -306,9 +306,8 @@ func (c *Checker) void(k *rdma.Connection) *conn {
 	return &conn{c: k, many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
-// endedBy is the address of the peer that ended the connection in an orderly
-// way or by a reset; empty if that is not known. The words are those of the
-// trackers.
+// endedBy is the address of the peer that ended the connection in an orderly way or by a reset; empty if
+// unknown. The words are those of the trackers.
 func (s *conn) endedBy() string {
 	for _, how := range [...]string{"disconnect request from ", "TCP FIN from ", "TCP reset from "} {
 		if from, ok := strings.CutPrefix(s.c.Terminated, how); ok {
@@ -333,7 +332,7 @@ func (s *conn) resent(side rdma.Side) string {
 		plural(int(peer.NAKs), "NAK"), there, n.NAKs, here)
 }
 
-// health tells of the packets of a connection as a whole.
+// health reports the packets of a connection as a whole.
 func (c *Checker) health(s *conn) {
 	if s.c.Fabric == rdma.TCP || s.c.Fabric == rdma.UDP || c.opt.Match != nil {
 		return
@@ -402,7 +401,7 @@ func (c *Checker) health(s *conn) {
 	}
 }
 
-// sorted are the connections in the order of their numbers.
+// sorted are the connections ordered by number.
 func (c *Checker) sorted() []*conn {
 	out := make([]*conn, 0, len(c.conns))
 	for _, s := range c.conns {

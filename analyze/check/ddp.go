@@ -128,8 +128,8 @@ func (t *txCheck) failedBefore(position, removed uint32) bool {
 	return errors.As(t.v.ArgsErr, &e) && uint64(t.v.CallBody.Offset)+uint64(e.Offset)+4+uint64(removed) < uint64(position)
 }
 
-// tooLong reports whether the arguments could not be decoded because the item
-// in the place of a chunk is longer than the chunk.
+// tooLong reports whether the arguments could not be decoded because the item in place of a chunk is longer
+// than the chunk.
 func (t *txCheck) tooLong(ch *rpcrdma.ReadChunk, removed uint32) bool {
 	var e *xdr.Error
 	if !errors.As(t.v.ArgsErr, &e) || e.Kind != xdr.Range ||
@@ -140,12 +140,12 @@ func (t *txCheck) tooLong(ch *rpcrdma.ReadChunk, removed uint32) bool {
 	return e.Offset >= 0 && e.Offset+4 <= len(b) && uint64(be32(b[e.Offset:])) > ch.Length
 }
 
-// eligible is what a call may return in Write chunks: the number of items,
-// whether there may be more, and the greatest length of the first few.
+// eligible is what a call may return in Write chunks: the number of items, whether there may be more, and the
+// largest length of the first few.
 type eligible struct {
 	n     int
 	open  bool
-	sizes [4]uint32 // 0 if not known
+	sizes [4]uint32 // 0 if unknown
 }
 
 func (e *eligible) add(size uint32) {

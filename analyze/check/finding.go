@@ -21,7 +21,7 @@ func (p Party) String() string { return partyNames[p] }
 // Finding is one breach of a rule, or something worth knowing.
 type Finding struct {
 	Rule     *Rule
-	Severity Severity // in the profile at hand
+	Severity Severity // in the current profile
 	Known    string   // the deviation of a real implementation that this is; empty if it is none
 
 	Ref        rdma.Ref // packet that shows it
@@ -38,7 +38,7 @@ type Finding struct {
 	From, To rdma.End // the side that broke the rule, and its peer
 
 	Expected, Seen string
-	// Reaction is what the peer did next; empty if that is not known.
+	// Reaction is what the peer did next; empty if unknown.
 	Reaction string
 	// CallKey and ReplyKey are the encoding keys of the chunk lists.
 	CallKey, ReplyKey string

@@ -12,7 +12,7 @@ import (
 // usualInline is the inline threshold that both sides of Linux offer, in bytes.
 const usualInline = 4096
 
-// inline tells of inline thresholds that cost chunks.
+// inline reports inline thresholds that cost chunks.
 func (c *Checker) inline(s *conn) {
 	if !s.rpc || s.version != 0 && s.version != rpcrdma.Version1+1 {
 		return

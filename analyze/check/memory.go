@@ -100,7 +100,7 @@ func (o *offered) overlaps(offset uint64, length uint32) bool {
 	return length > 0 && o.length > 0 && offset-o.offset < uint64(o.length) || length > 0 && o.length > 0 && o.offset-offset < uint64(length)
 }
 
-// offered takes note of the memory that a call offers.
+// offered records the memory that a call offers.
 func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
 	h := &tx.Call.Header
 	for i := range h.Reads {
@@ -144,7 +144,7 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 	o.program, o.version, o.procedure = tx.Program, tx.Version, tx.Procedure
 }
 
-// answered takes note of a reply.
+// answered records a reply.
 func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 	if !tx.Call.Seen() {
 		return

@@ -16,7 +16,7 @@ type callState struct {
 	seq     uint64    // of the call among those of its requester; 0 if not seen
 	gaps    [2]uint64 // missing packets when it began
 	replied bool
-	again   rdma.Ref // the call was sent again on the same connection
+	again   rdma.Ref // the call was retransmitted on the same connection
 	before  uint32   // what had been granted before the reply
 	twice   *Finding // memory that another open call offers
 	// overtaken says that operations for it came before the call in the capture.

@@ -35,8 +35,8 @@ const maxPath = 60
 // plain reports whether a fabric carries RPC without RDMA.
 func plain(f rdma.Fabric) bool { return f == rdma.TCP || f == rdma.UDP }
 
-// recalled takes note of the delegations that a callback recalls. Those of
-// NFSv4.0 come over TCP: they count if the delegation is returned over RDMA.
+// recalled records the delegations that a callback recalls. Those of NFSv4.0 come over TCP: they count if the
+// delegation is returned over RDMA.
 func (c *Checker) recalled(v *rpc.View) {
 	if c.on[ruleRecalled] == Off {
 		return

@@ -35,7 +35,7 @@ const (
 	flagACK     = 0x10
 )
 
-// learn takes note of a server's port.
+// learn records a server's port.
 func (a *attempts) learn(port uint16) {
 	if !a.knows(port) && len(a.ports) < maxPorts {
 		a.ports = append(a.ports, port)

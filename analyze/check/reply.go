@@ -356,9 +356,9 @@ func (t *txCheck) bounds() {
 	t.c.ok(ruleAccessBeyond)
 }
 
-// beyond returns how many bytes of an operation lie behind its segment, and
-// the segments of the same chunk that follow in memory. at is where the search
-// begins: operations come in the order of the segments, as a rule.
+// beyond returns how many bytes of an operation lie behind its segment, and the segments of the same chunk
+// that follow in memory. at is where the search begins: operations come in the order of the segments,
+// usually.
 func beyond(h *rpcrdma.Header, o *transaction.Operation, at *int) (over uint64, ok bool) {
 	n := segmentCount(h, o)
 	if n == 0 {

@@ -101,7 +101,7 @@ type Rule struct {
 	id id
 }
 
-// Rules are all rules in the order of their numbers.
+// Rules are all rules ordered by number.
 func Rules() []*Rule {
 	out := make([]*Rule, len(rules))
 	for i := range rules {

@@ -14,8 +14,8 @@ type wire struct {
 	started   bool
 	announced bool   // of the setup only; no packet has been seen yet
 	next      uint32 // PSN that follows
-	open      uint8  // the message under way: a base opcode, or none
-	disturbed bool   // packets are sent again: messages may begin anew in the middle
+	open      uint8  // the current message: a base opcode, or none
+	disturbed bool   // packets are retransmitted: messages may start again in the middle
 	at        int64
 	left      uint64 // RDMA Write: bytes still to come
 	va        uint64 // RDMA Write: where they go
@@ -24,8 +24,8 @@ type wire struct {
 	hasAck    bool
 }
 
-// proves reports whether packets up to psn, and at least one from there on, have
-// been seen and acknowledged: then the decoder knows which are missing.
+// proves reports whether packets up to psn, and at least one from there, have been seen and acknowledged:
+// then the decoder knows which are missing.
 func (w *wire) proves(psn uint32) bool {
 	return w.started && !w.announced && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
 }
@@ -164,8 +164,7 @@ func (s *conn) expect(side rdma.Side) {
 	}
 }
 
-// unseen takes note of an acknowledgement for what a side has not been seen to
-// send.
+// unseen records an acknowledgement for what a side has not been seen to send.
 func (s *conn) unseen(side rdma.Side, q *roce.Packet, now int64) {
 	w := &s.wire[side]
 	ahead := (q.PSN - w.next) & psnMask

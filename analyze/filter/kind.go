@@ -2,8 +2,8 @@ package filter
 
 import "strings"
 
-// kindSet is a set of kinds of values. A field has one kind as a rule; fields
-// of several procedures that share a name may have several.
+// kindSet is a set of kinds of values. A field has one kind usually; fields of several procedures that share
+// a name may have several.
 type kindSet uint16
 
 const (
@@ -77,7 +77,7 @@ func (o opcode) fits() kindSet {
 	return ^(kGroup | kCount)
 }
 
-// equates says whether an operator compares for equality only.
+// equates reports whether an operator compares for equality only.
 func (o opcode) equates() bool {
 	switch o {
 	case opEq, opNe, opAllEq, opAnyNe, opIn, opNotIn:

@@ -265,6 +265,6 @@ type predicate struct {
 	all  bool // every value must pass, and there must be one
 	lits []literal
 	re   *regexp.Regexp
-	// only is the symbol to be equal to if there is but one, as a rule.
+	// only is the symbol to be equal to if there is but one, usually.
 	only string
 }

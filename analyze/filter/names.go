@@ -31,8 +31,8 @@ type kid struct {
 	below *group
 }
 
-// opaque reports whether a group is nothing but an opaque named "data", as
-// nfs_fh3 is. The name of what holds it stands for it.
+// opaque reports whether a group is only an opaque named "data", as nfs_fh3 is. The name of what holds it
+// stands for it.
 func (g *group) opaque() bool {
 	return g != nil && len(g.kids) == 1 && g.kids[0].name == opaqueName && g.kids[0].kinds == kBytes
 }

@@ -453,8 +453,8 @@ type visitor struct {
 	f    *programField
 	last uint8
 	at   uint8 // components found on the way to here
-	// named says that the last component names the structure at hand, direct
-	// that the one before it does: either makes an opaque in it wanted.
+	// named says that the last component names the current structure, direct that the one before it does:
+	// either makes an opaque in it wanted.
 	named, direct bool
 	// stopAt is the field that could not be decoded. It and what follows it
 	// is zero, and not there. Other fields may have the same name: the first

@@ -35,7 +35,7 @@ type request struct {
 	older   int32
 	source  uint16
 	op      uint16
-	client  uint16 // address, in Join.addrs; 0 if not known
+	client  uint16 // address, in Join.addrs; 0 if unknown
 	done    bool   // svc_stats_latency was seen
 	decode  int64  // svcrdma_decode_rqst; 0 if not seen
 	end     int64  // svc_stats_latency

@@ -276,7 +276,7 @@ func (d *Drawer) stamp(tx *transaction.Transaction, at int64) string {
 	return micros(time.Duration(at - tx.First().Time))
 }
 
-// micros is a number of microseconds with one digit behind the point.
+// micros is a number of microseconds with one digit after the point.
 func micros(d time.Duration) string {
 	neg := ""
 	if d < 0 {

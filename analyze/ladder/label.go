@@ -10,8 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Opcode names the opcode of a packet as the fabric's documents do; empty if it
-// is not known.
+// Opcode names the opcode of a packet as the fabric's documents do; empty if unknown.
 func Opcode(p *transaction.Packet) string {
 	h := &p.Header
 	switch h.Kind {

@@ -184,7 +184,7 @@ func position(x *segment) string {
 	return fmt.Sprintf(", pos %d", x.position)
 }
 
-// note writes a line in the place of an arrow.
+// note writes a line in place of an arrow.
 func (d *Drawer) note(b []byte, s string) []byte {
 	b = append(b, d.margin("", "", "")...)
 	b = append(b, d.glyphs().rail...)

@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// After is where packets behind the reply fall: among them its acknowledgement.
+// After is where packets after the reply fall: among them its acknowledgement.
 const After = transaction.PhaseAck
 
 // phases is how many there are, After included.

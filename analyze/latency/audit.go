@@ -25,7 +25,7 @@ func ackTimeout(exponent uint8) int64 {
 // longTimeout is an ACK timeout that makes the loss of a last packet felt.
 const longTimeout = int64(time.Second)
 
-// maxPathMTU is the greatest of InfiniBand and RoCE, in bytes.
+// maxPathMTU is the largest of InfiniBand and RoCE, in bytes.
 const maxPathMTU = 4096
 
 // remarks are what an audit has to say, in its order.

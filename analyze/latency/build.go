@@ -24,7 +24,7 @@ type Source struct {
 	Bytes   uint64
 	// First and Last are the first and the last packet.
 	First, Last rdma.Ref
-	// Account says what became of every packet; nil if that is not known.
+	// Account says what became of every packet; nil if unknown.
 	Account *decode.Account
 }
 

@@ -13,7 +13,7 @@ type Connection struct {
 	Last       time.Time `json:"last_time"`
 	State      string    `json:"state"` // open, closed, rejected, connecting, established
 	Ending     string    `json:"end"`   // why it ended; empty if open or not known
-	MTU        uint32    `json:"mtu"`   // 0 if not known
+	MTU        uint32    `json:"mtu"`   // 0 if unknown
 
 	// InlineCall and InlineReply are the inline thresholds client to server and
 	// server to client; 0 if the setup was not captured.
@@ -104,7 +104,7 @@ type Reads struct {
 	Mean    float64 `json:"in_flight_mean"`
 	Busy    float64 `json:"busy"`
 	Levels  []Level `json:"levels"`
-	AtLimit int64   `json:"at_limit_ns"` // at the depth that was negotiated; 0 if that is not known
+	AtLimit int64   `json:"at_limit_ns"` // at the depth that was negotiated; 0 if unknown
 }
 
 // Remark is something about a connection that deserves a look.

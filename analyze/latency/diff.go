@@ -33,8 +33,7 @@ type DiffSide struct {
 	Packets uint64    `json:"packets"`
 }
 
-// Change is a number in both captures. A side without a value, for want of
-// transactions, has 0.
+// Change is a number in both captures. A side without a value, for lack of transactions, has 0.
 type Change struct {
 	A     float64 `json:"a"`
 	B     float64 `json:"b"`

@@ -7,10 +7,9 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// dist collects durations in nanoseconds. It begins with the values
-// themselves, goes on with a sparse histogram, and gets an array when there are
-// enough values to make that worth while: 500 groups of eight phases would
-// need a gigabyte of arrays, though most groups see few values.
+// dist collects durations in nanoseconds. It begins with the values themselves, continues with a sparse
+// histogram, and gets an array when there are enough values to make that worth while: 500 groups of eight
+// phases would need a gigabyte of arrays, though most groups see few values.
 type dist struct {
 	count, zeros   uint64
 	sumHigh, sum   uint64
@@ -115,7 +114,7 @@ func (d *dist) account(m *memory) {
 	}
 }
 
-// room is the greatest value that an array gets room for.
+// room is the largest value that an array gets room for.
 func room(longest int64) int64 {
 	return min(int64(1)<<min(bits.Len64(uint64(longest))+1, 62), maxValue)
 }
@@ -204,11 +203,10 @@ func (d *dist) each(f func(low, high int64, n uint64)) {
 	}
 }
 
-// magnitudes are the binary digits that a histogram of that many decimal
-// digits keeps behind the first.
+// magnitudes are the binary digits that a histogram of that many decimal digits keeps after the first.
 var magnitudes = [...]int{0, 4, 7, 10}
 
-// highest is the greatest value in the bucket that begins with v.
+// highest is the largest value in the bucket that begins with v.
 func highest(v int64, digits int) int64 {
 	return v + int64(1)<<max(bits.Len64(uint64(v))-magnitudes[digits]-1, 0) - 1
 }

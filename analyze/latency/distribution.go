@@ -73,9 +73,9 @@ var edges = func() []int64 {
 	return e
 }()
 
-// Histogram returns the values in bins whose ends are 1, 2 and 5 times powers
-// of ten nanoseconds, from the first to the last bin that is not empty. Zero has
-// a bin of its own. A value within Precision of an edge may be in the next bin.
+// Histogram returns the values in bins whose ends are 1, 2 and 5 times powers of ten nanoseconds, from the
+// first to the last bin that is not empty. Zero has its own bin. A value within Precision of an edge may be
+// in the next bin.
 func (d *Distribution) Histogram() []Bin {
 	counts := make([]uint64, len(edges)+1)
 	first, last, zeros := len(edges), -1, uint64(0)

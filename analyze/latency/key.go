@@ -198,7 +198,7 @@ func sizeClass(v *rpc.View) uint8 {
 	return uint8(bits.Len64(f.Count-1)) + 2
 }
 
-// sizeName is the greatest size of a class: "≤64K" holds what is above 32K.
+// sizeName is the largest size of a class: "≤64K" holds what is above 32K.
 func sizeName(class uint8) string {
 	switch class {
 	case 0:

@@ -4,18 +4,18 @@ package latency
 // notes say so where it happened.
 const (
 	maxGroups      = 1024    // groups; all later ones count as "other"
-	maxStatuses    = 32      // statuses told apart in one group
+	maxStatuses    = 32      // statuses distinguished in one group
 	maxLabel       = 256     // bytes of one part of a group's name
 	maxSlots       = 512     // intervals of a time series
 	maxAutoSlots   = 160     // the same, if their length is not given
 	maxConnections = 1024    // connections whose calls in flight are followed
 	maxAudited     = 4096    // connections whose setup is kept
 	maxEvents      = 1 << 16 // ends of calls and Reads that lie ahead, in all
-	maxLevel       = 1024    // calls or Reads in flight told apart
+	maxLevel       = 1024    // calls or Reads in flight distinguished
 	maxXIDs        = 32      // transactions named for each kind of trouble
 	maxTop         = 10000   // slowest transactions
 	maxThresholds  = 8       // inline thresholds to try
 	exactValues    = 256     // values kept as they are
 	exactSlot      = 64      // the same, in an interval of a time series
-	denseFrom      = 8192    // values from which on a histogram may have an array of its own
+	denseFrom      = 8192    // values from which a histogram may have its own array
 )

@@ -35,8 +35,7 @@ func (t *Test) verdict(n, m uint64) string {
 	return Faster
 }
 
-// mannWhitney compares two distributions. Values that one of them cannot tell
-// apart are ties.
+// mannWhitney compares two distributions. Values that one of them cannot distinguish are ties.
 func mannWhitney(a, b *Distribution) *Test {
 	magnitude := 62
 	for _, d := range []*Distribution{a, b} {

@@ -14,15 +14,15 @@ func (s *Sample) Add(ns int64) { s.d.add(max(ns, 0), &s.m) }
 // Count is how many durations there are.
 func (s *Sample) Count() uint64 { return s.d.count }
 
-// Distribution is what is known of them. The Sample may go on.
+// Distribution is what is known of them. The Sample may continue.
 func (s *Sample) Distribution() *Distribution { return s.d.distribution() }
 
 // Reset forgets all durations.
 func (s *Sample) Reset() { *s = Sample{d: dist{exact: s.d.exact[:0]}} }
 
-// Groups are the groups as they are now, in the order in which they were first
-// seen, with Share and Rate left zero. They share nothing that changes with the
-// Recorder, which may go on; another goroutine may read them.
+// Groups are the groups as they are now, in the order in which they were first seen, with Share and Rate left
+// zero. They share nothing that changes with the Recorder, which may continue; another goroutine may read
+// them.
 func (r *Recorder) Groups() []*Group {
 	out := make([]*Group, len(r.order))
 	for i, g := range r.order {

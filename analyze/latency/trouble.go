@@ -20,9 +20,9 @@ const (
 	ECN                              // packet marked "congestion experienced"
 	Gap                              // packets missing from the capture
 	Terminated                       // iWARP Terminate
-	Reconnect                        // the call was sent again on another connection
-	RepeatedCall                     // the call was sent again with the same XID
-	RepeatedReply                    // the reply was sent again
+	Reconnect                        // the call was retransmitted on another connection
+	RepeatedCall                     // the call was retransmitted with the same XID
+	RepeatedReply                    // the reply was retransmitted
 	numTroubles
 )
 

@@ -20,7 +20,7 @@ type Connection struct {
 	Ending       string // why it ended
 	Client       Peer
 	Server       Peer
-	MTU          uint32 // bytes; 0 if not known
+	MTU          uint32 // bytes; 0 if unknown
 	InlineCall   uint32 // inline thresholds; 0 if the setup was not captured
 	InlineReply  uint32
 	Transactions uint64

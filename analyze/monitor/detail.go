@@ -52,7 +52,7 @@ func (m *Model) inFull(s *Snapshot) *Detail {
 	return d
 }
 
-// draw draws the transaction at hand: its ladder, then its headers and fields.
+// draw draws the current transaction: its ladder, then its headers and fields.
 func (m *Model) draw() string {
 	draw := ladder.Drawer{Width: m.width, ASCII: m.plain}
 	tree := text.Tree{Level: 1, Width: m.width}

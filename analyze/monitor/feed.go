@@ -27,7 +27,7 @@ type FeedOptions struct {
 // errStopped says that the feed was stopped.
 var errStopped = errors.New("stopped")
 
-// Feed drives a Model with the packets of a reader, on a goroutine of its own.
+// Feed drives a Model with the packets of a reader, on its own goroutine.
 type Feed struct {
 	m   *Model
 	r   capture.Reader
@@ -231,7 +231,7 @@ func (f *Feed) run() {
 	for range cap(free) {
 		free <- new(capture.Batch)
 	}
-	// Reading may wait for ever, and is left alone then.
+	// Reading may wait forever, and is left alone then.
 	go func() {
 		for b := range free {
 			err := f.r.Read(b)
@@ -264,7 +264,7 @@ func (f *Feed) run() {
 	f.paused = false
 	f.publish()
 	close(f.done)
-	for { // what is listed can still be looked into
+	for { // what is listed can still be inspected
 		select {
 		case <-f.wake:
 			f.grant()

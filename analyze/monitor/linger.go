@@ -16,9 +16,9 @@ type ended struct {
 	row   *Row
 }
 
-// linger keeps ended transactions: the latest, the slowest, and the odd ones.
-// Where many end, the latest change faster than anybody reads; what has been
-// shown stays until the next snapshot, so that it can be looked into.
+// linger keeps ended transactions: the latest, the slowest, and the odd ones. Where many end, the latest
+// change faster than anybody reads; what has been shown stays until the next snapshot, so that it can be
+// inspected.
 type linger struct {
 	recent []*ended // oldest first
 	slow   []*ended

@@ -71,7 +71,7 @@ type Model struct {
 	listed []uint64        // open ones in the latest snapshot
 	keep   map[uint64]bool // of these, when the list was frozen
 
-	start   int64 // of the interval under way
+	start   int64 // of the current interval
 	end     int64
 	started bool
 	now     int64
@@ -126,8 +126,7 @@ func (o *observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                
 func (o *observer) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
 func (o *observer) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
 
-// Packets decodes packets in the order of the capture, and closes the intervals
-// that they complete.
+// Packets decodes packets in capture order, and closes the intervals that they complete.
 func (m *Model) Packets(list []capture.Packet) {
 	for len(list) > 0 {
 		m.Advance(list[0].Time)
@@ -142,9 +141,8 @@ func (m *Model) Packets(list []capture.Packet) {
 	}
 }
 
-// backwards is how far the clock may go back before the interval under way
-// begins anew, in nanoseconds: a packet from the future must not stop all
-// others from counting.
+// backwards is how far the clock may go back before the current interval starts again, in nanoseconds: a
+// packet from the future must not stop all others from counting.
 const backwards = 10e9
 
 // Advance closes intervals up to a time of the capture.
@@ -184,11 +182,11 @@ func (m *Model) Advance(t int64) {
 	m.now = max(m.now, t)
 }
 
-// begin starts the interval that a time is in. The first one starts with the
-// first packet: where a capture lies on the clock is of no concern.
+// begin starts the interval that a time is in. The first one starts with the first packet: where a capture
+// lies on the clock does not matter.
 func (m *Model) begin(t int64) { m.start, m.end = t, t+int64(m.opt.Interval) }
 
-// close ends the interval under way.
+// close ends the current interval.
 func (m *Model) close(span time.Duration) {
 	quiet := m.closed && m.passed.Packets == 0 && m.d.Stats().Packets == m.mark.Packets
 	open, stuck := m.open, m.stuck
@@ -318,8 +316,7 @@ func (m *Model) Interval() time.Duration { return m.opt.Interval }
 // stay until others take their place.
 func (m *Model) SetLinger(d time.Duration) { m.lingering = int64(d) }
 
-// Hold keeps the listed transactions as they are, so that what a frozen screen
-// shows can still be looked into.
+// Hold keeps the listed transactions as they are, so that what a frozen screen shows can still be inspected.
 func (m *Model) Hold(on bool) {
 	if on && !m.hold {
 		m.keep = make(map[uint64]bool, len(m.listed))

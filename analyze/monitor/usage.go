@@ -28,7 +28,7 @@ type usages struct {
 
 type use struct {
 	Usage
-	count, errors, bytes uint64 // of the interval under way
+	count, errors, bytes uint64 // of the current interval
 	time                 int64
 }
 
@@ -66,7 +66,7 @@ func (x *use) roll() {
 	x.settle()
 }
 
-// settle moves what the interval under way has counted to the totals.
+// settle moves what the current interval has counted to the totals.
 func (x *use) settle() {
 	x.Count += x.count
 	x.Errors += x.errors

@@ -54,7 +54,7 @@ func (s *conns) of(c *rdma.Connection) *conn {
 	return k
 }
 
-// closed takes note of a connection's end.
+// closed records a connection's end.
 func (s *conns) closed(c *rdma.Connection) {
 	k := s.open[c]
 	if k == nil {

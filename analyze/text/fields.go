@@ -285,7 +285,7 @@ func (t *Tree) branch(b []byte, f *fields, i, indent int) []byte {
 	start := len(b)
 	b = t.label(b, n)
 	width := len(b) - start
-	// Structures that hold nothing but another one share its line.
+	// Structures that hold only another one share its line.
 	for !f.full && i+1 < n.end && !f.nodes[i+1].leaf && f.nodes[i+1].end == n.end {
 		i++
 		n = &f.nodes[i]

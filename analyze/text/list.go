@@ -189,8 +189,7 @@ func (s *Lister) program(l *line, v *rpc.View) {
 	l.since(start)
 }
 
-// Program appends the name of the program with its version: "nfs4.1". It is
-// "rpc" if that is not known.
+// Program appends the name of the program with its version: "nfs4.1". It is "rpc" if unknown.
 func Program(b []byte, v *rpc.View) []byte {
 	if !v.Tx.Named {
 		return append(b, "rpc"...)
@@ -442,8 +441,7 @@ func ShortStatus(v *rpc.View) string {
 	return status
 }
 
-// outcome puts the status and the marks behind it together, and returns how
-// wide they are.
+// outcome puts the status and the marks after it together, and returns how wide they are.
 func (s *Lister) outcome(v *rpc.View) int {
 	l, tx := &s.tail, v.Tx
 	l.b, l.col = l.b[:0], 0

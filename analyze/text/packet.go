@@ -407,8 +407,7 @@ func (p *PacketLister) private(m *rdma.PrivateData, data []byte) {
 	}
 }
 
-// send writes the start of a Send: the RPC-over-RDMA header, and the RPC
-// message behind it.
+// send writes the start of a Send: the RPC-over-RDMA header, and the RPC message after it.
 func (p *PacketLister) send(data []byte, full int) {
 	if !rpcrdma.Plausible(data, full) && !rpcrdma.PlausibleV2(data, full) && !rpcrdma.PlausibleV0(data, full) {
 		return

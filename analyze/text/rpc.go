@@ -99,7 +99,7 @@ func (t *Tree) auth(b []byte, a *oncrpc.Auth, cred bool) []byte {
 	return t.row(b, f, 0, len(f.nodes), len("    credential: AUTH_SYS, "), 6)
 }
 
-// verifier writes a verifier, on a line of its own if it is not empty.
+// verifier writes a verifier, on its own line if it is not empty.
 func (t *Tree) verifier(b []byte, a *oncrpc.Auth) []byte {
 	if len(a.Body) > 0 {
 		b = append(b, "\n    verifier: "...)

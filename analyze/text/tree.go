@@ -15,8 +15,8 @@ import (
 // Tree shows transactions in full: timeline, transport headers with their
 // chunks, RDMA operations, RPC headers, arguments and results.
 type Tree struct {
-	// Level is how much is shown: 0 nothing but what Hex asks for, 1 a compact
-	// form with long lists and values shortened, 2 everything.
+	// Level is how much is shown: 0 only what Hex asks for, 1 a compact form with long lists and values
+	// shortened, 2 everything.
 	Level int
 	Hex   bool // the bytes of the messages, too
 	Width int  // columns of a line; 0 means 120

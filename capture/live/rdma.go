@@ -12,7 +12,7 @@ import (
 // RDMADevice is an RDMA device as sysfs shows it.
 type RDMADevice struct {
 	Name   string // mlx5_0, rxe0
-	Driver string // mlx5_core, rxe, siw; empty if not known
+	Driver string // mlx5_core, rxe, siw; empty if unknown
 	// Software says that its packets are made by the kernel and pass through
 	// a network interface, where they can be captured: Soft-RoCE and Soft-iWARP.
 	Software bool
@@ -30,7 +30,7 @@ const (
 	maxGIDs    = 1024
 )
 
-// RDMADevices lists the RDMA devices below a mount of sysfs, "/sys" as a rule.
+// RDMADevices lists the RDMA devices below a mount of sysfs, "/sys" usually.
 func RDMADevices(sys string) []RDMADevice {
 	dir := filepath.Join(sys, "class/infiniband")
 	entries, err := os.ReadDir(dir)
@@ -157,9 +157,8 @@ func (d *RDMADevice) waysOut() string {
 	return b.String()
 }
 
-// Hidden tells of RDMA adapters whose traffic does not pass through the kernel,
-// so that a capture on the interface cannot show it. For "any", all adapters
-// count. sys is the mount of sysfs.
+// Hidden reports RDMA adapters whose traffic does not pass through the kernel, so that a capture on the
+// interface cannot show it. For "any", all adapters count. sys is the mount of sysfs.
 func Hidden(sys, iface string) []string {
 	var notes []string
 	for _, d := range RDMADevices(sys) {

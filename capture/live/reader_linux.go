@@ -181,7 +181,7 @@ func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxTaps bounds the interfaces that any tells apart.
+// maxTaps bounds the interfaces that any distinguishes.
 const maxTaps = 4096
 
 func (r *Reader) tapOf(g *ring) uint16 {

@@ -145,7 +145,7 @@ func since(release string, major, minor int) bool {
 	return x > major || x == major && y >= minor
 }
 
-// readCounter reads a counter of sysfs anew; 0 if the interface is gone.
+// readCounter reads a counter of sysfs again; 0 if the interface is gone.
 func readCounter(f *os.File) uint64 {
 	var b [24]byte
 	n, _ := f.ReadAt(b[:], 0)

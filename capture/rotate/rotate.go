@@ -24,9 +24,8 @@ type Options struct {
 	// compresses.
 	Name   string
 	Stdout io.Writer // nil means os.Stdout
-	// Size is the most bytes of a file, before compression, not counting the
-	// statistics at its end; a longer packet has a file of its own. 0 is no
-	// limit.
+	// Size is the most bytes of a file, before compression, not counting the statistics at its end; a longer
+	// packet has its own file. 0 is no limit.
 	Size int64
 	// Every is the time in nanoseconds of the capture after which a file
 	// ends, counted from the first packet. 0 is no limit.

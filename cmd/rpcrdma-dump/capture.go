@@ -297,7 +297,7 @@ func (c *capturing) until(t int64) {
 	}
 }
 
-// met takes note of the condition that a transaction has met.
+// met records the condition that a transaction has met.
 func (c *capturing) met() {
 	c.until(c.stop.at + int64(c.o.after))
 	on := ""

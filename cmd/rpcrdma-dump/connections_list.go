@@ -14,9 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// connectionList keeps connections that have ended, in the order of their
-// numbers, in a packed form: what memory does not hold goes to a temporary
-// file in sorted runs, which are merged when the list is read.
+// connectionList keeps connections that have ended, ordered by number, in a packed form: what memory does not
+// hold goes to a temporary file in sorted runs, which are merged when the list is read.
 type connectionList struct {
 	limit int // bytes held in memory
 	buf   []byte
@@ -85,8 +84,7 @@ func (l *connectionList) spill() {
 	l.buf, l.index = l.buf[:0], l.index[:0]
 }
 
-// each calls f for all connections in the order of their numbers. What f is
-// given is valid during the call.
+// each calls f for all connections ordered by number. What f is given is valid during the call.
 func (l *connectionList) each(f func(*rdma.Connection)) error {
 	l.sort()
 	sources := make(sources, 0, len(l.runs)+1)

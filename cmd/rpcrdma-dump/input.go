@@ -213,8 +213,8 @@ func (in *input) Read(b *capture.Batch) error {
 		in.count(b)
 		return err
 	}
-	// Another goroutine waits for the source. It reads into a batch of its
-	// own, which it may still hold when this one has long left.
+	// Another goroutine waits for the source. It reads into its own batch, which it may still hold when this
+	// one has long left.
 	if in.request == nil {
 		in.request, in.answer = make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -378,8 +378,7 @@ func patternDir(pattern, special string) string {
 	return filepath.Dir(pattern)
 }
 
-// stop ends the run after the packet at hand. What the decoder reports from
-// then on is to be left out.
+// stop ends the run after the current packet. What the decoder reports from then on is to be left out.
 func (j *job) stop() {
 	j.stopped = true
 	j.d.Stop()

@@ -67,8 +67,7 @@ func rdmaOf(devices []live.RDMADevice) string {
 	return or(strings.Join(names, ","))
 }
 
-// seen says whether a capture on an interface shows the traffic of its RDMA
-// devices.
+// seen reports whether a capture on an interface shows the traffic of its RDMA devices.
 func seen(devices []live.RDMADevice) string {
 	soft, hard := false, false
 	for _, d := range devices {

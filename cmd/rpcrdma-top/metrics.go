@@ -17,8 +17,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// maxLabels bounds the operations that metrics tell apart: a peer may invent
-// programs without end. The rest is "other".
+// maxLabels bounds the operations that metrics distinguish: a peer may invent programs without end. The rest
+// is "other".
 const maxLabels = 64
 
 // latencyBuckets are the upper bounds of the histogram, in seconds.

@@ -49,8 +49,8 @@ type table struct {
 	empty   string // shown if there are none
 }
 
-// order sorts by a column; a negative one leaves the order as it is. Numbers
-// begin with the greatest, text with the least, unless turned round.
+// order sorts by a column; a negative one leaves the order as it is. Numbers begin with the largest, text
+// with the least, unless turned round.
 func (t *table) order(by int, turn bool) {
 	if by < 0 || by >= len(t.columns) {
 		if turn {

@@ -451,7 +451,7 @@ func speedText(f float64) string {
 	return "x" + strconv.FormatFloat(f, 'g', 4, 64)
 }
 
-// open looks into what is under the cursor.
+// open inspects what is under the cursor.
 func (u *ui) open() {
 	switch u.view {
 	case transactions:

@@ -283,7 +283,7 @@ func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span
 	return append(line, legend...)
 }
 
-// credits finds the connection with the greatest part of its credits in use.
+// credits finds the connection with the largest part of its credits in use.
 func credits(s *monitor.Snapshot) (used int, granted uint32, id int) {
 	best := -1.0
 	for i := range s.Connections {

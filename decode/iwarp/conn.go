@@ -77,8 +77,8 @@ func (t *Tracker) New(c *rdma.Connection) *Conn {
 // Connection is what New was given.
 func (c *Conn) Connection() *rdma.Connection { return c.c }
 
-// Verdict tells whether the connection is iWARP. Once it is Yes or No it does
-// not change. With No the Conn is of no further use, and has reported nothing.
+// Verdict reports whether the connection is iWARP. Once it is Yes or No it does not change. With No the Conn
+// is of no further use, and has reported nothing.
 func (c *Conn) Verdict() Verdict { return c.verdict }
 
 // Side is the side that sends in a direction.

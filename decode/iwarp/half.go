@@ -123,7 +123,7 @@ func (h *half) data(p []byte, ref rdma.Ref) {
 	}
 }
 
-// skip takes note of n bytes that were not captured.
+// skip records n bytes that were not captured.
 func (h *half) skip(n uint64) {
 	switch h.mode {
 	case modeFraming:
@@ -342,7 +342,7 @@ func (h *half) headBits(b []byte, at uint64) int {
 	return plausible(b[FPDUHeaderLen:], int(binary.BigEndian.Uint16(b)))
 }
 
-// finish hands on the FPDU in the buffer.
+// finish passes on the FPDU in the buffer.
 func (h *half) finish() bool {
 	if !h.fpdu(h.buf, h.need, h.start, &h.from) {
 		return false
@@ -351,8 +351,8 @@ func (h *half) finish() bool {
 	return true
 }
 
-// fpdu hands on an FPDU that takes size bytes of the stream, of which raw was
-// captured. It reports false if that is none.
+// fpdu passes on an FPDU that takes size bytes of the stream, of which raw was captured. It reports false if
+// that is none.
 func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	c := h.conn
 	b := raw

@@ -108,8 +108,8 @@ func (o *operations) segment(h *half, u []byte, length int, start, end uint64, f
 		}
 	}
 	if o.lost {
-		// Messages do not interleave (RFC 5041 5.3): if something else goes on
-		// after the gap, the end of the message under way was in it.
+		// Messages do not interleave (RFC 5041 5.3): if something else goes on after the gap, the end of the
+		// current message was in it.
 		if o.sending && !(op.IsSend() && Untagged(u).MSN() == o.msn) {
 			o.abandon(h)
 		}

@@ -252,8 +252,7 @@ func connection() *rdma.Connection {
 	}}
 }
 
-// reference is what the scenario is decoded to without any trouble: each FPDU
-// whole, in a segment of its own.
+// reference is what the scenario is decoded to without any trouble: each FPDU whole, in its own segment.
 func (x *scenario) reference(t testing.TB) *recorder {
 	t.Helper()
 	r := newRecorder()

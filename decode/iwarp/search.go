@@ -220,8 +220,8 @@ func (h *half) seek(p []byte, ref rdma.Ref) {
 	}
 }
 
-// seekSkip takes note of n bytes that were not captured. If that is the rest
-// of a segment, its end may confirm a candidate.
+// seekSkip records n bytes that were not captured. If that is the rest of a segment, its end may confirm a
+// candidate.
 func (h *half) seekSkip(n uint64) {
 	s := h.search
 	for i := range s.candidates {
@@ -239,7 +239,7 @@ func (h *half) seekSkip(n uint64) {
 	s.reset(h.pos)
 }
 
-// resume goes on with the search in what has arrived.
+// resume continues with the search in what has arrived.
 func (h *half) resume() {
 	for h.mode == modeSearch {
 		at, ok := h.examine()
@@ -437,9 +437,8 @@ func (h *half) accept(at uint64) {
 			good = false
 		}
 		if !good {
-			// Go on behind the place that was taken for a start. Moving the
-			// cursor back is paid for when the search comes by again. With
-			// markers it must not go back: a marker behind it has led here.
+			// Go on behind the place that was taken for a start. Moving the cursor back is paid for when the
+			// search comes by again. With markers it must not go back: a marker after it has led here.
 			if h.marked {
 				s.cursor = max(s.cursor, i+1)
 			} else {

@@ -28,7 +28,7 @@ type Contexts struct {
 // Summary counts the contexts of a capture.
 type Summary struct {
 	Opened  uint64 // something of them was decrypted or verified
-	Closed  uint64 // something of them could not be decrypted, for want of the key
+	Closed  uint64 // something of them could not be decrypted, for lack of the key
 	Unknown uint64 // the same, but their creation was not captured or was given up
 	Evicted uint64 // given up because there were too many
 	Refused uint64 // transactions with a wrong checksum or a malformed token

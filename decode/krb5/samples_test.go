@@ -120,7 +120,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestWithoutKey changes nothing but tells which key is needed.
+// TestWithoutKey changes only tells which key is needed.
 func TestWithoutKey(t *testing.T) {
 	contexts := krb5.New(nil, krb5.Options{})
 	each(t, privacy, 0, contexts, func(v *rpc.View) {

@@ -30,7 +30,7 @@ type MPA struct {
 	Frame       iwarp.MPAFrame
 
 	ULPDULength uint16
-	Padding     []byte // 0 to 3 bytes; zeros, as a rule
+	Padding     []byte // 0 to 3 bytes; zeros, usually
 	// CRC is the CRC32C. The field is there even on connections without CRCs,
 	// with any value.
 	CRC uint32
@@ -138,8 +138,8 @@ func (l *MPA) RDMA() (p rdma.PrivateData) {
 	return p
 }
 
-// decodeMPA decodes all FPDUs of a segment with their contents. gopacket goes
-// from a layer into its payload only, not behind it, so that all is done here.
+// decodeMPA decodes all FPDUs of a segment with their contents. gopacket goes from a layer into its payload
+// only, not after it, so that all is done here.
 func decodeMPA(data []byte, p gopacket.PacketBuilder) error {
 	for len(data) > 0 {
 		l := new(MPA)

@@ -15,8 +15,7 @@ import (
 // versions 0, 1 and 2.
 type RPCoverRDMA struct {
 	layers.BaseLayer
-	// Header holds the fields. Its lists belong to the layer, which fills them
-	// anew with the next packet.
+	// Header holds the fields. Its lists belong to the layer, which fills them again with the next packet.
 	Header rpcrdma.Header
 
 	next gopacket.LayerType

@@ -44,8 +44,8 @@ func (t TunnelType) String() string {
 	return ""
 }
 
-// Mirror says that a wrapping of this type carries copies that a switch made,
-// rather than the traffic of a network of its own.
+// Mirror says that a wrapping of this type carries copies that a switch made, rather than the traffic of its
+// own network.
 func (t TunnelType) Mirror() bool { return t == ERSPAN || t == TZSP }
 
 // separates says that equal addresses in tunnels of this type with different

@@ -51,12 +51,12 @@ type Record struct {
 	Parts       []rdma.Part // its packets, if RecordParser.Trace is set
 }
 
-// RecordParser finds the records in one direction of a TCP connection. It is
-// fed with the stream in order by Data and Skip; the zero value with a Deliver
-// function is ready for the start of a stream, or for any place in it.
+// RecordParser finds the records in one direction of a TCP connection. It is fed with the stream in order by
+// Data and Skip; the zero value with a Deliver function is ready for the start of a stream, or for any place
+// in it.
 //
-// While it does not know where a record starts it looks for a record mark
-// with a plausible RPC header behind it, first where a segment starts.
+// While it does not know where a record starts it looks for a record mark with a plausible RPC header after
+// it, first where a segment starts.
 type RecordParser struct {
 	// Limit is how many bytes of a record are kept; 0 means
 	// DefaultRecordLimit. The rest of a longer record is skipped.

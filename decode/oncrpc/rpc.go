@@ -136,7 +136,7 @@ func (m *message) payload(b []byte, off, full int) {
 	m.PayloadLength = full - off
 }
 
-// auth decodes an opaque_auth at off and returns the offset behind it.
+// auth decodes an opaque_auth at off and returns the offset after it.
 func (m *message) auth(a *Auth, b []byte, off, full int, field string) (int, error) {
 	if len(b)-off < 8 {
 		return off, m.fail(xdr.Short, off, full, len(b), field)

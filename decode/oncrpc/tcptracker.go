@@ -281,8 +281,7 @@ func (s *tcpSide) traceAck(ref rdma.Ref) {
 // End implements tcp.Consumer.
 func (s *tcpSide) End(uint64, tcp.Ending, rdma.Ref) { s.ended = true }
 
-// Reset implements tcp.Consumer: the sequence numbers have started anew, and
-// the capture lacks the SYN.
+// Reset implements tcp.Consumer: the sequence numbers have started again, and the capture lacks the SYN.
 func (s *tcpSide) Reset(rdma.Ref) {
 	s.parser.Restart()
 	s.based, s.again, s.acked, s.ended = false, 0, 0, false

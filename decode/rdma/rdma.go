@@ -48,7 +48,7 @@ func (s Side) Other() Side { return s ^ 1 }
 type End struct {
 	Addr netip.Addr
 	Port uint16 // UDP or TCP port; 0 where a queue pair is the endpoint
-	QPN  uint32 // queue pair number; 0 if not known or not RoCE/InfiniBand
+	QPN  uint32 // queue pair number; 0 if unknown or not RoCE/InfiniBand
 }
 
 // PrivateData is the message of RFC 8797, exchanged at connection setup.
@@ -100,7 +100,7 @@ type Counters struct {
 	CNPs          uint64
 	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
 	BadCRC        uint64 // ICRC or CRC32C wrong
-	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and were taken up anew
+	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and were taken up again
 }
 
 // State is how far a connection has come, as far as the capture tells.
@@ -128,7 +128,7 @@ type Connection struct {
 	First, Last Ref
 	Setup       [2]Setup
 	Sent        [2]Counters
-	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if not known
+	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if unknown
 	Terminated  string // why it ended: disconnect, reset, Terminate message, NAK …; empty while open
 	// Tenant tells equal addresses in different tunnels apart: 0 outside of
 	// tunnels.
@@ -138,7 +138,7 @@ type Connection struct {
 	// MergedInto is set when a connection that was first taken for two turned
 	// out to be part of another.
 	MergedInto *Connection
-	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
+	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if unknown
 	Calls      Calls // belongs to the Handler
 	// Upper, by Side, and Snapshot belong to the Handler.
 	Upper    [2]Upper
@@ -263,15 +263,14 @@ const (
 	EventCNP
 	EventECN         // a packet marked "congestion experienced"
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
-	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
+	EventResync      // PSNs contradict what was known: the direction is taken up again at value
 	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on
 	EventDiffers     // bytes of TCP that were seen again with other values; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
 )
 
-// Handler receives what the trackers of the fabrics find, in the order of the
-// capture. Nothing that it is given may be kept beyond the call, except the
-// *Connection.
+// Handler receives what the trackers of the fabrics find, in capture order. Nothing that it is given may be
+// kept beyond the call, except the *Connection.
 type Handler interface {
 	// Send reports a complete Send. The tracker keeps the returned tag until
 	// the Send has been acknowledged.

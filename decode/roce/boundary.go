@@ -32,9 +32,8 @@ const (
 	// length, and sumLeast.
 	sumFactor = 8
 	sumLeast  = 4096
-	// candidateCost is what a candidate counts as, in bytes summed: the masked
-	// headers are summed anew with its length in them, and two or four
-	// multiplications undo the bytes behind them.
+	// candidateCost is what a candidate counts as, in bytes summed: the masked headers are summed again with
+	// its length in them, and two or four multiplications undo the bytes after them.
 	candidateCost = 128
 )
 
@@ -70,8 +69,7 @@ func (s *Splitter) measure(j joint) found {
 		}
 		data = crc32.Update(data, crc32.IEEETable, b[done:stop])
 		done = stop
-		// The register behind the headers, as the stored ICRC has it and as
-		// the headers have it.
+		// The register after the headers, as the stored ICRC has it and as the headers have it.
 		c.alone(s.kind, len(f.Net), end, j.first)
 		x := UnshiftCRC(data^binary.LittleEndian.Uint32(b[stop:]), stop-BTHSize)
 		x ^= ^crc32.Update(^uint32(0), crc32.IEEETable, c.scratch[start:head])
@@ -154,9 +152,8 @@ func (s *Splitter) recover(at int, first, reach uint16) int {
 	return 0
 }
 
-// continued is the size of a packet by what its opcode allows and by the header
-// behind it, which continues its own. It is for frames that cannot be one
-// packet and have no ICRC to go by.
+// continued is the size of a packet by what its opcode allows and by the header after it, which continues its
+// own. It is for frames that cannot be one packet and have no ICRC to go by.
 func (s *Splitter) continued(at int, p *Packet) int {
 	info := &opcodes[p.Opcode]
 	base := int(info.size) + ICRCSize

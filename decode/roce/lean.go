@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Route is the two addresses of a packet. Packets of one route share a Route, as
-// a rule, so that a pointer stands for both.
+// Route is the two addresses of a packet. Packets of one route share a Route, usually, so that a pointer
+// stands for both.
 type Route struct {
 	Src, Dst netip.Addr
 	// The bytes of the addresses, for a quick comparison; with IPv4, both are

@@ -105,7 +105,7 @@ func (s *psnSet) remove(start, count uint32) {
 	for i := 0; i < len(s.r); i++ {
 		g := s.r[i]
 		from := psnDiff(start, g.start)           // of the removed part, within g
-		to := from + int32(min(count, psnHalf-1)) // behind it
+		to := from + int32(min(count, psnHalf-1)) // after it
 		if from >= int32(g.count) || to <= 0 {
 			continue
 		}

@@ -7,26 +7,23 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
-// Splitter decodes the packets of captured frames and verifies their ICRCs.
-// A frame holds one packet, as a rule. But a capture taken where a sender uses
-// UDP segmentation offload, or a receiver merges datagrams, shows several
-// packets back to back in one datagram. The headers of such a datagram are
-// those of its first packet, but for their lengths.
+// Splitter decodes the packets of captured frames and verifies their ICRCs. A frame holds one packet,
+// usually. But a capture taken where a sender uses UDP segmentation offload, or a receiver merges datagrams,
+// shows several packets back to back in one datagram. The headers of such a datagram are those of its first
+// packet, but for their lengths.
 //
 //	for s.Reset(frame); s.Next(&packet); {
 //		…
 //	}
 //
-// Where the kernel has told the size of the segments (link.Frame.Segment), all
-// packets have it but the last, which may be shorter. Else a datagram is only
-// taken apart if it cannot be one packet — its payload is longer than any path
-// MTU or not one that its opcode allows — or if its ICRC is wrong. Then the
-// ICRC tells where a packet ends, whatever the sizes of the packets are. Where
-// a packet is damaged, cut by the capture or has no ICRC, the size of those
-// before it tells, the packet behind it if that one is intact, or for what
-// cannot be one packet, a header that continues its own. If none of this does,
-// the rest of the datagram is given as one packet, and Problem says so unless
-// it could be one. An ordinary packet pays a look at its length for all this.
+// Where the kernel has told the size of the segments (link.Frame.Segment), all packets have it but the last,
+// which may be shorter. Else a datagram is only taken apart if it cannot be one packet — its payload is
+// longer than any path MTU or not one that its opcode allows — or if its ICRC is wrong. Then the ICRC tells
+// where a packet ends, whatever the sizes of the packets are. Where a packet is damaged, cut by the capture
+// or has no ICRC, the size of those before it tells, the packet after it if that one is intact, or for what
+// cannot be one packet, a header that continues its own. If none of this does, the rest of the datagram is
+// given as one packet, and Problem says so unless it could be one. An ordinary packet pays a look at its
+// length for all this.
 //
 // The zero value is ready for use.
 type Splitter struct {
@@ -43,7 +40,7 @@ type Splitter struct {
 	at      int  // offset of the next packet in the payload
 	index   int  // of the next packet
 	several bool // the frame holds several packets
-	alone   bool // measure saw no header behind the packet
+	alone   bool // measure saw no header after the packet
 	left    int  // bytes that may yet be summed
 	id      uint16
 	step    uint16 // identification of a packet less that of the one before
@@ -63,10 +60,9 @@ func (s *Splitter) Reset(f *link.Frame) {
 	s.frame, s.state = f, splitStart
 }
 
-// Next decodes the next packet of the frame into p, its ICRC verdict included.
-// It returns false if there is none: if the frame is finished, or if nothing
-// of its further packets was captured. p.Problem tells whether p is fit for
-// use.
+// Next decodes the next packet of the frame into p, its ICRC verdict included. It returns false if there is
+// none: if the frame is finished, or if nothing of its further packets was captured. p.Problem reports
+// whether p is fit for use.
 func (s *Splitter) Next(p *Packet) bool {
 	switch s.state {
 	case splitStart:

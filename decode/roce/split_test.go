@@ -454,8 +454,8 @@ func TestSplitSegment(t *testing.T) {
 	}
 }
 
-// plausible is a datagram that looks at every fourth byte as if a packet began,
-// with n bytes behind the first header.
+// plausible is a datagram that looks at every fourth byte as if a packet began, with n bytes after the first
+// header.
 func plausible(t testing.TB, n int) *link.Frame {
 	b := packet(RCSendOnly, 5, n)
 	for i := BTHSize; i+4 <= len(b); i += 4 {

@@ -76,8 +76,8 @@ type flow struct {
 	// announced says that next is what the connection setup announced, and
 	// that no request has been seen yet.
 	announced bool
-	// opening says that the flow was taken up at floor, the lowest PSN seen:
-	// until that is acknowledged, what comes before it may be sent again.
+	// opening says that the flow was taken up at floor, the lowest PSN seen: until that is acknowledged, what
+	// comes before it may be retransmitted.
 	opening bool
 	floor   uint32
 	blind   bool // next is a guess: the headers of a Read Request or Write were cut
@@ -91,7 +91,7 @@ type flow struct {
 	early     int         // in Tracker.early
 	headless  psnSet      // those of missing that were seen, but not the beginning of their message
 	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
-	prints    []print     // of the last messages, in the order of the capture: prints[pushed%len]
+	prints    []print     // of the last messages, in capture order: prints[pushed%len]
 	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
@@ -114,7 +114,7 @@ type connection struct {
 	*rdma.Connection
 	flows [2]*flow // by the side of the sender
 	tap   int32    // where its first packet was captured
-	// replyTap is where the REP was captured that Setup[1] tells of.
+	// replyTap is where the REP was captured that Setup[1] reports.
 	replyTap int32
 	mtu      uint32  // 0 until known
 	used     bool    // since the clock hand last passed
@@ -160,8 +160,8 @@ type Tracker struct {
 	frag rdma.Fragment
 	lean Packet
 
-	tenant uint64       // of the packet at hand
-	tunnel *link.Tunnel // of the packet at hand: its outermost
+	tenant uint64       // of the current packet
+	tunnel *link.Tunnel // of the current packet: its outermost
 }
 
 type addrPair struct {
@@ -356,7 +356,7 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	return c.known()
 }
 
-// opposite is the filter of the other direction, nil if that is not known.
+// opposite is the filter of the other direction, nil if unknown.
 func (fl *flow) opposite() *rdma.TapFilter {
 	if other := fl.c.flows[fl.side.Other()]; other != nil {
 		return &other.tap
@@ -434,8 +434,7 @@ func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric
 	return t.anew(fl, ref, tap, fabric)
 }
 
-// anew forgets the connection of a flow and begins another one with the same
-// queue pair.
+// again forgets the connection of a flow and begins another one with the same queue pair.
 func (t *Tracker) anew(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	key := fl.key
 	t.forget(fl.c, ref)

@@ -15,8 +15,8 @@ const (
 	// one that is exact counts as exactWeight.
 	pairPatience = 256
 	exactWeight  = 16
-	// alignAfter is how many copies of a flow without a peer are seen before its
-	// capture point is changed. A pair is proven sooner, as a rule.
+	// alignAfter is how many copies of a flow without a peer are seen before its capture point is changed. A
+	// pair is proven sooner, usually.
 	alignAfter = 16
 )
 
@@ -129,8 +129,7 @@ func (t *Tracker) align(fl *flow, tap int32) {
 	fl.expectCopies()
 }
 
-// evidence is what a packet of fl tells for g being its other direction; 0 if
-// nothing but the port does.
+// evidence is what a packet of fl tells for g being its other direction; 0 if only the port does.
 func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 	if p.Opcode.IsSend() && p.Opcode.Starts() && len(p.Payload) >= 4 {
 		from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))

@@ -177,8 +177,7 @@ func (t *Tracker) miss(fl *flow, start, count uint32) {
 	}
 }
 
-// behead takes note of a packet whose message lacks its beginning: it is
-// reported when all is sent again.
+// behead records a packet whose message lacks its beginning: it is reported when all is retransmitted.
 func (t *Tracker) behead(fl *flow, psn uint32) {
 	t.miss(fl, psn, 1)
 	fl.headless.add(psn, 1)
@@ -192,7 +191,7 @@ func (t *Tracker) gap(fl *flow, n uint32, ref rdma.Ref) {
 	}
 }
 
-// restart takes up a direction anew at psn.
+// restart takes up a direction again at psn.
 func (t *Tracker) restart(fl *flow, psn uint32) {
 	for len(fl.sends) > 0 {
 		t.flushSend(fl, 0)

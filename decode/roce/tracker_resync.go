@@ -68,8 +68,7 @@ func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 		if d < 0 {
 			t.resync(fl, psn, ref)
 		} else {
-			// The capture may lack what came between, so that nothing is odd
-			// about the message at hand.
+			// The capture may lack what came between, so that nothing is odd about the current message.
 			t.restart(fl, psn)
 			fl.c.Sent[fl.side].Resyncs++
 		}
@@ -79,8 +78,7 @@ func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.floor = fl.next
 }
 
-// resync takes up a direction anew at psn, since what was known of its PSNs is
-// wrong.
+// resync takes up a direction again at psn, since what was known of its PSNs is wrong.
 func (t *Tracker) resync(fl *flow, psn uint32, ref rdma.Ref) {
 	t.restart(fl, psn)
 	fl.c.Sent[fl.side].Resyncs++

@@ -11,7 +11,7 @@ type assembly struct {
 	start   uint32
 	print   uint32 // see printOf
 	count   uint32 // packets up to the highest seen
-	limit   uint32 // where another message begins, as an index; 0 if not known
+	limit   uint32 // where another message begins, as an index; 0 if unknown
 	ended   bool   // the Last packet has been seen: count and length are final
 	seen    int    // packets
 	again   int
@@ -59,9 +59,8 @@ func (fl *flow) sending(psn uint32) *assembly {
 	return nil
 }
 
-// continues returns the Send that a First or Only packet goes on with: one
-// without an end all of whose packets up to this one have been seen. A sender
-// that resumes in the middle has named its position anew.
+// continues returns the Send that a First or Only packet continues with: one without an end all of whose
+// packets up to this one have been seen. A sender that resumes in the middle has named its position again.
 func (fl *flow) continues(psn uint32) *assembly {
 	a := fl.sending(psn)
 	if a == nil || a.ended {

@@ -25,7 +25,7 @@ func (t *Tracker) untimely(fl *flow, psn uint32, ref rdma.Ref) {
 	}
 }
 
-// cutParts takes the packets behind the end of a Send out of it.
+// cutParts takes the packets past the end of a Send out of it.
 func (t *Tracker) cutParts(fl *flow, a *assembly) {
 	kept := a.parts[:0]
 	for _, p := range a.parts {

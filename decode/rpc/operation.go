@@ -89,8 +89,7 @@ func (v *View) AppendOperation(b []byte) []byte {
 	return b
 }
 
-// leastWeight is the weight from which on operations are shown, and how many
-// of them there are.
+// leastWeight is the weight from which operations are shown, and how many of them there are.
 func leastWeight(ops []Operation, callback bool) (weight, int) {
 	var count [heavy + 1]int
 	for i := range ops {

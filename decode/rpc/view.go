@@ -218,7 +218,7 @@ func clone(err error) error {
 	return err
 }
 
-// ProgramName is the program's name, or its number; empty if not known.
+// ProgramName is the program's name, or its number; empty if unknown.
 func (v *View) ProgramName() string {
 	if !v.Tx.Named {
 		return ""
@@ -232,7 +232,7 @@ func (v *View) ProgramName() string {
 	return strconv.FormatUint(uint64(v.Tx.Program), 10)
 }
 
-// ProcedureName is the procedure's name, or its number; empty if not known.
+// ProcedureName is the procedure's name, or its number; empty if unknown.
 func (v *View) ProcedureName() string {
 	if !v.Tx.Named {
 		return ""

@@ -225,7 +225,7 @@ func (h *Header) writeChunk(b []byte, off, full int, field string) (WriteChunk, 
 	return c, off, nil
 }
 
-// discriminator reads the word that says whether an optional item follows.
+// discriminator reads the word that reports whether an optional item follows.
 func (h *Header) discriminator(b []byte, off, full int, field string) (bool, error) {
 	if len(b)-off < 4 {
 		return false, h.fail(xdr.Short, off, full, len(b), field)

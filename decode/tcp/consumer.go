@@ -9,7 +9,7 @@ type Reason uint8
 const (
 	Cut     Reason = iota + 1 // the capture holds only the start of the segment
 	Lost                      // the capture lacks the segment: the receiver has acknowledged it
-	Overrun                   // the segment is missing, and no more can be buffered behind it
+	Overrun                   // the segment is missing, and no more can be buffered after it
 	Late                      // the segment is missing for long, and no acknowledgments are captured
 	Over                      // the segment is missing, and the stream or the capture is at its end
 )

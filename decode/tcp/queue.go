@@ -25,7 +25,7 @@ type queue struct {
 	since int64    // time since when the first gap is one
 }
 
-// maxPieces is how many pieces an index of 16 bits can tell apart.
+// maxPieces is how many pieces an index of 16 bits can distinguish.
 const maxPieces = 1 << 16
 
 func (q *queue) len() int { return len(q.order) }

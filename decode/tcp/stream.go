@@ -231,9 +231,8 @@ func (s *Stream) start(seq uint32) {
 	case idle:
 		s.base = seq
 	case located:
-		// The bare segment tells of data in between that the capture lacks, or
-		// that will come out of order. But it was one less if it was a
-		// keep-alive.
+		// The bare segment reports data in between that the capture lacks, or that will come out of order.
+		// But it was one less if it was a keep-alive.
 		if d := int32(seq - s.base); d < 2 || d > nearby {
 			s.base = seq
 		}
@@ -469,9 +468,9 @@ func (s *Stream) drain(ref rdma.Ref) {
 	}
 }
 
-// settle gives up gaps that the receiver has acknowledged, as far as something
-// waits behind them. Without that there is no hurry: captures with several
-// queues or taps have acknowledgments that precede what they acknowledge.
+// settle gives up gaps that the receiver has acknowledged, as far as something waits after them. Without that
+// there is no hurry: captures with several queues or taps have acknowledgments that precede what they
+// acknowledge.
 func (s *Stream) settle(ref rdma.Ref) {
 	for s.next < s.acked {
 		to := s.acked

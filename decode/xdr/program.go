@@ -7,9 +7,9 @@ import (
 
 // Message is a type that the generator has written from a protocol's XDR.
 type Message interface {
-	// Decode refills the message; what it held before is overwritten and its
-	// memory used again. The reader's Err tells whether it succeeded. Items
-	// that could not be read are zero. Opaques alias the reader's bytes.
+	// Decode refills the message; what it held before is overwritten and its memory used again. The reader's
+	// Err reports whether it succeeded. Items that could not be read are zero. Opaques alias the reader's
+	// bytes.
 	Decode(r *Reader)
 	// Append appends the encoded message to b.
 	Append(b []byte) []byte

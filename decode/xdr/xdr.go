@@ -1,11 +1,10 @@
-// Package xdr is a cursor over XDR data (RFC 4506) and its counterpart that
-// appends. The cursor never panics and never allocates in proportion to a
-// number that it has only been told: every count is checked against the bytes
-// that are left.
+// Package xdr is a cursor over XDR data (RFC 4506) and its counterpart that appends. The cursor never panics
+// and never allocates in proportion to a number that it has only been told: every count is checked against
+// the bytes that are left.
 //
-// Over RDMA, some data items do not stand in the stream: their bytes travel in
-// a chunk of their own (RFC 8166, section 3.4, "DDP-eligible" items). The
-// cursor knows where those chunks belong, so that one codec serves both forms.
+// Over RDMA, some data items do not stand in the stream: their bytes travel in their own chunk (RFC 8166,
+// section 3.4, "DDP-eligible" items). The cursor knows where those chunks belong, so that one codec serves
+// both forms.
 package xdr
 
 import (

@@ -152,9 +152,9 @@ var rules = []rule{
 	{packages: "replay/internal/ring"},
 	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
 
-	// Providers of RDMA. One knows the interface, capture points, and the codecs of
-	// its own fabric; it knows no RPC, and no other provider. A new one that has
-	// codecs gets a row of its own. The C libraries of RDMA stay behind one of them.
+	// Providers of RDMA. One knows the interface, capture points, and the codecs of its own fabric; it knows
+	// no RPC, and no other provider. A new one that has codecs gets its own row. The C libraries of RDMA stay
+	// behind one of them.
 	{packages: "replay/verbs"},
 	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
 	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}},
@@ -386,14 +386,14 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s imports %s (test file: %v): allowed %v, want %v", c.pkg, c.path, c.test, why == "", c.want)
 		}
 	}
-	// New packages of these need a row of their own.
+	// New packages of these need their own row.
 	for _, pkg := range []string{"stray", "analyze/stray", "cmd/stray", "cmd/internal/stray"} {
 		if find(pkg) >= 0 {
 			t.Errorf("the package %s, which is not in the layout, has a rule", pkg)
 		}
 	}
-	// Every provider and transport has a row of its own; only what makes plans and
-	// runs them may fall through to the last row of replay.
+	// Every provider and transport has its own row; only what makes plans and runs them may fall through to
+	// the last row of replay.
 	for _, pkg := range []string{
 		"replay/bench", "replay/client", "replay/endpoint", "replay/fault", "replay/internal/ring", "replay/nfsserver", "replay/nfsserver/nfs4",
 		"replay/nfsserver/playback", "replay/site", "replay/tcprpc", "replay/transport", "replay/verbs", "replay/verbs/iwarp", "replay/verbs/new",

@@ -93,7 +93,7 @@ func classify(where, text string) (string, error) {
 	return strings.Join(ids, " AND "), nil
 }
 
-// containsWord finds a word that no letter goes on with.
+// containsWord finds a word that no letter continues with.
 func containsWord(s, word string) bool {
 	letter := func(i int) bool { return i >= 0 && i < len(s) && s[i] >= 'a' && s[i] <= 'z' }
 	for from := 0; ; {

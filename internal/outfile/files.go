@@ -248,9 +248,8 @@ func split(name string) (dir, base string) {
 // maxLinks bounds the symbolic links that are followed, as in the kernel.
 const maxLinks = 40
 
-// resolve finds what a name stands for. It follows symbolic links of the last
-// component itself, so that the file behind them can be replaced; those before
-// it the system follows.
+// resolve finds what a name stands for. It follows symbolic links of the last component itself, so that the
+// file after them can be replaced; those before it the system follows.
 func resolve(name string) (*target, error) {
 	path := name
 	for range maxLinks {

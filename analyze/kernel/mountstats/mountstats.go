@@ -45,7 +45,7 @@ type Transport struct {
 type Op struct {
 	Name      string
 	Calls     uint64
-	Sent      uint64 // transmissions: more than Calls if some were sent again
+	Sent      uint64 // transmissions: more than Calls if some were retransmitted
 	Timeouts  uint64 // major ones
 	SentBytes uint64
 	RecvBytes uint64

@@ -247,7 +247,7 @@ func (p *reportPrinter) histogram() {
 	}
 }
 
-// shortDuration is a round duration without zeros behind the point.
+// shortDuration is a round duration without zeros after the point.
 func shortDuration(ns int64) string { return time.Duration(ns).String() }
 
 func (p *reportPrinter) bytes() {
@@ -412,7 +412,7 @@ func bytesText(n uint64) string {
 // rateText is a rounded number.
 func rateText(f, unit float64) string { return text.Rounded(f, unit) }
 
-// percent is a share as a number with one digit behind the point.
+// percent is a share as a number with one digit after the point.
 func percent(share float64) string {
 	if share == 0 {
 		return "-"

@@ -62,7 +62,7 @@ func (p *reportPrinter) overTime() {
 	for _, line := range []struct {
 		name string
 		unit func(float64) string
-		sum  bool // of several intervals the sum, not the greatest
+		sum  bool // of several intervals the sum, not the largest
 		of   func(*latency.Slot) float64
 	}{
 		{"calls/s", func(f float64) string { return rateText(f*1e9/float64(s.Interval*int64(per)), 1000) }, true,

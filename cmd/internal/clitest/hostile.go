@@ -107,9 +107,8 @@ func spoilt(s string, n int) string {
 	return string(b)
 }
 
-// Raw returns the first place of an output that has a character that may not be
-// there as it is, with what is around it; empty if there is none. It has a list of
-// its own, not that of package printable.
+// Raw returns the first place of an output that has a character that may not be there as it is, with what is
+// around it; empty if there is none. It has its own list, not that of package printable.
 func Raw(s string) string {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])

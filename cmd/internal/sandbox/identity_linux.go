@@ -46,7 +46,7 @@ var errNotRoot = errors.New("only root can become another user")
 //   - who called sudo, doas or pkexec;
 //   - the caller of a program that is set-user-ID;
 //   - nobody, if no files are to be written. Files that root asks for, in a
-//     directory of root as a rule, could not be written by anybody else: then it
+//     directory of root usually, could not be written by anybody else: then it
 //     stays root, without capabilities.
 func (p process) choose(named string, writes bool) (*identity, error) {
 	if named != "" {

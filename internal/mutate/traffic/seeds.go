@@ -163,7 +163,7 @@ func asUDP(p *capture.Packet) bool {
 		return false
 	}
 	const udpSize = 8
-	rpc := f.Payload[4:] // behind the record mark
+	rpc := f.Payload[4:] // after the record mark
 	b := append([]byte(nil), p.Data[:14]...)
 	at := len(b)
 	b = append(b, f.Net...)

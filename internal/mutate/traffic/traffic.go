@@ -26,7 +26,7 @@ const (
 	Delay                               // a packet, behind others
 	Advance                             // a packet, before others
 	Warp                                // the time of a packet
-	WarpRest                            // the time of a packet and of all behind it
+	WarpRest                            // the time of a packet and of all after it
 	Cut                                 // what was captured of a packet
 	Snap                                // what was captured of all packets from here on
 	Grow                                // a payload
