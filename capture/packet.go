@@ -45,9 +45,9 @@ type Packet struct {
 	Length uint32   // length on the wire in bytes; len(Data) is what was captured
 	Tap    uint16   // where it was captured: a lane of merged files and an interface within it
 	Link   LinkType // how Data starts
-	// Segment is the payload in bytes of each of the packets that segmentation
-	// offload makes of this one, but for the last, which may be shorter; 0 if
-	// it makes none, or if the source does not tell. Live captures do.
+	// Segment is the payload in bytes of each of the packets that segmentation offload makes of this one,
+	// except for the last, which may be shorter; 0 if it makes none, or if the source does not tell. Live
+	// captures do.
 	Segment uint16
 	Data    []byte
 }

@@ -326,7 +326,7 @@ func (d *pcapDecoder) lose(f *file, pos int, truncated bool, text string) {
 // search continues with the hunt at pos. It returns where it stopped; the hunt is off if a record begins
 // there.
 //
-// Each byte is looked at once, and a look costs a few headers at most.
+// Each byte is examined once, and a look costs a few headers at most.
 func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	if f.base+int64(pos) == d.hunt.start { // known to be bad
 		pos++

@@ -340,8 +340,8 @@ func (d *ngDecoder) block(f *file, b *Batch, data []byte, pos, size int, typ uin
 		if len(body) < 16 {
 			break
 		}
-		// The section length (body[8:16]) is of no use: it is -1 in streams
-		// and the blocks tell the end as well.
+		// The section length (body[8:16]) is useless: it is -1 in streams and the blocks tell the end as
+		// well.
 		if major := d.u16(body[4:]); major != 1 {
 			f.problem(f.at(), f.base+int64(pos), nil, "pcapng version %d.%d is not known; reading it as 1.0", major, d.u16(body[6:]))
 		}

@@ -32,7 +32,7 @@ type Options struct {
 	// Clock says whose timestamps are the times of packets. Packets are always taken in capture order.
 	Clock Clock
 	// Concurrent lets Run call emit on its own goroutine, beside Packet and Closed: decoding goes on while a
-	// transaction is looked at. The Connection of a transaction is then a copy, see transaction.Options.
+	// transaction is examined. The Connection of a transaction is then a copy, see transaction.Options.
 	Concurrent bool
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)

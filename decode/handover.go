@@ -12,7 +12,7 @@ type handover struct {
 	recycle func(*transaction.Transaction)
 
 	memory *memory.Account
-	limit  int // bytes held by one list, but for its last transaction
+	limit  int // bytes held by one list, except for its last transaction
 
 	list parcel // being filled
 	away int    // bytes held by the lists on their way
@@ -31,7 +31,7 @@ type parcel struct {
 const (
 	handoverList  = 32        // transactions that change hands together
 	handoverLists = 16        // lists on their way
-	handoverBytes = 512 << 10 // most that one list holds, but for its last transaction
+	handoverBytes = 512 << 10 // most that one list holds, except for its last transaction
 )
 
 func newHandover(emit, recycle func(*transaction.Transaction), m *memory.Account) *handover {

@@ -5,7 +5,7 @@ import "github.com/rpcrdma/toolkit/decode/memory"
 // accounts is what a Decoder holds, by what can be given up.
 type accounts struct {
 	budget       *memory.Budget
-	transactions *memory.Account // with those that are looked at by another goroutine
+	transactions *memory.Account // with those that are examined by another goroutine
 	connections  *memory.Account // of all fabrics, with what is remembered of their calls
 	fragments    *memory.Account // of IP datagrams
 }

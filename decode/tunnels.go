@@ -28,7 +28,7 @@ const (
 // the same bytes, the overlay shows what the bare frames show. Only then do
 // they share a tenant.
 type tunnels struct {
-	seen  bool // one has been: from then on all packets are looked at
+	seen  bool // one has been: from then on all packets are examined
 	taps  map[tunnelTap]uint16
 	hosts map[tenantHosts]uint64
 	last  [sightings]sighting

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
-// checkCall judges the header of a call.
+// checkCall checks the header of a call.
 func (t *txCheck) checkCall() {
 	h, c, tx := t.call, t.c, t.tx
 	if t.broken(ruleMSGP, h.Type == rpcrdma.TypeMsgP) {
@@ -49,7 +49,7 @@ func (t *txCheck) checkCall() {
 	t.offeredWrites()
 }
 
-// readList judges order and positions.
+// readList checks order and positions.
 func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 	h, c := t.call, t.c
 	ascending, aligned := true, true
@@ -120,7 +120,7 @@ func positions(h *rpcrdma.Header) string {
 // maxPairs bounds the segments of a call that are compared with each other.
 const maxPairs = 128
 
-// segments judges the memory that a call offers.
+// segments checks the memory that a call offers.
 func (t *txCheck) segments() {
 	h, c := t.call, t.c
 	n := len(h.Reads) + len(h.Reply)
@@ -218,7 +218,7 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 	}
 }
 
-// protected judges that bodies under integrity or privacy are left whole.
+// protected checks that bodies under integrity or privacy are left whole.
 func (t *txCheck) protected() {
 	h := t.call
 	if t.v.CallErr != nil {

@@ -95,10 +95,10 @@ func New(opt Options, emit func(*Finding)) *Checker {
 // Enabled reports whether a rule is checked.
 func (c *Checker) Enabled(r *Rule) bool { return c.on[r.id] != Off }
 
-// Severity is that of a breach of the rule, Off if it is not checked.
+// Severity is the severity of a breach of the rule, Off if it is not checked.
 func (c *Checker) Severity(r *Rule) Severity { return c.on[r.id] }
 
-// Profile is that of the Options.
+// Profile is the profile of the Options.
 func (c *Checker) Profile() Profile { return c.opt.Profile }
 
 // Count returns how often a rule was checked, and with what result.
@@ -192,8 +192,8 @@ func (c *Checker) settle() {
 	c.pending = c.pending[:0]
 }
 
-// Finish judges what had to wait for the end of the capture. The Decoder must have been
-// flushed (Decoder.Run does).
+// Finish checks what had to wait for the end of the capture. The Decoder must have been flushed (Decoder.Run
+// does).
 func (c *Checker) Finish() {
 	c.settle()
 	for _, k := range c.sorted() {

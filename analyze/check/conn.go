@@ -281,7 +281,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 	c.closed(s)
 }
 
-// closed judges what was left to the end of a connection.
+// closed checks what was left to the end of a connection.
 func (c *Checker) closed(s *conn) {
 	s.losses(c.latest.Time)
 	c.unconfirmed(s)

@@ -159,8 +159,8 @@ func (s *conn) ordered(x *excess, tx *transaction.Transaction) (Reason, bool) {
 	return 0, true
 }
 
-// unconfirmed judges calls that seemed to exceed the grant when their
-// connection ends. What broke it may be the very reason that replies lack.
+// unconfirmed checks calls that seemed to exceed the grant when their connection ends. What broke it may be
+// the very reason that replies lack.
 func (c *Checker) unconfirmed(k *conn) {
 	for side := range k.flow {
 		f := &k.flow[side]

@@ -15,7 +15,7 @@ import (
 // placement: those that the codecs read with xdr.Reader.Data.
 type items struct{ list []xdr.Data }
 
-// maxItems bounds the items of one message that are looked at.
+// maxItems bounds the items of one message that are examined.
 const maxItems = 1024
 
 func (w *items) of(m xdr.Message) []xdr.Data {
@@ -60,7 +60,7 @@ func (t *txCheck) readableArgs() (Reason, bool) {
 	return 0, true
 }
 
-// arguments judges the Read chunks that stand for arguments.
+// arguments checks the Read chunks that stand for arguments.
 func (t *txCheck) arguments() {
 	c := t.c
 	chunks := t.call.ReadChunks()
@@ -185,7 +185,7 @@ func (t *txCheck) eligible() (e eligible) {
 	return e
 }
 
-// offeredWrites judges the Write list that a call offers.
+// offeredWrites checks the Write list that a call offers.
 func (t *txCheck) offeredWrites() {
 	h, c := t.call, t.c
 	if len(h.Writes) == 0 {
@@ -241,7 +241,7 @@ func (t *txCheck) offeredWrites() {
 	}
 }
 
-// returnedWrites judges what a reply says of the Write list.
+// returnedWrites checks what a reply says of the Write list.
 func (t *txCheck) returnedWrites() {
 	h, r, c := t.call, t.reply, t.c
 	if len(h.Writes) == 0 && len(r.Writes) == 0 {
@@ -261,7 +261,7 @@ func (t *txCheck) returnedWrites() {
 	}
 }
 
-// returned judges one Write chunk.
+// returned checks one Write chunk.
 func (t *txCheck) returned(offered, w rpcrdma.WriteChunk) bool {
 	c := t.c
 	switch {
@@ -283,7 +283,7 @@ func (t *txCheck) returned(offered, w rpcrdma.WriteChunk) bool {
 	return t.sameSegments(ruleWriteSegmentChanged, offered, w)
 }
 
-// sameSegments judges that segments were copied, and filled in order.
+// sameSegments checks that segments were copied, and filled in order.
 func (t *txCheck) sameSegments(r id, offered, used rpcrdma.WriteChunk) bool {
 	full := true
 	for i := range used {

@@ -242,7 +242,7 @@ type suspect struct {
 
 const maxSuspects = 64
 
-// stray judges an operation that belongs to no open call.
+// stray checks an operation that belongs to no open call.
 func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	owner := op.From.Other()
 	rule := ruleAccessNotOffered
@@ -404,8 +404,8 @@ func (s *conn) later(x *suspect) bool {
 	return x.known && s.wire[x.owner].proves(x.psn)
 }
 
-// suspected judges what is suspect as far as that is possible: when later
-// requests of the same side have been acknowledged, or at the end.
+// suspected checks what is suspect as far as that is possible: when later requests of the same side have been
+// acknowledged, or at the end.
 func (c *Checker) suspected(k *conn, all bool) {
 	n := 0
 	for i := range k.suspects {

@@ -45,7 +45,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		st.k, st.gaps = k, k.misses()
 		c.calls[tx] = st
 	} else if !reply && s.First == tx.Call.First {
-		// The capture has the call behind its reply.
+		// The capture has the call after its reply.
 		st.overtaken = true
 		c.answeredAhead(k, tx)
 		c.offered(k, st, tx)
@@ -131,8 +131,8 @@ func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	k.repeats[len(k.repeats)-1].s.Data, k.repeats[len(k.repeats)-1].s.Parts = nil, nil
 }
 
-// repeat is a reply that belongs to no open call: to one that has been answered, or
-// that the capture has behind its reply.
+// repeat is a reply that belongs to no open call: to one that has been answered, or that the capture has
+// after its reply.
 type repeat struct {
 	s rdma.Send
 	h rpcrdma.Header
@@ -227,7 +227,7 @@ func (c *Checker) refused(k *conn, tx *transaction.Transaction) bool {
 	return false
 }
 
-// unrefused judges what has not been answered when a connection ends.
+// unrefused checks what has not been answered when a connection ends.
 func (c *Checker) unrefused(k *conn) {
 	for i := range k.malformed {
 		m := &k.malformed[i]

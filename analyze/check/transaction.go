@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// txCheck judges one transaction after the other.
+// txCheck checks one transaction after the other.
 type txCheck struct {
 	c  *Checker
 	v  *rpc.View
@@ -33,7 +33,7 @@ type txCheck struct {
 	}
 }
 
-// Transaction judges a transaction.
+// Transaction checks a transaction.
 func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.returned(v)
@@ -259,7 +259,7 @@ func (t *txCheck) broken(r id, bad bool) bool {
 	return bad
 }
 
-// versions judges the protocol version.
+// versions checks the protocol version.
 func (t *txCheck) versions() {
 	tx, c := t.tx, t.c
 	if !tx.Call.Seen() || !tx.Call.Transport {
@@ -318,7 +318,7 @@ const (
 	noteReconnect = "XID sent again after reconnect: first "
 )
 
-// lifetime judges that each call is sent once and answered once.
+// lifetime checks that each call is sent once and answered once.
 func (t *txCheck) lifetime() {
 	tx, c := t.tx, t.c
 	if !tx.Call.Seen() {
@@ -382,7 +382,7 @@ func (t *txCheck) lifetime() {
 	}
 }
 
-// withoutCall judges a reply whose call was not seen.
+// withoutCall checks a reply whose call was not seen.
 func (t *txCheck) withoutCall() {
 	tx, c := t.tx, t.c
 	if c.refused(t.k, tx) {
@@ -403,7 +403,7 @@ func (t *txCheck) withoutCall() {
 	c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 3})
 }
 
-// model judges the read-read model.
+// model checks the read-read model.
 func (t *txCheck) model() {
 	tx, c := t.tx, t.c
 	if !tx.Reply.Seen() || len(tx.Reply.Header.Reads) == 0 || tx.Reply.Header.Cut {
@@ -454,7 +454,7 @@ func (t *txCheck) failDone(r id, until int64, expected, seen string) {
 	t.c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 1 << t.requester(), until: until})
 }
 
-// messages judges RPC messages that were moved by RDMA.
+// messages checks RPC messages that were moved by RDMA.
 func (t *txCheck) messages() {
 	t.message(&t.tx.Call, t.call, aboutCall)
 	if t.reply != nil && t.reply.Type == rpcrdma.TypeNoMsg {

@@ -45,7 +45,7 @@ const idle = 2e6
 
 const psnMask = 1<<24 - 1
 
-// wirePacket judges one packet of a request stream.
+// wirePacket checks one packet of a request stream.
 func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	op := q.Opcode
 	if !op.IsDefined() || op.IsCNP() {
@@ -104,8 +104,8 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	}
 }
 
-// sequence judges where a packet stands in a message: at its beginning, within it
-// or at its end. follows says that its PSN is the next one.
+// sequence checks where a packet stands in a message: at its beginning, within it or at its end. follows says
+// that its PSN is the next one.
 func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from rdma.Side, follows bool) {
 	op := q.Opcode
 	kind := openNone

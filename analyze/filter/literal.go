@@ -93,9 +93,8 @@ func parseLiteral(t token, kinds kindSet, symbols []string, op opcode) literal {
 	return l
 }
 
-// symbolic finds the symbols that a literal names: the symbol itself in any
-// case, or all symbols that have it behind their prefix: NOENT stands for
-// NFS3ERR_NOENT and NFS4ERR_NOENT.
+// symbolic finds the symbols that a literal names: the symbol itself in any case, or all symbols that have it
+// after their prefix: NOENT stands for NFS3ERR_NOENT and NFS4ERR_NOENT.
 func (l *literal) symbolic(kinds kindSet, symbols []string, op opcode) {
 	if op == opLt || op == opLe || op == opGt || op == opGe {
 		return // symbols have no order

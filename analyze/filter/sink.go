@@ -280,8 +280,7 @@ func (s *sink) hex(b []byte) {
 	s.octets(b, kBytes)
 }
 
-// data is file data; what is in a chunk has no bytes here, and does not take
-// part in comparisons.
+// data is file data; what is in a chunk has no bytes here, and is excluded from comparisons.
 func (s *sink) data(d xdr.Data) {
 	switch {
 	case s.collect:

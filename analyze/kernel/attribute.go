@@ -10,7 +10,7 @@ import (
 // tried.
 const maxClients = 10
 
-// maxWork bounds the calls that are looked at for all mounts together.
+// maxWork bounds the calls that are examined for all mounts together.
 const maxWork = 1 << 26
 
 // attribution is which calls of a trace a mount has counted.

@@ -176,7 +176,7 @@ func (d *Drawer) beside(x *segment, reply bool) bool {
 	return x.list != 'S'
 }
 
-// position is that of a Read chunk in the call.
+// position is the position of a Read chunk in the call.
 func position(x *segment) string {
 	if x.list != 'R' || x.index != 0 {
 		return ""

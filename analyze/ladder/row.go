@@ -110,7 +110,7 @@ func (d *Drawer) row(tx *transaction.Transaction, i, j int) row {
 	return r
 }
 
-// operation is that of a packet, nil if it has none.
+// operation is the operation of a packet, nil if it has none.
 func (d *Drawer) operation(tx *transaction.Transaction, p *transaction.Packet) *transaction.Operation {
 	if p.Operation < 1 || p.Operation > len(tx.Operations) {
 		return nil

@@ -74,8 +74,7 @@ func (s *segments) reset(tx *transaction.Transaction) {
 	}
 }
 
-// maxSegments bounds the segments of a header that are looked at, as decoding
-// does.
+// maxSegments bounds the segments of a header that are examined, as decoding does.
 const maxSegments = 4096
 
 // offered adds the segments of a header. Of a reply only the Read list offers

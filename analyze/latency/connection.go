@@ -5,9 +5,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// flow is one connection while its transactions come by. Calls of the client
-// and of the server are followed apart: they have credits of their own (RFC
-// 8167, section 4.2).
+// flow is one connection while its transactions arrive. Calls of the client and of the server are followed
+// apart: they have credits of their own (RFC 8167, section 4.2).
 type flow struct {
 	calls      [2]level // forward, backward
 	reads      [2]level // by the side that starts them

@@ -61,7 +61,7 @@ type Quantile struct {
 	HighA *int64 `json:"a_high"`
 	LowB  *int64 `json:"b_low"`
 	HighB *int64 `json:"b_high"`
-	// Apart tells that the two intervals certainly do not overlap.
+	// Apart reports that the two intervals certainly do not overlap.
 	Apart bool `json:"apart"`
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // dist collects durations in nanoseconds. It begins with the values themselves, continues with a sparse
-// histogram, and gets an array when there are enough values to make that worth while: 500 groups of eight
+// histogram, and gets an array when there are enough values to make that worthwhile: 500 groups of eight
 // phases would need a gigabyte of arrays, though most groups see few values.
 type dist struct {
 	count, zeros   uint64

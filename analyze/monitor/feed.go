@@ -220,7 +220,7 @@ func (f *Feed) clock() int64 {
 	return f.anchorTime + int64(d)
 }
 
-// read is a batch on its way from the reader.
+// read is a batch coming from the reader.
 type read struct {
 	batch *capture.Batch
 	err   error
@@ -349,7 +349,7 @@ func (f *Feed) tick() {
 	f.publish()
 }
 
-// most is how many packets are decoded before anything else is looked at.
+// most is how many packets are decoded before anything else is examined.
 const most = 4096
 
 // due is how many of the packets are to be decoded now; if none, for how long

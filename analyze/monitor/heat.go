@@ -14,7 +14,7 @@ const (
 // Heat counts latencies by band.
 type Heat [HeatBands]uint32
 
-// band is that of a latency.
+// band is the band of a latency.
 func band(ns int64) int {
 	n := bits.Len64(uint64(max(ns, 0)))
 	if n <= heatShift {

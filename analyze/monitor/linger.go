@@ -192,7 +192,7 @@ func (l *linger) find(serial uint64) *ended {
 	return nil
 }
 
-// look says which transaction is looked at; 0 is none.
+// look says which transaction is examined; 0 is none.
 func (l *linger) look(serial uint64) {
 	if e := l.pinned; e != nil && e.tx.Serial() != serial {
 		l.bytes += e.size

@@ -344,7 +344,7 @@ func (m *Model) Every(f func()) { m.every = f }
 // Drops sets what tells how many packets the source has lost.
 func (m *Model) Drops(f func() (uint64, bool)) { m.drops = f }
 
-// Stats are those of the decoder.
+// Stats are the stats of the decoder.
 func (m *Model) Stats() decode.Stats { return m.d.Stats() }
 
 // Orphans are what belongs to no transaction.

@@ -165,8 +165,7 @@ func KindLetter(c *transaction.ChunkProgress) string {
 	return "P"
 }
 
-// ChunkList is the progress of the chunks in short form: "W1M:512K" has moved
-// the half of a Write chunk of 1 MiB.
+// ChunkList is the progress of the chunks in short form: "W1M:512K" has moved half of a Write chunk of 1 MiB.
 func (x *Row) ChunkList() string {
 	var b strings.Builder
 	for i := range x.Progress {

@@ -159,7 +159,7 @@ func (w *waiting) fragment(f *link.Frame, number uint64) {
 	}
 }
 
-// completed returns the fragments that a reassembled frame was made of, but for the last one, which is the
+// completed returns the fragments that a reassembled frame was made of, except for the last one, which is the
 // current packet.
 func (w *waiting) completed(v *decode.PacketView) []uint64 {
 	if len(w.fragments) == 0 {

@@ -212,8 +212,8 @@ func (p *PacketLister) segment(u iwarp.ULPDU, length int) {
 	}
 }
 
-// Setup reports whether a packet may belong to the setup of an iWARP
-// connection that is not known yet: its SYN, or an MPA frame.
+// Setup reports whether a packet may belong to the setup of an iWARP connection that is not yet known: its
+// SYN, or an MPA frame.
 func Setup(v *decode.PacketView) bool {
 	f := v.Frame
 	if f.Proto != link.TCP {

@@ -130,8 +130,7 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	return c.fraction(b, frac)
 }
 
-// offset is that of local time at a moment. It is looked up once for each hour
-// of the capture.
+// offset is the offset of local time at a moment. It is looked up once for each hour of the capture.
 func (c *Clock) offset(sec int64) int64 {
 	hour := sec - mod(sec, 3600)
 	if !c.zoned || hour != c.zoneFrom {

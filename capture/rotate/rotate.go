@@ -50,18 +50,16 @@ type Statistics struct {
 	capture.Statistics
 }
 
-// Writer writes packets to the files. With Size or Every, the files of a
-// series have numbers in their names, before the extension: trace-00001.pcapng.
-// With Every, a name with conversions of strftime, as trace-%H%M%S.pcap, names
-// files by the local time of their first packet instead; a name that the
-// series had already gets a number as well.
+// Writer writes packets to the files. With Size or Every, the files of a series have numbers in their names,
+// before the extension: trace-00001.pcapng. With Every, a name with conversions of strftime, as
+// trace-%H%M%S.pcap, names files by the local time of their first packet instead; a name that the series had
+// already gets a number as well.
 //
-// A file begins with a packet: as long as there is none, no file is opened,
-// but for the one of a capture without any.
+// A file begins with a packet: while there is none, no file is opened, except for the one of a capture
+// without any.
 //
-// Files are written under their names, so that they can be read while they grow.
-// After an error, such as that of a full disk, the last one is cut behind its
-// last whole packet.
+// Files are written under their names, so that they can be read while they grow. After an error, such as that
+// of a full disk, the last one is cut after its last whole packet.
 type Writer struct {
 	opt    Options
 	suffix string // .pcapng.zst
@@ -84,8 +82,8 @@ type Writer struct {
 	err     error
 }
 
-// New checks the options. A name that cannot be written fails with the first
-// packet, but for a single file, which is opened at once.
+// New checks the options. A name that cannot be written fails with the first packet, except for a single
+// file, which is opened at once.
 func New(opt Options) (*Writer, error) {
 	w := &Writer{opt: opt, series: opt.Size > 0 || opt.Every > 0, used: make(map[string]int)}
 	if opt.Name == "" {

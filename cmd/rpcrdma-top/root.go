@@ -389,8 +389,7 @@ func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *st
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
 	}
-	// Signals come by one way only, SIGHUP included: the terminal is set right
-	// before the program ends.
+	// Signals arrive one way only, SIGHUP included: the terminal is set right before the program ends.
 	p := tea.NewProgram(u, append(opts, tea.WithoutSignalHandler())...)
 	defer cli.OnSignal(func(n int) bool {
 		if n > 1 {

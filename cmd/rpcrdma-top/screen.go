@@ -269,7 +269,7 @@ func (u *ui) foot() string {
 	switch {
 	case u.typing:
 		const label = " filter: "
-		room := u.width - len(label) - 1 // the cursor may stand behind the text
+		room := u.width - len(label) - 1 // the cursor may stand after the text
 		if room < 8 {
 			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
 		}

@@ -265,7 +265,7 @@ func (u *ui) pause() {
 	}
 }
 
-// rows are those of the view as they are sorted now.
+// rows are the rows of the view as they are sorted now.
 func (u *ui) rows() []row {
 	u.table = u.tableOf(u.view)
 	if u.table == nil {

@@ -78,7 +78,7 @@ func (t *Tracker) New(c *rdma.Connection) *Conn {
 func (c *Conn) Connection() *rdma.Connection { return c.c }
 
 // Verdict reports whether the connection is iWARP. Once it is Yes or No it does not change. With No the Conn
-// is of no further use, and has reported nothing.
+// is useless, and has reported nothing.
 func (c *Conn) Verdict() Verdict { return c.verdict }
 
 // Side is the side that sends in a direction.
@@ -253,8 +253,7 @@ func (c *Conn) over(why string, ref rdma.Ref) {
 	c.t.handler.Closed(c.c, ref)
 }
 
-// Closed reports whether the connection is over. Then the Conn is of no
-// further use.
+// Closed reports whether the connection is over. Then the Conn is useless.
 func (c *Conn) Closed() bool { return c.closed }
 
 func (c *Conn) terminated(why string) {

@@ -180,9 +180,8 @@ func AppendUntagged(dst []byte, c Control, stag, msn, mo uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, mo)
 }
 
-// plausible judges the start of a ULPDU of which u is what there is, at least
-// ControlLen bytes. It returns the number of bits that a random start would
-// have had to hit, or -1 if u cannot be a ULPDU of that length.
+// plausible checks the start of a ULPDU of which u is what there is, at least ControlLen bytes. It returns
+// the number of bits that a random start would have had to hit, or -1 if u cannot be a ULPDU of that length.
 func plausible(u []byte, length int) int {
 	c := Control(binary.BigEndian.Uint16(u))
 	if !c.Valid() {

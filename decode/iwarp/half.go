@@ -240,7 +240,7 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 		return p
 	}
 	if request, reply, short := mpaKind(h.buf); !short && (request || reply) {
-		// An MPA frame that makes no sense: iWARP all the same.
+		// An MPA frame that makes no sense: iWARP nevertheless.
 		h.conn.recognise()
 	} else if h.sure {
 		h.drop()
@@ -290,8 +290,8 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 	return nil
 }
 
-// headLen is how much of an FPDU is looked at before the rest is waited for:
-// the smallest FPDU, which is length, tagged header, and CRC.
+// headLen is how much of an FPDU is examined before the rest is waited for: the smallest FPDU, which is
+// length, tagged header, and CRC.
 const headLen = FPDUHeaderLen + TaggedLen + CRCLen
 
 // size tells the stream bytes of the FPDU that starts with b at offset at; 0

@@ -30,7 +30,7 @@ type extent struct {
 type sentSend struct {
 	tag   rdma.Tag
 	gen   uint64
-	end   uint64 // stream offset behind its last FPDU
+	end   uint64 // stream offset after its last FPDU
 	done  bool   // it has been reported
 	acked bool
 }
@@ -73,7 +73,7 @@ type operations struct {
 
 	// The Send under way, of several segments.
 	sending   bool
-	cut       bool // bytes are missing behind those in data
+	cut       bool // bytes are missing after those in data
 	message   rdma.Send
 	msn       uint32
 	nextMO    uint64

@@ -32,8 +32,8 @@ const (
 	giveUp        = 64 << 10  // bytes searched in vain until a connection is not iWARP
 	giveUpPort    = 1 << 20   // the same on an expected port
 
-	// searchEffort bounds the work for each byte that arrives: a byte is looked
-	// at again when what was found before it turns out to be wrong.
+	// searchEffort bounds the work for each byte that arrives: a byte is examined again when what was found
+	// before it turns out to be wrong.
 	searchEffort = 8
 )
 
@@ -305,7 +305,7 @@ func (h *half) examine() (at uint64, ok bool) {
 	if s.spend(i) {
 		return 0, false
 	}
-	// Too much work for what arrived: only new data is looked at.
+	// Too much work for what arrived: only new data is examined.
 	s.reset(s.start + uint64(len(s.buf)))
 	return 0, false
 }

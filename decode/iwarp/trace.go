@@ -27,9 +27,8 @@ func (h *half) collectFound(at uint64, size int) {
 	}
 }
 
-// carriers are the packets of a DDP segment with length bytes behind its
-// header, nil if it is the last one of from alone. Headers, pad and CRC are
-// taken off; markers are not.
+// carriers are the packets of a DDP segment with length bytes after its header, nil if it is the last one of
+// from alone. Headers, pad and CRC are taken off; markers are not.
 func (h *half) carriers(header, length int, from *span) []rdma.Part {
 	if len(h.parts) == 0 {
 		if from.first.Number == from.last.Number {

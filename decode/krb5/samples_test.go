@@ -206,7 +206,7 @@ func TestMisnamed(t *testing.T) {
 	}
 }
 
-// TestMidstream begins behind the creation of the context.
+// TestMidstream begins after the creation of the context.
 func TestMidstream(t *testing.T) {
 	contexts := krb5.New(load(t, privacy), krb5.Options{})
 	told := 0

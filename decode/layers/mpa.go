@@ -12,11 +12,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// MPA is the framing of iWARP in a TCP segment (RFC 5044): an FPDU without
-// markers, or an MPA Request or Reply.
+// MPA is the framing of iWARP in a TCP segment (RFC 5044): an FPDU without markers, or an MPA Request or
+// Reply.
 //
-// A segment may hold several FPDUs. In a gopacket.Packet each has its layers,
-// one behind the other. A gopacket.DecodingLayerParser decodes one at a time:
+// A segment may hold several FPDUs. In a gopacket.Packet each has its layers, one after another. A
+// gopacket.DecodingLayerParser decodes one at a time:
 //
 //	for data := tcp.Payload; len(data) > 0; data = mpa.Rest {
 //		err := parser.DecodeLayers(data, &decoded)

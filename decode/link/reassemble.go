@@ -324,9 +324,8 @@ func (d *datagram) fill(a, b, from int, p []byte) {
 	}
 }
 
-// complete decodes the datagram. Its length fields are set to what they would
-// be in one piece, so that Net is as the sender made it before fragmentation,
-// but for the IPv4 header checksum.
+// complete decodes the datagram. Its length fields are set to what they would be in one piece, so that Net is
+// as the sender made it before fragmentation, except for the IPv4 header checksum.
 func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 	r.unlink(d)
 	r.done = d

@@ -24,9 +24,9 @@ const (
 	nextMPLS     = 5
 )
 
-// decodeUDPTunnel looks for a tunnel behind a UDP header with the destination
-// port given; n is the declared length of data. It reports false if there is
-// none: the ports are ordinary ones too, so the headers have to fit.
+// decodeUDPTunnel looks for a tunnel after a UDP header with the destination port given; n is the declared
+// length of data. It reports false if there is none: the ports are ordinary ones too, so the headers have to
+// fit.
 func decodeUDPTunnel(port uint16, data []byte, n int, f *Frame) bool {
 	switch port {
 	case udpVXLAN, udpVXLANOld:

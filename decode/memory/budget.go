@@ -72,7 +72,7 @@ func (a *Account) Fits(n int) bool { return a.budget.used+n <= a.budget.limit ||
 // Used is what the part holds, in bytes.
 func (a *Account) Used() int { return a.used }
 
-// Limit is that of the Budget, in bytes.
+// Limit is the limit of the Budget, in bytes.
 func (a *Account) Limit() int { return a.budget.limit }
 
 // Used is what all parts hold, in bytes.

@@ -70,7 +70,7 @@ func Lookup(program, version uint32) *Program {
 	return byNumber[key{program, version}]
 }
 
-// names are those of programs whatever their version.
+// names are the names of programs whatever their version.
 var names = map[uint32]string{
 	rpcbind.PMAP_PROG:      "rpcbind",
 	nfs3.NFS_PROGRAM:       "nfs",

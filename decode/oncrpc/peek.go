@@ -119,7 +119,7 @@ func plausibleReply(b []byte, full int) bool {
 	return false
 }
 
-// plausibleAuth judges the opaque_auth at off and returns the offset after it, -1 if the capture ends before.
+// plausibleAuth checks the opaque_auth at off and returns the offset after it, -1 if the capture ends before.
 func plausibleAuth(b []byte, off, full int) (int, bool) {
 	if off > full-8 {
 		return 0, false

@@ -246,9 +246,8 @@ func (p *RecordParser) head(part []byte) []byte {
 	return head
 }
 
-// verify judges the start of a record once. It is more lenient than Plausible,
-// since the record is known by its mark already: calls of an RPC version or a
-// program that does not exist are there to be reported.
+// verify checks the start of a record once. It is more lenient than Plausible, since the record is known by
+// its mark already: calls of an RPC version or a program that does not exist are there to be reported.
 func (p *RecordParser) verify(b []byte) bool {
 	if p.verified {
 		return true
@@ -282,8 +281,8 @@ func (p *RecordParser) keep(part []byte) {
 	p.buf = append(p.buf, part[:min(len(part), limit-len(p.buf))]...)
 }
 
-// deliver ends the open record. A record whose first bytes are lost is of no
-// use to anybody: it says neither its XID nor its kind.
+// deliver ends the open record. A record whose first bytes are lost is useless: it says neither its XID nor
+// its kind.
 func (p *RecordParser) deliver(data []byte) {
 	p.rec.Data = data
 	p.rec.Parts = p.parts
@@ -361,9 +360,8 @@ func findRecord(b []byte) int {
 	if StartsRecord(b) {
 		return 0
 	}
-	// A call has msg_type 0 and rpcvers 2 in a row, eight bytes behind its
-	// mark; a reply has msg_type 1 and reply_stat 0 or 1. The search goes
-	// window by window, so that its cost is in proportion to the result.
+	// A call has msg_type 0 and rpcvers 2 in a row, eight bytes after its mark; a reply has msg_type 1 and
+	// reply_stat 0 or 1. The search goes window by window, so that its cost is in proportion to the result.
 	const window, overlap = 1024, 7
 	for start := 0; start < len(b); start += window {
 		w := b[start:min(start+window+overlap, len(b))]
@@ -407,16 +405,15 @@ func next(b []byte, from int, pattern []byte) int {
 	return len(b)
 }
 
-// StartsRecord reports whether b, the payload of a TCP segment, starts with a
-// record mark and a plausible RPC header, and whether the marks that follow
-// within it are plausible, too. It tells RPC connections from others: ask it
-// about the segments of a connection that is not known yet, and build a
-// TCPTracker when it says yes. It keeps no state and costs a few nanoseconds.
+// StartsRecord reports whether b, the payload of a TCP segment, starts with a record mark and a plausible RPC
+// header, and whether the marks that follow within it are plausible, too. It tells RPC connections from
+// others: ask it about the segments of a connection that is not yet known, and build a TCPTracker when it
+// says yes. It keeps no state and costs a few nanoseconds.
 func StartsRecord(b []byte) bool {
 	const chain = 3 // records to look at
 	for i := 0; i < chain; i++ {
 		if len(b) < markSize+minPlausible {
-			// Nothing, or too little to judge, behind a good record.
+			// Nothing, or too little to judge, after a good record.
 			return i > 0
 		}
 		m := binary.BigEndian.Uint32(b)

@@ -120,8 +120,7 @@ func begins(b []byte, at, n int, pkey uint16) bool {
 		b[at+bthFlags]&maskTVer == 0 && opcodes[b[at+bthOpcode]].flags != 0
 }
 
-// maxTries bounds the places at which measure is tried behind a packet that is
-// damaged.
+// maxTries bounds the places at which measure is tried after a packet that is damaged.
 const maxTries = 8
 
 // recover looks for the end of the packet at the given offset, whose ICRC is

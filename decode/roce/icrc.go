@@ -51,7 +51,7 @@ func (v Verdict) Checked() bool { return v == Good || v == Bad }
 const (
 	icrcLead    = 64   // zeros before the headers
 	icrcOnes    = 4    // the local route header, less the inverted start
-	maxNet      = 256  // longest network header that is looked at
+	maxNet      = 256  // longest network header that is examined
 	icrcCopied  = 1152 // packets up to this length are gathered as a whole
 	icrcScratch = icrcLead + icrcOnes + maxNet + udpSize + icrcCopied
 	udpSize     = 8

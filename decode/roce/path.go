@@ -5,12 +5,11 @@ import (
 	"net/netip"
 )
 
-// Path computes the ICRCs of packets that a program sends or receives through
-// a UDP socket, where it never sees the IP header. All that the ICRC covers is
-// known from the addresses, but for the IPv4 identification and the "don't
-// fragment" bit. Linux sends identification 0 and the bit set from an
-// unconnected socket with IP_MTU_DISCOVER set to IP_PMTUDISC_DO or _PROBE;
-// segment i of a UDP_SEGMENT batch leaves with identification i.
+// Path computes the ICRCs of packets that a program sends or receives through a UDP socket, where it never
+// sees the IP header. All that the ICRC covers is known from the addresses, except for the IPv4
+// identification and the "don't fragment" bit. Linux sends identification 0 and the bit set from an
+// unconnected socket with IP_MTU_DISCOVER set to IP_PMTUDISC_DO or _PROBE; segment i of a UDP_SEGMENT batch
+// leaves with identification i.
 //
 // A Path is not for use by several goroutines at once.
 type Path struct {

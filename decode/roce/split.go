@@ -10,7 +10,7 @@ import (
 // Splitter decodes the packets of captured frames and verifies their ICRCs. A frame holds one packet,
 // usually. But a capture taken where a sender uses UDP segmentation offload, or a receiver merges datagrams,
 // shows several packets back to back in one datagram. The headers of such a datagram are those of its first
-// packet, but for their lengths.
+// packet, except for their lengths.
 //
 //	for s.Reset(frame); s.Next(&packet); {
 //		…
@@ -27,8 +27,8 @@ import (
 //
 // The zero value is ready for use.
 type Splitter struct {
-	// SkipICRC leaves ICRCs unchecked, but for datagrams of several packets
-	// that have to be taken apart by them.
+	// SkipICRC leaves ICRCs unchecked, except for datagrams of several packets that have to be taken apart by
+	// them.
 	SkipICRC bool
 
 	check   Checker

@@ -315,8 +315,8 @@ func TestSplitNot(t *testing.T) {
 	}
 }
 
-// Batches of packets of any sizes, as a receiver may merge them, or a provider
-// that sends an acknowledgement behind a Send.
+// Batches of packets of any sizes, as a receiver may merge them, or a provider that sends an acknowledgement
+// after a Send.
 var mixtures = []struct {
 	name  string
 	parts []part

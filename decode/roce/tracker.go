@@ -211,8 +211,8 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 	return t.connected(fl, ref, tap, rdma.RoCEv2, l.SrcPort, l.CE, &t.lean, Good)
 }
 
-// Headless takes a packet whose extension headers the capture has cut: it still
-// tells that its PSN was sent.
+// Headless takes a packet whose extension headers the capture has cut: it still reports that its PSN was
+// sent.
 func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
 	if p.Opcode.Service() != ServiceRC || p.Opcode.IsResponse() || p.Opcode.IsCNP() || !p.Opcode.IsDefined() {
 		return nil

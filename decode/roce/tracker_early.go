@@ -129,8 +129,7 @@ func (t *Tracker) recallResponses(fl *flow, r *request) {
 	t.recall(peer, r.start, count, true)
 }
 
-// giveUp moves what is missing up to psn to what is taken only if it comes
-// all the same.
+// giveUp moves what is missing up to psn to what is taken only if it comes nevertheless.
 func (fl *flow) giveUp(psn uint32) {
 	for _, g := range fl.missing.r {
 		d := psnDiff(psn, g.start)
@@ -146,8 +145,8 @@ func (fl *flow) giveUp(psn uint32) {
 	}
 }
 
-// overtaken reports whether a packet that was given up has come all the same.
-// It was counted as missing if it was sent after the flow had been taken up.
+// overtaken reports whether a packet that was given up arrived after all. It was counted as missing if it was
+// sent after the flow had been taken up.
 func (fl *flow) overtaken(psn uint32) bool {
 	if !fl.gone.take(psn) {
 		return false

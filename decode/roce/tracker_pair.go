@@ -2,8 +2,7 @@ package roce
 
 import "encoding/binary"
 
-// maxLone bounds how many unpaired flows between two addresses are looked at:
-// the newest.
+// maxLone bounds how many unpaired flows between two addresses are examined: the newest.
 const maxLone = 128
 
 const (

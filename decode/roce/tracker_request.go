@@ -18,7 +18,7 @@ type request struct {
 	start uint32   // PSN
 	print uint32   // see printOf
 	count uint32   // packets
-	guess bool     // Read: count is only a bound, or 0, since the path MTU is not known yet
+	guess bool     // Read: count is only a bound, or 0, since the path MTU is not yet known
 	mtu   uint32   // payload of its First packet
 	next  uint32   // Read: index of the next response packet
 	got   uint32   // Read: response packets seen
@@ -74,7 +74,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		// After a Read Request of unknown size, take what comes.
 		fl.unsure = false
 		if r := fl.newest(); r.kind == readRequest && r.guess {
-			r.count = uint32(d) + 1 // at most: fl.next is behind its first
+			r.count = uint32(d) + 1 // at most: fl.next is after its first
 		}
 		fl.next, d = p.PSN, 0
 	}

@@ -18,7 +18,7 @@ func (t *Tracker) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref)
 	}
 }
 
-// untimely tells the tracer of a packet whose message is not known yet.
+// untimely tells the tracer of a packet whose message is not yet known.
 func (t *Tracker) untimely(fl *flow, psn uint32, ref rdma.Ref) {
 	if t.tracer != nil {
 		t.tracer.Early(fl.c.Connection, fl.side, psn, ref)

@@ -327,5 +327,5 @@ func (v *View) Failed() bool {
 	return false
 }
 
-// Fabric is that of the transaction's connection.
+// Fabric is the fabric of the transaction's connection.
 func (v *View) Fabric() rdma.Fabric { return v.Tx.Connection.Fabric }

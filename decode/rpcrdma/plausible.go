@@ -82,8 +82,8 @@ func PlausibleCut(b []byte, full int) (may, sure bool) {
 	return len(b) > 4, false
 }
 
-// plausibleError judges an RDMA_ERROR. A responder may echo the version that
-// it does not support, so that ERR_VERS comes with any version.
+// plausibleError checks an RDMA_ERROR. A responder may echo the version that it does not support, so that
+// ERR_VERS comes with any version.
 func plausibleError(b []byte, full int, vers uint32) bool {
 	if full < fixedLength+4 || full > maxError || len(b) < fixedLength+4 {
 		return false
@@ -240,8 +240,8 @@ func (s *scanner) array() bool {
 	return true
 }
 
-// inline judges the RPC message that follows the lists: its XID is that of the
-// header (RFC 8166, section 4.2.1) and it is a call or a reply.
+// inline checks the RPC message that follows the lists: its XID is that of the header (RFC 8166, section
+// 4.2.1) and it is a call or a reply.
 func (s *scanner) inline(xid uint32) bool {
 	if s.off == s.full {
 		// No message: wrong, but to be reported if there are chunks.

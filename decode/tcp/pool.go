@@ -7,9 +7,9 @@ import (
 
 // Options bound what streams may buffer. A zero field stands for the default.
 type Options struct {
-	Buffer   int           // bytes of memory behind gaps of one stream; default 512 KiB
-	Segments int           // pieces of segments behind gaps of one stream; default 1024, at most 65536
-	Total    int           // bytes of memory behind gaps of all streams of a Pool; default 16 MiB
+	Buffer   int           // bytes of memory after gaps of one stream; default 512 KiB
+	Segments int           // pieces of segments after gaps of one stream; default 1024, at most 65536
+	Total    int           // bytes of memory after gaps of all streams of a Pool; default 16 MiB
 	Wait     time.Duration // how long a gap may last, in packet time, if the capture has no acknowledgments; default 10 s
 }
 

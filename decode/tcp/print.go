@@ -114,7 +114,7 @@ func (s *Stream) same(offset uint64, p []byte, n int) bool {
 	return false
 }
 
-// differsWaiting compares bytes with those of a piece that waits behind a gap.
+// differsWaiting compares bytes with those of a piece that waits after a gap.
 func (w *waiting) differs(at uint64, p []byte) bool {
 	have := w.data
 	if at < w.start || at-w.start >= uint64(len(have)) {

@@ -6,8 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// waiting is a piece of the stream behind a gap: the offsets [start, end), and
-// what was captured of it.
+// waiting is a piece of the stream after a gap: the offsets [start, end), and what was captured of it.
 type waiting struct {
 	start, end uint64
 	data       []byte

@@ -31,7 +31,7 @@ const (
 type Stream struct {
 	consumer Consumer
 	pool     *Pool
-	queue    *queue // what waits behind a gap; nil if nothing does
+	queue    *queue // what waits after a gap; nil if nothing does
 
 	next   uint64 // offset of the next byte to deliver
 	acked  uint64 // offset up to which the receiver has acknowledged
@@ -200,7 +200,7 @@ func (s *Stream) Ended() bool { return s.state == ended }
 // Next is the offset of the next byte to be delivered.
 func (s *Stream) Next() uint64 { return s.next }
 
-// Buffered is the number of bytes of memory that hold what waits behind a gap.
+// Buffered is the number of bytes of memory that hold what waits after a gap.
 func (s *Stream) Buffered() int {
 	if s.queue == nil {
 		return 0

@@ -153,7 +153,7 @@ func (c *clientTrace) marshal(e event) {
 	call.Sends = append(call.Sends, s)
 }
 
-// finished tells that the client counted the call as done.
+// finished reports that the client counted the call as done.
 func (c *Call) finished() bool { return c.Procedure != "" }
 
 // reply belongs to the last marshalling that has no reply yet.

@@ -96,8 +96,8 @@ func (w *wrapper) isIP() bool {
 func u16(v int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(v)) }
 func u32(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
 
-// length is that of what has been built, with what was not captured; 0 if a
-// field of 16 bits cannot hold it, as in frames that the stack will split.
+// length is the length of what has been built, with what was not captured; 0 if a field of 16 bits cannot
+// hold it, as in frames that the stack will split.
 func (w *wrapper) length(head int) int {
 	n := head + len(w.buf) + w.wire
 	if n > 0xffff {

@@ -40,7 +40,7 @@ func message(err error) string {
 	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
-// Version is that of the module, or the revision that it was built from.
+// Version is the version of the module, or the revision that it was built from.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

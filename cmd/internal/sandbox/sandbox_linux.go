@@ -41,8 +41,8 @@ func (o *Options) Open(writes bool) (*Box, error) {
 // Notes are remarks on what could not be given up.
 func (b *Box) Notes() []string { return b.notes }
 
-// As tells that the process is another user than the one that started it, and
-// which; for errors about files.
+// As reports that the process is another user than the one that started it, and which; for errors about
+// files.
 func (b *Box) As() (name string, ok bool) {
 	if b.id == nil || b.id.uid == 0 {
 		return "", false

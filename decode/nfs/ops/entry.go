@@ -116,8 +116,7 @@ const (
 
 // Entry is what is known of a procedure or operation.
 type Entry struct {
-	// Class is the strongest that its arguments can make of it, Composed apart.
-	// Act tells that of a call.
+	// Class is the strongest that its arguments can make of it, Composed apart. Act reports that of a call.
 	Class Class
 	// Effect is on the file handles of a COMPOUND.
 	Effect Effect

@@ -56,8 +56,7 @@ var seeds = []seed{
 	{name: "InfiniBand", file: "rocev2-nfs41-recall.pcap", ranges: [][2]int{{1, 7}, {104, 107}, {122, 133}}, as: asInfiniBand},
 }
 
-// Names are those of the captures to start from; their index is what Apply
-// takes.
+// Names are the names of the captures to start from; their index is what Apply takes.
 func Names() []string {
 	names := make([]string, len(seeds))
 	for i := range seeds {

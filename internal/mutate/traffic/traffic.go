@@ -17,13 +17,13 @@ const (
 	MaxBytes   = 160 << 10
 )
 
-// Changes of packets, behind those of the words of a payload.
+// Changes of packets, after those of the words of a payload.
 const (
 	Drop          = mutate.Words + iota // a packet
 	DropRun                             // several that follow each other
 	Double                              // a packet, the copy some packets later
 	Swap                                // two packets
-	Delay                               // a packet, behind others
+	Delay                               // a packet, after others
 	Advance                             // a packet, before others
 	Warp                                // the time of a packet
 	WarpRest                            // the time of a packet and of all after it
@@ -119,7 +119,7 @@ func (s *stage) remove(i, n int) {
 	s.list = append(s.list[:i], s.list[i+n:]...)
 }
 
-// resize gives a packet other data behind its headers.
+// resize gives a packet other data after its headers.
 func (it *item) resize(body []byte) int {
 	before := len(it.Data)
 	head := it.Data[:min(it.payload, len(it.Data))]
