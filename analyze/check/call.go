@@ -179,15 +179,14 @@ func describe(s *rpcrdma.Segment) string {
 	return fmt.Sprintf("handle 0x%08x, offset 0x%x, length %d", s.Handle, s.Offset, s.Length)
 }
 
-// declared reports whether it is known what a side has said in its private
-// data. Messages of the connection manager are as long with as without any, so
-// that too few bytes mean that the capture has cut them.
+// declared reports whether the private data that a side sent is known. Connection management messages always
+// have the same length, so too few bytes mean that the capture cut them.
 func declared(k *rdma.Connection, side rdma.Side) bool {
 	s := &k.Setup[side]
 	return s.Seen && (s.Private.Present || k.Fabric == rdma.IWARP || s.PrivateBytesLen >= rdma.PrivateDataSize)
 }
 
-// threshold is how many bytes a side may send inline.
+// threshold is the number of bytes that a side may send inline.
 func (t *txCheck) threshold(from rdma.Side) (n uint32, ok bool) {
 	k := t.tx.Connection.Resolve()
 	if !declared(k, 0) || !declared(k, 1) {
@@ -218,7 +217,7 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 	}
 }
 
-// protected checks that bodies under integrity or privacy are left whole.
+// protected checks that bodies under integrity or privacy protection are not reduced.
 func (t *txCheck) protected() {
 	h := t.call
 	if t.v.CallErr != nil {

@@ -7,7 +7,7 @@ import (
 // Party is the side that broke a rule.
 type Party uint8
 
-// Parties. For a callback, requester is the server of the file system.
+// Parties. For a callback, the requester is the NFS server.
 const (
 	Unknown Party = iota
 	Requester
@@ -22,7 +22,7 @@ func (p Party) String() string { return partyNames[p] }
 type Finding struct {
 	Rule     *Rule
 	Severity Severity // in the current profile
-	Known    string   // the deviation of a real implementation that this is; empty if it is none
+	Known    string   // known deviation of a real implementation; empty if it is none
 
 	Ref        rdma.Ref // packet that shows it
 	Connection int
@@ -44,7 +44,7 @@ type Finding struct {
 	CallKey, ReplyKey string
 }
 
-// Reason is why a rule could not be judged.
+// Reason is why a rule was not judged.
 type Reason uint8
 
 // Reasons.
@@ -53,13 +53,13 @@ const (
 	NoReply                   // there is no reply, or it was not captured
 	NoSetup                   // the connection's setup was not captured
 	Gaps                      // packets are missing from the capture
-	Cut                       // the capture holds too little of a packet
-	Protected                 // encrypted, or of a program that is not known
+	Cut                       // the capture cut a packet
+	Protected                 // encrypted, or of an unknown program
 	Undecodable               // arguments or results could not be decoded
-	MidStream                 // what came before on the connection was not captured
+	MidStream                 // earlier packets of the connection were not captured
 	Ambiguous                 // several capture points, or both ends on one host
-	NotAcked                  // it is not known that all has been captured
-	Limit                     // a limit of memory was reached
+	NotAcked                  // it is not certain that everything was captured
+	Limit                     // a memory limit was reached
 	Reordered                 // the capture has packets of the two directions in the wrong order
 	reasonCount
 )

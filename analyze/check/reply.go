@@ -30,7 +30,7 @@ func (t *txCheck) checkReply() {
 	case rpcrdma.TypeNoMsg:
 		switch {
 		case h.PositionZero().Length > 0:
-			// The read-read model: the message waits to be read.
+			// In the read-read model the message waits to be read.
 			c.ok(ruleNomsgWithoutChunk)
 		case t.call == nil:
 			c.skip(ruleNomsgReplyWithoutChunk, NoCall)
@@ -152,7 +152,7 @@ func (t *txCheck) replySize() {
 	}
 }
 
-// refusal checks RDMA_ERROR.
+// refusal checks an RDMA_ERROR.
 func (t *txCheck) refusal() {
 	h := t.reply
 	if h.Error != rpcrdma.ErrChunk || t.call == nil {
@@ -264,7 +264,7 @@ func (t *txCheck) moved(chunk int) (n uint64) {
 	return n
 }
 
-// operations checks what was moved.
+// operations checks the data that RDMA operations moved.
 func (t *txCheck) operations() {
 	tx, c := t.tx, t.c
 	if t.call == nil {
@@ -291,9 +291,8 @@ func (t *txCheck) operations() {
 		for i := range t.call.Reads {
 			offered += uint64(t.call.Reads[i].Length)
 		}
-		// What the responder has asked for counts: packets of its responses
-		// that are missing from the capture do not. The padding of a chunk
-		// need not be read.
+		// Count what the responder requested, since packets of the responses may be missing from the capture.
+		// The padding of a chunk need not be read.
 		var asked uint64
 		for i := range tx.Operations {
 			if o := &tx.Operations[i]; o.Kind == rdma.Read && o.From != tx.From {
@@ -309,13 +308,13 @@ func (t *txCheck) operations() {
 	}
 }
 
-// echoed reports whether a Write chunk of the reply is one that the responder
-// has not used and returns with its lengths, which another rule tells.
+// echoed reports whether a Write chunk of the reply is an unused one that the responder returned with its
+// original lengths. Another rule reports that.
 func (t *txCheck) echoed(i int) bool {
 	return t.moved(i) == 0 && (t.v.ReplyErr != nil || !t.v.Reply.Succeeded() || i >= len(t.result.of(t.v.Result)))
 }
 
-// bytes checks that what a chunk is said to hold was written.
+// bytes checks that as many bytes were written to a chunk as the reply says.
 func (t *txCheck) bytes(kind transaction.ChunkKind, index int, want uint64) {
 	var have uint64
 	for i := range t.tx.Operations {
@@ -356,9 +355,8 @@ func (t *txCheck) bounds() {
 	t.c.ok(ruleAccessBeyond)
 }
 
-// beyond returns how many bytes of an operation lie after its segment, and the segments of the same chunk
-// that follow in memory. at is where the search begins: operations come in the order of the segments,
-// usually.
+// beyond returns how many bytes of an operation lie beyond its segment and the segments of the same chunk
+// that follow in memory. The search starts at *at, since operations usually come in segment order.
 func beyond(h *rpcrdma.Header, o *transaction.Operation, at *int) (over uint64, ok bool) {
 	n := segmentCount(h, o)
 	if n == 0 {
@@ -391,8 +389,7 @@ func beyond(h *rpcrdma.Header, o *transaction.Operation, at *int) (over uint64, 
 // maxNeighbours bounds the segments that one operation may span.
 const maxNeighbours = 64
 
-// segmentCount is the number of segments of the list that an operation has
-// served, segmentOf one of them.
+// segmentCount is the number of segments of the list that an operation served; segmentOf is one of them.
 func segmentCount(h *rpcrdma.Header, o *transaction.Operation) int {
 	switch {
 	case o.Chunk == transaction.ReadList:
