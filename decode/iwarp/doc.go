@@ -14,12 +14,10 @@ package iwarp
 
 import "errors"
 
-// Errors of the decoders. They carry no position: the caller knows what it
-// handed in.
+// Errors of the decoders. They carry no position: the caller knows what it passed.
 var (
-	// ErrShort means that the input ends before the message does. More bytes
-	// may make it whole.
+	// ErrShort means that the input ends before the message does. More bytes may complete it.
 	ErrShort = errors.New("iwarp: message cut short")
-	// ErrMalformed means that no further bytes can make sense of the input.
+	// ErrMalformed means that no further bytes can make the input valid.
 	ErrMalformed = errors.New("iwarp: malformed message")
 )
