@@ -5,8 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// handover carries transactions to a goroutine that looks at them, and back
-// to the tracker that owns their memory.
+// handover passes transactions to a consumer goroutine, and back to the tracker that owns their memory.
 type handover struct {
 	emit    func(*transaction.Transaction)
 	recycle func(*transaction.Transaction)
@@ -73,8 +72,8 @@ func (h *handover) add(tx *transaction.Transaction) {
 	}
 }
 
-// send hands the list over, and takes back what has been looked at. A list that
-// is larger than all may be waits until it is the only one.
+// send passes the list on, and takes back those already processed. A list that exceeds the total limit waits
+// until it is the only one.
 func (h *handover) send() {
 	if len(h.list.list) == 0 {
 		return

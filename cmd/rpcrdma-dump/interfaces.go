@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/table"
 )
 
-// listInterfaces prints the network interfaces and the RDMA devices, and where
-// the traffic of these can be seen.
+// listInterfaces prints the network interfaces and the RDMA devices, and where the traffic of the latter can
+// be captured.
 func listInterfaces(w io.Writer, sys string) error {
 	list, err := live.Interfaces(sys)
 	if err != nil {

@@ -21,7 +21,7 @@ of the call, in serve), op=N (of the plan), call=N (the N-th call), every=N or a
   err_chunk    the answer is RDMA_ERROR, ERR_CHUNK (serve and builtin)
   rnr=N        only N receives are posted, whatever the credits (RDMA; no selector)`
 
-// faultPlan holds the faults of a run: ours, and those of the built-in server.
+// faultPlan holds the faults of a run: the client's, and those of the built-in server.
 type faultPlan struct {
 	client, server *fault.Plan
 }
@@ -38,8 +38,7 @@ func parseFaultSpecs(list []string) ([]fault.Spec, error) {
 	return out, nil
 }
 
-// parseFaults reads the faults of run. What only a server can do is the built-in
-// one's.
+// parseFaults parses the faults of run. Faults that only a server can inject go to the built-in one.
 func parseFaults(list []string) (*faultPlan, error) {
 	specs, err := parseFaultSpecs(list)
 	if err != nil {

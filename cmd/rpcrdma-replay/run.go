@@ -300,7 +300,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	return errors.Join(o.print(s, report, rep), err, verdict(rep))
 }
 
-// claim notes what is read, and makes sure that none of it is written.
+// claim registers the input files, so that none of them is overwritten.
 func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	files, err := claim(s, name)
 	if err != nil {
@@ -318,9 +318,8 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	return files, nil
 }
 
-// calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
-// small heap it runs with the first calls, which are late then by a millisecond.
-// The function returned undoes it.
+// calm lets the garbage collector wait longer, unless GOGC is set: in a small heap it runs during the first
+// calls, which it delays by a millisecond. The returned function undoes this.
 func calm() func() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -331,7 +330,7 @@ func calm() func() {
 	return func() { debug.SetGCPercent(old) }
 }
 
-// errDiffers says that a run did not go as captured. The report has said it.
+// errDiffers means that a run did not go as captured. The report has already said so.
 var errDiffers = errors.New("the replay differs from the capture")
 
 func verdict(r *run.Report) error {
@@ -344,8 +343,8 @@ func verdict(r *run.Report) error {
 	return nil
 }
 
-// print writes the report. The file has it, too, if the run was interrupted: that
-// is the record of what was sent, and it says so.
+// print writes the report. It goes to the file even if the run was interrupted: it is the record of what was
+// sent, and it says so.
 func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *run.Report) error {
 	if file != nil {
 		if err := writeJSON(file, r); err != nil {
@@ -391,7 +390,7 @@ func (o *runFlags) limited(w *run.Workload, err error) (*run.Workload, error) {
 	return w, err
 }
 
-// load reads a plan, or makes one of a capture in a temporary place.
+// load reads a plan, or makes one from a capture in a temporary directory.
 func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*run.Workload, error) {
 	o.memory.Decoder() // also a plan keeps to the limit
 	if n := o.memory.Note(); n != "" {
@@ -537,8 +536,7 @@ func (t *target) capture(files *outfile.Files, o *runFlags) error {
 	return nil
 }
 
-// captured ends the capture of our own packets: all connections are closed
-// first.
+// captured ends the capture of the program's own packets: all connections are closed first.
 func (t *target) captured() error {
 	if t.packets == nil {
 		return nil

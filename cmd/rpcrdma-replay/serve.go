@@ -265,7 +265,7 @@ func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr)
 	return out
 }
 
-// handler makes what answers calls, says what it is, and how it ends.
+// handler builds the handler that answers calls, its description, and its cleanup.
 func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, done func() error, err error) {
 	squash, err := pick("squash", o.squash, map[string]nfsserver.Squash{"none": nfsserver.NoSquash, "root": nfsserver.RootSquash, "all": nfsserver.AllSquash})
 	if err != nil {
@@ -309,7 +309,7 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	return srv, what, srv.Close, nil
 }
 
-// maxRecording is how many bytes of a capture are kept for answers by default.
+// maxRecording is the default for how many bytes of a capture are kept for answers.
 const maxRecording = 96 << 20
 
 // answers is the handler of a playback.

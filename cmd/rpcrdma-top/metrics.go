@@ -17,8 +17,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// maxLabels bounds the operations that metrics distinguish: a peer may invent programs without end. The rest
-// is "other".
+// maxLabels bounds the operations that metrics distinguish: a peer may invent any number of programs. The
+// rest is "other".
 const maxLabels = 64
 
 // latencyBuckets are the upper bounds of the histogram, in seconds.
@@ -228,8 +228,8 @@ type metricsServer struct {
 	s *http.Server
 }
 
-// listen takes the address. One without a host is on this host only: what
-// files are called is nobody else's concern unless asked for.
+// listen opens the address. Without a host it listens on loopback only: file names are not published unless
+// asked for.
 func listen(address string) (*metricsServer, error) {
 	if strings.HasPrefix(address, ":") {
 		address = "localhost" + address
@@ -262,7 +262,7 @@ func (m *metricsServer) serve(from latest) {
 	m.s = &http.Server{Handler: handler(from), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() {
 		if err := m.s.Serve(m.l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			return // there is nobody to tell, and the screen goes on
+			return // nobody can be told, and the screen continues
 		}
 	}()
 }

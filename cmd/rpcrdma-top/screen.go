@@ -135,8 +135,8 @@ func (u *ui) tableOf(v view) *table {
 	return t
 }
 
-// follow keeps the cursor on its row, wherever that has gone. A cursor that
-// has not been moved stays at the top.
+// follow keeps the cursor on its row, wherever the row moves. A cursor that has not been moved stays at the
+// top.
 func (u *ui) follow(rows []row) {
 	p := &u.at[u.view]
 	if p.id != "" {
@@ -264,7 +264,7 @@ func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, as
 	return out
 }
 
-// foot is the last line: the filter while it is typed, a message, or keys.
+// foot is the last line: the filter being typed, a message, or keys.
 func (u *ui) foot() string {
 	switch {
 	case u.typing:
@@ -305,7 +305,7 @@ func (u *ui) foot() string {
 	return u.st.line(u.width, normal, span{keys, dim})
 }
 
-// connectionLines tell all of the connection under the cursor.
+// connectionLines describe the connection under the cursor.
 func (u *ui) connectionLines() []string {
 	rows := u.rows()
 	if len(rows) == 0 {

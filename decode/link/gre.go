@@ -93,8 +93,8 @@ func decodeGRE(data []byte, n int, f *Frame) {
 	}
 }
 
-// decodeBridged goes on after a tunnel header that ends with an EtherType, of
-// which 0x6558 announces an Ethernet header.
+// decodeBridged continues after a tunnel header that ends with an EtherType; 0x6558 announces an Ethernet
+// header.
 func decodeBridged(etherType uint16, data []byte, n int, f *Frame) {
 	if etherType == etherBridged {
 		decodeEthernet(data, n, f)
