@@ -12,10 +12,9 @@ import (
 type Options struct {
 	// Stdin is read for the name "-"; nil means os.Stdin. It is not closed.
 	Stdin io.Reader
-	// MaxRecord is the length in bytes of the longest record that is read;
-	// a longer one is taken for damage. 0 means 16 MiB; the most is
-	// 1 GiB. Memory grows as the bytes of a record arrive, whatever length it
-	// claims.
+	// MaxRecord is the length in bytes of the longest record that is read; a longer one counts as damage. 0
+	// means 16 MiB; the maximum is 1 GiB. Memory grows as the bytes of a record arrive, whatever its length
+	// field says.
 	MaxRecord int
 	// BatchSize is how many bytes a batch holds, if no single record is
 	// longer. 0 means 256 KiB.

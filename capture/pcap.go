@@ -261,10 +261,9 @@ const (
 	verdictWait          // more bytes are needed to tell
 )
 
-// judge decides about a record that looks odd: it is believed if another
-// record begins where it ends. The text says what is odd, if that is worth
-// telling; only then must the times agree as well, since the lengths may be
-// wrong.
+// judge decides about a suspicious record: it is accepted if another record begins where it ends. The text
+// describes the anomaly if it is worth reporting; only then must the times agree as well, since the lengths
+// may be wrong.
 func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verdict, string) {
 	if r.caplen > d.max {
 		return verdictBad, "the record is longer than the limit"
@@ -357,8 +356,8 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	return len(data)
 }
 
-// chain reports whether a believable row of records begins at pos. It must be longer if it does not follow in
-// time what was read before; shorter, if the file ends and it does.
+// chain reports whether a plausible sequence of records begins at pos. It must be longer if its time does not
+// follow what was read before; it may be shorter if the file ends and its time does follow.
 func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	var last uint32
 	need := chainLength
@@ -391,7 +390,7 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	return verdictGood
 }
 
-// follows reports whether a time follows what was read before, or returns other if nothing was.
+// follows reports whether a time follows what was read before; it returns other if nothing was.
 func (d *pcapDecoder) follows(sec uint32, other bool) bool {
 	if !d.haveLast {
 		return other

@@ -182,6 +182,8 @@ func (t *tcpDemux) add(n int) {
 // doubtsSize is the memory of the doubts of a connection.
 const doubtsSize = int(unsafe.Sizeof(doubts{}))
 
+// tcpConnSize is the memory of a connection, with the copy of its description that goes with its
+// transactions.
 const tcpConnSize = int(unsafe.Sizeof(tcpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(tcpKey{})) + 3*8 + memory.MapEntry
 
 // known is the connection if it carries something of interest.

@@ -57,13 +57,13 @@ func ParseKeys(s string) ([]Key, error) {
 			found = true
 			for _, have := range keys {
 				if have == Key(k) {
-					return nil, fmt.Errorf("%s stands twice", name)
+					return nil, fmt.Errorf("%s is given twice", name)
 				}
 			}
 			keys = append(keys, Key(k))
 		}
 		if !found {
-			return nil, fmt.Errorf("nothing can be grouped by %q: use none, or %s, several with commas", word, strings.Join(keyNames[:], ", "))
+			return nil, fmt.Errorf("cannot group by %q: use none, or %s, several with commas", word, strings.Join(keyNames[:], ", "))
 		}
 	}
 	return keys, nil

@@ -46,7 +46,7 @@ Chunks:
   P4240:100  of the room that was offered, the reply used 100 bytes
   tcp, udp   RPC without RDMA
 
-Behind the status:
+After the status:
 
   retrans=3   packets of this transaction that were seen again
   incomplete  part of it is missing from the capture

@@ -211,7 +211,7 @@ func (c connection) detail(w io.Writer) {
 		fmt.Fprintf(w, "\n    health: %d packets seen again, %d NAKs, %d RNR NAKs, %d missing, %d with wrong CRC, %d congestion marks, %d CNPs\n",
 			n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
 		if n.Resyncs > 0 {
-			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and were taken up anew: %d times\n", n.Resyncs)
+			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and tracking restarted: %d times\n", n.Resyncs)
 		}
 	}
 	fmt.Fprintln(w)

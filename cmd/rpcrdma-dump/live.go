@@ -36,13 +36,13 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
-	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
+	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
 	o.box.Flags(f)
 }
 
 // filterFlags chooses the filter of the kernel by an expression.
 func (o *liveOptions) filterFlag(f *pflag.FlagSet, name, short string) {
-	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets for which this capture filter `expression` holds")
+	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets that match this capture filter `expression`")
 }
 
 // tuningFlags are useful for captures that are written to files.

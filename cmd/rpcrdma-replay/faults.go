@@ -48,7 +48,7 @@ func parseFaults(list []string) (*faultPlan, error) {
 	for _, s := range specs {
 		if s.Action == fault.ErrChunk {
 			if s.Op != 0 || s.HasXID {
-				return nil, cli.Usagef("--fault: err_chunk is the server's, who knows neither ops nor captured XIDs: use call, every or all")
+				return nil, cli.Usagef("--fault: err_chunk is injected by the server, which knows neither ops nor captured XIDs: use call, every or all")
 			}
 			theirs = append(theirs, s)
 		} else {
@@ -89,7 +89,7 @@ func (f *faultPlan) check(fabric string, builtin bool) error {
 		return cli.Usagef("--fault: credits, rnr, disconnect and err_chunk need RDMA")
 	}
 	if f.server != nil && !builtin {
-		return cli.Usagef("--fault: err_chunk is the server's: use it with the command serve, or with builtin")
+		return cli.Usagef("--fault: err_chunk is injected by the server: use it with the command serve, or with builtin")
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ func (u *ui) detailLines(height int) []string {
 		return out
 	}
 	if d.Text == "" {
-		put(span{"this transaction has ended and is not held any more", warn})
+		put(span{"this transaction has ended and is no longer kept", warn})
 		return out
 	}
 	x := &d.Row
@@ -215,7 +215,7 @@ func (u *ui) detailLines(height int) []string {
 	case x.Ended != 0:
 		state, t = x.State.String()+" "+x.Status, normal
 	case !d.Found:
-		state, t = "ended; not held any more", warn
+		state, t = "ended; no longer kept", warn
 	}
 	put(span{fmt.Sprintf("XID 0x%08x ", x.XID), bold}, span{u.g.plain(x.Operation) + " ", normal},
 		span{u.g.plain(duration(x.Age)) + "  ", normal}, span{state, t})

@@ -412,7 +412,7 @@ func (u *ui) interval(longer bool) {
 	}
 	u.feed.SetInterval(to)
 	u.wantInterval = to
-	u.message = "interval " + to.String() + "; what is shown over time begins anew"
+	u.message = "interval " + to.String() + "; the history over time restarts"
 }
 
 func (u *ui) speed(faster bool) {
@@ -497,7 +497,7 @@ func (u *ui) narrow() {
 	}
 	f, err := filter.Compile(expr)
 	if expr == "" || err != nil {
-		u.message = "no filter can be made of this"
+		u.message = "cannot make a filter from this"
 		return
 	}
 	u.feed.SetFilter(f)

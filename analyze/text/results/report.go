@@ -196,7 +196,7 @@ func (p *reportPrinter) phases() {
 		left = len(groups) - shownPhases
 		groups = groups[:shownPhases]
 	}
-	p.title("Phases, without those that did not take place")
+	p.title("Phases that took place")
 	var rows [][]string
 	for _, g := range groups {
 		key := strings.Join(p.keyCells(g), " ")
@@ -251,7 +251,7 @@ func (p *reportPrinter) histogram() {
 func shortDuration(ns int64) string { return time.Duration(ns).String() }
 
 func (p *reportPrinter) bytes() {
-	p.title("Bytes of RPC messages, and of them moved by RDMA")
+	p.title("Bytes of RPC messages, and how many of them RDMA moved")
 	header := append(p.keyHeader(), "CALLS", "REPLIES", "RDMA READ", "RDMA WRITE", "BYTES/S", "AGAIN")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		return []string{
@@ -350,7 +350,7 @@ func (p *reportPrinter) inline() {
 	if len(p.rep.All.Inline) == 0 || p.rep.All.Chunks.Transactions == 0 {
 		return
 	}
-	p.title("What another inline threshold would do, if the requester knew the size of each reply")
+	p.title("Effect of another inline threshold, if the requester knew the size of each reply")
 	var rows [][]string
 	for _, x := range p.rep.All.Inline {
 		rows = append(rows, []string{
@@ -361,7 +361,7 @@ func (p *reportPrinter) inline() {
 	p.table([]string{
 		"THRESHOLD", "CALLS FIT", "REPLIES FIT", "BOTH", "CALLS FREED", "REPLIES FREED", "COPIED", "OPS SAVED", "NEW CALLS", "NEW REPLIES",
 	}, 0, rows)
-	p.printf("\n%s\n%s\n", "freed: used chunks and would not have to, so that COPIED bytes are copied and OPS SAVED RDMA",
+	p.printf("\n%s\n%s\n", "freed: used chunks and would no longer need them, so COPIED bytes are copied and OPS SAVED RDMA",
 		"operations do not take place; new: inline now, and would need a chunk")
 }
 
