@@ -1,5 +1,5 @@
-// Package annotate writes captures in which each packet of a transaction says
-// so in a comment.
+// Package annotate writes captures in which each packet of a transaction has a comment that names the
+// transaction.
 package annotate
 
 import (

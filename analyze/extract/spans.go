@@ -84,8 +84,7 @@ func (s *spans) merge() []span {
 	return s.list
 }
 
-// cut forgets what lies at and beyond an offset. It returns by how many the
-// number of ranges has become less.
+// cut removes everything at and beyond an offset. It returns by how much the number of ranges decreased.
 func (s *spans) cut(from uint64) int {
 	before := len(s.list) + len(s.recent)
 	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].to > from })

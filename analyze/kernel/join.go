@@ -94,9 +94,8 @@ func (p *pairing) sameService(a, b uint16) bool {
 	return same && x.version == y.version
 }
 
-// takeCall makes a transaction that of a record. If there are several, the
-// last one that has a reply is what the kernel's round trip is about: it
-// counts from the last transmission.
+// takeCall assigns a transaction to a record. If there are several, the kernel's round trip refers to the
+// last one with a reply: it counts from the last transmission.
 func (p *pairing) takeCall(c, w int32) {
 	r := &p.calls[c]
 	p.wires[w].call = c

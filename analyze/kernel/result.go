@@ -262,8 +262,8 @@ func (p *pairing) server(r *Result) {
 	}
 }
 
-// served names the operation of a request. To the server a COMPOUND has no
-// name: the client's is taken, or else that of the transaction.
+// served names the operation of a request. The server has no name for a COMPOUND: the client's name is used,
+// otherwise the transaction's.
 func (p *pairing) served(q *request, w *wire) uint16 {
 	if w.call >= 0 && p.calls[w.call].op != 0 {
 		return p.calls[w.call].op

@@ -6,14 +6,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Key appends what tells a connection from all others, wherever it is decoded: the
-// fabric, the two ends, and the time of its first packet in nanoseconds since 1970.
+// Key appends what identifies a connection, wherever it is decoded: the fabric, the two ends, and the time of
+// its first packet in nanoseconds since 1970.
 //
 //	rocev2|192.0.2.1/17|192.0.2.2/18|1763704890123456789
 //
-// The ends are in ascending order, as it is not always known which one is the
-// client; a number that is not known is 0. A tunnel around the connection makes no
-// difference.
+// The ends are in ascending order, as it is not always known which one is the client; a number that is not
+// known is 0. A tunnel around the connection makes no difference.
 func (e *Encoder) Key(b []byte, c *rdma.Connection) []byte {
 	x, y := c.Ends[0], c.Ends[1]
 	if d := y.Addr.Compare(x.Addr); d < 0 || d == 0 && y.Number() < x.Number() {

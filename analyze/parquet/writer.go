@@ -1,6 +1,5 @@
-// Package parquet writes transactions as Apache Parquet files, one row each,
-// for DuckDB, ClickHouse, Spark, Trino and their like. The columns are the
-// keys of schema rpcrdma.transaction/1; docs/parquet.md describes them.
+// Package parquet writes transactions as Apache Parquet files, one row each, for DuckDB, ClickHouse, Spark,
+// Trino and others. The columns are the keys of schema rpcrdma.transaction/1; docs/parquet.md describes them.
 package parquet
 
 import (

@@ -324,9 +324,9 @@ type Count struct {
 	Files   int
 	Packets uint64 // that can be read
 	Bytes   int64  // before compression
-	// Cut means that the last file is compressed and was not ended, because of an error. Bytes does not count
-	// it. Nor does Packets, unless Least is set: such a file cannot be read, except a stream on standard
-	// output.
+	// Cut means that the last file is compressed and was not ended, because of an
+	// error. Bytes does not count it. If it cannot be read, as on standard output,
+	// Packets does not count it either, and Least is set.
 	Cut, Least bool
 }
 

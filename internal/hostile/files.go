@@ -118,7 +118,7 @@ func scatteredReads(g *gen, n int) {
 	}
 }
 
-// farOffsets are pairs of WRITEs, the second of which claims to be far after the first.
+// farOffsets are pairs of WRITEs; the second claims to be far after the first.
 func farOffsets(g *gen, n int) {
 	p := g.rdma(1)
 	for i := range n {

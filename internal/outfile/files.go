@@ -176,8 +176,7 @@ func (s *Files) add(k *known) error {
 	return nil
 }
 
-// settle notes which file an output has become: the inode of the one that it
-// replaced may soon be that of another.
+// settle records which file an output has become: the inode of the one that it replaced may soon be reused.
 func (s *Files) settle(f *File, info fs.FileInfo) {
 	if s == nil {
 		return

@@ -1,6 +1,6 @@
 // Package rocetest makes RoCE traffic for tests: a model of hosts whose reliable connections carry
 // RPC-over-RDMA, across a network that can lose, copy and reorder packets, with a capture point near each
-// host. What the endpoints did is known, so that what a decoder says can be held against it.
+// host. What the endpoints did is known, so that the output of a decoder can be compared with it.
 //
 // The model follows the rules of the wire, not those of one product: requests have consecutive PSNs,
 // responses take theirs; a lost packet is answered by one NAK, and all from it on is retransmitted; a Read is

@@ -1,6 +1,5 @@
-// Package wrap puts captured Ethernet frames into the wrappings of tunnels and
-// mirrors, so that tests can compare what a capture says bare with what it says
-// wrapped.
+// Package wrap puts captured Ethernet frames into the wrappings of tunnels and mirrors, so that tests can
+// compare the decoding of a bare capture with that of a wrapped one.
 package wrap
 
 import (
@@ -54,10 +53,9 @@ type Wrapper struct {
 // New makes a Wrapper. id replaces the identifier of Kind.Tunnel.
 func New(k Kind, id uint32) *Wrapper { return &Wrapper{kind: k, id: id} }
 
-// Frame wraps an Ethernet frame of which b was captured and that was length
-// bytes long. The result is valid until the next call. A frame that cannot be
-// wrapped in this way (ARP in IP) is returned as it was, or if the link type is
-// another one, as something that carries nothing.
+// Frame wraps an Ethernet frame of which b was captured and that was length bytes long. The result is valid
+// until the next call. A frame that cannot be wrapped in this way (ARP in IP) is returned unchanged, or with
+// another link type, as a frame without content.
 func (x *Wrapper) Frame(b []byte, length int) (frame []byte, wire int) {
 	w := &x.w
 	link.Decode(capture.LinkEthernet, b, uint32(length), &x.frame)

@@ -1,8 +1,8 @@
-// Package nfsproc knows what the procedures of the Linux NFSv4 client are on
-// the wire: mountstats and trace events name them, a packet has a COMPOUND.
+// Package nfsproc knows what the procedures of the Linux NFSv4 client are on the wire: mountstats and trace
+// events name them, a packet has a COMPOUND.
 //
-// It knows nothing of the rest of the module, so that what is compared with
-// the kernel cannot share a mistake with what is read here.
+// It is independent of the rest of the module, so that the two sides of the comparison with the kernel cannot
+// share a mistake.
 package nfsproc
 
 import (

@@ -1,7 +1,6 @@
-// Package traffic gives fuzz targets captures that are nearly real: a few
-// packets of the samples, changed as a program of package mutate says, with
-// lengths, ICRC and CRC32C put right again, so that what was changed gets past
-// them.
+// Package traffic gives fuzz targets captures that are nearly real: a few packets of the samples, changed as
+// a program of package mutate says, with lengths, ICRC and CRC32C corrected again, so that what was changed
+// gets past them.
 package traffic
 
 import (

@@ -402,8 +402,8 @@ func (s *stage) resegment(i int, x mutate.Step) {
 	s.insert(i+1, second)
 }
 
-// Reader hands out packets in batches of so many; the memory of a batch is
-// overwritten by the next, as that of a file is.
+// Reader returns packets in batches of a given size; the memory of a batch is overwritten by the next, as
+// that of a file is.
 type Reader struct {
 	Packets []capture.Packet
 	Batch   int // packets at once
@@ -437,9 +437,8 @@ type Decoder interface {
 
 var batches = sync.Pool{New: func() any { return new(capture.Batch) }}
 
-// Run decodes packets on the calling goroutine, in batches of so many: what is
-// reached does not depend on how goroutines are scheduled, which Go's fuzzing
-// engine could not tell from new coverage.
+// Run decodes packets on the calling goroutine, in batches of a given size: the coverage does not depend on
+// how goroutines are scheduled, which Go's fuzzing engine could not tell from new coverage.
 func Run(d Decoder, packets []capture.Packet, batch int) {
 	b := batches.Get().(*capture.Batch)
 	r := Reader{Packets: packets, Batch: batch}
