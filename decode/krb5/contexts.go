@@ -14,8 +14,8 @@ type Options struct {
 	Contexts int // contexts remembered, those used last (1024; some 13 KiB each)
 }
 
-// Contexts follows the security contexts of a capture and opens what they
-// protect. Without a keytab it opens nothing, but Summary tells which key would.
+// Contexts follows the security contexts of a capture and opens what they protect. Without a keytab it opens
+// nothing, but Summary reports which key would.
 type Contexts struct {
 	mu      sync.Mutex
 	keytab  *Keytab

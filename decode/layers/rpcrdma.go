@@ -21,12 +21,11 @@ type RPCoverRDMA struct {
 	next gopacket.LayerType
 }
 
-// open stands for the length of a message whose end is not known: more than
-// any message has.
+// open is the length of a message whose end is unknown: longer than any message.
 const open = 1 << 30
 
-// sendType tells what is in a Send: RPC-over-RDMA, if all of the header that
-// is there is plausible. whole says that data is the whole message.
+// sendType determines what is in a Send: RPC-over-RDMA, if all of the header that is there is plausible.
+// whole says that data is the whole message.
 func sendType(data []byte, whole bool) gopacket.LayerType {
 	full := len(data)
 	if !whole {

@@ -36,8 +36,7 @@ type Record struct {
 	// Data is the start of the message: all that was captured before the
 	// first hole and within the limit.
 	Data []byte
-	// Length is the size of the message in bytes. If Broken is set it is only
-	// what is known of it.
+	// Length is the size of the message in bytes. If Broken is set, it is only the known part.
 	Length int
 	// Broken says that the end of the record was not seen.
 	Broken bool
@@ -281,8 +280,8 @@ func (p *RecordParser) keep(part []byte) {
 	p.buf = append(p.buf, part[:min(len(part), limit-len(p.buf))]...)
 }
 
-// deliver ends the open record. A record whose first bytes are lost is useless: it says neither its XID nor
-// its kind.
+// deliver ends the open record. A record whose first bytes are lost is useless: its XID and its kind are
+// unknown.
 func (p *RecordParser) deliver(data []byte) {
 	p.rec.Data = data
 	p.rec.Parts = p.parts
@@ -332,7 +331,7 @@ func (p *RecordParser) Skip(n uint64, ref rdma.Ref) {
 		return
 	}
 	if p.need == 0 || n > uint64(p.need) {
-		// Where the next mark is, is not known.
+		// The position of the next mark is unknown.
 		broken := p.need == 0 || !p.last
 		if p.open && p.rec.Length > 0 {
 			p.rec.Broken = broken
@@ -406,9 +405,9 @@ func next(b []byte, from int, pattern []byte) int {
 }
 
 // StartsRecord reports whether b, the payload of a TCP segment, starts with a record mark and a plausible RPC
-// header, and whether the marks that follow within it are plausible, too. It tells RPC connections from
-// others: ask it about the segments of a connection that is not yet known, and build a TCPTracker when it
-// says yes. It keeps no state and costs a few nanoseconds.
+// header, and whether the marks that follow within it are plausible, too. It distinguishes RPC connections
+// from others: call it for the segments of a connection that is not yet known, and create a TCPTracker when
+// it returns true. It keeps no state and costs a few nanoseconds.
 func StartsRecord(b []byte) bool {
 	const chain = 3 // records to look at
 	for i := 0; i < chain; i++ {

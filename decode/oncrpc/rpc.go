@@ -1,7 +1,6 @@
-// Package oncrpc decodes and encodes the headers of ONC remote procedure
-// calls (RFC 5531) with their authentication flavors, RPCSEC_GSS (RFC 2203,
-// RFC 5403, RFC 7861) among them. It finds the records of RPC over TCP, and
-// tells RPC from other traffic.
+// Package oncrpc decodes and encodes the headers of ONC remote procedure calls (RFC 5531) with their
+// authentication flavors, RPCSEC_GSS (RFC 2203, RFC 5403, RFC 7861) among them. It finds the records of RPC
+// over TCP, and distinguishes RPC from other traffic.
 package oncrpc
 
 import (

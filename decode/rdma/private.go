@@ -69,8 +69,8 @@ func sizeCode(size uint32) byte {
 	return byte(min(max(size/inlineUnit, 1), 256) - 1)
 }
 
-// InlineThreshold is the largest number of bytes that sender may put in one Send to receiver, as their
-// messages tell: the smaller of what the one sends and the other receives (RFC 8797, section 4.1).
+// InlineThreshold is the largest number of bytes that sender may put in one Send to receiver, according to
+// their messages: the smaller of what the one sends and the other receives (RFC 8797, section 4.1).
 func InlineThreshold(sender, receiver *PrivateData) uint32 {
 	return min(sender.sendSize(), receiver.receiveSize())
 }

@@ -73,9 +73,8 @@ func (t *TapFilter) Copied(tap int32) bool {
 	return t.Elsewhere > 0 && (t.copies[0] == tap || t.copies[1] == tap)
 }
 
-// Accept reports whether a packet captured at tap, at the time now, belongs to
-// what is followed. preferred is where the connection's first packet was
-// captured.
+// Accept reports whether a packet captured at tap, at the time now, belongs to the followed stream. preferred
+// is where the connection's first packet was captured.
 func (t *TapFilter) Accept(tap, preferred int32, now int64) bool {
 	if tap == t.tap {
 		t.waiting, t.last, t.shown = 0, now, true

@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// File is what a transaction is about, drawn together from arguments and
-// results: the object, and the range of it.
+// File is the subject of a transaction, collected from arguments and results: the object, and the range of
+// it.
 type File struct {
 	Handle []byte // of the object, or of the directory that Name is in
 	Name   []byte // as it stands in the call; nil if the call has only a handle

@@ -15,7 +15,7 @@ type Unwrapper interface {
 // Opening says what became of the wrapped body of a message.
 type Opening uint8
 
-// What becomes of a body.
+// Results of opening a body.
 const (
 	NotOpened Opening = iota // not wrapped, not seen, or its key is not known
 	Verified                 // integrity: the checksum is right
@@ -88,8 +88,8 @@ func (v *View) unwrap() {
 	v.Unwrap.Unwrap(v)
 }
 
-// Opening is what became of the wrapped bodies of the transaction: the worse of
-// call and reply if both could be looked at.
+// Opening is the result for the wrapped bodies of the transaction: the worse of call and reply if both were
+// examined.
 func (v *View) Opening() Opening {
 	return max(v.CallOpened.How, v.ReplyOpened.How)
 }

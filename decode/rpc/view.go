@@ -1,5 +1,5 @@
-// Package rpc shows what the messages of a transaction say: the RPC headers,
-// and the arguments and results of the program by name.
+// Package rpc decodes the messages of a transaction: the RPC headers, and the arguments and results of the
+// program by name.
 package rpc
 
 import (
@@ -44,9 +44,8 @@ type View struct {
 	// Names remembers file handles; it may be nil.
 	Names *Names
 
-	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil. CallOpened and
-	// ReplyOpened are its answer, Principal the name of who set up the context
-	// of the call, if it knows that.
+	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil. CallOpened and ReplyOpened are its results,
+	// Principal the name of the caller that created the context, if known.
 	Unwrap                  Unwrapper
 	CallOpened, ReplyOpened Opened
 	Principal               string

@@ -104,9 +104,8 @@ func (h *Header) PositionZero() ReadChunk {
 	return ReadChunk{}
 }
 
-// ReducedCall appends the data items that the Read list takes out of the
-// stream: every chunk but that at position 0, by ascending position, as
-// xdr.Reader.ReduceCall wants them.
+// ReducedCall appends the data items that the Read list takes out of the stream: every chunk except the one
+// at position 0, by ascending position, as xdr.Reader.ReduceCall expects.
 func (h *Header) ReducedCall(dst []xdr.Reduced) []xdr.Reduced {
 	for _, c := range h.ReadChunks() {
 		if c.Position != 0 || h.Version == Version2 {

@@ -11,13 +11,12 @@ const minMessage = 28
 // add empty lists.
 const maxError = 64
 
-// Plausible reports whether b, the captured part of a message of full bytes,
-// looks like a message of version 1. It is strict enough to be asked about
-// any Send of an unknown connection, cheap, and allocates nothing. Where the
-// capture cuts the message, what is there decides.
+// Plausible reports whether b, the captured part of a message of full bytes, looks like a message of version
+// 1. It is strict enough for any Send of an unknown connection, cheap, and allocates nothing. If the capture
+// cut the message, the captured part decides.
 //
-// Breaches of the protocol that a receiver would still understand do not
-// count against a message, so that they can be reported.
+// Breaches of the protocol that a receiver would still understand do not count against a message, so that
+// they can be reported.
 func Plausible(b []byte, full int) bool {
 	if full < len(b) {
 		full = len(b)

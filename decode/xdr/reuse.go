@@ -16,8 +16,8 @@ func Reuse[T any](s []T) []T {
 	return s[:0]
 }
 
-// Extend makes a slice longer by one element. The element holds what it held
-// when the memory was last used, so that its own slices can be reused.
+// Extend makes a slice longer by one element. The element has its contents from the last use of the memory,
+// so that its own slices can be reused.
 func Extend[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s[:len(s)+1]
