@@ -50,7 +50,7 @@ func NewWriter(w io.Writer, metadata map[string]string) *Writer {
 	return newWriter(w, metadata, codec, GroupBytes)
 }
 
-// NewSmallWriter is NewWriter for who has little memory: row groups end after so
+// NewSmallWriter is NewWriter for programs with little memory: row groups end after so
 // many bytes, uncompressed, and are compressed less.
 func NewSmallWriter(w io.Writer, metadata map[string]string, group int) *Writer {
 	return newWriter(w, metadata, smallCodec, group)

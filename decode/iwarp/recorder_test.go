@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// recorder is a Handler that writes down what it is told.
+// recorder is a Handler that records its calls.
 type recorder struct {
 	log       []string // operations, without packet numbers
 	refs      []string // what concerns single packets

@@ -23,7 +23,7 @@ const (
 
 // decodeGRE reads a GRE header: flags and version 16, protocol type 16, then,
 // each with its flag, checksum and offset 32, key 32, sequence number 32. What
-// follows is told by the protocol type.
+// follows is given by the protocol type.
 //
 // The checksum is not verified: it covers the inner packet, which has its own.
 func decodeGRE(data []byte, n int, f *Frame) {

@@ -23,7 +23,7 @@ const (
 	Changes
 	// Never is not replayed, wherever it acts: it reaches beyond the file system
 	// (callbacks, locks of other protocols, the server's registry), or makes the
-	// server call somebody else.
+	// server call another host.
 	Never
 	// Composed is a COMPOUND: as strong as the strongest of its operations.
 	Composed
