@@ -1,7 +1,7 @@
 package capture
 
-// Reset takes all packets out of the batch and keeps its memory. A reader
-// begins with it when it fills a batch by Append or Extend.
+// Reset removes all packets from the batch and keeps its memory. A reader that fills a batch by Append or
+// Extend starts with it.
 func (b *Batch) Reset() {
 	b.Packets = b.Packets[:0]
 	b.buf = b.buf[:0]
@@ -13,8 +13,8 @@ func (b *Batch) Size() int { return len(b.buf) }
 // Append adds a packet with a copy of its data.
 func (b *Batch) Append(p Packet) { copy(b.Extend(p, len(p.Data)), p.Data) }
 
-// Extend adds a packet with room for n bytes of data, which the caller fills
-// before it adds another one. p.Data is not looked at.
+// Extend adds a packet with room for n bytes of data, which the caller fills before it adds another one.
+// p.Data is ignored.
 func (b *Batch) Extend(p Packet, n int) []byte {
 	at := len(b.buf)
 	if n > cap(b.buf)-at {

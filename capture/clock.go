@@ -20,9 +20,8 @@ const nsPerSecond = 1_000_000_000
 // microseconds is the clock of an interface without if_tsresol.
 var microseconds = clock{mul: 1000}
 
-// setResolution takes the value of if_tsresol. It returns false, and leaves
-// the clock alone, if the value makes no sense: a tick that no 64-bit number
-// of which reaches one second.
+// setResolution sets the resolution from if_tsresol. It returns false and changes nothing if the value makes
+// no sense: with such a tick no 64-bit number reaches one second.
 func (c *clock) setResolution(v byte) bool {
 	n := v & 0x7f
 	if v&0x80 != 0 {
@@ -52,8 +51,8 @@ func pow10(n uint8) uint64 {
 	return v
 }
 
-// setOffset takes the value of if_tsoffset, in seconds. It returns false, and
-// leaves the clock alone, if no int64 of nanoseconds reaches that far.
+// setOffset sets the offset from if_tsoffset, in seconds. It returns false and changes nothing if an int64 of
+// nanoseconds cannot represent it.
 func (c *clock) setOffset(seconds int64) bool {
 	const most = math.MaxInt64 / nsPerSecond
 	if seconds > most || seconds < -most {

@@ -41,9 +41,8 @@ type limits struct {
 
 // decoder knows one file format.
 type decoder interface {
-	// decode appends to b the packets found in data[pos:], which lies in
-	// memory of b, and returns the position of the first byte that it could
-	// not use yet. At the end of the file it uses everything.
+	// decode appends to b the packets found in data[pos:], which is memory of b, and returns the position of
+	// the first unused byte. At the end of the file it uses everything.
 	decode(f *file, b *Batch, data []byte, pos int, eof bool) int
 	// ifaces describes the interfaces met so far, by their index in a
 	// section.
@@ -163,8 +162,8 @@ func (f *file) fill(b *Batch) error {
 	return nil
 }
 
-// want is how many bytes a batch should have: fewer where packets are small,
-// for what is made of a packet takes room in the processor's cache, too.
+// want is how many bytes a batch should have: fewer if packets are small, since their decoded form takes room
+// in the processor's cache, too.
 func (f *file) want() int {
 	if f.mean == 0 {
 		return f.lim.batch
@@ -180,9 +179,8 @@ func (f *file) end() error {
 	return io.EOF
 }
 
-// makeRoom makes room to read after b.buf[pos:n], where n is the end of the
-// buffer. The buffer doubles when more than half of it waits to be decoded: it
-// grows as bytes arrive, never by what a record claims.
+// makeRoom makes room to read after b.buf[pos:n], where n is the end of the buffer. The buffer doubles when
+// more than half of it waits to be decoded: it grows as bytes arrive, never because of a length in a record.
 func (f *file) makeRoom(b *Batch, n, pos int) (int, int) {
 	old := b.buf
 	switch {
@@ -195,8 +193,7 @@ func (f *file) makeRoom(b *Batch, n, pos int) (int, int) {
 	return copy(b.buf, old[pos:n]), 0
 }
 
-// read fills p, or takes what is there if the source may wait. It reports
-// whether the input has ended.
+// read fills p, or reads what is available if the source may block. It reports whether the input has ended.
 func (f *file) read(p []byte) (int, bool) {
 	n := 0
 	for n < len(p) {
@@ -238,8 +235,7 @@ func (f *file) problem(packet uint64, offset int64, err error, format string, ar
 	f.probs.add(f.name, packet, offset, err, format, args...)
 }
 
-// cause returns what to give as the cause of a record that the end of the file
-// cuts.
+// cause returns the cause to report for a record that the end of the file cuts.
 func (f *file) cause() error {
 	if f.err != nil {
 		return f.err

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Follower reads a file that another program still writes: at its end it waits
-// for more, as tail -f does. It is for NewReader, which takes what is there.
+// Follower reads a file that another program is still writing: at the end it waits for more, like tail -f. It
+// is meant for NewReader, which takes what is available.
 type Follower struct {
 	f     *os.File
 	at    int64
@@ -36,8 +36,8 @@ func Follow(name string) (*Follower, error) {
 	return &Follower{f: f, every: followEvery, stop: make(chan struct{})}, nil
 }
 
-// errShrunk says that a file became shorter than what was read of it.
-var errShrunk = errors.New("the file was cut or written anew while it was followed")
+// errShrunk means that a file became shorter than the part already read.
+var errShrunk = errors.New("the file was truncated or rewritten while it was followed")
 
 // Read waits until there is something to read. After Close it returns
 // os.ErrClosed.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FormatError says that an input is not a capture of a known format.
+// FormatError means that an input is not a capture of a known format.
 type FormatError struct {
 	File   string // as given by the user
 	Found  []byte // the first bytes, at most 16

@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// openAll looks into each input for the time of its first packet. Regular
-// files are closed again until their turn comes, so that of a long rotated
-// series one file at a time is open and in memory.
+// openAll opens each input to find the time of its first packet. Regular files are closed again until their
+// turn comes, so that only one file of a long rotated series is open and in memory at a time.
 func (r *files) openAll() error {
 	var empty error
 	empties := 0
@@ -79,7 +78,7 @@ func (in *input) finish() {
 	}
 }
 
-// before tells whether the next packet of a comes before that of b.
+// before reports whether the next packet of a comes before that of b.
 func before(a, b *input) bool {
 	return a.time < b.time || a.time == b.time && a.index < b.index
 }
@@ -145,7 +144,7 @@ func (r *files) merge(b *Batch) error {
 		}
 		run := in.batch.Packets[in.next : in.next+r.run(in)]
 		if in.next == 0 && len(run) == len(in.batch.Packets) && len(b.Packets) == 0 {
-			// All of it comes next: hand over the memory instead of a copy.
+			// All of it comes next: pass on the memory instead of a copy.
 			*b, in.batch = in.batch, *b
 			in.batch.Packets = in.batch.Packets[:0]
 			in.next = 0

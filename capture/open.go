@@ -12,10 +12,9 @@ import (
 type Options struct {
 	// Stdin is read for the name "-"; nil means os.Stdin. It is not closed.
 	Stdin io.Reader
-	// MaxRecord is the length in bytes of the longest record that is read;
-	// a longer one is taken for damage. 0 means 16 MiB; the most is
-	// 1 GiB. Memory grows as the bytes of a record arrive, whatever length it
-	// claims.
+	// MaxRecord is the length in bytes of the longest record that is read; a longer one counts as damage. 0
+	// means 16 MiB; the maximum is 1 GiB. Memory grows as the bytes of a record arrive, whatever its length
+	// field says.
 	MaxRecord int
 	// BatchSize is how many bytes a batch holds, if no single record is
 	// longer. 0 means 256 KiB.
@@ -61,9 +60,8 @@ type Tapper interface {
 // Progresser is a Reader of inputs whose size may be known. Readers that Open
 // and NewReader return are Progressers.
 type Progresser interface {
-	// Progress returns how many bytes of the inputs were read, as they are
-	// stored (compressed), and how many there are; total is 0 if that is
-	// not known. It may be called while another goroutine reads.
+	// Progress returns how many bytes of the inputs were read, as they are stored (compressed), and how many
+	// there are; total is 0 if unknown. It may be called while another goroutine reads.
 	Progress() (done, total int64)
 }
 
@@ -85,23 +83,20 @@ type Tap struct {
 	SnapLen uint32
 }
 
-// Open opens captures by name; "-" is standard input. Pcap and pcapng are told
-// apart by content, as are gzip and zstd.
+// Open opens captures by name; "-" is standard input. Pcap and pcapng are distinguished by content, as are
+// gzip and zstd.
 //
-// Packets of several files come merged by time; of packets with equal times
-// those of the file named first come first. A file that is not in order
-// within itself is passed as it is. Packet.Number counts the merged packets.
+// Packets of several files come merged by time; of packets with equal times those of the file named first
+// come first. A file that is not in order within itself is passed as it is. Packet.Number counts the merged
+// packets.
 //
-// Packet.Tap numbers lanes and interfaces. A file whose first packet comes
-// after another file has ended takes over the lane of that file, the lowest
-// free lane first: a series of rotated files is one lane, captures that
-// overlap have one each. In a lane, the interfaces with the same index in a
-// section are one tap.
+// Packet.Tap numbers lanes and interfaces. A file whose first packet comes after another file has ended takes
+// over the lane of that file, the lowest free lane first: a series of rotated files is one lane, captures
+// that overlap have one each. In a lane, the interfaces with the same index in a section are one tap.
 //
-// A file that is not a capture is an error (*FormatError). So is one without
-// any byte, but only if no other file was named: rotation leaves such files,
-// so that among others it is a Problem. The Reader is also a Tapper and a
-// Progresser.
+// A file that is not a capture is an error (*FormatError). So is one without any byte, but only if no other
+// file was named: rotation leaves such files, so that among others it is a Problem. The Reader is also a
+// Tapper and a Progresser.
 func Open(names []string, opts Options) (Reader, error) {
 	if len(names) == 0 {
 		return nil, errors.New("no input named")

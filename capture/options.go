@@ -25,8 +25,8 @@ const (
 	isbSystemDropped = 7 // isb_osdrop
 )
 
-// option takes the first option off p. Rest is nil and ok false if it runs
-// beyond p; ok is false with an empty rest at the end of the options.
+// option splits the first option off p. If it extends beyond p, rest is nil and ok false; at the end of the
+// options ok is false with an empty rest.
 func (d *ngDecoder) option(p []byte) (code uint16, value, rest []byte, ok bool) {
 	if len(p) < 4 {
 		return 0, nil, p[:0:0], false

@@ -45,9 +45,9 @@ type Packet struct {
 	Length uint32   // length on the wire in bytes; len(Data) is what was captured
 	Tap    uint16   // where it was captured: a lane of merged files and an interface within it
 	Link   LinkType // how Data starts
-	// Segment is the payload in bytes of each of the packets that segmentation
-	// offload makes of this one, but for the last, which may be shorter; 0 if
-	// it makes none, or if the source does not tell. Live captures do.
+	// Segment is the payload in bytes of each of the packets that segmentation offload cuts this one into,
+	// except for the last, which may be shorter; 0 if there are none, or if the source does not say. Live
+	// captures do.
 	Segment uint16
 	Data    []byte
 }
@@ -67,8 +67,7 @@ type Batch struct {
 // kept in Problems.
 type Reader interface {
 	Read(b *Batch) error
-	// Problems lists what was damaged so far: at most MaxProblems entries,
-	// with the number of all of them.
+	// Problems lists the damage found so far: at most MaxProblems entries, and the total number.
 	Problems() (list []*Problem, total int)
 	Close() error
 }

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// Packets yields the packets of r until its end. A packet is valid until the next
-// one; an error other than io.EOF ends the sequence, and comes alone.
+// Packets yields the packets of r until its end. A packet is valid until the next one. An error other than
+// io.EOF is yielded last, without a packet.
 func Packets(r Reader) iter.Seq2[*Packet, error] {
 	return func(yield func(*Packet, error) bool) {
 		var b Batch

@@ -163,13 +163,12 @@ func (d *pcapDecoder) recordAt(p []byte) pcapRecord {
 	return r
 }
 
-// strict tells whether nothing about a header is odd.
+// strict reports whether nothing about a header is odd.
 func (d *pcapDecoder) strict(r *pcapRecord) bool {
 	return r.caplen <= d.sane && r.caplen <= r.length && r.frac < d.ticks && r.length-1 < maxWireLength
 }
 
-// blank tells whether r is of a packet without any length, but not a row of
-// zeros.
+// blank reports whether r is of a packet without any length, but not a row of zeros.
 func (d *pcapDecoder) blank(r *pcapRecord) bool {
 	return r.caplen == 0 && r.length == 0 && r.frac < d.ticks && r.sec != 0
 }
@@ -262,10 +261,9 @@ const (
 	verdictWait          // more bytes are needed to tell
 )
 
-// judge decides about a record that looks odd: it is believed if another
-// record begins where it ends. The text says what is odd, if that is worth
-// telling; only then must the times agree as well, since the lengths may be
-// wrong.
+// judge decides about a suspicious record: it is accepted if another record begins where it ends. The text
+// describes the anomaly if it is worth reporting; only then must the times agree as well, since the lengths
+// may be wrong.
 func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verdict, string) {
 	if r.caplen > d.max {
 		return verdictBad, "the record is longer than the limit"
@@ -314,7 +312,7 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	return verdictBad, text
 }
 
-// near tells whether two times are close enough for neighbouring records.
+// near reports whether two times are close enough for neighbouring records.
 func near(a, b uint32) bool {
 	return a-b < secondsApart || b-a < secondsApart
 }
@@ -324,10 +322,10 @@ func (d *pcapDecoder) lose(f *file, pos int, truncated bool, text string) {
 	d.hunt = hunt{on: true, start: f.base + int64(pos), truncated: truncated, text: text}
 }
 
-// search goes on with the hunt at pos. It returns where it stopped; the hunt
-// is off if a record begins there.
+// search continues with the hunt at pos. It returns where it stopped; the hunt is off if a record begins
+// there.
 //
-// Each byte is looked at once, and a look costs a few headers at most.
+// Each byte is examined once, and a look costs a few headers at most.
 func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	if f.base+int64(pos) == d.hunt.start { // known to be bad
 		pos++
@@ -358,9 +356,8 @@ func (d *pcapDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	return len(data)
 }
 
-// chain tells whether a believable row of records begins at pos. It must be
-// longer if it does not follow in time what was read before; shorter, if the
-// file ends and it does.
+// chain reports whether a plausible sequence of records begins at pos. It must be longer if its time does not
+// follow what was read before; it may be shorter if the file ends and its time does follow.
 func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	var last uint32
 	need := chainLength
@@ -393,8 +390,7 @@ func (d *pcapDecoder) chain(data []byte, pos int, eof bool) verdict {
 	return verdictGood
 }
 
-// follows tells whether a time follows what was read before, or returns other
-// if nothing was.
+// follows reports whether a time follows what was read before; it returns other if nothing was.
 func (d *pcapDecoder) follows(sec uint32, other bool) bool {
 	if !d.haveLast {
 		return other

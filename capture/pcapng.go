@@ -29,7 +29,7 @@ const (
 	packetMinimum  = 32 // enhanced and obsolete packet blocks
 	simpleMinimum  = 16
 
-	maxInterfaces = 1 << 16 // of a section: what Packet.Tap can tell apart
+	maxInterfaces = 1 << 16 // of a section: what Packet.Tap can distinguish
 	maxName       = 256     // bytes kept of an interface name
 )
 
@@ -259,9 +259,8 @@ func (d *ngDecoder) measure(data []byte, pos int, eof bool) (int, verdict, strin
 	return size, verdictGood, text
 }
 
-// swallows tells whether a block, whose last length does not confirm the
-// first, has another whole block in it: then the first length is wrong, though
-// it happens to lead to the start of a block.
+// swallows reports whether a block, whose last length does not confirm the first, has another whole block in
+// it: then the first length is wrong, though it happens to lead to the start of a block.
 func (d *ngDecoder) swallows(p []byte) bool {
 	switch d.u32(p) {
 	case blockEnhanced, blockPacket:
@@ -277,8 +276,7 @@ func (d *ngDecoder) swallows(p []byte) bool {
 	return false
 }
 
-// header tells whether p, of at least blockOverhead bytes, starts like a block
-// of a known type.
+// header reports whether p, of at least blockOverhead bytes, starts like a block of a known type.
 func (d *ngDecoder) header(p []byte) bool {
 	typ, length := d.u32(p), d.u32(p[4:])
 	var least uint32
@@ -342,8 +340,8 @@ func (d *ngDecoder) block(f *file, b *Batch, data []byte, pos, size int, typ uin
 		if len(body) < 16 {
 			break
 		}
-		// The section length (body[8:16]) is of no use: it is -1 in streams
-		// and the blocks tell the end as well.
+		// The section length (body[8:16]) is useless: it is -1 in streams and the blocks tell the end as
+		// well.
 		if major := d.u16(body[4:]); major != 1 {
 			f.problem(f.at(), f.base+int64(pos), nil, "pcapng version %d.%d is not known; reading it as 1.0", major, d.u16(body[6:]))
 		}
@@ -436,8 +434,8 @@ func (d *ngDecoder) lose(f *file, pos int, truncated bool, text string) {
 	d.hunt = hunt{on: true, start: f.base + int64(pos), truncated: truncated, text: text}
 }
 
-// search goes on with the hunt at pos. It returns where it stopped; the hunt
-// is off if a block begins there.
+// search continues with the hunt at pos. It returns where it stopped; the hunt is off if a block begins
+// there.
 func (d *ngDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	if f.base+int64(pos) == d.hunt.start { // known to be bad
 		pos++
@@ -471,9 +469,9 @@ func (d *ngDecoder) search(f *file, data []byte, pos int, eof bool) int {
 	return len(data)
 }
 
-// adopt tells whether an interface description begins at pos, in either byte
-// order. It stands in for a section header that is lost. It must be aligned:
-// three bytes further, a small little-endian number reads as a big-endian one.
+// adopt reports whether an interface description begins at pos, in either byte order. It stands in for a
+// section header that is lost. It must be aligned: three bytes further, a small little-endian number reads as
+// a big-endian one.
 func (d *ngDecoder) adopt(data []byte, pos int, eof bool) verdict {
 	for _, d.big = range [2]bool{false, true} {
 		if d.u32(data[pos:]) != blockInterface {
@@ -492,8 +490,8 @@ func (d *ngDecoder) adopt(data []byte, pos int, eof bool) verdict {
 	return verdictBad
 }
 
-// candidate tells whether a block that makes sense begins at pos: its type is
-// known, its two lengths agree, and its fields fit.
+// candidate reports whether a block that makes sense begins at pos: its type is known, its two lengths agree,
+// and its fields fit.
 func (d *ngDecoder) candidate(data []byte, pos int, eof bool) verdict {
 	p := data[pos:]
 	if !d.header(p) {

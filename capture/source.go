@@ -59,7 +59,7 @@ func (c *counter) failure() error {
 	return nil
 }
 
-// openSource opens a file by name. Size is -1 if it is not known.
+// openSource opens a file by name. Size is -1 if unknown.
 func openSource(name string, stdin io.Reader, consumed *atomic.Int64) (s *source, size int64, err error) {
 	if name == "-" {
 		s, err = newSource(stdin, waits(stdin), consumed)
@@ -82,7 +82,7 @@ func openSource(name string, stdin io.Reader, consumed *atomic.Int64) (s *source
 	return s, sizeOf(f), nil
 }
 
-// waits tells whether reading r may wait for a writer.
+// waits reports whether reading r may wait for a writer.
 func waits(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {

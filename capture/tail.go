@@ -2,9 +2,8 @@ package capture
 
 import "io"
 
-// tail stands between a Writer's buffer and its stream. It knows which records
-// the stream has taken: after an error, the Writer's own count includes those
-// that were lost with the buffer.
+// tail is between a Writer's buffer and its stream. It knows which records the stream accepted: after an
+// error, the Writer's own count includes those lost with the buffer.
 type tail struct {
 	w       io.Writer
 	taken   int64 // bytes

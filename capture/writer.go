@@ -99,10 +99,9 @@ func NewWriter(w io.Writer, opts WriterOptions) *Writer {
 	return t
 }
 
-// Detach writes what is buffered and lets go of the stream and the buffer.
-// Before more is written, Attach has to give the Writer a stream that goes on
-// where the former one ended: of many captures that are written side by side,
-// not all need to be open files.
+// Detach writes what is buffered and releases the stream and the buffer. Before more is written, Attach has
+// to give the Writer a stream that continues where the former one ended: of many captures written in
+// parallel, not all need to be open files.
 func (w *Writer) Detach() error {
 	err := w.Flush()
 	if err == nil {
@@ -152,7 +151,7 @@ func (w *Writer) WriteComments(p *Packet, comments []string) error {
 // Statistics are counters of a tap, as of a moment.
 type Statistics struct {
 	Time     int64  // of the moment, nanoseconds since 1970
-	Start    int64  // of the capture; 0 if not known
+	Start    int64  // of the capture; 0 if unknown
 	Received uint64 // packets that the filter took
 	Dropped  uint64 // of these, those that were lost for lack of room
 	Missed   uint64 // packets that the interface lost
@@ -211,10 +210,9 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Stored returns how many packets the stream has taken as a whole, and where the
-// last record ends that it has taken as a whole, in bytes from the beginning of
-// the capture. After an error they tell what is worth keeping; packets that are
-// buffered do not count.
+// Stored returns how many packets the stream has accepted completely, and where the last of these records
+// ends, in bytes from the beginning of the capture. After an error this is what is worth keeping; buffered
+// packets do not count.
 func (w *Writer) Stored() (packets uint64, bytes int64) { return w.tail.packets, w.tail.whole }
 
 // Written returns how many bytes were written, those that are still buffered
@@ -228,8 +226,7 @@ func (w *Writer) put(p []byte) {
 	}
 }
 
-// wireLength returns the length on the wire to write: one that is not below
-// what was captured.
+// wireLength returns the length on the wire to write: at least the captured length.
 func wireLength(p *Packet) uint32 { return max(p.Length, uint32(len(p.Data))) }
 
 func (w *Writer) startPcap(link LinkType) {
@@ -283,7 +280,7 @@ func (w *Writer) pad() {
 	}
 }
 
-// text cuts an option's text to what its length field can tell.
+// text cuts an option's text to what its length field can express.
 func text(s string) string {
 	if len(s) <= math.MaxUint16 {
 		return s

@@ -206,8 +206,7 @@ func TestWriterComments(t *testing.T) {
 	}
 }
 
-// A Writer that changes its stream in the middle writes one capture all the
-// same.
+// A Writer that changes its stream in the middle writes one capture nevertheless.
 func TestWriterDetach(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for _, f := range []Format{Pcap, Pcapng} {
@@ -240,7 +239,7 @@ func TestWriterDetach(t *testing.T) {
 	}
 }
 
-// Counters stand behind the packets, and readers step over them.
+// Counters stand after the packets, and readers step over them.
 func TestWriterStatistics(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b, WriterOptions{Taps: someTaps})

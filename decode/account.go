@@ -21,7 +21,7 @@ const (
 	ClassFragment                  // an IP fragment that did not complete a datagram
 	ClassUnknown                   // Kind.Unknown names what is not decoded
 	ClassDamaged                   // Kind.Problem says why its headers could not be decoded
-	ClassOther                     // of a kind beyond the limit of kinds that are told apart
+	ClassOther                     // of a kind beyond the limit of kinds that are distinguished
 )
 
 // Kind is what packets of an Account have in common.
@@ -40,7 +40,7 @@ type Count struct {
 	Packets, Bytes uint64
 }
 
-// Service is who is behind connections without RPC, as their setup says.
+// Service identifies the service of connections without RPC, as announced in their setup.
 type Service struct {
 	Fabric      rdma.Fabric
 	Port        uint16 // of IP-CM or TCP; 0 if there is none
@@ -58,8 +58,7 @@ type Account struct {
 }
 
 const (
-	// maxKinds bounds the kinds that are told apart: ports and protocols are
-	// what a sender writes.
+	// maxKinds bounds the kinds that are distinguished: ports and protocols are chosen by senders.
 	maxKinds = 256
 	// maxServices bounds the services.
 	maxServices = 64
@@ -96,9 +95,8 @@ func (a *account) add(k Kind, bytes uint32) *Count {
 	return c
 }
 
-// tcp is the kind of a TCP segment of a connection, nil if it has none, of which
-// known is what is known. Packets that came before a connection was recognised
-// turn out to be of its kind.
+// tcp is the kind of a TCP segment of a connection, nil if it has none; known is what is known of the
+// connection. Packets from before a connection was recognised later count as its kind.
 func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) Kind {
 	if known == nil {
 		if c != nil {
@@ -129,7 +127,7 @@ func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) 
 	return of
 }
 
-// kindOf is the kind of a packet that is of no connection of interest.
+// kindOf is the kind of a packet that belongs to no connection of interest.
 func kindOf(f *link.Frame) Kind {
 	k := Kind{Unknown: f.Unknown, Problem: f.Problem}
 	if o := f.Outermost(); o != nil {
@@ -150,7 +148,7 @@ func kindOf(f *link.Frame) Kind {
 	return k
 }
 
-// closed takes note of the service of a connection that ended without RPC.
+// closed records the service of a connection that ended without RPC.
 func (a *account) closed(c *rdma.Connection) {
 	if c.MergedInto != nil || c.Calls.Ended > 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return

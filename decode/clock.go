@@ -20,10 +20,9 @@ const (
 // maxSwitches bounds the switches whose counters are followed.
 const maxSwitches = 1024
 
-// switchClock turns the timestamps of ERSPAN III into times. Those with seconds
-// of IEEE 1588 are taken as they are. The others count from an instant that
-// nobody tells: the first packet of a switch has the time of the capture, and
-// the others the distance from it.
+// switchClock converts the timestamps of ERSPAN III to times. Those with IEEE 1588 seconds are used
+// unchanged. The others count from an unknown instant: the first packet of a switch gets its capture time,
+// and later ones are relative to it.
 type switchClock struct {
 	bases map[netip.Addr]*counter
 }
@@ -71,8 +70,7 @@ func (c *switchClock) adjust(f *link.Frame, captured int64) int64 {
 		n.last, n.ticks = lower, n.ticks+d
 		return n.base + n.ticks
 	}
-	// The difference of two counts, taken as signed, bridges the wrap and
-	// packets that came out of order.
+	// The signed difference of two counts handles wraps and packets out of order.
 	n.ticks += int64(int32(lower - n.last))
 	n.last = lower
 	return n.base + n.ticks*unit

@@ -70,7 +70,7 @@ func look(p *capture.Packet) (v view, ok bool) {
 	return v, true
 }
 
-// seal computes the ICRC anew.
+// seal computes the ICRC again.
 func (v *view) seal() {
 	n := len(v.Payload) - roce.ICRCSize
 	if sum, ok := roce.ICRC(v.Proto, v.Net, v.Transport, v.Payload[:n]); ok {
@@ -329,8 +329,8 @@ func TestLostReadRequest(t *testing.T) {
 	t.Logf("%d Read Requests", n)
 }
 
-// TestServerQueuePairReplaced: without a setup in the capture, the client's
-// queue pair goes on with another one of the server.
+// TestServerQueuePairReplaced: without a setup in the capture, the client's queue pair continues with another
+// one of the server.
 func TestServerQueuePairReplaced(t *testing.T) {
 	packets := sample(t, "rocev2-nfs3-basic.pcap.zst", 0)
 	packets = slices.DeleteFunc(packets, func(p capture.Packet) bool {

@@ -2,7 +2,7 @@
 //
 //	capture.Reader ─► link, roce (headers, ICRC) ─► trackers ─► rdma operations ─► transaction.Tracker ─► Transaction
 //
-// A Decoder does all of it; its parts are of use on their own.
+// A Decoder does all of it; its parts can be used on their own.
 package decode
 
 import (
@@ -16,38 +16,35 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Options says what a Decoder does. The zero value is a good choice.
+// Options configures a Decoder. The zero value is a good choice.
 type Options struct {
 	Transactions transaction.Options
 	RoCE         roce.Limits
 	TCP          TCPLimits
-	// Memory is how many bytes the Decoder may hold: transactions,
-	// connections, and what waits to be put together (memory.DefaultLimit).
-	// What does not fit is given up, the oldest and the least used first, and
-	// marked as incomplete or as evicted; Stats counts it. Accounts in the
-	// options of the parts are the Decoder's to set.
+	// Memory is how many bytes the Decoder may hold: transactions, connections, and data to be reassembled
+	// (memory.DefaultLimit). Beyond it, the oldest and least used are evicted, and marked as incomplete or
+	// evicted; Stats counts them. The Decoder sets the memory accounts in the options of its parts.
 	Memory int
 	// SkipICRC leaves the invariant CRCs of RoCE and InfiniBand unchecked.
 	SkipICRC bool
-	// Clock says whose timestamps are the times of packets. Packets are always taken
-	// in the order of the capture.
+	// Clock selects whose timestamps are the times of packets. Packets are always processed in capture order.
 	Clock Clock
-	// Concurrent lets Run call emit on a goroutine of its own, beside Packet and
-	// Closed: decoding goes on while a transaction is looked at. The
-	// Connection of a transaction is then a copy, see transaction.Options.
+	// Concurrent lets Run call emit on its own goroutine, in parallel with Packet and Closed, so that
+	// decoding continues while a transaction is examined. The Connection of a transaction is then a copy, see
+	// transaction.Options.
 	Concurrent bool
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)
-	// Observer, if set, is told of each operation beside the transaction
-	// tracker, on the goroutine of Run or Batch.
+	// Observer, if set, receives each operation that the transaction tracker receives, on the goroutine of
+	// Run or Batch.
 	Observer Observer
 	// Closed, if set, is called for each connection at its end, or at the end
 	// of the capture.
 	Closed func(*rdma.Connection)
 }
 
-// Observer sees the operations that transactions are made of. Nothing that it
-// is given may be kept beyond the call, except the *Connection.
+// Observer sees the operations that transactions consist of. Its arguments must not be kept beyond the call,
+// except the *Connection.
 type Observer interface {
 	Send(c *rdma.Connection, s *rdma.Send)
 	OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref)
@@ -55,28 +52,25 @@ type Observer interface {
 	Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)
 }
 
-// MessageObserver is an Observer that also wants to know the transactions that
-// Sends belong to.
+// MessageObserver is an Observer that also receives the transactions that Sends belong to.
 type MessageObserver interface {
 	Observer
-	// Message reports a Send that is a call or a reply of tx, or repeats one
-	// on the same connection. It comes before Observer.Send. The transaction is
-	// not complete yet and must not be kept.
+	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
+	// precedes Observer.Send. The transaction is not complete yet and must not be kept.
 	Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	// Merged is that of rdma.Handler.
 	Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 }
 
-// PacketView is one packet with what was decoded of it. It is valid during
-// the call.
+// PacketView is one decoded packet. It is valid during the call.
 type PacketView struct {
 	Packet *capture.Packet
 	Frame  *link.Frame
 	Fabric rdma.Fabric
-	// RoCE holds the InfiniBand packets of the frame: one as a rule, several
-	// in a segmentation-offload super-packet, none on other fabrics.
+	// RoCE holds the InfiniBand packets of the frame: usually one, several in a segmentation-offload
+	// super-packet, none on other fabrics.
 	RoCE []roce.Packet
-	// Connection is what the packet belongs to, if that is known.
+	// Connection is the packet's connection, if known.
 	Connection *rdma.Connection
 }
 
@@ -90,22 +84,20 @@ type Stats struct {
 	GoodICRC     uint64
 	NotChecked   uint64 // RoCE and InfiniBand packets whose ICRC could not be checked
 	Undecodable  uint64 // packets of a known kind with damaged headers
-	CutShort     uint64 // those of Undecodable that the capture cut within their headers
+	CutShort     uint64 // those among Undecodable that the capture cut within their headers
 	Other        uint64 // packets that are none of a known kind
 	Fragments    uint64 // IP fragments
-	// Joined counts the datagrams that held several RoCE packets, as segmentation
-	// offload shows them, and JoinedPackets these packets. NotSplit counts the
-	// datagrams that cannot be one packet and were not taken apart, or not to
-	// their end: cut, damaged, or without ICRCs. They are in Undecodable, too.
+	// Joined counts the datagrams that held several RoCE packets, as segmentation offload shows them, and
+	// JoinedPackets these packets. NotSplit counts the datagrams that cannot be one packet and were not
+	// split, or not completely: cut, damaged, or without ICRCs. They are in Undecodable, too.
 	Joined, JoinedPackets, NotSplit uint64
-	// Connections and incomplete IP datagrams that were given up because there
-	// were too many, or because too much was held. Orphans has the
-	// transactions.
+	// Connections and incomplete IP datagrams that were evicted because there were too many, or because they
+	// held too much memory. Orphans counts the transactions.
 	EvictedConnections, EvictedDatagrams uint64
 	First, Last                          rdma.Ref
 }
 
-// Decoder takes packets in the order of the capture and reports transactions.
+// Decoder receives packets in capture order and reports transactions.
 type Decoder struct {
 	opt     Options
 	numbers rdma.Numbers
@@ -130,8 +122,7 @@ type Decoder struct {
 	view     PacketView
 }
 
-// New makes a Decoder that calls emit for each transaction. emit must not keep
-// what it is given.
+// New makes a Decoder that calls emit for each transaction. emit must not keep its argument.
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit}
 	d.account(&opt)
@@ -153,14 +144,13 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	return d
 }
 
-// handler adds to the transaction tracker what the Decoder itself wants to
-// know.
+// handler adds to the transaction tracker what the Decoder itself needs.
 type handler struct {
 	*transaction.Tracker
 	d *Decoder
 }
 
-// observed tells an Observer what the transaction tracker has been told.
+// observed passes everything that the transaction tracker receives to an Observer.
 type observed struct {
 	handler
 	o Observer
@@ -236,8 +226,7 @@ func (d *Decoder) emitted(tx *transaction.Transaction) {
 	}
 }
 
-// Stop makes Run return soon: after the packet at hand, or with
-// Options.Concurrent a little later.
+// Stop makes Run return soon: after the current packet, or with Options.Concurrent a little later.
 func (d *Decoder) Stop() { d.stop.Store(true) }
 
 // Stats returns the counts so far.
@@ -256,19 +245,16 @@ func (d *Decoder) Memory() *memory.Budget { return d.memory.budget }
 // Orphans returns what belongs to no transaction.
 func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
 
-// Open calls f for each transaction that has not ended, in the order of their
-// first packets, until f returns false: see transaction.Tracker.Each. It is an
-// iterator (for tx := range d.Open), and must not be called while Run or Batch is
-// under way.
+// Open calls f for each transaction that has not ended, ordered by first packet, until f returns false: see
+// transaction.Tracker.Each. It is an iterator (for tx := range d.Open), and must not be called during Run or
+// Batch.
 func (d *Decoder) Open(f func(*transaction.Transaction) bool) { d.tx.Each(f) }
 
-// OpenCount is how many transactions have not ended. Like Open, it goes between
-// batches.
+// OpenCount is how many transactions have not ended. Like Open, call it between batches.
 func (d *Decoder) OpenCount() int { return d.tx.Under() }
 
-// Recycle takes back a transaction that was emitted with
-// Options.Transactions.Detach, between batches or in emit. With
-// Options.Concurrent, Run does so itself.
+// Recycle takes back a transaction that was emitted with Options.Transactions.Detach, between batches or in
+// emit. With Options.Concurrent, Run does that itself.
 func (d *Decoder) Recycle(tx *transaction.Transaction) { d.tx.Recycle(tx) }
 
 // Batch decodes a batch of packets, without the concurrency of Run.
@@ -323,7 +309,7 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 	d.stats.Fragments++
 	f := d.frags[0].Add(&u.frame, p.Time)
-	if f != nil && f.Proto == link.Fragment { // of a datagram in a tunnel whose own datagram was in fragments
+	if f != nil && f.Proto == link.Fragment { // a datagram in a tunnel whose own datagram was fragmented
 		f = d.frags[1].Add(f, p.Time)
 	}
 	d.countFragments()
@@ -407,14 +393,14 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 	}
 }
 
-// place is the packet of native InfiniBand that is being tracked.
+// place is the native InfiniBand packet that is being tracked.
 type place struct {
 	packet *capture.Packet
 	frame  *link.Frame
 	q      *roce.Packet
 }
 
-// ipoib takes a datagram of InfiniBand that carries an IP packet (RFC 4391).
+// ipoib handles an InfiniBand datagram that carries an IP packet (RFC 4391).
 func (d *Decoder) ipoib(p *capture.Packet, u *full, q *roce.Packet, ref rdma.Ref) bool {
 	inner := full{frame: link.Frame{Tunnels: d.inIB.Tunnels}}
 	if !link.DecodeIPoIB(&u.frame, q.PKey, q.Payload, q.PayloadLen, &inner.frame) {
@@ -425,8 +411,7 @@ func (d *Decoder) ipoib(p *capture.Packet, u *full, q *roce.Packet, ref rdma.Ref
 	return true
 }
 
-// message takes a Send of a connected queue pair that carries an IP packet (RFC
-// 4755).
+// message handles a Send of a connected queue pair that carries an IP packet (RFC 4755).
 func (d *Decoder) message(s *rdma.Send) bool {
 	at := d.at
 	inner := full{frame: link.Frame{Tunnels: d.inIB.Tunnels}}
@@ -483,7 +468,7 @@ func (d *Decoder) report(p *capture.Packet, u *full, packets []roce.Packet, c *r
 	d.opt.Packet(&d.view)
 }
 
-// Flush ends everything that is still open. Nothing may follow.
+// Flush ends everything that is still open. The Decoder must not be used afterwards.
 func (d *Decoder) Flush() {
 	d.at = place{}
 	d.roce.Flush(d.stats.Last)

@@ -142,8 +142,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestSuperPackets joins packets as segmentation offload shows them: it makes
-// no difference but for their numbers.
+// TestSuperPackets joins packets as segmentation offload shows them: it makes no difference except for their
+// numbers.
 func TestSuperPackets(t *testing.T) {
 	traffic := rocetest.Make(rocetest.Config{Seed: 6, CM: true, Data: 60000, Transfer: 65536, Kinds: []rocetest.Kind{rocetest.ReadData, rocetest.WriteData, rocetest.LongReply}})
 	records := traffic.Taps[0]

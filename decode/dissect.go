@@ -10,9 +10,8 @@ import (
 // RoCEPort is the UDP destination port of RoCEv2 (IBTA annex A17).
 const RoCEPort = roce.Port
 
-// unit is what can be said of one packet without knowing the others: the Lean
-// of an ordinary packet, or where to find all of another one. It fills a cache
-// line, since it is made on one processor and read on another.
+// unit is what one packet shows without its context: the Lean of an ordinary packet, or where to find all of
+// another one. It fills a cache line, since it is written on one processor and read on another.
 type unit struct {
 	lean roce.Lean
 	full int32 // its place in dissection.full; -1 if lean says it all
@@ -27,8 +26,7 @@ type full struct {
 	frame  link.Frame
 }
 
-// dissection is the stateless part of decoding a batch. It needs no order, so
-// that several can be made at once.
+// dissection is the stateless part of decoding a batch. It needs no order, so several can run at once.
 type dissection struct {
 	units    []unit
 	full     []full

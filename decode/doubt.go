@@ -6,22 +6,21 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// What begins or ends a TCP connection is in doubt until the peers act on it: an
-// RST or SYN outside of the window is ignored by its receiver, and anybody can
-// send one (RFC 9293, section 3.10.7.4; RFC 5961). It waits here until it is
-// confirmed, or contradicted by traffic that goes on.
+// A segment that begins or ends a TCP connection is in doubt until the peers act on it: the receiver ignores
+// an RST or SYN outside of its window, and anybody can send one (RFC 9293, section 3.10.7.4; RFC 5961). It
+// waits here until it is confirmed, or contradicted by further traffic.
 
 const (
 	ackFlag = 0x10
 	// doubtTime is how long an RST or FIN waits for a contradiction, in
 	// nanoseconds of capture time.
 	doubtTime = 2e9
-	// resetWindow is how far an RST may be from what has been seen: more is not
-	// lost between two packets of a capture.
+	// resetWindow is how far an RST may be from the sequence numbers seen: no more is lost between two
+	// packets of a capture.
 	resetWindow = 1 << 20
 )
 
-// tcpPlace is what the packets of one direction have said of its sequence numbers.
+// tcpPlace is what the packets of one direction have shown of its sequence numbers.
 type tcpPlace struct {
 	known    bool
 	opened   bool // isn is that of its SYN
@@ -66,9 +65,8 @@ func (c *tcpConn) over() bool {
 	return c.rpc != nil && c.rpc.Closed() || c.iwarp != nil && c.iwarp.Closed()
 }
 
-// segment takes the next segment of a connection. It returns the connection that
-// it belongs to: a new one if it proves that another has begun between the same
-// ports.
+// segment handles the next segment of a connection. It returns the connection that it belongs to: a new one
+// if it proves that another has begun between the same ports.
 func (t *tcpDemux) segment(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	const special = tcp.SYN | tcp.FIN | tcp.RST
 	own := &c.places[dir]
@@ -148,7 +146,7 @@ func (t *tcpDemux) segment(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *li
 	return c
 }
 
-// waitingConn is a connection with something in doubt, and since when.
+// waitingConn is a connection with something in doubt, and the time since when.
 type waitingConn struct {
 	c     *tcpConn
 	since int64
@@ -169,8 +167,7 @@ func (t *tcpDemux) doubting(c *tcpConn, ref rdma.Ref) {
 	}
 }
 
-// sweep takes connections out that have ended, so that a flood of them does not
-// make the list grow.
+// sweep removes connections that have ended, so that a flood of them does not grow the list.
 func (t *tcpDemux) sweep() {
 	n := 0
 	for _, w := range t.doubtful[t.overdueAt:] {
@@ -211,7 +208,7 @@ func (t *tcpDemux) overdue(ref rdma.Ref) {
 	}
 }
 
-// add takes note of a segment's sequence numbers.
+// add records a segment's sequence numbers.
 func (p *tcpPlace) add(f *link.Frame) {
 	seq := f.TCPSeq
 	if f.TCPFlags&tcp.SYN != 0 {
@@ -227,11 +224,11 @@ func (p *tcpPlace) add(f *link.Frame) {
 	}
 }
 
-// acked reports whether a sequence number is the one that the side expects next,
-// as far as its acknowledgments tell.
+// acked reports whether a sequence number is the one that the side expects next, according to its
+// acknowledgments.
 func (p *tcpPlace) acked(seq uint32) bool { return p.ackKnown && seq == p.ack }
 
-// confirmed reports whether a segment answers a SYN, or goes on behind it.
+// confirmed reports whether a segment answers a SYN, or continues after it.
 func (d *doubtful) confirmed(dir int, f *link.Frame) bool {
 	if dir == d.dir {
 		return f.PayloadLen > 0 && f.TCPFlags&tcp.SYN == 0 && f.TCPSeq == d.seq
@@ -239,7 +236,7 @@ func (d *doubtful) confirmed(dir int, f *link.Frame) bool {
 	return f.TCPFlags&ackFlag != 0 && f.TCPFlags&tcp.RST == 0 && f.TCPAck == d.seq
 }
 
-// contradicted reports whether the sender of an RST goes on behind it.
+// contradicted reports whether the sender of an RST continues after it.
 func (d *doubtful) contradicted(dir int, f *link.Frame) bool {
 	if dir != d.dir || f.TCPFlags&tcp.RST != 0 {
 		return false
@@ -248,8 +245,7 @@ func (d *doubtful) contradicted(dir int, f *link.Frame) bool {
 		f.TCPFlags&ackFlag != 0 && after(f.TCPAck, d.peer)
 }
 
-// doubted counts a segment that was contradicted, and tells the transactions
-// under way.
+// doubted counts a segment that was contradicted, and notes it in the open transactions.
 func (t *tcpDemux) doubted(c *tcpConn, dir int, ref rdma.Ref) {
 	side := rdma.Side(dir)
 	if c.iwarp != nil {
@@ -280,8 +276,7 @@ func (t *tcpDemux) apply(c *tcpConn, d *doubtful) {
 	}
 }
 
-// settle applies all that is in doubt, as at the end of a connection, but a SYN
-// that nobody has answered.
+// settle applies everything in doubt, as at the end of a connection, except a SYN without an answer.
 func (t *tcpDemux) settle(c *tcpConn, ref rdma.Ref) {
 	d := c.doubts
 	if d == nil {
@@ -323,8 +318,7 @@ func (t *tcpDemux) again(c *tcpConn, key tcpKey, fromHigh bool, f *link.Frame, r
 	return c
 }
 
-// reopen begins the connection whose SYN was in doubt, and takes the segment that
-// has confirmed it.
+// reopen starts the connection whose SYN was in doubt, and handles the segment that confirmed it.
 func (t *tcpDemux) reopen(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	syn := c.doubts.syn
 	c.doubts.syn.set = false

@@ -54,7 +54,7 @@ func TestForgedTCP(t *testing.T) {
 	for _, name := range []string{"iwarp-nfs41-recall.pcap", "iwarp-nfs40-basic.pcap.zst", "rocev2-nfs3-basic.pcap.zst", "iwarp-nfs41-midstream.pcap.zst"} {
 		packets := sample(t, name, 0)
 		want := decoded(packets, decode.Options{})
-		// Segments whose direction goes on behind them, by more than its end.
+		// Segments whose direction goes on after them, by more than its end.
 		var places []int
 		more := map[string]int{}
 		var f link.Frame

@@ -97,8 +97,7 @@ func same(t *testing.T, name string, got, want []string) {
 	t.Errorf("%s: %d of %d transactions differ", name, different, len(want))
 }
 
-// Optical taps and mirror ports often show each direction at an interface of
-// its own.
+// Optical taps and mirror ports often show each direction at its own interface.
 func TestTapForEachDirection(t *testing.T) {
 	for _, name := range captures(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {

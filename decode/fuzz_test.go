@@ -173,10 +173,9 @@ var (
 	laterNote        = regexp.MustCompile(` XID sent again after reconnect: on connection \d+`)
 )
 
-// anyConnection takes the numbers of connections out of notes, and sorts. Others'
-// open calls hold back what is to come after them: so a message that is
-// understood late may come out earlier or later, and a call may still learn that
-// it was sent again.
+// anyConnection takes the numbers of connections out of notes, and sorts. Others' open calls hold back what
+// is to come after them: so a message that is understood late may come out earlier or later, and a call may
+// still learn that it was retransmitted.
 func anyConnection(list [][]byte) [][]byte {
 	for i := range list {
 		list[i] = laterNote.ReplaceAll(list[i], nil)

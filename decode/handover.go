@@ -5,14 +5,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// handover carries transactions to a goroutine that looks at them, and back
-// to the tracker that owns their memory.
+// handover passes transactions to a consumer goroutine, and back to the tracker that owns their memory.
 type handover struct {
 	emit    func(*transaction.Transaction)
 	recycle func(*transaction.Transaction)
 
 	memory *memory.Account
-	limit  int // bytes held by one list, but for its last transaction
+	limit  int // bytes held by one list, except for its last transaction
 
 	list parcel // being filled
 	away int    // bytes held by the lists on their way
@@ -31,7 +30,7 @@ type parcel struct {
 const (
 	handoverList  = 32        // transactions that change hands together
 	handoverLists = 16        // lists on their way
-	handoverBytes = 512 << 10 // most that one list holds, but for its last transaction
+	handoverBytes = 512 << 10 // most that one list holds, except for its last transaction
 )
 
 func newHandover(emit, recycle func(*transaction.Transaction), m *memory.Account) *handover {
@@ -73,8 +72,8 @@ func (h *handover) add(tx *transaction.Transaction) {
 	}
 }
 
-// send hands the list over, and takes back what has been looked at. A list that
-// is larger than all may be waits until it is the only one.
+// send passes the list on, and takes back those already processed. A list that exceeds the total limit waits
+// until it is the only one.
 func (h *handover) send() {
 	if len(h.list.list) == 0 {
 		return

@@ -95,8 +95,7 @@ func lengths(net, udp []byte, n int) {
 	}
 }
 
-// Packets of any sizes in one datagram make no difference, but for numbers and
-// times.
+// Packets of any sizes in one datagram make no difference, except for numbers and times.
 func TestJoined(t *testing.T) {
 	total := 0
 	for _, name := range captures(t) {

@@ -5,7 +5,7 @@ import "github.com/rpcrdma/toolkit/decode/memory"
 // accounts is what a Decoder holds, by what can be given up.
 type accounts struct {
 	budget       *memory.Budget
-	transactions *memory.Account // with those that are looked at by another goroutine
+	transactions *memory.Account // with those that are examined by another goroutine
 	connections  *memory.Account // of all fabrics, with what is remembered of their calls
 	fragments    *memory.Account // of IP datagrams
 }
@@ -31,12 +31,10 @@ func (d *Decoder) countFragments() {
 	d.memory.fragments.Add(d.frags[0].Memory() + d.frags[1].Memory() - d.memory.fragments.Used())
 }
 
-// perConnection is what the transaction tracker remembers of a connection, as a
-// rule of thumb.
+// perConnection estimates the memory of a connection in the transaction tracker.
 const perConnection = 4 << 10
 
-// evictConnection gives up a connection of the fabric whose connections take
-// most.
+// evictConnection evicts a connection of the fabric whose connections take most memory.
 func (d *Decoder) evictConnection() bool {
 	roce := d.roce.Used() + perConnection*d.roce.Connections()
 	tcp := d.tcp.used + perConnection*len(d.tcp.order)
@@ -62,7 +60,6 @@ func (d *Decoder) evictConnection() bool {
 	return false
 }
 
-// jobs is how many batches may be under way at once: one being read, some being
-// dissected, one being tracked. Their memory comes beside the budget, so that
-// there are fewer where that is small.
+// jobs is how many batches may be in progress at once: one being read, some being dissected, one being
+// tracked. Their memory is not part of the budget, so there are fewer if that is small.
 func (d *Decoder) jobs() int { return min(max(d.memory.budget.Limit()>>20, 2), maxJobs) }

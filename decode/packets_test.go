@@ -108,8 +108,7 @@ func TestPacketsAddUp(t *testing.T) {
 	}
 }
 
-// Where nothing is lost, each packet of a connection belongs to a transaction,
-// but for setup and end.
+// Where nothing is lost, each packet of a connection belongs to a transaction, except for setup and end.
 func TestPacketsCovered(t *testing.T) {
 	for sample, most := range map[string]int{
 		"rocev2-nfs3-basic.pcap.zst":       0,

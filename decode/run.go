@@ -20,9 +20,8 @@ type job struct {
 // maxJobs is how many batches are under way at once.
 const maxJobs = 8
 
-// Run decodes all packets of r. Reading, dissecting and tracking run side by
-// side; what the Decoder reports does not depend on how. It returns the error
-// that ended the reading, nil at the end of the input.
+// Run decodes all packets of r. Reading, dissecting and tracking run in parallel; the results do not depend
+// on that. It returns the error that ended the reading, nil at the end of the input.
 func (d *Decoder) Run(r capture.Reader) error {
 	if d.opt.Concurrent {
 		d.handover = newHandover(d.emit, d.tx.Recycle, d.memory.transactions)

@@ -14,18 +14,16 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// TCPLimits bounds what is remembered of TCP. Zero fields take the defaults.
+// TCPLimits bounds what is remembered about TCP. Zero fields select the defaults.
 type TCPLimits struct {
 	Connections int // followed at once, those of no interest included (4096)
 	Record      int // bytes of an RPC message that are kept (oncrpc.DefaultRecordLimit)
 }
 
-// patience is how many segments with payload a connection may have before it
-// is taken for neither iWARP nor RPC.
+// patience is how many segments with payload a connection may have before it counts as neither iWARP nor RPC.
 const patience = 64
 
-// tcpDemux tells TCP connections apart and finds out which carry iWARP, and
-// which RPC with record marking.
+// tcpDemux separates TCP connections and determines which carry iWARP, and which RPC with record marking.
 type tcpDemux struct {
 	h     rdma.Handler
 	iwarp *iwarp.Tracker
@@ -34,7 +32,7 @@ type tcpDemux struct {
 	conns map[tcpKey]*tcpConn
 	order []*tcpConn
 	hand  int
-	last  *tcpConn // of the packet at hand; nil if it has none
+	last  *tcpConn // of the current packet; nil if it has none
 
 	doubtful  []waitingConn // by time, from overdueAt on
 	overdueAt int
@@ -68,14 +66,13 @@ type tcpConn struct {
 	iwarp *iwarp.Conn
 	rpc   *oncrpc.TCPTracker
 	vain  int // segments with payload that were not recognised
-	// early are packets, and their bytes, that came before the connection was
-	// recognised.
+	// early are packets, and their bytes, from before the connection was recognised.
 	early, earlyBytes uint64
 	ignored           bool
 }
 
-// numbered gives a connection its number when something is found on it: most
-// TCP connections of a capture are none of ours.
+// numbered gives a connection its number once something is found on it: most TCP connections of a capture are
+// of no interest.
 type numbered struct {
 	rdma.Handler
 	tracer  rdma.Tracer // Handler, if it traces
@@ -152,7 +149,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 	return c.known()
 }
 
-// count counts what a connection holds now, and what is kept for later ones.
+// count accounts for the memory of a connection, and for what is kept for later ones.
 func (t *tcpDemux) count(c *tcpConn) {
 	n := tcpConnSize
 	if c.doubts != nil {
@@ -182,10 +179,11 @@ func (t *tcpDemux) add(n int) {
 	}
 }
 
-// tcpConnSize is what each connection takes, with the copy of what is known of
-// it that goes with its transactions.
+// doubtsSize is the memory of the doubts of a connection.
 const doubtsSize = int(unsafe.Sizeof(doubts{}))
 
+// tcpConnSize is the memory of a connection, with the copy of its description that goes with its
+// transactions.
 const tcpConnSize = int(unsafe.Sizeof(tcpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(tcpKey{})) + 3*8 + memory.MapEntry
 
 // known is the connection if it carries something of interest.
@@ -279,7 +277,7 @@ func (t *tcpDemux) shut(c *tcpConn, why string, ref rdma.Ref) {
 	}
 }
 
-// evict forgets a connection that has not been used for a round of the clock.
+// evict drops a connection that has not been used for a round of the clock.
 func (t *tcpDemux) evict(ref rdma.Ref) {
 	for {
 		t.hand++
@@ -308,8 +306,8 @@ func (t *tcpDemux) giveUp(c *tcpConn, ref rdma.Ref) {
 	t.countIdle()
 }
 
-// shed gives something up: what is kept for later, or else one of the next
-// connections of the clock, the largest of those unused for a round.
+// shed frees something: memory kept for later, or else one of the next connections of the clock, the largest
+// of those unused for a round.
 func (t *tcpDemux) shed(ref rdma.Ref) bool {
 	if t.idle > 0 {
 		t.pool.Drop()

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// firstTunnelTap is where the numbers of capture points within tunnels begin,
-	// above those of interfaces and files.
+	// firstTunnelTap is the first number of capture points within tunnels, above those of interfaces and
+	// files.
 	firstTunnelTap = 0xff00
 	// maxTunnelPairs bounds the pairs of hosts in tunnels that are remembered.
 	maxTunnelPairs = 1 << 14
@@ -28,7 +28,7 @@ const (
 // the same bytes, the overlay shows what the bare frames show. Only then do
 // they share a tenant.
 type tunnels struct {
-	seen  bool // one has been: from then on all packets are looked at
+	seen  bool // one has been: from then on all packets are examined
 	taps  map[tunnelTap]uint16
 	hosts map[tenantHosts]uint64
 	last  [sightings]sighting
@@ -37,8 +37,7 @@ type tunnels struct {
 	frame link.Frame
 }
 
-// tunnelTap is what the packets of one capture point within tunnels have in
-// common.
+// tunnelTap identifies the packets of one capture point within tunnels.
 type tunnelTap struct {
 	tap    uint16
 	tunnel link.TunnelType
@@ -60,8 +59,7 @@ type sighting struct {
 	low, high     netip.Addr
 }
 
-// begin starts to look for copies. before are the packets of the batch that
-// came before the first tunnel.
+// begin starts looking for copies. before are the packets of the batch that precede the first tunnel.
 func (t *tunnels) begin(before []capture.Packet) {
 	t.seen = true
 	t.taps, t.hosts = make(map[tunnelTap]uint16), make(map[tenantHosts]uint64)
@@ -108,7 +106,7 @@ func (t *tunnels) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant ui
 	return tap, tenant
 }
 
-// tap numbers a capture point. Those beyond the last number share it.
+// tap numbers a capture point. All beyond the last number share it.
 func (t *tunnels) tap(tap uint16, tenant uint64, f *link.Frame) uint16 {
 	key := tunnelTap{tap: tap, tunnel: f.Outermost().Type, tenant: tenant}
 	if m := f.Mirror(); m != nil {
@@ -124,8 +122,7 @@ func (t *tunnels) tap(tap uint16, tenant uint64, f *link.Frame) uint16 {
 	return n
 }
 
-// copyOf looks for a packet with the same bytes of which one was bare and the
-// other was not.
+// copyOf looks for a packet with the same bytes, one of the two being bare and the other encapsulated.
 func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
 	for i := range t.last {
 		s := &t.last[i]
@@ -136,7 +133,7 @@ func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
 	return nil
 }
 
-// sum is over what no router changes: ports, lengths, and the payload.
+// sum covers what no router changes: ports, lengths, and the payload.
 func (t *tunnels) sum(f *link.Frame) uint64 {
 	const most = 128
 	var h maphash.Hash

@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// udpDemux takes RPC over UDP: one message a datagram (RFC 5531, section 4).
-// MOUNT, NLM, NSM and rpcbind still travel so.
+// udpDemux handles RPC over UDP: one message per datagram (RFC 5531, section 4). MOUNT, NLM, NSM and rpcbind
+// still use it.
 type udpDemux struct {
 	h       rdma.Handler
 	numbers *rdma.Numbers
@@ -25,8 +25,8 @@ type udpDemux struct {
 	evicted uint64
 }
 
-// udpConnSize is what a pair of ports takes, with the copy of what is known of
-// it that goes with its transactions.
+// udpConnSize is the memory of a pair of ports, with the copy of its description that goes with its
+// transactions.
 const udpConnSize = int(unsafe.Sizeof(udpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(udpKey{})) + 3*8 + memory.MapEntry
 
 func (u *udpDemux) used() int { return len(u.order) * udpConnSize }
@@ -101,8 +101,7 @@ func (u *udpDemux) begin(key udpKey, f *link.Frame, ref rdma.Ref, tap int32) *ud
 	return c
 }
 
-// evict forgets a pair of ports that has not been used for a round of the
-// clock.
+// evict drops a pair of ports that has not been used for a round of the clock.
 func (u *udpDemux) evict(ref rdma.Ref) {
 	for {
 		u.hand = (u.hand + 1) % len(u.order)

@@ -1,5 +1,5 @@
-// Package annotate writes captures in which each packet of a transaction says
-// so in a comment.
+// Package annotate writes captures in which each packet of a transaction has a comment that names the
+// transaction.
 package annotate
 
 import (
@@ -99,7 +99,7 @@ func (a *Annotator) Options(opt *decode.Options) {
 	opt.Packet = func(v *decode.PacketView) { a.held.Add(v.Packet) }
 }
 
-// attribute takes note of what a packet is.
+// attribute records what a packet is.
 func (a *Annotator) attribute(tx *transaction.Transaction, p *transaction.Packet) {
 	marks := a.held.At(p.Ref.Number)
 	if marks == nil {

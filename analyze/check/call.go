@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
-// checkCall judges the header of a call.
+// checkCall checks the header of a call.
 func (t *txCheck) checkCall() {
 	h, c, tx := t.call, t.c, t.tx
 	if t.broken(ruleMSGP, h.Type == rpcrdma.TypeMsgP) {
@@ -49,7 +49,7 @@ func (t *txCheck) checkCall() {
 	t.offeredWrites()
 }
 
-// readList judges order and positions.
+// readList checks order and positions.
 func (t *txCheck) readList(hasZero bool, zeroLength uint64) {
 	h, c := t.call, t.c
 	ascending, aligned := true, true
@@ -120,7 +120,7 @@ func positions(h *rpcrdma.Header) string {
 // maxPairs bounds the segments of a call that are compared with each other.
 const maxPairs = 128
 
-// segments judges the memory that a call offers.
+// segments checks the memory that a call offers.
 func (t *txCheck) segments() {
 	h, c := t.call, t.c
 	n := len(h.Reads) + len(h.Reply)
@@ -179,15 +179,14 @@ func describe(s *rpcrdma.Segment) string {
 	return fmt.Sprintf("handle 0x%08x, offset 0x%x, length %d", s.Handle, s.Offset, s.Length)
 }
 
-// declared reports whether it is known what a side has said in its private
-// data. Messages of the connection manager are as long with as without any, so
-// that too few bytes mean that the capture has cut them.
+// declared reports whether the private data that a side sent is known. Connection management messages always
+// have the same length, so too few bytes mean that the capture cut them.
 func declared(k *rdma.Connection, side rdma.Side) bool {
 	s := &k.Setup[side]
 	return s.Seen && (s.Private.Present || k.Fabric == rdma.IWARP || s.PrivateBytesLen >= rdma.PrivateDataSize)
 }
 
-// threshold is how many bytes a side may send inline.
+// threshold is the number of bytes that a side may send inline.
 func (t *txCheck) threshold(from rdma.Side) (n uint32, ok bool) {
 	k := t.tx.Connection.Resolve()
 	if !declared(k, 0) || !declared(k, 1) {
@@ -218,7 +217,7 @@ func (t *txCheck) callSize(hasZero bool, zeroLength uint64) {
 	}
 }
 
-// protected judges that bodies under integrity or privacy are left whole.
+// protected checks that bodies under integrity or privacy protection are not reduced.
 func (t *txCheck) protected() {
 	h := t.call
 	if t.v.CallErr != nil {

@@ -14,19 +14,17 @@ type Options struct {
 	Profile Profile
 	// Rules are those that are checked; All() selects all.
 	Rules Selection
-	// Match, if set, limits the findings to transactions for which it holds.
-	// Findings that belong to no transaction are left out then. It is called
-	// once for each transaction, and not kept.
+	// Match, if set, limits the findings to transactions that it accepts. Findings without a transaction are
+	// then left out. It is called once per transaction; the result is not cached.
 	Match func(*rpc.View) bool
-	// Peek opens what RPCSEC_GSS has wrapped in calls that are still open, to name
-	// them; it may be nil.
+	// Peek opens what RPCSEC_GSS has wrapped in calls that are still open, in order to name them. It may be
+	// nil.
 	Peek rpc.Unwrapper
 }
 
-// Checker finds breaches of rules. It is the Observer of a decode.Decoder
-// whose Options.Packet and Options.Closed are its methods of these names, and
-// is given each transaction. All of this has to happen on one goroutine:
-// without Options.Concurrent.
+// Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet and
+// Options.Closed are its methods of these names, and it is passed each transaction. All calls must come from
+// one goroutine: do not set Options.Concurrent.
 type Checker struct {
 	opt  Options
 	emit func(*Finding)
@@ -34,7 +32,7 @@ type Checker struct {
 
 	conns  map[*rdma.Connection]*conn
 	last   *conn
-	gone   [64]*rdma.Connection // closed lately
+	gone   [64]*rdma.Connection // recently closed
 	goneAt int
 	calls  map[*transaction.Transaction]*callState
 	spare  []*callState
@@ -45,7 +43,7 @@ type Checker struct {
 
 	pending []pending
 	view    rpc.View // of a transaction that is still open
-	tagged  bool     // the Send at hand belongs to a transaction
+	tagged  bool     // the current Send belongs to a transaction
 	latest  rdma.Ref
 	tc      txCheck
 
@@ -53,18 +51,18 @@ type Checker struct {
 	total [Error + 1]uint64
 }
 
-// Count is how often one rule was checked, and with what result.
+// Count is how often a rule was checked, and the results.
 type Count struct {
-	Judged    uint64              // times that the rule could be judged
+	Judged    uint64              // times that the rule was judged
 	Found     uint64              // findings
-	Known     uint64              // those of Found that are known deviations
+	Known     uint64              // findings that are known deviations
 	Worst     Severity            // of the findings
 	By        [3]uint64           // findings by Party
 	First     rdma.Ref            // first finding; the one with the lowest packet number
-	NotJudged [reasonCount]uint64 // times that it could not be judged, by reason
+	NotJudged [reasonCount]uint64 // times that the rule was not judged, by reason
 }
 
-// Skipped is how often the rule could not be judged.
+// Skipped is how often the rule was not judged.
 func (c *Count) Skipped() (n uint64) {
 	for _, r := range c.NotJudged {
 		n += r
@@ -74,7 +72,7 @@ func (c *Count) Skipped() (n uint64) {
 
 var _ decode.MessageObserver = (*Checker)(nil)
 
-// New makes a Checker that reports to emit. A Finding may be kept.
+// New makes a Checker that reports to emit, which may keep the Finding.
 func New(opt Options, emit func(*Finding)) *Checker {
 	c := &Checker{
 		opt: opt, emit: emit,
@@ -95,10 +93,10 @@ func New(opt Options, emit func(*Finding)) *Checker {
 // Enabled reports whether a rule is checked.
 func (c *Checker) Enabled(r *Rule) bool { return c.on[r.id] != Off }
 
-// Severity is that of a breach of the rule, Off if it is not checked.
+// Severity is the severity of a breach of the rule, or Off if the rule is not checked.
 func (c *Checker) Severity(r *Rule) Severity { return c.on[r.id] }
 
-// Profile is that of the Options.
+// Profile is the profile from the Options.
 func (c *Checker) Profile() Profile { return c.opt.Profile }
 
 // Count returns how often a rule was checked, and with what result.
@@ -121,20 +119,20 @@ func (c *Checker) skip(r id, why Reason) {
 	}
 }
 
-// pending is a finding that is believed only if the capture turns out not to
-// lack packets: that is known after the packet at hand has been tracked.
+// pending is a finding that holds only if the capture lacks no packets. That is known once the current packet
+// has been tracked.
 type pending struct {
 	f    *Finding
 	c    *conn
-	gaps [2]uint64 // that both sides' counters must still have
-	side uint8     // bits of the sides that matter
+	gaps [2]uint64 // values that the counters of both sides must still have
+	side uint8     // sides that matter, one bit each
 	// until is a time that the capture must have reached.
 	until int64
 }
 
 const maxPending = 4096
 
-// report takes a finding that holds in any case.
+// report emits a finding that holds in any case.
 func (c *Checker) report(f *Finding) {
 	r := f.Rule.id
 	sev := c.on[r]
@@ -160,7 +158,7 @@ func (c *Checker) report(f *Finding) {
 	c.emit(f)
 }
 
-// await holds a finding until the packet at hand has been tracked.
+// await defers a finding until the current packet has been tracked.
 func (c *Checker) await(p pending) {
 	if len(c.pending) >= maxPending {
 		c.skip(p.f.Rule.id, Limit)
@@ -169,7 +167,7 @@ func (c *Checker) await(p pending) {
 	c.pending = append(c.pending, p)
 }
 
-// settle decides about the findings that wait.
+// settle decides about the pending findings.
 func (c *Checker) settle() {
 	for i := range c.pending {
 		p := &c.pending[i]
@@ -192,8 +190,8 @@ func (c *Checker) settle() {
 	c.pending = c.pending[:0]
 }
 
-// Finish judges what had to wait for the end of the capture. The Decoder must have been
-// flushed (Decoder.Run does).
+// Finish checks what had to wait for the end of the capture. The Decoder must have been flushed (Decoder.Run
+// does that).
 func (c *Checker) Finish() {
 	c.settle()
 	for _, k := range c.sorted() {
@@ -203,7 +201,7 @@ func (c *Checker) Finish() {
 	c.unreturned()
 }
 
-// program is the name of a program with its version.
+// program is the name and version of a program.
 func program(v *rpc.View) string { return string(text.Program(nil, v)) }
 
 // procedure names a procedure by its numbers.

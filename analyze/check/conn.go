@@ -23,9 +23,8 @@ type conn struct {
 	// request.
 	first [2]uint64
 
-	// gaps are the counters of missing packets as they were seen last, lost is
-	// the time of the last loss of what each side sent, by the clock of the
-	// capture; never if there was none.
+	// gaps are the last known counters of missing packets; lost is the capture time of the last loss in each
+	// direction, or never if there was none.
 	gaps [2]uint64
 	cut  [2]uint64 // other signs of missing packets
 	lost [2]int64
@@ -43,7 +42,7 @@ type conn struct {
 	settled   [2]uint64 // packet number of the latest call of a side that was answered and acknowledged
 	malformed []malformed
 	version   uint32      // of forward calls, plus 1
-	services  uint8       // of RPCSEC_GSS that have been told of, a bit each
+	services  uint8       // RPCSEC_GSS services that have been reported, one bit each
 	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
 }
 
@@ -55,11 +54,11 @@ type sent struct {
 
 const never = math.MinInt64
 
-// quiet is how long after a loss it is still possible that a call that was
-// lost with it is open, in nanoseconds: what clients wait before they give up.
+// quiet is how long, in nanoseconds, a call lost from the capture may still be open after the loss: the time
+// that clients wait before they give up.
 const quiet = 60e9
 
-// conn returns the state of a connection, and makes one if there is none.
+// conn returns the state of a connection. It makes one if there is none.
 func (c *Checker) conn(k *rdma.Connection) *conn {
 	k = k.Resolve()
 	if c.last != nil && c.last.c == k {
@@ -78,13 +77,13 @@ func (c *Checker) conn(k *rdma.Connection) *conn {
 	return s
 }
 
-// missing counts what the capture lacks of what a side sent.
+// missing is the number of packets from a side that the capture lacks.
 func (s *conn) missing(side rdma.Side) uint64 { return s.c.Sent[side].Gaps + s.cut[side] }
 
 func (s *conn) misses() [2]uint64 { return [2]uint64{s.missing(0), s.missing(1)} }
 
-// losses takes note of packets that were found to be missing. One that comes late
-// does not make up for that: what belongs with it may have been given up.
+// losses records that packets are missing from the capture. A packet that arrives late does not undo this:
+// what belongs to it may already have been given up.
 func (s *conn) losses(now int64) {
 	for side := range s.gaps {
 		n := s.missing(rdma.Side(side))
@@ -98,14 +97,14 @@ func (s *conn) losses(now int64) {
 	}
 }
 
-// began reports whether the capture has the connection from its beginning.
+// began reports whether the capture includes the beginning of the connection.
 func (s *conn) began() bool {
 	k := s.c.Resolve()
 	return k.Setup[0].Seen && k.Setup[1].Seen
 }
 
-// whole reports whether all that a side sent has been captured for long enough
-// before a time: no call of it can be open that was not captured.
+// whole reports whether everything that a side sent has been captured for long enough before a time, so that
+// no call missing from the capture can still be open.
 func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 	switch {
 	case s.many:
@@ -118,9 +117,8 @@ func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 	return 0, true
 }
 
-// since reports whether what a side has sent since a packet can be told to be
-// complete: where the beginning of a connection is missing, packets before the
-// first one are not known to be.
+// since reports whether everything that a side sent since a packet is known to have been captured. If the
+// capture lacks the beginning of a connection, nothing is known about packets before the first one captured.
 func (s *conn) since(side rdma.Side, number uint64) bool {
 	return s.began() || s.first[side] != 0 && s.first[side] < number
 }
@@ -136,7 +134,7 @@ func (s *conn) forward() (rdma.Side, bool) {
 	return 0, false
 }
 
-// finding begins a finding about what a side did.
+// finding starts a finding about an action of a side.
 func (s *conn) finding(r id, ref rdma.Ref, from rdma.Side, by Party) *Finding {
 	return &Finding{
 		Rule: &rules[r], Ref: ref, Connection: s.c.Resolve().ID, Fabric: s.c.Fabric,
@@ -144,8 +142,7 @@ func (s *conn) finding(r id, ref rdma.Ref, from rdma.Side, by Party) *Finding {
 	}
 }
 
-// over reports whether the end of a connection was seen: not only that the
-// decoder has given it up.
+// over reports whether the end of the connection was captured, as opposed to the decoder having given it up.
 func (s *conn) over() bool {
 	why := s.c.Resolve().Terminated
 	return why != "" && !strings.HasPrefix(why, "evicted") && !strings.HasPrefix(why, "queue pair taken over")
@@ -163,7 +160,7 @@ func (s *conn) role(side rdma.Side) Party {
 	return Responder
 }
 
-// Packet is for decode.Options.Packet.
+// Packet is meant for decode.Options.Packet.
 func (c *Checker) Packet(v *decode.PacketView) {
 	now := v.Packet.Time
 	c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
@@ -173,7 +170,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	if v.Connection != nil {
 		s := c.conn(v.Connection)
 		if s.c.Fabric == rdma.IWARP && uint32(len(v.Packet.Data)) < v.Packet.Length {
-			// Whether operations are missing cannot be told.
+			// It is not known whether operations are missing.
 			s.cut[0]++
 			s.cut[1]++
 		}
@@ -211,11 +208,11 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	}
 }
 
-// stream takes note of what a TCP segment carries and acknowledges. What is
-// acknowledged before it was seen is missing, or comes late in the capture.
+// stream records what a TCP segment carries and acknowledges. Data acknowledged before it was seen is missing
+// from the capture, or comes late in it.
 func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
 	if s.c.Ends[0].Addr == s.c.Ends[1].Addr {
-		return // the sides look the same
+		return // the two sides cannot be distinguished
 	}
 	end := f.TCPSeq + uint32(f.PayloadLen)
 	if f.TCPFlags&(tcp.SYN|tcp.FIN) != 0 {
@@ -232,7 +229,7 @@ func (s *conn) stream(side rdma.Side, f *link.Frame, now int64) {
 	}
 }
 
-// tap takes note of the capture points of a connection.
+// tap records the capture points of a connection.
 func (s *conn) tap(v *decode.PacketView) {
 	for i := range s.taps {
 		if s.c.Ends[i].Addr == v.Frame.Src {
@@ -255,9 +252,8 @@ func (s *conn) badCRC(ref rdma.Ref) {
 	}
 }
 
-// Merged implements decode.MessageObserver. What was remembered of the two
-// connections is not worth joining: they began before the capture, and little
-// is judged of them anyway.
+// Merged implements decode.MessageObserver. The states of the two connections are not joined: both began
+// before the capture, so little of them is judged anyway.
 func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connection, _ rdma.Side) {
 	old := c.conns[from]
 	delete(c.conns, from)
@@ -270,7 +266,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	s.wire = [2]wire{}
 }
 
-// Closed is for decode.Options.Closed.
+// Closed is meant for decode.Options.Closed.
 func (c *Checker) Closed(k *rdma.Connection) {
 	s := c.conns[k]
 	if s == nil {
@@ -281,7 +277,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 	c.closed(s)
 }
 
-// closed judges what was left to the end of a connection.
+// closed checks what had to wait for the end of a connection.
 func (c *Checker) closed(s *conn) {
 	s.losses(c.latest.Time)
 	c.unconfirmed(s)
@@ -297,18 +293,16 @@ func (c *Checker) closed(s *conn) {
 	c.goneAt = (c.goneAt + 1) % len(c.gone)
 }
 
-// isGone reports whether a connection was closed lately: stragglers must not
-// bring it back.
+// isGone reports whether a connection was closed recently: stragglers must not bring it back.
 func (c *Checker) isGone(k *rdma.Connection) bool { return slices.Contains(c.gone[:], k) }
 
-// void is a state for stragglers, of which nothing is judged.
+// void is the state for stragglers, which are not judged.
 func (c *Checker) void(k *rdma.Connection) *conn {
 	return &conn{c: k, many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
-// endedBy is the address of the peer that ended the connection in an orderly
-// way or by a reset; empty if that is not known. The words are those of the
-// trackers.
+// endedBy is the address of the peer that ended the connection, in an orderly way or by a reset; empty if
+// unknown. It matches the wording of the trackers.
 func (s *conn) endedBy() string {
 	for _, how := range [...]string{"disconnect request from ", "TCP FIN from ", "TCP reset from "} {
 		if from, ok := strings.CutPrefix(s.c.Terminated, how); ok {
@@ -318,8 +312,7 @@ func (s *conn) endedBy() string {
 	return ""
 }
 
-// resent says how many packets of a side were seen again, and what asked for
-// them.
+// resent describes how many packets of a side were retransmitted, and what asked for them.
 func (s *conn) resent(side rdma.Side) string {
 	n, peer := &s.c.Sent[side], &s.c.Sent[side.Other()]
 	if s.c.Fabric == rdma.IWARP {
@@ -333,7 +326,7 @@ func (s *conn) resent(side rdma.Side) string {
 		plural(int(peer.NAKs), "NAK"), there, n.NAKs, here)
 }
 
-// health tells of the packets of a connection as a whole.
+// health reports findings about all packets of a connection.
 func (c *Checker) health(s *conn) {
 	if s.c.Fabric == rdma.TCP || s.c.Fabric == rdma.UDP || c.opt.Match != nil {
 		return
@@ -402,7 +395,7 @@ func (c *Checker) health(s *conn) {
 	}
 }
 
-// sorted are the connections in the order of their numbers.
+// sorted returns the connections by number.
 func (c *Checker) sorted() []*conn {
 	out := make([]*conn, 0, len(c.conns))
 	for _, s := range c.conns {

@@ -15,18 +15,17 @@ type flow struct {
 	replied   bool   // there has been a reply
 	granted   uint32
 	requested uint32
-	// former is a higher grant that still counts: after a grant has been
-	// lowered, the calls that are under way are not at fault.
+	// former is a higher grant that still counts: when a grant is lowered, calls already in flight are not at
+	// fault.
 	former uint32
 	excess []excess
-	// base are the counters of missing packets when the calls were last within
-	// the limit, or the first of those that are open was sent.
+	// base are the counters of missing packets when the calls were last within the limit, or when the oldest
+	// open call was sent.
 	base [2]uint64
 }
 
-// excess is a call that seems to exceed the grant. It does if so many of the
-// calls up to it are answered later: a call whose reply is missing from the
-// capture must not count.
+// excess is a call that seems to exceed the grant. It really does if enough of the calls up to it are
+// answered later. Calls whose reply is missing from the capture must not count.
 type excess struct {
 	seq       uint64
 	limit     uint32
@@ -38,8 +37,8 @@ type excess struct {
 
 const maxExcess = 16
 
-// limit is how many calls may be outstanding. A grant of zero, which is the
-// responder's fault, counts as one: a requester could do nothing else.
+// limit is how many calls may be outstanding. A grant of zero is the responder's fault and counts as one,
+// since the requester can do nothing else.
 func (f *flow) limit() uint32 {
 	n := max(f.granted, f.former)
 	if f.requested > 0 {
@@ -145,10 +144,9 @@ func (c *Checker) replied(k *conn, st *callState, tx *transaction.Transaction) {
 	}
 }
 
-// ordered reports whether the reply of tx can be believed to have come after the
-// call of x: not if an acknowledgement has told of packets that the capture has
-// later or not at all, and not if the two are neighbours, which a capture of
-// several receive queues exchanges.
+// ordered reports whether the reply of tx really came after the call of x. It is not certain if an
+// acknowledgement refers to packets that the capture has later or lacks, or if the two packets are
+// neighbours, which a capture from several receive queues may swap.
 func (s *conn) ordered(x *excess, tx *transaction.Transaction) (Reason, bool) {
 	switch side := tx.From.Other(); {
 	case s.missing(side) != x.gaps[side]:
@@ -159,8 +157,8 @@ func (s *conn) ordered(x *excess, tx *transaction.Transaction) (Reason, bool) {
 	return 0, true
 }
 
-// unconfirmed judges calls that seemed to exceed the grant when their
-// connection ends. What broke it may be the very reason that replies lack.
+// unconfirmed checks calls that still seem to exceed the grant when their connection ends. The reason why
+// replies are missing may be what broke the connection.
 func (c *Checker) unconfirmed(k *conn) {
 	for side := range k.flow {
 		f := &k.flow[side]
@@ -180,7 +178,7 @@ func (c *Checker) unconfirmed(k *conn) {
 	}
 }
 
-// notReady takes an RNR NAK of a side.
+// notReady handles an RNR NAK from a side.
 func (c *Checker) notReady(k *conn, from rdma.Side, ref rdma.Ref) {
 	if c.opt.Match != nil {
 		return

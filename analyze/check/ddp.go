@@ -10,11 +10,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// items collects the data items of a message that are eligible for direct
-// placement: those that the codecs read with xdr.Reader.Data.
+// items collects the data items of a message that are eligible for direct data placement: those that the
+// codecs read with xdr.Reader.Data.
 type items struct{ list []xdr.Data }
 
-// maxItems bounds the items of one message that are looked at.
+// maxItems bounds the items of one message that are examined.
 const maxItems = 1024
 
 func (w *items) of(m xdr.Message) []xdr.Data {
@@ -44,8 +44,8 @@ func (w *items) Bytes(string, []byte)         {}
 func (w *items) String(string, []byte)        {}
 func (w *items) Time(string, int64, uint32)   {}
 
-// readable reports whether the arguments can be judged, and why not. An error
-// that the chunks may have caused is no obstacle.
+// readableArgs reports whether the arguments can be judged, and if not, why. A decoding error that the chunks
+// may have caused does not prevent it.
 func (t *txCheck) readableArgs() (Reason, bool) {
 	v := t.v
 	switch {
@@ -59,7 +59,7 @@ func (t *txCheck) readableArgs() (Reason, bool) {
 	return 0, true
 }
 
-// arguments judges the Read chunks that stand for arguments.
+// arguments checks the Read chunks that replace arguments.
 func (t *txCheck) arguments() {
 	c := t.c
 	chunks := t.call.ReadChunks()
@@ -120,15 +120,15 @@ func (t *txCheck) arguments() {
 	}
 }
 
-// failedBefore reports whether the arguments could not be decoded up to the
-// place of a chunk, for a reason of their own.
+// failedBefore reports whether decoding of the arguments failed before the position of a chunk, for an
+// unrelated reason.
 func (t *txCheck) failedBefore(position, removed uint32) bool {
 	var e *xdr.Error
 	return errors.As(t.v.ArgsErr, &e) && uint64(t.v.CallBody.Offset)+uint64(e.Offset)+4+uint64(removed) < uint64(position)
 }
 
-// tooLong reports whether the arguments could not be decoded because the item
-// in the place of a chunk is longer than the chunk.
+// tooLong reports whether decoding of the arguments failed because the item that a chunk replaces is longer
+// than the chunk.
 func (t *txCheck) tooLong(ch *rpcrdma.ReadChunk, removed uint32) bool {
 	var e *xdr.Error
 	if !errors.As(t.v.ArgsErr, &e) || e.Kind != xdr.Range ||
@@ -139,12 +139,12 @@ func (t *txCheck) tooLong(ch *rpcrdma.ReadChunk, removed uint32) bool {
 	return e.Offset >= 0 && e.Offset+4 <= len(b) && uint64(be32(b[e.Offset:])) > ch.Length
 }
 
-// eligible is what a call may return in Write chunks: the number of items,
-// whether there may be more, and the greatest length of the first few.
+// eligible describes what a call may return in Write chunks: the number of items, whether there may be more,
+// and the maximum length of the first few.
 type eligible struct {
 	n     int
 	open  bool
-	sizes [4]uint32 // 0 if not known
+	sizes [4]uint32 // 0 if unknown
 }
 
 func (e *eligible) add(size uint32) {
@@ -242,7 +242,7 @@ func (t *txCheck) offeredWrites() {
 	}
 }
 
-// returnedWrites judges what a reply says of the Write list.
+// returnedWrites checks the Write list of a reply.
 func (t *txCheck) returnedWrites() {
 	h, r, c := t.call, t.reply, t.c
 	if len(h.Writes) == 0 && len(r.Writes) == 0 {
@@ -262,7 +262,7 @@ func (t *txCheck) returnedWrites() {
 	}
 }
 
-// returned judges one Write chunk.
+// returned checks one Write chunk.
 func (t *txCheck) returned(offered, w rpcrdma.WriteChunk) bool {
 	c := t.c
 	switch {
@@ -284,7 +284,7 @@ func (t *txCheck) returned(offered, w rpcrdma.WriteChunk) bool {
 	return t.sameSegments(ruleWriteSegmentChanged, offered, w)
 }
 
-// sameSegments judges that segments were copied, and filled in order.
+// sameSegments checks that segments were copied unchanged, and filled in order.
 func (t *txCheck) sameSegments(r id, offered, used rpcrdma.WriteChunk) bool {
 	full := true
 	for i := range used {
@@ -355,7 +355,7 @@ func (t *txCheck) results() {
 	}
 }
 
-// written compares the length of an item with what a Write chunk has received.
+// written compares the length of an item with the length of its Write chunk.
 func (t *txCheck) written(i int, length, n uint64) {
 	switch {
 	case n == length:
@@ -370,8 +370,8 @@ func (t *txCheck) written(i int, length, n uint64) {
 	}
 }
 
-// shortOfResult reports whether the results could not be decoded because an
-// item is longer than what the Write chunks hold, but not than they could.
+// shortOfResult reports whether decoding of the results failed because an item is longer than what was
+// written to the Write chunks, although not longer than the chunks as offered.
 func (t *txCheck) shortOfResult() bool {
 	var e *xdr.Error
 	b := t.v.ReplyBody.Data

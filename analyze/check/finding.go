@@ -7,7 +7,7 @@ import (
 // Party is the side that broke a rule.
 type Party uint8
 
-// Parties. For a callback, requester is the server of the file system.
+// Parties. For a callback, the requester is the NFS server.
 const (
 	Unknown Party = iota
 	Requester
@@ -21,8 +21,8 @@ func (p Party) String() string { return partyNames[p] }
 // Finding is one breach of a rule, or something worth knowing.
 type Finding struct {
 	Rule     *Rule
-	Severity Severity // in the profile at hand
-	Known    string   // the deviation of a real implementation that this is; empty if it is none
+	Severity Severity // in the current profile
+	Known    string   // known deviation of a real implementation; empty if it is none
 
 	Ref        rdma.Ref // packet that shows it
 	Connection int
@@ -38,13 +38,13 @@ type Finding struct {
 	From, To rdma.End // the side that broke the rule, and its peer
 
 	Expected, Seen string
-	// Reaction is what the peer did next; empty if that is not known.
+	// Reaction is what the peer did next; empty if unknown.
 	Reaction string
 	// CallKey and ReplyKey are the encoding keys of the chunk lists.
 	CallKey, ReplyKey string
 }
 
-// Reason is why a rule could not be judged.
+// Reason is why a rule was not judged.
 type Reason uint8
 
 // Reasons.
@@ -53,13 +53,13 @@ const (
 	NoReply                   // there is no reply, or it was not captured
 	NoSetup                   // the connection's setup was not captured
 	Gaps                      // packets are missing from the capture
-	Cut                       // the capture holds too little of a packet
-	Protected                 // encrypted, or of a program that is not known
+	Cut                       // the capture cut a packet
+	Protected                 // encrypted, or of an unknown program
 	Undecodable               // arguments or results could not be decoded
-	MidStream                 // what came before on the connection was not captured
+	MidStream                 // earlier packets of the connection were not captured
 	Ambiguous                 // several capture points, or both ends on one host
-	NotAcked                  // it is not known that all has been captured
-	Limit                     // a limit of memory was reached
+	NotAcked                  // it is not certain that everything was captured
+	Limit                     // a memory limit was reached
 	Reordered                 // the capture has packets of the two directions in the wrong order
 	reasonCount
 )

@@ -2,16 +2,16 @@ package check
 
 import "github.com/rpcrdma/toolkit/decode/oncrpc"
 
-// Services of RPCSEC_GSS: what they mean for the messages of a connection.
+// gssMeaning explains what each RPCSEC_GSS service means for the messages of a connection.
 var gssMeaning = [...]string{
 	oncrpc.ServiceNone:      "authentication only: bodies can be read, their items may travel in chunks",
-	oncrpc.ServiceIntegrity: "bodies can be read, but no item of them may travel in a chunk of its own",
-	oncrpc.ServicePrivacy:   "bodies are encrypted: they cannot be read, and no item of them may travel in a chunk of its own",
-	oncrpc.ServiceChannel:   "left to the channel: bodies can be read, their items may travel in chunks",
+	oncrpc.ServiceIntegrity: "bodies can be read, but no item may travel in its own chunk",
+	oncrpc.ServicePrivacy:   "bodies are encrypted: they cannot be read, and no item may travel in its own chunk",
+	oncrpc.ServiceChannel:   "protection left to the channel: bodies can be read, their items may travel in chunks",
 }
 
-// secured tells once of each service of RPCSEC_GSS that a connection uses. The
-// service of a call that makes or ends a context means nothing for its body.
+// secured reports each RPCSEC_GSS service of a connection once. The service of a call that creates or
+// destroys a context does not apply to its body.
 func (t *txCheck) secured() {
 	g := &t.v.Call.GSS
 	if t.v.CallErr != nil || t.v.Call.Cred.Flavor != oncrpc.RPCSecGSS || g.Handle == nil || g.Proc != oncrpc.GSSData {
@@ -25,7 +25,7 @@ func (t *txCheck) secured() {
 	}
 	t.k.services |= 1 << g.Service
 	f := t.finding(ruleGSS, aboutCall, "bodies that can be read and reduced", g.Service.String()+", "+gssMeaning[g.Service])
-	t.faults-- // it is none
+	t.faults-- // not a fault
 	f.Reaction, f.CallKey, f.ReplyKey = "", "", ""
 	t.c.report(f)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
-// usualInline is the inline threshold that both sides of Linux offer, in bytes.
+// usualInline is the inline threshold, in bytes, that Linux offers on both sides.
 const usualInline = 4096
 
-// inline tells of inline thresholds that cost chunks.
+// inline reports inline thresholds that cause chunks.
 func (c *Checker) inline(s *conn) {
 	if !s.rpc || s.version != 0 && s.version != rpcrdma.Version1+1 {
 		return
@@ -24,7 +24,7 @@ func (c *Checker) inline(s *conn) {
 		return
 	}
 	var seen []string
-	var sides [2]bool // who keeps it low
+	var sides [2]bool // sides that keep it low
 	for i, what := range [...]string{"calls", "replies"} {
 		from := fwd
 		if i == 1 {

@@ -189,5 +189,4 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// Random bytes in the place of packets, and random changes of packets, do no
-// harm.
+// Random bytes in place of packets, and random changes of packets, do no harm.

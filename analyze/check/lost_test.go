@@ -156,8 +156,8 @@ func TestReorderedCapture(t *testing.T) {
 	}
 }
 
-// A reply that the capture has behind the next call, although its acknowledgement
-// came before, did not come late.
+// A reply that the capture has after the next call, although its acknowledgement came before, did not come
+// late.
 func TestReplyBehindNextCall(t *testing.T) {
 	for by := 2; by < 5; by++ {
 		s := newScene()

@@ -8,12 +8,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// memory remembers the segments that calls have offered, beyond their end: the
-// latest of all connections, in a ring. Segments of one handle are chained
-// from the newest to the oldest.
+// memory remembers the segments that calls offered, past the end of the calls: the latest of all connections,
+// in a ring. Segments with the same handle are chained from newest to oldest.
 type memory struct {
 	ring []offered
-	next uint64 // sequence number of the next one; place in the ring modulo its size
+	next uint64 // sequence number of the next segment; its place in the ring is the remainder modulo the ring size
 	head map[handle]uint64
 }
 
@@ -57,8 +56,7 @@ func (m *memory) init() { m.head = make(map[handle]uint64) }
 
 func (m *memory) at(seq uint64) *offered { return &m.ring[seq%maxMemory] }
 
-// add makes room for a segment. It returns one that was dropped although its
-// call is open, if there is one.
+// add makes room for a segment. If that drops a segment whose call is still open, add returns it.
 func (m *memory) add(h handle) (o *offered, dropped *conn, owner rdma.Side) {
 	if len(m.ring) < maxMemory {
 		m.ring = append(m.ring, offered{})
@@ -95,12 +93,12 @@ func (m *memory) each(h handle, f func(*offered) bool) {
 	}
 }
 
-// overlaps reports whether the segment shares bytes with a range.
+// overlaps reports whether the segment overlaps a range.
 func (o *offered) overlaps(offset uint64, length uint32) bool {
 	return length > 0 && o.length > 0 && offset-o.offset < uint64(o.length) || length > 0 && o.length > 0 && o.offset-offset < uint64(length)
 }
 
-// offered takes note of the memory that a call offers.
+// offered records the memory that a call offers.
 func (c *Checker) offered(k *conn, st *callState, tx *transaction.Transaction) {
 	h := &tx.Call.Header
 	for i := range h.Reads {
@@ -124,7 +122,7 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 	}
 	if st.twice == nil && c.on[ruleHandleOpen] != Off {
 		c.mem.each(key, func(o *offered) bool {
-			// Memory that is only read may be offered as often as one likes.
+			// Memory that is only read may be offered any number of times.
 			if o.state != segmentOpen || o.xid == tx.XID && o.call == tx.Call.First.Number || o.read && read || !o.overlaps(s.Offset, s.Length) {
 				return false
 			}
@@ -144,7 +142,7 @@ func (c *Checker) offer(k *conn, st *callState, tx *transaction.Transaction, s *
 	o.program, o.version, o.procedure = tx.Program, tx.Version, tx.Procedure
 }
 
-// answered takes note of a reply.
+// answered records a reply.
 func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 	if !tx.Call.Seen() {
 		return
@@ -181,7 +179,7 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		return
 	}
 	if !s.rpc {
-		// The first call may come later in the capture than it was sent.
+		// The first call may appear in the capture after the operation.
 		s.strayed(stray{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
 		return
 	}
@@ -212,7 +210,7 @@ func kindName(k rdma.OpKind) string {
 	return "RDMA Write"
 }
 
-// byRequester reports an operation of the side that should not start any.
+// byRequester reports an operation by the side that must not start any.
 func (c *Checker) byRequester(k *conn, op *rdma.Op, tx *transaction.Transaction, ref rdma.Ref) {
 	if c.on[ruleRequesterRDMA] == Off || tx == nil && c.opt.Match != nil {
 		return
@@ -229,20 +227,20 @@ func (c *Checker) byRequester(k *conn, op *rdma.Op, tx *transaction.Transaction,
 	c.report(f)
 }
 
-// suspect is an operation on memory that no open call offers. The call may be
-// missing from the capture; that shows when more has been seen.
+// suspect is an operation on memory that no open call offers. The call may be missing from the capture, which
+// later packets show.
 type suspect struct {
 	stray
 	f     *Finding
 	rule  id
 	at    rdma.Ref
-	psn   uint32 // that the owner's next request will have
-	known bool   // psn is
+	psn   uint32 // expected PSN of the owner's next request
+	known bool   // psn is known
 }
 
 const maxSuspects = 64
 
-// stray judges an operation that belongs to no open call.
+// stray checks an operation that belongs to no open call.
 func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	owner := op.From.Other()
 	rule := ruleAccessNotOffered
@@ -266,7 +264,7 @@ func (c *Checker) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 			fine = op.Length == 0
 			return fine
 		case o.state == segmentOpen:
-			// Its bytes are moved a second time. Nothing forbids that.
+			// Its bytes are moved a second time, which is allowed.
 			fine = true
 			return true
 		case hit != nil:
@@ -331,19 +329,19 @@ type stray struct {
 	handle uint32
 	offset uint64
 	at     uint64 // packet number; 0 if there is none
-	used   bool   // an earlier call had offered it
+	used   bool   // an earlier call offered it
 }
 
 const (
 	maxStrays = 16
-	// maxOvertaken is how many packets a call may come after an operation that it
-	// asks for, where the capture has them in the wrong order. Of memory that had
-	// been offered before it is fewer: there is another explanation.
+	// maxOvertaken is how many packets a call may come after an operation that it asks for, in captures with
+	// reordered packets. For memory that was offered before, the limit is lower, since there is another
+	// explanation.
 	maxOvertaken     = 64
 	maxOvertakenUsed = 8
 )
 
-// strays are the latest of them.
+// strays are the latest stray operations.
 type strays struct {
 	ring [maxStrays]stray
 	at   int
@@ -357,8 +355,8 @@ func (s *conn) strayed(x stray) {
 	s.strays.at = (s.strays.at + 1) % maxStrays
 }
 
-// ahead reports whether operations on a segment came shortly before its call. No
-// responder guesses handle and offset: the capture has them in the wrong order.
+// ahead reports whether operations on a segment came shortly before its call. No responder can guess handle
+// and offset, so the capture has them in the wrong order.
 func (s *strays) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call uint64) bool {
 	for i := range s.ring {
 		x := &s.ring[i]
@@ -369,7 +367,7 @@ func (s *strays) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call ui
 	return false
 }
 
-// is reports whether a segment that a call offers now is what was accessed.
+// is reports whether a segment that a call offers now is the memory that was accessed.
 func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool, call uint64) bool {
 	most := uint64(maxOvertaken)
 	if x.used {
@@ -378,7 +376,7 @@ func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool, call uint64) 
 	return x.at+most >= call && x.owner == owner && x.handle == s.Handle && x.offset-s.Offset < uint64(max(s.Length, 1)) && (x.kind == rdma.Read) == read
 }
 
-// overtaken drops the suspicion of operations on a segment that is offered now.
+// overtaken drops the suspicion about operations on a segment that is offered now.
 func (c *Checker) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read bool, call uint64) {
 	n := 0
 	for i := range k.suspects {
@@ -394,18 +392,18 @@ func (c *Checker) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, read b
 	k.suspects = k.suspects[:n]
 }
 
-// later reports whether enough has been seen after an operation to know whether
-// the capture lacks a call before it.
+// later reports whether enough has been seen after an operation to know whether a call before it is missing
+// from the capture.
 func (s *conn) later(x *suspect) bool {
 	if s.c.Fabric == rdma.IWARP {
-		// TCP delivers in order: a hole is known before what follows it.
+		// TCP delivers in order, so a hole is known before what follows it.
 		return x.at.Number < s.settled[x.owner]
 	}
 	return x.known && s.wire[x.owner].proves(x.psn)
 }
 
-// suspected judges what is suspect as far as that is possible: when later
-// requests of the same side have been acknowledged, or at the end.
+// suspected checks suspect operations where that is possible: once later requests of the same side have been
+// acknowledged, or at the end.
 func (c *Checker) suspected(k *conn, all bool) {
 	n := 0
 	for i := range k.suspects {

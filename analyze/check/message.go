@@ -13,13 +13,13 @@ import (
 // callState is what a Checker remembers of an open transaction.
 type callState struct {
 	k       *conn
-	seq     uint64    // of the call among those of its requester; 0 if not seen
-	gaps    [2]uint64 // missing packets when it began
+	seq     uint64    // sequence number of the call among those of its requester; 0 if not seen
+	gaps    [2]uint64 // missing packets when the call began
 	replied bool
-	again   rdma.Ref // the call was sent again on the same connection
-	before  uint32   // what had been granted before the reply
+	again   rdma.Ref // the call was retransmitted on the same connection
+	before  uint32   // credits granted before the reply
 	twice   *Finding // memory that another open call offers
-	// overtaken says that operations for it came before the call in the capture.
+	// overtaken means that operations for the call precede it in the capture.
 	overtaken bool
 }
 
@@ -45,7 +45,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		st.k, st.gaps = k, k.misses()
 		c.calls[tx] = st
 	} else if !reply && s.First == tx.Call.First {
-		// The capture has the call behind its reply.
+		// The capture has the call after its reply.
 		st.overtaken = true
 		c.answeredAhead(k, tx)
 		c.offered(k, st, tx)
@@ -79,7 +79,7 @@ func (c *Checker) newCall() *callState {
 	return &callState{}
 }
 
-// Send implements decode.Observer: it looks at what belongs to no transaction.
+// Send implements decode.Observer. It checks Sends that belong to no transaction.
 func (c *Checker) Send(k *rdma.Connection, s *rdma.Send) {
 	tagged := c.tagged
 	c.tagged = false
@@ -108,7 +108,7 @@ func (c *Checker) Send(k *rdma.Connection, s *rdma.Send) {
 	}
 }
 
-// done takes an RDMA_DONE.
+// done handles an RDMA_DONE.
 func (c *Checker) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	if h.Version != rpcrdma.Version1 {
 		return
@@ -116,7 +116,7 @@ func (c *Checker) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	c.alone(k, s, ruleDone, h, "no RDMA_DONE", "RDMA_DONE", Requester)
 }
 
-// repeated takes a reply to a call that has been answered.
+// repeated handles a reply to a call that was already answered.
 func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	to := s.From.Other()
 	if why, ok := k.whole(to, s.First.Time); !ok {
@@ -131,8 +131,7 @@ func (c *Checker) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	k.repeats[len(k.repeats)-1].s.Data, k.repeats[len(k.repeats)-1].s.Parts = nil, nil
 }
 
-// repeat is a reply that belongs to no open call: to one that has been answered, or
-// that the capture has behind its reply.
+// repeat is a reply without an open call: the call was already answered, or comes later in the capture.
 type repeat struct {
 	s rdma.Send
 	h rpcrdma.Header
@@ -140,7 +139,8 @@ type repeat struct {
 
 const maxRepeats = 16
 
-// doubled reports replies whose call has not come within a few packets, or all.
+// doubled reports replies whose call did not follow within a few packets; with all set, it reports all of
+// them.
 func (c *Checker) doubled(k *conn, all bool) {
 	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < c.latest.Number) {
 		r := k.repeats[0]
@@ -171,7 +171,7 @@ func (c *Checker) alone(k *conn, s *rdma.Send, r id, h *rpcrdma.Header, expected
 	c.report(f)
 }
 
-// malformed is a Send that could not be parsed and awaits its ERR_CHUNK.
+// malformed is a Send that could not be parsed and should be answered with ERR_CHUNK.
 type malformed struct {
 	xid  uint32
 	from rdma.Side
@@ -181,7 +181,7 @@ type malformed struct {
 
 const (
 	maxMalformed = 16
-	minHeader    = 28 // RFC 8166, section 4.5: shorter ones are dropped
+	minHeader    = 28 // RFC 8166, section 4.5: shorter messages are dropped
 )
 
 func (c *Checker) malformed(k *conn, s *rdma.Send, err error) {
@@ -209,7 +209,7 @@ func (c *Checker) malformed(k *conn, s *rdma.Send, err error) {
 	k.malformed = append(k.malformed, malformed{be32(s.Data), s.From, s.Last, k.misses()})
 }
 
-// refused takes an answer to a call that was not recognised as one.
+// refused handles an answer to a call that was not recognised as one.
 func (c *Checker) refused(k *conn, tx *transaction.Transaction) bool {
 	for i := range k.malformed {
 		m := &k.malformed[i]
@@ -227,7 +227,7 @@ func (c *Checker) refused(k *conn, tx *transaction.Transaction) bool {
 	return false
 }
 
-// unrefused judges what has not been answered when a connection ends.
+// unrefused checks what was not answered when a connection ends.
 func (c *Checker) unrefused(k *conn) {
 	for i := range k.malformed {
 		m := &k.malformed[i]
@@ -296,7 +296,7 @@ func (c *Checker) fatal(s *conn, from rdma.Side, e rdma.Event, value uint32, ref
 	c.report(f)
 }
 
-// named fills in what is known of a transaction that is still open.
+// named fills in what is known about a transaction that is still open.
 func (c *Checker) named(f *Finding, tx *transaction.Transaction) {
 	c.view.Set(tx)
 	f.HasXID, f.XID, f.Backward = true, tx.XID, tx.Backward

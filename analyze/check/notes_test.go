@@ -148,7 +148,7 @@ func TestSmallInlineNotJudged(t *testing.T) {
 	}
 }
 
-// Each service is told of once on each connection, with what it means.
+// Each service is reported once on each connection, with what it means.
 func TestServices(t *testing.T) {
 	s := newScene()
 	gss := func(proc, service int) {

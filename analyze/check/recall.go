@@ -13,30 +13,29 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// recalls are the delegations that have been recalled and not returned yet, by
-// the part of their stateid that stays the same (RFC 8881, section 8.2.2).
+// recalls are the delegations that were recalled and not yet returned, by the part of the stateid that does
+// not change (RFC 8881, section 8.2.2).
 type recalls map[[12]byte]*recall
 
 type recall struct {
 	f      *Finding
-	at     int64 // when the call was there
+	at     int64 // when the call was seen
 	sent   int
 	answer string // status of the callback, if it was an error
 	failed string // of the latest DELEGRETURN that did not succeed
 }
 
-// maxRecalls is how many are remembered.
+// maxRecalls is how many recalls are remembered.
 const maxRecalls = 1024
 
-// maxPath is how much of a path is shown, in columns: names on the wire may be
-// of any length.
+// maxPath is how many columns of a path are shown: names on the wire can have any length.
 const maxPath = 60
 
 // plain reports whether a fabric carries RPC without RDMA.
 func plain(f rdma.Fabric) bool { return f == rdma.TCP || f == rdma.UDP }
 
-// recalled takes note of the delegations that a callback recalls. Those of
-// NFSv4.0 come over TCP: they count if the delegation is returned over RDMA.
+// recalled records the delegations that a callback recalls. Callbacks of NFSv4.0 come over TCP; they count if
+// the delegation is returned over RDMA.
 func (c *Checker) recalled(v *rpc.View) {
 	if c.on[ruleRecalled] == Off {
 		return
@@ -68,7 +67,7 @@ func (c *Checker) recalled(v *rpc.View) {
 			b = text.Handle(b, a.Fh)
 			if v.Names != nil {
 				if p := v.Names.AppendPath(nil, a.Fh); len(p) > 0 {
-					// Marks without a width could be any number.
+					// Combining marks have no width, so there could be any number of them.
 					p = p[max(0, len(p)-4*maxPath):]
 					b = append(b, " ("...)
 					b = append(b, text.Shorten(p, maxPath)...)
@@ -86,7 +85,7 @@ func (c *Checker) recalled(v *rpc.View) {
 	}
 }
 
-// returned looks for delegations that a call gives back.
+// returned looks for delegations that a call returns.
 func (c *Checker) returned(v *rpc.View) {
 	if len(c.recalls) == 0 {
 		return
@@ -132,7 +131,7 @@ func (r *recall) report(c *Checker, then string) {
 	c.report(r.f)
 }
 
-// unreturned reports what is left at the end of the capture.
+// unreturned reports delegations that are still out at the end of the capture.
 func (c *Checker) unreturned() {
 	left := make([]*recall, 0, len(c.recalls))
 	for _, r := range c.recalls {

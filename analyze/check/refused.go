@@ -11,13 +11,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// attempts remembers the latest attempts to open TCP connections to ports of
-// iWARP. Where nobody listens there is never a byte by which a connection could
-// be recognised as iWARP, so that only the port tells.
+// attempts remembers recent attempts to open TCP connections to iWARP ports. If nothing listens there, no
+// payload ever identifies the connection as iWARP: only the port does.
 type attempts struct {
 	ring  []attempt
 	next  int
-	ports []uint16 // beside the well-known one
+	ports []uint16 // in addition to the well-known port
 }
 
 type attempt struct {
@@ -25,17 +24,17 @@ type attempt struct {
 	sequence uint32 // that the answer acknowledges, without payload
 	length   uint32 // of the payload, with TCP Fast Open
 	ref      rdma.Ref
-	settled  bool // there was an answer
+	settled  bool // it was answered
 }
 
 const (
 	maxAttempts = 64
 	maxPorts    = 16
-	portNFS     = 20049 // nfsrdma in the registry of IANA
+	portNFS     = 20049 // nfsrdma in the IANA registry
 	flagACK     = 0x10
 )
 
-// learn takes note of a server's port.
+// learn records a server's port.
 func (a *attempts) learn(port uint16) {
 	if !a.knows(port) && len(a.ports) < maxPorts {
 		a.ports = append(a.ports, port)
@@ -53,7 +52,7 @@ func (a *attempts) find(from, to netip.AddrPort, is func(*attempt) bool) *attemp
 	return nil
 }
 
-// attempted takes a TCP segment that opens a connection or answers such a one.
+// attempted handles a TCP segment that opens a connection, or that answers such a segment.
 func (c *Checker) attempted(v *decode.PacketView) {
 	if c.on[ruleRejected] == Off || c.opt.Match != nil || v.Frame.Proto != link.TCP {
 		return
@@ -65,7 +64,7 @@ func (c *Checker) attempted(v *decode.PacketView) {
 		if !a.knows(f.DstPort) {
 			return
 		}
-		// A repetition, or the copy of another capture point, is the same one.
+		// A retransmission, or a copy from another capture point, is the same attempt.
 		if a.find(src, dst, func(t *attempt) bool { return t.sequence == f.TCPSeq+1 }) != nil {
 			return
 		}

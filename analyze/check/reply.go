@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// checkReply judges the header of a reply.
+// checkReply checks the header of a reply.
 func (t *txCheck) checkReply() {
 	h, c, tx := t.reply, t.c, t.tx
 	t.invalidation()
@@ -30,7 +30,7 @@ func (t *txCheck) checkReply() {
 	case rpcrdma.TypeNoMsg:
 		switch {
 		case h.PositionZero().Length > 0:
-			// The read-read model: the message waits to be read.
+			// In the read-read model the message waits to be read.
 			c.ok(ruleNomsgWithoutChunk)
 		case t.call == nil:
 			c.skip(ruleNomsgReplyWithoutChunk, NoCall)
@@ -79,7 +79,7 @@ func (t *txCheck) checkReply() {
 	t.executed()
 }
 
-// executed judges that a call without a visible fault was executed.
+// executed checks that a call without a visible fault was executed.
 func (t *txCheck) executed() {
 	v := t.v
 	if v.ReplyErr != nil || v.Reply.Stat != oncrpc.Accepted {
@@ -106,7 +106,7 @@ func (t *txCheck) executed() {
 	t.fail(ruleCallRefused, aboutReply, "results, or an error of the program", seen)
 }
 
-// credits judges the grant.
+// credits checks the grant.
 func (t *txCheck) credits() {
 	h, c := t.reply, t.c
 	if t.broken(ruleZeroGrant, h.Credits == 0) {
@@ -121,7 +121,7 @@ func (t *txCheck) credits() {
 	}
 }
 
-// replySize judges the length of the reply's Send.
+// replySize checks the length of the reply's Send.
 func (t *txCheck) replySize() {
 	h, c, tx := t.reply, t.c, t.tx
 	limit, ok := t.threshold(t.responder())
@@ -152,7 +152,7 @@ func (t *txCheck) replySize() {
 	}
 }
 
-// refusal judges RDMA_ERROR.
+// refusal checks an RDMA_ERROR.
 func (t *txCheck) refusal() {
 	h := t.reply
 	if h.Error != rpcrdma.ErrChunk || t.call == nil {
@@ -172,7 +172,7 @@ func (t *txCheck) refusal() {
 	t.fail(ruleChunksRefused, aboutReply, "a reply", seen)
 }
 
-// returnedReply judges the Reply chunk of a reply.
+// returnedReply checks the Reply chunk of a reply.
 func (t *txCheck) returnedReply() {
 	h, r, c := t.call, t.reply, t.c
 	switch {
@@ -192,7 +192,7 @@ func (t *txCheck) returnedReply() {
 	t.sameSegments(ruleReplyChunkChanged, h.Reply, r.Reply)
 }
 
-// invalidation judges Send with Invalidate.
+// invalidation checks Send with Invalidate.
 func (t *txCheck) invalidation() {
 	tx, c := t.tx, t.c
 	if !tx.Reply.Invalidates {
@@ -264,7 +264,7 @@ func (t *txCheck) moved(chunk int) (n uint64) {
 	return n
 }
 
-// operations judges what was moved.
+// operations checks the data that RDMA operations moved.
 func (t *txCheck) operations() {
 	tx, c := t.tx, t.c
 	if t.call == nil {
@@ -291,9 +291,8 @@ func (t *txCheck) operations() {
 		for i := range t.call.Reads {
 			offered += uint64(t.call.Reads[i].Length)
 		}
-		// What the responder has asked for counts: packets of its responses
-		// that are missing from the capture do not. The padding of a chunk
-		// need not be read.
+		// Count what the responder requested, since packets of the responses may be missing from the capture.
+		// The padding of a chunk need not be read.
 		var asked uint64
 		for i := range tx.Operations {
 			if o := &tx.Operations[i]; o.Kind == rdma.Read && o.From != tx.From {
@@ -309,13 +308,13 @@ func (t *txCheck) operations() {
 	}
 }
 
-// echoed reports whether a Write chunk of the reply is one that the responder
-// has not used and returns with its lengths, which another rule tells.
+// echoed reports whether a Write chunk of the reply is an unused one that the responder returned with its
+// original lengths. Another rule reports that.
 func (t *txCheck) echoed(i int) bool {
 	return t.moved(i) == 0 && (t.v.ReplyErr != nil || !t.v.Reply.Succeeded() || i >= len(t.result.of(t.v.Result)))
 }
 
-// bytes judges that what a chunk is said to hold was written.
+// bytes checks that as many bytes were written to a chunk as the reply says.
 func (t *txCheck) bytes(kind transaction.ChunkKind, index int, want uint64) {
 	var have uint64
 	for i := range t.tx.Operations {
@@ -330,7 +329,7 @@ func (t *txCheck) bytes(kind transaction.ChunkKind, index int, want uint64) {
 	t.failWhole(ruleBytesMissing, aboutReply, ofResponder, plural(int(want), "byte")+" written", plural(int(have), "byte"))
 }
 
-// bounds judges that operations stay within their segments.
+// bounds checks that operations stay within their segments.
 func (t *txCheck) bounds() {
 	h := t.call
 	at := 0
@@ -356,9 +355,8 @@ func (t *txCheck) bounds() {
 	t.c.ok(ruleAccessBeyond)
 }
 
-// beyond returns how many bytes of an operation lie behind its segment, and
-// the segments of the same chunk that follow in memory. at is where the search
-// begins: operations come in the order of the segments, as a rule.
+// beyond returns how many bytes of an operation lie beyond its segment and the segments of the same chunk
+// that follow in memory. The search starts at *at, since operations usually come in segment order.
 func beyond(h *rpcrdma.Header, o *transaction.Operation, at *int) (over uint64, ok bool) {
 	n := segmentCount(h, o)
 	if n == 0 {
@@ -391,8 +389,7 @@ func beyond(h *rpcrdma.Header, o *transaction.Operation, at *int) (over uint64, 
 // maxNeighbours bounds the segments that one operation may span.
 const maxNeighbours = 64
 
-// segmentCount is the number of segments of the list that an operation has
-// served, segmentOf one of them.
+// segmentCount is the number of segments of the list that an operation served; segmentOf is one of them.
 func segmentCount(h *rpcrdma.Header, o *transaction.Operation) int {
 	switch {
 	case o.Chunk == transaction.ReadList:

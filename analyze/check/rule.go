@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Severity is how grave a finding is.
+// Severity is how serious a finding is.
 type Severity uint8
 
-// Severities. Off is a rule that a profile does not have.
+// Severities. Off marks a rule that a profile does not check.
 const (
 	Off     Severity = iota
-	Note             // worth knowing; conforms, or is a known deviation without harm
-	Warning          // against advice, or against a rule without harm to this exchange
-	Error            // against a requirement: the peer may refuse, misread or lose what was sent
+	Note             // worth knowing; conforming, or a known harmless deviation
+	Warning          // against a recommendation, or against a rule without harm to this exchange
+	Error            // against a requirement: the peer may refuse, misread or lose the message
 )
 
 var severityNames = [...]string{"off", "note", "warning", "error"}
@@ -64,10 +64,10 @@ const (
 	NeedCall       Needs = 1 << iota // the call
 	NeedReply                        // the reply
 	NeedSetup                        // the connection's setup
-	NeedOperations                   // RDMA operations without a gap in the capture
+	NeedOperations                   // RDMA operations without gaps in the capture
 	NeedPackets                      // packets of the fabric
-	NeedArguments                    // arguments or results that can be read
-	NeedBefore                       // what came before on the connection
+	NeedArguments                    // decodable arguments or results
+	NeedBefore                       // earlier packets of the connection
 )
 
 var needNames = [...]string{"call", "reply", "setup", "operations", "packets", "body", "history"}
@@ -87,12 +87,12 @@ func (n Needs) String() string { return strings.Join(n.List(), " ") }
 
 // Rule is one thing that is checked.
 type Rule struct {
-	ID     string // what users type
-	Number string // row of the founding documents that it comes from, and a count
+	ID     string // as users type it
+	Number string // row of the founding documents that it comes from, and a counter
 	Title  string
 	Source string // document and section
-	Text   string // what it asks for, and why
-	// Known names a deviation of a real implementation that is recognised.
+	Text   string // what it requires, and why
+	// Known names a recognised deviation of a real implementation.
 	Known    string
 	Severity [len(Profiles)]Severity
 	Needs    Needs
@@ -101,7 +101,7 @@ type Rule struct {
 	id id
 }
 
-// Rules are all rules in the order of their numbers.
+// Rules returns all rules, ordered by number.
 func Rules() []*Rule {
 	out := make([]*Rule, len(rules))
 	for i := range rules {
@@ -131,11 +131,9 @@ func All() (s Selection) {
 	return s
 }
 
-// Select reads a list of rules, separated by commas. Each item is an ID, a
-// number such as L9.1, the row L9 that stands for all of its numbers, a
-// binding requirement such as B4, or a pattern with * and ? of one of these.
-// With a leading minus an item takes rules away; if the first one does, all
-// others are selected.
+// Select reads a comma-separated list of rules. Each item is an ID, a number such as L9.1, a row such as L9
+// that stands for all of its numbers, a binding requirement such as B4, or a pattern of one of these with *
+// and ?. A leading minus removes rules; if the first item has one, all other rules are selected.
 func Select(list string) (Selection, error) {
 	var s Selection
 	for i, item := range strings.Split(list, ",") {

@@ -1,6 +1,6 @@
 package check
 
-// id is the index of a rule in the table.
+// id is the index of a rule in the rules table.
 type id int
 
 const (
@@ -106,45 +106,45 @@ func init() {
 	}
 }
 
-// Severities of a rule in the profiles, in their order.
+// sev lists the severities of a rule, one per profile, in the order of Profiles.
 func sev(rfc8166, rfc5666, linux Severity) [len(Profiles)]Severity {
 	return [len(Profiles)]Severity{rfc8166, rfc5666, linux}
 }
 
 func all(s Severity) [len(Profiles)]Severity { return sev(s, s, s) }
 
-// rules is the table of all rules. Section numbers of Lever 2016 are those of
+// rules is the table of all rules. Section numbers of Lever 2016 refer to
 // draft-ietf-nfsv4-rfc5666-implementation-experience.
 var rules = [ruleCount]Rule{
 	ruleReadListOrder: {
 		ID: "read-list-order", Number: "C3.1", Title: "Read list not in ascending order of positions",
 		Source: "Callaghan 2003; RFC 8166, section 3.4.5", Severity: sev(Note, Note, Note), Needs: NeedCall,
-		Text: "The prototype of 2003 asked for ascending offsets, so that a receiver decodes in one pass. RFC 8166 asks only for the order of the segments within a chunk; receivers that rely on more exist.",
+		Text: "The prototype of 2003 required ascending offsets so that a receiver can decode in one pass. RFC 8166 fixes only the order of the segments within a chunk, but some receivers rely on more.",
 	},
 	ruleDoneLost: {
 		ID: "done-lost", Number: "C6.1", Title: "RDMA_DONE never came",
 		Source: "Callaghan 2003; RFC 5666", Severity: all(Warning), Needs: NeedCall | NeedReply | NeedBefore,
-		Text: "In the read-read model the responder keeps the result in memory that it has exposed until the requester says RDMA_DONE. Without that it holds the memory until a timeout.",
+		Text: "In the read-read model the responder keeps the result in exposed memory until the requester sends RDMA_DONE. Without RDMA_DONE it keeps the memory until a timeout.",
 	},
 	ruleDoneLate: {
 		ID: "done-late", Number: "C6.2", Title: "RDMA_DONE came more than a second after the last Read",
 		Source: "Callaghan 2003", Severity: all(Note), Needs: NeedCall | NeedReply | NeedOperations,
-		Text: "The responder's buffers were held and exposed for so long. A responder that frees them after a timeout breaks the connection when a Read comes late.",
+		Text: "The responder had to keep its buffers exposed for that long. A responder that frees them after a timeout breaks the connection when a Read arrives late.",
 	},
 	ruleRequesterRDMA: {
 		ID: "requester-initiated-rdma", Number: "O2.1", Title: "the requester started an RDMA operation",
 		Source: "RFC 8166, section 3.1; OSU-CISRC-4/06-TR43", Severity: sev(Error, Off, Error), Needs: NeedOperations,
-		Text: "Only the responder of a call moves data with RDMA Read and Write. A client that does so needs the server to expose its memory: the read-read model, which RFC 8166 has dropped.",
+		Text: "Only the responder of a call moves data with RDMA Read and Write. For a client to do so, the server must expose its memory. That is the read-read model, which RFC 8166 dropped.",
 	},
 	ruleNomsgReplyWithoutChunk: {
 		ID: "nomsg-reply-without-reply-chunk", Number: "L1.1", Title: "RDMA_NOMSG reply though the call offered no Reply chunk",
 		Source: "RFC 8166, sections 3.5.3 and 4.3.3; Lever 2016, section 2.5", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{10},
-		Text: "An RDMA_NOMSG reply says that the message lies in the Reply chunk of the call. Without one there is no message.",
+		Text: "An RDMA_NOMSG reply means that the message is in the call's Reply chunk. Without that chunk there is no message.",
 	},
 	ruleNomsgWithoutChunk: {
 		ID: "nomsg-without-chunk", Number: "L1.2", Title: "RDMA_NOMSG without a chunk that holds the message",
 		Source: "RFC 8166, sections 4.2.4 and 4.5.2; Lever 2016, section 2.5", Severity: all(Error), Needs: NeedCall,
-		Text: "An RDMA_NOMSG call needs a Position-Zero Read chunk that is not empty, an RDMA_NOMSG reply a Reply chunk that is not.",
+		Text: "An RDMA_NOMSG call needs a non-empty Position-Zero Read chunk; an RDMA_NOMSG reply needs a non-empty Reply chunk.",
 	},
 	ruleMsgWithoutMessage: {
 		ID: "msg-without-message", Number: "L1.3", Title: "RDMA_MSG without a message",
@@ -152,39 +152,39 @@ var rules = [ruleCount]Rule{
 		Text: "The RPC message follows the header of an RDMA_MSG in the same Send.",
 	},
 	ruleXIDMismatch: {
-		ID: "xid-mismatch", Number: "L1.4", Title: "XID of the header is not that of the message",
+		ID: "xid-mismatch", Number: "L1.4", Title: "XID of the header differs from that of the message",
 		Source: "RFC 8166, section 4.2.1", Severity: all(Error), Needs: NeedOperations,
-		Text: "The transport header carries a copy of the XID with which the RPC message begins, wherever that message is. Receivers may rely on either.",
+		Text: "The transport header repeats the XID at the start of the RPC message, wherever that message is. Receivers may rely on either.",
 	},
 	ruleErrorFromRequester: {
 		ID: "error-from-requester", Number: "L1.5", Title: "RDMA_ERROR sent by the requester",
 		Source: "RFC 8166, section 4.2.4", Severity: all(Error), Needs: NeedReply | NeedBefore,
-		Text: "RDMA_ERROR answers a call. Whoever has not received one must not send it; a receiver drops it.",
+		Text: "RDMA_ERROR answers a call. A peer that has not received a call must not send it, and the receiver drops it.",
 	},
 	ruleHeaderInRDMA: {
 		ID: "header-in-rdma", Number: "L2.1", Title: "transport header moved by RDMA",
 		Source: "RFC 8166, section 3.2; Lever 2016, section 3.1", Severity: all(Error), Needs: NeedOperations,
-		Text: "Transport headers travel in Sends only. A Position-Zero or Reply chunk begins with the RPC message.",
+		Text: "Transport headers travel only in Sends. A Position-Zero or Reply chunk begins with the RPC message.",
 	},
 	ruleReadChunkLength: {
 		ID: "read-chunk-not-one-item", Number: "L3.1", Title: "Read chunk is not exactly one item",
 		Source: "RFC 8166, sections 3.4.4.4 and 3.4.5.2; Lever 2016, section 3.2", Severity: all(Error), Needs: NeedCall | NeedArguments, Bindings: []int{2},
-		Text: "All read segments with the same position make up one chunk, and that is as long as the item in its place, with or without its padding.",
+		Text: "All read segments with the same position form one chunk. The chunk is as long as the item it replaces, with or without padding.",
 	},
 	ruleLongCallNeedless: {
 		ID: "long-call-needless", Number: "L4.1", Title: "Position-Zero Read chunk for a call that fits inline",
 		Source: "RFC 8166, section 3.5.3; Lever 2016, section 3.4", Severity: sev(Note, Warning, Note), Needs: NeedCall | NeedSetup,
-		Text: "A long call costs a registration and an RDMA Read. RFC 8166 allows it at any time; before it, it was meant for calls that exceed the inline threshold after reduction.",
+		Text: "A long call costs a registration and an RDMA Read. RFC 8166 always allows it; RFC 5666 intended it for calls that exceed the inline threshold after reduction.",
 	},
 	ruleLongCallWithChunks: {
-		ID: "long-call-with-chunks", Number: "L5.1", Title: "RDMA_NOMSG call with Read chunks besides",
+		ID: "long-call-with-chunks", Number: "L5.1", Title: "RDMA_NOMSG call with additional Read chunks",
 		Source: "Lever 2016, section 3.5", Severity: all(Note), Needs: NeedCall,
-		Text: "Legal: the call in the Position-Zero chunk is itself reduced. Few responders are tested with it, and servers of Linux 6.1 are known to mix such lists up.",
+		Text: "Legal: the call in the Position-Zero chunk is itself reduced. Few responders are tested with this, and Linux 6.1 servers are known to mishandle such lists.",
 	},
 	ruleMsgWithPositionZero: {
 		ID: "msg-with-position-zero", Number: "L6.1", Title: "RDMA_MSG call with a Position-Zero Read chunk",
 		Source: "RFC 8166, section 3.5.3; Lever 2016, section 3.6", Severity: all(Error), Needs: NeedCall,
-		Text: "The message is either inline or in the chunk at position zero, not both. Positions count from the XID of the message, so that nothing can be inserted before it.",
+		Text: "The message is either inline or in the chunk at position zero, not both. Positions count from the XID of the message, so nothing can be inserted before it.",
 	},
 	ruleMsgUsesReplyChunk: {
 		ID: "msg-reply-uses-reply-chunk", Number: "L6.2", Title: "RDMA_MSG reply with a used Reply chunk",
@@ -192,9 +192,9 @@ var rules = [ruleCount]Rule{
 		Text: "The reply is either inline or in the Reply chunk. In an RDMA_MSG the returned Reply chunk has length 0.",
 	},
 	rulePositionBeyond: {
-		ID: "position-beyond-message", Number: "L6.3", Title: "Read chunk at a position behind the end of the message",
+		ID: "position-beyond-message", Number: "L6.3", Title: "Read chunk at a position past the end of the message",
 		Source: "RFC 8166, section 3.4.5; Lever 2016, section 3.6", Severity: all(Error), Needs: NeedCall,
-		Text: "Positions count bytes of the unreduced message from its XID on. A chunk cannot stand where the message has ended.",
+		Text: "Positions count the bytes of the unreduced message, starting at its XID. A chunk cannot start past the end of the message.",
 	},
 	rulePositionUnaligned: {
 		ID: "position-unaligned", Number: "L7.1", Title: "position is not a multiple of four",
@@ -204,7 +204,7 @@ var rules = [ruleCount]Rule{
 	rulePadInStream: {
 		ID: "pad-in-stream", Number: "L7.2", Title: "padding of a chunk left in the message",
 		Source: "RFC 8166, section 3.4.4.4; Lever 2016, section 3.7", Severity: all(Error), Needs: NeedCall, Bindings: []int{3},
-		Text: "Who moves an item into a chunk takes its padding out of the message, so that what follows is aligned.",
+		Text: "A sender that moves an item into a chunk also removes its padding from the message, so that what follows stays aligned.",
 	},
 	rulePadWritten: {
 		ID: "write-chunk-pad-written", Number: "L8.1", Title: "padding written into a Write chunk",
@@ -214,13 +214,13 @@ var rules = [ruleCount]Rule{
 	ruleWrittenLength: {
 		ID: "write-chunk-not-one-item", Number: "L8.2", Title: "returned Write chunk is not as long as the result",
 		Source: "RFC 8166, sections 3.4.4.4 and 3.4.6.2", Severity: all(Error), Needs: NeedReply | NeedArguments, Bindings: []int{2},
-		Text: "The lengths of the returned segments add up to the length of the item, which stands in the message.",
+		Text: "The lengths of the returned segments add up to the length of the item, which the message gives.",
 	},
 	ruleWriteChunkPad: {
 		ID: "write-chunk-pad-room", Number: "L8.3", Title: "Write chunk with room for padding",
 		Source: "RFC 8166, section 3.4.6.2; Lever 2016, section 3.8", Severity: sev(Warning, Note, Warning), Needs: NeedCall | NeedArguments, Bindings: []int{4},
 		Known: "Linux clients add a segment of 4 bytes to a Write chunk whose length is not a multiple of four",
-		Text:  "Room for padding that no responder may write costs a segment, and with a handle of its own keeps the responder from invalidating remotely.",
+		Text:  "No responder may write padding. Room for it costs a segment, and if that segment has its own handle, the responder cannot invalidate remotely.",
 	},
 	ruleReadChunkPad: {
 		ID: "read-chunk-pad", Number: "L8.4", Title: "Read chunk that includes padding",
@@ -230,27 +230,27 @@ var rules = [ruleCount]Rule{
 	ruleWriteChunkIgnored: {
 		ID: "write-chunk-ignored", Number: "L9.1", Title: "eligible result inline although a Write chunk was offered",
 		Source: "RFC 8166, sections 4.3.2, 4.3.2.2 and 6.1; Lever 2016, section 3.9", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments, Bindings: []int{6},
-		Text: "A responder moves eligible results into the Write chunks that it was offered, the first into the first. The requester is to fail the call otherwise.",
+		Text: "A responder moves eligible results into the offered Write chunks, the first result into the first chunk. Otherwise the requester should fail the call.",
 	},
 	ruleWriteListCount: {
-		ID: "write-list-changed", Number: "L9.2", Title: "Write list returned with another number of chunks",
+		ID: "write-list-changed", Number: "L9.2", Title: "Write list returned with a different number of chunks",
 		Source: "RFC 8166, sections 3.4.6 and 4.3.2.2; Lever 2016, section 3.9", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{8},
 		Text: "The reply has as many Write chunks as the call, used or not.",
 	},
 	ruleWriteSegmentCount: {
-		ID: "write-segments-changed", Number: "L9.3", Title: "Write chunk returned with another number of segments",
+		ID: "write-segments-changed", Number: "L9.3", Title: "Write chunk returned with a different number of segments",
 		Source: "RFC 8166, section 3.4.6; Lever 2016, section 3.9", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{8},
-		Text: "A responder copies the segment count and all segments, and changes lengths only.",
+		Text: "A responder copies the segment count and all segments, and changes only the lengths.",
 	},
 	ruleWriteSegmentChanged: {
-		ID: "write-segment-altered", Number: "L9.4", Title: "segment returned with another handle or offset, or longer",
+		ID: "write-segment-altered", Number: "L9.4", Title: "segment returned with a different handle or offset, or longer",
 		Source: "RFC 8166, section 3.4.6; NFStest", Severity: all(Error), Needs: NeedCall | NeedReply,
-		Text: "A returned segment has the handle and offset of the call's, and at most its length.",
+		Text: "A returned segment has the handle and offset of the segment in the call and is no longer than it.",
 	},
 	ruleUnusedNotZero: {
 		ID: "unused-chunk-echoed", Number: "L9.5", Title: "unused chunk returned with its lengths",
 		Source: "RFC 8166, section 4.3.2.2; Lever 2016, section 3.9", Severity: sev(Error, Warning, Error), Needs: NeedCall | NeedReply | NeedArguments, Bindings: []int{8},
-		Text: "A chunk without a result comes back with lengths of 0. Some responders echo what they were offered: to the requester that looks like data.",
+		Text: "A chunk without a result is returned with lengths of 0. Some responders echo the offered lengths, which the requester takes for data.",
 	},
 	ruleUnusedEmpty: {
 		ID: "unused-chunk-emptied", Number: "L9.6", Title: "unused chunk returned without segments",
@@ -260,48 +260,48 @@ var rules = [ruleCount]Rule{
 	ruleEmptyChunkUsed: {
 		ID: "empty-chunk-filled", Number: "L9.7", Title: "empty Write chunk not returned empty",
 		Source: "RFC 8166, section 4.3.2.3", Severity: all(Error), Needs: NeedCall | NeedReply, Bindings: []int{9},
-		Text: "A Write chunk without segments asks for the result inline and comes back without segments.",
+		Text: "A Write chunk without segments asks for the result inline and is returned without segments.",
 	},
 	ruleChunkHole: {
 		ID: "chunk-not-contiguous", Number: "L9.8", Title: "chunk not filled in order",
 		Source: "RFC 8166, section 3.4.6", Severity: all(Error), Needs: NeedCall | NeedReply,
-		Text: "A responder fills the segments of a Write or Reply chunk one after the other: none may be used behind one that is not full.",
+		Text: "A responder fills the segments of a Write or Reply chunk in order: no segment may be used after one that is not full.",
 	},
 	ruleReplyChunkChanged: {
-		ID: "reply-chunk-altered", Number: "L9.9", Title: "Reply chunk returned with other segments",
+		ID: "reply-chunk-altered", Number: "L9.9", Title: "Reply chunk returned with different segments",
 		Source: "RFC 8166, section 4.3.3", Severity: all(Error), Needs: NeedCall | NeedReply,
-		Text: "A returned Reply chunk has the segments of the call's, with lengths that are at most theirs.",
+		Text: "A returned Reply chunk has the same segments as in the call, none of them longer.",
 	},
 	ruleReplyChunkNotReturned: {
 		ID: "reply-chunk-not-returned", Number: "L9.10", Title: "offered Reply chunk missing from the reply",
 		Source: "RFC 8166, section 4.3.3", Severity: sev(Warning, Note, Warning), Needs: NeedCall | NeedReply,
-		Text: "A responder copies the Reply chunk into its reply, with lengths of 0 if it did not use it.",
+		Text: "A responder copies the Reply chunk into its reply, with lengths of 0 if it did not use the chunk.",
 	},
 	ruleCallOverInline: {
 		ID: "call-over-inline", Number: "L10.1", Title: "call longer than the responder's inline threshold",
 		Source: "RFC 8166, sections 3.3.2 and 3.3.3; RFC 8797, section 4.2; Lever 2016, sections 4.1 and 4.2", Severity: all(Error), Needs: NeedCall | NeedSetup,
-		Text: "Transport header and inline message together are at most as long as the smaller of what the sender sends and the receiver receives: 1024 bytes, unless the private data of the setup says more.",
+		Text: "Transport header and inline message together must fit the smaller of the sender's send size and the receiver's receive size: 1024 bytes, unless the private data of the setup says more.",
 	},
 	ruleReplyOverInline: {
 		ID: "reply-over-inline", Number: "L10.2", Title: "reply longer than the requester's inline threshold",
 		Source: "RFC 8166, sections 3.3.2 and 3.3.3; RFC 8797, section 4.2; Lever 2016, sections 4.1 and 4.2", Severity: all(Error), Needs: NeedReply | NeedSetup,
-		Text: "As for calls, in the other direction. Linux servers do not look at the client's receive size: the client has to offer a Reply chunk whenever it must.",
+		Text: "The same limit as for calls, in the other direction. Linux servers ignore the client's receive size: the client must offer a Reply chunk whenever one may be needed.",
 	},
 	ruleSmallInline: {
 		ID: "small-inline-threshold", Number: "L10.3", Title: "inline threshold below what Linux offers",
 		Source: "RFC 8166, section 3.3.2; RFC 8797, section 4.2; Lever 2016, section 4.1", Severity: all(Note), Needs: NeedSetup,
-		Text: "Without private data that says more, 1024 bytes fit inline, transport header included; Linux offers 4096. What is longer needs a chunk, which costs a registration and RDMA operations. One finding tells of both directions of a connection.",
+		Text: "Unless private data says more, 1024 bytes fit inline, including the transport header; Linux offers 4096. Anything longer needs a chunk, which costs a registration and RDMA operations. One finding covers both directions of a connection.",
 	},
 	ruleChunksRefused: {
 		ID: "chunks-refused", Number: "L11.1", Title: "ERR_CHUNK for a call without a visible fault",
 		Source: "RFC 8166, sections 4.3.3, 4.5.2 and 4.5.3; Lever 2016, section 4.3", Severity: all(Warning), Needs: NeedCall | NeedReply, Bindings: []int{10},
-		Text: "As a rule the reply did not fit: no Reply chunk was offered, or one too short. What was offered is shown; what would have been needed is known to the responder only.",
+		Text: "Usually the reply did not fit: the call offered no Reply chunk, or one that was too short. The finding shows what was offered; only the responder knows what was needed.",
 	},
 	ruleReplyChunkNeedless: {
 		ID: "reply-chunk-needless", Number: "L11.2", Title: "Reply chunk used for a reply that fits inline",
 		Source: "RFC 8166, section 4.3.3; Lever 2016, section 4.3", Severity: all(Note), Needs: NeedCall | NeedReply | NeedSetup,
 		Known: "Linux servers use every Reply chunk that they are offered",
-		Text:  "Allowed, and at the cost of an RDMA Write. Offered, used and inline bytes are shown.",
+		Text:  "Allowed, but it costs an RDMA Write. The finding shows the offered, used and inline bytes.",
 	},
 	ruleReplyChunkIgnored: {
 		ID: "reply-chunk-ignored", Number: "L11.3", Title: "reply over the inline threshold although a Reply chunk was offered",
@@ -311,12 +311,12 @@ var rules = [ruleCount]Rule{
 	ruleCreditsExceeded: {
 		ID: "credits-exceeded", Number: "L12.1", Title: "more calls outstanding than credits granted",
 		Source: "RFC 8166, section 3.3.1; Lever 2016, sections 4.4 and 4.5", Severity: all(Error), Needs: NeedCall | NeedBefore,
-		Text: "Calls without a reply number at most the lower of what was requested and granted last.",
+		Text: "There may be no more unanswered calls than the lower of the credits last requested and last granted.",
 	},
 	ruleBeforeFirstReply: {
 		ID: "calls-before-first-reply", Number: "L12.2", Title: "second call before the first reply",
 		Source: "RFC 8166, section 3.3.3; Lever 2016, section 4.4", Severity: all(Error), Needs: NeedCall | NeedSetup | NeedBefore,
-		Text: "A new connection has one credit until a reply has said how many there are.",
+		Text: "A new connection has one credit until the first reply grants more.",
 	},
 	ruleZeroGrant: {
 		ID: "zero-grant", Number: "L12.3", Title: "no credits granted",
@@ -326,47 +326,47 @@ var rules = [ruleCount]Rule{
 	ruleGrantChanged: {
 		ID: "grant-changed", Number: "L12.4", Title: "the grant changed",
 		Source: "RFC 8166, section 3.3.1; Lever 2016, section 4.5", Severity: all(Note), Needs: NeedReply | NeedBefore,
-		Text: "Responders may adapt the grant. Those known grant a constant.",
+		Text: "Responders may change the grant. Known implementations grant a constant.",
 	},
 	ruleRNR: {
 		ID: "rnr-nak", Number: "L12.5", Title: "receiver not ready",
 		Source: "RFC 8166, section 3.3.1; Lever 2016, section 4.5; IBTA volume 1, section 9.7", Severity: all(Error), Needs: NeedPackets,
-		Text: "A Send met no posted Receive: either more calls came than were granted, or fewer Receives were posted than granted or than calls are outstanding.",
+		Text: "A Send found no posted Receive. Either more calls arrived than were granted, or the receiver posted fewer Receives than it granted or than it has outstanding calls.",
 	},
 	ruleVersion: {
 		ID: "version-not-1", Number: "L13.1", Title: "protocol version other than 1",
 		Source: "RFC 8166, section 4.2.2; Lever 2016, section 4.6", Severity: all(Note), Needs: NeedCall,
-		Text: "Version 0 is the prototype, version 2 a draft. Between peers that know it this is no fault.",
+		Text: "Version 0 is the prototype, version 2 a draft. Between peers that support it this is no fault.",
 	},
 	ruleVersionAccepted: {
 		ID: "version-not-refused", Number: "L13.2", Title: "unknown version not answered with ERR_VERS",
 		Source: "RFC 8166, section 4.5.1; Lever 2016, section 4.6", Severity: all(Error), Needs: NeedCall | NeedReply,
-		Text: "A responder answers a version that it does not know with RDMA_ERROR, ERR_VERS and the range that it knows.",
+		Text: "A responder answers an unsupported version with RDMA_ERROR, ERR_VERS and the range of versions that it supports.",
 	},
 	ruleErrorFields: {
-		ID: "error-fields", Number: "L13.3", Title: "RDMA_ERROR that does not fit its call",
+		ID: "error-fields", Number: "L13.3", Title: "RDMA_ERROR that does not match its call",
 		Source: "RFC 8166, sections 4.5 and 4.5.1", Severity: all(Error), Needs: NeedCall | NeedReply,
-		Text: "RDMA_ERROR repeats the version of the call, and ERR_VERS names a range that does not hold it.",
+		Text: "RDMA_ERROR repeats the version of the call, and the range in ERR_VERS does not include that version.",
 	},
 	ruleBackwardChunks: {
 		ID: "backward-with-chunks", Number: "L14.1", Title: "backward call that is not a short message",
 		Source: "RFC 8167, section 5.3; Lever 2016, section 5.1", Severity: sev(Note, Off, Error), Needs: NeedCall,
-		Text: "RFC 8167 allows chunks in the backward direction, but peers need not support them and answer ERR_CHUNK. Linux neither sends nor takes them.",
+		Text: "RFC 8167 allows chunks in the backward direction, but peers need not support them and may answer ERR_CHUNK. Linux neither sends nor accepts them.",
 	},
 	ruleBackwardVersion: {
-		ID: "backward-version", Number: "L14.2", Title: "backward call of another version than forward calls",
+		ID: "backward-version", Number: "L14.2", Title: "backward call with a different version than forward calls",
 		Source: "RFC 8167, section 5.1", Severity: sev(Error, Off, Error), Needs: NeedCall | NeedBefore,
 		Text: "Both directions of a connection use the same version of the protocol.",
 	},
 	ruleArgumentNotEligible: {
-		ID: "argument-not-eligible", Number: "L15.1", Title: "Read chunk in the place of no eligible argument",
+		ID: "argument-not-eligible", Number: "L15.1", Title: "Read chunk that does not replace an eligible argument",
 		Source: "RFC 8166, section 6.1; RFC 8267; Lever 2016, section 6.2", Severity: all(Error), Needs: NeedCall | NeedArguments, Bindings: []int{1},
-		Text: "Eligible are the data of WRITE and the text of SYMLINK (version 2 and 3) and of CREATE (version 4), nothing else.",
+		Text: "Only the data of WRITE and the link text of SYMLINK (versions 2 and 3) and of CREATE (version 4) are eligible.",
 	},
 	ruleResultNotEligible: {
 		ID: "result-not-eligible", Number: "L15.2", Title: "Write chunk used though no result is eligible",
 		Source: "RFC 8166, section 6.1; RFC 8267; Lever 2016, section 6.2", Severity: all(Error), Needs: NeedReply | NeedArguments, Bindings: []int{1},
-		Text: "Eligible are the data of READ, the text of READLINK and, in version 4.2, the data of READ_PLUS.",
+		Text: "Only the data of READ, the link text of READLINK and, in version 4.2, the data of READ_PLUS are eligible.",
 	},
 	ruleWriteListNeedless: {
 		ID: "write-list-needless", Number: "L15.3", Title: "Write list offered for a call without eligible results",
@@ -391,18 +391,18 @@ var rules = [ruleCount]Rule{
 	ruleCallRefused: {
 		ID: "call-refused", Number: "L16.1", Title: "GARBAGE_ARGS or SYSTEM_ERR for a call without a visible fault",
 		Source: "RFC 8166, section 4.5.2; RFC 5531, section 9; Lever 2016, section 6.4", Severity: all(Warning), Needs: NeedCall | NeedReply,
-		Text: "The responder could not read the arguments, or failed, although header and chunks are in order. Clients tend to reconnect and send the same call again, for nothing.",
+		Text: "The responder could not decode the arguments, or failed, although header and chunks are valid. Clients tend to reconnect and send the same call again, in vain.",
 	},
 	ruleMSGP: {
 		ID: "msgp-used", Number: "L17.1", Title: "RDMA_MSGP used",
 		Source: "RFC 8166, sections 4.2.4 and 4.6; Lever 2016, section 7.1", Severity: sev(Error, Off, Error), Needs: NeedCall,
-		Text: "RFC 8166 reserves RDMA_MSGP: no known implementation ever sent it.",
+		Text: "RFC 8166 reserves RDMA_MSGP. No known implementation has ever sent it.",
 	},
 	ruleMSGPRefused: {
 		ID: "msgp-refused", Number: "L17.2", Title: "RDMA_MSGP refused",
 		Source: "RFC 8166, section 4.6; Lever 2016, section 7.1", Severity: all(Warning), Needs: NeedCall | NeedReply,
 		Known: "Linux servers answer RDMA_MSGP with ERR_CHUNK",
-		Text:  "Receivers are to treat RDMA_MSGP as RDMA_MSG.",
+		Text:  "Receivers should treat RDMA_MSGP as RDMA_MSG.",
 	},
 	ruleDone: {
 		ID: "done-used", Number: "L17.3", Title: "RDMA_DONE used",
@@ -410,44 +410,44 @@ var rules = [ruleCount]Rule{
 		Text: "RFC 8166 reserves RDMA_DONE; receivers ignore it.",
 	},
 	ruleReplyReadList: {
-		ID: "reply-with-read-list", Number: "L17.4", Title: "the responder exposed memory: Read list in a reply",
+		ID: "reply-with-read-list", Number: "L17.4", Title: "reply with a Read list: the responder exposed memory",
 		Source: "RFC 8166, section 4.3.1; Lever 2016, section 7.1; OSU-CISRC-4/06-TR43", Severity: sev(Error, Note, Error), Needs: NeedReply,
 		Text: "Replies have an empty Read list. In the read-read model a client would read the result from the server's memory.",
 	},
 	ruleHeaderMalformed: {
-		ID: "header-malformed", Number: "L18.1", Title: "Send that is no RPC-over-RDMA message",
+		ID: "header-malformed", Number: "L18.1", Title: "Send that is not an RPC-over-RDMA message",
 		Source: "RFC 8166, sections 4.5 and 4.5.2; Lever 2016, section 7.2", Severity: all(Error), Needs: NeedPackets,
-		Text: "On a connection that carries RPC every Send is a transport header, with or without a message.",
+		Text: "On a connection that carries RPC, every Send starts with a transport header, with or without a message after it.",
 	},
 	ruleMalformedNotRefused: {
 		ID: "malformed-not-refused", Number: "L18.2", Title: "header that cannot be parsed not answered with ERR_CHUNK",
 		Source: "RFC 8166, section 4.5.2; Lever 2016, section 7.2", Severity: all(Error), Needs: NeedBefore,
-		Text: "A responder that knows the version but cannot parse the header answers RDMA_ERROR with ERR_CHUNK, if there are at least 28 bytes.",
+		Text: "A responder that knows the version but cannot parse the header answers RDMA_ERROR with ERR_CHUNK if the Send has at least 28 bytes.",
 	},
 	ruleProtectedReduced: {
 		ID: "protected-body-reduced", Number: "L18.3", Title: "chunks for data under RPCSEC_GSS integrity or privacy",
 		Source: "RFC 8166, section 8.2.2.3", Severity: sev(Error, Warning, Error), Needs: NeedCall, Bindings: []int{12},
-		Text: "With integrity or privacy nothing may be reduced: no Read chunk but that at position zero, no Write chunk.",
+		Text: "With integrity or privacy nothing may be reduced: no Write chunk, and no Read chunk other than the one at position zero.",
 	},
 	ruleGSS: {
 		ID: "rpcsec-gss", Number: "L18.4", Title: "RPCSEC_GSS in use",
 		Source: "RFC 8166, section 8.2.2.3; RFC 2203, section 5.3; Lever 2016, section 7.2", Severity: all(Note), Needs: NeedCall,
-		Text: "Integrity and privacy wrap arguments and results: no item of them is eligible for a chunk, so that READ and WRITE data go inline or with the whole message through a Position-Zero Read or Reply chunk. With privacy nobody but the peers can read them. One finding for each service that a connection uses, with the first call that does.",
+		Text: "Integrity and privacy wrap arguments and results, so no item in them is eligible for a chunk: READ and WRITE data travel inline, or with the whole message in a Position-Zero Read or Reply chunk. With privacy only the peers can read them. There is one finding per service on a connection, at the first call that uses it.",
 	},
 	ruleAccessAfterReply: {
 		ID: "access-after-reply", Number: "L19.1", Title: "memory accessed after the reply",
 		Source: "RFC 8166, sections 3.4.5.1, 4.4.1 and 8.1.3; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
-		Text: "With its reply the responder gives up all access to the memory that the call offered.",
+		Text: "Once it has replied, the responder may no longer access the memory that the call offered.",
 	},
 	ruleAccessAfterInvalidate: {
 		ID: "access-after-invalidate", Number: "L19.2", Title: "memory accessed after its handle was invalidated",
 		Source: "RFC 8166, section 8.1.3; RFC 8797, section 4.1; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
-		Text: "A handle that a Send with Invalidate has named is gone until it is registered anew.",
+		Text: "A handle named by a Send with Invalidate is invalid until it is registered again.",
 	},
 	ruleAccessNotOffered: {
-		ID: "access-not-offered", Number: "L19.3", Title: "memory accessed that no call has offered",
+		ID: "access-not-offered", Number: "L19.3", Title: "access to memory that no call offered",
 		Source: "RFC 8166, sections 4.5.3 and 8.1; Lever 2016, section 8", Severity: all(Error), Needs: NeedOperations | NeedBefore,
-		Text: "RDMA operations touch only memory that an open call of the connection offers.",
+		Text: "RDMA operations access only memory offered by an open call on the connection.",
 	},
 	ruleAccessWrongKind: {
 		ID: "access-wrong-direction", Number: "L19.4", Title: "RDMA Write to a Read chunk, or Read from a Write chunk",
@@ -457,7 +457,7 @@ var rules = [ruleCount]Rule{
 	ruleAccessBeyond: {
 		ID: "access-beyond-segment", Number: "L19.5", Title: "RDMA operation beyond the end of its segment",
 		Source: "RFC 8166, sections 3.4.3 and 4.5.3; NFStest", Severity: all(Error), Needs: NeedOperations,
-		Text: "An operation stays within the memory that a segment names.",
+		Text: "An operation stays within the memory described by its segment.",
 	},
 	ruleAccessEmpty: {
 		ID: "access-empty-segment", Number: "L19.6", Title: "RDMA operation on a segment of length zero",
@@ -467,48 +467,48 @@ var rules = [ruleCount]Rule{
 	ruleHandleOpen: {
 		ID: "memory-offered-twice", Number: "L19.7", Title: "memory offered by two open calls",
 		Source: "RFC 8166, sections 4.4.1 and 8.1.3; Lever 2016, section 8", Severity: all(Warning), Needs: NeedCall | NeedBefore,
-		Text: "The same handle and addresses stand in a call that has not been answered yet: a late Write for the one would hit the other.",
+		Text: "A call that is still unanswered offers the same handle and addresses: a late Write for one call would corrupt the data of the other.",
 	},
 	ruleForeignInvalidate: {
-		ID: "invalidate-foreign-handle", Number: "L19.8", Title: "handle invalidated that the call did not offer",
+		ID: "invalidate-foreign-handle", Number: "L19.8", Title: "invalidated handle that the call did not offer",
 		Source: "RFC 8797, section 4.1; Lever 2016, section 8", Severity: all(Error), Needs: NeedCall | NeedReply,
 		Text: "Send with Invalidate names one of the handles of its own call.",
 	},
 	ruleInvalidateNotOffered: {
 		ID: "invalidate-not-offered", Number: "L19.9", Title: "remote invalidation that the requester does not support",
 		Source: "RFC 8797, section 4.1; NFStest", Severity: all(Error), Needs: NeedReply | NeedSetup,
-		Text: "Only a requester that has set the R flag expects its handles to be invalidated.",
+		Text: "Only a requester that set the R flag expects its handles to be invalidated.",
 	},
 	ruleInvalidateUndeclared: {
 		ID: "invalidate-undeclared", Number: "L19.10", Title: "remote invalidation by a responder that did not declare it",
 		Source: "RFC 8797, section 4.1", Severity: sev(Warning, Off, Warning), Needs: NeedReply | NeedSetup,
 		Known: "Linux servers leave the R flag clear and invalidate if the client has set it",
-		Text:  "Both peers are to set the R flag before the responder invalidates. Requesters that have set it are prepared, so that no harm is done.",
+		Text:  "Both peers must set the R flag before the responder may invalidate. A requester that set it is prepared, so no harm is done.",
 	},
 	ruleHandleTwice: {
 		ID: "handle-not-unique", Number: "L19.11", Title: "two segments of a call with the same handle",
 		Source: "NFStest", Severity: all(Note), Needs: NeedCall,
-		Text: "Legal, and usual with persistent or all-physical registration, which exposes more memory than the call needs. Tools that match by handle go wrong.",
+		Text: "Legal, and usual with persistent or all-physical registration, which exposes more memory than the call needs. Tools that match by handle alone fail.",
 	},
 	ruleSegmentsOverlap: {
 		ID: "segments-overlap", Number: "L19.12", Title: "two segments of a call overlap",
 		Source: "RFC 8166, section 3.4.3", Severity: all(Error), Needs: NeedCall,
-		Text: "Memory of a call that is written may appear in one segment only.",
+		Text: "Memory that is written for a call may appear in only one segment.",
 	},
 	ruleBytesMissing: {
 		ID: "chunk-bytes-missing", Number: "N1.1", Title: "fewer bytes written than the reply says",
 		Source: "RFC 8166, section 3.4.6; NFStest", Severity: all(Error), Needs: NeedCall | NeedReply | NeedOperations,
-		Text: "Each returned segment has been written from its start for its returned length before the reply was sent.",
+		Text: "Before the responder sends the reply, it has written each returned segment from its start for the returned length.",
 	},
 	ruleReadNotPulled: {
 		ID: "read-chunk-not-pulled", Number: "N1.2", Title: "call executed without reading its chunks",
 		Source: "RFC 8166, section 3.4.5.1; NFStest", Severity: all(Error), Needs: NeedCall | NeedReply | NeedOperations | NeedArguments,
-		Text: "A call that has succeeded had all of its arguments.",
+		Text: "A call cannot succeed unless the responder has read all of its arguments.",
 	},
 	ruleFirstNotMTU: {
 		ID: "first-not-mtu", Number: "N2.1", Title: "First or Middle packet that is not full",
 		Source: "IBTA volume 1, section 9.7; NFStest", Severity: all(Error), Needs: NeedPackets,
-		Text: "All packets of a message but the last carry exactly the path MTU: that of the connection request, or else a power of two from 256 to 4096 bytes.",
+		Text: "All packets of a message except the last carry exactly the path MTU: the one from the connection request, or if that is unknown, a power of two from 256 to 4096 bytes.",
 	},
 	rulePayloadOverMTU: {
 		ID: "payload-over-mtu", Number: "N2.2", Title: "Last or Only packet with more than the path MTU",
@@ -516,14 +516,14 @@ var rules = [ruleCount]Rule{
 		Text: "No packet carries more than the path MTU.",
 	},
 	ruleOpcodeSequence: {
-		ID: "opcode-sequence", Number: "N2.3", Title: "packet that cannot follow the one before",
+		ID: "opcode-sequence", Number: "N2.3", Title: "packet that cannot follow the previous one",
 		Source: "IBTA volume 1, section 9.7; NFStest", Severity: all(Error), Needs: NeedPackets,
-		Text: "With consecutive PSNs, First and Middle are followed by Middle or Last of the same operation, and nothing else is.",
+		Text: "With consecutive PSNs, First and Middle are followed by Middle or Last of the same operation, and Middle and Last follow nothing else.",
 	},
 	ruleDMALength: {
-		ID: "rdma-length", Number: "N2.4", Title: "RDMA Write that is not as long as it says",
+		ID: "rdma-length", Number: "N2.4", Title: "RDMA Write whose payload does not match its length",
 		Source: "IBTA volume 1, section 9.7", Severity: all(Error), Needs: NeedPackets,
-		Text: "The payload of all packets of an RDMA Write adds up to the length in its first one.",
+		Text: "The payload of all packets of an RDMA Write adds up to the length in its first packet.",
 	},
 	ruleFatalNAK: {
 		ID: "operation-refused", Number: "N2.5", Title: "operation refused by the adapter",
@@ -533,56 +533,56 @@ var rules = [ruleCount]Rule{
 	ruleUnanswered: {
 		ID: "call-unanswered", Number: "N3.1", Title: "call without a reply",
 		Source: "RFC 8166, sections 4.5.4 and 4.5.5; NFStest", Severity: all(Note), Needs: NeedCall | NeedBefore,
-		Text: "The connection ended before the reply. That is how a responder tells that there will be none; the requester is to send the call again on another connection.",
+		Text: "The connection ended before the reply. A responder ends the connection to signal that no reply will come; the requester then sends the call again on a new connection.",
 	},
 	ruleResentReconnect: {
 		ID: "xid-resent-after-reconnect", Number: "N3.2", Title: "call sent again after a reconnect",
 		Source: "RFC 8166, section 4.5.5; NFStest", Severity: all(Note), Needs: NeedCall,
-		Text: "The right way to recover from a lost connection. The first connection is named.",
+		Text: "This is the correct recovery from a lost connection. The finding names the first connection.",
 	},
 	ruleResentSame: {
 		ID: "xid-resent", Number: "N3.3", Title: "call sent again on the same connection",
 		Source: "RFC 8881, section 2.9.2; RFC 7530, section 3.1.1", Severity: all(Warning), Needs: NeedCall,
-		Text: "A reliable connection loses no call. NFSv4 forbids to repeat one before the connection is lost.",
+		Text: "A reliable connection loses no calls. NFSv4 forbids retransmitting a call while the connection is up.",
 	},
 	ruleXIDReused: {
-		ID: "xid-reused", Number: "N3.4", Title: "XID used again while its call was open",
+		ID: "xid-reused", Number: "N3.4", Title: "XID reused while its call was open",
 		Source: "RFC 5531, section 9; RFC 8166, section 4.2.1", Severity: all(Error), Needs: NeedCall | NeedBefore,
 		Text: "The reply could belong to either call.",
 	},
 	ruleReplyTwice: {
 		ID: "reply-repeated", Number: "N3.5", Title: "second reply to a call",
 		Source: "RFC 8166, section 3.3.1; NFStest", Severity: all(Error), Needs: NeedReply | NeedBefore,
-		Text: "A requester has posted one Receive for the reply of each call.",
+		Text: "A requester posts one Receive per call for its reply.",
 	},
 	ruleRejected: {
 		ID: "connection-rejected", Number: "N3.6", Title: "connection rejected",
 		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Note), Needs: NeedPackets,
-		Text: "Nobody listened, or the responder refused. Clients try again after a while. A TCP connection that is refused counts if its port is 20049 or that of an iWARP server in the capture; it has no number then.",
+		Text: "There was no listener, or the responder refused. Clients try again after a while. A refused TCP connection counts if its port is 20049 or that of an iWARP server in the capture; such a connection has no number.",
 	},
 	ruleClosed: {
 		ID: "closed-by-responder", Number: "N3.7", Title: "the responder ended the connection",
 		Source: "RFC 8166, sections 4.5.3 and 4.5.4; RFC 8167, section 5.4", Severity: all(Note), Needs: NeedPackets,
-		Text: "As a rule clients end connections, when they have been idle. A server that does is being stopped, or had to give up a reply.",
+		Text: "Usually clients end connections that have been idle. A server that ends one is being stopped, or had to give up on a reply.",
 	},
 	ruleRecalled: {
 		ID: "delegation-recalled", Number: "N3.8", Title: "the server recalled a delegation",
 		Source: "RFC 8881, sections 10.4.4 and 20.2; RFC 7530, section 10.4.4", Severity: all(Note), Needs: NeedCall | NeedArguments,
-		Text: "Somebody else wants the file: whoever that is waits until the client has returned the delegation, which it does with DELEGRETURN of the same stateid. Callbacks over TCP count if the delegation is returned over RDMA.",
+		Text: "Another client wants the file and waits until this client returns the delegation with DELEGRETURN of the same stateid. Callbacks over TCP count if the delegation is returned over RDMA.",
 	},
 	ruleBadCRC: {
 		ID: "bad-crc", Number: "N4.1", Title: "wrong ICRC or CRC32C",
 		Source: "IBTA volume 1, section 7.8; RFC 5044, section 4.4", Severity: all(Warning), Needs: NeedPackets,
-		Text: "Packets that were damaged on the way, or by what captured them. One finding tells of all that one side sent on a connection.",
+		Text: "Packets were damaged in transit or by the capture. One finding covers all packets that one side sent on a connection.",
 	},
 	ruleResent: {
-		ID: "packets-resent", Number: "N4.2", Title: "packets sent again",
+		ID: "packets-resent", Number: "N4.2", Title: "packets retransmitted",
 		Source: "IBTA volume 1, section 9.7; RFC 9293, section 3.8", Severity: all(Note), Needs: NeedPackets,
-		Text: "The network, or a receiver, has lost packets. It costs time but breaks no rule. One finding tells of all that one side sent on a connection.",
+		Text: "The network or a receiver lost packets. That costs time but breaks no rule. One finding covers all packets that one side sent on a connection.",
 	},
 	ruleGaps: {
 		ID: "capture-gaps", Number: "N4.3", Title: "packets missing from the capture",
 		Source: "this toolkit", Severity: all(Note), Needs: NeedPackets,
-		Text: "They were sent and received, but not captured. Rules that would need them are not judged.",
+		Text: "The packets were sent and received, but not captured. Rules that need them are not judged.",
 	},
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// txCheck judges one transaction after the other.
+// txCheck checks one transaction after another.
 type txCheck struct {
 	c  *Checker
 	v  *rpc.View
@@ -35,7 +35,7 @@ type txCheck struct {
 	}
 }
 
-// Transaction judges a transaction.
+// Transaction checks a transaction.
 func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.returned(v)
@@ -70,7 +70,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
 }
 
-// header is the transport header of a message, as far as it can be judged.
+// header is the transport header of a message, or nil if it cannot be judged.
 func (t *txCheck) header(m *transaction.Message) *rpcrdma.Header {
 	if !m.Seen() || !m.Transport || m.Header.Version != rpcrdma.Version1 || m.Header.Cut {
 		return nil
@@ -94,11 +94,11 @@ func (t *txCheck) run() {
 	t.messages()
 }
 
-// requester and responder are the sides.
+// requester and responder are the two sides.
 func (t *txCheck) requester() rdma.Side { return t.tx.From }
 func (t *txCheck) responder() rdma.Side { return t.tx.From.Other() }
 
-// what a finding is about.
+// about is the message that a finding is about.
 type about bool
 
 const (
@@ -106,7 +106,7 @@ const (
 	aboutReply about = true
 )
 
-// finding begins a finding about the transaction.
+// finding starts a finding about the transaction.
 func (t *txCheck) finding(r id, a about, expected, seen string) *Finding {
 	tx := t.tx
 	n := &t.name
@@ -151,10 +151,10 @@ func key(m *transaction.Message) string {
 	return h.Key()
 }
 
-// fail reports a breach that what was captured proves.
+// fail reports a breach that the captured packets prove.
 func (t *txCheck) fail(r id, a about, expected, seen string) { t.known(r, a, "", expected, seen) }
 
-// known is fail for a known deviation.
+// known is like fail, for a known deviation.
 func (t *txCheck) known(r id, a about, deviation, expected, seen string) {
 	if t.c.on[r] == Off {
 		return
@@ -169,14 +169,14 @@ func (t *txCheck) known(r id, a about, deviation, expected, seen string) {
 	t.c.report(f)
 }
 
-// sides for failWhole.
+// Sides for failWhole.
 const (
 	ofRequester = 1
 	ofResponder = 2
 )
 
-// failWhole reports a breach that holds only if the capture has all that some
-// sides have sent since the call.
+// failWhole reports a breach that holds only if the capture has everything that the given sides sent since
+// the call.
 func (t *txCheck) failWhole(r id, a about, sides uint8, expected, seen string) {
 	if t.c.on[r] == Off {
 		return
@@ -204,8 +204,8 @@ func (t *txCheck) failWhole(r id, a about, sides uint8, expected, seen string) {
 	t.c.await(p)
 }
 
-// whole reports whether what belongs to the transaction can be known to have
-// been captured whole. If not, the rule is not judged.
+// whole reports whether everything that belongs to the transaction is known to have been captured. If not,
+// the rule is not judged.
 func (t *txCheck) whole(r id) bool {
 	switch {
 	case !t.tx.Call.Seen():
@@ -224,10 +224,10 @@ func (t *txCheck) whole(r id) bool {
 	return false
 }
 
-// ended reports whether the end of the connection was seen.
+// ended reports whether the end of the connection was captured.
 func (t *txCheck) ended() bool { return t.k.over() }
 
-// reaction is what the other side did then.
+// reaction is what the other side did next.
 func (t *txCheck) reaction(a about) string {
 	tx := t.tx
 	if a == aboutReply {
@@ -253,7 +253,7 @@ func (t *txCheck) reaction(a about) string {
 	return "replied"
 }
 
-// broken passes on whether a rule is broken, and counts it as judged if not.
+// broken returns whether a rule is broken, and counts the rule as judged if it is not.
 func (t *txCheck) broken(r id, bad bool) bool {
 	if !bad {
 		t.c.ok(r)
@@ -261,7 +261,7 @@ func (t *txCheck) broken(r id, bad bool) bool {
 	return bad
 }
 
-// versions judges the protocol version.
+// versions checks the protocol version.
 func (t *txCheck) versions() {
 	tx, c := t.tx, t.c
 	if !tx.Call.Seen() || !tx.Call.Transport {
@@ -320,7 +320,7 @@ const (
 	noteReconnect = "XID sent again after reconnect: first "
 )
 
-// lifetime judges that each call is sent once and answered once.
+// lifetime checks that each call is sent once and answered once.
 func (t *txCheck) lifetime() {
 	tx, c := t.tx, t.c
 	if !tx.Call.Seen() {
@@ -384,7 +384,7 @@ func (t *txCheck) lifetime() {
 	}
 }
 
-// withoutCall judges a reply whose call was not seen.
+// withoutCall checks a reply whose call was not seen.
 func (t *txCheck) withoutCall() {
 	tx, c := t.tx, t.c
 	if c.refused(t.k, tx) {
@@ -405,7 +405,7 @@ func (t *txCheck) withoutCall() {
 	c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 3})
 }
 
-// model judges the read-read model.
+// model checks the read-read model.
 func (t *txCheck) model() {
 	tx, c := t.tx, t.c
 	if !tx.Reply.Seen() || len(tx.Reply.Header.Reads) == 0 || tx.Reply.Header.Cut {
@@ -437,8 +437,8 @@ func (t *txCheck) model() {
 // doneWait is how long RDMA_DONE is waited for, in nanoseconds.
 const doneWait = 2e9
 
-// failDone reports a finding about what the requester sent after the reply, if
-// the capture goes on until some time.
+// failDone reports a finding about what the requester sent after the reply, provided that the capture
+// continues until a certain time.
 func (t *txCheck) failDone(r id, until int64, expected, seen string) {
 	if t.c.on[r] == Off {
 		return
@@ -456,7 +456,7 @@ func (t *txCheck) failDone(r id, until int64, expected, seen string) {
 	t.c.await(pending{f: f, c: t.k, gaps: t.st.gaps, side: 1 << t.requester(), until: until})
 }
 
-// messages judges RPC messages that were moved by RDMA.
+// messages checks RPC messages that were moved by RDMA.
 func (t *txCheck) messages() {
 	t.message(&t.tx.Call, t.call, aboutCall)
 	if t.reply != nil && t.reply.Type == rpcrdma.TypeNoMsg {
@@ -479,10 +479,9 @@ func (t *txCheck) message(m *transaction.Message, h *rpcrdma.Header, a about) {
 		return
 	}
 	t.c.ok(ruleXIDMismatch)
-	// An RPC reply may look like a transport header: its XID, then REPLY where
-	// the version is, zeros, and any value that equals the XID. A transport
-	// header never looks like an RPC message, since it grants credits where a
-	// reply has MSG_ACCEPTED.
+	// An RPC reply may look like a transport header: its XID, then REPLY in place of the version, zeros, and
+	// any value that equals the XID. A transport header never looks like an RPC message, since it grants
+	// credits where a reply has MSG_ACCEPTED.
 	bad := !oncrpc.Plausible(p, m.PayloadLength) &&
 		rpcrdma.Plausible(p, m.PayloadLength) && rpcrdma.Type(be32(p[12:])) == rpcrdma.TypeMsg
 	if t.broken(ruleHeaderInRDMA, bad) {

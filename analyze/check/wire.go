@@ -8,29 +8,28 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// wire is the request stream of one side on RoCE and InfiniBand: what is
-// needed to judge the next packet.
+// wire is the request stream of one side on RoCE and InfiniBand: what is needed to check the next packet.
 type wire struct {
 	started   bool
-	announced bool   // of the setup only; no packet has been seen yet
-	next      uint32 // PSN that follows
-	open      uint8  // the message under way: a base opcode, or none
-	disturbed bool   // packets are sent again: messages may begin anew in the middle
+	announced bool   // known only from the setup; no packet has been seen
+	next      uint32 // next expected PSN
+	open      uint8  // the current message: a base opcode, or none
+	disturbed bool   // retransmission in progress: messages may restart in the middle
 	at        int64
-	left      uint64 // RDMA Write: bytes still to come
-	va        uint64 // RDMA Write: where they go
+	left      uint64 // RDMA Write: bytes remaining
+	va        uint64 // RDMA Write: address of the next byte
 	counted   bool   // left is known
-	acked     uint32 // the peer has acknowledged up to here
+	acked     uint32 // the peer has acknowledged up to this PSN
 	hasAck    bool
 }
 
-// proves reports whether packets up to psn, and at least one from there on, have
-// been seen and acknowledged: then the decoder knows which are missing.
+// proves reports whether packets up to psn, and at least one from psn on, have been seen and acknowledged.
+// The decoder then knows which packets are missing.
 func (w *wire) proves(psn uint32) bool {
 	return w.started && !w.announced && w.hasAck && reached(w.acked, psn) && reached(w.next-1, psn)
 }
 
-// reached reports whether a PSN is another one or comes after it.
+// reached reports whether psn equals other or follows it.
 func reached(psn, other uint32) bool { return (psn-other)&psnMask < 1<<23 }
 
 const (
@@ -39,13 +38,13 @@ const (
 	openWrite
 )
 
-// idle is how long after the last packet a sender may have given up waiting
-// for an acknowledgement, so that it begins in the middle, in nanoseconds.
+// idle is how long, in nanoseconds, after its last packet a sender may have timed out waiting for an
+// acknowledgement, so that it resumes in the middle of a message.
 const idle = 2e6
 
 const psnMask = 1<<24 - 1
 
-// wirePacket judges one packet of a request stream.
+// wirePacket checks one packet of a request stream.
 func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	op := q.Opcode
 	if !op.IsDefined() || op.IsCNP() {
@@ -86,7 +85,7 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	started := w.started && !w.announced
 	follows := started && q.PSN == w.next
 	if started && !follows && int32((q.PSN-w.next)<<8) < 0 {
-		w.disturbed = true // it has been seen before
+		w.disturbed = true // retransmitted
 	}
 	if v.Packet.Time-w.at > idle {
 		w.disturbed = w.disturbed || w.open != openNone
@@ -104,8 +103,8 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	}
 }
 
-// sequence judges where a packet stands in a message: at its beginning, within it
-// or at its end. follows says that its PSN is the next one.
+// sequence checks the place of a packet in its message: at the beginning, in the middle or at the end.
+// follows means that its PSN is the next one.
 func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from rdma.Side, follows bool) {
 	op := q.Opcode
 	kind := openNone
@@ -143,29 +142,27 @@ func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from 
 	}
 }
 
-// skipResponses leaves room for the PSNs of the responses to an RDMA Read Request;
-// a path MTU of 0 is not known.
+// skipResponses advances past the PSNs of the responses to an RDMA Read Request. A path MTU of 0 means
+// unknown.
 func (w *wire) skipResponses(q *roce.Packet, mtu uint32) {
 	switch n := q.RETH.DMALen; {
 	case n <= 256:
 	case mtu == 0:
-		w.started = false // where its responses end is not known
+		w.started = false // the end of its responses is unknown
 	default:
 		w.next = (q.PSN + uint32((uint64(n)+uint64(mtu)-1)/uint64(mtu))) & psnMask
 	}
 }
 
-// expect begins the request stream of a side with what its setup says, before
-// any of it was seen.
+// expect initialises the request stream of a side from its setup, before any of it was seen.
 func (s *conn) expect(side rdma.Side) {
-	// The PSN in a message of the setup is the one that its sender expects.
+	// The PSN in a setup message is the one that its sender expects to receive.
 	if w, m := &s.wire[side], &s.c.Setup[side.Other()]; !w.started && m.Seen {
 		w.next, w.started, w.announced = m.StartPSN, true, true
 	}
 }
 
-// unseen takes note of an acknowledgement for what a side has not been seen to
-// send.
+// unseen records an acknowledgement of packets that were not captured.
 func (s *conn) unseen(side rdma.Side, q *roce.Packet, now int64) {
 	w := &s.wire[side]
 	ahead := (q.PSN - w.next) & psnMask

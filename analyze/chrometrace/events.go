@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Observer returns what tells the Writer of the troubles of connections. It is
-// for decode.Options.Observer, without Options.Concurrent.
+// Observer returns an observer that reports troubles of connections to the Writer. It is for
+// decode.Options.Observer, without Options.Concurrent.
 func (w *Writer) Observer() decode.Observer { return observer{w} }
 
 type observer struct{ w *Writer }

@@ -1,8 +1,7 @@
 package chrometrace
 
-// lanes gives each interval the lowest lane that is free. Intervals come in
-// the order of their starts, as a rule; one that comes late gets a lane that is
-// free at its time, too.
+// lanes gives each interval the lowest lane that is free. Intervals usually arrive ordered by start; one that
+// arrives late gets a lane that is free at its time, too.
 type lanes struct {
 	busy  queue   // lanes by the end of their interval
 	free  queue   // lanes by number

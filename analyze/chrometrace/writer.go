@@ -35,8 +35,7 @@ const (
 
 // Writer writes one file, event by event. It is not safe for concurrent use.
 type Writer struct {
-	// The time that stands at zero. A number of JSON has 53 bits in most
-	// programs: too few for nanoseconds since 1970.
+	// The time at zero. A JSON number has 53 bits in most programs: too few for nanoseconds since 1970.
 	zero func() int64
 	base int64
 
@@ -67,9 +66,8 @@ type Stats struct {
 	Late uint64
 }
 
-// New makes a Writer. zero is asked once, when the first event is written, for
-// the time that stands at zero, in nanoseconds since 1970: that of the first
-// packet, since some event may be older than the first transaction that comes.
+// New makes a Writer. zero is called once, when the first event is written. It returns the time at zero in
+// nanoseconds since 1970: the time of the first packet, since events may be older than the first transaction.
 func New(w io.Writer, zero func() int64) *Writer {
 	return &Writer{zero: zero, w: bufio.NewWriterSize(w, 1<<16), ids: make(map[int]*process), tracks: lanes{limit: maxTracks}}
 }

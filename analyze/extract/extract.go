@@ -1,15 +1,13 @@
-// Package extract puts the contents of files together again from the data of
-// READ and WRITE, and writes them below a directory.
+// Package extract reassembles the contents of files from the data of READ and WRITE, and writes them below a
+// directory.
 //
-// DIR/PATH is a file whose path is known from the capture, as seen from the
-// root of what was mounted (with NFSv4, from the first handle whose name was
-// not captured). Files without a known name are in DIR/by-handle/HANDLE.
-// DIR/manifest.ndjson says of each file how much of it was seen.
+// DIR/PATH is a file whose path is known from the capture, as seen from the root of what was mounted (with
+// NFSv4, from the first handle whose name was not captured). Files without a known name are in
+// DIR/by-handle/HANDLE. DIR/manifest.ndjson records how much of each file was seen.
 //
-// Parts of a file that were not seen are zeros in it, as long as they are all
-// together no longer than the capture, or than Options.Holes. A file for which
-// there is no room for that is packed: it has only what was seen, one part after
-// the other, and the manifest tells where they belong.
+// Parts of a file that were not seen are zeros in it, as long as they are all together no longer than the
+// capture, or than Options.Holes. A file for which there is no room for that is packed: it has only what was
+// seen, one part after the other, and the manifest tells where they belong.
 package extract
 
 import (
@@ -285,8 +283,7 @@ func (x *Extractor) crowded() bool {
 	return x.full
 }
 
-// truncate sets the size of a file, as SETATTR does: what lies beyond it is
-// gone, and what comes to be within it reads as zeros.
+// truncate sets the size of a file, as SETATTR does: data beyond it is gone, and new space reads as zeros.
 func (x *Extractor) truncate(handle []byte, size uint64) {
 	f := x.of(handle, size == 0)
 	if f == nil {

@@ -18,9 +18,8 @@ const (
 	maxDepth     = 64
 )
 
-// clean makes a path that cannot leave the directory, nor mislead who looks at
-// it, out of names that a peer has chosen; empty if there is none. What does not
-// belong into a name is written as %XX:
+// clean makes a path that cannot leave the directory, nor mislead a reader, from names that a peer has
+// chosen; empty if there is none. Characters that do not belong in a name are written as %XX:
 //
 //   - bytes that are not UTF-8, and characters that are not shown as they are
 //     (package printable);
@@ -29,8 +28,8 @@ const (
 //   - "." and "..", and a leading "-", which programs take for an option;
 //   - names that some systems keep for devices: CON, NUL and the like.
 //
-// A component that is too long ends with its hash. Different paths stay
-// different as far as the length allows.
+// A component that is too long ends with its hash. Different paths stay different as far as the length
+// allows.
 func clean(path string) string {
 	if path == "" {
 		return ""

@@ -26,8 +26,8 @@ const (
 	partial = ".partial-"
 )
 
-// ErrForeign says that a directory holds something else. The names of extracted
-// files are those that a peer has chosen: they must not meet files of the user.
+// ErrForeign means that a directory holds other files. Peers choose the names of extracted files, which must
+// not collide with files of the user.
 var ErrForeign = errors.New("the directory is not empty and was not made by an extraction (it has no " + manifestName + "): name a new one")
 
 // New makes an Extractor that writes below dir, which is made if it does not
@@ -142,8 +142,8 @@ func (x *Extractor) Close(names *rpc.Names) (int, error) {
 	return n, err
 }
 
-// place moves a file to the path that it had, as far as that can be; otherwise to
-// one that its handle tells.
+// place moves a file to the path that it had, as far as that can be; otherwise to one derived from its
+// handle.
 func (x *Extractor) place(f *file, number int, captured string, taken map[string]bool) (*Entry, error) {
 	handle := hex.EncodeToString([]byte(f.handle))
 	e := &Entry{FileHandle: handle, Size: f.size, ReadBytes: f.read, WrittenBytes: f.written, Note: f.note}
@@ -183,8 +183,7 @@ func (x *Extractor) place(f *file, number int, captured string, taken map[string
 	return e, nil
 }
 
-// move gives a file its path, unless what is there must stay: a directory, or a
-// file that is read.
+// move gives a file its path, unless something there must stay: a directory, or a file that is read.
 func (x *Extractor) move(f *file, path string) error {
 	if dir := filepath.Dir(path); dir != "." {
 		if err := x.root.MkdirAll(dir, 0o777); err != nil {

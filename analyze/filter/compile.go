@@ -29,7 +29,7 @@ func (c *compiler) field(t token) (*field, error) {
 	return f, nil
 }
 
-// node compiles a tree. cost says how dear it is to evaluate.
+// node compiles a tree. cost is the cost of evaluating it.
 func (c *compiler) node(t tree) (n node, cost int, err error) {
 	switch t := t.(type) {
 	case treeAnd:
@@ -45,8 +45,8 @@ func (c *compiler) node(t tree) (n node, cost int, err error) {
 	return c.test(t.(*treeTest))
 }
 
-// nodes compiles the terms of an and, or of an or, and puts cheap ones first:
-// terms have no effects, so their order does not change the outcome.
+// nodes compiles the terms of an "and" or "or" and puts cheap ones first. Terms have no side effects, so
+// their order does not change the result.
 func (c *compiler) nodes(terms []tree) ([]node, int, error) {
 	type term struct {
 		n    node
@@ -79,7 +79,7 @@ func (c *compiler) test(t *treeTest) (node, int, error) {
 		f = statusColumn()
 	}
 	if f.kinds&^(kGroup|kCount) != 0 && t.op != opExists {
-		// What a group holds has kinds of its own; the group has no value.
+		// The members of a group have their own kinds; the group itself has no value.
 		g := *f
 		g.kinds &^= kGroup
 		f = &g
@@ -145,7 +145,7 @@ func (c *compiler) test(t *treeTest) (node, int, error) {
 	return n, f.cost, nil
 }
 
-// literal checks that a value fits a field.
+// literal checks that a value suits a field.
 func (c *compiler) literal(f *field, t token, usable kindSet, op opcode) (literal, error) {
 	if op == opContains || op == opMatches {
 		l := parseLiteral(t, usable, nil, op)
@@ -208,8 +208,8 @@ func (c *compiler) ranged(f *field, a argument, usable kindSet) (literal, error)
 	return lo, nil
 }
 
-// unitless is the error of a duration without a unit: whoever writes "latency > 20"
-// may mean milliseconds. Fields whose name says the unit take plain numbers.
+// unitless is the error for a duration without a unit: "latency > 20" may be meant as milliseconds. Fields
+// whose name includes the unit take plain numbers.
 func unitless(f *field, t token, expr string) *Error {
 	return &Error{
 		Expr: expr, Pos: t.pos, Found: t.src, Expected: "a duration with a unit for " + f.name,
@@ -217,7 +217,7 @@ func unitless(f *field, t token, expr string) *Error {
 	}
 }
 
-// xidText reads an XID as listings show it: eight hexadecimal digits.
+// xidText parses an XID as listings show it: eight hexadecimal digits.
 func xidText(t token) (uint64, bool) {
 	if len(t.text) != 8 {
 		return 0, false
@@ -226,8 +226,8 @@ func xidText(t token) (uint64, bool) {
 	return u, err == nil
 }
 
-// listedXID is the other meaning of an XID of eight decimal digits, which may be a
-// decimal number or one copied from a listing: either matches.
+// listedXID is the second meaning of an XID of eight decimal digits. It may be a decimal number or copied
+// from a listing, so either matches.
 func listedXID(f *field, a argument) (literal, bool) {
 	if f.name != "xid" || a.ranged {
 		return literal{}, false

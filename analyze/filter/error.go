@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Error says what is wrong with an expression, or with the name of a field.
+// Error says what is wrong with an expression or with the name of a field.
 type Error struct {
 	Expr     string
 	Pos      int    // byte offset in Expr
-	Found    string // what stands there; empty at the end
-	Expected string // what ought to stand there
+	Found    string // the text at Pos; empty at the end
+	Expected string // what was expected there
 	Hint     string // "did you mean READ?"; may be empty
 	Unknown  bool   // Found is not the name of a field
 }
@@ -35,8 +35,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Caret shows the expression and below it a mark at the error: two lines
-// without a newline at the end.
+// Caret shows the expression and, on the line below, a mark at the error. There is no newline at the end.
 func (e *Error) Caret() string {
 	var b strings.Builder
 	for _, r := range e.Expr {
@@ -56,7 +55,7 @@ func (e *Error) Caret() string {
 	return b.String()
 }
 
-// shorten cuts what is too long for a message.
+// shorten cuts text that is too long for a message.
 func shorten(s string) string {
 	const most = 60
 	if len(s) <= most {
@@ -65,7 +64,7 @@ func shorten(s string) string {
 	return s[:most] + "…"
 }
 
-// didYouMean is a hint with the names nearest to a misspelt one, or empty.
+// didYouMean is a hint with the names closest to a misspelt one, or empty.
 func didYouMean(name string, candidates []string) string {
 	const most = 3
 	if len(name) == 0 || len(name) > 64 {
@@ -110,8 +109,8 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// distance is the number of letters to change, insert, drop or swap with
-// their neighbour to make b of a. Anything above limit is limit+1.
+// distance is the number of letters to change, insert, delete or swap with a neighbour to turn a into b.
+// Anything above limit is reported as limit+1.
 func distance(a, b string, limit int) int {
 	var rows [3][130]int
 	if len(b) >= len(rows[0]) {

@@ -433,8 +433,8 @@ func (x *explorer) structure(t reflect.Type) []reflect.Value {
 	if walks {
 		configs = useful(configs)
 	}
-	// Then the others, in each of these. A discriminant may have hundreds of
-	// values that show nothing but their symbol: one of each shape will do.
+	// Then the others, in each of these. A discriminant may have hundreds of values that show only their
+	// symbol: one of each shape will do.
 	shapes := map[string]bool{}
 	all := configs
 	for _, c := range configs {

@@ -7,8 +7,8 @@ import "github.com/rpcrdma/toolkit/decode/rpc"
 //go:generate go test -run "TestNamesAreCurrent" -update .
 //go:generate go test -run "TestGuideListsFields" -update .
 
-// Filter is a compiled expression. It keeps scratch memory, so one goroutine
-// at a time may use it; Clone makes another one for another goroutine.
+// Filter is a compiled expression. It has scratch memory, so only one goroutine at a time may use it; Clone
+// makes a copy for another goroutine.
 type Filter struct {
 	expr string
 	root node // nil: everything matches
@@ -41,12 +41,10 @@ func (f *Filter) Match(v *rpc.View) bool {
 // String is the expression.
 func (f *Filter) String() string { return f.expr }
 
-// Clone returns a Filter with the same expression and scratch memory of its
-// own.
+// Clone returns a Filter with the same expression and its own scratch memory.
 func (f *Filter) Clone() *Filter { return &Filter{expr: f.expr, root: f.root} }
 
-// FieldRef is a field, found by its name. It keeps scratch memory: one
-// goroutine at a time.
+// FieldRef is a field found by name. It has scratch memory, so only one goroutine at a time may use it.
 type FieldRef struct {
 	f *field
 	s sink
@@ -64,10 +62,9 @@ func Field(name string) (*FieldRef, error) {
 // Info describes the field.
 func (r *FieldRef) Info() FieldInfo { return r.f.info() }
 
-// Append appends all values of the field as text, in the order in which they
-// stand in the transaction. Numbers are decimal, durations nanoseconds, times
-// RFC 3339 with nanoseconds in UTC, opaques hexadecimal, symbols names (or
-// numbers where the protocol defines no name).
+// Append appends all values of the field as text, in the order in which they appear in the transaction.
+// Numbers are decimal, durations nanoseconds, times RFC 3339 in UTC with nanoseconds, opaques hexadecimal,
+// and symbols are names (or numbers if the protocol defines no name).
 func (r *FieldRef) Append(dst []string, v *rpc.View) []string {
 	s := &r.s
 	s.collect, s.dst, s.stop = true, dst, false

@@ -2,8 +2,8 @@ package filter
 
 import "strings"
 
-// kindSet is a set of kinds of values. A field has one kind as a rule; fields
-// of several procedures that share a name may have several.
+// kindSet is a set of kinds of values. A field usually has one kind; a field name shared by several
+// procedures may have several.
 type kindSet uint16
 
 const (
@@ -16,7 +16,7 @@ const (
 	kEnum  // a number with a symbol
 	kFlags // a mask with symbols
 	kBytes
-	kData // bytes that may live in a chunk
+	kData // bytes that may be in a chunk
 	kAddr
 	kGroup // holds other fields; has no value
 	kCount // with kUint: 0 stands for "none"
@@ -26,7 +26,7 @@ var kindNames = [...]string{
 	"number", "number", "duration", "time", "boolean", "text", "symbol", "flags", "bytes", "bytes", "address", "group", "count",
 }
 
-// kindLiterals says which values a kind is compared with, for messages.
+// kindLiterals describes, for messages, the literals that a kind is compared with.
 var kindLiterals = [...]string{
 	"a number", "a number", "a duration such as 250us, or nanoseconds", "a time such as 2024-05-01T12:00:00.5Z",
 	"true or false", "a text", "a symbol or a number", "a symbol or a number",
@@ -60,7 +60,7 @@ func (k kindSet) String() string {
 
 func (k kindSet) literals() string { return (k &^ kCount).list(kindLiterals[:], ", or ") }
 
-// fits is the kinds that an operator can be used with.
+// fits returns the kinds that an operator applies to.
 func (o opcode) fits() kindSet {
 	switch o {
 	case opExists:
@@ -77,7 +77,7 @@ func (o opcode) fits() kindSet {
 	return ^(kGroup | kCount)
 }
 
-// equates says whether an operator compares for equality only.
+// equates reports whether an operator only compares for equality.
 func (o opcode) equates() bool {
 	switch o {
 	case opEq, opNe, opAllEq, opAnyNe, opIn, opNotIn:

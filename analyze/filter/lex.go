@@ -27,7 +27,7 @@ type token struct {
 type lexer struct {
 	expr string
 	pos  int
-	set  bool // within braces, where ".." separates
+	set  bool // inside braces, where ".." is a separator
 }
 
 const signs = "()!=<>&|{},~\"'"
@@ -74,9 +74,8 @@ func (l *lexer) punct(s string) (token, error) {
 	return t, nil
 }
 
-// quoted reads a literal in quotes. Of the escapes of C those for control
-// characters, quotes, the backslash and \xHH are known; others stay as they
-// are, so that a regular expression needs no doubled backslashes.
+// quoted reads a quoted literal. It knows the C escapes for control characters, quotes, the backslash and
+// \xHH. Other escapes are left unchanged, so that a regular expression needs no doubled backslashes.
 func (l *lexer) quoted() (token, error) {
 	start, quote := l.pos, l.expr[l.pos]
 	var b []byte

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// literal is a value of an expression in all forms that it can be compared
-// in.
+// literal is a literal of an expression in every form that it can be compared in.
 type literal struct {
-	kinds kindSet // which of the forms are set
+	kinds kindSet // forms that are set
 
 	u       uint64
 	i       int64
@@ -30,9 +29,8 @@ type literal struct {
 	hi *literal // the end of a range
 }
 
-// parseLiteral turns a literal into the forms that fields of these kinds need.
-// symbols are those of the field, nil if it has none. op is what the literal
-// is compared by.
+// parseLiteral converts a literal to the forms that fields of these kinds need. symbols are the symbols of
+// the field, nil if it has none. op is the operator that compares the literal.
 func parseLiteral(t token, kinds kindSet, symbols []string, op opcode) literal {
 	l := literal{text: t.text}
 	word := t.kind == tokWord
@@ -93,12 +91,11 @@ func parseLiteral(t token, kinds kindSet, symbols []string, op opcode) literal {
 	return l
 }
 
-// symbolic finds the symbols that a literal names: the symbol itself in any
-// case, or all symbols that have it behind their prefix: NOENT stands for
-// NFS3ERR_NOENT and NFS4ERR_NOENT.
+// symbolic finds the symbols that a literal names: the symbol itself in any case, or all symbols that end
+// with it after their prefix: NOENT stands for NFS3ERR_NOENT and NFS4ERR_NOENT.
 func (l *literal) symbolic(kinds kindSet, symbols []string, op opcode) {
 	if op == opLt || op == opLe || op == opGt || op == opGe {
-		return // symbols have no order
+		return // symbols are not ordered
 	}
 	l.symbols = matchSymbols(l.text, symbols)
 	if len(l.symbols) > 0 {
@@ -106,8 +103,8 @@ func (l *literal) symbolic(kinds kindSet, symbols []string, op opcode) {
 	}
 }
 
-// join accepts symbols joined by "+", each perhaps with a count ("LOOKUP*2"), and
-// none that a field with these symbols cannot have.
+// join accepts symbols joined by "+", each with an optional count ("LOOKUP*2"). It rejects symbols that the
+// field cannot have.
 func (l *literal) join(symbols []string, op opcode) {
 	if !op.equates() || !strings.ContainsAny(l.text, "+*") {
 		return
@@ -146,8 +143,8 @@ func matchSymbols(text string, symbols []string) (found []string) {
 	return found
 }
 
-// sizes are units of numbers. A letter, alone or with "iB", is a power of
-// 1024; with "B" it is a power of 1000.
+// sizes are the units of numbers. A letter, alone or with "iB", is a power of 1024; with "B" it is a power of
+// 1000.
 var sizes = map[string]uint64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "kib": 1 << 10, "kb": 1e3,
@@ -157,8 +154,8 @@ var sizes = map[string]uint64{
 	"p": 1 << 50, "pib": 1 << 50, "pb": 1e15,
 }
 
-// parseUint reads a number: decimal, with a size's unit or without, 0x…, 0b…,
-// 0o… or 0…, or octets separated by colons, the most significant first.
+// parseUint parses a number: decimal, with or without a size unit, 0x…, 0b…, 0o… or 0…, or octets separated
+// by colons, most significant first.
 func parseUint(s string) (uint64, bool) {
 	if len(s) == 0 || s[0] < '0' || s[0] > '9' {
 		return colons(s)
@@ -194,7 +191,7 @@ func parseUint(s string) (uint64, bool) {
 	return lo, hi == 0
 }
 
-// colons reads a number as octets: 12:34:ab:cd.
+// colons parses a number written as octets: 12:34:ab:cd.
 func colons(s string) (uint64, bool) {
 	if len(s) < 5 || len(s) > 23 || s[2] != ':' {
 		return 0, false
@@ -207,7 +204,7 @@ func colons(s string) (uint64, bool) {
 	return u, ok
 }
 
-// parseHex reads bytes: 01:02:ff, 01-02-ff, 0x0102ff or 0102ff.
+// parseHex parses bytes: 01:02:ff, 01-02-ff, 0x0102ff or 0102ff.
 func parseHex(s string) (string, bool) {
 	s = strings.TrimPrefix(strings.TrimPrefix(s, "0x"), "0X")
 	sep := byte(0)
@@ -234,7 +231,7 @@ func parseHex(s string) (string, bool) {
 	return string(raw), len(raw) > 0
 }
 
-// timeLayouts are RFC 3339 and shorter forms of it, which are in UTC.
+// timeLayouts are RFC 3339 and shorter forms of it, in UTC.
 var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02"}
 
 func parseTime(s string) (time.Time, bool) {
@@ -258,13 +255,13 @@ func parsePrefix(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// predicate is what a test asks of each value.
+// predicate is the test applied to each value.
 type predicate struct {
-	op   opcode // of opEq … opMask; a negated one has the plain op and negate
+	op   opcode // opEq … opMask; a negated test has the plain op and negate
 	neg  bool
-	all  bool // every value must pass, and there must be one
+	all  bool // every value must pass, and there must be at least one
 	lits []literal
 	re   *regexp.Regexp
-	// only is the symbol to be equal to if there is but one, as a rule.
+	// only is the symbol to be equal to if there is but one, usually.
 	only string
 }

@@ -349,7 +349,7 @@ func TestMatch(t *testing.T) {
 		{read, "file.filehandle > 01:02 && file.filehandle < 01:03", true},
 		{read, "file.filehandle matches '^\\x01'", true},
 		{read, "nfs.READ.file == 01:02:ff && nfs.READ.file.data == 01:02:ff && nfs.file == 0102ff", true},
-		{read, "file == 0102ff", true}, // as text, for want of a name
+		{read, "file == 0102ff", true}, // as text, for lack of a name
 		{read, "nfs.res.data == 'hello' && nfs.res.data contains 'ell'", true},
 		{read, "nfs.res.data.length == 5", true},
 		// Credentials.

@@ -21,7 +21,7 @@ import (
 //go:embed names.txt
 var namesText string
 
-// group is what a structure, a union or a message holds.
+// group is the contents of a structure, a union or a message.
 type group struct{ kids []kid }
 
 type kid struct {
@@ -31,8 +31,8 @@ type kid struct {
 	below *group
 }
 
-// opaque reports whether a group is nothing but an opaque named "data", as
-// nfs_fh3 is. The name of what holds it stands for it.
+// opaque reports whether a group holds only an opaque named "data", as nfs_fh3 does. The name of the
+// enclosing field then stands for it.
 func (g *group) opaque() bool {
 	return g != nil && len(g.kids) == 1 && g.kids[0].name == opaqueName && g.kids[0].kinds == kBytes
 }
@@ -48,8 +48,7 @@ type procedure struct {
 type program struct {
 	name  string
 	procs []procedure
-	// names are all names of procedures, groups and fields, by their lower
-	// case.
+	// names maps lower-case names to all spellings of procedures, groups and fields.
 	names map[string][]string
 	table *protocolTable
 }
@@ -92,7 +91,7 @@ func loadNames(text string) (*protocolTable, error) {
 	return r.table, nil
 }
 
-// nameReader reads names.txt. What a line refers to by number stands above it.
+// nameReader reads names.txt. A line refers only to numbers defined above it.
 type nameReader struct {
 	table  *protocolTable
 	groups []*group
@@ -125,8 +124,7 @@ func (r *nameReader) group(kids []string) error {
 	return nil
 }
 
-// procedure has program, version, name, number, and the groups of arguments and
-// results.
+// procedure has program, version, name, number, and the groups of arguments and results.
 func (r *nameReader) procedure(f []string) error {
 	var v [4]int
 	for i, s := range [...]string{f[1], f[3], f[4], f[5]} {
@@ -165,7 +163,7 @@ func (r *nameReader) kid(s string) (k kid, err error) {
 	return k, nil
 }
 
-// index reads a number below most.
+// index parses a number below most.
 func index(s string, most int) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err == nil && (n < 0 || n >= most) {
@@ -203,7 +201,7 @@ func (t *protocolTable) addProcedure(name string, q procedure) {
 	p.procs = append(p.procs, q)
 }
 
-// program finds a program by its name, in any case; nil if there is none.
+// program finds a program by name, in any case; nil if there is none.
 func (t *protocolTable) program(name string) *program {
 	for _, p := range t.programs {
 		if strings.EqualFold(p.name, name) {
@@ -213,8 +211,7 @@ func (t *protocolTable) program(name string) *program {
 	return nil
 }
 
-// header reports whether p stands for the headers of RPC or of the transport,
-// which every message has.
+// header reports whether p stands for the RPC or transport headers, which every message has.
 func (p *program) header() bool { return p.name == "rpc" || p.name == "rpcrdma" }
 
 // collect fills the lists of names.
@@ -281,11 +278,10 @@ func (t *protocolTable) collect() {
 	}
 }
 
-// compound reports whether the groups of a procedure hold operations.
+// compound reports whether the groups of a procedure contain operations.
 func (q *procedure) compound() bool { return q.name == "COMPOUND" || q.name == "CB_COMPOUND" }
 
-// canonical is a field's name as the protocol spells it, "" if the program
-// has no such name.
+// canonical is a field's name as the protocol spells it; "" if the program has no such field.
 func (p *program) canonical(name string) string {
 	if l := p.names[strings.ToLower(name)]; len(l) > 0 {
 		return l[0]
@@ -301,11 +297,11 @@ func (p *program) allNames() (all []string) {
 	return all
 }
 
-// leaf is a field of a program whatever its path.
+// leaf is a field of a program, whatever its path.
 type leaf struct {
 	name  string
 	kinds kindSet
-	users [2][]string // the procedures and operations that have it, by direction
+	users [2][]string // the procedures and operations with this field, by direction
 }
 
 // leaves lists the fields of a program by name.
@@ -348,7 +344,7 @@ func addLeaves(m map[string]*leaf, g *group, d int, user string, seen map[*group
 			addLeaf(m, k, d, user)
 		}
 		if k.below.opaque() {
-			// Its name stands for what it holds.
+			// Its name stands for its contents.
 			addLeaf(m, kid{name: k.name, kinds: kBytes}, d, user)
 		} else if k.below != nil {
 			addLeaves(m, k.below, d, user, seen)

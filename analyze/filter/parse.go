@@ -2,7 +2,7 @@ package filter
 
 import "strings"
 
-// maxDepth bounds parentheses and negations within each other.
+// maxDepth bounds the nesting of parentheses and negations.
 const maxDepth = 200
 
 // maxExpr bounds the length of an expression in bytes.

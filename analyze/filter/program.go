@@ -16,26 +16,25 @@ const (
 	results   = 1
 )
 
-// programField is a path to fields of a program: it stands for all fields
-// whose own path has its components in this order and ends with the last.
+// programField is a path to fields of a program. It stands for all fields whose full path contains its
+// components in this order and ends with the last one.
 type programField struct {
 	program *program
-	// comps are the components; each is all the spellings that the table has
-	// of it.
+	// comps are the components; each lists all spellings in the table.
 	comps [][]string
 	dirs  [2]bool
 	want  [2]wanted
-	// leaves says that there are fields, not only groups.
+	// leaves means that there are fields, not only groups.
 	leaves bool
 
-	groups []*group // what the last component names, if it holds others
+	groups []*group // groups that the last component names
 }
 
-// wanted is which messages of one direction can have the field.
+// wanted describes which messages of one direction can have the field.
 type wanted struct {
 	procs [maxVersion][maxProcedure / 64]uint64
 	ops   [maxOperation / 64]uint64
-	top   bool // a member of a COMPOUND beside its operations
+	top   bool // a member of a COMPOUND that is not in an operation
 }
 
 const (
@@ -46,7 +45,7 @@ const (
 
 func (w *wanted) proc(version, number uint32) bool {
 	if version >= maxVersion || number >= maxProcedure {
-		return true // not in the table's range: look
+		return true // outside the range of the table: look anyway
 	}
 	return w.procs[version][number/64]>>(number%64)&1 != 0
 }
@@ -92,8 +91,8 @@ func splitPath(path string, pos int) (all []component) {
 	}
 }
 
-// direction takes "args" or "res" out of a path: at its start, or after the
-// name of a procedure or operation.
+// direction removes "args" or "res" from a path, either at its start or after the name of a procedure or
+// operation.
 func direction(path []component) (dirs [2]bool, rest []component) {
 	for i := 0; i < 2 && i < len(path)-1; i++ {
 		switch strings.ToLower(path[i].text) {
@@ -109,7 +108,7 @@ func direction(path []component) (dirs [2]bool, rest []component) {
 	return [2]bool{true, true}, path
 }
 
-// maxPath bounds the components of a path; no message nests as deep.
+// maxPath bounds the components of a path; no message is nested so deeply.
 const maxPath = 32
 
 // resolve finds the fields of a path.
@@ -138,8 +137,8 @@ func (p *program) resolve(path string, pos int, expr string) (*field, error) {
 		}
 		exact = append(exact, names)
 	}
-	// As it is written if there is such a path, else in any case: NFSv4 has
-	// both an operation READ and a member read.
+	// The exact spelling if there is such a path, otherwise any case: NFSv4 has both an operation READ and a
+	// member read.
 	r, kinds := p.search(exact, dirs)
 	if kinds == 0 {
 		r, kinds = p.search(folded, dirs)
@@ -176,7 +175,7 @@ func (p *program) search(comps [][]string, dirs [2]bool) (*resolver, kindSet) {
 	return r, r.run()
 }
 
-// below hints at what a field that only groups others holds.
+// below suggests members of a field that only groups others.
 func (f *field) below() string {
 	if f.program == nil {
 		return ""
@@ -199,7 +198,7 @@ func (f *field) below() string {
 	return "it holds " + strings.Join(all, ", ")
 }
 
-// resolver finds what a path can mean.
+// resolver finds the meanings of a path.
 type resolver struct {
 	f     *programField
 	memo  map[searchKey]found
@@ -276,7 +275,7 @@ func groupList(g *group) []*group {
 	return []*group{g}
 }
 
-// use notes that a procedure has what was looked for.
+// use records that a procedure has the field.
 func (r *resolver) use(q *procedure, d int, user string, hit found, kinds *kindSet) {
 	if hit.kinds == 0 {
 		return
@@ -294,8 +293,7 @@ func (r *resolver) use(q *procedure, d int, user string, hit found, kinds *kindS
 	}
 }
 
-// search looks for the components from number at on in a group. The result is
-// what visitor would find.
+// search looks for the components from index at in a group. The result is what visitor would find.
 func (r *resolver) search(g *group, at int) found {
 	key := searchKey{g, at}
 	if f, ok := r.memo[key]; ok {
@@ -447,18 +445,18 @@ func (f *programField) compound(w *visitor, m xdr.Message, c *nfs4.Operations, d
 	}
 }
 
-// visitor finds the fields of a path in what Walk shows.
+// visitor finds the fields of a path during Walk.
 type visitor struct {
 	s    *sink
 	f    *programField
 	last uint8
-	at   uint8 // components found on the way to here
-	// named says that the last component names the structure at hand, direct
-	// that the one before it does: either makes an opaque in it wanted.
+	at   uint8 // components found so far
+	// named means that the last component names the current structure, direct that the component before it
+	// does: either selects an opaque in it.
 	named, direct bool
-	// stopAt is the field that could not be decoded. It and what follows it
-	// is zero, and not there. Other fields may have the same name: the first
-	// of them that is zero ends the walk, lest a 0 be shown that was not sent.
+	// stopAt is the field that could not be decoded. It and the fields after it are zero and do not exist.
+	// Other fields may have the same name, so the first of them that is zero ends the walk: no 0 may be shown
+	// that was not sent.
 	stopAt string
 	ended  bool
 	stack  []level
@@ -491,8 +489,7 @@ func (w *visitor) is(at uint8, name string) bool {
 	return false
 }
 
-// wanted reports whether a field is one of those looked for. zero says that
-// its value is.
+// wanted reports whether a field is one of those searched for. zero means that its value is zero.
 func (w *visitor) wanted(name string, zero bool) bool {
 	if w.s.stop || w.ended {
 		return false
@@ -559,8 +556,8 @@ func (w *visitor) Flags(name string, v uint64, symbols string) {
 	}
 }
 
-// Bytes shows an opaque. What is named "data" is all that its structure holds:
-// it goes by the structure's name, or by both.
+// Bytes handles an opaque. One named "data" is the whole contents of its structure: its path is the
+// structure's name, or both names.
 func (w *visitor) Bytes(name string, v []byte) {
 	ok := w.wanted(name, len(v) == 0)
 	if name == opaqueName {
@@ -583,8 +580,7 @@ func (w *visitor) Time(name string, sec int64, nsec uint32) {
 	}
 }
 
-// Data shows file data, and below it its length. The capture may have cut the
-// data, but not its length.
+// Data handles file data and, below it, the length. The capture may have cut the data, but not the length.
 func (w *visitor) Data(name string, d xdr.Data) {
 	if w.wanted(name, d.Length == 0) {
 		w.s.data(d)

@@ -16,18 +16,18 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// field is what a name stands for.
+// field is the meaning of a name.
 type field struct {
 	name    string
 	kinds   kindSet
 	desc    string
-	cost    int             // 0: at hand; more: must be looked for
+	cost    int             // 0: available at once; more: must be searched for
 	symbols func() []string // of kEnum and kFlags
 	textual bool            // its symbols have no numbers
 	joined  bool            // its values are symbols joined by "+", some with a count: LOOKUP*2+GETATTR
 	emit    func(s *sink, v *rpc.View)
-	united  bool          // its durations need a unit
-	program *programField // if it is one of a program's
+	united  bool          // durations need a unit
+	program *programField // set for fields of a program
 }
 
 func (f *field) info() FieldInfo { return FieldInfo{f.name, f.kinds.String(), f.desc} }
@@ -72,7 +72,7 @@ func frame(s *sink, r rdma.Ref) {
 	}
 }
 
-// part chooses a member of a segment.
+// part selects a member of a segment.
 type part uint8
 
 const (
@@ -152,7 +152,7 @@ func replySegments(s *sink, m *transaction.Message, p part) {
 	}
 }
 
-// replyCount is the number of segments of a Reply chunk, which may have none.
+// replyCount is the number of segments of a Reply chunk; it may have none.
 func replyCount(s *sink, m *transaction.Message) {
 	if m.Transport && m.Header.HasReply {
 		s.uint(uint64(len(m.Header.Reply)))
@@ -169,8 +169,8 @@ func allHandles(s *sink, v *rpc.View) {
 	}
 }
 
-// operationNames are those of the operations of a COMPOUND, as
-// View.Operations gives them, but without a look at their results.
+// operationNames are the names of a COMPOUND's operations, as in View.Operations, but without regard to the
+// results.
 func operationNames(s *sink, v *rpc.View) {
 	var args, res *nfs4.Operations
 	name := nfs4.OpName
@@ -207,12 +207,10 @@ func operationNames(s *sink, v *rpc.View) {
 	}
 }
 
-// maxListed bounds the distinct operations that a sink remembers: a capture may
-// hold any combination.
+// maxListed bounds the distinct operation lists that a sink remembers: a capture may hold any combination.
 const maxListed = 1024
 
-// listedOperation emits the operation as it is listed, without allocating for one
-// that was seen before.
+// listedOperation emits the operation as listings show it, without allocating for one that was seen before.
 func listedOperation(s *sink, v *rpc.View) {
 	if !v.Tx.Named {
 		return
@@ -246,7 +244,7 @@ func operationStatuses(s *sink, v *rpc.View) {
 	}
 }
 
-// status is the outcome; it has a number if it is the program's.
+// status is the outcome; it has a number if it is a status of the program.
 func status(s *sink, v *rpc.View) {
 	if v.ReplyErr == nil && v.Reply.Succeeded() {
 		if r, ok := v.Result.(xdr.Status); ok && (v.ResultErr == nil || len(v.ReplyBody.Data) >= 4) {
@@ -259,9 +257,8 @@ func status(s *sink, v *rpc.View) {
 	}
 }
 
-// statusColumn is the status as listings show it, for comparisons with "ok", which
-// stands there for the success of any program. A transaction without a readable
-// status has one too, so that "status != ok" finds it.
+// statusColumn is the status as listings show it, for comparisons with "ok", which stands for success of any
+// program. A transaction without a readable status has a value too, so that "status != ok" finds it.
 var statusColumn = sync.OnceValue(func() *field {
 	return &field{
 		name: "status", kinds: kEnum,
@@ -288,7 +285,7 @@ func sys(s *sink, v *rpc.View) *oncrpc.Sys {
 	return &s.sys
 }
 
-// phase is the field of a phase, under both of its names.
+// phase is the field of a phase, under both names.
 func phase(ph transaction.Phase, desc string) []field {
 	return latencyField(ph.String(), desc, func(s *sink, v *rpc.View) {
 		if p, ok := v.Tx.Phases(); ok {
@@ -353,7 +350,7 @@ func typeNames() (all []string) {
 	return all
 }
 
-// statusSymbols are all symbols that "status" may have.
+// statusSymbols are all symbols that "status" can have.
 var statusSymbols = sync.OnceValue(func() []string {
 	all := slices.Clone(protocols().statuses)
 	for n := range oncrpc.AcceptStat(8) {
@@ -371,7 +368,7 @@ var statusSymbols = sync.OnceValue(func() []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 })
 
-// tunnelTypes are the names of all wrappings.
+// tunnelTypes are the names of all encapsulations.
 func tunnelTypes() (all []string) {
 	for t := link.VXLAN; t.String() != ""; t++ {
 		all = append(all, t.String())
@@ -379,8 +376,7 @@ func tunnelTypes() (all []string) {
 	return all
 }
 
-// outer emits the address of a tunnel's end: that of the requester's side if
-// other is 0, of the responder's if it is 1.
+// outer emits the outer address of a tunnel end: the requester's if other is 0, the responder's if it is 1.
 func outer(other rdma.Side) func(*sink, *rpc.View) {
 	return func(s *sink, v *rpc.View) {
 		if t := v.Tx.Connection.Tunnel; t != nil && t.Ends[0].IsValid() {
@@ -398,8 +394,8 @@ var flavorNames = sync.OnceValue(func() (all []string) {
 	return all // pseudo flavors do not stand in headers
 })
 
-// schemaFields are the fields of every transaction: the keys of the ndjson
-// schema with dots, and names of convenience.
+// schemaFields are the fields of every transaction: the keys of the ndjson schema, joined with dots, and
+// convenience names.
 var schemaFields = sync.OnceValue(func() []field {
 	var all []field
 	add := func(f ...field) { all = append(all, f...) }
@@ -646,7 +642,7 @@ var schemaFields = sync.OnceValue(func() []field {
 		}),
 	)
 
-	// Names of convenience.
+	// Convenience names.
 	both := func(s *sink, v *rpc.View) {
 		if s.addr(v.Tx.Client().Addr); !s.stop {
 			s.addr(v.Tx.Server().Addr)
@@ -730,7 +726,7 @@ var schemaByName = sync.OnceValue(func() map[string]*field {
 	return m
 })
 
-// lookup finds a field. pos is where its name stands in expr.
+// lookup finds a field. pos is the position of its name in expr.
 func lookup(name string, pos int, expr string) (*field, error) {
 	lower := strings.ToLower(name)
 	if f, ok := schemaByName()[lower]; ok {

@@ -15,12 +15,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// sink takes the values of a field, one after the other: it tests them, or it
-// collects them as text.
+// sink receives the values of a field one by one. It tests them, or collects them as text.
 type sink struct {
 	p               *predicate
 	seen, hit, miss bool
-	stop            bool // further values change nothing
+	stop            bool // further values cannot change the result
 
 	collect bool
 	dst     []string
@@ -46,7 +45,7 @@ func (s *sink) result(ok bool) {
 
 func (s *sink) text(t string) { s.dst = append(s.dst, t) }
 
-// ordered is the outcome of a comparison by order.
+// ordered returns the result of an ordering comparison.
 func ordered(op opcode, c int) bool {
 	switch op {
 	case opEq, opIn:
@@ -63,7 +62,7 @@ func ordered(op opcode, c int) bool {
 	return false
 }
 
-// exists answers a test for existence with a value that is always there.
+// exists handles an existence test for a value that is always present.
 func (s *sink) exists() bool {
 	if s.p.op != opExists {
 		return false
@@ -211,7 +210,7 @@ func compareTime(sec int64, nsec uint32, l *literal) int {
 	return cmp.Compare(nsec, l.nsec)
 }
 
-// bool is true or false. Alone in an expression it must be true.
+// bool handles true or false. Alone in an expression the value must be true.
 func (s *sink) bool(b bool) {
 	switch {
 	case s.collect:
@@ -282,8 +281,7 @@ func (s *sink) hex(b []byte) {
 	s.octets(b, kBytes)
 }
 
-// data is file data; what is in a chunk has no bytes here, and does not take
-// part in comparisons.
+// data handles file data. Data in a chunk has no bytes here and is not compared.
 func (s *sink) data(d xdr.Data) {
 	switch {
 	case s.collect:
@@ -339,7 +337,7 @@ func (s *sink) octets(b []byte, k kindSet) {
 	}
 }
 
-// compareBytes and containsBytes do not copy.
+// compareBytes and containsBytes avoid copies.
 func compareBytes(b []byte, t string) int {
 	n := min(len(b), len(t))
 	for i := range n {
@@ -366,7 +364,7 @@ func containsBytes(b []byte, t string) bool {
 	}
 }
 
-// enum is a number with a symbol, which is empty if there is none.
+// enum handles a number with a symbol, which is empty if there is none.
 func (s *sink) enum(code uint32, symbol string) {
 	if s.collect {
 		s.text(xdr.EnumString(code, symbol))
@@ -415,7 +413,7 @@ func (s *sink) enum(code uint32, symbol string) {
 	}
 }
 
-// symbol is a symbol whose number does not count; it may be a number as text.
+// symbol handles a symbol whose number does not count; it may be a number as text.
 func (s *sink) symbol(t string) {
 	if s.collect {
 		s.text(t)
@@ -521,8 +519,7 @@ func hasFlag(symbols, flag string) bool {
 	return false
 }
 
-// containsFold is strings.Contains without regard to the case of ASCII
-// letters. The texts are short.
+// containsFold is strings.Contains, ignoring the case of ASCII letters. The texts are short.
 func containsFold(s, t string) bool {
 	for i := 0; i+len(t) <= len(s); i++ {
 		if strings.EqualFold(s[i:i+len(t)], t) {
@@ -578,7 +575,7 @@ func (s *sink) addr(a netip.Addr) {
 	}
 }
 
-// group is a field that holds others.
+// group handles a field that holds others.
 func (s *sink) group(name string) {
 	if s.collect {
 		s.text(name)

@@ -10,7 +10,7 @@ import (
 // tried.
 const maxClients = 10
 
-// maxWork bounds the calls that are looked at for all mounts together.
+// maxWork bounds the calls that are examined for all mounts together.
 const maxWork = 1 << 26
 
 // attribution is which calls of a trace a mount has counted.
@@ -19,12 +19,10 @@ type attribution struct {
 	calls   []int32 // in Join.calls
 }
 
-// attribute finds the calls that the counts of a mount are about. mountstats
-// does not name the mount's rpc_clnts, and says not when it was read. But the
-// calls are counted when they end, in the order of the trace; so for each set
-// of clients the total says up to where, and few sets, mostly one, give the
-// number of calls of each operation. It returns nil if none does: the trace
-// may lack calls, or be of another time.
+// attribute finds the calls that the counts of a mount are about. mountstats does not name the mount's
+// rpc_clnts, and does not say when it was read. But the calls are counted when they end, in the order of the
+// trace; so for each set of clients the total says up to where, and few sets, mostly one, give the number of
+// calls of each operation. It returns nil if none does: the trace may lack calls, or be of another time.
 func (p *pairing) attribute(g *mountGroup) *attribution {
 	if len(g.list) != 1 {
 		return nil

@@ -15,12 +15,10 @@ type clockKey struct {
 	side   uint8
 }
 
-// Clock is how the clock of a trace differs from that of the capture: capture
-// time = trace time + Offset. It is found from causes and effects. A client
-// puts a call together before it is on the wire, and takes note of a reply
-// after it was; a server takes a call from its queue after it was on the wire,
-// and has its result before the reply is. Each call bounds the difference so
-// from both sides.
+// Clock is how the clock of a trace differs from that of the capture: capture time = trace time + Offset. It
+// is found from causes and effects. A client builds a call before it is on the wire, and records a reply
+// after it was; a server takes a call from its queue after it was on the wire, and has its result before the
+// reply is. Each call thus bounds the difference from both sides.
 type Clock struct {
 	File string `json:"file"`
 	Side string `json:"side"` // client, server

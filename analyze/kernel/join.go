@@ -2,8 +2,8 @@ package kernel
 
 import "slices"
 
-// maxGroup is how many records or transactions of one XID are told apart.
-// More of them are left alone: an XID is used again after 2^32 calls.
+// maxGroup is how many records or transactions of one XID are distinguished. More of them are left alone: an
+// XID is used again after 2^32 calls.
 const maxGroup = 64
 
 // pairing is the state of the join at the end.
@@ -16,9 +16,8 @@ type pairing struct {
 	work int
 }
 
-// pair finds the transaction of each record. First come XIDs that there is one
-// record and one transaction of: they tell how the clocks differ. With that
-// the others are told apart by time.
+// pair finds the transaction of each record. First come XIDs that there is one record and one transaction of:
+// they tell how the clocks differ. With that the others are distinguished by time.
 func (j *Join) pair() *pairing {
 	p := &pairing{Join: j, clocks: make(map[clockKey]*Clock)}
 	for i := range j.calls {
@@ -70,7 +69,7 @@ func (p *pairing) only(x uint32, ok func(*wire) bool) (w int32, n int) {
 	return w, n
 }
 
-// sameCall tells whether a transaction can be what a client's trace recorded.
+// sameCall reports whether a transaction can be what a client's trace recorded.
 func (p *pairing) sameCall(c *call, w *wire) bool {
 	if own := p.own[c.source]; w.overRDMA && len(own) > 0 && !own[w.client] {
 		return false
@@ -95,9 +94,8 @@ func (p *pairing) sameService(a, b uint16) bool {
 	return same && x.version == y.version
 }
 
-// takeCall makes a transaction that of a record. If there are several, the
-// last one that has a reply is what the kernel's round trip is about: it
-// counts from the last transmission.
+// takeCall assigns a transaction to a record. If there are several, the kernel's round trip refers to the
+// last one with a reply: it counts from the last transmission.
 func (p *pairing) takeCall(c, w int32) {
 	r := &p.calls[c]
 	p.wires[w].call = c

@@ -39,9 +39,8 @@ func made(xid uint32, client string, start, total int64) *rpc.View {
 
 func stamp(ns int64) string { return fmt.Sprintf("%d.%09d", ns/1e9, ns%1e9) }
 
-// TestReusedXIDs plays calls of two clients whose XIDs come again and again,
-// each traced with a clock of its own, some of them sent twice, and expects
-// every record to find its transaction.
+// TestReusedXIDs plays calls of two clients whose XIDs come again and again, each traced with its own clock,
+// some of them sent twice, and expects every record to find its transaction.
 func TestReusedXIDs(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -69,8 +69,8 @@ func TestKernels(t *testing.T) {
 		several             int
 	}{
 		{"rocev2-nfs41-recall", "rocev2-nfs41-recall.pcap", 47, 0, 50, 47, 0},
-		// Two calls were sent again on new connections; 33 went to the client's
-		// own rpcbind over a local socket.
+		// Two calls were retransmitted on new connections; 33 went to the client's own rpcbind over a local
+		// socket.
 		{"rocev2-nfs3-longcall", "rocev2-nfs3-longcall.pcap", 55, 33, 23, 23, 2},
 	} {
 		t.Run(c.sample, func(t *testing.T) {

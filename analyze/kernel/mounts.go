@@ -18,8 +18,8 @@ type MountResult struct {
 	Devices []string `json:"devices"`
 	Points  []string `json:"mount_points"`
 	Version string   `json:"nfs_version"` // 3, 4.1
-	// Server is the address whose transactions are compared; empty if it is
-	// not known which one is the mount's, and Reason says why.
+	// Server is the address whose transactions are compared; empty if unknown which one is the mount's, and
+	// Reason says why.
 	Server string `json:"server"`
 	Reason string `json:"reason,omitempty"`
 	// Basis says which transactions are compared: "calls", those that a trace
@@ -32,8 +32,8 @@ type MountResult struct {
 	Ops        []*MountOp `json:"operations"`
 }
 
-// MountOp is one line: one procedure of the client, or several that are the
-// same COMPOUND and so cannot be told apart.
+// MountOp is one line: one procedure of the client, or several that are the same COMPOUND and so cannot be
+// distinguished.
 type MountOp struct {
 	Names  []string    `json:"names"`
 	Kernel KernelCount `json:"kernel"`

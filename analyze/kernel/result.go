@@ -18,7 +18,7 @@ type Result struct {
 	Clocks  []*Clock    `json:"clocks"`
 	Client  []*ClientOp `json:"client"`
 	Server  []*ServerOp `json:"server"`
-	// Order says whether wire and kernel agree about what took long.
+	// Order reports whether wire and kernel agree about what took long.
 	ClientOrder *Order         `json:"client_order"`
 	ServerOrder *Order         `json:"server_order"`
 	Mounts      []*MountResult `json:"mounts"`
@@ -28,8 +28,7 @@ type Result struct {
 type Records struct {
 	Records int `json:"records"`
 	Joined  int `json:"joined"` // with a transaction of the capture
-	// Several are those that more than one transaction belongs to: the call
-	// was sent again.
+	// Several are those that more than one transaction belongs to: the call was retransmitted.
 	Several int `json:"several_transactions"`
 	// Unfinished were seen to begin, but not to end, and are no Callbacks.
 	Unfinished int `json:"unfinished"`
@@ -41,7 +40,7 @@ type Records struct {
 	// Absent are finished ones that the capture does not show, by operation.
 	Absent   int      `json:"absent"`
 	AbsentOf []Absent `json:"absent_operations"`
-	// Ambiguous are XIDs that came too often to be told apart.
+	// Ambiguous are XIDs that came too often to be distinguished.
 	Ambiguous int `json:"ambiguous"`
 }
 
@@ -66,9 +65,8 @@ type ClientOp struct {
 	Wire    Spread `json:"wire_ns"`
 	Outside Spread `json:"outside_ns"`
 	After   Spread `json:"after_ns"`
-	// SendSide and ReplySide are the two parts of Outside, before the first
-	// packet of the call and behind the last one of the reply; as uncertain as
-	// the clock.
+	// SendSide and ReplySide are the two parts of Outside, before the first packet of the call and after the
+	// last one of the reply; as uncertain as the clock.
 	SendSide  Spread `json:"send_side_ns"`
 	ReplySide Spread `json:"reply_side_ns"`
 	// Explained is the sum of Wire through that of RTT.
@@ -264,8 +262,8 @@ func (p *pairing) server(r *Result) {
 	}
 }
 
-// served names the operation of a request. To the server a COMPOUND has no
-// name: the client's is taken, or else that of the transaction.
+// served names the operation of a request. The server has no name for a COMPOUND: the client's name is used,
+// otherwise the transaction's.
 func (p *pairing) served(q *request, w *wire) uint16 {
 	if w.call >= 0 && p.calls[w.call].op != 0 {
 		return p.calls[w.call].op

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Spread says how values are spread, in nanoseconds. All is zero if there are
-// none.
+// Spread is the distribution of values in nanoseconds. All fields are zero if there are none.
 type Spread struct {
 	Count  int   `json:"count"`
 	Min    int64 `json:"min"`

@@ -35,7 +35,7 @@ type request struct {
 	older   int32
 	source  uint16
 	op      uint16
-	client  uint16 // address, in Join.addrs; 0 if not known
+	client  uint16 // address, in Join.addrs; 0 if unknown
 	done    bool   // svc_stats_latency was seen
 	decode  int64  // svcrdma_decode_rqst; 0 if not seen
 	end     int64  // svc_stats_latency
@@ -154,9 +154,8 @@ func clnt(e *ftrace.Event) uint32 {
 	return uint32(n)
 }
 
-// awaited tells that the client waited for a reply. For some calls it does
-// not, such as the NULL that ends an RPCSEC_GSS context; their round trip is
-// zero.
+// awaited reports that the client waited for a reply. For some calls it does not, such as the NULL that ends
+// an RPCSEC_GSS context; their round trip is zero.
 func (c *call) awaited() bool { return c.done && c.rtt > 0 }
 
 func micros(e *ftrace.Event, key string) (int64, bool) {
@@ -206,8 +205,8 @@ func (t *tracer) newRequest(x uint32) *request {
 	return &j.requests[len(j.requests)-1]
 }
 
-// request finds the newest record of this file with an XID for which want
-// holds. Few are looked at: the same XID is rarely under way twice.
+// request finds the newest record of this file with an XID for which want holds. Few are examined: the same
+// XID is rarely under way twice.
 func (t *tracer) request(x uint32, want func(*request) bool) *request {
 	i, ok := t.j.reqAt[x]
 	for n := 0; ok && i >= 0 && n < 8; n++ {

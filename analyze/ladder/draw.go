@@ -18,8 +18,8 @@ import (
 type Drawer struct {
 	Width   int  // columns; 0 means 100
 	Color   bool // with escape sequences of ANSI terminals
-	ASCII   bool // without characters beyond ASCII
-	Verbose bool // each packet has its line, and each segment
+	ASCII   bool // ASCII characters only
+	Verbose bool // one line per packet and per segment
 	// Clock, if set, writes the time of each packet instead of microseconds
 	// since the first one.
 	Clock *text.Clock
@@ -28,8 +28,8 @@ type Drawer struct {
 	time     Timeline
 	rows     []row
 	spare    []row
-	called   bool // the call's chunk lists are drawn
-	replied  bool // and the reply's
+	called   bool // the call's chunk lists have been drawn
+	replied  bool // the reply's chunk lists have been drawn
 	b        []byte
 	list     text.Lister
 }
@@ -39,7 +39,7 @@ const (
 	frameWidth   = 11
 	sinceWidth   = 10
 	deltaWidth   = 9
-	railsWidth   = 34 // with both rails
+	railsWidth   = 34 // including both rails
 	leastText    = 24
 )
 
@@ -108,7 +108,7 @@ func (d *Drawer) Append(b []byte, v *rpc.View) []byte {
 
 var asciiOf = strings.NewReplacer("µ", "u", "…", "...", "×", "x", "–", "-")
 
-// toASCII replaces what other parts have written beyond ASCII.
+// toASCII replaces non-ASCII characters that other packages wrote.
 func toASCII(s string) string {
 	s = asciiOf.Replace(s)
 	for i := 0; i < len(s); i++ {
@@ -124,7 +124,7 @@ func toASCII(s string) string {
 	return s
 }
 
-// left is the side that stands on the left: the client of the connection.
+// left is the side drawn on the left: the client of the connection.
 func left(tx *transaction.Transaction) rdma.Side {
 	if tx.Backward {
 		return tx.From.Other()
@@ -166,7 +166,7 @@ func endName(f rdma.Fabric, e rdma.End) string {
 	return s
 }
 
-// columns counts the columns of a text that holds no wide characters.
+// columns counts the columns of a text without wide characters.
 func columns(s string) int { return utf8.RuneCountInString(s) }
 
 func padLeft(s string, n int) string {
@@ -192,7 +192,7 @@ func (d *Drawer) timeWidth() int {
 	return max(sinceWidth, len(d.Clock.Append(nil, d.time.Start)))
 }
 
-// margin is what stands before the rails.
+// margin is the part of a line before the rails.
 func (d *Drawer) margin(frame, at, delta string) string {
 	return padLeft(frame, frameWidth) + " " + padLeft(at, d.timeWidth()) + " " + padLeft(delta, deltaWidth) + " "
 }
@@ -268,7 +268,7 @@ func (d *Drawer) heading(b []byte, tx *transaction.Transaction, p transaction.Ph
 	return append(append(b, d.paint(colorCyan, line)...), '\n')
 }
 
-// stamp is the time of a packet in the column for it.
+// stamp is the time of a packet, formatted for its column.
 func (d *Drawer) stamp(tx *transaction.Transaction, at int64) string {
 	if d.Clock != nil {
 		return string(d.Clock.Append(nil, at))
@@ -276,7 +276,7 @@ func (d *Drawer) stamp(tx *transaction.Transaction, at int64) string {
 	return micros(time.Duration(at - tx.First().Time))
 }
 
-// micros is a number of microseconds with one digit behind the point.
+// micros is a number of microseconds with one digit after the point.
 func micros(d time.Duration) string {
 	neg := ""
 	if d < 0 {
@@ -322,7 +322,7 @@ func (d *Drawer) rowLine(b []byte, v *rpc.View, r *row, delta int64) []byte {
 	b = append(b, g.rail...)
 	b = append(b, ' ')
 	b = d.wrap(b, d.rowText(v, r), color)
-	switch { // the lists stand beside the first packet
+	switch { // the chunk lists are drawn beside the first packet
 	case p.Role == transaction.CallPart && !d.called:
 		d.called = true
 		b = d.lists(b, false)
@@ -347,7 +347,7 @@ func (d *Drawer) arrow(name string, toRight bool) string {
 	return g.left + strings.Repeat(g.dash, rest) + " " + name + " " + g.dash
 }
 
-// wrap writes the text of a row, further lines below its first.
+// wrap writes the text of a row, with continuation lines below the first.
 func (d *Drawer) wrap(b []byte, s, color string) []byte {
 	room := d.width() - beforeRails - railsWidth - 1 - (d.timeWidth() - sinceWidth)
 	room = max(room, leastText)
@@ -376,7 +376,7 @@ func (d *Drawer) wrap(b []byte, s, color string) []byte {
 	}
 }
 
-// rails writes a line's beginning up to the right rail.
+// rails writes the beginning of a line up to the right rail.
 func (d *Drawer) rails(b []byte) []byte {
 	g := d.glyphs()
 	b = append(b, d.margin("", "", "")...)

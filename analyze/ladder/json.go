@@ -12,8 +12,7 @@ import (
 // Schema is the value of the key "schema".
 const Schema = "rpcrdma.show/1"
 
-// Encoder turns transactions with their packets into JSON objects, which
-// docs/schema.md describes.
+// Encoder converts transactions with their packets to JSON objects; see docs/schema.md.
 type Encoder struct {
 	tx       ndjson.Encoder
 	segments segments

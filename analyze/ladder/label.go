@@ -10,8 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Opcode names the opcode of a packet as the fabric's documents do; empty if it
-// is not known.
+// Opcode is the opcode of a packet as the fabric's specification names it; empty if unknown.
 func Opcode(p *transaction.Packet) string {
 	h := &p.Header
 	switch h.Kind {
@@ -27,7 +26,7 @@ func Opcode(p *transaction.Packet) string {
 	return ""
 }
 
-// Syndrome names what an AETH says; empty if the packet has none.
+// Syndrome is the meaning of an AETH; empty if the packet has none.
 func Syndrome(p *transaction.Packet) string {
 	if !p.Header.HasAETH {
 		return ""
@@ -40,7 +39,7 @@ var shorter = strings.NewReplacer(
 	" with Solicited Event and Invalidate", "+se+inv", " with Solicited Event", "+se", " with Invalidate", "+inv",
 )
 
-// label is what stands on the arrow of one packet.
+// label is the text on the arrow of one packet.
 func label(p *transaction.Packet) string {
 	h := &p.Header
 	switch h.Kind {
@@ -84,7 +83,7 @@ func label(p *transaction.Packet) string {
 	return p.Role.String()
 }
 
-// kindName is what packets of an operation or message have in common.
+// kindName is the common name for the packets of an operation or message.
 func kindName(p *transaction.Packet) string {
 	switch p.Role {
 	case transaction.WriteData:
@@ -105,12 +104,11 @@ func kindName(p *transaction.Packet) string {
 	return p.Role.String()
 }
 
-// runLabel is what stands on the arrow of several packets: "Write ×19/20" if
-// one of 20 PSNs is not among them.
+// runLabel is the text on the arrow of several packets: "Write ×19/20" if one of 20 PSNs is missing.
 func runLabel(first, last *transaction.Packet, n int, times string) string {
 	s := kindName(first) + " " + times + strconv.Itoa(n)
 	if first.Header.Kind == rdma.HeaderBTH {
-		// Some may be missing from the capture, or come later.
+		// Some may be missing from the capture or arrive later.
 		if of := int((last.Header.PSN-first.Header.PSN)&0xffffff) + 1; of > n && of < 1<<16 {
 			s += "/" + strconv.Itoa(of)
 		}
@@ -119,7 +117,7 @@ func runLabel(first, last *transaction.Packet, n int, times string) string {
 	return s
 }
 
-// span is "1719-38": of the last number only the digits that differ.
+// span is "1719-38": the second number has only the digits that differ.
 func span(first, last uint64) string {
 	a := strconv.FormatUint(first, 10)
 	if first == last {

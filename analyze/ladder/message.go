@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// rowText says what a row is to its transaction.
+// rowText describes the role of a row in its transaction.
 func (d *Drawer) rowText(v *rpc.View, r *row) string {
 	tx := v.Tx
 	p := &tx.Packets[r.first]
@@ -89,8 +89,7 @@ func (d *Drawer) sendText(v *rpc.View, r *row, m *transaction.Message, what stri
 	return what
 }
 
-// Acked says what a packet acknowledges: "the call", "#3", "4 operations to #7,
-// the reply".
+// Acked describes what a packet acknowledges: "the call", "#3", "4 operations to #7, the reply".
 func Acked(p *transaction.Packet) string {
 	s := ""
 	add := func(x string) {
@@ -114,7 +113,7 @@ func Acked(p *transaction.Packet) string {
 	return s
 }
 
-// NAK says what a packet refuses.
+// NAK describes what a packet refuses.
 func NAK(p *transaction.Packet) string {
 	s := "NAK"
 	if p.RNR {
@@ -135,8 +134,7 @@ func NAK(p *transaction.Packet) string {
 	return s
 }
 
-// lists writes the chunk lists of a message beside it, between and behind the
-// rails.
+// lists writes the chunk lists of a message beside it, between and to the right of the rails.
 func (d *Drawer) lists(b []byte, reply bool) []byte {
 	shown := 0
 	limit := 8
@@ -168,7 +166,7 @@ func (d *Drawer) lists(b []byte, reply bool) []byte {
 	return b
 }
 
-// beside reports whether a segment stands beside the call or beside the reply.
+// beside reports whether a segment is drawn beside the call or the reply.
 func (d *Drawer) beside(x *segment, reply bool) bool {
 	if reply {
 		return x.list == 'S' || x.hasUsed && x.used != uint64(x.Length)
@@ -176,7 +174,7 @@ func (d *Drawer) beside(x *segment, reply bool) bool {
 	return x.list != 'S'
 }
 
-// position is that of a Read chunk in the call.
+// position is the position of a Read chunk in the call.
 func position(x *segment) string {
 	if x.list != 'R' || x.index != 0 {
 		return ""
@@ -184,7 +182,7 @@ func position(x *segment) string {
 	return fmt.Sprintf(", pos %d", x.position)
 }
 
-// note writes a line in the place of an arrow.
+// note writes a line in place of an arrow.
 func (d *Drawer) note(b []byte, s string) []byte {
 	b = append(b, d.margin("", "", "")...)
 	b = append(b, d.glyphs().rail...)

@@ -7,10 +7,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// After is where packets behind the reply fall: among them its acknowledgement.
+// After is the phase of packets after the reply, including its acknowledgement.
 const After = transaction.PhaseAck
 
-// phases is how many there are, After included.
+// phases is the number of phases, including After.
 const phases = After + 1
 
 // phaseName is the name of the phase of a packet.
@@ -21,21 +21,21 @@ func phaseName(p transaction.Phase) string {
 	return p.String()
 }
 
-// Timeline tells in which phase of a transaction a packet falls.
+// Timeline determines the phase of each packet of a transaction.
 type Timeline struct {
-	// Known is false if call or reply are missing: then there are no phases.
+	// Known is false if the call or the reply is missing: there are no phases then.
 	Known bool
-	// Durations of the five phases, and of After the time to the
-	// acknowledgement of the reply, negative if that was not seen.
+	// Durations of the five phases. The duration of After is the time to the acknowledgement of the reply,
+	// negative if none was seen.
 	Durations [phases]time.Duration
 	PullWait  time.Duration
 	Total     time.Duration
 	Start     int64 // first packet of the call
 
-	ends [After]uint64 // last packets of the phases; Server ends before that
+	ends [After]uint64 // last packet of each phase; Server ends before it
 }
 
-// Reset takes the times of a transaction.
+// Reset loads the times of a transaction.
 func (t *Timeline) Reset(tx *transaction.Transaction) {
 	*t = Timeline{Start: tx.First().Time}
 	p, ok := tx.Phases()
@@ -73,7 +73,7 @@ func (t *Timeline) Of(r rdma.Ref) transaction.Phase {
 	return After
 }
 
-// Begins is when a phase begins, in nanoseconds after Start.
+// Begins is the start of a phase, in nanoseconds after Start.
 func (t *Timeline) Begins(p transaction.Phase) time.Duration {
 	var d time.Duration
 	for i := transaction.PhaseCall; i < min(p, After); i++ {

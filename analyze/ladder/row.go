@@ -5,29 +5,29 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// row is a line of the ladder: one packet, or several alike.
+// row is one line of the ladder: a packet, or several similar ones.
 type row struct {
-	first, last int // in the list of packets
+	first, last int // indexes in the list of packets
 	phase       transaction.Phase
-	ack         int // 1 + the entry of the same packet as an acknowledgement
+	ack         int // 1 + the index of the same packet as an acknowledgement
 	packets     int
 	bytes       uint64
-	segment     *segment // that the RDMA payload is of, nil if none
+	segment     *segment // that the RDMA payload belongs to; nil if none
 	done        uint64   // bytes of segment moved by the end of this row
-	// fold says that the row stands for rows between two that are shown.
+	// fold means that the row stands for hidden rows between two that are shown.
 	fold         bool
-	writes       int // of these
+	writes       int // RDMA Writes among these
 	acks         int
 	requests     int // Read Requests
-	hidden       int // rows in it
+	hidden       int // rows hidden
 	responses    int
 	writePackets int
 }
 
-// minRun is from how many packets of an operation on they share a row.
+// minRun is the minimum number of packets of an operation that share a row.
 const minRun = 2
 
-// rows makes the lines of a transaction. all leaves nothing out.
+// makeRows builds the rows of a transaction.
 func (d *Drawer) makeRows(tx *transaction.Transaction) {
 	d.rows = d.rows[:0]
 	ps := tx.Packets
@@ -55,21 +55,20 @@ func (d *Drawer) makeRows(tx *transaction.Transaction) {
 	}
 }
 
-// sameData reports whether b is what the packet a carries beside its
-// acknowledgement.
+// sameData reports whether b is the data that packet a carries in addition to its acknowledgement.
 func sameData(a, b *transaction.Packet) bool {
 	return a.Ref.Number == b.Ref.Number && a.From == b.From && b.Role != transaction.Ack && b.Role != transaction.Nak
 }
 
-// leastRun is how many packets like p share a row at least.
+// leastRun is the minimum number of packets like p that share a row.
 func leastRun(p *transaction.Packet) int {
 	if p.Role == transaction.CallPart || p.Role == transaction.ReplyPart {
-		return 3 // the first and the last one are phases of their own
+		return 3 // the first and the last packet are phases by themselves
 	}
 	return minRun
 }
 
-// alike reports whether two packets that follow each other may share a row.
+// alike reports whether two consecutive packets may share a row.
 func alike(a, b *transaction.Packet) bool {
 	if a.Role != b.Role || a.From != b.From || a.Again != b.Again || a.Operation != b.Operation {
 		return false
@@ -110,7 +109,7 @@ func (d *Drawer) row(tx *transaction.Transaction, i, j int) row {
 	return r
 }
 
-// operation is that of a packet, nil if it has none.
+// operation is the operation of a packet, nil if it has none.
 func (d *Drawer) operation(tx *transaction.Transaction, p *transaction.Packet) *transaction.Operation {
 	if p.Operation < 1 || p.Operation > len(tx.Operations) {
 		return nil
@@ -118,8 +117,7 @@ func (d *Drawer) operation(tx *transaction.Transaction, p *transaction.Packet) *
 	return &tx.Operations[p.Operation-1]
 }
 
-// How long a run of rows without anything odd may be, and how much of a longer
-// one is shown at both its ends.
+// The maximum length of a run of rows without anomalies, and how much of a longer run is shown at each end.
 const (
 	maxRun   = 10
 	headRows = 4
@@ -172,7 +170,7 @@ func (d *Drawer) foldRows(tx *transaction.Transaction) {
 	d.rows, d.spare = out, rows
 }
 
-// routine reports whether there is nothing odd about a packet.
+// routine reports whether a packet shows no anomaly.
 func routine(p *transaction.Packet) bool {
 	if p.Again {
 		return false

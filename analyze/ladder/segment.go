@@ -10,8 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// segment is a piece of memory that the call, or in the read-read model the
-// reply, offered.
+// segment is a piece of memory offered by the call or, in the read-read model, by the reply.
 type segment struct {
 	rpcrdma.Segment
 	list  byte // R, Z, W, P as in the listing; S: Read list of a reply
@@ -21,21 +20,21 @@ type segment struct {
 	position uint32 // of a Read chunk in the call
 
 	done    uint64 // bytes moved by the packets shown so far
-	moved   uint64 // bytes that operations moved, without repetitions
-	used    uint64 // bytes used according to the reply; of a Read list its length
+	moved   uint64 // bytes that operations moved, not counting retransmissions
+	used    uint64 // bytes used according to the reply; for a Read list its length
 	ops     int    // operations that served it
 	first   int    // the first and last of them, counted from 1
 	last    int
 	hasUsed bool
 }
 
-// segments are all of a transaction's.
+// segments are all segments of a transaction.
 type segments struct {
 	all    []segment
-	sorted []int // indexes of all by handle and offset
+	sorted []int // indexes sorted by handle and offset
 }
 
-// reset takes the segments of a transaction and accounts its operations.
+// reset loads the segments of a transaction and accounts for its operations.
 func (s *segments) reset(tx *transaction.Transaction) {
 	s.all = s.all[:0]
 	if tx.Call.Transport {
@@ -74,8 +73,7 @@ func (s *segments) reset(tx *transaction.Transaction) {
 	}
 }
 
-// maxSegments bounds the segments of a header that are looked at, as decoding
-// does.
+// maxSegments bounds the segments of a header that are examined, as in decoding.
 const maxSegments = 4096
 
 // offered adds the segments of a header. Of a reply only the Read list offers
@@ -123,8 +121,7 @@ func (s *segments) offered(h *rpcrdma.Header, reply bool) {
 	}
 }
 
-// find returns the segment that holds an address, nil if there is none. kind
-// is that of the operation.
+// find returns the segment that contains an address, or nil. kind is the kind of the operation.
 func (s *segments) find(kind rdma.OpKind, handle uint32, offset uint64) *segment {
 	i, _ := slices.BinarySearchFunc(s.sorted, 0, func(at, _ int) int {
 		x := &s.all[at]
@@ -136,7 +133,7 @@ func (s *segments) find(kind rdma.OpKind, handle uint32, offset uint64) *segment
 		}
 		return 1
 	})
-	// Several segments may begin at the same place; a few steps back will do.
+	// Several segments may start at the same address; a few steps back suffice.
 	for n := 0; i > 0 && n < 16; n++ {
 		i--
 		x := &s.all[s.sorted[i]]
@@ -151,8 +148,8 @@ func (s *segments) find(kind rdma.OpKind, handle uint32, offset uint64) *segment
 	return nil
 }
 
-// account notes which segments an operation served: those that follow each
-// other in memory may be served by one.
+// account records which segments an operation served. One operation may serve several that are adjacent in
+// memory.
 func (s *segments) account(o *transaction.Operation, number int) {
 	at, left := o.Offset, uint64(o.Bytes)
 	for range maxSegments {
@@ -173,7 +170,7 @@ func (s *segments) account(o *transaction.Operation, number int) {
 	}
 }
 
-// appendName appends "W0[3]": the list, the chunk in it, the segment in that.
+// appendName appends "W0[3]": the list, the chunk in the list, the segment in the chunk.
 func (x *segment) appendName(b []byte) []byte {
 	b = append(b, x.list)
 	if x.list == 'W' || x.list == 'R' || x.list == 'S' {

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// waterfall shows the phases side by side on one scale.
+// waterfall draws the phases on a common scale.
 func (d *Drawer) waterfall(b []byte, tx *transaction.Transaction) []byte {
 	t := &d.time
 	if !t.Known {
@@ -72,7 +72,7 @@ func missing(tx *transaction.Transaction) string {
 	return "there is no reply"
 }
 
-// summary is the transaction's line of the listing, and its sums.
+// summary is the transaction's line of the listing, with totals.
 func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
 	d.list.Width, d.list.Color = d.width(), d.Color
@@ -111,7 +111,7 @@ func (d *Drawer) summary(b []byte, v *rpc.View) []byte {
 	return d.long(b[:start], d.b)
 }
 
-// long writes a line, and breaks it where it is wider than others.
+// long writes a line and breaks it if it is too wide.
 func (d *Drawer) long(b, line []byte) []byte {
 	for {
 		n, last, escape := 0, -1, false
@@ -140,7 +140,7 @@ func (d *Drawer) long(b, line []byte) []byte {
 	}
 }
 
-// table shows what each segment was offered for and got.
+// table shows what each segment offered and received.
 func (d *Drawer) table(b []byte, tx *transaction.Transaction) []byte {
 	if len(d.segments.all) == 0 {
 		return append(b, '\n')

@@ -13,8 +13,8 @@ const (
 	levelWarning = "warning"
 )
 
-// ackTimeout is the time that the exponent of a REQ stands for (IBTA volume 1,
-// section 9.7.6.1.3: 4.096 µs·2^e, and none for 0), in nanoseconds.
+// ackTimeout is the time in nanoseconds that the timeout exponent of a REQ stands for: 4.096 µs·2^e, and no
+// timeout for 0 (IBTA volume 1, section 9.7.6.1.3).
 func ackTimeout(exponent uint8) int64 {
 	if exponent == 0 {
 		return 0
@@ -22,13 +22,13 @@ func ackTimeout(exponent uint8) int64 {
 	return 4096 << (exponent & 31)
 }
 
-// longTimeout is an ACK timeout that makes the loss of a last packet felt.
+// longTimeout is an ACK timeout at which the loss of a last packet becomes noticeable.
 const longTimeout = int64(time.Second)
 
-// maxPathMTU is the greatest of InfiniBand and RoCE, in bytes.
+// maxPathMTU is the largest path MTU of InfiniBand and RoCE, in bytes.
 const maxPathMTU = 4096
 
-// remarks are what an audit has to say, in its order.
+// remarks are the remarks of an audit, in order.
 type remarks []Remark
 
 func (r *remarks) warn(format string, args ...any) {
@@ -39,7 +39,7 @@ func (r *remarks) info(format string, args ...any) {
 	*r = append(*r, Remark{levelInfo, fmt.Sprintf(format, args...)})
 }
 
-// audit looks at how a connection was set up.
+// audit checks how a connection was set up.
 func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 	r := remarks{}
 	if gaps := c.Sent[0].Gaps + c.Sent[1].Gaps; gaps > 0 {
@@ -81,7 +81,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 	return r
 }
 
-// depth looks at how many RDMA Reads the ends agreed on; a is the client.
+// depth checks how many RDMA Reads the two ends agreed on; a is the client.
 func (r *remarks) depth(a, b *rdma.Setup, x *Connection) {
 	switch {
 	case x.Depth == 0 && (b.InitiatorDepth == 0) == (a.ResponderDepth == 0):
@@ -97,7 +97,7 @@ func (r *remarks) depth(a, b *rdma.Setup, x *Connection) {
 	}
 }
 
-// inline looks at the private data of RFC 8797; p is the client's.
+// inline checks the private data of RFC 8797; p is the client's.
 func (r *remarks) inline(p, q *rdma.PrivateData, x *Connection) {
 	for _, end := range []struct {
 		name string
@@ -136,7 +136,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// mpa looks at the setup of iWARP (RFC 5044, RFC 6581).
+// mpa checks the setup of iWARP (RFC 5044, RFC 6581).
 func (r *remarks) mpa(a, b *rdma.Setup) {
 	if !a.CRC && !b.CRC {
 		r.warn("MPA without CRC: only the checksum of TCP protects the data")
@@ -149,7 +149,7 @@ func (r *remarks) mpa(a, b *rdma.Setup) {
 	}
 }
 
-// cm looks at the setup of RoCE and InfiniBand.
+// cm checks the setup of RoCE and InfiniBand.
 func (r *remarks) cm(c *rdma.Connection, req *rdma.Setup) {
 	if !c.Setup[0].Seen || c.Setup[0].PathMTU == 0 && c.Setup[1].PathMTU == 0 {
 		return

@@ -24,11 +24,11 @@ type Source struct {
 	Bytes   uint64
 	// First and Last are the first and the last packet.
 	First, Last rdma.Ref
-	// Account says what became of every packet; nil if that is not known.
+	// Account says what became of every packet; nil if unknown.
 	Account *decode.Account
 }
 
-// Report makes the report. The Recorder must not be used afterwards.
+// Report builds the report. The Recorder must not be used afterwards.
 func (r *Recorder) Report(src Source) *Report {
 	var total *account.Account
 	if src.Account != nil {
@@ -62,12 +62,12 @@ func (r *Recorder) Report(src Source) *Report {
 
 func utc(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
-// groups makes the groups, and the one of all transactions.
+// groups builds the groups, and the group of all transactions.
 func (rep *Report) groups(r *Recorder) {
 	byKey := make(map[string]*Group)
 	for _, g := range r.order {
 		if g.handle != nil && r.names != nil {
-			// A name that became known later.
+			// The name became known later.
 			if path := r.names.Path(g.handle); path != "" {
 				g.labels[g.filePart] = string(clip([]byte(path)))
 			}
@@ -107,7 +107,7 @@ func (rep *Report) groups(r *Recorder) {
 	}
 }
 
-// model turns a group into its model.
+// model converts a group to its model.
 func (g *group) model() *Group {
 	x := &Group{
 		Key: g.labels, Count: g.count, Backward: g.backward,
@@ -165,7 +165,7 @@ func (x *Group) merge(others ...*Group) {
 	}
 }
 
-// finish computes what follows from the sums.
+// finish computes the values that follow from the sums.
 func (x *Group) finish(seconds float64) {
 	if seconds > 0 {
 		x.Rate = float64(x.Count) / seconds
@@ -184,7 +184,7 @@ func (x *Group) finish(seconds float64) {
 	}
 }
 
-// series lays the transactions over time beside the events.
+// series puts transactions and events on one time axis.
 func (rep *Report) series(r *Recorder) {
 	s := &r.series
 	asked := newSpans(r.opt.Interval)
@@ -193,8 +193,8 @@ func (rep *Report) series(r *Recorder) {
 		rep.Series.Interval = asked.interval
 		return
 	}
-	// All three begin their intervals at multiples of their lengths; the
-	// longest interval is a multiple of the others.
+	// All three start their intervals at multiples of the interval length; the longest length is a multiple
+	// of the others.
 	for s.interval < max(r.again.interval, r.wire.events.interval) {
 		f := s.factor()
 		last := floorDiv(s.first+int64(s.n)-1, f)
@@ -232,8 +232,7 @@ func (rep *Report) series(r *Recorder) {
 	}
 }
 
-// connections puts together how connections were set up and what was in
-// flight on them.
+// connections collects how connections were set up and what was in flight on them.
 func (rep *Report) connections(r *Recorder) {
 	rep.Connections = []Connection{}
 	sort.Slice(r.wire.closed, func(i, j int) bool { return r.wire.closed[i].ID < r.wire.closed[j].ID })
@@ -342,8 +341,7 @@ func clampFloat(f float64) int64 {
 	return int64(f)
 }
 
-// troubles compares transactions that something touched with others of their
-// groups.
+// troubles compares affected transactions with unaffected ones of the same groups.
 func (rep *Report) troubles(r *Recorder) {
 	rep.Troubles = []Trouble{}
 	for k := range TroubleKind(numTroubles) {
@@ -384,7 +382,7 @@ func (rep *Report) troubles(r *Recorder) {
 	}
 }
 
-// note says where a limit was reached.
+// note says which limits were reached.
 func (rep *Report) note(r *Recorder) {
 	add := func(format string, args ...any) { rep.Notes = append(rep.Notes, fmt.Sprintf(format, args...)) }
 	if r.groupsLost > 0 {

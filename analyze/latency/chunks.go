@@ -5,14 +5,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// ChunkUse is what the chunks of one kind offered, and what of it was used.
+// ChunkUse is what the chunks of one kind offered, and how much of it was used.
 type ChunkUse struct {
-	Messages uint64 `json:"messages"` // calls with such a chunk
+	Messages uint64 `json:"messages"` // calls with such chunks
 	Chunks   uint64 `json:"chunks"`
 	Segments uint64 `json:"segments"`
 	Offered  uint64 `json:"offered_bytes"`
 	Used     uint64 `json:"used_bytes"`
-	Wasted   uint64 `json:"wasted_bytes"` // offered and not used
+	Wasted   uint64 `json:"wasted_bytes"` // offered but not used
 }
 
 func (c *ChunkUse) add(o *ChunkUse) {
@@ -34,9 +34,9 @@ func (c *ChunkUse) chunk(segments int, offered, used uint64) {
 	}
 }
 
-// ChunkEconomy is how the complete RDMA transactions of a group travelled.
+// ChunkEconomy is how the data of the complete RDMA transactions of a group was transferred.
 type ChunkEconomy struct {
-	Transactions  uint64   `json:"transactions"`   // complete ones over RDMA; the rest counts those
+	Transactions  uint64   `json:"transactions"`   // complete transactions over RDMA; all other fields count only those
 	InlineCalls   uint64   `json:"inline_calls"`   // calls without Read chunks
 	InlineReplies uint64   `json:"inline_replies"` // replies that used no chunk
 	SendBytes     uint64   `json:"send_bytes"`     // of the Sends of calls and replies
@@ -62,19 +62,17 @@ func (e *ChunkEconomy) merge(o *ChunkEconomy) {
 	e.Writes += o.Writes
 }
 
-// Inline is what another inline threshold would have changed. It is assumed
-// that the transport header without chunks takes 28 bytes, and that the
-// requester knows how long the reply will be; a real one must assume the worst
-// that the reply may be, and offers chunks more often. Bytes are those of whole
-// RPC messages with their XDR pads.
+// Inline is the effect of a different inline threshold. It assumes that a transport header without chunks
+// takes 28 bytes, and that the requester knows the length of the reply. A real requester must assume the
+// longest possible reply, so it offers chunks more often. Bytes are those of whole RPC messages including XDR
+// padding.
 type Inline struct {
-	Threshold uint32 `json:"threshold"` // bytes of one Send, the same for both directions
-	Calls     uint64 `json:"calls"`     // that fit, whatever they used
+	Threshold uint32 `json:"threshold"` // size of one Send in bytes, the same in both directions
+	Calls     uint64 `json:"calls"`     // messages that fit, whether or not they used chunks
 	Replies   uint64 `json:"replies"`
-	Both      uint64 `json:"both"` // transactions of which both fit
-	// FreedCalls and FreedReplies used chunks and would not have to; Copied are
-	// the bytes that would be copied instead of placed, and Saved the RDMA
-	// operations that would not take place.
+	Both      uint64 `json:"both"` // transactions whose call and reply both fit
+	// FreedCalls and FreedReplies used chunks and would no longer need them; Copied are the bytes that would
+	// be copied instead of placed, and Saved the RDMA operations that would be avoided.
 	FreedCalls   uint64 `json:"freed_calls"`
 	FreedReplies uint64 `json:"freed_replies"`
 	Copied       uint64 `json:"copied_bytes"`
@@ -100,9 +98,8 @@ func (x *Inline) merge(o *Inline) {
 // three empty lists (RFC 8166, section 4).
 const plainHeader = 28
 
-// addChunks counts what the chunks of a complete RDMA transaction offered and
-// used. Of the read-read model, which later versions do not have, only the
-// call's chunks are counted.
+// addChunks counts what the chunks of a complete RDMA transaction offered and used. In the read-read model,
+// which later versions do not have, only the call's chunks count.
 func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 	e := &g.chunks
 	call, reply := &tx.Call.Header, &tx.Reply.Header
@@ -170,8 +167,8 @@ func (g *group) addChunks(tx *transaction.Transaction, inline []uint32) {
 	}
 }
 
-// readList counts the Read chunks of a call. What was pulled is known for the
-// list; with several chunks, they share it in the order of the list.
+// readList counts the Read chunks of a call. The number of bytes pulled is known only for the whole list;
+// several chunks share it in list order.
 func (e *ChunkEconomy) readList(tx *transaction.Transaction) {
 	h := &tx.Call.Header
 	pulled := tx.ReadBytes

@@ -5,18 +5,17 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// flow is one connection while its transactions come by. Calls of the client
-// and of the server are followed apart: they have credits of their own (RFC
-// 8167, section 4.2).
+// flow is one connection while its transactions arrive. Calls of the client and of the server are followed
+// separately, because each direction has its own credits (RFC 8167, section 4.2).
 type flow struct {
 	calls      [2]level // forward, backward
-	reads      [2]level // by the side that starts them
+	reads      [2]level // by the side that starts the Reads
 	requested  [2]credits
 	granted    [2]credits
-	unanswered [2]uint64 // calls without a reply, which are not in flight here
+	unanswered [2]uint64 // unanswered calls, which do not count as in flight here
 }
 
-// credits are the values of one field over time.
+// credits are the values of one credit field over time.
 type credits struct {
 	least, most, last uint32
 	changes           uint64
@@ -35,7 +34,7 @@ func (c *credits) add(v uint32) {
 	}
 }
 
-// flow returns what is followed of a connection; nil beyond the limit.
+// flow returns the state of a connection; nil beyond the limit.
 func (r *Recorder) flow(c *rdma.Connection) *flow {
 	if r.lastFlow != nil && r.lastID == c.ID {
 		return r.lastFlow
@@ -53,8 +52,8 @@ func (r *Recorder) flow(c *rdma.Connection) *flow {
 	return f
 }
 
-// follow notes a transaction as in flight and returns how many of the
-// connection's calls now are; 0 if that is not followed.
+// follow records a transaction as in flight and returns how many calls of the connection are now in flight; 0
+// if the connection is not followed.
 func (r *Recorder) follow(tx *transaction.Transaction) int {
 	f := r.flow(tx.Connection)
 	if f == nil {
@@ -107,9 +106,8 @@ func (r *Recorder) follow(tx *transaction.Transaction) int {
 	return l.n
 }
 
-// followReads notes the RDMA Reads of a transaction as in flight: from the Read
-// Request to the last packet of the response. They begin after their call, so
-// that all that begin before this call are known.
+// followReads records the RDMA Reads of a transaction as in flight, from the Read Request to the last packet
+// of the response. They start after their call, so all Reads that start before this call are known.
 func (r *Recorder) followReads(f *flow, tx *transaction.Transaction, start int64) {
 	for i := range f.reads {
 		f.reads[i].advance(start, &r.events)

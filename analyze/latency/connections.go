@@ -2,8 +2,8 @@ package latency
 
 import "time"
 
-// Connection is what is known of a connection: how it was set up, what it
-// carried, and how many calls were in flight.
+// Connection is what is known about a connection: how it was set up, what it carried, and how many calls were
+// in flight.
 type Connection struct {
 	Connection int       `json:"connection"`
 	Fabric     string    `json:"fabric"`
@@ -12,15 +12,15 @@ type Connection struct {
 	First      time.Time `json:"first_time"`
 	Last       time.Time `json:"last_time"`
 	State      string    `json:"state"` // open, closed, rejected, connecting, established
-	Ending     string    `json:"end"`   // why it ended; empty if open or not known
-	MTU        uint32    `json:"mtu"`   // 0 if not known
+	Ending     string    `json:"end"`   // why it ended; empty if it is open or the reason is unknown
+	MTU        uint32    `json:"mtu"`   // 0 if unknown
 
 	// InlineCall and InlineReply are the inline thresholds client to server and
 	// server to client; 0 if the setup was not captured.
 	InlineCall  uint32 `json:"inline_call"`
 	InlineReply uint32 `json:"inline_reply"`
-	// Depth is how many RDMA Reads the server may have in flight: the smaller
-	// of what it starts and what the client answers; -1 if not known.
+	// Depth is how many RDMA Reads the server may have in flight: the smaller of its initiator depth and the
+	// client's responder resources; -1 if unknown.
 	Depth int `json:"read_depth"`
 
 	Forward  *Flow  `json:"forward"`  // calls of the client; null without any
@@ -46,7 +46,7 @@ type Endpoint struct {
 	BadCRC      uint64     `json:"bad_crc"`
 }
 
-// SetupInfo is what an end said when the connection was made.
+// SetupInfo is what an end announced during connection setup.
 type SetupInfo struct {
 	ResponderDepth uint16 `json:"responder_depth"`
 	InitiatorDepth uint16 `json:"initiator_depth"`
@@ -58,38 +58,37 @@ type SetupInfo struct {
 	MPARevision uint8 `json:"mpa_revision"`
 	Markers     bool  `json:"markers"`
 	CRC         bool  `json:"crc"`
-	// RFC 8797; zero without that message.
+	// RFC 8797; zero without private data.
 	Private          bool   `json:"private_data"`
 	SendSize         uint32 `json:"send_size"`
 	ReceiveSize      uint32 `json:"receive_size"`
 	RemoteInvalidate bool   `json:"remote_invalidate"`
 }
 
-// Flow is how many calls of one direction were in flight. Calls without a
-// reply do not count: when they ended is not known.
+// Flow is how many calls of one direction were in flight. Unanswered calls do not count, since it is unknown
+// when they ended.
 type Flow struct {
 	Most       int     `json:"in_flight_max"`
 	Mean       float64 `json:"in_flight_mean"`
-	Busy       float64 `json:"busy"` // part of the time with a call in flight
+	Busy       float64 `json:"busy"` // share of the time with a call in flight
 	Levels     []Level `json:"levels"`
 	Unanswered uint64  `json:"unanswered"`
 	// Requested and Granted are zero without transport headers.
 	Requested Credits `json:"credits_requested"`
 	Granted   Credits `json:"credits_granted"`
-	// AtLimit is the time with at least as many calls in flight as the reply
-	// before had granted, Known the time from the first grant on.
+	// AtLimit is the time during which at least as many calls were in flight as the previous reply had
+	// granted; Known is the time since the first grant.
 	AtLimit int64 `json:"at_limit_ns"`
 	Known   int64 `json:"known_ns"`
 }
 
-// Level is the time spent with N in flight. The last may stand for more than
-// its N.
+// Level is the time spent with N in flight. The last level may include larger numbers.
 type Level struct {
 	N    int   `json:"n"`
 	Time int64 `json:"time_ns"`
 }
 
-// Credits are the values of one field.
+// Credits are the values of one credit field.
 type Credits struct {
 	Min     uint32 `json:"min"`
 	Max     uint32 `json:"max"`
@@ -104,10 +103,10 @@ type Reads struct {
 	Mean    float64 `json:"in_flight_mean"`
 	Busy    float64 `json:"busy"`
 	Levels  []Level `json:"levels"`
-	AtLimit int64   `json:"at_limit_ns"` // at the depth that was negotiated; 0 if that is not known
+	AtLimit int64   `json:"at_limit_ns"` // at the negotiated depth; 0 if unknown
 }
 
-// Remark is something about a connection that deserves a look.
+// Remark is an observation about a connection that deserves attention.
 type Remark struct {
 	Level string `json:"level"` // "info" or "warning"
 	Text  string `json:"text"`

@@ -12,8 +12,8 @@ import (
 // DiffSchema is the value of the key "schema" of a Diff.
 const DiffSchema = "rpcrdma.diff/1"
 
-// Diff is what changed from one report to another. Durations are nanoseconds,
-// sizes bytes. It is documented in docs/schema.md.
+// Diff is the change from one report to another. Durations are in nanoseconds, sizes in bytes. It is
+// documented in docs/schema.md.
 type Diff struct {
 	Schema string       `json:"schema"`
 	By     []string     `json:"by"`
@@ -21,7 +21,7 @@ type Diff struct {
 	A      DiffSide     `json:"a"`
 	B      DiffSide     `json:"b"`
 	All    *DiffGroup   `json:"all"`
-	Groups []*DiffGroup `json:"groups"` // greatest change of time first
+	Groups []*DiffGroup `json:"groups"` // largest change of total time first
 	Notes  []string     `json:"notes"`
 }
 
@@ -33,8 +33,7 @@ type DiffSide struct {
 	Packets uint64    `json:"packets"`
 }
 
-// Change is a number in both captures. A side without a value, for want of
-// transactions, has 0.
+// Change is a number in both captures. A side that has no transactions has 0.
 type Change struct {
 	A     float64 `json:"a"`
 	B     float64 `json:"b"`
@@ -52,17 +51,16 @@ func change(a, b float64) Change {
 	return c
 }
 
-// Quantile is a percentile in both captures with the interval in which that of
-// the traffic as a whole lies with 95 % confidence, were the transactions
-// independent of each other: the values of the ranks n·q ± 1.96·√(n·q·(1−q)).
-// An end is null where there are too few values to give one.
+// Quantile is a percentile in both captures, each with its 95 % confidence interval for the traffic as a
+// whole, assuming independent transactions: the values of the ranks n·q ± 1.96·√(n·q·(1−q)). An end is null
+// if there are too few values.
 type Quantile struct {
 	Change
 	LowA  *int64 `json:"a_low"`
 	HighA *int64 `json:"a_high"`
 	LowB  *int64 `json:"b_low"`
 	HighB *int64 `json:"b_high"`
-	// Apart tells that the two intervals certainly do not overlap.
+	// Apart means that the two intervals certainly do not overlap.
 	Apart bool `json:"apart"`
 }
 
@@ -92,14 +90,13 @@ type DiffGroup struct {
 
 	Phases map[string]DiffPhase `json:"phases"`
 
-	// Verdict is the result of Test: "slower", "faster", "noise",
-	// "few" if there are too few to tell, or "" if one side has none.
+	// Verdict is the result of Test: "slower", "faster", "noise", "few" if there are too few values to
+	// decide, or "" if one side has none.
 	Verdict string `json:"verdict"`
 	Test    *Test  `json:"test"` // null if one side has no latency
 }
 
-// DiffPhase is one phase in both captures. Values count where the phase did not
-// take place, too: as 0.
+// DiffPhase is one phase in both captures. Transactions without the phase count as 0.
 type DiffPhase struct {
 	Mean Change `json:"mean_ns"`
 	P50  Change `json:"p50_ns"`
@@ -114,8 +111,7 @@ const (
 	Few    = "few"
 )
 
-// Compare compares report b with report a. Both must have been made with the
-// same Options.
+// Compare compares report b with report a. Both must have been built with the same Options.
 func Compare(a, b *Report) *Diff {
 	d := &Diff{
 		Schema: DiffSchema, By: a.By, Filter: a.Filter,

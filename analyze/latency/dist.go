@@ -7,37 +7,36 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// dist collects durations in nanoseconds. It begins with the values
-// themselves, goes on with a sparse histogram, and gets an array when there are
-// enough values to make that worth while: 500 groups of eight phases would
-// need a gigabyte of arrays, though most groups see few values.
+// dist collects durations in nanoseconds. It starts with the values themselves, continues with a sparse
+// histogram, and switches to an array when there are enough values to make that worthwhile: 500 groups of
+// eight phases would need a gigabyte of arrays, although most groups see few values.
 type dist struct {
 	count, zeros   uint64
 	sumHigh, sum   uint64
 	least, longest int64
 
-	digits uint8 // significant ones; 0 until a histogram is made
-	small  uint8 // exactSlot instead of exactValues, and two digits
+	digits uint8 // significant digits; 0 until there is a histogram
+	small  uint8 // use exactSlot instead of exactValues, and two digits
 	exact  []int64
 	packed *hdr.PackedHistogram
 	dense  *hdr.Histogram
 	memory int // bytes accounted for
 }
 
-// memory is what all histograms of a recorder may take together.
+// memory is the memory that all histograms of a recorder share.
 type memory struct {
 	used   int
-	limit  int  // bytes of histograms, before they lose digits
-	scarce bool // a histogram had to give up digits
+	limit  int  // bytes of histograms before they lose digits
+	scarce bool // a histogram had to drop digits
 }
 
 const (
-	maxValue     = 1 << 62 // what a histogram can hold
-	packedChecks = 256     // values between two looks at the memory of a sparse histogram
+	maxValue     = 1 << 62 // largest value that a histogram can hold
+	packedChecks = 256     // number of values between two memory checks of a sparse histogram
 )
 
-// add takes a value. Values below zero do not exist: the recorder leaves
-// transactions out whose clock went backwards.
+// add records a value. Values are never negative: the recorder leaves out transactions whose clock went
+// backwards.
 func (d *dist) add(v int64, m *memory) {
 	var carry uint64
 	d.sum, carry = bits.Add64(d.sum, uint64(v), 0)
@@ -49,7 +48,7 @@ func (d *dist) add(v int64, m *memory) {
 	d.count++
 	switch {
 	case v == 0:
-		d.zeros++ // most phases of most transactions
+		d.zeros++ // the case of most phases of most transactions
 	case d.dense != nil:
 		d.record(v, 1, m)
 	case d.packed != nil:
@@ -69,7 +68,7 @@ func (d *dist) add(v int64, m *memory) {
 	}
 }
 
-// pack puts the values into a sparse histogram.
+// pack moves the values to a sparse histogram.
 func (d *dist) pack(m *memory) {
 	d.digits = 3
 	if d.small != 0 {
@@ -86,8 +85,8 @@ func (d *dist) pack(m *memory) {
 	d.account(m)
 }
 
-// account looks at how much memory a sparse histogram takes, and replaces it by
-// an array if it has many values, or by a coarser one if memory is scarce.
+// account measures how much memory a sparse histogram takes. It replaces it by an array if it has many
+// values, or by a coarser one if memory is scarce.
 func (d *dist) account(m *memory) {
 	size := d.packed.GetMemorySize()
 	m.used += size - d.memory
@@ -115,12 +114,12 @@ func (d *dist) account(m *memory) {
 	}
 }
 
-// room is the greatest value that an array gets room for.
+// room is the largest value that an array has room for.
 func room(longest int64) int64 {
 	return min(int64(1)<<min(bits.Len64(uint64(longest))+1, 62), maxValue)
 }
 
-// record puts values into the array, which is made longer if need be.
+// record adds values to the array and extends it if necessary.
 func (d *dist) record(v, n int64, m *memory) {
 	v = min(v, maxValue)
 	if v > d.dense.HighestTrackableValue() {
@@ -132,7 +131,7 @@ func (d *dist) record(v, n int64, m *memory) {
 	_ = d.dense.RecordValues(v, n)
 }
 
-// merge takes over what o holds and leaves o empty.
+// merge moves the contents of o to d.
 func (d *dist) merge(o *dist, m *memory) {
 	switch {
 	case o.count == 0:
@@ -175,14 +174,13 @@ func (d *dist) merge(o *dist, m *memory) {
 	}
 }
 
-// each calls f for each bucket above zero in ascending order, with its lowest
-// and highest value.
+// each calls f for each non-zero bucket in ascending order, with its lowest and highest value.
 func (d *dist) each(f func(low, high int64, n uint64)) {
 	switch {
 	case d.digits != 0:
 		p := d.packed
 		if p == nil {
-			// Only the buckets in use, instead of an entry for each.
+			// Only the buckets in use, rather than an entry for each.
 			p = hdr.NewPacked(1, maxValue, int(d.dense.SignificantFigures()))
 			p.MergeFrom(d.dense)
 		}
@@ -204,11 +202,10 @@ func (d *dist) each(f func(low, high int64, n uint64)) {
 	}
 }
 
-// magnitudes are the binary digits that a histogram of that many decimal
-// digits keeps behind the first.
+// magnitudes are the binary digits, after the first, that a histogram of a number of decimal digits keeps.
 var magnitudes = [...]int{0, 4, 7, 10}
 
-// highest is the greatest value in the bucket that begins with v.
+// highest is the largest value in the bucket that starts with v.
 func highest(v int64, digits int) int64 {
 	return v + int64(1)<<max(bits.Len64(uint64(v))-magnitudes[digits]-1, 0) - 1
 }
@@ -222,7 +219,7 @@ func (d *dist) mean() int64 {
 	return int64(q)
 }
 
-// total is the sum, as far as 64 bits hold it.
+// total is the sum, saturated at 64 bits.
 func (d *dist) total() int64 {
 	if d.sumHigh != 0 || d.sum > 1<<63-1 {
 		return 1<<63 - 1
@@ -230,7 +227,7 @@ func (d *dist) total() int64 {
 	return int64(d.sum)
 }
 
-// distribution makes the model of it.
+// distribution converts it to the model.
 func (d *dist) distribution() *Distribution {
 	x := &Distribution{Count: d.count, Zeros: d.zeros, Sum: d.total(), Mean: d.mean(), Min: d.least, Max: d.longest}
 	if d.digits != 0 {

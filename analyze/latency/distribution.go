@@ -7,11 +7,10 @@ import (
 	"sort"
 )
 
-// Distribution is what is known of many durations. All of them are in
-// nanoseconds.
+// Distribution summarises many durations. All of them are in nanoseconds.
 type Distribution struct {
 	Count uint64 `json:"count"`
-	Zeros uint64 `json:"zeros"` // of Count: the phase did not take place
+	Zeros uint64 `json:"zeros"` // how many of Count are zero: the phase did not take place
 	Sum   int64  `json:"sum_ns"`
 	Mean  int64  `json:"mean_ns"`
 	Min   int64  `json:"min_ns"`
@@ -20,14 +19,14 @@ type Distribution struct {
 	P90   int64  `json:"p90_ns"`
 	P99   int64  `json:"p99_ns"`
 	P999  int64  `json:"p999_ns"`
-	// Precision is how much greater than the exact value a percentile may be,
-	// as a part of it; 0 if percentiles are exact.
+	// Precision is the maximum relative error of a percentile, which is never too low; 0 if percentiles are
+	// exact.
 	Precision float64 `json:"precision"`
 
-	buckets []bucket // ascending; the first may be that of zero
+	buckets []bucket // ascending; the first may be the bucket of zero
 }
 
-// bucket is a value with how often it was seen.
+// bucket is a value and how often it was seen.
 type bucket struct {
 	value int64
 	count uint64
@@ -51,20 +50,20 @@ func nearestRank(p float64, n uint64) uint64 {
 	if n == 0 {
 		return 0
 	}
-	// p has at most one decimal here; in thousandths the product is exact as
-	// long as n is below 2^53, and 0.999·1000 does not become 999.0000001.
+	// p has at most one decimal here. In thousandths the product is exact while n is below 2^53, and
+	// 0.999·1000 does not become 999.0000001.
 	r := math.Ceil(math.Round(p*10) * float64(n) / 1000)
 	return uint64(min(max(r, 1), float64(n)))
 }
 
-// Bin is a part of a histogram: how many values are at most To, and greater
-// than the To of the bin before.
+// Bin is a part of a histogram: the number of values that are at most To and greater than the To of the
+// previous bin.
 type Bin struct {
 	To    int64  `json:"le_ns"`
 	Count uint64 `json:"count"`
 }
 
-// edges are 1, 2 and 5 times the powers of ten, up to some three hours.
+// edges are 1, 2 and 5 times the powers of ten, up to about three hours.
 var edges = func() []int64 {
 	var e []int64
 	for unit := int64(1); unit <= 10e12; unit *= 10 {
@@ -73,9 +72,9 @@ var edges = func() []int64 {
 	return e
 }()
 
-// Histogram returns the values in bins whose ends are 1, 2 and 5 times powers
-// of ten nanoseconds, from the first to the last bin that is not empty. Zero has
-// a bin of its own. A value within Precision of an edge may be in the next bin.
+// Histogram returns the values in bins that end at 1, 2 and 5 times powers of ten nanoseconds, from the first
+// to the last non-empty bin. Zero has its own bin. A value within Precision of an edge may fall into the next
+// bin.
 func (d *Distribution) Histogram() []Bin {
 	counts := make([]uint64, len(edges)+1)
 	first, last, zeros := len(edges), -1, uint64(0)

@@ -10,16 +10,16 @@ type group struct {
 	key      string
 	index    int // in Recorder.order
 	labels   []string
-	handle   []byte // of the file, if its name was not known
-	filePart int    // which label that is
-	size     uint8  // its class, if groups are made by nothing else
+	handle   []byte // of the file, if its name was unknown
+	filePart int    // index of the file in the labels
+	size     uint8  // size class, if groups are formed by size alone
 
 	count    uint64
 	backward uint64
 	states   [4]uint64
-	odd      uint64 // the reply came before the call: no time
+	odd      uint64 // the reply precedes the call: no times
 	failed   uint64
-	statuses map[string]uint64 // of those that failed
+	statuses map[string]uint64 // statuses of the failed transactions
 
 	callBytes, replyBytes uint64
 	readBytes, writeBytes uint64 // moved by RDMA
@@ -31,8 +31,7 @@ type group struct {
 	chunks ChunkEconomy
 	inline []Inline
 
-	// What troubles cost is told by comparing with transactions of the same
-	// group that nothing touched.
+	// The cost of a trouble is found by comparison with unaffected transactions of the same group.
 	clean   touched
 	touched *[numTroubles]touched
 }
@@ -74,5 +73,5 @@ func (g *group) time(p *transaction.Phases, m *memory) {
 	}
 }
 
-// otherName is the group, or status, of what is beyond a limit.
+// otherName is the group, or status, that everything beyond a limit falls into.
 const otherName = "other"

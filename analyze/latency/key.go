@@ -15,20 +15,20 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Key is something that transactions are grouped by.
+// Key is a property that transactions are grouped by.
 type Key uint8
 
 // Keys.
 const (
-	ByOperation  Key = iota // program, version, and the operation that says most
-	ByProcedure             // the same, but a COMPOUND is a COMPOUND
+	ByOperation  Key = iota // program, version, and the most significant operation
+	ByProcedure             // the same, but a COMPOUND is not split by operation
 	ByClient                // address
 	ByServer                // address
 	ByConnection            // number
-	ByFile                  // path if it is known, else file handle
-	BySize                  // of READ and WRITE: bytes asked for, by powers of two
+	ByFile                  // path if known, otherwise file handle
+	BySize                  // READ and WRITE: bytes requested, in powers of two
 	ByStatus                // outcome
-	ByModel                 // how the data travelled
+	ByModel                 // how the data was transferred
 	ByFabric                // rocev2, iwarp, tcp, …
 	numKeys
 )
@@ -39,11 +39,10 @@ var keyNames = [numKeys]string{
 
 func (k Key) String() string { return keyNames[k] }
 
-// KeyNames are the words that ParseKeys knows, besides "none".
+// KeyNames are the words that ParseKeys accepts, except "none".
 func KeyNames() []string { return keyNames[:] }
 
-// ParseKeys reads a list of keys with commas between them. "none" makes one
-// group of all transactions.
+// ParseKeys parses a comma-separated list of keys. "none" puts all transactions into one group.
 func ParseKeys(s string) ([]Key, error) {
 	if s == "none" {
 		return []Key{}, nil
@@ -58,20 +57,19 @@ func ParseKeys(s string) ([]Key, error) {
 			found = true
 			for _, have := range keys {
 				if have == Key(k) {
-					return nil, fmt.Errorf("%s stands twice", name)
+					return nil, fmt.Errorf("%s is given twice", name)
 				}
 			}
 			keys = append(keys, Key(k))
 		}
 		if !found {
-			return nil, fmt.Errorf("nothing can be grouped by %q: use none, or %s, several with commas", word, strings.Join(keyNames[:], ", "))
+			return nil, fmt.Errorf("cannot group by %q: use none, or %s, several with commas", word, strings.Join(keyNames[:], ", "))
 		}
 	}
 	return keys, nil
 }
 
-// appendKey appends what tells the groups of a key apart, in any form that is
-// cheap to make.
+// appendKey appends what distinguishes the groups of a key, in any form that is cheap to compute.
 func appendKey(b []byte, k Key, v *rpc.View) []byte {
 	tx := v.Tx
 	switch k {
@@ -152,7 +150,7 @@ func label(k Key, v *rpc.View) string {
 	return string(clip(b))
 }
 
-// clip bounds a name, which may be as long as a message.
+// clip limits the length of a name, which may be as long as a message.
 func clip(b []byte) []byte {
 	if len(b) <= maxLabel {
 		return b
@@ -164,8 +162,7 @@ func clip(b []byte) []byte {
 	return append(b[:max(len(b)-1, 0)], "…"...)
 }
 
-// AppendFile appends the path of a transaction's file, or its handle in short.
-// It is "-" if there is none.
+// AppendFile appends the path of a transaction's file, or its short handle; "-" if there is none.
 func AppendFile(b []byte, v *rpc.View) []byte {
 	f := v.File()
 	if f == nil {
@@ -181,7 +178,7 @@ func AppendFile(b []byte, v *rpc.View) []byte {
 	return append(b, '-')
 }
 
-// Size classes: 0 is no READ or WRITE, n+1 a count of n binary digits.
+// Size classes: 0 is not a READ or WRITE, n+1 a count of n binary digits.
 func sizeClass(v *rpc.View) uint8 {
 	f := v.File()
 	if f == nil || !f.HasRange {
@@ -198,7 +195,7 @@ func sizeClass(v *rpc.View) uint8 {
 	return uint8(bits.Len64(f.Count-1)) + 2
 }
 
-// sizeName is the greatest size of a class: "≤64K" holds what is above 32K.
+// sizeName is the largest size of a class: "≤64K" holds sizes above 32K.
 func sizeName(class uint8) string {
 	switch class {
 	case 0:

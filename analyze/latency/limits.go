@@ -1,21 +1,20 @@
 package latency
 
-// Limits. What a capture can make grow without end stops here; the report's
-// notes say so where it happened.
+// Limits on what a capture could grow without bound. The report's notes say which of them were reached.
 const (
 	maxGroups      = 1024    // groups; all later ones count as "other"
-	maxStatuses    = 32      // statuses told apart in one group
+	maxStatuses    = 32      // statuses distinguished in one group
 	maxLabel       = 256     // bytes of one part of a group's name
 	maxSlots       = 512     // intervals of a time series
 	maxAutoSlots   = 160     // the same, if their length is not given
 	maxConnections = 1024    // connections whose calls in flight are followed
 	maxAudited     = 4096    // connections whose setup is kept
-	maxEvents      = 1 << 16 // ends of calls and Reads that lie ahead, in all
-	maxLevel       = 1024    // calls or Reads in flight told apart
-	maxXIDs        = 32      // transactions named for each kind of trouble
+	maxEvents      = 1 << 16 // pending ends of calls and Reads, over all connections
+	maxLevel       = 1024    // calls or Reads in flight distinguished
+	maxXIDs        = 32      // transactions listed for each kind of trouble
 	maxTop         = 10000   // slowest transactions
 	maxThresholds  = 8       // inline thresholds to try
 	exactValues    = 256     // values kept as they are
 	exactSlot      = 64      // the same, in an interval of a time series
-	denseFrom      = 8192    // values from which on a histogram may have an array of its own
+	denseFrom      = 8192    // number of values at which a histogram may get its own array
 )

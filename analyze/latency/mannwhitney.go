@@ -5,22 +5,21 @@ import (
 	"math/bits"
 )
 
-// Test is a two-sided rank test of Mann and Whitney: whether latencies of B
-// tend to be greater or smaller than those of A. It asks nothing of the shape
-// of the distributions, and a few extreme values do not sway it. It does take
-// transactions for independent of each other, which those in a queue are not:
-// with many of them, P is too small rather than too great.
+// Test is a two-sided Mann-Whitney rank test: whether latencies of B tend to be greater or smaller than those
+// of A. It makes no assumption about the shape of the distributions, and a few extreme values do not sway it.
+// It does assume that transactions are independent, which queued transactions are not: with many of them, P
+// is too small rather than too large.
 type Test struct {
 	// Above is how often a latency of B is above one of A, a tie counting half:
 	// 0.5 means no difference.
 	Above float64 `json:"above"`
 	Z     float64 `json:"z"`
-	P     float64 `json:"p"` // of so great a difference by chance
+	P     float64 `json:"p"` // probability of so large a difference by chance
 }
 
 const (
-	fewValues    = 10   // fewer on either side, and the test says nothing
-	significance = 0.01 // P below this is no noise
+	fewValues    = 10   // with fewer values on either side the test is meaningless
+	significance = 0.01 // a P below this is not noise
 )
 
 func (t *Test) verdict(n, m uint64) string {
@@ -35,8 +34,7 @@ func (t *Test) verdict(n, m uint64) string {
 	return Faster
 }
 
-// mannWhitney compares two distributions. Values that one of them cannot tell
-// apart are ties.
+// mannWhitney compares two distributions. Values that one of them cannot distinguish are ties.
 func mannWhitney(a, b *Distribution) *Test {
 	magnitude := 62
 	for _, d := range []*Distribution{a, b} {
@@ -44,7 +42,7 @@ func mannWhitney(a, b *Distribution) *Test {
 			magnitude = min(magnitude, int(math.Round(-math.Log2(d.Precision))))
 		}
 	}
-	var u, ties, below float64 // below: values of A
+	var u, ties, below float64 // below: number of values of A that are smaller
 	x, y := a.buckets, b.buckets
 	for len(x) > 0 || len(y) > 0 {
 		var v int64
@@ -72,7 +70,7 @@ func mannWhitney(a, b *Distribution) *Test {
 	variance := n * m / 12 * (all + 1 - ties/(all*max(all-1, 1)))
 	if variance > 0 {
 		d := u - n*m/2
-		d = math.Copysign(max(math.Abs(d)-0.5, 0), d) // continuity
+		d = math.Copysign(max(math.Abs(d)-0.5, 0), d) // continuity correction
 		t.Z = d / math.Sqrt(variance)
 		t.P = math.Erfc(math.Abs(t.Z) / math.Sqrt2)
 	}
@@ -84,9 +82,8 @@ func lowest(v int64, magnitude int) int64 {
 	return v &^ (int64(1)<<max(bits.Len64(uint64(v))-magnitude-1, 0) - 1)
 }
 
-// confidence is the interval in which a percentile lies with 95 % confidence,
-// by the binomial distribution of ranks. An end is nil where there are too few
-// values for it.
+// confidence is the 95 % confidence interval of a percentile, from the binomial distribution of ranks. An end
+// is nil if there are too few values for it.
 func (d *Distribution) confidence(p float64) (low, high *int64) {
 	n, q := float64(d.Count), p/100
 	half := 1.96 * math.Sqrt(n*q*(1-q))

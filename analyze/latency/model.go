@@ -8,15 +8,15 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Model is how the call and the reply of a transaction travelled: a set.
+// Model is how the call and the reply of a transaction were transferred: a set.
 type Model uint8
 
 // Parts of a Model. Without any of them, both were inline.
 const (
-	ModelRead         Model = 1 << iota // data of the call was in Read chunks
-	ModelPositionZero                   // the call was in a Position-Zero Read chunk
-	ModelWrite                          // data of the reply was written to Write chunks
-	ModelReplyChunk                     // the reply was written to the Reply chunk
+	ModelRead         Model = 1 << iota // data of the call in Read chunks
+	ModelPositionZero                   // the whole call in a Position-Zero Read chunk
+	ModelWrite                          // data of the reply in Write chunks
+	ModelReplyChunk                     // the whole reply in the Reply chunk
 	ModelReadRead                       // the requester read the reply's data (prototype of 2003)
 	ModelTCP                            // no RDMA
 	ModelUDP
@@ -37,8 +37,8 @@ func (m Model) String() string {
 	return strings.Join(parts, "+")
 }
 
-// ModelOf tells how a transaction travelled. What a call offers counts only if
-// the reply used it.
+// ModelOf returns how a transaction was transferred. A chunk that the call offers counts only if the reply
+// used it.
 func ModelOf(tx *transaction.Transaction) Model {
 	switch tx.Connection.Fabric {
 	case rdma.TCP:

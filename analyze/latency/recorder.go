@@ -11,30 +11,28 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Options say what a Recorder collects. The zero value groups by operation.
+// Options selects what a Recorder collects. The zero value groups by operation.
 type Options struct {
 	By       []Key         // nil: by operation; empty: all in one group
-	Interval time.Duration // of the time series; 0: as it suits the capture
+	Interval time.Duration // of the time series; 0 chooses one that suits the capture
 	Top      int           // slowest transactions to keep
 	Inline   []uint32      // inline thresholds to try, in bytes
-	// Unordered says that transactions come as they end, not in the order of
-	// their calls. Nothing is told over time then, nor of calls in flight.
+	// Unordered means that transactions arrive in the order they end, not in the order of their calls. The
+	// report then has no time series and no calls in flight.
 	Unordered bool
-	// Memory is how many bytes groups and histograms may take, about: 64 MiB.
-	// With less there are fewer groups, and histograms lose digits earlier.
+	// Memory is approximately how many bytes groups and histograms may take: 64 MiB by default. With less
+	// there are fewer groups, and histograms lose digits earlier.
 	Memory int
 }
 
 // DefaultMemory is the default of Options.Memory.
 const DefaultMemory = 64 << 20
 
-// DefaultInline are thresholds worth trying: the default of RFC 8166, those of
-// Linux, and more.
+// DefaultInline are useful thresholds: the default of RFC 8166, those of Linux, and larger ones.
 var DefaultInline = []uint32{1024, 4096, 16384, 65536}
 
-// Recorder collects what a Report says. Add is called by one goroutine; Closed
-// and the methods of an observer (see Observer) may be called by another one at
-// the same time.
+// Recorder collects the contents of a Report. Add must be called from one goroutine; Closed and the methods
+// of the observer (see Observer) may be called from another at the same time.
 type Recorder struct {
 	opt       Options
 	mem       memory
@@ -53,16 +51,16 @@ type Recorder struct {
 	lastID     int
 	flowsLost  bool
 	all        level
-	events     int // room left in the heaps
+	events     int // remaining room in the heaps
 	slow       slowest
 	troubles   [numTroubles]trouble
 	again      counts // troubles of transactions over time
-	unlisted   uint64 // transactions with more troubles than they list
+	unlisted   uint64 // transactions with more kinds of trouble than they list
 
 	wire wire
 }
 
-// wire takes what the goroutine that decodes packets reports.
+// wire records what the decoding goroutine reports.
 type wire struct {
 	sync.Mutex
 	closed []rdma.Connection
@@ -92,8 +90,8 @@ func New(opt Options) *Recorder {
 	return r
 }
 
-// Add takes a transaction. It keeps nothing of the view but v.Names. It returns
-// the place of the transaction's group among Groups.
+// Add records a transaction. It keeps nothing of the view except v.Names. It returns the index of the
+// transaction's group in Groups.
 func (r *Recorder) Add(v *rpc.View) int {
 	tx := v.Tx
 	r.names = v.Names
@@ -152,7 +150,7 @@ func (r *Recorder) group(v *rpc.View) *group {
 		b = append(b, 0, 0)
 		b = appendKey(b, k, v)
 		if n := len(b) - at - 2; n > maxLabel {
-			// As long as a message, perhaps: its beginning and a checksum.
+			// It may be as long as a message: use its beginning and a checksum.
 			sum := crc32.ChecksumIEEE(b[at+2:])
 			b = binary.LittleEndian.AppendUint32(b[:at+2+maxLabel], sum)
 		}
@@ -200,7 +198,7 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 	return g
 }
 
-// Closed takes a connection at its end, or at the end of the capture.
+// Closed records a connection at its end, or at the end of the capture.
 func (r *Recorder) Closed(c *rdma.Connection) {
 	if c.MergedInto != nil {
 		return
@@ -215,11 +213,11 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 	w.closed = append(w.closed, c.Copy())
 }
 
-// Observer returns what has to be told of operations to count events of
-// connections once each: set it as decode.Options.Observer.
+// Observer returns an observer that counts each event of a connection once: set it as
+// decode.Options.Observer.
 func (r *Recorder) Observer() *Events { return &Events{r: r} }
 
-// Events is a decode.Observer that counts what connections suffer.
+// Events is a decode.Observer that counts transport events of connections.
 type Events struct{ r *Recorder }
 
 // Send implements decode.Observer.

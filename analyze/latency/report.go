@@ -10,15 +10,15 @@ import (
 // Schema is the value of the key "schema" of a Report.
 const Schema = "rpcrdma.report/1"
 
-// Report is what a Recorder found. Durations are nanoseconds, sizes bytes.
-// It is documented in docs/schema.md.
+// Report is the result of a Recorder. Durations are in nanoseconds, sizes in bytes. It is documented in
+// docs/schema.md.
 type Report struct {
 	Schema string   `json:"schema"`
 	Inputs []string `json:"inputs"`
 	Filter string   `json:"filter,omitempty"`
 	By     []string `json:"by"`
-	// Start and End are the first and the last packet of the capture; rates
-	// are over the time between them.
+	// Start and End are the times of the first and last packet of the capture; rates refer to the time
+	// between them.
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
 	Span    int64     `json:"span_ns"`
@@ -26,7 +26,7 @@ type Report struct {
 	Bytes   uint64    `json:"bytes"` // on the wire
 
 	All         *Group       `json:"all"`
-	Groups      []*Group     `json:"groups"` // most time first; by size alone: smallest first
+	Groups      []*Group     `json:"groups"` // largest total time first; grouped by size alone: smallest first
 	Series      Series       `json:"series"`
 	Connections []Connection `json:"connections"`
 	Slowest     []*Slow      `json:"slowest"`
@@ -36,17 +36,16 @@ type Report struct {
 	Account *account.Account `json:"account,omitempty"`
 }
 
-// Group is what is known of the transactions that share a key.
+// Group summarises the transactions that share a key.
 type Group struct {
-	Key        []string `json:"key"` // one for each of Report.By
+	Key        []string `json:"key"` // one value for each of Report.By
 	Count      uint64   `json:"count"`
 	Backward   uint64   `json:"backward"`
 	Complete   uint64   `json:"complete"`
 	Incomplete uint64   `json:"incomplete"`
 	NoReply    uint64   `json:"no_reply"`
 	NoCall     uint64   `json:"no_call"`
-	// OddClock counts those whose reply came before their call; no time is
-	// computed for them.
+	// OddClock counts transactions whose reply came before their call; no times are computed for them.
 	OddClock uint64            `json:"odd_clock"`
 	Errors   uint64            `json:"errors"`
 	Statuses map[string]uint64 `json:"errors_by_status"`
@@ -67,10 +66,10 @@ type Group struct {
 	Inline []Inline     `json:"inline"`
 
 	phases [transaction.NumPhases]*Share
-	size   uint8 // order of groups by size
+	size   uint8 // sort order of groups by size
 }
 
-// Phase is what is known of a phase. It and its Distribution are never nil.
+// Phase summarises a phase. The result and its Distribution are never nil.
 func (g *Group) Phase(p transaction.Phase) *Share {
 	if g.phases[p] == nil {
 		return &Share{Distribution: &Distribution{}}
@@ -78,19 +77,18 @@ func (g *Group) Phase(p transaction.Phase) *Share {
 	return g.phases[p]
 }
 
-// Share is what is known of one phase: zeros, where it did not take place,
-// included.
+// Share summarises one phase. Transactions without the phase count as zeros.
 type Share struct {
 	*Distribution
-	// Share is the part of the time of all transactions that the phase took,
-	// as a number from 0 to 1; of ack, which is not part of it, in proportion.
+	// Share is the fraction of the total time of all transactions that the phase took, from 0 to 1. PhaseAck
+	// is not part of the total, so its share is a ratio to it.
 	Share float64 `json:"share"`
 }
 
 // Series is what happened over time.
 type Series struct {
 	Interval int64  `json:"interval_ns"`
-	Coarser  bool   `json:"coarser"` // there would have been too many intervals of the length that was asked for
+	Coarser  bool   `json:"coarser"` // the requested length would have given too many intervals
 	Slots    []Slot `json:"intervals"`
 }
 
@@ -108,21 +106,19 @@ type Slot struct {
 	Max         int64     `json:"max_ns"`
 	InFlight    float64   `json:"in_flight_mean"`
 	MostFlight  int       `json:"in_flight_max"`
-	CreditsUsed int       `json:"credits_used_max"`    // calls in flight on the connection with the most
-	Granted     uint32    `json:"credits_granted_min"` // to calls that began here
+	CreditsUsed int       `json:"credits_used_max"`    // calls in flight, on the connection with the most
+	Granted     uint32    `json:"credits_granted_min"` // lowest grant to a call that began here
 	Retransmits uint64    `json:"retransmits"`
-	// Events are the troubles of connections and transactions that happened in
-	// the interval, by kind.
+	// Events are the troubles of connections and transactions in the interval, by kind.
 	Events map[string]uint64 `json:"events"`
 
 	latency *Distribution
 }
 
-// Latency is the distribution behind P50 and P99.
+// Latency is the distribution that P50 and P99 come from.
 func (s *Slot) Latency() *Distribution { return s.latency }
 
-// Buckets calls f for each value of the distribution in ascending order, with
-// how often it was seen.
+// Buckets calls f for each value of the distribution in ascending order, with its count.
 func (d *Distribution) Buckets(f func(value int64, count uint64)) {
 	for _, b := range d.buckets {
 		f(b.value, b.count)
@@ -132,14 +128,13 @@ func (d *Distribution) Buckets(f func(value int64, count uint64)) {
 // Trouble is one kind of trouble and what it cost.
 type Trouble struct {
 	Kind string `json:"kind"`
-	// Events counts what was seen on the wire, whether or not a transaction
-	// was under way.
+	// Events counts what was seen on the wire, whether or not a transaction was in progress.
 	Events       uint64 `json:"events"`
-	Transactions uint64 `json:"transactions"` // touched
-	Unfinished   uint64 `json:"unfinished"`   // of them without a latency
-	// Mean is the mean latency of those touched, Others that of transactions
-	// of the same groups that no trouble touched, weighted alike. Compared
-	// counts the touched ones whose group has such others. 0 without them.
+	Transactions uint64 `json:"transactions"` // affected transactions
+	Unfinished   uint64 `json:"unfinished"`   // affected transactions without a latency
+	// Mean is the mean latency of the affected transactions. Others is the mean of unaffected transactions of
+	// the same groups, with the same weights. Compared counts the affected transactions whose group has
+	// unaffected ones. All are 0 if there are none.
 	Compared uint64       `json:"compared"`
 	Mean     int64        `json:"mean_ns"`
 	Others   int64        `json:"others_mean_ns"`

@@ -1,28 +1,26 @@
 package latency
 
-// Sample collects durations for a consumer with intervals of its own, such as
-// a live view: counts, sums and percentiles as in a Report. The zero value is
-// ready for use. A Sample is for one goroutine.
+// Sample collects durations for a consumer with its own intervals, such as a live view: counts, sums and
+// percentiles as in a Report. The zero value is ready for use. A Sample is not safe for concurrent use.
 type Sample struct {
 	d dist
 	m memory
 }
 
-// Add takes a duration in nanoseconds; one below zero counts as zero.
+// Add records a duration in nanoseconds; a negative one counts as zero.
 func (s *Sample) Add(ns int64) { s.d.add(max(ns, 0), &s.m) }
 
 // Count is how many durations there are.
 func (s *Sample) Count() uint64 { return s.d.count }
 
-// Distribution is what is known of them. The Sample may go on.
+// Distribution summarises the durations. The Sample may continue.
 func (s *Sample) Distribution() *Distribution { return s.d.distribution() }
 
-// Reset forgets all durations.
+// Reset removes all durations.
 func (s *Sample) Reset() { *s = Sample{d: dist{exact: s.d.exact[:0]}} }
 
-// Groups are the groups as they are now, in the order in which they were first
-// seen, with Share and Rate left zero. They share nothing that changes with the
-// Recorder, which may go on; another goroutine may read them.
+// Groups returns the current groups in the order in which they were first seen, with Share and Rate zero.
+// They share no mutable data with the Recorder, which may continue; another goroutine may read them.
 func (r *Recorder) Groups() []*Group {
 	out := make([]*Group, len(r.order))
 	for i, g := range r.order {
@@ -39,8 +37,7 @@ func (r *Recorder) Groups() []*Group {
 	return out
 }
 
-// Merge is the group of all transactions of several groups, without Key, Share
-// and Rate.
+// Merge returns one group with the transactions of several groups, without Key, Share and Rate.
 func Merge(groups ...*Group) *Group {
 	all := &Group{Key: []string{}, Statuses: map[string]uint64{}, Latency: &Distribution{}}
 	if len(groups) > 0 {

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// spans divides time into intervals that begin at multiples of their length,
-// so that series which were collected apart can be laid side by side. When
-// there would be too many, they become longer.
+// spans divides time into intervals that start at multiples of their length, so that series collected
+// separately can be aligned. If there would be too many, the intervals become longer.
 type spans struct {
 	interval int64 // ns
 	auto     bool  // lengths of 1, 2, 10, 20, 100 … ms
 	started  bool
 	first    int64 // number of the first interval since 1970
 	n        int   // intervals
-	most     int   // intervals that there may be
+	most     int   // maximum number of intervals
 }
 
-// autoInterval is where intervals of no given length begin.
+// autoInterval is the initial length of intervals if none is given.
 const autoInterval = int64(time.Millisecond)
 
-// Bounds of what can be asked for. Times are nanoseconds in 64 bits, and the
-// numbers of their intervals must leave room for differences.
+// Limits of what can be requested. Times are nanoseconds in 64 bits, and the numbers of their intervals must
+// leave room for differences.
 const (
 	leastInterval   = time.Microsecond
 	longestInterval = int64(1) << 61
@@ -42,7 +41,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// factor is by how much the intervals grow next.
+// factor is the factor by which the intervals grow next.
 func (s *spans) factor() int64 {
 	if !s.auto {
 		return 2
@@ -55,8 +54,8 @@ func (s *spans) factor() int64 {
 	return 5
 }
 
-// place finds the interval of a time. before is how many intervals have to be
-// put in front; grow calls coarsen as often as needed.
+// place finds the interval of a time. before is how many intervals have to be inserted in front; place calls
+// coarsen as often as necessary.
 func (s *spans) place(t int64, coarsen func(factor int64)) (index, before int) {
 	for {
 		i := floorDiv(t, s.interval)
@@ -86,10 +85,10 @@ type slot struct {
 	latency                dist
 	retransmits            uint64
 	area                   float64 // calls in flight × ns, without those of full
-	full                   int     // calls that were in flight from this interval on without beginning or ending in it: a difference
-	most                   int     // calls in flight at once
+	full                   int     // calls that were in flight throughout, from this interval on: a difference
+	most                   int     // maximum number of calls in flight
 	creditsUsed            int
-	granted                uint32 // least that was granted
+	granted                uint32 // lowest grant
 }
 
 func (x *slot) merge(o *slot, m *memory) {
@@ -108,13 +107,12 @@ func (x *slot) merge(o *slot, m *memory) {
 	x.latency.merge(&o.latency, m)
 }
 
-// series is what happened over time. A transaction belongs to the interval in
-// which its call began.
+// series collects what happened over time. A transaction belongs to the interval in which its call began.
 type series struct {
 	spans
 	slots []slot
 	mem   *memory
-	last  int // slot found last, and the times that it spans
+	last  int // the slot found last, and the times that it covers
 	from  int64
 	to    int64
 }
@@ -140,10 +138,10 @@ func (s *series) at(t int64) *slot {
 	return &s.slots[i]
 }
 
-// index is the slot of a time that has been seen.
+// index is the slot index of a time that has been seen.
 func (s *series) index(t int64) int { return int(floorDiv(t, s.interval) - s.first) }
 
-// coarsen makes one slot of several.
+// coarsen merges several slots into one.
 func (s *series) coarsen(f int64) {
 	s.settle()
 	s.from, s.to = 0, 0
@@ -168,7 +166,7 @@ func (s *series) coarsen(f int64) {
 	s.slots = s.slots[:kept]
 }
 
-// settle turns the differences into areas.
+// settle converts the differences to areas.
 func (s *series) settle() {
 	level := 0
 	for i := range s.slots {
@@ -178,13 +176,13 @@ func (s *series) settle() {
 	}
 }
 
-// flight notes a call that was in flight from start to end.
+// flight records a call that was in flight from start to end.
 func (s *series) flight(start, end int64) {
 	if end < start {
 		return
 	}
 	s.at(start)
-	s.at(end) // may move or merge the others
+	s.at(end) // this may move or merge the other slots
 	a, b := s.index(start), s.index(end)
 	if a == b {
 		s.slots[a].area += float64(end - start)
@@ -196,7 +194,7 @@ func (s *series) flight(start, end int64) {
 	s.slots[b].full--
 }
 
-// counts are numbers over time: events by kind.
+// counts are event counts over time, by kind.
 type counts struct {
 	spans
 	slots [][numTroubles]uint32

@@ -25,7 +25,7 @@ type Slow struct {
 	Failed     bool             `json:"failed"`
 	Total      int64            `json:"total_ns"`
 	Phases     map[string]int64 `json:"phases"`
-	InFlight   int              `json:"in_flight"` // calls of the connection in flight when it began, itself included
+	InFlight   int              `json:"in_flight"` // calls of the connection in flight when it began, including itself
 	Retransmit int              `json:"retransmits"`
 	Troubles   []string         `json:"troubles"`
 	Notes      []string         `json:"notes"`
@@ -33,8 +33,8 @@ type Slow struct {
 	number uint64
 }
 
-// slowest keeps the n slowest transactions: a heap with the fastest of them on
-// top. Of equals, the earlier stays.
+// slowest keeps the n slowest transactions in a heap with the fastest of them on top. With equal times, the
+// earlier one stays.
 type slowest struct {
 	n    int
 	heap []*Slow
@@ -44,7 +44,7 @@ func (s *slowest) less(a, b *Slow) bool {
 	return a.Total < b.Total || a.Total == b.Total && a.number > b.number
 }
 
-// wants reports whether a transaction belongs among them.
+// wants reports whether a transaction is among the slowest.
 func (s *slowest) wants(total int64) bool {
 	return s.n > 0 && (len(s.heap) < s.n || total > s.heap[0].Total)
 }
@@ -79,7 +79,7 @@ func (s *slowest) add(x *Slow) {
 	}
 }
 
-// list returns them, the slowest first.
+// list returns them, slowest first.
 func (s *slowest) list() []*Slow {
 	out := slices.Clone(s.heap)
 	slices.SortFunc(out, func(a, b *Slow) int {

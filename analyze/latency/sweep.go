@@ -1,25 +1,25 @@
 package latency
 
-// event is a moment at which the number of calls or Reads in flight changes.
+// event is a time at which the number of calls or Reads in flight changes.
 type event struct {
 	at      int64 // ns since 1970
 	change  int32 // +1 or -1
 	granted uint32
 }
 
-// before orders events by time. Of one moment, what ends comes first: a reply
-// and the next call in one packet's time are not two calls in flight.
+// before orders events by time. At the same time, ends come first: a reply and the next call with the same
+// timestamp are not two calls in flight.
 func (e event) before(o event) bool { return e.at < o.at || e.at == o.at && e.change < o.change }
 
-// level follows how many calls or Reads are in flight. Calls come in the order
-// of their beginnings; what ends later waits in a heap.
+// level tracks how many calls or Reads are in flight. Calls arrive in the order of their beginnings; pending
+// ends wait in a heap.
 type level struct {
 	heap    []event
 	started bool
 	now     int64
 	n       int
 	most    int
-	granted uint32 // by the reply seen last; 0 before the first
+	granted uint32 // by the latest reply; 0 before the first
 	limited float64
 	known   float64   // ns in which granted was known
 	time    []float64 // ns at each level; the last is "maxLevel and more"
@@ -98,7 +98,7 @@ func (l *level) spend(t int64) {
 	}
 }
 
-// step lets one event take place.
+// step processes one event.
 func (l *level) step(e event) {
 	l.spend(e.at)
 	l.n += int(e.change)
@@ -108,22 +108,21 @@ func (l *level) step(e event) {
 	}
 }
 
-// advance lets all take place that does so before or at t.
+// advance processes all events up to and including t.
 func (l *level) advance(t int64, budget *int) {
 	for len(l.heap) > 0 && (l.heap[0].at < t || l.heap[0].at == t && l.heap[0].change < 0) {
 		l.step(l.pop(budget))
 	}
 }
 
-// finish lets all take place that is left.
+// finish processes all remaining events.
 func (l *level) finish(budget *int) {
 	for len(l.heap) > 0 {
 		l.step(l.pop(budget))
 	}
 }
 
-// mean is the number in flight on average, and busy the part of the time in
-// which there was any.
+// mean is the average number in flight, and busy the fraction of the time with any in flight.
 func (l *level) mean() (mean, busy float64) {
 	var area, all, idle float64
 	for n, t := range l.time {
@@ -139,7 +138,7 @@ func (l *level) mean() (mean, busy float64) {
 	return area / all, (all - idle) / all
 }
 
-// atLeast is the time spent at n or more.
+// atLeast is the time spent with n or more in flight.
 func (l *level) atLeast(n int) (t float64) {
 	for i := n; i < len(l.time); i++ {
 		t += l.time[i]

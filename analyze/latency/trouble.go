@@ -12,17 +12,17 @@ type TroubleKind uint8
 
 // Kinds of trouble. All but the last three are rdma.Events.
 const (
-	Retransmit    TroubleKind = iota // packets of the transaction that were seen again
+	Retransmit    TroubleKind = iota // packets of the transaction were retransmitted
 	NAKSequence                      // PSN sequence error
-	NAKOther                         // invalid request, access, operation
+	NAKOther                         // invalid request, remote access or remote operational error
 	RNR                              // receiver not ready
 	CNP                              // congestion notification
 	ECN                              // packet marked "congestion experienced"
 	Gap                              // packets missing from the capture
 	Terminated                       // iWARP Terminate
-	Reconnect                        // the call was sent again on another connection
-	RepeatedCall                     // the call was sent again with the same XID
-	RepeatedReply                    // the reply was sent again
+	Reconnect                        // the call was retransmitted on another connection
+	RepeatedCall                     // the call was retransmitted with the same XID
+	RepeatedReply                    // the reply was retransmitted
 	numTroubles
 )
 
@@ -56,7 +56,7 @@ func troubleOf(e rdma.Event) (TroubleKind, bool) {
 	return 0, false
 }
 
-// troublesOf is the set of kinds that touched a transaction.
+// troublesOf returns the kinds that affected a transaction.
 func troublesOf(tx *transaction.Transaction) (set uint16) {
 	if len(tx.Troubles) == 0 && len(tx.Notes) == 0 && tx.Retransmits == 0 {
 		return 0
@@ -82,7 +82,7 @@ func troublesOf(tx *transaction.Transaction) (set uint16) {
 	return set
 }
 
-// touched sums up the transactions of one group that a kind touched.
+// touched summarises the transactions of one group that a kind of trouble affected.
 type touched struct {
 	count uint64 // with a latency
 	sum   float64
@@ -91,7 +91,7 @@ type touched struct {
 // trouble is one kind over all groups.
 type trouble struct {
 	transactions uint64
-	packets      uint64 // seen again, for Retransmit
+	packets      uint64 // retransmitted packets, for Retransmit
 	unfinished   uint64 // transactions without a latency
 	xids         []TroubleXID
 }
@@ -103,8 +103,7 @@ type TroubleXID struct {
 	Frame      uint64 `json:"frame"` // first packet
 }
 
-// addTrouble notes the troubles of a transaction; total is negative if it has
-// no latency.
+// addTrouble records the troubles of a transaction; total is negative if it has no latency.
 func (r *Recorder) addTrouble(g *group, tx *transaction.Transaction, set uint16, total int64) {
 	if g.touched == nil {
 		g.touched = new([numTroubles]touched)

@@ -20,22 +20,22 @@ type Connection struct {
 	Ending       string // why it ended
 	Client       Peer
 	Server       Peer
-	MTU          uint32 // bytes; 0 if not known
+	MTU          uint32 // bytes; 0 if unknown
 	InlineCall   uint32 // inline thresholds; 0 if the setup was not captured
 	InlineReply  uint32
 	Transactions uint64
-	NowCount     uint64 // ended in the latest complete interval
+	NowCount     uint64 // completed in the latest complete interval
 	Errors       uint64
 	Bytes        uint64 // of RPC messages
 	NowBytes     uint64
 	Time         int64 // sum of latencies, ns
-	// Credits of the forward direction: asked for in the latest call, granted
-	// in the latest reply, both 0 if not seen; in use by calls without a reply.
+	// Credits of the forward direction: requested in the latest call and granted in the latest reply, both 0
+	// if not seen; in use by unanswered calls.
 	Asked, Granted uint32
 	Used           int
 	Backward       int // calls of the server without a reply
 	Stuck          int
-	Models         []ModelShare // how transactions travelled, most first
+	Models         []ModelShare // how transactions were transferred, most frequent first
 	First, Last    int64        // ns since 1970
 }
 
@@ -54,20 +54,20 @@ type Peer struct {
 	BadCRC      uint64
 }
 
-// ModelShare is how many transactions travelled in one way.
+// ModelShare is how many transactions were transferred in one way.
 type ModelShare struct {
 	Model string
 	Count uint64
 }
 
-// Health is what the wire suffers, summed up over all connections.
+// Health sums up the transport troubles of all connections.
 type Health struct {
-	Retransmits uint64 // packets seen again
+	Retransmits uint64 // retransmitted packets
 	NAKs        uint64
 	RNRs        uint64
 	CNPs        uint64
 	ECN         uint64
-	Gaps        uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
+	Gaps        uint64 // packets (RoCE) or bytes (TCP) missing from the capture
 	BadCRC      uint64
 }
 
@@ -84,7 +84,7 @@ func (h *Health) add(c *rdma.Connection) {
 	}
 }
 
-// conn is what is followed of a connection.
+// conn is the state of one connection.
 type conn struct {
 	c *rdma.Connection
 
@@ -96,22 +96,22 @@ type conn struct {
 	atClose, bytesAtClose uint64 // at the end of the latest interval
 	nowCount, nowBytes    uint64
 
-	used, backward, stuck int // by the latest look at open calls
+	used, backward, stuck int // at the latest look at open calls
 }
 
-// connections are those with RPC messages.
+// connections are the connections with RPC messages.
 type connections struct {
 	by     map[*rdma.Connection]*conn
 	byID   map[int]*conn
 	last   *conn
 	ended  []Connection // latest last
-	health Health       // of those that have ended
+	health Health       // of ended connections
 	lost   bool
-	gone   int  // connections that have ended
-	listed bool // byID holds all
+	gone   int  // ended connections
+	listed bool // byID holds all connections
 }
 
-// see notes a connection that carries something.
+// see records a connection that carries something.
 func (s *connections) see(c *rdma.Connection) {
 	if s.last != nil && s.last.c == c {
 		return
@@ -132,7 +132,7 @@ func (s *connections) see(c *rdma.Connection) {
 	s.last = x
 }
 
-// of finds the connection of an ended transaction, which has only a copy.
+// of finds the connection of an ended transaction, which holds only a copy.
 func (s *connections) of(id int) *conn {
 	if s.last != nil && s.last.c.ID == id && s.last.c.MergedInto == nil {
 		return s.last
@@ -210,13 +210,13 @@ func (s *connections) closed(c *rdma.Connection) {
 	}
 }
 
-// idle forgets what the latest look at open calls found.
+// idle clears what the latest look at open calls found.
 func (s *connections) idle() {
-	s.listed = false // numbers may have been given since
+	s.listed = false // connection numbers may have been assigned since
 	for c, x := range s.by {
 		x.used, x.backward, x.stuck = 0, 0, 0
 		if into := c.Resolve(); into != c {
-			// It was part of another one.
+			// It was merged into another one.
 			if y := s.by[into]; y != nil {
 				y.merge(x)
 			}
@@ -238,7 +238,7 @@ func (x *conn) merge(o *conn) {
 	}
 }
 
-// list describes all connections, the ended ones last.
+// list describes all connections, ended ones last.
 func (s *connections) list() ([]Connection, Health) {
 	out := make([]Connection, 0, len(s.by)+len(s.ended))
 	h := s.health

@@ -10,13 +10,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// sortEnded puts the latest first.
+// sortEnded sorts the latest first.
 func sortEnded(rows []Row) {
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.Ended, a.Ended) })
 }
 
-// inFull shows the transaction that is watched: while it is open as it stands,
-// then as it ended.
+// inFull shows the watched transaction: its current state while it is open, then its final state.
 func (m *Model) inFull(s *Snapshot) *Detail {
 	if m.watch == 0 {
 		return nil
@@ -52,7 +51,7 @@ func (m *Model) inFull(s *Snapshot) *Detail {
 	return d
 }
 
-// draw draws the transaction at hand: its ladder, then its headers and fields.
+// draw draws the current transaction: its ladder, then headers and fields.
 func (m *Model) draw() string {
 	draw := ladder.Drawer{Width: m.width, ASCII: m.plain}
 	tree := text.Tree{Level: 1, Width: m.width}

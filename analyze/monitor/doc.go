@@ -1,17 +1,15 @@
-// Package monitor is the state behind a live view: what passes through a
-// decoder right now, and what has passed since the beginning.
+// Package monitor holds the state of a live view: what passes through a decoder now, and what has passed
+// since the beginning.
 //
-// A [Model] owns a decode.Decoder and is fed with packets; a [Snapshot] is what
-// it knows at one moment, shares nothing with it, and never changes. A [Feed]
-// does both on a goroutine of its own: it paces a capture, closes intervals,
-// and leaves the newest Snapshot where a user interface, a table printer or a
-// server of metrics finds it. None of them can make decoding wait.
+// A [Model] owns a decode.Decoder and is fed with packets. A [Snapshot] is its state at one time; it shares
+// nothing with the Model and never changes. A [Feed] runs a Model on its own goroutine: it paces a capture,
+// closes intervals, and publishes the newest Snapshot for a user interface, a table printer or a metrics
+// server. None of these can delay decoding.
 //
-// Totals and percentiles are those of package latency. An interval is a length
-// of the capture's time, whatever the speed of its replay.
+// Totals and percentiles are those of package latency. Intervals are lengths of capture time, whatever the
+// speed of the replay.
 //
 // # Bounds
 //
-// Memory does not depend on how long a Model runs: see the constants in
-// limits.go.
+// Memory does not depend on how long a Model runs: see the constants in limits.go.
 package monitor

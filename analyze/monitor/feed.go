@@ -11,30 +11,29 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// FeedOptions say how packets come to a Model.
+// FeedOptions control how packets reach a Model.
 type FeedOptions struct {
-	// Speed replays the time of the capture: 1 as fast as it went, 2 twice as
-	// fast. 0 waits for nothing.
+	// Speed is the speed of a replay: 1 is real time, 2 twice as fast. 0 means as fast as possible.
 	Speed float64
-	// Live says that the packets come as they are captured.
+	// Live means that packets arrive as they are captured.
 	Live    bool
-	Refresh time.Duration // between snapshots: 250ms
-	// Interval, if set, is given a snapshot whenever an interval is complete;
-	// if it returns false, the feed ends. Decoding waits for it.
+	Refresh time.Duration // time between snapshots: 250ms
+	// Interval, if set, is called with a snapshot whenever an interval is complete. If it returns false, the
+	// feed ends. Decoding waits for it.
 	Interval func(*Snapshot) bool
 }
 
-// errStopped says that the feed was stopped.
+// errStopped means that the feed was stopped.
 var errStopped = errors.New("stopped")
 
-// Feed drives a Model with the packets of a reader, on a goroutine of its own.
+// Feed feeds the packets of a reader to a Model, on its own goroutine.
 type Feed struct {
 	m   *Model
 	r   capture.Reader
 	opt FeedOptions
 
 	latest atomic.Pointer[Snapshot]
-	notice chan struct{} // there is a new one
+	notice chan struct{} // there is a new snapshot
 	done   chan struct{}
 	err    error
 
@@ -44,7 +43,7 @@ type Feed struct {
 	stop  chan struct{}
 	once  sync.Once
 
-	// The clock of the capture: at the wall's anchorWall it was anchorTime.
+	// The capture clock: at wall time anchorWall it was anchorTime.
 	anchored   bool
 	anchorWall time.Time
 	anchorTime int64
@@ -55,8 +54,7 @@ type Feed struct {
 	next       time.Time
 }
 
-// wishes are what others want of the feed; the goroutine of the Model takes
-// them when it can.
+// wishes are requests to the feed. The goroutine of the Model handles them when it can.
 type wishes struct {
 	filter   *filter.Filter
 	refilter bool
@@ -74,8 +72,7 @@ type wishes struct {
 	skip     bool
 }
 
-// Start begins to feed m with the packets of r, which the caller closes after
-// Wait.
+// Start starts to feed m with the packets of r. The caller closes r after Wait.
 func Start(m *Model, r capture.Reader, opt FeedOptions) *Feed {
 	if opt.Refresh <= 0 {
 		opt.Refresh = 250 * time.Millisecond
@@ -96,7 +93,7 @@ func Start(m *Model, r capture.Reader, opt FeedOptions) *Feed {
 // Latest is the newest snapshot.
 func (f *Feed) Latest() *Snapshot { return f.latest.Load() }
 
-// Notice has an element when Latest has changed.
+// Notice receives an element when Latest has changed.
 func (f *Feed) Notice() <-chan struct{} { return f.notice }
 
 // Done is closed at the end of the input.
@@ -105,8 +102,8 @@ func (f *Feed) Done() <-chan struct{} { return f.done }
 // Stop ends the feed before the input does.
 func (f *Feed) Stop() { f.once.Do(func() { close(f.stop) }) }
 
-// Wait waits for the end and returns what ended the reading, nil at the end of
-// the input and after Stop.
+// Wait waits for the end and returns the error that ended reading; nil at the end of the input and after
+// Stop.
 func (f *Feed) Wait() error {
 	<-f.done
 	return f.err
@@ -133,21 +130,21 @@ func (f *Feed) SetInterval(d time.Duration) { f.ask(func(w *wishes) { w.interval
 // SetSpeed changes the speed of a replay.
 func (f *Feed) SetSpeed(speed float64) { f.ask(func(w *wishes) { w.speed, w.respeed = speed, true }) }
 
-// Pause stops the time of a replay, or lets it go on.
+// Pause stops or resumes the time of a replay.
 func (f *Feed) Pause(on bool) { f.ask(func(w *wishes) { w.pause, w.repause = on, true }) }
 
-// Skip goes on to the next packet at once.
+// Skip continues with the next packet at once.
 func (f *Feed) Skip() { f.ask(func(w *wishes) { w.skip = true }) }
 
 // Hold is Model.Hold.
 func (f *Feed) Hold(on bool) { f.ask(func(w *wishes) { w.hold, w.rehold = on, true }) }
 
-// Watch is Model.Watch; a new snapshot follows at once.
+// Watch is Model.Watch; a new snapshot follows immediately.
 func (f *Feed) Watch(serial uint64, width int, plain bool) {
 	f.ask(func(w *wishes) { w.watch, w.width, w.plain, w.rewatch = serial, width, plain, true })
 }
 
-// grant fulfils wishes.
+// grant handles requests.
 func (f *Feed) grant() {
 	f.mu.Lock()
 	w := f.asked
@@ -180,12 +177,11 @@ func (f *Feed) grant() {
 	f.publish()
 }
 
-// setLinger lets ended transactions stay listed for a time of the reader, not
-// of the capture.
+// setLinger keeps ended transactions listed for a time of the viewer, not of the capture.
 func (f *Feed) setLinger() {
 	d := f.m.opt.Linger
 	if f.opt.Speed <= 0 {
-		d = -1 // the end of a fast replay is a screen to be read
+		d = -1 // at the end of a fast replay, the screen remains to be read
 	} else if s := f.opt.Speed * float64(d); s < 1<<62 {
 		d = time.Duration(s)
 	}
@@ -197,7 +193,7 @@ func (f *Feed) publish() {
 	s := f.m.Snapshot()
 	s.Speed, s.Paced, s.Paused = f.opt.Speed, !f.opt.Live, f.paused
 	f.latest.Store(s)
-	// Large snapshots are taken less often.
+	// Take large snapshots less often.
 	now := time.Now()
 	f.next = now.Add(max(f.opt.Refresh, 10*now.Sub(begin)))
 	select {
@@ -208,7 +204,7 @@ func (f *Feed) publish() {
 
 func (f *Feed) anchor(t int64) { f.anchorTime, f.anchorWall = t, time.Now() }
 
-// clock is the time of the capture now.
+// clock is the current capture time.
 func (f *Feed) clock() int64 {
 	if !f.anchored || f.paused || f.opt.Speed <= 0 {
 		return max(f.last, f.anchorTime)
@@ -220,7 +216,7 @@ func (f *Feed) clock() int64 {
 	return f.anchorTime + int64(d)
 }
 
-// read is a batch on its way from the reader.
+// read is a batch coming from the reader.
 type read struct {
 	batch *capture.Batch
 	err   error
@@ -231,7 +227,7 @@ func (f *Feed) run() {
 	for range cap(free) {
 		free <- new(capture.Batch)
 	}
-	// Reading may wait for ever, and is left alone then.
+	// Reading may block forever; its goroutine is then left behind.
 	go func() {
 		for b := range free {
 			err := f.r.Read(b)
@@ -264,7 +260,7 @@ func (f *Feed) run() {
 	f.paused = false
 	f.publish()
 	close(f.done)
-	for { // what is listed can still be looked into
+	for { // listed transactions can still be opened
 		select {
 		case <-f.wake:
 			f.grant()
@@ -274,10 +270,10 @@ func (f *Feed) run() {
 	}
 }
 
-// loop feeds until the input or the patience of somebody ends.
+// loop feeds packets until the input ends or the feed is stopped.
 func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 	var at read
-	var list []capture.Packet // of at, not decoded yet
+	var list []capture.Packet // packets of at that are not yet decoded
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -329,7 +325,7 @@ func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 	}
 }
 
-// quick takes wishes and the end without waiting.
+// quick handles requests and the end without blocking.
 func (f *Feed) quick() bool {
 	select {
 	case <-f.stop:
@@ -341,7 +337,7 @@ func (f *Feed) quick() bool {
 	return false
 }
 
-// tick makes a snapshot from time to time. Time goes on without packets.
+// tick makes a snapshot from time to time. Time also advances without packets.
 func (f *Feed) tick() {
 	if f.anchored && f.opt.Speed > 0 && !f.paused {
 		f.m.Advance(f.clock())
@@ -349,11 +345,10 @@ func (f *Feed) tick() {
 	f.publish()
 }
 
-// most is how many packets are decoded before anything else is looked at.
+// most is how many packets are decoded before anything else is handled.
 const most = 4096
 
-// due is how many of the packets are to be decoded now; if none, for how long
-// they can wait.
+// due is how many of the packets are to be decoded now; if none, wait is how long they can wait.
 func (f *Feed) due(list []capture.Packet) (n int, wait time.Duration) {
 	if f.paused {
 		if !f.skip {
@@ -374,8 +369,7 @@ func (f *Feed) due(list []capture.Packet) (n int, wait time.Duration) {
 	now := f.clock()
 	lag := float64(now - first)
 	if lag > late*f.opt.Speed || lag < -far {
-		// It came late, or the clock was set back or far ahead: time goes on
-		// from here.
+		// It came late, or the clock jumped: continue from here.
 		if lag > 0 || f.opt.Live {
 			f.anchor(first)
 			now = first
@@ -401,6 +395,6 @@ func (f *Feed) due(list []capture.Packet) (n int, wait time.Duration) {
 }
 
 const (
-	late = 1e9 // ns of the wall that packets may come late
+	late = 1e9 // wall time in ns that packets may be late
 	far  = 3600e9
 )

@@ -100,8 +100,7 @@ func TestTimeGoesOn(t *testing.T) {
 	})
 }
 
-// TestSlowReader is a live input that falls silent and catches up: time goes
-// on with it.
+// TestSlowReader is a live input that falls silent and catches up: time continues with it.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := make(slow, 1)
@@ -169,7 +168,7 @@ func TestEnough(t *testing.T) {
 	f.Stop()
 }
 
-// TestAfterTheEnd looks into a transaction when the input has ended.
+// TestAfterTheEnd inspects a transaction when the input has ended.
 func TestAfterTheEnd(t *testing.T) {
 	f := Start(New(Options{}), &memory{packets: talk(10), batch: 100}, FeedOptions{})
 	if err := f.Wait(); err != nil {

@@ -2,9 +2,8 @@ package monitor
 
 import "math/bits"
 
-// A heat map counts latencies in bands of half an octave: 1024ns to 1536ns, to
-// 2048ns, to 3072ns and so on. The first band holds all below, the last all
-// above.
+// A heat map counts latencies in bands of half an octave: 1024ns to 1536ns, to 2048ns, to 3072ns and so on.
+// The first band holds everything below, the last everything above.
 const (
 	heatShift = 10 // the first band ends at 2^heatShift ns
 	// HeatBands is the number of bands.
@@ -14,7 +13,7 @@ const (
 // Heat counts latencies by band.
 type Heat [HeatBands]uint32
 
-// band is that of a latency.
+// band is the band of a latency.
 func band(ns int64) int {
 	n := bits.Len64(uint64(max(ns, 0)))
 	if n <= heatShift {

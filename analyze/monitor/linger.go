@@ -6,33 +6,31 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// ended is a transaction that has ended and is still listed.
+// ended is a transaction that has ended but is still listed.
 type ended struct {
 	tx    *transaction.Transaction
 	at    int64 // ns since 1970
 	total int64 // -1 if not known
 	size  int
-	shown bool // in a snapshot: somebody may ask for it
+	shown bool // part of a snapshot: it may be requested
 	row   *Row
 }
 
-// linger keeps ended transactions: the latest, the slowest, and the odd ones.
-// Where many end, the latest change faster than anybody reads; what has been
-// shown stays until the next snapshot, so that it can be looked into.
+// linger keeps ended transactions: the latest, the slowest, and those with anomalies. If many end, the latest
+// change faster than anyone can read. What was shown stays until the next snapshot, so that it can be opened.
 type linger struct {
 	recent []*ended // oldest first
 	slow   []*ended
 	odd    []*ended
-	gone   []*ended // shown, and given up since
-	pinned *ended   // being looked at
+	gone   []*ended // shown, and dropped since
+	pinned *ended   // being viewed
 	bytes  int
 	watch  uint64
 	spare  []*ended
 	free   func(*transaction.Transaction)
 }
 
-// add takes a transaction that has just ended. It is given back at once if it
-// is not to be kept.
+// add adds a transaction that has just ended. It is released at once if it is not kept.
 func (l *linger) add(tx *transaction.Transaction, at, total int64, odd bool) {
 	e := l.entry()
 	*e = ended{tx: tx, at: at, total: total, size: tx.Memory()}
@@ -66,8 +64,7 @@ func (l *linger) add(tx *transaction.Transaction, at, total int64, odd bool) {
 	}
 }
 
-// aside keeps a transaction that a frozen list shows as open, for somebody to
-// look into.
+// aside keeps a transaction that a frozen list shows as open, so that it can be opened.
 func (l *linger) aside(tx *transaction.Transaction, at, total int64) {
 	e := l.entry()
 	*e = ended{tx: tx, at: at, total: total, size: tx.Memory(), shown: true}
@@ -91,14 +88,14 @@ func (l *linger) entry() *ended {
 	return new(ended)
 }
 
-// release gives a transaction back.
+// release returns a transaction to the decoder.
 func (l *linger) release(e *ended) {
 	l.free(e.tx)
 	*e = ended{}
 	l.spare = append(l.spare, e)
 }
 
-// push appends to a list and gives up its oldest.
+// push appends to a list and drops its oldest entry.
 func (l *linger) push(list []*ended, e *ended, limit int) []*ended {
 	list = append(list, e)
 	if len(list) > limit {
@@ -107,7 +104,7 @@ func (l *linger) push(list []*ended, e *ended, limit int) []*ended {
 	return list
 }
 
-// isSlow takes what is slower than the fastest of the slow.
+// isSlow adds a transaction if it is slower than the fastest of the slow ones.
 func (l *linger) isSlow(e *ended) bool {
 	if len(l.slow) < maxSlow {
 		l.slow = append(l.slow, e)
@@ -126,7 +123,7 @@ func (l *linger) isSlow(e *ended) bool {
 	return true
 }
 
-// drop gives up the i-th of a list.
+// drop drops the i-th entry of a list.
 func (l *linger) drop(list []*ended, i int) []*ended {
 	e := list[i]
 	l.bytes -= e.size
@@ -138,7 +135,7 @@ func (l *linger) drop(list []*ended, i int) []*ended {
 	return slices.Delete(list, i, i+1)
 }
 
-// expire gives up what ended before a time.
+// expire drops what ended before a time.
 func (l *linger) expire(before int64) {
 	old := func(list []*ended) []*ended {
 		for i := 0; i < len(list); {
@@ -153,7 +150,7 @@ func (l *linger) expire(before int64) {
 	l.recent, l.slow, l.odd = old(l.recent), old(l.slow), old(l.odd)
 }
 
-// keep gives up what a function refuses.
+// keep drops transactions that want rejects.
 func (l *linger) keep(want func(*transaction.Transaction) bool) {
 	some := func(list []*ended) []*ended {
 		for i := 0; i < len(list); {
@@ -168,7 +165,7 @@ func (l *linger) keep(want func(*transaction.Transaction) bool) {
 	l.recent, l.slow, l.odd = some(l.recent), some(l.slow), some(l.odd)
 }
 
-// sweep forgets what was given up before this snapshot.
+// sweep releases what was dropped before this snapshot.
 func (l *linger) sweep() {
 	for i, e := range l.gone {
 		l.release(e)
@@ -192,7 +189,7 @@ func (l *linger) find(serial uint64) *ended {
 	return nil
 }
 
-// look says which transaction is looked at; 0 is none.
+// look sets the transaction that is viewed; 0 is none.
 func (l *linger) look(serial uint64) {
 	if e := l.pinned; e != nil && e.tx.Serial() != serial {
 		l.bytes += e.size
@@ -203,7 +200,7 @@ func (l *linger) look(serial uint64) {
 	if serial == 0 || l.pinned != nil {
 		return
 	}
-	// Out of its list, so that nothing gives it up.
+	// Remove it from its list, so that nothing drops it.
 	for _, list := range [...]*[]*ended{&l.recent, &l.slow, &l.odd, &l.gone} {
 		for i, e := range *list {
 			if e.tx.Serial() != serial {

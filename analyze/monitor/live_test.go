@@ -14,8 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
-// TestOpen looks at what is open after each few packets of real captures: all
-// phases come by, and figures hold together.
+// TestOpen looks at what is open after each few packets of real captures: all phases arrive, and figures hold
+// together.
 func TestOpen(t *testing.T) {
 	seen := make(map[transaction.Phase]int)
 	flying := 0
@@ -470,7 +470,7 @@ func ExampleModel() {
 	// Output: 1 open, 1 stuck: nfs3 GETATTR 192.0.2.2
 }
 
-// TestDamaged looks at everything while captures with random damage come by.
+// TestDamaged looks at everything while captures with random damage arrive.
 func TestDamaged(t *testing.T) {
 	for seed, name := range []string{"rocev2-nfs3-longcall.pcap", "iwarp-nfs41-recall.pcap", "rocev2-nfs41-recall.pcap"} {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))

@@ -18,16 +18,16 @@ type Options struct {
 	Decode   decode.Options // Transactions.Detach, OnCompletion and Packets, Observer and Closed are set by the Model
 	Interval time.Duration  // 1s
 	History  int            // intervals remembered: 240, at most 600
-	Stuck    time.Duration  // a call is stuck when nothing of it was seen for so long: 1s
-	Linger   time.Duration  // ended transactions stay listed so long: 10s
-	Packets  int            // listed of a transaction, for its ladder: 256
-	Filter   *filter.Filter // transactions that count; nil: all
-	Names    int            // bytes of names of files remembered: rpc.Names.Limit
-	Groups   bool           // snapshots hold the totals of all transactions
-	// Message, if set, is called with each ended transaction, for example to note
-	// malformed messages. It keeps nothing of the view.
+	Stuck    time.Duration  // a call is stuck if no packet of it was seen for this long: 1s
+	Linger   time.Duration  // how long ended transactions stay listed: 10s
+	Packets  int            // packets listed per transaction, for its ladder: 256
+	Filter   *filter.Filter // transactions that count; nil means all
+	Names    int            // bytes of remembered file names: rpc.Names.Limit
+	Groups   bool           // snapshots include the totals of all transactions
+	// Message, if set, is called with each ended transaction, for example to report malformed messages. It
+	// must not keep the view.
 	Message func(*rpc.View)
-	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil.
+	// Unwrap opens what RPCSEC_GSS wrapped; it may be nil.
 	Unwrap rpc.Unwrapper
 }
 
@@ -50,36 +50,35 @@ func (o *Options) defaults() {
 	}
 }
 
-// Model is a decoder with what a live view shows of it. All its methods belong
-// on one goroutine.
+// Model is a decoder with the state of a live view. All its methods must be called from one goroutine.
 type Model struct {
-	visits int // of open transactions that intervals may still make
+	visits int // visits to open transactions that intervals may still make
 
 	opt Options
 	d   *decode.Decoder
 
-	view rpc.View // of ended transactions
-	look rpc.View // of those that are listed
+	view rpc.View // for ended transactions
+	look rpc.View // for listed transactions
 	row  rower
 
 	filter *filter.Filter
 	all    *stats
-	some   *stats // of those that the filter lets pass; nil without a filter
+	some   *stats // transactions that pass the filter; nil without a filter
 	conns  connections
 	linger linger
 	hold   bool
-	listed []uint64        // open ones in the latest snapshot
-	keep   map[uint64]bool // of these, when the list was frozen
+	listed []uint64        // open transactions in the latest snapshot
+	keep   map[uint64]bool // those of them listed when the list was frozen
 
-	start   int64 // of the interval under way
+	start   int64 // start of the current interval
 	end     int64
 	started bool
 	now     int64
-	span    time.Duration // of the latest complete interval
-	mark    decode.Stats  // at its end
-	passed  decode.Stats  // in it: packets and bytes
-	closed  bool          // there is one
-	open    int           // calls at its end
+	span    time.Duration // length of the latest complete interval
+	mark    decode.Stats  // counters at its end
+	passed  decode.Stats  // packets and bytes in it
+	closed  bool          // it exists
+	open    int           // open calls at its end
 	stuck   int
 
 	flushed   bool
@@ -104,7 +103,7 @@ func New(opt Options) *Model {
 	m.lingering = int64(opt.Linger)
 	dec := opt.Decode
 	dec.Concurrent = false
-	dec.Transactions.OnCompletion = true // a view of now does not wait for older ones
+	dec.Transactions.OnCompletion = true // a live view does not wait for older transactions
 	dec.Transactions.Detach = true
 	dec.Transactions.Packets = opt.Packets
 	dec.Observer = (*observer)(m)
@@ -118,7 +117,7 @@ func New(opt Options) *Model {
 	return m
 }
 
-// observer learns of connections.
+// observer receives connections.
 type observer Model
 
 func (o *observer) Send(c *rdma.Connection, _ *rdma.Send)                           { o.conns.see(c) }
@@ -126,8 +125,7 @@ func (o *observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                
 func (o *observer) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment)               {}
 func (o *observer) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
 
-// Packets decodes packets in the order of the capture, and closes the intervals
-// that they complete.
+// Packets decodes packets in capture order, and closes the intervals that they complete.
 func (m *Model) Packets(list []capture.Packet) {
 	for len(list) > 0 {
 		m.Advance(list[0].Time)
@@ -142,15 +140,14 @@ func (m *Model) Packets(list []capture.Packet) {
 	}
 }
 
-// backwards is how far the clock may go back before the interval under way
-// begins anew, in nanoseconds: a packet from the future must not stop all
-// others from counting.
+// backwards is how far, in nanoseconds, the clock may go back before the current interval is restarted: a
+// packet from the future must not stop all others from counting.
 const backwards = 10e9
 
-// Advance closes intervals up to a time of the capture.
+// Advance closes intervals up to a capture time.
 func (m *Model) Advance(t int64) {
 	if t > 1<<62 || t < -1<<62 {
-		return // no clock: intervals are differences of 64 bits
+		return // not a clock: interval lengths are 64-bit differences
 	}
 	if !m.started {
 		m.started = true
@@ -168,8 +165,8 @@ func (m *Model) Advance(t int64) {
 		return
 	}
 	if gap := t - m.end; gap >= 0 && gap/int64(m.opt.Interval) >= maxCatchUp {
-		// As if all before had been one interval: a clock that jumps must not
-		// cost more than a few of them.
+		// As if everything before had been one interval: a clock that jumps must not cost more than a few
+		// intervals.
 		m.now = m.end
 		m.close(m.opt.Interval)
 		m.begin(t)
@@ -184,17 +181,16 @@ func (m *Model) Advance(t int64) {
 	m.now = max(m.now, t)
 }
 
-// begin starts the interval that a time is in. The first one starts with the
-// first packet: where a capture lies on the clock is of no concern.
+// begin starts the interval that contains a time. The first one starts at the first packet, wherever a
+// capture is on the clock.
 func (m *Model) begin(t int64) { m.start, m.end = t, t+int64(m.opt.Interval) }
 
-// close ends the interval under way.
+// close ends the current interval.
 func (m *Model) close(span time.Duration) {
 	quiet := m.closed && m.passed.Packets == 0 && m.d.Stats().Packets == m.mark.Packets
 	open, stuck := m.open, m.stuck
-	// Intervals may come as often as packets, each with all open transactions
-	// to look at. Where that is too much for the packets there were, the count
-	// of an interval before stands.
+	// Intervals may come as often as packets, and each examines all open transactions. If that is too much
+	// work for the number of packets, the count of an earlier interval is kept.
 	m.visits = min(m.visits+minVisits+visitsEach*int(m.d.Stats().Packets-m.mark.Packets), maxVisits)
 	if (!quiet || open <= maxOpenTried) && open <= m.visits {
 		m.visits -= open
@@ -225,7 +221,7 @@ func (m *Model) close(span time.Duration) {
 	}
 }
 
-// transaction takes an ended one from the decoder.
+// transaction handles a transaction that has ended.
 func (m *Model) transaction(tx *transaction.Transaction) {
 	v := &m.view
 	v.Set(tx)
@@ -263,8 +259,7 @@ func (m *Model) transaction(tx *transaction.Transaction) {
 	m.d.Recycle(tx)
 }
 
-// Flush ends the input: what is open gets no reply any more. err is why, nil at
-// its end.
+// Flush ends the input: open calls will get no reply. err is the reason, nil at the end of the input.
 func (m *Model) Flush(err error) {
 	if m.flushed {
 		return
@@ -276,9 +271,8 @@ func (m *Model) Flush(err error) {
 	}
 }
 
-// SetFilter counts only transactions for which the filter holds, from now on;
-// nil counts all, from the beginning. After the end of the input, it only
-// chooses among those that are still listed.
+// SetFilter counts only transactions that match the filter, from now on; nil counts all, from the beginning.
+// After the end of the input, it only selects among those that are still listed.
 func (m *Model) SetFilter(f *filter.Filter) {
 	m.filter, m.some = f, nil
 	if f == nil || m.flushed {
@@ -291,8 +285,8 @@ func (m *Model) SetFilter(f *filter.Filter) {
 	})
 }
 
-// SetInterval changes the length of the intervals. What was counted in those
-// of the old length is forgotten, the totals are not.
+// SetInterval changes the interval length. The counts of intervals with the old length are dropped, the
+// totals are not.
 func (m *Model) SetInterval(d time.Duration) {
 	d = min(max(d, time.Millisecond), 24*time.Hour)
 	if d == m.opt.Interval {
@@ -311,15 +305,14 @@ func (m *Model) SetInterval(d time.Duration) {
 	}
 }
 
-// Interval is the length of the intervals.
+// Interval is the interval length.
 func (m *Model) Interval() time.Duration { return m.opt.Interval }
 
-// SetLinger changes how long ended transactions stay listed; below zero they
-// stay until others take their place.
+// SetLinger changes how long ended transactions stay listed. A negative time keeps them until others take
+// their place.
 func (m *Model) SetLinger(d time.Duration) { m.lingering = int64(d) }
 
-// Hold keeps the listed transactions as they are, so that what a frozen screen
-// shows can still be looked into.
+// Hold freezes the list of transactions, so that those on a frozen screen can still be opened.
 func (m *Model) Hold(on bool) {
 	if on && !m.hold {
 		m.keep = make(map[uint64]bool, len(m.listed))
@@ -330,8 +323,8 @@ func (m *Model) Hold(on bool) {
 	m.hold = on
 }
 
-// Watch asks for one transaction in full, drawn for so many columns; 0 ends
-// that. plain asks for ASCII only.
+// Watch requests one transaction in full, drawn for a number of columns; serial 0 ends that. plain selects
+// ASCII only.
 func (m *Model) Watch(serial uint64, width int, plain bool) {
 	if serial != m.watch || width != m.width {
 		m.detail = nil
@@ -340,21 +333,20 @@ func (m *Model) Watch(serial uint64, width int, plain bool) {
 	m.linger.look(serial)
 }
 
-// Every calls f whenever an interval is complete, on the goroutine of the
-// Model. It may take a Snapshot.
+// Every calls f whenever an interval is complete, on the goroutine of the Model. f may take a Snapshot.
 func (m *Model) Every(f func()) { m.every = f }
 
-// Drops sets what tells how many packets the source has lost.
+// Drops sets the function that returns how many packets the source lost.
 func (m *Model) Drops(f func() (uint64, bool)) { m.drops = f }
 
-// Stats are those of the decoder.
+// Stats are the statistics of the decoder.
 func (m *Model) Stats() decode.Stats { return m.d.Stats() }
 
-// Orphans are what belongs to no transaction.
+// Orphans counts what belongs to no transaction.
 func (m *Model) Orphans() transaction.Stats { return m.d.Orphans() }
 
-// Report is what has been counted since the beginning as a report; the Model
-// must not be used afterwards. Nothing is told over time.
+// Report returns the counts since the beginning as a report. The Model must not be used afterwards. The
+// report has no time series.
 func (m *Model) Report(src latency.Source) *latency.Report {
 	st := m.d.Stats()
 	src.Packets, src.Bytes, src.First, src.Last = st.Packets, st.Bytes, st.First, st.Last
@@ -368,7 +360,7 @@ func (m *Model) counted() *stats {
 	return m.all
 }
 
-// Snapshot tells what is known now.
+// Snapshot returns the current state.
 func (m *Model) Snapshot() *Snapshot {
 	m.number++
 	st := m.counted()
@@ -431,7 +423,7 @@ func (m *Model) operations(s *Snapshot, st *stats) {
 	}
 }
 
-// openRows lists what is under way.
+// openRows lists open transactions.
 func (m *Model) openRows(s *Snapshot) {
 	m.conns.idle()
 	m.listed = m.listed[:0]
@@ -474,7 +466,7 @@ func (m *Model) openRows(s *Snapshot) {
 	})
 }
 
-// endedRows lists what has ended.
+// endedRows lists ended transactions.
 func (m *Model) endedRows(s *Snapshot) {
 	l := &m.linger
 	if !m.hold {

@@ -13,7 +13,7 @@ import (
 
 // Row is a transaction in a listing.
 type Row struct {
-	Serial     uint64 // names it, see Model.Watch
+	Serial     uint64 // identifies it, see Model.Watch
 	XID        uint32
 	Connection int
 	Backward   bool
@@ -26,23 +26,23 @@ type Row struct {
 	Progress   []transaction.ChunkProgress
 	Offered    uint64 // bytes of all chunks
 	Moved      uint64
-	Reads      int               // RDMA Reads that wait for data
-	Writes     int               // RDMA Writes of which a part has come
-	Phase      transaction.Phase // what it does now, as far as the wire tells, until it has ended
+	Reads      int               // RDMA Reads waiting for data
+	Writes     int               // RDMA Writes that have arrived in part
+	Phase      transaction.Phase // current phase, as far as the wire shows, until it has ended
 	Start      int64             // first packet, ns since 1970
-	Age        int64             // until now; of an ended one its latency; ns, -1 if not known
-	Idle       int64             // since its latest packet, of an open one
-	Stuck      bool              // open, and idle for longer than the limit
+	Age        int64             // until now; for an ended one its latency; ns, -1 if unknown
+	Idle       int64             // since its latest packet, for an open one
+	Stuck      bool              // open, and idle beyond the limit
 	Open       bool              // not replied
 	Ended      int64             // ns since 1970; 0 while it is open
 	Status     string
 	Failed     bool
-	State      transaction.State // once it has ended
+	State      transaction.State // set once it has ended
 	Retransmit int
 }
 
-// phaseOf tells what a transaction that has not ended does. The Read list comes
-// first: a server pulls the call's data before it can answer.
+// phaseOf returns the phase of an open transaction. The Read list comes first: a server pulls the call's data
+// before it can answer.
 func phaseOf(tx *transaction.Transaction, p []transaction.ChunkProgress) transaction.Phase {
 	if tx.Reply.Seen() {
 		return transaction.PhaseAck
@@ -66,7 +66,7 @@ func phaseOf(tx *transaction.Transaction, p []transaction.ChunkProgress) transac
 	return transaction.PhaseWait
 }
 
-// activity is the time of the latest packet of a transaction that is known.
+// activity is the time of the latest known packet of a transaction.
 func activity(tx *transaction.Transaction) int64 {
 	last := tx.First().Time
 	for _, r := range [...]rdma.Ref{tx.Call.Last, tx.Times.FirstRead, tx.Times.LastRead, tx.Times.LastPush, tx.Reply.Last} {
@@ -80,7 +80,7 @@ func activity(tx *transaction.Transaction) int64 {
 	return last
 }
 
-// rower makes rows.
+// rower builds rows.
 type rower struct {
 	b     []byte
 	hosts map[netip.Addr]string
@@ -99,7 +99,7 @@ func (r *rower) host(e rdma.End) string {
 	return s
 }
 
-// row makes the row of a transaction.
+// row builds the row of a transaction.
 func (r *rower) row(v *rpc.View, now, stuck int64, ended int64) Row {
 	tx := v.Tx
 	x := Row{
@@ -165,8 +165,8 @@ func KindLetter(c *transaction.ChunkProgress) string {
 	return "P"
 }
 
-// ChunkList is the progress of the chunks in short form: "W1M:512K" has moved
-// the half of a Write chunk of 1 MiB.
+// ChunkList is the progress of the chunks in short form: "W1M:512K" means that half of a 1 MiB Write chunk
+// has been moved.
 func (x *Row) ChunkList() string {
 	var b strings.Builder
 	for i := range x.Progress {

@@ -9,11 +9,11 @@ type Slot struct {
 	Errors      uint64
 	Bytes       uint64 // of RPC messages
 	Data        uint64 // moved by RDMA Reads and Writes
-	Retransmits uint64 // packets of transactions that were seen again
+	Retransmits uint64 // retransmitted packets of transactions
 	Time        int64  // sum of latencies, ns
 	P50, P99    int64
 	Max         int64
-	Open        int // calls without a reply at its end
+	Open        int // unanswered calls at its end
 	Stuck       int
 	Parts       [transaction.NumParts]int64 // time by phase, by transaction.Phase
 	Heat        Heat
@@ -22,7 +22,7 @@ type Slot struct {
 // ring keeps the latest intervals.
 type ring struct {
 	slots []Slot
-	n     int // used
+	n     int // slots in use
 	next  int
 }
 

@@ -13,10 +13,10 @@ import (
 type Point struct {
 	Count    uint64
 	Bytes    uint64 // of RPC messages
-	P50, P99 int64  // ns; 0 without any
+	P50, P99 int64  // ns; 0 if there were none
 }
 
-// stats sum up the transactions that a filter lets pass.
+// stats sums up the transactions that pass a filter.
 type stats struct {
 	since   int64 // ns since 1970: the first packet that counts
 	rec     *latency.Recorder
@@ -31,8 +31,8 @@ type stats struct {
 	phases  [transaction.NumParts]int64
 	name    []byte
 
-	groups []*latency.Group // as of the last time that they were asked for
-	sum    *latency.Group   // of them
+	groups []*latency.Group // as of the last request
+	sum    *latency.Group   // their sum
 	stale  bool
 }
 
@@ -49,8 +49,8 @@ type operation struct {
 	name   string
 	sample latency.Sample
 	phases [transaction.NumParts]int64
-	points []Point // a ring beside that of stats
-	// The latest interval that is complete.
+	points []Point // a ring parallel to that of stats
+	// The latest complete interval.
 	last     sums
 	p50, p99 int64
 	most     int64
@@ -65,7 +65,7 @@ func newStats(since int64, history int) *stats {
 	}
 }
 
-// add takes an ended transaction.
+// add counts an ended transaction.
 func (s *stats) add(v *rpc.View, client string, now int64) {
 	tx := v.Tx
 	s.stale = true
@@ -105,7 +105,7 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 	s.clients.add(s.name, failed, bytes, total, now)
 }
 
-// operation finds what counts for a group of the recorder.
+// operation finds the counters of a group of the recorder.
 func (s *stats) operation(i int, v *rpc.View) *operation {
 	if i < len(s.ops) {
 		return s.ops[i]
@@ -132,8 +132,7 @@ func operationName(v *rpc.View) string {
 	return string(append(append(text.Program(nil, v), ' '), name...))
 }
 
-// clip bounds a name, which may be as long as a message: its beginning and a
-// checksum.
+// clip limits the length of a name, which may be as long as a message, to its beginning and a checksum.
 func clip(b []byte) []byte {
 	if len(b) <= maxName {
 		return b
@@ -145,8 +144,8 @@ func clip(b []byte) []byte {
 
 const hex = "0123456789abcdef"
 
-// close ends an interval that began at start. quiet says that there was nothing
-// in it nor in the one before.
+// close ends an interval that began at start. quiet means that neither it nor the previous one had any
+// transactions.
 func (s *stats) close(start int64, open, stuck int, quiet bool) {
 	at := s.slots.push()
 	if quiet {
@@ -184,7 +183,7 @@ func (s *stats) close(start int64, open, stuck int, quiet bool) {
 	s.clients.roll()
 }
 
-// restart forgets what was counted over time, but not the totals.
+// restart drops the counts over time, but not the totals.
 func (s *stats) restart() {
 	s.slots = ring{slots: make([]Slot, len(s.slots.slots))}
 	for _, x := range s.ops {
@@ -197,7 +196,7 @@ func (s *stats) restart() {
 	s.cur, s.last, s.heat = sums{}, sums{}, Heat{}
 	s.phases = [transaction.NumParts]int64{}
 	s.all.Reset()
-	for range 2 { // what was counted, then nothing
+	for range 2 { // first the counts, then zeros
 		s.files.roll()
 		s.clients.roll()
 	}

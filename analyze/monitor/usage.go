@@ -12,23 +12,23 @@ type Usage struct {
 	Errors uint64
 	Bytes  uint64 // of RPC messages
 	Time   int64  // sum of latencies in ns
-	// The same in the latest interval that is complete.
+	// The same for the latest complete interval.
 	NowCount, NowErrors, NowBytes uint64
 	NowTime                       int64
 	Last                          int64 // time of the latest transaction, ns since 1970
 }
 
-// usages are the files or clients seen. When there are too many, those that
-// were idle longest are forgotten and counted together.
+// usages are the files or clients seen. If there are too many, those idle longest are dropped and counted
+// together.
 type usages struct {
 	by   map[string]*use
 	gone use
-	lost uint64 // forgotten
+	lost uint64 // dropped
 }
 
 type use struct {
 	Usage
-	count, errors, bytes uint64 // of the interval under way
+	count, errors, bytes uint64 // of the current interval
 	time                 int64
 }
 
@@ -66,7 +66,7 @@ func (x *use) roll() {
 	x.settle()
 }
 
-// settle moves what the interval under way has counted to the totals.
+// settle adds the counts of the current interval to the totals.
 func (x *use) settle() {
 	x.Count += x.count
 	x.Errors += x.errors
@@ -98,7 +98,7 @@ func (u *usages) forget() {
 	}
 }
 
-// measures are what a table of files or clients may be sorted by.
+// measures are the values that a table of files or clients may be sorted by.
 var measures = [...]func(*use) int64{
 	func(x *use) int64 { return int64(x.Count + x.count) },
 	func(x *use) int64 { return int64(x.Bytes + x.bytes) },
@@ -108,8 +108,8 @@ var measures = [...]func(*use) int64{
 	func(x *use) int64 { return x.NowTime },
 }
 
-// list returns those that did most by any of the measures, n at most, and how
-// many there are besides.
+// list returns the entries with the largest values by any of the measures, at most n, and how many others
+// there are.
 func (u *usages) list(n int) (out []Usage, rest int) {
 	if len(u.by) <= n {
 		for _, x := range u.by {
@@ -140,18 +140,18 @@ func (x *use) total() Usage {
 	return y
 }
 
-// measured is an entry with its measure.
+// measured is an entry with its value.
 type measured struct {
 	*use
 	value int64
 }
 
-// less puts what did less in front; of equals, the later name.
+// less orders by value; with equal values, the later name comes first.
 func (a measured) less(b measured) bool {
 	return a.value < b.value || a.value == b.value && a.Name > b.Name
 }
 
-// most finds the n that did most: a heap with the least of them on top.
+// most finds the n largest values: a heap with the smallest of them on top.
 func (u *usages) most(n int, measure func(*use) int64) []measured {
 	h := make([]measured, 0, n)
 	for _, x := range u.by {

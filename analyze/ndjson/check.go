@@ -68,8 +68,8 @@ func (e *Encoder) AppendFinding(b []byte, f *check.Finding) []byte {
 	return append(b, '}')
 }
 
-// AppendCheckSummary appends the object that tells how often each rule was
-// broken, and how often it could not be judged.
+// AppendCheckSummary appends the object with how often each rule was broken, and how often it could not be
+// judged.
 func AppendCheckSummary(b []byte, c *check.Checker) []byte {
 	t := c.Totals()
 	b = append(b, `{"schema":"`+SummarySchema+`"`...)

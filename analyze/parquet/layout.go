@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Layout says how transactions are spread over files below a directory, in
-// the way of Hive: key=value folders, which engines turn into columns.
+// Layout says how transactions are spread over files below a directory, as in Hive: key=value folders, which
+// engines turn into columns.
 type Layout struct {
 	// Step is the length of a partition of time: a day or more of none, hours
 	// that divide a day, or minutes that divide an hour. Zero: time is no

@@ -1,12 +1,10 @@
 package parquet
 
-// Row is a transaction as a record of the file. Its columns have the names and
-// the meaning of the keys of schema rpcrdma.transaction/1; docs/parquet.md
-// tells the few differences.
+// Row is a transaction as a record of the file. Its columns have the names and the meaning of the keys of
+// schema rpcrdma.transaction/1; docs/parquet.md lists the few differences.
 //
-// Integers are INT64 whatever the width on the wire, since several engines
-// have no unsigned types. Only offsets and counts of files, which use all 64
-// bits, are UINT_64.
+// Integers are INT64 whatever the width on the wire, since several engines have no unsigned types. Only
+// offsets and counts of files, which use all 64 bits, are UINT_64.
 type Row struct {
 	Time int64 `parquet:"time,timestamp(nanosecond:utc),delta"`
 	// TimeNS is the same in nanoseconds since 1970, for engines that round

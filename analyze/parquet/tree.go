@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxOpen is how many files are written at once. Transactions come nearly
-	// in the order of time, so two would do as a rule.
+	// maxOpen is how many files are written at once. Transactions come nearly in the order of time, so two
+	// would do usually.
 	maxOpen = 3
 	// maxFiles bounds the files of one run: a capture with a clock that jumps
 	// about would fill the directory.

@@ -1,6 +1,5 @@
-// Package parquet writes transactions as Apache Parquet files, one row each,
-// for DuckDB, ClickHouse, Spark, Trino and their like. The columns are the
-// keys of schema rpcrdma.transaction/1; docs/parquet.md describes them.
+// Package parquet writes transactions as Apache Parquet files, one row each, for DuckDB, ClickHouse, Spark,
+// Trino and others. The columns are the keys of schema rpcrdma.transaction/1; docs/parquet.md describes them.
 package parquet
 
 import (
@@ -51,7 +50,7 @@ func NewWriter(w io.Writer, metadata map[string]string) *Writer {
 	return newWriter(w, metadata, codec, GroupBytes)
 }
 
-// NewSmallWriter is NewWriter for who has little memory: row groups end after so
+// NewSmallWriter is NewWriter for programs with little memory: row groups end after so
 // many bytes, uncompressed, and are compressed less.
 func NewSmallWriter(w io.Writer, metadata map[string]string, group int) *Writer {
 	return newWriter(w, metadata, smallCodec, group)

@@ -1,6 +1,6 @@
-// Package plot draws charts with axes as SVG: for the pages of reports, and as
-// files of their own. A chart is lines, rectangles, paths and texts with names of
-// CSS classes; what these look like is up to whoever shows them.
+// Package plot draws charts with axes as SVG: for the pages of reports, and as files of their own. A chart is
+// lines, rectangles, paths and texts with names of CSS classes; the page that shows it decides what these
+// look like.
 package plot
 
 import (

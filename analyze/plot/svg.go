@@ -14,9 +14,8 @@ var Template string
 
 var templates = template.Must(template.New("").Parse(Template))
 
-// Style is what a file of its own looks like. Classes s0 to s7 are eight colours
-// that most people tell apart (Okabe and Ito), for lines and points; d1 and d2
-// are dashes.
+// Style is what a file of its own looks like. Classes s0 to s7 are eight colours that most people distinguish
+// (Okabe and Ito), for lines and points; d1 and d2 are dashes.
 const style = `
 text { font: 12px "DejaVu Sans", Verdana, sans-serif; fill: #1f2328; } .tick, .title { fill: #59636e; } .head { font-size: 15px; font-weight: bold; }
 .paper { fill: #ffffff; } .axis { stroke: #59636e; } .grid { stroke: #e4e8ec; }

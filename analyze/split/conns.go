@@ -54,7 +54,7 @@ func (s *conns) of(c *rdma.Connection) *conn {
 	return k
 }
 
-// closed takes note of a connection's end.
+// closed records a connection's end.
 func (s *conns) closed(c *rdma.Connection) {
 	k := s.open[c]
 	if k == nil {
@@ -94,8 +94,8 @@ func (s *conns) resolve(k *conn) *conn {
 	return nil
 }
 
-// addresses are those of the end that sends forward calls, and of the other:
-// side 0 is the first if none was seen.
+// addresses are the addresses of the end that sends forward calls, and of the other: side 0 is the first if
+// none was seen.
 func (k *conn) addresses() (client, server netip.Addr) {
 	ends, forward := k.ends, k.forward
 	if c := k.c; c != nil {

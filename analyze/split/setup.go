@@ -159,8 +159,8 @@ func (w *waiting) fragment(f *link.Frame, number uint64) {
 	}
 }
 
-// completed returns the fragments that a reassembled frame was made of, but for
-// the last one, which is the packet at hand.
+// completed returns the fragments that a reassembled frame was made of, except for the last one, which is the
+// current packet.
 func (w *waiting) completed(v *decode.PacketView) []uint64 {
 	if len(w.fragments) == 0 {
 		return nil

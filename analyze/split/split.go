@@ -47,8 +47,8 @@ type Options struct {
 	// NoSetup leaves out the setup of a connection whose setup stands
 	// elsewhere, or was not chosen.
 	NoSetup bool
-	// Rest keeps packets that belong to no connection, in a file of their own.
-	// With Time they are always kept, with Match never.
+	// Rest keeps packets that belong to no connection, in their own file. With Time they are always kept,
+	// with Match never.
 	Rest bool
 	// Open opens a file: to begin it, or to go on at its end.
 	Open        func(n Name, again bool) (io.WriteCloser, error)
@@ -124,7 +124,7 @@ type place struct {
 // mark is a transaction that a packet belongs to.
 type mark struct {
 	*txn
-	ack bool // the packet does nothing but acknowledge it
+	ack bool // the packet does only acknowledge it
 }
 
 // txn is what is known of a transaction.
@@ -217,7 +217,7 @@ func (s *Splitter) packet(v *decode.PacketView) {
 	}
 }
 
-// attribute takes note of a packet of a transaction.
+// attribute records a packet of a transaction.
 func (s *Splitter) attribute(tx *transaction.Transaction, p *transaction.Packet) {
 	x := s.known[tx.Serial()]
 	if x == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// fabricTitles are fabrics as people write them.
+// fabricTitles are the usual spellings of the fabrics.
 var fabricTitles = [...]string{"", "RoCEv2", "RoCEv1", "InfiniBand", "iWARP", "TCP", "UDP"}
 
 // KindOf names a kind of packets: "RoCEv2 in vxlan", "ARP", "TCP port 22 (SSH)".
@@ -75,8 +75,8 @@ func ServiceOf(b []byte, s *decode.Service) []byte {
 	return strconv.AppendUint(append(b, "port "...), uint64(s.Port), 10)
 }
 
-// Account says in one line what the packets of an input were, the most kinds
-// first by their number: at most that many, then the rest.
+// Account describes in one line what the packets of an input were: the most frequent kinds first, at most
+// that many, then the rest.
 func Account(b []byte, a *decode.Account, most int) []byte {
 	b = strconv.AppendUint(b, a.Packets, 10)
 	b = append(b, " packets"...)

@@ -18,10 +18,10 @@ type node struct {
 	end      int // of a structure: the node after its last one
 }
 
-// fields is a Visitor that keeps what it is shown, so that it can be laid out
-// when all of it is known. It is used again for each message.
+// fields is a Visitor that records the fields it is given, so that they can be laid out once all of them are
+// known. It is reused for each message.
 type fields struct {
-	full   bool // nothing is shortened
+	full   bool // do not shorten values
 	nodes  []node
 	open   []int
 	values []byte
@@ -48,7 +48,7 @@ func (f *fields) End() {
 	}
 }
 
-// close ends what an incomplete message left open.
+// close closes what an incomplete message left open.
 func (f *fields) close() {
 	for len(f.open) > 0 {
 		f.End()
@@ -128,7 +128,7 @@ func (f *fields) Flags(name string, v uint64, symbols string) {
 	n.to = len(f.values)
 }
 
-// How much of a value is shown unless everything is.
+// How much of a value is shown in the short form.
 const (
 	maxBytes = 32
 	maxText  = 64
@@ -193,7 +193,7 @@ func (f *fields) Data(name string, d xdr.Data) {
 		f.values = append(f.values, ' ')
 		v := d.Inline[:min(len(d.Inline), maxText)]
 		full := f.full
-		f.full = true // what is shown is a sample in any case
+		f.full = true // the data shown is only a sample anyway
 		if isText(v) {
 			f.values = f.text(f.values, v)
 		} else {
@@ -226,7 +226,7 @@ func (f *fields) Time(name string, sec int64, nsec uint32) {
 	n.to = len(f.values)
 }
 
-// maxElements is how many elements of an array are shown unless everything is.
+// maxElements is how many elements of an array the short form shows.
 const maxElements = 3
 
 // layout writes the fields, each line at least indent columns in.
@@ -285,7 +285,7 @@ func (t *Tree) branch(b []byte, f *fields, i, indent int) []byte {
 	start := len(b)
 	b = t.label(b, n)
 	width := len(b) - start
-	// Structures that hold nothing but another one share its line.
+	// A structure that holds only another structure shares its line.
 	for !f.full && i+1 < n.end && !f.nodes[i+1].leaf && f.nodes[i+1].end == n.end {
 		i++
 		n = &f.nodes[i]
@@ -323,7 +323,7 @@ func (t *Tree) label(b []byte, n *node) []byte {
 	return b
 }
 
-// column writes leaves below each other.
+// column writes leaves one below another.
 func (t *Tree) column(b []byte, f *fields, from, to, indent int) []byte {
 	for i := from; i < to; i++ {
 		n := &f.nodes[i]
@@ -336,8 +336,8 @@ func (t *Tree) column(b []byte, f *fields, from, to, indent int) []byte {
 	return b
 }
 
-// row writes leaves side by side, and goes on below where a line is full. col
-// is where the line has got to. Several leaves of the same name are a list.
+// row writes leaves side by side and continues on the next line when one is full. col is the current column.
+// Several leaves with the same name form a list.
 func (t *Tree) row(b []byte, f *fields, from, to, col, indent int) []byte {
 	width := t.width()
 	for i := from; i < to; i++ {
@@ -377,8 +377,7 @@ func (t *Tree) row(b []byte, f *fields, from, to, col, indent int) []byte {
 	return b
 }
 
-// wrap writes a value that is longer than a line, the names of a bit mask
-// broken where one ends.
+// wrap writes a value that is longer than a line. The names of a bit mask are broken at the end of a line.
 func (t *Tree) wrap(b, v []byte, col, indent int) ([]byte, int) {
 	for {
 		i := bytes.IndexByte(v, '|') + 1

@@ -17,7 +17,7 @@ type host struct {
 	width int
 }
 
-// maxHosts bounds what is remembered.
+// maxHosts bounds the number of remembered hosts.
 const maxHosts = 4096
 
 func (h *hosts) get(a netip.Addr, name func(netip.Addr) string) host {
@@ -39,8 +39,8 @@ func (h *hosts) get(a netip.Addr, name func(netip.Addr) string) host {
 	return x
 }
 
-// pair writes "from > to" and fills the column up. The column grows with what
-// it has to hold, so that the lines from there on are aligned again.
+// pair writes "from > to" and pads the column. The column grows with its widest entry, so that later lines
+// are aligned again.
 func (h *hosts) pair(l *line, name func(netip.Addr) string, from, to netip.Addr) {
 	start := l.col
 	a, b := h.get(from, name), h.get(to, name)

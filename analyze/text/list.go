@@ -46,7 +46,7 @@ Chunks:
   P4240:100  of the room that was offered, the reply used 100 bytes
   tcp, udp   RPC without RDMA
 
-Behind the status:
+After the status:
 
   retrans=3   packets of this transaction that were seen again
   incomplete  part of it is missing from the capture
@@ -87,7 +87,7 @@ type line struct {
 	col int
 }
 
-// str appends text of one column a byte.
+// str appends text whose bytes take one column each.
 func (l *line) str(s string) { l.b, l.col = append(l.b, s...), l.col+len(s) }
 
 func (l *line) painted(on bool, color, s string) {
@@ -102,7 +102,7 @@ func (l *line) pad(to int) {
 	}
 }
 
-// since counts what was appended to b from start on as columns.
+// since adds the columns of what was appended to b since start.
 func (l *line) since(start int) { l.col += len(l.b) - start }
 
 // Append appends the line of a transaction, without a newline.
@@ -149,9 +149,8 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	l.str(" ")
 	l.pad(from + whatWidth + 1)
 
-	// What stands on the right is put together first: the file takes what it
-	// leaves. Chunks and latency end where their columns end, which is further
-	// to the left if a long status needs the room.
+	// The right-hand side is built first; the file name takes the room that remains. Chunks and latency end
+	// at the ends of their columns, which move to the left if a long status needs the room.
 	tail := s.outcome(v)
 	s.right = Chunks(s.right[:0], tx)
 	chunks := len(s.right)
@@ -182,15 +181,14 @@ func (s *Lister) Append(b []byte, v *rpc.View) []byte {
 	return b
 }
 
-// program writes the name of the program with its version.
+// program writes the program name with its version.
 func (s *Lister) program(l *line, v *rpc.View) {
 	start := len(l.b)
 	l.b = Program(l.b, v)
 	l.since(start)
 }
 
-// Program appends the name of the program with its version: "nfs4.1". It is
-// "rpc" if that is not known.
+// Program appends the program name with its version: "nfs4.1". It is "rpc" if unknown.
 func Program(b []byte, v *rpc.View) []byte {
 	if !v.Tx.Named {
 		return append(b, "rpc"...)
@@ -198,7 +196,7 @@ func Program(b []byte, v *rpc.View) []byte {
 	name := v.ProgramName()
 	b = append(b, name...)
 	if name == "nfs_cb" {
-		return b // its version is not that of NFS
+		return b // its version is not an NFS version
 	}
 	if name[0] >= '0' && name[0] <= '9' {
 		b = append(b, 'v')
@@ -211,7 +209,7 @@ func Program(b []byte, v *rpc.View) []byte {
 	return b
 }
 
-// operationColor makes what changes something stand out.
+// operationColor highlights operations that change something.
 func operationColor(v *rpc.View) string {
 	switch {
 	case v.Tx.Backward:
@@ -231,7 +229,7 @@ func Handle(b, handle []byte) []byte {
 	return hex32(b, crc32.ChecksumIEEE(handle))
 }
 
-// file writes what the transaction is about in at most limit columns.
+// file writes the subject of the transaction in at most limit columns.
 func (s *Lister) file(l *line, v *rpc.View, limit int) {
 	f := v.File()
 	start := len(l.b)
@@ -250,7 +248,7 @@ func (s *Lister) file(l *line, v *rpc.View, limit int) {
 		l.col += width
 		return
 	}
-	// The range first, since the name gets what is left.
+	// The range comes first, since the name gets the remaining room.
 	s.path = appendRange(s.path[:0], f)
 	extent := len(s.path)
 	s.path = v.AppendPath(s.path)
@@ -417,11 +415,10 @@ func (s *Lister) latency(b []byte, tx *transaction.Transaction) []byte {
 	return Duration(b, p.Total)
 }
 
-// statusPrefixes are left out of names of errors.
+// statusPrefixes are omitted from error names.
 var statusPrefixes = [...]string{"NFS3ERR_", "NFS4ERR_", "NFSERR_", "MNT3ERR_"}
 
-// ShortStatus is the name of an outcome without what all of its kind begin
-// with; "ok" for success.
+// ShortStatus is the name of an outcome without the prefix common to all names of its kind; "ok" for success.
 func ShortStatus(v *rpc.View) string {
 	status := v.Status()
 	switch {
@@ -442,8 +439,7 @@ func ShortStatus(v *rpc.View) string {
 	return status
 }
 
-// outcome puts the status and the marks behind it together, and returns how
-// wide they are.
+// outcome builds the status and the marks after it, and returns their width.
 func (s *Lister) outcome(v *rpc.View) int {
 	l, tx := &s.tail, v.Tx
 	l.b, l.col = l.b[:0], 0

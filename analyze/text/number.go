@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Size appends a number of bytes, short and exact: multiples of 1024, 1024²
-// and 1024³ as 4K, 1M and 2G, all others in digits.
+// Size appends a number of bytes, short but exact: multiples of 1024, 1024² and 1024³ as 4K, 1M and 2G,
+// everything else in digits.
 func Size(b []byte, n uint64) []byte {
 	switch {
 	case n == 0 || n&0x3ff != 0:
@@ -24,7 +24,7 @@ func Size(b []byte, n uint64) []byte {
 func Duration(b []byte, d time.Duration) []byte {
 	if d < 0 {
 		b = append(b, '-')
-		d = -max(d, -math.MaxInt64) // the least Duration has no opposite
+		d = -max(d, -math.MaxInt64) // the smallest Duration cannot be negated
 	}
 	switch {
 	case d < time.Microsecond:

@@ -64,8 +64,8 @@ type PacketLister struct {
 	streams map[stream]boundary
 }
 
-// counts are the counters of a connection after its last packet. What has
-// changed tells what the trackers think of a packet.
+// counts are the counters of a connection after its last packet. What has changed shows how the trackers
+// classified a packet.
 type counts struct{ again, gaps, crc uint64 }
 
 // Append appends the lines of a packet, each with its newline.
@@ -85,7 +85,7 @@ func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
 	return b
 }
 
-// start writes what all packets have.
+// start writes the part that all packets have.
 func (p *PacketLister) start(b []byte, v *decode.PacketView) {
 	l := &p.line
 	l.b, l.col = b, 0
@@ -165,10 +165,10 @@ func (p *PacketLister) end(v *decode.PacketView, q *roce.Packet, marks string) [
 	return b
 }
 
-// maxConnections bounds what is remembered of connections.
+// maxConnections bounds the number of remembered connections.
 const maxConnections = 1 << 14
 
-// marks says what the trackers found about a packet.
+// marks describes what the trackers found about a packet.
 func (p *PacketLister) marks(v *decode.PacketView) string {
 	c := v.Connection
 	if c == nil {
@@ -193,7 +193,7 @@ func (p *PacketLister) marks(v *decode.PacketView) string {
 	*last = now
 	switch {
 	case first && c.First.Number != v.Packet.Number:
-		return "" // what changed before is not this packet's
+		return "" // earlier changes do not belong to this packet
 	case now.again > was.again && now.gaps > was.gaps:
 		return "again gap"
 	case now.again > was.again:
@@ -298,7 +298,7 @@ func (p *PacketLister) infiniband(v *decode.PacketView, q *roce.Packet) {
 	if q.Opcode.IsSend() && q.Opcode.Starts() {
 		full := q.PayloadLen
 		if !q.Opcode.Ends() {
-			full = 1 << 24 // more is to come
+			full = 1 << 24 // the rest is not captured here
 		}
 		p.send(q.Payload, full)
 	}
@@ -379,8 +379,8 @@ func (p *PacketLister) address(label string, a netip.AddrPort) {
 	l.since(start)
 }
 
-// private writes the private data of a connection setup: the message of RFC
-// 8797 if it is one, else its first bytes.
+// private writes the private data of a connection setup: decoded if it is an RFC 8797 message, otherwise its
+// first bytes.
 func (p *PacketLister) private(m *rdma.PrivateData, data []byte) {
 	l := &p.line
 	switch {
@@ -407,14 +407,13 @@ func (p *PacketLister) private(m *rdma.PrivateData, data []byte) {
 	}
 }
 
-// send writes the start of a Send: the RPC-over-RDMA header, and the RPC
-// message behind it.
+// send writes the start of a Send: the RPC-over-RDMA header, and the RPC message after it.
 func (p *PacketLister) send(data []byte, full int) {
 	if !rpcrdma.Plausible(data, full) && !rpcrdma.PlausibleV2(data, full) && !rpcrdma.PlausibleV0(data, full) {
 		return
 	}
 	h := &p.header
-	_ = h.Decode(data, full) // what can be read is shown
+	_ = h.Decode(data, full) // show what can be decoded
 	l := &p.line
 	l.str(" ")
 	if s := h.Type.String(); s != "" {
@@ -444,7 +443,7 @@ func (p *PacketLister) send(data []byte, full int) {
 	}
 }
 
-// rpc writes what the first words of an RPC message say.
+// rpc writes what the first words of an RPC message contain.
 func (p *PacketLister) rpc(b []byte) {
 	m, ok := oncrpc.Peek(b)
 	if !ok {

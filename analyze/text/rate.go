@@ -2,8 +2,8 @@ package text
 
 import "fmt"
 
-// Rounded is a number of three digits with a letter for its size: unit is 1000
-// or 1024, and K, M, G … stand for its powers. Unlike Size, it is not exact.
+// Rounded is a number with three digits and a unit letter: unit is 1000 or 1024, and K, M, G … stand for its
+// powers. Unlike Size, it is not exact.
 func Rounded(f, unit float64) string {
 	const letters = "KMGTPE"
 	i := -1

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// rpcCall writes the RPC header of a call: on one line, or all of its fields.
+// rpcCall writes the RPC header of a call, on one line or with all of its fields.
 func (t *Tree) rpcCall(b []byte, v *rpc.View) []byte {
 	f := &t.fields
 	f.reset(t.full())
@@ -99,7 +99,7 @@ func (t *Tree) auth(b []byte, a *oncrpc.Auth, cred bool) []byte {
 	return t.row(b, f, 0, len(f.nodes), len("    credential: AUTH_SYS, "), 6)
 }
 
-// verifier writes a verifier, on a line of its own if it is not empty.
+// verifier writes a verifier, on its own line if it is not empty.
 func (t *Tree) verifier(b []byte, a *oncrpc.Auth) []byte {
 	if len(a.Body) > 0 {
 		b = append(b, "\n    verifier: "...)
@@ -109,7 +109,7 @@ func (t *Tree) verifier(b []byte, a *oncrpc.Auth) []byte {
 	return t.auth(b, a, false)
 }
 
-// wrapping writes what RPCSEC_GSS has put around arguments or results.
+// wrapping writes the RPCSEC_GSS wrapping of arguments or results.
 func (t *Tree) wrapping(b []byte, body *oncrpc.Body) []byte {
 	f := &t.fields
 	f.reset(t.full())
@@ -120,7 +120,7 @@ func (t *Tree) wrapping(b []byte, body *oncrpc.Body) []byte {
 	return t.layout(b, f, 4)
 }
 
-// opened says what became of a wrapped body with a keytab.
+// opened describes the result of unwrapping a body with a keytab.
 func (t *Tree) opened(b []byte, o *rpc.Opened) []byte {
 	switch o.How {
 	case rpc.Verified:
@@ -138,8 +138,8 @@ func (t *Tree) opened(b []byte, o *rpc.Opened) []byte {
 	return append(b, " bytes\n"...)
 }
 
-// context shows the token of a call that creates a context of RPCSEC_GSS, or
-// the result (RFC 2203, section 5.2.2).
+// context shows the token, or the result, of a call that creates an RPCSEC_GSS context (RFC 2203, section
+// 5.2.2).
 func (t *Tree) context(f *fields, body *oncrpc.Body) {
 	var result oncrpc.GSSInitResult
 	f.Begin("gss", "", -1)

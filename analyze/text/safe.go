@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-// Safe appends text that a peer has sent so that it can be shown on a
-// terminal: see printable.Backslash. It returns the width in columns as well.
+// Safe appends text from a peer in a form that is safe for a terminal: see printable.Backslash. It also
+// returns the width in columns.
 func Safe(b, s []byte) ([]byte, int) {
 	n := len(b)
 	b = printable.Backslash(b, s)
@@ -27,8 +27,7 @@ func Safe(b, s []byte) ([]byte, int) {
 	return b, width
 }
 
-// SafeString is text that a peer has sent, or that comes from a file, so that it
-// can be shown on a terminal.
+// SafeString returns text from a peer or a file in a form that is safe for a terminal.
 func SafeString(s string) string {
 	b, _ := Safe(nil, []byte(s))
 	return string(b)
@@ -36,9 +35,8 @@ func SafeString(s string) string {
 
 const ellipsis = "…"
 
-// shorten cuts the middle out of b[start:], which is width columns wide, so
-// that at most limit columns are left. More is kept of the end, where file
-// names differ.
+// shorten removes the middle of b[start:], which is width columns wide, so that at most limit columns remain.
+// It keeps more of the end, where file names differ.
 func shorten(b []byte, start, width, limit int) ([]byte, int) {
 	if width <= limit || limit < 3 {
 		return b, width
@@ -67,7 +65,7 @@ func shorten(b []byte, start, width, limit int) ([]byte, int) {
 		to, tw = to-n, tw+rw
 	}
 	rest := len(s) - to
-	b = append(b, ellipsis...) // room, should less than that have been cut out
+	b = append(b, ellipsis...) // room in case the ellipsis is longer than what was removed
 	s = b[start:]
 	copy(s[from+len(ellipsis):], s[to:to+rest])
 	copy(s[from:], ellipsis)

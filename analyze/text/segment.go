@@ -14,14 +14,14 @@ import (
 // stream is one direction of a TCP connection.
 type stream struct{ src, dst netip.AddrPort }
 
-// boundary is where the next FPDU of a stream begins, as far as the listing of
-// packets can follow it: it does not put segments into order. The trackers do.
+// boundary is where the next FPDU of a stream begins, as far as the packet listing can tell: it does not
+// reorder segments. The trackers do.
 type boundary struct {
 	known bool
 	next  uint32 // sequence number
 }
 
-// maxStreams bounds what is remembered of streams.
+// maxStreams bounds the number of remembered streams.
 const maxStreams = 1 << 14
 
 var tcpFlags = [...]struct {
@@ -29,7 +29,7 @@ var tcpFlags = [...]struct {
 	name string
 }{{0x02, "SYN"}, {0x01, "FIN"}, {0x04, "RST"}}
 
-// tcp writes a TCP segment, and what begins in it.
+// tcp writes a TCP segment and the frames that begin in it.
 func (p *PacketLister) tcp(v *decode.PacketView) {
 	l, f := &p.line, v.Frame
 	p.dec("TCP ", uint64(f.SrcPort))
@@ -121,8 +121,7 @@ func (p *PacketLister) fpdus(v *decode.PacketView, f *link.Frame) {
 	p.streams[key] = boundary{true, f.TCPSeq + uint32(at)}
 }
 
-// markers reports whether there are markers in what the sender of a segment
-// sends: its peer has asked for them.
+// markers reports whether the sender of a segment inserts markers because its peer requested them.
 func (p *PacketLister) markers(v *decode.PacketView, f *link.Frame) bool {
 	c := v.Connection
 	if c == nil {
@@ -164,7 +163,7 @@ func (p *PacketLister) mpa(m *iwarp.MPAFrame) {
 	p.private(&private, m.Private)
 }
 
-// segment writes a DDP segment, of whose length bytes u were captured.
+// segment writes a DDP segment; u holds the captured part of its length bytes.
 func (p *PacketLister) segment(u iwarp.ULPDU, length int) {
 	l := &p.line
 	c := u.Control()
@@ -212,8 +211,8 @@ func (p *PacketLister) segment(u iwarp.ULPDU, length int) {
 	}
 }
 
-// Setup reports whether a packet may belong to the setup of an iWARP
-// connection that is not known yet: its SYN, or an MPA frame.
+// Setup reports whether a packet may belong to the setup of an iWARP connection that is not yet known: a SYN,
+// or an MPA frame.
 func Setup(v *decode.PacketView) bool {
 	f := v.Frame
 	if f.Proto != link.TCP {

@@ -1,7 +1,7 @@
 package text
 
-// Shorten makes text of others safe for a terminal (see Safe) and cuts its
-// middle out, so that at most limit columns are left.
+// Shorten makes foreign text safe for a terminal (see Safe) and removes its middle, so that at most limit
+// columns remain.
 func Shorten(s []byte, limit int) []byte {
 	b, width := Safe(nil, s)
 	b, _ = shorten(b, 0, width, limit)

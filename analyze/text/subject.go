@@ -2,8 +2,8 @@ package text
 
 import "github.com/rpcrdma/toolkit/decode/rpc"
 
-// Subject appends what a transaction is about, as in the listing but in full:
-// file, range, new name; nothing if it is about no file.
+// Subject appends the subject of a transaction as in the listing, but in full: file, range, new name. It
+// appends nothing if there is no file.
 func Subject(b []byte, v *rpc.View) []byte {
 	var s Lister
 	l := line{b: b}

@@ -17,7 +17,7 @@ const (
 	TimeOfDay      TimeStyle = iota // 05:33:11.644754
 	TimeNone                        // nothing
 	TimeEpoch                       // seconds since 1970
-	TimeDelta                       // seconds since the line before
+	TimeDelta                       // seconds since the previous line
 	TimeDate                        // 2026-11-21 05:33:11.644754
 	TimeSinceFirst                  // seconds since the first line
 )
@@ -29,7 +29,7 @@ type TimeFormat struct {
 	Nano  bool // nanoseconds instead of microseconds
 }
 
-// Words are the formats by the letters that tshark uses.
+// timeWords are the formats by the letters that tshark uses.
 var timeWords = map[string]TimeFormat{
 	"a":  {Style: TimeOfDay, Local: true},
 	"ad": {Style: TimeDate, Local: true},
@@ -41,13 +41,13 @@ var timeWords = map[string]TimeFormat{
 	"dd": {Style: TimeDelta},
 }
 
-// counted are the formats by the number of t that tcpdump takes.
+// counted are the formats by the number of -t options, as in tcpdump.
 var counted = [...]TimeFormat{
 	{Style: TimeOfDay}, {Style: TimeNone}, {Style: TimeEpoch}, {Style: TimeDelta},
 	{Style: TimeDate}, {Style: TimeSinceFirst},
 }
 
-// TimeWord reports whether s is one of the words that ParseTime knows.
+// TimeWord reports whether ParseTime accepts s.
 func TimeWord(s string) bool {
 	_, ok := timeWords[s]
 	return ok
@@ -70,8 +70,7 @@ func TimeCount(n int) (TimeFormat, error) {
 	return counted[n], nil
 }
 
-// Clock writes times one after the other. The zero value writes the time of
-// the day in UTC.
+// Clock writes consecutive times. The zero value writes the time of day in UTC.
 type Clock struct {
 	Format TimeFormat
 
@@ -79,7 +78,7 @@ type Clock struct {
 	started     bool
 	day         int64 // start of the cached date, in local seconds since 1970
 	date        [10]byte
-	zone        int64 // offset of local time in seconds, valid from zoneFrom on for an hour
+	zone        int64 // offset of local time in seconds, valid for an hour from zoneFrom
 	zoneFrom    int64
 	zoned       bool
 }
@@ -130,8 +129,7 @@ func (c *Clock) Append(b []byte, ns int64) []byte {
 	return c.fraction(b, frac)
 }
 
-// offset is that of local time at a moment. It is looked up once for each hour
-// of the capture.
+// offset is the offset of local time at a given time. It is looked up once per hour of the capture.
 func (c *Clock) offset(sec int64) int64 {
 	hour := sec - mod(sec, 3600)
 	if !c.zoned || hour != c.zoneFrom {
@@ -141,7 +139,7 @@ func (c *Clock) offset(sec int64) int64 {
 	return c.zone
 }
 
-// seconds appends seconds with a fraction, the whole part at least width wide.
+// seconds appends seconds with a fraction; the integer part is at least width digits wide.
 func (c *Clock) seconds(b []byte, ns int64, width int) []byte {
 	neg := ns < 0
 	if neg {
@@ -192,7 +190,7 @@ func mod(a, m int64) int64 {
 
 func two(b []byte, n int64) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
 
-// zeros appends a number of that many digits.
+// zeros appends a number with that many digits.
 func zeros(b []byte, n int64, digits int) []byte {
 	var d [20]byte
 	for i := digits - 1; i >= 0; i-- {

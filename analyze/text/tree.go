@@ -15,10 +15,10 @@ import (
 // Tree shows transactions in full: timeline, transport headers with their
 // chunks, RDMA operations, RPC headers, arguments and results.
 type Tree struct {
-	// Level is how much is shown: 0 nothing but what Hex asks for, 1 a compact
-	// form with long lists and values shortened, 2 everything.
+	// Level is how much is shown: 0 only what Hex asks for, 1 a compact form that shortens long lists and
+	// values, 2 everything.
 	Level int
-	Hex   bool // the bytes of the messages, too
+	Hex   bool // also show the bytes of the messages
 	Width int  // columns of a line; 0 means 120
 	Color bool
 
@@ -34,7 +34,7 @@ func (t *Tree) width() int {
 
 func (t *Tree) full() bool { return t.Level > 1 }
 
-// Append appends the lines below that of a transaction.
+// Append appends the lines that follow the transaction's line.
 func (t *Tree) Append(b []byte, v *rpc.View) []byte {
 	if t.Level > 0 {
 		b = t.connection(b, v)
@@ -111,8 +111,7 @@ func (t *Tree) connection(b []byte, v *rpc.View) []byte {
 	return b
 }
 
-// Tunnel appends the wrapping of a connection, of which client is the client's
-// side.
+// Tunnel appends the encapsulation of a connection; client is the client's side.
 func Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
 	b = append(b, t.Type...)
 	if t.Version != 0 {
@@ -384,8 +383,7 @@ func (t *Tree) header(b []byte, tx *transaction.Transaction, h *rpcrdma.Header, 
 	return b
 }
 
-// How many segments of a chunk, and RDMA operations, are shown unless
-// everything is.
+// How many segments of a chunk, and how many RDMA operations, the short form shows.
 const (
 	maxSegments   = 16
 	maxOperations = 8
@@ -445,7 +443,7 @@ func (t *Tree) writeChunk(b []byte, tx *transaction.Transaction, name string, ki
 	return b
 }
 
-// rest says how many of total are left out if i is the first beyond most.
+// rest says how many of total are omitted if i is the first one beyond most.
 func (t *Tree) rest(b []byte, i, total, most int) []byte {
 	if t.full() || i != most {
 		return b
@@ -477,7 +475,7 @@ func (t *Tree) segment(b []byte, i int, s rpcrdma.Segment) []byte {
 	return strconv.AppendUint(b, uint64(s.Length), 10)
 }
 
-// movedOf is how many bytes RDMA operations have moved to or from a segment.
+// movedOf is how many bytes RDMA operations moved to or from a segment.
 func movedOf(tx *transaction.Transaction, kind transaction.ChunkKind, chunk int, s rpcrdma.Segment) uint64 {
 	var n uint64
 	for i := range tx.Operations {
@@ -597,7 +595,7 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 	b = append(b, ' ')
 	b = append(b, v.ProcedureName()...)
 	f := &t.fields
-	// What the COMPOUND has beside its operations.
+	// The fields of a COMPOUND outside its operations.
 	f.reset(false)
 	if tag := compoundTag(v); len(tag) > 0 {
 		f.String("tag", tag)
@@ -640,8 +638,7 @@ func (t *Tree) compound(b []byte, v *rpc.View, ops []rpc.Operation) []byte {
 	return t.left(t.left(b, v.ArgsLeft), v.ResultLeft)
 }
 
-// trim takes the status away, which stands beside the operation's name. It
-// reports whether anything is left.
+// trim removes the status, which is shown next to the operation's name. It reports whether anything is left.
 func (f *fields) trim() bool {
 	f.close()
 	if len(f.nodes) > 0 && f.nodes[0].leaf && strings.HasSuffix(f.nodes[0].name, "status") {

@@ -73,8 +73,8 @@ func (w *Window[T]) Add(p *capture.Packet) *T {
 	return &e.value
 }
 
-// At returns the value of a packet, that of the one which comes next included;
-// nil if the packet is not held. It is valid until the next call of Add or At.
+// At returns the value of a packet, including the next one; nil if the packet is not held. It is valid until
+// the next call of Add or At.
 func (w *Window[T]) At(number uint64) *T {
 	if number < w.first || number > w.next {
 		return nil

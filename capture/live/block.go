@@ -15,8 +15,7 @@ const (
 	blockHeader = 48
 )
 
-// Offsets in the header of a packet: struct tpacket3_hdr, and behind it struct
-// sockaddr_ll.
+// Offsets in the header of a packet: struct tpacket3_hdr, and after it struct sockaddr_ll.
 const (
 	recNext     = 0
 	recSec      = 4

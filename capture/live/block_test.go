@@ -187,7 +187,7 @@ func TestWalkSegments(t *testing.T) {
 		list = append(list, packet{data: head(x.kind, x.size) + addresses, hatype: 1})
 	}
 	fillBlock(mem, list...)
-	// The data begin behind the header.
+	// The data begin after the header.
 	off := int(native.Uint32(mem[blockFirst:]))
 	for range list {
 		p := mem[off:]

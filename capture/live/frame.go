@@ -18,9 +18,8 @@ const (
 
 const defaultTPID = 0x8100
 
-// linkOf is the link type of packets from an interface: frames of Ethernet as
-// they are, of all others the network packet behind a header that says what
-// the kernel knows (SLL2).
+// linkOf is the link type of packets from an interface: Ethernet frames unchanged; for all others, the
+// network packet after a header with what the kernel knows (SLL2).
 func linkOf(hatype uint16) capture.LinkType {
 	if hatype == arphrdEthernet || hatype == arphrdLoopback {
 		return capture.LinkEthernet

@@ -11,12 +11,12 @@ import (
 
 // Options say what is captured. Interfaces must be set.
 type Options struct {
-	// Interfaces are names of network interfaces; each is a tap. Packets of
-	// several are merged by time. "any", alone, is all interfaces, also those
-	// that come later; each becomes a tap when its first packet comes.
+	// Interfaces are names of network interfaces; each is a tap. Packets of several interfaces are merged by
+	// time. "any", alone, means all interfaces, including those that appear later; each becomes a tap with
+	// its first packet.
 	Interfaces []string
-	// Filter chooses packets in the kernel; nil takes all. Packets that leave
-	// by a loopback interface are left out in any case: each comes in again.
+	// Filter selects packets in the kernel; nil selects all. Packets that leave by a loopback interface are
+	// always left out, since each comes in again.
 	Filter *pcapfilter.Expr
 	// SnapLen is how many bytes of a packet are kept; 0 means all.
 	SnapLen int
@@ -34,14 +34,12 @@ type Options struct {
 	Retire time.Duration
 	// Promiscuous takes frames to other stations, too.
 	Promiscuous bool
-	// HardwareTime takes the timestamps of the adapter where it has them for
-	// all packets. The clock of the adapter is not that of the system unless
-	// something keeps them together, and packets that are sent have the
-	// system's time still. Needs CAP_NET_ADMIN.
+	// HardwareTime uses the timestamps of the adapter if it has them for all packets. The adapter's clock
+	// differs from the system's unless something synchronises them, and sent packets still have the system's
+	// time. Needs CAP_NET_ADMIN.
 	HardwareTime bool
-	// KeepClock leaves the adapter stamping all packets after the end, which a
-	// program has to do that gives up CAP_NET_ADMIN meanwhile. A note says how
-	// to set it back.
+	// KeepClock leaves the adapter stamping all packets after the end. A program that gives up CAP_NET_ADMIN
+	// in between has to do that. A note explains how to set it back.
 	KeepClock bool
 	// Segments asks the kernel for the size of the segments that it will make of
 	// a packet, or has merged (capture.Packet.Segment). Linux tells it from
@@ -56,11 +54,10 @@ type Options struct {
 	SysRoot string
 }
 
-// Fanout is a group of captures on the same interface, of this or other
-// processes. Each packet goes to one of them: those of a flow (addresses and
-// ports, in either direction) to the same. The two directions of a RoCE
-// connection are different flows, since their UDP source ports differ; only a
-// merge of what the group has written shows whole connections.
+// Fanout is a group of captures on the same interface, of this or other processes. Each packet goes to one of
+// them: those of a flow (addresses and ports, in either direction) to the same one. The two directions of a
+// RoCE connection are different flows, since their UDP source ports differ; only a merge of everything the
+// group has written shows whole connections.
 type Fanout struct {
 	Group uint16
 }
@@ -74,7 +71,7 @@ type Stats struct {
 	Missed    uint64 // by the interface itself, of whatever kind (rx_missed_errors)
 }
 
-// ErrUnsupported says that there is no live capture on this system.
+// ErrUnsupported means that there is no live capture on this system.
 var ErrUnsupported = errors.New("live capture works on Linux only")
 
 // PermissionError says that the process may not capture.
@@ -90,8 +87,7 @@ func (e *PermissionError) Error() string {
 
 func (e *PermissionError) Unwrap() error { return e.Err }
 
-// InterfaceError says that an interface cannot be captured on any more, or at
-// all.
+// InterfaceError means that an interface can no longer be captured on, or could not from the start.
 type InterfaceError struct {
 	Interface string
 	Text      string

@@ -12,9 +12,9 @@ import (
 // RDMADevice is an RDMA device as sysfs shows it.
 type RDMADevice struct {
 	Name   string // mlx5_0, rxe0
-	Driver string // mlx5_core, rxe, siw; empty if not known
-	// Software says that its packets are made by the kernel and pass through
-	// a network interface, where they can be captured: Soft-RoCE and Soft-iWARP.
+	Driver string // mlx5_core, rxe, siw; empty if unknown
+	// Software means that the kernel makes its packets and sends them through a network interface, where they
+	// can be captured: Soft-RoCE and Soft-iWARP.
 	Software bool
 	// Link is "Ethernet" or "InfiniBand", of the first port.
 	Link string
@@ -30,7 +30,7 @@ const (
 	maxGIDs    = 1024
 )
 
-// RDMADevices lists the RDMA devices below a mount of sysfs, "/sys" as a rule.
+// RDMADevices lists the RDMA devices below a mount of sysfs, "/sys" usually.
 func RDMADevices(sys string) []RDMADevice {
 	dir := filepath.Join(sys, "class/infiniband")
 	entries, err := os.ReadDir(dir)
@@ -128,8 +128,7 @@ func findRDMA(sys, name string) *RDMADevice {
 	return nil
 }
 
-// explain says why one cannot capture on an RDMA device by its name, and what
-// to do.
+// explain says why an RDMA device cannot be captured on by its name, and what to do instead.
 func (d *RDMADevice) explain() string {
 	if d.Software {
 		on := "its network interface"
@@ -141,7 +140,7 @@ func (d *RDMADevice) explain() string {
 	return "this is an RDMA device, not a network interface, and the kernel does not see its packets\n" + d.waysOut()
 }
 
-// waysOut are ways to capture what an adapter sends past the kernel.
+// waysOut are ways to capture what an adapter sends without the kernel.
 func (d *RDMADevice) waysOut() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  ways to capture them:\n")
@@ -157,9 +156,8 @@ func (d *RDMADevice) waysOut() string {
 	return b.String()
 }
 
-// Hidden tells of RDMA adapters whose traffic does not pass through the kernel,
-// so that a capture on the interface cannot show it. For "any", all adapters
-// count. sys is the mount of sysfs.
+// Hidden reports RDMA adapters whose traffic does not pass through the kernel, so that a capture on the
+// interface cannot show it. For "any", all adapters count. sys is the mount of sysfs.
 func Hidden(sys, iface string) []string {
 	var notes []string
 	for _, d := range RDMADevices(sys) {

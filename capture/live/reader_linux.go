@@ -29,7 +29,7 @@ type Reader struct {
 	number  uint64
 	err     error     // sticky
 	failed  error     // what ends the capture when all is delivered
-	drain   time.Time // until then the kernel hands over what it has; zero while it captures
+	drain   time.Time // until then the kernel delivers what it has; zero during capture
 	polls   []unix.PollFd
 
 	mu      sync.Mutex // of what follows
@@ -85,7 +85,7 @@ func (r *Reader) tap(name string, lane int, hatype uint16) capture.Tap {
 	return capture.Tap{File: name, Lane: lane, Name: name, Link: linkOf(hatype), SnapLen: uint32(r.opt.SnapLen)}
 }
 
-// Size of a batch: what is made of it fits the caches of a processor.
+// Size of a batch: its decoded form fits the caches of a processor.
 const (
 	batchBytes   = 256 << 10
 	batchPackets = 512
@@ -137,13 +137,12 @@ func (r *Reader) Read(b *capture.Batch) error {
 	}
 }
 
-// patience is how long it takes until a packet in a ring can be read, at most:
-// the timer looks at a block up to twice. The rest is for a busy machine.
+// patience is the maximum time until a packet in a ring can be read: the timer examines a block up to twice.
+// The rest allows for a busy machine.
 func (g *ring) patience() time.Duration { return 2*g.layout.retire + 20*time.Millisecond }
 
-// fill takes packets from the rings in the order of time. If it has to leave
-// one that is there, since another ring may yet have an earlier one, it returns
-// the moment at which that will be known.
+// fill takes packets from the rings in time order. If it has to leave a packet because another ring may still
+// have an earlier one, it returns the time at which that will be known.
 func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
 	for _, g := range r.rings {
 		g.look(now)
@@ -181,7 +180,7 @@ func (r *Reader) fill(b *capture.Batch, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxTaps bounds the interfaces that any tells apart.
+// maxTaps bounds the interfaces that any distinguishes.
 const maxTaps = 4096
 
 func (r *Reader) tapOf(g *ring) uint16 {
@@ -285,8 +284,8 @@ func (r *Reader) Taps() []capture.Tap {
 // Problems implements capture.Reader.
 func (r *Reader) Problems() ([]*capture.Problem, int) { return r.problems.get() }
 
-// Close ends the capture without delivering what is left. A Read under way
-// returns os.ErrClosed. Stats keeps its last counts.
+// Close ends the capture without delivering the rest. A pending Read returns os.ErrClosed. Stats keeps its
+// last counts.
 func (r *Reader) Close() error {
 	r.closing.Store(true)
 	r.rouse()

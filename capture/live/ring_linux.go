@@ -125,8 +125,8 @@ func openRing(name string, opt *Options, l layout) (_ *ring, err error) {
 	return r, nil
 }
 
-// tellsSegments reports whether the kernel knows how to tell of the segments of
-// UDP: before Linux 6.2 it drops those packets instead.
+// tellsSegments reports whether the kernel can report the segments of UDP: before Linux 6.2 it drops those
+// packets instead.
 func tellsSegments() bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -145,7 +145,7 @@ func since(release string, major, minor int) bool {
 	return x > major || x == major && y >= minor
 }
 
-// readCounter reads a counter of sysfs anew; 0 if the interface is gone.
+// readCounter reads a counter of sysfs again; 0 if the interface is gone.
 func readCounter(f *os.File) uint64 {
 	var b [24]byte
 	n, _ := f.ReadAt(b[:], 0)
@@ -153,8 +153,8 @@ func readCounter(f *os.File) uint64 {
 	return v
 }
 
-// nameOf and isUp ask through the packet socket, which is open already: a
-// program that has given up its privileges may not be allowed to open another.
+// nameOf and isUp use the packet socket, which is already open: a program without privileges may not be
+// allowed to open another.
 
 // nameOf is the name of an interface now; empty if there is none.
 func (r *ring) nameOf(index int) string {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hardwareTime asks the adapter for timestamps of all packets. It returns a
-// remark on what came of it.
+// hardwareTime asks the adapter for timestamps of all packets. It returns a remark on the result.
 func (r *ring) hardwareTime(keep bool) string {
 	if r.index == 0 {
 		return "any: an adapter's timestamps need interfaces by name; the times are those of the system"

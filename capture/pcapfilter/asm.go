@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// label is a place in a program that is not known yet.
+// label is a place in a program that is not yet known.
 type label int
 
 // item is an instruction, a jump or a test.

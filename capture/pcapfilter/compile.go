@@ -15,8 +15,7 @@ const (
 	// Network packets: the kernel knows protocol and start of the network
 	// header, of whatever link (linux/filter.h: SKF_AD_PROTOCOL, SKF_NET_OFF).
 	Network
-	// Mixed tells the two apart by the type of the link (SKF_AD_HATYPE), for
-	// a socket on all interfaces.
+	// Mixed distinguishes the two by the type of the link (SKF_AD_HATYPE), for a socket on all interfaces.
 	Mixed
 )
 
@@ -26,11 +25,9 @@ type Options struct {
 	// Kernel lets the program ask for tags that the kernel has stripped. One
 	// that is to run elsewhere must not.
 	Kernel bool
-	// Snap is what the program returns for a packet that it takes: the most
-	// bytes to keep. 0 means all.
+	// Snap is what the program returns for a packet that matches: the number of bytes to keep. 0 means all.
 	Snap uint32
-	// DropEcho refuses the packets that leave by a loopback interface: each
-	// comes in again. It needs Kernel.
+	// DropEcho drops the packets that leave by a loopback interface: each comes in again. It needs Kernel.
 	DropEcho bool
 }
 

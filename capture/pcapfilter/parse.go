@@ -217,7 +217,7 @@ func (p *parser) address() (node, error) {
 	return n, nil
 }
 
-// match is what qualifiers and the id behind them mean.
+// match is what qualifiers and the id after them mean.
 func (p *parser) match(q qualifiers) (node, error) {
 	switch q.kind {
 	case "broadcast", "multicast":

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Traffic says what packets are of interest for RPC-over-RDMA. The zero value
-// is RoCE of both versions, iWARP at its usual port, and all that tunnels and
-// mirrors carry: a filter of the kernel does not look into them.
+// Traffic selects the packets of interest for RPC-over-RDMA. The zero value is RoCE of both versions, iWARP
+// at its usual port, and everything in tunnels and mirrors: a kernel filter does not look into them.
 type Traffic struct {
 	// TCPPorts are the ports of iWARP, in either direction; nil means 20049,
 	// the port registered for NFS over RDMA (nfsrdma).
@@ -26,7 +25,7 @@ const (
 
 var rpcPorts = []uint16{111, 2049, 20048}
 
-// What carries tunnels and mirrors. Package decode/link takes the same ones off.
+// Carriers of tunnels and mirrors. Package decode/link removes the same ones.
 var tunnels = []struct {
 	name string
 	node node
@@ -47,8 +46,8 @@ var tunnels = []struct {
 
 func toUDP(port uint16) node { return and{ipProto(protoUDP), ports{destination, port, port}} }
 
-// Expr is the expression for the traffic. Fragments but the first name no
-// port: all those of UDP and TCP are taken, over IPv4 and IPv6.
+// Expr is the expression for the traffic. Only the first fragment has port numbers, so all other UDP and TCP
+// fragments are taken, over IPv4 and IPv6.
 func (t Traffic) Expr() *Expr {
 	udp := []uint16{roceV2Port}
 	if t.RPC {

@@ -161,7 +161,7 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// All samples pass, but for what has nothing to do with RDMA.
+// All samples pass, except for what has nothing to do with RDMA.
 func TestTrafficOfSamples(t *testing.T) {
 	plain, tagged := frames(t)
 	vm := compiled(t, Traffic{}.Expr())

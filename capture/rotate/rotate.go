@@ -19,14 +19,12 @@ import (
 
 // Options say what files are written. Name must be set.
 type Options struct {
-	// Name of the file; "-" is Stdout. Its end chooses the format: pcap for
-	// .pcap, pcapng for all others; before a further .gz or .zst, which
-	// compresses.
+	// Name of the file; "-" is Stdout. Its extension selects the format: pcap for .pcap, pcapng for
+	// everything else; a further .gz or .zst compresses.
 	Name   string
 	Stdout io.Writer // nil means os.Stdout
-	// Size is the most bytes of a file, before compression, not counting the
-	// statistics at its end; a longer packet has a file of its own. 0 is no
-	// limit.
+	// Size is the most bytes of a file, before compression, not counting the statistics at its end; a longer
+	// packet has its own file. 0 is no limit.
 	Size int64
 	// Every is the time in nanoseconds of the capture after which a file
 	// ends, counted from the first packet. 0 is no limit.
@@ -40,7 +38,7 @@ type Options struct {
 	Writer capture.WriterOptions
 	// Statistics, if set, gives the counters to write at the end of a file.
 	Statistics func() []Statistics
-	// Files knows what is read meanwhile and must not be written; nil: nothing.
+	// Files knows the files being read, which must not be written; nil: none.
 	Files *outfile.Files
 }
 
@@ -51,18 +49,16 @@ type Statistics struct {
 	capture.Statistics
 }
 
-// Writer writes packets to the files. With Size or Every, the files of a
-// series have numbers in their names, before the extension: trace-00001.pcapng.
-// With Every, a name with conversions of strftime, as trace-%H%M%S.pcap, names
-// files by the local time of their first packet instead; a name that the
-// series had already gets a number as well.
+// Writer writes packets to the files. With Size or Every, the files of a series have numbers in their names,
+// before the extension: trace-00001.pcapng. With Every, a name with conversions of strftime, as
+// trace-%H%M%S.pcap, names files by the local time of their first packet instead; a name that the series had
+// already gets a number as well.
 //
-// A file begins with a packet: as long as there is none, no file is opened,
-// but for the one of a capture without any.
+// A file begins with a packet: while there is none, no file is opened, except for the one of a capture
+// without any.
 //
-// Files are written under their names, so that they can be read while they grow.
-// After an error, such as that of a full disk, the last one is cut behind its
-// last whole packet.
+// Files are written under their names, so that they can be read while they grow. After an error, such as that
+// of a full disk, the last one is cut after its last whole packet.
 type Writer struct {
 	opt    Options
 	suffix string // .pcapng.zst
@@ -85,8 +81,8 @@ type Writer struct {
 	err     error
 }
 
-// New checks the options. A name that cannot be written fails with the first
-// packet, but for a single file, which is opened at once.
+// New checks the options. A name that cannot be written fails with the first packet, except for a single
+// file, which is opened at once.
 func New(opt Options) (*Writer, error) {
 	w := &Writer{opt: opt, series: opt.Size > 0 || opt.Every > 0, used: make(map[string]int)}
 	if opt.Name == "" {
@@ -209,7 +205,7 @@ func (w *Writer) next(at int64) string {
 // maxUsed bounds the names that are remembered where all files are kept.
 const maxUsed = 1 << 16
 
-// overhead is what a packet takes in a file besides its bytes, at most.
+// overhead is the maximum number of bytes that a packet takes in a file in addition to its data.
 const overhead = 36
 
 // Write adds a packet, in a new file if it is time for one.
@@ -238,8 +234,8 @@ func (w *Writer) Write(p *capture.Packet) error {
 	return w.err
 }
 
-// Flush writes what is buffered, so that others can read it. A compressed file
-// is written when enough has come together.
+// Flush writes what is buffered, so that others can read it. A compressed file is written when enough data
+// has accumulated.
 func (w *Writer) Flush() error {
 	if w.err == nil && w.file != nil && w.file.z == nil {
 		w.err = w.w.Flush()
@@ -328,15 +324,14 @@ type Count struct {
 	Files   int
 	Packets uint64 // that can be read
 	Bytes   int64  // before compression
-	// Cut says that the last file is compressed and was not ended, because of an
-	// error. Bytes does not count it; nor does Packets, if Least is set: it cannot
-	// be read, as if it is standard output.
+	// Cut means that the last file is compressed and was not ended, because of an
+	// error. Bytes does not count it. If it cannot be read, as on standard output,
+	// Packets does not count it either, and Least is set.
 	Cut, Least bool
 }
 
-// Count returns what was written. While a file is open, what is buffered is not
-// part of it; once Close has returned, it is what the stream or the disk has
-// taken, even if there was an error.
+// Count returns what was written. While a file is open, buffered data is not included; after Close it is what
+// the stream or the disk accepted, even if there was an error.
 func (w *Writer) Count() Count {
 	c := Count{Files: w.count, Packets: w.stored, Bytes: w.bytes, Cut: w.cut, Least: w.least}
 	if w.file != nil {

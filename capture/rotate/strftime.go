@@ -14,7 +14,7 @@ var layouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan", 'Z': "MST", 'z': "-0700",
 }
 
-// checkTime tells whether all conversions of a name are known.
+// checkTime reports whether all conversions of a name are known.
 func checkTime(name string) error {
 	for i := 0; i < len(name); i++ {
 		if name[i] != '%' {

@@ -85,14 +85,14 @@ func newCaptureCommand(s *cli.Streams) *cobra.Command {
 	o.tuningFlags(f)
 	f.StringArrayVarP(&o.read, "read", "r", nil, "take packets from this `file` instead; - is standard input")
 	f.VarP(&o.size, "file-size", "C", "start a new file before one exceeds this `size`: 100M, or a number of millions of bytes")
-	f.VarP(&o.every, "file-seconds", "G", "start a new file every so many `seconds`; strftime conversions (%H) in the name are filled in")
+	f.VarP(&o.every, "file-seconds", "G", "start a new file after this many `seconds`; strftime conversions (%H) in the name are filled in")
 	f.IntVarP(&o.keep, "files", "W", 0, "with -C or -G: keep the newest `n` files, remove older ones")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
-	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
+	f.Var(&o.duration, "duration", "stop after this many `seconds`, or 10m")
 	f.DurationVar(&o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
 	f.StringVar(&o.broken, "stop-rule", "", "stop at the first violation of one of the rules in this `list`, as in check --rules")
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
-	f.Var(&o.after, "after", "after the condition is met, go on for so many `seconds`, or 500ms")
+	f.Var(&o.after, "after", "after the condition is met, continue for this many `seconds`, or 500ms")
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
@@ -297,12 +297,12 @@ func (c *capturing) until(t int64) {
 	}
 }
 
-// met takes note of the condition that a transaction has met.
+// met records the condition that a transaction has met.
 func (c *capturing) met() {
 	c.until(c.stop.at + int64(c.o.after))
 	on := ""
 	if c.o.after > 0 {
-		on = fmt.Sprintf("; going on for %v", time.Duration(c.o.after))
+		on = fmt.Sprintf("; continuing for %v", time.Duration(c.o.after))
 	}
 	c.notes.Printf("stopped by %s%s", c.stop.why, on)
 	if r := c.in.iface; r != nil {

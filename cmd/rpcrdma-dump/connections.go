@@ -211,7 +211,7 @@ func (c connection) detail(w io.Writer) {
 		fmt.Fprintf(w, "\n    health: %d packets seen again, %d NAKs, %d RNR NAKs, %d missing, %d with wrong CRC, %d congestion marks, %d CNPs\n",
 			n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
 		if n.Resyncs > 0 {
-			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and were taken up anew: %d times\n", n.Resyncs)
+			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and tracking restarted: %d times\n", n.Resyncs)
 		}
 	}
 	fmt.Fprintln(w)
@@ -289,8 +289,8 @@ func (c connection) setupDetail(w io.Writer, side rdma.Side) {
 	}
 }
 
-// ackTimeout is the time that the exponent of a REQ stands for (IBTA volume 1,
-// section 9.7.6.1.3: 4.096 µs·2^e, and none for 0).
+// ackTimeout formats the time that the timeout exponent of a REQ stands for: 4.096 µs·2^e, and no timeout for
+// 0 (IBTA volume 1, section 9.7.6.1.3).
 func ackTimeout(exponent uint8) string {
 	if exponent == 0 {
 		return "none"

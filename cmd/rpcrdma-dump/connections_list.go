@@ -14,9 +14,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// connectionList keeps connections that have ended, in the order of their
-// numbers, in a packed form: what memory does not hold goes to a temporary
-// file in sorted runs, which are merged when the list is read.
+// connectionList keeps ended connections, ordered by number, in packed form. What does not fit into memory
+// goes to a temporary file in sorted runs, which are merged when the list is read.
 type connectionList struct {
 	limit int // bytes held in memory
 	buf   []byte
@@ -85,8 +84,7 @@ func (l *connectionList) spill() {
 	l.buf, l.index = l.buf[:0], l.index[:0]
 }
 
-// each calls f for all connections in the order of their numbers. What f is
-// given is valid during the call.
+// each calls f for all connections ordered by number. The argument of f is valid during the call.
 func (l *connectionList) each(f func(*rdma.Connection)) error {
 	l.sort()
 	sources := make(sources, 0, len(l.runs)+1)
@@ -185,8 +183,8 @@ func (s *sources) Pop() any {
 	return x
 }
 
-// packer writes or reads what a listing shows of a connection: one walk through
-// its fields does both, so that they cannot differ.
+// packer writes or reads the listed fields of a connection: one function walks through them for both, so that
+// they cannot differ.
 type packer struct {
 	b     []byte
 	reads bool

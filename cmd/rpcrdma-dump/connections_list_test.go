@@ -52,7 +52,7 @@ func connectionAt(id int, r *rand.Rand) *rdma.Connection {
 	for i := range c.Setup {
 		c.Setup[i].PrivateBytesLen = uint8(len(c.Setup[i].PrivateBytes))
 	}
-	// These belong to the packet at hand.
+	// These belong to the current packet.
 	c.Stamp, c.Header = rdma.Stamp{}, rdma.Header{}
 	return c
 }

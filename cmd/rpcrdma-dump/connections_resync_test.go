@@ -15,7 +15,7 @@ func TestConnectionResyncs(t *testing.T) {
 	c.Sent[1].Resyncs = 3
 	var b strings.Builder
 	c.detail(&b)
-	if n := strings.Count(b.String(), "taken up anew: 3 times"); n != 1 {
+	if n := strings.Count(b.String(), "tracking restarted: 3 times"); n != 1 {
 		t.Errorf("shown %d times in\n%s", n, b.String())
 	}
 	if s := string(c.append(nil, new(ndjson.Encoder))); strings.Count(s, `"resyncs":3`) != 1 || strings.Count(s, "resyncs") != 1 {

@@ -87,8 +87,7 @@ func completeField(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 
 // printer writes transactions in one of the formats.
 type printer interface {
-	// begin and finish write what stands before the first and after the last
-	// transaction.
+	// begin and finish write what precedes the first and follows the last transaction.
 	begin(b []byte) []byte
 	print(b []byte, v *rpc.View) []byte
 	finish(b []byte) []byte
@@ -174,7 +173,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	defer stop()
 	opt := o.decoder()
 	if (len(o.ifaces) > 0 || o.follow) && !cmd.Flags().Changed("sort") {
-		o.sort = "completion" // somebody waits
+		o.sort = "completion" // live output
 	}
 	opt.Transactions.OnCompletion = o.sort == "completion"
 	opt.Concurrent = o.extract == "" // file data is too much to let some wait
@@ -194,7 +193,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		d.printer, d.summary = nil, newSummary()
 		opt.Closed = d.summary.closed
 		if match == nil && x == nil {
-			d.view.Names = nil // nobody asks
+			d.view.Names = nil // names are not needed
 		}
 	}
 	j.d = decode.New(opt, d.transaction)
@@ -278,8 +277,7 @@ func (d *dump) show(v *rpc.View) {
 	}
 }
 
-// extractError makes a mistake of the caller of a directory that holds something
-// else.
+// extractError reports a directory that holds something else as a usage error.
 func extractError(err error) error {
 	if errors.Is(err, extract.ErrForeign) {
 		return &cli.UsageError{Err: err}

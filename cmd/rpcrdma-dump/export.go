@@ -64,8 +64,8 @@ type exporter struct {
 	err   error
 }
 
-// export runs the decoder over the input and gives add the transactions that
-// are wanted. finish ends the output; it is not called if that is to be given up.
+// export runs the decoder over the input and passes the selected transactions to add. finish ends the output;
+// it is not called if the output is to be discarded.
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
 	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}}
 	j.d = decode.New(opt, e.transaction)
@@ -110,7 +110,7 @@ func (o *exportOptions) create(j *job) (*cli.Output, error) {
 	return cli.Create(j.files, o.out, j.s.Out)
 }
 
-// written says how much an export has written, unless it has failed.
+// written reports how much an export has written, unless it failed.
 func written(s *cli.Streams, err error, rows uint64, to string) {
 	if err != nil && !errors.Is(err, cli.ErrDamaged) {
 		return

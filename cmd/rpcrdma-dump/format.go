@@ -90,8 +90,7 @@ func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 
 var layoutKeys = []string{"header=", "separator=", "occurrence=", "aggregator=", "quote=", "bom="}
 
-// splitOptions takes "header=y,separator=," apart: a comma separates only in
-// front of another option.
+// splitOptions splits "header=y,separator=,": a comma separates only in front of another option.
 func splitOptions(s string) []string {
 	var out []string
 	start := 0
@@ -214,8 +213,7 @@ func (p *fieldsPrinter) print(b []byte, v *rpc.View) []byte {
 	return append(b, '\n')
 }
 
-// value appends a value on one line. A quotation mark in it is doubled, as CSV
-// has it.
+// value appends a value on one line. Quotation marks in it are doubled, as in CSV.
 func (p *fieldsPrinter) value(b []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '\\' || c == p.quote && c != 0 {

@@ -122,8 +122,7 @@ func xids(t *testing.T, file string) []string {
 	return strings.Fields(out.String())
 }
 
-// hostileComments reads the comments of annotate from the file: behind the packet,
-// as options with code 1.
+// hostileComments reads the comments of annotate from the file: after the packet, as options with code 1.
 func hostileComments(t *testing.T, in string) {
 	out := filepath.Join(t.TempDir(), "out.pcapng")
 	var problems bytes.Buffer

@@ -23,8 +23,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/outfile"
 )
 
-// inputOptions say what is read and how it is decoded. All commands that read
-// captures have them.
+// inputOptions are the flags that say what is read and how it is decoded. All commands that read captures
+// have them.
 type inputOptions struct {
 	liveOptions
 	read        []string
@@ -37,7 +37,7 @@ type inputOptions struct {
 	memory      cli.Memory
 	message     size
 
-	// needs is what the command does once it captures; set before start.
+	// needs is what the command still needs after confinement; set before start.
 	needs sandbox.Needs
 }
 
@@ -90,8 +90,8 @@ func (o *inputOptions) decoder() decode.Options {
 	}
 }
 
-// windowBytes is how many bytes of packets a window holds, of which given says how
-// many: 0 for as many as there is memory for.
+// windowBytes is how many bytes of packets a window holds; given is the value of the flag, 0 for as much as
+// there is memory for.
 func (o *inputOptions) windowBytes(given size) int {
 	switch {
 	case given == 0 && o.memory.Given(): // what is known of the packets takes as much again
@@ -124,8 +124,7 @@ func (c *clockFlag) Set(v string) error {
 // size is a flag with a number of bytes.
 type size = cli.Size
 
-// input is a capture.Reader that can be interrupted, and that counts packets
-// that the capture has cut.
+// input is a capture.Reader that can be interrupted, and that counts packets cut by the capture.
 type input struct {
 	capture.Reader
 	names     []string
@@ -176,7 +175,7 @@ func (o *inputOptions) openLive(names []string) (*input, error) {
 	return in, nil
 }
 
-// stop ends the input: what an interface has captured is still delivered.
+// stop ends the input; packets already captured on an interface are still delivered.
 func (in *input) stop() {
 	if in.iface != nil {
 		in.iface.Stop()
@@ -213,8 +212,8 @@ func (in *input) Read(b *capture.Batch) error {
 		in.count(b)
 		return err
 	}
-	// Another goroutine waits for the source. It reads into a batch of its
-	// own, which it may still hold when this one has long left.
+	// Another goroutine waits for the source. It reads into its own batch, which it may still hold long after
+	// this call has returned.
 	if in.request == nil {
 		in.request, in.answer = make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -261,11 +260,11 @@ type job struct {
 	signal  atomic.Bool // a signal has ended the input
 	notes   *cli.Problems
 	box     *sandbox.Box // not nil: the input is captured
-	early   func()       // takes back the handler of signals from the opening of interfaces on
+	early   func()       // removes the signal handler installed when the interfaces are opened
 }
 
-// claim notes the files that a command reads, others beside the captures
-// included, so that none of them is written.
+// claim registers the files that a command reads, including those that are not captures, so that none of them
+// is overwritten.
 func (o *inputOptions) claim(s *cli.Streams, args []string, others ...string) (*outfile.Files, error) {
 	names, err := o.files(args)
 	if err != nil {
@@ -283,7 +282,7 @@ func (o *inputOptions) claim(s *cli.Streams, args []string, others ...string) (*
 	return files, files.CheckStream("standard output", s.Out)
 }
 
-// start opens the input. What captures gives up then what it needs no more.
+// start opens the input. For live captures it then gives up privileges that are no longer needed.
 func start(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*job, error) {
 	j, err := open(cmd, s, o, args)
 	if err == nil {
@@ -298,7 +297,7 @@ func start(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (
 	return j, nil
 }
 
-// open opens the input and gives up privileges, but does not confine yet.
+// open opens the input and gives up privileges, but does not confine the process yet.
 func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*job, error) {
 	names, err := o.files(args)
 	if err != nil {
@@ -319,8 +318,7 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 		if j.box, err = o.box.Open(o.needs.Writes()); err != nil {
 			return nil, &cli.UsageError{Err: err}
 		}
-		// What the rings hold is not lost by an interrupt while privileges are
-		// given up.
+		// An interrupt while privileges are given up does not lose packets in the rings.
 		j.early = cli.OnSignal(func(n int) bool {
 			j.signal.Store(true)
 			return n == 1
@@ -361,16 +359,15 @@ func (j *job) confine(n sandbox.Needs) error {
 	return nil
 }
 
-// need notes that a file will be written; none and standard output need
-// nothing.
+// need registers a file that will be written; an empty name and standard output need nothing.
 func (o *inputOptions) need(file string) {
 	if file != "" && file != "-" {
 		o.needs.Files = append(o.needs.Files, file)
 	}
 }
 
-// patternDir is the directory below which all files lie whose names are made of
-// a pattern; special are the characters that begin what is filled in.
+// patternDir is the directory that contains all files named by a pattern; special are the characters that
+// start a placeholder.
 func patternDir(pattern, special string) string {
 	if i := strings.IndexAny(pattern, special); i >= 0 {
 		pattern = pattern[:i]
@@ -378,8 +375,7 @@ func patternDir(pattern, special string) string {
 	return filepath.Dir(pattern)
 }
 
-// stop ends the run after the packet at hand. What the decoder reports from
-// then on is to be left out.
+// stop ends the run after the current packet. What the decoder reports after that must be ignored.
 func (j *job) stop() {
 	j.stopped = true
 	j.d.Stop()
@@ -388,8 +384,8 @@ func (j *job) stop() {
 	}
 }
 
-// interrupts lets a signal end the input, until the result is called. A second
-// one ends the program.
+// interrupts lets a signal end the input until the returned function is called. A second signal ends the
+// program.
 func (j *job) interrupts() func() {
 	done := cli.OnSignal(func(n int) bool {
 		if n > 1 {
@@ -411,9 +407,8 @@ func (j *job) interrupts() func() {
 	}
 }
 
-// whole is an error if a signal has cut the input short. That is how an input
-// ends that others are still writing; of a file, what comes out is not what was
-// asked for.
+// whole returns an error if a signal has cut the input short. For an input that is still being written that
+// is the normal end; for a file, the output would not be what was requested.
 func (j *job) whole(name string) error {
 	switch {
 	case !j.signal.Load():
@@ -434,8 +429,8 @@ func (j *job) run(progress bool) error {
 	return j.d.Run(j.in)
 }
 
-// finish reports what is wrong with the input and returns the error that the
-// command ends with. err is what ended the run, out the error of the output.
+// finish reports problems of the input and returns the error that the command ends with. err is the error of
+// the run, out the error of the output.
 func (j *job) finish(err, out error) error {
 	if out != nil {
 		return out

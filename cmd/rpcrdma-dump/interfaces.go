@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/table"
 )
 
-// listInterfaces prints the network interfaces and the RDMA devices, and where
-// the traffic of these can be seen.
+// listInterfaces prints the network interfaces and the RDMA devices, and where the traffic of the latter can
+// be captured.
 func listInterfaces(w io.Writer, sys string) error {
 	list, err := live.Interfaces(sys)
 	if err != nil {
@@ -67,8 +67,7 @@ func rdmaOf(devices []live.RDMADevice) string {
 	return or(strings.Join(names, ","))
 }
 
-// seen says whether a capture on an interface shows the traffic of its RDMA
-// devices.
+// seen reports whether a capture on an interface shows the traffic of its RDMA devices.
 func seen(devices []live.RDMADevice) string {
 	soft, hard := false, false
 	for _, d := range devices {

@@ -85,8 +85,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A capture that grows is shown as it grows. What has been shown often enough
-// ends the command, although the capture may go on.
+// A capture that grows is shown as it grows. What has been shown often enough ends the command, although the
+// capture may continue.
 func TestFollow(t *testing.T) {
 	sample := filepath.Join(samples, "rocev2-nfs41-recall.pcap")
 	b, err := os.ReadFile(sample)

@@ -46,8 +46,7 @@ Record on the client:
 and on the server with the events
   sunrpc:svc_process sunrpc:svc_stats_latency rpcrdma:svcrdma_decode_rqst`
 
-// kernelFlags name the files of the kernel. A command that joins transactions
-// with them has these.
+// kernelFlags name the kernel's records. Commands that join transactions with them have these flags.
 type kernelFlags struct {
 	mountstats []string
 	ftrace     []string

@@ -15,8 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
 )
 
-// liveOptions say what is captured from network interfaces. All commands that
-// read captures have them.
+// liveOptions are the flags for captures from network interfaces. All commands that read captures have them.
 type liveOptions struct {
 	ifaces  []string
 	ports   []string
@@ -37,16 +36,16 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
-	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
+	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
 	o.box.Flags(f)
 }
 
 // filterFlags chooses the filter of the kernel by an expression.
 func (o *liveOptions) filterFlag(f *pflag.FlagSet, name, short string) {
-	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets for which this capture filter `expression` holds")
+	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets that match this capture filter `expression`")
 }
 
-// tuningFlags are of use for captures that are written.
+// tuningFlags are useful for captures that are written to files.
 func (o *liveOptions) tuningFlags(f *pflag.FlagSet) {
 	f.IntVarP(&o.snap, "snaplen", "s", 0, "keep `n` bytes of each packet (default all)")
 	f.VarP(&o.ring, "buffer", "B", "memory `size` for packets that wait to be written: 128M, or a number of KiB (default 64M)")
@@ -134,7 +133,7 @@ func (o *liveOptions) names() []string {
 	return out
 }
 
-// ringSize is a size whose plain number is in KiB, as of -B of tcpdump.
+// ringSize is a size whose plain number is in KiB, like -B of tcpdump.
 type ringSize size
 
 func (s *ringSize) Type() string   { return "size" }
@@ -148,8 +147,7 @@ func (s *ringSize) Set(v string) error {
 	return (*size)(s).Set(v)
 }
 
-// fileSize is a size whose plain number is in millions of bytes, as of -C of
-// tcpdump.
+// fileSize is a size whose plain number is in millions of bytes, like -C of tcpdump.
 type fileSize size
 
 func (s *fileSize) Type() string   { return "size" }

@@ -11,8 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-// output buffers what goes to standard output. Begin hands out the buffer to
-// append to, end takes it back.
+// output buffers standard output. begin hands out the buffer to append to, end takes it back.
 type output struct {
 	w    io.Writer
 	mu   sync.Mutex
@@ -28,8 +27,8 @@ const (
 	flushEvery = 200 * time.Millisecond
 )
 
-// newOutput makes an output. If live is set, what is in the buffer is written
-// after a while even if it is not full: somebody waits for a live capture.
+// newOutput makes an output. With live set, the buffer is written after a while even if it is not full, since
+// a live capture is being watched.
 func newOutput(w io.Writer, live, line bool) *output {
 	o := &output{w: w, line: line, buf: make([]byte, 0, flushAt+16<<10)}
 	if live && !line {
@@ -80,7 +79,7 @@ func (o *output) flush() {
 	o.buf = o.buf[:0]
 }
 
-// Write makes an output an io.Writer for what is written at the end.
+// Write implements io.Writer, for what is written at the end.
 func (o *output) Write(p []byte) (int, error) {
 	b := append(o.begin(), p...)
 	if !o.end(b) {
@@ -101,7 +100,7 @@ func (o *output) close() error {
 	return o.err
 }
 
-// closed turns the error of a pipe that nobody reads into cli.ErrClosed.
+// closed converts the error of a pipe without a reader to cli.ErrClosed.
 func closed(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return cli.ErrClosed

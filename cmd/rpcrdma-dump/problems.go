@@ -9,9 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 )
 
-// inputProblems tells what is wrong with the files and packets. stopped says that
-// the command did not want all of the input: the reader is ahead then, and what
-// it found beyond the last packet wanted does not matter.
+// inputProblems reports what is wrong with the files and packets. stopped means that the command did not want
+// all of the input: the reader may be ahead then, and problems after the last packet wanted do not matter.
 func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool) {
 	list, total := in.Problems()
 	if stopped && len(in.names) == 1 {

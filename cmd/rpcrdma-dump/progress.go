@@ -10,15 +10,14 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// Progress is shown for inputs that are long enough to wait for.
+// Progress is shown for inputs that take a while.
 const (
 	progressFrom  = 64 << 20 // bytes
 	progressAfter = 500 * time.Millisecond
 	progressEvery = 100 * time.Millisecond
 )
 
-// showProgress shows how much of the input has been read. Call the result to
-// end it.
+// showProgress shows how much of the input has been read, until the returned function is called.
 func showProgress(w io.Writer, in *input) func() {
 	p, ok := in.Reader.(capture.Progresser)
 	if !ok {

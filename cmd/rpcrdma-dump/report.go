@@ -216,7 +216,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	return j.finish(err, errors.Join(outErr, out.close()))
 }
 
-// commitPage writes a page for browsers, unless the report is not whole.
+// commitPage writes an HTML page, unless the report is incomplete.
 func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, err error) error {
 	if err != nil {
 		return err
@@ -243,15 +243,14 @@ func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel
 	return err
 }
 
-// reportAndKernel is a report with what the kernels recorded, if that was asked
-// for.
+// reportAndKernel is a report with the records of the kernels, if requested.
 type reportAndKernel struct {
 	*latency.Report
 	Kernel *kernel.Result `json:"kernel,omitempty"`
 }
 
-// analyse decodes the input of a job and makes its report. What passes the
-// filter is given to join, too, if there is one.
+// analyse decodes the input of a job and builds its report. Transactions that pass the filter also go to
+// join, if there is one.
 func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	r := latency.New(opt)

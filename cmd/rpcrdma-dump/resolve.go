@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// resolver looks up names of hosts. An address whose name is not found within
-// a second is shown as it is, and is not asked for again.
+// resolver looks up host names. An address whose name is not found within a second is shown as an address,
+// and not looked up again.
 type resolver struct {
 	names map[netip.Addr]string
 	from  *net.Resolver
@@ -20,8 +20,8 @@ const lookupTime = time.Second
 // maxNames is how many names of hosts are remembered.
 const maxNames = 1 << 14
 
-// newResolver makes a resolver. One that is confined is Go's own: that of the C
-// library loads what /etc/nsswitch.conf names.
+// newResolver makes a resolver. A confined process uses Go's own: the C library's loads what
+// /etc/nsswitch.conf names.
 func newResolver(confined bool) *resolver {
 	return &resolver{names: make(map[netip.Addr]string), from: &net.Resolver{PreferGo: confined}}
 }

@@ -79,8 +79,7 @@ func newShowCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// wantedXID is an XID of the command line: one number, or two that it may
-// stand for.
+// wantedXID is an XID of the command line: one number, or two if it is ambiguous.
 type wantedXID struct {
 	word  string
 	xids  []uint32
@@ -107,7 +106,7 @@ func parseXID(s string) []uint32 {
 	return xids
 }
 
-// split takes the XIDs off the arguments and returns the files.
+// split separates the XIDs from the file arguments and returns the files.
 func (o *showOptions) split(args []string) ([]string, error) {
 	o.wanted = nil
 	for len(args) > 0 {

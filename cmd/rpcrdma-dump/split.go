@@ -86,8 +86,7 @@ func newSplitCommand(s *cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// ways are the values of --by, and the part of a pattern that tells their files
-// apart.
+// ways are the values of --by, and the part of a pattern that distinguishes their files.
 var ways = map[string]struct {
 	by    split.By
 	field string
@@ -189,7 +188,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	return err
 }
 
-// errNotWhole says that something of the input is not where it belongs.
+// errNotWhole means that part of the input is not where it belongs.
 var errNotWhole = fmt.Errorf("not all could be put where it belongs")
 
 // notes says what became of the packets.
@@ -232,7 +231,7 @@ type splitNames struct {
 	owner   map[string]int           // by name: the number of the file
 }
 
-// safeName replaces what does not belong into the name of a file.
+// safeName replaces characters that are unsuitable for file names.
 var safeName = strings.NewReplacer(":", "-", "/", "-", " ", "-", "%", "-")
 
 func nameOf(a netip.Addr) string {

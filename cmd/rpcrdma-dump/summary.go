@@ -43,8 +43,7 @@ type operationCount struct {
 	replyBytes   uint64
 }
 
-// maxOperations bounds the rows: program and procedure numbers are what a peer
-// says.
+// maxOperations bounds the rows: peers choose program and procedure numbers.
 const maxOperations = 4096
 
 func newSummary() *summary { return &summary{rows: make(map[operationKey]*operationCount)} }

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 )
 
-// timeFlag is -t: repeated as for tcpdump, or with a word as for tshark.
+// timeFlag is -t: repeated as in tcpdump, or with a word as in tshark.
 type timeFlag struct {
 	format text.TimeFormat
 	count  int
@@ -49,8 +49,8 @@ func (t *timeFlag) Set(s string) error {
 	return err
 }
 
-// splitTimes lets -t take its word from the next argument or without a space
-// between, which a flag that may stand alone cannot do otherwise.
+// splitTimes lets -t take its word from the next argument or without a space, which a flag with an optional
+// value cannot do otherwise.
 func splitTimes(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {

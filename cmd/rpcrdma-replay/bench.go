@@ -168,8 +168,8 @@ func (o *benchFlags) fill() error {
 	return nil
 }
 
-// settings are all combinations of the values of the flags. TCP has neither models
-// nor inline thresholds, so it gets one setting for each version.
+// settings are all combinations of the flag values. TCP has neither models nor inline thresholds, so it gets
+// one setting per version.
 func (o *benchFlags) settings() (list []setting, err error) {
 	tcp := make(map[string]bool) // versions that TCP has
 	for c := range combinations(o.providers, o.models, o.policies, o.registrations, o.inlines, o.versions) {
@@ -188,8 +188,7 @@ func (o *benchFlags) settings() (list []setting, err error) {
 	return list, nil
 }
 
-// combinations are all ways to take one of each list; the last one changes
-// fastest.
+// combinations are all ways to take one value of each list; the last list changes fastest.
 func combinations(lists ...[]string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		at := make([]int, len(lists))
@@ -220,7 +219,7 @@ func combinations(lists ...[]string) iter.Seq[[]string] {
 	}
 }
 
-// setting is one combination. Over TCP only fabric and version mean something.
+// setting is one combination. Over TCP only fabric and version are meaningful.
 func (o *benchFlags) setting(fabric, model, policy, registration, inline, version string) (s setting, err error) {
 	n, err := parseSize("--inline", inline)
 	if err != nil {
@@ -383,7 +382,7 @@ func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, j
 	return out, nil
 }
 
-// wipe removes what was made in the directory of a measurement, and it.
+// wipe removes the directory of a measurement with its contents.
 func wipe(ctx context.Context, fs client.FS, parent, dir []byte, name string, depth int) error {
 	if depth > 3 {
 		return errors.New("deeper than what was made")
@@ -446,7 +445,7 @@ type server struct {
 	done chan struct{}
 }
 
-// startServer starts this program again as a server of a setting.
+// startServer starts this program again as the server of a setting.
 func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -502,8 +501,8 @@ func startServer(ctx context.Context, s *cli.Streams, set setting) (*server, err
 	return nil, errors.Join(fmt.Errorf("the server process did not start"), err, cmd.Wait())
 }
 
-// serverRegistration is the mode of a server whose clients use another one: it
-// only matters to a server in the read-read model.
+// serverRegistration is the server's mode if its clients use another one: it only matters in the read-read
+// model.
 func serverRegistration(mode string) string {
 	if mode == "inline" {
 		return "per-call"

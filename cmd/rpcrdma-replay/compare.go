@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// compareCaptures compares the latencies of the original and the replay, phase by
-// phase. Of the replay, only the calls of the plan count.
+// compareCaptures compares the latencies of the original and the replay, phase by phase. In the replay, only
+// the calls of the plan count.
 func compareCaptures(original, replay string, memory *cli.Memory, known func(xid uint32) bool) (*latency.Diff, error) {
 	a, err := analyse(original, memory, nil)
 	if err != nil {

@@ -23,7 +23,7 @@ of the call, in serve), op=N (of the plan), call=N (the N-th call), every=N or a
   err_chunk    the answer is RDMA_ERROR, ERR_CHUNK (serve and builtin)
   rnr=N        only N receives are posted, whatever the credits (RDMA; no selector)`
 
-// faultPlan holds the faults of a run: ours, and those of the built-in server.
+// faultPlan holds the faults of a run: the client's, and those of the built-in server.
 type faultPlan struct {
 	client, server *fault.Plan
 }
@@ -40,8 +40,7 @@ func parseFaultSpecs(list []string) ([]fault.Spec, error) {
 	return out, nil
 }
 
-// parseFaults reads the faults of run. What only a server can do is the built-in
-// one's.
+// parseFaults parses the faults of run. Faults that only a server can inject go to the built-in one.
 func parseFaults(list []string) (*faultPlan, error) {
 	specs, err := parseFaultSpecs(list)
 	if err != nil {
@@ -51,7 +50,7 @@ func parseFaults(list []string) (*faultPlan, error) {
 	for _, s := range specs {
 		if s.Action == fault.ErrChunk {
 			if s.Op != 0 || s.HasXID {
-				return nil, cli.Usagef("--fault: err_chunk is the server's, who knows neither ops nor captured XIDs: use call, every or all")
+				return nil, cli.Usagef("--fault: err_chunk is injected by the server, which knows neither ops nor captured XIDs: use call, every or all")
 			}
 			theirs = append(theirs, s)
 		} else {
@@ -92,7 +91,7 @@ func (f *faultPlan) check(fabric string, builtin bool) error {
 		return cli.Usagef("--fault: credits, rnr, disconnect and err_chunk need RDMA")
 	}
 	if f.server != nil && !builtin {
-		return cli.Usagef("--fault: err_chunk is the server's: use it with the command serve, or with builtin")
+		return cli.Usagef("--fault: err_chunk is injected by the server: use it with the command serve, or with builtin")
 	}
 	return nil
 }

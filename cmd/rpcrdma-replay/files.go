@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
-// claim notes the captures and plans that a command reads, with the data files of
-// plans, so that none of them is written.
+// claim registers the captures and plans that a command reads, with the data files of plans, so that none of
+// them is overwritten.
 func claim(s *cli.Streams, names ...string) (*outfile.Files, error) {
 	files := &outfile.Files{}
 	for _, n := range names {
@@ -31,7 +31,7 @@ func claim(s *cli.Streams, names ...string) (*outfile.Files, error) {
 	return files, files.CheckStream("standard output", s.Out)
 }
 
-// ownCapture is a file that our own packets go to. It can be read while it grows.
+// ownCapture is a capture file of the program's own packets. It can be read while it grows.
 type ownCapture struct {
 	packets *tap.Writer
 	file    *outfile.File
@@ -46,8 +46,7 @@ func newOwnCapture(files *outfile.Files, name string) (*ownCapture, error) {
 	return &ownCapture{tap.NewWriter(w), f}, nil
 }
 
-// end writes what is left. After an error the file ends with its last whole
-// packet.
+// end writes the rest. After an error the file ends with its last whole packet.
 func (c *ownCapture) end() error {
 	err := c.packets.Flush()
 	if err == nil {
@@ -58,8 +57,8 @@ func (c *ownCapture) end() error {
 	return errors.Join(fmt.Errorf("%s holds the first %d packets only: %w", c.file.Name(), n, err), c.file.Truncate(whole))
 }
 
-// outputs are the results that a command writes at its end: whole, or not at all.
-// They are begun before the work, so that a mistake shows at once.
+// outputs are the results that a command writes at its end: completely, or not at all. They are created
+// before the work starts, so that a mistake shows at once.
 type outputs struct {
 	files *outfile.Files
 	list  []*cli.Output

@@ -190,8 +190,8 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 	return first, last, nil
 }
 
-// maxTables is how many bytes of tables are read of a plan. --limit-tables allows
-// more, as it does when the plan is made.
+// maxTables bounds the bytes of tables that are read from a plan. --limit-tables allows more, as when the
+// plan is made.
 const maxTables = 96 << 20
 
 // isPlan reports whether a file is a plan already.

@@ -123,7 +123,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVarP(&o.yes, "yes", "y", false, "do it; otherwise only say what would be done")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do it; without this, only print what would be done")
 	f.BoolVar(&o.write, "write", false, "allow calls that change something, below --dir")
 	f.StringVar(&o.dir, "dir", "/", "`directory` on the server that stands for the captured one")
 	f.BoolVar(&o.force, "force", false, "allow a server whose address occurs in the capture")
@@ -131,22 +131,22 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVar(&o.prepareOnly, "prepare-only", false, "make the files and stop")
 	f.BoolVar(&o.noPrepare, "no-prepare", false, "do not make the files: they are there")
 	f.StringVar(&o.mount, "mount", "", "`HOST:PORT` of MOUNT over TCP, for NFSv3 (default on the connection of NFS)")
-	f.Uint32Var(&o.uid, "uid", 0, "`user` who makes the files")
-	f.Uint32Var(&o.gid, "gid", 0, "`group` who makes the files")
-	f.StringVar(&o.payload, "payload", string(plan.Captured), "of a CAPTURE: file data as captured, or by pattern, or sparse")
+	f.Uint32Var(&o.uid, "uid", 0, "`user` that makes the files")
+	f.Uint32Var(&o.gid, "gid", 0, "`group` that makes the files")
+	f.StringVar(&o.payload, "payload", string(plan.Captured), "for a CAPTURE: file data as captured, or by pattern, or sparse")
 
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
-	f.Var(&o.limit, "limit-plan", "text of a plan that is held in memory, which takes up to four times as much (default 64M)")
+	f.Var(&o.limit, "limit-plan", "text of a plan to hold in memory, which takes up to four times as much (default 64M)")
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
 	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
 	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
-	f.BoolVar(&o.relaxed, "relaxed", false, "give up the captured order where nothing but time connects calls (fast, rate)")
+	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
 	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
 	f.IntVar(&o.connections, "connections", 0, "connections `n` of each clone (default as captured)")
 	f.IntVar(&o.slots, "slots", 0, "calls `n` under way on a connection (default as captured with fast and rate, otherwise no limit)")
 	f.Float64Var(&o.maxRate, "max-rate", 0, "never more than `n` calls a second")
-	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
+	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after this many `bytes` of data (K, M, G)")
 	f.DurationVar(&o.maxTime, "max-duration", 0, "stop after this `time`")
 	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
@@ -305,7 +305,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	return errors.Join(o.print(s, report, rep), err, outcome(rep))
 }
 
-// claim notes what is read, and makes sure that none of it is written.
+// claim registers the input files, so that none of them is overwritten.
 func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	files, err := claim(s, name)
 	if err != nil {
@@ -323,9 +323,8 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	return files, nil
 }
 
-// calm lets the garbage collector wait longer, unless GOGC says otherwise: in a
-// small heap it runs with the first calls, which are late then by a millisecond.
-// The function returned undoes it.
+// calm lets the garbage collector wait longer, unless GOGC is set: in a small heap it runs during the first
+// calls, which it delays by a millisecond. The returned function undoes this.
 func calm() func() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -336,12 +335,12 @@ func calm() func() {
 	return func() { debug.SetGCPercent(old) }
 }
 
-// errDiffers says that a run did not go as captured. The report has said it.
+// errDiffers means that a run did not go as captured. The report has already said so.
 var errDiffers = errors.New("the replay differs from the capture")
 
 func outcome(r *report.Report) error {
 	if r.SelfCheck != nil && !r.SelfCheck.OK() {
-		return errors.New("the dissector does not find in our own packets what was sent")
+		return errors.New("the decoder did not find in the program's own packets what was sent")
 	}
 	if !r.Explained() {
 		return errDiffers
@@ -542,8 +541,7 @@ func (t *target) capture(files *outfile.Files, o *runFlags) error {
 	return nil
 }
 
-// captured ends the capture of our own packets: all connections are closed
-// first.
+// captured ends the capture of the program's own packets: all connections are closed first.
 func (t *target) captured() error {
 	if t.packets == nil {
 		return nil

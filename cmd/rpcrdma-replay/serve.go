@@ -91,7 +91,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.Lookup("limit-memory").Usage = "with --playback: " + f.Lookup("limit-memory").Usage
 	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
-	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
+	f.StringVar(&o.squash, "squash", "none", "`users` that become nobody: none, root or all")
 	f.DurationVar(&o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
@@ -265,7 +265,7 @@ func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr)
 	return out
 }
 
-// handler makes what answers calls, says what it is, and how it ends.
+// handler builds the handler that answers calls, its description, and its cleanup.
 func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, done func() error, err error) {
 	squash, err := pick("squash", o.squash, map[string]nfsserver.Squash{"none": nfsserver.NoSquash, "root": nfsserver.RootSquash, "all": nfsserver.AllSquash})
 	if err != nil {
@@ -309,7 +309,7 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	return srv, what, srv.Close, nil
 }
 
-// maxRecording is how many bytes of a capture are kept for answers by default.
+// maxRecording is the default for how many bytes of a capture are kept for answers.
 const maxRecording = 96 << 20
 
 // answers is the handler of a playback.

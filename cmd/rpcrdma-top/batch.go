@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-// batchWidth is how wide tables are where there is no terminal.
+// batchWidth is the width of tables without a terminal.
 const batchWidth = 120
 
 // batchPrinter prints the tables of the screens without a terminal.
@@ -37,11 +37,10 @@ func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPri
 	return p
 }
 
-// each reports whether there are to be tables for each interval.
+// each reports whether tables are printed for each interval.
 func (p *batchPrinter) each() bool { return p.want > 0 || p.forced }
 
-// interval takes the snapshot of a complete interval, and reports whether
-// another one is wanted.
+// interval handles the snapshot of a complete interval, and reports whether another one is wanted.
 func (p *batchPrinter) interval(s *monitor.Snapshot) bool {
 	if s.Ended || p.enough {
 		return true // what is left of the input; end prints it

@@ -43,7 +43,7 @@ func glyphsFor(ascii bool) *glyphs {
 
 var toASCII = strings.NewReplacer("µ", "u", "…", "~", "×", "x", "≤", "<=")
 
-// plain replaces what other packages have written beyond ASCII, if need be.
+// plain replaces non-ASCII characters of other packages if necessary.
 func (g *glyphs) plain(s string) string {
 	if !g.ascii {
 		return s
@@ -57,8 +57,8 @@ func (g *glyphs) plain(s string) string {
 	}, s)
 }
 
-// sparkline draws the latest values, one column each. Zero is empty, so that a
-// silent network can be told from a slow one.
+// sparkline draws the latest values, one column each. Zero is empty, so that a silent network and a slow one
+// look different.
 func (g *glyphs) sparkline(values []float64, width int) string {
 	if width <= 0 {
 		return ""
@@ -100,8 +100,8 @@ func (g *glyphs) bar(part, whole uint64, width int) string {
 	return strings.Repeat(g.full, max(n, 0)) + strings.Repeat(g.empty, max(width-n, 0))
 }
 
-// shares divides width columns among the parts in proportion; none of those
-// above a quarter of a column is left without.
+// shares divides width columns among the parts in proportion. Every part above a quarter of a column gets
+// one.
 func shares(parts []int64, width int) []int {
 	var total float64
 	for _, p := range parts {

@@ -2,19 +2,19 @@ package main
 
 import "strings"
 
-const helpText = `rpcrdma-top: what is under way on an RDMA network, and how fast.
+const helpText = `rpcrdma-top: what is happening on an RDMA network, and how fast.
 
 Views
   1-6, Tab       overview, transactions, connections, files, clients, latency
   arrows, j k    move; PgUp, PgDn, Home, End; the wheel of the mouse
   Enter          open the transaction; elsewhere: the transactions of the row
   Esc            back; then: filter off
-  < >  r         sort by the column before or behind; reverse. Or click a title
+  < >  r         sort by the previous or next column; reverse. Or click a title
   t              overview: the latest interval, or totals since the beginning
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
   /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
-                 All figures but those of the wire then count what passes it
+                 All figures except the wire line then count only what matches
   p  n  [ ]      replay: pause; go to the next packet; slower, faster
   q, Ctrl-C      quit
 
@@ -34,15 +34,15 @@ Transactions
   MOVED  IO      part of all chunks; RDMA Reads (r), Writes (w) in flight
   PHASE          wait: the server has not begun to read the call's data
                  pull: it reads  server: it works  push: it writes results
-                 ack: it has replied  done: all is over
-  !  stuck       nothing of it was seen for longer than --stuck
+                 ack: it has replied  done: it has ended
+  !  stuck       no packet of it was seen for longer than --stuck
   Ended ones stay for a while: failed ones, the slowest, the latest.
 
 Connections
   CREDITS        in use / granted / asked for
   ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing in
                  the capture; ecn, cnp: congestion; failed: status of the call
-  MODEL          how calls and replies travelled
+  MODEL          how calls and replies were transferred
 
 Latency
   A column for each interval, a line for each band of latencies; the darker,

@@ -1,6 +1,5 @@
-// Rpcrdma-top shows what is under way on an RDMA network: operations, their
-// latency and phases, the transactions that are open now and how far their
-// chunks have come, connections, files, clients.
+// Rpcrdma-top shows the activity on an RDMA network: operations, their latency and phases, open transactions
+// and the progress of their chunks, connections, files, clients.
 package main
 
 import (
@@ -21,7 +20,7 @@ func run(args []string, s *cli.Streams) int {
 	return cli.Run(newRootCommand(s), splitBatch(args), s.Err)
 }
 
-// splitBatch gives --batch without a number one: 0, for tables at the end.
+// splitBatch gives --batch without a number the value 0, for tables at the end.
 func splitBatch(args []string) []string {
 	out := make([]string, 0, len(args)+1)
 	for i, a := range args {

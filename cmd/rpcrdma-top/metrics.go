@@ -17,8 +17,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// maxLabels bounds the operations that metrics tell apart: a peer may invent
-// programs without end. The rest is "other".
+// maxLabels bounds the operations that metrics distinguish: a peer may invent any number of programs. The
+// rest is "other".
 const maxLabels = 64
 
 // latencyBuckets are the upper bounds of the histogram, in seconds.
@@ -68,15 +68,15 @@ var metricList = []metric{
 	mLatency:          {name: "rpcrdma_latency_seconds", help: "Time from the first packet of the call to the last packet of the reply.", labels: []string{"operation"}},
 	mPhases:           {name: "rpcrdma_phase_seconds_total", help: "Time that transactions spent in each phase of their latency.", labels: []string{"operation", "phase"}, kind: prometheus.CounterValue},
 	mInFlight:         {name: "rpcrdma_in_flight_calls", help: "Calls without a reply.", kind: prometheus.GaugeValue},
-	mStuck:            {name: "rpcrdma_stuck_calls", help: "Calls without a reply of which nothing was seen for longer than --stuck.", kind: prometheus.GaugeValue},
+	mStuck:            {name: "rpcrdma_stuck_calls", help: "Calls without a reply and without any packet for longer than --stuck.", kind: prometheus.GaugeValue},
 	mOldest:           {name: "rpcrdma_oldest_call_age_seconds", help: "Age of the oldest call without a reply; 0 without any.", kind: prometheus.GaugeValue},
-	mCreditsUsed:      {name: "rpcrdma_credits_used", help: "Calls in flight on the connection that uses the greatest part of its credits.", kind: prometheus.GaugeValue},
+	mCreditsUsed:      {name: "rpcrdma_credits_used", help: "Calls in flight on the connection that uses the largest share of its credits.", kind: prometheus.GaugeValue},
 	mCreditsGranted:   {name: "rpcrdma_credits_granted", help: "Credits granted on that connection.", kind: prometheus.GaugeValue},
 	mConnections:      {name: "rpcrdma_connections", help: "Connections that carry RPC and have not ended.", labels: []string{"fabric"}, kind: prometheus.GaugeValue},
 	mConnectionsEnded: {name: "rpcrdma_connections_ended_total", help: "Connections that carried RPC and have ended.", kind: prometheus.CounterValue},
 	mPackets:          {name: "rpcrdma_packets_total", help: "Packets captured.", kind: prometheus.CounterValue},
 	mWireBytes:        {name: "rpcrdma_wire_bytes_total", help: "Bytes of the packets captured, as on the wire.", kind: prometheus.CounterValue},
-	mWireEvents:       {name: "rpcrdma_wire_events_total", help: "What the wire suffers, in packets: retransmit, nak, rnr_nak, cnp, ecn, bad_crc, gap (gaps of TCP in bytes).", labels: []string{"event"}, kind: prometheus.CounterValue},
+	mWireEvents:       {name: "rpcrdma_wire_events_total", help: "Troubles on the wire, in packets: retransmit, nak, rnr_nak, cnp, ecn, bad_crc, gap (gaps of TCP in bytes).", labels: []string{"event"}, kind: prometheus.CounterValue},
 	mEvicted:          {name: "rpcrdma_evicted_calls_total", help: "Open calls given up for lack of memory.", kind: prometheus.CounterValue},
 	mUndecodable:      {name: "rpcrdma_undecodable_packets_total", help: "Packets with damaged or cut headers.", kind: prometheus.CounterValue},
 	mDropped:          {name: "rpcrdma_capture_dropped_packets_total", help: "Packets that the system could not deliver in time; only where it counts them.", kind: prometheus.CounterValue},
@@ -228,8 +228,8 @@ type metricsServer struct {
 	s *http.Server
 }
 
-// listen takes the address. One without a host is on this host only: what
-// files are called is nobody else's concern unless asked for.
+// listen opens the address. Without a host it listens on loopback only: file names are not published unless
+// asked for.
 func listen(address string) (*metricsServer, error) {
 	if strings.HasPrefix(address, ":") {
 		address = "localhost" + address
@@ -262,7 +262,7 @@ func (m *metricsServer) serve(from latest) {
 	m.s = &http.Server{Handler: handler(from), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() {
 		if err := m.s.Serve(m.l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			return // there is nobody to tell, and the screen goes on
+			return // nobody can be told, and the screen continues
 		}
 	}()
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-// inputProblems tells what is wrong with the files and packets, once all has been
-// read and screens are gone.
+// inputProblems reports what is wrong with the files and packets, after everything was read and the screen is
+// gone.
 func inputProblems(n *cli.Problems, src *source, s *monitor.Snapshot) {
 	n.Release()
 	list, total := src.Problems()

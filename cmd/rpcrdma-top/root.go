@@ -118,7 +118,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
-	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
+	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.box.Flags(f)
 	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does\nnot wait at all (default 1; with --batch max)")
@@ -222,7 +222,7 @@ func (o *options) run(s *cli.Streams) error {
 	if shown.screen == nil {
 		interrupts.watch()
 	}
-	// The address is taken before anything else happens: a mistake shows at once.
+	// The address is opened before anything else, so that a mistake shows at once.
 	var metrics *metricsServer
 	if o.listen != "" {
 		if metrics, err = listen(o.listen); err != nil {
@@ -259,8 +259,8 @@ func (o *options) run(s *cli.Streams) error {
 	return err
 }
 
-// interrupts are signals that end the input, where there is no screen. What the
-// rings hold is not lost by one that comes while privileges are given up.
+// interrupts are signals that end the input if there is no screen. One that arrives while privileges are
+// given up loses no packets in the rings.
 type interrupts struct {
 	c    chan struct{}
 	undo func()
@@ -285,14 +285,14 @@ func (i *interrupts) unwatch() {
 	}
 }
 
-// display is where figures are shown: one of the two is not nil.
+// display is where figures are shown: one of the two fields is not nil.
 type display struct {
 	screen *styles
 	tables *batchPrinter
 }
 
-// display chooses between a live screen and tables. Styles are made before
-// privileges are given up: finding out what the terminal can do may need files.
+// display chooses between a live screen and tables. Styles are created before privileges are given up:
+// detecting the terminal's capabilities may need files.
 func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, error) {
 	columns, tty := cli.Terminal(s.Out)
 	color, err := cli.Color(o.color, s.Out)
@@ -313,8 +313,7 @@ func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, 
 	return &display{tables: out}, nil
 }
 
-// begin holds problems back while a screen is shown; without one it tells what
-// the user should know about the source.
+// begin holds problems back while a screen is shown. Without one it prints the notes about the source.
 func (d *display) begin(w io.Writer, notes *cli.Problems, src *source) {
 	if d.screen != nil {
 		notes.Hold()
@@ -342,8 +341,8 @@ func confine(box *sandbox.Box, w io.Writer) error {
 	return nil
 }
 
-// watch shows the figures until the input ends or the user leaves; ended is false
-// if not all of the input was wanted.
+// watch shows the figures until the input ends or the user quits; ended is false if part of the input was not
+// wanted.
 func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *display, interrupts <-chan struct{}) (ended bool, err error) {
 	if d.screen == nil {
 		err = o.tables(feed, d.tables, src, interrupts)
@@ -362,7 +361,7 @@ func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *disp
 	return ended, errors.Join(err, feed.Wait())
 }
 
-// claim notes the files that are read, so that none of them is written.
+// claim registers the input files, so that none of them is overwritten.
 func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
 	files := &outfile.Files{}
 	for _, n := range o.read {
@@ -389,8 +388,8 @@ func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *st
 	if !o.noMouse {
 		opts = append(opts, tea.WithMouseCellMotion())
 	}
-	// Signals come by one way only, SIGHUP included: the terminal is set right
-	// before the program ends.
+	// Signals arrive in only one way, including SIGHUP: the terminal is restored just before the program
+	// ends.
 	p := tea.NewProgram(u, append(opts, tea.WithoutSignalHandler())...)
 	defer cli.OnSignal(func(n int) bool {
 		if n > 1 {
@@ -415,8 +414,8 @@ func (o *options) readsStdin() bool {
 	return false
 }
 
-// tables waits for the end of the input, or for the user. What a live capture
-// has caught until then counts; a second signal does not wait for it.
+// tables waits for the end of the input, or for the user. Packets that a live capture has already received
+// count; a second signal does not wait for them.
 func (o *options) tables(feed *monitor.Feed, out *batchPrinter, src *source, interrupts <-chan struct{}) error {
 	select {
 	case <-feed.Done():

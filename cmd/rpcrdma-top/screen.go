@@ -135,8 +135,8 @@ func (u *ui) tableOf(v view) *table {
 	return t
 }
 
-// follow keeps the cursor on its row, wherever that has gone. A cursor that
-// has not been moved stays at the top.
+// follow keeps the cursor on its row, wherever the row moves. A cursor that has not been moved stays at the
+// top.
 func (u *ui) follow(rows []row) {
 	p := &u.at[u.view]
 	if p.id != "" {
@@ -203,7 +203,7 @@ func (u *ui) detailLines(height int) []string {
 		return out
 	}
 	if d.Text == "" {
-		put(span{"this transaction has ended and is not held any more", warn})
+		put(span{"this transaction has ended and is no longer kept", warn})
 		return out
 	}
 	x := &d.Row
@@ -215,7 +215,7 @@ func (u *ui) detailLines(height int) []string {
 	case x.Ended != 0:
 		state, t = x.State.String()+" "+x.Status, normal
 	case !d.Found:
-		state, t = "ended; not held any more", warn
+		state, t = "ended; no longer kept", warn
 	}
 	put(span{fmt.Sprintf("XID 0x%08x ", x.XID), bold}, span{u.g.plain(x.Operation) + " ", normal},
 		span{u.g.plain(duration(x.Age)) + "  ", normal}, span{state, t})
@@ -264,12 +264,12 @@ func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, as
 	return out
 }
 
-// foot is the last line: the filter while it is typed, a message, or keys.
+// foot is the last line: the filter being typed, a message, or keys.
 func (u *ui) foot() string {
 	switch {
 	case u.typing:
 		const label = " filter: "
-		room := u.width - len(label) - 1 // the cursor may stand behind the text
+		room := u.width - len(label) - 1 // the cursor may stand after the text
 		if room < 8 {
 			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
 		}
@@ -305,7 +305,7 @@ func (u *ui) foot() string {
 	return u.st.line(u.width, normal, span{keys, dim})
 }
 
-// connectionLines tell all of the connection under the cursor.
+// connectionLines describe the connection under the cursor.
 func (u *ui) connectionLines() []string {
 	rows := u.rows()
 	if len(rows) == 0 {

@@ -19,8 +19,7 @@ type source struct {
 	capture.Reader
 	name string
 	live bool // packets come as they are captured
-	// drops tells how many packets the system could not deliver, and whether
-	// that is known.
+	// drops returns how many packets the system failed to deliver, and whether that is known.
 	drops func() (uint64, bool)
 	stop  func()          // ends a live capture; nil otherwise
 	notes func() []string // what the user should know about it

@@ -113,8 +113,7 @@ func (s *styles) line(width int, over tone, spans ...span) string {
 	return b.String()
 }
 
-// fit pads text to a width, or cuts it: at the end, or in the middle if it is a
-// name.
+// fit pads text to a width, or cuts it: at the end, or in the middle for names.
 func (g *glyphs) fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""
@@ -135,8 +134,7 @@ func (g *glyphs) fit(s string, width int, right bool) string {
 	return s + pad
 }
 
-// name makes text of a peer safe to show, in at most width columns; the middle
-// of a long one is cut out.
+// name makes text from a peer safe to show in at most width columns; the middle of long text is removed.
 func (g *glyphs) name(s string, width int) string {
 	return g.plain(string(text.Shorten([]byte(s), width)))
 }

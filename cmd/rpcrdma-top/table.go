@@ -15,12 +15,12 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 type column struct {
 	title string
 	width int  // at least; the widest cell counts
-	want  int  // of a name: what it has before columns of a higher rank come
+	want  int  // for names: width granted before columns of a higher rank appear
 	most  int  // at most; 0: no limit
 	right bool // numbers
-	// share says that it takes its part of the columns that are left over.
+	// share means that the column grows into the remaining width.
 	share int
-	// rank says which columns go first where there is no room: the highest.
+	// rank says which columns are dropped first if there is no room: the highest.
 	rank int
 	name bool // its text is cut in the middle
 	head bool // its text is cut at the end
@@ -49,8 +49,8 @@ type table struct {
 	empty   string // shown if there are none
 }
 
-// order sorts by a column; a negative one leaves the order as it is. Numbers
-// begin with the greatest, text with the least, unless turned round.
+// order sorts by a column; a negative one keeps the order. Numbers sort largest first, text alphabetically,
+// unless turned round.
 func (t *table) order(by int, turn bool) {
 	if by < 0 || by >= len(t.columns) {
 		if turn {
@@ -72,8 +72,7 @@ func (t *table) order(by int, turn bool) {
 	})
 }
 
-// layout chooses the columns that fit and gives each its width. mark is the
-// room in front of a row.
+// layout selects the columns that fit and sets their widths. mark is the room in front of a row.
 func (t *table) layout(width, mark int) (at []int, widths []int) {
 	n := len(t.columns)
 	need := make([]int, n)
@@ -120,7 +119,7 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 		}
 	}
 	left := width - used
-	// First what names need, then what is left to those that grow.
+	// First what names need; the columns that grow get the rest.
 	for k, i := range at {
 		if more := min(need[i]-widths[k], left); more > 0 {
 			widths[k] += more
@@ -204,7 +203,7 @@ func (t *table) line(g *glyphs, r *row, at, widths []int) []span {
 	return out
 }
 
-// hit is the column at a place of a line; -1 if there is none.
+// hit is the column at a position in a line; -1 if there is none.
 func hit(at, widths []int, mark, x int) int {
 	x -= mark
 	for k, i := range at {

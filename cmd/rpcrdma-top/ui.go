@@ -35,8 +35,7 @@ type place struct {
 	turn   bool
 }
 
-// ui is the program: what is shown, and what keys do. It draws snapshots and
-// nothing else.
+// ui is the program: what is shown, and what keys do. It only draws snapshots.
 type ui struct {
 	drawing
 	feed   feeder
@@ -60,7 +59,7 @@ type ui struct {
 	detail    bool
 	serial    uint64
 	detailTop int
-	// What was asked for while the snapshot does not show it yet.
+	// Requests that the snapshot does not reflect yet.
 	wantSpeed    float64
 	wantInterval time.Duration
 	speeding     bool
@@ -76,7 +75,7 @@ type ui struct {
 // notice says that there is a new snapshot.
 type notice struct{}
 
-// byTime is the column, in several tables, of the time that was spent.
+// byTime is the index of the column with the time spent, in several tables.
 const byTime = 6
 
 func newUI(feed feeder, source string, st *styles, g *glyphs) *ui {
@@ -135,8 +134,8 @@ func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return u, nil
 }
 
-// keys takes keys. What was typed fast, or pasted, comes as one message: each
-// letter is a key of its own, and all that follows "/" is part of the filter.
+// keys handles keys. Fast typing or pasted text arrives as one message: each letter is its own key, and
+// everything after "/" is part of the filter.
 func (u *ui) keys(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	if msg.Type != tea.KeyRunes || u.typing {
 		return u.key(msg)
@@ -265,7 +264,7 @@ func (u *ui) pause() {
 	}
 }
 
-// rows are those of the view as they are sorted now.
+// rows are the rows of the view as they are sorted now.
 func (u *ui) rows() []row {
 	u.table = u.tableOf(u.view)
 	if u.table == nil {
@@ -281,7 +280,7 @@ func (u *ui) show(v view) {
 	u.view = v
 }
 
-// scroll moves a text. Its end is not known here; drawing limits the position.
+// scroll moves a text. Its end is unknown here; drawing limits the position.
 func scroll(key string, top, page int) int { return max(scrollTo(key, top, page, 1<<30), 0) }
 
 // scrollTo moves a place among n.
@@ -344,8 +343,7 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	return u, cmd
 }
 
-// fitInput gives the filter its room on the last line: all of it, or half if
-// there is something wrong to be told.
+// fitInput gives the filter its room on the last line: all of it, or half if there is an error to show.
 func (u *ui) fitInput() {
 	room := max(u.width-len(" filter: ")-1, 1)
 	if u.wrong != "" && room >= 40 {
@@ -355,8 +353,7 @@ func (u *ui) fitInput() {
 	u.input.SetCursor(u.input.Position()) // what is shown depends on the width
 }
 
-// sort goes to the next or previous column; before the first is the order in
-// which rows come.
+// sort selects the next or previous column; before the first one is the natural order of the rows.
 func (u *ui) sort(next bool) {
 	t := u.tableOf(u.view)
 	if t == nil {
@@ -415,7 +412,7 @@ func (u *ui) interval(longer bool) {
 	}
 	u.feed.SetInterval(to)
 	u.wantInterval = to
-	u.message = "interval " + to.String() + "; what is shown over time begins anew"
+	u.message = "interval " + to.String() + "; the history over time restarts"
 }
 
 func (u *ui) speed(faster bool) {
@@ -451,7 +448,7 @@ func speedText(f float64) string {
 	return "x" + strconv.FormatFloat(f, 'g', 4, 64)
 }
 
-// open looks into what is under the cursor.
+// open inspects what is under the cursor.
 func (u *ui) open() {
 	switch u.view {
 	case transactions:
@@ -473,8 +470,7 @@ func (u *ui) open() {
 	}
 }
 
-// narrow shows the transactions of what is under the cursor: it makes a filter
-// of it.
+// narrow shows the transactions of the row under the cursor, by means of a filter.
 func (u *ui) narrow() {
 	rows := u.rows()
 	if len(rows) == 0 {
@@ -501,7 +497,7 @@ func (u *ui) narrow() {
 	}
 	f, err := filter.Compile(expr)
 	if expr == "" || err != nil {
-		u.message = "no filter can be made of this"
+		u.message = "cannot make a filter from this"
 		return
 	}
 	u.feed.SetFilter(f)
@@ -509,7 +505,7 @@ func (u *ui) narrow() {
 	u.message = "only " + expr + "; Esc takes the filter off"
 }
 
-// watch asks for the transaction in full, as wide as the window.
+// watch requests the transaction in full, as wide as the window.
 func (u *ui) watch() { u.feed.Watch(u.serial, max(u.width, 20), u.g.ascii) }
 
 // close goes back from a transaction to the list.

@@ -60,7 +60,7 @@ func newScript(t testing.TB, sample string, opt monitor.Options) *script {
 	return s
 }
 
-// run feeds packets up to a number, and ends the input behind the last one.
+// run feeds packets up to a number, and ends the input after the last one.
 func (s *script) run(to uint64) {
 	for len(s.list) > 0 && s.list[0].Number <= to {
 		s.m.Packets(s.list[:1])
@@ -574,9 +574,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestDocScreens wants the screens in the documentation to be those that the
-// program draws: each block begins with the name of a golden file. With
-// -update, they are pasted anew.
+// TestDocScreens wants the screens in the documentation to be those that the program draws: each block begins
+// with the name of a golden file. With -update, they are pasted again.
 func TestDocScreens(t *testing.T) {
 	const doc = "../../docs/rpcrdma-top.md"
 	b, err := os.ReadFile(doc)

@@ -31,8 +31,8 @@ var partTones = [...]tone{part0, part1, part2, part3, part4}
 
 const partLetters = "cpswr"
 
-// stack draws the shares of the phases as one bar. Without colors it is made of
-// their letters, which are right everywhere.
+// stack draws the shares of the phases as one bar. Without colors it consists of their letters, which work
+// everywhere.
 func (d *drawing) stack(parts []int64, width int) []span {
 	var out []span
 	used := 0
@@ -163,8 +163,8 @@ func sum(v []int64) (n int64) {
 	return n
 }
 
-// head is what stands above the table of operations: rates and percentiles, calls
-// in flight, troubles on the wire, phases.
+// head is the part above the table of operations: rates and percentiles, calls in flight, transport troubles,
+// phases.
 func (d *drawing) head(s *monitor.Snapshot, width int, totals bool) [][]span {
 	lines := d.headRates(s, (width-2)/2, totals)
 	return append(lines, d.headFlight(s, totals), headWire(s), d.headPhases(s, width, totals))
@@ -230,8 +230,7 @@ func (d *drawing) headFlight(s *monitor.Snapshot, totals bool) []span {
 	return line
 }
 
-// headWire is the line with the troubles on the wire, and with what the system
-// could not deliver.
+// headWire is the line with the transport troubles, and with the packets that the system failed to deliver.
 func headWire(s *monitor.Snapshot) []span {
 	drops := span{"-", normal}
 	if s.HasDrops {
@@ -283,7 +282,7 @@ func (d *drawing) headPhases(s *monitor.Snapshot, width int, totals bool) []span
 	return append(line, legend...)
 }
 
-// credits finds the connection with the greatest part of its credits in use.
+// credits finds the connection with the largest part of its credits in use.
 func credits(s *monitor.Snapshot) (used int, granted uint32, id int) {
 	best := -1.0
 	for i := range s.Connections {
@@ -618,8 +617,7 @@ func (d *drawing) heatLines(s *monitor.Snapshot, width, height int) [][]span {
 	return append(out, axis, legend)
 }
 
-// heatStep is the shade of a count: logarithmic, so that one slow call among
-// thousands can be seen.
+// heatStep is the shade of a count: logarithmic, so that one slow call among thousands is visible.
 func heatStep(n, top uint64) int {
 	for step := 4; step > 1; step-- {
 		if n >= heatFrom(step, top) {
@@ -660,8 +658,7 @@ func root(n uint64) uint64 {
 	return r
 }
 
-// roundDuration writes the edges of bands, powers of two of nanoseconds, in
-// three digits.
+// roundDuration formats the edges of bands, powers of two of nanoseconds, with three digits.
 func roundDuration(ns int64) string {
 	switch {
 	case ns == 0:
@@ -674,7 +671,7 @@ func roundDuration(ns int64) string {
 	return fmt.Sprintf("%.3gs", float64(ns)/1e9)
 }
 
-// faultsOf names what a connection suffers from, both ends together.
+// faultsOf lists the transport troubles of a connection, both ends together.
 func faultsOf(c *monitor.Connection) (s string, total uint64) {
 	a, b := &c.Client, &c.Server
 	var parts []string
@@ -696,8 +693,7 @@ func faultsOf(c *monitor.Connection) (s string, total uint64) {
 	return strings.Join(parts, " "), total
 }
 
-// rates are counts a second: of the latest interval, or of all the time since
-// the beginning.
+// rates are counts per second: of the latest interval, or since the beginning.
 func rates(s *monitor.Snapshot, nowCount, nowBytes, count, bytes uint64, totals bool, since int64) (ops, rate float64) {
 	if !totals {
 		return s.Rate(nowCount), s.Rate(nowBytes)

@@ -18,9 +18,8 @@ const (
 	ipV4          = 12 // offset of an IPv4 address in its 16 bytes
 )
 
-// IPHeader tells the addresses that a connection is made between, as the
-// consumers know them (IBTA annex A11). IPv4 addresses stand in the last four
-// bytes of theirs.
+// IPHeader holds the addresses of both ends of a connection, as the consumers know them (IBTA annex A11).
+// IPv4 addresses are in the last four bytes of their field.
 type IPHeader []byte
 
 // IsValid reports whether h is whole, of version 0 and for a known version of

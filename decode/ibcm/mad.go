@@ -68,8 +68,8 @@ func (m MAD) Method() uint8 { return wire.Get8(m, madMethod) }
 // Status is 0.
 func (m MAD) Status() uint16 { return wire.Get16(m, madStatus) }
 
-// TransactionID is chosen by the side that starts an exchange and echoed by
-// the other; a disconnect starts one of its own or takes up the first.
+// TransactionID is chosen by the side that starts an exchange and echoed by the other; a disconnect starts
+// its own exchange or reuses the first ID.
 func (m MAD) TransactionID() uint64 { return wire.Get64(m, madTransactionID) }
 
 // Attribute is the kind of the message.

@@ -66,8 +66,7 @@ type Message struct {
 	// of IP addressed services.
 	Private []byte
 
-	// Problem is a constant that says why this is not a message that can be
-	// used; empty if all is well.
+	// Problem is a constant that says why this message is unusable; empty if there was no problem.
 	Problem string
 }
 

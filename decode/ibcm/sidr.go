@@ -58,7 +58,7 @@ type SIDRREP []byte
 // IsValid reports whether s is whole.
 func (s SIDRREP) IsValid() bool { return len(s) >= DataSize }
 
-// RequestID is that of the request.
+// RequestID is the request ID of the request.
 func (s SIDRREP) RequestID() uint32 { return wire.Get32(s, sidrRequestID) }
 
 // Status is 0 if the queue pair is given; 1 not supported, 2 rejected, 3 no
@@ -68,7 +68,7 @@ func (s SIDRREP) Status() uint8 { return wire.Get8(s, sidrStatus) }
 // QPN is the queue pair number of the service, 24 bits.
 func (s SIDRREP) QPN() uint32 { return wire.Get24(s, sidrQPN) }
 
-// ServiceID is that of the request.
+// ServiceID is the service ID of the request.
 func (s SIDRREP) ServiceID() ServiceID { return ServiceID(wire.Get64(s, sidrRepService)) }
 
 // QKey is the queue key of the service.

@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// Verdict is what a Conn, or Sniff, thinks of a TCP connection.
+// Verdict is the classification of a TCP connection by a Conn or by Sniff.
 type Verdict uint8
 
 // Verdicts.
@@ -19,7 +19,7 @@ const (
 
 func (v Verdict) String() string { return [...]string{"maybe", "yes", "no"}[v] }
 
-// crcState is what is known of the use of CRCs on a connection.
+// crcState is what is known about the use of CRCs on a connection.
 type crcState uint8
 
 const (
@@ -28,8 +28,7 @@ const (
 	crcOff
 )
 
-// crcSamples is how many FPDUs without a right CRC settle that CRCs are off,
-// where the setup was not captured.
+// crcSamples is how many FPDUs without a right CRC show that CRCs are off, if the setup was not captured.
 const crcSamples = 4
 
 // Conn decodes one TCP connection. Its two directions are numbered 0 and 1 by
@@ -50,19 +49,19 @@ type Conn struct {
 	bases   [2]base
 
 	expected   bool // on an expected port
-	negotiated bool // the initiator's MPA frame, or its peer's, was seen
+	negotiated bool // the MPA frame of the initiator or its peer was seen
 	closed     bool
-	replaced   bool   // another connection took the addresses and ports
+	replaced   bool   // another connection has reused the addresses and ports
 	vain       int    // bytes searched without finding an FPDU
-	ending     string // what ended it first on the part of TCP, and who sent that
+	ending     string // what ended it first at the TCP level, and who sent that
 
 	crc      crcState
 	goodCRCs uint64
 	noCRCs   int
 }
 
-// New makes the decoder of a connection, which reports on c. Ends of c must be
-// set, with Ends[0] the sender of direction 0.
+// New creates the decoder of a connection, which reports on c. Ends of c must be set, with Ends[0] the sender
+// of direction 0.
 func (t *Tracker) New(c *rdma.Connection) *Conn {
 	n := &Conn{t: t, c: c}
 	n.expected = t.expected(c.Ends[0].Port) || t.expected(c.Ends[1].Port)
@@ -77,8 +76,8 @@ func (t *Tracker) New(c *rdma.Connection) *Conn {
 // Connection is what New was given.
 func (c *Conn) Connection() *rdma.Connection { return c.c }
 
-// Verdict tells whether the connection is iWARP. Once it is Yes or No it does
-// not change. With No the Conn is of no further use, and has reported nothing.
+// Verdict reports whether the connection is iWARP. Once it is Yes or No it does not change. After No the Conn
+// is useless, and has reported nothing.
 func (c *Conn) Verdict() Verdict { return c.verdict }
 
 // Side is the side that sends in a direction.
@@ -127,7 +126,7 @@ func (c *Conn) wantsMarkers(h *half) bool {
 	return s.Seen && s.Markers
 }
 
-// negotiate takes the MPA frame of a direction.
+// negotiate handles the MPA frame of a direction.
 func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 	c.recognise()
 	initiator := h.dir
@@ -167,8 +166,8 @@ func (c *Conn) negotiate(h *half, f *MPAFrame, from *span) {
 	}
 }
 
-// check verifies the CRC of a whole FPDU at a stream offset. Where the setup
-// was not captured, it finds out whether CRCs are in use.
+// check verifies the CRC of a whole FPDU at a stream offset. If the setup was not captured, it determines
+// whether CRCs are in use.
 func (c *Conn) check(h *half, raw []byte, start uint64) bool {
 	body := raw[:len(raw)-CRCLen]
 	field := binary.LittleEndian.Uint32(raw[len(body):])
@@ -178,8 +177,8 @@ func (c *Conn) check(h *half, raw []byte, start uint64) bool {
 	}
 	good := checksum(body) == field
 	if !good && h.marked && (start-h.base)%MarkerInterval == 0 {
-		// Does a marker in front of the length field belong to the FPDU? Our
-		// reading is yes; a sender that reads otherwise is understood, too.
+		// Does a marker in front of the length field belong to the FPDU? Our reading is yes; a sender that
+		// reads otherwise is accepted, too.
 		good = checksum(body[MarkerLen:]) == field
 	}
 	if good {
@@ -219,9 +218,9 @@ func (c *Conn) flush() {
 	}
 }
 
-// Close ends the connection: it reports what is under way, and then that the
-// connection is closed. why goes to Terminated, if no better reason is known;
-// empty at the end of the capture, which leaves the connection open.
+// Close ends the connection: it reports what is in progress, and then that the connection is closed. why goes
+// to Terminated if no better reason is known; it is empty at the end of the capture, which leaves the
+// connection open.
 func (c *Conn) Close(why string, ref rdma.Ref) {
 	if c.closed {
 		return
@@ -233,7 +232,7 @@ func (c *Conn) Close(why string, ref rdma.Ref) {
 	c.over(why, ref)
 }
 
-// over is Close once the streams have given what they had.
+// over is Close, after the streams have delivered everything.
 func (c *Conn) over(why string, ref rdma.Ref) {
 	if c.closed {
 		return
@@ -253,8 +252,7 @@ func (c *Conn) over(why string, ref rdma.Ref) {
 	c.t.handler.Closed(c.c, ref)
 }
 
-// Closed reports whether the connection is over. Then the Conn is of no
-// further use.
+// Closed reports whether the connection is over. Then the Conn is useless.
 func (c *Conn) Closed() bool { return c.closed }
 
 func (c *Conn) terminated(why string) {

@@ -182,8 +182,8 @@ func TestMidstream(t *testing.T) {
 			for at := p.base; at < min(len(p.stream)*2/3, p.base+9000); at += 1 + at/100 {
 				for _, size := range []int{1448, 100} {
 					got := decodeOne(t, p, nil, at, 1, size)
-					// What starts behind the cut is all there, but for what the
-					// search needs: it keeps all it has seen.
+					// What starts after the cut is all there, except for what the search needs: it keeps all
+					// it has seen.
 					whole := 0
 					for _, m := range p.messages {
 						if m >= at {
@@ -300,7 +300,7 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// slack is how far behind a hole an FPDU may start and still be missed.
+// slack is how far after a hole an FPDU may start and still be missed.
 func slack(p *peer) int {
 	if p.markers {
 		return p.mulpdu + 600

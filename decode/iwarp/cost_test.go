@@ -9,8 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// traffic is segments of both directions that can be played for ever: the
-// sequence numbers go on.
+// traffic is segments of both directions that can be played forever: the sequence numbers go on.
 type traffic struct {
 	c     *Conn
 	frame [2][]link.Frame

@@ -59,14 +59,14 @@ func (c Control) Last() bool { return c&controlLast != 0 }
 // DDPVersion is 1.
 func (c Control) DDPVersion() uint8 { return uint8(c & controlDV >> 8) }
 
-// RDMAPVersion is 1, or 0 as the RDMA Consortium had it.
+// RDMAPVersion is 1, or 0 as specified by the RDMA Consortium.
 func (c Control) RDMAPVersion() uint8 { return uint8(c & controlRV >> 6) }
 
 // Opcode is the RDMAP operation.
 func (c Control) Opcode() Opcode { return Opcode(c & controlOpcode) }
 
-// Valid reports whether versions, reserved bits, opcode and tagged flag go
-// together. Random 16 bits do so with a chance of about 1 in 1400.
+// Valid reports whether versions, reserved bits, opcode and tagged flag are consistent. Random 16 bits are
+// with a probability of about 1 in 1400.
 func (c Control) Valid() bool {
 	if c&(controlReservedDDP|controlReserved) != 0 || c.DDPVersion() != 1 || c.RDMAPVersion() > 1 {
 		return false
@@ -75,8 +75,8 @@ func (c Control) Valid() bool {
 	return op <= OpAtomicResponse && op.Tagged() == c.Tagged()
 }
 
-// ULPDU is a DDP segment: control word, DDP header, payload. Valid is its gate;
-// without it the getters may panic.
+// ULPDU is a DDP segment: control word, DDP header, payload. Check Valid first; the getters may panic
+// otherwise.
 type ULPDU []byte
 
 // Control is the control word; at least ControlLen bytes must be there.
@@ -90,10 +90,9 @@ func (u ULPDU) HeaderLen() int {
 	return UntaggedLen
 }
 
-// Valid reports whether the header is complete and its fields go together: see
-// Control.Valid; the queue number of an untagged segment must be the one of its
-// opcode. length is the declared length of the ULPDU, which exceeds len(u) if
-// the capture cut it.
+// Valid reports whether the header is complete and its fields are consistent: see Control.Valid; the queue
+// number of an untagged segment must match its opcode. length is the declared length of the ULPDU, which
+// exceeds len(u) if the capture cut it.
 func (u ULPDU) Valid(length int) bool {
 	if len(u) < ControlLen {
 		return false
@@ -180,9 +179,9 @@ func AppendUntagged(dst []byte, c Control, stag, msn, mo uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, mo)
 }
 
-// plausible judges the start of a ULPDU of which u is what there is, at least
-// ControlLen bytes. It returns the number of bits that a random start would
-// have had to hit, or -1 if u cannot be a ULPDU of that length.
+// plausible checks the start of a ULPDU, of which u is the available part, at least ControlLen bytes. It
+// returns the number of bits that a random start would have had to match, or -1 if u cannot be a ULPDU of
+// that length.
 func plausible(u []byte, length int) int {
 	c := Control(binary.BigEndian.Uint16(u))
 	if !c.Valid() {
@@ -232,11 +231,10 @@ func plausible(u []byte, length int) int {
 	return bits
 }
 
-// What is worth how much as evidence: a valid control word; a word of 32 bits that
-// has to be a certain small number. That is less than its size, because most words
-// of XDR are small numbers: in the attributes of a directory a whole header of a
-// Send is found now and then. So one alone is not enough (bitsEnough), unless a
-// segment starts there.
+// The weight of each kind of evidence: a valid control word; a 32-bit word that must be a certain small
+// number. The latter counts less than its size, because most XDR words are small numbers: the attributes of a
+// directory occasionally contain what looks like the whole header of a Send. So one alone is not enough
+// (bitsEnough), unless a segment starts there.
 const (
 	bitsControl = 10
 	bitsSmall   = 16

@@ -20,9 +20,8 @@ func FPDULen(n int) int { return (FPDUHeaderLen+n+3)&^3 + CRCLen }
 // Length, ULPDU and pad make a multiple of 4.
 type FPDU []byte
 
-// ParseFPDU returns the FPDU at the start of b. ErrShort means that b does not
-// hold all of it. There are no wrong FPDUs at this layer; see ULPDU for the
-// next one.
+// ParseFPDU returns the FPDU at the start of b. ErrShort means that b does not hold all of it. No FPDU is
+// invalid at this layer; ULPDU checks the next one.
 func ParseFPDU(b []byte) (FPDU, error) {
 	if len(b) < FPDUHeaderLen {
 		return nil, ErrShort
@@ -46,7 +45,7 @@ func (f FPDU) ULPDU() []byte {
 // CRC is the value of the CRC field.
 func (f FPDU) CRC() uint32 { return binary.LittleEndian.Uint32(f[len(f)-CRCLen:]) }
 
-// Checksum computes what the CRC field has to be when CRCs are on.
+// Checksum computes the value of the CRC field if CRCs are on.
 func (f FPDU) Checksum() uint32 { return checksum(f[:len(f)-CRCLen]) }
 
 // AppendFPDU adds the FPDU of a ULPDU (at most MaxULPDU bytes) to dst. Without

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// mode is what a direction of a connection does with its bytes.
+// mode is how a direction of a connection treats its bytes.
 type mode uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	modeOff                 // not iWARP
 )
 
-// span is the packets that carried something.
+// span is the set of packets that carried something.
 type span struct {
 	first, last rdma.Ref
 	packets     int
@@ -24,14 +24,13 @@ type span struct {
 	lowest      uint64 // number of the oldest packet
 }
 
-// count is the number of packets. Where retransmissions overlap, a packet may
-// have been counted for more than one part of it.
+// count is the number of packets. Where retransmissions overlap, a packet may be counted more than once.
 func (s *span) count() int {
 	return int(min(uint64(s.packets), s.last.Number-s.lowest+1))
 }
 
-// add counts the packet of the next bytes. The last packet is the youngest one:
-// when a lost segment comes late, that is the one that made the whole complete.
+// add counts the packet of the next bytes. The last packet is the most recent one: if a lost segment arrives
+// late, it is the one that completed the whole.
 func (s *span) add(ref rdma.Ref) {
 	if s.packets == 0 {
 		s.first, s.last, s.lowest = ref, ref, ref.Number
@@ -45,8 +44,7 @@ func (s *span) add(ref rdma.Ref) {
 	s.packets++
 }
 
-// until says that what the span holds could be read only from ready on: it
-// overtook bytes that came later.
+// until records that the span became readable only with ready, because its bytes overtook earlier ones.
 func (s *span) until(ready rdma.Ref) {
 	if ready.Number > s.last.Number {
 		s.last = ready
@@ -76,36 +74,35 @@ type half struct {
 	conn *Conn
 	dir  uint8
 	mode mode
-	sure bool   // the first byte of the stream is known to be the first
+	sure bool   // the first byte of the stream is known
 	pos  uint64 // of the next byte that arrives
 
-	// The FPDU or MPA frame under way, unless it lay whole in one segment.
+	// The current FPDU or MPA frame, unless it was whole in one segment.
 	buf   []byte // its captured start, without holes
 	have  int    // bytes of it that went by, captured or not
-	need  int    // its size in the stream, 0 until that is known
+	need  int    // its size in the stream; 0 until known
 	start uint64 // its offset in the stream
 	from  span
 	parts []rdma.Part // its packets, for a tracer
 
-	// Markers of this direction: whether they are there is told by the peer's
-	// MPA frame, but the first FPDU shows it, too.
+	// Markers of this direction: the peer's MPA frame says whether there are any, but the first FPDU shows
+	// it, too.
 	askMarkers bool // the next FPDU is the first and shows whether there are markers
 	marked     bool
 	base       uint64 // offset of the first FPDU, or of its marker
 
 	fpdus    uint64 // decoded
-	unproven bool   // the search has just ended: a wrong CRC means that it was fooled
+	unproven bool   // the search has just ended: a wrong CRC means that it was mistaken
 	search   *search
-	repeated uint64   // number of the last packet that held something again
-	gaveUp   uint64   // number of the packet at which bytes were given up for lost
-	ready    rdma.Ref // the packet that made the bytes at hand readable in order
+	repeated uint64   // number of the last packet with repeated data
+	gaveUp   uint64   // number of the packet at which bytes were given up as lost
+	ready    rdma.Ref // the packet that made the current bytes readable in order
 	ended    bool     // the sender has closed its stream
 
 	out operations
 }
 
-// data takes the next bytes of the stream, the payload of one TCP segment or
-// what is new of it.
+// data handles the next bytes of the stream: the payload of one TCP segment, or its new part.
 func (h *half) data(p []byte, ref rdma.Ref) {
 	for len(p) > 0 {
 		switch h.mode {
@@ -123,7 +120,7 @@ func (h *half) data(p []byte, ref rdma.Ref) {
 	}
 }
 
-// skip takes note of n bytes that were not captured.
+// skip records n bytes that were not captured.
 func (h *half) skip(n uint64) {
 	switch h.mode {
 	case modeFraming:
@@ -162,8 +159,8 @@ func (h *half) skip(n uint64) {
 	}
 }
 
-// settleSize finds the size of the FPDU under way from less than its head, when
-// no more of the head will come.
+// settleSize determines the size of the current FPDU from an incomplete head, when no more of the head will
+// arrive.
 func (h *half) settleSize() {
 	if h.have > 0 && h.need == 0 {
 		if size := h.size(h.buf, h.start); size >= headLen && h.plausibleHead(h.buf, h.start) {
@@ -193,7 +190,7 @@ func (h *half) drop() {
 	h.parts = h.parts[:0]
 }
 
-// begin starts to collect an FPDU or MPA frame at the current position.
+// begin starts collecting an FPDU or MPA frame at the current position.
 func (h *half) begin() {
 	h.start = h.pos
 	h.from = span{}
@@ -216,7 +213,7 @@ func (h *half) keep(p []byte, n int, ref rdma.Ref) []byte {
 	return p[n:]
 }
 
-// greet expects an MPA frame and returns what of p is not part of it.
+// greet expects an MPA frame and returns the part of p after it.
 func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 	if h.have == 0 {
 		h.begin()
@@ -240,7 +237,7 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 		return p
 	}
 	if request, reply, short := mpaKind(h.buf); !short && (request || reply) {
-		// An MPA frame that makes no sense: iWARP all the same.
+		// An invalid MPA frame: iWARP nevertheless.
 		h.conn.recognise()
 	} else if h.sure {
 		h.drop()
@@ -252,7 +249,7 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 	return nil
 }
 
-// frame cuts FPDUs off p and returns the rest when the mode has changed.
+// frame splits FPDUs off p. If the mode changes, it returns the rest.
 func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 	for len(p) > 0 {
 		if h.have == 0 {
@@ -290,19 +287,17 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 	return nil
 }
 
-// headLen is how much of an FPDU is looked at before the rest is waited for:
-// the smallest FPDU, which is length, tagged header, and CRC.
+// headLen is how much of an FPDU must be present before the rest is waited for: the smallest FPDU, which is
+// length, tagged header, and CRC.
 const headLen = FPDUHeaderLen + TaggedLen + CRCLen
 
-// size tells the stream bytes of the FPDU that starts with b at offset at; 0
-// if b is too short for that.
+// size returns the stream bytes of the FPDU that starts with b at offset at; 0 if b is too short to tell.
 func (h *half) size(b []byte, at uint64) int {
 	if h.askMarkers {
 		if len(b) < MarkerLen {
 			return 0
 		}
-		// The first marker of a stream is all zero. No FPDU starts so: a
-		// ULPDU has at least a header.
+		// The first marker of a stream is all zero. No FPDU starts like that: a ULPDU has at least a header.
 		h.askMarkers = false
 		h.marked = binary.BigEndian.Uint32(b) == 0
 		h.base = at
@@ -323,13 +318,13 @@ func (h *half) size(b []byte, at uint64) int {
 	return MarkedLen(pos, FPDULen(int(binary.BigEndian.Uint16(b[lead:]))))
 }
 
-// plausibleHead reports whether an FPDU can start with b at offset at. b may
-// be longer than the FPDU's head, and shorter.
+// plausibleHead reports whether an FPDU can start with b at offset at. b may be longer or shorter than the
+// FPDU's head.
 func (h *half) plausibleHead(b []byte, at uint64) bool {
 	return h.headBits(b, at) >= 0
 }
 
-// headBits is plausible for an FPDU that may hold markers.
+// headBits is plausible for an FPDU that may contain markers.
 func (h *half) headBits(b []byte, at uint64) int {
 	b = b[:min(len(b), FPDUHeaderLen+UntaggedLen+2*MarkerLen)]
 	if h.marked {
@@ -342,7 +337,7 @@ func (h *half) headBits(b []byte, at uint64) int {
 	return plausible(b[FPDUHeaderLen:], int(binary.BigEndian.Uint16(b)))
 }
 
-// finish hands on the FPDU in the buffer.
+// finish passes on the FPDU in the buffer.
 func (h *half) finish() bool {
 	if !h.fpdu(h.buf, h.need, h.start, &h.from) {
 		return false
@@ -351,8 +346,8 @@ func (h *half) finish() bool {
 	return true
 }
 
-// fpdu hands on an FPDU that takes size bytes of the stream, of which raw was
-// captured. It reports false if that is none.
+// fpdu passes on an FPDU that takes size bytes of the stream, of which raw was captured. It reports false if
+// it is not an FPDU.
 func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	c := h.conn
 	b := raw

@@ -11,10 +11,9 @@ const (
 	markerData     = MarkerInterval - MarkerLen // stream bytes between two markers
 )
 
-// MarkedLen is the number of stream bytes that n bytes take with markers, when
-// the first of them stands at pos, counted from the first byte of the first
-// FPDU's marker. A marker at pos itself counts, one right behind does not: it
-// belongs to the next FPDU.
+// MarkedLen is the number of stream bytes that n bytes take with markers, if the first of them is at pos,
+// counted from the first byte of the first FPDU's marker. A marker at pos itself counts. One directly after
+// the end does not: it belongs to the next FPDU.
 func MarkedLen(pos uint64, n int) int {
 	if n == 0 {
 		return 0
@@ -29,8 +28,8 @@ func MarkedLen(pos uint64, n int) int {
 	return n + markers*MarkerLen
 }
 
-// RemoveMarkers appends raw without its markers to dst; raw starts at stream
-// position pos. A marker that raw cuts is dropped with the rest.
+// RemoveMarkers appends raw without its markers to dst; raw starts at stream position pos. An incomplete
+// marker at an end of raw is dropped, too.
 func RemoveMarkers(dst, raw []byte, pos uint64) []byte {
 	for len(raw) > 0 {
 		r := int(pos % MarkerInterval)
@@ -46,10 +45,9 @@ func RemoveMarkers(dst, raw []byte, pos uint64) []byte {
 	return dst
 }
 
-// AppendMarkedFPDU adds the FPDU of a ULPDU to dst, with markers. pos is its
-// position in the stream of FPDUs: the number of bytes, markers included, that
-// went before it in this direction. The next FPDU's position is pos plus the
-// number of bytes appended.
+// AppendMarkedFPDU appends the FPDU of a ULPDU to dst, with markers. pos is its position in the stream of
+// FPDUs: the number of preceding bytes in this direction, including markers. The next FPDU's position is pos
+// plus the number of bytes appended.
 func AppendMarkedFPDU(dst, ulpdu []byte, crc bool, pos uint64) []byte {
 	start := len(dst)
 	header := pos // of the ULPDU length field

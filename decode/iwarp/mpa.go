@@ -33,8 +33,8 @@ const (
 	mpaDepthMask  = 0x3fff
 )
 
-// MPADepthUnlimited as IRD or ORD says that the sender leaves the depth to the
-// other side (RFC 6581 9.1: all ones).
+// MPADepthUnlimited as IRD or ORD means that the sender leaves the depth to the other side (RFC 6581 9.1: all
+// ones).
 const MPADepthUnlimited = mpaDepthMask
 
 // MPAFrame is an MPA Request or Reply, the first bytes of each direction:
@@ -51,7 +51,7 @@ const MPADepthUnlimited = mpaDepthMask
 //	+---------------------------------------------------------------+
 type MPAFrame struct {
 	Reply    bool
-	Markers  bool // the sender wants markers in what it receives
+	Markers  bool // the sender wants markers in the data that it receives
 	CRC      bool // the sender wants CRCs in both directions
 	Reject   bool // Reply only: the connection is refused
 	Revision uint8
@@ -72,8 +72,8 @@ type MPAFrame struct {
 	Private []byte
 }
 
-// mpaKind tells how b starts: with the key of a Request or Reply, with a
-// prefix of one (short), or with something else.
+// mpaKind classifies the start of b: the key of a Request or Reply, a prefix of one (short), or something
+// else.
 func mpaKind(b []byte) (request, reply, short bool) {
 	n := min(len(b), mpaKeyLen)
 	request = string(b[:n]) == mpaRequestKey[:n]
@@ -108,7 +108,7 @@ func (f *MPAFrame) Decode(b []byte) (int, error) {
 		Reserved: flags & mpaReserved,
 	}
 	if !f.Enhanced {
-		// The bit had no meaning before revision 2: keep it as it was.
+		// The bit had no meaning before revision 2: keep it unchanged.
 		f.Reserved |= flags & mpaEnhanced
 	}
 	if f.Enhanced && private < mpaWordsLen {
@@ -137,8 +137,8 @@ func (f *MPAFrame) Size() int {
 	return n
 }
 
-// Append adds the frame to dst. Private must fit: 512 bytes, 4 of them taken
-// by the words of an enhanced frame; what is beyond is cut off.
+// Append appends the frame to dst. Private must fit: 512 bytes, of which the words of an enhanced frame take
+// 4; the excess is cut off.
 func (f *MPAFrame) Append(dst []byte) []byte {
 	key := mpaRequestKey
 	if f.Reply {

@@ -17,7 +17,7 @@ const (
 	extentReadResponse
 )
 
-// extent is one FPDU in the stream, remembered in case TCP sends it again.
+// extent is one FPDU in the stream, remembered in case TCP retransmits it.
 type extent struct {
 	start, end uint64 // stream offsets
 	seq        uint64 // name of its Send, Write or Read
@@ -30,7 +30,7 @@ type extent struct {
 type sentSend struct {
 	tag   rdma.Tag
 	gen   uint64
-	end   uint64 // stream offset behind its last FPDU
+	end   uint64 // stream offset after its last FPDU
 	done  bool   // it has been reported
 	acked bool
 }
@@ -38,25 +38,25 @@ type sentSend struct {
 // sentWrite is an RDMA Write.
 type sentWrite struct {
 	op  rdma.Op
-	end uint64 // stream offset behind what has been seen of it
+	end uint64 // stream offset after the part seen so far
 }
 
-// sentRead is an RDMA Read that the side asked for.
+// sentRead is an RDMA Read that the side requested.
 type sentRead struct {
 	op       rdma.Op
 	sinkSTag uint32
 	sinkTO   uint64
 	done     bool
-	ready    bool // a ready-to-receive message of MPA: of no interest
+	ready    bool // a ready-to-receive message of MPA, which is ignored
 }
 
-// again is a stretch of the stream that was seen again before it was decoded.
+// again is a part of the stream that was repeated before it was decoded.
 type again struct {
 	from, to uint64
 	ref      rdma.Ref
 }
 
-// operations turns the DDP segments of one direction into operations.
+// operations converts the DDP segments of one direction to operations.
 type operations struct {
 	extents ring[extent]
 	sends   ring[sentSend]
@@ -65,15 +65,15 @@ type operations struct {
 
 	oldestRead uint64 // the first read that is not done
 	unacked    uint64 // the first send that has not been acknowledged
-	acked      uint64 // stream offset up to which the peer has acknowledged
+	acked      uint64 // the peer has acknowledged up to this stream offset
 	ackRef     rdma.Ref
 
 	pending []again
-	lost    bool // part of the stream went by unseen since the last FPDU
+	lost    bool // part of the stream was not seen since the last FPDU
 
 	// The Send under way, of several segments.
 	sending   bool
-	cut       bool // bytes are missing behind those in data
+	cut       bool // bytes are missing after those in data
 	message   rdma.Send
 	msn       uint32
 	nextMO    uint64
@@ -83,7 +83,7 @@ type operations struct {
 	sendAgain int
 	parts     []rdma.Part // for a tracer
 
-	traced uint64 // the first extent whose acknowledgement the tracer does not know
+	traced uint64 // the first extent whose acknowledgement has not been traced
 
 	// The Write under way.
 	writing  bool
@@ -91,11 +91,11 @@ type operations struct {
 	nextTO   uint64
 }
 
-// interrupted takes note that FPDUs may have gone by unseen before the next one.
+// interrupted records that FPDUs may be missing before the next one.
 func (o *operations) interrupted() { o.lost = true }
 
-// segment takes a DDP segment; u is what was captured of length bytes, at least
-// its header, at stream offsets start to end.
+// segment handles a DDP segment; u is the captured part of length bytes, at least its header, at stream
+// offsets start to end.
 func (o *operations) segment(h *half, u []byte, length int, start, end uint64, from *span) {
 	c := h.conn
 	side := c.side(h)
@@ -108,8 +108,8 @@ func (o *operations) segment(h *half, u []byte, length int, start, end uint64, f
 		}
 	}
 	if o.lost {
-		// Messages do not interleave (RFC 5041 5.3): if something else goes on
-		// after the gap, the end of the message under way was in it.
+		// Messages do not interleave (RFC 5041 5.3): if something else continues after the gap, the end of
+		// the current message was in it.
 		if o.sending && !(op.IsSend() && Untagged(u).MSN() == o.msn) {
 			o.abandon(h)
 		}
@@ -151,8 +151,8 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 	var w *sentWrite
 	if o.writing {
 		w = o.writes.at(o.writeSeq)
-		// The segments of a message follow each other in memory. After a
-		// gap in the capture one further on may be of the same message.
+		// The segments of a message are contiguous in memory. After a gap in the capture, one further on may
+		// belong to the same message.
 		if w.op.Handle != stag || to != o.nextTO && !(o.lost && to > o.nextTO && to-w.op.Offset <= 1<<32-1-uint64(length)) {
 			o.writing = false
 		}
@@ -204,8 +204,8 @@ func (o *operations) read(h *half, u []byte, start, end uint64, from *span) {
 	o.remember(h, extent{start: start, end: end, seq: seq, kind: extentReadRequest})
 }
 
-// response takes a segment of a Read Response. o is of the requester, h the
-// direction of the response.
+// response handles a segment of a Read Response. o belongs to the requester, h is the direction of the
+// response.
 func (o *operations) response(h *half, u Tagged, length int, start, end uint64, from *span) {
 	c := h.conn
 	t := c.t
@@ -221,14 +221,14 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 		}
 	}
 	if read == nil {
-		// The request was not captured: what is read is not known.
+		// The request was not captured, so what was read is unknown.
 		t.handler.Event(c.c, c.side(h), rdma.EventUnrequested, 0, from.last)
 		h.out.remember(h, extent{start: start, end: end})
 		return
 	}
 	for ; o.oldestRead < seq; o.oldestRead++ {
-		// Answers come in the order of the requests (RFC 5040 5.2): the rest
-		// of earlier ones was not captured.
+		// Answers come in the order of the requests (RFC 5040 5.2): the rest of earlier ones was not
+		// captured.
 		o.reads.at(o.oldestRead).done = true
 	}
 	distance := to - read.sinkTO
@@ -260,7 +260,7 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		o.abandon(h)
 	}
 	if !o.sending && mo != 0 {
-		// Its beginning was not captured: there is no telling what it is.
+		// Its beginning was not captured, so its kind is unknown.
 		if last {
 			c.c.Sent[c.side(h)].Sends++
 		}
@@ -325,8 +325,8 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 	}
 }
 
-// abandon reports a Send whose end was not captured. Its length is not known;
-// it is given as one byte more than is known of, so that it counts as cut.
+// abandon reports a Send whose end was not captured. Its length is unknown; it is given as one byte more than
+// was seen, so that the Send counts as cut.
 func (o *operations) abandon(h *half) {
 	if !o.sending {
 		return
@@ -366,8 +366,7 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 	}
 }
 
-// acknowledge takes note that the peer has everything before the stream offset
-// end.
+// acknowledge records that the peer has everything before the stream offset end.
 func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 	o.acked, o.ackRef = end, ref
 	if h.conn.t.tracer != nil {
@@ -384,8 +383,7 @@ func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 	}
 }
 
-// remember keeps an FPDU in mind for retransmissions, and reports those that
-// came before it was decoded.
+// remember stores an FPDU to recognise retransmissions, and reports those that came before it was decoded.
 func (o *operations) remember(h *half, e extent) {
 	p, _ := o.extents.push(maxExtents, func(e *extent) bool { return e.end > o.acked })
 	*p = e
@@ -408,9 +406,9 @@ func (o *operations) settle(h *half, e *extent) {
 	o.pending = kept
 }
 
-// again takes note that TCP sent the stream offsets from to to once more.
+// again records that TCP repeated the stream offsets from to to.
 func (o *operations) again(h *half, from, to uint64, ref rdma.Ref) {
-	// Find the first extent that ends behind from; they are in order.
+	// Find the first extent that ends after from; they are ordered.
 	lo, hi := o.extents.oldest(), o.extents.next
 	decoded := uint64(0)
 	if hi > lo {
@@ -446,7 +444,7 @@ func (o *operations) again(h *half, from, to uint64, ref rdma.Ref) {
 	}
 }
 
-// repeated reports that an FPDU, or a part of it, was seen again.
+// repeated reports that an FPDU, or a part of it, was repeated.
 func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref) {
 	c := h.conn
 	side := c.side(h)
@@ -503,10 +501,9 @@ func (h *half) unmarked(at uint64) uint64 {
 	return rel/MarkerInterval*markerData + max(rel%MarkerInterval, MarkerLen) - MarkerLen
 }
 
-// ready reports whether a segment is the ready-to-receive message of MPA's
-// peer-to-peer mode (RFC 6581 5): the initiator's first FPDU, without payload.
-// It exists so that the responder may send first, and means nothing to RPC. The
-// answer to a Read of no bytes is recognised by the request.
+// ready reports whether a segment is the ready-to-receive message of MPA's peer-to-peer mode (RFC 6581 5):
+// the initiator's first FPDU, without payload. It exists so that the responder may send first, and means
+// nothing to RPC. The answer to a Read of no bytes is recognised by its request.
 func (c *Conn) ready(h *half, op Opcode, u []byte, length int) bool {
 	if h.fpdus != 1 || !c.negotiated || c.side(h) != 0 {
 		return false

@@ -224,7 +224,7 @@ func (r AtomicRequest) SetCompareMask(v uint64) { binary.BigEndian.PutUint64(r[4
 //	| request identifier 4 | original value 8 |
 type AtomicResponse []byte
 
-// Identifier is that of the request.
+// Identifier is the identifier of the request.
 func (r AtomicResponse) Identifier() uint32 { return binary.BigEndian.Uint32(r) }
 
 // Value is what the memory held before.

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// recorder is a Handler that writes down what it is told.
+// recorder is a Handler that records its calls.
 type recorder struct {
 	log       []string // operations, without packet numbers
 	refs      []string // what concerns single packets
@@ -252,8 +252,7 @@ func connection() *rdma.Connection {
 	}}
 }
 
-// reference is what the scenario is decoded to without any trouble: each FPDU
-// whole, in a segment of its own.
+// reference is what the scenario is decoded to without any trouble: each FPDU whole, in its own segment.
 func (x *scenario) reference(t testing.TB) *recorder {
 	t.Helper()
 	r := newRecorder()

@@ -1,7 +1,7 @@
 package iwarp
 
-// ring keeps the youngest values of a sequence. Values are named by their
-// position in the sequence, so a name outlives its value without confusion.
+// ring keeps the most recent values of a sequence. A value is named by its position in the sequence, so a
+// name is never reused after its value is gone.
 type ring[T any] struct {
 	buf  []T // length 0 or a power of two
 	next uint64

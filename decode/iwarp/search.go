@@ -29,11 +29,11 @@ const (
 
 	searchKnown   = 128 << 10 // bytes kept while searching a connection that is iWARP
 	searchUnknown = 8 << 10   // or that may be
-	giveUp        = 64 << 10  // bytes searched in vain until a connection is not iWARP
+	giveUp        = 64 << 10  // bytes searched in vain until a connection counts as not iWARP
 	giveUpPort    = 1 << 20   // the same on an expected port
 
-	// searchEffort bounds the work for each byte that arrives: a byte is looked
-	// at again when what was found before it turns out to be wrong.
+	// searchEffort bounds the work per byte that arrives: bytes are examined again if an earlier find turns
+	// out to be wrong.
 	searchEffort = 8
 )
 
@@ -51,8 +51,8 @@ type candidate struct {
 	bits   int
 	tagged bool
 	stag   uint32
-	to     uint64 // that the next segment of the message would have
-	atEnd  bool   // it has been seen whether next is the end of a segment
+	to     uint64 // expected for the next segment of the message
+	atEnd  bool   // it has been checked whether next is the end of a segment
 }
 
 // search is the state of a half in modeSearch.
@@ -89,8 +89,8 @@ func (s *search) reset(at uint64) {
 	s.credit = 0
 }
 
-// surrender gives what has been collected and the following bytes p to the
-// search. examined says that no FPDU starts at the first of them.
+// surrender passes the collected bytes and the following bytes p to the search. examined means that no FPDU
+// starts at the first of them.
 func (h *half) surrender(p []byte, ref rdma.Ref, examined bool) {
 	old, first := h.buf, h.from.first
 	at := h.pos
@@ -129,15 +129,14 @@ func (s *search) add(t *Tracker, p []byte, ref rdma.Ref, limit int) {
 		s.buf = t.buffer()
 	}
 	if len(p) > limit {
-		// More than is kept: its start is as good as any other part.
+		// More than is kept: its start is no better than any other part.
 		s.discard(len(s.buf))
 		s.start += uint64(len(p) - limit)
 		p = p[len(p)-limit:]
 	} else if len(s.buf)+len(p) > limit || len(s.pieces) >= maxPieces {
 		s.discard(max(len(s.buf)/2, len(s.buf)+len(p)-limit))
 	}
-	// What came before of the same segment may have been taken for the start of
-	// something else.
+	// Earlier bytes of the same segment may have been taken for the start of something else.
 	if n := len(s.pieces); n == 0 || s.pieces[n-1].ref.Number != ref.Number {
 		s.pieces = append(s.pieces, piece{s.start + uint64(len(s.buf)), ref})
 	}
@@ -162,8 +161,8 @@ func (s *search) discard(n int) {
 	}
 }
 
-// ending is the evidence of an FPDU from offset from up to offset to, if what
-// has arrived ends at offset end.
+// ending is the evidence of an FPDU from offset from to offset to, if the data received so far ends at offset
+// end.
 func (s *search) ending(from, to, end uint64) int {
 	i := s.pieceAt(from)
 	if i >= 0 && s.pieceEnd(i, end) == to {
@@ -198,7 +197,7 @@ func (s *search) pieceAt(at uint64) int {
 	return lo - 1
 }
 
-// span is the packets of n bytes from offset at.
+// span is the set of packets of n bytes from offset at.
 func (s *search) span(at uint64, n int) span {
 	var r span
 	for i := max(0, s.pieceAt(at)); i < len(s.pieces) && s.pieces[i].start < at+uint64(n); i++ {
@@ -220,8 +219,8 @@ func (h *half) seek(p []byte, ref rdma.Ref) {
 	}
 }
 
-// seekSkip takes note of n bytes that were not captured. If that is the rest
-// of a segment, its end may confirm a candidate.
+// seekSkip records n bytes that were not captured. If they are the rest of a segment, its end may confirm a
+// candidate.
 func (h *half) seekSkip(n uint64) {
 	s := h.search
 	for i := range s.candidates {
@@ -239,7 +238,7 @@ func (h *half) seekSkip(n uint64) {
 	s.reset(h.pos)
 }
 
-// resume goes on with the search in what has arrived.
+// resume continues the search in the data received so far.
 func (h *half) resume() {
 	for h.mode == modeSearch {
 		at, ok := h.examine()
@@ -250,7 +249,7 @@ func (h *half) resume() {
 	}
 }
 
-// examine looks for an FPDU in the bytes that have not been examined yet.
+// examine searches for an FPDU in bytes that have not been examined yet.
 func (h *half) examine() (at uint64, ok bool) {
 	s := h.search
 	if h.marked {
@@ -276,7 +275,7 @@ func (h *half) examine() (at uint64, ok bool) {
 		for next < len(s.pieces) && s.pieces[next].start < at {
 			next++
 		}
-		// One comparison sorts out most places: reserved bits and versions.
+		// One comparison rejects most places: reserved bits and versions.
 		if binary.BigEndian.Uint16(s.buf[i+2:])&0x3fb0 != 0x0100 {
 			continue
 		}
@@ -305,7 +304,7 @@ func (h *half) examine() (at uint64, ok bool) {
 	if s.spend(i) {
 		return 0, false
 	}
-	// Too much work for what arrived: only new data is looked at.
+	// Too much work for what arrived: only new data is examined.
 	s.reset(s.start + uint64(len(s.buf)))
 	return 0, false
 }
@@ -376,8 +375,8 @@ func (s *search) advance(c *candidate) int {
 	}
 }
 
-// examineMarkers looks for a marker that points to an FPDU in the buffer. The
-// places of the markers are known, they follow from the first FPDU.
+// examineMarkers searches for a marker that points to an FPDU in the buffer. The positions of the markers are
+// known from the first FPDU.
 func (h *half) examineMarkers() (at uint64, ok bool) {
 	s := h.search
 	for {
@@ -412,8 +411,8 @@ func (h *half) examineMarkers() (at uint64, ok bool) {
 	}
 }
 
-// accept takes offset at for the start of an FPDU and decodes what the buffer
-// holds. The mode changes to modeFraming, unless that goes wrong.
+// accept treats offset at as the start of an FPDU and decodes the buffer. The mode changes to modeFraming
+// unless that fails.
 func (h *half) accept(at uint64) {
 	s := h.search
 	h.conn.recognise()
@@ -437,9 +436,8 @@ func (h *half) accept(at uint64) {
 			good = false
 		}
 		if !good {
-			// Go on behind the place that was taken for a start. Moving the
-			// cursor back is paid for when the search comes by again. With
-			// markers it must not go back: a marker behind it has led here.
+			// Continue after the place that was taken for a start. The search pays for moving the cursor back
+			// when it comes by again. With markers it must not go back: a later marker has led here.
 			if h.marked {
 				s.cursor = max(s.cursor, i+1)
 			} else {

@@ -13,8 +13,7 @@ const flagACK = 0x10
 // window that TCP can announce (RFC 7323 2.3).
 const maxAhead = 1 << 30
 
-// base is where a stream stands in the sequence space, which turns
-// acknowledgment numbers into offsets.
+// base is the position of a stream in the sequence space; it converts acknowledgment numbers to offsets.
 type base struct {
 	known    bool
 	sequence uint32 // of offset 0, modulo 2³²
@@ -27,7 +26,7 @@ type base struct {
 // It keeps First, Last, and the packet counters of the rdma.Connection.
 func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	if c.closed {
-		// What follows an end are stragglers, if it is not a new start.
+		// Segments after the end are stragglers, unless they start a new connection.
 		return f.TCPFlags&tcp.SYN == 0
 	}
 	h := &c.halves[dir]
@@ -56,14 +55,13 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 			h.sure = h.pos == 0
 		}
 	case f.TCPFlags&tcp.RST != 0:
-		// All of the other direction that will ever come has come.
+		// Nothing more will arrive in the other direction.
 		c.streams[dir^1].Flush(ref)
 	}
 	if c.t.tracer != nil {
 		k.Header = rdma.Header{Kind: rdma.HeaderTCP}
 	}
-	// The acknowledgment goes first: it is older than the payload, which may end
-	// the connection.
+	// The acknowledgment comes first: it is older than the payload, which may end the connection.
 	if f.TCPFlags&flagACK != 0 {
 		o := &c.streams[dir^1]
 		o.Acked(f.TCPAck, ref)
@@ -81,7 +79,7 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		case f.TCPFlags&tcp.SYN != 0:
 			*b = base{true, f.TCPSeq + 1}
 		case f.PayloadLen > 0 && waiting == 0 && s.Buffered() == 0 && s.Next() == before+uint64(f.PayloadLen):
-			// All of the segment was new, and nothing else: it starts at before.
+			// All of the segment was new, and it contains nothing else: it starts at before.
 			*b = base{true, f.TCPSeq - uint32(before)}
 		}
 	}
@@ -92,17 +90,15 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	return !c.replaced
 }
 
-// acknowledged takes note that the receiver has everything before the stream
-// offset end.
+// acknowledged records that the receiver has everything before the stream offset end.
 func (h *half) acknowledged(end uint64, ref rdma.Ref) {
 	if end > h.out.acked {
 		h.out.acknowledge(h, end, ref)
 	}
 }
 
-// Data implements tcp.Consumer. What overtook other bytes ends with the packet
-// that made it readable, since TCP delivers in order; but not if the capture
-// alone lacks what was before it.
+// Data implements tcp.Consumer. Bytes that overtook others end with the packet that made them readable, since
+// TCP delivers in order; but not if only the capture lacks the bytes before them.
 func (h *half) Data(_ uint64, p []byte, first, ready rdma.Ref) {
 	h.ready = first
 	if ready.Number != h.gaveUp {
@@ -115,7 +111,7 @@ func (h *half) Data(_ uint64, p []byte, first, ready rdma.Ref) {
 func (h *half) Skip(_ uint64, n int, why tcp.Reason, _, ready rdma.Ref) {
 	h.skip(uint64(n))
 	if why == tcp.Cut {
-		return // the packet was captured, though not all of it
+		return // the packet was captured, but not all of it
 	}
 	h.gaveUp = ready.Number
 	c := h.conn
@@ -148,9 +144,8 @@ func (h *half) Differs(_ uint64, n int, ref rdma.Ref) {
 	}
 }
 
-// End implements tcp.Consumer. iWARP knows no half-closed connections: with the
-// first FIN it is over, though the other side may still have something to say;
-// who sent that one has ended the connection.
+// End implements tcp.Consumer. iWARP has no half-closed connections: the first FIN ends it, even if the other
+// side still has data to send. The sender of that FIN ended the connection.
 func (h *half) End(_ uint64, how tcp.Ending, ref rdma.Ref) {
 	c := h.conn
 	if c.closed {

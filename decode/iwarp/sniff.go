@@ -1,10 +1,9 @@
 package iwarp
 
-// Sniff judges the payload of one TCP segment without knowing more: Yes if it
-// starts with an MPA frame, or consists of FPDUs without markers beyond chance;
-// length is its declared length, which exceeds len(p) if the capture cut it.
-// Maybe means that p may be the start of one but is too short to tell, or goes
-// on in the next segment; No that no FPDU starts there.
+// Sniff classifies the payload of one TCP segment without context. Yes: it starts with an MPA frame, or
+// consists of more FPDUs without markers than chance explains. Maybe: p may be the start of one, but is too
+// short to tell or continues in the next segment. No: no FPDU starts there. length is its declared length,
+// which exceeds len(p) if the capture cut it.
 func Sniff(p []byte, length int) Verdict {
 	request, reply, short := mpaKind(p)
 	if request || reply {

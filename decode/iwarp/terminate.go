@@ -36,16 +36,16 @@ const (
 // At least TerminateLen bytes must be there.
 type Terminate []byte
 
-// Word is the first word, which holds all but the headers.
+// Word is the first word, which holds everything but the headers.
 func (t Terminate) Word() uint32 { return binary.BigEndian.Uint32(t) }
 
 // Layer is the layer that found the error.
 func (t Terminate) Layer() TerminateLayer { return TerminateLayer(t[0] >> 4) }
 
-// EType is the kind of error, counted apart in each layer.
+// EType is the kind of error, numbered separately in each layer.
 func (t Terminate) EType() uint8 { return t[0] & 0x0f }
 
-// Code is the error code, counted apart in each kind.
+// Code is the error code, numbered separately in each kind.
 func (t Terminate) Code() uint8 { return t[1] }
 
 func (t Terminate) flags() uint16 { return binary.BigEndian.Uint16(t[2:]) }
@@ -65,7 +65,7 @@ func (t Terminate) DDPHeader() ULPDU {
 	return h
 }
 
-// ReadRequest is the Read Request that was terminated, or nil.
+// ReadRequest is the terminated Read Request, or nil.
 func (t Terminate) ReadRequest() ReadRequest {
 	_, r := t.headers()
 	return r
@@ -158,7 +158,7 @@ func name(names []string, i uint8) string {
 	return ""
 }
 
-// terminateCode names an error code; empty if it has no name.
+// terminateCode is the name of an error code; empty if it has none.
 func terminateCode(layer TerminateLayer, etype, code uint8) string {
 	switch {
 	case layer == LayerRDMAP && code == 0xff:
@@ -175,8 +175,8 @@ func terminateCode(layer TerminateLayer, etype, code uint8) string {
 	return ""
 }
 
-// String says what went wrong, from the layer down to the error code: "DDP:
-// untagged buffer error: invalid MSN: no buffer".
+// String describes the error, from the layer down to the error code: "DDP: untagged buffer error: invalid
+// MSN: no buffer".
 func (t Terminate) String() string {
 	layer, etype, code := t.Layer(), t.EType(), t.Code()
 	s := layer.String() + ": "

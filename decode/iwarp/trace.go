@@ -2,16 +2,14 @@ package iwarp
 
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
-// collect names a packet with n bytes of the FPDU under way, if somebody
-// traces.
+// collect records a packet with n bytes of the current FPDU, if there is a tracer.
 func (h *half) collect(ref rdma.Ref, n int) {
 	if h.conn.t.tracer != nil {
 		h.parts = rdma.AddPart(h.parts, rdma.Part{Ref: ref, Bytes: uint32(n)})
 	}
 }
 
-// collectFound names the packets of size bytes from offset at in the search
-// buffer.
+// collectFound records the packets of size bytes from offset at in the search buffer.
 func (h *half) collectFound(at uint64, size int) {
 	if h.conn.t.tracer == nil {
 		return
@@ -27,15 +25,14 @@ func (h *half) collectFound(at uint64, size int) {
 	}
 }
 
-// carriers are the packets of a DDP segment with length bytes behind its
-// header, nil if it is the last one of from alone. Headers, pad and CRC are
-// taken off; markers are not.
+// carriers are the packets of a DDP segment with length bytes after its header, nil if it is the last one of
+// from alone. Headers, pad and CRC are taken off; markers are not.
 func (h *half) carriers(header, length int, from *span) []rdma.Part {
 	if len(h.parts) == 0 {
 		if from.first.Number == from.last.Number {
 			return nil
 		}
-		// It waited for another packet, which carries nothing of it.
+		// It waited for another packet, which carries none of it.
 		h.parts = append(h.parts, rdma.Part{Ref: from.first, Bytes: uint32(FPDUHeaderLen + header + length)})
 	}
 	skip, left := uint32(FPDUHeaderLen+header), uint32(length)
@@ -50,7 +47,7 @@ func (h *half) carriers(header, length int, from *span) []rdma.Part {
 	return h.parts
 }
 
-// part names the packets of a segment of a Send under way.
+// part reports the packets of a segment of a Send in progress.
 func (o *operations) part(h *half, length int, from *span) {
 	parts := h.carriers(UntaggedLen, length, from)
 	if parts == nil {
@@ -62,13 +59,13 @@ func (o *operations) part(h *half, length int, from *span) {
 	}
 }
 
-// opcodes of extents, for the header of a repetition.
+// Opcodes of extents, for the header of a retransmission.
 var extentOpcodes = [...]Opcode{
 	extentSend: OpSend, extentWrite: OpWrite, extentReadRequest: OpReadRequest, extentReadResponse: OpReadResponse,
 }
 
-// trace tells the tracer what an acknowledgement up to the stream offset end
-// is of. The last FPDU may be acknowledged in part.
+// trace reports to the tracer what an acknowledgement up to the stream offset end covers. The last FPDU may
+// be acknowledged in part.
 func (o *operations) trace(h *half, end uint64, ref rdma.Ref) {
 	c := h.conn
 	defer func(was rdma.Header) { c.c.Header = was }(c.c.Header)

@@ -7,17 +7,15 @@ import (
 
 // Options of a Tracker. The zero value is ready for use.
 type Options struct {
-	// MaxSend is how many bytes of one Send are kept; what is beyond is
-	// counted only. 0 means 1 MiB. A Send in one FPDU is never cut.
+	// MaxSend is how many bytes of one Send are kept; the rest is only counted. 0 means 1 MiB. A Send in one
+	// FPDU is never cut.
 	MaxSend int
-	// Ports are TCP ports on which iWARP is expected when a connection's setup
-	// was not captured: there the search for the first FPDU takes more trouble.
-	// nil means 20049, NFS over RDMA.
+	// Ports are TCP ports on which iWARP is expected if a connection's setup was not captured: there the
+	// search for the first FPDU is more thorough. nil means 20049, NFS over RDMA.
 	Ports []uint16
 	// NoCRC leaves CRCs unchecked.
 	NoCRC bool
-	// Pool holds what TCP delivers out of order, for Conn.Segment. nil means
-	// one of the Tracker's own.
+	// Pool buffers what TCP delivers out of order, for Conn.Segment. nil means the Tracker's own pool.
 	Pool *tcp.Pool
 }
 
@@ -33,8 +31,8 @@ const (
 	maxSpareSize   = 256 << 10
 )
 
-// Tracker is what the iWARP connections of one decoder share: the Handler,
-// the limits and spare buffers. It must not be used by two goroutines at once.
+// Tracker is what the iWARP connections of one decoder share: the Handler, the limits and spare buffers. It
+// is not safe for concurrent use.
 type Tracker struct {
 	handler rdma.Handler
 	tracer  rdma.Tracer // handler, if it traces
@@ -44,8 +42,8 @@ type Tracker struct {
 	spareBytes int    // in spare
 	scratch    []byte // an FPDU without its markers
 
-	// Arguments of the Handler live here: behind an interface they would
-	// escape to the heap at every call.
+	// Arguments of the Handler are stored here: behind an interface they would escape to the heap on every
+	// call.
 	send     rdma.Send
 	fragment rdma.Fragment
 }
@@ -76,7 +74,7 @@ func (t *Tracker) buffer() []byte {
 	return make([]byte, 0, 4096)
 }
 
-// release takes a buffer back. It is fine if b is nil.
+// release takes back a buffer, which may be nil.
 func (t *Tracker) release(b []byte) {
 	if cap(b) > 0 && cap(b) <= maxSpareSize && len(t.spare) < maxSpare {
 		t.spare = append(t.spare, b)

@@ -69,7 +69,7 @@ func (e *encryptedData) decode(s *cryptobyte.String, tag uint8) bool {
 	return ok
 }
 
-// key reads an EncryptionKey behind its tag.
+// key reads an EncryptionKey after its tag.
 func (k *Key) decode(in cryptobyte.String) bool {
 	var seq, value, text cryptobyte.String
 	var etype int64
@@ -142,8 +142,8 @@ func (a *apReq) decode(b []byte) bool {
 	return ok && a.ticket.decode(&ticket, 3)
 }
 
-// encTicketPart reads the session key and the client of a decrypted ticket. What
-// follows them is of no use here.
+// encTicketPart reads the session key and the client of a decrypted ticket. What follows them is useless
+// here.
 func encTicketPart(b []byte) (k Key, client string, ok bool) {
 	seq, ok := message(b, tagEncTicketPart)
 	var in cryptobyte.String

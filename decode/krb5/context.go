@@ -77,8 +77,8 @@ func whichOf(tx *transaction.Transaction) which { return which{tx.Serial(), tx.F
 // windows of servers have 128.
 const sequences = 256
 
-// maxOlder bounds the contexts of one place: handles may be used again, by a
-// server that has been restarted or by another one behind the same address.
+// maxOlder bounds the contexts of one place: handles may be used again, by a server that has been restarted
+// or by another one after the same address.
 const maxOlder = 4
 
 // maxHandle bounds handles in bytes. Those of servers have 4 to 16.

@@ -14,8 +14,8 @@ type Options struct {
 	Contexts int // contexts remembered, those used last (1024; some 13 KiB each)
 }
 
-// Contexts follows the security contexts of a capture and opens what they
-// protect. Without a keytab it opens nothing, but Summary tells which key would.
+// Contexts follows the security contexts of a capture and opens what they protect. Without a keytab it opens
+// nothing, but Summary reports which key would.
 type Contexts struct {
 	mu      sync.Mutex
 	keytab  *Keytab
@@ -28,7 +28,7 @@ type Contexts struct {
 // Summary counts the contexts of a capture.
 type Summary struct {
 	Opened  uint64 // something of them was decrypted or verified
-	Closed  uint64 // something of them could not be decrypted, for want of the key
+	Closed  uint64 // something of them could not be decrypted, for lack of the key
 	Unknown uint64 // the same, but their creation was not captured or was given up
 	Evicted uint64 // given up because there were too many
 	Refused uint64 // transactions with a wrong checksum or a malformed token

@@ -59,8 +59,7 @@ func LoadKeytab(name string) (*Keytab, error) {
 	return k, nil
 }
 
-// ParseKeytab reads a keytab of version 1 or 2. Its errors tell nothing of what
-// the keytab holds.
+// ParseKeytab reads a keytab of version 1 or 2. Its errors reveal nothing about the contents of the keytab.
 func ParseKeytab(b []byte) (*Keytab, error) {
 	if len(b) > maxKeytab {
 		return nil, fmt.Errorf("larger than the %d bytes that a keytab may have", maxKeytab)
@@ -92,9 +91,8 @@ func ParseKeytab(b []byte) (*Keytab, error) {
 // maxAttempts bounds how many keys are tried on one ticket.
 const maxAttempts = 64
 
-// open decrypts a ticket. Names and versions of keys are what people and programs
-// have written into the keytab, so all keys of the ticket's type are tried, the
-// likely ones first; the ticket's checksum says which is right.
+// open decrypts a ticket. The names and versions of keys in a keytab are not reliable, so all keys of the
+// ticket's type are tried, the likely ones first; the ticket's checksum shows which one is right.
 func (k *Keytab) open(principal string, t *encryptedData) ([]byte, bool) {
 	attempts := 0
 	for likely := 2; likely >= 0; likely-- {

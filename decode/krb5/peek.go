@@ -5,9 +5,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// Peek returns an Unwrapper for transactions that have not ended and may be ahead
-// of those that create their contexts: it opens what it can with the contexts
-// known so far, and notes and learns nothing.
+// Peek returns an Unwrapper for transactions that have not ended and may be ahead of those that create their
+// contexts: it opens what it can with the contexts known so far, and records and learns nothing.
 func (c *Contexts) Peek() rpc.Unwrapper { return peek{c} }
 
 type peek struct{ c *Contexts }

@@ -120,7 +120,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestWithoutKey changes nothing but tells which key is needed.
+// TestWithoutKey changes only tells which key is needed.
 func TestWithoutKey(t *testing.T) {
 	contexts := krb5.New(nil, krb5.Options{})
 	each(t, privacy, 0, contexts, func(v *rpc.View) {
@@ -206,7 +206,7 @@ func TestMisnamed(t *testing.T) {
 	}
 }
 
-// TestMidstream begins behind the creation of the context.
+// TestMidstream begins after the creation of the context.
 func TestMidstream(t *testing.T) {
 	contexts := krb5.New(load(t, privacy), krb5.Options{})
 	told := 0

@@ -24,7 +24,7 @@ import (
 
 const service, realmName = "nfs/host", "REALM"
 
-// encrypt makes a message of RFC 3961 with a confounder of its own.
+// encrypt makes a message of RFC 3961 with its own confounder.
 func encrypt(t testing.TB, k Key, usage uint32, plain []byte) []byte {
 	t.Helper()
 	e, err := crypto.GetEncryptedData(plain, types.EncryptionKey{KeyType: int32(k.EType), KeyValue: k.Value}, usage, 1)

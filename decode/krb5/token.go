@@ -213,9 +213,8 @@ func (c *context) straight(b []byte, rrc int) []byte {
 // maxRotated is how large a buffer is kept.
 const maxRotated = 1 << 20
 
-// prefix decrypts what the capture holds of a token: of a chain of blocks the
-// beginning can be read without the rest. Its checksum cannot be verified, so
-// the sequence number has to be right.
+// prefix decrypts the captured part of a token: the beginning of a chain of blocks can be decrypted without
+// the rest. Its checksum cannot be verified, so the sequence number has to be right.
 func prefix(sealer *sealer, body []byte, text, length, rrc int, seq uint32, out *rpc.Opened) verdict {
 	if rrc != 0 {
 		return cut

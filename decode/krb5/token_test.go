@@ -143,8 +143,7 @@ func TestTokenBits(t *testing.T) {
 				if token[0] == 4 {
 					v = x.mic(token, data, initiator)
 				}
-				// RRC says nothing but how the rest is arranged, so a rotation by
-				// the whole length is none.
+				// RRC says only how the rest is arranged, so a rotation by the whole length is none.
 				if v == good && !(token[0] == 5 && (i/8 == 6 || i/8 == 7)) {
 					t.Errorf("%v: bit %d of %x flipped and not found", e, i, token)
 				}
@@ -188,7 +187,7 @@ func TestContextLife(t *testing.T) {
 			}
 			want(set(c, s.private(173)), rpc.Decrypted)
 
-			// The server gives the handle to another one; both are told apart.
+			// The server gives the handle to another one; both are distinguished.
 			other := *s
 			other.session, other.sub, other.acceptor = newKey(e), newKey(e), newKey(e)
 			other.packet, other.xid = s.packet+1000, s.xid+1000

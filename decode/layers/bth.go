@@ -47,7 +47,7 @@ type BTH struct {
 	ImmDt        *ImmDt
 	IETH         *IETH
 
-	Padding []byte // PadCount bytes between payload and ICRC; zeros, as a rule
+	Padding []byte // PadCount bytes between payload and ICRC; zeros, usually
 	ICRC    uint32
 	// Cut says that the end of the packet was not captured: there is no
 	// Padding and no ICRC.

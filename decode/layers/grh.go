@@ -32,7 +32,7 @@ func (l *GRH) LayerType() gopacket.LayerType { return LayerTypeGRH }
 // CanDecode is LayerTypeGRH.
 func (l *GRH) CanDecode() gopacket.LayerClass { return LayerTypeGRH }
 
-// NextLayerType is LayerTypeBTH, as a rule.
+// NextLayerType is LayerTypeBTH, usually.
 func (l *GRH) NextLayerType() gopacket.LayerType {
 	if l.NextHeader == roce.GRHNextBTH {
 		return LayerTypeBTH

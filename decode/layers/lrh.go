@@ -23,8 +23,8 @@ type LRH struct {
 	DLID, SLID   uint16
 	PacketLength uint16 // in units of 4 bytes, from the LRH through the ICRC; 11 bits
 
-	// VCRC is the CRC of the link, which only some captures have. It is taken
-	// and given as it is, never computed.
+	// VCRC is the CRC of the link, which only some captures have. It is read and written unchanged, never
+	// computed.
 	HasVCRC bool
 	VCRC    uint16
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// MPA is the framing of iWARP in a TCP segment (RFC 5044): an FPDU without
-// markers, or an MPA Request or Reply.
+// MPA is the framing of iWARP in a TCP segment (RFC 5044): an FPDU without markers, or an MPA Request or
+// Reply.
 //
-// A segment may hold several FPDUs. In a gopacket.Packet each has its layers,
-// one behind the other. A gopacket.DecodingLayerParser decodes one at a time:
+// A segment may hold several FPDUs. In a gopacket.Packet each has its layers, one after another. A
+// gopacket.DecodingLayerParser decodes one at a time:
 //
 //	for data := tcp.Payload; len(data) > 0; data = mpa.Rest {
 //		err := parser.DecodeLayers(data, &decoded)
@@ -30,7 +30,7 @@ type MPA struct {
 	Frame       iwarp.MPAFrame
 
 	ULPDULength uint16
-	Padding     []byte // 0 to 3 bytes; zeros, as a rule
+	Padding     []byte // 0 to 3 bytes; zeros, usually
 	// CRC is the CRC32C. The field is there even on connections without CRCs,
 	// with any value.
 	CRC uint32
@@ -138,8 +138,8 @@ func (l *MPA) RDMA() (p rdma.PrivateData) {
 	return p
 }
 
-// decodeMPA decodes all FPDUs of a segment with their contents. gopacket goes
-// from a layer into its payload only, not behind it, so that all is done here.
+// decodeMPA decodes all FPDUs of a segment with their contents. gopacket goes from a layer into its payload
+// only, not after it, so that all is done here.
 func decodeMPA(data []byte, p gopacket.PacketBuilder) error {
 	for len(data) > 0 {
 		l := new(MPA)

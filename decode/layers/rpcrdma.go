@@ -15,19 +15,17 @@ import (
 // versions 0, 1 and 2.
 type RPCoverRDMA struct {
 	layers.BaseLayer
-	// Header holds the fields. Its lists belong to the layer, which fills them
-	// anew with the next packet.
+	// Header holds the fields. Its lists belong to the layer, which fills them again with the next packet.
 	Header rpcrdma.Header
 
 	next gopacket.LayerType
 }
 
-// open stands for the length of a message whose end is not known: more than
-// any message has.
+// open is the length of a message whose end is unknown: longer than any message.
 const open = 1 << 30
 
-// sendType tells what is in a Send: RPC-over-RDMA, if all of the header that
-// is there is plausible. whole says that data is the whole message.
+// sendType determines what is in a Send: RPC-over-RDMA, if all of the header that is there is plausible.
+// whole says that data is the whole message.
 func sendType(data []byte, whole bool) gopacket.LayerType {
 	full := len(data)
 	if !whole {

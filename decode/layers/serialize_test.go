@@ -37,8 +37,8 @@ func serialize(t testing.TB, opts gopacket.SerializeOptions, ls ...gopacket.Laye
 	return b.Bytes()
 }
 
-// What has been decoded is serialised to the very same bytes, whether lengths
-// and checksums are kept or made anew.
+// What has been decoded is serialised to the very same bytes, whether lengths and checksums are kept or made
+// again.
 func TestSamplesSerialized(t *testing.T) {
 	for _, s := range samples {
 		if strings.HasPrefix(s.name, "fpdus") {

@@ -129,7 +129,7 @@ func decodeInto(l layer, data []byte, p gopacket.PacketBuilder) error {
 	return err
 }
 
-// next goes on with what follows l, the layer added last.
+// next continues with what follows l, the layer added last.
 func next(l layer, p gopacket.PacketBuilder) error {
 	if t := l.NextLayerType(); t != gopacket.LayerTypeZero && len(l.LayerPayload()) > 0 {
 		return p.NextDecoder(t)

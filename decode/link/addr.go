@@ -9,13 +9,12 @@ import (
 // lidZone tells LIDs from IP addresses and GIDs.
 const lidZone = "lid"
 
-// lids holds the addresses of LIDs in pages of 256, made when first used: to
-// attach a zone to an address costs more than the rest of Decode. All of them
-// together have 1.5 MiB.
+// lids holds the addresses of LIDs in pages of 256, made when first used: attaching a zone to an address
+// costs more than the rest of Decode. All of them together take 1.5 MiB.
 var lids [256]atomic.Pointer[[256]netip.Addr]
 
-// LID gives the local identifier of an InfiniBand port the form of an address,
-// so that it can stand where one is expected.
+// LID converts the local identifier of an InfiniBand port to an address, so that it can be used where one is
+// expected.
 func LID(lid uint16) netip.Addr {
 	page := lids[lid>>8].Load()
 	if page == nil {

@@ -2,9 +2,8 @@ package link
 
 import "encoding/binary"
 
-// decodeSLL reads the header that Linux captures of the device "any" have
-// (LINKTYPE_LINUX_SLL): packet type 2, ARPHRD 2, address length 2, address 8,
-// EtherType 2.
+// decodeSLL reads the header of Linux captures on the device "any" (LINKTYPE_LINUX_SLL): packet type 2,
+// ARPHRD 2, address length 2, address 8, EtherType 2.
 func decodeSLL(data []byte, n int, f *Frame) {
 	if len(data) < 16 {
 		f.Problem = "SLL header cut"
@@ -23,9 +22,8 @@ func decodeSLL2(data []byte, n int, f *Frame) {
 	decodeEtherType(binary.BigEndian.Uint16(data), data[20:], n-20, f)
 }
 
-// decodeNull reads the header of BSD loopback captures: an address family, in
-// the byte order of the host that captured (LINKTYPE_NULL) or of the network
-// (LINKTYPE_LOOP). All its values are below 256, so the order shows.
+// decodeNull reads the header of BSD loopback captures: an address family, in the byte order of the capturing
+// host (LINKTYPE_NULL) or of the network (LINKTYPE_LOOP). All values are below 256, so the order is evident.
 func decodeNull(data []byte, n int, f *Frame) {
 	if len(data) < 4 {
 		f.Problem = "loopback header cut"

@@ -6,10 +6,9 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// maxUndeclared bounds the length of a packet whose IP header has no length
-// (0, as in frames that the stack merged or will split). Then only the capture
-// says how long the packet was, and that number is as little to be trusted as
-// any other. The largest such frames of Linux have 512 KiB (BIG TCP).
+// maxUndeclared bounds the length of a packet whose IP header has no length (0, as in frames that the stack
+// merged or will split). Then only the capture says how long the packet was, and that number is no more
+// trustworthy than any other. The largest such frames of Linux have 512 KiB (BIG TCP).
 const maxUndeclared = 1 << 20
 
 // Decode takes apart one captured frame. data is what was captured, wire the
@@ -24,7 +23,7 @@ func Decode(lt capture.LinkType, data []byte, wire uint32, f *Frame) {
 	decodeLink(lt, data, max(int(min(wire, maxUndeclared)), len(data)), f)
 }
 
-// linkType and linkPPI keep the files of single headers free of capture.
+// linkType and linkPPI keep the files of single headers independent of package capture.
 type linkType = capture.LinkType
 
 const linkPPI = capture.LinkPPI
@@ -70,8 +69,8 @@ func decodeLink(lt capture.LinkType, data []byte, n int, f *Frame) {
 	}
 }
 
-// In all of the functions below, n is the length in bytes that the rest of the
-// frame had on the wire, as far as is known; n >= len(data).
+// In all of the functions below, n is the length in bytes of the rest of the frame on the wire, as far as
+// known; n >= len(data).
 
 // EtherTypes.
 const (
@@ -94,7 +93,7 @@ const (
 // maxTags is how many VLAN tags are followed. Two are usual.
 const maxTags = 8
 
-// decodeEtherType goes on after a link header that ends with an EtherType.
+// decodeEtherType continues after a link header that ends with an EtherType.
 func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 	for range maxTags {
 		switch etherType {

@@ -11,7 +11,7 @@ const (
 	erfIPv6              = 23
 )
 
-// maxERFExtensions is how many extension headers are followed.
+// maxERFExtensions bounds the extension headers that are followed.
 const maxERFExtensions = 16
 
 // decodeERF reads the header of Endace's extensible record format, in which

@@ -36,10 +36,9 @@ const (
 // (IEEE 802.1AE, section 14).
 const macsecICV = 16
 
-// decodeMACsec reads a MACsec security tag: TCI and association number 8, short
-// length 8, packet number 32, and the channel's identifier 64 if TCI says so.
-// Data that is neither encrypted nor changed starts with its EtherType; the
-// ICV is behind it.
+// decodeMACsec reads a MACsec security tag: TCI and association number 8, short length 8, packet number 32,
+// and the channel's identifier 64 if TCI says so. Data that is neither encrypted nor changed starts with its
+// EtherType; the ICV is after it.
 func decodeMACsec(data []byte, n int, f *Frame) {
 	if len(data) < 6 {
 		f.Problem = "MACsec tag cut"

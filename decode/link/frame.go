@@ -1,6 +1,5 @@
-// Package link decodes what lies below the transports of interest: Ethernet
-// and its relatives, IPv4, IPv6, UDP, TCP, and the InfiniBand local and global
-// route headers.
+// Package link decodes the layers below the transports of interest: Ethernet and its relatives, IPv4, IPv6,
+// UDP, TCP, and the InfiniBand local and global route headers.
 package link
 
 import "net/netip"
@@ -18,9 +17,8 @@ const (
 	Fragment                // an IP fragment: Payload is the fragment's data
 )
 
-// Frame is the result of Decode, refilled for each packet. Its slices alias
-// the packet. What every reader wants stands first: frames are often decoded on
-// one processor and read on another, cache line by cache line.
+// Frame is the result of Decode, refilled for each packet. Its slices alias the packet. The most used fields
+// come first: frames are often decoded on one processor and read on another, cache line by cache line.
 type Frame struct {
 	Proto Proto
 	// Src and Dst are IP addresses or GIDs. A GID that maps an IPv4 address
@@ -39,17 +37,16 @@ type Frame struct {
 	// to the transport header: the IP header with options or extension
 	// headers, the GRH, or LRH and GRH.
 	Net []byte
-	// Transport is the UDP or TCP header; empty for the others. TCP options
-	// may be cut by the capture: then Payload is empty, and all the rest is
-	// as declared.
+	// Transport is the UDP or TCP header; empty for others. The capture may have cut TCP options: Payload is
+	// empty then, and everything else is as declared.
 	Transport []byte
-	// Payload is what was captured of the transport's payload, without
-	// Ethernet padding, and without the VCRC of native InfiniBand.
+	// Payload is the captured part of the transport's payload, without Ethernet padding, and without the VCRC
+	// of native InfiniBand.
 	Payload []byte
 
-	// Segment is the size in bytes of the payloads that segmentation offload makes
-	// of this one: all have it but the last, which may be shorter. It is 0 if
-	// there are none, or if the capture does not tell. Decode does not set it.
+	// Segment is the size in bytes of the payloads that segmentation offload cuts this one into: all have it
+	// except the last, which may be shorter. It is 0 if there are none, or if the capture does not say.
+	// Decode does not set it.
 	Segment uint16
 
 	IPID     uint16 // IPv4 identification
@@ -63,8 +60,7 @@ type Frame struct {
 	// HasTimestamps is set.
 	TSVal, TSEcr  uint32
 	HasTimestamps bool
-	// DSACK says that the acknowledgment reports data that came twice
-	// (RFC 2883).
+	// DSACK means that the acknowledgment reports duplicate data (RFC 2883).
 	DSACK bool
 
 	// FragmentID, FragmentOffset (bytes) and MoreFragments belong to
@@ -74,15 +70,14 @@ type Frame struct {
 	MoreFragments  bool
 	FragmentProto  uint8
 
-	// Tunnels are the wrappings that were taken off, the outermost first. All
-	// other fields describe the innermost frame.
+	// Tunnels are the encapsulations that were removed, outermost first. All other fields describe the
+	// innermost frame.
 	Tunnels []Tunnel
 
-	// Unknown says what a frame carries whose Proto is None although nothing is
-	// wrong with it.
+	// Unknown is what a frame carries whose Proto is None although nothing is wrong with it.
 	Unknown Unknown
 
-	// Problem says why a frame that looked interesting could not be decoded;
-	// empty if all is well. It is a constant string: no allocation.
+	// Problem is why a frame of interest could not be decoded; empty if there was no problem. It is a
+	// constant string: no allocation.
 	Problem string
 }

@@ -23,7 +23,7 @@ const (
 
 // decodeGRE reads a GRE header: flags and version 16, protocol type 16, then,
 // each with its flag, checksum and offset 32, key 32, sequence number 32. What
-// follows is told by the protocol type.
+// follows is given by the protocol type.
 //
 // The checksum is not verified: it covers the inner packet, which has its own.
 func decodeGRE(data []byte, n int, f *Frame) {
@@ -93,8 +93,8 @@ func decodeGRE(data []byte, n int, f *Frame) {
 	}
 }
 
-// decodeBridged goes on after a tunnel header that ends with an EtherType, of
-// which 0x6558 announces an Ethernet header.
+// decodeBridged continues after a tunnel header that ends with an EtherType; 0x6558 announces an Ethernet
+// header.
 func decodeBridged(etherType uint16, data []byte, n int, f *Frame) {
 	if etherType == etherBridged {
 		decodeEthernet(data, n, f)

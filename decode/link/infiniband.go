@@ -56,10 +56,9 @@ func decodeRoCEv1(data []byte, n int, f *Frame) {
 	}
 }
 
-// decodeGRH reads a global route header, which has the layout of an IPv6
-// header: version 4, traffic class 8, flow label 20; payload length 16, next
-// header 8, hop limit 8; source GID, destination GID. The payload length is
-// from after the GRH through the ICRC.
+// decodeGRH reads a global route header, which has the layout of an IPv6 header: version 4, traffic class 8,
+// flow label 20; payload length 16, next header 8, hop limit 8; source GID, destination GID. The payload
+// length counts from after the GRH through the ICRC.
 func decodeGRH(data []byte, n int, f *Frame) bool {
 	if n < 40 {
 		f.Problem = "packet shorter than a GRH"

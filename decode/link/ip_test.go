@@ -106,7 +106,7 @@ func TestFragmentFields(t *testing.T) {
 	}
 }
 
-// TCP options may be cut: what the header says is known all the same.
+// TCP options may be cut: what the header says is known nevertheless.
 func TestTCPOptionsCut(t *testing.T) {
 	data := ip4(ipTCP, 0, nil, tcp(make([]byte, 12), body))
 	var f Frame

@@ -26,11 +26,10 @@ func decodeIPoIB(data []byte, n int, f *Frame) {
 	decodeEtherType(binary.BigEndian.Uint16(data), data[ipoibHeader:], n-ipoibHeader, f)
 }
 
-// DecodeIPoIB decodes what a message of an InfiniBand queue pair carries if that
-// is IP over InfiniBand (RFC 4391, section 6; connected mode RFC 4755). outer is
-// the frame of its last packet, pkey its partition, n its declared length. It
-// reports false, with f undefined, if it is something else: no header before it
-// says so, hence the IP header has to fit.
+// DecodeIPoIB decodes a message of an InfiniBand queue pair if it is IP over InfiniBand (RFC 4391, section 6;
+// connected mode RFC 4755). outer is the frame of its last packet, pkey its partition, n its declared length.
+// It returns false, with f undefined, if it is something else: no preceding header identifies it, so the IP
+// header must be consistent.
 func DecodeIPoIB(outer *Frame, pkey uint16, data []byte, n int, f *Frame) bool {
 	if !StartsIPoIB(data, n) {
 		return false
@@ -42,8 +41,7 @@ func DecodeIPoIB(outer *Frame, pkey uint16, data []byte, n int, f *Frame) bool {
 	return true
 }
 
-// StartsIPoIB reports whether a message of n bytes looks like IP over InfiniBand
-// by its first bytes.
+// StartsIPoIB reports whether the first bytes of a message of n bytes look like IP over InfiniBand.
 func StartsIPoIB(data []byte, n int) bool {
 	if len(data) < ipoibHeader+20 || data[2] != 0 || data[3] != 0 {
 		return false

@@ -49,8 +49,8 @@ func decodeIPv4(data []byte, n int, f *Frame) {
 		f.Problem = "IPv4 header length below 20"
 		return
 	}
-	// A total length of 0 is what the stack leaves in a frame of more than
-	// 65535 bytes that it merged (GRO) or that the adapter will split (TSO).
+	// The stack leaves a total length of 0 in a frame of more than 65535 bytes that it merged (GRO) or that
+	// the adapter will split (TSO).
 	if total := int(binary.BigEndian.Uint16(data[2:])); total != 0 {
 		n = total
 	}
@@ -87,7 +87,7 @@ func (f *Frame) fragment(offset uint32, more bool, proto uint8, data []byte, n i
 	f.PayloadLen = n
 }
 
-// transport goes on after an IP header: n is the length of the IP payload.
+// transport continues after an IP header: n is the length of the IP payload.
 func (f *Frame) transport(proto uint8, data []byte, n int) {
 	switch proto {
 	case ipUDP:

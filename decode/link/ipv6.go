@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// maxExtensions is how many IPv6 extension headers are followed. RFC 8200
-// section 4.1 has each of them once, destination options twice.
+// maxExtensions bounds the IPv6 extension headers that are followed. RFC 8200 section 4.1 allows each of them
+// once, destination options twice.
 const maxExtensions = 10
 
 // decodeIPv6 reads an IPv6 header and the extension headers after it (RFC
@@ -21,8 +21,8 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 		f.Problem = "not an IPv6 packet"
 		return
 	}
-	// A payload length of 0 is that of a jumbogram (RFC 2675), and of a
-	// merged frame above 64 KiB with or without that option.
+	// A jumbogram (RFC 2675) has a payload length of 0, and so does a merged frame above 64 KiB with or
+	// without that option.
 	if payload := int(binary.BigEndian.Uint16(data[4:])); payload != 0 {
 		n = 40 + payload
 	}
@@ -41,7 +41,7 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 			if len(data) >= at+2 {
 				size = 8 + int(data[at+1])*8
 			}
-		case ipAuth: // RFC 4302 section 2.2: counted in 4 bytes, without the first two
+		case ipAuth: // RFC 4302 section 2.2: the length counts 4-byte units, without the first two
 			if len(data) >= at+2 {
 				size = 8 + int(data[at+1])*4
 			}

@@ -2,8 +2,8 @@ package link
 
 import "unsafe"
 
-// datagramSize is that of an incomplete datagram without its bytes: with its
-// ranges and its entry in the table.
+// datagramSize is the memory of an incomplete datagram without its bytes: with its ranges and its entry in
+// the table.
 const datagramSize = int(unsafe.Sizeof(datagram{})+unsafe.Sizeof(datagramKey{})) + maxRanges*int(unsafe.Sizeof(byteRange{})) + 8 + 24
 
 // Memory is what the Reassembler holds, in bytes.
@@ -11,8 +11,8 @@ func (r *Reassembler) Memory() int {
 	return r.bytes + len(r.open)*datagramSize + r.spareBytes
 }
 
-// Evict gives something up: what is kept for later, or else the oldest
-// datagram. It returns false if there is nothing.
+// Evict frees something: memory kept for later, or else the oldest datagram. It returns false if there is
+// nothing to free.
 func (r *Reassembler) Evict() bool {
 	switch {
 	case len(r.spare) > 0:

@@ -2,7 +2,7 @@ package link
 
 import "encoding/binary"
 
-// maxLabels is how many MPLS labels are passed. More than ten are unheard of.
+// maxLabels bounds the MPLS labels that are skipped. More than ten are unheard of.
 const maxLabels = 16
 
 // decodeMPLS reads a label stack (RFC 3032): label 20, traffic class 3, bottom
@@ -44,8 +44,8 @@ func decodeMPLS(data []byte, n int, f *Frame) {
 	}
 }
 
-// plausibleIP reports whether data begins with an IP header that fits n bytes.
-// The first byte alone does not tell: an Ethernet address may begin with 4 or 6.
+// plausibleIP reports whether data begins with an IP header that fits n bytes. The first byte alone is not
+// enough: an Ethernet address may begin with 4 or 6.
 func plausibleIP(data []byte, n int) bool {
 	switch data[0] >> 4 {
 	case 4:
@@ -63,8 +63,8 @@ func plausibleIP(data []byte, n int) bool {
 	return false
 }
 
-// plausibleEthernet reports whether data begins with an Ethernet header of a
-// type that Decode follows, or knows by name.
+// plausibleEthernet reports whether data begins with an Ethernet header of a type that Decode follows or
+// knows by name.
 func plausibleEthernet(data []byte) bool {
 	if len(data) < 14 {
 		return false

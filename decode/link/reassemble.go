@@ -6,42 +6,39 @@ import (
 	"time"
 )
 
-// ReassemblerOptions bound the memory of a Reassembler. A zero field stands
-// for the default.
+// ReassemblerOptions bounds the memory of a Reassembler. A zero field selects the default.
 type ReassemblerOptions struct {
 	Datagrams int           // incomplete datagrams at a time; default 256
 	Bytes     int           // bytes of memory for them; default 8 MiB
 	Timeout   time.Duration // packet time from the first fragment on; default 30 s
 }
 
-// ReassemblerStats count what became of fragments and datagrams.
+// ReassemblerStats counts what became of fragments and datagrams.
 type ReassemblerStats struct {
 	Fragments  uint64 // given to Add
 	Datagrams  uint64 // completed
-	Overlaps   uint64 // fragments with bytes that were there already: repeated, or hostile
-	Bad        uint64 // fragments that cannot be part of a datagram, and datagrams that they spoiled
+	Overlaps   uint64 // fragments with bytes that had already arrived: repeated, or hostile
+	Bad        uint64 // invalid fragments, and datagrams that they made unusable
 	EvictedOld uint64 // datagrams given up because of Timeout
 	EvictedFor uint64 // datagrams given up to make room for others
 }
 
 const (
-	// maxDatagram is the longest datagram with its header. IPv6 headers do not
-	// count in the length field, but such a datagram is not worth a larger type.
+	// maxDatagram is the longest datagram with its header. IPv6 headers do not count in the length field, but
+	// such a datagram does not justify a larger type.
 	maxDatagram = 65535
 	// maxHeader is the longest unfragmentable part; IPv4 has at most 60 bytes.
 	maxHeader = 256
-	// maxRanges is how many separate runs of bytes a datagram may consist of
-	// while it is incomplete. Fragments that touch are one run; a 64 KiB
-	// datagram has 45 fragments at an MTU of 1500.
+	// maxRanges is how many separate runs of bytes an incomplete datagram may have. Adjacent fragments form
+	// one run; a 64 KiB datagram has 45 fragments at an MTU of 1500.
 	maxRanges = 64
-	// maxSpare is how many datagrams are kept for reuse, beside the bounds of
-	// the options: 2 MiB at most.
+	// maxSpare is how many datagrams are kept for reuse, in addition to the limits of the options: 2 MiB at
+	// most.
 	maxSpare = 16
 )
 
-// Reassembler puts IP fragments together. Its memory is bounded in every
-// direction. Where fragments overlap, the bytes seen first win. It is not safe
-// for concurrent use.
+// Reassembler reassembles IP fragments. Its memory is bounded in every respect. Where fragments overlap, the
+// bytes seen first win. It is not safe for concurrent use.
 type Reassembler struct {
 	options ReassemblerOptions
 	stats   ReassemblerStats
@@ -56,8 +53,8 @@ type Reassembler struct {
 	out        Frame
 }
 
-// datagramKey is what fragments of one datagram have in common: RFC 791
-// section 3.2, and without the protocol RFC 8200 section 4.5.
+// datagramKey identifies the fragments of one datagram: RFC 791 section 3.2, and without the protocol RFC
+// 8200 section 4.5.
 type datagramKey struct {
 	src, dst netip.Addr
 	id       uint32
@@ -220,7 +217,7 @@ func (r *Reassembler) keep(d *datagram) {
 	}
 }
 
-// spoiled gives up a datagram whose fragments contradict each other.
+// spoiled drops a datagram whose fragments contradict each other.
 func (r *Reassembler) spoiled(d *datagram) *Frame {
 	r.stats.Bad++
 	r.drop(d)
@@ -235,8 +232,7 @@ func (r *Reassembler) recycle() {
 	}
 }
 
-// grow makes room for payload up to the offset to, at the expense of older
-// datagrams if need be.
+// grow makes room for payload up to the offset to, evicting older datagrams if necessary.
 func (r *Reassembler) grow(d *datagram, to int) bool {
 	if need := maxHeader + to; need > cap(d.buf) {
 		size := 4096
@@ -263,8 +259,7 @@ func (r *Reassembler) grow(d *datagram, to int) bool {
 	return true
 }
 
-// setHeader keeps the header of the first fragment, which is that of the
-// datagram.
+// setHeader keeps the header of the first fragment, which is the header of the datagram.
 func (d *datagram) setHeader(f *Frame) {
 	header := f.Net
 	if f.Src.Is6() {
@@ -274,11 +269,10 @@ func (d *datagram) setHeader(f *Frame) {
 	d.fragProto = f.FragmentProto
 }
 
-// insert copies what is new of [from, to) and reports whether that could be
-// kept. p is what was captured of it.
+// insert copies the new part of [from, to) and reports whether it could be kept. p is the captured part.
 func (d *datagram) insert(r *Reassembler, from, to int, p []byte) bool {
-	// The ranges are sorted and do not touch. [i, j) are those that touch or
-	// overlap the new one; they are merged with it.
+	// The ranges are sorted and not adjacent. [i, j) are those that touch or overlap the new one; they are
+	// merged with it.
 	i := 0
 	for i < len(d.ranges) && int(d.ranges[i].to) < from {
 		i++
@@ -324,9 +318,8 @@ func (d *datagram) fill(a, b, from int, p []byte) {
 	}
 }
 
-// complete decodes the datagram. Its length fields are set to what they would
-// be in one piece, so that Net is as the sender made it before fragmentation,
-// but for the IPv4 header checksum.
+// complete decodes the datagram. Its length fields are set to what they would be in one piece, so that Net is
+// as the sender made it before fragmentation, except for the IPv4 header checksum.
 func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 	r.unlink(d)
 	r.done = d

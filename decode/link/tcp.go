@@ -36,11 +36,10 @@ func decodeTCP(data []byte, n int, f *Frame) {
 	}
 }
 
-// options looks for the options that tell copies of a segment apart:
-// timestamps (RFC 7323, section 3.2: kind 8, length 10, value 4, echo reply 4)
-// and selective acknowledgments (RFC 2018: kind 5, then blocks of left and
-// right edge, 4 bytes each). A first block that lies below the acknowledgment
-// number reports data that came twice (RFC 2883, section 4).
+// options looks for the options that distinguish copies of a segment: timestamps (RFC 7323, section 3.2: kind
+// 8, length 10, value 4, echo reply 4) and selective acknowledgments (RFC 2018: kind 5, then blocks of left
+// and right edge, 4 bytes each). A first block below the acknowledgment number reports duplicate data (RFC
+// 2883, section 4).
 func (f *Frame) options(b []byte) {
 	for len(b) >= 2 {
 		kind := b[0]

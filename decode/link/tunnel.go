@@ -2,12 +2,12 @@ package link
 
 import "net/netip"
 
-// maxTunnels is how many wrappings are taken off one frame. A mirror of an
-// overlay in an underlay with labels has three or four.
+// maxTunnels bounds the encapsulations that are removed from one frame. A mirror of an overlay in an underlay
+// with labels has three or four.
 const maxTunnels = 8
 
-// TunnelType names a wrapping: a header that carries a whole frame or IP packet
-// of another network, or marks one.
+// TunnelType is a kind of encapsulation: a header that carries a whole frame or IP packet of another network,
+// or marks one.
 type TunnelType uint8
 
 // Wrappings that Decode takes off.
@@ -36,7 +36,7 @@ var tunnelNames = [...]string{
 	"cisco-metadata", "macsec", "pbb", "ipoib",
 }
 
-// String is the name as it stands in output and filters: "vxlan", "erspan", ….
+// String is the name used in output and filters: "vxlan", "erspan", ….
 func (t TunnelType) String() string {
 	if int(t) < len(tunnelNames) {
 		return tunnelNames[t]
@@ -44,13 +44,13 @@ func (t TunnelType) String() string {
 	return ""
 }
 
-// Mirror says that a wrapping of this type carries copies that a switch made,
-// rather than the traffic of a network of its own.
+// Mirror reports whether this type carries copies made by a switch, rather than the traffic of its own
+// network.
 func (t TunnelType) Mirror() bool { return t == ERSPAN || t == TZSP }
 
-// separates says that equal addresses in tunnels of this type with different
-// identifiers belong to different hosts. The label of MPLS and the service path
-// of NSH do not: they differ between the two directions of a connection.
+// separates reports whether equal addresses in tunnels of this type with different identifiers belong to
+// different hosts. The MPLS label and the NSH service path do not separate hosts: they differ between the two
+// directions of a connection.
 func (t TunnelType) separates() bool {
 	switch t {
 	case VXLAN, VXLANGPE, GENEVE, NVGRE, GRE, PPPoE, PBB, IPoIB:
@@ -64,19 +64,17 @@ type Tunnel struct {
 	Type    TunnelType
 	Version uint8 // ERSPAN: 1, 2 or 3 for the types I, II and III
 	HasID   bool
-	// Truncated is the mirror's own word that it cut the frame (ERSPAN: T).
+	// Truncated means that the mirror cut the frame (ERSPAN: T).
 	Truncated bool
 	// ID is the VNI (VXLAN, GENEVE), VSID (NVGRE), key (GRE), call (PPTP),
 	// session (ERSPAN, PPPoE), bottom label (MPLS), service path (NSH), security
 	// group tag (Cisco metadata), I-SID (PBB) or partition (IPoIB: P_Key without
 	// the membership bit), if HasID is set.
 	ID uint32
-	// Src and Dst are the addresses of the tunnel's ends; not valid where no IP
-	// header stands before the wrapping.
+	// Src and Dst are the addresses of the tunnel's ends; invalid if no IP header precedes the encapsulation.
 	Src, Dst netip.Addr
-	// Clock is the switch's timestamp of an ERSPAN III frame in units of
-	// Granularity, with the 32 upper bits of the platform's sub-header where
-	// it has them.
+	// Clock is the switch's timestamp of an ERSPAN III frame in units of Granularity, with the upper 32 bits
+	// from the platform's sub-header if it has them.
 	Clock       uint64
 	Granularity Granularity
 }
@@ -93,8 +91,8 @@ const (
 	ClockCustom             // a unit that only the switch knows
 )
 
-// enter begins the inner frame: what is known of the outer one moves to
-// f.Tunnels. It reports false if that is nested too deep.
+// enter starts the inner frame: the description of the outer one moves to f.Tunnels. It returns false if the
+// nesting is too deep.
 func (f *Frame) enter(t Tunnel) bool {
 	if len(f.Tunnels) == maxTunnels {
 		*f = Frame{Tunnels: f.Tunnels, Problem: "too many wrappings"}
@@ -105,10 +103,9 @@ func (f *Frame) enter(t Tunnel) bool {
 	return true
 }
 
-// Tenant is what tells equal addresses in different tunnels apart: 0 outside of
-// all tunnels, and equal for frames of which the same tunnels have the same
-// identifiers. Mirrors do not count, nor do the ends of the tunnels: an overlay
-// has many, and a frame may take any.
+// Tenant distinguishes equal addresses in different tunnels. It is 0 outside of all tunnels, and equal for
+// frames whose tunnels have the same types and identifiers. Mirrors do not count, nor do the ends of the
+// tunnels: an overlay has many, and a frame may take any.
 func (f *Frame) Tenant() uint64 {
 	if len(f.Tunnels) == 0 {
 		return 0
@@ -116,8 +113,8 @@ func (f *Frame) Tenant() uint64 {
 	var id uint64
 	for i := range f.Tunnels {
 		if t := &f.Tunnels[i]; t.HasID && t.Type.separates() {
-			// The constant comes from Knuth's multiplicative hashing; tunnels in
-			// tunnels must not cancel each other out.
+			// The constant comes from Knuth's multiplicative hashing; nested tunnels must not cancel each
+			// other out.
 			id = id*0x9e3779b97f4a7c15 + uint64(t.Type)<<32 + uint64(t.ID)
 		}
 	}
@@ -132,7 +129,7 @@ func (f *Frame) Outermost() *Tunnel {
 	return &f.Tunnels[0]
 }
 
-// Mirror is the innermost wrapping that a switch made to copy the frame, or nil.
+// Mirror is the innermost encapsulation that a switch added to copy the frame, or nil.
 func (f *Frame) Mirror() *Tunnel {
 	for i := len(f.Tunnels) - 1; i >= 0; i-- {
 		if f.Tunnels[i].Type.Mirror() {

@@ -95,8 +95,8 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// Every wrapping, cut at every byte: no panic, a reason if nothing is left,
-// and the same headers where the cut lies behind them.
+// Every wrapping, cut at every byte: no panic, a reason if nothing is left, and the same headers where the
+// cut lies after them.
 func TestTunnelsCut(t *testing.T) {
 	p := samples(t, 40)[30]
 	for _, k := range wrap.Kinds(0x123) {

@@ -9,10 +9,9 @@ const (
 	tzspEthernet = 1
 )
 
-// decodeTZSP reads a packet of the TaZmen Sniffer Protocol: version 8 (1), type
-// 8, encapsulated protocol 16, then tags, each of type 8, length 8 and as many
-// bytes, but for the tags 0 (pad) and 1 (end), which are one byte. It reports
-// false if the tags do not end within the datagram.
+// decodeTZSP reads a packet of the TaZmen Sniffer Protocol: version 8 (1), type 8, encapsulated protocol 16,
+// then tags, each of type 8, length 8 and as many bytes, except for the tags 0 (pad) and 1 (end), which are
+// one byte. It reports false if the tags do not end within the datagram.
 func decodeTZSP(data []byte, n int, f *Frame) bool {
 	if len(data) < 5 || data[0] != 1 || data[1] > tzspTransmit {
 		return false

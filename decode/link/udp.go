@@ -17,9 +17,8 @@ func decodeUDP(data []byte, n int, f *Frame) {
 	f.SrcPort = binary.BigEndian.Uint16(data)
 	f.DstPort = binary.BigEndian.Uint16(data[2:])
 	f.Transport = data[:8:8]
-	// A length of 0 is that of a jumbogram (RFC 2675). One that cannot be true
-	// is overruled by the IP header; a smaller one leaves a trailer that is
-	// not part of the datagram.
+	// A jumbogram (RFC 2675) has a length of 0. The IP header overrules an impossible length; a smaller one
+	// leaves a trailer that is not part of the datagram.
 	if length := int(binary.BigEndian.Uint16(data[4:])); length >= 8 && length < n {
 		n = length
 	}

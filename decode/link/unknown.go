@@ -22,9 +22,8 @@ const (
 	ERSPANLayer       // Value is the frame type
 )
 
-// Unknown says where Decode stopped because it does not know what follows, or
-// need not: Value is what Layer announced. It is the zero value if a Frame has
-// a Proto or a Problem.
+// Unknown is where Decode stopped because it does not know what follows, or need not: Value is what Layer
+// announced. It is the zero value if a Frame has a Proto or a Problem.
 type Unknown struct {
 	Layer Layer
 	Value uint32
@@ -73,8 +72,7 @@ func named(name, prefix string, value uint64, base int) string {
 	return prefix + strconv.FormatUint(value, base)
 }
 
-// etherNames has the EtherTypes that share a network with those of interest
-// (IEEE 802 registry).
+// etherNames are EtherTypes that share a network with those of interest (IEEE 802 registry).
 var etherNames = map[uint16]string{
 	0x0806: "ARP", 0x0842: "Wake-on-LAN", 0x2000: "CDP", 0x22e7: "CN-TAG", 0x22ea: "SRP", 0x22f0: "AVTP",
 	0x22f3: "TRILL", 0x6003: "DECnet", 0x6004: "DEC LAT", 0x8035: "RARP", 0x809b: "AppleTalk", 0x80f3: "AARP",
@@ -86,8 +84,7 @@ var etherNames = map[uint16]string{
 	0x4305: "batman-adv", 0xcafe: "Veritas LLT", 0x8903: "FabricPath", 0x893f: "802.1BR E-tag", 0x8926: "VN-tag",
 }
 
-// protocolNames has the IP protocols that Decode does not follow (IANA
-// registry).
+// protocolNames are the IP protocols that Decode does not follow (IANA registry).
 var protocolNames = map[uint8]string{
 	1: "ICMP", 2: "IGMP", 8: "EGP", 9: "IGP", 27: "BTH in plain IP", 33: "DCCP", 46: "RSVP", 50: "ESP", 51: "AH", 58: "ICMPv6",
 	59: "IPv6 without next header", 88: "EIGRP", 89: "OSPF", 97: "EtherIP", 98: "ENCAP", 103: "PIM", 108: "IPComp",
@@ -99,8 +96,8 @@ var pppNames = map[uint16]string{
 	0xc021: "PPP LCP", 0xc023: "PPP PAP", 0xc025: "PPP LQR", 0xc223: "PPP CHAP",
 }
 
-// linkNames has the link types of the pcap registry that captures of networks
-// are most likely to have and that Decode does not know.
+// linkNames are the link types of the pcap registry that network captures are most likely to have and that
+// Decode does not support.
 var linkNames = map[uint32]string{
 	3: "AX25", 6: "IEEE802_5", 7: "ARCNET_BSD", 8: "SLIP", 10: "FDDI", 100: "ATM_RFC1483", 105: "IEEE802_11", 107: "FRELAY",
 	117: "PFLOG", 119: "IEEE802_11_PRISM", 122: "IP_OVER_FC", 123: "SUNATM", 127: "IEEE802_11_RADIOTAP", 129: "ARCNET_LINUX",

@@ -24,9 +24,9 @@ const (
 	nextMPLS     = 5
 )
 
-// decodeUDPTunnel looks for a tunnel behind a UDP header with the destination
-// port given; n is the declared length of data. It reports false if there is
-// none: the ports are ordinary ones too, so the headers have to fit.
+// decodeUDPTunnel looks for a tunnel after a UDP header with the given destination port; n is the declared
+// length of data. It returns false if there is none: the ports are also used otherwise, so the headers must
+// be consistent.
 func decodeUDPTunnel(port uint16, data []byte, n int, f *Frame) bool {
 	switch port {
 	case udpVXLAN, udpVXLANOld:
@@ -102,7 +102,7 @@ func decodeVXLANGPE(data []byte, n int, f *Frame) bool {
 	return true
 }
 
-// decodeNext goes on after a next protocol of VXLAN-GPE or NSH.
+// decodeNext continues after a next-protocol field of VXLAN-GPE or NSH.
 func decodeNext(next byte, data []byte, n int, f *Frame) {
 	switch next {
 	case nextIPv4:

@@ -1,26 +1,23 @@
-// Package memory is the accountant of a decoder: what its parts hold is counted
-// in one place, and the same place makes them give up what is too much.
+// Package memory accounts for the memory of a decoder: the usage of its parts is counted in one place, which
+// also makes them evict what exceeds the limit.
 //
-// A part counts what it holds on an Account as it comes and goes. It may hold
-// whatever the others leave. When all together hold more than the Budget, the
-// accounts that hold more than their share give things up, the one that is
-// furthest above it first, until the sum fits again: what one peer floods does
-// not push out what the others are busy with.
+// A part counts what it holds on an Account as it comes and goes. It may use whatever the others leave. When
+// all together hold more than the Budget, the accounts that hold more than their share give things up, the
+// one that is furthest above it first, until the sum fits again: what one peer floods does not push out what
+// the others are busy with.
 //
-// Counted are the bytes that were asked of the allocator, at the length of the
-// backing arrays, and an estimate for each entry of a map. Beside that there is
-// what the allocator and the garbage collector need.
+// Counted are the bytes that were asked of the allocator, at the length of the backing arrays, and an
+// estimate for each entry of a map. Beside that there is what the allocator and the garbage collector need.
 package memory
 
 // DefaultLimit is the limit of a Budget that is not given one, in bytes.
 const DefaultLimit = 72 << 20
 
-// MapEntry is what an entry of a map takes beside its key and value, in bytes:
-// a map of the Go runtime is between 7/16 and 7/8 full.
+// MapEntry is the memory of a map entry in addition to its key and value, in bytes: a map of the Go runtime
+// is between 7/16 and 7/8 full.
 const MapEntry = 24
 
-// Budget is what the parts of a decoder may hold together. It must not be used
-// by two goroutines at once.
+// Budget is the memory that the parts of a decoder may use together. It is not safe for concurrent use.
 type Budget struct {
 	limit    int
 	used     int
@@ -39,9 +36,8 @@ func NewBudget(limit int) *Budget {
 
 // Account is what one part holds.
 type Account struct {
-	// Evict gives something up, the oldest or the least used, and subtracts it
-	// from the account. It returns false if there is nothing that it can give
-	// up. A part without it relies on the others.
+	// Evict frees something, the oldest or the least used, and subtracts it from the account. It returns
+	// false if there is nothing to free. A part without it relies on the others.
 	Evict func() bool
 
 	budget *Budget
@@ -72,7 +68,7 @@ func (a *Account) Fits(n int) bool { return a.budget.used+n <= a.budget.limit ||
 // Used is what the part holds, in bytes.
 func (a *Account) Used() int { return a.used }
 
-// Limit is that of the Budget, in bytes.
+// Limit is the limit of the Budget, in bytes.
 func (a *Account) Limit() int { return a.budget.limit }
 
 // Used is what all parts hold, in bytes.
@@ -91,8 +87,7 @@ func (b *Budget) Evicted() uint64 { return b.evicted }
 // Over reports whether Enforce has something to do.
 func (b *Budget) Over() bool { return b.used > b.limit }
 
-// Enforce makes the parts give up what is above the limit. It belongs between
-// two packets.
+// Enforce makes the parts evict what exceeds the limit. Call it between two packets.
 func (b *Budget) Enforce() {
 	if b.used <= b.limit {
 		b.peak = max(b.peak, b.used)

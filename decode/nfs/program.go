@@ -1,6 +1,5 @@
-// Package nfs knows the programs of the NFS family: NFS itself in its
-// versions, and what travels beside it (MOUNT, NLM, NSM, NFSACL, rpcbind).
-// The types of each protocol are in a package of its own.
+// Package nfs knows the programs of the NFS family: NFS itself in its versions, and what travels beside it
+// (MOUNT, NLM, NSM, NFSACL, rpcbind). The types of each protocol are in its own package.
 package nfs
 
 import (
@@ -65,14 +64,13 @@ func All() iter.Seq[*Program] {
 	}
 }
 
-// Lookup returns the version of a program, or nil if it is not known. A client
-// may choose another number for NFSv4 callbacks than the one that is found
-// here, nfs4.NFS4_CALLBACK.
+// Lookup returns the version of a program, or nil if unknown. A client may choose another number for NFSv4
+// callbacks than the one that is found here, nfs4.NFS4_CALLBACK.
 func Lookup(program, version uint32) *Program {
 	return byNumber[key{program, version}]
 }
 
-// names are those of programs whatever their version.
+// names are the names of programs whatever their version.
 var names = map[uint32]string{
 	rpcbind.PMAP_PROG:      "rpcbind",
 	nfs3.NFS_PROGRAM:       "nfs",

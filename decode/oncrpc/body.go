@@ -23,8 +23,8 @@ var bodyKindNames = [...]string{"none", "plain", "integrity", "privacy", "init",
 
 func (k BodyKind) String() string { return name(bodyKindNames[:], uint32(k)) }
 
-// Protection is how the arguments and the results of a call are wrapped. Only
-// the call says it, so keep it until the reply comes. The zero value is "not".
+// Protection is how the arguments and the results of a call are wrapped. Only the call says so; keep it until
+// the reply arrives. The zero value is "not".
 type Protection struct {
 	kind BodyKind
 }
@@ -37,10 +37,10 @@ func (p Protection) Kind() BodyKind {
 	return p.kind
 }
 
-// Protection tells how the call and its reply are wrapped.
+// Protection reports how the call and its reply are wrapped.
 //
-// Linux sends the arguments of RPCSEC_GSS_DESTROY, which has none, without
-// wrapping; with RFC 5403's channel protection nothing is wrapped.
+// Linux sends the arguments of RPCSEC_GSS_DESTROY, which has none, without wrapping; with RFC 5403's channel
+// protection nothing is wrapped.
 func (c *Call) Protection() Protection {
 	if c.Cred.Flavor != RPCSecGSS {
 		return Protection{}

@@ -30,9 +30,8 @@ func Peek(b []byte) (m Message, ok bool) {
 	return m, true
 }
 
-// Bounds of what Plausible believes. Programs below 100000 and from 0x60000000
-// on are not assigned (RFC 5531, section 8.3, and the IANA registry); no known
-// program has more versions or procedures.
+// Bounds of what Plausible accepts. Programs below 100000 and from 0x60000000 on are not assigned (RFC 5531,
+// section 8.3, and the IANA registry); no known program has more versions or procedures.
 const (
 	minProgram   = 100000
 	endProgram   = 0x60000000
@@ -119,8 +118,7 @@ func plausibleReply(b []byte, full int) bool {
 	return false
 }
 
-// plausibleAuth judges the opaque_auth at off and returns the offset behind
-// it, -1 if the capture ends before.
+// plausibleAuth checks the opaque_auth at off and returns the offset after it, -1 if the capture ends before.
 func plausibleAuth(b []byte, off, full int) (int, bool) {
 	if off > full-8 {
 		return 0, false

@@ -36,8 +36,7 @@ type Record struct {
 	// Data is the start of the message: all that was captured before the
 	// first hole and within the limit.
 	Data []byte
-	// Length is the size of the message in bytes. If Broken is set it is only
-	// what is known of it.
+	// Length is the size of the message in bytes. If Broken is set, it is only the known part.
 	Length int
 	// Broken says that the end of the record was not seen.
 	Broken bool
@@ -51,12 +50,12 @@ type Record struct {
 	Parts       []rdma.Part // its packets, if RecordParser.Trace is set
 }
 
-// RecordParser finds the records in one direction of a TCP connection. It is
-// fed with the stream in order by Data and Skip; the zero value with a Deliver
-// function is ready for the start of a stream, or for any place in it.
+// RecordParser finds the records in one direction of a TCP connection. It is fed with the stream in order by
+// Data and Skip; the zero value with a Deliver function is ready for the start of a stream, or for any place
+// in it.
 //
-// While it does not know where a record starts it looks for a record mark
-// with a plausible RPC header behind it, first where a segment starts.
+// While it does not know where a record starts it looks for a record mark with a plausible RPC header after
+// it, first where a segment starts.
 type RecordParser struct {
 	// Limit is how many bytes of a record are kept; 0 means
 	// DefaultRecordLimit. The rest of a longer record is skipped.
@@ -246,9 +245,8 @@ func (p *RecordParser) head(part []byte) []byte {
 	return head
 }
 
-// verify judges the start of a record once. It is more lenient than Plausible,
-// since the record is known by its mark already: calls of an RPC version or a
-// program that does not exist are there to be reported.
+// verify checks the start of a record once. It is more lenient than Plausible, since the record is known by
+// its mark already: calls of an RPC version or a program that does not exist are there to be reported.
 func (p *RecordParser) verify(b []byte) bool {
 	if p.verified {
 		return true
@@ -282,8 +280,8 @@ func (p *RecordParser) keep(part []byte) {
 	p.buf = append(p.buf, part[:min(len(part), limit-len(p.buf))]...)
 }
 
-// deliver ends the open record. A record whose first bytes are lost is of no
-// use to anybody: it says neither its XID nor its kind.
+// deliver ends the open record. A record whose first bytes are lost is useless: its XID and its kind are
+// unknown.
 func (p *RecordParser) deliver(data []byte) {
 	p.rec.Data = data
 	p.rec.Parts = p.parts
@@ -333,7 +331,7 @@ func (p *RecordParser) Skip(n uint64, ref rdma.Ref) {
 		return
 	}
 	if p.need == 0 || n > uint64(p.need) {
-		// Where the next mark is, is not known.
+		// The position of the next mark is unknown.
 		broken := p.need == 0 || !p.last
 		if p.open && p.rec.Length > 0 {
 			p.rec.Broken = broken
@@ -361,9 +359,8 @@ func findRecord(b []byte) int {
 	if StartsRecord(b) {
 		return 0
 	}
-	// A call has msg_type 0 and rpcvers 2 in a row, eight bytes behind its
-	// mark; a reply has msg_type 1 and reply_stat 0 or 1. The search goes
-	// window by window, so that its cost is in proportion to the result.
+	// A call has msg_type 0 and rpcvers 2 in a row, eight bytes after its mark; a reply has msg_type 1 and
+	// reply_stat 0 or 1. The search goes window by window, so that its cost is in proportion to the result.
 	const window, overlap = 1024, 7
 	for start := 0; start < len(b); start += window {
 		w := b[start:min(start+window+overlap, len(b))]
@@ -407,16 +404,15 @@ func next(b []byte, from int, pattern []byte) int {
 	return len(b)
 }
 
-// StartsRecord reports whether b, the payload of a TCP segment, starts with a
-// record mark and a plausible RPC header, and whether the marks that follow
-// within it are plausible, too. It tells RPC connections from others: ask it
-// about the segments of a connection that is not known yet, and build a
-// TCPTracker when it says yes. It keeps no state and costs a few nanoseconds.
+// StartsRecord reports whether b, the payload of a TCP segment, starts with a record mark and a plausible RPC
+// header, and whether the marks that follow within it are plausible, too. It distinguishes RPC connections
+// from others: call it for the segments of a connection that is not yet known, and create a TCPTracker when
+// it returns true. It keeps no state and costs a few nanoseconds.
 func StartsRecord(b []byte) bool {
 	const chain = 3 // records to look at
 	for i := 0; i < chain; i++ {
 		if len(b) < markSize+minPlausible {
-			// Nothing, or too little to judge, behind a good record.
+			// Nothing, or too little to judge, after a good record.
 			return i > 0
 		}
 		m := binary.BigEndian.Uint32(b)

@@ -124,8 +124,8 @@ func (r *Reply) versions(b []byte, off, full int) (int, error) {
 // Succeeded reports whether the call was executed, so that results follow.
 func (r *Reply) Succeeded() bool { return r.Stat == Accepted && r.Accept == Success }
 
-// Status is the name of the outcome: SUCCESS, or the RPC-level failure
-// (PROG_UNAVAIL, …, RPC_MISMATCH, AUTH_ERROR). AuthStat tells more of the last.
+// Status is the name of the outcome: SUCCESS, or the RPC-level failure (PROG_UNAVAIL, …, RPC_MISMATCH,
+// AUTH_ERROR). AuthStat details the last one.
 func (r *Reply) Status() string {
 	if r.Stat == Denied {
 		return r.Reject.String()

@@ -1,7 +1,6 @@
-// Package oncrpc decodes and encodes the headers of ONC remote procedure
-// calls (RFC 5531) with their authentication flavors, RPCSEC_GSS (RFC 2203,
-// RFC 5403, RFC 7861) among them. It finds the records of RPC over TCP, and
-// tells RPC from other traffic.
+// Package oncrpc decodes and encodes the headers of ONC remote procedure calls (RFC 5531) with their
+// authentication flavors, RPCSEC_GSS (RFC 2203, RFC 5403, RFC 7861) among them. It finds the records of RPC
+// over TCP, and distinguishes RPC from other traffic.
 package oncrpc
 
 import (
@@ -136,7 +135,7 @@ func (m *message) payload(b []byte, off, full int) {
 	m.PayloadLength = full - off
 }
 
-// auth decodes an opaque_auth at off and returns the offset behind it.
+// auth decodes an opaque_auth at off and returns the offset after it.
 func (m *message) auth(a *Auth, b []byte, off, full int, field string) (int, error) {
 	if len(b)-off < 8 {
 		return off, m.fail(xdr.Short, off, full, len(b), field)

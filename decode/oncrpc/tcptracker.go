@@ -6,9 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// TCPTracker follows one TCP connection that carries RPC and reports each
-// message as a Send. Make one when StartsRecord says yes to a segment of a
-// connection, and feed it with that segment and those that follow.
+// TCPTracker follows one TCP connection that carries RPC and reports each message as a Send. Create one when
+// StartsRecord accepts a segment of a connection, and feed it with that segment and those that follow.
 type TCPTracker struct {
 	conn    *rdma.Connection
 	handler rdma.Handler
@@ -263,7 +262,7 @@ func (s *tcpSide) Differs(_ uint64, n int, ref rdma.Ref) {
 	s.tracker.handler.Event(c, s.from, rdma.EventDiffers, uint32(n), ref)
 }
 
-// traceAck tells the tracer which records the peer has now, or a part of them.
+// traceAck reports to the tracer which records the peer has now, or a part of them.
 func (s *tcpSide) traceAck(ref rdma.Ref) {
 	t := s.tracker
 	for i := range s.sends {
@@ -281,8 +280,7 @@ func (s *tcpSide) traceAck(ref rdma.Ref) {
 // End implements tcp.Consumer.
 func (s *tcpSide) End(uint64, tcp.Ending, rdma.Ref) { s.ended = true }
 
-// Reset implements tcp.Consumer: the sequence numbers have started anew, and
-// the capture lacks the SYN.
+// Reset implements tcp.Consumer: the sequence numbers have started again, and the capture lacks the SYN.
 func (s *tcpSide) Reset(rdma.Ref) {
 	s.parser.Restart()
 	s.based, s.again, s.acked, s.ended = false, 0, 0, false

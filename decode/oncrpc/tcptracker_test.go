@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
 
-// recorder is a Handler that writes down what it is told.
+// recorder is a Handler that records its calls.
 type recorder struct {
 	lines []string
 	gen   uint64

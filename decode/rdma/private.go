@@ -9,8 +9,7 @@ const PrivateDataSize = 8
 // bytes, if the other does not say more (RFC 8166, section 3.3.2).
 const DefaultInlineThreshold = 1024
 
-// MaxInlineThreshold is the greatest size that the message can express, in
-// bytes.
+// MaxInlineThreshold is the largest size that the message can express, in bytes.
 const MaxInlineThreshold = 256 * inlineUnit
 
 const (
@@ -70,9 +69,8 @@ func sizeCode(size uint32) byte {
 	return byte(min(max(size/inlineUnit, 1), 256) - 1)
 }
 
-// InlineThreshold is the greatest number of bytes that sender may put in one
-// Send to receiver, as their messages tell: the smaller of what the one sends
-// and the other receives (RFC 8797, section 4.1).
+// InlineThreshold is the largest number of bytes that sender may put in one Send to receiver, according to
+// their messages: the smaller of what the one sends and the other receives (RFC 8797, section 4.1).
 func InlineThreshold(sender, receiver *PrivateData) uint32 {
 	return min(sender.sendSize(), receiver.receiveSize())
 }

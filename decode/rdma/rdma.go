@@ -48,7 +48,7 @@ func (s Side) Other() Side { return s ^ 1 }
 type End struct {
 	Addr netip.Addr
 	Port uint16 // UDP or TCP port; 0 where a queue pair is the endpoint
-	QPN  uint32 // queue pair number; 0 if not known or not RoCE/InfiniBand
+	QPN  uint32 // queue pair number; 0 if unknown or not RoCE/InfiniBand
 }
 
 // PrivateData is the message of RFC 8797, exchanged at connection setup.
@@ -60,8 +60,8 @@ type PrivateData struct {
 	ReceiveSize      uint32 // bytes
 }
 
-// Setup is what one side said when the connection was made. Seen is false if
-// that message was not captured; then nothing else is known.
+// Setup is what one side announced during connection setup. Seen is false if that message was not captured;
+// then nothing else is known.
 type Setup struct {
 	Seen            bool
 	Frame           Ref
@@ -100,7 +100,7 @@ type Counters struct {
 	CNPs          uint64
 	Gaps          uint64 // packets (RoCE) or bytes (TCP) that the capture lacks
 	BadCRC        uint64 // ICRC or CRC32C wrong
-	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and were taken up anew
+	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and tracking restarted
 }
 
 // State is how far a connection has come, as far as the capture tells.
@@ -128,7 +128,7 @@ type Connection struct {
 	First, Last Ref
 	Setup       [2]Setup
 	Sent        [2]Counters
-	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if not known
+	MTU         uint32 // path MTU in bytes as known from setup or traffic; 0 if unknown
 	Terminated  string // why it ended: disconnect, reset, Terminate message, NAK …; empty while open
 	// Tenant tells equal addresses in different tunnels apart: 0 outside of
 	// tunnels.
@@ -138,13 +138,13 @@ type Connection struct {
 	// MergedInto is set when a connection that was first taken for two turned
 	// out to be part of another.
 	MergedInto *Connection
-	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if not known
+	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if unknown
 	Calls      Calls // belongs to the Handler
 	// Upper, by Side, and Snapshot belong to the Handler.
 	Upper    [2]Upper
 	Snapshot *Connection
-	// Stamp belongs to the TCP segment that is being handled. It tells a
-	// needless retransmission from a needed one.
+	// Stamp belongs to the TCP segment that is being handled. It distinguishes needless retransmissions from
+	// needed ones.
 	Stamp Stamp
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
@@ -158,9 +158,8 @@ func (c *Connection) Copy() Connection {
 	return x
 }
 
-// Upper is what a Handler keeps with one side of a Connection. Only types that a Handler
-// has made for that implement it, so that nothing else gets there. Trackers carry it
-// without looking inside, and never call its method.
+// Upper is a Handler's state for one side of a Connection. Only a Handler's own types implement it, so that
+// nothing else can be stored there. Trackers carry it without looking inside, and never call its method.
 type Upper interface{ UpperOfConnection() }
 
 // Tag is what a Handler keeps with a Send or an Op, as Upper with a Connection.
@@ -173,8 +172,8 @@ type Calls struct {
 	Incomplete uint64 // no call was seen, or a part is missing
 }
 
-// Stamp is what a TCP segment says of copies: the timestamps option (RFC 7323,
-// section 3.2) and whether it acknowledges data that came twice (RFC 2883).
+// Stamp is what a TCP segment shows about copies: the timestamps option (RFC 7323, section 3.2) and whether
+// it acknowledges data that came twice (RFC 2883).
 type Stamp struct {
 	Present     bool
 	Value, Echo uint32
@@ -263,15 +262,14 @@ const (
 	EventCNP
 	EventECN         // a packet marked "congestion experienced"
 	EventRetransmit  // a packet that was seen again; not reported by Handler.Event
-	EventResync      // PSNs contradict what was known: the direction is taken up anew at value
+	EventResync      // PSNs contradict what was known: tracking of the direction restarts at value
 	EventDoubted     // an RST, FIN or SYN of TCP that was contradicted by what went on
 	EventDiffers     // bytes of TCP that were seen again with other values; value is their number
 	EventUnrequested // a Read Response whose Read Request was not captured; value is its PSN, 0 over iWARP
 )
 
-// Handler receives what the trackers of the fabrics find, in the order of the
-// capture. Nothing that it is given may be kept beyond the call, except the
-// *Connection.
+// Handler receives what the trackers of the fabrics find, in capture order. Its arguments must not be kept
+// beyond the call, except the *Connection.
 type Handler interface {
 	// Send reports a complete Send. The tracker keeps the returned tag until
 	// the Send has been acknowledged.
@@ -301,15 +299,15 @@ type Handler interface {
 	FindCall(c *Connection, xid uint32) (from Side, ok bool)
 }
 
-// MemoryFinder is a Handler that knows what memory the calls of a connection
-// offer. It helps a tracker to pair the two halves of a connection.
+// MemoryFinder is a Handler that knows the memory offered by the calls of a connection. It helps a tracker
+// pair the two halves of a connection.
 type MemoryFinder interface {
 	// FindMemory returns the side of c that offers the memory.
 	FindMemory(c *Connection, handle uint32, offset uint64, length uint32) (side Side, ok bool)
 }
 
-// Number tells the connections of an address apart: the queue pair's number, or
-// the port where there is none.
+// Number distinguishes the connections of an address: the queue pair's number, or the port where there is
+// none.
 func (e End) Number() uint32 {
 	if e.QPN != 0 {
 		return e.QPN

@@ -56,12 +56,11 @@ func (t *TapFilter) Tap() int32 { return t.tap }
 // Shown reports whether the direction is followed at tap and was seen there.
 func (t *TapFilter) Shown(tap int32) bool { return t.shown && t.tap == tap }
 
-// Alone prepares for a packet captured at tap of a direction of which the
-// followed point has shown nothing. opposite is the filter of the other
-// direction, nil if that is not known. Where no copies of the other direction
-// have been seen at tap, each direction has a tap of its own, and this one is
-// followed where it shows. Where a second point shows both, it has shown the
-// other direction first: an answer comes after what it answers, at every point.
+// Alone prepares for a packet captured at tap of a direction of which the followed point has shown nothing.
+// opposite is the filter of the other direction, nil if unknown. Where no copies of the other direction have
+// been seen at tap, each direction has its own tap, and this one is followed where it shows. Where a second
+// point shows both, it has shown the other direction first: an answer comes after what it answers, at every
+// point.
 func (t *TapFilter) Alone(tap int32, opposite *TapFilter) {
 	if t.tap != tap && !t.shown && (opposite == nil || !opposite.Copied(tap)) {
 		t.Follow(NoTap)
@@ -74,9 +73,8 @@ func (t *TapFilter) Copied(tap int32) bool {
 	return t.Elsewhere > 0 && (t.copies[0] == tap || t.copies[1] == tap)
 }
 
-// Accept reports whether a packet captured at tap, at the time now, belongs to
-// what is followed. preferred is where the connection's first packet was
-// captured.
+// Accept reports whether a packet captured at tap, at the time now, belongs to the followed stream. preferred
+// is where the connection's first packet was captured.
 func (t *TapFilter) Accept(tap, preferred int32, now int64) bool {
 	if tap == t.tap {
 		t.waiting, t.last, t.shown = 0, now, true

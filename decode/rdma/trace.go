@@ -12,8 +12,7 @@ const (
 	HeaderUDP
 )
 
-// Header is what the fabric's header says of a packet, for those who list
-// packets. It says nothing to those who track operations.
+// Header is the fabric header of a packet, for packet listings. Operation tracking does not use it.
 type Header struct {
 	Kind     HeaderKind
 	Opcode   uint8  // of the BTH, or of RDMAP

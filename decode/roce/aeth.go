@@ -15,7 +15,7 @@ type AETH []byte
 // IsValid reports whether h is long enough.
 func (h AETH) IsValid() bool { return len(h) >= AETHSize }
 
-// Syndrome says whether it is an ACK or what kind of NAK.
+// Syndrome reports whether it is an ACK or what kind of NAK.
 func (h AETH) Syndrome() Syndrome { return Syndrome(wire.Get8(h, 0)) }
 
 // MSN is the number of requests that the responder has completed, modulo

@@ -6,16 +6,15 @@ import (
 	"math/bits"
 )
 
-// What finds the end of a packet that others follow in one datagram: its ICRC,
-// which covers its length. A packet ends where the next base transport header
-// begins, or with the datagram. So the places where a header may begin are
-// candidates, and the CRC goes on from one to the next: each byte is summed
-// once, whatever the number of candidates.
+// The end of a packet that others follow in one datagram is found by its ICRC, which covers its length. A
+// packet ends where the next base transport header begins, or with the datagram. So every place where a
+// header may begin is a candidate, and the CRC continues from one to the next: each byte is summed once,
+// whatever the number of candidates.
 
-// joint is where a packet starts of which the end is looked for.
+// joint is where a packet starts whose end is searched for.
 type joint struct {
 	at    int    // its offset in the payload
-	first uint16 // the least IPv4 identification that it may have
+	first uint16 // the lowest IPv4 identification that it may have
 	reach uint16 // how many more it may have
 }
 
@@ -27,18 +26,16 @@ type found struct {
 }
 
 const (
-	// sumFactor bounds the work that a crafted datagram can cause: no more
-	// bytes are summed, or searched for headers, than this many times its
-	// length, and sumLeast.
+	// sumFactor bounds the work that a crafted datagram can cause: at most this many times its length, plus
+	// sumLeast, is summed or searched for headers.
 	sumFactor = 8
 	sumLeast  = 4096
-	// candidateCost is what a candidate counts as, in bytes summed: the masked
-	// headers are summed anew with its length in them, and two or four
-	// multiplications undo the bytes behind them.
+	// candidateCost is the cost of a candidate, in bytes summed: the masked headers are summed again with its
+	// length in them, and two or four multiplications undo the bytes after them.
 	candidateCost = 128
 )
 
-// measure looks for the end of the packet at j.
+// measure searches for the end of the packet at j.
 func (s *Splitter) measure(j joint) found {
 	s.alone = false
 	b, n := s.from(j.at)
@@ -70,8 +67,7 @@ func (s *Splitter) measure(j joint) found {
 		}
 		data = crc32.Update(data, crc32.IEEETable, b[done:stop])
 		done = stop
-		// The register behind the headers, as the stored ICRC has it and as
-		// the headers have it.
+		// The CRC register after the headers, according to the stored ICRC and according to the headers.
 		c.alone(s.kind, len(f.Net), end, j.first)
 		x := UnshiftCRC(data^binary.LittleEndian.Uint32(b[stop:]), stop-BTHSize)
 		x ^= ^crc32.Update(^uint32(0), crc32.IEEETable, c.scratch[start:head])
@@ -88,16 +84,15 @@ func (s *Splitter) measure(j joint) found {
 	return found{}
 }
 
-// identification is the IPv4 identification that makes an ICRC right which is
-// wrong for id. x is the difference, without the zeros that stand for what
-// follows the field.
+// identification is the IPv4 identification that would make an ICRC right that is wrong for id. x is the
+// difference, without the zeros that stand for what follows the field.
 func identification(x uint32, id uint16) (uint16, bool) {
 	return id ^ bits.ReverseBytes16(uint16(x)), x>>16 == 0
 }
 
-// candidate is the first place from at on, in steps of four, at which a packet
-// may end, of b with n bytes on the wire: with all of them, or where the next
-// header may begin, of the same partition. It is beyond b if there is none.
+// candidate is the first place from at, in steps of four, where a packet may end. b has n bytes on the wire.
+// A packet ends with all of them, or where the next header of the same partition may begin. The result is
+// beyond b if there is no candidate.
 func candidate(b []byte, at, n int, pkey uint16) int {
 	for ; at+4 <= len(b); at += 4 {
 		key := binary.BigEndian.Uint16(b[at+bthPKey:])
@@ -111,8 +106,8 @@ func candidate(b []byte, at, n int, pkey uint16) int {
 	return len(b) + 4
 }
 
-// begins reports whether b[at:], of n bytes on the wire, may be a packet of the
-// partition of the one before, or of the default one.
+// begins reports whether b[at:], of n bytes on the wire, may be a packet of the same partition as the
+// previous one, or of the default partition.
 func begins(b []byte, at, n int, pkey uint16) bool {
 	if n-at < BTHSize+ICRCSize || at+4 > len(b) {
 		return n-at >= BTHSize+ICRCSize
@@ -122,13 +117,11 @@ func begins(b []byte, at, n int, pkey uint16) bool {
 		b[at+bthFlags]&maskTVer == 0 && opcodes[b[at+bthOpcode]].flags != 0
 }
 
-// maxTries bounds the places at which measure is tried behind a packet that is
-// damaged.
+// maxTries bounds the places where measure is tried after a damaged packet.
 const maxTries = 8
 
-// recover looks for the end of the packet at the given offset, whose ICRC is
-// wrong: where a packet begins whose ICRC is right. first and reach are the
-// identifications that one may have.
+// recover searches for the end of the packet at the given offset, whose ICRC is wrong: the place where a
+// packet with a right ICRC begins. first and reach are the identifications that such a packet may have.
 func (s *Splitter) recover(at int, first, reach uint16) int {
 	b, n := s.from(at)
 	if len(b) < BTHSize {
@@ -154,9 +147,8 @@ func (s *Splitter) recover(at int, first, reach uint16) int {
 	return 0
 }
 
-// continued is the size of a packet by what its opcode allows and by the header
-// behind it, which continues its own. It is for frames that cannot be one
-// packet and have no ICRC to go by.
+// continued is the size of a packet, given what its opcode allows and the header of the packet that continues
+// it. It is for frames that cannot be one packet and have no usable ICRC.
 func (s *Splitter) continued(at int, p *Packet) int {
 	info := &opcodes[p.Opcode]
 	base := int(info.size) + ICRCSize
@@ -187,7 +179,7 @@ func (s *Splitter) continued(at int, p *Packet) int {
 	b = b[:min(len(b), base+MaxMTU+BTHSize)]
 	psn := (p.PSN + 1) & mask24
 	for size := base; size+BTHSize <= len(b); size += 4 {
-		// The PSN first: there may be a thousand places to look at.
+		// Check the PSN first: there may be a thousand places to examine.
 		if binary.BigEndian.Uint32(b[size+bthAckReq:])&mask24 == psn && s.follows(at, size) {
 			s.left -= size
 			return size
@@ -197,9 +189,8 @@ func (s *Splitter) continued(at int, p *Packet) int {
 	return 0
 }
 
-// follows reports whether what stands size bytes behind offset at looks like
-// the packet after the one there: for the same queue pair, with the next PSN.
-// That leaves less than one in 2^60 to chance.
+// follows reports whether the bytes at offset at+size look like the packet after the one at at: the same
+// queue pair and the next PSN. The probability of a chance match is below 2^-60.
 func (s *Splitter) follows(at, size int) bool {
 	b, n := s.from(at)
 	if size+BTHSize > len(b) || size+BTHSize+ICRCSize > n {
@@ -210,8 +201,7 @@ func (s *Splitter) follows(at, size int) bool {
 		y.TVer() == 0 && y.Opcode().Service() == x.Opcode().Service() && y.Opcode().IsDefined()
 }
 
-// from is what was captured of the payload from an offset on, and how many
-// bytes there were on the wire.
+// from is the captured part of the payload from an offset, and its length on the wire.
 func (s *Splitter) from(at int) ([]byte, int) {
 	f := s.frame
 	b := f.Payload[:min(len(f.Payload), f.PayloadLen)]

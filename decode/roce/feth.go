@@ -12,7 +12,7 @@ const (
 	shiftSelectivity = 4
 )
 
-// FETH says what a FLUSH shall make visible or persistent.
+// FETH says what a FLUSH makes visible or persistent.
 type FETH []byte
 
 // IsValid reports whether h is long enough.

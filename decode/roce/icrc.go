@@ -13,13 +13,13 @@ type Verdict uint8
 
 // Verdicts.
 const (
-	Unchecked Verdict = iota // nobody has looked
+	Unchecked Verdict = iota // not checked
 	Good
 	Bad
 	NotCheckedCut     // the capture cut the packet
-	NotCheckedAbsent  // all of the packet but the ICRC was captured
+	NotCheckedAbsent  // everything but the ICRC was captured
 	NotCheckedZeroed  // the ICRC is zero: computed or removed by the adapter
-	NotCheckedUnknown // the network header is not one that the ICRC is defined for
+	NotCheckedUnknown // the ICRC is not defined for this network header
 )
 
 var verdictNames = [...]string{
@@ -34,7 +34,7 @@ func (v Verdict) String() string {
 	return verdictNames[Unchecked]
 }
 
-// Checked reports whether v is a verdict at all: Good or Bad.
+// Checked reports whether v is a result: Good or Bad.
 func (v Verdict) Checked() bool { return v == Good || v == Bad }
 
 // The ICRC (IBTA volume 1, section 7.8.1; annexes A16 and A17 for RoCE) is the
@@ -51,19 +51,19 @@ func (v Verdict) Checked() bool { return v == Good || v == Bad }
 const (
 	icrcLead    = 64   // zeros before the headers
 	icrcOnes    = 4    // the local route header, less the inverted start
-	maxNet      = 256  // longest network header that is looked at
+	maxNet      = 256  // longest network header that is examined
 	icrcCopied  = 1152 // packets up to this length are gathered as a whole
 	icrcScratch = icrcLead + icrcOnes + maxNet + udpSize + icrcCopied
 	udpSize     = 8
 )
 
-// Checker computes ICRCs. The zero value is ready for use; it is scratch
-// space, and not for use by several goroutines at once.
+// Checker computes ICRCs. The zero value is ready for use. It contains scratch space, so it is not safe for
+// concurrent use.
 type Checker struct {
 	scratch [icrcScratch]byte
 }
 
-// kind is how the network header is to be masked.
+// kind is how the network header is masked.
 type kind uint8
 
 const (
@@ -75,8 +75,8 @@ const (
 	kindLRHGRH
 )
 
-// classify tells how the ICRC covers the network header, and rejects headers
-// that the arithmetic below cannot take.
+// classify determines how the ICRC covers the network header, and rejects headers that the arithmetic below
+// cannot handle.
 func classify(proto link.Proto, net, transport []byte) kind {
 	if len(net) > maxNet {
 		return kindUnknown
@@ -107,8 +107,7 @@ func classify(proto link.Proto, net, transport []byte) kind {
 	return kindUnknown
 }
 
-// head puts the masked network header into the scratch buffer. It returns its
-// end.
+// head writes the masked network header to the scratch buffer and returns its end.
 func (c *Checker) head(k kind, net, transport []byte) int {
 	s := &c.scratch
 	end := icrcLead
@@ -144,9 +143,8 @@ func (c *Checker) head(k kind, net, transport []byte) int {
 	return end
 }
 
-// alone sets the lengths in the headers, of which net bytes are those of IP, and
-// the IPv4 identification to what they are where a packet of n bytes, ICRC
-// included, travels alone.
+// alone sets the lengths in the headers and the IPv4 identification to the values for a packet of n bytes,
+// ICRC included, that travels alone. net bytes of the headers belong to IP.
 func (c *Checker) alone(k kind, net, n int, id uint16) {
 	h := c.scratch[icrcLead+icrcOnes : icrcLead+icrcOnes+net+udpSize]
 	if k == kindIPv4 {
@@ -158,17 +156,16 @@ func (c *Checker) alone(k kind, net, n int, id uint16) {
 	binary.BigEndian.PutUint16(h[net+4:net+6], uint16(udpSize+n))
 }
 
-// aligned is the latest start within the zeros that makes what is gathered up
-// to end a multiple of 16 and at least 64 bytes.
+// aligned is the latest start within the zeros for which the bytes up to end are a multiple of 16 and at
+// least 64.
 func aligned(end int) int {
 	start := min(icrcLead, end-64)
 	return start - (start-end)&15
 }
 
-// sum is the ICRC of the packet ib, which goes from the BTH to before the
-// ICRC and has at least the length of a BTH. If ib is one segment of a longer
-// datagram, the lengths in the headers and the IPv4 identification id count
-// as they were when the segment travelled alone.
+// sum is the ICRC of the packet ib, which extends from the BTH to just before the ICRC and has at least the
+// length of a BTH. If ib is one segment of a longer datagram, the lengths in the headers and the IPv4
+// identification id are those of the segment travelling alone.
 func (c *Checker) sum(k kind, net, transport, ib []byte, segment bool, id uint16) uint32 {
 	s := &c.scratch
 	end := c.head(k, net, transport)
@@ -206,7 +203,7 @@ func (c *Checker) Check(f *link.Frame) Verdict {
 }
 
 func verdict(sum uint32, stored []byte) Verdict {
-	// The CRC is stored least significant byte first, unlike all else.
+	// Unlike all other fields, the CRC is stored least significant byte first.
 	switch v := binary.LittleEndian.Uint32(stored); v {
 	case sum:
 		return Good
@@ -216,11 +213,10 @@ func verdict(sum uint32, stored []byte) Verdict {
 	return Bad
 }
 
-// Sum computes the ICRC of a packet. net and transport are as in link.Frame:
-// the IP header and the UDP header (RoCEv2), the GRH and nothing (RoCEv1), or
-// LRH and GRH and nothing (InfiniBand); their length fields must be those of
-// the finished packet. ib is the packet from the BTH through the pad bytes. It
-// returns false if net or ib cannot be a packet's.
+// Sum computes the ICRC of a packet. net and transport are as in link.Frame: the IP header and the UDP header
+// (RoCEv2), the GRH and nothing (RoCEv1), or LRH and GRH and nothing (InfiniBand); their length fields must
+// be those of the finished packet. ib is the packet from the BTH through the pad bytes. It returns false if
+// net or ib cannot belong to a packet.
 func (c *Checker) Sum(proto link.Proto, net, transport, ib []byte) (uint32, bool) {
 	k := classify(proto, net, transport)
 	if k == kindUnknown || len(ib) < BTHSize {
@@ -229,9 +225,8 @@ func (c *Checker) Sum(proto link.Proto, net, transport, ib []byte) (uint32, bool
 	return c.sum(k, net, transport, ib, false, 0), true
 }
 
-// Append appends the ICRC to ib, a packet from the BTH through the pad bytes.
-// See Sum for the arguments. It returns ib unchanged if they do not make a
-// packet.
+// Append appends the ICRC to ib, a packet from the BTH through the pad bytes. See Sum for the arguments. It
+// returns ib unchanged if they do not form a packet.
 func (c *Checker) Append(proto link.Proto, net, transport, ib []byte) []byte {
 	sum, ok := c.Sum(proto, net, transport, ib)
 	if !ok {
@@ -242,7 +237,7 @@ func (c *Checker) Append(proto link.Proto, net, transport, ib []byte) []byte {
 
 var checkers = sync.Pool{New: func() any { return new(Checker) }}
 
-// ICRC is Checker.Sum for occasional use, and for use by several goroutines.
+// ICRC is Checker.Sum for occasional use; it is safe for concurrent use.
 func ICRC(proto link.Proto, net, transport, ib []byte) (uint32, bool) {
 	c := checkers.Get().(*Checker)
 	sum, ok := c.Sum(proto, net, transport, ib)

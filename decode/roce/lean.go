@@ -6,28 +6,26 @@ import (
 	"net/netip"
 )
 
-// Route is the two addresses of a packet. Packets of one route share a Route, as
-// a rule, so that a pointer stands for both.
+// Route is the source and destination address of a packet. Packets with the same route usually share a Route,
+// so that a pointer identifies both.
 type Route struct {
 	Src, Dst netip.Addr
-	// The bytes of the addresses, for a quick comparison; with IPv4, both are
-	// in src.
+	// The bytes of the addresses, for fast comparison; with IPv4, both are in src.
 	src, dst uint64
 	more     [2]uint64
 	slot     uint8
 }
 
-// routeSlot is the address's part of the place in Tracker.cache.
+// routeSlot is the address's contribution to the index in Tracker.cache.
 func routeSlot(src netip.Addr) uint8 {
 	b := src.As16()
 	return b[15]
 }
 
-// Lean is what the Tracker wants to know of an ordinary packet: one that was
-// captured whole, whose ICRC is right, of the RC service with the extension
-// headers that make up nearly all of the traffic. Where decoding and tracking
-// run on two processors, the size of what is handed over is what counts: a
-// Lean and its place in the batch fill one cache line, Frame and Packet seven.
+// Lean is what the Tracker needs of an ordinary packet: one of the RC service that was captured completely,
+// has a right ICRC, and has the extension headers of nearly all traffic. If decoding and tracking run on two
+// processors, the size of what passes between them matters: a Lean and its index in the batch fill one cache
+// line, Frame and Packet seven.
 type Lean struct {
 	Route      *Route
 	VA         uint64 // RETH
@@ -45,12 +43,10 @@ type Lean struct {
 	CE         bool // the IP header says "congestion experienced"
 }
 
-// LeanDecoder decodes ordinary packets. The zero value is ready for use, by
-// one goroutine.
+// LeanDecoder decodes ordinary packets. The zero value is ready for use. It is not safe for concurrent use.
 type LeanDecoder struct {
-	// The head that the ICRC covers, masked: four bytes for the LRH that is
-	// not there, IP, UDP and BTH. In front are zeros, which do not change a
-	// CRC that starts at zero.
+	// The masked headers that the ICRC covers: four bytes for the absent LRH, then IP, UDP and BTH. The zeros
+	// in front do not change a CRC that starts at zero.
 	scratch [icrcLead + icrcScratch]byte
 	routes  [64]*Route
 }
@@ -67,9 +63,8 @@ const (
 	ecnCE     = 3
 )
 
-// Ethernet decodes a captured Ethernet frame. It returns false if link.Decode
-// and Splitter have to look at it: because something is out of the ordinary or
-// wrong, or because it is none of RoCEv2.
+// Ethernet decodes a captured Ethernet frame. It returns false if link.Decode and Splitter have to examine
+// it: because something is unusual or wrong, or because it is not RoCEv2.
 func (d *LeanDecoder) Ethernet(b []byte, l *Lean) bool {
 	if len(b) < etherSize+ipv4Size+udpSize+BTHSize+ICRCSize {
 		return false
@@ -167,7 +162,7 @@ func (l *Lean) transport(ib []byte) bool {
 	return true
 }
 
-// intact verifies the ICRC of p, an IP packet with a header of net bytes.
+// intact verifies the ICRC of p, an IP packet whose header has net bytes.
 func (d *LeanDecoder) intact(p []byte, net int) bool {
 	s := d.scratch[icrcLead:]
 	binary.LittleEndian.PutUint32(s, 0xffffffff)
@@ -222,8 +217,7 @@ func (d *LeanDecoder) route(p []byte, net int) *Route {
 	return q
 }
 
-// packet fills in what the Tracker reads of a packet. The rest of p stays as
-// it is: zero.
+// packet fills in the fields that the Tracker reads. The rest of p stays zero.
 func (l *Lean) packet(data []byte, p *Packet) {
 	p.Opcode, p.Pad, p.SE = l.Opcode, l.Pad, l.SE
 	p.DestQP, p.PSN = l.DestQP, l.PSN

@@ -8,16 +8,13 @@ import (
 )
 
 const (
-	// connectionSize is what a connection takes: with the copy of what is
-	// known of it that goes with its transactions, and the entries of two
-	// identities.
+	// connectionSize is the memory of a connection, with the copy of its description that goes with its
+	// transactions, and the entries of two identities.
 	connectionSize = int(unsafe.Sizeof(connection{})+2*unsafe.Sizeof(rdma.Connection{})) + 8 +
 		2*(int(unsafe.Sizeof(cmID{}))+8+memory.MapEntry)
-	// flowSize is what a flow takes, with its entries among all and among
-	// those without a peer.
+	// flowSize is the memory of a flow, with its entries among all flows and among those without a peer.
 	flowSize = int(unsafe.Sizeof(flow{})+unsafe.Sizeof(flowKey{})+unsafe.Sizeof(addrPair{})) + 2*(8+memory.MapEntry)
-	// requestSize is that of a request with what the Handler's tag may hold
-	// on to.
+	// requestSize is the memory of a request, with what the Handler's tag may hold.
 	requestSize     = int(unsafe.Sizeof(request{})) + 64
 	assemblySize    = int(unsafe.Sizeof(assembly{})) + 8
 	rangeSize       = int(unsafe.Sizeof(psnRange{}))
@@ -31,11 +28,11 @@ func (t *Tracker) Used() int { return t.used }
 // Connections is how many are followed.
 func (t *Tracker) Connections() int { return len(t.all) }
 
-// Evicted is how many connections were given up because there were too many, or
-// because they held too much.
+// Evicted is how many connections were evicted because there were too many, or because they held too much
+// memory.
 func (t *Tracker) Evicted() uint64 { return t.evicted }
 
-// add counts n bytes more for c, or for none.
+// add accounts for n more bytes of c, or of no connection.
 func (t *Tracker) add(c *connection, n int) {
 	t.used += n
 	if c != nil {
@@ -48,7 +45,7 @@ func (t *Tracker) add(c *connection, n int) {
 
 func (t *Tracker) fits(n int) bool { return t.limits.Memory == nil || t.limits.Memory.Fits(n) }
 
-// sets counts the memory of a flow's sets of PSNs after they may have grown.
+// sets accounts for the memory of a flow's PSN sets after they may have grown.
 func (t *Tracker) sets(fl *flow) {
 	if n := cap(fl.missing.r) + cap(fl.headless.r) + cap(fl.gone.r) + cap(fl.respMissing.r); n != fl.ranges {
 		t.add(fl.c, (n-fl.ranges)*rangeSize)
@@ -56,7 +53,7 @@ func (t *Tracker) sets(fl *flow) {
 	}
 }
 
-// gathered counts the memory of a Send under way after it may have grown.
+// gathered accounts for the memory of a Send in progress after it may have grown.
 func (t *Tracker) gathered(a *assembly) {
 	if n := assemblySize + cap(a.buf) + cap(a.parts)*partSize; n != a.size {
 		t.add(nil, n-a.size)
@@ -64,12 +61,11 @@ func (t *Tracker) gathered(a *assembly) {
 	}
 }
 
-// glance is how many connections are compared to find one to give up.
+// glance is how many connections are compared when one is evicted.
 const glance = 8
 
-// Evict gives something up: what is kept for later, or else one of the next
-// connections of the clock: the largest of those unused for a round. It returns
-// false if there is nothing.
+// Evict frees something: packets kept for later, or one of the next connections of the clock, the largest of
+// those unused for a round. It returns false if there is nothing to free.
 func (t *Tracker) Evict(ref rdma.Ref) bool {
 	if len(t.spare) > 0 {
 		for i, a := range t.spare {

@@ -35,8 +35,8 @@ const (
 	RCAtomicWrite        Opcode = 0x1d
 )
 
-// Opcodes of other services that are worth a name. The rest is the service
-// plus the operation: ServiceXRC.Opcode(RCSendOnly).
+// Opcodes of other services that deserve a name. All others are the service plus the operation:
+// ServiceXRC.Opcode(RCSendOnly).
 const (
 	UDSendOnly          Opcode = 0x64
 	UDSendOnlyImmediate Opcode = 0x65
@@ -47,7 +47,7 @@ const (
 // Service is the transport service: the upper three bits of an opcode.
 type Service uint8
 
-// Services. Mellanox's dynamically connected transport uses the codes of RD.
+// Services. Mellanox's dynamically connected transport reuses the codes of RD.
 const (
 	ServiceRC Service = iota
 	ServiceUC
@@ -97,7 +97,7 @@ var headerSizes = [...]uint8{
 // Has reports whether all headers of x are in h.
 func (h Headers) Has(x Headers) bool { return h&x == x }
 
-// Size is the size of the headers together in bytes.
+// Size is the total size of the headers in bytes.
 func (h Headers) Size() int {
 	n := 0
 	for i, size := range headerSizes {
@@ -141,7 +141,7 @@ type opcodeInfo struct {
 	fixed   uint8
 }
 
-// The five-bit operations, as the RC service has them.
+// The five-bit operations of the RC service.
 var operations = [32]struct {
 	name    string
 	flags   uint16
@@ -177,7 +177,7 @@ var operations = [32]struct {
 	0x1d: {"Atomic Write", isAtomic | isOnly, HasRETH, payloadFixed, 8},
 }
 
-// serviceOperations is which operations a service has, by bit.
+// serviceOperations is the set of operations of each service, one bit each.
 var serviceOperations = [8]uint32{
 	ServiceRC:  0x30dfffff, // all but Resync
 	ServiceUC:  0x00000fff, // Send and RDMA Write
@@ -243,8 +243,7 @@ func (o Opcode) String() string { return opcodeNames[o] }
 // Service is the transport service.
 func (o Opcode) Service() Service { return Service(o >> serviceShift) }
 
-// Operation is o as the RC service has it, to compare with RCSendFirst and so
-// on.
+// Operation is the corresponding opcode of the RC service, to compare with RCSendFirst and so on.
 func (o Opcode) Operation() Opcode { return o & operationMask }
 
 // IsDefined reports whether the InfiniBand architecture defines o.

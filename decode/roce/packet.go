@@ -21,8 +21,8 @@ const (
 	ProblemJoined     = "rest of a datagram of several packets: where they end is not known"
 )
 
-// Packet is the result of Decode. Fields of extension headers that the packet
-// does not have, or that the capture cut, are zero: see Headers.
+// Packet is the result of Decode. Fields of extension headers that the packet lacks, or that the capture cut,
+// are zero: see Headers.
 type Packet struct {
 	Opcode  Opcode
 	Pad     uint8 // bytes between payload and ICRC
@@ -33,7 +33,7 @@ type Packet struct {
 	FECN    bool
 	BECN    bool
 	AckReq  bool
-	Cut     bool    // the capture holds less of the packet than was sent
+	Cut     bool    // the capture holds only a part of the packet
 	Headers Headers // extension headers that have been decoded
 	PKey    uint16
 	DestQP  uint32
@@ -44,14 +44,14 @@ type Packet struct {
 	Imm  uint32
 	IETH uint32 // handle to be invalidated
 
-	// Payload is what was captured of the payload, without pad and ICRC.
+	// Payload is the captured payload, without pad and ICRC.
 	Payload []byte
 	// PayloadLen is the payload's length as declared: greater than
 	// len(Payload) if the capture cut it.
 	PayloadLen int
 
-	// Problem is a constant that says why the packet could not be decoded, or
-	// not fully; empty if all is well.
+	// Problem is a constant that says why the packet could not be decoded, or not fully; empty if there was
+	// no problem.
 	Problem string
 
 	// The extension headers that are rare.
@@ -100,14 +100,12 @@ type AtomicFields struct {
 // Complete reports whether all of the payload was captured.
 func (p *Packet) Complete() bool { return len(p.Payload) == p.PayloadLen }
 
-// Decode reads the headers of a packet into p. b is what was captured, from
-// the BTH on; declared is the length in bytes from the BTH through the ICRC
-// that the headers below declare.
+// Decode reads the headers of a packet into p. b is the captured part, from the BTH; declared is the length
+// in bytes from the BTH through the ICRC that the outer headers declare.
 //
-// It returns false, with the reason in p.Problem, if something of the packet
-// is not to be relied on. Even so, p holds what could be read: the fields of
-// the BTH if at least that was captured, the extension headers that
-// p.Headers names, and PayloadLen unless the lengths contradict each other.
+// It returns false, with the reason in p.Problem, if part of the packet is not reliable. Even then p holds
+// what could be read: the fields of the BTH if that was captured, the extension headers in p.Headers, and
+// PayloadLen unless the lengths contradict each other.
 //
 // Decode does not allocate; p.Payload aliases b.
 func Decode(b []byte, declared int, p *Packet) bool {
@@ -160,7 +158,7 @@ func Decode(b []byte, declared int, p *Packet) bool {
 		}
 		return false
 	}
-	// The four sets that make up nearly all of the traffic are spelt out.
+	// The four sets of nearly all traffic are written out.
 	switch info.headers {
 	case 0:
 	case HasRETH:
@@ -193,7 +191,7 @@ func Decode(b []byte, declared int, p *Packet) bool {
 	return true
 }
 
-// extensions decodes any set of extension headers, as far as b goes.
+// extensions decodes any set of extension headers, as far as b reaches.
 func (p *Packet) extensions(b []byte, headers Headers) {
 	b = b[BTHSize:]
 	for i, size := range headerSizes {
@@ -232,8 +230,8 @@ func (p *Packet) extensions(b []byte, headers Headers) {
 	}
 }
 
-// AppendHeaders appends BTH and extension headers to b: those that the opcode
-// demands, with the values of p. Payload, pad and ICRC are left to the caller.
+// AppendHeaders appends BTH and extension headers to b: those that the opcode requires, with the values of p.
+// The caller appends payload, pad and ICRC.
 func (p *Packet) AppendHeaders(b []byte) []byte {
 	var bth [BTHSize]byte
 	h := BTH(bth[:])

@@ -5,14 +5,13 @@ import (
 	"net/netip"
 )
 
-// Path computes the ICRCs of packets that a program sends or receives through
-// a UDP socket, where it never sees the IP header. All that the ICRC covers is
-// known from the addresses, but for the IPv4 identification and the "don't
-// fragment" bit. Linux sends identification 0 and the bit set from an
-// unconnected socket with IP_MTU_DISCOVER set to IP_PMTUDISC_DO or _PROBE;
-// segment i of a UDP_SEGMENT batch leaves with identification i.
+// Path computes the ICRCs of packets that a program sends or receives through a UDP socket, where it never
+// sees the IP header. The addresses determine all that the ICRC covers, except for the IPv4 identification
+// and the "don't fragment" bit. Linux sends identification 0 and the bit set from an unconnected socket with
+// IP_MTU_DISCOVER set to IP_PMTUDISC_DO or _PROBE; segment i of a UDP_SEGMENT batch is sent with
+// identification i.
 //
-// A Path is not for use by several goroutines at once.
+// A Path is not safe for concurrent use.
 type Path struct {
 	check  Checker
 	kind   kind
@@ -60,7 +59,7 @@ func (p *Path) Append(b []byte, start int, id uint16) []byte {
 	return binary.LittleEndian.AppendUint32(b, p.Sum(b[start:], id))
 }
 
-// Check verifies a received datagram, which came with IPv4 identification id.
+// Check verifies a received datagram with IPv4 identification id.
 func (p *Path) Check(b []byte, id uint16) Verdict {
 	n := len(b) - ICRCSize
 	if n < BTHSize {

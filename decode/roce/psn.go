@@ -1,7 +1,7 @@
 package roce
 
-// PSNs are 24 bits wide and wrap; two of them are compared by their distance,
-// which is meaningful up to half the space (IBTA volume 1, section 9.7.1).
+// PSNs are 24 bits wide and wrap. Two of them are compared by their distance, which is meaningful up to half
+// the space (IBTA volume 1, section 9.7.1).
 const (
 	psnMask = 1<<24 - 1
 	psnHalf = 1 << 23
@@ -19,22 +19,20 @@ type psnRange struct{ start, count uint32 }
 func (r psnRange) end() uint32 { return psnAdd(r.start, r.count) }
 
 const (
-	// maxMissing bounds the gaps that are remembered for one PSN space. The
-	// oldest is forgotten; its packets, should they come later, pass for
-	// copies.
+	// maxMissing bounds the gaps that are remembered for one PSN space. Beyond it the oldest is dropped; its
+	// packets, should they arrive, are taken for copies.
 	maxMissing = 64
-	// maxSpread is how far apart two PSNs of a set may be. It has to be well
-	// below half the space, or their order would be lost.
+	// maxSpread is how far apart two PSNs of a set may be. It must be well below half the space for their
+	// order to be defined.
 	maxSpread = 1 << 20
 )
 
-// psnSet is the PSNs below the highest one seen that have not been seen, in
-// ascending order. On a clean capture it is empty, so that nothing is done per
-// packet.
+// psnSet is the set of PSNs below the highest one seen that have not been seen, in ascending order. On a
+// clean capture it is empty and costs nothing per packet.
 type psnSet struct{ r []psnRange }
 
-// add notes that count PSNs from start are missing, maxSpread of them at most.
-// It returns how many older ones were forgotten for that.
+// add records that count PSNs from start are missing, at most maxSpread of them. It returns how many older
+// ones were dropped for that.
 func (s *psnSet) add(start, count uint32) (forgotten uint32) {
 	if count == 0 {
 		return 0
@@ -52,7 +50,7 @@ func (s *psnSet) add(start, count uint32) (forgotten uint32) {
 		i--
 	}
 	if i > 0 && psnDiff(start, s.r[i-1].end()) <= 0 {
-		// It continues, or overlaps, the range before.
+		// It continues or overlaps the previous range.
 		i--
 		if more := psnDiff(psnAdd(start, count), s.r[i].end()); more > 0 {
 			s.r[i].count += uint32(more)
@@ -97,7 +95,7 @@ func (s *psnSet) take(p uint32) bool {
 	return true
 }
 
-// remove takes count PSNs from start out of the set.
+// remove removes count PSNs from start.
 func (s *psnSet) remove(start, count uint32) {
 	if count == 0 {
 		return
@@ -105,7 +103,7 @@ func (s *psnSet) remove(start, count uint32) {
 	for i := 0; i < len(s.r); i++ {
 		g := s.r[i]
 		from := psnDiff(start, g.start)           // of the removed part, within g
-		to := from + int32(min(count, psnHalf-1)) // behind it
+		to := from + int32(min(count, psnHalf-1)) // after it
 		if from >= int32(g.count) || to <= 0 {
 			continue
 		}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A CRC register is a polynomial over GF(2) modulo that of the CRC, with the
-// coefficient of x^31 in its lowest bit. A zero byte multiplies it by x^8.
+// A CRC register is a polynomial over GF(2) modulo the CRC polynomial, with the coefficient of x^31 in its
+// lowest bit. A zero byte multiplies it by x^8.
 
 // mul is the product of two registers.
 func mul(a, b uint32) (p uint32) {

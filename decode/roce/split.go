@@ -7,46 +7,42 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
-// Splitter decodes the packets of captured frames and verifies their ICRCs.
-// A frame holds one packet, as a rule. But a capture taken where a sender uses
-// UDP segmentation offload, or a receiver merges datagrams, shows several
-// packets back to back in one datagram. The headers of such a datagram are
-// those of its first packet, but for their lengths.
+// Splitter decodes the packets of captured frames and verifies their ICRCs. A frame holds one packet,
+// usually. But a capture taken where a sender uses UDP segmentation offload, or a receiver merges datagrams,
+// shows several packets back to back in one datagram. The headers of such a datagram are those of its first
+// packet, except for their lengths.
 //
 //	for s.Reset(frame); s.Next(&packet); {
 //		…
 //	}
 //
-// Where the kernel has told the size of the segments (link.Frame.Segment), all
-// packets have it but the last, which may be shorter. Else a datagram is only
-// taken apart if it cannot be one packet — its payload is longer than any path
-// MTU or not one that its opcode allows — or if its ICRC is wrong. Then the
-// ICRC tells where a packet ends, whatever the sizes of the packets are. Where
-// a packet is damaged, cut by the capture or has no ICRC, the size of those
-// before it tells, the packet behind it if that one is intact, or for what
-// cannot be one packet, a header that continues its own. If none of this does,
-// the rest of the datagram is given as one packet, and Problem says so unless
-// it could be one. An ordinary packet pays a look at its length for all this.
+// Where the kernel has told the size of the segments (link.Frame.Segment), all packets have it but the last,
+// which may be shorter. Else a datagram is only taken apart if it cannot be one packet — its payload is
+// longer than any path MTU or not one that its opcode allows — or if its ICRC is wrong. Then the ICRC tells
+// where a packet ends, whatever the sizes of the packets are. Where a packet is damaged, cut by the capture
+// or has no ICRC, the size of those before it tells, the packet after it if that one is intact, or for what
+// cannot be one packet, a header that continues its own. If none of this does, the rest of the datagram is
+// given as one packet, and Problem says so unless it could be one. An ordinary packet pays a look at its
+// length for all this.
 //
 // The zero value is ready for use.
 type Splitter struct {
-	// SkipICRC leaves ICRCs unchecked, but for datagrams of several packets
-	// that have to be taken apart by them.
+	// SkipICRC leaves ICRCs unchecked, except in datagrams of several packets that can only be split by them.
 	SkipICRC bool
 
 	check   Checker
 	frame   *link.Frame
 	kind    kind
 	state   splitState
-	segment int  // size of all packets but the last, as the kernel has told; 0 if it has not
+	segment int  // size of all packets but the last, if the kernel reported it; otherwise 0
 	same    int  // size of the packets so far; 0 if they differ
 	at      int  // offset of the next packet in the payload
 	index   int  // of the next packet
 	several bool // the frame holds several packets
-	alone   bool // measure saw no header behind the packet
-	left    int  // bytes that may yet be summed
+	alone   bool // measure saw no header after the packet
+	left    int  // bytes that may still be summed
 	id      uint16
-	step    uint16 // identification of a packet less that of the one before
+	step    uint16 // difference between the identifications of a packet and the previous one
 }
 
 type splitState uint8
@@ -57,16 +53,13 @@ const (
 	splitNext
 )
 
-// Reset starts with a frame, which must not change until Next has returned
-// false.
+// Reset starts a frame, which must not change until Next has returned false.
 func (s *Splitter) Reset(f *link.Frame) {
 	s.frame, s.state = f, splitStart
 }
 
-// Next decodes the next packet of the frame into p, its ICRC verdict included.
-// It returns false if there is none: if the frame is finished, or if nothing
-// of its further packets was captured. p.Problem tells whether p is fit for
-// use.
+// Next decodes the next packet of the frame into p, including its ICRC verdict. It returns false if the frame
+// is finished, or if no part of its remaining packets was captured. p.Problem says whether p is usable.
 func (s *Splitter) Next(p *Packet) bool {
 	switch s.state {
 	case splitStart:
@@ -80,7 +73,7 @@ func (s *Splitter) Next(p *Packet) bool {
 // Segmented reports whether the frame of the last Next holds several packets.
 func (s *Splitter) Segmented() bool { return s.several }
 
-// first decodes the frame as one packet, and finds out whether it is.
+// first decodes the frame as one packet, and determines whether it is one.
 func (s *Splitter) first(p *Packet) bool {
 	f := s.frame
 	s.state, s.several = splitDone, false
@@ -115,8 +108,7 @@ func (p *Packet) impossible() bool {
 	return n > MaxMTU
 }
 
-// begin prepares to take the frame apart, if it is of a kind that can hold
-// several packets.
+// begin prepares to split the frame, if it is of a kind that can hold several packets.
 func (s *Splitter) begin(segment int) bool {
 	f := s.frame
 	s.kind = classify(f.Proto, f.Net, f.Transport)
@@ -133,8 +125,7 @@ func (s *Splitter) begin(segment int) bool {
 	return true
 }
 
-// suspect takes the frame apart if it holds several packets. p is the frame
-// decoded as one.
+// suspect splits the frame if it holds several packets. p is the frame decoded as one.
 func (s *Splitter) suspect(p *Packet, illegal bool) bool {
 	f := s.frame
 	if s.begin(0) {
@@ -155,16 +146,14 @@ func (s *Splitter) suspect(p *Packet, illegal bool) bool {
 	return true
 }
 
-// end finds where the packet at s.at ends: with all that is left if that is one
-// packet, or if nobody knows. p is the rest decoded as one packet, and illegal
-// says that it cannot be one.
+// end finds the end of the packet at s.at: the end of the data if the rest is one packet, or if nothing
+// better is known. p is the rest decoded as one packet, and illegal means that it cannot be one.
 func (s *Splitter) end(p *Packet, illegal bool) found {
 	b, n := s.from(s.at)
 	j := joint{at: s.at, first: s.id}
 	if s.index > 0 {
-		// Segmentation counts the identification up. A receiver that merges
-		// datagrams also takes those which a sender numbered all alike, or
-		// in any other way.
+		// Segmentation increments the identification. A receiver that merges datagrams also merges those that
+		// a sender numbered alike or in any other way.
 		j.first, j.reach = s.id+s.step, 0xffff
 	}
 	// What is usual is tried first.
@@ -174,7 +163,7 @@ func (s *Splitter) end(p *Packet, illegal bool) found {
 	if x := s.measure(j); x.good {
 		return x
 	}
-	// It is damaged, cut, or without an ICRC.
+	// The packet is damaged, cut, or without an ICRC.
 	if s.same != 0 && begins(b, s.same, n, BTH(b).PKey()) {
 		return found{size: s.same}
 	}
@@ -195,8 +184,7 @@ func (s *Splitter) end(p *Packet, illegal bool) found {
 	return found{size: n}
 }
 
-// usual is the size that the packet in b, of n bytes on the wire, most likely
-// has; 0 if there is none.
+// usual is the most likely size of the packet in b, of n bytes on the wire; 0 if there is none.
 func (s *Splitter) usual(p *Packet, b []byte, n int) int {
 	switch info := &opcodes[p.Opcode]; {
 	case s.same != 0: // as segmentation offload makes them
@@ -270,7 +258,7 @@ func (s *Splitter) take(p *Packet, x found) bool {
 	return true
 }
 
-// sent notes the identification of the packet.
+// sent records the identification of the packet.
 func (s *Splitter) sent(id uint16) {
 	if s.index == 1 && id == s.id {
 		s.step = 0
@@ -278,8 +266,7 @@ func (s *Splitter) sent(id uint16) {
 	s.id = id
 }
 
-// identify checks the ICRC of the packet, and finds out which identification it
-// was sent with.
+// identify checks the ICRC of the packet and determines the identification it was sent with.
 func (s *Splitter) identify(b []byte) Verdict {
 	id := s.id
 	if s.index > 0 {

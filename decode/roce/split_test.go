@@ -315,8 +315,8 @@ func TestSplitNot(t *testing.T) {
 	}
 }
 
-// Batches of packets of any sizes, as a receiver may merge them, or a provider
-// that sends an acknowledgement behind a Send.
+// Batches of packets of any sizes, as a receiver may merge them, or a provider that sends an acknowledgement
+// after a Send.
 var mixtures = []struct {
 	name  string
 	parts []part
@@ -454,8 +454,8 @@ func TestSplitSegment(t *testing.T) {
 	}
 }
 
-// plausible is a datagram that looks at every fourth byte as if a packet began,
-// with n bytes behind the first header.
+// plausible is a datagram that looks at every fourth byte as if a packet began, with n bytes after the first
+// header.
 func plausible(t testing.TB, n int) *link.Frame {
 	b := packet(RCSendOnly, 5, n)
 	for i := BTHSize; i+4 <= len(b); i += 4 {

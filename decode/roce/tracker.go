@@ -13,12 +13,12 @@ import (
 
 // Limits bounds what a Tracker remembers. Zero fields take the defaults.
 type Limits struct {
-	Connections int // followed at once; the one unused longest is closed first (8192)
-	SendBytes   int // of one Send that is assembled; the rest is counted, not kept (1 MiB)
+	Connections int // followed at once; the least recently used one is closed first (8192)
+	SendBytes   int // of one Send that is assembled; the rest is counted but not kept (1 MiB)
 	Requests    int // remembered per direction for retransmissions and matching (256)
-	Assembly    int // bytes of all Sends under way together (16 MiB)
-	// Memory, if set, counts what is held, and may be shared with others.
-	// Tracker.Evict gives up some of it.
+	Assembly    int // bytes of all Sends in progress together (16 MiB)
+	// Memory, if set, accounts for the memory in use and may be shared with others. Tracker.Evict frees some
+	// of it.
 	Memory *memory.Account
 }
 
@@ -38,16 +38,16 @@ func (l *Limits) defaults() {
 	}
 }
 
-// flowKey names one direction. Only the destination queue pair is on the
-// wire; the source has to be found out.
+// flowKey identifies one direction. Only the destination queue pair is on the wire; the source has to be
+// inferred.
 type flowKey struct {
 	src, dst netip.Addr
 	tenant   uint64 // link.Frame.Tenant
 	qpn      uint32
 }
 
-// flow is one direction of a connection: the requests of its sender, and its
-// sender's answers to the requests of the other direction.
+// flow is one direction of a connection: the requests of its sender, and the sender's responses to requests
+// of the other direction.
 type flow struct {
 	key   flowKey
 	route *Route // of the last packet that had one: as key has it
@@ -65,56 +65,54 @@ type flow struct {
 
 	good, bad uint32 // ICRC verdicts
 
-	// After a change of the capture point, what was seen at the former one
-	// comes again: requests before copyNext, responses up to copyResp.
+	// After a change of the capture point, packets seen at the former one appear again: requests before
+	// copyNext, responses up to copyResp.
 	copies, respCopies bool
 	copyNext, copyResp uint32
 
 	// Request stream, in the sender's PSN space.
 	started bool
 	next    uint32 // PSN of the next new request
-	// announced says that next is what the connection setup announced, and
-	// that no request has been seen yet.
+	// announced means that next comes from the connection setup and no request has been seen yet.
 	announced bool
-	// opening says that the flow was taken up at floor, the lowest PSN seen:
-	// until that is acknowledged, what comes before it may be sent again.
+	// opening means that tracking started at floor, the lowest PSN seen. Until that is acknowledged, packets
+	// before it may be retransmitted.
 	opening bool
 	floor   uint32
 	blind   bool // next is a guess: the headers of a Read Request or Write were cut
-	unsure  bool // next is a guess: a Read Request of unknown packet count went before
+	unsure  bool // next is a guess: it follows a Read Request of unknown packet count
 	refused bool // the peer has sent a NAK for refusedAt
-	strays  int  // packets in a row from before all that is remembered
+	strays  int  // consecutive packets from before everything remembered
 	// refusedAt is the PSN that the peer expects.
 	refusedAt uint32
 	missing   psnSet
-	gone      psnSet      // given up: acknowledged without having been seen, or from before the first seen
+	gone      psnSet      // given up: acknowledged without having been seen, or older than the first one seen
 	early     int         // in Tracker.early
-	headless  psnSet      // those of missing that were seen, but not the beginning of their message
+	headless  psnSet      // missing PSNs that were seen, but not the beginning of their message
 	ring      []request   // the last requests, ring[pos%len], in the order of their PSNs
-	prints    []print     // of the last messages, in the order of the capture: prints[pushed%len]
+	prints    []print     // of the last messages, in capture order: prints[pushed%len]
 	pushed    uint64      // messages
 	head      uint64      // position after the newest
 	acked     uint64      // position of the oldest that has not been acknowledged
-	sends     []*assembly // Sends of several packets under way, in the order of their PSNs
+	sends     []*assembly // Sends in progress with several packets, ordered by PSN
 
 	// Response stream, in the peer's PSN space.
 	respMissing psnSet
 	hasResp     bool
 	lastResp    uint32
-	// The last Read Response whose request had not been seen.
+	// The last Read Response whose request was not seen.
 	hasUnrequested  bool
 	lastUnrequested uint32
 
 	ranges int // of all sets of PSNs that are counted
 }
 
-// connection joins two flows. While only one of them is known, the other is
-// nil.
+// connection joins two flows. While only one of them is known, the other is nil.
 type connection struct {
 	*rdma.Connection
 	flows [2]*flow // by the side of the sender
 	tap   int32    // where its first packet was captured
-	// replyTap is where the REP was captured that Setup[1] tells of.
+	// replyTap is where the REP behind Setup[1] was captured.
 	replyTap int32
 	mtu      uint32  // 0 until known
 	used     bool    // since the clock hand last passed
@@ -122,12 +120,12 @@ type connection struct {
 	size     int     // bytes counted for it
 	comm     [2]cmID // connection-management identities, if the setup was captured
 
-	closed   bool  // the Handler knows; stragglers may follow
-	closedAt int64 // when it was closed, or when the end was asked for
+	closed   bool  // reported to the Handler; stragglers may follow
+	closedAt int64 // when it was closed, or when its end was requested
 }
 
-// Tracker follows RC, UC and XRC connections of RoCE and InfiniBand, and turns
-// their packets into operations.
+// Tracker follows RC, UC and XRC connections of RoCE and InfiniBand, and converts their packets to
+// operations.
 type Tracker struct {
 	h       rdma.Handler
 	memory  rdma.MemoryFinder // h, if it is one
@@ -160,8 +158,8 @@ type Tracker struct {
 	frag rdma.Fragment
 	lean Packet
 
-	tenant uint64       // of the packet at hand
-	tunnel *link.Tunnel // of the packet at hand: its outermost
+	tenant uint64       // of the current packet
+	tunnel *link.Tunnel // of the current packet: its outermost
 }
 
 type addrPair struct {
@@ -181,9 +179,8 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	}
 }
 
-// Packet takes the next packet. f is its network part, p its InfiniBand
-// headers. tenant is f.Tenant(), or what stands for it. It returns the connection
-// that the packet belongs to, or nil.
+// Packet handles the next packet. f is its network part, p its InfiniBand headers. tenant is f.Tenant() or
+// its substitute. It returns the connection that the packet belongs to, or nil.
 func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet, icrc Verdict) *rdma.Connection {
 	t.tenant, t.tunnel = tenant, f.Outermost()
 	switch p.Opcode.Service() {
@@ -211,8 +208,7 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 	return t.connected(fl, ref, tap, rdma.RoCEv2, l.SrcPort, l.CE, &t.lean, Good)
 }
 
-// Headless takes a packet whose extension headers the capture has cut: it still
-// tells that its PSN was sent.
+// Headless handles a packet whose extension headers the capture cut. It still shows that the PSN was sent.
 func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
 	if p.Opcode.Service() != ServiceRC || p.Opcode.IsResponse() || p.Opcode.IsCNP() || !p.Opcode.IsDefined() {
 		return nil
@@ -241,7 +237,7 @@ func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.
 		}
 		fl.next = psnAdd(p.PSN, 1)
 		fl.unsure = false
-		// Its length is cut, too, so that where it ends is not known.
+		// Its length is cut, too, so its end is unknown.
 		fl.blind = p.Opcode.IsReadRequest() || p.Opcode.IsWrite() && !p.Opcode.Ends()
 	}
 	switch {
@@ -269,8 +265,8 @@ func (t *Tracker) flow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric)
 	return fl
 }
 
-// connected takes a packet of a service that has connections. ce says that its
-// IP header is marked "congestion experienced".
+// connected handles a packet of a connected service. ce means that its IP header is marked "congestion
+// experienced".
 func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabric, port uint16, ce bool, p *Packet, icrc Verdict) *rdma.Connection {
 	moved := fl.tap.Tap() != int32(tap)
 	if moved {
@@ -290,8 +286,8 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 			return c.known()
 		}
 	}
-	// The receiver drops a damaged packet without a word. But where most are,
-	// something on the way to the capture spoilt them.
+	// The receiver drops a damaged packet silently. But if most packets are damaged, something on the way to
+	// the capture damaged them.
 	dropped := false
 	switch icrc {
 	case Good:
@@ -314,7 +310,7 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 			fl = t.anew(fl, ref, int32(tap), fabric)
 		}
 		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p) && fl.tap.Tap() != int32(tap) {
-			return fl.c.known() // its other direction is captured elsewhere: the copy from there counts
+			return fl.c.known() // its other direction is followed at another capture point: the copy from there counts
 		}
 		if fl.copies || fl.respCopies {
 			if fl.isCopy(p.PSN, response) {
@@ -356,7 +352,7 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	return c.known()
 }
 
-// opposite is the filter of the other direction, nil if that is not known.
+// opposite is the filter of the other direction, nil if unknown.
 func (fl *flow) opposite() *rdma.TapFilter {
 	if other := fl.c.flows[fl.side.Other()]; other != nil {
 		return &other.tap
@@ -364,9 +360,8 @@ func (fl *flow) opposite() *rdma.TapFilter {
 	return nil
 }
 
-// known is the connection once it has a number. A direction that has only
-// answered so far has none: as a rule it turns out to be part of another
-// connection.
+// known is the connection once it has a number. A direction that has only answered so far has none: it
+// usually turns out to be part of another connection.
 func (c *connection) known() *rdma.Connection {
 	if c.ID == 0 {
 		return nil
@@ -374,15 +369,14 @@ func (c *connection) known() *rdma.Connection {
 	return c.Connection
 }
 
-// astray reports whether the PSN of a request is not one that the flow can
-// have reached: the queue pair number belongs to another connection by now, or
-// the capture lacks a great deal.
+// astray reports whether the flow cannot have reached the PSN of a request: the queue pair number now belongs
+// to another connection, or the capture lacks a great deal.
 func (fl *flow) astray(psn uint32) bool {
 	d := psnDiff(psn, fl.next)
 	return d >= maxJump || d <= -maxJump || d < 0 && fl.strays >= maxStrays
 }
 
-// expectCopies takes note that the capture point of a flow has changed.
+// expectCopies records that the capture point of a flow has changed.
 func (fl *flow) expectCopies() {
 	fl.copies, fl.copyNext = fl.started, fl.next
 	fl.respCopies, fl.copyResp = fl.hasResp, fl.lastResp
@@ -403,8 +397,8 @@ func (fl *flow) isCopy(psn uint32, response bool) bool {
 	return false
 }
 
-// unsettled handles a packet on a connection that is not established. It
-// returns the flow that the packet belongs to, nil if it is to be left out.
+// unsettled handles a packet on a connection that is not established. It returns the flow that the packet
+// belongs to, or nil if the packet is to be ignored.
 func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	c := fl.c
 	if c.State == rdma.Connecting {
@@ -420,11 +414,10 @@ func (t *Tracker) unsettled(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabri
 	return t.anew(fl, ref, tap, fabric)
 }
 
-// takeOver handles a request that is astray. It returns the flow to go on
-// with.
+// takeOver handles a request that is astray. It returns the flow to continue with.
 func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	if fl.c.set() && fl.c.State == rdma.Established {
-		// Another setup would have been captured, too.
+		// The setup of another connection would have been captured.
 		t.resync(fl, psn, ref)
 		return fl
 	}
@@ -434,8 +427,7 @@ func (t *Tracker) takeOver(fl *flow, psn uint32, ref rdma.Ref, tap int32, fabric
 	return t.anew(fl, ref, tap, fabric)
 }
 
-// anew forgets the connection of a flow and begins another one with the same
-// queue pair.
+// anew drops the connection of a flow and starts another one with the same queue pair.
 func (t *Tracker) anew(fl *flow, ref rdma.Ref, tap int32, fabric rdma.Fabric) *flow {
 	key := fl.key
 	t.forget(fl.c, ref)
@@ -499,8 +491,7 @@ func (t *Tracker) evict(ref rdma.Ref) {
 	}
 }
 
-// close reports the end of a connection. Its flows stay for stragglers, but
-// without their memory.
+// close reports the end of a connection. Its flows stay, without their memory, for stragglers.
 func (t *Tracker) close(c *connection, ref rdma.Ref) {
 	if c.closed {
 		return
@@ -559,7 +550,7 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 	t.remove(c)
 }
 
-// slot is the place of a flow in the cache.
+// slot is the cache entry of a flow.
 func (t *Tracker) slot(key *flowKey) **flow {
 	return &t.cache[uint8(key.qpn)^routeSlot(key.src)]
 }

@@ -8,21 +8,20 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// cmID is a communication id with the address of the node that chose it: only
-// together do they name one end of a connection.
+// cmID is a communication ID with the address of the node that chose it: only together do they identify one
+// end of a connection.
 type cmID struct {
 	addr   netip.Addr
 	tenant uint64
 	id     uint32
 }
 
-// straggle is how long after a connection's end its packets are still taken
-// for stragglers, in nanoseconds. Later ones belong to another connection that
-// has taken over the queue pair number.
+// straggle is how long, in nanoseconds, packets after a connection's end count as stragglers. Later ones
+// belong to another connection that reuses the queue pair number.
 const straggle = 2e9
 
-// mad takes a connection-management message. REQ, REP, RTU set a connection
-// up; it is only from them that both queue pair numbers are known for certain.
+// mad handles a connection management message. REQ, REP and RTU set up a connection; only they give both
+// queue pair numbers with certainty.
 func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
 	m := &t.message
 	if !ibcm.Decode(p.Payload, p.PayloadLen, m) {
@@ -43,8 +42,8 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 				c = fl.c
 			}
 		}
-		// Who rejects a connection may have sent nothing else by which to tell
-		// at which capture point he is followed.
+		// A side that rejects a connection may have sent nothing else that shows at which capture point it is
+		// followed.
 		rejects := m.Attribute == ibcm.AttributeREJ && c != nil && c.State == rdma.Connecting
 		if c == nil || c.closed || !rejects && !c.followed(f.Src, tap) {
 			break
@@ -90,7 +89,7 @@ func setup(m *ibcm.Message, ref rdma.Ref) rdma.Setup {
 	return s
 }
 
-// followed reports whether what the node at addr sends on c is followed at tap.
+// followed reports whether packets of the node at addr on c are followed at tap.
 func (c *connection) followed(addr netip.Addr, tap int32) bool {
 	if tap == c.tap {
 		return true
@@ -103,12 +102,12 @@ func (c *connection) followed(addr netip.Addr, tap int32) bool {
 	return false
 }
 
-// connectRequest takes a REQ from side 0 of a new connection.
+// connectRequest handles a REQ from side 0 of a new connection.
 func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame, m *ibcm.Message) *connection {
 	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
 		if s := &old.Setup[0]; old.comm[0] == id && s.Seen && old.Ends[0].QPN == m.QPN && s.StartPSN == m.StartPSN {
-			return old // sent again, or captured at another place
+			return old // retransmitted, or captured at another point
 		}
 		t.forget(old, ref)
 	}
@@ -153,8 +152,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	case c.closed:
 		return c
 	case c.Setup[1].Seen:
-		// The copy from the capture point that the connection is followed at
-		// has the better time.
+		// The copy from the capture point where the connection is followed has the better time.
 		if tap == c.tap && c.replyTap != c.tap {
 			c.Setup[1].Frame, c.replyTap = ref, tap
 		}
@@ -168,9 +166,8 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	return c
 }
 
-// expect makes the flow that side of c will send, since the queue pair that it
-// goes to is known from m. The starting PSN in a message is the one that its
-// sender expects to receive.
+// expect creates the flow that side of c will send, since m gives its destination queue pair. The starting
+// PSN in a message is the one that its sender expects to receive.
 func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdma.Ref) {
 	if m.QPN == 0 || c.flows[side] != nil {
 		return

@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// maxEarlyPackets is how many packets of all flows are kept that came
-	// before the beginning of their message: a reordering spans few packets.
+	// maxEarlyPackets is how many packets of all flows are kept that arrived before the beginning of their
+	// message: reordering spans few packets.
 	maxEarlyPackets = 64
-	// maxOvertaken is how many packets before the first of a flow are taken if
-	// they come later.
+	// maxOvertaken is how many packets before the first one of a flow are accepted if they arrive later.
 	maxOvertaken = 16
 )
 
-// earlyPacket is a packet that came before the beginning of its message, or a
-// Read Response that came before its Read Request.
+// earlyPacket is a packet that arrived before the beginning of its message, or a Read Response that arrived
+// before its Read Request.
 type earlyPacket struct {
 	fl     *flow // nil: free
 	p      Packet
@@ -25,8 +24,8 @@ type earlyPacket struct {
 	data   []byte
 }
 
-// keepEarly keeps a copy of p until the beginning of its message comes. The
-// oldest is given up for it.
+// keepEarly keeps a copy of p until the beginning of its message arrives. If there is no room, the oldest is
+// dropped.
 func (t *Tracker) keepEarly(fl *flow, p *Packet, ref rdma.Ref) {
 	if t.recalling || len(p.Payload) > MaxMTU {
 		return
@@ -59,7 +58,7 @@ func (t *Tracker) keepEarly(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.early++
 }
 
-// dropEarly gives up what is kept of a flow.
+// dropEarly drops the kept packets of a flow.
 func (t *Tracker) dropEarly(fl *flow) {
 	if fl.early == 0 {
 		return
@@ -72,8 +71,8 @@ func (t *Tracker) dropEarly(fl *flow) {
 	fl.early = 0
 }
 
-// recall takes the packets of fl that are kept, up to count of them from PSN
-// start on: their message's beginning has come. Those of another message stay.
+// recall processes kept packets of fl, up to count of them from PSN start, because the beginning of their
+// message has arrived. Those of another message stay.
 func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 	var list [maxEarlyPackets]*earlyPacket
 	found := list[:0]
@@ -109,14 +108,14 @@ func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 	t.recalling = false
 }
 
-// recallRequests recalls what came before the First packet p.
+// recallRequests recalls the packets that arrived before the First packet p.
 func (t *Tracker) recallRequests(fl *flow, p *Packet) {
 	if fl.early > 0 && p.Opcode.IsFirst() {
 		t.recall(fl, psnAdd(p.PSN, 1), maxSendPackets, false)
 	}
 }
 
-// recallResponses recalls the Read Responses that came before their request.
+// recallResponses recalls the Read Responses that arrived before their request.
 func (t *Tracker) recallResponses(fl *flow, r *request) {
 	peer := fl.c.flows[fl.side.Other()]
 	if peer == nil || peer.early == 0 {
@@ -129,8 +128,7 @@ func (t *Tracker) recallResponses(fl *flow, r *request) {
 	t.recall(peer, r.start, count, true)
 }
 
-// giveUp moves what is missing up to psn to what is taken only if it comes
-// all the same.
+// giveUp marks missing PSNs up to psn as given up: they are accepted if they arrive, but no longer expected.
 func (fl *flow) giveUp(psn uint32) {
 	for _, g := range fl.missing.r {
 		d := psnDiff(psn, g.start)
@@ -146,8 +144,8 @@ func (fl *flow) giveUp(psn uint32) {
 	}
 }
 
-// overtaken reports whether a packet that was given up has come all the same.
-// It was counted as missing if it was sent after the flow had been taken up.
+// overtaken reports whether a packet that was given up arrived after all. It was counted as missing if it was
+// sent after tracking of the flow had started.
 func (fl *flow) overtaken(psn uint32) bool {
 	if !fl.gone.take(psn) {
 		return false

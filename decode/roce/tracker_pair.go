@@ -2,33 +2,31 @@ package roce
 
 import "encoding/binary"
 
-// maxLone bounds how many unpaired flows between two addresses are looked at:
-// the newest.
+// maxLone bounds how many unpaired flows between two addresses are examined: the newest.
 const maxLone = 128
 
 const (
-	// pairWindow is how far an acknowledged PSN may be from the newest
-	// request. Two flows that do not belong together match by chance once in
-	// 2^24/pairWindow; more often where PSNs do not begin at random.
+	// pairWindow is how far an acknowledged PSN may be from the newest request. Two flows that do not belong
+	// together match by chance once in 2^24/pairWindow; more often if PSNs do not start at random.
 	pairWindow = 1024
-	// pairPatience is how many packets in a row have to match by their PSNs;
-	// one that is exact counts as exactWeight.
+	// pairPatience is how many consecutive packets must match by their PSNs; an exact match counts as
+	// exactWeight.
 	pairPatience = 256
 	exactWeight  = 16
-	// alignAfter is how many copies of a flow without a peer are seen before its
-	// capture point is changed. A pair is proven sooner, as a rule.
+	// alignAfter is how many copies of a flow without a peer are seen before its capture point is changed. A
+	// pair is usually proven sooner.
 	alignAfter = 16
 )
 
-// What there may be of evidence that two flows belong together.
+// Kinds of evidence that two flows belong together.
 const (
 	samePort = 1 << iota // many drivers use one UDP source port for both directions
 	matchingPSN
-	exactPSN    // a response to just where a message ends, or where a Read begins
-	matchingRPC // a reply to a call, an operation on memory that was offered
+	exactPSN    // a response exactly where a message ends or a Read begins
+	matchingRPC // a reply to a call, or an operation on offered memory
 )
 
-// addLone puts a flow into the chain of those without a peer.
+// addLone adds a flow to the chain of flows without a peer.
 func (t *Tracker) addLone(fl *flow) {
 	pair := addrPair{fl.key.src, fl.key.dst, fl.key.tenant}
 	fl.lone, fl.older, fl.newer = true, t.lone[pair], nil
@@ -56,13 +54,11 @@ func (t *Tracker) dropLone(fl *flow) {
 	fl.lone, fl.older, fl.newer = false, nil, nil
 }
 
-// pair looks for the flow that is the other direction of fl, when the
-// connection's setup was not captured. A reply whose XID the other direction
-// has called, or an RDMA operation on memory that it has offered, is proof. A
-// response whose PSN is one that the other direction has just used, or a
-// request that continues what the other direction has acknowledged, may be
-// chance: it has to happen several times, and counts only on connections
-// without RPC. Where several flows are as likely, the next packets will tell.
+// pair searches for the opposite flow of fl if the connection's setup was not captured. A reply to an XID
+// that the other direction called, or an RDMA operation on memory that it offered, is proof. A response whose
+// PSN the other direction has just used, or a request that continues what the other direction has
+// acknowledged, may be chance: it has to happen several times, and counts only on connections without RPC. If
+// several flows are equally likely, the next packets decide.
 func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil || fl.c.closed {
@@ -109,11 +105,10 @@ func (t *Tracker) pair(fl *flow, p *Packet) bool {
 	return true
 }
 
-// align follows a flow without a peer at tap, which has shown a copy, if all
-// flows of the opposite direction that are without one are followed there, and have
-// copies from where this one is followed: both points show both directions. With
-// one direction taken from each point, and two clocks, replies come ahead of their
-// calls and nothing proves a pair. The flow that was seen later moves.
+// align moves a flow without a peer to tap, which has shown a copy, if all peerless flows of the opposite
+// direction are followed at tap and have copies from where this flow is followed. Both points then show both
+// directions. With one direction taken from each point, and two clocks, replies precede their calls and
+// nothing proves a pair. The flow that was seen later moves.
 func (t *Tracker) align(fl *flow, tap int32) {
 	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil {
@@ -129,8 +124,7 @@ func (t *Tracker) align(fl *flow, tap int32) {
 	fl.expectCopies()
 }
 
-// evidence is what a packet of fl tells for g being its other direction; 0 if
-// nothing but the port does.
+// evidence is the evidence in a packet of fl that g is its opposite flow; 0 if only the port matches.
 func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 	if p.Opcode.IsSend() && p.Opcode.Starts() && len(p.Payload) >= 4 {
 		from, ok := t.h.FindCall(g.c.Connection, binary.BigEndian.Uint32(p.Payload))
@@ -170,8 +164,8 @@ func (t *Tracker) evidence(fl, g *flow, p *Packet) (e int) {
 	return e
 }
 
-// answers reports whether a response is one that a request of the flow asks
-// for: the acknowledgement of its end, or the first of a Read's Responses.
+// answers reports whether a response is one that a request of the flow asks for: the acknowledgement of its
+// end, or the first response of a Read.
 func (fl *flow) answers(p *Packet) bool {
 	r := fl.find(p.PSN)
 	switch {
@@ -185,8 +179,7 @@ func (fl *flow) answers(p *Packet) bool {
 	return p.PSN == psnAdd(r.start, max(r.count, 1)-1)
 }
 
-// join makes two flows one connection: the one whose setup was captured, else
-// the one that was seen first.
+// join makes two flows one connection: the one whose setup was captured, otherwise the one seen first.
 func (t *Tracker) join(a, b *flow) {
 	if b.c.First.Number < a.c.First.Number && !a.c.set() || b.c.set() {
 		a, b = b, a
@@ -230,9 +223,8 @@ func (t *Tracker) join(a, b *flow) {
 // set reports whether the setup of a connection was captured.
 func (c *connection) set() bool { return c.Setup[0].Seen || c.Setup[1].Seen }
 
-// moved reports whether a request on a joined flow proves to belong to a flow
-// that has no peer yet: the queue pair that it goes to has been connected to
-// another. It must fit no call of the connection that it was part of.
+// moved reports whether a request on a joined flow evidently belongs to a flow without a peer: its
+// destination queue pair has been connected to another one. It must match no call of the former connection.
 func (t *Tracker) moved(fl *flow, p *Packet) bool {
 	g := t.lone[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	if g == nil {

@@ -11,14 +11,14 @@ const (
 	atomicRequest
 )
 
-// request is a message that a sender has started: what is needed to place its
-// further packets, its responses, its acknowledgement and its repetitions.
+// request is a message that a sender has started: what is needed to place its further packets, responses,
+// acknowledgement and retransmissions.
 type request struct {
 	kind  requestKind
 	start uint32   // PSN
 	print uint32   // see printOf
 	count uint32   // packets
-	guess bool     // Read: count is only a bound, or 0, since the path MTU is not known yet
+	guess bool     // Read: count is only a bound, or 0, since the path MTU is not yet known
 	mtu   uint32   // payload of its First packet
 	next  uint32   // Read: index of the next response packet
 	got   uint32   // Read: response packets seen
@@ -29,19 +29,16 @@ type request struct {
 }
 
 const (
-	// maxJump is how far a PSN may be from the expected one. Beyond it, the
-	// queue pair number has been taken over by another connection.
+	// maxJump is how far a PSN may be from the expected one. Beyond it, another connection has taken over the
+	// queue pair number.
 	maxJump = 1 << 16
-	// maxStrays is how many packets in a row may be older than all that is
-	// remembered. More are no repetition: a sender repeats only what has not
-	// been acknowledged.
+	// maxStrays is how many consecutive packets may be older than everything remembered. More cannot be
+	// retransmissions: a sender retransmits only what has not been acknowledged.
 	maxStrays = 256
-	// copyGap is the time within which a packet that comes again without a
-	// NAK is taken for a copy that the network or the capture made, in
-	// nanoseconds: no requester gives up so fast.
+	// copyGap is the time, in nanoseconds, within which a repeated packet without a NAK counts as a copy made
+	// by the network or the capture: no requester gives up so fast.
 	copyGap = 100e3
-	// maxOpening is how many packets may have been under way where a flow was
-	// taken up.
+	// maxOpening is how many packets may have been in flight when tracking of a flow started.
 	maxOpening = 1024
 	// maxRings bounds the requests that are remembered of all flows together.
 	maxRings = 1 << 17
@@ -71,10 +68,10 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		fl.blind, fl.next, d = false, p.PSN, 0
 	}
 	if fl.unsure && d >= 0 {
-		// After a Read Request of unknown size, take what comes.
+		// After a Read Request of unknown size, accept any PSN.
 		fl.unsure = false
 		if r := fl.newest(); r.kind == readRequest && r.guess {
-			r.count = uint32(d) + 1 // at most: fl.next is behind its first
+			r.count = uint32(d) + 1 // at most: fl.next is after its first
 		}
 		fl.next, d = p.PSN, 0
 	}
@@ -161,24 +158,23 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// below reports whether psn may have been sent before the flow was taken up.
+// below reports whether psn may have been sent before tracking of the flow started.
 func (fl *flow) below(psn uint32) bool {
 	d := psnDiff(fl.floor, psn)
 	return d > 0 && d <= maxOpening
 }
 
-// miss takes note that packets have not been seen.
+// miss records that packets have not been seen.
 func (t *Tracker) miss(fl *flow, start, count uint32) {
 	if forgotten := fl.missing.add(start, count); forgotten > 0 {
 		t.gap(fl, forgotten, rdma.Ref{})
 		for _, a := range fl.sends {
-			a.cutAt(int(a.mtu)) // where its holes are is not known any more
+			a.cutAt(int(a.mtu)) // the position of its holes is no longer known
 		}
 	}
 }
 
-// behead takes note of a packet whose message lacks its beginning: it is
-// reported when all is sent again.
+// behead records a packet whose message lacks its beginning. It is reported once everything is retransmitted.
 func (t *Tracker) behead(fl *flow, psn uint32) {
 	t.miss(fl, psn, 1)
 	fl.headless.add(psn, 1)
@@ -192,7 +188,7 @@ func (t *Tracker) gap(fl *flow, n uint32, ref rdma.Ref) {
 	}
 }
 
-// restart takes up a direction anew at psn.
+// restart restarts tracking of a direction at psn.
 func (t *Tracker) restart(fl *flow, psn uint32) {
 	for len(fl.sends) > 0 {
 		t.flushSend(fl, 0)
@@ -213,7 +209,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	}
 }
 
-// again handles a packet whose PSN has been seen.
+// again handles a packet whose PSN was already seen.
 func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	c.Sent[fl.side].Retransmitted++
@@ -235,8 +231,8 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	case sendRequest:
 		last := p.PSN == psnAdd(r.start, r.count-1)
 		if last {
-			// Which copy did the receiver take? If it asked for the packet,
-			// this one. If the packet came again at once, the first.
+			// Which copy did the receiver accept? If it asked for the packet, this one. If the packet was
+			// repeated at once, the first.
 			if gap := ref.Time - r.at; gap >= 0 && gap < copyGap && !(fl.refused && psnDiff(p.PSN, fl.refusedAt) >= 0) {
 				last = false
 			} else {
@@ -251,8 +247,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// push makes room for a request in the ring, in the order of PSNs. sum is its
-// print.
+// push makes room for a request in the ring, ordered by PSN. sum is its print.
 func (t *Tracker) push(fl *flow, start, sum uint32) *request {
 	if n := uint64(len(fl.ring)); fl.head-fl.acked >= n || fl.head >= n && (n < 16 || fl.ring[fl.head%n].unfinished()) {
 		t.grow(fl)
@@ -276,8 +271,8 @@ func (t *Tracker) push(fl *flow, start, sum uint32) *request {
 // unfinished reports whether responses may still come.
 func (r *request) unfinished() bool { return r.kind == readRequest && (r.got < r.count || r.guess) }
 
-// grow doubles the ring while it holds what has not been acknowledged or
-// answered, up to the limit; then the oldest is forgotten.
+// grow doubles the ring, up to the limit, while it holds requests that are not acknowledged or answered; then
+// the oldest is dropped.
 func (t *Tracker) grow(fl *flow) {
 	n := len(fl.ring)
 	size := 4 * n // 4, 16, then in steps of two
@@ -338,8 +333,7 @@ func (fl *flow) find(psn uint32) *request {
 	return nil
 }
 
-// learnMTU takes the path MTU from a packet that is always full: First or
-// Middle.
+// learnMTU learns the path MTU from a packet that is always full: First or Middle.
 func (t *Tracker) learnMTU(c *connection, p *Packet) {
 	n := uint32(p.PayloadLen)
 	if n == c.mtu || n < 256 || n > MaxMTU || n&(n-1) != 0 {
@@ -363,9 +357,8 @@ func (t *Tracker) learnMTU(c *connection, p *Packet) {
 	}
 }
 
-// reveals reports whether a packet shows that a Read of unknown packet count
-// ends before it: it is none of that Read's repetitions, which resume at a
-// later address but have the same end.
+// reveals reports whether a packet shows that a Read of unknown packet count ends before it. It is not a
+// retransmission of that Read, which would resume at a later address but have the same end.
 func (t *Tracker) reveals(fl *flow, p *Packet) bool {
 	r := fl.find(p.PSN)
 	if r == nil || r.kind != readRequest || !r.guess {
@@ -384,9 +377,8 @@ func (t *Tracker) reveals(fl *flow, p *Packet) bool {
 	return fl.missing.take(p.PSN)
 }
 
-// settle sets the packet count of a Read that was requested before it could be
-// told. What lies between its end and the request that came next has not been
-// seen.
+// settle sets the packet count of a Read that was requested before it could be known. PSNs between its end
+// and the next request have not been seen.
 func (t *Tracker) settle(fl *flow, r *request, count uint32) {
 	bound, end := r.count, psnAdd(r.start, count)
 	r.count, r.guess = count, false
@@ -406,9 +398,8 @@ func packets(length, mtu uint32) uint32 {
 	return uint32((uint64(length) + uint64(mtu) - 1) / uint64(mtu))
 }
 
-// resumed finds the Write that a packet continues although it looks like the
-// first: a sender that resumes in the middle may name the address that it has
-// come to.
+// resumed finds the Write that a packet continues although it looks like a first packet: a sender that
+// resumes in the middle may give the address that it has reached.
 func (fl *flow) resumed(p *Packet, fill bool) *request {
 	var r *request
 	if fill {
@@ -445,10 +436,9 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	t.writeData(fl, r, p, ref, false, false)
 }
 
-// writeData reports the payload of a packet of r. Its place follows from the
-// PSN alone: a repeated packet may carry another opcode and an address of its
-// own. again says that its bytes have been reported, seen that the packet came
-// before they could be.
+// writeData reports the payload of a packet of r. Its place follows from the PSN alone: a retransmitted
+// packet may have another opcode and its own address. again means that its bytes have been reported, seen
+// that the packet arrived before they could be.
 func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again, seen bool) {
 	index := uint32(psnDiff(p.PSN, r.start))
 	r.op.Last = ref
@@ -481,7 +471,7 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	}
 	switch {
 	case fill:
-		// Its responses' PSNs were taken for lost requests.
+		// The PSNs of its responses were taken for lost requests.
 		if r.guess {
 			r.count = fl.room(p.PSN)
 		}
@@ -496,8 +486,7 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	t.recallResponses(fl, r)
 }
 
-// room is how many PSNs there are from psn up to the next request that was
-// seen.
+// room is how many PSNs there are from psn to the next request seen.
 func (fl *flow) room(psn uint32) uint32 {
 	n := uint64(len(fl.ring))
 	next := fl.next

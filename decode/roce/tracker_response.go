@@ -5,8 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// response handles an acknowledgement or a Read Response: fl answers requests
-// of its peer.
+// response handles an acknowledgement or a Read Response: fl answers requests of its peer.
 func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.hasResp, fl.lastResp = true, p.PSN
 	peer := fl.c.flows[fl.side.Other()]
@@ -37,8 +36,8 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// nak handles a negative acknowledgement. All but that for a lost packet end
-// the connection (IBTA volume 1, section 9.9.2.1).
+// nak handles a negative acknowledgement. All except the one for a lost packet end the connection (IBTA
+// volume 1, section 9.9.2.1).
 func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	e, why := rdma.EventNAKOperation, "remote operational error"
 	switch p.AETH.Syndrome {
@@ -56,7 +55,7 @@ func (t *Tracker) nak(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	t.refuse(fl, peer, p.PSN, e, ref)
 }
 
-// refuse handles a NAK for psn: all before has been received.
+// refuse handles a NAK for psn: everything before it was received.
 func (t *Tracker) refuse(fl, peer *flow, psn uint32, e rdma.Event, ref rdma.Ref) {
 	t.ack(peer, psnAdd(psn, psnMask), ref)
 	peer.refused, peer.refusedAt = true, psn
@@ -74,8 +73,8 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	if fl.opening && psnDiff(psn, fl.floor) >= 0 {
 		fl.opening = false
 	}
-	// A Send that was received and is not complete lacks what the capture
-	// lost; it does not come again.
+	// A Send that was received but is incomplete lacks packets that the capture lost; it will not be
+	// retransmitted.
 	for i := 0; i < len(fl.sends); {
 		a := fl.sends[i]
 		end := a.count // without its end, what follows was received
@@ -125,8 +124,8 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 	}
 }
 
-// readResponse places a packet of a Read Response. Its offset follows from
-// its PSN, so that lost and repeated packets do no harm.
+// readResponse places a packet of a Read Response. Its offset follows from its PSN, so lost and retransmitted
+// packets do no harm.
 func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	if p.Opcode.IsFirst() || p.Opcode.IsMiddle() && c.mtu == 0 {
@@ -134,8 +133,8 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 	r := peer.find(p.PSN)
 	if r == nil || r.kind != readRequest {
-		// The request was not captured. The PSNs of its responses are not
-		// those of lost requests; only its own is.
+		// The request was not captured. The PSNs of its responses are not those of lost requests; only its
+		// own is.
 		if peer.missing.take(p.PSN) && p.Opcode.Starts() {
 			peer.gone.add(p.PSN, 1)
 			t.gap(peer, 1, ref)
@@ -175,8 +174,8 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		Again: again, Last: index+1 == r.count,
 	}
 	t.h.OpData(c.Connection, &r.op, f)
-	// A response acknowledges what was requested before (IBTA volume 1,
-	// section 9.7.5.1.2), and at its end the Read itself.
+	// A response acknowledges earlier requests (IBTA volume 1, section 9.7.5.1.2), and at its end the Read
+	// itself.
 	if f.Last {
 		t.ack(peer, p.PSN, ref)
 	} else {
@@ -184,8 +183,8 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	}
 }
 
-// unrequested handles a Read Response whose request has not been seen. It is
-// reported once for all that follow each other.
+// unrequested handles a Read Response whose request was not seen. It is reported once per run of consecutive
+// packets.
 func (t *Tracker) unrequested(fl *flow, p *Packet, ref rdma.Ref) {
 	t.keepEarly(fl, p, ref)
 	if p.Opcode.Starts() || !fl.hasUnrequested || p.PSN != psnAdd(fl.lastUnrequested, 1) {
@@ -194,9 +193,8 @@ func (t *Tracker) unrequested(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.hasUnrequested, fl.lastUnrequested = true, p.PSN
 }
 
-// place is the offset of a Read Response packet in its Read. It returns false
-// if the packet cannot be one of it: all but the last carry as much as the path
-// MTU allows.
+// place is the offset of a Read Response packet in its Read. It returns false if the packet cannot belong to
+// it: all but the last carry as much as the path MTU allows.
 func (t *Tracker) place(peer *flow, r *request, index uint32, p *Packet) (offset uint64, ok bool) {
 	length, size := uint64(r.op.Length), uint64(p.PayloadLen)
 	last := p.Opcode.Ends()
@@ -234,8 +232,7 @@ func (t *Tracker) place(peer *flow, r *request, index uint32, p *Packet) (offset
 	return offset, size == want && last == (index+1 == r.count)
 }
 
-// resize sets the packet count of a Read that was requested when the path MTU
-// was thought to be another.
+// resize corrects the packet count of a Read that was requested when another path MTU was assumed.
 func (t *Tracker) resize(peer *flow, r *request) {
 	old := r.count
 	r.mtu = peer.c.mtu

@@ -9,20 +9,19 @@ import (
 const (
 	// maxPrints is how many messages of a flow are remembered by their prints.
 	maxPrints = 64
-	// maxLateStart is how many packets of a connection may be missing between
-	// its setup and the first that was captured. More of a difference is a
-	// contradiction.
+	// maxLateStart is how many packets may be missing between a connection's setup and its first captured
+	// packet. A larger difference is a contradiction.
 	maxLateStart = 64
 )
 
-// print is what is remembered of a message to recognise a repetition: the PSN
-// of its first packet, and a hash of what a repetition must have in common.
+// print is what is remembered of a message to recognise a retransmission: the PSN of its first packet, and a
+// hash of what a retransmission must have in common with it.
 type print struct{ start, sum uint32 }
 
 const printSize = 8
 
-// printFactor is odd and has its bits spread; a peer that makes two messages
-// alike only makes one of its own pass for a repetition.
+// printFactor is odd with well-spread bits. A peer that makes two messages alike only makes one of its own
+// look like a retransmission.
 const printFactor = 0x9e3779b97f4a7c15
 
 // kindOf is the kind of message that a request packet belongs to.
@@ -38,8 +37,8 @@ func kindOf(p *Packet) requestKind {
 	return atomicRequest
 }
 
-// printOf is the print of the message that p begins. A Send's is made of its
-// first bytes and their number, an RDMA operation's of its RETH.
+// printOf is the print of the message that p starts. For a Send it covers the first bytes and their number,
+// for an RDMA operation the RETH.
 func printOf(p *Packet) uint32 {
 	var h uint64
 	switch kind := kindOf(p); kind {
@@ -60,16 +59,15 @@ func printOf(p *Packet) uint32 {
 	return uint32(h >> 32)
 }
 
-// adopt takes the first request of a flow whose setup was captured: where the
-// two contradict each other, the traffic decides.
+// adopt handles the first request of a flow whose setup was captured. If the two contradict each other, the
+// traffic decides.
 func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.announced = false
 	if d := psnDiff(psn, fl.next); d < 0 || d > maxLateStart {
 		if d < 0 {
 			t.resync(fl, psn, ref)
 		} else {
-			// The capture may lack what came between, so that nothing is odd
-			// about the message at hand.
+			// The capture may lack the packets in between; the current message is not suspect.
 			t.restart(fl, psn)
 			fl.c.Sent[fl.side].Resyncs++
 		}
@@ -79,17 +77,15 @@ func (t *Tracker) adopt(fl *flow, psn uint32, ref rdma.Ref) {
 	fl.floor = fl.next
 }
 
-// resync takes up a direction anew at psn, since what was known of its PSNs is
-// wrong.
+// resync restarts tracking of a direction at psn, since what was known of its PSNs is wrong.
 func (t *Tracker) resync(fl *flow, psn uint32, ref rdma.Ref) {
 	t.restart(fl, psn)
 	fl.c.Sent[fl.side].Resyncs++
 	t.h.Event(fl.c.Connection, fl.side, rdma.EventResync, psn, ref)
 }
 
-// contradicts reports whether a request below the expected PSN is no
-// repetition: it differs from what was seen with that PSN, or lies before all
-// that the peer can still ask for.
+// contradicts reports whether a request below the expected PSN cannot be a retransmission: it differs from
+// what was seen with that PSN, or is older than anything that the peer can still ask for.
 func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 	psn := p.PSN
 	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) || fl.gone.has(psn, 1) {
@@ -108,7 +104,7 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 		return false
 	}
 	if len(fl.prints) == 0 {
-		// All since the beginning is in the ring.
+		// Everything since the beginning is in the ring.
 		return fl.pushed > 0 && psnDiff(psn, fl.floor) < 0
 	}
 	n := min(fl.pushed, uint64(len(fl.prints)))
@@ -119,13 +115,12 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 		}
 		older = older && psnDiff(psn, fl.prints[i].start) < 0
 	}
-	// A sender whose ring has overflowed may have more under way than is
-	// remembered.
+	// A sender whose ring has overflowed may have more in flight than is remembered.
 	return !older || len(fl.ring) < t.limits.Requests && psnDiff(psn, fl.ring[fl.oldest()%uint64(len(fl.ring))].start) < 0
 }
 
-// contradicts reports whether a packet whose PSN is one of r's cannot be a
-// repetition of it, which may resume in the middle.
+// contradicts reports whether a packet with one of r's PSNs cannot be its retransmission, which may resume in
+// the middle.
 func (r *request) contradicts(p *Packet, starts bool, kind requestKind) bool {
 	d := uint64(psnDiff(p.PSN, r.start))
 	switch {

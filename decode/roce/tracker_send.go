@@ -11,7 +11,7 @@ type assembly struct {
 	start   uint32
 	print   uint32 // see printOf
 	count   uint32 // packets up to the highest seen
-	limit   uint32 // where another message begins, as an index; 0 if not known
+	limit   uint32 // where another message begins, as an index; 0 if unknown
 	ended   bool   // the Last packet has been seen: count and length are final
 	seen    int    // packets
 	again   int
@@ -29,8 +29,7 @@ type assembly struct {
 }
 
 const (
-	// maxSending is how many Sends of one flow may be under way at once: on a
-	// network that loses nothing it is one.
+	// maxSending is how many Sends of one flow may be in progress at once; without loss it is one.
 	maxSending = 4
 	// maxSendPackets is the longest Send that is followed.
 	maxSendPackets = 1 << 14
@@ -42,7 +41,7 @@ const (
 // indexOf is the place of psn in the Send.
 func (a *assembly) indexOf(psn uint32) int32 { return psnDiff(psn, a.start) }
 
-// sending returns the Send under way that a Middle or Last packet belongs to.
+// sending returns the Send in progress that a Middle or Last packet belongs to.
 func (fl *flow) sending(psn uint32) *assembly {
 	for i := len(fl.sends) - 1; i >= 0; i-- {
 		a := fl.sends[i]
@@ -59,9 +58,8 @@ func (fl *flow) sending(psn uint32) *assembly {
 	return nil
 }
 
-// continues returns the Send that a First or Only packet goes on with: one
-// without an end all of whose packets up to this one have been seen. A sender
-// that resumes in the middle has named its position anew.
+// continues returns the Send that a First or Only packet continues: one without an end whose packets up to
+// this one have all been seen. A sender that resumes in the middle restarts its packet positions there.
 func (fl *flow) continues(psn uint32) *assembly {
 	a := fl.sending(psn)
 	if a == nil || a.ended {
@@ -73,21 +71,20 @@ func (fl *flow) continues(psn uint32) *assembly {
 	return a
 }
 
-// border takes note that a message begins at psn: one that is under way must
-// have ended before.
+// border records that a message begins at psn: one in progress must have ended before.
 func (t *Tracker) border(fl *flow, psn uint32) {
 	if len(fl.sends) == 0 {
 		return
 	}
 	if a := fl.sending(psn); a != nil {
-		a.ended = false // if it had an end, that was another one's
+		a.ended = false // its end, if any, belonged to another message
 		a.limit = uint32(a.indexOf(psn))
 		t.shorten(fl, a, a.limit)
 	}
 }
 
-// shorten takes what was assembled from packet n on out of a Send: it was of
-// other messages, whose beginning had not been seen.
+// shorten removes everything from packet n on from a Send: it belonged to other messages whose beginning was
+// not seen.
 func (t *Tracker) shorten(fl *flow, a *assembly, n uint32) {
 	if a.count <= n {
 		return
@@ -157,8 +154,8 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.sends = slices.Insert(fl.sends, i, a)
 }
 
-// sendNext takes a packet of a Send under way. seen says that it has been seen
-// before the Send's beginning.
+// sendNext handles a packet of a Send in progress. seen means that it was seen before the beginning of the
+// Send.
 func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen bool) {
 	d := uint32(a.indexOf(p.PSN))
 	a.seen++
@@ -218,15 +215,14 @@ func (t *Tracker) assemble(a *assembly, offset int, p *Packet) {
 	copy(a.buf[offset:], p.Payload)
 }
 
-// cutAt takes note that the bytes from off on are not known.
+// cutAt records that the bytes from off on are unknown.
 func (a *assembly) cutAt(off int) {
 	if a.cut < 0 || off < a.cut {
 		a.cut = off
 	}
 }
 
-// pierce takes note that packets up to psn that have not been seen will not
-// come any more: what is assembled ends before them.
+// pierce records that unseen packets up to psn will not arrive any more: the assembled part ends before them.
 func (fl *flow) pierce(psn uint32) {
 	for _, a := range fl.sends {
 		for _, g := range fl.missing.r {
@@ -241,7 +237,7 @@ func (fl *flow) pierce(psn uint32) {
 	}
 }
 
-// flushSend delivers what has been assembled of fl.sends[i], complete or not.
+// flushSend delivers the assembled part of fl.sends[i], complete or not.
 func (t *Tracker) flushSend(fl *flow, i int) {
 	a := fl.sends[i]
 	fl.sends = slices.Delete(fl.sends, i, i+1)

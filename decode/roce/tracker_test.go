@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
-// recorder is a Handler that writes down what it is told.
+// recorder is a Handler that records its calls.
 type recorder struct {
 	lines  []string
 	sends  uint64

@@ -2,7 +2,7 @@ package roce
 
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
-// headerOf is what a tracer shows of a packet.
+// headerOf is the part of a packet that a tracer shows.
 func headerOf(p *Packet) rdma.Header {
 	h := rdma.Header{Kind: rdma.HeaderBTH, Opcode: uint8(p.Opcode), PSN: p.PSN}
 	if p.Headers.Has(HasAETH) {
@@ -11,21 +11,21 @@ func headerOf(p *Packet) rdma.Header {
 	return h
 }
 
-// part names a packet of a Send under way, if somebody traces.
+// part reports a packet of a Send in progress to the tracer, if there is one.
 func (t *Tracker) part(a *assembly, p *Packet, kind rdma.PartKind, ref rdma.Ref) {
 	if t.tracer != nil {
 		a.parts = rdma.AddPart(a.parts, rdma.Part{Ref: ref, Header: headerOf(p), Kind: kind, Bytes: uint32(p.PayloadLen)})
 	}
 }
 
-// untimely tells the tracer of a packet whose message is not known yet.
+// untimely reports a packet whose message is not yet known to the tracer.
 func (t *Tracker) untimely(fl *flow, psn uint32, ref rdma.Ref) {
 	if t.tracer != nil {
 		t.tracer.Early(fl.c.Connection, fl.side, psn, ref)
 	}
 }
 
-// cutParts takes the packets behind the end of a Send out of it.
+// cutParts removes the packets past the end of a Send from it.
 func (t *Tracker) cutParts(fl *flow, a *assembly) {
 	kept := a.parts[:0]
 	for _, p := range a.parts {
@@ -38,14 +38,14 @@ func (t *Tracker) cutParts(fl *flow, a *assembly) {
 	a.parts = kept
 }
 
-// partAcked names the acknowledgement of a part of a Send under way.
+// partAcked reports the acknowledgement of a part of a Send in progress.
 func (t *Tracker) partAcked(fl *flow, a *assembly, psn uint32, ref rdma.Ref) {
 	if a.indexOf(psn) >= 0 {
 		a.parts = rdma.AddPart(a.parts, rdma.Part{Ref: ref, Header: fl.c.Header, Kind: rdma.PartAck})
 	}
 }
 
-// traceAck tells the tracer that a request was acknowledged, or a part of it.
+// traceAck reports to the tracer that a request, or a part of it, was acknowledged.
 func (t *Tracker) traceAck(fl *flow, r *request, ref rdma.Ref) {
 	tag, gen := r.tag, r.gen
 	if r.kind != sendRequest {

@@ -56,9 +56,8 @@ func (v *View) Path() string {
 	return dir + "/" + string(f.Name)
 }
 
-// Path is the path of a file handle as far as it is known: "d1/small", or
-// "…/small" if the name of a directory on the way is not known. It is empty if
-// nothing is known.
+// Path is the known part of the path of a file handle: "d1/small", or "…/small" if the name of a directory on
+// the way is not known. It is empty if nothing is known.
 func (n *Names) Path(handle []byte) string {
 	e, ok := n.byHandle[string(handle)]
 	if !ok {

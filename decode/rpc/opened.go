@@ -15,7 +15,7 @@ type Unwrapper interface {
 // Opening says what became of the wrapped body of a message.
 type Opening uint8
 
-// What becomes of a body.
+// Results of opening a body.
 const (
 	NotOpened Opening = iota // not wrapped, not seen, or its key is not known
 	Verified                 // integrity: the checksum is right

@@ -1,5 +1,5 @@
-// Package rpc shows what the messages of a transaction say: the RPC headers,
-// and the arguments and results of the program by name.
+// Package rpc decodes the messages of a transaction: the RPC headers, and the arguments and results of the
+// program by name.
 package rpc
 
 import (
@@ -45,9 +45,8 @@ type View struct {
 	// Names remembers file handles; it may be nil.
 	Names *Names
 
-	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil. CallOpened and
-	// ReplyOpened are its answer, Principal the name of who set up the context
-	// of the call, if it knows that.
+	// Unwrap opens what RPCSEC_GSS has wrapped; it may be nil. CallOpened and ReplyOpened are its results,
+	// Principal the name of the caller that created the context, if known.
 	Unwrap                  Unwrapper
 	CallOpened, ReplyOpened Opened
 	Principal               string
@@ -223,7 +222,7 @@ func clone(err error) error {
 	return err
 }
 
-// ProgramName is the program's name, or its number; empty if not known.
+// ProgramName is the program's name, or its number; empty if unknown.
 func (v *View) ProgramName() string {
 	if !v.Tx.Named {
 		return ""
@@ -237,7 +236,7 @@ func (v *View) ProgramName() string {
 	return strconv.FormatUint(uint64(v.Tx.Program), 10)
 }
 
-// ProcedureName is the procedure's name, or its number; empty if not known.
+// ProcedureName is the procedure's name, or its number; empty if unknown.
 func (v *View) ProcedureName() string {
 	if !v.Tx.Named {
 		return ""
@@ -332,5 +331,5 @@ func (v *View) Failed() bool {
 	return false
 }
 
-// Fabric is that of the transaction's connection.
+// Fabric is the fabric of the transaction's connection.
 func (v *View) Fabric() rdma.Fabric { return v.Tx.Connection.Fabric }

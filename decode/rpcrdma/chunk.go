@@ -104,9 +104,8 @@ func (h *Header) PositionZero() ReadChunk {
 	return ReadChunk{}
 }
 
-// ReducedCall appends the data items that the Read list takes out of the
-// stream: every chunk but that at position 0, by ascending position, as
-// xdr.Reader.ReduceCall wants them.
+// ReducedCall appends the data items that the Read list takes out of the stream: every chunk except the one
+// at position 0, by ascending position, as xdr.Reader.ReduceCall expects.
 func (h *Header) ReducedCall(dst []xdr.Reduced) []xdr.Reduced {
 	for _, c := range h.ReadChunks() {
 		if c.Position != 0 || h.Version == Version2 {
@@ -225,7 +224,7 @@ func (h *Header) writeChunk(b []byte, off, full int, field string) (WriteChunk, 
 	return c, off, nil
 }
 
-// discriminator reads the word that says whether an optional item follows.
+// discriminator reads the word that reports whether an optional item follows.
 func (h *Header) discriminator(b []byte, off, full int, field string) (bool, error) {
 	if len(b)-off < 4 {
 		return false, h.fail(xdr.Short, off, full, len(b), field)

@@ -120,9 +120,8 @@ type Header struct {
 
 	// Length is the size of the header in bytes, as far as it was decoded.
 	Length int
-	// Payload is what follows the header, as far as it was captured: the RPC
-	// message if Inline reports true. Bytes after a header that ought to be
-	// all of its message are found here, too.
+	// Payload is what follows the header, as far as it was captured: the RPC message if Inline reports true.
+	// Bytes after a header that should be the whole message are here, too.
 	Payload []byte
 	// PayloadLength is the size of the payload on the wire in bytes.
 	PayloadLength int
@@ -225,8 +224,7 @@ func (h *Header) resetLists() {
 	h.err.Kind = xdr.None
 }
 
-// Take moves what was decoded into from to h, and leaves
-// from to be decoded into next. The two may exchange their memory.
+// Take moves the contents of from to h; from can be decoded into next. The two may exchange their memory.
 func (h *Header) Take(from *Header) {
 	if !from.plain {
 		*h, *from = *from, *h

@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Messages of the Linux client and server as sent, but for the last two.
+// Messages of the Linux client and server as sent, except for the last two.
 const (
 	// NFSv3 NULL call.
 	nullCall = "cb899383000000010000008000000000000000000000000000000000cb8993830000000000000002000186a300000003" +

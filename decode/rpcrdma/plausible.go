@@ -11,13 +11,12 @@ const minMessage = 28
 // add empty lists.
 const maxError = 64
 
-// Plausible reports whether b, the captured part of a message of full bytes,
-// looks like a message of version 1. It is strict enough to be asked about
-// any Send of an unknown connection, cheap, and allocates nothing. Where the
-// capture cuts the message, what is there decides.
+// Plausible reports whether b, the captured part of a message of full bytes, looks like a message of version
+// 1. It is strict enough for any Send of an unknown connection, cheap, and allocates nothing. If the capture
+// cut the message, the captured part decides.
 //
-// Breaches of the protocol that a receiver would still understand do not
-// count against a message, so that they can be reported.
+// Breaches of the protocol that a receiver would still understand do not count against a message, so that
+// they can be reported.
 func Plausible(b []byte, full int) bool {
 	if full < len(b) {
 		full = len(b)
@@ -82,8 +81,8 @@ func PlausibleCut(b []byte, full int) (may, sure bool) {
 	return len(b) > 4, false
 }
 
-// plausibleError judges an RDMA_ERROR. A responder may echo the version that
-// it does not support, so that ERR_VERS comes with any version.
+// plausibleError checks an RDMA_ERROR. A responder may echo the version that it does not support, so that
+// ERR_VERS comes with any version.
 func plausibleError(b []byte, full int, vers uint32) bool {
 	if full < fixedLength+4 || full > maxError || len(b) < fixedLength+4 {
 		return false
@@ -240,8 +239,8 @@ func (s *scanner) array() bool {
 	return true
 }
 
-// inline judges the RPC message that follows the lists: its XID is that of the
-// header (RFC 8166, section 4.2.1) and it is a call or a reply.
+// inline checks the RPC message that follows the lists: its XID is that of the header (RFC 8166, section
+// 4.2.1) and it is a call or a reply.
 func (s *scanner) inline(xid uint32) bool {
 	if s.off == s.full {
 		// No message: wrong, but to be reported if there are chunks.

@@ -9,9 +9,8 @@ import (
 // Dialect tells the two pre-standard protocols with version number 0 apart.
 type Dialect uint8
 
-// Dialects. Both have one chunk list and no credits, and both are read-read:
-// the client reads a long reply from the server's memory and then says
-// RDMA_DONE.
+// Dialects. Both have one chunk list and no credits, and both are read-read: the client reads a long reply
+// from the server's memory and then sends RDMA_DONE.
 const (
 	DialectNone Dialect = iota // not version 0
 	// DialectEither is an RDMA_MSG with an inline RPC message, which is

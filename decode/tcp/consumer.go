@@ -2,16 +2,16 @@ package tcp
 
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
-// Reason says why bytes of a stream cannot be delivered.
+// Reason is why bytes of a stream cannot be delivered.
 type Reason uint8
 
 // Reasons.
 const (
 	Cut     Reason = iota + 1 // the capture holds only the start of the segment
 	Lost                      // the capture lacks the segment: the receiver has acknowledged it
-	Overrun                   // the segment is missing, and no more can be buffered behind it
-	Late                      // the segment is missing for long, and no acknowledgments are captured
-	Over                      // the segment is missing, and the stream or the capture is at its end
+	Overrun                   // the segment is missing, and no more can be buffered after it
+	Late                      // the segment has been missing for a long time, and no acknowledgments were captured
+	Over                      // the segment is missing, and the stream or the capture has ended
 )
 
 var reasonNames = [...]string{"", "cut", "lost", "overrun", "late", "over"}
@@ -32,36 +32,31 @@ const (
 	ByReset                   // by an RST of the sender
 )
 
-// Consumer receives the stream. Data and Skip together cover it without holes
-// and in order: the offset of each call is where the one before ended. Offset
-// 0 is the first byte after the SYN, or of the first segment seen if there was
-// no SYN. A Consumer must not call the Stream that is calling it.
+// Consumer receives the stream. Data and Skip together cover it in order and without holes: the offset of
+// each call is where the previous one ended. Offset 0 is the first byte after the SYN, or of the first
+// segment seen if there was no SYN. A Consumer must not call the Stream that is calling it.
 type Consumer interface {
-	// Data delivers bytes; p is valid during the call. first is the packet
-	// that carried them, ready the one with which they became readable in
-	// order: the same unless they had to wait for others.
+	// Data delivers bytes; p is valid during the call. first is the packet that carried them, ready the one
+	// that made them readable in order. The two differ only if the bytes had to wait for others.
 	Data(offset uint64, p []byte, first, ready rdma.Ref)
-	// Skip stands for n bytes that the capture lacks. first is the packet that
-	// carried them if it was seen (Cut), ready the one that made it certain.
+	// Skip stands for n bytes that the capture lacks. first is the packet that carried them if it was seen
+	// (Cut), ready the one that made the loss certain.
 	Skip(offset uint64, n int, why Reason, first, ready rdma.Ref)
-	// Again reports bytes that were seen once more: retransmissions. They are
-	// not delivered again. Bytes that were skipped and come late count too.
+	// Again reports retransmitted bytes. They are not delivered again. Bytes that were skipped and arrive
+	// late count too.
 	Again(offset uint64, n int, ref rdma.Ref)
-	// Differs reports bytes that were seen once more, with other values. The
-	// first ones have been delivered, or will be; Again follows. If the next
-	// segment differs as well, they are those of another connection, and Reset
-	// follows.
+	// Differs reports bytes that were retransmitted with other values. The first ones have been delivered, or
+	// will be; Again follows. If the next segment differs as well, they belong to another connection, and
+	// Reset follows.
 	Differs(offset uint64, n int, ref rdma.Ref)
-	// End reports that the sender closed the stream. Nothing follows but Again
-	// and Reset.
+	// End reports that the sender closed the stream. Only Again and Reset can follow.
 	End(offset uint64, how Ending, ref rdma.Ref)
-	// Reset reports that another connection took the place of this one: the
-	// same addresses and ports with new sequence numbers. Offsets start at 0
-	// again.
+	// Reset reports that another connection replaced this one: the same addresses and ports with new sequence
+	// numbers. Offsets start at 0 again.
 	Reset(ref rdma.Ref)
 }
 
-// Stats count what a Stream has seen. Reset does not clear them.
+// Stats counts what a Stream has seen. Reset does not clear them.
 type Stats struct {
 	Segments   uint64 // with payload, SYN, FIN or RST
 	OutOfOrder uint64 // pieces of segments that had to wait

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Options bound what streams may buffer. A zero field stands for the default.
+// Options bounds what streams may buffer. A zero field selects the default.
 type Options struct {
-	Buffer   int           // bytes of memory behind gaps of one stream; default 512 KiB
-	Segments int           // pieces of segments behind gaps of one stream; default 1024, at most 65536
-	Total    int           // bytes of memory behind gaps of all streams of a Pool; default 16 MiB
+	Buffer   int           // bytes of memory after gaps of one stream; default 512 KiB
+	Segments int           // pieces of segments after gaps of one stream; default 1024, at most 65536
+	Total    int           // bytes of memory after gaps of all streams of a Pool; default 16 MiB
 	Wait     time.Duration // how long a gap may last, in packet time, if the capture has no acknowledgments; default 10 s
 }
 
-// Pool holds the memory of streams while they need it, and for the next one
-// that does. It is not safe for concurrent use: each goroutine has its own.
+// Pool holds the memory of streams while they need it, and keeps it for the next one. It is not safe for
+// concurrent use: each goroutine has its own.
 type Pool struct {
 	options Options
 	used    int // bytes that streams have
@@ -28,8 +28,7 @@ type Pool struct {
 const (
 	minSize = 512 // of class 0
 	maxSize = 1 << 20
-	// maxClass is the class of maxSize: each has twice the size of the one
-	// before.
+	// maxClass is the class of maxSize: each class is twice the size of the previous one.
 	maxClass = 11
 	// maxIdle bounds the memory that is kept for later.
 	maxIdle       = 4 << 20

@@ -7,15 +7,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// A segment that is sent again has the bytes that it had before. If it has not,
-// somebody else has sent one of the two; or the sequence numbers belong to
-// another connection, whose SYN the capture lacks.
+// A retransmitted segment has the same bytes as before. If not, either a third party sent one of the two, or
+// the sequence numbers belong to another connection whose SYN the capture lacks.
 
 // maxPrints is how many delivered segments of a stream are remembered.
 const maxPrints = 32
 
-// print is what is remembered of a segment: where it was, its first bytes, and a
-// hash of some that follow. captured is how much of it was there.
+// print is what is remembered of a segment: its position, its first bytes, and a hash of some later ones.
+// captured is how much of it was available.
 type print struct {
 	offset   uint64
 	head     uint64
@@ -24,8 +23,8 @@ type print struct {
 	captured int32
 }
 
-// differing is how many segments in a row, each with other bytes than before and
-// where the one before ended, make a new stream.
+// differing is how many consecutive segments, each continuing the previous one but with other bytes than
+// before, make a new stream.
 const differing = 2
 
 func headOf(p []byte) uint64 {
@@ -35,8 +34,8 @@ func headOf(p []byte) uint64 {
 	return binary.LittleEndian.Uint64(p)
 }
 
-// sumOf looks at words in the middle and at the end: all of a segment would cost
-// as much as the rest of the work on it.
+// sumOf covers words in the middle and at the end: covering the whole segment would cost as much as all other
+// work on it.
 func sumOf(p []byte) uint64 {
 	const a, b, c = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xa0761d6478bd642f
 	if len(p) < 16 {
@@ -74,8 +73,8 @@ func (s *Stream) differs(offset uint64, p []byte, n int) bool {
 	return false
 }
 
-// repeated looks at a segment of which nothing is new. It reports true if the
-// segment was taken as the second of another stream.
+// repeated examines a segment without new data. It reports true if the segment was taken as the second of
+// another stream.
 func (s *Stream) repeated(seq uint32, offset uint64, p []byte, n int, ref rdma.Ref) bool {
 	if !s.differs(offset, p, n) && !(s.odd > 0 && seq == s.oddNext && !s.same(offset, p, n)) {
 		s.odd = 0
@@ -100,7 +99,7 @@ func (s *Stream) repeated(seq uint32, offset uint64, p []byte, n int, ref rdma.R
 	return true
 }
 
-// maxOdd is how much is kept of a segment that may begin another stream.
+// maxOdd is how much of a segment is kept that may start another stream.
 const maxOdd = 64 << 10
 
 // same reports whether a segment is known to have been delivered with these
@@ -114,7 +113,7 @@ func (s *Stream) same(offset uint64, p []byte, n int) bool {
 	return false
 }
 
-// differsWaiting compares bytes with those of a piece that waits behind a gap.
+// differsWaiting compares bytes with a piece that waits after a gap.
 func (w *waiting) differs(at uint64, p []byte) bool {
 	have := w.data
 	if at < w.start || at-w.start >= uint64(len(have)) {

@@ -6,17 +6,15 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// waiting is a piece of the stream behind a gap: the offsets [start, end), and
-// what was captured of it.
+// waiting is a piece of the stream after a gap: the offsets [start, end), and the captured part.
 type waiting struct {
 	start, end uint64
 	data       []byte
 	first      rdma.Ref
 }
 
-// queue holds the pieces that wait, which do not overlap, by offset. To insert
-// moves 2 bytes for each piece behind, so that the worst order of arrival costs
-// little.
+// queue holds the waiting pieces, which do not overlap, by offset. An insertion moves 2 bytes for each later
+// piece, so that even the worst order of arrival costs little.
 type queue struct {
 	slots []waiting
 	free  []uint16
@@ -25,7 +23,7 @@ type queue struct {
 	since int64    // time since when the first gap is one
 }
 
-// maxPieces is how many pieces an index of 16 bits can tell apart.
+// maxPieces is how many pieces an index of 16 bits can distinguish.
 const maxPieces = 1 << 16
 
 func (q *queue) len() int { return len(q.order) }
@@ -37,7 +35,7 @@ func (q *queue) last() *waiting { return q.at(len(q.order) - 1) }
 // search is the index of the first piece that ends after the offset.
 func (q *queue) search(offset uint64) int {
 	if q.last().end <= offset {
-		return len(q.order) // the usual case: segments in order behind one gap
+		return len(q.order) // the usual case: segments in order after one gap
 	}
 	return sort.Search(len(q.order), func(i int) bool { return q.at(i).end > offset })
 }

@@ -1,7 +1,6 @@
-// Package tcp puts TCP segments back in order, one direction of a connection
-// at a time. It knows what a capture is: it may lack segments, or the ends of
-// segments, and it says so, with the exact number of bytes, instead of waiting
-// or guessing.
+// Package tcp puts TCP segments back in order, one direction of a connection at a time. A capture may lack
+// segments, or the ends of segments. The package reports such losses, with the exact number of bytes, instead
+// of waiting or guessing.
 package tcp
 
 import "github.com/rpcrdma/toolkit/decode/rdma"
@@ -18,11 +17,11 @@ const (
 	// window is how far from the stream a segment may be: the largest window
 	// that TCP can announce (RFC 7323 section 2.3).
 	window = 1 << 30
-	// strays is how many segments in a row, each where the one before ended
-	// but far from the stream, make a new one: the SYN was not captured.
+	// strays is how many consecutive segments, each continuing the previous one but far from the stream,
+	// start a new stream: the SYN was not captured.
 	strays = 8
-	// nearby is how far behind a bare acknowledgment of the sender the first
-	// data may be without being the start of the stream.
+	// nearby is how far after a bare acknowledgment of the sender the first data may be without being the
+	// start of the stream.
 	nearby = 1 << 20
 )
 
@@ -31,18 +30,18 @@ const (
 type Stream struct {
 	consumer Consumer
 	pool     *Pool
-	queue    *queue // what waits behind a gap; nil if nothing does
+	queue    *queue // pieces waiting after a gap; nil if there are none
 
 	next   uint64 // offset of the next byte to deliver
-	acked  uint64 // offset up to which the receiver has acknowledged
+	acked  uint64 // the receiver has acknowledged up to this offset
 	fin    uint64 // offset at which the stream ends, if finSeen
 	base   uint32 // sequence number of offset 0
-	stray  uint32 // sequence number after the last segment that was far off
+	stray  uint32 // sequence number after the last segment far from the stream
 	strays uint8
 
 	prints   []print // of the segments delivered last: prints[printed%maxPrints]
 	printed  uint64
-	odd      uint8  // segments in a row with other bytes than before
+	odd      uint8  // consecutive segments with other bytes than before
 	oddNext  uint32 // sequence number after them
 	oddSeq   uint32 // of the first
 	oddLen   int
@@ -59,7 +58,7 @@ type state uint8
 
 const (
 	idle    state = iota
-	located       // only bare acknowledgments were seen: base is where the sender stood
+	located       // only bare acknowledgments were seen: base is the position of the sender
 	running
 	ended
 )
@@ -79,7 +78,7 @@ func NewStream(p *Pool, c Consumer) *Stream {
 // Segment takes a segment of this direction: its sequence number, its flags,
 // the captured part of its payload, and the payload's declared length in bytes.
 func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref) {
-	// The usual case first: the next bytes, and nothing waits.
+	// The usual case first: the next bytes, and nothing is waiting.
 	if s.state == running && seq == s.sequence() && flags&(FIN|SYN|RST) == 0 && s.queue == nil && !s.finSeen && uint(n)-1 < window && len(p) <= n {
 		s.stats.Segments++
 		s.strays = 0
@@ -142,8 +141,8 @@ func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref)
 	}
 }
 
-// Acked takes an acknowledgment number that the receiver sent, in packet ref.
-// The receiver has all before it: what the capture lacks of that will not come.
+// Acked handles an acknowledgment number that the receiver sent in packet ref. The receiver has everything
+// before it: what the capture lacks of that will not arrive.
 func (s *Stream) Acked(ack uint32, ref rdma.Ref) {
 	if s.state != running {
 		return
@@ -165,8 +164,8 @@ func (s *Stream) Acked(ack uint32, ref rdma.Ref) {
 	}
 }
 
-// Flush ends all waiting, at the end of the capture for instance: what is
-// buffered is delivered, with a Skip for each gap.
+// Flush ends all waiting, for example at the end of the capture: what is buffered is delivered, with a Skip
+// for each gap.
 func (s *Stream) Flush(ref rdma.Ref) {
 	for s.queue != nil {
 		s.skip(s.queue.at(0).start, Over, ref)
@@ -190,8 +189,7 @@ func (s *Stream) Release() {
 	}
 }
 
-// Started reports whether the place of the stream in the sequence space is
-// known.
+// Started reports whether the position of the stream in the sequence space is known.
 func (s *Stream) Started() bool { return s.state >= running }
 
 // Ended reports whether the sender has closed the stream.
@@ -200,7 +198,7 @@ func (s *Stream) Ended() bool { return s.state == ended }
 // Next is the offset of the next byte to be delivered.
 func (s *Stream) Next() uint64 { return s.next }
 
-// Buffered is the number of bytes of memory that hold what waits behind a gap.
+// Buffered is the number of bytes of memory that hold what waits after a gap.
 func (s *Stream) Buffered() int {
 	if s.queue == nil {
 		return 0
@@ -231,9 +229,8 @@ func (s *Stream) start(seq uint32) {
 	case idle:
 		s.base = seq
 	case located:
-		// The bare segment tells of data in between that the capture lacks, or
-		// that will come out of order. But it was one less if it was a
-		// keep-alive.
+		// The bare segment shows that data in between is missing from the capture, or will arrive out of
+		// order. There is one byte less if it was a keep-alive.
 		if d := int32(seq - s.base); d < 2 || d > nearby {
 			s.base = seq
 		}
@@ -243,7 +240,7 @@ func (s *Stream) start(seq uint32) {
 	s.state = running
 }
 
-// syn takes a SYN that puts the first byte at seq.
+// syn handles a SYN that puts the first byte at seq.
 func (s *Stream) syn(seq uint32, ref rdma.Ref) {
 	if s.state == running || s.state == ended {
 		if seq == s.base {
@@ -255,7 +252,7 @@ func (s *Stream) syn(seq uint32, ref rdma.Ref) {
 	s.state = running
 }
 
-// restart forgets the stream for another one.
+// restart replaces the stream by another one.
 func (s *Stream) restart(ref rdma.Ref) {
 	s.Flush(ref)
 	s.stats.Resets++
@@ -289,8 +286,7 @@ func (s *Stream) pastEnd(d int) bool {
 	return s.finSeen && d > int(s.fin-s.next)
 }
 
-// strayed takes a segment that cannot be part of the stream, and reports
-// whether it is that of a new one.
+// strayed handles a segment that cannot be part of the stream, and reports whether it belongs to a new one.
 func (s *Stream) strayed(seq uint32, n int, ref rdma.Ref) bool {
 	s.stats.Ignored++
 	if n == 0 || n > window {
@@ -310,15 +306,15 @@ func (s *Stream) strayed(seq uint32, n int, ref rdma.Ref) bool {
 	return true
 }
 
-// take delivers or buffers what is new of [a, b). p is what was captured of it.
-// Where segments overlap, what was seen first is delivered.
+// take delivers or buffers the new part of [a, b). p is the captured part. Where segments overlap, the first
+// version is delivered.
 func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 	from := a
 	part := func(a, b uint64) []byte {
 		lo, hi := min(a-from, uint64(len(p))), min(b-from, uint64(len(p)))
 		return p[lo:hi:hi]
 	}
-	var again struct{ at, n uint64 } // joined over neighbours: one call for each run
+	var again struct{ at, n uint64 } // adjacent pieces are joined: one call for each run
 	seen := func(at, n uint64) {
 		if again.n > 0 && again.at+again.n != at {
 			s.again(again.at, again.n, ref)
@@ -378,7 +374,7 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 			continue
 		}
 		if !s.keep(i, a, e, part(a, e), ref) {
-			// Give up the first gap. Either that ends at a, or it makes room.
+			// Give up the first gap. Either it ends at a, or that makes room.
 			s.skip(s.nextKnown(a), Overrun, ref)
 			s.drain(ref)
 			continue
@@ -469,9 +465,8 @@ func (s *Stream) drain(ref rdma.Ref) {
 	}
 }
 
-// settle gives up gaps that the receiver has acknowledged, as far as something
-// waits behind them. Without that there is no hurry: captures with several
-// queues or taps have acknowledgments that precede what they acknowledge.
+// settle gives up gaps that the receiver has acknowledged, if something waits after them. Otherwise there is
+// no hurry: captures with several queues or taps have acknowledgments that precede what they acknowledge.
 func (s *Stream) settle(ref rdma.Ref) {
 	for s.next < s.acked {
 		to := s.acked

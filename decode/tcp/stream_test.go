@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// recorder is a Consumer that writes down what it is told, and checks that it
+// recorder is a Consumer that records its calls, and checks that it
 // has no holes.
 type recorder struct {
 	t     testing.TB

@@ -7,9 +7,9 @@ import (
 
 // Message is a type that the generator has written from a protocol's XDR.
 type Message interface {
-	// Decode refills the message; what it held before is overwritten and its
-	// memory used again. The reader's Err tells whether it succeeded. Items
-	// that could not be read are zero. Opaques alias the reader's bytes.
+	// Decode refills the message; what it held before is overwritten and its memory used again. The reader's
+	// Err reports whether it succeeded. Items that could not be read are zero. Opaques alias the reader's
+	// bytes.
 	Decode(r *Reader)
 	// Append appends the encoded message to b.
 	Append(b []byte) []byte
@@ -104,8 +104,8 @@ func FlagNames(v uint64, flags []Flag) string {
 	return names
 }
 
-// joinedBits gives the number of joined names that are remembered, as a power
-// of two. What is new takes the place of what is old.
+// joinedBits gives the number of joined names that are remembered, as a power of two. New names replace old
+// ones.
 const joinedBits = 9
 
 var joinedFlags [1 << joinedBits]atomic.Pointer[joined]
@@ -148,8 +148,7 @@ func EnumString(v uint32, symbol string) string {
 	return symbol
 }
 
-// Or returns p, or an empty T if p is nil: what an arm of a union stands for
-// that has not been allocated.
+// Or returns p, or an empty T if p is nil: the value of a union arm that was not allocated.
 func Or[T any](p *T) *T {
 	if p == nil {
 		return new(T)

@@ -2,9 +2,8 @@ package xdr
 
 import "unsafe"
 
-// keepBytes is the largest slice that a message keeps for the next one. A
-// single huge message must not hold memory for ever. A READDIRPLUS reply of
-// 1 MiB, the largest that Linux asks for, stays below it.
+// keepBytes is the largest slice that a message keeps for the next one. A single huge message must not hold
+// memory forever. A READDIRPLUS reply of 1 MiB, the largest that Linux asks for, stays below it.
 const keepBytes = 2 << 20
 
 // Reuse empties a slice of the previous message so that its elements can be
@@ -17,8 +16,8 @@ func Reuse[T any](s []T) []T {
 	return s[:0]
 }
 
-// Extend makes a slice longer by one element. The element holds what it held
-// when the memory was last used, so that its own slices can be reused.
+// Extend makes a slice longer by one element. The element has its contents from the last use of the memory,
+// so that its own slices can be reused.
 func Extend[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s[:len(s)+1]
@@ -35,8 +34,8 @@ func (r *Reader) Copy(dst []byte) {
 	}
 }
 
-// More reports whether an array that has not ended may go on: there was no
-// error and there are bytes left. Otherwise it fails as a read would.
+// More reports whether an array that has not ended may continue: there was no error and there are bytes left.
+// Otherwise it fails as a read would.
 func (r *Reader) More() bool {
 	if r.err.Kind == None && r.off == len(r.b) {
 		r.Fail(Short, "")

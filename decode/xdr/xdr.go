@@ -1,11 +1,10 @@
-// Package xdr is a cursor over XDR data (RFC 4506) and its counterpart that
-// appends. The cursor never panics and never allocates in proportion to a
-// number that it has only been told: every count is checked against the bytes
-// that are left.
+// Package xdr is a cursor over XDR data (RFC 4506) and its counterpart that appends. The cursor never panics
+// and never allocates in proportion to a number that comes from the wire: every count is checked against the
+// bytes that are left.
 //
-// Over RDMA, some data items do not stand in the stream: their bytes travel in
-// a chunk of their own (RFC 8166, section 3.4, "DDP-eligible" items). The
-// cursor knows where those chunks belong, so that one codec serves both forms.
+// Over RDMA, some data items do not stand in the stream: their bytes travel in their own chunk (RFC 8166,
+// section 3.4, "DDP-eligible" items). The cursor knows where those chunks belong, so that one codec serves
+// both forms.
 package xdr
 
 import (
@@ -66,9 +65,8 @@ type Reduced struct {
 	Length   uint32 // of all its segments together
 }
 
-// Reader is a cursor over one message. The zero value is an empty message;
-// Reset gives it another one. After an error every read returns zero values
-// and Err tells the first error.
+// Reader is a cursor over one message. The zero value is an empty message; Reset gives it another one. After
+// an error every read returns zero values, and Err is the first error.
 type Reader struct {
 	b   []byte
 	off int
@@ -214,8 +212,7 @@ func (r *Reader) Fixed(n int) []byte {
 	}
 	v := r.b[r.off : r.off+n : r.off+n]
 	r.off += n
-	// The last item of a message may lack its padding: senders exist that
-	// leave it out, and nothing is lost.
+	// The last item of a message may lack its padding: some senders omit it, which loses nothing.
 	pad := -n & 3
 	if pad > len(r.b)-r.off {
 		pad = len(r.b) - r.off
@@ -284,9 +281,9 @@ func (r *Reader) Data(max uint32) Data {
 	return d
 }
 
-// Count reads the number of elements of a variable-length array whose
-// elements take at least size bytes each. It fails when fewer bytes are left
-// than the elements need, so that a caller may allocate what it returns.
+// Count reads the number of elements of a variable-length array whose elements take at least size bytes each.
+// It fails when fewer bytes are left than the elements need, so that a caller can safely allocate that many
+// elements.
 func (r *Reader) Count(max uint32, size int) int {
 	n := r.Uint32()
 	if r.err.Kind != None {

@@ -183,9 +183,9 @@ var rules = []rule{
 	{packages: "replay/internal/ring"},
 	{packages: "replay/internal/backlog", own: []string{"replay/verbs"}},
 
-	// Providers of RDMA. One knows the interface, capture points, and the codecs of
-	// its own fabric; it knows no RPC, and no other provider. A new one that has
-	// codecs gets a row of its own. The C libraries of RDMA stay behind one of them.
+	// Providers of RDMA. One knows the interface, capture points, and the codecs of its own fabric; it knows
+	// no RPC, and no other provider. A new one that has codecs gets its own row. The C libraries of RDMA stay
+	// behind one of them.
 	{packages: "replay/verbs"},
 	{packages: "replay/verbs/tap", own: []string{"capture", "replay/verbs"}},
 	{packages: "replay/verbs/verbstest", own: []string{"replay/verbs"}},

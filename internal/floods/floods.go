@@ -254,7 +254,7 @@ func (r *sender) send(src, dst netip.Addr, qp uint32, op roce.Opcode, psn uint32
 	r.add(rocetest.Frames(r.one[:])[0].Data)
 }
 
-// message is a Send of several packets. It returns the PSN behind it.
+// message is a Send of several packets. It returns the PSN after it.
 func (r *sender) message(src, dst netip.Addr, qp, psn uint32, b []byte) uint32 {
 	const mtu = 4096
 	for at := 0; at < len(b); at += mtu {

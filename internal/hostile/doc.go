@@ -1,8 +1,6 @@
-// Package hostile generates captures whose sender wants to exhaust whoever
-// decodes them: one table, state or list of a consumer each, driven as far as
-// the wire allows. The captures are well-formed packet by packet, so that they
-// reach the code which they are meant for, and each is described by one number:
-// twice the number is twice the input.
+// Package hostile generates captures whose sender wants to exhaust the decoder: one table, state or list of a
+// consumer each, driven as far as the wire allows. The captures are well-formed packet by packet, so that
+// they reach the code they target, and each is described by one number: twice the number is twice the input.
 //
 // Packets are written as they are made. Generating needs no memory.
 package hostile

@@ -48,8 +48,8 @@ func writeChunks(g *gen, n int) {
 	}
 }
 
-// readSegments are calls without a reply, each with a Read list of many
-// chunks, every segment at a position of its own.
+// readSegments are calls without a reply, each with a Read list of many chunks, every segment at its own
+// position.
 func readSegments(g *gen, n int) {
 	p := g.rdma(1)
 	reads := make([]rpcrdma.ReadSegment, 2000)
@@ -78,7 +78,7 @@ func writes(g *gen, n int) {
 	p.send(1, xid, replyMessage(xid, &nfs3.READ3res{}), func(h *rpcrdma.Header) { h.Writes = []rpcrdma.WriteChunk{chunk} })
 }
 
-// udpPorts are calls over UDP, each from a port of its own.
+// udpPorts are calls over UDP, each from its own port.
 func udpPorts(g *gen, n int) {
 	p := &peer{g: g}
 	for i := range n {

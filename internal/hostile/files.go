@@ -118,8 +118,7 @@ func scatteredReads(g *gen, n int) {
 	}
 }
 
-// farOffsets are pairs of WRITEs, the second of which claims to be far behind
-// the first.
+// farOffsets are pairs of WRITEs; the second claims to be far after the first.
 func farOffsets(g *gen, n int) {
 	p := g.rdma(1)
 	for i := range n {
@@ -255,8 +254,8 @@ func sessions(g *gen, n int) {
 	}
 }
 
-// slots are calls of one session, each on a slot of its own, and then as many
-// DESTROY_SESSIONs that wait for all of them.
+// slots are calls of one session, each on its own slot, and then as many DESTROY_SESSIONs that wait for all
+// of them.
 func slots(g *gen, n int) {
 	p := g.rdma(1)
 	var id [16]byte

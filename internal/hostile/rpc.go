@@ -62,7 +62,7 @@ func replyMessage(xid uint32, res encoder) []byte {
 	return b
 }
 
-// send sends a message, behind the header that the fabric wants.
+// send sends a message, after the header that the fabric wants.
 func (p *peer) send(side int, xid uint32, msg []byte, fill func(*rpcrdma.Header)) {
 	if p.rdma {
 		h := rpcrdma.Header{XID: xid, Version: 1, Credits: credits, Type: rpcrdma.TypeMsg}

@@ -34,8 +34,8 @@ type Step struct {
 	Value uint32
 }
 
-// Steps calls f for each step of a program, until f returns false. A rest of
-// less than a step counts, with zeros behind it.
+// Steps calls f for each step of a program, until f returns false. A rest of less than a step counts, with
+// zeros after it.
 func Steps(program []byte, f func(Step) bool) {
 	var last [StepSize]byte
 	for n := 0; len(program) > 0 && n < MaxSteps; n++ {
@@ -188,7 +188,7 @@ func Copy(b []byte, s Step, other []byte) {
 	copy(b[at:min(len(b), at+n)], other[from:])
 }
 
-// offset is a place in n bytes: a multiple of four as a rule.
+// offset is a place in n bytes: a multiple of four usually.
 func (s Step) offset(n int) int {
 	at := int(s.Where)
 	if at&3 != 3 {

@@ -6,7 +6,7 @@ const (
 	MaxBytes = 128 << 10
 )
 
-// Changes of a list of messages, behind those of words.
+// Changes of a list of messages, after those of words.
 const (
 	DropUnit = Words + iota
 	DoubleUnit

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// known licences are told by sentences of theirs that no other has all of, most
-// particular first. Those that are here are permissive: they ask for a notice,
-// and nothing more.
+// known licences are recognised by a set of sentences that only they contain, most specific first. All of
+// them are permissive: they require only a notice.
 var known = []struct {
 	id        string // of SPDX
 	sentences []string
@@ -40,8 +39,7 @@ var refused = []string{
 	"noncommercial", "json license", "shall be used for good", "european union public",
 }
 
-// reviewed are files that somebody has read, by the SHA-256 of their text: a
-// change needs another look.
+// reviewed are files that were read by a person, by the SHA-256 of their text: a change needs another look.
 var reviewed = map[string]struct{ sum, id string }{
 	// A choice of BSD or GPL 2: it is the former that is taken.
 	"kernel.org/pub/linux/libs/security/libcap/cap/License": {"18eb30b662ed0abe", "BSD-3-Clause"},
@@ -93,7 +91,7 @@ func classify(where, text string) (string, error) {
 	return strings.Join(ids, " AND "), nil
 }
 
-// containsWord finds a word that no letter goes on with.
+// containsWord finds a word that no letter continues with.
 func containsWord(s, word string) bool {
 	letter := func(i int) bool { return i >= 0 && i < len(s) && s[i] >= 'a' && s[i] <= 'z' }
 	for from := 0; ; {

@@ -1,5 +1,4 @@
-// Package outfile makes the files that commands write, in a way that harms
-// nothing of the user's:
+// Package outfile makes the files that commands write, in a way that harms nothing of the user's:
 //
 //   - An output is refused if it is the same file as one of the inputs, by
 //     device and inode: through symbolic links, hard links, another spelling, or
@@ -15,7 +14,7 @@
 // What the name stands for decides how it is written:
 //
 //   - A new file gets the usual mode, 0666 less the umask. One that is replaced
-//     hands on its permissions and, where that is allowed, its owner. It has to
+//     passes on its permissions and, where that is allowed, its owner. It has to
 //     be writable itself, as if it were written in place. Other names (hard
 //     links) of the old file keep the old contents.
 //   - A symbolic link is followed: the file that it leads to is replaced, the
@@ -26,7 +25,6 @@
 //   - If the directory does not allow a temporary file, that is an error: writing
 //     in place would break the promise above. Standard output always works.
 //
-// A program that ends by a signal calls Cleanup first, which removes what is
-// temporary. SIGKILL, and a crash of the machine, can leave a file
-// .NAME.<hex>.tmp behind, and nothing else.
+// A program that ends by a signal calls Cleanup first, which removes what is temporary. SIGKILL, and a crash
+// of the machine, can leave a file .NAME.<hex>.tmp behind, and nothing else.
 package outfile

@@ -77,8 +77,7 @@ func writable(t *target) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// CreateIn begins a file in a directory, which must exist. Its name is told at
-// the end: see CommitNew.
+// CreateIn begins a file in a directory, which must exist. Its name is given at the end: see CommitNew.
 func (s *Files) CreateIn(dir string) (*File, error) {
 	f := &File{files: s, name: dir}
 	if err := f.begin(dir+string(filepath.Separator), "part", 0o666); err != nil {
@@ -199,8 +198,8 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Truncate cuts a file that is streamed after n bytes, of which the last may be
-// half of a record: a disk was full. What is not a file stays as it is.
+// Truncate cuts a streamed file after n bytes, since a full disk may have left half of a record. Anything but
+// a regular file stays unchanged.
 func (f *File) Truncate(n int64) error {
 	info, err := f.f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() <= n || f.path == "" {

@@ -176,8 +176,7 @@ func (s *Files) add(k *known) error {
 	return nil
 }
 
-// settle notes which file an output has become: the inode of the one that it
-// replaced may soon be that of another.
+// settle records which file an output has become: the inode of the one that it replaced may soon be reused.
 func (s *Files) settle(f *File, info fs.FileInfo) {
 	if s == nil {
 		return
@@ -248,9 +247,8 @@ func split(name string) (dir, base string) {
 // maxLinks bounds the symbolic links that are followed, as in the kernel.
 const maxLinks = 40
 
-// resolve finds what a name stands for. It follows symbolic links of the last
-// component itself, so that the file behind them can be replaced; those before
-// it the system follows.
+// resolve finds what a name stands for. It follows symbolic links of the last component itself, so that the
+// file after them can be replaced; those before it the system follows.
 func resolve(name string) (*target, error) {
 	path := name
 	for range maxLinks {

@@ -97,11 +97,11 @@ func Temporary(make func() error, remove func() error) (done func(), err error) 
 	}, nil
 }
 
-// tries bounds how often a directory is removed into which somebody still writes.
+// tries bounds the attempts to remove a directory that is still being written to.
 const tries = 20
 
-// TempDir makes a directory for files that nobody is to see, in the system's
-// place for them. remove deletes it with all that is in it.
+// TempDir makes a directory for private files in the system's temporary directory. remove deletes it with all
+// that is in it.
 func TempDir(prefix string) (dir string, remove func() error, err error) {
 	done, err := Temporary(
 		func() (err error) { dir, err = os.MkdirTemp("", prefix); return err },

@@ -30,7 +30,7 @@ func asNobody(t *testing.T, test string) {
 	}
 }
 
-// TestCleanup runs in a process of its own: nothing can be made after Cleanup.
+// TestCleanup runs in its own process: nothing can be made after Cleanup.
 func TestCleanup(t *testing.T) {
 	if dir := os.Getenv("OUTFILE_CLEANUP"); dir != "" {
 		cleanup(t, dir)

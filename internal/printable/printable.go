@@ -24,9 +24,8 @@ func Rune(r rune) bool { return unicode.IsPrint(r) }
 // shown reports whether what utf8.DecodeRune has returned may be shown.
 func shown(r rune, n int) bool { return Rune(r) && (r != utf8.RuneError || n > 1) }
 
-// JSON appends s as a JSON string. Characters that Rune refuses are escaped as
-// \uXXXX, so that who reads the JSON gets them back; bytes that are not UTF-8
-// become \ufffd.
+// JSON appends s as a JSON string. Characters that Rune refuses are escaped as \uXXXX, so that a JSON reader
+// gets them back; bytes that are not UTF-8 become \ufffd.
 func JSON[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	start := 0

@@ -75,8 +75,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// safe reports whether s has nothing but what is shown, and line feeds and tabs
-// if they are allowed.
+// safe reports whether s has only what is shown, and line feeds and tabs if they are allowed.
 func safe(s string, lines bool) bool {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])

@@ -67,7 +67,7 @@ type region struct {
 
 const (
 	window  = 64      // packets under way
-	timeout = 800_000 // until all is sent again
+	timeout = 800_000 // until all is retransmitted
 	ackWait = 1500
 )
 
@@ -194,7 +194,7 @@ func (e *end) transmit(r *request, i uint32) {
 	e.arm()
 }
 
-// arm starts the clock after which all is sent again.
+// arm starts the clock after which all is retransmitted.
 func (e *end) arm() {
 	e.timer++
 	timer := e.timer

@@ -1,12 +1,10 @@
-// Package rocetest makes RoCE traffic for tests: a model of hosts whose
-// reliable connections carry RPC-over-RDMA, across a network that can lose,
-// copy and reorder packets, with a capture point near each host. What the
-// endpoints did is known, so that what a decoder says can be held against it.
+// Package rocetest makes RoCE traffic for tests: a model of hosts whose reliable connections carry
+// RPC-over-RDMA, across a network that can lose, copy and reorder packets, with a capture point near each
+// host. What the endpoints did is known, so that the output of a decoder can be compared with it.
 //
-// The model follows the rules of the wire, not those of one product: requests
-// have consecutive PSNs, responses take theirs; a lost packet is answered by
-// one NAK, and all from it on is sent again; a Read is resumed where its
-// responses end.
+// The model follows the rules of the wire, not those of one product: requests have consecutive PSNs,
+// responses take theirs; a lost packet is answered by one NAK, and all from it on is retransmitted; a Read is
+// resumed where its responses end.
 package rocetest
 
 import (
@@ -184,7 +182,7 @@ type Traffic struct {
 	Config       Config
 	Transactions []*Transaction // in the order of their calls
 	Taps         [2][]Record    // near the client, near the server; in the order of time
-	Resent       int            // packets that were sent again
+	Resent       int            // packets that were retransmitted
 }
 
 // Make runs the model.

@@ -49,10 +49,9 @@ func (c *clientTrace) chunk(e event) *Send {
 	return s
 }
 
-// abort sets aside the segments of an attempt that failed, for want of memory
-// regions, before the message was complete. The client registers the same
-// memory again from the start, so the first offset comes a second time. The
-// transport's counters in mountstats have counted the failed attempt.
+// abort sets aside the segments of an attempt that failed, for lack of memory regions, before the message was
+// complete. The client registers the same memory again from the start, so the first offset comes a second
+// time. The transport's counters in mountstats have counted the failed attempt.
 func (s *Send) abort() {
 	a := s.Aborted
 	if a == nil {
@@ -154,7 +153,7 @@ func (c *clientTrace) marshal(e event) {
 	call.Sends = append(call.Sends, s)
 }
 
-// finished tells that the client counted the call as done.
+// finished reports that the client counted the call as done.
 func (c *Call) finished() bool { return c.Procedure != "" }
 
 // reply belongs to the last marshalling that has no reply yet.

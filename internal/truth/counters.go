@@ -75,7 +75,7 @@ func (c *comparison) mount(m *Mount) {
 // notAll is the decoder's value of a sum that lacks a transaction.
 const notAll = "not all of them"
 
-// failed tells whether a status is an error.
+// failed reports whether a status is an error.
 func failed(status string) bool {
 	switch status {
 	case "", "NFS3_OK", "NFS4_OK", "NFS_OK", "SUCCESS":

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A small run: a NULL, a COMPOUND, a WRITE with a Read chunk (after an attempt
-// that failed), a READ with a Write chunk, a call that is sent again after a
-// reconnect, a callback, and RPCs that did not go over RDMA.
+// A small run: a NULL, a COMPOUND, a WRITE with a Read chunk (after an attempt that failed), a READ with a
+// Write chunk, a call that is retransmitted after a reconnect, a callback, and RPCs that did not go over
+// RDMA.
 const clientTraceText = `# tracer: nop
 #
 # entries-in-buffer/entries-written: 30/30   #P:1

@@ -94,7 +94,7 @@ var requiredKeys = []string{
 	"notes",
 }
 
-// OverRDMA tells whether the transaction travelled in RPC-over-RDMA messages.
+// OverRDMA reports whether the transaction travelled in RPC-over-RDMA messages.
 func (t *Transaction) OverRDMA() bool { return t.Fabric != "tcp" && t.Fabric != "udp" }
 
 // ReadTransactions reads ndjson to its end. An error names the line.

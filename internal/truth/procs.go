@@ -6,8 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/kernel/nfsproc"
 )
 
-// compoundMatches tells whether ops can be the COMPOUND of the client's
-// procedure.
+// compoundMatches reports whether ops can be the COMPOUND of the client's procedure.
 func compoundMatches(procedure string, minor uint32, ops []Operation) bool {
 	names := make([]string, len(ops))
 	for i, op := range ops {

@@ -125,7 +125,7 @@ func (t *serverTrace) event(e event) {
 	}
 }
 
-// matches tells whether the server decoded what the client marshalled.
+// matches reports whether the server decoded what the client marshalled.
 func (q *request) matches(s *Send) bool {
 	return q.header == s.Header && q.noMsg == s.NoMsg && slices.Equal(q.read, s.Read) &&
 		slices.Equal(q.write, append(slices.Clone(s.Write), s.Reply...))
@@ -136,8 +136,8 @@ func (q *request) fill(s *Send) {
 	s.Written, s.Requested, s.ServerUS = q.written, q.requested, q.serverUS
 }
 
-// merge joins both traces. A request that the client did not marshal so gets a
-// Send of its own, without the mark m.
+// merge joins both traces. A request that the client did not marshal so gets its own Send, without the mark
+// m.
 func (t *Truth) merge(c *clientTrace, s *serverTrace) {
 	t.Overwritten = c.overwritten || s.overwritten
 	t.Connections, t.Calls, t.Others, t.Callbacks = c.connections, c.calls, c.others, c.callbacks

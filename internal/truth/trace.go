@@ -17,8 +17,8 @@ type event struct {
 	fields []string // what follows the name, split at blanks
 }
 
-// scanTrace calls f for each event and tells whether the ring buffer has
-// overwritten events, which the header of the file says.
+// scanTrace calls f for each event and reports whether the ring buffer has overwritten events, which the
+// header of the file says.
 func scanTrace(r io.Reader, f func(event)) (overwritten bool, err error) {
 	s, err := ftrace.Scan(r, func(e ftrace.Event) { f(event{e, e.Name, e.Fields}) })
 	return s.Lost > 0, err

@@ -51,8 +51,8 @@ type Call struct {
 	Served    string `json:"served,omitempty"`  // the server's name where it differs: COMPOUND
 	RTT       uint32 `json:"rtt_us,omitempty"`  // transmission to reply, in microseconds, as the client saw it
 	Outside   string `json:"outside,omitempty"` // what the capture does not contain: call, reply, both
-	// Unserved tells that the server's RPC layer answered by itself, as it
-	// does for the NULL calls that set up an RPCSEC_GSS context.
+	// Unserved reports that the server's RPC layer answered by itself, as it does for the NULL calls that set
+	// up an RPCSEC_GSS context.
 	Unserved bool    `json:"unserved,omitempty"`
 	Sends    []*Send `json:"sends"`
 }
@@ -89,13 +89,13 @@ type Aborted struct {
 // plainKind is the plan of most calls; it is left out of the compact form.
 const plainKind = "pullup/inline"
 
-// Marshalled tells that the client built this message.
+// Marshalled reports that the client built this message.
 func (s *Send) Marshalled() bool { return strings.Contains(s.By, "m") }
 
-// Decoded tells that the server received it.
+// Decoded reports that the server received it.
 func (s *Send) Decoded() bool { return strings.Contains(s.By, "d") }
 
-// Answered tells that the client received its reply.
+// Answered reports that the client received its reply.
 func (s *Send) Answered() bool { return strings.Contains(s.By, "r") }
 
 // CallBytes is the size of the RPC call in bytes with all its XDR pads.

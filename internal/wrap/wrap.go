@@ -1,6 +1,5 @@
-// Package wrap puts captured Ethernet frames into the wrappings of tunnels and
-// mirrors, so that tests can compare what a capture says bare with what it says
-// wrapped.
+// Package wrap puts captured Ethernet frames into the wrappings of tunnels and mirrors, so that tests can
+// compare the decoding of a bare capture with that of a wrapped one.
 package wrap
 
 import (
@@ -54,10 +53,9 @@ type Wrapper struct {
 // New makes a Wrapper. id replaces the identifier of Kind.Tunnel.
 func New(k Kind, id uint32) *Wrapper { return &Wrapper{kind: k, id: id} }
 
-// Frame wraps an Ethernet frame of which b was captured and that was length
-// bytes long. The result is valid until the next call. A frame that cannot be
-// wrapped in this way (ARP in IP) is returned as it was, or if the link type is
-// another one, as something that carries nothing.
+// Frame wraps an Ethernet frame of which b was captured and that was length bytes long. The result is valid
+// until the next call. A frame that cannot be wrapped in this way (ARP in IP) is returned unchanged, or with
+// another link type, as a frame without content.
 func (x *Wrapper) Frame(b []byte, length int) (frame []byte, wire int) {
 	w := &x.w
 	link.Decode(capture.LinkEthernet, b, uint32(length), &x.frame)
@@ -96,8 +94,8 @@ func (w *wrapper) isIP() bool {
 func u16(v int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(v)) }
 func u32(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
 
-// length is that of what has been built, with what was not captured; 0 if a
-// field of 16 bits cannot hold it, as in frames that the stack will split.
+// length is the length of what has been built, with what was not captured; 0 if a field of 16 bits cannot
+// hold it, as in frames that the stack will split.
 func (w *wrapper) length(head int) int {
 	n := head + len(w.buf) + w.wire
 	if n > 0xffff {

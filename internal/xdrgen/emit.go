@@ -546,7 +546,7 @@ func (e *emitter) decodeItem(x string, t *typ) {
 	}
 }
 
-// loop writes a loop with a variable of its own, for which head has %[1]s.
+// loop writes a loop with its own variable, for which head has %[1]s.
 func (e *emitter) loop(head string, body func(i string)) {
 	i := string(rune('i' + e.depth))
 	e.depth++

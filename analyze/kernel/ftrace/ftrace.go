@@ -1,12 +1,12 @@
-// Package ftrace reads the text of kernel trace events: what the file "trace"
-// of tracefs holds, what `trace-cmd report` and `perf script` print.
+// Package ftrace reads the text of kernel trace events: what the file "trace" of tracefs holds, what
+// `trace-cmd report` and `perf script` print.
 //
 //	nfsd-225 [000] .N... 24.048435: svcrdma_decode_rqst: cq.id=2 cid=143 …   tracefs
 //	nfsd-225 [000]       24.048435: svcrdma_decode_rqst: cq.id=2 …           trace-cmd
 //	nfsd 225 [000]       24.048435: rpcrdma:svcrdma_decode_rqst: cq.id=2 …   perf
 //
-// It knows nothing of the rest of the module, so that what is compared with
-// the kernel cannot share a mistake with what is read here.
+// It is independent of the rest of the module, so that the two sides of the comparison with the kernel cannot
+// share a mistake.
 package ftrace
 
 import (

@@ -1,12 +1,10 @@
-// Package mountstats reads /proc/self/mountstats: what the Linux NFS client
-// counted of each mount.
+// Package mountstats reads /proc/self/mountstats: what the Linux NFS client counted of each mount.
 //
-// Versions 1.0 and 1.1 of the file differ in the last number of an operation,
-// its errors, which 1.0 does not have. Lines and mounts that are not of NFS
-// are left out.
+// Versions 1.0 and 1.1 of the file differ in the last number of an operation, its errors, which 1.0 does not
+// have. Lines and mounts that are not of NFS are left out.
 //
-// It knows nothing of the rest of the module, so that what is compared with
-// the kernel cannot share a mistake with what is read here.
+// It is independent of the rest of the module, so that the two sides of the comparison with the kernel cannot
+// share a mistake.
 package mountstats
 
 import (
@@ -45,7 +43,7 @@ type Transport struct {
 type Op struct {
 	Name      string
 	Calls     uint64
-	Sent      uint64 // transmissions: more than Calls if some were sent again
+	Sent      uint64 // transmissions: more than Calls if some were retransmitted
 	Timeouts  uint64 // major ones
 	SentBytes uint64
 	RecvBytes uint64

@@ -1,8 +1,8 @@
-// Package nfsproc knows what the procedures of the Linux NFSv4 client are on
-// the wire: mountstats and trace events name them, a packet has a COMPOUND.
+// Package nfsproc knows what the procedures of the Linux NFSv4 client are on the wire: mountstats and trace
+// events name them, a packet has a COMPOUND.
 //
-// It knows nothing of the rest of the module, so that what is compared with
-// the kernel cannot share a mistake with what is read here.
+// It is independent of the rest of the module, so that the two sides of the comparison with the kernel cannot
+// share a mistake.
 package nfsproc
 
 import (
@@ -10,12 +10,10 @@ import (
 	"strings"
 )
 
-// procedures maps the names of the Linux client's NFSv4 procedures
-// (fs/nfs/nfs4xdr.c) to the COMPOUND that each of them sends, without the
-// SEQUENCE that leads it in minor versions above 0. An operation in brackets
-// may be absent; alternatives are separated by "|". Several procedures are the
-// same COMPOUND with other attributes and cannot be told apart by their
-// operations.
+// procedures maps the names of the Linux client's NFSv4 procedures (fs/nfs/nfs4xdr.c) to the COMPOUND that
+// each of them sends, without the SEQUENCE that leads it in minor versions above 0. An operation in brackets
+// may be absent; alternatives are separated by "|". Several procedures are the same COMPOUND with other
+// attributes and cannot be distinguished by their operations.
 var procedures = compile(map[string]string{
 	"READ":                 "PUTFH READ",
 	"READ_PLUS":            "PUTFH READ_PLUS",
@@ -114,8 +112,8 @@ func compile(in map[string]string) map[string][][]string {
 	return out
 }
 
-// Matches tells whether ops can be the COMPOUND of the client's procedure. If
-// short, an operation failed, the results end there, and so may the list.
+// Matches reports whether ops can be the COMPOUND of the client's procedure. If short, an operation failed,
+// the results end there, and so may the list.
 func Matches(procedure string, minor uint32, ops []string, short bool) bool {
 	for _, list := range procedures[procedure] {
 		if minor > 0 && !slices.Contains(withoutSequence, procedure) {

@@ -196,7 +196,7 @@ func (p *reportPrinter) phases() {
 		left = len(groups) - shownPhases
 		groups = groups[:shownPhases]
 	}
-	p.title("Phases, without those that did not take place")
+	p.title("Phases that took place")
 	var rows [][]string
 	for _, g := range groups {
 		key := strings.Join(p.keyCells(g), " ")
@@ -247,11 +247,11 @@ func (p *reportPrinter) histogram() {
 	}
 }
 
-// shortDuration is a round duration without zeros behind the point.
+// shortDuration is a round duration without zeros after the point.
 func shortDuration(ns int64) string { return time.Duration(ns).String() }
 
 func (p *reportPrinter) bytes() {
-	p.title("Bytes of RPC messages, and of them moved by RDMA")
+	p.title("Bytes of RPC messages, and how many of them RDMA moved")
 	header := append(p.keyHeader(), "CALLS", "REPLIES", "RDMA READ", "RDMA WRITE", "BYTES/S", "AGAIN")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		return []string{
@@ -350,7 +350,7 @@ func (p *reportPrinter) inline() {
 	if len(p.rep.All.Inline) == 0 || p.rep.All.Chunks.Transactions == 0 {
 		return
 	}
-	p.title("What another inline threshold would do, if the requester knew the size of each reply")
+	p.title("Effect of another inline threshold, if the requester knew the size of each reply")
 	var rows [][]string
 	for _, x := range p.rep.All.Inline {
 		rows = append(rows, []string{
@@ -361,7 +361,7 @@ func (p *reportPrinter) inline() {
 	p.table([]string{
 		"THRESHOLD", "CALLS FIT", "REPLIES FIT", "BOTH", "CALLS FREED", "REPLIES FREED", "COPIED", "OPS SAVED", "NEW CALLS", "NEW REPLIES",
 	}, 0, rows)
-	p.printf("\n%s\n%s\n", "freed: used chunks and would not have to, so that COPIED bytes are copied and OPS SAVED RDMA",
+	p.printf("\n%s\n%s\n", "freed: used chunks and would no longer need them, so COPIED bytes are copied and OPS SAVED RDMA",
 		"operations do not take place; new: inline now, and would need a chunk")
 }
 
@@ -412,7 +412,7 @@ func bytesText(n uint64) string {
 // rateText is a rounded number.
 func rateText(f, unit float64) string { return text.Rounded(f, unit) }
 
-// percent is a share as a number with one digit behind the point.
+// percent is a share as a number with one digit after the point.
 func percent(share float64) string {
 	if share == 0 {
 		return "-"

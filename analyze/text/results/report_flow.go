@@ -62,7 +62,7 @@ func (p *reportPrinter) overTime() {
 	for _, line := range []struct {
 		name string
 		unit func(float64) string
-		sum  bool // of several intervals the sum, not the greatest
+		sum  bool // of several intervals the sum, not the largest
 		of   func(*latency.Slot) float64
 	}{
 		{"calls/s", func(f float64) string { return rateText(f*1e9/float64(s.Interval*int64(per)), 1000) }, true,
@@ -205,7 +205,7 @@ func (p *reportPrinter) levels() {
 	if all == 0 {
 		return
 	}
-	p.printf("\nConnection %d, share of its busy time with so many calls in flight:\n\n", busiest.Connection)
+	p.printf("\nConnection %d, share of its busy time by calls in flight:\n\n", busiest.Connection)
 	step := (busiest.Forward.Most + 15) / 16
 	for from := 1; from <= busiest.Forward.Most; from += step {
 		var t int64
@@ -234,7 +234,7 @@ func (p *reportPrinter) troubles() {
 	if len(p.rep.Troubles) == 0 {
 		return
 	}
-	p.title("Trouble: transactions that it touched, beside others of the same groups that nothing touched")
+	p.title("Trouble: affected transactions, compared with unaffected ones of the same groups")
 	var rows [][]string
 	for _, t := range p.rep.Troubles {
 		row := []string{t.Kind, table.Number(t.Events), table.Number(t.Transactions), table.Number(t.Unfinished), "-", "-", "-", ""}

@@ -70,7 +70,7 @@ func (k *Keys) Notes(printf func(format string, args ...any)) {
 			why = fmt.Sprintf("--keytab FILE with the key of %s (kvno %d, %v) would open %s",
 				s.Service, s.KVNO, s.EType, map[bool]string{true: "it", false: "the first of them"}[s.Closed == 1])
 		default:
-			why = "no --keytab opens them: their tokens are not of Kerberos, or cut"
+			why = "no --keytab can open them: their tokens are not Kerberos tokens, or are cut"
 		}
 		printf("note: %s not opened: %s", contexts(s.Closed), why)
 		if k.problem != nil {
@@ -78,7 +78,7 @@ func (k *Keys) Notes(printf func(format string, args ...any)) {
 		}
 	}
 	if s.Unknown > 0 {
-		printf("note: %s not opened: the capture does not hold their creation, without which no keytab opens them", contexts(s.Unknown))
+		printf("note: %s not opened: their creation was not captured, so no keytab can open them", contexts(s.Unknown))
 	}
 	if s.Refused > 0 {
 		printf("note: %d transactions with a wrong or malformed Kerberos checksum", s.Refused)

@@ -99,8 +99,8 @@ func (m *Memory) Batch() int {
 	return 64 << 10
 }
 
-// GrantMemory tells the garbage collector that the user has allowed so many bytes
-// beyond the defaults. Each call adds to what the calls before have asked for.
+// GrantMemory raises the limit of the garbage collector by bytes that the user allowed beyond the defaults.
+// Calls add up.
 func GrantMemory(extra int) {
 	heap.granted += max(extra, 0)
 	tellCollector()

@@ -56,8 +56,7 @@ func (o *Output) Discard() {
 	}
 }
 
-// Truncate cuts a capture behind the last record that is whole, and does nothing
-// to standard output.
+// Truncate cuts a capture after the last record that is whole, and does nothing to standard output.
 func (o *Output) Truncate(n int64) error {
 	if o.file == nil {
 		return nil

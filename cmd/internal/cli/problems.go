@@ -15,8 +15,8 @@ import (
 // maxMessages is how many malformed messages are named one by one.
 const maxMessages = 20
 
-// Problems tells on standard error what is wrong with the input of a program that
-// decodes captures. It may be used by several goroutines.
+// Problems reports on standard error what is wrong with the input of a program that decodes captures. It may
+// be used by several goroutines.
 type Problems struct {
 	program string
 	w       io.Writer

@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-// Run executes a command line, says what failed, and returns the exit code.
-// Errors that are one of told have been told before.
+// Run executes a command line, says what failed, and returns the exit code. Errors in told have already been
+// reported.
 func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) int {
 	root.SetArgs(args)
 	err := root.Execute()
@@ -34,13 +34,13 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 	return ExitCode(err)
 }
 
-// message is the text of an error, in which joined errors that say the same stand
-// once: a full disk is met by who writes and by who closes.
+// message is the text of an error, in which joined errors with the same text appear once: a full disk fails
+// both the write and the close.
 func message(err error) string {
 	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
-// Version is that of the module, or the revision that it was built from.
+// Version is the version of the module, or the revision that it was built from.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

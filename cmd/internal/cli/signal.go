@@ -15,8 +15,7 @@ import (
 // senders signal the process and its group.
 const interruptAgain = 500 * time.Millisecond
 
-// handlers are the commands that want to end by themselves when a signal comes;
-// the last one is asked.
+// handlers are the commands that end by themselves on a signal; the last one is called.
 var handlers struct {
 	sync.Mutex
 	list []*handler
@@ -70,9 +69,9 @@ func offer(now time.Time) bool {
 	return h.stop(h.n)
 }
 
-// OnSignal lets a command end by itself: stop is called for the first signal with
-// 1, for the second with 2, and so on, and reports whether it does something
-// about it. It must not block. The function returned takes it back.
+// OnSignal lets a command end by itself: stop is called for the first signal with 1, for the second with 2,
+// and so on, and reports whether it does something about it. It must not block. The returned function removes
+// it.
 func OnSignal(stop func(n int) bool) (done func()) {
 	h := &handler{stop: stop}
 	handlers.Lock()

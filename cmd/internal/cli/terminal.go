@@ -8,8 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal reports whether w is a terminal, and how many columns it has (0 if
-// that is not known).
+// Terminal reports whether w is a terminal, and how many columns it has (0 if unknown).
 func Terminal(w io.Writer) (columns int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

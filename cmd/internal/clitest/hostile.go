@@ -12,9 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// hostile is what names are made of: what steers a terminal, what turns the
-// direction of writing, what ends a line, what is not UTF-8, what ends a string
-// in HTML, JSON and DOT.
+// hostile are the parts of names: control sequences for a terminal, changes of the writing direction, line
+// ends, what is not UTF-8, what ends a string in HTML, JSON and DOT.
 var hostile = []string{
 	"\x1b[2J", "\u202e", "\u2066", "\u0085", "\u2028", "\xff\xfe", "\x7f", "\u061c", "\u200f", "\n\r", "\u009b1m", "\u2029", "\xc3\x28", "\u2069",
 	`"><b>`, "\u202a", "\u200e", "\t\x07", "\U000e0041", "\xed\xa0\x80", `\"`, "-rf", "..", "\u2067\u2068",
@@ -107,9 +106,8 @@ func spoilt(s string, n int) string {
 	return string(b)
 }
 
-// Raw returns the first place of an output that has a character that may not be
-// there as it is, with what is around it; empty if there is none. It has a list of
-// its own, not that of package printable.
+// Raw returns the first place of an output with a character that must be escaped, with its surroundings;
+// empty if there is none. It has its own list, not that of package printable.
 func Raw(s string) string {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])

@@ -49,8 +49,7 @@ var allowed = []string{
 	"send", "sendmmsg", "sendmsg", "sendto", "setsockopt", "shutdown",
 }
 
-// denied are refused with EPERM instead, so that an error message says the
-// truth.
+// denied are refused with EPERM instead, so that error messages are true.
 var denied = []string{
 	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd",
 	"socket", "socketpair", "bind", "connect", "mount", "umount2", "move_mount", "fsopen", "open_tree", "pivot_root", "chroot",

@@ -33,20 +33,20 @@ func thisProcess() process {
 	}
 }
 
-// nobodyID is that of nobody where the system does not know the name. The
-// kernel uses it for whatever it cannot map, too.
+// nobodyID is the ID of nobody if the system does not know the name. The kernel uses it for whatever it
+// cannot map, too.
 const nobodyID = 65534
 
 // errNotRoot says that -Z has no effect.
 var errNotRoot = errors.New("only root can become another user")
 
-// choose says who the process becomes; nil is nobody else. Root becomes
+// choose returns the user that the process becomes; nil means no change. Root becomes
 //
 //   - the user that was named;
 //   - who called sudo, doas or pkexec;
 //   - the caller of a program that is set-user-ID;
 //   - nobody, if no files are to be written. Files that root asks for, in a
-//     directory of root as a rule, could not be written by anybody else: then it
+//     directory of root usually, no other user could write: then it
 //     stays root, without capabilities.
 func (p process) choose(named string, writes bool) (*identity, error) {
 	if named != "" {

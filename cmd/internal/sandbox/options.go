@@ -13,7 +13,7 @@ type Mode uint8
 const (
 	Auto    Mode = iota // as much as the kernel can; what it cannot is noted
 	Require             // all of it, or an error
-	Off                 // nothing, but for the change to a user that was named
+	Off                 // nothing, except for the change to a user that was named
 )
 
 var modes = [...]string{Auto: "auto", Require: "require", Off: "off"}

@@ -24,8 +24,7 @@ type Box struct {
 	notes []string
 }
 
-// Open finds out who the process will be. writes says that it will make files
-// that have names.
+// Open determines which user the process becomes. writes means that it will create named files.
 func (o *Options) Open(writes bool) (*Box, error) {
 	b := &Box{mode: o.Mode, named: o.User != ""}
 	if o.Mode == Off && o.User == "" {
@@ -41,8 +40,8 @@ func (o *Options) Open(writes bool) (*Box, error) {
 // Notes are remarks on what could not be given up.
 func (b *Box) Notes() []string { return b.notes }
 
-// As tells that the process is another user than the one that started it, and
-// which; for errors about files.
+// As reports that the process is another user than the one that started it, and which; for errors about
+// files.
 func (b *Box) As() (name string, ok bool) {
 	if b.id == nil || b.id.uid == 0 {
 		return "", false
@@ -194,8 +193,7 @@ func (b *Box) writable(n Needs) error {
 	return nil
 }
 
-// Explain adds to an error about a file who may not write it, if that is not
-// who started the program.
+// Explain adds to a file error which user may not write it, if it is not the one who started the program.
 func (b *Box) Explain(err error) error {
 	if b == nil {
 		return err

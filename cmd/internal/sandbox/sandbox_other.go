@@ -11,7 +11,7 @@ func (o *Options) Open(bool) (*Box, error) { return &Box{}, nil }
 // Notes are remarks on what could not be given up.
 func (*Box) Notes() []string { return nil }
 
-// As tells that the process is another user than the one that started it.
+// As reports that the process is another user than the one that started it.
 func (*Box) As() (string, bool) { return "", false }
 
 // Explain returns the error.

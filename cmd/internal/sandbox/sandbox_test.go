@@ -301,8 +301,7 @@ func statuses(pid int) string {
 	return ""
 }
 
-// runChild runs a plan in a process of its own, and reads its threads' status
-// from outside where the child cannot.
+// runChild runs a plan in its own process, and reads its threads' status from outside where the child cannot.
 func runChild(t *testing.T, p plan) results {
 	t.Helper()
 	b, err := json.Marshal(p)

@@ -7,11 +7,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Fattr4 is a fattr4: a mask of attributes and their values, which stand in
-// the order of the mask's bits without a length of their own (RFC 7530,
-// section 5). The values are not looked into until they are asked for, by Attrs
-// or by Walk: a directory's thousand entries would cost memory and time for
-// nothing.
+// Fattr4 is a fattr4: a mask of attributes and their values, which stand in the order of the mask's bits
+// without a length of their own (RFC 7530, section 5). The values are not inspected until they are asked for,
+// by Attrs or by Walk: a directory's thousand entries would cost memory and time for nothing.
 type Fattr4 struct {
 	Attrmask AttrBitmap4
 	AttrVals []byte

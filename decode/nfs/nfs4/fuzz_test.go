@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// fuzz decodes b as the messages that fresh makes, and checks that what comes
-// of it can be encoded, sized, decoded again and shown.
+// fuzz decodes b as the messages that fresh makes, and checks that what results can be encoded, sized,
+// decoded again and shown.
 func fuzz(t *testing.T, b []byte, chunks []xdr.Reduced, cut int, fresh func() xdr.Message) {
 	m := fresh()
 	var r xdr.Reader

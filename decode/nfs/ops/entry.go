@@ -24,7 +24,7 @@ const (
 	Changes
 	// Never is not replayed, wherever it acts: it reaches beyond the file system
 	// (callbacks, locks of other protocols, the server's registry), or makes the
-	// server call somebody else.
+	// server call another host.
 	Never
 	// Composed is a COMPOUND: as strong as the strongest of its operations.
 	Composed
@@ -68,8 +68,7 @@ const (
 
 // Entry is what is known of a procedure or operation.
 type Entry struct {
-	// Class is the strongest that its arguments can make of it, Composed apart.
-	// Act tells that of a call.
+	// Class is the strongest that its arguments can make of it, Composed apart. Act reports that of a call.
 	Class Class
 	// Effect is on the file handles of a COMPOUND.
 	Effect Effect

@@ -1,5 +1,5 @@
-// Package holds says what must be true of all that is decoded, however damaged
-// the packets were: fuzz targets ask it of each transaction.
+// Package holds checks what must be true of everything decoded, however damaged the packets were. Fuzz
+// targets apply it to each transaction.
 package holds
 
 import (
@@ -179,9 +179,8 @@ func printable(s string) bool {
 	return true
 }
 
-// Digest appends what a transaction says as text, without the number of its
-// connection: two ways to decode the same packets must give the same. Payloads
-// are as they are.
+// Digest appends a transaction as text, without its connection number: two ways to decode the same packets
+// must give the same text. Payloads are as they are.
 func Digest(dst []byte, tx *transaction.Transaction) []byte {
 	word := func(s string) { dst = append(append(dst, ' '), s...) }
 	num := func(name string, n int64) {

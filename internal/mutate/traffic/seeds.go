@@ -1,7 +1,6 @@
-// Package traffic gives fuzz targets captures that are nearly real: a few
-// packets of the samples, changed as a program of package mutate says, with
-// lengths, ICRC and CRC32C put right again, so that what was changed gets past
-// them.
+// Package traffic gives fuzz targets captures that are nearly real: a few packets of the samples, changed as
+// a program of package mutate says, with lengths, ICRC and CRC32C corrected again, so that what was changed
+// gets past them.
 package traffic
 
 import (
@@ -56,8 +55,7 @@ var seeds = []seed{
 	{name: "InfiniBand", file: "rocev2-nfs41-recall.pcap", ranges: [][2]int{{1, 7}, {104, 107}, {122, 133}}, as: asInfiniBand},
 }
 
-// Names are those of the captures to start from; their index is what Apply
-// takes.
+// Names are the names of the captures to start from; their index is what Apply takes.
 func Names() []string {
 	names := make([]string, len(seeds))
 	for i := range seeds {
@@ -163,7 +161,7 @@ func asUDP(p *capture.Packet) bool {
 		return false
 	}
 	const udpSize = 8
-	rpc := f.Payload[4:] // behind the record mark
+	rpc := f.Payload[4:] // after the record mark
 	b := append([]byte(nil), p.Data[:14]...)
 	at := len(b)
 	b = append(b, f.Net...)

@@ -17,16 +17,16 @@ const (
 	MaxBytes   = 160 << 10
 )
 
-// Changes of packets, behind those of the words of a payload.
+// Changes of packets, after those of the words of a payload.
 const (
 	Drop          = mutate.Words + iota // a packet
 	DropRun                             // several that follow each other
 	Double                              // a packet, the copy some packets later
 	Swap                                // two packets
-	Delay                               // a packet, behind others
+	Delay                               // a packet, after others
 	Advance                             // a packet, before others
 	Warp                                // the time of a packet
-	WarpRest                            // the time of a packet and of all behind it
+	WarpRest                            // the time of a packet and of all after it
 	Cut                                 // what was captured of a packet
 	Snap                                // what was captured of all packets from here on
 	Grow                                // a payload
@@ -119,7 +119,7 @@ func (s *stage) remove(i, n int) {
 	s.list = append(s.list[:i], s.list[i+n:]...)
 }
 
-// resize gives a packet other data behind its headers.
+// resize gives a packet other data after its headers.
 func (it *item) resize(body []byte) int {
 	before := len(it.Data)
 	head := it.Data[:min(it.payload, len(it.Data))]
@@ -402,8 +402,8 @@ func (s *stage) resegment(i int, x mutate.Step) {
 	s.insert(i+1, second)
 }
 
-// Reader hands out packets in batches of so many; the memory of a batch is
-// overwritten by the next, as that of a file is.
+// Reader returns packets in batches of a given size; the memory of a batch is overwritten by the next, as
+// that of a file is.
 type Reader struct {
 	Packets []capture.Packet
 	Batch   int // packets at once
@@ -437,9 +437,8 @@ type Decoder interface {
 
 var batches = sync.Pool{New: func() any { return new(capture.Batch) }}
 
-// Run decodes packets on the calling goroutine, in batches of so many: what is
-// reached does not depend on how goroutines are scheduled, which Go's fuzzing
-// engine could not tell from new coverage.
+// Run decodes packets on the calling goroutine, in batches of a given size: the coverage does not depend on
+// how goroutines are scheduled, which Go's fuzzing engine could not tell from new coverage.
 func Run(d Decoder, packets []capture.Packet, batch int) {
 	b := batches.Get().(*capture.Batch)
 	r := Reader{Packets: packets, Batch: batch}

@@ -23,7 +23,7 @@ type capture struct {
 	taps  int
 }
 
-// suffixes of captures; compressed ones have another behind them.
+// suffixes of captures; compressed ones have another after them.
 var suffixes = []string{".pcap", ".pcapng"}
 
 // findCaptures lists the captures of dir that have a truth: NAME.pcap,
