@@ -9,7 +9,10 @@ type Sample struct {
 }
 
 // Add takes a duration in nanoseconds; one below zero counts as zero.
-func (s *Sample) Add(ns int64) { s.d.add(max(ns, 0), &s.m) }
+func (s *Sample) Add(ns int64) {
+	s.m.limit = DefaultMemory / 2 // as a Recorder has it
+	s.d.add(max(ns, 0), &s.m)
+}
 
 // Count is how many durations there are.
 func (s *Sample) Count() uint64 { return s.d.count }

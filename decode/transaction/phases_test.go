@@ -18,9 +18,7 @@ func TestPhases(t *testing.T) {
 		want              Phases
 	}{
 		{"ordinary", 100, 190, 120, 200, Phases{ArgumentPull: 20, Server: 70, Total: 90, Ack: 10}},
-		{"the clock went backwards", 100, 40, 120, 30, Phases{Server: -60, Total: -60}},
 		{"three centuries ahead", -5e18, 5e18, 4e18, 6e18, Phases{Server: math.MaxInt64, Total: math.MaxInt64, Ack: 1e18}},
-		{"three centuries back", 5e18, -5e18, 4e18, math.MaxInt64, Phases{Server: math.MinInt64, Total: math.MinInt64, Ack: math.MaxInt64}},
 		{"acknowledged long before", 1, 9e18, 0, -9e18, Phases{Server: 9e18 - 1, Total: 9e18 - 1}},
 	} {
 		at := func(n int64) rdma.Ref { return rdma.Ref{Number: 1, Time: n} }
@@ -31,6 +29,13 @@ func TestPhases(t *testing.T) {
 		p, ok := tx.Phases()
 		if sum := p.CallTransfer + p.ArgumentPull + p.Server + p.ResultPush + p.ReplyTransfer; !ok || p != c.want || sum != p.Total {
 			t.Errorf("%s: %+v, want %+v", c.name, p, c.want)
+		}
+	}
+	for _, c := range []struct{ call, reply int64 }{{100, 40}, {5e18, -5e18}} {
+		var tx Transaction
+		tx.Call.First, tx.Reply.Last = rdma.Ref{Number: 1, Time: c.call}, rdma.Ref{Number: 2, Time: c.reply}
+		if p, ok := tx.Phases(); ok || p != (Phases{Ack: -1}) {
+			t.Errorf("the clock went backwards from %d to %d: %+v", c.call, c.reply, p)
 		}
 	}
 	if between(7, 7) != 0 || between(7, 6) != -time.Nanosecond {
