@@ -87,8 +87,13 @@ func (t *Tracker) inherit(g, heir *flow, ref rdma.Ref) {
 	t.dropPaired(g)
 	t.addLone(g)
 	// What lies between the numbers of two queue pairs was not lost.
-	g.missing.reset()
-	g.headless.reset()
+	if g.acked < g.head {
+		first := g.ring[g.acked%uint64(len(g.ring))].start
+		if len(g.sends) == 0 || psnDiff(g.sends[0].start, first) >= 0 {
+			g.missing.before(psnAdd(first, psnMask))
+			g.headless.before(psnAdd(first, psnMask))
+		}
+	}
 	g.respMissing.reset()
 	t.sets(g)
 	g.refused, g.copies, g.respCopies = false, false, false
