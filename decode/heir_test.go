@@ -24,11 +24,11 @@ func quiet(packets []capture.Packet, most int) (places []int, client rdma.End) {
 	decodedWith(packets, decode.Options{Transactions: transaction.Options{Packets: 1 << 12}}, func(tx *transaction.Transaction) {
 		s := span{tx.First().Number, 0}
 		for _, p := range tx.Packets {
-			s.to = max(s.to, p.Ref.Number)
+			s.from, s.to = min(s.from, p.Ref.Number), max(s.to, p.Ref.Number)
 		}
 		spans = append(spans, s)
 		if !tx.Backward && tx.Call.Seen() {
-			calls[tx.Call.First.Number] = true
+			calls[s.from] = s.from == tx.Call.First.Number
 			if client.QPN == 0 {
 				client = tx.Connection.Ends[tx.From]
 			}
