@@ -137,3 +137,38 @@ func replaced(packets []capture.Packet, at int, client rdma.End, delta uint32) [
 	})
 	return append(slices.Clone(packets[:at]), tail...)
 }
+
+// TestNotReplaced: beside a connection there are the answers of another one between
+// the same nodes, with the same PSNs and XIDs, whose requests the capture lacks. Each
+// packet of them comes just before or behind its like. The connection keeps its peer.
+func TestNotReplaced(t *testing.T) {
+	for _, file := range []string{"rocev2-nfs3-basic.pcap.zst", "rocev2-nfs41-ipv6.pcap.zst"} {
+		packets := sample(t, file, 0)
+		// Both have the setup: without it nothing tells such twins apart.
+		_, client := quiet(packets, 1)
+		want := decoded(packets, decode.Options{})
+		for _, behind := range []int{0, 1} {
+			var both []capture.Packet
+			for i := range packets {
+				both = append(both, packets[i])
+				v, ok := look(&packets[i])
+				if !ok || v.Dst != client.Addr || v.q.DestQP != client.QPN {
+					continue
+				}
+				twin := changed(packets[i:i+1], func(v *view) { v.bth.SetDestQP(0xabcd) })
+				both = slices.Insert(both, len(both)-1+behind, twin[0])
+			}
+			got := decoded(both, decode.Options{})
+			for _, c := range got.conns {
+				if c.Ends[0].QPN == 0xabcd && c.Ends[1].QPN != 0 || c.Ends[1].QPN == 0xabcd && c.Ends[0].QPN != 0 {
+					t.Errorf("%s, %d behind: %v and %v are one connection", file, behind, c.Ends[0], c.Ends[1])
+				}
+			}
+			for _, r := range want.rows {
+				if !slices.Contains(got.rows, r) {
+					t.Errorf("%s, %d behind: lost %+v", file, behind, r)
+				}
+			}
+		}
+	}
+}
