@@ -21,6 +21,7 @@ type dist struct {
 	packed *hdr.PackedHistogram
 	dense  *hdr.Histogram
 	memory int // bytes accounted for
+	array  int // bytes of an array that there was no room for; 0 if none was tried
 }
 
 // memory is the memory that all histograms of a recorder share.
@@ -92,7 +93,7 @@ func (d *dist) account(m *memory) {
 	m.used += size - d.memory
 	d.memory = size
 	values := d.count - d.zeros
-	if values >= denseFrom {
+	if values >= denseFrom && m.used+d.array-d.memory <= m.limit {
 		h := hdr.New(1, room(d.longest), int(d.packed.SignificantFigures()))
 		if m.used+h.ByteSize()-d.memory <= m.limit {
 			d.packed.MergeInto(h)
@@ -100,6 +101,7 @@ func (d *dist) account(m *memory) {
 			d.dense, d.packed, d.memory = h, nil, h.ByteSize()
 			return
 		}
+		d.array = h.ByteSize()
 	}
 	if m.used > m.limit && d.digits > 1 {
 		m.scarce = true
@@ -108,7 +110,7 @@ func (d *dist) account(m *memory) {
 			_ = p.RecordValues(v, n)
 			return true
 		})
-		d.packed, d.digits = p, 1
+		d.packed, d.digits, d.array = p, 1, 0
 		m.used += p.GetMemorySize() - d.memory
 		d.memory = p.GetMemorySize()
 	}

@@ -95,6 +95,9 @@ func TestDistScarce(t *testing.T) {
 		t.Errorf("%d bytes", d.memory)
 	}
 	check(t, "scarce", d.distribution(), slices.Clone(values))
+	if n := testing.AllocsPerRun(10_000, func() { d.add(values[0], &m) }); n != 0 {
+		t.Errorf("%v allocations for a value: arrays are made that there is no room for", n)
+	}
 }
 
 func TestNearestRank(t *testing.T) {

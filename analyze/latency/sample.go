@@ -7,8 +7,11 @@ type Sample struct {
 	m memory
 }
 
-// Add records a duration in nanoseconds; a negative one counts as zero.
-func (s *Sample) Add(ns int64) { s.d.add(max(ns, 0), &s.m) }
+// Add takes a duration in nanoseconds; one below zero counts as zero.
+func (s *Sample) Add(ns int64) {
+	s.m.limit = DefaultMemory / 2 // as a Recorder has it
+	s.d.add(max(ns, 0), &s.m)
+}
 
 // Count is how many durations there are.
 func (s *Sample) Count() uint64 { return s.d.count }

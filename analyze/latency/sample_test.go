@@ -24,6 +24,9 @@ func TestSample(t *testing.T) {
 	if x := s.Distribution(); x.Count != 100_201 || x.P50 < 1e6 || x.P50 > 1e6+1000 || d.Count != 201 || d.P99 != 198 {
 		t.Errorf("%+v, %+v", x, d)
 	}
+	if n := testing.AllocsPerRun(10_000, func() { s.Add(1e6) }); n != 0 {
+		t.Errorf("%v allocations for a value", n)
+	}
 	s.Reset()
 	if s.Count() != 0 || s.Distribution().P99 != 0 {
 		t.Error("something is left after Reset")

@@ -103,6 +103,27 @@ type Counters struct {
 	Resyncs       uint64 // times that the packet sequence numbers contradicted what was known, and tracking restarted
 }
 
+// Add adds what another queue pair of the same node has sent.
+func (n *Counters) Add(o *Counters) {
+	n.Packets += o.Packets
+	n.Bytes += o.Bytes
+	n.Sends += o.Sends
+	n.Writes += o.Writes
+	n.Reads += o.Reads
+	n.Atomics += o.Atomics
+	n.WriteBytes += o.WriteBytes
+	n.ReadBytes += o.ReadBytes
+	n.Acks += o.Acks
+	n.Retransmitted += o.Retransmitted
+	n.NAKs += o.NAKs
+	n.RNRs += o.RNRs
+	n.ECN += o.ECN
+	n.CNPs += o.CNPs
+	n.Gaps += o.Gaps
+	n.BadCRC += o.BadCRC
+	n.Resyncs += o.Resyncs
+}
+
 // State is how far a connection has come, as far as the capture tells.
 type State uint8
 

@@ -57,11 +57,19 @@ type flow struct {
 	port  uint16 // last UDP source port
 
 	lone         bool // in the chain of flows without a peer
+	paired       bool // in the chain of those with one
 	older, newer *flow
 	rpc          bool   // a Send carried RPC
 	suspect      *flow  // what may be its peer
 	matches      int    // packets in a row that say so
 	matchPSN     uint32 // of the last that was exact
+	last         uint64 // number of its last packet
+
+	// What it may be the answers to, in place of the peer there: see heir.
+	instead    *flow
+	proof      int    // what was found in a row that says so
+	proofPSN   uint32 // of the last exact acknowledgement
+	proofSince uint64 // number of the packet that was found first
 
 	good, bad uint32 // ICRC verdicts
 
@@ -136,7 +144,8 @@ type Tracker struct {
 	flows map[flowKey]*flow
 	cache [256]*flow // by queue pair number: the last flow used
 
-	lone map[addrPair]*flow // flows without a peer: the newest
+	lone   map[addrPair]*flow // flows without a peer: the newest
+	paired map[addrPair]*flow // those with one
 
 	all  []*connection
 	hand int
@@ -173,9 +182,10 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	memory, _ := h.(rdma.MemoryFinder)
 	return &Tracker{
 		h: h, memory: memory, tracer: rdma.TracerOf(h), numbers: numbers, limits: limits,
-		flows: make(map[flowKey]*flow),
-		lone:  make(map[addrPair]*flow),
-		byID:  make(map[cmID]*connection),
+		flows:  make(map[flowKey]*flow),
+		lone:   make(map[addrPair]*flow),
+		paired: make(map[addrPair]*flow),
+		byID:   make(map[cmID]*connection),
 	}
 }
 
@@ -296,7 +306,7 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 		fl.bad++
 		dropped = uint64(fl.good) > 4*uint64(fl.bad)
 	}
-	fl.port = port
+	fl.port, fl.last = port, ref.Number
 	cnp := p.Opcode.IsCNP()
 	response := p.Opcode.IsResponse()
 	if !dropped && !cnp && p.Opcode.IsDefined() {
@@ -309,8 +319,8 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 			}
 			fl = t.anew(fl, ref, int32(tap), fabric)
 		}
-		if fl.c.flows[fl.side.Other()] == nil && t.pair(fl, p) && fl.tap.Tap() != int32(tap) {
-			return fl.c.known() // its other direction is followed at another capture point: the copy from there counts
+		if fl.c.flows[fl.side.Other()] == nil && (t.pair(fl, p) || t.heir(fl, p, ref)) && fl.tap.Tap() != int32(tap) {
+			return fl.c.known() // its other direction is captured elsewhere: the copy from there counts
 		}
 		if fl.copies || fl.respCopies {
 			if fl.isCopy(p.PSN, response) {
@@ -500,10 +510,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		if fl == nil {
 			continue
 		}
-		for len(fl.sends) > 0 {
-			t.flushSend(fl, 0)
-		}
-		c.Sent[fl.side].Gaps += fl.missing.size()
+		t.settleGaps(fl)
 	}
 	c.closed, c.closedAt = true, ref.Time
 	t.numbers.Assign(c.Connection)
@@ -512,18 +519,43 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 		if fl == nil {
 			continue
 		}
-		t.requests -= len(fl.ring)
-		t.add(c, -len(fl.ring)*requestSize)
-		if fl.prints != nil {
-			t.add(c, -maxPrints*printSize)
-		}
-		fl.prints, fl.pushed = nil, 0
-		fl.ring, fl.head, fl.acked = nil, 0, 0
-		fl.sends = nil
-		fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
-		t.dropEarly(fl)
-		t.sets(fl)
+		t.release(fl)
 		fl.started, fl.announced = false, false
+	}
+}
+
+// settleGaps reports what was under way, and counts what has not come.
+func (t *Tracker) settleGaps(fl *flow) {
+	for len(fl.sends) > 0 {
+		t.flushSend(fl, 0)
+	}
+	fl.c.Sent[fl.side].Gaps += fl.missing.size()
+}
+
+// release takes back what a flow remembers.
+func (t *Tracker) release(fl *flow) {
+	t.requests -= len(fl.ring)
+	t.add(fl.c, -len(fl.ring)*requestSize)
+	if fl.prints != nil {
+		t.add(fl.c, -maxPrints*printSize)
+	}
+	fl.prints, fl.pushed = nil, 0
+	fl.ring, fl.head, fl.acked = nil, 0, 0
+	fl.sends = nil
+	fl.missing.r, fl.headless.r, fl.gone.r, fl.respMissing.r = nil, nil, nil, nil
+	t.dropEarly(fl)
+	t.sets(fl)
+}
+
+// unlist makes that a flow is not found any more.
+func (t *Tracker) unlist(fl *flow) {
+	t.dropLone(fl)
+	t.dropPaired(fl)
+	if t.flows[fl.key] == fl {
+		delete(t.flows, fl.key)
+	}
+	if slot := t.slot(&fl.key); *slot == fl {
+		*slot = nil
 	}
 }
 
@@ -534,13 +566,7 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 		if fl == nil {
 			continue
 		}
-		t.dropLone(fl)
-		if t.flows[fl.key] == fl {
-			delete(t.flows, fl.key)
-		}
-		if slot := t.slot(&fl.key); *slot == fl {
-			*slot = nil
-		}
+		t.unlist(fl)
 	}
 	for _, id := range c.comm {
 		if t.byID[id] == c {

@@ -188,5 +188,7 @@ func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdm
 		t.addLone(fl)
 	} else {
 		t.dropLone(c.flows[side.Other()])
+		t.addPaired(c.flows[side.Other()])
+		t.addPaired(fl)
 	}
 }

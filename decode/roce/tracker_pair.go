@@ -28,30 +28,54 @@ const (
 
 // addLone adds a flow to the chain of flows without a peer.
 func (t *Tracker) addLone(fl *flow) {
-	pair := addrPair{fl.key.src, fl.key.dst, fl.key.tenant}
-	fl.lone, fl.older, fl.newer = true, t.lone[pair], nil
-	if fl.older != nil {
-		fl.older.newer = fl
-	}
-	t.lone[pair] = fl
+	fl.lone = true
+	chain(t.lone, fl)
 }
 
 func (t *Tracker) dropLone(fl *flow) {
-	if !fl.lone {
-		return
+	if fl.lone {
+		unchain(t.lone, fl)
+		fl.lone = false
 	}
+}
+
+// addPaired puts a flow into the chain of those with a peer.
+func (t *Tracker) addPaired(fl *flow) {
+	fl.paired = true
+	chain(t.paired, fl)
+}
+
+func (t *Tracker) dropPaired(fl *flow) {
+	if fl.paired {
+		unchain(t.paired, fl)
+		fl.paired = false
+	}
+}
+
+func (k *flowKey) pair() addrPair { return addrPair{k.src, k.dst, k.tenant} }
+
+func chain(newest map[addrPair]*flow, fl *flow) {
+	pair := fl.key.pair()
+	fl.older, fl.newer = newest[pair], nil
+	if fl.older != nil {
+		fl.older.newer = fl
+	}
+	newest[pair] = fl
+}
+
+func unchain(newest map[addrPair]*flow, fl *flow) {
 	if fl.older != nil {
 		fl.older.newer = fl.newer
 	}
-	switch pair := (addrPair{fl.key.src, fl.key.dst, fl.key.tenant}); {
+	switch pair := fl.key.pair(); {
 	case fl.newer != nil:
 		fl.newer.older = fl.older
 	case fl.older != nil:
-		t.lone[pair] = fl.older
+		newest[pair] = fl.older
 	default:
-		delete(t.lone, pair)
+		delete(newest, pair)
 	}
-	fl.lone, fl.older, fl.newer = false, nil, nil
+	fl.older, fl.newer = nil, nil
 }
 
 // pair searches for the opposite flow of fl if the connection's setup was not captured. A reply to an XID
@@ -199,6 +223,8 @@ func (t *Tracker) join(a, b *flow) {
 		into.ID = from.ID
 	}
 	was, side := b.side, a.side.Other()
+	t.addPaired(a)
+	t.addPaired(b)
 	b.side = side
 	b.c = into
 	into.flows[side] = b

@@ -18,14 +18,14 @@ type request struct {
 	start uint32   // PSN
 	print uint32   // see printOf
 	count uint32   // packets
-	guess bool     // Read: count is only a bound, or 0, since the path MTU is not yet known
-	mtu   uint32   // payload of its First packet
+	guess bool     // Read: count is only a bound, or 0, since the path MTU is not known yet
+	mtu   uint32   // payload of its First packet; 0 of a Send whose end has not been seen, or of one packet
 	next  uint32   // Read: index of the next response packet
 	got   uint32   // Read: response packets seen
 	at    int64    // Send: time of the copy that counts
 	tag   rdma.Tag // Send: the Handler's
 	gen   uint64   // Send: the Handler's
-	op    rdma.Op  // Write, Read
+	op    rdma.Op  // Write, Read; of a Send: Length
 }
 
 const (

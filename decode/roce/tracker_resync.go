@@ -88,8 +88,12 @@ func (t *Tracker) resync(fl *flow, psn uint32, ref rdma.Ref) {
 // what was seen with that PSN, or is older than anything that the peer can still ask for.
 func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 	psn := p.PSN
-	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) || fl.gone.has(psn, 1) {
+	if fl.opening && fl.below(psn) || fl.missing.has(psn, 1) {
 		return false
+	}
+	if fl.gone.has(psn, 1) {
+		// What was sent before the first of a flow comes soon, if it does.
+		return !fl.opening && p.Opcode.Starts() && fl.pushed > maxOvertaken/2 && psnDiff(psn, fl.floor) < 0
 	}
 	starts, kind := p.Opcode.Starts(), kindOf(p)
 	for _, a := range fl.sends {
@@ -115,8 +119,12 @@ func (t *Tracker) contradicts(fl *flow, p *Packet) bool {
 		}
 		older = older && psnDiff(psn, fl.prints[i].start) < 0
 	}
-	// A sender whose ring has overflowed may have more in flight than is remembered.
-	return !older || len(fl.ring) < t.limits.Requests && psnDiff(psn, fl.ring[fl.oldest()%uint64(len(fl.ring))].start) < 0
+	if !older || psnDiff(psn, fl.ring[fl.oldest()%uint64(len(fl.ring))].start) >= 0 {
+		return !older
+	}
+	// A sender whose ring has overflowed may have more under way than is
+	// remembered. But it does not go back behind so much that was acknowledged.
+	return len(fl.ring) < t.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
 }
 
 // contradicts reports whether a packet with one of r's PSNs cannot be its retransmission, which may resume in
@@ -132,6 +140,8 @@ func (r *request) contradicts(p *Packet, starts bool, kind requestKind) bool {
 		return r.print != printOf(p)
 	case kind != r.kind:
 		return true
+	case kind == sendRequest:
+		return !r.resumes(p, d)
 	case kind == writeRequest:
 		return p.RETH.RKey != r.op.Handle || p.RETH.VA != r.op.Offset+d*uint64(r.mtu)
 	case kind == readRequest:
@@ -139,4 +149,18 @@ func (r *request) contradicts(p *Packet, starts bool, kind requestKind) bool {
 			p.RETH.VA+uint64(p.RETH.DMALen) != r.op.Offset+uint64(r.op.Length)
 	}
 	return false
+}
+
+// resumes reports whether a First or Only packet may be the one at index d of a
+// Send: it brings what is left of it.
+func (r *request) resumes(p *Packet, d uint64) bool {
+	if r.mtu == 0 {
+		return true // its size is not known
+	}
+	mtu := int64(r.mtu)
+	rest := int64(r.op.Length) - int64(d)*mtu
+	if p.Opcode.Ends() {
+		return int64(p.PayloadLen) == rest
+	}
+	return int64(p.PayloadLen) == mtu && rest > mtu
 }

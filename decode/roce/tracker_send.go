@@ -117,12 +117,14 @@ func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 	t.deliver(fl, s, p.PSN, 1, printOf(p))
 }
 
-func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32) {
+func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32) *request {
 	fl.c.Sent[fl.side].Sends++
 	tag, gen := t.h.Send(fl.c.Connection, s)
 	fl.rpc = fl.rpc || tag != nil
 	r := t.push(fl, start, sum)
 	r.kind, r.count, r.tag, r.gen, r.at = sendRequest, count, tag, gen, s.Last.Time
+	r.mtu = 0
+	return r
 }
 
 func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
@@ -260,7 +262,10 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
 		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit, Parts: a.parts,
 	}
-	t.deliver(fl, s, a.start, a.count, a.print)
+	r := t.deliver(fl, s, a.start, a.count, a.print)
+	if a.ended {
+		r.mtu, r.op.Length = a.mtu, uint32(a.length)
+	}
 	t.assembling -= cap(a.buf)
 	if len(t.spare) < maxSpareBuffers && cap(a.buf) <= maxSpareBuffer {
 		t.spare = append(t.spare, a)

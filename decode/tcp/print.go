@@ -13,12 +13,11 @@ import (
 // maxPrints is how many delivered segments of a stream are remembered.
 const maxPrints = 32
 
-// print is what is remembered of a segment: its position, its first bytes, and a hash of some later ones.
-// captured is how much of it was available.
+// print is what is remembered of a segment: where it was, and some of its bytes.
+// captured is how much of it was there.
 type print struct {
 	offset   uint64
-	head     uint64
-	sum      uint64
+	words    [4]uint64 // see wordsOf
 	n        int32
 	captured int32
 }
@@ -27,26 +26,37 @@ type print struct {
 // before, make a new stream.
 const differing = 2
 
-func headOf(p []byte) uint64 {
-	if len(p) < 8 {
-		return 0
+// wordsOf takes the words at the places of wordsAt: all of a segment would cost as
+// much as the rest of the work on it. Of less than two words it makes one, and a
+// hash.
+func wordsOf(p []byte) (w [4]uint64) {
+	if n := len(p); n >= 16 {
+		return [4]uint64{
+			binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[n/4:]),
+			binary.LittleEndian.Uint64(p[n/2:]), binary.LittleEndian.Uint64(p[n-8:]),
+		}
 	}
-	return binary.LittleEndian.Uint64(p)
+	if len(p) >= 8 {
+		w[0] = binary.LittleEndian.Uint64(p)
+	}
+	w[1] = uint64(len(p))
+	for _, c := range p {
+		w[1] = (w[1] ^ uint64(c)) * 0x9e3779b97f4a7c15
+	}
+	return w
 }
 
-// sumOf covers words in the middle and at the end: covering the whole segment would cost as much as all other
-// work on it.
-func sumOf(p []byte) uint64 {
-	const a, b, c = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xa0761d6478bd642f
-	if len(p) < 16 {
-		h := uint64(len(p))
-		for _, c := range p {
-			h = (h ^ uint64(c)) * a
-		}
-		return h
+// wordsAt is where the words of a segment are, as far as they can be compared with
+// those of one that begins elsewhere.
+func (x *print) wordsAt() (at [4]uint64, count int) {
+	n := uint64(x.captured)
+	switch {
+	case n < 8:
+		return at, 0
+	case n < 16:
+		return at, 1
 	}
-	n := len(p) - 8
-	return binary.LittleEndian.Uint64(p[n/4:])*a ^ binary.LittleEndian.Uint64(p[n/2:])*b ^ binary.LittleEndian.Uint64(p[n:])*c
+	return [4]uint64{0, n / 4, n / 2, n - 8}, 4
 }
 
 // remember keeps the print of a segment that has been delivered.
@@ -54,21 +64,37 @@ func (s *Stream) remember(offset uint64, p []byte, n int) {
 	if s.prints == nil {
 		s.prints = make([]print, maxPrints)
 	}
-	s.prints[s.printed%maxPrints] = print{offset, headOf(p), sumOf(p), int32(min(n, 1<<30)), int32(min(len(p), 1<<30))}
+	x := &s.prints[s.printed%maxPrints]
 	s.printed++
+	x.offset, x.n, x.captured = offset, int32(min(n, 1<<30)), int32(min(len(p), 1<<30))
+	if k := len(p); k >= 16 { // as wordsOf, where it is written: half the time
+		x.words[0] = binary.LittleEndian.Uint64(p)
+		x.words[1] = binary.LittleEndian.Uint64(p[k/4:])
+		x.words[2] = binary.LittleEndian.Uint64(p[k/2:])
+		x.words[3] = binary.LittleEndian.Uint64(p[k-8:])
+		return
+	}
+	x.words = wordsOf(p)
 }
 
-// differs reports whether a segment that has been delivered had other bytes.
+// differs reports whether other bytes have been delivered than those of a segment,
+// which may be cut in another way.
 func (s *Stream) differs(offset uint64, p []byte, n int) bool {
 	for i := range s.prints[:min(s.printed, uint64(len(s.prints)))] {
 		x := &s.prints[i]
-		if x.offset != offset {
+		if x.offset == offset && int(x.n) == n && int(x.captured) == len(p) {
+			return x.words != wordsOf(p)
+		}
+		if x.offset >= offset+uint64(len(p)) || offset >= x.offset+uint64(x.captured) {
 			continue
 		}
-		if int(x.n) == n && int(x.captured) == len(p) {
-			return x.head != headOf(p) || x.sum != sumOf(p)
+		at, count := x.wordsAt()
+		for j, w := range x.words[:count] {
+			d := x.offset + at[j] - offset // wraps if it lies before
+			if d < uint64(len(p)) && uint64(len(p))-d >= 8 && binary.LittleEndian.Uint64(p[d:]) != w {
+				return true
+			}
 		}
-		return len(p) >= 8 && x.captured >= 8 && x.head != headOf(p)
 	}
 	return false
 }
@@ -107,7 +133,7 @@ const maxOdd = 64 << 10
 func (s *Stream) same(offset uint64, p []byte, n int) bool {
 	for i := range s.prints[:min(s.printed, uint64(len(s.prints)))] {
 		if x := &s.prints[i]; x.offset == offset && int(x.n) == n && int(x.captured) == len(p) {
-			return x.head == headOf(p) && x.sum == sumOf(p)
+			return x.words == wordsOf(p)
 		}
 	}
 	return false

@@ -74,6 +74,48 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
+// TestOverlapDiffers: a segment that is cut in another way than those that it
+// repeats is compared where their words are known, whether all or a part of it is
+// old.
+func TestOverlapDiffers(t *testing.T) {
+	data := make([]byte, 4000)
+	for i := range data {
+		data[i] = byte(i * 7 >> 3)
+	}
+	for _, c := range []struct {
+		name     string
+		at, n    int // of the segment
+		first, k int // bytes changed in it
+		want     int
+	}{
+		{"the same bytes", 500, 1000, 0, 0, 0},
+		{"all other", 500, 1000, 0, 1000, 1},
+		{"the beginning of the second", 900, 300, 100, 8, 1},
+		{"a quarter of the second", 1150, 300, 100, 8, 1},
+		{"the end of the second", 1500, 1000, 492, 8, 1},
+		{"between the words", 1010, 200, 0, 200, 0},
+		{"a part is new, the same bytes", 2500, 1500, 0, 0, 0},
+		{"a part is new, others", 2500, 1500, 0, 500, 1},
+	} {
+		var k kept
+		s := NewStream(NewPool(Options{}), &k)
+		for i := range 3 {
+			s.Segment(uint32(1000+1000*i), 0, data[1000*i:1000*(i+1)], 1000, rdma.Ref{Time: int64(i), Number: uint64(i + 1)})
+		}
+		p := bytes.Clone(data[c.at : c.at+c.n])
+		for i := range c.k {
+			p[c.first+i] ^= 0x55
+		}
+		s.Segment(uint32(1000+c.at), 0, p, len(p), rdma.Ref{Time: 9, Number: 9})
+		if k.differs != c.want || k.resets != 0 {
+			t.Errorf("%s: %d differ, %d resets", c.name, k.differs, k.resets)
+		}
+		if end := min(max(3000, c.at+c.n), len(k.data)); !bytes.Equal(k.data[:3000], data[:3000]) || end != len(k.data) {
+			t.Errorf("%s: %d bytes, or not the first ones", c.name, len(k.data))
+		}
+	}
+}
+
 func BenchmarkPrint(b *testing.B) {
 	p := make([]byte, 1448)
 	b.SetBytes(int64(len(p)))

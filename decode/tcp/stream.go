@@ -328,6 +328,10 @@ func (s *Stream) take(a, b uint64, p []byte, ref rdma.Ref) {
 	for a < b {
 		if a < s.next {
 			to := min(b, s.next)
+			if to < b && s.differs(a, part(a, to), int(to-a)) {
+				s.stats.Differing++
+				s.consumer.Differs(a, int(to-a), ref)
+			}
 			seen(a, to-a)
 			a = to
 			continue

@@ -90,9 +90,10 @@ func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) (rdm
 	t.resent(tx)
 	reads := len(tx.Call.Header.Reads)+len(tx.Call.Header.Call) > 0 && transport
 	if !reads && len(tx.served) == 0 && (tx.acked || tx.Connection.Fabric == rdma.UDP) {
-		gen := tx.gen
-		t.finish(tx)
-		return &tx.tags.call, gen
+		// It ends with the next message: who is told of messages has to be told
+		// that this one is the call, which nobody knows any more when it has ended.
+		tx.waitingUntil = s.Last.Time
+		return &tx.tags.call, tx.gen
 	}
 	tx.waitingUntil = max(tx.waitingUntil, s.Last.Time+ackWait)
 	return &tx.tags.call, tx.gen

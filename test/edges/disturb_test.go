@@ -138,7 +138,7 @@ func TestDisturbed(t *testing.T) {
 }
 
 // documentedDisturbances is how many of each kind docs/edges.md has the results of.
-const documentedDisturbances = 1000
+const documentedDisturbances = 250
 
 // disturbed counts what became of the transactions of a capture.
 type disturbed struct {

@@ -1,0 +1,106 @@
+package roce
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+const (
+	// heirTries is how many packets of a flow without a peer are looked at to
+	// find out whether it has taken the place of another.
+	heirTries = 256
+	// What one packet counts, and what is enough: an exact acknowledgement and
+	// a reply, or three replies.
+	heirExact  = 2
+	heirRPC    = 1
+	heirEnough = 3
+)
+
+// heir looks for a flow with a peer that fl answers in place of that peer: its
+// sender has connected a new queue pair to the same queue pair of the other node,
+// whose number alone is on the wire, and the capture lacks the setup. The peer must
+// have been silent since the request that fl answers, which nobody else has
+// answered. fl must acknowledge just that request, and reply to its call or use its
+// memory.
+func (t *Tracker) heir(fl *flow, p *Packet, ref rdma.Ref) bool {
+	if fl.c.set() || fl.c.closed || fl.c.Sent[fl.side].Packets > heirTries {
+		return false
+	}
+	var best *flow
+	evidence, ties := 0, 0
+	g := t.paired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
+	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
+		peer := g.c.flows[g.side.Other()]
+		if g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric || peer == nil || peer.last > g.last {
+			continue
+		}
+		e := t.evidence(fl, g, p) & (exactPSN | matchingRPC)
+		if e == exactPSN && !g.awaits(p.PSN) {
+			continue
+		}
+		switch {
+		case e > evidence:
+			best, evidence, ties = g, e, 0
+		case e == evidence:
+			ties++
+		}
+	}
+	if best == nil || ties > 0 {
+		return false
+	}
+	if fl.instead != best || best.c.flows[best.side.Other()].last > fl.proofSince {
+		fl.instead, fl.proof, fl.proofSince = best, 0, ref.Number
+	}
+	switch {
+	case evidence&matchingRPC != 0:
+		fl.proof += heirRPC
+	case fl.proof == 0 || p.PSN != fl.proofPSN:
+		fl.proof, fl.proofPSN = fl.proof+heirExact, p.PSN
+	}
+	if fl.proof < heirEnough || evidence&matchingRPC == 0 {
+		return false
+	}
+	fl.instead = nil
+	t.inherit(best, fl, ref)
+	return true
+}
+
+// awaits reports whether psn is one of a request that has not been acknowledged.
+func (fl *flow) awaits(psn uint32) bool {
+	for pos := fl.acked; pos < fl.head; pos++ {
+		r := &fl.ring[pos%uint64(len(fl.ring))]
+		if d := psnDiff(psn, r.start); d >= 0 && uint32(d) < max(r.count, 1) {
+			return true
+		}
+	}
+	return false
+}
+
+// inherit puts heir in the place of g's peer. What was called goes on on the same
+// connection, which has another queue pair from now on.
+func (t *Tracker) inherit(g, heir *flow, ref rdma.Ref) {
+	c := g.c
+	old := c.flows[g.side.Other()]
+	t.settleGaps(old)
+	t.release(old)
+	t.unlist(old)
+	sent := c.Sent[old.side]
+	t.add(c, -flowSize)
+	c.flows[old.side] = nil
+	t.dropPaired(g)
+	t.addLone(g)
+	// What lies between the numbers of two queue pairs was not lost.
+	if g.acked < g.head {
+		first := g.ring[g.acked%uint64(len(g.ring))].start
+		if len(g.sends) == 0 || psnDiff(g.sends[0].start, first) >= 0 {
+			g.missing.before(psnAdd(first, psnMask))
+			g.headless.before(psnAdd(first, psnMask))
+		}
+	}
+	g.respMissing.reset()
+	t.sets(g)
+	g.refused, g.copies, g.respCopies = false, false, false
+	t.join(g, heir)
+	n := &heir.c.Sent[heir.side]
+	n.Add(&sent)
+	c = heir.c
+	c.Sent[g.side].Resyncs++
+	t.h.Event(c.Connection, g.side, rdma.EventResync, g.next, ref)
+}
