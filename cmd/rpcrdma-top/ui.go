@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,6 +70,7 @@ type ui struct {
 	// Where things are on the screen, for the mouse.
 	tableRow int // of the first row of the table; 0: none
 	table    *table
+	cut      string // which part of the table is shown; empty: all of it
 	columns  []int
 	widths   []int
 }
@@ -318,7 +320,7 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		} else {
 			f, err := filter.Compile(expr)
 			if err != nil {
-				u.wrong = err.Error()
+				u.wrong = wrongFilter(err)
 				u.fitInput()
 				return u, nil
 			}
@@ -337,11 +339,23 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	u.wrong = ""
 	if expr := strings.TrimSpace(u.input.Value()); expr != "" {
 		if _, err := filter.Compile(expr); err != nil {
-			u.wrong = err.Error()
+			u.wrong = wrongFilter(err)
 		}
 	}
 	u.fitInput()
 	return u, cmd
+}
+
+// wrongFilter says what is wrong with a filter, in less than a line.
+func wrongFilter(err error) string {
+	var place *filter.Error
+	switch {
+	case !errors.As(err, &place) || !place.Unknown:
+		return err.Error()
+	case place.Hint != "":
+		return "no field " + strconv.Quote(place.Found) + "; " + place.Hint
+	}
+	return "no field " + strconv.Quote(place.Found) + ": rpcrdma-dump --list-fields"
 }
 
 // fitInput gives the filter its room on the last line: all of it, or half if

@@ -318,6 +318,10 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		},
 		empty: "no transactions",
 	}
+	t.more = uint64(s.Beyond)
+	if all, listed := endedInAll(s), uint64(listedEnded(s)); all > listed {
+		t.more += all - listed
+	}
 	if s.Filter != "" {
 		t.empty = "no transactions for which the filter holds"
 	}
@@ -430,6 +434,13 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 		},
 		empty: "no connection carries RPC yet",
 	}
+	gone := s.EndedConns
+	for i := range s.Connections {
+		if s.Connections[i].State != "open" {
+			gone--
+		}
+	}
+	t.more = uint64(max(gone, 0))
 	for i := range s.Connections {
 		c := &s.Connections[i]
 		creditText, creditTone := "-", normal
@@ -487,8 +498,9 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 }
 
 // usageTable lists files or clients.
-func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what string, totals bool) *table {
+func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int, what string, totals bool) *table {
 	t := &table{
+		more: uint64(rest),
 		columns: []column{
 			{title: what, width: 16, most: 200, share: 3, name: true},
 			{title: "OPS/S", width: 6, right: true, rank: 1},
