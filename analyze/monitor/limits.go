@@ -12,6 +12,7 @@ const (
 	maxRecent      = 128      // ended transactions that are still listed: the latest,
 	maxSlow        = 32       // the slowest,
 	maxOdd         = 64       // and those that failed, or were not whole
+	maxPage        = 1024     // of a page of all that have ended
 	maxHeld        = 16 << 20 // bytes that all of these may hold
 	maxDetail      = 4096     // lines of a transaction in full
 	maxName        = 512      // bytes of a name of a file
