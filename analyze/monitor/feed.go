@@ -301,6 +301,7 @@ func (f *Feed) publish() {
 	s := f.m.Snapshot()
 	s.Speed, s.Paced, s.Paused = f.opt.Speed, !f.opt.Live, f.paused
 	s.Again, s.Note = f.hurrying, f.note
+	f.note = "" // once is enough
 	f.latest.Store(s)
 	// Large snapshots are taken less often.
 	now := time.Now()

@@ -244,6 +244,9 @@ func (o *options) run(s *cli.Streams) error {
 		}
 	}
 	shown.begin(s.Err, notes, src)
+	if shown.screen != nil {
+		fopt.Reopen = src.again
+	}
 	feed := monitor.Start(m, src, fopt)
 	if metrics != nil {
 		metrics.serve(feed)
@@ -258,7 +261,7 @@ func (o *options) run(s *cli.Streams) error {
 		src.counters(s.Err)
 	}
 	if ended {
-		inputProblems(notes, src, feed.Latest())
+		inputProblems(notes, feed.Ending())
 		keys.Notes(notes.Printf)
 	}
 	if err == nil && notes.Damaged() && ended {

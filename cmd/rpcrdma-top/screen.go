@@ -88,6 +88,9 @@ func (u *ui) bodyLines(height int) []string {
 // counts is the line above the transactions.
 func (u *ui) counts() []span {
 	s := u.snap
+	if s.Paged {
+		return []span{{"all " + number(s.PageAll), bold}, {" that have ended, in the order of their end; a: back", normal}}
+	}
 	out := []span{{strconv.Itoa(s.Open), bold}, {" in flight", normal}}
 	if s.Stuck > 0 {
 		out = append(out, span{", ", normal}, span{fmt.Sprintf("%d stuck", s.Stuck), bad})
@@ -285,7 +288,7 @@ func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, as
 func (u *ui) foot() string {
 	switch {
 	case u.typing:
-		const label = " filter: "
+		label := u.prompt.label()
 		room := u.width - len(label) - 1 // the cursor may stand behind the text
 		if room < 8 {
 			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
@@ -312,7 +315,7 @@ func (u *ui) foot() string {
 		}
 		keys = " Enter narrow  t " + what + "  <> sort  / filter  +/- interval  Space freeze  ? help"
 	case u.view == transactions:
-		keys = " Enter open  </> sort  r reverse  / filter  Space freeze  ? help  q quit"
+		keys = " Enter open  </> sort  / filter  f search  a all  r reverse  ? help  q quit"
 	default:
 		keys = " Enter its transactions  </> sort  r reverse  / filter  ? help  q quit"
 	}

@@ -47,6 +47,7 @@ type table struct {
 	columns []column
 	rows    []row
 	empty   string // shown if there are none
+	first   uint64 // number of the first row, if the table is a part of a longer one
 	more    uint64 // rows that are known of, and not in the table
 }
 
@@ -59,10 +60,10 @@ func (t *table) of(from, n int) string {
 		return ""
 	case n == 0:
 		return "0 of " + number(all)
-	case from == 0:
+	case from == 0 && t.first == 0:
 		return number(uint64(n)) + " of " + number(all)
 	}
-	return number(uint64(from)+1) + "-" + number(uint64(from+n)) + " of " + number(all)
+	return number(t.first+uint64(from)+1) + "-" + number(t.first+uint64(from+n)) + " of " + number(all)
 }
 
 // order sorts by a column; a negative one leaves the order as it is. Numbers

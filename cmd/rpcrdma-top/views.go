@@ -318,7 +318,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		},
 		empty: "no transactions",
 	}
-	t.more = uint64(s.Beyond)
+	t.more, t.first = uint64(s.Beyond), s.PageFrom
 	if all, listed := endedInAll(s), uint64(listedEnded(s)); all > listed {
 		t.more += all - listed
 	}
