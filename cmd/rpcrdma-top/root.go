@@ -222,7 +222,7 @@ func (o *options) run(s *cli.Streams) error {
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
+	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live, Reopen: src.again}
 	shown, err := o.display(s, &fopt)
 	if err != nil {
 		return err
@@ -244,9 +244,6 @@ func (o *options) run(s *cli.Streams) error {
 		}
 	}
 	shown.begin(s.Err, notes, src)
-	if shown.screen != nil {
-		fopt.Reopen = src.again
-	}
 	feed := monitor.Start(m, src, fopt)
 	if metrics != nil {
 		metrics.serve(feed)

@@ -19,6 +19,28 @@ func (u *ui) ask(p prompt, value string) tea.Cmd {
 	return u.input.Focus()
 }
 
+// seek takes the keys that look for something.
+func (u *ui) seek(key string) tea.Cmd {
+	switch key {
+	case "f":
+		return u.ask(promptSearch, "")
+	case "F":
+		u.search(u.found)
+	case "@":
+		if u.snap.Paced {
+			return u.ask(promptTime, "")
+		}
+		u.message = "what is captured now has no other time"
+	case "{":
+		u.jump(-10 * int64(u.snap.Interval))
+	case "}":
+		u.jump(10 * int64(u.snap.Interval))
+	case "a":
+		u.all()
+	}
+	return nil
+}
+
 // answer takes what was searched for, or a time.
 func (u *ui) answer(s string) {
 	if u.prompt == promptTime && s != "" {

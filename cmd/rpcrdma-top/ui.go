@@ -233,19 +233,8 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		u.show((u.view + views - 1) % views)
 	case "/":
 		return u, u.ask(promptFilter, u.snap.Filter)
-	case "f", "ctrl+s":
-		return u, u.ask(promptSearch, "")
-	case "F":
-		u.search(u.found)
-	case "@":
-		if u.snap.Paced {
-			return u, u.ask(promptTime, "")
-		}
-		u.message = "what is captured now has no other time"
-	case "{", "}":
-		u.jump(map[string]int64{"{": -10, "}": 10}[key] * int64(u.snap.Interval))
-	case "a":
-		u.all()
+	case "f", "F", "@", "{", "}", "a":
+		return u, u.seek(key)
 	case "esc":
 		if u.snap.Filter != "" {
 			u.feed.SetFilter(nil)
