@@ -21,6 +21,7 @@ type batchPrinter struct {
 	w      io.Writer
 	width  int
 	want   int  // intervals; 0 none
+	whole  bool // lists are not cut
 	forced bool // there is no terminal: for each interval, without end
 	done   int
 	enough bool // all that was wanted is printed
@@ -28,7 +29,7 @@ type batchPrinter struct {
 }
 
 func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPrinter {
-	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching}
+	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching, whole: o.verbose}
 	if p.width < 40 {
 		p.width = batchWidth
 	}
@@ -90,6 +91,9 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 		}
 		b.WriteByte('\n')
 		shown := min(len(t.rows), most)
+		if p.whole {
+			shown = len(t.rows)
+		}
 		cut := t.of(0, shown)
 		if cut != "" {
 			name += ", " + cut

@@ -62,6 +62,7 @@ type options struct {
 	filter     string
 	batch      int
 	batching   bool
+	verbose    bool
 	listen     string
 	color      string
 	ascii      bool
@@ -136,6 +137,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVar(f, &o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --batch: print whole lists")
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
