@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rpcrdma/toolkit/internal/nearest"
 )
 
 // Error says what is wrong with an expression or with the name of a field.
@@ -66,28 +68,7 @@ func shorten(s string) string {
 
 // didYouMean is a hint with the names closest to a misspelt one, or empty.
 func didYouMean(name string, candidates []string) string {
-	const most = 3
-	if len(name) == 0 || len(name) > 64 {
-		return ""
-	}
-	limit := 1 + len(name)/4
-	best := limit + 1
-	var found []string
-	lower := strings.ToLower(name)
-	for _, c := range candidates {
-		if len(c) > len(name)+limit || len(c) < len(name)-limit {
-			continue
-		}
-		d := distance(lower, strings.ToLower(c), best)
-		switch {
-		case d > limit || d > best:
-		case d < best:
-			best, found = d, append(found[:0], c)
-		case !contains(found, c):
-			found = append(found, c)
-		}
-	}
-	return suggest(found, most)
+	return suggest(nearest.Names(name, candidates), 3)
 }
 
 func suggest(found []string, most int) string {
@@ -107,38 +88,4 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
-}
-
-// distance is the number of letters to change, insert, delete or swap with a neighbour to turn a into b.
-// Anything above limit is reported as limit+1.
-func distance(a, b string, limit int) int {
-	var rows [3][130]int
-	if len(b) >= len(rows[0]) {
-		return limit + 1
-	}
-	prev2, prev, row := rows[0][:], rows[1][:], rows[2][:]
-	for j := range len(b) + 1 {
-		prev[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		least := row[0]
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			d := min(prev[j]+cost, prev[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				d = min(d, prev2[j-1]+1)
-			}
-			row[j+1] = d
-			least = min(least, d)
-		}
-		if least > limit {
-			return limit + 1
-		}
-		prev2, prev, row = prev, row, prev2
-	}
-	return prev[len(b)]
 }

@@ -272,18 +272,3 @@ func TestLoadNames(t *testing.T) {
 		}
 	}
 }
-
-func TestHints(t *testing.T) {
-	for _, c := range []struct {
-		a, b  string
-		limit int
-		want  int
-	}{
-		{"", "", 3, 0}, {"abc", "abc", 3, 0}, {"abc", "abd", 3, 1}, {"abc", "acb", 3, 1}, {"abc", "ab", 3, 1}, {"abc", "xabc", 3, 1},
-		{"abc", "xyz", 3, 3}, {"abc", "xyz", 1, 2}, {"ca", "abc", 3, 3}, {"abc", strings.Repeat("x", 200), 3, 4},
-	} {
-		if got := distance(c.a, c.b, c.limit); got != c.want {
-			t.Errorf("%s, %s: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}

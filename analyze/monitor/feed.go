@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +22,17 @@ type FeedOptions struct {
 	// Interval, if set, is called with a snapshot whenever an interval is complete. If it returns false, the
 	// feed ends. Decoding waits for it.
 	Interval func(*Snapshot) bool
+	// Reopen, if set, opens the input once more, from its beginning: Jump can go
+	// back then, a filter set at the end of the input counts from its beginning,
+	// and Page lists what is not held any more. Reading it waits for nobody.
+	Reopen func() (capture.Reader, error)
 }
 
-// errStopped means that the feed was stopped.
-var errStopped = errors.New("stopped")
+// Ends of a pass before the input does: the feed was stopped; another pass begins.
+var (
+	errStopped = errors.New("stopped")
+	errAgain   = errors.New("another pass")
+)
 
 // Feed feeds the packets of a reader to a Model, on its own goroutine.
 type Feed struct {
@@ -36,6 +44,14 @@ type Feed struct {
 	notice chan struct{} // there is a new snapshot
 	done   chan struct{}
 	err    error
+	ending Ending
+
+	// The pass after this one, once somebody wants it; and how far this one goes
+	// without regard to speed.
+	redo     *pass
+	hurrying bool
+	until    int64
+	note     string // why a wish was not fulfilled
 
 	mu    sync.Mutex
 	asked wishes
@@ -54,7 +70,22 @@ type Feed struct {
 	next       time.Time
 }
 
-// wishes are requests to the feed. The goroutine of the Model handles them when it can.
+// Ending is what is known at the end of the input, or where the feed was stopped
+// before. Later passes do not change it.
+type Ending struct {
+	Snapshot *Snapshot
+	Reader   capture.Reader // that was read to the end
+}
+
+// pass is one reading of the input.
+type pass struct {
+	r     capture.Reader
+	m     *Model
+	until int64
+}
+
+// wishes are what others want of the feed; the goroutine of the Model takes
+// them when it can.
 type wishes struct {
 	filter   *filter.Filter
 	refilter bool
@@ -70,6 +101,10 @@ type wishes struct {
 	plain    bool
 	rewatch  bool
 	skip     bool
+	seek     int64
+	reseek   bool
+	page     *uint64
+	repage   bool
 }
 
 // Start starts to feed m with the packets of r. The caller closes r after Wait.
@@ -139,7 +174,24 @@ func (f *Feed) Skip() { f.ask(func(w *wishes) { w.skip = true }) }
 // Hold is Model.Hold.
 func (f *Feed) Hold(on bool) { f.ask(func(w *wishes) { w.hold, w.rehold = on, true }) }
 
-// Watch is Model.Watch; a new snapshot follows immediately.
+// Jump goes to a time of the capture, in ns since 1970, without regard to speed.
+// Back is a new pass, and needs FeedOptions.Reopen. A replay that waits for nothing
+// is paused there.
+func (f *Feed) Jump(t int64) { f.ask(func(w *wishes) { w.seek, w.reseek = t, true }) }
+
+// Page lists, once the input has ended, ended transactions in the order of their
+// end, beginning with number from, which counts from 0 those that the filter lets
+// pass: as many as there is room for. nil goes back to the list of the latest,
+// slowest and failed ones. Both are a new pass.
+func (f *Feed) Page(from *uint64) { f.ask(func(w *wishes) { w.page, w.repage = from, true }) }
+
+// Ending is what is known at the end, after Wait.
+func (f *Feed) Ending() Ending {
+	<-f.done
+	return f.ending
+}
+
+// Watch is Model.Watch; a new snapshot follows at once.
 func (f *Feed) Watch(serial uint64, width int, plain bool) {
 	f.ask(func(w *wishes) { w.watch, w.width, w.plain, w.rewatch = serial, width, plain, true })
 }
@@ -152,8 +204,28 @@ func (f *Feed) grant() {
 	f.mu.Unlock()
 	m := f.m
 	now := f.clock()
-	if w.refilter {
+	f.note = ""
+	switch {
+	case w.refilter && m.flushed && f.opt.Reopen != nil:
+		var page *uint64
+		if m.linger.paging {
+			page = new(uint64)
+		}
+		f.again(w.filter, page, math.MaxInt64)
+	case w.refilter:
 		m.SetFilter(w.filter)
+	}
+	switch {
+	case w.reseek && f.opt.Live:
+		f.note = "what is captured now has no other time"
+	case w.reseek && !m.flushed && w.seek >= now:
+		f.hurry(w.seek)
+	case w.reseek:
+		f.again(m.filter, nil, w.seek)
+	case w.repage && !m.flushed:
+		f.note = "all transactions can be listed at the end of the input"
+	case w.repage:
+		f.again(m.filter, w.page, math.MaxInt64)
 	}
 	if w.interval > 0 {
 		m.SetInterval(w.interval)
@@ -177,11 +249,45 @@ func (f *Feed) grant() {
 	f.publish()
 }
 
-// setLinger keeps ended transactions listed for a time of the viewer, not of the capture.
+// again opens the input for another pass, which begins when this one is left.
+func (f *Feed) again(x *filter.Filter, page *uint64, until int64) {
+	if f.opt.Reopen == nil {
+		f.note = "this input cannot be read again"
+		return
+	}
+	r, err := f.opt.Reopen()
+	if err != nil {
+		f.note = err.Error()
+		return
+	}
+	if f.redo != nil {
+		f.redo.r.Close()
+	}
+	f.redo = &pass{r, f.m.anew(x, page), until}
+}
+
+// hurry goes on without regard to speed up to a time.
+func (f *Feed) hurry(until int64) {
+	f.hurrying, f.until = true, until
+	f.anchored, f.skip = false, false
+	f.setLinger()
+}
+
+// arrived ends the hurry.
+func (f *Feed) arrived() {
+	f.hurrying, f.anchored = false, true
+	f.anchor(f.until)
+	f.m.Advance(f.until)
+	f.paused = f.paused || f.opt.Speed <= 0
+	f.setLinger()
+}
+
+// setLinger lets ended transactions stay listed for a time of the reader, not
+// of the capture.
 func (f *Feed) setLinger() {
 	d := f.m.opt.Linger
-	if f.opt.Speed <= 0 {
-		d = -1 // at the end of a fast replay, the screen remains to be read
+	if f.opt.Speed <= 0 || f.hurrying {
+		d = -1 // the end of a fast replay is a screen to be read
 	} else if s := f.opt.Speed * float64(d); s < 1<<62 {
 		d = time.Duration(s)
 	}
@@ -192,6 +298,8 @@ func (f *Feed) publish() {
 	begin := time.Now()
 	s := f.m.Snapshot()
 	s.Speed, s.Paced, s.Paused = f.opt.Speed, !f.opt.Live, f.paused
+	s.Again, s.Note = f.hurrying, f.note
+	f.note = "" // once is enough
 	f.latest.Store(s)
 	// Take large snapshots less often.
 	now := time.Now()
@@ -223,20 +331,6 @@ type read struct {
 }
 
 func (f *Feed) run() {
-	free, full := make(chan *capture.Batch, 3), make(chan read, 3)
-	for range cap(free) {
-		free <- new(capture.Batch)
-	}
-	// Reading may block forever; its goroutine is then left behind.
-	go func() {
-		for b := range free {
-			err := f.r.Read(b)
-			full <- read{b, err}
-			if err != nil {
-				return
-			}
-		}
-	}()
 	if f.opt.Interval != nil {
 		f.m.Every(func() {
 			s := f.m.Snapshot()
@@ -246,28 +340,83 @@ func (f *Feed) run() {
 			}
 		})
 	}
-	f.err = f.loop(free, full)
+	for r := f.r; ; {
+		if err := f.read(r); !errors.Is(err, errAgain) {
+			f.over(err, r)
+			if !f.idle() {
+				if r != f.r {
+					r.Close()
+				}
+				return
+			}
+		}
+		if r != f.r {
+			r.Close()
+		}
+		p := f.redo
+		f.redo = nil
+		r, f.m, f.last, f.anchorTime = p.r, p.m, 0, 0
+		f.hurry(p.until)
+	}
+}
+
+// read feeds one pass.
+func (f *Feed) read(r capture.Reader) error {
+	free, full := make(chan *capture.Batch, 3), make(chan read, 3)
+	for range cap(free) {
+		free <- new(capture.Batch)
+	}
+	// Reading may wait for ever, and is left alone then.
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for b := range free {
+			err := r.Read(b)
+			full <- read{b, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	err := f.loop(free, full)
 	close(free)
-	if errors.Is(f.err, io.EOF) {
-		f.err = nil
+	if f.opt.Reopen != nil {
+		<-gone // it does not wait, and the reader is going to be closed
+	}
+	return err
+}
+
+// over ends a pass that nobody has left. What others wait for is the first one.
+func (f *Feed) over(err error, r capture.Reader) {
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
 	if !f.ended {
-		f.m.Flush(f.err)
+		f.m.Flush(err)
 	}
-	if errors.Is(f.err, errStopped) {
-		f.err = nil
+	if errors.Is(err, errStopped) {
+		err = nil
 	}
-	f.paused = false
+	f.paused, f.hurrying = false, false
 	f.publish()
-	close(f.done)
-	for { // listed transactions can still be opened
+	if f.ending.Snapshot == nil {
+		f.err, f.ending = err, Ending{f.latest.Load(), r}
+		close(f.done)
+	}
+}
+
+// idle fulfils wishes after the end, as what is listed can still be looked into,
+// until somebody wants another pass, or the end.
+func (f *Feed) idle() (again bool) {
+	for f.redo == nil {
 		select {
 		case <-f.wake:
 			f.grant()
 		case <-f.stop:
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // loop feeds packets until the input ends or the feed is stopped.
@@ -277,8 +426,11 @@ func (f *Feed) loop(free chan<- *capture.Batch, full <-chan read) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		if f.ended {
+		switch {
+		case f.ended:
 			return errStopped
+		case f.redo != nil:
+			return errAgain
 		}
 		if time.Now().After(f.next) {
 			f.tick()
@@ -339,7 +491,7 @@ func (f *Feed) quick() bool {
 
 // tick makes a snapshot from time to time. Time also advances without packets.
 func (f *Feed) tick() {
-	if f.anchored && f.opt.Speed > 0 && !f.paused {
+	if f.anchored && f.opt.Speed > 0 && !f.paused && !f.hurrying {
 		f.m.Advance(f.clock())
 	}
 	f.publish()
@@ -350,6 +502,15 @@ const most = 4096
 
 // due is how many of the packets are to be decoded now; if none, wait is how long they can wait.
 func (f *Feed) due(list []capture.Packet) (n int, wait time.Duration) {
+	if f.hurrying {
+		for n < min(len(list), most) && list[n].Time < f.until {
+			n++
+		}
+		if n > 0 {
+			return n, 0
+		}
+		f.arrived()
+	}
 	if f.paused {
 		if !f.skip {
 			return 0, time.Hour

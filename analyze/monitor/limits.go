@@ -11,7 +11,8 @@ const (
 	maxOpenTried   = 4096     // open transactions matched against a filter
 	maxRecent      = 128      // ended transactions still listed: the latest,
 	maxSlow        = 32       // the slowest,
-	maxOdd         = 64       // and the failed or incomplete ones
+	maxOdd         = 64       // and those that failed, or were not whole
+	maxPage        = 1024     // of a page of all that have ended
 	maxHeld        = 16 << 20 // bytes that all of these may hold
 	maxDetail      = 4096     // lines of a transaction shown in full
 	maxName        = 512      // bytes of a file name

@@ -28,6 +28,27 @@ type linger struct {
 	watch  uint64
 	spare  []*ended
 	free   func(*transaction.Transaction)
+
+	// A page instead of all these: ended transactions from number from on.
+	paging bool
+	from   uint64
+	passed uint64 // seen so far
+	page   []*ended
+	full   bool
+}
+
+// turn takes a transaction for the page, if it belongs there.
+func (l *linger) turn(tx *transaction.Transaction, at, total int64) {
+	n := l.passed
+	l.passed++
+	size := tx.Memory()
+	l.full = l.full || len(l.page) == maxPage || len(l.page) > 0 && l.bytes+size > maxHeld
+	if n < l.from || l.full {
+		l.free(tx)
+		return
+	}
+	l.bytes += size
+	l.page = append(l.page, &ended{tx: tx, at: at, total: total, size: size})
 }
 
 // add adds a transaction that has just ended. It is released at once if it is not kept.
@@ -179,7 +200,7 @@ func (l *linger) find(serial uint64) *ended {
 	if l.pinned != nil && l.pinned.tx.Serial() == serial {
 		return l.pinned
 	}
-	for _, list := range [...][]*ended{l.recent, l.slow, l.odd, l.gone} {
+	for _, list := range [...][]*ended{l.recent, l.slow, l.odd, l.gone, l.page} {
 		for _, e := range list {
 			if e.tx.Serial() == serial {
 				return e
@@ -221,7 +242,7 @@ func (l *linger) each(f func(*ended)) {
 	if l.pinned != nil {
 		f(l.pinned)
 	}
-	for _, list := range [...][]*ended{l.odd, l.slow, l.recent} {
+	for _, list := range [...][]*ended{l.odd, l.slow, l.recent, l.page} {
 		for _, e := range list {
 			f(e)
 		}

@@ -90,6 +90,8 @@ type Model struct {
 	plain     bool // ASCII only
 	detail    *Detail
 	drops     func() (uint64, bool)
+	seen      uint64 // ended transactions
+	told      uint64 // of these, how many Options.Message was called with in an earlier pass
 	lingering int64
 }
 
@@ -117,7 +119,23 @@ func New(opt Options) *Model {
 	return m
 }
 
-// observer receives connections.
+// anew makes a Model for another pass over the same packets, with a filter from
+// the beginning and, if page is set, all that have ended from this number on.
+func (m *Model) anew(f *filter.Filter, page *uint64) *Model {
+	opt := m.opt
+	opt.Filter = f
+	x := New(opt)
+	x.every, x.drops = m.every, m.drops
+	x.watch, x.width, x.plain = m.watch, m.width, m.plain
+	x.linger.watch = m.linger.watch
+	x.number, x.told = m.number, max(m.seen, m.told)
+	if page != nil {
+		x.linger.paging, x.linger.from = true, *page
+	}
+	return x
+}
+
+// observer learns of connections.
 type observer Model
 
 func (o *observer) Send(c *rdma.Connection, _ *rdma.Send)                           { o.conns.see(c) }
@@ -225,7 +243,7 @@ func (m *Model) close(span time.Duration) {
 func (m *Model) transaction(tx *transaction.Transaction) {
 	v := &m.view
 	v.Set(tx)
-	if m.opt.Message != nil {
+	if m.seen++; m.opt.Message != nil && m.seen > m.told {
 		m.opt.Message(v)
 	}
 	now := m.d.Stats().Last.Time
@@ -244,6 +262,10 @@ func (m *Model) transaction(tx *transaction.Transaction) {
 		}
 	}
 	v.Learn()
+	if m.linger.paging && counts {
+		m.linger.turn(tx, now, total)
+		return
+	}
 	if counts && !m.hold || tx.Serial() == m.linger.watch {
 		at := now
 		if tx.Reply.Seen() {
@@ -271,8 +293,10 @@ func (m *Model) Flush(err error) {
 	}
 }
 
-// SetFilter counts only transactions that match the filter, from now on; nil counts all, from the beginning.
-// After the end of the input, it only selects among those that are still listed.
+// SetFilter counts only transactions for which the filter holds, from now on;
+// nil counts all, from the beginning. After the end of the input, it only
+// chooses among those that are still listed; a Feed that can read its input again
+// makes another pass instead.
 func (m *Model) SetFilter(f *filter.Filter) {
 	m.filter, m.some = f, nil
 	if f == nil || m.flushed {
@@ -399,6 +423,7 @@ func (m *Model) Snapshot() *Snapshot {
 	if m.opt.Groups {
 		s.Groups = m.all.totals()
 	}
+	s.Paged, s.PageFrom, s.PageAll = m.linger.paging, m.linger.from, m.linger.passed
 	s.Detail = m.inFull(s)
 	return s
 }
@@ -485,7 +510,9 @@ func (m *Model) endedRows(s *Snapshot) {
 		}
 		s.Rows = append(s.Rows, *m.endedRow(e))
 	})
-	sortEnded(s.Rows[from:])
+	if !l.paging {
+		sortEnded(s.Rows[from:])
+	}
 }
 
 func (m *Model) endedRow(e *ended) *Row {

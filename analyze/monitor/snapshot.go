@@ -60,6 +60,14 @@ type Snapshot struct {
 	Speed  float64 // of a replay; 0: as fast as possible
 	Paced  bool    // a replay
 	Paused bool
+	Again  bool   // packets are decoded without regard to speed, up to a time or the end
+	Note   string // why the latest wish was not fulfilled; empty: it was
+
+	// Paged says that Rows are, instead of the latest, slowest and failed
+	// transactions, those from number PageFrom on in the order of their end, of
+	// PageAll that have ended so far.
+	Paged             bool
+	PageFrom, PageAll uint64
 }
 
 // Operation is one operation in total and in the latest interval.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -62,8 +61,7 @@ type captureOptions struct {
 	broken   string
 	keytab   string
 	after    seconds
-	list     bool
-	sys      string
+	list     cli.Interfaces
 }
 
 func newCaptureCommand(s *cli.Streams) *cobra.Command {
@@ -73,7 +71,7 @@ func newCaptureCommand(s *cli.Streams) *cobra.Command {
 		Short:   "Capture packets from network interfaces",
 		Long:    captureLong,
 		Example: captureExamples,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	f := cmd.Flags()
@@ -88,16 +86,14 @@ func newCaptureCommand(s *cli.Streams) *cobra.Command {
 	f.VarP(&o.every, "file-seconds", "G", "start a new file after this many `seconds`; strftime conversions (%H) in the name are filled in")
 	f.IntVarP(&o.keep, "files", "W", 0, "with -C or -G: keep the newest `n` files, remove older ones")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` packets")
-	f.Var(&o.duration, "duration", "stop after this many `seconds`, or 10m")
-	f.DurationVar(&o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
+	f.Var(&o.duration, "duration", "stop after so many `seconds`, or 10m")
+	cli.DurationVar(f, &o.latency, "stop-latency", 0, "stop at the first transaction that took longer than this `time`: 50ms")
 	f.StringVar(&o.broken, "stop-rule", "", "stop at the first violation of one of the rules in this `list`, as in check --rules")
 	f.StringVar(&o.match, "stop-filter", "", "stop at the first transaction for which the display filter `expression` holds")
-	f.Var(&o.after, "after", "after the condition is met, continue for this many `seconds`, or 500ms")
-	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
+	f.Var(&o.after, "after", "after the condition is met, go on for so many `seconds`, or 500ms")
+	o.list.Flag(f)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
-	f.StringVar(&o.sys, "sysfs", "/sys", "")
-	_ = f.MarkHidden("sysfs")
 	return cmd
 }
 
@@ -114,12 +110,12 @@ func (t *seconds) String() string {
 }
 
 func (t *seconds) Set(v string) error {
-	d, err := time.ParseDuration(v)
-	if f, e := strconv.ParseFloat(v, 64); e == nil && f < 1e9 {
-		d, err = time.Duration(f*1e9), nil
+	d, err := cli.ParseDuration(v)
+	if err == nil && d == 0 {
+		err = errors.New("a time is above zero")
 	}
-	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is not a time: use for example 60, 0.5, 500ms or 10m", v)
+	if err != nil {
+		return err
 	}
 	*t = seconds(d)
 	return nil
@@ -134,8 +130,8 @@ func (o *captureOptions) check(s *cli.Streams) error {
 		return cli.Usagef("a capture is not for a terminal: redirect standard output")
 	case len(o.ifaces) == 0 && len(o.read) == 0:
 		return cli.Usagef("no interface: name one with -i (-D lists them)")
-	case o.keep < 0 || o.latency < 0:
-		return cli.Usagef("counts and times are not negative")
+	case o.keep < 0:
+		return cli.Usagef("-W is a number of files, and not negative")
 	case o.after > 0 && o.latency == 0 && o.match == "" && o.broken == "":
 		return cli.Usagef("--after goes with --stop-latency, --stop-filter or --stop-rule")
 	}
@@ -146,8 +142,8 @@ func (o *captureOptions) check(s *cli.Streams) error {
 }
 
 func (o *captureOptions) run(cmd *cobra.Command, s *cli.Streams) error {
-	if o.list {
-		return listInterfaces(s.Out, o.sys)
+	if o.list.Wanted {
+		return o.list.List(s.Out)
 	}
 	if n := o.memory.Note(); n != "" {
 		fmt.Fprintf(s.Err, "rpcrdma-dump: note: %s\n", n)

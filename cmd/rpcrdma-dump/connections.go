@@ -50,7 +50,10 @@ func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 		Use:   "connections [flags] FILE...",
 		Short: "List connections: their setup, traffic and end",
 		Long:  connectionsLong,
-		RunE:  func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+		Example: `  rpcrdma-dump connections trace.pcap
+  rpcrdma-dump connections -v trace.pcap
+  rpcrdma-dump connections -T ndjson trace.pcap | jq .connection_key`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false

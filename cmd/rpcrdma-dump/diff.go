@@ -45,7 +45,7 @@ func newDiffCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
 	o.analysisOptions.flags(cmd)
-	o.inputOptions.flags(f)
+	o.fileFlags(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

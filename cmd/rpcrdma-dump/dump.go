@@ -38,6 +38,7 @@ type dumpOptions struct {
 	lines   bool
 	cpu     string
 	listing bool // --list-fields
+	links   cli.Interfaces
 }
 
 func (o *dumpOptions) flags(cmd *cobra.Command) {
@@ -63,6 +64,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G\n"+
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
+	o.links.Flag(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
 	for flag, values := range map[string][]string{
@@ -143,6 +145,9 @@ func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 }
 
 func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if o.links.Wanted {
+		return o.links.List(s.Out)
+	}
 	if o.listing {
 		return listFields(s.Out)
 	}

@@ -18,13 +18,8 @@ func newExportCommand(s *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FORMAT [flags] FILE... -w OUT",
 		Short: "Write transactions to files for other programs",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("%q is not a format: parquet or trace", args[0])
-			}
-			return nil
-		},
-		RunE: func(*cobra.Command, []string) error { return cli.Usagef("name a format: parquet or trace") },
+		Args:  cli.CommandOnly,
+		RunE:  func(*cobra.Command, []string) error { return cli.Usagef("name a format: parquet or trace") },
 	}
 	cmd.AddCommand(newExportParquetCommand(s), newExportTraceCommand(s))
 	return cmd

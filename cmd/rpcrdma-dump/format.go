@@ -74,7 +74,7 @@ func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 	for _, n := range names {
 		f, err := filter.Field(n)
 		if err != nil {
-			return nil, cli.Usagef("-e %s: %w", n, err)
+			return nil, cli.Usagef("-e %s: %w\n%s", n, err, cli.ListOfFields)
 		}
 		p.fields = append(p.fields, f)
 	}

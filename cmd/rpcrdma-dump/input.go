@@ -42,10 +42,24 @@ type inputOptions struct {
 }
 
 func (o *inputOptions) flags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `file` (the same as naming it); - is standard input")
+	o.readFlag(f)
 	f.BoolVar(&o.follow, "follow", false, "wait for more at the end of the file, until Ctrl-C")
 	o.interfaceFlags(f)
 	o.filterFlag(f, "capture-filter", "")
+	o.decoderFlags(f)
+}
+
+// fileFlags are for commands that read files only.
+func (o *inputOptions) fileFlags(f *pflag.FlagSet) {
+	o.readFlag(f)
+	o.decoderFlags(f)
+}
+
+func (o *inputOptions) readFlag(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `file` (the same as naming it); - is standard input")
+}
+
+func (o *inputOptions) decoderFlags(f *pflag.FlagSet) {
 	f.Var(&o.clock, "clock", "times of packets: `capture`, or erspan for those of the switch in mirrors of ERSPAN type III")
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"sync"
 	"syscall"
 	"time"
@@ -107,5 +106,3 @@ func closed(err error) error {
 	}
 	return err
 }
-
-func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

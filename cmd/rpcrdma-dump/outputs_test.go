@@ -31,7 +31,7 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-dump export parquet --write": out, "rpcrdma-dump export parquet --partition": n, "rpcrdma-dump export parquet --host": n,
 			"rpcrdma-dump annotate --write": out,
 			"rpcrdma-dump split --write":    out,
-			"rpcrdma-dump capture --write":  out, "rpcrdma-dump capture --sysfs": in,
+			"rpcrdma-dump capture --write":  out, "--sysfs": in,
 			"rpcrdma-dump check --profile": n, "rpcrdma-dump check --rules": n, "rpcrdma-dump check --severity": n,
 			"rpcrdma-dump capture --stop-filter": n, "rpcrdma-dump capture --stop-rule": n,
 		},

@@ -33,7 +33,7 @@ func newPacketsCommand(s *cli.Streams) *cobra.Command {
 		Short: "List packets, with the headers of the fabric",
 		Long:  strings.TrimSpace(text.PacketLegend),
 		Example: "  rpcrdma-dump packets trace.pcap\n" +
-			"  rpcrdma-dump packets --connection 2 -ttt trace.pcap",
+			"  rpcrdma-dump packets --connection 1 -ttt trace.pcap",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()

@@ -87,7 +87,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
 	o.analysisOptions.flags(cmd)
-	f.DurationVar(&o.interval, "interval", 0, "`length` of the intervals of the table over time, such as 1s or 100ms")
+	cli.DurationVarP(f, &o.interval, "interval", "d", 0, "`length` of the intervals of the table over time, in seconds or such as 100ms")
 	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions")
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,6 +29,9 @@ const rootExit = `Exit status:
 const rootExamples = `  rpcrdma-dump trace.pcap
   rpcrdma-dump -v -c 10 trace.pcapng.zst
   rpcrdma-dump -Y 'op == WRITE && latency > 1ms' -T ndjson trace.pcap | jq .latency_ns.total
+  rpcrdma-dump -T fields -e time -e xid -e operation -e status trace.pcap
+  rpcrdma-dump report trace.pcap
+  rpcrdma-dump -i eth0 -Y 'latency > 100ms'
   tcpdump -i eth0 -w - udp port 4791 | rpcrdma-dump -`
 
 func newRootCommand(s *cli.Streams) *cobra.Command {
@@ -39,18 +41,9 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		Short:   "Show the RPC transactions in captures of RDMA networks",
 		Long:    rootLong + "\n\n" + strings.TrimSpace(text.Legend) + "\n\n" + rootExit,
 		Example: rootExamples,
-		Args:    cobra.ArbitraryArgs,
+		Args:    cli.CommandOrFile,
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}, s)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := o.run(cmd, s, args)
-		if err != nil && len(args) > 0 && len(o.read) == 0 {
-			// A file that does not exist may be a misspelt command.
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 && isNotExist(err) {
-				return fmt.Errorf("%w; did you mean the command %s?", err, near[0])
-			}
-		}
-		return err
-	}
 	o.flags(cmd)
 	cmd.AddCommand(
 		newPacketsCommand(s),

@@ -58,7 +58,7 @@ func newShowCommand(s *cli.Streams) *cobra.Command {
 		Short: "Show a transaction packet by packet",
 		Long:  showLong,
 		Example: "  rpcrdma-dump show 0x138a9383 trace.pcap\n" +
-			"  rpcrdma-dump show -v 138a9383 149a9383 trace.pcap\n" +
+			"  rpcrdma-dump show -v 138a9383 148a9383 trace.pcap\n" +
 			"  rpcrdma-dump show -T json 327848835 trace.pcap | jq '.packets[].frame'",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}

@@ -58,7 +58,7 @@ func (f *fabricFlags) flags(s *pflag.FlagSet) {
 	s.Uint16Var(&f.peerUDPPort, "peer-udp-port", 0, "UDP `port` of the peer's RoCEv2 (default 4791)")
 	s.IntVar(&f.mtu, "mtu", 0, "RoCEv2 path MTU in `bytes`: 256 to 4096 (default the largest)")
 	s.BoolVar(&f.crc, "crc", false, "ask for CRCs on iWARP")
-	s.DurationVar(&f.delay, "link-delay", 0, "model of a network: one-way `delay` of what this side sends (soft providers and TCP)")
+	cli.DurationVar(s, &f.delay, "link-delay", 0, "model of a network: one-way `delay` of what this side sends (soft providers and TCP)")
 	s.StringVar(&f.bandwidth, "link-bandwidth", "", "model of a network: bits a second that this side sends, for example 10G")
 	s.IntVar(&f.inline, "inline", 0, "inline threshold in `bytes`, both ways (default 4096)")
 	s.StringVar(&f.model, "model", "read-write", "transfer `model`: read-write (RFC 8166) or read-read (with RDMA_DONE)")
@@ -106,9 +106,6 @@ func (f *fabricFlags) options() (o site.Options, err error) {
 		return o, err
 	}
 	o = site.Options{Endpoint: e, UDPPort: f.udpPort, PeerUDPPort: f.peerUDPPort, MTU: f.mtu, CRC: f.crc, Link: verbs.Link{Delay: f.delay}}
-	if f.delay < 0 {
-		return o, cli.Usagef("--link-delay is negative")
-	}
 	if f.bandwidth != "" {
 		if o.Link.Bandwidth, err = cli.ParseRate(f.bandwidth); err != nil {
 			return o, cli.Usagef("--link-bandwidth: %v", err)

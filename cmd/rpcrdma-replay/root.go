@@ -18,14 +18,29 @@ const rootExit = `Exit status:
   2  usage
   3  finished, but the input is truncated or malformed`
 
+const rootExamples = `  rpcrdma-replay plan trace.pcap -o trace.plan
+  rpcrdma-replay run trace.plan builtin --yes --write --timing fast
+  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay
+  rpcrdma-replay serve --listen 192.0.2.1
+  rpcrdma-replay bench --job read --size 64K --outstanding 1 --provider iwarp,tcp --time 0.2
+  rpcrdma-replay -D`
+
 func newRootCommand(s *cli.Streams) *cobra.Command {
+	var links cli.Interfaces
 	cmd := cli.NewRoot(&cobra.Command{
-		Use:   "rpcrdma-replay",
-		Short: "Replay captured NFS workloads",
-		Long:  rootLong + "\n\n" + rootExit,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "rpcrdma-replay",
+		Short:   "Replay captured NFS workloads",
+		Long:    rootLong + "\n\n" + rootExit,
+		Example: rootExamples,
+		Args:    cli.CommandOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if links.Wanted {
+				return links.List(s.Out)
+			}
+			return cmd.Help()
+		},
 	}, s)
+	links.Flag(cmd.Flags())
 	cmd.AddCommand(
 		newPlanCommand(s),
 		newRunCommand(s),

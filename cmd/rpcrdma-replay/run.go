@@ -116,7 +116,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 		Use:   "run [flags] PLAN|CAPTURE SERVER",
 		Short: "Replay a plan or a capture against a server",
 		Long:  runLong,
-		Example: "  rpcrdma-replay run trace.plan builtin --yes --write --provider iwarp\n" +
+		Example: "  rpcrdma-replay run trace.plan builtin --yes --write --provider iwarp --timing fast\n" +
 			"  rpcrdma-replay run trace.pcap 192.0.2.1 --dir /export/replay\n" +
 			"  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay --yes --write --timing fast --capture self.pcapng --self-check",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
@@ -146,10 +146,10 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.IntVar(&o.connections, "connections", 0, "connections `n` of each clone (default as captured)")
 	f.IntVar(&o.slots, "slots", 0, "calls `n` under way on a connection (default as captured with fast and rate, otherwise no limit)")
 	f.Float64Var(&o.maxRate, "max-rate", 0, "never more than `n` calls a second")
-	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after this many `bytes` of data (K, M, G)")
-	f.DurationVar(&o.maxTime, "max-duration", 0, "stop after this `time`")
+	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
+	cli.DurationVar(f, &o.maxTime, "max-duration", 0, "stop after this `time`")
 	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
-	f.DurationVar(&o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
+	cli.DurationVar(f, &o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
 	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
 
 	f.StringVar(&o.verify, "verify", "all", "compare `all` of a reply, its status, or none")

@@ -74,7 +74,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 		Example: "  rpcrdma-replay serve --listen 192.0.2.1\n" +
 			"  rpcrdma-replay serve --listen 192.0.2.1 --dir /srv/data --provider iwarp,tcp\n" +
 			"  rpcrdma-replay serve --listen 192.0.2.1 --playback trace.pcap --scale 2",
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
 	f := cmd.Flags()
@@ -91,11 +91,11 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.Lookup("limit-memory").Usage = "with --playback: " + f.Lookup("limit-memory").Usage
 	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
-	f.StringVar(&o.squash, "squash", "none", "`users` that become nobody: none, root or all")
-	f.DurationVar(&o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
+	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
+	cli.DurationVar(f, &o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
-	f.DurationVar(&o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
+	cli.DurationVar(f, &o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
 	f.StringVar(&o.capture, "capture", "", "write our own packets to this `file`, pcapng (soft providers and TCP)")
 	f.StringArrayVar(&o.faults, "fault", nil, "`fault` to inject, see above; may be repeated")
 	f.BoolVar(&o.parent, "with-parent", false, "end when standard input does")

@@ -21,6 +21,7 @@ type batchPrinter struct {
 	w      io.Writer
 	width  int
 	want   int  // intervals; 0 none
+	whole  bool // lists are not cut
 	forced bool // there is no terminal: for each interval, without end
 	done   int
 	enough bool // all that was wanted is printed
@@ -28,7 +29,7 @@ type batchPrinter struct {
 }
 
 func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPrinter {
-	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching}
+	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching, whole: o.verbose}
 	if p.width < 40 {
 		p.width = batchWidth
 	}
@@ -88,19 +89,20 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 			return
 		}
 		b.WriteByte('\n')
-		left := 0
-		if len(t.rows) > most {
-			left = len(t.rows) - most
-			t.rows = t.rows[:most]
+		shown := min(len(t.rows), most)
+		if p.whole {
+			shown = len(t.rows)
 		}
+		cut := t.of(0, shown)
+		if cut != "" {
+			name += ", " + cut
+		}
+		t.rows = t.rows[:shown]
 		at, widths := t.layout(p.width-1, 0)
 		line(span{name, bold})
 		line(t.header(p.g, at, widths, 0, -1, false)...)
 		for i := range t.rows {
 			line(t.line(p.g, &t.rows[i], at, widths)...)
-		}
-		if left > 0 {
-			line(span{fmt.Sprintf("and %d more", left), dim})
 		}
 	}
 	ops := p.operationsTable(s, totals)
@@ -109,17 +111,17 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 	tx := p.transactionsTable(s)
 	if totals {
 		tx.order(0, false)
-		section("Transactions: the slowest, failed and latest ones", tx, 20)
+		section("Transactions: the slowest of those that are held", tx, 20)
 	} else {
 		section("Transactions: in flight, then failed, slow and latest ones", tx, 20)
 	}
 	section("Connections", p.connectionsTable(s, totals), 20)
-	f := p.usageTable(s, s.Files, "FILE", totals)
+	f := p.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
 	f.order(byTime, false)
-	section("Files", f, 10)
-	c := p.usageTable(s, s.Clients, "CLIENT", totals)
+	section("Files by time", f, 10)
+	c := p.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", totals)
 	c.order(byTime, false)
-	section("Clients", c, 10)
+	section("Clients by time", c, 10)
 	if totals && len(s.History) > 1 {
 		b.WriteByte('\n')
 		line(span{"Latency over time", bold})

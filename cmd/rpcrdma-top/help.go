@@ -14,7 +14,11 @@ Views
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
   /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
-                 All figures except the wire line then count only what matches
+                 All figures but those of the wire then count what passes it,
+                 from now on; at the end of a file from its beginning
+  f  F           search the list; the next one
+  a              transactions: all that have ended, a page at a time (at the end)
+  @  { }         replay: go to a time; ten intervals back or forth
   p  n  [ ]      replay: pause; go to the next packet; slower, faster
   q, Ctrl-C      quit
 

@@ -6,11 +6,12 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-// inputProblems reports what is wrong with the files and packets, after everything was read and the screen is
-// gone.
-func inputProblems(n *cli.Problems, src *source, s *monitor.Snapshot) {
+// inputProblems tells what is wrong with the files and packets, once all has been
+// read and screens are gone.
+func inputProblems(n *cli.Problems, e monitor.Ending) {
+	s := e.Snapshot
 	n.Release()
-	list, total := src.Problems()
+	list, total := e.Reader.Problems()
 	n.Files(list, total, &s.Decoder)
 	n.Packets(&s.Decoder, total)
 	if e := s.Orphans.Evicted; e > 0 {

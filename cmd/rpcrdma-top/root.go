@@ -41,9 +41,12 @@ const rootExit = `Exit status:
 
 const rootExamples = `  rpcrdma-top -r trace.pcap
   rpcrdma-top -r trace.pcap --speed 10 -Y 'op == WRITE'
+  rpcrdma-top -i eth0 -d 2
   tcpdump -i eth0 -U -w - udp port 4791 | rpcrdma-top -r -
   rpcrdma-top -r trace.pcap --batch 0
-  rpcrdma-top -r - --batch 0 --listen :9400`
+  rpcrdma-top -r trace.pcap --batch 5 -d 0.5
+  rpcrdma-top -i eth0 --batch 0 --listen :9400
+  rpcrdma-top -D`
 
 type options struct {
 	read       []string
@@ -59,6 +62,7 @@ type options struct {
 	filter     string
 	batch      int
 	batching   bool
+	verbose    bool
 	listen     string
 	color      string
 	ascii      bool
@@ -68,6 +72,7 @@ type options struct {
 	memory     cli.Memory
 	cpu        string
 	box        sandbox.Options
+	links      cli.Interfaces
 }
 
 // speedFlag is a factor, or max.
@@ -102,8 +107,11 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		Short:   "Show the activity on an RDMA network",
 		Long:    rootLong + "\n\n" + rootExit,
 		Example: rootExamples,
-		Args:    cobra.ArbitraryArgs,
+		Args:    cli.CommandOrFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.links.Wanted {
+				return o.links.List(s.Out)
+			}
 			o.read = append(o.read, args...)
 			o.batching = cmd.Flags().Changed("batch")
 			if o.batching && !cmd.Flags().Changed("speed") {
@@ -118,16 +126,18 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
-	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
+	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
+	o.links.Flag(f)
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.box.Flags(f)
 	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does\nnot wait at all (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
-	f.DurationVarP(&o.interval, "interval", "d", time.Second, "`length` of an interval, in the time of the capture")
-	f.DurationVar(&o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
-	f.DurationVar(&o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
+	cli.DurationVarP(f, &o.interval, "interval", "d", time.Second, "`length` of an interval in seconds or such as 500ms, in the time of the capture")
+	cli.DurationVar(f, &o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
+	cli.DurationVar(f, &o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --batch: print whole lists")
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
@@ -214,7 +224,7 @@ func (o *options) run(s *cli.Streams) error {
 	if src.drops != nil {
 		m.Drops(src.drops)
 	}
-	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live}
+	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live, Reopen: src.again}
 	shown, err := o.display(s, &fopt)
 	if err != nil {
 		return err
@@ -250,7 +260,7 @@ func (o *options) run(s *cli.Streams) error {
 		src.counters(s.Err)
 	}
 	if ended {
-		inputProblems(notes, src, feed.Latest())
+		inputProblems(notes, feed.Ending())
 		keys.Notes(notes.Printf)
 	}
 	if err == nil && notes.Damaged() && ended {

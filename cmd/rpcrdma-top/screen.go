@@ -20,7 +20,7 @@ func (u *ui) View() string {
 		return ""
 	}
 	var lines []string
-	u.tableRow = 0
+	u.tableRow, u.cut = 0, ""
 	switch {
 	case u.help:
 		lines = u.helpLines()
@@ -88,6 +88,9 @@ func (u *ui) bodyLines(height int) []string {
 // counts is the line above the transactions.
 func (u *ui) counts() []span {
 	s := u.snap
+	if s.Paged {
+		return []span{{"all " + number(s.PageAll), bold}, {" that have ended, in the order of their end; a: back", normal}}
+	}
 	out := []span{{strconv.Itoa(s.Open), bold}, {" in flight", normal}}
 	if s.Stuck > 0 {
 		out = append(out, span{", ", normal}, span{fmt.Sprintf("%d stuck", s.Stuck), bad})
@@ -101,16 +104,32 @@ func (u *ui) counts() []span {
 	if s.Beyond > 0 {
 		out = append(out, span{fmt.Sprintf(", %d not listed", s.Beyond), warn})
 	}
-	done := 0
-	for i := range s.Rows {
-		if s.Rows[i].Ended != 0 {
-			done++
+	if done := listedEnded(s); done > 0 {
+		of := ""
+		if all := endedInAll(s); all > uint64(done) {
+			of = fmt.Sprintf(" of %d", all)
 		}
-	}
-	if done > 0 {
-		out = append(out, span{fmt.Sprintf("; %d ended: slow, failed, latest", done), dim})
+		out = append(out, span{fmt.Sprintf("; %d%s ended: slow, failed, latest", done, of), dim})
 	}
 	return out
+}
+
+// listedEnded is how many of the listed transactions have ended.
+func listedEnded(s *monitor.Snapshot) (n int) {
+	for i := range s.Rows {
+		if s.Rows[i].Ended != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// endedInAll is how many have ended, listed or not.
+func endedInAll(s *monitor.Snapshot) uint64 {
+	if s.Total == nil {
+		return 0
+	}
+	return s.Total.Count
 }
 
 // tableOf makes the table of a view, sorted.
@@ -125,9 +144,9 @@ func (u *ui) tableOf(v view) *table {
 	case connections:
 		t = u.connectionsTable(s, u.totals)
 	case files:
-		t = u.usageTable(s, s.Files, "FILE", u.totals)
+		t = u.usageTable(s, s.Files, s.FilesRest, "FILE", u.totals)
 	case clients:
-		t = u.usageTable(s, s.Clients, "CLIENT", u.totals)
+		t = u.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", u.totals)
 	default:
 		return nil
 	}
@@ -170,6 +189,7 @@ func (u *ui) tableLines(above, height int) []string {
 	p.top = min(p.top, p.cursor)
 	p.top = max(p.top, p.cursor-room+1)
 	p.top = max(min(p.top, len(t.rows)-room), 0)
+	u.cut = t.of(p.top, min(room, len(t.rows)))
 	for i := p.top; i < min(p.top+room, len(t.rows)); i++ {
 		r := &t.rows[i]
 		over, cursor := normal, " "
@@ -268,8 +288,8 @@ func (u *ui) chunk(kind, letter string, index, segments, flying int, offered, as
 func (u *ui) foot() string {
 	switch {
 	case u.typing:
-		const label = " filter: "
-		room := u.width - len(label) - 1 // the cursor may stand after the text
+		label := u.prompt.label()
+		room := u.width - len(label) - 1 // the cursor may stand behind the text
 		if room < 8 {
 			return u.st.line(u.width, normal, span{u.g.from(u.input.Value(), len(u.input.Value())-u.width+1), normal})
 		}
@@ -295,14 +315,34 @@ func (u *ui) foot() string {
 		}
 		keys = " Enter narrow  t " + what + "  <> sort  / filter  +/- interval  Space freeze  ? help"
 	case u.view == transactions:
-		keys = " Enter open  </> sort  r reverse  / filter  Space freeze  ? help  q quit"
+		keys = " Enter open  </> sort  / filter  f search  a all  r reverse  ? help  q quit"
 	default:
 		keys = " Enter its transactions  </> sort  r reverse  / filter  ? help  q quit"
 	}
 	if u.snap.Paced && !u.snap.Ended && !u.detail && u.width > 100 {
 		keys += "  p pause  [ ] speed"
 	}
-	return u.st.line(u.width, normal, span{keys, dim})
+	if u.cut == "" || u.detail {
+		return u.st.line(u.width, normal, span{keys, dim})
+	}
+	return u.st.line(u.width, normal, span{u.g.fit(shorten(keys, u.width-len(u.cut)-3), max(u.width-len(u.cut)-1, 0), false), dim}, span{u.cut, accent})
+}
+
+// shorten leaves off keys that there is no room for, but not the help.
+func shorten(keys string, room int) string {
+	const help = "  ? help"
+	if len(keys) <= room {
+		return keys
+	}
+	keys, _, _ = strings.Cut(keys, help)
+	for len(keys)+len(help) > room {
+		i := strings.LastIndex(keys, "  ")
+		if i < 0 {
+			return ""
+		}
+		keys = keys[:i]
+	}
+	return keys + help
 }
 
 // connectionLines describe the connection under the cursor.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,9 @@ type source struct {
 	live bool // packets come as they are captured
 	// drops returns how many packets the system failed to deliver, and whether that is known.
 	drops func() (uint64, bool)
-	stop  func()          // ends a live capture; nil otherwise
-	notes func() []string // what the user should know about it
+	again func() (capture.Reader, error) // opens it once more; nil if that cannot be
+	stop  func()                         // ends a live capture; nil otherwise
+	notes func() []string                // what the user should know about it
 }
 
 // openSource opens what the flags name.
@@ -41,7 +43,20 @@ func openSource(o *options, stdin io.Reader) (*source, error) {
 	if n := len(o.read); n > 1 {
 		name += " and " + text.Plural(uint64(n-1), "more file")
 	}
-	return &source{Reader: r, name: name}, nil
+	return &source{Reader: r, name: name, again: o.reopen()}, nil
+}
+
+// reopen opens the same files once more; it is nil if one of them is a pipe, of
+// which nothing can be read twice.
+func (o *options) reopen() func() (capture.Reader, error) {
+	for _, n := range o.read {
+		if st, err := os.Stat(n); n == "-" || err != nil || !st.Mode().IsRegular() {
+			return nil
+		}
+	}
+	return func() (capture.Reader, error) {
+		return capture.Open(o.read, capture.Options{BatchSize: o.memory.Batch()})
+	}
 }
 
 // openLive captures on network interfaces.

@@ -47,6 +47,23 @@ type table struct {
 	columns []column
 	rows    []row
 	empty   string // shown if there are none
+	first   uint64 // number of the first row, if the table is a part of a longer one
+	more    uint64 // rows that are known of, and not in the table
+}
+
+// of tells which part of all rows is shown, such as "1-19 of 41"; it is empty if
+// that is all. n rows are shown, the first of which is row from.
+func (t *table) of(from, n int) string {
+	all := uint64(len(t.rows)) + t.more
+	switch {
+	case uint64(n) >= all:
+		return ""
+	case n == 0:
+		return "0 of " + number(all)
+	case from == 0 && t.first == 0:
+		return number(uint64(n)) + " of " + number(all)
+	}
+	return number(t.first+uint64(from)+1) + "-" + number(t.first+uint64(from+n)) + " of " + number(all)
 }
 
 // order sorts by a column; a negative one keeps the order. Numbers sort largest first, text alphabetically,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,6 +25,8 @@ type feeder interface {
 	Skip()
 	Hold(bool)
 	Watch(serial uint64, width int, plain bool)
+	Jump(t int64)
+	Page(from *uint64)
 }
 
 // place is where a reader is in one view.
@@ -51,7 +54,10 @@ type ui struct {
 	help          bool
 	helpTop       int
 
-	typing  bool // in the filter
+	typing  bool // on the last line
+	prompt  prompt
+	found   string   // what was searched for
+	pages   []uint64 // first transactions of the pages before this one
 	input   textinput.Model
 	wrong   string // with the filter
 	message string
@@ -68,9 +74,23 @@ type ui struct {
 	// Where things are on the screen, for the mouse.
 	tableRow int // of the first row of the table; 0: none
 	table    *table
+	cut      string // which part of the table is shown; empty: all of it
 	columns  []int
 	widths   []int
 }
+
+// prompt says what is typed on the last line.
+type prompt uint8
+
+const (
+	promptFilter prompt = iota
+	promptSearch
+	promptTime
+)
+
+var promptNames = [...]string{" filter: ", " search: ", " go to: "}
+
+func (p prompt) label() string { return promptNames[p] }
 
 // notice says that there is a new snapshot.
 type notice struct{}
@@ -114,6 +134,9 @@ func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			}
 			if u.snap.Interval == u.wantInterval {
 				u.wantInterval = 0
+			}
+			if u.snap.Note != "" {
+				u.message = u.snap.Note
 			}
 			if u.snap.Ended && !u.chosenTotals {
 				u.totals = true
@@ -208,11 +231,9 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 	case "shift+tab":
 		u.show((u.view + views - 1) % views)
 	case "/":
-		u.typing, u.wrong = true, ""
-		u.input.SetValue(u.snap.Filter)
-		u.input.CursorEnd()
-		u.fitInput()
-		return u, u.input.Focus()
+		return u, u.ask(promptFilter, u.snap.Filter)
+	case "f", "F", "@", "{", "}", "a":
+		return u, u.seek(key)
 	case "esc":
 		if u.snap.Filter != "" {
 			u.feed.SetFilter(nil)
@@ -240,6 +261,9 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		u.open()
 	default:
 		n := len(u.rows())
+		if u.turnPage(key, n) {
+			break
+		}
 		p.cursor = min(max(scrollTo(key, p.cursor, max(u.body()-2, 1), n), 0), max(n-1, 0))
 		if n > 0 {
 			p.id = u.table.rows[p.cursor].id
@@ -310,6 +334,10 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		u.input.Blur()
 		return u, nil
 	case "enter":
+		if u.prompt != promptFilter {
+			u.answer(strings.TrimSpace(u.input.Value()))
+			return u, nil
+		}
 		expr := strings.TrimSpace(u.input.Value())
 		if expr == "" {
 			u.feed.SetFilter(nil)
@@ -317,14 +345,14 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		} else {
 			f, err := filter.Compile(expr)
 			if err != nil {
-				u.wrong = err.Error()
+				u.wrong = wrongFilter(err)
 				u.fitInput()
 				return u, nil
 			}
 			u.feed.SetFilter(f)
 			u.message = "counted from now on: " + expr
 			if u.snap.Ended {
-				u.message = "the input has ended: the filter applies to the listed transactions"
+				u.message = "decoded again: " + expr
 			}
 		}
 		u.typing, u.wrong = false, ""
@@ -334,18 +362,31 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	u.input, cmd = u.input.Update(msg)
 	u.wrong = ""
-	if expr := strings.TrimSpace(u.input.Value()); expr != "" {
+	if expr := strings.TrimSpace(u.input.Value()); expr != "" && u.prompt == promptFilter {
 		if _, err := filter.Compile(expr); err != nil {
-			u.wrong = err.Error()
+			u.wrong = wrongFilter(err)
 		}
 	}
 	u.fitInput()
 	return u, cmd
 }
 
-// fitInput gives the filter its room on the last line: all of it, or half if there is an error to show.
+// wrongFilter says what is wrong with a filter, in less than a line.
+func wrongFilter(err error) string {
+	var place *filter.Error
+	switch {
+	case !errors.As(err, &place) || !place.Unknown:
+		return err.Error()
+	case place.Hint != "":
+		return "no field " + strconv.Quote(place.Found) + "; " + place.Hint
+	}
+	return "no field " + strconv.Quote(place.Found) + ": rpcrdma-dump --list-fields"
+}
+
+// fitInput gives the filter its room on the last line: all of it, or half if
+// there is something wrong to be told.
 func (u *ui) fitInput() {
-	room := max(u.width-len(" filter: ")-1, 1)
+	room := max(u.width-len(u.prompt.label())-1, 1)
 	if u.wrong != "" && room >= 40 {
 		room = max(min(len(u.input.Value())+1, room/2), 8)
 	}
@@ -573,6 +614,8 @@ func (u *ui) title() string {
 		state, t = "end", accent
 	case s.Paused:
 		state, t = "PAUSED", warn
+	case s.Again:
+		state, t = "decoding", warn
 	case s.Paced:
 		state = "replay " + speedText(s.Speed)
 	}

@@ -37,6 +37,8 @@ type script struct {
 	hold    bool
 	filter  string
 	watched uint64
+	jumped  int64
+	page    *uint64
 }
 
 func newScript(t testing.TB, sample string, opt monitor.Options) *script {
@@ -97,6 +99,9 @@ func (s *script) Watch(serial uint64, width int, plain bool) {
 	s.m.Watch(serial, width, plain)
 	s.publish()
 }
+
+func (s *script) Jump(t int64)      { s.jumped = t }
+func (s *script) Page(from *uint64) { s.page = from }
 
 // screen is a program without a terminal.
 type screen struct {

@@ -60,7 +60,7 @@ type drawing struct {
 func (d *drawing) operationsTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
-			{title: "OPERATION", width: 9, want: 12, most: 30, head: true},
+			{title: "OPERATION", width: 9, want: 20, most: 30, head: true},
 			{title: "OPS/S", width: 6, right: true, rank: 1},
 			{title: "B/S", width: 6, right: true, rank: 2},
 			{title: "P50", width: 7, right: true, rank: 1},
@@ -303,9 +303,9 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 		columns: []column{
 			{title: "AGE", width: 7, right: true},
 			{title: "XID", width: 8},
-			{title: "OPERATION", width: 9, want: 12, most: 26, head: true, rank: 1},
-			{title: "FILE", width: 8, want: 18, most: 120, share: 4, name: true, rank: 2},
-			{title: "CHUNKS", width: 8, want: 12, most: 40, rank: 3, name: true},
+			{title: "OPERATION", width: 9, want: 18, most: 26, head: true, rank: 1},
+			{title: "FILE", width: 8, want: 14, most: 120, share: 4, name: true, rank: 2},
+			{title: "CHUNKS", width: 8, want: 9, most: 40, rank: 3, name: true},
 			{title: "MOVED", width: 5, most: 20, share: 1, rank: 5},
 			{title: "IO", width: 3, rank: 4},
 			{title: "STATE", width: 6, want: 8, most: 16, rank: 1, name: true},
@@ -316,6 +316,10 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{title: "AGAIN", width: 5, right: true, rank: 6},
 		},
 		empty: "no transactions",
+	}
+	t.more, t.first = uint64(s.Beyond), s.PageFrom
+	if all, listed := endedInAll(s), uint64(listedEnded(s)); all > listed {
+		t.more += all - listed
 	}
 	if s.Filter != "" {
 		t.empty = "no transactions for which the filter holds"
@@ -429,6 +433,13 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 		},
 		empty: "no connection carries RPC yet",
 	}
+	gone := s.EndedConns
+	for i := range s.Connections {
+		if s.Connections[i].State != "open" {
+			gone--
+		}
+	}
+	t.more = uint64(max(gone, 0))
 	for i := range s.Connections {
 		c := &s.Connections[i]
 		creditText, creditTone := "-", normal
@@ -486,8 +497,9 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 }
 
 // usageTable lists files or clients.
-func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, what string, totals bool) *table {
+func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int, what string, totals bool) *table {
 	t := &table{
+		more: uint64(rest),
 		columns: []column{
 			{title: what, width: 16, most: 200, share: 3, name: true},
 			{title: "OPS/S", width: 6, right: true, rank: 1},

@@ -47,9 +47,10 @@ var provider = []string{
 
 var rules = []rule{
 	// What all may use, and what stands on nothing: how files are written, which
-	// characters may be shown.
+	// characters may be shown, which name was meant.
 	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
 	{packages: "internal/printable"},
+	{packages: "internal/nearest"},
 	// Tables for people. It is the one way to a library that draws for those who are
 	// no command, and for commands and benchmarks only.
 	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
@@ -115,7 +116,7 @@ var rules = []rule{
 	// The words that all consumers of transactions share, and transactions as text.
 	{packages: "analyze/text", own: []string{"decode/...", "internal/printable"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
-	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr"}},
+	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
 	{packages: "analyze/check", own: []string{"analyze/text", "decode/..."}},
@@ -244,7 +245,7 @@ var rules = []rule{
 		"golang.org/x/sys", "github.com/spf13/pflag",
 	}},
 	// What the commands share knows none of them.
-	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+	{packages: "cmd/internal/cli", own: []string{"analyze/filter", "analyze/text", "capture/...", "decode", "decode/krb5", "decode/rpc", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 	}},
 	{packages: "cmd/internal/clitest", own: []string{"capture", "internal/wrap"}, foreign: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra", "github.com/spf13/pflag"}},

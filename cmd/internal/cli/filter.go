@@ -7,6 +7,9 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 )
 
+// ListOfFields says where the fields of display filters are listed.
+const ListOfFields = "'rpcrdma-dump --list-fields' lists the fields"
+
 // Filter compiles the display filter of a flag; nil for an empty one. An error is
 // the caller's mistake, and shows the place in the expression.
 func Filter(expression string) (*filter.Filter, error) {
@@ -17,7 +20,11 @@ func Filter(expression string) (*filter.Filter, error) {
 	var place *filter.Error
 	switch {
 	case errors.As(err, &place):
-		return nil, Usagef("%v\n  %s", err, strings.ReplaceAll(place.Caret(), "\n", "\n  "))
+		list := ""
+		if place.Unknown {
+			list = "\n" + ListOfFields
+		}
+		return nil, Usagef("%v\n  %s%s", err, strings.ReplaceAll(place.Caret(), "\n", "\n  "), list)
 	case err != nil:
 		return nil, &UsageError{err}
 	}

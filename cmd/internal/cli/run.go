@@ -16,8 +16,10 @@ import (
 // Run executes a command line, says what failed, and returns the exit code. Errors in told have already been
 // reported.
 func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) int {
+	checkHelp(root)
+	versionBelow(root, root.Name())
 	root.SetArgs(args)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return ExitOK
 	}
@@ -29,7 +31,7 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 	// Errors quote names of files, and text of captures, plans and peers.
 	fmt.Fprint(stderr, printable.Text(root.Name()+": "+message(err)+"\n"))
 	if isUsage(err) {
-		fmt.Fprintf(stderr, "Try '%s --help'.\n", root.Name())
+		fmt.Fprintf(stderr, "Try '%s --help'.\n", cmd.CommandPath())
 	}
 	return ExitCode(err)
 }
@@ -40,20 +42,29 @@ func message(err error) string {
 	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
-// Version is the version of the module, or the revision that it was built from.
+// Version is that of the module, with the commit that it was built from and the
+// version of Go, as far as they are known: "v1.2.0 commit 0123456789ab go1.26.8".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return "of unknown version and commit"
 	}
+	return version(info)
+}
+
+func version(info *debug.BuildInfo) string {
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {
 		v = "development version"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v = s.Value
-			}
+	}
+	commit, modified := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && s.Value != "":
+			commit = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = " with changes"
 		}
 	}
-	return v + " " + info.GoVersion
+	return v + " commit " + commit + modified + " " + info.GoVersion
 }

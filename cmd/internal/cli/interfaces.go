@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -6,13 +6,31 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/internal/table"
 )
 
-// listInterfaces prints the network interfaces and the RDMA devices, and where the traffic of the latter can
-// be captured.
+// Interfaces is the flag -D: list the network interfaces instead of doing what the
+// command does.
+type Interfaces struct {
+	Wanted bool
+	sys    string
+}
+
+// Flag defines -D, --list-interfaces.
+func (i *Interfaces) Flag(f *pflag.FlagSet) {
+	f.BoolVarP(&i.Wanted, "list-interfaces", "D", false, "list the network interfaces and what can be seen on them, and exit")
+	f.StringVar(&i.sys, "sysfs", "/sys", "")
+	_ = f.MarkHidden("sysfs")
+}
+
+// List prints the network interfaces and the RDMA devices, and where the traffic
+// of these can be seen.
+func (i *Interfaces) List(w io.Writer) error { return listInterfaces(w, i.sys) }
+
 func listInterfaces(w io.Writer, sys string) error {
 	list, err := live.Interfaces(sys)
 	if err != nil {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+)
+
+// TestExamples runs the examples of the help for which files suffice.
+func TestExamples(t *testing.T) {
+	const recall = "../../samples/rocev2-nfs41-recall.pcap"
+	e := &clitest.Examples{
+		Root: newRootCommand(&cli.Streams{Out: io.Discard, Err: io.Discard}),
+		Run: func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+			if slices.Contains(args, "-r") { // nobody watches
+				args = append(args, "--speed", "max")
+			}
+			return run(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
+		},
+		Files: map[string]string{
+			"trace.pcap": recall,
+		},
+		Elsewhere: regexp.MustCompile(`^(tcpdump|ssh|sudo) | -i |/usr/local/`),
+	}
+	e.Check(t)
+}
