@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -313,11 +312,6 @@ func (t *txCheck) versions() {
 	}
 }
 
-const (
-	noteReused    = "XID used again for another call" // as transaction.Tracker writes it
-	noteReconnect = "XID sent again after reconnect: first "
-)
-
 // lifetime judges that each call is sent once and answered once.
 func (t *txCheck) lifetime() {
 	tx, c := t.tx, t.c
@@ -327,11 +321,11 @@ func (t *txCheck) lifetime() {
 	}
 	reused := false
 	for _, n := range tx.Notes {
-		switch {
-		case n == noteReused:
+		switch n.Kind {
+		case transaction.XIDReused:
 			reused = true
-		case strings.HasPrefix(n, noteReconnect):
-			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n)
+		case transaction.ResentFrom:
+			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n.String())
 		}
 	}
 	if reused {

@@ -24,7 +24,7 @@ func (t *Tracker) fragment(c *rdma.Connection, s *rdma.Send, sure bool) (rdma.Ta
 		tx.unproven = false
 	default:
 		tx.unproven = !tx.Reply.Seen() || !tx.Call.Seen()
-		tx.Note("taken for a call or reply by its length: the capture holds no more of it than the XID")
+		tx.note(AssumedByLength)
 	}
 	return tag, gen
 }

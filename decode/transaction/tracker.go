@@ -289,7 +289,7 @@ func (t *Tracker) sameCall(old *Transaction, s *rdma.Send) bool {
 	}
 	old.Retransmits += s.Packets
 	t.traceSend(old, CallPart, s, true)
-	old.Note("call sent again with the same XID")
+	old.note(CallRepeated)
 	return true
 }
 
@@ -307,7 +307,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64)
 				return &old.tags.call, old.gen
 			}
 			if !old.replied {
-				old.Note("XID used again for another call")
+				old.note(XIDReused)
 			}
 			t.finish(old)
 		}
@@ -320,7 +320,7 @@ func (t *Tracker) transport(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64)
 			tx.assumed = !tx.Call.Header.Inline() && forwardSide(c) == unknownSide
 			t.named(tx)
 		} else {
-			tx.Note("taken for a call: the capture holds too little of it")
+			tx.note(AssumedCall)
 		}
 		t.traceSend(tx, CallPart, s, false)
 		t.resent(tx)
@@ -449,9 +449,9 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 		tx.Retransmits += s.Packets
 		t.traceSend(tx, ReplyPart, s, true)
 		if printOf(s.Data, s.Length) == tx.Reply.print {
-			tx.Note("reply sent again")
+			tx.note(ReplyRepeated)
 		} else {
-			tx.Note("reply sent again with other content: the first one is shown")
+			tx.note(ReplyRepeatedOther)
 		}
 		t.Stats.Duplicates++
 		return nil
@@ -470,7 +470,7 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 	tx.Reply.First = s.First
 	t.placed(tx)
 	if another {
-		tx.Note("another reply to this XID, with other content")
+		tx.note(SecondReply)
 	}
 	return tx
 }
@@ -479,7 +479,7 @@ func (t *Tracker) match(c *rdma.Connection, s *rdma.Send, xid uint32) *Transacti
 // placed.
 func (t *Tracker) begin(c *rdma.Connection, from rdma.Side, xid uint32) *Transaction {
 	if t.open >= t.opt.Open {
-		t.evict(nil, "given up: too many open calls")
+		t.evict(nil, GivenUpCalls)
 	}
 	tx := t.take()
 	t.gen++
@@ -531,7 +531,7 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	if len(data) > headOnly && !t.room(len(data)) {
 		data = data[:headOnly]
 		m.Cut = true
-		tx.Note("message not kept whole: memory limit reached")
+		tx.note(MessageNotKept)
 	}
 	before := cap(m.raw)
 	m.raw = append(m.raw[:0], data...)
@@ -543,9 +543,9 @@ func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transpor
 	// An error here is part of the story: conformance checks report it.
 	if t.peekErr != nil {
 		if t.peek.Cut {
-			tx.Note("transport header cut by the capture")
+			tx.note(HeaderCut)
 		} else {
-			tx.Note("transport header malformed: " + t.peekErr.Error())
+			tx.Note(Note{Kind: HeaderMalformed, Why: t.peekErr.Error()})
 		}
 	}
 	// direction has decoded the header where the Send lies. The message takes
@@ -573,7 +573,7 @@ func (t *Tracker) offer(tx *Transaction) {
 		return
 	}
 	if n > t.opt.Segments {
-		tx.Note("chunk lists longer than the limit: not all segments followed")
+		tx.note(SegmentsLimit)
 		n = t.opt.Segments
 	}
 	if cap(tx.segments) < n {
@@ -917,7 +917,7 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 		})
 		for _, tx := range all {
 			if !tx.replied && c.Terminated != "" {
-				tx.Note("no reply before the connection ended: " + c.Terminated)
+				tx.Note(Note{Kind: ConnectionEnded, Why: c.Terminated})
 			}
 			t.end(tx)
 		}
