@@ -7,7 +7,7 @@ import "encoding/binary"
 // EtherType 2.
 func decodeSLL(data []byte, n int, f *Frame) {
 	if len(data) < 16 {
-		f.Problem = "SLL header cut"
+		f.Problem = ProblemCutSLL
 		return
 	}
 	decodeEtherType(binary.BigEndian.Uint16(data[14:]), data[16:], n-16, f)
@@ -17,7 +17,7 @@ func decodeSLL(data []byte, n int, f *Frame) {
 // 2, interface index 4, ARPHRD 2, packet type 1, address length 1, address 8.
 func decodeSLL2(data []byte, n int, f *Frame) {
 	if len(data) < 20 {
-		f.Problem = "SLL2 header cut"
+		f.Problem = ProblemCutSLL2
 		return
 	}
 	decodeEtherType(binary.BigEndian.Uint16(data), data[20:], n-20, f)
@@ -28,7 +28,7 @@ func decodeSLL2(data []byte, n int, f *Frame) {
 // (LINKTYPE_LOOP). All its values are below 256, so the order shows.
 func decodeNull(data []byte, n int, f *Frame) {
 	if len(data) < 4 {
-		f.Problem = "loopback header cut"
+		f.Problem = ProblemCutLoopback
 		return
 	}
 	family := binary.LittleEndian.Uint32(data)

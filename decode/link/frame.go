@@ -84,5 +84,5 @@ type Frame struct {
 
 	// Problem says why a frame that looked interesting could not be decoded;
 	// empty if all is well. It is a constant string: no allocation.
-	Problem string
+	Problem Problem
 }
