@@ -110,8 +110,8 @@ func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure
 	if h.Length > keepHeader {
 		*h = rpcrdma.Header{} // no need to keep the lists of a giant
 	}
-	err := h.Decode(s.Data, s.Length)
-	if d, ok := declared(h, s, err); ok {
+	t.peekErr = h.Decode(s.Data, s.Length)
+	if d, ok := declared(h, s, t.peekErr); ok {
 		return d, true
 	}
 	return t.guess(c, s)

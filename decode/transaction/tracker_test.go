@@ -358,3 +358,30 @@ func TestClosedInOrder(t *testing.T) {
 	inOrder(t, w.out)
 	w.want("with the reason", slices.Contains(w.out[0].notes, transaction.Note{Kind: transaction.ConnectionEnded, Why: "disconnect request"}))
 }
+
+// TestHeaderNotes: a transport header that the capture has cut is noted, and the next
+// one, which is whole, is not.
+func TestHeaderNotes(t *testing.T) {
+	whole := callMessage(rpcrdma.Header{XID: 7, Type: rpcrdma.TypeMsg, Writes: []rpcrdma.WriteChunk{{{Handle: 5, Length: 10}, {Handle: 6, Length: 10}}}}, 40)
+	var got []transaction.Note
+	tr := transaction.NewTracker(transaction.Options{}, func(tx *transaction.Transaction) { got = append(got, tx.Notes...) })
+	c := &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2}
+	for i, x := range []struct {
+		data []byte
+		want transaction.NoteKind
+	}{{whole[:44], transaction.HeaderCut}, {whole, 0}} {
+		got = nil
+		binary.BigEndian.PutUint32(x.data, uint32(i+1))
+		ref := rdma.Ref{Time: int64(i) * 1e6, Number: uint64(i + 1)}
+		tr.Send(c, &rdma.Send{Data: x.data, Length: len(whole), First: ref, Last: ref, Packets: 1})
+		tr.Flush()
+		has := func(k transaction.NoteKind) bool {
+			return slices.ContainsFunc(got, func(n transaction.Note) bool { return n.Kind == k })
+		}
+		for _, k := range []transaction.NoteKind{transaction.HeaderCut, transaction.HeaderMalformed} {
+			if has(k) != (k == x.want) {
+				t.Errorf("message %d: %v", i, got)
+			}
+		}
+	}
+}
