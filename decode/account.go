@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
 // Class is what a packet turned out to be.
@@ -31,7 +32,22 @@ type Kind struct {
 	Port    uint16          // ClassTCP, ClassUDP: the lower of the two ports
 	Tunnel  link.TunnelType // the outermost wrapping
 	Unknown link.Unknown
-	Problem string
+	Problem Problem
+}
+
+// Problem says why the headers of a packet could not be decoded: one of the fields is
+// set, or none.
+type Problem struct {
+	Link link.Problem // up to the transport protocol
+	RoCE roce.Problem
+}
+
+// String is the problem in plain English; empty if there is none.
+func (p Problem) String() string {
+	if p.Link != link.NoProblem {
+		return p.Link.String()
+	}
+	return p.RoCE.String()
 }
 
 // Count is a Kind with its packets and their bytes on the wire.
@@ -129,12 +145,12 @@ func (a *account) tcp(k Kind, c *tcpConn, known *rdma.Connection, bytes uint32) 
 
 // kindOf is the kind of a packet that belongs to no connection of interest.
 func kindOf(f *link.Frame) Kind {
-	k := Kind{Unknown: f.Unknown, Problem: f.Problem}
+	k := Kind{Unknown: f.Unknown, Problem: Problem{Link: f.Problem}}
 	if o := f.Outermost(); o != nil {
 		k.Tunnel = o.Type
 	}
 	switch {
-	case f.Problem != "":
+	case f.Problem != link.NoProblem:
 		k.Class = ClassDamaged
 	case f.Proto == link.TCP:
 		k.Class, k.Port = ClassTCP, min(f.SrcPort, f.DstPort)
@@ -184,7 +200,7 @@ func (d *Decoder) Account() Account {
 	slices.SortFunc(a.Kinds, func(x, y Count) int {
 		return cmp.Or(cmp.Compare(y.Packets, x.Packets), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
 			cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel, y.Tunnel), cmp.Compare(x.Unknown.Layer, y.Unknown.Layer),
-			cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem, y.Problem))
+			cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem.String(), y.Problem.String()))
 	})
 	for s, n := range d.tally.services {
 		s.Connections = n

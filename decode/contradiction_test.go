@@ -123,7 +123,7 @@ type row struct {
 // outcome is what was decoded of a capture.
 type outcome struct {
 	rows    []row
-	notes   map[string]int
+	notes   map[transaction.NoteKind]int
 	resyncs uint64
 	conns   []*rdma.Connection
 }
@@ -137,7 +137,7 @@ func decodedWith(packets []capture.Packet, opt decode.Options, emit func(*transa
 }
 
 func decoded(packets []capture.Packet, opt decode.Options) *outcome {
-	o := &outcome{notes: map[string]int{}}
+	o := &outcome{notes: map[transaction.NoteKind]int{}}
 	seen := map[*rdma.Connection]bool{}
 	decodedWith(packets, opt, func(tx *transaction.Transaction) {
 		o.rows = append(o.rows, row{
@@ -145,7 +145,7 @@ func decoded(packets []capture.Packet, opt decode.Options) *outcome {
 			tx.ReadBytes, tx.WriteBytes, tx.Call.Bytes, tx.Reply.Bytes,
 		})
 		for _, n := range tx.Notes {
-			o.notes[n]++
+			o.notes[n.Kind]++
 		}
 		if c := tx.Connection.Resolve(); !seen[c] {
 			seen[c] = true
@@ -176,8 +176,6 @@ func (o *outcome) equal(t *testing.T, want *outcome) {
 	}
 }
 
-const resyncNote = "packet sequence numbers contradicted what was known of the connection: taken up anew"
-
 // TestStartPSNContradicted: the traffic decides, not the PSNs of the setup.
 func TestStartPSNContradicted(t *testing.T) {
 	packets := sample(t, "rocev2-nfs3-basic.pcap.zst", 0)
@@ -205,12 +203,12 @@ func TestStartPSNContradicted(t *testing.T) {
 				}
 			case "behind by 65", "behind by 200", "behind by 1000", "behind by 10000":
 				// The capture may lack what came between.
-				if got.resyncs == 0 || got.notes[resyncNote] != 0 {
-					t.Errorf("%d resyncs, %d notes, want none", got.resyncs, got.notes[resyncNote])
+				if got.resyncs == 0 || got.notes[transaction.SequenceRestart] != 0 {
+					t.Errorf("%d resyncs, %d notes, want none", got.resyncs, got.notes[transaction.SequenceRestart])
 				}
 			default:
-				if got.resyncs == 0 || got.notes[resyncNote] == 0 {
-					t.Errorf("%d resyncs, %d notes", got.resyncs, got.notes[resyncNote])
+				if got.resyncs == 0 || got.notes[transaction.SequenceRestart] == 0 {
+					t.Errorf("%d resyncs, %d notes", got.resyncs, got.notes[transaction.SequenceRestart])
 				}
 			}
 		})

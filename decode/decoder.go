@@ -354,8 +354,8 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			default:
 				d.stats.NotChecked++
 			}
-			if q.Problem != "" && q.Problem != roce.ProblemOpcode {
-				kind.Class, kind.Problem = ClassDamaged, q.Problem
+			if q.Problem != roce.NoProblem && q.Problem != roce.ProblemOpcode {
+				kind.Class, kind.Problem = ClassDamaged, Problem{RoCE: q.Problem}
 				if q.Problem == roce.ProblemLength || q.Problem == roce.ProblemJoined {
 					d.stats.NotSplit++
 				}
@@ -381,7 +381,7 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 			kind = Kind{Class: ClassRPC, Fabric: rdma.UDP, Tunnel: kind.Tunnel}
 		}
 	default:
-		if u.frame.Problem != "" {
+		if u.frame.Problem != link.NoProblem {
 			d.undecodable(p)
 		} else {
 			d.stats.Other++

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/tcp"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // forged is a segment of the direction of p without payload: with other flags and
@@ -133,7 +134,7 @@ func TestOtherBytes(t *testing.T) {
 			if got.resyncs > want.resyncs {
 				counted++
 			}
-			if got.notes["bytes of the connection were sent again with other values: the first ones are shown"] > 0 {
+			if got.notes[transaction.BytesDiffer] > 0 {
 				noted++
 			}
 			if t.Failed() {

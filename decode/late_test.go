@@ -3,7 +3,6 @@ package decode_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +62,9 @@ func TestReplyBeforeCall(t *testing.T) {
 							rows++
 							got[of(tx)]++
 							p, ok := tx.Phases()
-							said := slices.ContainsFunc(tx.Notes, func(n string) bool { return strings.HasSuffix(n, "no latency") })
+							said := slices.ContainsFunc(tx.Notes, func(n transaction.Note) bool {
+								return n.Kind == transaction.ReplyStampedEarlier || n.Kind == transaction.ReplyFirstSameTime
+							})
 							switch sum := p.CallTransfer + p.ArgumentPull + p.Server + p.ResultPush + p.ReplyTransfer; {
 							case tx.State == transaction.NoReply || tx.State == transaction.NoCall:
 							case ok && (p.Total < 0 || sum != p.Total || said), !ok && !said:

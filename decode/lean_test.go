@@ -21,7 +21,7 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	}
 	var f link.Frame
 	link.Decode(capture.LinkEthernet, b, uint32(len(b)), &f)
-	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != "" {
+	if f.Proto != link.UDP || f.DstPort != RoCEPort || f.Problem != link.NoProblem {
 		t.Fatalf("taken for RoCEv2: %+v", f)
 	}
 	var s roce.Splitter
@@ -30,7 +30,7 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	if !s.Next(&p) || s.Next(&more) {
 		t.Fatal("not one packet")
 	}
-	if p.Problem != "" || p.ICRC != roce.Good || p.Cut {
+	if p.Problem != roce.NoProblem || p.ICRC != roce.Good || p.Cut {
 		t.Fatalf("taken for good: %+v", p)
 	}
 	full := roce.Lean{

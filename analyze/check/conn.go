@@ -192,7 +192,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 		}
 		s.badCRC(c.latest)
 		for i := range v.RoCE {
-			if q := &v.RoCE[i]; q.Problem == "" && q.ICRC != roce.Bad {
+			if q := &v.RoCE[i]; q.Problem == roce.NoProblem && q.ICRC != roce.Bad {
 				c.wirePacket(s, v, q)
 			}
 		}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -315,11 +314,6 @@ func (t *txCheck) versions() {
 	}
 }
 
-const (
-	noteReused    = "XID used again for another call" // as transaction.Tracker writes it
-	noteReconnect = "XID sent again after reconnect: first "
-)
-
 // lifetime checks that each call is sent once and answered once.
 func (t *txCheck) lifetime() {
 	tx, c := t.tx, t.c
@@ -329,11 +323,11 @@ func (t *txCheck) lifetime() {
 	}
 	reused := false
 	for _, n := range tx.Notes {
-		switch {
-		case n == noteReused:
+		switch n.Kind {
+		case transaction.XIDReused:
 			reused = true
-		case strings.HasPrefix(n, noteReconnect):
-			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n)
+		case transaction.ResentFrom:
+			t.fail(ruleResentReconnect, aboutCall, "a reply on the first connection", n.String())
 		}
 	}
 	if reused {

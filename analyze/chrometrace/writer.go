@@ -259,7 +259,7 @@ func (w *Writer) slice(v *rpc.View, pid, tid int, start, end int64) {
 		b = append(b, `,"note`...)
 		b = strconv.AppendInt(b, int64(i+1), 10)
 		b = append(b, `":`...)
-		b = ndjson.Quote(b, n)
+		b = ndjson.Quote(b, n.String())
 	}
 	w.put(append(b, `}}`...))
 }

@@ -123,7 +123,7 @@ func read3() call {
 				Writes: []rpcrdma.WriteChunk{{{Handle: 0x1234abcd, Length: 4096, Offset: 1 << 40}, {Handle: 7, Length: 1, Offset: 2}}},
 			}
 			tx.Reply.Header = rpcrdma.Header{XID: tx.XID, Version: 1, Credits: 32}
-			tx.Notes = []string{"reply sent again", "odd"}
+			tx.Notes = []transaction.Note{{Kind: transaction.ReplyRepeated}, {Kind: transaction.DoneNotSeen}}
 			tx.Retransmits = 2
 		},
 	}
@@ -339,7 +339,10 @@ func TestMatch(t *testing.T) {
 		{open, "nfs.tag == tag", true},
 		{open, "nfs.args.tag == tag && nfs.res.tag == ''", true},
 		{read, "machine == client7 && machine in {client1..client9}", true},
-		{read, "notes contains again && notes == odd", true},
+		{read, "notes contains again && notes == \"RDMA_DONE not seen\"", true},
+		{read, "note_codes == reply_repeated && note_codes == done_not_seen", true},
+		{read, "note_codes == reply_repeated_other", false},
+		{null, "note_codes", false},
 		// Bytes.
 		{read, "file.filehandle == 01:02:ff", true},
 		{read, "file.filehandle == 0x0102FF && file.filehandle == 0102ff && file.filehandle == 01-02-ff", true},
@@ -482,7 +485,8 @@ func TestAppend(t *testing.T) {
 		{read, "error", "false"},
 		{read, "file.filehandle", "0102ff"},
 		{open, "file.name", "Größe"},
-		{read, "notes", "reply sent again,odd"},
+		{read, "notes", "reply sent again,RDMA_DONE not seen"},
+		{read, "note_codes", "reply_repeated,done_not_seen"},
 		{read, "gid", "100,4,24"},
 		{read, "nfs.mode", "MODE3_RUSR|MODE3_WUSR|MODE3_RGRP|MODE3_ROTH"},
 		{read, "nfs.res.mtime", "2024-05-01T12:00:00.000000001Z"},
@@ -576,7 +580,7 @@ func flatten(m map[string][]string, name string, x any) {
 			flatten(m, name+"."+k, y)
 		}
 	case []any:
-		if name != "notes" && !strings.HasSuffix(name, ".segments") {
+		if name != "notes" && name != "note_codes" && !strings.HasSuffix(name, ".segments") {
 			m[name] = []string{strconv.Itoa(len(x))}
 		}
 		for _, y := range x {

@@ -341,6 +341,13 @@ func fixed(symbols ...string) func() []string { return func() []string { return 
 
 const counted = kUint | kCount
 
+func noteCodes() (all []string) {
+	for k := range transaction.NoteKinds() {
+		all = append(all, k.Code())
+	}
+	return all
+}
+
 func typeNames() (all []string) {
 	for t := range rpcrdma.Type(32) {
 		if n := t.String(); n != "" {
@@ -567,7 +574,14 @@ var schemaFields = sync.OnceValue(func() []field {
 			emit: func(s *sink, v *rpc.View) { s.symbol(v.Tx.State.String()) }},
 		field{name: "notes", kinds: kString, desc: "what is odd", emit: func(s *sink, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
-				if s.str(n); s.stop {
+				if s.str(n.String()); s.stop {
+					return
+				}
+			}
+		}},
+		field{name: "note_codes", kinds: kEnum, textual: true, desc: "stable codes of the notes", symbols: noteCodes, emit: func(s *sink, v *rpc.View) {
+			for _, n := range v.Tx.Notes {
+				if s.symbol(n.Kind.Code()); s.stop {
 					return
 				}
 			}

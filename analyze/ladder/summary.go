@@ -187,7 +187,7 @@ func (d *Drawer) notes(b []byte, tx *transaction.Transaction) []byte {
 	}
 	for _, n := range tx.Notes {
 		b = append(b, "note: "...)
-		b, _ = text.Safe(b, []byte(n))
+		b, _ = text.Safe(b, []byte(n.String()))
 		b = append(b, '\n')
 	}
 	return append(b, '\n')

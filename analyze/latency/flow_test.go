@@ -284,7 +284,7 @@ func random(r *rand.Rand, n int, do func(*rpc.View)) {
 			tx.Troubles = append(tx.Troubles, transaction.Trouble{Kind: rdma.Event(r.IntN(12)), Ref: ref(), Own: r.IntN(2) == 0})
 		}
 		if r.IntN(5) == 0 {
-			tx.Notes = []string{"XID sent again after reconnect: first on connection 1", "reply sent again"}
+			tx.Notes = []transaction.Note{{Kind: transaction.ResentFrom, N: 1}, {Kind: transaction.ReplyRepeated}}
 		}
 		v.Set(tx)
 		do(&v)

@@ -117,6 +117,8 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 			x.Troubles = append(x.Troubles, k.String())
 		}
 	}
-	x.Notes = append(x.Notes, tx.Notes...)
+	for _, n := range tx.Notes {
+		x.Notes = append(x.Notes, n.String())
+	}
 	return x
 }

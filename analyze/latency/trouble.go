@@ -1,8 +1,6 @@
 package latency
 
 import (
-	"strings"
-
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -70,12 +68,12 @@ func troublesOf(tx *transaction.Transaction) (set uint16) {
 		}
 	}
 	for _, n := range tx.Notes {
-		switch {
-		case strings.HasPrefix(n, "XID sent again after reconnect"):
+		switch n.Kind {
+		case transaction.ResentOn, transaction.ResentFrom:
 			set |= 1 << Reconnect
-		case n == "call sent again with the same XID":
+		case transaction.CallRepeated:
 			set |= 1 << RepeatedCall
-		case n == "reply sent again":
+		case transaction.ReplyRepeated:
 			set |= 1 << RepeatedReply
 		}
 	}

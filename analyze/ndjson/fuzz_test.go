@@ -18,7 +18,7 @@ var required = []string{
 	"schema", "time", "xid", "connection", "connection_key", "fabric", "client", "server", "client_endpoint", "server_endpoint", "direction",
 	"program", "version", "procedure", "status", "call_frame", "reply_frame", "call_type", "reply_type", "credits_requested",
 	"credits_granted", "read_chunks", "write_chunks", "reply_chunk", "written_chunks", "written_reply_chunk", "rdma_reads",
-	"rdma_read_bytes", "rdma_writes", "rdma_write_bytes", "call_bytes", "reply_bytes", "retransmits", "latency_ns", "state", "notes",
+	"rdma_read_bytes", "rdma_writes", "rdma_write_bytes", "call_bytes", "reply_bytes", "retransmits", "latency_ns", "state", "notes", "note_codes",
 }
 
 // phases are the keys of latency_ns; the first five sum to the sixth.

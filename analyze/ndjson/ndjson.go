@@ -118,18 +118,30 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = append(b, `,"latency_ns":null`...)
 	}
 	b = str(b, "state", tx.State.String())
-	b = append(b, `,"notes":[`...)
-	for i, n := range tx.Notes {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = Quote(b, n)
-	}
-	b = append(b, ']')
+	b = notes(b, tx.Notes)
 	if f := v.File(); f != nil {
 		b = e.file(b, v, f)
 	}
 	return append(b, '}')
+}
+
+// notes appends the notes of a transaction as sentences, then their codes.
+func notes(b []byte, list []transaction.Note) []byte {
+	b = append(b, `,"notes":[`...)
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = Quote(b, n.String())
+	}
+	b = append(b, `],"note_codes":[`...)
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = Quote(b, n.Kind.Code())
+	}
+	return append(b, ']')
 }
 
 // chunks appends the chunk lists of call and reply.

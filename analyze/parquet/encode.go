@@ -35,6 +35,7 @@ type encoder struct {
 	segments          []Segment // of all chunks of the row
 	writes, written   [][]Segment
 	operations        []Operation
+	notes, codes      []string
 	size              int // bytes of the row, about
 }
 
@@ -61,7 +62,7 @@ func (e *encoder) encode(v *rpc.View) int {
 		CreditsRequested: int64(tx.Call.Credits()), CreditsGranted: int64(tx.Reply.Credits()),
 		Reads: int64(tx.Reads), ReadBytes: int64(tx.ReadBytes), Writes: int64(tx.Writes), WriteBytes: int64(tx.WriteBytes),
 		CallBytes: int64(tx.Call.Bytes), ReplyBytes: int64(tx.Reply.Bytes), Retransmits: int64(tx.Retransmits),
-		State: tx.State.String(), Notes: tx.Notes,
+		State: tx.State.String(),
 	}
 	if tx.Backward {
 		r.Direction = "backward"
@@ -92,8 +93,11 @@ func (e *encoder) encode(v *rpc.View) int {
 		e.file(v, f)
 	}
 	for _, n := range tx.Notes {
-		e.size += len(n)
+		s, code := n.String(), n.Kind.Code()
+		e.notes, e.codes = append(e.notes, s), append(e.codes, code)
+		e.size += len(s) + len(code)
 	}
+	r.Notes, r.NoteCodes = e.notes, e.codes
 	const fixed = 256 // what every row takes
 	return fixed + e.size + len(e.text) + 24*len(e.segments) + 8*len(e.reads) + 16*len(e.operations)
 }
@@ -106,6 +110,7 @@ func (e *encoder) reset(tx *transaction.Transaction) {
 		e.operations = nil
 	}
 	e.text, e.operations, e.size = e.text[:0], e.operations[:0], 0
+	e.notes, e.codes = e.notes[:0], e.codes[:0]
 	e.reads, e.replyReads = reuse(e.reads), reuse(e.replyReads)
 	e.writes, e.written = reuse(e.writes), reuse(e.written)
 	// All segments of a row share one slice, which must not move while the

@@ -57,7 +57,9 @@ type Row struct {
 	Latency Latency  `parquet:"latency_ns"`
 	State   string   `parquet:"state,dict"`
 	Notes   []string `parquet:"notes,list" parquet-element:",dict"`
-	File    File     `parquet:"file"`
+	// NoteCodes are the codes of Notes, in the same order.
+	NoteCodes []string `parquet:"note_codes,list" parquet-element:",dict"`
+	File      File     `parquet:"file"`
 }
 
 // Operation is one of a COMPOUND.

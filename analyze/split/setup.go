@@ -99,7 +99,7 @@ func keyOf(v *decode.PacketView) (key, bool) {
 		}
 		return k, true
 	}
-	if len(v.RoCE) == 0 || v.RoCE[0].Problem != "" || v.RoCE[0].DestQP <= 1 {
+	if len(v.RoCE) == 0 || v.RoCE[0].Problem != roce.NoProblem || v.RoCE[0].DestQP <= 1 {
 		return key{}, false
 	}
 	return key{a: netip.AddrPortFrom(f.Src, 0), b: netip.AddrPortFrom(f.Dst, 0), qpn: v.RoCE[0].DestQP}, true

@@ -38,7 +38,7 @@ func KindOf(b []byte, k *decode.Kind) []byte {
 		}
 	case decode.ClassDamaged:
 		b = append(b, "damaged ("...)
-		b = append(b, k.Problem...)
+		b = append(b, k.Problem.String()...)
 		b = append(b, ')')
 	default:
 		b = append(b, "of other kinds"...)

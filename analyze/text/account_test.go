@@ -25,7 +25,7 @@ func TestAccount(t *testing.T) {
 			{Kind: decode.Kind{Class: decode.ClassIWARP}, Packets: 2},
 			{Kind: decode.Kind{Class: decode.ClassTCP, Port: 22}, Packets: 1},
 			{Kind: decode.Kind{Class: decode.ClassUDP, Port: 9999}, Packets: 1},
-			{Kind: decode.Kind{Class: decode.ClassDamaged, Problem: "IPv4 header cut"}, Packets: 1},
+			{Kind: decode.Kind{Class: decode.ClassDamaged, Problem: decode.Problem{Link: link.ProblemCutIPv4}}, Packets: 1},
 			{Kind: arp, Packets: 1},
 		}}, "9 packets: 3 RPC over TCP, 2 iWARP, 1 TCP port 22 (SSH), 1 UDP port 9999, 1 damaged (IPv4 header cut), 1 ARP"},
 		{decode.Account{Packets: 12, Transactions: 1, Kinds: make12(arp)}, "12 packets: 1 ARP, 1 ARP, 1 ARP, 1 ARP, 1 ARP, 1 ARP, 6 of 6 other kinds"},

@@ -147,11 +147,11 @@ func (p *PacketLister) end(v *decode.PacketView, q *roce.Packet, marks string) [
 		if q.BECN && !q.Opcode.IsCNP() {
 			mark("becn", colorYellow)
 		}
-		if q.Problem != "" {
-			mark("["+q.Problem+"]", colorRed)
+		if q.Problem != roce.NoProblem {
+			mark("["+q.Problem.String()+"]", colorRed)
 		}
-	} else if v.Frame.Problem != "" {
-		mark("["+v.Frame.Problem+"]", colorRed)
+	} else if v.Frame.Problem != link.NoProblem {
+		mark("["+v.Frame.Problem.String()+"]", colorRed)
 	}
 	if v.Frame.ECN == 3 {
 		mark("ce", colorYellow)
@@ -229,7 +229,7 @@ func (p *PacketLister) infiniband(v *decode.PacketView, q *roce.Packet) {
 		l.str("?")
 		return
 	}
-	if q.Opcode.Service() == roce.ServiceUD && q.DestQP == 1 && q.Problem == "" {
+	if q.Opcode.Service() == roce.ServiceUD && q.DestQP == 1 && q.Problem == roce.NoProblem {
 		p.management(q)
 		return
 	}

@@ -658,7 +658,7 @@ func (t *Tree) notes(b []byte, tx *transaction.Transaction) []byte {
 	b = t.heading(b, "Notes:\n")
 	for _, n := range tx.Notes {
 		b = append(b, "    "...)
-		b, _ = Safe(b, []byte(n))
+		b, _ = Safe(b, []byte(n.String()))
 		b = append(b, '\n')
 	}
 	return b

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
@@ -95,24 +96,24 @@ func (c *Contexts) use(v *rpc.View) {
 	v.Principal = x.client
 	if !genuine {
 		if verdict == good {
-			tx.Note("krb5: the call has no verifier of its context")
+			tx.Note(transaction.Note{Kind: transaction.KRB5NoVerifier})
 		} else {
-			tx.Note("krb5: verifier of the call: " + verdict.String())
+			tx.Note(wrongVerifier(transaction.PartCall, verdict))
 		}
 	} else {
 		c.sequence(x, v)
 	}
-	c.open(x, &v.CallOpened, &v.CallBody, v.Call.Payload, initiator, "call", v)
+	c.open(x, &v.CallOpened, &v.CallBody, v.Call.Payload, initiator, transaction.PartCall, v)
 	if v.ReplyErr != nil {
 		return
 	}
 	if v.Reply.Stat == oncrpc.Accepted && v.Reply.Verf.Flavor == oncrpc.RPCSecGSS {
 		binary.BigEndian.PutUint32(x.number[:], g.Sequence)
 		if verdict := x.mic(v.Reply.Verf.Body, x.number[:], acceptor); verdict != good {
-			tx.Note("krb5: verifier of the reply: " + verdict.String())
+			tx.Note(wrongVerifier(transaction.PartReply, verdict))
 		}
 	}
-	c.open(x, &v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, "reply", v)
+	c.open(x, &v.ReplyOpened, &v.ReplyBody, v.Reply.Payload, acceptor, transaction.PartReply, v)
 	if g.Proc == oncrpc.GSSDestroy && genuine && v.Reply.Succeeded() {
 		x.destroyed = tx.Reply.Last.Number
 	}
@@ -120,6 +121,15 @@ func (c *Contexts) use(v *rpc.View) {
 		x.opened = true
 		c.summary.Opened++
 	}
+}
+
+func wrongVerifier(of transaction.NotePart, v verdict) transaction.Note {
+	return transaction.Note{Kind: transaction.KRB5Verifier, Part: of, Why: v.String()}
+}
+
+// shut is the note that the keys of the context are not known, and why.
+func (x *context) shut() transaction.Note {
+	return transaction.Note{Kind: transaction.KRB5ContextClosed, Why: x.problem}
 }
 
 // choose takes the context of a call from those of its handle. The verifier of a
@@ -168,13 +178,13 @@ func (c *Contexts) unread(x *context, v *rpc.View) {
 		return
 	}
 	if x.state == unknown {
-		why := "krb5: the creation of the context was not captured"
+		why := transaction.KRB5ContextUnknown
 		if c.table.evicted > 0 {
-			why += ", or the context was forgotten for lack of memory"
+			why = transaction.KRB5ContextForgotten
 		}
-		v.Tx.Note(why + ": its keys are not known")
+		v.Tx.Note(transaction.Note{Kind: why})
 	} else {
-		v.Tx.Note("krb5: " + x.problem)
+		v.Tx.Note(x.shut())
 	}
 }
 
@@ -195,15 +205,15 @@ func (x *context) body(out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, 
 }
 
 // open opens arguments or results, and notes what is wrong with them.
-func (c *Contexts) open(x *context, out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, what string, v *rpc.View) {
+func (c *Contexts) open(x *context, out *rpc.Opened, b *oncrpc.Body, payload []byte, s side, what transaction.NotePart, v *rpc.View) {
 	switch verdict := x.body(out, b, payload, s, v.Call.GSS.Sequence); verdict {
 	case good:
 	case cut:
 		if out.How == rpc.Prefix {
-			v.Tx.Note("krb5: " + what + ": cut by the capture: decrypted without its checksum")
+			v.Tx.Note(transaction.Note{Kind: transaction.KRB5Unverified, Part: what})
 		}
 	default:
-		v.Tx.Note("krb5: body of the " + what + ": " + verdict.String())
+		v.Tx.Note(transaction.Note{Kind: transaction.KRB5Body, Part: what, Why: verdict.String()})
 		if tx := whichOf(v.Tx); x.refused != tx {
 			x.refused = tx
 			c.summary.Refused++

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // create follows the creation of a context (RFC 2203, section 5.2).
@@ -38,7 +39,7 @@ func (c *Contexts) create(v *rpc.View) {
 	v.Principal = x.client
 	if x.state == closed {
 		if c.keytab != nil {
-			tx.Note("krb5: " + x.problem)
+			tx.Note(x.shut())
 		}
 		return
 	}
@@ -47,7 +48,7 @@ func (c *Contexts) create(v *rpc.View) {
 	if r.Major == 0 && v.Reply.Verf.Flavor == oncrpc.RPCSecGSS {
 		binary.BigEndian.PutUint32(x.number[:], r.Window)
 		if verdict := x.mic(v.Reply.Verf.Body, x.number[:], acceptor); verdict != good {
-			tx.Note("krb5: verifier of the reply: " + verdict.String())
+			tx.Note(wrongVerifier(transaction.PartReply, verdict))
 		}
 	}
 }

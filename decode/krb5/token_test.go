@@ -164,7 +164,7 @@ func TestContextLife(t *testing.T) {
 				if v.CallOpened.How != how || v.ReplyOpened.How != how {
 					t.Errorf("packet %d: call %v, reply %v, want %v", s.packet, v.CallOpened.How, v.ReplyOpened.How, how)
 				}
-				if got := strings.Join(v.Tx.Notes, "; "); len(v.Tx.Notes) != len(notes) || len(notes) > 0 && !strings.Contains(got, notes[0]) {
+				if got := fmt.Sprint(v.Tx.Notes); len(v.Tx.Notes) != len(notes) || len(notes) > 0 && !strings.Contains(got, notes[0]) {
 					t.Errorf("packet %d: notes %q, want %q", s.packet, v.Tx.Notes, notes)
 				}
 			}
@@ -182,7 +182,7 @@ func TestContextLife(t *testing.T) {
 			late := s.private(172)
 			late.Reply = s.message(nil)
 			late.Reply.Last.Number, late.Reply.First.Number, late.State = 0, 0, 1
-			if v := set(c, late); len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0], "below the window") {
+			if v := set(c, late); len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0].String(), "below the window") {
 				t.Errorf("notes %q", v.Tx.Notes)
 			}
 			want(set(c, s.private(173)), rpc.Decrypted)
@@ -229,7 +229,7 @@ func TestContinue(t *testing.T) {
 	// Without the first round.
 	c = New(s.keytab(key, 3), Options{})
 	v = set(c, s.round(oncrpc.GSSCred{Version: 1, Proc: oncrpc.GSSContinueInit, Handle: first}, 0, framed(tokenAPRep, nil), nil))
-	if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0], "first round") {
+	if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0].String(), "first round") {
 		t.Errorf("%q", v.Tx.Notes)
 	}
 }
@@ -257,11 +257,11 @@ func TestProblems(t *testing.T) {
 			c.change(s)
 			contexts := New(s.keytab(c.keytab, c.kvno), Options{})
 			v := set(contexts, s.init(key, 3))
-			if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0], c.want) {
+			if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0].String(), c.want) {
 				t.Errorf("%q, want %q", v.Tx.Notes, c.want)
 			}
 			v = set(contexts, newPrivate(s))
-			if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0], c.want) {
+			if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0].String(), c.want) {
 				t.Errorf("first use: %q, want %q", v.Tx.Notes, c.want)
 			}
 		})

@@ -6,7 +6,7 @@ import "encoding/binary"
 // ARPHRD 2, address length 2, address 8, EtherType 2.
 func decodeSLL(data []byte, n int, f *Frame) {
 	if len(data) < 16 {
-		f.Problem = "SLL header cut"
+		f.Problem = ProblemCutSLL
 		return
 	}
 	decodeEtherType(binary.BigEndian.Uint16(data[14:]), data[16:], n-16, f)
@@ -16,7 +16,7 @@ func decodeSLL(data []byte, n int, f *Frame) {
 // 2, interface index 4, ARPHRD 2, packet type 1, address length 1, address 8.
 func decodeSLL2(data []byte, n int, f *Frame) {
 	if len(data) < 20 {
-		f.Problem = "SLL2 header cut"
+		f.Problem = ProblemCutSLL2
 		return
 	}
 	decodeEtherType(binary.BigEndian.Uint16(data), data[20:], n-20, f)
@@ -26,7 +26,7 @@ func decodeSLL2(data []byte, n int, f *Frame) {
 // host (LINKTYPE_NULL) or of the network (LINKTYPE_LOOP). All values are below 256, so the order is evident.
 func decodeNull(data []byte, n int, f *Frame) {
 	if len(data) < 4 {
-		f.Problem = "loopback header cut"
+		f.Problem = ProblemCutLoopback
 		return
 	}
 	family := binary.LittleEndian.Uint32(data)

@@ -50,7 +50,7 @@ func decodeLink(lt capture.LinkType, data []byte, n int, f *Frame) {
 		decodePPP(data, n, f)
 	case capture.LinkPPPWithDir:
 		if len(data) < 1 {
-			f.Problem = "PPP header cut"
+			f.Problem = ProblemCutPPP
 			return
 		}
 		decodePPP(data[1:], n-1, f)
@@ -109,7 +109,7 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 		case etherVLAN, etherQinQ, etherOldQ:
 			// Priority 3, DEI 1, identifier 12; the next EtherType 16.
 			if len(data) < 4 {
-				f.Problem = "VLAN tag cut"
+				f.Problem = ProblemCutVLAN
 				return
 			}
 			f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
@@ -138,13 +138,13 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 			return
 		}
 	}
-	f.Problem = "too many VLAN tags"
+	f.Problem = ProblemManyVLAN
 }
 
 // decodeIP tells the IP version by the packet itself.
 func decodeIP(data []byte, n int, f *Frame) {
 	if len(data) == 0 {
-		f.Problem = "IP header cut"
+		f.Problem = ProblemCutIP
 		return
 	}
 	switch data[0] >> 4 {
@@ -153,6 +153,6 @@ func decodeIP(data []byte, n int, f *Frame) {
 	case 6:
 		decodeIPv6(data, n, f)
 	default:
-		f.Problem = "not an IP packet"
+		f.Problem = ProblemNotIP
 	}
 }

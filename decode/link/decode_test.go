@@ -62,7 +62,7 @@ func TestDecode(t *testing.T) {
 	for _, c := range linkCases {
 		t.Run(c.name, func(t *testing.T) {
 			f := decode(c.link, c.data)
-			if f.Problem != "" || f.Proto != c.proto {
+			if f.Problem != NoProblem || f.Proto != c.proto {
 				t.Fatalf("proto %d, problem %q", f.Proto, f.Problem)
 			}
 			if !bytes.Equal(f.Payload, body) || f.PayloadLen != len(body) {
@@ -107,7 +107,7 @@ func TestDecodeCut(t *testing.T) {
 		for n := range c.data {
 			var f Frame
 			Decode(c.link, c.data[:n:n], uint32(len(c.data)), &f)
-			if f.Problem != "" {
+			if f.Problem != NoProblem {
 				if f.Proto != None {
 					t.Errorf("%s cut at %d: problem %q, proto %d", c.name, n, f.Problem, f.Proto)
 				}
@@ -147,27 +147,27 @@ func TestDecodeProblems(t *testing.T) {
 		name    string
 		link    capture.LinkType
 		data    []byte
-		problem string
+		problem Problem
 	}{
-		{"empty", capture.LinkEthernet, nil, "Ethernet header cut"},
-		{"no IP", capture.LinkRaw, nil, "IP header cut"},
-		{"IP version", capture.LinkRaw, []byte{0x50}, "not an IP packet"},
-		{"IPv4 version", capture.LinkEthernet, ether(0x0800, edit(ip4(ipUDP, 0, nil, udp(nil)), 0, 0x65)), "not an IPv4 packet"},
-		{"IPv6 version", capture.LinkEthernet, ether(0x86dd, edit(ip6(ipUDP, udp(nil)), 0, 0x45)), "not an IPv6 packet"},
-		{"tags", capture.LinkEthernet, ether(0x8100, tags(100)), "too many VLAN tags"},
-		{"header length", capture.LinkRaw, edit(ip4(ipUDP, 0, nil, udp(nil)), 0, 0x44), "IPv4 header length below 20"},
-		{"total length", capture.LinkRaw, edit(ip4(ipUDP, 0, nil, udp(nil)), 2, 0, 19), "IPv4 total length below header length"},
-		{"short UDP", capture.LinkRaw, ip4(ipUDP, 0, nil, make([]byte, 7)), "IP payload shorter than a UDP header"},
-		{"short TCP", capture.LinkRaw, ip4(ipTCP, 0, nil, make([]byte, 19)), "IP payload shorter than a TCP header"},
-		{"data offset", capture.LinkRaw, ip4(ipTCP, 0, nil, edit(tcp(nil, nil), 12, 0x40)), "bad TCP data offset"},
-		{"data offset beyond", capture.LinkRaw, ip4(ipTCP, 0, nil, edit(tcp(nil, nil), 12, 0x60)), "bad TCP data offset"},
-		{"extension chain", capture.LinkRaw, ip6(ipDestination, chain), "too many IPv6 extension headers"},
-		{"extension length", capture.LinkRaw, ip6(ipDestination, []byte{ipUDP, 255, 7: 0}), "IPv6 extension header beyond the payload"},
-		{"LRH length", capture.LinkInfiniBand, edit(lrh(2, nil), 4, 0, 1), "LRH packet length below 8"},
-		{"GRH missing", capture.LinkInfiniBand, lrh(3, nil), "packet shorter than a GRH"},
-		{"GRH version", capture.LinkEthernet, ether(0x8915, edit(grh(body), 0, 0x50)), "GRH version is not 6"},
-		{"GRH next header", capture.LinkEthernet, ether(0x8915, ip6(ipUDP, body)), "next header of the GRH is not a BTH"},
-		{"ERF extensions", capture.LinkERF, join(erf(21|0x80), bytes.Repeat([]byte{0x80}, 800)), "too many ERF extension headers"},
+		{"empty", capture.LinkEthernet, nil, ProblemCutEthernet},
+		{"no IP", capture.LinkRaw, nil, ProblemCutIP},
+		{"IP version", capture.LinkRaw, []byte{0x50}, ProblemNotIP},
+		{"IPv4 version", capture.LinkEthernet, ether(0x0800, edit(ip4(ipUDP, 0, nil, udp(nil)), 0, 0x65)), ProblemNotIPv4},
+		{"IPv6 version", capture.LinkEthernet, ether(0x86dd, edit(ip6(ipUDP, udp(nil)), 0, 0x45)), ProblemNotIPv6},
+		{"tags", capture.LinkEthernet, ether(0x8100, tags(100)), ProblemManyVLAN},
+		{"header length", capture.LinkRaw, edit(ip4(ipUDP, 0, nil, udp(nil)), 0, 0x44), ProblemIPv4HeaderLength},
+		{"total length", capture.LinkRaw, edit(ip4(ipUDP, 0, nil, udp(nil)), 2, 0, 19), ProblemIPv4TotalLength},
+		{"short UDP", capture.LinkRaw, ip4(ipUDP, 0, nil, make([]byte, 7)), ProblemShortUDP},
+		{"short TCP", capture.LinkRaw, ip4(ipTCP, 0, nil, make([]byte, 19)), ProblemShortTCP},
+		{"data offset", capture.LinkRaw, ip4(ipTCP, 0, nil, edit(tcp(nil, nil), 12, 0x40)), ProblemTCPOffset},
+		{"data offset beyond", capture.LinkRaw, ip4(ipTCP, 0, nil, edit(tcp(nil, nil), 12, 0x60)), ProblemTCPOffset},
+		{"extension chain", capture.LinkRaw, ip6(ipDestination, chain), ProblemManyIPv6Extensions},
+		{"extension length", capture.LinkRaw, ip6(ipDestination, []byte{ipUDP, 255, 7: 0}), ProblemIPv6Extension},
+		{"LRH length", capture.LinkInfiniBand, edit(lrh(2, nil), 4, 0, 1), ProblemLRHLength},
+		{"GRH missing", capture.LinkInfiniBand, lrh(3, nil), ProblemShortGRH},
+		{"GRH version", capture.LinkEthernet, ether(0x8915, edit(grh(body), 0, 0x50)), ProblemGRHVersion},
+		{"GRH next header", capture.LinkEthernet, ether(0x8915, ip6(ipUDP, body)), ProblemGRHNext},
+		{"ERF extensions", capture.LinkERF, join(erf(21|0x80), bytes.Repeat([]byte{0x80}, 800)), ProblemManyERFExtensions},
 	} {
 		f := decode(c.link, c.data)
 		if f.Problem != c.problem || f.Proto != None {
@@ -188,7 +188,7 @@ func TestDecodeOther(t *testing.T) {
 		"raw IB":         decode(capture.LinkInfiniBand, lrh(0, body)),
 		"IB link packet": decode(capture.LinkERF, join(erf(25), make([]byte, 8))),
 	} {
-		if f.Proto != None || f.Problem != "" {
+		if f.Proto != None || f.Problem != NoProblem {
 			t.Errorf("%s: proto %d, problem %q", name, f.Proto, f.Problem)
 		}
 	}
@@ -198,7 +198,7 @@ func TestDecodeOther(t *testing.T) {
 func TestDecodeRefills(t *testing.T) {
 	f := decode(capture.LinkEthernet, unhex(t, realIWARP))
 	Decode(capture.LinkEthernet, nil, 0, &f)
-	f.Problem = ""
+	f.Problem = NoProblem
 	if f.Proto != None || f.Src.IsValid() || f.Net != nil || f.Payload != nil || f.TCPSeq != 0 || f.TCPFlags != 0 || f.PayloadLen != 0 {
 		t.Errorf("%+v", f)
 	}
@@ -245,7 +245,7 @@ func FuzzDecode(f *testing.F) {
 		if fr.PayloadLen > max(maxUndeclared, len(data)) {
 			t.Errorf("declared %d", fr.PayloadLen)
 		}
-		if fr.Problem != "" && fr.Proto != None {
+		if fr.Problem != NoProblem && fr.Proto != None {
 			t.Errorf("problem %q with proto %d", fr.Problem, fr.Proto)
 		}
 		if fr.Proto != None && (len(fr.Net) == 0 || !fr.Src.IsValid() || !fr.Dst.IsValid()) {

@@ -23,18 +23,18 @@ const maxERFExtensions = 16
 // interest.
 func decodeERF(data []byte, n int, f *Frame) {
 	if len(data) < 16 {
-		f.Problem = "ERF header cut"
+		f.Problem = ProblemCutERF
 		return
 	}
 	typ, more := data[8]&0x7f, data[8]&0x80 != 0
 	data, n = data[16:], n-16
 	for i := 0; more; i++ {
 		if len(data) < 8 {
-			f.Problem = "ERF extension header cut"
+			f.Problem = ProblemCutERFExtension
 			return
 		}
 		if i == maxERFExtensions {
-			f.Problem = "too many ERF extension headers"
+			f.Problem = ProblemManyERFExtensions
 			return
 		}
 		more = data[0]&0x80 != 0
@@ -43,7 +43,7 @@ func decodeERF(data []byte, n int, f *Frame) {
 	switch typ {
 	case erfEthernet, erfColorEthernet, erfDSMEthernet, erfColorHashEthernet:
 		if len(data) < 2 { // offset and pad
-			f.Problem = "ERF header cut"
+			f.Problem = ProblemCutERF
 			return
 		}
 		decodeEthernet(data[2:], n-2, f)

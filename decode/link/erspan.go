@@ -32,7 +32,7 @@ const (
 // oversized.
 func decodeERSPAN(data []byte, n int, f *Frame) {
 	if len(data) < 8 {
-		f.Problem = "ERSPAN header cut"
+		f.Problem = ProblemCutERSPAN
 		return
 	}
 	word := binary.BigEndian.Uint32(data)
@@ -45,7 +45,7 @@ func decodeERSPAN(data []byte, n int, f *Frame) {
 		t.Version = 3
 		head = 12
 		if len(data) < head {
-			f.Problem = "ERSPAN header cut"
+			f.Problem = ProblemCutERSPAN
 			return
 		}
 		t.Clock = uint64(binary.BigEndian.Uint32(data[4:]))
@@ -54,7 +54,7 @@ func decodeERSPAN(data []byte, n int, f *Frame) {
 		frame = bits >> 10 & 0x1f
 		if bits&1 != 0 {
 			if len(data) < head+8 {
-				f.Problem = "ERSPAN sub-header cut"
+				f.Problem = ProblemCutERSPANSub
 				return
 			}
 			// These platforms extend the timestamp in the second word.
@@ -65,7 +65,7 @@ func decodeERSPAN(data []byte, n int, f *Frame) {
 			head += 8
 		}
 	default:
-		f.Problem = "unknown version of ERSPAN"
+		f.Problem = ProblemERSPANVersion
 		return
 	}
 	if !f.enter(t) {

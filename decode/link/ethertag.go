@@ -7,12 +7,12 @@ import "encoding/binary"
 // in use has the security group tag.
 func decodeCiscoMeta(data []byte, n int, f *Frame) {
 	if len(data) < 2 {
-		f.Problem = "Cisco metadata cut"
+		f.Problem = ProblemCutCMD
 		return
 	}
 	head := 2 + 4*int(data[1])
 	if len(data) < head+2 {
-		f.Problem = "Cisco metadata cut"
+		f.Problem = ProblemCutCMD
 		return
 	}
 	t := Tunnel{Type: CiscoMeta}
@@ -41,7 +41,7 @@ const macsecICV = 16
 // EtherType; the ICV is after it.
 func decodeMACsec(data []byte, n int, f *Frame) {
 	if len(data) < 6 {
-		f.Problem = "MACsec tag cut"
+		f.Problem = ProblemCutMACsec
 		return
 	}
 	tci := data[0]
@@ -51,10 +51,10 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 	}
 	switch {
 	case tci&macsecVersion != 0:
-		f.Problem = "unknown version of MACsec"
+		f.Problem = ProblemMACsecVersion
 		return
 	case n < head+2+macsecICV:
-		f.Problem = "frame shorter than MACsec's headers"
+		f.Problem = ProblemShortMACsec
 		return
 	}
 	if !f.enter(Tunnel{Type: MACsec}) {
@@ -65,7 +65,7 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 		return
 	}
 	if len(data) < head+2 {
-		f.Problem = "MACsec tag cut"
+		f.Problem = ProblemCutMACsec
 		return
 	}
 	// A short length of 1 to 47 gives the length of the data; the rest is padding.
@@ -75,7 +75,7 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 	}
 	end := min(n, len(data))
 	if end < head+2 {
-		f.Problem = "MACsec tag cut"
+		f.Problem = ProblemCutMACsec
 		return
 	}
 	decodeEtherType(binary.BigEndian.Uint16(data[head:]), data[head+2:end], n-head-2, f)
@@ -85,7 +85,7 @@ func decodeMACsec(data []byte, n int, f *Frame) {
 // flags 8, I-SID 24. The customer's Ethernet header follows.
 func decodePBB(data []byte, n int, f *Frame) {
 	if len(data) < 4 {
-		f.Problem = "802.1ah tag cut"
+		f.Problem = ProblemCutPBB
 		return
 	}
 	if f.enter(Tunnel{Type: PBB, HasID: true, ID: binary.BigEndian.Uint32(data) & 0xffffff}) {

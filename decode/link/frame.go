@@ -77,7 +77,6 @@ type Frame struct {
 	// Unknown is what a frame carries whose Proto is None although nothing is wrong with it.
 	Unknown Unknown
 
-	// Problem is why a frame of interest could not be decoded; empty if there was no problem. It is a
-	// constant string: no allocation.
-	Problem string
+	// Problem is why a frame of interest could not be decoded; empty if there was no problem.
+	Problem Problem
 }

@@ -26,7 +26,7 @@ func decodeGENEVE(data []byte, n int, f *Frame) bool {
 		return true
 	}
 	if len(data) < head {
-		f.Problem = "GENEVE options cut"
+		f.Problem = ProblemCutGENEVE
 		return true
 	}
 	decodeBridged(binary.BigEndian.Uint16(data[2:]), data[head:], n-head, f)

@@ -67,7 +67,7 @@ func TestAgainstGopacket(t *testing.T) {
 		}
 		f := decode(capture.LinkEthernet, buf.Bytes())
 		switch {
-		case f.Problem != "" || !bytes.Equal(f.Payload, payload) || f.PayloadLen != len(payload) || f.VLAN != vlan:
+		case f.Problem != NoProblem || !bytes.Equal(f.Payload, payload) || f.PayloadLen != len(payload) || f.VLAN != vlan:
 			t.Fatalf("%q: %+v", f.Problem, f)
 		case proto == layers.IPProtocolUDP && (f.Proto != UDP || f.SrcPort != uint16(u.SrcPort) || f.DstPort != 4791):
 			t.Fatalf("UDP: %+v", f)

@@ -28,7 +28,7 @@ const (
 // The checksum is not verified: it covers the inner packet, which has its own.
 func decodeGRE(data []byte, n int, f *Frame) {
 	if len(data) < 4 {
-		f.Problem = "GRE header cut"
+		f.Problem = ProblemCutGRE
 		return
 	}
 	flags, protocol := binary.BigEndian.Uint16(data), binary.BigEndian.Uint16(data[2:])
@@ -49,13 +49,13 @@ func decodeGRE(data []byte, n int, f *Frame) {
 	}
 	switch {
 	case version > 1 || version == 1 && protocol != etherPPP:
-		f.Problem = "unknown version of GRE"
+		f.Problem = ProblemGREVersion
 		return
 	case head > n:
-		f.Problem = "IP payload shorter than a GRE header"
+		f.Problem = ProblemShortGRE
 		return
 	case head > len(data):
-		f.Problem = "GRE header cut"
+		f.Problem = ProblemCutGRE
 		return
 	}
 	t := Tunnel{Type: GRE}
@@ -77,7 +77,7 @@ func decodeGRE(data []byte, n int, f *Frame) {
 	case protocol == etherERSPAN || protocol == etherERSPAN3:
 		decodeERSPAN(data, n, f)
 	case flags&greRouting != 0: // RFC 1701; RFC 2784 has receivers discard them
-		f.Problem = "GRE with source routing"
+		f.Problem = ProblemGRERouting
 	default:
 		// RFC 7637, section 3.2: an NVGRE header has a key and nothing else, VSID
 		// 24 bits and flow 8.

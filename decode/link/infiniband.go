@@ -19,12 +19,12 @@ import (
 // VCRC of the link, 2 bytes, if the capture has it.
 func decodeLRH(data []byte, f *Frame) {
 	if len(data) < 8 {
-		f.Problem = "LRH cut"
+		f.Problem = ProblemCutLRH
 		return
 	}
 	n := int(binary.BigEndian.Uint16(data[4:])&0x07ff) * 4
 	if n < 8 {
-		f.Problem = "LRH packet length below 8"
+		f.Problem = ProblemLRHLength
 		return
 	}
 	data = data[:min(n, len(data))]
@@ -61,19 +61,19 @@ func decodeRoCEv1(data []byte, n int, f *Frame) {
 // length counts from after the GRH through the ICRC.
 func decodeGRH(data []byte, n int, f *Frame) bool {
 	if n < 40 {
-		f.Problem = "packet shorter than a GRH"
+		f.Problem = ProblemShortGRH
 		return false
 	}
 	if len(data) < 40 {
-		f.Problem = "GRH cut"
+		f.Problem = ProblemCutGRH
 		return false
 	}
 	if data[0]>>4 != 6 {
-		f.Problem = "GRH version is not 6"
+		f.Problem = ProblemGRHVersion
 		return false
 	}
 	if data[6] != ipBTH {
-		f.Problem = "next header of the GRH is not a BTH"
+		f.Problem = ProblemGRHNext
 		return false
 	}
 	if payload := int(binary.BigEndian.Uint16(data[4:])); payload != 0 {

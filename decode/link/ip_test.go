@@ -99,7 +99,7 @@ func TestFragmentFields(t *testing.T) {
 		{"after hop-by-hop", ip6(ipHopByHop, join([]byte{ipFragment, 0, 7: 0}, ext(65528, 0))), 65528, false, 0x01020304, 56},
 	} {
 		f := decode(capture.LinkRaw, c.data)
-		if f.Proto != Fragment || f.Problem != "" || f.FragmentOffset != c.offset || f.MoreFragments != c.more || f.FragmentID != c.id ||
+		if f.Proto != Fragment || f.Problem != NoProblem || f.FragmentOffset != c.offset || f.MoreFragments != c.more || f.FragmentID != c.id ||
 			f.FragmentProto != ipUDP || len(f.Net) != c.net || !bytes.Equal(f.Payload, part) || f.PayloadLen != len(part) {
 			t.Errorf("%s: %+v", c.name, f)
 		}
@@ -111,7 +111,7 @@ func TestTCPOptionsCut(t *testing.T) {
 	data := ip4(ipTCP, 0, nil, tcp(make([]byte, 12), body))
 	var f Frame
 	Decode(capture.LinkRaw, data[:45], uint32(len(data)), &f)
-	if f.Proto != TCP || f.Problem != "" || f.TCPSeq != 0x01020304 || len(f.Transport) != 25 || len(f.Payload) != 0 || f.PayloadLen != len(body) {
+	if f.Proto != TCP || f.Problem != NoProblem || f.TCPSeq != 0x01020304 || len(f.Transport) != 25 || len(f.Payload) != 0 || f.PayloadLen != len(body) {
 		t.Errorf("%+v", f)
 	}
 }

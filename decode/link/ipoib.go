@@ -11,7 +11,7 @@ const ipoibHeader = 4
 // is 40 bytes of zero), and the encapsulation header.
 func decodeIPoIBCapture(data []byte, n int, f *Frame) {
 	if len(data) < 40+ipoibHeader {
-		f.Problem = "IPoIB header cut"
+		f.Problem = ProblemCutIPoIB
 		return
 	}
 	decodeIPoIB(data[40:], n-40, f)
@@ -20,7 +20,7 @@ func decodeIPoIBCapture(data []byte, n int, f *Frame) {
 // decodeIPoIB reads the encapsulation header of RFC 4391 and what it carries.
 func decodeIPoIB(data []byte, n int, f *Frame) {
 	if len(data) < ipoibHeader {
-		f.Problem = "IPoIB header cut"
+		f.Problem = ProblemCutIPoIB
 		return
 	}
 	decodeEtherType(binary.BigEndian.Uint16(data), data[ipoibHeader:], n-ipoibHeader, f)

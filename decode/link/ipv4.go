@@ -37,16 +37,16 @@ const (
 //	+---------------------------------------------------------------+
 func decodeIPv4(data []byte, n int, f *Frame) {
 	if len(data) < 20 {
-		f.Problem = "IPv4 header cut"
+		f.Problem = ProblemCutIPv4
 		return
 	}
 	if data[0]>>4 != 4 {
-		f.Problem = "not an IPv4 packet"
+		f.Problem = ProblemNotIPv4
 		return
 	}
 	head := int(data[0]&0x0f) * 4
 	if head < 20 {
-		f.Problem = "IPv4 header length below 20"
+		f.Problem = ProblemIPv4HeaderLength
 		return
 	}
 	// The stack leaves a total length of 0 in a frame of more than 65535 bytes that it merged (GRO) or that
@@ -55,11 +55,11 @@ func decodeIPv4(data []byte, n int, f *Frame) {
 		n = total
 	}
 	if n < head {
-		f.Problem = "IPv4 total length below header length"
+		f.Problem = ProblemIPv4TotalLength
 		return
 	}
 	if len(data) < head {
-		f.Problem = "IPv4 options cut"
+		f.Problem = ProblemCutIPv4Options
 		return
 	}
 	data = data[:min(n, len(data))] // strips the padding of short Ethernet frames

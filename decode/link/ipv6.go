@@ -14,11 +14,11 @@ const maxExtensions = 10
 // header 8, hop limit 8; source, destination.
 func decodeIPv6(data []byte, n int, f *Frame) {
 	if len(data) < 40 {
-		f.Problem = "IPv6 header cut"
+		f.Problem = ProblemCutIPv6
 		return
 	}
 	if data[0]>>4 != 6 {
-		f.Problem = "not an IPv6 packet"
+		f.Problem = ProblemNotIPv6
 		return
 	}
 	// A jumbogram (RFC 2675) has a payload length of 0, and so does a merged frame above 64 KiB with or
@@ -52,11 +52,11 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 			return
 		}
 		if n < at+size {
-			f.Problem = "IPv6 extension header beyond the payload"
+			f.Problem = ProblemIPv6Extension
 			return
 		}
 		if len(data) < at+size {
-			f.Problem = "IPv6 extension header cut"
+			f.Problem = ProblemCutIPv6Extension
 			return
 		}
 		header := data[at : at+size]
@@ -74,5 +74,5 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 		}
 		next = header[0]
 	}
-	f.Problem = "too many IPv6 extension headers"
+	f.Problem = ProblemManyIPv6Extensions
 }

@@ -13,11 +13,11 @@ func decodeMPLS(data []byte, n int, f *Frame) {
 	var label uint32
 	for i := 0; ; i++ {
 		if len(data) < 4 {
-			f.Problem = "MPLS label cut"
+			f.Problem = ProblemCutMPLS
 			return
 		}
 		if i == maxLabels {
-			f.Problem = "too many MPLS labels"
+			f.Problem = ProblemManyMPLS
 			return
 		}
 		entry := binary.BigEndian.Uint32(data)
@@ -32,7 +32,7 @@ func decodeMPLS(data []byte, n int, f *Frame) {
 	}
 	switch {
 	case len(data) == 0:
-		f.Problem = "cut behind the MPLS labels"
+		f.Problem = ProblemCutMPLSPayload
 	case plausibleIP(data, n):
 		decodeIP(data, n, f)
 	case data[0]>>4 == 0 && len(data) >= 4 && (plausibleEthernet(data[4:]) || !plausibleEthernet(data)):

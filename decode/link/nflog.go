@@ -12,7 +12,7 @@ const nflogPayload = 9
 // an IP packet.
 func decodeNFLOG(data []byte, n int, f *Frame) {
 	if len(data) < 4 {
-		f.Problem = "NFLOG header cut"
+		f.Problem = ProblemCutNFLOG
 		return
 	}
 	family := data[0]
@@ -24,7 +24,7 @@ func decodeNFLOG(data []byte, n int, f *Frame) {
 			size, kind = int(binary.BigEndian.Uint16(rest)), binary.BigEndian.Uint16(rest[2:])
 		}
 		if size < 4 {
-			f.Problem = "NFLOG attribute shorter than its header"
+			f.Problem = ProblemNFLOGAttribute
 			return
 		}
 		if kind == nflogPayload {
@@ -43,7 +43,7 @@ func decodeNFLOG(data []byte, n int, f *Frame) {
 		}
 		rest, n = rest[padded:], n-padded
 	}
-	f.Problem = "NFLOG message without a packet, or cut before it"
+	f.Problem = ProblemNFLOGPacket
 }
 
 // decodePPI reads a per-packet information header (LINKTYPE_PPI): version 8 (0),
@@ -51,16 +51,16 @@ func decodeNFLOG(data []byte, n int, f *Frame) {
 // length. A frame of that link type follows.
 func decodePPI(data []byte, n int, f *Frame) {
 	if len(data) < 8 {
-		f.Problem = "PPI header cut"
+		f.Problem = ProblemCutPPI
 		return
 	}
 	head := int(binary.LittleEndian.Uint16(data[2:]))
 	lt := binary.LittleEndian.Uint32(data[4:])
 	switch {
 	case data[0] != 0 || head < 8 || head > n:
-		f.Problem = "not a PPI header"
+		f.Problem = ProblemNotPPI
 	case len(data) < head:
-		f.Problem = "PPI header cut"
+		f.Problem = ProblemCutPPI
 	case lt == uint32(linkPPI) || lt > 0xffff: // no frame within a frame without end
 		f.Unknown = Unknown{LinkLayer, lt}
 	default:

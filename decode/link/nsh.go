@@ -7,23 +7,23 @@ import "encoding/binary"
 // service path 24, service index 8; context.
 func decodeNSH(data []byte, n int, f *Frame) {
 	if len(data) < 8 {
-		f.Problem = "NSH cut"
+		f.Problem = ProblemCutNSH
 		return
 	}
 	head := int(data[1]&0x3f) * 4
 	switch {
 	case data[0]>>6 != 0:
-		f.Problem = "unknown version of NSH"
+		f.Problem = ProblemNSHVersion
 		return
 	case head < 8 || head > n:
-		f.Problem = "bad length of NSH"
+		f.Problem = ProblemNSHLength
 		return
 	}
 	if !f.enter(Tunnel{Type: NSH, HasID: true, ID: binary.BigEndian.Uint32(data[4:]) >> 8}) {
 		return
 	}
 	if head > len(data) {
-		f.Problem = "NSH cut"
+		f.Problem = ProblemCutNSH
 		return
 	}
 	decodeNext(data[3], data[head:], n-head, f)

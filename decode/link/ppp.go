@@ -15,11 +15,11 @@ const (
 // frame follows.
 func decodePPPoE(data []byte, n int, f *Frame) {
 	if len(data) < 6 {
-		f.Problem = "PPPoE header cut"
+		f.Problem = ProblemCutPPPoE
 		return
 	}
 	if data[0] != 0x11 || data[1] != 0 {
-		f.Problem = "not a PPPoE session packet"
+		f.Problem = ProblemNotPPPoE
 		return
 	}
 	// The frame may be padded. The stack writes a length of 0 into a frame that it
@@ -41,7 +41,7 @@ func decodePPP(data []byte, n int, f *Frame) {
 		data, n = data[2:], n-2
 	}
 	if len(data) < 2 {
-		f.Problem = "PPP header cut"
+		f.Problem = ProblemCutPPP
 		return
 	}
 	protocol, head := binary.BigEndian.Uint16(data), 2
@@ -67,7 +67,7 @@ func decodePPP(data []byte, n int, f *Frame) {
 func decodeHDLC(data []byte, n int, f *Frame) {
 	switch {
 	case len(data) < 4:
-		f.Problem = "HDLC header cut"
+		f.Problem = ProblemCutHDLC
 	case data[0] == 0x0f || data[0] == 0x8f:
 		decodeEtherType(binary.BigEndian.Uint16(data[2:]), data[4:], n-4, f)
 	default:

@@ -346,7 +346,7 @@ func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 	}
 	same := len(r.out.Tunnels) == len(last.Tunnels) // else this was the datagram of a tunnel
 	if r.out.Proto == Fragment && same {
-		r.out = Frame{Src: r.out.Src, Dst: r.out.Dst, Problem: "fragment within a fragment", Tunnels: r.out.Tunnels}
+		r.out = Frame{Src: r.out.Src, Dst: r.out.Dst, Problem: ProblemNestedFragment, Tunnels: r.out.Tunnels}
 	}
 	if d.congested && same {
 		r.out.ECN = 3 // RFC 3168 section 5.3

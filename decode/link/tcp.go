@@ -7,16 +7,16 @@ import "encoding/binary"
 // 2, checksum 2, urgent pointer 2, options. n is the length of the IP payload.
 func decodeTCP(data []byte, n int, f *Frame) {
 	if n < 20 {
-		f.Problem = "IP payload shorter than a TCP header"
+		f.Problem = ProblemShortTCP
 		return
 	}
 	if len(data) < 20 {
-		f.Problem = "TCP header cut"
+		f.Problem = ProblemCutTCP
 		return
 	}
 	head := int(data[12]>>4) * 4
 	if head < 20 || head > n {
-		f.Problem = "bad TCP data offset"
+		f.Problem = ProblemTCPOffset
 		return
 	}
 	f.Proto = TCP

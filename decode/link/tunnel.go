@@ -95,7 +95,7 @@ const (
 // nesting is too deep.
 func (f *Frame) enter(t Tunnel) bool {
 	if len(f.Tunnels) == maxTunnels {
-		*f = Frame{Tunnels: f.Tunnels, Problem: "too many wrappings"}
+		*f = Frame{Tunnels: f.Tunnels, Problem: ProblemManyTunnels}
 		return false
 	}
 	t.Src, t.Dst = f.Src, f.Dst

@@ -105,7 +105,7 @@ func TestTunnelsCut(t *testing.T) {
 		link.Decode(k.Link, data, uint32(length), &whole)
 		for n := range data {
 			link.Decode(k.Link, data[:n:n], uint32(length), &f)
-			if f.Proto == link.None && f.Problem == "" {
+			if f.Proto == link.None && f.Problem == link.NoProblem {
 				t.Errorf("%s cut at %d: nothing is said (%+v)", k.Name, n, f)
 			}
 			if f.Proto == whole.Proto && f.Src == whole.Src && f.PayloadLen != whole.PayloadLen {
@@ -134,7 +134,7 @@ func TestTunnelsNested(t *testing.T) {
 			if depth <= 8 && (len(f.Tunnels) != depth || f.Proto != link.UDP || f.DstPort != 4791) {
 				t.Errorf("%s, %d times: %+v", name, depth, f)
 			}
-			if depth > 8 && (f.Problem != "too many wrappings" || f.Proto != link.None) {
+			if depth > 8 && (f.Problem != link.ProblemManyTunnels || f.Proto != link.None) {
 				t.Errorf("%s, %d times: proto %d, problem %q", name, depth, f.Proto, f.Problem)
 			}
 		}
@@ -185,7 +185,7 @@ func TestTunnelPorts(t *testing.T) {
 			copy(b[28:], payload)
 			var f link.Frame
 			link.Decode(capture.LinkRaw, b, uint32(len(b)), &f)
-			if f.Proto != link.UDP || f.DstPort != port || len(f.Tunnels) != 0 || string(f.Payload) != payload || f.Problem != "" {
+			if f.Proto != link.UDP || f.DstPort != port || len(f.Tunnels) != 0 || string(f.Payload) != payload || f.Problem != link.NoProblem {
 				t.Errorf("port %d, %q: %+v", port, payload, f)
 			}
 		}
@@ -202,23 +202,23 @@ func TestTunnelProblems(t *testing.T) {
 		name    string
 		link    capture.LinkType
 		data    string
-		problem string
+		problem link.Problem
 		unknown string
 	}{
-		{"GRE version", capture.LinkRaw, ip(47, "\x00\x02\x08\x00"), "unknown version of GRE", ""},
-		{"GRE too short", capture.LinkRaw, ip(47, "\xb0\x00\x08\x00abcd"), "IP payload shorter than a GRE header", ""},
-		{"GRE routing", capture.LinkRaw, ip(47, "\x40\x00\x08\x00abcdefgh"), "GRE with source routing", ""},
-		{"GRE of something", capture.LinkRaw, ip(47, "\x00\x00\x12\x34abcdefgh"), "", "EtherType 0x1234"},
-		{"ERSPAN version", capture.LinkRaw, ip(47, "\x10\x00\x88\xbe\x00\x00\x00\x01\x50\x00\x00\x00\x00\x00\x00\x00"), "unknown version of ERSPAN", ""},
-		{"ESP", capture.LinkRaw, ip(50, "abcdefgh"), "", "ESP"},
-		{"NSH version", capture.LinkEthernet, "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x89\x4f\x4f\xc2\x02\x03\x00\x00\x01\xff", "unknown version of NSH", ""},
-		{"MACsec encrypted", capture.LinkEthernet, "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x88\xe5\x0c\x00\x00\x00\x00\x01" + strings.Repeat("x", 40), "", "encrypted MACsec"},
-		{"MPLS without end", capture.LinkMPLS, strings.Repeat("\x00\x01\x00\xff", 40), "too many MPLS labels", ""},
-		{"link type", 105, "", "", "link type 105 (IEEE802_11)"},
-		{"link type without a name", 9999, "", "", "link type 9999"},
-		{"PPI in PPI", capture.LinkPPI, "\x00\x00\x08\x00\xc0\x00\x00\x00", "", "link type 192"},
-		{"PPP LCP", capture.LinkPPP, "\xff\x03\xc0\x21\x01", "", "PPP LCP"},
-		{"NFLOG without a packet", capture.LinkNFLOG, "\x02\x00\x00\x05\x08\x00\x01\x00\x00\x00\x00\x00", "NFLOG message without a packet, or cut before it", ""},
+		{"GRE version", capture.LinkRaw, ip(47, "\x00\x02\x08\x00"), link.ProblemGREVersion, ""},
+		{"GRE too short", capture.LinkRaw, ip(47, "\xb0\x00\x08\x00abcd"), link.ProblemShortGRE, ""},
+		{"GRE routing", capture.LinkRaw, ip(47, "\x40\x00\x08\x00abcdefgh"), link.ProblemGRERouting, ""},
+		{"GRE of something", capture.LinkRaw, ip(47, "\x00\x00\x12\x34abcdefgh"), link.NoProblem, "EtherType 0x1234"},
+		{"ERSPAN version", capture.LinkRaw, ip(47, "\x10\x00\x88\xbe\x00\x00\x00\x01\x50\x00\x00\x00\x00\x00\x00\x00"), link.ProblemERSPANVersion, ""},
+		{"ESP", capture.LinkRaw, ip(50, "abcdefgh"), link.NoProblem, "ESP"},
+		{"NSH version", capture.LinkEthernet, "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x89\x4f\x4f\xc2\x02\x03\x00\x00\x01\xff", link.ProblemNSHVersion, ""},
+		{"MACsec encrypted", capture.LinkEthernet, "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x88\xe5\x0c\x00\x00\x00\x00\x01" + strings.Repeat("x", 40), link.NoProblem, "encrypted MACsec"},
+		{"MPLS without end", capture.LinkMPLS, strings.Repeat("\x00\x01\x00\xff", 40), link.ProblemManyMPLS, ""},
+		{"link type", 105, "", link.NoProblem, "link type 105 (IEEE802_11)"},
+		{"link type without a name", 9999, "", link.NoProblem, "link type 9999"},
+		{"PPI in PPI", capture.LinkPPI, "\x00\x00\x08\x00\xc0\x00\x00\x00", link.NoProblem, "link type 192"},
+		{"PPP LCP", capture.LinkPPP, "\xff\x03\xc0\x21\x01", link.NoProblem, "PPP LCP"},
+		{"NFLOG without a packet", capture.LinkNFLOG, "\x02\x00\x00\x05\x08\x00\x01\x00\x00\x00\x00\x00", link.ProblemNFLOGPacket, ""},
 	} {
 		var f link.Frame
 		link.Decode(c.link, []byte(c.data), uint32(len(c.data)), &f)
@@ -289,9 +289,9 @@ func FuzzTunnels(f *testing.F) {
 		switch {
 		case fr.PayloadLen < len(fr.Payload):
 			t.Errorf("declared %d, captured %d", fr.PayloadLen, len(fr.Payload))
-		case fr.Proto != link.None && (fr.Problem != "" || fr.Unknown != link.Unknown{}):
+		case fr.Proto != link.None && (fr.Problem != link.NoProblem || fr.Unknown != link.Unknown{}):
 			t.Errorf("problem %q, unknown %q with proto %d", fr.Problem, fr.Unknown, fr.Proto)
-		case fr.Problem != "" && fr.Unknown != link.Unknown{}:
+		case fr.Problem != link.NoProblem && fr.Unknown != link.Unknown{}:
 			t.Errorf("problem %q and unknown %q", fr.Problem, fr.Unknown)
 		case fr.Proto != link.None && (len(fr.Net) == 0 || !fr.Src.IsValid() || !fr.Dst.IsValid()):
 			t.Errorf("%+v", fr)

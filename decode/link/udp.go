@@ -6,11 +6,11 @@ import "encoding/binary"
 // 768). n is the length of the IP payload.
 func decodeUDP(data []byte, n int, f *Frame) {
 	if n < 8 {
-		f.Problem = "IP payload shorter than a UDP header"
+		f.Problem = ProblemShortUDP
 		return
 	}
 	if len(data) < 8 {
-		f.Problem = "UDP header cut"
+		f.Problem = ProblemCutUDP
 		return
 	}
 	f.Proto = UDP

@@ -32,7 +32,7 @@ func ExampleSplitter() {
 	var splitter roce.Splitter
 	var packet roce.Packet
 	for splitter.Reset(&frame); splitter.Next(&packet); {
-		if packet.Problem != "" {
+		if packet.Problem != roce.NoProblem {
 			fmt.Println(packet.Problem)
 			continue
 		}

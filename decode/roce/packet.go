@@ -8,19 +8,6 @@ const ICRCSize = 4
 // MaxMTU is the largest path MTU: no packet carries more payload.
 const MaxMTU = 4096
 
-// What Decode finds wrong.
-const (
-	ProblemCutBTH     = "cut in the base transport header"
-	ProblemCutHeaders = "cut in the extension headers"
-	ProblemShortBTH   = "shorter than a base transport header and ICRC"
-	ProblemShort      = "shorter than the headers of its opcode and ICRC"
-	ProblemPad        = "more pad bytes than payload"
-	ProblemVersion    = "transport header version is not 0"
-	ProblemOpcode     = "opcode not defined"
-	ProblemLength     = "payload length that its opcode does not allow: several packets in one datagram?"
-	ProblemJoined     = "rest of a datagram of several packets: where they end is not known"
-)
-
 // Packet is the result of Decode. Fields of extension headers that the packet lacks, or that the capture cut,
 // are zero: see Headers.
 type Packet struct {
@@ -35,6 +22,7 @@ type Packet struct {
 	AckReq  bool
 	Cut     bool    // the capture holds only a part of the packet
 	Headers Headers // extension headers that have been decoded
+	Problem Problem // why the packet could not be decoded, or not fully
 	PKey    uint16
 	DestQP  uint32
 	PSN     uint32
@@ -49,10 +37,6 @@ type Packet struct {
 	// PayloadLen is the payload's length as declared: greater than
 	// len(Payload) if the capture cut it.
 	PayloadLen int
-
-	// Problem is a constant that says why the packet could not be decoded, or not fully; empty if there was
-	// no problem.
-	Problem string
 
 	// The extension headers that are rare.
 

@@ -46,7 +46,7 @@ func TestDecodeSamples(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := sampleFrame(t, c.hex)
-			got := Packet{Problem: "stale", Imm: 5, Payload: []byte{1}}
+			got := Packet{Problem: ProblemPad, Imm: 5, Payload: []byte{1}}
 			if !Decode(f.Payload, f.PayloadLen, &got) {
 				t.Fatal(got.Problem)
 			}
@@ -107,13 +107,13 @@ func TestEncodeDecode(t *testing.T) {
 		b = append(b, 0, 0, 1, 2, 3, 4)
 		var got Packet
 		ok := Decode(b, len(b), &got)
-		if ok != (op.IsDefined() || op.IsManufacturer()) || ok != (got.Problem == "") {
+		if ok != (op.IsDefined() || op.IsManufacturer()) || ok != (got.Problem == NoProblem) {
 			t.Fatalf("%s: %v, %q", op, ok, got.Problem)
 		}
 		if string(got.Payload) != "payload!??" {
 			t.Fatalf("%s: payload %q", op, got.Payload)
 		}
-		got.Payload, got.Problem = nil, ""
+		got.Payload, got.Problem = nil, NoProblem
 		want.PayloadLen = 10
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: got  %+v\nwant %+v", op, got, want)
@@ -152,7 +152,7 @@ func TestDecodeProblems(t *testing.T) {
 		name     string
 		change   func(b []byte) []byte
 		declared int
-		problem  string
+		problem  Problem
 		length   int
 	}{
 		{"nothing", func(b []byte) []byte { return nil }, 0, ProblemShortBTH, 0},
@@ -161,21 +161,21 @@ func TestDecodeProblems(t *testing.T) {
 		{"length of 11", func(b []byte) []byte { return b }, 11, ProblemShortBTH, 0},
 		{"headers only", func(b []byte) []byte { return b }, 28, ProblemShort, 0},
 		{"headers and part of the ICRC", func(b []byte) []byte { return b }, 31, ProblemShort, 0},
-		{"no payload", func(b []byte) []byte { return b }, 32, "", 0},
+		{"no payload", func(b []byte) []byte { return b }, 32, NoProblem, 0},
 		{"pad exceeds payload", func(b []byte) []byte { b[1] |= 0x30; return b }, 34, ProblemPad, 0},
-		{"pad is the payload", func(b []byte) []byte { b[1] |= 0x30; return b }, 35, "", 0},
-		{"more captured than declared", func(b []byte) []byte { return append(b, 1, 2, 3) }, 96, "", 64},
+		{"pad is the payload", func(b []byte) []byte { b[1] |= 0x30; return b }, 35, NoProblem, 0},
+		{"more captured than declared", func(b []byte) []byte { return append(b, 1, 2, 3) }, 96, NoProblem, 64},
 		{"version", func(b []byte) []byte { b[1] |= 1; return b }, 96, ProblemVersion, 0},
 		{"reserved opcode", func(b []byte) []byte { b[0] = 0x1f; return b }, 96, ProblemOpcode, 80},
 		{"cut in the RETH", func(b []byte) []byte { return b[:20] }, 96, ProblemCutHeaders, 64},
 		{"cut in the RETH, length too small", func(b []byte) []byte { return b[:20] }, 24, ProblemShort, 0},
 		{"cut in the BTH", func(b []byte) []byte { return b[:5] }, 96, ProblemCutBTH, 0},
-		{"cut in the payload", func(b []byte) []byte { return b[:40] }, 96, "", 64},
+		{"cut in the payload", func(b []byte) []byte { return b[:40] }, 96, NoProblem, 64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p Packet
 			ok := Decode(c.change(bytes.Clone(sample)), c.declared, &p)
-			if ok != (c.problem == "") || p.Problem != c.problem || p.PayloadLen != c.length {
+			if ok != (c.problem == NoProblem) || p.Problem != c.problem || p.PayloadLen != c.length {
 				t.Errorf("got %v, %q, length %d; want %q, %d", ok, p.Problem, p.PayloadLen, c.problem, c.length)
 			}
 		})
@@ -209,7 +209,7 @@ func FuzzDecode(f *testing.F) {
 		declared %= 1 << 17
 		var p Packet
 		ok := Decode(b, declared, &p)
-		if ok != (p.Problem == "") {
+		if ok != (p.Problem == NoProblem) {
 			t.Fatalf("%v, but %q", ok, p.Problem)
 		}
 		if p.PayloadLen < 0 || len(p.Payload) > p.PayloadLen {

@@ -140,7 +140,7 @@ func (s *Splitter) suspect(p *Packet, illegal bool) bool {
 	if !s.SkipICRC {
 		p.ICRC = s.check.Check(f)
 	}
-	if p.Problem == "" && p.ICRC != Good {
+	if p.Problem == NoProblem && p.ICRC != Good {
 		p.Problem = ProblemLength
 	}
 	return true
@@ -223,7 +223,7 @@ func (s *Splitter) next(p *Packet) bool {
 	illegal := p.impossible()
 	x := s.end(p, illegal)
 	s.take(p, x)
-	if x.size == n && illegal && p.ICRC != Good && p.Problem == "" {
+	if x.size == n && illegal && p.ICRC != Good && p.Problem == NoProblem {
 		p.Problem = ProblemJoined
 	}
 	return true

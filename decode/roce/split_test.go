@@ -160,7 +160,7 @@ func TestSplitPayload(t *testing.T) {
 	i := 0
 	for s.Reset(f); s.Next(&p); i++ {
 		h := p.Opcode.HeaderSize()
-		if want := packets[i][h : len(packets[i])-int(p.Pad)]; !bytes.Equal(p.Payload, want) || p.Problem != "" {
+		if want := packets[i][h : len(packets[i])-int(p.Pad)]; !bytes.Equal(p.Payload, want) || p.Problem != NoProblem {
 			t.Errorf("part %d: %d bytes, %q", i, len(p.Payload), p.Problem)
 		}
 	}
@@ -272,23 +272,23 @@ func TestSplitNot(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		f       *link.Frame
-		problem string
+		problem Problem
 		icrc    Verdict
 	}{
-		{"a payload that looks like packets", send(1000, func(b []byte) { copy(b[300:], inner) }), "", Good},
+		{"a payload that looks like packets", send(1000, func(b []byte) { copy(b[300:], inner) }), NoProblem, Good},
 		{"the same, damaged", func() *link.Frame {
 			f := send(1000, func(b []byte) { copy(b[300:], inner) })
 			f.Payload[800] ^= 1
 			return f
-		}(), "", Bad},
-		{"too long, but right", batch(t, false, 1, 1, packet(RCSendOnly, 5, 5000)), "", Good},
+		}(), NoProblem, Bad},
+		{"too long, but right", batch(t, false, 1, 1, packet(RCSendOnly, 5, 5000)), NoProblem, Good},
 		{"too long and wrong", func() *link.Frame {
 			f := batch(t, false, 1, 1, packet(RCSendOnly, 5, 5000))
 			f.Payload[800] ^= 1
 			return f
 		}(), ProblemLength, Bad},
-		{"an odd path MTU", batch(t, false, 1, 1, packet(RCSendFirst, 5, 1000)), "", Good},
-		{"a request with payload", batch(t, false, 1, 1, packet(RCReadRequest, 5, 64)), "", Good},
+		{"an odd path MTU", batch(t, false, 1, 1, packet(RCSendFirst, 5, 1000)), NoProblem, Good},
+		{"a request with payload", batch(t, false, 1, 1, packet(RCReadRequest, 5, 64)), NoProblem, Good},
 		{"version", send(6000, func(b []byte) { b[1] = 1 }), ProblemVersion, Good},
 	} {
 		var s Splitter
@@ -411,7 +411,7 @@ func TestSplitJoined(t *testing.T) {
 	for s.Reset(f); s.Next(&p); {
 		got = append(got, fmt.Sprintf("%d %v %s", p.PayloadLen, p.ICRC, p.Problem))
 	}
-	want := []string{"100 good ", "8020 bad " + ProblemJoined}
+	want := []string{"100 good ", "8020 bad " + ProblemJoined.String()}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -6,27 +6,20 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// fragment takes a Send of which the capture holds no more than the XID, and
-// perhaps the version. sure says that the version was there.
-func (t *Tracker) fragment(c *rdma.Connection, s *rdma.Send, sure bool) (rdma.Tag, uint64) {
-	if !sure && !t.answered(c, s) && t.known(c, s) {
-		// It begins as another one did before: that is no XID.
-		t.Stats.OtherSends++
-		return nil, 0
-	}
-	tag, gen := t.transport(c, s)
+// scrap says what is known of a transaction of whose message no more than the XID
+// was captured.
+func (t *Tracker) scrap(c *rdma.Connection, tag rdma.Tag, gen uint64) {
 	tx, reply := OfSend(tag, gen)
 	switch {
-	case tx == nil || sure:
+	case tx == nil:
 	case reply && tx.Call.Seen():
 		// The calls before and after it are calls, too.
 		t.half(c, tx.From).proven = true
 		tx.unproven = false
 	default:
 		tx.unproven = !tx.Reply.Seen() || !tx.Call.Seen()
-		tx.Note("taken for a call or reply by its length: the capture holds no more of it than the XID")
+		tx.note(AssumedByLength)
 	}
-	return tag, gen
 }
 
 // answered reports whether the other side has an open call with the XID of s.

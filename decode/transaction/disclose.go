@@ -30,7 +30,7 @@ func (t *Tracker) disclose(tx *Transaction, s *segment) {
 	case isCall:
 		// The reply may still come.
 		tx.replied = false
-		tx.incomplete("what was taken for the reply is a call with the same XID")
+		tx.incomplete(Note{Kind: TakenForReply})
 	}
 }
 

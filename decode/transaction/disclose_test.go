@@ -56,5 +56,5 @@ func TestLongCallOfSameXID(t *testing.T) {
 	w.ack(w.send(1, msg(v1(5, rpcrdma.TypeMsg), rpc(5, true, 0, 8))))
 	out := w.end()
 	w.want("named", len(out) == 1 && out[0].state == transaction.Incomplete && out[0].reply.bytes == 32 &&
-		has(out[0], "what was taken for the reply is a call with the same XID"))
+		has(out[0], transaction.TakenForReply))
 }

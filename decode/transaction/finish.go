@@ -1,8 +1,6 @@
 package transaction
 
 import (
-	"fmt"
-
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
@@ -61,13 +59,13 @@ func (t *Tracker) expire(now int64) {
 
 // evict gives up the oldest open transaction other than except. It returns
 // false if there is none.
-func (t *Tracker) evict(except *Transaction, why string) bool {
+func (t *Tracker) evict(except *Transaction, why NoteKind) bool {
 	for tx := t.head; tx != nil; tx = tx.next {
 		if tx.finished || tx == except {
 			continue
 		}
 		if !tx.replied { // else it only waits for an acknowledgement
-			tx.Note(why)
+			tx.note(why)
 			t.Stats.Evicted++
 		}
 		t.finish(tx)
@@ -118,7 +116,7 @@ func (t *Tracker) end(tx *Transaction) {
 		owner.memory.shrink()
 		t.tables(owner)
 		if !tx.Done.Seen() {
-			tx.Note("RDMA_DONE not seen")
+			tx.note(DoneNotSeen)
 		}
 	}
 	switch {
@@ -160,11 +158,15 @@ func (h *half) ended(e recent) {
 }
 
 // incomplete marks a transaction of which a part is missing.
-func (tx *Transaction) incomplete(note string) {
+func (tx *Transaction) incomplete(n Note) {
 	if tx.State == Complete {
 		tx.State = Incomplete
 	}
-	tx.Note(note)
+	tx.Note(n)
+}
+
+func chunkIncomplete(p NotePart, captured, want uint64) Note {
+	return Note{Kind: ChunkIncomplete, Part: p, N: captured, Of: want}
 }
 
 // assembleCall makes the RPC call out of its Position-Zero Read chunk.
@@ -174,7 +176,7 @@ func (t *Tracker) assembleCall(tx *Transaction) {
 		return
 	}
 	if m.Cut {
-		tx.incomplete(fmt.Sprintf("call cut by the capture: %d of %d bytes", len(m.raw), m.SendBytes))
+		tx.incomplete(Note{Kind: MessageCut, Part: PartCall, N: uint64(len(m.raw)), Of: uint64(m.SendBytes)})
 	}
 	if !m.Transport {
 		m.Bytes = uint64(m.PayloadLength)
@@ -198,13 +200,13 @@ func (t *Tracker) assembleCall(tx *Transaction) {
 		return
 	}
 	if h.Type == rpcrdma.TypeMsg && inline > 0 {
-		tx.Note("RDMA_MSG with a Position-Zero Read chunk")
+		tx.note(PositionZeroInline)
 		return
 	}
 	m.Payload = m.long.prefix()
 	m.PayloadLength = int(min(zero.Length, 1<<30))
 	if uint64(len(m.Payload)) < zero.Length {
-		tx.incomplete(fmt.Sprintf("Position-Zero Read chunk: %d of %d bytes captured", len(m.Payload), zero.Length))
+		tx.incomplete(chunkIncomplete(PartPositionZero, uint64(len(m.Payload)), zero.Length))
 	}
 }
 
@@ -215,7 +217,7 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 		return
 	}
 	if m.Cut {
-		tx.incomplete(fmt.Sprintf("reply cut by the capture: %d of %d bytes", len(m.raw), m.SendBytes))
+		tx.incomplete(Note{Kind: MessageCut, Part: PartReply, N: uint64(len(m.raw)), Of: uint64(m.SendBytes)})
 	}
 	if !m.Transport {
 		m.Bytes = uint64(m.PayloadLength)
@@ -254,9 +256,9 @@ func (t *Tracker) assembleReply(tx *Transaction) {
 	m.Payload = p
 	m.PayloadLength = int(min(want, 1<<30))
 	if zero.Length > 0 && uint64(len(p)) < want {
-		tx.incomplete(fmt.Sprintf("reply's Position-Zero Read chunk: %d of %d bytes captured", len(p), want))
+		tx.incomplete(chunkIncomplete(PartReplyPositionZero, uint64(len(p)), want))
 	} else if uint64(len(p)) < want && tx.Call.Seen() {
-		tx.incomplete(fmt.Sprintf("Reply chunk: %d of %d bytes captured", len(p), want))
+		tx.incomplete(chunkIncomplete(PartReplyChunk, uint64(len(p)), want))
 	}
 }
 
@@ -274,11 +276,11 @@ func (t *Tracker) account(tx *Transaction) {
 	}
 	if offered > read && tx.Reply.Seen() {
 		if tx.unplaced {
-			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured: Read Responses came that could not be placed", read, offered))
+			tx.incomplete(Note{Kind: ReadsUnplaced, Part: PartReadList, N: read, Of: offered})
 		} else if tx.Reads == tx.ReadsByRequester {
-			tx.Note("Read list not pulled by the responder, or its Reads are not in the capture")
+			tx.note(NotPulled)
 		} else {
-			tx.incomplete(fmt.Sprintf("Read list: %d of %d bytes captured", read, offered))
+			tx.incomplete(chunkIncomplete(PartReadList, read, offered))
 		}
 	}
 	if !tx.Reply.Seen() || !tx.Reply.Transport || tx.Reply.Header.Type == rpcrdma.TypeError {
@@ -291,9 +293,9 @@ func (t *Tracker) account(tx *Transaction) {
 	}
 	if offered > read {
 		if tx.ReadsByRequester == 0 {
-			tx.Note("reply's chunks not read by the requester, or its Reads are not in the capture")
+			tx.note(ReplyNotRead)
 		} else {
-			tx.incomplete(fmt.Sprintf("reply's chunks: %d of %d bytes captured", read, offered))
+			tx.incomplete(chunkIncomplete(PartReplyReads, read, offered))
 		}
 	}
 	t.compare(tx)
@@ -308,11 +310,11 @@ func (t *Tracker) compare(tx *Transaction) {
 	at := -1 // the chunk that is added up
 	settle := func(kind ChunkKind) {
 		if have < want {
-			name := "Write chunk"
+			part := PartWriteChunk
 			if kind == ReplyChunk {
-				name = "Reply chunk"
+				part = PartReplyChunk
 			}
-			tx.incomplete(fmt.Sprintf("%s: %d of %d bytes captured", name, have, want))
+			tx.incomplete(chunkIncomplete(part, have, want))
 		}
 		want, have = 0, 0
 	}

@@ -2,8 +2,6 @@ package transaction
 
 import (
 	"encoding/binary"
-	"fmt"
-	"time"
 	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -128,11 +126,11 @@ func (tx *Transaction) order() {
 	}
 	switch d := tx.Call.First.Time - tx.Reply.Last.Time; {
 	case d > 0:
-		tx.Note(fmt.Sprintf("reply stamped %v before its call: no latency", time.Duration(d)))
+		tx.Note(Note{Kind: ReplyStampedEarlier, N: uint64(d)})
 	case tx.late && d == 0:
-		tx.Note("reply captured before its call, with the same timestamp: no latency")
+		tx.note(ReplyFirstSameTime)
 	case tx.late:
-		tx.Note("reply captured before its call, but stamped after it")
+		tx.note(ReplyFirst)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	spanSize      = int(unsafe.Sizeof(span{}))
 	troubleSize   = int(unsafe.Sizeof(Trouble{}))
 	packetSize    = int(unsafe.Sizeof(Packet{}))
-	noteSize      = int(unsafe.Sizeof(""))
+	noteSize      = int(unsafe.Sizeof(Note{}))
 	chunkDataSize = int(unsafe.Sizeof(chunkData{}))
 	refusalSize   = int(unsafe.Sizeof(refusal{}))
 	openCallSize  = int(unsafe.Sizeof(openCall{}))
@@ -65,7 +65,7 @@ func (t *Tracker) Evict() bool {
 	case t.held > 0:
 		t.release()
 	default:
-		return t.evict(nil, "given up: open calls hold too much memory")
+		return t.evict(nil, GivenUpMemory)
 	}
 	return true
 }

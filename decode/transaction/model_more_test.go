@@ -3,7 +3,6 @@ package transaction_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -81,7 +80,7 @@ func TestQueuePairsAgain(t *testing.T) {
 					end := traffic.Config.Start + 50_000_000_000
 					for _, r := range results {
 						if at := r.call.first.Time; at >= traffic.Config.Start && at < end {
-							r.notes = slices.DeleteFunc(r.notes, func(s string) bool { return strings.HasPrefix(s, "XID sent again") })
+							r.notes = slices.DeleteFunc(r.notes, resent)
 							part = append(part, r)
 						}
 					}
@@ -131,8 +130,8 @@ func TestSentAgain(t *testing.T) {
 			second := rocetest.Make(c) // the same calls
 			results := track(join(first.Taps[0], second.Taps[0]), keepData, roce.Limits{})
 			for _, r := range results {
-				again := slices.Contains(r.notes, "XID sent again after reconnect: first on connection 1")
-				where := slices.Contains(r.notes, "XID sent again after reconnect: on connection 2")
+				again := slices.Contains(r.notes, transaction.Note{Kind: transaction.ResentFrom, N: 1})
+				where := slices.Contains(r.notes, transaction.Note{Kind: transaction.ResentOn, N: 2})
 				late := r.call.first.Time >= c.Start
 				if late != again {
 					t.Errorf("CM %v: XID %#x at %d: %q", cm, r.xid, r.call.first.Number, r.notes)
@@ -148,7 +147,7 @@ func TestSentAgain(t *testing.T) {
 			c.Start = one.Config.Start + 1
 			for _, r := range track(rocetest.Merge(nil, one.Taps[0], rocetest.Make(c).Taps[0]), keepData, roce.Limits{}) {
 				for _, n := range r.notes {
-					if cm && strings.Contains(n, "reconnect") {
+					if cm && resent(n) {
 						t.Errorf("XID %#x: %q", r.xid, n)
 					}
 				}
@@ -179,9 +178,9 @@ func TestRecycledMemory(t *testing.T) {
 				t.Fatalf("%s: %d transactions, want %d", v.name, len(old), len(fresh))
 			}
 			for j := range fresh {
-				a := slices.DeleteFunc(old[j].notes, func(s string) bool { return strings.HasPrefix(s, "XID sent again") })
+				a := slices.DeleteFunc(old[j].notes, resent)
 				old[j].notes = a
-				fresh[j].notes = slices.DeleteFunc(fresh[j].notes, func(s string) bool { return strings.HasPrefix(s, "XID sent again") })
+				fresh[j].notes = slices.DeleteFunc(fresh[j].notes, resent)
 				if old[j].String() != fresh[j].String() {
 					t.Fatalf("%s:\n %v\nwant\n %v", v.name, old[j], fresh[j])
 				}

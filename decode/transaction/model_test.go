@@ -23,7 +23,7 @@ type result struct {
 	backward, named       bool
 	program, procedure    uint32
 	state                 transaction.State
-	notes                 []string
+	notes                 []transaction.Note
 	call, reply           message
 	times                 transaction.Timeline
 	reads, writes         int
@@ -188,7 +188,7 @@ func check(t *testing.T, tx *rocetest.Transaction, r *result, at map[roleOf]seen
 	}
 	want("state", r.state, transaction.Complete)
 	if tx.Kind != rocetest.Unused && tx.Kind != rocetest.Refused {
-		want("notes", r.notes, []string{})
+		want("notes", r.notes, []transaction.Note{})
 	}
 	want("named", r.named, true)
 	want("procedure", r.procedure, tx.Procedure)

@@ -167,7 +167,7 @@ func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (
 	left := uint64(length)
 	for {
 		if offset < s.offset || offset-s.offset > uint64(s.length) {
-			tx.Note("RDMA operation beyond the end of its segment")
+			tx.note(BeyondSegment)
 			return fresh
 		}
 		from := offset - s.offset
@@ -191,7 +191,7 @@ func (t *Tracker) cover(s *segment, offset uint64, length uint32, data []byte) (
 		offset += n
 		next := s.next(offset)
 		if next == nil {
-			tx.Note("RDMA operation beyond the end of its segment")
+			tx.note(BeyondSegment)
 			return fresh
 		}
 		s = next
@@ -299,12 +299,12 @@ func (t *Tracker) keep(tx *Transaction, s *segment, from uint64, data []byte) {
 // store puts bytes of a chunk at their place in a buffer of the transaction.
 func (t *Tracker) store(tx *Transaction, b *buffer, at uint64, data []byte) {
 	if !t.room(b.growth(at, len(data))) {
-		tx.Note("chunk not assembled: memory limit reached")
+		tx.note(NotAssembledMemory)
 		return
 	}
 	grown, ok := b.put(at, data, t.opt.Assembly)
 	if !ok {
-		tx.Note("chunk not assembled: longer than the limit")
+		tx.note(NotAssembledTooLong)
 		return
 	}
 	t.grew(tx, grown)

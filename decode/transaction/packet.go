@@ -131,12 +131,7 @@ func (p *Packet) join(o *Packet) bool {
 	}
 	switch {
 	case p.Role == Ack && o.Role == Ack:
-		p.AcksCall = p.AcksCall || o.AcksCall
-		p.AcksReply = p.AcksReply || o.AcksReply
-		if o.Operation != 0 && o.Operation != p.Operation {
-			p.Operation = o.Operation
-			p.Acked += o.Acked
-		}
+		p.joinAck(o)
 		return true
 	case p.Role == Nak && o.Role == Ack, p.Role == ReadResponse && o.Role == Ack && p.Operation == o.Operation:
 		return true // the response says so itself
@@ -150,11 +145,25 @@ func (p *Packet) join(o *Packet) bool {
 		*p = *o
 		p.AcksCall, p.AcksReply = calls, replies
 		return true
-	case p.Role == o.Role && p.Operation == o.Operation && p.Again == o.Again && p.Offset+uint64(p.Bytes) == o.Offset && o.Bytes > 0 && p.Role >= ReadResponse:
+	}
+	if p.Role != o.Role || p.Operation != o.Operation || p.Again != o.Again {
+		return false
+	}
+	if p.Role >= ReadResponse && o.Bytes > 0 && p.Offset+uint64(p.Bytes) == o.Offset {
 		p.Bytes += o.Bytes
 		return true
 	}
-	return p.Role == o.Role && p.Operation == o.Operation && p.Again == o.Again && p.Offset == o.Offset && p.Bytes == o.Bytes
+	return p.Offset == o.Offset && p.Bytes == o.Bytes
+}
+
+// joinAck adds what another acknowledgement by the same packet is of.
+func (p *Packet) joinAck(o *Packet) {
+	p.AcksCall = p.AcksCall || o.AcksCall
+	p.AcksReply = p.AcksReply || o.AcksReply
+	if o.Operation != 0 && o.Operation != p.Operation {
+		p.Operation = o.Operation
+		p.Acked += o.Acked
+	}
 }
 
 // traceSend lists the packets of a Send. again says that all of it was seen

@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"fmt"
 	"hash/maphash"
 	"net/netip"
 
@@ -89,7 +88,7 @@ func (t *Tracker) resent(tx *Transaction) {
 		}
 		if old := o.open.get(tx.XID); old != nil && old.Call.Seen() && old.Call.First.Number < c.First.Number && old.sum() == sum {
 			tx.again(old.from())
-			old.Note(fmt.Sprintf("XID sent again after reconnect: on connection %d", c.ID))
+			old.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 			return
 		}
 		for j := range o.recent {
@@ -102,7 +101,7 @@ func (t *Tracker) resent(tx *Transaction) {
 	if p, ok := t.sent.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
 		tx.again(p.origin)
 		if p.tag != nil && p.tag.tx != nil && p.tag.tx.gen == p.gen {
-			p.tag.tx.Note(fmt.Sprintf("XID sent again after reconnect: on connection %d", c.ID))
+			p.tag.tx.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 		}
 	}
 }
@@ -117,7 +116,7 @@ func (t *Transaction) from() int {
 
 func (t *Transaction) again(origin int) {
 	t.origin = origin
-	t.Note(fmt.Sprintf("XID sent again after reconnect: first on connection %d", origin))
+	t.Note(Note{Kind: ResentFrom, N: uint64(origin)})
 }
 
 // opened puts a connection into the list of its hosts.

@@ -100,7 +100,14 @@ func (w *wire) want(what string, ok bool) {
 	}
 }
 
-func has(r *result, note string) bool { return slices.Contains(r.notes, note) }
+func has(r *result, kind transaction.NoteKind) bool {
+	return slices.ContainsFunc(r.notes, func(n transaction.Note) bool { return n.Kind == kind })
+}
+
+// resent reports whether a note tells of a reconnect.
+func resent(n transaction.Note) bool {
+	return n.Kind == transaction.ResentOn || n.Kind == transaction.ResentFrom
+}
 
 // TestNotAcknowledged ends the capture before the reply is acknowledged.
 func TestNotAcknowledged(t *testing.T) {
@@ -159,7 +166,7 @@ func TestXIDAgain(t *testing.T) {
 	n = w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 20)))
 	w.ack(n)
 	out := w.end()
-	w.want("three transactions", len(out) == 3 && out[0].state == transaction.NoReply && has(out[0], "XID used again for another call") &&
+	w.want("three transactions", len(out) == 3 && out[0].state == transaction.NoReply && has(out[0], transaction.XIDReused) &&
 		out[1].state == transaction.Complete && out[1].call.bytes == 52 && out[2].state == transaction.Complete && out[2].reply.bytes == 44)
 }
 
@@ -174,7 +181,7 @@ func TestReplyTwice(t *testing.T) {
 	w.send(1, rpc(2, true, 0, 8))
 	out := w.end()
 	w.want("one whole, one without a call", len(out) == 2 && out[0].state == transaction.Complete && out[0].retransmits == 1 &&
-		has(out[0], "call sent again with the same XID") && out[1].state == transaction.NoCall && w.tr.Stats.Duplicates == 2)
+		has(out[0], transaction.CallRepeated) && out[1].state == transaction.NoCall && w.tr.Stats.Duplicates == 2)
 }
 
 // TestSameXIDBothWays has a forward and a backward call with one XID, whose
@@ -235,7 +242,7 @@ func TestRDMAMsgWithPositionZero(t *testing.T) {
 	w.op(rdma.Read, 1, 1, 0, make([]byte, 100))
 	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
 	r := w.end()[0]
-	w.want("seen through", r.state == transaction.Complete && has(r, "RDMA_MSG with a Position-Zero Read chunk") && string(r.call.payload) == string(body))
+	w.want("seen through", r.state == transaction.Complete && has(r, transaction.PositionZeroInline) && string(r.call.payload) == string(body))
 }
 
 // TestOneReadOfTwoSegments lets neighbours in memory be read at once, and the
@@ -264,7 +271,7 @@ func TestBeyondSegment(t *testing.T) {
 	w.op(rdma.Read, 1, 1, 1<<64-20, make([]byte, 300))
 	w.ack(w.send(1, msg(v1(1, rpcrdma.TypeMsg), rpc(1, true, 0, 8))))
 	r := w.end()[0]
-	w.want("noted", has(r, "RDMA operation beyond the end of its segment") && r.readBytes <= 100)
+	w.want("noted", has(r, transaction.BeyondSegment) && r.readBytes <= 100)
 }
 
 // TestReadRead is the model of the pre-standard protocol: the requester reads
@@ -287,7 +294,7 @@ func TestReadRead(t *testing.T) {
 		r := w.end()[0]
 		w.want("read", r.state == transaction.Complete && string(r.reply.payload) == string(long) &&
 			r.byRequester == 2 && r.reads == 2 && r.readBytes == uint64(len(long)) && r.writes == 0)
-		w.want("done or a note", done == r.done.Seen() && done != has(r, "RDMA_DONE not seen"))
+		w.want("done or a note", done == r.done.Seen() && done != has(r, transaction.DoneNotSeen))
 	}
 }
 
@@ -349,5 +356,32 @@ func TestClosedInOrder(t *testing.T) {
 	w.tr.Closed(w.c, w.ref())
 	w.want("all", len(w.out) == 200)
 	inOrder(t, w.out)
-	w.want("with the reason", has(w.out[0], "no reply before the connection ended: disconnect request"))
+	w.want("with the reason", slices.Contains(w.out[0].notes, transaction.Note{Kind: transaction.ConnectionEnded, Why: "disconnect request"}))
+}
+
+// TestHeaderNotes: a transport header that the capture has cut is noted, and the next
+// one, which is whole, is not.
+func TestHeaderNotes(t *testing.T) {
+	whole := callMessage(rpcrdma.Header{XID: 7, Type: rpcrdma.TypeMsg, Writes: []rpcrdma.WriteChunk{{{Handle: 5, Length: 10}, {Handle: 6, Length: 10}}}}, 40)
+	var got []transaction.Note
+	tr := transaction.NewTracker(transaction.Options{}, func(tx *transaction.Transaction) { got = append(got, tx.Notes...) })
+	c := &rdma.Connection{ID: 1, Fabric: rdma.RoCEv2}
+	for i, x := range []struct {
+		data []byte
+		want transaction.NoteKind
+	}{{whole[:44], transaction.HeaderCut}, {whole, 0}} {
+		got = nil
+		binary.BigEndian.PutUint32(x.data, uint32(i+1))
+		ref := rdma.Ref{Time: int64(i) * 1e6, Number: uint64(i + 1)}
+		tr.Send(c, &rdma.Send{Data: x.data, Length: len(whole), First: ref, Last: ref, Packets: 1})
+		tr.Flush()
+		has := func(k transaction.NoteKind) bool {
+			return slices.ContainsFunc(got, func(n transaction.Note) bool { return n.Kind == k })
+		}
+		for _, k := range []transaction.NoteKind{transaction.HeaderCut, transaction.HeaderMalformed} {
+			if has(k) != (k == x.want) {
+				t.Errorf("message %d: %v", i, got)
+			}
+		}
+	}
 }

@@ -168,7 +168,7 @@ type Transaction struct {
 	PacketsLost int
 
 	State State
-	Notes []string
+	Notes []Note
 
 	segments []segment
 	served   []segment // memory that the responder offered in its reply
@@ -189,7 +189,7 @@ type Transaction struct {
 	finished     bool
 	empty        bool // released
 	size         int  // bytes held
-	noted        int  // bytes of Notes that are not in size yet
+	noted        int  // bytes taken by Notes that are not in size yet
 	lists        int  // of size, by the lists of the headers
 	spans        int  // of size, by the coverage of segments, if measured
 	measured     bool
@@ -244,26 +244,8 @@ func (t *Transaction) Client() rdma.End { return t.Connection.Ends[t.From] }
 // Server is the responder's end.
 func (t *Transaction) Server() rdma.End { return t.Connection.Ends[t.From.Other()] }
 
-// maxNotes bounds the remarks on one transaction: a malformed one may deserve
-// thousands.
-const maxNotes = 32
-
 // Memory is how many bytes the transaction takes, with its messages and lists.
 func (t *Transaction) Memory() int { return t.size }
-
-// Note adds a remark, once. From a certain number on, remarks are dropped.
-func (t *Transaction) Note(s string) {
-	if len(t.Notes) >= maxNotes {
-		return
-	}
-	for _, n := range t.Notes {
-		if n == s {
-			return
-		}
-	}
-	t.Notes = append(t.Notes, s)
-	t.noted += len(s)
-}
 
 // Phases computes the latency breakdown. ok is false unless call and reply
 // were both seen, and in that order by their timestamps: otherwise nothing can

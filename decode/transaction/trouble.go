@@ -86,13 +86,13 @@ func (t *Tracker) troubles(tx *Transaction) {
 		}
 		switch x.Kind {
 		case rdma.EventResync:
-			tx.Note("packet sequence numbers contradicted what was known of the connection: taken up anew")
+			tx.note(SequenceRestart)
 			continue
 		case rdma.EventDoubted:
-			tx.Note("TCP segments contradicted the connection, which went on: not taken for its end or for another one")
+			tx.note(SegmentsDoubted)
 			continue
 		case rdma.EventDiffers:
-			tx.Note("bytes of the connection were sent again with other values: the first ones are shown")
+			tx.note(BytesDiffer)
 			continue
 		case rdma.EventUnrequested:
 			tx.unplaced = tx.unplaced || x.From == tx.From

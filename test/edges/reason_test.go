@@ -181,7 +181,7 @@ func (p *part) judgeWhole(w, r *row) (reason, *row, []string) {
 		return nameBefore, r, nil
 	case len(rest) == 0:
 		return contextBefore, r, nil
-	case slices.Equal(rest, []string{"notes"}) && p.sentBefore(w, remembered):
+	case onlyNotes(rest) && p.sentBefore(w, remembered):
 		return sentBefore, r, nil
 	case !slices.ContainsFunc(rest, func(f string) bool { return f != "call_frame" && f != "latency_ns" }) && p.pairedLate(w, r):
 		return pairedLate, r, nil
@@ -193,6 +193,10 @@ func (p *part) judgeWhole(w, r *row) (reason, *row, []string) {
 		return otherTap, r, nil
 	}
 	return unexplained, r, rest
+}
+
+func onlyNotes(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(f string) bool { return f != "notes" && f != "note_codes" })
 }
 
 // elsewhere reports whether r was captured at another point than w.
@@ -241,13 +245,17 @@ func (p *part) pairedLate(w, r *row) bool {
 	return slices.ContainsFunc(w.packets, func(k transaction.Packet) bool { return k.AcksCall && k.Ref.Number < proof })
 }
 
-var sentAgain = regexp.MustCompile(`,?"XID sent again after reconnect: first on connection \d+"`)
+var (
+	sentAgain     = regexp.MustCompile(`,?"XID sent again after reconnect: first on connection \d+"`)
+	sentAgainCode = regexp.MustCompile(`,?"` + transaction.ResentFrom.Code() + `"`)
+)
 
 // sentBefore reports whether the notes of w differ only in where its call was sent
 // first, and that is outside of the part.
 func (p *part) sentBefore(w *row, f fields) bool {
 	found := sentAgain.Find(w.fields["notes"])
-	if found == nil || !bytes.Equal(sentAgain.ReplaceAll(w.fields["notes"], nil), sentAgain.ReplaceAll(f["notes"], nil)) {
+	if found == nil || !bytes.Equal(sentAgain.ReplaceAll(w.fields["notes"], nil), sentAgain.ReplaceAll(f["notes"], nil)) ||
+		!bytes.Equal(sentAgainCode.ReplaceAll(w.fields["note_codes"], nil), sentAgainCode.ReplaceAll(f["note_codes"], nil)) {
 		return false
 	}
 	for _, o := range p.all {

@@ -39,8 +39,8 @@ func (f *frame) infiniband(v *decode.PacketView) {
 	}
 	for i := range v.RoCE {
 		q := &v.RoCE[i]
-		if q.Problem != "" {
-			f.problem = q.Problem
+		if q.Problem != roce.NoProblem {
+			f.problem = q.Problem.String()
 		}
 		if q.Problem == roce.ProblemCutBTH || q.Problem == roce.ProblemShortBTH {
 			continue

@@ -70,7 +70,10 @@ func TestContradictions(t *testing.T) {
 		},
 		"operation without a packet": func(tx *transaction.Transaction) { tx.Operations[0].Last = rdma.Ref{} },
 		"negative count":             func(tx *transaction.Transaction) { tx.Retransmits = -1 },
-		"control characters":         func(tx *transaction.Transaction) { tx.Notes = []string{"a\x1bb"} },
+		"note of no kind":            func(tx *transaction.Transaction) { tx.Notes = []transaction.Note{{}} },
+		"control characters": func(tx *transaction.Transaction) {
+			tx.Notes = []transaction.Note{{Kind: transaction.HeaderMalformed, Why: "a\x1bb"}}
+		},
 	} {
 		tried := 0
 		each(func(_ string, tx *transaction.Transaction) {

@@ -63,8 +63,8 @@ func contradiction(tx *transaction.Transaction) string {
 		return why
 	}
 	for _, n := range tx.Notes {
-		if !printable(n) || n == "" {
-			return fmt.Sprintf("note %q", n)
+		if s := n.String(); !printable(s) || s == "" || n.Kind.Code() == "" {
+			return fmt.Sprintf("note %d: %q", n.Kind, s)
 		}
 	}
 	if tx.Memory() < 0 {
@@ -206,7 +206,7 @@ func Digest(dst []byte, tx *transaction.Transaction) []byte {
 	flag("backward", tx.Backward)
 	word(tx.State.String())
 	for _, n := range tx.Notes {
-		word(n)
+		word(n.String())
 	}
 	for i, m := range []*transaction.Message{&tx.Call, &tx.Reply} {
 		dst = append(dst, [...]string{"\n  call:", "\n  reply:"}[i]...)

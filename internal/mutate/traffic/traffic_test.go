@@ -47,7 +47,7 @@ func TestSeeds(t *testing.T) {
 			var f link.Frame
 			link.Decode(p[j].Link, p[j].Data, p[j].Length, &f)
 			fabrics[f.Proto]++
-			if f.Problem != "" {
+			if f.Problem != link.NoProblem {
 				t.Errorf("%s: packet %d: %s", name, j+1, f.Problem)
 			}
 		}
@@ -147,7 +147,7 @@ func TestSeal(t *testing.T) {
 		for j := range p {
 			var f link.Frame
 			link.Decode(p[j].Link, p[j].Data, p[j].Length, &f)
-			if f.Problem != "" {
+			if f.Problem != link.NoProblem {
 				t.Errorf("%s: packet %d: %s", name, j+1, f.Problem)
 			}
 		}

@@ -188,7 +188,7 @@ func TestCaptureDecodes(t *testing.T) {
 				Closed:   func(c *rdma.Connection) { connection = c },
 				Packet: func(v *decode.PacketView) {
 					for i := range v.RoCE {
-						if p := v.RoCE[i].Problem; p != "" {
+						if p := v.RoCE[i].Problem; p != roce.NoProblem {
 							t.Errorf("packet %d: %s", v.Packet.Number, p)
 						}
 					}

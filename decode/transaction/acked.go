@@ -1,0 +1,82 @@
+package transaction
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// ackWait is how long a reply waits for its acknowledgement, in nanoseconds of
+// capture time, before its transaction ends without.
+const ackWait = 2e9
+
+// SendAgain implements rdma.Handler.
+func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
+	s, ok := tag.(*sendTag)
+	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
+		return
+	}
+	tx := s.tx
+	t.again(tx, from, ref)
+	if t.tracing {
+		role := CallPart
+		if s.reply {
+			role = ReplyPart
+		}
+		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: role, From: from, Again: true})
+	}
+	if !complete {
+		return
+	}
+	// The copy that is acknowledged is the one that counts.
+	switch {
+	case s.reply && !tx.acked:
+		tx.Reply.repeated(ref, c.Stamp)
+		tx.waitingUntil = ref.Time + ackWait
+	case !s.reply && !tx.replied && len(tx.Operations) == 0 && !tx.callAcked:
+		tx.Call.repeated(ref, c.Stamp)
+	}
+}
+
+// repeated notes a complete repetition.
+func (m *Message) repeated(ref rdma.Ref, stamp rdma.Stamp) {
+	m.Last = ref
+	if !m.againStamp.Present {
+		m.againStamp = stamp
+	}
+}
+
+// SendAcked implements rdma.Handler.
+func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
+	s, ok := tag.(*sendTag)
+	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
+		return
+	}
+	tx := s.tx
+	if !s.reply {
+		if !tx.callAcked {
+			tx.callAcked = true
+			tx.Call.answered(c.Stamp)
+		}
+		return
+	}
+	tx.Reply.answered(c.Stamp)
+	tx.acked = true
+	tx.Times.Ack = ref
+	if len(tx.served) == 0 && tx.Call.Seen() {
+		t.finish(tx)
+	}
+}
+
+// answered decides between the copies of a message by the acknowledgment. The
+// original had arrived if the acknowledgment reports data that came twice
+// (RFC 2883), if it echoes a timestamp older than that of the first repetition
+// (RFC 7323, section 4.3), or if both copies have the same timestamp: then the
+// network has doubled the segment, its sender has not.
+func (m *Message) answered(ack rdma.Stamp) {
+	if m.Last == m.original || !m.stamp.Present || !m.againStamp.Present {
+		return
+	}
+	if ack.Twice || m.stamp.Value == m.againStamp.Value ||
+		ack.Present && int32(ack.Echo-m.stamp.Value) >= 0 && int32(ack.Echo-m.againStamp.Value) < 0 {
+		m.Last = m.original
+	}
+}

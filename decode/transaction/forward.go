@@ -1,0 +1,52 @@
+package transaction
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// named reads the program from the call, and settles the direction.
+func (t *Tracker) named(tx *Transaction) {
+	if b := tx.Call.Payload; len(b) >= 24 && binary.BigEndian.Uint32(b[4:]) == 0 {
+		tx.Program = binary.BigEndian.Uint32(b[12:])
+		tx.Version = binary.BigEndian.Uint32(b[16:])
+		tx.Procedure = binary.BigEndian.Uint32(b[20:])
+		tx.Named = true
+	}
+	c := tx.Connection
+	side := forwardSide(c)
+	if side == unknownSide {
+		h := &tx.Call.Header
+		if !tx.Named && len(h.Reads)+len(h.Call) == 0 {
+			return // a reply alone may as well be one to a callback
+		}
+		side = tx.From
+		if tx.Named && callbackProgram(tx.Program) && c.Fabric != rdma.UDP && c.Fabric != rdma.TCP {
+			// Only a forward call can have come before it.
+			side = tx.From.Other()
+		}
+		setForwardSide(c, side)
+	}
+	tx.Backward = tx.From != side
+}
+
+const unknownSide = 2
+
+// forwardSide is the side that sends forward calls, kept with the connection.
+func forwardSide(c *rdma.Connection) rdma.Side {
+	if c.Forward == 0 {
+		if c.Setup[0].Seen {
+			return 0
+		}
+		return unknownSide
+	}
+	return rdma.Side(c.Forward - 1)
+}
+
+func setForwardSide(c *rdma.Connection, s rdma.Side) { c.Forward = uint8(s) + 1 }
+
+// callbackProgram reports whether a program number is in the transient range
+// (RFC 5531, section 8.4), from which NFSv4 clients take that of their
+// callback service.
+func callbackProgram(p uint32) bool { return p >= 0x40000000 && p < 0x60000000 }

@@ -1,0 +1,279 @@
+package transaction
+
+import (
+	"encoding/binary"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+)
+
+// This file tells which transaction a Send belongs to, from top to bottom:
+//
+//	Send ── read: what does it say it is?
+//	          ├─ isCall  → call:   sent again, of a reply that came before it, or a new transaction
+//	          ├─ isReply → answer: of an open call, sent again, or of a call that was not captured
+//	          ├─ isDone  → done:   the end of an open transaction (read-read model)
+//	          └─ nothing of a transaction: counted
+//
+// What is kept of a Send once that is known (its bytes, the memory that it offers,
+// its packets, what all that takes) is in record.go.
+
+// said is what a Send says of itself.
+type said struct {
+	xid       uint32
+	direction direction
+	sure      bool // direction is no guess
+	transport bool // it has a transport header: Tracker.peek
+	scrap     bool // no more than the XID was captured
+}
+
+type direction uint8
+
+const (
+	isCall direction = iota
+	isReply
+	isDone
+	isControl // a message of version 2 about the connection itself
+	isNoRPC
+	isNothing // too short to be a message of TCP or UDP; not counted
+)
+
+// Send implements rdma.Handler.
+func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, gen uint64) {
+	t.enforce()
+	t.expire(s.Last.Time)
+	m := t.read(c, s)
+	switch m.direction {
+	case isCall:
+		tag, gen = t.call(c, s, m)
+	case isReply:
+		tag, gen = t.answer(c, s, m)
+	case isDone:
+		t.done(c, s, m.xid)
+	case isControl, isNoRPC:
+		t.Stats.OtherSends++
+	}
+	if m.scrap {
+		t.scrap(c, tag, gen)
+	}
+	return tag, gen
+}
+
+// read tells what a Send is, by its own bytes as far as they say it.
+func (t *Tracker) read(c *rdma.Connection, s *rdma.Send) (m said) {
+	b := s.Data
+	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+		switch {
+		case len(b) < 8:
+			return said{direction: isNothing}
+		case binary.BigEndian.Uint32(b[4:]) != 0:
+			m.direction = isReply
+		}
+		m.xid, m.sure = binary.BigEndian.Uint32(b), true
+		return m
+	}
+	switch {
+	case rpcrdma.Plausible(b, s.Length), rpcrdma.PlausibleV2(b, s.Length), rpcrdma.PlausibleV0(b, s.Length):
+	default:
+		switch may, version := rpcrdma.PlausibleCut(b, s.Length); {
+		case may && !version && !t.answered(c, s) && t.known(c, s):
+			// It begins as another one did before: that is no XID.
+			return said{direction: isNoRPC}
+		case may:
+			m.scrap = !version
+		case !unknownVersion(b):
+			return said{direction: isNoRPC}
+		}
+	}
+	m.transport, m.xid = true, binary.BigEndian.Uint32(b)
+	m.direction, m.sure = t.direction(c, s)
+	return m
+}
+
+// unknownVersion recognises a call of a version that does not exist, which has to
+// be answered with ERR_VERS: its fixed part and its RPC message are as in version 1.
+func unknownVersion(b []byte) bool {
+	if len(b) < 28+24 || binary.BigEndian.Uint32(b[4:]) > 255 || binary.BigEndian.Uint32(b[12:]) > 4 {
+		return false
+	}
+	xid := binary.BigEndian.Uint32(b)
+	// Empty lists, then the call.
+	return binary.BigEndian.Uint32(b[28:]) == xid && binary.BigEndian.Uint32(b[32:]) <= 1
+}
+
+// direction decodes the transport header into Tracker.peek and tells calls from
+// replies. In a Position-Zero Read chunk the RPC message is read only later (see
+// disclose); until then the direction may be a guess: sure is false if the capture
+// holds too little of the message to tell.
+func (t *Tracker) direction(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
+	h := &t.peek
+	if h.Length > keepHeader {
+		*h = rpcrdma.Header{} // no need to keep the lists of a giant
+	}
+	t.peekErr = h.Decode(s.Data, s.Length)
+	if d, ok := declared(h, s, t.peekErr); ok {
+		return d, true
+	}
+	return t.guess(c, s)
+}
+
+// declared is the direction as the message says it: by its type, or by an RPC
+// message that is inline.
+func declared(h *rpcrdma.Header, s *rdma.Send, err error) (d direction, ok bool) {
+	switch h.Type {
+	case rpcrdma.TypeDone:
+		return isDone, true
+	case rpcrdma.TypeError:
+		return isReply, true
+	}
+	if h.Cut && s.Length == 16 {
+		return isDone, true // no other message is so short
+	}
+	if h.Version == rpcrdma.Version2 {
+		switch h.Type {
+		case rpcrdma.TypeCallExternal, rpcrdma.TypeCallInline, rpcrdma.TypeCallMiddle:
+			return isCall, true
+		case rpcrdma.TypeReplyExternal, rpcrdma.TypeReplyInline, rpcrdma.TypeReplyMiddle:
+			return isReply, true
+		}
+		return isControl, true
+	}
+	if h.Inline() && len(h.Payload) >= 8 {
+		if binary.BigEndian.Uint32(h.Payload[4:]) == 0 {
+			return isCall, true
+		}
+		return isReply, true
+	}
+	if err != nil && !h.Cut && len(s.Data) >= 36 && binary.BigEndian.Uint32(s.Data[32:]) == 0 {
+		return isCall, true
+	}
+	return 0, false
+}
+
+// guess takes a message with the XID of an open call of the other side for its
+// reply, and another one for what its sender sends as a rule.
+func (t *Tracker) guess(c *rdma.Connection, s *rdma.Send) (d direction, sure bool) {
+	h := &t.peek
+	tx := t.half(c, s.From.Other()).open.get(h.XID)
+	answers := tx != nil && !tx.replied
+	side := forwardSide(c)
+	cut := h.Cut || len(h.Payload) < min(h.PayloadLength, 8)
+	switch {
+	case h.Version == rpcrdma.Version0 && answers:
+		return isReply, true // a long one has a list at offset 0 as well
+	case len(h.Reads) > 0:
+		// In the read-read model a reply has a Read list, too: its message or
+		// results wait to be read.
+		if answers && tx.mayBeExposed() || (tx == nil || tx.replied) && side != unknownSide && side != s.From {
+			return isReply, answers
+		}
+		return isCall, true
+	case h.Type == rpcrdma.TypeNoMsg && !h.Cut, answers, !cut:
+		return isReply, true // as a call it would have a Read list, or its message
+	}
+	// Whatever it is, it comes from where calls come from, or from where
+	// replies do.
+	if side == unknownSide || side == s.From {
+		return isCall, side != unknownSide
+	}
+	return isReply, true
+}
+
+// mayBeExposed reports whether the reply of a call may offer memory: the
+// requester has offered none for it, and the responder has read all of the
+// call.
+func (tx *Transaction) mayBeExposed() bool {
+	h := &tx.Call.Header
+	if h.HasReply || len(h.Writes) > 0 {
+		return false
+	}
+	for i := range tx.segments {
+		if s := &tx.segments[i]; s.chunk < 0 && s.asked.bytes < uint64(s.length) {
+			return false
+		}
+	}
+	return true
+}
+
+// call finds the transaction of a call, or begins one.
+func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) (rdma.Tag, uint64) {
+	if old := t.half(c, s.From).open.get(m.xid); old != nil {
+		switch {
+		case t.overtook(old):
+			return t.late(old, s, m.transport, m.sure)
+		case old.sameCall(s):
+			t.repeatedCall(old, s)
+			return &old.tags.call, old.gen
+		case m.transport:
+			if !old.replied {
+				old.note(XIDReused)
+			}
+			t.finish(old)
+		}
+	}
+	tx := t.begin(c, s.From, m.xid)
+	t.recordCall(tx, s, m)
+	return &tx.tags.call, tx.gen
+}
+
+// sameCall reports whether s repeats the call of an open transaction.
+func (tx *Transaction) sameCall(s *rdma.Send) bool {
+	if tx.Call.SendBytes != s.Length || len(tx.Call.raw) > len(s.Data) {
+		return false
+	}
+	// The credit word may differ.
+	a, b := tx.Call.raw, s.Data[:len(tx.Call.raw)]
+	return len(a) >= 12 && string(a[:8]) == string(b[:8]) && string(a[12:]) == string(b[12:])
+}
+
+// answer finds the call of a reply, or begins a transaction without one. A reply
+// that was seen before belongs to none.
+func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) (rdma.Tag, uint64) {
+	h := t.half(c, s.From.Other())
+	tx := h.open.get(m.xid)
+	switch {
+	case tx == nil:
+		same, other := h.answered(m.xid, s)
+		if same {
+			t.Stats.Duplicates++
+			return nil, 0
+		}
+		tx = t.begin(c, s.From.Other(), m.xid)
+		t.recordUnasked(tx, s, other)
+	case tx.replied:
+		t.Stats.Duplicates++
+		t.repeatedReply(tx, s)
+		return nil, 0
+	}
+	t.recordReply(tx, s, m)
+	if c.Fabric == rdma.UDP && tx.Call.Seen() {
+		t.finish(tx) // nothing acknowledges it
+		return nil, 0
+	}
+	return &tx.tags.reply, tx.gen
+}
+
+// answered reports whether s is the reply to an XID that ended not long ago, or
+// another one to it.
+func (h *half) answered(xid uint32, s *rdma.Send) (same, other bool) {
+	for i := range h.recent {
+		if r := &h.recent[i]; r.set && r.xid == xid {
+			if r.print == printOf(s.Data, s.Length) {
+				return true, other
+			}
+			other = true
+		}
+	}
+	return false, other
+}
+
+// done takes an RDMA_DONE: the requester has read the chunks of the reply.
+func (t *Tracker) done(c *rdma.Connection, s *rdma.Send, xid uint32) {
+	t.Stats.Dones++
+	if tx := t.half(c, s.From).open.get(xid); tx != nil {
+		t.recordDone(tx, s)
+		if tx.replied {
+			t.finish(tx)
+		}
+	}
+}

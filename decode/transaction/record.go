@@ -1,0 +1,138 @@
+package transaction
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
+)
+
+// What is kept of a Send once its transaction is known: see match.go. Here lie the
+// copies, the lists of packets and the count of what all that takes.
+
+// recordCall takes the first message of a new transaction.
+func (t *Tracker) recordCall(tx *Transaction, s *rdma.Send, m said) {
+	t.setMessage(tx, &tx.Call, s, m.transport)
+	t.placed(tx)
+	if m.transport {
+		t.offer(tx)
+		t.overtaken(tx)
+	}
+	if m.sure {
+		tx.assumed = m.transport && !tx.Call.Header.Inline() && forwardSide(tx.Connection) == unknownSide
+		t.named(tx)
+	} else {
+		tx.note(AssumedCall)
+	}
+	t.traceSend(tx, CallPart, s, false)
+	t.resent(tx)
+}
+
+// repeatedCall notes that the call of an open transaction was sent again.
+func (t *Tracker) repeatedCall(tx *Transaction, s *rdma.Send) {
+	tx.Retransmits += s.Packets
+	t.traceSend(tx, CallPart, s, true)
+	tx.note(CallRepeated)
+}
+
+// recordUnasked begins a transaction with a reply. other says that the XID was
+// answered before, in other words.
+func (t *Tracker) recordUnasked(tx *Transaction, s *rdma.Send, other bool) {
+	tx.Reply.First = s.First
+	t.placed(tx)
+	if other {
+		tx.note(SecondReply)
+	}
+}
+
+// recordReply takes the reply of a transaction.
+func (t *Tracker) recordReply(tx *Transaction, s *rdma.Send, m said) {
+	t.setMessage(tx, &tx.Reply, s, m.transport)
+	t.traceSend(tx, ReplyPart, s, false)
+	t.reply(tx)
+}
+
+// repeatedReply notes that an open transaction was answered again.
+func (t *Tracker) repeatedReply(tx *Transaction, s *rdma.Send) {
+	tx.Retransmits += s.Packets
+	t.traceSend(tx, ReplyPart, s, true)
+	if printOf(s.Data, s.Length) == tx.Reply.print {
+		tx.note(ReplyRepeated)
+	} else {
+		tx.note(ReplyRepeatedOther)
+	}
+}
+
+// recordDone takes the RDMA_DONE of a transaction.
+func (t *Tracker) recordDone(tx *Transaction, s *rdma.Send) {
+	tx.Done = s.Last
+	t.traceSend(tx, DonePart, s, false)
+}
+
+// headOnly is what is kept of a large message when memory is short: enough
+// for the names and numbers before the data.
+const headOnly = 8 << 10
+
+// setMessage copies what was sent.
+func (t *Tracker) setMessage(tx *Transaction, m *Message, s *rdma.Send, transport bool) {
+	m.First, m.Last, m.original = s.First, s.Last, s.Last
+	m.stamp, m.againStamp = tx.Connection.Stamp, rdma.Stamp{}
+	m.Packets = s.Packets
+	m.SendBytes = s.Length
+	m.Cut = len(s.Data) < s.Length
+	m.Invalidates, m.Handle = s.Invalidates, s.Handle
+	m.Transport = transport
+	m.print = printOf(s.Data, s.Length)
+	tx.Retransmits += s.Again
+	data := s.Data
+	if len(data) > headOnly && !t.room(len(data)) {
+		data = data[:headOnly]
+		m.Cut = true
+		tx.note(MessageNotKept)
+	}
+	before := cap(m.raw)
+	m.raw = append(m.raw[:0], data...)
+	t.grew(tx, cap(m.raw)-before)
+	if !transport {
+		m.Payload, m.PayloadLength = m.raw, s.Length
+		return
+	}
+	// An error here is part of the story: conformance checks report it.
+	if t.peekErr != nil {
+		if t.peek.Cut {
+			tx.note(HeaderCut)
+		} else {
+			tx.Note(Note{Kind: HeaderMalformed, Why: t.peekErr.Error()})
+		}
+	}
+	// direction has decoded the header where the Send lies. The message takes
+	// it over, with the payload in bytes of its own.
+	m.Header.Take(&t.peek)
+	t.listed(tx)
+	h := &m.Header
+	if h.Payload != nil {
+		at := min(h.Length, len(m.raw))
+		h.Payload = m.raw[at:len(m.raw):len(m.raw)]
+	}
+	if h.Inline() {
+		m.Payload, m.PayloadLength = h.Payload, h.PayloadLength
+	}
+}
+
+// reply notes that the reply of tx has arrived.
+func (t *Tracker) reply(tx *Transaction) {
+	tx.replied = true
+	h := &tx.Reply.Header
+	if tx.Reply.Transport && len(h.Reads) > 0 && h.Type != rpcrdma.TypeError {
+		t.serve(tx)
+	}
+	if !tx.Call.Seen() && tx.Reply.Transport {
+		t.adopt(tx)
+	}
+	tx.waitingUntil = tx.Reply.Last.Time + ackWait
+	if !tx.waiting {
+		tx.waiting = true
+		t.waiting.push(tx, tx.gen, t.open)
+	}
+	if !tx.Call.Seen() {
+		t.ahead(tx)
+	}
+}
