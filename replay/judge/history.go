@@ -15,12 +15,14 @@ type history struct {
 	// listings are directories whose listing is under way: names that one side has
 	// given and the other has not, yet.
 	listings map[int]map[string]int
+	// files are what is known of the bytes of files, by object.
+	files map[int]fills
 }
 
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}}
+		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}}
 		j.worlds[world] = h
 	}
 	return h

@@ -37,5 +37,8 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	if !compared {
 		j.remember(r)
 	}
+	if r.RPC == "" {
+		j.changed(r.World, r.Op, r.Result)
+	}
 	return v
 }

@@ -49,6 +49,7 @@ type Judge struct {
 	reply   *Reply           // that is being compared
 	want    workload.Results // captured results, decoded here
 	reader  xdr.Reader
+	args    workload.Arguments
 	sizes   []xdr.Reduced
 	pattern []byte
 	worlds  map[int]*history

@@ -103,6 +103,12 @@ var sentences = [256]any{
 	verdict.PatternDiffers: func(r *verdict.Reason) string {
 		return fmt.Sprintf("the data differ from those made up, at %d", r.N)
 	},
+	verdict.WrittenLost: func(r *verdict.Reason) string {
+		return fmt.Sprintf("what was written is not there: zeros at %d", r.N)
+	},
+	verdict.HoleFilled: func(r *verdict.Reason) string {
+		return fmt.Sprintf("a hole was made at %d, and does not read as zeros", r.N)
+	},
 	verdict.ChunkDiffers: func(r *verdict.Reason) string {
 		return fmt.Sprintf("Write chunk %d: %s bytes used, was %s", r.N, r.Now, r.Was)
 	},

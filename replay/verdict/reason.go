@@ -146,6 +146,10 @@ const (
 	DataDiffer
 	// PatternDiffers: the data are not those made up, at N.
 	PatternDiffers
+	// WrittenLost: zeros stand at N, where the preparation or the replay has written.
+	WrittenLost
+	// HoleFilled: data stand at N, where the replay has made a hole.
+	HoleFilled
 	// ChunkDiffers: Write chunk N was used for Now bytes, was Was.
 	ChunkDiffers
 )
@@ -214,7 +218,7 @@ var codeNames = [codes]string{
 	RPCExecuted: "rpc_executed", RPCFailed: "rpc_failed", RPCDiffers: "rpc_differs", Succeeds: "succeeds", Fails: "fails",
 	StatusDiffers: "status_differs", OperationCount: "operation_count", FieldDiffers: "field_differs", NamesMissing: "names_missing",
 	NamesAdded: "names_added", DataShort: "data_short", TextDiffers: "text_differs", DataDiffer: "data_differ",
-	PatternDiffers: "pattern_differs", ChunkDiffers: "chunk_differs",
+	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order",
