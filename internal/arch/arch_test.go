@@ -153,7 +153,7 @@ var rules = []rule{
 
 	// A replay. What is known before a server is asked: the plan in memory, when its
 	// calls may go, and the words in which a comparison is told.
-	{packages: "replay/workload", own: []string{"decode/nfs", "decode/nfs/nfs4", "decode/nfs/ops", "decode/xdr", "replay/plan", "replay/transport"}},
+	{packages: "replay/workload", own: []string{"decode/nfs", "decode/nfs/nfs4", "decode/nfs/ops", "decode/xdr", "replay/plan"}},
 	{packages: "replay/internal/schedule", own: []string{"decode/nfs/ops", "replay/plan"}, tests: []string{"decode/nfs/nfs4"}},
 	{packages: "replay/verdict"},
 	// What is known of one server; how its replies compare; what is told in the end.

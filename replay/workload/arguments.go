@@ -6,7 +6,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
-	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
 // Arguments decodes the arguments of ops. Symbols have made-up values: what a server
@@ -15,7 +14,6 @@ import (
 type Arguments struct {
 	known  map[*xdr.Procedure]xdr.Message
 	stream []byte
-	items  []transport.Item
 	reduce []xdr.Reduced
 	reader xdr.Reader
 	zeros  []byte
@@ -38,12 +36,8 @@ func (a *Arguments) Of(o *plan.Op) xdr.Message {
 		a.known[p] = m
 	}
 	var err error
-	if a.stream, a.items, err = o.AppendArgs(a.stream[:0], a.items[:0], a); err != nil {
+	if a.stream, a.reduce, err = o.AppendReduced(a.stream[:0], a.reduce[:0], a); err != nil {
 		return nil
-	}
-	a.reduce = a.reduce[:0]
-	for i := range a.items {
-		a.reduce = append(a.reduce, xdr.Reduced{Position: a.items[i].Position, Length: uint32(len(a.items[i].Data))})
 	}
 	a.reader.Reset(a.stream, len(a.stream))
 	a.reader.ReduceCall(a.reduce)
