@@ -125,23 +125,4 @@ func planned(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	return verdict.Reason{Code: verdict.Planned, Detail: r.Op.Reasons[0]}, true
 }
 
-// cutBefore explains replies that came after a call which the capture has only in
-// part: what is missing here may have been made by that call.
-func cutBefore(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
-	return verdict.Reason{Code: verdict.Cut}, j.CutBefore(r.Op)
-}
-
-// CutBefore reports whether the capture lacks a part of a call that came before an op,
-// so that what the op needs may have been made by that call.
-func (j *Judge) CutBefore(o *plan.Op) bool { return j.cut != nil && j.cut.Time <= o.Time }
-
-func firstCut(w *workload.Workload) *plan.Skip {
-	for _, s := range w.Skips {
-		if s.Cut() {
-			return s
-		}
-	}
-	return nil
-}
-
 func callOf(o *plan.Op) verdict.Call { return verdict.Call{ID: o.ID, XID: o.XID, What: o.What} }

@@ -17,6 +17,8 @@ type history struct {
 	listings map[int]map[string]int
 	// files are what is known of the bytes of files, by object.
 	files map[int]fills
+	// cuts is how many of the cut calls are taken in.
+	cuts int
 }
 
 func (j *Judge) history(world int) *history {

@@ -54,5 +54,6 @@ type Judge struct {
 	pattern []byte
 	worlds  map[int]*history
 	moments *moments
-	cut     *plan.Skip // the first call of which the capture lacks a part; nil if there is none
+	cuts    []*plan.Skip // the calls of which the capture lacks a part, by time
+	names   []string     // that a listing lacks, or has too much
 }

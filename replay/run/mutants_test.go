@@ -137,3 +137,33 @@ func TestSpoiltStore(t *testing.T) {
 		})
 	}
 }
+
+// TestSpoiltBehindCut: a call that the capture lacks a part of is no excuse for the bytes
+// that the replay itself wrote, nor for what that call could not have touched.
+func TestSpoiltBehindCut(t *testing.T) {
+	elsewhere := []plan.Touch{{Object: 1, Named: true, Name: "elsewhere"}}
+	for _, c := range []struct {
+		kind, sample string
+		payload      plan.PayloadMode
+		touches      []plan.Touch
+		want         verdict.Code
+	}{
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
+		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, nil, verdict.WrittenLost},
+		{"spoilt-read", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, nil, verdict.PatternDiffers},
+		{"wrong-mode", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
+		{"wrong-size", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
+		{"lost-name", "rocev2-nfs3-meta", plan.Captured, elsewhere, verdict.NamesMissing},
+	} {
+		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
+			w := load(t, sample(t, c.sample), planner.Options{Payload: c.payload})
+			w.Skips = append(w.Skips, &plan.Skip{Class: plan.Impossible, Code: plan.SkipCut, Reason: plan.ReasonCut, Touches: c.touches})
+			r := against(t, w, mutant.Find(c.kind).Wrap, nil, nil)
+			if n := found(r); n["different/"+c.want.String()] == 0 || r.Explained() {
+				t.Errorf("%v, want %s", n, c.want)
+			}
+		})
+	}
+}

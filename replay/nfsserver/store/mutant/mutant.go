@@ -36,5 +36,8 @@ func Kinds(yield func(*Kind) bool) {
 var kinds = []Kind{
 	{"lost-write", "WRITE makes the file longer and stores nothing", func(s store.ACLStore) store.ACLStore { return &lostWrite{s} }},
 	{"spoilt-read", "one byte of what is read is wrong", func(s store.ACLStore) store.ACLStore { return &spoiltRead{s} }},
+	{"wrong-mode", "the mode of files is not the one they have", func(s store.ACLStore) store.ACLStore { return &attributes{s, func(a *store.Attr) { a.Mode ^= 0o100 }} }},
+	{"wrong-size", "files are one byte longer than they are", func(s store.ACLStore) store.ACLStore { return &attributes{s, func(a *store.Attr) { a.Size++ }} }},
+	{"lost-name", "the first name of each directory is not listed", func(s store.ACLStore) store.ACLStore { return &lostName{s} }},
 	{"lost-deallocate", "DEALLOCATE does nothing", func(s store.ACLStore) store.ACLStore { return &lostDeallocate{s} }},
 }
