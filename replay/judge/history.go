@@ -17,6 +17,9 @@ type history struct {
 	listings map[int]map[string]int
 	// files are what is known of the bytes of files, by object.
 	files map[int]fills
+	// onlyHere are ops that have changed something here, and failed in the capture: the
+	// first maxOnlyHere.
+	onlyHere []*plan.Op
 	// cuts is how many of the cut calls are taken in.
 	cuts int
 }
@@ -36,8 +39,12 @@ func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
 	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 && code != 0 {
 		j.history(r.World).miss(r.Op)
+	} else if h := j.history(r.World); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {
+		h.onlyHere = append(h.onlyHere, r.Op)
 	}
 }
+
+const maxOnlyHere = 256
 
 // miss notes that an op has not changed here what it changed in the capture.
 func (h *history) miss(o *plan.Op) {

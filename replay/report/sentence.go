@@ -85,7 +85,10 @@ var sentences = [256]any{
 	verdict.RPCFailed:   func(r *verdict.Reason) string { return r.Now + ", was done" },
 	verdict.RPCDiffers:  func(r *verdict.Reason) string { return fmt.Sprintf("%s, was %s", r.Now, r.Was) },
 	verdict.Succeeds:    func(r *verdict.Reason) string { return fmt.Sprintf("%sOK, was %s", at(r), r.Was) },
-	verdict.Fails:       func(r *verdict.Reason) string { return fmt.Sprintf("%s%s, was OK", at(r), r.Now) },
+	verdict.SucceedsWrongly: func(r *verdict.Reason) string {
+		return fmt.Sprintf("%sOK, was %s, and must fail here as well", at(r), r.Was)
+	},
+	verdict.Fails: func(r *verdict.Reason) string { return fmt.Sprintf("%s%s, was OK", at(r), r.Now) },
 	verdict.StatusDiffers: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s%s, was %s", at(r), r.Now, r.Was)
 	},
@@ -119,6 +122,9 @@ var sentences = [256]any{
 	verdict.Strangers: "somebody who is not in the capture had changed the object",
 	verdict.Unhappened: func(r *verdict.Reason) string {
 		return fmt.Sprintf("what op %d (XID %08x, %s) changed in the capture has not happened here", r.Call.ID, r.Call.XID, r.Call.What)
+	},
+	verdict.OnlyHere: func(r *verdict.Reason) string {
+		return fmt.Sprintf("what op %d (XID %08x, %s) changed here has not happened in the capture", r.Call.ID, r.Call.XID, r.Call.What)
 	},
 	verdict.Planned: detail,
 	verdict.Unsupported: func(r *verdict.Reason) string {

@@ -1,6 +1,10 @@
 package mutant
 
-import "github.com/rpcrdma/toolkit/replay/nfsserver/store"
+import (
+	"errors"
+
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
 
 type lostName struct{ store.ACLStore }
 
@@ -9,6 +13,17 @@ func (m *lostName) ReadDir(c *store.Cred, dir store.Handle, cookie, verifier uin
 	err := m.ACLStore.ReadDir(c, dir, cookie, verifier, list)
 	if err == nil && cookie == 0 && len(list.Entries) > 0 {
 		list.Entries = list.Entries[1:]
+	}
+	return err
+}
+
+type foundName struct{ store.ACLStore }
+
+// Lookup finds every name but those in the root, where tests look for their directory.
+func (m *foundName) Lookup(c *store.Cred, dir store.Handle, name []byte, a *store.Attr) error {
+	err := m.ACLStore.Lookup(c, dir, name, a)
+	if errors.Is(err, store.ErrNoEnt) && dir != m.Root() {
+		return m.GetAttr(dir, a)
 	}
 	return err
 }
