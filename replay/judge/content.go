@@ -190,7 +190,11 @@ func (j *Judge) changed(world int, o *plan.Op, res xdr.Message) {
 }
 
 // Lost takes in that the reply to a call did not come, or could not be read.
-func (j *Judge) Lost(world int, o *plan.Op) { j.changed(world, o, nil) }
+// The server may have been restarted.
+func (j *Judge) Lost(world int, o *plan.Op) {
+	j.changed(world, o, nil)
+	clear(j.history(world).verifiers)
+}
 
 // Prepared takes in that a file was filled with size bytes before the replay. made says
 // that it is new, so that nothing stands behind them.

@@ -20,6 +20,8 @@ type history struct {
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
+	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
+	verifiers map[int][8]byte
 	// cuts is how many of the cut calls are taken in.
 	cuts int
 }
@@ -27,7 +29,7 @@ type history struct {
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}}
+		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}, verifiers: map[int][8]byte{}}
 		j.worlds[world] = h
 	}
 	return h

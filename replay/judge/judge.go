@@ -35,6 +35,7 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 		j.chunks(&v, r)
 	}
 	j.explain(&v, r, compared)
+	j.self(&v, r)
 	if !compared {
 		j.remember(r)
 	}

@@ -116,6 +116,12 @@ var sentences = [256]any{
 		return fmt.Sprintf("Write chunk %d: %s bytes used, was %s", r.N, r.Now, r.Was)
 	},
 
+	verdict.NotStable: func(r *verdict.Reason) string {
+		return fmt.Sprintf("a WRITE that was to be %s was answered with %s", r.Was, r.Now)
+	},
+	verdict.VerifierChanged: "the COMMIT has another write verifier than the WRITE before it, and no reply was lost between them",
+	verdict.NameTwice:       func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
+
 	verdict.Cut: func(r *verdict.Reason) string {
 		return then("the capture lacks parts of calls before it, one of which may have made what is missing here", r)
 	},

@@ -124,6 +124,8 @@ func TestSpoiltStore(t *testing.T) {
 		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, verdict.WrittenLost},
 		{"lost-write", "rocev2-nfs42-basic", plan.Captured, verdict.DataDiffer},
 		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, verdict.PatternDiffers},
+		{"name-twice", "rocev2-nfs3-meta", plan.Captured, verdict.NameTwice},
+		{"name-twice", "rocev2-nfs42-basic", plan.Captured, verdict.NameTwice},
 		{"found-name", "rocev2-nfs3-meta", plan.Captured, verdict.SucceedsWrongly},
 		{"found-name", "rocev2-nfs42-basic", plan.Captured, verdict.SucceedsWrongly},
 	} {

@@ -155,6 +155,12 @@ const (
 	HoleFilled
 	// ChunkDiffers: Write chunk N was used for Now bytes, was Was.
 	ChunkDiffers
+	// NotStable: a WRITE was to be stored as Was, and the reply says Now.
+	NotStable
+	// VerifierChanged: a COMMIT has another verifier than the WRITE before it.
+	VerifierChanged
+	// NameTwice: a listing has the name Detail twice.
+	NameTwice
 )
 
 // Codes of explanations.
@@ -224,6 +230,7 @@ var codeNames = [codes]string{
 	StatusDiffers: "status_differs", OperationCount: "operation_count", FieldDiffers: "field_differs", NamesMissing: "names_missing",
 	NamesAdded: "names_added", DataShort: "data_short", TextDiffers: "text_differs", DataDiffer: "data_differ",
 	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
+	NotStable: "not_stable", VerifierChanged: "verifier_changed", NameTwice: "name_twice",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",

@@ -40,5 +40,6 @@ var kinds = []Kind{
 	{"wrong-size", "files are one byte longer than they are", func(s store.ACLStore) store.ACLStore { return &attributes{s, func(a *store.Attr) { a.Size++ }} }},
 	{"lost-name", "the first name of each directory is not listed", func(s store.ACLStore) store.ACLStore { return &lostName{s} }},
 	{"found-name", "LOOKUP of a name that is not there finds the directory itself", func(s store.ACLStore) store.ACLStore { return &foundName{s} }},
+	{"name-twice", "the last name of each directory is listed twice", func(s store.ACLStore) store.ACLStore { return &nameTwice{s} }},
 	{"lost-deallocate", "DEALLOCATE does nothing", func(s store.ACLStore) store.ACLStore { return &lostDeallocate{s} }},
 }
