@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
@@ -132,6 +134,29 @@ func TestSameUser(t *testing.T) {
 	} {
 		if sameUser(c.a, c.b) != c.want || sameUser(c.b, c.a) != c.want {
 			t.Errorf("%q and %q: want %v", c.a, c.b, c.want)
+		}
+	}
+}
+
+// TestMustFail: a refusal that programs rely on must be one here, too.
+func TestMustFail(t *testing.T) {
+	for _, c := range []struct {
+		op     *plan.Op
+		status uint32
+		want   bool
+	}{
+		{&plan.Op{}, uint32(nfs3.NFS3ERR_NOENT), true},
+		{&plan.Op{}, uint32(nfs3.NFS3ERR_EXIST), true},
+		{&plan.Op{}, uint32(nfs3.NFS3ERR_ACCES), true},
+		{&plan.Op{}, uint32(nfs3.NFS3ERR_NOSPC), false},
+		{&plan.Op{}, uint32(nfs3.NFS3ERR_JUKEBOX), false},
+		{&plan.Op{Compound: &plan.Compound{}}, uint32(nfs4.NFS4ERR_NOENT), true},
+		{&plan.Op{Compound: &plan.Compound{}}, uint32(nfs4.NFS4ERR_DENIED), true},
+		{&plan.Op{Compound: &plan.Compound{}}, uint32(nfs4.NFS4ERR_ACCESS), true},
+		{&plan.Op{Compound: &plan.Compound{}}, uint32(nfs4.NFS4ERR_NOTSUPP), false},
+	} {
+		if mustFail(c.op, c.status) != c.want {
+			t.Errorf("%d of %+v: want %v", c.status, c.op, c.want)
 		}
 	}
 }

@@ -3,13 +3,11 @@ package judge
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
-	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // data compares what was read.
@@ -50,8 +48,8 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 			return verdict.Reason{Code: verdict.DataDiffer, N: uint64(want.Length), M: want.Offset}, verdict.Different
 		}
 	default:
-		if at := j.madeUp(b, workload.ObjectAt(r.Op, want.At), want.Offset); at >= 0 {
-			return verdict.Reason{Code: verdict.PatternDiffers, N: want.Offset + uint64(at)}, verdict.Different
+		if why := j.madeUp(r, b, objectOf(r.Op, want.At), want.Offset); why.Code != verdict.None {
+			return why, verdict.Different
 		}
 	}
 	return verdict.Reason{}, verdict.Same
@@ -59,22 +57,8 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 
 func clip(b []byte) []byte { return b[:min(len(b), 64)] }
 
-// madeUp returns where data differ from the pattern and from zeros (what was not
-// written is a hole); -1 if nowhere.
-func (j *Judge) madeUp(b []byte, object int, offset uint64) int {
-	if j.load.Tables.Header.Payload == plan.Pattern {
-		j.pattern = slices.Grow(j.pattern[:0], len(b))[:len(b)]
-		plan.FillPattern(j.pattern, object, offset)
-		if bytes.Equal(j.pattern, b) {
-			return -1
-		}
-		for i := range b {
-			if b[i] != j.pattern[i] && b[i] != 0 {
-				return i
-			}
-		}
-		return -1
-	}
+// nonZero is where the first byte stands that is not 0; -1 if there is none.
+func nonZero(b []byte) int {
 	for i := 0; i < len(b); i++ {
 		if i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == 0 {
 			i += 7

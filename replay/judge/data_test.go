@@ -4,29 +4,59 @@ import (
 	"testing"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
+// TestMadeUp: zeros are right where nothing was written, the pattern where it was, and
+// either where that is not known.
 func TestMadeUp(t *testing.T) {
-	v := &Judge{load: &workload.Workload{}}
-	v.load.Tables.Header.Payload = plan.Pattern
+	const object, at = 3, 12345
+	pattern := make([]byte, 1000)
+	plan.FillPattern(pattern, object, at)
+	change := func(f func(b []byte)) []byte {
+		b := append([]byte{}, pattern...)
+		f(b)
+		return b
+	}
+	holed := change(func(b []byte) { clear(b[100:200]) })
+	spoilt := change(func(b []byte) { b[555] ^= 0x5a })
+	moved := change(func(b []byte) { plan.FillPattern(b[100:200], 8, 77) })
+	is := func(from, to uint64, f fill) fills { return fills{{from, to, f}} }
+	all := is(0, forever, fill{kind: written, object: object})
+	for name, c := range map[string]struct {
+		files fills
+		b     []byte
+		want  verdict.Code
+		at    uint64
+	}{
+		"unknown":             {nil, pattern, verdict.None, 0},
+		"unknown, a hole":     {nil, holed, verdict.None, 0},
+		"unknown, spoilt":     {nil, spoilt, verdict.PatternDiffers, at + 555},
+		"written":             {all, pattern, verdict.None, 0},
+		"written, lost":       {all, holed, verdict.WrittenLost, at + 100},
+		"written, all lost":   {all, make([]byte, 1000), verdict.WrittenLost, at},
+		"written, spoilt":     {all, spoilt, verdict.PatternDiffers, at + 555},
+		"written elsewhere":   {is(0, at+100, fill{kind: written, object: object}), holed, verdict.None, 0},
+		"a hole":              {is(at+100, at+200, fill{kind: empty}), holed, verdict.None, 0},
+		"a hole, filled":      {is(at+100, at+200, fill{kind: empty}), pattern, verdict.HoleFilled, at + 100},
+		"copied":              {is(at+100, at+200, fill{kind: written, object: 8, shift: ^uint64(at+100-77) + 1}), moved, verdict.None, 0},
+		"copied, not there":   {is(at+100, at+200, fill{kind: written, object: 8, shift: ^uint64(at+100-77) + 1}), pattern, verdict.PatternDiffers, at + 100},
+		"not followed":        {is(at+555, at+556, fill{kind: anything}), spoilt, verdict.None, 0},
+		"not followed nearby": {is(at+556, at+557, fill{kind: anything}), spoilt, verdict.PatternDiffers, at + 555},
+	} {
+		j := New(&workload.Workload{}, Options{})
+		j.load.Tables.Header.Payload = plan.Pattern
+		j.history(0).files[object] = c.files
+		if why := j.madeUp(&Reply{Op: &plan.Op{}}, c.b, object, at); why.Code != c.want || why.N != c.at {
+			t.Errorf("%s: %s at %d, want %s at %d", name, why.Code, why.N, c.want, c.at)
+		}
+	}
+	j := New(&workload.Workload{}, Options{})
+	j.load.Tables.Header.Payload = plan.Sparse
 	b := make([]byte, 1000)
-	plan.FillPattern(b, 3, 12345)
-	if at := v.madeUp(b, 3, 12345); at >= 0 {
-		t.Errorf("the pattern differs at %d", at)
-	}
-	clear(b[100:200]) // a hole
-	if at := v.madeUp(b, 3, 12345); at >= 0 {
-		t.Errorf("with a hole it differs at %d", at)
-	}
-	b[555] ^= 0x5a
-	if at := v.madeUp(b, 3, 12345); at != 555 {
-		t.Errorf("differs at %d, want 555", at)
-	}
-	v.load.Tables.Header.Payload = plan.Sparse
-	clear(b)
 	b[999] = 1
-	if at := v.madeUp(b, 3, 0); at != 999 {
-		t.Errorf("differs at %d, want 999", at)
+	if why := j.madeUp(&Reply{Op: &plan.Op{}}, b, object, 0); why.N != 999 || why.Code != verdict.PatternDiffers {
+		t.Errorf("sparse: %s at %d", why.Code, why.N)
 	}
 }

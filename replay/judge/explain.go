@@ -16,6 +16,8 @@ type explanation struct {
 	// outcomes says that it explains another status, too, and not only results that
 	// differ where the status is the captured one.
 	outcomes bool
+	// successes says that it explains that a call succeeds where it must fail.
+	successes bool
 	// instead says that the reply is equivalent then, and the reason stands alone.
 	instead bool
 }
@@ -23,8 +25,9 @@ type explanation struct {
 // explanations are tried in this order; the first that fits is told.
 var explanations = []explanation{
 	{find: aboveBase, instead: true},
-	{find: unhappened},
-	{find: strangers},
+	{find: unhappened, successes: true},
+	{find: strangers, successes: true},
+	{find: apart, successes: true},
 	{find: planned},
 	{find: cutBefore, outcomes: true},
 }
@@ -34,6 +37,12 @@ var explanations = []explanation{
 func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
 	for i := range explanations {
 		e := &explanations[i]
+		if !compared && e.successes && wronglyDone(v) {
+			if why, ok := e.find(j, r, v); ok {
+				v.Explain(why)
+				return
+			}
+		}
 		if v.Verdict != verdict.Different && (v.Verdict != verdict.Worse || !e.outcomes) || !compared && !e.outcomes {
 			continue
 		}
@@ -48,6 +57,52 @@ func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
 			return
 		}
 	}
+}
+
+// wronglyDone reports whether all that a judgement finds is that a call succeeded that
+// must fail.
+func wronglyDone(v *verdict.Judgement) bool {
+	return v.Verdict == verdict.Different && slices.ContainsFunc(v.Reasons, func(r verdict.Reason) bool { return r.Code == verdict.SucceedsWrongly })
+}
+
+// sharesName reports whether two ops are about the same name in the same directory.
+func (j *Judge) sharesName(a, b *plan.Op) bool {
+	shares := func(list []plan.Field) bool {
+		return slices.ContainsFunc(list, func(f plan.Field) bool {
+			return f.Kind == plan.FieldName && slices.ContainsFunc(j.load.Objects(b), func(dir int) bool { return j.mentions(a, dir, string(f.Opaque())) })
+		})
+	}
+	if b.Compound == nil {
+		return shares(b.Args)
+	}
+	return slices.ContainsFunc(b.Compound.Ops, func(c plan.CompoundOp) bool { return shares(c.Args) })
+}
+
+// apart explains calls that succeed where they must fail: by a call that made the name here
+// and failed in the capture, by one that was under way together with them and changes the
+// same object, and by names that were prepared though
+// the capture does not say that they were there.
+func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
+	if !wronglyDone(v) {
+		return verdict.Reason{}, false
+	}
+	for _, o := range j.history(r.World).onlyHere {
+		if j.sharesName(o, r.Op) {
+			return verdict.Reason{Code: verdict.OnlyHere, Call: callOf(o)}, true
+		}
+	}
+	if why := j.moments.reason(r.Op, r.Newest); why.Code != verdict.None {
+		return why, true
+	}
+	for _, dir := range j.load.Objects(r.Op) {
+		for i := range j.load.Tables.Objects {
+			o := &j.load.Tables.Objects[i]
+			if o.Parent == dir && o.Origin == plan.Before && len(o.Notes) > 0 && j.mentions(r.Op, dir, workload.Name(o)) {
+				return verdict.Reason{Code: verdict.Planned, Detail: o.Notes[0].String()}, true
+			}
+		}
+	}
+	return verdict.Reason{}, false
 }
 
 // aboveBase explains ops on directories above the base, which are the server's own.
@@ -123,25 +178,6 @@ func planned(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 		return verdict.Reason{}, false
 	}
 	return verdict.Reason{Code: verdict.Planned, Detail: r.Op.Reasons[0]}, true
-}
-
-// cutBefore explains replies that came after a call which the capture has only in
-// part: what is missing here may have been made by that call.
-func cutBefore(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
-	return verdict.Reason{Code: verdict.Cut}, j.CutBefore(r.Op)
-}
-
-// CutBefore reports whether the capture lacks a part of a call that came before an op,
-// so that what the op needs may have been made by that call.
-func (j *Judge) CutBefore(o *plan.Op) bool { return j.cut != nil && j.cut.Time <= o.Time }
-
-func firstCut(w *workload.Workload) *plan.Skip {
-	for _, s := range w.Skips {
-		if s.Cut() {
-			return s
-		}
-	}
-	return nil
 }
 
 func callOf(o *plan.Op) verdict.Call { return verdict.Call{ID: o.ID, XID: o.XID, What: o.What} }

@@ -15,12 +15,21 @@ type history struct {
 	// listings are directories whose listing is under way: names that one side has
 	// given and the other has not, yet.
 	listings map[int]map[string]int
+	// files are what is known of the bytes of files, by object.
+	files map[int]fills
+	// onlyHere are ops that have changed something here, and failed in the capture: the
+	// first maxOnlyHere.
+	onlyHere []*plan.Op
+	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
+	verifiers map[int][8]byte
+	// cuts is how many of the cut calls are taken in.
+	cuts int
 }
 
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}}
+		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}, verifiers: map[int][8]byte{}}
 		j.worlds[world] = h
 	}
 	return h
@@ -32,8 +41,12 @@ func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
 	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 && code != 0 {
 		j.history(r.World).miss(r.Op)
+	} else if h := j.history(r.World); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {
+		h.onlyHere = append(h.onlyHere, r.Op)
 	}
 }
+
+const maxOnlyHere = 256
 
 // miss notes that an op has not changed here what it changed in the capture.
 func (h *history) miss(o *plan.Op) {

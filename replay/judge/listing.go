@@ -19,6 +19,7 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	c := &j.cmp
 	wantEnd, isList := listEnds(want)
 	if !isList {
+		j.names = append(append(j.names, c.missing...), c.extra...)
 		for _, n := range c.missing {
 			c.differs([]string{n}, "present", "absent", place{})
 		}
@@ -52,6 +53,7 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	}
 	delete(h.listings, dir)
 	missing, added := left(open)
+	j.names = append(append(j.names, missing...), added...)
 	switch {
 	case len(missing) > 0 && !haveEnd:
 		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.Listing, N: 1})

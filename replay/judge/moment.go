@@ -37,7 +37,6 @@ func newMoments(w *workload.Workload, relaxed bool) *moments {
 // reason says why what a reply tells of an object depends on the moment; its Code is
 // None if it does not. again is for a call that was sent once more, and so later.
 func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
-	end := o.Time + max(o.Latency, 0)
 	for _, id := range m.load.Objects(o) {
 		list := m.changes[id]
 		if len(list) == 0 || len(list) == 1 && list[0] == o {
@@ -49,19 +48,32 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 		case m.relaxed:
 			why = verdict.Reason{Code: verdict.AnyOrder}
 		}
-		// Those that began before its end, the latest first: what is under way
-		// together is close together.
-		n := len(list)
-		if o.Latency >= 0 {
-			n, _ = slices.BinarySearchFunc(list, end+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
-		}
-		for _, c := range slices.Backward(list[max(0, n-maxTogether):n]) {
-			if c != o && (o.Latency < 0 || c.Latency < 0 || o.Time <= c.Time+c.Latency) {
-				return verdict.Reason{Code: verdict.Together, Was: o.What, Call: verdict.Call{ID: c.ID, XID: c.XID}}
-			}
+		m.together(o, id, func(c *plan.Op) bool {
+			why = verdict.Reason{Code: verdict.Together, Was: o.What, Call: verdict.Call{ID: c.ID, XID: c.XID}}
+			return false
+		})
+		if why.Code == verdict.Together {
+			return why
 		}
 	}
 	return why
+}
+
+// together calls f for calls that change an object and were under way together with an
+// op, until it returns false.
+func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
+	list := m.changes[object]
+	// Those that began before its end, the latest first: what is under way together
+	// is close together.
+	n := len(list)
+	if o.Latency >= 0 {
+		n, _ = slices.BinarySearchFunc(list, o.Time+o.Latency+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
+	}
+	for _, c := range slices.Backward(list[max(0, n-maxTogether):n]) {
+		if c != o && (o.Latency < 0 || c.Latency < 0 || o.Time <= c.Time+c.Latency) && !f(c) {
+			return
+		}
+	}
 }
 
 // maxTogether is how many calls before another one are looked at, so that a file with

@@ -49,9 +49,11 @@ type Judge struct {
 	reply   *Reply           // that is being compared
 	want    workload.Results // captured results, decoded here
 	reader  xdr.Reader
+	args    workload.Arguments
 	sizes   []xdr.Reduced
 	pattern []byte
 	worlds  map[int]*history
 	moments *moments
-	cut     *plan.Skip // the first call of which the capture lacks a part; nil if there is none
+	cuts    []*plan.Skip // the calls of which the capture lacks a part, by time
+	names   []string     // that a listing lacks, or has too much
 }

@@ -58,6 +58,12 @@ func status(v *verdict.Judgement, r *Reply) bool {
 		why.At.Path = nfs4.OpName(c.Ops[last].Number)
 	}
 	switch {
+	case code == 0 && mustFail(r.Op, x.Status):
+		why.Code = verdict.SucceedsWrongly
+		if c != nil && len(x.Ops) > 0 {
+			why.At.Path = opName(r.Op, len(x.Ops)-1)
+		}
+		v.Worsen(verdict.Different, why)
 	case code == 0:
 		why.Code = verdict.Succeeds
 		v.Worsen(verdict.Better, why)
@@ -72,6 +78,32 @@ func status(v *verdict.Judgement, r *Reply) bool {
 		v.Worsen(verdict.Different, why)
 	}
 	return false
+}
+
+// mustFail reports whether a status was a refusal that users and programs rely on: a name
+// that is not there, or is there already, a right or a lock that somebody does not have.
+// With the same files and the same calls before, success is a mistake.
+func mustFail(o *plan.Op, code uint32) bool {
+	if o.Compound == nil {
+		switch nfs3.Nfsstat3(code) {
+		case nfs3.NFS3ERR_NOENT, nfs3.NFS3ERR_EXIST, nfs3.NFS3ERR_ACCES, nfs3.NFS3ERR_NOTEMPTY:
+			return true
+		}
+		return false
+	}
+	switch nfs4.Nfsstat4(code) {
+	case nfs4.NFS4ERR_NOENT, nfs4.NFS4ERR_EXIST, nfs4.NFS4ERR_ACCESS, nfs4.NFS4ERR_NOTEMPTY, nfs4.NFS4ERR_DENIED:
+		return true
+	}
+	return false
+}
+
+// opName is the name of an operation of a COMPOUND.
+func opName(o *plan.Op, at int) string {
+	if o.Compound == nil || at < 0 || at >= len(o.Compound.Ops) {
+		return ""
+	}
+	return nfs4.OpName(o.Compound.Ops[at].Op)
 }
 
 // unsupported are the statuses of what a server does not have.

@@ -108,6 +108,17 @@ func (o *Op) AppendArgs(dst []byte, items []transport.Item, r Resolver) ([]byte,
 	return dst, items, nil
 }
 
+// AppendReduced is AppendArgs for who only reads the arguments: of data it tells where
+// they are missing, as xdr.Reader.ReduceCall wants it. Positions count from the start of
+// the arguments, so that dst has to be empty.
+func (o *Op) AppendReduced(dst []byte, reduced []xdr.Reduced, r Resolver) ([]byte, []xdr.Reduced, error) {
+	dst, items, err := o.AppendArgs(dst, nil, r)
+	for i := range items {
+		reduced = append(reduced, xdr.Reduced{Position: items[i].Position, Length: uint32(len(items[i].Data))})
+	}
+	return dst, reduced, err
+}
+
 func (o *Op) appendFields(dst []byte, items []transport.Item, fields []Field, r Resolver) ([]byte, []transport.Item, error) {
 	for i := range fields {
 		f := &fields[i]

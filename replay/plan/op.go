@@ -192,6 +192,26 @@ type Skip struct {
 	// Reason is for readers. Code is set where the executor has to know it.
 	Reason string   `json:"reason"`
 	Code   SkipCode `json:"code,omitempty"`
+	// Touches are what a call of which the capture lacks a part may have changed. If there
+	// are none it may have changed anything, unless Reads says that it changes nothing.
+	Touches []Touch `json:"touches,omitempty"`
+	Reads   bool    `json:"reads,omitempty"`
+}
+
+// Touch is something that a call may have changed.
+type Touch struct {
+	// Object is what it may have changed; of a name the directory that it is in; 0 for
+	// any.
+	Object int `json:"object,omitempty"`
+	// Named: a name in the directory, and what it leads to. Without a name, any.
+	Named     bool   `json:"named,omitempty"`
+	Name      string `json:"name,omitempty"`
+	NameBytes []byte `json:"name_bytes,omitempty"` // if it is not UTF-8
+	// Ranged: Length bytes at Offset, and what follows from that: size and times.
+	// Otherwise all of the object.
+	Ranged bool   `json:"ranged,omitempty"`
+	Offset uint64 `json:"offset,omitempty"`
+	Length uint64 `json:"length,omitempty"`
 }
 
 // SkipCode is a reason that an executor has to know.

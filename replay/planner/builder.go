@@ -235,6 +235,7 @@ func (b *Builder) skip(c *call, class plan.Class, reason string) {
 	s := &plan.Skip{XID: c.v.Tx.XID, Connection: c.conn.id, Time: c.start, What: c.what(), Class: class, Reason: reason}
 	if reason == plan.ReasonCut {
 		s.Code = plan.SkipCut
+		s.Touches, s.Reads = c.touches()
 	}
 	if class == plan.Impossible {
 		b.summary.Ops.Impossible++

@@ -85,7 +85,10 @@ var sentences = [256]any{
 	verdict.RPCFailed:   func(r *verdict.Reason) string { return r.Now + ", was done" },
 	verdict.RPCDiffers:  func(r *verdict.Reason) string { return fmt.Sprintf("%s, was %s", r.Now, r.Was) },
 	verdict.Succeeds:    func(r *verdict.Reason) string { return fmt.Sprintf("%sOK, was %s", at(r), r.Was) },
-	verdict.Fails:       func(r *verdict.Reason) string { return fmt.Sprintf("%s%s, was OK", at(r), r.Now) },
+	verdict.SucceedsWrongly: func(r *verdict.Reason) string {
+		return fmt.Sprintf("%sOK, was %s, and must fail here as well", at(r), r.Was)
+	},
+	verdict.Fails: func(r *verdict.Reason) string { return fmt.Sprintf("%s%s, was OK", at(r), r.Now) },
 	verdict.StatusDiffers: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s%s, was %s", at(r), r.Now, r.Was)
 	},
@@ -103,9 +106,21 @@ var sentences = [256]any{
 	verdict.PatternDiffers: func(r *verdict.Reason) string {
 		return fmt.Sprintf("the data differ from those made up, at %d", r.N)
 	},
+	verdict.WrittenLost: func(r *verdict.Reason) string {
+		return fmt.Sprintf("what was written is not there: zeros at %d", r.N)
+	},
+	verdict.HoleFilled: func(r *verdict.Reason) string {
+		return fmt.Sprintf("a hole was made at %d, and does not read as zeros", r.N)
+	},
 	verdict.ChunkDiffers: func(r *verdict.Reason) string {
 		return fmt.Sprintf("Write chunk %d: %s bytes used, was %s", r.N, r.Now, r.Was)
 	},
+
+	verdict.NotStable: func(r *verdict.Reason) string {
+		return fmt.Sprintf("a WRITE that was to be %s was answered with %s", r.Was, r.Now)
+	},
+	verdict.VerifierChanged: "the COMMIT has another write verifier than the WRITE before it, and no reply was lost between them",
+	verdict.NameTwice:       func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
 
 	verdict.Cut: func(r *verdict.Reason) string {
 		return then("the capture lacks parts of calls before it, one of which may have made what is missing here", r)
@@ -113,6 +128,9 @@ var sentences = [256]any{
 	verdict.Strangers: "somebody who is not in the capture had changed the object",
 	verdict.Unhappened: func(r *verdict.Reason) string {
 		return fmt.Sprintf("what op %d (XID %08x, %s) changed in the capture has not happened here", r.Call.ID, r.Call.XID, r.Call.What)
+	},
+	verdict.OnlyHere: func(r *verdict.Reason) string {
+		return fmt.Sprintf("what op %d (XID %08x, %s) changed here has not happened in the capture", r.Call.ID, r.Call.XID, r.Call.What)
 	},
 	verdict.Planned: detail,
 	verdict.Unsupported: func(r *verdict.Reason) string {

@@ -59,6 +59,7 @@ func (e *engine) lost(c *call) {
 		e.endOwn(c, nil, c.Err)
 		return
 	}
+	e.judge.Lost(c.world.Number, c.form.Op)
 	j := verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: c.Err.Error()})
 	if x := c.form.Op.Expect; x == nil || x.RPC != "" && errors.Is(c.Err, transport.ErrDisconnected) {
 		j = verdict.Of(verdict.Equivalent, verdict.Reason{Code: verdict.NoReplyEither})
@@ -80,6 +81,7 @@ func (e *engine) reply(c *call) {
 			e.endOwn(c, nil, err)
 			return
 		}
+		e.judge.Lost(c.world.Number, c.form.Op)
 		e.step(c.entry, schedule.Judge)
 		e.settle(c, verdict.Of(verdict.Different, verdict.Reason{Code: verdict.BadReply, Detail: err.Error()}))
 		e.end(c)

@@ -89,8 +89,16 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 		end(ctx)
 		cancel()
 	}()
-	return prepare.Run(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
+	done, err = prepare.Run(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
 		Guard: e.guard, Note: e.record.Note})
+	for _, w := range e.worlds {
+		for id := range w.Objects {
+			if o := &w.Objects[id]; o.Filled > 0 || o.Emptied {
+				e.judge.Prepared(w.Number, id, o.Filled, o.Emptied)
+			}
+		}
+	}
+	return done, err
 }
 
 // connect makes the connections of all worlds, and what was there before the capture

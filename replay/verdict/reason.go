@@ -126,6 +126,9 @@ const (
 	RPCDiffers
 	// Succeeds: At.Path succeeded; the captured status was Was.
 	Succeeds
+	// SucceedsWrongly: At.Path succeeded; the captured status was Was, which is a refusal
+	// that must be.
+	SucceedsWrongly
 	// Fails: At.Path failed with Now; the captured one succeeded.
 	Fails
 	// StatusDiffers: At.Path failed with Now, was Was.
@@ -146,8 +149,18 @@ const (
 	DataDiffer
 	// PatternDiffers: the data are not those made up, at N.
 	PatternDiffers
+	// WrittenLost: zeros stand at N, where the preparation or the replay has written.
+	WrittenLost
+	// HoleFilled: data stand at N, where the replay has made a hole.
+	HoleFilled
 	// ChunkDiffers: Write chunk N was used for Now bytes, was Was.
 	ChunkDiffers
+	// NotStable: a WRITE was to be stored as Was, and the reply says Now.
+	NotStable
+	// VerifierChanged: a COMMIT has another verifier than the WRITE before it.
+	VerifierChanged
+	// NameTwice: a listing has the name Detail twice.
+	NameTwice
 )
 
 // Codes of explanations.
@@ -173,6 +186,8 @@ const (
 	SentAgain
 	// AnyOrder: the captured order was given up.
 	AnyOrder
+	// OnlyHere: what Call changed here has not happened in the capture.
+	OnlyHere
 
 	codes
 )
@@ -211,11 +226,12 @@ var codeNames = [codes]string{
 
 	Refused: "refused", NoSlot: "no_slot", NoReply: "no_reply", BadReply: "bad_reply",
 
-	RPCExecuted: "rpc_executed", RPCFailed: "rpc_failed", RPCDiffers: "rpc_differs", Succeeds: "succeeds", Fails: "fails",
+	RPCExecuted: "rpc_executed", RPCFailed: "rpc_failed", RPCDiffers: "rpc_differs", Succeeds: "succeeds", SucceedsWrongly: "succeeds_wrongly", Fails: "fails",
 	StatusDiffers: "status_differs", OperationCount: "operation_count", FieldDiffers: "field_differs", NamesMissing: "names_missing",
 	NamesAdded: "names_added", DataShort: "data_short", TextDiffers: "text_differs", DataDiffer: "data_differ",
-	PatternDiffers: "pattern_differs", ChunkDiffers: "chunk_differs",
+	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
+	NotStable: "not_stable", VerifierChanged: "verifier_changed", NameTwice: "name_twice",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl",
-	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order",
+	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
 }

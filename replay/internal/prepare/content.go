@@ -106,7 +106,14 @@ func (p *maker) content(id int, buf []byte) error {
 	if err == nil {
 		err = p.fs.Commit(p.ctx, f)
 	}
-	return errors.Join(err, p.fs.Close(p.ctx, f))
+	err = errors.Join(err, p.fs.Close(p.ctx, f))
+	if err == nil && p.load.Tables.Header.Payload == plan.Pattern && len(o.Content) == 0 {
+		if full {
+			p.w.Objects[id].Filled = size
+		}
+		p.w.Objects[id].Emptied = !p.opt.Reuse
+	}
+	return err
 }
 
 // fill writes a range of a file: the plan's data from at on, or the pattern if at is

@@ -34,9 +34,14 @@ type World struct {
 
 // Object is a file, directory or other object.
 type Object struct {
-	Handle []byte  // nil: not known
-	ctime  [8]byte // nfstime3
-	timed  bool
+	Handle []byte // nil: not known
+	// Filled is how many bytes of made-up content the preparation has written to it, from
+	// its start. Emptied says that it has made it, so that nothing stands behind them.
+	Filled  uint64
+	Emptied bool
+
+	ctime [8]byte // nfstime3
+	timed bool
 }
 
 // State is an open, a lock, a delegation, a layout.

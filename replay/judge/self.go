@@ -1,0 +1,96 @@
+package judge
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// self checks a reply against itself, against its call and against what this server said
+// before. It needs no captured value, and nothing in a capture explains what it finds.
+func (j *Judge) self(v *verdict.Judgement, r *Reply) {
+	if j.level != All || r.RPC != "" {
+		return
+	}
+	h := j.history(r.World)
+	c, ok := r.Result.(*nfs4.CompoundRes)
+	if !ok {
+		var args xdr.Message
+		if _, write := r.Result.(*nfs3.WRITE3res); write {
+			args = j.args.Of(r.Op)
+		}
+		h.self(v, objectOf(r.Op, -1), args, r.Result)
+		return
+	}
+	for i := range c.Ops {
+		switch c.Ops[i].Body.(type) {
+		case *nfs4.WRITE4res:
+			var args xdr.Message
+			if a, ok := j.args.Of(r.Op).(*nfs4.CompoundArgs); ok && i < len(a.Ops) {
+				args = a.Ops[i].Body
+			}
+			h.self(v, objectOf(r.Op, i), args, c.Ops[i].Body)
+		case *nfs4.READDIR4res, *nfs4.COMMIT4res:
+			h.self(v, objectOf(r.Op, i), nil, c.Ops[i].Body)
+		}
+	}
+}
+
+// self checks the results of one procedure or operation on an object.
+func (h *history) self(v *verdict.Judgement, object int, args, res xdr.Message) {
+	if code, _ := StatusOf(res); code != 0 {
+		return
+	}
+	switch m := res.(type) {
+	case *nfs3.WRITE3res:
+		if a, ok := args.(*nfs3.WRITE3args); ok && m.Resok.Committed < a.Stable {
+			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NotStable, Now: m.Resok.Committed.String(), Was: a.Stable.String()})
+		}
+		h.unstable(object, m.Resok.Committed == nfs3.UNSTABLE, m.Resok.Verf)
+	case *nfs3.COMMIT3res:
+		h.commit(v, object, m.Resok.Verf)
+	case *nfs4.WRITE4res:
+		if a, ok := args.(*nfs4.WRITE4args); ok && m.Resok4.Committed < a.Stable {
+			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NotStable, Now: m.Resok4.Committed.String(), Was: a.Stable.String()})
+		}
+		h.unstable(object, m.Resok4.Committed == nfs4.UNSTABLE4, m.Resok4.Writeverf)
+	case *nfs4.COMMIT4res:
+		h.commit(v, object, m.Resok4.Writeverf)
+	case *nfs3.READDIR3res:
+		once(v, len(m.Resok.Reply.Entries), func(i int) []byte { return m.Resok.Reply.Entries[i].Name })
+	case *nfs3.READDIRPLUS3res:
+		once(v, len(m.Resok.Reply.Entries), func(i int) []byte { return m.Resok.Reply.Entries[i].Name })
+	case *nfs4.READDIR4res:
+		once(v, len(m.Resok4.Reply.Entries), func(i int) []byte { return m.Resok4.Reply.Entries[i].Name })
+	}
+}
+
+// unstable keeps the verifier of a WRITE that a COMMIT has to follow.
+func (h *history) unstable(object int, is bool, verifier [8]byte) {
+	if is && object > 0 {
+		h.verifiers[object] = verifier
+	}
+}
+
+// commit compares the verifier of a COMMIT with that of the latest WRITE to the file: a
+// server that has lost nothing gives the same (RFC 1813, section 3.3.21).
+func (h *history) commit(v *verdict.Judgement, object int, now [8]byte) {
+	if was, ok := h.verifiers[object]; ok && was != now {
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.VerifierChanged})
+	}
+	delete(h.verifiers, object)
+}
+
+// once checks that no name of a listing comes twice.
+func once(v *verdict.Judgement, n int, name func(i int) []byte) {
+	seen := make(map[string]bool, n)
+	for i := range n {
+		s := string(name(i))
+		if seen[s] {
+			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NameTwice, Detail: s})
+			return
+		}
+		seen[s] = true
+	}
+}

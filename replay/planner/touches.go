@@ -1,0 +1,154 @@
+package planner
+
+import (
+	"bytes"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/plan"
+)
+
+// maxTouches is how many places a plan lists for one call. A call with more may have
+// changed anything.
+const maxTouches = 64
+
+// touches tells what a call may have changed whose arguments are not whole, by those that
+// are. reads says that it changed nothing; none at all means that it is not known.
+func (c *call) touches() (list []plan.Touch, reads bool) {
+	a, ok := c.v.Args.(*nfs4.CompoundArgs)
+	if !ok {
+		return c.touches3()
+	}
+	var x toucher
+	x.c = c
+	for i := range a.Ops {
+		x.operation(a.Ops[i].Number, &a.Ops[i])
+	}
+	// What is missing of the operations may still be told by the reply.
+	if r, ok := c.v.Result.(*nfs4.CompoundRes); ok && c.v.ResultErr == nil && c.v.ReplyErr == nil && len(r.Ops) >= len(a.Ops) {
+		for i := len(a.Ops); i < len(r.Ops); i++ {
+			if e := ops.Operation(r.Ops[i].Number); e == nil || e.Class != ops.Nothing && e.Class != ops.Holds {
+				return nil, false
+			}
+		}
+	} else if a.Incomplete {
+		return nil, false
+	}
+	if x.any || len(x.list) > maxTouches {
+		return nil, false
+	}
+	return x.list, len(x.list) == 0
+}
+
+// touches3 is touches for a procedure that is no COMPOUND.
+func (c *call) touches3() ([]plan.Touch, bool) {
+	tx := c.v.Tx
+	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
+	switch {
+	case e == nil:
+		return nil, false
+	case e.Class == ops.Nothing:
+		return nil, true
+	case c.v.Args == nil:
+		return nil, false
+	}
+	x := toucher{c: c}
+	var act ops.Act
+	e.Act(c.v.Args, &act)
+	// The range is known if what follows it is there.
+	if w, ok := c.v.Args.(*nfs3.WRITE3args); ok && w.Data.Length == 0 {
+		act.Ranged = false
+	}
+	x.act(&act)
+	if x.any {
+		return nil, false
+	}
+	return x.list, false
+}
+
+// toucher collects the places that a call changes. It only looks: what is not known so
+// far is not prepared for the sake of a call that is not replayed.
+type toucher struct {
+	c              *call
+	current, saved *obj
+	list           []plan.Touch
+	any            bool
+}
+
+func (x *toucher) operation(number uint32, op *nfs4.Op) {
+	e := ops.Operation(number)
+	if e == nil {
+		x.any = true
+		return
+	}
+	var act ops.Act
+	e.Act(op.Body, &act)
+	if act.Class == ops.Changes {
+		x.act(&act)
+	}
+	s := &x.c.b.space
+	switch e.Effect {
+	case ops.Puts:
+		x.current = nil
+		if a, ok := op.Body.(*nfs4.PUTFH4args); ok {
+			x.current = s.byHandle[handleKey{x.c.server, string(a.Object)}].real()
+		}
+	case ops.PutsRoot:
+		x.current = s.roots[x.c.server].real()
+	case ops.Descends:
+		x.current = x.below(&act)
+	case ops.Saves:
+		x.saved = x.current
+	case ops.Restores:
+		x.current = x.saved
+	case ops.Keeps:
+	default:
+		x.current = nil
+	}
+}
+
+// below is what a name leads to, if that is known.
+func (x *toucher) below(act *ops.Act) *obj {
+	p := act.Subject()
+	if p == nil || !p.Named || len(p.Name) == 0 || x.current == nil {
+		return nil
+	}
+	if n := x.c.b.space.names[nameKey{x.current, string(p.Name)}]; n != nil {
+		return n.obj.real()
+	}
+	return nil
+}
+
+// act adds the places of a procedure or operation.
+func (x *toucher) act(act *ops.Act) {
+	places := act.Places()
+	if len(places) == 0 {
+		x.any = true
+		return
+	}
+	for i := range places {
+		p := &places[i]
+		var o *obj
+		switch p.File {
+		case ops.Given:
+			o = x.c.b.space.byHandle[handleKey{x.c.server, string(p.Handle)}]
+		case ops.Current:
+			o = x.current
+		case ops.Saved:
+			o = x.saved
+		}
+		if o = o.real(); o == nil {
+			x.any = true
+			return
+		}
+		t := plan.Touch{Object: x.c.b.space.ref(o), Named: p.Named}
+		if p.Named {
+			t.Name, t.NameBytes = text(string(bytes.Clone(p.Name)))
+		}
+		if act.Ranged && p == act.Subject() {
+			t.Ranged, t.Offset, t.Length = true, act.Offset, act.Count
+		}
+		x.list = append(x.list, t)
+	}
+}

@@ -1,0 +1,173 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store/mutant"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/transport"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// against replays a workload over TCP, with a server that is spoilt: its store, or the
+// replies on their way to the client. Both are as they are if nil.
+func against(t testing.TB, w *workload.Workload, spoil func(store.Store) store.Store, wire func(transport.Handler) transport.Handler, change func(*run.Options)) *report.Report {
+	t.Helper()
+	st := emptyStore()
+	if spoil != nil {
+		st = spoil(st)
+	}
+	s := site.NewServer(st, site.ServerOptions{})
+	f, c, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h transport.Handler = s
+	if wire != nil {
+		h = wire(s)
+	}
+	l, err := f.Listen(t.Context(), at, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sync.OnceFunc(func() {
+		if err := errors.Join(c.Close(), f.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})()
+	o := run.Options{
+		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) {
+			return c.Dial(ctx, l.Addr(), nil)
+		},
+		Access: func(ctx context.Context) (*run.Access, error) {
+			r, err := c.Dial(ctx, l.Addr(), nil)
+			return &run.Access{NFS: r, Version: w.Version(), Cred: client.Sys("replay", 0, 0)}, err
+		},
+		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond,
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := run.Run(ctx, w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// found counts the reasons of what a report lists as mismatches.
+func found(r *report.Report) map[string]int {
+	n := map[string]int{}
+	for _, m := range r.Mismatches {
+		for _, code := range m.Codes {
+			n[m.Verdict.String()+"/"+code.String()]++
+		}
+	}
+	return n
+}
+
+// sample is the path of a sample, whatever its compression.
+func sample(t testing.TB, name string) string {
+	t.Helper()
+	list, _ := filepath.Glob("../../samples/" + name + ".pcap*")
+	if len(list) != 1 {
+		t.Fatalf("sample %s: %v", name, list)
+	}
+	return list[0]
+}
+
+// TestUnspoilt: a right server gives no finding in plans with made-up data. Those with
+// captured data are TestSamples.
+func TestUnspoilt(t *testing.T) {
+	files, _ := filepath.Glob("../../samples/*.pcap*")
+	for _, f := range files {
+		name, _, _ := strings.Cut(filepath.Base(f), ".pcap")
+		t.Run(name, func(t *testing.T) {
+			w := load(t, f, planner.Options{Payload: plan.Pattern})
+			r := against(t, w, nil, nil, nil)
+			if !r.Explained() || r.NotDone != 0 {
+				t.Errorf("%v, %d not done", r.Totals, r.NotDone)
+			}
+			for _, m := range r.Mismatches {
+				if !m.Verdict.Fine() {
+					t.Errorf("op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
+				}
+			}
+		})
+	}
+}
+
+// TestSpoiltStore: what a store does wrong is found, and so told.
+func TestSpoiltStore(t *testing.T) {
+	for _, c := range []struct {
+		kind, sample string
+		payload      plan.PayloadMode
+		want         verdict.Code
+	}{
+		{"lost-write", "rocev2-nfs3-basic", plan.Pattern, verdict.WrittenLost},
+		{"lost-write", "iwarp-nfs40-basic", plan.Pattern, verdict.WrittenLost},
+		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, verdict.WrittenLost},
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, verdict.PatternDiffers},
+		{"name-twice", "rocev2-nfs3-meta", plan.Captured, verdict.NameTwice},
+		{"name-twice", "rocev2-nfs42-basic", plan.Captured, verdict.NameTwice},
+		{"found-name", "rocev2-nfs3-meta", plan.Captured, verdict.SucceedsWrongly},
+		{"found-name", "rocev2-nfs42-basic", plan.Captured, verdict.SucceedsWrongly},
+	} {
+		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
+			k := mutant.Find(c.kind)
+			if k == nil {
+				t.Fatal("no such mutant")
+			}
+			r := against(t, load(t, sample(t, c.sample), planner.Options{Payload: c.payload}), k.Wrap, nil, nil)
+			if n := found(r); n["different/"+c.want.String()] == 0 || r.Explained() {
+				t.Errorf("%s: %v, want %s", k.What, n, c.want)
+			}
+		})
+	}
+}
+
+// TestSpoiltBehindCut: a call that the capture lacks a part of is no excuse for the bytes
+// that the replay itself wrote, nor for what that call could not have touched.
+func TestSpoiltBehindCut(t *testing.T) {
+	elsewhere := []plan.Touch{{Object: 1, Named: true, Name: "elsewhere"}}
+	for _, c := range []struct {
+		kind, sample string
+		payload      plan.PayloadMode
+		touches      []plan.Touch
+		want         verdict.Code
+	}{
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
+		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, nil, verdict.WrittenLost},
+		{"spoilt-read", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, nil, verdict.PatternDiffers},
+		{"wrong-mode", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
+		{"wrong-size", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
+		{"lost-name", "rocev2-nfs3-meta", plan.Captured, elsewhere, verdict.NamesMissing},
+	} {
+		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
+			w := load(t, sample(t, c.sample), planner.Options{Payload: c.payload})
+			w.Skips = append(w.Skips, &plan.Skip{Class: plan.Impossible, Code: plan.SkipCut, Reason: plan.ReasonCut, Touches: c.touches})
+			r := against(t, w, mutant.Find(c.kind).Wrap, nil, nil)
+			if n := found(r); n["different/"+c.want.String()] == 0 || r.Explained() {
+				t.Errorf("%v, want %s", n, c.want)
+			}
+		})
+	}
+}
