@@ -30,6 +30,9 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		// What follows an end are stragglers, if it is not a new start.
 		return f.TCPFlags&tcp.SYN == 0
 	}
+	if c.t.watcher != nil {
+		defer c.watch(dir, f, ref)
+	}
 	h := &c.halves[dir]
 	k := c.c
 	if !k.First.Seen() {

@@ -37,7 +37,8 @@ const (
 // the limits and spare buffers. It must not be used by two goroutines at once.
 type Tracker struct {
 	handler rdma.Handler
-	tracer  rdma.Tracer // handler, if it traces
+	tracer  rdma.Tracer  // handler, if it traces
+	watcher rdma.Watcher // of handler, if it has one
 	o       Options
 	spare   [][]byte
 
@@ -48,6 +49,8 @@ type Tracker struct {
 	// escape to the heap at every call.
 	send     rdma.Send
 	fragment rdma.Fragment
+	work     rdma.Work
+	saw      rdma.Sighting
 }
 
 // NewTracker makes a Tracker that reports to h.
@@ -61,7 +64,7 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 	if o.Ports == nil {
 		o.Ports = []uint16{20049}
 	}
-	return &Tracker{handler: h, tracer: rdma.TracerOf(h), o: o}
+	return &Tracker{handler: h, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), o: o}
 }
 
 // buffer returns an empty buffer.

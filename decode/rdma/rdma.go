@@ -148,6 +148,8 @@ type Connection struct {
 	Stamp Stamp
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
+	// Watched belongs to the Watcher.
+	Watched any
 }
 
 // Calls count the RPC transactions of a connection that have ended.
