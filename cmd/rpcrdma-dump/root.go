@@ -64,6 +64,7 @@ func newRootCommand(s *streams) *cobra.Command {
 	cmd.AddCommand(
 		newPacketsCommand(s),
 		newConnectionsCommand(s),
+		newOperationsCommand(s),
 		newShowCommand(s),
 		newReportCommand(s),
 		newDiffCommand(s),

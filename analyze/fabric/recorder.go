@@ -1,0 +1,401 @@
+package fabric
+
+import (
+	"cmp"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Options say what a Recorder does. The zero value is a good choice.
+type Options struct {
+	// Operation, if set, is called for each operation as it ends.
+	Operation func(*Operation)
+	// Episode, if set, is called for each episode as it ends. It must not keep
+	// what it is given.
+	Episode func(*Episode)
+	// DecodeAs names the layer above connections by port or service id of
+	// their setup: see ParseDecodeAs.
+	DecodeAs map[uint64]string
+	// Top is how many episodes the report names, the longest.
+	Top int
+	// Interval is the length of the intervals over time; 0 lets the capture
+	// decide.
+	Interval time.Duration
+	// Memory bounds the histograms (DefaultMemory bytes).
+	Memory int
+}
+
+// DefaultMemory is how many bytes the histograms of a Recorder take at most.
+const DefaultMemory = 32 << 20
+
+// Limits of a report. What is beyond them is counted.
+const (
+	maxConnections = 1024
+	maxServices    = 64
+)
+
+// Recorder collects what the report says. It is an rdma.Watcher, and must not be
+// used by two goroutines at once.
+type Recorder struct {
+	opt     Options
+	samples *latency.Samplers
+	slots   int // operations in all rings
+	steps   int // in all trails
+
+	last     *conn
+	kinds    [5]group // by rdma.WorkKind
+	sizes    [5][sizeClasses]*group
+	services map[Service]*[5]group
+	ended    []*connReport
+	lost     uint64 // connections beyond maxConnections
+	other    [5]group
+	totals   Totals
+	series   series
+	fatals   []FatalNAK
+	top      []*Episode
+	notices  [numNotices]noticeGroup
+
+	markToCNP, cnpConn, cnpAddr, cnpPort latency.Sampler
+	cnpAt                                map[[2]netip.Addr]rdma.Ref
+}
+
+// New makes a Recorder.
+func New(opt Options) *Recorder {
+	if opt.Memory <= 0 {
+		opt.Memory = DefaultMemory
+	}
+	r := &Recorder{
+		opt: opt, samples: latency.NewSamplers(opt.Memory),
+		services: make(map[Service]*[5]group), cnpAt: make(map[[2]netip.Addr]rdma.Ref),
+	}
+	r.series.length, r.series.fixed = int64(opt.Interval), opt.Interval > 0
+	return r
+}
+
+// conn is what is followed of a connection.
+type conn struct {
+	c     *rdma.Connection
+	dirs  [2]direction
+	marks [2]congestion
+
+	named    bool
+	name     Service
+	guessed  bool
+	hint     string
+	messages int
+
+	started  [2][5]uint64 // operations by side and kind
+	groups   [5]group
+	notices  [numNotices]noticeGroup
+	fatal    uint64
+	inFlight int
+}
+
+// conn is what is followed of c.
+func (r *Recorder) conn(c *rdma.Connection) *conn {
+	if r.last != nil && r.last.c == c {
+		return r.last
+	}
+	k, _ := c.Watched.(*conn)
+	if k == nil {
+		k = &conn{c: c}
+		c.Watched = k
+	}
+	r.last = k
+	return k
+}
+
+// Saw implements rdma.Watcher.
+func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
+	k := r.conn(c)
+	if s.Restarted {
+		r.giveUp(k, s.From, Interrupted)
+		r.abandon(k, &k.dirs[s.From])
+	}
+	resent := r.totals.Resent
+	switch s.Class {
+	case rdma.ClassRequest:
+		r.request(k, s.From, s)
+	case rdma.ClassReadResponse, rdma.ClassAck, rdma.ClassNAK, rdma.ClassRNR:
+		r.response(k, s.From.Other(), s)
+	case rdma.ClassSegment:
+		r.segment(k, s)
+	}
+	r.congested(k, s, s.Novelty == rdma.NoveltyAgain || r.totals.Resent > resent)
+}
+
+// Merged implements rdma.Watcher.
+func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	b, _ := from.Watched.(*conn)
+	r.last, from.Watched = nil, nil
+	if b == nil {
+		return
+	}
+	a := r.conn(into)
+	// Only one side of from was known. What it answered as a responder could not
+	// be placed, so that nothing but its requests and marks moves.
+	r.giveUp(a, side, Interrupted)
+	r.abandon(a, &a.dirs[side])
+	a.dirs[side] = b.dirs[was]
+	d := &a.dirs[side]
+	d.ep.From, d.ep.Connection = side, into
+	if d.active {
+		n := copy(d.ep.ranges[:], d.ep.Lost)
+		d.ep.Lost = d.ep.ranges[:n]
+	}
+	for seq := d.open.first; seq < d.open.next; seq++ {
+		if o := d.open.at(seq); o != nil {
+			o.From, o.Connection = side, into
+		}
+	}
+	a.marks[side] = b.marks[was]
+	for kind := range a.started[side] {
+		a.started[side][kind] += b.started[was][kind]
+	}
+	for i := range a.groups {
+		a.groups[i].merge(&b.groups[i], r.samples)
+	}
+	for i := range a.notices {
+		a.notices[i].merge(&b.notices[i])
+	}
+	a.fatal += b.fatal
+	a.inFlight = max(a.inFlight, b.inFlight)
+	if a.hint == "" {
+		a.hint = b.hint
+	}
+}
+
+// Closed implements rdma.Watcher.
+func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
+	k, _ := c.Watched.(*conn)
+	r.last, c.Watched = nil, nil
+	if k == nil {
+		if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+			return
+		}
+		k = &conn{c: c}
+	}
+	for side := range k.dirs {
+		d := &k.dirs[side]
+		r.giveUp(k, rdma.Side(side), Unanswered)
+		r.slots -= len(d.open.slots)
+		d.open = ring{}
+		r.abandon(k, d)
+	}
+	r.closed(k, ref)
+}
+
+// Totals count over all connections of RDMA.
+type Totals struct {
+	Packets       uint64 `json:"packets"`
+	Bytes         uint64 `json:"bytes"` // as in the counters of connections
+	Marked        uint64 `json:"marked"`
+	CNPs          uint64 `json:"cnps"`
+	UnmarkedCNPs  uint64 `json:"-"`
+	Episodes      uint64 `json:"episodes"`
+	NotRecovered  uint64 `json:"not_recovered"` // of Episodes: the sender had not caught up at the end
+	Resent        uint64 `json:"resent"`        // packets
+	ResentBytes   uint64 `json:"resent_bytes"`
+	Needless      uint64 `json:"needless"`       // of Resent: had been acknowledged before
+	Copies        uint64 `json:"copies"`         // packets seen twice within 100 µs: made by the network or the capture
+	Reordered     uint64 `json:"reordered"`      // packets that came late and were not sent again
+	NotCaptured   uint64 `json:"not_captured"`   // packets (iWARP: holes in the stream) that were received and are not in the capture
+	FatalNAKs     uint64 `json:"fatal_naks"`     // that end the connection
+	NotOperations uint64 `json:"not_operations"` // operations that the connections count and that could not be followed
+}
+
+// FatalNAK is a NAK that ends a connection.
+type FatalNAK struct {
+	Connection *rdma.Connection
+	From       rdma.Side
+	PSN        uint32
+	Code       string
+	At         rdma.Ref
+}
+
+// group is operations that have something in common.
+type group struct {
+	count, completed, bytes, packets, again uint64
+	inFlight                                int
+	latency                                 latency.Sampler
+}
+
+func (g *group) add(o *Operation, s *latency.Samplers) {
+	g.count++
+	g.bytes += o.Bytes
+	g.packets += uint64(o.Packets)
+	g.again += uint64(o.Again)
+	g.inFlight = max(g.inFlight, o.InFlight)
+	if o.Status == Completed {
+		g.completed++
+	}
+	if d, ok := o.Latency(); ok {
+		s.Add(&g.latency, int64(d))
+	}
+}
+
+func (g *group) merge(o *group, s *latency.Samplers) {
+	g.count += o.count
+	g.completed += o.completed
+	g.bytes += o.bytes
+	g.packets += o.packets
+	g.again += o.again
+	g.inFlight = max(g.inFlight, o.inFlight)
+	s.Merge(&g.latency, &o.latency)
+}
+
+// sizeClasses are powers of two: class n holds up to 2^n bytes, class 0 none and one.
+const sizeClasses = 33
+
+func sizeClass(n uint32) int { return bits.Len32(max(n, 1) - 1) }
+
+// count adds an operation to its groups.
+func (r *Recorder) count(k *conn, o *Operation) {
+	r.kinds[o.Kind].add(o, r.samples)
+	k.groups[o.Kind].add(o, r.samples)
+	k.inFlight = max(k.inFlight, o.InFlight)
+	g := r.sizes[o.Kind][sizeClass(o.Length)]
+	if g == nil {
+		g = &group{}
+		r.sizes[o.Kind][sizeClass(o.Length)] = g
+	}
+	g.add(o, r.samples)
+	list := r.services[o.Service]
+	if list == nil {
+		if len(r.services) >= maxServices {
+			list = r.services[unknown]
+		}
+		if list == nil {
+			list = &[5]group{}
+			r.services[o.Service] = list
+		}
+	}
+	list[o.Kind].add(o, r.samples)
+}
+
+// noticeGroup sums up episodes.
+type noticeGroup struct {
+	count, unrecovered, naks, timeouts, resent, resentBytes, needless uint64
+	goBackN, selective, partly                                        uint64
+	time                                                              int64 // nanoseconds, of those that were recovered from
+}
+
+func (g *noticeGroup) add(e *Episode) {
+	g.count++
+	g.naks += uint64(e.NAKs) + uint64(e.RNRs)
+	g.timeouts += uint64(e.Timeouts)
+	g.resent += uint64(e.Resent)
+	g.resentBytes += e.ResentBytes
+	g.needless += uint64(e.Needless)
+	switch e.Repeat {
+	case GoBackN:
+		g.goBackN++
+	case Selective:
+		g.selective++
+	case Partly:
+		g.partly++
+	}
+	if d, ok := e.Duration(); ok {
+		g.time += int64(d)
+	} else {
+		g.unrecovered++
+	}
+}
+
+func (g *noticeGroup) merge(o *noticeGroup) {
+	g.count += o.count
+	g.unrecovered += o.unrecovered
+	g.naks += o.naks
+	g.timeouts += o.timeouts
+	g.resent += o.resent
+	g.resentBytes += o.resentBytes
+	g.needless += o.needless
+	g.goBackN += o.goBackN
+	g.selective += o.selective
+	g.partly += o.partly
+	g.time += o.time
+}
+
+// episode takes an episode at its end.
+func (r *Recorder) episode(k *conn, e *Episode) {
+	r.totals.Episodes++
+	if !e.CaughtUp.Seen() {
+		r.totals.NotRecovered++
+	}
+	r.notices[e.Notice].add(e)
+	k.notices[e.Notice].add(e)
+	if r.opt.Episode != nil {
+		r.opt.Episode(e)
+	}
+	if r.opt.Top <= 0 {
+		return
+	}
+	// Those without an end come first: the sender never caught up.
+	if n := len(r.top); n >= r.opt.Top {
+		if !longer(e, r.top[n-1]) {
+			return
+		}
+		r.top = r.top[:n-1]
+	}
+	kept := *e
+	kept.Lost = slices.Clone(e.Lost)
+	i, _ := slices.BinarySearchFunc(r.top, &kept, func(a, b *Episode) int {
+		if longer(b, a) {
+			return 1
+		}
+		return -1
+	})
+	r.top = slices.Insert(r.top, i, &kept)
+}
+
+// longer orders episodes: those without an end first, then the longest, then the
+// earliest.
+func longer(a, b *Episode) bool {
+	x, endsA := a.Duration()
+	y, endsB := b.Duration()
+	if endsA != endsB {
+		return !endsA
+	}
+	return cmp.Or(cmp.Compare(y, x), cmp.Compare(a.Start().Number, b.Start().Number)) < 0
+}
+
+// connReport is what is kept of a connection that has ended.
+type connReport struct {
+	c        *rdma.Connection
+	service  Service
+	groups   [5]group
+	notices  [numNotices]noticeGroup
+	fatal    uint64
+	inFlight int
+}
+
+// closed keeps what the report says of a connection.
+func (r *Recorder) closed(k *conn, _ rdma.Ref) {
+	var seen, counted uint64
+	for side := range k.c.Sent {
+		n := &k.c.Sent[side]
+		counted += n.Sends + n.Writes + n.Reads + n.Atomics
+		for _, x := range k.started[side] {
+			seen += x
+		}
+	}
+	if counted > seen {
+		r.totals.NotOperations += counted - seen
+	}
+	if len(r.ended) >= maxConnections {
+		r.lost++
+		for i := range r.other {
+			r.other[i].merge(&k.groups[i], r.samples)
+		}
+		return
+	}
+	r.ended = append(r.ended, &connReport{k.c, k.service(r), k.groups, k.notices, k.fatal, k.inFlight})
+}
+
+// Totals are the counts so far.
+func (r *Recorder) Totals() Totals { return r.totals }
