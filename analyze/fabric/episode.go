@@ -16,13 +16,14 @@ const (
 	ByRead                       // the reader: it asked again for the rest of a Read, since later packets had come
 	ByRNR                        // the receiver had no buffer: NAK "receiver not ready"
 	ByDupAcks                    // iWARP: the sender of TCP, from duplicate acknowledgements
-	ByRTO                        // iWARP: the sender of TCP, without duplicate acknowledgements
+	ByTimer                      // iWARP: the sender of TCP, without duplicate acknowledgements: RTO, or the probe of RFC 8985
 	ByZeroWind                   // iWARP: the receiver of TCP closed its window
+	Unasked                      // nobody, as far as was seen: no NAK came, and the timeout that the setup announced was not over
 	numNotices
 )
 
 var noticeNames = [numNotices]string{
-	"", "sequence NAK", "timeout", "repeated read", "receiver not ready", "duplicate ACKs", "TCP timeout", "zero window",
+	"", "sequence NAK", "timeout", "repeated read", "receiver not ready", "duplicate ACKs", "TCP timer", "zero window", "unasked",
 }
 
 func (n Notice) String() string { return noticeNames[n] }
@@ -82,7 +83,7 @@ type Episode struct {
 	// was sent again, the other lost ones left out; BehindResent how many of them were, too.
 	Behind, BehindResent uint32
 
-	// Waited is how long the sender waited: of ByTimeout and ByRTO, since the
+	// Waited is how long the sender waited: of ByTimeout, Unasked and ByTimer, since the
 	// last packet that it sent or the last acknowledgement, whichever was later; of ByRNR,
 	// since the first NAK; of ByZeroWind, until the window opened.
 	Waited time.Duration
@@ -97,6 +98,7 @@ type Episode struct {
 	reached uint32 // what has been since First
 	last    uint32 // the last that was sent again
 	nakked  bool   // since then
+	rewound bool   // Responses: the first lost one has come again
 	until   uint64 // iWARP: what has to be acknowledged
 }
 

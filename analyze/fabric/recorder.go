@@ -202,7 +202,7 @@ type Totals struct {
 	Resent        uint64 `json:"resent"`        // packets
 	ResentBytes   uint64 `json:"resent_bytes"`
 	Needless      uint64 `json:"needless"`       // of Resent: had been acknowledged before
-	Copies        uint64 `json:"copies"`         // packets seen twice within 100 µs: made by the network or the capture
+	Copies        uint64 `json:"copies"`         // packets that the network or the capture made twice: seen again sooner than any sender repeats
 	Reordered     uint64 `json:"reordered"`      // packets that came late and were not sent again
 	NotCaptured   uint64 `json:"not_captured"`   // packets (iWARP: holes in the stream) that were received and are not in the capture
 	FatalNAKs     uint64 `json:"fatal_naks"`     // that end the connection

@@ -131,8 +131,16 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 	}
 	e.Waited, _ = between(waited, first)
 	e.Announced = k.ackTimeout()
+	if e.Waited < e.Announced*earlier/10 {
+		e.Notice, e.Timeouts = Unasked, 0
+	}
 	d.late = rdma.Ref{}
 }
+
+// earlier is how many tenths of the announced timeout have to pass for a timeout: the
+// capture sees packets at other times than the sender. A timeout lasts at least as long
+// as announced (IBTA volume 1, section 9.7.6.1.3).
+const earlier = 9
 
 // later is the later of two packets, as far as they were seen.
 func later(a, b rdma.Ref) rdma.Ref {
@@ -185,15 +193,19 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 		case e.Notice == ByRNR:
 			e.Waited, _ = between(e.NAK, s.Ref)
 		}
-	case psnDiff(s.PSN, e.last) <= 0 && !s.Read:
-		if !e.nakked {
-			e.Timeouts++ // it began once more
+	case psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1:
+		// It begins once more.
+		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); !e.nakked && ok && wait >= max(k.ackTimeout()*earlier/10, copyGap) {
+			e.Timeouts++
 		}
 		e.nakked = false
 		r.aim(d, e)
 		e.last = s.PSN
-	case s.Read && psnDiff(s.PSN, e.reached) > 0 && psnDiff(s.PSN, e.last) > 0 && e.Responses:
-		e.lose(s.PSN, 1)
+	case s.Read && e.Responses && psnDiff(s.PSN, e.last) > 0:
+		if g := d.answerGaps.find(s.PSN); g != nil && !g.used {
+			g.used = true
+			e.lose(uint32(g.start), g.count)
+		}
 		e.last = s.PSN
 	default:
 		e.last = s.PSN
@@ -239,6 +251,9 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 			span = psnDiff(d.answered, d.acked)
 		}
 		d.answers.put(r, s.PSN, s.Ref, max(span, 64))
+		if d.active && d.ep.Responses && d.ep.First.Seen() && s.PSN == d.ep.psn {
+			d.ep.rewound = true
+		}
 		r.advance(k, side, d, s.PSN, s.Ref)
 	case rdma.ClassNAK:
 		r.advance(k, side, d, psnAdd(s.PSN, 1<<24-1), s.Ref)
@@ -308,7 +323,7 @@ func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, re
 		return
 	}
 	e := &d.ep
-	if !e.First.Seen() {
+	if !e.First.Seen() || e.Responses && !e.rewound {
 		return
 	}
 	if psnDiff(psn, e.reached) > 0 {

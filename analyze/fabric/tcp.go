@@ -42,6 +42,10 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 	d.lastSent = s.Ref
 }
 
+// shortestTimer is less than any timer of a TCP sender, in nanoseconds: what comes again
+// earlier, and without a duplicate acknowledgement, is a copy that the network made.
+const shortestTimer = 1_000_000
+
 // segmentLate takes a segment that is not the next.
 func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	t := &d.stream
@@ -60,11 +64,15 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	}
 	e := &d.ep
 	if !d.active {
-		notice := ByRTO
+		notice := ByTimer
 		if t.dups > 0 {
 			notice = ByDupAcks
 		}
 		waited := later(d.lastSent, d.progress)
+		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer {
+			r.totals.Copies++
+			return
+		}
 		e = r.begin(k, s.From, d, notice, 0)
 		e.NAK, e.First = t.firstDup, s.Ref
 		if g != nil {
@@ -73,7 +81,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 		} else {
 			e.Lost = append(e.Lost, Range{s.Start, s.End - s.Start})
 		}
-		if notice == ByRTO {
+		if notice == ByTimer {
 			e.Timeouts = 1
 			e.Waited, _ = between(waited, s.Ref)
 		}
