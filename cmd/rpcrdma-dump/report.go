@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,8 @@ type reportOptions struct {
 	inputOptions
 	analysisOptions
 	kernelFlags
+	fabricFlags
+	view     string
 	format   string
 	interval time.Duration
 	top      int
@@ -76,25 +79,29 @@ func newReportCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
 		Short: "Tell where the time went: percentiles, phases, chunks, credits, troubles",
-		Long:  reportLong,
+		Long:  reportLong + reportFabricLong,
 		Example: `  rpcrdma-dump report trace.pcap
   rpcrdma-dump report --by client,operation --top 3 trace.pcap
   rpcrdma-dump report -Y 'op == READ' --by size --interval 1s trace.pcap
   rpcrdma-dump report --ftrace trace.client --mountstats mountstats trace.pcap
-  rpcrdma-dump report --html report.html trace.pcap`,
+  rpcrdma-dump report --html report.html trace.pcap
+  rpcrdma-dump report --view fabric trace.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
+	f.StringVar(&o.view, "view", views[0], "`what` is reported: "+strings.Join(views, " or "))
+	o.fabricFlags.register(f)
 	o.analysisOptions.flags(cmd)
 	f.DurationVar(&o.interval, "interval", 0, "`length` of the intervals of the table over time, such as 1s or 100ms")
-	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions")
+	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions, or longest recoveries")
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, with commas between them")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
 	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(views, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -146,6 +153,14 @@ func (o *reportOptions) run(cmd *cobra.Command, s *streams, args []string) error
 	}
 	if o.interval < 0 || cmd.Flags().Changed("interval") && o.interval < time.Microsecond {
 		return cli.Usagef("--interval is at least 1µs")
+	}
+	switch {
+	case !slices.Contains(views, o.view):
+		return cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
+	case o.view == "fabric":
+		return o.runFabric(cmd, s, args)
+	case len(o.decodeAs) > 0:
+		return cli.Usagef("--decode-as goes with --view fabric")
 	}
 	opt, match, err := o.recorder()
 	if err != nil {
