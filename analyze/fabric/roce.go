@@ -30,14 +30,35 @@ type direction struct {
 	gaps          holes // in requests
 	answerGaps    holes // in Read Responses
 
-	late     rdma.Ref // a missing packet has come just now, without a NAK
-	latePSN  uint32
-	lateHole hole
+	late late
 
 	active bool
 	ep     Episode
 
 	stream stream // iWARP
+}
+
+// late is missing packets that have come, without a NAK: either they were overtaken,
+// or the sender begins to send again.
+type late struct {
+	ref   rdma.Ref // of the first
+	psn   uint32   // of the first
+	count uint32
+	bytes uint64
+	hole  hole
+	since rdma.Ref // what the sender had waited for
+}
+
+// came takes a packet that was missing from g.
+func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
+	l := &d.late
+	if !l.ref.Seen() || s.PSN != psnAdd(l.psn, l.count) {
+		r.totals.Reordered += uint64(l.count)
+		*l = late{ref: s.Ref, psn: s.PSN, hole: *g, since: later(d.lastSent, d.progress)}
+	}
+	l.count++
+	l.bytes += uint64(s.Bytes)
+	d.gaps.take(s.PSN)
 }
 
 // request takes a request of side.
@@ -59,7 +80,7 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 		case d.active && (d.ep.NAK.Seen() || d.ep.First.Seen()):
 			r.resent(k, d, s)
 		case g != nil:
-			d.late, d.latePSN, d.lateHole = s.Ref, s.PSN, *g
+			r.came(d, g, s)
 		}
 	case rdma.NoveltyAgain:
 		if !d.active {
@@ -107,18 +128,18 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 		}
 	}
 	e := r.begin(k, side, d, ByTimeout, psn)
-	if d.late.Seen() && psnDiff(s.PSN, d.latePSN) > 0 && psnDiff(s.PSN, d.latePSN) <= 16 {
-		// The lost packet went first; it had not been seen before.
-		e.psn = d.latePSN
-		e.Exact, e.Detected = true, d.lateHole.ref
-		e.lose(uint32(d.lateHole.start), d.lateHole.count)
-		e.First, e.last, e.reached = d.late, d.latePSN, psnAdd(d.latePSN, 1<<24-1)
-		e.Resent, e.Timeouts = 1, 1
+	if l := &d.late; l.ref.Seen() && s.PSN == psnAdd(l.psn, l.count) {
+		// The lost packets went first; they had not been seen before.
+		waited = l.since
+		e.psn = l.psn
+		e.Exact, e.Detected = true, l.hole.ref
+		e.lose(uint32(l.hole.start), l.hole.count)
+		e.First, e.last, e.reached = l.ref, psnAdd(l.psn, l.count-1), psnAdd(l.psn, 1<<24-1)
+		e.Resent, e.ResentBytes, e.Timeouts = l.count, l.bytes, 1
 		r.aim(d, e)
-		r.totals.Resent++
-		if g := d.gaps.find(d.latePSN); g != nil {
-			g.used = true
-		}
+		r.totals.Resent += uint64(l.count)
+		r.totals.ResentBytes += l.bytes
+		*l = late{}
 	} else {
 		e.Responses = s.Read && d.hasAnswer && psnDiff(d.answered, s.PSN) >= 0
 		e.lose(psn, 1)
@@ -134,7 +155,6 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 	if e.Waited < e.Announced*earlier/10 {
 		e.Notice, e.Timeouts = Unasked, 0
 	}
-	d.late = rdma.Ref{}
 }
 
 // earlier is how many tenths of the announced timeout have to pass for a timeout: the
@@ -315,9 +335,9 @@ func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, re
 			r.totals.NotCaptured += d.gaps.before(psn)
 		}
 	}
-	if d.late.Seen() && psnDiff(psn, d.latePSN) >= 0 {
-		d.late = rdma.Ref{}
-		r.totals.Reordered++
+	if d.late.ref.Seen() && psnDiff(psn, d.late.psn) >= 0 {
+		r.totals.Reordered += uint64(d.late.count)
+		d.late = late{}
 	}
 	if !d.active {
 		return
@@ -352,6 +372,7 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 	if d.active {
 		r.finish(k, d)
 	}
+	r.totals.Reordered += uint64(d.late.count)
 	for _, g := range d.gaps.list {
 		if !g.used {
 			r.totals.NotCaptured += g.count

@@ -94,6 +94,32 @@ func (h *holes) find(psn uint32) *hole {
 	return nil
 }
 
+// take takes a PSN out of the hole that it is in, unless an episode names that.
+func (h *holes) take(psn uint32) {
+	g := h.find(psn)
+	if g == nil || g.used {
+		return
+	}
+	n := uint64(psnDiff(psn, uint32(g.start)))
+	rest := hole{start: uint64(psnAdd(psn, 1)), count: g.count - n - 1, ref: g.ref}
+	switch {
+	case n == 0:
+		g.start, g.count = rest.start, rest.count
+	case rest.count > 0 && len(h.list) < maxHoles:
+		g.count = n
+		h.list = append(h.list, rest)
+	default:
+		g.count = n
+	}
+	kept := h.list[:0]
+	for _, x := range h.list {
+		if x.count > 0 {
+			kept = append(kept, x)
+		}
+	}
+	h.list = kept
+}
+
 // before forgets the holes up to a PSN, and returns how many packets were in those
 // that no episode names.
 func (h *holes) before(psn uint32) (n uint64) {
