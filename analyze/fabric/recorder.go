@@ -48,12 +48,10 @@ type Recorder struct {
 	steps   int // in all trails
 
 	last     *conn
-	kinds    [5]group // by rdma.WorkKind
 	sizes    [5][sizeClasses]*group
-	services map[Service]*[5]group
 	ended    []*connReport
-	lost     uint64 // connections beyond maxConnections
-	other    [5]group
+	lost     uint64                // connections beyond maxConnections
+	services map[Service]*[5]group // of those
 	totals   Totals
 	series   series
 	fatals   []FatalNAK
@@ -239,6 +237,15 @@ func (g *group) add(o *Operation, s *latency.Samplers) {
 	}
 }
 
+// include adds what is in o, and leaves o as it is.
+func (g *group) include(o *group, s *latency.Samplers) {
+	c := *o
+	c.latency = latency.Sampler{}
+	s.Include(&c.latency, &o.latency)
+	g.merge(&c, s)
+}
+
+// merge takes over what is in o.
 func (g *group) merge(o *group, s *latency.Samplers) {
 	g.count += o.count
 	g.completed += o.completed
@@ -256,7 +263,6 @@ func sizeClass(n uint32) int { return bits.Len32(max(n, 1) - 1) }
 
 // count adds an operation to its groups.
 func (r *Recorder) count(k *conn, o *Operation) {
-	r.kinds[o.Kind].add(o, r.samples)
 	k.groups[o.Kind].add(o, r.samples)
 	k.inFlight = max(k.inFlight, o.InFlight)
 	g := r.sizes[o.Kind][sizeClass(o.Length)]
@@ -265,17 +271,22 @@ func (r *Recorder) count(k *conn, o *Operation) {
 		r.sizes[o.Kind][sizeClass(o.Length)] = g
 	}
 	g.add(o, r.samples)
-	list := r.services[o.Service]
+}
+
+// of is the groups of a service.
+func (r *Recorder) of(s Service) *[5]group {
+	list := r.services[s]
 	if list == nil {
 		if len(r.services) >= maxServices {
-			list = r.services[unknown]
+			s = unknown
+			if list = r.services[s]; list != nil {
+				return list
+			}
 		}
-		if list == nil {
-			list = &[5]group{}
-			r.services[o.Service] = list
-		}
+		list = &[5]group{}
+		r.services[s] = list
 	}
-	list[o.Kind].add(o, r.samples)
+	return list
 }
 
 // noticeGroup sums up episodes.
@@ -389,8 +400,9 @@ func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	}
 	if len(r.ended) >= maxConnections {
 		r.lost++
-		for i := range r.other {
-			r.other[i].merge(&k.groups[i], r.samples)
+		list := r.of(k.service(r))
+		for i := range list {
+			list[i].merge(&k.groups[i], r.samples)
 		}
 		return
 	}

@@ -153,8 +153,20 @@ func (r *Recorder) Report(inputs []string) *Report {
 		Connections: []Connection{}, Recovery: recoveries(&r.notices), Episodes: []*Told{}, Fatal: []Fatal{},
 		Congestion: r.congestionReport(), Series: r.series.report(), Notes: []string{},
 	}
-	for kind := range r.kinds {
-		p.Operations = r.kinds[kind].report(p.Operations, kind)
+	for kind := range r.sizes {
+		var all group
+		for _, g := range r.sizes[kind] {
+			if g != nil {
+				all.include(g, r.samples)
+			}
+		}
+		p.Operations = all.report(p.Operations, kind)
+	}
+	for _, k := range r.ended {
+		list := r.of(k.service)
+		for kind := range list {
+			list[kind].include(&k.groups[kind], r.samples)
+		}
 	}
 	var services []Service
 	for s := range r.services {

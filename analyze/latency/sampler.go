@@ -1,5 +1,11 @@
 package latency
 
+import (
+	"slices"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
 // Samplers is the memory that several Samplers share.
 type Samplers struct{ m memory }
 
@@ -29,3 +35,17 @@ func (x *Sampler) Count() uint64 { return x.d.count }
 
 // Distribution is what is known of the values.
 func (x *Sampler) Distribution() *Distribution { return x.d.distribution() }
+
+// Include adds to x what o holds, and leaves o as it is.
+func (s *Samplers) Include(x, o *Sampler) {
+	c := o.d
+	if c.digits == 0 {
+		c.exact = slices.Clone(c.exact)
+	} else {
+		c.packed, c.dense = hdr.NewPacked(1, maxValue, int(c.digits)), nil
+		o.d.each(func(low, _ int64, n uint64) { _ = c.packed.RecordValues(low, int64(n)) })
+		c.memory = c.packed.GetMemorySize()
+		s.m.used += c.memory
+	}
+	x.d.merge(&c, &s.m)
+}
