@@ -99,6 +99,9 @@ func (g *ring) grow(n int) {
 // WorkStarted implements rdma.Watcher.
 func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	k := r.conn(c)
+	if k == nil {
+		return
+	}
 	d := &k.dirs[w.From]
 	g := &d.open
 	if w.Seq != g.next { // the numbers of a side that was merged go on
@@ -134,6 +137,9 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 // WorkData implements rdma.Watcher.
 func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, bytes uint32, again bool, ref rdma.Ref) {
 	k := r.conn(c)
+	if k == nil {
+		return
+	}
 	o := k.dirs[from].open.at(seq)
 	if o == nil {
 		return
@@ -150,6 +156,9 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 // WorkDone implements rdma.Watcher.
 func (r *Recorder) WorkDone(c *rdma.Connection, from rdma.Side, seq uint64, length uint32, data []byte, ref rdma.Ref) {
 	k := r.conn(c)
+	if k == nil {
+		return
+	}
 	o := k.dirs[from].open.at(seq)
 	if o == nil {
 		return
@@ -167,6 +176,9 @@ func (r *Recorder) WorkDone(c *rdma.Connection, from rdma.Side, seq uint64, leng
 // WorkAcked implements rdma.Watcher.
 func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
 	k := r.conn(c)
+	if k == nil {
+		return
+	}
 	o := k.dirs[from].open.at(seq)
 	if o == nil || o.Kind == rdma.WorkRead { // a Read ends with its last response
 		return

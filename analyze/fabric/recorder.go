@@ -94,13 +94,20 @@ type conn struct {
 	inFlight int
 }
 
-// conn is what is followed of c.
+// over is Connection.Watched of one that is closed, or part of another: stragglers are of
+// no interest.
+type over struct{}
+
+// conn is what is followed of c; nil if it is over.
 func (r *Recorder) conn(c *rdma.Connection) *conn {
 	if r.last != nil && r.last.c == c {
 		return r.last
 	}
 	k, _ := c.Watched.(*conn)
 	if k == nil {
+		if c.Watched != nil {
+			return nil
+		}
 		k = &conn{c: c}
 		c.Watched = k
 	}
@@ -111,6 +118,9 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 // Saw implements rdma.Watcher.
 func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	k := r.conn(c)
+	if k == nil {
+		return
+	}
 	if s.Restarted {
 		r.giveUp(k, s.From, Interrupted)
 		r.abandon(k, &k.dirs[s.From])
@@ -130,15 +140,20 @@ func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 // Merged implements rdma.Watcher.
 func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	b, _ := from.Watched.(*conn)
-	r.last, from.Watched = nil, nil
+	r.last, from.Watched = nil, over{}
+	a := r.conn(into)
 	if b == nil {
 		return
 	}
-	a := r.conn(into)
+	if a == nil {
+		r.drop(b, 0)
+		r.drop(b, 1)
+		return
+	}
 	// Only one side of from was known. What it answered as a responder could not
 	// be placed, so that nothing but its requests and marks moves.
-	r.giveUp(a, side, Interrupted)
-	r.abandon(a, &a.dirs[side])
+	r.drop(b, was.Other())
+	r.drop(a, side)
 	a.dirs[side] = b.dirs[was]
 	d := &a.dirs[side]
 	d.ep.From, d.ep.Connection = side, into
@@ -171,21 +186,25 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 // Closed implements rdma.Watcher.
 func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	k, _ := c.Watched.(*conn)
-	r.last, c.Watched = nil, nil
+	r.last, c.Watched = nil, over{}
 	if k == nil {
 		if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 			return
 		}
 		k = &conn{c: c}
 	}
-	for side := range k.dirs {
-		d := &k.dirs[side]
-		r.giveUp(k, rdma.Side(side), Unanswered)
-		r.slots -= len(d.open.slots)
-		d.open = ring{}
-		r.abandon(k, d)
-	}
+	r.drop(k, 0)
+	r.drop(k, 1)
 	r.closed(k, ref)
+}
+
+// drop ends all that is under way in a direction, and gives its memory back.
+func (r *Recorder) drop(k *conn, side rdma.Side) {
+	d := &k.dirs[side]
+	r.giveUp(k, side, Unanswered)
+	r.slots -= len(d.open.slots)
+	d.open = ring{}
+	r.abandon(k, d)
 }
 
 // Totals count over all connections of RDMA.
