@@ -135,18 +135,27 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 	if c.Fabric != rdma.IWARP && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
 		return unknown
 	}
-	for _, i := range [2]int{1, 0} { // the initiator's port is made up
+	for _, i := range [2]int{1, 0} {
 		if n := given[uint64(c.Ends[i].Port)]; n != "" {
 			return Service{n, SourceUser}
 		}
 	}
-	for _, i := range [2]int{1, 0} {
-		if n := rdma.ServiceName(c.Ends[i].Port); n != "" {
-			return Service{n, SourcePort}
-		}
+	port := c.Ends[1].Port
+	if rdma.ServiceName(port) == "" && port >= ephemeral && c.Ends[0].Port < ephemeral && c.Ends[0].Port >= reserved {
+		port = c.Ends[0].Port // the first packet that was captured is one of the server
+	}
+	if n := rdma.ServiceName(port); n != "" {
+		return Service{n, SourcePort}
 	}
 	return unknown
 }
+
+// The ports that clients take: with privileges those below reserved, else those from
+// ephemeral on, as Linux does.
+const (
+	reserved  = 1024
+	ephemeral = 32768
+)
 
 // loginSRP reports whether the private data of a connection request can be an
 // SRP_LOGIN_REQ (T10 SRP, 6.2): its code, the length of an information unit, and

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -21,6 +22,7 @@ import (
 const connectionsLong = `List the connections of a capture, two lines for each: the client's end with
 what it sent, and the server's. The client is the side that sends forward calls.
 
+  SERVICE  the layer above, by connection management or port
   PEER     address, and queue pair or port
   SETUP    what the side said when the connection was made: REQ or REP (RoCE,
            InfiniBand), MPA (iWARP); - if that was not captured
@@ -30,6 +32,7 @@ what it sent, and the server's. The client is the side that sends forward calls.
   MTU      path MTU in bytes
   PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
   AGAIN    packets that were seen again; NAK: with RNR behind the slash
+  ECN      packets marked "congestion experienced"; CNP: congestion notifications
   GAPS     packets (RoCE) or bytes (TCP) missing from the capture
   CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
 
@@ -112,6 +115,14 @@ func (c connection) order() [2]rdma.Side {
 	return [2]rdma.Side{0, 1}
 }
 
+// service names the layer above, "-" if it is not known.
+func (c connection) service() string {
+	if s := fabric.NameService(c.Connection, nil); s.Source != fabric.SourceNone {
+		return s.String()
+	}
+	return "-"
+}
+
 func endpoint(e rdma.End) string {
 	switch {
 	case e.QPN != 0:
@@ -157,26 +168,26 @@ func dash(n uint64) string {
 }
 
 var connectionHeader = []string{
-	"ID", "FABRIC", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
-	"PACKETS", "BYTES", "SENDS", "READS", "WRITES", "AGAIN", "NAK", "GAPS", "CRC",
+	"ID", "FABRIC", "SERVICE", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
+	"PACKETS", "BYTES", "SENDS", "READS", "WRITES", "AGAIN", "NAK", "ECN", "CNP", "GAPS", "CRC",
 }
 
 var connectionRight = []bool{
-	true, false, false, false, false, true, false, true,
-	true, true, true, true, true, true, true, true, true,
+	true, false, false, false, false, false, true, false, true,
+	true, true, true, true, true, true, true, true, true, true, true,
 }
 
 // rows are the two lines of a connection in the table.
 func (c connection) rows() (rows [2][]string) {
 	for i, side := range c.order() {
 		n, s := &c.Sent[side], &c.Setup[side]
-		row := []string{"", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
+		row := []string{"", "", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
 		if s.Seen {
-			row[5] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
-			row[6] = (*setup)(s).inline()
+			row[6] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
+			row[7] = (*setup)(s).inline()
 		}
 		if i == 0 {
-			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), dash(uint64(c.MTU))
+			row[0], row[1], row[2], row[8] = fmt.Sprint(c.ID), c.Fabric.String(), c.service(), dash(uint64(c.MTU))
 		}
 		nak := dash(n.NAKs)
 		if n.RNRs > 0 {
@@ -184,7 +195,7 @@ func (c connection) rows() (rows [2][]string) {
 		}
 		rows[i] = append(row,
 			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), dash(n.Sends), dash(n.Reads), dash(n.Writes),
-			dash(n.Retransmitted), nak, dash(n.Gaps), dash(n.BadCRC))
+			dash(n.Retransmitted), nak, dash(n.ECN), dash(n.CNPs), dash(n.Gaps), dash(n.BadCRC))
 	}
 	return rows
 }
@@ -246,7 +257,11 @@ func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("15:04:05.000
 
 // detail writes all that is known of a connection.
 func (c connection) detail(w io.Writer) {
-	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, c.Fabric, c.life())
+	name := c.Fabric.String()
+	if s := c.service(); s != "-" {
+		name += ", " + s
+	}
+	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, name, c.life())
 	if c.MTU > 0 {
 		fmt.Fprintf(w, "  path MTU %d bytes\n", c.MTU)
 	}
@@ -373,6 +388,8 @@ func (c connection) append(b []byte, e *ndjson.Encoder) []byte {
 	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
 		c.First.Number, c.Last.Number, c.MTU, c.Calls.Ended, c.Calls.Unanswered, c.Calls.Incomplete, c.state())
 	b = ndjson.Quote(b, c.Terminated)
+	s := fabric.NameService(c.Connection, nil)
+	b = fmt.Appendf(b, `,"service":"%s","service_source":"%s"`, s.Name, s.Source)
 	if c.Tunnel != nil {
 		b = append(b, `,"tunnel":`...)
 		b = e.Tunnel(b, c.Tunnel, c.order()[0])

@@ -139,7 +139,7 @@ func (o *operationsOptions) run(cmd *cobra.Command, s *streams, args []string) e
 	}
 	if json && !j.stopped {
 		a := j.d.Account()
-		out.end(append(printable.AppendValue(out.begin(), ndjson.NewAccount(&a)), '\n'))
+		out.end(printable.AppendValue(out.begin(), ndjson.NewAccount(&a)))
 	}
 	return j.finish(err, out.close())
 }

@@ -99,6 +99,12 @@ var rules = []rule{
 	// Charts know nothing of what they show.
 	{packages: "analyze/plot"},
 
+	// What RDMA itself does: operations and packets of any layer above. It knows no
+	// RPC, and takes only histograms and forms of output from the others.
+	{packages: "analyze/fabric", own: []string{
+		"analyze/latency", "analyze/ndjson", "analyze/text", "decode/ibcm", "decode/link", "decode/rdma", "decode/roce",
+	}},
+
 	// Consumers of transactions.
 	{packages: "analyze/...", own: []string{"capture", "decode/...", "analyze/...", "internal/outfile", "internal/printable"}, foreign: []string{"*"}},
 
