@@ -58,7 +58,7 @@ func (o *Operation) Latency() (d time.Duration, ok bool) {
 }
 
 const (
-	ringStart = 16
+	ringStart = 2
 	maxOpen   = 1024    // operations that are followed of one direction
 	maxRings  = 1 << 16 // the same, of all directions together
 )
@@ -110,7 +110,7 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	}
 	if n := len(g.slots); n == 0 || g.next-g.first == uint64(n) {
 		size := max(2*n, ringStart)
-		if n == 0 || size <= maxOpen && r.slots+size-n <= maxRings {
+		if n == 0 || size <= maxOpen && r.slots+size-n <= maxRings/16*r.scale {
 			r.slots += size - n
 			g.grow(size)
 		} else {

@@ -45,6 +45,8 @@ type Recorder struct {
 	opt     Options
 	samples *latency.Samplers
 	slots   int // operations in all rings
+	made    int // connections
+	scale   int // sixteenths of the usual memory that there are for rings and trails
 	steps   int // in all trails
 
 	last     *conn
@@ -71,6 +73,7 @@ func New(opt Options) *Recorder {
 		opt: opt, samples: latency.NewSamplers(opt.Memory),
 		services: make(map[Service]*[5]group), cnpAt: make(map[[2]netip.Addr]rdma.Ref),
 	}
+	r.scale = min(max(16*opt.Memory/DefaultMemory, 1), 16)
 	r.series.length, r.series.fixed = int64(opt.Interval), opt.Interval > 0
 	return r
 }
@@ -88,8 +91,9 @@ type conn struct {
 	messages int
 
 	started  [2][5]uint64 // operations by side and kind
-	groups   [5]group
-	notices  [numNotices]noticeGroup
+	extra    bool         // beyond maxConnections: it has no groups of its own
+	groups   [5]*group
+	notices  *[numNotices]noticeGroup // nil before the first episode
 	fatal    uint64
 	inFlight int
 }
@@ -108,11 +112,27 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 		if c.Watched != nil {
 			return nil
 		}
-		k = &conn{c: c}
+		k = r.newConn(c)
 		c.Watched = k
 	}
 	r.last = k
 	return k
+}
+
+func (r *Recorder) newConn(c *rdma.Connection) *conn {
+	r.made++
+	return &conn{c: c, extra: r.made > maxConnections}
+}
+
+// group is the group of a kind of operations on a connection.
+func (r *Recorder) group(k *conn, kind rdma.WorkKind) *group {
+	if k.extra {
+		return &r.of(k.service(r))[kind]
+	}
+	if k.groups[kind] == nil {
+		k.groups[kind] = new(group)
+	}
+	return k.groups[kind]
 }
 
 // Saw implements rdma.Watcher.
@@ -156,10 +176,8 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	r.drop(a, side)
 	a.dirs[side] = b.dirs[was]
 	d := &a.dirs[side]
-	d.ep.From, d.ep.Connection = side, into
 	if d.active {
-		n := copy(d.ep.ranges[:], d.ep.Lost)
-		d.ep.Lost = d.ep.ranges[:n]
+		d.ep.From, d.ep.Connection = side, into
 	}
 	for seq := d.open.first; seq < d.open.next; seq++ {
 		if o := d.open.at(seq); o != nil {
@@ -170,11 +188,18 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	for kind := range a.started[side] {
 		a.started[side][kind] += b.started[was][kind]
 	}
-	for i := range a.groups {
-		a.groups[i].merge(&b.groups[i], r.samples)
+	for kind, g := range b.groups {
+		if g != nil {
+			r.group(a, rdma.WorkKind(kind)).merge(g, r.samples)
+		}
 	}
-	for i := range a.notices {
-		a.notices[i].merge(&b.notices[i])
+	if b.notices != nil {
+		for i := range b.notices {
+			a.notice(Notice(i)).merge(&b.notices[i])
+		}
+	}
+	if !b.extra {
+		r.made--
 	}
 	a.fatal += b.fatal
 	a.inFlight = max(a.inFlight, b.inFlight)
@@ -191,7 +216,7 @@ func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 		if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 			return
 		}
-		k = &conn{c: c}
+		k = r.newConn(c)
 	}
 	r.drop(k, 0)
 	r.drop(k, 1)
@@ -282,7 +307,7 @@ func sizeClass(n uint32) int { return bits.Len32(max(n, 1) - 1) }
 
 // count adds an operation to its groups.
 func (r *Recorder) count(k *conn, o *Operation) {
-	k.groups[o.Kind].add(o, r.samples)
+	r.group(k, o.Kind).add(o, r.samples)
 	k.inFlight = max(k.inFlight, o.InFlight)
 	g := r.sizes[o.Kind][sizeClass(o.Length)]
 	if g == nil {
@@ -351,6 +376,14 @@ func (g *noticeGroup) merge(o *noticeGroup) {
 	g.time += o.time
 }
 
+// notice is where the episodes of a connection are summed up.
+func (k *conn) notice(n Notice) *noticeGroup {
+	if k.notices == nil {
+		k.notices = new([numNotices]noticeGroup)
+	}
+	return &k.notices[n]
+}
+
 // episode takes an episode at its end.
 func (r *Recorder) episode(k *conn, e *Episode) {
 	r.totals.Episodes++
@@ -358,7 +391,7 @@ func (r *Recorder) episode(k *conn, e *Episode) {
 		r.totals.NotRecovered++
 	}
 	r.notices[e.Notice].add(e)
-	k.notices[e.Notice].add(e)
+	k.notice(e.Notice).add(e)
 	if r.opt.Episode != nil {
 		r.opt.Episode(e)
 	}
@@ -398,8 +431,8 @@ func longer(a, b *Episode) bool {
 type connReport struct {
 	c        *rdma.Connection
 	service  Service
-	groups   [5]group
-	notices  [numNotices]noticeGroup
+	groups   [5]*group
+	notices  *[numNotices]noticeGroup
 	fatal    uint64
 	inFlight int
 }
@@ -417,12 +450,8 @@ func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	if counted > seen {
 		r.totals.NotOperations += counted - seen
 	}
-	if len(r.ended) >= maxConnections {
+	if k.extra {
 		r.lost++
-		list := r.of(k.service(r))
-		for i := range list {
-			list[i].merge(&k.groups[i], r.samples)
-		}
 		return
 	}
 	r.ended = append(r.ended, &connReport{k.c, k.service(r), k.groups, k.notices, k.fatal, k.inFlight})

@@ -165,7 +165,9 @@ func (r *Recorder) Report(inputs []string) *Report {
 	for _, k := range r.ended {
 		list := r.of(k.service)
 		for kind := range list {
-			list[kind].include(&k.groups[kind], r.samples)
+			if g := k.groups[kind]; g != nil {
+				list[kind].include(g, r.samples)
+			}
 		}
 	}
 	var services []Service
@@ -235,6 +237,9 @@ func (g *group) report(list []Group, kind int) []Group {
 
 func recoveries(list *[numNotices]noticeGroup) []Recovery {
 	out := []Recovery{}
+	if list == nil {
+		return out
+	}
 	for n := range list {
 		if g := &list[n]; g.count > 0 {
 			out = append(out, Recovery{
@@ -254,7 +259,7 @@ func (k *connReport) report() (x Connection, ok bool) {
 	}
 	x = Connection{
 		ID: c.ID, Fabric: c.Fabric.String(), Service: k.service.Name, Source: k.service.Source.String(), InFlight: k.inFlight, Fatal: k.fatal,
-		Ops: []Group{}, Recovery: recoveries(&k.notices), End: c.Terminated,
+		Ops: []Group{}, Recovery: recoveries(k.notices), End: c.Terminated,
 	}
 	for side := range c.Ends {
 		n := &c.Sent[side]
@@ -269,8 +274,10 @@ func (k *connReport) report() (x Connection, ok bool) {
 			}
 		}
 	}
-	for kind := range k.groups {
-		x.Ops = k.groups[kind].report(x.Ops, kind)
+	for kind, g := range k.groups {
+		if g != nil {
+			x.Ops = g.report(x.Ops, kind)
+		}
 	}
 	return x, true
 }

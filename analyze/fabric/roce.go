@@ -33,7 +33,7 @@ type direction struct {
 	late late
 
 	active bool
-	ep     Episode
+	ep     *Episode // nil before the first
 
 	stream stream // iWARP
 }
@@ -64,7 +64,7 @@ func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
 // request takes a request of side.
 func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 	d := &k.dirs[side]
-	span := int32(0)
+	span := int32(trailUnknown)
 	if d.hasAcked {
 		span = psnDiff(d.high, d.acked)
 	}
@@ -98,7 +98,10 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 
 // begin starts an episode.
 func (r *Recorder) begin(k *conn, side rdma.Side, d *direction, notice Notice, psn uint32) *Episode {
-	e := &d.ep
+	if d.ep == nil {
+		d.ep = new(Episode)
+	}
+	e := d.ep
 	*e = Episode{Connection: k.c, From: side, Notice: notice, psn: psn}
 	e.Lost = e.ranges[:0]
 	d.active = true
@@ -199,7 +202,7 @@ func (r *Recorder) aim(d *direction, e *Episode) {
 // resent takes a packet that was sent again, or came late, while an episode is
 // under way.
 func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
-	e := &d.ep
+	e := d.ep
 	switch {
 	case !e.First.Seen():
 		e.First, e.last, e.reached = s.Ref, s.PSN, psnAdd(s.PSN, 1<<24-1)
@@ -290,7 +293,7 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 
 // refused takes a NAK after which the sender goes on.
 func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice, s *rdma.Sighting) {
-	e := &d.ep
+	e := d.ep
 	if !d.active {
 		e = r.begin(k, side, d, notice, s.PSN)
 		e.LostAt = d.sent.get(s.PSN)
@@ -342,7 +345,7 @@ func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, re
 	if !d.active {
 		return
 	}
-	e := &d.ep
+	e := d.ep
 	if !e.First.Seen() || e.Responses && !e.rewound {
 		return
 	}
@@ -358,7 +361,7 @@ func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, re
 // finish ends the episode of a direction.
 func (r *Recorder) finish(k *conn, d *direction) {
 	d.active = false
-	e := &d.ep
+	e := d.ep
 	if e.CaughtUp.Seen() {
 		e.Repeat = e.repeat()
 	}
@@ -380,8 +383,7 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 	}
 	d.sent.reset(r)
 	d.answers.reset(r)
-	open := d.open
-	*d = direction{open: open}
+	*d = direction{open: d.open, ep: d.ep}
 }
 
 // fatal takes a NAK that ends the connection (IBTA volume 1, section 9.9.2.1).

@@ -62,7 +62,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 			return
 		}
 	}
-	e := &d.ep
+	e := d.ep
 	if !d.active {
 		notice := ByTimer
 		if t.dups > 0 {

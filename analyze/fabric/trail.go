@@ -3,9 +3,12 @@ package fabric
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
 const (
-	trailStart = 32
-	trailMost  = 2048    // packets of one direction
-	maxTrails  = 1 << 18 // the same, of all together
+	trailStart = 4
+	// trailUnknown is how many packets are remembered before the first
+	// acknowledgement.
+	trailUnknown = 31
+	trailMost    = 2048    // packets of one direction
+	maxTrails    = 1 << 18 // the same, of all together
 )
 
 // step is a packet that went by.
@@ -19,9 +22,9 @@ type trail struct{ steps []step }
 
 // put notes a packet; span is how many PSNs should be remembered.
 func (t *trail) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
-	if n := len(t.steps); n == 0 || int(span) > n && n < trailMost {
+	if n := len(t.steps); n == 0 || int(span) >= n && n < trailMost {
 		size := max(2*n, trailStart)
-		if n == 0 || r.steps+size-n <= maxTrails {
+		if n == 0 || r.steps+size-n <= maxTrails/16*r.scale {
 			r.steps += size - n
 			old := t.steps
 			t.steps = make([]step, size)
