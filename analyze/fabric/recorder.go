@@ -21,7 +21,7 @@ type Options struct {
 	// DecodeAs names the layer above connections by port or service id of
 	// their setup: see ParseDecodeAs.
 	DecodeAs map[uint64]string
-	// Top is how many episodes the report names, the longest.
+	// Top is how many episodes the report names, the longest: 1000 at most.
 	Top int
 	// Interval is the length of the intervals over time; 0 lets the capture
 	// decide.
@@ -36,6 +36,7 @@ const DefaultMemory = 32 << 20
 // Limits of a report. What is beyond them is counted.
 const (
 	maxConnections = 1024
+	maxTop         = 1000
 	maxServices    = 64
 )
 
@@ -69,6 +70,7 @@ func New(opt Options) *Recorder {
 	if opt.Memory <= 0 {
 		opt.Memory = DefaultMemory
 	}
+	opt.Top = min(opt.Top, maxTop)
 	r := &Recorder{
 		opt: opt, samples: latency.NewSamplers(opt.Memory),
 		services: make(map[Service]*[5]group), cnpAt: make(map[[2]netip.Addr]rdma.Ref),
