@@ -162,14 +162,7 @@ func (e *Episode) lose(start uint32, count uint64) {
 	}
 }
 
-// losses is how many packets are named as lost.
-func (e *Episode) losses() (n uint64) {
-	for _, g := range e.Lost {
-		n += g.Count
-	}
-	return n
-}
-
+// lost reports whether a packet is named as lost.
 func (e *Episode) lost(psn uint32) bool {
 	for _, g := range e.Lost {
 		if d := psnDiff(psn, uint32(g.Start)); d >= 0 && uint64(d) < g.Count {

@@ -36,8 +36,7 @@ func FuzzRecorder(f *testing.F) {
 		var e fabric.Encoder
 		ops := [5]uint64{}
 		episodes := uint64(0)
-		var r *fabric.Recorder
-		r = fabric.New(fabric.Options{
+		r := fabric.New(fabric.Options{
 			Top: 3,
 			Operation: func(o *fabric.Operation) {
 				ops[o.Kind]++
