@@ -397,3 +397,62 @@ func (s *scene) only(t *testing.T) *fabric.Episode {
 	}
 	return &s.episodes[0]
 }
+
+// TestAtomic sends a Compare Swap twice.
+func TestAtomic(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCCompareSwap, 0, 0)
+	s.at(2000, 0, roce.RCCompareSwap, 0, 0)
+	s.at(2010, 1, roce.RCAtomicAcknowledge, 0, 0, ack)
+	s.done()
+	if len(s.ops) != 1 {
+		t.Fatalf("%+v", s.ops)
+	}
+	if o := &s.ops[0]; o.Kind != rdma.WorkAtomic || o.Bytes != 8 || o.Packets != 1 || o.Again != 1 || o.Status != fabric.Completed {
+		t.Errorf("%+v", *o)
+	}
+	s.only(t)
+}
+
+// TestEarly: a Write's first packet is overtaken by the second and the third. They are
+// of it, and nothing is lost.
+func TestEarly(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	s.at(5, 1, roce.RCAcknowledge, 0, 0, ack)
+	s.at(10, 0, roce.RCWriteMiddle, 2, 1024)
+	s.at(11, 0, roce.RCWriteLast, 3, 52)
+	s.at(12, 0, roce.RCWriteFirst, 1, 1024, reth(0x1000, 2100))
+	s.at(20, 0, roce.RCSendOnly, 4, 100)
+	s.at(25, 1, roce.RCAcknowledge, 4, 0, ack)
+	r := s.done()
+	if len(s.episodes) != 0 || r.Totals.Reordered != 1 || r.Totals.NotCaptured != 0 {
+		t.Errorf("%+v, %+v", s.episodes, r.Totals)
+	}
+	if len(s.ops) != 3 || s.ops[1].Kind != rdma.WorkWrite || s.ops[1].Bytes != 2100 || s.ops[1].Packets != 3 || s.ops[1].Status != fabric.Completed {
+		t.Errorf("%+v", s.ops)
+	}
+	if v := r.Series.Intervals[0]; v.Again != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestPartly: of three packets behind the lost one, one is sent again, and so is the
+// one before it, needlessly.
+func TestPartly(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	for i := uint32(1); i <= 4; i++ {
+		s.at(float64(10*i), 0, roce.RCSendOnly, i, 100)
+	}
+	s.at(45, 1, roce.RCAcknowledge, 1, 0, syndrome(roce.NAKPSNSequence))
+	s.at(50, 0, roce.RCSendOnly, 0, 100) // acknowledged by the NAK
+	s.at(51, 0, roce.RCSendOnly, 1, 100)
+	s.at(52, 0, roce.RCSendOnly, 3, 100)
+	s.at(60, 1, roce.RCAcknowledge, 4, 0, ack)
+	s.done()
+	e := s.only(t)
+	if e.Repeat != fabric.Partly || e.Resent != 3 || e.Needless != 1 || e.Behind != 3 || e.BehindResent != 1 {
+		t.Errorf("%+v", e)
+	}
+}

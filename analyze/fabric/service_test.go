@@ -122,6 +122,12 @@ func TestStream(t *testing.T) {
 	see(10000, 0, 3000, 4000, 0, false)
 	see(215000, 0, 3000, 4000, 0, false)
 	see(215010, 1, 0, 0, 4000, false)
+	see(216000, 0, 4000, 5000, 0, false)
+	see(216500, 0, 4000, 5000, 0, false) // a copy: no timer is so short
+	see(216600, 1, 0, 0, 5000, false)
+	if n := r.Totals().Copies; n != 1 {
+		t.Errorf("%d copies", n)
+	}
 	r.Closed(c, rdma.Ref{})
 	if len(got) != 3 {
 		t.Fatalf("%+v", got)
