@@ -38,6 +38,9 @@ type Options struct {
 	// Observer, if set, receives each operation that the transaction tracker receives, on the goroutine of
 	// Run or Batch.
 	Observer Observer
+	// Watcher, if set, is told of each packet and operation of RDMA as the fabric
+	// carries it, on the goroutine of Run or Batch: see rdma.Watchers for several.
+	Watcher rdma.Watcher
 	// Closed, if set, is called for each connection at its end, or at the end
 	// of the capture.
 	Closed func(*rdma.Connection)
@@ -203,9 +206,23 @@ func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
 	return h.Tracker.Send(c, s)
 }
 
+// Watcher implements rdma.Observed.
+func (h *handler) Watcher() rdma.Watcher { return h.d.opt.Watcher }
+
+// Merged implements rdma.Handler.
+func (h *handler) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
+	h.Tracker.Merged(into, side, from, was)
+	if w := h.d.opt.Watcher; w != nil {
+		w.Merged(into, side, from, was)
+	}
+}
+
 // Closed implements rdma.Handler.
 func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
 	h.Tracker.Closed(c, ref)
+	if w := h.d.opt.Watcher; w != nil {
+		w.Closed(c, ref)
+	}
 	h.d.tally.closed(c)
 	if h.d.opt.Closed != nil {
 		h.d.opt.Closed(c)

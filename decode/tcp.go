@@ -82,6 +82,9 @@ type numbered struct {
 // Tracing implements rdma.Tracer.
 func (n *numbered) Tracing() bool { return n.tracer != nil }
 
+// Watcher implements rdma.Observed.
+func (n *numbered) Watcher() rdma.Watcher { return rdma.WatcherOf(n.Handler) }
+
 // Early implements rdma.Tracer: it is not called for TCP.
 func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
 

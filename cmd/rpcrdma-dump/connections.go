@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/account"
+	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -23,6 +24,7 @@ import (
 const connectionsLong = `List the connections of a capture, two lines for each: the client with what it
 sent, then the server. The client is the side that sends forward calls.
 
+  SERVICE  the layer above, by connection management or port
   PEER     address, and queue pair or port
   SETUP    what the side said when the connection was made: REQ or REP (RoCE,
            InfiniBand), MPA (iWARP); - if that was not captured
@@ -32,6 +34,7 @@ sent, then the server. The client is the side that sends forward calls.
   MTU      path MTU in bytes
   PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
   AGAIN    retransmitted or duplicate packets; NAK: with RNR after the slash
+  ECN      packets marked "congestion experienced"; CNP: congestion notifications
   GAPS     packets (RoCE) or bytes (TCP) missing from the capture
   CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
 
@@ -137,26 +140,26 @@ func printConnections(w io.Writer, list *connectionList) error {
 type setup rdma.Setup
 
 var connectionHeader = []string{
-	"ID", "FABRIC", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
-	"PACKETS", "BYTES", "SENDS", "READS", "WRITES", "AGAIN", "NAK", "GAPS", "CRC",
+	"ID", "FABRIC", "SERVICE", "PEER", "", "SETUP", "DEPTH", "INLINE", "MTU",
+	"PACKETS", "BYTES", "SENDS", "READS", "WRITES", "AGAIN", "NAK", "ECN", "CNP", "GAPS", "CRC",
 }
 
 var connectionRight = []bool{
-	true, false, false, false, false, true, false, true,
-	true, true, true, true, true, true, true, true, true,
+	true, false, false, false, false, false, true, false, true,
+	true, true, true, true, true, true, true, true, true, true, true,
 }
 
 // rows are the two lines of a connection in the table.
 func (c connection) rows() (rows [2][]string) {
 	for i, side := range c.order() {
 		n, s := &c.Sent[side], &c.Setup[side]
-		row := []string{"", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
+		row := []string{"", "", "", link.AddrString(c.Ends[side].Addr), endpoint(c.Ends[side]), c.setupName(side), "-", "-", ""}
 		if s.Seen {
-			row[5] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
-			row[6] = (*setup)(s).inline()
+			row[6] = fmt.Sprintf("%d/%d", s.ResponderDepth, s.InitiatorDepth)
+			row[7] = (*setup)(s).inline()
 		}
 		if i == 0 {
-			row[0], row[1], row[7] = fmt.Sprint(c.ID), c.Fabric.String(), table.Number(uint64(c.MTU))
+			row[0], row[1], row[2], row[8] = fmt.Sprint(c.ID), c.Fabric.String(), c.service(), table.Number(uint64(c.MTU))
 		}
 		nak := table.Number(n.NAKs)
 		if n.RNRs > 0 {
@@ -164,7 +167,7 @@ func (c connection) rows() (rows [2][]string) {
 		}
 		rows[i] = append(row,
 			fmt.Sprint(n.Packets), string(text.Size(nil, n.Bytes)), table.Number(n.Sends), table.Number(n.Reads), table.Number(n.Writes),
-			table.Number(n.Retransmitted), nak, table.Number(n.Gaps), table.Number(n.BadCRC))
+			table.Number(n.Retransmitted), nak, table.Number(n.ECN), table.Number(n.CNPs), table.Number(n.Gaps), table.Number(n.BadCRC))
 	}
 	return rows
 }
@@ -183,7 +186,11 @@ func (s *setup) inline() string {
 
 // detail writes all that is known of a connection.
 func (c connection) detail(w io.Writer) {
-	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, c.Fabric, c.life())
+	name := c.Fabric.String()
+	if s := c.service(); s != "-" {
+		name += ", " + s
+	}
+	fmt.Fprintf(w, "Connection %d: %s\n  %s\n", c.ID, name, c.life())
 	if c.MTU > 0 {
 		fmt.Fprintf(w, "  path MTU %d bytes\n", c.MTU)
 	}
@@ -373,6 +380,8 @@ func (c connection) append(b []byte, e *ndjson.Encoder) []byte {
 	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
 		c.First.Number, c.Last.Number, c.MTU, c.Calls.Ended, c.Calls.Unanswered, c.Calls.Incomplete, c.state())
 	b = ndjson.Quote(b, c.Terminated)
+	s := fabric.NameService(c.Connection, nil)
+	b = fmt.Appendf(b, `,"service":"%s","service_source":"%s"`, s.Name, s.Source)
 	if c.Tunnel != nil {
 		b = append(b, `,"tunnel":`...)
 		b = e.Tunnel(b, c.Tunnel, c.order()[0])
@@ -428,4 +437,12 @@ func (c connection) appendSide(b []byte, side rdma.Side) []byte {
 		b = fmt.Appendf(b, `,"resyncs":%d`, n.Resyncs)
 	}
 	return append(b, '}')
+}
+
+// service names the layer above, "-" if it is not known.
+func (c connection) service() string {
+	if s := fabric.NameService(c.Connection, nil); s.Source != fabric.SourceNone {
+		return s.String()
+	}
+	return "-"
 }

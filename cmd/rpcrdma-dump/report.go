@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,8 @@ type reportOptions struct {
 	inputOptions
 	analysisOptions
 	kernelFlags
+	fabricFlags
+	view     string
 	format   string
 	interval time.Duration
 	top      int
@@ -75,25 +78,29 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
 		Short: "Show where the time went: percentiles, phases, chunks, credits, troubles",
-		Long:  reportLong,
+		Long:  reportLong + reportFabricLong,
 		Example: `  rpcrdma-dump report trace.pcap
   rpcrdma-dump report --by client,operation --top 3 trace.pcap
   rpcrdma-dump report -Y 'op == READ' --by size --interval 1s trace.pcap
   rpcrdma-dump report --ftrace trace.client --mountstats mountstats trace.pcap
-  rpcrdma-dump report --html report.html trace.pcap`,
+  rpcrdma-dump report --html report.html trace.pcap
+  rpcrdma-dump report --view fabric trace.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
+	f.StringVar(&o.view, "view", views[0], "`what` is reported: "+strings.Join(views, " or "))
+	o.fabricFlags.register(f)
 	o.analysisOptions.flags(cmd)
 	cli.DurationVarP(f, &o.interval, "interval", "d", 0, "`length` of the intervals of the table over time, in seconds or such as 100ms")
-	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions")
+	f.IntVar(&o.top, "top", 10, "show the `n` slowest transactions, or longest recoveries")
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
 	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(views, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -159,6 +166,14 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	opt, match, err := o.check(cmd)
 	if err != nil {
 		return err
+	}
+	switch {
+	case !slices.Contains(views, o.view):
+		return cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
+	case o.view == "fabric":
+		return o.runFabric(cmd, s, args)
+	case len(o.decodeAs) > 0:
+		return cli.Usagef("--decode-as goes with --view fabric")
 	}
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {

@@ -48,6 +48,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	cmd.AddCommand(
 		newPacketsCommand(s),
 		newConnectionsCommand(s),
+		newOperationsCommand(s),
 		newShowCommand(s),
 		newReportCommand(s),
 		newDiffCommand(s),

@@ -31,14 +31,17 @@ type sentSend struct {
 	tag   rdma.Tag
 	gen   uint64
 	end   uint64 // stream offset after its last FPDU
+	work  uint64 // the watcher's: rdma.Work.Seq
 	done  bool   // it has been reported
 	acked bool
 }
 
 // sentWrite is an RDMA Write.
 type sentWrite struct {
-	op  rdma.Op
-	end uint64 // stream offset after the part seen so far
+	op   rdma.Op
+	end  uint64 // stream offset after the part seen so far
+	work uint64 // the watcher's: rdma.Work.Seq
+	done bool   // its end was seen
 }
 
 // sentRead is an RDMA Read that the side requested.
@@ -46,6 +49,7 @@ type sentRead struct {
 	op       rdma.Op
 	sinkSTag uint32
 	sinkTO   uint64
+	work     uint64 // the watcher's: rdma.Work.Seq
 	done     bool
 	ready    bool // a ready-to-receive message of MPA, which is ignored
 }
@@ -78,10 +82,14 @@ type operations struct {
 	msn       uint32
 	nextMO    uint64
 	sendSeq   uint64
+	sendWork  uint64 // the watcher's
 	data      []byte
 	sendSpan  span
 	sendAgain int
 	parts     []rdma.Part // for a tracer
+
+	works     uint64 // operations that the watcher was told of
+	unwritten uint64 // the first Write whose acknowledgement the watcher does not know
 
 	traced uint64 // the first extent whose acknowledgement has not been traced
 
@@ -164,6 +172,7 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 		o.writing = true
 		w.op.Length, w.op.Last = uint32(length), from.last
 		w.end = end
+		w.work = o.began(h, rdma.WorkWrite, stag, to, 0, from.first)
 		t.handler.OpStart(c.c, &w.op, from.first)
 	}
 	w.op.Length = uint32(min(to-w.op.Offset+uint64(length), 1<<32-1))
@@ -175,9 +184,10 @@ func (o *operations) write(h *half, u Tagged, length int, start, end uint64, fro
 	if t.tracer != nil {
 		t.fragment.Parts = h.carriers(TaggedLen, length, from)
 	}
+	o.carried(h, w.work, uint32(length), false, from.last)
 	t.handler.OpData(c.c, &w.op, &t.fragment)
 	if last {
-		o.writing = false
+		o.writing, w.done = false, true
 	}
 	o.remember(h, extent{start: start, end: end, seq: o.writeSeq, offset: to, length: uint32(length), kind: extentWrite})
 }
@@ -200,6 +210,7 @@ func (o *operations) read(h *half, u []byte, start, end uint64, from *span) {
 		sinkSTag: r.SinkSTag(), sinkTO: r.SinkTO(),
 	}
 	c.c.Sent[c.side(h)].Reads++
+	read.work = o.began(h, rdma.WorkRead, read.op.Handle, read.op.Offset, read.op.Length, from.first)
 	c.t.handler.OpStart(c.c, &read.op, from.first)
 	o.remember(h, extent{start: start, end: end, seq: seq, kind: extentReadRequest})
 }
@@ -247,6 +258,12 @@ func (o *operations) response(h *half, u Tagged, length int, start, end uint64, 
 	if t.tracer != nil {
 		t.fragment.Parts = h.carriers(TaggedLen, length, from)
 	}
+	if t.watcher != nil {
+		o.carried(c.peer(h), read.work, uint32(length), false, from.last)
+		if last {
+			t.watcher.WorkDone(c.c, c.side(h).Other(), read.work, read.op.Length, nil, from.last)
+		}
+	}
 	t.handler.OpData(c.c, &read.op, &t.fragment)
 	h.out.remember(h, extent{start: start, end: end, seq: seq, offset: offset, length: uint32(length), kind: extentReadResponse})
 }
@@ -278,7 +295,10 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		if op.Invalidates() {
 			o.message.Handle = u.InvalidateSTag()
 		}
-		_, o.sendSeq = o.sends.push(maxSends, func(s *sentSend) bool { return !s.acked })
+		var sent *sentSend
+		sent, o.sendSeq = o.sends.push(maxSends, func(s *sentSend) bool { return !s.acked })
+		sent.work = o.began(h, rdma.WorkSend, 0, 0, 0, from.first)
+		o.sendWork = sent.work
 		o.unacked = max(o.unacked, o.sends.oldest())
 		o.data = o.data[:0]
 		o.parts = o.parts[:0]
@@ -293,6 +313,7 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 				s.end = end
 			}
 			o.remember(h, extent{start: start, end: end, seq: o.sendSeq, length: uint32(length), kind: extentSend})
+			o.carried(h, o.sendWork, uint32(length), false, from.last)
 			o.deliver(h, payload, end)
 			return
 		}
@@ -313,6 +334,7 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 	}
 	o.nextMO = max(o.nextMO, mo+uint64(length))
 	o.sendSpan.join(from)
+	o.carried(h, o.sendWork, uint32(length), false, from.last)
 	if c.t.tracer != nil {
 		o.part(h, length, from)
 	}
@@ -353,6 +375,9 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 	t.send.Parts = o.parts
 	o.sending = false
 	tag, gen := t.handler.Send(c.c, &t.send)
+	if t.watcher != nil {
+		t.watcher.WorkDone(c.c, t.send.From, o.sendWork, uint32(t.send.Length), t.send.Data, t.send.Last)
+	}
 	t.send = rdma.Send{}
 	if o.data != nil {
 		t.release(o.data)
@@ -372,6 +397,9 @@ func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 	if h.conn.t.tracer != nil {
 		o.trace(h, end, ref)
 	}
+	if h.conn.t.watcher != nil {
+		o.written(h, end, ref)
+	}
 	for o.unacked < o.sends.next {
 		s := o.sends.at(o.unacked)
 		if !s.done || s.end > end {
@@ -379,6 +407,9 @@ func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 		}
 		s.acked = true
 		o.unacked++
+		if w := h.conn.t.watcher; w != nil {
+			w.WorkAcked(h.conn.c, h.conn.side(h), s.work, ref)
+		}
 		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, s.gen, ref)
 	}
 }
@@ -454,6 +485,9 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 	switch e.kind {
 	case extentSend:
 		s := o.sends.at(e.seq)
+		if s != nil {
+			o.carried(h, s.work, 0, true, ref)
+		}
 		switch {
 		case s == nil:
 		case !s.done:
@@ -466,16 +500,18 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 		}
 	case extentReadRequest:
 		if r := o.reads.at(e.seq); r != nil {
+			o.carried(h, r.work, 0, true, ref)
 			c.t.handler.OpAgain(c.c, &r.op, ref)
 		}
 	case extentWrite, extentReadResponse:
 		var op *rdma.Op
+		work, of := uint64(0), h
 		if e.kind == extentWrite {
 			if w := o.writes.at(e.seq); w != nil {
-				op = &w.op
+				op, work = &w.op, w.work
 			}
 		} else if r := c.peer(h).out.reads.at(e.seq); r != nil {
-			op = &r.op
+			op, work, of = &r.op, r.work, c.peer(h)
 		}
 		if op == nil {
 			return
@@ -488,6 +524,7 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 			return // header, pad or CRC only
 		}
 		c.t.fragment = rdma.Fragment{Offset: e.offset + (lo - first), Length: uint32(hi - lo), Ref: ref, Again: true}
+		o.carried(of, work, uint32(hi-lo), true, ref)
 		c.t.handler.OpData(c.c, op, &c.t.fragment)
 	}
 }

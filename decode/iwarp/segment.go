@@ -29,6 +29,9 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		// Segments after the end are stragglers, unless they start a new connection.
 		return f.TCPFlags&tcp.SYN == 0
 	}
+	if c.t.watcher != nil {
+		defer c.watch(dir, f, ref)
+	}
 	h := &c.halves[dir]
 	k := c.c
 	if !k.First.Seen() {

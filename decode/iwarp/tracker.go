@@ -35,7 +35,8 @@ const (
 // is not safe for concurrent use.
 type Tracker struct {
 	handler rdma.Handler
-	tracer  rdma.Tracer // handler, if it traces
+	tracer  rdma.Tracer  // handler, if it traces
+	watcher rdma.Watcher // of handler, if it has one
 	o       Options
 	spare   [][]byte
 
@@ -46,6 +47,8 @@ type Tracker struct {
 	// call.
 	send     rdma.Send
 	fragment rdma.Fragment
+	work     rdma.Work
+	saw      rdma.Sighting
 }
 
 // NewTracker makes a Tracker that reports to h.
@@ -59,7 +62,7 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 	if o.Ports == nil {
 		o.Ports = []uint16{20049}
 	}
-	return &Tracker{handler: h, tracer: rdma.TracerOf(h), o: o}
+	return &Tracker{handler: h, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), o: o}
 }
 
 // buffer returns an empty buffer.

@@ -49,12 +49,13 @@ type Frame struct {
 	// Decode does not set it.
 	Segment uint16
 
-	IPID     uint16 // IPv4 identification
-	TTL      uint8
-	VLAN     uint16 // innermost 802.1Q identifier; 0 if untagged
-	TCPSeq   uint32
-	TCPAck   uint32
-	TCPFlags uint8 // FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10, URG 0x20
+	IPID      uint16 // IPv4 identification
+	TTL       uint8
+	VLAN      uint16 // innermost 802.1Q identifier; 0 if untagged
+	TCPSeq    uint32
+	TCPAck    uint32
+	TCPWindow uint16 // as sent, not scaled
+	TCPFlags  uint8  // FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10, URG 0x20
 
 	// TSVal and TSEcr are the timestamps option of TCP (RFC 7323), valid if
 	// HasTimestamps is set.

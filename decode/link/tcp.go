@@ -25,6 +25,7 @@ func decodeTCP(data []byte, n int, f *Frame) {
 	f.TCPSeq = binary.BigEndian.Uint32(data[4:])
 	f.TCPAck = binary.BigEndian.Uint32(data[8:])
 	f.TCPFlags = data[13]
+	f.TCPWindow = binary.BigEndian.Uint16(data[14:])
 	end := min(n, len(data))
 	cut := min(head, end) // the capture may end within the options
 	f.Transport = data[:cut:cut]

@@ -169,6 +169,8 @@ type Connection struct {
 	Stamp Stamp
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
+	// Watched belongs to the Watcher.
+	Watched any
 }
 
 // Copy returns a copy of what is known of the connection, without what the Handler keeps

@@ -4,7 +4,7 @@ package rdma
 // and of what else a storage network carries (IANA registry).
 var serviceNames = map[uint16]string{
 	22: "SSH", 53: "DNS", 67: "DHCP", 80: "HTTP", 88: "Kerberos", 111: "rpcbind", 123: "NTP", 161: "SNMP", 179: "BGP", 319: "PTP",
-	320: "PTP", 389: "LDAP", 443: "HTTPS", 445: "SMB", 514: "syslog", 860: "iSCSI", 988: "Lustre", 1021: "MPI", 2049: "NFS",
+	320: "PTP", 389: "LDAP", 443: "HTTPS", 445: "SMB", 514: "syslog", 860: "iSCSI", 987: "Lustre", 988: "Lustre", 1021: "MPI", 2049: "NFS",
 	2050: "NFS/RDMA (2008)", 3205: "iSNS", 3225: "FCIP", 3260: "iSER or iSCSI", 3784: "BFD", 4420: "NVMe-oF", 4791: "RoCEv2", 5353: "mDNS", 5355: "LLMNR",
 	5445: "SMB Direct", 6343: "sFlow", 7174: "rping", 8009: "NVMe-oF discovery", 18515: "perftest", 20049: "NFS/RDMA", 24007: "GlusterFS",
 	24008: "GlusterFS",

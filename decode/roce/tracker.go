@@ -113,6 +113,8 @@ type flow struct {
 	lastUnrequested uint32
 
 	ranges int // of all sets of PSNs that are counted
+
+	works uint64 // operations that the watcher was told of
 }
 
 // connection joins two flows. While only one of them is known, the other is nil.
@@ -138,6 +140,7 @@ type Tracker struct {
 	h       rdma.Handler
 	memory  rdma.MemoryFinder // h, if it is one
 	tracer  rdma.Tracer       // h, if it traces
+	watcher rdma.Watcher      // of h, if it has one
 	numbers *rdma.Numbers
 	limits  Limits
 
@@ -166,6 +169,8 @@ type Tracker struct {
 	send rdma.Send
 	frag rdma.Fragment
 	lean Packet
+	saw  rdma.Sighting // the packet at hand, for the watcher
+	work rdma.Work     // for the watcher
 
 	tenant uint64       // of the current packet
 	tunnel *link.Tunnel // of the current packet: its outermost
@@ -181,7 +186,7 @@ func NewTracker(h rdma.Handler, numbers *rdma.Numbers, limits Limits) *Tracker {
 	limits.defaults()
 	memory, _ := h.(rdma.MemoryFinder)
 	return &Tracker{
-		h: h, memory: memory, tracer: rdma.TracerOf(h), numbers: numbers, limits: limits,
+		h: h, memory: memory, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), numbers: numbers, limits: limits,
 		flows:  make(map[flowKey]*flow),
 		lone:   make(map[addrPair]*flow),
 		paired: make(map[addrPair]*flow),
@@ -334,9 +339,13 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	if t.tracer != nil {
 		c.Header = headerOf(p)
 	}
+	size := p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize
+	if t.watcher != nil {
+		t.saw = rdma.Sighting{Ref: ref, From: fl.side, Marked: ce, Bytes: uint32(size), PSN: p.PSN}
+	}
 	sent := &c.Sent[fl.side]
 	sent.Packets++
-	sent.Bytes += uint64(p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize)
+	sent.Bytes += uint64(size)
 	if ce {
 		sent.ECN++
 		t.h.Event(c.Connection, fl.side, rdma.EventECN, 0, ref)
@@ -348,6 +357,7 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	case dropped:
 	case cnp:
 		sent.CNPs++
+		t.saw.Class = rdma.ClassCNP
 		t.h.Event(c.Connection, fl.side, rdma.EventCNP, 0, ref)
 	case response:
 		t.response(fl, p, ref)
@@ -358,6 +368,9 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	t.sets(fl)
 	if peer := fl.c.flows[fl.side.Other()]; peer != nil && response {
 		t.sets(peer)
+	}
+	if t.watcher != nil {
+		t.watcher.Saw(c.Connection, &t.saw)
 	}
 	return c.known()
 }

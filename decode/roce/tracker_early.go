@@ -87,7 +87,7 @@ func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 	}
 	slices.SortStableFunc(found, func(a, b *earlyPacket) int { return int(psnDiff(a.p.PSN, b.p.PSN)) })
 	t.recalling = true
-	header := fl.c.Header
+	header, saw := fl.c.Header, t.saw // of the packet at hand
 	for _, e := range found {
 		if e.fl != fl || !responses && !fl.headless.take(e.p.PSN) && !fl.gone.has(e.p.PSN, 1) {
 			continue // it has come again
@@ -104,7 +104,7 @@ func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 			break
 		}
 	}
-	fl.c.Header = header
+	fl.c.Header, t.saw = header, saw
 	t.recalling = false
 }
 

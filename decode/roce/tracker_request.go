@@ -25,6 +25,7 @@ type request struct {
 	at    int64    // Send: time of the copy that counts
 	tag   rdma.Tag // Send: the Handler's
 	gen   uint64   // Send: the Handler's
+	work  uint64   // the watcher's: rdma.Work.Seq
 	op    rdma.Op  // Write, Read; of a Send: Length
 }
 
@@ -59,6 +60,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		t.resync(fl, p.PSN, ref)
 		d = 0
 	}
+	t.requested(p)
 	if fl.blind && d >= 0 {
 		if p.Opcode.IsWrite() && !p.Opcode.Starts() {
 			fl.next = psnAdd(p.PSN, 1)
@@ -79,6 +81,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	case d == 0:
 	case d > 0:
 		t.miss(fl, fl.next, uint32(d))
+		t.saw.Gap = uint32(d)
 	case fl.opening && fl.below(p.PSN):
 		t.miss(fl, psnAdd(p.PSN, 1), uint32(psnDiff(fl.floor, p.PSN))-1)
 		fl.floor = p.PSN
@@ -90,6 +93,12 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		}
 		fill = true
 		seen = fl.headless.take(p.PSN)
+	}
+	if fill {
+		t.saw.Novelty = rdma.NoveltyLate
+		if seen {
+			t.saw.Novelty = rdma.NoveltyAgain
+		}
 	}
 	if !fill {
 		fl.next = psnAdd(p.PSN, 1)
@@ -143,6 +152,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 	case RCReadRequest:
 		if fill {
 			if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
+				t.carried(fl, r.work, 0, true, ref)
 				t.h.OpAgain(fl.c.Connection, &r.op, ref)
 				return
 			}
@@ -155,6 +165,7 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		sent.Atomics++
 		r := t.push(fl, p.PSN, printOf(p))
 		r.kind, r.count = atomicRequest, 1
+		r.work = t.began(fl, rdma.WorkAtomic, p, ref)
 	}
 }
 
@@ -199,6 +210,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.head, fl.acked = 0, 0
 	fl.next, fl.unsure, fl.blind, fl.refused, fl.strays = psn, false, false, false, 0
 	fl.copies = false
+	t.saw.Restarted = true
 	fl.gone.reset()
 	t.dropEarly(fl)
 	fl.opening, fl.floor, fl.announced = true, psn, false
@@ -213,11 +225,13 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	c := fl.c
 	c.Sent[fl.side].Retransmitted++
+	t.saw.Novelty = rdma.NoveltyAgain
 	for _, a := range fl.sends {
 		if d := psnDiff(p.PSN, a.start); d >= 0 && uint32(d) < a.count {
 			a.again++
 			a.last = ref
 			t.part(a, p, rdma.PartAgain, ref)
+			t.carried(fl, a.work, uint32(p.PayloadLen), true, ref)
 			return
 		}
 	}
@@ -229,6 +243,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.strays = 0
 	switch r.kind {
 	case sendRequest:
+		t.carried(fl, r.work, uint32(p.PayloadLen), true, ref)
 		last := p.PSN == psnAdd(r.start, r.count-1)
 		if last {
 			// Which copy did the receiver accept? If it asked for the packet, this one. If the packet was
@@ -243,7 +258,10 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 	case writeRequest:
 		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:
+		t.carried(fl, r.work, 0, true, ref)
 		t.h.OpAgain(c.Connection, &r.op, ref)
+	case atomicRequest:
+		t.carried(fl, r.work, 0, true, ref)
 	}
 }
 
@@ -432,6 +450,7 @@ func (t *Tracker) writeFirst(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 		Handle: p.RETH.RKey, Offset: p.RETH.VA, Length: p.RETH.DMALen,
 		First: ref, Last: ref, Late: fill,
 	}
+	r.work = t.began(fl, rdma.WorkWrite, p, ref)
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
 	t.writeData(fl, r, p, ref, false, false)
 }
@@ -451,6 +470,7 @@ func (t *Tracker) writeData(fl *flow, r *request, p *Packet, ref rdma.Ref, again
 	if !again {
 		fl.c.Sent[fl.side].WriteBytes += uint64(f.Length)
 	}
+	t.carried(fl, r.work, f.Length, again, ref)
 	t.h.OpData(fl.c.Connection, &r.op, f)
 }
 
@@ -482,6 +502,8 @@ func (t *Tracker) readRequest(fl *flow, p *Packet, ref rdma.Ref, fill bool) {
 	default:
 		fl.next = psnAdd(p.PSN, r.count)
 	}
+	r.work = t.began(fl, rdma.WorkRead, p, ref)
+	t.saw.Count = r.count
 	t.h.OpStart(fl.c.Connection, &r.op, ref)
 	t.recallResponses(fl, r)
 }

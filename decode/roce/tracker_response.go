@@ -14,6 +14,7 @@ func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	if op == RCAcknowledge {
 		sent.Acks++
 	}
+	t.answered(p)
 	if peer == nil || !peer.started {
 		return
 	}
@@ -104,6 +105,9 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 		if t.tracer != nil {
 			t.traceAck(fl, r, ref)
 		}
+		if t.watcher != nil {
+			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
+		}
 		if r.kind == sendRequest {
 			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, r.gen, ref)
 		}
@@ -156,9 +160,14 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 		r.next++
 	case index > r.next:
 		fl.respMissing.add(psnAdd(r.start, r.next), index-r.next)
+		t.saw.Gap = index - r.next
 		r.next = index + 1
 	default:
 		again = !fl.respMissing.take(p.PSN)
+		t.saw.Novelty = rdma.NoveltyLate
+		if again {
+			t.saw.Novelty = rdma.NoveltyAgain
+		}
 	}
 	length := uint32(p.PayloadLen)
 	if again {
@@ -172,6 +181,12 @@ func (t *Tracker) readResponse(fl, peer *flow, p *Packet, ref rdma.Ref) {
 	*f = rdma.Fragment{
 		Offset: r.op.Offset + offset, Length: length, Data: p.Payload, Ref: ref,
 		Again: again, Last: index+1 == r.count,
+	}
+	if t.watcher != nil {
+		t.carried(peer, r.work, length, again, ref)
+		if !again && r.got == r.count && !r.guess {
+			t.watcher.WorkDone(c.Connection, peer.side, r.work, r.op.Length, nil, ref)
+		}
 	}
 	t.h.OpData(c.Connection, &r.op, f)
 	// A response acknowledges earlier requests (IBTA volume 1, section 9.7.5.1.2), and at its end the Read

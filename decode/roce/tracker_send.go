@@ -25,6 +25,7 @@ type assembly struct {
 	handle  uint32
 	solicit bool
 	parts   []rdma.Part // for a tracer
+	work    uint64      // the watcher's: rdma.Work.Seq
 	size    int         // bytes counted for it
 }
 
@@ -114,15 +115,21 @@ func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 	if p.Opcode.Operation() == RCSendOnlyInvalidate {
 		s.Invalidates, s.Handle = true, p.IETH
 	}
-	t.deliver(fl, s, p.PSN, 1, printOf(p))
+	work := t.began(fl, rdma.WorkSend, p, ref)
+	t.carried(fl, work, uint32(p.PayloadLen), false, ref)
+	t.deliver(fl, s, p.PSN, 1, printOf(p), work)
 }
 
-func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32) *request {
+func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32, work uint64) *request {
 	fl.c.Sent[fl.side].Sends++
 	tag, gen := t.h.Send(fl.c.Connection, s)
 	fl.rpc = fl.rpc || tag != nil
 	r := t.push(fl, start, sum)
 	r.kind, r.count, r.tag, r.gen, r.at = sendRequest, count, tag, gen, s.Last.Time
+	r.work = work
+	if t.watcher != nil {
+		t.watcher.WorkDone(fl.c.Connection, fl.side, work, uint32(s.Length), s.Data, s.Last)
+	}
 	r.mtu = 0
 	return r
 }
@@ -147,6 +154,8 @@ func (t *Tracker) sendFirst(fl *flow, p *Packet, ref rdma.Ref) {
 		length: p.PayloadLen, cut: -1, buf: buf, first: ref, last: ref, parts: a.parts[:0], size: a.size,
 	}
 	t.part(a, p, rdma.PartData, ref)
+	a.work = t.began(fl, rdma.WorkSend, p, ref)
+	t.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
 	t.assemble(a, 0, p)
 	t.gathered(a)
 	i := len(fl.sends)
@@ -166,6 +175,7 @@ func (t *Tracker) sendNext(fl *flow, a *assembly, p *Packet, ref rdma.Ref, seen 
 	}
 	a.last = ref
 	t.part(a, p, rdma.PartData, ref)
+	t.carried(fl, a.work, uint32(p.PayloadLen), false, ref)
 	offset := int(d) * int(a.mtu)
 	t.assemble(a, offset, p)
 	t.gathered(a)
@@ -262,7 +272,7 @@ func (t *Tracker) flushSend(fl *flow, i int) {
 		First: a.first, Last: a.last, Packets: a.seen, Again: a.again,
 		Invalidates: a.inv, Handle: a.handle, Solicited: a.solicit, Parts: a.parts,
 	}
-	r := t.deliver(fl, s, a.start, a.count, a.print)
+	r := t.deliver(fl, s, a.start, a.count, a.print, a.work)
 	if a.ended {
 		r.mtu, r.op.Length = a.mtu, uint32(a.length)
 	}

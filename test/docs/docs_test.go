@@ -32,7 +32,7 @@ func TestOutput(t *testing.T) {
 	bin := build(t)
 	n := 0
 	var blocks [][]string
-	for _, name := range []string{"README.md", "docs/kerberos.md", "docs/kernel.md", "docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md"} {
+	for _, name := range []string{"README.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md", "docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md"} {
 		blocks = append(blocks, consoleBlocks(t, name)...)
 	}
 	for _, b := range blocks {

@@ -20,6 +20,8 @@ func TestReportSchema(t *testing.T) {
 		values  []string // objects whose keys are values: statuses, phases, kinds
 	}{
 		{"## `rpcrdma.report/1`", []string{"report", "-T", "json", "-Y", "frame > 0 || xid >= 0", "samples/rocev2-nfs3-loss.both.pcapng.zst"}, []string{"phases", "errors_by_status", "events"}},
+		{"## `rpcrdma.fabric/1`", []string{"report", "--view", "fabric", "-T", "json", "samples/rocev2-nfs3-loss.both.pcapng.zst"}, nil},
+		{"## `rpcrdma.operation/1`", []string{"operations", "-T", "ndjson", "samples/rocev2-nfs3-loss.both.pcapng.zst"}, nil},
 		{"## `rpcrdma.diff/1`", []string{"diff", "-T", "json", "samples/rocev2-nfs3-loss.both.pcapng.zst", "samples/iwarp-nfs3-loss.pcap.zst"}, []string{"phases", "errors_by_status"}},
 	} {
 		_, text, ok := strings.Cut(schema, c.section)

@@ -139,11 +139,11 @@ func (p *reportPrinter) shares() {
 		if g.Latency.Count == 0 {
 			return nil
 		}
-		cells := []string{duration(g.Latency.Sum), percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
+		cells := []string{duration(g.Latency.Sum), Percent(float64(g.Latency.Sum) / float64(p.rep.All.Latency.Sum))}
 		for ph := range transaction.Parts() {
-			cells = append(cells, percent(g.Phase(ph).Share))
+			cells = append(cells, Percent(g.Phase(ph).Share))
 		}
-		return append(cells, percent(g.Phase(transaction.PhaseWait).Share), bar(g, 20))
+		return append(cells, Percent(g.Phase(transaction.PhaseWait).Share), bar(g, 20))
 	}))
 	p.printf("\n%s\n", "bar: c call, p pull, s server, w push, r reply; wait is a part of pull")
 }
@@ -207,7 +207,7 @@ func (p *reportPrinter) phases() {
 			}
 			x := d.WithoutZeros()
 			rows = append(rows, []string{
-				key, ph.String(), fmt.Sprint(x.Count), percent(d.Share), duration(x.Mean),
+				key, ph.String(), fmt.Sprint(x.Count), Percent(d.Share), duration(x.Mean),
 				duration(x.P50), duration(x.P90), duration(x.P99), duration(x.P999), duration(x.Max),
 			})
 			key = ""
@@ -319,7 +319,7 @@ func (p *reportPrinter) chunks() {
 			}
 			unused := "-"
 			if k.c.Offered > 0 {
-				unused = percent(float64(k.c.Wasted) / float64(k.c.Offered))
+				unused = Percent(float64(k.c.Wasted) / float64(k.c.Offered))
 			}
 			rows = append(rows, []string{
 				key, k.name, fmt.Sprint(k.c.Messages), fmt.Sprint(k.c.Chunks), fmt.Sprint(k.c.Segments),
@@ -412,8 +412,8 @@ func bytesText(n uint64) string {
 // rateText is a rounded number.
 func rateText(f, unit float64) string { return text.Rounded(f, unit) }
 
-// percent is a share as a number with one digit after the point.
-func percent(share float64) string {
+// Percent is a share as a number with one digit after the point.
+func Percent(share float64) string {
 	if share == 0 {
 		return "-"
 	}

@@ -142,7 +142,7 @@ func (p *reportPrinter) flight() {
 				continue
 			}
 			row := []string{
-				fmt.Sprintf("%d%s", c.Connection, way.name), c.Fabric, fmt.Sprint(f.Most), fmt.Sprintf("%.2f", f.Mean), percent(f.Busy),
+				fmt.Sprintf("%d%s", c.Connection, way.name), c.Fabric, fmt.Sprint(f.Most), fmt.Sprintf("%.2f", f.Mean), Percent(f.Busy),
 				"-", "-", "-", "-", "-", "-", "-",
 			}
 			if f.Requested.Max > 0 {

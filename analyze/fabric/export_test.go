@@ -1,0 +1,5 @@
+package fabric
+
+// Held is how much the rings and trails of all connections hold: nothing, once they
+// are closed.
+func (r *Recorder) Held() (slots, steps int) { return r.slots, r.steps }

@@ -1,0 +1,221 @@
+package fabric
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Status is how an operation ended.
+type Status uint8
+
+// Statuses.
+const (
+	Completed   Status = iota // acknowledged; of a Read, all responses have come
+	Unanswered                // the connection, or the capture, ended before that
+	Incomplete                // a Send whose last packet was not captured
+	GivenUp                   // too many were under way at once to follow it
+	Interrupted               // sequence numbers contradicted what was known of the connection
+)
+
+var statusNames = [...]string{"completed", "unanswered", "incomplete", "given up", "interrupted"}
+
+func (s Status) String() string { return statusNames[s] }
+
+// Operation is a Send, RDMA Write, RDMA Read or atomic operation at its end. It is
+// valid during the call of Options.Operation, its Connection beyond.
+type Operation struct {
+	Connection *rdma.Connection
+	Service    Service
+	Kind       rdma.WorkKind
+	From       rdma.Side // who asked for it
+	Status     Status
+	Seq        uint64 // 0, 1, 2, … of those that From started on the connection
+	PSN        uint32 // of its first packet; RoCE and InfiniBand
+	Handle     uint32 // Write, Read: steering tag
+	Offset     uint64 // Write, Read: address in the memory of the other side
+	Length     uint32 // bytes: as sent of a Send, else as announced
+	Bytes      uint64 // payload that was seen of it, each byte once
+	Packets    uint32 // with payload or request that were seen for the first time
+	Again      uint32 // that were seen once more
+	InFlight   int    // operations of From under way as it began, itself included
+	First      rdma.Ref
+	Last       rdma.Ref // its last packet; not its acknowledgement
+	End        rdma.Ref // what completed it: acknowledgement, or last response
+
+	done bool
+	live bool
+}
+
+// Latency is the time from the first packet to the acknowledgement of all, or to
+// the last response to a Read, as seen where the capture was made. It is not
+// known of operations that were not completed.
+func (o *Operation) Latency() (d time.Duration, ok bool) {
+	if o.Status != Completed || !o.End.Seen() || o.End.Time < o.First.Time {
+		return 0, false
+	}
+	return time.Duration(o.End.Time - o.First.Time), true
+}
+
+const (
+	ringStart = 2
+	maxOpen   = 1024    // operations that are followed of one direction
+	maxRings  = 1 << 16 // the same, of all directions together
+)
+
+// ring is the operations under way of a direction, by their numbers.
+type ring struct {
+	slots       []Operation
+	first, next uint64 // those between are in slots, under way or not
+	live        int
+}
+
+// at is the operation with that number, nil if it has ended.
+func (g *ring) at(seq uint64) *Operation {
+	if seq < g.first || seq >= g.next || len(g.slots) == 0 {
+		return nil
+	}
+	if o := &g.slots[seq&uint64(len(g.slots)-1)]; o.live {
+		return o
+	}
+	return nil
+}
+
+// settle moves the beginning to the oldest operation that is under way.
+func (g *ring) settle() {
+	for g.first < g.next && !g.slots[g.first&uint64(len(g.slots)-1)].live {
+		g.first++
+	}
+}
+
+func (g *ring) grow(n int) {
+	slots := make([]Operation, n)
+	for seq := g.first; seq < g.next; seq++ {
+		slots[seq&uint64(n-1)] = g.slots[seq&uint64(len(g.slots)-1)]
+	}
+	g.slots = slots
+}
+
+// WorkStarted implements rdma.Watcher.
+func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
+	k := r.conn(c)
+	if k == nil {
+		return
+	}
+	d := &k.dirs[w.From]
+	g := &d.open
+	if w.Seq != g.next { // the numbers of a side that was merged go on
+		r.giveUp(k, w.From, Interrupted)
+		g.first, g.next = w.Seq, w.Seq
+	}
+	if n := len(g.slots); n == 0 || g.next-g.first == uint64(n) {
+		size := max(2*n, ringStart)
+		if n == 0 || size <= maxOpen && r.slots+size-n <= maxRings/16*r.scale {
+			r.slots += size - n
+			g.grow(size)
+		} else {
+			r.end(k, &g.slots[g.first&uint64(n-1)], GivenUp, rdma.Ref{})
+			g.settle()
+		}
+	}
+	o := &g.slots[g.next&uint64(len(g.slots)-1)]
+	g.next++
+	g.live++
+	*o = Operation{
+		Connection: c, Kind: w.Kind, From: w.From, Seq: w.Seq, PSN: w.PSN, Handle: w.Handle, Offset: w.Offset, Length: w.Length,
+		InFlight: g.live, First: ref, Last: ref, live: true,
+	}
+	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
+		o.Packets = 1 // the request; all others come with WorkData
+	}
+	if w.Kind == rdma.WorkAtomic {
+		o.Bytes = uint64(w.Length)
+	}
+	k.started[w.From][w.Kind]++
+}
+
+// WorkData implements rdma.Watcher.
+func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, bytes uint32, again bool, ref rdma.Ref) {
+	k := r.conn(c)
+	if k == nil {
+		return
+	}
+	o := k.dirs[from].open.at(seq)
+	if o == nil {
+		return
+	}
+	if again {
+		o.Again++
+	} else {
+		o.Packets++
+		o.Bytes += uint64(bytes)
+		o.Last = ref
+	}
+}
+
+// WorkDone implements rdma.Watcher.
+func (r *Recorder) WorkDone(c *rdma.Connection, from rdma.Side, seq uint64, length uint32, data []byte, ref rdma.Ref) {
+	k := r.conn(c)
+	if k == nil {
+		return
+	}
+	o := k.dirs[from].open.at(seq)
+	if o == nil {
+		return
+	}
+	o.done, o.Length = true, length
+	switch {
+	case o.Kind == rdma.WorkRead:
+		r.end(k, o, Completed, ref)
+		k.dirs[from].open.settle()
+	case !k.guessed && len(data) > 0:
+		k.guess(data, length, from)
+	}
+}
+
+// WorkAcked implements rdma.Watcher.
+func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref rdma.Ref) {
+	k := r.conn(c)
+	if k == nil {
+		return
+	}
+	o := k.dirs[from].open.at(seq)
+	if o == nil || o.Kind == rdma.WorkRead { // a Read ends with its last response
+		return
+	}
+	status := Completed
+	if o.Kind == rdma.WorkSend && (!o.done || o.Bytes < uint64(o.Length)) {
+		status = Incomplete
+	}
+	r.end(k, o, status, ref)
+	k.dirs[from].open.settle()
+}
+
+// end takes an operation out of its ring.
+func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
+	o.Status, o.End = status, ref
+	o.Connection, o.Service = k.c, k.service(r)
+	if o.Kind == rdma.WorkWrite && o.Length == 0 { // of iWARP
+		o.Length = uint32(min(o.Bytes, 1<<32-1))
+	}
+	r.count(k, o)
+	if r.opt.Operation != nil {
+		r.opt.Operation(o)
+	}
+	o.live = false
+	k.dirs[o.From].open.live--
+}
+
+// giveUp ends all that side has under way.
+func (r *Recorder) giveUp(k *conn, side rdma.Side, status Status) {
+	g := &k.dirs[side].open
+	for ; g.first < g.next; g.first++ {
+		if o := g.at(g.first); o != nil {
+			s := status
+			if s == Unanswered && o.Kind == rdma.WorkSend && !o.done {
+				s = Incomplete
+			}
+			r.end(k, o, s, rdma.Ref{})
+		}
+	}
+}

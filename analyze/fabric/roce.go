@@ -1,0 +1,401 @@
+package fabric
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// copyGap is the time within which a packet that comes again, without a NAK, is a
+// copy that the network or the capture made: no requester gives up so fast. It is
+// what the tracker takes, too.
+const copyGap = 100_000
+
+// direction is what side sends as a requester, and what it is answered.
+type direction struct {
+	open ring
+
+	begun    bool
+	high     uint32 // PSN behind the newest request
+	lastSent rdma.Ref
+	hasAcked bool
+	acked    uint32 // all up to it is acknowledged
+	progress rdma.Ref
+
+	hasAnswer bool
+	answered  uint32 // PSN of the newest Read Response
+
+	sent, answers trail
+	gaps          holes // in requests
+	answerGaps    holes // in Read Responses
+
+	late late
+
+	active bool
+	ep     *Episode // nil before the first
+
+	stream stream // iWARP
+}
+
+// late is missing packets that have come, without a NAK: either they were overtaken,
+// or the sender begins to send again.
+type late struct {
+	ref   rdma.Ref // of the first
+	psn   uint32   // of the first
+	count uint32
+	bytes uint64
+	hole  hole
+	since rdma.Ref // what the sender had waited for
+}
+
+// came takes a packet that was missing from g.
+func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
+	l := &d.late
+	if !l.ref.Seen() || s.PSN != psnAdd(l.psn, l.count) {
+		r.totals.Reordered += uint64(l.count)
+		*l = late{ref: s.Ref, psn: s.PSN, hole: *g, since: later(d.lastSent, d.progress)}
+	}
+	l.count++
+	l.bytes += uint64(s.Bytes)
+	d.gaps.take(s.PSN)
+}
+
+// request takes a request of side.
+func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
+	d := &k.dirs[side]
+	span := int32(trailUnknown)
+	if d.hasAcked {
+		span = psnDiff(d.high, d.acked)
+	}
+	switch s.Novelty {
+	case rdma.NoveltyNew:
+		if s.Gap > 0 && d.begun {
+			d.gaps.add(hole{start: uint64(psnAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
+		}
+		d.begun, d.high = true, psnAdd(s.PSN, max(s.Count, 1))
+	case rdma.NoveltyLate:
+		g := d.gaps.find(s.PSN)
+		switch {
+		case d.active && (d.ep.NAK.Seen() || d.ep.First.Seen()):
+			r.resent(k, d, s)
+		case g != nil:
+			r.came(d, g, s)
+		}
+	case rdma.NoveltyAgain:
+		if !d.active {
+			if at := d.sent.get(s.PSN); at.Seen() && s.Ref.Time-at.Time < copyGap && s.Ref.Time >= at.Time && !s.Read {
+				r.totals.Copies++
+				break
+			}
+			r.unasked(k, side, d, s)
+		}
+		r.resent(k, d, s)
+	}
+	d.sent.put(r, s.PSN, s.Ref, span)
+	d.lastSent = s.Ref
+}
+
+// begin starts an episode.
+func (r *Recorder) begin(k *conn, side rdma.Side, d *direction, notice Notice, psn uint32) *Episode {
+	if d.ep == nil {
+		d.ep = new(Episode)
+	}
+	e := d.ep
+	*e = Episode{Connection: k.c, From: side, Notice: notice, psn: psn}
+	e.Lost = e.ranges[:0]
+	d.active = true
+	return e
+}
+
+// unasked begins an episode with a packet that is sent again though no NAK has
+// asked for it.
+func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighting) {
+	waited := later(d.lastSent, d.progress)
+	psn := s.PSN
+	if s.Read {
+		g := d.answerGaps.find(s.PSN)
+		if g != nil || d.hasAnswer && psnDiff(d.answered, s.PSN) > 0 {
+			e := r.begin(k, side, d, ByRead, psn)
+			e.Responses = true
+			if g != nil {
+				g.used = true
+				e.Exact, e.Detected = true, g.ref
+				e.lose(uint32(g.start), g.count)
+			} else {
+				e.lose(psn, 1)
+				e.LostAt = d.answers.get(psn)
+				e.Detected = d.answers.after(psn, e.LostAt)
+			}
+			return
+		}
+	}
+	e := r.begin(k, side, d, ByTimeout, psn)
+	if l := &d.late; l.ref.Seen() && s.PSN == psnAdd(l.psn, l.count) {
+		// The lost packets went first; they had not been seen before.
+		waited = l.since
+		e.psn = l.psn
+		e.Exact, e.Detected = true, l.hole.ref
+		e.lose(uint32(l.hole.start), l.hole.count)
+		e.First, e.last, e.reached = l.ref, psnAdd(l.psn, l.count-1), psnAdd(l.psn, 1<<24-1)
+		e.Resent, e.ResentBytes, e.Timeouts = l.count, l.bytes, 1
+		r.aim(d, e)
+		r.totals.Resent += uint64(l.count)
+		r.totals.ResentBytes += l.bytes
+		*l = late{}
+	} else {
+		e.Responses = s.Read && d.hasAnswer && psnDiff(d.answered, s.PSN) >= 0
+		e.lose(psn, 1)
+		e.LostAt = d.sent.get(psn)
+		e.Detected = d.sent.after(psn, e.LostAt)
+	}
+	first := e.First
+	if !first.Seen() {
+		first = s.Ref
+	}
+	e.Waited, _ = between(waited, first)
+	e.Announced = k.ackTimeout()
+	if e.Waited < e.Announced*earlier/10 {
+		e.Notice, e.Timeouts = Unasked, 0
+	}
+}
+
+// earlier is how many tenths of the announced timeout have to pass for a timeout: the
+// capture sees packets at other times than the sender. A timeout lasts at least as long
+// as announced (IBTA volume 1, section 9.7.6.1.3).
+const earlier = 9
+
+// later is the later of two packets, as far as they were seen.
+func later(a, b rdma.Ref) rdma.Ref {
+	if b.Number > a.Number {
+		return b
+	}
+	return a
+}
+
+// ackTimeout is what the connection's setup announced.
+func (k *conn) ackTimeout() time.Duration {
+	for side := range k.c.Setup {
+		if s := &k.c.Setup[side]; s.Seen && s.PathMTU != 0 && s.AckTimeout != 0 {
+			return 4096 * time.Nanosecond << (s.AckTimeout & 31)
+		}
+	}
+	return 0
+}
+
+// aim sets what has to be acknowledged until the sender has caught up.
+func (r *Recorder) aim(d *direction, e *Episode) {
+	e.target = psnAdd(d.high, 1<<24-1)
+	if n := psnDiff(e.target, e.psn); n > 0 {
+		behind := int64(n)
+		for _, g := range e.Lost {
+			if uint32(g.Start) == e.psn {
+				behind -= int64(g.Count) - 1
+			} else {
+				behind -= int64(g.Count)
+			}
+		}
+		e.Behind = uint32(max(behind, 0))
+	}
+}
+
+// resent takes a packet that was sent again, or came late, while an episode is
+// under way.
+func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
+	e := d.ep
+	switch {
+	case !e.First.Seen():
+		e.First, e.last, e.reached = s.Ref, s.PSN, psnAdd(s.PSN, 1<<24-1)
+		if psnDiff(s.PSN, e.psn) < 0 && e.NAK.Seen() {
+			e.reached = psnAdd(e.psn, 1<<24-1) // what the NAK acknowledges
+		}
+		r.aim(d, e)
+		switch {
+		case e.Notice == ByTimeout:
+			e.Timeouts++
+		case e.Notice == ByRNR:
+			e.Waited, _ = between(e.NAK, s.Ref)
+		}
+	case psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1:
+		// It begins once more.
+		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); !e.nakked && ok && wait >= max(k.ackTimeout()*earlier/10, copyGap) {
+			e.Timeouts++
+		}
+		e.nakked = false
+		r.aim(d, e)
+		e.last = s.PSN
+	case s.Read && e.Responses && psnDiff(s.PSN, e.last) > 0:
+		if g := d.answerGaps.find(s.PSN); g != nil && !g.used {
+			g.used = true
+			e.lose(uint32(g.start), g.count)
+		}
+		e.last = s.PSN
+	default:
+		e.last = s.PSN
+	}
+	e.Resent++
+	e.ResentBytes += uint64(s.Bytes)
+	r.totals.Resent++
+	r.totals.ResentBytes += uint64(s.Bytes)
+	if d.hasAcked && psnDiff(s.PSN, d.acked) <= 0 && !s.Read {
+		e.Needless++
+		r.totals.Needless++
+	}
+	if psnDiff(s.PSN, e.psn) > 0 && !e.lost(s.PSN) {
+		e.BehindResent++
+	}
+}
+
+// response takes an answer to requests of side.
+func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
+	d := &k.dirs[side]
+	switch s.Class {
+	case rdma.ClassAck:
+		r.advance(k, side, d, s.PSN, s.Ref)
+	case rdma.ClassReadResponse:
+		switch s.Novelty {
+		case rdma.NoveltyNew:
+			if s.Gap > 0 {
+				d.answerGaps.add(hole{start: uint64(psnAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
+			}
+			if !d.hasAnswer || psnDiff(s.PSN, d.answered) > 0 {
+				d.hasAnswer, d.answered = true, s.PSN
+			}
+		case rdma.NoveltyAgain, rdma.NoveltyLate:
+			if d.active && d.ep.First.Seen() && s.Ref.Number > d.ep.First.Number {
+				d.ep.Resent++
+				d.ep.ResentBytes += uint64(s.Bytes)
+				r.totals.Resent++
+				r.totals.ResentBytes += uint64(s.Bytes)
+			}
+		}
+		span := int32(0)
+		if d.hasAcked {
+			span = psnDiff(d.answered, d.acked)
+		}
+		d.answers.put(r, s.PSN, s.Ref, max(span, 64))
+		if d.active && d.ep.Responses && d.ep.First.Seen() && s.PSN == d.ep.psn {
+			d.ep.rewound = true
+		}
+		r.advance(k, side, d, s.PSN, s.Ref)
+	case rdma.ClassNAK:
+		r.advance(k, side, d, psnAdd(s.PSN, 1<<24-1), s.Ref)
+		if roce.Syndrome(s.Syndrome) == roce.NAKPSNSequence {
+			r.refused(k, side, d, ByNAK, s)
+		} else {
+			r.fatal(k, side, s)
+		}
+	case rdma.ClassRNR:
+		r.advance(k, side, d, psnAdd(s.PSN, 1<<24-1), s.Ref)
+		r.refused(k, side, d, ByRNR, s)
+	}
+}
+
+// refused takes a NAK after which the sender goes on.
+func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice, s *rdma.Sighting) {
+	e := d.ep
+	if !d.active {
+		e = r.begin(k, side, d, notice, s.PSN)
+		e.LostAt = d.sent.get(s.PSN)
+		if notice == ByNAK {
+			if g := d.gaps.find(s.PSN); g != nil {
+				g.used = true
+				e.Exact, e.Detected = true, g.ref
+				e.lose(uint32(g.start), g.count)
+				e.LostAt = rdma.Ref{}
+			} else {
+				e.lose(s.PSN, 1)
+				e.Detected = d.sent.after(s.PSN, e.LostAt)
+			}
+		}
+	} else if notice == ByNAK {
+		if g := d.gaps.find(s.PSN); g != nil {
+			g.used = true
+			e.lose(uint32(g.start), g.count)
+		} else {
+			e.lose(s.PSN, 1)
+		}
+	}
+	if !e.NAK.Seen() {
+		e.NAK = s.Ref
+	}
+	e.nakked = true
+	if notice == ByNAK {
+		e.NAKs++
+		return
+	}
+	e.RNRs++
+	if e.Notice == ByRNR && e.Announced == 0 {
+		e.Announced = roce.Syndrome(s.Syndrome).RNRTimer()
+	}
+}
+
+// advance takes note that all up to psn has been received.
+func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, ref rdma.Ref) {
+	if !d.hasAcked || psnDiff(psn, d.acked) > 0 {
+		d.hasAcked, d.acked, d.progress = true, psn, ref
+		if len(d.gaps.list) > 0 {
+			r.totals.NotCaptured += d.gaps.before(psn)
+		}
+	}
+	if d.late.ref.Seen() && psnDiff(psn, d.late.psn) >= 0 {
+		r.totals.Reordered += uint64(d.late.count)
+		d.late = late{}
+	}
+	if !d.active {
+		return
+	}
+	e := d.ep
+	if !e.First.Seen() || e.Responses && !e.rewound {
+		return
+	}
+	if psnDiff(psn, e.reached) > 0 {
+		e.reached = psn
+	}
+	if psnDiff(e.reached, e.target) >= 0 {
+		e.CaughtUp = ref
+		r.finish(k, d)
+	}
+}
+
+// finish ends the episode of a direction.
+func (r *Recorder) finish(k *conn, d *direction) {
+	d.active = false
+	e := d.ep
+	if e.CaughtUp.Seen() {
+		e.Repeat = e.repeat()
+	}
+	e.Service = k.service(r)
+	e.Connection = k.c
+	r.episode(k, e)
+}
+
+// abandon ends what is under way in a direction that ends, or begins anew.
+func (r *Recorder) abandon(k *conn, d *direction) {
+	if d.active {
+		r.finish(k, d)
+	}
+	r.totals.Reordered += uint64(d.late.count)
+	for _, g := range d.gaps.list {
+		if !g.used {
+			r.totals.NotCaptured += g.count
+		}
+	}
+	d.sent.reset(r)
+	d.answers.reset(r)
+	*d = direction{open: d.open, ep: d.ep}
+}
+
+// fatal takes a NAK that ends the connection (IBTA volume 1, section 9.9.2.1).
+func (r *Recorder) fatal(k *conn, side rdma.Side, s *rdma.Sighting) {
+	r.totals.FatalNAKs++
+	k.fatal++
+	if len(r.fatals) < maxFatals {
+		r.fatals = append(r.fatals, FatalNAK{
+			Connection: k.c, From: side.Other(), PSN: s.PSN, Code: roce.Syndrome(s.Syndrome).String(), At: s.Ref,
+		})
+	}
+}
+
+// maxFatals is how many fatal NAKs the report names.
+const maxFatals = 64

@@ -1,0 +1,217 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/ibcm"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Source says how the layer above a connection is known.
+type Source uint8
+
+// Sources.
+const (
+	SourceNone  Source = iota
+	SourceSetup        // by service id or port of connection management
+	SourcePort         // by a TCP port
+	SourceUser         // the user said so
+	SourceGuess        // by what the first messages look like
+)
+
+var sourceNames = [...]string{"unknown", "setup", "port", "user", "guess"}
+
+func (s Source) String() string { return sourceNames[s] }
+
+// Service is the layer above a connection. Name is "unknown" if it has none that
+// is known.
+type Service struct {
+	Name   string
+	Source Source
+}
+
+// String marks a guess with a question mark.
+func (s Service) String() string {
+	if s.Source == SourceGuess {
+		return s.Name + "?"
+	}
+	return s.Name
+}
+
+var unknown = Service{Name: "unknown"}
+
+// Names of services that have more than one way to be known. Those of ports are
+// rdma.ServiceName's.
+const (
+	nfs       = "NFS/RDMA"
+	nvme      = "NVMe-oF"
+	iser      = "iSER"
+	srp       = "SRP"
+	smbDirect = "SMB Direct"
+	lustre    = "Lustre"
+	rpcRDMA   = "RPC-over-RDMA"
+)
+
+// shortNames are the words for --decode-as.
+var shortNames = map[string]string{
+	"nfs": nfs, "nvme": nvme, "iser": iser, "srp": srp, "smb": smbDirect, "lustre": lustre, "glusterfs": "GlusterFS", "rpcrdma": rpcRDMA,
+	"perftest": "perftest", "rping": "rping", "mpi": "MPI", "nccl": "NCCL",
+}
+
+// ServiceWords are what ParseDecodeAs takes as services.
+func ServiceWords() []string {
+	var words []string
+	for w := range shortNames {
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	return words
+}
+
+// ParseDecodeAs reads PORT=SERVICE, or 0xID=SERVICE with a service id of InfiniBand
+// connection management, into m.
+func ParseDecodeAs(m map[uint64]string, s string) error {
+	id, word, ok := strings.Cut(s, "=")
+	name := shortNames[strings.ToLower(strings.TrimSpace(word))]
+	if !ok || name == "" {
+		return fmt.Errorf("%q is not PORT=SERVICE; services are %s", s, strings.Join(ServiceWords(), ", "))
+	}
+	id = strings.TrimSpace(id)
+	bits := 16
+	if strings.HasPrefix(id, "0x") {
+		bits = 64
+	}
+	n, err := strconv.ParseUint(id, 0, bits)
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q is neither a port nor a service id, such as 4420 or 0x1062710", id)
+	}
+	m[n] = name
+	return nil
+}
+
+// service names the layer above a connection, from what is known of it so far.
+func (k *conn) service(r *Recorder) Service {
+	if k.named {
+		return k.name
+	}
+	k.name = NameService(k.c, r.opt.DecodeAs)
+	if k.name.Source == SourceNone && k.hint != "" {
+		k.name = Service{k.hint, SourceGuess}
+	}
+	// A setup that is captured comes before all operations; a hint with the
+	// first Send.
+	k.named = k.name.Source != SourceNone
+	return k.name
+}
+
+// NameService names the layer above a connection by its setup or ports, as given
+// ports and service ids say first.
+func NameService(c *rdma.Connection, given map[uint64]string) Service {
+	for side := range c.Setup {
+		s := &c.Setup[side]
+		if s.ServiceID == 0 {
+			continue
+		}
+		if n := given[s.ServiceID]; n != "" {
+			return Service{n, SourceUser}
+		}
+		if _, port, ok := ibcm.ServiceID(s.ServiceID).IP(); ok {
+			if n := given[uint64(port)]; n != "" {
+				return Service{n, SourceUser}
+			}
+			if n := rdma.ServiceName(port); n != "" {
+				return Service{n, SourceSetup}
+			}
+			continue
+		}
+		if loginSRP(s.PrivateBytes[:min(int(s.PrivateBytesLen), len(s.PrivateBytes))]) {
+			return Service{srp, SourceGuess}
+		}
+	}
+	if c.Fabric != rdma.IWARP && c.Fabric != rdma.TCP && c.Fabric != rdma.UDP {
+		return unknown
+	}
+	for _, i := range [2]int{1, 0} {
+		if n := given[uint64(c.Ends[i].Port)]; n != "" {
+			return Service{n, SourceUser}
+		}
+	}
+	port := c.Ends[1].Port
+	if rdma.ServiceName(port) == "" && port >= ephemeral && c.Ends[0].Port < ephemeral && c.Ends[0].Port >= reserved {
+		port = c.Ends[0].Port // the first packet that was captured is one of the server
+	}
+	if n := rdma.ServiceName(port); n != "" {
+		return Service{n, SourcePort}
+	}
+	return unknown
+}
+
+// The ports that clients take: with privileges those below reserved, else those from
+// ephemeral on, as Linux does.
+const (
+	reserved  = 1024
+	ephemeral = 32768
+)
+
+// loginSRP reports whether the private data of a connection request can be an
+// SRP_LOGIN_REQ (T10 SRP, 6.2): its code, the length of an information unit, and
+// the formats of buffers, of which direct and indirect exist.
+func loginSRP(b []byte) bool {
+	if len(b) < 64 || b[0] != 0 {
+		return false
+	}
+	for _, x := range b[1:8] {
+		if x != 0 {
+			return false
+		}
+	}
+	size, formats := binary.BigEndian.Uint32(b[16:]), binary.BigEndian.Uint16(b[24:])
+	return size >= 64 && size <= 1<<20 && formats != 0 && formats&^6 == 0
+}
+
+// guessMessages is how many Sends of a connection are looked at.
+const guessMessages = 8
+
+// guess looks at a Send for what the layer above may be.
+func (k *conn) guess(b []byte, length uint32, _ rdma.Side) {
+	if k.hint == "" {
+		k.hint = guess(b, length)
+	}
+	k.messages++
+	k.guessed = k.hint != "" || k.messages >= guessMessages
+}
+
+// guess names the layer that a message looks to be of; "" if it looks like none.
+func guess(b []byte, length uint32) string {
+	if len(b) < 4 {
+		return ""
+	}
+	switch binary.LittleEndian.Uint32(b) {
+	case 0x0be91b91, 0x911be90b: // LNET_PROTO_IB_MAGIC, in either order
+		return lustre
+	}
+	switch {
+	case len(b) >= 20 && length == 20 && [6]byte(b) == [6]byte{0, 1, 0, 1, 0, 0}:
+		// SMB Direct Negotiate Request: versions 1.0 to 1.0, reserved (MS-SMBD 2.2.1).
+		return smbDirect
+	case len(b) >= 32 && length == 32 && [8]byte(b) == [8]byte{0, 1, 0, 1, 0, 1, 0, 0}:
+		return smbDirect // Negotiate Response (MS-SMBD 2.2.2)
+	case len(b) >= 76 && b[0]&0xf0 == 0x10 && b[28]&0x3f == 3:
+		// iSER control-type header (RFC 7145, section 9.2) with an iSCSI Login Request.
+		return iser
+	case len(b) >= 64 && length == 64 && b[0] == 0x7f && b[4] <= 0x18 && b[1]&0xc0 == 0x40:
+		// A command capsule with the opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3).
+		return nvme
+	}
+	if len(b) >= 28 {
+		version, credits, kind := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
+		if version == 1 && credits > 0 && credits <= 1<<16 && kind <= 4 {
+			return rpcRDMA // RFC 8166, section 4.1
+		}
+	}
+	return ""
+}

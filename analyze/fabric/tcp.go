@@ -1,0 +1,181 @@
+package fabric
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// stream is the TCP stream of one side of an iWARP connection.
+type stream struct {
+	begun    bool
+	high     uint64 // behind the newest byte
+	hasAcked bool
+	acked    uint64
+	dups     int // acknowledgements of the same in a row, without payload
+	firstDup rdma.Ref
+	closed   rdma.Ref // the receiver has no room since
+}
+
+// segment takes a TCP segment: payload of one stream, and an acknowledgement of the
+// other.
+func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
+	if s.HasAck {
+		r.segmentAck(k, s)
+	}
+	if !s.Placed || s.End == s.Start {
+		return
+	}
+	d := &k.dirs[s.From]
+	t := &d.stream
+	if !t.begun {
+		t.begun, t.high = true, s.Start
+	}
+	switch {
+	case s.Start >= t.high:
+		if s.Start > t.high {
+			d.gaps.add(hole{start: t.high, count: s.Start - t.high, ref: s.Ref, value: k.c.Stamp.Value})
+		}
+		t.high = s.End
+	case t.hasAcked && s.End <= t.acked && s.End-s.Start <= 1:
+		// A probe of the window, or a keep-alive (RFC 1122, sections 4.2.2.17 and 4.2.3.6).
+	default:
+		r.segmentLate(k, d, s)
+		t.high = max(t.high, s.End)
+	}
+	d.lastSent = s.Ref
+}
+
+// shortestTimer is less than any timer of a TCP sender, in nanoseconds: what comes again
+// earlier, and without a duplicate acknowledgement, is a copy that the network made.
+const shortestTimer = 1_000_000
+
+// segmentLate takes a segment that is not the next.
+func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
+	t := &d.stream
+	g := d.gaps.bytes(s.Start)
+	var was hole
+	if g != nil {
+		was = *g
+		// A packet that was overtaken is older than the one behind it; one that
+		// was sent again is younger (RFC 7323, section 3.2).
+		younger := k.c.Stamp.Present && int32(k.c.Stamp.Value-g.value) > 0
+		d.gaps.fill(s.Start, s.End)
+		if !younger && t.dups < 3 && !d.active {
+			r.totals.Reordered++
+			return
+		}
+	}
+	e := d.ep
+	if !d.active {
+		notice := ByTimer
+		if t.dups > 0 {
+			notice = ByDupAcks
+		}
+		waited := later(d.lastSent, d.progress)
+		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer {
+			r.totals.Copies++
+			return
+		}
+		e = r.begin(k, s.From, d, notice, 0)
+		e.NAK, e.First = t.firstDup, s.Ref
+		if g != nil {
+			e.Exact, e.Detected = true, was.ref
+			e.Lost = append(e.Lost, Range{was.start, was.count})
+		} else {
+			e.Lost = append(e.Lost, Range{s.Start, s.End - s.Start})
+		}
+		if notice == ByTimer {
+			e.Timeouts = 1
+			e.Waited, _ = between(waited, s.Ref)
+		}
+		e.until = t.high
+	} else if g != nil && len(e.Lost) < maxRanges && was.start >= e.Lost[len(e.Lost)-1].Start+e.Lost[len(e.Lost)-1].Count {
+		e.Lost = append(e.Lost, Range{was.start, was.count})
+	}
+	e.Resent++
+	e.ResentBytes += uint64(s.Bytes)
+	r.totals.Resent++
+	r.totals.ResentBytes += uint64(s.Bytes)
+	if t.hasAcked && s.End <= t.acked {
+		e.Needless++
+		r.totals.Needless++
+	}
+}
+
+// segmentAck takes an acknowledgement of what the other side sent.
+func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
+	d := &k.dirs[s.From.Other()]
+	t := &d.stream
+	switch {
+	case !t.hasAcked || s.Acked > t.acked:
+		t.hasAcked, t.acked, t.dups, t.firstDup = true, s.Acked, 0, rdma.Ref{}
+		d.progress = s.Ref
+		if len(d.gaps.list) > 0 {
+			r.totals.NotCaptured += d.gaps.bytesBefore(s.Acked)
+		}
+		if d.active && s.Acked >= d.ep.until {
+			d.ep.CaughtUp = s.Ref
+			r.finish(k, d)
+		}
+	case s.Acked == t.acked && s.End == s.Start && t.high > t.acked && !s.ZeroWindow && !t.closed.Seen():
+		if t.dups++; t.dups == 1 {
+			t.firstDup = s.Ref
+		}
+	}
+	switch {
+	case s.ZeroWindow && !t.closed.Seen():
+		t.closed = s.Ref
+	case !s.ZeroWindow && t.closed.Seen():
+		e := Episode{Connection: k.c, Service: k.service(r), From: s.From.Other(), Notice: ByZeroWind, NAK: t.closed, CaughtUp: s.Ref}
+		e.Waited, _ = between(t.closed, s.Ref)
+		t.closed = rdma.Ref{}
+		r.episode(k, &e)
+	}
+}
+
+// bytes returns the hole that an offset of a stream is in.
+func (h *holes) bytes(at uint64) *hole {
+	for i := range h.list {
+		if g := &h.list[i]; at >= g.start && at-g.start < g.count {
+			return g
+		}
+	}
+	return nil
+}
+
+// fill takes the bytes from start to end out of the hole that start is in.
+func (h *holes) fill(start, end uint64) {
+	for i := range h.list {
+		g := &h.list[i]
+		if start < g.start || start-g.start >= g.count {
+			continue
+		}
+		rest := hole{start: end, ref: g.ref, value: g.value}
+		if last := g.start + g.count; last > end {
+			rest.count = last - end
+		}
+		if g.count = start - g.start; g.count == 0 {
+			*g = rest
+			if g.count == 0 {
+				h.list = append(h.list[:i], h.list[i+1:]...)
+			}
+		} else if rest.count > 0 && len(h.list) < maxHoles {
+			h.list = append(h.list, hole{})
+			copy(h.list[i+2:], h.list[i+1:])
+			h.list[i+1] = rest
+		}
+		return
+	}
+}
+
+// bytesBefore forgets the holes of a stream up to an offset, and returns how many
+// there were: a segment that the receiver has, and the capture lacks.
+func (h *holes) bytesBefore(at uint64) (n uint64) {
+	kept := h.list[:0]
+	for _, g := range h.list {
+		if g.start+g.count > at {
+			kept = append(kept, g)
+		} else {
+			n++
+		}
+	}
+	h.list = kept
+	return n
+}

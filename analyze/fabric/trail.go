@@ -1,0 +1,139 @@
+package fabric
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+const (
+	trailStart = 4
+	// trailUnknown is how many packets are remembered before the first
+	// acknowledgement.
+	trailUnknown = 31
+	trailMost    = 2048    // packets of one direction
+	maxTrails    = 1 << 18 // the same, of all together
+)
+
+// step is a packet that went by.
+type step struct {
+	psn uint32
+	ref rdma.Ref
+}
+
+// trail is when the last packets of a direction were seen, by PSN.
+type trail struct{ steps []step }
+
+// put notes a packet; span is how many PSNs should be remembered.
+func (t *trail) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
+	if n := len(t.steps); n == 0 || int(span) >= n && n < trailMost {
+		size := max(2*n, trailStart)
+		if n == 0 || r.steps+size-n <= maxTrails/16*r.scale {
+			r.steps += size - n
+			old := t.steps
+			t.steps = make([]step, size)
+			for _, s := range old {
+				if s.ref.Seen() {
+					t.steps[s.psn&uint32(size-1)] = s
+				}
+			}
+		}
+	}
+	t.steps[psn&uint32(len(t.steps)-1)] = step{psn, ref}
+}
+
+// get is when a PSN was last seen; the zero Ref if that is not remembered.
+func (t *trail) get(psn uint32) rdma.Ref {
+	if len(t.steps) == 0 {
+		return rdma.Ref{}
+	}
+	if s := &t.steps[psn&uint32(len(t.steps)-1)]; s.psn == psn {
+		return s.ref
+	}
+	return rdma.Ref{}
+}
+
+// after is the first packet behind psn of the next few that was seen since at.
+func (t *trail) after(psn uint32, at rdma.Ref) (first rdma.Ref) {
+	for i := uint32(1); i <= 16; i++ {
+		if ref := t.get(psnAdd(psn, i)); ref.Seen() && ref.Number >= at.Number && (!first.Seen() || ref.Number < first.Number) {
+			first = ref
+		}
+	}
+	return first
+}
+
+func (t *trail) reset(r *Recorder) {
+	r.steps -= len(t.steps)
+	t.steps = nil
+}
+
+// hole is PSNs, or bytes of a stream, that have not been seen, though later ones
+// have.
+type hole struct {
+	start uint64
+	count uint64
+	ref   rdma.Ref // the packet behind it
+	value uint32   // iWARP: timestamp of that packet
+	used  bool     // an episode names it
+}
+
+// maxHoles is how many holes of a direction are remembered.
+const maxHoles = 16
+
+// holes are in the order of the capture.
+type holes struct{ list []hole }
+
+func (h *holes) add(x hole) {
+	if len(h.list) == maxHoles {
+		h.list = h.list[:copy(h.list, h.list[1:])]
+	}
+	h.list = append(h.list, x)
+}
+
+// find returns the hole that a PSN is in.
+func (h *holes) find(psn uint32) *hole {
+	for i := len(h.list) - 1; i >= 0; i-- {
+		if d := psnDiff(psn, uint32(h.list[i].start)); d >= 0 && uint64(d) < h.list[i].count {
+			return &h.list[i]
+		}
+	}
+	return nil
+}
+
+// take takes a PSN out of the hole that it is in, unless an episode names that.
+func (h *holes) take(psn uint32) {
+	g := h.find(psn)
+	if g == nil || g.used {
+		return
+	}
+	n := uint64(psnDiff(psn, uint32(g.start)))
+	rest := hole{start: uint64(psnAdd(psn, 1)), count: g.count - n - 1, ref: g.ref}
+	switch {
+	case n == 0:
+		g.start, g.count = rest.start, rest.count
+	case rest.count > 0 && len(h.list) < maxHoles:
+		g.count = n
+		h.list = append(h.list, rest)
+	default:
+		g.count = n
+	}
+	kept := h.list[:0]
+	for _, x := range h.list {
+		if x.count > 0 {
+			kept = append(kept, x)
+		}
+	}
+	h.list = kept
+}
+
+// before forgets the holes up to a PSN, and returns how many packets were in those
+// that no episode names.
+func (h *holes) before(psn uint32) (n uint64) {
+	kept := h.list[:0]
+	for _, x := range h.list {
+		if psnDiff(uint32(x.start+x.count-1)&(1<<24-1), psn) > 0 {
+			kept = append(kept, x)
+		} else if !x.used {
+			n += x.count
+		}
+	}
+	h.list = kept
+	return n
+}

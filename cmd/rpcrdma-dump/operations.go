@@ -1,0 +1,145 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/analyze/account"
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
+)
+
+const operationsLong = `List the operations of RDMA - Send, Write, Read, atomic - of every connection of
+RoCE, InfiniBand and iWARP, whatever the layer above. Each is one line, as it ends:
+
+  05:39:05.592969 #1 192.0.2.1 > 192.0.2.2 NFS/RDMA write 65536 bytes, 211.4µs, …
+
+the time of its first packet, the connection as numbered in the other listings, who
+asked whom, the layer above, what it is, its length, and its latency: from its
+first packet to the acknowledgement of all of it, of a Read from the request to the
+last response. Instead of a latency stands why there is none: unanswered (the
+connection or the capture ended), incomplete (the end of a Send was not captured),
+given up (more were under way than can be followed), interrupted (sequence numbers
+contradicted what was known).
+
+The layer above is known from connection management or a TCP port, or said with
+--decode-as. With a question mark it is a guess from the first messages.`
+
+// operationsOptions are the flags of the command operations.
+type operationsOptions struct {
+	inputOptions
+	fabricFlags
+	time       timeFlag
+	format     string
+	count      uint64
+	connection int
+	lines      bool
+}
+
+// fabricFlags are those of all that names the layers above connections.
+type fabricFlags struct{ decodeAs []string }
+
+func (o *fabricFlags) register(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.decodeAs, "decode-as", nil, "take connections to a port, or service id, for a `service`: PORT=SERVICE or 0xID=SERVICE,\n"+
+		"with one of "+strings.Join(fabric.ServiceWords(), ", "))
+}
+
+// services is what the user has said of them.
+func (o *fabricFlags) services() (map[uint64]string, error) {
+	m := make(map[uint64]string)
+	for _, s := range o.decodeAs {
+		if err := fabric.ParseDecodeAs(m, s); err != nil {
+			return nil, cli.Usagef("--decode-as: %v", err)
+		}
+	}
+	return m, nil
+}
+
+func newOperationsCommand(s *cli.Streams) *cobra.Command {
+	o := &operationsOptions{}
+	cmd := &cobra.Command{
+		Use:   "operations [flags] FILE...",
+		Short: "List RDMA operations of every connection, with or without RPC",
+		Long:  operationsLong,
+		Example: "  rpcrdma-dump operations trace.pcap\n" +
+			"  rpcrdma-dump operations -T ndjson trace.pcap | jq 'select(.latency_ns > 1e6)'\n" +
+			"  rpcrdma-dump operations --decode-as 4500=nvme trace.pcap",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or ndjson")
+	f.IntVar(&o.connection, "connection", 0, "only operations of connection `n`, as numbered in the other listings")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `n` operations that were printed")
+	o.fabricFlags.register(f)
+	o.time.register(f)
+	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *operationsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if o.format != "text" && o.format != "ndjson" {
+		return cli.Usagef("-T is text or ndjson, not %q", o.format)
+	}
+	if o.connection < 0 {
+		return cli.Usagef("--connection is the number of a connection")
+	}
+	services, err := o.services()
+	if err != nil {
+		return err
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	out := newOutput(s.Out, j.in.live, o.lines)
+	e := &fabric.Encoder{Clock: text.Clock{Format: o.time.format}}
+	left := o.count
+	json := o.format == "ndjson"
+	r := fabric.New(fabric.Options{
+		DecodeAs: services,
+		Memory:   o.memory.Scale(fabric.DefaultMemory),
+		Operation: func(x *fabric.Operation) {
+			if j.stopped || o.connection != 0 && x.Connection.Resolve().ID != o.connection {
+				return
+			}
+			b := out.begin()
+			if json {
+				b = append(e.AppendJSON(b, x), '\n')
+			} else {
+				b = e.AppendText(b, x)
+			}
+			if !out.end(b) {
+				j.stop()
+			}
+			if left > 0 {
+				if left--; left == 0 {
+					j.stop()
+				}
+			}
+		},
+	})
+	opt := o.decoder()
+	opt.Transactions.OnCompletion = true // nobody looks at them
+	opt.Watcher = r
+	j.d = decode.New(opt, func(*transaction.Transaction) {})
+	_, outTTY := cli.Terminal(s.Out)
+	_, errTTY := cli.Terminal(s.Err)
+	err = j.run(errTTY && !outTTY)
+	if t := r.Totals(); !j.stopped && t.NotOperations > 0 {
+		j.notes.Printf("note: %d operations could not be followed: their beginning, or their headers, were not captured", t.NotOperations)
+	}
+	if json && !j.stopped {
+		a := j.d.Account()
+		out.end(printable.AppendValue(out.begin(), account.New(&a)))
+	}
+	return j.finish(err, out.close())
+}

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/analyze/text/results"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/table"
+)
+
+// shownConns is how many connections are shown without -v.
+const shownConns = 16
+
+const reportFabricLong = `
+
+With --view fabric the report is about RDMA itself, whatever the layer above:
+operations by kind, service, size and connection; each loss with who noticed it and
+how long the recovery took; congestion marks and CNPs. "rpcrdma-dump operations"
+lists the operations one by one.`
+
+// views are the values of --view.
+var views = []string{"transactions", "fabric"}
+
+// notInFabric are the flags of the report that are about transactions.
+var notInFabric = []string{"by", "filter", "inline", "html", "ftrace", "mountstats", "cpuprofile"}
+
+// runFabric makes the report of the fabric.
+func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	for _, name := range notInFabric {
+		if cmd.Flags().Changed(name) {
+			return cli.Usagef("--%s is about transactions: it does not go with --view fabric", name)
+		}
+	}
+	services, err := o.services()
+	if err != nil {
+		return err
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	r := fabric.New(fabric.Options{
+		DecodeAs: services, Top: o.top, Interval: o.interval, Memory: o.memory.Scale(fabric.DefaultMemory),
+	})
+	opt := o.decoder()
+	opt.Transactions.OnCompletion = true // nobody looks at them
+	opt.Watcher = r
+	j.d = decode.New(opt, func(*transaction.Transaction) {})
+	_, tty := cli.Terminal(s.Err)
+	err = j.run(tty)
+	names := make([]string, len(j.in.names))
+	for i, n := range j.in.names {
+		names[i] = filepath.Base(n)
+	}
+	rep := r.Report(names)
+	out := newOutput(s.Out, false, false)
+	var outErr error
+	if o.format == "json" {
+		outErr = printIndented(out, rep)
+	} else {
+		p := fabricPrinter{w: out, rep: rep, verbose: o.verbose, series: cmd.Flags().Changed("interval")}
+		outErr = p.print()
+	}
+	if outErr == nil {
+		outErr = out.close()
+	}
+	return j.finish(err, outErr)
+}
+
+// fabricPrinter writes a report of the fabric as tables.
+type fabricPrinter struct {
+	w       io.Writer
+	rep     *fabric.Report
+	verbose bool
+	series  bool
+	err     error
+}
+
+func (p *fabricPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+func (p *fabricPrinter) table(title string, header []string, right []bool, rows [][]string) {
+	if len(rows) == 0 || p.err != nil {
+		return
+	}
+	p.printf("\n%s\n\n", title)
+	p.err = table.Print(p.w, header, right, rows)
+}
+
+func (p *fabricPrinter) print() error {
+	t := &p.rep.Totals
+	p.printf("%d packets of RDMA, %s bytes, on %d connections\n", t.Packets, text.Size(nil, t.Bytes), len(p.rep.Connections))
+	p.operations()
+	p.connections()
+	p.recovery()
+	p.episodes()
+	p.congestion()
+	p.overTime()
+	if len(p.rep.Notes) > 0 {
+		p.printf("\n")
+	}
+	for _, n := range p.rep.Notes {
+		p.printf("note: %s\n", n)
+	}
+	return p.err
+}
+
+var latencyColumns = []string{"COUNT", "DONE", "BYTES", "AGAIN", "IN FLIGHT", "MEAN", "MIN", "P50", "P90", "P99", "P99.9", "MAX"}
+
+// latencyRow are the cells of a group below latencyColumns.
+func latencyRow(g *fabric.Group) []string {
+	row := []string{fmt.Sprint(g.Count), fmt.Sprint(g.Completed), string(text.Size(nil, g.Bytes)), table.Number(g.Again), fmt.Sprint(g.InFlight)}
+	d := g.Latency
+	for _, v := range []int64{d.Mean, d.Min, d.P50, d.P90, d.P99, d.P999, d.Max} {
+		if d.Count == 0 {
+			row = append(row, "-")
+		} else {
+			row = append(row, nanos(v))
+		}
+	}
+	return row
+}
+
+func nanos(v int64) string { return string(text.Duration(nil, time.Duration(v))) }
+
+// rightFrom says that the columns from n on are numbers.
+func rightFrom(n, columns int) []bool {
+	right := make([]bool, columns)
+	for i := n; i < columns; i++ {
+		right[i] = true
+	}
+	return right
+}
+
+func serviceName(name, source string) string {
+	if source == fabric.SourceGuess.String() {
+		return name + "?"
+	}
+	return name
+}
+
+func (p *fabricPrinter) groups(title string, names []string, list []fabric.Group, key func(*fabric.Group) []string) {
+	var rows [][]string
+	for i := range list {
+		rows = append(rows, append(key(&list[i]), latencyRow(&list[i])...))
+	}
+	header := append(append([]string{}, names...), latencyColumns...)
+	p.table(title, header, rightFrom(len(names), len(header)), rows)
+}
+
+func (p *fabricPrinter) operations() {
+	p.groups("Operations: first packet to acknowledgement; of a Read, request to last response", []string{"OPERATION"}, p.rep.Operations,
+		func(g *fabric.Group) []string { return []string{g.Kind} })
+	p.groups("By the layer above; with a question mark it is a guess", []string{"SERVICE", "OPERATION"}, p.rep.Services,
+		func(g *fabric.Group) []string { return []string{serviceName(g.Service, g.Source), g.Kind} })
+	p.groups("By size: up to so many bytes, and more than half of it", []string{"OPERATION", "SIZE"}, p.rep.Sizes,
+		func(g *fabric.Group) []string { return []string{g.Kind, sizeText(g.Size)} })
+}
+
+func sizeText(s string) string {
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return "≤" + string(text.Size(nil, n))
+}
+
+func (p *fabricPrinter) connections() {
+	header := []string{"ID", "FABRIC", "SERVICE", "FROM", "PACKETS", "BYTES", "OPS", "P50", "P99", "AGAIN", "NAK", "RNR", "ECN", "CNP", "LOSSES", "RECOVERY"}
+	var rows [][]string
+	list := p.rep.Connections
+	shown := len(list)
+	if !p.verbose {
+		shown = min(shown, shownConns)
+	}
+	for i := range list[:shown] {
+		c := &list[i]
+		var ops, losses uint64
+		var spent int64
+		var most *fabric.Group // the kind with most operations
+		for k := range c.Ops {
+			ops += c.Ops[k].Count
+			if most == nil || c.Ops[k].Count > most.Count {
+				most = &c.Ops[k]
+			}
+		}
+		for k := range c.Recovery {
+			losses += c.Recovery[k].Count
+			spent += c.Recovery[k].Time
+		}
+		for side := range c.Ends {
+			e := &c.Ends[side]
+			row := []string{"", "", "", e.Address, fmt.Sprint(e.Packets), string(text.Size(nil, e.Bytes)), "", "", "",
+				table.Number(e.Again), table.Number(e.NAKs), table.Number(e.RNRs), table.Number(e.Marked), table.Number(e.CNPs), "", ""}
+			if side == 0 {
+				row[0], row[1], row[2] = fmt.Sprint(c.ID), c.Fabric, serviceName(c.Service, c.Source)
+				row[6], row[14] = fmt.Sprint(ops), table.Number(losses)
+				row[15] = "-"
+				if losses > 0 {
+					row[15] = nanos(spent)
+				}
+				if most != nil && most.Latency.Count > 0 {
+					row[7], row[8] = nanos(most.Latency.P50), nanos(most.Latency.P99)
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	right := rightFrom(4, len(header))
+	right[0] = true
+	p.table("Connections: P50 and P99 are of the kind with most operations; NAK, RNR and CNP are what that side sent", header, right, rows)
+	if more := len(list) - shown; more > 0 {
+		p.printf("%d more connections: -v shows them\n", more)
+	}
+}
+
+func (p *fabricPrinter) recovery() {
+	t := &p.rep.Totals
+	p.printf("\nLosses and recovery: ")
+	if t.Episodes == 0 {
+		p.printf("none seen")
+	} else {
+		p.printf("%d episodes, %d packets sent again (%s bytes), %d of them needlessly", t.Episodes, t.Resent, text.Size(nil, t.ResentBytes), t.Needless)
+	}
+	for _, x := range []struct {
+		n    uint64
+		what string
+	}{{t.NotRecovered, "not recovered from"}, {t.Copies, "copies made on the way"}, {t.Reordered, "packets overtaken"}, {t.FatalNAKs, "fatal NAKs"}} {
+		if x.n > 0 {
+			p.printf("; %d %s", x.n, x.what)
+		}
+	}
+	p.printf("\n")
+	var rows [][]string
+	for _, g := range p.rep.Recovery {
+		mean := "-"
+		if n := g.Count - g.NotRecovered; n > 0 {
+			mean = nanos(g.Time / int64(n))
+		}
+		rows = append(rows, []string{g.Notice, fmt.Sprint(g.Count), table.Number(g.NotRecovered), table.Number(g.NAKs), table.Number(g.Timeouts), fmt.Sprint(g.Resent),
+			table.Number(g.Needless), table.Number(g.GoBackN), table.Number(g.Selective), table.Number(g.Partly), nanos(g.Time), mean})
+	}
+	header := []string{"NOTICED BY", "EPISODES", "NOT ENDED", "NAKS", "TIMEOUTS", "RESENT", "NEEDLESS", "GO-BACK-N", "SELECTIVE", "PARTLY", "TIME", "MEAN"}
+	p.table("By who noticed, and how", header, rightFrom(1, len(header)), rows)
+	for _, f := range p.rep.Fatal {
+		p.printf("fatal: connection %d, %s from %s for PSN %d in frame %d\n", f.Connection, f.Code, f.From, f.PSN, f.Frame)
+	}
+}
+
+func (p *fabricPrinter) episodes() {
+	var rows [][]string
+	for _, e := range p.rep.Episodes {
+		ph := e.Episode.Phases()
+		cell := func(d time.Duration) string {
+			if d < 0 {
+				return "-"
+			}
+			return nanos(int64(d))
+		}
+		lost := "?"
+		if len(e.Lost) > 0 {
+			lost = strconv.FormatUint(e.Lost[0].Start, 10)
+			if n := e.Lost[0].Count; n > 1 {
+				lost += "+" + strconv.FormatUint(n, 10)
+			}
+			if n := len(e.Lost); n > 1 {
+				lost += fmt.Sprintf(", %d more", n-1)
+			}
+			if !e.Exact {
+				lost += " …"
+			}
+		}
+		if e.Responses {
+			lost = "resp " + lost
+		}
+		took := "not ended"
+		if e.Duration != nil {
+			took = nanos(*e.Duration)
+		}
+		waited := "-"
+		if e.Waited > 0 {
+			waited = nanos(e.Waited)
+			if e.Announced > 0 {
+				waited += " of " + nanos(e.Announced)
+			}
+		}
+		rows = append(rows, []string{clock(e.Start), fmt.Sprint(e.Connection), e.Requester, e.Notice, lost,
+			cell(ph.Detection), cell(ph.NAK), cell(ph.Reaction), cell(ph.CatchUp), took, waited, fmt.Sprint(e.Resent), table.Number(uint64(e.Needless)), e.Repeat})
+	}
+	header := []string{"TIME", "ID", "REQUESTER", "NOTICED BY", "LOST", "DETECT", "NAK", "REACT", "CATCH UP", "TOTAL", "WAITED", "RESENT", "NEEDLESS", "REPEATED"}
+	p.table("The longest episodes: lost packet to the next behind it, to the NAK, to the first packet sent again, to the end;\nLOST are PSNs (iWARP: bytes of the stream), with … if there may be more", header, rightFrom(5, len(header)), rows)
+}
+
+func (p *fabricPrinter) congestion() {
+	c := &p.rep.Congestion
+	p.printf("\nCongestion: ")
+	if c.Marked == 0 && c.CNPs == 0 {
+		p.printf("no packet marked, no CNP\n")
+		return
+	}
+	p.printf("%d packets marked (%s %%), %d CNPs, %d of them without a mark before\n", c.Marked, results.Percent(c.Share), c.CNPs, c.WithoutMark)
+	var rows [][]string
+	for _, x := range []struct {
+		name string
+		d    *latency.Distribution
+	}{
+		{"first mark to CNP", c.MarkToCNP}, {"between CNPs to one side of a connection", c.PerConnection},
+		{"between CNPs from one address to another", c.PerAddresses}, {"between CNPs from one address", c.PerSender},
+	} {
+		if d := x.d; d != nil {
+			rows = append(rows, []string{x.name, fmt.Sprint(d.Count), nanos(d.Min), nanos(d.P50), nanos(d.P90), nanos(d.P99), nanos(d.Max)})
+		}
+	}
+	header := []string{"", "COUNT", "MIN", "P50", "P90", "P99", "MAX"}
+	p.table("A receiver that limits CNPs shows its limit as MIN of the scope that it limits", header, rightFrom(1, len(header)), rows)
+}
+
+func (p *fabricPrinter) overTime() {
+	if !p.series {
+		return
+	}
+	var rows [][]string
+	for _, v := range p.rep.Series.Intervals {
+		share := 0.0
+		if v.Packets > 0 {
+			share = float64(v.Marked) / float64(v.Packets)
+		}
+		rows = append(rows, []string{nanos(v.Start), fmt.Sprint(v.Packets), string(text.Size(nil, v.Bytes)), table.Number(v.Marked), results.Percent(share),
+			table.Number(v.CNPs), table.Number(v.NAKs), table.Number(v.Again)})
+	}
+	header := []string{"FROM", "PACKETS", "BYTES", "MARKED", "%", "CNP", "NAK", "AGAIN"}
+	p.table("Over time, in intervals of "+nanos(p.rep.Series.Length), header, rightFrom(0, len(header)), rows)
+}

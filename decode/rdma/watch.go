@@ -1,0 +1,191 @@
+package rdma
+
+// WorkKind tells the operations of a queue pair apart.
+type WorkKind uint8
+
+// Kinds of work.
+const (
+	WorkSend WorkKind = iota + 1
+	WorkWrite
+	WorkRead
+	WorkAtomic
+)
+
+var workNames = [...]string{"", "send", "write", "read", "atomic"}
+
+func (k WorkKind) String() string {
+	if int(k) < len(workNames) {
+		return workNames[k]
+	}
+	return ""
+}
+
+// Work is one operation as the fabric carries it, whatever the layer above.
+type Work struct {
+	// Seq counts the operations that From started on the connection, in the
+	// order in which they were first seen: 0, 1, 2, …
+	Seq    uint64
+	Kind   WorkKind
+	From   Side
+	PSN    uint32 // of its first packet; 0 over iWARP
+	Handle uint32 // Write, Read: steering tag of the memory at the other side
+	Offset uint64 // address in that memory
+	Length uint32 // bytes, as announced; 0 for a Send, and for an iWARP Write, whose end tells
+}
+
+// Class says what a packet is to the health of a connection.
+type Class uint8
+
+// Classes of packets. ClassSegment is a TCP segment of an iWARP connection, all
+// others are of RoCE and InfiniBand.
+const (
+	ClassOther Class = iota
+	ClassRequest
+	ClassReadResponse
+	ClassAck // an atomic's included
+	ClassNAK
+	ClassRNR
+	ClassCNP
+	ClassSegment
+)
+
+// Novelty says whether a packet was seen before.
+type Novelty uint8
+
+// Novelties.
+const (
+	NoveltyUnknown Novelty = iota
+	NoveltyNew             // the next in order, or beyond a gap
+	NoveltyLate            // it was missing: it was lost and sent again, or overtaken
+	NoveltyAgain           // it has been seen
+)
+
+// Sighting is a packet that belongs to a connection, with what its tracker
+// found out about its place in the sequence.
+type Sighting struct {
+	Ref     Ref
+	From    Side
+	Class   Class
+	Novelty Novelty
+	Marked  bool // "congestion experienced" in the IP header
+	Read    bool // ClassRequest: an RDMA Read Request
+	// Restarted says that the packet sequence numbers of From contradicted what
+	// was known. All that was under way there is over.
+	Restarted bool
+	Syndrome  uint8  // ClassAck, ClassNAK, ClassRNR: of the AETH
+	Bytes     uint32 // as in Counters.Bytes
+	PSN       uint32 // as in the BTH; of a response, of the request that it answers
+	Count     uint32 // PSNs that a request takes: more than 1 only for a Read; 0 if not known
+	Gap       uint32 // PSNs right before this one that have not been seen
+
+	// ClassSegment: offsets in the stream of From (Start, End) and in that of
+	// the other side (Acked). Placed is false if the offsets are not known.
+	Placed, HasAck    bool
+	ZeroWindow        bool // the receiver has no room
+	Start, End, Acked uint64
+}
+
+// Watcher sees the packets and operations of all RDMA connections, with or
+// without RPC: see Observed. It is told in the order of the capture. Nothing
+// that it is given may be kept beyond the call, except the *Connection.
+type Watcher interface {
+	// Saw reports a packet, after what it did to operations.
+	Saw(c *Connection, s *Sighting)
+	// WorkStarted reports the first packet of an operation that was seen.
+	WorkStarted(c *Connection, w *Work, ref Ref)
+	// WorkData reports a packet of an operation: of a Send or Write, or of the
+	// response to a Read. again says that it, or a Read Request, came once more.
+	WorkData(c *Connection, from Side, seq uint64, bytes uint32, again bool, ref Ref)
+	// WorkDone reports that a Send was put together, with its first bytes, or
+	// that the last response to a Read came. length is what was sent, of a Send
+	// without its end at least one byte more than was seen.
+	WorkDone(c *Connection, from Side, seq uint64, length uint32, data []byte, ref Ref)
+	// WorkAcked reports the packet that acknowledges all of an operation.
+	WorkAcked(c *Connection, from Side, seq uint64, ref Ref)
+	// Merged and Closed are those of Handler.
+	Merged(into *Connection, side Side, from *Connection, was Side)
+	Closed(c *Connection, ref Ref)
+}
+
+// Observed is a Handler that has a Watcher, for trackers to call.
+type Observed interface{ Watcher() Watcher }
+
+// WatcherOf returns the Watcher of h, nil if it has none.
+func WatcherOf(h Handler) Watcher {
+	if o, ok := h.(Observed); ok {
+		return o.Watcher()
+	}
+	return nil
+}
+
+// Watchers makes one Watcher of several. Each has Connection.Watched for itself.
+func Watchers(list ...Watcher) Watcher {
+	kept := make(watchers, 0, len(list))
+	for _, w := range list {
+		if w != nil {
+			kept = append(kept, w)
+		}
+	}
+	switch len(kept) {
+	case 0:
+		return nil
+	case 1:
+		return kept[0]
+	}
+	return kept
+}
+
+type watchers []Watcher
+
+// watched is Connection.Watched of several.
+type watched []any
+
+// each calls f with Connection.Watched as the i-th left it.
+func (l watchers) each(c *Connection, f func(i int, w Watcher)) {
+	slots, _ := c.Watched.(watched)
+	if slots == nil {
+		slots = make(watched, len(l))
+	}
+	for i, w := range l {
+		c.Watched = slots[i]
+		f(i, w)
+		slots[i] = c.Watched
+	}
+	c.Watched = slots
+}
+
+func (l watchers) Saw(c *Connection, s *Sighting) {
+	l.each(c, func(_ int, w Watcher) { w.Saw(c, s) })
+}
+
+func (l watchers) WorkStarted(c *Connection, x *Work, ref Ref) {
+	l.each(c, func(_ int, w Watcher) { w.WorkStarted(c, x, ref) })
+}
+
+func (l watchers) WorkData(c *Connection, from Side, seq uint64, bytes uint32, again bool, ref Ref) {
+	l.each(c, func(_ int, w Watcher) { w.WorkData(c, from, seq, bytes, again, ref) })
+}
+
+func (l watchers) WorkDone(c *Connection, from Side, seq uint64, length uint32, data []byte, ref Ref) {
+	l.each(c, func(_ int, w Watcher) { w.WorkDone(c, from, seq, length, data, ref) })
+}
+
+func (l watchers) WorkAcked(c *Connection, from Side, seq uint64, ref Ref) {
+	l.each(c, func(_ int, w Watcher) { w.WorkAcked(c, from, seq, ref) })
+}
+
+func (l watchers) Merged(into *Connection, side Side, from *Connection, was Side) {
+	theirs, _ := from.Watched.(watched)
+	if theirs == nil {
+		theirs = make(watched, len(l))
+	}
+	l.each(into, func(i int, w Watcher) {
+		from.Watched = theirs[i]
+		w.Merged(into, side, from, was)
+	})
+	from.Watched = nil
+}
+
+func (l watchers) Closed(c *Connection, ref Ref) {
+	l.each(c, func(_ int, w Watcher) { w.Closed(c, ref) })
+}
