@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -50,9 +51,18 @@ func Binary(t *testing.T, program string) string {
 	return name
 }
 
+// hear takes back that SIGHUP is ignored, as it is under nohup. Programs inherit
+// that, and ignore it too; a signal with a handler is one that they get.
+var hear = sync.OnceFunc(func() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+})
+
 // Start starts a command line; it is killed at the end of the test.
 func Start(t *testing.T, stdin io.Reader, name string, args ...string) *Process {
 	t.Helper()
+	hear()
 	p := &Process{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, &p.Stdout, &p.Stderr
 	must(t, p.cmd.Start())
