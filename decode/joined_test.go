@@ -115,7 +115,7 @@ func TestJoined(t *testing.T) {
 		}
 	}
 	t.Logf("%d packets joined", total)
-	if total < 1000 {
+	if total < 1000 && !testing.Short() { // a short run has one capture, of iWARP
 		t.Errorf("%d packets joined", total)
 	}
 }

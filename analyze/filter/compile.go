@@ -70,14 +70,21 @@ func (c *compiler) nodes(terms []tree) ([]node, int, error) {
 	return l, sum, nil
 }
 
+// asListed is the field that a test is about: a status compared with "ok" is that
+// of the listing.
+func asListed(f *field, t *treeTest) *field {
+	if f.name == "status" && t.op.equates() && slices.ContainsFunc(t.args, func(a argument) bool { return strings.EqualFold(a.lo.text, "ok") }) {
+		return statusColumn()
+	}
+	return f
+}
+
 func (c *compiler) test(t *treeTest) (node, int, error) {
 	f, err := c.field(t.field)
 	if err != nil {
 		return nil, 0, err
 	}
-	if f.name == "status" && t.op.equates() && slices.ContainsFunc(t.args, func(a argument) bool { return strings.EqualFold(a.lo.text, "ok") }) {
-		f = statusColumn()
-	}
+	f = asListed(f, t)
 	if f.kinds&^(kGroup|kCount) != 0 && t.op != opExists {
 		// The members of a group have their own kinds; the group itself has no value.
 		g := *f

@@ -99,7 +99,7 @@ func (p *fabricPrinter) table(title string, header []string, right []bool, rows 
 
 func (p *fabricPrinter) print() error {
 	t := &p.rep.Totals
-	p.printf("%d packets of RDMA, %s bytes, on %d connections\n", t.Packets, text.Size(nil, t.Bytes), len(p.rep.Connections))
+	p.printf("%d packets of RDMA, %s bytes, on %s\n", t.Packets, text.Size(nil, t.Bytes), text.Plural(uint64(len(p.rep.Connections)), "connection"))
 	p.operations()
 	p.connections()
 	p.recovery()
@@ -217,7 +217,7 @@ func (p *fabricPrinter) connections() {
 	right[0] = true
 	p.table("Connections: P50 and P99 are of the kind with most operations; NAK, RNR and CNP are what that side sent", header, right, rows)
 	if more := len(list) - shown; more > 0 {
-		p.printf("%d more connections: -v shows them\n", more)
+		p.printf("%s: -v shows them\n", text.Plural(uint64(more), "more connection"))
 	}
 }
 
