@@ -115,7 +115,7 @@ func TestJoined(t *testing.T) {
 		}
 	}
 	t.Logf("%d packets joined", total)
-	if total < 1000 && !testing.Short() { // a short run has one capture, of iWARP
+	if total < 1000 && !testing.Short() { // a short run has captures of iWARP only
 		t.Errorf("%d packets joined", total)
 	}
 }
