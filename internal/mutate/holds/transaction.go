@@ -92,12 +92,18 @@ func message(m *transaction.Message) string {
 	return ""
 }
 
-// phases: the five parts sum to the total, and are negative only if the clock
-// went backwards.
+// phases: they are there if call and reply are and the reply is not stamped before
+// the call (or with it, if it came first); the five parts sum to the total, and none
+// is negative.
 func phases(tx *transaction.Transaction) string {
 	p, ok := tx.Phases()
-	if ok != (tx.Call.Seen() && tx.Reply.Seen()) {
-		return "phases without call and reply, or none with both"
+	both := tx.Call.Seen() && tx.Reply.Seen()
+	took := tx.Reply.Last.Time - tx.Call.First.Time
+	switch backwards := both && tx.Reply.Last.Time < tx.Call.First.Time; {
+	case ok && (!both || backwards):
+		return "phases without call and reply in this order"
+	case !ok && both && !backwards && took != 0:
+		return "no phases with call and reply"
 	}
 	if !ok {
 		return ""
@@ -105,7 +111,7 @@ func phases(tx *transaction.Transaction) string {
 	if p.CallTransfer+p.ArgumentPull+p.Server+p.ResultPush+p.ReplyTransfer != p.Total {
 		return fmt.Sprintf("phases do not add up: %+v", p)
 	}
-	if p.CallTransfer < 0 || p.ArgumentPull < 0 || p.ResultPush < 0 || p.ReplyTransfer < 0 || p.Server < 0 && p.Total >= 0 ||
+	if p.CallTransfer < 0 || p.ArgumentPull < 0 || p.ResultPush < 0 || p.ReplyTransfer < 0 || p.Server < 0 ||
 		p.PullWait < 0 || p.PullWait > p.ArgumentPull || p.Ack < -1 {
 		return fmt.Sprintf("phases %+v", p)
 	}
