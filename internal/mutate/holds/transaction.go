@@ -5,6 +5,7 @@ package holds
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
@@ -125,6 +126,11 @@ func lengths(list []rpcrdma.Segment) (n uint64) {
 	return n
 }
 
+// headerless says that chunk lists of the transaction are missing.
+func headerless(n transaction.Note) bool {
+	return n.Kind == transaction.HeaderCut || n.Kind == transaction.HeaderMalformed
+}
+
 // moved: what operations have moved is no more than the memory that was
 // offered, and the operations listed agree with the totals.
 func moved(tx *transaction.Transaction) string {
@@ -140,7 +146,7 @@ func moved(tx *transaction.Transaction) string {
 		writes += lengths(w)
 	}
 	writes += lengths(tx.Call.Header.Reply)
-	if !tx.Call.Seen() {
+	if !tx.Call.Seen() || slices.ContainsFunc(tx.Notes, headerless) {
 		writes = math.MaxUint64 // the reply tells only what it says was used
 	}
 	switch {
