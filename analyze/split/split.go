@@ -175,6 +175,7 @@ func (s *Splitter) Options(opt *decode.Options) {
 	opt.Closed = s.conns.closed
 	if s.opt.Match != nil || s.opt.By == Time {
 		opt.Transactions.Attribute = s.attribute
+		opt.Transactions.Withdrawn = func(tx *transaction.Transaction) { s.over(s.known[tx.Serial()]) }
 	}
 }
 

@@ -393,6 +393,9 @@ func (t *Tracker) out(tx *Transaction) {
 	tx.resolve()
 	if tx.unproven {
 		t.Stats.OtherSends++
+		if t.opt.Withdrawn != nil {
+			t.opt.Withdrawn(tx)
+		}
 		t.recycle(tx)
 		return
 	}

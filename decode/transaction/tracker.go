@@ -23,6 +23,9 @@ type Options struct {
 	// the middle of a Send, for a NAK, and for what only the reply explains. A
 	// packet may come more than once, and belong to several transactions.
 	Attribute func(*Transaction, *Packet)
+	// Withdrawn, if set, is told of a transaction that is not emitted: it was made of
+	// a cut Send that nothing proved to be RPC. Stats.OtherSends counts them.
+	Withdrawn func(*Transaction)
 	// TraceXID, if set, limits both to transactions whose XID it accepts.
 	TraceXID func(xid uint32) bool
 	// Detach leaves an emitted transaction to the consumer, which may be
