@@ -96,6 +96,7 @@ func (a *Annotator) Options(opt *decode.Options) {
 	opt.Concurrent = false
 	opt.Transactions.OnCompletion = true
 	opt.Transactions.Attribute = a.attribute
+	opt.Transactions.Withdrawn = a.withdrawn
 	opt.Packet = func(v *decode.PacketView) { a.held.Add(v.Packet) }
 }
 
@@ -150,6 +151,16 @@ func (m *mark) join(p *transaction.Packet) bool {
 		return true
 	}
 	return q.Operation == p.Operation && q.Offset == p.Offset && q.Again == p.Again
+}
+
+// withdrawn forgets a transaction that turned out to be none.
+func (a *Annotator) withdrawn(tx *transaction.Transaction) {
+	if x := a.known[tx.Serial()]; x != nil {
+		x.ended = true
+		if x.marks == 0 {
+			delete(a.known, x.serial)
+		}
+	}
 }
 
 // openName is what is known of a transaction by its first words.
