@@ -37,8 +37,11 @@ func TestAccountant(t *testing.T) {
 		for name, set := range options {
 			t.Run(f.Name+name, func(t *testing.T) {
 				n := f.N / 6
-				if testing.Short() || name != "" {
+				if name != "" {
 					n /= 5
+				}
+				if testing.Short() {
+					n = min(n, f.N/60)
 				}
 				opt := decode.Options{Memory: limit}
 				set(&opt)
