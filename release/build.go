@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A build knows where things are, and what is built.
+type build struct {
+	root, work, out string
+	when            time.Time // of all files
+	version         string    // as packages write it: 1.2.0, or 0.0~git20261122.0123456789ab
+}
+
+// bin is where the programs of a platform are.
+func (b *build) bin(p platform) string { return filepath.Join(b.work, p.os+"_"+p.arch) }
+
+// result is the path of a file of the release.
+func (b *build) result(format string, args ...any) string {
+	return filepath.Join(b.out, packageName+"_"+b.version+"_"+fmt.Sprintf(format, args...))
+}
+
+// command prepares a command in the checkout. Git is told to trust it: one that
+// belongs to somebody else would have no version.
+func command(root string, env []string, name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir = root
+	c.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+	c.Env = append(c.Env, env...)
+	c.Stderr = os.Stderr
+	return c
+}
+
+func output(root, name string, args ...string) (string, error) {
+	b, err := command(root, nil, name, args...).Output()
+	return strings.TrimSpace(string(b)), err
+}
+
+// commit tells the date and the version of the checkout. Tags vX.Y.Z are
+// releases; every other commit sorts before the first of them.
+func commit(root string) (when time.Time, version string, err error) {
+	seconds, err := output(root, "git", "log", "-1", "--format=%ct")
+	if err != nil {
+		return when, "", fmt.Errorf("a release is built from a git checkout: %w", err)
+	}
+	if s := os.Getenv("SOURCE_DATE_EPOCH"); s != "" {
+		seconds = s
+	}
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return when, "", fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	}
+	when = time.Unix(n, 0).UTC()
+	tag, err := output(root, "git", "tag", "--points-at", "HEAD", "--list", "v[0-9]*", "--sort=-version:refname")
+	if err != nil {
+		return when, "", err
+	}
+	hash, err := output(root, "git", "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return when, "", err
+	}
+	changed, err := output(root, "git", "status", "--porcelain")
+	if err != nil {
+		return when, "", err
+	}
+	if tag, _, _ = strings.Cut(tag, "\n"); tag != "" && changed == "" {
+		return when, strings.TrimPrefix(tag, "v"), nil
+	}
+	version = "0.0~git" + when.Format("20060102") + "." + hash
+	if changed != "" {
+		version += ".dirty"
+	}
+	return when, version, nil
+}
+
+// compile builds the programs. Go records the version and the commit itself
+// (-buildvcs); paths of this machine are left out (-trimpath), so is the build
+// ID, which depends on the linker's temporary names.
+func (b *build) compile(p platform) error {
+	if _, err := os.Stat(b.bin(p)); err == nil {
+		return nil // for the manual pages
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", b.bin(p) + string(filepath.Separator)}
+	for _, program := range programs {
+		args = append(args, "./cmd/"+program)
+	}
+	env := []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT="}
+	if err := os.MkdirAll(b.bin(p), 0o755); err != nil {
+		return err
+	}
+	if err := command(b.root, env, "go", args...).Run(); err != nil {
+		return err
+	}
+	for _, program := range programs {
+		file := filepath.Join(b.bin(p), p.executable(program))
+		s, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-14s %-15s %5.1f MB\n", p, program, float64(s.Size())/1e6)
+	}
+	return nil
+}
+
+// extras has each program of this machine write its manual pages and
+// completions: they come from the flags that it really has.
+func (b *build) extras() error {
+	here := platform{runtime.GOOS, runtime.GOARCH}
+	if err := b.compile(here); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(b.completions(), 0o755); err != nil {
+		return err
+	}
+	env := []string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(b.when.Unix(), 10)}
+	for _, program := range programs {
+		exe := filepath.Join(b.bin(here), here.executable(program))
+		man := command(b.root, env, exe, "man", b.man())
+		man.Stderr = nil
+		if msg, err := man.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s man: %w: %s", program, err, msg)
+		}
+		for _, c := range shells {
+			text, err := command(b.root, nil, exe, "completion", c.shell).Output()
+			if err != nil {
+				return fmt.Errorf("%s completion %s: %w", program, c.shell, err)
+			}
+			if err := os.WriteFile(filepath.Join(b.completions(), c.file(program)), text, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *build) man() string         { return filepath.Join(b.work, "man") }
+func (b *build) completions() string { return filepath.Join(b.work, "completions") }
+
+// A shell has completions: their file, and the directory that the shell reads.
+type shell struct {
+	shell, dir, prefix, suffix string
+}
+
+func (s shell) file(program string) string { return s.prefix + program + s.suffix }
+
+var shells = []shell{
+	{"bash", "/usr/share/bash-completion/completions", "", ""},
+	{"zsh", "/usr/share/zsh/vendor-completions", "_", ""},
+	{"fish", "/usr/share/fish/vendor_completions.d", "", ".fish"},
+}
+
+// documents are the files of the checkout that every package carries.
+var documents = []string{"README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "NOTICE"}
+
+// write creates a file of the release from memory.
+func write(file string, content *bytes.Buffer) error {
+	return os.WriteFile(file, content.Bytes(), 0o644)
+}
