@@ -89,6 +89,10 @@ func (b *build) contents(p platform) (files.Contents, error) {
 	for _, unit := range units {
 		add(unit, path.Join("/usr/lib/systemd/system", filepath.Base(unit)), files.TypeFile, 0o644)
 	}
+	share := path.Join("/usr/share", packageName)
+	add(filepath.Join(b.root, "release", "files", "extcap"), path.Join(share, "extcap", "rpcrdma"), files.TypeFile, 0o755)
+	add(filepath.Join(b.root, "docs", "wireshark", "transactions.lua"), path.Join(share, "wireshark", "transactions.lua"), files.TypeFile, 0o644)
+	add(filepath.Join(b.root, "docs", "grafana", "rpcrdma-top.json"), path.Join(share, "grafana", "rpcrdma-top.json"), files.TypeFile, 0o644)
 	add(filepath.Join(b.root, "release", "files", "rpcrdma.default"), "/etc/default/rpcrdma", files.TypeConfigNoReplace, 0o644)
 	return list, nil
 }

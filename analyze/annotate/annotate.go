@@ -258,6 +258,17 @@ func (a *Annotator) write(p *capture.Packet, marks *[]mark) {
 	}
 }
 
+// Next is the number that the next packet will have.
+func (a *Annotator) Next() uint64 { return a.held.Next() }
+
+// Release writes the packets with smaller numbers, with what is known of them so far.
+func (a *Annotator) Release(before uint64) {
+	n := a.stats.Packets
+	if a.held.Before(before); a.stats.Packets > n && a.err == nil {
+		a.err = a.w.Flush()
+	}
+}
+
 // Err is the first error of the Writer.
 func (a *Annotator) Err() error { return a.err }
 

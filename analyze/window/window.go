@@ -83,8 +83,14 @@ func (w *Window[T]) At(number uint64) *T {
 }
 
 // Flush lets all packets go.
-func (w *Window[T]) Flush() {
-	for w.first < w.next {
+func (w *Window[T]) Flush() { w.Before(w.next) }
+
+// Next is the number that the next packet is expected to have.
+func (w *Window[T]) Next() uint64 { return w.next }
+
+// Before lets the packets with smaller numbers go.
+func (w *Window[T]) Before(number uint64) {
+	for w.first < min(number, w.next) {
 		w.pop()
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ type annotateOptions struct {
 	inputOptions
 	write  string
 	window size
+	delay  time.Duration
 }
 
 const annotateLong = `Write a pcapng file with the same packets, in which each packet of a transaction
@@ -50,6 +52,7 @@ func newAnnotateCommand(s *cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
 	f.Var(&o.window, "window", "memory for packets that wait, for example 256M (default 32M)")
+	cli.DurationVar(f, &o.delay, "delay", 0, "write each packet at the latest this `time` after it came, for a program that reads along: 2s")
 	o.inputOptions.flags(f)
 	return cmd
 }
@@ -80,7 +83,10 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	a.Unwrap(j.keys.Contexts)
 	opt := o.decoder()
 	a.Options(&opt)
+	last := release(a, &opt, o.delay)
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		last.mu.Lock()
+		defer last.mu.Unlock()
 		a.Transaction(tx)
 		if a.Err() != nil {
 			j.stop()
@@ -89,6 +95,7 @@ func (o *annotateOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY && (!outTTY || o.write != "-"))
+	last.end()
 	st, werr := a.Close()
 	if werr != nil {
 		_, whole := w.Stored()

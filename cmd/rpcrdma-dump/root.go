@@ -58,6 +58,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newAnnotateCommand(s),
 		newSplitCommand(s),
 		newCaptureCommand(s),
+		newExtcapCommand(s),
 		cli.NewManCommand("rpcrdma-dump", s.Err),
 	)
 	return cmd
