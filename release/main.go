@@ -30,7 +30,7 @@ import (
 const packageName = "rpcrdma-toolkit"
 
 // programs are the main packages below cmd.
-var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay"}
+var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay", "rpcrdma-otlp"}
 
 // A platform is an operating system and a processor as Go calls them.
 type platform struct{ os, arch string }

@@ -26,7 +26,7 @@ type file struct {
 
 // programs are what is distributed; tags take in what is built on request.
 var (
-	programs = []string{"./cmd/rpcrdma-dump", "./cmd/rpcrdma-top", "./cmd/rpcrdma-replay"}
+	programs = []string{"./cmd/rpcrdma-dump", "./cmd/rpcrdma-top", "./cmd/rpcrdma-replay", "./cmd/rpcrdma-otlp"}
 	tags     = "seccomp"
 )
 

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+)
+
+// collector is one that keeps what it is sent.
+type collector struct {
+	*httptest.Server
+	mu      sync.Mutex
+	spans   map[string]*tracepb.Span // by ID
+	twice   int
+	metrics map[string]*metricspb.Metric
+	service string
+	answers []int // status of the first requests; 0 is success
+	reject  int64
+}
+
+func newCollector(t *testing.T) *collector {
+	c := &collector{spans: map[string]*tracepb.Span{}, metrics: map[string]*metricspb.Metric{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var in io.Reader = r.Body
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			z, err := gzip.NewReader(in)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			in = z
+		}
+		b, err := io.ReadAll(in)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if len(c.answers) > 0 {
+			status := c.answers[0]
+			if c.answers = c.answers[1:]; status != 0 {
+				w.WriteHeader(status)
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+		switch r.URL.Path {
+		case "/v1/traces":
+			var req collectortrace.ExportTraceServiceRequest
+			if err := proto.Unmarshal(b, &req); err != nil {
+				t.Error(err)
+			}
+			for _, rs := range req.ResourceSpans {
+				for _, a := range rs.Resource.Attributes {
+					if a.Key == "service.name" {
+						c.service = a.Value.GetStringValue()
+					}
+				}
+				for _, ss := range rs.ScopeSpans {
+					for _, s := range ss.Spans {
+						id := string(s.TraceId) + string(s.SpanId)
+						if c.spans[id] != nil {
+							c.twice++
+						}
+						c.spans[id] = s
+					}
+				}
+			}
+			if c.reject > 0 {
+				b, err := proto.Marshal(&collectortrace.ExportTraceServiceResponse{PartialSuccess: &collectortrace.ExportTracePartialSuccess{RejectedSpans: c.reject, ErrorMessage: "too old"}})
+				if err != nil {
+					t.Error(err)
+				}
+				_, _ = w.Write(b)
+			}
+		case "/v1/metrics":
+			var req collectormetrics.ExportMetricsServiceRequest
+			if err := proto.Unmarshal(b, &req); err != nil {
+				t.Error(err)
+			}
+			for _, rm := range req.ResourceMetrics {
+				for _, sm := range rm.ScopeMetrics {
+					for _, m := range sm.Metrics {
+						c.metrics[m.Name] = m
+					}
+				}
+			}
+		default:
+			t.Errorf("unexpected path %s", r.URL.Path)
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// listing is the ndjson of a sample.
+func listing(t *testing.T, name string) string {
+	t.Helper()
+	cmd := exec.Command("go", "run", "../rpcrdma-dump", "-T", "ndjson", filepath.Join("../../samples", name))
+	cmd.Stderr = os.Stderr
+	b, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// send runs the program.
+func send(in string, args ...string) (status int, diag string) {
+	var err bytes.Buffer
+	status = run(args, &cli.Streams{In: strings.NewReader(in), Out: io.Discard, Err: &err})
+	return status, err.String()
+}
+
+func valueOf(s *tracepb.Span, key string) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			if v := a.Value.GetStringValue(); v != "" {
+				return v
+			}
+			return fmt.Sprint(a.Value.GetIntValue())
+		}
+	}
+	return ""
+}
+
+// TestSpans compares all spans of two captures with their listing: every transaction once, with its names, times
+// and status, and with phases that follow each other and fill it.
+func TestSpans(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-recall.pcap", "iwarp-nfs40-basic.pcap.zst"} {
+		c := newCollector(t)
+		in := listing(t, name)
+		if status, diag := send(in, "--endpoint", c.URL+"/", "--service", "lab"); status != 0 {
+			t.Fatalf("status %d: %s", status, diag)
+		}
+		if c.service != "lab" || c.twice > 0 {
+			t.Errorf("service %q, %d spans twice", c.service, c.twice)
+		}
+		children := map[string][]*tracepb.Span{}
+		roots := map[string]*tracepb.Span{}
+		for _, s := range c.spans {
+			if len(s.ParentSpanId) == 0 {
+				roots[valueOf(s, "rpcrdma.connection")+valueOf(s, "rpcrdma.direction")+valueOf(s, "rpcrdma.xid")+fmt.Sprint(s.StartTimeUnixNano)] = s
+			} else {
+				children[hex.EncodeToString(s.ParentSpanId)] = append(children[hex.EncodeToString(s.ParentSpanId)], s)
+			}
+		}
+		lines := 0
+		for line := range strings.Lines(in) {
+			var r record
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			lines++
+			s := roots[r.ConnectionKey+r.Direction+fmt.Sprint(r.XID)+fmt.Sprint(r.Time.UnixNano())]
+			if s == nil {
+				t.Fatalf("%s: no span of %s", name, line)
+			}
+			if s.Name != r.Program+"/"+r.Group || valueOf(s, "rpcrdma.status") != r.Status || valueOf(s, "server.address") != r.Server ||
+				valueOf(s, "onc_rpc.procedure.name") != r.Procedure || valueOf(s, "rpc.system.name") != "onc_rpc" {
+				t.Errorf("%v\nof %s", s, line)
+			}
+			if bad := !strings.HasSuffix(r.Status, "_OK") && r.Status != "SUCCESS"; bad != (s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR) {
+				t.Errorf("%v\nof %s", s.Status, line)
+			}
+			var sum uint64
+			for _, p := range children[hex.EncodeToString(s.SpanId)] {
+				if p.StartTimeUnixNano < s.StartTimeUnixNano || p.EndTimeUnixNano > s.EndTimeUnixNano || !bytes.Equal(p.TraceId, s.TraceId) {
+					t.Errorf("phase %v outside of %v", p, s)
+				}
+				sum += p.EndTimeUnixNano - p.StartTimeUnixNano
+			}
+			if r.Latency == nil {
+				if s.EndTimeUnixNano != s.StartTimeUnixNano {
+					t.Errorf("%v has a length", s)
+				}
+			} else if total := s.EndTimeUnixNano - s.StartTimeUnixNano; total != uint64(r.Latency.Total) || sum != total {
+				t.Errorf("%d ns, phases %d ns, want %d", total, sum, r.Latency.Total)
+			}
+		}
+		if len(roots) != lines || lines < 40 {
+			t.Errorf("%d spans of %d transactions", len(roots), lines)
+		}
+		// Sending them again adds none.
+		n := len(c.spans)
+		if status, diag := send(in, "--endpoint", c.URL); status != 0 || len(c.spans) != n || c.twice != n {
+			t.Errorf("status %d: %s: %d spans, then %d, %d of them again", status, diag, n, len(c.spans), c.twice)
+		}
+	}
+}
+
+// TestMetrics compares what is counted with the listing.
+func TestMetrics(t *testing.T) {
+	c := newCollector(t)
+	in := listing(t, "rocev2-nfs41-recall.pcap")
+	if status, diag := send(in, "--endpoint", c.URL, "--metrics", "1h", "--no-spans"); status != 0 {
+		t.Fatalf("status %d: %s", status, diag)
+	}
+	if len(c.spans) > 0 {
+		t.Error("spans were sent")
+	}
+	var calls, want uint64
+	var seconds, total float64
+	for line := range strings.Lines(in) {
+		var r record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Latency != nil {
+			want++
+			total += float64(r.Latency.Total) / 1e9
+		}
+	}
+	for _, p := range c.metrics["rpc.client.call.duration"].GetHistogram().GetDataPoints() {
+		calls += p.Count
+		seconds += p.GetSum()
+	}
+	if calls != want || seconds < total*.999999 || seconds > total*1.000001 {
+		t.Errorf("%d calls in %g s, want %d in %g s", calls, seconds, want, total)
+	}
+}
+
+// TestTrouble: what is not accepted is told, and so is what cannot be read.
+func TestTrouble(t *testing.T) {
+	line, _, _ := strings.Cut(listing(t, "rocev2-nfs41-recall.pcap"), "\n")
+	line += "\n"
+	gone := newCollector(t)
+	gone.Close()
+	for _, c := range []struct {
+		name    string
+		in      string
+		answers []int
+		reject  int64
+		args    []string
+		status  int
+		says    string
+	}{
+		{name: "retry", in: line, answers: []int{503, 429}, status: 0, says: "0 not accepted"},
+		{name: "refused", in: line, answers: []int{400}, status: 1, says: "400"},
+		{name: "partly rejected", in: line, reject: 2, status: 1, says: "too old"},
+		{name: "unreachable", in: line, args: []string{"--endpoint", gone.URL, "--wait", "100ms"}, status: 1, says: "not accepted"},
+		{name: "no JSON", in: line + "hello\n" + line, status: 3, says: "line 2"},
+		{name: "another schema", in: "{\"schema\":\"rpcrdma.report/1\"}\n" + line, status: 3, says: "rpcrdma.report/1"},
+		{name: "cut", in: line + line[:100], status: 3, says: "1 line of the input skipped"},
+		{name: "endless line", in: strings.Repeat("x", maxLine+10) + "\n" + line, status: 3, says: "longer than"},
+		{name: "nothing to do", args: []string{"--no-spans"}, status: 2, says: "--metrics"},
+		{name: "no URL", args: []string{"--endpoint", "localhost:4318"}, status: 2, says: "http://"},
+		{name: "no file", args: []string{"/no/such/file"}, status: 1, says: "/no/such/file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			to := newCollector(t)
+			to.answers, to.reject = c.answers, c.reject
+			args := c.args
+			if !strings.Contains(strings.Join(args, " "), "--endpoint") {
+				args = append([]string{"--endpoint", to.URL}, args...)
+			}
+			status, diag := send(c.in, args...)
+			if status != c.status || !strings.Contains(diag, c.says) {
+				t.Errorf("status %d, want %d: %s", status, c.status, diag)
+			}
+			if c.status == 3 && len(to.spans) == 0 {
+				t.Error("the good lines were not sent")
+			}
+		})
+	}
+}
+
+// TestHostile: no line makes the program panic or send what is not UTF-8.
+func TestHostile(t *testing.T) {
+	c := newCollector(t)
+	base := `{"schema":"rpcrdma.transaction/1","time":"2026-11-21T05:32:23Z","program":%s,"file":{"path":%s,"offset":18446744073709551615},"latency_ns":{"total":%d,"server":%d},"status":"NFS3_OK"}` + "\n"
+	in := fmt.Sprintf(base, `"nfs"`, "\"a\xff\\u202e\"", 1, 1) + fmt.Sprintf(base, `""`, `"`+strings.Repeat("n", 100_000)+`"`, -5, -7) +
+		fmt.Sprintf(base, `"nfs"`, `""`, int64(1)<<62, int64(1)<<62)
+	if status, diag := send(in, "--endpoint", c.URL); status != 0 {
+		t.Errorf("status %d: %s", status, diag)
+	}
+	for _, s := range c.spans {
+		if len(valueOf(s, "file.path")) > 4096 || s.EndTimeUnixNano < s.StartTimeUnixNano {
+			t.Errorf("%s %d to %d", s.Name, s.StartTimeUnixNano, s.EndTimeUnixNano)
+		}
+	}
+}

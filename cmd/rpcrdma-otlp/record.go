@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// schema is what a line has to say of itself.
+const schema = "rpcrdma.transaction/1"
+
+// maxLine bounds a line, which is a transaction with its segments and file names.
+const maxLine = 16 << 20
+
+// record is what is used of a line of ndjson; docs/schema.md describes it.
+type record struct {
+	Schema        string    `json:"schema"`
+	Time          time.Time `json:"time"`
+	XID           uint32    `json:"xid"`
+	ConnectionKey string    `json:"connection_key"`
+	Fabric        string    `json:"fabric"`
+	Client        string    `json:"client"`
+	Server        string    `json:"server"`
+	Direction     string    `json:"direction"`
+	Program       string    `json:"program"`
+	Version       int       `json:"version"`
+	MinorVersion  *int      `json:"minor_version"`
+	Procedure     string    `json:"procedure"`
+	Operation     string    `json:"operation"`
+	Group         string    `json:"operation_group"`
+	Status        string    `json:"status"`
+	CallFrame     *int      `json:"call_frame"`
+	ReplyFrame    *int      `json:"reply_frame"`
+	CallBytes     int64     `json:"call_bytes"`
+	ReplyBytes    int64     `json:"reply_bytes"`
+	ReadBytes     int64     `json:"rdma_read_bytes"`
+	WriteBytes    int64     `json:"rdma_write_bytes"`
+	Retransmits   int       `json:"retransmits"`
+	State         string    `json:"state"`
+	NoteCodes     []string  `json:"note_codes"`
+	Latency       *latency  `json:"latency_ns"`
+	File          *struct {
+		Path   string  `json:"path"`
+		Name   string  `json:"name"`
+		Offset *uint64 `json:"offset"`
+		Count  *uint64 `json:"count"`
+	} `json:"file"`
+}
+
+// latency has the phases, in nanoseconds.
+type latency struct {
+	Call   int64 `json:"call_transfer"`
+	Pull   int64 `json:"argument_pull"`
+	Server int64 `json:"server"`
+	Push   int64 `json:"result_push"`
+	Reply  int64 `json:"reply_transfer"`
+	Total  int64 `json:"total"`
+}
+
+// phases are the five that sum to the total, in their order.
+func (l *latency) phases() []phase {
+	return []phase{{"call_transfer", l.Call}, {"argument_pull", l.Pull}, {"server", l.Server}, {"result_push", l.Push}, {"reply_transfer", l.Reply}}
+}
+
+type phase struct {
+	name string
+	ns   int64
+}
+
+// failed tells whether the transaction has an error: a status that is not the program's success, or no reply.
+func (r *record) failed() bool {
+	switch {
+	case r.State == "no_reply":
+		return true
+	case r.Status == "", r.Status == "SUCCESS", strings.HasSuffix(r.Status, "_OK"), strings.HasSuffix(r.Status, "GRANTED"):
+		return false
+	}
+	return true
+}
+
+// counts says what the input had.
+type counts struct{ transactions, skipped uint64 }
+
+// maxTold bounds how many lines are complained of.
+const maxTold = 10
+
+// scan reads lines and passes transactions on. Other lines are counted; bad hears of the first of them.
+func scan(ctx context.Context, in io.Reader, n *counts, bad func(line uint64, err error), each func(context.Context, *record)) error {
+	b := bufio.NewReaderSize(in, 1<<20)
+	told := 0
+	for line := uint64(1); ; line++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		text, err := readLine(b)
+		if err != nil && !errors.Is(err, errLong) && len(text) == 0 {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if len(strings.TrimSpace(string(text))) == 0 && err == nil {
+			continue
+		}
+		var r record
+		if err == nil || errors.Is(err, io.EOF) {
+			err = json.Unmarshal(text, &r)
+		}
+		if err == nil && r.Schema != schema {
+			err = fmt.Errorf("its schema is %.60q, not %s", r.Schema, schema)
+		}
+		if err != nil {
+			n.skipped++
+			if told++; told <= maxTold {
+				bad(line, err)
+			}
+			continue
+		}
+		n.transactions++
+		each(ctx, &r)
+	}
+}
+
+var errLong = fmt.Errorf("the line is longer than %d bytes", maxLine)
+
+// readLine reads a line of at most maxLine bytes; the rest of a longer one is skipped.
+func readLine(b *bufio.Reader) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := b.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxLine; !long {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && (err == nil || errors.Is(err, io.EOF)):
+			return nil, errLong
+		}
+		return line, err
+	}
+}

@@ -1,0 +1,122 @@
+//go:build otel
+
+package otel
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// exported is what is compared of the collector's files, in the JSON of OTLP.
+type exported struct {
+	ResourceSpans []struct {
+		ScopeSpans []struct {
+			Spans []struct {
+				TraceID, SpanID, ParentSpanID string
+				Name                          string
+				StartTimeUnixNano             string
+			}
+		}
+	}
+	ResourceMetrics []struct {
+		ScopeMetrics []struct {
+			Metrics []struct {
+				Name      string
+				Histogram struct{ DataPoints []struct{ Count string } }
+			}
+		}
+	}
+}
+
+// TestCollector: every transaction of a capture arrives as a span, once, with its phases; the metrics count them.
+func TestCollector(t *testing.T) {
+	collector, otlp, dump := os.Getenv("OTEL_COLLECTOR"), os.Getenv("RPCRDMA_OTLP"), os.Getenv("RPCRDMA_DUMP")
+	if collector == "" || otlp == "" || dump == "" {
+		t.Fatal("run test/otel/run")
+	}
+	dir := t.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `
+receivers: {otlp: {protocols: {http: {endpoint: %q}}}}
+exporters: {file/t: {path: %q}, file/m: {path: %q}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {traces: {receivers: [otlp], exporters: [file/t]}, metrics: {receivers: [otlp], exporters: [file/m]}}
+`, address, dir+"/traces", dir+"/metrics"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	c := exec.Command(collector, "--config", "file:"+config)
+	c.Stdout, c.Stderr = &log, &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	listing, err := exec.Command(dump, "-T", "ndjson", "../../samples/rocev2-nfs41-recall.pcap").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The exporter tries again until the collector listens.
+	send := exec.Command(otlp, "--endpoint", "http://"+address, "--metrics", "1h")
+	send.Stdin = bytes.NewReader(listing)
+	if b, err := send.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, b, &log)
+	}
+	_ = c.Process.Signal(os.Interrupt)
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, &log)
+	}
+	spans, roots, calls := map[string]bool{}, 0, 0
+	for _, name := range []string{"traces", "metrics"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			var x exported
+			if err := json.Unmarshal([]byte(line), &x); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range x.ResourceSpans {
+				for _, s := range r.ScopeSpans {
+					for _, span := range s.Spans {
+						if spans[span.TraceID+span.SpanID] {
+							t.Errorf("%s twice", span.Name)
+						}
+						if spans[span.TraceID+span.SpanID] = true; span.ParentSpanID == "" {
+							roots++
+						}
+					}
+				}
+			}
+			for _, r := range x.ResourceMetrics {
+				for _, s := range r.ScopeMetrics {
+					for _, m := range s.Metrics {
+						for _, p := range m.Histogram.DataPoints {
+							var n int
+							fmt.Sscan(p.Count, &n)
+							calls += n
+						}
+					}
+				}
+			}
+		}
+	}
+	if n := bytes.Count(listing, []byte("\n")); roots != n || calls != n {
+		t.Errorf("%d spans and %d calls of %d transactions: %s", roots, calls, n, &log)
+	}
+	t.Logf("%d spans, of them %d transactions", len(spans), roots)
+}
