@@ -256,7 +256,7 @@ func (t *Tracker) moved(fl *flow, p *Packet) bool {
 	if g == nil {
 		return false
 	}
-	if peer := fl.c.flows[fl.side.Other()]; t.evidence(fl, peer, p) >= matchingRPC {
+	if peer := fl.peer(); t.evidence(fl, peer, p) >= matchingRPC {
 		return false
 	}
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {

@@ -8,7 +8,7 @@ import (
 // response handles an acknowledgement or a Read Response: fl answers requests of its peer.
 func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.hasResp, fl.lastResp = true, p.PSN
-	peer := fl.c.flows[fl.side.Other()]
+	peer := fl.peer()
 	sent := &fl.c.Sent[fl.side]
 	op := p.Opcode.Operation()
 	if op == RCAcknowledge {
