@@ -146,7 +146,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		return c.known()
 	}
 	c.used = true
-	c = t.segment(c, key, fromHigh, dir, f, ref, int32(tap))
+	c = t.segment(c, dir, f, ref, int32(tap))
 	t.last = c
 	t.count(c)
 	return c.known()
@@ -188,6 +188,9 @@ const doubtsSize = int(unsafe.Sizeof(doubts{}))
 // tcpConnSize is the memory of a connection, with the copy of its description that goes with its
 // transactions.
 const tcpConnSize = int(unsafe.Sizeof(tcpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(tcpKey{})) + 3*8 + memory.MapEntry
+
+// fromHigh reports whether direction dir is from the higher end of the key to the lower.
+func (c *tcpConn) fromHigh(dir int) bool { return (dir == 1) != c.swapped }
 
 // known is the connection if it carries something of interest.
 func (c *tcpConn) known() *rdma.Connection {
