@@ -89,11 +89,11 @@ func (n *numbered) Watcher() rdma.Watcher { return rdma.WatcherOf(n.Handler) }
 func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
 
 // Acked implements rdma.Tracer.
-func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
-	n.tracer.Acked(c, from, tag, gen, ref)
+func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
+	n.tracer.Acked(c, from, tag, ref)
 }
 
-func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
+func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	n.numbers.Assign(c)
 	return n.Handler.Send(c, s)
 }

@@ -242,7 +242,7 @@ func (t *Tracker) join(a, b *flow) {
 		b.tap.Follow(into.tap)
 		b.expectCopies()
 	}
-	from.MergedInto = into.Connection
+	from.MergedInto, from.Turned = into.Connection, side != was
 	t.h.Merged(into.Connection, side, from.Connection, was)
 }
 

@@ -24,7 +24,6 @@ type request struct {
 	got   uint32   // Read: response packets seen
 	at    int64    // Send: time of the copy that counts
 	tag   rdma.Tag // Send: the Handler's
-	gen   uint64   // Send: the Handler's
 	work  uint64   // the watcher's: rdma.Work.Seq
 	op    rdma.Op  // Write, Read; of a Send: Length
 }
@@ -318,7 +317,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 				r.at = ref.Time
 			}
 		}
-		t.h.SendAgain(c.Connection, fl.side, r.tag, r.gen, ref, last)
+		t.h.SendAgain(c.Connection, fl.side, r.tag, ref, last)
 	case writeRequest:
 		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:

@@ -109,7 +109,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
 		}
 		if r.kind == sendRequest {
-			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, r.gen, ref)
+			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, ref)
 		}
 	}
 	if t.tracer != nil && fl.acked < fl.head {

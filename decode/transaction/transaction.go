@@ -173,7 +173,7 @@ type Transaction struct {
 	segments []segment
 	served   []segment // memory that the responder offered in its reply
 
-	tags         *tags
+	entry        uint32 // in Tracker.entries
 	gen          uint64
 	serial       uint64
 	untraced     bool
@@ -200,31 +200,6 @@ type Transaction struct {
 
 	prev, next *Transaction // in the order of first packets
 }
-
-// tags are what the trackers of the fabrics keep of a transaction, for longer
-// than it lasts. They lie apart from it and forget it when it is dropped, so
-// that no memory hangs on them.
-type tags struct {
-	call, reply sendTag
-	operation   opTag
-}
-
-type sendTag struct {
-	tx    *Transaction // nil: dropped
-	reply bool
-}
-
-// opTag is the tag of all RDMA operations of a transaction; Op.TagAt is the
-// place of the segment.
-type opTag struct{ tx *Transaction }
-
-// newTags makes the tags of a new transaction.
-func newTags(tx *Transaction) *tags {
-	return &tags{sendTag{tx, false}, sendTag{tx, true}, opTag{tx}}
-}
-
-// drop makes the tags forget the transaction.
-func (t *tags) drop() { t.call.tx, t.reply.tx, t.operation.tx = nil, nil, nil }
 
 // First is the first packet of the transaction.
 func (t *Transaction) First() rdma.Ref {
