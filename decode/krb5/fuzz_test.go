@@ -65,17 +65,22 @@ func argument(seq uint32) []byte { return xdr.AppendUint32([]byte{0, 0, 0, 4}, s
 
 func result(seq uint32) []byte { return xdr.AppendUint32([]byte{0, 0, 0, 2}, ^seq) }
 
-// protected is a call of krb5p or krb5i.
-func (s *scene) protected(seq uint32, service oncrpc.Service, ec, rrc int) *transaction.Transaction {
-	n := xdr.AppendUint32(nil, seq)
+// protected is a call of krb5p or krb5i. An honest peer protects its body with
+// the same sequence number.
+func (s *scene) protected(seq, body uint32, service oncrpc.Service, ec, rrc int) *transaction.Transaction {
+	return s.raw(seq, service, xdr.AppendUint32(nil, body), argument(body), result(body), ec, rrc)
+}
+
+// raw is a call whose body begins with any bytes in place of the sequence number.
+func (s *scene) raw(seq uint32, service oncrpc.Service, number, args, results []byte, ec, rrc int) *transaction.Transaction {
 	body := func(from side, data []byte) []byte {
-		data = slices.Concat(n, data)
+		data = slices.Concat(number, data)
 		if service == oncrpc.ServicePrivacy {
 			return xdr.AppendOpaque(nil, s.wrap(from, data, ec, rrc))
 		}
 		return xdr.AppendOpaque(xdr.AppendOpaque(nil, data), s.mic(from, data))
 	}
-	return s.exchange(s.cred(seq, service), s.verifier, body(initiator, argument(seq)), s.mic(acceptor, n), body(acceptor, result(seq)))
+	return s.exchange(s.cred(seq, service), s.verifier, body(initiator, args), s.mic(acceptor, xdr.AppendUint32(nil, seq)), body(acceptor, results))
 }
 
 // newScript plays the life of two contexts that have the same handle one after the
@@ -100,15 +105,20 @@ func newScript(t testing.TB, e EType, keys int) *script {
 		none := s.cred(seq+3, oncrpc.ServiceNone)
 		n := xdr.AppendUint32(nil, seq+3)
 		add(s.init(key, 3),
-			s.protected(seq, oncrpc.ServicePrivacy, 0, 0),
-			s.protected(seq+1, oncrpc.ServicePrivacy, 5, 12),
-			s.protected(seq+2, oncrpc.ServiceIntegrity, 0, 0),
+			s.protected(seq, seq, oncrpc.ServicePrivacy, 0, 0),
+			s.protected(seq+1, seq+1, oncrpc.ServicePrivacy, 5, 12),
+			s.protected(seq+2, seq+2, oncrpc.ServiceIntegrity, 0, 0),
 			s.exchange(none, s.verifier, fh, s.mic(acceptor, n), []byte{0, 0, 0, 2}))
 		x.sealed += 3
 	}
-	end := s.cred(105, oncrpc.ServiceNone)
+	// What only the owner of the key can do wrong: bodies of other calls, and one
+	// that is too short.
+	add(s.protected(104, 101, oncrpc.ServicePrivacy, 0, 0), s.protected(105, 101, oncrpc.ServiceIntegrity, 0, 0),
+		s.raw(106, oncrpc.ServicePrivacy, nil, []byte{1, 2}, []byte{3, 4}, 0, 0))
+	x.sealed += 2 // with notes
+	end := s.cred(107, oncrpc.ServiceNone)
 	end.Proc = oncrpc.GSSDestroy
-	add(s.exchange(end, s.verifier, nil, s.mic(acceptor, xdr.AppendUint32(nil, 105)), []byte{}), s.protected(106, oncrpc.ServicePrivacy, 0, 0))
+	add(s.exchange(end, s.verifier, nil, s.mic(acceptor, xdr.AppendUint32(nil, 107)), []byte{}), s.protected(108, 108, oncrpc.ServicePrivacy, 0, 0))
 	x.sealed++ // it is opened, with a note
 	return x
 }
