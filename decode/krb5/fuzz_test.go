@@ -65,8 +65,8 @@ func argument(seq uint32) []byte { return xdr.AppendUint32([]byte{0, 0, 0, 4}, s
 
 func result(seq uint32) []byte { return xdr.AppendUint32([]byte{0, 0, 0, 2}, ^seq) }
 
-// protected is a call of krb5p or krb5i. An honest peer protects its body with
-// the same sequence number.
+// protected is a call of krb5p, signed only if ec is negative, or krb5i. An honest
+// peer protects its body with the same sequence number.
 func (s *scene) protected(seq, body uint32, service oncrpc.Service, ec, rrc int) *transaction.Transaction {
 	return s.raw(seq, service, xdr.AppendUint32(nil, body), argument(body), result(body), ec, rrc)
 }
@@ -76,6 +76,9 @@ func (s *scene) raw(seq uint32, service oncrpc.Service, number, args, results []
 	body := func(from side, data []byte) []byte {
 		data = slices.Concat(number, data)
 		if service == oncrpc.ServicePrivacy {
+			if ec < 0 {
+				return xdr.AppendOpaque(nil, s.signed(from, data, rrc))
+			}
 			return xdr.AppendOpaque(nil, s.wrap(from, data, ec, rrc))
 		}
 		return xdr.AppendOpaque(xdr.AppendOpaque(nil, data), s.mic(from, data))
@@ -113,9 +116,10 @@ func newScript(t testing.TB, e EType, keys int) *script {
 	}
 	// What only the owner of the key can do wrong: bodies of other calls, and one
 	// that is too short.
-	add(s.protected(104, 101, oncrpc.ServicePrivacy, 0, 0), s.protected(105, 101, oncrpc.ServiceIntegrity, 0, 0),
+	add(s.protected(109, 101, oncrpc.ServicePrivacy, 0, 0), s.protected(105, 101, oncrpc.ServiceIntegrity, 0, 0),
+		s.protected(110, 101, oncrpc.ServicePrivacy, -1, 7),
 		s.raw(106, oncrpc.ServicePrivacy, nil, []byte{1, 2}, []byte{3, 4}, 0, 0))
-	x.sealed += 2 // with notes
+	x.sealed += 3 // with notes
 	end := s.cred(107, oncrpc.ServiceNone)
 	end.Proc = oncrpc.GSSDestroy
 	add(s.exchange(end, s.verifier, nil, s.mic(acceptor, xdr.AppendUint32(nil, 107)), []byte{}), s.protected(108, 108, oncrpc.ServicePrivacy, 0, 0))
@@ -155,7 +159,7 @@ func genuine(t *testing.T, tx *transaction.Transaction, o *rpc.Opened, b *oncrpc
 	if !bytes.Equal(data, protected(own)) {
 		t.Fatalf("sequence number %d: %v %x, the sender has protected %x", own, o.How, data, protected(own))
 	}
-	if own != seq && len(tx.Notes) == 0 {
+	if own != seq && !slices.ContainsFunc(tx.Notes, func(n transaction.Note) bool { return n.Kind == transaction.KRB5Body }) {
 		t.Fatalf("sequence number %d, of the call %d, and no note", own, seq)
 	}
 }
