@@ -3,7 +3,11 @@
 // packets into calls of a Handler; everything above knows only this package.
 package rdma
 
-import "net/netip"
+import (
+	"math"
+	"net/netip"
+	"time"
+)
 
 // Fabric is how the operations of a connection travel.
 type Fabric uint8
@@ -36,6 +40,20 @@ type Ref struct {
 
 // Seen reports whether r names a packet.
 func (r Ref) Seen() bool { return r.Number != 0 }
+
+// Between is the time from one timestamp to another. What is longer than a
+// Duration can be (292 years) is the longest one in that direction: a capture may
+// claim any times. It can be negated.
+func Between(from, to int64) time.Duration {
+	d := to - from
+	switch {
+	case to >= from && d < 0:
+		d = math.MaxInt64
+	case to < from && (d >= 0 || d == math.MinInt64):
+		d = -math.MaxInt64
+	}
+	return time.Duration(d)
+}
 
 // Side is one of the two ends of a connection: 0 sent the first packet that
 // was seen of it (the connection request, if that was captured).

@@ -234,9 +234,9 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	if end < start || t.late && end == start {
 		return p, false
 	}
-	p.Total = between(start, end)
+	p.Total = rdma.Between(start, end)
 	if t.Times.Ack.Seen() {
-		p.Ack = max(between(end, t.Times.Ack.Time), 0) // the clock may go backwards
+		p.Ack = max(rdma.Between(end, t.Times.Ack.Time), 0) // the clock may go backwards
 	}
 	if p.Total == math.MaxInt64 {
 		p.Server = p.Total // the clock is wrong by centuries; nothing finer can be said
@@ -263,19 +263,6 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	p.ResultPush = time.Duration(t4 - t3)
 	p.ReplyTransfer = time.Duration(end - t4)
 	return p, true
-}
-
-// between is the time from one moment to another. What is longer than a Duration
-// can be (292 years) is the longest one: a capture may claim any times.
-func between(from, to int64) time.Duration {
-	d := to - from
-	switch {
-	case to >= from && d < 0:
-		d = math.MaxInt64
-	case to < from && d >= 0:
-		d = math.MinInt64
-	}
-	return time.Duration(d)
 }
 
 // TypeName is the type of the transport header ("RDMA_MSG", its number if it is
