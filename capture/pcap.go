@@ -268,31 +268,21 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	if r.caplen > d.max {
 		return verdictBad, "the record is longer than the limit"
 	}
-	var text string
-	switch {
-	case r.caplen > r.length:
-		text = "the captured length exceeds the length on the wire"
-	case r.frac >= d.ticks:
-		text = "the fraction of the time is a second or more"
-	case r.length > maxWireLength:
-		text = "the length on the wire is absurd"
-	}
+	text := d.oddity(r)
 	known := d.follows(r.sec, true)
-	if !known && *r == (pcapRecord{}) {
+	switch {
+	case !known && *r == (pcapRecord{}):
 		return verdictBad, "there are zeros instead of a record"
-	}
-	if text != "" && (!known || r.frac >= nsPerSecond) {
+	case text != "" && (!known || r.frac >= nsPerSecond):
 		return verdictBad, text
 	}
-	var ok bool
-	stray := !known
+	ok, stray := false, !known
 	next := pos + d.record + int(r.caplen)
 	switch left := len(data) - next; {
 	case left >= d.record:
 		n := d.recordAt(data[next:])
 		stray = stray && !near(n.sec, r.sec)
-		ok = text == "" && (d.strict(&n) || d.blank(&n)) ||
-			known && near(n.sec, r.sec) && n.caplen <= d.max && n.length <= maxWireLength && n.frac < nsPerSecond && n != (pcapRecord{})
+		ok = text == "" && (d.strict(&n) || d.blank(&n)) || known && d.tolerable(&n, r.sec)
 	case !eof:
 		return verdictWait, ""
 	case left < 0:
@@ -305,11 +295,28 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 		return verdictStray, text
 	case ok:
 		return verdictGood, text
-	}
-	if text == "" {
-		text = "the record does not end where another begins"
+	case text == "":
+		return verdictBad, "the record does not end where another begins"
 	}
 	return verdictBad, text
+}
+
+// oddity describes an anomaly of a header that is worth reporting.
+func (d *pcapDecoder) oddity(r *pcapRecord) string {
+	switch {
+	case r.caplen > r.length:
+		return "the captured length exceeds the length on the wire"
+	case r.frac >= d.ticks:
+		return "the fraction of the time is a second or more"
+	case r.length > maxWireLength:
+		return "the length on the wire is absurd"
+	}
+	return ""
+}
+
+// tolerable reports whether n may be the record after one of time sec that is odd itself.
+func (d *pcapDecoder) tolerable(n *pcapRecord, sec uint32) bool {
+	return near(n.sec, sec) && n.caplen <= d.max && n.length <= maxWireLength && n.frac < nsPerSecond && *n != pcapRecord{}
 }
 
 // near reports whether two times are close enough for neighbouring records.

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // Class is what a packet turned out to be.
@@ -166,7 +167,7 @@ func kindOf(f *link.Frame) Kind {
 
 // closed records the service of a connection that ended without RPC.
 func (a *account) closed(c *rdma.Connection) {
-	if c.MergedInto != nil || c.Calls.Ended > 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+	if c.MergedInto != nil || transaction.CallsOf(c).Ended > 0 || c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return
 	}
 	s := Service{Fabric: c.Fabric, ID: c.Setup[0].ServiceID, Port: c.Ends[1].Port}

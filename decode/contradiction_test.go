@@ -339,7 +339,11 @@ func TestServerQueuePairReplaced(t *testing.T) {
 	if len(whole.conns) != 1 {
 		t.Fatalf("%d connections", len(whole.conns))
 	}
-	client := whole.conns[0].Ends[whole.conns[0].Forward-1].Addr
+	side, ok := transaction.ClientOf(whole.conns[0])
+	if !ok {
+		t.Fatal("nobody is known to send calls")
+	}
+	client := whole.conns[0].Ends[side].Addr
 	quiet := func(o *outcome) bool {
 		return !slices.ContainsFunc(o.rows, func(r row) bool { return r.State != transaction.Complete })
 	}

@@ -55,12 +55,15 @@ type Observer interface {
 	Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref)
 }
 
-// MessageObserver is an Observer that also receives the transactions that Sends belong to.
+// MessageObserver is an Observer that also receives the transactions that Sends and operations belong to.
 type MessageObserver interface {
 	Observer
 	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
 	// precedes Observer.Send. The transaction is not complete yet and must not be kept.
 	Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
+	// Operation reports the start of an operation on memory that an open transaction has offered, before
+	// Observer.OpStart; tx is nil if none has.
+	Operation(tx *transaction.Transaction, op *rdma.Op)
 	// Merged is that of rdma.Handler.
 	Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 }
@@ -161,20 +164,23 @@ type observed struct {
 }
 
 // Send implements rdma.Handler.
-func (h *observed) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
-	tag, gen := h.handler.Send(c, s)
+func (h *observed) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
+	tag := h.handler.Send(c, s)
 	if h.m != nil {
-		if tx, reply := transaction.OfSend(tag, gen); tx != nil {
+		if tx, reply := h.OfSend(tag); tx != nil {
 			h.m.Message(tx, reply, s)
 		}
 	}
 	h.o.Send(c, s)
-	return tag, gen
+	return tag
 }
 
 // OpStart implements rdma.Handler.
 func (h *observed) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	h.handler.OpStart(c, op, ref)
+	if h.m != nil {
+		h.m.Operation(h.OfOperation(op), op)
+	}
 	h.o.OpStart(c, op, ref)
 }
 
@@ -199,9 +205,9 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 }
 
 // Send implements rdma.Handler.
-func (h *handler) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
+func (h *handler) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
-		return nil, 0
+		return rdma.Tag{}
 	}
 	return h.Tracker.Send(c, s)
 }

@@ -65,85 +65,125 @@ func (c *tcpConn) over() bool {
 	return c.rpc != nil && c.rpc.Closed() || c.iwarp != nil && c.iwarp.Closed()
 }
 
-// segment handles the next segment of a connection. It returns the connection that it belongs to: a new one
-// if it proves that another has begun between the same ports.
-func (t *tcpDemux) segment(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+// segment handles the next segment of a connection, sent in direction dir. It returns the connection that it
+// belongs to: a new one if it proves that another has begun between the same ports.
+func (t *tcpDemux) segment(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	const special = tcp.SYN | tcp.FIN | tcp.RST
-	own := &c.places[dir]
-	if f.TCPFlags&special == 0 && c.doubts == nil {
-		own.add(f)
-		if t.feed(c, dir, f, ref) {
-			return c
-		}
-		return t.again(c, key, fromHigh, f, ref, tap)
+	flags, own := f.TCPFlags, &c.places[dir]
+	if flags&special == 0 && c.doubts == nil || c.ignored || c.over() || !own.known && flags&tcp.RST == 0 {
+		return t.pass(c, dir, f, ref, tap)
 	}
-	if c.ignored || c.over() || !own.known && f.TCPFlags&tcp.RST == 0 {
-		own.add(f)
-		if t.feed(c, dir, f, ref) {
-			return c
-		}
-		return t.again(c, key, fromHigh, f, ref, tap)
-	}
-	if d := c.doubts; d != nil {
-		t.expire(c, ref)
-		switch {
-		case d.syn.set && d.syn.confirmed(dir, f):
-			return t.reopen(c, key, fromHigh, dir, f, ref, tap)
-		case d.rst.set && d.rst.contradicted(dir, f):
-			d.rst.set = false
-			t.doubted(c, d.rst.dir, ref)
-		}
-		if d := &d.fin[dir]; d.set && f.PayloadLen > 1 && after(f.TCPSeq+uint32(f.PayloadLen), d.seq) {
-			d.set = false
-			t.doubted(c, dir, ref)
-		}
+	if c.doubts != nil && t.review(c, dir, f, ref) {
+		return t.reopen(c, dir, f, ref, tap)
 	}
 	switch {
-	case f.TCPFlags&tcp.RST != 0:
-		if d := int32(f.TCPSeq - own.next); own.known && (d > resetWindow || d < -resetWindow) && !c.places[1-dir].acked(f.TCPSeq) {
-			t.doubted(c, dir, ref) // its receiver ignores it
+	case flags&tcp.RST != 0:
+		t.doubtRST(c, dir, f, ref)
+		return c
+	case flags&tcp.SYN != 0 && !(own.opened && f.TCPSeq+1 == own.isn):
+		if !c.ending() {
+			t.doubting(c, ref)
+			c.doubts.syn.keep(dir, f, flags, ref)
+			c.doubts.syn.seq++
 			return c
 		}
-		t.doubting(c, ref)
-		if d := &c.doubts.rst; !d.set {
-			d.keep(dir, f, f.TCPFlags, ref)
-			d.peer = c.places[1-dir].next
-		}
-		return c
-	case f.TCPFlags&tcp.SYN != 0 && !(own.opened && f.TCPSeq+1 == own.isn):
-		if c.doubts != nil && c.doubts.rst.set || own.finished || c.places[1-dir].finished {
-			break // the connection has ended in all likelihood
-		}
-		t.doubting(c, ref)
-		c.doubts.syn.keep(dir, f, f.TCPFlags, ref)
-		c.doubts.syn.seq++
-		return c
-	case f.TCPFlags&tcp.FIN != 0:
-		if after(own.next, f.TCPSeq+uint32(f.PayloadLen)) {
-			t.doubted(c, dir, ref) // its sender has gone on already
-		} else {
-			t.doubting(c, ref)
-			c.doubts.fin[dir].keep(dir, f, tcp.FIN, ref)
-			c.doubts.fin[dir].frame.TCPSeq = c.doubts.fin[dir].seq
-		}
-		g := *f
-		g.TCPFlags &^= tcp.FIN
-		if f = &g; c.iwarp != nil && f.PayloadLen == 0 && f.TCPFlags == ackFlag {
-			defer func(n *uint64, before uint64) { *n = before }(&c.Sent[c.iwarp.Side(dir)].Acks, c.Sent[c.iwarp.Side(dir)].Acks)
-		}
+	case flags&tcp.FIN != 0:
+		t.doubtFIN(c, dir, f, ref)
+		return t.withoutFIN(c, dir, f, ref, tap)
 	}
+	return t.proceed(c, dir, f, ref, tap)
+}
+
+// pass lets a segment have its effect, whatever is in doubt.
+func (t *tcpDemux) pass(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+	c.places[dir].add(f)
+	if t.feed(c, dir, f, ref) {
+		return c
+	}
+	return t.again(c, dir, f, ref, tap)
+}
+
+// proceed lets a segment have its effect, and then the peer's FIN that it acknowledges.
+func (t *tcpDemux) proceed(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	if f.TCPFlags&tcp.SYN != 0 {
 		t.settle(c, ref)
 	}
-	own.add(f)
-	if !t.feed(c, dir, f, ref) {
-		return t.again(c, key, fromHigh, f, ref, tap)
+	if next := t.pass(c, dir, f, ref, tap); next != c {
+		return next
 	}
-	if d := c.doubts; d != nil && d.fin[1-dir].set && f.TCPFlags&ackFlag != 0 && after(f.TCPAck, d.fin[1-dir].seq) {
-		t.apply(c, &d.fin[1-dir])
+	if c.doubts == nil {
+		return c
+	}
+	if fin := &c.doubts.fin[1-dir]; fin.set && f.TCPFlags&ackFlag != 0 && after(f.TCPAck, fin.seq) {
+		t.apply(c, fin)
 		c.places[1-dir].finished = true
 	}
 	return c
+}
+
+// withoutFIN is proceed for what a segment says besides its FIN. If that is nothing, it does not count as an
+// acknowledgment.
+func (t *tcpDemux) withoutFIN(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+	g := *f
+	g.TCPFlags &^= tcp.FIN
+	if c.iwarp == nil || g.PayloadLen > 0 || g.TCPFlags != ackFlag {
+		return t.proceed(c, dir, &g, ref, tap)
+	}
+	acks := &c.Sent[c.iwarp.Side(dir)].Acks
+	before := *acks
+	next := t.proceed(c, dir, &g, ref, tap)
+	*acks = before
+	return next
+}
+
+// review drops the doubts that a segment settles. It reports whether the segment confirms that another
+// connection has begun.
+func (t *tcpDemux) review(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) (reopened bool) {
+	d := c.doubts
+	t.expire(c, ref)
+	switch {
+	case d.syn.set && d.syn.confirmed(dir, f):
+		return true
+	case d.rst.set && d.rst.contradicted(dir, f):
+		d.rst.set = false
+		t.doubted(c, d.rst.dir, ref)
+	}
+	if fin := &d.fin[dir]; fin.set && f.PayloadLen > 1 && after(f.TCPSeq+uint32(f.PayloadLen), fin.seq) {
+		fin.set = false
+		t.doubted(c, dir, ref)
+	}
+	return false
+}
+
+// doubtRST keeps an RST until it is confirmed, unless its receiver ignores it.
+func (t *tcpDemux) doubtRST(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) {
+	own, peer := &c.places[dir], &c.places[1-dir]
+	if d := int32(f.TCPSeq - own.next); own.known && (d > resetWindow || d < -resetWindow) && !peer.acked(f.TCPSeq) {
+		t.doubted(c, dir, ref)
+		return
+	}
+	t.doubting(c, ref)
+	if d := &c.doubts.rst; !d.set {
+		d.keep(dir, f, f.TCPFlags, ref)
+		d.peer = peer.next
+	}
+}
+
+// doubtFIN keeps a FIN until it is acknowledged, unless its sender has gone on already.
+func (t *tcpDemux) doubtFIN(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) {
+	if after(c.places[dir].next, f.TCPSeq+uint32(f.PayloadLen)) {
+		t.doubted(c, dir, ref)
+		return
+	}
+	t.doubting(c, ref)
+	d := &c.doubts.fin[dir]
+	d.keep(dir, f, tcp.FIN, ref)
+	d.frame.TCPSeq = d.seq
+}
+
+// ending reports whether the connection has ended in all likelihood.
+func (c *tcpConn) ending() bool {
+	return c.doubts != nil && c.doubts.rst.set || c.places[0].finished || c.places[1].finished
 }
 
 // waitingConn is a connection with something in doubt, and the time since when.
@@ -308,10 +348,10 @@ func (t *tcpDemux) expire(c *tcpConn, ref rdma.Ref) {
 	}
 }
 
-// again begins the connection that a segment opens.
-func (t *tcpDemux) again(c *tcpConn, key tcpKey, fromHigh bool, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+// again begins the connection that a segment opens, which was sent in direction dir of c.
+func (t *tcpDemux) again(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	t.end(c, ref)
-	c = t.begin(key, fromHigh, f, ref, tap)
+	c = t.begin(c.key, c.fromHigh(dir), f, ref, tap)
 	c.taps[0].Follow(tap)
 	c.places[0].add(f)
 	t.feed(c, 0, f, ref)
@@ -319,14 +359,12 @@ func (t *tcpDemux) again(c *tcpConn, key tcpKey, fromHigh bool, f *link.Frame, r
 }
 
 // reopen starts the connection whose SYN was in doubt, and handles the segment that confirmed it.
-func (t *tcpDemux) reopen(c *tcpConn, key tcpKey, fromHigh bool, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
+func (t *tcpDemux) reopen(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref, tap int32) *tcpConn {
 	syn := c.doubts.syn
 	c.doubts.syn.set = false
-	same := syn.dir == dir
-	high := fromHigh == same
-	c = t.again(c, key, high, &syn.frame, syn.ref, tap)
+	c = t.again(c, syn.dir, &syn.frame, syn.ref, tap)
 	side := 0
-	if !same {
+	if dir != syn.dir {
 		side = 1
 		c.taps[1].Follow(tap)
 	}

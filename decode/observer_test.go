@@ -12,7 +12,7 @@ import (
 // messages counts what a MessageObserver is told.
 type messages struct {
 	calls, replies, sends, tagged int
-	operations, orphans           int
+	operations, orphans, starts   int
 	merged                        int
 	last                          *transaction.Transaction
 	failed                        string
@@ -40,8 +40,13 @@ func (m *messages) Send(*rdma.Connection, *rdma.Send) {
 	m.last = nil
 }
 
-func (m *messages) OpStart(_ *rdma.Connection, op *rdma.Op, _ rdma.Ref) {
-	if tx := transaction.OfOperation(op); tx == nil {
+func (m *messages) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) { m.starts++ }
+
+func (m *messages) Operation(tx *transaction.Transaction, op *rdma.Op) {
+	if m.starts != m.operations+m.orphans {
+		m.failed = "an operation after its start"
+	}
+	if tx == nil {
 		m.orphans++
 	} else {
 		m.operations++

@@ -89,11 +89,11 @@ func (n *numbered) Watcher() rdma.Watcher { return rdma.WatcherOf(n.Handler) }
 func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
 
 // Acked implements rdma.Tracer.
-func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
-	n.tracer.Acked(c, from, tag, gen, ref)
+func (n *numbered) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
+	n.tracer.Acked(c, from, tag, ref)
 }
 
-func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
+func (n *numbered) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	n.numbers.Assign(c)
 	return n.Handler.Send(c, s)
 }
@@ -146,7 +146,7 @@ func (t *tcpDemux) packet(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame
 		return c.known()
 	}
 	c.used = true
-	c = t.segment(c, key, fromHigh, dir, f, ref, int32(tap))
+	c = t.segment(c, dir, f, ref, int32(tap))
 	t.last = c
 	t.count(c)
 	return c.known()
@@ -188,6 +188,9 @@ const doubtsSize = int(unsafe.Sizeof(doubts{}))
 // tcpConnSize is the memory of a connection, with the copy of its description that goes with its
 // transactions.
 const tcpConnSize = int(unsafe.Sizeof(tcpConn{})+2*unsafe.Sizeof(rdma.Connection{})+unsafe.Sizeof(tcpKey{})) + 3*8 + memory.MapEntry
+
+// fromHigh reports whether direction dir is from the higher end of the key to the lower.
+func (c *tcpConn) fromHigh(dir int) bool { return (dir == 1) != c.swapped }
 
 // known is the connection if it carries something of interest.
 func (c *tcpConn) known() *rdma.Connection {

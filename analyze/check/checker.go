@@ -42,8 +42,9 @@ type Checker struct {
 	recalls  recalls
 
 	pending []pending
-	view    rpc.View // of a transaction that is still open
-	tagged  bool     // the current Send belongs to a transaction
+	view    rpc.View                 // of a transaction that is still open
+	tagged  bool                     // the current Send belongs to a transaction
+	owner   *transaction.Transaction // of the memory that the current operation is on
 	latest  rdma.Ref
 	tc      txCheck
 

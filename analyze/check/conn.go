@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/decode/tcp"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // conn is what a Checker remembers of a connection.
@@ -125,13 +126,7 @@ func (s *conn) since(side rdma.Side, number uint64) bool {
 
 // forward is the side that sends forward calls, if that is known.
 func (s *conn) forward() (rdma.Side, bool) {
-	switch {
-	case s.c.Forward != 0:
-		return rdma.Side(s.c.Forward - 1), true
-	case s.c.Setup[0].Seen:
-		return 0, true
-	}
-	return 0, false
+	return transaction.ClientOf(s.c)
 }
 
 // finding starts a finding about an action of a side.

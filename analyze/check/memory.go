@@ -172,6 +172,9 @@ func (m *memory) answered(k *conn, tx *transaction.Transaction) {
 	}
 }
 
+// Operation implements decode.MessageObserver.
+func (c *Checker) Operation(tx *transaction.Transaction, _ *rdma.Op) { c.owner = tx }
+
 // OpStart implements decode.Observer.
 func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	s := c.conn(k)
@@ -183,7 +186,8 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		s.strayed(stray{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
 		return
 	}
-	tx := transaction.OfOperation(op)
+	tx := c.owner
+	c.owner = nil
 	if fwd, ok := s.forward(); ok && (tx == nil && op.From == fwd || tx != nil && tx.From == op.From) {
 		c.byRequester(s, op, tx, ref)
 		return

@@ -1,10 +1,10 @@
 package chrometrace
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
 // begin writes the head of the file, once.
@@ -33,20 +33,7 @@ func (w *Writer) event(kind byte, pid, tid int, at int64) []byte {
 	b = append(b, `,"tid":`...)
 	b = strconv.AppendInt(b, int64(tid), 10)
 	b = append(b, `,"ts":`...)
-	return micros(b, between(w.base, at))
-}
-
-// between is the time from one moment to another in nanoseconds. Clocks that are
-// centuries apart do not overflow it.
-func between(from, to int64) int64 {
-	d := to - from
-	switch {
-	case to >= from && d < 0:
-		return math.MaxInt64
-	case to < from && (d >= 0 || d == math.MinInt64):
-		return -math.MaxInt64
-	}
-	return d
+	return micros(b, int64(rdma.Between(w.base, at)))
 }
 
 // micros writes nanoseconds as microseconds with three decimals.
@@ -62,7 +49,7 @@ func micros(b []byte, ns int64) []byte {
 
 func dur(b []byte, start, end int64) []byte {
 	b = append(b, `,"dur":`...)
-	return micros(b, max(between(start, end), 0))
+	return micros(b, int64(max(rdma.Between(start, end), 0)))
 }
 
 func num(b []byte, key string, v uint64) []byte {

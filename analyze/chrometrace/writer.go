@@ -75,7 +75,7 @@ func New(w io.Writer, zero func() int64) *Writer {
 // process is a connection.
 type process struct {
 	id      int
-	named   uint8 // Forward of the connection when it got its name, plus one
+	named   uint8 // the client's side when the connection got its name, plus one
 	dir     [2]direction
 	current [2]int64 // last value of the counters of credits, requested and granted
 	events  bool     // the thread of events has a name
@@ -165,12 +165,9 @@ func (w *Writer) process(c *rdma.Connection) *process {
 		p.current = [2]int64{-1, -1}
 		w.ids[c.ID] = p
 	}
-	if p.named != c.Forward+1 {
-		p.named = c.Forward + 1
-		client := rdma.Side(0)
-		if c.Forward == 2 {
-			client = 1
-		}
+	client, _ := transaction.ClientOf(c)
+	if p.named != uint8(client)+1 {
+		p.named = uint8(client) + 1
 		a, b := c.Ends[client], c.Ends[client.Other()]
 		w.meta(p.id, 0, "process_name", fmt.Sprintf("%s %s > %s %s", end(a), c.Fabric, end(b), "#"+strconv.Itoa(c.ID)))
 		w.order(p.id, 0, "process_sort_index", c.ID)

@@ -104,6 +104,12 @@ type conn struct {
 // no interest.
 type over struct{}
 
+// WatchedConnection implements rdma.Watched.
+func (over) WatchedConnection() {}
+
+// WatchedConnection implements rdma.Watched.
+func (*conn) WatchedConnection() {}
+
 // conn is what is followed of c; nil if it is over.
 func (r *Recorder) conn(c *rdma.Connection) *conn {
 	if r.last != nil && r.last.c == c {

@@ -17,11 +17,11 @@ type handler struct{ rec rdma.Watcher }
 
 func (h *handler) Watcher() rdma.Watcher { return h.rec }
 
-func (h *handler) Send(*rdma.Connection, *rdma.Send) (rdma.Tag, uint64) { return nil, 0 }
+func (h *handler) Send(*rdma.Connection, *rdma.Send) rdma.Tag { return rdma.Tag{} }
 
-func (h *handler) SendAgain(*rdma.Connection, rdma.Side, rdma.Tag, uint64, rdma.Ref, bool) {}
+func (h *handler) SendAgain(*rdma.Connection, rdma.Side, rdma.Tag, rdma.Ref, bool) {}
 
-func (h *handler) SendAcked(*rdma.Connection, rdma.Side, rdma.Tag, uint64, rdma.Ref) {}
+func (h *handler) SendAcked(*rdma.Connection, rdma.Side, rdma.Tag, rdma.Ref) {}
 
 func (h *handler) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
 

@@ -242,15 +242,11 @@ func (rep *Report) connections(r *Recorder) {
 		if f == nil && !isRDMA(c.Fabric) && c.Sent[0].Sends+c.Sent[1].Sends == 0 {
 			continue
 		}
-		rep.Connections = append(rep.Connections, connectionModel(c, f))
+		rep.Connections = append(rep.Connections, connectionModel(&c.Connection, c.client, f))
 	}
 }
 
-func connectionModel(c *rdma.Connection, f *flow) Connection {
-	client := rdma.Side(0)
-	if c.Forward == 2 {
-		client = 1
-	}
+func connectionModel(c *rdma.Connection, client rdma.Side, f *flow) Connection {
 	x := Connection{
 		Connection: c.ID, Fabric: c.Fabric.String(), First: utc(c.First.Time), Last: utc(c.Last.Time),
 		Client: endpointModel(c, client), Server: endpointModel(c, client.Other()),

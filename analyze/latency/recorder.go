@@ -63,7 +63,7 @@ type Recorder struct {
 // wire records what the decoding goroutine reports.
 type wire struct {
 	sync.Mutex
-	closed []rdma.Connection
+	closed []ended
 	lost   uint64
 	events counts
 	kinds  [numTroubles]uint64
@@ -198,6 +198,12 @@ func (r *Recorder) newGroup(v *rpc.View) *group {
 	return g
 }
 
+// ended is a connection at its end, with the side that sends forward calls.
+type ended struct {
+	rdma.Connection
+	client rdma.Side
+}
+
 // Closed records a connection at its end, or at the end of the capture.
 func (r *Recorder) Closed(c *rdma.Connection) {
 	if c.MergedInto != nil {
@@ -210,7 +216,8 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 		w.lost++
 		return
 	}
-	w.closed = append(w.closed, c.Copy())
+	client, _ := transaction.ClientOf(c)
+	w.closed = append(w.closed, ended{c.Copy(), client})
 }
 
 // Observer returns an observer that counts each event of a connection once: set it as

@@ -254,10 +254,7 @@ func (s *connections) list() ([]Connection, Health) {
 
 func (x *conn) model() Connection {
 	c := x.c
-	client := rdma.Side(0)
-	if c.Forward == 2 {
-		client = 1
-	}
+	client, _ := transaction.ClientOf(c)
 	m := Connection{
 		ID: c.ID, Fabric: c.Fabric.String(), State: c.State.String(), Ending: c.Terminated, MTU: c.MTU,
 		Client: peer(c, client), Server: peer(c, client.Other()),

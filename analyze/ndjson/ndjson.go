@@ -40,6 +40,25 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	b = append(b, `,"connection_key":"`...)
 	b = e.Key(b, tx.Connection)
 	b = append(b, '"')
+	b = e.ends(b, tx)
+	b = operation(b, v)
+	b = status(b, v)
+	b = wire(b, tx)
+	if p, ok := tx.Phases(); ok {
+		b = latency(b, &p)
+	} else {
+		b = append(b, `,"latency_ns":null`...)
+	}
+	b = str(b, "state", tx.State.String())
+	b = notes(b, tx.Notes)
+	if f := v.File(); f != nil {
+		b = e.file(b, v, f)
+	}
+	return append(b, '}')
+}
+
+// ends appends between whom a transaction took place.
+func (e *Encoder) ends(b []byte, tx *transaction.Transaction) []byte {
 	b = str(b, "fabric", tx.Connection.Fabric.String())
 	client, server := tx.Client(), tx.Server()
 	b = str(b, "client", e.addr(client.Addr))
@@ -55,8 +74,13 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = name(b, "tunnel")
 		b = e.Tunnel(b, t, tx.From)
 	}
+	return b
+}
+
+// operation appends what was called.
+func operation(b []byte, v *rpc.View) []byte {
 	b = str(b, "program", v.ProgramName())
-	b = num(b, "version", uint64(tx.Version))
+	b = num(b, "version", uint64(v.Tx.Version))
 	b = str(b, "procedure", v.ProcedureName())
 	if minor, ok := v.MinorVersion(); ok {
 		b = num(b, "minor_version", uint64(minor))
@@ -84,6 +108,11 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		}
 		b = append(b, ']')
 	}
+	return b
+}
+
+// status appends how it ended, and how it was protected.
+func status(b []byte, v *rpc.View) []byte {
 	b = str(b, "status", v.Status())
 	if w := v.Wrapped(); w != "" {
 		b = str(b, "gss", w)
@@ -95,6 +124,11 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = name(b, "gss_principal")
 		b = Quote(b, v.Principal)
 	}
+	return b
+}
+
+// wire appends the messages and the RDMA operations.
+func wire(b []byte, tx *transaction.Transaction) []byte {
 	b = frame(b, "call_frame", tx.Call.Last)
 	b = frame(b, "reply_frame", tx.Reply.Last)
 	b = str(b, "call_type", tx.Call.TypeName())
@@ -112,17 +146,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	if tx.Reply.Invalidates {
 		b = num(b, "invalidated_handle", uint64(tx.Reply.Handle))
 	}
-	if p, ok := tx.Phases(); ok {
-		b = latency(b, &p)
-	} else {
-		b = append(b, `,"latency_ns":null`...)
-	}
-	b = str(b, "state", tx.State.String())
-	b = notes(b, tx.Notes)
-	if f := v.File(); f != nil {
-		b = e.file(b, v, f)
-	}
-	return append(b, '}')
+	return b
 }
 
 // notes appends the notes of a transaction as sentences, then their codes.

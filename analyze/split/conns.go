@@ -4,17 +4,18 @@ import (
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // conn is what a Splitter has to know of a connection. Packets and files refer
 // to it longer than the connection lives: an *rdma.Connection, with all that
 // decoding keeps of it, would stay in memory for that.
 type conn struct {
-	c       *rdma.Connection // nil once it has ended
-	into    *conn            // it turned out to be a part of that one
-	number  int
-	ends    [2]netip.Addr
-	forward uint8 // see rdma.Connection
+	c      *rdma.Connection // nil once it has ended
+	into   *conn            // it turned out to be a part of that one
+	number int
+	ends   [2]netip.Addr
+	client rdma.Side // see transaction.ClientOf
 }
 
 // conns are the connections that have not ended.
@@ -73,7 +74,7 @@ func (s *conns) closed(c *rdma.Connection) {
 func (k *conn) settle() {
 	if c := k.c; c != nil {
 		k.ends = [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
-		k.forward = c.Forward
+		k.client, _ = transaction.ClientOf(c)
 		k.c = nil
 	}
 }
@@ -97,13 +98,10 @@ func (s *conns) resolve(k *conn) *conn {
 // addresses are the addresses of the end that sends forward calls, and of the other: side 0 is the first if
 // none was seen.
 func (k *conn) addresses() (client, server netip.Addr) {
-	ends, forward := k.ends, k.forward
+	ends, side := k.ends, k.client
 	if c := k.c; c != nil {
-		ends, forward = [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}, c.Forward
-	}
-	side := rdma.Side(0)
-	if forward != 0 {
-		side = rdma.Side(forward - 1)
+		ends = [2]netip.Addr{c.Ends[0].Addr, c.Ends[1].Addr}
+		side, _ = transaction.ClientOf(c)
 	}
 	return ends[side], ends[side.Other()]
 }

@@ -68,7 +68,11 @@ func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 }
 
 // connection is a connection at its end.
-type connection struct{ *rdma.Connection }
+type connection struct {
+	*rdma.Connection
+	client rdma.Side // the side that sends forward calls; if there were none, the one that was seen first
+	calls  transaction.Calls
+}
 
 func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
@@ -85,7 +89,8 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 	opt.Transactions.OnCompletion = true // only the counts of connections matter
 	opt.Closed = func(c *rdma.Connection) {
 		if c.MergedInto == nil {
-			list.add(c)
+			client, _ := transaction.ClientOf(c)
+			list.add(&connection{c, client, transaction.CallsOf(c)})
 		}
 	}
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
@@ -98,7 +103,7 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 		a := j.d.Account()
 		listErr = printJSON(out, list, &a, o.format == "json")
 	case o.verbose:
-		listErr = list.each(func(c *rdma.Connection) { connection{c}.detail(out) })
+		listErr = list.each(func(c *connection) { c.detail(out) })
 	default:
 		listErr = printConnections(out, list)
 	}
@@ -116,9 +121,9 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 func printConnections(w io.Writer, list *connectionList) error {
 	rows := table.NewStream(connectionHeader, connectionRight)
 	n := 0
-	err := list.each(func(c *rdma.Connection) {
+	err := list.each(func(c *connection) {
 		n++
-		for _, row := range (connection{c}).rows() {
+		for _, row := range c.rows() {
 			rows.Measure(row)
 		}
 	})
@@ -126,15 +131,15 @@ func printConnections(w io.Writer, list *connectionList) error {
 		return err
 	}
 	rows.Print(w, connectionHeader)
-	if err := list.each(func(c *rdma.Connection) {
-		for _, row := range (connection{c}).rows() {
+	if err := list.each(func(c *connection) {
+		for _, row := range c.rows() {
 			rows.Print(w, row)
 		}
 	}); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	return list.each(func(c *rdma.Connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, connection{c}.life()) })
+	return list.each(func(c *connection) { fmt.Fprintf(w, "%d: %s\n", c.ID, c.life()) })
 }
 
 type setup rdma.Setup
@@ -241,11 +246,11 @@ func endpoint(e rdma.End) string {
 func (c connection) life() string {
 	d := time.Duration(c.Last.Time - c.First.Time)
 	s := fmt.Sprintf("%s to %s (%s), frames %d-%d, %d transactions", clock(c.First.Time), clock(c.Last.Time),
-		text.Duration(nil, d), c.First.Number, c.Last.Number, c.Calls.Ended)
-	if n := c.Calls.Unanswered; n > 0 {
+		text.Duration(nil, d), c.First.Number, c.Last.Number, c.calls.Ended)
+	if n := c.calls.Unanswered; n > 0 {
 		s += fmt.Sprintf(", %d without reply", n)
 	}
-	if n := c.Calls.Incomplete; n > 0 {
+	if n := c.calls.Incomplete; n > 0 {
 		s += fmt.Sprintf(", %d incomplete", n)
 	}
 	if c.Tunnel != nil {
@@ -318,7 +323,7 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 		b = append(b, '[')
 	}
 	first := true
-	err := list.each(func(c *rdma.Connection) {
+	err := list.each(func(c *connection) {
 		if array {
 			if !first {
 				b = append(b, ',')
@@ -326,7 +331,7 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 			first = false
 			b = append(b, '\n')
 		}
-		b = connection{c}.append(b, &e)
+		b = c.append(b, &e)
 		if !array {
 			b = append(b, '\n')
 		}
@@ -347,14 +352,8 @@ func printJSON(w io.Writer, list *connectionList, a *decode.Account, array bool)
 	return err
 }
 
-// order is the client's side, then the server's. The side that sends forward
-// calls is the client; if there were none, the side that was seen first.
-func (c connection) order() [2]rdma.Side {
-	if c.Forward == 2 {
-		return [2]rdma.Side{1, 0}
-	}
-	return [2]rdma.Side{0, 1}
-}
+// order is the client's side, then the server's.
+func (c connection) order() [2]rdma.Side { return [2]rdma.Side{c.client, c.client.Other()} }
 
 func (c connection) setupName(side rdma.Side) string {
 	s := &c.Setup[side]
@@ -378,7 +377,7 @@ func (c connection) append(b []byte, e *ndjson.Encoder) []byte {
 	b = append(b, `","last_time":"`...)
 	b = e.Time(b, c.Last.Time)
 	b = fmt.Appendf(b, `","first_frame":%d,"last_frame":%d,"mtu":%d,"transactions":%d,"no_reply":%d,"incomplete":%d,"state":"%s","end":`,
-		c.First.Number, c.Last.Number, c.MTU, c.Calls.Ended, c.Calls.Unanswered, c.Calls.Incomplete, c.state())
+		c.First.Number, c.Last.Number, c.MTU, c.calls.Ended, c.calls.Unanswered, c.calls.Incomplete, c.state())
 	b = ndjson.Quote(b, c.Terminated)
 	s := fabric.NameService(c.Connection, nil)
 	b = fmt.Appendf(b, `,"service":"%s","service_source":"%s"`, s.Name, s.Source)

@@ -37,7 +37,7 @@ type extent struct{ from, to int64 }
 // index.
 const listedBytes = 8 << 20
 
-func (l *connectionList) add(c *rdma.Connection) {
+func (l *connectionList) add(c *connection) {
 	const entry = 24
 	if len(l.buf)+entry*len(l.index) >= l.limit {
 		l.spill()
@@ -85,7 +85,7 @@ func (l *connectionList) spill() {
 }
 
 // each calls f for all connections ordered by number. The argument of f is valid during the call.
-func (l *connectionList) each(f func(*rdma.Connection)) error {
+func (l *connectionList) each(f func(*connection)) error {
 	l.sort()
 	sources := make(sources, 0, len(l.runs)+1)
 	for _, r := range l.runs {
@@ -132,7 +132,7 @@ type source struct {
 	list *connectionList
 	at   int // in list
 	b    []byte
-	c    rdma.Connection
+	c    connection
 }
 
 // next reads the next connection. It returns io.EOF if there is none.
@@ -158,7 +158,7 @@ func (s *source) next() error {
 
 func (s *source) unpack(b []byte) error {
 	p := packer{b: b, reads: true}
-	s.c = rdma.Connection{}
+	s.c = connection{Connection: new(rdma.Connection)}
 	p.connection(&s.c)
 	if p.short {
 		return io.ErrUnexpectedEOF
@@ -191,15 +191,15 @@ type packer struct {
 	short bool
 }
 
-func (p *packer) connection(c *rdma.Connection) {
+func (p *packer) connection(c *connection) {
 	number(p, &c.ID)
 	number(p, &c.Fabric)
 	number(p, &c.State)
 	number(p, &c.MTU)
-	number(p, &c.Forward)
-	number(p, &c.Calls.Ended)
-	number(p, &c.Calls.Unanswered)
-	number(p, &c.Calls.Incomplete)
+	number(p, &c.client)
+	number(p, &c.calls.Ended)
+	number(p, &c.calls.Unanswered)
+	number(p, &c.calls.Incomplete)
 	p.ref(&c.First)
 	p.ref(&c.Last)
 	c.Terminated = string(p.bytes([]byte(c.Terminated)))

@@ -11,8 +11,8 @@ import (
 
 // connectionAt is a connection all of whose fields that a listing shows are
 // set: reflection finds a field that the list forgets.
-func connectionAt(id int, r *rand.Rand) *rdma.Connection {
-	c := &rdma.Connection{}
+func connectionAt(id int, r *rand.Rand) *connection {
+	c := &connection{Connection: new(rdma.Connection)}
 	var fill func(v reflect.Value)
 	fill = func(v reflect.Value) {
 		switch v.Kind() {
@@ -47,13 +47,15 @@ func connectionAt(id int, r *rand.Rand) *rdma.Connection {
 			v.SetString("ended by a test")
 		}
 	}
-	fill(reflect.ValueOf(c).Elem())
+	fill(reflect.ValueOf(c.Connection).Elem())
+	fill(reflect.ValueOf(&c.calls).Elem())
+	c.client = rdma.Side(r.IntN(2))
 	c.ID = id
 	for i := range c.Setup {
 		c.Setup[i].PrivateBytesLen = uint8(len(c.Setup[i].PrivateBytes))
 	}
-	// These belong to the current packet.
-	c.Stamp, c.Header = rdma.Stamp{}, rdma.Header{}
+	// These belong to the current packet, and to a connection that is part of another.
+	c.Stamp, c.Header, c.Turned = rdma.Stamp{}, rdma.Header{}, false
 	return c
 }
 
@@ -61,14 +63,14 @@ func TestConnectionList(t *testing.T) {
 	for _, limit := range []int{1 << 20, 20_000, 1} {
 		r := rand.New(rand.NewPCG(1, 2))
 		l := &connectionList{limit: limit}
-		all := make([]*rdma.Connection, 300)
+		all := make([]*connection, 300)
 		for _, i := range r.Perm(len(all)) {
 			all[i] = connectionAt(i+1, r)
 			l.add(all[i])
 		}
 		for range 2 { // it can be read several times
 			n := 0
-			if err := l.each(func(c *rdma.Connection) {
+			if err := l.each(func(c *connection) {
 				if !reflect.DeepEqual(c, all[n]) {
 					t.Fatalf("limit %d, %d:\n%+v, want\n%+v", limit, n, c, all[n])
 				}
@@ -93,7 +95,7 @@ func TestNoTemporaryFile(t *testing.T) {
 		l.add(connectionAt(i+1, r))
 	}
 	n := 0
-	if err := l.each(func(*rdma.Connection) { n++ }); err != nil || n == 0 || n+l.lost != 100 || l.err == nil {
+	if err := l.each(func(*connection) { n++ }); err != nil || n == 0 || n+l.lost != 100 || l.err == nil {
 		t.Errorf("%d listed, %d lost, %v, %v", n, l.lost, err, l.err)
 	}
 }

@@ -13,12 +13,9 @@ const (
 	pieceSize     = int(unsafe.Sizeof(piece{}))
 	candidateSize = int(unsafe.Sizeof(candidate{}))
 	extentSize    = int(unsafe.Sizeof(extent{}))
-	// What the Handler's tags may hold on to is counted with those that have
-	// one.
-	tagSize       = 64
-	sentSendSize  = int(unsafe.Sizeof(sentSend{})) + tagSize
-	sentWriteSize = int(unsafe.Sizeof(sentWrite{})) + tagSize
-	sentReadSize  = int(unsafe.Sizeof(sentRead{})) + tagSize
+	sentSendSize  = int(unsafe.Sizeof(sentSend{}))
+	sentWriteSize = int(unsafe.Sizeof(sentWrite{}))
+	sentReadSize  = int(unsafe.Sizeof(sentRead{}))
 	againSize     = int(unsafe.Sizeof(again{}))
 )
 

@@ -29,7 +29,6 @@ type extent struct {
 // sentSend is a Send that the Handler knows.
 type sentSend struct {
 	tag   rdma.Tag
-	gen   uint64
 	end   uint64 // stream offset after its last FPDU
 	work  uint64 // the watcher's: rdma.Work.Seq
 	done  bool   // it has been reported
@@ -374,7 +373,7 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 	t.send.Again = o.sendAgain
 	t.send.Parts = o.parts
 	o.sending = false
-	tag, gen := t.handler.Send(c.c, &t.send)
+	tag := t.handler.Send(c.c, &t.send)
 	if t.watcher != nil {
 		t.watcher.WorkDone(c.c, t.send.From, o.sendWork, uint32(t.send.Length), t.send.Data, t.send.Last)
 	}
@@ -384,7 +383,7 @@ func (o *operations) deliver(h *half, data []byte, end uint64) {
 		o.data = nil
 	}
 	if s := o.sends.at(o.sendSeq); s != nil {
-		s.tag, s.gen, s.end, s.done = tag, gen, end, true
+		s.tag, s.end, s.done = tag, end, true
 	}
 	if o.acked >= end {
 		o.acknowledge(h, o.acked, o.ackRef)
@@ -410,7 +409,7 @@ func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 		if w := h.conn.t.watcher; w != nil {
 			w.WorkAcked(h.conn.c, h.conn.side(h), s.work, ref)
 		}
-		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, s.gen, ref)
+		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, ref)
 	}
 }
 
@@ -496,7 +495,7 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 				o.parts = rdma.AddPart(o.parts, rdma.Part{Ref: ref, Header: c.c.Header, Kind: rdma.PartAgain})
 			}
 		default:
-			c.t.handler.SendAgain(c.c, side, s.tag, s.gen, ref, to >= s.end)
+			c.t.handler.SendAgain(c.c, side, s.tag, ref, to >= s.end)
 		}
 	case extentReadRequest:
 		if r := o.reads.at(e.seq); r != nil {

@@ -46,38 +46,33 @@ func sum(b []byte) uint64 {
 	return uint64(checksum(b))<<32 | uint64(crc32.ChecksumIEEE(b))
 }
 
-// tag is what a recorder keeps with a Send or an operation.
-type tag uint32
-
-func (tag) TagOfOperation() {}
-
-func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
+func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if r.quiet {
-		return nil, 0
+		return rdma.Tag{}
 	}
 	r.note("send %d %d/%d %x inv=%v %x se=%v", s.From, len(s.Data), s.Length, sum(s.Data), s.Invalidates, s.Handle, s.Solicited)
 	r.sends = append(r.sends, gotSend{s.From, append([]byte(nil), s.Data...), s.Length, s.First.Number, s.Last.Number, s.Packets, s.Again})
-	return tag(0), uint64(len(r.sends))
+	return rdma.Tag{uint64(len(r.sends))}
 }
 
-func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
+func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
 	r.sendAgain++
-	r.refs = append(r.refs, fmt.Sprintf("again send %d packet %d complete %v", gen, ref.Number, complete))
+	r.refs = append(r.refs, fmt.Sprintf("again send %d packet %d complete %v", tag[0], ref.Number, complete))
 }
 
-func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
+func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	if r.quiet {
 		return
 	}
-	r.acked = append(r.acked, gen)
-	r.refs = append(r.refs, fmt.Sprintf("acked send %d packet %d", gen, ref.Number))
+	r.acked = append(r.acked, tag[0])
+	r.refs = append(r.refs, fmt.Sprintf("acked send %d packet %d", tag[0], ref.Number))
 }
 
 func (r *recorder) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	if r.quiet {
 		return
 	}
-	op.Tag = tag(op.Handle)
+	op.Tag = rdma.Tag{uint64(op.Handle), 1}
 	if op.Kind == rdma.Read {
 		r.note("read %d handle=%x offset=%x length=%d", op.From, op.Handle, op.Offset, op.Length)
 		return
@@ -89,7 +84,7 @@ func (r *recorder) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 	if r.quiet {
 		return
 	}
-	if op.Tag != tag(op.Handle) {
+	if op.Tag != (rdma.Tag{uint64(op.Handle), 1}) {
 		r.note("lost the tag of %x", op.Handle)
 	}
 	if f.Again {

@@ -80,21 +80,21 @@ func (o *operations) trace(h *half, end uint64, ref rdma.Ref) {
 		switch e.kind {
 		case extentSend:
 			if s := o.sends.at(e.seq); s != nil && s.done {
-				c.t.tracer.Acked(c.c, side, s.tag, s.gen, ref)
+				c.t.tracer.Acked(c.c, side, s.tag, ref)
 			} else if s != nil && o.sending && e.seq == o.sendSeq {
 				o.parts = rdma.AddPart(o.parts, rdma.Part{Ref: ref, Header: c.c.Header, Kind: rdma.PartAck})
 			}
 		case extentWrite:
-			if w := o.writes.at(e.seq); w != nil && w.op.Tag != nil {
-				c.t.tracer.Acked(c.c, side, w.op.Tag, w.op.TagGen, ref)
+			if w := o.writes.at(e.seq); w != nil && w.op.Tag != (rdma.Tag{}) {
+				c.t.tracer.Acked(c.c, side, w.op.Tag, ref)
 			}
 		case extentReadRequest:
-			if r := o.reads.at(e.seq); r != nil && r.op.Tag != nil {
-				c.t.tracer.Acked(c.c, side, r.op.Tag, r.op.TagGen, ref)
+			if r := o.reads.at(e.seq); r != nil && r.op.Tag != (rdma.Tag{}) {
+				c.t.tracer.Acked(c.c, side, r.op.Tag, ref)
 			}
 		case extentReadResponse:
-			if r := c.peer(h).out.reads.at(e.seq); r != nil && r.op.Tag != nil {
-				c.t.tracer.Acked(c.c, side, r.op.Tag, r.op.TagGen, ref)
+			if r := c.peer(h).out.reads.at(e.seq); r != nil && r.op.Tag != (rdma.Tag{}) {
+				c.t.tracer.Acked(c.c, side, r.op.Tag, ref)
 			}
 		}
 		if e.end > end {

@@ -21,72 +21,99 @@ const (
 	etherPPP     = 0x880b
 )
 
-// decodeGRE reads a GRE header: flags and version 16, protocol type 16, then,
-// each with its flag, checksum and offset 32, key 32, sequence number 32. What
-// follows is given by the protocol type.
+// greHeader is a GRE header: flags and version 16, protocol type 16, then,
+// each with its flag, checksum and offset 32, key 32, sequence number 32, in
+// version 1 also acknowledgment 32. What follows is given by the protocol type.
 //
 // The checksum is not verified: it covers the inner packet, which has its own.
-func decodeGRE(data []byte, n int, f *Frame) {
+type greHeader struct {
+	flags, protocol uint16
+	key             uint32
+}
+
+func (h *greHeader) has(flags uint16) bool { return h.flags&flags != 0 }
+func (h *greHeader) version() uint16       { return h.flags & greVersion }
+
+// keyAt is the offset of the key.
+func (h *greHeader) keyAt() int {
+	if h.has(greChecksum | greRouting) {
+		return 8
+	}
+	return 4
+}
+
+// size is the length in bytes.
+func (h *greHeader) size() int {
+	n := h.keyAt()
+	if h.has(greKey) {
+		n += 4
+	}
+	if h.has(greSequence) {
+		n += 4
+	}
+	if h.version() == 1 && h.has(greAck) {
+		n += 4
+	}
+	return n
+}
+
+// decode reads the header of a packet of n bytes, and reports what is wrong
+// with it.
+func (h *greHeader) decode(data []byte, n int) Problem {
 	if len(data) < 4 {
-		f.Problem = ProblemCutGRE
+		return ProblemCutGRE
+	}
+	h.flags, h.protocol = binary.BigEndian.Uint16(data), binary.BigEndian.Uint16(data[2:])
+	switch size := h.size(); {
+	case h.version() > 1 || h.version() == 1 && h.protocol != etherPPP:
+		return ProblemGREVersion
+	case size > n:
+		return ProblemShortGRE
+	case size > len(data):
+		return ProblemCutGRE
+	}
+	if h.has(greKey) {
+		h.key = binary.BigEndian.Uint32(data[h.keyAt():])
+	}
+	return NoProblem
+}
+
+// tunnel is the tunnel of a header of version 0, other than ERSPAN. RFC 7637, section 3.2: an NVGRE header has
+// a key and nothing else, VSID 24 bits and flow 8.
+func (h *greHeader) tunnel() Tunnel {
+	t := Tunnel{Type: GRE, HasID: h.has(greKey), ID: h.key}
+	if h.protocol == etherBridged && h.flags&(greChecksum|greKey|greSequence) == greKey {
+		t.Type, t.ID = NVGRE, h.key>>8
+	}
+	return t
+}
+
+// decodeGRE reads a GRE header and what it carries.
+func decodeGRE(data []byte, n int, f *Frame) {
+	var h greHeader
+	if p := h.decode(data, n); p != NoProblem {
+		f.Problem = p
 		return
 	}
-	flags, protocol := binary.BigEndian.Uint16(data), binary.BigEndian.Uint16(data[2:])
-	version := flags & greVersion
-	head := 4
-	if flags&(greChecksum|greRouting) != 0 {
-		head += 4
-	}
-	keyAt := head
-	if flags&greKey != 0 {
-		head += 4
-	}
-	if flags&greSequence != 0 {
-		head += 4
-	}
-	if version == 1 && flags&greAck != 0 {
-		head += 4
-	}
+	data, n = data[h.size():], n-h.size()
 	switch {
-	case version > 1 || version == 1 && protocol != etherPPP:
-		f.Problem = ProblemGREVersion
-		return
-	case head > n:
-		f.Problem = ProblemShortGRE
-		return
-	case head > len(data):
-		f.Problem = ProblemCutGRE
-		return
-	}
-	t := Tunnel{Type: GRE}
-	if flags&greKey != 0 {
-		t.HasID, t.ID = true, binary.BigEndian.Uint32(data[keyAt:])
-	}
-	data, n = data[head:], n-head
-	switch {
-	case version == 1:
+	case h.version() == 1:
 		// RFC 2637, section 4.1: the key is payload length 16, call 16.
-		t.Type, t.ID = PPTP, t.ID&0xffff
-		if f.enter(t) {
+		if f.enter(Tunnel{Type: PPTP, HasID: h.has(greKey), ID: h.key & 0xffff}) {
 			decodePPP(data, n, f)
 		}
-	case protocol == etherERSPAN && flags&greSequence == 0:
+	case h.protocol == etherERSPAN && !h.has(greSequence):
 		if f.enter(Tunnel{Type: ERSPAN, Version: 1}) {
 			decodeEthernet(data, n, f)
 		}
-	case protocol == etherERSPAN || protocol == etherERSPAN3:
+	case h.protocol == etherERSPAN || h.protocol == etherERSPAN3:
 		decodeERSPAN(data, n, f)
-	case flags&greRouting != 0: // RFC 1701; RFC 2784 has receivers discard them
+	case h.has(greRouting): // RFC 1701; RFC 2784 has receivers discard them
 		f.Problem = ProblemGRERouting
 	default:
-		// RFC 7637, section 3.2: an NVGRE header has a key and nothing else, VSID
-		// 24 bits and flow 8.
-		if protocol == etherBridged && flags&(greChecksum|greKey|greSequence) == greKey {
-			t.Type, t.ID = NVGRE, t.ID>>8
-		}
-		if f.enter(t) {
-			decodeBridged(protocol, data, n, f)
-			if f.Unknown.Layer == EtherLayer && len(f.Tunnels) > 0 && f.Unknown.Value == uint32(protocol) {
+		if f.enter(h.tunnel()) {
+			decodeBridged(h.protocol, data, n, f)
+			if f.Unknown.Layer == EtherLayer && len(f.Tunnels) > 0 && f.Unknown.Value == uint32(h.protocol) {
 				f.Unknown.Layer = GRELayer
 			}
 		}

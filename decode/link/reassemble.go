@@ -106,16 +106,8 @@ func NewReassembler(o ReassemblerOptions) *Reassembler {
 func (r *Reassembler) Add(f *Frame, now int64) *Frame {
 	r.recycle()
 	r.stats.Fragments++
-	for r.oldest != nil && now-r.oldest.first > int64(r.options.Timeout) {
-		r.stats.EvictedOld++
-		r.drop(r.oldest)
-	}
-	from, to := int(f.FragmentOffset), int(f.FragmentOffset)+f.PayloadLen
-	switch {
-	case f.Proto != Fragment,
-		f.PayloadLen <= 0 || f.PayloadLen > maxDatagram || to > maxDatagram,
-		f.MoreFragments && f.PayloadLen%8 != 0,
-		len(f.Net) > maxHeader || len(f.Net) < 20:
+	r.expire(now)
+	if !usable(f) {
 		r.stats.Bad++
 		return nil
 	}
@@ -127,13 +119,8 @@ func (r *Reassembler) Add(f *Frame, now int64) *Frame {
 	if d == nil {
 		d = r.start(key, now)
 	}
-	if !f.MoreFragments {
-		if d.total >= 0 && d.total != to {
-			return r.spoiled(d)
-		}
-		d.total = to
-	}
-	if n := len(d.ranges); d.total >= 0 && (to > d.total || n > 0 && int(d.ranges[n-1].to) > d.total) {
+	from, to := int(f.FragmentOffset), int(f.FragmentOffset)+f.PayloadLen
+	if !d.extend(to, !f.MoreFragments) {
 		return r.spoiled(d)
 	}
 	if !r.grow(d, to) {
@@ -148,10 +135,44 @@ func (r *Reassembler) Add(f *Frame, now int64) *Frame {
 	if !d.insert(r, from, to, f.Payload) {
 		return r.spoiled(d)
 	}
-	if d.total < 0 || d.head == 0 || len(d.ranges) != 1 || int(d.ranges[0].to) != d.total || d.ranges[0].from != 0 {
+	if !d.whole() {
 		return nil
 	}
 	return r.complete(d, f)
+}
+
+// expire gives up the datagrams that have waited too long.
+func (r *Reassembler) expire(now int64) {
+	for r.oldest != nil && now-r.oldest.first > int64(r.options.Timeout) {
+		r.stats.EvictedOld++
+		r.drop(r.oldest)
+	}
+}
+
+// usable reports whether a frame is a fragment that can be part of a datagram: in all but the last one the
+// payload is a multiple of 8 bytes.
+func usable(f *Frame) bool {
+	n := f.PayloadLen
+	return f.Proto == Fragment &&
+		n > 0 && n <= maxDatagram && int(f.FragmentOffset)+n <= maxDatagram &&
+		(!f.MoreFragments || n%8 == 0) &&
+		len(f.Net) >= 20 && len(f.Net) <= maxHeader
+}
+
+// extend notes a fragment that ends at offset to, and reports whether that agrees with the others.
+func (d *datagram) extend(to int, last bool) bool {
+	if last {
+		if d.total >= 0 && d.total != to {
+			return false
+		}
+		d.total = to
+	}
+	return d.total < 0 || to <= d.total && (len(d.ranges) == 0 || int(d.ranges[len(d.ranges)-1].to) <= d.total)
+}
+
+// whole reports whether all fragments have arrived.
+func (d *datagram) whole() bool {
+	return d.total >= 0 && d.head != 0 && len(d.ranges) == 1 && d.ranges[0] == byteRange{0, uint16(d.total)}
 }
 
 // Stats returns the counts so far.

@@ -9,7 +9,7 @@ import (
 const (
 	trackerSize = int(unsafe.Sizeof(TCPTracker{}))
 	partSize    = int(unsafe.Sizeof(rdma.Part{}))
-	sentSize    = int(unsafe.Sizeof(sent{})) + 64 // with what the Handler's tag may hold on to
+	sentSize    = int(unsafe.Sizeof(sent{}))
 )
 
 // Memory is what the tracker holds, in bytes.

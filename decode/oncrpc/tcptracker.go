@@ -44,7 +44,6 @@ type tcpSide struct {
 type sent struct {
 	start, end uint64
 	tag        rdma.Tag
-	gen        uint64
 }
 
 // maxSends is how many unacknowledged records of a side are remembered; the
@@ -168,16 +167,16 @@ func (s *tcpSide) deliver(r *Record) {
 		s.acks = s.acks[:0]
 	}
 	s.again = 0
-	tag, gen := t.handler.Send(t.conn, &s.send)
+	tag := t.handler.Send(t.conn, &s.send)
 	s.send.Data, s.send.Parts = nil, nil
 	if s.acked >= r.End {
-		t.handler.SendAcked(t.conn, s.from, tag, gen, s.ackRef)
+		t.handler.SendAcked(t.conn, s.from, tag, s.ackRef)
 		return
 	}
 	if len(s.sends) == maxSends {
 		s.forget(1)
 	}
-	s.sends = append(s.sends, sent{r.Start, r.End, tag, gen})
+	s.sends = append(s.sends, sent{r.Start, r.End, tag})
 }
 
 // forget drops the oldest n sends.
@@ -205,7 +204,7 @@ func (s *tcpSide) acknowledge(ack uint32, ref rdma.Ref) {
 	n := 0
 	for ; n < len(s.sends) && s.sends[n].end <= s.acked; n++ {
 		e := &s.sends[n]
-		s.tracker.handler.SendAcked(s.tracker.conn, s.from, e.tag, e.gen, ref)
+		s.tracker.handler.SendAcked(s.tracker.conn, s.from, e.tag, ref)
 	}
 	if n > 0 {
 		s.forget(n)
@@ -244,7 +243,7 @@ func (s *tcpSide) Again(offset uint64, n int, ref rdma.Ref) {
 	for i := range s.sends {
 		e := &s.sends[i]
 		if e.start < end && offset < e.end {
-			t.handler.SendAgain(t.conn, s.from, e.tag, e.gen, ref, e.end <= end)
+			t.handler.SendAgain(t.conn, s.from, e.tag, ref, e.end <= end)
 		}
 	}
 	if start, open := s.parser.Open(); open && end > start {
@@ -270,7 +269,7 @@ func (s *tcpSide) traceAck(ref rdma.Ref) {
 		if e.start >= s.acked {
 			return
 		}
-		t.tracer.Acked(t.conn, s.from, e.tag, e.gen, ref)
+		t.tracer.Acked(t.conn, s.from, e.tag, ref)
 	}
 	if start, open := s.parser.Open(); open && start < s.acked {
 		s.acks = rdma.AddPart(s.acks, rdma.Part{Ref: ref, Header: t.conn.Header, Kind: rdma.PartAck})

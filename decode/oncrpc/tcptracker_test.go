@@ -26,28 +26,23 @@ func (r *recorder) line(format string, args ...any) {
 	}
 }
 
-// tag is what a recorder keeps with a Send or an operation.
-type tag uint32
-
-func (tag) TagOfOperation() {}
-
-func (r *recorder) Send(_ *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
+func (r *recorder) Send(_ *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if r.quiet {
-		return nil, 0
+		return rdma.Tag{}
 	}
 	m, _ := Peek(s.Data)
 	r.gen++
 	r.line("send %d: %v %d, %d of %d bytes, frames %d to %d, %d packets, %d again",
 		s.From, m.Type, m.XID, len(s.Data), s.Length, s.First.Number, s.Last.Number, s.Packets, s.Again)
-	return tag(m.XID), r.gen
+	return rdma.Tag{uint64(m.XID), r.gen}
 }
 
-func (r *recorder) SendAgain(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
-	r.line("again %d: %v in frame %d, complete %v", from, tag, ref.Number, complete)
+func (r *recorder) SendAgain(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
+	r.line("again %d: %v in frame %d, complete %v", from, tag[0], ref.Number, complete)
 }
 
-func (r *recorder) SendAcked(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
-	r.line("acked %d: %v in frame %d", from, tag, ref.Number)
+func (r *recorder) SendAcked(_ *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
+	r.line("acked %d: %v in frame %d", from, tag[0], ref.Number)
 }
 
 func (r *recorder) Event(_ *rdma.Connection, from rdma.Side, e rdma.Event, v uint32, ref rdma.Ref) {

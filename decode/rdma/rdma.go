@@ -3,7 +3,11 @@
 // packets into calls of a Handler; everything above knows only this package.
 package rdma
 
-import "net/netip"
+import (
+	"math"
+	"net/netip"
+	"time"
+)
 
 // Fabric is how the operations of a connection travel.
 type Fabric uint8
@@ -36,6 +40,20 @@ type Ref struct {
 
 // Seen reports whether r names a packet.
 func (r Ref) Seen() bool { return r.Number != 0 }
+
+// Between is the time from one timestamp to another. What is longer than a
+// Duration can be (292 years) is the longest one in that direction: a capture may
+// claim any times. It can be negated.
+func Between(from, to int64) time.Duration {
+	d := to - from
+	switch {
+	case to >= from && d < 0:
+		d = math.MaxInt64
+	case to < from && (d >= 0 || d == math.MinInt64):
+		d = -math.MaxInt64
+	}
+	return time.Duration(d)
+}
 
 // Side is one of the two ends of a connection: 0 sent the first packet that
 // was seen of it (the connection request, if that was captured).
@@ -157,43 +175,38 @@ type Connection struct {
 	// Tunnel is the outermost wrapping of the first packet; nil if it had none.
 	Tunnel *Tunnel
 	// MergedInto is set when a connection that was first taken for two turned
-	// out to be part of another.
+	// out to be part of another. Turned says that side 0 is side 1 there.
 	MergedInto *Connection
-	Forward    uint8 // belongs to the Handler: 1 + the side that sends forward calls; 0 if unknown
-	Calls      Calls // belongs to the Handler
-	// Upper, by Side, and Snapshot belong to the Handler.
-	Upper    [2]Upper
-	Snapshot *Connection
+	Turned     bool
+	// Upper belongs to the Handler, Watched to the Watcher.
+	Upper   Upper
+	Watched Watched
 	// Stamp belongs to the TCP segment that is being handled. It distinguishes needless retransmissions from
 	// needed ones.
 	Stamp Stamp
 	// Header belongs to the packet that is being handled; only for a Tracer.
 	Header Header
-	// Watched belongs to the Watcher.
-	Watched any
 }
 
-// Copy returns a copy of what is known of the connection, without what the Handler keeps
+// Copy returns a copy of what is known of the connection, without what the layers above keep
 // with it.
 func (c *Connection) Copy() Connection {
 	x := *c
-	x.Upper, x.Snapshot = [2]Upper{}, nil
+	x.Upper, x.Watched = nil, nil
 	return x
 }
 
-// Upper is a Handler's state for one side of a Connection. Only a Handler's own types implement it, so that
-// nothing else can be stored there. Trackers carry it without looking inside, and never call its method.
+// Upper is what a Handler knows of a Connection: one value, of a type that only the Handler's package has.
+// Trackers carry it without looking inside, and never call its method.
 type Upper interface{ UpperOfConnection() }
 
-// Tag is what a Handler keeps with a Send or an Op, as Upper with a Connection.
-type Tag interface{ TagOfOperation() }
+// Watched is what a Watcher knows of a Connection, like Upper.
+type Watched interface{ WatchedConnection() }
 
-// Calls count the RPC transactions of a connection that have ended.
-type Calls struct {
-	Ended      uint64
-	Unanswered uint64 // no reply was seen
-	Incomplete uint64 // no call was seen, or a part is missing
-}
+// Tag is what a Handler returns for a Send, or sets in an Op, to recognise it later: numbers that mean something
+// to the Handler alone. It refers to no memory, so that what a tracker remembers of the past keeps nothing alive.
+// The zero Tag is none.
+type Tag [2]uint64
 
 // Stamp is what a TCP segment shows about copies: the timestamps option (RFC 7323, section 3.2) and whether
 // it acknowledges data that came twice (RFC 2883).
@@ -251,12 +264,10 @@ type Op struct {
 	Handle uint32 // steering tag of the memory at the other side
 	Offset uint64 // address in that memory
 	Length uint32 // bytes; for an iWARP Write what has been seen so far
-	TagAt  int32  // belongs to the Handler
 	First  Ref    // Read Request, or first packet of the Write
 	Last   Ref    // last packet that carried payload
 	Late   bool   // it was sent before something that has been reported already
 	Tag    Tag    // belongs to the Handler
-	TagGen uint64 // belongs to the Handler
 }
 
 // Fragment is payload of an RDMA Write or a Read Response in one packet.
@@ -296,12 +307,12 @@ const (
 type Handler interface {
 	// Send reports a complete Send. The tracker keeps the returned tag until
 	// the Send has been acknowledged.
-	Send(c *Connection, s *Send) (tag Tag, gen uint64)
+	Send(c *Connection, s *Send) Tag
 	// SendAgain reports a packet of an earlier Send that was seen again.
 	// complete means that it was its last packet.
-	SendAgain(c *Connection, from Side, tag Tag, gen uint64, ref Ref, complete bool)
+	SendAgain(c *Connection, from Side, tag Tag, ref Ref, complete bool)
 	// SendAcked reports the first packet that acknowledges a Send.
-	SendAcked(c *Connection, from Side, tag Tag, gen uint64, ref Ref)
+	SendAcked(c *Connection, from Side, tag Tag, ref Ref)
 	// OpStart reports the first packet of an RDMA Write, or a Read Request.
 	OpStart(c *Connection, op *Op, ref Ref)
 	// OpData reports payload of a Write or of a Read's response.

@@ -65,7 +65,7 @@ type Tracer interface {
 	// Acked reports an acknowledgement of a Send or an operation, or of a part
 	// of it, given the tag that belongs to the Handler. from is the side that
 	// sent what is acknowledged; the packet is one of the other side.
-	Acked(c *Connection, from Side, tag Tag, gen uint64, ref Ref)
+	Acked(c *Connection, from Side, tag Tag, ref Ref)
 	// Early reports a packet of RoCE or InfiniBand that cannot be placed, since
 	// the beginning of its message is not known. It will be, when the packet
 	// with that PSN comes again.

@@ -138,7 +138,10 @@ func Watchers(list ...Watcher) Watcher {
 type watchers []Watcher
 
 // watched is Connection.Watched of several.
-type watched []any
+type watched []Watched
+
+// WatchedConnection implements Watched.
+func (watched) WatchedConnection() {}
 
 // each calls f with Connection.Watched as the i-th left it.
 func (l watchers) each(c *Connection, f func(i int, w Watcher)) {

@@ -3,10 +3,14 @@ package rdma
 import "testing"
 
 // counter counts, in Connection.Watched, what it is told on a connection.
-type counter struct{ merged int }
+type counter struct{ merged number }
+
+type number int
+
+func (number) WatchedConnection() {}
 
 func (w *counter) count(c *Connection) {
-	n, _ := c.Watched.(int)
+	n, _ := c.Watched.(number)
 	c.Watched = n + 1
 }
 
@@ -21,12 +25,12 @@ func (w *counter) WorkDone(c *Connection, _ Side, _ uint64, _ uint32, _ []byte, 
 func (w *counter) WorkAcked(c *Connection, _ Side, _ uint64, _ Ref) { w.count(c) }
 
 func (w *counter) Merged(into *Connection, _ Side, from *Connection, _ Side) {
-	a, _ := into.Watched.(int)
-	b, _ := from.Watched.(int)
+	a, _ := into.Watched.(number)
+	b, _ := from.Watched.(number)
 	into.Watched, from.Watched = a+b, nil
 }
 
-func (w *counter) Closed(c *Connection, _ Ref) { w.merged, _ = c.Watched.(int) }
+func (w *counter) Closed(c *Connection, _ Ref) { w.merged, _ = c.Watched.(number) }
 
 // TestWatchers: each of several has Connection.Watched for itself.
 func TestWatchers(t *testing.T) {

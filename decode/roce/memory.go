@@ -13,9 +13,8 @@ const (
 	connectionSize = int(unsafe.Sizeof(connection{})+2*unsafe.Sizeof(rdma.Connection{})) + 8 +
 		2*(int(unsafe.Sizeof(cmID{}))+8+memory.MapEntry)
 	// flowSize is the memory of a flow, with its entries among all flows and among those without a peer.
-	flowSize = int(unsafe.Sizeof(flow{})+unsafe.Sizeof(flowKey{})+unsafe.Sizeof(addrPair{})) + 2*(8+memory.MapEntry)
-	// requestSize is the memory of a request, with what the Handler's tag may hold.
-	requestSize     = int(unsafe.Sizeof(request{})) + 64
+	flowSize        = int(unsafe.Sizeof(flow{})+unsafe.Sizeof(flowKey{})+unsafe.Sizeof(addrPair{})) + 2*(8+memory.MapEntry)
+	requestSize     = int(unsafe.Sizeof(request{}))
 	assemblySize    = int(unsafe.Sizeof(assembly{})) + 8
 	rangeSize       = int(unsafe.Sizeof(psnRange{}))
 	earlyPacketSize = int(unsafe.Sizeof(earlyPacket{}))

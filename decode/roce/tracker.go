@@ -208,7 +208,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fa
 		return nil
 	}
 	fl := t.flow(flowKey{f.Src, f.Dst, tenant, p.DestQP}, ref, int32(tap), fabric)
-	return t.connected(fl, ref, tap, fabric, f.SrcPort, f.ECN == ecnCE, p, icrc)
+	return t.connected(fl, &arrival{ref: ref, p: p, tap: int32(tap), port: f.SrcPort, fabric: fabric, marked: f.ECN == ecnCE, icrc: icrc})
 }
 
 // Lean is Packet for an ordinary packet of RoCEv2, captured as data.
@@ -220,7 +220,7 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 		fl.route = l.Route
 	}
 	l.packet(data, &t.lean)
-	return t.connected(fl, ref, tap, rdma.RoCEv2, l.SrcPort, l.CE, &t.lean, Good)
+	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.CE, icrc: Good})
 }
 
 // Headless handles a packet whose extension headers the capture cut. It still shows that the PSN was sent.
@@ -280,93 +280,62 @@ func (t *Tracker) flow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabric)
 	return fl
 }
 
-// connected handles a packet of a connected service. ce means that its IP header is marked "congestion
-// experienced".
-func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabric, port uint16, ce bool, p *Packet, icrc Verdict) *rdma.Connection {
-	moved := fl.tap.Tap() != int32(tap)
-	if moved {
-		fl.tap.Alone(int32(tap), fl.opposite())
-	}
-	if !fl.tap.Accept(int32(tap), fl.c.tap, ref.Time) {
-		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
-			t.align(fl, int32(tap))
-		}
+// arrival is a packet of a connected service, with what is known of it besides its headers.
+type arrival struct {
+	ref    rdma.Ref
+	p      *Packet
+	tap    int32
+	port   uint16 // UDP source port
+	fabric rdma.Fabric
+	marked bool // its IP header is marked "congestion experienced"
+	icrc   Verdict
+}
+
+// size is the length on the wire that is counted: from the BTH to the ICRC.
+func (a *arrival) size() int {
+	return a.p.Opcode.HeaderSize() + a.p.PayloadLen + int(a.p.Pad) + ICRCSize
+}
+
+// connected handles a packet of a connected service.
+func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
+	if !t.here(fl, a) {
 		return fl.c.known()
 	}
-	if moved {
-		fl.expectCopies()
-	}
 	if c := fl.c; c.State != rdma.Established || c.closed {
-		if fl = t.unsettled(fl, ref, int32(tap), fabric); fl == nil {
+		if fl = t.unsettled(fl, a.ref, a.tap, a.fabric); fl == nil {
 			return c.known()
 		}
 	}
-	// The receiver drops a damaged packet silently. But if most packets are damaged, something on the way to
-	// the capture damaged them.
-	dropped := false
-	switch icrc {
-	case Good:
-		fl.good++
-	case Bad:
-		fl.bad++
-		dropped = uint64(fl.good) > 4*uint64(fl.bad)
-	}
-	fl.port, fl.last = port, ref.Number
+	p := a.p
+	dropped := fl.dropped(a.icrc)
+	fl.port, fl.last = a.port, a.ref.Number
 	cnp := p.Opcode.IsCNP()
 	response := p.Opcode.IsResponse()
 	if !dropped && !cnp && p.Opcode.IsDefined() {
-		if !response && fl.started && fl.astray(p.PSN) {
-			fl = t.takeOver(fl, p.PSN, ref, int32(tap), fabric)
+		elsewhere := false
+		if fl.peer() == nil || !response && p.PSN != fl.next { // seldom
+			fl, elsewhere = t.owner(fl, a, response)
 		}
-		if !response && p.PSN != fl.next && len(t.lone) > 0 && p.Opcode.Starts() && fl.c.flows[fl.side.Other()] != nil && t.moved(fl, p) {
-			if fl.c.Terminated == "" {
-				fl.c.Terminated = "queue pair connected to another"
-			}
-			fl = t.anew(fl, ref, int32(tap), fabric)
-		}
-		if fl.c.flows[fl.side.Other()] == nil && (t.pair(fl, p) || t.heir(fl, p, ref)) && fl.tap.Tap() != int32(tap) {
-			return fl.c.known() // its other direction is captured elsewhere: the copy from there counts
-		}
-		if fl.copies || fl.respCopies {
-			if fl.isCopy(p.PSN, response) {
-				return fl.c.known()
-			}
+		if elsewhere || (fl.copies || fl.respCopies) && fl.isCopy(p.PSN, response) {
+			return fl.c.known()
 		}
 	}
+	t.count(fl, a)
 	c := fl.c
-	c.used = true
-	c.Last = ref
-	if t.tracer != nil {
-		c.Header = headerOf(p)
-	}
-	size := p.Opcode.HeaderSize() + p.PayloadLen + int(p.Pad) + ICRCSize
-	if t.watcher != nil {
-		t.saw = rdma.Sighting{Ref: ref, From: fl.side, Marked: ce, Bytes: uint32(size), PSN: p.PSN}
-	}
-	sent := &c.Sent[fl.side]
-	sent.Packets++
-	sent.Bytes += uint64(size)
-	if ce {
-		sent.ECN++
-		t.h.Event(c.Connection, fl.side, rdma.EventECN, 0, ref)
-	}
-	if icrc == Bad {
-		sent.BadCRC++
-	}
 	switch {
 	case dropped:
 	case cnp:
-		sent.CNPs++
+		c.Sent[fl.side].CNPs++
 		t.saw.Class = rdma.ClassCNP
-		t.h.Event(c.Connection, fl.side, rdma.EventCNP, 0, ref)
+		t.h.Event(c.Connection, fl.side, rdma.EventCNP, 0, a.ref)
 	case response:
-		t.response(fl, p, ref)
+		t.response(fl, p, a.ref)
 	case p.Opcode.IsDefined():
 		t.numbers.Assign(c.Connection)
-		t.request(fl, p, ref)
+		t.request(fl, p, a.ref)
 	}
 	t.sets(fl)
-	if peer := fl.c.flows[fl.side.Other()]; peer != nil && response {
+	if peer := fl.peer(); peer != nil && response {
 		t.sets(peer)
 	}
 	if t.watcher != nil {
@@ -375,10 +344,97 @@ func (t *Tracker) connected(fl *flow, ref rdma.Ref, tap uint16, fabric rdma.Fabr
 	return c.known()
 }
 
+// here reports whether a packet was captured where its flow is followed, and not somewhere else as well.
+func (t *Tracker) here(fl *flow, a *arrival) bool {
+	moved := fl.tap.Tap() != a.tap
+	if moved {
+		fl.tap.Alone(a.tap, fl.opposite())
+	}
+	if !fl.tap.Accept(a.tap, fl.c.tap, a.ref.Time) {
+		if n := fl.tap.Elsewhere; fl.lone && n >= alignAfter && n&(n-1) == 0 {
+			t.align(fl, a.tap)
+		}
+		return false
+	}
+	if moved {
+		fl.expectCopies()
+	}
+	return true
+}
+
+// dropped counts the verdict on a packet's ICRC, and reports whether the receiver silently drops the packet.
+// A receiver drops what is damaged. But if most packets are damaged, something on the way to the capture
+// damaged them.
+func (fl *flow) dropped(icrc Verdict) bool {
+	switch icrc {
+	case Good:
+		fl.good++
+	case Bad:
+		fl.bad++
+		return uint64(fl.good) > 4*uint64(fl.bad)
+	}
+	return false
+}
+
+// owner finds the flow that a packet belongs to: fl, unless the packet shows that the queue pair is now part
+// of another connection. elsewhere means that the packet must be ignored: the packet has shown which flow
+// is the peer, and the connection is followed at another capture point.
+func (t *Tracker) owner(fl *flow, a *arrival, response bool) (_ *flow, elsewhere bool) {
+	if !response {
+		fl = t.requester(fl, a)
+	}
+	if fl.peer() == nil && (t.pair(fl, a.p) || t.heir(fl, a.p, a.ref)) && fl.tap.Tap() != a.tap {
+		return fl, true
+	}
+	return fl, false
+}
+
+// requester finds the flow that a request belongs to.
+func (t *Tracker) requester(fl *flow, a *arrival) *flow {
+	p := a.p
+	if fl.started && fl.astray(p.PSN) {
+		fl = t.takeOver(fl, p.PSN, a.ref, a.tap, a.fabric)
+	}
+	if p.PSN != fl.next && len(t.lone) > 0 && p.Opcode.Starts() && fl.peer() != nil && t.moved(fl, p) {
+		if fl.c.Terminated == "" {
+			fl.c.Terminated = "queue pair connected to another"
+		}
+		fl = t.anew(fl, a.ref, a.tap, a.fabric)
+	}
+	return fl
+}
+
+// count counts a packet, and prepares what a Tracer and the Watcher get to know about it.
+func (t *Tracker) count(fl *flow, a *arrival) {
+	c := fl.c
+	c.used = true
+	c.Last = a.ref
+	if t.tracer != nil {
+		c.Header = headerOf(a.p)
+	}
+	size := a.size()
+	if t.watcher != nil {
+		t.saw = rdma.Sighting{Ref: a.ref, From: fl.side, Marked: a.marked, Bytes: uint32(size), PSN: a.p.PSN}
+	}
+	sent := &c.Sent[fl.side]
+	sent.Packets++
+	sent.Bytes += uint64(size)
+	if a.marked {
+		sent.ECN++
+		t.h.Event(c.Connection, fl.side, rdma.EventECN, 0, a.ref)
+	}
+	if a.icrc == Bad {
+		sent.BadCRC++
+	}
+}
+
+// peer is the flow of the other direction, nil if unknown.
+func (fl *flow) peer() *flow { return fl.c.flows[fl.side.Other()] }
+
 // opposite is the filter of the other direction, nil if unknown.
 func (fl *flow) opposite() *rdma.TapFilter {
-	if other := fl.c.flows[fl.side.Other()]; other != nil {
-		return &other.tap
+	if peer := fl.peer(); peer != nil {
+		return &peer.tap
 	}
 	return nil
 }

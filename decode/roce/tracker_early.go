@@ -96,7 +96,7 @@ func (t *Tracker) recall(fl *flow, start, count uint32, responses bool) {
 		fl.early--
 		fl.c.Header = e.header
 		if responses {
-			t.readResponse(fl, fl.c.flows[fl.side.Other()], &e.p, e.ref)
+			t.readResponse(fl, fl.peer(), &e.p, e.ref)
 		} else {
 			t.request(fl, &e.p, e.ref)
 		}
@@ -117,7 +117,7 @@ func (t *Tracker) recallRequests(fl *flow, p *Packet) {
 
 // recallResponses recalls the Read Responses that arrived before their request.
 func (t *Tracker) recallResponses(fl *flow, r *request) {
-	peer := fl.c.flows[fl.side.Other()]
+	peer := fl.peer()
 	if peer == nil || peer.early == 0 {
 		return
 	}

@@ -27,7 +27,7 @@ func (t *Tracker) heir(fl *flow, p *Packet, ref rdma.Ref) bool {
 	evidence, ties := 0, 0
 	g := t.paired[addrPair{fl.key.dst, fl.key.src, fl.key.tenant}]
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {
-		peer := g.c.flows[g.side.Other()]
+		peer := g.peer()
 		if g.c == fl.c || g.c.closed || g.c.Fabric != fl.c.Fabric || peer == nil || peer.last > g.last {
 			continue
 		}
@@ -45,7 +45,7 @@ func (t *Tracker) heir(fl *flow, p *Packet, ref rdma.Ref) bool {
 	if best == nil || ties > 0 {
 		return false
 	}
-	if fl.instead != best || best.c.flows[best.side.Other()].last > fl.proofSince {
+	if fl.instead != best || best.peer().last > fl.proofSince {
 		fl.instead, fl.proof, fl.proofSince = best, 0, ref.Number
 	}
 	switch {

@@ -242,7 +242,7 @@ func (t *Tracker) join(a, b *flow) {
 		b.tap.Follow(into.tap)
 		b.expectCopies()
 	}
-	from.MergedInto = into.Connection
+	from.MergedInto, from.Turned = into.Connection, side != was
 	t.h.Merged(into.Connection, side, from.Connection, was)
 }
 
@@ -256,7 +256,7 @@ func (t *Tracker) moved(fl *flow, p *Packet) bool {
 	if g == nil {
 		return false
 	}
-	if peer := fl.c.flows[fl.side.Other()]; t.evidence(fl, peer, p) >= matchingRPC {
+	if peer := fl.peer(); t.evidence(fl, peer, p) >= matchingRPC {
 		return false
 	}
 	for n := 0; g != nil && n < maxLone; g, n = g.older, n+1 {

@@ -24,7 +24,6 @@ type request struct {
 	got   uint32   // Read: response packets seen
 	at    int64    // Send: time of the copy that counts
 	tag   rdma.Tag // Send: the Handler's
-	gen   uint64   // Send: the Handler's
 	work  uint64   // the watcher's: rdma.Work.Seq
 	op    rdma.Op  // Write, Read; of a Send: Length
 }
@@ -45,8 +44,73 @@ const (
 	maxRings = 1 << 17
 )
 
+// place is where a request packet stands in the sequence of its flow.
+type place uint8
+
+const (
+	placeNone  place = iota // nowhere: the packet is dealt with
+	placeNext               // the next, or beyond a gap
+	placeLate               // it was missing
+	placeKnown              // it was missing for its message, but has been seen: see flow.headless
+)
+
+// late reports whether later packets have been seen before.
+func (at place) late() bool { return at >= placeLate }
+
+// known reports whether the packet itself has been seen before.
+func (at place) known() bool { return at == placeKnown }
+
+// request handles a packet of a request.
 func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
-	fill, seen := false, false
+	d := t.distance(fl, p, ref)
+	t.requested(p)
+	if d >= 0 && (fl.blind || fl.unsure) {
+		if fl.blind && fl.inBlindWrite(p) {
+			return
+		}
+		fl.regain(p.PSN)
+		d = 0
+	}
+	at := placeNext
+	if d < 0 {
+		if at = t.behind(fl, p, ref); at == placeNone {
+			return
+		}
+	} else {
+		if d > 0 {
+			t.miss(fl, fl.next, uint32(d))
+			t.saw.Gap = uint32(d)
+		}
+		fl.next = psnAdd(p.PSN, 1)
+	}
+	fl.strays = 0
+	switch p.Opcode.Operation() {
+	case RCSendOnly, RCSendOnlyImmediate, RCSendOnlyInvalidate, RCSendFirst:
+		t.sendStart(fl, p, ref, at)
+	case RCSendMiddle, RCSendLast, RCSendLastImmediate, RCSendLastInvalidate:
+		if a := fl.sending(p.PSN); a != nil {
+			t.sendNext(fl, a, p, ref, at.known())
+		} else {
+			t.headless(fl, p, ref)
+		}
+	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
+		t.writeStart(fl, p, ref, at)
+	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
+		if r := fl.find(p.PSN); r != nil && r.kind == writeRequest && r.mtu != 0 {
+			t.writeData(fl, r, p, ref, false, at.known())
+		} else {
+			t.headless(fl, p, ref)
+		}
+	case RCReadRequest:
+		t.readStart(fl, p, ref, at)
+	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
+		t.atomicStart(fl, p, ref)
+	}
+}
+
+// distance is how far a request is from the next one expected. It settles first where the flow begins, or
+// begins again.
+func (t *Tracker) distance(fl *flow, p *Packet, ref rdma.Ref) int32 {
 	if !fl.started {
 		fl.started, fl.next = true, p.PSN
 		fl.opening, fl.floor = true, p.PSN
@@ -60,113 +124,112 @@ func (t *Tracker) request(fl *flow, p *Packet, ref rdma.Ref) {
 		t.resync(fl, p.PSN, ref)
 		d = 0
 	}
-	t.requested(p)
-	if fl.blind && d >= 0 {
-		if p.Opcode.IsWrite() && !p.Opcode.Starts() {
-			fl.next = psnAdd(p.PSN, 1)
-			fl.blind = !p.Opcode.Ends()
-			return
-		}
-		fl.blind, fl.next, d = false, p.PSN, 0
+	return d
+}
+
+// inBlindWrite reports whether a packet goes on with a Write whose headers were cut, or with a later one that
+// is not followed either.
+func (fl *flow) inBlindWrite(p *Packet) bool {
+	if !p.Opcode.IsWrite() || p.Opcode.Starts() {
+		return false
 	}
-	if fl.unsure && d >= 0 {
-		// After a Read Request of unknown size, accept any PSN.
+	fl.next = psnAdd(p.PSN, 1)
+	fl.blind = !p.Opcode.Ends()
+	return true
+}
+
+// regain accepts any PSN, since the next one was a guess.
+func (fl *flow) regain(psn uint32) {
+	if fl.blind {
+		fl.blind, fl.next = false, psn
+	}
+	if fl.unsure { // after a Read Request of unknown size
 		fl.unsure = false
 		if r := fl.newest(); r.kind == readRequest && r.guess {
-			r.count = uint32(d) + 1 // at most: fl.next is after its first
+			r.count = uint32(psnDiff(psn, fl.next)) + 1 // at most: fl.next is after its first
 		}
-		fl.next, d = p.PSN, 0
+		fl.next = psn
 	}
+}
+
+// behind places a packet whose PSN precedes the next one expected.
+func (t *Tracker) behind(fl *flow, p *Packet, ref rdma.Ref) place {
+	at := placeLate
 	switch {
-	case d == 0:
-	case d > 0:
-		t.miss(fl, fl.next, uint32(d))
-		t.saw.Gap = uint32(d)
 	case fl.opening && fl.below(p.PSN):
 		t.miss(fl, psnAdd(p.PSN, 1), uint32(psnDiff(fl.floor, p.PSN))-1)
 		fl.floor = p.PSN
-		fill = true
-	default:
-		if !fl.missing.take(p.PSN) && !fl.overtaken(p.PSN) && !t.reveals(fl, p) {
-			t.again(fl, p, ref)
-			return
-		}
-		fill = true
-		seen = fl.headless.take(p.PSN)
+	case !fl.missing.take(p.PSN) && !fl.overtaken(p.PSN) && !t.reveals(fl, p):
+		t.again(fl, p, ref)
+		return placeNone
+	case fl.headless.take(p.PSN):
+		at = placeKnown
 	}
-	if fill {
-		t.saw.Novelty = rdma.NoveltyLate
-		if seen {
-			t.saw.Novelty = rdma.NoveltyAgain
-		}
+	t.saw.Novelty = rdma.NoveltyLate
+	if at.known() {
+		t.saw.Novelty = rdma.NoveltyAgain
+		fl.c.Sent[fl.side].Retransmitted++
 	}
-	if !fill {
-		fl.next = psnAdd(p.PSN, 1)
-	}
-	fl.strays = 0
-	sent := &fl.c.Sent[fl.side]
-	if seen {
-		sent.Retransmitted++
-	}
-	switch p.Opcode.Operation() {
-	case RCSendOnly, RCSendOnlyImmediate, RCSendOnlyInvalidate, RCSendFirst:
-		if len(fl.sends) > 0 {
-			if a := fl.continues(p.PSN); a != nil {
-				t.sendNext(fl, a, p, ref, seen)
-				return
-			}
-			t.border(fl, p.PSN)
-		}
-		if p.Opcode.IsFirst() {
-			t.sendFirst(fl, p, ref)
-			t.recallRequests(fl, p)
-		} else {
-			t.sendOnly(fl, p, ref)
-		}
-	case RCSendMiddle, RCSendLast, RCSendLastImmediate, RCSendLastInvalidate:
-		if a := fl.sending(p.PSN); a != nil {
-			t.sendNext(fl, a, p, ref, seen)
-		} else {
-			t.behead(fl, p.PSN)
-			t.untimely(fl, p.PSN, ref)
-			t.keepEarly(fl, p, ref)
-		}
-	case RCWriteFirst, RCWriteOnly, RCWriteOnlyImmediate:
-		if r := fl.resumed(p, fill); r != nil {
-			t.writeData(fl, r, p, ref, false, seen)
+	return at
+}
+
+// headless handles a Middle or Last packet of a message whose beginning has not been seen.
+func (t *Tracker) headless(fl *flow, p *Packet, ref rdma.Ref) {
+	t.behead(fl, p.PSN)
+	t.untimely(fl, p.PSN, ref)
+	t.keepEarly(fl, p, ref)
+}
+
+// sendStart handles the First or Only packet of a Send, or one that continues a Send although it looks like that.
+func (t *Tracker) sendStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
+	if len(fl.sends) > 0 {
+		if a := fl.continues(p.PSN); a != nil {
+			t.sendNext(fl, a, p, ref, at.known())
 			return
 		}
 		t.border(fl, p.PSN)
-		sent.Writes++
-		t.writeFirst(fl, p, ref, fill)
+	}
+	if p.Opcode.IsFirst() {
+		t.sendFirst(fl, p, ref)
 		t.recallRequests(fl, p)
-	case RCWriteMiddle, RCWriteLast, RCWriteLastImmediate:
-		r := fl.find(p.PSN)
-		if r == nil || r.kind != writeRequest || r.mtu == 0 {
-			t.behead(fl, p.PSN)
-			t.untimely(fl, p.PSN, ref)
-			t.keepEarly(fl, p, ref)
+	} else {
+		t.sendOnly(fl, p, ref)
+	}
+}
+
+// writeStart handles the First or Only packet of a Write, or one that resumes a Write.
+func (t *Tracker) writeStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
+	if r := fl.resumed(p, at.late()); r != nil {
+		t.writeData(fl, r, p, ref, false, at.known())
+		return
+	}
+	t.border(fl, p.PSN)
+	fl.c.Sent[fl.side].Writes++
+	t.writeFirst(fl, p, ref, at.late())
+	t.recallRequests(fl, p)
+}
+
+// readStart handles a Read Request, or the copy of one that was taken for several lost packets.
+func (t *Tracker) readStart(fl *flow, p *Packet, ref rdma.Ref, at place) {
+	if at.late() {
+		if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
+			t.carried(fl, r.work, 0, true, ref)
+			t.h.OpAgain(fl.c.Connection, &r.op, ref)
 			return
 		}
-		t.writeData(fl, r, p, ref, false, seen)
-	case RCReadRequest:
-		if fill {
-			if r := fl.find(p.PSN); r != nil && r.kind == readRequest {
-				t.carried(fl, r.work, 0, true, ref)
-				t.h.OpAgain(fl.c.Connection, &r.op, ref)
-				return
-			}
-		}
-		t.border(fl, p.PSN)
-		sent.Reads++
-		t.readRequest(fl, p, ref, fill)
-	case RCCompareSwap, RCFetchAdd, RCAtomicWrite, RCFlush:
-		t.border(fl, p.PSN)
-		sent.Atomics++
-		r := t.push(fl, p.PSN, printOf(p))
-		r.kind, r.count = atomicRequest, 1
-		r.work = t.began(fl, rdma.WorkAtomic, p, ref)
 	}
+	t.border(fl, p.PSN)
+	fl.c.Sent[fl.side].Reads++
+	t.readRequest(fl, p, ref, at.late())
+}
+
+// atomicStart handles an atomic operation or a FLUSH: requests of one packet without data that is followed.
+func (t *Tracker) atomicStart(fl *flow, p *Packet, ref rdma.Ref) {
+	t.border(fl, p.PSN)
+	fl.c.Sent[fl.side].Atomics++
+	r := t.push(fl, p.PSN, printOf(p))
+	r.kind, r.count = atomicRequest, 1
+	r.work = t.began(fl, rdma.WorkAtomic, p, ref)
 }
 
 // below reports whether psn may have been sent before tracking of the flow started.
@@ -216,7 +279,7 @@ func (t *Tracker) restart(fl *flow, psn uint32) {
 	fl.opening, fl.floor, fl.announced = true, psn, false
 	clear(fl.prints)
 	fl.pushed = 0
-	if peer := fl.c.flows[fl.side.Other()]; peer != nil {
+	if peer := fl.peer(); peer != nil {
 		peer.respMissing.reset()
 	}
 }
@@ -254,7 +317,7 @@ func (t *Tracker) again(fl *flow, p *Packet, ref rdma.Ref) {
 				r.at = ref.Time
 			}
 		}
-		t.h.SendAgain(c.Connection, fl.side, r.tag, r.gen, ref, last)
+		t.h.SendAgain(c.Connection, fl.side, r.tag, ref, last)
 	case writeRequest:
 		t.writeData(fl, r, p, ref, true, false)
 	case readRequest:

@@ -8,7 +8,7 @@ import (
 // response handles an acknowledgement or a Read Response: fl answers requests of its peer.
 func (t *Tracker) response(fl *flow, p *Packet, ref rdma.Ref) {
 	fl.hasResp, fl.lastResp = true, p.PSN
-	peer := fl.c.flows[fl.side.Other()]
+	peer := fl.peer()
 	sent := &fl.c.Sent[fl.side]
 	op := p.Opcode.Operation()
 	if op == RCAcknowledge {
@@ -109,7 +109,7 @@ func (t *Tracker) ack(fl *flow, psn uint32, ref rdma.Ref) {
 			t.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, ref)
 		}
 		if r.kind == sendRequest {
-			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, r.gen, ref)
+			t.h.SendAcked(fl.c.Connection, fl.side, r.tag, ref)
 		}
 	}
 	if t.tracer != nil && fl.acked < fl.head {

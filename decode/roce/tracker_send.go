@@ -122,10 +122,10 @@ func (t *Tracker) sendOnly(fl *flow, p *Packet, ref rdma.Ref) {
 
 func (t *Tracker) deliver(fl *flow, s *rdma.Send, start, count, sum uint32, work uint64) *request {
 	fl.c.Sent[fl.side].Sends++
-	tag, gen := t.h.Send(fl.c.Connection, s)
-	fl.rpc = fl.rpc || tag != nil
+	tag := t.h.Send(fl.c.Connection, s)
+	fl.rpc = fl.rpc || tag != (rdma.Tag{})
 	r := t.push(fl, start, sum)
-	r.kind, r.count, r.tag, r.gen, r.at = sendRequest, count, tag, gen, s.Last.Time
+	r.kind, r.count, r.tag, r.at = sendRequest, count, tag, s.Last.Time
 	r.work = work
 	if t.watcher != nil {
 		t.watcher.WorkDone(fl.c.Connection, fl.side, work, uint32(s.Length), s.Data, s.Last)

@@ -28,27 +28,25 @@ func (r *recorder) add(format string, args ...any) {
 	}
 }
 
-func (*recorder) TagOfOperation() {}
-
-func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) (rdma.Tag, uint64) {
+func (r *recorder) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	r.sends++
 	r.add("send %d %d/%d packets %d again %d from %d to %d", s.From, len(s.Data), s.Length, s.Packets, s.Again, s.First.Number, s.Last.Number)
 	if s.Invalidates {
 		r.add("invalidates %#x", s.Handle)
 	}
-	return r, r.sends
+	return rdma.Tag{r.sends}
 }
 
-func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
-	r.add("again %d send %d complete %v", from, gen, complete)
+func (r *recorder) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
+	r.add("again %d send %d complete %v", from, tag[0], complete)
 }
 
-func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
+func (r *recorder) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	if r.acked == nil {
 		r.acked = make(map[uint64]int)
 	}
-	r.acked[gen]++
-	r.add("acked %d send %d", from, gen)
+	r.acked[tag[0]]++
+	r.add("acked %d send %d", from, tag[0])
 }
 
 func (r *recorder) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {

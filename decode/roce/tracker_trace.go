@@ -47,11 +47,11 @@ func (t *Tracker) partAcked(fl *flow, a *assembly, psn uint32, ref rdma.Ref) {
 
 // traceAck reports to the tracer that a request, or a part of it, was acknowledged.
 func (t *Tracker) traceAck(fl *flow, r *request, ref rdma.Ref) {
-	tag, gen := r.tag, r.gen
+	tag := r.tag
 	if r.kind != sendRequest {
-		tag, gen = r.op.Tag, r.op.TagGen
+		tag = r.op.Tag
 	}
-	if tag != nil {
-		t.tracer.Acked(fl.c.Connection, fl.side, tag, gen, ref)
+	if tag != (rdma.Tag{}) {
+		t.tracer.Acked(fl.c.Connection, fl.side, tag, ref)
 	}
 }

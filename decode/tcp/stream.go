@@ -105,14 +105,15 @@ func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref)
 		}
 	}
 	s.start(seq)
+	fin := flags&FIN != 0
 	d := int(int32(seq - s.sequence()))
 	// RFC 9293 section 3.8.4: a keep-alive has the last acknowledged sequence
 	// number, with nothing or one byte of garbage.
-	if d == -1 && n <= 1 && flags&FIN == 0 {
+	if d == -1 && n <= 1 && !fin {
 		s.stats.KeepAlives++
 		return
 	}
-	if d > window || d < -window || n > window || s.pastEnd(d+n) {
+	if s.outside(d, n) {
 		if !s.strayed(seq, n, ref) {
 			return
 		}
@@ -121,24 +122,48 @@ func (s *Stream) Segment(seq uint32, flags uint8, p []byte, n int, ref rdma.Ref)
 	s.strays = 0
 	a := int64(s.next) + int64(d)
 	b := a + int64(n)
+	if n > 0 && s.data(seq, a, b, p, ref) {
+		return
+	}
+	if fin {
+		s.end(b, ref)
+	}
+}
+
+// outside reports whether a segment of n bytes, d bytes after the next one to be delivered, cannot be part of
+// the stream.
+func (s *Stream) outside(d, n int) bool {
+	return d > window || d < -window || n > window || s.pastEnd(d+n)
+}
+
+// data takes the payload of a segment, the bytes [a, b), of which p was captured. It reports whether the
+// segment was taken for a part of another stream.
+func (s *Stream) data(seq uint32, a, b int64, p []byte, ref rdma.Ref) (other bool) {
+	n := int(b - a)
 	if a < 0 { // before the first byte that was seen
 		early := min(-a, int64(n))
 		s.stats.Early += uint64(early)
 		p = p[min(int(early), len(p)):]
 		a += early
 	}
-	if n > 0 && a >= 0 && uint64(b) <= s.next && s.repeated(seq, uint64(a), p, n, ref) {
-		return
+	if a >= 0 && uint64(b) <= s.next && s.repeated(seq, uint64(a), p, n, ref) {
+		return true
 	}
-	if n > 0 && b > 0 {
+	if b > 0 {
 		s.take(uint64(a), uint64(b), p, ref)
 	}
-	if flags&FIN != 0 && !s.finSeen && b >= int64(s.next) && (s.queue == nil || b >= int64(s.queue.last().end)) {
-		s.finSeen = true
-		s.fin = uint64(b)
-		s.checkEnd(ref)
-		s.settle(ref)
+	return false
+}
+
+// end notes that the stream ends at offset b, unless bytes after that have been seen.
+func (s *Stream) end(b int64, ref rdma.Ref) {
+	if s.finSeen || b < int64(s.next) || s.queue != nil && b < int64(s.queue.last().end) {
+		return
 	}
+	s.finSeen = true
+	s.fin = uint64(b)
+	s.checkEnd(ref)
+	s.settle(ref)
 }
 
 // Acked handles an acknowledgment number that the receiver sent in packet ref. The receiver has everything

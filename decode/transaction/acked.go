@@ -9,16 +9,19 @@ import (
 const ackWait = 2e9
 
 // SendAgain implements rdma.Handler.
-func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref, complete bool) {
-	s, ok := tag.(*sendTag)
-	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
+func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref, complete bool) {
+	if kindOf(tag) != sendTag {
 		return
 	}
-	tx := s.tx
+	tx := t.tagged(tag)
+	if tx == nil {
+		return
+	}
+	reply := tx.isReply(tag)
 	t.again(tx, from, ref)
 	if t.tracing {
 		role := CallPart
-		if s.reply {
+		if reply {
 			role = ReplyPart
 		}
 		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: role, From: from, Again: true})
@@ -28,10 +31,10 @@ func (t *Tracker) SendAgain(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ge
 	}
 	// The copy that is acknowledged is the one that counts.
 	switch {
-	case s.reply && !tx.acked:
+	case reply && !tx.acked:
 		tx.Reply.repeated(ref, c.Stamp)
 		tx.waitingUntil = ref.Time + ackWait
-	case !s.reply && !tx.replied && len(tx.Operations) == 0 && !tx.callAcked:
+	case !reply && !tx.replied && len(tx.Operations) == 0 && !tx.callAcked:
 		tx.Call.repeated(ref, c.Stamp)
 	}
 }
@@ -45,13 +48,16 @@ func (m *Message) repeated(ref rdma.Ref, stamp rdma.Stamp) {
 }
 
 // SendAcked implements rdma.Handler.
-func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
-	s, ok := tag.(*sendTag)
-	if !ok || s.tx == nil || s.tx.gen != gen || s.tx.finished {
+func (t *Tracker) SendAcked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
+	if kindOf(tag) != sendTag {
 		return
 	}
-	tx := s.tx
-	if !s.reply {
+	tx := t.tagged(tag)
+	if tx == nil {
+		return
+	}
+	reply := tx.isReply(tag)
+	if !reply {
 		if !tx.callAcked {
 			tx.callAcked = true
 			tx.Call.answered(c.Stamp)

@@ -10,8 +10,8 @@ import (
 // Closed implements rdma.Handler: calls without a reply get none.
 func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 	for side := range rdma.Side(2) {
-		h, ok := c.Upper[side].(*half)
-		if !ok {
+		h := halfOf(c, side)
+		if h == nil {
 			continue
 		}
 		t.sent.closed(h)
@@ -41,10 +41,10 @@ func (t *Tracker) Closed(c *rdma.Connection, ref rdma.Ref) {
 	}
 	// What is remembered of the connection goes; the connection itself may be
 	// kept by those who list it.
-	for side := range c.Upper {
-		if h, ok := c.Upper[side].(*half); ok {
+	for side := range rdma.Side(2) {
+		if h := halfOf(c, side); h != nil {
 			t.forget(h)
-			c.Upper[side] = nil
+			of(c).halves[side] = nil
 			t.recycleHalf(h)
 		}
 	}

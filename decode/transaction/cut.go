@@ -8,8 +8,8 @@ import (
 
 // scrap says what is known of a transaction of whose message no more than the XID
 // was captured.
-func (t *Tracker) scrap(c *rdma.Connection, tag rdma.Tag, gen uint64) {
-	tx, reply := OfSend(tag, gen)
+func (t *Tracker) scrap(c *rdma.Connection, tag rdma.Tag) {
+	tx, reply := t.OfSend(tag)
 	switch {
 	case tx == nil:
 	case reply && tx.Call.Seen():

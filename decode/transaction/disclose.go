@@ -51,7 +51,6 @@ func (t *Tracker) turn(tx *Transaction) {
 	for i := range tx.segments {
 		tx.segments[i].reply = false
 	}
-	tx.tags.call.reply, tx.tags.reply.reply = tx.tags.reply.reply, tx.tags.call.reply
 	for i := range tx.Packets {
 		p := &tx.Packets[i]
 		switch p.Role {

@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
@@ -141,7 +140,7 @@ func (t *Tracker) end(tx *Transaction) {
 	if tx.unproven {
 		return
 	}
-	calls := &tx.Connection.Resolve().Calls
+	calls := &of(tx.Connection.Resolve()).calls
 	calls.Ended++
 	switch tx.State {
 	case NoReply:
@@ -411,18 +410,3 @@ func (t *Tracker) out(tx *Transaction) {
 
 // Recycle takes back a transaction that was emitted with Options.Detach.
 func (t *Tracker) Recycle(tx *Transaction) { t.recycle(tx) }
-
-// snapshot is a copy of what is known of a connection's ends and setup, which
-// does not change any more. It is made anew only when that has changed; the
-// counters in it are those of that time.
-func snapshot(c *rdma.Connection) *rdma.Connection {
-	s := c.Snapshot
-	if s != nil && s.ID == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&
-		s.State == c.State && s.Setup[0].Frame == c.Setup[0].Frame && s.Setup[1].Frame == c.Setup[1].Frame {
-		return s
-	}
-	s = new(rdma.Connection)
-	*s = c.Copy()
-	c.Snapshot = s
-	return s
-}

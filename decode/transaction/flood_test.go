@@ -218,9 +218,9 @@ func TestFloodOfReplies(t *testing.T) {
 		p.number++
 		ref := rdma.Ref{Time: 5, Number: p.number}
 		p.tx.Send(c, &rdma.Send{From: 0, Data: small[28:], Length: len(small) - 28, First: ref, Last: ref, Packets: 1})
-		tag, gen := p.tx.Send(c, &rdma.Send{From: 1, Data: reply[28:], Length: len(reply) - 28, First: ref, Last: ref, Packets: 1})
+		tag := p.tx.Send(c, &rdma.Send{From: 1, Data: reply[28:], Length: len(reply) - 28, First: ref, Last: ref, Packets: 1})
 		if i%1000 != 0 {
-			p.tx.SendAcked(c, 1, tag, gen, ref)
+			p.tx.SendAcked(c, 1, tag, ref)
 		}
 	}
 	if after := heap(); after > before+64<<20 {
@@ -260,8 +260,8 @@ func TestHostileLists(t *testing.T) {
 			tr.OpData(c, &op, &rdma.Fragment{Offset: op.Offset, Length: 10, Data: make([]byte, 10), Ref: ref})
 		}
 		b = replyMessage(reply, 40)
-		tag, gen := tr.Send(c, &rdma.Send{From: 1, Data: b, Length: len(b), First: ref, Last: ref, Packets: 1})
-		tr.SendAcked(c, 1, tag, gen, ref)
+		tag := tr.Send(c, &rdma.Send{From: 1, Data: b, Length: len(b), First: ref, Last: ref, Packets: 1})
+		tr.SendAcked(c, 1, tag, ref)
 	}
 	tr.Flush()
 	if d := time.Since(start); d > 10*time.Second {

@@ -35,16 +35,16 @@ const unknownSide = 2
 
 // forwardSide is the side that sends forward calls, kept with the connection.
 func forwardSide(c *rdma.Connection) rdma.Side {
-	if c.Forward == 0 {
-		if c.Setup[0].Seen {
-			return 0
-		}
-		return unknownSide
+	if k, ok := c.Upper.(*conn); ok && k.forward != 0 {
+		return rdma.Side(k.forward - 1)
 	}
-	return rdma.Side(c.Forward - 1)
+	if c.Setup[0].Seen {
+		return 0
+	}
+	return unknownSide
 }
 
-func setForwardSide(c *rdma.Connection, s rdma.Side) { c.Forward = uint8(s) + 1 }
+func setForwardSide(c *rdma.Connection, s rdma.Side) { of(c).forward = uint8(s) + 1 }
 
 // callbackProgram reports whether a program number is in the transient range
 // (RFC 5531, section 8.4), from which NFSv4 clients take that of their

@@ -71,7 +71,7 @@ func sameHandles(used, offered rpcrdma.WriteChunk) bool {
 }
 
 // late takes the call of a reply that has come before it.
-func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) (rdma.Tag, uint64) {
+func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) rdma.Tag {
 	tx.late = true
 	t.unlink(tx)
 	t.setMessage(tx, &tx.Call, s, transport)
@@ -91,10 +91,10 @@ func (t *Tracker) late(tx *Transaction, s *rdma.Send, transport, sure bool) (rdm
 		// It ends with the next message: who is told of messages has to be told
 		// that this one is the call, which nobody knows any more when it has ended.
 		tx.waitingUntil = s.Last.Time
-		return &tx.tags.call, tx.gen
+		return tx.sendTag(false)
 	}
 	tx.waitingUntil = max(tx.waitingUntil, s.Last.Time+ackWait)
-	return &tx.tags.call, tx.gen
+	return tx.sendTag(false)
 }
 
 // written counts the Writes that came before the call on the memory that it

@@ -39,24 +39,24 @@ const (
 )
 
 // Send implements rdma.Handler.
-func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag, gen uint64) {
+func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 	t.enforce()
 	t.expire(s.Last.Time)
 	m := t.read(c, s)
 	switch m.direction {
 	case isCall:
-		tag, gen = t.call(c, s, m)
+		tag = t.call(c, s, m)
 	case isReply:
-		tag, gen = t.answer(c, s, m)
+		tag = t.answer(c, s, m)
 	case isDone:
 		t.done(c, s, m.xid)
 	case isControl, isNoRPC:
 		t.Stats.OtherSends++
 	}
 	if m.scrap {
-		t.scrap(c, tag, gen)
+		t.scrap(c, tag)
 	}
-	return tag, gen
+	return tag
 }
 
 // read tells what a Send is, by its own bytes as far as they say it.
@@ -196,14 +196,14 @@ func (tx *Transaction) mayBeExposed() bool {
 }
 
 // call finds the transaction of a call, or begins one.
-func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) (rdma.Tag, uint64) {
+func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 	if old := t.half(c, s.From).open.get(m.xid); old != nil {
 		switch {
 		case t.overtook(old):
 			return t.late(old, s, m.transport, m.sure)
 		case old.sameCall(s):
 			t.repeatedCall(old, s)
-			return &old.tags.call, old.gen
+			return old.sendTag(false)
 		case m.transport:
 			if !old.replied {
 				old.note(XIDReused)
@@ -213,7 +213,7 @@ func (t *Tracker) call(c *rdma.Connection, s *rdma.Send, m said) (rdma.Tag, uint
 	}
 	tx := t.begin(c, s.From, m.xid)
 	t.recordCall(tx, s, m)
-	return &tx.tags.call, tx.gen
+	return tx.sendTag(false)
 }
 
 // sameCall reports whether s repeats the call of an open transaction.
@@ -228,7 +228,7 @@ func (tx *Transaction) sameCall(s *rdma.Send) bool {
 
 // answer finds the call of a reply, or begins a transaction without one. A reply
 // that was seen before belongs to none.
-func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) (rdma.Tag, uint64) {
+func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) rdma.Tag {
 	h := t.half(c, s.From.Other())
 	tx := h.open.get(m.xid)
 	switch {
@@ -236,21 +236,21 @@ func (t *Tracker) answer(c *rdma.Connection, s *rdma.Send, m said) (rdma.Tag, ui
 		same, other := h.answered(m.xid, s)
 		if same {
 			t.Stats.Duplicates++
-			return nil, 0
+			return rdma.Tag{}
 		}
 		tx = t.begin(c, s.From.Other(), m.xid)
 		t.recordUnasked(tx, s, other)
 	case tx.replied:
 		t.Stats.Duplicates++
 		t.repeatedReply(tx, s)
-		return nil, 0
+		return rdma.Tag{}
 	}
 	t.recordReply(tx, s, m)
 	if c.Fabric == rdma.UDP && tx.Call.Seen() {
 		t.finish(tx) // nothing acknowledges it
-		return nil, 0
+		return rdma.Tag{}
 	}
-	return &tx.tags.reply, tx.gen
+	return tx.sendTag(true)
 }
 
 // answered reports whether s is the reply to an XID that ended not long ago, or

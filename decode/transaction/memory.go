@@ -28,14 +28,14 @@ const (
 	refusalSize   = int(unsafe.Sizeof(refusal{}))
 	openCallSize  = int(unsafe.Sizeof(openCall{}))
 	orphansSize   = int(unsafe.Sizeof([maxOrphans]orphan{}))
-	structSize    = int(unsafe.Sizeof(Transaction{}) + unsafe.Sizeof(tags{}))
+	structSize    = int(unsafe.Sizeof(Transaction{})) + entrySize
 	// Entries of maps.
 	handleSize = 4 + 8 + memory.MapEntry
 	earlySize  = 4 + int(unsafe.Sizeof(rdma.Ref{})) + memory.MapEntry
 	placeSize  = 8 + // among reconnects.live
 		int(unsafe.Sizeof(hosts{})) + 8*3 + memory.MapEntry
 	pastSize = 2*int(unsafe.Sizeof(pastKey{})) + int(unsafe.Sizeof(pastCall{})) + memory.MapEntry
-	halfSize = int(unsafe.Sizeof(half{})) + placeSize
+	halfSize = int(unsafe.Sizeof(half{})+unsafe.Sizeof(conn{})) + placeSize
 )
 
 // accounts sets up where the tracker counts what it holds.
@@ -57,7 +57,7 @@ func (t *Tracker) Evict() bool {
 	switch {
 	case len(t.free) > 0:
 		for i, tx := range t.free {
-			tx.tags.drop()
+			t.entries.drop(tx)
 			t.free[i] = nil
 		}
 		t.memory.Add(-t.freeBytes)
@@ -86,11 +86,10 @@ func (t *Tracker) take() *Transaction {
 		t.free = t.free[:n-1]
 		t.freeBytes -= tx.size
 		tx.empty = false
-		tx.tags.call.reply, tx.tags.reply.reply = false, true
 		return tx
 	}
 	tx := new(Transaction)
-	tx.tags = newTags(tx)
+	t.entries.add(tx)
 	tx.size = structSize
 	t.memory.Add(structSize)
 	return tx
@@ -187,7 +186,7 @@ func (t *Tracker) recycle(tx *Transaction) {
 		tx.Release()
 	}
 	if len(t.free) >= maxFree || t.freeBytes+tx.size > t.memory.Limit()/8 || !t.memory.Fits(tx.size) {
-		tx.tags.drop()
+		t.entries.drop(tx)
 		return
 	}
 	t.freeBytes += tx.size

@@ -2,16 +2,11 @@ package transaction
 
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
-// merged is what stands in Connection.Upper of a connection that has become
-// part of another: the side there. Transactions that had ended before are put
+// Merged implements rdma.Handler. Transactions that had ended before are put
 // right when they are emitted.
-type merged rdma.Side
-
-// Merged implements rdma.Handler.
 func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
-	into.Calls.Ended += from.Calls.Ended
-	into.Calls.Unanswered += from.Calls.Unanswered
-	into.Calls.Incomplete += from.Calls.Incomplete
+	k, old := of(into), of(from)
+	k.calls.add(old.calls)
 	if f := forwardSide(from); f != unknownSide && forwardSide(into) == unknownSide {
 		if f != was {
 			setForwardSide(into, side.Other())
@@ -24,12 +19,12 @@ func (t *Tracker) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 		if s != was {
 			to = side.Other()
 		}
-		if h, ok := from.Upper[s].(*half); ok {
+		if h := old.halves[s]; h != nil {
+			old.halves[s] = nil
 			t.join(into, to, h)
 		}
-		from.Upper[s] = merged(to)
-		if k, ok := into.Upper[to].(*half); ok {
-			t.tables(k)
+		if h := k.halves[to]; h != nil {
+			t.tables(h)
 		}
 	}
 }
@@ -44,10 +39,10 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 			tx.Backward = f != to
 		}
 	}
-	k, ok := into.Upper[to].(*half)
-	if !ok {
+	k := halfOf(into, to)
+	if k == nil {
 		h.c, h.side = into, to
-		into.Upper[to] = h
+		of(into).halves[to] = h
 		if place {
 			t.sent.opened(h)
 		}
@@ -88,8 +83,8 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 // become part of. Which side makes forward calls may be known only now.
 func (t *Transaction) resolve() {
 	for t.Connection.MergedInto != nil {
-		if to, ok := t.Connection.Upper[t.From].(merged); ok {
-			t.From = rdma.Side(to)
+		if t.Connection.Turned {
+			t.From = t.From.Other()
 		}
 		t.Connection = t.Connection.MergedInto
 	}

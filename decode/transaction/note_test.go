@@ -77,7 +77,6 @@ func TestNoteWording(t *testing.T) {
 // and without memory of their own in a transaction that is used again.
 func TestNoteOnce(t *testing.T) {
 	tx := new(Transaction)
-	tx.tags = newTags(tx)
 	tx.note(XIDReused)
 	tx.Note(Note{Kind: ResentOn, N: 1})
 	tx.note(XIDReused)

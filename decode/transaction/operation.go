@@ -22,7 +22,7 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 		Kind: op.Kind, From: op.From, Chunk: s.kind, Index: s.chunk,
 		Handle: op.Handle, Offset: op.Offset, Length: op.Length, First: ref, Last: ref,
 	})
-	op.Tag, op.TagAt, op.TagGen = &tx.tags.operation, tx.place(s), tx.gen<<16|uint64(index)
+	op.Tag = tx.opTag(s, index)
 	if op.Kind == rdma.Read && t.tracing {
 		t.trace(tx, Packet{Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: index})
 	}
@@ -45,8 +45,8 @@ func (t *Tracker) OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 }
 
 // maxOperations is how many operations of a transaction can be told apart by
-// the lower half of a tag's generation.
-const maxOperations = 1<<16 - 2
+// the number in a tag.
+const maxOperations = 1<<numberBits - 2
 
 // list adds an operation to the list of its transaction and returns its place,
 // counted from 1; 0 if there is no room.
@@ -60,24 +60,6 @@ func (t *Tracker) list(tx *Transaction, o Operation) int {
 	tx.Operations = append(tx.Operations, o)
 	t.grew(tx, (cap(tx.Operations)-before)*operationSize)
 	return n + 1
-}
-
-// tagged returns the segment of an operation, and its place in the list if it
-// has one. It returns nil if the transaction is over.
-func tagged(op *rdma.Op) (*segment, *Operation) {
-	tag, ok := op.Tag.(*opTag)
-	if !ok || tag.tx == nil || tag.tx.gen != op.TagGen>>16 || tag.tx.finished {
-		return nil, nil
-	}
-	tx := tag.tx
-	s := tx.segmentAt(op.TagAt)
-	if s == nil {
-		return nil, nil
-	}
-	if i := int(op.TagGen & 0xffff); i > 0 && i <= len(tx.Operations) {
-		return s, &tx.Operations[i-1]
-	}
-	return s, nil
 }
 
 // place names a segment of the transaction: those of the reply are negative, or
@@ -106,17 +88,17 @@ func (tx *Transaction) segmentAt(i int32) *segment {
 
 // OpData implements rdma.Handler.
 func (t *Tracker) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
-	s, o := tagged(op)
+	s, o := t.segmentOf(op)
 	if s == nil {
-		h, ok := op.Tag.(*half)
-		if !ok {
+		if kindOf(op.Tag) != orphanTag {
 			return
 		}
-		if !t.claim(c, h, op) {
-			t.orphanData(h, op, f)
+		owner := halfOf(c, op.From.Other())
+		if !t.claim(c, owner, op) {
+			t.orphanData(owner, op, f)
 			return
 		}
-		if s, o = tagged(op); s == nil {
+		if s, o = t.segmentOf(op); s == nil {
 			return
 		}
 	}
@@ -212,20 +194,20 @@ func (t *Tracker) orphan(owner *half, op *rdma.Op, ref rdma.Ref) {
 		data: owner.orphans[i].data[:0], set: true, gen: t.gen, kind: op.Kind, from: op.From,
 		handle: op.Handle, offset: op.Offset, length: op.Length, first: ref, last: ref,
 	}
-	op.Tag, op.TagGen = owner, t.gen<<16|uint64(i)
+	op.Tag = orphanTagOf(t.gen, i)
 }
 
 // claim gives a Read that came ahead of its call to that, as soon as one of its
 // responses comes after it. It returns false if there is no such call.
 func (t *Tracker) claim(c *rdma.Connection, owner *half, op *rdma.Op) bool {
-	if op.Kind != rdma.Read {
+	if op.Kind != rdma.Read || owner == nil {
 		return false
 	}
 	s := owner.memory.find(op)
 	if s == nil || s.reply || s.tx.Call.First.Number < op.First.Number {
 		return false
 	}
-	if o := &owner.orphans[op.TagGen&0xffff%uint64(len(owner.orphans))]; o.gen == op.TagGen>>16 {
+	if o := owner.orphanOf(op); o != nil {
 		o.set = false
 	}
 	t.Stats.OrphanOps--
@@ -260,8 +242,8 @@ func (t *Tracker) orphanData(owner *half, op *rdma.Op, f *rdma.Fragment) {
 	if !f.Again {
 		t.Stats.OrphanBytes += uint64(f.Length)
 	}
-	o := &owner.orphans[op.TagGen&0xffff%uint64(len(owner.orphans))]
-	if !o.set || o.gen != op.TagGen>>16 {
+	o := owner.orphanOf(op)
+	if o == nil || !o.set {
 		return
 	}
 	o.last = f.Ref
@@ -364,14 +346,14 @@ func (tx *Transaction) ReplyData(n int) []byte {
 
 // OpAgain implements rdma.Handler.
 func (t *Tracker) OpAgain(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
-	s, o := tagged(op)
+	s, o := t.segmentOf(op)
 	if s == nil {
 		return
 	}
 	t.again(s.tx, op.From, ref)
 	if t.tracing {
 		t.trace(s.tx, Packet{
-			Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: int(op.TagGen & 0xffff), Again: true,
+			Ref: ref, Header: c.Header, Role: ReadRequest, From: op.From, Operation: number(op.Tag), Again: true,
 		})
 	}
 	if o != nil {

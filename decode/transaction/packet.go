@@ -205,29 +205,27 @@ func ackOf(ref rdma.Ref, h rdma.Header, from rdma.Side) Packet {
 func (t *Tracker) Tracing() bool { return t.tracing }
 
 // Acked implements rdma.Tracer.
-func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, gen uint64, ref rdma.Ref) {
+func (t *Tracker) Acked(c *rdma.Connection, from rdma.Side, tag rdma.Tag, ref rdma.Ref) {
 	p := ackOf(ref, c.Header, from)
-	switch x := tag.(type) {
-	case *sendTag:
-		if x.tx == nil || x.tx.gen != gen || x.tx.finished {
-			return
-		}
-		p.AcksCall, p.AcksReply = !x.reply, x.reply
-		t.trace(x.tx, p)
-	case *opTag:
-		if x.tx == nil || x.tx.gen != gen>>16 || x.tx.finished {
-			return
-		}
-		p.Operation, p.Acked = int(gen&0xffff), 1
-		t.trace(x.tx, p)
+	tx := t.tagged(tag)
+	if tx == nil {
+		return
 	}
+	switch kindOf(tag) {
+	case sendTag:
+		reply := tx.isReply(tag)
+		p.AcksCall, p.AcksReply = !reply, reply
+	case opTag:
+		p.Operation, p.Acked = number(tag), 1
+	}
+	t.trace(tx, p)
 }
 
 // traceData lists the packets of RDMA payload.
 func (t *Tracker) traceData(c *rdma.Connection, tx *Transaction, op *rdma.Op, f *rdma.Fragment) {
 	p := Packet{
 		Ref: f.Ref, Header: c.Header, Role: WriteData, From: op.From, Again: f.Again,
-		Operation: int(op.TagGen & 0xffff), Bytes: f.Length, Offset: f.Offset,
+		Operation: number(op.Tag), Bytes: f.Length, Offset: f.Offset,
 	}
 	if op.Kind == rdma.Read {
 		p.Role, p.From = ReadResponse, op.From.Other()
@@ -277,8 +275,8 @@ func (t *Tracker) refused(c *rdma.Connection, from rdma.Side, e rdma.Event, psn 
 
 // traceRefusal lists the NAKs for p ahead of it.
 func (t *Tracker) traceRefusal(tx *Transaction, p *Packet) {
-	h, ok := tx.Connection.Upper[p.From].(*half)
-	if !ok {
+	h := halfOf(tx.Connection, p.From)
+	if h == nil {
 		return
 	}
 	if ref, ok := h.early[p.Header.PSN]; ok && len(h.early) > 0 {

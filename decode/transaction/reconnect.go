@@ -40,8 +40,7 @@ type pastCall struct {
 	sum    uint64
 	number uint64   // first packet
 	origin int      // connection of the first copy
-	tag    *sendTag // of the call, if it was open
-	gen    uint64
+	tag    rdma.Tag // of the call, if it was open
 }
 
 const (
@@ -100,8 +99,8 @@ func (t *Tracker) resent(tx *Transaction) {
 	}
 	if p, ok := t.sent.past[pastKey{h.hosts, tx.XID}]; ok && p.fabric == c.Fabric && p.sum == sum && p.number < c.First.Number {
 		tx.again(p.origin)
-		if p.tag != nil && p.tag.tx != nil && p.tag.tx.gen == p.gen {
-			p.tag.tx.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
+		if old, _ := t.OfSend(p.tag); old != nil {
+			old.Note(Note{Kind: ResentOn, N: uint64(c.ID)})
 		}
 	}
 }
@@ -163,12 +162,12 @@ func (r *reconnects) closed(h *half) {
 	k := h.hosts
 	for _, tx := range h.open.all() {
 		if tx.Call.Seen() {
-			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), &tx.tags.call, tx.gen})
+			r.keep(pastKey{k, tx.XID}, pastCall{h.c.Fabric, tx.sum(), tx.Call.First.Number, tx.from(), tx.sendTag(false)})
 		}
 	}
 	for i := range h.recent {
 		if e := &h.recent[i]; e.set && e.number != 0 {
-			r.keep(pastKey{k, e.xid}, pastCall{h.c.Fabric, e.sum, e.number, e.origin, nil, 0})
+			r.keep(pastKey{k, e.xid}, pastCall{h.c.Fabric, e.sum, e.number, e.origin, rdma.Tag{}})
 		}
 	}
 }

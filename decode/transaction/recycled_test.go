@@ -11,7 +11,7 @@ func TestRecycled(t *testing.T) {
 	tr := NewTracker(Options{}, nil)
 	tx := tr.take()
 	kept := map[string]bool{
-		"tags":     true, // name the transaction itself
+		"entry":    true, // names the transaction itself
 		"lists":    true, // of the memory that is kept
 		"size":     true, // of the memory that is kept
 		"empty":    true, // says so

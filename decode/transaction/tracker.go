@@ -91,6 +91,7 @@ type Tracker struct {
 	peek      rpcrdma.Header // of the Send at hand
 	peekErr   error
 	gen       uint64
+	entries   entries
 
 	halves  []*half // of connections that are closed, for others
 	sent    reconnects
@@ -179,12 +180,13 @@ func NewTracker(opt Options, emit func(*Transaction)) *Tracker {
 }
 
 func (t *Tracker) half(c *rdma.Connection, side rdma.Side) *half {
-	if h, ok := c.Upper[side].(*half); ok {
+	k := of(c)
+	if h := k.halves[side]; h != nil {
 		return h
 	}
 	h := t.newHalf()
 	h.c, h.side = c, side
-	c.Upper[side] = h
+	k.halves[side] = h
 	t.remembers(h, halfSize)
 	if h.orphans != nil {
 		t.remembers(h, orphansSize)
@@ -237,7 +239,7 @@ func (t *Tracker) placed(tx *Transaction) {
 // FindCall implements rdma.Handler.
 func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 	for side := range rdma.Side(2) {
-		if h, ok := c.Upper[side].(*half); ok {
+		if h := halfOf(c, side); h != nil {
 			switch tx := h.open.get(xid); {
 			case tx == nil:
 			case !tx.replied:
@@ -253,7 +255,7 @@ func (t *Tracker) FindCall(c *rdma.Connection, xid uint32) (rdma.Side, bool) {
 // FindMemory implements rdma.MemoryFinder.
 func (t *Tracker) FindMemory(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) {
 	for side := range rdma.Side(2) {
-		if h, ok := c.Upper[side].(*half); ok && h.memory.offers(handle, offset, length) {
+		if h := halfOf(c, side); h != nil && h.memory.offers(handle, offset, length) {
 			return side, true
 		}
 	}

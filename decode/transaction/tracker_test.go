@@ -25,7 +25,6 @@ type wire struct {
 type tag struct {
 	from rdma.Side
 	tag  rdma.Tag
-	gen  uint64
 }
 
 func newWire(t *testing.T, fabric rdma.Fabric) *wire {
@@ -44,14 +43,14 @@ func (w *wire) ref() rdma.Ref {
 // send sends a message and returns its packet number.
 func (w *wire) send(from rdma.Side, b []byte) uint64 {
 	ref := w.ref()
-	g, gen := w.tr.Send(w.c, &rdma.Send{From: from, Data: b, Length: len(b), First: ref, Last: ref, Packets: 1})
-	w.tags[ref.Number] = tag{from, g, gen}
+	g := w.tr.Send(w.c, &rdma.Send{From: from, Data: b, Length: len(b), First: ref, Last: ref, Packets: 1})
+	w.tags[ref.Number] = tag{from, g}
 	return ref.Number
 }
 
 func (w *wire) ack(n uint64) {
 	g := w.tags[n]
-	w.tr.SendAcked(w.c, g.from, g.tag, g.gen, w.ref())
+	w.tr.SendAcked(w.c, g.from, g.tag, w.ref())
 }
 
 // op moves bytes by one operation.
@@ -140,7 +139,7 @@ func TestWhichCopy(t *testing.T) {
 	again := func(n uint64, complete bool) uint64 {
 		ref := w.ref()
 		g := w.tags[n]
-		w.tr.SendAgain(w.c, g.from, g.tag, g.gen, ref, complete)
+		w.tr.SendAgain(w.c, g.from, g.tag, ref, complete)
 		return ref.Number
 	}
 	second := again(call, true)

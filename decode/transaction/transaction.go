@@ -173,7 +173,7 @@ type Transaction struct {
 	segments []segment
 	served   []segment // memory that the responder offered in its reply
 
-	tags         *tags
+	entry        uint32 // in Tracker.entries
 	gen          uint64
 	serial       uint64
 	untraced     bool
@@ -200,31 +200,6 @@ type Transaction struct {
 
 	prev, next *Transaction // in the order of first packets
 }
-
-// tags are what the trackers of the fabrics keep of a transaction, for longer
-// than it lasts. They lie apart from it and forget it when it is dropped, so
-// that no memory hangs on them.
-type tags struct {
-	call, reply sendTag
-	operation   opTag
-}
-
-type sendTag struct {
-	tx    *Transaction // nil: dropped
-	reply bool
-}
-
-// opTag is the tag of all RDMA operations of a transaction; Op.TagAt is the
-// place of the segment.
-type opTag struct{ tx *Transaction }
-
-// newTags makes the tags of a new transaction.
-func newTags(tx *Transaction) *tags {
-	return &tags{sendTag{tx, false}, sendTag{tx, true}, opTag{tx}}
-}
-
-// drop makes the tags forget the transaction.
-func (t *tags) drop() { t.call.tx, t.reply.tx, t.operation.tx = nil, nil, nil }
 
 // First is the first packet of the transaction.
 func (t *Transaction) First() rdma.Ref {
@@ -259,9 +234,9 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	if end < start || t.late && end == start {
 		return p, false
 	}
-	p.Total = between(start, end)
+	p.Total = rdma.Between(start, end)
 	if t.Times.Ack.Seen() {
-		p.Ack = max(between(end, t.Times.Ack.Time), 0) // the clock may go backwards
+		p.Ack = max(rdma.Between(end, t.Times.Ack.Time), 0) // the clock may go backwards
 	}
 	if p.Total == math.MaxInt64 {
 		p.Server = p.Total // the clock is wrong by centuries; nothing finer can be said
@@ -288,19 +263,6 @@ func (t *Transaction) Phases() (p Phases, ok bool) {
 	p.ResultPush = time.Duration(t4 - t3)
 	p.ReplyTransfer = time.Duration(end - t4)
 	return p, true
-}
-
-// between is the time from one moment to another. What is longer than a Duration
-// can be (292 years) is the longest one: a capture may claim any times.
-func between(from, to int64) time.Duration {
-	d := to - from
-	switch {
-	case to >= from && d < 0:
-		d = math.MaxInt64
-	case to < from && d >= 0:
-		d = math.MinInt64
-	}
-	return time.Duration(d)
 }
 
 // TypeName is the type of the transport header ("RDMA_MSG", its number if it is

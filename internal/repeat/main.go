@@ -17,7 +17,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -88,101 +90,125 @@ func load(name string) ([]packet, *[2]flow, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	var (
-		list  []packet
-		b     capture.Batch
-		flows [2]flow
-		keys  []string
-		frame link.Frame
-		begun bool
-		head  rpcrdma.Header
-		long  = map[uint64]bool{}   // where a whole RPC message starts in memory
-		reads = map[uint64]uint32{} // PSN of the response to a Read there
-	)
+	l := loader{long: map[uint64]bool{}, reads: map[readKey]bool{}}
+	var b capture.Batch
 	for {
 		err := r.Read(&b)
 		if errors.Is(err, io.EOF) {
-			return list, &flows, nil
+			return l.list, &l.flows, nil
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		for i := range b.Packets {
-			p := packet{Packet: b.Packets[i], flow: -1}
-			p.Data = append([]byte(nil), p.Data...)
-			link.Decode(p.Link, p.Data, p.Length, &frame)
-			if frame.Proto != link.UDP || frame.DstPort != 4791 || frame.PayloadLen != len(frame.Payload) {
-				if !begun {
-					list = append(list, p)
-				}
-				continue
+			if err := l.add(&b.Packets[i]); err != nil {
+				return nil, nil, err
 			}
-			roce.Decode(frame.Payload, frame.PayloadLen, &p.q)
-			for o := range p.Data {
-				if &p.Data[o] == &frame.Payload[0] {
-					p.at = o
-					break
-				}
-			}
-			if p.q.Opcode.Service() != roce.ServiceRC {
-				if !begun {
-					list = append(list, p)
-				}
-				continue
-			}
-			begun = true
-			key := frame.Src.String() + frame.Dst.String()
-			for j, k := range keys {
-				if k == key {
-					p.flow = j
-				}
-			}
-			if p.flow < 0 {
-				if len(keys) == 2 {
-					return nil, nil, errors.New("more than one connection")
-				}
-				p.flow = len(keys)
-				keys = append(keys, key)
-			}
-			op := p.q.Opcode
-			p.reply = op.IsResponse()
-			if !p.reply {
-				fl := &flows[p.flow]
-				if !fl.seen {
-					fl.seen, fl.first = true, p.q.PSN
-				}
-				count := uint32(1)
-				if op.IsReadRequest() {
-					count = max(1, (p.q.RETH.DMALen+4095)/4096*4) // upper bound for an MTU of 1024
-				}
-				fl.next = p.q.PSN + count
-			}
-			payload := p.at + op.HeaderSize()
-			switch {
-			case op.IsSend() && op.Starts() && rpcrdma.Plausible(p.q.Payload, p.q.PayloadLen):
-				_ = head.Decode(p.q.Payload, p.q.PayloadLen)
-				p.xids = append(p.xids, payload)
-				if head.Inline() {
-					p.xids = append(p.xids, payload+head.Length)
-				}
-				for _, s := range head.PositionZero().Segments {
-					long[s.Offset] = true
-					break
-				}
-				if len(head.Reply) > 0 {
-					long[head.Reply[0].Offset] = true
-				}
-			case op.IsWrite() && op.Starts() && long[p.q.RETH.VA]:
-				p.xids = append(p.xids, payload)
-			case op.IsReadRequest() && long[p.q.RETH.VA]:
-				reads[uint64(p.flow)<<32|uint64(p.q.PSN)] = p.q.PSN
-			case op.IsReadResponse() && op.Starts():
-				if _, ok := reads[uint64(1-p.flow)<<32|uint64(p.q.PSN)]; ok {
-					p.xids = append(p.xids, payload)
-				}
-			}
-			list = append(list, p)
 		}
+	}
+}
+
+// loader reads the packets that will be repeated.
+type loader struct {
+	list  []packet
+	flows [2]flow
+	keys  []ends // of the flows
+	begun bool
+	frame link.Frame
+	head  rpcrdma.Header
+	long  map[uint64]bool // where a whole RPC message starts in memory
+	reads map[readKey]bool
+}
+
+type ends struct{ src, dst netip.Addr }
+
+// readKey is the Read Request of one flow that asks for a whole RPC message.
+type readKey struct {
+	flow int
+	psn  uint32
+}
+
+func (l *loader) add(in *capture.Packet) error {
+	p := packet{Packet: *in, flow: -1}
+	p.Data = append([]byte(nil), p.Data...)
+	if !l.decode(&p) {
+		if !l.begun {
+			l.list = append(l.list, p)
+		}
+		return nil
+	}
+	l.begun = true
+	key := ends{l.frame.Src, l.frame.Dst}
+	p.flow = slices.Index(l.keys, key)
+	if p.flow < 0 {
+		if len(l.keys) == len(l.flows) {
+			return errors.New("more than one connection")
+		}
+		p.flow = len(l.keys)
+		l.keys = append(l.keys, key)
+	}
+	p.reply = p.q.Opcode.IsResponse()
+	if !p.reply {
+		l.flows[p.flow].add(&p.q)
+	}
+	l.find(&p)
+	l.list = append(l.list, p)
+	return nil
+}
+
+// decode reports whether a packet is one of an RC connection.
+func (l *loader) decode(p *packet) bool {
+	f := &l.frame
+	link.Decode(p.Link, p.Data, p.Length, f)
+	if f.Proto != link.UDP || f.DstPort != roce.Port || f.PayloadLen != len(f.Payload) {
+		return false
+	}
+	roce.Decode(f.Payload, f.PayloadLen, &p.q)
+	for o := range p.Data {
+		if &p.Data[o] == &f.Payload[0] {
+			p.at = o
+			break
+		}
+	}
+	return p.q.Opcode.Service() == roce.ServiceRC
+}
+
+// add counts the PSNs of a request.
+func (fl *flow) add(q *roce.Packet) {
+	if !fl.seen {
+		fl.seen, fl.first = true, q.PSN
+	}
+	count := uint32(1)
+	if q.Opcode.IsReadRequest() {
+		count = max(1, (q.RETH.DMALen+4095)/4096*4) // upper bound for an MTU of 1024
+	}
+	fl.next = q.PSN + count
+}
+
+// find notes where XIDs are in a packet: in the transport header and the message of a Send, and at the
+// beginning of a message that an operation moves.
+func (l *loader) find(p *packet) {
+	op := p.q.Opcode
+	payload := p.at + op.HeaderSize()
+	switch {
+	case op.IsSend() && op.Starts() && rpcrdma.Plausible(p.q.Payload, p.q.PayloadLen):
+		_ = l.head.Decode(p.q.Payload, p.q.PayloadLen)
+		p.xids = append(p.xids, payload)
+		if l.head.Inline() {
+			p.xids = append(p.xids, payload+l.head.Length)
+		}
+		if call := l.head.PositionZero().Segments; len(call) > 0 {
+			l.long[call[0].Offset] = true
+		}
+		if len(l.head.Reply) > 0 {
+			l.long[l.head.Reply[0].Offset] = true
+		}
+	case op.IsWrite() && op.Starts() && l.long[p.q.RETH.VA]:
+		p.xids = append(p.xids, payload)
+	case op.IsReadRequest() && l.long[p.q.RETH.VA]:
+		l.reads[readKey{p.flow, p.q.PSN}] = true
+	case op.IsReadResponse() && op.Starts() && l.reads[readKey{1 - p.flow, p.q.PSN}]:
+		p.xids = append(p.xids, payload)
 	}
 }
 

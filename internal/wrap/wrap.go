@@ -5,6 +5,7 @@ package wrap
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -164,35 +165,44 @@ func (w *wrapper) bare() { w.buf = append(w.buf[:0], w.ethernet...) }
 // is one (of which ERSPAN takes 10 bits, PPPoE and Cisco metadata 16, MPLS 20
 // and the rest 24).
 func Kinds(id uint32) []Kind {
+	return slices.Concat(vxlanKinds(id), geneveKinds(id), greKinds(id), erspanKinds(id), mplsKinds(id), otherKinds(id), linkKinds(id))
+}
+
+// numbered is a tunnel with an identifier.
+func numbered(id uint32, t link.TunnelType) link.Tunnel {
+	return link.Tunnel{Type: t, HasID: true, ID: id}
+}
+
+// vxlanOver wraps what inner has built into VXLAN or VXLAN-GPE.
+func vxlanOver(id, port, flags, next int, inner func(*wrapper)) func(*wrapper) {
+	return func(w *wrapper) {
+		inner(w)
+		w.front(append([]byte{byte(flags), 0, 0, byte(next)}, u32(id<<8)...)...)
+		w.udp(port)
+		w.ether(0x0800)
+	}
+}
+
+// ipOr wraps IP packets with f, and leaves others alone.
+func ipOr(f func(*wrapper)) func(*wrapper) {
+	return func(w *wrapper) {
+		if !w.isIP() {
+			w.bare()
+			return
+		}
+		w.contents()
+		f(w)
+	}
+}
+
+// vxlanKinds are VXLAN and VXLAN-GPE.
+func vxlanKinds(id uint32) []Kind {
 	n := int(id)
-	t := func(t link.TunnelType) link.Tunnel { return link.Tunnel{Type: t, HasID: true, ID: id} }
-	vxlan := func(port, flags, next int, inner func(*wrapper)) func(*wrapper) {
-		return func(w *wrapper) {
-			inner(w)
-			w.front(append([]byte{byte(flags), 0, 0, byte(next)}, u32(n<<8)...)...)
-			w.udp(port)
-			w.ether(0x0800)
-		}
-	}
-	ipOr := func(f func(*wrapper)) func(*wrapper) {
-		return func(w *wrapper) {
-			if !w.isIP() {
-				w.bare()
-				return
-			}
-			w.contents()
-			f(w)
-		}
-	}
-	erspan := func(w *wrapper, head ...byte) {
-		w.whole()
-		w.front(head...)
-	}
 	return []Kind{
-		{"vxlan", t(link.VXLAN), capture.LinkEthernet, true, true, vxlan(4789, 8, 0, (*wrapper).whole)},
-		{"vxlan-8472", t(link.VXLAN), capture.LinkEthernet, true, true, vxlan(8472, 8, 0, (*wrapper).whole)},
-		{"vxlan-gpe", t(link.VXLANGPE), capture.LinkEthernet, true, true, vxlan(4790, 0xc, 3, (*wrapper).whole)},
-		{"vxlan-gpe-ip", t(link.VXLANGPE), capture.LinkEthernet, true, false, func(w *wrapper) {
+		{"vxlan", numbered(id, link.VXLAN), capture.LinkEthernet, true, true, vxlanOver(n, 4789, 8, 0, (*wrapper).whole)},
+		{"vxlan-8472", numbered(id, link.VXLAN), capture.LinkEthernet, true, true, vxlanOver(n, 8472, 8, 0, (*wrapper).whole)},
+		{"vxlan-gpe", numbered(id, link.VXLANGPE), capture.LinkEthernet, true, true, vxlanOver(n, 4790, 0xc, 3, (*wrapper).whole)},
+		{"vxlan-gpe-ip", numbered(id, link.VXLANGPE), capture.LinkEthernet, true, false, func(w *wrapper) {
 			if !w.isIP() {
 				w.bare()
 				return
@@ -201,20 +211,27 @@ func Kinds(id uint32) []Kind {
 			if w.ip6 {
 				next = 2
 			}
-			vxlan(4790, 0xc, next, (*wrapper).contents)(w)
+			vxlanOver(n, 4790, 0xc, next, (*wrapper).contents)(w)
 		}},
-		{"vxlan-gpe-nsh", t(link.VXLANGPE), capture.LinkEthernet, true, true, vxlan(4790, 0xc, 4, func(w *wrapper) {
+		{"vxlan-gpe-nsh", numbered(id, link.VXLANGPE), capture.LinkEthernet, true, true, vxlanOver(n, 4790, 0xc, 4, func(w *wrapper) {
 			w.whole()
 			w.nsh(3, 77)
 		})},
-		{"geneve", t(link.GENEVE), capture.LinkEthernet, true, true, func(w *wrapper) {
+	}
+}
+
+// geneveKinds are GENEVE with and without options.
+func geneveKinds(id uint32) []Kind {
+	n := int(id)
+	return []Kind{
+		{"geneve", numbered(id, link.GENEVE), capture.LinkEthernet, true, true, func(w *wrapper) {
 			w.whole()
 			h := append([]byte{0, 0, 0x65, 0x58}, u32(n<<8)...)
 			w.front(h...)
 			w.udp(6081)
 			w.ether(0x0800)
 		}},
-		{"geneve-options", t(link.GENEVE), capture.LinkEthernet, true, true, func(w *wrapper) {
+		{"geneve-options", numbered(id, link.GENEVE), capture.LinkEthernet, true, true, func(w *wrapper) {
 			w.whole()
 			h := append([]byte{4, 0x40, 0x65, 0x58}, u32(n<<8)...)
 			h = append(h, 1, 2, 0x80, 1, 0xde, 0xad, 0xbe, 0xef, 1, 3, 0, 1, 0, 0, 0, 1)
@@ -222,36 +239,70 @@ func Kinds(id uint32) []Kind {
 			w.udp(6081)
 			w.ether(0x0800)
 		}},
+	}
+}
+
+// greKinds are GRE with each of its fields, and NVGRE.
+func greKinds(id uint32) []Kind {
+	n := int(id)
+	return []Kind{
 		{"gre-ip", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0, w.etherType, 0) }},
 		{"gre-ethernet", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0, 0x6558, 0) }},
-		{"gre-key", t(link.GRE), capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0x2000, w.etherType, n) }},
+		{"gre-key", numbered(id, link.GRE), capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0x2000, w.etherType, n) }},
 		{"gre-sequence", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, false, func(w *wrapper) { w.contents(); w.gre(0x1000, w.etherType, 0) }},
 		{"gre-checksum", link.Tunnel{Type: link.GRE}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0x8000, 0x6558, 0) }},
-		{"gre-all", t(link.GRE), capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0xb000, 0x6558, n) }},
-		{"nvgre", t(link.NVGRE), capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0x2000, 0x6558, n<<8|int(w.count&0xff)) }},
+		{"gre-all", numbered(id, link.GRE), capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0xb000, 0x6558, n) }},
+		{"nvgre", numbered(id, link.NVGRE), capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0x2000, 0x6558, n<<8|int(w.count&0xff)) }},
+	}
+}
+
+// erspan puts the header of ERSPAN before a frame.
+func (w *wrapper) erspan(head ...byte) {
+	w.whole()
+	w.front(head...)
+}
+
+// erspanKinds are the three types of ERSPAN.
+func erspanKinds(id uint32) []Kind {
+	n := int(id)
+	return []Kind{
 		{"erspan1", link.Tunnel{Type: link.ERSPAN, Version: 1}, capture.LinkEthernet, true, true, func(w *wrapper) { w.whole(); w.gre(0, 0x88be, 0) }},
 		{"erspan2", link.Tunnel{Type: link.ERSPAN, Version: 2, HasID: true, ID: id & 0x3ff}, capture.LinkEthernet, true, true, func(w *wrapper) {
-			erspan(w, append(u32(0x10000000|0x1800|n&0x3ff), 0, 0, 0, 7)...)
+			w.erspan(append(u32(0x10000000|0x1800|n&0x3ff), 0, 0, 0, 7)...)
 			w.gre(0x1000, 0x88be, 0)
 		}},
 		{"erspan3", link.Tunnel{Type: link.ERSPAN, Version: 3, HasID: true, ID: id & 0x3ff}, capture.LinkEthernet, true, true, func(w *wrapper) {
-			erspan(w, append(append(u32(0x20000000|n&0x3ff), u32(int(w.count)*10)...), 0, 0, 0x80, 0x02)...)
+			w.erspan(append(append(u32(0x20000000|n&0x3ff), u32(int(w.count)*10)...), 0, 0, 0x80, 0x02)...)
 			w.gre(0x1000, 0x22eb, 0)
 		}},
 		{"erspan3-platform", link.Tunnel{Type: link.ERSPAN, Version: 3, HasID: true, ID: id & 0x3ff}, capture.LinkEthernet, true, true, func(w *wrapper) {
 			h := append(append(u32(0x20000000|n&0x3ff), u32(int(w.count)*10)...), 0, 0, 0x80, 0x05)
-			erspan(w, append(append(h, u32(3<<26|5)...), u32(1000)...)...)
+			w.erspan(append(append(h, u32(3<<26|5)...), u32(1000)...)...)
 			w.gre(0x1000, 0x22eb, 0)
 		}},
-		{"mpls", t(link.MPLS), capture.LinkEthernet, false, false, ipOr(func(w *wrapper) { w.mpls(n); w.ether(0x8847) })},
-		{"mpls-control-word", t(link.MPLS), capture.LinkEthernet, false, true, func(w *wrapper) {
+	}
+}
+
+// mplsKinds are MPLS in Ethernet and in UDP.
+func mplsKinds(id uint32) []Kind {
+	n := int(id)
+	return []Kind{
+		{"mpls", numbered(id, link.MPLS), capture.LinkEthernet, false, false, ipOr(func(w *wrapper) { w.mpls(n); w.ether(0x8847) })},
+		{"mpls-control-word", numbered(id, link.MPLS), capture.LinkEthernet, false, true, func(w *wrapper) {
 			w.whole()
 			w.front(u32(int(w.count & 0xffff))...)
 			w.mpls(n)
 			w.ether(0x8847)
 		}},
-		{"mpls-ethernet", t(link.MPLS), capture.LinkEthernet, false, true, func(w *wrapper) { w.whole(); w.mpls(n); w.ether(0x8847) }},
-		{"mpls-udp", t(link.MPLS), capture.LinkEthernet, true, false, ipOr(func(w *wrapper) { w.mpls(n); w.udp(6635); w.ether(0x0800) })},
+		{"mpls-ethernet", numbered(id, link.MPLS), capture.LinkEthernet, false, true, func(w *wrapper) { w.whole(); w.mpls(n); w.ether(0x8847) }},
+		{"mpls-udp", numbered(id, link.MPLS), capture.LinkEthernet, true, false, ipOr(func(w *wrapper) { w.mpls(n); w.udp(6635); w.ether(0x0800) })},
+	}
+}
+
+// otherKinds are the other wrappings within Ethernet.
+func otherKinds(id uint32) []Kind {
+	n := int(id)
+	return []Kind{
 		{"pppoe", link.Tunnel{Type: link.PPPoE, HasID: true, ID: id & 0xffff}, capture.LinkEthernet, false, false, func(w *wrapper) {
 			w.contents()
 			w.ppp()
@@ -284,7 +335,14 @@ func Kinds(id uint32) []Kind {
 			}
 			w.ether(0x88e5)
 		}},
-		{"pbb", t(link.PBB), capture.LinkEthernet, false, true, func(w *wrapper) { w.whole(); w.front(u32(n)...); w.ether(0x88e7) }},
+		{"pbb", numbered(id, link.PBB), capture.LinkEthernet, false, true, func(w *wrapper) { w.whole(); w.front(u32(n)...); w.ether(0x88e7) }},
+	}
+}
+
+// linkKinds are link types other than Ethernet.
+func linkKinds(id uint32) []Kind {
+	n := int(id)
+	return []Kind{
 		{"nflog", link.Tunnel{}, capture.LinkNFLOG, false, false, func(w *wrapper) {
 			w.contents()
 			size := w.length(4)
@@ -306,7 +364,7 @@ func Kinds(id uint32) []Kind {
 			w.front(append(u16(w.etherType), 0, 0)...)
 			w.front(make([]byte, 40)...)
 		}},
-		{"mpls-link", t(link.MPLS), capture.LinkMPLS, false, false, func(w *wrapper) {
+		{"mpls-link", numbered(id, link.MPLS), capture.LinkMPLS, false, false, func(w *wrapper) {
 			if w.isIP() {
 				w.contents()
 			} else {

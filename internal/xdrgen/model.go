@@ -306,45 +306,86 @@ func (m *model) applyPragmas(t *typ, f *decl) {
 		num.elem = &e
 		num = num.elem
 	}
-	integer := num.kind <= kInt64
 	for name, args := range f.prag {
-		var ok bool
-		switch name {
-		case "data":
-			ok = t.kind == kOpaque
-			t.kind = kData
-		case "string", "bytes":
-			ok = t.kind == kOpaque || t.kind == kOpaqueFixed
-			t.text = name == "string"
-		case "max":
-			ok = len(args) == 1 && (t.kind == kOpaque || t.kind == kData || t.kind == kArray || t.kind == kList)
-			if ok {
-				t.n = m.constant(args[0], f.pos)
-			}
-		case "flags":
-			ok = integer && len(args) > 0
-			if ok {
-				num.flags = m.flagTable(args, f)
-			}
-		case "enum":
-			ok = integer && len(args) == 1 && m.names[args[0]] != nil && m.names[args[0]].kind == enumDef
-			if ok {
-				num.enumAs = m.names[args[0]]
-			}
-		case "type":
-			ok = len(args) == 1 && num.kind == kStruct
-			if ok {
-				num.show = args[0]
-			}
-		case "go":
-			ok = len(args) == 1
-		default:
-			ok = false
-		}
-		if !ok {
+		apply := fieldPragmas[name]
+		if apply == nil || !apply(pragma{m, f, t, num, name, args}) {
 			fail(f.pos, "pragma %%%s does not fit %s", name, f.name)
 		}
 	}
+}
+
+// pragma is a pragma of a field.
+type pragma struct {
+	m    *model
+	f    *decl
+	t    *typ // of the field
+	num  *typ // of its elements, if it is an array
+	name string
+	args []string
+}
+
+// fieldPragmas apply the pragmas of fields. They return false for a field that a
+// pragma does not fit.
+var fieldPragmas = map[string]func(pragma) bool{
+	"data":   pragma.data,
+	"string": pragma.text,
+	"bytes":  pragma.text,
+	"max":    pragma.max,
+	"flags":  pragma.flags,
+	"enum":   pragma.enum,
+	"type":   pragma.show,
+	"go":     func(p pragma) bool { return len(p.args) == 1 },
+}
+
+func (p pragma) data() bool {
+	ok := p.t.kind == kOpaque
+	p.t.kind = kData
+	return ok
+}
+
+func (p pragma) text() bool {
+	p.t.text = p.name == "string"
+	return p.t.kind == kOpaque || p.t.kind == kOpaqueFixed
+}
+
+func (p pragma) max() bool {
+	k := p.t.kind
+	if len(p.args) != 1 || k != kOpaque && k != kData && k != kArray && k != kList {
+		return false
+	}
+	p.t.n = p.m.constant(p.args[0], p.f.pos)
+	return true
+}
+
+// integers reports whether the field consists of integers.
+func (p pragma) integers() bool { return p.num.kind <= kInt64 }
+
+func (p pragma) flags() bool {
+	if !p.integers() || len(p.args) == 0 {
+		return false
+	}
+	p.num.flags = p.m.flagTable(p.args, p.f)
+	return true
+}
+
+func (p pragma) enum() bool {
+	if !p.integers() || len(p.args) != 1 {
+		return false
+	}
+	d := p.m.names[p.args[0]]
+	if d == nil || d.kind != enumDef {
+		return false
+	}
+	p.num.enumAs = d
+	return true
+}
+
+func (p pragma) show() bool {
+	if len(p.args) != 1 || p.num.kind != kStruct {
+		return false
+	}
+	p.num.show = p.args[0]
+	return true
 }
 
 // flagTable returns the Go name of a table of bits.

@@ -114,84 +114,107 @@ func wordByte(c byte) bool {
 
 // lex splits the text into tokens. The last one is empty.
 func lex(name, s string) []token {
-	var toks []token
-	line, doc, docEnd := 1, "", 0
-	lastLine := 0
-	comment := func(text string, start int) {
-		// A comment behind a token on the same line belongs to what precedes.
-		if start == lastLine {
-			return
-		}
-		if docEnd+1 < start {
-			doc = ""
-		}
-		if doc != "" {
-			doc += "\n"
-		}
-		doc += text
-		docEnd = line
-	}
-	for i := 0; i < len(s); {
-		c := s[i]
+	l := lexer{name: name, s: s, line: 1}
+	for l.i < len(l.s) {
+		c := l.s[l.i]
 		switch {
 		case c == '\n':
-			line++
-			i++
+			l.line++
+			l.i++
 		case c == ' ' || c == '\t' || c == '\r':
-			i++
-		case strings.HasPrefix(s[i:], "/*"):
-			end := strings.Index(s[i+2:], "*/")
-			if end < 0 {
-				fail(pos{name, line}, "comment does not end")
-			}
-			start := line
-			var text []string
-			for _, l := range strings.Split(s[i+2:i+2+end], "\n") {
-				text = append(text, strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(l), "*")))
-			}
-			line += len(text) - 1
-			comment(strings.Trim(strings.Join(text, "\n"), "\n"), start)
-			i += end + 4
-		case strings.HasPrefix(s[i:], "//"):
-			end := i
-			for end < len(s) && s[end] != '\n' {
-				end++
-			}
-			comment(strings.TrimSpace(s[i+2:end]), line)
-			i = end
-		case c == '%' && strings.TrimSpace(s[strings.LastIndexByte(s[:i], '\n')+1:i]) == "":
-			end := i
-			for end < len(s) && s[end] != '\n' {
-				end++
-			}
-			t := token{text: strings.TrimSpace(s[i+1 : end]), line: line, pragma: true}
-			if docEnd+1 >= line {
-				t.doc = doc
-			}
-			doc = ""
-			toks = append(toks, t)
-			lastLine = line
-			i = end
+			l.i++
+		case strings.HasPrefix(l.s[l.i:], "/*"):
+			l.block()
+		case strings.HasPrefix(l.s[l.i:], "//"):
+			text := l.restOfLine()
+			l.comment(strings.TrimSpace(text[2:]), l.line)
+		case c == '%' && l.startsLine():
+			text := l.restOfLine()
+			l.token(token{text: strings.TrimSpace(text[1:]), pragma: true})
 		default:
-			end := i + 1
-			if wordByte(c) || c == '-' {
-				for end < len(s) && wordByte(s[end]) {
-					end++
-				}
-			} else if !strings.ContainsRune("{}()[]<>;,:=*", rune(c)) {
-				fail(pos{name, line}, "unexpected character %q", c)
-			}
-			t := token{text: s[i:end], line: line}
-			if docEnd+1 >= line {
-				t.doc = doc
-			}
-			doc = ""
-			toks = append(toks, t)
-			lastLine = line
-			i = end
+			l.word(c)
 		}
 	}
-	return append(toks, token{line: line})
+	return append(l.toks, token{line: l.line})
+}
+
+// lexer is a text that is split into tokens.
+type lexer struct {
+	name, s string
+	i, line int // where it is
+	toks    []token
+	last    int    // line of the last token
+	doc     string // comments that no token has got yet
+	docEnd  int    // line of the last of them
+}
+
+// token adds a token with the comments right before it.
+func (l *lexer) token(t token) {
+	t.line = l.line
+	if l.docEnd+1 >= l.line {
+		t.doc = l.doc
+	}
+	l.doc = ""
+	l.toks = append(l.toks, t)
+	l.last = l.line
+}
+
+// comment keeps the text of a comment that begins in line start. A comment
+// behind a token on the same line belongs to what precedes.
+func (l *lexer) comment(text string, start int) {
+	if start == l.last {
+		return
+	}
+	if l.docEnd+1 < start {
+		l.doc = ""
+	}
+	if l.doc != "" {
+		l.doc += "\n"
+	}
+	l.doc += text
+	l.docEnd = l.line
+}
+
+// block takes a comment between slashes and asterisks.
+func (l *lexer) block() {
+	body, _, ok := strings.Cut(l.s[l.i+2:], "*/")
+	if !ok {
+		fail(pos{l.name, l.line}, "comment does not end")
+	}
+	start := l.line
+	var text []string
+	for line := range strings.SplitSeq(body, "\n") {
+		text = append(text, strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "*")))
+	}
+	l.line += len(text) - 1
+	l.comment(strings.Trim(strings.Join(text, "\n"), "\n"), start)
+	l.i += len(body) + 4
+}
+
+// restOfLine takes the text up to the end of the line.
+func (l *lexer) restOfLine() string {
+	text, _, _ := strings.Cut(l.s[l.i:], "\n")
+	l.i += len(text)
+	return text
+}
+
+// startsLine reports whether nothing but space precedes on the line.
+func (l *lexer) startsLine() bool {
+	return strings.TrimSpace(l.s[strings.LastIndexByte(l.s[:l.i], '\n')+1:l.i]) == ""
+}
+
+// word takes a name, a number or a punctuation mark.
+func (l *lexer) word(c byte) {
+	end := l.i + 1
+	if wordByte(c) || c == '-' {
+		for end < len(l.s) && wordByte(l.s[end]) {
+			end++
+		}
+	} else if !strings.ContainsRune("{}()[]<>;,:=*", rune(c)) {
+		fail(pos{l.name, l.line}, "unexpected character %q", c)
+	}
+	l.token(token{text: l.s[l.i:end]})
+	l.i = end
 }
 
 type parser struct {

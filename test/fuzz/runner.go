@@ -117,61 +117,17 @@ func (r *runner) targets(ctx context.Context, list []target, each func(target, *
 // target runs a target for the time that is asked for, again if it found
 // something before that.
 func (r *runner) target(ctx context.Context, t target) (*result, error) {
-	res := new(result)
 	corpus := r.work
 	if r.corpus != "" {
 		corpus = filepath.Join(r.corpus, "corpus")
 	}
 	corpus = filepath.Join(corpus, filepath.FromSlash(t.pkg))
-	longer := false
-	for left := r.time; left > 0 && ctx.Err() == nil; {
-		p, cpu, err := r.once(ctx, t, corpus, left)
-		if err != nil {
-			return nil, err
-		}
-		res.add(p, cpu)
-		left -= max(p.elapsed, time.Second)
-		if p.failing == "" {
-			if left > r.time/2 && p.deadline {
-				continue
-			}
-			if res.fuzzed == 0 && !longer { // the corpus took all of the time
-				left, longer = 4*r.time, true
-				continue
-			}
-			break
-		}
-		text, err := r.finding(t, p)
-		if err != nil {
-			return nil, err
-		}
-		res.findings = append(res.findings, text)
-		if r.corpus == "" || len(res.findings) == maxFindings || !p.fuzzing {
-			break
-		}
+	res := new(result)
+	if err := r.spend(ctx, t, corpus, res); err != nil {
+		return nil, err
 	}
-	for again := 0; r.floor > 0 && len(res.findings) == 0 && r.below(res) && ctx.Err() == nil; again++ {
-		if again == 3 {
-			res.slow = true
-			break
-		}
-		// A short run on a busy machine may have seen little but the start.
-		p, cpu, err := r.once(ctx, t, corpus, 4*r.time)
-		if err != nil {
-			return nil, err
-		}
-		if p.failing != "" {
-			text, err := r.finding(t, p)
-			if err != nil {
-				return nil, err
-			}
-			res.findings = append(res.findings, text)
-		}
-		if again == 0 && res.cpu >= enough {
-			again = 2 // it has had its time
-			res = &result{findings: res.findings}
-		}
-		res.add(p, cpu)
+	if err := r.recheck(ctx, t, corpus, res); err != nil {
+		return nil, err
 	}
 	r.totals[t] += res.fuzzed
 	res.total = r.totals[t]
@@ -182,6 +138,66 @@ func (r *runner) target(ctx context.Context, t target) (*result, error) {
 		}
 	}
 	return res, nil
+}
+
+// spend runs a target until its time is over, or it has found enough.
+func (r *runner) spend(ctx context.Context, t target, corpus string, res *result) error {
+	longer := false
+	for left := r.time; left > 0 && ctx.Err() == nil; {
+		p, err := r.run(ctx, t, corpus, left, res)
+		if err != nil {
+			return err
+		}
+		left -= max(p.elapsed, time.Second)
+		switch {
+		case p.failing != "":
+			if r.corpus == "" || len(res.findings) == maxFindings || !p.fuzzing {
+				return nil
+			}
+		case left > r.time/2 && p.deadline:
+		case res.fuzzed == 0 && !longer: // the corpus took all of the time
+			left, longer = 4*r.time, true
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// recheck runs a target again that was executed too rarely: a short run on a
+// busy machine may have seen little but the start.
+func (r *runner) recheck(ctx context.Context, t target, corpus string, res *result) error {
+	for again := 0; r.floor > 0 && len(res.findings) == 0 && r.below(res) && ctx.Err() == nil; again++ {
+		if again == 3 {
+			res.slow = true
+			return nil
+		}
+		if again == 0 && res.cpu >= enough {
+			again = 2 // it has had its time
+			*res = result{}
+		}
+		if _, err := r.run(ctx, t, corpus, 4*r.time, res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs the engine once, and adds what came of it.
+func (r *runner) run(ctx context.Context, t target, corpus string, d time.Duration, res *result) (*progress, error) {
+	p, cpu, err := r.once(ctx, t, corpus, d)
+	if err != nil {
+		return nil, err
+	}
+	res.add(p, cpu)
+	if p.failing != "" {
+		text, err := r.finding(t, p)
+		if err != nil {
+			return nil, err
+		}
+		res.findings = append(res.findings, text)
+	}
+	return p, nil
 }
 
 // enough is how much processor time tells something about a target.

@@ -134,21 +134,7 @@ func headerless(n transaction.Note) bool {
 // moved: what operations have moved is no more than the memory that was
 // offered, and the operations listed agree with the totals.
 func moved(tx *transaction.Transaction) string {
-	var reads, writes uint64
-	for _, m := range []*transaction.Message{&tx.Call, &tx.Reply} {
-		for _, list := range [][]rpcrdma.ReadSegment{m.Header.Call, m.Header.Reads} {
-			for i := range list {
-				reads += uint64(list[i].Length)
-			}
-		}
-	}
-	for _, w := range tx.Call.Header.Writes {
-		writes += lengths(w)
-	}
-	writes += lengths(tx.Call.Header.Reply)
-	if !tx.Call.Seen() || slices.ContainsFunc(tx.Notes, headerless) {
-		writes = math.MaxUint64 // the reply tells only what it says was used
-	}
+	reads, writes := offered(tx)
 	switch {
 	case tx.ReadBytes > reads:
 		return fmt.Sprintf("%d bytes read, %d offered", tx.ReadBytes, reads)
@@ -156,28 +142,58 @@ func moved(tx *transaction.Transaction) string {
 		return fmt.Sprintf("%d bytes written, %d offered", tx.WriteBytes, writes)
 	case tx.Reads < 0 || tx.Writes < 0 || tx.Retransmits < 0 || tx.ReadsByRequester > tx.Reads:
 		return fmt.Sprintf("%d Reads, %d by the requester, %d Writes, %d packets again", tx.Reads, tx.ReadsByRequester, tx.Writes, tx.Retransmits)
-	case len(tx.Operations)+tx.OperationsLost != tx.Reads+tx.Writes:
-		return fmt.Sprintf("%d operations listed, %d lost, of %d Reads and %d Writes", len(tx.Operations), tx.OperationsLost, tx.Reads, tx.Writes)
 	}
-	reads, writes = 0, 0
-	for i := range tx.Operations {
-		o := &tx.Operations[i]
-		if o.Kind == rdma.Read {
-			reads += uint64(o.Bytes)
-		} else {
-			writes += uint64(o.Bytes)
-		}
-		if o.Kind == rdma.Read && o.Bytes > o.Length || o.Again < 0 || !o.First.Seen() || !o.Last.Seen() || (o.Chunk == transaction.ReadList) != (o.Kind == rdma.Read) {
-			return fmt.Sprintf("operation %d: %+v", i, *o)
-		}
-	}
-	if reads > tx.ReadBytes || writes > tx.WriteBytes || tx.OperationsLost == 0 && (reads != tx.ReadBytes || writes != tx.WriteBytes) {
-		return fmt.Sprintf("operations have read %d of %d bytes, written %d of %d", reads, tx.ReadBytes, writes, tx.WriteBytes)
+	if why := operations(tx); why != "" {
+		return why
 	}
 	for _, c := range tx.Progress(nil) {
 		if c.Moved > c.Offered || c.Asked > c.Offered {
 			return fmt.Sprintf("chunk %+v", c)
 		}
+	}
+	return ""
+}
+
+// offered is how many bytes of memory a transaction offers for Reads and for
+// Writes.
+func offered(tx *transaction.Transaction) (reads, writes uint64) {
+	for _, m := range []*transaction.Message{&tx.Call, &tx.Reply} {
+		for _, list := range [][]rpcrdma.ReadSegment{m.Header.Call, m.Header.Reads} {
+			for i := range list {
+				reads += uint64(list[i].Length)
+			}
+		}
+	}
+	if !tx.Call.Seen() || slices.ContainsFunc(tx.Notes, headerless) {
+		return reads, math.MaxUint64 // the reply tells only what it says was used
+	}
+	for _, w := range tx.Call.Header.Writes {
+		writes += lengths(w)
+	}
+	return reads, writes + lengths(tx.Call.Header.Reply)
+}
+
+// operations: each operation listed is possible, and together they are what
+// the totals say.
+func operations(tx *transaction.Transaction) string {
+	if len(tx.Operations)+tx.OperationsLost != tx.Reads+tx.Writes {
+		return fmt.Sprintf("%d operations listed, %d lost, of %d Reads and %d Writes", len(tx.Operations), tx.OperationsLost, tx.Reads, tx.Writes)
+	}
+	var reads, writes uint64
+	for i := range tx.Operations {
+		o := &tx.Operations[i]
+		read := o.Kind == rdma.Read
+		if read && o.Bytes > o.Length || o.Again < 0 || !o.First.Seen() || !o.Last.Seen() || (o.Chunk == transaction.ReadList) != read {
+			return fmt.Sprintf("operation %d: %+v", i, *o)
+		}
+		if read {
+			reads += uint64(o.Bytes)
+		} else {
+			writes += uint64(o.Bytes)
+		}
+	}
+	if reads > tx.ReadBytes || writes > tx.WriteBytes || tx.OperationsLost == 0 && (reads != tx.ReadBytes || writes != tx.WriteBytes) {
+		return fmt.Sprintf("operations have read %d of %d bytes, written %d of %d", reads, tx.ReadBytes, writes, tx.WriteBytes)
 	}
 	return ""
 }

@@ -137,111 +137,148 @@ func (s *stage) step(x mutate.Step) bool {
 		return false
 	}
 	i, j := x.Index(n), x.Second(n)
-	switch op := int(x.Op) % packetChanges; op {
-	default: // a word
-		it := s.own(i)
-		mutate.Word(it.body(), op, x, s.list[j].body())
-	case Drop:
-		s.remove(i, 1)
-	case DropRun:
-		s.remove(i, min(n-i, 1+int(x.Value&7)))
-	case Double:
-		s.share(i)
-		it := s.list[i]
-		at := min(n, i+1+int(x.Value&15))
-		it.Time = s.list[at-1].Time + int64(x.Value>>8&0xff)
-		s.insert(at, it)
-	case Swap:
-		s.list[i], s.list[j] = s.list[j], s.list[i]
-		if x.Value&1 == 0 { // as a capture with its times in order would have them
-			s.list[i].Time, s.list[j].Time = s.list[j].Time, s.list[i].Time
-		}
-	case Delay, Advance:
-		to := min(n-1, i+1+int(x.Value&15))
-		if op == Advance {
-			to = max(0, i-1-int(x.Value&15))
-		}
-		it := s.list[i]
-		if x.Value&16 == 0 {
-			it.Time = s.list[to].Time
-		}
-		s.list = append(s.list[:i], s.list[i+1:]...)
-		s.list = append(s.list, item{})
-		copy(s.list[to+1:], s.list[to:])
-		s.list[to] = it
-	case Warp:
-		s.list[i].Time += x.Duration()
-	case WarpRest:
-		for k := i; k < n; k++ {
-			s.list[k].Time += x.Duration()
-		}
-	case Cut:
-		s.cut(i, int(x.Where)%(len(s.list[i].Data)+1))
-	case Snap:
-		for k := i; k < n; k++ {
-			s.cut(k, 14+int(x.Where&0x1ff))
-		}
-	case Grow:
-		it := s.own(i)
-		room := min(MaxPacket, len(it.Data)+MaxBytes-s.size) - it.payload
-		s.size += it.resize(mutate.Grow(it.body(), x, s.list[j].body(), room))
-	case Shrink:
-		it := s.own(i)
-		s.size += it.resize(mutate.Shrink(it.body(), x))
-	case CopyBytes:
-		mutate.Copy(s.own(i).body(), x, s.list[j].body())
-	case Splice:
-		other := s.all[int(x.Where)%len(s.all)]
-		from := int(x.Value&0xff) % len(other)
-		shift := s.list[i].Time - other[from].Time
-		for k, it := range other[from:min(len(other), from+1+int(x.Value>>8&15))] {
-			it.Time += shift
-			s.insert(min(len(s.list), i+k), it)
-		}
-	case Reverse:
-		s.own(i).reverse()
-	case Elsewhere:
-		for k := i; k < n; k++ {
-			if x.Value&2 == 0 || s.list[k].tcp == s.list[i].tcp {
-				s.own(k).move(byte(x.Value>>8), x.Value&1 != 0)
-			}
-		}
-	case CloneFlow:
-		for k := range min(n-i, 1+int(x.Where&15)) {
-			s.share(i + k)
-			it := s.list[i+k]
-			it.Data = append([]byte(nil), it.Data...)
-			it.move(byte(x.Value>>8), x.Value&1 != 0)
-			it.seal()
-			s.insert(len(s.list), it)
-		}
-	case Tap:
-		for k := i; k < min(n, i+1+int(x.Where&15)); k++ {
-			s.list[k].Tap = uint16(x.Value & 3)
-		}
-	case Raw:
-		s.own(i).raw = true
-	case Header:
-		it := s.own(i)
-		if h := min(it.payload, len(it.Data)); h > 0 {
-			it.Data[int(x.Where)%h] ^= byte(x.Value) | 1<<(x.Value>>8&7)
-		}
-	case Transport:
-		s.own(i).transport(x)
-	case CopyTransport:
-		it, from := s.own(i), &s.list[j]
-		a, b := it.transportHeader(), from.transportHeader()
-		if it.tcp == from.tcp {
-			copy(a, b)
-		}
-	case Resegment:
-		s.resegment(i, x)
-	case Captured:
-		s.list[i].Link = [...]capture.LinkType{
-			capture.LinkEthernet, capture.LinkRaw, capture.LinkSLL, capture.LinkSLL2, capture.LinkERF, capture.LinkInfiniBand, capture.LinkNull, capture.LinkIPv4,
-		}[x.Value&7]
+	op := int(x.Op) % packetChanges
+	if change := changes[op]; change != nil {
+		change(s, x, i, j)
+	} else { // a word
+		mutate.Word(s.own(i).body(), op, x, s.list[j].body())
 	}
 	return true
+}
+
+// changes has the methods of all changes but those of a word. They get two
+// packets: i is changed, from j something may be taken.
+var changes = [packetChanges]func(s *stage, x mutate.Step, i, j int){
+	Drop:          func(s *stage, _ mutate.Step, i, _ int) { s.remove(i, 1) },
+	DropRun:       func(s *stage, x mutate.Step, i, _ int) { s.remove(i, min(len(s.list)-i, 1+int(x.Value&7))) },
+	Double:        (*stage).double,
+	Swap:          (*stage).swap,
+	Delay:         func(s *stage, x mutate.Step, i, _ int) { s.shift(x, i, min(len(s.list)-1, i+1+int(x.Value&15))) },
+	Advance:       func(s *stage, x mutate.Step, i, _ int) { s.shift(x, i, max(0, i-1-int(x.Value&15))) },
+	Warp:          func(s *stage, x mutate.Step, i, _ int) { s.warp(x, i, i+1) },
+	WarpRest:      func(s *stage, x mutate.Step, i, _ int) { s.warp(x, i, len(s.list)) },
+	Cut:           func(s *stage, x mutate.Step, i, _ int) { s.cut(i, int(x.Where)%(len(s.list[i].Data)+1)) },
+	Snap:          (*stage).snap,
+	Grow:          (*stage).grow,
+	Shrink:        (*stage).shrink,
+	CopyBytes:     func(s *stage, x mutate.Step, i, j int) { mutate.Copy(s.own(i).body(), x, s.list[j].body()) },
+	Splice:        (*stage).splice,
+	Reverse:       func(s *stage, _ mutate.Step, i, _ int) { s.own(i).reverse() },
+	Elsewhere:     (*stage).elsewhere,
+	CloneFlow:     (*stage).cloneFlow,
+	Tap:           (*stage).tap,
+	Raw:           func(s *stage, _ mutate.Step, i, _ int) { s.own(i).raw = true },
+	Header:        (*stage).header,
+	Transport:     func(s *stage, x mutate.Step, i, _ int) { s.own(i).transport(x) },
+	CopyTransport: (*stage).copyTransport,
+	Resegment:     func(s *stage, x mutate.Step, i, _ int) { s.resegment(i, x) },
+	Captured:      func(s *stage, x mutate.Step, i, _ int) { s.list[i].Link = links[x.Value&7] },
+}
+
+// links are what a packet may claim to have been captured as.
+var links = [8]capture.LinkType{
+	capture.LinkEthernet, capture.LinkRaw, capture.LinkSLL, capture.LinkSLL2, capture.LinkERF, capture.LinkInfiniBand, capture.LinkNull, capture.LinkIPv4,
+}
+
+func (s *stage) double(x mutate.Step, i, _ int) {
+	s.share(i)
+	it := s.list[i]
+	at := min(len(s.list), i+1+int(x.Value&15))
+	it.Time = s.list[at-1].Time + int64(x.Value>>8&0xff)
+	s.insert(at, it)
+}
+
+func (s *stage) swap(x mutate.Step, i, j int) {
+	s.list[i], s.list[j] = s.list[j], s.list[i]
+	if x.Value&1 == 0 { // as a capture with its times in order would have them
+		s.list[i].Time, s.list[j].Time = s.list[j].Time, s.list[i].Time
+	}
+}
+
+// shift puts packet i at another place.
+func (s *stage) shift(x mutate.Step, i, to int) {
+	it := s.list[i]
+	if x.Value&16 == 0 {
+		it.Time = s.list[to].Time
+	}
+	s.list = append(s.list[:i], s.list[i+1:]...)
+	s.list = append(s.list, item{})
+	copy(s.list[to+1:], s.list[to:])
+	s.list[to] = it
+}
+
+// warp changes the times of packets [i, end).
+func (s *stage) warp(x mutate.Step, i, end int) {
+	for k := i; k < end; k++ {
+		s.list[k].Time += x.Duration()
+	}
+}
+
+func (s *stage) snap(x mutate.Step, i, _ int) {
+	for k := i; k < len(s.list); k++ {
+		s.cut(k, 14+int(x.Where&0x1ff))
+	}
+}
+
+func (s *stage) grow(x mutate.Step, i, j int) {
+	it := s.own(i)
+	room := min(MaxPacket, len(it.Data)+MaxBytes-s.size) - it.payload
+	s.size += it.resize(mutate.Grow(it.body(), x, s.list[j].body(), room))
+}
+
+func (s *stage) shrink(x mutate.Step, i, _ int) {
+	it := s.own(i)
+	s.size += it.resize(mutate.Shrink(it.body(), x))
+}
+
+func (s *stage) splice(x mutate.Step, i, _ int) {
+	other := s.all[int(x.Where)%len(s.all)]
+	from := int(x.Value&0xff) % len(other)
+	shift := s.list[i].Time - other[from].Time
+	for k, it := range other[from:min(len(other), from+1+int(x.Value>>8&15))] {
+		it.Time += shift
+		s.insert(min(len(s.list), i+k), it)
+	}
+}
+
+func (s *stage) elsewhere(x mutate.Step, i, _ int) {
+	for k := i; k < len(s.list); k++ {
+		if x.Value&2 == 0 || s.list[k].tcp == s.list[i].tcp {
+			s.own(k).move(byte(x.Value>>8), x.Value&1 != 0)
+		}
+	}
+}
+
+func (s *stage) cloneFlow(x mutate.Step, i, _ int) {
+	for k := range min(len(s.list)-i, 1+int(x.Where&15)) {
+		s.share(i + k)
+		it := s.list[i+k]
+		it.Data = append([]byte(nil), it.Data...)
+		it.move(byte(x.Value>>8), x.Value&1 != 0)
+		it.seal()
+		s.insert(len(s.list), it)
+	}
+}
+
+func (s *stage) tap(x mutate.Step, i, _ int) {
+	for k := i; k < min(len(s.list), i+1+int(x.Where&15)); k++ {
+		s.list[k].Tap = uint16(x.Value & 3)
+	}
+}
+
+func (s *stage) header(x mutate.Step, i, _ int) {
+	it := s.own(i)
+	if h := min(it.payload, len(it.Data)); h > 0 {
+		it.Data[int(x.Where)%h] ^= byte(x.Value) | 1<<(x.Value>>8&7)
+	}
+}
+
+func (s *stage) copyTransport(_ mutate.Step, i, j int) {
+	it, from := s.own(i), &s.list[j]
+	a, b := it.transportHeader(), from.transportHeader()
+	if it.tcp == from.tcp {
+		copy(a, b)
+	}
 }
 
 // share makes sure that nothing is written to data that two packets will have.

@@ -26,61 +26,95 @@ func (s *Store) Rename(c *store.Cred, from store.Handle, name []byte, to store.H
 	if e == nil {
 		return store.ErrNoEnt
 	}
-	n := e.inode
-	old := t.dir.lookup(newName)
+	m := move{from: f, to: t, entry: e, inode: e.inode, old: t.dir.lookup(newName)}
 	wFrom.Before, wFrom.Atomic = f.attr, true
 	wTo.Before, wTo.Atomic = t.attr, true
 	defer func() { wFrom.After, wTo.After = f.attr, t.attr }()
-	if n.dir != nil {
-		for up := t; up != s.root; up = up.dir.parent {
-			if up == n {
-				return store.ErrInval
-			}
-		}
-		if n == s.root {
-			return store.ErrInval
-		}
+	if s.intoItself(&m) {
+		return store.ErrInval
 	}
-	if old != nil && old.inode == n {
+	if m.old != nil && m.old.inode == m.inode {
 		return nil
 	}
-	var victim *inode
-	if old != nil {
-		victim = old.inode
-	}
-	defer lockMoved(n, victim, f, t)()
-	if err := s.mayUnlink(c, f, n); err != nil {
+	defer lockMoved(m.inode, m.victim(), f, t)()
+	if err := s.mayMove(c, &m); err != nil {
 		return err
 	}
-	if !s.permits(c, t, store.MayWrite|store.MayExecute) {
+	s.move(&m, newName)
+	return nil
+}
+
+// move is a name that is to be moved. Both directories are locked.
+type move struct {
+	from, to *inode
+	entry    *entry
+	inode    *inode // what the name stands for
+	old      *entry // the name that it replaces; nil if there is none
+}
+
+// directory reports whether a directory gets another parent.
+func (m *move) directory() bool { return m.inode.dir != nil && m.from != m.to }
+
+// victim is the object that loses its name; nil if there is none.
+func (m *move) victim() *inode {
+	if m.old == nil {
+		return nil
+	}
+	return m.old.inode
+}
+
+// intoItself reports whether a directory would become part of itself.
+func (s *Store) intoItself(m *move) bool {
+	if m.inode.dir == nil {
+		return false
+	}
+	for up := m.to; up != s.root; up = up.dir.parent {
+		if up == m.inode {
+			return true
+		}
+	}
+	return m.inode == s.root
+}
+
+// mayMove says whether the caller may do it, and the place is free.
+func (s *Store) mayMove(c *store.Cred, m *move) error {
+	if err := s.mayUnlink(c, m.from, m.inode); err != nil {
+		return err
+	}
+	if !s.permits(c, m.to, store.MayWrite|store.MayExecute) {
 		return store.ErrAccess
 	}
-	if n.dir != nil && f != t && !s.permits(c, n, store.MayWrite) {
+	if m.directory() && !s.permits(c, m.inode, store.MayWrite) {
 		return store.ErrAccess // its ".." changes
 	}
-	if old != nil {
-		if err := s.replaceable(c, t, n, victim); err != nil {
-			return err
-		}
-		s.detach(t, old, victim)
-	} else if n.dir != nil && f != t && t.attr.Nlink >= s.info.MaxLink {
+	if m.old != nil {
+		return s.replaceable(c, m.to, m.inode, m.victim())
+	}
+	if m.directory() && m.to.attr.Nlink >= s.info.MaxLink {
 		return store.ErrMLink
 	}
-	// The name's own cost stays as it is but for the difference in length.
-	s.used.Add(int64(len(newName) - len(name)))
-	f.dir.remove(e)
-	t.dir.add(string(newName), n)
-	if n.dir != nil && f != t {
-		f.attr.Nlink--
-		t.attr.Nlink++
-		n.dir.parent = t
-	}
-	s.touch(f, true)
-	if f != t {
-		s.touch(t, true)
-	}
-	s.touch(n, false)
 	return nil
+}
+
+// move moves a name that may be moved.
+func (s *Store) move(m *move, newName []byte) {
+	if m.old != nil {
+		s.detach(m.to, m.old, m.victim())
+	}
+	// The name's own cost stays as it is but for the difference in length.
+	s.used.Add(int64(len(newName) - len(m.entry.name)))
+	m.from.dir.remove(m.entry)
+	m.to.dir.add(string(newName), m.inode)
+	if m.directory() {
+		m.from.attr.Nlink--
+		m.to.attr.Nlink++
+		m.inode.dir.parent = m.to
+	}
+	s.touch(m.from, true)
+	if m.from != m.to {
+		s.touch(m.to, true)
+	}
+	s.touch(m.inode, false)
 }
 
 // lockMoved locks the object that is moved and the one that it replaces, which

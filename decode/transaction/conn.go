@@ -1,0 +1,82 @@
+package transaction
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// conn is what a Tracker knows of a connection: rdma.Connection.Upper. At the
+// end of the connection the halves go; the rest stays for those who list it.
+type conn struct {
+	halves  [2]*half // by the side of the requester; nil if it has sent nothing yet
+	forward uint8    // 1 + the side that sends forward calls; 0 if no call has shown it
+	calls   Calls
+	// copied is the last copy that was handed out, see snapshot.
+	copied *rdma.Connection
+}
+
+// UpperOfConnection implements rdma.Upper.
+func (*conn) UpperOfConnection() {}
+
+// Calls count the transactions of a connection that have ended.
+type Calls struct {
+	Ended      uint64
+	Unanswered uint64 // no reply was seen
+	Incomplete uint64 // no call was seen, or a part is missing
+}
+
+func (c *Calls) add(o Calls) {
+	c.Ended += o.Ended
+	c.Unanswered += o.Unanswered
+	c.Incomplete += o.Incomplete
+}
+
+// CallsOf returns how many transactions of a connection have ended so far; of a
+// copy of a connection, by the time of the copy.
+func CallsOf(c *rdma.Connection) Calls {
+	if k, ok := c.Upper.(*conn); ok {
+		return k.calls
+	}
+	return Calls{}
+}
+
+// ClientOf returns the side that sends forward calls: as calls have shown, or
+// the one that has set up the connection. If neither was captured, ok is false
+// and the side 0.
+func ClientOf(c *rdma.Connection) (side rdma.Side, ok bool) {
+	if s := forwardSide(c); s != unknownSide {
+		return s, true
+	}
+	return 0, false
+}
+
+// of returns what is known of a connection, from now on if nothing was.
+func of(c *rdma.Connection) *conn {
+	if k, ok := c.Upper.(*conn); ok {
+		return k
+	}
+	k := new(conn)
+	c.Upper = k
+	return k
+}
+
+// halfOf is the half of a side, nil if it has sent nothing.
+func halfOf(c *rdma.Connection, side rdma.Side) *half {
+	if k, ok := c.Upper.(*conn); ok {
+		return k.halves[side]
+	}
+	return nil
+}
+
+// snapshot is a copy of what is known of a connection's ends and setup, which
+// does not change any more. It is made anew only when that has changed; the
+// counters in it are those of that time.
+func snapshot(c *rdma.Connection) *rdma.Connection {
+	k := of(c)
+	if s := k.copied; s != nil && s.ID == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&
+		s.State == c.State && s.Setup[0].Frame == c.Setup[0].Frame && s.Setup[1].Frame == c.Setup[1].Frame {
+		return s
+	}
+	s := new(rdma.Connection)
+	*s = c.Copy()
+	s.Upper = &conn{forward: k.forward, calls: k.calls}
+	k.copied = s
+	return s
+}
