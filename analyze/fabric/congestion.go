@@ -11,10 +11,20 @@ import (
 type congestion struct {
 	first   rdma.Ref // the first marked packet since the last CNP
 	lastCNP rdma.Ref // that went to this side
+	usual   int64    // time between two packets of a transfer while no CNP has come, in 1/16 ns
+	limited bool     // a CNP has come, and the usual pace has not come back since
+	calm    uint8    // packets in a row at the usual pace
 }
 
 // congested takes note of marks, CNPs and rates.
 func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
+	if r.opt.Lean {
+		if s.Class == rdma.ClassCNP {
+			m := &k.marks[s.From.Other()]
+			m.limited, m.calm = true, 0
+		}
+		return
+	}
 	r.series.add(s, again)
 	if s.Marked {
 		r.totals.Marked++
@@ -29,6 +39,7 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	}
 	r.totals.CNPs++
 	m := &k.marks[s.From.Other()] // whose packets were marked
+	m.limited, m.calm = true, 0
 	if d, ok := between(m.first, s.Ref); ok {
 		r.samples.Add(&r.markToCNP, int64(d))
 		m.first = rdma.Ref{}

@@ -127,6 +127,9 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	}
 	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
 		o.Packets = 1 // the request; all others come with WorkData
+		if d.reads++; d.reads == k.depth(w.From) {
+			d.fullAt = ref
+		}
 	}
 	if w.Kind == rdma.WorkAtomic {
 		o.Bytes = uint64(w.Length)
@@ -147,6 +150,13 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 	if again {
 		o.Again++
 	} else {
+		if o.Bytes > 0 && c.Fabric != rdma.IWARP {
+			sender := from
+			if o.Kind == rdma.WorkRead {
+				sender = from.Other()
+			}
+			r.paced(&k.dirs[from], &k.marks[sender], o.Last, ref)
+		}
 		o.Packets++
 		o.Bytes += uint64(bytes)
 		o.Last = ref
@@ -198,12 +208,21 @@ func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
 	if o.Kind == rdma.WorkWrite && o.Length == 0 { // of iWARP
 		o.Length = uint32(min(o.Bytes, 1<<32-1))
 	}
-	r.count(k, o)
+	if !r.opt.Lean {
+		r.count(k, o)
+	}
 	if r.opt.Operation != nil {
 		r.opt.Operation(o)
 	}
 	o.live = false
-	k.dirs[o.From].open.live--
+	d := &k.dirs[o.From]
+	d.open.live--
+	if o.Kind == rdma.WorkRead || o.Kind == rdma.WorkAtomic {
+		if d.fullAt.Seen() && ref.Seen() {
+			d.stalls.add(r, Stall{From: d.fullAt.Time, To: ref.Time, Lost: ref.Time - d.fullAt.Time, Cause: rdma.CauseReadSlot})
+		}
+		d.reads, d.fullAt = d.reads-1, rdma.Ref{}
+	}
 }
 
 // giveUp ends all that side has under way.

@@ -26,6 +26,8 @@ type Options struct {
 	// Interval is the length of the intervals over time; 0 lets the capture
 	// decide.
 	Interval time.Duration
+	// Lean leaves out all that only a report needs: histograms, sums and intervals.
+	Lean bool
 	// Memory bounds the histograms (DefaultMemory bytes).
 	Memory int
 }
@@ -49,6 +51,7 @@ type Recorder struct {
 	made    int // connections
 	scale   int // sixteenths of the usual memory that there are for rings and trails
 	steps   int // in all trails
+	stalled int // room for stalls, of all directions
 
 	last     *conn
 	sizes    [5][sizeClasses]*group
@@ -232,6 +235,7 @@ func (r *Recorder) drop(k *conn, side rdma.Side) {
 	r.slots -= len(d.open.slots)
 	d.open = ring{}
 	r.abandon(k, d)
+	d.stalls.reset(r)
 }
 
 // Totals count over all connections of RDMA.
@@ -451,6 +455,9 @@ func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	}
 	if counted > seen {
 		r.totals.NotOperations += counted - seen
+	}
+	if r.opt.Lean {
+		return
 	}
 	if k.extra {
 		r.lost++

@@ -114,6 +114,9 @@ var rules = []rule{
 	// linter sees to.
 	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/..."}},
 
+	// What the time of transactions was lost to: RDMA, laid over phases.
+	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
+
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
 	{packages: "analyze/window", own: []string{"capture"}},
