@@ -85,6 +85,7 @@ func New(opt Options) *Recorder {
 
 // conn is what is followed of a connection.
 type conn struct {
+	owner *Recorder
 	c     *rdma.Connection
 	dirs  [2]direction
 	marks [2]congestion
@@ -126,7 +127,7 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 
 func (r *Recorder) newConn(c *rdma.Connection) *conn {
 	r.made++
-	return &conn{c: c, extra: r.made > maxConnections}
+	return &conn{owner: r, c: c, extra: r.made > maxConnections}
 }
 
 // group is the group of a kind of operations on a connection.

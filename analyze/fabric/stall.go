@@ -93,25 +93,46 @@ func (l *stalls) reset(r *Recorder) {
 // not remembered: what lies before is not known. ok is false if nothing is known of
 // the connection.
 func (r *Recorder) Stalls(c *rdma.Connection, side rdma.Side, after int64, f func(*Stall)) (before int64, ok bool) {
-	switch k := c.Watched.(type) {
-	case *conn:
-		l := &k.dirs[side].stalls
-		for i := len(l.list) - 1; i >= 0; i-- {
-			if s := &l.list[i]; s.To > after {
-				f(s)
-			}
-		}
-		return l.forgotten, true
-	case nil:
-		return 0, c.Fabric != rdma.TCP && c.Fabric != rdma.UDP
+	k, ok := r.known(c)
+	if k == nil {
+		return 0, ok
 	}
-	return 0, false
+	l := &k.dirs[side].stalls
+	for i := len(l.list) - 1; i >= 0; i-- {
+		if s := &l.list[i]; s.To > after {
+			f(s)
+		}
+	}
+	return l.forgotten, true
+}
+
+// known is what is followed of c; nil if nothing is, and ok then says that there was
+// nothing to follow yet.
+func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
+	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+		return nil, false
+	}
+	if k, ok = c.Watched.(*conn); ok {
+		return k, true
+	}
+	ok = true
+	c.EachWatched(func(x any) {
+		switch x := x.(type) {
+		case *conn:
+			if x.owner == r {
+				k = x
+			}
+		case over:
+			ok = false
+		}
+	})
+	return k, ok || k != nil
 }
 
 // Quiet reports whether nothing stalled on the connection since a time; false also
 // if nothing is known of it.
 func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
-	k, _ := c.Watched.(*conn)
+	k, _ := r.known(c)
 	if k == nil {
 		return false
 	}

@@ -82,6 +82,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
 	opt := o.decoder()
 	opt.Concurrent = true
+	o.blame(&opt)
 	if o.partition != "" {
 		t := parquet.NewTree(o.out, layout, metadata)
 		t.Outputs, t.AtOnce = j.files, !j.in.live

@@ -189,3 +189,15 @@ func (l watchers) Merged(into *Connection, side Side, from *Connection, was Side
 func (l watchers) Closed(c *Connection, ref Ref) {
 	l.each(c, func(_ int, w Watcher) { w.Closed(c, ref) })
 }
+
+// EachWatched calls f with what each Watcher has put into Connection.Watched.
+func (c *Connection) EachWatched(f func(any)) {
+	slots, several := c.Watched.(watched)
+	if !several {
+		f(c.Watched)
+		return
+	}
+	for _, x := range slots {
+		f(x)
+	}
+}

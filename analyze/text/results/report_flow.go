@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -287,10 +288,23 @@ func (p *reportPrinter) slowest() {
 			}
 		}
 		p.printf("          %s\n", line)
+		if x.Cause != "" {
+			p.printf("          %s\n", lostLine(x))
+		}
 		for _, n := range x.Notes {
 			p.printf("          note: %s\n", safe(n))
 		}
 	}
+}
+
+// lostLine says what a transaction lost its time to, most first.
+func lostLine(x *latency.Slow) string {
+	names := slices.Collect(maps.Keys(x.Lost))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(x.Lost[b], x.Lost[a]), cmp.Compare(a, b)) })
+	for i, n := range names {
+		names[i] = fmt.Sprintf("%s (%s %%) to %s", duration(x.Lost[n]), Percent(float64(x.Lost[n])/float64(x.Total)), strings.ReplaceAll(n, "_", " "))
+	}
+	return "lost " + strings.Join(names, ", ")
 }
 
 func shortStatus(x *latency.Slow) string {
