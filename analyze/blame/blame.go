@@ -76,7 +76,7 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 	add := func(side rdma.Side, f func(x *fabric.Stall) bool) {
 		forgotten, _ := b.Recorder.Stalls(c, side, from, func(x *fabric.Stall) {
 			if n := len(b.list); x.From < to {
-				b.list = append(b.list, *x)
+				b.list = append(b.list, x.At(to))
 				if !f(&b.list[n]) {
 					b.list = b.list[:n]
 				}

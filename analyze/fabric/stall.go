@@ -16,6 +16,10 @@ type Stall struct {
 	// Late and LateTo are the packets that ended it, if they had not been seen
 	// before: they had been lost before the capture point. 0 if they had been.
 	Late, LateTo uint64
+	// From2 and To2 are those of the last packet that was sent again with the first,
+	// the same two if it was the only one: what had been sent behind the lost packet
+	// had been sent for nothing.
+	From2, To2 int64
 	// Until is when the sender had caught up, 0 if that had not been seen as the
 	// stall was handed out.
 	Until int64
@@ -41,12 +45,14 @@ func (l *stalls) add(r *Recorder, s Stall) {
 		return
 	}
 	s.Lost = min(s.Lost, s.To-s.From)
+	s.From2, s.To2 = s.From, s.To
 	n := len(l.list)
 	if s.Cause == rdma.CauseCongestion || s.Cause == rdma.CauseReadSlot {
 		for i := n - 1; i >= 0 && i >= n-2; i-- {
 			if p := &l.list[i]; p.Cause == s.Cause && s.From >= p.From && s.From-p.To <= (p.To-p.From)/4 {
 				p.Lost += s.Lost
 				p.To = max(p.To, s.To)
+				p.To2 = p.To
 				p.Lost = min(p.Lost, p.To-p.From)
 				if i == n-2 {
 					l.list[i], l.list[n-1] = l.list[n-1], l.list[i]
@@ -99,7 +105,7 @@ func (r *Recorder) Stalls(c *rdma.Connection, side rdma.Side, after int64, f fun
 	}
 	l := &k.dirs[side].stalls
 	for i := len(l.list) - 1; i >= 0; i-- {
-		if s := &l.list[i]; s.To > after {
+		if s := &l.list[i]; s.To2 > after {
 			f(s)
 		}
 	}
@@ -142,7 +148,7 @@ func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
 			return false
 		}
 		for i := range l.list {
-			if l.list[i].To > since {
+			if l.list[i].To2 > since {
 				return false
 			}
 		}
@@ -160,6 +166,22 @@ func (s *Stall) Before(at int64) bool {
 		s.To = at
 	}
 	return true
+}
+
+// At is the stall as somebody saw it who waited until a time: for a packet behind the
+// lost one, from when that packet was sent to when it was sent again.
+func (s Stall) At(end int64) Stall {
+	switch {
+	case s.To2 <= s.To || end <= s.To:
+		return s
+	case end >= s.To2:
+		s.From, s.To = s.From2, s.To2
+	default:
+		s.From += scaled(s.From2-s.From, end-s.To, s.To2-s.To)
+		s.To = end
+	}
+	s.Lost = s.To - s.From
+	return s
 }
 
 // Share says how much of the time from a to b was lost to what.
@@ -262,7 +284,13 @@ func (d *direction) over(r *Recorder, w *waits, s *rdma.Sighting) {
 func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	switch {
 	case s.Read && d.ep.Responses: // the responses end it
-	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0: // needless: nobody waited for it
+	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0:
+		// Needless: the acknowledgement was lost, or late. Who waits for it may not go
+		// on: it has been silent since it sent the last packet.
+		if first {
+			d.wait.wait(d.lastSent, s.PSN, rdma.CauseRecovery)
+			d.over(r, &d.wait, s)
+		}
 	case d.wait.since.Seen():
 		if psnDiff(s.PSN, d.wait.psn) <= 0 {
 			d.over(r, &d.wait, s)
@@ -274,10 +302,18 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 		}
 		d.wait.wait(since, s.PSN, rdma.CauseRecovery)
 		d.over(r, &d.wait, s)
-	case s.Novelty == rdma.NoveltyLate && s.PSN == psnAdd(d.run, 1):
+	case s.PSN == psnAdd(d.run, 1) && len(d.stalls.list) > 0:
 		d.run = s.PSN
-		if n := len(d.stalls.list); n > 0 && d.stalls.list[n-1].Late != 0 {
-			d.stalls.list[n-1].LateTo = s.Ref.Number
+		x := &d.stalls.list[len(d.stalls.list)-1]
+		if x.Cause != rdma.CauseRecovery && x.Cause != rdma.CauseNotReady || s.Ref.Time < x.To2 {
+			break
+		}
+		x.To2 = s.Ref.Time
+		if at := d.sent.get(s.PSN); s.Novelty == rdma.NoveltyAgain && at.Seen() && at.Time >= x.From && at.Time < x.To {
+			x.From2 = at.Time
+		}
+		if x.Late != 0 && s.Novelty == rdma.NoveltyLate {
+			x.LateTo = s.Ref.Number
 		}
 	}
 }
