@@ -122,6 +122,9 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 			x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
 			return x.To > x.From
 		})
+		if n := b.Recorder.Patience(c); n > 0 && to-from >= n {
+			b.list = append(b.list, fabric.Stall{From: from, To: to, Lost: to - from, Cause: rdma.CauseUnknown})
+		}
 	default:
 		add(server, all)
 	}

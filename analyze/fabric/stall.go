@@ -184,6 +184,18 @@ func (s Stall) At(end int64) Stall {
 	return s
 }
 
+// Patience is how long a sender waits at least before it repeats something, if
+// something was lost on the connection before; 0 if nothing was, or if its setup did
+// not say. What was lost before the capture point, with nothing behind it, is seen once
+// and so much later: silence of that length may be a loss.
+func (r *Recorder) Patience(c *rdma.Connection) int64 {
+	k, _ := r.known(c)
+	if k == nil || k.dirs[0].serial+k.dirs[1].serial == 0 {
+		return 0
+	}
+	return int64(k.ackTimeout()) * earlier / 10
+}
+
 // Share says how much of the time from a to b was lost to what.
 type Share [rdma.NumCauses]int64
 
