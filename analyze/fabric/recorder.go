@@ -47,11 +47,13 @@ const (
 type Recorder struct {
 	opt     Options
 	samples *latency.Samplers
-	slots   int // operations in all rings
-	made    int // connections
-	scale   int // sixteenths of the usual memory that there are for rings and trails
-	steps   int // in all trails
-	stalled int // room for stalls, of all directions
+	slots   int     // operations in all rings
+	made    int     // connections
+	scale   int     // sixteenths of the usual memory that there are for rings and trails
+	steps   int     // in all trails
+	stalled int     // room for stalls, of all directions
+	list    []Stall // for blame
+	scratch []int64
 
 	last     *conn
 	sizes    [5][sizeClasses]*group
@@ -272,6 +274,7 @@ type group struct {
 	count, completed, bytes, packets, again uint64
 	inFlight                                int
 	latency                                 latency.Sampler
+	lost                                    Share
 }
 
 func (g *group) add(o *Operation, s *latency.Samplers) {
@@ -285,6 +288,9 @@ func (g *group) add(o *Operation, s *latency.Samplers) {
 	}
 	if d, ok := o.Latency(); ok {
 		s.Add(&g.latency, int64(d))
+		for c, n := range o.Lost {
+			g.lost[c] += n
+		}
 	}
 }
 
@@ -304,6 +310,9 @@ func (g *group) merge(o *group, s *latency.Samplers) {
 	g.packets += o.packets
 	g.again += o.again
 	g.inFlight = max(g.inFlight, o.inFlight)
+	for c, n := range o.lost {
+		g.lost[c] += n
+	}
 	s.Merge(&g.latency, &o.latency)
 }
 

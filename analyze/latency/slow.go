@@ -29,7 +29,7 @@ type Slow struct {
 	Lost       map[string]int64 `json:"lost"`           // by cause, without the rest; null if nobody has looked
 	Cause      string           `json:"cause"`          // that most was lost to; empty if to none
 	CreditWait int64            `json:"credit_wait_ns"` // before the call, at most
-	InFlight   int              `json:"in_flight"` // calls of the connection in flight when it began, including itself
+	InFlight   int              `json:"in_flight"`      // calls of the connection in flight when it began, including itself
 	Retransmit int              `json:"retransmits"`
 	Troubles   []string         `json:"troubles"`
 	Notes      []string         `json:"notes"`
