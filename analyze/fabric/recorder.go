@@ -62,6 +62,8 @@ type Recorder struct {
 	services map[Service]*[5]group // of those
 	totals   Totals
 	series   series
+	after    reaction
+	pauses   pauses
 	fatals   []FatalNAK
 	top      []*Episode
 	notices  [numNotices]noticeGroup
@@ -225,6 +227,9 @@ func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 			return
 		}
 		k = r.newConn(c)
+	}
+	for side := range k.marks {
+		r.after.reacted(&k.marks[side], k.marks[side].newest)
 	}
 	r.drop(k, 0)
 	r.drop(k, 1)
