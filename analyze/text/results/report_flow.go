@@ -31,8 +31,8 @@ func sortedStatuses(m map[string]uint64) []string {
 // sparks are eight heights of a bar.
 var sparks = []rune("▁▂▃▄▅▆▇█")
 
-// spark draws values as bars of one line: a space for zero.
-func spark(values []float64) string {
+// Spark draws values as bars of one line: a space for zero.
+func Spark(values []float64) string {
 	most := slices.Max(values)
 	var b strings.Builder
 	for _, v := range values {
@@ -91,7 +91,7 @@ func (p *reportPrinter) overTime() {
 			}
 		}
 		if most := slices.Max(values); most > 0 {
-			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), spark(values))
+			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), Spark(values))
 		}
 	}
 	p.printf("\n%s\n", "the number is the value of the highest bar; --interval 1s gives a table")
