@@ -28,6 +28,8 @@ type Options struct {
 	Interval time.Duration
 	// Lean leaves out all that only a report needs: histograms, sums and intervals.
 	Lean bool
+	// Live keeps a list of connections for Health.
+	Live bool
 	// Memory bounds the histograms (DefaultMemory bytes).
 	Memory int
 }
@@ -53,6 +55,8 @@ type Recorder struct {
 	steps   int     // in all trails
 	stalled int     // room for stalls, of all directions
 	list    []Stall // for blame
+	live    []*conn
+	gone    []Health
 	scratch []int64
 
 	last     *conn
@@ -90,6 +94,7 @@ func New(opt Options) *Recorder {
 // conn is what is followed of a connection.
 type conn struct {
 	owner *Recorder
+	place int // in Recorder.live
 	c     *rdma.Connection
 	dirs  [2]direction
 	marks [2]congestion
@@ -131,7 +136,9 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 
 func (r *Recorder) newConn(c *rdma.Connection) *conn {
 	r.made++
-	return &conn{owner: r, c: c, extra: r.made > maxConnections}
+	k := &conn{owner: r, c: c, extra: r.made > maxConnections}
+	r.opened(k)
+	return k
 }
 
 // group is the group of a kind of operations on a connection.
@@ -175,6 +182,7 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	if b == nil {
 		return
 	}
+	r.left(b, false)
 	if a == nil {
 		r.drop(b, 0)
 		r.drop(b, 1)
@@ -231,6 +239,7 @@ func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	for side := range k.marks {
 		r.after.reacted(&k.marks[side], k.marks[side].newest)
 	}
+	r.left(k, true)
 	r.drop(k, 0)
 	r.drop(k, 1)
 	r.closed(k, ref)

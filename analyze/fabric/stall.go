@@ -37,6 +37,7 @@ const (
 type stalls struct {
 	list      []Stall
 	forgotten int64 // end of the latest that is not remembered any more
+	lost      Share // of all, since the beginning
 }
 
 // add takes a stall.
@@ -46,6 +47,7 @@ func (l *stalls) add(r *Recorder, s Stall) {
 	}
 	s.Lost = min(s.Lost, s.To-s.From)
 	s.From2, s.To2 = s.From, s.To
+	l.lost[s.Cause] += s.Lost
 	n := len(l.list)
 	if s.Cause == rdma.CauseCongestion || s.Cause == rdma.CauseReadSlot {
 		for i := n - 1; i >= 0 && i >= n-2; i-- {
