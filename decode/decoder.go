@@ -121,6 +121,7 @@ type Decoder struct {
 	tally   account
 	stop    atomic.Bool
 
+	pauses   rdma.PauseWatcher // nil: nobody wants to know
 	emit     func(*transaction.Transaction)
 	handover *handover  // while Run is under way, with Options.Concurrent
 	single   dissection // of Batch
@@ -132,6 +133,7 @@ type Decoder struct {
 func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit}
 	d.account(&opt)
+	d.pauses, _ = opt.Watcher.(rdma.PauseWatcher)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	var h rdma.Handler = &handler{Tracker: d.tx, d: d}
@@ -360,6 +362,12 @@ func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rd
 		tap, tenant = d.tunnels.place(p, &u.frame)
 	}
 	kind := kindOf(&u.frame)
+	if d.pauses != nil && u.frame.Unknown.Layer == link.EtherLayer {
+		var x link.Pause
+		if u.frame.Pause(&x) {
+			d.pauses.Paused(x.PerPriority, x.Priorities, &x.Quanta, ref)
+		}
+	}
 	switch u.fabric {
 	case rdma.RoCEv2, rdma.RoCEv1, rdma.InfiniBand:
 		kind.Class, kind.Fabric, kind.Port = ClassRDMA, u.fabric, 0

@@ -11,10 +11,23 @@ import (
 type congestion struct {
 	first   rdma.Ref // the first marked packet since the last CNP
 	lastCNP rdma.Ref // that went to this side
+	usual   int64    // time between two packets of a transfer while no CNP has come, in 1/16 ns
+	limited bool     // a CNP has come, and the usual pace has not come back since
+	calm    uint8    // packets in a row at the usual pace
+
+	begun, newest int64 // first and latest packet with payload
+	bytes         uint64
 }
 
 // congested takes note of marks, CNPs and rates.
 func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
+	if r.opt.Lean {
+		if s.Class == rdma.ClassCNP {
+			m := &k.marks[s.From.Other()]
+			m.limited, m.calm = true, 0
+		}
+		return
+	}
 	r.series.add(s, again)
 	if s.Marked {
 		r.totals.Marked++
@@ -24,11 +37,14 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	}
 	r.totals.Packets++
 	r.totals.Bytes += uint64(s.Bytes)
+	r.after.sent(&k.marks[s.From], s)
 	if s.Class != rdma.ClassCNP {
 		return
 	}
 	r.totals.CNPs++
 	m := &k.marks[s.From.Other()] // whose packets were marked
+	m.limited, m.calm = true, 0
+	r.after.reacted(m, s.Ref.Time)
 	if d, ok := between(m.first, s.Ref); ok {
 		r.samples.Add(&r.markToCNP, int64(d))
 		m.first = rdma.Ref{}
@@ -76,6 +92,15 @@ type Congestion struct {
 	PerConnection *latency.Distribution `json:"cnp_interval_connection,omitempty"`
 	PerAddresses  *latency.Distribution `json:"cnp_interval_addresses,omitempty"`
 	PerSender     *latency.Distribution `json:"cnp_interval_sender,omitempty"`
+	// Limited is whose CNPs keep a distance, as far as the three show: "connection",
+	// "addresses" or "sender"; empty if the least is the same for several of them, or
+	// there are too few to tell.
+	Limited string `json:"cnps_limited_by"`
+	// Reaction is how much the sides that got CNPs sent, by the time since the last
+	// one; the first before they had got any. Rates are bytes a second.
+	Reaction []Rate `json:"reaction"`
+	// Pauses are the frames of Ethernet flow control, by priority.
+	Pauses []Pause `json:"pauses"`
 }
 
 func (r *Recorder) congestionReport() Congestion {
@@ -89,6 +114,7 @@ func (r *Recorder) congestionReport() Congestion {
 		}
 		return s.Distribution()
 	}
+	c.Limited, c.Reaction, c.Pauses = r.limited(), r.after.report(), r.pauses.report()
 	c.MarkToCNP, c.PerConnection, c.PerAddresses, c.PerSender = get(&r.markToCNP), get(&r.cnpConn), get(&r.cnpAddr), get(&r.cnpPort)
 	return c
 }
@@ -100,8 +126,9 @@ type Interval struct {
 	Bytes   uint64 `json:"bytes"`
 	Marked  uint64 `json:"marked"`
 	CNPs    uint64 `json:"cnps"`
-	Again   uint64 `json:"again"` // packets that were seen once more
-	NAKs    uint64 `json:"naks"`  // RNR NAKs included
+	Again   uint64 `json:"again"`  // packets that were seen once more
+	NAKs    uint64 `json:"naks"`   // RNR NAKs included
+	Pauses  uint64 `json:"pauses"` // frames of flow control that stop something
 }
 
 const (
@@ -120,22 +147,7 @@ type series struct {
 }
 
 func (x *series) add(s *rdma.Sighting, again bool) {
-	if !x.begun {
-		x.begun, x.start = true, s.Ref.Time
-		if x.length == 0 {
-			x.length = firstInterval
-		}
-		x.list = make([]Interval, 0, maxIntervals)
-	}
-	at := max(s.Ref.Time-x.start, 0)
-	for at/x.length >= maxIntervals {
-		x.halve()
-	}
-	i := int(at / x.length)
-	for len(x.list) <= i {
-		x.list = append(x.list, Interval{})
-	}
-	v := &x.list[i]
+	v := x.at(s.Ref.Time)
 	v.Packets++
 	v.Bytes += uint64(s.Bytes)
 	if s.Marked {
@@ -152,6 +164,26 @@ func (x *series) add(s *rdma.Sighting, again bool) {
 	}
 }
 
+// at is the interval of a time.
+func (x *series) at(ns int64) *Interval {
+	if !x.begun {
+		x.begun, x.start = true, ns
+		if x.length == 0 {
+			x.length = firstInterval
+		}
+		x.list = make([]Interval, 0, maxIntervals)
+	}
+	at := max(ns-x.start, 0)
+	for at/x.length >= maxIntervals {
+		x.halve()
+	}
+	i := int(at / x.length)
+	for len(x.list) <= i {
+		x.list = append(x.list, Interval{})
+	}
+	return &x.list[i]
+}
+
 // halve makes one interval of two.
 func (x *series) halve() {
 	x.coarser = x.coarser || x.fixed
@@ -166,6 +198,7 @@ func (x *series) halve() {
 			v.CNPs += w.CNPs
 			v.Again += w.Again
 			v.NAKs += w.NAKs
+			v.Pauses += w.Pauses
 		}
 		x.list[i] = v
 	}

@@ -3,6 +3,8 @@ package fabric
 import (
 	"net/netip"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -84,8 +86,17 @@ func (e *Encoder) AppendJSON(b []byte, o *Operation) []byte {
 	}
 	if d, ok := o.Latency(); ok {
 		num("latency_ns", uint64(d))
+		b = append(b, `,"lost_ns":`...)
+		brace := len(b)
+		for c, n := range o.Lost {
+			if c := rdma.Cause(c); c != rdma.CauseReadSlot {
+				num(c.String(), uint64(n))
+			}
+		}
+		b[brace] = '{'
+		b = append(b, '}')
 	} else {
-		b = append(b, `,"latency_ns":null`...)
+		b = append(b, `,"latency_ns":null,"lost_ns":null`...)
 	}
 	return append(b, '}')
 }
@@ -134,6 +145,14 @@ func (e *Encoder) AppendText(b []byte, o *Operation) []byte {
 		b = append(b, ", "...)
 		b = strconv.AppendUint(b, uint64(o.Again), 10)
 		b = append(b, " packets again"...)
+	}
+	for c, n := range o.Lost {
+		if c := rdma.Cause(c); n > 0 && c != rdma.CauseRest {
+			b = append(b, ", "...)
+			b = text.Duration(b, time.Duration(n))
+			b = append(b, " lost to "...)
+			b = append(b, strings.ReplaceAll(c.String(), "_", " ")...)
+		}
 	}
 	b = append(b, ", frames "...)
 	b = strconv.AppendUint(b, o.First.Number, 10)

@@ -42,6 +42,9 @@ type Operation struct {
 	First      rdma.Ref
 	Last       rdma.Ref // its last packet; not its acknowledgement
 	End        rdma.Ref // what completed it: acknowledgement, or last response
+	// Lost divides the latency by what it was lost to, if there is one: see Stall. The
+	// parts sum to it.
+	Lost Share
 
 	done bool
 	live bool
@@ -127,6 +130,9 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	}
 	if w.Kind == rdma.WorkRead || w.Kind == rdma.WorkAtomic {
 		o.Packets = 1 // the request; all others come with WorkData
+		if d.reads++; d.reads == k.depth(w.From) {
+			d.fullAt = ref
+		}
 	}
 	if w.Kind == rdma.WorkAtomic {
 		o.Bytes = uint64(w.Length)
@@ -147,6 +153,13 @@ func (r *Recorder) WorkData(c *rdma.Connection, from rdma.Side, seq uint64, byte
 	if again {
 		o.Again++
 	} else {
+		if o.Bytes > 0 && c.Fabric != rdma.IWARP {
+			sender := from
+			if o.Kind == rdma.WorkRead {
+				sender = from.Other()
+			}
+			r.paced(&k.dirs[from], &k.marks[sender], o.Last, ref)
+		}
 		o.Packets++
 		o.Bytes += uint64(bytes)
 		o.Last = ref
@@ -198,12 +211,50 @@ func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
 	if o.Kind == rdma.WorkWrite && o.Length == 0 { // of iWARP
 		o.Length = uint32(min(o.Bytes, 1<<32-1))
 	}
-	r.count(k, o)
+	if !r.opt.Lean {
+		r.blame(k, o)
+		r.count(k, o)
+	}
 	if r.opt.Operation != nil {
 		r.opt.Operation(o)
 	}
 	o.live = false
-	k.dirs[o.From].open.live--
+	d := &k.dirs[o.From]
+	d.open.live--
+	if o.Kind == rdma.WorkRead || o.Kind == rdma.WorkAtomic {
+		if d.fullAt.Seen() && ref.Seen() {
+			d.stalls.add(r, Stall{From: d.fullAt.Time, To: ref.Time, Lost: ref.Time - d.fullAt.Time, Cause: rdma.CauseReadSlot})
+		}
+		d.reads, d.fullAt = d.reads-1, rdma.Ref{}
+	}
+}
+
+// blame divides the latency of an operation. What is behind its last packet does not
+// keep it.
+func (r *Recorder) blame(k *conn, o *Operation) {
+	o.Lost = Share{}
+	d, ok := o.Latency()
+	if !ok {
+		return
+	}
+	from, to := o.First.Time, o.End.Time
+	l := &k.dirs[o.From]
+	r.list = r.list[:0]
+	for i := len(l.stalls.list) - 1; i >= 0; i-- {
+		s := &l.stalls.list[i]
+		if s.To2 > from && s.From < to && s.From <= o.Last.Time && s.Cause != rdma.CauseReadSlot {
+			r.list = append(r.list, s.At(to))
+		}
+	}
+	if w := &l.answer; o.Kind == rdma.WorkRead && w.since.Seen() && w.since.Time < to {
+		// The response that ends the operation ends the stall, too.
+		r.list = append(r.list, Stall{From: w.since.Time, To: to, Lost: to - w.since.Time, Cause: w.cause})
+	}
+	if len(r.list) == 0 && l.stalls.forgotten <= from {
+		o.Lost[rdma.CauseRest] = int64(d)
+		return
+	}
+	o.Lost, r.scratch = Divide(from, to, r.list, l.stalls.forgotten, r.scratch)
 }
 
 // giveUp ends all that side has under way.

@@ -26,6 +26,10 @@ type Options struct {
 	// Interval is the length of the intervals over time; 0 lets the capture
 	// decide.
 	Interval time.Duration
+	// Lean leaves out all that only a report needs: histograms, sums and intervals.
+	Lean bool
+	// Live keeps a list of connections for Health.
+	Live bool
 	// Memory bounds the histograms (DefaultMemory bytes).
 	Memory int
 }
@@ -45,10 +49,15 @@ const (
 type Recorder struct {
 	opt     Options
 	samples *latency.Samplers
-	slots   int // operations in all rings
-	made    int // connections
-	scale   int // sixteenths of the usual memory that there are for rings and trails
-	steps   int // in all trails
+	slots   int     // operations in all rings
+	made    int     // connections
+	scale   int     // sixteenths of the usual memory that there are for rings and trails
+	steps   int     // in all trails
+	stalled int     // room for stalls, of all directions
+	list    []Stall // for blame
+	live    []*conn
+	gone    []Health
+	scratch []int64
 
 	last     *conn
 	sizes    [5][sizeClasses]*group
@@ -57,6 +66,8 @@ type Recorder struct {
 	services map[Service]*[5]group // of those
 	totals   Totals
 	series   series
+	after    reaction
+	pauses   pauses
 	fatals   []FatalNAK
 	top      []*Episode
 	notices  [numNotices]noticeGroup
@@ -82,6 +93,8 @@ func New(opt Options) *Recorder {
 
 // conn is what is followed of a connection.
 type conn struct {
+	owner *Recorder
+	place int // in Recorder.live
 	c     *rdma.Connection
 	dirs  [2]direction
 	marks [2]congestion
@@ -129,7 +142,9 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 
 func (r *Recorder) newConn(c *rdma.Connection) *conn {
 	r.made++
-	return &conn{c: c, extra: r.made > maxConnections}
+	k := &conn{owner: r, c: c, extra: r.made > maxConnections}
+	r.opened(k)
+	return k
 }
 
 // group is the group of a kind of operations on a connection.
@@ -173,6 +188,7 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	if b == nil {
 		return
 	}
+	r.left(b, false)
 	if a == nil {
 		r.drop(b, 0)
 		r.drop(b, 1)
@@ -226,6 +242,10 @@ func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 		}
 		k = r.newConn(c)
 	}
+	for side := range k.marks {
+		r.after.reacted(&k.marks[side], k.marks[side].newest)
+	}
+	r.left(k, true)
 	r.drop(k, 0)
 	r.drop(k, 1)
 	r.closed(k, ref)
@@ -238,6 +258,7 @@ func (r *Recorder) drop(k *conn, side rdma.Side) {
 	r.slots -= len(d.open.slots)
 	d.open = ring{}
 	r.abandon(k, d)
+	d.stalls.reset(r)
 }
 
 // Totals count over all connections of RDMA.
@@ -273,6 +294,7 @@ type group struct {
 	count, completed, bytes, packets, again uint64
 	inFlight                                int
 	latency                                 latency.Sampler
+	lost                                    Share
 }
 
 func (g *group) add(o *Operation, s *latency.Samplers) {
@@ -286,6 +308,9 @@ func (g *group) add(o *Operation, s *latency.Samplers) {
 	}
 	if d, ok := o.Latency(); ok {
 		s.Add(&g.latency, int64(d))
+		for c, n := range o.Lost {
+			g.lost[c] += n
+		}
 	}
 }
 
@@ -305,6 +330,9 @@ func (g *group) merge(o *group, s *latency.Samplers) {
 	g.packets += o.packets
 	g.again += o.again
 	g.inFlight = max(g.inFlight, o.inFlight)
+	for c, n := range o.lost {
+		g.lost[c] += n
+	}
 	s.Merge(&g.latency, &o.latency)
 }
 
@@ -457,6 +485,9 @@ func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	}
 	if counted > seen {
 		r.totals.NotOperations += counted - seen
+	}
+	if r.opt.Lean {
+		return
 	}
 	if k.extra {
 		r.lost++

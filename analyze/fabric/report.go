@@ -44,6 +44,9 @@ type Group struct {
 	Again     uint64                `json:"again"`
 	InFlight  int                   `json:"in_flight_max"`
 	Latency   *latency.Distribution `json:"latency"`
+	// Lost is what the latencies together were lost to, in nanoseconds, by rdma.Cause;
+	// the rest included.
+	Lost map[string]int64 `json:"lost_ns"`
 }
 
 // Connection is a connection with what its sides sent.
@@ -231,8 +234,20 @@ func (g *group) report(list []Group, kind int) []Group {
 	}
 	return append(list, Group{
 		Kind: rdma.WorkKind(kind).String(), Count: g.count, Completed: g.completed, Bytes: g.bytes, Packets: g.packets, Again: g.again,
-		InFlight: g.inFlight, Latency: g.latency.Distribution(),
+		InFlight: g.inFlight, Latency: g.latency.Distribution(), Lost: g.lost.byName(),
 	})
+}
+
+// byName are the parts of a Share, those of read slots left out: an operation that waits
+// for one has not begun.
+func (s Share) byName() map[string]int64 {
+	m := make(map[string]int64)
+	for c, n := range s {
+		if c := rdma.Cause(c); c != rdma.CauseReadSlot {
+			m[c.String()] = n
+		}
+	}
+	return m
 }
 
 func recoveries(list *[numNotices]noticeGroup) []Recovery {

@@ -34,6 +34,14 @@ type direction struct {
 
 	active bool
 	ep     *Episode // nil before the first
+	serial uint32   // of ep
+
+	stalls       stalls
+	wait, answer waits  // for a request, and for a Read Response, to come again
+	run          uint32 // PSN of the newest packet behind the end of a stall
+
+	reads  int      // under way
+	fullAt rdma.Ref // since when as many as may be
 
 	stream stream // iWARP
 }
@@ -105,6 +113,7 @@ func (r *Recorder) begin(k *conn, side rdma.Side, d *direction, notice Notice, p
 	*e = Episode{Connection: k.c, From: side, Notice: notice, psn: psn}
 	e.Lost = e.ranges[:0]
 	d.active = true
+	d.serial++
 	return e
 }
 
@@ -127,6 +136,7 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 				e.LostAt = d.answers.get(psn)
 				e.Detected = d.answers.after(psn, e.LostAt)
 			}
+			d.answer.wait(e.Start(), psn, rdma.CauseRecovery)
 			return
 		}
 	}
@@ -140,6 +150,10 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 		e.First, e.last, e.reached = l.ref, psnAdd(l.psn, l.count-1), psnAdd(l.psn, 1<<24-1)
 		e.Resent, e.ResentBytes, e.Timeouts = l.count, l.bytes, 1
 		r.aim(d, e)
+		d.stalls.add(r, Stall{
+			From: l.hole.ref.Time, To: l.ref.Time, Lost: l.ref.Time - l.hole.ref.Time, Cause: rdma.CauseRecovery,
+			Late: l.ref.Number, LateTo: l.ref.Number + uint64(l.count) - 1, episode: d.serial,
+		})
 		r.totals.Resent += uint64(l.count)
 		r.totals.ResentBytes += l.bytes
 		*l = late{}
@@ -148,6 +162,9 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 		e.lose(psn, 1)
 		e.LostAt = d.sent.get(psn)
 		e.Detected = d.sent.after(psn, e.LostAt)
+		if e.Responses {
+			d.answer.wait(later(e.LostAt, d.progress), psn, rdma.CauseRecovery)
+		}
 	}
 	first := e.First
 	if !first.Seen() {
@@ -203,6 +220,8 @@ func (r *Recorder) aim(d *direction, e *Episode) {
 // under way.
 func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	e := d.ep
+	again := !e.First.Seen() || psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1
+	r.repaired(d, s, again)
 	switch {
 	case !e.First.Seen():
 		e.First, e.last, e.reached = s.Ref, s.PSN, psnAdd(s.PSN, 1<<24-1)
@@ -228,6 +247,7 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 		if g := d.answerGaps.find(s.PSN); g != nil && !g.used {
 			g.used = true
 			e.lose(uint32(g.start), g.count)
+			d.answer.wait(g.ref, s.PSN, rdma.CauseRecovery)
 		}
 		e.last = s.PSN
 	default:
@@ -274,6 +294,9 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 			span = psnDiff(d.answered, d.acked)
 		}
 		d.answers.put(r, s.PSN, s.Ref, max(span, 64))
+		if d.answer.since.Seen() && psnDiff(s.PSN, d.answer.psn) >= 0 && s.Novelty != rdma.NoveltyNew {
+			d.over(r, &d.answer, s)
+		}
 		if d.active && d.ep.Responses && d.ep.First.Seen() && s.PSN == d.ep.psn {
 			d.ep.rewound = true
 		}
@@ -316,6 +339,17 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 			e.lose(s.PSN, 1)
 		}
 	}
+	cause := rdma.CauseRecovery
+	since := d.sent.get(s.PSN)
+	if notice == ByRNR {
+		cause = rdma.CauseNotReady
+	} else if g := d.gaps.find(s.PSN); g != nil {
+		since = g.ref
+	}
+	if !since.Seen() {
+		since = s.Ref
+	}
+	d.wait.wait(since, s.PSN, cause)
 	if !e.NAK.Seen() {
 		e.NAK = s.Ref
 	}
@@ -334,6 +368,7 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, ref rdma.Ref) {
 	if !d.hasAcked || psnDiff(psn, d.acked) > 0 {
 		d.hasAcked, d.acked, d.progress = true, psn, ref
+		d.acknowledged(r, psn, ref)
 		if len(d.gaps.list) > 0 {
 			r.totals.NotCaptured += d.gaps.before(psn)
 		}
@@ -364,6 +399,7 @@ func (r *Recorder) finish(k *conn, d *direction) {
 	e := d.ep
 	if e.CaughtUp.Seen() {
 		e.Repeat = e.repeat()
+		d.stalls.caughtUp(d.serial, e.CaughtUp.Time)
 	}
 	e.Service = k.service(r)
 	e.Connection = k.c
@@ -383,7 +419,8 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 	}
 	d.sent.reset(r)
 	d.answers.reset(r)
-	*d = direction{open: d.open, ep: d.ep}
+	d.stream.sent.reset(r)
+	*d = direction{open: d.open, ep: d.ep, serial: d.serial, stalls: d.stalls}
 }
 
 // fatal takes a NAK that ends the connection (IBTA volume 1, section 9.9.2.1).

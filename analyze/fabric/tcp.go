@@ -11,6 +11,7 @@ type stream struct {
 	dups     int // acknowledgements of the same in a row, without payload
 	firstDup rdma.Ref
 	closed   rdma.Ref // the receiver has no room since
+	sent     segments
 }
 
 // segment takes a TCP segment: payload of one stream, and an acknowledgement of the
@@ -33,6 +34,7 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 			d.gaps.add(hole{start: t.high, count: s.Start - t.high, ref: s.Ref, value: k.c.Stamp.Value})
 		}
 		t.high = s.End
+		t.sent.put(r, s.Start, s.Ref, d)
 	case t.hasAcked && s.End <= t.acked && s.End-s.Start <= 1:
 		// A probe of the window, or a keep-alive (RFC 1122, sections 4.2.2.17 and 4.2.3.6).
 	default:
@@ -96,7 +98,21 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	if t.hasAcked && s.End <= t.acked {
 		e.Needless++
 		r.totals.Needless++
+		return
 	}
+	x := Stall{From: was.ref.Time, To: s.Ref.Time, Cause: rdma.CauseRecovery, episode: d.serial}
+	switch {
+	case g != nil:
+		x.Late, x.LateTo = s.Ref.Number, s.Ref.Number
+	default:
+		since := t.sent.get(s.Start)
+		if !since.Seen() {
+			since = e.Start()
+		}
+		x.From = since.Time
+	}
+	x.Lost = x.To - x.From
+	d.stalls.add(r, x)
 }
 
 // segmentAck takes an acknowledgement of what the other side sent.
@@ -125,10 +141,62 @@ func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 	case !s.ZeroWindow && t.closed.Seen():
 		e := Episode{Connection: k.c, Service: k.service(r), From: s.From.Other(), Notice: ByZeroWind, NAK: t.closed, CaughtUp: s.Ref}
 		e.Waited, _ = between(t.closed, s.Ref)
+		d.stalls.add(r, Stall{From: t.closed.Time, To: s.Ref.Time, Lost: s.Ref.Time - t.closed.Time, Cause: rdma.CauseNotReady, Until: s.Ref.Time})
 		t.closed = rdma.Ref{}
 		r.episode(k, &e)
 	}
 }
+
+// segments is when the newest segments of a stream were sent first, by their offsets.
+type segments struct {
+	ring []sentAt
+	next int
+}
+
+type sentAt struct {
+	start uint64
+	ref   rdma.Ref
+}
+
+// put notes a segment. The ring grows while more are under way than it holds.
+func (l *segments) put(r *Recorder, start uint64, ref rdma.Ref, d *direction) {
+	n := len(l.ring)
+	if n == 0 || n < maxSegments && l.next >= n && (!d.stream.hasAcked || l.ring[l.next%n].start >= d.stream.acked) {
+		size := max(2*n, trailStart)
+		if n == 0 || r.steps+size-n <= maxTrails/16*r.scale {
+			r.steps += size - n
+			ring := make([]sentAt, size)
+			kept := 0
+			if n > 0 {
+				kept = copy(ring, l.ring[l.next%n:])
+				kept += copy(ring[kept:], l.ring[:l.next%n])
+			}
+			l.ring, l.next = ring, kept
+		}
+	}
+	l.ring[l.next%len(l.ring)] = sentAt{start, ref}
+	l.next++
+}
+
+// get is when the segment that an offset is in was sent; the zero Ref if that is not
+// remembered.
+func (l *segments) get(at uint64) rdma.Ref {
+	n := len(l.ring)
+	for i := l.next - 1; i >= 0 && i >= l.next-n; i-- {
+		if x := &l.ring[i%n]; x.start <= at {
+			return x.ref
+		}
+	}
+	return rdma.Ref{}
+}
+
+func (l *segments) reset(r *Recorder) {
+	r.steps -= len(l.ring)
+	*l = segments{}
+}
+
+// maxSegments is how many of a stream are remembered.
+const maxSegments = 64
 
 // bytes returns the hole that an offset of a stream is in.
 func (h *holes) bytes(at uint64) *hole {

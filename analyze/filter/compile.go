@@ -12,6 +12,7 @@ import (
 type compiler struct {
 	expr   string
 	fields map[string]*field // found so far, by name
+	blame  bool              // one of them needs Transaction.Blame
 }
 
 func (c *compiler) field(t token) (*field, error) {
@@ -26,6 +27,7 @@ func (c *compiler) field(t token) (*field, error) {
 		c.fields = map[string]*field{}
 	}
 	c.fields[t.src] = f
+	c.blame = c.blame || f.blame
 	return f, nil
 }
 

@@ -10,9 +10,10 @@ import "github.com/rpcrdma/toolkit/decode/rpc"
 // Filter is a compiled expression. It has scratch memory, so only one goroutine at a time may use it; Clone
 // makes a copy for another goroutine.
 type Filter struct {
-	expr string
-	root node // nil: everything matches
-	s    sink
+	expr  string
+	root  node // nil: everything matches
+	blame bool
+	s     sink
 }
 
 // Compile compiles an expression. An empty one matches everything. The error
@@ -30,8 +31,13 @@ func Compile(expr string) (*Filter, error) {
 	if f.root, _, err = c.node(tree); err != nil {
 		return nil, err
 	}
+	f.blame = c.blame
 	return f, nil
 }
+
+// Blame reports whether the expression has fields that need Transaction.Blame. A nil
+// Filter has none.
+func (f *Filter) Blame() bool { return f != nil && f.blame }
 
 // Match reports whether the expression holds for the transaction that v shows.
 func (f *Filter) Match(v *rpc.View) bool {
@@ -42,7 +48,7 @@ func (f *Filter) Match(v *rpc.View) bool {
 func (f *Filter) String() string { return f.expr }
 
 // Clone returns a Filter with the same expression and its own scratch memory.
-func (f *Filter) Clone() *Filter { return &Filter{expr: f.expr, root: f.root} }
+func (f *Filter) Clone() *Filter { return &Filter{expr: f.expr, root: f.root, blame: f.blame} }
 
 // FieldRef is a field found by name. It has scratch memory, so only one goroutine at a time may use it.
 type FieldRef struct {
@@ -58,6 +64,9 @@ func Field(name string) (*FieldRef, error) {
 	}
 	return &FieldRef{f: f}, nil
 }
+
+// Blame reports whether the field needs Transaction.Blame.
+func (r *FieldRef) Blame() bool { return r.f.blame }
 
 // Info describes the field.
 func (r *FieldRef) Info() FieldInfo { return r.f.info() }

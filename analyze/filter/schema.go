@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -27,6 +28,7 @@ type field struct {
 	joined  bool            // its values are symbols joined by "+", some with a count: LOOKUP*2+GETATTR
 	emit    func(s *sink, v *rpc.View)
 	united  bool          // durations need a unit
+	blame   bool          // it needs Transaction.Blame
 	program *programField // set for fields of a program
 }
 
@@ -303,6 +305,56 @@ func latencyField(name, desc string, emit func(s *sink, v *rpc.View)) []field {
 	}
 }
 
+// lostFields are what the time was lost to.
+func lostFields() (list []field) {
+	add := func(name, desc string, emit func(s *sink, v *rpc.View, b *transaction.Blame)) {
+		f := func(s *sink, v *rpc.View) {
+			if b := v.Tx.Blame; b != nil {
+				emit(s, v, b)
+			}
+		}
+		list = append(list,
+			field{name: "lost_ns" + name, kinds: kDuration, desc: desc, emit: f, blame: true},
+			field{name: "lost" + name, kinds: kDuration, united: true, desc: "the same as lost_ns" + name, emit: f, blame: true})
+	}
+	total := func(s *sink, _ *rpc.View, b *transaction.Blame) {
+		sum := time.Duration(0)
+		for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+			sum += b.Of(c)
+		}
+		s.duration(sum)
+	}
+	add("", "the same as lost_ns.total", total)
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		add("."+c.String(), lostTo[c], func(s *sink, _ *rpc.View, b *transaction.Blame) { s.duration(b.Of(c)) })
+	}
+	add(".total", "time lost to all of these together", total)
+	var causes []string
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		causes = append(causes, c.String())
+	}
+	wait := func(s *sink, v *rpc.View) {
+		if v.Tx.Call.Seen() {
+			s.duration(v.Tx.Credits)
+		}
+	}
+	return append(list,
+		field{name: "lost.cause", kinds: kEnum, textual: true, desc: "what most was lost to", symbols: fixed(causes...), blame: true, emit: func(s *sink, v *rpc.View) {
+			if b := v.Tx.Blame; b != nil && b.Worst() != rdma.CauseRest {
+				s.symbol(b.Worst().String())
+			}
+		}},
+		field{name: "credit_wait_ns", kinds: kDuration, desc: "time before the call when all credits were in use: at most so long it waited", emit: wait},
+		field{name: "credit_wait", kinds: kDuration, united: true, desc: "the same as credit_wait_ns", emit: wait},
+	)
+}
+
+var lostTo = [rdma.NumCauses]string{
+	rdma.CauseNotReady: "time until a receiver was ready", rdma.CauseRecovery: "time until something lost had come again",
+	rdma.CauseCongestion: "time that packets came later than before a CNP", rdma.CauseReadSlot: "time when the limit of RDMA Reads was reached",
+	rdma.CauseUnknown: "time that may be one of these",
+}
+
 func fileField(name, desc string, kinds kindSet, emit func(s *sink, f *rpc.File)) field {
 	return field{name: "file." + name, kinds: kinds, desc: desc, cost: costView, emit: func(s *sink, v *rpc.View) {
 		if f := v.File(); f != nil {
@@ -569,6 +621,7 @@ var schemaFields = sync.OnceValue(func() []field {
 	add(phase(transaction.PhaseReply, "until the reply's last packet")...)
 	add(latencyField("total", "call's first packet to the reply's last", total)...)
 	add(phase(transaction.PhaseAck, "reply's last packet to its acknowledgement")...)
+	add(lostFields()...)
 	add(
 		field{name: "state", kinds: kEnum, textual: true, desc: "whether it was seen whole", symbols: fixed("complete", "no_reply", "no_call", "incomplete"),
 			emit: func(s *sink, v *rpc.View) { s.symbol(v.Tx.State.String()) }},

@@ -13,10 +13,13 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
+//go:embed style.tmpl
+var styleText string
+
 //go:embed page.tmpl
 var pageText string
 
-var page = template.Must(template.New("page").Parse(plot.Template + pageText))
+var page = template.Must(template.New("page").Parse(plot.Template + styleText + pageText))
 
 // Write writes the page. Names of files and whatever else comes from the
 // capture is hostile: html/template escapes it for the place where it stands, and

@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -36,6 +37,8 @@ type view struct {
 	Ranges   *plot.Chart
 	Shares   *plot.Chart
 	Legend   []legend
+	Lost     []lostRow
+	LostNote string
 	Heat     *plot.Chart
 	HeatNote string
 	Rates    *plot.Chart
@@ -84,6 +87,12 @@ type slowRow struct {
 	Bar                                   *plot.Chart
 	Notes                                 []string
 	Bad                                   bool
+}
+
+type lostRow struct {
+	Cause, Time, Share string
+	Touched            uint64
+	Phases             []string
 }
 
 type chunkRow struct {
@@ -150,6 +159,7 @@ func newView(rep *latency.Report) *view {
 		v.shares(rep)
 		v.chunks(rep)
 		v.slow(rep)
+		v.lost(rep)
 		v.costs(rep)
 	}
 	if len(rep.Series.Slots) > 0 {
@@ -399,8 +409,35 @@ func (v *view) slow(rep *latency.Report) {
 		if x.Retransmit > 0 {
 			details = append(details, fmt.Sprintf("%d packets again", x.Retransmit))
 		}
+		if x.Cause != "" {
+			details = append(details, fmt.Sprintf("%s lost to %s", duration(x.Lost[x.Cause]), strings.ReplaceAll(x.Cause, "_", " ")))
+		}
 		r.Details = strings.Join(append(details, x.Troubles...), ", ")
 		v.Slow = append(v.Slow, r)
+	}
+}
+
+// lost says what the time was lost to.
+func (v *view) lost(rep *latency.Report) {
+	l := rep.All.Lost
+	if !l.Some() {
+		return
+	}
+	for i := 1; i <= rdma.NumCauses; i++ { // the rest last
+		c := rdma.Cause(i % rdma.NumCauses)
+		x := l.To(c)
+		if x.Time == 0 {
+			continue
+		}
+		r := lostRow{Cause: strings.ReplaceAll(c.String(), "_", " "), Time: duration(x.Time), Share: fmt.Sprintf("%.1f %%", 100*x.Share), Touched: x.Transactions}
+		for ph := range transaction.Parts() {
+			r.Phases = append(r.Phases, duration(x.Phases[ph.String()]))
+		}
+		v.Lost = append(v.Lost, r)
+	}
+	v.LostNote = fmt.Sprintf("Of %d transactions over RDMA.", l.Transactions)
+	if l.CreditWaits > 0 {
+		v.LostNote += fmt.Sprintf(" %d calls came when a reply had just freed a credit: all had been in use for %s before them.", l.CreditWaits, duration(l.CreditWait))
 	}
 }
 

@@ -115,7 +115,7 @@ func (g *group) model() *Group {
 		NoReply: g.states[transaction.NoReply], NoCall: g.states[transaction.NoCall], OddClock: g.odd,
 		Errors: g.failed, Statuses: g.statuses,
 		CallBytes: g.callBytes, ReplyBytes: g.replyBytes, ReadBytes: g.readBytes, WriteBytes: g.writeBytes,
-		Retransmits: g.retransmits, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline, size: g.size,
+		Retransmits: g.retransmits, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline, Lost: g.lost.model(), size: g.size,
 	}
 	if x.Statuses == nil {
 		x.Statuses = map[string]uint64{}
@@ -148,6 +148,7 @@ func (x *Group) merge(others ...*Group) {
 		x.WriteBytes += o.WriteBytes
 		x.Retransmits += o.Retransmits
 		x.Chunks.merge(&o.Chunks)
+		x.Lost = x.Lost.merge(o.Lost)
 		for i := range o.Inline {
 			x.Inline[i].merge(&o.Inline[i])
 		}
@@ -171,6 +172,7 @@ func (x *Group) finish(seconds float64) {
 		x.Rate = float64(x.Count) / seconds
 		x.ByteRate = (float64(x.CallBytes) + float64(x.ReplyBytes)) / seconds
 	}
+	x.Lost.finish()
 	x.Histogram = x.Latency.Histogram()
 	if x.Histogram == nil {
 		x.Histogram = []Bin{}

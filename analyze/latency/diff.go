@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -89,6 +90,12 @@ type DiffGroup struct {
 	Max  Change   `json:"max_ns"`
 
 	Phases map[string]DiffPhase `json:"phases"`
+
+	// Lost is the time lost to each cause, the rest included; null unless both sides
+	// know it. Explained is the part of Sum.Delta that is not in the rest: null if Sum
+	// did not change.
+	Lost      map[string]Change `json:"lost_ns"`
+	Explained *float64          `json:"explained"`
 
 	// Verdict is the result of Test: "slower", "faster", "noise", "few" if there are too few values to
 	// decide, or "" if one side has none.
@@ -186,11 +193,27 @@ func diffGroup(a, b *Group) *DiffGroup {
 		s, t := a.Phase(p), b.Phase(p)
 		d.Phases[p.String()] = DiffPhase{Mean: i(s.Mean, t.Mean), P50: i(s.P50, t.P50), P99: i(s.P99, t.P99)}
 	}
+	d.lost(a, b)
 	if x.Count > 0 && y.Count > 0 {
 		d.Test = mannWhitney(x, y)
 		d.Verdict = d.Test.verdict(x.Count, y.Count)
 	}
 	return d
+}
+
+// lost compares what time was lost to.
+func (d *DiffGroup) lost(a, b *Group) {
+	if a.Lost == nil || b.Lost == nil {
+		return
+	}
+	d.Lost = make(map[string]Change)
+	for c := range rdma.Cause(rdma.NumCauses) {
+		d.Lost[c.String()] = change(float64(a.Lost.To(c).Time), float64(b.Lost.To(c).Time))
+	}
+	if whole := float64(b.Lost.Time - a.Lost.Time); whole != 0 {
+		part := (whole - d.Lost[rdma.CauseRest.String()].Delta) / whole
+		d.Explained = &part
+	}
 }
 
 func quantile(a, b *Distribution, p float64) Quantile {

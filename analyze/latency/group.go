@@ -30,6 +30,7 @@ type group struct {
 
 	chunks ChunkEconomy
 	inline []Inline
+	lost   *lost // nil before the first
 
 	// The cost of a trouble is found by comparison with unaffected transactions of the same group.
 	clean   touched

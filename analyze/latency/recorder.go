@@ -127,6 +127,7 @@ func (r *Recorder) Add(v *rpc.View) int {
 		return g.index
 	}
 	g.time(&p, &r.mem)
+	g.blame(tx, &p)
 	if s != nil {
 		s.latency.add(int64(p.Total), &r.mem)
 	}

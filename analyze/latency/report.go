@@ -65,6 +65,9 @@ type Group struct {
 	Chunks ChunkEconomy `json:"chunks"`
 	Inline []Inline     `json:"inline"`
 
+	// Lost says what the time was lost to; null if nobody has looked.
+	Lost *Lost `json:"lost"`
+
 	phases [transaction.NumPhases]*Share
 	size   uint8 // sort order of groups by size
 }

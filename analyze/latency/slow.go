@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -25,7 +26,10 @@ type Slow struct {
 	Failed     bool             `json:"failed"`
 	Total      int64            `json:"total_ns"`
 	Phases     map[string]int64 `json:"phases"`
-	InFlight   int              `json:"in_flight"` // calls of the connection in flight when it began, including itself
+	Lost       map[string]int64 `json:"lost"`           // by cause, without the rest; null if nobody has looked
+	Cause      string           `json:"cause"`          // that most was lost to; empty if to none
+	CreditWait int64            `json:"credit_wait_ns"` // before the call, at most
+	InFlight   int              `json:"in_flight"`      // calls of the connection in flight when it began, including itself
 	Retransmit int              `json:"retransmits"`
 	Troubles   []string         `json:"troubles"`
 	Notes      []string         `json:"notes"`
@@ -110,6 +114,18 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 	for i := range d {
 		if d[i] >= 0 {
 			x.Phases[transaction.Phase(i).String()] = d[i]
+		}
+	}
+	x.CreditWait = int64(tx.Credits)
+	if b := tx.Blame; b != nil {
+		x.Lost = make(map[string]int64)
+		for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+			if d := b.Of(c); d > 0 {
+				x.Lost[c.String()] = int64(d)
+			}
+		}
+		if c := b.Worst(); c != rdma.CauseRest {
+			x.Cause = c.String()
 		}
 	}
 	for k := range TroubleKind(numTroubles) {

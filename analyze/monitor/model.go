@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/blame"
+	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/capture"
@@ -24,6 +26,8 @@ type Options struct {
 	Filter   *filter.Filter // transactions that count; nil means all
 	Names    int            // bytes of remembered file names: rpc.Names.Limit
 	Groups   bool           // snapshots include the totals of all transactions
+	// Alarms are thresholds of the view of the fabric.
+	Alarms Thresholds
 	// Message, if set, is called with each ended transaction, for example to report malformed messages. It
 	// must not keep the view.
 	Message func(*rpc.View)
@@ -65,6 +69,8 @@ type Model struct {
 	all    *stats
 	some   *stats // transactions that pass the filter; nil without a filter
 	conns  connections
+	blame  *blame.Blame
+	wires  wires
 	linger linger
 	hold   bool
 	listed []uint64        // open transactions in the latest snapshot
@@ -110,6 +116,8 @@ func New(opt Options) *Model {
 	dec.Transactions.Packets = opt.Packets
 	dec.Observer = (*observer)(m)
 	dec.Closed = m.conns.closed
+	m.blame = blame.New(fabric.Options{Lean: true, Live: true})
+	dec.Watcher, dec.Transactions.Ended = m.blame.Recorder, m.blame.Ended
 	m.d = decode.New(dec, m.transaction)
 	m.linger.free = m.d.Recycle
 	m.all = newStats(0, opt.History)
@@ -230,6 +238,7 @@ func (m *Model) close(span time.Duration) {
 	}
 	if !quiet {
 		m.conns.roll()
+		m.wires.roll(m.blame.Recorder)
 	}
 	st := m.d.Stats()
 	m.passed = decode.Stats{Packets: st.Packets - m.mark.Packets, Bytes: st.Bytes - m.mark.Bytes}
@@ -326,6 +335,7 @@ func (m *Model) SetInterval(d time.Duration) {
 	}
 	for range 2 {
 		m.conns.roll()
+		m.wires.roll(m.blame.Recorder)
 	}
 }
 
@@ -415,6 +425,7 @@ func (m *Model) Snapshot() *Snapshot {
 	m.operations(s, st)
 	s.Connections, s.Health = m.conns.list()
 	s.EndedConns = m.conns.gone
+	m.fabric(s)
 	s.Files, s.FilesRest = st.files.list(listedUsage)
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage

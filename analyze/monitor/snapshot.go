@@ -44,6 +44,11 @@ type Snapshot struct {
 	Rows    []Row // open ones, oldest first, then ended ones, latest first
 	Beyond  int   // open transactions that are not in Rows
 
+	// Fabric are connections of RDMA, with or without RPC, those in trouble first.
+	Fabric     []FabricRow
+	FabricRest int // that are not in the list
+	Alarms     int // connections that have passed a threshold in the latest interval
+
 	Connections []Connection
 	EndedConns  int // ended connections, listed or not
 	Files       []Usage

@@ -49,6 +49,7 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	} else {
 		b = append(b, `,"latency_ns":null`...)
 	}
+	b = lost(b, tx)
 	b = str(b, "state", tx.State.String())
 	b = notes(b, tx.Notes)
 	if f := v.File(); f != nil {
@@ -196,6 +197,49 @@ func latency(b []byte, p *transaction.Phases) []byte {
 	b = dur(b, "total", p.Total)
 	if p.Ack >= 0 {
 		b = dur(b, transaction.PhaseAck.String(), p.Ack)
+	}
+	return append(b, '}')
+}
+
+// lost appends what the time was lost to.
+func lost(b []byte, tx *transaction.Transaction) []byte {
+	b = dur(b, "credit_wait_ns", tx.Credits)
+	if tx.Blame == nil {
+		return append(b, `,"lost_ns":null`...)
+	}
+	b = append(b, `,"lost_ns":`...)
+	brace := len(b)
+	sum := time.Duration(0)
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		d := tx.Blame.Of(c)
+		sum += d
+		b = dur(b, c.String(), d)
+	}
+	b[brace] = '{'
+	b = dur(b, "total", sum)
+	if sum > 0 {
+		b = append(b, `,"phases":`...)
+		brace = len(b)
+		for ph := range transaction.Parts() {
+			inner := 0
+			for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+				d := tx.Blame.Shares[ph][c]
+				if d == 0 {
+					continue
+				}
+				if inner == 0 {
+					b = name(b, ph.String())
+					inner = len(b)
+				}
+				b = dur(b, c.String(), d)
+			}
+			if inner > 0 {
+				b[inner] = '{'
+				b = append(b, '}')
+			}
+		}
+		b[brace] = '{'
+		b = append(b, '}')
 	}
 	return append(b, '}')
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -24,6 +25,7 @@ type encoder struct {
 	// What optional columns point to. The columns of an absent value are nil.
 	minor, callFrame, replyFrame, invalidated int64
 	phases                                    [8]int64
+	lost                                      [rdma.NumCauses]int64
 	fileOffset, fileCount                     uint64
 	fileMoved                                 int64
 	eof                                       bool
@@ -89,6 +91,7 @@ func (e *encoder) encode(v *rpc.View) int {
 		r.InvalidatedHandle = &e.invalidated
 	}
 	e.latency(tx)
+	e.blame(tx)
 	if f := v.File(); f != nil {
 		e.file(v, f)
 	}
@@ -210,6 +213,23 @@ func (e *encoder) latency(tx *transaction.Transaction) {
 	}
 	if p.Ack >= 0 {
 		e.row.Latency.Ack = &n[7]
+	}
+}
+
+func (e *encoder) blame(tx *transaction.Transaction) {
+	e.row.CreditWait = int64(tx.Credits)
+	if tx.Blame == nil {
+		return
+	}
+	e.lost = [rdma.NumCauses]int64{}
+	n := &e.lost // the total where the rest would be
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		n[c] = int64(tx.Blame.Of(c))
+		n[rdma.CauseRest] += n[c]
+	}
+	e.row.Lost = Lost{
+		NotReady: &n[rdma.CauseNotReady], Recovery: &n[rdma.CauseRecovery], Congestion: &n[rdma.CauseCongestion],
+		ReadSlot: &n[rdma.CauseReadSlot], Unknown: &n[rdma.CauseUnknown], Total: &n[rdma.CauseRest],
 	}
 }
 

@@ -54,9 +54,12 @@ type Row struct {
 	Retransmits       int64  `parquet:"retransmits"`
 	InvalidatedHandle *int64 `parquet:"invalidated_handle,optional"`
 
-	Latency Latency  `parquet:"latency_ns"`
-	State   string   `parquet:"state,dict"`
-	Notes   []string `parquet:"notes,list" parquet-element:",dict"`
+	Latency Latency `parquet:"latency_ns"`
+	Lost    Lost    `parquet:"lost_ns"`
+	// CreditWait is how long all credits were in use before the call.
+	CreditWait int64    `parquet:"credit_wait_ns"`
+	State      string   `parquet:"state,dict"`
+	Notes      []string `parquet:"notes,list" parquet-element:",dict"`
 	// NoteCodes are the codes of Notes, in the same order.
 	NoteCodes []string `parquet:"note_codes,list" parquet-element:",dict"`
 	File      File     `parquet:"file"`
@@ -92,6 +95,16 @@ type Latency struct {
 	ReplyTransfer *int64 `parquet:"reply_transfer,optional"`
 	Total         *int64 `parquet:"total,optional"`
 	Ack           *int64 `parquet:"ack,optional"`
+}
+
+// Lost is what the time was lost to, in nanoseconds. All are null where nobody knows.
+type Lost struct {
+	NotReady   *int64 `parquet:"receiver_not_ready,optional"`
+	Recovery   *int64 `parquet:"recovery,optional"`
+	Congestion *int64 `parquet:"congestion,optional"`
+	ReadSlot   *int64 `parquet:"read_slot,optional"`
+	Unknown    *int64 `parquet:"unknown,optional"`
+	Total      *int64 `parquet:"total,optional"`
 }
 
 // File is what the transaction is about. All of it is null if it is about no

@@ -57,9 +57,13 @@ func NewSmallWriter(w io.Writer, metadata map[string]string, group int) *Writer 
 }
 
 func newWriter(w io.Writer, metadata map[string]string, codec *zstd.Codec, group int) *Writer {
-	options := []pq.WriterOption{
+	return &Writer{w: pq.NewGenericWriter[Row](w, options(Schema, metadata, codec)...), group: group}
+}
+
+func options(schema string, metadata map[string]string, codec *zstd.Codec) []pq.WriterOption {
+	list := []pq.WriterOption{
 		pq.CreatedBy("github.com/rpcrdma/toolkit", "", ""),
-		pq.KeyValueMetadata("rpcrdma.schema", Schema),
+		pq.KeyValueMetadata("rpcrdma.schema", schema),
 		pq.Compression(codec),
 		pq.PageBufferSize(pageBytes),
 		pq.WriteBufferSize(pageBytes),
@@ -68,9 +72,9 @@ func newWriter(w io.Writer, metadata map[string]string, codec *zstd.Codec, group
 		pq.ColumnIndexSizeLimit(func([]string) int { return 64 }),
 	}
 	for k, v := range metadata {
-		options = append(options, pq.KeyValueMetadata(k, v))
+		list = append(list, pq.KeyValueMetadata(k, v))
 	}
-	return &Writer{w: pq.NewGenericWriter[Row](w, options...), group: group}
+	return list
 }
 
 // Add writes a transaction.

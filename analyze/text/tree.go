@@ -206,6 +206,20 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 	b = t.phase(b, "total", p.Total)
 	b = frames(b, tx.Call.First, tx.Reply.Last)
 	b = append(b, '\n')
+	if x := tx.Blame; x != nil {
+		for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+			if d := x.Of(c); d > 0 {
+				b = t.phase(b, "of it", d)
+				b = append(b, "lost to "...)
+				b = append(b, strings.ReplaceAll(c.String(), "_", " ")...)
+				b = append(b, '\n')
+			}
+		}
+	}
+	if tx.Credits > 0 {
+		b = t.phase(b, "before", tx.Credits)
+		b = append(b, "all credits in use, until a reply freed the one of this call\n"...)
+	}
 	if p.Ack >= 0 {
 		b = t.phase(b, transaction.PhaseAck.String(), p.Ack)
 		b = frames(b, rdma.Ref{}, tx.Times.Ack)

@@ -371,14 +371,17 @@ type stopper struct {
 }
 
 // newStopper makes a stopper for rules and for findings of a selection; either
-// may be nil.
-func newStopper(rules []stopRule, findings *check.Selection, memory *cli.Memory) *stopper {
+// may be nil. blamed says that a rule asks what time was lost to.
+func newStopper(rules []stopRule, findings *check.Selection, blamed bool, memory *cli.Memory) *stopper {
 	t := &stopper{view: rpc.View{Names: &rpc.Names{Limit: memory.Names()}}, rules: rules}
 	opt := decode.Options{Memory: memory.Decoder(), Transactions: transaction.Options{OnCompletion: true}}
 	if findings != nil {
 		t.check = check.New(check.Options{Rules: *findings}, t.finding)
 		opt.Transactions.OnCompletion = false // check wants them in the order of their calls
 		opt.Observer, opt.Packet, opt.Closed = t.check, t.check.Packet, t.check.Closed
+	}
+	if blamed {
+		attribute(&opt, memory)
 	}
 	t.d = decode.New(opt, t.transaction)
 	return t

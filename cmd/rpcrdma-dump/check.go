@@ -61,6 +61,7 @@ type checkOptions struct {
 	severity string
 	format   string
 	filter   string
+	blamed   bool // the filter asks what time was lost to
 	max      uint64
 	time     timeFlag
 	color    string
@@ -149,7 +150,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 		if err != nil {
 			return err
 		}
-		opt.Match = match.Match
+		opt.Match, o.blamed = match.Match, match.Blame()
 	}
 	color, err := cli.Color(o.color, s.Out)
 	if err != nil {
@@ -192,6 +193,9 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) erro
 	r.check = check.New(*opt, r.finding)
 	d := o.decoder()
 	d.Observer, d.Packet, d.Closed = r.check, r.check.Packet, r.check.Closed
+	if o.blamed {
+		o.blame(&d)
+	}
 	r.d = decode.New(d, r.transaction)
 	if r.format == "json" {
 		r.out.end(append(r.out.begin(), '['))

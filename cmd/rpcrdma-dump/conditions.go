@@ -12,6 +12,7 @@ import (
 // conditions are the rules that end a capture, nil if there are none.
 func (o *captureOptions) conditions() (*stopper, error) {
 	var rules []stopRule
+	blamed := false
 	if limit := o.latency; limit > 0 {
 		rules = append(rules, func(v *rpc.View) string {
 			if s := v.Tx.State; s == transaction.NoReply || s == transaction.NoCall {
@@ -28,6 +29,7 @@ func (o *captureOptions) conditions() (*stopper, error) {
 		if err != nil {
 			return nil, err
 		}
+		blamed = match.Blame()
 		rules = append(rules, func(v *rpc.View) string {
 			if match.Match(v) {
 				return "matches " + o.match
@@ -46,5 +48,5 @@ func (o *captureOptions) conditions() (*stopper, error) {
 	if len(rules) == 0 && findings == nil {
 		return nil, nil
 	}
-	return newStopper(rules, findings, &o.memory), nil
+	return newStopper(rules, findings, blamed, &o.memory), nil
 }

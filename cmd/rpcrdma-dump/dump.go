@@ -181,6 +181,9 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		o.sort = "completion" // live output
 	}
 	opt.Transactions.OnCompletion = o.sort == "completion"
+	if match.Blame() || o.format == "ndjson" || o.format == "json" || o.verbose > 0 || blames(p) {
+		o.blame(&opt)
+	}
 	opt.Concurrent = o.extract == "" // file data is too much to let some wait
 	var x *extract.Extractor
 	if o.extract != "" {

@@ -7,9 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/parquet"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, for DuckDB,
@@ -17,17 +20,23 @@ ClickHouse, Spark, Trino and others. The columns are the keys of the ndjson outp
 
 With --partition, files go below a directory, in folders that these engines read
 as columns (DIR/date=2026-11-21/hour=05/host=NAME/part-0.parquet), so that the
-captures of a fleet become one table. Existing files stay.`
+captures of a fleet become one table. Existing files stay.
+
+With --operations the rows are the operations of RDMA that "rpcrdma-dump operations"
+lists, and the columns the keys of its ndjson.`
 
 const exportParquetExamples = `  rpcrdma-dump export parquet trace.pcap -w trace.parquet
   rpcrdma-dump export parquet -Y 'op == READ' trace.pcap -w reads.parquet
+  rpcrdma-dump export parquet --operations trace.pcap -w operations.parquet
   rpcrdma-dump export parquet --partition time=1h,host --host nfs-7 trace.pcap -w /data/rpcrdma
   duckdb -c "select procedure, count(*), median(latency_ns.total) from 'trace.parquet' group by all"`
 
 type parquetOptions struct {
 	exportOptions
-	partition string
-	host      string
+	fabricFlags
+	partition  string
+	host       string
+	operations bool
 }
 
 func newExportParquetCommand(s *cli.Streams) *cobra.Command {
@@ -42,6 +51,8 @@ func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 	o.exportOptions.flags(cmd, "write to this `file`, - for standard output; with --partition to this directory")
 	f := cmd.Flags()
 	f.StringVar(&o.partition, "partition", "", "divide into folders by this `list` of time=1d, time=1h, time=15m and host, such as time=1h,host")
+	f.BoolVar(&o.operations, "operations", false, "write operations of RDMA instead of transactions: of every connection, with or without RPC")
+	o.fabricFlags.register(f)
 	f.StringVar(&o.host, "host", "", "`name` of the captured host, for the file and the folders")
 	return cmd
 }
@@ -70,6 +81,14 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 			return cli.Usagef("--partition needs a directory to write to")
 		}
 	}
+	if o.operations {
+		if o.partition != "" || o.filter != "" {
+			return cli.Usagef("--partition and -Y are for transactions: they do not go with --operations")
+		}
+		return o.writeOperations(cmd, s, args, metadata)
+	} else if len(o.decodeAs) > 0 {
+		return cli.Usagef("--decode-as goes with --operations")
+	}
 	if o.partition != "" {
 		o.needs.Trees = []string{o.out}
 	} else {
@@ -82,6 +101,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
 	opt := o.decoder()
 	opt.Concurrent = true
+	o.blame(&opt)
 	if o.partition != "" {
 		t := parquet.NewTree(o.out, layout, metadata)
 		t.Outputs, t.AtOnce = j.files, !j.in.live
@@ -107,5 +127,69 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 		return out.Commit()
 	})
 	written(s, err, w.Rows(), o.out)
+	return err
+}
+
+// writeOperations writes the operations of RDMA.
+func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, args []string, metadata map[string]string) error {
+	services, err := o.services()
+	if err != nil {
+		return err
+	}
+	o.need(o.out)
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
+	out, err := o.create(j)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	buf := bufio.NewWriterSize(out, 1<<16)
+	group := 0
+	if o.memory.Given() { // columns and their dictionaries take several times as much
+		group = o.memory.Scale(parquet.GroupBytes / 2)
+	}
+	w := parquet.NewOperationWriter(buf, metadata, group)
+	left := o.count
+	var failed error
+	r := fabric.New(fabric.Options{
+		DecodeAs: services, Memory: o.memory.Scale(fabric.DefaultMemory),
+		Operation: func(x *fabric.Operation) {
+			if j.stopped {
+				return
+			}
+			if failed = w.Add(x); failed != nil {
+				j.stop()
+			}
+			if left > 0 {
+				if left--; left == 0 {
+					j.stop()
+				}
+			}
+		},
+	})
+	opt := o.decoder()
+	opt.Transactions.OnCompletion = true // nobody looks at them
+	opt.Watcher = r
+	j.d = decode.New(opt, func(*transaction.Transaction) {})
+	_, tty := cli.Terminal(s.Err)
+	err = j.run(tty)
+	if n := r.Totals().NotOperations; n > 0 && !j.stopped {
+		j.notes.Printf("note: %d operations could not be followed: their beginning, or their headers, were not captured", n)
+	}
+	if err == nil && failed == nil {
+		if failed = j.whole(o.out); failed == nil {
+			if failed = errors.Join(w.Close(), buf.Flush()); failed == nil {
+				failed = out.Commit()
+			}
+		}
+	}
+	err = j.finish(err, closed(failed))
+	if err == nil || errors.Is(err, cli.ErrDamaged) {
+		fmt.Fprintf(s.Err, "rpcrdma-dump: %s written to %s\n", text.Plural(w.Rows(), "operation"), o.out)
+	}
 	return err
 }

@@ -59,6 +59,9 @@ func runExportTrace(cmd *cobra.Command, s *cli.Streams, o *exportOptions, args [
 	w := chrometrace.New(out, func() int64 { return j.d.Stats().First.Time })
 	opt := o.decoder()
 	opt.Observer = w.Observer()
+	if match.Blame() {
+		o.blame(&opt)
+	}
 	err = o.export(j, opt, match, func(v *rpc.View) error { return w.Add(v) }, func() error {
 		if err := errors.Join(w.Close(), closeZip()); err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/filter"
@@ -86,6 +87,12 @@ func newFieldsPrinter(names, options []string) (*fieldsPrinter, error) {
 		}
 	}
 	return p, nil
+}
+
+// blames reports whether a printer writes what needs Transaction.Blame.
+func blames(p printer) bool {
+	f, _ := p.(*fieldsPrinter)
+	return f != nil && slices.ContainsFunc(f.fields, (*filter.FieldRef).Blame)
 }
 
 var layoutKeys = []string{"header=", "separator=", "occurrence=", "aggregator=", "quote=", "bom="}

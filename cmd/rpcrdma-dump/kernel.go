@@ -128,6 +128,9 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	}
 	opt := o.decoder()
 	opt.Concurrent = true
+	if match.Blame() {
+		o.blame(&opt)
+	}
 	view := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
 	j.d = decode.New(opt, func(tx *transaction.Transaction) {
 		view.Set(tx)

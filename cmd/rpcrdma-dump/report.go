@@ -272,6 +272,7 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
 	dec.Concurrent = true
+	in.blame(&dec)
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {

@@ -5,16 +5,19 @@ import (
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/table"
 )
@@ -33,7 +36,7 @@ lists the operations one by one.`
 var views = []string{"transactions", "fabric"}
 
 // notInFabric are the flags of the report that are about transactions.
-var notInFabric = []string{"by", "filter", "inline", "html", "ftrace", "mountstats", "cpuprofile"}
+var notInFabric = []string{"by", "filter", "inline", "ftrace", "mountstats", "cpuprofile"}
 
 // runFabric makes the report of the fabric.
 func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []string) error {
@@ -46,9 +49,33 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	if err != nil {
 		return err
 	}
+	files, err := o.claim(s, args)
+	if err != nil {
+		return err
+	}
+	// A live capture makes the page as the user that it becomes.
+	var page *cli.Output
+	create := func() (err error) {
+		if o.html != "" && o.html != "-" {
+			page, err = cli.Create(files, o.html, nil)
+		}
+		return err
+	}
+	defer func() { page.Discard() }()
+	if len(o.ifaces) == 0 {
+		if err := create(); err != nil {
+			return err
+		}
+	}
+	o.need(o.html)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
+	}
+	if len(o.ifaces) > 0 {
+		if err := create(); err != nil {
+			return err
+		}
 	}
 	r := fabric.New(fabric.Options{
 		DecodeAs: services, Top: o.top, Interval: o.interval, Memory: o.memory.Scale(fabric.DefaultMemory),
@@ -66,9 +93,25 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	rep := r.Report(names)
 	out := newOutput(s.Out, false, false)
 	var outErr error
-	if o.format == "json" {
+	if page != nil {
+		if outErr = err; outErr == nil {
+			outErr = j.whole(o.html)
+		}
+		if outErr == nil {
+			outErr = writeFabricPage(page, rep)
+		}
+		if outErr == nil {
+			outErr = page.Commit()
+		}
+	}
+	switch {
+	case outErr != nil:
+	case o.html == "-":
+		outErr = writeFabricPage(out, rep)
+	case o.html != "" && !cmd.Flags().Changed("format"): // the page is what was asked for
+	case o.format == "json":
 		outErr = printIndented(out, rep)
-	} else {
+	default:
 		p := fabricPrinter{w: out, rep: rep, verbose: o.verbose, series: cmd.Flags().Changed("interval")}
 		outErr = p.print()
 	}
@@ -78,12 +121,23 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	return j.finish(err, outErr)
 }
 
+// writeFabricPage writes the page for browsers, with all tables that the text has.
+func writeFabricPage(w io.Writer, rep *fabric.Report) error {
+	p := fabricPrinter{w: io.Discard, rep: rep, verbose: true, collect: true}
+	if err := p.print(); err != nil {
+		return err
+	}
+	return html.WriteFabric(w, rep, p.tables)
+}
+
 // fabricPrinter writes a report of the fabric as tables.
 type fabricPrinter struct {
 	w       io.Writer
 	rep     *fabric.Report
 	verbose bool
 	series  bool
+	collect bool // tables instead of printing them
+	tables  []html.Table
 	err     error
 }
 
@@ -91,6 +145,10 @@ func (p *fabricPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, fo
 
 func (p *fabricPrinter) table(title string, header []string, right []bool, rows [][]string) {
 	if len(rows) == 0 || p.err != nil {
+		return
+	}
+	if p.collect {
+		p.tables = append(p.tables, html.Table{Title: title, Header: header, Right: right, Rows: rows})
 		return
 	}
 	p.printf("\n%s\n\n", title)
@@ -101,10 +159,13 @@ func (p *fabricPrinter) print() error {
 	t := &p.rep.Totals
 	p.printf("%d packets of RDMA, %s bytes, on %s\n", t.Packets, text.Size(nil, t.Bytes), text.Plural(uint64(len(p.rep.Connections)), "connection"))
 	p.operations()
+	p.lost()
 	p.connections()
 	p.recovery()
 	p.episodes()
 	p.congestion()
+	p.pauses()
+	p.curves()
 	p.overTime()
 	if len(p.rep.Notes) > 0 {
 		p.printf("\n")
@@ -165,6 +226,49 @@ func (p *fabricPrinter) operations() {
 		func(g *fabric.Group) []string { return []string{serviceName(g.Service, g.Source), g.Kind} })
 	p.groups("By size: up to so many bytes, and more than half of it", []string{"OPERATION", "SIZE"}, p.rep.Sizes,
 		func(g *fabric.Group) []string { return []string{g.Kind, sizeText(g.Size)} })
+}
+
+// lost says what the latencies of operations were lost to.
+func (p *fabricPrinter) lost() {
+	var causes []rdma.Cause
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		for i := range p.rep.Operations {
+			if p.rep.Operations[i].Lost[c.String()] > 0 {
+				causes = append(causes, c)
+				break
+			}
+		}
+	}
+	if len(causes) == 0 {
+		return
+	}
+	header := []string{"SERVICE", "OPERATION", "TIME"}
+	for _, c := range causes {
+		header = append(header, strings.ToUpper(c.Short()), "%")
+	}
+	header = append(header, "REST")
+	var rows [][]string
+	for i := range p.rep.Services {
+		g := &p.rep.Services[i]
+		sum := int64(0)
+		for _, n := range g.Lost {
+			sum += n
+		}
+		if sum == 0 {
+			continue
+		}
+		row := []string{serviceName(g.Service, g.Source), g.Kind, nanos(sum)}
+		for _, c := range causes {
+			n := g.Lost[c.String()]
+			if n == 0 {
+				row = append(row, "-", "-")
+				continue
+			}
+			row = append(row, nanos(n), results.Percent(float64(n)/float64(sum)))
+		}
+		rows = append(rows, append(row, nanos(g.Lost[rdma.CauseRest.String()])))
+	}
+	p.table("What the time of operations was lost to, all latencies together", header, rightFrom(2, len(header)), rows)
 }
 
 func sizeText(s string) string {
@@ -320,6 +424,81 @@ func (p *fabricPrinter) congestion() {
 	}
 	header := []string{"", "COUNT", "MIN", "P50", "P90", "P99", "MAX"}
 	p.table("A receiver that limits CNPs shows its limit as MIN of the scope that it limits", header, rightFrom(1, len(header)), rows)
+	if c.Limited != "" {
+		p.printf("\nCNPs keep their distance per %s\n", c.Limited)
+	}
+	p.reaction()
+}
+
+// reaction shows how fast senders sent after a CNP.
+func (p *fabricPrinter) reaction() {
+	list := p.rep.Congestion.Reaction
+	most := 0.0
+	for _, x := range list {
+		most = max(most, x.Rate)
+	}
+	if most == 0 {
+		return
+	}
+	var rows [][]string
+	for _, x := range list {
+		from := "before the first"
+		if x.From >= 0 {
+			from = nanos(x.From)
+		}
+		rows = append(rows, []string{from, string(text.Size(nil, x.Bytes)), nanos(x.Time), text.Rounded(x.Rate, 1024) + "B/s", strings.Repeat("#", int(x.Rate/most*40+0.5))})
+	}
+	header := []string{"SINCE CNP", "BYTES", "TIME", "RATE", " "}
+	right := rightFrom(1, len(header))
+	right[4] = false
+	p.table("How fast the sides sent that got CNPs, by the time since the last one", header, right, rows)
+}
+
+// pauses shows Ethernet flow control.
+func (p *fabricPrinter) pauses() {
+	var rows [][]string
+	for _, x := range p.rep.Congestion.Pauses {
+		name := "all (PAUSE)"
+		if x.Priority >= 0 {
+			name = fmt.Sprint(x.Priority)
+		}
+		rows = append(rows, []string{name, fmt.Sprint(x.Stops), fmt.Sprint(x.Resumes), fmt.Sprint(x.Quanta), nanos(x.Stopped)})
+	}
+	header := []string{"PRIORITY", "STOPS", "RESUMES", "QUANTA", "STOPPED"}
+	p.table("Ethernet flow control (PFC, PAUSE): quanta are 512 bit times; stopped is the time from a stop to the resume behind it", header, rightFrom(1, len(header)), rows)
+}
+
+// curves draw the rate with marks and CNPs below each other, on one axis of time.
+func (p *fabricPrinter) curves() {
+	if c := &p.rep.Congestion; p.collect || c.Marked == 0 && c.CNPs == 0 && len(c.Pauses) == 0 {
+		return
+	}
+	list := p.rep.Series.Intervals
+	const width = 72
+	per := (len(list) + width - 1) / width
+	p.printf("\nOver time: %s a column\n\n", nanos(p.rep.Series.Length*int64(per)))
+	for _, x := range []struct {
+		name string
+		of   func(*fabric.Interval) uint64
+	}{
+		{"bytes", func(v *fabric.Interval) uint64 { return v.Bytes }}, {"marked", func(v *fabric.Interval) uint64 { return v.Marked }},
+		{"CNPs", func(v *fabric.Interval) uint64 { return v.CNPs }}, {"NAKs", func(v *fabric.Interval) uint64 { return v.NAKs }},
+		{"again", func(v *fabric.Interval) uint64 { return v.Again }}, {"pauses", func(v *fabric.Interval) uint64 { return v.Pauses }},
+	} {
+		var sums []float64
+		most := 0.0
+		for i := range list {
+			if i%per == 0 {
+				sums = append(sums, 0)
+			}
+			sums[len(sums)-1] += float64(x.of(&list[i]))
+			most = max(most, sums[len(sums)-1])
+		}
+		if most > 0 {
+			p.printf("  %-8s%9s |%s|\n", x.name, text.Size(nil, uint64(most)), results.Spark(sums))
+		}
+	}
+	p.printf("\nthe number is the value of the highest bar\n")
 }
 
 func (p *fabricPrinter) overTime() {

@@ -168,6 +168,9 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	x.LimitNames(o.memory.Names())
 	dec := o.decoder()
 	x.Options(&dec)
+	if match.Blame() {
+		o.blame(&dec)
+	}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		x.Transaction(tx)
 		if x.Err() != nil {

@@ -116,6 +116,7 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 		section("Transactions: in flight, then failed, slow and latest ones", tx, 20)
 	}
 	section("Connections", p.connectionsTable(s, totals), 20)
+	section("Fabric: what RDMA suffered", p.fabricTable(s, totals), 20)
 	f := p.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
 	f.order(byTime, false)
 	section("Files by time", f, 10)

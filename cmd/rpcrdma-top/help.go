@@ -5,12 +5,13 @@ import "strings"
 const helpText = `rpcrdma-top: what is happening on an RDMA network, and how fast.
 
 Views
-  1-6, Tab       overview, transactions, connections, files, clients, latency
+  1-7, Tab       overview, transactions, connections, files, clients, latency,
+                 fabric
   arrows, j k    move; PgUp, PgDn, Home, End; the wheel of the mouse
   Enter          open the transaction; elsewhere: the transactions of the row
   Esc            back; then: filter off
   < >  r         sort by the previous or next column; reverse. Or click a title
-  t              overview: the latest interval, or totals since the beginning
+  t              overview, fabric: the latest interval, or totals since the beginning
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
   /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
@@ -47,6 +48,14 @@ Connections
   ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing in
                  the capture; ecn, cnp: congestion; failed: status of the call
   MODEL          how calls and replies were transferred
+
+Fabric
+  All connections of RDMA, with or without RPC; those with alarms (!) first.
+  STALLED        time that one side could not go on: recovery from losses, RNR
+                 (not ready), paced after a CNP (congested), all Reads in use (depth)
+  LOSSES AGAIN   recoveries that have ended; packets sent again
+  ALARMS         thresholds that were passed, see --alarm; lost for: not yet
+                 recovered from a loss
 
 Latency
   A column for each interval, a line for each band of latencies; the darker,

@@ -59,6 +59,7 @@ type options struct {
 	interval   time.Duration
 	stuck      time.Duration
 	linger     time.Duration
+	alarms     []string
 	filter     string
 	batch      int
 	batching   bool
@@ -135,6 +136,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVarP(f, &o.interval, "interval", "d", time.Second, "`length` of an interval in seconds or such as 500ms, in the time of the capture")
 	cli.DurationVar(f, &o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
 	cli.DurationVar(f, &o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
+	f.StringArrayVar(&o.alarms, "alarm", nil, "mark connections that pass this `threshold` in an interval (repeatable): NAME=VALUE with\nagain, marked, stalled as 1% or 0.01; cnp, rnr, fatal a second; 0 is off")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --batch: print whole lists")
@@ -177,6 +179,10 @@ func (o *options) run(s *cli.Streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	alarms, err := thresholds(o.alarms)
+	if err != nil {
+		return err
+	}
 	match, err := cli.Filter(o.filter)
 	if err != nil {
 		return err
@@ -215,7 +221,7 @@ func (o *options) run(s *cli.Streams) error {
 	}
 	opt := monitor.Options{
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts,
+		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: alarms,
 	}
 	opt.Decode.SkipICRC = o.noICRC
 	opt.Decode.Memory = o.memory.Decoder()

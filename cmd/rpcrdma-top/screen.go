@@ -145,6 +145,8 @@ func (u *ui) tableOf(v view) *table {
 		t = u.connectionsTable(s, u.totals)
 	case files:
 		t = u.usageTable(s, s.Files, s.FilesRest, "FILE", u.totals)
+	case wire:
+		t = u.fabricTable(s, u.totals)
 	case clients:
 		t = u.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", u.totals)
 	default:

@@ -224,7 +224,7 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		return u, tea.Quit
 	case "?", "f1":
 		u.help, u.helpTop = true, 0
-	case "1", "2", "3", "4", "5", "6":
+	case "1", "2", "3", "4", "5", "6", "7":
 		u.show(view(key[0] - '1'))
 	case "tab":
 		u.show((u.view + 1) % views)
@@ -525,7 +525,7 @@ func (u *ui) narrow() {
 		if _, op, ok := strings.Cut(id, " "); ok && op != "?" {
 			expr = "operation_group == " + op
 		}
-	case connections:
+	case connections, wire:
 		expr = "connection == " + id
 	case clients:
 		expr = "client == " + id
@@ -657,7 +657,7 @@ func (u *ui) tabs() string {
 
 func (u *ui) tab(v view) string {
 	name := viewNames[v]
-	if v != u.view && (u.width < 78 || u.snap.Filter != "" && u.width < 120) {
+	if v != u.view && (u.width < 88 || u.snap.Filter != "" && u.width < 120) {
 		name = name[:1]
 	}
 	if v == u.view {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -21,10 +22,11 @@ const (
 	files
 	clients
 	heatmap
+	wire
 	views
 )
 
-var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency"}
+var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric"}
 
 // partTones are those of transaction.Parts.
 var partTones = [...]tone{part0, part1, part2, part3, part4}
@@ -249,6 +251,9 @@ func headWire(s *monitor.Snapshot) []span {
 	} {
 		line = append(line, span{"  ", normal}, span{x.name + " ", normal}, span{dash(x.n), toneIf(x.n > 0, x.t)})
 	}
+	if s.Alarms > 0 {
+		line = append(line, span{"  alarms ", normal}, span{strconv.Itoa(s.Alarms), bad})
+	}
 	return line
 }
 
@@ -408,6 +413,96 @@ func (d *drawing) moved(part, whole uint64, width int) []span {
 		return []span{{d.g.fit(strconv.Itoa(int(100*float64(part)/float64(whole)))+"%", width, true), normal}}
 	}
 	return []span{{d.g.bar(part, whole, width-5), part3}, {d.g.fit(strconv.Itoa(int(100*float64(part)/float64(whole)))+"%", 5, true), normal}}
+}
+
+// fabricTable lists connections of RDMA by what they suffer.
+func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
+	t := &table{
+		columns: []column{
+			{title: "ID", width: 2, right: true},
+			{title: "ONE END", width: 9, most: 40, rank: 1},
+			{title: "OTHER", width: 9, most: 40, rank: 1},
+			{title: "SERVICE", width: 7, want: 8, most: 20, rank: 3, head: true},
+			{title: "STALLED", width: 7, right: true, rank: 1},
+			{title: "LOSSES", width: 6, right: true, rank: 2},
+			{title: "AGAIN", width: 5, right: true, rank: 1},
+			{title: "%", width: 4, right: true, rank: 3},
+			{title: "RNR", width: 3, right: true, rank: 2},
+			{title: "CNP", width: 3, right: true, rank: 2},
+			{title: "MARK%", width: 5, right: true, rank: 2},
+			{title: "ALARMS", width: 6, want: 13, most: 40, rank: 1, head: true},
+			{title: "B/S", width: 6, right: true, rank: 4},
+			{title: "RECOVERY", width: 8, right: true, rank: 5},
+			{title: "NOT READY", width: 9, right: true, rank: 6},
+			{title: "CONGESTED", width: 9, right: true, rank: 6},
+			{title: "DEPTH", width: 7, right: true, rank: 7},
+			{title: "FABRIC", width: 6, rank: 8},
+		},
+		empty: "no connection of RDMA yet",
+		more:  uint64(s.FabricRest),
+	}
+	share := func(part, whole uint64) string {
+		if part == 0 || whole == 0 {
+			return "-"
+		}
+		return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64)
+	}
+	spent := func(ns int64) cell {
+		if ns == 0 {
+			return cell{text: "-"}
+		}
+		return cell{text: duration(ns), key: float64(ns), tone: warn}
+	}
+	for i := range s.Fabric {
+		x := &s.Fabric[i]
+		w, seconds := &x.Now, s.NowSpan.Seconds()
+		if totals {
+			w, seconds = &x.Total, float64(s.Time-s.First)/1e9
+		}
+		service := x.Service
+		if x.Guess {
+			service += "?"
+		}
+		var alarms []string
+		for _, a := range x.Alarms {
+			alarms = append(alarms, a.String())
+		}
+		if x.Recovering > 0 {
+			alarms = append(alarms, "lost for "+duration(x.Recovering))
+		}
+		bytes := 0.0
+		if seconds > 0 {
+			bytes = float64(w.Bytes) / seconds
+		}
+		r := row{id: strconv.Itoa(x.ID), cells: []cell{
+			{text: strconv.Itoa(x.ID), key: -float64(x.ID)},
+			{text: x.Ends[0]},
+			{text: x.Ends[1]},
+			{text: service},
+			spent(w.Stalled()),
+			{text: dash(w.Episodes), key: float64(w.Episodes), tone: toneIf(w.Episodes > 0, warn)},
+			{text: dash(w.Again), key: float64(w.Again), tone: toneIf(w.Again > 0, warn)},
+			{text: share(w.Again, w.Packets), key: float64(w.Again) / float64(max(w.Packets, 1))},
+			{text: dash(w.RNRs), key: float64(w.RNRs), tone: toneIf(w.RNRs > 0, bad)},
+			{text: dash(w.CNPs), key: float64(w.CNPs), tone: toneIf(w.CNPs > 0, warn)},
+			{text: share(w.Marked, w.Packets), key: float64(w.Marked) / float64(max(w.Packets, 1)), tone: toneIf(w.Marked > 0, warn)},
+			{text: strings.Join(alarms, " "), key: float64(len(alarms)), tone: bad},
+			{text: byteRate(bytes), key: bytes},
+			spent(w.Lost[rdma.CauseRecovery]),
+			spent(w.Lost[rdma.CauseNotReady]),
+			spent(w.Lost[rdma.CauseCongestion]),
+			spent(w.Lost[rdma.CauseReadSlot]),
+			{text: x.Fabric},
+		}}
+		switch {
+		case len(x.Alarms) > 0:
+			r.mark = "!"
+		case x.Ended:
+			r.tone = dim
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t
 }
 
 // connectionsTable lists connections.

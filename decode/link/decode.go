@@ -133,6 +133,9 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 		case etherNSH:
 			decodeNSH(data, n, f)
 			return
+		case etherMACControl:
+			f.Unknown, f.Payload, f.PayloadLen = Unknown{EtherLayer, uint32(etherType)}, data, n
+			return
 		default: // other protocols, and lengths of 802.3 frames (below 0x600)
 			f.Unknown = Unknown{EtherLayer, uint32(etherType)}
 			return

@@ -107,6 +107,14 @@ type Watcher interface {
 	Closed(c *Connection, ref Ref)
 }
 
+// PauseWatcher is a Watcher that is told of Ethernet flow control as well.
+type PauseWatcher interface {
+	// Paused reports a frame of flow control: for how long it stops which priorities, by
+	// bit, in units of 512 bit times; 0 resumes. perPriority is false for PAUSE, which
+	// does not tell priorities apart.
+	Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref Ref)
+}
+
 // Observed is a Handler that has a Watcher, for trackers to call.
 type Observed interface{ Watcher() Watcher }
 
@@ -191,4 +199,24 @@ func (l watchers) Merged(into *Connection, side Side, from *Connection, was Side
 
 func (l watchers) Closed(c *Connection, ref Ref) {
 	l.each(c, func(_ int, w Watcher) { w.Closed(c, ref) })
+}
+
+// EachWatched calls f with what each Watcher has put into Connection.Watched.
+func (c *Connection) EachWatched(f func(any)) {
+	slots, several := c.Watched.(watched)
+	if !several {
+		f(c.Watched)
+		return
+	}
+	for _, x := range slots {
+		f(x)
+	}
+}
+
+func (l watchers) Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref Ref) {
+	for _, w := range l {
+		if p, ok := w.(PauseWatcher); ok {
+			p.Paused(perPriority, priorities, quanta, ref)
+		}
+	}
 }

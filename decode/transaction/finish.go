@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
@@ -137,8 +138,18 @@ func (t *Tracker) end(tx *Transaction) {
 	}
 	t.account(tx)
 	t.listed(tx)
+	if tx.counted {
+		t.settled(tx, rdma.Ref{})
+	}
 	if tx.unproven {
 		return
+	}
+	if t.opt.Ended != nil {
+		if tx.blame == nil {
+			tx.blame = new(Blame)
+			t.grew(tx, blameSize)
+		}
+		t.opt.Ended(tx)
 	}
 	calls := &of(tx.Connection.Resolve()).calls
 	calls.Ended++

@@ -26,6 +26,7 @@ const (
 	noteSize      = int(unsafe.Sizeof(Note{}))
 	chunkDataSize = int(unsafe.Sizeof(chunkData{}))
 	refusalSize   = int(unsafe.Sizeof(refusal{}))
+	blameSize     = int(unsafe.Sizeof(Blame{}))
 	openCallSize  = int(unsafe.Sizeof(openCall{}))
 	orphansSize   = int(unsafe.Sizeof([maxOrphans]orphan{}))
 	structSize    = int(unsafe.Sizeof(Transaction{})) + entrySize
@@ -219,6 +220,8 @@ func (tx *Transaction) Release() {
 	tx.Connection, tx.From, tx.Backward = nil, 0, false
 	tx.XID, tx.Program, tx.Version, tx.Procedure, tx.Named = 0, 0, 0, 0, false
 	tx.Times = Timeline{}
+	tx.Blame = nil
+	tx.Credits, tx.counted = 0, false
 	tx.Operations, tx.OperationsLost = tx.Operations[:0], 0
 	tx.Reads, tx.Writes, tx.ReadBytes, tx.WriteBytes = 0, 0, 0, 0
 	tx.Retransmits, tx.ReadsByRequester = 0, 0
@@ -282,6 +285,9 @@ func (t *Transaction) owned() int {
 		}
 	}
 	n += t.spans
+	if t.blame != nil {
+		n += blameSize
+	}
 	chunks := t.chunkData[:cap(t.chunkData)]
 	for i := range chunks {
 		n += chunks[i].buf.owned()

@@ -53,6 +53,7 @@ func (t *Tracker) join(into *rdma.Connection, to rdma.Side, h *half) {
 		t.sent.opened(k)
 	}
 	k.calls += h.calls
+	k.credits = credits{waiting: k.credits.waiting + h.credits.waiting}
 	for xid, tx := range h.open.all() {
 		if k.open.get(xid) == nil {
 			k.open.put(xid, tx)

@@ -13,6 +13,7 @@ func (t *Tracker) recordCall(tx *Transaction, s *rdma.Send, m said) {
 	t.setMessage(tx, &tx.Call, s, m.transport)
 	t.placed(tx)
 	if m.transport {
+		t.asked(tx)
 		t.offer(tx)
 		t.overtaken(tx)
 	}
@@ -46,6 +47,9 @@ func (t *Tracker) recordUnasked(tx *Transaction, s *rdma.Send, other bool) {
 // recordReply takes the reply of a transaction.
 func (t *Tracker) recordReply(tx *Transaction, s *rdma.Send, m said) {
 	t.setMessage(tx, &tx.Reply, s, m.transport)
+	if m.transport {
+		t.settled(tx, s.Last)
+	}
 	t.traceSend(tx, ReplyPart, s, false)
 	t.reply(tx)
 }

@@ -26,6 +26,10 @@ type Options struct {
 	// Withdrawn, if set, is told of a transaction that is not emitted: it was made of
 	// a cut Send that nothing proved to be RPC. Stats.OtherSends counts them.
 	Withdrawn func(*Transaction)
+	// Ended, if set, is told of a transaction when all is known of it, before it is
+	// emitted, in the order in which they end and on the goroutine of the tracker: to
+	// fill in Transaction.Blame. The Connection is not a copy.
+	Ended func(*Transaction)
 	// TraceXID, if set, limits both to transactions whose XID it accepts.
 	TraceXID func(xid uint32) bool
 	// Detach leaves an emitted transaction to the consumer, which may be
@@ -130,6 +134,8 @@ type half struct {
 	naks      []refusal
 	early     map[uint32]rdma.Ref
 	earlySize int // bytes that early has taken
+
+	credits credits
 
 	proven bool // a Send was answered of which only the XID was captured
 	calls  int  // looked at as possibly sent again after a reconnect

@@ -152,6 +152,13 @@ type Transaction struct {
 	ReadBytes, WriteBytes uint64 // payload that they moved, without repetitions
 	Retransmits           int    // packets seen again
 	ReadsByRequester      int    // those of Reads that the requester started: the read-read model
+	// Blame says what its phases were lost to: nil if nobody has looked, and over
+	// fabrics that nobody watches (TCP and UDP).
+	Blame *Blame
+	// Credits is how long all credits of the requester were in use before a reply
+	// freed the one that the call took: at most so long it waited for that. It lies
+	// before the call, and is no part of its phases.
+	Credits time.Duration
 	// Done is the RDMA_DONE of that model: the requester has read the reply's
 	// chunks.
 	Done rdma.Ref
@@ -170,6 +177,7 @@ type Transaction struct {
 	State State
 	Notes []Note
 
+	blame    *Blame // room for Blame
 	segments []segment
 	served   []segment // memory that the responder offered in its reply
 
@@ -184,6 +192,7 @@ type Transaction struct {
 	turned       bool // a call that proved to be a reply
 	unplaced     bool // Read Responses came that could not be placed
 	replied      bool
+	counted      bool // among the calls that use a credit
 	acked        bool
 	callAcked    bool
 	finished     bool

@@ -114,6 +114,9 @@ var rules = []rule{
 	// linter sees to.
 	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/..."}},
 
+	// What the time of transactions was lost to: RDMA, laid over phases.
+	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
+
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
 	{packages: "analyze/window", own: []string{"capture"}},
@@ -129,15 +132,15 @@ var rules = []rule{
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
-	{packages: "analyze/monitor", own: []string{"analyze/filter", "analyze/ladder", "analyze/latency", "analyze/text", "capture", "decode/..."}},
+	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/text", "capture", "decode/..."}},
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/printable"}},
-	{packages: "analyze/html", own: []string{"analyze/latency", "analyze/plot", "analyze/text", "decode/transaction", "internal/printable"}},
+	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
-	{packages: "analyze/parquet", own: []string{"decode/...", "internal/outfile"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet", own: []string{"analyze/fabric", "decode/...", "internal/outfile"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
 	// Captures and files made of captures.
 	{packages: "analyze/annotate", own: []string{"analyze/ladder", "analyze/text", "analyze/window", "capture", "decode", "decode/nfs", "decode/rpc", "decode/transaction"}},

@@ -14,6 +14,7 @@ import (
 type network struct {
 	Config
 	rng          *rand.Rand
+	luck         *rand.Rand // of packets: what hosts do does not depend on what is lost
 	now          int64
 	seq          int
 	events       events
@@ -74,7 +75,7 @@ func (n *network) run() {
 	}
 }
 
-func (n *network) chance(p float64) bool { return p > 0 && n.rng.Float64() < p }
+func (n *network) chance(p float64) bool { return p > 0 && n.luck.Float64() < p }
 
 // Times in nanoseconds.
 const (
@@ -93,7 +94,7 @@ func (n *network) send(p *Packet, arrive func(*Packet)) {
 	}
 	delay := int64(toNear)
 	if n.chance(l.Late) {
-		delay += tooLate + n.rng.Int64N(tooLate)
+		delay += tooLate + n.luck.Int64N(tooLate)
 	}
 	near, far := int(p.From), int(p.From.Other())
 	copies := 1

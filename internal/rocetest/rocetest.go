@@ -191,6 +191,7 @@ func Make(c Config) *Traffic {
 	n := &network{
 		Config: c,
 		rng:    rand.New(rand.NewPCG(c.Seed, 0x20049)),
+		luck:   rand.New(rand.NewPCG(c.Seed, 0x4791)),
 		now:    c.Start,
 	}
 	n.run()

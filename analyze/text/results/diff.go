@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
@@ -33,6 +34,7 @@ func Diff(w io.Writer, d *latency.Diff) error {
 	p.latency()
 	p.time()
 	p.phases()
+	p.lost()
 	p.others()
 	p.statuses()
 	p.only("b", "Only in B")
@@ -110,6 +112,31 @@ func (p *diffPrinter) phases() {
 		return append(cells, signed(g.Phases[transaction.PhaseWait.String()].Mean.Delta),
 			signed(g.Phases[transaction.PhaseAck.String()].Mean.Delta), signed(g.Mean.Delta))
 	}))
+}
+
+// lost says how much of the change of the time was lost to what.
+func (p *diffPrinter) lost() {
+	all := p.d.All
+	if all.Lost == nil {
+		return
+	}
+	var rows [][]string
+	for i := 1; i <= rdma.NumCauses; i++ { // the rest last
+		c := rdma.Cause(i % rdma.NumCauses)
+		x := all.Lost[c.String()]
+		if x.A == 0 && x.B == 0 {
+			continue
+		}
+		rows = append(rows, []string{strings.ReplaceAll(c.String(), "_", " "), duration(int64(x.A)), duration(int64(x.B)), signed(x.Delta), changeText(x)})
+	}
+	if len(rows) < 2 {
+		return
+	}
+	p.title("What the time was lost to, over all transactions with RDMA")
+	p.table([]string{"CAUSE", "A", "B", "BY", "CHANGE"}, 1, rows)
+	if e := all.Explained; e != nil {
+		p.printf("\n%s %% of the change are explained: they are not in the rest\n", Percent(*e))
+	}
 }
 
 // rows are the groups that both have, and all groups together.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/table"
 )
@@ -134,7 +135,12 @@ func (p *reportPrinter) shares() {
 	for ph := range transaction.Parts() {
 		header = append(header, strings.ToUpper(ph.Short()))
 	}
-	header = append(header, "WAIT", " BAR")
+	header = append(header, "WAIT")
+	lost := p.lostColumns()
+	for _, c := range lost {
+		header = append(header, strings.ToUpper(c.Short()))
+	}
+	header = append(header, " BAR")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.Group) []string {
 		if g.Latency.Count == 0 {
 			return nil
@@ -143,9 +149,71 @@ func (p *reportPrinter) shares() {
 		for ph := range transaction.Parts() {
 			cells = append(cells, Percent(g.Phase(ph).Share))
 		}
-		return append(cells, Percent(g.Phase(transaction.PhaseWait).Share), bar(g, 20))
+		cells = append(cells, Percent(g.Phase(transaction.PhaseWait).Share))
+		for _, c := range lost {
+			cells = append(cells, Percent(float64(g.Lost.To(c).Time)/float64(g.Latency.Sum)))
+		}
+		return append(cells, bar(g, 20))
 	}))
 	p.printf("\n%s\n", "bar: c call, p pull, s server, w push, r reply; wait is a part of pull")
+	if len(lost) > 0 {
+		p.printf("%s\n", lostLegend)
+	}
+	p.lost()
+}
+
+const lostLegend = `columns behind wait: the part of all phases together that was lost to recovery from losses, to a
+receiver that was not ready (rnr), to pacing after CNPs (congested), to the depth of RDMA Reads`
+
+// lostColumns are the causes that something was lost to; the recovery is always shown
+// if anything was.
+func (p *reportPrinter) lostColumns() (list []rdma.Cause) {
+	if !p.rep.All.Lost.Some() {
+		return nil
+	}
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		if p.rep.All.Lost.To(c).Time > 0 || c == rdma.CauseRecovery {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// lost says what was lost to what, and in which phase.
+func (p *reportPrinter) lost() {
+	l := p.rep.All.Lost
+	if !l.Some() {
+		if l != nil {
+			p.printf("nothing was lost to recovery, receivers that were not ready, congestion or the depth of Reads\n")
+		}
+		return
+	}
+	p.title("What the time was lost to, of %s with RDMA and %s", text.Plural(l.Transactions, "transaction"), duration(l.Time))
+	header := []string{"CAUSE", "TOUCHED", "TIME", "%"}
+	for ph := range transaction.Parts() {
+		header = append(header, strings.ToUpper(ph.Short()))
+	}
+	var rows [][]string
+	for i := 1; i <= rdma.NumCauses; i++ { // the rest last
+		c := rdma.Cause(i % rdma.NumCauses)
+		x := l.To(c)
+		if x.Time == 0 {
+			continue
+		}
+		row := []string{strings.ReplaceAll(c.String(), "_", " "), fmt.Sprint(x.Transactions), duration(x.Time), Percent(x.Share)}
+		for ph := range transaction.Parts() {
+			if d := x.Phases[ph.String()]; d > 0 {
+				row = append(row, duration(d))
+			} else {
+				row = append(row, "-")
+			}
+		}
+		rows = append(rows, row)
+	}
+	p.table(header, 1, rows)
+	if l.CreditWaits > 0 {
+		p.printf("\n%s came when a reply had just freed a credit: all had been in use for %s before them\n", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait))
+	}
 }
 
 // bar draws the shares of the phases of a group as letters.

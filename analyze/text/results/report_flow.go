@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,8 +31,8 @@ func sortedStatuses(m map[string]uint64) []string {
 // sparks are eight heights of a bar.
 var sparks = []rune("▁▂▃▄▅▆▇█")
 
-// spark draws values as bars of one line: a space for zero.
-func spark(values []float64) string {
+// Spark draws values as bars of one line: a space for zero.
+func Spark(values []float64) string {
 	most := slices.Max(values)
 	var b strings.Builder
 	for _, v := range values {
@@ -90,7 +91,7 @@ func (p *reportPrinter) overTime() {
 			}
 		}
 		if most := slices.Max(values); most > 0 {
-			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), spark(values))
+			p.printf("  %-9s %8s |%s|\n", line.name, line.unit(most), Spark(values))
 		}
 	}
 	p.printf("\n%s\n", "the number is the value of the highest bar; --interval 1s gives a table")
@@ -287,10 +288,23 @@ func (p *reportPrinter) slowest() {
 			}
 		}
 		p.printf("          %s\n", line)
+		if x.Cause != "" {
+			p.printf("          %s\n", lostLine(x))
+		}
 		for _, n := range x.Notes {
 			p.printf("          note: %s\n", safe(n))
 		}
 	}
+}
+
+// lostLine says what a transaction lost its time to, most first.
+func lostLine(x *latency.Slow) string {
+	names := slices.Collect(maps.Keys(x.Lost))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(x.Lost[b], x.Lost[a]), cmp.Compare(a, b)) })
+	for i, n := range names {
+		names[i] = fmt.Sprintf("%s (%s %%) to %s", duration(x.Lost[n]), Percent(float64(x.Lost[n])/float64(x.Total)), strings.ReplaceAll(n, "_", " "))
+	}
+	return "lost " + strings.Join(names, ", ")
 }
 
 func shortStatus(x *latency.Slow) string {

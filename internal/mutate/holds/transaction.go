@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -60,6 +61,9 @@ func contradiction(tx *transaction.Transaction) string {
 	if why := phases(tx); why != "" {
 		return why
 	}
+	if why := blame(tx); why != "" {
+		return why
+	}
 	if why := moved(tx); why != "" {
 		return why
 	}
@@ -89,6 +93,34 @@ func message(m *transaction.Message) string {
 		return fmt.Sprintf("%d packets", m.Packets)
 	case !m.Transport && (len(m.Header.Reads) > 0 || len(m.Header.Writes) > 0 || m.Header.HasReply):
 		return "chunks without a transport header"
+	}
+	return ""
+}
+
+// blame: there is none without phases, the shares of each phase sum to it, and none
+// is negative.
+func blame(tx *transaction.Transaction) string {
+	p, ok := tx.Phases()
+	if tx.Credits < 0 {
+		return fmt.Sprintf("waited %v for credits", tx.Credits)
+	}
+	if tx.Blame == nil {
+		return ""
+	}
+	if !ok {
+		return "time was lost, and there are no phases"
+	}
+	for ph := range transaction.Parts() {
+		sum := time.Duration(0)
+		for _, d := range tx.Blame.Shares[ph] {
+			if d < 0 {
+				return fmt.Sprintf("%s: %v", ph, tx.Blame.Shares[ph])
+			}
+			sum += d
+		}
+		if sum != p.Of(ph) {
+			return fmt.Sprintf("shares of %s do not add up to %v: %v", ph, p.Of(ph), tx.Blame.Shares[ph])
+		}
 	}
 	return ""
 }

@@ -1,0 +1,146 @@
+package blame
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Blame fills in Transaction.Blame. It belongs to the goroutine that decodes.
+type Blame struct {
+	// Recorder has to be the only Watcher of the Decoder.
+	Recorder *fabric.Recorder
+
+	list    []fabric.Stall
+	scratch []int64
+}
+
+// New makes a Blame with a Recorder of its own.
+func New(opt fabric.Options) *Blame { return &Blame{Recorder: fabric.New(opt)} }
+
+// Lean makes one that records nothing else.
+func Lean(memory int) *Blame { return New(fabric.Options{Memory: memory, Lean: true}) }
+
+// moments are the times between the phases of a transaction.
+type moments [transaction.NumParts + 1]int64
+
+// Ended is for transaction.Options.Ended.
+func (b *Blame) Ended(tx *transaction.Transaction) {
+	c := tx.Connection.Resolve()
+	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+		return
+	}
+	p, ok := tx.Phases()
+	if !ok || p.Total < 0 {
+		return
+	}
+	start := tx.Call.First.Time
+	if b.Recorder.Quiet(c, start) {
+		s := tx.NewBlame()
+		for ph := range transaction.Parts() {
+			s.Shares[ph][rdma.CauseRest] = p.Of(ph)
+		}
+		return
+	}
+	if _, ok := b.Recorder.Stalls(c, 0, start, func(*fabric.Stall) {}); !ok {
+		return
+	}
+	s := tx.NewBlame()
+	var at moments
+	at[0] = start
+	for ph := range transaction.Parts() {
+		at[ph+1] = at[ph] + int64(p.Of(ph))
+	}
+	for ph := range transaction.Parts() {
+		b.phase(tx, c, ph, &at, &s.Shares[ph])
+	}
+}
+
+// phase divides a phase.
+//
+// Packets of a queue pair, and of a stream of TCP, arrive in order: while one of them
+// is missing, nothing behind it gets on. So a stall counts in full where the
+// transaction has packets on their way in that direction. Where it has none, the
+// server works, and whether it had something to send is not known.
+func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transaction.Phase, at *moments, out *[rdma.NumCauses]time.Duration) {
+	from, to := at[ph], at[ph+1]
+	if from == to {
+		return
+	}
+	client, server := tx.From, tx.From.Other()
+	called := at[transaction.PhaseCall+1]
+	b.list = b.list[:0]
+	before := int64(0)
+	add := func(side rdma.Side, f func(x *fabric.Stall) bool) {
+		forgotten, _ := b.Recorder.Stalls(c, side, from, func(x *fabric.Stall) {
+			if n := len(b.list); x.From < to {
+				b.list = append(b.list, x.At(to))
+				if !f(&b.list[n]) {
+					b.list = b.list[:n]
+				}
+			}
+		})
+		before = max(before, forgotten)
+	}
+	all := func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot }
+	// held says that what was missing lay before the call: it was received, but not
+	// given to the server.
+	held := func(x *fabric.Stall) bool { return all(x) && x.From <= called && x.Cause != rdma.CauseCongestion }
+	switch ph {
+	case transaction.PhaseCall:
+		add(client, all)
+	case transaction.PhasePull:
+		last := lastRead(tx, server)
+		add(client, func(x *fabric.Stall) bool {
+			return held(x) && (!tx.Times.FirstRead.Seen() || x.Before(tx.Times.FirstRead.Time))
+		})
+		add(server, func(x *fabric.Stall) bool {
+			if x.Cause == rdma.CauseReadSlot {
+				return x.Before(last)
+			}
+			return true
+		})
+	case transaction.PhaseServer:
+		add(client, held)
+		n := tx.Reply.First
+		if p := tx.Times.FirstPush; p.Seen() {
+			n = p
+		}
+		add(server, func(x *fabric.Stall) bool {
+			switch {
+			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion:
+				return false
+			case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
+				return true // what was missing is the first that the server sent
+			case x.To > n.Time:
+				return false // it sent while the stall lasted: that did not keep it
+			case x.Until != 0 && x.Until < n.Time:
+				return false // it had caught up, and nothing came: nothing was waiting
+			}
+			x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
+			return x.To > x.From
+		})
+		if n := b.Recorder.Patience(c); n > 0 && to-from >= n {
+			b.list = append(b.list, fabric.Stall{From: from, To: to, Lost: to - from, Cause: rdma.CauseUnknown})
+		}
+	default:
+		add(server, all)
+	}
+	var share fabric.Share
+	share, b.scratch = fabric.Divide(from, to, b.list, before, b.scratch)
+	for i, n := range share {
+		out[i] += time.Duration(n)
+	}
+}
+
+// lastRead is when the server asked for the last piece of the call.
+func lastRead(tx *transaction.Transaction, server rdma.Side) (at int64) {
+	for i := range tx.Operations {
+		if o := &tx.Operations[i]; o.Kind == rdma.Read && o.From == server && o.Chunk == transaction.ReadList {
+			at = max(at, o.First.Time)
+		}
+	}
+	return at
+}

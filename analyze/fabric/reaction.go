@@ -1,0 +1,182 @@
+package fabric
+
+import "github.com/rpcrdma/toolkit/decode/rdma"
+
+// reaction is how much the sides that got CNPs sent after them, by the time since the
+// last: bin 0 before the first, bin n from 2^(n+12) ns on, the first of these from 0.
+type reaction struct {
+	bytes [reactionBins]uint64
+	time  [reactionBins]int64 // that sides were so long behind a CNP
+	cnps  uint64
+}
+
+const (
+	reactionBins = 16
+	reactionUnit = 14 // 2^14 ns are 16 µs
+)
+
+// reactionStart is where a bin begins.
+func reactionStart(bin int) int64 {
+	if bin <= 1 {
+		return 0
+	}
+	return 1 << (reactionUnit + bin - 2)
+}
+
+func reactionBin(since int64) int {
+	bin := 1
+	for bin+1 < reactionBins && since >= reactionStart(bin+1) {
+		bin++
+	}
+	return bin
+}
+
+// sent takes a packet.
+func (x *reaction) sent(m *congestion, s *rdma.Sighting) {
+	if s.Class != rdma.ClassRequest && s.Class != rdma.ClassReadResponse {
+		return
+	}
+	if m.begun == 0 {
+		m.begun = s.Ref.Time
+	}
+	m.newest = s.Ref.Time
+	if !m.lastCNP.Seen() {
+		m.bytes += uint64(s.Bytes)
+		return
+	}
+	if since := s.Ref.Time - m.lastCNP.Time; since >= 0 {
+		x.bytes[reactionBin(since)] += uint64(s.Bytes)
+	}
+}
+
+// reacted ends the time behind the last CNP: with the next one, or the last packet.
+func (x *reaction) reacted(m *congestion, now int64) {
+	if !m.lastCNP.Seen() {
+		if m.begun != 0 && now > m.begun {
+			x.bytes[0] += m.bytes
+			x.time[0] += now - m.begun
+		}
+		m.bytes = 0
+		return
+	}
+	x.cnps++
+	left := now - m.lastCNP.Time
+	for bin := 1; bin < reactionBins && left > reactionStart(bin); bin++ {
+		end := left
+		if bin+1 < reactionBins {
+			end = min(end, reactionStart(bin+1))
+		}
+		x.time[bin] += end - reactionStart(bin)
+	}
+}
+
+// Rate is how fast sides sent at a time behind a CNP.
+type Rate struct {
+	From  int64   `json:"from_ns"` // since the CNP; −1: before the first
+	Bytes uint64  `json:"bytes"`
+	Time  int64   `json:"time_ns"` // that the sides together were there
+	Rate  float64 `json:"bytes_per_second"`
+}
+
+func (x *reaction) report() []Rate {
+	out := []Rate{}
+	if x.cnps == 0 {
+		return out
+	}
+	for bin := range x.time {
+		if x.time[bin] <= 0 {
+			continue
+		}
+		r := Rate{From: reactionStart(bin), Bytes: x.bytes[bin], Time: x.time[bin], Rate: float64(x.bytes[bin]) / float64(x.time[bin]) * 1e9}
+		if bin == 0 {
+			r.From = -1
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// limited is the narrowest scope in which CNPs keep a distance that they do not keep in
+// a wider one.
+func (r *Recorder) limited() string {
+	const few = 10
+	if r.cnpPort.Count() < few || r.cnpAddr.Count() == 0 || r.cnpConn.Count() == 0 {
+		return ""
+	}
+	conn, addr, port := r.cnpConn.Distribution(), r.cnpAddr.Distribution(), r.cnpPort.Distribution()
+	switch {
+	case addr.Count == conn.Count && port.Count == addr.Count:
+		return "" // one connection: the three are the same
+	case port.Min*2 >= conn.Min && port.Min > 0:
+		return "sender"
+	case addr.Min*2 >= conn.Min && addr.Min > 0 && addr.Count > conn.Count:
+		return "addresses"
+	case conn.Count >= few && conn.Min > 0:
+		return "connection"
+	}
+	return ""
+}
+
+// pauses count frames of flow control.
+type pauses struct {
+	list  [9]Pause // by priority; 8 is PAUSE, which knows none
+	since [9]int64 // when it was stopped, if it is
+}
+
+// Pause is flow control of a priority.
+type Pause struct {
+	Priority int    `json:"priority"` // −1: PAUSE, which stops all
+	Stops    uint64 `json:"stops"`
+	Resumes  uint64 `json:"resumes"`
+	Quanta   uint64 `json:"quanta"` // that were asked for, of 512 bit times
+	// Stopped is the time from a stop to the resume behind it. A stop without one ends
+	// by itself, after a time that depends on the speed of the link.
+	Stopped int64 `json:"stopped_ns"`
+}
+
+// Paused implements rdma.PauseWatcher.
+func (r *Recorder) Paused(perPriority bool, priorities uint8, quanta *[8]uint16, ref rdma.Ref) {
+	x := &r.pauses
+	take := func(i int, q uint16) (stop bool) {
+		p := &x.list[i]
+		if q == 0 {
+			p.Resumes++
+			if x.since[i] != 0 {
+				p.Stopped += max(ref.Time-x.since[i], 0)
+				x.since[i] = 0
+			}
+			return false
+		}
+		p.Stops++
+		p.Quanta += uint64(q)
+		if x.since[i] == 0 {
+			x.since[i] = ref.Time
+		}
+		return true
+	}
+	stop := false
+	if !perPriority {
+		stop = take(8, quanta[0])
+	}
+	for i := range quanta {
+		if perPriority && priorities&(1<<i) != 0 {
+			stop = take(i, quanta[i]) || stop
+		}
+	}
+	if stop && !r.opt.Lean {
+		r.series.at(ref.Time).Pauses++
+	}
+}
+
+func (x *pauses) report() []Pause {
+	out := []Pause{}
+	for i, p := range x.list {
+		if p.Stops+p.Resumes > 0 {
+			if p.Priority = i; i == 8 {
+				p.Priority = -1
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}

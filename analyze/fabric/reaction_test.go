@@ -1,0 +1,64 @@
+package fabric_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// TestReaction: a sender halves its rate for 100 µs after a CNP.
+func TestReaction(t *testing.T) {
+	s := newScene(fabric.Options{})
+	psn := uint32(0)
+	packet := func(us float64) {
+		s.at(us, 0, roce.RCSendOnly, psn, 1000)
+		psn++
+	}
+	for us := 0.0; us < 1000; us += 10 {
+		packet(us)
+	}
+	s.at(1000, 1, roce.CNP, 0, 0)
+	for us := 1020.0; us <= 1131; us += 20 {
+		packet(us)
+	}
+	for us := 1140.0; us <= 2024; us += 10 {
+		packet(us)
+	}
+	r := s.done().Congestion.Reaction
+	rate := func(from int64) float64 {
+		i := slices.IndexFunc(r, func(x fabric.Rate) bool { return x.From == from })
+		if i < 0 {
+			t.Fatalf("%d: %+v", from, r)
+		}
+		return r[i].Rate
+	}
+	if x := rate(-1); x < 95e6 || x > 110e6 {
+		t.Errorf("before the CNP %.0f", x)
+	}
+	if x := rate(32768); x < 40e6 || x > 70e6 {
+		t.Errorf("33 µs after it %.0f", x)
+	}
+	if x := rate(262144); x < 95e6 || x > 110e6 {
+		t.Errorf("262 µs after it %.0f", x)
+	}
+}
+
+func TestPauses(t *testing.T) {
+	rec := fabric.New(fabric.Options{})
+	at := func(us int64) rdma.Ref { return rdma.Ref{Time: us * 1000, Number: uint64(us) + 1} }
+	rec.Paused(true, 1<<3|1<<4, &[8]uint16{3: 65535}, at(10)) // 4 resumes
+	rec.Paused(true, 1<<3, &[8]uint16{3: 65535}, at(20))
+	rec.Paused(true, 1<<3, &[8]uint16{}, at(35))
+	rec.Paused(false, 0xff, &[8]uint16{5, 5, 5, 5, 5, 5, 5, 5}, at(40))
+	r := rec.Report(nil)
+	want := []fabric.Pause{{Priority: 3, Stops: 2, Resumes: 1, Quanta: 131070, Stopped: 25000}, {Priority: 4, Resumes: 1}, {Priority: -1, Stops: 1, Quanta: 5}}
+	if !slices.Equal(r.Congestion.Pauses, want) {
+		t.Errorf("%+v", r.Congestion.Pauses)
+	}
+	if r.Series.Intervals[0].Pauses != 3 {
+		t.Errorf("%+v", r.Series)
+	}
+}

@@ -1,0 +1,387 @@
+package fabric
+
+import (
+	"math/bits"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Stall is a time in which what one side had asked for did not get on.
+type Stall struct {
+	From, To int64 // nanoseconds since 1970, as the times of packets
+	// Lost is how much of it was lost: less than To−From if it is several stalls
+	// with short times between them.
+	Lost  int64
+	Cause rdma.Cause
+	// Late and LateTo are the packets that ended it, if they had not been seen
+	// before: they had been lost before the capture point. 0 if they had been.
+	Late, LateTo uint64
+	// From2 and To2 are those of the last packet that was sent again with the first,
+	// the same two if it was the only one: what had been sent behind the lost packet
+	// had been sent for nothing.
+	From2, To2 int64
+	// Until is when the sender had caught up, 0 if that had not been seen as the
+	// stall was handed out.
+	Until int64
+
+	episode uint32
+}
+
+const (
+	stallsStart = 4
+	maxStalls   = 64      // of one direction
+	allStalls   = 1 << 15 // of all together
+)
+
+// stalls are the latest of a direction, ordered by their ends.
+type stalls struct {
+	list      []Stall
+	forgotten int64 // end of the latest that is not remembered any more
+	lost      Share // of all, since the beginning
+}
+
+// add takes a stall.
+func (l *stalls) add(r *Recorder, s Stall) {
+	if s.To <= s.From {
+		return
+	}
+	s.Lost = min(s.Lost, s.To-s.From)
+	s.From2, s.To2 = s.From, s.To
+	l.lost[s.Cause] += s.Lost
+	n := len(l.list)
+	if s.Cause == rdma.CauseCongestion || s.Cause == rdma.CauseReadSlot {
+		for i := n - 1; i >= 0 && i >= n-2; i-- {
+			if p := &l.list[i]; p.Cause == s.Cause && s.From >= p.From && s.From-p.To <= (p.To-p.From)/4 {
+				p.Lost += s.Lost
+				p.To = max(p.To, s.To)
+				p.To2 = p.To
+				p.Lost = min(p.Lost, p.To-p.From)
+				if i == n-2 {
+					l.list[i], l.list[n-1] = l.list[n-1], l.list[i]
+				}
+				return
+			}
+		}
+	}
+	if n == cap(l.list) {
+		size := max(2*n, stallsStart)
+		if size > maxStalls || r.stalled+size-n > allStalls/16*r.scale {
+			if n == 0 {
+				l.forgotten = max(l.forgotten, s.To)
+				return
+			}
+			l.forgotten = max(l.forgotten, l.list[0].To)
+			l.list = l.list[:copy(l.list, l.list[1:])]
+		} else {
+			r.stalled += size - n
+			list := make([]Stall, n, size)
+			copy(list, l.list)
+			l.list = list
+		}
+	}
+	l.list = append(l.list, s)
+}
+
+// caughtUp notes when the sender had, for all stalls of an episode.
+func (l *stalls) caughtUp(episode uint32, at int64) {
+	for i := len(l.list) - 1; i >= 0; i-- {
+		if s := &l.list[i]; s.episode == episode && s.Until == 0 {
+			s.Until = at
+		}
+	}
+}
+
+func (l *stalls) reset(r *Recorder) {
+	r.stalled -= cap(l.list)
+	*l = stalls{}
+}
+
+// Stalls calls f for those that side of a connection had as a requester and that
+// ended after a time, the latest first. before is the end of the latest one that is
+// not remembered: what lies before is not known. ok is false if nothing is known of
+// the connection.
+func (r *Recorder) Stalls(c *rdma.Connection, side rdma.Side, after int64, f func(*Stall)) (before int64, ok bool) {
+	k, ok := r.known(c)
+	if k == nil {
+		return 0, ok
+	}
+	l := &k.dirs[side].stalls
+	for i := len(l.list) - 1; i >= 0; i-- {
+		if s := &l.list[i]; s.To2 > after {
+			f(s)
+		}
+	}
+	return l.forgotten, true
+}
+
+// known is what is followed of c; nil if nothing is, and ok then says that there was
+// nothing to follow yet.
+func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
+	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
+		return nil, false
+	}
+	if k, ok = c.Watched.(*conn); ok {
+		return k, true
+	}
+	ok = true
+	c.EachWatched(func(x any) {
+		switch x := x.(type) {
+		case *conn:
+			if x.owner == r {
+				k = x
+			}
+		case over:
+			ok = false
+		}
+	})
+	return k, ok || k != nil
+}
+
+// Quiet reports whether nothing stalled on the connection since a time; false also
+// if nothing is known of it.
+func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
+	k, _ := r.known(c)
+	if k == nil {
+		return false
+	}
+	for side := range k.dirs {
+		l := &k.dirs[side].stalls
+		if l.forgotten > since {
+			return false
+		}
+		for i := range l.list {
+			if l.list[i].To2 > since {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Before cuts what lies behind a time; false if nothing is left.
+func (s *Stall) Before(at int64) bool {
+	if at < s.To {
+		if at <= s.From {
+			return false
+		}
+		s.Lost = scaled(at-s.From, s.Lost, s.To-s.From)
+		s.To = at
+	}
+	return true
+}
+
+// At is the stall as somebody saw it who waited until a time: for a packet behind the
+// lost one, from when that packet was sent to when it was sent again.
+func (s Stall) At(end int64) Stall {
+	switch {
+	case s.To2 <= s.To || end <= s.To:
+		return s
+	case end >= s.To2:
+		s.From, s.To = s.From2, s.To2
+	default:
+		s.From += scaled(s.From2-s.From, end-s.To, s.To2-s.To)
+		s.To = end
+	}
+	s.Lost = s.To - s.From
+	return s
+}
+
+// Patience is how long a sender waits at least before it repeats something, if
+// something was lost on the connection before; 0 if nothing was, or if its setup did
+// not say. What was lost before the capture point, with nothing behind it, is seen once
+// and so much later: silence of that length may be a loss.
+func (r *Recorder) Patience(c *rdma.Connection) int64 {
+	k, _ := r.known(c)
+	if k == nil || k.dirs[0].serial+k.dirs[1].serial == 0 {
+		return 0
+	}
+	return int64(k.ackTimeout()) * earlier / 10
+}
+
+// Share says how much of the time from a to b was lost to what.
+type Share [rdma.NumCauses]int64
+
+// rank orders causes that hold at once: see rdma.Cause.
+func rank(c rdma.Cause) int { return int(c+rdma.NumCauses-1) % rdma.NumCauses }
+
+// Divide divides the time from a to b among the causes of stalls, which need not be
+// in order. What no stall covers is CauseRest, before a time CauseUnknown. The parts
+// sum to b−a. scratch is reused, and returned.
+func Divide(a, b int64, list []Stall, before int64, scratch []int64) (s Share, _ []int64) {
+	if b <= a {
+		return s, scratch
+	}
+	cuts := append(scratch[:0], a, b)
+	cut := func(x int64) {
+		if x > a && x < b {
+			cuts = append(cuts, x)
+		}
+	}
+	cut(before)
+	for i := range list {
+		cut(list[i].From)
+		cut(list[i].To)
+	}
+	sortTimes(cuts)
+	for i := 1; i < len(cuts); i++ {
+		from, to := cuts[i-1], cuts[i]
+		if from == to {
+			continue
+		}
+		var best *Stall
+		for j := range list {
+			if x := &list[j]; x.From <= from && x.To >= to && (best == nil || rank(x.Cause) < rank(best.Cause)) {
+				best = x
+			}
+		}
+		n := to - from
+		switch {
+		case best == nil && to <= before:
+			s[rdma.CauseUnknown] += n
+		case best == nil:
+			s[rdma.CauseRest] += n
+		default:
+			lost := scaled(n, best.Lost, best.To-best.From)
+			s[best.Cause] += lost
+			s[rdma.CauseRest] += n - lost
+		}
+	}
+	return s, cuts
+}
+
+// scaled is n·part/whole, part at most whole.
+func scaled(n, part, whole int64) int64 {
+	if part >= whole {
+		return n
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(max(part, 0)))
+	q, _ := bits.Div64(hi, lo, uint64(whole))
+	return int64(q)
+}
+
+// sortTimes sorts a few times, mostly in order.
+func sortTimes(list []int64) {
+	for i := 1; i < len(list); i++ {
+		for j := i; j > 0 && list[j] < list[j-1]; j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+}
+
+// waits is a stall under way.
+type waits struct {
+	since rdma.Ref
+	psn   uint32 // that has to come again
+	cause rdma.Cause
+}
+
+// wait begins a stall, unless there is one.
+func (w *waits) wait(since rdma.Ref, psn uint32, cause rdma.Cause) {
+	if !w.since.Seen() && since.Seen() {
+		*w = waits{since, psn, cause}
+	}
+}
+
+// over ends a stall with a packet.
+func (d *direction) over(r *Recorder, w *waits, s *rdma.Sighting) {
+	x := Stall{From: w.since.Time, To: s.Ref.Time, Lost: s.Ref.Time - w.since.Time, Cause: w.cause, episode: d.serial}
+	if s.Novelty == rdma.NoveltyLate {
+		x.Late, x.LateTo = s.Ref.Number, s.Ref.Number
+	}
+	*w = waits{}
+	d.run = s.PSN
+	d.stalls.add(r, x)
+}
+
+// repaired looks whether a packet that was sent again ends a stall: the one that a
+// NAK has asked for, or the first after a timeout.
+func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
+	switch {
+	case s.Read && d.ep.Responses: // the responses end it
+	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0:
+		// Needless: the acknowledgement was lost, or late. Who waits for it may not go
+		// on: it has been silent since it sent the last packet.
+		if first {
+			d.wait.wait(d.lastSent, s.PSN, rdma.CauseRecovery)
+			d.over(r, &d.wait, s)
+		}
+	case d.wait.since.Seen():
+		if psnDiff(s.PSN, d.wait.psn) <= 0 {
+			d.over(r, &d.wait, s)
+		}
+	case first:
+		since := d.sent.get(s.PSN)
+		if !since.Seen() {
+			since = later(d.lastSent, d.progress)
+		}
+		d.wait.wait(since, s.PSN, rdma.CauseRecovery)
+		d.over(r, &d.wait, s)
+	case s.PSN == psnAdd(d.run, 1) && len(d.stalls.list) > 0:
+		d.run = s.PSN
+		x := &d.stalls.list[len(d.stalls.list)-1]
+		if x.Cause != rdma.CauseRecovery && x.Cause != rdma.CauseNotReady || s.Ref.Time < x.To2 {
+			break
+		}
+		x.To2 = s.Ref.Time
+		if at := d.sent.get(s.PSN); s.Novelty == rdma.NoveltyAgain && at.Seen() && at.Time >= x.From && at.Time < x.To {
+			x.From2 = at.Time
+		}
+		if x.Late != 0 && s.Novelty == rdma.NoveltyLate {
+			x.LateTo = s.Ref.Number
+		}
+	}
+}
+
+// acknowledged ends what stalls as the capture lacks the packet that ended it.
+func (d *direction) acknowledged(r *Recorder, psn uint32, ref rdma.Ref) {
+	if d.wait.since.Seen() && psnDiff(psn, d.wait.psn) >= 0 {
+		d.over(r, &d.wait, &rdma.Sighting{Ref: ref, PSN: d.wait.psn})
+	}
+}
+
+// paced takes two packets of one transfer that were sent one after the other, before
+// marks: after a CNP it counts what is more than the usual time between two.
+func (r *Recorder) paced(d *direction, m *congestion, last, ref rdma.Ref) {
+	gap := ref.Time - last.Time
+	if gap < 0 {
+		return
+	}
+	if !m.limited {
+		switch {
+		case m.usual == 0 || gap<<paceBits < m.usual:
+			m.usual = max(gap<<paceBits, 1)
+		default:
+			m.usual += (min(gap<<paceBits, 4*m.usual) - m.usual) >> paceBits
+		}
+		return
+	}
+	if m.usual == 0 {
+		d.stalls.add(r, Stall{From: last.Time, To: ref.Time, Lost: gap, Cause: rdma.CauseUnknown})
+		return
+	}
+	usual := m.usual >> paceBits
+	if gap <= usual+usual/4 {
+		if m.calm++; m.calm >= calmPackets {
+			m.limited, m.calm = false, 0
+		}
+		return
+	}
+	m.calm = 0
+	d.stalls.add(r, Stall{From: last.Time, To: ref.Time, Lost: gap - usual, Cause: rdma.CauseCongestion})
+}
+
+const (
+	paceBits = 4 // fraction of congestion.usual
+	// calmPackets in a row at the usual pace say that the sender is no longer
+	// limited.
+	calmPackets = 16
+)
+
+// depth is how many RDMA Reads a side may have under way; 0 if that is not known.
+func (k *conn) depth(side rdma.Side) int {
+	a, b := &k.c.Setup[side], &k.c.Setup[side.Other()]
+	if !a.Seen || !b.Seen || a.InitiatorDepth == 0 || b.ResponderDepth == 0 {
+		return 0
+	}
+	return int(min(a.InitiatorDepth, b.ResponderDepth))
+}

@@ -1,0 +1,197 @@
+package fabric_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// stalls are those of the client of a scene, the earliest first, in microseconds since
+// it began.
+func (s *scene) stalls(side rdma.Side) (list []fabric.Stall) {
+	s.rec.Stalls(s.c, side, 0, func(x *fabric.Stall) {
+		y := *x
+		for _, p := range []*int64{&y.From, &y.To, &y.From2, &y.To2} {
+			*p = (*p - s.base) / 1000
+		}
+		y.Lost /= 1000
+		list = append([]fabric.Stall{y}, list...)
+	})
+	return list
+}
+
+func (s *scene) stall(t *testing.T, cause rdma.Cause, from, to, from2, to2, lost int64) {
+	t.Helper()
+	list := s.stalls(0)
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	if x := list[0]; x.Cause != cause || x.From != from || x.To != to || x.From2 != from2 || x.To2 != to2 || x.Lost != lost {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestStallNAK(t *testing.T) {
+	s := newScene(fabric.Options{})
+	for i := range uint32(5) {
+		s.at(float64(10*i), 0, roce.RCSendOnly, i, 100)
+	}
+	s.at(45, 1, roce.RCAcknowledge, 2, 0, syndrome(roce.NAKPSNSequence))
+	s.at(60, 0, roce.RCSendOnly, 2, 100)
+	s.at(63, 0, roce.RCSendOnly, 3, 100)
+	s.at(66, 0, roce.RCSendOnly, 4, 100)
+	s.at(69, 0, roce.RCSendOnly, 5, 100) // had not been sent before
+	s.at(80, 1, roce.RCAcknowledge, 5, 0, ack)
+	s.stall(t, rdma.CauseRecovery, 20, 60, 40, 66, 40)
+}
+
+func TestStallBefore(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	s.at(1, 1, roce.RCAcknowledge, 0, 0, ack)
+	s.at(10, 0, roce.RCSendOnly, 3, 100) // 1 and 2 are lost
+	s.at(14, 1, roce.RCAcknowledge, 1, 0, syndrome(roce.NAKPSNSequence))
+	s.at(20, 0, roce.RCSendOnly, 1, 100)
+	n := s.at(21, 0, roce.RCSendOnly, 2, 100)
+	s.at(30, 1, roce.RCAcknowledge, 3, 0, ack)
+	s.stall(t, rdma.CauseRecovery, 10, 20, 10, 21, 10)
+	if x := s.stalls(0)[0]; x.Late != n-1 || x.LateTo != n || x.Until != s.base+30_000 {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestStallTimeout(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	s.at(1, 1, roce.RCAcknowledge, 0, 0, ack)
+	s.at(10, 0, roce.RCSendOnly, 1, 100)
+	s.at(2010, 0, roce.RCSendOnly, 1, 100)
+	s.at(2015, 1, roce.RCAcknowledge, 1, 0, ack)
+	s.stall(t, rdma.CauseRecovery, 10, 2010, 10, 2010, 2000)
+}
+
+// The acknowledgement of what is sent again was lost: the sender was silent since its
+// last packet.
+func TestStallLostAck(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	s.at(5, 0, roce.RCSendOnly, 1, 100)
+	s.at(9, 1, roce.RCAcknowledge, 1, 0, ack)
+	s.at(3000, 0, roce.RCSendOnly, 0, 100)
+	s.at(3005, 1, roce.RCAcknowledge, 1, 0, ack)
+	s.stall(t, rdma.CauseRecovery, 5, 3000, 5, 3000, 2995)
+}
+
+func TestStallNotReady(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCSendOnly, 0, 100)
+	s.at(5, 1, roce.RCAcknowledge, 0, 0, syndrome(roce.Syndrome(0x20|14))) // RNR, 1.28 ms
+	s.at(1300, 0, roce.RCSendOnly, 0, 100)
+	s.at(1305, 1, roce.RCAcknowledge, 0, 0, ack)
+	s.stall(t, rdma.CauseNotReady, 0, 1300, 0, 1300, 1300)
+}
+
+// A CNP halves the rate: what is more than the usual time between two packets is lost.
+func TestStallCongestion(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 0, roce.RCWriteFirst, 0, 1024, reth(0x1000, 1024*40))
+	now := 0.0
+	for i := range uint32(19) {
+		now += 2
+		s.at(now, 0, roce.RCWriteMiddle, 1+i, 1024)
+	}
+	s.at(now+1, 1, roce.CNP, 0, 0)
+	for i := range uint32(10) {
+		now += 10
+		s.at(now, 0, roce.RCWriteMiddle, 20+i, 1024)
+	}
+	s.stall(t, rdma.CauseCongestion, 38, 138, 38, 138, 80)
+	for i := range uint32(9) { // the usual pace again: nothing more is lost
+		now += 2
+		s.at(now, 0, roce.RCWriteMiddle, 30+i, 1024)
+	}
+	s.stall(t, rdma.CauseCongestion, 38, 138, 38, 138, 80)
+}
+
+// Without a pace before the CNP nothing can be said.
+func TestStallUnknownPace(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.at(0, 1, roce.CNP, 0, 0)
+	s.at(1, 0, roce.RCWriteFirst, 0, 1024, reth(0x1000, 2048))
+	s.at(21, 0, roce.RCWriteLast, 1, 1024)
+	s.stall(t, rdma.CauseUnknown, 1, 21, 1, 21, 20)
+}
+
+func TestStallDepth(t *testing.T) {
+	s := newScene(fabric.Options{})
+	s.c.Setup[0].Seen, s.c.Setup[1].Seen = true, true
+	s.c.Setup[0].InitiatorDepth, s.c.Setup[1].ResponderDepth = 4, 2
+	s.at(0, 0, roce.RCReadRequest, 0, 0, reth(0x1000, 100))
+	s.at(10, 0, roce.RCReadRequest, 1, 0, reth(0x2000, 100))
+	s.at(50, 1, roce.RCReadResponseOnly, 0, 100, ack)
+	s.at(60, 1, roce.RCReadResponseOnly, 1, 100, ack)
+	s.stall(t, rdma.CauseReadSlot, 10, 50, 10, 50, 40)
+}
+
+// TestDivide: the parts sum to the whole, whatever overlaps what.
+func TestDivide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var scratch []int64
+	for range 20000 {
+		var list []fabric.Stall
+		for range rng.IntN(6) {
+			from := rng.Int64N(1000) - 100
+			x := fabric.Stall{From: from, To: from + 1 + rng.Int64N(300), Cause: rdma.Cause(1 + rng.IntN(rdma.NumCauses-1))}
+			x.Lost = rng.Int64N(x.To - x.From + 1)
+			list = append(list, x)
+		}
+		a := rng.Int64N(500)
+		b := a + rng.Int64N(500)
+		var s fabric.Share
+		s, scratch = fabric.Divide(a, b, list, rng.Int64N(600), scratch)
+		sum := int64(0)
+		for _, n := range s {
+			if n < 0 {
+				t.Fatal(s)
+			}
+			sum += n
+		}
+		if sum != b-a {
+			t.Fatalf("%d to %d: %v", a, b, s)
+		}
+	}
+	// A receiver that is not ready counts before a recovery, and that before all else.
+	s, _ := fabric.Divide(0, 100, []fabric.Stall{
+		{From: 0, To: 60, Lost: 60, Cause: rdma.CauseRecovery}, {From: 50, To: 70, Lost: 20, Cause: rdma.CauseNotReady},
+		{From: 0, To: 90, Lost: 45, Cause: rdma.CauseCongestion},
+	}, 0, nil)
+	if s != (fabric.Share{rdma.CauseRest: 20, rdma.CauseNotReady: 20, rdma.CauseRecovery: 50, rdma.CauseCongestion: 10}) {
+		t.Error(s)
+	}
+}
+
+// TestStallsBounded: what is forgotten is told.
+func TestStallsBounded(t *testing.T) {
+	s := newScene(fabric.Options{})
+	for i := range uint32(200) {
+		us := float64(10000 * int(i))
+		s.at(us, 0, roce.RCSendOnly, i, 100)
+		s.at(us+3000, 0, roce.RCSendOnly, i, 100)
+		s.at(us+3010, 1, roce.RCAcknowledge, i, 0, ack)
+	}
+	n := 0
+	before, ok := s.rec.Stalls(s.c, 0, 0, func(*fabric.Stall) { n++ })
+	if !ok || n != 64 || before != s.base+int64(135*10000+3000)*1000 {
+		t.Errorf("%d stalls, %d forgotten", n, (before-s.base)/1000)
+	}
+	s.done()
+	if _, ok := s.rec.Stalls(s.c, 0, 0, func(*fabric.Stall) {}); ok {
+		t.Error("something is known of a connection that is closed")
+	}
+	if n := s.rec.Stalled(); n != 0 {
+		t.Errorf("room for %d stalls is held for nothing", n)
+	}
+}

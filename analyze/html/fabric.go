@@ -1,0 +1,190 @@
+package html
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rpcrdma/toolkit/analyze/fabric"
+	"github.com/rpcrdma/toolkit/analyze/plot"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/internal/printable"
+)
+
+//go:embed fabric.tmpl
+var fabricText string
+
+var fabricPage = template.Must(template.New("fabric").Parse(plot.Template + styleText + fabricText))
+
+// Table is a table of the page. Right says which columns are numbers.
+type Table struct {
+	Title  string
+	Header []string
+	Right  []bool
+	Rows   [][]string
+}
+
+// fabricView is what the template shows.
+type fabricView struct {
+	Title    string
+	Cards    []card
+	Notes    []string
+	Over     *plot.Chart
+	OverNote string
+	Reaction *plot.Chart
+	Tables   []shownTable
+}
+
+type shownTable struct {
+	Title  string
+	Header []sideCell
+	Rows   [][]sideCell
+	More   int
+}
+
+type sideCell struct {
+	Text, Sort string
+	Left       bool
+}
+
+// WriteFabric writes a page of what RDMA itself did: drawings of the report, and the
+// tables that are given.
+func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
+	t := &rep.Totals
+	v := &fabricView{
+		Title: strings.Join(rep.Inputs, ", "), Notes: rep.Notes,
+		Cards: []card{
+			{"packets", text.Rounded(float64(t.Packets), 1000), bytesText(float64(t.Bytes))},
+			{"connections", fmt.Sprint(len(rep.Connections)), ""},
+			{"losses", fmt.Sprint(t.Episodes), fmt.Sprintf("%d packets sent again, %d needlessly", t.Resent, t.Needless)},
+			{"marked", text.Rounded(float64(t.Marked), 1000), fmt.Sprintf("%.2f %% of the packets", 100*rep.Congestion.Share)},
+			{"CNPs", text.Rounded(float64(t.CNPs), 1000), ""},
+			{"fatal NAKs", fmt.Sprint(t.FatalNAKs), ""},
+		},
+	}
+	for i := range tables {
+		v.Tables = append(v.Tables, tables[i].shown())
+	}
+	v.over(rep)
+	v.reaction(rep)
+	return fabricPage.Execute(printable.TextWriter(w), v)
+}
+
+func (t *Table) shown() (x shownTable) {
+	x.Title = t.Title
+	for i, h := range t.Header {
+		x.Header = append(x.Header, sideCell{Text: strings.ToLower(h), Left: !t.Right[i]})
+	}
+	for i, row := range t.Rows {
+		if i == maxRows {
+			x.More = len(t.Rows) - i
+			break
+		}
+		cells := make([]sideCell, len(row))
+		for j, c := range row {
+			cells[j] = sideCell{Text: c, Left: !t.Right[j]}
+			if d, err := time.ParseDuration(c); err == nil && t.Right[j] {
+				cells[j].Sort = fmt.Sprint(int64(d))
+			}
+		}
+		x.Rows = append(x.Rows, cells)
+	}
+	return x
+}
+
+// over draws the rate, and below each other on the same axis what went wrong.
+func (v *fabricView) over(rep *fabric.Report) {
+	list := rep.Series.Intervals
+	if len(list) == 0 {
+		return
+	}
+	seconds := float64(rep.Series.Length) / 1e9
+	most, marks := 0.0, [5]uint64{}
+	of := func(x *fabric.Interval) [5]uint64 { return [5]uint64{x.Marked, x.CNPs, x.NAKs, x.Again, x.Pauses} }
+	for i := range list {
+		most = max(most, float64(list[i].Bytes)/seconds)
+		for j, n := range of(&list[i]) {
+			marks[j] = max(marks[j], n)
+		}
+	}
+	const band = 22.0 // of each kind of event
+	rows := 0
+	for _, n := range marks {
+		if n > 0 {
+			rows++
+		}
+	}
+	p := plot.New(230+band*float64(rows), "Rate, marks and CNPs over time")
+	bottom := p.Y1
+	p.Y1 -= band * float64(rows)
+	unit := 1.0
+	for most >= unit*1024 && unit < 1<<50 {
+		unit *= 1024
+	}
+	y := p.Linear(most/unit, false, func(f float64) string { return text.Rounded(f*unit, 1024) + "B/s" })
+	t := newTimes(p, len(list), rep.Series.Length)
+	for i := range list {
+		if f := float64(list[i].Bytes) / seconds; f > 0 {
+			top := y(f / unit)
+			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0, fmt.Sprintf("%s: %sB/s", duration(list[i].Start), text.Rounded(f, 1024)))
+		}
+	}
+	p.AddLine(p.X0, p.Y1, p.X1, p.Y1, "axis")
+	at := p.Y1
+	for j, name := range [...]string{"marked", "CNPs", "NAKs", "again", "pauses"} {
+		if marks[j] == 0 {
+			continue
+		}
+		at += band
+		p.AddText(p.X0-8, at-4, "end", "tick", name)
+		for i := range list {
+			if n := of(&list[i])[j]; n > 0 {
+				h := 3 + (band-7)*float64(n)/float64(marks[j])
+				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, [...]string{"kind2", "kind0", "kind4", "kind1", "kind5"}[j], 0, fmt.Sprintf("%s: %d %s", duration(list[i].Start), n, name))
+			}
+		}
+	}
+	p.Y1 = bottom
+	p.Frame()
+	p.XTitle("seconds since the first packet")
+	v.Over = &p.Chart
+	v.OverNote = fmt.Sprintf("An interval is %s long.", duration(rep.Series.Length))
+}
+
+// reaction draws the rate behind CNPs.
+func (v *fabricView) reaction(rep *fabric.Report) {
+	list := rep.Congestion.Reaction
+	if len(list) == 0 {
+		return
+	}
+	most := 0.0
+	for _, x := range list {
+		most = max(most, x.Rate)
+	}
+	if most == 0 {
+		return
+	}
+	p := plot.New(220, "Rate of the senders after a CNP")
+	unit := 1.0
+	for most >= unit*1024 && unit < 1<<50 {
+		unit *= 1024
+	}
+	y := p.Linear(most/unit, false, func(f float64) string { return text.Rounded(f*unit, 1024) + "B/s" })
+	w := (p.X1 - p.X0) / float64(len(list))
+	for i, x := range list {
+		left := p.X0 + float64(i)*w
+		name := "before"
+		if x.From >= 0 {
+			name = duration(x.From)
+		}
+		top := y(x.Rate / unit)
+		p.AddRect(left+2, top, w-4, p.Y1-top, "bar", 0, fmt.Sprintf("%s: %sB/s", name, text.Rounded(x.Rate, 1024)))
+		p.XTick(left+w/2, name)
+	}
+	p.Frame()
+	p.XTitle("time since the last CNP, from … on")
+	v.Reaction = &p.Chart
+}

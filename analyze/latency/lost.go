@@ -1,0 +1,129 @@
+package latency
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Lost says what the time of transactions was lost to: those of RDMA, with a latency.
+type Lost struct {
+	Transactions uint64 `json:"transactions"`
+	Time         int64  `json:"time_ns"` // their latencies together
+	// Causes are all of rdma.Cause by name. Their times sum to Time.
+	Causes map[string]*LostTo `json:"causes"`
+	// CreditWaits counts the calls that came when a reply had just freed a credit,
+	// CreditWait is how long all credits had been in use before: at most so long they
+	// waited. It lies before the calls, and is no part of Time.
+	CreditWaits uint64 `json:"credit_waits"`
+	CreditWait  int64  `json:"credit_wait_ns"`
+}
+
+// LostTo is what was lost to one cause.
+type LostTo struct {
+	Time         int64            `json:"time_ns"`
+	Share        float64          `json:"share"`        // of Lost.Time
+	Transactions uint64           `json:"transactions"` // that lost something to it
+	Phases       map[string]int64 `json:"phases_ns"`
+}
+
+// lost sums up the blame of a group.
+type lost struct {
+	n, waits     uint64
+	time, credit int64
+	sums         [transaction.NumParts][rdma.NumCauses]int64
+	touched      [rdma.NumCauses]uint64
+}
+
+// blame adds what a transaction was lost to.
+func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
+	if tx.Blame == nil {
+		return
+	}
+	if g.lost == nil {
+		g.lost = new(lost)
+	}
+	l := g.lost
+	l.n++
+	l.time += int64(p.Total)
+	if tx.Credits > 0 {
+		l.waits++
+		l.credit += int64(tx.Credits)
+	}
+	for c := range rdma.NumCauses {
+		some := false
+		for ph := range tx.Blame.Shares {
+			d := int64(tx.Blame.Shares[ph][c])
+			l.sums[ph][c] += d
+			some = some || d > 0
+		}
+		if some {
+			l.touched[c]++
+		}
+	}
+}
+
+func (l *lost) model() *Lost {
+	if l == nil {
+		return nil
+	}
+	x := &Lost{Transactions: l.n, Time: l.time, CreditWaits: l.waits, CreditWait: l.credit, Causes: make(map[string]*LostTo)}
+	for c := range rdma.Cause(rdma.NumCauses) {
+		y := &LostTo{Transactions: l.touched[c], Phases: make(map[string]int64)}
+		for ph := range transaction.Parts() {
+			y.Time += l.sums[ph][c]
+			y.Phases[ph.String()] = l.sums[ph][c]
+		}
+		x.Causes[c.String()] = y
+	}
+	return x
+}
+
+// merge adds o to l, which may be nil as well.
+func (l *Lost) merge(o *Lost) *Lost {
+	if o == nil {
+		return l
+	}
+	if l == nil {
+		l = new(lost).model()
+	}
+	l.Transactions += o.Transactions
+	l.Time += o.Time
+	l.CreditWaits += o.CreditWaits
+	l.CreditWait += o.CreditWait
+	for name, y := range o.Causes {
+		x := l.Causes[name]
+		x.Time += y.Time
+		x.Transactions += y.Transactions
+		for ph, d := range y.Phases {
+			x.Phases[ph] += d
+		}
+	}
+	return l
+}
+
+func (l *Lost) finish() {
+	if l == nil {
+		return
+	}
+	for _, y := range l.Causes {
+		if l.Time > 0 {
+			y.Share = float64(y.Time) / float64(l.Time)
+		}
+	}
+}
+
+// To is what was lost to a cause; zero if nobody has looked.
+func (l *Lost) To(c rdma.Cause) LostTo {
+	if l == nil || l.Causes[c.String()] == nil {
+		return LostTo{}
+	}
+	return *l.Causes[c.String()]
+}
+
+// Some reports whether anything was lost to one of the causes.
+func (l *Lost) Some() bool {
+	if l == nil {
+		return false
+	}
+	return l.Time > l.To(rdma.CauseRest).Time || l.CreditWaits > 0
+}

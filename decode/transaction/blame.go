@@ -1,0 +1,43 @@
+package transaction
+
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Blame says what the phases of a transaction were lost to. Options.Ended fills it
+// in, if that is set to something that knows: package analyze/blame.
+type Blame struct {
+	// Shares of the phases, by Phase and rdma.Cause. Those of a phase sum to it.
+	Shares [NumParts][rdma.NumCauses]time.Duration
+}
+
+// NewBlame gives the transaction an empty Blame, and returns it.
+func (t *Transaction) NewBlame() *Blame {
+	if t.blame == nil {
+		t.blame = new(Blame)
+	}
+	*t.blame = Blame{}
+	t.Blame = t.blame
+	return t.blame
+}
+
+// Of is the time that all phases together lost to a cause.
+func (b *Blame) Of(c rdma.Cause) (sum time.Duration) {
+	for i := range b.Shares {
+		sum += b.Shares[i][c]
+	}
+	return sum
+}
+
+// Worst is the cause that most time was lost to, CauseRest if to none.
+func (b *Blame) Worst() (worst rdma.Cause) {
+	most := time.Duration(0)
+	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
+		if d := b.Of(c); d > most {
+			worst, most = c, d
+		}
+	}
+	return worst
+}
