@@ -66,7 +66,6 @@ func (m *messages) upTo(psn uint32) (n uint32, ok bool) {
 type acked struct {
 	seen  bool
 	psn   uint32
-	at    int64
 	again bool // requests were repeated since
 }
 
@@ -105,9 +104,12 @@ type marking struct {
 	dscpTold, prioTold bool
 	number             uint64
 
-	last     rdma.Ref // the packet before within a message
-	lastPSN  uint32
-	inside   bool
+	last    rdma.Ref // the packet before within a message
+	lastPSN uint32
+	inside  bool
+	sent    bool   // Read Responses
+	top     uint32 // PSN of the newest
+
 	cnpLast  int64
 	cnps     uint64
 	cnpFast  uint64
@@ -246,7 +248,7 @@ func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdm
 		c.skip(ruleNotGoneBack, Gaps) // the packet was not seen again, but received
 	}
 	if !op.IsAcknowledge() {
-		d.acknowledge(newest, ref)
+		d.acknowledge(newest)
 		return
 	}
 	if isNAK && q.AETH.Syndrome == roce.NAKPSNSequence {
@@ -257,12 +259,12 @@ func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdm
 		c.inTime(s, d, q, ref, from)
 	}
 	c.count(s, d, q, newest, ref, from)
-	d.acknowledge(newest, ref)
+	d.acknowledge(newest)
 }
 
-func (d *requests) acknowledge(psn uint32, ref rdma.Ref) {
+func (d *requests) acknowledge(psn uint32) {
 	if !d.acked.seen || reached(psn, d.acked.psn) && psn != d.acked.psn {
-		d.acked = acked{seen: true, psn: psn, at: ref.Time}
+		d.acked = acked{seen: true, psn: psn}
 	}
 	if d.asked.open && reached(psn, d.asked.psn) {
 		d.asked.open = false
@@ -289,8 +291,15 @@ func (c *Checker) order(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from
 	if !a.seen || a.again {
 		return // a repeated request is acknowledged again
 	}
-	if reached(q.PSN, a.psn) || ref.Time-a.at < samePacket {
+	if reached(q.PSN, a.psn) {
 		c.ok(ruleAckWentBack)
+		return
+	}
+	// One that was overtaken was made earlier, and counts fewer messages.
+	older, ok := d.messages.upTo(q.PSN)
+	newer, known := d.messages.upTo(a.psn)
+	if !ok || !known || older == newer || q.AETH.MSN != (d.messages.base+newer)&psnMask || !d.messages.based {
+		c.skip(ruleAckWentBack, Reordered)
 		return
 	}
 	f := s.finding(ruleAckWentBack, ref, from, s.role(from))
@@ -424,7 +433,16 @@ func (c *Checker) stalled(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side)
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
 		return
 	}
-	if m.inside && !op.Starts() && q.PSN == (m.lastPSN+1)&psnMask {
+	// Only packets that come for the first time: recovery has times of its own.
+	first := !m.sent || reached(q.PSN, (m.top+1)&psnMask)
+	if !op.IsReadResponse() {
+		d := &s.requests[from]
+		first = !d.known || reached(q.PSN, d.high)
+		first = first && !(d.nak.seen && d.nak.ref.Number > m.last.Number)
+	} else if first {
+		m.sent, m.top = true, q.PSN
+	}
+	if m.inside && first && !op.Starts() && q.PSN == (m.lastPSN+1)&psnMask {
 		if took := ref.Time - m.last.Time; took >= stall {
 			f := s.finding(ruleStalled, ref, from, s.role(from))
 			f.Expected = "a message that goes on once it has begun"
@@ -434,7 +452,7 @@ func (c *Checker) stalled(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side)
 			c.ok(ruleStalled)
 		}
 	}
-	m.inside, m.last, m.lastPSN = !op.Ends(), ref, q.PSN
+	m.inside, m.last, m.lastPSN = first && !op.Ends(), ref, q.PSN
 }
 
 // marking checks that a side's packets have one priority.

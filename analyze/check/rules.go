@@ -611,7 +611,7 @@ var rules = [ruleCount]Rule{
 	ruleAckWentBack: {
 		ID: "ack-went-back", Number: "F1.3", Title: "acknowledgement of an earlier PSN than before",
 		Source: "IBTA volume 1, section 9.7.5", Severity: all(Warning), Needs: NeedPackets,
-		Text: "A responder answers in the order of PSNs. Only a repeated request is acknowledged once more, with the newest PSN. What comes out of order within a millisecond was overtaken.",
+		Text: "A responder answers in the order of PSNs. Only a repeated request is acknowledged once more, with the newest PSN. One that was overtaken in the network counts fewer messages than the one before it.",
 	},
 	ruleAckLate: {
 		ID: "ack-late", Number: "F2.1", Title: "acknowledgement after the requester's timeout",
