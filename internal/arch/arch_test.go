@@ -114,6 +114,9 @@ var rules = []rule{
 	// linter sees to.
 	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/..."}},
 
+	// Sessions and layouts: what NFSv4.1 says of itself.
+	{packages: "analyze/session", own: []string{"decode/..."}},
+
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
 	{packages: "analyze/window", own: []string{"capture"}},
