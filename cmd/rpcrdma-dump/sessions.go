@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -98,13 +97,15 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 
 // printSessionLines writes a line for each session, trunk, client, layout and device.
 func printSessionLines(w io.Writer, rep *session.Report) error {
-	e := json.NewEncoder(w)
+	var b []byte
 	line := func(kind string, v any) error {
-		return e.Encode(struct {
+		b = printable.AppendValue(b[:0], struct {
 			Schema string `json:"schema"`
 			Kind   string `json:"kind"`
 			Value  any    `json:"value"`
 		}{session.LineSchema, kind, v})
+		_, err := w.Write(b)
+		return err
 	}
 	for i := range rep.Sessions {
 		if err := line("session", &rep.Sessions[i]); err != nil {
@@ -219,9 +220,13 @@ func (p *sessionPrinter) session(s *session.Session) {
 		p.printf("\n")
 		var rows [][]string
 		for _, v := range s.Series {
+			target := "-"
+			if v.Target > 0 {
+				target = strconv.Itoa(int(v.Target))
+			}
 			rows = append(rows, []string{
 				time.Duration(v.Start).String(), strconv.FormatUint(v.Calls, 10), strconv.FormatFloat(float64(v.Busy)/float64(s.Interval), 'f', 2, 64),
-				strconv.Itoa(int(v.Highest)), strconv.Itoa(int(v.Target)),
+				strconv.Itoa(int(v.Highest)), target,
 			})
 		}
 		p.table([]string{"START", "CALLS", "IN USE", "HIGHEST", "TARGET"}, []bool{true, true, true, true, true}, rows)
