@@ -258,12 +258,12 @@ func candidate(x *frame, e *analysis.Episode, f *found) bool {
 		return true
 	}
 	if x.tcp {
-		// What is sent again first was lost; an acknowledgement is missed when a timer expires.
+		// What is sent again first was lost, and maybe others behind it; an acknowledgement is missed when a timer expires.
 		y := f.frames[e.First.Number]
 		if y == nil || y.src == x.src && !x.data() {
 			return false
 		}
-		return y.src == x.src && !seqLess(x.seq, y.seq) && seqLess(x.seq, y.seq+uint32(y.n)) || y.src != x.src && !x.data() && seqLess(y.seq, x.ack)
+		return y.src == x.src && !seqLess(x.seq, y.seq) && x.number < e.First.Number || y.src != x.src && !x.data() && seqLess(y.seq, x.ack)
 	}
 	// The sender misses an answer when it begins to wait for it once more.
 	return x.answers() && e.First.Seen() && x.number < e.First.Number
@@ -336,6 +336,7 @@ func compare(t *testing.T, where string, truth *fabric.Truth, all []*frame, lost
 		}
 	}
 	probes := truth.Server["TcpExtTCPLossProbes"] + truth.Client["TcpExtTCPLossProbes"]
+	fast := truth.Server["TcpExtTCPFastRetrans"] + truth.Client["TcpExtTCPFastRetrans"]
 	for j := range f.episodes {
 		e := &f.episodes[j]
 		first, last := span(e)
@@ -346,6 +347,9 @@ func compare(t *testing.T, where string, truth *fabric.Truth, all []*frame, lost
 		case e.Notice == analysis.ByTimer && probes > 0:
 			probes-- // TCP probes the tail of what it sent, also if nothing is lost (RFC 8985, section 7)
 			line = "none: a probe of TCP"
+		case e.Notice == analysis.ByDupAcks && strings.Contains(truth.Netem, "reorder") && fast > 0:
+			fast-- // TCP took what was overtaken for lost, and the kernel counted it
+			line = "none: overtaken"
 		default:
 			t.Errorf("%s: nothing was lost in the episode of frames %d to %d: %v %v, lost at %d, first sent again %d", where, first, last, e.Notice, e.Lost, e.LostAt.Number, e.First.Number)
 		}
@@ -427,6 +431,17 @@ func counters(t *testing.T, truth *fabric.Truth, all []*frame, lost map[uint64]b
 		}
 		return
 	}
-	equal("segments sent again (TcpRetransSegs)", int64(f.totals.Resent),
+	// The kernel counts a FIN that it sends again, too.
+	fins := make(map[string]uint32)
+	again := int64(0)
+	for _, x := range all {
+		if x.tcp && x.flags&1 != 0 && x.n == 0 {
+			key := fmt.Sprint(x.src, x.seq)
+			if fins[key]++; fins[key] > 1 {
+				again++
+			}
+		}
+	}
+	equal("segments sent again (TcpRetransSegs)", int64(f.totals.Resent)+again,
 		truth.Server["TcpRetransSegs"]+truth.Client["TcpRetransSegs"]-truth.Server["TcpExtTCPSynRetrans"]-truth.Client["TcpExtTCPSynRetrans"])
 }
