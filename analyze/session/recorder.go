@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/hex"
 	"net/netip"
+	"sync"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -23,9 +24,10 @@ const (
 	maxText        = 128 // bytes of an owner or scope
 )
 
-// Recorder collects what the Report says. It is a decode.MessageObserver, and is passed each transaction. All calls
-// must come from one goroutine; so decode.Options.Concurrent must not be set.
+// Recorder collects what the Report says. It is a decode.MessageObserver, and is passed each transaction, on
+// another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
+	mu       sync.Mutex
 	sessions map[[16]byte]*session
 	order    []*session
 	owners   map[uint64]owner
@@ -37,7 +39,6 @@ type Recorder struct {
 	pnfs   pnfs
 	lost   Lost
 	hidden uint64 // COMPOUNDs that could not be decoded
-	names  *rpc.Names
 }
 
 // Lost counts what was beyond the limits.
@@ -69,10 +70,11 @@ type owner struct {
 
 // openCall is a call without its reply.
 type openCall struct {
-	s    *session
-	c    *conn
-	slot uint32
-	back bool
+	s     *session
+	c     *conn
+	slot  uint32
+	back  bool
+	guard guard
 }
 
 // conn is a connection as a session, or a client, uses it.
@@ -152,54 +154,74 @@ type client struct {
 
 // Message implements decode.MessageObserver.
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	if reply {
-		r.end(tx, s.Last.Time)
+	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
+	if !tx.Named || tx.Program != nfs3.NFS_PROGRAM && !callback {
 		return
 	}
-	if _, ok := r.open[tx]; ok || !tx.Named {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reply {
+		r.replied(tx, s.Last.Time)
+		return
+	}
+	if _, ok := r.open[tx]; ok {
 		return // sent again
 	}
+	if !callback && tx.Version < 4 {
+		r.began(tx)
+		return
+	}
+	if tx.Procedure != 1 {
+		return // NULL
+	}
+	q, minor, g, ok := peekCall(tx.Call.Payload, callback)
+	if g == private && r.view.Unwrap != nil {
+		q, minor, ok = r.opened(tx)
+	}
 	switch {
-	case tx.Program == nfs3.NFS_PROGRAM && tx.Version >= 4, tx.Program >= 0x40000000 && tx.Program < 0x60000000:
-	case tx.Program == nfs3.NFS_PROGRAM:
-		if g := r.client(tx); g != nil {
-			c := g.conns.of(r, tx.Connection, tx.From)
-			c.opened()
-			r.keep(tx, openCall{c: c})
-		}
-		return
-	default:
-		return
-	}
-	r.view.Set(tx)
-	ops := r.view.Operations()
-	if len(ops) == 0 {
-		return
-	}
-	switch a := ops[0].Args.(type) {
-	case *nfs4.SEQUENCE4args:
-		x := r.session(a.SaSessionid, tx.Connection.First)
+	case ok:
+		x := r.session(q.session, s.First)
 		if x == nil {
 			return
 		}
-		c := x.conns.of(r, tx.Connection, tx.From)
-		c.opened()
-		x.fore.begin(r, a.SaSlotid, s.First.Time)
-		r.keep(tx, openCall{s: x, c: c, slot: a.SaSlotid})
-	case *nfs4.CB_SEQUENCE4args:
-		if x := r.session(a.CsaSessionid, tx.Connection.First); x != nil {
-			x.back.begin(r, a.CsaSlotid, s.First.Time)
-			r.keep(tx, openCall{s: x, slot: a.CsaSlotid, back: true})
+		var c *conn
+		if !callback {
+			c = x.conns.of(r, tx.Connection, tx.From)
+			c.opened()
 		}
-	default:
-		if minor, ok := r.view.MinorVersion(); ok && minor == 0 && !tx.Backward {
-			if g := r.client(tx); g != nil {
-				c := g.conns.of(r, tx.Connection, tx.From)
-				c.opened()
-				r.keep(tx, openCall{c: c})
-			}
-		}
+		x.table(callback).begin(r, q.slot, s.First.Time)
+		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
+	case g != private && minor == 0 && !callback:
+		r.began(tx)
+	case g != private:
+		r.keep(tx, openCall{guard: g}) // it may create a session
 	}
+}
+
+// began takes a call of a version without sessions.
+func (r *Recorder) began(tx *transaction.Transaction) {
+	if g := r.client(tx); g != nil {
+		c := g.conns.of(r, tx.Connection, tx.From)
+		c.opened()
+		r.keep(tx, openCall{c: c})
+	}
+}
+
+// opened decodes a call whose body is encrypted.
+func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32, ok bool) {
+	r.view.Set(tx)
+	minor, _ = r.view.MinorVersion()
+	ops := r.view.Operations()
+	if len(ops) == 0 {
+		return q, minor, false
+	}
+	switch a := ops[0].Args.(type) {
+	case *nfs4.SEQUENCE4args:
+		return sequence{session: a.SaSessionid, slot: a.SaSlotid, highest: a.SaHighestSlotid}, minor, true
+	case *nfs4.CB_SEQUENCE4args:
+		return sequence{session: a.CsaSessionid, slot: a.CsaSlotid, highest: a.CsaHighestSlotid}, minor, true
+	}
+	return q, minor, false
 }
 
 func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
@@ -207,22 +229,33 @@ func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 		r.lost.Calls++
 		o.c.closed()
 		if o.s != nil {
-			o.s.table(o.back).lost(o.slot)
+			o.s.table(o.back).end(o.slot, 0)
 		}
 		return
 	}
 	r.open[tx] = o
 }
 
-func (r *Recorder) end(tx *transaction.Transaction, at int64) {
+// replied takes the reply to an open call.
+func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	o, ok := r.open[tx]
 	if !ok {
 		return
 	}
 	delete(r.open, tx)
 	o.c.closed()
-	if o.s != nil {
+	switch {
+	case o.s != nil:
 		o.s.table(o.back).end(o.slot, at)
+		if q, ok := peekReply(tx.Reply.Payload, o.guard); ok && !o.back {
+			o.s.targeted(q.target)
+		}
+	case o.c == nil:
+		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
+			if x := r.session(id, tx.Call.First); x != nil {
+				x.fore.limit, x.grant = slots, slots
+			}
+		}
 	}
 }
 
@@ -274,8 +307,10 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
-	r.end(tx, tx.Reply.Last.Time) // if no reply was seen, or not as such
-	r.names = v.Names
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Without a reply the slot stays in use: the client has to send the call again (RFC 8881, section 2.10.6.2).
+	delete(r.open, tx)
 	if !tx.Named {
 		return
 	}

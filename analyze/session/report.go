@@ -158,6 +158,8 @@ func (t *table) report() Slots {
 
 // Report is what was found so far.
 func (r *Recorder) Report(inputs []string) *Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	rep := &Report{
 		Schema: ReportSchema, Inputs: append([]string{}, inputs...), Sessions: []Session{}, Trunks: []Trunk{}, Clients: []Client{}, Layouts: []Layout{},
 		Devices: append([]*Device{}, r.pnfs.byOrder...), Recalls: r.pnfs.recalls, Beyond: r.lost, Notes: []string{},

@@ -23,6 +23,7 @@ type session struct {
 	fore, back table
 	target     uint32 // the server's newest target, plus 1; 0 if not known
 	least      uint32 // the least of them
+	grant      uint32 // slots, as CREATE_SESSION said; 0 if not known
 	calls      uint64
 	failed     map[string]uint64 // SEQUENCE by status
 	callbacks  map[string]uint64 // by operation
@@ -49,6 +50,21 @@ func (s *session) table(back bool) *table {
 	return &s.fore
 }
 
+// slots is how many slots there are up to the highest.
+func slots(highest uint32) uint32 { return highest + min(1, ^highest) }
+
+// targeted takes a target of the server.
+func (s *session) targeted(highest uint32) {
+	s.target = slots(highest)
+	if s.least == 0 || s.target < s.least {
+		s.least = s.target
+	}
+	s.fore.limit = s.target
+	if s.grant != 0 {
+		s.fore.limit = min(s.grant, s.target)
+	}
+}
+
 // created takes a CREATE_SESSION.
 func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION4args) {
 	res, ok := o.Result.(*nfs4.CREATE_SESSION4res)
@@ -63,7 +79,7 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 	x.clientID, x.owner = a.CsaClientid, r.owners[a.CsaClientid]
 	x.created, x.first, x.flags = v.Tx.Reply.Last, v.Tx.Call.First, k.CsrFlags
 	x.granted, x.asked, x.backGranted = channel(&k.CsrForeChanAttrs), channel(&a.CsaForeChanAttrs), channel(&k.CsrBackChanAttrs)
-	x.fore.limit, x.back.limit = x.granted.Slots, x.backGranted.Slots
+	x.back.limit = x.backGranted.Slots
 	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
 		c.bound = BoundByCreate
 	}
@@ -89,24 +105,18 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 	}
 	x.calls++
 	x.conns.of(r, v.Tx.Connection, v.Tx.From).count(v)
-	x.fore.used = max(x.fore.used, a.SaSlotid+1)
-	x.fore.said = max(x.fore.said, a.SaHighestSlotid+1)
+	x.fore.used = max(x.fore.used, slots(a.SaSlotid))
+	x.fore.said = max(x.fore.said, slots(a.SaHighestSlotid))
+	target := uint32(0)
 	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
 		if o.Code != 0 {
 			add(&x.failed, o.Status)
-		} else if t := res.SrResok4.SrTargetHighestSlotid; t < 1<<31 {
-			x.target = t + 1
-			if x.least == 0 || t+1 < x.least {
-				x.least = t + 1
-			}
-			x.fore.limit = t + 1
-			if g := x.granted.Slots; g != 0 && g < t+1 {
-				x.fore.limit = g
-			}
+		} else {
+			target = slots(res.SrResok4.SrTargetHighestSlotid)
 		}
 	}
 	if tx := v.Tx; tx.Call.Seen() && tx.Reply.Seen() {
-		x.series.add(tx.Call.First.Time, tx.Reply.Last.Time, a.SaHighestSlotid+1, x.target)
+		x.series.add(tx.Call.First.Time, tx.Reply.Last.Time, slots(a.SaHighestSlotid), target)
 	}
 }
 
@@ -124,7 +134,7 @@ func (r *Recorder) callback(v *rpc.View) {
 	if x == nil {
 		return
 	}
-	x.back.used = max(x.back.used, a.CsaSlotid+1)
+	x.back.used = max(x.back.used, slots(a.CsaSlotid))
 	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From.Other()); c != nil {
 		c.callbacks++
 	}

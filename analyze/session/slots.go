@@ -83,9 +83,6 @@ func (t *table) end(slot uint32, at int64) {
 	}
 }
 
-// lost forgets that a slot is in use.
-func (t *table) lost(slot uint32) { t.end(slot, 0) }
-
 // series is the use of slots over time.
 type series struct {
 	begun  bool
@@ -137,7 +134,9 @@ func (x *series) add(from, to int64, highest, target uint32) {
 	v := &x.list[from/x.length]
 	v.Calls++
 	v.Highest = max(v.Highest, highest)
-	v.Target = target
+	if target != 0 {
+		v.Target = target
+	}
 	for at := from; at < to; {
 		i := at / x.length
 		end := min((i+1)*x.length, to)
