@@ -73,6 +73,8 @@ type openCall struct {
 	s     *session
 	c     *conn
 	slot  uint32
+	xid   uint32
+	first uint64 // packet number
 	back  bool
 	guard guard
 }
@@ -106,13 +108,13 @@ func (b Bound) String() string { return boundNames[b] }
 
 type conns struct {
 	list []*conn
-	byID map[*rdma.Connection]*conn
+	byID map[int]*conn
 }
 
 // of is what a connection is to the session or client; nil beyond the limit.
 func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	k = k.Resolve()
-	if c := l.byID[k]; c != nil {
+	if c := l.byID[k.ID]; c != nil {
 		return c
 	}
 	if len(l.list) >= maxConnections {
@@ -120,10 +122,10 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 		return nil
 	}
 	if l.byID == nil {
-		l.byID = make(map[*rdma.Connection]*conn)
+		l.byID = make(map[int]*conn)
 	}
 	c := &conn{c: k, client: client}
-	l.byID[k] = c
+	l.byID[k.ID] = c
 	l.list = append(l.list, c)
 	return c
 }
@@ -164,8 +166,12 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		r.replied(tx, s.Last.Time)
 		return
 	}
-	if _, ok := r.open[tx]; ok {
-		return // sent again
+	if o, ok := r.open[tx]; ok {
+		if o.first == s.First.Number || o.xid == tx.XID {
+			return // sent again
+		}
+		o.c.closed() // it ended without a reply
+		delete(r.open, tx)
 	}
 	if !callback && tx.Version < 4 {
 		r.began(tx)
@@ -233,6 +239,7 @@ func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 		}
 		return
 	}
+	o.xid, o.first = tx.XID, tx.Call.First.Number
 	r.open[tx] = o
 }
 

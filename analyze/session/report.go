@@ -125,8 +125,14 @@ func (l *conns) report() []Connection {
 		bytes += c.read + c.sent
 	}
 	out := make([]Connection, 0, len(l.list))
+	place := make(map[int]int) // of a connection in out: two may have turned out to be one
 	for _, c := range l.list {
 		k := c.c.Resolve()
+		if i, ok := place[k.ID]; ok {
+			out[i].add(c, calls, bytes)
+			continue
+		}
+		place[k.ID] = len(out)
 		x := Connection{
 			ID: k.ID, Fabric: k.Fabric.String(), Client: address(k.Ends[c.client]), Server: address(k.Ends[c.client.Other()]), Bound: c.bound.String(),
 			Calls: c.calls, Callbacks: c.callbacks, Read: c.read, Written: c.sent, InFlight: c.most,
@@ -143,6 +149,24 @@ func (l *conns) report() []Connection {
 		out = append(out, x)
 	}
 	return out
+}
+
+// add counts what was seen of the connection before it was known to be the same.
+func (x *Connection) add(c *conn, calls, bytes uint64) {
+	x.Calls += c.calls
+	x.Callbacks += c.callbacks
+	x.Read += c.read
+	x.Written += c.sent
+	x.InFlight = max(x.InFlight, c.most)
+	if calls > 0 {
+		x.Share = float64(x.Calls) / float64(calls)
+	}
+	if bytes > 0 {
+		x.Bytes = float64(x.Read+x.Written) / float64(bytes)
+	}
+	if x.Mean == 0 && c.answered > 0 {
+		x.Mean = c.time / int64(c.answered)
+	}
 }
 
 func (t *table) report() Slots {
@@ -286,4 +310,26 @@ func version(v uint32) string {
 		return "4.0"
 	}
 	return fmt.Sprint(v)
+}
+
+// Spread reports whether there is more to say than connections show by themselves: a session or client over several
+// connections, slots that were all in use, sessions that failed, a trunk, or a layout.
+func (r *Report) Spread() bool {
+	for i := range r.Sessions {
+		if s := &r.Sessions[i]; len(s.Connections) > 1 || s.Slots.Full > 0 || len(s.Failed) > 0 {
+			return true
+		}
+	}
+	for i := range r.Clients {
+		busy := 0
+		for _, c := range r.Clients[i].Connections {
+			if c.Calls > 0 {
+				busy++
+			}
+		}
+		if busy > 1 {
+			return true
+		}
+	}
+	return len(r.Trunks)+len(r.Layouts) > 0
 }

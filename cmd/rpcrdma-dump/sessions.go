@@ -170,7 +170,10 @@ func (p *sessionPrinter) print() error {
 	}
 	for i := range p.rep.Clients {
 		c := &p.rep.Clients[i]
-		p.printf("\nNFSv%s client %s, server %s\n\n", c.Version, c.Client, c.Server)
+		if i > 0 || len(p.rep.Sessions) > 0 {
+			p.printf("\n")
+		}
+		p.printf("NFSv%s client %s, server %s\n\n", c.Version, c.Client, c.Server)
 		p.connections(c.Connections, false)
 	}
 	p.layouts()
