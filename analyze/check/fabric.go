@@ -463,7 +463,11 @@ func (c *Checker) marking(s *conn, f *link.Frame, ref rdma.Ref, from rdma.Side) 
 		m.seen, m.dscp, m.priority, m.number = true, dscp, f.Priority, ref.Number
 		return
 	}
-	if c.opt.Match != nil {
+	switch {
+	case c.opt.Match != nil:
+		return
+	case s.many: // routers change the one, and switches remove the other
+		c.skip(ruleDSCP, Ambiguous)
 		return
 	}
 	if dscp == m.dscp {
