@@ -30,11 +30,13 @@ type conn struct {
 	cut  [2]uint64 // other signs of missing packets
 	lost [2]int64
 
-	flow [2]flow // by requester
-	wire [2]wire // by sender
-	sent [2]sent // by sender, iWARP
-	taps [2]int32
-	many bool // several capture points
+	flow     [2]flow     // by requester
+	requests [2]requests // by requester, RoCE and InfiniBand
+	marks    [2]marking  // by sender
+	wire     [2]wire     // by sender
+	sent     [2]sent     // by sender, iWARP
+	taps     [2]int32
+	many     bool // several capture points
 
 	crc       [2]rdma.Ref // first packet with a wrong CRC
 	suspects  []suspect
@@ -183,6 +185,9 @@ func (c *Checker) Packet(v *decode.PacketView) {
 					s.finish[i] = c.latest
 				}
 				s.stream(rdma.Side(i), v.Frame, now)
+				if v.Frame.PayloadLen > 0 && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
+					c.marking(s, v.Frame, c.latest, rdma.Side(i))
+				}
 			}
 		}
 		s.badCRC(c.latest)
@@ -259,6 +264,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
 	s.wire = [2]wire{}
+	s.requests, s.marks = [2]requests{}, [2]marking{}
 }
 
 // Closed is meant for decode.Options.Closed.
@@ -348,6 +354,7 @@ func (c *Checker) health(s *conn) {
 		}
 	}
 	c.inline(s)
+	c.fabricHealth(s)
 	for side := range rdma.Side(2) {
 		n := &s.c.Sent[side]
 		if n.Packets == 0 {
@@ -364,9 +371,6 @@ func (c *Checker) health(s *conn) {
 				f.Reaction = "so many that the place of capture is to blame"
 			}
 			c.report(f)
-		}
-		if !s.rpc {
-			continue
 		}
 		if n.Retransmitted == 0 {
 			c.ok(ruleResent)

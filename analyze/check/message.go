@@ -280,7 +280,7 @@ var fatalNames = map[rdma.Event]string{
 }
 
 func (c *Checker) fatal(s *conn, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
-	if !s.rpc || c.opt.Match != nil {
+	if c.opt.Match != nil {
 		return
 	}
 	by := s.role(from.Other())

@@ -97,6 +97,19 @@ const (
 	ruleBadCRC
 	ruleResent
 	ruleGaps
+	ruleNotGoneBack
+	ruleNAKRepeated
+	ruleAckWentBack
+	ruleAckLate
+	ruleMSN
+	ruleNoCredit
+	ruleReadDepth
+	ruleCNPFormat
+	ruleCNPRate
+	ruleNoCNP
+	ruleDSCP
+	rulePriority
+	ruleStalled
 	ruleCount
 )
 
@@ -584,5 +597,70 @@ var rules = [ruleCount]Rule{
 		ID: "capture-gaps", Number: "N4.3", Title: "packets missing from the capture",
 		Source: "this toolkit", Severity: all(Note), Needs: NeedPackets,
 		Text: "The packets were sent and received, but not captured. Rules that need them are not judged.",
+	},
+	ruleNotGoneBack: {
+		ID: "nak-not-obeyed", Number: "F1.1", Title: "requester did not go back to the PSN that a NAK asked for",
+		Source: "IBTA volume 1, section 9.7.5", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A NAK for a sequence error names the PSN that the responder expects. The responder drops all others, so that the requester has to begin with this one. Requesters that repeat only what was lost obey this, too.",
+	},
+	ruleNAKRepeated: {
+		ID: "nak-repeated", Number: "F1.2", Title: "second NAK for the same PSN",
+		Source: "IBTA volume 1, section 9.7.5", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A responder sends one NAK for a sequence error and then stays silent until the expected PSN comes; then it expects the next one. Each NAK makes the requester repeat everything. A copy that comes within a millisecond is the network's.",
+	},
+	ruleAckWentBack: {
+		ID: "ack-went-back", Number: "F1.3", Title: "acknowledgement of an earlier PSN than before",
+		Source: "IBTA volume 1, section 9.7.5", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A responder answers in the order of PSNs. Only a repeated request is acknowledged once more, with the newest PSN. One that was overtaken in the network counts fewer messages than the one before it.",
+	},
+	ruleAckLate: {
+		ID: "ack-late", Number: "F2.1", Title: "acknowledgement after the requester's timeout",
+		Source: "IBTA volume 1, sections 9.7.5.1.2 and 9.7.6.1.3", Severity: all(Warning), Needs: NeedPackets | NeedSetup,
+		Text: "A responder may acknowledge several requests at once, but not so late that the requester, whose packet asked for an acknowledgement, gives up waiting and repeats it: 4.096 µs·2^n as in the connection request. Judged if nothing was sent in between.",
+	},
+	ruleMSN: {
+		ID: "msn-wrong", Number: "F3.1", Title: "message sequence number that does not count the messages",
+		Source: "IBTA volume 1, section 9.7.7", Severity: all(Warning), Needs: NeedPackets,
+		Text: "The MSN in the AETH is the number of requests that the responder has completed. The requester finds out from it which of its work is done, and how many credits are left.",
+	},
+	ruleNoCredit: {
+		ID: "send-without-credit", Number: "F3.2", Title: "Send without a credit",
+		Source: "IBTA volume 1, section 9.7.7.2", Severity: all(Error), Needs: NeedPackets,
+		Text: "A responder that grants credits says how many Receives it has. Beyond them, the requester may send a single request, in order to learn of new credits. All others may be refused with an RNR NAK.",
+	},
+	ruleReadDepth: {
+		ID: "read-depth-exceeded", Number: "F4.1", Title: "more Reads at once than the peer announced",
+		Source: "IBTA volume 1, sections 9.7.3 and 12.7.29", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "Each side announces in the setup how many RDMA Reads and atomic operations it can answer at once (responder resources). It may refuse one more as an invalid request, which ends the connection. The finding waits until the oldest Read has been answered. Not judged over iWARP.",
+	},
+	ruleCNPFormat: {
+		ID: "cnp-format", Number: "F5.1", Title: "CNP whose fields are not as they must be",
+		Source: "RoCEv2 (IBTA annex A17), section A17.9", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A congestion notification packet has BECN set, FECN clear, PSN 0, neither the solicited event nor the acknowledge request bit, and 16 reserved bytes of zero. One finding covers all that one side sent on a connection.",
+	},
+	ruleCNPRate: {
+		ID: "cnp-rate", Number: "F5.2", Title: "CNPs in quick succession",
+		Source: "Zhu et al. 2015 (DCQCN), section 3.1", Severity: all(Note), Needs: NeedPackets,
+		Text: "A receiver sends at most one CNP every 50 µs for a flow, so that the sender does not slow down twice for one queue. Adapters can be set to other intervals.",
+	},
+	ruleNoCNP: {
+		ID: "ecn-without-cnp", Number: "F5.3", Title: "marked packets, and no CNP",
+		Source: "RoCEv2 (IBTA annex A17), section A17.9; RFC 3168, section 5", Severity: all(Note), Needs: NeedPackets,
+		Text: "A receiver of packets marked “congestion experienced” tells the sender with a CNP. If it does not, the sender goes on until packets are lost. Receivers need not support it, and the capture may lack the CNPs.",
+	},
+	ruleDSCP: {
+		ID: "dscp-changed", Number: "F6.1", Title: "DSCP that changes within a connection",
+		Source: "RFC 2474, section 3; RoCEv2 (IBTA annex A17)", Severity: all(Warning), Needs: NeedPackets,
+		Text: "All requests and Read Responses of a queue pair have one traffic class; over iWARP, all segments with payload. With another one they are in another queue of each switch, where there may be no flow control, and they overtake each other. Acknowledgements and CNPs may have their own. One finding for a side of a connection.",
+	},
+	rulePriority: {
+		ID: "priority-changed", Number: "F6.2", Title: "VLAN priority that changes within a connection",
+		Source: "IEEE 802.1Q, sections 6.9 and 36", Severity: all(Warning), Needs: NeedPackets,
+		Text: "Priority flow control stops one priority of a port. Packets with another one do not stop, and overtake. One finding for a side of a connection.",
+	},
+	ruleStalled: {
+		ID: "message-stalled", Number: "F7.1", Title: "sender silent within a message",
+		Source: "IEEE 802.1Q, section 36; this toolkit", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A message went on after 100 ms or more, in which nothing was lost and nothing was sent again. An adapter sends the packets of a message without a break, unless pause frames stop its port. Watchdogs against storms of pause frames act after such times, and drop packets.",
 	},
 }

@@ -895,6 +895,9 @@ func TestBreaches(t *testing.T) {
 	for i := range setupBreaches {
 		test(&setupBreaches[i], false)
 	}
+	for i := range fabricBreaches {
+		test(&fabricBreaches[i], false)
+	}
 	for _, r := range Rules() {
 		if !seen[r.ID] {
 			t.Errorf("no test breaks %s", r.ID)

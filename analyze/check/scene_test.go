@@ -21,16 +21,19 @@ import (
 // server side 1. It knows the rules of the fabric, so that a test breaks only
 // those that it wants to.
 type scene struct {
-	recs  []rocetest.Record
-	now   int64
-	psn   [2]uint32 // next request of each side
-	qpn   [2]uint32
-	last  [2]uint32 // last PSN that was sent by each side
-	xid   uint32
-	va    uint64
-	rkey  uint32
-	spoil map[int]bool // records whose ICRC is wrong
-	comm  uint32
+	recs   []rocetest.Record
+	now    int64
+	psn    [2]uint32 // next request of each side
+	qpn    [2]uint32
+	last   [2]uint32 // last PSN that was sent by each side
+	msn    [2]uint32 // messages of each side that have ended, up to newest
+	newest [2]uint32
+	xid    uint32
+	va     uint64
+	rkey   uint32
+	spoil  map[int]bool // records whose ICRC is wrong
+	comm   uint32
+	other  bool // the upper layer is not NFS
 }
 
 const (
@@ -74,6 +77,10 @@ func (s *scene) request(from rdma.Side, op roce.Opcode, payload []byte) *rocetes
 	s.psn[from] = (s.psn[from] + 1) & psnMask
 	p.Payload = payload
 	p.AckReq = op.Ends()
+	if (op.Ends() || !op.IsSend() && !op.IsWrite()) && (s.msn[from] == 0 || reached(p.PSN, s.newest[from])) {
+		s.msn[from]++
+		s.newest[from] = s.psn[from]
+	}
 	return s.put(p)
 }
 
@@ -81,14 +88,14 @@ func (s *scene) request(from rdma.Side, op roce.Opcode, payload []byte) *rocetes
 func (s *scene) ack(from rdma.Side) {
 	p := s.packet(from, roce.RCAcknowledge)
 	p.PSN = s.last[from.Other()]
-	p.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: 1}
+	p.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[from.Other()]}
 	s.put(p)
 }
 
 func (s *scene) nak(from rdma.Side, syndrome roce.Syndrome) {
 	p := s.packet(from, roce.RCAcknowledge)
 	p.PSN = s.last[from.Other()]
-	p.AETH = roce.AETHFields{Syndrome: syndrome, MSN: 1}
+	p.AETH = roce.AETHFields{Syndrome: syndrome, MSN: s.msn[from.Other()] - 1}
 	s.put(p)
 }
 
@@ -165,7 +172,7 @@ func (s *scene) read(from rdma.Side, seg rpcrdma.Segment, data []byte) {
 		q := s.packet(from.Other(), op)
 		q.PSN = (start + uint32(i)) & psnMask
 		q.Payload = part
-		q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: 1}
+		q.AETH = roce.AETHFields{Syndrome: roce.ACKUnlimited, MSN: s.msn[from]}
 		s.put(q)
 	}
 	s.psn[from] = (start + uint32(n)) & psnMask
@@ -201,6 +208,8 @@ func (s *scene) connectWith(mine, theirs []byte) {
 		r.SetIDs(s.comm+1000, s.comm)
 		r.SetLocalQPN(s.qpn[server])
 		r.SetStartingPSN(s.psn[client])
+		r.SetResponderResources(4)
+		r.SetInitiatorDepth(4)
 		r.SetPrivate(theirs)
 	})
 	s.manage(client, ibcm.AttributeRTU, func(d []byte) { ibcm.RTU(d).SetIDs(s.comm, s.comm+1000) })
@@ -212,8 +221,14 @@ func (s *scene) ask(private []byte) {
 		r.SetLocalID(s.comm)
 		r.SetLocalQPN(s.qpn[client])
 		r.SetStartingPSN(s.psn[server])
+		r.SetResponderResources(4)
+		r.SetInitiatorDepth(4)
+		r.Primary().SetAckTimeout(18) // 1.07 s
 		r.SetPathMTU(ibcm.MTUCode(mtu))
 		r.SetServiceID(ibcm.ServiceID(0x0000000001064e51))
+		if s.other {
+			r.SetServiceID(ibcm.ServiceID(0x0000000001064863)) // port 18531
+		}
 		r.SetIP(netip.AddrPortFrom(addr[client], 4000), addr[server], private)
 	})
 }
@@ -243,6 +258,7 @@ func (s *scene) again() {
 	s.comm += 10
 	s.qpn[0] += 2
 	s.qpn[1] += 2
+	s.msn = [2]uint32{}
 	s.psn[0] += 70000
 	s.psn[1] += 70000
 }

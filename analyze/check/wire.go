@@ -47,16 +47,22 @@ const psnMask = 1<<24 - 1
 // wirePacket checks one packet of a request stream.
 func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	op := q.Opcode
-	if !op.IsDefined() || op.IsCNP() {
+	if !op.IsDefined() {
 		return
 	}
 	switch op.Service() {
 	case roce.ServiceRC, roce.ServiceXRC:
 	default:
-		return
+		if !op.IsCNP() {
+			return
+		}
 	}
 	from, ok := s.sender(v, q)
 	if !ok {
+		return
+	}
+	c.fabricPacket(s, v, q, from)
+	if op.IsCNP() {
 		return
 	}
 	if s.first[from] == 0 && !op.IsResponse() {
@@ -76,9 +82,7 @@ func (c *Checker) wirePacket(s *conn, v *decode.PacketView, q *roce.Packet) {
 	ref := rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
 	w := &s.wire[from]
 	mtu := s.c.Setup[0].PathMTU
-	if s.rpc {
-		c.size(s, q, ref, from, mtu)
-	}
+	c.size(s, q, ref, from, mtu)
 	if op.IsReadResponse() {
 		return
 	}
@@ -118,7 +122,7 @@ func (c *Checker) sequence(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, from 
 	switch {
 	case !follows || w.disturbed:
 	case starts && w.open != openNone, !starts && w.open != kind:
-		if s.rpc && c.opt.Match == nil {
+		if c.opt.Match == nil {
 			f := s.finding(ruleOpcodeSequence, ref, from, s.role(from))
 			f.Expected = [...]string{"the beginning of a message", "Middle or Last of a Send", "Middle or Last of an RDMA Write"}[w.open]
 			f.Seen = fmt.Sprintf("%v with PSN %d, right after PSN %d", op, q.PSN, (q.PSN-1)&psnMask)
@@ -182,7 +186,7 @@ func (c *Checker) writeLength(s *conn, w *wire, q *roce.Packet, ref rdma.Ref, fr
 	case !follows || w.disturbed:
 		w.counted = false
 	}
-	if !w.counted || !s.rpc {
+	if !w.counted {
 		return
 	}
 	n := uint64(q.PayloadLen)

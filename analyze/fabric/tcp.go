@@ -12,6 +12,7 @@ type stream struct {
 	firstDup rdma.Ref
 	closed   rdma.Ref // the receiver has no room since
 	sent     segments
+	stamp    uint32 // timestamp of the newest segment, if they have one
 }
 
 // segment takes a TCP segment: payload of one stream, and an acknowledgement of the
@@ -33,7 +34,7 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 		if s.Start > t.high {
 			d.gaps.add(hole{start: t.high, count: s.Start - t.high, ref: s.Ref, value: k.c.Stamp.Value})
 		}
-		t.high = s.End
+		t.high, t.stamp = s.End, k.c.Stamp.Value
 		t.sent.put(r, s.Start, s.Ref, d)
 	case t.hasAcked && s.End <= t.acked && s.End-s.Start <= 1:
 		// A probe of the window, or a keep-alive (RFC 1122, sections 4.2.2.17 and 4.2.3.6).
@@ -71,7 +72,8 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 			notice = ByDupAcks
 		}
 		waited := later(d.lastSent, d.progress)
-		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer {
+		if wait, ok := between(waited, s.Ref); notice == ByTimer && g == nil && ok && wait < shortestTimer &&
+			(!k.c.Stamp.Present || int32(k.c.Stamp.Value-t.stamp) <= 0) { // a copy has the timestamp that the segment had
 			r.totals.Copies++
 			return
 		}

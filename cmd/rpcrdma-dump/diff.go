@@ -82,7 +82,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		if err != nil {
 			return err
 		}
-		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil)
+		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil)
 		if err = j.finish(err, nil); err != nil && !errors.Is(err, cli.ErrDamaged) {
 			return err
 		}

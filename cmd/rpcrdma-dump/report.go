@@ -15,9 +15,11 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -212,7 +214,8 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 			return err
 		}
 	}
-	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join)
+	sessions := session.New(nil)
+	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions)
 	var recorded *kernel.Result
 	if join != nil {
 		recorded = join.Result()
@@ -226,7 +229,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	case o.html == "-":
 		outErr = html.Write(out, rep)
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
-		outErr = errors.Join(outErr, o.print(out, rep, recorded, cmd.Flags().Changed("interval")))
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, sessions.Report(rep.Inputs), cmd.Flags().Changed("interval")))
 	}
 	return j.finish(err, errors.Join(outErr, out.close()))
 }
@@ -246,11 +249,19 @@ func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, err 
 }
 
 // print writes the report as text or JSON.
-func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, series bool) error {
+func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, series bool) error {
+	if !sessions.Spread() {
+		sessions = nil
+	}
 	if o.format == "json" {
-		return printIndented(w, reportAndKernel{rep, recorded})
+		return printIndented(w, reportAndKernel{rep, recorded, sessions})
 	}
 	err := results.Report(w, rep, results.ReportOptions{Verbose: o.verbose, Series: series})
+	if sessions != nil && err == nil {
+		fmt.Fprint(w, "\nSessions and connections (rpcrdma-dump sessions)\n\n")
+		p := sessionPrinter{w: w, rep: sessions}
+		err = p.print()
+	}
 	if recorded != nil {
 		fmt.Fprint(w, "\nWhat the kernels recorded (rpcrdma-dump kernel --help explains the columns)\n\n")
 		results.Kernel(w, recorded)
@@ -258,15 +269,17 @@ func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel
 	return err
 }
 
-// reportAndKernel is a report with the records of the kernels, if requested.
+// reportAndKernel is a report with the records of the kernels, if requested, and with sessions, if they tell more
+// than connections do.
 type reportAndKernel struct {
 	*latency.Report
-	Kernel *kernel.Result `json:"kernel,omitempty"`
+	Kernel   *kernel.Result  `json:"kernel,omitempty"`
+	Sessions *session.Report `json:"sessions,omitempty"`
 }
 
 // analyse decodes the input of a job and builds its report. Transactions that pass the filter also go to
 // join, if there is one.
-func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join) (*latency.Report, error) {
+func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder) (*latency.Report, error) {
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	r := latency.New(opt)
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
@@ -275,6 +288,9 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 	in.blame(&dec)
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
+	if sessions != nil {
+		dec.Observer = &eventsAndSessions{r.Observer(), sessions}
+	}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &view
 		v.Set(tx)
@@ -285,6 +301,9 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 			r.Add(v)
 			if join != nil {
 				join.Add(v)
+			}
+			if sessions != nil {
+				sessions.Transaction(v)
 			}
 		}
 		v.Learn()
@@ -302,6 +321,20 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
 }
+
+// eventsAndSessions is an observer for two.
+type eventsAndSessions struct {
+	*latency.Events
+	sessions *session.Recorder
+}
+
+// Message implements decode.MessageObserver.
+func (e *eventsAndSessions) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	e.sessions.Message(tx, reply, s)
+}
+
+// Merged implements decode.MessageObserver.
+func (e *eventsAndSessions) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
 func printIndented(w io.Writer, v any) error {
 	e := printable.Encoder(w)

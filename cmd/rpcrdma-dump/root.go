@@ -49,6 +49,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		newPacketsCommand(s),
 		newConnectionsCommand(s),
 		newOperationsCommand(s),
+		newSessionsCommand(s),
 		newShowCommand(s),
 		newReportCommand(s),
 		newDiffCommand(s),

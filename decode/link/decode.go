@@ -113,6 +113,7 @@ func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
 				return
 			}
 			f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
+			f.Priority = data[0] >> 5
 			etherType = binary.BigEndian.Uint16(data[2:])
 			data, n = data[4:], n-4
 		case etherMPLS, etherMPLSMulticast:

@@ -51,6 +51,7 @@ type Frame struct {
 
 	IPID      uint16 // IPv4 identification
 	TTL       uint8
+	Priority  uint8  // of the innermost 802.1Q tag, 0 to 7; 0 if untagged
 	VLAN      uint16 // innermost 802.1Q identifier; 0 if untagged
 	TCPSeq    uint32
 	TCPAck    uint32
@@ -80,4 +81,19 @@ type Frame struct {
 
 	// Problem is why a frame of interest could not be decoded; empty if there was no problem.
 	Problem Problem
+}
+
+// CongestionExperienced is the value of Frame.ECN in a packet that a router has marked (RFC 3168, section 5).
+const CongestionExperienced = 3
+
+// DSCP is the differentiated services codepoint of the IP header, or of the GRH over RoCEv1 (RFC 2474, section
+// 3); 0 over native InfiniBand, and if the header was not captured.
+func (f *Frame) DSCP() uint8 {
+	if len(f.Net) < 2 || f.Proto == InfiniBand {
+		return 0
+	}
+	if f.Net[0]>>4 == 6 {
+		return f.Net[0]&0xf<<2 | f.Net[1]>>6
+	}
+	return f.Net[1] >> 2
 }

@@ -347,7 +347,7 @@ func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 	packet := d.buf[maxHeader-d.head:]
 	captured := d.head + min(d.captured, d.total)
 	n := d.head + d.total
-	r.out = Frame{VLAN: last.VLAN, Tunnels: append(r.out.Tunnels[:0], last.Tunnels...)}
+	r.out = Frame{VLAN: last.VLAN, Priority: last.Priority, Tunnels: append(r.out.Tunnels[:0], last.Tunnels...)}
 	if last.Src.Is4() {
 		if n > maxDatagram {
 			r.stats.Bad++

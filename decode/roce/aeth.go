@@ -79,6 +79,21 @@ func (s Syndrome) RNRTimer() time.Duration {
 	return time.Duration(rnrTimers[s.Value()]) * 10 * time.Microsecond
 }
 
+// credits are the counts that the credit codes stand for.
+var credits = [31]uint32{
+	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+	1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+}
+
+// Credits is how many more Receives the responder has, beyond the messages that it has completed. limited is
+// false if it does not say, or if s is no ACK (IBTA volume 1, section 9.7.7.2).
+func (s Syndrome) Credits() (n uint32, limited bool) {
+	if !s.IsACK() || s.Value() >= uint8(len(credits)) {
+		return 0, false
+	}
+	return credits[s.Value()], true
+}
+
 // String is "ACK", "RNR NAK", "NAK PSN sequence error" and the like.
 func (s Syndrome) String() string {
 	switch s & syndromeKind {

@@ -97,8 +97,12 @@ func unknownVersion(b []byte) bool {
 		return false
 	}
 	xid := binary.BigEndian.Uint32(b)
-	// Empty lists, then the call.
-	return binary.BigEndian.Uint32(b[28:]) == xid && binary.BigEndian.Uint32(b[32:]) <= 1
+	// Empty lists, then a call of RPC version 2, or a reply. Perftest, for one, sends runs of zeros.
+	if binary.BigEndian.Uint32(b[28:]) != xid {
+		return false
+	}
+	kind := binary.BigEndian.Uint32(b[32:])
+	return kind == 0 && binary.BigEndian.Uint32(b[36:]) == 2 || kind == 1
 }
 
 // direction decodes the transport header into Tracker.peek and tells calls from

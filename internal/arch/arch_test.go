@@ -116,6 +116,8 @@ var rules = []rule{
 
 	// What the time of transactions was lost to: RDMA, laid over phases.
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
+	// Sessions and layouts: what NFSv4.1 says of itself.
+	{packages: "analyze/session", own: []string{"decode/..."}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},

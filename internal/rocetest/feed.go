@@ -93,12 +93,16 @@ func (p *Packet) frame() []byte {
 func (p *Packet) lower(n int) []byte {
 	var b []byte
 	b = append(b, 2, 0, 0, 0, 0, byte(2-p.From), 2, 0, 0, 0, 0, byte(1+p.From))
+	if p.Priority > 0 {
+		b = append(b, 0x81, 0x00, p.Priority<<5, 42)
+	}
+	tos := p.DSCP<<2 | p.ECN
 	if p.Src.Is4() {
-		b = append(b, 0x08, 0x00, 0x45, 0)
+		b = append(b, 0x08, 0x00, 0x45, tos)
 		b = binary.BigEndian.AppendUint16(b, uint16(20+udpSize+n))
 		b = append(b, 0, 0, 0x40, 0, 64, 17, 0, 0)
 	} else {
-		b = append(b, 0x86, 0xdd, 0x60, 0, 0, 0)
+		b = append(b, 0x86, 0xdd, 0x60|tos>>4, tos<<4, 0, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(udpSize+n))
 		b = append(b, 17, 64)
 	}

@@ -160,13 +160,15 @@ const (
 // Packet is a packet on the wire.
 type Packet struct {
 	roce.Packet
-	Src, Dst netip.Addr
-	SrcPort  uint16
-	From     rdma.Side
-	Link     *Link        // its connection
-	Tx       *Transaction // nil for acknowledgements and management
-	Role     Role
-	Resent   bool // not the first time
+	Src, Dst  netip.Addr
+	SrcPort   uint16
+	From      rdma.Side
+	Link      *Link        // its connection
+	Tx        *Transaction // nil for acknowledgements and management
+	Role      Role
+	Resent    bool  // not the first time
+	DSCP, ECN uint8 // of the IP header
+	Priority  uint8 // of the VLAN tag, which it has if this is not 0
 }
 
 // Record is a packet as a capture point saw it.

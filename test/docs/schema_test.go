@@ -21,6 +21,7 @@ func TestReportSchema(t *testing.T) {
 	}{
 		{"## `rpcrdma.report/1`", []string{"report", "-T", "json", "-Y", "frame > 0 || xid >= 0", "samples/rocev2-nfs3-loss.both.pcapng.zst"}, []string{"phases", "errors_by_status", "events"}},
 		{"## `rpcrdma.fabric/1`", []string{"report", "--view", "fabric", "-T", "json", "samples/rocev2-nfs3-loss.both.pcapng.zst"}, nil},
+		{"## `rpcrdma.sessions/1`", []string{"sessions", "-T", "json", "samples/rocev2-nfs41-recall.pcap"}, []string{"sequence_errors", "callbacks"}},
 		{"## `rpcrdma.operation/1`", []string{"operations", "-T", "ndjson", "samples/rocev2-nfs3-loss.both.pcapng.zst"}, nil},
 		{"## `rpcrdma.diff/1`", []string{"diff", "-T", "json", "samples/rocev2-nfs3-loss.both.pcapng.zst", "samples/iwarp-nfs3-loss.pcap.zst"}, []string{"phases", "errors_by_status"}},
 	} {

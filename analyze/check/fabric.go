@@ -1,0 +1,567 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
+)
+
+// requests is what a side requests on RoCE or InfiniBand and how it is answered, as far as the rules of the
+// fabric need it.
+type requests struct {
+	known bool
+	high  uint32 // PSN behind the newest request
+
+	messages messages
+	acked    acked
+	nak      nak
+	reads    reads
+	asked    asked
+	// repeating means that the newest request was one that had been sent before.
+	repeating bool
+
+	limited bool   // the responder grants credits
+	limit   uint32 // number of the last message that it has credits for
+}
+
+// messages counts requests that the responder counts too, by the MSN of its AETH.
+type messages struct {
+	based bool   // base is known
+	base  uint32 // MSN of the responder minus count
+	start uint32 // PSN from which on every packet was seen
+	count uint32 // messages that ended since start
+	ends  [64]struct{ psn, count uint32 }
+	next  int
+}
+
+// ended notes the PSN that ends a message, or that of a Read Request.
+func (m *messages) ended(psn uint32) {
+	m.count++
+	e := &m.ends[m.next%len(m.ends)]
+	e.psn, e.count = psn, m.count
+	m.next++
+}
+
+// restart forgets what was counted: packets before psn are unknown.
+func (m *messages) restart(psn uint32) { *m = messages{start: psn} }
+
+// upTo is how many messages ended at psn or before it.
+func (m *messages) upTo(psn uint32) (n uint32, ok bool) {
+	if !reached((psn+1)&psnMask, m.start) {
+		return 0, false
+	}
+	for i := m.next - 1; i >= 0 && i >= m.next-len(m.ends); i-- {
+		if e := &m.ends[i%len(m.ends)]; reached(psn, e.psn) {
+			return e.count, true
+		}
+	}
+	return 0, m.next <= len(m.ends)
+}
+
+// acked is the newest acknowledgement.
+type acked struct {
+	seen  bool
+	psn   uint32
+	again bool // requests were repeated since
+}
+
+// nak is the newest NAK of a sequence error.
+type nak struct {
+	seen    bool
+	psn     uint32
+	ref     rdma.Ref
+	open    bool // the requester has not gone back yet
+	passed  bool // it has sent later packets again instead
+	suspect rdma.Ref
+	instead uint32
+}
+
+// reads are the Reads and atomic operations under way.
+type reads struct {
+	unknown bool // more than can be followed
+	last    [64]uint32
+	head, n int
+	suspect rdma.Ref // a request beyond the depth, if the oldest was still open
+	oldest  uint32   // its last PSN
+	open    int
+}
+
+// asked is the newest request for an acknowledgement.
+type asked struct {
+	open bool
+	psn  uint32
+	ref  rdma.Ref
+}
+
+// marking is what the IP and VLAN headers of a side said, and its burst.
+type marking struct {
+	seen               bool
+	dscp, priority     uint8
+	dscpTold, prioTold bool
+	number             uint64
+
+	last    rdma.Ref // the packet before within a message
+	lastPSN uint32
+	inside  bool
+	sent    bool   // Read Responses
+	top     uint32 // PSN of the newest
+
+	cnpLast  int64
+	cnps     uint64
+	cnpFast  uint64
+	cnpFirst rdma.Ref
+	cnpLeast int64
+	cnpTold  bool
+	marked   rdma.Ref // first packet that was marked
+}
+
+const (
+	// cnpInterval is the N of DCQCN in nanoseconds: the least time between two CNPs of a flow.
+	cnpInterval = 50_000
+	// stall is how long, in nanoseconds, a sender may be silent within a message. Watchdogs of PFC act after 100
+	// to 400 ms.
+	stall = 100e6
+	// samePacket is how long a copy of a packet may take that the network made.
+	samePacket = 1e6
+)
+
+// fabricPacket checks what holds for packets of any upper layer.
+func (c *Checker) fabricPacket(s *conn, v *decode.PacketView, q *roce.Packet, from rdma.Side) {
+	ref := rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
+	op := q.Opcode
+	if op.IsCNP() {
+		c.cnp(s, q, ref, from)
+		return
+	}
+	if v.Frame.ECN == link.CongestionExperienced && !s.marks[from].marked.Seen() {
+		s.marks[from].marked = ref
+	}
+	if !op.IsAcknowledge() {
+		c.marking(s, v.Frame, ref, from)
+	}
+	if s.many || c.opt.Match != nil {
+		return
+	}
+	c.stalled(s, q, ref, from)
+	if op.IsResponse() {
+		c.fabricResponse(s, q, ref, from)
+	} else {
+		c.fabricRequest(s, q, ref, from)
+	}
+}
+
+// fabricRequest takes a request of side from.
+func (c *Checker) fabricRequest(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	d := &s.requests[from]
+	op := q.Opcode
+	if !d.known {
+		d.known, d.high = true, q.PSN
+		d.messages.restart(q.PSN)
+		if m := &s.c.Setup[from.Other()]; m.Seen && m.StartPSN == q.PSN && s.c.Setup[from].Seen {
+			d.messages.based = true // the responder has counted nothing yet
+		}
+	}
+	ahead := int32((q.PSN-d.high)<<8) >> 8
+	if ahead < 0 {
+		c.again(s, d, q, ref, from)
+		return
+	}
+	d.repeating = false
+	if ahead > 0 {
+		d.messages.restart(q.PSN)
+		d.reads.unknown = true
+	}
+	count := uint32(1)
+	if op.IsReadRequest() {
+		mtu := s.c.Setup[0].PathMTU
+		if mtu == 0 {
+			mtu = s.c.MTU
+		}
+		switch n := q.RETH.DMALen; {
+		case n <= 256:
+		case mtu == 0:
+			d.known, d.reads.unknown = false, true
+		default:
+			count = uint32((uint64(n) + uint64(mtu) - 1) / uint64(mtu))
+		}
+	}
+	d.high = (q.PSN + count) & psnMask
+	if op.IsSend() && op.Starts() {
+		c.credit(s, d, q, ref, from)
+	}
+	if op.IsReadRequest() || op.IsAtomic() {
+		c.depth(s, d, d.high-1, ref, from)
+	}
+	if !(op.IsSend() || op.IsWrite()) || op.Ends() {
+		d.messages.ended(q.PSN)
+	}
+	d.asked = asked{open: q.AckReq && count == 1, psn: q.PSN, ref: ref}
+}
+
+// again takes a request that was sent before, or comes late.
+func (c *Checker) again(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	d.acked.again, d.asked.open, d.repeating = true, false, true
+	n := &d.nak
+	switch {
+	case !n.open:
+	case q.PSN == n.psn || q.Opcode.IsReadRequest() && reached(n.psn, q.PSN):
+		n.open = false
+		if !n.passed || ref.Time-n.suspect.Time < samePacket {
+			c.ok(ruleNotGoneBack)
+			break
+		}
+		f := s.finding(ruleNotGoneBack, n.suspect, from, s.role(from))
+		f.Expected = fmt.Sprintf("PSN %d, which the NAK in frame %d asks for", n.psn, n.ref.Number)
+		f.Seen = fmt.Sprintf("PSN %d sent again first", n.instead)
+		f.Reaction = fmt.Sprintf("PSN %d came %v later in frame %d", n.psn, time.Duration(ref.Time-n.suspect.Time), ref.Number)
+		c.report(f)
+	case reached(q.PSN, n.psn) && !n.passed:
+		n.passed, n.suspect, n.instead = true, ref, q.PSN
+	}
+}
+
+// fabricResponse takes a response to requests of the side other than from.
+func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	d := &s.requests[from.Other()]
+	op := q.Opcode
+	if !d.known {
+		return
+	}
+	newest := q.PSN
+	isNAK := op.IsAcknowledge() && !q.AETH.Syndrome.IsACK()
+	if isNAK {
+		newest = (q.PSN - 1) & psnMask // it acknowledges all before
+	}
+	if int32((newest-d.high)<<8)>>8 >= 0 {
+		// The capture lacks requests, or has them behind their acknowledgement.
+		d.high = (newest + 1) & psnMask
+		d.messages.restart(d.high)
+		d.reads.unknown = true
+	}
+	c.depthDone(s, d, op, q.PSN, newest, from.Other())
+	if d.nak.open && reached(newest, d.nak.psn) {
+		d.nak.open = false
+		c.skip(ruleNotGoneBack, Gaps) // the packet was not seen again, but received
+	}
+	if !op.IsAcknowledge() {
+		d.acknowledge(newest)
+		return
+	}
+	if isNAK && q.AETH.Syndrome == roce.NAKPSNSequence {
+		c.refusedAgain(s, d, q, ref, from)
+	}
+	if !isNAK {
+		c.order(s, d, q, ref, from)
+		c.inTime(s, d, q, ref, from)
+	}
+	c.count(s, d, q, newest, ref, from)
+	d.acknowledge(newest)
+}
+
+func (d *requests) acknowledge(psn uint32) {
+	if !d.acked.seen || reached(psn, d.acked.psn) && psn != d.acked.psn {
+		d.acked = acked{seen: true, psn: psn}
+	}
+	if d.asked.open && reached(psn, d.asked.psn) {
+		d.asked.open = false
+	}
+}
+
+// refusedAgain takes a NAK of a sequence error.
+func (c *Checker) refusedAgain(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	n := &d.nak
+	if n.seen && n.psn == q.PSN && ref.Time-n.ref.Time > samePacket {
+		f := s.finding(ruleNAKRepeated, ref, from, s.role(from))
+		f.Expected = fmt.Sprintf("one NAK for PSN %d, as in frame %d, until it comes", q.PSN, n.ref.Number)
+		f.Seen = fmt.Sprintf("another NAK for PSN %d", q.PSN)
+		c.report(f)
+		return
+	}
+	c.ok(ruleNAKRepeated)
+	*n = nak{seen: true, psn: q.PSN, ref: ref, open: !d.repeating}
+}
+
+// order checks that acknowledgements do not go back.
+func (c *Checker) order(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	a := &d.acked
+	if !a.seen || a.again {
+		return // a repeated request is acknowledged again
+	}
+	if reached(q.PSN, a.psn) {
+		c.ok(ruleAckWentBack)
+		return
+	}
+	// One that was overtaken was made earlier, and counts fewer messages.
+	older, ok := d.messages.upTo(q.PSN)
+	newer, known := d.messages.upTo(a.psn)
+	if !ok || !known || older == newer || q.AETH.MSN != (d.messages.base+newer)&psnMask || !d.messages.based {
+		c.skip(ruleAckWentBack, Reordered)
+		return
+	}
+	f := s.finding(ruleAckWentBack, ref, from, s.role(from))
+	f.Expected = fmt.Sprintf("PSN %d or a later one: it is acknowledged", a.psn)
+	f.Seen = fmt.Sprintf("acknowledgement of PSN %d", q.PSN)
+	c.report(f)
+}
+
+// inTime checks that an acknowledgement came before the requester's timeout.
+func (c *Checker) inTime(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	a := &d.asked
+	if !a.open || a.psn != q.PSN || d.high != (q.PSN+1)&psnMask {
+		return // others were sent since: it is not known which one this answers
+	}
+	m := &s.c.Setup[0]
+	if !m.Seen || m.AckTimeout == 0 {
+		c.skip(ruleAckLate, NoSetup)
+		return
+	}
+	limit := 4096 * time.Nanosecond << (m.AckTimeout & 31)
+	if took := time.Duration(ref.Time - a.ref.Time); took > limit {
+		f := s.finding(ruleAckLate, ref, from, s.role(from))
+		f.Expected = fmt.Sprintf("an acknowledgement within %v", limit)
+		f.Seen = fmt.Sprintf("%v after PSN %d asked for it in frame %d", took, q.PSN, a.ref.Number)
+		c.report(f)
+		return
+	}
+	c.ok(ruleAckLate)
+}
+
+// count checks the number of messages that a responder has completed, and takes its credits.
+func (c *Checker) count(s *conn, d *requests, q *roce.Packet, newest uint32, ref rdma.Ref, from rdma.Side) {
+	m := &d.messages
+	n, ok := m.upTo(newest)
+	switch {
+	case d.acked.seen && !reached(newest, d.acked.psn):
+		// That of an old PSN counts what was completed later, too.
+		return
+	case !ok:
+		c.skip(ruleMSN, Gaps)
+		return
+	case !m.based:
+		m.based, m.base = true, (q.AETH.MSN-n)&psnMask
+	case (m.base+n)&psnMask == q.AETH.MSN:
+		c.ok(ruleMSN)
+	default:
+		f := s.finding(ruleMSN, ref, from, s.role(from))
+		f.Expected = fmt.Sprintf("MSN %d up to PSN %d", (m.base+n)&psnMask, newest)
+		f.Seen = fmt.Sprintf("MSN %d", q.AETH.MSN)
+		c.report(f)
+		m.base = (q.AETH.MSN - n) & psnMask
+	}
+	if syndrome := q.AETH.Syndrome; syndrome.IsACK() {
+		credits, limited := syndrome.Credits()
+		d.limited, d.limit = limited, (q.AETH.MSN+credits)&psnMask
+	}
+}
+
+// credit checks that the responder has granted a credit for a Send.
+func (c *Checker) credit(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	m := &d.messages
+	if !d.limited || !m.based {
+		return
+	}
+	// One request beyond the limit is allowed, to ask for new credits.
+	number := (m.base + m.count + 1) & psnMask
+	if reached((d.limit+1)&psnMask, number) {
+		c.ok(ruleNoCredit)
+		return
+	}
+	f := s.finding(ruleNoCredit, ref, from, s.role(from))
+	f.Expected = fmt.Sprintf("no Send beyond message %d, the last with a credit, and one more", d.limit)
+	f.Seen = fmt.Sprintf("message %d with PSN %d", number, q.PSN)
+	c.report(f)
+}
+
+// depth checks how many Reads are under way.
+func (c *Checker) depth(s *conn, d *requests, last uint32, ref rdma.Ref, from rdma.Side) {
+	m := &s.c.Setup[from.Other()]
+	r := &d.reads
+	if r.n == len(r.last) {
+		r.unknown = true
+	}
+	switch {
+	case !m.Seen || m.ResponderDepth == 0: // 0 is also that of a cut message
+		c.skip(ruleReadDepth, NoSetup)
+	case r.unknown:
+		c.skip(ruleReadDepth, Gaps)
+	case r.n < int(m.ResponderDepth):
+		c.ok(ruleReadDepth)
+	case !r.suspect.Seen():
+		r.suspect, r.open = ref, r.n+1
+		r.oldest = last
+		if r.n > 0 {
+			r.oldest = r.last[r.head]
+		}
+	}
+	if r.n < len(r.last) {
+		r.last[(r.head+r.n)%len(r.last)] = last & psnMask
+		r.n++
+	}
+}
+
+// depthDone takes a response as the end of Reads.
+func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest uint32, from rdma.Side) {
+	r := &d.reads
+	if r.suspect.Seen() && reached(newest, r.oldest) {
+		// If the oldest is answered only now, it was under way. If something later is answered, the capture
+		// lacks the end of the oldest.
+		if psn == r.oldest && (op.IsReadResponse() || op.IsAcknowledge() && op.IsAtomic()) {
+			f := s.finding(ruleReadDepth, r.suspect, from, s.role(from))
+			f.Expected = fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[from.Other()].ResponderDepth)
+			f.Seen = fmt.Sprintf("%d under way", r.open)
+			c.report(f)
+		} else {
+			c.skip(ruleReadDepth, Gaps)
+		}
+		r.suspect = rdma.Ref{}
+	}
+	for r.n > 0 && reached(newest, r.last[r.head]) {
+		r.head, r.n = (r.head+1)%len(r.last), r.n-1
+	}
+	if r.n == 0 {
+		r.unknown = false
+	}
+}
+
+// stalled checks that a message goes on once it has begun.
+func (c *Checker) stalled(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	op, m := q.Opcode, &s.marks[from]
+	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
+		return
+	}
+	// Only packets that come for the first time: recovery has times of its own.
+	first := !m.sent || reached(q.PSN, (m.top+1)&psnMask)
+	if !op.IsReadResponse() {
+		d := &s.requests[from]
+		first = !d.known || reached(q.PSN, d.high)
+		first = first && !(d.nak.seen && d.nak.ref.Number > m.last.Number)
+	} else if first {
+		m.sent, m.top = true, q.PSN
+	}
+	if m.inside && first && !op.Starts() && q.PSN == (m.lastPSN+1)&psnMask {
+		if took := ref.Time - m.last.Time; took >= stall {
+			f := s.finding(ruleStalled, ref, from, s.role(from))
+			f.Expected = "a message that goes on once it has begun"
+			f.Seen = fmt.Sprintf("%v without a packet after frame %d, and nothing was lost", time.Duration(took), m.last.Number)
+			c.report(f)
+		} else {
+			c.ok(ruleStalled)
+		}
+	}
+	m.inside, m.last, m.lastPSN = first && !op.Ends(), ref, q.PSN
+}
+
+// marking checks that a side's packets have one priority.
+func (c *Checker) marking(s *conn, f *link.Frame, ref rdma.Ref, from rdma.Side) {
+	m := &s.marks[from]
+	dscp := f.DSCP()
+	if !m.seen {
+		m.seen, m.dscp, m.priority, m.number = true, dscp, f.Priority, ref.Number
+		return
+	}
+	switch {
+	case c.opt.Match != nil:
+		return
+	case s.many: // routers change the one, and switches remove the other
+		c.skip(ruleDSCP, Ambiguous)
+		return
+	}
+	if dscp == m.dscp {
+		c.ok(ruleDSCP)
+	} else if !m.dscpTold {
+		m.dscpTold = true
+		x := s.finding(ruleDSCP, ref, from, s.role(from))
+		x.Expected, x.Seen = fmt.Sprintf("DSCP %d, as in frame %d", m.dscp, m.number), fmt.Sprintf("DSCP %d", dscp)
+		c.report(x)
+	}
+	if f.VLAN == 0 && f.Priority == 0 && m.priority == 0 {
+		return
+	}
+	if f.Priority == m.priority {
+		c.ok(rulePriority)
+	} else if !m.prioTold {
+		m.prioTold = true
+		x := s.finding(rulePriority, ref, from, s.role(from))
+		x.Expected, x.Seen = fmt.Sprintf("priority %d, as in frame %d", m.priority, m.number), fmt.Sprintf("priority %d", f.Priority)
+		c.report(x)
+	}
+}
+
+// cnp checks a congestion notification packet.
+func (c *Checker) cnp(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
+	if c.opt.Match != nil {
+		return
+	}
+	m := &s.marks[from]
+	wrong := ""
+	switch {
+	case !q.BECN || q.FECN:
+		wrong = "BECN clear or FECN set"
+	case q.PSN != 0:
+		wrong = fmt.Sprintf("PSN %d", q.PSN)
+	case q.AckReq || q.SE:
+		wrong = "AckReq or SE set"
+	case q.Pad != 0 || q.PayloadLen != cnpReserved:
+		wrong = fmt.Sprintf("%d bytes behind the BTH", q.PayloadLen+int(q.Pad))
+	default:
+		for _, b := range q.Payload {
+			if b != 0 {
+				wrong = "reserved bytes that are not zero"
+			}
+		}
+	}
+	if wrong == "" {
+		c.ok(ruleCNPFormat)
+	} else if !m.cnpTold {
+		m.cnpTold = true
+		f := s.finding(ruleCNPFormat, ref, from, s.role(from))
+		f.Expected, f.Seen = "BECN set, PSN 0, and 16 reserved bytes of zero", wrong
+		c.report(f)
+	}
+	m.cnps++
+	if m.cnps > 1 && !s.many {
+		if gap := ref.Time - m.cnpLast; gap < cnpInterval {
+			if m.cnpFast == 0 || gap < m.cnpLeast {
+				m.cnpLeast = gap
+			}
+			if m.cnpFast++; m.cnpFast == 1 {
+				m.cnpFirst = ref
+			}
+		}
+	}
+	m.cnpLast = ref.Time
+}
+
+// cnpReserved is the length of what follows the BTH of a CNP.
+const cnpReserved = 16
+
+// fabricHealth reports what is told once for a connection.
+func (c *Checker) fabricHealth(s *conn) {
+	for side := range rdma.Side(2) {
+		m := &s.marks[side]
+		switch {
+		case m.cnpFast > 0:
+			f := s.finding(ruleCNPRate, m.cnpFirst, side, s.role(side))
+			f.Expected = fmt.Sprintf("at least %v between CNPs", time.Duration(cnpInterval))
+			f.Seen = fmt.Sprintf("%d of %d sooner, the soonest after %v", m.cnpFast, m.cnps, time.Duration(m.cnpLeast))
+			c.report(f)
+		case m.cnps > 1:
+			c.ok(ruleCNPRate)
+		}
+		if s.c.Fabric == rdma.IWARP || !m.marked.Seen() {
+			continue
+		}
+		if other := side.Other(); s.c.Sent[other].CNPs > 0 {
+			c.ok(ruleNoCNP)
+		} else {
+			f := s.finding(ruleNoCNP, m.marked, other, s.role(other))
+			f.Expected = "CNPs"
+			f.Seen = fmt.Sprintf("none, for %s marked “congestion experienced”", plural(int(s.c.Sent[side].ECN), "packet"))
+			c.report(f)
+		}
+	}
+}

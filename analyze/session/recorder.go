@@ -1,0 +1,447 @@
+package session
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Limits of what is remembered. What is beyond them is counted.
+const (
+	maxSessions    = 1024
+	maxOwners      = 1024
+	maxClients     = 1024
+	maxConnections = 64   // of one session or client
+	maxSlots       = 4096 // of one session
+	maxOpen        = 1 << 16
+	maxText        = 128 // bytes of an owner or scope
+)
+
+// Recorder collects what the Report says. It is a decode.MessageObserver, and is passed each transaction, on
+// another goroutine if decode.Options.Concurrent is set.
+type Recorder struct {
+	mu       sync.Mutex
+	sessions map[[16]byte]*session
+	order    []*session
+	owners   map[uint64]owner
+	clients  map[clientKey]*client
+	byOrder  []*client
+	open     map[*transaction.Transaction]openCall
+	view     rpc.View // of calls that are open
+
+	pnfs   pnfs
+	lost   Lost
+	hidden uint64 // COMPOUNDs that could not be decoded
+}
+
+// Lost counts what was beyond the limits.
+type Lost struct {
+	Sessions    uint64 `json:"sessions"`
+	Clients     uint64 `json:"clients"`
+	Connections uint64 `json:"connections"`
+	Slots       uint64 `json:"slots"`
+	Calls       uint64 `json:"calls"` // open at once
+	Layouts     uint64 `json:"layouts"`
+}
+
+// New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
+func New(peek rpc.Unwrapper) *Recorder {
+	r := &Recorder{
+		sessions: make(map[[16]byte]*session), owners: make(map[uint64]owner), clients: make(map[clientKey]*client),
+		open: make(map[*transaction.Transaction]openCall),
+	}
+	r.view.Unwrap = peek
+	r.pnfs.init()
+	return r
+}
+
+// owner is what EXCHANGE_ID told of a client.
+type owner struct {
+	client, server, scope string
+	minor                 uint64
+}
+
+// openCall is a call without its reply.
+type openCall struct {
+	s     *session
+	c     *conn
+	slot  uint32
+	xid   uint32
+	first uint64 // packet number
+	back  bool
+	guard guard
+}
+
+// conn is a connection as a session, or a client, uses it.
+type conn struct {
+	c          *rdma.Connection
+	client     rdma.Side
+	bound      Bound
+	calls      uint64
+	callbacks  uint64
+	read, sent uint64 // bytes of files
+	time       int64  // nanoseconds, of the calls that were answered
+	answered   uint64
+	open, most int
+}
+
+// Bound is how a connection came to belong to a session.
+type Bound uint8
+
+// Ways of that.
+const (
+	BoundByUse    Bound = iota // it carries calls of the session
+	BoundByCreate              // CREATE_SESSION came on it
+	BoundByBind                // BIND_CONN_TO_SESSION
+)
+
+var boundNames = [...]string{"use", "CREATE_SESSION", "BIND_CONN_TO_SESSION"}
+
+func (b Bound) String() string { return boundNames[b] }
+
+type conns struct {
+	list []*conn
+	byID map[int]*conn
+}
+
+// of is what a connection is to the session or client; nil beyond the limit.
+func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
+	k = k.Resolve()
+	if c := l.byID[k.ID]; c != nil {
+		return c
+	}
+	if len(l.list) >= maxConnections {
+		r.lost.Connections++
+		return nil
+	}
+	if l.byID == nil {
+		l.byID = make(map[int]*conn)
+	}
+	c := &conn{c: k, client: client}
+	l.byID[k.ID] = c
+	l.list = append(l.list, c)
+	return c
+}
+
+func (c *conn) opened() {
+	if c != nil {
+		c.open++
+		c.most = max(c.most, c.open)
+	}
+}
+
+func (c *conn) closed() {
+	if c != nil && c.open > 0 {
+		c.open--
+	}
+}
+
+// clientKey are the two ends of what has no session: version 2, 3, or 4.0.
+type clientKey struct {
+	client, server netip.Addr
+	version        uint32
+}
+
+type client struct {
+	clientKey
+	conns conns
+}
+
+// Message implements decode.MessageObserver.
+func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
+	if !tx.Named || tx.Program != nfs3.NFS_PROGRAM && !callback {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reply {
+		r.replied(tx, s.Last.Time)
+		return
+	}
+	if o, ok := r.open[tx]; ok {
+		if o.first == s.First.Number || o.xid == tx.XID {
+			return // sent again
+		}
+		o.c.closed() // it ended without a reply
+		delete(r.open, tx)
+	}
+	if !callback && tx.Version < 4 {
+		r.began(tx)
+		return
+	}
+	if tx.Procedure != 1 {
+		return // NULL
+	}
+	q, minor, g, ok := peekCall(tx.Call.Payload, callback)
+	if g == private && r.view.Unwrap != nil {
+		q, minor, ok = r.opened(tx)
+	}
+	switch {
+	case ok:
+		x := r.session(q.session, s.First)
+		if x == nil {
+			return
+		}
+		var c *conn
+		if !callback {
+			c = x.conns.of(r, tx.Connection, tx.From)
+			c.opened()
+		}
+		x.table(callback).begin(r, q.slot, s.First.Time)
+		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
+	case g != private && minor == 0 && !callback:
+		r.began(tx)
+	case g != private:
+		r.keep(tx, openCall{guard: g}) // it may create a session
+	}
+}
+
+// began takes a call of a version without sessions.
+func (r *Recorder) began(tx *transaction.Transaction) {
+	if g := r.client(tx); g != nil {
+		c := g.conns.of(r, tx.Connection, tx.From)
+		c.opened()
+		r.keep(tx, openCall{c: c})
+	}
+}
+
+// opened decodes a call whose body is encrypted.
+func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32, ok bool) {
+	r.view.Set(tx)
+	minor, _ = r.view.MinorVersion()
+	ops := r.view.Operations()
+	if len(ops) == 0 {
+		return q, minor, false
+	}
+	switch a := ops[0].Args.(type) {
+	case *nfs4.SEQUENCE4args:
+		return sequence{session: a.SaSessionid, slot: a.SaSlotid, highest: a.SaHighestSlotid}, minor, true
+	case *nfs4.CB_SEQUENCE4args:
+		return sequence{session: a.CsaSessionid, slot: a.CsaSlotid, highest: a.CsaHighestSlotid}, minor, true
+	}
+	return q, minor, false
+}
+
+func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
+	if len(r.open) >= maxOpen {
+		r.lost.Calls++
+		o.c.closed()
+		if o.s != nil {
+			o.s.table(o.back).end(o.slot, 0)
+		}
+		return
+	}
+	o.xid, o.first = tx.XID, tx.Call.First.Number
+	r.open[tx] = o
+}
+
+// replied takes the reply to an open call.
+func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
+	o, ok := r.open[tx]
+	if !ok {
+		return
+	}
+	delete(r.open, tx)
+	o.c.closed()
+	switch {
+	case o.s != nil:
+		o.s.table(o.back).end(o.slot, at)
+		if q, ok := peekReply(tx.Reply.Payload, o.guard); ok && !o.back {
+			o.s.targeted(q.target)
+		}
+	case o.c == nil:
+		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
+			if x := r.session(id, tx.Call.First); x != nil {
+				x.fore.limit, x.grant = slots, slots
+			}
+		}
+	}
+}
+
+// Send implements decode.Observer.
+func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
+
+// OpStart implements decode.Observer.
+func (r *Recorder) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
+
+// OpData implements decode.Observer.
+func (r *Recorder) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
+
+// Event implements decode.Observer.
+func (r *Recorder) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
+
+// Merged implements decode.MessageObserver. Connections are found by what they were merged into.
+func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
+
+// client is who sent a call of a version without sessions.
+func (r *Recorder) client(tx *transaction.Transaction) *client {
+	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+	g := r.clients[key]
+	if g == nil {
+		if len(r.clients) >= maxClients {
+			r.lost.Clients++
+			return nil
+		}
+		g = &client{clientKey: key}
+		r.clients[key] = g
+		r.byOrder = append(r.byOrder, g)
+	}
+	return g
+}
+
+func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
+	x := r.sessions[id]
+	if x == nil {
+		if len(r.sessions) >= maxSessions {
+			r.lost.Sessions++
+			return nil
+		}
+		x = &session{id: id, first: at}
+		r.sessions[id] = x
+		r.order = append(r.order, x)
+	}
+	return x
+}
+
+// Transaction takes a transaction at its end.
+func (r *Recorder) Transaction(v *rpc.View) {
+	tx := v.Tx
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Without a reply the slot stays in use: the client has to send the call again (RFC 8881, section 2.10.6.2).
+	delete(r.open, tx)
+	if !tx.Named {
+		return
+	}
+	switch a := v.Args.(type) {
+	case *nfs4.CompoundArgs:
+		r.compound(v)
+	case *nfs4.CbCompoundArgs:
+		r.callback(v)
+	case nil:
+		if tx.Program == nfs3.NFS_PROGRAM && tx.Version == 4 && tx.Procedure == 1 {
+			r.hidden++
+		}
+	default:
+		_ = a
+		if tx.Program == nfs3.NFS_PROGRAM && tx.Version < 4 {
+			r.plain(v)
+		}
+	}
+	r.pnfs.io(r, v)
+}
+
+// plain takes a call of a version without sessions.
+func (r *Recorder) plain(v *rpc.View) {
+	g := r.client(v.Tx)
+	if g == nil {
+		return
+	}
+	g.conns.of(r, v.Tx.Connection, v.Tx.From).count(v)
+}
+
+// count adds a call to what a connection carried.
+func (c *conn) count(v *rpc.View) {
+	if c == nil {
+		return
+	}
+	c.calls++
+	tx := v.Tx
+	if tx.Call.Seen() && tx.Reply.Seen() && tx.Reply.Last.Time >= tx.Call.First.Time {
+		c.answered++
+		c.time += tx.Reply.Last.Time - tx.Call.First.Time
+	}
+	read, written := moved(v)
+	c.read += read
+	c.sent += written
+}
+
+// moved is how many bytes of a file a call read and wrote, as the reply says.
+func moved(v *rpc.View) (read, written uint64) {
+	f := v.File()
+	if f == nil || !f.HasMoved {
+		return 0, 0
+	}
+	switch v.OperationGroup() {
+	case "READ", "READ_PLUS":
+		return f.Moved, 0
+	case "WRITE":
+		return 0, f.Moved
+	}
+	return 0, 0
+}
+
+// compound takes a COMPOUND.
+func (r *Recorder) compound(v *rpc.View) {
+	ops := v.Operations()
+	if minor, ok := v.MinorVersion(); ok && minor == 0 {
+		r.plain(v)
+		return
+	}
+	for i := range ops {
+		o := &ops[i]
+		switch a := o.Args.(type) {
+		case *nfs4.SEQUENCE4args:
+			r.sequence(v, o, a)
+		case *nfs4.EXCHANGE_ID4args:
+			r.exchanged(o, a)
+		case *nfs4.CREATE_SESSION4args:
+			r.created(v, o, a)
+		case *nfs4.BIND_CONN_TO_SESSION4args:
+			if res, ok := o.Result.(*nfs4.BIND_CONN_TO_SESSION4res); ok && o.Code == 0 && o.Status != "" {
+				if x := r.session(res.BctsrResok4.BctsrSessid, v.Tx.Call.First); x != nil {
+					if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
+						c.bound = BoundByBind
+					}
+				}
+			}
+		case *nfs4.DESTROY_SESSION4args:
+			if x := r.sessions[a.DsaSessionid]; x != nil && o.Code == 0 && o.Status != "" {
+				x.destroyed = v.Tx.Reply.Last
+			}
+		case *nfs4.LAYOUTGET4args:
+			r.pnfs.granted(r, v, o, a)
+		case *nfs4.LAYOUTRETURN4args:
+			r.pnfs.returned(v, o)
+		case *nfs4.GETDEVICEINFO4args:
+			r.pnfs.device(r, v, o, a)
+		}
+	}
+}
+
+func (r *Recorder) exchanged(o *rpc.Operation, a *nfs4.EXCHANGE_ID4args) {
+	res, ok := o.Result.(*nfs4.EXCHANGE_ID4res)
+	if !ok || o.Code != 0 || o.Status == "" {
+		return
+	}
+	k := &res.EirResok4
+	if _, known := r.owners[k.EirClientid]; !known && len(r.owners) >= maxOwners {
+		return
+	}
+	r.owners[k.EirClientid] = owner{
+		client: readable(a.EiaClientowner.CoOwnerid), server: readable(k.EirServerOwner.SoMajorId), minor: k.EirServerOwner.SoMinorId,
+		scope: readable(k.EirServerScope),
+	}
+}
+
+// readable is text as it is, other bytes as hexadecimal digits.
+func readable(b []byte) string {
+	cut := b[:min(len(b), maxText)]
+	for _, c := range cut {
+		if c < ' ' || c > '~' {
+			return hex.EncodeToString(cut)
+		}
+	}
+	return string(cut)
+}
+
+// address is an end without its port.
+func address(e rdma.End) string { return link.AddrString(e.Addr) }

@@ -1,0 +1,147 @@
+package session
+
+import (
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// session is an NFSv4.1 session.
+type session struct {
+	id        [16]byte
+	clientID  uint64
+	owner     owner
+	created   rdma.Ref
+	destroyed rdma.Ref
+	first     rdma.Ref
+	flags     uint32
+
+	granted, asked Channel
+	backGranted    Channel
+
+	conns      conns
+	fore, back table
+	target     uint32 // the server's newest target, plus 1; 0 if not known
+	least      uint32 // the least of them
+	grant      uint32 // slots, as CREATE_SESSION said; 0 if not known
+	calls      uint64
+	failed     map[string]uint64 // SEQUENCE by status
+	callbacks  map[string]uint64 // by operation
+	series     series
+}
+
+// Channel is what CREATE_SESSION said of a channel.
+type Channel struct {
+	Slots    uint32 `json:"slots"`
+	Request  uint32 `json:"max_request_bytes"`
+	Response uint32 `json:"max_response_bytes"`
+	Cached   uint32 `json:"max_cached_response_bytes"`
+	Ops      uint32 `json:"max_operations"`
+}
+
+func channel(a *nfs4.ChannelAttrs4) Channel {
+	return Channel{Slots: a.CaMaxrequests, Request: a.CaMaxrequestsize, Response: a.CaMaxresponsesize, Cached: a.CaMaxresponsesizeCached, Ops: a.CaMaxoperations}
+}
+
+func (s *session) table(back bool) *table {
+	if back {
+		return &s.back
+	}
+	return &s.fore
+}
+
+// slots is how many slots there are up to the highest.
+func slots(highest uint32) uint32 { return highest + min(1, ^highest) }
+
+// targeted takes a target of the server.
+func (s *session) targeted(highest uint32) {
+	s.target = slots(highest)
+	if s.least == 0 || s.target < s.least {
+		s.least = s.target
+	}
+	s.fore.limit = s.target
+	if s.grant != 0 {
+		s.fore.limit = min(s.grant, s.target)
+	}
+}
+
+// created takes a CREATE_SESSION.
+func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION4args) {
+	res, ok := o.Result.(*nfs4.CREATE_SESSION4res)
+	if !ok || o.Code != 0 || o.Status == "" {
+		return
+	}
+	k := &res.CsrResok4
+	x := r.session(k.CsrSessionid, v.Tx.Call.First)
+	if x == nil {
+		return
+	}
+	x.clientID, x.owner = a.CsaClientid, r.owners[a.CsaClientid]
+	x.created, x.first, x.flags = v.Tx.Reply.Last, v.Tx.Call.First, k.CsrFlags
+	x.granted, x.asked, x.backGranted = channel(&k.CsrForeChanAttrs), channel(&a.CsaForeChanAttrs), channel(&k.CsrBackChanAttrs)
+	x.back.limit = x.backGranted.Slots
+	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From); c != nil {
+		c.bound = BoundByCreate
+	}
+}
+
+// maxStatuses bounds the statuses and operations that are told apart.
+const maxStatuses = 64
+
+func add(m *map[string]uint64, key string) {
+	if *m == nil {
+		*m = make(map[string]uint64)
+	}
+	if _, ok := (*m)[key]; ok || len(*m) < maxStatuses {
+		(*m)[key]++
+	}
+}
+
+// sequence takes a call of a session.
+func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args) {
+	x := r.session(a.SaSessionid, v.Tx.Call.First)
+	if x == nil {
+		return
+	}
+	x.calls++
+	x.conns.of(r, v.Tx.Connection, v.Tx.From).count(v)
+	x.fore.used = max(x.fore.used, slots(a.SaSlotid))
+	x.fore.said = max(x.fore.said, slots(a.SaHighestSlotid))
+	target := uint32(0)
+	if res, ok := o.Result.(*nfs4.SEQUENCE4res); ok && o.Status != "" {
+		if o.Code != 0 {
+			add(&x.failed, o.Status)
+		} else {
+			target = slots(res.SrResok4.SrTargetHighestSlotid)
+		}
+	}
+	if tx := v.Tx; tx.Call.Seen() && tx.Reply.Seen() {
+		x.series.add(tx.Call.First.Time, tx.Reply.Last.Time, slots(a.SaHighestSlotid), target)
+	}
+}
+
+// callback takes a COMPOUND of the backward channel.
+func (r *Recorder) callback(v *rpc.View) {
+	ops := v.Operations()
+	if len(ops) == 0 {
+		return
+	}
+	a, ok := ops[0].Args.(*nfs4.CB_SEQUENCE4args)
+	if !ok {
+		return
+	}
+	x := r.session(a.CsaSessionid, v.Tx.Call.First)
+	if x == nil {
+		return
+	}
+	x.back.used = max(x.back.used, slots(a.CsaSlotid))
+	if c := x.conns.of(r, v.Tx.Connection, v.Tx.From.Other()); c != nil {
+		c.callbacks++
+	}
+	for i := 1; i < len(ops); i++ {
+		add(&x.callbacks, ops[i].Name)
+		if _, ok := ops[i].Args.(*nfs4.CB_LAYOUTRECALL4args); ok {
+			r.pnfs.recalls++
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package session
+
+// table are the slots of one channel of a session.
+type table struct {
+	limit uint32 // the server's target, or what was granted; 0 if not known
+	used  uint32 // highest slot that was used, plus 1
+	said  uint32 // highest slot in use as the client said, plus 1
+
+	busy   []bool
+	inUse  int
+	most   int
+	since  int64 // of inUse
+	begun  bool
+	area   int64 // Σ inUse·time
+	full   int64 // time with all slots in use
+	start  int64
+	last   int64
+	freed  int64 // when a slot became free after all were in use; 0 if none did, or a call began since
+	after  uint64
+	soon   int64 // sum of the times from freed to the call
+	soonst int64
+	beyond uint64 // slots beyond maxSlots
+}
+
+func (t *table) pass(at int64) {
+	if !t.begun {
+		t.begun, t.start = true, at
+		t.since = at
+	}
+	if d := at - t.since; d > 0 {
+		t.area += d * int64(t.inUse)
+		if t.isFull() {
+			t.full += d
+		}
+		t.since = at
+	}
+	t.last = max(t.last, at)
+}
+
+func (t *table) isFull() bool { return t.limit > 0 && t.inUse >= int(t.limit) }
+
+// begin takes a slot.
+func (t *table) begin(r *Recorder, slot uint32, at int64) {
+	t.pass(at)
+	if slot >= maxSlots {
+		t.beyond++
+		r.lost.Slots++
+		return
+	}
+	for len(t.busy) <= int(slot) {
+		t.busy = append(t.busy, false)
+	}
+	if t.busy[slot] {
+		return // the reply was not captured, or the call was sent again
+	}
+	if t.freed != 0 {
+		t.after++
+		d := max(at-t.freed, 0)
+		t.soon += d
+		if t.after == 1 || d < t.soonst {
+			t.soonst = d
+		}
+		t.freed = 0
+	}
+	t.busy[slot] = true
+	t.inUse++
+	t.most = max(t.most, t.inUse)
+}
+
+// end gives a slot back.
+func (t *table) end(slot uint32, at int64) {
+	if at != 0 {
+		t.pass(at)
+	}
+	if int(slot) >= len(t.busy) || !t.busy[slot] {
+		return
+	}
+	full := t.isFull()
+	t.busy[slot] = false
+	t.inUse--
+	if full {
+		t.freed = at
+	}
+}
+
+// series is the use of slots over time.
+type series struct {
+	begun  bool
+	start  int64
+	length int64
+	list   []Interval
+}
+
+// Interval is a part of the time of a session.
+type Interval struct {
+	Start   int64  `json:"start_ns"` // since the first call
+	Calls   uint64 `json:"calls"`    // that began
+	Busy    int64  `json:"busy_ns"`  // of all slots together
+	Highest uint32 `json:"highest"`  // slots in use at most, as the client said
+	Target  uint32 `json:"target"`   // slots that the server wanted in use at most, the newest
+}
+
+const (
+	maxIntervals  = 128
+	firstInterval = 1_000_000
+)
+
+func (x *series) add(from, to int64, highest, target uint32) {
+	if !x.begun {
+		x.begun, x.start, x.length = true, from, firstInterval
+	}
+	from, to = max(from-x.start, 0), max(to-x.start, 0)
+	for max(from, to)/x.length >= maxIntervals {
+		n := (len(x.list) + 1) / 2
+		for i := range n {
+			v := x.list[2*i]
+			if 2*i+1 < len(x.list) {
+				w := &x.list[2*i+1]
+				v.Calls += w.Calls
+				v.Busy += w.Busy
+				v.Highest = max(v.Highest, w.Highest)
+				if w.Target != 0 {
+					v.Target = w.Target
+				}
+			}
+			x.list[i] = v
+		}
+		x.list = x.list[:n]
+		x.length *= 2
+	}
+	for len(x.list) <= int(max(from, to)/x.length) {
+		x.list = append(x.list, Interval{})
+	}
+	v := &x.list[from/x.length]
+	v.Calls++
+	v.Highest = max(v.Highest, highest)
+	if target != 0 {
+		v.Target = target
+	}
+	for at := from; at < to; {
+		i := at / x.length
+		end := min((i+1)*x.length, to)
+		x.list[i].Busy += end - at
+		at = end
+	}
+}

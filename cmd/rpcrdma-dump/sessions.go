@@ -1,0 +1,323 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/internal/table"
+)
+
+const sessionsLong = `Show NFSv4.1 sessions across their connections: slots granted, targeted and in
+use, the backward channel, trunking, and what each connection carried. Clients of
+NFSv2, 3 and 4.0 are shown by address, with the connections that they spread calls
+over (nconnect). Layouts and devices of pNFS are named, and I/O to data servers
+stands with the file of the metadata server.`
+
+type sessionsOptions struct {
+	inputOptions
+	format  string
+	verbose bool
+}
+
+func newSessionsCommand(s *cli.Streams) *cobra.Command {
+	o := &sessionsOptions{}
+	cmd := &cobra.Command{
+		Use:   "sessions [flags] FILE...",
+		Short: "Show NFSv4.1 sessions, trunking, nconnect and pNFS layouts",
+		Long:  sessionsLong,
+		Example: "  rpcrdma-dump sessions trace.pcap\n" +
+			"  rpcrdma-dump sessions -v trace.pcap\n" +
+			"  rpcrdma-dump sessions -T ndjson trace.pcap | jq 'select(.kind == \"session\") | .slots'",
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, json or ndjson")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the use of slots over time, too")
+	o.inputOptions.flags(f)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "ndjson"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if !slices.Contains([]string{"text", "json", "ndjson"}, o.format) {
+		return cli.Usagef("-T is text, json or ndjson, not %q", o.format)
+	}
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	v := rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
+	r := session.New(j.keys.Peek())
+	opt := o.decoder()
+	opt.Observer = r
+	j.d = decode.New(opt, func(tx *transaction.Transaction) {
+		v.Set(tx)
+		v.Learn()
+		r.Transaction(&v)
+	})
+	_, tty := cli.Terminal(s.Err)
+	err = j.run(tty)
+	names := make([]string, len(j.in.names))
+	for i, n := range j.in.names {
+		names[i] = filepath.Base(n)
+	}
+	rep := r.Report(names)
+	out := newOutput(s.Out, false, false)
+	var outErr error
+	switch o.format {
+	case "json":
+		outErr = printIndented(out, rep)
+	case "ndjson":
+		outErr = printSessionLines(out, rep)
+	default:
+		p := sessionPrinter{w: out, rep: rep, verbose: o.verbose}
+		outErr = p.print()
+	}
+	if outErr == nil {
+		outErr = out.close()
+	}
+	return j.finish(err, outErr)
+}
+
+// printSessionLines writes a line for each session, trunk, client, layout and device.
+func printSessionLines(w io.Writer, rep *session.Report) error {
+	var b []byte
+	line := func(kind string, v any) error {
+		b = printable.AppendValue(b[:0], struct {
+			Schema string `json:"schema"`
+			Kind   string `json:"kind"`
+			Value  any    `json:"value"`
+		}{session.LineSchema, kind, v})
+		_, err := w.Write(b)
+		return err
+	}
+	for i := range rep.Sessions {
+		if err := line("session", &rep.Sessions[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rep.Trunks {
+		if err := line("trunk", &rep.Trunks[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rep.Clients {
+		if err := line("client", &rep.Clients[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rep.Layouts {
+		if err := line("layout", &rep.Layouts[i]); err != nil {
+			return err
+		}
+	}
+	for _, d := range rep.Devices {
+		if err := line("device", d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessionPrinter writes a report of sessions as text. What peers sent is escaped.
+type sessionPrinter struct {
+	w       io.Writer
+	rep     *session.Report
+	verbose bool
+	err     error
+}
+
+func (p *sessionPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+func (p *sessionPrinter) table(header []string, right []bool, rows [][]string) {
+	if len(rows) == 0 || p.err != nil {
+		return
+	}
+	p.err = table.Print(p.w, header, right, rows)
+}
+
+func safe(s string) string { return printable.Text(s) }
+
+func (p *sessionPrinter) print() error {
+	if len(p.rep.Sessions)+len(p.rep.Clients) == 0 {
+		p.printf("no NFS\n")
+	}
+	for i := range p.rep.Sessions {
+		if i > 0 {
+			p.printf("\n")
+		}
+		p.session(&p.rep.Sessions[i])
+	}
+	for _, t := range p.rep.Trunks {
+		p.printf("\n%s: client %s, server %s, %s from %s to %s\n", t.Kind, safe(t.Client), safe(t.Server),
+			text.Plural(uint64(len(t.Sessions)), "session"), strings.Join(t.Clients, ", "), strings.Join(t.Servers, ", "))
+	}
+	for i := range p.rep.Clients {
+		c := &p.rep.Clients[i]
+		if i > 0 || len(p.rep.Sessions) > 0 {
+			p.printf("\n")
+		}
+		p.printf("NFSv%s client %s, server %s\n\n", c.Version, c.Client, c.Server)
+		p.connections(c.Connections, false)
+	}
+	p.layouts()
+	if len(p.rep.Notes) > 0 {
+		p.printf("\n")
+	}
+	for _, n := range p.rep.Notes {
+		p.printf("note: %s\n", n)
+	}
+	return p.err
+}
+
+func (p *sessionPrinter) session(s *session.Session) {
+	p.printf("session %s", s.ID)
+	if s.Captured {
+		p.printf(", client ID %s", s.ClientID)
+	}
+	if s.Client != "" {
+		p.printf("\n  client %s\n  server %s (minor ID %d), scope %s", safe(s.Client), safe(s.Server), s.ServerMinor, safe(s.Scope))
+	}
+	p.printf("\n")
+	if s.Granted != nil {
+		p.printf("  granted: %d of %d slots asked for; requests of %d bytes, replies of %d, %d operations; backward %d slots%s\n",
+			s.Granted.Slots, s.Asked.Slots, s.Granted.Request, s.Granted.Response, s.Granted.Ops, s.Backward.Slots, map[bool]string{true: "; persistent"}[s.Persistent])
+	} else {
+		p.printf("  granted: not known; CREATE_SESSION was not captured\n")
+	}
+	t := &s.Slots
+	p.printf("  slots: target %s, highest used %d, in use %.2f on average, %d at most; all in use %s of %v\n",
+		target(t), t.Used, t.Mean, t.Most, percentOf(t.Full, t.Time), time.Duration(t.Time).Round(time.Microsecond))
+	if t.After > 0 {
+		p.printf("  %s came after all slots had been in use, the soonest %v after one became free, %v on average\n",
+			text.Plural(t.After, "call"), time.Duration(t.Soonest).Round(time.Microsecond), time.Duration(t.Soon).Round(time.Microsecond))
+	}
+	if len(s.Failed) > 0 {
+		p.printf("  SEQUENCE failed: %s\n", counts(s.Failed))
+	}
+	if s.BackSlots.Used > 0 {
+		p.printf("  backward: %s; %d slots used, %d at once\n", counts(s.Callbacks), s.BackSlots.Used, s.BackSlots.Most)
+	}
+	if s.Destroyed {
+		p.printf("  destroyed\n")
+	}
+	p.printf("\n")
+	p.connections(s.Connections, true)
+	if p.verbose && len(s.Series) > 0 {
+		p.printf("\n")
+		var rows [][]string
+		for _, v := range s.Series {
+			target := "-"
+			if v.Target > 0 {
+				target = strconv.Itoa(int(v.Target))
+			}
+			rows = append(rows, []string{
+				time.Duration(v.Start).String(), strconv.FormatUint(v.Calls, 10), strconv.FormatFloat(float64(v.Busy)/float64(s.Interval), 'f', 2, 64),
+				strconv.Itoa(int(v.Highest)), target,
+			})
+		}
+		p.table([]string{"START", "CALLS", "IN USE", "HIGHEST", "TARGET"}, []bool{true, true, true, true, true}, rows)
+	}
+}
+
+func target(t *session.Slots) string {
+	switch {
+	case t.Target == 0:
+		return "not known"
+	case t.Least != t.Target:
+		return fmt.Sprintf("%d (at least %d)", t.Target, t.Least)
+	}
+	return strconv.Itoa(int(t.Target))
+}
+
+func percentOf(part, whole int64) string {
+	if whole <= 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
+}
+
+// counts is "NAME 3, NAME 1", by name.
+func counts(m map[string]uint64) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, fmt.Sprintf("%s %d", safe(k), m[k]))
+	}
+	if len(out) == 0 {
+		return "no operation"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (p *sessionPrinter) connections(list []session.Connection, bound bool) {
+	header := []string{"CONN", "CLIENT", "SERVER", "CALLS", "SHARE", "READ", "WRITTEN", "SHARE", "IN FLIGHT", "MEAN", "CALLBACKS", "BOUND BY"}
+	right := []bool{true, false, false, true, true, true, true, true, true, true, true, false}
+	var rows [][]string
+	for _, c := range list {
+		mean := "-"
+		if c.Mean > 0 {
+			mean = time.Duration(c.Mean).Round(100 * time.Nanosecond).String()
+		}
+		row := []string{
+			strconv.Itoa(c.ID), c.Client, c.Server, strconv.FormatUint(c.Calls, 10), fmt.Sprintf("%.1f%%", 100*c.Share),
+			string(text.Size(nil, c.Read)), string(text.Size(nil, c.Written)), fmt.Sprintf("%.1f%%", 100*c.Bytes), strconv.Itoa(c.InFlight), mean,
+			strconv.FormatUint(c.Callbacks, 10), c.Bound,
+		}
+		if !bound {
+			row = row[:len(row)-2]
+		}
+		rows = append(rows, row)
+	}
+	if !bound {
+		header, right = header[:len(header)-2], right[:len(right)-2]
+	}
+	p.table(header, right, rows)
+}
+
+func (p *sessionPrinter) layouts() {
+	if len(p.rep.Layouts) > 0 {
+		p.printf("\nLayouts\n\n")
+		var rows [][]string
+		for i := range p.rep.Layouts {
+			l := &p.rep.Layouts[i]
+			name := l.Path
+			if name == "" {
+				name = l.Handle[:min(len(l.Handle), 40)]
+			}
+			got := fmt.Sprintf("%d read, %d read-write", l.Read, l.Write)
+			if len(l.Refused) > 0 {
+				got += "; " + counts(l.Refused)
+			}
+			var io []string
+			for _, d := range l.IO {
+				io = append(io, fmt.Sprintf("%s: %d READ of %s, %d WRITE of %s", d.Server, d.Reads, text.Size(nil, d.Read), d.Writes, text.Size(nil, d.Written)))
+			}
+			rows = append(rows, []string{safe(name), l.Type, got, strconv.FormatUint(l.Returned, 10), strings.Join(l.Devices, " "), strings.Join(io, "; ")})
+		}
+		p.table([]string{"FILE", "TYPE", "GRANTED", "RETURNED", "DEVICES", "I/O TO DATA SERVERS"}, []bool{false, false, false, true, false, false}, rows)
+	}
+	if len(p.rep.Devices) > 0 {
+		p.printf("\nDevices\n\n")
+		var rows [][]string
+		for _, d := range p.rep.Devices {
+			rows = append(rows, []string{d.ID, d.Type, d.Status, d.Server, safe(strings.Join(d.Addresses, ", "))})
+		}
+		p.table([]string{"DEVICE", "TYPE", "STATUS", "TOLD BY", "ADDRESSES"}, make([]bool, 5), rows)
+	}
+}
