@@ -25,7 +25,9 @@ type Attr struct {
 	Mode         uint32
 	Links        uint32
 	Size, Fileid uint64
-	Mtime        time.Time
+	Atime, Mtime time.Time
+	// UID and GID are nil if the server writes them as names (NFSv4).
+	UID, GID *uint32
 }
 
 // SetAttr are attributes to set; nil leaves one alone.

@@ -35,6 +35,9 @@ var explanations = []explanation{
 // explain looks for an explanation of what differs. compared says that the results
 // were compared, since the status is the captured one.
 func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
+	if slices.ContainsFunc(v.Reasons, func(d verdict.Reason) bool { return d.Code.Written() }) {
+		return // bytes that this run wrote are as it wrote them, whatever happened elsewhere
+	}
 	for i := range explanations {
 		e := &explanations[i]
 		if !compared && e.successes && wronglyDone(v) {

@@ -3,6 +3,7 @@ package judge
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -15,21 +16,19 @@ type history struct {
 	// listings are directories whose listing is under way: names that one side has
 	// given and the other has not, yet.
 	listings map[int]map[string]int
-	// files are what is known of the bytes of files, by object.
-	files map[int]fills
+	// ledger is what this server must hold by what it has executed.
+	ledger *ledger.Ledger
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
 	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
 	verifiers map[int][8]byte
-	// cuts is how many of the cut calls are taken in.
-	cuts int
 }
 
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}, verifiers: map[int][8]byte{}}
+		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, ledger: ledger.New(j.load), verifiers: map[int][8]byte{}}
 		j.worlds[world] = h
 	}
 	return h

@@ -12,7 +12,10 @@ const (
 
 // Options of a Judge.
 type Options struct {
-	Level  Level
+	Level Level
+	// Follow keeps a Ledger of what the server must hold also if not all of a reply is
+	// compared.
+	Follow bool
 	Ignore []string // fields that are not compared: "mode", "nlink"
 	// Relaxed says that calls are sent in another order than captured, where only
 	// their time connects them.

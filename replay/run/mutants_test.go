@@ -122,7 +122,7 @@ func TestSpoiltStore(t *testing.T) {
 		{"lost-write", "rocev2-nfs3-basic", plan.Pattern, verdict.WrittenLost},
 		{"lost-write", "iwarp-nfs40-basic", plan.Pattern, verdict.WrittenLost},
 		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, verdict.WrittenLost},
-		{"lost-write", "rocev2-nfs42-basic", plan.Captured, verdict.DataDiffer},
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, verdict.WrittenLost},
 		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, verdict.PatternDiffers},
 		{"name-twice", "rocev2-nfs3-meta", plan.Captured, verdict.NameTwice},
 		{"name-twice", "rocev2-nfs42-basic", plan.Captured, verdict.NameTwice},
@@ -152,10 +152,10 @@ func TestSpoiltBehindCut(t *testing.T) {
 		touches      []plan.Touch
 		want         verdict.Code
 	}{
-		{"lost-write", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, nil, verdict.WrittenLost},
 		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, nil, verdict.WrittenLost},
-		{"spoilt-read", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
-		{"spoilt-read", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs42-basic", plan.Captured, nil, verdict.WrittenDiffers},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.WrittenDiffers},
 		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, nil, verdict.PatternDiffers},
 		{"wrong-mode", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
 		{"wrong-size", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},

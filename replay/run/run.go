@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -93,8 +94,8 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 		Guard: e.guard, Note: e.record.Note})
 	for _, w := range e.worlds {
 		for id := range w.Objects {
-			if o := &w.Objects[id]; o.Filled > 0 || o.Emptied {
-				e.judge.Prepared(w.Number, id, o.Filled, o.Emptied)
+			if o := &w.Objects[id]; o.Prepared {
+				e.judge.Ledger(w.Number).Prepared(id, ledger.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})
 			}
 		}
 	}
