@@ -21,6 +21,8 @@ type attributes struct {
 	mtime  *time.Time // that a client has set
 	atime  *time.Time
 	target []byte // of a symbolic link
+	made   bool   // by this run, so that all its names are known
+	hazy   bool   // some name may or may not be one of it
 	gone   bool   // it has no name any more
 }
 
@@ -29,8 +31,14 @@ type Attributes struct {
 	Size         *uint64
 	Mode         *uint32 // 0o777
 	UID, GID     *uint32
+	Links        *uint32    // names, of what is no directory
 	Mtime, Atime *time.Time // that a client has set, and nothing has changed since
 	Target       []byte
+}
+
+// Any reports whether anything is known.
+func (a *Attributes) Any() bool {
+	return a.Size != nil || a.Mode != nil || a.UID != nil || a.GID != nil || a.Mtime != nil || a.Atime != nil || a.Target != nil
 }
 
 // Object tells what is known of an object's attributes, and whether it has lost its last
@@ -44,6 +52,9 @@ func (l *Ledger) Object(id int) (a Attributes, gone bool) {
 	a = Attributes{Mode: k.mode, UID: k.uid, GID: k.gid, Mtime: k.mtime, Atime: k.atime, Target: k.target}
 	if k.sized {
 		a.Size = &k.size
+	}
+	if n := uint32(l.links[id]); k.made && !k.hazy && n > 0 {
+		a.Links = &n
 	}
 	return a, k.gone
 }
@@ -154,6 +165,10 @@ func (l *Ledger) attributes(c *Call, s *step) {
 	case *nfs4.SETATTR4args:
 		w := fattr(&a.ObjAttributes)
 		l.apply(c, s.object, &w, ok)
+		if x, err := a.ObjAttributes.Attrs(); err != nil || x.Has(nfs4.FATTR4_ACL) || x.Has(nfs4.FATTR4_DACL) || x.Has(nfs4.FATTR4_MODE_SET_MASKED) {
+			l.acls = true
+			l.file(s.object).checked.mode = nil
+		}
 	case *nfsacl.SETACL3args:
 		l.acls = true
 		l.file(s.before).checked.mode = nil
@@ -289,7 +304,7 @@ func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 	if l.acls {
 		w.mode = nil
 	}
-	f.checked.sized = true
+	f.checked.sized, f.checked.made = true, true
 	l.apply(c, object, w, ok)
 }
 

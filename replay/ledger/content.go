@@ -301,26 +301,29 @@ func executed(res xdr.Message, at int) (done, int64) {
 // changes it that is under way. The code is verdict.None if they are right, or nothing is
 // known; at is where they are wrong.
 func (l *Ledger) Compare(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
+	at, code = l.Check(object, offset, b, either)
+	if code == verdict.None {
+		l.Seen(object, offset, uint64(len(b)))
+	}
+	return at, code
+}
+
+// Check is Compare, and keeps nothing.
+func (l *Ledger) Check(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
 	f := l.files[object]
 	if f == nil {
 		f = &file{} // nothing is known
 	}
-	var right [8]filled
-	n := 0
 	f.fills.each(offset, offset+uint64(len(b)), func(x filled) {
 		if code != verdict.None {
 			return
 		}
 		i, c := l.mismatch(b[x.from-offset:x.to-offset], object, &x)
 		switch {
-		case c == verdict.None && x.mine() && !x.read && n < len(right):
-			right[n] = x
-			n++
 		case c == verdict.PatternDiffers || c != verdict.None && !either(x.from, x.to):
 			at, code = x.from+uint64(i), c
 		}
 	})
-	f.seen(right[:n])
 	return at, code
 }
 
@@ -338,11 +341,7 @@ func (l *Ledger) Seen(object int, offset, n uint64) {
 			k++
 		}
 	})
-	f.seen(right[:k])
-}
-
-func (f *file) seen(list []filled) {
-	for _, x := range list {
+	for _, x := range right[:k] {
 		if len(f.fills) < maxFills-4 { // otherwise something else would be forgotten
 			x.read = true
 			f.fills.set(x.from, x.to, x.fill)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -24,7 +25,8 @@ type Ledger struct {
 
 // New returns a Ledger that knows nothing.
 func New(load *workload.Workload) *Ledger {
-	return &Ledger{load: load, files: map[int]*file{}, names: map[Name]*entry{}, links: map[int]int{}}
+	acls := slices.ContainsFunc(load.Tables.Objects, func(o plan.Object) bool { return len(o.ACL) > 0 })
+	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[Name]*entry{}, links: map[int]int{}}
 }
 
 // Call is a call that is over.

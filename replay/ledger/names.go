@@ -56,6 +56,9 @@ func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 	}
 	if p == Unknown && e.presence == Present {
 		// It may still have the name: nobody knows.
+		if f := l.files[e.object]; f != nil {
+			f.checked.hazy = true
+		}
 		e.presence = Unknown
 		return
 	}

@@ -56,7 +56,7 @@ func against(t testing.TB, w *workload.Workload, spoil func(store.Store) store.S
 			r, err := c.Dial(ctx, l.Addr(), nil)
 			return &run.Access{NFS: r, Version: w.Version(), Cred: client.Sys("replay", 0, 0)}, err
 		},
-		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond,
+		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond, VerifyFiles: true,
 	}
 	if change != nil {
 		change(&o)
@@ -108,6 +108,10 @@ func TestUnspoilt(t *testing.T) {
 					t.Errorf("op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
 				}
 			}
+			for _, f := range r.ReadBack.Wrong {
+				t.Errorf("read back: %s: %s", f.Path, f.Reason)
+			}
+			t.Logf("%+v %+v", r.Written, *r.ReadBack)
 		})
 	}
 }

@@ -83,6 +83,9 @@ type Options struct {
 	// the server's CB_NULL, if the captured server gave delegations of NFSv4.0 (2 s).
 	CallbackWait time.Duration
 
+	// VerifyFiles reads back at the end what the run has written and removed. It only reads.
+	VerifyFiles bool
+
 	// Observe, if set, is called with the outcome of each call, on the engine's
 	// goroutine.
 	Observe func(*report.Outcome)

@@ -1,0 +1,132 @@
+package readback
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// names looks up all names that are known to be there, or not to be, and lists their
+// directories.
+func (r *reader) names() error {
+	list, open := r.ledger.Names()
+	for range open {
+		r.left("a name that several calls changed together, or a call without a reply", nil)
+	}
+	for len(list) > 0 {
+		dir, n := list[0].Dir, 1
+		for n < len(list) && list[n].Dir == dir {
+			n++
+		}
+		if err := r.directory(dir, list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// directory compares the names of one directory.
+func (r *reader) directory(dir int, list []ledger.Entry) error {
+	if _, gone := r.ledger.Object(dir); gone {
+		return nil // removed, and that is compared in the directory above
+	}
+	if !r.load.Below(dir) {
+		return nil
+	}
+	h := r.w.Objects[dir].Handle
+	if h == nil {
+		for range list {
+			r.left("a name in a directory whose handle is not known", nil)
+		}
+		return nil
+	}
+	for i := range list {
+		if err := r.name(h, &list[i]); err != nil {
+			return err
+		}
+	}
+	return r.listing(dir, h, list)
+}
+
+// name looks one name up.
+func (r *reader) name(dir []byte, e *ledger.Entry) error {
+	path := strings.TrimSuffix(r.path(e.Dir), "/") + "/" + e.Name.Name
+	h, a, err := r.fs.Lookup(r.ctx, dir, e.Name.Name)
+	switch {
+	case fatal(err):
+		return err
+	case client.IsStatus(err, uint32(nfs3.NFS3ERR_NOENT)):
+		r.out.Names++
+		if e.Presence == ledger.Present {
+			r.wrong(path, verdict.Reason{Code: verdict.NameLost})
+		}
+		return nil
+	case err != nil:
+		r.left("a name", err)
+		return nil
+	}
+	r.out.Names++
+	if e.Presence == ledger.Absent {
+		r.wrong(path, verdict.Reason{Code: verdict.NameLeft})
+		return nil
+	}
+	if e.Object == 0 {
+		return nil
+	}
+	had := r.w.Objects[e.Object].Handle
+	if had != nil && !bytes.Equal(had, h) {
+		// Two handles may be those of one file (RFC 1813, section 2.6).
+		b, err := r.fs.Getattr(r.ctx, had)
+		if fatal(err) {
+			return err
+		}
+		if err != nil || b.Fileid != a.Fileid {
+			r.wrong(path, verdict.Reason{Code: verdict.OtherObject})
+			return nil
+		}
+	}
+	r.found[e.Object] = at{h, path}
+	return nil
+}
+
+// listing lists a directory.
+func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
+	path := r.path(dir)
+	known := make(map[string]ledger.Presence, len(list))
+	for i := range list {
+		known[list[i].Name.Name] = list[i].Presence
+	}
+	seen := make(map[string]bool, len(list))
+	err := r.fs.Readdir(r.ctx, h, func(e client.Entry) bool {
+		p, ok := known[e.Name]
+		if !ok {
+			return true
+		}
+		if seen[e.Name] {
+			r.wrong(path, verdict.Reason{Code: verdict.NameTwice, Detail: e.Name})
+		}
+		seen[e.Name] = true
+		if p == ledger.Absent {
+			r.wrong(path, verdict.Reason{Code: verdict.NamesAdded, N: 1, Detail: e.Name})
+		}
+		return true
+	})
+	if fatal(err) && r.ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		r.left("the listing of a directory", err)
+		return nil
+	}
+	for i := range list {
+		if n := list[i].Name.Name; list[i].Presence == ledger.Present && !seen[n] {
+			r.wrong(path, verdict.Reason{Code: verdict.NamesMissing, N: 1, Detail: n})
+		}
+	}
+	return nil
+}
