@@ -26,8 +26,8 @@ type Attr struct {
 	Links        uint32
 	Size, Fileid uint64
 	Atime, Mtime time.Time
-	// UID and GID are nil if the server writes them as names (NFSv4).
-	UID, GID *uint32
+	// UID and GID are -1 if the server writes them as names (NFSv4).
+	UID, GID int64
 }
 
 // SetAttr are attributes to set; nil leaves one alone.

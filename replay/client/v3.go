@@ -109,9 +109,8 @@ func where3(dir []byte, name string) nfs3.Diropargs3 {
 
 func attr3(a *nfs3.Fattr3) Attr {
 	moment := func(t nfs3.Nfstime3) time.Time { return time.Unix(int64(t.Seconds), int64(t.Nseconds)) }
-	uid, gid := a.Uid, a.Gid
 	return Attr{Type: Type(a.Type), Mode: a.Mode, Links: a.Nlink, Size: a.Size, Fileid: a.Fileid,
-		Atime: moment(a.Atime), Mtime: moment(a.Mtime), UID: &uid, GID: &gid}
+		Atime: moment(a.Atime), Mtime: moment(a.Mtime), UID: int64(a.Uid), GID: int64(a.Gid)}
 }
 
 func time3(t time.Time) nfs3.Nfstime3 {

@@ -29,13 +29,12 @@ func attr4(m xdr.Message) (Attr, error) {
 	if err != nil {
 		return Attr{}, err
 	}
-	number := func(b []byte) *uint32 {
+	number := func(b []byte) int64 {
 		n, err := strconv.ParseUint(string(b), 10, 32)
 		if err != nil {
-			return nil
+			return -1
 		}
-		v := uint32(n)
-		return &v
+		return int64(n)
 	}
 	moment := func(t nfs4.Nfstime4) time.Time { return time.Unix(t.Seconds, int64(t.Nseconds)) }
 	return Attr{Type: Type(a.Type), Mode: a.Mode, Links: a.Numlinks, Size: a.Size, Fileid: a.Fileid,

@@ -23,12 +23,18 @@ type history struct {
 	onlyHere []*plan.Op
 	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
 	verifiers map[int][8]byte
+	// clocks, handles and chains check the server against itself; changes counts the calls
+	// that may have changed an object.
+	clocks  clocks
+	handles handles
+	chains  map[int]*chain // by the op that listed last
+	changes map[int]int
 }
 
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, ledger: ledger.New(j.load), verifiers: map[int][8]byte{}}
+		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, ledger: ledger.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{}}
 		j.worlds[world] = h
 	}
 	return h

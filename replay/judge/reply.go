@@ -57,6 +57,7 @@ type Judge struct {
 	sizes   []xdr.Reduced
 	worlds  map[int]*history
 	moments *moments
+	tick    time.Duration
 	follow  bool     // what a server must hold
 	cuts    *cuts    // the calls of which the capture lacks a part
 	names   []string // that a listing lacks, or has too much

@@ -305,11 +305,23 @@ func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 		w.mode = nil
 	}
 	f.checked.sized, f.checked.made = true, true
+	switch a := s.args.(type) {
+	case *nfs3.MKDIR3args:
+		l.whole[object] = true
+	case *nfs4.CREATE4args:
+		if a.Objtype.Type == nfs4.NF4DIR {
+			l.whole[object] = true
+		}
+	}
 	l.apply(c, object, w, ok)
 }
 
 // opened takes in a file that may have been there before.
 func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
+	if s.fresh {
+		l.made(c, s, w, ok)
+		return
+	}
 	l.touched(c, s.before)
 	object := s.object
 	if object == 0 || object == s.before {

@@ -160,6 +160,9 @@ func rangeEnd(offset, count uint64) uint64 {
 // bytes takes in what a step has done to the bytes of a file.
 func (l *Ledger) bytes(c *Call, s *step) {
 	e, ok := effectOf(s)
+	if s.fresh {
+		e, ok = effect{at: s.at, object: s.object, to: forever, fill: fill{kind: empty}}, true
+	}
 	if !ok {
 		return
 	}

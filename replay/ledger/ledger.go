@@ -16,8 +16,9 @@ type Ledger struct {
 	args  workload.Arguments
 	files map[int]*file // by object
 	names map[Name]*entry
-	links map[int]int // how many names an object is known to have
-	acls  bool        // access control lists were set: they change the modes of new objects
+	links map[int]int  // how many names an object is known to have
+	whole map[int]bool // directories of which all names are known
+	acls  bool         // access control lists were set: they change the modes of new objects
 
 	account account
 	buffers [2][]byte
@@ -26,7 +27,7 @@ type Ledger struct {
 // New returns a Ledger that knows nothing.
 func New(load *workload.Workload) *Ledger {
 	acls := slices.ContainsFunc(load.Tables.Objects, func(o plan.Object) bool { return len(o.ACL) > 0 })
-	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[Name]*entry{}, links: map[int]int{}}
+	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[Name]*entry{}, links: map[int]int{}, whole: map[int]bool{}}
 }
 
 // Call is a call that is over.
@@ -64,6 +65,7 @@ func (l *Ledger) Done(c *Call) {
 		if s.done == skipped {
 			return
 		}
+		s.fresh = l.fresh(c, s)
 		l.bytes(c, s)
 		l.named(c, s)
 		l.attributes(c, s)
@@ -83,6 +85,7 @@ type step struct {
 
 	done  done
 	lost  bool
+	fresh bool  // it has made a file that was not there, though it would also have taken one
 	count int64 // bytes that it says it has written; -1 if it says nothing
 }
 

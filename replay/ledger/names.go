@@ -29,6 +29,7 @@ type entry struct {
 	presence Presence
 	object   int // 0: not known
 	latest   time.Time
+	listed   []byte // handle that a listing gave
 }
 
 // maxNames bounds the names that are followed.
@@ -65,7 +66,7 @@ func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 	if e.presence == Present {
 		l.link(e.object, -1)
 	}
-	if e.presence, e.object = p, object; p == Present {
+	if e.presence, e.object, e.listed = p, object, nil; p == Present {
 		l.link(object, 1)
 	}
 }
@@ -175,6 +176,7 @@ type Entry struct {
 	Name
 	Presence Presence // Present or Absent
 	Object   int      // that it leads to; 0 if that is not known
+	Listed   []byte   // handle that a listing gave for it; nil if none did
 }
 
 // Names are those that are known to be there, or not to be, in the order of directories
@@ -185,7 +187,7 @@ func (l *Ledger) Names() (list []Entry, open int) {
 			open++
 			continue
 		}
-		list = append(list, Entry{n, e.presence, e.object})
+		list = append(list, Entry{n, e.presence, e.object, e.listed})
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Name.Name, b.Name.Name)) })
 	return list, open

@@ -56,7 +56,7 @@ func against(t testing.TB, w *workload.Workload, spoil func(store.Store) store.S
 			r, err := c.Dial(ctx, l.Addr(), nil)
 			return &run.Access{NFS: r, Version: w.Version(), Cred: client.Sys("replay", 0, 0)}, err
 		},
-		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond, VerifyFiles: true,
+		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond, VerifyFiles: true, Tick: -1,
 	}
 	if change != nil {
 		change(&o)

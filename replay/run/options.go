@@ -65,6 +65,9 @@ type Options struct {
 	Layout bool
 
 	Verify judge.Level
+	// Tick is for how long the server's clock may show the same time (20 ms, two ticks of a
+	// slow kernel); negative: it may not.
+	Tick   time.Duration
 	Ignore []string // fields that are not compared
 
 	Prepare     bool // make the files before the replay
@@ -124,6 +127,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Retries == 0 {
 		o.Retries = 120
+	}
+	if o.Tick == 0 {
+		o.Tick = 20 * time.Millisecond
 	}
 	if o.CallbackWait <= 0 {
 		o.CallbackWait = 2 * time.Second

@@ -16,6 +16,8 @@ import (
 // placed tells the ledger the names that are there before the replay. links says that
 // objects have their further names, too.
 func (e *engine) placed(w *world.World, links bool) {
+	// In a directory that was empty there is nothing else.
+	whole := links && e.opt.Prepare && e.opt.Write && !e.opt.Reuse
 	t := &e.load.Tables
 	base := 0
 	for i := range t.Objects {
@@ -27,6 +29,9 @@ func (e *engine) placed(w *world.World, links bool) {
 	l := e.judge.Ledger(w.Number)
 	for i := range t.Objects {
 		o := &t.Objects[i]
+		if whole && o.Type == "dir" && w.Objects[i+1].Handle != nil && (o.Base || o.Origin == plan.Before && e.load.Below(i+1)) {
+			l.Whole(i + 1)
+		}
 		if o.Origin != plan.Before || o.Base || w.Objects[i+1].Handle == nil || !e.load.Below(i+1) {
 			continue
 		}

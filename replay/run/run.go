@@ -68,7 +68,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 	e := &engine{opt: opt, load: load, ctx: ctx, creds: credentials(&load.Tables),
 		worlds:  world.New(load, opt.Clones, opt.Tag),
 		guard:   guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag)}),
-		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles}),
+		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
 		record:  report.NewRecorder(opt.Mismatches),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},

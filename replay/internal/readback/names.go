@@ -75,11 +75,14 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 		r.wrong(path, verdict.Reason{Code: verdict.NameLeft})
 		return nil
 	}
-	if e.Object == 0 {
-		return nil
+	had := [][]byte{e.Listed}
+	if e.Object > 0 {
+		had = append(had, r.w.Objects[e.Object].Handle)
 	}
-	had := r.w.Objects[e.Object].Handle
-	if had != nil && !bytes.Equal(had, h) {
+	for _, had := range had {
+		if had == nil || bytes.Equal(had, h) {
+			continue
+		}
 		// Two handles may be those of one file (RFC 1813, section 2.6).
 		b, err := r.fs.Getattr(r.ctx, had)
 		if fatal(err) {
@@ -89,6 +92,9 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 			r.wrong(path, verdict.Reason{Code: verdict.OtherObject})
 			return nil
 		}
+	}
+	if e.Object == 0 {
+		return nil
 	}
 	r.found[e.Object] = at{h, path}
 	return nil

@@ -67,24 +67,23 @@ func (r *reader) object(id int) error {
 // attributes compares what is known of an object's attributes.
 func (r *reader) attributes(id int, want *ledger.Attributes, a *client.Attr) {
 	path := r.path(id)
-	number := func(name string, want *uint32, is *uint32, base int) {
+	number := func(name string, want *uint32, is int64, base int) {
 		if want == nil {
 			return
 		}
-		if is == nil {
+		if is < 0 {
 			r.left("the owner of an object, written as a name", nil)
 			return
 		}
-		if r.out.Attributes++; *want != *is {
-			r.field(path, name, strconv.FormatUint(uint64(*is), base), strconv.FormatUint(uint64(*want), base))
+		if r.out.Attributes++; int64(*want) != is {
+			r.field(path, name, strconv.FormatInt(is, base), strconv.FormatUint(uint64(*want), base))
 		}
 	}
-	mode := a.Mode & 0o777
-	number("mode", want.Mode, &mode, 8)
+	number("mode", want.Mode, int64(a.Mode&0o777), 8)
 	number("uid", want.UID, a.UID, 10)
 	number("gid", want.GID, a.GID, 10)
 	if a.Type != client.Directory {
-		number("nlink", want.Links, &a.Links, 10)
+		number("nlink", want.Links, int64(a.Links), 10)
 	}
 	if want.Size != nil && a.Type == client.Regular {
 		if r.out.Attributes++; *want.Size != a.Size {
