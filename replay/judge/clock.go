@@ -285,6 +285,10 @@ func observe4(o *plan.Op, m *nfs4.CompoundRes, c *clocks, f func(*observation)) 
 			info(i, before, &r.Resok4.Cinfo)
 		case *nfs4.REMOVE4res:
 			info(i, before, &r.Resok4.Cinfo)
+		case *nfs4.SETXATTR4res:
+			info(i, object, &r.SxrInfo)
+		case *nfs4.REMOVEXATTR4res:
+			info(i, object, &r.RxrInfo)
 		case *nfs4.LINK4res:
 			info(i, before, &r.Resok4.Cinfo)
 		case *nfs4.RENAME4res:

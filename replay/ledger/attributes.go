@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -21,9 +23,10 @@ type attributes struct {
 	mtime  *time.Time // that a client has set
 	atime  *time.Time
 	target []byte // of a symbolic link
-	made   bool   // by this run, so that all its names are known
-	hazy   bool   // some name may or may not be one of it
-	gone   bool   // it has no name any more
+	device *Device
+	made   bool // by this run, so that all its names are known
+	hazy   bool // some name may or may not be one of it
+	gone   bool // it has no name any more
 }
 
 // Attributes are what is known of an object. Nil is unknown.
@@ -34,11 +37,15 @@ type Attributes struct {
 	Links        *uint32    // names, of what is no directory
 	Mtime, Atime *time.Time // that a client has set, and nothing has changed since
 	Target       []byte
+	Device       *Device
 }
+
+// Device is the number of a device.
+type Device struct{ Major, Minor uint32 }
 
 // Any reports whether anything is known.
 func (a *Attributes) Any() bool {
-	return a.Size != nil || a.Mode != nil || a.UID != nil || a.GID != nil || a.Mtime != nil || a.Atime != nil || a.Target != nil
+	return a.Size != nil || a.Mode != nil || a.UID != nil || a.GID != nil || a.Mtime != nil || a.Atime != nil || a.Target != nil || a.Device != nil
 }
 
 // Object tells what is known of an object's attributes, and whether it has lost its last
@@ -49,7 +56,7 @@ func (l *Ledger) Object(id int) (a Attributes, gone bool) {
 		return a, false
 	}
 	k := &f.checked
-	a = Attributes{Mode: k.mode, UID: k.uid, GID: k.gid, Mtime: k.mtime, Atime: k.atime, Target: k.target}
+	a = Attributes{Mode: k.mode, UID: k.uid, GID: k.gid, Mtime: k.mtime, Atime: k.atime, Target: k.target, Device: k.device}
 	if k.sized {
 		a.Size = &k.size
 	}
@@ -189,6 +196,9 @@ func (l *Ledger) attributes(c *Call, s *step) {
 		l.touched(c, s.before)
 	case *nfs3.MKNOD3args:
 		l.made(c, s, &wanted{}, ok)
+		if t := a.What.Type; ok && (t == nfs3.NF3BLK || t == nfs3.NF3CHR) {
+			l.numbered(s, Device{a.What.Device.Spec.Specdata1, a.What.Device.Spec.Specdata2})
+		}
 	case *nfs3.SYMLINK3args:
 		l.linked(s, ok)
 	case *nfs4.CREATE4args:
@@ -198,6 +208,9 @@ func (l *Ledger) attributes(c *Call, s *step) {
 		}
 		w := fattr(&a.Createattrs)
 		l.made(c, s, &w, ok)
+		if t := a.Objtype.Type; ok && (t == nfs4.NF4BLK || t == nfs4.NF4CHR) {
+			l.numbered(s, Device{a.Objtype.Devdata.Specdata1, a.Objtype.Devdata.Specdata2})
+		}
 	case *nfs4.OPEN4args:
 		if a.Openhow.Opentype != nfs4.OPEN4_CREATE {
 			return
@@ -316,6 +329,13 @@ func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 	l.apply(c, object, w, ok)
 }
 
+// numbered takes in the number of a new device.
+func (l *Ledger) numbered(s *step, d Device) {
+	if object := s.object; object != 0 && object != s.before {
+		l.file(object).checked.device = &d
+	}
+}
+
 // opened takes in a file that may have been there before.
 func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
 	if s.fresh {
@@ -351,7 +371,18 @@ func (l *Ledger) linked(s *step, ok bool) {
 	for i := range s.fields {
 		if p := s.fields[i].Data; s.fields[i].Kind == plan.FieldData && p != nil {
 			f.checked.target = p.Text
+			return
 		}
+	}
+	var d xdr.Data
+	switch a := s.args.(type) {
+	case *nfs3.SYMLINK3args:
+		d = a.Symlink.SymlinkData
+	case *nfs4.CREATE4args:
+		d = a.Objtype.Linkdata
+	}
+	if d.Length > 0 && uint32(len(d.Inline)) == d.Length {
+		f.checked.target = bytes.Clone(d.Inline)
 	}
 }
 

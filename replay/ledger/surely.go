@@ -68,7 +68,7 @@ func (l *Ledger) surely(s *step, f func(object int, data bool)) {
 		f(s.saved, false)
 	case *nfs4.RENAME4args:
 		l.moved(Name{s.saved, string(a.Oldname)}, Name{s.before, string(a.Newname)}, f)
-	case *nfs4.SETXATTR4args:
+	case *nfs4.SETXATTR4args, *nfs4.REMOVEXATTR4args:
 		f(s.object, false)
 	}
 }

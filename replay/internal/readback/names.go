@@ -2,6 +2,7 @@ package readback
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
@@ -100,6 +101,10 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 	return nil
 }
 
+// maxListed is how many names of a directory are listed: a server that lists for ever must not
+// keep the run from its end.
+const maxListed = 1 << 22
+
 // listing lists a directory.
 func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
 	path := r.path(dir)
@@ -108,13 +113,18 @@ func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
 		known[list[i].Name.Name] = list[i].Presence
 	}
 	seen := make(map[string]bool, len(list))
+	listed := 0
 	err := r.fs.Readdir(r.ctx, h, func(e client.Entry) bool {
+		if listed++; listed > maxListed {
+			return false
+		}
 		p, ok := known[e.Name]
 		if !ok {
 			return true
 		}
 		if seen[e.Name] {
 			r.wrong(path, verdict.Reason{Code: verdict.NameTwice, Detail: e.Name})
+			return false
 		}
 		seen[e.Name] = true
 		if p == ledger.Absent {
@@ -122,10 +132,13 @@ func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
 		}
 		return true
 	})
-	if fatal(err) && r.ctx.Err() != nil {
+	switch {
+	case errors.Is(err, client.ErrListing) || listed > maxListed:
+		r.field(path, "eof", "false", "true")
+		return nil
+	case fatal(err):
 		return err
-	}
-	if err != nil {
+	case err != nil:
 		r.left("the listing of a directory", err)
 		return nil
 	}

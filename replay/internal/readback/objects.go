@@ -82,6 +82,11 @@ func (r *reader) attributes(id int, want *ledger.Attributes, a *client.Attr) {
 	number("mode", want.Mode, int64(a.Mode&0o777), 8)
 	number("uid", want.UID, a.UID, 10)
 	number("gid", want.GID, a.GID, 10)
+	if d := want.Device; d != nil {
+		if r.out.Attributes++; *d != (ledger.Device{Major: a.Major, Minor: a.Minor}) {
+			r.field(path, "rdev", fmt.Sprintf("%d:%d", a.Major, a.Minor), fmt.Sprintf("%d:%d", d.Major, d.Minor))
+		}
+	}
 	if a.Type != client.Directory {
 		number("nlink", want.Links, int64(a.Links), 10)
 	}
