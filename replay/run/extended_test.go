@@ -166,6 +166,12 @@ func (x *extension) v42() {
 	guarded := append(xdr.AppendUint32(xdr.AppendUint32(nil, uint32(nfs4.OPEN4_CREATE)), uint32(nfs4.GUARDED4)), none...)
 	x.compound("OPEN of what exists", parent, true, uint32(nfs4.NFS4ERR_EXIST), nil, open(guarded, nfs4.OPEN4_SHARE_ACCESS_BOTH, num("claim", 0), where))
 
+	x.w.Tables.Objects = append(x.w.Tables.Objects, plan.Object{ID: len(x.w.Tables.Objects) + 1, Type: "symlink", Parent: parent, Name: "soft", Origin: plan.Created})
+	soft := x.compound("CREATE soft", parent, true, 0, nil, op4(nfs4.OP_CREATE, num("type", uint64(nfs4.NF4LNK)),
+		plan.Field{N: "linkdata", Kind: plan.FieldData, Data: &plan.Payload{Length: 6, Source: plan.Captured, Text: []byte("target")}},
+		plan.Field{N: "objname", Kind: plan.FieldName, Text: "soft"}, raw("createattrs", none)), op4(nfs4.OP_GETFH))
+	soft.Binds = []plan.Bind{{At: 3, Kind: plan.FieldHandle, Ref: len(x.w.Tables.Objects)}}
+
 	key := xdr.AppendOpaque(nil, []byte("colour"))
 	value := xdr.AppendOpaque(nil, []byte("green"))
 	x.compound("SETXATTR", x.file, true, 0, nil, op4(nfs4.OP_SETXATTR, num("sxa_option", 0), raw("arguments", append(append([]byte{}, key...), value...))))

@@ -448,13 +448,20 @@ var wireKinds = []wireKind{
 		}
 		return b
 	}},
-	{name: "lost-eof", what: "the last reply of a listing does not say so", change: each(func(_ *proxy, r *nfs3.READDIRPLUS3res) bool {
-		was := r.Resok.Reply.Eof && r.Status == 0
-		r.Resok.Reply.Eof = false
-		return was
-	}, func(_ *proxy, r *nfs4.READDIR4res) bool {
-		was := r.Resok4.Reply.Eof
-		r.Resok4.Reply.Eof = false
-		return was
-	})},
+	{name: "lost-eof", what: "the last reply of a listing does not say so", change: func(_ *proxy, _, res xdr.Message) (done bool) {
+		end := func(eof *bool) { done = done || *eof; *eof = false }
+		switch r := res.(type) {
+		case *nfs3.READDIR3res:
+			end(&r.Resok.Reply.Eof)
+		case *nfs3.READDIRPLUS3res:
+			end(&r.Resok.Reply.Eof)
+		case *nfs4.CompoundRes:
+			for i := range r.Ops {
+				if l, ok := r.Ops[i].Body.(*nfs4.READDIR4res); ok && l.Status == 0 {
+					end(&l.Resok4.Reply.Eof)
+				}
+			}
+		}
+		return done
+	}},
 }

@@ -3,6 +3,7 @@
 package mutant
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -111,3 +112,8 @@ func Kinds(yield func(*Kind) bool) {
 }
 
 var kinds = append(append(append(append([]Kind{}, dataKinds...), attrKinds...), nameKinds...), otherKinds...)
+
+// Bytes reports whether a kind is about the bytes of files.
+func (k *Kind) Bytes() bool {
+	return slices.ContainsFunc(dataKinds, func(d Kind) bool { return d.Name == k.Name })
+}
