@@ -115,6 +115,9 @@ type Progress struct {
 	Retries, Parks int
 }
 
+// DefaultTick is the default of Options.Tick.
+const DefaultTick = 20 * time.Millisecond
+
 func (o Options) withDefaults() Options {
 	if o.Speed <= 0 {
 		o.Speed = 1
@@ -129,7 +132,7 @@ func (o Options) withDefaults() Options {
 		o.Retries = 120
 	}
 	if o.Tick == 0 {
-		o.Tick = 20 * time.Millisecond
+		o.Tick = DefaultTick
 	}
 	if o.CallbackWait <= 0 {
 		o.CallbackWait = 2 * time.Second
