@@ -18,8 +18,8 @@ type chain struct {
 
 // Limits of chains.
 const (
-	maxChains = 256
-	maxListed = 1 << 16 // names of one
+	maxChains = 16
+	maxListed = 1 << 13 // names of one
 )
 
 // listed checks that no name of a listing comes twice, in one reply or in several.

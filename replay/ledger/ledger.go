@@ -171,7 +171,7 @@ func (f *file) forget() { f.checked = attributes{gone: f.checked.gone} }
 
 // recent are the latest changes of the bytes of a file.
 type recent struct {
-	list [32]change
+	list []change // at most maxRecent
 	next int
 	old  time.Time // when the latest reply came of those that are not in list any more
 }
@@ -194,9 +194,16 @@ func (r *recent) add(x change, sent time.Time, f func(from, to uint64)) {
 	if r.old.After(sent) {
 		f(x.from, x.to)
 	}
+	if len(r.list) < maxRecent {
+		r.list = append(r.list, x)
+		return
+	}
 	if o := &r.list[r.next]; o.replied.After(r.old) {
 		r.old = o.replied
 	}
 	r.list[r.next] = x
 	r.next = (r.next + 1) % len(r.list)
 }
+
+// maxRecent bounds the changes that are kept of one file.
+const maxRecent = 32
