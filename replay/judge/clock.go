@@ -78,73 +78,46 @@ type observation struct {
 	hasC, hasM, hasA bool
 }
 
+// movement is what one call has changed for certain, and which times it has set.
+type movement struct {
+	done []struct {
+		at, object int
+		data       bool
+	}
+	sets []struct {
+		at, object   int
+		mtime, atime *time.Time
+	}
+}
+
 // still checks a reply, and takes in what it says and what its call has changed.
 func (j *Judge) still(v *verdict.Judgement, r *Reply) {
 	h := j.history(r.World)
 	c := &h.clocks
 	c.tick = max(c.tick, j.tick)
-	type change struct {
-		at, object int
-		data       bool
-	}
-	var done []change
-	h.ledger.Surely(&ledger.Call{Op: r.Op, Result: r.Result}, func(at, object int, data bool) { done = append(done, change{at, object, data}) })
-	type set struct {
-		at, object   int
-		mtime, atime *time.Time
-	}
-	var sets []set
+	var m movement
+	h.ledger.Surely(&ledger.Call{Op: r.Op, Result: r.Result}, func(at, object int, data bool) {
+		m.done = append(m.done, struct {
+			at, object int
+			data       bool
+		}{at, object, data})
+	})
 	h.ledger.Sets(r.Op, func(at, object int, mtime, atime *time.Time) {
 		if mtime != nil || atime != nil {
-			sets = append(sets, set{at, object, mtime, atime})
+			m.sets = append(m.sets, struct {
+				at, object   int
+				mtime, atime *time.Time
+			}{at, object, mtime, atime})
 		}
 	})
 	observe(r.Op, r.Result, c, func(o *observation) {
-		k := c.of(o.object)
-		if k == nil || o.object == 0 {
-			return
-		}
-		data, any := k.data.before(r.Issued), k.any.before(r.Issued)
-		for _, d := range done {
-			if d.object == o.object && d.at <= o.at {
-				any = r.Issued
-				if d.data {
-					data = r.Issued
-				}
-			}
-		}
-		stamped := func(m *reading, name string, is uint64, changed time.Time, text func() string) {
-			if m.known && m.is == is && !changed.IsZero() && changed.Sub(m.since) >= c.granularity() && changed.After(m.since) {
-				v.Worsen(verdict.Different, verdict.Reason{Code: verdict.StoodStill, Now: text(), At: verdict.Place{Path: name, Field: name}})
-			}
-			if !m.known || m.is != is {
-				*m = reading{is, r.Replied, true}
-			}
-		}
-		if o.hasChange {
-			stamped(&k.change, "change", o.change, any, func() string { return strconv.FormatUint(o.change, 10) })
-		}
-		if o.hasC {
-			stamped(&k.ctime, "ctime", uint64(o.ctime.UnixNano()), any, func() string { return stamp(o.ctime) })
-		}
-		if o.hasM {
-			stamped(&k.mtime, "mtime", uint64(o.mtime.UnixNano()), data, func() string { return stamp(o.mtime) })
-		}
-		for _, s := range sets {
-			if s.object != o.object || s.at > o.at || j.disturbed(r.Op, s.object) {
-				continue
-			}
-			told := func(name string, was *time.Time, has bool, is time.Time) {
-				if was != nil && has && !ledger.SameTime(*was, is) {
-					v.Worsen(verdict.Different, verdict.Reason{Code: verdict.TimeNotSet, Now: stamp(is), Was: stamp(*was), At: verdict.Place{Path: name, Field: name}})
-				}
-			}
-			told("mtime", s.mtime, o.hasM, o.mtime)
-			told("atime", s.atime, o.hasA, o.atime)
+		if k := c.of(o.object); k != nil && o.object != 0 {
+			c.moved(v, r, k, o, &m)
+			j.timesSet(v, r.Op, o, &m)
 		}
 	})
 	now := interval{r.Issued, r.Replied}
-	for _, d := range done {
+	for _, d := range m.done {
 		if k := c.of(d.object); k != nil {
 			k.any.later(now)
 			if d.data {
@@ -152,10 +125,55 @@ func (j *Judge) still(v *verdict.Judgement, r *Reply) {
 			}
 		}
 	}
-	for _, s := range sets {
+	for _, s := range m.sets {
 		// The same time may be set twice.
 		if k := c.objects[s.object]; k != nil && s.mtime != nil {
 			k.data, k.mtime.since = interval{}, r.Replied
+		}
+	}
+}
+
+// moved checks that what counts changes has moved on, and keeps it.
+func (c *clocks) moved(v *verdict.Judgement, r *Reply, k *clock, o *observation, m *movement) {
+	data, any := k.data.before(r.Issued), k.any.before(r.Issued)
+	for _, d := range m.done {
+		if d.object == o.object && d.at <= o.at {
+			any = r.Issued
+			if d.data {
+				data = r.Issued
+			}
+		}
+	}
+	check := func(was *reading, name string, is uint64, changed time.Time, text func() string) {
+		if was.known && was.is == is && changed.After(was.since) && changed.Sub(was.since) >= c.granularity() {
+			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.StoodStill, Now: text(), At: verdict.Place{Path: name, Field: name}})
+		}
+		if !was.known || was.is != is {
+			*was = reading{is, r.Replied, true}
+		}
+	}
+	if o.hasChange {
+		check(&k.change, "change", o.change, any, func() string { return strconv.FormatUint(o.change, 10) })
+	}
+	if o.hasC {
+		check(&k.ctime, "ctime", uint64(o.ctime.UnixNano()), any, func() string { return stamp(o.ctime) })
+	}
+	if o.hasM {
+		check(&k.mtime, "mtime", uint64(o.mtime.UnixNano()), data, func() string { return stamp(o.mtime) })
+	}
+}
+
+// timesSet checks that times that a call has set are there.
+func (j *Judge) timesSet(v *verdict.Judgement, op *plan.Op, o *observation, m *movement) {
+	check := func(name string, was *time.Time, has bool, is time.Time) {
+		if was != nil && has && !ledger.SameTime(*was, is) {
+			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.TimeNotSet, Now: stamp(is), Was: stamp(*was), At: verdict.Place{Path: name, Field: name}})
+		}
+	}
+	for _, s := range m.sets {
+		if s.object == o.object && s.at <= o.at && !j.disturbed(op, s.object) {
+			check("mtime", s.mtime, o.hasM, o.mtime)
+			check("atime", s.atime, o.hasA, o.atime)
 		}
 	}
 }
@@ -221,6 +239,9 @@ func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
 			fattr(object, &p.Attributes)
 		}
 	}
+	if made3(res, func(object, dir *nfs3.PostOpAttr) { post(made, object); post(first, dir) }) {
+		return
+	}
 	switch m := res.(type) {
 	case *nfs3.FSINFO3res:
 		d := m.Resok.TimeDelta
@@ -229,9 +250,6 @@ func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
 		fattr(first, &m.Resok.ObjAttributes)
 	case *nfs3.SETATTR3res:
 		post(first, &m.Resok.ObjWcc.After)
-	case *nfs3.LOOKUP3res:
-		post(made, &m.Resok.ObjAttributes)
-		post(first, &m.Resok.DirAttributes)
 	case *nfs3.ACCESS3res:
 		post(first, &m.Resok.ObjAttributes)
 	case *nfs3.READ3res:
@@ -240,18 +258,6 @@ func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
 		post(first, &m.Resok.FileWcc.After)
 	case *nfs3.COMMIT3res:
 		post(first, &m.Resok.FileWcc.After)
-	case *nfs3.CREATE3res:
-		post(made, &m.Resok.ObjAttributes)
-		post(first, &m.Resok.DirWcc.After)
-	case *nfs3.MKDIR3res:
-		post(made, &m.Resok.ObjAttributes)
-		post(first, &m.Resok.DirWcc.After)
-	case *nfs3.SYMLINK3res:
-		post(made, &m.Resok.ObjAttributes)
-		post(first, &m.Resok.DirWcc.After)
-	case *nfs3.MKNOD3res:
-		post(made, &m.Resok.ObjAttributes)
-		post(first, &m.Resok.DirWcc.After)
 	case *nfs3.REMOVE3res:
 		post(first, &m.Resok.DirWcc.After)
 	case *nfs3.RMDIR3res:
@@ -265,6 +271,26 @@ func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
 		post(first, &m.Resok.FileAttributes)
 		post(second, &m.Resok.LinkdirWcc.After)
 	}
+}
+
+// made3 calls f for the attributes of an object that NFSv3 has found or made, and for those of
+// its directory; it reports whether results have these.
+func made3(res xdr.Message, f func(object, dir *nfs3.PostOpAttr)) bool {
+	switch m := res.(type) {
+	case *nfs3.LOOKUP3res:
+		f(&m.Resok.ObjAttributes, &m.Resok.DirAttributes)
+	case *nfs3.CREATE3res:
+		f(&m.Resok.ObjAttributes, &m.Resok.DirWcc.After)
+	case *nfs3.MKDIR3res:
+		f(&m.Resok.ObjAttributes, &m.Resok.DirWcc.After)
+	case *nfs3.SYMLINK3res:
+		f(&m.Resok.ObjAttributes, &m.Resok.DirWcc.After)
+	case *nfs3.MKNOD3res:
+		f(&m.Resok.ObjAttributes, &m.Resok.DirWcc.After)
+	default:
+		return false
+	}
+	return true
 }
 
 // observe4 calls f for the attributes and change_infos of a COMPOUND's results.

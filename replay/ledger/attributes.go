@@ -179,55 +179,10 @@ func (l *Ledger) attributes(c *Call, s *step) {
 	case *nfsacl.SETACL3args:
 		l.acls = true
 		l.file(s.before).checked.mode = nil
-	case *nfs3.CREATE3args:
-		w := sattr(&a.How.ObjAttributes)
-		switch a.How.Mode {
-		case nfs3.EXCLUSIVE:
-			w = wanted{}
-			l.made(c, s, &w, ok)
-		case nfs3.GUARDED:
-			l.made(c, s, &w, ok)
-		default:
-			l.opened(c, s, &w, ok)
-		}
-	case *nfs3.MKDIR3args:
-		w := sattr(&a.Attributes)
-		l.made(c, s, &w, ok)
-		l.touched(c, s.before)
-	case *nfs3.MKNOD3args:
-		l.made(c, s, &wanted{}, ok)
-		if t := a.What.Type; ok && (t == nfs3.NF3BLK || t == nfs3.NF3CHR) {
-			l.numbered(s, Device{a.What.Device.Spec.Specdata1, a.What.Device.Spec.Specdata2})
-		}
-	case *nfs3.SYMLINK3args:
-		l.linked(s, ok)
-	case *nfs4.CREATE4args:
-		if a.Objtype.Type == nfs4.NF4LNK {
-			l.linked(s, ok)
-			return
-		}
-		w := fattr(&a.Createattrs)
-		l.made(c, s, &w, ok)
-		if t := a.Objtype.Type; ok && (t == nfs4.NF4BLK || t == nfs4.NF4CHR) {
-			l.numbered(s, Device{a.Objtype.Devdata.Specdata1, a.Objtype.Devdata.Specdata2})
-		}
-	case *nfs4.OPEN4args:
-		if a.Openhow.Opentype != nfs4.OPEN4_CREATE {
-			return
-		}
-		switch h := &a.Openhow.How; h.Mode {
-		case nfs4.UNCHECKED4:
-			w := fattr(&h.Createattrs)
-			l.opened(c, s, &w, ok)
-		case nfs4.GUARDED4:
-			w := fattr(&h.Createattrs)
-			l.made(c, s, &w, ok)
-		case nfs4.EXCLUSIVE4_1:
-			w := fattr(&h.ChCreateboth.CvaAttrs)
-			l.made(c, s, &w, ok)
-		default:
-			l.made(c, s, &wanted{}, ok)
-		}
+	case *nfs3.CREATE3args, *nfs3.MKDIR3args, *nfs3.MKNOD3args, *nfs3.SYMLINK3args:
+		l.created3(c, s, ok)
+	case *nfs4.CREATE4args, *nfs4.OPEN4args:
+		l.created4(c, s, ok)
 	case *nfs3.WRITE3args:
 		l.grown(c, s.before, a.Offset, s.count, ok)
 	case *nfs4.WRITE4args:
@@ -248,6 +203,65 @@ func (l *Ledger) attributes(c *Call, s *step) {
 		l.file(s.object).forget()
 	default:
 		l.others(c, s)
+	}
+}
+
+// created3 takes in procedures of NFSv3 that make objects.
+func (l *Ledger) created3(c *Call, s *step, ok bool) {
+	switch a := s.args.(type) {
+	case *nfs3.CREATE3args:
+		w := sattr(&a.How.ObjAttributes)
+		switch a.How.Mode {
+		case nfs3.EXCLUSIVE:
+			l.made(c, s, &wanted{}, ok)
+		case nfs3.GUARDED:
+			l.made(c, s, &w, ok)
+		default:
+			l.opened(c, s, &w, ok)
+		}
+	case *nfs3.MKDIR3args:
+		w := sattr(&a.Attributes)
+		l.made(c, s, &w, ok)
+	case *nfs3.MKNOD3args:
+		l.made(c, s, &wanted{}, ok)
+		if t := a.What.Type; ok && (t == nfs3.NF3BLK || t == nfs3.NF3CHR) {
+			l.numbered(s, Device{a.What.Device.Spec.Specdata1, a.What.Device.Spec.Specdata2})
+		}
+	case *nfs3.SYMLINK3args:
+		l.linked(s, ok)
+	}
+}
+
+// created4 takes in operations of NFSv4 that make objects.
+func (l *Ledger) created4(c *Call, s *step, ok bool) {
+	switch a := s.args.(type) {
+	case *nfs4.CREATE4args:
+		if a.Objtype.Type == nfs4.NF4LNK {
+			l.linked(s, ok)
+			return
+		}
+		w := fattr(&a.Createattrs)
+		l.made(c, s, &w, ok)
+		if t := a.Objtype.Type; ok && (t == nfs4.NF4BLK || t == nfs4.NF4CHR) {
+			l.numbered(s, Device{a.Objtype.Devdata.Specdata1, a.Objtype.Devdata.Specdata2})
+		}
+	case *nfs4.OPEN4args:
+		if a.Openhow.Opentype != nfs4.OPEN4_CREATE {
+			return
+		}
+		h := &a.Openhow.How
+		w := fattr(&h.Createattrs)
+		switch h.Mode {
+		case nfs4.UNCHECKED4:
+			l.opened(c, s, &w, ok)
+		case nfs4.GUARDED4:
+			l.made(c, s, &w, ok)
+		case nfs4.EXCLUSIVE4_1:
+			w = fattr(&h.ChCreateboth.CvaAttrs)
+			l.made(c, s, &w, ok)
+		default:
+			l.made(c, s, &wanted{}, ok)
+		}
 	}
 }
 

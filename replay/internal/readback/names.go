@@ -85,11 +85,11 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 			continue
 		}
 		// Two handles may be those of one file (RFC 1813, section 2.6).
-		b, err := r.fs.Getattr(r.ctx, had)
-		if fatal(err) {
+		same, err := r.isFile(had, a.Fileid)
+		if err != nil {
 			return err
 		}
-		if err != nil || b.Fileid != a.Fileid {
+		if !same {
 			r.wrong(path, verdict.Reason{Code: verdict.OtherObject})
 			return nil
 		}
@@ -99,6 +99,15 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 	}
 	r.found[e.Object] = at{h, path}
 	return nil
+}
+
+// isFile reports whether a handle is that of a file; one that the server refuses is not.
+func (r *reader) isFile(handle []byte, fileid uint64) (bool, error) {
+	a, err := r.fs.Getattr(r.ctx, handle)
+	if fatal(err) {
+		return false, err
+	}
+	return err == nil && a.Fileid == fileid, nil
 }
 
 // maxListed is how many names of a directory are listed: a server that lists for ever must not
