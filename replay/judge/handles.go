@@ -59,7 +59,7 @@ func (j *Judge) handles(v *verdict.Judgement, r *Reply) {
 		dir := objectOf(r.Op, -1)
 		for i := range m.Resok.Reply.Entries {
 			if e := &m.Resok.Reply.Entries[i]; e.NameHandle.HandleFollows {
-				check(e.Name, e.NameHandle.Handle.Data, e.Fileid)
+				// The entry's own number may be that of the directory below a mount.
 				if a := &e.NameAttributes; a.AttributesFollow {
 					check(e.Name, e.NameHandle.Handle.Data, a.Attributes.Fileid)
 				}
