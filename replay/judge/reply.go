@@ -58,7 +58,9 @@ type Judge struct {
 	worlds  map[int]*history
 	moments *moments
 	tick    time.Duration
-	follow  bool     // what a server must hold
-	cuts    *cuts    // the calls of which the capture lacks a part
-	names   []string // that a listing lacks, or has too much
+	follow  bool  // what a server must hold
+	cuts    *cuts // the calls of which the capture lacks a part
+	// doubtful are the objects that may not have been there, by name.
+	doubtful map[place1]*plan.Object
+	names    []string // that a listing lacks, or has too much
 }
