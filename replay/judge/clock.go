@@ -203,16 +203,9 @@ func (j *Judge) disturbed(o *plan.Op, object int) bool {
 	return found
 }
 
-// observe calls f for the attributes that a reply has, in order.
-func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
-	if m, ok := res.(*nfs4.CompoundRes); ok {
-		observe4(o, m, c, f)
-		return
-	}
-	if code, _ := StatusOf(res); code != 0 {
-		return
-	}
-	first, second, made := 0, 0, 0
+// objects3 are those of the first two handles of a procedure of NFSv3, and the one whose handle it
+// returns.
+func objects3(o *plan.Op) (first, second, made int) {
 	for i := range o.Args {
 		if a := &o.Args[i]; a.Kind == plan.FieldHandle {
 			if first == 0 {
@@ -227,6 +220,19 @@ func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
 			made = b.Ref
 		}
 	}
+	return first, second, made
+}
+
+// observe calls f for the attributes that a reply has, in order.
+func observe(o *plan.Op, res xdr.Message, c *clocks, f func(*observation)) {
+	if m, ok := res.(*nfs4.CompoundRes); ok {
+		observe4(o, m, c, f)
+		return
+	}
+	if code, _ := StatusOf(res); code != 0 {
+		return
+	}
+	first, second, made := objects3(o)
 	fattr := func(object int, a *nfs3.Fattr3) {
 		moment := func(t nfs3.Nfstime3) time.Time {
 			c.fine = c.fine || t.Nseconds%1e6 != 0
