@@ -59,6 +59,8 @@ type runFlags struct {
 	layout      string
 	verify      string
 	ignore      []string
+	verifyFiles bool
+	tick        time.Duration
 	maxRate     float64
 	maxBytes    string
 	maxTime     time.Duration
@@ -108,7 +110,12 @@ Each reply is compared with the captured one:
   different   anything else
   not sent, lost
 
-The exit status is also 1 if a call was worse, different, not sent or lost.`
+Beside that, the server is checked against itself: whether it holds what this run has
+written, and whether change attributes, times and handles can be right. With
+--verify-files, what the run has written and removed is read back at the end.
+
+The exit status is also 1 if a call was worse, different, not sent or lost, or if what
+was read back is not what was written.`
 
 func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runFlags{}
@@ -119,7 +126,12 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 		Example: "  rpcrdma-replay run trace.plan builtin --yes --write --provider iwarp --timing fast\n" +
 			"  rpcrdma-replay run trace.pcap 192.0.2.1 --dir /export/replay\n" +
 			"  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay --yes --write --timing fast --capture self.pcapng --self-check",
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 && args[1] == "builtin" && !cmd.Flags().Changed("verify-files") {
+				o.verifyFiles = true
+			}
+			return o.run(cmd.Context(), s, args)
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -154,6 +166,8 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 
 	f.StringVar(&o.verify, "verify", "all", "compare `all` of a reply, its status, or none")
 	f.StringSliceVar(&o.ignore, "ignore", nil, "`fields` that are not compared, for example mode,nlink")
+	f.BoolVar(&o.verifyFiles, "verify-files", false, "read back at the end what was written and removed (default true against builtin)")
+	cli.DurationVar(f, &o.tick, "clock-tick", run.DefaultTick, "`time` for which the server's clock may stand still, so that two changes have one time")
 	f.IntVar(&o.show, "show", 100, "list `n` calls whose replies differ")
 	f.StringVarP(&o.format, "format", "T", "text", "report as `format`: text or json")
 	f.StringVar(&o.report, "report", "", "also write the report in JSON to this `file`")
@@ -182,7 +196,7 @@ var timings = map[string]run.Timing{"captured": run.AsCaptured, "think": run.Thi
 func (o *runFlags) options() (opt run.Options, err error) {
 	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones,
 		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly,
-		MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Mismatches: o.show}
+		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Mismatches: o.show}
 	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
 		return opt, cli.Usagef("--dir: %v", err)
 	}
@@ -194,6 +208,9 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	}
 	if opt.Layout, err = pick("layout", o.layout, map[string]bool{"own": false, "captured": true}); err != nil {
 		return opt, err
+	}
+	if opt.Tick == 0 {
+		opt.Tick = -1 // it never stands still
 	}
 	if o.maxBytes != "" {
 		n, err := parseSize("--max-bytes", o.maxBytes)
@@ -209,6 +226,8 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		return opt, cli.Usagef("--speed is more than zero")
 	case o.clones < 1 || o.clones > 10000:
 		return opt, cli.Usagef("--clones is 1 to 10000")
+	case o.tick < 0:
+		return opt, cli.Usagef("--clock-tick is not negative")
 	case o.prepareOnly && o.noPrepare:
 		return opt, cli.Usagef("--prepare-only and --no-prepare exclude each other")
 	case o.prepareOnly && !o.write:
@@ -266,6 +285,9 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	report, err := out.create(s, o.report)
 	if err != nil {
 		return err
+	}
+	if args[1] == "builtin" {
+		opt.Tick = -1 // its clock counts nanoseconds
 	}
 	t, err := o.target(ctx, s, files, load, args[1], where, faults)
 	if err != nil {

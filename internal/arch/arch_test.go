@@ -170,7 +170,8 @@ var rules = []rule{
 	// What is known of one server; how its replies compare; what is told in the end.
 	// None of these sends anything.
 	{packages: "replay/internal/world", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
-	{packages: "replay/judge", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
+	{packages: "replay/ledger", own: []string{"decode/nfs/...", "decode/xdr", "replay/plan", "replay/verdict", "replay/workload"}},
+	{packages: "replay/judge", own: []string{"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/ledger", "replay/plan", "replay/verdict", "replay/workload"}},
 	{packages: "replay/report", own: []string{"analyze/latency", "decode/nfs/...", "replay/plan", "replay/transport", "replay/verdict"}},
 	{packages: "replay/selfcheck", own: []string{"capture", "decode", "decode/nfs/...", "decode/rpc", "decode/transaction", "replay/plan", "replay/report"}},
 	// What talks to the server: the files, its calls back, and the loop that joins all.
@@ -179,9 +180,12 @@ var rules = []rule{
 	{packages: "replay/internal/prepare", own: []string{
 		"decode/nfs/...", "decode/xdr", "replay/client", "replay/guard", "replay/internal/world", "replay/plan", "replay/report", "replay/workload",
 	}},
+	{packages: "replay/internal/readback", own: []string{
+		"decode/nfs/nfs3", "replay/client", "replay/internal/world", "replay/ledger", "replay/report", "replay/verdict", "replay/workload",
+	}},
 	{packages: "replay/run", own: []string{
 		"decode/nfs/...", "decode/oncrpc", "decode/xdr", "replay/client", "replay/guard", "replay/internal/alarm", "replay/internal/callback",
-		"replay/internal/prepare", "replay/internal/schedule", "replay/internal/world", "replay/judge", "replay/plan", "replay/report",
+		"replay/internal/prepare", "replay/internal/readback", "replay/internal/schedule", "replay/internal/world", "replay/judge", "replay/ledger", "replay/plan", "replay/report",
 		"replay/transport", "replay/verdict", "replay/workload",
 	}, tests: []string{"decode", "decode/rpc", "decode/transaction"}}, // tests make plans of captures
 

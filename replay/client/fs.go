@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -25,7 +26,11 @@ type Attr struct {
 	Mode         uint32
 	Links        uint32
 	Size, Fileid uint64
-	Mtime        time.Time
+	Atime, Mtime time.Time
+	// UID and GID are -1 if the server writes them as names (NFSv4).
+	UID, GID int64
+	// Major and Minor are the number of a device.
+	Major, Minor uint32
 }
 
 // SetAttr are attributes to set; nil leaves one alone.
@@ -51,6 +56,10 @@ type File struct {
 	Handle []byte
 	state  *openState // NFSv4
 }
+
+// ErrListing says that a listing does not end: that the server repeats itself, or gives no more
+// entries without saying that it is at the end.
+var ErrListing = errors.New("the listing does not end")
 
 // FS is an NFS client of any version. Handles are as the server gives them.
 // Memory for Read and Write comes from Alloc, so that it can go into chunks.

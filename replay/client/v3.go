@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -108,8 +107,9 @@ func where3(dir []byte, name string) nfs3.Diropargs3 {
 }
 
 func attr3(a *nfs3.Fattr3) Attr {
+	moment := func(t nfs3.Nfstime3) time.Time { return time.Unix(int64(t.Seconds), int64(t.Nseconds)) }
 	return Attr{Type: Type(a.Type), Mode: a.Mode, Links: a.Nlink, Size: a.Size, Fileid: a.Fileid,
-		Mtime: time.Unix(int64(a.Mtime.Seconds), int64(a.Mtime.Nseconds))}
+		Atime: moment(a.Atime), Mtime: moment(a.Mtime), UID: int64(a.Uid), GID: int64(a.Gid), Major: a.Rdev.Specdata1, Minor: a.Rdev.Specdata2}
 }
 
 func time3(t time.Time) nfs3.Nfstime3 {
@@ -299,10 +299,10 @@ func (v *V3) Readdir(ctx context.Context, dir []byte, f func(Entry) bool) error 
 			return nil
 		}
 		if len(entries) == 0 {
-			return errors.New("READDIR: no entries, and not the end")
+			return fmt.Errorf("READDIR: no entries, and not the end: %w", ErrListing)
 		}
 		if next := entries[len(entries)-1].Cookie; next == args.Cookie {
-			return errors.New("READDIR: the server repeats itself")
+			return fmt.Errorf("READDIR: the server repeats itself: %w", ErrListing)
 		} else {
 			args.Cookie, args.Cookieverf = next, res.Resok.Cookieverf
 		}

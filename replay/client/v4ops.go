@@ -14,7 +14,7 @@ import (
 
 // asked are the attributes that Attr is made of.
 var asked = nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.FATTR4_TYPE, nfs4.FATTR4_SIZE, nfs4.FATTR4_FILEID,
-	nfs4.FATTR4_MODE, nfs4.FATTR4_NUMLINKS, nfs4.FATTR4_TIME_MODIFY)}
+	nfs4.FATTR4_MODE, nfs4.FATTR4_NUMLINKS, nfs4.FATTR4_OWNER, nfs4.FATTR4_OWNER_GROUP, nfs4.FATTR4_RAWDEV, nfs4.FATTR4_TIME_ACCESS, nfs4.FATTR4_TIME_MODIFY)}
 
 func (c *compound) getattr() *compound {
 	return c.add(nfs4.OP_GETATTR, &nfs4.GETATTR4args{AttrRequest: asked})
@@ -29,8 +29,17 @@ func attr4(m xdr.Message) (Attr, error) {
 	if err != nil {
 		return Attr{}, err
 	}
+	number := func(b []byte) int64 {
+		n, err := strconv.ParseUint(string(b), 10, 32)
+		if err != nil {
+			return -1
+		}
+		return int64(n)
+	}
+	moment := func(t nfs4.Nfstime4) time.Time { return time.Unix(t.Seconds, int64(t.Nseconds)) }
 	return Attr{Type: Type(a.Type), Mode: a.Mode, Links: a.Numlinks, Size: a.Size, Fileid: a.Fileid,
-		Mtime: time.Unix(a.TimeModify.Seconds, int64(a.TimeModify.Nseconds))}, nil
+		Atime: moment(a.TimeAccess), Mtime: moment(a.TimeModify), UID: number(a.Owner), GID: number(a.OwnerGroup),
+		Major: a.Rawdev.Specdata1, Minor: a.Rawdev.Specdata2}, nil
 }
 
 func fattr4(s SetAttr) nfs4.Fattr4 {
@@ -193,9 +202,9 @@ func (v *V4) Readdir(ctx context.Context, dir []byte, f func(Entry) bool) error 
 		case eof:
 			return nil
 		case n == 0:
-			return errors.New("READDIR: no entries, and not the end")
+			return fmt.Errorf("READDIR: no entries, and not the end: %w", ErrListing)
 		case last == args.Cookie:
-			return errors.New("READDIR: the server repeats itself")
+			return fmt.Errorf("READDIR: the server repeats itself: %w", ErrListing)
 		}
 		args.Cookie, args.Cookieverf = last, verf
 	}

@@ -9,20 +9,102 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// cutsOf are the calls of which the capture lacks a part, by time.
-func cutsOf(w *workload.Workload) (cuts []*plan.Skip) {
+// cuts tells what the calls may have changed of which the capture lacks a part. It is indexed
+// by object and name, so that a question takes no longer if there are more of them: of most
+// places only the earliest call matters.
+type cuts struct {
+	some  bool
+	first int64 // time of the first cut call, whatever it does
+	any   moment1
+	// objects are those that may have changed as a whole, and parts those of which bytes may
+	// have changed.
+	objects map[int]moment1
+	parts   map[int]*spans
+	names   map[place1]moment1 // a name "" stands for any
+	byName  map[place1][]int   // objects
+}
+
+// place1 is a name in a directory.
+type place1 struct {
+	dir  int
+	name string
+}
+
+// moment1 is the earliest time of something; the zero value is never.
+type moment1 struct {
+	at    int64
+	known bool
+}
+
+func (m moment1) before(t int64) bool { return m.known && m.at <= t }
+
+func earlier[K comparable](m map[K]moment1, k K, at int64) {
+	if was := m[k]; !was.known || at < was.at {
+		m[k] = moment1{at, true}
+	}
+}
+
+func newCuts(w *workload.Workload) *cuts {
+	c := &cuts{objects: map[int]moment1{}, parts: map[int]*spans{}, names: map[place1]moment1{}}
 	for _, s := range w.Skips {
-		if s.Cut() {
-			cuts = append(cuts, s)
+		if !s.Cut() {
+			continue
+		}
+		if !c.some || s.Time < c.first {
+			c.some, c.first = true, s.Time
+		}
+		if s.Reads {
+			continue
+		}
+		anything := len(s.Touches) == 0
+		for i := range s.Touches {
+			switch t := &s.Touches[i]; {
+			case t.Object == 0:
+				anything = true
+			case t.Named:
+				earlier(c.names, place1{t.Object, workload.Text(t.Name, t.NameBytes)}, s.Time)
+			case t.Ranged:
+				p := c.parts[t.Object]
+				if p == nil {
+					p = &spans{}
+					c.parts[t.Object] = p
+				}
+				p.list = append(p.list, span{from: t.Offset, to: rangeEnd(t.Offset, t.Length), at: s.Time})
+			default:
+				earlier(c.objects, t.Object, s.Time)
+			}
+		}
+		if anything && (!c.any.known || s.Time < c.any.at) {
+			c.any = moment1{s.Time, true}
 		}
 	}
-	slices.SortStableFunc(cuts, func(a, b *plan.Skip) int { return int(min(max(a.Time-b.Time, -1), 1)) })
-	return cuts
+	if c.some {
+		c.byName = map[place1][]int{}
+		for i := range w.Tables.Objects {
+			o := &w.Tables.Objects[i]
+			for _, p := range namesOf(o) {
+				c.byName[p] = append(c.byName[p], i+1)
+			}
+		}
+	}
+	for _, p := range c.parts {
+		p.index()
+	}
+	return c
+}
+
+// namesOf are the names of an object.
+func namesOf(o *plan.Object) []place1 {
+	list := []place1{{o.Parent, workload.Name(o)}}
+	for _, l := range o.Links {
+		list = append(list, place1{l.Parent, workload.Text(l.Name, l.NameBytes)})
+	}
+	return list
 }
 
 // CutBefore reports whether the capture lacks a part of a call that came before an op,
 // so that what the op needs may have been made by that call.
-func (j *Judge) CutBefore(o *plan.Op) bool { return len(j.cuts) > 0 && j.cuts[0].Time <= o.Time }
+func (j *Judge) CutBefore(o *plan.Op) bool { return j.cuts.some && j.cuts.first <= o.Time }
 
 // cutBefore explains replies that came after a call which the capture has only in part, if
 // all that differs is something that such a call could have changed.
@@ -35,7 +117,7 @@ func cutBefore(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) 
 	for i := range v.Reasons {
 		d := &v.Reasons[i]
 		found = found || differs(d.Code)
-		if differs(d.Code) && !slices.ContainsFunc(j.cuts, func(s *plan.Skip) bool { return j.touched(s, r, d) }) {
+		if differs(d.Code) && !j.touched(r, d) {
 			return why, false
 		}
 	}
@@ -45,101 +127,108 @@ func cutBefore(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) 
 // differs reports whether a reason is one of a worse or different reply.
 func differs(c verdict.Code) bool { return c >= verdict.RPCExecuted && c < verdict.Cut }
 
-// touched reports whether a call could have changed what a reason is about.
-func (j *Judge) touched(s *plan.Skip, r *Reply, d *verdict.Reason) bool {
-	if s.Time > r.Op.Time || s.Reads {
+// touched reports whether a cut call could have changed what a reason is about.
+func (j *Judge) touched(r *Reply, d *verdict.Reason) bool {
+	c, now := j.cuts, r.Op.Time
+	switch d.Code {
+	case verdict.ChunkDiffers, verdict.RPCFailed, verdict.RPCDiffers:
 		return false
 	}
-	switch d.Code {
-	case verdict.WrittenLost, verdict.HoleFilled, verdict.PatternDiffers, verdict.DataShort, verdict.ChunkDiffers, verdict.RPCFailed, verdict.RPCDiffers:
+	switch {
+	case d.Code.Written():
 		return false // whatever the captured call did, it is not on this server
-	case verdict.DataDiffer:
-		return j.touchedData(s, r, d)
-	}
-	if len(s.Touches) == 0 {
+	case c.any.before(now):
 		return true
+	case d.Code == verdict.DataDiffer:
+		return j.touchedData(r, d)
+	case d.At.Listed:
+		return c.entry(objectOf(r.Op, readdir(r.Op)), d.At.Entry, now)
+	case d.Code == verdict.NamesMissing || d.Code == verdict.NamesAdded:
+		dir := objectOf(r.Op, readdir(r.Op))
+		return !slices.ContainsFunc(j.names, func(n string) bool { return !c.named(dir, n, now) })
 	}
-	return slices.ContainsFunc(s.Touches, func(t plan.Touch) bool { return j.touches(&t, r, d) })
+	// A change of bytes leaves mode and owner alone.
+	bytes := d.Code != verdict.FieldDiffers || ofContent(d.At.Field)
+	ids := j.load.Objects(r.Op)
+	return slices.ContainsFunc(ids, func(id int) bool { return c.object(j.load, id, now, bytes) || j.mentioned(r.Op, id, now) })
 }
 
-// touchedData reports whether a call could have changed bytes that a READ returned. What
-// this run has written since is as it wrote it.
-func (j *Judge) touchedData(s *plan.Skip, r *Reply, d *verdict.Reason) bool {
-	from, to := d.M, rangeEnd(d.M, d.N)
+// touchedData reports whether a cut call could have changed bytes that a READ returned. What
+// this run has written of them is compared apart.
+func (j *Judge) touchedData(r *Reply, d *verdict.Reason) bool {
+	from, to, now := d.M, rangeEnd(d.M, d.N), r.Op.Time
 	for i := range r.Op.Expect.Data {
 		x := &r.Op.Expect.Data[i]
 		if x.Offset != d.M || uint64(x.Length) != d.N {
 			continue
 		}
 		object := objectOf(r.Op, x.At)
-		could := len(s.Touches) == 0
-		for k := range s.Touches {
-			t := &s.Touches[k]
-			could = could || t.Object == 0 || j.leadsTo(t, object) && (!t.Ranged || t.Offset < to && from < rangeEnd(t.Offset, t.Length))
-		}
-		left := false
-		j.history(r.World).files[object].each(from, to, func(p filled) { left = left || p.kind != written && p.kind != empty })
-		if could && left {
+		if j.cuts.object(j.load, object, now, false) || j.cuts.parts[object].overlap(from, to, now) {
 			return true
 		}
 	}
 	return false
 }
 
-// leadsTo reports whether a touch is that of an object, or of a name of it.
-func (j *Judge) leadsTo(t *plan.Touch, object int) bool {
-	if !t.Named {
-		return t.Object == object
-	}
-	if object <= 0 || object > len(j.load.Tables.Objects) {
+// named reports whether a name in a directory may have changed.
+func (c *cuts) named(dir int, name string, now int64) bool {
+	return c.names[place1{dir, name}].before(now) || c.names[place1{dir, ""}].before(now)
+}
+
+// object reports whether an object may have changed, or whether another one may have got its
+// name. bytes says that a change of bytes counts.
+func (c *cuts) object(load *workload.Workload, id int, now int64, bytes bool) bool {
+	if id <= 0 || id > len(load.Tables.Objects) {
 		return false
 	}
-	name := workload.Text(t.Name, t.NameBytes)
-	o := &j.load.Tables.Objects[object-1]
-	is := func(parent int, n string) bool { return parent == t.Object && (name == "" || n == name) }
-	return is(o.Parent, workload.Name(o)) || slices.ContainsFunc(o.Links, func(l plan.Link) bool { return is(l.Parent, workload.Text(l.Name, l.NameBytes)) })
-}
-
-// touches reports whether a difference is about what a touch may have changed.
-func (j *Judge) touches(t *plan.Touch, r *Reply, d *verdict.Reason) bool {
-	if t.Object == 0 {
+	if c.objects[id].before(now) || bytes && c.parts[id].overlap(0, forever, now) {
 		return true
 	}
-	name := workload.Text(t.Name, t.NameBytes)
-	switch {
-	case d.At.Listed:
-		// An entry of a listing: the object of that name.
-		if t.Named {
-			return name == "" || d.At.Entry == name
+	return slices.ContainsFunc(namesOf(&load.Tables.Objects[id-1]), func(p place1) bool { return c.named(p.dir, p.name, now) })
+}
+
+// entry reports whether what a listing shows of a name may have changed.
+func (c *cuts) entry(dir int, name string, now int64) bool {
+	if c.named(dir, name, now) {
+		return true
+	}
+	return slices.ContainsFunc(c.byName[place1{dir, name}], func(id int) bool {
+		return c.objects[id].before(now) || c.parts[id].overlap(0, forever, now)
+	})
+}
+
+// mentioned reports whether an op has a name in a directory that may have changed.
+func (j *Judge) mentioned(o *plan.Op, dir int, now int64) bool {
+	found := false
+	eachName(o, func(name string) { found = found || j.cuts.named(dir, name, now) })
+	return found
+}
+
+// eachName calls f for the names that an op has.
+func eachName(o *plan.Op, f func(string)) {
+	in := func(list []plan.Field) {
+		for i := range list {
+			if list[i].Kind == plan.FieldName {
+				f(string(list[i].Opaque()))
+			}
 		}
-		return t.Object <= len(j.load.Tables.Objects) && workload.Name(&j.load.Tables.Objects[t.Object-1]) == d.At.Entry
-	case d.Code == verdict.NamesMissing || d.Code == verdict.NamesAdded:
-		return t.Named && j.lists(r.Op, t.Object) && (name == "" || !slices.ContainsFunc(j.names, func(n string) bool { return n != name }))
 	}
-	if t.Ranged && d.Code == verdict.FieldDiffers && !ofContent(d.At.Field) {
-		return false // a change of bytes leaves mode and owner alone
+	in(o.Args)
+	if o.Compound != nil {
+		for i := range o.Compound.Ops {
+			in(o.Compound.Ops[i].Args)
+		}
 	}
-	if t.Named && j.mentions(r.Op, t.Object, name) {
-		return true
-	}
-	return slices.ContainsFunc(j.load.Objects(r.Op), func(id int) bool { return j.leadsTo(t, id) })
 }
-
-// lists reports whether an op lists a directory.
-func (j *Judge) lists(o *plan.Op, dir int) bool { return objectOf(o, readdir(o)) == dir }
 
 // mentions reports whether an op is about a name in a directory.
 func (j *Judge) mentions(o *plan.Op, dir int, name string) bool {
 	if !slices.Contains(j.load.Objects(o), dir) {
 		return false
 	}
-	in := func(list []plan.Field) bool {
-		return slices.ContainsFunc(list, func(f plan.Field) bool { return f.Kind == plan.FieldName && (name == "" || string(f.Opaque()) == name) })
-	}
-	if o.Compound == nil {
-		return in(o.Args)
-	}
-	return slices.ContainsFunc(o.Compound.Ops, func(c plan.CompoundOp) bool { return in(c.Args) })
+	found := false
+	eachName(o, func(n string) { found = found || n == name })
+	return found
 }
 
 // ofContent reports whether a field follows from the bytes of a file.
@@ -151,22 +240,11 @@ func ofContent(field string) bool {
 	return false
 }
 
-// catchUp takes in the cut calls that came before an op. Where one has changed a file whose
-// bytes were captured, nobody knows what it wrote.
-func (j *Judge) catchUp(world int, o *plan.Op) {
-	if len(j.cuts) == 0 || j.load.Tables.Header.Payload != plan.Captured {
-		return
+const forever = 1<<64 - 1
+
+func rangeEnd(offset, count uint64) uint64 {
+	if offset+count < offset {
+		return forever
 	}
-	h := j.history(world)
-	for ; h.cuts < len(j.cuts) && j.cuts[h.cuts].Time <= o.Time; h.cuts++ {
-		for i := range j.cuts[h.cuts].Touches {
-			if t := &j.cuts[h.cuts].Touches[i]; t.Object > 0 && !t.Named {
-				from, to := uint64(0), uint64(forever)
-				if t.Ranged {
-					from, to = t.Offset, rangeEnd(t.Offset, t.Length)
-				}
-				h.fill(t.Object, from, to, fill{kind: anything})
-			}
-		}
-	}
+	return offset + count
 }

@@ -2,9 +2,10 @@ package judge
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strconv"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -27,47 +28,58 @@ func (j *Judge) data(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// piece compares one piece of data with the captured one.
+// piece compares one piece of data with the captured one, and with what this run has
+// written there.
 func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, verdict.Verdict) {
 	b := r.Data.Bytes(d)
 	if uint32(len(b)) != d.Length {
 		return verdict.Reason{Code: verdict.DataShort, N: uint64(len(b)), M: uint64(d.Length)}, verdict.Different
 	}
-	switch {
-	case d.Length != want.Length: // a field has said so
-	case want.Text != nil:
-		if !bytes.Equal(b, want.Text) {
+	if want.Text != nil {
+		if d.Length == want.Length && !bytes.Equal(b, want.Text) { // of the length a field has told
 			return verdict.Reason{Code: verdict.TextDiffers, Now: string(clip(b)), Was: string(clip(want.Text))}, verdict.Different
 		}
-	case want.Length == 0:
-	case j.load.Tables.Header.Payload == plan.Captured:
-		if want.Hash == "" {
-			return verdict.Reason{Code: verdict.DataNotCaptured}, verdict.Equivalent
-		}
-		if r.Data.Hash(d, b) != want.Hash {
-			return verdict.Reason{Code: verdict.DataDiffer, N: uint64(want.Length), M: want.Offset}, verdict.Different
-		}
-	default:
-		if why := j.madeUp(r, b, objectOf(r.Op, want.At), want.Offset); why.Code != verdict.None {
-			return why, verdict.Different
+		return verdict.Reason{}, verdict.Same
+	}
+	object := objectOf(r.Op, want.At)
+	l := j.history(r.World).ledger
+	captured := d.Length == want.Length && want.Length > 0 && j.load.Tables.Header.Payload == plan.Captured
+	if captured && want.Hash != "" && r.Data.Hash(d, b) == want.Hash {
+		l.Seen(object, want.Offset, uint64(want.Length))
+		return verdict.Reason{}, verdict.Same
+	}
+	either := func(from, to uint64) bool { return j.meanwhile(l, r.Op, object, from, to) }
+	if at, code := l.Compare(object, want.Offset, b, either); code != verdict.None {
+		return verdict.Reason{Code: code, N: at}, verdict.Different
+	}
+	if end := want.Offset + uint64(d.Length); d.Length < want.Length && ended(r.Result, want.At) && l.Holds(object, end) && !either(end, forever) {
+		return verdict.Reason{Code: verdict.FileShort, N: end}, verdict.Different
+	}
+	switch {
+	case !captured: // of the length a field has told
+		return verdict.Reason{}, verdict.Same
+	case want.Hash == "":
+		return verdict.Reason{Code: verdict.DataNotCaptured}, verdict.Equivalent
+	}
+	return verdict.Reason{Code: verdict.DataDiffer, N: uint64(want.Length), M: want.Offset}, verdict.Different
+}
+
+// ended reports whether a READ says that it has reached the end of the file.
+func ended(res xdr.Message, at int) bool {
+	switch m := res.(type) {
+	case *nfs3.READ3res:
+		return m.Resok.Eof
+	case *nfs4.CompoundRes:
+		if at >= 0 && at < len(m.Ops) {
+			if r, ok := m.Ops[at].Body.(*nfs4.READ4res); ok {
+				return r.Resok4.Eof
+			}
 		}
 	}
-	return verdict.Reason{}, verdict.Same
+	return false
 }
 
 func clip(b []byte) []byte { return b[:min(len(b), 64)] }
-
-// nonZero is where the first byte stands that is not 0; -1 if there is none.
-func nonZero(b []byte) int {
-	for i := 0; i < len(b); i++ {
-		if i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == 0 {
-			i += 7
-		} else if b[i] != 0 {
-			return i
-		}
-	}
-	return -1
-}
 
 // chunks compares how much of each Write chunk the reply used.
 func (j *Judge) chunks(v *verdict.Judgement, r *Reply) {

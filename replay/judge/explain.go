@@ -35,6 +35,9 @@ var explanations = []explanation{
 // explain looks for an explanation of what differs. compared says that the results
 // were compared, since the status is the captured one.
 func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
+	if slices.ContainsFunc(v.Reasons, func(d verdict.Reason) bool { return d.Code.Written() }) {
+		return // bytes that this run wrote are as it wrote them, whatever happened elsewhere
+	}
 	for i := range explanations {
 		e := &explanations[i]
 		if !compared && e.successes && wronglyDone(v) {
@@ -94,15 +97,30 @@ func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	if why := j.moments.reason(r.Op, r.Newest); why.Code != verdict.None {
 		return why, true
 	}
+	var found *plan.Object
 	for _, dir := range j.load.Objects(r.Op) {
-		for i := range j.load.Tables.Objects {
-			o := &j.load.Tables.Objects[i]
-			if o.Parent == dir && o.Origin == plan.Before && len(o.Notes) > 0 && j.mentions(r.Op, dir, workload.Name(o)) {
-				return verdict.Reason{Code: verdict.Planned, Detail: o.Notes[0].String()}, true
+		eachName(r.Op, func(name string) {
+			if o := j.doubtful[place1{dir, name}]; o != nil && found == nil {
+				found = o
 			}
+		})
+	}
+	if found == nil {
+		return verdict.Reason{}, false
+	}
+	return verdict.Reason{Code: verdict.Planned, Detail: found.Notes[0].String()}, true
+}
+
+// doubtful are the objects that are prepared although the capture does not say that they were
+// there, by name.
+func doubtful(w *workload.Workload) map[place1]*plan.Object {
+	m := map[place1]*plan.Object{}
+	for i := range w.Tables.Objects {
+		if o := &w.Tables.Objects[i]; o.Origin == plan.Before && len(o.Notes) > 0 {
+			m[place1{o.Parent, workload.Name(o)}] = o
 		}
 	}
-	return verdict.Reason{}, false
+	return m
 }
 
 // aboveBase explains ops on directories above the base, which are the server's own.
@@ -146,7 +164,7 @@ func (j *Judge) unhappened(r *Reply) *plan.Op {
 		if !at.Listed {
 			return nil
 		}
-		if found = h.named(j.load, at.Entry); found == nil {
+		if found = h.named[at.Entry]; found == nil {
 			return nil
 		}
 	}

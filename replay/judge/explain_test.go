@@ -26,7 +26,7 @@ func TestUnhappened(t *testing.T) {
 	load.Tables.Objects = []plan.Object{{ID: 1, Name: "copy"}, {ID: 2, Name: "dir"}, {ID: 3, Name: "original"}}
 	clone := about(1, nfs4.OP_CLONE)
 	v := New(load, Options{})
-	v.history(0).miss(clone)
+	v.history(0).miss(load, clone)
 	read := func(object int) *plan.Op {
 		return &plan.Op{ID: 99, Compound: &plan.Compound{Ops: []plan.CompoundOp{
 			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{Kind: plan.FieldHandle, Ref: object}}}, {Op: uint32(nfs4.OP_READ)}}}}

@@ -3,6 +3,7 @@ package judge
 import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -12,24 +13,30 @@ type history struct {
 	// unhappened are objects, by ID, that lack what an op changed in the capture; 0
 	// stands for one that is not known.
 	unhappened map[int]*plan.Op
+	// named is the first of these ops by the name of the object.
+	named map[string]*plan.Op
 	// listings are directories whose listing is under way: names that one side has
 	// given and the other has not, yet.
 	listings map[int]map[string]int
-	// files are what is known of the bytes of files, by object.
-	files map[int]fills
+	// ledger is what this server must hold by what it has executed.
+	ledger *ledger.Ledger
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
 	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
 	verifiers map[int][8]byte
-	// cuts is how many of the cut calls are taken in.
-	cuts int
+	// clocks, handles and chains check the server against itself; changes counts the calls
+	// that may have changed an object.
+	clocks  clocks
+	handles handles
+	chains  map[int]*chain // by the op that listed last
+	changes map[int]int
 }
 
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}, verifiers: map[int][8]byte{}}
+		h = &history{unhappened: map[int]*plan.Op{}, named: map[string]*plan.Op{}, listings: map[int]map[string]int{}, ledger: ledger.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{}}
 		j.worlds[world] = h
 	}
 	return h
@@ -40,7 +47,7 @@ func (j *Judge) history(world int) *history {
 func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
 	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 && code != 0 {
-		j.history(r.World).miss(r.Op)
+		j.history(r.World).miss(j.load, r.Op)
 	} else if h := j.history(r.World); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {
 		h.onlyHere = append(h.onlyHere, r.Op)
 	}
@@ -49,29 +56,31 @@ func (j *Judge) remember(r *Reply) {
 const maxOnlyHere = 256
 
 // miss notes that an op has not changed here what it changed in the capture.
-func (h *history) miss(o *plan.Op) {
+func (h *history) miss(load *workload.Workload, o *plan.Op) {
 	if !o.Modifies {
 		return
 	}
 	if o.Compound == nil {
-		h.unhappened[workload.ObjectAt(o, 0)] = o
+		h.lacks(load, workload.ObjectAt(o, 0), o)
 		return
 	}
 	for i := range o.Compound.Ops {
 		// An OPEN has then opened nothing, and the calls on that file show it.
 		op := o.Compound.Ops[i].Op
 		if e := ops.Operation(op); e != nil && e.Class == ops.Changes && nfs4.NfsOpnum4(op) != nfs4.OP_OPEN {
-			h.unhappened[workload.ObjectAt(o, i)] = o
+			h.lacks(load, workload.ObjectAt(o, i), o)
 		}
 	}
 }
 
-// named is the first op that has not changed an object of that name.
-func (h *history) named(load *workload.Workload, name string) (first *plan.Op) {
-	for id, o := range h.unhappened {
-		if id > 0 && workload.Name(&load.Tables.Objects[id-1]) == name && (first == nil || o.ID < first.ID) {
-			first = o
-		}
+// lacks notes that an object lacks what an op changed in the capture.
+func (h *history) lacks(load *workload.Workload, id int, o *plan.Op) {
+	h.unhappened[id] = o
+	if id <= 0 || id > len(load.Tables.Objects) {
+		return
 	}
-	return first
+	name := workload.Name(&load.Tables.Objects[id-1])
+	if was := h.named[name]; was == nil || o.ID < was.ID {
+		h.named[name] = o
+	}
 }

@@ -1,13 +1,15 @@
 package judge
 
 import (
+	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // New returns a Judge for the replies to the ops of a workload.
 func New(w *workload.Workload, o Options) *Judge {
-	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: cutsOf(w)}
+	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), tick: o.Tick, follow: o.Level == All || o.Follow}
 	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {
@@ -20,12 +22,12 @@ func New(w *workload.Workload, o Options) *Judge {
 func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	var v verdict.Judgement
 	j.reply, j.names = r, j.names[:0]
-	j.catchUp(r.World, r.Op)
 	j.cmp.reset()
 	if r.Sent != verdict.None {
 		v.Worsen(verdict.Equivalent, verdict.Reason{Code: r.Sent})
 	}
 	if j.level == Nothing {
+		j.executed(r)
 		return v
 	}
 	compared := j.outcome(&v, r) && j.level == All
@@ -39,8 +41,46 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	if !compared {
 		j.remember(r)
 	}
-	if r.RPC == "" {
-		j.changed(r.World, r.Op, r.Result)
-	}
+	j.executed(r)
 	return v
+}
+
+// executed takes in what a call has changed on this server.
+func (j *Judge) executed(r *Reply) {
+	if r.RPC == "" && j.follow {
+		j.history(r.World).ledger.Done(&ledger.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
+	}
+}
+
+// Ledger is what the server must hold for one copy of the plan.
+func (j *Judge) Ledger(world int) *ledger.Ledger { return j.history(world).ledger }
+
+// Lost takes in that the reply to a call did not come, or could not be read.
+// The server may have been restarted.
+func (j *Judge) Lost(world int, o *plan.Op) {
+	h := j.history(world)
+	if j.follow {
+		h.ledger.Done(&ledger.Call{Op: o})
+	}
+	clear(h.verifiers)
+}
+
+// meanwhile reports whether a call that was under way together with an op changes a
+// part of a range, so that either of two contents is right.
+func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {
+	// A COMPOUND may read what it has changed itself.
+	found := l.Changes(o, object, from, to)
+	j.moments.together(o, object, func(c *plan.Op) bool {
+		found = found || l.Changes(c, object, from, to)
+		return !found
+	})
+	return found
+}
+
+// objectOf is workload.ObjectAt for the operation that a piece of data came from.
+func objectOf(o *plan.Op, at int) int {
+	if o.Compound == nil {
+		at = -1
+	}
+	return workload.ObjectAt(o, at)
 }

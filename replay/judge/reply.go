@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"time"
+
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -18,6 +20,8 @@ type Reply struct {
 	Result xdr.Message
 	// Data gives the bytes of Result's data. It may be nil if there are none.
 	Data Data
+	// Issued is when the call was sent, at the earliest, and Replied when its reply came.
+	Issued, Replied time.Time
 	// Sent says how the call went out, if not as planned.
 	Sent verdict.Code
 	// Newest says that it was sent with state ids as they were then; it went out more
@@ -51,9 +55,12 @@ type Judge struct {
 	reader  xdr.Reader
 	args    workload.Arguments
 	sizes   []xdr.Reduced
-	pattern []byte
 	worlds  map[int]*history
 	moments *moments
-	cuts    []*plan.Skip // the calls of which the capture lacks a part, by time
-	names   []string     // that a listing lacks, or has too much
+	tick    time.Duration
+	follow  bool  // what a server must hold
+	cuts    *cuts // the calls of which the capture lacks a part
+	// doubtful are the objects that may not have been there, by name.
+	doubtful map[place1]*plan.Object
+	names    []string // that a listing lacks, or has too much
 }

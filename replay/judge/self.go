@@ -14,6 +14,14 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 		return
 	}
 	h := j.history(r.World)
+	j.still(v, r)
+	j.handles(v, r)
+	j.listed(v, r)
+	if r.Op.Modifies {
+		for _, id := range j.load.Objects(r.Op) {
+			h.changes[id]++
+		}
+	}
 	c, ok := r.Result.(*nfs4.CompoundRes)
 	if !ok {
 		var args xdr.Message
@@ -31,7 +39,7 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 				args = a.Ops[i].Body
 			}
 			h.self(v, objectOf(r.Op, i), args, c.Ops[i].Body)
-		case *nfs4.READDIR4res, *nfs4.COMMIT4res:
+		case *nfs4.COMMIT4res:
 			h.self(v, objectOf(r.Op, i), nil, c.Ops[i].Body)
 		}
 	}
@@ -47,30 +55,29 @@ func (h *history) self(v *verdict.Judgement, object int, args, res xdr.Message) 
 		if a, ok := args.(*nfs3.WRITE3args); ok && m.Resok.Committed < a.Stable {
 			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NotStable, Now: m.Resok.Committed.String(), Was: a.Stable.String()})
 		}
-		h.unstable(object, m.Resok.Committed == nfs3.UNSTABLE, m.Resok.Verf)
+		h.unstable(v, object, m.Resok.Committed == nfs3.UNSTABLE, m.Resok.Verf)
 	case *nfs3.COMMIT3res:
 		h.commit(v, object, m.Resok.Verf)
 	case *nfs4.WRITE4res:
 		if a, ok := args.(*nfs4.WRITE4args); ok && m.Resok4.Committed < a.Stable {
 			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NotStable, Now: m.Resok4.Committed.String(), Was: a.Stable.String()})
 		}
-		h.unstable(object, m.Resok4.Committed == nfs4.UNSTABLE4, m.Resok4.Writeverf)
+		h.unstable(v, object, m.Resok4.Committed == nfs4.UNSTABLE4, m.Resok4.Writeverf)
 	case *nfs4.COMMIT4res:
 		h.commit(v, object, m.Resok4.Writeverf)
-	case *nfs3.READDIR3res:
-		once(v, len(m.Resok.Reply.Entries), func(i int) []byte { return m.Resok.Reply.Entries[i].Name })
-	case *nfs3.READDIRPLUS3res:
-		once(v, len(m.Resok.Reply.Entries), func(i int) []byte { return m.Resok.Reply.Entries[i].Name })
-	case *nfs4.READDIR4res:
-		once(v, len(m.Resok4.Reply.Entries), func(i int) []byte { return m.Resok4.Reply.Entries[i].Name })
 	}
 }
 
-// unstable keeps the verifier of a WRITE that a COMMIT has to follow.
-func (h *history) unstable(object int, is bool, verifier [8]byte) {
-	if is && object > 0 {
-		h.verifiers[object] = verifier
+// unstable keeps the verifier of a WRITE that a COMMIT has to follow. Until then all WRITEs to
+// the file have the same.
+func (h *history) unstable(v *verdict.Judgement, object int, is bool, verifier [8]byte) {
+	if !is || object <= 0 {
+		return
 	}
+	if was, ok := h.verifiers[object]; ok && was != verifier {
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.VerifierChanged})
+	}
+	h.verifiers[object] = verifier
 }
 
 // commit compares the verifier of a COMMIT with that of the latest WRITE to the file: a
@@ -80,17 +87,4 @@ func (h *history) commit(v *verdict.Judgement, object int, now [8]byte) {
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.VerifierChanged})
 	}
 	delete(h.verifiers, object)
-}
-
-// once checks that no name of a listing comes twice.
-func once(v *verdict.Judgement, n int, name func(i int) []byte) {
-	seen := make(map[string]bool, n)
-	for i := range n {
-		s := string(name(i))
-		if seen[s] {
-			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.NameTwice, Detail: s})
-			return
-		}
-		seen[s] = true
-	}
 }

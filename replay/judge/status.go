@@ -86,13 +86,14 @@ func status(v *verdict.Judgement, r *Reply) bool {
 func mustFail(o *plan.Op, code uint32) bool {
 	if o.Compound == nil {
 		switch nfs3.Nfsstat3(code) {
-		case nfs3.NFS3ERR_NOENT, nfs3.NFS3ERR_EXIST, nfs3.NFS3ERR_ACCES, nfs3.NFS3ERR_NOTEMPTY:
+		case nfs3.NFS3ERR_NOENT, nfs3.NFS3ERR_EXIST, nfs3.NFS3ERR_ACCES, nfs3.NFS3ERR_NOTEMPTY, nfs3.NFS3ERR_NOT_SYNC:
 			return true
 		}
 		return false
 	}
 	switch nfs4.Nfsstat4(code) {
-	case nfs4.NFS4ERR_NOENT, nfs4.NFS4ERR_EXIST, nfs4.NFS4ERR_ACCESS, nfs4.NFS4ERR_NOTEMPTY, nfs4.NFS4ERR_DENIED:
+	case nfs4.NFS4ERR_NOENT, nfs4.NFS4ERR_EXIST, nfs4.NFS4ERR_ACCESS, nfs4.NFS4ERR_NOTEMPTY, nfs4.NFS4ERR_DENIED,
+		nfs4.NFS4ERR_SHARE_DENIED, nfs4.NFS4ERR_LOCKED, nfs4.NFS4ERR_NOXATTR:
 		return true
 	}
 	return false

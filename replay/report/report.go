@@ -43,6 +43,10 @@ type Report struct {
 	CreditWait Spread            `json:"credit_wait"`
 	Overlay    []OverlayBin      `json:"in_flight"`
 	Transport  []TransportReport `json:"transport"`
+	// Written says what became of the bytes that were written. ReadBack is set if they were
+	// read back at the end.
+	Written  Written   `json:"written"`
+	ReadBack *ReadBack `json:"read_back,omitempty"`
 	// SelfCheck and Diff are set if they were asked for.
 	SelfCheck *SelfCheck    `json:"self_check,omitempty"`
 	Diff      *latency.Diff `json:"diff,omitempty"`
@@ -151,7 +155,7 @@ type TransportReport struct {
 }
 
 // Explained reports whether every call was made, and every difference from the capture
-// is explained.
+// is explained, and whether all that was read back is as the run has left it.
 func (r *Report) Explained() bool {
-	return r.Stopped == "" && r.NotDone == 0 && r.Totals[verdict.Worse.String()]+r.Totals[verdict.Different.String()]+r.Totals[verdict.NotSent.String()]+r.Totals[verdict.Lost.String()] == 0
+	return (r.ReadBack == nil || len(r.ReadBack.Wrong) == 0 && r.ReadBack.Ended == "") && r.Stopped == "" && r.NotDone == 0 && r.Totals[verdict.Worse.String()]+r.Totals[verdict.Different.String()]+r.Totals[verdict.NotSent.String()]+r.Totals[verdict.Lost.String()] == 0
 }

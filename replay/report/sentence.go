@@ -120,7 +120,25 @@ var sentences = [256]any{
 		return fmt.Sprintf("a WRITE that was to be %s was answered with %s", r.Was, r.Now)
 	},
 	verdict.VerifierChanged: "the COMMIT has another write verifier than the WRITE before it, and no reply was lost between them",
-	verdict.NameTwice:       func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
+	verdict.WrittenDiffers: func(r *verdict.Reason) string {
+		return fmt.Sprintf("what was written is not there: other bytes at %d", r.N)
+	},
+	verdict.FileShort: func(r *verdict.Reason) string {
+		return fmt.Sprintf("the file ends at %d, and was written behind that", r.N)
+	},
+	verdict.StoodStill: func(r *verdict.Reason) string {
+		return fmt.Sprintf("%s is still %s after a change that came later", r.At.Field, r.Now)
+	},
+	verdict.TimeNotSet: func(r *verdict.Reason) string {
+		return fmt.Sprintf("%s is %s, and was set to %s", r.At.Field, r.Now, r.Was)
+	},
+	verdict.HandleShared: func(r *verdict.Reason) string {
+		return fmt.Sprintf("the handle of %q is that of another file", r.Detail)
+	},
+	verdict.NameLost:    "the name was made, and is not there",
+	verdict.NameLeft:    "the name was removed, and is still there",
+	verdict.OtherObject: "the name leads to another object than the one that got it",
+	verdict.NameTwice:   func(r *verdict.Reason) string { return fmt.Sprintf("the listing has the name %q twice", r.Detail) },
 
 	verdict.Cut: func(r *verdict.Reason) string {
 		return then("the capture lacks parts of calls before it, one of which may have made what is missing here", r)

@@ -57,6 +57,7 @@ func (r *Report) Text(w io.Writer) error {
 	p.operations(r)
 	p.reasons(r)
 	p.mismatches(r)
+	p.written(r)
 	p.times(r)
 	p.overlay(r)
 	p.diff(r)

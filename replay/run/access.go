@@ -5,12 +5,15 @@ import (
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 )
 
 // access makes the client that finds the directory and makes the files. The function
 // returned releases what the server keeps for it, and closes its connections.
-func (e *engine) access(ctx context.Context) (client.FS, func(ctx context.Context), error) {
+//
+// All its calls go through g. As a client of NFSv4 it is called name.
+func (e *engine) access(ctx context.Context, g *guard.Guard, name string) (client.FS, func(ctx context.Context), error) {
 	a, err := e.opt.Access(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -21,15 +24,15 @@ func (e *engine) access(ctx context.Context) (client.FS, func(ctx context.Contex
 			_ = a.Mount.Close()
 		}
 	}
-	rpc := client.RPC{Requester: e.guard.Requester(a.NFS), Cred: a.Cred}
+	rpc := client.RPC{Requester: g.Requester(a.NFS), Cred: a.Cred}
 	var fs client.FS
 	if a.Version == "3" {
 		v := client.NewV3(rpc)
 		if a.Mount != nil {
-			v.Mount = &client.RPC{Requester: e.guard.Requester(a.Mount), Cred: a.Cred}
+			v.Mount = &client.RPC{Requester: g.Requester(a.Mount), Cred: a.Cred}
 		}
 		fs = v
-	} else if fs, err = e.access4(ctx, rpc, a.Version); err != nil {
+	} else if fs, err = e.access4(ctx, rpc, a.Version, name); err != nil {
 		hangUp()
 		return nil, nil, err
 	}
@@ -39,10 +42,10 @@ func (e *engine) access(ctx context.Context) (client.FS, func(ctx context.Contex
 	}, nil
 }
 
-func (e *engine) access4(ctx context.Context, rpc client.RPC, version string) (client.FS, error) {
+func (e *engine) access4(ctx context.Context, rpc client.RPC, version, name string) (client.FS, error) {
 	minor, ok := map[string]uint32{"4.0": 0, "4.1": 1, "4.2": 2}[version]
 	if !ok {
 		return nil, fmt.Errorf("version %q of NFS is not known: it is 3, 4.0, 4.1 or 4.2", version)
 	}
-	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(world.OwnerPrefix(e.opt.Tag), "preparation"...)})
+	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(world.OwnerPrefix(e.opt.Tag), name...)})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/client"
-	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/mutant"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
@@ -22,13 +21,21 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// against replays a workload over TCP, with a server that is spoilt: its store, or the
-// replies on their way to the client. Both are as they are if nil.
-func against(t testing.TB, w *workload.Workload, spoil func(store.Store) store.Store, wire func(transport.Handler) transport.Handler, change func(*run.Options)) *report.Report {
+// wrong is what is wrong with a server; both may be nil.
+type wrong struct {
+	store *mutant.Kind
+	wire  *wireKind
+}
+
+// against replays a workload over TCP, with a server that is wrong once the files are
+// prepared, and tells how often it was.
+func against(t testing.TB, w *workload.Workload, what wrong, change func(*run.Options)) (r *report.Report, strikes int) {
 	t.Helper()
 	st := emptyStore()
-	if spoil != nil {
-		st = spoil(st)
+	var spoilt *mutant.Store
+	if what.store != nil {
+		spoilt = what.store.Wrap(st)
+		st = spoilt
 	}
 	s := site.NewServer(st, site.ServerOptions{})
 	f, c, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
@@ -36,8 +43,9 @@ func against(t testing.TB, w *workload.Workload, spoil func(store.Store) store.S
 		t.Fatal(err)
 	}
 	var h transport.Handler = s
-	if wire != nil {
-		h = wire(s)
+	p := &proxy{to: s, kind: what.wire, kept: map[string][]byte{}}
+	if what.wire != nil {
+		h = p
 	}
 	l, err := f.Listen(t.Context(), at, h)
 	if err != nil {
@@ -50,24 +58,33 @@ func against(t testing.TB, w *workload.Workload, spoil func(store.Store) store.S
 	})()
 	o := run.Options{
 		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) {
+			p.armed.Store(true) // the preparation is over
+			if spoilt != nil {
+				spoilt.Arm()
+			}
 			return c.Dial(ctx, l.Addr(), nil)
 		},
 		Access: func(ctx context.Context) (*run.Access, error) {
 			r, err := c.Dial(ctx, l.Addr(), nil)
 			return &run.Access{NFS: r, Version: w.Version(), Cred: client.Sys("replay", 0, 0)}, err
 		},
-		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond,
+		Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, CallbackWait: time.Millisecond, VerifyFiles: true, Tick: -1,
+		Retries: 2, Timeout: 10 * time.Second,
 	}
 	if change != nil {
 		change(&o)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := run.Run(ctx, w, o)
+	r, err = run.Run(ctx, w, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	strikes = int(p.strikes.Load())
+	if spoilt != nil {
+		strikes += spoilt.Strikes()
+	}
+	return r, strikes
 }
 
 // found counts the reasons of what a report lists as mismatches.
@@ -99,7 +116,7 @@ func TestUnspoilt(t *testing.T) {
 		name, _, _ := strings.Cut(filepath.Base(f), ".pcap")
 		t.Run(name, func(t *testing.T) {
 			w := load(t, f, planner.Options{Payload: plan.Pattern})
-			r := against(t, w, nil, nil, nil)
+			r, _ := against(t, w, wrong{}, nil)
 			if !r.Explained() || r.NotDone != 0 {
 				t.Errorf("%v, %d not done", r.Totals, r.NotDone)
 			}
@@ -108,6 +125,10 @@ func TestUnspoilt(t *testing.T) {
 					t.Errorf("op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
 				}
 			}
+			for _, f := range r.ReadBack.Wrong {
+				t.Errorf("read back: %s: %s", f.Path, f.Reason)
+			}
+			t.Logf("%+v %+v", r.Written, *r.ReadBack)
 		})
 	}
 }
@@ -122,7 +143,7 @@ func TestSpoiltStore(t *testing.T) {
 		{"lost-write", "rocev2-nfs3-basic", plan.Pattern, verdict.WrittenLost},
 		{"lost-write", "iwarp-nfs40-basic", plan.Pattern, verdict.WrittenLost},
 		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, verdict.WrittenLost},
-		{"lost-write", "rocev2-nfs42-basic", plan.Captured, verdict.DataDiffer},
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, verdict.WrittenLost},
 		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, verdict.PatternDiffers},
 		{"name-twice", "rocev2-nfs3-meta", plan.Captured, verdict.NameTwice},
 		{"name-twice", "rocev2-nfs42-basic", plan.Captured, verdict.NameTwice},
@@ -134,7 +155,7 @@ func TestSpoiltStore(t *testing.T) {
 			if k == nil {
 				t.Fatal("no such mutant")
 			}
-			r := against(t, load(t, sample(t, c.sample), planner.Options{Payload: c.payload}), k.Wrap, nil, nil)
+			r, _ := against(t, load(t, sample(t, c.sample), planner.Options{Payload: c.payload}), wrong{store: k}, nil)
 			if n := found(r); n["different/"+c.want.String()] == 0 || r.Explained() {
 				t.Errorf("%s: %v, want %s", k.What, n, c.want)
 			}
@@ -152,10 +173,10 @@ func TestSpoiltBehindCut(t *testing.T) {
 		touches      []plan.Touch
 		want         verdict.Code
 	}{
-		{"lost-write", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
+		{"lost-write", "rocev2-nfs42-basic", plan.Captured, nil, verdict.WrittenLost},
 		{"lost-write", "rocev2-nfs42-basic", plan.Pattern, nil, verdict.WrittenLost},
-		{"spoilt-read", "rocev2-nfs42-basic", plan.Captured, nil, verdict.DataDiffer},
-		{"spoilt-read", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.DataDiffer},
+		{"spoilt-read", "rocev2-nfs42-basic", plan.Captured, nil, verdict.WrittenDiffers},
+		{"spoilt-read", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.WrittenDiffers},
 		{"spoilt-read", "rocev2-nfs3-basic", plan.Pattern, nil, verdict.PatternDiffers},
 		{"wrong-mode", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
 		{"wrong-size", "rocev2-nfs3-basic", plan.Captured, elsewhere, verdict.FieldDiffers},
@@ -164,7 +185,7 @@ func TestSpoiltBehindCut(t *testing.T) {
 		t.Run(c.kind+"/"+c.sample+"/"+string(c.payload), func(t *testing.T) {
 			w := load(t, sample(t, c.sample), planner.Options{Payload: c.payload})
 			w.Skips = append(w.Skips, &plan.Skip{Class: plan.Impossible, Code: plan.SkipCut, Reason: plan.ReasonCut, Touches: c.touches})
-			r := against(t, w, mutant.Find(c.kind).Wrap, nil, nil)
+			r, _ := against(t, w, wrong{store: mutant.Find(c.kind)}, nil)
 			if n := found(r); n["different/"+c.want.String()] == 0 || r.Explained() {
 				t.Errorf("%v, want %s", n, c.want)
 			}

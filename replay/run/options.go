@@ -65,6 +65,9 @@ type Options struct {
 	Layout bool
 
 	Verify judge.Level
+	// Tick is for how long the server's clock may show the same time (20 ms, two ticks of a
+	// slow kernel); negative: it may not.
+	Tick   time.Duration
 	Ignore []string // fields that are not compared
 
 	Prepare     bool // make the files before the replay
@@ -82,6 +85,9 @@ type Options struct {
 	// CallbackWait is how long calls that wait for a SETCLIENTID_CONFIRM also wait for
 	// the server's CB_NULL, if the captured server gave delegations of NFSv4.0 (2 s).
 	CallbackWait time.Duration
+
+	// VerifyFiles reads back at the end what the run has written and removed. It only reads.
+	VerifyFiles bool
 
 	// Observe, if set, is called with the outcome of each call, on the engine's
 	// goroutine.
@@ -109,6 +115,9 @@ type Progress struct {
 	Retries, Parks int
 }
 
+// DefaultTick is the default of Options.Tick.
+const DefaultTick = 20 * time.Millisecond
+
 func (o Options) withDefaults() Options {
 	if o.Speed <= 0 {
 		o.Speed = 1
@@ -121,6 +130,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Retries == 0 {
 		o.Retries = 120
+	}
+	if o.Tick == 0 {
+		o.Tick = DefaultTick
 	}
 	if o.CallbackWait <= 0 {
 		o.CallbackWait = 2 * time.Second

@@ -122,7 +122,8 @@ func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
 			c.status = xdr.EnumString(st.StatusCode())
 		}
 	}
-	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c, Sent: c.form.Note, Newest: c.form.Newest,
+	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Result: res, Data: c,
+		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Newest: c.form.Newest,
 		RootReplaced: c.form.RootReplaced, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }

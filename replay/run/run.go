@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -59,6 +60,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	}
 	r := e.report(began, took)
 	r.Setup.Prepared = prepared
+	e.readBack(ctx, r)
 	return r, err
 }
 
@@ -66,7 +68,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 	e := &engine{opt: opt, load: load, ctx: ctx, creds: credentials(&load.Tables),
 		worlds:  world.New(load, opt.Clones, opt.Tag),
 		guard:   guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag)}),
-		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed}),
+		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
 		record:  report.NewRecorder(opt.Mismatches),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},
@@ -80,7 +82,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 
 // prepare finds the directory and makes the files.
 func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) {
-	fs, end, err := e.access(ctx)
+	fs, end, err := e.access(ctx, e.guard, "preparation")
 	if err != nil {
 		return done, fmt.Errorf("looking at the target: %w", err)
 	}
@@ -92,9 +94,10 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 	done, err = prepare.Run(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
 		Guard: e.guard, Note: e.record.Note})
 	for _, w := range e.worlds {
+		e.placed(w, done.Failed == 0)
 		for id := range w.Objects {
-			if o := &w.Objects[id]; o.Filled > 0 || o.Emptied {
-				e.judge.Prepared(w.Number, id, o.Filled, o.Emptied)
+			if o := &w.Objects[id]; o.Prepared {
+				e.judge.Ledger(w.Number).Prepared(id, ledger.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})
 			}
 		}
 	}

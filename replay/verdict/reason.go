@@ -161,6 +161,22 @@ const (
 	VerifierChanged
 	// NameTwice: a listing has the name Detail twice.
 	NameTwice
+	// WrittenDiffers: the bytes at N are not those that the preparation or the replay wrote.
+	WrittenDiffers
+	// FileShort: the file ends at N, though the preparation or the replay wrote behind that.
+	FileShort
+	// StoodStill: At.Field is still Now after a change that came later.
+	StoodStill
+	// TimeNotSet: At.Field is Now, and a client has set it to Was.
+	TimeNotSet
+	// HandleShared: the handle of Detail is that of another file.
+	HandleShared
+	// NameLost: the name, which was made, is not there.
+	NameLost
+	// NameLeft: the name, which was removed, is still there.
+	NameLeft
+	// OtherObject: the name leads to another object than the one that got it.
+	OtherObject
 )
 
 // Codes of explanations.
@@ -191,6 +207,16 @@ const (
 
 	codes
 )
+
+// Written reports whether a Reason says that bytes are not what this run has put there.
+// Whatever the captured call did, it is not on this server: nothing explains them.
+func (c Code) Written() bool {
+	switch c {
+	case DataShort, PatternDiffers, WrittenLost, HoleFilled, WrittenDiffers, FileShort:
+		return true
+	}
+	return false
+}
 
 // String is the name of a code in JSON.
 func (c Code) String() string {
@@ -231,6 +257,8 @@ var codeNames = [codes]string{
 	NamesAdded: "names_added", DataShort: "data_short", TextDiffers: "text_differs", DataDiffer: "data_differ",
 	PatternDiffers: "pattern_differs", WrittenLost: "written_lost", HoleFilled: "hole_filled", ChunkDiffers: "chunk_differs",
 	NotStable: "not_stable", VerifierChanged: "verifier_changed", NameTwice: "name_twice",
+	WrittenDiffers: "written_differs", FileShort: "file_short", StoodStill: "stood_still", TimeNotSet: "time_not_set",
+	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object",
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",

@@ -107,11 +107,12 @@ func (p *maker) content(id int, buf []byte) error {
 		err = p.fs.Commit(p.ctx, f)
 	}
 	err = errors.Join(err, p.fs.Close(p.ctx, f))
-	if err == nil && p.load.Tables.Header.Payload == plan.Pattern && len(o.Content) == 0 {
+	if err == nil && (p.load.Data != nil || len(o.Content) == 0) {
+		w := &p.w.Objects[id]
 		if full {
-			p.w.Objects[id].Filled = size
+			w.Filled = size
 		}
-		p.w.Objects[id].Emptied = !p.opt.Reuse
+		w.Prepared, w.Size, w.Emptied = true, size, !p.opt.Reuse
 	}
 	return err
 }

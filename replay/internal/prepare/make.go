@@ -217,7 +217,7 @@ func (p *maker) create(o *plan.Object, dir []byte, name string) ([]byte, error) 
 		if o.Size > 0 || len(o.Content) > 0 {
 			p.files = append(p.files, o.ID)
 		} else {
-			p.w.Objects[o.ID].Emptied = !p.opt.Reuse
+			p.w.Objects[o.ID].Prepared, p.w.Objects[o.ID].Emptied = true, !p.opt.Reuse
 		}
 		return f.Handle, p.fs.Close(p.ctx, f)
 	default:

@@ -35,10 +35,11 @@ type World struct {
 // Object is a file, directory or other object.
 type Object struct {
 	Handle []byte // nil: not known
-	// Filled is how many bytes of made-up content the preparation has written to it, from
-	// its start. Emptied says that it has made it, so that nothing stands behind them.
-	Filled  uint64
-	Emptied bool
+	// Prepared says that the preparation has made it or written to it, Filled how many bytes
+	// it has written from its start, and Emptied that it has made it, so that nothing else
+	// is in it. Size is how long it is then.
+	Prepared, Emptied bool
+	Filled, Size      uint64
 
 	ctime [8]byte // nfstime3
 	timed bool

@@ -2,28 +2,113 @@ package mutant
 
 import "github.com/rpcrdma/toolkit/replay/nfsserver/store"
 
-// attributes changes those of regular files, where they are asked for.
-type attributes struct {
-	store.ACLStore
-	change func(*store.Attr)
+// shows makes a kind of attributes of regular files.
+func shows(name, what string, f func(a *store.Attr)) Kind {
+	return Kind{name, what, func(m *Store) {
+		m.attr = func(a *store.Attr) {
+			if a.Type == store.Regular {
+				m.hit()
+				f(a)
+			}
+		}
+	}}
 }
 
-func (m *attributes) file(a *store.Attr) {
-	if a.Type == store.Regular {
-		m.change(a)
+// still makes a kind that shows an attribute as it was when it was first shown.
+func still(name, what string, t store.Type, f func(a, first *store.Attr) bool) Kind {
+	return Kind{name, what, func(m *Store) {
+		m.attr = func(a *store.Attr) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if a.Type != t {
+				return
+			}
+			first, ok := m.old[a.Handle]
+			if !ok {
+				m.old[a.Handle] = *a
+				return
+			}
+			if f(a, &first) {
+				m.hit()
+			}
+		}
+	}}
+}
+
+// ignores makes a kind that does not set what is to be set.
+func ignores(name, what string, mask store.AttrMask) Kind {
+	return Kind{name, what, func(m *Store) {
+		m.set = func(_ *store.Attr, s *store.SetAttr) {
+			if s.Mask&mask != 0 {
+				m.hit()
+				s.Mask &^= mask
+			}
+		}
+	}}
+}
+
+func replaced[T comparable](at *T, by T) bool {
+	was := *at
+	*at = by
+	return was != by
+}
+
+var attrKinds = []Kind{
+	shows("wrong-size", "files are one byte longer than they are", func(a *store.Attr) { a.Size++ }),
+	shows("wrong-mode", "the mode of files is not the one they have", func(a *store.Attr) { a.Mode ^= 0o100 }),
+	shows("wrong-owner", "files belong to another user", func(a *store.Attr) { a.UID += 7 }),
+	shows("wrong-group", "files belong to another group", func(a *store.Attr) { a.GID += 7 }),
+	shows("wrong-nlink", "files have one more link than they have", func(a *store.Attr) { a.Nlink++ }),
+	shows("wrong-fileid", "the numbers of files change each time", nil),
+	shows("wrong-used", "files take another space than they do", func(a *store.Attr) { a.Used += 1 << 20 }),
+	{"wrong-type", "files are FIFOs", func(m *Store) {
+		m.attr = func(a *store.Attr) {
+			if a.Type == store.Regular {
+				m.hit()
+				a.Type = store.FIFO
+			}
+		}
+	}},
+	{"wrong-rdev", "devices have another number", func(m *Store) {
+		m.attr = func(a *store.Attr) {
+			if a.Type == store.Block || a.Type == store.Character {
+				m.hit()
+				a.Rdev.Minor++
+			}
+		}
+	}},
+	still("still-change", "the change attribute of files stands still", store.Regular, func(a, f *store.Attr) bool { return replaced(&a.Change, f.Change) }),
+	still("still-dir-change", "the change attribute of directories stands still", store.Directory, func(a, f *store.Attr) bool { return replaced(&a.Change, f.Change) }),
+	still("still-ctime", "the ctime of files stands still", store.Regular, func(a, f *store.Attr) bool { return replaced(&a.Ctime, f.Ctime) }),
+	still("still-mtime", "the mtime of files stands still", store.Regular, func(a, f *store.Attr) bool { return replaced(&a.Mtime, f.Mtime) }),
+	still("still-dir-mtime", "the mtime of directories stands still", store.Directory, func(a, f *store.Attr) bool { return replaced(&a.Mtime, f.Mtime) }),
+	still("still-dir-ctime", "the ctime of directories stands still", store.Directory, func(a, f *store.Attr) bool { return replaced(&a.Ctime, f.Ctime) }),
+	still("still-size", "the size of files stands still", store.Regular, func(a, f *store.Attr) bool { return replaced(&a.Size, f.Size) }),
+	ignores("lost-mode", "a mode that is set is not", store.SetMode),
+	ignores("lost-owner", "an owner or group that is set is not", store.SetUID|store.SetGID),
+	ignores("lost-mtime", "an mtime that a client sets is not", store.SetMtime),
+	ignores("lost-atime", "an atime that a client sets is not", store.SetAtime),
+	{"rounded-mtime", "an mtime that a client sets is an hour off", func(m *Store) {
+		m.set = func(_ *store.Attr, s *store.SetAttr) {
+			if s.Mask&store.SetMtime != 0 {
+				m.hit()
+				s.Mtime.Sec -= 3600
+			}
+		}
+	}},
+}
+
+func init() {
+	k := Find("wrong-fileid")
+	k.spoil = func(m *Store) {
+		m.attr = func(a *store.Attr) {
+			if a.Type == store.Regular {
+				m.hit()
+				m.mu.Lock()
+				m.calls++
+				a.Handle.ID += uint64(m.calls) << 32
+				m.mu.Unlock()
+			}
+		}
 	}
-}
-
-// GetAttr implements store.Store.
-func (m *attributes) GetAttr(h store.Handle, a *store.Attr) error {
-	err := m.ACLStore.GetAttr(h, a)
-	m.file(a)
-	return err
-}
-
-// Lookup implements store.Store.
-func (m *attributes) Lookup(c *store.Cred, dir store.Handle, name []byte, a *store.Attr) error {
-	err := m.ACLStore.Lookup(c, dir, name, a)
-	m.file(a)
-	return err
 }

@@ -1,4 +1,4 @@
-package judge
+package ledger
 
 import (
 	"testing"
@@ -10,8 +10,9 @@ import (
 
 // TestMadeUp: zeros are right where nothing was written, the pattern where it was, and
 // either where that is not known.
-func TestMadeUp(t *testing.T) {
+func TestCompare(t *testing.T) {
 	const object, at = 3, 12345
+	no := func(uint64, uint64) bool { return false }
 	pattern := make([]byte, 1000)
 	plan.FillPattern(pattern, object, at)
 	change := func(f func(b []byte)) []byte {
@@ -45,18 +46,18 @@ func TestMadeUp(t *testing.T) {
 		"not followed":        {is(at+555, at+556, fill{kind: anything}), spoilt, verdict.None, 0},
 		"not followed nearby": {is(at+556, at+557, fill{kind: anything}), spoilt, verdict.PatternDiffers, at + 555},
 	} {
-		j := New(&workload.Workload{}, Options{})
-		j.load.Tables.Header.Payload = plan.Pattern
-		j.history(0).files[object] = c.files
-		if why := j.madeUp(&Reply{Op: &plan.Op{}}, c.b, object, at); why.Code != c.want || why.N != c.at {
-			t.Errorf("%s: %s at %d, want %s at %d", name, why.Code, why.N, c.want, c.at)
+		l := New(&workload.Workload{})
+		l.load.Tables.Header.Payload = plan.Pattern
+		l.file(object).fills = c.files
+		if n, code := l.Compare(object, at, c.b, no); code != c.want || n != c.at {
+			t.Errorf("%s: %s at %d, want %s at %d", name, code, n, c.want, c.at)
 		}
 	}
-	j := New(&workload.Workload{}, Options{})
-	j.load.Tables.Header.Payload = plan.Sparse
+	l := New(&workload.Workload{})
+	l.load.Tables.Header.Payload = plan.Sparse
 	b := make([]byte, 1000)
 	b[999] = 1
-	if why := j.madeUp(&Reply{Op: &plan.Op{}}, b, object, 0); why.N != 999 || why.Code != verdict.PatternDiffers {
-		t.Errorf("sparse: %s at %d", why.Code, why.N)
+	if n, code := l.Compare(object, 0, b, no); n != 999 || code != verdict.PatternDiffers {
+		t.Errorf("sparse: %s at %d", code, n)
 	}
 }

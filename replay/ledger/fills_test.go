@@ -1,4 +1,4 @@
-package judge
+package ledger
 
 import (
 	"math/rand/v2"
@@ -14,7 +14,7 @@ func TestFills(t *testing.T) {
 	for step := range 20000 {
 		from := rng.Uint64N(size)
 		to := from + rng.Uint64N(size-from+1)
-		with := fill{kind: fillKind(rng.IntN(4))}
+		with := fill{kind: fillKind(rng.IntN(5))}
 		if with.kind == written {
 			with.object = rng.IntN(2)
 		}

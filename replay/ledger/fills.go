@@ -1,4 +1,4 @@
-package judge
+package ledger
 
 import "sort"
 
@@ -7,10 +7,15 @@ type fill struct {
 	kind fillKind
 	// object and shift say which pattern it is, if kind is written: at x stands what
 	// the pattern of object has at x+shift. They differ from those of the file where
-	// bytes were copied.
+	// bytes were copied. If kind is stored it is what the side file has at x+shift.
 	object int
 	shift  uint64
+	// read says that a READ has returned these bytes, as they must be.
+	read bool
 }
+
+// mine reports whether a fill is bytes that the replay, or the preparation, wrote.
+func (f *fill) mine() bool { return f.kind == written || f.kind == stored }
 
 type fillKind uint8
 
@@ -18,8 +23,10 @@ const (
 	// unknown was neither written nor emptied by this run: it may be a hole, or hold
 	// what was there before.
 	unknown fillKind = iota
-	// written holds the bytes that a WRITE, or the preparation, has put there.
+	// written holds a pattern that a WRITE, or the preparation, has put there.
 	written
+	// stored holds bytes of the plan's side file that were put there.
+	stored
 	// empty reads as zeros: a hole.
 	empty
 	// anything was changed in a way that is not followed.

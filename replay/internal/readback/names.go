@@ -1,0 +1,160 @@
+package readback
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+)
+
+// names looks up all names that are known to be there, or not to be, and lists their
+// directories.
+func (r *reader) names() error {
+	list, open := r.ledger.Names()
+	for range open {
+		r.left("a name that several calls changed together, or a call without a reply", nil)
+	}
+	for len(list) > 0 {
+		dir, n := list[0].Dir, 1
+		for n < len(list) && list[n].Dir == dir {
+			n++
+		}
+		if err := r.directory(dir, list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// directory compares the names of one directory.
+func (r *reader) directory(dir int, list []ledger.Entry) error {
+	if _, gone := r.ledger.Object(dir); gone {
+		return nil // removed, and that is compared in the directory above
+	}
+	if !r.load.Below(dir) {
+		return nil
+	}
+	h := r.w.Objects[dir].Handle
+	if h == nil {
+		for range list {
+			r.left("a name in a directory whose handle is not known", nil)
+		}
+		return nil
+	}
+	for i := range list {
+		if err := r.name(h, &list[i]); err != nil {
+			return err
+		}
+	}
+	return r.listing(dir, h, list)
+}
+
+// name looks one name up.
+func (r *reader) name(dir []byte, e *ledger.Entry) error {
+	path := strings.TrimSuffix(r.path(e.Dir), "/") + "/" + e.Name.Name
+	h, a, err := r.fs.Lookup(r.ctx, dir, e.Name.Name)
+	switch {
+	case fatal(err):
+		return err
+	case client.IsStatus(err, uint32(nfs3.NFS3ERR_NOENT)):
+		r.out.Names++
+		if e.Presence == ledger.Present {
+			r.wrong(path, verdict.Reason{Code: verdict.NameLost})
+		}
+		return nil
+	case err != nil:
+		r.left("a name", err)
+		return nil
+	}
+	r.out.Names++
+	if e.Presence == ledger.Absent {
+		r.wrong(path, verdict.Reason{Code: verdict.NameLeft})
+		return nil
+	}
+	had := [][]byte{e.Listed}
+	if e.Object > 0 {
+		had = append(had, r.w.Objects[e.Object].Handle)
+	}
+	for _, had := range had {
+		if had == nil || bytes.Equal(had, h) {
+			continue
+		}
+		// Two handles may be those of one file (RFC 1813, section 2.6).
+		same, err := r.isFile(had, a.Fileid)
+		if err != nil {
+			return err
+		}
+		if !same {
+			r.wrong(path, verdict.Reason{Code: verdict.OtherObject})
+			return nil
+		}
+	}
+	if e.Object == 0 {
+		return nil
+	}
+	r.found[e.Object] = at{h, path}
+	return nil
+}
+
+// isFile reports whether a handle is that of a file; one that the server refuses is not.
+func (r *reader) isFile(handle []byte, fileid uint64) (bool, error) {
+	a, err := r.fs.Getattr(r.ctx, handle)
+	if fatal(err) {
+		return false, err
+	}
+	return err == nil && a.Fileid == fileid, nil
+}
+
+// maxListed is how many names of a directory are listed: a server that lists for ever must not
+// keep the run from its end.
+const maxListed = 1 << 22
+
+// listing lists a directory.
+func (r *reader) listing(dir int, h []byte, list []ledger.Entry) error {
+	path := r.path(dir)
+	known := make(map[string]ledger.Presence, len(list))
+	for i := range list {
+		known[list[i].Name.Name] = list[i].Presence
+	}
+	seen := make(map[string]bool, len(list))
+	listed := 0
+	err := r.fs.Readdir(r.ctx, h, func(e client.Entry) bool {
+		if listed++; listed > maxListed {
+			return false
+		}
+		p, ok := known[e.Name]
+		if !ok {
+			return true
+		}
+		if seen[e.Name] {
+			r.wrong(path, verdict.Reason{Code: verdict.NameTwice, Detail: e.Name})
+			return false
+		}
+		seen[e.Name] = true
+		if p == ledger.Absent {
+			r.wrong(path, verdict.Reason{Code: verdict.NamesAdded, N: 1, Detail: e.Name})
+		}
+		return true
+	})
+	switch {
+	case errors.Is(err, client.ErrListing) || listed > maxListed:
+		r.field(path, "eof", "false", "true")
+		return nil
+	case fatal(err):
+		return err
+	case err != nil:
+		r.left("the listing of a directory", err)
+		return nil
+	}
+	for i := range list {
+		if n := list[i].Name.Name; list[i].Presence == ledger.Present && !seen[n] {
+			r.wrong(path, verdict.Reason{Code: verdict.NamesMissing, N: 1, Detail: n})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package readback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// Options of Run.
+type Options struct {
+	Findings int // that are listed
+	// Holes is how many bytes of holes are read in all.
+	Holes uint64
+}
+
+// Limits.
+const (
+	// DefaultHoles is how many bytes of holes are read if Options say nothing.
+	DefaultHoles = 256 << 20
+	// readSize is how many bytes one READ asks for.
+	readSize = 128 << 10
+)
+
+// Run reads back what the run has changed in the copies of its plan. ledgers gives that of each
+// copy. The error says why it ended early; what was found before counts.
+func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*world.World, ledgers func(number int) *ledger.Ledger, o Options) (*report.ReadBack, error) {
+	if o.Holes == 0 {
+		o.Holes = DefaultHoles
+	}
+	buf, err := fs.Alloc(readSize)
+	if err != nil {
+		return nil, err
+	}
+	defer fs.Free(buf)
+	out := &report.ReadBack{New: map[int]uint64{}, Unreadable: map[int]uint64{}}
+	for _, w := range worlds {
+		r := &reader{ctx: ctx, fs: fs, load: load, w: w, ledger: ledgers(w.Number), opt: &o, out: out, buf: buf, found: map[int]at{}}
+		if err := r.run(); err != nil {
+			out.Ended = err.Error()
+			return out, err
+		}
+	}
+	return out, ctx.Err()
+}
+
+// reader reads back one copy of the plan.
+type reader struct {
+	ctx    context.Context
+	fs     client.FS
+	load   *workload.Workload
+	w      *world.World
+	ledger *ledger.Ledger
+	opt    *Options
+	out    *report.ReadBack
+	buf    []byte
+	found  map[int]at // objects that a name led to
+}
+
+// at is where an object is.
+type at struct {
+	handle []byte
+	path   string
+}
+
+func (r *reader) run() error {
+	if err := r.names(); err != nil {
+		return err
+	}
+	for _, id := range r.ledger.Objects() {
+		if err := r.object(id); err != nil {
+			return err
+		}
+	}
+	return r.ctx.Err()
+}
+
+// path is the place of an object for people.
+func (r *reader) path(id int) string {
+	if x, ok := r.found[id]; ok {
+		return x.path
+	}
+	if id > 0 && id <= len(r.load.Tables.Objects) {
+		if o := &r.load.Tables.Objects[id-1]; o.Path != "" {
+			return o.Path
+		}
+	}
+	return fmt.Sprintf("object %d", id)
+}
+
+// wrong notes something that is not as it must be.
+func (r *reader) wrong(path string, why verdict.Reason) {
+	if len(r.out.Wrong) >= max(r.opt.Findings, 1) {
+		r.out.More++
+		return
+	}
+	r.out.Wrong = append(r.out.Wrong, report.Finding{Clone: r.w.Number, Path: path, Code: why.Code, Reason: report.Sentence(&why)})
+}
+
+// field notes an attribute that is not as it must be.
+func (r *reader) field(path, name, now, was string) {
+	r.wrong(path, verdict.Reason{Code: verdict.FieldDiffers, Now: now, Was: was, At: verdict.Place{Path: name, Field: name}})
+}
+
+// left counts what could not be compared.
+func (r *reader) left(what string, err error) {
+	if err != nil {
+		var s *client.StatusError
+		if errors.As(err, &s) {
+			what += ": " + s.Symbol
+		} else {
+			what += ": " + err.Error()
+		}
+	}
+	for i := range r.out.Left {
+		if r.out.Left[i].What == what {
+			r.out.Left[i].Count++
+			return
+		}
+	}
+	if len(r.out.Left) < 16 {
+		r.out.Left = append(r.out.Left, report.LeftOut{What: what, Count: 1})
+	} else {
+		r.out.Left[len(r.out.Left)-1].Count++
+	}
+}
+
+// fatal reports whether an error ends the reading: it is no answer of the server.
+func fatal(err error) bool {
+	var status *client.StatusError
+	var denied *client.DeniedError
+	return err != nil && !errors.As(err, &status) && !errors.As(err, &denied)
+}

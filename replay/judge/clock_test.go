@@ -1,0 +1,86 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// TestStill: a time that comes back after a change is a mistake, unless the server's clock may
+// not have moved on, a client has set it, or the change may have come before.
+func TestStill(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	write := &plan.Op{ID: 1, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_WRITE, Modifies: true, Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1},
+		{Kind: plan.FieldU64}, {Kind: plan.FieldU32, Value: 4}, {Kind: plan.FieldU32}, {Kind: plan.FieldData, Data: &plan.Payload{Length: 4, Source: plan.Pattern, Object: 1}}}}
+	get := &plan.Op{ID: 2, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_GETATTR, Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}}
+	attr := func(ns uint32) nfs3.Fattr3 {
+		return nfs3.Fattr3{Mtime: nfs3.Nfstime3{Seconds: 5, Nseconds: ns}, Ctime: nfs3.Nfstime3{Seconds: 5, Nseconds: ns}}
+	}
+	type step struct {
+		o             *plan.Op
+		sent, replied int // ms
+		ns            uint32
+	}
+	for name, c := range map[string]struct {
+		tick  time.Duration
+		steps []step
+		want  bool
+	}{
+		"moves on":           {0, []step{{get, 0, 1, 1}, {write, 2, 3, 2}, {get, 4, 5, 2}}, false},
+		"stands still":       {0, []step{{get, 0, 1, 1}, {write, 2, 3, 1}}, true},
+		"stands still later": {0, []step{{get, 0, 1, 1}, {write, 2, 3, 2}, {get, 4, 5, 2}, {write, 6, 7, 2}}, true},
+		"within a tick":      {20 * time.Millisecond, []step{{get, 0, 1, 1}, {write, 2, 3, 1}}, false},
+		"after a tick":       {20 * time.Millisecond, []step{{get, 0, 1, 1}, {write, 30, 31, 1}}, true},
+		"sent before":        {0, []step{{get, 0, 1, 1}, {get, 2, 9, 1}, {write, 3, 4, 2}}, false},
+		"overtaken":          {0, []step{{get, 0, 1, 1}, {write, 3, 4, 2}, {get, 2, 9, 1}}, false},
+		"whole milliseconds": {0, []step{{get, 0, 1, 3e6}, {write, 2, 3, 3e6}}, false},
+		"whole, much later":  {0, []step{{get, 0, 1, 3e6}, {write, 5000, 5001, 3e6}}, true},
+	} {
+		w := &workload.Workload{}
+		w.Tables.Header.Payload = plan.Pattern
+		w.Tables.Objects = []plan.Object{{ID: 1, Type: "file"}}
+		j := New(w, Options{Tick: c.tick})
+		found := false
+		for _, s := range c.steps {
+			var res xdr.Message
+			if s.o == write {
+				m := &nfs3.WRITE3res{}
+				m.Resok.Count = 4
+				m.Resok.Committed = nfs3.FILE_SYNC
+				m.Resok.FileWcc.After = nfs3.PostOpAttr{AttributesFollow: true, Attributes: attr(s.ns)}
+				res = m
+			} else {
+				m := &nfs3.GETATTR3res{}
+				m.Resok.ObjAttributes = attr(s.ns)
+				res = m
+			}
+			v := j.Judge(&Reply{Op: s.o, Result: res, Issued: at(s.sent), Replied: at(s.replied)})
+			for _, r := range v.Reasons {
+				found = found || r.Code == verdict.StoodStill
+			}
+		}
+		if found != c.want {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+// TestHandles: one handle is of one file; one file may have several.
+func TestHandles(t *testing.T) {
+	h := handles{}
+	for i, c := range []struct {
+		handle string
+		file   uint64
+		want   bool
+	}{{"a", 1, true}, {"b", 1, true}, {"a", 1, true}, {"a", 2, false}, {"", 1, true}, {"", 2, true}} {
+		if got := h.is([]byte(c.handle), c.file); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+}

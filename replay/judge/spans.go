@@ -1,0 +1,63 @@
+package judge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// spans are ranges with times, which can be asked whether one of them overlaps another range.
+// They are a tree over the ranges in the order of their starts: each node has the greatest end
+// and the earliest time of those below it.
+type spans struct {
+	list []span
+	tree []span // node i has the children 2i and 2i+1; from is not used
+	size int
+}
+
+type span struct {
+	from, to uint64
+	at       int64
+}
+
+func (s *spans) index() {
+	slices.SortFunc(s.list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for s.size = 1; s.size < len(s.list); s.size *= 2 {
+	}
+	s.tree = make([]span, 2*s.size)
+	for i := range s.tree {
+		s.tree[i].at = math.MaxInt64
+	}
+	copy(s.tree[s.size:], s.list)
+	for i := s.size - 1; i > 0; i-- {
+		a, b := s.tree[2*i], s.tree[2*i+1]
+		s.tree[i] = span{to: max(a.to, b.to), at: min(a.at, b.at)}
+	}
+}
+
+// maxLooks is how many nodes one question looks at. Ranges made to need more are not found:
+// nothing is explained by them.
+const maxLooks = 4096
+
+// overlap reports whether a range overlaps [from, to) whose time is not after now.
+func (s *spans) overlap(from, to uint64, now int64) bool {
+	if s == nil || from >= to {
+		return false
+	}
+	// Those that start before to.
+	end, _ := slices.BinarySearchFunc(s.list, to, func(x span, t uint64) int { return cmp.Compare(x.from, t) })
+	looks := 0
+	var look func(i, first, n int) bool
+	look = func(i, first, n int) bool {
+		looks++
+		x := &s.tree[i]
+		switch {
+		case first >= end || x.to <= from || x.at > now || looks > maxLooks:
+			return false
+		case n == 1:
+			return true
+		}
+		return look(2*i, first, n/2) || look(2*i+1, first+n/2, n/2)
+	}
+	return look(1, 0, s.size)
+}

@@ -1,0 +1,98 @@
+package ledger
+
+// Why says why bytes that were written were never compared.
+type Why uint8
+
+// Reasons.
+const (
+	// Overwritten: they were written over, cut off or punched out before a READ returned
+	// them.
+	Overwritten Why = iota
+	// Removed: the file was removed before a READ returned them.
+	Removed
+	// AnyOrder: several calls that were under way together wrote there, and either may
+	// have come last.
+	AnyOrder
+	// NoPattern: zeros were written, of which nobody can tell whether they were.
+	NoPattern
+	// NotReadBack: they were to be read at the end, and were not.
+	NotReadBack
+	// Unreadable: reading them at the end failed.
+	Unreadable
+	// Untold: the ledger had no room for more ranges.
+	Untold
+
+	whys
+)
+
+func (w Why) String() string {
+	return [...]string{
+		Overwritten: "written over, cut off or punched out before they were read",
+		Removed:     "in files that were removed before they were read",
+		AnyOrder:    "written by calls under way together: either may have come last",
+		NoPattern:   "zeros, of which nobody can tell whether they were written",
+		NotReadBack: "not read back at the end",
+		Unreadable:  "could not be read back",
+		Untold:      "in more ranges than are kept",
+	}[w]
+}
+
+// account counts bytes that were written.
+type account struct {
+	written uint64
+	run     uint64 // that were compared and are not in a file any more
+	never   [whys]uint64
+}
+
+// Account says what became of bytes that were written: Written = Run + End + all of Never.
+type Account struct {
+	Written uint64 // that the server has acknowledged, or the preparation has written
+	Run     uint64 // compared during the run
+	End     uint64 // compared at the end only
+	Never   [whys]uint64
+}
+
+// replaced counts what a range held, which is not there any more.
+func (l *Ledger) replaced(f *file, from, to uint64, why Why) {
+	f.fills.each(from, to, func(x filled) {
+		switch {
+		case !x.mine():
+		case x.read:
+			l.account.run += x.to - x.from
+		default:
+			l.account.never[why] += x.to - x.from
+		}
+	})
+}
+
+// Account says what became of the bytes that were written. end are those that were compared
+// at the end and not before, and unreadable those that could not be.
+func (l *Ledger) Account(end, unreadable uint64) Account {
+	a := Account{Written: l.account.written, Run: l.account.run, End: end, Never: l.account.never}
+	rest := uint64(0)
+	for _, f := range l.files {
+		f.fills.each(0, forever, func(x filled) {
+			switch n := x.to - x.from; {
+			case !x.mine():
+			case x.read:
+				a.Run += n
+			case f.checked.gone:
+				a.Never[Removed] += n
+			default:
+				rest += n
+			}
+		})
+	}
+	a.Never[Unreadable] += min(unreadable, rest)
+	if done := end + unreadable; rest > done {
+		a.Never[NotReadBack] += rest - done
+	}
+	sum := a.Run + a.End
+	for _, n := range a.Never {
+		sum += n
+	}
+	if a.Written > sum {
+		a.Never[Untold] += a.Written - sum
+	}
+	return a
+}

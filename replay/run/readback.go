@@ -1,0 +1,102 @@
+package run
+
+import (
+	"context"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
+	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/readback"
+	"github.com/rpcrdma/toolkit/replay/internal/world"
+	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// placed tells the ledger the names that are there before the replay. links says that
+// objects have their further names, too.
+func (e *engine) placed(w *world.World, links bool) {
+	// In a directory that was empty there is nothing else.
+	whole := links && e.opt.Prepare && e.opt.Write && !e.opt.Reuse
+	t := &e.load.Tables
+	base := 0
+	for i := range t.Objects {
+		if t.Objects[i].Base {
+			base = i + 1
+			break
+		}
+	}
+	l := e.judge.Ledger(w.Number)
+	for i := range t.Objects {
+		o := &t.Objects[i]
+		if whole && o.Type == "dir" && w.Objects[i+1].Handle != nil && (o.Base || o.Origin == plan.Before && e.load.Below(i+1)) {
+			l.Whole(i + 1)
+		}
+		if o.Origin != plan.Before || o.Base || w.Objects[i+1].Handle == nil || !e.load.Below(i+1) {
+			continue
+		}
+		dir := o.Parent
+		if dir == 0 {
+			dir = base
+		}
+		l.Link(ledger.Name{Dir: dir, Name: e.load.FileName(i + 1)}, i+1)
+		for _, x := range o.Links {
+			if n := workload.Text(x.Name, x.NameBytes); links && ops.PlainName([]byte(n)) {
+				l.Link(ledger.Name{Dir: x.Parent, Name: n}, i+1)
+			}
+		}
+	}
+}
+
+// readBack compares what is on the server at the end with what the run has left there, if
+// that is wanted, and tells what became of the bytes that were written.
+func (e *engine) readBack(ctx context.Context, r *report.Report) {
+	if e.opt.VerifyFiles && e.count.flying > 0 {
+		e.note(r, "nothing was read back: calls were under way when the run ended")
+	} else if e.opt.VerifyFiles {
+		// The guard of this client lets nothing change, whatever the run may do.
+		g := guard.New(guard.Options{Owner: world.OwnerPrefix(e.opt.Tag)})
+		fs, end, err := e.access(ctx, g, "read-back")
+		if err == nil {
+			r.ReadBack, err = readback.Run(ctx, fs, e.load, e.worlds, e.judge.Ledger, readback.Options{Findings: e.opt.Mismatches})
+			done, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+			end(done)
+			cancel()
+		}
+		if r.ReadBack == nil {
+			r.ReadBack = &report.ReadBack{Ended: err.Error()}
+		}
+	}
+	for _, w := range e.worlds {
+		end, unreadable := uint64(0), uint64(0)
+		if b := r.ReadBack; b != nil {
+			end, unreadable = b.New[w.Number], b.Unreadable[w.Number]
+		}
+		a := e.judge.Ledger(w.Number).Account(end, unreadable)
+		add(&r.Written, &a)
+	}
+}
+
+func (e *engine) note(r *report.Report, s string) { r.Notes = append(r.Notes, s) }
+
+// add adds the account of one copy.
+func add(w *report.Written, a *ledger.Account) {
+	w.Bytes, w.Run, w.End = w.Bytes+a.Written, w.Run+a.Run, w.End+a.End
+	for i, n := range a.Never {
+		if n == 0 {
+			continue
+		}
+		w.Never += n
+		why := ledger.Why(i).String()
+		found := false
+		for k := range w.Why {
+			if w.Why[k].Reason == why {
+				w.Why[k].Bytes += n
+				found = true
+			}
+		}
+		if !found {
+			w.Why = append(w.Why, report.NeverBytes{Reason: why, Bytes: n})
+		}
+	}
+}

@@ -1,0 +1,467 @@
+package run_test
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rpcrdma/toolkit/decode/nfs"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/transport"
+)
+
+// wireKind is a way to be wrong that a store cannot be: replies are changed on their way.
+type wireKind struct {
+	name, what string
+	// change changes the results of a call, and reports whether it has.
+	change func(p *proxy, args, res xdr.Message) bool
+	// raw changes the encoded reply instead, behind its XID.
+	raw func(p *proxy, proc string, b []byte) []byte
+}
+
+// proxy stands between a server and its clients.
+type proxy struct {
+	to      transport.Handler
+	kind    *wireKind
+	armed   atomic.Bool
+	strikes atomic.Int64
+
+	mu    sync.Mutex
+	calls int
+	kept  map[string][]byte
+}
+
+// nth reports whether this is one of every n questions.
+func (p *proxy) nth(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls++
+	return p.calls%n == 0
+}
+
+// ServeRPC implements transport.Handler.
+func (p *proxy) ServeRPC(x transport.Exchange) {
+	if !p.armed.Load() {
+		p.to.ServeRPC(x)
+		return
+	}
+	m := x.Call()
+	var h oncrpc.Call
+	if h.Decode(m.Stream, len(m.Stream)) != nil {
+		p.to.ServeRPC(x)
+		return
+	}
+	proc := nfs.Lookup(h.Program, h.Version).Procedure(h.Procedure)
+	if proc == nil || h.Procedure == 0 {
+		p.to.ServeRPC(x)
+		return
+	}
+	args := proc.NewArgs()
+	var sizes []xdr.Reduced
+	for i := range m.Items {
+		sizes = append(sizes, xdr.Reduced{Position: m.Items[i].Position, Length: uint32(len(m.Items[i].Data))})
+	}
+	body := bytes.Clone(m.Stream[h.Body().Offset:])
+	var r xdr.Reader
+	r.Reset(body, len(body))
+	r.StartAt(uint32(h.Body().Offset))
+	r.ReduceCall(sizes)
+	if args.Decode(&r); r.Failed() {
+		p.to.ServeRPC(x)
+		return
+	}
+	p.to.ServeRPC(&exchange{Exchange: x, p: p, proc: proc, args: args})
+}
+
+type exchange struct {
+	transport.Exchange
+	p    *proxy
+	proc *xdr.Procedure
+	args xdr.Message
+}
+
+// Reply sends a changed reply.
+func (x *exchange) Reply(m *transport.Message) {
+	var c client.Call
+	c.Reply = *m
+	res := x.proc.NewResult()
+	if err := c.Decode(res); err != nil {
+		x.Exchange.Reply(m)
+		return
+	}
+	out := *m
+	head := m.Stream[:c.Header.Size()]
+	switch k := x.p.kind; {
+	case k.raw != nil:
+		b := k.raw(x.p, x.proc.Name, bytes.Clone(m.Stream[4:]))
+		if bytes.Equal(b, m.Stream[4:]) {
+			x.Exchange.Reply(m)
+			return
+		}
+		out.Stream = append(bytes.Clone(m.Stream[:4]), b...)
+	case k.change(x.p, x.args, res):
+		out.Stream = res.Append(bytes.Clone(head))
+	default:
+		x.Exchange.Reply(m)
+		return
+	}
+	x.p.strikes.Add(1)
+	if len(out.Stream) != len(m.Stream) {
+		// What comes apart stands elsewhere now; none of the kinds changes such replies.
+		out.Items = slices.Clone(m.Items)
+	}
+	x.Exchange.Reply(&out)
+}
+
+// each3 makes a change of the results of NFSv3, and of the operations of NFSv4, of two types.
+func each[R3, R4 any](f3 func(p *proxy, r *R3) bool, f4 func(p *proxy, r *R4) bool) func(*proxy, xdr.Message, xdr.Message) bool {
+	return func(p *proxy, _, res xdr.Message) (done bool) {
+		if r, ok := any(res).(*R3); ok && f3 != nil {
+			return f3(p, r)
+		}
+		if c, ok := res.(*nfs4.CompoundRes); ok && f4 != nil {
+			for i := range c.Ops {
+				if code, _, _ := c.Ops[i].Status(); code != 0 {
+					break
+				}
+				if r, ok := any(c.Ops[i].Body).(*R4); ok && f4(p, r) {
+					done = true
+				}
+			}
+		}
+		return done
+	}
+}
+
+// status makes a kind that answers every n-th call of some procedures with a status.
+func status(n int, from3 nfs3.Nfsstat3, to3 nfs3.Nfsstat3, names ...string) func(*proxy, xdr.Message, xdr.Message) bool {
+	return func(p *proxy, _, res xdr.Message) bool {
+		if c, ok := res.(*nfs4.CompoundRes); ok {
+			for i := range c.Ops {
+				code, _, _ := c.Ops[i].Status()
+				if !slices.Contains(names, nfs4.OpName(c.Ops[i].Number)) || code != uint32(from3) || !p.nth(n) {
+					continue
+				}
+				return fail4(c, i, uint32(to3))
+			}
+			return false
+		}
+		s, ok := res.(xdr.Status)
+		if !ok {
+			return false
+		}
+		code, _ := s.StatusCode()
+		if code != uint32(from3) || to3 == 0 || !matches3(res, names) || !p.nth(n) {
+			return false
+		}
+		return fail3(res, to3)
+	}
+}
+
+// fail4 makes operation i of a COMPOUND fail.
+func fail4(c *nfs4.CompoundRes, i int, code uint32) bool {
+	c.Ops = c.Ops[:i+1]
+	if !setStatus(c.Ops[i].Body, code) {
+		return false
+	}
+	c.Status = nfs4.Nfsstat4(code)
+	return true
+}
+
+func matches3(res xdr.Message, names []string) bool {
+	for name, m := range map[string]bool{
+		"GETATTR": is[nfs3.GETATTR3res](res), "LOOKUP": is[nfs3.LOOKUP3res](res), "READ": is[nfs3.READ3res](res), "WRITE": is[nfs3.WRITE3res](res),
+		"REMOVE": is[nfs3.REMOVE3res](res), "ACCESS": is[nfs3.ACCESS3res](res), "CREATE": is[nfs3.CREATE3res](res), "SETATTR": is[nfs3.SETATTR3res](res),
+		"RENAME": is[nfs3.RENAME3res](res), "COMMIT": is[nfs3.COMMIT3res](res),
+	} {
+		if m && slices.Contains(names, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func is[T any](m xdr.Message) bool { _, ok := any(m).(*T); return ok }
+
+func fail3(res xdr.Message, s nfs3.Nfsstat3) bool {
+	switch r := res.(type) {
+	case *nfs3.GETATTR3res:
+		r.Status = s
+	case *nfs3.LOOKUP3res:
+		r.Status = s
+	case *nfs3.ACCESS3res:
+		r.Status = s
+	case *nfs3.REMOVE3res:
+		r.Status = s
+	case *nfs3.CREATE3res:
+		r.Status = s
+	case *nfs3.SETATTR3res:
+		r.Status = s
+	case *nfs3.RENAME3res:
+		r.Status = s
+	case *nfs3.COMMIT3res:
+		r.Status = s
+	case *nfs3.WRITE3res:
+		r.Status = s
+	default:
+		return false
+	}
+	return true
+}
+
+func setStatus(m xdr.Message, code uint32) bool {
+	s := nfs4.Nfsstat4(code)
+	switch r := m.(type) {
+	case *nfs4.GETATTR4res:
+		r.Status = s
+	case *nfs4.Status4res:
+		r.Status = s
+	case *nfs4.ACCESS4res:
+		r.Status = s
+	case *nfs4.REMOVE4res:
+		r.Status = s
+	case *nfs4.RENAME4res:
+		r.Status = s
+	case *nfs4.COMMIT4res:
+		r.Status = s
+	case *nfs4.WRITE4res:
+		r.Status = s
+	case *nfs4.LOCK4res:
+		r.Status = s
+	default:
+		return false
+	}
+	return true
+}
+
+// attrs4 makes a change of the attributes that GETATTR returns.
+func attrs4(f func(p *proxy, a *nfs4.Attrs) bool) func(p *proxy, r *nfs4.GETATTR4res) bool {
+	return func(p *proxy, r *nfs4.GETATTR4res) bool {
+		a, err := r.Resok4.ObjAttributes.Attrs()
+		if err != nil || !f(p, a) {
+			return false
+		}
+		r.Resok4.ObjAttributes = a.Fattr4()
+		return true
+	}
+}
+
+var wireKinds = []wireKind{
+	{name: "unstable-write", what: "WRITE is less stable than was asked for", change: func(_ *proxy, args, res xdr.Message) (done bool) {
+		switch r := res.(type) {
+		case *nfs3.WRITE3res:
+			done = r.Status == 0 && r.Resok.Committed != nfs3.UNSTABLE
+			r.Resok.Committed = nfs3.UNSTABLE
+		case *nfs4.CompoundRes:
+			for i := range r.Ops {
+				if w, ok := r.Ops[i].Body.(*nfs4.WRITE4res); ok && w.Status == 0 && w.Resok4.Committed != nfs4.UNSTABLE4 {
+					w.Resok4.Committed, done = nfs4.UNSTABLE4, true
+				}
+			}
+		}
+		return done
+	}},
+	{name: "short-count", what: "WRITE says that it took one byte less", change: each(func(_ *proxy, r *nfs3.WRITE3res) bool {
+		if r.Status != 0 || r.Resok.Count == 0 {
+			return false
+		}
+		r.Resok.Count--
+		return true
+	}, func(_ *proxy, r *nfs4.WRITE4res) bool {
+		if r.Resok4.Count == 0 {
+			return false
+		}
+		r.Resok4.Count--
+		return true
+	})},
+	{name: "old-verifier", what: "COMMIT has another verifier than WRITE", change: each(func(_ *proxy, r *nfs3.COMMIT3res) bool {
+		r.Resok.Verf[0] ^= 1
+		return r.Status == 0
+	}, func(_ *proxy, r *nfs4.COMMIT4res) bool { r.Resok4.Writeverf[0] ^= 1; return true })},
+	{name: "turning-verifier", what: "every other unstable WRITE has another verifier", change: each(func(p *proxy, r *nfs3.WRITE3res) bool {
+		if r.Status != 0 || r.Resok.Committed != nfs3.UNSTABLE || !p.nth(2) {
+			return false
+		}
+		r.Resok.Verf[0] ^= 1
+		return true
+	}, func(p *proxy, r *nfs4.WRITE4res) bool {
+		if r.Resok4.Committed != nfs4.UNSTABLE4 || !p.nth(2) {
+			return false
+		}
+		r.Resok4.Writeverf[0] ^= 1
+		return true
+	})},
+	{name: "granted-lock", what: "a lock that was denied is granted", change: func(_ *proxy, _, res xdr.Message) bool {
+		c, ok := res.(*nfs4.CompoundRes)
+		if !ok {
+			return false
+		}
+		for i := range c.Ops {
+			switch r := c.Ops[i].Body.(type) {
+			case *nfs4.LOCK4res:
+				if r.Status == nfs4.NFS4ERR_DENIED {
+					r.Status, c.Status = 0, 0
+					return true
+				}
+			case *nfs4.LOCKT4res:
+				if r.Status == nfs4.NFS4ERR_DENIED {
+					r.Status, c.Status = 0, 0
+					return true
+				}
+			}
+		}
+		return false
+	}},
+	{name: "denied-lock", what: "a lock that is free is denied", change: func(_ *proxy, _, res xdr.Message) bool {
+		c, ok := res.(*nfs4.CompoundRes)
+		if !ok {
+			return false
+		}
+		for i := range c.Ops {
+			if r, ok := c.Ops[i].Body.(*nfs4.LOCK4res); ok && r.Status == 0 {
+				return fail4(c, i, uint32(nfs4.NFS4ERR_DENIED))
+			}
+		}
+		return false
+	}},
+	{name: "failing-getattr", what: "every fifth GETATTR fails: IO", change: status(5, 0, nfs3.NFS3ERR_IO, "GETATTR")},
+	{name: "failing-write", what: "every fifth WRITE is done and says IO", change: status(5, 0, nfs3.NFS3ERR_IO, "WRITE")},
+	{name: "failing-remove", what: "every third REMOVE is done and says IO", change: status(3, 0, nfs3.NFS3ERR_IO, "REMOVE")},
+	{name: "failing-rename", what: "RENAME is done and says ACCESS", change: status(1, 0, nfs3.NFS3ERR_ACCES, "RENAME")},
+	{name: "stale-handle", what: "every seventh ACCESS says STALE", change: status(7, 0, nfs3.NFS3ERR_STALE, "ACCESS")},
+	{name: "wrong-refusal", what: "a name that is not there is refused with ACCESS", change: status(1, nfs3.NFS3ERR_NOENT, nfs3.NFS3ERR_ACCES, "LOOKUP")},
+	{name: "failing-commit", what: "COMMIT says IO", change: status(1, 0, nfs3.NFS3ERR_IO, "COMMIT")},
+	{name: "rotated-handles", what: "READDIRPLUS gives each name the handle of the next one", change: each(func(_ *proxy, r *nfs3.READDIRPLUS3res) bool {
+		l := r.Resok.Reply.Entries
+		if r.Status != 0 || len(l) < 2 {
+			return false
+		}
+		first := l[0].NameHandle
+		for i := range l {
+			if i+1 < len(l) {
+				l[i].NameHandle = l[i+1].NameHandle
+			} else {
+				l[i].NameHandle = first
+			}
+		}
+		return true
+	}, (func(*proxy, *nfs4.READDIR4res) bool)(nil))},
+	{name: "broken-handles", what: "one bit of each handle of READDIRPLUS is wrong", change: each(func(_ *proxy, r *nfs3.READDIRPLUS3res) bool {
+		done := false
+		for i := range r.Resok.Reply.Entries {
+			if h := &r.Resok.Reply.Entries[i].NameHandle; h.HandleFollows && len(h.Handle.Data) > 0 {
+				h.Handle.Data = bytes.Clone(h.Handle.Data)
+				h.Handle.Data[len(h.Handle.Data)-1] ^= 1
+				done = true
+			}
+		}
+		return done && r.Status == 0
+	}, (func(*proxy, *nfs4.READDIR4res) bool)(nil))},
+	{name: "wrong-lookup-handle", what: "one bit of the handle that LOOKUP returns is wrong", change: each(func(p *proxy, r *nfs3.LOOKUP3res) bool {
+		h := &r.Resok.Object
+		if r.Status != 0 || len(h.Data) == 0 {
+			return false
+		}
+		h.Data = bytes.Clone(h.Data)
+		h.Data[len(h.Data)-1] ^= 1
+		return true
+	}, func(p *proxy, r *nfs4.GETFH4res) bool {
+		if len(r.Resok4.Object) == 0 {
+			return false
+		}
+		r.Resok4.Object = bytes.Clone(r.Resok4.Object)
+		r.Resok4.Object[len(r.Resok4.Object)-1] ^= 1
+		return true
+	})},
+	{name: "old-attributes", what: "WRITE returns the attributes before it", change: each(func(_ *proxy, r *nfs3.WRITE3res) bool {
+		b, a := &r.Resok.FileWcc.Before, &r.Resok.FileWcc.After
+		if r.Status != 0 || !b.AttributesFollow || !a.AttributesFollow {
+			return false
+		}
+		a.Attributes.Size, a.Attributes.Mtime, a.Attributes.Ctime = b.Attributes.Size, b.Attributes.Mtime, b.Attributes.Ctime
+		return true
+	}, (func(*proxy, *nfs4.WRITE4res) bool)(nil))},
+	{name: "still-change-info", what: "the change_info of directories stands still", change: func(_ *proxy, _, res xdr.Message) (done bool) {
+		c, ok := res.(*nfs4.CompoundRes)
+		if !ok {
+			return false
+		}
+		freeze := func(i *nfs4.ChangeInfo4) { i.Before, i.After, done = 77, 77, true }
+		for i := range c.Ops {
+			switch r := c.Ops[i].Body.(type) {
+			case *nfs4.REMOVE4res:
+				freeze(&r.Resok4.Cinfo)
+			case *nfs4.CREATE4res:
+				freeze(&r.Resok4.Cinfo)
+			case *nfs4.LINK4res:
+				freeze(&r.Resok4.Cinfo)
+			}
+		}
+		return done
+	}},
+	{name: "lost-attributes", what: "attributes that NFSv3 leaves optional are left out", change: each(func(_ *proxy, r *nfs3.WRITE3res) bool {
+		was := r.Resok.FileWcc.After.AttributesFollow
+		r.Resok.FileWcc.After.AttributesFollow = false
+		return was && r.Status == 0
+	}, (func(*proxy, *nfs4.WRITE4res) bool)(nil))},
+	{name: "smaller-limits", what: "FSINFO has smaller limits", change: each(func(_ *proxy, r *nfs3.FSINFO3res) bool {
+		r.Resok.Rtpref /= 2
+		return r.Status == 0
+	}, attrs4(func(_ *proxy, a *nfs4.Attrs) bool {
+		if !a.Has(nfs4.FATTR4_MAXREAD) {
+			return false
+		}
+		a.Maxread /= 2
+		return true
+	}))},
+	{name: "one-reply", what: "every tenth reply is the one before it of the same procedure", raw: func(p *proxy, proc string, b []byte) []byte {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		was := p.kept[proc]
+		p.kept[proc] = bytes.Clone(b)
+		if p.calls++; p.calls%10 == 0 && was != nil {
+			return was
+		}
+		return b
+	}},
+	{name: "cut-reply", what: "every tenth reply lacks its last four bytes", raw: func(p *proxy, _ string, b []byte) []byte {
+		if p.nth(10) && len(b) > 40 {
+			return b[:len(b)-4]
+		}
+		return b
+	}},
+	{name: "long-reply", what: "every tenth reply has four bytes more", raw: func(p *proxy, _ string, b []byte) []byte {
+		if p.nth(10) {
+			return append(b, 0, 0, 0, 0)
+		}
+		return b
+	}},
+	{name: "system-error", what: "every tenth call is answered with SYSTEM_ERR", raw: func(p *proxy, _ string, b []byte) []byte {
+		if p.nth(10) {
+			// Reply, accepted, no verifier, SYSTEM_ERR (RFC 5531, section 9).
+			return []byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5}
+		}
+		return b
+	}},
+	{name: "lost-eof", what: "the last reply of a listing does not say so", change: func(_ *proxy, _, res xdr.Message) (done bool) {
+		end := func(eof *bool) { done = done || *eof; *eof = false }
+		switch r := res.(type) {
+		case *nfs3.READDIR3res:
+			end(&r.Resok.Reply.Eof)
+		case *nfs3.READDIRPLUS3res:
+			end(&r.Resok.Reply.Eof)
+		case *nfs4.CompoundRes:
+			for i := range r.Ops {
+				if l, ok := r.Ops[i].Body.(*nfs4.READDIR4res); ok && l.Status == 0 {
+					end(&l.Resok4.Reply.Eof)
+				}
+			}
+		}
+		return done
+	}},
+}
