@@ -12,9 +12,10 @@ type history struct {
 	// unhappened are objects, by ID, that lack what an op changed in the capture; 0
 	// stands for one that is not known.
 	unhappened map[int]*plan.Op
-	// listings are directories whose listing is under way: names that one side has
-	// given and the other has not, yet.
-	listings map[int]map[string]int
+	// listings are those under way, by their first op: names that one side has given and
+	// the other has not, yet. continues has the first op of each that continues another.
+	listings  map[int]map[string]int
+	continues map[int]int
 	// files are what is known of the bytes of files, by object.
 	files map[int]fills
 	// onlyHere are ops that have changed something here, and failed in the capture: the
@@ -29,7 +30,7 @@ type history struct {
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, files: map[int]fills{}, verifiers: map[int][8]byte{}}
+		h = &history{unhappened: map[int]*plan.Op{}, listings: map[int]map[string]int{}, continues: map[int]int{}, files: map[int]fills{}, verifiers: map[int][8]byte{}}
 		j.worlds[world] = h
 	}
 	return h

@@ -211,7 +211,7 @@ func handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 	return nil
 }
 
-// cookiesOf is what a directory listing may be continued with.
+// cookiesOf is what a listing of names may be continued with.
 func cookiesOf(res xdr.Message) *listing {
 	l := &listing{}
 	switch m := res.(type) {
@@ -227,10 +227,15 @@ func cookiesOf(res xdr.Message) *listing {
 		}
 	case *nfs4.CompoundRes:
 		for i := range m.Ops {
-			if r, ok := m.Ops[i].Body.(*nfs4.READDIR4res); ok {
+			switch r := m.Ops[i].Body.(type) {
+			case *nfs4.READDIR4res:
 				l.verifier = r.Resok4.Cookieverf
 				for j := range r.Resok4.Reply.Entries {
 					l.cookies = append(l.cookies, r.Resok4.Reply.Entries[j].Cookie)
+				}
+			case *nfs4.LISTXATTRS4res:
+				if r.LxrStatus == nfs4.NFS4_OK {
+					l.cookies = append(l.cookies, r.LxrValue.LxrCookie)
 				}
 			}
 		}

@@ -220,7 +220,7 @@ func (v *Values) appendSlot(dst []byte, f *plan.Field) ([]byte, error) {
 func (w *World) appendCookie(dst []byte, f *plan.Field) ([]byte, error) {
 	l := w.cookies[f.Op]
 	if l == nil || len(l.cookies) == 0 {
-		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("READDIR %d, which this one continues, gave no entries", f.Op)}
+		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("call %d, whose listing this one continues, gave no entries", f.Op)}
 	}
 	i := len(l.cookies) - 1
 	if !f.Zero && f.Value < uint64(i) {
