@@ -22,6 +22,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
@@ -259,7 +260,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return run.Preview(s.Out, load, opt, args[1])
+		return run.Preview(s.Out, load, opt, args[1], args[1] == "builtin")
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -267,7 +268,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
-	t, err := o.target(ctx, s, files, load, args[1], where, faults)
+	t, err := o.target(ctx, s, files, load, args[1], opt.Directory, where, faults)
 	if err != nil {
 		return err
 	}
@@ -430,7 +431,10 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 
 // target is the server of a run, and how it is reached.
 type target struct {
-	name    string
+	name string
+	// directory stands for the captured one. It is there on the built-in server.
+	directory string
+
 	fabric  *site.Fabric
 	addr    netip.AddrPort
 	mount   *site.Fabric
@@ -455,8 +459,8 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
-	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server, directory string, where site.Options, faults *faultPlan) (*target, error) {
+	t := &target{directory: directory, version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
 		return nil, err
@@ -569,7 +573,11 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	if err != nil {
 		return err
 	}
-	srv := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	st := memory.New(memory.Options{})
+	if err := makeAll(st, t.directory); err != nil {
+		return fmt.Errorf("the built-in server: %s: %w", t.directory, err)
+	}
+	srv := site.NewServer(st, site.ServerOptions{})
 	t.closers = append(t.closers, srv.Close, server.Close, clients.Close)
 	l, err := server.Listen(ctx, at, t.faults.wrap(srv))
 	if err != nil {
@@ -577,6 +585,23 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	}
 	t.fabric, t.addr = clients, l.Addr()
 	t.name = "the built-in server over " + where.Name
+	return nil
+}
+
+// makeAll makes a directory and those above it.
+func makeAll(st store.Store, directory string) error {
+	at := st.Root()
+	for name := range strings.SplitSeq(strings.Trim(directory, "/"), "/") {
+		if name == "" {
+			continue
+		}
+		var a store.Attr
+		var w store.Wcc
+		if err := st.Mkdir(&store.Cred{}, at, []byte(name), &store.SetAttr{Mask: store.SetMode, Mode: 0o755}, &a, &w); err != nil {
+			return err
+		}
+		at = a.Handle
+	}
 	return nil
 }
 

@@ -122,24 +122,15 @@ func OwnerPrefix(tag string) []byte { return fmt.Appendf(nil, "rpcrdma-replay %s
 // continue, and whether any needs a time of last change.
 func asked(load *workload.Workload) (listings map[int]bool, guards bool) {
 	listings = map[int]bool{}
-	fields := func(list []plan.Field) {
-		for i := range list {
-			switch list[i].Kind {
+	for _, o := range load.Ops {
+		o.EachField(func(f *plan.Field) {
+			switch f.Kind {
 			case plan.FieldCookie, plan.FieldCookieVerf:
-				listings[list[i].Op] = true
+				listings[f.Op] = true
 			case plan.FieldCtime:
 				guards = true
 			}
-		}
-	}
-	for _, o := range load.Ops {
-		fields(o.Args)
-		if o.Compound == nil {
-			continue
-		}
-		for i := range o.Compound.Ops {
-			fields(o.Compound.Ops[i].Args)
-		}
+		})
 	}
 	return listings, guards
 }
@@ -180,28 +171,4 @@ func (w *World) changedAt(ref int, sec, nsec uint32) {
 	binary.BigEndian.PutUint32(o.ctime[:], sec)
 	binary.BigEndian.PutUint32(o.ctime[4:], nsec)
 	o.timed = true
-}
-
-// Rehearse gives every symbol a value that no server has given.
-func (w *World) Rehearse() {
-	for i := 1; i < len(w.Objects); i++ {
-		w.Objects[i].Handle = fmt.Appendf(nil, "object %d", i)
-	}
-	for i := 1; i < len(w.Clients); i++ {
-		w.Clients[i].ID, w.Clients[i].Bound = uint64(i), true
-	}
-	for i := 1; i < len(w.Sessions); i++ {
-		var id [16]byte
-		binary.BigEndian.PutUint64(id[:], uint64(i))
-		w.bindSession(i, id, 1)
-	}
-	for i := 1; i < len(w.States); i++ {
-		w.States[i] = State{other: RehearsedState(i), seqid: 1, Bound: true}
-	}
-}
-
-// RehearsedState is what Rehearse gives a state.
-func RehearsedState(ref int) (other [12]byte) {
-	binary.BigEndian.PutUint64(other[:], uint64(ref))
-	return other
 }
