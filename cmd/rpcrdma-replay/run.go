@@ -73,6 +73,8 @@ type runFlags struct {
 	payload     string
 	faults      []string
 	uid, gid    uint32
+	same        []string
+	separate    bool
 	quiet       bool
 	noReconnect bool
 }
@@ -136,6 +138,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.Uint32Var(&o.gid, "gid", 0, "`group` that makes the files")
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "for a CAPTURE: file data as captured, or by pattern, or sparse")
 
+	sameFlags(f, &o.same, &o.separate)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
 	f.Var(&o.limit, "limit-plan", "text of a plan to hold in memory, which takes up to four times as much (default 64M)")
@@ -409,7 +412,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 	if err != nil {
 		return nil, err
 	}
-	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory}
+	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory, same: o.same, separate: o.separate}
 	if _, _, err := p.check([]string{name}); err != nil {
 		return nil, errors.Join(err, remove())
 	}

@@ -13,8 +13,9 @@ import (
 // Preview says what a run would do.
 type Preview struct {
 	Server, Directory string
-	Make, Write       bool     // whether the files are to be made, and may be
-	Prepared          Prepared // what would be made
+	Same              []plan.SameServer // captured servers that are one
+	Make, Write       bool              // whether the files are to be made, and may be
+	Prepared          Prepared          // what would be made
 	PrepareOnly       bool
 	Clones            int
 	Timing            string
@@ -38,6 +39,9 @@ type PreviewKind struct{ Calls, Modify, NotSent int }
 func (v *Preview) Text(w io.Writer) error {
 	p := &printer{w: w}
 	p.f("server %s, directory %s\n", v.Server, v.Directory)
+	for _, s := range v.Same {
+		p.f("in the capture %s\n", s)
+	}
 	switch {
 	case v.Make && v.Write:
 		d := &v.Prepared

@@ -24,6 +24,9 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 		Clones: opt.Clones, Timing: opt.Timing.String(), Speed: opt.Speed, AsCaptured: opt.Timing == AsCaptured,
 		Duration: time.Duration(float64(w.Tables.Header.Duration) / opt.Speed), MaxCalls: opt.MaxOps,
 		Refused: map[string]int{}, Skipped: len(w.Skips), Impossible: w.Impossible(), Kinds: map[string]*report.PreviewKind{}}
+	for i := range w.Tables.Servers {
+		v.Same = append(v.Same, w.Tables.Servers[i].Same...)
+	}
 	if opt.PrepareOnly {
 		return v.Text(out)
 	}
