@@ -196,6 +196,18 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 	clear(j.history(world).verifiers)
 }
 
+// Restarted takes in that the server was restarted. It returns how many files had data that
+// no COMMIT had followed, which the server may have lost (RFC 8881, section 18.32).
+func (j *Judge) Restarted(world int) int {
+	h := j.history(world)
+	n := len(h.verifiers)
+	for object := range h.verifiers {
+		h.fill(object, 0, forever, fill{kind: anything})
+	}
+	clear(h.verifiers)
+	return n
+}
+
 // Prepared takes in that a file was filled with size bytes before the replay. made says
 // that it is new, so that nothing stands behind them.
 func (j *Judge) Prepared(world, object int, size uint64, made bool) {

@@ -42,6 +42,7 @@ type engine struct {
 	later    []postponed
 	confirms map[int]bool // states that the plan confirms
 	ours     []ownSession // that the plan does not end
+	restarts restarts
 
 	start    time.Time
 	count    counts
@@ -102,7 +103,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 func (e *engine) put(c *call) {
 	c.release()
 	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, world.Form{Slot: -1}, judge.Reply{}
-	c.own, c.follows, c.relaid, c.tries, c.status = false, false, false, 0, ""
+	c.own, c.follows, c.relaid, c.tries, c.status, c.lives = false, false, false, 0, "", lives{}
 	c.itemLengths = c.itemLengths[:0]
 	e.free = append(e.free, c)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // Learn takes in what a reply gives a value to.
@@ -32,6 +33,9 @@ func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 	for i := range c.Ops {
 		code, _, _ := c.Ops[i].Status()
 		if i < len(o.Compound.Ops) {
+			if code == 0 {
+				w.stepped(o, i)
+			}
 			for k := range o.Compound.Ops[i].Args {
 				w.used(&o.Compound.Ops[i].Args[k], c.Ops[i].Number, code)
 			}
@@ -41,6 +45,22 @@ func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 		}
 		if s := stateOf(c.Ops[i].Body); s != nil {
 			w.advance(s)
+		}
+	}
+}
+
+// stepped notes what has changed a state without a new state id of its own, and that a
+// client has no more to reclaim.
+func (w *World) stepped(o *plan.Op, at int) {
+	c := &o.Compound.Ops[at]
+	switch nfs4.NfsOpnum4(c.Op) {
+	case nfs4.OP_OPEN_DOWNGRADE, nfs4.OP_LOCKU:
+		if ref := workload.StateOf(c); ref > 0 {
+			w.States[ref].step(o, at)
+		}
+	case nfs4.OP_RECLAIM_COMPLETE:
+		if ref, _ := SessionOf(o); ref > 0 {
+			w.Clients[w.load.Tables.Sessions[ref-1].Client].Complete = true
 		}
 	}
 }
@@ -102,6 +122,9 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 		}
 	case plan.FieldState:
 		w.bindStateOf(b, m)
+		if w.States[b.Ref].Bound {
+			w.States[b.Ref].step(o, b.At)
+		}
 	case plan.FieldClient, plan.FieldConfirm, plan.FieldCreateSeq:
 		w.bindClient(b, m)
 	case plan.FieldSession:

@@ -166,7 +166,8 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		}
 	}
 	seqid := s.seqid - uint32(f.Value)
-	if v.Form.Newest {
+	if v.Form.Newest || f.Value >= uint64(s.seqid) {
+		// It may be younger than in the capture: reclaimed after a restart.
 		seqid = s.seqid
 	}
 	if f.Zero {

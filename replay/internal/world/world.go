@@ -54,14 +54,39 @@ type State struct {
 	// Unconfirmed says that the server wants OPEN_CONFIRM (NFSv4.0).
 	Unconfirmed bool
 
+	// Steps are the calls of the plan that have made it what it is, the first maxSteps:
+	// OPEN and OPEN_DOWNGRADE, LOCK and LOCKU. More says that there were others.
+	Steps []Step
+	More  bool
+
 	other [12]byte
 	seqid uint32
+}
+
+// Step is operation At of op Op.
+type Step struct{ Op, At int32 }
+
+// maxSteps is how many steps of a state are remembered.
+const maxSteps = 256
+
+func (s *State) step(o *plan.Op, at int) {
+	switch {
+	case o.ID == 0: // not of the plan
+	case len(s.Steps) < maxSteps:
+		s.Steps = append(s.Steps, Step{int32(o.ID), int32(at)})
+	default:
+		s.More = true
+	}
 }
 
 // Client is a client id.
 type Client struct {
 	ID    uint64
 	Bound bool
+	// Lives is how often it was made anew, since the server had forgotten it. Complete
+	// says that the plan's RECLAIM_COMPLETE has taken place.
+	Lives    int
+	Complete bool
 
 	confirm   [8]byte
 	createSeq uint32
@@ -148,7 +173,12 @@ func (w *World) bindState(ref int, s *nfs4.Stateid4) {
 		w.advance(s)
 		return
 	}
+	was := *st
+	delete(w.byOther, was.other)
 	*st = State{other: s.Other, seqid: s.Seqid, Bound: true}
+	if was.Bound && !was.Closed { // reclaimed: the same under another state id
+		st.Steps, st.More, st.Unconfirmed = was.Steps, was.More, was.Unconfirmed
+	}
 	w.byOther[s.Other] = ref
 }
 
