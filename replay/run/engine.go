@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/alarm"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
@@ -42,6 +43,7 @@ type engine struct {
 	later    []postponed
 	confirms map[int]bool // states that the plan confirms
 	ours     []ownSession // that the plan does not end
+	own      xdr.Message  // result of the latest call of callOwn, until the next call
 	restarts restarts
 
 	start    time.Time

@@ -102,6 +102,7 @@ func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan
 	}
 	e.giveSlot(c)
 	e.learn(c, res)
+	e.own = res
 	if code, symbol := judge.StatusOf(res); code != 0 {
 		return &client.StatusError{Operation: lastName(o), Code: code, Symbol: symbol}
 	}

@@ -46,6 +46,8 @@ const (
 	maxRecoveries = 64
 	// maxLost is how many states that were lost are named.
 	maxLost = 16
+	// maxAnew is how often one client is made anew.
+	maxAnew = 256
 	// maxFailed is how often in a row it is tried to make a client anew.
 	maxFailed = 3
 	// maxRenewals is how often a call is sent again for this.
@@ -154,7 +156,7 @@ func (e *engine) uncommitted(w *world.World) {
 func (e *engine) recover(w *world.World, id int, why string) bool {
 	s := &e.restarts
 	k := [2]int{w.Number, id}
-	if s.failed[k] >= maxFailed {
+	if s.failed[k] >= maxFailed || w.Clients[id].Lives >= maxAnew {
 		return false
 	}
 	began := time.Now()
@@ -227,7 +229,7 @@ func (r *recovery) run() error {
 	}
 	for _, kind := range []func(int) error{r.open, r.lock} {
 		for i := range t.States {
-			if t.States[i].Client != r.client || !w.States[i+1].Bound || w.States[i+1].Closed {
+			if t.States[i].Client != r.client || !w.States[i+1].Bound || w.States[i+1].Closed || !w.Latest(i+1) {
 				continue
 			}
 			if err := kind(i + 1); prepareFatal(err) {
@@ -286,6 +288,9 @@ func (r *recovery) compound(ops []plan.CompoundOp, binds ...plan.Bind) error {
 // lost gives a state up.
 func (r *recovery) lost(id int, why error) {
 	s := &r.load.Tables.States[id-1]
+	for _, i := range r.w.Aliases(id) {
+		r.w.States[i] = world.State{Refused: true}
+	}
 	r.w.States[id] = world.State{Refused: true}
 	r.Lost++
 	if len(r.Details) < maxLost {
@@ -343,8 +348,29 @@ func (r *recovery) openWith(id int, claim ...plan.Field) error {
 	}
 	args := append([]plan.Field{seqid, u32("share_access", access), u32("share_deny", deny), {N: "clientid", Kind: plan.FieldClient, Ref: r.client},
 		{N: "owner", Kind: plan.FieldText, Bytes: owner}, u32("opentype", uint32(nfs4.OPEN4_NOCREATE))}, claim...)
-	return r.compound([]plan.CompoundOp{put(s.Object), {Op: uint32(nfs4.OP_OPEN), Args: args}},
+	aliases := r.w.Aliases(id)
+	err := r.compound([]plan.CompoundOp{put(s.Object), {Op: uint32(nfs4.OP_OPEN), Args: args}},
 		plan.Bind{At: 1, Kind: plan.FieldState, Ref: id, State: plan.OpenState})
+	for _, i := range aliases {
+		if err == nil {
+			r.w.Follow(i, id)
+		}
+	}
+	if err != nil || !r.unconfirmed() || seqid.Kind != plan.FieldSeqid {
+		return err
+	}
+	return r.compound(openConfirm(s, id), plan.Bind{At: 1, Kind: plan.FieldState, Ref: id})
+}
+
+// unconfirmed reports whether the server wants the OPEN to be confirmed that was sent last.
+// It need not for a reclaim.
+func (r *recovery) unconfirmed() bool {
+	c, ok := r.own.(*nfs4.CompoundRes)
+	if !ok || len(c.Ops) == 0 {
+		return false
+	}
+	o, ok := c.Ops[len(c.Ops)-1].Body.(*nfs4.OPEN4res)
+	return ok && o.Status == nfs4.NFS4_OK && o.Resok4.Rflags&nfs4.OPEN4_RESULT_CONFIRM != 0
 }
 
 // reopen opens files anew whose opens could not be reclaimed, since there is no grace period
@@ -372,7 +398,12 @@ func (r *recovery) reopen() error {
 
 // shares are the access and deny modes that an open has come to.
 func (r *recovery) shares(id int) (access, deny uint32) {
-	for _, x := range r.w.States[id].Steps {
+	var steps []world.Step
+	for _, i := range append(r.w.Aliases(id), id) {
+		steps = append(steps, r.w.States[i].Steps...)
+	}
+	slices.SortFunc(steps, func(a, b world.Step) int { return int(a.Op - b.Op) })
+	for _, x := range steps {
 		switch a := r.argsOf(x).(type) {
 		case *nfs4.OPEN4args:
 			access |= uint32(a.ShareAccess) & nfs4.OPEN4_SHARE_ACCESS_BOTH
@@ -411,8 +442,14 @@ func (r *recovery) lock(id int) error {
 	}
 	open, owner, held := r.held(id)
 	switch {
+	case open > 0 && r.w.States[open].Closed:
+		r.w.States[id].Closed = true // it went with its open
+		return nil
 	case open == 0 || !r.w.States[open].Bound || s.Object == 0 || r.w.Objects[s.Object].Handle == nil:
 		r.lost(id, errors.New("its file is not open"))
+		return nil
+	case r.refused[open] != nil && len(held) == 0:
+		r.w.States[id] = world.State{Refused: true}
 		return nil
 	case r.refused[open] != nil:
 		r.lost(id, r.refused[open])
@@ -425,6 +462,9 @@ func (r *recovery) lock(id int) error {
 	if release {
 		// The plan may go on with the state id of a lock that holds nothing at present.
 		held = []lockRange{{typ: nfs4.READ_LT, from: 1<<63 - 2, to: 1<<63 - 1}}
+		if access, _ := r.shares(open); access&nfs4.OPEN4_SHARE_ACCESS_READ == 0 {
+			held[0].typ = nfs4.WRITE_LT
+		}
 	}
 	for i, x := range held {
 		args := []plan.Field{u32("locktype", uint32(x.typ)), u32("reclaim", 1), {N: "offset", Kind: plan.FieldU64, Value: x.from},
@@ -438,6 +478,10 @@ func (r *recovery) lock(id int) error {
 		err := r.compound([]plan.CompoundOp{put(s.Object), {Op: uint32(nfs4.OP_LOCK), Args: args}}, plan.Bind{At: 1, Kind: plan.FieldState, Ref: id, State: plan.LockState})
 		if prepareFatal(err) {
 			return err
+		}
+		if err != nil && release {
+			r.w.States[id] = world.State{Refused: true} // it held nothing
+			return nil
 		}
 		if err != nil {
 			r.lost(id, err)

@@ -76,7 +76,7 @@ func (w *World) used(a *plan.Field, op, code uint32) {
 	case a.Kind == plan.FieldSession && op == uint32(nfs4.OP_DESTROY_SESSION):
 		w.Sessions[a.Ref].Bound = false
 	case a.Kind == plan.FieldState && ops.EndsState(op):
-		w.States[a.Ref].Closed = true
+		w.end(a.Ref)
 	}
 }
 

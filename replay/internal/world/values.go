@@ -154,7 +154,9 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		if t.Kind != plan.DelegationState && !s.Refused {
 			return dst, &Unbound{Kind: f.Kind, Ref: f.Ref}
 		}
-		v.Form.Note = verdict.Undelegated
+		if v.Form.Note = verdict.Undelegated; t.Kind != plan.DelegationState {
+			v.Form.Note = verdict.Stateless
+		}
 		// READ, WRITE and SETATTR take the anonymous one, whatever becomes of opens at
 		// the same time.
 		switch v.Form.operation(f) {

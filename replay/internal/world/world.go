@@ -61,6 +61,9 @@ type State struct {
 
 	other [12]byte
 	seqid uint32
+	// alias is an earlier state with the same state id, 0 if there is none: the captured
+	// server had told them apart.
+	alias int
 }
 
 // Step is operation At of op Op.
@@ -177,16 +180,46 @@ func (w *World) bindState(ref int, s *nfs4.Stateid4) {
 	delete(w.byOther, was.other)
 	*st = State{other: s.Other, seqid: s.Seqid, Bound: true}
 	if was.Bound && !was.Closed { // reclaimed: the same under another state id
-		st.Steps, st.More, st.Unconfirmed = was.Steps, was.More, was.Unconfirmed
+		st.Steps, st.More, st.Unconfirmed, st.alias = was.Steps, was.More, was.Unconfirmed, was.alias
+	} else if first := w.byOther[s.Other]; first != ref {
+		st.alias = first
 	}
 	w.byOther[s.Other] = ref
+}
+
+// Latest reports whether a state is the latest of those with the same state id.
+func (w *World) Latest(ref int) bool { return w.byOther[w.States[ref].other] == ref }
+
+// Aliases are earlier states with the same state id.
+func (w *World) Aliases(ref int) (list []int) {
+	other := w.States[ref].other
+	for i := w.States[ref].alias; i > 0 && i < len(w.States) && w.States[i].other == other && len(list) < len(w.States); i = w.States[i].alias {
+		list = append(list, i)
+	}
+	return list
+}
+
+// Follow gives a state the state id of another one.
+func (w *World) Follow(ref, as int) {
+	w.States[ref].other, w.States[ref].seqid = w.States[as].other, w.States[as].seqid
+}
+
+// end notes that a state is no more, with all that have the same state id.
+func (w *World) end(ref int) {
+	w.States[ref].Closed = true
+	if last := w.byOther[w.States[ref].other]; last > 0 && w.States[last].other == w.States[ref].other {
+		w.States[last].Closed = true
+		for _, i := range w.Aliases(last) {
+			w.States[i].Closed = true
+		}
+	}
 }
 
 // advance moves the seqid of a state on.
 func (w *World) advance(s *nfs4.Stateid4) {
 	if i, ok := w.byOther[s.Other]; ok {
 		// A reply that was overtaken by another has an older seqid.
-		if st := &w.States[i]; int32(s.Seqid-st.seqid) > 0 || s.Seqid == 1 && st.seqid == 0xffffffff {
+		if st := &w.States[i]; st.other == s.Other && (int32(s.Seqid-st.seqid) > 0 || s.Seqid == 1 && st.seqid == 0xffffffff) {
 			st.seqid = s.Seqid
 		}
 	}
