@@ -134,13 +134,9 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		}
 	}
 	if o.parent {
-		child, cancel := context.WithCancel(ctx)
+		var cancel func()
+		ctx, cancel = withParent(ctx, s.In)
 		defer cancel()
-		ctx = child
-		go func() {
-			_, _ = io.Copy(io.Discard, s.In)
-			cancel()
-		}()
 	}
 	where.PeerTimeout = o.patience
 	if where.Budget, err = o.budget(s); err != nil {
@@ -208,6 +204,16 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	}
 	closers = nil
 	return err
+}
+
+// withParent is a context that ends when standard input does.
+func withParent(ctx context.Context, in io.Reader) (context.Context, func()) {
+	child, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return child, cancel
 }
 
 // at are the options of a fabric that listens at an address.

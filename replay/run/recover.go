@@ -479,12 +479,13 @@ func (r *recovery) lock(id int) error {
 		if prepareFatal(err) {
 			return err
 		}
-		if err != nil && release {
+		switch {
+		case err != nil && release:
 			r.w.States[id] = world.State{Refused: true} // it held nothing
-			return nil
-		}
-		if err != nil {
+		case err != nil:
 			r.lost(id, err)
+		}
+		if !r.w.States[id].Bound {
 			return nil
 		}
 		if release {

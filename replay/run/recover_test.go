@@ -13,6 +13,7 @@ import (
 
 	proto "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -32,10 +33,10 @@ func (kept) Close() error { return nil }
 
 // restarting replays against a server that is ended and started again, with the same files,
 // after so many outcomes each.
-func restarting(t *testing.T, w *workload.Workload, grace time.Duration, relaxed bool, after ...int) *report.Report {
+func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Duration, after ...int) *report.Report {
 	t.Helper()
 	ctx := within(t, time.Minute)
-	o := site.Options{Name: "tcp", TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
+	o := site.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}, TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
 	clients, err := site.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func restarting(t *testing.T, w *workload.Workload, grace time.Duration, relaxed
 	serve(0)
 	dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
 	n := 0
-	opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, Relaxed: relaxed, Timeout: 20 * time.Second, CallbackWait: time.Millisecond,
+	opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, Timeout: 20 * time.Second, CallbackWait: time.Millisecond,
 		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
 		Access: func(ctx context.Context) (*run.Access, error) {
 			r, err := dial(ctx)
@@ -92,12 +93,17 @@ func restarting(t *testing.T, w *workload.Workload, grace time.Duration, relaxed
 // TestRecovery: the server restarts in the middle of a run. Clients, sessions, opens and
 // locks are made anew, and all replies are as captured.
 func TestRecovery(t *testing.T) {
-	for _, name := range []string{"rocev2-nfs41-mixed-load.pcap.zst", "rocev2-nfs42-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
+	list := []string{"rocev2-nfs41-mixed-load.pcap.zst", "iwarp-nfs40-basic.pcap.zst", "rocev2-nfs41-restart.pcap.zst", "rocev2-nfs42-basic.pcap.zst"}
+	if testing.Short() {
+		list = list[:2]
+	}
+	for i, name := range list {
+		fabric := []string{"iwarp", "tcp"}[min(i, 1)]
 		t.Run(name, func(t *testing.T) {
 			w := load(t, "../../samples/"+name, planner.Options{})
 			reclaimed := 0
 			for _, grace := range []time.Duration{50 * time.Millisecond, 0} {
-				r := restarting(t, w, grace, false, len(w.Ops)/5, len(w.Ops)/2, len(w.Ops)*4/5)
+				r := restarting(t, fabric, w, grace, len(w.Ops)/5, len(w.Ops)/2, len(w.Ops)*4/5)
 				var text strings.Builder
 				_ = r.Text(&text)
 				opens := 0
@@ -190,7 +196,7 @@ func TestLocksReclaimed(t *testing.T) {
 		add(proto.OP_LOCKT, status, false, u32(uint64(proto.WRITE_LT)), u64(offset), u64(1), client, plan.Field{Kind: plan.FieldText, Bytes: []byte("somebody else")})
 	}
 	add(proto.OP_LOCKU, proto.NFS4_OK, false, u32(uint64(proto.WRITE_LT)), u32(0), state(2), u64(0), u64(1<<64-1))
-	r := restarting(t, w, 1500*time.Millisecond, false, 3)
+	r := restarting(t, "tcp", w, 1500*time.Millisecond, 3)
 	if len(r.Recoveries) != 1 || r.Recoveries[0].Opens != 1 || r.Recoveries[0].Locks != 3 || r.Recoveries[0].Lost != 0 || !r.Explained() {
 		var text strings.Builder
 		_ = r.Text(&text)
