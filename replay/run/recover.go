@@ -441,6 +441,7 @@ func (r *recovery) lock(id int) error {
 		return nil
 	}
 	open, owner, held := r.held(id)
+	_, refused := r.refused[open]
 	switch {
 	case open > 0 && r.w.States[open].Closed:
 		r.w.States[id].Closed = true // it went with its open
@@ -448,10 +449,10 @@ func (r *recovery) lock(id int) error {
 	case open == 0 || !r.w.States[open].Bound || s.Object == 0 || r.w.Objects[s.Object].Handle == nil:
 		r.lost(id, errors.New("its file is not open"))
 		return nil
-	case r.refused[open] != nil && len(held) == 0:
+	case refused && len(held) == 0:
 		r.w.States[id] = world.State{Refused: true}
 		return nil
-	case r.refused[open] != nil:
+	case refused:
 		r.lost(id, r.refused[open])
 		return nil
 	case r.w.States[id].More:
