@@ -239,6 +239,9 @@ const maxMade = 1 << 12
 // are.
 func (s *identity) same(a, b int, why plan.SameWhy, detail string) bool {
 	x, y := s.owners[a], s.owners[b]
+	if a == b {
+		return false
+	}
 	if s.b.opt.Separate || x != "" && y != "" && x != y {
 		return false
 	}

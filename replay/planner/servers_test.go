@@ -51,6 +51,19 @@ func diropargs(dir, name string) (a nfs3.Diropargs3) {
 
 // TestOneServer: what shows that two addresses are of one server, and what does not.
 func TestOneServer(t *testing.T) {
+	t.Run("one address", func(t *testing.T) {
+		s := newScene(t)
+		s.exchange("a", 1, "nfs.example")
+		s.exchange("a", 1, "nfs.example")
+		s.compound(1, sequence("session", 0, 1))
+		s.exchange("b", 2, "nfs.example")
+		if len(s.b.ids.late) > 0 {
+			t.Errorf("%+v", s.b.ids.late)
+		}
+		if l := s.plan(); len(l.Servers) != 1 || len(l.Servers[0].Same) > 0 {
+			t.Errorf("%+v", l.Servers)
+		}
+	})
 	const one, two = "192.0.2.1", "2001:db8::1"
 	const root = "\x01\x00\x06\x00an-id-of-16-bytes!"
 	for _, c := range []struct {
