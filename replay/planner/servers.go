@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -28,8 +29,8 @@ type identity struct {
 	// used are servers of which the plan has objects or clients already.
 	used []bool
 	// owners are what EXCHANGE_ID has returned, by server; byOwner the opposite.
-	owners  map[int]string
-	byOwner map[string]int
+	owners  map[int]ownerKey
+	byOwner map[ownerKey]int
 	// found counts names that were made at one server and found at another.
 	found map[[2]int]int
 	made  map[madeKey]*obj // what calls have made, by number
@@ -37,7 +38,7 @@ type identity struct {
 }
 
 func (s *identity) init(b *Builder) {
-	*s = identity{b: b, into: []int{0}, used: []bool{false}, owners: map[int]string{}, byOwner: map[string]int{}, found: map[[2]int]int{}, made: map[madeKey]*obj{}}
+	*s = identity{b: b, into: []int{0}, used: []bool{false}, owners: map[int]ownerKey{}, byOwner: map[ownerKey]int{}, found: map[[2]int]int{}, made: map[madeKey]*obj{}}
 }
 
 // add makes room for a server.
@@ -104,8 +105,8 @@ func (s *identity) owner(c *call, major, scope []byte) {
 	if len(major) == 0 || len(major) > nfs4.NFS4_OPAQUE_LIMIT || len(scope) > nfs4.NFS4_OPAQUE_LIMIT {
 		return
 	}
-	k := fmt.Sprintf("%q %q", major, scope)
-	if s.owners[c.server] == "" && len(s.owners) < maxServers {
+	k := ownerKey(sha256.Sum256(fmt.Appendf(nil, "%q %q", major, scope)))
+	if s.owners[c.server] == (ownerKey{}) && len(s.owners) < maxServers {
 		s.owners[c.server] = k
 	}
 	other := s.byOwner[k]
@@ -148,6 +149,12 @@ func (s *identity) others(than int, f func(other int) bool) {
 		}
 	}
 }
+
+// ownerKey stands for a server owner with its scope, which may be long.
+type ownerKey [sha256.Size]byte
+
+// maxLate bounds what is found too late.
+const maxLate = 64
 
 // maxCompared is how many servers one is compared with.
 const maxCompared = 16
@@ -242,7 +249,7 @@ func (s *identity) same(a, b int, why plan.SameWhy, detail string) bool {
 	if a == b {
 		return false
 	}
-	if s.b.opt.Separate || x != "" && y != "" && x != y {
+	if s.b.opt.Separate || x != (ownerKey{}) && y != (ownerKey{}) && x != y {
 		return false
 	}
 	keep, drop := b, a
@@ -254,7 +261,7 @@ func (s *identity) same(a, b int, why plan.SameWhy, detail string) bool {
 		known := func(x plan.SameServer) bool {
 			return x.Addr == note.Addr && x.As == note.As || x.Addr == note.As && x.As == note.Addr
 		}
-		if len(s.late) < maxServers && !slices.ContainsFunc(s.late, known) {
+		if len(s.late) < maxLate && !slices.ContainsFunc(s.late, known) {
 			s.late = append(s.late, note)
 		}
 		return false
@@ -266,8 +273,8 @@ func (s *identity) same(a, b int, why plan.SameWhy, detail string) bool {
 // merge makes a server that has nothing yet another address of one.
 func (s *identity) merge(keep, drop int, note plan.SameServer) {
 	s.into[drop] = keep
-	if s.owners[keep] == "" && s.owners[drop] != "" {
-		s.owners[keep] = s.owners[drop]
+	if x, known := s.owners[drop]; known && s.owners[keep] == (ownerKey{}) {
+		s.owners[keep] = x
 	}
 	k := &s.b.t.Servers[keep-1]
 	k.Same = append(k.Same, note)
