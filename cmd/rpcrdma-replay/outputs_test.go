@@ -37,7 +37,7 @@ func outputsProgram() *clitest.Program {
 		Roles: map[string]clitest.Role{
 			// Of the fabric.
 			"--local": n, "--link-bandwidth": n, "--model": n, "--dialect": n, "--registration": n, "--chunks": n,
-			"--credit-policy": n, "--provider": n, "--format": n, "--payload": n, "--fault": n, "--keytab": in, "--sysfs": in,
+			"--credit-policy": n, "--provider": n, "--format": n, "--payload": n, "--same-server": n, "--fault": n, "--keytab": in, "--sysfs": in,
 			"rpcrdma-replay plan --output": out, "rpcrdma-replay plan --dot": out, "rpcrdma-replay plan --ops": n,
 			// --dir of run and bench is a directory of the server, and so is what
 			// they do there.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -33,6 +35,8 @@ type planOptions struct {
 	ops         string
 	noICRC      bool
 	keytab      string
+	same        []string
+	separate    bool
 	openCalls   int
 	connections int
 	limit       cli.Memory
@@ -78,6 +82,7 @@ func newPlanCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.ops, "ops", "", "only the operations of this `range` in the graph, for example 100-160")
 	f.IntVar(&o.objects, "limit-objects", 0, "objects and names `n` that are followed (default 1048576)")
 	f.Var(&o.memory, "limit-tables", "memory for objects, names, states and clients (default 80M)")
+	sameFlags(f, &o.same, &o.separate)
 	cli.KeytabFlag(f, &o.keytab)
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "calls `n` without a reply that are remembered (default 16384)")
@@ -211,11 +216,6 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	if err != nil {
 		return nil, err
 	}
-	in, err := capture.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
 	dopt := decode.Options{
 		SkipICRC:     o.noICRC,
 		Memory:       o.limit.Decoder(),
@@ -227,10 +227,36 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	if tables == 0 && o.limit.Given() {
 		tables = o.limit.Scale(planner.DefaultMemory)
 	}
-	sum, err := planner.Build(ctx, in, name, dopt, planner.Options{
+	opt := planner.Options{
 		Payload: plan.PayloadMode(o.payload), NoResults: o.noResults, Objects: o.objects, Memory: tables, Sources: args, Tool: "rpcrdma-replay", Files: files,
-		Unwrap: keys.Contexts,
+		Unwrap: keys.Contexts, Separate: o.separate,
+	}
+	opt.Retry = !slices.ContainsFunc(args, func(n string) bool {
+		st, err := os.Stat(n)
+		return err != nil || !st.Mode().IsRegular() // a pipe can be read only once
 	})
+	for _, text := range o.same {
+		same, err := planner.ParseSame(text)
+		if err != nil {
+			return nil, cli.Usagef("--same-server: %v", err)
+		}
+		opt.Same = append(opt.Same, same)
+	}
+	in, sum, err := o.once(ctx, s, name, args, dopt, opt)
+	var late *planner.LateError
+	for again := 1; opt.Retry && errors.As(err, &late); again++ {
+		opt.Same, opt.Retry = append(opt.Same, late.Same...), again < maxAgain
+		_ = in.Close()
+		in, sum, err = o.once(ctx, s, name, args, dopt, opt)
+	}
+	if in == nil {
+		return nil, err
+	}
+	defer in.Close()
+	if sum != nil && errors.As(err, &late) {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %v; --same-server %s,%s plans them together\n", late, late.Same[0].Addr, late.Same[0].As)
+		err = late.Rest
+	}
 	if sum == nil {
 		if errors.Is(err, context.Canceled) {
 			return nil, errors.New("interrupted: no plan was written")
@@ -252,6 +278,25 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 		damaged = cli.ErrDamaged
 	}
 	return damaged, nil
+}
+
+// maxAgain is how often a plan is made again, since servers turned out to be one.
+const maxAgain = 4
+
+// once makes the plan. The reader is nil if the capture cannot be opened.
+func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, args []string, dopt decode.Options, opt planner.Options) (capture.Reader, *plan.Summary, error) {
+	in, err := capture.Open(args, capture.Options{Stdin: s.In, BatchSize: o.limit.Batch()})
+	if err != nil {
+		return nil, nil, err
+	}
+	sum, err := planner.Build(ctx, in, name, dopt, opt)
+	return in, sum, err
+}
+
+// sameFlags adds the flags about servers with several addresses.
+func sameFlags(f *pflag.FlagSet, same *[]string, separate *bool) {
+	f.StringArrayVar(same, "same-server", nil, "two `addresses` of one server, with a comma between them; may be repeated")
+	f.BoolVar(separate, "separate-servers", false, "each address is a server of its own, whatever the capture shows")
 }
 
 func (o *planOptions) print(s *cli.Streams, h *plan.Header) error {

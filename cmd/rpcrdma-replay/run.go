@@ -22,6 +22,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/endpoint"
 	"github.com/rpcrdma/toolkit/replay/judge"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
@@ -74,6 +75,8 @@ type runFlags struct {
 	payload     string
 	faults      []string
 	uid, gid    uint32
+	same        []string
+	separate    bool
 	quiet       bool
 	noReconnect bool
 }
@@ -147,6 +150,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.Uint32Var(&o.gid, "gid", 0, "`group` that makes the files")
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "for a CAPTURE: file data as captured, or by pattern, or sparse")
 
+	sameFlags(f, &o.same, &o.separate)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
 	f.Var(&o.limit, "limit-plan", "text of a plan to hold in memory, which takes up to four times as much (default 64M)")
@@ -278,7 +282,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return run.Preview(s.Out, load, opt, args[1])
+		return run.Preview(s.Out, load, opt, args[1], args[1] == "builtin")
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -289,7 +293,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if args[1] == "builtin" {
 		opt.Tick = -1 // its clock counts nanoseconds
 	}
-	t, err := o.target(ctx, s, files, load, args[1], where, faults)
+	t, err := o.target(ctx, s, files, load, args[1], opt.Directory, where, faults)
 	if err != nil {
 		return err
 	}
@@ -430,7 +434,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 	if err != nil {
 		return nil, err
 	}
-	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory}
+	p := &planOptions{payload: o.payload, format: "text", keytab: o.keytab, limit: o.memory, same: o.same, separate: o.separate}
 	if _, _, err := p.check([]string{name}); err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -452,7 +456,10 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 
 // target is the server of a run, and how it is reached.
 type target struct {
-	name    string
+	name string
+	// directory stands for the captured one. It is there on the built-in server.
+	directory string
+
 	fabric  *site.Fabric
 	addr    netip.AddrPort
 	mount   *site.Fabric
@@ -477,8 +484,8 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server string, where site.Options, faults *faultPlan) (*target, error) {
-	t := &target{version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server, directory string, where site.Options, faults *faultPlan) (*target, error) {
+	t := &target{directory: directory, version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
 		return nil, err
@@ -591,7 +598,11 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	if err != nil {
 		return err
 	}
-	srv := site.NewServer(memory.New(memory.Options{}), site.ServerOptions{})
+	st := memory.New(memory.Options{})
+	if err := makeAll(st, t.directory); err != nil {
+		return fmt.Errorf("the built-in server: %s: %w", t.directory, err)
+	}
+	srv := site.NewServer(st, site.ServerOptions{})
 	t.closers = append(t.closers, srv.Close, server.Close, clients.Close)
 	l, err := server.Listen(ctx, at, t.faults.wrap(srv))
 	if err != nil {
@@ -599,6 +610,23 @@ func (t *target) builtin(ctx context.Context, where site.Options) error {
 	}
 	t.fabric, t.addr = clients, l.Addr()
 	t.name = "the built-in server over " + where.Name
+	return nil
+}
+
+// makeAll makes a directory and those above it.
+func makeAll(st store.Store, directory string) error {
+	at := st.Root()
+	for name := range strings.SplitSeq(strings.Trim(directory, "/"), "/") {
+		if name == "" {
+			continue
+		}
+		var a store.Attr
+		var w store.Wcc
+		if err := st.Mkdir(&store.Cred{}, at, []byte(name), &store.SetAttr{Mask: store.SetMode, Mode: 0o755}, &a, &w); err != nil {
+			return err
+		}
+		at = a.Handle
+	}
 	return nil
 }
 

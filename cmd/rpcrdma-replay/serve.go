@@ -55,7 +55,8 @@ type serveFlags struct {
 const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a server
 in the kernel: from memory, from a directory (--dir, read-only unless --writable is
 given), or with the replies of a capture (--playback). The command prints how a
-Linux client mounts it, and runs until it is interrupted.
+Linux client mounts it, and runs until Ctrl-C; it then says what it has done, and
+the exit status is 0.
 
 RDMA needs no adapter and no privilege: the providers rocev2 and iwarp are software,
 and clients with Soft-RoCE, Soft-iWARP or an adapter can reach them. The kernel's
@@ -133,13 +134,9 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		}
 	}
 	if o.parent {
-		child, cancel := context.WithCancel(ctx)
+		var cancel func()
+		ctx, cancel = withParent(ctx, s.In)
 		defer cancel()
-		ctx = child
-		go func() {
-			_, _ = io.Copy(io.Discard, s.In)
-			cancel()
-		}()
 	}
 	where.PeerTimeout = o.patience
 	if where.Budget, err = o.budget(s); err != nil {
@@ -185,22 +182,38 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		}
 		l, err := f.Listen(ctx, netip.AddrPortFrom(addr.Addr(), port), faults.Handler(h))
 		if err != nil {
+			if ctx.Err() != nil {
+				break // stopped before it has begun
+			}
 			return err
 		}
 		listeners = append(listeners, named{name, l})
 		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
 	}
-	o.mounts(s.Out, listeners)
+	if ctx.Err() == nil {
+		o.mounts(s.Out, listeners)
+	}
+	began := time.Now()
 	<-ctx.Done()
 	if o.parent {
 		return nil
 	}
-	account(s, listeners, where.Budget, h)
+	account(s, time.Since(began), listeners, where.Budget, h)
 	for i := len(closers) - 1; i >= 0; i-- {
 		err = errors.Join(err, closers[i]())
 	}
 	closers = nil
 	return err
+}
+
+// withParent is a context that ends when standard input does.
+func withParent(ctx context.Context, in io.Reader) (context.Context, func()) {
+	child, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return child, cancel
 }
 
 // at are the options of a fabric that listens at an address.
@@ -228,9 +241,9 @@ func (o *serveFlags) budget(s *cli.Streams) (*budget.Budget, error) {
 	}}), nil
 }
 
-// account tells what was done until the interrupt.
-func account(s *cli.Streams, listeners []named, held *budget.Budget, h transport.Handler) {
-	fmt.Fprintln(s.Err, "rpcrdma-replay: interrupted")
+// account says what the server has done until it was stopped, which is how it is meant to end.
+func account(s *cli.Streams, took time.Duration, listeners []named, held *budget.Budget, h transport.Handler) {
+	fmt.Fprintf(s.Err, "rpcrdma-replay: stopped after %s\n", took.Round(100*time.Millisecond))
 	for _, l := range listeners {
 		st := l.Stats()
 		fmt.Fprintf(s.Err, "%s: %d calls, %d replies, %d RDMA Reads of %d bytes, %d RDMA Writes of %d bytes\n", l.name, st.Calls, st.Replies, st.Reads, st.ReadBytes, st.Writes, st.WriteBytes)

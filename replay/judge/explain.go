@@ -30,6 +30,7 @@ var explanations = []explanation{
 	{find: apart, successes: true},
 	{find: planned},
 	{find: cutBefore, outcomes: true},
+	{find: doneBefore, outcomes: true},
 }
 
 // explain looks for an explanation of what differs. compared says that the results
@@ -121,6 +122,16 @@ func doubtful(w *workload.Workload) map[place1]*plan.Object {
 		}
 	}
 	return m
+}
+
+// doneBefore explains a call that the server may have done before its restart, without a
+// reply: the name is there already then, or is gone.
+func doneBefore(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
+	code, _ := StatusOf(r.Result)
+	st := nfs4.Nfsstat4(code)
+	fits := r.Sent == verdict.Restarted && r.Op.Compound != nil && r.Op.Modifies && r.Op.Expect != nil && r.Op.Expect.Status == 0 &&
+		(st == nfs4.NFS4ERR_EXIST || st == nfs4.NFS4ERR_NOENT)
+	return verdict.Reason{Code: verdict.Restarted}, fits
 }
 
 // aboveBase explains ops on directories above the base, which are the server's own.

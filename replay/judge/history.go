@@ -15,9 +15,10 @@ type history struct {
 	unhappened map[int]*plan.Op
 	// named is the first of these ops by the name of the object.
 	named map[string]*plan.Op
-	// listings are directories whose listing is under way: names that one side has
-	// given and the other has not, yet.
-	listings map[int]map[string]int
+	// listings are those under way, by their first op: names that one side has given and
+	// the other has not, yet. continues has the first op of each that continues another.
+	listings  map[int]map[string]int
+	continues map[int]int
 	// ledger is what this server must hold by what it has executed.
 	ledger *ledger.Ledger
 	// onlyHere are ops that have changed something here, and failed in the capture: the
@@ -36,7 +37,10 @@ type history struct {
 func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
-		h = &history{unhappened: map[int]*plan.Op{}, named: map[string]*plan.Op{}, listings: map[int]map[string]int{}, ledger: ledger.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{}}
+		h = &history{
+			unhappened: map[int]*plan.Op{}, named: map[string]*plan.Op{}, listings: map[int]map[string]int{}, continues: map[int]int{},
+			ledger: ledger.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
+		}
 		j.worlds[world] = h
 	}
 	return h

@@ -65,6 +65,18 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 	clear(h.verifiers)
 }
 
+// Restarted takes in that the server was restarted. It returns how many files had data that
+// no COMMIT had followed, which the server may have lost (RFC 8881, section 18.32).
+func (j *Judge) Restarted(world int) int {
+	h := j.history(world)
+	n := len(h.verifiers)
+	for object := range h.verifiers {
+		h.ledger.Uncommitted(object)
+	}
+	clear(h.verifiers)
+	return n
+}
+
 // meanwhile reports whether a call that was under way together with an op changes a
 // part of a range, so that either of two contents is right.
 func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {

@@ -9,11 +9,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
-	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// listing judges names that only one side has. A server splits and orders a directory
-// as it likes, so that names that are missing in one reply may come in another one: at
+// listing judges names that only one side has. A server splits and orders a directory,
+// or a list of extended attributes, as it likes, so that names that are missing in one reply may come in another one: at
 // the end of both listings nothing must be left.
 func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	c := &j.cmp
@@ -30,10 +29,10 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	}
 	haveEnd, _ := listEnds(r.Result)
 	// The end of the list is judged here, not field by field.
-	c.different = slices.DeleteFunc(c.different, func(d verdict.Reason) bool { return d.At.Field == "eof" })
+	c.different = slices.DeleteFunc(c.different, func(d verdict.Reason) bool { return d.At.Field == "eof" || d.At.Field == "lxr_eof" })
 	h := j.history(r.World)
-	dir := workload.ObjectAt(r.Op, readdir(r.Op))
-	open := h.listings[dir]
+	first := h.firstOf(r.Op)
+	open := h.listings[first]
 	other := verdict.Reason{Code: verdict.Listing}
 	if len(c.missing) == 0 && len(c.extra) == 0 && len(open) == 0 {
 		if wantEnd != haveEnd {
@@ -43,7 +42,7 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	}
 	if open == nil {
 		open = map[string]int{}
-		h.listings[dir] = open
+		h.listings[first] = open
 	}
 	tally(open, c.missing, 1)
 	tally(open, c.extra, -1)
@@ -51,7 +50,7 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 		v.Worsen(verdict.Equivalent, other)
 		return
 	}
-	delete(h.listings, dir)
+	delete(h.listings, first)
 	missing, added := left(open)
 	j.names = append(append(j.names, missing...), added...)
 	switch {
@@ -66,8 +65,27 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	}
 }
 
-// listEnds tells whether a directory listing ends with a result; ok is false if it is
-// not a listing.
+// firstOf is the op that a listing began with: op, unless it continues where another one
+// ended. Two clients may list a directory at the same time, and one may give up halfway.
+func (h *history) firstOf(o *plan.Op) int {
+	args := o.Args
+	if at := lister(o); at >= 0 {
+		args = o.Compound.Ops[at].Args
+	}
+	first := o.ID
+	for i := range args {
+		if a := &args[i]; a.Kind == plan.FieldCookie && a.Op > 0 {
+			if first = a.Op; h.continues[a.Op] != 0 {
+				first = h.continues[a.Op]
+			}
+			h.continues[o.ID] = first
+		}
+	}
+	return first
+}
+
+// listEnds tells whether a listing of names (of a directory, or of extended attributes)
+// ends with a result; ok is false if it is not a listing.
 func listEnds(m xdr.Message) (eof, ok bool) {
 	switch m := m.(type) {
 	case *nfs3.READDIR3res:
@@ -76,8 +94,11 @@ func listEnds(m xdr.Message) (eof, ok bool) {
 		return m.Resok.Reply.Eof, true
 	case *nfs4.CompoundRes:
 		for i := range m.Ops {
-			if r, ok := m.Ops[i].Body.(*nfs4.READDIR4res); ok {
+			switch r := m.Ops[i].Body.(type) {
+			case *nfs4.READDIR4res:
 				return r.Resok4.Reply.Eof, true
+			case *nfs4.LISTXATTRS4res:
+				return r.LxrValue.LxrEof, true
 			}
 		}
 	}
@@ -90,6 +111,16 @@ func readdir(o *plan.Op) int {
 		return -1
 	}
 	return slices.IndexFunc(o.Compound.Ops, func(c plan.CompoundOp) bool { return c.Op == uint32(nfs4.OP_READDIR) })
+}
+
+// lister is the operation of a COMPOUND that lists names; -1 if none does.
+func lister(o *plan.Op) int {
+	if o.Compound == nil {
+		return -1
+	}
+	return slices.IndexFunc(o.Compound.Ops, func(c plan.CompoundOp) bool {
+		return c.Op == uint32(nfs4.OP_READDIR) || c.Op == uint32(nfs4.OP_LISTXATTRS)
+	})
 }
 
 // tally adds by to the count of each name, and forgets names whose count is 0.

@@ -21,6 +21,8 @@ const (
 	Unreadable
 	// Untold: the ledger had no room for more ranges.
 	Untold
+	// Uncommitted: the server was restarted before a COMMIT (RFC 8881, section 18.32).
+	Uncommitted
 
 	whys
 )
@@ -34,6 +36,7 @@ func (w Why) String() string {
 		NotReadBack: "not read back at the end",
 		Unreadable:  "could not be read back",
 		Untold:      "in more ranges than are kept",
+		Uncommitted: "not committed when the server was restarted",
 	}[w]
 }
 
@@ -63,6 +66,14 @@ func (l *Ledger) replaced(f *file, from, to uint64, why Why) {
 			l.account.never[why] += x.to - x.from
 		}
 	})
+}
+
+// Uncommitted takes in that the server may have lost what was written to a file: nothing is known of it any more.
+func (l *Ledger) Uncommitted(object int) {
+	f := l.file(object)
+	l.replaced(f, 0, forever, Uncommitted)
+	f.fills.set(0, forever, fill{kind: anything})
+	f.forget()
 }
 
 // Account says what became of the bytes that were written. end are those that were compared

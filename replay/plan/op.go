@@ -228,3 +228,18 @@ const ReasonCut = "the capture lacks a part of its arguments"
 func (s *Skip) Cut() bool {
 	return s.Class == Impossible && (s.Code == SkipCut || s.Code == "" && s.Reason == ReasonCut)
 }
+
+// EachField calls f for all arguments.
+func (o *Op) EachField(f func(*Field)) {
+	for i := range o.Args {
+		f(&o.Args[i])
+	}
+	if o.Compound == nil {
+		return
+	}
+	for i := range o.Compound.Ops {
+		for k := range o.Compound.Ops[i].Args {
+			f(&o.Compound.Ops[i].Args[k])
+		}
+	}
+}

@@ -66,6 +66,10 @@ type Summary struct {
 	Created       int    `json:"created"`        // objects that the workload makes
 	ReadBytes     uint64 `json:"read_bytes"`
 	WriteBytes    uint64 `json:"write_bytes"`
+	// Servers are addresses of the first servers that have calls. Same tells which
+	// further addresses belong to one, and why.
+	Servers []string     `json:"servers,omitempty"`
+	Same    []SameServer `json:"same_servers,omitempty"`
 	// Limits that were reached.
 	Limits []string `json:"limits,omitempty"`
 }
@@ -83,6 +87,12 @@ func (h *Header) Text(w io.Writer) error {
 		p.f(", from %v", join(h.Fabrics))
 	}
 	p.f("\n")
+	for _, x := range s.Same {
+		p.f("%s\n", x)
+	}
+	if len(s.Servers) > 1 {
+		p.f("several servers, whose files are prepared apart: %s\n", join(s.Servers))
+	}
 	p.counts("operations", s.Ops)
 	for _, r := range s.Reasons {
 		p.f("  %6d  %s: %s\n", r.Count, r.Class, r.Reason)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -77,6 +78,46 @@ type Server struct {
 	ID       int      `json:"id"`
 	Addr     string   `json:"addr"`
 	Versions []string `json:"versions,omitempty"` // "3", "4.1"
+	// Same are further addresses of it.
+	Same []SameServer `json:"same,omitempty"`
+}
+
+// SameServer says that two addresses are of one server.
+type SameServer struct {
+	Addr   string  `json:"addr"`
+	As     string  `json:"as"`
+	Why    SameWhy `json:"why"`
+	Detail string  `json:"detail,omitempty"` // what shows it
+}
+
+// SameWhy is what shows that two addresses are of one server.
+type SameWhy string
+
+// What shows it.
+const (
+	SameOwner   SameWhy = "owner"   // EXCHANGE_ID returned the same server owner and scope
+	SameSession SameWhy = "session" // a session of one was accepted by the other
+	SameHandle  SameWhy = "handle"  // both gave the same file handle
+	SameMade    SameWhy = "made"    // what was made at one was found at the other
+	SameTold    SameWhy = "told"    // the user says so
+)
+
+// String says it in words.
+func (s SameServer) String() string {
+	why := string(s.Why)
+	switch s.Why {
+	case SameOwner:
+		why = "EXCHANGE_ID returned the same server owner " + strconv.Quote(s.Detail)
+	case SameSession:
+		why = "session " + s.Detail + " was accepted by both"
+	case SameHandle:
+		why = "both have the file handle " + s.Detail
+	case SameMade:
+		why = strconv.Quote(s.Detail) + " was created at one and found at the other"
+	case SameTold:
+		why = "as was asked for"
+	}
+	return s.Addr + " and " + s.As + " are one server: " + why
 }
 
 // Connection is a captured connection. Calls of one connection are one stream

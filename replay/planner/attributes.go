@@ -34,6 +34,7 @@ func (o *obj) attrs3(a *nfs3.Fattr3) {
 	}
 	if !o.fsidKnown {
 		o.fsid, o.fsidKnown = [2]uint64{a.Fsid}, true
+		o.s.b.ids.numbered(o, fileID{o.fsid, a.Fileid})
 	}
 	if o.mode == nil && !o.modeChanged {
 		o.mode = u32(a.Mode & 0o7777)
@@ -68,6 +69,9 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 	if a.Has(nfs4.FATTR4_FSID) && !o.fsidKnown {
 		o.fsid, o.fsidKnown = [2]uint64{a.Fsid.Major, a.Fsid.Minor}, true
+		if a.Has(nfs4.FATTR4_FILEID) {
+			s.b.ids.numbered(o, fileID{o.fsid, a.Fileid})
+		}
 		s.promote(o)
 	}
 	if a.Has(nfs4.FATTR4_MODE) && o.mode == nil && !o.modeChanged {

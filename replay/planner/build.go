@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -15,6 +16,10 @@ import (
 // Build makes a plan of a capture. opt tells the decoder's limits; that data is
 // kept is seen to here. The plan is good even if the error is one of reading
 // the capture, as long as the summary is not nil.
+//
+// If two servers turn out to be one after calls of both have been added, the plan has them
+// apart, and the error is a *LateError: a second call, with Same of the error added to the
+// options, makes a plan that has them together.
 func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Options, opt Options) (*plan.Summary, error) {
 	b, err := NewBuilder(out, opt)
 	if err != nil {
@@ -41,11 +46,34 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 	if failed != nil {
 		return nil, errors.Join(failed, b.Abort())
 	}
+	if late := b.ids.late; len(late) > 0 && opt.Retry {
+		return nil, errors.Join(&LateError{Same: late, Rest: read}, b.Abort())
+	}
 	s, err := b.Finish()
 	if err != nil {
 		return nil, err
 	}
+	if late := b.ids.late; len(late) > 0 {
+		return s, &LateError{Same: late, Rest: read}
+	}
 	return s, read
+}
+
+// LateError says that servers which a plan has apart are one. Rest is another error of
+// reading the capture, or nil.
+type LateError struct {
+	Same []plan.SameServer
+	Rest error
+}
+
+func (e *LateError) Unwrap() error { return e.Rest }
+
+func (e *LateError) Error() string {
+	s := e.Same[0].String()
+	if n := len(e.Same) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %d more)", n)
+	}
+	return s + "; this showed after calls of both, and the plan has them apart"
 }
 
 // stopper ends a capture when the context does.

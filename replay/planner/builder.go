@@ -30,6 +30,12 @@ type Options struct {
 	Tool    string
 	// Files knows what is read and must not be written; may be nil.
 	Files *outfile.Files
+	// Same are addresses that belong to one server, whatever the capture shows; with
+	// Separate each address is a server of its own.
+	Same     []plan.SameServer
+	Separate bool
+	// Retry makes Build return a LateError without a plan, as the caller will call it again.
+	Retry bool
 	// Unwrap opens what RPCSEC_GSS has wrapped, if Build is to; it may be nil.
 	Unwrap rpc.Unwrapper
 }
@@ -60,7 +66,8 @@ type Builder struct {
 	uses       int // in all histories, or more
 	maxUses    int
 
-	servers map[string]int
+	servers map[string]int // by address
+	ids     identity
 	creds   map[string]int
 	conns   map[int]*connection // by ID in the capture
 	rest    *connection         // the latest, which stands for those that have no room
@@ -116,6 +123,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 		},
 	}
 	b.space.init(b)
+	b.ids.init(b)
 	b.states.init(b)
 	if opt.Payload == plan.Captured {
 		if b.data, err = newDataFile(opt.Files, out+".data"); err != nil {
@@ -171,6 +179,11 @@ func (b *Builder) server(end rdma.End) int {
 	if id := b.servers[a]; id != 0 {
 		return id
 	}
+	if id, why := b.ids.told(a); id != 0 {
+		b.t.Servers[id-1].Same = append(b.t.Servers[id-1].Same, why)
+		b.servers[a] = id
+		return id
+	}
 	id := len(b.t.Servers) + 1
 	if id > maxServers {
 		b.limit("more servers than are followed: the rest is taken for one")
@@ -178,6 +191,7 @@ func (b *Builder) server(end rdma.End) int {
 	}
 	b.room.take(serverSize)
 	b.t.Servers = append(b.t.Servers, plan.Server{ID: id, Addr: a})
+	b.ids.add()
 	b.servers[a] = id
 	return id
 }
@@ -312,6 +326,7 @@ func (b *Builder) Finish() (*plan.Summary, error) {
 func (b *Builder) tables() {
 	b.space.finish()
 	b.states.finish()
+	b.ids.finish()
 	h := &b.t.Header
 	*h = plan.Header{
 		Format: plan.Format, Tool: b.opt.Tool, Start: b.start, Duration: b.end - b.start,

@@ -59,7 +59,7 @@ func (b *Builder) Add(v *rpc.View) error {
 	clear(c.depAt)
 	*c = call{b: b, v: v, form: c.form, deps: c.deps[:0], depAt: c.depAt, reasons: c.reasons[:0], scratch: c.scratch, objs: c.objs[:0]}
 	c.conn = b.connection(v)
-	c.server = b.t.Connections[c.conn.id-1].Server
+	c.server = b.ids.real(b.t.Connections[c.conn.id-1].Server)
 	c.start, c.end = tx.First().Time-b.start, -1
 	if tx.Reply.Seen() {
 		c.end = max(tx.Reply.Last.Time-b.start, c.start)
@@ -70,6 +70,7 @@ func (b *Builder) Add(v *rpc.View) error {
 		b.skip(c, class, reason)
 		return b.err
 	}
+	b.ids.look(c)
 	c.add()
 	return b.err
 }
@@ -172,6 +173,9 @@ func (c *call) mounted() {
 		return
 	}
 	if r, ok := c.v.Result.(*mount.Mountres3); ok && c.v.ResultErr == nil && r.FhsStatus == mount.MNT3_OK {
+		if c.b.ids.handle(c, r.Mountinfo.Fhandle) {
+			c.server = c.b.ids.real(c.server)
+		}
 		if o := c.b.space.of(c.server, r.Mountinfo.Fhandle); o != nil && o.origin == plan.Before {
 			o.isBase, o.own().base, o.typ, o.nameClass = true, string(a.Dirpath), "dir", plan.Exact
 			c.b.room.take(len(a.Dirpath))

@@ -3,6 +3,7 @@ package planner
 import (
 	"encoding/binary"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -51,8 +52,8 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 	s := &c.b.space
 	if s.cookies+n > maxAllCookies {
 		for _, o := range s.objects {
-			if o.cookies != nil {
-				o.own().cookies = nil
+			if o.cookies != nil || o.xattrs != nil {
+				o.own().cookies, o.own().xattrs = nil, nil
 			}
 		}
 		s.cookies = 0
@@ -70,4 +71,36 @@ func (c *call) remember(d *obj, n int, of func(i int) uint64, verf [8]byte) {
 		d.cookies[of(i)] = cookie{op: c.op.ID, entry: i, last: i == n-1, verf: verf}
 	}
 	s.cookies += len(d.cookies) - before
+}
+
+// rememberXattrs keeps the cookie with which a listing of extended attributes goes on. A
+// reply has one, and the next reply has another in its place.
+func (c *call) rememberXattrs(o *obj, value uint64) {
+	s := &c.b.space
+	if s.cookies >= maxAllCookies || len(o.xattrs) >= maxCookies {
+		s.cookies -= len(o.xattrs)
+		clear(o.xattrs)
+	}
+	if s.cookies >= maxAllCookies {
+		return
+	}
+	if o.xattrs == nil {
+		o.own().xattrs = map[uint64]cookie{}
+	}
+	before := len(o.xattrs)
+	o.xattrs[value] = cookie{op: c.op.ID, last: true}
+	s.cookies += len(o.xattrs) - before
+}
+
+// onlyListing reports whether the COMPOUND has only one operation that lists names: an op
+// has one list of cookies.
+func (c *call) onlyListing() bool {
+	n := 0
+	for i := range c.compound.ops {
+		switch nfs4.NfsOpnum4(c.compound.ops[i].Number) {
+		case nfs4.OP_READDIR, nfs4.OP_LISTXATTRS:
+			n++
+		}
+	}
+	return n == 1
 }

@@ -11,6 +11,12 @@ import (
 func (b *Builder) count() {
 	s := b.summary
 	s.Reasons, s.NotReplayed = sorted(b.reasons), sorted(b.notReplay)
+	for i := range b.t.Servers {
+		if calls := func(c plan.Connection) bool { return c.Server == i+1 && c.Ops > 0 }; i < maxCompared && slices.ContainsFunc(b.t.Connections, calls) {
+			s.Servers = append(s.Servers, b.t.Servers[i].Addr)
+		}
+		s.Same = append(s.Same, b.t.Servers[i].Same...)
+	}
 	notes := map[plan.Reason]int{}
 	for o := range b.space.all() {
 		s.Objects.Add(o.NameClass)

@@ -200,7 +200,7 @@ func built(t *testing.T, out string, units [][]byte, thorough bool) {
 	for i := range conns {
 		conns[i] = &rdma.Connection{ID: i + 1, Fabric: rdma.RoCEv2, Ends: [2]rdma.End{
 			{Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + i/2)}), QPN: 17},
-			{Addr: netip.AddrFrom4([4]byte{192, 0, 2, 1}), QPN: 17},
+			{Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + 200*(i%2))}), QPN: 17}, // a server with two addresses, or two
 		}}
 	}
 	var view rpc.View

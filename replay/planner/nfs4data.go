@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/binary"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -167,11 +168,26 @@ func (c *call) setxattr4(a *nfs4.SETXATTR4args, _ *nfs4.SETXATTR4res) {
 	c.detail = string(a.SxaKey)
 }
 
-func (c *call) listxattrs4(a *nfs4.LISTXATTRS4args, _ *nfs4.LISTXATTRS4res) {
+func (c *call) listxattrs4(a *nfs4.LISTXATTRS4args, r *nfs4.LISTXATTRS4res) {
 	c.xattr(false)
-	c.form.raw("arguments", a)
-	if a.LxaCookie != 0 {
-		c.worse(plan.Inferred, "the cookie of LISTXATTRS is sent as captured")
+	o := c.compound.Current.real()
+	from, known := cookie{}, false
+	if o != nil {
+		from, known = o.xattrs[a.LxaCookie]
+	}
+	switch {
+	case a.LxaCookie == 0:
+		c.form.u64("lxa_cookie", 0)
+	case known:
+		c.must(from.op, plan.DepCookie)
+		c.form.symbol(plan.Field{N: "lxa_cookie", Kind: plan.FieldCookie, Op: from.op, Zero: true}, binary.BigEndian.AppendUint64(nil, a.LxaCookie))
+	default:
+		c.worse(plan.Inferred, "a cookie from before the capture")
+		c.form.u64("lxa_cookie", a.LxaCookie)
+	}
+	c.form.u32("lxa_maxcount", a.LxaMaxcount)
+	if r != nil && o != nil && !r.LxrValue.LxrEof && c.onlyListing() {
+		c.rememberXattrs(o, r.LxrValue.LxrCookie)
 	}
 }
 

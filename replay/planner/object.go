@@ -66,6 +66,7 @@ type details struct {
 	commit  flight   // the latest COMMIT
 	held    []*state // states of it, the latest
 	cookies map[uint64]cookie
+	xattrs  map[uint64]cookie // of LISTXATTRS
 
 	bytes, dir, locks history
 }

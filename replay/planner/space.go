@@ -300,6 +300,7 @@ func (s *space) give(o *obj, k handleKey) {
 }
 
 func (s *space) add(server int, origin plan.ObjectOrigin) *obj {
+	s.b.ids.used[server] = true
 	o := &obj{s: s, server: server, origin: origin, nameClass: plan.Synthesised, details: &none}
 	s.objects = append(s.objects, o)
 	s.b.room.take(objectSize)

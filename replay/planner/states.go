@@ -179,6 +179,7 @@ func (s *states) newClient(server int) *client {
 		return s.clientsIn[n-1]
 	}
 	s.b.room.take(clientSize)
+	s.b.ids.used[server] = true
 	c := &client{Client: plan.Client{ID: len(s.clientsIn) + 1, Server: server, Class: plan.Synthesised}, owners: map[string]*owner{}}
 	s.clientsIn = append(s.clientsIn, c)
 	return c

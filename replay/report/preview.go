@@ -13,8 +13,9 @@ import (
 // Preview says what a run would do.
 type Preview struct {
 	Server, Directory string
-	Make, Write       bool     // whether the files are to be made, and may be
-	Prepared          Prepared // what would be made
+	Same              []plan.SameServer // captured servers that are one
+	Make, Write       bool              // whether the files are to be made, and may be
+	Prepared          Prepared          // what would be made
 	PrepareOnly       bool
 	Clones            int
 	Timing            string
@@ -22,6 +23,9 @@ type Preview struct {
 	Duration          time.Duration // at the speed of the replay
 	Speed             float64
 	Send              int            // calls of one clone
+	Delegated         int            // of Send, those that have nothing to do unless the server gives delegations
+	SendIfThere       int            // the same, if the files that are not made are there nevertheless; 0 if that is known
+	MaxCalls          int            // after which the run ends; 0 for any number
 	Refused           map[string]int // reasons why others are not sent
 	Skipped           int            // transactions that are not in the plan
 	Impossible        []plan.Reason
@@ -35,6 +39,9 @@ type PreviewKind struct{ Calls, Modify, NotSent int }
 func (v *Preview) Text(w io.Writer) error {
 	p := &printer{w: w}
 	p.f("server %s, directory %s\n", v.Server, v.Directory)
+	for _, s := range v.Same {
+		p.f("in the capture %s\n", s)
+	}
 	switch {
 	case v.Make && v.Write:
 		d := &v.Prepared
@@ -51,7 +58,12 @@ func (v *Preview) Text(w io.Writer) error {
 	if v.PrepareOnly {
 		return p.err
 	}
-	p.f("send %s", count(v.Send*v.Clones, "call"))
+	all := v.Send * v.Clones
+	send := all
+	if v.MaxCalls > 0 {
+		send = min(send, v.MaxCalls)
+	}
+	p.f("send %s", count(send, "call"))
 	if v.AsCaptured {
 		p.f(" within %s", round(v.Duration))
 	}
@@ -59,8 +71,17 @@ func (v *Preview) Text(w io.Writer) error {
 	if v.AsCaptured && v.Speed != 1 {
 		p.f(" at %g times the speed", v.Speed)
 	}
-	p.f("\n")
+	p.f(", if the server answers as the captured one did\n")
+	if v.Delegated > 0 {
+		p.f("  %d of them only if it gives delegations\n", v.Delegated*v.Clones)
+	}
+	if more := v.SendIfThere - v.Send; more > 0 {
+		p.f("send %s more if the files that the workload expects are there already\n", count(more*v.Clones, "call"))
+	}
 	p.refused(v)
+	if all > send {
+		p.f("not send %s: the run ends after %d\n", count(all-send, "call"), v.MaxCalls)
+	}
 	if v.Skipped > 0 {
 		p.f("%d transactions of the capture are not in the plan\n", v.Skipped)
 	}
@@ -83,7 +104,7 @@ func (p *printer) refused(v *Preview) {
 	slices.SortFunc(reasons, func(a, b string) int { return cmp.Or(cmp.Compare(v.Refused[b], v.Refused[a]), cmp.Compare(a, b)) })
 	p.f("not send %s:\n", count(all*v.Clones, "call"))
 	for _, why := range reasons {
-		p.f("  %6d  %s\n", v.Refused[why], why)
+		p.f("  %6d  %s\n", v.Refused[why]*v.Clones, why)
 	}
 }
 

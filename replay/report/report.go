@@ -51,8 +51,26 @@ type Report struct {
 	SelfCheck *SelfCheck    `json:"self_check,omitempty"`
 	Diff      *latency.Diff `json:"diff,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
+	// Recoveries are clients of NFSv4 that the server had forgotten.
+	Recoveries []Recovery `json:"recoveries,omitempty"`
 
 	Empty bool `json:"-"` // there is nothing in the plan
+}
+
+// Recovery says how a client was made anew that the server had forgotten.
+type Recovery struct {
+	Clone    int           `json:"clone"`
+	Client   int           `json:"client"` // of the plan
+	Why      string        `json:"why"`    // status that said so
+	At       time.Duration `json:"at_ns"`  // from the start
+	Took     time.Duration `json:"took_ns"`
+	Sessions int           `json:"sessions"`
+	Opens    int           `json:"opens"` // reclaimed
+	Locks    int           `json:"locks"` // byte ranges, reclaimed
+	Reopened int           `json:"reopened"`
+	Lost     int           `json:"lost"`              // states that could not be had again
+	Details  []string      `json:"details,omitempty"` // of these, the first 16
+	Failed   string        `json:"failed,omitempty"`  // why the client could not be made anew
 }
 
 // Setup says how the run was made.

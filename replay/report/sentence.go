@@ -67,6 +67,8 @@ var sentences = [256]any{
 	verdict.ReplyRoom:      "the captured chunks have no room for the reply at this inline threshold: the endpoint chose its own",
 	verdict.Undelegated:    "the server gave no delegation: an open or the anonymous state id was used instead",
 	verdict.Patience:       "done at the second attempt or later: the server had asked for patience",
+	verdict.Stateless:      "the server has not given the state, or has lost it: an open or the anonymous state id was used instead",
+	verdict.Restarted:      "sent again: the server had forgotten its client, which was made anew",
 	verdict.StateMovedOn:   "done at the second attempt or later: a call under way together with it had moved its state id on",
 
 	verdict.NoDelegation: "the server gave no delegation that could be returned",

@@ -68,10 +68,42 @@ func (r *Report) Text(w io.Writer) error {
 			p.f("  %s\n", d)
 		}
 	}
+	p.recoveries(r)
 	for _, n := range r.Notes {
 		p.f("note: %s\n", n)
 	}
 	return p.err
+}
+
+// recoveries tells what was done after restarts of the server.
+func (p *printer) recoveries(r *Report) {
+	if len(r.Recoveries) == 0 {
+		return
+	}
+	p.f("\nClients that the server had forgotten\n")
+	for i := range r.Recoveries {
+		x := &r.Recoveries[i]
+		p.f("  after %s", round(x.At))
+		if r.Setup.Clones > 1 {
+			p.f(", clone %d", x.Clone+1)
+		}
+		p.f(": client %d (%s): ", x.Client, x.Why)
+		if x.Failed != "" {
+			p.f("not made anew: %s\n", x.Failed)
+			continue
+		}
+		p.f("%s, %s and %s reclaimed", count(x.Sessions, "new session"), count(x.Opens, "open"), count(x.Locks, "lock"))
+		if x.Reopened > 0 {
+			p.f(", %d opened again without a reclaim", x.Reopened)
+		}
+		if x.Lost > 0 {
+			p.f(", %d lost", x.Lost)
+		}
+		p.f(", in %s\n", round(x.Took))
+		for _, d := range x.Details {
+			p.f("    lost: %s\n", d)
+		}
+	}
 }
 
 type printer struct {

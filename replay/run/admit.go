@@ -42,6 +42,10 @@ func (e *engine) sendPostponed() time.Duration {
 		c := e.later[i].call
 		e.later = slices.Delete(e.later, i, i+1)
 		e.step(c.entry, schedule.Again)
+		if why := c.world.Omitted(c.form.Op); why != verdict.None && c.form.Note == verdict.Restarted {
+			e.dropped(c, verdict.Omitted, verdict.Reason{Code: why}) // its state is lost
+			continue
+		}
 		e.issue(c)
 	}
 	var next time.Duration

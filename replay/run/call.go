@@ -30,6 +30,7 @@ type call struct {
 	tries   int       // how often it was sent
 	due     time.Time // when it should have been sent
 	status  string    // of the reply
+	lives   lives     // when the call was encoded
 	lent    [][]byte  // memory of the line's pool
 	verdict judge.Reply
 

@@ -114,7 +114,9 @@ func (e *engine) giveSlot(c *call) {
 	if s == nil || c.form.Slot < 0 {
 		return
 	}
-	s.Give(c.form.Slot)
+	if c.lives.session == s.Lives {
+		s.Give(c.form.Slot)
+	}
 	c.form.Slot = -1
 	if len(e.blocked[s]) > 0 {
 		e.freed = append(e.freed, s)
@@ -127,7 +129,7 @@ func (e *engine) abandonSlot(c *call) {
 	if s == nil || c.form.Slot < 0 {
 		return
 	}
-	if s.Abandon(c.form.Slot) {
+	if c.lives.session == s.Lives && s.Abandon(c.form.Slot) {
 		e.freed = append(e.freed, s) // whoever waits for a slot waits in vain
 	}
 	c.form.Slot = -1

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/alarm"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
@@ -42,6 +43,8 @@ type engine struct {
 	later    []postponed
 	confirms map[int]bool // states that the plan confirms
 	ours     []ownSession // that the plan does not end
+	own      xdr.Message  // result of the latest call of callOwn, until the next call
+	restarts restarts
 
 	start    time.Time
 	count    counts
@@ -102,7 +105,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 func (e *engine) put(c *call) {
 	c.release()
 	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, world.Form{Slot: -1}, judge.Reply{}
-	c.own, c.follows, c.relaid, c.tries, c.status = false, false, false, 0, ""
+	c.own, c.follows, c.relaid, c.tries, c.status, c.lives = false, false, false, 0, "", lives{}
 	c.itemLengths = c.itemLengths[:0]
 	e.free = append(e.free, c)
 }

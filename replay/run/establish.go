@@ -80,6 +80,7 @@ func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan
 	if s := c.session(); s != nil && s.Bound {
 		c.form.Slot = s.Take(0)
 	}
+	e.remember(c)
 	if err := e.build(c); err != nil {
 		e.giveSlot(c)
 		return err
@@ -101,6 +102,7 @@ func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan
 	}
 	e.giveSlot(c)
 	e.learn(c, res)
+	e.own = res
 	if code, symbol := judge.StatusOf(res); code != 0 {
 		return &client.StatusError{Operation: lastName(o), Code: code, Symbol: symbol}
 	}
@@ -126,7 +128,8 @@ func (e *engine) establishClient(ctx context.Context, w *world.World, id int) er
 	}}})
 }
 
-func (e *engine) establishSession(ctx context.Context, w *world.World, id int) error {
+// createSession makes a session like the captured one.
+func (e *engine) createSession(ctx context.Context, w *world.World, id int) error {
 	s := &e.load.Tables.Sessions[id-1]
 	or := func(v, def uint32) uint32 {
 		if v == 0 {
@@ -147,7 +150,13 @@ func (e *engine) establishSession(ctx context.Context, w *world.World, id int) e
 		u32("ca_maxresponsesize_cached", 0), u32("ca_maxoperations", 2), u32("ca_maxrequests", 16), u32("ca_rdma_ird", 0),
 		u32("csa_cb_program", 0x40000000), u32("csa_sec_parms", 1), u32("cb_secflavor", 0),
 	}
-	if err := e.callOwn(ctx, w, s.Client, []plan.CompoundOp{{Op: uint32(nfs4.OP_CREATE_SESSION), Args: args}}, plan.Bind{Kind: plan.FieldSession, Ref: id}); err != nil {
+	return e.callOwn(ctx, w, s.Client, []plan.CompoundOp{{Op: uint32(nfs4.OP_CREATE_SESSION), Args: args}}, plan.Bind{Kind: plan.FieldSession, Ref: id})
+}
+
+// establishSession creates a session from before the capture.
+func (e *engine) establishSession(ctx context.Context, w *world.World, id int) error {
+	s := &e.load.Tables.Sessions[id-1]
+	if err := e.createSession(ctx, w, id); err != nil {
 		return err
 	}
 	e.ours = append(e.ours, ownSession{w, id})

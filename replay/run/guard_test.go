@@ -384,7 +384,7 @@ func TestPreviewSaysTheSame(t *testing.T) {
 	w.Ops = append(w.Ops, rawOp(nfs4.NFS4_PROGRAM, 4, 1, fieldRaw(encoded(nfs4.OP_PUTROOTFH, nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: []byte("canary")}))))
 	for write, want := range map[bool]string{false: "it would change something, which was not allowed", true: "REMOVE would change something that is not known to be below the base"} {
 		var out strings.Builder
-		if err := run.Preview(&out, w, run.Options{Directory: "/x", Write: write}, "nobody"); err != nil {
+		if err := run.Preview(&out, w, run.Options{Directory: "/x", Write: write}, "nobody", true); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "send 1 call") || !strings.Contains(out.String(), want) {

@@ -25,6 +25,7 @@ func (e *engine) issue(c *call) {
 			return
 		}
 	}
+	e.remember(c)
 	if err := e.build(c); err != nil {
 		e.giveSlot(c)
 		v, why := e.unbuilt(c, err)

@@ -15,6 +15,7 @@ type line struct {
 	flying int
 	wait   []*schedule.Entry // for room
 	plain  bool              // TCP: there are no chunks
+	lost   uint64            // connections before this one, as far as the engine knows
 }
 
 // room reports whether another call may be under way.

@@ -13,20 +13,25 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// Preview writes what a run would do. It makes no connection.
-func Preview(out io.Writer, w *workload.Workload, opt Options, server string) error {
+// Preview writes what a run would do. It makes no connection. empty tells that nothing is on
+// the server but what the run makes.
+func Preview(out io.Writer, w *workload.Workload, opt Options, server string, empty bool) error {
 	opt = opt.withDefaults()
 	if err := w.Replayable(); err != nil {
 		return err
 	}
 	v := &report.Preview{Server: server, Directory: opt.Directory, Make: opt.Prepare, Write: opt.Write, Prepared: files(w), PrepareOnly: opt.PrepareOnly,
 		Clones: opt.Clones, Timing: opt.Timing.String(), Speed: opt.Speed, AsCaptured: opt.Timing == AsCaptured,
-		Duration: time.Duration(float64(w.Tables.Header.Duration) / opt.Speed),
-		Refused:  map[string]int{}, Skipped: len(w.Skips), Impossible: w.Impossible(), Kinds: map[string]*report.PreviewKind{}}
+		Duration: time.Duration(float64(w.Tables.Header.Duration) / opt.Speed), MaxCalls: opt.MaxOps,
+		Refused: map[string]int{}, Skipped: len(w.Skips), Impossible: w.Impossible(), Kinds: map[string]*report.PreviewKind{}}
+	for i := range w.Tables.Servers {
+		v.Same = append(v.Same, w.Tables.Servers[i].Same...)
+	}
 	if opt.PrepareOnly {
 		return v.Text(out)
 	}
-	rehearse := newRehearsal(w, opt)
+	made := opt.Prepare && opt.Write
+	rehearse := newRehearsal(w, opt, made || !opt.Prepare && !empty)
 	for _, o := range w.Ops {
 		name := report.OpName(o)
 		k := v.Kinds[name]
@@ -36,9 +41,6 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string) er
 		}
 		k.Calls++
 		err := rehearse.op(o)
-		if o.Modifies && !opt.Write {
-			err = &guard.Refused{Reason: guard.ReadOnly}
-		}
 		var refused *guard.Refused
 		if o.Modifies || errors.As(err, &refused) && refused.Reason == guard.ReadOnly {
 			k.Modify++
@@ -48,6 +50,18 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string) er
 			v.Refused[err.Error()]++
 		} else {
 			v.Send++
+			if rehearse.delegated(o) {
+				v.Delegated++
+			}
+		}
+	}
+	if opt.Prepare && !opt.Write && !empty {
+		// What an earlier run has made may still be there: only the server knows.
+		there := newRehearsal(w, opt, true)
+		for _, o := range w.Ops {
+			if there.op(o) == nil {
+				v.SendIfThere++
+			}
 		}
 	}
 	return v.Text(out)

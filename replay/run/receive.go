@@ -87,10 +87,11 @@ func (e *engine) reply(c *call) {
 		e.end(c)
 		return
 	}
-	if r, ok := res.(*nfs4.CompoundRes); ok && c.session() != nil && c.form.Slot >= 0 {
+	if r, ok := res.(*nfs4.CompoundRes); ok && c.session() != nil && c.form.Slot >= 0 && c.lives.session == c.session().Lives {
 		c.session().Sequence(c.form.Slot, r)
 	}
-	again := res != nil && e.postpone(c, rpc, res)
+	e.reconnected(c, res)
+	again := res != nil && (e.renewed(c, rpc, res) || e.postpone(c, rpc, res))
 	e.giveSlot(c)
 	if again {
 		return

@@ -1,66 +1,153 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
+	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// rehearsal encodes the calls of a workload with made-up values, as if the server had
-// given all that the plan hopes for, and shows them to a guard.
+// rehearsal encodes the calls of a workload with made-up values and shows them to a guard. It
+// supposes that the server answers as the captured one did, as far as the calls before were
+// sent and what they are about is there.
 type rehearsal struct {
 	e      *engine
 	c      call
 	values rehearsed
+	done   map[int]bool // ops that were sent, with what they need
+	// prepared tells that what was there before the capture is there.
+	prepared bool
 }
 
-func newRehearsal(load *workload.Workload, opt Options) *rehearsal {
+func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsal {
 	w := world.New(load, 1, opt.Tag)[0]
-	w.Rehearse()
 	g := guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag)})
 	t := &load.Tables
-	for i := range t.Objects {
-		h := w.Objects[i+1].Handle
-		switch {
-		case t.Objects[i].Origin == plan.Above:
-			g.Above(h)
-		case load.Below(i + 1):
-			g.Base(h)
-		}
-		if t.Objects[i].Base {
-			w.Base = h
-		}
+	for _, h := range prepare.Rehearse(load, w, opt.Directory, opt.Clones) {
+		g.Above(h)
 	}
-	if w.Root = []byte("root"); load.RootIsBase() {
-		w.Root = w.Base
+	g.Base(w.Base)
+	for i := range t.Objects {
+		if load.Below(i + 1) {
+			g.Base(world.RehearsedHandle(i + 1))
+		}
 	}
 	for i := range t.Clients {
-		g.OwnClient(w.Clients[i+1].ID)
+		g.OwnClient(uint64(i + 1))
 	}
+	all := world.New(load, 1, opt.Tag)[0]
+	all.Rehearse()
 	for i := range t.Sessions {
-		g.OwnSession(w.Sessions[i+1].ID)
+		g.OwnSession(all.Sessions[i+1].ID)
 	}
 	for i := range t.States {
 		g.OwnState(world.RehearsedState(i + 1))
 	}
-	h := &rehearsal{e: &engine{opt: opt, load: load, creds: credentials(t), guard: g}}
+	h := &rehearsal{e: &engine{opt: opt, load: load, creds: credentials(t), guard: g}, done: map[int]bool{}, prepared: prepared}
 	h.c.world = w
 	h.values.Values = world.Values{World: w, Form: &h.c.form, Callback: h.e.probe.listener}
+	w.RehearseStart(h.there)
 	return h
+}
+
+// there reports whether an object exists, as far as the calls until now go.
+func (h *rehearsal) there(id int) bool {
+	for steps := 0; id > 0 && steps <= len(h.e.load.Tables.Objects); steps++ {
+		switch o := &h.e.load.Tables.Objects[id-1]; {
+		case o.Base:
+			return true
+		case o.Origin == plan.Created:
+			return h.done[o.CreatedBy]
+		case o.Origin == plan.Above:
+			return h.c.world.Objects[id].Handle != nil
+		case o.Origin == plan.Stale || !h.prepared:
+			return false
+		default:
+			id = o.Parent // which may be missing
+		}
+	}
+	return true
 }
 
 // op says why an op would not be sent; nil if it would.
 func (h *rehearsal) op(o *plan.Op) error {
+	if o.Modifies && !h.e.opt.Write {
+		return &guard.Refused{Reason: guard.ReadOnly}
+	}
+	if why := h.c.world.Omitted(o); why != verdict.None {
+		return errors.New(report.Sentence(&verdict.Reason{Code: why}))
+	}
 	h.c.form = world.Form{Op: o}
 	h.c.form.Session, _ = world.SessionOf(o)
 	if err := h.e.encode(&h.c, &h.values); err != nil {
+		return h.unbuilt(o, err)
+	}
+	if err := h.e.guard.Check(&h.c.Message); err != nil {
 		return err
 	}
-	return h.e.guard.Check(&h.c.Message)
+	h.answered(o)
+	return nil
+}
+
+// delegated reports whether an op has nothing to do unless the server gives a delegation.
+func (h *rehearsal) delegated(o *plan.Op) bool {
+	w := h.c.world
+	for i := 0; o.Compound != nil && i < len(o.Compound.Ops); i++ {
+		ref := workload.StateOf(&o.Compound.Ops[i])
+		if ref == 0 || h.e.load.Tables.States[ref-1].Kind != plan.DelegationState {
+			continue
+		}
+		was := w.States[ref]
+		w.States[ref] = world.State{Refused: true}
+		without := w.Omitted(o)
+		w.States[ref] = was
+		if without != verdict.None {
+			return true
+		}
+	}
+	return false
+}
+
+// answered does what the reply would do, if the op finds the names that it is about.
+func (h *rehearsal) answered(o *plan.Op) {
+	found := true
+	o.EachField(func(f *plan.Field) {
+		if f.Kind == plan.FieldName && f.Ref > 0 && h.e.load.Tables.Objects[f.Ref-1].CreatedBy != o.ID && !h.there(f.Ref) {
+			found = false
+		}
+	})
+	if found {
+		h.done[o.ID] = true
+		h.c.world.RehearseReply(o, h.there)
+	}
+}
+
+// unbuilt says in general terms why a call could not be encoded, so that equal reasons can
+// be counted.
+func (h *rehearsal) unbuilt(o *plan.Op, err error) error {
+	var u *world.Unbound
+	switch {
+	case !errors.As(err, &u):
+		return err
+	case h.c.world.Absent(o, u):
+		return errors.New("it is about a directory above the base, or a handle that the captured server had refused: nothing to do")
+	case u.Kind == plan.FieldHandle && h.e.load.Tables.Objects[u.Ref-1].Origin == plan.Before:
+		return errors.New("its file or directory was there before the capture, and is not made here")
+	case u.Kind == plan.FieldHandle:
+		return errors.New("its file or directory comes from a call that is not sent, or fails")
+	case u.Kind == plan.FieldState:
+		return errors.New("its open or lock comes from a call that is not sent, or fails")
+	case u.Kind == plan.FieldSession || u.Kind == plan.FieldClient:
+		return errors.New("its client id or session comes from a call that is not sent, or fails")
+	}
+	return err
 }
 
 // rehearsed also gives values to what only replies can tell.

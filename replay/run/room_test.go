@@ -74,7 +74,7 @@ func TestNothing(t *testing.T) {
 	if !errors.As(err, &nothing) || nothing.Left != 3 || !strings.Contains(err.Error(), "5 calls cannot (4: encrypted; 1: cut); the other 3 only") {
 		t.Error(err)
 	}
-	if err := run.Preview(&text, w, o, "server"); !errors.As(err, &nothing) {
+	if err := run.Preview(&text, w, o, "server", true); !errors.As(err, &nothing) {
 		t.Error(err)
 	}
 }

@@ -126,6 +126,15 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	r := &report.Report{Sources: e.load.Tables.Header.Sources, Start: began, Took: took, Stopped: e.stopping,
 		Planned: len(e.load.Ops) * len(e.worlds), Sent: e.count.sent, Retried: e.count.retried, Extra: e.count.extra, NotDone: e.count.left,
 		Bytes: e.count.bytes, Impossible: e.load.Impossible()}
+	for i := range e.load.Tables.Servers {
+		for _, x := range e.load.Tables.Servers[i].Same {
+			e.record.Note("in the capture %s", x)
+		}
+	}
+	r.Recoveries = e.restarts.list
+	if n := e.restarts.more; n > 0 {
+		e.record.Note("%d more clients were made anew after restarts of the server", n)
+	}
 	e.record.Fill(r, e.load.Ops, e.opt.Speed)
 	for _, c := range e.lines.all {
 		p := c.req.Peer()

@@ -119,6 +119,13 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestTwoAddresses replays what a Linux client did with one server by two addresses and two
+// versions: what one mount makes is not prepared for another.
+func TestTwoAddresses(t *testing.T) {
+	w := load(t, "../planner/testdata/two-addresses.pcap.zst", planner.Options{Same: []plan.SameServer{{Addr: "192.0.2.1", As: "fd00::1"}}})
+	replay(t, w, "tcp")
+}
+
 func replay(t *testing.T, w *workload.Workload, fabric string) {
 	var packets bytes.Buffer
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))

@@ -86,6 +86,11 @@ const (
 	Patience
 	// StateMovedOn: it was sent again since its state id had changed.
 	StateMovedOn
+	// Restarted: it was sent again since the server had forgotten its client.
+	Restarted
+	// Stateless: an open or the anonymous state id replaced a state that this server has
+	// not given, or has lost.
+	Stateless
 )
 
 // Codes of calls that are not sent because there is nothing to do.
@@ -247,6 +252,7 @@ var codeNames = [codes]string{
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
+	Restarted: "restarted", Stateless: "stateless",
 
 	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value",
 

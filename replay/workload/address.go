@@ -23,6 +23,11 @@ func (w *Workload) Knows(a netip.Addr) string {
 		if same(w.Tables.Servers[i].Addr) {
 			return "as a server"
 		}
+		for _, x := range w.Tables.Servers[i].Same {
+			if same(x.Addr) || same(x.As) {
+				return "as a server"
+			}
+		}
 	}
 	for i := range w.Tables.Connections {
 		c := &w.Tables.Connections[i]

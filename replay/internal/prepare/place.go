@@ -58,6 +58,40 @@ func (s *scene) place(ctx context.Context, w *world.World, top *found) error {
 	return nil
 }
 
+// Rehearse places the base and the directories above it in a world as Run would, with
+// made-up handles. It returns those of the directories above.
+func Rehearse(load *workload.Workload, w *world.World, directory string, clones int) (above [][]byte) {
+	s := &scene{load: load, opt: &Options{Directory: directory}, parents: parents(load)}
+	names := components(directory)
+	if clones > 1 {
+		names = append(names, "clone1")
+	}
+	for i := range names {
+		above = append(above, fmt.Appendf(nil, "above %d", i))
+	}
+	w.Base = []byte("base")
+	for i := range load.Tables.Objects {
+		o := &load.Tables.Objects[i]
+		if !o.Base {
+			continue
+		}
+		base, chain, names := w.Base, above, names
+		if name := workload.Name(o); name != "" {
+			base, chain, names = world.RehearsedHandle(i+1), append(slices.Clone(chain), w.Base), append(slices.Clone(names), name)
+		}
+		w.Objects[i+1].Handle = base
+		if len(names) > 0 {
+			w.Names[i+1] = names[len(names)-1]
+		}
+		s.above(w, i+1, chain, names)
+	}
+	if load.RootIsBase() {
+		w.Root = w.Base
+	}
+	w.NoRoot = w.Root == nil
+	return above
+}
+
 // above maps the directories above the captured base to those above ours, starting at
 // the base. names and chain are the names and handles of the path to our base.
 func (s *scene) above(w *world.World, base int, chain [][]byte, names []string) {

@@ -7,6 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
 // Learn takes in what a reply gives a value to.
@@ -32,6 +33,9 @@ func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 	for i := range c.Ops {
 		code, _, _ := c.Ops[i].Status()
 		if i < len(o.Compound.Ops) {
+			if code == 0 {
+				w.stepped(o, i)
+			}
 			for k := range o.Compound.Ops[i].Args {
 				w.used(&o.Compound.Ops[i].Args[k], c.Ops[i].Number, code)
 			}
@@ -41,6 +45,22 @@ func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 		}
 		if s := stateOf(c.Ops[i].Body); s != nil {
 			w.advance(s)
+		}
+	}
+}
+
+// stepped notes what has changed a state without a new state id of its own, and that a
+// client has no more to reclaim.
+func (w *World) stepped(o *plan.Op, at int) {
+	c := &o.Compound.Ops[at]
+	switch nfs4.NfsOpnum4(c.Op) {
+	case nfs4.OP_OPEN_DOWNGRADE, nfs4.OP_LOCKU:
+		if ref := workload.StateOf(c); ref > 0 {
+			w.States[ref].step(o, at)
+		}
+	case nfs4.OP_RECLAIM_COMPLETE:
+		if ref, _ := SessionOf(o); ref > 0 {
+			w.Clients[w.load.Tables.Sessions[ref-1].Client].Complete = true
 		}
 	}
 }
@@ -56,7 +76,7 @@ func (w *World) used(a *plan.Field, op, code uint32) {
 	case a.Kind == plan.FieldSession && op == uint32(nfs4.OP_DESTROY_SESSION):
 		w.Sessions[a.Ref].Bound = false
 	case a.Kind == plan.FieldState && ops.EndsState(op):
-		w.States[a.Ref].Closed = true
+		w.end(a.Ref)
 	}
 }
 
@@ -102,6 +122,9 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 		}
 	case plan.FieldState:
 		w.bindStateOf(b, m)
+		if w.States[b.Ref].Bound {
+			w.States[b.Ref].step(o, b.At)
+		}
 	case plan.FieldClient, plan.FieldConfirm, plan.FieldCreateSeq:
 		w.bindClient(b, m)
 	case plan.FieldSession:
@@ -211,7 +234,7 @@ func handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 	return nil
 }
 
-// cookiesOf is what a directory listing may be continued with.
+// cookiesOf is what a listing of names may be continued with.
 func cookiesOf(res xdr.Message) *listing {
 	l := &listing{}
 	switch m := res.(type) {
@@ -227,10 +250,15 @@ func cookiesOf(res xdr.Message) *listing {
 		}
 	case *nfs4.CompoundRes:
 		for i := range m.Ops {
-			if r, ok := m.Ops[i].Body.(*nfs4.READDIR4res); ok {
+			switch r := m.Ops[i].Body.(type) {
+			case *nfs4.READDIR4res:
 				l.verifier = r.Resok4.Cookieverf
 				for j := range r.Resok4.Reply.Entries {
 					l.cookies = append(l.cookies, r.Resok4.Reply.Entries[j].Cookie)
+				}
+			case *nfs4.LISTXATTRS4res:
+				if r.LxrStatus == nfs4.NFS4_OK {
+					l.cookies = append(l.cookies, r.LxrValue.LxrCookie)
 				}
 			}
 		}

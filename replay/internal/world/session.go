@@ -13,6 +13,7 @@ type Session struct {
 	ID    [16]byte
 	Bound bool
 	Lost  bool // no slot is left whose state is known
+	Lives int  // how often it got its slots: those of a call that began before are gone
 	slots []slot
 }
 
@@ -25,7 +26,7 @@ type slot struct {
 // bindSession starts a session's slots.
 func (w *World) bindSession(ref int, id [16]byte, slots uint32) {
 	s := &w.Sessions[ref]
-	*s = Session{ID: id, Bound: true, slots: make([]slot, max(1, min(slots, maxSlots)))}
+	*s = Session{ID: id, Bound: true, Lives: s.Lives + 1, slots: make([]slot, max(1, min(slots, maxSlots)))}
 	for i := range s.slots {
 		s.slots[i].seq = 1
 	}

@@ -154,7 +154,9 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		if t.Kind != plan.DelegationState && !s.Refused {
 			return dst, &Unbound{Kind: f.Kind, Ref: f.Ref}
 		}
-		v.Form.Note = verdict.Undelegated
+		if v.Form.Note = verdict.Undelegated; t.Kind != plan.DelegationState {
+			v.Form.Note = verdict.Stateless
+		}
 		// READ, WRITE and SETATTR take the anonymous one, whatever becomes of opens at
 		// the same time.
 		switch v.Form.operation(f) {
@@ -166,7 +168,8 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		}
 	}
 	seqid := s.seqid - uint32(f.Value)
-	if v.Form.Newest {
+	if v.Form.Newest || f.Value >= uint64(s.seqid) {
+		// It may be younger than in the capture: reclaimed after a restart.
 		seqid = s.seqid
 	}
 	if f.Zero {
@@ -220,7 +223,7 @@ func (v *Values) appendSlot(dst []byte, f *plan.Field) ([]byte, error) {
 func (w *World) appendCookie(dst []byte, f *plan.Field) ([]byte, error) {
 	l := w.cookies[f.Op]
 	if l == nil || len(l.cookies) == 0 {
-		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("READDIR %d, which this one continues, gave no entries", f.Op)}
+		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("call %d, whose listing this one continues, gave no entries", f.Op)}
 	}
 	i := len(l.cookies) - 1
 	if !f.Zero && f.Value < uint64(i) {

@@ -55,14 +55,42 @@ type State struct {
 	// Unconfirmed says that the server wants OPEN_CONFIRM (NFSv4.0).
 	Unconfirmed bool
 
+	// Steps are the calls of the plan that have made it what it is, the first maxSteps:
+	// OPEN and OPEN_DOWNGRADE, LOCK and LOCKU. More says that there were others.
+	Steps []Step
+	More  bool
+
 	other [12]byte
 	seqid uint32
+	// alias is an earlier state with the same state id, 0 if there is none: the captured
+	// server had told them apart.
+	alias int
+}
+
+// Step is operation At of op Op.
+type Step struct{ Op, At int32 }
+
+// maxSteps is how many steps of a state are remembered.
+const maxSteps = 256
+
+func (s *State) step(o *plan.Op, at int) {
+	switch {
+	case o.ID == 0: // not of the plan
+	case len(s.Steps) < maxSteps:
+		s.Steps = append(s.Steps, Step{int32(o.ID), int32(at)})
+	default:
+		s.More = true
+	}
 }
 
 // Client is a client id.
 type Client struct {
 	ID    uint64
 	Bound bool
+	// Lives is how often it was made anew, since the server had forgotten it. Complete
+	// says that the plan's RECLAIM_COMPLETE has taken place.
+	Lives    int
+	Complete bool
 
 	confirm   [8]byte
 	createSeq uint32
@@ -123,24 +151,15 @@ func OwnerPrefix(tag string) []byte { return fmt.Appendf(nil, "rpcrdma-replay %s
 // continue, and whether any needs a time of last change.
 func asked(load *workload.Workload) (listings map[int]bool, guards bool) {
 	listings = map[int]bool{}
-	fields := func(list []plan.Field) {
-		for i := range list {
-			switch list[i].Kind {
+	for _, o := range load.Ops {
+		o.EachField(func(f *plan.Field) {
+			switch f.Kind {
 			case plan.FieldCookie, plan.FieldCookieVerf:
-				listings[list[i].Op] = true
+				listings[f.Op] = true
 			case plan.FieldCtime:
 				guards = true
 			}
-		}
-	}
-	for _, o := range load.Ops {
-		fields(o.Args)
-		if o.Compound == nil {
-			continue
-		}
-		for i := range o.Compound.Ops {
-			fields(o.Compound.Ops[i].Args)
-		}
+		})
 	}
 	return listings, guards
 }
@@ -158,15 +177,50 @@ func (w *World) bindState(ref int, s *nfs4.Stateid4) {
 		w.advance(s)
 		return
 	}
+	was := *st
+	delete(w.byOther, was.other)
 	*st = State{other: s.Other, seqid: s.Seqid, Bound: true}
+	if was.Bound && !was.Closed { // reclaimed: the same under another state id
+		st.Steps, st.More, st.Unconfirmed, st.alias = was.Steps, was.More, was.Unconfirmed, was.alias
+	} else if first := w.byOther[s.Other]; first != ref {
+		st.alias = first
+	}
 	w.byOther[s.Other] = ref
+}
+
+// Latest reports whether a state is the latest of those with the same state id.
+func (w *World) Latest(ref int) bool { return w.byOther[w.States[ref].other] == ref }
+
+// Aliases are earlier states with the same state id.
+func (w *World) Aliases(ref int) (list []int) {
+	other := w.States[ref].other
+	for i := w.States[ref].alias; i > 0 && i < len(w.States) && w.States[i].other == other && len(list) < len(w.States); i = w.States[i].alias {
+		list = append(list, i)
+	}
+	return list
+}
+
+// Follow gives a state the state id of another one.
+func (w *World) Follow(ref, as int) {
+	w.States[ref].other, w.States[ref].seqid = w.States[as].other, w.States[as].seqid
+}
+
+// end notes that a state is no more, with all that have the same state id.
+func (w *World) end(ref int) {
+	w.States[ref].Closed = true
+	if last := w.byOther[w.States[ref].other]; last > 0 && w.States[last].other == w.States[ref].other {
+		w.States[last].Closed = true
+		for _, i := range w.Aliases(last) {
+			w.States[i].Closed = true
+		}
+	}
 }
 
 // advance moves the seqid of a state on.
 func (w *World) advance(s *nfs4.Stateid4) {
 	if i, ok := w.byOther[s.Other]; ok {
 		// A reply that was overtaken by another has an older seqid.
-		if st := &w.States[i]; int32(s.Seqid-st.seqid) > 0 || s.Seqid == 1 && st.seqid == 0xffffffff {
+		if st := &w.States[i]; st.other == s.Other && (int32(s.Seqid-st.seqid) > 0 || s.Seqid == 1 && st.seqid == 0xffffffff) {
 			st.seqid = s.Seqid
 		}
 	}
@@ -181,28 +235,4 @@ func (w *World) changedAt(ref int, sec, nsec uint32) {
 	binary.BigEndian.PutUint32(o.ctime[:], sec)
 	binary.BigEndian.PutUint32(o.ctime[4:], nsec)
 	o.timed = true
-}
-
-// Rehearse gives every symbol a value that no server has given.
-func (w *World) Rehearse() {
-	for i := 1; i < len(w.Objects); i++ {
-		w.Objects[i].Handle = fmt.Appendf(nil, "object %d", i)
-	}
-	for i := 1; i < len(w.Clients); i++ {
-		w.Clients[i].ID, w.Clients[i].Bound = uint64(i), true
-	}
-	for i := 1; i < len(w.Sessions); i++ {
-		var id [16]byte
-		binary.BigEndian.PutUint64(id[:], uint64(i))
-		w.bindSession(i, id, 1)
-	}
-	for i := 1; i < len(w.States); i++ {
-		w.States[i] = State{other: RehearsedState(i), seqid: 1, Bound: true}
-	}
-}
-
-// RehearsedState is what Rehearse gives a state.
-func RehearsedState(ref int) (other [12]byte) {
-	binary.BigEndian.PutUint64(other[:], uint64(ref))
-	return other
 }

@@ -1,0 +1,89 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// TestListings: names may come in another order and in other replies, and at the end none
+// may be left.
+func TestListings(t *testing.T) {
+	type reply struct {
+		names string // a letter each
+		end   bool
+	}
+	directory := func(r reply) nfs4.Op {
+		m := &nfs4.READDIR4res{}
+		m.Resok4.Reply.Eof = r.end
+		for i := range r.names {
+			m.Resok4.Reply.Entries = append(m.Resok4.Reply.Entries, nfs4.Entry4{Cookie: uint64(i + 3), Name: []byte(r.names[i : i+1])})
+		}
+		return nfs4.Op{Number: uint32(nfs4.OP_READDIR), Body: m}
+	}
+	attributes := func(r reply) nfs4.Op {
+		m := &nfs4.LISTXATTRS4res{LxrValue: nfs4.LISTXATTRS4resok{LxrEof: r.end}}
+		for i := range r.names {
+			m.LxrValue.LxrNames = append(m.LxrValue.LxrNames, []byte(r.names[i:i+1]))
+		}
+		return nfs4.Op{Number: uint32(nfs4.OP_LISTXATTRS), Body: m}
+	}
+	of := func(o nfs4.Op) *nfs4.CompoundRes {
+		r := &nfs4.CompoundRes{}
+		r.Ops = append(r.Ops, o)
+		return r
+	}
+	// Each call continues the one that from says, 0 if it begins anew.
+	type call struct {
+		from       int
+		want, have reply
+		verdict    verdict.Verdict
+	}
+	same, other, wrong := verdict.Same, verdict.Equivalent, verdict.Different
+	for name, calls := range map[string][]call{
+		"the same":             {{0, reply{"ab", true}, reply{"ab", true}, same}},
+		"another order":        {{0, reply{"ab", true}, reply{"ba", true}, same}},
+		"another split":        {{0, reply{"ab", false}, reply{"b", false}, other}, {1, reply{"c", true}, reply{"ac", true}, other}},
+		"later":                {{0, reply{"ab", false}, reply{"", false}, other}, {1, reply{"", true}, reply{"ab", true}, other}},
+		"a lost name":          {{0, reply{"ab", false}, reply{"a", false}, other}, {1, reply{"c", true}, reply{"c", true}, wrong}},
+		"a new name":           {{0, reply{"a", false}, reply{"ab", false}, other}, {1, reply{"c", true}, reply{"c", true}, wrong}},
+		"a new name only":      {{0, reply{"", true}, reply{"a", true}, wrong}},
+		"one that is given up": {{0, reply{"ab", false}, reply{"a", false}, other}, {0, reply{"ab", true}, reply{"ab", true}, same}},
+		"two at a time": {{0, reply{"ab", false}, reply{"a", false}, other}, {0, reply{"ab", false}, reply{"b", false}, other},
+			{2, reply{"c", true}, reply{"ac", true}, other}, {1, reply{"c", true}, reply{"c", true}, wrong}},
+	} {
+		for kind, make := range map[string]func(reply) nfs4.Op{"directory": directory, "attributes": attributes} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				load := &workload.Workload{}
+				var live []*nfs4.CompoundRes
+				for i, c := range calls {
+					body := make(c.want)
+					first := plan.Field{Kind: plan.FieldU64}
+					if c.from > 0 {
+						first = plan.Field{Kind: plan.FieldCookie, Op: c.from, Zero: true}
+					}
+					load.Ops = append(load.Ops, &plan.Op{ID: i + 1, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: 1,
+						Compound: &plan.Compound{Minor: 2, Ops: []plan.CompoundOp{{Op: body.Number, Args: []plan.Field{first}}}},
+						Expect:   &plan.Expect{Ops: []uint32{0}, Results: of(body).Append(nil)}})
+					live = append(live, of(make(c.have)))
+				}
+				j := New(load, Options{})
+				for i, c := range calls {
+					v := j.Judge(&Reply{Op: load.Ops[i], Result: live[i], Data: noData{}})
+					if v.Verdict != c.verdict {
+						t.Errorf("call %d is %s, want %s: %+v", i+1, v.Verdict, c.verdict, v.Reasons)
+					}
+				}
+			})
+		}
+	}
+}
+
+type noData struct{}
+
+func (noData) Bytes(xdr.Data) []byte        { return nil }
+func (noData) Hash(xdr.Data, []byte) string { return "" }
