@@ -286,8 +286,11 @@ func compare(t *testing.T, where string, truth *fabric.Truth, all []*frame, lost
 	// that was lost is followed by another one.
 	in := make([][]int, len(losses))
 	for i, x := range losses {
+		up := made(all, x, lost)
 		for j := range f.episodes {
-			if candidate(x, &f.episodes[j], f) {
+			// A loss that a later acknowledgement made up for explains no episode that begins behind it.
+			first, _ := span(&f.episodes[j])
+			if candidate(x, &f.episodes[j], f) && !(up && x.number < first) {
 				in[i] = append(in[i], j)
 			}
 		}
