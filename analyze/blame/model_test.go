@@ -58,7 +58,7 @@ func TestModelExplained(t *testing.T) {
 		{"between", rocetest.Loss{Middle: 0.01}, 1, 0.95},
 		{"before", rocetest.Loss{Near: 0.01}, 0, 0.4},
 	} {
-		c := rocetest.Config{Seed: 7, Calls: 400, Outstanding: 1, CM: true, Data: 60000}
+		c := rocetest.Config{Seed: 7, Calls: 400, Outstanding: 1, SameWork: true, CM: true, Data: 60000}
 		clean := add(t, rocetest.Frames(rocetest.Make(c).Taps[x.tap]))
 		c.Loss = x.loss
 		lossy := add(t, rocetest.Frames(rocetest.Make(c).Taps[x.tap]))

@@ -60,6 +60,7 @@ type options struct {
 	stuck      time.Duration
 	linger     time.Duration
 	alarms     []string
+	thresholds monitor.Thresholds // made of them
 	filter     string
 	batch      int
 	batching   bool
@@ -172,15 +173,13 @@ func (o *options) check() error {
 	case o.color != "auto" && o.color != "always" && o.color != "never":
 		return cli.Usagef("--color is auto, always or never, not %q", o.color)
 	}
-	return nil
+	var err error
+	o.thresholds, err = thresholds(o.alarms)
+	return err
 }
 
 func (o *options) run(s *cli.Streams) error {
 	if err := o.check(); err != nil {
-		return err
-	}
-	alarms, err := thresholds(o.alarms)
-	if err != nil {
 		return err
 	}
 	match, err := cli.Filter(o.filter)
@@ -221,7 +220,7 @@ func (o *options) run(s *cli.Streams) error {
 	}
 	opt := monitor.Options{
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: alarms,
+		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: o.thresholds,
 	}
 	opt.Decode.SkipICRC = o.noICRC
 	opt.Decode.Memory = o.memory.Decoder()

@@ -364,7 +364,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("view %d after all tabs", x.view)
 	}
 	x.press("shift+tab")
-	if x.view != heatmap {
+	if x.view != wire {
 		t.Errorf("view %d", x.view)
 	}
 	// Freezing keeps the screen as it is.

@@ -14,7 +14,7 @@ import (
 type network struct {
 	Config
 	rng          *rand.Rand
-	luck         *rand.Rand // of packets: what hosts do does not depend on what is lost
+	luck         *rand.Rand // decides what is lost
 	now          int64
 	seq          int
 	events       events

@@ -71,6 +71,7 @@ type Config struct {
 	PSN         [2]uint32 // first PSN of each side; 0 for random
 	QPN         [2]uint32 // of the first connection; counted up for the others
 	Loss        Loss
+	SameWork    bool  // the calls of a seed are the same whatever is lost
 	Start       int64 // time of the first packet, in nanoseconds
 	Addr        [2]netip.Addr
 }
@@ -193,8 +194,11 @@ func Make(c Config) *Traffic {
 	n := &network{
 		Config: c,
 		rng:    rand.New(rand.NewPCG(c.Seed, 0x20049)),
-		luck:   rand.New(rand.NewPCG(c.Seed, 0x4791)),
 		now:    c.Start,
+	}
+	n.luck = n.rng
+	if c.SameWork {
+		n.luck = rand.New(rand.NewPCG(c.Seed, 0x4791))
 	}
 	n.run()
 	return &Traffic{Config: c, Transactions: n.transactions, Taps: n.sorted(), Resent: n.resent}
