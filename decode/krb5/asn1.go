@@ -115,6 +115,7 @@ func realm(s *cryptobyte.String, tag uint8) (string, bool) {
 type apReq struct {
 	userToUser    bool
 	service       string // principal that the ticket is for
+	realm         string // of it
 	ticket        encryptedData
 	authenticator encryptedData
 }
@@ -138,7 +139,7 @@ func (a *apReq) decode(b []byte) bool {
 		return false
 	}
 	n, ok := name(&ticket, 2)
-	a.service = n + "@" + r
+	a.service, a.realm = n+"@"+r, r
 	return ok && a.ticket.decode(&ticket, 3)
 }
 
