@@ -106,15 +106,7 @@ func addKey(b *cryptobyte.Builder, n uint8, k Key) {
 }
 
 func addEncrypted(b *cryptobyte.Builder, n uint8, e EType, kvno int64, text []byte) {
-	addField(b, n, func(b *cryptobyte.Builder) {
-		b.AddASN1(asn1.SEQUENCE, func(b *cryptobyte.Builder) {
-			addNumber(b, 0, int64(e))
-			if kvno > 0 {
-				addNumber(b, 1, kvno)
-			}
-			addField(b, 2, func(b *cryptobyte.Builder) { b.AddASN1OctetString(text) })
-		})
-	})
+	addField(b, n, func(b *cryptobyte.Builder) { addEncryptedData(b, e, kvno, text) })
 }
 
 // tagged makes a message: an application tag and a SEQUENCE in it.
