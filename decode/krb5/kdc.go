@@ -312,8 +312,8 @@ func (r *KDCRequest) Reply(b []byte) (*Ticket, error) {
 // ticket reads EncKDCRepPart.
 func (r *KDCRequest) ticket(message, plain []byte) (*Ticket, error) {
 	p, ok := fields(plain, r.part)
-	if !ok && r.part == tagEncASRepPart {
-		p, ok = fields(plain, tagEncTGSRepPart) // as some KDCs do (section 5.4.2)
+	if !ok { // implementations mix them up (section 5.4.2)
+		p, ok = fields(plain, tagEncASRepPart+tagEncTGSRepPart-r.part)
 	}
 	t := &Ticket{Client: r.client, Message: slices.Clone(message)}
 	if !ok || !t.Session.decode(p[0]) {
