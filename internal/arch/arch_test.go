@@ -220,7 +220,7 @@ var rules = []rule{
 	{packages: "replay/gss/login", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8/config", "golang.org/x/crypto"}},
 
 	// Helpers of tests.
-	{packages: "replay/internal/krbtest", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8"}},
+	{packages: "replay/gss/krbtest", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8"}},
 	{packages: "replay/internal/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
 	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/client", "replay/internal/onclose", "replay/transport"}},
 

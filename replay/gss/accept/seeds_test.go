@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
-	"github.com/rpcrdma/toolkit/replay/internal/krbtest"
+	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 )
 
 // samples are the captures with Kerberos, of the Linux kernel.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/krb5"
-	"github.com/rpcrdma/toolkit/replay/internal/krbtest"
+	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 )
 
 func write(t *testing.T, b []byte) string {
