@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,12 +72,9 @@ func (k *KDC) Keytab() []byte {
 	return b
 }
 
-// Config writes a configuration file that names the KDC.
-func (k *KDC) Config() string {
-	file := filepath.Join(k.realm.t.TempDir(), "krb5.conf")
-	text := fmt.Sprintf("[libdefaults]\n default_realm = %s\n dns_lookup_kdc = false\n[realms]\n %s = {\n  kdc = %s\n }\n", Name, Name, k.l.Addr())
-	check(k.realm.t, os.WriteFile(file, []byte(text), 0o600))
-	return file
+// Config is a configuration file that names the KDC.
+func (k *KDC) Config() []byte {
+	return fmt.Appendf(nil, "[libdefaults]\n default_realm = %s\n dns_lookup_kdc = false\n[realms]\n %s = {\n  kdc = %s\n }\n", Name, Name, k.l.Addr())
 }
 
 func (k *KDC) serve(c net.Conn) {

@@ -45,7 +45,7 @@ func TestKeytab(t *testing.T) {
 	for _, e := range []krb5.EType{krb5.AES128SHA1, krb5.AES256SHA1, krb5.AES128SHA256} {
 		realm := krbtest.New(t, e)
 		kdc := krbtest.NewKDC(realm, time.Hour)
-		o := Options{Keytab: write(t, kdc.Keytab()), Service: krbtest.Service, Config: kdc.Config()}
+		o := Options{Keytab: write(t, kdc.Keytab()), Service: krbtest.Service, Config: write(t, kdc.Config())}
 		l, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func granting(t *testing.T, o Options, kdc *krbtest.KDC) *krb5.Ticket {
 func TestShortLife(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES256SHA1)
 	kdc := krbtest.NewKDC(realm, 30*time.Second)
-	l, err := New(Options{Keytab: write(t, kdc.Keytab()), Principal: "alice", Service: krbtest.Service + "@" + krbtest.Name, Config: kdc.Config()})
+	l, err := New(Options{Keytab: write(t, kdc.Keytab()), Principal: "alice", Service: krbtest.Service + "@" + krbtest.Name, Config: write(t, kdc.Config())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestShortLife(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES256SHA1)
 	kdc := krbtest.NewKDC(realm, time.Hour)
-	keytab, config := write(t, kdc.Keytab()), kdc.Config()
+	keytab, config := write(t, kdc.Keytab()), write(t, kdc.Config())
 	get := func(o Options) error {
 		if o.Service == "" {
 			o.Service = krbtest.Service
