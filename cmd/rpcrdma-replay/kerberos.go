@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -113,6 +114,16 @@ func (t *ticketing) requester(ctx context.Context, r transport.Requester, versio
 	return g, nil
 }
 
+// preview adds the notes to what would be done.
+func (t *ticketing) preview(w io.Writer, load *workload.Workload, layout bool) error {
+	for _, n := range t.notes(load, layout) {
+		if _, err := fmt.Fprintf(w, "note: %s\n", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // notes says what a flavor means for the comparison with the capture.
 func (t *ticketing) notes(load *workload.Workload, layout bool) (notes []string) {
 	users, captured := 0, map[string]bool{}
@@ -162,6 +173,16 @@ func (o *serverFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.keytab, "keytab", "", "keytab `file` with the key of this server, nfs/HOST, for Kerberos")
 	f.StringSliceVar(&o.sec, "sec", nil, "`flavors` that the files may be used with, the preferred ones first: sys, none, krb5, krb5i, krb5p (default sys,none; with --keytab krb5p,krb5i,krb5)")
 	f.StringVar(&o.users, "users", "", "`file` with lines of a Kerberos principal, a user id and group ids (default: the users of this machine, for names in the realm of the keytab; others are nobody)")
+}
+
+// reads are the files that are read.
+func (o *serverFlags) reads() (names []string) {
+	for _, name := range []string{o.keytab, o.users} {
+		if name != "" {
+			names = append(names, strings.TrimPrefix(name, "FILE:"))
+		}
+	}
+	return names
 }
 
 // options are those of a server.

@@ -243,12 +243,9 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
-	tickets, err := o.login.open(args[1])
+	tickets, err := o.tickets(args[1])
 	if err != nil {
 		return err
-	}
-	if o.selfCheck && o.login.sec == "krb5p" && o.keytab == "" && os.Getenv("KRB5_KTNAME") == "" {
-		return cli.Usagef("--self-check has to read what --sec krb5p encrypts: give the server's keytab with --keytab")
 	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
@@ -269,13 +266,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		if err := run.Preview(s.Out, load, opt, args[1]); err != nil {
-			return err
-		}
-		for _, n := range tickets.notes(load, opt.Layout) {
-			fmt.Fprintf(s.Out, "note: %s\n", n)
-		}
-		return nil
+		return errors.Join(run.Preview(s.Out, load, opt, args[1]), tickets.preview(s.Out, load, opt.Layout))
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -320,6 +311,14 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		}
 	}
 	return errors.Join(o.print(s, report, rep), err, outcome(rep))
+}
+
+// tickets is how calls to a server are protected.
+func (o *runFlags) tickets(server string) (*ticketing, error) {
+	if o.selfCheck && o.login.sec == "krb5p" && o.keytab == "" && os.Getenv("KRB5_KTNAME") == "" {
+		return nil, cli.Usagef("--self-check has to read what --sec krb5p encrypts: give the server's keytab with --keytab")
+	}
+	return o.login.open(server)
 }
 
 // claim registers the input files, so that none of them is overwritten.

@@ -125,11 +125,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	if o.playback != "" {
 		reads = append(reads, o.playback)
 	}
-	for _, name := range []string{o.kerberos.keytab, o.kerberos.users} {
-		if name != "" {
-			reads = append(reads, strings.TrimPrefix(name, "FILE:"))
-		}
-	}
+	reads = append(reads, o.kerberos.reads()...)
 	files, err := claim(s, reads...)
 	if err != nil {
 		return err

@@ -133,62 +133,18 @@ func (k *Keytab) Accept(token []byte, now time.Time, fresh Fresh) (*Accepted, er
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrKey, k.lacks(req.service, &req.ticket))
 	}
-	t, ok := fields(part, tagEncTicketPart)
-	if !ok {
-		return nil, fmt.Errorf("%w: the ticket", ErrMalformed)
-	}
 	a := &Accepted{Service: req.service, Realm: req.realm}
-	var session Key
-	var flags []byte
-	in := t[0]
-	ok = in.ReadASN1BitStringAsBytes(&flags) && len(flags) > 0 && session.decode(t[1])
-	if a.Client, _ = t.principal(2, 3); !ok || len(a.Client.Parts) == 0 {
-		return nil, fmt.Errorf("%w: the ticket", ErrMalformed)
-	}
-	begin, ok1 := t.time(5)
-	if t[6] != nil {
-		begin, ok1 = t.time(6)
-	}
-	end, ok2 := t.time(7)
-	if a.End = end; !ok1 || !ok2 {
-		return nil, fmt.Errorf("%w: the ticket", ErrMalformed)
-	}
-	if flags[0]&1 != 0 || now.Add(Skew).Before(begin) || now.Add(-Skew).After(end) { // bit 7: invalid
-		return nil, fmt.Errorf("%w: from %s to %s", ErrExpired, begin.Format(time.RFC3339), end.Format(time.RFC3339))
-	}
-	session = clone(session)
-	if !session.usable() {
-		return nil, fmt.Errorf("%w: contexts of %v", ErrUnsupported, session.EType)
+	session, err := a.ticket(part, now)
+	if err != nil {
+		return nil, err
 	}
 	plain, ok := session.decrypt(req.authenticator.cipher, usageAuthenticator)
 	if !ok {
 		return nil, fmt.Errorf("%w: the Authenticator is not of the ticket's session key", ErrMalformed)
 	}
-	f, ok := fields(plain, tagAuthenticator)
-	if !ok {
-		return nil, fmt.Errorf("%w: the Authenticator", ErrMalformed)
-	}
-	client, ok := f.principal(1, 2)
-	micro, ok1 := f.number(4)
-	made, ok2 := f.time(5)
-	if !ok || !ok1 || !ok2 || micro < 0 || micro > 999999 || !client.equal(&a.Client) {
-		return nil, fmt.Errorf("%w: the Authenticator", ErrMalformed)
-	}
-	if made = made.Add(time.Duration(micro) * time.Microsecond); made.Before(now.Add(-Skew)) || made.After(now.Add(Skew)) {
-		return nil, fmt.Errorf("%w: it is %s there", ErrSkew, made.Format(time.RFC3339))
-	}
-	wanted, ok := checksumFlags(f[3])
-	if !ok {
-		return nil, fmt.Errorf("%w: the Authenticator has no checksum of GSS-API", ErrMalformed)
-	}
-	sub := session
-	if f[6] != nil {
-		if !sub.decode(f[6]) {
-			return nil, fmt.Errorf("%w: the Authenticator", ErrMalformed)
-		}
-		if sub = clone(sub); !sub.usable() {
-			return nil, fmt.Errorf("%w: contexts of %v", ErrUnsupported, sub.EType)
-		}
+	made, wanted, sub, err := a.authenticator(plain, session, now)
+	if err != nil {
+		return nil, err
 	}
 	// What has been encrypted with the session key cannot be changed, so that the same
 	// Authenticator is always the same bytes.
@@ -202,13 +158,78 @@ func (k *Keytab) Accept(token []byte, now time.Time, fresh Fresh) (*Accepted, er
 		var seq [4]byte
 		_, _ = rand.Read(seq[:]) // cannot fail (crypto/rand)
 		next = binary.BigEndian.Uint32(seq[:]) >> 2
-		var err error
 		if a.Token, err = answer(session, acceptor, made, next); err != nil {
 			return nil, err
 		}
 	}
 	a.Session = newSession(1, sub, session, acceptor, next)
 	return a, nil
+}
+
+// ticket reads and checks a decrypted ticket. It returns the session key.
+func (a *Accepted) ticket(plain []byte, now time.Time) (session Key, err error) {
+	malformed := fmt.Errorf("%w: the ticket", ErrMalformed)
+	t, ok := fields(plain, tagEncTicketPart)
+	if !ok {
+		return session, malformed
+	}
+	var flags []byte
+	in := t[0]
+	if !in.ReadASN1BitStringAsBytes(&flags) || len(flags) == 0 || !session.decode(t[1]) {
+		return session, malformed
+	}
+	if a.Client, ok = t.principal(2, 3); !ok {
+		return session, malformed
+	}
+	at := 6 // starttime
+	if t[at] == nil {
+		at = 5 // authtime
+	}
+	begin, ok1 := t.time(at)
+	end, ok2 := t.time(7)
+	if a.End = end; !ok1 || !ok2 {
+		return session, malformed
+	}
+	if flags[0]&1 != 0 || now.Add(Skew).Before(begin) || now.Add(-Skew).After(end) { // bit 7: invalid
+		return session, fmt.Errorf("%w: from %s to %s", ErrExpired, begin.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	session = clone(session)
+	if !session.usable() {
+		return session, fmt.Errorf("%w: contexts of %v", ErrUnsupported, session.EType)
+	}
+	return session, nil
+}
+
+// authenticator reads and checks a decrypted Authenticator: when it was made, the flags
+// that the client wants, and its subkey, or else the session key.
+func (a *Accepted) authenticator(plain []byte, session Key, now time.Time) (made time.Time, wanted uint32, sub Key, err error) {
+	malformed := fmt.Errorf("%w: the Authenticator", ErrMalformed)
+	f, ok := fields(plain, tagAuthenticator)
+	if !ok {
+		return made, 0, sub, malformed
+	}
+	client, ok := f.principal(1, 2)
+	micro, ok1 := f.number(4)
+	made, ok2 := f.time(5)
+	if !ok || !ok1 || !ok2 || micro < 0 || micro > 999999 || !client.equal(&a.Client) {
+		return made, 0, sub, malformed
+	}
+	if made = made.Add(time.Duration(micro) * time.Microsecond); made.Before(now.Add(-Skew)) || made.After(now.Add(Skew)) {
+		return made, 0, sub, fmt.Errorf("%w: it is %s there", ErrSkew, made.Format(time.RFC3339))
+	}
+	if wanted, ok = checksumFlags(f[3]); !ok {
+		return made, 0, sub, fmt.Errorf("%w: the Authenticator has no checksum of GSS-API", ErrMalformed)
+	}
+	sub = session
+	if f[6] != nil {
+		if !sub.decode(f[6]) {
+			return made, 0, sub, malformed
+		}
+		if sub = clone(sub); !sub.usable() {
+			return made, 0, sub, fmt.Errorf("%w: contexts of %v", ErrUnsupported, sub.EType)
+		}
+	}
+	return made, wanted, sub, nil
 }
 
 // checksumFlags reads the flags in the Authenticator's checksum. A hash of channel

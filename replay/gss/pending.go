@@ -24,6 +24,7 @@ type pending struct {
 	do      bool
 	counted bool // in Requester.inFlight
 	seqs    []uint32
+	number  [4]byte // one of seqs, on the wire
 
 	header oncrpc.Call
 	reply  oncrpc.Reply
@@ -270,9 +271,8 @@ func (p *pending) verified(h *oncrpc.Reply) (seq uint32, ok bool) {
 		return 0, false
 	}
 	for _, seq := range p.seqs {
-		var number [4]byte
-		binary.BigEndian.PutUint32(number[:], seq)
-		if p.g.session.Verify(h.Verf.Body, number[:]) == nil {
+		binary.BigEndian.PutUint32(p.number[:], seq)
+		if p.g.session.Verify(h.Verf.Body, p.number[:]) == nil {
 			return seq, true
 		}
 	}

@@ -124,8 +124,8 @@ type call struct {
 	seq    uint32
 	kind   oncrpc.Service
 	user   uint32
+	number [4]byte // seq, on the wire
 
-	sys     oncrpc.Sys
 	stream  []byte
 	items   []transport.Item
 	message transport.Message
@@ -355,11 +355,10 @@ func (c *call) args(payload []byte) ([]byte, bool) {
 
 // verifier is the MIC of the sequence number, which a reply has.
 func (c *call) verifier() []byte {
-	var number [4]byte
-	binary.BigEndian.PutUint32(number[:], c.seq)
+	binary.BigEndian.PutUint32(c.number[:], c.seq)
 	c.ctx.mu.Lock()
 	defer c.ctx.mu.Unlock()
-	c.token = c.ctx.session.MIC(c.token[:0], number[:])
+	c.token = c.ctx.session.MIC(c.token[:0], c.number[:])
 	return c.token
 }
 

@@ -90,7 +90,6 @@ func (k *KDC) serve(c net.Conn) {
 	k.Asked.Add(1)
 	out, err := k.answer(b)
 	if code := k.Refuse.Load(); code != 0 {
-		err = fmt.Errorf("told to refuse")
 		out = k.refusal(code)
 	} else if err != nil {
 		out = k.refusal(errorcode.KRB_AP_ERR_BAD_INTEGRITY)

@@ -61,7 +61,7 @@ func New(o Options) (*Login, error) {
 			}
 		}
 	default:
-		err = errors.New("Kerberos needs a credential cache or a keytab: run kinit, or name one")
+		err = errors.New("a credential cache or a keytab is needed for Kerberos: run kinit, or name one")
 	}
 	if err != nil {
 		return nil, err
