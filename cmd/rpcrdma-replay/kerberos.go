@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/internal/outfile"
+	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/replay/gss"
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
 	"github.com/rpcrdma/toolkit/replay/gss/login"
@@ -167,6 +168,23 @@ type serverFlags struct {
 	keytab string
 	sec    []string
 	users  string
+
+	principals []string // of the keytab
+	preferred  string   // the first of sec
+}
+
+func isNFS(principal string) bool { return strings.HasPrefix(principal, "nfs/") }
+
+// hint is how clients name the flavor and the server when they mount; empty without
+// Kerberos.
+func (o *serverFlags) hint() (option, host string) {
+	if flavors[o.preferred] < oncrpc.PseudoKrb5 {
+		return "", ""
+	}
+	if i := slices.IndexFunc(o.principals, isNFS); i >= 0 {
+		host, _, _ = strings.Cut(strings.TrimPrefix(o.principals[i], "nfs/"), "@")
+	}
+	return ",sec=" + o.preferred, printable.Text(host)
 }
 
 func (o *serverFlags) flags(f *pflag.FlagSet) {
@@ -211,6 +229,10 @@ func (o *serverFlags) options(s *cli.Streams) (k accept.Options, list []oncrpc.F
 	}
 	if k.Keytab, err = krb5.LoadKeytab(o.keytab); err != nil {
 		return k, nil, fmt.Errorf("--keytab: %w", err)
+	}
+	o.principals, o.preferred = k.Keytab.Principals(), names[0]
+	if !slices.ContainsFunc(o.principals, isNFS) {
+		fmt.Fprintf(s.Err, "rpcrdma-replay: note: --keytab has no key of nfs/HOST, which NFS clients ask for: it has those of %s\n", printable.Text(strings.Join(o.principals, ", ")))
 	}
 	k.Users = accept.Local{}
 	if o.users != "" {

@@ -380,8 +380,12 @@ func (o *serveFlags) mounts(w io.Writer, listeners []named) {
 		if a.Addr().Is6() {
 			proto += "6"
 		}
-		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d %s:/ /mnt\n", proto, a.Port(), host)
-		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d,nolock", proto, a.Port())
+		sec, name := o.kerberos.hint()
+		if name != "" {
+			host = name
+		}
+		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d%s %s:/ /mnt\n", proto, a.Port(), sec, host)
+		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d%s,nolock", proto, a.Port(), sec)
 		if tcp.IsValid() {
 			v3 += fmt.Sprintf(",mountproto=tcp,mountport=%d", tcp.Port())
 			fmt.Fprintf(w, "  mount -t nfs -o %s %s:%s /mnt\n", v3, host, o.export)
