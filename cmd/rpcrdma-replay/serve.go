@@ -300,6 +300,9 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		return nil, "", nil, err
 	}
 	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
+	if kerberos.Users != nil {
+		opt.V4.Names = kerberos.Users.ID
+	}
 	var st store.Store
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {

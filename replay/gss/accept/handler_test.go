@@ -458,12 +458,28 @@ func TestParseList(t *testing.T) {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}
+	for name, want := range map[string]int{"alice": 1000, "nfs/c.example": -1, "bob": -1} {
+		if id, ok := l.ID(name, false); ok != (want >= 0) || ok && id != uint32(want) {
+			t.Errorf("%s: %d %v", name, id, ok)
+		}
+	}
+	if id, ok := l.ID("alice", true); id != 100 || !ok {
+		t.Errorf("group %d %v", id, ok)
+	}
 	for _, bad := range []string{"alice 1 1", "alice@R", "alice@R 1", "alice@R -1 1", "alice@R x 1", "alice@R 4294967295 1", "a@R 1 1\na@R 2 2", "/@R 1 1", "a@R 1 1 " + strings.Repeat("7 ", 17), "a@R 1 1 " + strings.Repeat(" ", 5000)} {
 		if _, err := accept.ParseList(strings.NewReader(bad)); err == nil {
 			t.Errorf("%.40q was taken", bad)
 		}
 	}
 	local := accept.Local{}
+	for _, group := range []bool{true, false} {
+		if id, ok := local.ID("root", group); id != 0 || !ok {
+			t.Errorf("root: %d %v", id, ok)
+		}
+		if _, ok := local.ID("nobody-of-that-name", group); ok {
+			t.Error("somebody of no name")
+		}
+	}
 	for _, name := range []string{"root@R", "root/admin@R", "root@S", "0@R", "nobody-of-that-name@R"} {
 		p, _ := krb5.ParsePrincipal(name)
 		if u := local.Lookup(&p, "R"); (u.UID == 0) != (name == "root@R") {

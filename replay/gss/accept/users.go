@@ -28,10 +28,13 @@ var Nobody = User{UID: nobody, GID: nobody}
 // maxGIDs is how many groups a credential of AUTH_SYS has.
 const maxGIDs = 16
 
-// Users finds users. Lookup may be called from any goroutine; realm is that of the
-// service.
+// Users finds users. Its methods may be called from any goroutine.
 type Users interface {
+	// Lookup finds the user that a principal is; realm is that of the service.
 	Lookup(p *krb5.Principal, realm string) User
+	// ID finds the number of a user or a group by its name, as clients give it for the
+	// owner of a file.
+	ID(name string, group bool) (uint32, bool)
 }
 
 // Local are the users of this machine. A principal is one of them if it is a plain name
@@ -68,22 +71,47 @@ func (Local) Lookup(p *krb5.Principal, realm string) User {
 	return out
 }
 
+// ID implements Users.
+func (Local) ID(name string, group bool) (uint32, bool) {
+	var s string
+	if group {
+		g, err := osuser.LookupGroup(name)
+		if err != nil || g.Name != name {
+			return 0, false
+		}
+		s = g.Gid
+	} else {
+		u, err := osuser.Lookup(name)
+		if err != nil || u.Username != name {
+			return 0, false
+		}
+		s = u.Uid
+	}
+	n, err := id(s)
+	return n, err == nil
+}
+
 // List are users by the names of principals.
 type List struct {
 	users map[string]User
-	// Otherwise is asked for those that are not in the list; nil: they are nobody.
-	Otherwise Users
+	names map[string]User // by principals' names alone, the first of each
 }
 
 // Lookup implements Users.
-func (l *List) Lookup(p *krb5.Principal, realm string) User {
+func (l *List) Lookup(p *krb5.Principal, _ string) User {
 	if u, ok := l.users[p.String()]; ok {
 		return u
 	}
-	if l.Otherwise != nil {
-		return l.Otherwise.Lookup(p, realm)
-	}
 	return Nobody
+}
+
+// ID implements Users. Groups are known by the names of users whose first group they are.
+func (l *List) ID(name string, group bool) (uint32, bool) {
+	u, ok := l.names[name]
+	if group {
+		return u.GID, ok
+	}
+	return u.UID, ok
 }
 
 // Limits of a list of users.
@@ -109,7 +137,7 @@ func LoadList(name string) (*List, error) {
 // ParseList reads lines of a principal with its realm, a user id, a group id, and further
 // group ids, with spaces between them. Empty lines, and what follows a #, are ignored.
 func ParseList(r io.Reader) (*List, error) {
-	l := &List{users: map[string]User{}}
+	l := &List{users: map[string]User{}, names: map[string]User{}}
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
 	n := 0
@@ -129,6 +157,11 @@ func ParseList(r io.Reader) (*List, error) {
 		}
 		if _, ok := l.users[p]; ok {
 			return nil, fmt.Errorf("line %d: %s is there twice", n, p)
+		}
+		if name, _, _ := strings.Cut(p, "@"); !strings.ContainsRune(name, '/') {
+			if _, ok := l.names[name]; !ok {
+				l.names[name] = u
+			}
 		}
 		l.users[p] = u
 	}
