@@ -41,6 +41,7 @@ type runFlags struct {
 	limit  cli.Size
 	memory cli.Memory
 	fabricFlags
+	login       loginFlags
 	provider    string
 	dir         string
 	mount       string
@@ -151,6 +152,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.payload, "payload", string(plan.Captured), "for a CAPTURE: file data as captured, or by pattern, or sparse")
 
 	sameFlags(f, &o.same, &o.separate)
+	o.login.flags(f)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
 	f.Var(&o.limit, "limit-plan", "text of a plan to hold in memory, which takes up to four times as much (default 64M)")
@@ -192,6 +194,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	fixed("verify", "all", "status", "none")
 	fixed("layout", "own", "captured")
 	fixed("format", "text", "json")
+	fixed("sec", "sys", "krb5", "krb5i", "krb5p")
 	return cmd
 }
 
@@ -263,6 +266,10 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
+	tickets, err := o.tickets(args[1])
+	if err != nil {
+		return err
+	}
 	ctx, stop := cli.Context(ctx)
 	defer stop()
 	files, err := o.claim(s, args[0])
@@ -282,7 +289,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	}
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return run.Preview(s.Out, load, opt, args[1], args[1] == "builtin")
+		return errors.Join(run.Preview(s.Out, load, opt, args[1], args[1] == "builtin"), tickets.preview(s.Out, load, opt.Layout))
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -293,7 +300,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if args[1] == "builtin" {
 		opt.Tick = -1 // its clock counts nanoseconds
 	}
-	t, err := o.target(ctx, s, files, load, args[1], opt.Directory, where, faults)
+	t, err := o.target(ctx, s, files, load, args[1], opt.Directory, where, faults, tickets)
 	if err != nil {
 		return err
 	}
@@ -312,6 +319,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		return err
 	}
 	rep.Setup.Server = t.name
+	rep.Notes = append(rep.Notes, tickets.notes(load, opt.Layout)...)
 	faults.note(rep)
 	if err != nil {
 		rep.Notes = append(rep.Notes, err.Error())
@@ -320,7 +328,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		err = errors.Join(err, cerr)
 	} else if t.file != "" {
 		if o.selfCheck {
-			c, cerr := checkSelf(witness, t.file, &o.memory)
+			c, cerr := checkSelf(witness, t.file, &o.memory, o.keytab)
 			rep.SelfCheck, err = c, errors.Join(err, cerr)
 		}
 		if !isPlan(args[0]) {
@@ -331,6 +339,14 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	return errors.Join(o.print(s, report, rep), err, outcome(rep))
 }
 
+// tickets is how calls to a server are protected.
+func (o *runFlags) tickets(server string) (*ticketing, error) {
+	if o.selfCheck && o.login.sec == "krb5p" && o.keytab == "" && os.Getenv("KRB5_KTNAME") == "" {
+		return nil, cli.Usagef("--self-check has to read what --sec krb5p encrypts: give the server's keytab with --keytab")
+	}
+	return o.login.open(server)
+}
+
 // claim registers the input files, so that none of them is overwritten.
 func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	files, err := claim(s, name)
@@ -338,6 +354,7 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 		return nil, err
 	}
 	cli.ClaimKeytab(files, o.keytab)
+	o.login.claim(files)
 	for _, name := range []string{o.report, o.capture} {
 		if name == "" {
 			continue
@@ -470,6 +487,7 @@ type target struct {
 	gid     uint32
 	layout  bool
 	faults  *faultPlan
+	tickets *ticketing
 
 	file    string // of our own packets
 	own     *ownCapture
@@ -484,8 +502,8 @@ func (t *target) close() {
 	t.closers = nil
 }
 
-func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server, directory string, where site.Options, faults *faultPlan) (*target, error) {
-	t := &target{directory: directory, version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults}
+func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Files, load *workload.Workload, server, directory string, where site.Options, faults *faultPlan, tickets *ticketing) (*target, error) {
+	t := &target{directory: directory, version: load.Version(), load: load, uid: o.uid, gid: o.gid, layout: o.layout == "captured", faults: faults, tickets: tickets}
 	if err := t.open(ctx, s, files, o, server, where); err != nil {
 		t.close()
 		return nil, err
@@ -510,11 +528,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 		return t.builtin(ctx, where)
 	}
 	if where.Name == "auto" {
-		version := uint32(3)
-		if t.version != "3" {
-			version = 4
-		}
-		name, tried, err := site.Choose(ctx, server, version, where)
+		name, tried, err := site.Choose(ctx, server, t.rpcVersion(), where)
 		if err != nil {
 			return err
 		}
@@ -648,13 +662,24 @@ func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return t.faults.requester(r), nil
+	return t.tickets.requester(ctx, t.faults.requester(r), t.rpcVersion())
+}
+
+// rpcVersion is the version of NFS as RPC numbers it.
+func (t *target) rpcVersion() uint32 {
+	if t.version == "3" {
+		return 3
+	}
+	return 4
 }
 
 func (t *target) access(ctx context.Context) (*run.Access, error) {
 	r, err := t.fabric.Dial(ctx, t.addr, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	if r, err = t.tickets.requester(ctx, r, t.rpcVersion()); err != nil {
+		return nil, err
 	}
 	a := &run.Access{NFS: r, Version: t.version, Cred: client.Sys("rpcrdma-replay", t.uid, t.gid)}
 	if t.mount != nil && t.version == "3" {
@@ -666,7 +691,12 @@ func (t *target) access(ctx context.Context) (*run.Access, error) {
 }
 
 // checkSelf decodes what was sent.
-func checkSelf(w *selfcheck.Witness, file string, memory *cli.Memory) (*report.SelfCheck, error) {
+func checkSelf(w *selfcheck.Witness, file string, memory *cli.Memory, keytab string) (*report.SelfCheck, error) {
+	keys, err := cli.LoadKeys(keytab)
+	if err != nil {
+		return nil, err
+	}
+	w.Unwrap = keys.Contexts
 	r, err := capture.Open([]string{file}, capture.Options{BatchSize: memory.Batch()})
 	if err != nil {
 		return nil, err

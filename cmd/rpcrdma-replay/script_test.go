@@ -11,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
+	"github.com/rpcrdma/toolkit/decode/krb5"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
@@ -30,12 +33,26 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	realm := krbtest.New(t, krb5.AES256SHA1)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", dir)
 			e.Setenv("TZ", "UTC")
 			e.Setenv("SOURCE_DATE_EPOCH", "0")
+			for _, name := range []string{"KRB5_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"} {
+				e.Setenv(name, "")
+			}
+			// The keytab of a server, and caches of users with tickets for it.
+			files := map[string][]byte{"server.keytab": realm.Bytes()}
+			for _, who := range []string{"root", "alice"} {
+				files[who+".ccache"] = krbtest.Cache(realm.Ticket(who, time.Now(), time.Hour))
+			}
+			for name, b := range files {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), b, 0o600); err != nil {
+					return err
+				}
+			}
 			return nil
 		},
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"start": start, "raid": raid, "wrap": clitest.Wrap},

@@ -31,6 +31,7 @@ import (
 // serveFlags are the flags of the command serve.
 type serveFlags struct {
 	fabricFlags
+	kerberos  serverFlags
 	providers []string
 	listen    string
 	rdmaPort  uint16
@@ -92,6 +93,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.Lookup("limit-memory").Usage = "with --playback: " + f.Lookup("limit-memory").Usage
 	f.Float64Var(&o.scale, "scale", 1, "`times` the captured service time; 0 is at once")
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
+	o.kerberos.flags(f)
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
 	cli.DurationVar(f, &o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
@@ -124,6 +126,7 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 	if o.playback != "" {
 		reads = append(reads, o.playback)
 	}
+	reads = append(reads, o.kerberos.reads()...)
 	files, err := claim(s, reads...)
 	if err != nil {
 		return err
@@ -252,6 +255,12 @@ func account(s *cli.Streams, took time.Duration, listeners []named, held *budget
 		fmt.Fprintf(s.Err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
 			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
 	}
+	if srv, ok := h.(*site.Server); ok {
+		if k, ok := srv.Kerberos(); ok {
+			fmt.Fprintf(s.Err, "Kerberos: %d contexts, %d calls; refused: %d contexts, %d forged calls, %d repeated calls; %d calls of unknown contexts; %d contexts given up\n",
+				k.Contexts, k.Calls, k.Refused, k.Forged, k.Repeated, k.Unknown, k.Evicted)
+		}
+	}
 	if p, ok := h.(*playback.Handler); ok {
 		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
 	}
@@ -291,13 +300,22 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		return nil, "", nil, cli.Usagef("--limit-memory goes with --playback")
 	case o.writable && o.dir == "":
 		return nil, "", nil, cli.Usagef("--writable is of --dir: memory is always writable")
+	case o.playback != "" && (o.kerberos.keytab != "" || len(o.kerberos.sec) > 0 || o.kerberos.users != ""):
+		return nil, "", nil, cli.Usagef("--keytab, --sec and --users do not go with --playback: its replies are those of the capture")
 	case o.playback != "":
 		return o.answers(s)
 	}
 	if o.lease < time.Second || o.lease > time.Hour {
 		return nil, "", nil, cli.Usagef("--lease %s: from 1s to 1h", o.lease)
 	}
-	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
+	kerberos, flavors, err := o.kerberos.options(s)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
+	if kerberos.Users != nil {
+		opt.V4.Names = kerberos.Users.ID
+	}
 	var st store.Store
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {
@@ -378,8 +396,12 @@ func (o *serveFlags) mounts(w io.Writer, listeners []named) {
 		if a.Addr().Is6() {
 			proto += "6"
 		}
-		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d %s:/ /mnt\n", proto, a.Port(), host)
-		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d,nolock", proto, a.Port())
+		sec, name := o.kerberos.hint()
+		if name != "" {
+			host = name
+		}
+		fmt.Fprintf(w, "  mount -t nfs -o vers=4.2,proto=%s,port=%d%s %s:/ /mnt\n", proto, a.Port(), sec, host)
+		v3 := fmt.Sprintf("vers=3,proto=%s,port=%d%s,nolock", proto, a.Port(), sec)
 		if tcp.IsValid() {
 			v3 += fmt.Sprintf(",mountproto=tcp,mountport=%d", tcp.Port())
 			fmt.Fprintf(w, "  mount -t nfs -o %s %s:%s /mnt\n", v3, host, o.export)

@@ -53,18 +53,23 @@ type encryptedData struct {
 }
 
 func (e *encryptedData) decode(s *cryptobyte.String, tag uint8) bool {
-	var in, seq, opt cryptobyte.String
+	var in cryptobyte.String
+	return s.ReadASN1(&in, explicit(tag)) && e.decodeAfter(&in)
+}
+
+// decodeAfter reads what follows the tag of a field.
+func (e *encryptedData) decodeAfter(in *cryptobyte.String) bool {
+	var seq, value, opt cryptobyte.String
 	var etype, kvno int64
 	var has bool
-	ok := s.ReadASN1(&in, explicit(tag)) && in.ReadASN1(&seq, asn1.SEQUENCE) && integer(&seq, 0, &etype) &&
+	ok := in.ReadASN1(&seq, asn1.SEQUENCE) && integer(&seq, 0, &etype) &&
 		seq.ReadOptionalASN1(&opt, &has, explicit(1)) && (!has || opt.ReadASN1Integer(&kvno))
 	if !ok || etype != int64(int32(etype)) {
 		return false
 	}
 	e.etype, e.kvno = EType(etype), uint32(kvno)
-	in = nil
 	var text cryptobyte.String
-	ok = seq.ReadASN1(&in, explicit(2)) && in.ReadASN1(&text, asn1.OCTET_STRING)
+	ok = seq.ReadASN1(&value, explicit(2)) && value.ReadASN1(&text, asn1.OCTET_STRING)
 	e.cipher = text
 	return ok
 }
@@ -115,6 +120,7 @@ func realm(s *cryptobyte.String, tag uint8) (string, bool) {
 type apReq struct {
 	userToUser    bool
 	service       string // principal that the ticket is for
+	realm         string // of it
 	ticket        encryptedData
 	authenticator encryptedData
 }
@@ -138,7 +144,7 @@ func (a *apReq) decode(b []byte) bool {
 		return false
 	}
 	n, ok := name(&ticket, 2)
-	a.service = n + "@" + r
+	a.service, a.realm = n+"@"+r, r
 	return ok && a.ticket.decode(&ticket, 3)
 }
 

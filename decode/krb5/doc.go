@@ -1,7 +1,8 @@
 // Package krb5 opens what RPCSEC_GSS protects with Kerberos (RFC 2203, RFC 4121),
 // given the keytab of the service: it learns the keys of contexts from the tokens
 // of their creation, checks the MICs of headers and of krb5i bodies, and decrypts
-// krb5p bodies.
+// krb5p bodies. It is also both sides of a context (Session): Request and
+// Keytab.Accept create one, KDCRequest gets the ticket for it.
 //
 //	keytab ─► ticket in the AP-REQ ─► session key ─► subkeys of AP-REQ and AP-REP ─► MIC and Wrap tokens
 //

@@ -64,7 +64,7 @@ func newKey(e EType) Key {
 	return Key{e, b}
 }
 
-func build(f func(*cryptobyte.Builder)) []byte {
+func made(f func(*cryptobyte.Builder)) []byte {
 	var b cryptobyte.Builder
 	f(&b)
 	return b.BytesOrPanic()
@@ -121,13 +121,13 @@ func keyField(b *cryptobyte.Builder, n uint8, k Key) {
 }
 
 func app(tag uint8, f cryptobyte.BuilderContinuation) []byte {
-	return build(func(b *cryptobyte.Builder) {
+	return made(func(b *cryptobyte.Builder) {
 		b.AddASN1(application(tag), func(b *cryptobyte.Builder) { b.AddASN1(asn1.SEQUENCE, f) })
 	})
 }
 
-func framed(id uint16, body []byte) []byte {
-	return build(func(b *cryptobyte.Builder) {
+func inFrame(id uint16, body []byte) []byte {
+	return made(func(b *cryptobyte.Builder) {
 		b.AddASN1(application(0), func(b *cryptobyte.Builder) {
 			b.AddASN1(asn1.OBJECT_IDENTIFIER, func(b *cryptobyte.Builder) { b.AddBytes(mechanism) })
 			b.AddUint16(id)
@@ -174,7 +174,7 @@ func (s *scene) request(serviceKey Key, kvno int64) []byte {
 		}
 		number(b, 7, 1)
 	})
-	return framed(tokenAPReq, app(tagAPReq, func(b *cryptobyte.Builder) {
+	return inFrame(tokenAPReq, app(tagAPReq, func(b *cryptobyte.Builder) {
 		number(b, 0, 5)
 		number(b, 1, tagAPReq)
 		field(b, 2, func(b *cryptobyte.Builder) { b.AddASN1BitString([]byte{s.options, 0, 0, 0}) })
@@ -200,7 +200,7 @@ func (s *scene) answer() []byte {
 			keyField(b, 2, s.acceptor)
 		}
 	})
-	return framed(tokenAPRep, app(tagAPRep, func(b *cryptobyte.Builder) {
+	return inFrame(tokenAPRep, app(tagAPRep, func(b *cryptobyte.Builder) {
 		number(b, 0, 5)
 		number(b, 1, tagAPRep)
 		encrypted(b, 2, s.session.EType, 0, encrypt(s.t, s.session, usageAPRep, part))

@@ -21,6 +21,8 @@ type sealer struct {
 
 	cbc        cipher.BlockMode
 	iv         ivSetter // cbc, if it can start again
+	out        cipher.BlockMode
+	outIV      ivSetter
 	zero, a, b [blockSize]byte
 	sum        [64]byte
 }

@@ -218,7 +218,7 @@ func TestContinue(t *testing.T) {
 	set(c, s.round(oncrpc.GSSCred{Version: 1, Proc: oncrpc.GSSInit, Handle: []byte{}}, 1, s.request(key, 0), s.answer()))
 	first := s.handle
 	s.handle = []byte{9, 9}
-	v := set(c, s.round(oncrpc.GSSCred{Version: 1, Proc: oncrpc.GSSContinueInit, Handle: first}, 0, framed(tokenAPRep, nil), nil))
+	v := set(c, s.round(oncrpc.GSSCred{Version: 1, Proc: oncrpc.GSSContinueInit, Handle: first}, 0, inFrame(tokenAPRep, nil), nil))
 	if len(v.Tx.Notes) > 0 {
 		t.Errorf("%q", v.Tx.Notes)
 	}
@@ -227,7 +227,7 @@ func TestContinue(t *testing.T) {
 	}
 	// Without the first round.
 	c = New(s.keytab(key, 3), Options{})
-	v = set(c, s.round(oncrpc.GSSCred{Version: 1, Proc: oncrpc.GSSContinueInit, Handle: first}, 0, framed(tokenAPRep, nil), nil))
+	v = set(c, s.round(oncrpc.GSSCred{Version: 1, Proc: oncrpc.GSSContinueInit, Handle: first}, 0, inFrame(tokenAPRep, nil), nil))
 	if len(v.Tx.Notes) != 1 || !strings.Contains(v.Tx.Notes[0].String(), "first round") {
 		t.Errorf("%q", v.Tx.Notes)
 	}

@@ -222,7 +222,14 @@ var rules = []rule{
 	}, tests: []string{"decode/..."}},
 	{packages: "replay/fault", own: []string{"replay/transport", "replay/verbs"}, tests: []string{"decode/xdr"}},
 
+	// Kerberos, between transports and those who make and answer calls: they see plain
+	// calls. Tickets are got elsewhere.
+	{packages: "replay/gss", own: []string{"decode/krb5", "decode/oncrpc", "decode/rpc", "decode/xdr", "replay/internal/ring", "replay/transport"}, tests: []string{"decode/nfs/nfs4"}},
+	{packages: "replay/gss/accept", own: []string{"decode/krb5", "decode/oncrpc", "decode/rpc", "decode/xdr", "replay/transport"}, tests: []string{"decode", "decode/transaction"}},
+	{packages: "replay/gss/login", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8/config", "golang.org/x/crypto"}},
+
 	// Helpers of tests.
+	{packages: "replay/gss/krbtest", own: []string{"decode/krb5"}, foreign: []string{"github.com/jcmturner/gokrb5/v8"}},
 	{packages: "replay/internal/rpctest", own: []string{"decode/oncrpc", "decode/xdr", "replay/transport"}},
 	{packages: "replay/internal/nfstest", own: []string{"decode/nfs/mount", "decode/nfs/nfs3", "decode/oncrpc", "decode/xdr", "replay/client", "replay/internal/onclose", "replay/transport"}},
 
@@ -249,7 +256,7 @@ var rules = []rule{
 	}},
 	{packages: "replay/bench", own: []string{"analyze/plot", "internal/table", "replay/client", "replay/endpoint", "replay/verbs"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/site", own: []string{
-		"replay/client", "replay/endpoint", "replay/nfsserver/...", "replay/tcprpc", "replay/transport", "replay/transport/budget",
+		"replay/client", "replay/endpoint", "replay/gss/accept", "replay/nfsserver/...", "replay/tcprpc", "replay/transport", "replay/transport/budget",
 		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
 	}},
 

@@ -195,6 +195,9 @@ func (c *caller) pump() {
 
 // send encodes a call and queues it on l.
 func (c *caller) send(l *link, pc *pendingCall) {
+	if pc.sent && pc.call.Again != nil {
+		pc.call.Again(pc.call)
+	}
 	buf, err := c.marshal(l, pc)
 	if err != nil {
 		c.unsent(l, pc, nil)
@@ -231,6 +234,7 @@ func (c *caller) send(l *link, pc *pendingCall) {
 		return
 	}
 	c.step(pc, callSend)
+	pc.sent = true
 	pc.call.Times.Sent = time.Now()
 	pc.op.bound = len(pc.op.binds) > 0
 	l.enqueue(work{wrs: pc.op.binds, send: buf.request(0, false), buf: buf})

@@ -21,6 +21,7 @@ type pendingCall struct {
 	due    time.Time
 	xid    uint32
 	giveUp error // it is to end with this as soon as possible
+	sent   bool  // on some connection
 
 	hdr    rpcrdma.Header
 	op     opening
@@ -52,6 +53,7 @@ func (pc *pendingCall) reset(c *caller, call *transport.Call) {
 		timeout = c.o.Timeout
 	}
 	pc.c, pc.call, pc.state, pc.link, pc.giveUp, pc.err = c, call, callIdle, nil, nil, nil
+	pc.sent = false
 	pc.due = call.Times.Queued.Add(timeout)
 }
 

@@ -1,17 +1,23 @@
 package nfsserver
 
-import "github.com/rpcrdma/toolkit/decode/oncrpc"
+import (
+	"slices"
+
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+)
 
 // authenticate fills Cred from the header. If the flavor is not served it has
 // answered.
 //
-// AUTH_NONE and AUTH_SYS are served. Of all others, RPCSEC_GSS and AUTH_TLS
-// (RFC 9289) among them, the credential is bad: AUTH_BADCRED is what Linux
-// answers for a flavor that it does not have, and what makes clients that try
-// one flavor after the other go on.
+// AUTH_NONE and AUTH_SYS are served, and RPCSEC_GSS if what is before the server
+// has made AUTH_SYS of it (Identified). Of all others, AUTH_TLS (RFC 9289) among
+// them, the credential is bad: AUTH_BADCRED is what Linux answers for a flavor that
+// it does not have, and what makes clients that try one flavor after the other go on.
 func (c *Call) authenticate() bool {
 	o := &c.server.opt
-	switch c.Flavor = c.Header.Cred.Flavor; c.Flavor {
+	c.Flavor = c.Header.Cred.Flavor
+	c.Pseudo = c.Flavor
+	switch c.Flavor {
 	case oncrpc.AuthNone:
 		c.Cred.UID, c.Cred.GID = o.AnonUID, o.AnonGID
 		c.User = o.AnonUID
@@ -31,6 +37,10 @@ func (c *Call) authenticate() bool {
 		return false
 	}
 	c.User = c.sys.UID
+	if id, ok := c.x.(Identified); ok {
+		c.Flavor = oncrpc.RPCSecGSS
+		c.Pseudo, c.User = id.Identity()
+	}
 	c.Cred.UID, c.Cred.GID, c.Cred.GIDs = c.sys.UID, c.sys.GID, c.sys.GIDs[:c.sys.Count]
 	switch {
 	case o.Squash == AllSquash, o.Squash == RootSquash && c.Cred.UID == 0:
@@ -47,6 +57,20 @@ func (c *Call) authenticate() bool {
 	}
 	return true
 }
+
+// Identified is an Exchange of a call whose sender has proved who he is. Its credential
+// is AUTH_SYS, of the user that he is here.
+type Identified interface {
+	// Identity is the pseudo flavor of the call, and a number that tells its sender
+	// from others, even if they are the same user here.
+	Identity() (flavor oncrpc.Flavor, user uint32)
+}
+
+// Allowed reports whether the server's files may be used with the flavor of the call.
+func (c *Call) Allowed() bool { return slices.Contains(c.server.opt.Flavors, c.Pseudo) }
+
+// Flavors are those that the server's files may be used with, the preferred ones first.
+func (s *Server) Flavors() []oncrpc.Flavor { return s.opt.Flavors }
 
 func (c *Call) denyAuth(stat oncrpc.AuthStat) {
 	c.deny(oncrpc.Reply{Stat: oncrpc.Denied, Reject: oncrpc.AuthError, AuthStat: stat})

@@ -17,8 +17,9 @@ type Call struct {
 	// User is who the credential says it is, before squashing: two users that
 	// become one are still two. AnonUID with AUTH_NONE.
 	User uint32
-	// Flavor is how it was authenticated: AuthNone or AuthSys.
-	Flavor oncrpc.Flavor
+	// Flavor is how it was authenticated: AuthNone, AuthSys or RPCSecGSS. Pseudo is the
+	// same, and for RPCSecGSS the pseudo flavor, which also says how it was protected.
+	Flavor, Pseudo oncrpc.Flavor
 	// Args reads the arguments; eligible items that travelled apart are known
 	// to it (xdr.Data.Chunk). See Decode and Bytes.
 	Args xdr.Reader

@@ -24,6 +24,8 @@ type Program struct {
 	Version uint32
 	// Procedures are indexed by number. One without Do is unavailable.
 	Procedures []Procedure
+	// Guarded says that calls, except for NULL, need one of Options.Flavors.
+	Guarded bool
 	// NewState makes the memory that a call of this program works in
 	// (Call.State). It is used again for other calls, one at a time.
 	NewState func() any
@@ -54,6 +56,9 @@ type Options struct {
 	// AnonUID and AnonGID are what users are mapped to, and who comes with
 	// AUTH_NONE. 0 stands for 65534 (nobody): root cannot be chosen.
 	AnonUID, AnonGID uint32
+	// Flavors are what guarded programs may be called with: AUTH_SYS, AUTH_NONE, pseudo
+	// flavors of Kerberos; the preferred ones first. nil stands for AUTH_SYS and AUTH_NONE.
+	Flavors []oncrpc.Flavor
 	// Replies is how many replies of calls that are not idempotent are kept for
 	// duplicates; 0 stands for 1024, less than 0 for none.
 	Replies int
@@ -102,6 +107,9 @@ func New(opt Options) *Server {
 	}
 	if opt.AnonGID == 0 {
 		opt.AnonGID = nobody
+	}
+	if opt.Flavors == nil {
+		opt.Flavors = []oncrpc.Flavor{oncrpc.AuthSys, oncrpc.AuthNone}
 	}
 	if opt.Replies == 0 {
 		opt.Replies = 1024
@@ -157,6 +165,10 @@ func (s *Server) ServeRPC(x transport.Exchange) {
 	proc := &p.Procedures[n]
 	p.counts[n].Add(1)
 	if !c.authenticate() {
+		return
+	}
+	if p.Guarded && n != 0 && !c.Allowed() {
+		c.denyAuth(oncrpc.AuthTooWeak)
 		return
 	}
 	if proc.Cached && s.replies != nil && !s.replies.admit(c) {

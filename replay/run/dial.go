@@ -60,8 +60,12 @@ func (e *engine) dial(ctx context.Context, w *world.World, c *plan.Connection) (
 		return nil, err
 	}
 	req.Serve(e.callbacks())
+	whole := false // data have no chunks of their own
+	if r, ok := req.(interface{ Reduces() bool }); ok {
+		whole = !r.Reduces()
+	}
 	req = e.guard.Requester(req)
-	l := &line{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, plain: req.Peer().Transport == "tcp"}
+	l := &line{req: req, pool: &pool{req: req, free: map[int][][]byte{}}, plain: whole || req.Peer().Transport == "tcp"}
 	e.lines.all = append(e.lines.all, l)
 	return l, nil
 }

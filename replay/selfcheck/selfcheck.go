@@ -16,6 +16,9 @@ import (
 
 // Witness collects what a run says it did. Its Observe goes into the run's Options.
 type Witness struct {
+	// Unwrap opens what Kerberos has protected; it may be nil.
+	Unwrap rpc.Unwrapper
+
 	calls map[uint32][]witnessed // by live XID
 	n     int
 }
@@ -90,7 +93,7 @@ func (w *Witness) Check(r capture.Reader, memory int) (*report.SelfCheck, error)
 			s.Details = append(s.Details, fmt.Sprintf(format, args...))
 		}
 	}
-	var view rpc.View
+	view := rpc.View{Unwrap: w.Unwrap}
 	d := decode.New(decode.Options{Memory: memory}, func(tx *transaction.Transaction) {
 		view.Set(tx)
 		s.Transactions++

@@ -3,6 +3,7 @@ package site
 import (
 	"errors"
 
+	"github.com/rpcrdma/toolkit/replay/gss/accept"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
@@ -18,6 +19,7 @@ type Server struct {
 	rpc   *nfsserver.Server
 	nfs4  *nfs4.Server
 	store store.Store
+	gss   *accept.Handler // nil without Kerberos
 }
 
 var _ transport.Handler = (*Server)(nil)
@@ -28,20 +30,41 @@ type ServerOptions struct {
 	V3    v3.Options
 	V4    nfs4.Options
 	Mount mountd.Options
+	// Kerberos is used if it has a keytab.
+	Kerberos accept.Options
 }
 
 // NewServer makes a server of a store. Close closes the store, too.
 func NewServer(st store.Store, o ServerOptions) *Server {
 	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
-	s.rpc.Register(v3.New(st, o.V3))
-	s.rpc.Register(nfsacl.New(st))
+	for _, p := range []nfsserver.Program{v3.New(st, o.V3), nfsacl.New(st)} {
+		p.Guarded = true // NFSv4 has its own way to say so
+		s.rpc.Register(p)
+	}
 	s.rpc.Register(mountd.New(st, o.Mount))
 	s.rpc.Register(s.nfs4.Program())
+	if o.Kerberos.Keytab != nil {
+		s.gss = accept.New(s.rpc, o.Kerberos)
+	}
 	return s
 }
 
 // ServeRPC implements transport.Handler.
-func (s *Server) ServeRPC(x transport.Exchange) { s.rpc.ServeRPC(x) }
+func (s *Server) ServeRPC(x transport.Exchange) {
+	if s.gss != nil {
+		s.gss.ServeRPC(x)
+		return
+	}
+	s.rpc.ServeRPC(x)
+}
+
+// Kerberos counts contexts and calls with RPCSEC_GSS; false if the server has no keytab.
+func (s *Server) Kerberos() (accept.Stats, bool) {
+	if s.gss == nil {
+		return accept.Stats{}, false
+	}
+	return s.gss.Stats(), true
+}
 
 // Stats counts calls.
 func (s *Server) Stats() nfsserver.Stats { return s.rpc.Stats() }

@@ -101,6 +101,9 @@ func (r *Requester) attach(nc net.Conn) {
 	}
 	slices.SortFunc(again, func(a, b *pending) int { return cmp.Compare(a.seq, b.seq) })
 	for _, p := range again {
+		if p.call.Again != nil && p.conn != nil {
+			p.call.Again(p.call)
+		}
 		p.conn = c
 		c.send(p)
 	}

@@ -99,6 +99,10 @@ type Call struct {
 	// Done, if set, is called by a goroutine of the transport when Err, Reply and
 	// Times are valid. It must not block.
 	Done func(*Call)
+	// Again, if set, is called before the call is sent once more, on another
+	// connection. It may change the bytes of Stream, except for the XID, and not
+	// their number. It must not block, nor call the Requester.
+	Again func(*Call)
 	// User belongs to the caller.
 	User any
 

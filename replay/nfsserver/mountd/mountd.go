@@ -88,7 +88,13 @@ func (s *server) mnt(c *nfsserver.Call) {
 	if !c.Decode(&st.path) {
 		return
 	}
-	st.result = mount.Mountres3{Mountinfo: mount.Mountres3Ok{AuthFlavors: append(st.result.Mountinfo.AuthFlavors[:0], int32(mount.AUTH_SYS))}}
+	flavors := st.result.Mountinfo.AuthFlavors[:0]
+	for _, f := range c.Server().Flavors() {
+		if f != oncrpc.AuthNone { // which clients take for "no flavor is known"
+			flavors = append(flavors, int32(f))
+		}
+	}
+	st.result = mount.Mountres3{Mountinfo: mount.Mountres3Ok{AuthFlavors: flavors}}
 	path := string(st.path.Dirpath)
 	h, err := s.walk(path)
 	if st.result.FhsStatus = status(err); err == nil {

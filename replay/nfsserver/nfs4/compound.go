@@ -223,6 +223,8 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 			if number != uint32(nfs4.OP_RESTOREFH) {
 				st = nfs4.NFS4ERR_NOFILEHANDLE
 			}
+		case x.wrongSecurity(number):
+			st = nfs4.NFS4ERR_WRONGSEC
 		case before+8+info.reserve+errorReserve > x.limit:
 			// Better said before something is changed.
 			st = x.beyond

@@ -4,9 +4,34 @@ import (
 	"bytes"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
+
+// mechanism is the Kerberos mechanism, 1.2.840.113554.1.2.2 (RFC 1964, section 1).
+var mechanism = []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02}
+
+// wrongSecurity reports whether an operation would set a filehandle that must not be used
+// with the flavor of the call. Only to ask which flavors may be is allowed (RFC 8881,
+// section 2.6.3.1.1).
+func (x *compound) wrongSecurity(number uint32) bool {
+	switch nfs4.NfsOpnum4(number) {
+	case nfs4.OP_PUTFH, nfs4.OP_PUTROOTFH, nfs4.OP_PUTPUBFH:
+	default:
+		return false
+	}
+	if x.c.Allowed() {
+		return false
+	}
+	if n := x.index + 1; n < len(x.args.Ops) {
+		switch nfs4.NfsOpnum4(x.args.Ops[n].Number) {
+		case nfs4.OP_SECINFO, nfs4.OP_SECINFO_NO_NAME:
+			return false
+		}
+	}
+	return true
+}
 
 // setFH makes h the current filehandle.
 func (x *compound) setFH(h store.Handle) {
@@ -167,10 +192,18 @@ func (x *compound) secinfoNoName(a *nfs4.SECINFO_NO_NAME4args) status {
 }
 
 func (x *compound) appendFlavors() {
-	b := xdr.AppendUint32(x.c.Out, 2)
-	b = xdr.AppendUint32(b, uint32(nfs4.AUTH_SYS))
-	x.c.Out = xdr.AppendUint32(b, uint32(nfs4.AUTH_NONE))
-	if x.minor > 0 {
+	flavors := x.c.Server().Flavors()
+	b := xdr.AppendUint32(x.c.Out, uint32(len(flavors)))
+	for _, f := range flavors {
+		s := nfs4.Secinfo4{Flavor: nfs4.Secflavor4(f)}
+		if f >= oncrpc.PseudoKrb5 && f <= oncrpc.PseudoKrbP {
+			s.Flavor = nfs4.RPCSEC_GSS
+			s.FlavorInfo = nfs4.RpcsecGssInfo{Oid: mechanism, Service: nfs4.RpcGssSvcT(f - oncrpc.PseudoKrb5 + 1)}
+		}
+		b = s.Append(b)
+	}
+	x.c.Out = b
+	if x.minor > 0 || !x.c.Allowed() {
 		x.hasFH = false // RFC 8881, section 2.6.3.1.1.8: it is used up
 	}
 }

@@ -35,6 +35,9 @@ type Options struct {
 	// Owner is so_major_id and the server scope: which servers are the same one
 	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.
 	Owner string
+	// Names finds the number of a user or a group by its name, without the domain; nil
+	// knows none. It may be called from any goroutine.
+	Names func(name string, group bool) (id uint32, ok bool)
 	// NoMinor0, NoMinor1 and NoMinor2 leave a minor version out.
 	NoMinor0, NoMinor1, NoMinor2 bool
 	// Now is the clock of leases; nil is time.Now.

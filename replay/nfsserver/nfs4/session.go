@@ -73,7 +73,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	case nfs4.SP4_SSV:
 		return nfs4.NFS4ERR_ENCR_ALG_UNSUPP
 	default:
-		return nfs4.NFS4ERR_INVAL // needs RPCSEC_GSS, which is not served
+		return nfs4.NFS4ERR_INVAL // SP4_MACH_CRED is not offered; clients go on with SP4_NONE
 	}
 	if x.minor < 2 && a.EiaFlags&nfs4.EXCHGID4_FLAG_SUPP_FENCE_OPS != 0 {
 		return nfs4.NFS4ERR_INVAL

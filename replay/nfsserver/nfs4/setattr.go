@@ -48,13 +48,13 @@ func (x *compound) takeAttrs(f *nfs4.Fattr4, allowed attrSet) (given attrSet, st
 		s.Mode = a.ModeUmask.MuMode &^ (a.ModeUmask.MuUmask & store.ModePermMask) // RFC 8275, section 5: there is no default ACL
 	}
 	if given.has(nfs4.FATTR4_OWNER) {
-		if s.UID, st = parseID(a.Owner); st != ok {
+		if s.UID, st = x.id(a.Owner, false); st != ok {
 			return given, st
 		}
 		s.Mask |= store.SetUID
 	}
 	if given.has(nfs4.FATTR4_OWNER_GROUP) {
-		if s.GID, st = parseID(a.OwnerGroup); st != ok {
+		if s.GID, st = x.id(a.OwnerGroup, true); st != ok {
 			return given, st
 		}
 		s.Mask |= store.SetGID
@@ -85,8 +85,24 @@ func takeTime(from *nfs4.Settime4, to *store.Time, mask *store.AttrMask, set, no
 	return ok
 }
 
-// parseID reads a user or a group: a number, or a name that has the same number
-// everywhere. There is no table of names.
+// id reads a user or a group: a number, a name that has the same number everywhere, or
+// one that Options.Names knows. Clients with Kerberos send names.
+func (x *compound) id(b []byte, group bool) (uint32, status) {
+	id, st := parseID(b)
+	if names := x.s.opt.Names; st == nfs4.NFS4ERR_BADOWNER && names != nil && len(b) <= maxOwner {
+		if name, _, qualified := bytes.Cut(b, []byte("@")); qualified {
+			if id, known := names(string(name), group); known {
+				return id, ok
+			}
+		}
+	}
+	return id, st
+}
+
+// maxOwner bounds the names of users and groups in bytes.
+const maxOwner = 512
+
+// parseID reads a number, or a name that has the same number everywhere.
 func parseID(b []byte) (uint32, status) {
 	if len(b) == 0 {
 		return 0, nfs4.NFS4ERR_INVAL
