@@ -239,6 +239,11 @@ func account(s *cli.Streams, listeners []named, held *budget.Budget, h transport
 		fmt.Fprintf(s.Err, "connections ended: %d for memory, %d for their number, %d without a first message, %d for records that did not end, %d for replies that were not read; %d refused\n",
 			b.Memory, b.Connections, b.Newcomers+b.Silent, b.Records, b.Unread, b.Refused)
 	}
+	if srv, ok := h.(*site.Server); ok {
+		st := srv.Stats()
+		fmt.Fprintf(s.Err, "calls sent again: %d; replies kept for them: %d of %d bytes, %d given up for others, %d without room\n",
+			st.Duplicates, st.Replies.Entries, st.Replies.Bytes, st.Replies.Evicted, st.Replies.Unkept)
+	}
 	if p, ok := h.(*playback.Handler); ok {
 		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
 	}
