@@ -31,25 +31,26 @@ import (
 // serveFlags are the flags of the command serve.
 type serveFlags struct {
 	fabricFlags
-	providers []string
-	listen    string
-	rdmaPort  uint16
-	tcpPort   uint16
-	dir       string
-	writable  bool
-	memory    string
-	playback  string
-	limit     cli.Memory
-	scale     float64
-	export    string
-	squash    string
-	lease     time.Duration
-	workers   int
-	buffers   string
-	patience  time.Duration
-	capture   string
-	faults    []string
-	parent    bool
+	providers     []string
+	listen        string
+	rdmaPort      uint16
+	tcpPort       uint16
+	dir           string
+	writable      bool
+	memory        string
+	playback      string
+	limit         cli.Memory
+	scale         float64
+	export        string
+	squash        string
+	lease         time.Duration
+	workers       int
+	buffers       string
+	patience      time.Duration
+	capture       string
+	faults        []string
+	parent        bool
+	noDelegations bool
 }
 
 const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a server
@@ -93,6 +94,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.export, "export", "/", "`path` under which MOUNT knows the root")
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
 	cli.DurationVar(f, &o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
+	f.BoolVar(&o.noDelegations, "no-delegations", false, "never delegate files to NFSv4 clients")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
 	cli.DurationVar(f, &o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
@@ -289,7 +291,7 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	if o.lease < time.Second || o.lease > time.Hour {
 		return nil, "", nil, cli.Usagef("--lease %s: from 1s to 1h", o.lease)
 	}
-	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
+	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
 	var st store.Store
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {

@@ -33,8 +33,9 @@ type ServerOptions struct {
 // NewServer makes a server of a store. Close closes the store, too.
 func NewServer(st store.Store, o ServerOptions) *Server {
 	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
-	s.rpc.Register(v3.New(st, o.V3))
-	s.rpc.Register(nfsacl.New(st))
+	others := s.nfs4.Guarded()
+	s.rpc.Register(v3.New(others, o.V3))
+	s.rpc.Register(nfsacl.New(others))
 	s.rpc.Register(mountd.New(st, o.Mount))
 	s.rpc.Register(s.nfs4.Program())
 	return s

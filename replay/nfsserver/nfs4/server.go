@@ -1,6 +1,6 @@
 // Package nfs4 serves NFSv4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862, RFC
 // 8276) from a store. The root of the store is the root of the export: a client
-// mounts "server:/". There are no delegations, no layouts, no ACLs and no named
+// mounts "server:/". There are no layouts, no ACLs and no named
 // attributes. Users are numbers in text, as Linux sends them with AUTH_SYS.
 //
 // Package state keeps what the server remembers of clients.
@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/backchannel"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	// Owner is so_major_id and the server scope: which servers are the same one
 	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.
 	Owner string
+	// NoDelegations: files are never delegated to clients.
+	NoDelegations bool
 	// NoMinor0, NoMinor1 and NoMinor2 leave a minor version out.
 	NoMinor0, NoMinor1, NoMinor2 bool
 	// Now is the clock of leases; nil is time.Now.
@@ -50,6 +53,7 @@ type Server struct {
 	info  *store.Info
 	root  store.Handle
 	table *state.Table
+	back  *backchannel.Manager
 	owner []byte
 
 	supported [3]attrSet // by minor version
@@ -71,6 +75,11 @@ func New(st store.Store, opt Options) *Server {
 	s.table = state.New(state.Options{
 		Lease: opt.Lease, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now,
 		Hold: st.Hold, Unhold: st.Unhold,
+	})
+	s.back = backchannel.New(backchannel.Options{
+		Timeout: max(s.table.Lease()/10, time.Second),
+		Handle:  s.info.Handles.Append,
+		Up:      func(c *backchannel.Channel) { s.table.RecallAgain(c) },
 	})
 	if s.owner = []byte(opt.Owner); len(s.owner) == 0 {
 		s.owner = binary.BigEndian.AppendUint32([]byte("rpcrdma-toolkit "), s.table.Boot())
@@ -119,6 +128,7 @@ func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.stop)
 		s.stopped.Wait()
+		s.back.Close()
 		s.table.Close()
 	})
 }

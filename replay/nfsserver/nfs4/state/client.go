@@ -40,6 +40,10 @@ type Client struct {
 	charged    int       // of Limits.StateBytes
 	searched   time.Time // for owners that hold nothing
 
+	caller      Caller       // nil: callbacks do not reach it
+	delegations atomic.Int32 // that it has
+	revoked     atomic.Int32 // delegations that it has lost and not freed
+
 	renewed atomic.Int64 // Unix time in nanoseconds
 	busy    atomic.Int32 // COMPOUNDs under way in sessions
 }
@@ -77,7 +81,7 @@ type Who struct {
 }
 
 // newClient makes an unconfirmed record; nil if its source has no room for it.
-func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who) *Client {
+func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who, caller Caller) *Client {
 	if !t.makeRoom(w.Source) {
 		return nil
 	}
@@ -85,7 +89,7 @@ func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who) *Cl
 	for t.clients[tag] != nil {
 		tag = random()
 	}
-	c := &Client{id: t.ids.client(tag), minor: minor, owner: string(owner), verifier: verifier, principal: w.Principal, source: w.Source}
+	c := &Client{id: t.ids.client(tag), minor: minor, owner: string(owner), verifier: verifier, principal: w.Principal, source: w.Source, caller: caller}
 	t.records.take(w.Source, 1)
 	t.renew(c)
 	t.clients[tag] = c
@@ -194,8 +198,16 @@ func (t *Table) destroy(c *Client) {
 	for _, o := range c.lockOwners {
 		t.dropLockOwner(o)
 	}
+	for _, s := range c.states {
+		if s.delegation != nil {
+			t.dropDelegation(s.delegation)
+		}
+	}
 	c.states, c.openOwners, c.lockOwners = nil, nil, nil
 	t.dropSessions(c)
+	if c.caller != nil {
+		c.caller.Close()
+	}
 	if t.clients[c.tag()] == c {
 		delete(t.clients, c.tag())
 	}
@@ -209,6 +221,9 @@ func (t *Table) destroy(c *Client) {
 				u.gone = true
 				t.records.give(u.source, 1)
 				i.unconfirmed = nil
+				if u.caller != nil {
+					u.caller.Close()
+				}
 			}
 		}
 		if i.unconfirmed == c {
@@ -237,6 +252,20 @@ func (t *Table) reap(owners bool) {
 			t.destroy(c)
 		} else if owners {
 			t.dropIdle(c, false)
+			t.revokeOverdue(c, now)
+		}
+	}
+}
+
+// revokeOverdue takes the delegations of a client away that it has not returned within
+// a lease of their recall.
+func (t *Table) revokeOverdue(c *Client, now time.Time) {
+	if c.delegations.Load() == 0 {
+		return
+	}
+	for _, s := range c.states {
+		if d := s.delegation; d != nil && !d.revoked && t.overdue(d, now) {
+			t.revoke(d)
 		}
 	}
 }
@@ -271,6 +300,9 @@ func (t *Table) Renew(id uint64) Status {
 	}
 	if st == nfs4.NFS4_OK {
 		t.renew(c)
+		if c.delegations.Load() > 0 && c.caller != nil && c.caller.Down() {
+			st = nfs4.NFS4ERR_CB_PATH_DOWN // RFC 7530, section 16.28.4
+		}
 	}
 	return st
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -26,6 +27,8 @@ type Limits struct {
 	// StateBytes is how much memory all owners, opens and locks may take,
 	// estimated from above: 256 MiB.
 	StateBytes int
+	// Delegations is how many delegations all clients may have: 65536.
+	Delegations int
 	// Ops is how many operations a COMPOUND may have: 64.
 	Ops int
 	// Request and Reply are the largest messages of a session in bytes, RPC
@@ -43,7 +46,7 @@ func (l *Limits) defaults() {
 		n int
 	}{
 		{&l.Clients, 8192}, {&l.Sessions, 16}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
-		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.FileRanges, 1 << 15}, {&l.StateBytes, 256 << 20}, {&l.Ops, 64},
+		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.FileRanges, 1 << 15}, {&l.StateBytes, 256 << 20}, {&l.Delegations, 1 << 16}, {&l.Ops, 64},
 		{&l.Request, 1<<20 + 8<<10}, {&l.Reply, 1<<20 + 8<<10}, {&l.Cached, 8 << 10}, {&l.CacheBytes, 256 << 20},
 	} {
 		if *d.v <= 0 {
@@ -90,7 +93,13 @@ type Table struct {
 	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
 	byOwner1 map[string]*identity // since 4.1, by co_ownerid
 	files    map[Key]*file
-	let      []Key // to be unheld when mu is free
+	let      []Key    // to be unheld when mu is free
+	recalls  []recall // to be sent when mu is free
+
+	delegationShares shares // of Limits.Delegations
+	contended        contention
+	delegated        atomic.Int64              // delegations that are not revoked
+	changing         [changeCells]atomic.Int32 // changes under way, by a hash of the file
 
 	cache shares // of Limits.CacheBytes, reserved by sessions
 
@@ -124,6 +133,8 @@ func New(o Options) *Table {
 		records:  shares{limit: o.Limits.Clients},
 		memory:   shares{limit: o.Limits.StateBytes},
 		cache:    shares{limit: o.Limits.CacheBytes},
+
+		delegationShares: shares{limit: o.Limits.Delegations},
 	}
 	if o.Grace > 0 {
 		t.graceEnd = o.Now().Add(o.Grace)
@@ -148,8 +159,8 @@ type Status = nfs4.Nfsstat4
 
 // Counts tells how much a table holds.
 type Counts struct {
-	Clients, Sessions, Opens, LockStates, Ranges, Files, Owners int
-	Names                                                       int // of clients
+	Clients, Sessions, Opens, LockStates, Delegations, Ranges, Files, Owners int
+	Names                                                                    int // of clients
 }
 
 // Counts counts what the table holds now.
@@ -166,6 +177,9 @@ func (t *Table) Counts() Counts {
 			if s.lock != nil {
 				c.LockStates++
 			}
+			if s.delegation != nil {
+				c.Delegations++
+			}
 		}
 	}
 	t.mu.RUnlock()
@@ -175,11 +189,15 @@ func (t *Table) Counts() Counts {
 	return c
 }
 
-// unlock ends a change: mu is given back, then what was closed is let go.
+// unlock ends a change: mu is given back, then what was recalled is asked for, and what
+// was closed is let go.
 func (t *Table) unlock() {
-	let := t.let
-	t.let = nil
+	let, recalls := t.let, t.recalls
+	t.let, t.recalls = nil, nil
 	t.mu.Unlock()
+	for _, r := range recalls {
+		r.to.Recall(r.id, r.key)
+	}
 	for _, k := range let {
 		t.unhold(k)
 	}
