@@ -31,6 +31,7 @@ type Manager struct {
 	cancel  context.CancelFunc
 	mu      sync.Mutex
 	workers sync.WaitGroup
+	running atomic.Int32
 	closed  bool
 }
 
@@ -60,9 +61,16 @@ func (m *Manager) Go(f func()) bool {
 	if m.closed {
 		return false
 	}
-	m.workers.Go(f)
+	m.running.Add(1)
+	m.workers.Go(func() {
+		defer m.running.Add(-1)
+		f()
+	})
 	return true
 }
+
+// Idle reports whether no callback is under way.
+func (m *Manager) Idle() bool { return m.running.Load() == 0 }
 
 const (
 	// A queue holds at most this many callbacks besides recalls, of which there are
