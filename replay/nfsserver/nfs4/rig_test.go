@@ -85,6 +85,8 @@ type exchange struct {
 	items  int
 	length int // of the stream
 	done   bool
+	// finished, if set, is closed by the reply.
+	finished chan struct{}
 }
 
 func (x *exchange) Call() *transport.Message { return &x.call }
@@ -104,6 +106,9 @@ func (x *exchange) Reply(m *transport.Message) {
 	x.items, x.length, x.done = len(m.Items), len(m.Stream), true
 	if m.Release != nil {
 		m.Release()
+	}
+	if x.finished != nil {
+		close(x.finished)
 	}
 }
 func (x *exchange) Drop()       { x.done = true }
@@ -327,7 +332,8 @@ func exchangeID(name string, verifier byte, flags uint32) nfs4.Op {
 
 func createSession(id uint64, seq uint32) nfs4.Op {
 	attrs := nfs4.ChannelAttrs4{CaMaxrequestsize: 1 << 21, CaMaxresponsesize: 1 << 21, CaMaxresponsesizeCached: 4096, CaMaxoperations: 16, CaMaxrequests: 32}
-	return o(nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: id, CsaSequence: seq, CsaForeChanAttrs: attrs, CsaBackChanAttrs: attrs})
+	return o(nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: id, CsaSequence: seq,
+		CsaFlags: nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN, CsaSecParms: []nfs4.CallbackSecParms4{{}}, CsaForeChanAttrs: attrs, CsaBackChanAttrs: attrs})
 }
 
 // mount makes a client with a session that is ready for use.
