@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
@@ -31,6 +32,7 @@ type replyCache struct {
 	free    []*cachedReply
 	evicted uint64 // replies that were given up for others
 	unkept  uint64 // calls whose reply found no room
+	now     func() time.Time
 }
 
 // replyKey identifies a call. The client is known by its address, since it may come
@@ -65,6 +67,7 @@ type cachedReply struct {
 	stream  []byte
 	items   []transport.Item     // their memory does not change, and is not used again
 	bytes   int                  // counted
+	at      time.Time            // of the reply
 	waiting []transport.Exchange // duplicates that came before the reply
 }
 
@@ -75,12 +78,15 @@ const (
 	replyCost = 384
 	// streamKept is how large the memory of a stream may be to be used again.
 	streamKept = 1024
+	// A reply is not given again after this time: the call is another one, of a client
+	// that numbers its calls from the start again. Linux has the same time.
+	replyAge = 2 * time.Minute
 	// More duplicates of a call than these are dropped.
 	maxWaiting = 8
 )
 
 func newReplyCache(entries, bytes int) *replyCache {
-	return &replyCache{limit: entries, room: bytes, entries: map[replyKey]*cachedReply{}, sources: map[replySource]*replyShare{}}
+	return &replyCache{limit: entries, room: bytes, entries: map[replyKey]*cachedReply{}, sources: map[replySource]*replyShare{}, now: time.Now}
 }
 
 // admit reports whether a call is new. Otherwise it was answered, or will be
@@ -89,8 +95,11 @@ func (r *replyCache) admit(c *Call) bool {
 	key := replyKeyOf(c)
 	r.mu.Lock()
 	if e := r.entries[key]; e != nil {
-		r.repeat(c, e)
-		return false
+		if e.place == nil || r.now().Sub(e.at) < replyAge {
+			r.repeat(c, e)
+			return false
+		}
+		r.drop(e)
 	}
 	defer r.mu.Unlock()
 	if len(r.entries) >= r.limit && !r.evict(key.source) {
@@ -235,6 +244,7 @@ func (r *replyCache) done(e *cachedReply, m *transport.Message) {
 	if fits {
 		e.stream, e.items = append(e.stream[:0], m.Stream...), items
 		r.count(e, size)
+		e.at = r.now()
 		e.place = e.share.answered.PushBack(e)
 	} else {
 		r.unkept++
