@@ -291,7 +291,7 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	if o.lease < time.Second || o.lease > time.Hour {
 		return nil, "", nil, cli.Usagef("--lease %s: from 1s to 1h", o.lease)
 	}
-	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
+	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, Courtesy: courtesy, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
 	var st store.Store
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {
@@ -315,6 +315,10 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	srv := site.NewServer(st, opt)
 	return srv, what, srv.Close, nil
 }
+
+// courtesy is how long NFSv4 clients that are silent keep what nobody else wants: as
+// long as with Linux.
+const courtesy = 24 * time.Hour
 
 // maxRecording is the default for how many bytes of a capture are kept for answers.
 const maxRecording = 96 << 20

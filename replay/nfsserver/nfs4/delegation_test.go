@@ -438,3 +438,54 @@ func TestPathDown(t *testing.T) {
 	}
 	a.given("g", forRead, nfs4.OPEN_DELEGATE_READ)
 }
+
+// A client that is silent keeps its opens, locks and delegations, and goes on with them,
+// if nobody wants them meanwhile; nor does it keep the room that others need.
+func TestCourtesy(t *testing.T) {
+	r := newRig(t, Options{Courtesy: 24 * time.Hour, Limits: state.Limits{StateBytes: 40 << 10}})
+	fh := r.file("f")
+	r.file("g")
+	a, b := r.holder("a"), r.holder("b")
+	r.mount("without state", 1, 0)
+	sid := a.open("f", forBoth|nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG).Stateid
+	id := a.given("g", forRead, nfs4.OPEN_DELEGATE_READ)
+	r.clock.pass(time.Hour)
+	r.s.Reap()
+	if n := r.s.State().Clients; n != 1 {
+		t.Errorf("%d clients", n)
+	}
+	a.must(ok, a.do(putfh(fh), write(sid, 0, "x")))
+	b.must(nfs4.NFS4ERR_BADSESSION, b.do())
+	r.clock.pass(time.Hour)
+	b = r.holder("b")
+	b.open("f", forBoth) // no conflict
+	a.must(ok, a.do(putfh(fh), write(sid, 0, "x")))
+	r.clock.pass(time.Hour)
+	b = r.holder("b")
+	b.open("g", forWrite) // takes the delegation away, without waiting
+	a.must(nfs4.NFS4ERR_BADSESSION, a.do())
+	_ = id
+	// Room.
+	a = r.holder("a")
+	a.open("f", forRead)
+	r.clock.pass(time.Hour)
+	b = r.holder("c")
+	opened := 0
+	for i := range 60 {
+		name := "many" + string(rune('a'+i))
+		r.file(name)
+		if b.do(putroot, o(nfs4.OP_OPEN, openArgs("owner", name, forRead|nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG, 0, nfs4.Openflag4{}))).Status == ok {
+			opened++
+		}
+	}
+	if opened < 25 || opened == 60 {
+		t.Errorf("%d files were opened", opened)
+	}
+	a.must(nfs4.NFS4ERR_BADSESSION, a.do())
+	// And not for ever.
+	r.clock.pass(25 * time.Hour)
+	r.s.Reap()
+	if n := r.s.State().Clients; n != 0 {
+		t.Errorf("%d clients", n)
+	}
+}

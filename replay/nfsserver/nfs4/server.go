@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Lease is how long the state of a silent client is kept: 90 s.
 	Lease time.Duration
+	// Courtesy is for how long after that its opens, locks and delegations stay, if
+	// nobody wants what they forbid, nor their room. 0 is until the reaper's next round.
+	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is not at
 	// all. Reclaims are believed: the server remembers nothing of its
 	// predecessor.
@@ -73,7 +76,7 @@ func New(st store.Store, opt Options) *Server {
 	}
 	s := &Server{opt: opt, store: st, info: st.Info(), root: st.Root(), stop: make(chan struct{})}
 	s.table = state.New(state.Options{
-		Lease: opt.Lease, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now,
+		Lease: opt.Lease, Courtesy: opt.Courtesy, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now,
 		Hold: st.Hold, Unhold: st.Unhold,
 	})
 	s.back = backchannel.New(backchannel.Options{

@@ -116,7 +116,7 @@ func (t *Table) makeRoom(from Source) bool {
 	case from == t.fullOf && now.Sub(t.fullAt).Abs() < fullFor:
 		return false
 	}
-	t.reap(false)
+	t.reap(false, 0)
 	if t.records.room(from) > 0 {
 		return true
 	}
@@ -165,10 +165,21 @@ func (t *Table) evict(from Source, spare *Client, sessions bool, n int) int {
 
 // charge counts n bytes of a client's state, if its source may have them.
 func (t *Table) charge(c *Client, n int) bool {
-	if !t.memory.take(c.source, n) {
+	if !t.memory.take(c.source, n) && (!t.glean() || c.gone || !t.memory.take(c.source, n)) {
 		return false
 	}
 	c.charged += n
+	return true
+}
+
+// glean drops the clients whose lease has run out, for their room; once a second at most.
+func (t *Table) glean() bool {
+	now := t.now()
+	if t.courtesy == 0 || now.Sub(t.gleaned).Abs() < time.Second {
+		return false
+	}
+	t.gleaned = now
+	t.reap(false, 0)
 	return true
 }
 
@@ -243,13 +254,16 @@ func (t *Table) expired(c *Client, now time.Time) bool {
 	return c.busy.Load() == 0 && now.UnixNano()-c.renewed.Load() > int64(t.lease)
 }
 
-// reap drops the clients whose lease has run out and, if owners is set, owners
-// that have held nothing for so long. Those are kept for requests sent again.
-func (t *Table) reap(owners bool) {
+// reap drops the clients whose lease has run out, those that hold something after
+// courtesy, and, if owners is set, owners that have held nothing for so long. Those are
+// kept for requests sent again.
+func (t *Table) reap(owners bool, courtesy time.Duration) {
 	now := t.now()
 	for _, c := range t.clients {
 		if t.expired(c, now) {
-			t.destroy(c)
+			if len(c.states) == 0 || t.expired(c, now.Add(-courtesy)) {
+				t.destroy(c)
+			}
 		} else if owners {
 			t.dropIdle(c, false)
 			t.revokeOverdue(c, now)
@@ -271,10 +285,10 @@ func (t *Table) revokeOverdue(c *Client, now time.Time) {
 }
 
 // Reap drops what belongs to clients that have been silent for longer than a
-// lease. It is to be called now and then.
+// lease, or after Options.Courtesy. It is to be called now and then.
 func (t *Table) Reap() {
 	t.mu.Lock()
-	t.reap(true)
+	t.reap(true, t.courtesy)
 	t.unlock()
 }
 

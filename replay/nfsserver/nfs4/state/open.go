@@ -154,6 +154,7 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 		if !t.charge(c, openCost) {
 			return id, false, resource(!c.minor)
 		}
+		f = t.files[key] // to make room, others may have been closed
 		if t.hold != nil {
 			if err := t.hold(key); err != nil {
 				t.refund(c, openCost)

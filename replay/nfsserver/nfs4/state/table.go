@@ -59,6 +59,10 @@ func (l *Limits) defaults() {
 type Options struct {
 	// Lease is how long state is kept for a client that is silent: 90 s.
 	Lease time.Duration
+	// Courtesy is for how long after its lease has run out a client keeps its opens,
+	// locks and delegations, if nobody wants what they forbid, nor their room. 0 is until
+	// Reap.
+	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is no
 	// grace period, reclaims are then refused.
 	Grace  time.Duration
@@ -74,6 +78,8 @@ type Options struct {
 // Table is the state of a server. Its methods may be called from any goroutine.
 type Table struct {
 	lease    time.Duration
+	courtesy time.Duration
+	gleaned  time.Time // when expired clients were last dropped for their room
 	graceEnd time.Time
 	limits   Limits
 	now      func() time.Time
@@ -123,7 +129,7 @@ func New(o Options) *Table {
 	}
 	o.Limits.defaults()
 	t := &Table{
-		lease: o.Lease, limits: o.Limits, now: o.Now, boot: random(), ids: newIDs(),
+		lease: o.Lease, courtesy: o.Courtesy, limits: o.Limits, now: o.Now, boot: random(), ids: newIDs(),
 		clients:  map[uint32]*Client{},
 		byOwner0: map[string]*identity{},
 		byOwner1: map[string]*identity{},
