@@ -46,6 +46,9 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	if st := x.s.table.MayOpen(x.turn, reclaim); st != ok {
 		return st
 	}
+	if st := x.s.table.Remember(x.turn); st != ok {
+		return st
+	}
 
 	o := opening{access: access}
 	x.files.by = x.turn.Client()

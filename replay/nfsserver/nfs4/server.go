@@ -26,9 +26,13 @@ type Options struct {
 	// nobody wants what they forbid, nor their room. 0 is until the reaper's next round.
 	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is not at
-	// all. Reclaims are believed: the server remembers nothing of its
-	// predecessor.
+	// all, unless there are Recovered clients: then it is a lease. Without Stable, all
+	// reclaims are believed.
 	Grace time.Duration
+	// Stable, if set, remembers which clients have state, and Recovered are those that an
+	// earlier instance has remembered. They may reclaim, in a grace period.
+	Stable    state.Stable
+	Recovered []state.Identity
 	// Limits bound what clients can make the server remember.
 	Limits state.Limits
 	// MaxIO is the largest READ and WRITE in bytes: 1 MiB. Larger ones are cut.
@@ -76,7 +80,7 @@ func New(st store.Store, opt Options) *Server {
 	}
 	s := &Server{opt: opt, store: st, info: st.Info(), root: st.Root(), stop: make(chan struct{})}
 	s.table = state.New(state.Options{
-		Lease: opt.Lease, Courtesy: opt.Courtesy, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now,
+		Lease: opt.Lease, Courtesy: opt.Courtesy, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now, Stable: opt.Stable, Recovered: opt.Recovered,
 		Hold: st.Hold, Unhold: st.Unhold,
 	})
 	s.back = backchannel.New(backchannel.Options{

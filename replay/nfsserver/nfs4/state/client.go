@@ -43,6 +43,7 @@ type Client struct {
 	caller      Caller       // nil: callbacks do not reach it
 	delegations atomic.Int32 // that it has
 	revoked     atomic.Int32 // delegations that it has lost and not freed
+	remembered  atomic.Bool  // in stable storage
 
 	renewed atomic.Int64 // Unix time in nanoseconds
 	busy    atomic.Int32 // COMPOUNDs under way in sessions
@@ -216,6 +217,9 @@ func (t *Table) destroy(c *Client) {
 	}
 	c.states, c.openOwners, c.lockOwners = nil, nil, nil
 	t.dropSessions(c)
+	if c.remembered.Load() && !t.closing {
+		t.erased = append(t.erased, c.identity())
+	}
 	if c.caller != nil {
 		c.caller.Close()
 	}
@@ -290,6 +294,9 @@ func (t *Table) Reap() {
 	t.mu.Lock()
 	t.reap(true, t.courtesy)
 	t.unlock()
+	if t.stable != nil {
+		t.forgetOthers()
+	}
 }
 
 // client finds a confirmed record by its ID: NFS4ERR_STALE_CLIENTID for one of

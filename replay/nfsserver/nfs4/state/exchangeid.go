@@ -98,5 +98,6 @@ func (t *Table) ReclaimComplete(c *Client) Status {
 		return nfs4.NFS4ERR_COMPLETE_ALREADY
 	}
 	c.reclaimed = true
+	t.reclaimedAll(c)
 	return nfs4.NFS4_OK
 }

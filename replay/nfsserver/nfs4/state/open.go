@@ -105,6 +105,8 @@ func (t *Table) mayLock(c *Client, reclaim bool) Status {
 	switch {
 	case reclaim && (!t.InGrace() || c.reclaimed):
 		return nfs4.NFS4ERR_NO_GRACE
+	case reclaim && !t.mayReclaim(c):
+		return nfs4.NFS4ERR_RECLAIM_BAD
 	case !reclaim && (t.InGrace() || c.minor && !c.reclaimed):
 		return nfs4.NFS4ERR_GRACE
 	}

@@ -67,6 +67,12 @@ type Options struct {
 	// grace period, reclaims are then refused.
 	Grace  time.Duration
 	Limits Limits
+	// Stable, if set, remembers the clients that have state. Recovered are those that an
+	// earlier instance has remembered: they may reclaim, in a grace period of a lease or
+	// of Grace. It ends when all that can say so have said that they have. Without
+	// Stable, all clients may reclaim.
+	Stable    Stable
+	Recovered []Identity
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Hold is called when a file is opened, Unhold when that open is gone; as
@@ -81,7 +87,11 @@ type Table struct {
 	courtesy time.Duration
 	gleaned  time.Time // when expired clients were last dropped for their room
 	graceEnd time.Time
+	grace    atomic.Int64 // when the grace period ends, Unix time in nanoseconds; 0: there is none
 	limits   Limits
+	stable   Stable
+	stableMu sync.Mutex  // of Stable; taken before mu
+	settled  atomic.Bool // clients of an earlier instance were forgotten, but for those that have come back
 	now      func() time.Time
 	boot     uint32
 	ids      ids
@@ -99,8 +109,12 @@ type Table struct {
 	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
 	byOwner1 map[string]*identity // since 4.1, by co_ownerid
 	files    map[Key]*file
-	let      []Key    // to be unheld when mu is free
-	recalls  []recall // to be sent when mu is free
+	let      []Key      // to be unheld when mu is free
+	recalls  []recall   // to be sent when mu is free
+	erased   []Identity // to be forgotten when mu is free
+	closing  bool
+	// recovering has the clients that may reclaim, and whether they have.
+	recovering map[Identity]bool
 
 	delegationShares shares // of Limits.Delegations
 	contended        contention
@@ -144,7 +158,10 @@ func New(o Options) *Table {
 	}
 	if o.Grace > 0 {
 		t.graceEnd = o.Now().Add(o.Grace)
+		t.grace.Store(t.graceEnd.UnixNano())
 	}
+	t.stable = o.Stable
+	t.recover(o.Recovered)
 	return t
 }
 
@@ -158,7 +175,10 @@ func (t *Table) Limits() Limits { return t.limits }
 func (t *Table) Boot() uint32 { return t.boot }
 
 // InGrace reports whether only reclaims are answered.
-func (t *Table) InGrace() bool { return !t.graceEnd.IsZero() && t.now().Before(t.graceEnd) }
+func (t *Table) InGrace() bool {
+	end := t.grace.Load()
+	return end != 0 && t.now().UnixNano() < end
+}
 
 // Status is shorthand: the package answers in statuses of the protocol.
 type Status = nfs4.Nfsstat4
@@ -198,9 +218,12 @@ func (t *Table) Counts() Counts {
 // unlock ends a change: mu is given back, then what was recalled is asked for, and what
 // was closed is let go.
 func (t *Table) unlock() {
-	let, recalls := t.let, t.recalls
-	t.let, t.recalls = nil, nil
+	let, recalls, erased := t.let, t.recalls, t.erased
+	t.let, t.recalls, t.erased = nil, nil, nil
 	t.mu.Unlock()
+	if len(erased) > 0 {
+		t.forget(erased)
+	}
 	for _, r := range recalls {
 		r.to.Recall(r.id, r.key)
 	}
@@ -209,10 +232,11 @@ func (t *Table) unlock() {
 	}
 }
 
-// Close drops everything.
+// Close drops everything. What is remembered in stable storage stays.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.unlock()
+	t.closing = true
 	for _, c := range t.clients {
 		t.destroy(c)
 	}
