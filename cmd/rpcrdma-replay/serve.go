@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +23,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/playback"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/stable"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
@@ -37,6 +42,7 @@ type serveFlags struct {
 	tcpPort       uint16
 	dir           string
 	writable      bool
+	state         string
 	memory        string
 	playback      string
 	limit         cli.Memory
@@ -86,6 +92,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.Uint16Var(&o.tcpPort, "tcp-port", site.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
 	f.StringVar(&o.dir, "dir", "", "serve this `directory` instead of memory")
 	f.BoolVar(&o.writable, "writable", false, "let clients change the directory")
+	f.StringVar(&o.state, "state", "", "with --dir: keep in this `directory` what clients need to go on after a restart; \"none\" keeps nothing (default: below $XDG_STATE_HOME)")
 	f.StringVar(&o.memory, "memory", "1G", "`bytes` that the files in memory may take")
 	f.StringVar(&o.playback, "playback", "", "answer from this `capture`")
 	o.limit.Flag(f)
@@ -283,6 +290,8 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		return nil, "", nil, cli.Usagef("--playback and --dir exclude each other")
 	case o.limit.Given() && o.playback == "":
 		return nil, "", nil, cli.Usagef("--limit-memory goes with --playback")
+	case o.state != "" && o.dir == "":
+		return nil, "", nil, cli.Usagef("--state is of --dir: memory does not survive a restart")
 	case o.writable && o.dir == "":
 		return nil, "", nil, cli.Usagef("--writable is of --dir: memory is always writable")
 	case o.playback != "":
@@ -293,12 +302,23 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	}
 	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, Courtesy: courtesy, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash}, Mount: mountd.Options{Path: o.export}}
 	var st store.Store
+	closeState := func() error { return nil }
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {
 			opt.RPC.Workers = 16
 		}
-		if st, err = dir.Open(o.dir, dir.Options{Writable: o.writable}); err != nil {
+		kept, err := o.kept(s)
+		if err != nil {
 			return nil, "", nil, err
+		}
+		files := dir.Options{Writable: o.writable}
+		if kept != nil {
+			files.HandleKey, files.Search = kept.Key(), true
+			opt.V4.Owner, opt.V4.Stable, opt.V4.Recovered = kept.Owner(), kept, kept.Recovered()
+			closeState = kept.Close
+		}
+		if st, err = dir.Open(o.dir, files); err != nil {
+			return nil, "", nil, errors.Join(err, closeState())
 		}
 		what = "the directory " + o.dir
 		if !o.writable {
@@ -313,7 +333,53 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		what = "an empty file system in memory"
 	}
 	srv := site.NewServer(st, opt)
-	return srv, what, srv.Close, nil
+	return srv, what, func() error { return errors.Join(srv.Close(), closeState()) }, nil
+}
+
+// kept opens what a server of a directory keeps for the next one; nil if it keeps
+// nothing.
+func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
+	if o.state == "none" {
+		return nil, nil
+	}
+	if o.state != "" {
+		d, err := stable.Open(o.state)
+		if err != nil {
+			return nil, fmt.Errorf("--state: %w", err)
+		}
+		return d, nil
+	}
+	path, err := defaultState(o.dir)
+	if err == nil {
+		var d *stable.Dir
+		if d, err = stable.Open(path); err == nil {
+			return d, nil
+		}
+	}
+	fmt.Fprintf(s.Err, "rpcrdma-replay: note: clients cannot go on after a restart: %v; see --state\n", err)
+	return nil, nil
+}
+
+// defaultState is where a server of a directory keeps its state (XDG Base Directory
+// Specification, 0.8).
+func defaultState(dir string) (string, error) {
+	home := os.Getenv("XDG_STATE_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		home = filepath.Join(user, ".local", "state")
+	}
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if linked, err := filepath.EvalSymlinks(at); err == nil {
+		at = linked
+	}
+	sum := sha256.Sum256([]byte(at))
+	return filepath.Join(home, "rpcrdma-replay", hex.EncodeToString(sum[:8])), nil
 }
 
 // courtesy is how long NFSv4 clients that are silent keep what nobody else wants: as

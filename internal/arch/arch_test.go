@@ -227,6 +227,7 @@ var rules = []rule{
 		"decode/nfs/nfs3", "decode/nfs/nfsacl", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store", "replay/nfsserver/v3",
 	}, tests: []string{"decode/xdr"}},
 	{packages: "replay/nfsserver/nfs4/state", own: []string{"decode/nfs/nfs4", "replay/nfsserver/store"}},
+	{packages: "replay/nfsserver/stable", own: []string{"replay/nfsserver/nfs4/state", "replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/nfsserver/nfs4/backchannel", own: []string{
 		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver/nfs4/state", "replay/tcprpc", "replay/transport",
 	}},

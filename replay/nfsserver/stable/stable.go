@@ -1,4 +1,4 @@
-//go:build linux
+//go:build unix
 
 // Package stable keeps on disk what an NFS server has to remember when it is started
 // again: the key of its handles, the name that NFSv4 clients know it by, and which
