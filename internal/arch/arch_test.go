@@ -229,7 +229,7 @@ var rules = []rule{
 	{packages: "replay/nfsserver/nfs4/state", own: []string{"decode/nfs/nfs4", "replay/nfsserver/store"}},
 	{packages: "replay/nfsserver/stable", own: []string{"replay/nfsserver/nfs4/state", "replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
 	{packages: "replay/nfsserver/nfs4/backchannel", own: []string{
-		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver/nfs4/state", "replay/tcprpc", "replay/transport",
+		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver/nfs4/state", "replay/transport",
 	}},
 	{packages: "replay/nfsserver/nfs4", own: []string{
 		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/nfs4/backchannel", "replay/nfsserver/nfs4/state", "replay/nfsserver/store", "replay/transport",

@@ -1,7 +1,10 @@
 package site
 
 import (
+	"context"
 	"errors"
+	"net/netip"
+	"time"
 
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
@@ -9,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfsacl"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -32,6 +36,9 @@ type ServerOptions struct {
 
 // NewServer makes a server of a store. Close closes the store, too.
 func NewServer(st store.Store, o ServerOptions) *Server {
+	if o.V4.Dial == nil {
+		o.V4.Dial = dialCallback
+	}
 	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
 	others := s.nfs4.Guarded()
 	s.rpc.Register(v3.New(others, o.V3))
@@ -39,6 +46,13 @@ func NewServer(st store.Store, o ServerOptions) *Server {
 	s.rpc.Register(mountd.New(st, o.Mount))
 	s.rpc.Register(s.nfs4.Program())
 	return s
+}
+
+// dialCallback connects to a client of NFSv4.0.
+func dialCallback(ctx context.Context, at netip.AddrPort, maxReply int, timeout time.Duration) (transport.Requester, error) {
+	return tcprpc.Dial(ctx, at.String(), tcprpc.Options{
+		MaxRecord: maxReply, MaxCalls: 1, DialTimeout: timeout, Timeout: timeout, RecordTimeout: timeout, ReplyTimeout: timeout,
+	})
 }
 
 // ServeRPC implements transport.Handler.

@@ -110,7 +110,9 @@ func (c *caller) open(name string, access uint32, how nfs4.Openflag4) (fh []byte
 // of the server's own.
 func TestCallbacks(t *testing.T) {
 	st := memory.New(memory.Options{})
-	srv := New(st, Options{})
+	srv := New(st, Options{Dial: func(ctx context.Context, at netip.AddrPort, maxReply int, timeout time.Duration) (transport.Requester, error) {
+		return tcprpc.Dial(ctx, at.String(), tcprpc.Options{MaxRecord: maxReply, Timeout: timeout})
+	}})
 	rpc := nfsserver.New(nfsserver.Options{Workers: 2})
 	rpc.Register(srv.Program())
 	p := loop.New(loop.Options{})

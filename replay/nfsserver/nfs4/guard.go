@@ -61,7 +61,7 @@ func (g *guard) named(c *store.Cred, dir store.Handle, name []byte) (h store.Han
 		return h, false, nil
 	}
 	var a store.Attr
-	if g.Lookup(c, dir, name, &a) != nil || a.Type != store.Regular {
+	if found := g.Lookup(c, dir, name, &a) == nil; !found || a.Type != store.Regular {
 		return h, false, nil // the operation itself tells
 	}
 	err = g.begin(a.Handle, true)

@@ -43,6 +43,9 @@ type Options struct {
 	// Owner is so_major_id and the server scope: which servers are the same one
 	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.
 	Owner string
+	// Dial connects to clients of NFSv4.0, for callbacks; without it, they get no
+	// delegations.
+	Dial backchannel.Dial
 	// NoDelegations: files are never delegated to clients.
 	NoDelegations bool
 	// NoMinor0, NoMinor1 and NoMinor2 leave a minor version out.
@@ -86,6 +89,7 @@ func New(st store.Store, opt Options) *Server {
 	s.back = backchannel.New(backchannel.Options{
 		Timeout: max(s.table.Lease()/10, time.Second),
 		Handle:  s.info.Handles.Append,
+		Dial:    opt.Dial,
 		Up:      func(c *backchannel.Channel) { s.table.RecallAgain(c) },
 	})
 	if s.owner = []byte(opt.Owner); len(s.owner) == 0 {

@@ -45,8 +45,8 @@ const (
 	procCompound = 1
 )
 
-// maxReply is the largest reply that a client may send, in bytes.
-const maxReply = 4096
+// MaxReply is the largest reply that a client may send, in bytes.
+const MaxReply = 4096
 
 // attempt sends a callback once. The error is that of the way to the client, not the
 // client's.
@@ -131,7 +131,7 @@ func (c *Channel) inSession(s *session, to transport.Requester, r *request) (*nf
 // call makes an RPC.
 func (c *Channel) call(to transport.Requester, p Params, procedure uint32, args *nfs4.CbCompoundArgs) (*nfs4.CbCompoundRes, error) {
 	h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: p.Program, Version: cbVersion, Procedure: procedure, Cred: p.Cred}
-	call := &transport.Call{MaxReply: maxReply, Timeout: c.m.opt.Timeout}
+	call := &transport.Call{MaxReply: MaxReply, Timeout: c.m.opt.Timeout}
 	call.Stream = h.Append(nil)
 	if args != nil {
 		call.Stream = args.Append(call.Stream)
@@ -145,7 +145,7 @@ func (c *Channel) call(to transport.Requester, p Params, procedure uint32, args 
 		return nil, err
 	}
 	m := &call.Reply
-	if len(m.Items) > 0 || len(m.Stream) > maxReply {
+	if len(m.Items) > 0 || len(m.Stream) > MaxReply {
 		return nil, ErrReply
 	}
 	var head oncrpc.Reply

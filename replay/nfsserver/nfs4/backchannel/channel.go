@@ -3,6 +3,7 @@ package backchannel
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,10 +20,16 @@ type Options struct {
 	Timeout time.Duration
 	// Handle appends the bytes of a filehandle as clients know it.
 	Handle func(b []byte, key state.Key) []byte
+	// Dial connects to clients of NFSv4.0; nil if callbacks are not sent to these.
+	Dial Dial
 	// Up is called when callbacks reach a client that they did not reach before. It
 	// may call the Channel.
 	Up func(c *Channel)
 }
+
+// Dial connects to a client over TCP. Replies of more than maxReply bytes end the
+// connection, and so does a client that takes longer than timeout for anything.
+type Dial func(ctx context.Context, at netip.AddrPort, maxReply int, timeout time.Duration) (transport.Requester, error)
 
 // Manager has what the Channels of a server share.
 type Manager struct {

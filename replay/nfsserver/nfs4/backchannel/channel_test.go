@@ -215,9 +215,13 @@ func (p *slowPeer) Do(ctx context.Context, _ *transport.Call) error {
 	return transport.ErrTimeout
 }
 
+func never(context.Context, netip.AddrPort, int, time.Duration) (transport.Requester, error) {
+	return nil, ErrNoPath
+}
+
 // The server connects to nobody but the client that has called.
 func TestNewChannel0(t *testing.T) {
-	m := New(Options{Handle: handle})
+	m := New(Options{Handle: handle, Dial: never})
 	defer m.Close()
 	for _, c := range []struct {
 		from, netid, addr string
@@ -283,7 +287,7 @@ func FuzzLocation(f *testing.F) {
 	f.Add("tcp", "192.0.2.1.8.1")
 	f.Add("tcp6", "2001:db8::1.8.1")
 	f.Fuzz(func(t *testing.T, netid, addr string) {
-		m := New(Options{Handle: handle})
+		m := New(Options{Handle: handle, Dial: never})
 		defer m.Close()
 		from := netip.MustParseAddr("192.0.2.1")
 		ch := m.NewChannel0(from, &nfs4.CbClient4{CbLocation: nfs4.Netaddr4{NaRNetid: []byte(netid), NaRAddr: []byte(addr)}}, 1)

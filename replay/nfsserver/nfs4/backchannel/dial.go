@@ -10,13 +10,13 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
-	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
 // target is where an NFSv4.0 client takes callbacks.
 type target struct {
 	at     netip.AddrPort
+	dial   Dial
 	params Params
 	ident  uint32
 
@@ -31,7 +31,7 @@ type target struct {
 // ports. A client may not make the server connect to others.
 func (m *Manager) NewChannel0(from netip.Addr, cb *nfs4.CbClient4, ident uint32) *Channel {
 	at, ok := location(&cb.CbLocation)
-	if !ok || at.Addr() != from.Unmap().WithZone("") || at.Port() < 1024 {
+	if !ok || m.opt.Dial == nil || at.Addr() != from.Unmap().WithZone("") || at.Port() < 1024 {
 		return nil
 	}
 	if from.Zone() != "" {
@@ -39,7 +39,7 @@ func (m *Manager) NewChannel0(from netip.Addr, cb *nfs4.CbClient4, ident uint32)
 	}
 	sys := oncrpc.Sys{Machine: []byte("nfs")}
 	p := Params{Program: cb.CbProgram, Cred: oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: sys.Append(nil)}}
-	return &Channel{m: m, target: &target{at: at, params: p, ident: ident}}
+	return &Channel{m: m, target: &target{at: at, dial: m.opt.Dial, params: p, ident: ident}}
 }
 
 // location reads a universal address (RFC 5665, sections 5.2.3.3 and 5.2.3.4).
@@ -84,9 +84,9 @@ func (t *target) connect(ctx context.Context, timeout time.Duration) (transport.
 	if r != nil {
 		return r, nil
 	}
-	n, err := tcprpc.Dial(ctx, t.at.String(), tcprpc.Options{
-		MaxRecord: maxReply, MaxCalls: 1, DialTimeout: timeout, Timeout: timeout, RecordTimeout: timeout, ReplyTimeout: timeout,
-	})
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	n, err := t.dial(ctx, t.at, MaxReply, timeout)
 	if err != nil {
 		return nil, err
 	}
