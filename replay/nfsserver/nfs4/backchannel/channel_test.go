@@ -21,7 +21,6 @@ type peer struct {
 	transport.Requester // nil
 	mu                  sync.Mutex
 	seq                 uint32
-	kept                bool            // the last reply can be given again
 	status              []nfs4.Nfsstat4 // of the next operations after CB_SEQUENCE
 	lose                int             // so many replies
 	calls               []nfs4.Nfsstat4 // of CB_SEQUENCE
