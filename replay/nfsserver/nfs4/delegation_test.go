@@ -489,3 +489,18 @@ func TestCourtesy(t *testing.T) {
 		t.Errorf("%d clients", n)
 	}
 }
+
+// A file that was contended is not delegated again for half a minute, and then is.
+func TestContention(t *testing.T) {
+	r := newRig(t, Options{})
+	fh := r.file("f")
+	a, b := r.holder("a"), r.holder("b")
+	id := a.given("f", forRead, nfs4.OPEN_DELEGATE_READ)
+	b.must(nfs4.NFS4ERR_DELAY, b.do(putroot, o(nfs4.OP_OPEN, openArgs("o", "f", forWrite, 0, nfs4.Openflag4{}))))
+	a.must(ok, a.do(putfh(fh), delegreturn(id)))
+	a.given("f", forRead, nfs4.OPEN_DELEGATE_NONE)
+	r.clock.pass(29 * time.Second)
+	a.given("f", forRead, nfs4.OPEN_DELEGATE_NONE)
+	r.clock.pass(61 * time.Second)
+	a.given("f", forRead, nfs4.OPEN_DELEGATE_READ)
+}
