@@ -173,7 +173,15 @@ func (d *Dir) Recovered() []state.Identity { return d.recovered }
 
 // Add implements state.Stable.
 func (d *Dir) Add(id *state.Identity) error {
-	return write(filepath.Join(d.path, clients, file(id)), content(id))
+	path := filepath.Join(d.path, clients, file(id))
+	err := write(path, content(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		// Somebody has removed the directory: clients shall not suffer for it now.
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			err = write(path, content(id))
+		}
+	}
+	return err
 }
 
 // Remove implements state.Stable.
