@@ -46,7 +46,7 @@ func outputsProgram() *clitest.Program {
 			"rpcrdma-replay run --dir": n, "rpcrdma-replay run --mount": n, "rpcrdma-replay run --timing": n, "rpcrdma-replay run --max-bytes": n,
 			"rpcrdma-replay run --verify": n, "rpcrdma-replay run --ignore": n, "rpcrdma-replay run --layout": n,
 			"rpcrdma-replay run --report": out, "rpcrdma-replay run --capture": out,
-			"rpcrdma-replay serve --listen": n, "rpcrdma-replay serve --dir": in, "rpcrdma-replay serve --memory": n, "rpcrdma-replay serve --playback": in,
+			"rpcrdma-replay serve --listen": n, "rpcrdma-replay serve --dir": in, "rpcrdma-replay serve --state": n, "rpcrdma-replay serve --memory": n, "rpcrdma-replay serve --playback": in,
 			"rpcrdma-replay serve --export": n, "rpcrdma-replay serve --squash": n, "rpcrdma-replay serve --buffers": n, "rpcrdma-replay serve --capture": out,
 			"rpcrdma-replay bench --job": n, "rpcrdma-replay bench --nfs": n, "rpcrdma-replay bench --size": n, "rpcrdma-replay bench --inline": n,
 			"rpcrdma-replay bench --file-size": n, "rpcrdma-replay bench --preset": n, "rpcrdma-replay bench --dir": n,

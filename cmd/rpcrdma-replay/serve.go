@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +23,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/mountd"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/playback"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/stable"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/dir"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
@@ -31,26 +36,28 @@ import (
 // serveFlags are the flags of the command serve.
 type serveFlags struct {
 	fabricFlags
-	kerberos  serverFlags
-	providers []string
-	listen    string
-	rdmaPort  uint16
-	tcpPort   uint16
-	dir       string
-	writable  bool
-	memory    string
-	playback  string
-	limit     cli.Memory
-	scale     float64
-	export    string
-	squash    string
-	lease     time.Duration
-	workers   int
-	buffers   string
-	patience  time.Duration
-	capture   string
-	faults    []string
-	parent    bool
+	kerberos      serverFlags
+	providers     []string
+	listen        string
+	rdmaPort      uint16
+	tcpPort       uint16
+	dir           string
+	writable      bool
+	state         string
+	memory        string
+	playback      string
+	limit         cli.Memory
+	scale         float64
+	export        string
+	squash        string
+	lease         time.Duration
+	workers       int
+	buffers       string
+	patience      time.Duration
+	capture       string
+	faults        []string
+	parent        bool
+	noDelegations bool
 }
 
 const serveLong = `Serve NFS versions 3 (with NFSACL), 4.0, 4.1 and 4.2, and MOUNT, without a server
@@ -87,6 +94,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	f.Uint16Var(&o.tcpPort, "tcp-port", site.PortTCP, "`port` of NFS and MOUNT over TCP; 0 chooses one")
 	f.StringVar(&o.dir, "dir", "", "serve this `directory` instead of memory")
 	f.BoolVar(&o.writable, "writable", false, "let clients change the directory")
+	f.StringVar(&o.state, "state", "", "with --dir: keep in this `directory` what clients need to go on after a restart; \"none\" keeps nothing (default: below $XDG_STATE_HOME)")
 	f.StringVar(&o.memory, "memory", "1G", "`bytes` that the files in memory may take")
 	f.StringVar(&o.playback, "playback", "", "answer from this `capture`")
 	o.limit.Flag(f)
@@ -96,6 +104,7 @@ func newServeCommand(s *cli.Streams) *cobra.Command {
 	o.kerberos.flags(f)
 	f.StringVar(&o.squash, "squash", "none", "`users` who become nobody: none, root or all")
 	cli.DurationVar(f, &o.lease, "lease", 90*time.Second, "`time` for which NFSv4 keeps the state of a silent client")
+	f.BoolVar(&o.noDelegations, "no-delegations", false, "never delegate files to NFSv4 clients")
 	f.IntVar(&o.workers, "workers", 0, "goroutines `n` that do calls (default: 16 for a directory; none for memory, whose calls never wait)")
 	f.StringVar(&o.buffers, "buffers", "256M", "`bytes` that all connections together may make the server hold: calls, replies that nobody has read yet, receive buffers")
 	cli.DurationVar(f, &o.patience, "peer-timeout", 30*time.Second, "`time` that a peer may take to end a record, or to take what is sent to it")
@@ -260,6 +269,9 @@ func account(s *cli.Streams, took time.Duration, listeners []named, held *budget
 			fmt.Fprintf(s.Err, "Kerberos: %d contexts, %d calls; refused: %d contexts, %d forged calls, %d repeated calls; %d calls of unknown contexts; %d contexts given up\n",
 				k.Contexts, k.Calls, k.Refused, k.Forged, k.Repeated, k.Unknown, k.Evicted)
 		}
+		st := srv.Stats()
+		fmt.Fprintf(s.Err, "calls sent again: %d; replies kept for them: %d of %d bytes, %d given up for others, %d without room\n",
+			st.Duplicates, st.Replies.Entries, st.Replies.Bytes, st.Replies.Evicted, st.Replies.Unkept)
 	}
 	if p, ok := h.(*playback.Handler); ok {
 		fmt.Fprintf(s.Err, "playback: %+v\n", p.Stats())
@@ -298,6 +310,8 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		return nil, "", nil, cli.Usagef("--playback and --dir exclude each other")
 	case o.limit.Given() && o.playback == "":
 		return nil, "", nil, cli.Usagef("--limit-memory goes with --playback")
+	case o.state != "" && o.dir == "":
+		return nil, "", nil, cli.Usagef("--state is of --dir: memory does not survive a restart")
 	case o.writable && o.dir == "":
 		return nil, "", nil, cli.Usagef("--writable is of --dir: memory is always writable")
 	case o.playback != "" && (o.kerberos.keytab != "" || len(o.kerberos.sec) > 0 || o.kerberos.users != ""):
@@ -312,17 +326,28 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	if err != nil {
 		return nil, "", nil, err
 	}
-	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
+	opt := site.ServerOptions{V4: nfs4.Options{Lease: o.lease, Courtesy: courtesy, NoDelegations: o.noDelegations}, RPC: nfsserver.Options{Workers: o.workers, Squash: squash, Flavors: flavors}, Mount: mountd.Options{Path: o.export}, Kerberos: kerberos}
 	if kerberos.Users != nil {
 		opt.V4.Names = kerberos.Users.ID
 	}
 	var st store.Store
+	closeState := func() error { return nil }
 	if o.dir != "" {
 		if opt.RPC.Workers == 0 {
 			opt.RPC.Workers = 16
 		}
-		if st, err = dir.Open(o.dir, dir.Options{Writable: o.writable}); err != nil {
+		kept, err := o.kept(s)
+		if err != nil {
 			return nil, "", nil, err
+		}
+		files := dir.Options{Writable: o.writable}
+		if kept != nil {
+			files.HandleKey, files.Search = kept.Key(), true
+			opt.V4.Owner, opt.V4.Stable, opt.V4.Recovered = kept.Owner(), kept, kept.Recovered()
+			closeState = kept.Close
+		}
+		if st, err = dir.Open(o.dir, files); err != nil {
+			return nil, "", nil, errors.Join(err, closeState())
 		}
 		what = "the directory " + o.dir
 		if !o.writable {
@@ -337,8 +362,58 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 		what = "an empty file system in memory"
 	}
 	srv := site.NewServer(st, opt)
-	return srv, what, srv.Close, nil
+	return srv, what, func() error { return errors.Join(srv.Close(), closeState()) }, nil
 }
+
+// kept opens what a server of a directory keeps for the next one; nil if it keeps
+// nothing.
+func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
+	if o.state == "none" {
+		return nil, nil
+	}
+	if o.state != "" {
+		d, err := stable.Open(o.state)
+		if err != nil {
+			return nil, fmt.Errorf("--state: %w", err)
+		}
+		return d, nil
+	}
+	path, err := defaultState(o.dir)
+	if err == nil {
+		var d *stable.Dir
+		if d, err = stable.Open(path); err == nil {
+			return d, nil
+		}
+	}
+	fmt.Fprintf(s.Err, "rpcrdma-replay: note: clients cannot go on after a restart: %v; see --state\n", err)
+	return nil, nil
+}
+
+// defaultState is where a server of a directory keeps its state (XDG Base Directory
+// Specification, 0.8).
+func defaultState(dir string) (string, error) {
+	home := os.Getenv("XDG_STATE_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		home = filepath.Join(user, ".local", "state")
+	}
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if linked, err := filepath.EvalSymlinks(at); err == nil {
+		at = linked
+	}
+	sum := sha256.Sum256([]byte(at))
+	return filepath.Join(home, "rpcrdma-replay", hex.EncodeToString(sum[:8])), nil
+}
+
+// courtesy is how long NFSv4 clients that are silent keep what nobody else wants: as
+// long as with Linux.
+const courtesy = 24 * time.Hour
 
 // maxRecording is the default for how many bytes of a capture are kept for answers.
 const maxRecording = 96 << 20

@@ -243,8 +243,12 @@ var rules = []rule{
 		"decode/nfs/nfs3", "decode/nfs/nfsacl", "decode/oncrpc", "replay/nfsserver", "replay/nfsserver/store", "replay/nfsserver/v3",
 	}, tests: []string{"decode/xdr"}},
 	{packages: "replay/nfsserver/nfs4/state", own: []string{"decode/nfs/nfs4", "replay/nfsserver/store"}},
+	{packages: "replay/nfsserver/stable", own: []string{"replay/nfsserver/nfs4/state", "replay/nfsserver/store"}, foreign: []string{"golang.org/x/sys"}},
+	{packages: "replay/nfsserver/nfs4/backchannel", own: []string{
+		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver/nfs4/state", "replay/transport",
+	}},
 	{packages: "replay/nfsserver/nfs4", own: []string{
-		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/nfs4/state", "replay/nfsserver/store", "replay/transport",
+		"decode/nfs/nfs4", "decode/oncrpc", "decode/xdr", "replay/nfsserver", "replay/nfsserver/nfs4/backchannel", "replay/nfsserver/nfs4/state", "replay/nfsserver/store", "replay/transport",
 	}, tests: []string{"decode/..."}},
 	{packages: "replay/nfsserver/playback", own: []string{
 		"capture", "decode", "decode/nfs", "decode/nfs/nfs4", "decode/oncrpc", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "replay/transport",

@@ -30,6 +30,7 @@ var mayWrite = map[string]string{
 	"analyze/extract/place.go":              "the directory of an extraction, through an os.Root; its files are made in a temporary one",
 	"analyze/parquet/tree.go":               "MkdirAll of partitions; files are package outfile's",
 	"cmd/internal/cli/man.go":               "MkdirAll of the directory that the user names for manual pages",
+	"replay/nfsserver/stable":               "what a server keeps for its next start, in a directory of its own; files are synced and renamed",
 	"replay/nfsserver/store/dir":            "the directory that the NFS server exports is what clients change",
 	"cmd/internal/clitest":                  "helpers of tests",
 	"cmd/internal/sandbox/sandbox_linux.go": "MkdirAll of the directories that a sandboxed command writes to; files are package outfile's",

@@ -192,7 +192,8 @@ const inlineItem = 1024
 // reply. The memory of a Read stays if the ReadResult is from c.Read.
 func (c *Call) AddData(b []byte) {
 	c.Out = xdr.AppendUint32(c.Out, uint32(len(b)))
-	if len(b) <= inlineItem && c.x.MaxResult(len(c.reply.Items)) == 0 {
+	// A reply that is kept may have to go into the chunks of another call.
+	if c.cached == nil && len(b) <= inlineItem && c.x.MaxResult(len(c.reply.Items)) == 0 {
 		c.Out = xdr.AppendFixed(c.Out, b)
 		return
 	}

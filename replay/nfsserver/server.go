@@ -59,9 +59,12 @@ type Options struct {
 	// Flavors are what guarded programs may be called with: AUTH_SYS, AUTH_NONE, pseudo
 	// flavors of Kerberos; the preferred ones first. nil stands for AUTH_SYS and AUTH_NONE.
 	Flavors []oncrpc.Flavor
-	// Replies is how many replies of calls that are not idempotent are kept for
-	// duplicates; 0 stands for 1024, less than 0 for none.
+	// Replies is how many replies to calls that are not idempotent are kept for
+	// duplicates; 0 stands for 16384, less than 0 for none.
 	Replies int
+	// ReplyBytes is how much memory they may take together; 0 stands for 16 MiB. A
+	// reply that is larger than an eighth of it is not kept.
+	ReplyBytes int
 }
 
 // Squash says which users become anonymous.
@@ -112,11 +115,14 @@ func New(opt Options) *Server {
 		opt.Flavors = []oncrpc.Flavor{oncrpc.AuthSys, oncrpc.AuthNone}
 	}
 	if opt.Replies == 0 {
-		opt.Replies = 1024
+		opt.Replies = 16384
+	}
+	if opt.ReplyBytes <= 0 {
+		opt.ReplyBytes = 16 << 20
 	}
 	s := &Server{opt: opt, seed: maphash.MakeSeed(), quit: make(chan struct{})}
 	if opt.Replies > 0 {
-		s.replies = newReplyCache(opt.Replies)
+		s.replies = newReplyCache(opt.Replies, opt.ReplyBytes)
 	}
 	s.strays.New = func() any { return newCall(s, nil) }
 	if opt.Workers > 0 {
@@ -253,6 +259,7 @@ type Stats struct {
 	Calls      uint64
 	Failed     uint64 // calls with an RPC-level error
 	Duplicates uint64 // calls answered with, or waiting for, another's reply
+	Replies    ReplyStats
 	Procedures []ProcedureStats
 }
 
@@ -266,7 +273,7 @@ type ProcedureStats struct {
 
 // Stats tells the counts, of procedures only those that were called.
 func (s *Server) Stats() Stats {
-	st := Stats{Calls: s.calls.Load(), Failed: s.failed.Load(), Duplicates: s.duplicates.Load()}
+	st := Stats{Calls: s.calls.Load(), Failed: s.failed.Load(), Duplicates: s.duplicates.Load(), Replies: s.replies.stats()}
 	for _, p := range s.programs {
 		for i := range p.counts {
 			if n := p.counts[i].Load(); n != 0 {

@@ -94,6 +94,48 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 	return false
 }
 
+// surplus returns a delegation that only this server gave: the plan has no DELEGRETURN
+// for it, and the server would take the client for busy at its end. It reports whether
+// there is one. The call of the plan ends with it.
+func (e *engine) surplus(c *call, res xdr.Message) bool {
+	r, ok := res.(*nfs4.CompoundRes)
+	o := c.form.Op
+	if !ok || o.Compound == nil {
+		return false
+	}
+	for i := range r.Ops {
+		open, ok := r.Ops[i].Body.(*nfs4.OPEN4res)
+		if !ok || i+1 >= len(r.Ops) || open.Status != nfs4.NFS4_OK {
+			continue
+		}
+		var id *nfs4.Stateid4
+		switch d := &open.Resok4.Delegation; d.DelegationType {
+		case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
+			id = &d.Read.Stateid
+		case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+			id = &d.Write.Stateid
+		default:
+			continue
+		}
+		handle := opened(c, r, i)
+		if handle == nil || slices.ContainsFunc(o.Binds, func(b plan.Bind) bool {
+			return b.At == i && b.Kind == plan.FieldState && b.State == plan.DelegationState
+		}) {
+			continue
+		}
+		ops := []plan.CompoundOp{
+			{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{N: "object", Kind: plan.FieldText, Bytes: handle}}},
+			{Op: uint32(nfs4.OP_DELEGRETURN), Args: []plan.Field{rawState("deleg_stateid", id)}},
+		}
+		if c.form.Session != 0 {
+			ops = append([]plan.CompoundOp{sequence(c.form.Session)}, ops...)
+		}
+		e.sendOwn(like(o, o.Compound.Minor, ops), c.world, c.line, c)
+		return true
+	}
+	return false
+}
+
 // opened is the handle of the file that OPEN, operation i, has opened; nil if it is not
 // known.
 func opened(c *call, r *nfs4.CompoundRes, i int) []byte {

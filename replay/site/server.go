@@ -1,7 +1,10 @@
 package site
 
 import (
+	"context"
 	"errors"
+	"net/netip"
+	"time"
 
 	"github.com/rpcrdma/toolkit/replay/gss/accept"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
@@ -10,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfsacl"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
+	"github.com/rpcrdma/toolkit/replay/tcprpc"
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
@@ -36,8 +40,12 @@ type ServerOptions struct {
 
 // NewServer makes a server of a store. Close closes the store, too.
 func NewServer(st store.Store, o ServerOptions) *Server {
+	if o.V4.Dial == nil {
+		o.V4.Dial = dialCallback
+	}
 	s := &Server{rpc: nfsserver.New(o.RPC), nfs4: nfs4.New(st, o.V4), store: st}
-	for _, p := range []nfsserver.Program{v3.New(st, o.V3), nfsacl.New(st)} {
+	others := s.nfs4.Guarded()
+	for _, p := range []nfsserver.Program{v3.New(others, o.V3), nfsacl.New(others)} {
 		p.Guarded = true // NFSv4 has its own way to say so
 		s.rpc.Register(p)
 	}
@@ -47,6 +55,13 @@ func NewServer(st store.Store, o ServerOptions) *Server {
 		s.gss = accept.New(s.rpc, o.Kerberos)
 	}
 	return s
+}
+
+// dialCallback connects to a client of NFSv4.0.
+func dialCallback(ctx context.Context, at netip.AddrPort, maxReply int, timeout time.Duration) (transport.Requester, error) {
+	return tcprpc.Dial(ctx, at.String(), tcprpc.Options{
+		MaxRecord: maxReply, MaxCalls: 1, DialTimeout: timeout, Timeout: timeout, RecordTimeout: timeout, ReplyTimeout: timeout,
+	})
 }
 
 // ServeRPC implements transport.Handler.

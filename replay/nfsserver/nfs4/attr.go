@@ -86,8 +86,11 @@ var openArguments = func() []byte {
 	a := nfs4.OpenArguments4{
 		OaShareAccess: nfs4.OpenArgsAccessBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.OPEN4_SHARE_ACCESS_READ, nfs4.OPEN4_SHARE_ACCESS_WRITE, nfs4.OPEN4_SHARE_ACCESS_BOTH)},
 		OaShareDeny:   nfs4.OpenArgsDenyBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.OPEN4_SHARE_DENY_NONE, nfs4.OPEN4_SHARE_DENY_READ, nfs4.OPEN4_SHARE_DENY_WRITE, nfs4.OPEN4_SHARE_DENY_BOTH)},
-		OaOpenClaim:   nfs4.OpenArgsClaimBitmap4{Bitmap4: nfs4.NewBitmap4(uint32(nfs4.CLAIM_NULL), uint32(nfs4.CLAIM_PREVIOUS), uint32(nfs4.CLAIM_FH))},
-		OaCreateMode:  nfs4.OpenArgsCreateBitmap4{Bitmap4: nfs4.NewBitmap4(uint32(nfs4.UNCHECKED4), uint32(nfs4.GUARDED4), uint32(nfs4.EXCLUSIVE4), uint32(nfs4.EXCLUSIVE4_1))},
+		OaOpenClaim: nfs4.OpenArgsClaimBitmap4{Bitmap4: nfs4.NewBitmap4(uint32(nfs4.CLAIM_NULL), uint32(nfs4.CLAIM_PREVIOUS), uint32(nfs4.CLAIM_DELEGATE_CUR),
+			uint32(nfs4.CLAIM_FH), uint32(nfs4.CLAIM_DELEG_CUR_FH))},
+		OaShareAccessWant: nfs4.OpenArgsWantBitmap4{Bitmap4: nfs4.NewBitmap4(
+			nfs4.OPEN4_SHARE_ACCESS_WANT_READ_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_ANY_DELEG>>8, nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG>>8)},
+		OaCreateMode: nfs4.OpenArgsCreateBitmap4{Bitmap4: nfs4.NewBitmap4(uint32(nfs4.UNCHECKED4), uint32(nfs4.GUARDED4), uint32(nfs4.EXCLUSIVE4), uint32(nfs4.EXCLUSIVE4_1))},
 	}
 	return a.Append(nil)
 }()
@@ -96,6 +99,11 @@ func (x *compound) getattr(a *nfs4.GETATTR4args) status {
 	want, _ := setOf(a.AttrRequest.Bitmap4)
 	if want.and(writeOnly) != (attrSet{}) && want.and(writeOnly).and(x.s.supported[x.minor]) != (attrSet{}) {
 		return nfs4.NFS4ERR_INVAL
+	}
+	if want.and(written) != (attrSet{}) {
+		if st := x.askHolder(); st != ok {
+			return st
+		}
 	}
 	at, st := x.attributes()
 	if st != ok {

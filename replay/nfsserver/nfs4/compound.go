@@ -24,6 +24,13 @@ type compound struct {
 	args  nfs4.CompoundArgs
 	minor uint32
 	index int // of the operation
+	files guard
+
+	counter int           // where the number of operations is in Out
+	next    int           // the operation to go on with
+	ask     state.Written // what to ask for before it
+	asked   int           // the operation that was asked for
+	answer  answer
 
 	place  state.Place
 	placed bool // a SEQUENCE was answered
@@ -65,6 +72,8 @@ type compound struct {
 
 func (x *compound) reset(c *nfsserver.Call) {
 	x.c, x.index = c, 0
+	x.files = guard{Store: x.s.store, table: x.s.table}
+	x.next, x.asked = 0, -1
 	x.placed, x.retried, x.client = false, false, nil
 	x.hasFH, x.hasSaved, x.attrAt = false, false, -2
 	x.hasSid, x.hasSavedSid = false, false
@@ -95,11 +104,10 @@ func (x *compound) serve(c *nfsserver.Call) {
 	}
 	c.Out = xdr.AppendUint32(c.Out, 0)
 	c.Out = xdr.AppendOpaque(c.Out, tag)
-	counter := len(c.Out)
+	x.counter = len(c.Out)
 	c.Out = xdr.AppendUint32(c.Out, 0)
 
 	var st status
-	done := uint32(0)
 	switch {
 	case !x.s.serves(minor):
 		st = nfs4.NFS4ERR_MINOR_VERS_MISMATCH
@@ -122,13 +130,29 @@ func (x *compound) serve(c *nfsserver.Call) {
 			c.Fail(oncrpc.GarbageArgs)
 			return
 		}
-		var sent bool
-		if done, st, sent = x.run(); sent {
-			return
-		}
+		x.execute()
+		return
 	}
+	x.send(0, st)
+}
+
+// execute runs the COMPOUND from where it has stopped, and answers, unless it stops
+// again.
+func (x *compound) execute() {
+	switch done, st, sent := x.run(); {
+	case sent:
+	case st == later:
+		x.wait()
+	default:
+		x.send(done, st)
+	}
+}
+
+// send answers.
+func (x *compound) send(done uint32, st status) {
+	c := x.c
 	binary.BigEndian.PutUint32(c.Out[x.start:], uint32(st))
-	binary.BigEndian.PutUint32(c.Out[counter:], done)
+	binary.BigEndian.PutUint32(c.Out[x.counter:], done)
 	x.finish()
 	c.Send()
 }
@@ -162,10 +186,15 @@ func (x *compound) run() (done uint32, st status, sent bool) {
 	if x.args.Incomplete && len(ops) > x.args.FailedAt {
 		ops = ops[:x.args.FailedAt]
 	}
-	for i := range ops {
+	done = uint32(x.next)
+	for i := x.next; i < len(ops); i++ {
 		x.index = i
 		if st, sent = x.operation(ops[i].Number, ops[i].Body); sent {
 			return 0, st, true
+		}
+		if st == later {
+			x.next = i
+			return 0, st, false
 		}
 		done++
 		if st != ok {
@@ -233,6 +262,9 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 		}
 	}
 	switch {
+	case st == later:
+		c.Undo(before)
+		return st, false
 	case x.whole:
 	case st == ok && info.reserve == 0 && c.Len() > x.limit:
 		st = x.beyond

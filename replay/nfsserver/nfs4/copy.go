@@ -41,7 +41,7 @@ func (x *compound) copyOp(a *nfs4.COPY4args) status {
 			return nfs4.NFS4ERR_DELAY
 		}
 		var err error
-		if n, err = x.s.store.Copy(&x.c.Cred, x.saved, a.CaSrcOffset, x.fh, a.CaDstOffset, count, &x.wcc); err != nil {
+		if n, err = x.files.Copy(&x.c.Cred, x.saved, a.CaSrcOffset, x.fh, a.CaDstOffset, count, &x.wcc); err != nil {
 			return x.dataError(err, x.fh)
 		}
 		x.copied += n
@@ -69,7 +69,7 @@ func (x *compound) clone(a *nfs4.CLONE4args) status {
 	case a.ClSrcOffset > src, a.ClSrcOffset+a.ClCount > src:
 		return nfs4.NFS4ERR_INVAL // RFC 7862, section 15.13.3
 	}
-	return x.dataError(x.s.store.Clone(&x.c.Cred, x.saved, a.ClSrcOffset, x.fh, a.ClDstOffset, a.ClCount, &x.wcc), x.fh)
+	return x.dataError(x.files.Clone(&x.c.Cred, x.saved, a.ClSrcOffset, x.fh, a.ClDstOffset, a.ClCount, &x.wcc), x.fh)
 }
 
 // bothOpen checks that the saved object may be read and the current one

@@ -62,7 +62,7 @@ func (x *compound) remove(a *nfs4.REMOVE4args) status {
 	if st := x.name(a.Target); st != ok {
 		return st
 	}
-	err := x.s.store.Remove(&x.c.Cred, x.fh, a.Target, &x.wcc)
+	err := x.files.Remove(&x.c.Cred, x.fh, a.Target, &x.wcc)
 	if store.Of(err) == store.ErrIsDir {
 		err = x.s.store.Rmdir(&x.c.Cred, x.fh, a.Target, &x.wcc)
 	}
@@ -80,7 +80,7 @@ func (x *compound) rename(a *nfs4.RENAME4args) status {
 	if st := x.name(a.Newname); st != ok {
 		return st
 	}
-	if err := x.s.store.Rename(&x.c.Cred, x.saved, a.Oldname, x.fh, a.Newname, &x.wcc, &x.wcc2); err != nil {
+	if err := x.files.Rename(&x.c.Cred, x.saved, a.Oldname, x.fh, a.Newname, &x.wcc, &x.wcc2); err != nil {
 		return x.inDirectory(err, x.fh)
 	}
 	x.c.Out = appendChange(appendChange(x.c.Out, &x.wcc), &x.wcc2)
@@ -91,7 +91,7 @@ func (x *compound) link(a *nfs4.LINK4args) status {
 	if st := x.name(a.Newname); st != ok {
 		return st
 	}
-	if err := x.s.store.Link(&x.c.Cred, x.saved, x.fh, a.Newname, &x.attr, &x.wcc); err != nil {
+	if err := x.files.Link(&x.c.Cred, x.saved, x.fh, a.Newname, &x.attr, &x.wcc); err != nil {
 		return x.inDirectory(err, x.fh)
 	}
 	x.c.Out = appendChange(x.c.Out, &x.wcc)

@@ -17,6 +17,7 @@ func (x *compound) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
 	if st != ok {
 		return st
 	}
+	x.identify(id)
 	x.c.Cred.Bypass, st = x.s.table.CheckIO(x.client, id, h, write, x.principal())
 	return st
 }
@@ -55,7 +56,7 @@ func (x *compound) read(a *nfs4.READ4args) status {
 		return x.beyond
 	}
 	r := x.c.Read()
-	if err := x.s.store.Read(&x.c.Cred, x.fh, a.Offset, count, r); err != nil {
+	if err := x.files.Read(&x.c.Cred, x.fh, a.Offset, count, r); err != nil {
 		return x.dataError(err, x.fh)
 	}
 	x.c.Out = xdr.AppendBool(x.c.Out, r.EOF)
@@ -79,7 +80,7 @@ func (x *compound) write(a *nfs4.WRITE4args) status {
 		data = data[:x.s.opt.MaxIO]
 	}
 	stable := a.Stable != nfs4.UNSTABLE4
-	if err := x.s.store.Write(&x.c.Cred, x.fh, a.Offset, data, stable, &x.wcc); err != nil {
+	if err := x.files.Write(&x.c.Cred, x.fh, a.Offset, data, stable, &x.wcc); err != nil {
 		return x.dataError(err, x.fh)
 	}
 	committed := nfs4.UNSTABLE4
@@ -111,7 +112,7 @@ func (x *compound) allocate(a *nfs4.ALLOCATE4args) status {
 	if st := x.extent(a.AaOffset, a.AaLength); st != ok {
 		return st
 	}
-	return x.dataError(x.s.store.Allocate(&x.c.Cred, x.fh, a.AaOffset, a.AaLength, &x.wcc), x.fh)
+	return x.dataError(x.files.Allocate(&x.c.Cred, x.fh, a.AaOffset, a.AaLength, &x.wcc), x.fh)
 }
 
 func (x *compound) deallocate(a *nfs4.DEALLOCATE4args) status {
@@ -122,7 +123,7 @@ func (x *compound) deallocate(a *nfs4.DEALLOCATE4args) status {
 	if a.DaLength == 0 || a.DaLength > math.MaxUint64-a.DaOffset {
 		return nfs4.NFS4ERR_INVAL
 	}
-	return x.dataError(x.s.store.Deallocate(&x.c.Cred, x.fh, a.DaOffset, a.DaLength, &x.wcc), x.fh)
+	return x.dataError(x.files.Deallocate(&x.c.Cred, x.fh, a.DaOffset, a.DaLength, &x.wcc), x.fh)
 }
 
 // extent checks a range that a file is to have.
@@ -179,7 +180,7 @@ func (x *compound) seek(a *nfs4.SEEK4args) status {
 	if st != ok {
 		return st
 	}
-	at, err := x.s.store.Seek(&x.c.Cred, x.fh, a.SaOffset, what)
+	at, err := x.files.Seek(&x.c.Cred, x.fh, a.SaOffset, what)
 	if err != nil {
 		return x.dataError(err, x.fh)
 	}
@@ -219,7 +220,7 @@ func (x *compound) readPlus(a *nfs4.READ_PLUS4args) status {
 		}
 		data := pos
 		if x.s.info.Seek {
-			next, err := x.s.store.Seek(&c.Cred, x.fh, pos, store.SeekData)
+			next, err := x.files.Seek(&c.Cred, x.fh, pos, store.SeekData)
 			switch store.Of(err) {
 			case 0:
 				data = max(next, pos)
@@ -239,7 +240,7 @@ func (x *compound) readPlus(a *nfs4.READ_PLUS4args) status {
 		}
 		stop := end
 		if x.s.info.Seek {
-			if hole, err := x.s.store.Seek(&c.Cred, x.fh, pos, store.SeekHole); err == nil && hole > pos {
+			if hole, err := x.files.Seek(&c.Cred, x.fh, pos, store.SeekHole); err == nil && hole > pos {
 				stop = min(hole, end)
 			}
 		}
@@ -248,7 +249,7 @@ func (x *compound) readPlus(a *nfs4.READ_PLUS4args) status {
 			break
 		}
 		r := c.Read()
-		if err := x.s.store.Read(&c.Cred, x.fh, pos, n, r); err != nil {
+		if err := x.files.Read(&c.Cred, x.fh, pos, n, r); err != nil {
 			return x.dataError(err, x.fh)
 		}
 		if len(r.Data) == 0 {

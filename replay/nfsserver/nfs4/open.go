@@ -8,8 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// wants are the bits of share_access that ask for delegations. There are none
-// to be had, so that they are allowed and change only how that is said.
+// wants are the bits of share_access that ask for delegations.
 const wants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
 	nfs4.OPEN4_SHARE_ACCESS_WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL |
 	nfs4.OPEN4_SHARE_ACCESS_WANT_PUSH_DELEG_WHEN_UNCONTENDED |
@@ -37,21 +36,26 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 			return nfs4.NFS4ERR_BADXDR
 		}
 	case nfs4.CLAIM_DELEGATE_CUR:
-		return nfs4.NFS4ERR_BAD_STATEID // nobody has a delegation
 	case nfs4.CLAIM_DELEG_CUR_FH:
 		if x.minor == 0 {
 			return nfs4.NFS4ERR_BADXDR
 		}
-		return nfs4.NFS4ERR_BAD_STATEID
 	default:
 		return nfs4.NFS4ERR_NOTSUPP // delegations do not outlive a client
 	}
 	if st := x.s.table.MayOpen(x.turn, reclaim); st != ok {
 		return st
 	}
+	if st := x.s.table.Remember(x.turn); st != ok {
+		return st
+	}
 
 	o := opening{access: access}
+	x.files.by = x.turn.Client()
 	st := x.find(a, &o)
+	if st == ok {
+		st = x.fromDelegation(a, access)
+	}
 	if st != ok {
 		return st
 	}
@@ -63,7 +67,7 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	if o.truncate {
 		x.set = store.SetAttr{Mask: store.SetSize, Size: o.size}
 		x.c.Cred.Bypass = true // as found: the file may be written
-		err := x.s.store.SetAttr(&x.c.Cred, x.attr.Handle, &x.set, &x.wcc)
+		err := x.files.SetAttr(&x.c.Cred, x.attr.Handle, &x.set, &x.wcc)
 		x.c.Cred.Bypass = false
 		if err != nil {
 			// The open stays: the client does not know of it, and closes it
@@ -83,26 +87,20 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	}
 	b = xdr.AppendUint32(b, flags)
 	b = o.set.append(b)
-	x.c.Out = appendNoDelegation(b, uint32(a.ShareAccess)&wants)
+	x.c.Out = x.delegate(b, a, access)
 	return ok
 }
 
-// appendNoDelegation says that there is no delegation, and why if one was
-// wanted (RFC 8881, section 18.16.3).
-func appendNoDelegation(b []byte, want uint32) []byte {
-	switch want & nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK {
-	case 0:
-		return xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE))
-	case nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG:
-		b = xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE_EXT))
-		return xdr.AppendUint32(b, uint32(nfs4.WND4_NOT_WANTED))
-	case nfs4.OPEN4_SHARE_ACCESS_WANT_CANCEL:
-		b = xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE_EXT))
-		return xdr.AppendUint32(b, uint32(nfs4.WND4_CANCELLED))
+// claimed is the name in the current directory that an OPEN is for; by is false if it
+// is for the current file.
+func claimed(a *nfs4.OPEN4args) (name []byte, by bool) {
+	switch a.Claim.Claim {
+	case nfs4.CLAIM_NULL:
+		return a.Claim.File, true
+	case nfs4.CLAIM_DELEGATE_CUR:
+		return a.Claim.DelegateCurInfo.File, true
 	}
-	b = xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE_EXT))
-	b = xdr.AppendUint32(b, uint32(nfs4.WND4_RESOURCE))
-	return xdr.AppendBool(b, false) // nor will there be one later
+	return nil, false
 }
 
 // opening is an OPEN that has found its file.
@@ -118,10 +116,11 @@ type opening struct {
 // becomes its attributes.
 func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
 	create := a.Openhow.Opentype == nfs4.OPEN4_CREATE
-	if a.Claim.Claim != nfs4.CLAIM_NULL {
-		if create {
-			return nfs4.NFS4ERR_INVAL
-		}
+	name, byName := claimed(a)
+	if create && a.Claim.Claim != nfs4.CLAIM_NULL {
+		return nfs4.NFS4ERR_INVAL
+	}
+	if !byName {
 		if _, st := x.attributes(); st != ok {
 			return st
 		}
@@ -133,7 +132,7 @@ func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
 		}
 		return x.permitted(o.access)
 	}
-	if st := x.name(a.Claim.File); st != ok {
+	if st := x.name(name); st != ok {
 		return st
 	}
 	if create {
@@ -143,7 +142,7 @@ func (x *compound) find(a *nfs4.OPEN4args, o *opening) status {
 		return statusOf(err)
 	}
 	o.dir.After, o.dir.Atomic = o.dir.Before, true
-	if err := x.s.store.Lookup(&x.c.Cred, x.fh, a.Claim.File, &x.attr); err != nil {
+	if err := x.s.store.Lookup(&x.c.Cred, x.fh, name, &x.attr); err != nil {
 		return x.inDirectory(err, x.fh)
 	}
 	if st := x.openable(); st != ok {
@@ -236,7 +235,7 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 		// A file that exists is cut only when the shares allow it.
 		c.Set.Mask &^= store.SetSize
 	}
-	created, err := x.s.store.Create(&x.c.Cred, x.fh, a.Claim.File, &c, &x.attr, &o.dir)
+	created, err := x.files.Create(&x.c.Cred, x.fh, a.Claim.File, &c, &x.attr, &o.dir)
 	if err != nil {
 		return x.inDirectory(err, x.fh)
 	}

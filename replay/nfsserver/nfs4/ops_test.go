@@ -170,7 +170,9 @@ func TestStatuses(t *testing.T) {
 		{"OPEN of a directory by handle", nfs4.NFS4ERR_ISDIR, 1, plus(at("d"), with(openArgs("o", "", 1, 0, no), func(a *nfs4.OPEN4args) { a.Claim.Claim = nfs4.CLAIM_FH }))},
 		{"OPEN create by handle", nfs4.NFS4ERR_INVAL, 1, plus(at("f"), with(openArgs("o", "", 1, 0, createHow(nfs4.UNCHECKED4)), func(a *nfs4.OPEN4args) { a.Claim.Claim = nfs4.CLAIM_FH }))},
 		{"OPEN reclaim", nfs4.NFS4ERR_NO_GRACE, 1, plus(at("f"), with(openArgs("o", "", 1, 0, no), func(a *nfs4.OPEN4args) { a.Claim.Claim = nfs4.CLAIM_PREVIOUS }))},
-		{"OPEN with a delegation", nfs4.NFS4ERR_BAD_STATEID, 1, plus(at(), with(openArgs("o", "", 1, 0, no), func(a *nfs4.OPEN4args) { a.Claim.Claim = nfs4.CLAIM_DELEGATE_CUR }))},
+		{"OPEN with a delegation", nfs4.NFS4ERR_BAD_STATEID, 1, plus(at(), with(openArgs("o", "", 1, 0, no), func(a *nfs4.OPEN4args) {
+			a.Claim.Claim, a.Claim.DelegateCurInfo.File = nfs4.CLAIM_DELEGATE_CUR, []byte("f")
+		}))},
 		{"OPEN with a delegation by handle", nfs4.NFS4ERR_BAD_STATEID, 1, plus(at("f"), with(openArgs("o", "", 1, 0, no), func(a *nfs4.OPEN4args) { a.Claim.Claim = nfs4.CLAIM_DELEG_CUR_FH }))},
 		{"OPEN with an old delegation", nfs4.NFS4ERR_NOTSUPP, 1, plus(at(), with(openArgs("o", "", 1, 0, no), func(a *nfs4.OPEN4args) { a.Claim.Claim = nfs4.CLAIM_DELEGATE_PREV }))},
 		{"OPEN too large a share for OPENMODE", nfs4.NFS4ERR_OPENMODE, 1, plus(at(), open("f", 1, no), write(nfs4.Stateid4{Seqid: 1}, 0, "x"))},

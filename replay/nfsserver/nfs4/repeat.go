@@ -5,12 +5,19 @@ import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 // mustBeOnce reports whether a COMPOUND of NFSv4.0 does something that must not
 // be done again when the client repeats the call after it has lost its
 // connection, and has no seqid to tell (RFC 7530, section 16.1 leaves that to
-// the server's duplicate request cache). Since NFSv4.1 slots do it.
+// the server's duplicate request cache). Since NFSv4.1 slots do it. The list is that
+// of Linux, DELEGRETURN, and OPENs that create: the owner of the first OPEN is not
+// confirmed, so that its seqid says nothing yet (section 16.18.5).
 func (x *compound) mustBeOnce() bool {
 	for i := range x.args.Ops {
 		switch nfs4.NfsOpnum4(x.args.Ops[i].Number) {
-		case nfs4.OP_CREATE, nfs4.OP_LINK, nfs4.OP_REMOVE, nfs4.OP_RENAME, nfs4.OP_SETATTR:
+		case nfs4.OP_CREATE, nfs4.OP_LINK, nfs4.OP_REMOVE, nfs4.OP_RENAME, nfs4.OP_SETATTR,
+			nfs4.OP_SETCLIENTID, nfs4.OP_SETCLIENTID_CONFIRM, nfs4.OP_DELEGRETURN:
 			return true
+		case nfs4.OP_OPEN:
+			if a, ok := x.args.Ops[i].Body.(*nfs4.OPEN4args); ok && a.Openhow.Opentype == nfs4.OPEN4_CREATE {
+				return true
+			}
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package nfs4
 
 import (
+	"context"
 	"net/netip"
 	"sync"
 	"testing"
@@ -43,6 +44,7 @@ type rig struct {
 	rpc   *nfsserver.Server
 	xid   uint32
 	from  netip.AddrPort // of the calls
+	back  *answering     // callbacks go there; nil: nowhere
 }
 
 func newRig(t testing.TB, opt Options) *rig {
@@ -77,11 +79,14 @@ func (r *rig) shut() {
 type exchange struct {
 	call   transport.Message
 	from   netip.AddrPort
+	back   *answering
 	max    []uint32 // chunks
 	reply  []byte   // whole
 	items  int
 	length int // of the stream
 	done   bool
+	// finished, if set, is closed by the reply.
+	finished chan struct{}
 }
 
 func (x *exchange) Call() *transport.Message { return &x.call }
@@ -102,11 +107,17 @@ func (x *exchange) Reply(m *transport.Message) {
 	if m.Release != nil {
 		m.Release()
 	}
+	if x.finished != nil {
+		close(x.finished)
+	}
 }
 func (x *exchange) Drop()       { x.done = true }
 func (x *exchange) Disconnect() {}
 func (x *exchange) Backward() transport.Requester {
-	return nil
+	if x.back == nil {
+		return nil
+	}
+	return x.back
 }
 func (x *exchange) OnClose(any, func()) {}
 
@@ -117,11 +128,86 @@ func header(xid, uid uint32) []byte {
 	return h.Append(nil)
 }
 
+// settle waits until it is known of all clients whether callbacks reach them.
+func (r *rig) settle() {
+	r.Helper()
+	for range 5000 {
+		if r.s.back.Idle() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.Fatal("a callback does not end")
+}
+
+// answering is a client that answers callbacks. A nil answer means success.
+type answering struct {
+	transport.Requester // nil
+	mu                  sync.Mutex
+	calls               []nfs4.CbCompoundArgs
+	answer              func(op nfs4.Op) nfs4.Op
+	err                 error
+}
+
+func (a *answering) Do(_ context.Context, c *transport.Call) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return a.err
+	}
+	var h oncrpc.Call
+	if err := h.Decode(c.Stream, len(c.Stream)); err != nil {
+		return err
+	}
+	reply := (&oncrpc.Reply{XID: h.XID, Stat: oncrpc.Accepted}).Append(nil)
+	if h.Procedure == 0 {
+		c.Reply = transport.Message{Stream: reply}
+		return nil
+	}
+	var r xdr.Reader
+	r.Reset(c.Stream[h.Size():], len(c.Stream)-h.Size())
+	var args nfs4.CbCompoundArgs
+	if args.Decode(&r); r.Failed() {
+		return r.Err()
+	}
+	a.calls = append(a.calls, args)
+	res := nfs4.CbCompoundRes{}
+	for _, op := range args.Ops {
+		out := nfs4.Op{Number: op.Number, Body: &nfs4.Status4res{}}
+		if s, isSeq := op.Body.(*nfs4.CB_SEQUENCE4args); isSeq {
+			out.Body = &nfs4.CB_SEQUENCE4res{CsrResok4: nfs4.CB_SEQUENCE4resok{CsrSessionid: s.CsaSessionid, CsrSequenceid: s.CsaSequenceid}}
+		} else if a.answer != nil {
+			out = a.answer(op)
+		}
+		res.Ops = append(res.Ops, out)
+		if st, _, _ := out.Status(); st != 0 {
+			res.Status = nfs4.Nfsstat4(st)
+			break
+		}
+	}
+	c.Reply = transport.Message{Stream: res.Append(reply)}
+	return nil
+}
+
+// recalls are the stateids of the CB_RECALLs so far.
+func (a *answering) recalls() (ids []nfs4.Stateid4) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		for _, op := range c.Ops {
+			if r, isRecall := op.Body.(*nfs4.CB_RECALL4args); isRecall {
+				ids = append(ids, r.Stateid)
+			}
+		}
+	}
+	return ids
+}
+
 // raw sends a COMPOUND as it is.
 func (r *rig) raw(uid uint32, args []byte, max ...uint32) *exchange {
 	r.Helper()
 	r.xid++
-	x := &exchange{max: max, from: r.from}
+	x := &exchange{max: max, from: r.from, back: r.back}
 	x.call.Stream = append(header(r.xid, uid), args...)
 	r.rpc.ServeRPC(x)
 	if !x.done {
@@ -246,7 +332,8 @@ func exchangeID(name string, verifier byte, flags uint32) nfs4.Op {
 
 func createSession(id uint64, seq uint32) nfs4.Op {
 	attrs := nfs4.ChannelAttrs4{CaMaxrequestsize: 1 << 21, CaMaxresponsesize: 1 << 21, CaMaxresponsesizeCached: 4096, CaMaxoperations: 16, CaMaxrequests: 32}
-	return o(nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: id, CsaSequence: seq, CsaForeChanAttrs: attrs, CsaBackChanAttrs: attrs})
+	return o(nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{CsaClientid: id, CsaSequence: seq,
+		CsaFlags: nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN, CsaSecParms: []nfs4.CallbackSecParms4{{}}, CsaForeChanAttrs: attrs, CsaBackChanAttrs: attrs})
 }
 
 // mount makes a client with a session that is ready for use.

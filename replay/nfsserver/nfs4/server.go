@@ -1,6 +1,6 @@
 // Package nfs4 serves NFSv4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862, RFC
 // 8276) from a store. The root of the store is the root of the export: a client
-// mounts "server:/". There are no delegations, no layouts, no ACLs and no named
+// mounts "server:/". There are no layouts, no ACLs and no named
 // attributes. Users are numbers in text, as Linux sends them with AUTH_SYS.
 //
 // Package state keeps what the server remembers of clients.
@@ -13,6 +13,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/backchannel"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
@@ -21,10 +22,17 @@ import (
 type Options struct {
 	// Lease is how long the state of a silent client is kept: 90 s.
 	Lease time.Duration
+	// Courtesy is for how long after that its opens, locks and delegations stay, if
+	// nobody wants what they forbid, nor their room. 0 is until the reaper's next round.
+	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is not at
-	// all. Reclaims are believed: the server remembers nothing of its
-	// predecessor.
+	// all, unless there are Recovered clients: then it is a lease. Without Stable, all
+	// reclaims are believed.
 	Grace time.Duration
+	// Stable, if set, remembers which clients have state, and Recovered are those that an
+	// earlier instance has remembered. They may reclaim, in a grace period.
+	Stable    state.Stable
+	Recovered []state.Identity
 	// Limits bound what clients can make the server remember.
 	Limits state.Limits
 	// MaxIO is the largest READ and WRITE in bytes: 1 MiB. Larger ones are cut.
@@ -38,6 +46,11 @@ type Options struct {
 	// Names finds the number of a user or a group by its name, without the domain; nil
 	// knows none. It may be called from any goroutine.
 	Names func(name string, group bool) (id uint32, ok bool)
+	// Dial connects to clients of NFSv4.0, for callbacks; without it, they get no
+	// delegations.
+	Dial backchannel.Dial
+	// NoDelegations: files are never delegated to clients.
+	NoDelegations bool
 	// NoMinor0, NoMinor1 and NoMinor2 leave a minor version out.
 	NoMinor0, NoMinor1, NoMinor2 bool
 	// Now is the clock of leases; nil is time.Now.
@@ -53,6 +66,7 @@ type Server struct {
 	info  *store.Info
 	root  store.Handle
 	table *state.Table
+	back  *backchannel.Manager
 	owner []byte
 
 	supported [3]attrSet // by minor version
@@ -72,8 +86,14 @@ func New(st store.Store, opt Options) *Server {
 	}
 	s := &Server{opt: opt, store: st, info: st.Info(), root: st.Root(), stop: make(chan struct{})}
 	s.table = state.New(state.Options{
-		Lease: opt.Lease, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now,
+		Lease: opt.Lease, Courtesy: opt.Courtesy, Grace: opt.Grace, Limits: opt.Limits, Now: opt.Now, Stable: opt.Stable, Recovered: opt.Recovered,
 		Hold: st.Hold, Unhold: st.Unhold,
+	})
+	s.back = backchannel.New(backchannel.Options{
+		Timeout: max(s.table.Lease()/10, time.Second),
+		Handle:  s.info.Handles.Append,
+		Dial:    opt.Dial,
+		Up:      func(c *backchannel.Channel) { s.table.RecallAgain(c) },
 	})
 	if s.owner = []byte(opt.Owner); len(s.owner) == 0 {
 		s.owner = binary.BigEndian.AppendUint32([]byte("rpcrdma-toolkit "), s.table.Boot())
@@ -122,6 +142,7 @@ func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.stop)
 		s.stopped.Wait()
+		s.back.Close()
 		s.table.Close()
 	})
 }

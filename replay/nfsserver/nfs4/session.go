@@ -58,6 +58,7 @@ func (x *compound) sequence(a *nfs4.SEQUENCE4args) (st status, sent bool) {
 		x.retried = true
 	default:
 		x.placed, x.client = true, x.place.Client
+		x.files.by = x.client
 		x.limit = min(x.limit, max(int(x.place.Reply)-replyHeader, 0))
 		if kept := max(int(x.place.Cached)-replyHeader, 0); x.place.Keep && kept < x.limit {
 			x.limit, x.beyond = kept, nfs4.NFS4ERR_REP_TOO_BIG_TO_CACHE
@@ -78,7 +79,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 	if x.minor < 2 && a.EiaFlags&nfs4.EXCHGID4_FLAG_SUPP_FENCE_OPS != 0 {
 		return nfs4.NFS4ERR_INVAL
 	}
-	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.who())
+	id, seq, confirmed, st := x.s.table.ExchangeID(a.EiaClientowner.CoOwnerid, a.EiaClientowner.CoVerifier, a.EiaFlags, x.who(), x.s.newCaller)
 	if st != ok {
 		return st
 	}
@@ -96,6 +97,7 @@ func (x *compound) exchangeID(a *nfs4.EXCHANGE_ID4args) status {
 func (x *compound) createSession(a *nfs4.CREATE_SESSION4args) status {
 	r := x.s.table.CreateSession(a, x.who(), x.c.Exchange().Backward() != nil)
 	if r.CsrStatus == ok {
+		x.bindNew(a, &r.CsrResok4)
 		x.c.Out = r.CsrResok4.Append(x.c.Out)
 	}
 	return r.CsrStatus
@@ -127,6 +129,9 @@ func (x *compound) bindConn(a *nfs4.BIND_CONN_TO_SESSION4args) status {
 		dir = nfs4.CDFS4_BACK
 	default:
 		return nfs4.NFS4ERR_INVAL
+	}
+	if dir != nfs4.CDFS4_FORE {
+		x.bind(a.BctsaSessid)
 	}
 	r := nfs4.BIND_CONN_TO_SESSION4resok{BctsrSessid: a.BctsaSessid, BctsrDir: dir}
 	x.c.Out = r.Append(x.c.Out)
@@ -167,7 +172,7 @@ func (x *compound) freeStateid(a *nfs4.FREE_STATEID4args) status {
 // Client IDs of NFSv4.0.
 
 func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
-	id, confirm, st := x.s.table.SetClientID(a.Client.Id, a.Client.Verifier, x.who())
+	id, confirm, st := x.s.table.SetClientID(a.Client.Id, a.Client.Verifier, x.who(), x.s.newCaller0(a, x.c.Peer().Remote.Addr()))
 	switch st {
 	case ok:
 		r := nfs4.SETCLIENTID4resok{Clientid: id, SetclientidConfirm: confirm}
@@ -181,7 +186,11 @@ func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
 }
 
 func (x *compound) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
-	return x.s.table.ConfirmClientID(a.Clientid, a.SetclientidConfirm, x.principal())
+	st := x.s.table.ConfirmClientID(a.Clientid, a.SetclientidConfirm, x.principal())
+	if c := channel(x.s.table.CallerOf(a.Clientid)); st == ok && c != nil {
+		c.Probe()
+	}
+	return st
 }
 
 func (x *compound) renew(a *nfs4.RENEW4args) status { return x.s.table.Renew(a.Clientid) }

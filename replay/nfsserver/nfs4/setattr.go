@@ -149,7 +149,8 @@ func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		// right to.
 		cred.Bypass = cred.Bypass && x.set.Mask == store.SetSize
 	}
-	err := x.s.store.SetAttr(&cred, x.fh, &x.set, &x.wcc)
+	x.identify(&a.Stateid)
+	err := x.files.SetAttr(&cred, x.fh, &x.set, &x.wcc)
 	if errors.Is(err, store.ErrIsDir) {
 		return given, nfs4.NFS4ERR_ISDIR
 	}

@@ -57,7 +57,7 @@ func (x *compound) setxattr(a *nfs4.SETXATTR4args) status {
 	if uint64(len(a.SxaValue)) > uint64(x.s.info.MaxXattr) {
 		return nfs4.NFS4ERR_XATTR2BIG
 	}
-	if err := x.s.store.SetXattr(&x.c.Cred, x.fh, a.SxaKey, a.SxaValue, how, &x.wcc); err != nil {
+	if err := x.files.SetXattr(&x.c.Cred, x.fh, a.SxaKey, a.SxaValue, how, &x.wcc); err != nil {
 		return statusOf(err)
 	}
 	x.c.Out = appendChange(x.c.Out, &x.wcc)
@@ -68,7 +68,7 @@ func (x *compound) removexattr(a *nfs4.REMOVEXATTR4args) status {
 	if st := x.xattrName(a.RxaName); st != ok {
 		return st
 	}
-	if err := x.s.store.RemoveXattr(&x.c.Cred, x.fh, a.RxaName, &x.wcc); err != nil {
+	if err := x.files.RemoveXattr(&x.c.Cred, x.fh, a.RxaName, &x.wcc); err != nil {
 		return statusOf(err)
 	}
 	x.c.Out = appendChange(x.c.Out, &x.wcc)

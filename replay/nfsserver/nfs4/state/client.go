@@ -40,6 +40,11 @@ type Client struct {
 	charged    int       // of Limits.StateBytes
 	searched   time.Time // for owners that hold nothing
 
+	caller      Caller       // nil: callbacks do not reach it
+	delegations atomic.Int32 // that it has
+	revoked     atomic.Int32 // delegations that it has lost and not freed
+	remembered  atomic.Bool  // in stable storage
+
 	renewed atomic.Int64 // Unix time in nanoseconds
 	busy    atomic.Int32 // COMPOUNDs under way in sessions
 }
@@ -77,7 +82,7 @@ type Who struct {
 }
 
 // newClient makes an unconfirmed record; nil if its source has no room for it.
-func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who) *Client {
+func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who, caller Caller) *Client {
 	if !t.makeRoom(w.Source) {
 		return nil
 	}
@@ -85,7 +90,7 @@ func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who) *Cl
 	for t.clients[tag] != nil {
 		tag = random()
 	}
-	c := &Client{id: t.ids.client(tag), minor: minor, owner: string(owner), verifier: verifier, principal: w.Principal, source: w.Source}
+	c := &Client{id: t.ids.client(tag), minor: minor, owner: string(owner), verifier: verifier, principal: w.Principal, source: w.Source, caller: caller}
 	t.records.take(w.Source, 1)
 	t.renew(c)
 	t.clients[tag] = c
@@ -112,7 +117,7 @@ func (t *Table) makeRoom(from Source) bool {
 	case from == t.fullOf && now.Sub(t.fullAt).Abs() < fullFor:
 		return false
 	}
-	t.reap(false)
+	t.reap(false, 0)
 	if t.records.room(from) > 0 {
 		return true
 	}
@@ -161,10 +166,21 @@ func (t *Table) evict(from Source, spare *Client, sessions bool, n int) int {
 
 // charge counts n bytes of a client's state, if its source may have them.
 func (t *Table) charge(c *Client, n int) bool {
-	if !t.memory.take(c.source, n) {
+	if !t.memory.take(c.source, n) && (!t.glean() || c.gone || !t.memory.take(c.source, n)) {
 		return false
 	}
 	c.charged += n
+	return true
+}
+
+// glean drops the clients whose lease has run out, for their room; once a second at most.
+func (t *Table) glean() bool {
+	now := t.now()
+	if t.courtesy == 0 || now.Sub(t.gleaned).Abs() < time.Second {
+		return false
+	}
+	t.gleaned = now
+	t.reap(false, 0)
 	return true
 }
 
@@ -194,8 +210,19 @@ func (t *Table) destroy(c *Client) {
 	for _, o := range c.lockOwners {
 		t.dropLockOwner(o)
 	}
+	for _, s := range c.states {
+		if s.delegation != nil {
+			t.dropDelegation(s.delegation)
+		}
+	}
 	c.states, c.openOwners, c.lockOwners = nil, nil, nil
 	t.dropSessions(c)
+	if c.remembered.Load() && !t.closing {
+		t.erased = append(t.erased, c.identity())
+	}
+	if c.caller != nil {
+		c.caller.Close()
+	}
 	if t.clients[c.tag()] == c {
 		delete(t.clients, c.tag())
 	}
@@ -209,6 +236,9 @@ func (t *Table) destroy(c *Client) {
 				u.gone = true
 				t.records.give(u.source, 1)
 				i.unconfirmed = nil
+				if u.caller != nil {
+					u.caller.Close()
+				}
 			}
 		}
 		if i.unconfirmed == c {
@@ -228,25 +258,45 @@ func (t *Table) expired(c *Client, now time.Time) bool {
 	return c.busy.Load() == 0 && now.UnixNano()-c.renewed.Load() > int64(t.lease)
 }
 
-// reap drops the clients whose lease has run out and, if owners is set, owners
-// that have held nothing for so long. Those are kept for requests sent again.
-func (t *Table) reap(owners bool) {
+// reap drops the clients whose lease has run out, those that hold something after
+// courtesy, and, if owners is set, owners that have held nothing for so long. Those are
+// kept for requests sent again.
+func (t *Table) reap(owners bool, courtesy time.Duration) {
 	now := t.now()
 	for _, c := range t.clients {
 		if t.expired(c, now) {
-			t.destroy(c)
+			if len(c.states) == 0 || t.expired(c, now.Add(-courtesy)) {
+				t.destroy(c)
+			}
 		} else if owners {
 			t.dropIdle(c, false)
+			t.revokeOverdue(c, now)
+		}
+	}
+}
+
+// revokeOverdue takes the delegations of a client away that it has not returned within
+// a lease of their recall.
+func (t *Table) revokeOverdue(c *Client, now time.Time) {
+	if c.delegations.Load() == 0 {
+		return
+	}
+	for _, s := range c.states {
+		if d := s.delegation; d != nil && !d.revoked && t.overdue(d, now) {
+			t.revoke(d)
 		}
 	}
 }
 
 // Reap drops what belongs to clients that have been silent for longer than a
-// lease. It is to be called now and then.
+// lease, or after Options.Courtesy. It is to be called now and then.
 func (t *Table) Reap() {
 	t.mu.Lock()
-	t.reap(true)
+	t.reap(true, t.courtesy)
 	t.unlock()
+	if t.stable != nil {
+		t.forgetOthers()
+	}
 }
 
 // client finds a confirmed record by its ID: NFS4ERR_STALE_CLIENTID for one of
@@ -271,6 +321,9 @@ func (t *Table) Renew(id uint64) Status {
 	}
 	if st == nfs4.NFS4_OK {
 		t.renew(c)
+		if c.delegations.Load() > 0 && c.caller != nil && c.caller.Down() {
+			st = nfs4.NFS4ERR_CB_PATH_DOWN // RFC 7530, section 16.28.4
+		}
 	}
 	return st
 }

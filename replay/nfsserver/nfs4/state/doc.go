@@ -6,8 +6,9 @@
 //
 // Every count that a client can drive up has a limit (Limits), and what all
 // clients share has one for each source (shares). What a client holds goes when
-// its lease has run out: at the latest when another client wants what it holds,
-// or when Table.Reap is called. Nobody loses opens or locks sooner.
+// its lease has run out: at the latest when another client wants what it holds or the room
+// that it takes, or when Table.Reap is called after Options.Courtesy. Nobody loses opens
+// or locks sooner.
 //
 // State belongs to the principal that has made it. Others get no further with its
 // stateids than without.

@@ -10,10 +10,13 @@ const exchangeFlags = nfs4.EXCHGID4_FLAG_SUPP_MOVED_REFER | nfs4.EXCHGID4_FLAG_S
 
 // ExchangeID is EXCHANGE_ID. The numbers are those of the table of cases in RFC
 // 8881, section 18.35.4. seq is what the client's next CREATE_SESSION has to
-// carry.
-func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who) (id uint64, seq uint32, confirmed bool, st Status) {
+// carry. caller makes what reaches a new client.
+func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, caller func() Caller) (id uint64, seq uint32, confirmed bool, st Status) {
 	if flags&^exchangeFlags != 0 {
 		return 0, 0, false, nfs4.NFS4ERR_INVAL
+	}
+	if caller == nil {
+		caller = func() Caller { return nil }
 	}
 	p := w.Principal
 	t.mu.Lock()
@@ -59,7 +62,7 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who) 
 	if known := t.byOwner1[string(owner)]; known != nil && known.unconfirmed != nil {
 		t.destroy(known.unconfirmed) // 4
 	}
-	c := t.newClient(true, owner, verifier, w) // 1
+	c := t.newClient(true, owner, verifier, w, caller()) // 1
 	if c == nil {
 		return 0, 0, false, nfs4.NFS4ERR_DELAY
 	}
@@ -95,5 +98,6 @@ func (t *Table) ReclaimComplete(c *Client) Status {
 		return nfs4.NFS4ERR_COMPLETE_ALREADY
 	}
 	c.reclaimed = true
+	t.reclaimedAll(c)
 	return nfs4.NFS4_OK
 }

@@ -149,7 +149,7 @@ func TestMakeRange(t *testing.T) {
 // confirmed makes a client of NFSv4.1 without a session.
 func confirmed(t *testing.T, tb *Table, name string) *Client {
 	t.Helper()
-	id, seq, _, st := tb.ExchangeID([]byte(name), [8]byte{1}, 0, Who{Principal: 1})
+	id, seq, _, st := tb.ExchangeID([]byte(name), [8]byte{1}, 0, Who{Principal: 1}, nil)
 	if st != nfs4.NFS4_OK {
 		t.Fatal(st)
 	}

@@ -9,6 +9,7 @@ type file struct {
 	// How many opens have each bit of share access and share deny.
 	accesses, denies [2]int
 	locks            ranges
+	delegations      map[*delegation]struct{}
 }
 
 // open is what one owner has open of one file, by one OPEN or several.
@@ -104,6 +105,8 @@ func (t *Table) mayLock(c *Client, reclaim bool) Status {
 	switch {
 	case reclaim && (!t.InGrace() || c.reclaimed):
 		return nfs4.NFS4ERR_NO_GRACE
+	case reclaim && !t.mayReclaim(c):
+		return nfs4.NFS4ERR_RECLAIM_BAD
 	case !reclaim && (t.InGrace() || c.minor && !c.reclaimed):
 		return nfs4.NFS4ERR_GRACE
 	}
@@ -137,6 +140,15 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 			return id, false, nfs4.NFS4ERR_SHARE_DENIED
 		}
 	}
+	if f != nil && len(f.delegations) > 0 {
+		// A client may have opens of which only it knows, for all that its delegation
+		// allows. What denies them conflicts, too.
+		write := access&nfs4.OPEN4_SHARE_ACCESS_WRITE != 0 || deny != 0
+		if t.recallFrom(c, f, write) {
+			return id, false, nfs4.NFS4ERR_DELAY
+		}
+		f = t.files[key]
+	}
 	if mine == nil {
 		if len(c.states) >= t.limits.Opens {
 			return id, false, resource(!c.minor)
@@ -144,6 +156,7 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 		if !t.charge(c, openCost) {
 			return id, false, resource(!c.minor)
 		}
+		f = t.files[key] // to make room, others may have been closed
 		if t.hold != nil {
 			if err := t.hold(key); err != nil {
 				t.refund(c, openCost)
@@ -197,7 +210,12 @@ func (t *Table) detach(o *open) {
 	f.count(o.access, o.deny, -1)
 	delete(f.opens, o)
 	delete(o.owner.opens, f.key)
-	if len(f.opens) == 0 {
+	t.release(f)
+}
+
+// release ends what an open or a delegation has of a file.
+func (t *Table) release(f *file) {
+	if len(f.opens) == 0 && len(f.delegations) == 0 {
 		delete(t.files, f.key)
 	}
 	if t.unhold != nil {
@@ -213,6 +231,9 @@ func (t *Table) BeginStateid(c *Client, s *nfs4.Stateid4, seqid uint32, op nfs4.
 	}
 	t.mu.RLock()
 	found, st := t.find(nil, s)
+	if st == nfs4.NFS4_OK && found.delegation != nil {
+		st = nfs4.NFS4ERR_BAD_STATEID
+	}
 	if st == nfs4.NFS4_OK && !found.permits(p) {
 		st = refused(nil, op) // before anything is told of, or done to, the owner
 	}

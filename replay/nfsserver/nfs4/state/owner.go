@@ -59,6 +59,9 @@ type Turn struct {
 	id uint32 // seqid
 }
 
+// Client is the client whose turn it is.
+func (t Turn) Client() *Client { return t.oo.client }
+
 // Replay is the reply of an operation that was sent again.
 type Replay struct {
 	Result []byte // valid until the turn ends
@@ -128,11 +131,13 @@ func (o *owner) idle() bool {
 // What state takes, in bytes, with the maps that it is in. Measured by
 // TestStateMemory.
 const (
-	ownerCost     = 384    // an owner, without its name
-	replyCost     = 1200   // the last reply to an owner of NFSv4.0: LOCK4denied with a long name
-	openCost      = 640    // an open, with its stateid and its file
-	lockStateCost = 384    // a lock stateid
-	rangeCost     = 2 * 32 // a byte range; the array grows by doubling
+	ownerCost     = 384  // an owner, without its name
+	replyCost     = 1200 // the last reply to an owner of NFSv4.0: LOCK4denied with a long name
+	openCost      = 640  // an open, with its stateid and its file
+	lockStateCost = 384  // a lock stateid
+	// A delegation, with its stateid, its file, and a CB_RECALL that waits.
+	delegationCost = 896
+	rangeCost      = 2 * 32 // a byte range; the array grows by doubling
 )
 
 // cost is what an owner takes of Limits.StateBytes.

@@ -194,6 +194,9 @@ func (t *Table) dropSession(s *Session) {
 	delete(t.sessions, s.id)
 	t.sessionsMu.Unlock()
 	t.cache.give(s.client.source, s.reserved)
+	if s.client.caller != nil {
+		s.client.caller.Unbind(s.id)
+	}
 	delete(s.client.sessions, s)
 }
 

@@ -8,8 +8,8 @@ import (
 
 // SetClientID is SETCLIENTID (RFC 7530, section 16.33.5). The letters in the
 // comments are those of that section: x the client's name, v its verifier, p the
-// principal, c the client ID, s the number to confirm with.
-func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who) (id uint64, confirm [8]byte, st Status) {
+// principal, c the client ID, s the number to confirm with. caller reaches the client once that is confirmed.
+func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who, caller Caller) (id uint64, confirm [8]byte, st Status) {
 	p := w.Principal
 	t.mu.Lock()
 	defer t.unlock()
@@ -28,7 +28,7 @@ func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who) (id uint64, co
 	if unconf != nil {
 		t.destroy(unconf)
 	}
-	c := t.newClient(false, name, verifier, w)
+	c := t.newClient(false, name, verifier, w, caller)
 	if c == nil {
 		return 0, confirm, nfs4.NFS4ERR_RESOURCE
 	}
@@ -58,6 +58,10 @@ func (t *Table) ConfirmClientID(id uint64, confirm [8]byte, p Principal) Status 
 		if c := known.confirmed; c != nil && c.id == id {
 			// Only the callback changes. The record with the state stays.
 			c.confirm = u.confirm
+			if c.caller != nil {
+				c.caller.Close()
+			}
+			c.caller = u.caller
 			u.gone = true
 			t.records.give(u.source, 1)
 			known.unconfirmed = nil

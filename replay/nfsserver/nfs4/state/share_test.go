@@ -77,7 +77,7 @@ func TestIDs(t *testing.T) {
 
 // zero makes a confirmed client of NFSv4.0.
 func zero(tb *Table, name string, src Source) (uint64, Status) {
-	id, confirm, st := tb.SetClientID([]byte(name), [8]byte{1}, Who{1, src})
+	id, confirm, st := tb.SetClientID([]byte(name), [8]byte{1}, Who{1, src}, nil)
 	if st == nfs4.NFS4_OK {
 		st = tb.ConfirmClientID(id, confirm, 1)
 	}
@@ -160,7 +160,7 @@ func TestCacheShares(t *testing.T) {
 	tb := New(Options{Limits: Limits{CacheBytes: 1 << 20}})
 	defer tb.Close()
 	session := func(name string, src Source) Status {
-		id, seq, _, st := tb.ExchangeID([]byte(name), [8]byte{1}, 0, Who{1, src})
+		id, seq, _, st := tb.ExchangeID([]byte(name), [8]byte{1}, 0, Who{1, src}, nil)
 		if st != nfs4.NFS4_OK {
 			return st
 		}

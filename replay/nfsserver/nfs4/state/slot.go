@@ -100,6 +100,7 @@ func (t *Table) Sequence(a *nfs4.SEQUENCE4args, print Fingerprint, size int, p *
 	l.result = nfs4.SEQUENCE4resok{
 		SrSessionid: a.SaSessionid, SrSequenceid: a.SaSequenceid, SrSlotid: a.SaSlotid,
 		SrHighestSlotid: uint32(len(s.slots) - 1), SrTargetHighestSlotid: uint32(len(s.slots) - 1),
+		SrStatusFlags: s.client.flags(),
 	}
 	*p = Place{Client: s.client, session: s, slot: l, Keep: a.SaCachethis, Result: l.result, Reply: s.reply, Cached: s.cached}
 	return buf, First, nfs4.NFS4_OK

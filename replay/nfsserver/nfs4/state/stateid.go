@@ -7,15 +7,16 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// state is what a stateid stands for: an open, or the byte-range locks of an
-// owner in an open.
+// state is what a stateid stands for: an open, the byte-range locks of an owner in an
+// open, or a delegation.
 type state struct {
-	client *Client
-	other  [12]byte
-	seq    uint32
-	open   *open
-	lock   *lockState // nil for an open
-	closed bool       // NFSv4.0: only a CLOSE sent again wants it
+	client     *Client
+	other      [12]byte
+	seq        uint32
+	open       *open       // nil for a delegation
+	lock       *lockState  // nil for the others
+	delegation *delegation // nil for the others
+	closed     bool        // NFSv4.0: only a CLOSE sent again wants it
 }
 
 // Stateid is the stateid as the client sees it.
@@ -31,6 +32,9 @@ func (s *state) number() uint32 { return binary.BigEndian.Uint32(s.other[4:]) }
 // operations on data are checked as if they had no stateid (CheckIO), and those
 // on state are refused (RFC 8881, section 15.1.14.5: NFS4ERR_WRONG_CRED).
 func (s *state) permits(p Principal) bool {
+	if s.delegation != nil {
+		return s.delegation.principal == p || s.client.principal == p
+	}
 	return s.open.owner.principal == p || s.client.principal == p
 }
 
@@ -135,7 +139,7 @@ func (t *Table) findOpen(c *Client, s *nfs4.Stateid4, key Key, p Principal) (*op
 	if !st.permits(p) {
 		return nil, refused(c, nfs4.OP_OPEN)
 	}
-	if st.lock != nil || st.closed || st.open.file.key != key {
+	if st.lock != nil || st.delegation != nil || st.closed || st.open.file.key != key {
 		return nil, nfs4.NFS4ERR_BAD_STATEID
 	}
 	return st.open, st.current(s.Seqid)
@@ -153,6 +157,9 @@ func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Prin
 	found, st := t.find(c, s)
 	if st != nfs4.NFS4_OK {
 		return false, st
+	}
+	if found.delegation != nil {
+		return found.delegation.checkIO(s, key, write, p)
 	}
 	o := found.open
 	if found.closed || o.file.key != key || !o.owner.confirmed {
@@ -173,6 +180,24 @@ func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Prin
 	// a page of which it writes a part (RFC 8881, section 9.1.2 leaves that to
 	// the server). Whether the user may is another question.
 	return has && o.owner.principal == p, nfs4.NFS4_OK
+}
+
+// checkIO is CheckIO for a delegation.
+func (d *delegation) checkIO(s *nfs4.Stateid4, key Key, write bool, p Principal) (open bool, st Status) {
+	need := uint32(nfs4.OPEN4_SHARE_ACCESS_READ)
+	if write {
+		need = nfs4.OPEN4_SHARE_ACCESS_WRITE
+	}
+	switch {
+	case d.file.key != key:
+		return false, nfs4.NFS4ERR_BAD_STATEID
+	case d.revoked:
+		return false, nfs4.NFS4ERR_DELEG_REVOKED
+	case write && !d.write:
+		return false, nfs4.NFS4ERR_OPENMODE
+	}
+	// What the client has opened by itself since was not checked.
+	return d.access&need != 0 && d.principal == p, d.current(s.Seqid)
 }
 
 func (t *Table) checkSpecial(s *nfs4.Stateid4, key Key, write bool) Status {
@@ -204,10 +229,14 @@ func (t *Table) TestStateid(c *Client, s *nfs4.Stateid4) Status {
 	if st != nfs4.NFS4_OK {
 		return st
 	}
+	if found.delegation != nil && found.delegation.revoked {
+		return nfs4.NFS4ERR_DELEG_REVOKED
+	}
 	return found.current(s.Seqid)
 }
 
-// FreeStateid is FREE_STATEID: it drops the locks of an owner that holds none.
+// FreeStateid is FREE_STATEID: it drops the locks of an owner that holds none, or a
+// delegation that was revoked.
 func (t *Table) FreeStateid(c *Client, s *nfs4.Stateid4, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()
@@ -220,6 +249,13 @@ func (t *Table) FreeStateid(c *Client, s *nfs4.Stateid4, p Principal) Status {
 	}
 	if st = found.current(s.Seqid); st != nfs4.NFS4_OK {
 		return st
+	}
+	if d := found.delegation; d != nil {
+		if !d.revoked {
+			return nfs4.NFS4ERR_LOCKS_HELD
+		}
+		t.dropDelegation(d)
+		return nfs4.NFS4_OK
 	}
 	if found.lock == nil || found.open.file.locks.count(found.lock.owner) > 0 {
 		return nfs4.NFS4ERR_LOCKS_HELD

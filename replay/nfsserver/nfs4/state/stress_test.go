@@ -117,7 +117,7 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 		var id uint64
 		if seed%2 == 0 {
 			var seq uint32
-			id, seq, _, _ = tb.ExchangeID(name, [8]byte{byte(round)}, 0, Who{Principal: 1})
+			id, seq, _, _ = tb.ExchangeID(name, [8]byte{byte(round)}, 0, Who{Principal: 1}, nil)
 			tb.CreateSession(sessionArgs(id, seq), Who{Principal: 1}, false)
 			tb.mu.RLock()
 			c = tb.lookup(id)
@@ -128,7 +128,7 @@ func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 			tb.ReclaimComplete(c)
 		} else {
 			var confirm [8]byte
-			id, confirm, _ = tb.SetClientID(name, [8]byte{byte(round)}, Who{Principal: 1})
+			id, confirm, _ = tb.SetClientID(name, [8]byte{byte(round)}, Who{Principal: 1}, nil)
 			tb.ConfirmClientID(id, confirm, 1)
 		}
 		var opens, locks []nfs4.Stateid4

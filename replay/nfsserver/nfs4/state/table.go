@@ -2,6 +2,7 @@ package state
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -26,6 +27,8 @@ type Limits struct {
 	// StateBytes is how much memory all owners, opens and locks may take,
 	// estimated from above: 256 MiB.
 	StateBytes int
+	// Delegations is how many delegations all clients may have: 65536.
+	Delegations int
 	// Ops is how many operations a COMPOUND may have: 64.
 	Ops int
 	// Request and Reply are the largest messages of a session in bytes, RPC
@@ -43,7 +46,7 @@ func (l *Limits) defaults() {
 		n int
 	}{
 		{&l.Clients, 8192}, {&l.Sessions, 16}, {&l.Slots, 128}, {&l.Owners, 1 << 16},
-		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.FileRanges, 1 << 15}, {&l.StateBytes, 256 << 20}, {&l.Ops, 64},
+		{&l.Opens, 1 << 18}, {&l.Ranges, 1 << 14}, {&l.FileRanges, 1 << 15}, {&l.StateBytes, 256 << 20}, {&l.Delegations, 1 << 16}, {&l.Ops, 64},
 		{&l.Request, 1<<20 + 8<<10}, {&l.Reply, 1<<20 + 8<<10}, {&l.Cached, 8 << 10}, {&l.CacheBytes, 256 << 20},
 	} {
 		if *d.v <= 0 {
@@ -56,10 +59,20 @@ func (l *Limits) defaults() {
 type Options struct {
 	// Lease is how long state is kept for a client that is silent: 90 s.
 	Lease time.Duration
+	// Courtesy is for how long after its lease has run out a client keeps its opens,
+	// locks and delegations, if nobody wants what they forbid, nor their room. 0 is until
+	// Reap.
+	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is no
 	// grace period, reclaims are then refused.
 	Grace  time.Duration
 	Limits Limits
+	// Stable, if set, remembers the clients that have state. Recovered are those that an
+	// earlier instance has remembered: they may reclaim, in a grace period of a lease or
+	// of Grace. It ends when all that can say so have said that they have. Without
+	// Stable, all clients may reclaim.
+	Stable    Stable
+	Recovered []Identity
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Hold is called when a file is opened, Unhold when that open is gone; as
@@ -71,8 +84,14 @@ type Options struct {
 // Table is the state of a server. Its methods may be called from any goroutine.
 type Table struct {
 	lease    time.Duration
+	courtesy time.Duration
+	gleaned  time.Time // when expired clients were last dropped for their room
 	graceEnd time.Time
+	grace    atomic.Int64 // when the grace period ends, Unix time in nanoseconds; 0: there is none
 	limits   Limits
+	stable   Stable
+	stableMu sync.Mutex  // of Stable; taken before mu
+	settled  atomic.Bool // clients of an earlier instance were forgotten, but for those that have come back
 	now      func() time.Time
 	boot     uint32
 	ids      ids
@@ -90,7 +109,17 @@ type Table struct {
 	byOwner0 map[string]*identity // NFSv4.0, by nfs_client_id4.id
 	byOwner1 map[string]*identity // since 4.1, by co_ownerid
 	files    map[Key]*file
-	let      []Key // to be unheld when mu is free
+	let      []Key      // to be unheld when mu is free
+	recalls  []recall   // to be sent when mu is free
+	erased   []Identity // to be forgotten when mu is free
+	closing  bool
+	// recovering has the clients that may reclaim, and whether they have.
+	recovering map[Identity]bool
+
+	delegationShares shares // of Limits.Delegations
+	contended        contention
+	delegated        atomic.Int64              // delegations that are not revoked
+	changing         [changeCells]atomic.Int32 // changes under way, by a hash of the file
 
 	cache shares // of Limits.CacheBytes, reserved by sessions
 
@@ -114,7 +143,7 @@ func New(o Options) *Table {
 	}
 	o.Limits.defaults()
 	t := &Table{
-		lease: o.Lease, limits: o.Limits, now: o.Now, boot: random(), ids: newIDs(),
+		lease: o.Lease, courtesy: o.Courtesy, limits: o.Limits, now: o.Now, boot: random(), ids: newIDs(),
 		clients:  map[uint32]*Client{},
 		byOwner0: map[string]*identity{},
 		byOwner1: map[string]*identity{},
@@ -124,10 +153,15 @@ func New(o Options) *Table {
 		records:  shares{limit: o.Limits.Clients},
 		memory:   shares{limit: o.Limits.StateBytes},
 		cache:    shares{limit: o.Limits.CacheBytes},
+
+		delegationShares: shares{limit: o.Limits.Delegations},
 	}
 	if o.Grace > 0 {
 		t.graceEnd = o.Now().Add(o.Grace)
+		t.grace.Store(t.graceEnd.UnixNano())
 	}
+	t.stable = o.Stable
+	t.recover(o.Recovered)
 	return t
 }
 
@@ -141,15 +175,18 @@ func (t *Table) Limits() Limits { return t.limits }
 func (t *Table) Boot() uint32 { return t.boot }
 
 // InGrace reports whether only reclaims are answered.
-func (t *Table) InGrace() bool { return !t.graceEnd.IsZero() && t.now().Before(t.graceEnd) }
+func (t *Table) InGrace() bool {
+	end := t.grace.Load()
+	return end != 0 && t.now().UnixNano() < end
+}
 
 // Status is shorthand: the package answers in statuses of the protocol.
 type Status = nfs4.Nfsstat4
 
 // Counts tells how much a table holds.
 type Counts struct {
-	Clients, Sessions, Opens, LockStates, Ranges, Files, Owners int
-	Names                                                       int // of clients
+	Clients, Sessions, Opens, LockStates, Delegations, Ranges, Files, Owners int
+	Names                                                                    int // of clients
 }
 
 // Counts counts what the table holds now.
@@ -166,6 +203,9 @@ func (t *Table) Counts() Counts {
 			if s.lock != nil {
 				c.LockStates++
 			}
+			if s.delegation != nil {
+				c.Delegations++
+			}
 		}
 	}
 	t.mu.RUnlock()
@@ -175,20 +215,28 @@ func (t *Table) Counts() Counts {
 	return c
 }
 
-// unlock ends a change: mu is given back, then what was closed is let go.
+// unlock ends a change: mu is given back, then what was recalled is asked for, and what
+// was closed is let go.
 func (t *Table) unlock() {
-	let := t.let
-	t.let = nil
+	let, recalls, erased := t.let, t.recalls, t.erased
+	t.let, t.recalls, t.erased = nil, nil, nil
 	t.mu.Unlock()
+	if len(erased) > 0 {
+		t.forget(erased)
+	}
+	for _, r := range recalls {
+		r.to.Recall(r.id, r.key)
+	}
 	for _, k := range let {
 		t.unhold(k)
 	}
 }
 
-// Close drops everything.
+// Close drops everything. What is remembered in stable storage stays.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.unlock()
+	t.closing = true
 	for _, c := range t.clients {
 		t.destroy(c)
 	}

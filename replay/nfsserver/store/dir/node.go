@@ -98,7 +98,7 @@ func (s *Store) node(h store.Handle) (*node, error) {
 	n := s.nodes[h]
 	s.mu.Unlock()
 	if n == nil {
-		return nil, store.ErrStale
+		return s.find(h)
 	}
 	return n, nil
 }
@@ -218,6 +218,7 @@ func (s *Store) gone(n *node) {
 	}
 	s.mu.Unlock()
 	s.open.drop(n)
+	s.searches.removed(n.handle)
 }
 
 // where is a name of an object, the last one seen.

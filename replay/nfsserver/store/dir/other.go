@@ -12,7 +12,7 @@ import (
 
 // Options of a Store.
 type Options struct {
-	Writable                bool
+	Writable, Search        bool
 	Handles, Files, Orphans int
 	NoPermissions           bool
 	Recheck                 time.Duration

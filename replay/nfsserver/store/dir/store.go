@@ -25,10 +25,10 @@
 //
 // A handle is the inode number and a hash of the time of birth, where the file
 // system has it. The store remembers under which names it has seen an object.
-// A handle therefore ends with the store (a client then gets NFS3ERR_STALE and
-// has to mount again), when others rename the object or a directory above it,
-// until it is looked up under the new name, and when Options.Handles objects are
-// known. What the store itself renames keeps its handle. Handles of the kernel
+// A handle therefore ends with the store, when others rename the object or a directory
+// above it, until it is looked up under the new name, and when Options.Handles objects
+// are known: a client then gets NFS3ERR_STALE. With Options.Search, such objects are
+// looked for in all directories. What the store itself renames keeps its handle. Handles of the kernel
 // (name_to_handle_at) would not have these limits, but opening them needs
 // CAP_DAC_READ_SEARCH, and reaches all of the file system.
 //
@@ -85,6 +85,10 @@ type Options struct {
 	// HandleKey makes handles that clients cannot make up; zero stands for a
 	// random key.
 	HandleKey store.Key
+	// Search finds objects that an earlier Store with the same HandleKey has given
+	// handles of, by reading all directories. Operations on them fail with ErrDelay until
+	// that is done.
+	Search bool
 	// NoPermissions leaves the check of permissions to the kernel.
 	NoPermissions bool
 }
@@ -107,7 +111,9 @@ type Store struct {
 	mu    sync.Mutex
 	nodes map[store.Handle]*node
 	open  fileCache
-	pool  sync.Pool // of *buffer
+
+	searches searches
+	pool     sync.Pool // of *buffer
 }
 
 var _ store.Store = (*Store)(nil)
@@ -189,6 +195,7 @@ func (s *Store) Verifier() uint64 { return s.verifier }
 
 // Close closes all files.
 func (s *Store) Close() error {
+	s.searches.close()
 	s.mu.Lock()
 	nodes := s.nodes
 	s.nodes = map[store.Handle]*node{}

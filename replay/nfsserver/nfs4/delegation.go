@@ -1,0 +1,275 @@
+package nfs4
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/backchannel"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
+
+// newCaller makes what reaches a new client of NFSv4.1 and later.
+func (s *Server) newCaller() state.Caller {
+	if s.opt.NoDelegations {
+		return nil
+	}
+	return s.back.NewChannel()
+}
+
+// newCaller0 makes what reaches a client of NFSv4.0.
+func (s *Server) newCaller0(a *nfs4.SETCLIENTID4args, from netip.Addr) state.Caller {
+	if s.opt.NoDelegations {
+		return nil
+	}
+	if c := s.back.NewChannel0(from, &a.Callback, a.CallbackIdent); c != nil {
+		return c
+	}
+	return nil
+}
+
+// channel is the Channel behind a Caller, nil if there is none.
+func channel(c state.Caller) *backchannel.Channel {
+	ch, _ := c.(*backchannel.Channel)
+	return ch
+}
+
+// bindNew makes a new session known to the Channel of its client.
+func (x *compound) bindNew(a *nfs4.CREATE_SESSION4args, r *nfs4.CREATE_SESSION4resok) {
+	c := channel(x.s.table.SessionCaller(r.CsrSessionid))
+	cred, usable := backchannel.Security(a.CsaSecParms)
+	if c == nil || !usable {
+		return
+	}
+	c.Add(r.CsrSessionid, x.minor, backchannel.Params{Program: a.CsaCbProgram, Cred: cred, Request: a.CsaBackChanAttrs.CaMaxrequestsize})
+	if r.CsrFlags&nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 {
+		x.bind(r.CsrSessionid)
+	}
+}
+
+// bind adds the connection to the backchannel of a session.
+func (x *compound) bind(s state.SessionID) {
+	c, back := channel(x.s.table.SessionCaller(s)), x.c.Exchange().Backward()
+	if c == nil || back == nil {
+		return
+	}
+	conn := x.c.Conn()
+	bound := conn.Value(boundKey{x.s}, func() any { return &boundChannels{} }).(*boundChannels)
+	if bound.add(c) {
+		conn.OnClose(func() { bound.end(conn.Peer.ID) })
+	}
+	c.Bind(s, conn.Peer.ID, back)
+}
+
+// boundChannels are those that use a connection.
+type boundChannels struct {
+	mu       sync.Mutex
+	channels map[*backchannel.Channel]struct{}
+	prune    int // how many there may be before those of clients that have gone are removed
+}
+
+type boundKey struct{ s *Server }
+
+// add reports whether it is the first one.
+func (b *boundChannels) add(c *backchannel.Channel) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := b.channels == nil
+	if first {
+		b.channels, b.prune = map[*backchannel.Channel]struct{}{}, 16
+	}
+	if len(b.channels) >= b.prune {
+		for c := range b.channels {
+			if c.Closed() {
+				delete(b.channels, c)
+			}
+		}
+		b.prune = 2*len(b.channels) + 16
+	}
+	b.channels[c] = struct{}{}
+	return first
+}
+
+func (b *boundChannels) end(id uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.channels {
+		c.Disconnected(id)
+	}
+}
+
+func (x *compound) backchannelCtl(a *nfs4.BACKCHANNEL_CTL4args) status {
+	cred, usable := backchannel.Security(a.BcaSecParms)
+	if !usable {
+		return nfs4.NFS4ERR_INVAL
+	}
+	if c := channel(x.s.table.SessionCaller(x.place.Session())); c != nil {
+		c.Change(x.place.Session(), backchannel.Params{Program: a.BcaCbProgram, Cred: cred})
+	}
+	return ok
+}
+
+// want is what an OPEN says about delegations.
+func (x *compound) want(a *nfs4.OPEN4args) state.Want {
+	if x.minor == 0 {
+		return state.WantDefault
+	}
+	switch uint32(a.ShareAccess) & nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK {
+	case nfs4.OPEN4_SHARE_ACCESS_WANT_READ_DELEG:
+		return state.WantRead
+	case nfs4.OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG:
+		return state.WantWrite
+	case nfs4.OPEN4_SHARE_ACCESS_WANT_ANY_DELEG:
+		return state.WantAny
+	case nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG, nfs4.OPEN4_SHARE_ACCESS_WANT_CANCEL:
+		return state.WantNone
+	}
+	return state.WantDefault
+}
+
+// delegate appends the delegation that comes with an OPEN of the file of x.attr.
+func (x *compound) delegate(b []byte, a *nfs4.OPEN4args, access uint32) []byte {
+	g := state.Grant{Type: nfs4.OPEN_DELEGATE_NONE}
+	switch a.Claim.Claim {
+	case nfs4.CLAIM_NULL, nfs4.CLAIM_FH:
+		g = x.s.table.Delegate(x.turn, x.attr.Handle, access, x.want(a), x.attr.Change, x.attr.Size)
+	case nfs4.CLAIM_PREVIOUS:
+		g = x.s.table.Reclaim(x.turn, x.attr.Handle, access, a.Claim.DelegateType, x.attr.Change, x.attr.Size)
+	}
+	everyone := nfs4.Nfsace4{Type: nfs4.ACE4_ACCESS_ALLOWED_ACE_TYPE} // nobody: the client asks by ACCESS
+	d := nfs4.OpenDelegation4{DelegationType: g.Type}
+	switch g.Type {
+	case nfs4.OPEN_DELEGATE_READ:
+		d.Read = nfs4.OpenReadDelegation4{Stateid: g.Stateid, Recall: g.Recall, Permissions: everyone}
+	case nfs4.OPEN_DELEGATE_WRITE:
+		d.Write = nfs4.OpenWriteDelegation4{Stateid: g.Stateid, Recall: g.Recall, Permissions: everyone}
+		d.Write.SpaceLimit.Limitby = nfs4.NFS_LIMIT_SIZE
+		d.Write.SpaceLimit.Filesize = x.s.info.MaxFileSize
+	default:
+		return appendNoDelegation(b, uint32(a.ShareAccess)&wants, x.minor, g.Contended)
+	}
+	return d.Append(b)
+}
+
+// appendNoDelegation says that there is no delegation, and why if one was
+// wanted (RFC 8881, section 18.16.3).
+func appendNoDelegation(b []byte, want, minor uint32, contended bool) []byte {
+	if want &= nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK; minor == 0 || want == 0 {
+		return xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE))
+	}
+	d := nfs4.OpenDelegation4{DelegationType: nfs4.OPEN_DELEGATE_NONE_EXT}
+	switch {
+	case want == nfs4.OPEN4_SHARE_ACCESS_WANT_NO_DELEG:
+		d.OdWhynone.OndWhy = nfs4.WND4_NOT_WANTED
+	case want == nfs4.OPEN4_SHARE_ACCESS_WANT_CANCEL:
+		d.OdWhynone.OndWhy = nfs4.WND4_CANCELLED
+	case contended:
+		d.OdWhynone.OndWhy = nfs4.WND4_CONTENTION
+	default:
+		d.OdWhynone.OndWhy = nfs4.WND4_RESOURCE
+	}
+	return d.Append(b)
+}
+
+// fromDelegation checks the delegation that an OPEN refers to.
+func (x *compound) fromDelegation(a *nfs4.OPEN4args, access uint32) status {
+	var id *nfs4.Stateid4
+	switch a.Claim.Claim {
+	case nfs4.CLAIM_DELEGATE_CUR:
+		id = &a.Claim.DelegateCurInfo.DelegateStateid
+	case nfs4.CLAIM_DELEG_CUR_FH:
+		id = &a.Claim.OcDelegateStateid
+	default:
+		return ok
+	}
+	return x.s.table.FromDelegation(x.turn, id, x.attr.Handle, access)
+}
+
+func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
+	id, st := x.stateid(&a.DelegStateid)
+	if st != ok {
+		return st
+	}
+	return x.s.table.ReturnDelegation(x.client, id, x.fh, x.principal())
+}
+
+// identify notes whose stateid an operation of NFSv4.0 carries: what a client does is
+// no reason to recall its own delegations. Since NFSv4.1 the session tells.
+func (x *compound) identify(id *nfs4.Stateid4) {
+	if x.minor == 0 && x.s.table.Delegated() {
+		if c := x.s.table.Owner(id); c != nil {
+			x.files.by = c
+		}
+	}
+}
+
+// written are attributes that a client with a write delegation may know better.
+var written = makeSet(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE, nfs4.FATTR4_TIME_MODIFY, nfs4.FATTR4_TIME_METADATA, nfs4.FATTR4_SPACE_USED)
+
+// later is the status of an operation that waits for a callback. No client sees it.
+const later status = 0xffffffff
+
+// answer is what a client with a write delegation knows of a file.
+type answer struct {
+	change, size uint64
+	err          error
+}
+
+// askHolder asks the client that has a write delegation of the current file for its
+// attributes, and makes them x.attr (RFC 8881, section 10.4.3).
+func (x *compound) askHolder() status {
+	w, found := x.s.table.WrittenBy(x.files.by, x.fh)
+	if !found {
+		return ok
+	}
+	if x.asked != x.index {
+		x.ask = w
+		return later
+	}
+	if x.answer.err != nil {
+		if x.files.begin(x.fh, false) != nil {
+			return nfs4.NFS4ERR_DELAY // it is recalled
+		}
+		return ok
+	}
+	if x.answer.change == w.Change {
+		return ok // nothing has changed but by WRITEs
+	}
+	// The file is changed here, too, so that change attribute and times move on.
+	s := store.SetAttr{Mask: store.SetMtimeNow}
+	_ = x.s.store.SetAttr(&store.Cred{Bypass: true}, x.fh, &s, &x.wcc)
+	if err := x.s.store.GetAttr(x.fh, &x.attr); err != nil {
+		return statusOf(err)
+	}
+	x.attr.Size = x.answer.size
+	x.attrAt = x.index - 1
+	return ok
+}
+
+// wait has the COMPOUND go on when the holder of a write delegation has answered. It is
+// the last thing that is done with x.
+func (x *compound) wait() {
+	resume := func(change, size uint64, err error) {
+		x.answer = answer{change, size, err}
+		x.asked = x.next
+		if !x.s.back.Go(x.execute) {
+			x.abandon()
+		}
+	}
+	if c := channel(x.ask.Caller); c != nil {
+		c.GetAttr(x.ask.Key, resume)
+		return
+	}
+	resume(0, 0, backchannel.ErrNoPath)
+}
+
+// abandon ends a COMPOUND that cannot go on, since the server ends.
+func (x *compound) abandon() {
+	if x.placed {
+		x.placed = false
+		x.s.table.End(&x.place, nil)
+	}
+	x.c.Drop()
+}
