@@ -115,7 +115,7 @@ func (p *pupil) learn(m *transport.Message) {
 	}
 	p.compound.Decode(r)
 	for i := range p.compound.Ops {
-		p.operation(i, p.compound.Ops[i].Body)
+		p.operation(i, &p.compound.Ops[i])
 	}
 }
 
@@ -144,39 +144,28 @@ func (p *pupil) procedure(r *xdr.Reader) {
 	p.file(p.outcome.Handle)
 }
 
-func (p *pupil) operation(i int, res xdr.Message) {
-	if s, ok := res.(xdr.Status); ok {
-		if code, _ := s.StatusCode(); code != 0 {
-			return
-		}
+func (p *pupil) operation(i int, op *nfs4.Op) {
+	e := ops.Operation(op.Number)
+	if code, _, _ := op.Status(); e == nil || code != 0 {
+		return
 	}
 	inside := i < 64 && p.lesson.files&(1<<i) != 0
-	g := p.g
-	switch m := res.(type) {
-	case *nfs4.GETFH4res:
-		if inside {
-			p.file(m.Resok4.Object)
-		}
-	case *nfs4.READDIR4res:
-		if inside {
-			p.entries(m.Resok4.Reply.Entries)
-		}
-	case *nfs4.EXCHANGE_ID4res:
-		g.OwnClient(m.EirResok4.EirClientid)
-	case *nfs4.SETCLIENTID4res:
-		g.OwnClient(m.Resok4.Clientid)
-	case *nfs4.CREATE_SESSION4res:
-		g.OwnSession(m.CsrResok4.CsrSessionid)
-	case *nfs4.OPEN4res:
-		p.state(&m.Resok4.Stateid)
-		switch d := &m.Resok4.Delegation; d.DelegationType {
-		case nfs4.OPEN_DELEGATE_READ:
-			p.state(&d.Read.Stateid)
-		case nfs4.OPEN_DELEGATE_WRITE:
-			p.state(&d.Write.Stateid)
-		}
-	case *nfs4.LOCK4res:
-		p.state(&m.Resok4.LockStateid)
+	if m, ok := op.Body.(*nfs4.READDIR4res); ok && inside {
+		p.entries(m.Resok4.Reply.Entries)
+	}
+	e.Outcome(op.Body, &p.outcome)
+	if inside && e.Gives.Has(ops.Handle) {
+		p.file(p.outcome.Handle)
+	}
+	if id := p.outcome.Client; id != nil {
+		p.g.OwnClient(*id)
+	}
+	if id := p.outcome.Session; id != nil {
+		p.g.OwnSession(*id)
+	}
+	if e.Gives.Has(ops.State) {
+		p.state(p.outcome.State)
+		p.state(p.outcome.Delegation)
 	}
 }
 
@@ -192,9 +181,9 @@ func (p *pupil) entries(list []nfs4.Entry4) {
 	}
 }
 
-// state takes in a state id of NFSv4.0.
+// state takes in a state id of NFSv4.0, which may be nil.
 func (p *pupil) state(s *nfs4.Stateid4) {
-	if p.lesson.minor == 0 {
+	if s != nil && p.lesson.minor == 0 {
 		p.g.OwnState(s.Other)
 	}
 }

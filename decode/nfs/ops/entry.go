@@ -77,6 +77,8 @@ type Entry struct {
 	// State: it changes what the server keeps for its clients (opens, locks,
 	// sessions), whatever its Class.
 	State bool
+	// Use is what it does with the state id among its arguments.
+	Use Use
 	// Weight and Purpose say what it tells about the COMPOUND that it stands in.
 	Weight  Weight
 	Purpose Purpose
@@ -126,6 +128,9 @@ func (e *Entry) Held(args xdr.Message) *nfs4.Stateid4 {
 	}
 	return e.held(args)
 }
+
+// EndsState reports whether the state that its state id stands for is gone afterwards.
+func (e *Entry) EndsState() bool { return e.Use == Closes || e.Use == Returns || e.Use == Frees }
 
 // MovesFile reports whether another file is the current one afterwards.
 func (e *Entry) MovesFile() bool { return e.Effect != Keeps && e.Effect != Saves }

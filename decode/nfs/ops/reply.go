@@ -61,6 +61,13 @@ type Outcome struct {
 	HasMoved bool
 	Moved    uint64
 	EOF      bool
+	// State is the state id that the results return: of something new, or the new one
+	// of the state that the arguments name. Delegation is that of a delegation beside
+	// it. Both are nil if there is none.
+	State, Delegation *nfs4.Stateid4
+	// Client and Session are what the results give to a client; nil if nothing.
+	Client  *uint64
+	Session *[16]byte
 }
 
 func (o *Outcome) moved(n uint64) { o.HasMoved, o.Moved = true, n }

@@ -2,15 +2,29 @@ package ops
 
 import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 
-// EndsState reports whether an operation of NFSv4 ends the state that its state id
-// stands for: CLOSE, DELEGRETURN, FREE_STATEID.
-func EndsState(number uint32) bool {
-	switch nfs4.NfsOpnum4(number) {
-	case nfs4.OP_CLOSE, nfs4.OP_DELEGRETURN, nfs4.OP_FREE_STATEID:
-		return true
-	}
-	return false
-}
+// Use is what an operation of NFSv4 does with the state id among its arguments.
+type Use uint8
+
+// Uses.
+const (
+	// NoUse: it has no state id.
+	NoUse Use = iota
+	// Accesses a file in the state's name. The anonymous state id serves as well (RFC
+	// 8881, section 8.2.3).
+	Accesses
+	// Needs the state for something else: a lock, a layout, a copy.
+	Needs
+	// Confirms the state (NFSv4.0).
+	Confirms
+	// Narrows the state: less access, fewer bytes.
+	Narrows
+	// Closes ends an open, Returns a delegation, Frees any state.
+	Closes
+	Returns
+	Frees
+	// Asks about the state only.
+	Asks
+)
 
 // KeepsSeqid reports whether an operation of NFSv4.0 that failed with this status
 // leaves the seqid of its owner where it was (RFC 7530, section 9.1.7).
