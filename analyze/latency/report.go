@@ -38,25 +38,10 @@ type Report struct {
 
 // Group summarises the transactions that share a key.
 type Group struct {
-	Key        []string `json:"key"` // one value for each of Report.By
-	Count      uint64   `json:"count"`
-	Backward   uint64   `json:"backward"`
-	Complete   uint64   `json:"complete"`
-	Incomplete uint64   `json:"incomplete"`
-	NoReply    uint64   `json:"no_reply"`
-	NoCall     uint64   `json:"no_call"`
-	// OddClock counts transactions whose reply came before their call; no times are computed for them.
-	OddClock uint64            `json:"odd_clock"`
-	Errors   uint64            `json:"errors"`
-	Statuses map[string]uint64 `json:"errors_by_status"`
-
-	CallBytes   uint64  `json:"call_bytes"`  // of RPC messages
-	ReplyBytes  uint64  `json:"reply_bytes"` //
-	ReadBytes   uint64  `json:"rdma_read_bytes"`
-	WriteBytes  uint64  `json:"rdma_write_bytes"`
-	Retransmits uint64  `json:"retransmits"`
-	Rate        float64 `json:"per_second"`
-	ByteRate    float64 `json:"bytes_per_second"` // of RPC messages
+	Key []string `json:"key"` // one value for each of Report.By
+	Counts
+	Rate     float64 `json:"per_second"`
+	ByteRate float64 `json:"bytes_per_second"` // of RPC messages
 
 	Latency   *Distribution     `json:"latency"`
 	Histogram []Bin             `json:"histogram"`

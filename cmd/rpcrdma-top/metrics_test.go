@@ -111,7 +111,7 @@ func TestMetrics(t *testing.T) {
 func TestLabels(t *testing.T) {
 	var groups []*latency.Group
 	for i := range 1000 {
-		groups = append(groups, &latency.Group{Key: []string{"v" + number(uint64(i)) + " \xff\n\""}, Count: 1, Latency: &latency.Distribution{}})
+		groups = append(groups, &latency.Group{Key: []string{"v" + number(uint64(i)) + " \xff\n\""}, Counts: latency.Counts{Count: 1}, Latency: &latency.Distribution{}})
 	}
 	list := byOperation(groups)
 	if len(list) != maxLabels {
