@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"iter"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/account"
@@ -103,10 +104,14 @@ type Slot struct {
 // Latency is the distribution that P50 and P99 come from.
 func (s *Slot) Latency() *Distribution { return s.latency }
 
-// Buckets calls f for each value of the distribution in ascending order, with its count.
-func (d *Distribution) Buckets(f func(value int64, count uint64)) {
-	for _, b := range d.buckets {
-		f(b.value, b.count)
+// Buckets iterates over the values of the distribution in ascending order, with their counts.
+func (d *Distribution) Buckets() iter.Seq2[int64, uint64] {
+	return func(yield func(value int64, count uint64) bool) {
+		for _, b := range d.buckets {
+			if !yield(b.value, b.count) {
+				return
+			}
+		}
 	}
 }
 

@@ -2,7 +2,11 @@
 // notice it. Nothing but tests imports it.
 package mutant
 
-import "github.com/rpcrdma/toolkit/replay/nfsserver/store"
+import (
+	"iter"
+
+	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
+)
 
 // Kind is one way to be wrong.
 type Kind struct {
@@ -25,10 +29,12 @@ func Find(name string) *Kind {
 }
 
 // Kinds are all of them.
-func Kinds(yield func(*Kind) bool) {
-	for i := range kinds {
-		if !yield(&kinds[i]) {
-			return
+func Kinds() iter.Seq[*Kind] {
+	return func(yield func(*Kind) bool) {
+		for i := range kinds {
+			if !yield(&kinds[i]) {
+				return
+			}
 		}
 	}
 }
