@@ -171,9 +171,6 @@ func commands(t *testing.T, bin, name string, path []string) []string {
 // TestLimits runs every command and compares its memory, its time and how it ends
 // with the goal.
 func TestLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the limits of the commands were not measured")
-	}
 	dir := t.TempDir()
 	files := &captures{dir: dir}
 	idle := startup(t)
