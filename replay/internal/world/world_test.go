@@ -116,7 +116,9 @@ func TestUndelegated(t *testing.T) {
 // TestStateIDs: results bind new states, move the seqids of known ones on, and end them.
 func TestStateIDs(t *testing.T) {
 	w := one(plan.Tables{States: []plan.State{{ID: 1, Kind: plan.LayoutState}, {ID: 2, Kind: plan.OpenState}, {ID: 3, Kind: plan.DelegationState}}})
-	id := func(other byte, seqid uint32) nfs4.Stateid4 { return nfs4.Stateid4{Seqid: seqid, Other: [12]byte{other}} }
+	id := func(other byte, seqid uint32) nfs4.Stateid4 {
+		return nfs4.Stateid4{Seqid: seqid, Other: [12]byte{other}}
+	}
 	learn := func(op nfs4.NfsOpnum4, ref int, body xdr.Message, binds ...plan.Bind) {
 		o := &plan.Op{Compound: &plan.Compound{Ops: []plan.CompoundOp{{Op: uint32(op)}}}, Binds: binds}
 		if ref != 0 {
