@@ -62,7 +62,7 @@ type MessageObserver interface {
 	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
 	// precedes Observer.Send. The transaction is not complete yet and must not be kept.
 	Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
-	// Merged is that of rdma.Handler.
+	// Merged implements rdma.Handler.
 	Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 }
 

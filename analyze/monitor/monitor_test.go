@@ -61,7 +61,7 @@ func feed(t *testing.T, file string, opt Options) (*Model, *Snapshot) {
 	return m, f.Latest()
 }
 
-// TestTotals holds the totals at the end of each sample against a report.
+// TestTotals compares the totals at the end of each sample with a report.
 func TestTotals(t *testing.T) {
 	for _, file := range sampleFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -42,7 +42,7 @@ type operationsOptions struct {
 	lines      bool
 }
 
-// fabricFlags are those of all that names the layers above connections.
+// fabricFlags are shared by all commands that name the layers above connections.
 type fabricFlags struct{ decodeAs []string }
 
 func (o *fabricFlags) register(f *pflag.FlagSet) {

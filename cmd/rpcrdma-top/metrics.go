@@ -169,7 +169,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	put(mLastPacket, float64(s.Decoder.Last.Time)/1e9)
 }
 
-// operationTotals are those of one label.
+// operationTotals holds the totals of one label.
 type operationTotals struct {
 	name                        string
 	count, errors               uint64

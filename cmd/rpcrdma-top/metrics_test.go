@@ -31,7 +31,7 @@ func ended(t testing.TB, sample string) *monitor.Snapshot {
 	return s.snap
 }
 
-// TestMetrics holds what is served against totals, and against the conventions
+// TestMetrics checks what is served against totals, and against the conventions
 // of Prometheus.
 func TestMetrics(t *testing.T) {
 	snap := ended(t, "rocev2-nfs3-basic.pcap.zst")

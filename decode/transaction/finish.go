@@ -301,7 +301,7 @@ func (t *Tracker) account(tx *Transaction) {
 	t.compare(tx)
 }
 
-// compare holds the lengths of the reply's chunks against the bytes that were
+// compare checks the lengths of the reply's chunks against the bytes that were
 // written into them. The segments of a call stand in the order of its lists,
 // so that one pass does.
 func (t *Tracker) compare(tx *Transaction) {
@@ -414,7 +414,7 @@ func (t *Tracker) Recycle(tx *Transaction) { t.recycle(tx) }
 
 // snapshot is a copy of what is known of a connection's ends and setup, which
 // does not change any more. It is made anew only when that has changed; the
-// counters in it are those of that time.
+// counters in it stay as they are now.
 func snapshot(c *rdma.Connection) *rdma.Connection {
 	s := c.Snapshot
 	if s != nil && s.ID == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&

@@ -36,7 +36,7 @@ type owner struct {
 	seqid uint32
 }
 
-// V4Options are those of NewV4. Zero fields take the defaults.
+// V4Options configures NewV4. Zero fields take the defaults.
 type V4Options struct {
 	Minor uint32
 	// Owner names the client to the server; unlike that of any other client.
@@ -202,7 +202,7 @@ func (v *V4) once(ctx context.Context, c *compound, data [][]byte) error {
 	return err
 }
 
-// session is that of NFSv4.1: its slots are handed out to one call each.
+// session is a session of NFSv4.1: each slot serves one call at a time.
 type session struct {
 	id      [16]byte
 	highest uint32

@@ -217,7 +217,7 @@ func (c *checker) ofVersion2() bool {
 		h.Program == nfsacl.NFS_ACL_PROGRAM && h.Version == nfsacl.NFS_ACL_V2
 }
 
-// makesDirectory reports whether arguments are those of what makes a directory.
+// makesDirectory reports whether a call with these arguments makes a directory.
 func makesDirectory(args xdr.Message) bool {
 	switch m := args.(type) {
 	case *nfs3.MKDIR3args:

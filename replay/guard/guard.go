@@ -130,7 +130,7 @@ func (g *Guard) OwnState(other [12]byte) {
 	remember(&g.states, other)
 }
 
-// knows reports whether a handle is that of an object inside.
+// knows reports whether a handle belongs to an object inside.
 func (g *Guard) knows(handle []byte) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -188,7 +188,7 @@ func (p *pupil) state(s *nfs4.Stateid4) {
 	}
 }
 
-// file takes in the handle of an object inside. The empty one is that of no object
+// file takes in the handle of an object inside. The empty one belongs to no object
 // (in NFSv3 the public one, RFC 2054).
 func (p *pupil) file(h []byte) {
 	if len(h) == 0 || p.g.knows(h) {

@@ -13,7 +13,7 @@ func TestSentences(t *testing.T) {
 		e := &Refused{Reason: r, What: "{detail}", Detail: "{what}%s"}
 		s := e.Error()
 		if sentences[r] == "" || seen[s] != 0 {
-			t.Errorf("reason %d: %q, which is that of reason %d", r, s, seen[s])
+			t.Errorf("reason %d: %q, the same as reason %d", r, s, seen[s])
 		}
 		seen[s] = r
 		if strings.Contains(sentences[r], "{detail}") && !strings.Contains(s, "{what}%s") {

@@ -86,7 +86,7 @@ func (j *Judge) touchedData(s *plan.Skip, r *Reply, d *verdict.Reason) bool {
 	return false
 }
 
-// leadsTo reports whether a touch is that of an object, or of a name of it.
+// leadsTo reports whether a touch names an object, or one of its names.
 func (j *Judge) leadsTo(t *plan.Touch, object int) bool {
 	if !t.Named {
 		return t.Object == object

@@ -20,7 +20,7 @@ type history struct {
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
-	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
+	// verifiers has the verifier of the latest WRITE to each file that no COMMIT has followed.
 	verifiers map[int][8]byte
 	// cuts is how many of the cut calls are taken in.
 	cuts int

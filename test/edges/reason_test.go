@@ -99,7 +99,7 @@ func (p *part) find(w *row) *row {
 	return near
 }
 
-// copyOf returns a row whose messages are those of w, captured elsewhere.
+// copyOf returns a row with the messages of w, captured elsewhere.
 func (p *part) copyOf(w *row) *row {
 	for _, r := range p.rows {
 		if r.xid == w.xid && !p.taken[r] && p.copied(r.call, w.call) && p.copied(r.reply, w.reply) {

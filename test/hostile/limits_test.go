@@ -118,7 +118,7 @@ var exempt = map[string]string{
 	replay + " bench": "reads nothing",
 }
 
-// TestCommands holds the rows against what the programs say of their commands.
+// TestCommands compares the rows with the commands that the programs list.
 func TestCommands(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range rows {
@@ -322,7 +322,7 @@ func (c *captures) forget() {
 	c.made = nil
 }
 
-// TestKinds holds the generator against its promise: the same number gives the
+// TestKinds checks what the generator promises: the same number gives the
 // same bytes, twice the number about twice as many, and what comes of it are
 // packets that are decoded.
 func TestKinds(t *testing.T) {

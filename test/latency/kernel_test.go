@@ -1,4 +1,4 @@
-// Package latency_test holds reports of the samples against what the client's
+// Package latency_test compares reports of the samples with what the client's
 // kernel counted and measured during the same runs.
 package latency_test
 

@@ -58,7 +58,7 @@ func threads(t *testing.T, pid int, key string) string {
 
 const noCapabilities = "0000000000000000"
 
-// unprivileged holds the status of a process against what it must be: user IDs
+// unprivileged checks the status of a process: user IDs
 // (one number four times), and nothing to regain privilege with.
 func unprivileged(t *testing.T, pid int, uid, groups string, filtered bool) {
 	t.Helper()

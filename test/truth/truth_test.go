@@ -1,4 +1,4 @@
-// Package truth_test holds the transactions of every sample against what the
+// Package truth_test compares the transactions of every sample with what the
 // kernels at both ends of the wire say about the same run.
 package truth_test
 

@@ -266,7 +266,7 @@ const (
 	kindsEnd        = "<!-- end of kinds -->\n"
 )
 
-// checkTable holds the table of docs/tunnels.md against rows.
+// checkTable compares the table of docs/tunnels.md with rows.
 func checkTable(t *testing.T, rows []string) {
 	t.Helper()
 	b, err := os.ReadFile(tunnelsDocument)

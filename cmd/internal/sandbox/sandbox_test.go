@@ -400,7 +400,7 @@ func TestConfined(t *testing.T) {
 
 const zeros = "0000000000000000"
 
-// status holds the lines of the status against what they must be.
+// status checks the lines of the status.
 func status(t *testing.T, r results, want map[string]string) {
 	t.Helper()
 	for key, v := range want {

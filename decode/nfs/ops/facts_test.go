@@ -174,7 +174,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what is said to give a handle has an outcome, which takes its
+// TestOutcomes: an entry that gives a handle has an outcome, which takes its
 // results, and nothing of results that report a failure.
 func TestOutcomes(t *testing.T) {
 	for k := range all(t) {

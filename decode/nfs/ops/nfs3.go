@@ -12,7 +12,7 @@ func made3(h *nfs3.PostOpFh3, o *Outcome) {
 	}
 }
 
-// procedures3 are those of NFSv3 (RFC 1813).
+// procedures3 has the procedures of NFSv3 (RFC 1813).
 var procedures3 = table{
 	nfs3.NFSPROC3_NULL: {Class: Nothing},
 	nfs3.NFSPROC3_GETATTR: {Class: Nothing,

@@ -11,7 +11,7 @@ import (
 // current is an operation on the current file handle.
 func current(_ xdr.Message, a *Act) { a.add(Place{File: Current}) }
 
-// operations are those of NFSv4.0 (RFC 7530), 4.1 (RFC 8881), 4.2 (RFC 7862) and of
+// operations has the operations of NFSv4.0 (RFC 7530), 4.1 (RFC 8881), 4.2 (RFC 7862) and of
 // extended attributes (RFC 8276).
 var operations = table{
 	nfs4.OP_ACCESS: {Class: Nothing, Weight: Aside},

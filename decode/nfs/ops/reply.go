@@ -12,7 +12,7 @@ type Gives uint8
 const (
 	// Handle is the file handle of the call's subject; Outcome tells it.
 	Handle Gives = 1 << iota
-	// Handles are those of a directory's entries.
+	// Handles: the file handles of a directory's entries.
 	Handles
 	// Client is a client id, Session a session.
 	Client
@@ -54,7 +54,7 @@ type Reply struct {
 // Outcome is what successful results say of the call. It is filled by
 // Entry.Outcome.
 type Outcome struct {
-	// Handle is that of the object that was found or made; nil if there is none.
+	// Handle belongs to the object that was found or made; nil if there is none.
 	// It aliases the results.
 	Handle []byte
 	// Moved is how many bytes were read or written.

@@ -6,7 +6,7 @@ import (
 )
 
 // Space tells what a file handle stands for, in whatever way its user sees files.
-// The zero F is that of no file.
+// The zero F stands for no file.
 type Space[F any] interface {
 	// Handle is the file of a handle, which aliases the message.
 	Handle(h []byte) F

@@ -104,7 +104,7 @@ func (x *compound) getattr(a *nfs4.GETATTR4args) status {
 	return x.appendFattr(want, at)
 }
 
-// attributes are those of the current filehandle.
+// attributes returns the attributes of the current filehandle.
 func (x *compound) attributes() (*store.Attr, status) {
 	if x.attrAt+1 == x.index {
 		x.attrAt = x.index

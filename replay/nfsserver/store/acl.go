@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ACLTag is what an entry of an ACL is for. The order is that of an ACL.
+// ACLTag is what an entry of an ACL is for, in the order of an ACL.
 type ACLTag uint8
 
 // Tags: the owner, another user, the owning group, another group, the limit of

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// statuses are those of libibverbs; what is not here is StatusGeneral.
+// statuses maps those of libibverbs; what is not here is StatusGeneral.
 var statuses = map[C.enum_ibv_wc_status]verbs.Status{
 	C.IBV_WC_SUCCESS:           verbs.StatusSuccess,
 	C.IBV_WC_LOC_LEN_ERR:       verbs.StatusLocalLength,

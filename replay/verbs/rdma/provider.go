@@ -22,7 +22,7 @@ import (
 // offsets but addresses, and lets a peer read whatever has a handle.
 const vendorSIW = 0x626d74
 
-// vendorRXE is that of its soft RoCE. It closes windows on demand, but does not
+// vendorRXE is the vendor ID of its soft RoCE. It closes windows on demand, but does not
 // tell in the completion.
 const vendorRXE = 0xffffff
 

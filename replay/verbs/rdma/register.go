@@ -87,7 +87,7 @@ func flags(a verbs.Access) (f C.int) {
 	return f
 }
 
-// pageMask is that of the smallest page that devices have.
+// pageMask masks the offset in the smallest page that devices have.
 const pageMask = 4095
 
 // Register can give memory an offset of the caller's if it has the same place
