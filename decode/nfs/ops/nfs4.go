@@ -129,7 +129,7 @@ var operations = table{
 		act: of(func(m *nfs4.ALLOCATE4args, a *Act) { a.on(m.AaOffset, m.AaLength) })},
 	nfs4.OP_COPY: {Class: Changes, Minor: 2, Use: Needs, Gives: State, act: of(copyFile),
 		outcome: gets(func(m *nfs4.COPY4res, o *Outcome) { o.State = underWay(&m.CrResok4.CrResponse) })},
-	// It lets another server read the file, without asking us again.
+	// It lets another server read the file without our doing.
 	nfs4.OP_COPY_NOTIFY: {Class: Never, Minor: 2, Use: Needs},
 	nfs4.OP_DEALLOCATE: {Class: Changes, Minor: 2, Use: Needs,
 		act: of(func(m *nfs4.DEALLOCATE4args, a *Act) { a.on(m.DaOffset, m.DaLength) })},
@@ -182,8 +182,8 @@ func create(m *nfs4.CREATE4args, a *Act) {
 	}
 }
 
-// open: without CREATE nothing is changed, but share reservations and delegations
-// stand in others' way.
+// open: without CREATE nothing changes, but share reservations and delegations may block
+// others.
 func open(m *nfs4.OPEN4args, a *Act) {
 	if m.Openhow.Opentype != nfs4.OPEN4_CREATE {
 		a.Class = Holds
@@ -195,8 +195,8 @@ func open(m *nfs4.OPEN4args, a *Act) {
 	}
 }
 
-// OpenName is the name of the file that an OPEN opens in the current directory; ok
-// is false if it opens the current file itself (RFC 8881, section 18.16).
+// OpenName returns the name that an OPEN looks up in the current directory; ok is false if
+// it opens the current file itself (RFC 8881, section 18.16).
 func OpenName(m *nfs4.OPEN4args) (name []byte, ok bool) {
 	switch m.Claim.Claim {
 	case nfs4.CLAIM_NULL:
@@ -238,14 +238,14 @@ func openattr(m *nfs4.OPENATTR4args, a *Act) {
 	}
 }
 
-// layoutget: servers of block layouts allocate what is to be written.
+// layoutget: servers of block layouts allocate space for writing.
 func layoutget(m *nfs4.LAYOUTGET4args, a *Act) {
 	if a.add(Place{File: Current}); m.LogaIomode == nfs4.LAYOUTIOMODE4_READ {
 		a.Class = Holds
 	}
 }
 
-// copyFile: from another server, this one would have to call it.
+// copyFile: with another server as the source, this one would have to call it.
 func copyFile(m *nfs4.COPY4args, a *Act) {
 	a.add(Place{File: Saved})
 	if a.on(m.CaDstOffset, m.CaCount); len(m.CaSourceServer) > 0 {
@@ -263,7 +263,7 @@ func writeSame(m *nfs4.WRITE_SAME4args, a *Act) {
 	a.on(b.AdbOffset, count)
 }
 
-// openNeeds: an OPEN on the strength of a delegation.
+// openNeeds: an OPEN may claim a delegation.
 func openNeeds(m *nfs4.OPEN4args) *nfs4.Stateid4 {
 	switch m.Claim.Claim {
 	case nfs4.CLAIM_DELEGATE_CUR:

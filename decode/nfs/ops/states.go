@@ -9,20 +9,20 @@ type Use uint8
 const (
 	// NoUse: it has no state id.
 	NoUse Use = iota
-	// Accesses a file in the state's name. The anonymous state id serves as well (RFC
+	// Accesses: it reads or changes a file. The anonymous state id serves as well (RFC
 	// 8881, section 8.2.3).
 	Accesses
-	// Needs the state for something else: a lock, a layout, a copy.
+	// Needs: it depends on the state for something else: a lock, a layout, a copy.
 	Needs
-	// Confirms the state (NFSv4.0).
+	// Confirms: it confirms the state (NFSv4.0).
 	Confirms
-	// Narrows the state: less access, fewer bytes.
+	// Narrows: it reduces the state: less access, fewer bytes.
 	Narrows
-	// Closes ends an open, Returns a delegation, Frees any state.
+	// Closes, Returns and Frees end the state: an open, a delegation, any state.
 	Closes
 	Returns
 	Frees
-	// Asks about the state only.
+	// Asks: it only asks about the state.
 	Asks
 )
 
