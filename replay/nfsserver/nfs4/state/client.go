@@ -9,12 +9,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// Principal is who sent a call: the flavor of the credential in the upper half,
-// the user in the lower one.
+// Principal is the sender of a call: the flavor of the credential in the upper half, the
+// user in the lower one.
 type Principal uint64
 
-// Client is the record of a client. It is confirmed once the client has shown
-// that it got the client ID.
+// Client is the record of a client. It is confirmed once the client has shown that it has
+// received the client ID.
 type Client struct {
 	id        uint64
 	minor     bool // since NFSv4.1
@@ -44,7 +44,7 @@ type Client struct {
 	busy    atomic.Int32 // COMPOUNDs under way in sessions
 }
 
-// identity are the records of one client owner: at most one of each.
+// identity has the records of one client owner: at most one confirmed, one unconfirmed.
 type identity struct {
 	confirmed, unconfirmed *Client
 }
@@ -70,7 +70,7 @@ func (t *Table) lookup(id uint64) *Client {
 	return nil
 }
 
-// Who is who sends a call, and from where.
+// Who is the sender of a call and its address.
 type Who struct {
 	Principal Principal
 	Source    Source
@@ -228,8 +228,8 @@ func (t *Table) expired(c *Client, now time.Time) bool {
 	return c.busy.Load() == 0 && now.UnixNano()-c.renewed.Load() > int64(t.lease)
 }
 
-// reap drops the clients whose lease has run out and, if owners is set, owners
-// that have held nothing for so long. Those are kept for requests sent again.
+// reap drops the clients whose lease has run out. If owners is set, it also drops owners that
+// have held nothing for a lease, which are kept for repeated requests.
 func (t *Table) reap(owners bool) {
 	now := t.now()
 	for _, c := range t.clients {

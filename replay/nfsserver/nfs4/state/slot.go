@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// slotOverhead is what a slot takes beside the reply that it keeps, in bytes.
+// slotOverhead is the size of a slot without the reply that it keeps, in bytes.
 const slotOverhead = 256
 
 // slot is an entry of a session's reply cache (RFC 8881, section 2.10.6.1).

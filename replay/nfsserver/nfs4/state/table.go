@@ -23,8 +23,8 @@ type Limits struct {
 	// FileRanges is how many byte ranges of one file are locked by all
 	// clients: 32768.
 	FileRanges int
-	// StateBytes is how much memory all owners, opens and locks may take,
-	// estimated from above: 256 MiB.
+	// StateBytes is how much memory all owners, opens and locks may take, by an upper
+	// estimate: 256 MiB.
 	StateBytes int
 	// Ops is how many operations a COMPOUND may have: 64.
 	Ops int
@@ -62,8 +62,8 @@ type Options struct {
 	Limits Limits
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Hold is called when a file is opened, Unhold when that open is gone; as
-	// many calls of one as of the other. nil: nothing is to be done.
+	// Hold is called when a file is opened, and Unhold once for each Hold, when that open is
+	// gone. Both may be nil.
 	Hold   func(Key) error
 	Unhold func(Key)
 }
@@ -146,7 +146,7 @@ func (t *Table) InGrace() bool { return !t.graceEnd.IsZero() && t.now().Before(t
 // Status is shorthand: the package answers in statuses of the protocol.
 type Status = nfs4.Nfsstat4
 
-// Counts tells how much a table holds.
+// Counts says how much a table holds.
 type Counts struct {
 	Clients, Sessions, Opens, LockStates, Ranges, Files, Owners int
 	Names                                                       int // of clients
@@ -175,7 +175,7 @@ func (t *Table) Counts() Counts {
 	return c
 }
 
-// unlock ends a change: mu is given back, then what was closed is let go.
+// unlock ends a change: it unlocks mu, then releases what was closed.
 func (t *Table) unlock() {
 	let := t.let
 	t.let = nil
