@@ -67,7 +67,7 @@ func (x *table) check(t *testing.T, f file, cells ...any) {
 	}
 }
 
-// write puts the table back, with -update.
+// write writes the table to the file, with -update.
 func (x *table) write(t *testing.T) {
 	t.Helper()
 	if !*update {

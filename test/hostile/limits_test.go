@@ -25,14 +25,14 @@ const (
 	tries      = 5   // that a ratio has, to show that it was others who cost the time
 )
 
-// limited is what every command is told to take once more: a limit is obeyed
+// limited is a memory limit with which every command is run once more. It must be obeyed
 // within a fifth.
 const (
 	limited     = "64M"
 	limitedGoal = 64 << 20 * 6 / 5
 )
 
-// least is how much CPU time tells anything.
+// least is the least CPU time that can be compared.
 const least = 300 * time.Millisecond
 
 // full measures every command with every kind of capture in the sizes of
@@ -108,7 +108,7 @@ var rows = []row{
 	{name: replay + " run", args: "%f builtin", fails: true, hard: []hard{{"files", 4000}, {"writes", 8000}, {"creates", 3000}}},
 }
 
-// exempt are commands that read no capture, and what holds their limits.
+// exempt has the commands that read no capture, and where their limits are tested.
 var exempt = map[string]string{
 	dump + " completion": "reads nothing", top + " completion": "reads nothing", replay + " completion": "reads nothing",
 	dump + " help": "reads nothing", top + " help": "reads nothing", replay + " help": "reads nothing",
@@ -264,7 +264,7 @@ func (r *row) run(t *testing.T, file string, flags ...string) cost {
 	return c
 }
 
-// startup is the time that a program takes for nothing.
+// startup is the time that a program takes without input.
 func startup(t *testing.T) time.Duration {
 	t.Helper()
 	least := time.Hour

@@ -175,7 +175,7 @@ func replay(t *testing.T, name string, rate int, send func([]byte)) {
 	}
 }
 
-// reported are the counts of rpcrdma-dump report.
+// reported returns the counts of rpcrdma-dump report.
 func reported(t *testing.T, dump, file string) map[string]counts {
 	t.Helper()
 	cmd := exec.Command(dump, "report", "-T", "json", file)

@@ -184,7 +184,7 @@ func TestWrapped(t *testing.T) {
 	checkTable(t, rows)
 }
 
-// compareWrapped compares what tshark says of a wrapped capture with what we say.
+// compareWrapped compares what tshark and we decode of a wrapped capture.
 func compareWrapped(t *testing.T, tshark string, known map[string]bool, file string, k wrap.Kind, ids map[uint64]uint32) {
 	t.Helper()
 	h := helps[k.Name]
