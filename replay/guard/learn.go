@@ -9,21 +9,21 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// lesson is what the reply to a call will teach.
+// lesson is what to learn from the reply to a call.
 type lesson struct {
 	// procedure of NFSv3 whose result holds handles of objects inside; 0 if none.
 	procedure uint32
-	// files are the operations of a COMPOUND whose results do, by bits; of those
-	// beyond the 64th nothing is learned.
+	// files has a bit for each operation of a COMPOUND whose results do. Nothing is learned
+	// from operations beyond the 64th.
 	files uint64
-	// own says that an operation gives this run a client, a session or a state id.
+	// own: an operation gives this run a client, a session or a state id.
 	own   bool
 	minor uint32
 }
 
 func (l *lesson) none() bool { return l.procedure == 0 && l.files == 0 && !l.own }
 
-// ofProcedure sees a procedure that may be sent.
+// ofProcedure adds what a procedure that may be sent will teach.
 func (l *lesson) ofProcedure(g *Guard, h *oncrpc.Call, a *ops.Act) {
 	if h.Program != nfs3.NFS_PROGRAM || h.Version != nfs3.NFS_V3 {
 		return
@@ -38,8 +38,8 @@ func (l *lesson) ofProcedure(g *Guard, h *oncrpc.Call, a *ops.Act) {
 	}
 }
 
-// ofOperation sees one that may be sent; inside tells of the current file handle
-// after it.
+// ofOperation does the same for an operation. inside is about the current file handle after
+// it.
 func (l *lesson) ofOperation(i int, minor uint32, op *nfs4.Op, inside bool) {
 	e := ops.Operation(op.Number)
 	if e == nil {
@@ -55,7 +55,7 @@ func (l *lesson) ofOperation(i int, minor uint32, op *nfs4.Op, inside bool) {
 	l.minor = minor
 }
 
-// pupil decodes replies. It is used again for another one.
+// pupil decodes replies. It is reused.
 type pupil struct {
 	g      *Guard
 	lesson lesson
@@ -81,7 +81,7 @@ func (g *Guard) pupil(l lesson) *pupil {
 	return p
 }
 
-// over is the Done of a call whose reply teaches something.
+// over is the Done of a call from whose reply something is learned.
 func (p *pupil) over(c *transport.Call) {
 	next := p.next
 	if c.Err == nil {
@@ -94,7 +94,7 @@ func (p *pupil) over(c *transport.Call) {
 	}
 }
 
-// learn takes in a reply. One that cannot be decoded teaches nothing.
+// learn learns from a reply. One that cannot be decoded is ignored.
 func (p *pupil) learn(m *transport.Message) {
 	h := &p.header
 	if err := h.Decode(m.Stream, len(m.Stream)); err != nil || !h.Succeeded() || h.Size() > len(m.Stream) {

@@ -9,27 +9,27 @@ type Reason uint8
 const (
 	// Malformed calls cannot be decoded.
 	Malformed Reason = iota + 1
-	// Ambiguous calls are decoded, but are not what their arguments would be
-	// encoded as: bytes are left, padding is not zero, a boolean is neither 0 nor 1.
+	// Ambiguous calls can be decoded, but their arguments encode to other bytes: bytes are
+	// left over, padding is not zero, a boolean is neither 0 nor 1.
 	Ambiguous
-	// Undefined calls have an enumeration, or an attribute, that the protocol, as
-	// far as it is known, does not define.
+	// Undefined calls have a value of an enumeration, or an attribute, that the known
+	// protocol does not define.
 	Undefined
 	// Unknown procedures and operations are not in the table.
 	Unknown
-	// NeverReplayed calls are in it, as such.
+	// NeverReplayed: the table says so.
 	NeverReplayed
-	// Credential: the call is of a user who cannot be checked.
+	// Credential: the credential cannot be checked.
 	Credential
 	// ReadOnly: it would change something, and nothing may be changed.
 	ReadOnly
 	// Outside: it would change something that is not known to be below the base.
 	Outside
-	// InTheWay: it would keep others from something that is not below the base.
+	// InTheWay: it would block others from something that is not below the base.
 	InTheWay
 	// Elsewhere: a name leads out of its directory.
 	Elsewhere
-	// Foreign: it is of a client, a session or a state that is not this run's.
+	// Foreign: it names a client, a session or a state that is not this run's.
 	Foreign
 
 	numReasons
