@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// sameAsFull compares a Lean with what the complete decoders say of the same
+// sameAsFull compares a Lean with what the complete decoders return for the same
 // frame. It returns false if the frame was left to them.
 func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	t.Helper()

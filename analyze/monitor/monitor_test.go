@@ -22,7 +22,7 @@ func sampleFiles(t *testing.T) []string {
 	return files
 }
 
-// report is what package latency says of a file without this package.
+// report is the report of package latency on a file, made without this package.
 func report(t *testing.T, file string) *latency.Report {
 	t.Helper()
 	r, err := capture.Open([]string{file}, capture.Options{})

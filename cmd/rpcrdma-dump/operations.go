@@ -50,7 +50,7 @@ func (o *fabricFlags) register(f *pflag.FlagSet) {
 		"with one of "+strings.Join(fabric.ServiceWords(), ", "))
 }
 
-// services is what the user has said of them.
+// services is what the user has specified about them.
 func (o *fabricFlags) services() (map[uint64]string, error) {
 	m := make(map[uint64]string)
 	for _, s := range o.decodeAs {

@@ -21,7 +21,7 @@ import (
 const (
 	memoryGoal = 256 << 20
 	ratioGoal  = 3.0 // of CPU times, where 2 is linear
-	suspicious = 2.5 // from where on it is asked what twice as much once more takes
+	suspicious = 2.5 // a ratio from which on a doubled input is measured, too
 	tries      = 5   // that a ratio has, to show that it was others who cost the time
 )
 

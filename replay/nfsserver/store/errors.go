@@ -23,7 +23,7 @@ const (
 	ErrNameTooLong                  // name too long
 	ErrNotEmpty                     // directory not empty
 	ErrDQuot                        // quota used up
-	ErrStale                        // the object is no more
+	ErrStale                        // the object does not exist any more
 	ErrBadHandle                    // not a handle of this store
 	ErrNotSync                      // the guard of SetAttr does not match
 	ErrBadCookie                    // cookie or verifier of ReadDir

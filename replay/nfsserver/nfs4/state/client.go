@@ -242,7 +242,7 @@ func (t *Table) reap(owners bool) {
 }
 
 // Reap drops what belongs to clients that have been silent for longer than a
-// lease. It is to be called now and then.
+// lease. It is to be called from time to time.
 func (t *Table) Reap() {
 	t.mu.Lock()
 	t.reap(true)

@@ -12,7 +12,7 @@ import (
 // for the defaults.
 type Limits struct {
 	// Clients is how many client records there may be, confirmed or not: 8192.
-	// A source has at most half of what the others leave; so it is with
+	// A source has at most half of what the others leave; the same holds for
 	// CacheBytes and StateBytes.
 	Clients  int
 	Sessions int // of one client: 16
