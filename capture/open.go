@@ -184,7 +184,7 @@ func (r *files) Read(b *Batch) error {
 	var err error
 	if in := r.single; in != nil {
 		if err = in.file.fill(b); err == nil {
-			// Numbers and interface indexes of the file are those of the
+			// Numbers and interface indexes of the file are the same as those of the
 			// input.
 			r.taps.note(in, 0, in.file.dec.highest())
 		}

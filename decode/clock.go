@@ -59,7 +59,7 @@ func (c *switchClock) adjust(f *link.Frame, captured int64) int64 {
 	switch t.Granularity {
 	case link.Clock100us:
 		unit = 100_000
-	case link.ClockPTP: // nanoseconds within a second whose number is not told
+	case link.ClockPTP: // nanoseconds within an unknown second
 		d := (int64(lower) - int64(n.last)) % 1e9
 		switch {
 		case d > 5e8:

@@ -6,6 +6,7 @@
 package decode
 
 import (
+	"iter"
 	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -64,7 +65,7 @@ type MessageObserver interface {
 	// Operation reports the start of an operation on memory that an open transaction has offered, before
 	// Observer.OpStart; tx is nil if none has.
 	Operation(tx *transaction.Transaction, op *rdma.Op)
-	// Merged is that of rdma.Handler.
+	// Merged implements rdma.Handler.
 	Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side)
 }
 
@@ -270,10 +271,9 @@ func (d *Decoder) Memory() *memory.Budget { return d.memory.budget }
 // Orphans returns what belongs to no transaction.
 func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
 
-// Open calls f for each transaction that has not ended, ordered by first packet, until f returns false: see
-// transaction.Tracker.Each. It is an iterator (for tx := range d.Open), and must not be called during Run or
-// Batch.
-func (d *Decoder) Open(f func(*transaction.Transaction) bool) { d.tx.Each(f) }
+// Open iterates over the transactions that have not ended, ordered by first packet: see
+// transaction.Tracker.Open. It must not be called during Run or Batch.
+func (d *Decoder) Open() iter.Seq[*transaction.Transaction] { return d.tx.Open() }
 
 // OpenCount is how many transactions have not ended. Like Open, call it between batches.
 func (d *Decoder) OpenCount() int { return d.tx.Under() }

@@ -23,7 +23,7 @@ const (
 // tcpPlace is what the packets of one direction have shown of its sequence numbers.
 type tcpPlace struct {
 	known    bool
-	opened   bool // isn is that of its SYN
+	opened   bool // isn is the sequence number of its SYN
 	ackKnown bool
 	finished bool   // a FIN was acknowledged
 	isn      uint32 // sequence number after the SYN

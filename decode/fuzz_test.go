@@ -122,10 +122,9 @@ func consistent(t *testing.T, packets []capture.Packet, opt decode.Options) {
 	if s.Transactions != n || n > s.Packets*64 || s.Packets != uint64(len(packets)) || s.Undecodable < s.CutShort {
 		t.Fatalf("%d transactions: %+v", n, s)
 	}
-	d.Open(func(tx *transaction.Transaction) bool {
+	for tx := range d.Open() {
 		t.Fatalf("transaction %#x is still open", tx.XID)
-		return false
-	})
+	}
 }
 
 // apart decodes two captures between different hosts each alone and as one, the

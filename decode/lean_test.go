@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// sameAsFull compares a Lean with what the complete decoders say of the same
+// sameAsFull compares a Lean with what the complete decoders return for the same
 // frame. It returns false if the frame was left to them.
 func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	t.Helper()
@@ -50,7 +50,7 @@ func sameAsFull(t *testing.T, d *roce.LeanDecoder, b []byte) bool {
 	return true
 }
 
-// TestLean holds the short way of ordinary packets against the long one.
+// TestLean compares the short way of ordinary packets with the long one.
 func TestLean(t *testing.T) {
 	files, _ := filepath.Glob("../samples/rocev2-*.pcap*")
 	if len(files) < 5 {

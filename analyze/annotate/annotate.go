@@ -32,7 +32,7 @@ type Stats struct {
 // maxComments bounds the comments of one packet.
 const maxComments = 32
 
-// maxName bounds what a comment says of a transaction, in bytes: a COMPOUND may
+// maxName bounds what a comment says about a transaction, in bytes: a COMPOUND may
 // have a thousand operations, a name 64 KiB, and each packet has a comment.
 const maxName = 512
 

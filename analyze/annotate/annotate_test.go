@@ -79,7 +79,7 @@ func comments(t *testing.T, b []byte) [][]string {
 	return all
 }
 
-// The packets are those of the input, whatever the size of the window.
+// The packets are the input's, whatever the size of the window.
 func TestPacketsUnchanged(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))
 	if err != nil || len(files) == 0 {

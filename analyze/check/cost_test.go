@@ -46,7 +46,7 @@ func TestAllocations(t *testing.T) {
 		s.longCall(nil)
 	}
 	packets := s.frames()
-	// The least of some runs: the runtime allocates now and then, too.
+	// The least of some runs, since the runtime allocates occasionally, too.
 	least := func(checked bool) uint64 {
 		n := ^uint64(0)
 		for range 5 {

@@ -166,7 +166,7 @@ func (x *Extractor) attr3(handle []byte, a *nfs3.PostOpAttr) {
 }
 
 // compound takes the data of a COMPOUND, as far as its operations succeeded. Data
-// are those of the current file handle, if it is known.
+// belong to the current file handle, if it is known.
 func (x *Extractor) compound(v *rpc.View) error {
 	var failure error
 	x.trail.Reset()

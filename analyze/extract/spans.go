@@ -9,7 +9,7 @@ import (
 type span struct{ from, to uint64 }
 
 // spans are the ranges of a file that something is known of. What comes in no
-// order is merged with the rest now and then: thousands of ranges that do not
+// order is merged with the rest from time to time: thousands of ranges that do not
 // touch cost no more time than those that do.
 type spans struct {
 	list   []span // do not touch, in order

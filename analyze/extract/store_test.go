@@ -130,7 +130,7 @@ func differ(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// TestTemporary holds the temporary file of one that claims to be long against
+// TestTemporary compares the temporary file of one that claims to be long with
 // what was written.
 func TestTemporary(t *testing.T) {
 	x, err := New(t.TempDir(), Options{})

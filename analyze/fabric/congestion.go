@@ -75,7 +75,7 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 // maxAddresses is how many senders of CNPs, and pairs of addresses, are told apart.
 const maxAddresses = 1024
 
-// Congestion is what the report says of marks and CNPs.
+// Congestion is the part of the report about marks and CNPs.
 type Congestion struct {
 	Marked uint64  `json:"marked"`
 	Share  float64 `json:"marked_share"` // of all packets

@@ -135,7 +135,7 @@ func between(a, b rdma.Ref) (d time.Duration, ok bool) {
 // the end.
 type Phases struct{ Detection, NAK, Reaction, CatchUp time.Duration }
 
-// Phases are those of e.
+// Phases returns the phases of e.
 func (e *Episode) Phases() (p Phases) {
 	get := func(a, b rdma.Ref) time.Duration {
 		if d, ok := between(a, b); ok {

@@ -473,7 +473,7 @@ type connReport struct {
 	inFlight int
 }
 
-// closed keeps what the report says of a connection.
+// closed keeps what the report says about a connection.
 func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	var seen, counted uint64
 	for side := range k.c.Sent {

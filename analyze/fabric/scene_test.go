@@ -125,7 +125,7 @@ var ack = syndrome(roce.ACKUnlimited)
 
 const us = time.Microsecond
 
-// TestGoBackN loses a packet behind the capture: all times are those of the packets.
+// TestGoBackN loses a packet behind the capture: all times come from the packets.
 func TestGoBackN(t *testing.T) {
 	s := newScene(fabric.Options{})
 	for i := range uint32(5) {

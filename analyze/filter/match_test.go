@@ -645,7 +645,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// The operations by name, without their results, are those of View.
+// The operations by name, without their results, equal those of View.
 func TestOperationNames(t *testing.T) {
 	r, err := Field("operations.op")
 	if err != nil {

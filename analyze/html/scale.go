@@ -21,7 +21,9 @@ func (s logScale) at(ns int64) float64 { return s.At(float64(max(ns, 1))) }
 
 // decades calls f for each power of ten.
 func (s logScale) decades(f func(pos float64, text string)) {
-	s.Decades(func(pos, v float64) { f(pos, round(time.Duration(v))) })
+	for pos, v := range s.Decades() {
+		f(pos, round(time.Duration(v)))
+	}
 }
 
 // round is a round duration in one unit: 100µs, 2s.

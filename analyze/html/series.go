@@ -20,7 +20,9 @@ func (v *view) heat(rep *latency.Report) {
 	slots := rep.Series.Slots
 	lo, hi := int64(math.MaxInt64), int64(0)
 	for i := range slots {
-		slots[i].Latency().Buckets(func(ns int64, _ uint64) { lo, hi = min(lo, ns), max(hi, ns) })
+		for ns := range slots[i].Latency().Buckets() {
+			lo, hi = min(lo, ns), max(hi, ns)
+		}
 	}
 	if hi == 0 {
 		return
@@ -36,11 +38,11 @@ func (v *view) heat(rep *latency.Report) {
 	most := uint64(0)
 	for i := range slots {
 		cells[i] = make(map[int]uint64)
-		slots[i].Latency().Buckets(func(ns int64, n uint64) {
+		for ns, n := range slots[i].Latency().Buckets() {
 			row := min(int((p.Y1-s.at(ns))/height), rows-1)
 			cells[i][row] += n
 			most = max(most, cells[i][row])
-		})
+		}
 	}
 	p50, p99 := make([]float64, len(slots)), make([]float64, len(slots))
 	for i := range slots {

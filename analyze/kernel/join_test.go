@@ -178,7 +178,7 @@ func TestAddAllocatesLittle(t *testing.T) {
 		n = max(n, testing.AllocsPerRun(500, func() { j.Add(v) }))
 		seen++
 	})
-	if seen == 0 || n >= 1 { // the list of transactions grows now and then
+	if seen == 0 || n >= 1 { // the list of transactions grows occasionally
 		t.Errorf("%.2f allocations a transaction", n)
 	}
 }

@@ -57,7 +57,7 @@ func each(t testing.TB, file string, f func(*rpc.View)) {
 	}
 }
 
-// TestKernels holds transactions against the traces and counters of both
+// TestKernels compares transactions with the traces and counters of both
 // kernels: all that the trace has on this connection is found, nothing takes
 // longer on the wire than for the client, and what mountstats counted is what
 // the capture holds.

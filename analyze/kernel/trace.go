@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/kernel/ftrace"
 )
 
-// call is one RPC in the trace of a client. Times are those of its trace
+// call is one RPC in the trace of a client. Times come from its trace
 // clock.
 type call struct {
 	xid    uint32

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// wire is a transaction, with what the join needs of it. Times are those of
+// wire is a transaction, with what the join needs of it. Times come from
 // the capture.
 type wire struct {
 	xid            uint32

@@ -180,7 +180,7 @@ func check(t *testing.T, b []byte, ascii bool) {
 	}
 }
 
-// The phases that packets are put into are those of the transaction: the last
+// Packets are put into the phases of the transaction: the last
 // packet of each is where the next one begins.
 func TestTimeline(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs3-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {

@@ -81,7 +81,7 @@ func (rep *Report) groups(r *Recorder) {
 		byKey[k] = x
 		rep.Groups = append(rep.Groups, x)
 	}
-	all := &Group{Key: []string{}, Statuses: map[string]uint64{}, Inline: make([]Inline, len(r.opt.Inline)), Latency: &Distribution{}}
+	all := &Group{Key: []string{}, Counts: Counts{Statuses: map[string]uint64{}}, Inline: make([]Inline, len(r.opt.Inline)), Latency: &Distribution{}}
 	for i, t := range r.opt.Inline {
 		all.Inline[i].Threshold = t
 		for _, g := range rep.Groups {
@@ -110,12 +110,7 @@ func (rep *Report) groups(r *Recorder) {
 // model converts a group to its model.
 func (g *group) model() *Group {
 	x := &Group{
-		Key: g.labels, Count: g.count, Backward: g.backward,
-		Complete: g.states[transaction.Complete], Incomplete: g.states[transaction.Incomplete],
-		NoReply: g.states[transaction.NoReply], NoCall: g.states[transaction.NoCall], OddClock: g.odd,
-		Errors: g.failed, Statuses: g.statuses,
-		CallBytes: g.callBytes, ReplyBytes: g.replyBytes, ReadBytes: g.readBytes, WriteBytes: g.writeBytes,
-		Retransmits: g.retransmits, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline, Lost: g.lost.model(), size: g.size,
+		Key: g.labels, Counts: g.Counts, Latency: g.total.distribution(), Chunks: g.chunks, Inline: g.inline, Lost: g.lost.model(), size: g.size,
 	}
 	if x.Statuses == nil {
 		x.Statuses = map[string]uint64{}
@@ -131,22 +126,7 @@ func (x *Group) merge(others ...*Group) {
 	var totals []*Distribution
 	var phases [transaction.NumPhases][]*Distribution
 	for _, o := range others {
-		x.Count += o.Count
-		x.Backward += o.Backward
-		x.Complete += o.Complete
-		x.Incomplete += o.Incomplete
-		x.NoReply += o.NoReply
-		x.NoCall += o.NoCall
-		x.OddClock += o.OddClock
-		x.Errors += o.Errors
-		for s, n := range o.Statuses {
-			x.Statuses[s] += n
-		}
-		x.CallBytes += o.CallBytes
-		x.ReplyBytes += o.ReplyBytes
-		x.ReadBytes += o.ReadBytes
-		x.WriteBytes += o.WriteBytes
-		x.Retransmits += o.Retransmits
+		x.Counts.merge(&o.Counts)
 		x.Chunks.merge(&o.Chunks)
 		x.Lost = x.Lost.merge(o.Lost)
 		for i := range o.Inline {

@@ -64,7 +64,7 @@ func (e *ChunkEconomy) merge(o *ChunkEconomy) {
 
 // Inline is the effect of a different inline threshold. It assumes that a transport header without chunks
 // takes 28 bytes, and that the requester knows the length of the reply. A real requester must assume the
-// longest possible reply, so it offers chunks more often. Bytes are those of whole RPC messages including XDR
+// longest possible reply, so it offers chunks more often. Bytes count whole RPC messages including XDR
 // padding.
 type Inline struct {
 	Threshold uint32 `json:"threshold"` // size of one Send in bytes, the same in both directions

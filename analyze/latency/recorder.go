@@ -101,7 +101,7 @@ func (r *Recorder) Add(v *rpc.View) int {
 	set := troublesOf(tx)
 	p, ok := tx.Phases()
 	if ok && p.Total < 0 {
-		g.odd++
+		g.OddClock++
 		ok = false
 	}
 	inFlight := 0

@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"iter"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/account"
@@ -38,25 +39,10 @@ type Report struct {
 
 // Group summarises the transactions that share a key.
 type Group struct {
-	Key        []string `json:"key"` // one value for each of Report.By
-	Count      uint64   `json:"count"`
-	Backward   uint64   `json:"backward"`
-	Complete   uint64   `json:"complete"`
-	Incomplete uint64   `json:"incomplete"`
-	NoReply    uint64   `json:"no_reply"`
-	NoCall     uint64   `json:"no_call"`
-	// OddClock counts transactions whose reply came before their call; no times are computed for them.
-	OddClock uint64            `json:"odd_clock"`
-	Errors   uint64            `json:"errors"`
-	Statuses map[string]uint64 `json:"errors_by_status"`
-
-	CallBytes   uint64  `json:"call_bytes"`  // of RPC messages
-	ReplyBytes  uint64  `json:"reply_bytes"` //
-	ReadBytes   uint64  `json:"rdma_read_bytes"`
-	WriteBytes  uint64  `json:"rdma_write_bytes"`
-	Retransmits uint64  `json:"retransmits"`
-	Rate        float64 `json:"per_second"`
-	ByteRate    float64 `json:"bytes_per_second"` // of RPC messages
+	Key []string `json:"key"` // one value for each of Report.By
+	Counts
+	Rate     float64 `json:"per_second"`
+	ByteRate float64 `json:"bytes_per_second"` // of RPC messages
 
 	Latency   *Distribution     `json:"latency"`
 	Histogram []Bin             `json:"histogram"`
@@ -121,10 +107,14 @@ type Slot struct {
 // Latency is the distribution that P50 and P99 come from.
 func (s *Slot) Latency() *Distribution { return s.latency }
 
-// Buckets calls f for each value of the distribution in ascending order, with its count.
-func (d *Distribution) Buckets(f func(value int64, count uint64)) {
-	for _, b := range d.buckets {
-		f(b.value, b.count)
+// Buckets iterates over the values of the distribution in ascending order, with their counts.
+func (d *Distribution) Buckets() iter.Seq2[int64, uint64] {
+	return func(yield func(value int64, count uint64) bool) {
+		for _, b := range d.buckets {
+			if !yield(b.value, b.count) {
+				return
+			}
+		}
 	}
 }
 

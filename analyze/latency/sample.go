@@ -42,7 +42,7 @@ func (r *Recorder) Groups() []*Group {
 
 // Merge returns one group with the transactions of several groups, without Key, Share and Rate.
 func Merge(groups ...*Group) *Group {
-	all := &Group{Key: []string{}, Statuses: map[string]uint64{}, Latency: &Distribution{}}
+	all := &Group{Key: []string{}, Counts: Counts{Statuses: map[string]uint64{}}, Latency: &Distribution{}}
 	if len(groups) > 0 {
 		all.Inline = make([]Inline, len(groups[0].Inline))
 	}

@@ -42,7 +42,8 @@ func TestMerge(t *testing.T) {
 	var a, b Sample
 	a.Add(1)
 	b.Add(3)
-	g := Merge(&Group{Count: 1, Errors: 1, Latency: a.Distribution(), Statuses: map[string]uint64{"NFS3ERR_IO": 1}}, &Group{Count: 2, Latency: b.Distribution()})
+	g := Merge(&Group{Counts: Counts{Count: 1, Errors: 1, Statuses: map[string]uint64{"NFS3ERR_IO": 1}}, Latency: a.Distribution()},
+		&Group{Counts: Counts{Count: 2}, Latency: b.Distribution()})
 	if g.Count != 3 || g.Errors != 1 || g.Latency.Count != 2 || g.Latency.Max != 3 || g.Latency.P50 != 1 || g.Statuses["NFS3ERR_IO"] != 1 {
 		t.Errorf("%+v", g)
 	}

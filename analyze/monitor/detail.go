@@ -7,7 +7,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/text"
-	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // sortEnded sorts the latest first.
@@ -31,15 +30,15 @@ func (m *Model) inFull(s *Snapshot) *Detail {
 		return d
 	}
 	var d *Detail
-	m.d.Open(func(tx *transaction.Transaction) bool {
+	for tx := range m.d.Open() {
 		if tx.Serial() != m.watch {
-			return true
+			continue
 		}
 		m.look.Set(tx)
 		tx.SortPackets()
 		d = &Detail{Row: m.row.row(&m.look, m.now, int64(m.opt.Stuck), 0), Found: true, Text: m.draw()}
-		return false
-	})
+		break
+	}
 	if d == nil {
 		d = &Detail{Row: Row{Serial: m.watch}}
 		if m.detail != nil {

@@ -6,7 +6,7 @@
 // closes intervals, and publishes the newest Snapshot for a user interface, a table printer or a metrics
 // server. None of these can delay decoding.
 //
-// Totals and percentiles are those of package latency. Intervals are lengths of capture time, whatever the
+// Totals and percentiles are computed by package latency. Intervals are lengths of capture time, whatever the
 // speed of the replay.
 //
 // # Bounds

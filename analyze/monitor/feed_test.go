@@ -20,7 +20,7 @@ func talk(n int) (list []capture.Packet) {
 	return list
 }
 
-// TestPace holds the time that a replay takes against its speed.
+// TestPace compares the time that a replay takes with its speed.
 func TestPace(t *testing.T) {
 	for _, speed := range []float64{0.5, 1, 10, 1000, 0} {
 		synctest.Test(t, func(t *testing.T) {

@@ -221,15 +221,14 @@ func (m *Model) close(span time.Duration) {
 	if (!quiet || open <= maxOpenTried) && open <= m.visits {
 		m.visits -= open
 		open, stuck = 0, 0
-		m.d.Open(func(tx *transaction.Transaction) bool {
+		for tx := range m.d.Open() {
 			if !tx.Reply.Seen() {
 				open++
 				if m.now-activity(tx) >= int64(m.opt.Stuck) {
 					stuck++
 				}
 			}
-			return true
-		})
+		}
 		m.open, m.stuck = open, stuck
 	}
 	m.all.close(m.start, open, stuck, quiet)
@@ -464,7 +463,7 @@ func (m *Model) openRows(s *Snapshot) {
 	m.conns.idle()
 	m.listed = m.listed[:0]
 	tried := 0
-	m.d.Open(func(tx *transaction.Transaction) bool {
+	for tx := range m.d.Open() {
 		stuck := false
 		if tx.Reply.Seen() {
 			s.Unacked++
@@ -490,7 +489,7 @@ func (m *Model) openRows(s *Snapshot) {
 		}
 		if len(s.Rows) >= maxOpenRows || tried >= maxOpenTried {
 			s.Beyond++
-			return true
+			continue
 		}
 		tried++
 		m.look.Set(tx)
@@ -498,8 +497,7 @@ func (m *Model) openRows(s *Snapshot) {
 			s.Rows = append(s.Rows, m.row.row(&m.look, m.now, int64(m.opt.Stuck), 0))
 			m.listed = append(m.listed, tx.Serial())
 		}
-		return true
-	})
+	}
 }
 
 // endedRows lists ended transactions.

@@ -22,7 +22,7 @@ func sampleFiles(t *testing.T) []string {
 	return files
 }
 
-// report is what package latency says of a file without this package.
+// report is the report of package latency on a file, made without this package.
 func report(t *testing.T, file string) *latency.Report {
 	t.Helper()
 	r, err := capture.Open([]string{file}, capture.Options{})
@@ -61,7 +61,7 @@ func feed(t *testing.T, file string, opt Options) (*Model, *Snapshot) {
 	return m, f.Latest()
 }
 
-// TestTotals holds the totals at the end of each sample against a report.
+// TestTotals compares the totals at the end of each sample with a report.
 func TestTotals(t *testing.T) {
 	for _, file := range sampleFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

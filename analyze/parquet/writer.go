@@ -18,7 +18,7 @@ const (
 	// maxGroupRows and GroupBytes (uncompressed) end a row group. A group is in
 	// memory until it ends.
 	maxGroupRows = 1 << 16
-	// GroupBytes is that of NewWriter.
+	// GroupBytes is the default row group of NewWriter, in bytes.
 	GroupBytes = 12 << 20
 	// maxDictionary is how many bytes of distinct strings a column of a group
 	// may have; beyond, they are written as they are.

@@ -22,8 +22,8 @@ import (
 
 const samples = "../../samples"
 
-// TestRowsEqualNDJSON holds each row of each sample against the object that
-// package ndjson writes. The reader is that of the library that has written
+// TestRowsEqualNDJSON compares each row of each sample with the object that
+// package ndjson writes. The reader belongs to the library that has written
 // the file; docs/parquet.md tells what other readers were tried.
 func TestRowsEqualNDJSON(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(samples, "*.pcap*"))

@@ -4,6 +4,7 @@
 package plot
 
 import (
+	"iter"
 	"math"
 	"strconv"
 )
@@ -165,11 +166,14 @@ func (s Log) At(v float64) float64 {
 	return s.A + (s.B-s.A)*min(max((math.Log10(v)-s.From)/(s.To-s.From), 0), 1)
 }
 
-// Decades calls f for each power of ten.
-func (s Log) Decades(f func(pos, v float64)) {
-	for d := s.From; d <= s.To; d++ {
-		v := math.Pow(10, d)
-		f(s.At(v), v)
+// Decades iterates over the powers of ten, with their places.
+func (s Log) Decades() iter.Seq2[float64, float64] {
+	return func(yield func(pos, v float64) bool) {
+		for d := s.From; d <= s.To; d++ {
+			if v := math.Pow(10, d); !yield(s.At(v), v) {
+				return
+			}
+		}
 	}
 }
 

@@ -54,7 +54,9 @@ func TestWriteSVG(t *testing.T) {
 func TestLog(t *testing.T) {
 	s := plot.NewLog(0.3, 20, 100, 0)
 	var at []float64
-	s.Decades(func(pos, v float64) { at = append(at, v, math.Round(pos)) })
+	for pos, v := range s.Decades() {
+		at = append(at, v, math.Round(pos))
+	}
 	want := []float64{0.1, 100, 1, 67, 10, 33, 100, 0}
 	for i := range want {
 		if len(at) != len(want) || math.Abs(at[i]-want[i]) > 1e-9 {

@@ -190,7 +190,7 @@ func open(t *testing.T, name string) capture.Reader {
 	return r
 }
 
-// The transactions of the parts are those of the whole.
+// The parts have the same transactions as the whole.
 func TestTransactions(t *testing.T) {
 	for _, name := range names(t) {
 		want := objects(t, open(t, name), nil)
@@ -251,7 +251,7 @@ func opsOf(v *rpc.View) string {
 	return s
 }
 
-// Where the window is too small, that is said.
+// If the window is too small, a note says so.
 func TestSmallWindow(t *testing.T) {
 	all := func(*rpc.View) bool { return true }
 	_, st := splitSample(t, "rocev2-nfs3-basic.pcap.zst", Options{Match: all, Window: 64 << 10})

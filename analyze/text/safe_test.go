@@ -54,7 +54,7 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// Whatever a peer sends, the output is printable, and as wide as is said.
+// Whatever a peer sends, the output is printable, and as wide as reported.
 func FuzzSafe(f *testing.F) {
 	f.Add("naïve-ファイル\x1b[0m", 12)
 	f.Add(strings.Repeat("0", 300), 26)

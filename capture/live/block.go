@@ -55,7 +55,7 @@ const (
 	statusUser     = 1 << 0 // of a block: it is ours
 	statusVLAN     = 1 << 4
 	statusTPID     = 1 << 6
-	statusHardware = 1 << 31 // the time is that of the adapter
+	statusHardware = 1 << 31 // the adapter took the time
 )
 
 // record is one packet in a block. Its data lie in the ring.

@@ -186,7 +186,7 @@ func noInterface(name, sys string) error {
 	return &InterfaceError{Interface: name, Text: "there is no such interface (-D lists them)"}
 }
 
-// bigEndian is a number whose bytes in memory are those of v on the network.
+// bigEndian is a number whose bytes in memory are in network order.
 func bigEndian(v uint16) uint16 {
 	return native.Uint16([]byte{byte(v >> 8), byte(v)})
 }

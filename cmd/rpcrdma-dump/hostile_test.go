@@ -117,7 +117,7 @@ func TestHostileText(t *testing.T) {
 	t.Run("extract", func(t *testing.T) { hostileFiles(t, in, in41) })
 }
 
-// xids are those of a capture's calls that have a file.
+// xids returns the XIDs of a capture's calls that have a file.
 func xids(t *testing.T, file string) []string {
 	t.Helper()
 	var out, problems bytes.Buffer

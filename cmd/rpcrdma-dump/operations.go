@@ -42,7 +42,7 @@ type operationsOptions struct {
 	lines      bool
 }
 
-// fabricFlags are those of all that names the layers above connections.
+// fabricFlags are shared by all commands that name the layers above connections.
 type fabricFlags struct{ decodeAs []string }
 
 func (o *fabricFlags) register(f *pflag.FlagSet) {
@@ -50,7 +50,7 @@ func (o *fabricFlags) register(f *pflag.FlagSet) {
 		"with one of "+strings.Join(fabric.ServiceWords(), ", "))
 }
 
-// services is what the user has said of them.
+// services is what the user has specified about them.
 func (o *fabricFlags) services() (map[uint64]string, error) {
 	m := make(map[uint64]string)
 	for _, s := range o.decodeAs {

@@ -55,7 +55,7 @@ func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestReport holds the totals at the end of each sample against what
+// TestReport compares the totals at the end of each sample with what
 // rpcrdma-dump report says of it.
 func TestReport(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "rpcrdma-dump")

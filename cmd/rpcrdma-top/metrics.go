@@ -169,7 +169,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	put(mLastPacket, float64(s.Decoder.Last.Time)/1e9)
 }
 
-// operationTotals are those of one label.
+// operationTotals holds the totals of one label.
 type operationTotals struct {
 	name                        string
 	count, errors               uint64
@@ -212,12 +212,12 @@ func byOperation(groups []*latency.Group) []*operationTotals {
 		for p := range transaction.Parts() {
 			x.phases[p] += g.Phase(p).Sum
 		}
-		g.Latency.Buckets(func(v int64, n uint64) {
+		for v, n := range g.Latency.Buckets() {
 			i := sort.Search(len(latencyBuckets), func(i int) bool { return latencyBuckets[i]*1e9 >= float64(v) })
 			if i < len(latencyBuckets) {
 				x.buckets[i] += n
 			}
-		})
+		}
 	}
 	return out
 }

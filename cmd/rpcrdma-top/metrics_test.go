@@ -31,7 +31,7 @@ func ended(t testing.TB, sample string) *monitor.Snapshot {
 	return s.snap
 }
 
-// TestMetrics holds what is served against totals, and against the conventions
+// TestMetrics checks what is served against totals, and against the conventions
 // of Prometheus.
 func TestMetrics(t *testing.T) {
 	snap := ended(t, "rocev2-nfs3-basic.pcap.zst")
@@ -111,7 +111,7 @@ func TestMetrics(t *testing.T) {
 func TestLabels(t *testing.T) {
 	var groups []*latency.Group
 	for i := range 1000 {
-		groups = append(groups, &latency.Group{Key: []string{"v" + number(uint64(i)) + " \xff\n\""}, Count: 1, Latency: &latency.Distribution{}})
+		groups = append(groups, &latency.Group{Key: []string{"v" + number(uint64(i)) + " \xff\n\""}, Counts: latency.Counts{Count: 1}, Latency: &latency.Distribution{}})
 	}
 	list := byOperation(groups)
 	if len(list) != maxLabels {

@@ -28,7 +28,7 @@ const (
 
 var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric"}
 
-// partTones are those of transaction.Parts.
+// partTones has the tone of each of transaction.Parts.
 var partTones = [...]tone{part0, part1, part2, part3, part4}
 
 const partLetters = "cpswr"

@@ -12,7 +12,7 @@ import (
 const maxUndeclared = 1 << 20
 
 // Decode takes apart one captured frame. data is what was captured, wire the
-// length in bytes that the frame had; link types are those of package capture.
+// length in bytes that the frame had; link types are defined in package capture.
 // f is refilled: nothing of what it held remains.
 //
 // Decode never fails. A frame that carries nothing of interest has the Proto

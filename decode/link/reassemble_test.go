@@ -161,7 +161,7 @@ func TestReassembleCut(t *testing.T) {
 	}
 }
 
-// Congestion that one fragment met is that of the datagram.
+// A datagram has met congestion if one of its fragments has.
 func TestReassembleECN(t *testing.T) {
 	r := NewReassembler(ReassemblerOptions{})
 	packet := ip4(ipUDP, 0, nil, udp(counting(100)))

@@ -16,8 +16,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// What a caller needs of package xdr. It keeps one Message for each procedure
-// and direction, and decodes into it again and again.
+// What a caller needs of package xdr. A caller keeps one Message for each procedure
+// and direction, and decodes into it repeatedly.
 type (
 	// Program is one version of a program, with its procedures.
 	Program = xdr.Program
@@ -27,7 +27,7 @@ type (
 	Message = xdr.Message
 )
 
-// tables are the programs of all protocols.
+// tables lists the programs of all protocols.
 var tables = [][]Program{
 	nfs2.Programs,
 	nfs3.Programs,
@@ -64,13 +64,13 @@ func All() iter.Seq[*Program] {
 	}
 }
 
-// Lookup returns the version of a program, or nil if unknown. A client may choose another number for NFSv4
-// callbacks than the one that is found here, nfs4.NFS4_CALLBACK.
+// Lookup returns the version of a program, or nil if unknown. The table knows NFSv4
+// callbacks as nfs4.NFS4_CALLBACK; a client may choose another number.
 func Lookup(program, version uint32) *Program {
 	return byNumber[key{program, version}]
 }
 
-// names are the names of programs whatever their version.
+// names has the names of programs, regardless of the version.
 var names = map[uint32]string{
 	rpcbind.PMAP_PROG:      "rpcbind",
 	nfs3.NFS_PROGRAM:       "nfs",
@@ -80,8 +80,8 @@ var names = map[uint32]string{
 	nfsacl.NFS_ACL_PROGRAM: "nfsacl",
 }
 
-// Name is the name of a program: that of its version if that is known, else
-// that of the program as such, else empty.
+// Name returns the name of a program: of this version if it is known, else of the program
+// in any version. It is empty if the program is unknown.
 func Name(program, version uint32) string {
 	if p := Lookup(program, version); p != nil {
 		return p.Name

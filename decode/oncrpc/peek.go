@@ -6,7 +6,7 @@ import "encoding/binary"
 type Message struct {
 	XID  uint32
 	Type MsgType
-	// Program, Version and Procedure are those of a call.
+	// Program, Version and Procedure are set for calls.
 	Program, Version, Procedure uint32
 }
 

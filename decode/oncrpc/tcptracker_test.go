@@ -234,7 +234,7 @@ func TestTCPTrackerReset(t *testing.T) {
 	)
 }
 
-// The end of the capture closes what is open, and nothing is said of its end.
+// The end of the capture closes what is open, without a reason.
 func TestTCPTrackerClose(t *testing.T) {
 	w := newWire(t)
 	c := AppendRecord(nil, call(1, 100))

@@ -17,7 +17,7 @@ type Header struct {
 	Kind     HeaderKind
 	Opcode   uint8  // of the BTH, or of RDMAP
 	Last     bool   // DDP: the last segment of its message
-	HasAETH  bool   // BTH: Syndrome and MSN are those of an AETH
+	HasAETH  bool   // BTH: Syndrome and MSN come from an AETH
 	Syndrome uint8  // of the AETH
 	PSN      uint32 // BTH
 	MSN      uint32 // AETH; DDP: of an untagged message

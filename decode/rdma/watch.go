@@ -102,7 +102,7 @@ type Watcher interface {
 	WorkDone(c *Connection, from Side, seq uint64, length uint32, data []byte, ref Ref)
 	// WorkAcked reports the packet that acknowledges all of an operation.
 	WorkAcked(c *Connection, from Side, seq uint64, ref Ref)
-	// Merged and Closed are those of Handler.
+	// Merged and Closed are the same as in Handler.
 	Merged(into *Connection, side Side, from *Connection, was Side)
 	Closed(c *Connection, ref Ref)
 }

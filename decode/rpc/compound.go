@@ -81,7 +81,7 @@ func (v *View) compounds() (args, res *nfs4.Operations, callback bool) {
 	return args, res, callback
 }
 
-// MinorVersion is that of an NFSv4 COMPOUND.
+// MinorVersion returns the minor version of an NFSv4 COMPOUND.
 func (v *View) MinorVersion() (uint32, bool) {
 	switch a := v.Args.(type) {
 	case *nfs4.CompoundArgs:

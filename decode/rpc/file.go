@@ -95,7 +95,7 @@ func (v *View) fileOfCallback() {
 	}
 }
 
-// take adds what a procedure or operation is about, and what its results say of it,
+// take adds what a procedure or operation is about, and what its results say about it,
 // nil if there are none. v.trail is where the COMPOUND stands before it.
 func (v *View) take(e *ops.Entry, args, results xdr.Message) {
 	f, a, o := &v.file, &v.act, &v.outcome

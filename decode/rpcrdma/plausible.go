@@ -239,7 +239,7 @@ func (s *scanner) array() bool {
 	return true
 }
 
-// inline checks the RPC message that follows the lists: its XID is that of the header (RFC 8166, section
+// inline checks the RPC message that follows the lists: its XID equals the header's (RFC 8166, section
 // 4.2.1) and it is a call or a reply.
 func (s *scanner) inline(xid uint32) bool {
 	if s.off == s.full {

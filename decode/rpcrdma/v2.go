@@ -7,7 +7,7 @@ import (
 )
 
 // Version 2 is an expired draft (draft-ietf-nfsv4-rpcrdma-version-two). The
-// fixed part is that of version 1; the type decides which lists follow:
+// fixed part is the same as in version 1; the type decides which lists follow:
 //
 //	CALL_EXTERNAL   invalidate handle, Call chunk, Reads, Writes, Reply chunk
 //	CALL_MIDDLE     bytes remaining, payload

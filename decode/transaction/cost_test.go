@@ -58,7 +58,7 @@ func noAllocations(t *testing.T, opt transaction.Options) {
 			})
 			least, most = min(least, n), max(most, n)
 		}
-		// Maps tidy up now and then.
+		// Maps clean up from time to time.
 		if least != 0 || most > float64(step)/20 {
 			t.Errorf("%s: %v to %v allocations for %d packets", l.name, least, most, step/2)
 		}

@@ -311,7 +311,7 @@ func (t *Tracker) account(tx *Transaction) {
 	t.compare(tx)
 }
 
-// compare holds the lengths of the reply's chunks against the bytes that were
+// compare checks the lengths of the reply's chunks against the bytes that were
 // written into them. The segments of a call stand in the order of its lists,
 // so that one pass does.
 func (t *Tracker) compare(tx *Transaction) {

@@ -49,7 +49,7 @@ func (t *Tracker) overtook(old *Transaction) bool {
 	if r.Type == rpcrdma.TypeError || r.Cut || h.Cut {
 		return true
 	}
-	// The lists of a reply are those of its call (RFC 8166, section 4.3).
+	// A reply repeats the lists of its call (RFC 8166, section 4.3).
 	if len(r.Writes) > len(h.Writes) || r.HasReply && !h.HasReply || len(r.Reply) > len(h.Reply) {
 		return false
 	}

@@ -18,7 +18,7 @@ import (
 // What is kept of a Send once that is known (its bytes, the memory that it offers,
 // its packets, what all that takes) is in record.go.
 
-// said is what a Send says of itself.
+// said is what a Send says about itself.
 type said struct {
 	xid       uint32
 	direction direction

@@ -32,7 +32,7 @@ func whole(all, left []rocetest.Record) map[*rocetest.Transaction]bool {
 	return m
 }
 
-// honest holds the results of a damaged capture against the truth: what is
+// honest compares the results of a damaged capture with the truth: what is
 // said must be true as far as it goes, and what is not complete must be
 // marked. It returns the results by transaction.
 func honest(t *testing.T, traffic *rocetest.Traffic, results []*result) map[*rocetest.Transaction][]*result {

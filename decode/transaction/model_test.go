@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
-// result is a transaction with all that is said of it, kept beyond emit.
+// result is a transaction with everything reported about it, kept beyond emit.
 type result struct {
 	conn                  *rdma.Connection
 	id                    int
@@ -113,7 +113,7 @@ type key struct {
 	backward       bool
 }
 
-// keyOf names a transaction of the model. Queue pair numbers are those of a
+// keyOf names a transaction of the model. Queue pair numbers belong to a
 // connection both directions of which are known.
 func keyOf(t *rocetest.Traffic, tx *rocetest.Transaction) key {
 	c := &t.Config
@@ -176,7 +176,7 @@ func sightings(records []rocetest.Record) map[roleOf]seen {
 	return m
 }
 
-// check holds a result against the truth. exact wants the packets of the
+// check compares a result with the truth. exact wants the packets of the
 // messages, too: there were no losses and no copies.
 func check(t *testing.T, tx *rocetest.Transaction, r *result, at map[roleOf]seen, exact bool) {
 	t.Helper()

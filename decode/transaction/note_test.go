@@ -47,7 +47,7 @@ func TestNoteTexts(t *testing.T) {
 	}
 }
 
-// The wording is that of ndjson, which scripts may read.
+// The wording appears in ndjson, which scripts may read.
 func TestNoteWording(t *testing.T) {
 	for _, c := range []struct {
 		note Note

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOpenCalls holds the table against a map.
+// TestOpenCalls compares the table with a map.
 func TestOpenCalls(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))

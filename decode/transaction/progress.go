@@ -1,18 +1,23 @@
 package transaction
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
+import (
+	"iter"
 
-// Each calls f for each transaction that has not ended, in the order of their
-// first packets, until f returns false. What f is given is valid during the
-// call, and f must change nothing of it. It belongs on the goroutine that
-// drives the Tracker.
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// Open iterates over the transactions that have not ended, in the order of their
+// first packets. A transaction is valid until the next one, and must not be
+// changed. Open belongs on the goroutine that drives the Tracker.
 //
 // A transaction has begun with the last packet of its call. It goes on until
 // its reply is acknowledged: see Message.Seen of Reply.
-func (t *Tracker) Each(f func(*Transaction) bool) {
-	for tx := t.head; tx != nil; tx = tx.next {
-		if !tx.finished && !f(tx) {
-			return
+func (t *Tracker) Open() iter.Seq[*Transaction] {
+	return func(yield func(*Transaction) bool) {
+		for tx := t.head; tx != nil; tx = tx.next {
+			if !tx.finished && !yield(tx) {
+				return
+			}
 		}
 	}
 }

@@ -22,11 +22,10 @@ func TestProgress(t *testing.T) {
 	w.send(0, msg(v1(8, rpcrdma.TypeMsg), rpc(8, false, 100003, 40)))
 
 	open := func() (xids []uint32, chunks []transaction.ChunkProgress) {
-		w.tr.Each(func(tx *transaction.Transaction) bool {
+		for tx := range w.tr.Open() {
 			xids = append(xids, tx.XID)
 			chunks = tx.Progress(chunks)
-			return true
-		})
+		}
 		return
 	}
 	check := func(at string, want ...transaction.ChunkProgress) {
@@ -76,13 +75,18 @@ func TestProgress(t *testing.T) {
 	check("after the RDMA Write", read, write, reply)
 
 	stopped := 0
-	w.tr.Each(func(*transaction.Transaction) bool { stopped++; return false })
+	for range w.tr.Open() {
+		stopped++
+		break
+	}
 	if stopped != 1 {
-		t.Errorf("Each went on after false: %d", stopped)
+		t.Errorf("went on after the end: %d", stopped)
 	}
 	var scratch []transaction.ChunkProgress
 	if n := testing.AllocsPerRun(100, func() {
-		w.tr.Each(func(tx *transaction.Transaction) bool { scratch = tx.Progress(scratch[:0]); return true })
+		for tx := range w.tr.Open() {
+			scratch = tx.Progress(scratch[:0])
+		}
 	}); n > 0 && scratch != nil {
 		t.Errorf("%v allocations", n)
 	}
@@ -90,7 +94,9 @@ func TestProgress(t *testing.T) {
 	if w.tr.Under() != 0 {
 		t.Errorf("%d open after the end", w.tr.Under())
 	}
-	w.tr.Each(func(tx *transaction.Transaction) bool { t.Errorf("XID %d is still open", tx.XID); return true })
+	for tx := range w.tr.Open() {
+		t.Errorf("XID %d is still open", tx.XID)
+	}
 }
 
 // TestProgressOfManyChunks wants a bounded answer to a call with a chunk for
@@ -102,7 +108,7 @@ func TestProgressOfManyChunks(t *testing.T) {
 		h.Writes = append(h.Writes, rpcrdma.WriteChunk{{Handle: uint32(i), Length: 8, Offset: 0}})
 	}
 	w.send(0, msg(h, rpc(7, false, 100003, 40)))
-	w.tr.Each(func(tx *transaction.Transaction) bool {
+	for tx := range w.tr.Open() {
 		p := tx.Progress(nil)
 		sum := uint64(0)
 		for _, c := range p {
@@ -111,6 +117,5 @@ func TestProgressOfManyChunks(t *testing.T) {
 		if len(p) != 16 || sum != 800 {
 			t.Errorf("%d chunks of %d bytes", len(p), sum)
 		}
-		return true
-	})
+	}
 }

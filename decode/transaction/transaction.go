@@ -169,7 +169,7 @@ type Transaction struct {
 	Troubles     []Trouble
 	TroublesLost int
 
-	// Packets are those of the transaction, with Options.Packets, in the order
+	// Packets lists the transaction's packets, with Options.Packets, in the order
 	// of the capture. PacketsLost counts those beyond the limit.
 	Packets     []Packet
 	PacketsLost int

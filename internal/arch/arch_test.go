@@ -309,7 +309,7 @@ var rules = []rule{
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},
 }
 
-// TestImports holds every Go file of the module, of all platforms, against
+// TestImports checks every Go file of the module, for all platforms, against
 // the rules. Test files may also import what lies in the same top folder,
 // package capture, the helpers below internal and any module of others, since
 // none of that reaches a program; those of analyze also decode, which makes the

@@ -44,7 +44,7 @@ var mayWrite = map[string]string{
 	"test":                                  "tools of the tests",
 }
 
-// TestWrites holds each call that makes, replaces or removes files against the
+// TestWrites compares each call that makes, replaces or removes files with the
 // list: an output that is made elsewhere might be an input, or half of a file
 // after a full disk. It does the same for JSON, whose strings need the escapes of
 // package printable.

@@ -163,7 +163,7 @@ func TestRefused(t *testing.T) {
 // TestDescriptors: names such as /dev/stdin lead to a file that is read.
 func TestDescriptors(t *testing.T) {
 	if _, err := os.Stat("/dev/fd/0"); err != nil {
-		t.Skip("this system has no /dev/fd: ", err)
+		t.Skipf("NOT TESTED: this system has no /dev/fd: %v; `sudo test/live/run` runs it", err)
 	}
 	dir := t.TempDir()
 	put(t, dir+"/in", "input")
@@ -325,7 +325,7 @@ func TestTargets(t *testing.T) {
 // followed.
 func TestPlantedLink(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes a link of another user")
+		t.Skip("NOT TESTED: it makes a link of another user, which needs root; `sudo test/live/run` runs it")
 	}
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o777|fs.ModeSticky))
@@ -444,11 +444,11 @@ func TestUnwritable(t *testing.T) {
 // TestFull: a disk without room leaves the old file.
 func TestFull(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts a small file system")
+		t.Skip("NOT TESTED: it mounts a small file system, which needs root; `sudo test/live/run` runs it")
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); errors.Is(err, syscall.EPERM) {
-		t.Skip("needs the right to mount: ", err)
+		t.Skipf("NOT TESTED: it mounts a small file system: %v; `sudo test/live/run` runs it", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (l *Link) data(n int) []byte {
 	return b
 }
 
-// length draws the length of a chunk: now and then an awkward one.
+// length draws the length of a chunk, sometimes an awkward one.
 func (l *Link) length() int {
 	r := l.n.rng
 	switch r.IntN(6) {

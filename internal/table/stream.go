@@ -15,7 +15,7 @@ type Stream struct {
 }
 
 // NewStream begins a table with a header, which is measured; it still has to be
-// printed. right is that of Print.
+// printed. right is the same as for Print.
 func NewStream(header []string, right []bool) *Stream {
 	s := &Stream{right: right, width: make([]int, len(header))}
 	s.Measure(header)

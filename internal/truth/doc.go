@@ -31,7 +31,7 @@
 // returned. "nomsg" counts calls marshalled as RDMA_NOMSG. A call that was marshalled but never sent, since
 // the connection broke first, is in these counts. "sends" counts calls and replies to backchannel calls.
 //
-// The per-operation counts belong to one mount: they are those of the mount's rpc_clnt and of the clients it
+// The per-operation counts belong to one mount: they cover the mount's rpc_clnt and the clients it
 // was cloned from. The trace names clients by number (task:…@CLIENT); which of them make up the mount is
 // found by trying, see [Mount].
 //

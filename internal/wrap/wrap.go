@@ -14,7 +14,7 @@ import (
 // Kind is one way to wrap a frame.
 type Kind struct {
 	Name string
-	// Tunnel is what a decoder should say of it: Type, HasID, ID and Version.
+	// Tunnel is what a decoder should report: Type, HasID, ID and Version.
 	// Type is 0 where the wrapping is only a link type.
 	Tunnel link.Tunnel
 	Link   capture.LinkType

@@ -5,6 +5,6 @@
 // IOzone.
 //
 // What it measures is this program's client and, as a rule, this program's
-// server: differences between rows are those of the transport. The files are in
+// server: rows differ by the transport only. The files are in
 // the server's memory.
 package bench

@@ -36,7 +36,9 @@ func SVG(w io.Writer, list []*Result) error {
 		}
 	}
 	scale := plot.NewLog(lo, hi, costs.Y1, costs.Y0)
-	scale.Decades(func(y, v float64) { costs.YTick(y, number(v)) })
+	for y, v := range scale.Decades() {
+		costs.YTick(y, number(v))
+	}
 	costs.draw(lines, scale.At, cost)
 	return plot.WriteSVG(w, "Throughput and processor time over the size of calls", &rates.Chart, &costs.Chart, legend(lines))
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Type is what an object of a file system is.
+// Type is the type of an object of a file system.
 type Type uint32
 
-// Types, numbered as ftype3 and nfs_ftype4 are.
+// Types, with the numbers of ftype3 and nfs_ftype4.
 const (
 	Regular   Type = 1
 	Directory Type = 2
@@ -20,7 +20,7 @@ const (
 	Fifo      Type = 7
 )
 
-// Attr is what the package asks of an object's attributes.
+// Attr has the attributes that the package asks for.
 type Attr struct {
 	Type         Type
 	Mode         uint32
@@ -33,7 +33,7 @@ type Attr struct {
 	Major, Minor uint32
 }
 
-// SetAttr are attributes to set; nil leaves one alone.
+// SetAttr has attributes to set; nil leaves one alone.
 type SetAttr struct {
 	Mode         *uint32
 	UID, GID     *uint32
@@ -41,10 +41,10 @@ type SetAttr struct {
 	Atime, Mtime *time.Time
 }
 
-// Mode is a SetAttr of a mode alone.
+// Mode returns a SetAttr that sets the mode only.
 func Mode(m uint32) SetAttr { return SetAttr{Mode: &m} }
 
-// Entry is one name of a directory.
+// Entry is an entry of a directory.
 type Entry struct {
 	Name   string
 	Fileid uint64
@@ -61,8 +61,8 @@ type File struct {
 // entries without saying that it is at the end.
 var ErrListing = errors.New("the listing does not end")
 
-// FS is an NFS client of any version. Handles are as the server gives them.
-// Memory for Read and Write comes from Alloc, so that it can go into chunks.
+// FS is an NFS client of any version. Handles are the server's. Memory for Read and Write
+// comes from Alloc, so that it can travel in chunks.
 // All methods may be called from any goroutine.
 type FS interface {
 	// Version is "3", "4.0", "4.1" or "4.2".
@@ -94,11 +94,11 @@ type FS interface {
 	Open(ctx context.Context, dir []byte, name string, write bool) (*File, error)
 	Close(ctx context.Context, f *File) error
 	Read(ctx context.Context, f *File, offset uint64, p []byte) (n int, eof bool, err error)
-	// Write tells how many bytes the server took.
+	// Write returns how many bytes the server wrote.
 	Write(ctx context.Context, f *File, offset uint64, p []byte, stable bool) (n int, err error)
 	Commit(ctx context.Context, f *File) error
 
-	// Shutdown gives back what the server keeps for this client. It does not
+	// Shutdown releases what the server keeps for this client. It does not
 	// close the Requester.
 	Shutdown(ctx context.Context) error
 }

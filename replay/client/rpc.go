@@ -47,13 +47,13 @@ func IsStatus(err error, code uint32) bool {
 	return errors.As(err, &s) && s.Code == code
 }
 
-// DeniedError is a call that the RPC layer of the server did not execute.
+// DeniedError reports a call that the server's RPC layer rejected.
 type DeniedError struct{ Status string }
 
 func (e *DeniedError) Error() string { return "rpc: " + e.Status }
 
-// Call is one RPC and its outcome. The zero value is ready; it can be used
-// again, and what it held is then gone.
+// Call is one RPC and its outcome. The zero value is ready for use. A Call can be used
+// again, which overwrites what it held.
 type Call struct {
 	transport.Call
 	Header oncrpc.Reply
@@ -63,12 +63,12 @@ type Call struct {
 	items  []transport.Item
 }
 
-// Procedure names what is called.
+// Procedure names a procedure of a program.
 type Procedure struct{ Program, Version, Number uint32 }
 
 // Build fills Message for a call of p. Eligible data of args with Chunk n goes
-// into an item of its own whose bytes are data[n-1]. What the caller set beside
-// that, Results and MaxReply, stays.
+// into an item of its own whose bytes are data[n-1]. Results and
+// MaxReply stay as the caller has set them.
 func (c *Call) Build(p Procedure, cred oncrpc.Auth, args xdr.Message, data ...[]byte) {
 	h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: p.Program, Version: p.Version, Procedure: p.Number, Cred: cred}
 	c.stream, c.items = Append(h.Append(c.stream[:0]), c.items[:0], args, data)
@@ -76,8 +76,8 @@ func (c *Call) Build(p Procedure, cred oncrpc.Auth, args xdr.Message, data ...[]
 	c.XID, c.Err = 0, nil
 }
 
-// Append appends a message whose eligible data of Chunk n stands in data[n-1],
-// and the items that these are. stream is the message so far.
+// Append appends a message, with the eligible data of Chunk n from data[n-1], and the items
+// that the data become. stream is the message so far.
 func Append(stream []byte, items []transport.Item, m xdr.Message, data [][]byte) ([]byte, []transport.Item) {
 	moved := 0
 	for i := range items {
@@ -123,9 +123,9 @@ func Append(stream []byte, items []transport.Item, m xdr.Message, data [][]byte)
 	return stream, items
 }
 
-// Decode takes a reply apart into result, whose opaques alias the reply. The
-// error is a *DeniedError if the call was not executed. A failure that result
-// reports is no error here.
+// Decode decodes a reply into result, whose opaques alias the reply. The error is a
+// *DeniedError if the call was not executed. A failure that result reports is not an error
+// here.
 func (c *Call) Decode(result xdr.Message) error {
 	m := &c.Reply
 	if err := c.Header.Decode(m.Stream, len(m.Stream)); err != nil {
@@ -153,7 +153,7 @@ func (c *Call) Decode(result xdr.Message) error {
 	return nil
 }
 
-// Left is how many bytes followed what the last Decode has read.
+// Left is the number of bytes behind what the last Decode has read.
 func (c *Call) Left() int { return c.reader.Remaining() }
 
 // Do sends a call that Build has made and decodes the reply into result.

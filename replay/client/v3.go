@@ -16,7 +16,7 @@ import (
 // V3 is an FS of version 3.
 type V3 struct {
 	RPC
-	// Mount is where MOUNT is served; nil is the Requester of NFS itself.
+	// Mount is the Requester for MOUNT; nil: the one for NFS.
 	Mount *RPC
 
 	calls sync.Pool
@@ -71,7 +71,7 @@ func (v *V3) do(ctx context.Context, c *Call, number uint32, args xdr.Message, r
 	return nil
 }
 
-// simple makes one call whose result nobody keeps.
+// simple makes one call whose result is not kept.
 func (v *V3) simple(ctx context.Context, number uint32, args xdr.Message, res result) error {
 	c := v.get()
 	defer v.put(c)
@@ -348,7 +348,7 @@ func (v *V3) Read(ctx context.Context, f *File, offset uint64, p []byte) (int, b
 	return n, res.Resok.Eof, err
 }
 
-// take brings data of a reply to p, unless they are there already.
+// take copies data of a reply to p, unless they are already there.
 func take(c *Call, d xdr.Data, p []byte) (int, error) {
 	b := c.Reply.Bytes(d)
 	if len(b) > len(p) {

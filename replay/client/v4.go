@@ -27,7 +27,7 @@ type V4 struct {
 
 var _ FS = (*V4)(nil)
 
-// openState is what an open file is to the server.
+// openState is the server's state of an open file.
 type openState struct{ stateid nfs4.Stateid4 }
 
 // owner is the open-owner of NFSv4.0 (RFC 7530, section 9.1.7).
@@ -36,10 +36,10 @@ type owner struct {
 	seqid uint32
 }
 
-// V4Options are those of NewV4. Zero fields take the defaults.
+// V4Options configures NewV4. Zero fields take the defaults.
 type V4Options struct {
 	Minor uint32
-	// Owner names the client to the server; unlike that of any other client.
+	// Owner names the client to the server. No other client may have the same.
 	Owner []byte
 	// Slots is how many calls may be under way (64); the server may allow less.
 	Slots uint32
@@ -148,12 +148,12 @@ func (v *V4) send(ctx context.Context, c *compound, data ...[]byte) error {
 	return nil
 }
 
-// retries is how often a call is sent again that the server wants to have
-// later (NFS4ERR_DELAY, NFS4ERR_GRACE).
+// retries is how often a call is repeated that the server defers (NFS4ERR_DELAY,
+// NFS4ERR_GRACE).
 const retries = 60
 
-// do makes one call, in a slot of the session if there is one, and again while
-// the server asks for patience.
+// do makes one call, in a slot of the session if there is one, and repeats it while the
+// server defers it.
 func (v *V4) do(ctx context.Context, c *compound, data ...[]byte) error {
 	wait := 10 * time.Millisecond
 	for i := 0; ; i++ {
@@ -189,8 +189,8 @@ func (v *V4) once(ctx context.Context, c *compound, data [][]byte) error {
 	seq := c.args.Ops[0].Body.(*nfs4.SEQUENCE4args)
 	*seq = nfs4.SEQUENCE4args{SaSessionid: s.id, SaSequenceid: slot.next, SaSlotid: slot.number, SaHighestSlotid: s.highest}
 	err = v.send(ctx, c, data...)
-	// The slot's number moves on if the server has executed SEQUENCE. If that
-	// is not known the slot is not used again.
+	// The slot's sequence number advances if the server has executed SEQUENCE. If that is
+	// unknown, the slot is not used again.
 	executed := false
 	if r, ok := c.result(0).(*nfs4.SEQUENCE4res); ok && (err == nil || errors.As(err, new(*StatusError))) {
 		executed = true
@@ -202,7 +202,7 @@ func (v *V4) once(ctx context.Context, c *compound, data [][]byte) error {
 	return err
 }
 
-// session is that of NFSv4.1: its slots are handed out to one call each.
+// session is a session of NFSv4.1: each slot serves one call at a time.
 type session struct {
 	id      [16]byte
 	highest uint32

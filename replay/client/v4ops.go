@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// asked are the attributes that Attr is made of.
+// asked has the attributes that Attr needs.
 var asked = nfs4.AttrBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.FATTR4_TYPE, nfs4.FATTR4_SIZE, nfs4.FATTR4_FILEID,
 	nfs4.FATTR4_MODE, nfs4.FATTR4_NUMLINKS, nfs4.FATTR4_OWNER, nfs4.FATTR4_OWNER_GROUP, nfs4.FATTR4_RAWDEV, nfs4.FATTR4_TIME_ACCESS, nfs4.FATTR4_TIME_MODIFY)}
 
@@ -263,8 +263,8 @@ func (v *V4) open(ctx context.Context, dir []byte, name string, share nfs4.Share
 	return f, nil
 }
 
-// count moves the open-owner's number on, unless the operation was not reached
-// or failed in a way that leaves it (RFC 7530, section 9.1.7).
+// count advances the open-owner's seqid, unless the operation was not reached, or failed in
+// a way that leaves the seqid unchanged (RFC 7530, section 9.1.7).
 func (v *V4) count(c *compound, op nfs4.NfsOpnum4, err error) {
 	if v.Minor > 0 || err != nil && !errors.As(err, new(*StatusError)) {
 		return
@@ -346,7 +346,7 @@ func (v *V4) Commit(ctx context.Context, f *File) error {
 }
 
 // Lock asks for a byte-range lock as a new lock-owner, and returns what Unlock
-// needs. It fails with NFS4ERR_DENIED if there is another one.
+// needs. It fails with NFS4ERR_DENIED if another lock conflicts.
 func (v *V4) Lock(ctx context.Context, f *File, owner []byte, write bool, offset, length uint64) (*Lock, error) {
 	c := v.get()
 	defer v.put(c)
@@ -370,7 +370,7 @@ func (v *V4) Lock(ctx context.Context, f *File, owner []byte, write bool, offset
 		stateid: c.result(-1).(*nfs4.LOCK4res).Resok4.LockStateid}, nil
 }
 
-// Lock is a byte-range lock that is held.
+// Lock is a byte-range lock.
 type Lock struct {
 	handle         []byte
 	stateid        nfs4.Stateid4
@@ -379,7 +379,7 @@ type Lock struct {
 	seqid          uint32 // 4.0
 }
 
-// Unlock gives a lock back.
+// Unlock releases a lock.
 func (v *V4) Unlock(ctx context.Context, l *Lock) error {
 	c := v.get()
 	defer v.put(c)

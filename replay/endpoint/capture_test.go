@@ -120,7 +120,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// compare holds a transaction against the call.
+// compare checks a transaction against the call.
 func compare(t *testing.T, tx *transaction.Transaction, y *laid) {
 	t.Helper()
 	if tx.State != transaction.Complete || tx.Program != rpctest.Program || tx.Procedure != rpctest.Exchange {

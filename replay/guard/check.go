@@ -25,7 +25,7 @@ func (g *Guard) Check(m *transport.Message) error {
 	return nil
 }
 
-// check also tells what the reply will teach.
+// check also returns what the guard will learn from the reply.
 func (g *Guard) check(m *transport.Message) (lesson, *Refused) {
 	c, ok := g.checkers.Get().(*checker)
 	if !ok {
@@ -35,7 +35,7 @@ func (g *Guard) check(m *transport.Message) (lesson, *Refused) {
 	r := c.call(g, m)
 	l := c.lesson
 	if cap(c.encoded) > maxKept {
-		c.encoded = nil // one huge call must not hold memory for ever
+		c.encoded = nil // one huge call must not keep its memory
 	}
 	g.checkers.Put(c)
 	return l, r
@@ -44,7 +44,7 @@ func (g *Guard) check(m *transport.Message) (lesson, *Refused) {
 // maxKept is how many bytes of memory are kept for the next check.
 const maxKept = 2 << 20
 
-// checker is the memory of one check. It is used again for another one.
+// checker is the memory of one check. It is reused.
 type checker struct {
 	header  oncrpc.Call
 	sys     oncrpc.Sys
@@ -88,8 +88,7 @@ func (c *checker) call(g *Guard, m *transport.Message) *Refused {
 	return nil
 }
 
-// decodeHeader takes the RPC header (RFC 5531, section 9) apart. Its XID is the
-// transport's.
+// decodeHeader decodes the RPC header (RFC 5531, section 9). The transport sets the XID.
 func (c *checker) decodeHeader(b []byte) *Refused {
 	h := &c.header
 	if err := h.Decode(b, len(b)); err != nil {
@@ -115,8 +114,8 @@ func (c *checker) decodeHeader(b []byte) *Refused {
 	return nil
 }
 
-// decodeArgs decodes the arguments and makes sure that nothing is left over: that
-// they encode to the same bytes, with the same items apart.
+// decodeArgs decodes the arguments and makes sure that nothing is left over: they must encode
+// to the same bytes, with the same items in chunks.
 func (c *checker) decodeArgs(name string, args xdr.Message, m *transport.Message) *Refused {
 	at := c.header.Size()
 	body := m.Stream[at:]
@@ -132,7 +131,7 @@ func (c *checker) decodeArgs(name string, args xdr.Message, m *transport.Message
 	if err := r.Err(); err != nil {
 		return &Refused{Reason: Malformed, What: name, Detail: err.Error()}
 	}
-	// Bytes that are left, or missing, differ, too.
+	// This also finds bytes that are left over or missing.
 	if c.encoded = args.Append(c.encoded[:0]); !bytes.Equal(c.encoded, body) {
 		return &Refused{Reason: Ambiguous, What: name, Detail: "at offset " + strconv.Itoa(at+differ(c.encoded, body))}
 	}
@@ -149,7 +148,7 @@ func (c *checker) decodeArgs(name string, args xdr.Message, m *transport.Message
 	return nil
 }
 
-// differ is where two byte strings begin to differ.
+// differ returns the first place where two byte strings differ.
 func differ(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -193,7 +192,7 @@ func (c *checker) judge(g *Guard, name string, args xdr.Message) *Refused {
 	return nil
 }
 
-// file is the object of a place, or the directory that its name is in.
+// file returns the object of a place, or the directory of its name.
 func (c *checker) file(g *Guard, p *ops.Place) file {
 	switch p.File {
 	case ops.Given:
@@ -217,7 +216,7 @@ func (c *checker) ofVersion2() bool {
 		h.Program == nfsacl.NFS_ACL_PROGRAM && h.Version == nfsacl.NFS_ACL_V2
 }
 
-// makesDirectory reports whether arguments are those of what makes a directory.
+// makesDirectory reports whether a call with these arguments makes a directory.
 func makesDirectory(args xdr.Message) bool {
 	switch m := args.(type) {
 	case *nfs3.MKDIR3args:

@@ -38,7 +38,7 @@ func opens(name string, create bool) *nfs4.OPEN4args {
 	return a
 }
 
-// TestVerdicts holds one call of each kind against what is to become of it, with
+// TestVerdicts checks what becomes of one call of each kind, with
 // and without leave to write.
 func TestVerdicts(t *testing.T) {
 	const pass = guard.Reason(0)

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// maxMinor is the highest minor version of NFSv4 that is known.
+// maxMinor is the highest known minor version of NFSv4.
 const maxMinor = 2
 
 // compound decides on the operations of a COMPOUND, one after the other.
@@ -46,7 +46,7 @@ func (c *checker) compound(g *Guard, m xdr.Message) *Refused {
 	return nil
 }
 
-// attributes are those that an operation sets or compares.
+// attributes returns the attributes that an operation sets or compares.
 func attributes(m xdr.Message) *nfs4.Fattr4 {
 	switch m := m.(type) {
 	case *nfs4.SETATTR4args:
@@ -71,8 +71,8 @@ func attributes(m xdr.Message) *nfs4.Fattr4 {
 	return nil
 }
 
-// attributes looks into values that have no length of their own (RFC 8881, section
-// 3.3.7): all of them have to be known, to the last byte.
+// attributes decodes attribute values, which have no length of their own (RFC 8881, section
+// 3.3.7): each must be known, to the last byte.
 func (c *checker) attributes(name string, f *nfs4.Fattr4) *Refused {
 	a := &c.attrs
 	if err := a.Decode(f); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// foreign names what belongs to a client that is not this run's: its name, its id,
-// a session, a state id; empty if nothing does. Operations on them change nothing
-// in a file system, but end or use what others have.
+// foreign reports what belongs to a client of somebody else: its name, its id, a session, a
+// state id. It is empty if nothing does. Operations on these change nothing in a file system,
+// but end or use the state of others.
 func (g *Guard) foreign(e *ops.Entry, minor uint32, m xdr.Message) string {
 	const client, session, state = "client", "session", "state id"
 	g.mu.RLock()
@@ -87,7 +87,7 @@ func (g *Guard) ownsState(s *nfs4.Stateid4) bool {
 	return ok
 }
 
-// special reports whether a state id is nobody's (RFC 7530, section 9.1.4.3).
+// special reports whether a state id is a special one (RFC 7530, section 9.1.4.3).
 func special(s *nfs4.Stateid4) bool {
 	for _, b := range s.Other[1:] {
 		if b != s.Other[0] {
@@ -97,7 +97,7 @@ func special(s *nfs4.Stateid4) bool {
 	return s.Other[0] == 0 || s.Other[0] == 0xff
 }
 
-// callable reports whether an address is ours, or that of nobody.
+// callable reports whether an address is ours, or no address.
 func (g *Guard) callable(address []byte) bool {
 	return len(address) == 0 || string(address) == "0.0.0.0.0.0" || g.callbacks.has(address)
 }

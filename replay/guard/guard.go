@@ -1,12 +1,11 @@
-// Package guard decides for each call of a replay whether it may be sent. It looks
-// at the encoded call, as the transport will send it, and at nothing else: what a
-// plan says about a call is no reason to send it.
+// Package guard decides for each call of a replay whether it may be sent. It looks only at the
+// encoded call that the transport will send, and trusts nothing that a plan says.
 //
 // A call is sent if it can be decoded to its last byte, if package ops knows it,
 // and if what it changes lies below the base: each handle that decides where a
 // change lands has to be one that the server returned for an object inside, and
-// each name a plain one. The guard learns such handles by itself, from replies to
-// calls about objects inside; the base is told to it.
+// each name must be a plain one. The guard learns such handles from replies to calls about
+// objects inside. Base tells it the handle of the base.
 package guard
 
 import (
@@ -20,13 +19,13 @@ import (
 type Options struct {
 	// Write allows calls that change something, below the base.
 	Write bool
-	// Owner is how the names begin by which this run's clients of NFSv4 introduce
-	// themselves. A name that others may have would end their state.
+	// Owner is the prefix of the names of this run's NFSv4 clients. A name that others may
+	// have would end their state.
 	Owner []byte
 }
 
-// Guard keeps what is known of a server. Its methods may be called from any
-// goroutine. The zero Guard knows of no base and lets nothing change.
+// Guard keeps what is known about a server. Its methods may be called from any goroutine. The
+// zero Guard knows no base and lets nothing change.
 type Guard struct {
 	opt      Options
 	checkers sync.Pool
@@ -42,13 +41,13 @@ type Guard struct {
 	making    *making
 }
 
-// set holds byte strings. To look one up allocates nothing.
+// set holds byte strings. Looking one up allocates nothing.
 type set map[string]struct{}
 
 func (s set) has(b []byte) bool { _, ok := s[string(b)]; return ok }
 
-// maxKnown bounds each set: a server must not fill our memory. What comes later is
-// not known, and so not changed.
+// maxKnown bounds each set, so that a server cannot fill our memory. Later objects stay
+// unknown, and so are not changed.
 const maxKnown = 1 << 20
 
 func (s *set) add(b []byte) {
@@ -72,11 +71,10 @@ func remember[K comparable](m *map[K]struct{}, k K) {
 // making is the directory that may be made although its parent is outside.
 type making struct{ parent, name []byte }
 
-// New returns a Guard that knows of no base.
+// New returns a Guard without a base.
 func New(o Options) *Guard { return &Guard{opt: o} }
 
-// Base makes a directory, and what will be found below it, the place where things
-// may change. The permission of MakeBase is over.
+// Base allows changes in a directory and below it. It ends the permission of MakeBase.
 func (g *Guard) Base(handle []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,8 +82,8 @@ func (g *Guard) Base(handle []byte) {
 	g.making = nil
 }
 
-// Above says that a directory lies above the base, so that nothing in it may
-// change, even if the server returns its handle for something below.
+// Above forbids changes in a directory above the base, even if the server returns its handle
+// for something below.
 func (g *Guard) Above(handle []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +128,7 @@ func (g *Guard) OwnState(other [12]byte) {
 	remember(&g.states, other)
 }
 
-// knows reports whether a handle is that of an object inside.
+// knows reports whether a handle belongs to an object inside.
 func (g *Guard) knows(handle []byte) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -9,21 +9,21 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// lesson is what the reply to a call will teach.
+// lesson is what to learn from the reply to a call.
 type lesson struct {
 	// procedure of NFSv3 whose result holds handles of objects inside; 0 if none.
 	procedure uint32
-	// files are the operations of a COMPOUND whose results do, by bits; of those
-	// beyond the 64th nothing is learned.
+	// files has a bit for each operation of a COMPOUND whose results do. Nothing is learned
+	// from operations beyond the 64th.
 	files uint64
-	// own says that an operation gives this run a client, a session or a state id.
+	// own: an operation gives this run a client, a session or a state id.
 	own   bool
 	minor uint32
 }
 
 func (l *lesson) none() bool { return l.procedure == 0 && l.files == 0 && !l.own }
 
-// ofProcedure sees a procedure that may be sent.
+// ofProcedure adds what a procedure that may be sent will teach.
 func (l *lesson) ofProcedure(g *Guard, h *oncrpc.Call, a *ops.Act) {
 	if h.Program != nfs3.NFS_PROGRAM || h.Version != nfs3.NFS_V3 {
 		return
@@ -38,8 +38,8 @@ func (l *lesson) ofProcedure(g *Guard, h *oncrpc.Call, a *ops.Act) {
 	}
 }
 
-// ofOperation sees one that may be sent; inside tells of the current file handle
-// after it.
+// ofOperation does the same for an operation. inside is about the current file handle after
+// it.
 func (l *lesson) ofOperation(i int, minor uint32, op *nfs4.Op, inside bool) {
 	e := ops.Operation(op.Number)
 	if e == nil {
@@ -55,7 +55,7 @@ func (l *lesson) ofOperation(i int, minor uint32, op *nfs4.Op, inside bool) {
 	l.minor = minor
 }
 
-// pupil decodes replies. It is used again for another one.
+// pupil decodes replies. It is reused.
 type pupil struct {
 	g      *Guard
 	lesson lesson
@@ -81,7 +81,7 @@ func (g *Guard) pupil(l lesson) *pupil {
 	return p
 }
 
-// over is the Done of a call whose reply teaches something.
+// over is the Done of a call from whose reply something is learned.
 func (p *pupil) over(c *transport.Call) {
 	next := p.next
 	if c.Err == nil {
@@ -94,7 +94,7 @@ func (p *pupil) over(c *transport.Call) {
 	}
 }
 
-// learn takes in a reply. One that cannot be decoded teaches nothing.
+// learn learns from a reply. One that cannot be decoded is ignored.
 func (p *pupil) learn(m *transport.Message) {
 	h := &p.header
 	if err := h.Decode(m.Stream, len(m.Stream)); err != nil || !h.Succeeded() || h.Size() > len(m.Stream) {
@@ -115,7 +115,7 @@ func (p *pupil) learn(m *transport.Message) {
 	}
 	p.compound.Decode(r)
 	for i := range p.compound.Ops {
-		p.operation(i, p.compound.Ops[i].Body)
+		p.operation(i, &p.compound.Ops[i])
 	}
 }
 
@@ -144,39 +144,28 @@ func (p *pupil) procedure(r *xdr.Reader) {
 	p.file(p.outcome.Handle)
 }
 
-func (p *pupil) operation(i int, res xdr.Message) {
-	if s, ok := res.(xdr.Status); ok {
-		if code, _ := s.StatusCode(); code != 0 {
-			return
-		}
+func (p *pupil) operation(i int, op *nfs4.Op) {
+	e := ops.Operation(op.Number)
+	if code, _, _ := op.Status(); e == nil || code != 0 {
+		return
 	}
 	inside := i < 64 && p.lesson.files&(1<<i) != 0
-	g := p.g
-	switch m := res.(type) {
-	case *nfs4.GETFH4res:
-		if inside {
-			p.file(m.Resok4.Object)
-		}
-	case *nfs4.READDIR4res:
-		if inside {
-			p.entries(m.Resok4.Reply.Entries)
-		}
-	case *nfs4.EXCHANGE_ID4res:
-		g.OwnClient(m.EirResok4.EirClientid)
-	case *nfs4.SETCLIENTID4res:
-		g.OwnClient(m.Resok4.Clientid)
-	case *nfs4.CREATE_SESSION4res:
-		g.OwnSession(m.CsrResok4.CsrSessionid)
-	case *nfs4.OPEN4res:
-		p.state(&m.Resok4.Stateid)
-		switch d := &m.Resok4.Delegation; d.DelegationType {
-		case nfs4.OPEN_DELEGATE_READ:
-			p.state(&d.Read.Stateid)
-		case nfs4.OPEN_DELEGATE_WRITE:
-			p.state(&d.Write.Stateid)
-		}
-	case *nfs4.LOCK4res:
-		p.state(&m.Resok4.LockStateid)
+	if m, ok := op.Body.(*nfs4.READDIR4res); ok && inside {
+		p.entries(m.Resok4.Reply.Entries)
+	}
+	e.Outcome(op.Body, &p.outcome)
+	if inside && e.Gives.Has(ops.Handle) {
+		p.file(p.outcome.Handle)
+	}
+	if id := p.outcome.Client; id != nil {
+		p.g.OwnClient(*id)
+	}
+	if id := p.outcome.Session; id != nil {
+		p.g.OwnSession(*id)
+	}
+	if e.Gives.Has(ops.State) {
+		p.state(p.outcome.State)
+		p.state(p.outcome.Delegation)
 	}
 }
 
@@ -192,14 +181,14 @@ func (p *pupil) entries(list []nfs4.Entry4) {
 	}
 }
 
-// state takes in a state id of NFSv4.0.
+// state takes in a state id of NFSv4.0, which may be nil.
 func (p *pupil) state(s *nfs4.Stateid4) {
-	if p.lesson.minor == 0 {
+	if s != nil && p.lesson.minor == 0 {
 		p.g.OwnState(s.Other)
 	}
 }
 
-// file takes in the handle of an object inside. The empty one is that of no object
+// file takes in the handle of an object inside. The empty one belongs to no object
 // (in NFSv3 the public one, RFC 2054).
 func (p *pupil) file(h []byte) {
 	if len(h) == 0 || p.g.knows(h) {

@@ -1,6 +1,6 @@
 package guard
 
-import "fmt"
+import "strings"
 
 // Reason is why a call is not sent.
 type Reason uint8
@@ -9,29 +9,46 @@ type Reason uint8
 const (
 	// Malformed calls cannot be decoded.
 	Malformed Reason = iota + 1
-	// Ambiguous calls are decoded, but are not what their arguments would be
-	// encoded as: bytes are left, padding is not zero, a boolean is neither 0 nor 1.
+	// Ambiguous calls can be decoded, but their arguments encode to other bytes: bytes are
+	// left over, padding is not zero, a boolean is neither 0 nor 1.
 	Ambiguous
-	// Undefined calls have an enumeration, or an attribute, that the protocol, as
-	// far as it is known, does not define.
+	// Undefined calls have a value of an enumeration, or an attribute, that the known
+	// protocol does not define.
 	Undefined
 	// Unknown procedures and operations are not in the table.
 	Unknown
-	// NeverReplayed calls are in it, as such.
+	// NeverReplayed: the table says so.
 	NeverReplayed
-	// Credential: the call is of a user who cannot be checked.
+	// Credential: the credential cannot be checked.
 	Credential
 	// ReadOnly: it would change something, and nothing may be changed.
 	ReadOnly
 	// Outside: it would change something that is not known to be below the base.
 	Outside
-	// InTheWay: it would keep others from something that is not below the base.
+	// InTheWay: it would block others from something that is not below the base.
 	InTheWay
 	// Elsewhere: a name leads out of its directory.
 	Elsewhere
-	// Foreign: it is of a client, a session or a state that is not this run's.
+	// Foreign: it names a client, a session or a state that is not this run's.
 	Foreign
+
+	numReasons
 )
+
+// sentences say the reasons. {what} and {detail} stand for the fields of a Refused.
+var sentences = [numReasons]string{
+	Malformed:     "{what} cannot be decoded: {detail}",
+	Ambiguous:     "{what} is not encoded as its arguments are ({detail})",
+	Undefined:     "{what} has a value that is not defined ({detail})",
+	Unknown:       "{what} is not known",
+	NeverReplayed: "{what} is never replayed",
+	Credential:    "the credential cannot be checked ({detail})",
+	ReadOnly:      "it would change something, which was not allowed",
+	Outside:       "{what} would change something that is not known to be below the base",
+	InTheWay:      "{what} would stand in others' way outside of the base",
+	Elsewhere:     "{what}: the name {detail} leads elsewhere",
+	Foreign:       "{what}: its {detail} is not of this run",
+}
 
 // Refused is the error of a call that was not sent.
 type Refused struct {
@@ -47,29 +64,8 @@ func (r *Refused) Error() string {
 	if what == "" {
 		what = "the call"
 	}
-	switch r.Reason {
-	case Malformed:
-		return fmt.Sprintf("%s cannot be decoded: %s", what, r.Detail)
-	case Ambiguous:
-		return fmt.Sprintf("%s is not encoded as its arguments are (%s)", what, r.Detail)
-	case Undefined:
-		return fmt.Sprintf("%s has a value that is not defined (%s)", what, r.Detail)
-	case Unknown:
-		return fmt.Sprintf("%s is not known", what)
-	case NeverReplayed:
-		return fmt.Sprintf("%s is never replayed", what)
-	case Credential:
-		return fmt.Sprintf("the credential cannot be checked (%s)", r.Detail)
-	case ReadOnly:
-		return "it would change something, which was not allowed"
-	case Outside:
-		return fmt.Sprintf("%s would change something that is not known to be below the base", what)
-	case InTheWay:
-		return fmt.Sprintf("%s would stand in others' way outside of the base", what)
-	case Elsewhere:
-		return fmt.Sprintf("%s: the name %s leads elsewhere", what, r.Detail)
-	case Foreign:
-		return fmt.Sprintf("%s: its %s is not of this run", what, r.Detail)
+	if r.Reason == 0 || r.Reason >= numReasons {
+		return what + " is not sent"
 	}
-	return what + " is not sent"
+	return strings.NewReplacer("{what}", what, "{detail}", r.Detail).Replace(sentences[r.Reason])
 }

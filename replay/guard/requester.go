@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Requester puts the guard before a connection: what it refuses is not sent, and
-// its Err is a *Refused. The call must not change after Start or Do has been
+// Requester puts the guard before a connection: calls that it refuses are not sent, and their
+// Err is a *Refused. The call must not change after Start or Do has been
 // called, as transport.Call demands.
 func (g *Guard) Requester(r transport.Requester) transport.Requester { return &requester{r, g} }
 

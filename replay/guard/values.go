@@ -5,8 +5,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// values looks at each value of arguments, for what encoding them again does not
-// show: enumerations that are not defined, and data that travel apart.
+// values checks what encoding the arguments again does not show: undefined values of
+// enumerations, and data in chunks.
 type values struct {
 	items     []transport.Item
 	chunks    int  // that belong to data
@@ -35,7 +35,7 @@ func (v *values) Data(_ string, d xdr.Data) {
 	}
 }
 
-// Nameless says that nobody reads names here: implementing xdr.Nameless.
+// Nameless implements xdr.Nameless: names are not used here.
 func (*values) Nameless() {}
 
 // Begin and what follows look at nothing.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -329,7 +330,7 @@ func observe4(o *plan.Op, m *nfs4.CompoundRes, c *clocks, f func(*observation)) 
 				info(i, before, &r.Resok4.TargetCinfo)
 			}
 		}
-		if nfs4.NfsOpnum4(m.Ops[i].Number) == nfs4.OP_SAVEFH {
+		if e := ops.Operation(m.Ops[i].Number); e != nil && e.Effect == ops.Saves {
 			saved = object
 		}
 		before = object

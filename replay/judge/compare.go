@@ -32,7 +32,7 @@ type subject struct {
 	// moment says why fields that change with the object may have been read at
 	// another moment; its Code is None if they were not.
 	moment  func() verdict.Reason
-	reading bool // the results are those of a READ of NFSv3
+	reading bool // the results of a READ of NFSv3
 }
 
 func (s *subject) at(i int) place {

@@ -17,7 +17,7 @@ const (
 )
 
 // fields has the class of each field whose differences do not matter as such. A name
-// with a dot is that of a field and what it is in; it comes before the name alone.
+// with a dot names a field and what it is in; it comes before the name alone.
 var fields = map[string]class{
 	// Identity.
 	"fileid": own, "fsid": own, "mounted_on_fileid": own, "filehandle": own, "object": own, "handle.data": own,

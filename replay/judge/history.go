@@ -24,7 +24,7 @@ type history struct {
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
-	// verifiers are those of the latest WRITE to each file that no COMMIT has followed.
+	// verifiers has the verifier of the latest WRITE to each file that no COMMIT has followed.
 	verifiers map[int][8]byte
 	// clocks, handles and chains check the server against itself; changes counts the calls
 	// that may have changed an object.

@@ -91,7 +91,7 @@ func TestWrittenUnexplained(t *testing.T) {
 	w.Skips = []*plan.Skip{{Class: plan.Impossible, Code: plan.SkipCut}}
 	o := &plan.Op{ID: 1, Time: 10, Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_READ, Class: plan.Inferred, Reasons: []string{"why"},
 		Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 2}}, Expect: &plan.Expect{}}
-	for code := range verdict.Codes {
+	for code := range verdict.Codes() {
 		j := New(w, Options{})
 		j.history(0).unhappened[2] = &plan.Op{ID: 7}
 		v := verdict.Of(verdict.Different, verdict.Reason{Code: code})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -98,8 +99,6 @@ func effect4(s *step, e *effect) bool {
 		}
 	case *nfs4.DEALLOCATE4args:
 		e.from, e.to = a.DaOffset, rangeEnd(a.DaOffset, a.DaLength)
-	case *nfs4.WRITE_SAME4args:
-		e.kind = anything
 	case *nfs4.COPY4args:
 		e.copies(s.saved, a.CaSrcOffset, a.CaDstOffset, a.CaCount)
 		if len(a.CaSourceServer) > 0 || !a.CaSynchronous {
@@ -107,9 +106,26 @@ func effect4(s *step, e *effect) bool {
 		}
 	case *nfs4.CLONE4args:
 		e.copies(s.saved, a.ClSrcOffset, a.ClDstOffset, a.ClCount)
+	case *nfs4.ALLOCATE4args:
+		return false // it reserves space and leaves the bytes as they are
 	default:
+		return overwrites(s.op.Compound.Ops[s.at].Op, s.args, e)
+	}
+	return true
+}
+
+// overwrites is the effect of an operation that changes a range in a way that is not
+// known here.
+func overwrites(number uint32, args xdr.Message, e *effect) bool {
+	known := ops.Operation(number)
+	if known == nil {
 		return false
 	}
+	var a ops.Act
+	if known.Act(args, &a); a.Class != ops.Changes || !a.Ranged {
+		return false
+	}
+	e.from, e.to, e.kind = a.Offset, rangeEnd(a.Offset, a.Count), anything
 	return true
 }
 

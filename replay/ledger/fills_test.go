@@ -3,6 +3,10 @@ package ledger
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/xdr"
+	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
 // TestFills checks the ranges against an array.
@@ -68,4 +72,26 @@ func TestFillsEnd(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	})
+}
+
+// TestOverwrites: an operation that changes a range in a way that the judge does not
+// know leaves nothing known of it, and one that changes no range leaves all as it was.
+func TestOverwrites(t *testing.T) {
+	for _, c := range []struct {
+		op   nfs4.NfsOpnum4
+		args xdr.Message
+		want bool
+	}{
+		{nfs4.OP_WRITE_SAME, &nfs4.WRITE_SAME4args{WsaAdb: nfs4.AppDataBlock4{AdbOffset: 100, AdbBlockSize: 10, AdbBlockCount: 3}}, true},
+		{nfs4.OP_ALLOCATE, &nfs4.ALLOCATE4args{AaOffset: 100, AaLength: 30}, false},
+		{nfs4.OP_SETXATTR, &nfs4.SETXATTR4args{}, false},
+		{nfs4.OP_READ, &nfs4.READ4args{Offset: 100, Count: 30}, false},
+		{9999, &nfs4.READ4args{Offset: 100, Count: 30}, false},
+	} {
+		var e effect
+		o := &plan.Op{Compound: &plan.Compound{Ops: []plan.CompoundOp{{Op: uint32(c.op)}}}}
+		if got := effect4(&step{op: o, args: c.args}, &e); got != c.want || got && (e.kind != anything || e.from != 100 || e.to != 130) {
+			t.Errorf("%s: %v %+v", c.op, got, e)
+		}
+	}
 }

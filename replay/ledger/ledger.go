@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -119,7 +120,7 @@ func eachStep(o *plan.Op, args xdr.Message, f func(*step)) {
 	saved, before := 0, 0
 	for i := range c.Ops {
 		object := workload.ObjectAt(o, i)
-		if nfs4.NfsOpnum4(o.Compound.Ops[i].Op) == nfs4.OP_SAVEFH {
+		if e := ops.Operation(o.Compound.Ops[i].Op); e != nil && e.Effect == ops.Saves {
 			saved = object
 		}
 		f(&step{op: o, at: i, args: c.Ops[i].Body, object: object, before: before, saved: saved, fields: o.Compound.Ops[i].Args})

@@ -6,13 +6,13 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 )
 
-// authenticate fills Cred from the header. If the flavor is not served it has
-// answered.
+// authenticate fills in Cred from the header. If the flavor is not served, it answers the
+// call.
 //
-// AUTH_NONE and AUTH_SYS are served, and RPCSEC_GSS if what is before the server
-// has made AUTH_SYS of it (Identified). Of all others, AUTH_TLS (RFC 9289) among
-// them, the credential is bad: AUTH_BADCRED is what Linux answers for a flavor that
-// it does not have, and what makes clients that try one flavor after the other go on.
+// AUTH_NONE and AUTH_SYS are served, and RPCSEC_GSS if what comes before the server has made
+// AUTH_SYS of it (Identified). All others, such as AUTH_TLS (RFC 9289), are answered with
+// AUTH_BADCRED, as Linux does for a flavor that it lacks: clients that try several flavors then
+// try the next one.
 func (c *Call) authenticate() bool {
 	o := &c.server.opt
 	c.Flavor = c.Header.Cred.Flavor

@@ -7,23 +7,23 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Call is a call that a procedure answers. It belongs to the procedure until
-// Send, Fail or Drop; not even its State may be touched after that.
+// Call is a call that a procedure answers. It belongs to the procedure until Send, Fail or
+// Drop. After that nothing of it, including its State, may be used.
 type Call struct {
 	// Header is the call's RPC header.
 	Header oncrpc.Call
-	// Cred is who calls, after squashing.
+	// Cred is the caller, after squashing.
 	Cred store.Cred
-	// User is who the credential says it is, before squashing: two users that
-	// become one are still two. AnonUID with AUTH_NONE.
+	// User is the user in the credential, before squashing, which tells users apart that
+	// squashing makes one. With AUTH_NONE it is AnonUID.
 	User uint32
 	// Flavor is how it was authenticated: AuthNone, AuthSys or RPCSecGSS. Pseudo is the
 	// same, and for RPCSecGSS the pseudo flavor, which also says how it was protected.
 	Flavor, Pseudo oncrpc.Flavor
-	// Args reads the arguments; eligible items that travelled apart are known
-	// to it (xdr.Data.Chunk). See Decode and Bytes.
+	// Args reads the arguments. It knows the items that travelled in chunks
+	// (xdr.Data.Chunk). See Decode and Bytes.
 	Args xdr.Reader
-	// State is what the program's NewState has made.
+	// State is from the program's NewState.
 	State any
 	// Out is the reply so far: the RPC header, to which the procedure appends
 	// the results. Bytes of items are not in it, see AddItem.
@@ -44,7 +44,7 @@ type Call struct {
 	cached  *cachedReply
 }
 
-// outKept is how large a reply's memory may be to be kept for others, in bytes.
+// outKept is the largest memory of a reply that is kept for others, in bytes.
 const outKept = 256 << 10
 
 func newCall(s *Server, p *program) *Call {
@@ -56,7 +56,7 @@ func newCall(s *Server, p *program) *Call {
 	return c
 }
 
-// begin starts work on a call of a transport.
+// begin prepares a Call for a transport's exchange.
 func (c *Call) begin(x transport.Exchange, m *transport.Message) {
 	c.x, c.msg = x, m
 	c.Cred = store.Cred{}
@@ -65,7 +65,7 @@ func (c *Call) begin(x transport.Exchange, m *transport.Message) {
 	c.Out = c.Out[:0]
 }
 
-// header decodes the RPC header. If that fails it has answered.
+// header decodes the RPC header. If that fails, it answers the call.
 func (c *Call) header() bool {
 	b := c.msg.Stream
 	if len(b) < 8 || oncrpc.MsgType(uint32(b[4])<<24|uint32(b[5])<<16|uint32(b[6])<<8|uint32(b[7])) != oncrpc.TypeCall {
@@ -126,7 +126,7 @@ func (c *Call) deny(r oncrpc.Reply) {
 	c.failWith(&r)
 }
 
-// Fail answers with an RPC-level error in place of results.
+// Fail answers with an RPC-level error instead of results.
 func (c *Call) Fail(stat oncrpc.AcceptStat) {
 	r := oncrpc.Reply{XID: c.xid(), Stat: oncrpc.Accepted, Accept: stat}
 	c.failWith(&r)
@@ -139,8 +139,8 @@ func (c *Call) failWith(r *oncrpc.Reply) {
 	c.Send()
 }
 
-// Decode reads the arguments. If they cannot be read it answers GARBAGE_ARGS
-// and reports false; so it does if bytes follow them or an item was not wanted.
+// Decode reads the arguments. If they cannot be read, if bytes follow them, or if an item is
+// not eligible, it answers with GARBAGE_ARGS and returns false.
 func (c *Call) Decode(m xdr.Message) bool {
 	m.Decode(&c.Args)
 	if c.Args.Failed() || c.Args.Remaining() != 0 {
@@ -150,8 +150,8 @@ func (c *Call) Decode(m xdr.Message) bool {
 	return true
 }
 
-// Bytes is the content of an eligible item of the arguments. ok is false if
-// fewer bytes came than its length says.
+// Bytes returns the content of an eligible item of the arguments. ok is false if fewer
+// bytes arrived than its length announces.
 func (c *Call) Bytes(d xdr.Data) (b []byte, ok bool) {
 	b = c.msg.Bytes(d)
 	if uint64(len(b)) < uint64(d.Length) {
@@ -163,19 +163,17 @@ func (c *Call) Bytes(d xdr.Data) (b []byte, ok bool) {
 // Peer names the connection.
 func (c *Call) Peer() transport.Peer { return c.x.Peer() }
 
-// Exchange is the call as the transport knows it, for its Backward and
-// Disconnect.
+// Exchange returns the transport's side of the call, for its Backward and Disconnect.
 func (c *Call) Exchange() transport.Exchange { return c.x }
 
-// Message is the call's message.
+// Message returns the call's message.
 func (c *Call) Message() *transport.Message { return c.msg }
 
-// Server is the server that the call came to.
+// Server returns the server that received the call.
 func (c *Call) Server() *Server { return c.server }
 
-// MaxItem limits the n-th eligible item of the reply (counted from 0): to go
-// into the chunk that the client has made for it, it may have at most that many
-// of want bytes.
+// MaxItem returns how many of want bytes the n-th eligible item of the reply (counted from
+// 0) may have, so that it fits into the chunk that the client offers for it.
 func (c *Call) MaxItem(n int, want uint32) uint32 {
 	if room := c.x.MaxResult(n); room != 0 {
 		return min(want, room)
@@ -183,13 +181,13 @@ func (c *Call) MaxItem(n int, want uint32) uint32 {
 	return want
 }
 
-// inlineItem is the size in bytes up to which an item is copied into the reply
-// if there is no chunk for it: that is cheaper than another part of a message.
+// inlineItem is the size in bytes up to which an item without a chunk is copied into the
+// reply, which is cheaper than another part of a message.
 const inlineItem = 1024
 
-// AddData appends an eligible item to the results: its length, and its bytes,
-// which are not copied and must stay until the transport has released the
-// reply. The memory of a Read stays if the ReadResult is from c.Read.
+// AddData appends an eligible item to the results: its length, and its bytes, which are not
+// copied and must stay unchanged until the transport has released the reply. The memory of a
+// ReadResult from c.Read does.
 func (c *Call) AddData(b []byte) {
 	c.Out = xdr.AppendUint32(c.Out, uint32(len(b)))
 	// A reply that is kept may have to go into the chunks of another call.
@@ -201,7 +199,8 @@ func (c *Call) AddData(b []byte) {
 	c.moved += (len(b) + 3) &^ 3
 }
 
-// Items is how many items AddData has set apart so far: the number of the next.
+// Items returns how many items AddData has set apart so far, which is the number of the
+// next.
 func (c *Call) Items() int { return len(c.reply.Items) }
 
 // Read returns a result to read into, which is released with the reply.
@@ -213,11 +212,11 @@ func (c *Call) Read() *store.ReadResult {
 	return c.reads[c.used-1]
 }
 
-// Len is the length of the results so far in bytes, items included.
+// Len returns the length of the results so far in bytes, including items.
 func (c *Call) Len() int { return len(c.Out) - c.base + c.moved }
 
-// Undo takes back all but the first n bytes of the results (of Len). Items that
-// were added after that are taken back, too.
+// Undo shortens the results to their first n bytes (of Len), and removes items that were
+// added after them.
 func (c *Call) Undo(n int) {
 	n += c.base
 	for len(c.reply.Items) > 0 && int(c.reply.Items[len(c.reply.Items)-1].Position) >= n {

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Conn is what programs keep of a connection.
+// Conn holds what programs keep for a connection.
 type Conn struct {
 	Peer transport.Peer
 
@@ -21,8 +21,7 @@ type conns struct {
 	byID map[uint64]*Conn
 }
 
-// Conn is the connection of the call. It is the same for all calls of a
-// connection.
+// Conn returns the call's connection, the same for all its calls.
 func (c *Call) Conn() *Conn {
 	s, peer := &c.server.conns, c.x.Peer()
 	s.mu.Lock()
@@ -45,8 +44,7 @@ func (c *Call) Conn() *Conn {
 	return conn
 }
 
-// Value is what a program keeps under a key, made by make if there is nothing
-// yet.
+// Value returns what a program keeps under a key. If there is nothing yet, make makes it.
 func (c *Conn) Value(key any, make func() any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +59,8 @@ func (c *Conn) Value(key any, make func() any) any {
 	return v
 }
 
-// OnClose adds a function that is called when the connection has ended; at once
-// if it has.
+// OnClose adds a function to call when the connection has ended. If it already has, f is
+// called at once.
 func (c *Conn) OnClose(f func()) {
 	c.mu.Lock()
 	closed := c.closed

@@ -1,9 +1,9 @@
 package nfsserver
 
-// Once is Procedure.Cached for procedures of which only some calls need it: it
-// reports whether the call is new. Otherwise it has been answered, or will be
-// when the call that it repeats is, and no longer belongs to the procedure. It
-// is to be called before anything is read of Args.
+// Once does for one call what Procedure.Cached does for all calls of a procedure. It
+// reports whether the call is new. A repeated call gets the reply of the first one, now or
+// when there is one, and no longer belongs to the procedure. Once must be called before
+// anything is read from Args.
 func (c *Call) Once() bool {
 	if c.server.replies == nil || c.server.replies.admit(c) {
 		return true

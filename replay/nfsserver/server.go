@@ -1,7 +1,6 @@
-// Package nfsserver answers RPC calls: it is the part of a server that NFSv3,
-// MOUNT and NFSv4 have in common. It knows RPC (RFC 5531), credentials,
-// duplicate requests and connections; what the procedures do is up to the
-// programs that are registered: packages v3, mountd and nfs4 below this one.
+// Package nfsserver answers RPC calls. It is the part of a server that NFSv3, MOUNT and
+// NFSv4 share: RPC (RFC 5531), credentials, duplicate requests and connections. Registered
+// programs execute the procedures: packages v3, mountd and nfs4 below this one.
 //
 // A Server is a transport.Handler, and one Server can serve any number of
 // transports at a time.
@@ -26,8 +25,8 @@ type Program struct {
 	Procedures []Procedure
 	// Guarded says that calls, except for NULL, need one of Options.Flavors.
 	Guarded bool
-	// NewState makes the memory that a call of this program works in
-	// (Call.State). It is used again for other calls, one at a time.
+	// NewState makes the working memory of a call of this program (Call.State). It is used
+	// for one call at a time.
 	NewState func() any
 }
 
@@ -37,24 +36,24 @@ type Procedure struct {
 	// Do answers a call with one of Call.Send, Call.Fail and Call.Drop, before
 	// it returns or later, from any goroutine.
 	Do func(c *Call)
-	// Cached says that a duplicate of the call must get the same reply and not
-	// be done again (RFC 1813, section 4.8.1): the procedure is not idempotent.
+	// Cached: the procedure is not idempotent, so that a duplicate of a call must get the
+	// same reply and not be executed again (RFC 1813, section 4.8.1).
 	Cached bool
-	// Inline says that Do never waits, so that it need not leave the
-	// connection's goroutine even if there are workers.
+	// Inline: Do never blocks, so that it runs on the connection's goroutine even if there
+	// are workers.
 	Inline bool
 }
 
 // Options of a Server.
 type Options struct {
-	// Workers is how many goroutines do procedures. With 0 they are done on the
-	// goroutine of the connection, which is the fastest way if nothing waits:
-	// right for a store in memory, wrong for one that reads disks.
+	// Workers is how many goroutines execute procedures. With 0 the connection's goroutine
+	// does, which is fastest if nothing blocks: right for a store in memory, wrong for one
+	// that reads disks.
 	Workers int
 	// Squash maps users (exports(5) of Linux has the same words).
 	Squash Squash
-	// AnonUID and AnonGID are what users are mapped to, and who comes with
-	// AUTH_NONE. 0 stands for 65534 (nobody): root cannot be chosen.
+	// AnonUID and AnonGID stand for squashed users, and for callers with AUTH_NONE. 0 means
+	// 65534 (nobody): root cannot be chosen.
 	AnonUID, AnonGID uint32
 	// Flavors are what guarded programs may be called with: AUTH_SYS, AUTH_NONE, pseudo
 	// flavors of Kerberos; the preferred ones first. nil stands for AUTH_SYS and AUTH_NONE.
@@ -67,7 +66,7 @@ type Options struct {
 	ReplyBytes int
 }
 
-// Squash says which users become anonymous.
+// Squash selects the users that become anonymous.
 type Squash uint8
 
 // Squash modes.
@@ -96,7 +95,7 @@ type Server struct {
 	calls, failed, duplicates atomic.Uint64
 }
 
-// program is a Program with what belongs to its calls.
+// program is a Program with the memory and counts of its calls.
 type program struct {
 	Program
 	pool   sync.Pool
@@ -216,8 +215,8 @@ func (s *Server) find(number, version uint32) *program {
 	return nil
 }
 
-// versions are the lowest and the highest version of a program; ok is false if
-// there is no such program.
+// versions returns the lowest and the highest version of a program; ok is false if there is
+// no such program.
 func (s *Server) versions(number uint32) (low, high uint32, ok bool) {
 	for _, p := range s.programs {
 		if p.Number != number {
@@ -231,9 +230,9 @@ func (s *Server) versions(number uint32) (low, high uint32, ok bool) {
 	return low, high, ok
 }
 
-// Close stops the workers, after the procedures that they are at. Calls that
-// wait for one, or that come later, are dropped. The transports are to be
-// closed first; what the programs have is theirs to close.
+// Close stops the workers when their current procedures end. Calls that wait for a worker,
+// and later ones, are dropped. Close the transports first. Programs close what belongs to
+// them.
 func (s *Server) Close() {
 	if s.closed.Swap(true) || s.queue == nil {
 		return
@@ -254,7 +253,7 @@ func (s *Server) drain() {
 	}
 }
 
-// Stats are counts since the start of a Server.
+// Stats has counts since the start of a Server.
 type Stats struct {
 	Calls      uint64
 	Failed     uint64 // calls with an RPC-level error
@@ -271,7 +270,7 @@ type ProcedureStats struct {
 	Calls     uint64
 }
 
-// Stats tells the counts, of procedures only those that were called.
+// Stats returns the counts; of procedures, only those that were called.
 func (s *Server) Stats() Stats {
 	st := Stats{Calls: s.calls.Load(), Failed: s.failed.Load(), Duplicates: s.duplicates.Load(), Replies: s.replies.stats()}
 	for _, p := range s.programs {

@@ -52,7 +52,7 @@ type Field struct {
 	Op    int       `json:"op,omitempty"`
 	// Zero: a state id is sent with seqid 0 (NFSv4.1: the most recent one).
 	// Otherwise Value is how far the seqid lagged behind the latest that the
-	// client knew; 0 as a rule. Of a cookie: it was that of the last entry.
+	// client knew; 0 as a rule. Of a cookie: the client continued after the last entry.
 	Zero bool     `json:"z,omitempty"`
 	Data *Payload `json:"data,omitempty"`
 }

@@ -176,7 +176,7 @@ type Result struct {
 	Offset uint64 `json:"offset"`
 	Length uint32 `json:"length"`
 	EOF    bool   `json:"eof,omitempty"`
-	// Hash is that of the bytes (HashData); empty if the capture lacks some.
+	// Hash is HashData of the bytes; empty if the capture lacks some.
 	Hash string `json:"hash,omitempty"`
 	// Text is a link's target.
 	Text []byte `json:"text,omitempty"`

@@ -98,7 +98,7 @@ func FuzzReader(f *testing.F) {
 // The programs of FuzzBuilder's transactions.
 var fuzzPrograms = [...]uint32{nfs4.NFS4_PROGRAM, nfsacl.NFS_ACL_PROGRAM, nfs4.NFS4_CALLBACK, mount.MOUNT_PROGRAM}
 
-// transactions are those of a capture whose messages travel inline, each as
+// transactions returns those of a capture whose messages travel inline, each as
 //
 //	program, version, procedure, flags, connection, 0, length of arguments (2), arguments, results
 func transactions(t testing.TB, packets []capture.Packet) (list [][]byte) {

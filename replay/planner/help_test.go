@@ -137,7 +137,7 @@ func newScene(t *testing.T) *scene {
 }
 
 // call adds a call with its reply, nil for none, 1 µs after the one before. It
-// takes 1 µs, or as long as is said.
+// takes 1 µs, or as long as given.
 func (s *scene) call(version, procedure uint32, args, result xdr.Message, took ...int64) {
 	s.t.Helper()
 	d := int64(1000)
@@ -199,7 +199,7 @@ func (s *scene) plan() *loaded {
 	return load(s.t, s.out)
 }
 
-// object is that of a path.
+// object finds the object of a path.
 func (l *loaded) object(t *testing.T, path string) *plan.Object {
 	t.Helper()
 	for i := range l.Objects {

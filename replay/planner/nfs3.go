@@ -11,7 +11,7 @@ import (
 )
 
 // nfs3 fills the op with a call of NFSv3 or NFSACL: its arguments by symbols, what
-// it depends on, and what its reply says of the name space.
+// it depends on, and what its reply says about the name space.
 func (c *call) nfs3() {
 	c.form.reset()
 	c.acts(ops.Procedure(c.v.Tx.Program, c.v.Tx.Version, c.v.Tx.Procedure), c.v.Args)

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// TestRoom builds plans of captures that want to exhaust whoever reads them,
+// TestRoom builds plans of captures that are made to exhaust their readers,
 // with hardly any memory for tables: what comes of it is a plan that holds
 // together, with all calls, and that says which limits it has reached.
 func TestRoom(t *testing.T) {

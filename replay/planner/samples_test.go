@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write the golden summaries anew")
 
 // TestSamples makes a plan of each sample, compares its summary with the one
-// that was looked at, and holds the plan against its own rules.
+// that was looked at, and checks the plan against its own rules.
 func TestSamples(t *testing.T) {
 	for _, name := range sampleNames(t) {
 		base, _, _ := strings.Cut(filepath.Base(name), ".pcap")
@@ -56,7 +56,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// counts holds the summary against the lines.
+// counts compares the summary with the lines.
 func (l *loaded) counts(t *testing.T) {
 	t.Helper()
 	s := l.Header.Summary

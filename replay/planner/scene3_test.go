@@ -367,7 +367,7 @@ func TestPutOff(t *testing.T) {
 	l.want(t, "type", l.object(t, "a").Type, "file")
 }
 
-// Beyond the limit, handles are sent as captured, and it is said.
+// Beyond the limit, handles are sent as captured, and a note says so.
 func TestObjectLimit(t *testing.T) {
 	s := newScene(t)
 	s.b.opt.Objects = 5

@@ -114,7 +114,7 @@ func (s *states) addSession(k sessionKey, cl *client) *session {
 	return x
 }
 
-// client is that of a client id; one that is new was there before.
+// client returns the client of a client id; a new one was there before the capture.
 func (s *states) client(c *call, id uint64) *client {
 	k := clientKey{c.server, id}
 	x := s.clients[k]
@@ -255,7 +255,7 @@ func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind,
 	return x
 }
 
-// state is that of a state id in a call; one that is new was there before.
+// state returns the state of a state id in a call; a new one was there before the capture.
 func (s *states) state(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj) *state {
 	k := stateKey{c.server, id.Other}
 	x := s.states[k].real()

@@ -24,7 +24,7 @@ type Outcome struct {
 	Again         bool // it was sent more than once
 }
 
-// Recorder collects what a Report says of calls. It belongs to one goroutine.
+// Recorder collects what a Report says about calls. It belongs to one goroutine.
 type Recorder struct {
 	// Mismatches is how many calls that were neither same nor equivalent are listed.
 	Mismatches int

@@ -38,7 +38,7 @@ func then(sentence string, r *verdict.Reason) string {
 // detail is the sentence of a reason that comes from elsewhere.
 func detail(r *verdict.Reason) string { return r.Detail }
 
-// sentences are those of all codes: strings, or functions for those with arguments.
+// sentences has one for each code: a string, or a function if there are arguments.
 var sentences = [256]any{
 	verdict.StateProtection: "machine credentials need RPCSEC_GSS: the server's state is not protected by one",
 	verdict.DirectorySize:   "size and link count of a directory",

@@ -10,7 +10,7 @@ import (
 func TestSentences(t *testing.T) {
 	seen := map[string]verdict.Code{}
 	known := map[verdict.Code]bool{}
-	for c := range verdict.Codes {
+	for c := range verdict.Codes() {
 		known[c] = true
 		r := &verdict.Reason{Code: c, At: verdict.Place{Path: "where"}, Now: "now", Was: "was", Detail: c.String() + " detail", N: 3, M: 4, Call: verdict.Call{ID: 5, What: "what"}}
 		s := Sentence(r)

@@ -13,7 +13,7 @@ import (
 )
 
 // call is one call of a run, from the moment at which it is due. It is used again for
-// another one. Its state is that of its entry (package schedule).
+// another one. Its entry has its state (package schedule).
 type call struct {
 	client.Call
 	inbox *inbox // where it comes back to

@@ -57,7 +57,7 @@ func (p *prober) ServeRPC(x transport.Exchange) {
 	p.Handler.ServeRPC(x)
 }
 
-// universal reads an address whose last two parts are those of the port.
+// universal reads an address whose last two parts are the port.
 func universal(s string) netip.AddrPort {
 	parts := strings.Split(s, ".")
 	if len(parts) != 6 {

@@ -82,7 +82,7 @@ func (e *engine) hangUp() {
 	}
 }
 
-// credentials are those of the plan, ready for use.
+// credentials returns the plan's credentials, ready for use.
 func credentials(t *plan.Tables) []oncrpc.Auth {
 	out := make([]oncrpc.Auth, len(t.Credentials)+1)
 	for i := range t.Credentials {

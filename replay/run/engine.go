@@ -52,7 +52,7 @@ type engine struct {
 	broken   error  // a mistake of this program
 }
 
-// counts are those of a run.
+// counts is what a run counts.
 type counts struct {
 	left     int // ops that are not over
 	flying   int // calls under way

@@ -360,7 +360,7 @@ func TestHandlesFromAbove(t *testing.T) {
 	}
 }
 
-// TestRawInside: raw fields are no crime, if their bytes are those of the base.
+// TestRawInside: raw fields are allowed if their bytes are the handle of the base.
 func TestRawInside(t *testing.T) {
 	s := canaries(t, "tcp", "4.0")
 	before := s.outside(t)

@@ -27,7 +27,7 @@ const (
 // Access leads to the target beside the captured connections. The run closes it.
 type Access struct {
 	NFS     transport.Requester
-	Mount   transport.Requester // of MOUNT, for NFSv3; nil is that of NFS
+	Mount   transport.Requester // for MOUNT, with NFSv3; nil: the one for NFS
 	Version string              // of NFS: "3", "4.0" …
 	Cred    oncrpc.Auth         // the user who finds the directory and makes the files
 }

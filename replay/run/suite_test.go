@@ -111,7 +111,7 @@ func TestMutants(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	for k := range mutant.Kinds {
+	for k := range mutant.Kinds() {
 		try(k.Name, k.What, k.Bytes(), wrong{store: k})
 	}
 	for i := range wireKinds {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Status is the outcome of a work request. The names are those of libibverbs.
+// Status is the outcome of a work request, named as in libibverbs.
 type Status uint8
 
 // Statuses.

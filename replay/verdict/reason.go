@@ -1,5 +1,7 @@
 package verdict
 
+import "iter"
+
 // Reason is why a call got its verdict: a code and its arguments. The comment of a
 // Code names the fields that it uses; the others are zero. Reasons can be compared
 // with ==.
@@ -235,10 +237,12 @@ func (c Code) String() string {
 func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Codes are all codes that are defined.
-func Codes(yield func(Code) bool) {
-	for c := range codes {
-		if codeNames[c] != "" && c != None && !yield(c) {
-			return
+func Codes() iter.Seq[Code] {
+	return func(yield func(Code) bool) {
+		for c := range codes {
+			if codeNames[c] != "" && c != None && !yield(c) {
+				return
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // TestCodes: each code has a name of its own.
 func TestCodes(t *testing.T) {
 	seen := map[string]verdict.Code{}
-	for c := range verdict.Codes {
+	for c := range verdict.Codes() {
 		name := c.String()
 		if other, ok := seen[name]; ok || name == "unknown" {
 			t.Errorf("codes %d and %d are both %q", c, other, name)

@@ -95,16 +95,15 @@ func namedBy(o *plan.Op, c *plan.CompoundOp, at int) (id int, named bool) {
 // boundAfter is the object whose handle the next GETFH returns.
 func boundAfter(o *plan.Op, at int) int {
 	for i := at + 1; i < len(o.Compound.Ops); i++ {
-		switch nfs4.NfsOpnum4(o.Compound.Ops[i].Op) {
-		case nfs4.OP_GETFH:
+		switch e := ops.Operation(o.Compound.Ops[i].Op); {
+		case e == nil || e.MovesFile():
+			return 0
+		case e.Gives.Has(ops.Handle):
 			for k := range o.Binds {
 				if o.Binds[k].At == i && o.Binds[k].Kind == plan.FieldHandle {
 					return o.Binds[k].Ref
 				}
 			}
-			return 0
-		case nfs4.OP_GETATTR, nfs4.OP_ACCESS:
-		default:
 			return 0
 		}
 	}

@@ -50,7 +50,7 @@ func TestObjectAt(t *testing.T) {
 	}
 }
 
-// TestBelow: what lies above the base is not below it, whatever a plan says of parents.
+// TestBelow: what lies above the base is not below it, whatever parents a plan names.
 func TestBelow(t *testing.T) {
 	w := &workload.Workload{}
 	w.Tables.Objects = []plan.Object{

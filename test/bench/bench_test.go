@@ -146,7 +146,7 @@ func pipeline(t testing.TB, b []byte, s stage, concurrent bool) decode.Stats {
 	return d.Stats()
 }
 
-// measure runs f until the time is up, and reports what a packet costs.
+// measure runs f until the time is up, and reports the cost of a packet.
 func measure(b *testing.B, size int, f func() uint64) {
 	b.Helper()
 	b.SetBytes(int64(size))

@@ -1,5 +1,5 @@
-// Package docs_test keeps the documentation true: what it shows as output is
-// what the program prints, and what it links to exists.
+// Package docs_test checks the documentation: programs print the output that it shows, and
+// links lead to something that exists.
 package docs_test
 
 import (
@@ -63,8 +63,8 @@ var (
 	plain = regexp.MustCompile(`^[-\w./=,:%+@]+$`)
 )
 
-// arguments splits a command as a shell would: at blanks, but for what stands
-// in single quotes. Anything else that a shell would look at is an error.
+// arguments splits a command as a shell would: at blanks outside of single quotes. Any other
+// character with a meaning to a shell is an error.
 func arguments(command string) (program string, args []string, err error) {
 	words := word.FindAllString(command, -1)
 	for i, w := range words {
@@ -81,8 +81,8 @@ func arguments(command string) (program string, args []string, err error) {
 	return words[0], words[1:], nil
 }
 
-// build makes the programs in a folder. It looks at every source file first: that is how
-// go test learns that a cached result of this test depends on them.
+// build makes the programs in a folder. It reads every source file first, so that go test
+// knows that a cached result of this test depends on them.
 func build(t *testing.T) string {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -191,7 +191,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestSamplesListed makes sure that samples/README.md tells of every sample.
+// TestSamplesListed makes sure that samples/README.md describes every sample.
 func TestSamplesListed(t *testing.T) {
 	text := read(t, "samples/README.md")
 	files, err := filepath.Glob(filepath.Join(root, "samples", "*.pcap*"))

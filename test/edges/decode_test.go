@@ -21,7 +21,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
-// file is a capture and the keytab that opens it, if there is one.
+// file is a capture and the keytab that decrypts it, if there is one.
 type file struct{ name, path, keytab string }
 
 // files are the samples, and the captures of the folder that the environment
@@ -99,8 +99,8 @@ type row struct {
 	state      transaction.State
 	low, high  uint64 // first and last packet of it
 	packets    []transaction.Packet
-	fields     fields // as decoded of just these packets
-	remembered fields // as if what came before had been seen
+	fields     fields // as decoded from these packets only
+	remembered fields // as decoded with the memory of earlier packets
 }
 
 // memory is what a decoder remembers beyond a connection: names of files,
@@ -130,7 +130,7 @@ func (m *memory) fields(tx *transaction.Transaction) (f fields) {
 		panic(err)
 	}
 	m.view.Learn()
-	tx.Notes = tx.Notes[:notes] // what this memory has to say is not for the other one
+	tx.Notes = tx.Notes[:notes] // the two memories stay apart
 	return f
 }
 
@@ -215,8 +215,8 @@ func differing(a, b fields) (names []string) {
 	return names
 }
 
-// carries reports whether a packet of a transaction brings something of it: not
-// only an acknowledgement, a refusal, or what was there before.
+// carries reports whether a packet brings a new part of a transaction: more than an
+// acknowledgement, a refusal, or a repetition.
 func carries(p *transaction.Packet) bool {
 	switch p.Role {
 	case transaction.Ack, transaction.Nak, transaction.Congestion:

@@ -17,7 +17,7 @@ import (
 
 var disturbances = flag.Int("disturb", 4, "packets of each capture that are dropped, doubled, swapped, delayed")
 
-// sizes are what must not be wrong of a transaction.
+// sizes has the fields of a transaction that must never be wrong.
 type sizes struct {
 	state       transaction.State
 	procedure   uint32
@@ -25,7 +25,7 @@ type sizes struct {
 	call, reply uint64
 }
 
-// outcome is what was decoded and checked of a capture.
+// outcome is the result of decoding and checking a capture.
 type outcome struct {
 	transactions map[uint32][]sizes // by XID
 	packets      map[uint64][]uint32
@@ -79,7 +79,7 @@ func judged(packets []capture.Packet, list bool) *outcome {
 	return o
 }
 
-// disturbance is what happens to one packet of a capture.
+// disturbance is a change to one packet of a capture.
 type disturbance string
 
 const (
@@ -110,9 +110,9 @@ func (d disturbance) apply(packets []capture.Packet, at, by int) []capture.Packe
 	return out
 }
 
-// TestDisturbed: whatever the capture did to one packet, no transaction is complete
-// with other bytes than it has, none disappears whose packets are there, and no
-// finding of check blames a peer.
+// TestDisturbed: whatever the capture did to one packet, no transaction is complete with wrong
+// bytes, no transaction disappears whose packets are there, and no finding of check blames a
+// peer.
 func TestDisturbed(t *testing.T) {
 	x := readTable(t, "packets")
 	for _, f := range files(t) {
@@ -137,10 +137,10 @@ func TestDisturbed(t *testing.T) {
 	x.write(t)
 }
 
-// documentedDisturbances is how many of each kind docs/edges.md has the results of.
+// documentedDisturbances is how many of each kind the results in docs/edges.md cover.
 const documentedDisturbances = 250
 
-// disturbed counts what became of the transactions of a capture.
+// disturbed counts the transactions of a capture by outcome.
 type disturbed struct {
 	times  int // that a packet was disturbed
 	marked int // transactions that are no longer complete, and say so

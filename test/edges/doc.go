@@ -1,5 +1,4 @@
-// Package edges compares what is decoded of a part of a capture with what is
-// decoded of the whole: a capture may begin in the middle of a connection, and
-// end there. Its tests cut every sample at several places; RPCRDMA_CAPTURES=DIR
+// Package edges compares the decoded parts of a capture with the decoded whole, since a
+// capture may begin and end in the middle of a connection. Its tests cut every sample at several places; RPCRDMA_CAPTURES=DIR
 // adds captures of your own. docs/edges.md has the result.
 package edges

@@ -15,16 +15,16 @@ import (
 
 var cuts = flag.Int("cuts", 10, "places at which each capture is cut in two")
 
-// tally counts transactions of parts by what became of them.
+// tally counts the transactions of parts by outcome.
 type tally struct {
 	packets, transactions int
 	inside                int // transactions that lie wholly in a part
 	by                    [reasons]int
 }
 
-// TestEdges cuts each capture in two at several places. What lies wholly in one of
-// the two parts must be told as in the whole, but for what has a reason; what the
-// cut divides is shown as far as it is there.
+// TestEdges cuts each capture in two at several places. A transaction that lies entirely in
+// one part must be reported as in the whole, except for differences with a reason. Of a
+// transaction that the cut divides, what is there is shown.
 func TestEdges(t *testing.T) {
 	x := readTable(t, "cuts")
 	for _, f := range files(t) {
@@ -39,13 +39,13 @@ func TestEdges(t *testing.T) {
 	x.write(t)
 }
 
-// documented is how many cuts docs/edges.md has the results of.
+// documented is how many cuts the results in docs/edges.md cover.
 const documented = 10
 
 // differing is why transactions that lie in a part differ.
 func (n *tally) differing() string { return n.list(nameBefore, callCut) }
 
-// divided is what became of transactions that a cut divides.
+// divided is the outcome of transactions that a cut divides.
 func (n *tally) divided() string { return n.list(callCut, reasons) }
 
 func (n *tally) list(from, to reason) string {
@@ -127,7 +127,7 @@ func (f file) learn(packets []capture.Packet, p *part, all []*row, before *memor
 	})
 }
 
-// number finds out which connections of the part are which of the whole.
+// number maps the connections of the part to those of the whole.
 func (p *part) number(all []*row) {
 	p.numbers = numbers{}
 	of := map[[2]uint64]int{}
@@ -141,9 +141,8 @@ func (p *part) number(all []*row) {
 	}
 }
 
-// payload is what a packet carries, without headers that differ between copies:
-// of RoCE packets what lies between BTH and ICRC, of others what their transport
-// carries.
+// payload returns the payload of a packet without headers that differ between copies: of RoCE
+// packets the bytes between BTH and ICRC, of others the payload of their transport.
 func payload(p *capture.Packet) []byte {
 	var f link.Frame
 	link.Decode(p.Link, p.Data, p.Length, &f)

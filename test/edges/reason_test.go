@@ -12,21 +12,21 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// reason is why a transaction of a part differs from that of the whole. Each is
-// proven from the packets, not taken for granted.
+// reason is why a transaction of a part differs from the one of the whole. Each is proven
+// from the packets.
 type reason int
 
 const (
 	unexplained reason = iota
 	same
-	// nameBefore: a path is shorter, because a directory or the file was named by
-	// a transaction outside of the part. With the names of those it is equal.
+	// nameBefore: a path is shorter, because a transaction outside of the part named a
+	// directory or the file. With these names the path is equal.
 	nameBefore
 	// contextBefore: messages stay closed, because the Kerberos context was created
 	// outside of the part. With that context they are equal.
 	contextBefore
-	// sentBefore: that the call had been sent on another connection is not known,
-	// because that was outside of the part.
+	// sentBefore: the call had been sent on another connection outside of the part, which
+	// is not known in the part.
 	sentBefore
 	// otherTap: with two capture points, the first packets of the part are those
 	// of the other one. The packets are the same, their times and numbers are not;
@@ -99,7 +99,7 @@ func (p *part) find(w *row) *row {
 	return near
 }
 
-// copyOf returns a row whose messages are those of w, captured elsewhere.
+// copyOf returns a row with the messages of w, captured elsewhere.
 func (p *part) copyOf(w *row) *row {
 	for _, r := range p.rows {
 		if r.xid == w.xid && !p.taken[r] && p.copied(r.call, w.call) && p.copied(r.reply, w.reply) {
@@ -109,7 +109,7 @@ func (p *part) copyOf(w *row) *row {
 	return nil
 }
 
-// judgeSurplus says what a row is that stands for no transaction of the whole.
+// judgeSurplus explains a row without a transaction in the whole.
 func (p *part) judgeSurplus(r *row) reason {
 	why := unexplained
 	for _, w := range p.all {
@@ -126,7 +126,7 @@ func (p *part) judgeSurplus(r *row) reason {
 	return why
 }
 
-// copied reports whether packets with these numbers carry the same.
+// copied reports whether packets with these numbers carry the same payload.
 func (p *part) copied(a, b []uint64) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -143,14 +143,13 @@ func overlap(a, b []uint64) bool {
 	return len(a) > 0 && len(b) > 0 && a[0] <= b[1] && b[0] <= a[1]
 }
 
-// ofTap are the fields that depend on where a packet was captured.
+// ofTap has the fields that depend on where a packet was captured.
 var ofTap = map[string]bool{
 	"time": true, "call_frame": true, "reply_frame": true, "latency_ns": true, "connection": true, "retransmits": true,
 }
 
-// judge says what became in the part of a transaction of the whole. r is nil if
-// the part does not have it; differing are the fields for which there is no
-// reason.
+// judge reports the outcome of a transaction of the whole in the part. r is nil if the part
+// does not have it; differing has the fields that differ without a reason.
 func (p *part) judge(w *row) (why reason, r *row, unexplainedFields []string) {
 	inside := w.low >= p.lo && w.high <= p.hi
 	r = p.find(w)

@@ -50,7 +50,7 @@ func rowName(line string) (string, bool) {
 	return name, ok && ok2
 }
 
-// check holds a row against the table, or puts it there.
+// check compares a row with the table, or adds it.
 func (x *table) check(t *testing.T, f file, cells ...any) {
 	t.Helper()
 	line := fmt.Sprintf("| `%s` |", f.name)
@@ -67,7 +67,7 @@ func (x *table) check(t *testing.T, f file, cells ...any) {
 	}
 }
 
-// write puts the table back, with -update.
+// write writes the table to the file, with -update.
 func (x *table) write(t *testing.T) {
 	t.Helper()
 	if !*update {

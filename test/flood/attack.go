@@ -138,7 +138,7 @@ func record(m []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, 1<<31|uint32(len(m))), m...)
 }
 
-// deaf is a connection that nobody reads.
+// deaf is a connection whose peer never reads.
 type deaf struct {
 	net.Conn
 	ended chan struct{}
@@ -201,7 +201,7 @@ func slowRecords(ctx context.Context, s *server) (string, error) {
 	return fmt.Sprintf("%d records of 4 MiB, 128 KiB sent and then two bytes a second (%d made)", *silentN, made.Load()), err
 }
 
-// setupThenSilent completes the MPA setup and says nothing more.
+// setupThenSilent completes the MPA setup and sends nothing more.
 func setupThenSilent(ctx context.Context, s *server) (string, error) {
 	made, err := s.flock(ctx, *silentN, func(ctx context.Context, i int) (net.Conn, error) {
 		c, err := dialFrom(other.source(0))(ctx, s.addr.String())
@@ -219,8 +219,7 @@ func setupThenSilent(ctx context.Context, s *server) (string, error) {
 	return fmt.Sprintf("%d connections with a complete MPA setup, then silent (%d made)", *silentN, made.Load()), err
 }
 
-// unreadRDMA calls for large READs as an endpoint does and takes no notice of
-// what comes back.
+// unreadRDMA sends calls for large READs as an endpoint does, and ignores the replies.
 func unreadRDMA(ctx context.Context, s *server) (string, error) {
 	sink := make([]byte, readSize)
 	var made atomic.Int64
@@ -328,8 +327,7 @@ func (s *server) unread(ctx context.Context, i int, sink []byte, made func()) er
 	return nil
 }
 
-// requests sends connection requests that nobody completes: n at once, or
-// without end.
+// requests sends connection requests that are never completed: n at once, or without end.
 func requests(f from, n int) func(context.Context, *server) (string, error) {
 	return func(ctx context.Context, s *server) (string, error) {
 		sources := 1

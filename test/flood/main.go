@@ -42,7 +42,7 @@ var (
 	at      = flag.String("at", "", "where the server listens (used by the command itself)")
 )
 
-// idleGoroutines is what a server without connections has.
+// idleGoroutines is the number of goroutines of a server without connections.
 const idleGoroutines = 4
 
 // row is an attack on a fabric.
@@ -226,7 +226,7 @@ func (s *server) stats() (heap, goroutines int, err error) {
 	return heap, goroutines, err
 }
 
-// peak is the most that the server had resident, in MiB.
+// peak is the server's peak resident memory in MiB.
 func (s *server) peak() int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {

@@ -20,5 +20,5 @@ func newBudget() *budget.Budget {
 	return shared
 }
 
-// tell says what the budget has done.
+// tell reports what the budget has done.
 func tell() { fmt.Fprintf(os.Stderr, "%+v\n", shared.Stats()) }

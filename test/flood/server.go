@@ -91,7 +91,7 @@ func newProvider(fabric string, local netip.Addr) (verbs.Provider, error) {
 	return rocev2.New(rocev2.Options{Local: local})
 }
 
-// legitimate is where the well-behaved peer sends from.
+// legitimate is the address of the well-behaved peer.
 var legitimate = netip.MustParseAddr("127.0.4.2")
 
 // server is the other process, and what the well-behaved peer has.
@@ -118,7 +118,7 @@ func (s *server) close() {
 	}
 }
 
-// connect makes a connection with one call on it, and tells how long that took.
+// connect makes a connection with one call on it, and returns how long that took.
 func (s *server) connect() (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), *patient)
 	defer cancel()

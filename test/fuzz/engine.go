@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// progress is what Go's fuzzing engine has told in its output.
+// progress is what Go's fuzzing engine reports in its output.
 type progress struct {
 	seeds       uint64 // inputs that were run before fuzzing
 	execs       uint64 // the seeds included
@@ -19,7 +19,7 @@ type progress struct {
 	fuzzing     bool
 	failing     string // path of an input that failed, in the package's folder
 	deadline    bool   // the engine ran out of time
-	blind       bool   // nothing is counted of what is reached
+	blind       bool   // no coverage is counted
 	text        []string
 }
 

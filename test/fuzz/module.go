@@ -28,7 +28,7 @@ type module struct {
 	root    string
 	path    string
 	targets []target
-	covered string // the package whose binary tells what is covered, since it was the last one
+	covered string // the package whose binary reports coverage: the last one built
 }
 
 var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
@@ -99,7 +99,7 @@ func (m *module) instrument() []string {
 	return []string{"-gcflags=" + m.path + "/...=-d=libfuzzer", "-gcflags=" + m.path + "/internal/mutate/...="}
 }
 
-// output is Cmd.Output with what the command complained about.
+// output is Cmd.Output with the command's error messages.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

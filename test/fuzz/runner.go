@@ -51,7 +51,7 @@ func (r *runner) wait() {
 	}
 }
 
-// result is what became of a target.
+// result is the outcome of a target.
 type result struct {
 	fuzzed   uint64 // executions of made inputs
 	total    uint64 // of all runs with this corpus
@@ -72,8 +72,8 @@ func (r *result) rate() float64 {
 	return float64(r.fuzzed) / r.cpu.Seconds()
 }
 
-// maxFindings is after how many findings a target is left alone: one mistake
-// is found in many ways.
+// maxFindings is the number of findings after which a target ends: one mistake is found in
+// many ways.
 const maxFindings = 3
 
 // targets runs targets one after the other. The next package is built meanwhile;
@@ -200,7 +200,7 @@ func (r *runner) run(ctx context.Context, t target, corpus string, d time.Durati
 	return p, nil
 }
 
-// enough is how much processor time tells something about a target.
+// enough is the least processor time from which the rate of a target can be judged.
 const enough = 250 * time.Millisecond
 
 // below reports whether a target is executed too rarely. One that has had hardly

@@ -1,6 +1,6 @@
-// Package hostile_test damages every sample in many ways. Whatever comes of it,
-// decoding ends, says what is wrong, keeps to its memory, and what precedes the
-// damage is reported as if there were none.
+// Package hostile_test damages every sample in many ways. In all cases decoding ends, reports
+// what is wrong, stays within its memory, and reports everything before the damage as if there
+// were none.
 package hostile_test
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// all damages every byte instead of a choice of them. It takes hours.
+// all damages every byte instead of some. It takes hours.
 var all = flag.Bool("all", false, "cut each sample at every length and flip every byte")
 
 // rounds is how many cuts and how many flips are tried of each sample.
@@ -58,7 +58,7 @@ func samples(t *testing.T) map[string][]byte {
 	return m
 }
 
-// result is what came of a capture.
+// result is what was decoded of a capture.
 type result struct {
 	lines    []string // one for each transaction
 	problems int
@@ -152,8 +152,8 @@ func TestFlip(t *testing.T) {
 	}
 }
 
-// TestMemory damages the payloads of a sample thoroughly and holds the memory
-// that is left afterwards against a bound.
+// TestMemory damages the payloads of a sample thoroughly, and compares the memory that is in
+// use afterwards with a bound.
 func TestMemory(t *testing.T) {
 	for name, b := range samples(t) {
 		rnd := rand.New(rand.NewPCG(1, uint64(len(b))))

@@ -21,18 +21,18 @@ import (
 const (
 	memoryGoal = 256 << 20
 	ratioGoal  = 3.0 // of CPU times, where 2 is linear
-	suspicious = 2.5 // from where on it is asked what twice as much once more takes
+	suspicious = 2.5 // a ratio from which on a doubled input is measured, too
 	tries      = 5   // that a ratio has, to show that it was others who cost the time
 )
 
-// limited is what every command is told to take once more: a limit is obeyed
+// limited is a memory limit with which every command is run once more. It must be obeyed
 // within a fifth.
 const (
 	limited     = "64M"
 	limitedGoal = 64 << 20 * 6 / 5
 )
 
-// least is how much CPU time tells anything.
+// least is the least CPU time that can be compared.
 const least = 300 * time.Millisecond
 
 // full measures every command with every kind of capture in the sizes of
@@ -108,7 +108,7 @@ var rows = []row{
 	{name: replay + " run", args: "%f builtin", fails: true, hard: []hard{{"files", 4000}, {"writes", 8000}, {"creates", 3000}}},
 }
 
-// exempt are commands that read no capture, and what holds their limits.
+// exempt has the commands that read no capture, and where their limits are tested.
 var exempt = map[string]string{
 	dump + " completion": "reads nothing", top + " completion": "reads nothing", replay + " completion": "reads nothing",
 	dump + " help": "reads nothing", top + " help": "reads nothing", replay + " help": "reads nothing",
@@ -118,7 +118,7 @@ var exempt = map[string]string{
 	replay + " bench": "reads nothing",
 }
 
-// TestCommands holds the rows against what the programs say of their commands.
+// TestCommands compares the rows with the commands that the programs list.
 func TestCommands(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range rows {
@@ -171,9 +171,6 @@ func commands(t *testing.T, bin, name string, path []string) []string {
 // TestLimits runs every command and compares its memory, its time and how it ends
 // with the goal.
 func TestLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the limits of the commands were not measured")
-	}
 	dir := t.TempDir()
 	files := &captures{dir: dir}
 	idle := startup(t)
@@ -267,7 +264,7 @@ func (r *row) run(t *testing.T, file string, flags ...string) cost {
 	return c
 }
 
-// startup is the time that a program takes for nothing.
+// startup is the time that a program takes without input.
 func startup(t *testing.T) time.Duration {
 	t.Helper()
 	least := time.Hour
@@ -325,7 +322,7 @@ func (c *captures) forget() {
 	c.made = nil
 }
 
-// TestKinds holds the generator against its promise: the same number gives the
+// TestKinds checks what the generator promises: the same number gives the
 // same bytes, twice the number about twice as many, and what comes of it are
 // packets that are decoded.
 func TestKinds(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// cost is what a run of a program took.
+// cost is what a run of a program cost.
 type cost struct {
 	Status int           // -1 if a signal ended it
 	Memory int64         // bytes, the peak of what was resident
@@ -23,9 +23,9 @@ type cost struct {
 	Stderr string        // its end
 }
 
-// measureEnv makes the test binary run a program and tell what it cost. The
-// kernel counts for a child what its parent had resident before exec, so that
-// the parent has to be small, and this test is not.
+// measureEnv makes the test binary run a program and report its cost. The kernel counts the
+// memory of the parent before exec for the child, so the parent has to be small, which this
+// test is not.
 const measureEnv = "RPCRDMA_MEASURE"
 
 func TestMain(m *testing.M) {

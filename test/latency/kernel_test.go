@@ -1,4 +1,4 @@
-// Package latency_test holds reports of the samples against what the client's
+// Package latency_test compares reports of the samples with what the client's
 // kernel counted and measured during the same runs.
 package latency_test
 
@@ -55,7 +55,7 @@ func operation(version uint32, procedure string) string {
 	return procedure
 }
 
-// sums are what the kernel says of one operation.
+// sums is what the kernel counted for one operation.
 type sums struct {
 	calls  uint64        // on the wire
 	rtt    time.Duration // as the client measured it

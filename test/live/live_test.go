@@ -70,7 +70,7 @@ func sender(t *testing.T, name string) func(frame []byte) {
 	}
 }
 
-// frames are those of the samples, some behind one tag or two.
+// frames returns the frames of the samples, some behind one tag or two.
 func frames(t *testing.T) (list [][]byte) {
 	t.Helper()
 	files, err := filepath.Glob("../../samples/*.pcap*")
@@ -487,7 +487,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// The listing of a capture under way is that of the file.
+// A capture under way is listed like the file.
 func TestListing(t *testing.T) {
 	exe := os.Getenv("RPCRDMA_DUMP")
 	const sample = "../../samples/rocev2-nfs3-meta.pcap.zst"

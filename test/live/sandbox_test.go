@@ -58,7 +58,7 @@ func threads(t *testing.T, pid int, key string) string {
 
 const noCapabilities = "0000000000000000"
 
-// unprivileged holds the status of a process against what it must be: user IDs
+// unprivileged checks the status of a process: user IDs
 // (one number four times), and nothing to regain privilege with.
 func unprivileged(t *testing.T, pid int, uid, groups string, filtered bool) {
 	t.Helper()
@@ -81,7 +81,7 @@ func unprivileged(t *testing.T, pid int, uid, groups string, filtered bool) {
 	}
 }
 
-// wait polls until something holds.
+// wait polls until a condition is true.
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
@@ -91,8 +91,8 @@ func wait(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// settled waits until a program has given up what it gives up, as far as /proc
-// tells: the filter comes last, of Landlock nothing is to be seen.
+// settled waits until a program has given up its privileges, as far as /proc shows: the filter
+// comes last, and Landlock is not visible.
 func settled(t *testing.T, pid int, filtered bool) {
 	t.Helper()
 	wait(t, "no_new_privs and the filter", func() bool {
@@ -202,7 +202,7 @@ func TestUnprivilegedCapture(t *testing.T) {
 	}
 }
 
-// Who cannot write the files is told so at once, and how to go on.
+// A user who cannot write the files is told at once, with a remedy.
 func TestUnwritable(t *testing.T) {
 	_, b := veth(t)
 	for _, args := range [][]string{{"-w", "a.pcapng"}, {"-w", "a.pcapng", "-C", "1M"}} {

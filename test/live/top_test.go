@@ -68,7 +68,7 @@ func bound() (n int) {
 	return n
 }
 
-// counts are those of one kind of operation, and of its failures.
+// counts holds the calls of one kind of operation, and its failures.
 type counts struct{ calls, errors uint64 }
 
 var metric = regexp.MustCompile(`^rpcrdma_(transactions|errors)_total\{(.*)\} ([0-9.e+]+)$`)
@@ -103,7 +103,7 @@ func metrics(t *testing.T, page string) map[string]counts {
 	return list
 }
 
-// The totals of rpcrdma-top on an interface are those of rpcrdma-dump report on
+// The totals of rpcrdma-top on an interface equal those of rpcrdma-dump report on
 // the same packets, as another process has captured them beside it.
 func TestTop(t *testing.T) {
 	dump := os.Getenv("RPCRDMA_DUMP")
@@ -175,7 +175,7 @@ func replay(t *testing.T, name string, rate int, send func([]byte)) {
 	}
 }
 
-// reported are the counts of rpcrdma-dump report.
+// reported returns the counts of rpcrdma-dump report.
 func reported(t *testing.T, dump, file string) map[string]counts {
 	t.Helper()
 	cmd := exec.Command(dump, "report", "-T", "json", file)

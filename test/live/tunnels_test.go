@@ -49,7 +49,7 @@ func packets(t *testing.T, name string) (list []capture.Packet) {
 	}
 }
 
-// decoded are the transactions of packets, but for times.
+// decoded returns the transactions of packets without times.
 func decoded(list []capture.Packet) (out []string, stats decode.Stats) {
 	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 		out = append(out, fmt.Sprintf("%#x %d+%d R%d W%d %v", tx.XID, tx.Call.Bytes, tx.Reply.Bytes, tx.ReadBytes, tx.WriteBytes, tx.State))
@@ -107,7 +107,7 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// The commands show what comes in tunnels, and say at the start that they do.
+// The commands show traffic in tunnels, and say so at the start.
 func TestTunnelsShown(t *testing.T) {
 	dump := os.Getenv("RPCRDMA_DUMP")
 	const sample = "../../samples/rocev2-nfs41-recall.pcap"

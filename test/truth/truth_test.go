@@ -1,4 +1,4 @@
-// Package truth_test holds the transactions of every sample against what the
+// Package truth_test compares the transactions of every sample with what the
 // kernels at both ends of the wire say about the same run.
 package truth_test
 
@@ -53,8 +53,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// run decodes a capture as rpcrdma-dump does, with the contents of files put
-// together in a directory.
+// run decodes a capture as rpcrdma-dump does, and extracts the contents of files to a
+// directory.
 func run(t *testing.T, file string) ([]*truth.Transaction, string) {
 	t.Helper()
 	r, err := capture.Open([]string{file}, capture.Options{})

@@ -53,7 +53,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// find returns the path and the version of tshark.
+// find returns the path and version of tshark.
 func find(t *testing.T) (path, version string) {
 	t.Helper()
 	path, err := lookUp()

@@ -49,7 +49,7 @@ func captures(t *testing.T) []string {
 	return files
 }
 
-// keytabs are those of the captures that have one.
+// keytabs lists the keytab of each capture that has one.
 var keytabs = map[string]string{}
 
 // keytabOf finds the keytab of a capture: NAME.keytab beside it, or server.keytab

@@ -1,11 +1,9 @@
-// Package tshark compares what this module decodes with what tshark decodes,
-// field by field, over every capture of samples/ and over the folder that
-// RPCRDMA_CAPTURES names.
+// Package tshark compares this module with tshark, field by field, for every capture of
+// samples/ and of the folder that RPCRDMA_CAPTURES names.
 //
-// The two programs share no code, so a mistake would have to be made twice to
-// go unseen. Where tshark is known to be wrong, or says less, an exception
-// stands in exceptions_test.go with the reason; docs/tshark.md tells how each
-// was established. An exception holds for packets with a certain property,
+// The two programs share no code, so both would have to make a mistake for it to go
+// unnoticed. Where tshark is known to be wrong, or shows less, exceptions_test.go has an
+// exception with the reason; docs/tshark.md says how each was established. An exception holds for packets with a certain property,
 // not for a capture, and everything that it does not cover has to agree.
 //
 // The comparison needs tshark, so it is built with the tag tshark only: the

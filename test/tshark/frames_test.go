@@ -19,7 +19,7 @@ func (v values) add(name, value string) {
 	}
 }
 
-// frame is what we say of a packet.
+// frame is what we decode of a packet.
 type frame struct {
 	values values
 	time   int64

@@ -32,7 +32,7 @@ type message struct {
 	decrypted bool // with its keytab, and the checksum was right
 }
 
-// facts is what exceptions may depend on.
+// facts has what exceptions may depend on.
 type facts struct {
 	fabric      rdma.Fabric
 	connection  *rdma.Connection
@@ -56,7 +56,7 @@ type facts struct {
 	retransmits int
 }
 
-// ours is all that we say of a capture.
+// ours is everything that we decode of a capture.
 type ours struct {
 	frames   map[uint64]*frame
 	messages []*message

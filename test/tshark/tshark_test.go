@@ -51,7 +51,7 @@ const (
 	valueSep  = "\x01"
 )
 
-// row is what tshark says of one frame: the values of each field in the order
+// row is what tshark shows of one frame: the values of each field in the order
 // of the packet. Values are in the form that values_test.go defines.
 type row struct {
 	frame     uint64
@@ -109,7 +109,7 @@ func dissect(t *testing.T, tshark, file string, known map[string]bool, extra ...
 			}
 			f := fieldByName[names[i]]
 			for _, v := range strings.Split(c, valueSep) {
-				// Of several empty strings and one nothing is to be seen.
+				// Several empty strings look like one.
 				if v = f.kind.canonical(v); v != "" {
 					r.values[f.name] = append(r.values[f.name], v)
 				}

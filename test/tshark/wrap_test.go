@@ -98,8 +98,8 @@ func shifted(t *testing.T, file string, delta uint32) (middle map[string]uint32)
 	return middle
 }
 
-// TestPSNWrap checks that it makes no difference where the PSNs wrap from
-// 0xffffff to 0, and tells what tshark, if there is one, makes of it.
+// TestPSNWrap checks that it makes no difference where the PSNs wrap from 0xffffff to 0, and
+// reports what tshark, if there is one, makes of it.
 func TestPSNWrap(t *testing.T) {
 	dir := t.TempDir()
 	same := filepath.Join(dir, "same.pcap")

@@ -33,7 +33,7 @@ var (
 // help is what tshark needs to look into a wrapping, or why it cannot.
 type help struct {
 	args    []string
-	refuses string // what it says of the whole file
+	refuses string // what it says about the whole file
 	text    string // of docs/tunnels.md; empty: nothing is needed
 }
 
@@ -92,7 +92,7 @@ func wrapFile(t *testing.T, from, to string, k wrap.Kind) {
 	}
 }
 
-// told is what we say of a capture: its transactions without the tunnel, and the
+// told is what we decode of a capture: its transactions without the tunnel, and the
 // identifiers of the packets that have one.
 func told(t *testing.T, file string) (transactions []string, ids map[uint64]uint32) {
 	t.Helper()
@@ -129,7 +129,7 @@ func told(t *testing.T, file string) (transactions []string, ids map[uint64]uint
 }
 
 // TestWrapped puts samples into every wrapping. Our transactions must be those of
-// the bare capture, for all samples; for a few, tshark must say of the wrapped copy
+// the bare capture, for all samples; for a few, tshark must say about the wrapped copy
 // what we say, and have the same identifiers.
 func TestWrapped(t *testing.T) {
 	tshark, version := find(t)
@@ -184,7 +184,7 @@ func TestWrapped(t *testing.T) {
 	checkTable(t, rows)
 }
 
-// compareWrapped compares what tshark says of a wrapped capture with what we say.
+// compareWrapped compares what tshark and we decode of a wrapped capture.
 func compareWrapped(t *testing.T, tshark string, known map[string]bool, file string, k wrap.Kind, ids map[uint64]uint32) {
 	t.Helper()
 	h := helps[k.Name]
@@ -266,7 +266,7 @@ const (
 	kindsEnd        = "<!-- end of kinds -->\n"
 )
 
-// checkTable holds the table of docs/tunnels.md against rows.
+// checkTable compares the table of docs/tunnels.md with rows.
 func checkTable(t *testing.T, rows []string) {
 	t.Helper()
 	b, err := os.ReadFile(tunnelsDocument)

@@ -59,7 +59,7 @@ func unknownFlag(flags *pflag.FlagSet, e *pflag.NotExistError) error {
 	return Usagef("unknown flag -%s%s", name, where)
 }
 
-// longNames are those of the flags that the help shows.
+// longNames returns the long names of the flags that the help shows.
 func longNames(flags *pflag.FlagSet) []string {
 	var out []string
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -42,7 +42,7 @@ func message(err error) string {
 	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
-// Version is that of the module, with the commit that it was built from and the
+// Version returns the module's version, with the commit that it was built from and the
 // version of Go, as far as they are known: "v1.2.0 commit 0123456789ab go1.26.8".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()

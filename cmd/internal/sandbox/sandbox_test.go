@@ -356,7 +356,7 @@ func directory(t *testing.T) string {
 func abi(t *testing.T) {
 	t.Helper()
 	if v, err := ll.LandlockGetABIVersion(); err != nil || v < landlockSignals {
-		t.Skipf("NOT TESTED: this kernel has version %d of Landlock (%v), the test needs %d", v, err, landlockSignals)
+		t.Skipf("NOT TESTED: this kernel has version %d of Landlock (%v), the test needs %d; `sudo test/live/run` runs it", v, err, landlockSignals)
 	}
 }
 
@@ -400,7 +400,7 @@ func TestConfined(t *testing.T) {
 
 const zeros = "0000000000000000"
 
-// status holds the lines of the status against what they must be.
+// status checks the lines of the status.
 func status(t *testing.T, r results, want map[string]string) {
 	t.Helper()
 	for key, v := range want {
@@ -413,7 +413,7 @@ func status(t *testing.T, r results, want map[string]string) {
 // Root becomes the user that was named, who cannot write where it may not.
 func TestUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED: needs root; test/live/run shows it of the programs")
+		t.Skip("NOT TESTED: it needs root; `sudo test/live/run` runs it")
 	}
 	abi(t)
 	dir, other := directory(t), directory(t)

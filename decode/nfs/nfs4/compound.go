@@ -37,7 +37,7 @@ func (c *CompoundArgs) Walk(v xdr.Visitor) {
 }
 
 // CompoundRes is COMPOUND4res. The array ends with the operation that failed,
-// whose status is that of the whole.
+// whose status is also the status of the COMPOUND.
 type CompoundRes struct {
 	Status Nfsstat4
 	Tag    []byte

@@ -21,7 +21,7 @@ func newFiller(seed uint64) *filler {
 
 type symbolic interface{ Symbol() string }
 
-// enum returns a defined value, or now and then (if any is true) another one.
+// enum returns a defined value, or sometimes (if any is true) another one.
 func (f *filler) enum(v reflect.Value) uint64 {
 	t := v.Type()
 	if f.symbols[t] == nil {

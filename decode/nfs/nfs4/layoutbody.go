@@ -31,7 +31,7 @@ type bodyType struct {
 	make func() xdr.Message
 }
 
-// bodyTypes are those of one kind of body, by layout type. Bodies that are not
+// bodyTypes holds the types of one kind of body, by layout type. Bodies that are not
 // here are empty by the protocol, or opaque (objects, RFC 5664).
 type bodyTypes map[Layouttype4]bodyType
 

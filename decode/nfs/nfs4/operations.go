@@ -111,7 +111,7 @@ func (c *Operations) decode(r *xdr.Reader, t opTable, results bool, field string
 }
 
 // hasData reports whether the length of the data at the end of m has been
-// read, hence all that precedes it.
+// read, and so everything before it.
 func hasData(m xdr.Message) bool {
 	switch m := m.(type) {
 	case *WRITE4args:

@@ -25,36 +25,36 @@ type Place struct {
 // maxPlaces is how many places one operation may have: RENAME, LINK.
 const maxPlaces = 2
 
-// Act is what one call of a procedure or operation does, its arguments
-// considered. It is filled by Entry.Act.
+// Act is what one call of a procedure or operation does with its arguments.
+// Entry.Act fills it in.
 type Act struct {
 	Class  Class
 	places [maxPlaces]Place
 	count  int
 
-	// Ranged: it is about Count bytes at Offset of its Subject, or as many as
-	// there are if that is 2^64-1.
+	// Ranged: the call is about Count bytes at Offset of its Subject; 2^64-1 stands for
+	// all bytes up to the end.
 	Ranged        bool
 	Offset, Count uint64
-	// Text is the target of a symbolic link that is made, as far as it travels
-	// with the call; Attribute the name of an extended attribute; Stable how a
-	// WRITE has to be stored ("FILE_SYNC4").
+	// Text is the target of a new symbolic link, as far as the call carries it inline.
+	// Attribute is the name of an extended attribute. Stable is how a WRITE has to be
+	// stored ("FILE_SYNC4").
 	Text, Attribute []byte
 	Stable          string
 }
 
-// Places are where the call acts. All of them decide where a change lands. Calls
-// that change nothing have them as far as it matters to what they are about.
+// Places returns where the call acts. Together they decide where a change lands. A call
+// that changes nothing has only those that its Subject needs.
 func (a *Act) Places() []Place { return a.places[:a.count] }
 
-// Subject is the place that the call is about: the one that its range lies in, or
-// the first; nil if it has none.
+// Subject returns the place that the call is about: the file of its range, or the
+// first place; nil if there is none.
 func (a *Act) Subject() *Place {
 	switch {
 	case a.count == 0:
 		return nil
 	case a.Ranged:
-		return &a.places[a.count-1] // of COPY and CLONE the destination
+		return &a.places[a.count-1] // for COPY and CLONE the destination
 	}
 	return &a.places[0]
 }
@@ -92,7 +92,7 @@ func (a *Act) span(offset, count uint64) { a.Ranged, a.Offset, a.Count = true, o
 
 func (a *Act) add(p Place) {
 	if a.count == maxPlaces {
-		a.Class = Never // the table is wrong: nothing may come of it
+		a.Class = Never // the table is wrong: never send such a call
 		return
 	}
 	a.places[a.count] = p

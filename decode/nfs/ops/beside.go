@@ -7,9 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/rpcbind"
 )
 
-// mounts are the procedures of MOUNT; the versions differ in how many they have.
-// UMNT and UMNTALL strike clients from the server's list, by address: ours may be
-// that of others.
+// mounts has the procedures of MOUNT; later versions have more of them. UMNT and UMNTALL
+// remove clients from the server's list by address, and others may share our address.
 var mounts = table{
 	mount.MOUNTPROC_NULL:      {Class: Nothing},
 	mount.MOUNTPROC_MNT:       {Class: Nothing},
@@ -21,9 +20,9 @@ var mounts = table{
 	mount.MOUNTPROC2_PATHCONF: {Class: Nothing},
 }
 
-// lockManager are the procedures of NLM up to the last. They belong to hosts, not
-// to connections, and go with NSM and calls in the other direction; versions 1 to
-// 4 have holes in their numbers, which are no procedures.
+// lockManager returns the procedures of NLM up to the last. Locks of NLM belong to hosts,
+// not to connections, and need NSM and calls in the other direction. Versions 1 to 4 do not
+// use all numbers.
 func lockManager(last uint32) table {
 	t := make(table, last+1)
 	t[nlm.NLM_NULL].Class = Nothing
@@ -35,7 +34,7 @@ func lockManager(last uint32) table {
 	return t
 }
 
-// monitor are the procedures of NSM: what hosts tell each other of restarts.
+// monitor has the procedures of NSM, by which hosts announce restarts.
 var monitor = table{
 	nsm.SM_NULL:       {Class: Nothing},
 	nsm.SM_STAT:       {Class: Never},
@@ -46,8 +45,8 @@ var monitor = table{
 	nsm.SM_NOTIFY:     {Class: Never},
 }
 
-// portmap, rpcbind3 and rpcbind4 are the registry of a host's programs. CALLIT,
-// BCAST and INDIRECT call any procedure of any program on the caller's behalf.
+// portmap, rpcbind3 and rpcbind4 have the procedures of the registry of a host's
+// programs. CALLIT, BCAST and INDIRECT call any procedure of any program for the caller.
 var portmap = table{
 	rpcbind.PMAPPROC_NULL:    {Class: Nothing},
 	rpcbind.PMAPPROC_SET:     {Class: Never},

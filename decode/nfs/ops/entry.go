@@ -7,26 +7,26 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Class says what a call may do to a file system. The zero Class is that of what
-// is not known.
+// Class says what a call may do to a file system. The zero Class stands for
+// what is not known.
 type Class uint8
 
 // Classes.
 const (
 	// Unknown is not in the table.
 	Unknown Class = iota
-	// Nothing changes nothing that is stored. Times of last access do not count.
+	// Nothing that is stored changes, apart from times of last access.
 	Nothing
-	// Holds changes nothing that is stored, but keeps others from what they want
-	// to do while it lasts: opens, locks, delegations, layouts.
+	// Holds: nothing that is stored changes, but other clients may be blocked as long as
+	// the state lasts: opens, locks, delegations, layouts.
 	Holds
-	// Changes what is stored: content, names, attributes.
+	// Changes: what is stored changes: content, names, attributes.
 	Changes
-	// Never is not replayed, wherever it acts: it reaches beyond the file system
+	// Never: not replayed, wherever it acts. It reaches beyond the file system
 	// (callbacks, locks of other protocols, the server's registry), or makes the
 	// server call another host.
 	Never
-	// Composed is a COMPOUND: as strong as the strongest of its operations.
+	// Composed: a COMPOUND, as strong as its strongest operation.
 	Composed
 )
 
@@ -48,7 +48,7 @@ const (
 	Keeps Effect = iota
 	// Puts makes the handle among the arguments the current one (PUTFH).
 	Puts
-	// PutsRoot and PutsPublic go to the places that the server has for them.
+	// PutsRoot and PutsPublic go to the server's root and public file handle.
 	PutsRoot
 	PutsPublic
 	// Descends goes to a name in the current directory: LOOKUP, CREATE, and OPEN
@@ -62,25 +62,27 @@ const (
 	Saves
 	Restores
 	// Consumes leaves no current file handle (SECINFO, RFC 8881, section
-	// 2.6.3.1.1.8). NFSv4.0 keeps it, and nobody may rely on that.
+	// 2.6.3.1.1.8). In NFSv4.0 it stays, but that must not be relied on.
 	Consumes
 )
 
 // Entry is what is known of a procedure or operation.
 type Entry struct {
-	// Class is the strongest that its arguments can make of it, Composed apart. Act reports that of a call.
+	// Class is the strongest one that any arguments lead to. Act reports the class of one call.
 	Class Class
-	// Effect is on the file handles of a COMPOUND.
+	// Effect is what it does to the file handles of a COMPOUND.
 	Effect Effect
 	// Minor is the first minor version of NFSv4 that has the operation.
 	Minor uint8
 	// State: it changes what the server keeps for its clients (opens, locks,
 	// sessions), whatever its Class.
 	State bool
-	// Weight and Purpose say what it tells about the COMPOUND that it stands in.
+	// Use is what it does with the state id among its arguments.
+	Use Use
+	// Weight and Purpose describe its COMPOUND.
 	Weight  Weight
 	Purpose Purpose
-	// Gives says what its results hold for later calls.
+	// Gives is what its results give to later calls.
 	Gives Gives
 	// Reply is what can be known of its results before they come.
 	Reply Reply
@@ -99,11 +101,10 @@ func (e *Entry) Act(args xdr.Message, a *Act) {
 	}
 }
 
-// HasPlaces reports whether calls may have places: Act tells no more than the Class
-// of those that have none.
+// HasPlaces reports whether calls may have places. If not, Act reports only the Class.
 func (e *Entry) HasPlaces() bool { return e.act != nil }
 
-// Outcome tells what results say; of those that report a failure, nothing.
+// Outcome fills in what successful results say. After a failure it is empty.
 func (e *Entry) Outcome(results xdr.Message, o *Outcome) {
 	*o = Outcome{}
 	if e.outcome == nil {
@@ -117,9 +118,9 @@ func (e *Entry) Outcome(results xdr.Message, o *Outcome) {
 	e.outcome(results, o)
 }
 
-// Held is the state id of an open, a lock or a delegation without which the
-// operation makes no sense; nil if there is none. READ and WRITE have none: the
-// anonymous one serves them as well.
+// Held returns the state id of the open, lock or delegation that the operation depends on;
+// nil if there is none. READ and WRITE depend on none, since the anonymous state id serves
+// as well.
 func (e *Entry) Held(args xdr.Message) *nfs4.Stateid4 {
 	if e.held == nil {
 		return nil
@@ -127,43 +128,44 @@ func (e *Entry) Held(args xdr.Message) *nfs4.Stateid4 {
 	return e.held(args)
 }
 
+// EndsState reports whether the state that its state id stands for is gone afterwards.
+func (e *Entry) EndsState() bool { return e.Use == Closes || e.Use == Returns || e.Use == Frees }
+
 // MovesFile reports whether another file is the current one afterwards.
 func (e *Entry) MovesFile() bool { return e.Effect != Keeps && e.Effect != Saves }
 
-// Weight says how much an operation tells about its COMPOUND.
+// Weight says how typical an operation is of what its COMPOUND is for.
 type Weight uint8
 
-// Weights, from the most telling to the least.
+// Weights, the most typical first.
 const (
 	// Main is what the COMPOUND is there for.
 	Main Weight = iota
 	// Look looks around: LOOKUP.
 	Look
-	// Aside is asked beside something else: GETATTR, ACCESS.
+	// Aside accompanies something else: GETATTR, ACCESS.
 	Aside
-	// Noise moves file handles about, or stands in every COMPOUND.
+	// Noise moves file handles, or occurs in every COMPOUND.
 	Noise
 )
 
-// Purpose is whom a COMPOUND serves that holds the operation.
+// Purpose is whom a COMPOUND with the operation serves.
 type Purpose uint8
 
 // Purposes.
 const (
 	// Files: an application that works with files.
 	Files Purpose = iota
-	// Lease: the client, which keeps its lease. It stands beside others, too.
+	// Lease: the client, which renews its lease, also beside other operations.
 	Lease
-	// Mounting: the client, which looks for what it mounts.
+	// Mounting: the client, which walks to the directory that it mounts.
 	Mounting
-	// Clients: the client, which makes itself known or takes its leave: client ids,
-	// sessions.
+	// Clients: the client, which registers or leaves: client ids, sessions.
 	Clients
 )
 
-// PlainName reports whether a name is that of an entry of the directory that it is
-// looked up in, and leads nowhere else: not empty, not "." or "..", without slash
-// and NUL.
+// PlainName reports whether a name can only lead to an entry of its directory: it is not
+// empty, not "." or "..", and has no slash or NUL.
 func PlainName(name []byte) bool {
 	switch string(name) {
 	case "", ".", "..":

@@ -174,7 +174,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what is said to give a handle has an outcome, which takes its
+// TestOutcomes: an entry that gives a handle has an outcome, which takes its
 // results, and nothing of results that report a failure.
 func TestOutcomes(t *testing.T) {
 	for k := range all(t) {
@@ -215,6 +215,95 @@ func TestHeld(t *testing.T) {
 		s := ops.Operation(uint32(c.op)).Held(c.args)
 		if (s != nil) != c.held || s != nil && *s != id {
 			t.Errorf("%s needs %v", c.op, s)
+		}
+	}
+}
+
+// holdsState reports whether a type has a place for a state id.
+func holdsState(t reflect.Type, depth int) bool {
+	switch {
+	case t == reflect.TypeFor[nfs4.Stateid4]():
+		return true
+	case depth > 12:
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer, reflect.Array:
+		return holdsState(t.Elem(), depth+1)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if holdsState(t.Field(i).Type, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fillStates makes every state id and every list of a message known.
+func fillStates(v reflect.Value, depth int) {
+	if depth > 12 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fillStates(v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		if holdsState(v.Type(), 0) {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fillStates(v.Index(0), depth+1)
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Struct:
+		if !v.CanAddr() {
+			return // a message without content
+		}
+		if s, ok := v.Addr().Interface().(*nfs4.Stateid4); ok {
+			s.Seqid = 7
+			return
+		}
+		if d, ok := v.Addr().Interface().(*nfs4.OpenDelegation4); ok {
+			d.DelegationType = nfs4.OPEN_DELEGATE_WRITE
+		}
+		for i := range v.NumField() {
+			fillStates(v.Field(i), depth+1)
+		}
+	}
+}
+
+// TestStates: arguments with a state id have a use for it, and no others; results with
+// one tell it.
+func TestStates(t *testing.T) {
+	untold := map[string]bool{
+		"COPY_NOTIFY": true, // never replayed
+		"DELEGRETURN": true, "FREE_STATEID": true,
+	}
+	for k := range all(t) {
+		if k.entry.Class == ops.Composed {
+			continue
+		}
+		if has := holdsState(reflect.TypeOf(k.args), 0); has != (k.entry.Use != ops.NoUse) {
+			t.Errorf("%s: a state id among the arguments: %v; its use: %d", k.name, has, k.entry.Use)
+		}
+		fillStates(reflect.ValueOf(k.args), 0)
+		if t := reflect.TypeOf(k.results); t.Kind() == reflect.Pointer {
+			k.results = reflect.New(t.Elem()).Interface().(xdr.Message) // of success
+		}
+		if id := k.entry.Held(k.args); id != nil && (k.entry.Use == ops.NoUse || k.entry.Use == ops.Accesses) {
+			t.Errorf("%s needs a state id that it uses for %d", k.name, k.entry.Use)
+		}
+		fillStates(reflect.ValueOf(k.results), 0)
+		var o ops.Outcome
+		k.entry.Outcome(k.results, &o)
+		has, tells := holdsState(reflect.TypeOf(k.results), 0), o.State != nil || o.Delegation != nil
+		if has && !tells && !untold[k.name] || tells && !has || !tells && k.entry.Gives.Has(ops.State) {
+			t.Errorf("%s: state ids in results: %v; told: %v", k.name, has, tells)
+		}
+		if (o.Client != nil) != k.entry.Gives.Has(ops.Client) || (o.Session != nil) != k.entry.Gives.Has(ops.Session) {
+			t.Errorf("%s gives %b, and tells %v, %v", k.name, k.entry.Gives, o.Client, o.Session)
 		}
 	}
 }

@@ -2,10 +2,10 @@ package ops
 
 import "github.com/rpcrdma/toolkit/decode/nfs/nfs2"
 
-// made2 is the handle that results give of a name.
+// made2 takes the handle of a name from results.
 func made2(m *nfs2.Diropres, o *Outcome) { o.Handle = m.Diropok.File[:] }
 
-// procedures2 are those of NFSv2 (RFC 1094).
+// procedures2 has the procedures of NFSv2 (RFC 1094).
 var procedures2 = table{
 	nfs2.NFSPROC_NULL:     {Class: Nothing},
 	nfs2.NFSPROC_GETATTR:  {Class: Nothing},

@@ -5,14 +5,14 @@ import "github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 // in3 is a name in a directory.
 func in3(w *nfs3.Diropargs3, a *Act) { a.entry(w.Dir.Data, w.Name) }
 
-// made3 is the handle of what was made, if the server gives it.
+// made3 takes the handle of a new object from results, if the server returns one.
 func made3(h *nfs3.PostOpFh3, o *Outcome) {
 	if h.HandleFollows {
 		o.Handle = h.Handle.Data
 	}
 }
 
-// procedures3 are those of NFSv3 (RFC 1813).
+// procedures3 has the procedures of NFSv3 (RFC 1813).
 var procedures3 = table{
 	nfs3.NFSPROC3_NULL: {Class: Nothing},
 	nfs3.NFSPROC3_GETATTR: {Class: Nothing,

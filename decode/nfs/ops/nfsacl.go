@@ -2,10 +2,10 @@ package ops
 
 import "github.com/rpcrdma/toolkit/decode/nfs/nfsacl"
 
-// aclRoom is for two lists of 1024 entries of 12 bytes (NFS_ACL_MAX_ENTRIES).
+// aclRoom is enough for two lists of 1024 entries of 12 bytes (NFS_ACL_MAX_ENTRIES).
 const aclRoom = 28 << 10
 
-// acls2 and acls3 are those of NFSACL. GETXATTRDIR can make the directory that it
+// acls2 and acls3 have the procedures of NFSACL. GETXATTRDIR can make the directory that it
 // returns.
 var acls2 = table{
 	nfsacl.ACLPROC2_NULL:    {Class: Nothing},

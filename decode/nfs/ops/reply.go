@@ -5,14 +5,14 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Gives says what results hold that later calls refer to, in bits.
+// Gives is a set of what results give to later calls.
 type Gives uint8
 
 // What results give.
 const (
-	// Handle is the file handle of the call's subject; Outcome tells it.
+	// Handle is the file handle of the call's subject; Outcome has it.
 	Handle Gives = 1 << iota
-	// Handles are those of a directory's entries.
+	// Handles: the file handles of a directory's entries.
 	Handles
 	// Client is a client id, Session a session.
 	Client
@@ -33,12 +33,12 @@ type Items uint8
 const (
 	NoItem Items = iota
 	OneItem
-	// ManyItems is as many as there are: READ_PLUS.
+	// ManyItems is any number: READ_PLUS.
 	ManyItems
 )
 
-// Reply is what can be known of results before they come: what a client has to
-// provide memory for. Arguments are named as in XDR.
+// Reply is what is known of results in advance: how much memory a client has to provide.
+// Arguments are named as in XDR.
 type Reply struct {
 	Items Items
 	// Item is the argument that bounds the item, in bytes; empty if none does, and
@@ -46,21 +46,27 @@ type Reply struct {
 	Item string
 	// Rest is the argument that bounds the results as a whole, in bytes.
 	Rest string
-	// Room is how many bytes the results may take beyond a few hundred, where no
-	// argument says so.
+	// Room is how many bytes the results may take beyond a few hundred, if no argument
+	// bounds them.
 	Room int
 }
 
-// Outcome is what successful results say of the call. It is filled by
-// Entry.Outcome.
+// Outcome is what successful results say about the call. Entry.Outcome fills it in.
 type Outcome struct {
-	// Handle is that of the object that was found or made; nil if there is none.
+	// Handle belongs to the object that was found or made; nil if there is none.
 	// It aliases the results.
 	Handle []byte
 	// Moved is how many bytes were read or written.
 	HasMoved bool
 	Moved    uint64
 	EOF      bool
+	// State is the state id in the results: of a new state, or the next one of the state
+	// that the arguments name. Delegation is the state id of a delegation. Each is nil if
+	// there is none.
+	State, Delegation *nfs4.Stateid4
+	// Client and Session are a new client id and a new session id; nil if there is none.
+	Client  *uint64
+	Session *[16]byte
 }
 
 func (o *Outcome) moved(n uint64) { o.HasMoved, o.Moved = true, n }
@@ -74,7 +80,7 @@ func gets[T any](f func(m *T, o *Outcome)) func(xdr.Message, *Outcome) {
 	}
 }
 
-// holds tells which state id arguments of one type need.
+// holds makes a Held for arguments of one type.
 func holds[T any](f func(m *T) *nfs4.Stateid4) func(xdr.Message) *nfs4.Stateid4 {
 	return func(m xdr.Message) *nfs4.Stateid4 {
 		if t, ok := any(m).(*T); ok {

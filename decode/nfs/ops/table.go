@@ -21,7 +21,7 @@ var tables = map[key]table{
 		nfs4.NFSPROC4_NULL:     {Class: Nothing},
 		nfs4.NFSPROC4_COMPOUND: {Class: Composed},
 	},
-	// What a server asks of its client: no client calls it.
+	// Callbacks: servers call clients, and no client calls them.
 	{nfs4.NFS4_CALLBACK, nfs4.NFS_CB}: {
 		nfs4.CB_NULL:     {Class: Never},
 		nfs4.CB_COMPOUND: {Class: Never},
@@ -40,12 +40,12 @@ var tables = map[key]table{
 	{rpcbind.RPCBPROG, rpcbind.RPCBVERS4}:       rpcbind4,
 }
 
-// Procedure is what is known of a procedure, nil if it is not.
+// Procedure returns the entry of a procedure, nil if it is unknown.
 func Procedure(program, version, procedure uint32) *Entry {
 	return tables[key{program, version}].at(procedure)
 }
 
-// Operation is what is known of an operation of NFSv4, nil if it is not.
+// Operation returns the entry of an operation of NFSv4, nil if it is unknown.
 func Operation(number uint32) *Entry {
 	if number == uint32(nfs4.OP_ILLEGAL) {
 		return &illegal
@@ -53,7 +53,7 @@ func Operation(number uint32) *Entry {
 	return operations.at(number)
 }
 
-// Callback is what is known of an operation of CB_COMPOUND, nil if it is not.
+// Callback returns the entry of an operation of CB_COMPOUND, nil if it is unknown.
 func Callback(number uint32) *Entry {
 	if number == uint32(nfs4.OP_CB_ILLEGAL) {
 		return &illegal
@@ -61,7 +61,7 @@ func Callback(number uint32) *Entry {
 	return callbacks.at(number)
 }
 
-// illegal is OP_ILLEGAL: it stands in replies only.
+// illegal is OP_ILLEGAL, which occurs in replies only.
 var illegal = Entry{Class: Never}
 
 // table holds entries by number. One without a class is not assigned.

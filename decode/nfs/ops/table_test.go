@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// TestEveryProcedure: all that the codecs know has a class, and nothing else has.
+// TestEveryProcedure: every procedure of the codecs has a class, and nothing else does.
 func TestEveryProcedure(t *testing.T) {
 	n := 0
 	for p := range nfs.All() {

@@ -7,8 +7,7 @@ import (
 )
 
 // Ref is a file as a COMPOUND refers to it: by handle, by a name in a directory, or
-// both. Slices alias the messages; the zero Ref is a file of which nothing is
-// known.
+// both. Slices alias the messages; the zero Ref is an unknown file.
 type Ref struct {
 	Handle []byte // nil if it is not known
 	// Dir is the handle of the directory in which Name was looked up, nil if that
@@ -21,18 +20,18 @@ func (r *Ref) Is(dir, name []byte) bool {
 	return r.Name != nil && bytes.Equal(r.Name, name) && bytes.Equal(r.Dir, dir)
 }
 
-// Trail follows a COMPOUND and its reply by handles and names. The zero Trail is
-// before the first operation.
+// Trail follows the files of a COMPOUND and its reply by handles and names. The zero Trail
+// stands before the first operation.
 type Trail struct {
 	Walk[Ref, refs]
 	outcome Outcome
 }
 
-// Reset begins another COMPOUND. A Trail that is used again costs no memory.
+// Reset begins another COMPOUND. A Trail that is used again allocates nothing.
 func (t *Trail) Reset() { *t = Trail{Walk: Walk[Ref, refs]{Space: refs{}}} }
 
-// Step does what an operation does, and takes in the handle that its results show
-// of the current file, if there are any.
+// Step applies an operation, and learns the handle of the current file from its results,
+// if they show it.
 func (t *Trail) Step(number uint32, args, results xdr.Message) {
 	t.Walk.Step(number, args)
 	if results == nil {
@@ -45,7 +44,7 @@ func (t *Trail) Step(number uint32, args, results xdr.Message) {
 	}
 }
 
-// At is the file, or the directory, of a place.
+// At returns the file, or the directory, of a place.
 func (t *Trail) At(p *Place) Ref {
 	switch p.File {
 	case Given:

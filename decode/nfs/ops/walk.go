@@ -5,30 +5,30 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Space tells what a file handle stands for, in whatever way its user sees files.
-// The zero F is that of no file.
+// Space maps file handles to files in the representation that its user needs.
+// The zero F stands for no file.
 type Space[F any] interface {
-	// Handle is the file of a handle, which aliases the message.
+	// Handle returns the file of a handle, which aliases the message.
 	Handle(h []byte) F
 	Root() F
 	Public() F
-	// Entry is the file of a name in a directory.
+	// Entry returns the file of a name in a directory.
 	Entry(dir F, name []byte) F
 	Parent(f F) F
-	// Attributes is the directory of a file's named attributes.
+	// Attributes returns the directory of a file's named attributes.
 	Attributes(f F) F
 }
 
 // Walk follows the current and the saved file handle through a COMPOUND (RFC 8881,
-// section 16.2.3.1), each operation taken to succeed: one that fails is the last.
-// The zero Walk with a Space is before the first operation.
+// section 16.2.3.1). It assumes that each operation succeeds, since one that fails is the
+// last. A zero Walk with a Space stands before the first operation.
 type Walk[F any, S Space[F]] struct {
 	Space          S
 	Current, Saved F
 }
 
-// Step does what an operation with these arguments does to the file handles. What
-// is not known leaves none.
+// Step applies an operation with these arguments to the file handles. An unknown one
+// leaves none.
 func (w *Walk[F, S]) Step(number uint32, args xdr.Message) {
 	var to F
 	e := Operation(number)
@@ -53,9 +53,8 @@ func (w *Walk[F, S]) Step(number uint32, args xdr.Message) {
 	w.Go(e.Effect, to)
 }
 
-// Go is Step for one who has the arguments in another form. to is the file that
-// Puts and Descends lead to; other effects take no notice of it. An OPEN without a
-// name leads to the current file.
+// Go is Step for users who have the arguments in another form. Puts and Descends lead to
+// the file to, which other effects ignore. An OPEN without a name leads to the current file.
 func (w *Walk[F, S]) Go(e Effect, to F) {
 	switch e {
 	case Keeps:

@@ -87,7 +87,8 @@ func (g *graph) shared(o *plan.Op) {
 	for i := range o.Compound.Ops {
 		c := &o.Compound.Ops[i]
 		if k := slices.IndexFunc(c.Args, func(f plan.Field) bool { return f.Kind == plan.FieldState }); k >= 0 && c.Args[k].Ref != 0 {
-			g.use(o, c.Args[k].Ref, ops.EndsState(c.Op))
+			e := ops.Operation(c.Op)
+			g.use(o, c.Args[k].Ref, e != nil && e.EndsState())
 		}
 	}
 }

@@ -43,8 +43,10 @@ func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 		if code != 0 {
 			continue
 		}
-		if s := stateOf(c.Ops[i].Body); s != nil {
-			w.advance(s)
+		if e := ops.Operation(c.Ops[i].Number); e != nil {
+			if e.Outcome(c.Ops[i].Body, &w.outcome); w.outcome.State != nil {
+				w.advance(w.outcome.State)
+			}
 		}
 	}
 }
@@ -75,29 +77,11 @@ func (w *World) used(a *plan.Field, op, code uint32) {
 		w.Clients[a.Ref].createSeq++
 	case a.Kind == plan.FieldSession && op == uint32(nfs4.OP_DESTROY_SESSION):
 		w.Sessions[a.Ref].Bound = false
-	case a.Kind == plan.FieldState && ops.EndsState(op):
-		w.end(a.Ref)
+	case a.Kind == plan.FieldState:
+		if e := ops.Operation(op); e != nil && e.EndsState() {
+			w.end(a.Ref)
+		}
 	}
-}
-
-// stateOf is the state id that a result returns as the new one of its state; nil if it
-// returns none.
-func stateOf(m xdr.Message) *nfs4.Stateid4 {
-	switch m := m.(type) {
-	case *nfs4.CLOSE4res:
-		return &m.OpenStateid
-	case *nfs4.LOCKU4res:
-		return &m.LockStateid
-	case *nfs4.LOCK4res:
-		return &m.Resok4.LockStateid
-	case *nfs4.OPEN4res:
-		return &m.Resok4.Stateid
-	case *nfs4.OPEN_CONFIRM4res:
-		return &m.Resok4.OpenStateid
-	case *nfs4.OPEN_DOWNGRADE4res:
-		return &m.Resok4.OpenStateid
-	}
-	return nil
 }
 
 // bind gives one symbol its value.
@@ -111,17 +95,18 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 			return
 		}
 	}
+	e := entry(o, b.At, res)
 	switch b.Kind {
 	case plan.FieldHandle:
 		name := []byte(b.Name)
 		if b.NameBytes != nil {
 			name = b.NameBytes
 		}
-		if h := handleOf(entry(o, b.At, res), m, name); h != nil {
+		if h := w.handleOf(e, m, name); h != nil {
 			w.Objects[b.Ref].Handle = append([]byte(nil), h...)
 		}
 	case plan.FieldState:
-		w.bindStateOf(b, m)
+		w.bindStateOf(e, b, m)
 		if w.States[b.Ref].Bound {
 			w.States[b.Ref].step(o, b.At)
 		}
@@ -176,39 +161,29 @@ func (w *World) bindClient(b *plan.Bind, m xdr.Message) {
 	}
 }
 
-func (w *World) bindStateOf(b *plan.Bind, m xdr.Message) {
-	switch m := m.(type) {
-	case *nfs4.OPEN4res:
-		if b.State != plan.DelegationState {
-			w.bindState(b.Ref, &m.Resok4.Stateid)
-			return
-		}
-		switch d := &m.Resok4.Delegation; d.DelegationType {
-		case nfs4.OPEN_DELEGATE_READ:
-			w.bindState(b.Ref, &d.Read.Stateid)
-		case nfs4.OPEN_DELEGATE_WRITE:
-			w.bindState(b.Ref, &d.Write.Stateid)
-		default:
+func (w *World) bindStateOf(e *ops.Entry, b *plan.Bind, m xdr.Message) {
+	if e == nil {
+		return
+	}
+	e.Outcome(m, &w.outcome)
+	id := w.outcome.State
+	if b.State == plan.DelegationState && e.Gives.Has(ops.State) {
+		if id = w.outcome.Delegation; id == nil {
 			w.States[b.Ref].Refused = true
 		}
-	case *nfs4.CLOSE4res:
-		w.advance(&m.OpenStateid)
-	case *nfs4.COPY4res:
-		if ids := m.CrResok4.CrResponse.WrCallbackId; len(ids) > 0 {
-			w.bindState(b.Ref, &ids[0])
-		}
-	case *nfs4.LAYOUTGET4res:
-		w.bindState(b.Ref, &m.LogrResok4.LogrStateid)
+	}
+	switch {
+	case id == nil:
+	case e.EndsState():
+		w.advance(id)
 	default:
-		if s := stateOf(m); s != nil {
-			w.bindState(b.Ref, s)
-		}
+		w.bindState(b.Ref, id)
 	}
 }
 
 // handleOf is the file handle that the results of a procedure or operation return: of an
 // entry of a directory if it has a name.
-func handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
+func (w *World) handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 	switch m := m.(type) {
 	case *nfs3.READDIRPLUS3res:
 		for i := range m.Resok.Reply.Entries {
@@ -226,9 +201,8 @@ func handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 		}
 	default:
 		if e != nil && e.Gives.Has(ops.Handle) {
-			var o ops.Outcome
-			e.Outcome(m, &o)
-			return o.Handle
+			e.Outcome(m, &w.outcome)
+			return w.outcome.Handle
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package world
 
 import (
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
@@ -14,12 +14,15 @@ func (w *World) Omitted(o *plan.Op) verdict.Code {
 	}
 	for i := range o.Compound.Ops {
 		c := &o.Compound.Ops[i]
-		op := nfs4.NfsOpnum4(c.Op)
-		if op == nfs4.OP_PUTROOTFH && w.NoRoot {
+		e := ops.Operation(c.Op)
+		if e == nil {
+			continue
+		}
+		if e.Effect == ops.PutsRoot && w.NoRoot {
 			return verdict.NoRoot
 		}
 		if ref := workload.StateOf(c); ref != 0 {
-			if why := w.idle(op, ref); why != verdict.None {
+			if why := w.idle(e.Use, ref); why != verdict.None {
 				return why
 			}
 		}
@@ -27,22 +30,22 @@ func (w *World) Omitted(o *plan.Op) verdict.Code {
 	return verdict.None
 }
 
-// idle says why an operation on a state has nothing to do; None if it has.
-func (w *World) idle(op nfs4.NfsOpnum4, ref int) verdict.Code {
+// idle says why an operation that uses a state has nothing to do; None if it has.
+func (w *World) idle(use ops.Use, ref int) verdict.Code {
 	s := &w.States[ref]
-	switch op {
-	case nfs4.OP_DELEGRETURN, nfs4.OP_FREE_STATEID, nfs4.OP_TEST_STATEID:
+	switch use {
+	case ops.Returns, ops.Frees, ops.Asks:
 		switch {
-		case s.Closed && op == nfs4.OP_DELEGRETURN:
+		case s.Closed && use == ops.Returns:
 			return verdict.Returned
 		case s.Refused, !s.Bound && w.load.Tables.States[ref-1].Kind == plan.DelegationState:
 			return verdict.NoDelegation
 		}
-	case nfs4.OP_CLOSE, nfs4.OP_OPEN_DOWNGRADE, nfs4.OP_LOCKU:
+	case ops.Closes, ops.Narrows:
 		if s.Refused {
 			return verdict.NoState
 		}
-	case nfs4.OP_OPEN_CONFIRM:
+	case ops.Confirms:
 		if s.Bound && !s.Unconfirmed {
 			return verdict.NoConfirm
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/verdict"
@@ -157,10 +157,9 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		if v.Form.Note = verdict.Undelegated; t.Kind != plan.DelegationState {
 			v.Form.Note = verdict.Stateless
 		}
-		// READ, WRITE and SETATTR take the anonymous one, whatever becomes of opens at
+		// For access to a file the anonymous one serves, whatever becomes of opens at
 		// the same time.
-		switch v.Form.operation(f) {
-		case nfs4.OP_READ, nfs4.OP_WRITE, nfs4.OP_SETATTR:
+		if v.Form.use(f) == ops.Accesses {
 			return append(dst, make([]byte, 16)...), nil
 		}
 		if s = v.World.substitute(t); s == nil {
@@ -179,20 +178,20 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 	return append(dst, s.other[:]...), nil
 }
 
-// operation is the operation of a COMPOUND that a field belongs to.
-func (f *Form) operation(a *plan.Field) nfs4.NfsOpnum4 {
+// use is what the operation that a state id belongs to does with it.
+func (f *Form) use(a *plan.Field) ops.Use {
 	c := f.Op.Compound
 	if c == nil {
-		return 0
+		return ops.NoUse
 	}
 	for i := range c.Ops {
 		for k := range c.Ops[i].Args {
-			if &c.Ops[i].Args[k] == a {
-				return nfs4.NfsOpnum4(c.Ops[i].Op)
+			if e := ops.Operation(c.Ops[i].Op); &c.Ops[i].Args[k] == a && e != nil {
+				return e.Use
 			}
 		}
 	}
-	return 0
+	return ops.NoUse
 }
 
 // substitute finds an open of the same file by the same client.

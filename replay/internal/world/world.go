@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -30,6 +31,7 @@ type World struct {
 	listings map[int]bool     // READDIRs that others continue
 	guards   bool             // some op needs a time of last change
 	opened   []int            // sessions that have got their slots since TakeOpened
+	outcome  ops.Outcome      // of the result at hand
 }
 
 // Object is a file, directory or other object.

@@ -112,3 +112,35 @@ func TestUndelegated(t *testing.T) {
 		t.Errorf("%x, %v, %s", b, err, f.Note)
 	}
 }
+
+// TestStateIDs: results bind new states, move the seqids of known ones on, and end them.
+func TestStateIDs(t *testing.T) {
+	w := one(plan.Tables{States: []plan.State{{ID: 1, Kind: plan.LayoutState}, {ID: 2, Kind: plan.OpenState}, {ID: 3, Kind: plan.DelegationState}}})
+	id := func(other byte, seqid uint32) nfs4.Stateid4 {
+		return nfs4.Stateid4{Seqid: seqid, Other: [12]byte{other}}
+	}
+	learn := func(op nfs4.NfsOpnum4, ref int, body xdr.Message, binds ...plan.Bind) {
+		o := &plan.Op{Compound: &plan.Compound{Ops: []plan.CompoundOp{{Op: uint32(op)}}}, Binds: binds}
+		if ref != 0 {
+			o.Compound.Ops[0].Args = []plan.Field{{Kind: plan.FieldState, Ref: ref}}
+		}
+		w.Learn(o, &nfs4.CompoundRes{Operations: nfs4.Operations{Ops: []nfs4.Op{{Number: uint32(op), Body: body}}}})
+	}
+	layout := func(seqid uint32) xdr.Message {
+		return &nfs4.LAYOUTGET4res{LogrResok4: nfs4.LAYOUTGET4resok{LogrStateid: id(1, seqid)}}
+	}
+	learn(nfs4.OP_LAYOUTGET, 0, layout(1), plan.Bind{Kind: plan.FieldState, Ref: 1, State: plan.LayoutState})
+	learn(nfs4.OP_LAYOUTGET, 1, layout(2))
+	if s := w.States[1]; !s.Bound || s.seqid != 2 {
+		t.Errorf("layout: %+v", s)
+	}
+	open := &nfs4.OPEN4res{Resok4: nfs4.OPEN4resok{Stateid: id(2, 1)}}
+	learn(nfs4.OP_OPEN, 0, open, plan.Bind{Kind: plan.FieldState, Ref: 2}, plan.Bind{Kind: plan.FieldState, Ref: 3, State: plan.DelegationState})
+	if o, d := w.States[2], w.States[3]; !o.Bound || o.seqid != 1 || d.Bound || !d.Refused {
+		t.Errorf("open: %+v, delegation: %+v", o, d)
+	}
+	learn(nfs4.OP_CLOSE, 2, &nfs4.CLOSE4res{OpenStateid: id(2, 2)})
+	if o := w.States[2]; !o.Closed || o.seqid != 2 {
+		t.Errorf("after CLOSE: %+v", o)
+	}
+}

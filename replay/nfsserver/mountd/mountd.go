@@ -1,9 +1,8 @@
-// Package mountd serves MOUNT version 3 (RFC 1813, appendix I): the way from the
-// path of an export to its first NFSv3 file handle. It knows one export; any
-// directory in it can be mounted.
+// Package mountd serves MOUNT version 3 (RFC 1813, appendix I), which turns the path of an
+// export into an NFSv3 file handle. There is one export; any directory in it can be mounted.
 //
-// The list of mounts is what clients have said, no more: it is kept in memory
-// and forgotten when the server ends.
+// The list of mounts is only what clients have reported. It is kept in memory until the
+// server ends.
 package mountd
 
 import (
@@ -68,7 +67,7 @@ func names(p string) []string {
 	return slices.DeleteFunc(strings.Split(p, "/"), func(n string) bool { return n == "" || n == "." })
 }
 
-// noArguments answers calls that have some.
+// noArguments rejects calls that have arguments.
 func noArguments(c *nfsserver.Call) bool {
 	if c.Args.Remaining() == 0 {
 		return true
@@ -118,7 +117,7 @@ func (s *server) walk(path string) (store.Handle, error) {
 		}
 		rest = rest[1:]
 	}
-	// As root: what a client may do there is decided when it does it.
+	// As root: permissions are checked when the client uses the handle.
 	a := store.Attr{Handle: h, Type: store.Directory}
 	for _, n := range rest {
 		if a.Type != store.Directory {

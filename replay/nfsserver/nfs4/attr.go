@@ -24,7 +24,7 @@ func (s *attrSet) add(n int)            { s[n/32] |= 1 << (n % 32) }
 func (s *attrSet) has(n int) bool       { return s[n/32]>>(n%32)&1 != 0 }
 func (s attrSet) and(o attrSet) attrSet { return attrSet{s[0] & o[0], s[1] & o[1], s[2] & o[2]} }
 
-// setOf reads a bitmap. beyond says that it has bits that no attrSet has.
+// setOf reads a bitmap. beyond reports bits that an attrSet cannot hold.
 func setOf(b nfs4.Bitmap4) (s attrSet, beyond bool) {
 	for i := range s {
 		s[i] = b.Word(i)
@@ -112,7 +112,7 @@ func (x *compound) getattr(a *nfs4.GETATTR4args) status {
 	return x.appendFattr(want, at)
 }
 
-// attributes are those of the current filehandle.
+// attributes returns the attributes of the current filehandle.
 func (x *compound) attributes() (*store.Attr, status) {
 	if x.attrAt+1 == x.index {
 		x.attrAt = x.index
@@ -166,7 +166,7 @@ func appendID(b []byte, id uint32) []byte {
 	return b
 }
 
-// attrValues has, for each attribute that can be read, what appends its value.
+// attrValues has a function for each readable attribute, which appends its value.
 // TestAttrValues compares it with what supported_attrs promises.
 var attrValues = [len(attrSet{}) * 32]func(x *compound, b []byte, at *store.Attr) []byte{
 	nfs4.FATTR4_SUPPORTED_ATTRS: func(x *compound, b []byte, _ *store.Attr) []byte { return x.s.supported[x.minor].append(b) },

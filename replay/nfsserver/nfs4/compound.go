@@ -17,7 +17,7 @@ import (
 // for the limits of a session: XID to accept_stat, with a verifier of AUTH_NONE.
 const replyHeader = 24
 
-// compound is a COMPOUND under way. It is used again for others.
+// compound is a COMPOUND under way. It is reused for others.
 type compound struct {
 	s     *Server
 	c     *nfsserver.Call
@@ -82,7 +82,7 @@ func (x *compound) reset(c *nfsserver.Call) {
 	x.items = x.items[:0]
 }
 
-// maxTag is how long a tag may be, in bytes. It is sent back.
+// maxTag is the longest tag in bytes, since replies repeat it.
 const maxTag = 1024
 
 // serve answers a COMPOUND.
@@ -169,8 +169,8 @@ func (s *Server) serves(minor uint32) bool {
 	return false
 }
 
-// named reports whether at least the number of the operation that could not be
-// decoded is known, so that there is something to answer.
+// named reports whether the number of the operation that could not be decoded is known, so
+// that it can be answered.
 func (x *compound) named() bool {
 	if x.args.FailedOp != 0 {
 		return true
@@ -217,8 +217,7 @@ func (x *compound) run() (done uint32, st status, sent bool) {
 	return done, ok, false
 }
 
-// errorReserve is kept free of the reply for the result of the operation that
-// ends it.
+// errorReserve is the room kept in the reply for the result of a failed operation.
 const errorReserve = 12
 
 // operation executes one operation and appends its result.
@@ -255,7 +254,7 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 		case x.wrongSecurity(number):
 			st = nfs4.NFS4ERR_WRONGSEC
 		case before+8+info.reserve+errorReserve > x.limit:
-			// Better said before something is changed.
+			// Refuse before something is changed.
 			st = x.beyond
 		default:
 			st = info.do(x, body)
@@ -294,8 +293,8 @@ func appendFailure(b []byte, number uint32, st status) []byte {
 	return b
 }
 
-// room is how many bytes the result of the operation may still have, if those
-// after it shall be able to say that they failed.
+// room is how many bytes the result of the operation may have, so that there is room for an
+// error of a later one.
 func (x *compound) room() int { return max(x.limit-x.c.Len()-errorReserve, 0) }
 
 // data appends an eligible item to the result.
@@ -325,18 +324,18 @@ func (x *compound) finish() {
 	x.s.table.End(&x.place, results)
 }
 
-// principal is who sent the call, before squashing: nobody is not root, though
-// the server may take root for nobody.
+// principal is the user who sent the call, before squashing: root and nobody differ, though
+// the server may map root to nobody.
 func (x *compound) principal() state.Principal {
 	return state.Principal(uint64(x.c.Flavor)<<32 | uint64(x.c.User))
 }
 
-// who is who sent the call, and from where.
+// who is the sender of the call and its address.
 func (x *compound) who() state.Who {
 	return state.Who{Principal: x.principal(), Source: x.c.Peer().Source()}
 }
 
-// replay answers with the result of the operation when it was sent first.
+// replay answers a repeated operation with the result of the first one.
 func (x *compound) replay(r *state.Replay) status {
 	out := x.c.Out
 	x.c.Out = append(out[:len(out)-4], r.Result...)

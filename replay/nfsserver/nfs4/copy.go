@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// copyOp is COPY within the server. It is always synchronous, and what is left
-// over is the client's to ask for again.
+// copyOp is COPY within the server. It is always synchronous. The client asks again for what
+// is left.
 func (x *compound) copyOp(a *nfs4.COPY4args) status {
 	if len(a.CaSourceServer) > 0 {
 		return nfs4.NFS4ERR_NOTSUPP // from another server

@@ -115,8 +115,8 @@ func (x *compound) readdir(a *nfs4.READDIR4args) status {
 	if a.Cookie == 1 || a.Cookie == 2 {
 		return nfs4.NFS4ERR_BAD_COOKIE
 	}
-	// maxcount is the whole READDIR4resok. What does not fit into the reply is
-	// for the next call.
+	// maxcount bounds the whole READDIR4resok. The next call gets what does not fit into
+	// the reply.
 	room := min(uint64(a.Maxcount), uint64(x.room()))
 	const frame = 8 + 4 + 4 // verifier, no more entries, eof
 	if room < frame {

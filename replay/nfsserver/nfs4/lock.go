@@ -24,7 +24,7 @@ func (x *compound) lockable() status {
 	return ok
 }
 
-// begin takes the turn of an operation. It reports true if that has answered.
+// begin takes the turn of an operation. It returns true if the operation is answered.
 func (x *compound) begin(turn state.Turn, r *state.Replay, st status) (status, bool) {
 	if st != ok {
 		return st, true

@@ -11,9 +11,9 @@ type opInfo struct {
 	first     uint32 // minor version that has it
 	only0     bool   // NFS4ERR_NOTSUPP since NFSv4.1
 	fh, saved bool   // needs the current, the saved filehandle
-	// reserve is the largest result in bytes of an operation that changes
-	// something: it is not executed if the result would not fit. Others are
-	// executed, and the result given up.
+	// reserve is the largest result in bytes of an operation that changes something: the
+	// operation is not executed if the result would not fit. Others are executed, and the
+	// result is dropped.
 	reserve int
 }
 

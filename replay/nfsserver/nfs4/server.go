@@ -40,8 +40,8 @@ type Options struct {
 	// MaxCopy is how much the COPYs of one COMPOUND copy at most, in bytes: 64
 	// MiB. The client asks again for the rest.
 	MaxCopy uint64
-	// Owner is so_major_id and the server scope: which servers are the same one
-	// (RFC 8881, section 2.10.4). Empty: a name unlike that of other servers.
+	// Owner is so_major_id and the server scope, which tell servers apart (RFC 8881,
+	// section 2.10.4). Empty: a name that no other server has.
 	Owner string
 	// Names finds the number of a user or a group by its name, without the domain; nil
 	// knows none. It may be called from any goroutine.
@@ -55,7 +55,7 @@ type Options struct {
 	NoMinor0, NoMinor1, NoMinor2 bool
 	// Now is the clock of leases; nil is time.Now.
 	Now func() time.Time
-	// NoReaper leaves it to the caller to call Reap now and then.
+	// NoReaper: the caller calls Reap from time to time.
 	NoReaper bool
 }
 
@@ -76,7 +76,7 @@ type Server struct {
 	once    sync.Once
 }
 
-// New returns a server of a store, which stays the caller's to close.
+// New returns a server of a store, which the caller closes.
 func New(st store.Store, opt Options) *Server {
 	if opt.MaxIO == 0 {
 		opt.MaxIO = 1 << 20
@@ -117,7 +117,7 @@ func (s *Server) Program() nfsserver.Program {
 	}
 }
 
-// State tells how much the server remembers.
+// State counts what the server remembers.
 func (s *Server) State() state.Counts { return s.table.Counts() }
 
 // Reap drops what belongs to clients that have been silent for longer than a

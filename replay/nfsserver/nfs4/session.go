@@ -195,8 +195,8 @@ func (x *compound) setclientidConfirm(a *nfs4.SETCLIENTID_CONFIRM4args) status {
 
 func (x *compound) renew(a *nfs4.RENEW4args) status { return x.s.table.Renew(a.Clientid) }
 
-// stateid puts the current stateid in place of the one that stands for it (RFC
-// 8881, section 16.2.3.1.2).
+// stateid replaces the special stateid for "current" with the current stateid (RFC 8881,
+// section 16.2.3.1.2).
 func (x *compound) stateid(s *nfs4.Stateid4) (*nfs4.Stateid4, status) {
 	if x.minor == 0 || *s != state.Current {
 		return s, ok

@@ -145,7 +145,7 @@ func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		if cred.Bypass, st = x.s.table.CheckIO(x.client, id, x.fh, true, x.principal()); st != ok {
 			return given, st
 		}
-		// Bypass is for data. Who sets other attributes as well has to have the
+		// Bypass is for data. A caller that sets other attributes as well has to have the
 		// right to.
 		cred.Bypass = cred.Bypass && x.set.Mask == store.SetSize
 	}

@@ -1,9 +1,9 @@
 // Package nfsacl serves version 3 of the NFS ACL side protocol, which goes with
 // NFSv3 on the same connection: POSIX access control lists.
 //
-// What has no list gets one that says the same as its mode, with a mask, since
-// the protocol wants four entries at least (as the Linux server has it). A store
-// that keeps no lists (store.ACLStore) takes those that a mode can say.
+// An object without a list is reported with a list that equals its mode, with a mask, since
+// the protocol requires at least four entries (the Linux server does the same). A store that
+// keeps no lists (store.ACLStore) accepts lists that a mode can express.
 package nfsacl
 
 import (
@@ -23,8 +23,8 @@ type server struct {
 	acls  store.ACLStore // nil if the store keeps none
 }
 
-// New makes the program. The store is the caller's to close; file handles are
-// those of package v3.
+// New makes the program. The caller closes the store. File handles are the same as in
+// package v3.
 func New(st store.Store) nfsserver.Program {
 	s := &server{store: st, info: st.Info()}
 	s.acls, _ = st.(store.ACLStore)
@@ -61,7 +61,7 @@ func null(c *nfsserver.Call) {
 	c.Fail(oncrpc.GarbageArgs)
 }
 
-// attr fills post_op_attr of an object, as far as it exists.
+// attr fills in post_op_attr of an object, if it exists.
 func (s *server) attr(h store.Handle, st *state, p *nfs3.PostOpAttr) {
 	p.AttributesFollow = false
 	if s.store.GetAttr(h, &st.attr) == nil {
@@ -145,8 +145,8 @@ func appendEntries(dst []nfsacl.Aclent, l store.ACL, a *store.Attr, flag uint32)
 	return dst
 }
 
-// fromEntries reads a list, which is nil if it has no entries. Whether it makes
-// sense is for its Normal to say.
+// fromEntries reads a list, which is nil if it has no entries. Normal checks whether it is
+// valid.
 func fromEntries(list []nfsacl.Aclent, count uint32) (store.ACL, error) {
 	if uint64(count) != uint64(len(list)) {
 		return nil, store.ErrInval

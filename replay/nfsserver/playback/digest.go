@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// The degrees of sameness of calls, the strictest first.
+// Degrees of equality of calls, the strictest first.
 const (
 	exact = iota
 	sessionless
@@ -17,8 +17,8 @@ const (
 	degrees
 )
 
-// digest makes a number of a call's arguments. It sees the fields in the order
-// of the wire, and leaves out those that its degree does not look at.
+// digest hashes a call's arguments. It visits the fields in wire order, and leaves out those
+// that its degree ignores.
 type digest struct {
 	hash   maphash.Hash
 	degree int
@@ -120,8 +120,8 @@ func (d *digest) Bytes(name string, v []byte) {
 // String is a field.
 func (d *digest) String(name string, v []byte) { d.Bytes(name, v) }
 
-// Data is a field of which only the length counts: a replay may have no contents
-// to write.
+// Data is a field of which only the length counts, since a replay may not have the captured
+// contents.
 func (d *digest) Data(name string, v xdr.Data) { d.Uint(name, uint64(v.Length)) }
 
 // Time is a field.
@@ -132,7 +132,7 @@ func (d *digest) Time(name string, sec int64, nsec uint32) {
 	}
 }
 
-// callKeys digests a captured call. False if it is not whole.
+// callKeys digests a captured call. It returns false if the call is not complete.
 func (r *Recording) callKeys(v *rpc.View, keys *[degrees]uint64) bool {
 	m := &v.Tx.Call
 	if v.Args == nil {
@@ -171,7 +171,7 @@ func dataIsCut(v *rpc.View) bool {
 	return ok && at+(int(last.Length)+3)&^3 >= v.CallBody.Length
 }
 
-// raw digests arguments of a program that is not known.
+// raw digests the arguments of an unknown program.
 func (r *Recording) raw(program, version, procedure uint32, args []byte) uint64 {
 	var d digest
 	d.sum(r.seed, program, version, procedure, nil, exact)

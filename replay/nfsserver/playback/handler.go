@@ -15,8 +15,8 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	// Scale is what the captured service times are multiplied with: 1 to be as
-	// slow as the server was, 0 to answer at once. A service time is the phase
+	// Scale is the factor for the captured service times: 1 to be as slow as the server
+	// was, 0 to answer at once. A service time is the phase
 	// "server" of the capture: what moves data takes its own time again.
 	Scale float64
 	// Fallback, if set, gets the calls that are not in the recording.
@@ -44,8 +44,8 @@ type Handler struct {
 	sessions         sync.Pool
 }
 
-// New makes a Handler at the start of a Recording, to which nothing may be added
-// from now on.
+// New makes a Handler at the start of a Recording. Nothing may be added to the Recording
+// afterwards.
 func New(r *Recording, opt Options) *Handler {
 	h := &Handler{recording: r, opt: opt, given: make([]bool, len(r.records))}
 	for i := range h.next {
@@ -59,7 +59,7 @@ func New(r *Recording, opt Options) *Handler {
 	return h
 }
 
-// Stats tells the counts so far.
+// Stats returns the counts so far.
 func (h *Handler) Stats() Stats {
 	return Stats{
 		Exact: h.matched[exact].Load(), Sessionless: h.matched[sessionless].Load(), Loose: h.matched[loose].Load(),
@@ -102,7 +102,7 @@ func (h *Handler) ServeRPC(x transport.Exchange) {
 	}
 	s.fill(rec, x, args)
 	service := time.Duration(float64(rec.service) * h.opt.Scale)
-	// Less than the timers of the system can tell apart is answered at once.
+	// A time below the resolution of the system's timers is no wait.
 	if left := service - time.Since(began); left > 20*time.Microsecond {
 		time.AfterFunc(left, func() { x.Reply(&s.reply) })
 		return
@@ -110,8 +110,7 @@ func (h *Handler) ServeRPC(x transport.Exchange) {
 	x.Reply(&s.reply)
 }
 
-// unanswerable drops a message that is no call, and denies other versions of
-// RPC.
+// unanswerable drops messages that are not calls, and denies other versions of RPC.
 func (h *Handler) unanswerable(x transport.Exchange, m *transport.Message) {
 	h.unmatched.Add(1)
 	b := m.Stream
@@ -151,7 +150,7 @@ func (h *Handler) match(s *session, m *transport.Message) (xdr.Message, *record)
 			return args, rec
 		}
 	}
-	// All that are the same were given already.
+	// All equal calls have been used already.
 	for degree := range degrees {
 		key := s.digest.sum(h.recording.seed, c.Program, c.Version, c.Procedure, args, degree)
 		if list := h.recording.index[degree][key]; len(list) > 0 {
@@ -184,7 +183,7 @@ func (s *session) decode(proc *xdr.Procedure, m *transport.Message) xdr.Message 
 	return args
 }
 
-// take gives out the earliest record of a key that was not given out.
+// take returns the earliest unused record of a key.
 func (h *Handler) take(key uint64, degree int) *record {
 	list := h.recording.index[degree][key]
 	if len(list) == 0 {
@@ -230,7 +229,7 @@ func (s *session) fill(rec *record, x transport.Exchange, args xdr.Message) {
 	}
 }
 
-// sequence makes the results of SEQUENCE those of this call.
+// sequence adapts the results of SEQUENCE to this call.
 func (s *session) sequence(at int, args xdr.Message) {
 	call, ok := args.(*nfs4.CompoundArgs)
 	if !ok {

@@ -1,34 +1,31 @@
-// Package playback answers calls from a capture: what a server has said to a
-// workload it says again, as fast as the server was, or faster.
+// Package playback answers calls from a capture: it repeats a server's replies to a workload,
+// as fast as the server was, or faster.
 //
 // # Matching
 //
-// A call is answered with the reply to a captured call of the same program,
-// version and procedure that was not answered with before, the earliest first,
-// whichever client made it. There are three degrees of sameness, tried one after
-// the other:
+// A call is answered with the reply to a captured call of the same program, version and
+// procedure that was not used before, the earliest first, from whichever client. Calls are
+// compared in three degrees, one after the other:
 //
-//   - the arguments are the same, but for the contents of data items: what WRITE
-//     writes is not looked at, only how much it is;
-//   - they are the same but for SEQUENCE, which depends on the session's slots;
-//   - they are the same but for what clients make up anew each time: verifiers,
+//   - the arguments are equal except for the contents of data items: of a WRITE only the
+//     number of bytes is compared;
+//   - they are equal except for SEQUENCE, which depends on the session's slots;
+//   - they are equal except for what clients make up each time: verifiers,
 //     owners, client and session IDs, sequence numbers, state IDs, times,
 //     callback addresses, tags, and the sizes that READDIR asks for.
 //
-// XID, credential and verifier of the call do not matter. If all calls that are
-// the same have been answered with, the last reply is given again. If there is
-// none at all, Options.Fallback gets the call; without one, NULL succeeds,
-// programs and versions that the capture does not have are unavailable, and all
-// else gets SYSTEM_ERR, which no client takes for the answer of a server that
-// works.
+// XID, credential and verifier of the call do not matter. If all equal calls have been used,
+// the last reply is repeated. If there is none, Options.Fallback gets the call. Without a
+// Fallback, NULL succeeds, programs and versions that the capture lacks are unavailable, and
+// everything else gets SYSTEM_ERR, which no client takes for the answer of a working server.
 //
 // # Replies
 //
 // A reply has the XID of the call, and in NFSv4.1 the slot and sequence number of
-// its SEQUENCE; otherwise it is as captured, with file handles, state IDs and all
-// that clients have from replies. Data that the capture does not have (a snap
-// length, packets lost) is zero. A reply that lacks something else is left out,
-// as are calls without a reply, encrypted ones, and those of servers to clients.
+// its SEQUENCE; otherwise it is as captured, including file handles and state IDs. Data that
+// the capture lacks (a snap length, lost packets) is zero. Replies that lack anything else
+// are left out, and so are calls without a reply, encrypted calls, and calls of servers to
+// clients.
 package playback
 
 import (
@@ -54,7 +51,7 @@ type Limits struct {
 	Memory int
 }
 
-// Counts says what became of the transactions of a capture.
+// Counts sums up the transactions of a capture.
 type Counts struct {
 	Records  int   // calls that can be answered
 	Bytes    int64 // kept
@@ -66,8 +63,8 @@ type Counts struct {
 	Full     int   // left out for lack of room
 }
 
-// Recording is what a capture holds of a server's answers. It is filled by Add,
-// then used by any number of Handlers.
+// Recording holds a server's replies from a capture. Add fills it; then any number of
+// Handlers can use it.
 type Recording struct {
 	limits Limits
 	counts Counts
@@ -126,7 +123,7 @@ func Load(c capture.Reader, l Limits) (*Recording, error) {
 	return r, err
 }
 
-// Counts tells what is in the Recording.
+// Counts returns what is in the Recording, and what was left out.
 func (r *Recording) Counts() Counts { return r.counts }
 
 // ServiceTime is the sum of the service times of all calls.
@@ -185,11 +182,11 @@ func (r *Recording) Add(tx *transaction.Transaction) {
 	r.programs[tx.Program] = versions{min(known.low, tx.Version), max(known.high, tx.Version)}
 }
 
-// recordSize is what a record takes beside its stream and data, with its places in
-// the index.
+// recordSize is the size of a record without its stream and data, with its places in the
+// index.
 const recordSize = 500
 
-// itemSize is what an item takes beside its data.
+// itemSize is the size of an item without its data.
 const itemSize = 40
 
 // keep copies what a record has of the transaction; false if there is no room for
@@ -230,7 +227,7 @@ func (r *Recording) keep(rec *record) bool {
 	return true
 }
 
-// zeros stand for data that is not known.
+// zeros stand for unknown data.
 var zeros [1 << 20]byte
 
 // reply makes a record of a reply; its memory is still the transaction's. False

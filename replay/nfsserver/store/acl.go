@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ACLTag is what an entry of an ACL is for. The order is that of an ACL.
+// ACLTag is what an entry of an ACL is for, in the order of an ACL.
 type ACLTag uint8
 
 // Tags: the owner, another user, the owning group, another group, the limit of
@@ -32,8 +32,7 @@ type ACL []ACLEntry
 
 // ACLs are the lists of an object.
 type ACLs struct {
-	// Access says more than the mode of the object; nil if there is no more to
-	// say. Its first entries, its mask and its last entry follow the mode.
+	// Access is nil if it says no more than the mode of the object. Its first entries, its mask and its last entry follow the mode.
 	Access ACL
 	// Default is what new objects in a directory get; nil if there is none.
 	Default ACL
@@ -50,7 +49,7 @@ type ACLStore interface {
 	SetACL(c *Cred, h Handle, access, def *ACL, w *Wcc) error
 }
 
-// entrySize is what an entry is counted as, in bytes.
+// entrySize is the size of an entry in memory accounts, in bytes.
 const entrySize = 8
 
 // Size is the memory that the lists take, in bytes.
@@ -61,7 +60,7 @@ func (a *ACLs) Size() int {
 	return 64 + entrySize*(len(a.Access)+len(a.Default))
 }
 
-// WithAccess is a with another access list; nil if nothing is left.
+// WithAccess returns a with a different access list; nil if nothing is left.
 func (a *ACLs) WithAccess(acl ACL) *ACLs {
 	var def ACL
 	if a != nil {
@@ -70,7 +69,7 @@ func (a *ACLs) WithAccess(acl ACL) *ACLs {
 	return newACLs(acl, def)
 }
 
-// WithDefault is a with another default list; nil if nothing is left.
+// WithDefault returns a with a different default list; nil if nothing is left.
 func (a *ACLs) WithDefault(acl ACL) *ACLs {
 	var access ACL
 	if a != nil {
@@ -86,13 +85,13 @@ func newACLs(access, def ACL) *ACLs {
 	return &ACLs{Access: access, Default: def}
 }
 
-// ModeACL appends the list that says the same as a mode.
+// ModeACL appends the list that is equivalent to a mode.
 func ModeACL(dst ACL, mode uint32) ACL {
 	return append(dst, ACLEntry{Tag: ACLUserObj, Perm: uint8(mode >> 6 & 7)}, ACLEntry{Tag: ACLGroupObj, Perm: uint8(mode >> 3 & 7)}, ACLEntry{Tag: ACLOther, Perm: uint8(mode & 7)})
 }
 
-// Normal sorts a list and says whether it is one: an owner, a group and others,
-// nobody twice, a mask if there is another user or group.
+// Normal sorts a list and reports whether it is valid: it has an owner, a group and others,
+// nobody twice, and a mask if there is another user or group.
 func (l ACL) Normal() error {
 	if len(l) > MaxACL {
 		return ErrInval
@@ -138,14 +137,14 @@ func (l ACL) group() *ACLEntry {
 	return l.find(ACLGroupObj)
 }
 
-// Mode is the mode of an object with a normal list; all says that it says all
-// of the list.
+// Mode returns the mode of an object with a normal list. all reports that the mode is
+// equivalent to the list.
 func (l ACL) Mode(mode uint32) (now uint32, all bool) {
 	now = mode&^0o777 | uint32(l[0].Perm)<<6 | uint32(l.group().Perm)<<3 | uint32(l[len(l)-1].Perm)
 	return now, len(l) == 3
 }
 
-// WithMode is a copy of a normal list after chmod.
+// WithMode returns a copy of a normal list after chmod.
 func (l ACL) WithMode(mode uint32) ACL {
 	l = slices.Clone(l)
 	l[0].Perm, l.group().Perm, l[len(l)-1].Perm = uint8(mode>>6&7), uint8(mode>>3&7), uint8(mode&7)

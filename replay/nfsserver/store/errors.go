@@ -1,7 +1,6 @@
 package store
 
-// Error is what can go wrong. Each has a counterpart in NFS3ERR_* and
-// NFS4ERR_*.
+// Error is an error of a store. Each has a counterpart in NFS3ERR_* and NFS4ERR_*.
 type Error uint8
 
 // Errors.
@@ -24,7 +23,7 @@ const (
 	ErrNameTooLong                  // name too long
 	ErrNotEmpty                     // directory not empty
 	ErrDQuot                        // quota used up
-	ErrStale                        // the object is no more
+	ErrStale                        // the object does not exist any more
 	ErrBadHandle                    // not a handle of this store
 	ErrNotSync                      // the guard of SetAttr does not match
 	ErrBadCookie                    // cookie or verifier of ReadDir
@@ -83,7 +82,7 @@ func (e Error) Error() string {
 	return "unknown error"
 }
 
-// Of turns any error into an Error: nil into 0, one that is none into
+// Of turns any error into an Error: nil into 0, an error of another type into
 // ErrServerFault.
 func Of(err error) Error {
 	if err == nil {

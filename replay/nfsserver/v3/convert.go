@@ -9,7 +9,7 @@ import (
 
 const garbage = oncrpc.GarbageArgs
 
-// File handles are those of the store, and so of NFSv4, too: who has mounted a
+// File handles are the store's, and so the same as in NFSv4: who has mounted a
 // directory over both, or replays such a capture, may use one for the other, as
 // with most servers.
 

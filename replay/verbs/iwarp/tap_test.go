@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/tap"
 )
 
-// operations writes down what a decoder says of a capture.
+// operations lists what a decoder reports for a capture.
 type operations struct {
 	log    []string
 	bytes  map[string]int

@@ -7,5 +7,5 @@ import "github.com/rpcrdma/toolkit/replay/verbs"
 // New fails with ErrNotBuilt.
 func New(Options) (verbs.Provider, error) { return nil, ErrNotBuilt }
 
-// Probe says that the provider is not there.
+// Probe reports that the program was built without the provider.
 func Probe() Report { return Report{Missing: ErrNotBuilt.Error()} }

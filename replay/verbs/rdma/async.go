@@ -13,9 +13,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// Devices report some failures of queue pairs as events of their own: those of
-// a responder that refused the peer's request, for example. The library opens
-// each device once in a process, so there is one reader for it.
+// Devices report some failures of queue pairs as asynchronous events, for example when a
+// responder has refused the peer's request. The library opens each device once in a
+// process, so there is one reader for each.
 type asyncReader struct {
 	ctx   *C.struct_ibv_context
 	file  *os.File
@@ -106,7 +106,7 @@ func (r *asyncReader) run() {
 	}
 }
 
-// broken ends a connection for an event of its device.
+// broken ends a connection after an event of its device.
 func (c *conn) broken(err *verbs.StatusError) {
 	c.look()
 	c.fail(err)

@@ -23,9 +23,9 @@ import (
 // conn is a queue pair with a protection domain, a completion queue and a
 // completion channel of its own.
 //
-// Locks, in the order in which they are taken: sendMu, recvMu, pollMu, regMu.
-// Each is held while the library works on what it guards, and Close takes all
-// before it gives back the queue pair.
+// Locks, in the order of locking: sendMu, recvMu, pollMu, regMu. Each is held while the
+// library works on what it guards. Close locks all of them before it destroys the queue
+// pair.
 type conn struct {
 	id   *cmID
 	p    *provider
@@ -75,7 +75,7 @@ type conn struct {
 	disconnects sync.Once
 }
 
-// region is memory that Register has opened.
+// region is memory opened by Register.
 type region struct {
 	mr     *C.struct_ibv_mr
 	mem    []byte
@@ -135,13 +135,13 @@ func newConn(x *cmID, params verbs.Params) (*conn, error) {
 	return c, c.PostRecv(params.Recvs...)
 }
 
-// offer sets the depths that we offer.
+// offer sets the depths to offer to the peer.
 func (c *conn) offer(responderResources, initiatorDepth uint8) {
 	c.responderResources, c.initiatorDepth = depth(responderResources, c.dev.max_rd_atom), depth(initiatorDepth, c.dev.max_init_rd_atom)
 }
 
-// depth is what was asked for, within what the device has. 255 would ask the
-// library for its own choice.
+// depth returns the requested depth, limited by the device. 255 would leave the choice to
+// the library.
 func depth(asked uint8, limit C.uint32_t) uint8 {
 	if asked == 0 {
 		asked = 16
@@ -171,7 +171,7 @@ func (c *conn) start(params verbs.Params, accept bool) error {
 		C.int(c.responderResources), C.int(c.initiatorDepth), C.int(min(retry, 7)), C.int(min(params.RNRRetryCount, 7)), flag))
 }
 
-// established fills in what is known of the connection now.
+// established fills in what is known once the connection is set up.
 func (c *conn) established(e event) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
@@ -214,7 +214,7 @@ func (c *conn) event(e event) {
 	case C.RDMA_CM_EVENT_ESTABLISHED:
 		c.state.CompareAndSwap(uint32(verbs.StateInit), uint32(verbs.StateRTS))
 	case C.RDMA_CM_EVENT_DISCONNECTED:
-		// A request that failed tells more than that the peer has gone.
+		// A failed request says more than that the peer has gone.
 		c.look()
 		c.fail(verbs.ErrDisconnected)
 		c.disconnect()
@@ -230,8 +230,8 @@ func (c *conn) event(e event) {
 	}
 }
 
-// disconnect sends the end to the peer and moves the queue pair to the error
-// state, so that all requests are flushed.
+// disconnect tells the peer, and moves the queue pair to the error state, so that all
+// requests are flushed.
 func (c *conn) disconnect() {
 	c.pollMu.Lock()
 	defer c.pollMu.Unlock()
@@ -247,8 +247,7 @@ func (c *conn) end() {
 	C.rc_error(c.res.qp)
 }
 
-// fail ends the connection. The first error stays, unless a later one says
-// more.
+// fail ends the connection. The first error stays, unless a later one is more specific.
 func (c *conn) fail(err error) {
 	c.errMu.Lock()
 	var status *verbs.StatusError

@@ -19,7 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// event is what the connection manager says of an identifier.
+// event is an event of the connection manager about an identifier.
 type event struct {
 	kind, status                       int
 	param                              bool // the rest was given
@@ -59,8 +59,8 @@ func (x *cmID) addr(peer C.int) netip.AddrPort {
 	return fromSockaddr(&s)
 }
 
-// patience is how long the connection manager tries one step of a setup whose
-// context has no deadline.
+// patience is the timeout of the connection manager for one step of a setup whose context
+// has no deadline.
 const patience = 10 * time.Second
 
 func milliseconds(ctx context.Context) C.int {
@@ -71,7 +71,7 @@ func milliseconds(ctx context.Context) C.int {
 	return C.int(d / time.Millisecond)
 }
 
-// wait gives the next event.
+// wait returns the next event.
 func (x *cmID) wait(ctx context.Context, from <-chan event) (event, error) {
 	select {
 	case e := <-from:
@@ -94,8 +94,8 @@ func (x *cmID) expect(ctx context.Context, kind int, what string) error {
 	return nil
 }
 
-// failure is the error that an event speaks of. Most statuses are negative
-// errnos, those of a rejection are not.
+// failure returns the error of an event. Most statuses are negative errnos, except for
+// rejections.
 func failure(e event) error {
 	if e.status < 0 {
 		return syscall.Errno(-e.status)

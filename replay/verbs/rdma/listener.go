@@ -90,7 +90,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// request is the connection request of a peer.
+// request is a peer's connection request.
 type request struct {
 	id       *cmID
 	offer    event

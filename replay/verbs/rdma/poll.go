@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// statuses are those of libibverbs; what is not here is StatusGeneral.
+// statuses maps those of libibverbs; what is not here is StatusGeneral.
 var statuses = map[C.enum_ibv_wc_status]verbs.Status{
 	C.IBV_WC_SUCCESS:           verbs.StatusSuccess,
 	C.IBV_WC_LOC_LEN_ERR:       verbs.StatusLocalLength,
@@ -41,8 +41,8 @@ func statusOf(s C.enum_ibv_wc_status) verbs.Status {
 	return verbs.StatusGeneral
 }
 
-// lingering is how long a device may take to flush the queues of a connection
-// that has failed. After that the queue pair is destroyed.
+// lingering is how long a device may take to flush the queues of a failed connection. After
+// that the queue pair is destroyed.
 const lingering = 2 * time.Second
 
 func (c *conn) Poll(out []verbs.Completion) int {
@@ -58,7 +58,7 @@ func (c *conn) Poll(out []verbs.Completion) int {
 	return n
 }
 
-// look takes completions for a later Poll.
+// look collects completions for a later Poll.
 func (c *conn) look() {
 	c.pollMu.Lock()
 	before := len(c.ready)
@@ -76,8 +76,8 @@ func (c *conn) wakeOnce() {
 	c.file.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // a closed file wakes by itself
 }
 
-// take moves what the device has to c.ready and returns how many completions
-// of the device that were. pollMu is held.
+// take moves the device's completions to c.ready, and returns how many there were. pollMu is
+// held.
 func (c *conn) take() int {
 	if c.dead {
 		return 0
@@ -135,9 +135,9 @@ func (c *conn) failure(op verbs.Op, w *C.struct_ibv_wc) {
 	c.end()
 }
 
-// sent notes the completion of a request of the send queue. They are given to
-// users in order, though the kernel's siw completes other requests while a Read
-// before them is under way.
+// sent records the completion of a request of the send queue. Users get completions in
+// order, although the kernel's siw completes other requests while an earlier Read is under
+// way.
 func (c *conn) sent(w *C.struct_ibv_wc, now time.Time) {
 	n, head, tail := uint32(w.wr_id), c.send.head.Load(), c.send.tail.Load()
 	if n-head >= tail-head {
@@ -162,14 +162,14 @@ func (c *conn) sent(w *C.struct_ibv_wc, now time.Time) {
 		case c.sendFailed:
 			c.retire(e, verbs.StatusFlushed, now)
 		default:
-			// Not reported, but one after it was: it is done.
+			// It was not reported, but a later one was, so it is done.
 			c.retire(e, verbs.StatusSuccess, now)
 		}
 		c.send.head.Store(head + 1)
 	}
 }
 
-// retire ends an entry of the send queue.
+// retire removes an entry of the send queue.
 func (c *conn) retire(e *sendEntry, status verbs.Status, now time.Time) {
 	if e.sink != nil {
 		C.rc_dereg(e.sink)
@@ -233,8 +233,8 @@ func (c *conn) Wait() error {
 	}
 }
 
-// check says whether Poll has something, or why it never will. If neither, the
-// completion queue is armed.
+// check reports whether Poll has completions, or why there will be none. In all other cases
+// it arms the completion queue.
 func (c *conn) check() (bool, error) {
 	c.pollMu.Lock()
 	defer c.pollMu.Unlock()
@@ -276,8 +276,8 @@ func (c *conn) failedAt() time.Time {
 	return c.since
 }
 
-// block waits for an event of the completion channel. A connection that has
-// failed is looked at again soon, as its device may have nothing to say.
+// block waits for an event of the completion channel. For a failed connection it returns
+// soon, since its device may have no more events.
 func (c *conn) block() error {
 	raw, err := c.file.SyscallConn()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// sendEntry is a request of the send queue that the device has.
+// sendEntry is a posted request of the send queue.
 type sendEntry struct {
 	id      uint64
 	op      verbs.Op
@@ -75,14 +75,14 @@ func (c *conn) Post(wrs ...verbs.WorkRequest) error {
 	return c.hand(tail, next, reports)
 }
 
-// signal has the device report a request.
+// signal makes the device report a request.
 func (c *conn) signal(e *sendEntry, x *C.struct_rc_wr) {
 	e.signals = true
 	c.unsignaled = 0
 	x.flags |= C.IBV_SEND_SIGNALED
 }
 
-// refusal is why a request is not taken.
+// refusal returns why a request cannot be posted.
 func (c *conn) refusal() error {
 	if err := c.Err(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *conn) refusal() error {
 	return verbs.ErrDisconnected
 }
 
-// hand gives c.wrs, which are the entries from tail to next, to the device.
+// hand posts c.wrs, the entries from tail to next, to the device.
 func (c *conn) hand(tail, next uint32, reports int64) error {
 	if len(c.sges) == 0 {
 		c.sges = append(c.sges, C.struct_ibv_sge{}) // for its address

@@ -51,7 +51,7 @@ func Probe() Report {
 	return r
 }
 
-// devices are those of the connection manager. It is an error if there are none.
+// devices returns the devices of the connection manager. It is an error if there are none.
 func devices() ([]Device, error) {
 	var names [1024]C.char
 	n := C.rc_device_names(&names[0], C.size_t(len(names)))
@@ -107,7 +107,7 @@ func describe(d *C.struct_rc_device) Device {
 	return x
 }
 
-// fabric is that of a device; gid is the index of the address in use, which
+// fabric returns the fabric of a device; gid is the index of the address in use, which
 // decides between the versions of RoCE, or -1.
 func fabric(d *C.struct_rc_device, gid int) string {
 	switch {

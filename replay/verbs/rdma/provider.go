@@ -18,11 +18,11 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// vendorSIW is the vendor number of the kernel's soft iWARP device. It has no
-// offsets but addresses, and lets a peer read whatever has a handle.
+// vendorSIW is the vendor ID of the kernel's soft iWARP device. Its offsets are always
+// addresses, and a peer may read everything that has a handle.
 const vendorSIW = 0x626d74
 
-// vendorRXE is that of its soft RoCE. It closes windows on demand, but does not
+// vendorRXE is the vendor ID of its soft RoCE. It closes windows on demand, but does not
 // tell in the completion.
 const vendorRXE = 0xffffff
 
@@ -67,8 +67,7 @@ func New(o Options) (verbs.Provider, error) {
 	return p, nil
 }
 
-// dupFile is a descriptor of Go's own for a file that a library has open, to
-// wait with.
+// dupFile duplicates a descriptor of a library, so that Go can wait for it.
 func dupFile(fd int, name string) (*os.File, error) {
 	dup, err := syscall.Dup(fd)
 	if err != nil {
@@ -78,7 +77,7 @@ func dupFile(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(dup), name), nil
 }
 
-// capsOf is what all devices can do.
+// capsOf returns what all devices support.
 func capsOf(list []Device) verbs.Caps {
 	c := verbs.Caps{MemoryWindows: true, SendInvalidate: true, WindowsAtAddress: true, Invalidates: verbs.InvalidatesWindows, MaxSGE: 16, MaxMessage: 1 << 30, MaxReads: 255}
 	for i := range list {
@@ -199,8 +198,8 @@ func (p *provider) dispatch(ev *C.struct_rc_event) {
 }
 
 // Dial implements verbs.Provider. The connection manager chooses the local port
-// without regard to TCP, so that a port of the kernel's siw can still be that of
-// an earlier connection to the same peer: another attempt gets another one.
+// without regard to TCP, so that with the kernel's siw it may choose the port of an earlier
+// connection to the same peer. Another attempt then gets another port.
 func (p *provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs.Params) (c verbs.Conn, err error) {
 	for range 8 {
 		if c, err = p.dial(ctx, remote, params); !errors.Is(err, syscall.EADDRINUSE) {

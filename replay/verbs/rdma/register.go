@@ -44,7 +44,7 @@ func (c *conn) localKey(b []byte) (C.uint32_t, error) {
 	return mr.lkey, nil
 }
 
-// forget closes the registration of a block that goes away.
+// forget closes the registration of a block before it is freed.
 func (c *conn) forget(b *arena.Block) {
 	c.regMu.Lock()
 	defer c.regMu.Unlock()
@@ -87,7 +87,7 @@ func flags(a verbs.Access) (f C.int) {
 	return f
 }
 
-// pageMask is that of the smallest page that devices have.
+// pageMask masks the offset in the smallest page that devices have.
 const pageMask = 4095
 
 // Register can give memory an offset of the caller's if it has the same place
@@ -164,8 +164,8 @@ func (c *conn) AllocWindow() (uint32, error) {
 	return uint32(w.rkey), nil
 }
 
-// bind fills in the request that binds a window. A window's addresses are
-// those of the region below it.
+// bind fills in the request that binds a window. A window has the addresses of the region
+// below it.
 func (c *conn) bind(w *verbs.WorkRequest, x *C.struct_rc_wr) error {
 	if len(w.Local) != 1 {
 		return fmt.Errorf("rdma: a window binds one slice, not %d", len(w.Local))

@@ -23,7 +23,7 @@ const (
 // package net does for its sockets: both ends may be in this process.
 var wire atomic.Uint32
 
-// mmsghdr is that of recvmmsg(2).
+// mmsghdr is struct mmsghdr of recvmmsg(2).
 type mmsghdr struct {
 	hdr unix.Msghdr
 	n   uint32

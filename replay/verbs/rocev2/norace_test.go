@@ -2,5 +2,5 @@
 
 package rocev2
 
-// allowedAllocations: the garbage collector empties pools now and then.
+// allowedAllocations: the garbage collector empties pools from time to time.
 const allowedAllocations = 0.5

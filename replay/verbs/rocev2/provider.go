@@ -185,7 +185,7 @@ func (p *Provider) removeConn(c *Conn) {
 	c.s.mu.Unlock()
 }
 
-// Dial implements verbs.Provider. The port of remote is that of the service
+// Dial implements verbs.Provider. The port of remote names the service
 // (20049 is NFS); the UDP port is Options.PeerPort.
 func (p *Provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs.Params) (verbs.Conn, error) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
@@ -214,7 +214,7 @@ func (p *Provider) Dial(ctx context.Context, remote netip.AddrPort, params verbs
 	return c, nil
 }
 
-// Listen implements verbs.Provider. The port of local is that of the service;
+// Listen implements verbs.Provider. The port of local names the service;
 // the UDP port is Options.Port. An unspecified address stands for all addresses
 // that the machine has now.
 func (p *Provider) Listen(ctx context.Context, local netip.AddrPort) (verbs.Listener, error) {

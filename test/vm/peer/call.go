@@ -81,6 +81,6 @@ func pattern(b []byte, seed uint64, name string) {
 
 func sum(b []byte) string { return fmt.Sprintf("%x", md5.Sum(b)) }
 
-// sizes are those of the files: empty, all paddings, around the inline
+// sizes lists the sizes of the files: empty, all paddings, around the inline
 // threshold, around segments, large.
 var sizes = []int{0, 1, 2, 3, 5, 500, 3000, 4000, 4096, 4097, 8191, 65536, 70001, 131073, 1 << 20}

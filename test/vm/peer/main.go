@@ -25,7 +25,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/rdma"
 )
 
-// options are those of all commands.
+// options holds the options of all commands.
 type options struct {
 	provider, registration string
 	addr                   netip.AddrPort

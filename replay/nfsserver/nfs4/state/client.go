@@ -9,12 +9,12 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// Principal is who sent a call: the flavor of the credential in the upper half,
-// the user in the lower one.
+// Principal is the sender of a call: the flavor of the credential in the upper half, the
+// user in the lower one.
 type Principal uint64
 
-// Client is the record of a client. It is confirmed once the client has shown
-// that it got the client ID.
+// Client is the record of a client. It is confirmed once the client has shown that it has
+// received the client ID.
 type Client struct {
 	id        uint64
 	minor     bool // since NFSv4.1
@@ -49,7 +49,7 @@ type Client struct {
 	busy    atomic.Int32 // COMPOUNDs under way in sessions
 }
 
-// identity are the records of one client owner: at most one of each.
+// identity has the records of one client owner: at most one confirmed, one unconfirmed.
 type identity struct {
 	confirmed, unconfirmed *Client
 }
@@ -75,7 +75,7 @@ func (t *Table) lookup(id uint64) *Client {
 	return nil
 }
 
-// Who is who sends a call, and from where.
+// Who is the sender of a call and its address.
 type Who struct {
 	Principal Principal
 	Source    Source
@@ -259,8 +259,8 @@ func (t *Table) expired(c *Client, now time.Time) bool {
 }
 
 // reap drops the clients whose lease has run out, those that hold something after
-// courtesy, and, if owners is set, owners that have held nothing for so long. Those are
-// kept for requests sent again.
+// courtesy. If owners is set, it also drops owners that have held nothing for so long,
+// which are kept for repeated requests.
 func (t *Table) reap(owners bool, courtesy time.Duration) {
 	now := t.now()
 	for _, c := range t.clients {
@@ -289,7 +289,7 @@ func (t *Table) revokeOverdue(c *Client, now time.Time) {
 }
 
 // Reap drops what belongs to clients that have been silent for longer than a
-// lease, or after Options.Courtesy. It is to be called now and then.
+// lease, or after Options.Courtesy. It is to be called from time to time.
 func (t *Table) Reap() {
 	t.mu.Lock()
 	t.reap(true, t.courtesy)

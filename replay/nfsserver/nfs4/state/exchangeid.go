@@ -8,7 +8,7 @@ const exchangeFlags = nfs4.EXCHGID4_FLAG_SUPP_MOVED_REFER | nfs4.EXCHGID4_FLAG_S
 	nfs4.EXCHGID4_FLAG_USE_NON_PNFS | nfs4.EXCHGID4_FLAG_USE_PNFS_MDS | nfs4.EXCHGID4_FLAG_USE_PNFS_DS |
 	nfs4.EXCHGID4_FLAG_UPD_CONFIRMED_REC_A
 
-// ExchangeID is EXCHANGE_ID. The numbers are those of the table of cases in RFC
+// ExchangeID is EXCHANGE_ID. The numbers refer to the table of cases in RFC
 // 8881, section 18.35.4. seq is what the client's next CREATE_SESSION has to
 // carry. caller makes what reaches a new client.
 func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, caller func() Caller) (id uint64, seq uint32, confirmed bool, st Status) {

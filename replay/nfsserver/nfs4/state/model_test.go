@@ -83,7 +83,7 @@ func TestRangesModel(t *testing.T) {
 	}
 }
 
-// same holds the ranges against the model, and looks at their form: those of an
+// same compares the ranges with the model, and checks their form: those of an
 // owner neither overlap nor touch with the same type.
 func same(t *testing.T, l *ranges, m *cellModel, owners []*lockOwner) {
 	t.Helper()

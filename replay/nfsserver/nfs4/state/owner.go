@@ -26,9 +26,8 @@ type owner struct {
 	moved bool
 }
 
-// ownerKey tells the open owners of a client apart. Two users have two owners,
-// though they may have one name: neither gets at the other's opens, nor into the
-// order of its requests.
+// ownerKey tells the open owners of a client apart. Two users have two owners, even with one
+// name: neither can reach the other's opens, or disturb the order of its requests.
 type ownerKey struct {
 	principal Principal
 	name      string
@@ -48,8 +47,8 @@ type lockOwner struct {
 	locks map[*open]*lockState
 }
 
-// Turn is an operation's turn in the order of an owner's requests. The zero Turn
-// is that of an operation since NFSv4.1, where slots keep the order.
+// Turn is an operation's turn in the order of an owner's requests. From NFSv4.1 on it is
+// zero, since slots keep the order.
 type Turn struct {
 	t  *Table
 	o  *owner
@@ -62,7 +61,7 @@ type Turn struct {
 // Client is the client whose turn it is.
 func (t Turn) Client() *Client { return t.oo.client }
 
-// Replay is the reply of an operation that was sent again.
+// Replay is the kept reply for a repeated operation.
 type Replay struct {
 	Result []byte // valid until the turn ends
 	File   Key    // the current filehandle to go on with
@@ -107,8 +106,8 @@ func (t Turn) End(st Status, result []byte, file Key, moved bool) {
 	o.mu.Unlock()
 }
 
-// counts reports whether the seqid is used up by an operation that ends with a
-// status (RFC 7530, section 9.1.7).
+// counts reports whether an operation with this status uses up its seqid (RFC 7530, section
+// 9.1.7).
 func counts(st Status) bool {
 	switch st {
 	case nfs4.NFS4ERR_STALE_CLIENTID, nfs4.NFS4ERR_STALE_STATEID, nfs4.NFS4ERR_BAD_STATEID,

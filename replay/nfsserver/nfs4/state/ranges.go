@@ -58,8 +58,8 @@ func (l *ranges) conflict(owner *lockOwner, r Range, write bool) *held {
 	return nil
 }
 
-// add gives r to owner, instead of what it held there. The caller has asked
-// conflict before.
+// add gives r to owner, and replaces what it held there. The caller has called conflict
+// before.
 func (l *ranges) add(owner *lockOwner, r Range, write bool) {
 	l.remove(owner, r)
 	// What touches and has the same type becomes one.

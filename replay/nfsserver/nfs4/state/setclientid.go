@@ -7,8 +7,9 @@ import (
 )
 
 // SetClientID is SETCLIENTID (RFC 7530, section 16.33.5). The letters in the
-// comments are those of that section: x the client's name, v its verifier, p the
-// principal, c the client ID, s the number to confirm with. caller reaches the client once that is confirmed.
+// comments are from that section: x the client's name, v its verifier, p the
+// principal, c the client ID, s the number to confirm with. caller reaches the client once
+// that is confirmed.
 func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who, caller Caller) (id uint64, confirm [8]byte, st Status) {
 	p := w.Principal
 	t.mu.Lock()

@@ -5,9 +5,9 @@ import "net/netip"
 // Source is where a client comes from, for fair shares (transport.Peer.Source).
 type Source = netip.Addr
 
-// shares gives out something of which there is a limited amount. A source gets
-// at most half of what the others leave: n greedy sources come to have 1/(n+1)
-// each, and the next one still finds as much as half of that.
+// shares divides a limited amount between sources. A source gets at most half of what the
+// others leave: n greedy sources end up with 1/(n+1) each, and the next one still finds half
+// of that.
 type shares struct {
 	limit, used int
 	by          map[Source]int

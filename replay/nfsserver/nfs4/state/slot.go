@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// slotOverhead is what a slot takes beside the reply that it keeps, in bytes.
+// slotOverhead is the size of a slot without the reply that it keeps, in bytes.
 const slotOverhead = 256
 
 // slot is an entry of a session's reply cache (RFC 8881, section 2.10.6.1).
@@ -49,7 +49,7 @@ const (
 	Uncached               // the reply was not kept
 )
 
-// Sequence is SEQUENCE. ops and size are those of the whole call; size includes
+// Sequence is SEQUENCE. ops and size count the whole call; size includes
 // the RPC header. If it returns First and NFS4_OK, p.End has to be called once.
 // If it returns Cached, the old reply is appended to buf. Otherwise p.Result is
 // what the first SEQUENCE was answered.

@@ -27,10 +27,10 @@ func (s *state) stateid() nfs4.Stateid4 {
 // number is the number by which the client's states are known.
 func (s *state) number() uint32 { return binary.BigEndian.Uint32(s.other[4:]) }
 
-// permits reports whether a principal may change the state: who opened the file,
-// and who has made the client ID, the machine itself. Of others, the
-// operations on data are checked as if they had no stateid (CheckIO), and those
-// on state are refused (RFC 8881, section 15.1.14.5: NFS4ERR_WRONG_CRED).
+// permits reports whether a principal may change the state: the one that opened the file, and
+// the one that made the client ID, which is the machine itself. Operations of others on data
+// are checked as if they had no stateid (CheckIO); those on state are refused (RFC 8881,
+// section 15.1.14.5: NFS4ERR_WRONG_CRED).
 func (s *state) permits(p Principal) bool {
 	if s.delegation != nil {
 		return s.delegation.principal == p || s.client.principal == p
@@ -72,7 +72,7 @@ var (
 	Invalid = nfs4.Stateid4{Seqid: 0xffffffff}
 )
 
-// Special reports whether a stateid is none that the server gave.
+// Special reports whether a stateid is a special one, which no server gives.
 func Special(s *nfs4.Stateid4) bool {
 	return s.Other == anonymous.Other || s.Other == bypass.Other
 }

@@ -22,7 +22,7 @@ func (c *atomicClock) Now() time.Time {
 	return c.now
 }
 
-// consistent holds the counts that a table keeps against what they count.
+// consistent checks the counts that a table keeps.
 func (t *Table) consistent() error {
 	t.mu.Lock()
 	defer t.unlock()

@@ -13,7 +13,7 @@ import (
 // for the defaults.
 type Limits struct {
 	// Clients is how many client records there may be, confirmed or not: 8192.
-	// A source has at most half of what the others leave; so it is with
+	// A source has at most half of what the others leave; the same holds for
 	// CacheBytes and StateBytes.
 	Clients  int
 	Sessions int // of one client: 16
@@ -24,8 +24,8 @@ type Limits struct {
 	// FileRanges is how many byte ranges of one file are locked by all
 	// clients: 32768.
 	FileRanges int
-	// StateBytes is how much memory all owners, opens and locks may take,
-	// estimated from above: 256 MiB.
+	// StateBytes is how much memory all owners, opens and locks may take, by an upper
+	// estimate: 256 MiB.
 	StateBytes int
 	// Delegations is how many delegations all clients may have: 65536.
 	Delegations int
@@ -75,8 +75,8 @@ type Options struct {
 	Recovered []Identity
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Hold is called when a file is opened, Unhold when that open is gone; as
-	// many calls of one as of the other. nil: nothing is to be done.
+	// Hold is called when a file is opened, and Unhold once for each Hold, when that open is
+	// gone. Both may be nil.
 	Hold   func(Key) error
 	Unhold func(Key)
 }
@@ -183,7 +183,7 @@ func (t *Table) InGrace() bool {
 // Status is shorthand: the package answers in statuses of the protocol.
 type Status = nfs4.Nfsstat4
 
-// Counts tells how much a table holds.
+// Counts says how much a table holds.
 type Counts struct {
 	Clients, Sessions, Opens, LockStates, Delegations, Ranges, Files, Owners int
 	Names                                                                    int // of clients
@@ -215,8 +215,8 @@ func (t *Table) Counts() Counts {
 	return c
 }
 
-// unlock ends a change: mu is given back, then what was recalled is asked for, and what
-// was closed is let go.
+// unlock ends a change: it unlocks mu, then sends the recalls, and releases what was
+// closed.
 func (t *Table) unlock() {
 	let, recalls, erased := t.let, t.recalls, t.erased
 	t.let, t.recalls, t.erased = nil, nil, nil

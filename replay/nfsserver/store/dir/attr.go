@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// GetAttr tells the attributes of an object.
+// GetAttr returns the attributes of an object.
 func (s *Store) GetAttr(h store.Handle, a *store.Attr) error {
 	n, err := s.node(h)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *Store) GetAttr(h store.Handle, a *store.Attr) error {
 	return s.stat(n, a)
 }
 
-// Access tells which permissions are given, as far as this store checks them.
+// Access returns which permissions are given, as far as this store checks them.
 func (s *Store) Access(c *store.Cred, h store.Handle, want store.AccessMask) (store.AccessMask, error) {
 	var a store.Attr
 	if err := s.GetAttr(h, &a); err != nil {

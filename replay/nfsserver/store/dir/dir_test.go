@@ -16,7 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/internal/storetest"
 )
 
-// me is the user of the test, whoever that is.
+// me is the user who runs the test.
 func me() store.Cred { return store.Cred{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())} }
 
 func open(t testing.TB, path string, opt Options) *Store {

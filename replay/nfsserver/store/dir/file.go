@@ -230,7 +230,7 @@ func (s *Store) file(n *node, mode openMode) (*file, error) {
 func (s *Store) reopen(n *node, pinned *file, mode openMode, flags int) (*file, error) {
 	fd := -1
 	err := s.descriptor(func() (err error) {
-		// This follows the link of /proc to the very file.
+		// The link of /proc leads to exactly this file.
 		fd, err = unix.Open("/proc/self/fd/"+strconv.Itoa(pinned.fd), flags|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -303,7 +303,7 @@ func (s *Store) keep(n *node, p place, a *store.Attr) (*file, error) {
 	return f, nil
 }
 
-// unkeep gives back what keep has opened.
+// unkeep closes what keep has opened.
 func (s *Store) unkeep(f *file) {
 	if f != nil {
 		s.orphans.Add(-1)

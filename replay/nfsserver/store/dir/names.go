@@ -56,7 +56,7 @@ func (s *Store) lookup(d *node, f *file, name string, a *store.Attr) (*node, err
 	return s.seen(d, name, a), nil
 }
 
-// Parent is the directory above a directory, as far as the store has seen it.
+// Parent returns the directory above a directory, if the store has seen it.
 func (s *Store) Parent(c *store.Cred, dir store.Handle) (store.Handle, error) {
 	d, err := s.dirNode(dir)
 	if err != nil {
@@ -131,13 +131,13 @@ func (ch *change) mayAdd(c *store.Cred) error {
 	return ch.s.writable()
 }
 
-// end gives up what begin took.
+// end releases what begin took.
 func (ch *change) end() {
 	ch.f.put()
 	ch.s.names.Unlock()
 }
 
-// changed tells the directory's attributes after the change.
+// changed returns the directory's attributes after the change.
 func (ch *change) changed() error { return ch.s.after(ch.d, ch.f.fd, &ch.w.After) }
 
 // make makes an object by create and gives it its attributes.
@@ -164,7 +164,7 @@ func (ch *change) make(c *store.Cred, name string, t store.Type, mode uint32, se
 	return n, ch.changed()
 }
 
-// dress gives a new object the attributes that it is to have.
+// dress sets the attributes of a new object.
 func (ch *change) dress(name string, want *store.Attr, set *store.SetAttr, a *store.Attr) (*node, error) {
 	s := ch.s
 	n, err := s.lookup(ch.d, ch.f, name, a)
@@ -264,7 +264,7 @@ func (s *Store) exists(c *store.Cred, n *node, how *store.Create, a *store.Attr)
 	return store.ErrExist
 }
 
-// makeNew makes what must not exist.
+// makeNew makes an object with a name that must not exist.
 func (s *Store) makeNew(c *store.Cred, dir store.Handle, name []byte, t store.Type, mode uint32, set *store.SetAttr, a *store.Attr, w *store.Wcc, create func(fd int, name string) error) error {
 	ch, err := s.begin(c, dir, name, w)
 	if err != nil {

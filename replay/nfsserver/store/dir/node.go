@@ -38,14 +38,14 @@ type node struct {
 // in a circle, that others could make by moving directories.
 const maxDepth = 4096
 
-// status is what statx tells.
+// status is the result of statx.
 type status struct {
 	attr     store.Attr
 	dev, mnt uint64
 }
 
-// statAt tells the status of a name in a directory, or of the directory itself
-// if the name is empty.
+// statAt returns the status of a name in a directory, or of the directory itself if the name
+// is empty.
 func statAt(fd int, name string) (status, error) {
 	var x unix.Statx_t
 	err := retry(func() error {
@@ -152,7 +152,7 @@ func (s *Store) seen(parent *node, name string, a *store.Attr) *node {
 		if n.others == nil {
 			n.others = map[place]struct{}{}
 		}
-		// Names that were used long ago need not be known.
+		// Names that were used long ago may be forgotten.
 		if len(n.others) < 1024 {
 			n.others[p] = struct{}{}
 		}
@@ -266,7 +266,7 @@ func (n *node) expect(parent *node, name string) {
 	n.moves++
 }
 
-// maxTries bounds the search for an object that is renamed all the time.
+// maxTries bounds the search for an object that others keep renaming.
 const maxTries = 64
 
 // reach calls try for the names of an object until one of them is it: with the
@@ -306,7 +306,7 @@ func (s *Store) check(n *node, st *status) error {
 	return nil
 }
 
-// stat tells the attributes of an object.
+// stat returns the attributes of an object.
 func (s *Store) stat(n *node, a *store.Attr) error {
 	n.mu.Lock()
 	pinned := n.pinned

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// ReadDir reads entries. Cookies are those of the file system: they stay good
+// ReadDir reads entries. Cookies come from the file system: they stay good
 // as long as it says so.
 func (s *Store) ReadDir(c *store.Cred, dir store.Handle, cookie, _ uint64, list *store.DirList) error {
 	list.Reset()

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// Seek finds the next hole or data, as the file system sees it.
+// Seek finds the next hole or data, as reported by the file system.
 func (s *Store) Seek(c *store.Cred, h store.Handle, offset uint64, what store.Whence) (uint64, error) {
 	var a store.Attr
 	_, f, err := s.openData(c, h, store.MayRead, &a)
@@ -59,7 +59,7 @@ func (s *Store) fallocate(c *store.Cred, h store.Handle, mode uint32, offset, le
 // maxCopy is how many bytes one Copy copies.
 const maxCopy = 64 << 20
 
-// copyOf is what Copy and Clone have in common.
+// copyOf is the common part of Copy and Clone.
 type copyOf struct {
 	src, dst       *node
 	from, to       *file

@@ -4,22 +4,20 @@
 //
 // # What is served
 //
-// All below the directory, on the same mount: what is mounted there is hidden,
-// be it the same file system. Symbolic links are data. Nothing that a client
-// sends is ever followed out of the directory: names are opened one by one,
-// relative to the directory that holds them, without following links, and ".."
-// is never one of them.
+// Everything below the directory on the same mount. Other mounts there are hidden, even of
+// the same file system. Symbolic links are data. Nothing that a client sends leads out of
+// the directory: names are opened one by one, relative to their directory, without following
+// links, and ".." is never among them.
 //
-// What somebody on this machine moves out of the directory is out of reach of
-// clients at the latest after Options.Recheck, though they hold handles of it, or
-// have it open: its handles are stale. An open file that is kept from before is
-// used no longer than that without a look at the names that lead to it from the
-// top. What is moved within the directory is found again as long as it is kept
-// open, and otherwise when it is looked up under its new name.
+// An object that is moved out of the directory on this machine becomes unreachable for
+// clients within Options.Recheck, even if they have its handle or have it open: the handle is
+// stale. An open file is not used for longer than that without a check of the names that lead
+// to it from the root. An object that is moved within the directory is found again as long as
+// it is kept open, and otherwise when it is looked up under its new name.
 //
-// Objects of others' processes may change at any time; so the attributes before
-// and after an operation are not told as atomic. The change attribute is made of
-// the ctime, and counts changes by this store that the ctime is too coarse for.
+// Other processes may change objects at any time, so the attributes before and after an
+// operation are not reported as atomic. The change attribute is derived from the ctime, and
+// also counts changes by this store that the ctime is too coarse for.
 //
 // # Handles
 //
@@ -43,10 +41,9 @@
 //
 // # Users
 //
-// Permissions are checked as package store says, against the owner and the mode
-// of the files, and then by the kernel, against the user of this process. If
-// that is not root, files that clients make belong to it, whoever they are, and
-// clients cannot give files away.
+// Permissions are checked as described in package store, against the owner and the mode of
+// the files, and then by the kernel, against the user of this process. If that user is not
+// root, it owns all files that clients make, and clients cannot give files away.
 package dir
 
 import (
@@ -68,7 +65,7 @@ import (
 
 // Options of a Store.
 type Options struct {
-	// Writable lets clients change things. Otherwise they get ErrROFS.
+	// Writable allows changes. Otherwise clients get ErrROFS.
 	Writable bool
 	// Handles is how many objects are remembered; 0 stands for 1 Mi. The
 	// handles of some that were not used become stale beyond that.
@@ -82,8 +79,7 @@ type Options struct {
 	// Recheck is how long it may take until clients lose what others have moved
 	// out of the directory; 0 stands for a second.
 	Recheck time.Duration
-	// HandleKey makes handles that clients cannot make up; zero stands for a
-	// random key.
+	// HandleKey protects handles from being guessed; zero stands for a random key.
 	HandleKey store.Key
 	// Search finds objects that an earlier Store with the same HandleKey has given
 	// handles of, by reading all directories. Operations on them fail with ErrDelay until
@@ -182,15 +178,13 @@ func (s *Store) hasXattrs() bool {
 	return err == nil || err == unix.ENODATA
 }
 
-// Info tells what the store is like. That an operation is said to be there does
-// not mean that the file system below has it.
+// Info describes the store. The file system below may lack an operation that Info reports.
 func (s *Store) Info() *store.Info { return &s.info }
 
 // Root is the directory itself.
 func (s *Store) Root() store.Handle { return s.root.handle }
 
-// Verifier is a random number: this process does not know what an earlier one
-// has lost.
+// Verifier is a random number, since this process does not know what an earlier one has lost.
 func (s *Store) Verifier() uint64 { return s.verifier }
 
 // Close closes all files.
@@ -213,7 +207,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Statfs tells how full the file system is.
+// Statfs reports how full the file system is.
 func (s *Store) Statfs(st *store.Statfs) error {
 	f, err := s.file(s.root, openPath)
 	if err != nil {

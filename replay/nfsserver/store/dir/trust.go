@@ -25,8 +25,8 @@ func (s *Store) checked(up *file) int64 {
 	return up.checked.Load()
 }
 
-// kept is the open file that is kept of an object, if it is still to be reached
-// from the root by names; nil otherwise.
+// kept returns the open file of an object if it can still be reached from the root by names;
+// nil otherwise.
 func (s *Store) kept(n *node, mode openMode, depth int) *file {
 	f := s.open.get(n, mode)
 	if f == nil || s.clock()-f.checked.Load() < int64(s.opt.Recheck) {
@@ -63,8 +63,8 @@ func (s *Store) adopt(n *node, f *file) bool {
 	return true
 }
 
-// recheck looks at the name of an object of which a file is open, and at those
-// above it unless that was done of late.
+// recheck checks the name of an object of which a file is open, and the names above it unless
+// they were checked recently.
 func (s *Store) recheck(n *node, f *file, depth int) error {
 	p := n.where()
 	if p.parent == nil {
@@ -146,9 +146,8 @@ func readLink(fd int) (string, error) {
 // withoutOpenat2 says that the kernel does not have openat2, or forbids it.
 var withoutOpenat2 atomic.Bool
 
-// openBeneath opens a name in a directory. Names have no slashes and links are
-// not followed; that neither leads out of the directory, or to another mount, the
-// kernel is asked to see to, too.
+// openBeneath opens a name in a directory. Names have no slashes, and links are not followed.
+// The kernel is also asked to refuse ways out of the directory and to other mounts.
 func (s *Store) openBeneath(up int, name string, flags int) (fd int, err error) {
 	err = s.descriptor(func() (err error) {
 		if !withoutOpenat2.Load() {

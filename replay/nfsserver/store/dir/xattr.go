@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// prefix is what the names of clients lack (RFC 8276, section 5).
+// prefix is missing in the names that clients use (RFC 8276, section 5).
 const prefix = "user."
 
 // openXattrs opens an object for its extended attributes.

@@ -3,6 +3,7 @@
 package mutant
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -103,10 +104,12 @@ func Find(name string) *Kind {
 }
 
 // Kinds are all of them.
-func Kinds(yield func(*Kind) bool) {
-	for i := range kinds {
-		if !yield(&kinds[i]) {
-			return
+func Kinds() iter.Seq[*Kind] {
+	return func(yield func(*Kind) bool) {
+		for i := range kinds {
+			if !yield(&kinds[i]) {
+				return
+			}
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (m *model) span() (uint64, uint64) {
 	return a, min(n, maxSize-a)
 }
 
-// data is the error of an operation on the data of n.
+// data returns the expected error of an operation on the data of n.
 func (m *model) data(n *node) store.Error {
 	switch {
 	case n.links == 0:

@@ -15,12 +15,12 @@ import (
 
 // Options of the tests.
 type Options struct {
-	// Cred is who does all.
+	// Cred is the user of all operations.
 	Cred store.Cred
 	// Steps is how many operations to do, Seed which.
 	Steps int
 	Seed  uint64
-	// Check, if set, is called now and then, and in the end when all was
+	// Check, if set, is called from time to time, and in the end when everything was
 	// removed.
 	Check func(t testing.TB, empty bool)
 }
@@ -48,8 +48,8 @@ type model struct {
 	log   []string
 }
 
-// Model does random operations on an empty store and on a model of it, and
-// compares what they say.
+// Model executes random operations on an empty store and on a model of it, and compares the
+// results.
 func Model(t testing.TB, st store.Store, opt Options) {
 	t.Helper()
 	m := &model{TB: t, store: st, info: st.Info(), opt: opt, rand: rand.New(rand.NewPCG(opt.Seed, 1))}

@@ -1,0 +1,82 @@
+package latency
+
+import (
+	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+)
+
+// Counts are what is counted of the transactions of a group. A new count is a field, a
+// line of add and a line of merge.
+type Counts struct {
+	Count      uint64 `json:"count"`
+	Backward   uint64 `json:"backward"`
+	Complete   uint64 `json:"complete"`
+	Incomplete uint64 `json:"incomplete"`
+	NoReply    uint64 `json:"no_reply"`
+	NoCall     uint64 `json:"no_call"`
+	// OddClock counts transactions whose reply came before their call; no times are computed for them.
+	OddClock uint64            `json:"odd_clock"`
+	Errors   uint64            `json:"errors"`
+	Statuses map[string]uint64 `json:"errors_by_status"`
+
+	CallBytes   uint64 `json:"call_bytes"`  // of RPC messages
+	ReplyBytes  uint64 `json:"reply_bytes"` //
+	ReadBytes   uint64 `json:"rdma_read_bytes"`
+	WriteBytes  uint64 `json:"rdma_write_bytes"`
+	Retransmits uint64 `json:"retransmits"`
+}
+
+// add counts a transaction.
+func (c *Counts) add(v *rpc.View, failed bool) {
+	tx := v.Tx
+	c.Count++
+	if tx.Backward {
+		c.Backward++
+	}
+	switch tx.State {
+	case transaction.Complete:
+		c.Complete++
+	case transaction.Incomplete:
+		c.Incomplete++
+	case transaction.NoReply:
+		c.NoReply++
+	case transaction.NoCall:
+		c.NoCall++
+	}
+	c.CallBytes += tx.Call.Bytes
+	c.ReplyBytes += tx.Reply.Bytes
+	c.ReadBytes += tx.ReadBytes
+	c.WriteBytes += tx.WriteBytes
+	c.Retransmits += uint64(tx.Retransmits)
+	if failed {
+		c.Errors++
+		s := v.Status()
+		if c.Statuses == nil {
+			c.Statuses = make(map[string]uint64)
+		}
+		if _, ok := c.Statuses[s]; !ok && len(c.Statuses) >= maxStatuses {
+			s = otherName
+		}
+		c.Statuses[s]++
+	}
+}
+
+// merge adds what another group counted. The map of statuses must be there.
+func (c *Counts) merge(o *Counts) {
+	c.Count += o.Count
+	c.Backward += o.Backward
+	c.Complete += o.Complete
+	c.Incomplete += o.Incomplete
+	c.NoReply += o.NoReply
+	c.NoCall += o.NoCall
+	c.OddClock += o.OddClock
+	c.Errors += o.Errors
+	for s, n := range o.Statuses {
+		c.Statuses[s] += n
+	}
+	c.CallBytes += o.CallBytes
+	c.ReplyBytes += o.ReplyBytes
+	c.ReadBytes += o.ReadBytes
+	c.WriteBytes += o.WriteBytes
+	c.Retransmits += o.Retransmits
+}
