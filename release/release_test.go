@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -97,17 +98,38 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+// TestCommit: a commit has the version of its tag, or one that sorts before all releases.
 func TestCommit(t *testing.T) {
-	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
-	when, version, err := commit("..")
-	if err != nil {
-		t.Skipf("NOT TESTED: %v", err)
+	dir := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"}, args...)
+		if out, err := command(dir, nil, "git", args...).Output(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
 	}
-	if when.Unix() != 1_700_000_000 || version == "" {
-		t.Error(when, version)
+	git("init", "-q")
+	if _, _, err := commit(dir); err == nil {
+		t.Error("no commit, and no error")
+	}
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	when, version, err := commit(dir)
+	if err != nil || when.Unix() != 1_700_000_000 || !strings.HasPrefix(version, "0.0~git20231114.") {
+		t.Error(when, version, err)
+	}
+	git("tag", "v1.2.3")
+	if _, version, err = commit(dir); err != nil || version != "1.2.3" {
+		t.Error(version, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, version, err = commit(dir); err != nil || !strings.HasSuffix(version, ".dirty") {
+		t.Error(version, err)
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	if _, _, err := commit(".."); err == nil {
+	if _, _, err := commit(dir); err == nil {
 		t.Error("no error")
 	}
 }

@@ -328,10 +328,15 @@ type eventsAndSessions struct {
 	sessions *session.Recorder
 }
 
+var _ decode.MessageObserver = (*eventsAndSessions)(nil)
+
 // Message implements decode.MessageObserver.
 func (e *eventsAndSessions) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	e.sessions.Message(tx, reply, s)
 }
+
+// Operation implements decode.MessageObserver.
+func (e *eventsAndSessions) Operation(*transaction.Transaction, *rdma.Op) {}
 
 // Merged implements decode.MessageObserver.
 func (e *eventsAndSessions) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
