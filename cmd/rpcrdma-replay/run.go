@@ -204,6 +204,9 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones,
 		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly,
 		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Mismatches: o.show}
+	if err := checkFabric(o.provider); err != nil {
+		return opt, err
+	}
 	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
 		return opt, cli.Usagef("--dir: %v", err)
 	}
@@ -251,9 +254,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if len(args) != 2 {
 		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
 	}
-	if err := checkFabric(o.provider); err != nil {
-		return err
-	}
+	builtin := args[1] == "builtin"
 	opt, err := o.options()
 	if err != nil {
 		return err
@@ -284,12 +285,12 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err := faults.resolve(load); err != nil {
 		return err
 	}
-	if args[1] == "builtin" && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
+	if builtin && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return errors.Join(run.Preview(s.Out, load, opt, args[1], args[1] == "builtin"), tickets.preview(s.Out, load, opt.Layout))
+		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout))
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -297,7 +298,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
-	if args[1] == "builtin" {
+	if builtin {
 		opt.Tick = -1 // its clock counts nanoseconds
 	}
 	t, err := o.target(ctx, s, files, load, args[1], opt.Directory, where, faults, tickets)
@@ -324,19 +325,25 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		rep.Notes = append(rep.Notes, err.Error())
 	}
-	if cerr := t.captured(); cerr != nil {
-		err = errors.Join(err, cerr)
-	} else if t.file != "" {
-		if o.selfCheck {
-			c, cerr := checkSelf(witness, t.file, &o.memory, o.keytab)
-			rep.SelfCheck, err = c, errors.Join(err, cerr)
-		}
-		if !isPlan(args[0]) {
-			rep.Diff, cerr = compareCaptures(args[0], t.file, &o.memory, witness.Knows)
-			err = errors.Join(err, cerr)
-		}
-	}
+	err = errors.Join(err, o.look(t, rep, args[0], witness))
 	return errors.Join(o.print(s, report, rep), err, outcome(rep))
+}
+
+// look reads what was captured of a replay: it checks the packets, and compares them with the capture that was
+// replayed.
+func (o *runFlags) look(t *target, rep *report.Report, original string, witness *selfcheck.Witness) error {
+	err := t.captured()
+	if err != nil || t.file == "" {
+		return err
+	}
+	if o.selfCheck {
+		rep.SelfCheck, err = checkSelf(witness, t.file, &o.memory, o.keytab)
+	}
+	if !isPlan(original) {
+		diff, cerr := compareCaptures(original, t.file, &o.memory, witness.Knows)
+		rep.Diff, err = diff, errors.Join(err, cerr)
+	}
+	return err
 }
 
 // tickets is how calls to a server are protected.

@@ -299,28 +299,36 @@ func (o *serveFlags) names(ctx context.Context, s *cli.Streams, addr netip.Addr)
 	return out
 }
 
+// consistent refuses flags that do not go together.
+func (o *serveFlags) consistent() error {
+	switch {
+	case o.playback != "" && o.dir != "":
+		return cli.Usagef("--playback and --dir exclude each other")
+	case o.limit.Given() && o.playback == "":
+		return cli.Usagef("--limit-memory goes with --playback")
+	case o.state != "" && o.dir == "":
+		return cli.Usagef("--state goes with --dir: memory does not survive a restart")
+	case o.writable && o.dir == "":
+		return cli.Usagef("--writable goes with --dir: memory is always writable")
+	case o.playback != "" && (o.kerberos.keytab != "" || len(o.kerberos.sec) > 0 || o.kerberos.users != ""):
+		return cli.Usagef("--keytab, --sec and --users do not go with --playback, whose replies come from the capture")
+	case o.playback == "" && (o.lease < time.Second || o.lease > time.Hour):
+		return cli.Usagef("--lease %s: from 1s to 1h", o.lease)
+	}
+	return nil
+}
+
 // handler builds the handler that answers calls, its description, and its cleanup.
 func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, done func() error, err error) {
 	squash, err := pick("squash", o.squash, map[string]nfsserver.Squash{"none": nfsserver.NoSquash, "root": nfsserver.RootSquash, "all": nfsserver.AllSquash})
 	if err != nil {
 		return nil, "", nil, err
 	}
-	switch {
-	case o.playback != "" && o.dir != "":
-		return nil, "", nil, cli.Usagef("--playback and --dir exclude each other")
-	case o.limit.Given() && o.playback == "":
-		return nil, "", nil, cli.Usagef("--limit-memory goes with --playback")
-	case o.state != "" && o.dir == "":
-		return nil, "", nil, cli.Usagef("--state is of --dir: memory does not survive a restart")
-	case o.writable && o.dir == "":
-		return nil, "", nil, cli.Usagef("--writable is of --dir: memory is always writable")
-	case o.playback != "" && (o.kerberos.keytab != "" || len(o.kerberos.sec) > 0 || o.kerberos.users != ""):
-		return nil, "", nil, cli.Usagef("--keytab, --sec and --users do not go with --playback: its replies are those of the capture")
-	case o.playback != "":
-		return o.answers(s)
+	if err := o.consistent(); err != nil {
+		return nil, "", nil, err
 	}
-	if o.lease < time.Second || o.lease > time.Hour {
-		return nil, "", nil, cli.Usagef("--lease %s: from 1s to 1h", o.lease)
+	if o.playback != "" {
+		return o.answers(s)
 	}
 	kerberos, flavors, err := o.kerberos.options(s)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestExtcap(t *testing.T) {
 	if os.Getenv("RPCRDMA_EXTCAP") == "" {
 		t.Skip("NOT TESTED: extcap needs tshark and setpriv; `sudo test/live/run` runs it")
 	}
-	dir, err := os.MkdirTemp("", "extcap-") // that of the test is for root only
+	dir, err := os.MkdirTemp("", "extcap-") //nolint:usetesting // another user cannot enter that of the test
 	if err != nil {
 		t.Fatal(err)
 	}
