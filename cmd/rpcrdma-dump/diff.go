@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const diffLong = `Compare two captures: counts, percentiles, phases, errors and bytes of each
@@ -92,7 +93,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	d := latency.Compare(reports[0], reports[1])
 	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
-		err = printIndented(out, d)
+		err = printable.Indented(out, d)
 	} else {
 		err = results.Diff(out, d)
 	}

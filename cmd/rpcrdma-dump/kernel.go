@@ -19,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const kernelLong = `Join the transactions of a capture with what the Linux kernels of client and
@@ -149,7 +150,7 @@ func (o *kernelOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	r := join.Result()
 	out := newOutput(s.Out, false, false)
 	if o.format == "json" {
-		err = errors.Join(err, printIndented(out, r))
+		err = errors.Join(err, printable.Indented(out, r))
 	} else {
 		results.Kernel(out, r)
 	}

@@ -254,7 +254,7 @@ func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel
 		sessions = nil
 	}
 	if o.format == "json" {
-		return printIndented(w, reportAndKernel{rep, recorded, sessions})
+		return printable.Indented(w, reportAndKernel{rep, recorded, sessions})
 	}
 	err := results.Report(w, rep, results.ReportOptions{Verbose: o.verbose, Series: series})
 	if sessions != nil && err == nil {
@@ -340,9 +340,3 @@ func (e *eventsAndSessions) Operation(*transaction.Transaction, *rdma.Op) {}
 
 // Merged implements decode.MessageObserver.
 func (e *eventsAndSessions) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
-
-func printIndented(w io.Writer, v any) error {
-	e := printable.Encoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}

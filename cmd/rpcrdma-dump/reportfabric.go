@@ -19,6 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 	"github.com/rpcrdma/toolkit/internal/table"
 )
 
@@ -110,7 +111,7 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 		outErr = writeFabricPage(out, rep)
 	case o.html != "" && !cmd.Flags().Changed("format"): // the page is what was asked for
 	case o.format == "json":
-		outErr = printIndented(out, rep)
+		outErr = printable.Indented(out, rep)
 	default:
 		p := fabricPrinter{w: out, rep: rep, verbose: o.verbose, series: cmd.Flags().Changed("interval")}
 		outErr = p.print()

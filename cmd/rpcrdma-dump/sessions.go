@@ -82,7 +82,7 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	var outErr error
 	switch o.format {
 	case "json":
-		outErr = printIndented(out, rep)
+		outErr = printable.Indented(out, rep)
 	case "ndjson":
 		outErr = printSessionLines(out, rep)
 	default:

@@ -77,6 +77,8 @@ var rows = []row{
 	{name: dump + " connections", args: "%f", hard: []hard{{"udp-ports", 30000}, {"cm-requests", 20000}, {"random-psn", 20000}, {"queue-pairs", 20000}}},
 	{name: dump + " operations", args: "%f", hard: []hard{{"random-psn", 20000}, {"queue-pairs", 20000}, {"writes", 20000}}},
 	{name: dump + " operations", args: "-T ndjson %f"},
+	{name: dump + " sessions", args: "%f", hard: []hard{{"sessions", 20000}, {"slots", 6000}, {"queue-pairs", 20000}}},
+	{name: dump + " sessions", args: "-v -T ndjson %f"},
 	{name: dump + " report", args: "%f", hard: []hard{{"timeline", 20000}}},
 	{name: dump + " report", args: "--view fabric %f", hard: []hard{{"timeline", 20000}, {"random-psn", 20000}, {"queue-pairs", 20000}, {"cm-requests", 20000}}},
 	{name: dump + " report", args: "--view fabric -T json --interval 1us --top 1000 %f"},
@@ -114,6 +116,7 @@ var exempt = map[string]string{
 	dump + " help": "reads nothing", top + " help": "reads nothing", replay + " help": "reads nothing",
 	dump + " man": "reads nothing", top + " man": "reads nothing", replay + " man": "reads nothing",
 	dump + " export":  "only a group of commands",
+	dump + " extcap":  "captures, and has annotate read it",
 	replay:            "only a group of commands",
 	replay + " bench": "reads nothing",
 }
