@@ -269,6 +269,9 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 // Send implements decode.Observer.
 func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
 
+// Operation implements decode.MessageObserver.
+func (r *Recorder) Operation(*transaction.Transaction, *rdma.Op) {}
+
 // OpStart implements decode.Observer.
 func (r *Recorder) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
 
