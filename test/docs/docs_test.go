@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 const root = "../.."
@@ -184,6 +185,33 @@ func arguments(line string) (pipe [][]string, err error) {
 	return pipe, nil
 }
 
+// TestArguments tests the reader of commands on what it takes and on what it refuses.
+func TestArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"rpcrdma-dump -Y 'latency > 1ms' a.pcap": `[["rpcrdma-dump" "-Y" "latency > 1ms" "a.pcap"]]`,
+		"rpcrdma-top a.pcap | sort | uniq -c":    `[["rpcrdma-top" "a.pcap"] ["sort"] ["uniq" "-c"]]`,
+		"go run ./examples/congest a.pcap | wc":  `[["congest" "a.pcap"] ["wc"]]`,
+		"go run ./examples/gopacket a.pcap":      "",
+		"sort a.pcap":                            "",
+		"rpcrdma-dump a.pcap | rm":               "",
+		"rpcrdma-dump a.pcap |":                  "",
+		"rpcrdma-dump $HOME":                     "",
+		"rpcrdma-dump a.pcap > b":                "",
+		"rpcrdma-dump -Y 'latency > 1ms' *.pcap": "",
+		"rpcrdma-dump a.pcap; rpcrdma-dump b":    "",
+		"rpcrdma-dump `cat list`":                "",
+		"":                                       "",
+	} {
+		pipe, err := arguments(line)
+		switch {
+		case err == nil && want == "":
+			t.Errorf("%s: no error", line)
+		case want != "" && (err != nil || fmt.Sprintf("%q", pipe) != want):
+			t.Errorf("%s: %q (%v), not %s", line, pipe, err, want)
+		}
+	}
+}
+
 // build makes the programs in a folder. It reads every source file first, so that go test
 // knows that a cached result of this test depends on them.
 func build(t *testing.T) string {
@@ -274,13 +302,66 @@ func same(want, have string, varies bool) bool {
 	return regexp.MustCompile("^" + strings.Join(pattern, ".*") + "$").MatchString(have)
 }
 
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		want, have   string
+		varies, same bool
+	}{
+		{"a b", "a b  ", false, true},
+		{"a b", "a  b", true, false},
+		{"took … of 5", "took 17ms of 5", true, true},
+		{"took … of 5", "took 17ms of 5", false, false},
+		{"took … of 5", "took 17ms of 6", true, false},
+		{"1   2 …", "1 2 3", true, true},
+		{"a.c …", "abc d", true, false},
+		{"4732677 … -", "4732677 … -", false, true},
+	} {
+		if same(c.want, c.have, c.varies) != c.same {
+			t.Errorf("same(%q, %q, %v) is not %v", c.want, c.have, c.varies, c.same)
+		}
+	}
+}
+
 var blanks = regexp.MustCompile(" +")
+
+// headings returns the anchors of a document, made as GitHub makes them: small letters, blanks
+// become hyphens, other punctuation goes.
+func headings(text string) map[string]bool {
+	found := map[string]bool{}
+	inside := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+		}
+		name, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if inside || !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		found[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(name))] = true
+	}
+	return found
+}
 
 var link = regexp.MustCompile(`\]\(([^)\s#]+)(#[^)\s]*)?\)`)
 
 // TestLinks follows the links between the documents.
 func TestLinks(t *testing.T) {
 	seen := 0
+	cache := map[string]map[string]bool{}
+	anchors := func(name string) map[string]bool {
+		if cache[name] == nil {
+			cache[name] = headings(read(t, name))
+		}
+		return cache[name]
+	}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -300,8 +381,11 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			seen++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+			to := filepath.Join(filepath.Dir(rel), m[1])
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
 				t.Errorf("%s links to %s, which does not exist", rel, m[1])
+			} else if m[2] != "" && strings.HasSuffix(to, ".md") && !anchors(to)[m[2][1:]] {
+				t.Errorf("%s links to %s%s, a heading that does not exist", rel, m[1], m[2])
 			}
 		}
 		return nil
