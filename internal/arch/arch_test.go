@@ -305,6 +305,8 @@ var rules = []rule{
 	{packages: "internal/hostile", own: []string{"capture", "decode/..."}},
 	{packages: "internal/hostile/...", own: []string{"internal/hostile"}},
 	{packages: "internal/...", own: []string{"capture", "decode/...", "analyze/..."}},
+	// The pictures of the documentation.
+	{packages: "docs/images/..."},
 	{packages: "examples/...", own: []string{"capture", "decode/...", "analyze/..."}, foreign: []string{"*"}},
 	{packages: "test/...", own: []string{"..."}, foreign: append([]string{"*"}, ui...)},
 }

@@ -3,6 +3,8 @@
 package docs_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,52 +12,143 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 const root = "../.."
 
-// programs whose output the documents show.
-var programs = []string{"rpcrdma-dump", "rpcrdma-replay"}
+// programs whose output the documents show. Those of examples are written "go run ./examples/NAME".
+var (
+	programs = []string{"rpcrdma-dump", "rpcrdma-replay", "rpcrdma-top"}
+	examples = []string{"congest"}
+	// filters are what the output of a program may be piped into: every system has them, and
+	// they give the same output in the C locale.
+	filters = []string{"grep", "head", "sort", "tail", "uniq", "wc"}
+)
+
+// documents whose console blocks are run.
+var documents = []string{
+	"README.md", "docs/coming-from.md", "docs/check.md", "docs/cookbook.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md",
+	"docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md", "docs/sessions.md", "docs/troubleshooting.md",
+	"docs/walks/administrator.md", "docs/walks/kernel.md", "docs/walks/network.md", "docs/walks/vendor.md",
+}
 
 // TestOutput runs the commands in the console blocks of the README and of
 // the guides in docs:
 //
-//	$ rpcrdma-dump ARGUMENTS (or rpcrdma-replay)
+//	$ rpcrdma-dump ARGUMENTS (or another of programs)
 //	output
 //	…
 //	output
+//	$ echo $?
+//	1
 //
-// A line of "…" stands for any number of lines that were left out.
+// A line of "…" stands for any number of lines that were left out; in the output of a command
+// that reads no sample, "…" in a line stands for any text, since times and addresses differ
+// from run to run. The exit status is 0 unless "echo $?" follows and says otherwise.
+//
+// The commands of a document run one after the other in a folder of its own, which has
+// everything that the root of the module has. So a command finds the files that the ones before
+// it have written.
 func TestOutput(t *testing.T) {
 	bin := build(t)
-	n := 0
-	var blocks [][]string
-	for _, name := range []string{"README.md", "docs/fabric.md", "docs/kerberos.md", "docs/kernel.md", "docs/plan.md", "docs/report.md", "docs/rpcrdma-dump.md"} {
-		blocks = append(blocks, consoleBlocks(t, name)...)
+	for _, name := range documents {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := scratch(t)
+			blocks := consoleBlocks(t, name)
+			if len(blocks) == 0 {
+				t.Error("shows no output")
+			}
+			for i, b := range blocks {
+				command, want := b[0], b[1:]
+				if command == "echo $?" {
+					continue // with the command before it
+				}
+				status := "0"
+				if i+1 < len(blocks) && blocks[i+1][0] == "echo $?" {
+					status = strings.Join(blocks[i+1][1:], "\n")
+				}
+				out, ended, err := run(bin, dir, command)
+				if err != nil {
+					t.Errorf("%s: %v", command, err)
+					continue
+				}
+				if ended != status {
+					t.Errorf("%s: exit status %s, not %s", command, ended, status)
+				}
+				var have []string
+				if out = strings.TrimRight(out, "\n"); out != "" {
+					have = strings.Split(out, "\n")
+				}
+				match(t, command, want, have)
+			}
+		})
 	}
-	for _, b := range blocks {
-		command, want := b[0], b[1:]
-		n++
-		program, args, err := arguments(command)
-		if err != nil {
-			t.Error(err)
-			continue
+}
+
+// TestCookbook makes sure that each recipe of the cookbook is one command that TestOutput runs.
+func TestCookbook(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, "docs/cookbook.md"), "\n## ")
+	recipes := strings.Count(text, "\n**")
+	if n := len(consoleBlocks(t, "docs/cookbook.md")); n != recipes || n < 25 {
+		t.Errorf("%d recipes, %d commands; want 25 or more, one command each", recipes, n)
+	}
+}
+
+// scratch returns a folder with links to all that is in the root of the module.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	from, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
 		}
-		cmd := exec.Command(filepath.Join(bin, program), args...)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "NO_COLOR=1", "COLUMNS=")
-		out, err := cmd.Output()
-		if err != nil {
-			t.Errorf("%s: %v", command, err)
-			continue
+	}
+	return dir
+}
+
+// run runs a pipe of commands. It returns what the last writes, and the first exit status that is
+// not 0.
+func run(bin, dir, command string) (out, status string, err error) {
+	pipe, err := arguments(command)
+	if err != nil {
+		return "", "", err
+	}
+	status = "0"
+	var input []byte
+	for _, args := range pipe {
+		program := args[0]
+		if !slices.Contains(filters, program) {
+			program = filepath.Join(bin, program)
 		}
-		match(t, command, want, strings.Split(strings.TrimRight(string(out), "\n"), "\n"))
+		cmd := exec.Command(program, args[1:]...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "NO_COLOR=1", "COLUMNS=", "LC_ALL=C.UTF-8")
+		cmd.Stdin = bytes.NewReader(input)
+		input, err = cmd.Output()
+		var exit *exec.ExitError
+		switch {
+		case errors.As(err, &exit) && exit.ExitCode() > 0:
+			if status == "0" {
+				status = strconv.Itoa(exit.ExitCode())
+			}
+		case err != nil:
+			return "", "", err
+		}
 	}
-	if n == 0 {
-		t.Error("the README shows no output")
-	}
+	return string(input), status, nil
 }
 
 var (
@@ -63,22 +156,60 @@ var (
 	plain = regexp.MustCompile(`^[-\w./=,:%+@]+$`)
 )
 
-// arguments splits a command as a shell would: at blanks outside of single quotes. Any other
-// character with a meaning to a shell is an error.
-func arguments(command string) (program string, args []string, err error) {
-	words := word.FindAllString(command, -1)
-	for i, w := range words {
+// arguments splits a line as a shell would: at pipes, and at blanks outside of single quotes. Any
+// other character with a meaning to a shell is an error.
+func arguments(line string) (pipe [][]string, err error) {
+	pipe = [][]string{nil}
+	for _, w := range word.FindAllString(line, -1) {
 		switch {
 		case len(w) >= 2 && w[0] == '\'':
-			words[i] = w[1 : len(w)-1]
+			w = w[1 : len(w)-1]
+		case w == "|":
+			pipe = append(pipe, nil)
+			continue
 		case !plain.MatchString(w):
-			return "", nil, fmt.Errorf("%s: %q is not for a test: use single quotes, and nothing else of a shell", command, w)
+			return nil, fmt.Errorf("%q is not for a test: use single quotes and pipes, and nothing else of a shell", w)
+		}
+		pipe[len(pipe)-1] = append(pipe[len(pipe)-1], w)
+	}
+	for i, args := range pipe {
+		if i == 0 && len(args) > 2 && args[0] == "go" && args[1] == "run" && slices.Contains(examples, strings.TrimPrefix(args[2], "./examples/")) {
+			args = append([]string{strings.TrimPrefix(args[2], "./examples/")}, args[3:]...)
+			pipe[0] = args
+			continue
+		}
+		if len(args) == 0 || !slices.Contains(programs, args[0]) && (i == 0 || !slices.Contains(filters, args[0])) {
+			return nil, fmt.Errorf("part %d of the pipe is not one of %v, %v", i+1, programs, filters)
 		}
 	}
-	if len(words) == 0 || !slices.Contains(programs, words[0]) {
-		return "", nil, fmt.Errorf("%s: not one of %v", command, programs)
+	return pipe, nil
+}
+
+// TestArguments tests the reader of commands on what it takes and on what it refuses.
+func TestArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"rpcrdma-dump -Y 'latency > 1ms' a.pcap": `[["rpcrdma-dump" "-Y" "latency > 1ms" "a.pcap"]]`,
+		"rpcrdma-top a.pcap | sort | uniq -c":    `[["rpcrdma-top" "a.pcap"] ["sort"] ["uniq" "-c"]]`,
+		"go run ./examples/congest a.pcap | wc":  `[["congest" "a.pcap"] ["wc"]]`,
+		"go run ./examples/gopacket a.pcap":      "",
+		"sort a.pcap":                            "",
+		"rpcrdma-dump a.pcap | rm":               "",
+		"rpcrdma-dump a.pcap |":                  "",
+		"rpcrdma-dump $HOME":                     "",
+		"rpcrdma-dump a.pcap > b":                "",
+		"rpcrdma-dump -Y 'latency > 1ms' *.pcap": "",
+		"rpcrdma-dump a.pcap; rpcrdma-dump b":    "",
+		"rpcrdma-dump `cat list`":                "",
+		"":                                       "",
+	} {
+		pipe, err := arguments(line)
+		switch {
+		case err == nil && want == "":
+			t.Errorf("%s: no error", line)
+		case want != "" && (err != nil || fmt.Sprintf("%q", pipe) != want):
+			t.Errorf("%s: %q (%v), not %s", line, pipe, err, want)
+		}
 	}
-	return words[0], words[1:], nil
 }
 
 // build makes the programs in a folder. It reads every source file first, so that go test
@@ -98,6 +229,9 @@ func build(t *testing.T) string {
 	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
 	for _, p := range programs {
 		args = append(args, "./cmd/"+p)
+	}
+	for _, p := range examples {
+		args = append(args, "./examples/"+p)
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
@@ -129,16 +263,17 @@ func consoleBlocks(t *testing.T, name string) (blocks [][]string) {
 
 func match(t *testing.T, command string, want, have []string) {
 	t.Helper()
+	varies := !strings.Contains(command, "samples/")
 	at, gap := 0, false
 	for _, w := range want {
 		if w == "…" {
 			gap = true
 			continue
 		}
-		for gap && at < len(have) && strings.TrimRight(have[at], " ") != w {
+		for gap && at < len(have) && !same(w, have[at], varies) {
 			at++
 		}
-		if at >= len(have) || strings.TrimRight(have[at], " ") != w {
+		if at >= len(have) || !same(w, have[at], varies) {
 			now := "the end"
 			if at < len(have) {
 				now = have[at]
@@ -153,11 +288,80 @@ func match(t *testing.T, command string, want, have []string) {
 	}
 }
 
+// same compares a line of a document with one that was printed. If parts of it vary, "…"
+// stands for any text, and a run of blanks for any other.
+func same(want, have string, varies bool) bool {
+	have = strings.TrimRight(have, " ")
+	if want == have || !varies || !strings.Contains(want, "…") {
+		return want == have
+	}
+	var pattern []string
+	for part := range strings.SplitSeq(want, "…") {
+		pattern = append(pattern, blanks.ReplaceAllString(regexp.QuoteMeta(part), " +"))
+	}
+	return regexp.MustCompile("^" + strings.Join(pattern, ".*") + "$").MatchString(have)
+}
+
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		want, have   string
+		varies, same bool
+	}{
+		{"a b", "a b  ", false, true},
+		{"a b", "a  b", true, false},
+		{"took … of 5", "took 17ms of 5", true, true},
+		{"took … of 5", "took 17ms of 5", false, false},
+		{"took … of 5", "took 17ms of 6", true, false},
+		{"1   2 …", "1 2 3", true, true},
+		{"a.c …", "abc d", true, false},
+		{"4732677 … -", "4732677 … -", false, true},
+	} {
+		if same(c.want, c.have, c.varies) != c.same {
+			t.Errorf("same(%q, %q, %v) is not %v", c.want, c.have, c.varies, c.same)
+		}
+	}
+}
+
+var blanks = regexp.MustCompile(" +")
+
+// headings returns the anchors of a document, made as GitHub makes them: small letters, blanks
+// become hyphens, other punctuation goes.
+func headings(text string) map[string]bool {
+	found := map[string]bool{}
+	inside := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+		}
+		name, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if inside || !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		found[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(name))] = true
+	}
+	return found
+}
+
 var link = regexp.MustCompile(`\]\(([^)\s#]+)(#[^)\s]*)?\)`)
 
 // TestLinks follows the links between the documents.
 func TestLinks(t *testing.T) {
 	seen := 0
+	cache := map[string]map[string]bool{}
+	anchors := func(name string) map[string]bool {
+		if cache[name] == nil {
+			cache[name] = headings(read(t, name))
+		}
+		return cache[name]
+	}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -177,8 +381,11 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			seen++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+			to := filepath.Join(filepath.Dir(rel), m[1])
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
 				t.Errorf("%s links to %s, which does not exist", rel, m[1])
+			} else if m[2] != "" && strings.HasSuffix(to, ".md") && !anchors(to)[m[2][1:]] {
+				t.Errorf("%s links to %s%s, a heading that does not exist", rel, m[1], m[2])
 			}
 		}
 		return nil
