@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -50,6 +51,8 @@ type Lost struct {
 	Calls       uint64 `json:"calls"` // open at once
 	Layouts     uint64 `json:"layouts"`
 }
+
+var _ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
 
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
@@ -265,6 +268,9 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 		}
 	}
 }
+
+// Operation implements decode.MessageObserver.
+func (r *Recorder) Operation(*transaction.Transaction, *rdma.Op) {}
 
 // Send implements decode.Observer.
 func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
