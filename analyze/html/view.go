@@ -53,6 +53,7 @@ type view struct {
 	Chunks   []chunkRow
 	Inline   []latency.Inline
 	Copied   []string
+	Sessions *sessionsView
 	Conns    []connRow
 	MoreConn int
 	Notes    []string

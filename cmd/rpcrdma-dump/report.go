@@ -220,39 +220,40 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if join != nil {
 		recorded = join.Result()
 	}
+	spread := sessions.Report(rep.Inputs)
+	if !spread.Spread() {
+		spread = nil
+	}
 	out := newOutput(s.Out, false, false)
 	var outErr error
 	if page != nil {
-		outErr = commitPage(j, page, o.html, rep, err)
+		outErr = commitPage(j, page, o.html, rep, spread, err)
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep)
+		outErr = html.Write(out, rep, spread)
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
-		outErr = errors.Join(outErr, o.print(out, rep, recorded, sessions.Report(rep.Inputs), cmd.Flags().Changed("interval")))
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval")))
 	}
 	return j.finish(err, errors.Join(outErr, out.close()))
 }
 
 // commitPage writes an HTML page, unless the report is incomplete.
-func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, err error) error {
+func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, sessions *session.Report, err error) error {
 	if err != nil {
 		return err
 	}
 	if err := j.whole(name); err != nil {
 		return err
 	}
-	if err := html.Write(page, rep); err != nil {
+	if err := html.Write(page, rep, sessions); err != nil {
 		return err
 	}
 	return page.Commit()
 }
 
-// print writes the report as text or JSON.
+// print writes the report as text or JSON; sessions may be nil.
 func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, series bool) error {
-	if !sessions.Spread() {
-		sessions = nil
-	}
 	if o.format == "json" {
 		return printIndented(w, reportAndKernel{rep, recorded, sessions})
 	}
@@ -302,11 +303,11 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 			if join != nil {
 				join.Add(v)
 			}
-			if sessions != nil {
-				sessions.Transaction(v)
-			}
 		}
 		v.Learn()
+		if sessions != nil { // all calls, also with a filter: slots are counted as they pass
+			sessions.Transaction(v)
+		}
 	})
 	_, tty := cli.Terminal(s.Err)
 	err := j.run(tty)
@@ -328,10 +329,15 @@ type eventsAndSessions struct {
 	sessions *session.Recorder
 }
 
+var _ decode.MessageObserver = (*eventsAndSessions)(nil)
+
 // Message implements decode.MessageObserver.
 func (e *eventsAndSessions) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	e.sessions.Message(tx, reply, s)
 }
+
+// Operation implements decode.MessageObserver.
+func (e *eventsAndSessions) Operation(*transaction.Transaction, *rdma.Op) {}
 
 // Merged implements decode.MessageObserver.
 func (e *eventsAndSessions) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
