@@ -2,7 +2,9 @@ package session
 
 import (
 	"encoding/hex"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/rpcrdma/toolkit/decode"
@@ -36,6 +38,9 @@ type Recorder struct {
 	byOrder  []*client
 	open     map[*transaction.Transaction]openCall
 	view     rpc.View // of calls that are open
+
+	live   bool
+	number int // of sessions and clients
 
 	pnfs   pnfs
 	lost   Lost
@@ -75,6 +80,7 @@ type owner struct {
 type openCall struct {
 	s     *session
 	c     *conn
+	g     *client // of a version without sessions
 	slot  uint32
 	xid   uint32
 	first uint64 // packet number
@@ -93,6 +99,7 @@ type conn struct {
 	time       int64  // nanoseconds, of the calls that were answered
 	answered   uint64
 	open, most int
+	last       int64 // when the newest call began
 }
 
 // Bound is how a connection came to belong to a session.
@@ -122,7 +129,9 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	}
 	if len(l.list) >= maxConnections {
 		r.lost.Connections++
-		return nil
+		if !r.live || !l.drop() {
+			return nil
+		}
 	}
 	if l.byID == nil {
 		l.byID = make(map[int]*conn)
@@ -133,8 +142,26 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	return c
 }
 
-func (c *conn) opened() {
+// drop forgets the connection without open calls that was idle longest.
+func (l *conns) drop() bool {
+	at := -1
+	for i, c := range l.list {
+		if c.open == 0 && (at < 0 || c.last < l.list[at].last) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	c := l.list[at]
+	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
+	l.list = slices.Delete(l.list, at, at+1)
+	return true
+}
+
+func (c *conn) opened(at int64) {
 	if c != nil {
+		c.last = max(c.last, at)
 		c.open++
 		c.most = max(c.most, c.open)
 	}
@@ -155,6 +182,16 @@ type clientKey struct {
 type client struct {
 	clientKey
 	conns conns
+	calls table // without slots
+	meter meter
+}
+
+// ended takes a call that is open no more; at is 0 if it got no reply.
+func (o *openCall) ended(at int64) {
+	o.c.closed()
+	if o.g != nil {
+		o.g.calls.leave(at)
+	}
 }
 
 // Message implements decode.MessageObserver.
@@ -173,11 +210,11 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
-		o.c.closed() // it ended without a reply
+		o.ended(0) // without a reply
 		delete(r.open, tx)
 	}
 	if !callback && tx.Version < 4 {
-		r.began(tx)
+		r.began(tx, s.First.Time)
 		return
 	}
 	if tx.Procedure != 1 {
@@ -196,23 +233,26 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		var c *conn
 		if !callback {
 			c = x.conns.of(r, tx.Connection, tx.From)
-			c.opened()
+			c.opened(s.First.Time)
+			x.meter.last = max(x.meter.last, s.First.Time)
 		}
 		x.table(callback).begin(r, q.slot, s.First.Time)
 		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
 	case g != private && minor == 0 && !callback:
-		r.began(tx)
+		r.began(tx, s.First.Time)
 	case g != private:
 		r.keep(tx, openCall{guard: g}) // it may create a session
 	}
 }
 
 // began takes a call of a version without sessions.
-func (r *Recorder) began(tx *transaction.Transaction) {
+func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
-		c.opened()
-		r.keep(tx, openCall{c: c})
+		c.opened(at)
+		g.calls.enter(at)
+		g.meter.last = max(g.meter.last, at)
+		r.keep(tx, openCall{c: c, g: g})
 	}
 }
 
@@ -236,7 +276,7 @@ func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32
 func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 	if len(r.open) >= maxOpen {
 		r.lost.Calls++
-		o.c.closed()
+		o.ended(0)
 		if o.s != nil {
 			o.s.table(o.back).end(o.slot, 0)
 		}
@@ -253,14 +293,14 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 		return
 	}
 	delete(r.open, tx)
-	o.c.closed()
+	o.ended(at)
 	switch {
 	case o.s != nil:
 		o.s.table(o.back).end(o.slot, at)
 		if q, ok := peekReply(tx.Reply.Payload, o.guard); ok && !o.back {
 			o.s.targeted(q.target)
 		}
-	case o.c == nil:
+	case o.c == nil && o.g == nil:
 		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
 			if x := r.session(id, tx.Call.First); x != nil {
 				x.fore.limit, x.grant = slots, slots
@@ -294,13 +334,29 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 	if g == nil {
 		if len(r.clients) >= maxClients {
 			r.lost.Clients++
-			return nil
+			if !r.live {
+				return nil
+			}
+			at := oldest(r.byOrder, func(g *client) *meter { return &g.meter })
+			delete(r.clients, r.byOrder[at].clientKey)
+			r.byOrder = slices.Delete(r.byOrder, at, at+1)
 		}
-		g = &client{clientKey: key}
+		r.number++
+		g = &client{clientKey: key, meter: meter{number: r.number}}
 		r.clients[key] = g
 		r.byOrder = append(r.byOrder, g)
 	}
 	return g
+}
+
+// oldest is the place of what was idle longest.
+func oldest[T any](list []T, of func(T) *meter) (at int) {
+	for i := range list {
+		if of(list[i]).last < of(list[at]).last {
+			at = i
+		}
+	}
+	return at
 }
 
 func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
@@ -308,9 +364,15 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 	if x == nil {
 		if len(r.sessions) >= maxSessions {
 			r.lost.Sessions++
-			return nil
+			if !r.live {
+				return nil
+			}
+			at := oldest(r.order, func(x *session) *meter { return &x.meter })
+			delete(r.sessions, r.order[at].id)
+			r.order = slices.Delete(r.order, at, at+1)
 		}
-		x = &session{id: id, first: at}
+		r.number++
+		x = &session{id: id, first: at, meter: meter{number: r.number, last: at.Time}}
 		r.sessions[id] = x
 		r.order = append(r.order, x)
 	}
@@ -323,7 +385,10 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// Without a reply the slot stays in use: the client has to send the call again (RFC 8881, section 2.10.6.2).
-	delete(r.open, tx)
+	if o, ok := r.open[tx]; ok {
+		o.ended(0)
+		delete(r.open, tx)
+	}
 	if !tx.Named {
 		return
 	}
@@ -351,13 +416,14 @@ func (r *Recorder) plain(v *rpc.View) {
 	if g == nil {
 		return
 	}
-	g.conns.of(r, v.Tx.Connection, v.Tx.From).count(v)
+	g.meter.count(g.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
 }
 
 // count adds a call to what a connection carried.
-func (c *conn) count(v *rpc.View) {
+func (c *conn) count(v *rpc.View) (bytes uint64) {
+	read, written := moved(v)
 	if c == nil {
-		return
+		return read + written
 	}
 	c.calls++
 	tx := v.Tx
@@ -365,9 +431,9 @@ func (c *conn) count(v *rpc.View) {
 		c.answered++
 		c.time += tx.Reply.Last.Time - tx.Call.First.Time
 	}
-	read, written := moved(v)
 	c.read += read
 	c.sent += written
+	return read + written
 }
 
 // moved is how many bytes of a file a call read and wrote, as the reply says.

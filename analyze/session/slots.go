@@ -39,6 +39,21 @@ func (t *table) pass(at int64) {
 
 func (t *table) isFull() bool { return t.limit > 0 && t.inUse >= int(t.limit) }
 
+// enter takes a call of a version without slots.
+func (t *table) enter(at int64) {
+	t.pass(at)
+	t.inUse++
+	t.most = max(t.most, t.inUse)
+}
+
+// leave takes its end; at is 0 if it got no reply.
+func (t *table) leave(at int64) {
+	if at != 0 {
+		t.pass(at)
+	}
+	t.inUse--
+}
+
 // begin takes a slot.
 func (t *table) begin(r *Recorder, slot uint32, at int64) {
 	t.pass(at)
