@@ -134,7 +134,7 @@ var rules = []rule{
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
-	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/text", "capture", "decode/..."}},
+	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
