@@ -86,7 +86,7 @@ func (m *meter) tally(t *table, at int64) Tally {
 func (m *meter) roll(t *table, at, span int64) {
 	x := m.tally(t, at)
 	m.now, m.mark = x.minus(&m.mark), x
-	m.now.Time = span
+	m.now.Time = max(span, m.now.Time) // more, if the intervals between had no packets and were left out
 	if len(m.past) == maxPast {
 		m.past = m.past[:copy(m.past, m.past[1:])]
 	}

@@ -196,7 +196,10 @@ func (u *ui) sessionLines(most int) []string {
 		return nil
 	}
 	t := u.carriedTable([]session.Use{*x})
-	t.columns[0].rank = 10 // it is the same for all of them
+	t.columns = t.columns[1:] // the session is the same for all of them
+	for i := range t.rows {
+		t.rows[i].cells = t.rows[i].cells[1:]
+	}
 	head := "NFSv" + x.Version
 	if x.ID != "" {
 		head = "Session " + x.ID
