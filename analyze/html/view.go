@@ -440,6 +440,9 @@ func (v *view) lost(rep *latency.Report) {
 	if l.CreditWaits > 0 {
 		v.LostNote += fmt.Sprintf(" %d calls came when a reply had just freed a credit: all had been in use for %s before them.", l.CreditWaits, duration(l.CreditWait))
 	}
+	if l.SlotWaits > 0 {
+		v.LostNote += fmt.Sprintf(" %s came when a reply had freed a slot of the session: all had been in use for %s before them.", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait))
+	}
 }
 
 func (v *view) costs(rep *latency.Report) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/hex"
 	"maps"
 	"net/netip"
@@ -27,7 +28,7 @@ const (
 	maxText        = 128 // bytes of an owner or scope
 )
 
-// Recorder collects what the Report says. It is a decode.MessageObserver, and is passed each transaction, on
+// Recorder collects what the Report says, and fills in Transaction.Slots. It is a decode.MessageObserver, and is passed each transaction, on
 // another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
 	mu       sync.Mutex
@@ -236,7 +237,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 			c.opened(s.First.Time)
 			x.meter.last = max(x.meter.last, s.First.Time)
 		}
-		x.table(callback).begin(r, q.slot, s.First.Time)
+		tx.Slots = x.table(callback).begin(r, q.slot, s.First.Time)
 		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
 	case g != private && minor == 0 && !callback:
 		r.began(tx, s.First.Time)
@@ -337,9 +338,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 			if !r.live {
 				return nil
 			}
-			at := oldest(r.byOrder, func(g *client) *meter { return &g.meter })
-			delete(r.clients, r.byOrder[at].clientKey)
-			r.byOrder = slices.Delete(r.byOrder, at, at+1)
+			r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) { delete(r.clients, g.clientKey) })
 		}
 		r.number++
 		g = &client{clientKey: key, meter: meter{number: r.number}}
@@ -349,14 +348,16 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 	return g
 }
 
-// oldest is the place of what was idle longest.
-func oldest[T any](list []T, of func(T) *meter) (at int) {
-	for i := range list {
-		if of(list[i]).last < of(list[at]).last {
-			at = i
-		}
+// newer drops the quarter of a list that was idle longest: one at a time would cost a look at all for each.
+func newer[T any](list []T, of func(T) *meter, drop func(T)) []T {
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(of(a).last, of(b).last) })
+	n := (len(list) + 3) / 4
+	for _, x := range list[:n] {
+		drop(x)
 	}
-	return at
+	list = slices.Delete(list, 0, n)
+	slices.SortFunc(list, func(a, b T) int { return of(a).number - of(b).number })
+	return list
 }
 
 func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
@@ -367,9 +368,7 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 			if !r.live {
 				return nil
 			}
-			at := oldest(r.order, func(x *session) *meter { return &x.meter })
-			delete(r.sessions, r.order[at].id)
-			r.order = slices.Delete(r.order, at, at+1)
+			r.order = newer(r.order, func(x *session) *meter { return &x.meter }, func(x *session) { delete(r.sessions, x.id) })
 		}
 		r.number++
 		x = &session{id: id, first: at, meter: meter{number: r.number, last: at.Time}}
@@ -379,16 +378,31 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 	return x
 }
 
+// Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
+// Transaction.Slots is wanted.
+func (r *Recorder) Ended(tx *transaction.Transaction) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over(tx)
+}
+
+// over takes a call off the list of open ones. Without a reply the slot stays in use: the client has to send the call
+// again (RFC 8881, section 2.10.6.2).
+func (r *Recorder) over(tx *transaction.Transaction) {
+	if tx.Reply.Seen() {
+		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
+	} else if o, ok := r.open[tx]; ok {
+		o.ended(0)
+		delete(r.open, tx)
+	}
+}
+
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Without a reply the slot stays in use: the client has to send the call again (RFC 8881, section 2.10.6.2).
-	if o, ok := r.open[tx]; ok {
-		o.ended(0)
-		delete(r.open, tx)
-	}
+	r.over(tx)
 	if !tx.Named {
 		return
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -286,11 +285,11 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
 	dec.Concurrent = true
-	in.blame(&dec)
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
-	if sessions != nil {
-		dec.Observer = &eventsAndSessions{r.Observer(), sessions}
+	in.blame(&dec)
+	if sessions != nil { // they find out about slots, too
+		dec.Observer = session.Beside(r.Observer(), sessions)
 	}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &view
@@ -322,25 +321,6 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
 }
-
-// eventsAndSessions is an observer for two.
-type eventsAndSessions struct {
-	*latency.Events
-	sessions *session.Recorder
-}
-
-var _ decode.MessageObserver = (*eventsAndSessions)(nil)
-
-// Message implements decode.MessageObserver.
-func (e *eventsAndSessions) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	e.sessions.Message(tx, reply, s)
-}
-
-// Operation implements decode.MessageObserver.
-func (e *eventsAndSessions) Operation(*transaction.Transaction, *rdma.Op) {}
-
-// Merged implements decode.MessageObserver.
-func (e *eventsAndSessions) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
 func printIndented(w io.Writer, v any) error {
 	e := printable.Encoder(w)

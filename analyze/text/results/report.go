@@ -214,6 +214,9 @@ func (p *reportPrinter) lost() {
 	if l.CreditWaits > 0 {
 		p.printf("\n%s came when a reply had just freed a credit: all had been in use for %s before them\n", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait))
 	}
+	if l.SlotWaits > 0 {
+		p.printf("\n%s came when a reply had freed a slot of the session: all had been in use for %s before them\n", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait))
+	}
 }
 
 // bar draws the shares of the phases of a group as letters.
