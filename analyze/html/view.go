@@ -421,10 +421,10 @@ func (v *view) slow(rep *latency.Report) {
 // lost says what the time was lost to.
 func (v *view) lost(rep *latency.Report) {
 	l := rep.All.Lost
-	if !l.Some() {
+	if !l.Some() && !l.Waited() {
 		return
 	}
-	for i := 1; i <= rdma.NumCauses; i++ { // the rest last
+	for i := 1; l.Some() && i <= rdma.NumCauses; i++ { // the rest last
 		c := rdma.Cause(i % rdma.NumCauses)
 		x := l.To(c)
 		if x.Time == 0 {

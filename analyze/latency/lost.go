@@ -144,5 +144,8 @@ func (l *Lost) Some() bool {
 	if l == nil {
 		return false
 	}
-	return l.Time > l.To(rdma.CauseRest).Time || l.CreditWaits > 0 || l.SlotWaits > 0
+	return l.Time > l.To(rdma.CauseRest).Time
 }
+
+// Waited reports whether calls may have waited for a credit or a slot, before they began.
+func (l *Lost) Waited() bool { return l != nil && l.CreditWaits+l.SlotWaits > 0 }
