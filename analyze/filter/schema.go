@@ -338,6 +338,11 @@ func lostFields() (list []field) {
 			s.duration(v.Tx.Credits)
 		}
 	}
+	slot := func(s *sink, v *rpc.View) {
+		if v.Tx.Call.Seen() {
+			s.duration(v.Tx.Slots)
+		}
+	}
 	return append(list,
 		field{name: "lost.cause", kinds: kEnum, textual: true, desc: "what most was lost to", symbols: fixed(causes...), blame: true, emit: func(s *sink, v *rpc.View) {
 			if b := v.Tx.Blame; b != nil && b.Worst() != rdma.CauseRest {
@@ -346,6 +351,8 @@ func lostFields() (list []field) {
 		}},
 		field{name: "credit_wait_ns", kinds: kDuration, desc: "time before the call when all credits were in use: at most so long it waited", emit: wait},
 		field{name: "credit_wait", kinds: kDuration, united: true, desc: "the same as credit_wait_ns", emit: wait},
+		field{name: "slot_wait_ns", kinds: kDuration, blame: true, desc: "time before the call when all slots of its session were in use: at most so long it waited", emit: slot},
+		field{name: "slot_wait", kinds: kDuration, united: true, blame: true, desc: "the same as slot_wait_ns", emit: slot},
 	)
 }
 

@@ -17,7 +17,7 @@ import (
 //go:embed fabric.tmpl
 var fabricText string
 
-var fabricPage = template.Must(template.New("fabric").Parse(plot.Template + styleText + fabricText))
+var fabricPage = template.Must(template.New("fabric").Parse(plot.Template + styleText + sessionsText + fabricText))
 
 // Table is a table of the page. Right says which columns are numbers.
 type Table struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -19,11 +20,14 @@ var styleText string
 //go:embed page.tmpl
 var pageText string
 
-var page = template.Must(template.New("page").Parse(plot.Template + styleText + pageText))
+var page = template.Must(template.New("page").Parse(plot.Template + styleText + sessionsText + pageText))
 
-// Write writes the page. Names of files and whatever else comes from the
+// Write writes the page, with a section on sessions and connections unless
+// sessions is nil. Names of files and whatever else comes from the
 // capture is hostile: html/template escapes it for the place where it stands, and
 // characters that are not to be shown as they are become \xNN (package printable).
-func Write(w io.Writer, rep *latency.Report) error {
-	return page.Execute(printable.TextWriter(w), newView(rep))
+func Write(w io.Writer, rep *latency.Report, sessions *session.Report) error {
+	v := newView(rep)
+	v.Sessions = newSessionsView(sessions)
+	return page.Execute(printable.TextWriter(w), v)
 }

@@ -46,7 +46,7 @@ func report(tb testing.TB, file string, opt latency.Options) *latency.Report {
 func write(tb testing.TB, rep *latency.Report) string {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, rep); err != nil {
+	if err := Write(&b, rep, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return b.String()

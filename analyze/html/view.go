@@ -53,6 +53,7 @@ type view struct {
 	Chunks   []chunkRow
 	Inline   []latency.Inline
 	Copied   []string
+	Sessions *sessionsView
 	Conns    []connRow
 	MoreConn int
 	Notes    []string
@@ -420,10 +421,10 @@ func (v *view) slow(rep *latency.Report) {
 // lost says what the time was lost to.
 func (v *view) lost(rep *latency.Report) {
 	l := rep.All.Lost
-	if !l.Some() {
+	if !l.Some() && !l.Waited() {
 		return
 	}
-	for i := 1; i <= rdma.NumCauses; i++ { // the rest last
+	for i := 1; l.Some() && i <= rdma.NumCauses; i++ { // the rest last
 		c := rdma.Cause(i % rdma.NumCauses)
 		x := l.To(c)
 		if x.Time == 0 {
@@ -438,6 +439,9 @@ func (v *view) lost(rep *latency.Report) {
 	v.LostNote = fmt.Sprintf("Of %d transactions over RDMA.", l.Transactions)
 	if l.CreditWaits > 0 {
 		v.LostNote += fmt.Sprintf(" %d calls came when a reply had just freed a credit: all had been in use for %s before them.", l.CreditWaits, duration(l.CreditWait))
+	}
+	if l.SlotWaits > 0 {
+		v.LostNote += fmt.Sprintf(" %s came when a reply had freed a slot of the session: all had been in use for %s before them.", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait))
 	}
 }
 

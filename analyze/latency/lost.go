@@ -1,6 +1,8 @@
 package latency
 
 import (
+	"time"
+
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -16,6 +18,9 @@ type Lost struct {
 	// waited. It lies before the calls, and is no part of Time.
 	CreditWaits uint64 `json:"credit_waits"`
 	CreditWait  int64  `json:"credit_wait_ns"`
+	// SlotWaits and SlotWait are the same of the slots of a session.
+	SlotWaits uint64 `json:"slot_waits"`
+	SlotWait  int64  `json:"slot_wait_ns"`
 }
 
 // LostTo is what was lost to one cause.
@@ -26,10 +31,24 @@ type LostTo struct {
 	Phases       map[string]int64 `json:"phases_ns"`
 }
 
+// waits are those for a credit or a slot.
+type waits struct {
+	n    uint64
+	time int64
+}
+
+func (w *waits) add(d time.Duration) {
+	if d > 0 {
+		w.n++
+		w.time += int64(d)
+	}
+}
+
 // lost sums up the blame of a group.
 type lost struct {
-	n, waits     uint64
-	time, credit int64
+	n            uint64
+	time         int64
+	credit, slot waits
 	sums         [transaction.NumParts][rdma.NumCauses]int64
 	touched      [rdma.NumCauses]uint64
 }
@@ -45,10 +64,8 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 	l := g.lost
 	l.n++
 	l.time += int64(p.Total)
-	if tx.Credits > 0 {
-		l.waits++
-		l.credit += int64(tx.Credits)
-	}
+	l.credit.add(tx.Credits)
+	l.slot.add(tx.Slots)
 	for c := range rdma.NumCauses {
 		some := false
 		for ph := range tx.Blame.Shares {
@@ -66,7 +83,7 @@ func (l *lost) model() *Lost {
 	if l == nil {
 		return nil
 	}
-	x := &Lost{Transactions: l.n, Time: l.time, CreditWaits: l.waits, CreditWait: l.credit, Causes: make(map[string]*LostTo)}
+	x := &Lost{Transactions: l.n, Time: l.time, CreditWaits: l.credit.n, CreditWait: l.credit.time, SlotWaits: l.slot.n, SlotWait: l.slot.time, Causes: make(map[string]*LostTo)}
 	for c := range rdma.Cause(rdma.NumCauses) {
 		y := &LostTo{Transactions: l.touched[c], Phases: make(map[string]int64)}
 		for ph := range transaction.Parts() {
@@ -90,6 +107,8 @@ func (l *Lost) merge(o *Lost) *Lost {
 	l.Time += o.Time
 	l.CreditWaits += o.CreditWaits
 	l.CreditWait += o.CreditWait
+	l.SlotWaits += o.SlotWaits
+	l.SlotWait += o.SlotWait
 	for name, y := range o.Causes {
 		x := l.Causes[name]
 		x.Time += y.Time
@@ -125,5 +144,8 @@ func (l *Lost) Some() bool {
 	if l == nil {
 		return false
 	}
-	return l.Time > l.To(rdma.CauseRest).Time || l.CreditWaits > 0
+	return l.Time > l.To(rdma.CauseRest).Time
 }
+
+// Waited reports whether calls may have waited for a credit or a slot, before they began.
+func (l *Lost) Waited() bool { return l != nil && l.CreditWaits+l.SlotWaits > 0 }

@@ -29,6 +29,7 @@ type Slow struct {
 	Lost       map[string]int64 `json:"lost"`           // by cause, without the rest; null if nobody has looked
 	Cause      string           `json:"cause"`          // that most was lost to; empty if to none
 	CreditWait int64            `json:"credit_wait_ns"` // before the call, at most
+	SlotWait   int64            `json:"slot_wait_ns"`   // before the call, at most
 	InFlight   int              `json:"in_flight"`      // calls of the connection in flight when it began, including itself
 	Retransmit int              `json:"retransmits"`
 	Troubles   []string         `json:"troubles"`
@@ -116,7 +117,7 @@ func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 			x.Phases[transaction.Phase(i).String()] = d[i]
 		}
 	}
-	x.CreditWait = int64(tx.Credits)
+	x.CreditWait, x.SlotWait = int64(tx.Credits), int64(tx.Slots)
 	if b := tx.Blame; b != nil {
 		x.Lost = make(map[string]int64)
 		for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {

@@ -8,6 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -69,6 +70,7 @@ type Model struct {
 	all    *stats
 	some   *stats // transactions that pass the filter; nil without a filter
 	conns  connections
+	uses   *session.Recorder
 	blame  *blame.Blame
 	wires  wires
 	linger linger
@@ -114,6 +116,8 @@ func New(opt Options) *Model {
 	dec.Transactions.OnCompletion = true // a live view does not wait for older transactions
 	dec.Transactions.Detach = true
 	dec.Transactions.Packets = opt.Packets
+	m.uses = session.New(nil)
+	m.uses.Live()
 	dec.Observer = (*observer)(m)
 	dec.Closed = m.conns.closed
 	m.blame = blame.New(fabric.Options{Lean: true, Live: true})
@@ -143,8 +147,16 @@ func (m *Model) anew(f *filter.Filter, page *uint64) *Model {
 	return x
 }
 
-// observer learns of connections.
+// observer learns of connections, and of slots in use.
 type observer Model
+
+var _ decode.MessageObserver = (*observer)(nil)
+
+func (o *observer) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
+	o.uses.Message(tx, reply, s)
+}
+func (o *observer) Operation(*transaction.Transaction, *rdma.Op)                    {}
+func (o *observer) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
 func (o *observer) Send(c *rdma.Connection, _ *rdma.Send)                           { o.conns.see(c) }
 func (o *observer) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref)                    {}
@@ -239,6 +251,7 @@ func (m *Model) close(span time.Duration) {
 		m.conns.roll()
 		m.wires.roll(m.blame.Recorder)
 	}
+	m.uses.Roll(m.now, int64(span))
 	st := m.d.Stats()
 	m.passed = decode.Stats{Packets: st.Packets - m.mark.Packets, Bytes: st.Bytes - m.mark.Bytes}
 	m.mark, m.span, m.closed = st, span, true
@@ -270,6 +283,7 @@ func (m *Model) transaction(tx *transaction.Transaction) {
 		}
 	}
 	v.Learn()
+	m.uses.Transaction(v)
 	if m.linger.paging && counts {
 		m.linger.turn(tx, now, total)
 		return
@@ -332,6 +346,7 @@ func (m *Model) SetInterval(d time.Duration) {
 	if m.some != nil {
 		m.some.restart()
 	}
+	m.uses.Restart(m.now)
 	for range 2 {
 		m.conns.roll()
 		m.wires.roll(m.blame.Recorder)
@@ -425,6 +440,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Connections, s.Health = m.conns.list()
 	s.EndedConns = m.conns.gone
 	m.fabric(s)
+	s.Sessions, s.SessionsRest = m.uses.Uses(m.now, listedSessions)
 	s.Files, s.FilesRest = st.files.list(listedUsage)
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
@@ -437,6 +453,9 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Detail = m.inFull(s)
 	return s
 }
+
+// listedSessions is how many sessions and clients a Snapshot lists: those that were busy last.
+const listedSessions = 64
 
 // listedUsage is how many files or clients a Snapshot lists.
 const listedUsage = 240

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -48,6 +49,10 @@ type Snapshot struct {
 	Fabric     []FabricRow
 	FabricRest int // that are not in the list
 	Alarms     int // connections that have passed a threshold in the latest interval
+
+	// Sessions are NFSv4.1 sessions, and clients of versions without them, whatever the filter.
+	Sessions     []session.Use
+	SessionsRest int // that are not in the list
 
 	Connections []Connection
 	EndedConns  int // ended connections, listed or not

@@ -204,6 +204,7 @@ func latency(b []byte, p *transaction.Phases) []byte {
 // lost appends what the time was lost to.
 func lost(b []byte, tx *transaction.Transaction) []byte {
 	b = dur(b, "credit_wait_ns", tx.Credits)
+	b = dur(b, "slot_wait_ns", tx.Slots)
 	if tx.Blame == nil {
 		return append(b, `,"lost_ns":null`...)
 	}

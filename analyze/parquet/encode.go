@@ -217,7 +217,7 @@ func (e *encoder) latency(tx *transaction.Transaction) {
 }
 
 func (e *encoder) blame(tx *transaction.Transaction) {
-	e.row.CreditWait = int64(tx.Credits)
+	e.row.CreditWait, e.row.SlotWait = int64(tx.Credits), int64(tx.Slots)
 	if tx.Blame == nil {
 		return
 	}

@@ -57,9 +57,11 @@ type Row struct {
 	Latency Latency `parquet:"latency_ns"`
 	Lost    Lost    `parquet:"lost_ns"`
 	// CreditWait is how long all credits were in use before the call.
-	CreditWait int64    `parquet:"credit_wait_ns"`
-	State      string   `parquet:"state,dict"`
-	Notes      []string `parquet:"notes,list" parquet-element:",dict"`
+	CreditWait int64 `parquet:"credit_wait_ns"`
+	// SlotWait is how long all slots of the session were in use before the call.
+	SlotWait int64    `parquet:"slot_wait_ns"`
+	State    string   `parquet:"state,dict"`
+	Notes    []string `parquet:"notes,list" parquet-element:",dict"`
 	// NoteCodes are the codes of Notes, in the same order.
 	NoteCodes []string `parquet:"note_codes,list" parquet-element:",dict"`
 	File      File     `parquet:"file"`

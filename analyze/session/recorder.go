@@ -1,10 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"encoding/hex"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -24,7 +28,7 @@ const (
 	maxText        = 128 // bytes of an owner or scope
 )
 
-// Recorder collects what the Report says. It is a decode.MessageObserver, and is passed each transaction, on
+// Recorder collects what the Report says, and fills in Transaction.Slots. It is a decode.MessageObserver, and is passed each transaction, on
 // another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
 	mu       sync.Mutex
@@ -35,6 +39,9 @@ type Recorder struct {
 	byOrder  []*client
 	open     map[*transaction.Transaction]openCall
 	view     rpc.View // of calls that are open
+
+	live   bool
+	number int // of sessions and clients
 
 	pnfs   pnfs
 	lost   Lost
@@ -50,6 +57,8 @@ type Lost struct {
 	Calls       uint64 `json:"calls"` // open at once
 	Layouts     uint64 `json:"layouts"`
 }
+
+var _ decode.MessageObserver = (*Recorder)(nil) // a Decoder tells an Observer that is none of messages nothing
 
 // New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
@@ -72,6 +81,7 @@ type owner struct {
 type openCall struct {
 	s     *session
 	c     *conn
+	g     *client // of a version without sessions
 	slot  uint32
 	xid   uint32
 	first uint64 // packet number
@@ -90,6 +100,7 @@ type conn struct {
 	time       int64  // nanoseconds, of the calls that were answered
 	answered   uint64
 	open, most int
+	last       int64 // when the newest call began
 }
 
 // Bound is how a connection came to belong to a session.
@@ -119,7 +130,9 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	}
 	if len(l.list) >= maxConnections {
 		r.lost.Connections++
-		return nil
+		if !r.live || !l.drop() {
+			return nil
+		}
 	}
 	if l.byID == nil {
 		l.byID = make(map[int]*conn)
@@ -130,8 +143,26 @@ func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	return c
 }
 
-func (c *conn) opened() {
+// drop forgets the connection without open calls that was idle longest.
+func (l *conns) drop() bool {
+	at := -1
+	for i, c := range l.list {
+		if c.open == 0 && (at < 0 || c.last < l.list[at].last) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	c := l.list[at]
+	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
+	l.list = slices.Delete(l.list, at, at+1)
+	return true
+}
+
+func (c *conn) opened(at int64) {
 	if c != nil {
+		c.last = max(c.last, at)
 		c.open++
 		c.most = max(c.most, c.open)
 	}
@@ -152,6 +183,16 @@ type clientKey struct {
 type client struct {
 	clientKey
 	conns conns
+	calls table // without slots
+	meter meter
+}
+
+// ended takes a call that is open no more; at is 0 if it got no reply.
+func (o *openCall) ended(at int64) {
+	o.c.closed()
+	if o.g != nil {
+		o.g.calls.leave(at)
+	}
 }
 
 // Message implements decode.MessageObserver.
@@ -170,11 +211,11 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		if o.first == s.First.Number || o.xid == tx.XID {
 			return // sent again
 		}
-		o.c.closed() // it ended without a reply
+		o.ended(0) // without a reply
 		delete(r.open, tx)
 	}
 	if !callback && tx.Version < 4 {
-		r.began(tx)
+		r.began(tx, s.First.Time)
 		return
 	}
 	if tx.Procedure != 1 {
@@ -193,23 +234,26 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 		var c *conn
 		if !callback {
 			c = x.conns.of(r, tx.Connection, tx.From)
-			c.opened()
+			c.opened(s.First.Time)
+			x.meter.last = max(x.meter.last, s.First.Time)
 		}
-		x.table(callback).begin(r, q.slot, s.First.Time)
+		tx.Slots = x.table(callback).begin(r, q.slot, s.First.Time)
 		r.keep(tx, openCall{s: x, c: c, slot: q.slot, back: callback, guard: g})
 	case g != private && minor == 0 && !callback:
-		r.began(tx)
+		r.began(tx, s.First.Time)
 	case g != private:
 		r.keep(tx, openCall{guard: g}) // it may create a session
 	}
 }
 
 // began takes a call of a version without sessions.
-func (r *Recorder) began(tx *transaction.Transaction) {
+func (r *Recorder) began(tx *transaction.Transaction, at int64) {
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
-		c.opened()
-		r.keep(tx, openCall{c: c})
+		c.opened(at)
+		g.calls.enter(at)
+		g.meter.last = max(g.meter.last, at)
+		r.keep(tx, openCall{c: c, g: g})
 	}
 }
 
@@ -233,7 +277,7 @@ func (r *Recorder) opened(tx *transaction.Transaction) (q sequence, minor uint32
 func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 	if len(r.open) >= maxOpen {
 		r.lost.Calls++
-		o.c.closed()
+		o.ended(0)
 		if o.s != nil {
 			o.s.table(o.back).end(o.slot, 0)
 		}
@@ -250,14 +294,14 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 		return
 	}
 	delete(r.open, tx)
-	o.c.closed()
+	o.ended(at)
 	switch {
 	case o.s != nil:
 		o.s.table(o.back).end(o.slot, at)
 		if q, ok := peekReply(tx.Reply.Payload, o.guard); ok && !o.back {
 			o.s.targeted(q.target)
 		}
-	case o.c == nil:
+	case o.c == nil && o.g == nil:
 		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
 			if x := r.session(id, tx.Call.First); x != nil {
 				x.fore.limit, x.grant = slots, slots
@@ -266,11 +310,11 @@ func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	}
 }
 
-// Send implements decode.Observer.
-func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
-
 // Operation implements decode.MessageObserver.
 func (r *Recorder) Operation(*transaction.Transaction, *rdma.Op) {}
+
+// Send implements decode.Observer.
+func (r *Recorder) Send(*rdma.Connection, *rdma.Send) {}
 
 // OpStart implements decode.Observer.
 func (r *Recorder) OpStart(*rdma.Connection, *rdma.Op, rdma.Ref) {}
@@ -291,13 +335,29 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 	if g == nil {
 		if len(r.clients) >= maxClients {
 			r.lost.Clients++
-			return nil
+			if !r.live {
+				return nil
+			}
+			r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) { delete(r.clients, g.clientKey) })
 		}
-		g = &client{clientKey: key}
+		r.number++
+		g = &client{clientKey: key, meter: meter{number: r.number}}
 		r.clients[key] = g
 		r.byOrder = append(r.byOrder, g)
 	}
 	return g
+}
+
+// newer drops the quarter of a list that was idle longest: one at a time would cost a look at all for each.
+func newer[T any](list []T, of func(T) *meter, drop func(T)) []T {
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(of(a).last, of(b).last) })
+	n := (len(list) + 3) / 4
+	for _, x := range list[:n] {
+		drop(x)
+	}
+	list = slices.Delete(list, 0, n)
+	slices.SortFunc(list, func(a, b T) int { return of(a).number - of(b).number })
+	return list
 }
 
 func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
@@ -305,13 +365,36 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 	if x == nil {
 		if len(r.sessions) >= maxSessions {
 			r.lost.Sessions++
-			return nil
+			if !r.live {
+				return nil
+			}
+			r.order = newer(r.order, func(x *session) *meter { return &x.meter }, func(x *session) { delete(r.sessions, x.id) })
 		}
-		x = &session{id: id, first: at}
+		r.number++
+		x = &session{id: id, first: at, meter: meter{number: r.number, last: at.Time}}
 		r.sessions[id] = x
 		r.order = append(r.order, x)
 	}
 	return x
+}
+
+// Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
+// Transaction.Slots is wanted.
+func (r *Recorder) Ended(tx *transaction.Transaction) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over(tx)
+}
+
+// over takes a call off the list of open ones. Without a reply the slot stays in use: the client has to send the call
+// again (RFC 8881, section 2.10.6.2).
+func (r *Recorder) over(tx *transaction.Transaction) {
+	if tx.Reply.Seen() {
+		r.replied(tx, tx.Reply.Last.Time) // nobody has told of it
+	} else if o, ok := r.open[tx]; ok {
+		o.ended(0)
+		delete(r.open, tx)
+	}
 }
 
 // Transaction takes a transaction at its end.
@@ -319,8 +402,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Without a reply the slot stays in use: the client has to send the call again (RFC 8881, section 2.10.6.2).
-	delete(r.open, tx)
+	r.over(tx)
 	if !tx.Named {
 		return
 	}
@@ -348,13 +430,14 @@ func (r *Recorder) plain(v *rpc.View) {
 	if g == nil {
 		return
 	}
-	g.conns.of(r, v.Tx.Connection, v.Tx.From).count(v)
+	g.meter.count(g.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
 }
 
 // count adds a call to what a connection carried.
-func (c *conn) count(v *rpc.View) {
+func (c *conn) count(v *rpc.View) (bytes uint64) {
+	read, written := moved(v)
 	if c == nil {
-		return
+		return read + written
 	}
 	c.calls++
 	tx := v.Tx
@@ -362,9 +445,9 @@ func (c *conn) count(v *rpc.View) {
 		c.answered++
 		c.time += tx.Reply.Last.Time - tx.Call.First.Time
 	}
-	read, written := moved(v)
 	c.read += read
 	c.sent += written
+	return read + written
 }
 
 // moved is how many bytes of a file a call read and wrote, as the reply says.

@@ -151,6 +151,18 @@ func (l *conns) report() []Connection {
 	return out
 }
 
+// Even says how evenly connections carried: what the busiest of them carried, as a multiple of an equal share of the
+// calls and of the bytes (1 if all carried the same; 0 if there was nothing to carry), and how many carried calls.
+func Even(list []Connection) (calls, bytes float64, busy int) {
+	for i := range list {
+		if c := &list[i]; c.Calls > 0 {
+			busy++
+			calls, bytes = max(calls, c.Share), max(bytes, c.Bytes)
+		}
+	}
+	return calls * float64(busy), bytes * float64(busy), busy
+}
+
 // add counts what was seen of the connection before it was known to be the same.
 func (x *Connection) add(c *conn, calls, bytes uint64) {
 	x.Calls += c.calls

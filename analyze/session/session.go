@@ -28,6 +28,7 @@ type session struct {
 	failed     map[string]uint64 // SEQUENCE by status
 	callbacks  map[string]uint64 // by operation
 	series     series
+	meter      meter
 }
 
 // Channel is what CREATE_SESSION said of a channel.
@@ -104,7 +105,7 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 		return
 	}
 	x.calls++
-	x.conns.of(r, v.Tx.Connection, v.Tx.From).count(v)
+	x.meter.count(x.conns.of(r, v.Tx.Connection, v.Tx.From).count(v))
 	x.fore.used = max(x.fore.used, slots(a.SaSlotid))
 	x.fore.said = max(x.fore.said, slots(a.SaHighestSlotid))
 	target := uint32(0)

@@ -41,6 +41,40 @@ func record(t testing.TB, file string) *session.Report {
 	return r.Report([]string{filepath.Base(file)})
 }
 
+// TestWaits compares what calls may have waited for slots with the time in which all were in use: in each of the two
+// captures where that happened, a call came after it each time.
+func TestWaits(t *testing.T) {
+	for file, want := range map[string]int{
+		"../../samples/rocev2-nfs41-mixed-load.pcap.zst": 6, "testdata/rxe-nfs41-nconnect.pcap.zst": 1, "testdata/rxe-nfs41-trunk.pcap.zst": 0,
+	} {
+		for _, concurrent := range []bool{false, true} {
+			c, err := capture.Open([]string{file}, capture.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := session.New(nil)
+			v := rpc.View{}
+			n, sum := 0, int64(0)
+			d := decode.New(decode.Options{Observer: session.Beside(r, session.New(nil)), Concurrent: concurrent}, func(tx *transaction.Transaction) {
+				v.Set(tx)
+				r.Transaction(&v)
+				if tx.Slots > 0 {
+					n++
+					sum += int64(tx.Slots)
+				}
+			})
+			if err := d.Run(c); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			s := &r.Report(nil).Sessions[0].Slots
+			if n != want || uint64(n) != s.After || sum != s.Full {
+				t.Errorf("%s: %d waited for %d, want %d; in the report %d, for %d", file, n, sum, want, s.After, s.Full)
+			}
+		}
+	}
+}
+
 // TestCaptures compares with what was written down: four connections of one client, two addresses of one server,
 // block layouts, callbacks, a server that restarted, a session that began before the capture.
 func TestCaptures(t *testing.T) {

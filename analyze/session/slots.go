@@ -1,5 +1,11 @@
 package session
 
+import (
+	"time"
+
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
 // table are the slots of one channel of a session.
 type table struct {
 	limit uint32 // the server's target, or what was granted; 0 if not known
@@ -15,6 +21,7 @@ type table struct {
 	full   int64 // time with all slots in use
 	start  int64
 	last   int64
+	filled int64 // since when all are in use; 0 if they are not, or it is not known
 	freed  int64 // when a slot became free after all were in use; 0 if none did, or a call began since
 	after  uint64
 	soon   int64 // sum of the times from freed to the call
@@ -39,19 +46,35 @@ func (t *table) pass(at int64) {
 
 func (t *table) isFull() bool { return t.limit > 0 && t.inUse >= int(t.limit) }
 
-// begin takes a slot.
-func (t *table) begin(r *Recorder, slot uint32, at int64) {
+// enter takes a call of a version without slots.
+func (t *table) enter(at int64) {
+	t.pass(at)
+	t.inUse++
+	t.most = max(t.most, t.inUse)
+}
+
+// leave takes its end; at is 0 if it got no reply.
+func (t *table) leave(at int64) {
+	if at != 0 {
+		t.pass(at)
+	}
+	t.inUse--
+}
+
+// begin takes a slot. It returns how long all had been in use before one became free, if this is the first call since:
+// at most so long it waited.
+func (t *table) begin(r *Recorder, slot uint32, at int64) (wait time.Duration) {
 	t.pass(at)
 	if slot >= maxSlots {
 		t.beyond++
 		r.lost.Slots++
-		return
+		return 0
 	}
 	for len(t.busy) <= int(slot) {
 		t.busy = append(t.busy, false)
 	}
 	if t.busy[slot] {
-		return // the reply was not captured, or the call was sent again
+		return 0 // the reply was not captured, or the call was sent again
 	}
 	if t.freed != 0 {
 		t.after++
@@ -60,11 +83,18 @@ func (t *table) begin(r *Recorder, slot uint32, at int64) {
 		if t.after == 1 || d < t.soonst {
 			t.soonst = d
 		}
-		t.freed = 0
+		if t.filled != 0 {
+			wait = max(rdma.Between(t.filled, t.freed), 0)
+		}
+		t.filled, t.freed = 0, 0
 	}
 	t.busy[slot] = true
 	t.inUse++
 	t.most = max(t.most, t.inUse)
+	if t.isFull() && t.filled == 0 {
+		t.filled = at
+	}
+	return wait
 }
 
 // end gives a slot back.
@@ -78,8 +108,11 @@ func (t *table) end(slot uint32, at int64) {
 	full := t.isFull()
 	t.busy[slot] = false
 	t.inUse--
-	if full {
+	switch {
+	case full && !t.isFull():
 		t.freed = at
+	case t.freed == 0 && !t.isFull():
+		t.filled = 0 // the limit was raised
 	}
 }
 

@@ -220,6 +220,10 @@ func (t *Tree) timeline(b []byte, tx *transaction.Transaction) []byte {
 		b = t.phase(b, "before", tx.Credits)
 		b = append(b, "all credits in use, until a reply freed the one of this call\n"...)
 	}
+	if tx.Slots > 0 {
+		b = t.phase(b, "before", tx.Slots)
+		b = append(b, "all slots of the session in use, until a reply freed one for this call\n"...)
+	}
 	if p.Ack >= 0 {
 		b = t.phase(b, transaction.PhaseAck.String(), p.Ack)
 		b = frames(b, rdma.Ref{}, tx.Times.Ack)

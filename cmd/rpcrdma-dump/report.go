@@ -19,7 +19,6 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
-	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -220,39 +219,40 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if join != nil {
 		recorded = join.Result()
 	}
+	spread := sessions.Report(rep.Inputs)
+	if !spread.Spread() {
+		spread = nil
+	}
 	out := newOutput(s.Out, false, false)
 	var outErr error
 	if page != nil {
-		outErr = commitPage(j, page, o.html, rep, err)
+		outErr = commitPage(j, page, o.html, rep, spread, err)
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep)
+		outErr = html.Write(out, rep, spread)
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
-		outErr = errors.Join(outErr, o.print(out, rep, recorded, sessions.Report(rep.Inputs), cmd.Flags().Changed("interval")))
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval")))
 	}
 	return j.finish(err, errors.Join(outErr, out.close()))
 }
 
 // commitPage writes an HTML page, unless the report is incomplete.
-func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, err error) error {
+func commitPage(j *job, page *cli.Output, name string, rep *latency.Report, sessions *session.Report, err error) error {
 	if err != nil {
 		return err
 	}
 	if err := j.whole(name); err != nil {
 		return err
 	}
-	if err := html.Write(page, rep); err != nil {
+	if err := html.Write(page, rep, sessions); err != nil {
 		return err
 	}
 	return page.Commit()
 }
 
-// print writes the report as text or JSON.
+// print writes the report as text or JSON; sessions may be nil.
 func (o *reportOptions) print(w io.Writer, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, series bool) error {
-	if !sessions.Spread() {
-		sessions = nil
-	}
 	if o.format == "json" {
 		return printable.Indented(w, reportAndKernel{rep, recorded, sessions})
 	}
@@ -285,11 +285,11 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
 	dec.Concurrent = true
-	in.blame(&dec)
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
-	if sessions != nil {
-		dec.Observer = &eventsAndSessions{r.Observer(), sessions}
+	in.blame(&dec)
+	if sessions != nil { // they find out about slots, too
+		dec.Observer = session.Beside(r.Observer(), sessions)
 	}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &view
@@ -302,11 +302,11 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 			if join != nil {
 				join.Add(v)
 			}
-			if sessions != nil {
-				sessions.Transaction(v)
-			}
 		}
 		v.Learn()
+		if sessions != nil { // all calls, also with a filter: slots are counted as they pass
+			sessions.Transaction(v)
+		}
 	})
 	_, tty := cli.Terminal(s.Err)
 	err := j.run(tty)
@@ -321,22 +321,3 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
 }
-
-// eventsAndSessions is an observer for two.
-type eventsAndSessions struct {
-	*latency.Events
-	sessions *session.Recorder
-}
-
-var _ decode.MessageObserver = (*eventsAndSessions)(nil)
-
-// Message implements decode.MessageObserver.
-func (e *eventsAndSessions) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
-	e.sessions.Message(tx, reply, s)
-}
-
-// Operation implements decode.MessageObserver.
-func (e *eventsAndSessions) Operation(*transaction.Transaction, *rdma.Op) {}
-
-// Merged implements decode.MessageObserver.
-func (e *eventsAndSessions) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}

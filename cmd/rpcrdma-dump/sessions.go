@@ -288,6 +288,13 @@ func (p *sessionPrinter) connections(list []session.Connection, bound bool) {
 		header, right = header[:len(header)-2], right[:len(right)-2]
 	}
 	p.table(header, right, rows)
+	if calls, bytes, busy := session.Even(list); busy > 1 {
+		p.printf("\nof %d connections, the busiest carried %.2f times an equal share of the calls", busy, calls)
+		if bytes > 0 {
+			p.printf(", the busiest by bytes %.2f times one of the bytes", bytes)
+		}
+		p.printf("\n")
+	}
 }
 
 func (p *sessionPrinter) layouts() {

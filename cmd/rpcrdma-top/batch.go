@@ -117,6 +117,8 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 	}
 	section("Connections", p.connectionsTable(s, totals), 20)
 	section("Fabric: what RDMA suffered", p.fabricTable(s, totals), 20)
+	section("Sessions, and clients without", p.sessionsTable(s, totals), 20)
+	section("What their connections carried", p.carriedTable(s.Sessions), 20)
 	f := p.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
 	f.order(byTime, false)
 	section("Files by time", f, 10)

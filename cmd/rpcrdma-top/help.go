@@ -5,13 +5,13 @@ import "strings"
 const helpText = `rpcrdma-top: what is happening on an RDMA network, and how fast.
 
 Views
-  1-7, Tab       overview, transactions, connections, files, clients, latency,
-                 fabric
+  1-8, Tab       overview, transactions, connections, files, clients, latency,
+                 fabric, sessions
   arrows, j k    move; PgUp, PgDn, Home, End; the wheel of the mouse
   Enter          open the transaction; elsewhere: the transactions of the row
   Esc            back; then: filter off
   < >  r         sort by the previous or next column; reverse. Or click a title
-  t              overview, fabric: the latest interval, or totals since the beginning
+  t              overview, fabric, sessions: the latest interval, or totals
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
   /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
@@ -56,6 +56,13 @@ Fabric
   LOSSES AGAIN   recoveries that have ended; packets sent again
   ALARMS         thresholds that were passed, see --alarm; lost for: not yet
                  recovered from a loss
+
+Sessions
+  NFSv4.1 sessions; clients of versions without, by address (nconnect).
+  SLOTS          in use now, of the limit: grant or target, the smaller one
+  MEAN FULL%     slots in use on average; share of the time with all in use
+  AFTER          calls that came after that: they may have waited for a slot
+  UNEVEN         calls of the busiest connection, in equal shares: 1 is even
 
 Latency
   A column for each interval, a line for each band of latencies; the darker,

@@ -75,6 +75,9 @@ func (u *ui) bodyLines(height int) []string {
 			below = l
 		}
 	}
+	if u.view == sessions {
+		below = u.sessionLines(max(height/2, height-6))
+	}
 	out = append(out, u.tableLines(len(out), height-len(out)-len(below))...)
 	if len(below) > 0 {
 		for len(out)+len(below) < height {
@@ -147,6 +150,8 @@ func (u *ui) tableOf(v view) *table {
 		t = u.usageTable(s, s.Files, s.FilesRest, "FILE", u.totals)
 	case wire:
 		t = u.fabricTable(s, u.totals)
+	case sessions:
+		t = u.sessionsTable(s, u.totals)
 	case clients:
 		t = u.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", u.totals)
 	default:
@@ -309,7 +314,7 @@ func (u *ui) foot() string {
 	case u.detail:
 		keys = " Esc back  arrows, PgUp, PgDn scroll  Space freeze  ? help"
 	case u.view == heatmap:
-		keys = " 1-6 views  +/- interval  / filter  Space freeze  ? help  q quit"
+		keys = " 1-8 views  +/- interval  / filter  Space freeze  ? help  q quit"
 	case u.view == overview:
 		what := "totals"
 		if u.totals {

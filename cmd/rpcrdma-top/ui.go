@@ -224,7 +224,7 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		return u, tea.Quit
 	case "?", "f1":
 		u.help, u.helpTop = true, 0
-	case "1", "2", "3", "4", "5", "6", "7":
+	case "1", "2", "3", "4", "5", "6", "7", "8":
 		u.show(view(key[0] - '1'))
 	case "tab":
 		u.show((u.view + 1) % views)
@@ -527,6 +527,8 @@ func (u *ui) narrow() {
 		}
 	case connections, wire:
 		expr = "connection == " + id
+	case sessions:
+		expr = u.ofSession(id)
 	case clients:
 		expr = "client == " + id
 	case files:
@@ -657,7 +659,7 @@ func (u *ui) tabs() string {
 
 func (u *ui) tab(v view) string {
 	name := viewNames[v]
-	if v != u.view && (u.width < 88 || u.snap.Filter != "" && u.width < 120) {
+	if v != u.view && (u.width < 100 || u.snap.Filter != "" && u.width < 132) {
 		name = name[:1]
 	}
 	if v == u.view {

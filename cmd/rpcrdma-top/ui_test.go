@@ -364,7 +364,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("view %d after all tabs", x.view)
 	}
 	x.press("shift+tab")
-	if x.view != wire {
+	if x.view != sessions {
 		t.Errorf("view %d", x.view)
 	}
 	// Freezing keeps the screen as it is.

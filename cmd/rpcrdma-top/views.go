@@ -23,10 +23,11 @@ const (
 	clients
 	heatmap
 	wire
+	sessions
 	views
 )
 
-var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric"}
+var viewNames = [views]string{"Overview", "Transactions", "Connections", "Files", "Clients", "Latency", "Fabric", "Sessions"}
 
 // partTones has the tone of each of transaction.Parts.
 var partTones = [...]tone{part0, part1, part2, part3, part4}

@@ -159,6 +159,10 @@ type Transaction struct {
 	// freed the one that the call took: at most so long it waited for that. It lies
 	// before the call, and is no part of its phases.
 	Credits time.Duration
+	// Slots is how long all slots of the session were in use before a reply freed one,
+	// for the first call since: at most so long it waited. It lies before the call, too.
+	// A decode.MessageObserver that knows NFSv4.1 fills it in: package analyze/session.
+	Slots time.Duration
 	// Done is the RDMA_DONE of that model: the requester has read the reply's
 	// chunks.
 	Done rdma.Ref

@@ -134,12 +134,12 @@ var rules = []rule{
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
-	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/text", "capture", "decode/..."}},
+	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/kernel", "analyze/latency", "analyze/text", "decode/...", "internal/printable", "internal/table"}},
 	{packages: "analyze/ndjson", own: []string{"analyze/check", "analyze/text", "decode/...", "internal/printable"}},
-	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
+	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/parquet", own: []string{"analyze/fabric", "decode/...", "internal/outfile"}, foreign: []string{"github.com/parquet-go/parquet-go"}},

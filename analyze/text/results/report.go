@@ -185,6 +185,7 @@ func (p *reportPrinter) lost() {
 	if !l.Some() {
 		if l != nil {
 			p.printf("nothing was lost to recovery, receivers that were not ready, congestion or the depth of Reads\n")
+			p.waits(l)
 		}
 		return
 	}
@@ -211,8 +212,16 @@ func (p *reportPrinter) lost() {
 		rows = append(rows, row)
 	}
 	p.table(header, 1, rows)
+	p.waits(l)
+}
+
+// waits says what calls may have waited for before they began.
+func (p *reportPrinter) waits(l *latency.Lost) {
 	if l.CreditWaits > 0 {
 		p.printf("\n%s came when a reply had just freed a credit: all had been in use for %s before them\n", text.Plural(l.CreditWaits, "call"), duration(l.CreditWait))
+	}
+	if l.SlotWaits > 0 {
+		p.printf("\n%s came when a reply had freed a slot of the session: all had been in use for %s before them\n", text.Plural(l.SlotWaits, "call"), duration(l.SlotWait))
 	}
 }
 
