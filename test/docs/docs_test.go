@@ -81,10 +81,24 @@ func arguments(command string) (program string, args []string, err error) {
 	return words[0], words[1:], nil
 }
 
-// build makes the programs in a folder. It looks at every source file first: that is how
-// go test learns that a cached result of this test depends on them.
+// bin is where the programs are, once they are built.
+var bin string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if bin != "" {
+		os.RemoveAll(bin)
+	}
+	os.Exit(code)
+}
+
+// build makes the programs in a folder, once. It looks at every source file first: that is
+// how go test learns that a cached result of this test depends on them.
 func build(t *testing.T) string {
 	t.Helper()
+	if bin != "" {
+		return bin
+	}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".go") {
 			_, err = os.Stat(name)
@@ -94,7 +108,11 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
+	dir, err := os.MkdirTemp("", "docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin = dir
 	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
 	for _, p := range programs {
 		args = append(args, "./cmd/"+p)
