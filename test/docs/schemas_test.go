@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 const schemaSuffix = "-1.schema.json"
@@ -426,5 +428,22 @@ func TestSchemasDocumented(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestNoteCodes wants docs/schema.md to list the codes of notes.
+func TestNoteCodes(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, "docs/schema.md"), "### Codes of notes\n")
+	text, _, _ = strings.Cut(text, "\n### ")
+	n := 0
+	for kind := range transaction.NoteKinds() {
+		n++
+		row := "\n| `" + kind.Code() + "` | "
+		if !strings.Contains(text, row) {
+			t.Errorf("docs/schema.md does not list %s", kind.Code())
+		}
+	}
+	if rows := strings.Count(text, "\n| `"); rows != n {
+		t.Errorf("docs/schema.md lists %d codes, there are %d", rows, n)
 	}
 }
