@@ -82,14 +82,21 @@ func arguments(command string) (program string, args []string, err error) {
 	return words[0], words[1:], nil
 }
 
-// bin is where the programs are, once they are built.
-var bin string
+// bin is where the programs are, if they are built.
+var (
+	bin   string
+	built bool
+)
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if bin != "" {
-		os.RemoveAll(bin)
+	dir, err := os.MkdirTemp("", "docs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	bin = dir
+	code := m.Run()
+	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -97,7 +104,7 @@ func TestMain(m *testing.M) {
 // how go test learns that a cached result of this test depends on them.
 func build(t *testing.T) string {
 	t.Helper()
-	if bin != "" {
+	if built {
 		return bin
 	}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -109,11 +116,6 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "docs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin = dir
 	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
 	for _, p := range programs {
 		args = append(args, "./cmd/"+p)
@@ -123,6 +125,7 @@ func build(t *testing.T) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	built = true
 	return bin
 }
 
