@@ -207,12 +207,21 @@ func wireEvents(h *monitor.Health) []wireEvent {
 	}
 }
 
-// connectionMetrics makes those of single connections. The list has open ones first, in an order that lasts, so that
-// those within the limit stay the same.
+// connectionMetrics makes the metrics of single connections. The list has open ones first, by number, so that those
+// within the limit stay the same.
 func connectionMetrics(s *monitor.Snapshot, put func(i int, v float64, labels ...string)) {
-	list := s.Connections[:min(len(s.Connections), maxConnectionLabels)]
-	for i := range list {
-		x := &list[i]
+	listed := make(map[int]bool)
+	for i := range s.Connections {
+		x := &s.Connections[i]
+		// Prometheus refuses all metrics if the same one is there twice.
+		if len(listed) == maxConnectionLabels || listed[x.ID] {
+			continue
+		}
+		listed[x.ID] = true
+		used, stuck := x.Used, x.Stuck
+		if x.State != "open" {
+			used, stuck = 0, 0
+		}
 		labels := []string{strconv.Itoa(x.ID), x.Client.Address, x.Server.Address}
 		put(mConnTransactions, float64(x.Transactions), labels...)
 		put(mConnErrors, float64(x.Errors), labels...)
@@ -225,11 +234,11 @@ func connectionMetrics(s *monitor.Snapshot, put func(i int, v float64, labels ..
 		}) {
 			put(mConnEvents, float64(e.n), append(labels, e.name)...)
 		}
-		put(mConnCreditsUsed, float64(x.Used), labels...)
+		put(mConnCreditsUsed, float64(used), labels...)
 		put(mConnCreditsGranted, float64(x.Granted), labels...)
-		put(mConnStuck, float64(x.Stuck), labels...)
+		put(mConnStuck, float64(stuck), labels...)
 	}
-	put(mConnNotListed, float64(len(s.Connections)-len(list)))
+	put(mConnNotListed, float64(len(s.Connections)-len(listed)))
 }
 
 // operationTotals are those of one label.

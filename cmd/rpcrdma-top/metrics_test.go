@@ -139,6 +139,10 @@ func TestConnectionLabels(t *testing.T) {
 			ID: i + 1, Transactions: 3, Client: monitor.Peer{Address: "192.0.2.1", Retransmits: 2}, Server: monitor.Peer{Address: "192.0.2.2", Retransmits: 5},
 		})
 	}
+	// One that has ended holds no credits, and one that is in the list again is not served twice.
+	snap.Connections[0].State, snap.Connections[0].Used, snap.Connections[0].Stuck = "closed", 7, 7
+	snap.Connections[1].State, snap.Connections[1].Used = "open", 5
+	snap.Connections[2].ID = 2
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(collector{at{snap}})
 	families, err := reg.Gather()
@@ -154,7 +158,7 @@ func TestConnectionLabels(t *testing.T) {
 			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	for i, want := range map[int]float64{mConnTransactions: 3 * maxConnectionLabels, mConnEvents: 7 * maxConnectionLabels, mConnNotListed: 100 - maxConnectionLabels, mBuild: 1} {
+	for i, want := range map[int]float64{mConnTransactions: 3 * maxConnectionLabels, mConnEvents: 7 * maxConnectionLabels, mConnNotListed: 100 - maxConnectionLabels, mBuild: 1, mConnCreditsUsed: 5, mConnStuck: 0} {
 		if n := got[metricList[i].name]; n != want {
 			t.Errorf("%s: %v, want %v", metricList[i].name, n, want)
 		}
