@@ -84,9 +84,9 @@ func (s *slowest) add(x *Slow) {
 	}
 }
 
-// list returns them, slowest first.
+// list returns them, slowest first; an empty list, not nil, if there are none: JSON has an array.
 func (s *slowest) list() []*Slow {
-	out := slices.Clone(s.heap)
+	out := append([]*Slow{}, s.heap...)
 	slices.SortFunc(out, func(a, b *Slow) int {
 		if s.less(b, a) {
 			return -1

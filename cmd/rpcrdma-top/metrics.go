@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 // maxLabels bounds the operations that metrics distinguish: a peer may invent any number of programs. The
 // rest is "other".
 const maxLabels = 64
+
+// maxConnectionLabels bounds the connections that have metrics of their own, for the same reason.
+const maxConnectionLabels = 64
 
 // latencyBuckets are the upper bounds of the histogram, in seconds.
 var latencyBuckets = []float64{
@@ -57,7 +61,20 @@ const (
 	mUndecodable
 	mDropped
 	mLastPacket
+	mConnTransactions
+	mConnErrors
+	mConnLatency
+	mConnBytes
+	mConnEvents
+	mConnCreditsUsed
+	mConnCreditsGranted
+	mConnStuck
+	mConnNotListed
+	mBuild
 )
+
+// connectionLabels are those of each metric of a connection: its number, and the addresses of its ends.
+var connectionLabels = []string{"connection", "client", "server"}
 
 var metricList = []metric{
 	mTransactions:     {name: "rpcrdma_transactions_total", help: "RPC transactions that have ended.", labels: []string{"operation"}, kind: prometheus.CounterValue},
@@ -81,6 +98,17 @@ var metricList = []metric{
 	mUndecodable:      {name: "rpcrdma_undecodable_packets_total", help: "Packets with damaged or cut headers.", kind: prometheus.CounterValue},
 	mDropped:          {name: "rpcrdma_capture_dropped_packets_total", help: "Packets that the system could not deliver in time; only where it counts them.", kind: prometheus.CounterValue},
 	mLastPacket:       {name: "rpcrdma_last_packet_timestamp_seconds", help: "Time stamp of the latest packet, seconds since 1970.", kind: prometheus.GaugeValue},
+
+	mConnTransactions:   {name: "rpcrdma_connection_transactions_total", help: "RPC transactions of the connection that have ended.", labels: connectionLabels, kind: prometheus.CounterValue},
+	mConnErrors:         {name: "rpcrdma_connection_errors_total", help: "Transactions of the connection whose status is a failure.", labels: connectionLabels, kind: prometheus.CounterValue},
+	mConnLatency:        {name: "rpcrdma_connection_latency_seconds_total", help: "Sum of the latencies of the connection.", labels: connectionLabels, kind: prometheus.CounterValue},
+	mConnBytes:          {name: "rpcrdma_connection_message_bytes_total", help: "Bytes of RPC messages on the connection, chunks included.", labels: connectionLabels, kind: prometheus.CounterValue},
+	mConnEvents:         {name: "rpcrdma_connection_wire_events_total", help: "Troubles on the wire, of both ends of the connection, by event as in rpcrdma_wire_events_total.", labels: append(connectionLabels[:len(connectionLabels):len(connectionLabels)], "event"), kind: prometheus.CounterValue},
+	mConnCreditsUsed:    {name: "rpcrdma_connection_credits_used", help: "Calls in flight on the connection.", labels: connectionLabels, kind: prometheus.GaugeValue},
+	mConnCreditsGranted: {name: "rpcrdma_connection_credits_granted", help: "Credits granted by the latest reply on the connection; 0 if none is known.", labels: connectionLabels, kind: prometheus.GaugeValue},
+	mConnStuck:          {name: "rpcrdma_connection_stuck_calls", help: "Stuck calls of the connection.", labels: connectionLabels, kind: prometheus.GaugeValue},
+	mConnNotListed:      {name: "rpcrdma_connections_not_listed", help: "Connections beyond the first 64, which have no metrics of their own.", kind: prometheus.GaugeValue},
+	mBuild:              {name: "rpcrdma_build_info", help: "Always 1; the labels tell what the program was built from.", labels: []string{"version", "commit", "goversion"}, kind: prometheus.GaugeValue},
 }
 
 func init() {
@@ -105,12 +133,14 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
+	put := func(i int, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(metricList[i].desc, metricList[i].kind, v, labels...)
+	}
+	version, commit, goVersion := cli.Build()
+	put(mBuild, 1, version, commit, goVersion)
 	s := c.from.Latest()
 	if s == nil {
 		return
-	}
-	put := func(i int, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(metricList[i].desc, metricList[i].kind, v, labels...)
 	}
 	for _, g := range byOperation(s.Groups) {
 		op := g.name
@@ -153,20 +183,62 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	put(mPackets, float64(s.Decoder.Packets))
 	put(mWireBytes, float64(s.Decoder.Bytes))
 	h := &s.Health
-	for _, x := range []struct {
-		name string
-		n    uint64
-	}{
-		{"retransmit", h.Retransmits}, {"nak", h.NAKs}, {"rnr_nak", h.RNRs}, {"cnp", h.CNPs}, {"ecn", h.ECN}, {"bad_crc", h.BadCRC}, {"gap", h.Gaps},
-	} {
+	for _, x := range wireEvents(h) {
 		put(mWireEvents, float64(x.n), x.name)
 	}
+	connectionMetrics(s, put)
 	put(mEvicted, float64(s.Orphans.Evicted))
 	put(mUndecodable, float64(s.Decoder.Undecodable))
 	if s.HasDrops {
 		put(mDropped, float64(s.Drops))
 	}
 	put(mLastPacket, float64(s.Decoder.Last.Time)/1e9)
+}
+
+// wireEvent is how often one kind of trouble was seen.
+type wireEvent struct {
+	name string
+	n    uint64
+}
+
+func wireEvents(h *monitor.Health) []wireEvent {
+	return []wireEvent{
+		{"retransmit", h.Retransmits}, {"nak", h.NAKs}, {"rnr_nak", h.RNRs}, {"cnp", h.CNPs}, {"ecn", h.ECN}, {"bad_crc", h.BadCRC}, {"gap", h.Gaps},
+	}
+}
+
+// connectionMetrics makes the metrics of single connections. The list has open ones first, by number, so that those
+// within the limit stay the same.
+func connectionMetrics(s *monitor.Snapshot, put func(i int, v float64, labels ...string)) {
+	listed := make(map[int]bool)
+	for i := range s.Connections {
+		x := &s.Connections[i]
+		// Prometheus refuses all metrics if the same one is there twice.
+		if len(listed) == maxConnectionLabels || listed[x.ID] {
+			continue
+		}
+		listed[x.ID] = true
+		used, stuck := x.Used, x.Stuck
+		if x.State != "open" {
+			used, stuck = 0, 0
+		}
+		labels := []string{strconv.Itoa(x.ID), x.Client.Address, x.Server.Address}
+		put(mConnTransactions, float64(x.Transactions), labels...)
+		put(mConnErrors, float64(x.Errors), labels...)
+		put(mConnLatency, float64(x.Time)/1e9, labels...)
+		put(mConnBytes, float64(x.Bytes), labels...)
+		a, b := &x.Client, &x.Server
+		for _, e := range wireEvents(&monitor.Health{
+			Retransmits: a.Retransmits + b.Retransmits, NAKs: a.NAKs + b.NAKs, RNRs: a.RNRs + b.RNRs, CNPs: a.CNPs + b.CNPs,
+			ECN: a.ECN + b.ECN, Gaps: a.Gaps + b.Gaps, BadCRC: a.BadCRC + b.BadCRC,
+		}) {
+			put(mConnEvents, float64(e.n), append(labels, e.name)...)
+		}
+		put(mConnCreditsUsed, float64(used), labels...)
+		put(mConnCreditsGranted, float64(x.Granted), labels...)
+		put(mConnStuck, float64(stuck), labels...)
+	}
+	put(mConnNotListed, float64(len(s.Connections)-len(listed)))
 }
 
 // operationTotals holds the totals of one label.

@@ -131,6 +131,62 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestConnectionLabels wants metrics of a bounded number of connections, and the others to be counted.
+func TestConnectionLabels(t *testing.T) {
+	snap := &monitor.Snapshot{}
+	for i := range 100 {
+		snap.Connections = append(snap.Connections, monitor.Connection{
+			ID: i + 1, Transactions: 3, Client: monitor.Peer{Address: "192.0.2.1", Retransmits: 2}, Server: monitor.Peer{Address: "192.0.2.2", Retransmits: 5},
+		})
+	}
+	// One that has ended holds no credits, and one that is in the list again is not served twice.
+	snap.Connections[0].State, snap.Connections[0].Used, snap.Connections[0].Stuck = "closed", 7, 7
+	snap.Connections[1].State, snap.Connections[1].Used = "open", 5
+	snap.Connections[2].ID = 2
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(collector{at{snap}})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == metricList[mConnEvents].name && m.GetLabel()[2].GetValue() != "retransmit" { // connection, client, event, server
+				continue
+			}
+			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	for i, want := range map[int]float64{mConnTransactions: 3 * maxConnectionLabels, mConnEvents: 7 * maxConnectionLabels, mConnNotListed: 100 - maxConnectionLabels, mBuild: 1, mConnCreditsUsed: 5, mConnStuck: 0} {
+		if n := got[metricList[i].name]; n != want {
+			t.Errorf("%s: %v, want %v", metricList[i].name, n, want)
+		}
+	}
+}
+
+// TestConnectionSums wants the connections of a capture to add up to all.
+func TestConnectionSums(t *testing.T) {
+	snap := ended(t, "rocev2-nfs3-basic.pcap.zst")
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(collector{at{snap}})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sum[f.GetName()] += m.GetCounter().GetValue()
+		}
+	}
+	for one, all := range map[int]int{mConnTransactions: mTransactions, mConnErrors: mErrors, mConnBytes: mMessageBytes} {
+		if a, b := sum[metricList[one].name], sum[metricList[all].name]; a != b || one == mConnTransactions && a == 0 {
+			t.Errorf("%s: %v, %s: %v", metricList[one].name, a, metricList[all].name, b)
+		}
+	}
+}
+
 // TestHTTP asks as Prometheus does.
 func TestHTTP(t *testing.T) {
 	s := httptest.NewServer(handler(at{ended(t, "rocev2-nfs41-recall.pcap")}))

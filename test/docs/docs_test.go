@@ -212,10 +212,31 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// build makes the programs in a folder. It reads every source file first, so that go test
+// bin is where the programs are, if they are built.
+var (
+	bin   string
+	built bool
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "docs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	bin = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build makes the programs in a folder, once. It reads every source file first, so that go test
 // knows that a cached result of this test depends on them.
 func build(t *testing.T) string {
 	t.Helper()
+	if built {
+		return bin
+	}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".go") {
 			_, err = os.Stat(name)
@@ -225,7 +246,6 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
 	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
 	for _, p := range programs {
 		args = append(args, "./cmd/"+p)
@@ -238,6 +258,7 @@ func build(t *testing.T) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	built = true
 	return bin
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -53,11 +54,25 @@ func Version() string {
 }
 
 func version(info *debug.BuildInfo) string {
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "development version"
+	v, commit, goVersion := build(info)
+	return v + " commit " + commit + " " + goVersion
+}
+
+// Build returns the parts of Version.
+func Build() (version, commit, goVersion string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown", "unknown", runtime.Version()
 	}
-	commit, modified := "unknown", ""
+	return build(info)
+}
+
+func build(info *debug.BuildInfo) (version, commit, goVersion string) {
+	version, commit = info.Main.Version, "unknown"
+	if version == "" || version == "(devel)" {
+		version = "development version"
+	}
+	modified := ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision" && s.Value != "":
@@ -66,5 +81,5 @@ func version(info *debug.BuildInfo) string {
 			modified = " with changes"
 		}
 	}
-	return v + " commit " + commit + modified + " " + info.GoVersion
+	return version, commit + modified, info.GoVersion
 }
