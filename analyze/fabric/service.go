@@ -53,12 +53,13 @@ const (
 	srp       = "SRP"
 	smbDirect = "SMB Direct"
 	lustre    = "Lustre"
+	gluster   = "GlusterFS"
 	rpcRDMA   = "RPC-over-RDMA"
 )
 
 // shortNames are the words for --decode-as.
 var shortNames = map[string]string{
-	"nfs": nfs, "nvme": nvme, "iser": iser, "srp": srp, "smb": smbDirect, "lustre": lustre, "glusterfs": "GlusterFS", "rpcrdma": rpcRDMA,
+	"nfs": nfs, "nvme": nvme, "iser": iser, "srp": srp, "smb": smbDirect, "lustre": lustre, "glusterfs": gluster, "rpcrdma": rpcRDMA,
 	"perftest": "perftest", "rping": "rping", "mpi": "MPI", "nccl": "NCCL",
 }
 
@@ -123,7 +124,7 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 			if n := given[uint64(port)]; n != "" {
 				return Service{n, SourceUser}
 			}
-			if n := rdma.ServiceName(port); n != "" {
+			if n := rdma.ServiceOn(c.Fabric, port); n != "" {
 				return Service{n, SourceSetup}
 			}
 			continue
@@ -144,7 +145,7 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 	if rdma.ServiceName(port) == "" && port >= ephemeral && c.Ends[0].Port < ephemeral && c.Ends[0].Port >= reserved {
 		port = c.Ends[0].Port // the first packet that was captured is one of the server
 	}
-	if n := rdma.ServiceName(port); n != "" {
+	if n := rdma.ServiceOn(c.Fabric, port); n != "" {
 		return Service{n, SourcePort}
 	}
 	return unknown
@@ -185,6 +186,28 @@ func (k *conn) guess(b []byte, length uint32, _ rdma.Side) {
 	k.guessed = k.hint != "" || k.messages >= guessMessages
 }
 
+const (
+	smbHeader   = 24   // where the data begins in a Data Transfer of SMB Direct
+	connectData = 1024 // bytes of the data of Connect (NVMe-oF 1.1, 3.3)
+)
+
+// guessRPC names the layer by the program of a call without chunks. b begins with the message type of RFC 8166,
+// section 4.1.
+func guessRPC(b []byte) string {
+	const header, program = 16, 12 // type and three empty lists; XID, CALL and version of RPC
+	if len(b) < header+program+4 || [header]byte(b) != [header]byte{} || binary.BigEndian.Uint32(b[header+4:]) != 0 {
+		return rpcRDMA
+	}
+	switch binary.BigEndian.Uint32(b[header+program:]) {
+	case 100003, 100227: // with NFSACL
+		return nfs
+	case 1238433, 1238437, 1238463, 1298433, 1298437, 4867634, 14398633, 34123456, 52743234, 123451501:
+		// The programs of glusterd, bricks and clients; its RDMA transport has the header of RFC 5666.
+		return gluster
+	}
+	return rpcRDMA
+}
+
 // guess names the layer that a message looks to be of; "" if it looks like none.
 func guess(b []byte, length uint32) string {
 	if len(b) < 4 {
@@ -200,17 +223,23 @@ func guess(b []byte, length uint32) string {
 		return smbDirect
 	case len(b) >= 32 && length == 32 && [8]byte(b) == [8]byte{0, 1, 0, 1, 0, 1, 0, 0}:
 		return smbDirect // Negotiate Response (MS-SMBD 2.2.2)
-	case len(b) >= 76 && b[0]&0xf0 == 0x10 && b[28]&0x3f == 3:
-		// iSER control-type header (RFC 7145, section 9.2) with an iSCSI Login Request.
+	case len(b) >= 28 && binary.LittleEndian.Uint32(b[12:]) == smbHeader && (string(b[24:28]) == "\xfeSMB" || string(b[24:28]) == "\xfdSMB"):
+		return smbDirect // Data Transfer with the header of SMB2, or an encrypted one (MS-SMBD 2.2.3)
+	case len(b) >= 76 && b[0]&0xf0 == 0x10 && (b[28]&0x3f == 3 || b[28]&0x3f == 1 && [3]byte(b[1:4]) == [3]byte{}):
+		// iSER control-type header (RFC 7145, section 9.2) with an iSCSI Login Request or SCSI Command.
 		return iser
-	case len(b) >= 64 && length == 64 && b[0] == 0x7f && b[4] <= 0x18 && b[1]&0xc0 == 0x40:
-		// A command capsule with the opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3).
+	case len(b) >= 64 && (length == 64 || length == 64+connectData && b[4] == 1) && b[0] == 0x7f && b[4] <= 0x18 && b[1]&0xc0 == 0x40:
+		// A command capsule with the opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3), Connect with
+		// its data.
+		return nvme
+	case len(b) >= 64 && length == 64 && (b[0] == 1 || b[0] == 2) && b[1]&0xc3 == 0x40 && b[39]&0xf0 == 0x40 && binary.LittleEndian.Uint32(b[4:]) != 0:
+		// Write or Read of a namespace, with a keyed SGL data block (NVMe base, 4.4).
 		return nvme
 	}
 	if len(b) >= 28 {
 		version, credits, kind := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
 		if version == 1 && credits > 0 && credits <= 1<<16 && kind <= 4 {
-			return rpcRDMA // RFC 8166, section 4.1
+			return guessRPC(b[12:])
 		}
 	}
 	return ""
