@@ -623,7 +623,7 @@ var rules = [ruleCount]Rule{
 	},
 	ruleAckLate: {
 		ID: "ack-late", Number: "F2.1", Title: "acknowledgement after the requester's timeout",
-		Source: "IBTA volume 1, sections 9.7.5.1.2 and 9.7.6.1.3", Severity: all(Warning), Needs: NeedPackets | NeedSetup,
+		Source: "IBTA volume 1, sections 9.7.5 and 9.7.6", Severity: all(Warning), Needs: NeedPackets | NeedSetup,
 		Text: "A responder may acknowledge several requests at once, but not so late that the requester, whose packet asked for an acknowledgement, gives up waiting and repeats it: 4.096 µs·2^n as in the connection request. Judged if nothing was sent in between.",
 	},
 	ruleMSN: {
@@ -638,7 +638,7 @@ var rules = [ruleCount]Rule{
 	},
 	ruleReadDepth: {
 		ID: "read-depth-exceeded", Number: "F4.1", Title: "more Reads at once than the peer announced",
-		Source: "IBTA volume 1, section 9.7.3 and chapter 12; RFC 6581, section 9", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Source: "IBTA volume 1, section 9.7 and chapter 12; RFC 6581, section 9", Severity: all(Error), Needs: NeedPackets | NeedSetup,
 		Text: "Each side announces in the setup how many RDMA Reads and atomic operations it can answer at once (responder resources). It may refuse one more as an invalid request, which ends the connection. The finding waits until the oldest Read has been answered. Over iWARP, these are the IRD in the MPA frames of revision 2.",
 	},
 	ruleCNPFormat: {
