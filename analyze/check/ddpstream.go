@@ -140,7 +140,7 @@ func (c *Checker) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwa
 	msn, mo := u.MSN(), uint64(u.MO())
 	number := op.Queue()
 	// MPA's ready-to-receive message (RFC 6581, section 9.2): nobody says whether it counts.
-	ready := first && (op.IsSend() && length == 0 || op == iwarp.OpReadRequest && len(g.Data) == iwarp.UntaggedLen+iwarp.ReadRequestLen && iwarp.ReadRequest(g.Data[iwarp.UntaggedLen:]).Size() == 0)
+	ready := first && (op.IsSend() && length == 0 || op == iwarp.OpReadRequest && emptyRead(g.Data))
 	q := &d.queues[number]
 	continues := d.open && op == d.op && number == d.queue && msn == q.next
 	switch {
@@ -158,25 +158,7 @@ func (c *Checker) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwa
 		c.ok(ruleSegmentOrder)
 	}
 	if !continues {
-		want := q.next
-		switch {
-		case d.open && !op.Tagged() && number == d.queue:
-			want++ // the message under way was not finished
-		case !q.used && s.began() && !d.reads.holes:
-			q.known, want = true, 1
-		}
-		switch {
-		case ready:
-		case !q.known:
-			c.skip(ruleStreamMSN, Gaps)
-		case msn == want:
-			c.ok(ruleStreamMSN)
-		default:
-			f := s.finding(ruleStreamMSN, g.Last, g.From, s.role(g.From))
-			f.Expected = fmt.Sprintf("message sequence number %d in queue %d", want, number)
-			f.Seen = fmt.Sprintf("%d: %v", msn, op)
-			c.report(f)
-		}
+		c.streamMSN(s, d, g, op, ready)
 	}
 	if last := u.Control().Last(); last {
 		d.open, q.next = false, msn+1
@@ -191,6 +173,36 @@ func (c *Checker) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwa
 		d.reads.full = true // cut: it is not known what is read
 	case op == iwarp.OpTerminate && u.Control().Last():
 		c.terminated(s, d, g)
+	}
+}
+
+// emptyRead reports whether a Read Request asks for no bytes.
+func emptyRead(u []byte) bool {
+	return len(u) == iwarp.UntaggedLen+iwarp.ReadRequestLen && iwarp.ReadRequest(u[iwarp.UntaggedLen:]).Size() == 0
+}
+
+// streamMSN checks the number of a message that begins. ready says that it is MPA's ready-to-receive message.
+func (c *Checker) streamMSN(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, ready bool) {
+	number, msn := op.Queue(), iwarp.Untagged(g.Data).MSN()
+	q := &d.queues[number]
+	want := q.next
+	switch {
+	case d.open && !op.Tagged() && number == d.queue:
+		want++ // the message under way was not finished
+	case !q.used && s.began() && !d.reads.holes:
+		q.known, want = true, 1
+	}
+	switch {
+	case ready:
+	case !q.known:
+		c.skip(ruleStreamMSN, Gaps)
+	case msn == want:
+		c.ok(ruleStreamMSN)
+	default:
+		f := s.finding(ruleStreamMSN, g.Last, g.From, s.role(g.From))
+		f.Expected = fmt.Sprintf("message sequence number %d in queue %d", want, number)
+		f.Seen = fmt.Sprintf("%d: %v", msn, op)
+		c.report(f)
 	}
 }
 

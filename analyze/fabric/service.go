@@ -217,24 +217,15 @@ func guess(b []byte, length uint32) string {
 	case 0x0be91b91, 0x911be90b: // LNET_PROTO_IB_MAGIC, in either order
 		return lustre
 	}
-	switch {
-	case len(b) >= 20 && length == 20 && [6]byte(b) == [6]byte{0, 1, 0, 1, 0, 0}:
-		// SMB Direct Negotiate Request: versions 1.0 to 1.0, reserved (MS-SMBD 2.2.1).
+	if isSMB(b, length) {
 		return smbDirect
-	case len(b) >= 32 && length == 32 && [8]byte(b) == [8]byte{0, 1, 0, 1, 0, 1, 0, 0}:
-		return smbDirect // Negotiate Response (MS-SMBD 2.2.2)
-	case len(b) >= 28 && binary.LittleEndian.Uint32(b[12:]) == smbHeader && (string(b[24:28]) == "\xfeSMB" || string(b[24:28]) == "\xfdSMB"):
-		return smbDirect // Data Transfer with the header of SMB2, or an encrypted one (MS-SMBD 2.2.3)
-	case len(b) >= 76 && b[0]&0xf0 == 0x10 && (b[28]&0x3f == 3 || b[28]&0x3f == 1 && [3]byte(b[1:4]) == [3]byte{}):
+	}
+	if isNVMe(b, length) {
+		return nvme
+	}
+	if len(b) >= 76 && b[0]&0xf0 == 0x10 && (b[28]&0x3f == 3 || b[28]&0x3f == 1 && [3]byte(b[1:4]) == [3]byte{}) {
 		// iSER control-type header (RFC 7145, section 9.2) with an iSCSI Login Request or SCSI Command.
 		return iser
-	case len(b) >= 64 && (length == 64 || length == 64+connectData && b[4] == 1) && b[0] == 0x7f && b[4] <= 0x18 && b[1]&0xc0 == 0x40:
-		// A command capsule with the opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3), Connect with
-		// its data.
-		return nvme
-	case len(b) >= 64 && length == 64 && (b[0] == 1 || b[0] == 2) && b[1]&0xc3 == 0x40 && b[39]&0xf0 == 0x40 && binary.LittleEndian.Uint32(b[4:]) != 0:
-		// Write or Read of a namespace, with a keyed SGL data block (NVMe base, 4.4).
-		return nvme
 	}
 	if len(b) >= 28 {
 		version, credits, kind := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
@@ -243,4 +234,32 @@ func guess(b []byte, length uint32) string {
 		}
 	}
 	return ""
+}
+
+// isSMB reports whether a message looks like one of SMB Direct.
+func isSMB(b []byte, length uint32) bool {
+	switch {
+	case len(b) >= 20 && length == 20 && [6]byte(b) == [6]byte{0, 1, 0, 1, 0, 0}:
+		return true // Negotiate Request: versions 1.0 to 1.0, reserved (MS-SMBD 2.2.1)
+	case len(b) >= 32 && length == 32 && [8]byte(b) == [8]byte{0, 1, 0, 1, 0, 1, 0, 0}:
+		return true // Negotiate Response (MS-SMBD 2.2.2)
+	}
+	// Data Transfer with the header of SMB2, or an encrypted one (MS-SMBD 2.2.3).
+	return len(b) >= 28 && binary.LittleEndian.Uint32(b[12:]) == smbHeader && (string(b[24:28]) == "\xfeSMB" || string(b[24:28]) == "\xfdSMB")
+}
+
+// isNVMe reports whether a message looks like a command capsule of NVMe over Fabrics.
+func isNVMe(b []byte, length uint32) bool {
+	if len(b) < 64 {
+		return false
+	}
+	switch b[0] {
+	case 0x7f:
+		// The opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3); Connect with its data.
+		return (length == 64 || length == 64+connectData && b[4] == 1) && b[4] <= 0x18 && b[1]&0xc0 == 0x40
+	case 1, 2:
+		// Write or Read of a namespace, with a keyed SGL data block (NVMe base, 4.4).
+		return length == 64 && b[1]&0xc3 == 0x40 && b[39]&0xf0 == 0x40 && binary.LittleEndian.Uint32(b[4:]) != 0
+	}
+	return false
 }
