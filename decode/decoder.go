@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // Observer sees the operations that transactions consist of. Its arguments must not be kept beyond the call,
-// except the *Connection.
+// except the *Connection. One that is a rdma.SegmentHandler is shown the DDP segments of iWARP, too.
 type Observer interface {
 	Send(c *rdma.Connection, s *rdma.Send)
 	OpStart(c *rdma.Connection, op *rdma.Op, ref rdma.Ref)
@@ -197,6 +197,12 @@ func (h *observed) OpData(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment) {
 func (h *observed) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value uint32, ref rdma.Ref) {
 	h.handler.Event(c, from, e, value, ref)
 	h.o.Event(c, from, e, value, ref)
+}
+
+// Segments implements rdma.Segmented.
+func (h *observed) Segments() rdma.SegmentHandler {
+	s, _ := h.o.(rdma.SegmentHandler)
+	return s
 }
 
 // Merged implements rdma.Handler.

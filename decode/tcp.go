@@ -85,6 +85,20 @@ func (n *numbered) Tracing() bool { return n.tracer != nil }
 // Watcher implements rdma.Observed.
 func (n *numbered) Watcher() rdma.Watcher { return rdma.WatcherOf(n.Handler) }
 
+// Segments implements rdma.Segmented.
+func (n *numbered) Segments() rdma.SegmentHandler {
+	if rdma.SegmentsOf(n.Handler) == nil {
+		return nil
+	}
+	return n
+}
+
+// Segment implements rdma.SegmentHandler.
+func (n *numbered) Segment(c *rdma.Connection, s *rdma.Segment) {
+	n.numbers.Assign(c)
+	rdma.SegmentsOf(n.Handler).Segment(c, s)
+}
+
 // Early implements rdma.Tracer: it is not called for TCP.
 func (n *numbered) Early(*rdma.Connection, rdma.Side, uint32, rdma.Ref) {}
 

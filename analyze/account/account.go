@@ -56,7 +56,7 @@ func New(a *decode.Account) *Account {
 	}
 	for i, s := range a.Services {
 		out.Services[i] = Service{
-			Service: rdma.ServiceName(s.Port), Fabric: s.Fabric.String(), Port: s.Port, ServiceID: s.ID, Connections: s.Connections,
+			Service: rdma.ServiceOn(s.Fabric, s.Port), Fabric: s.Fabric.String(), Port: s.Port, ServiceID: s.ID, Connections: s.Connections,
 		}
 	}
 	return out

@@ -35,6 +35,7 @@ type conn struct {
 	marks    [2]marking  // by sender
 	wire     [2]wire     // by sender
 	sent     [2]sent     // by sender, iWARP
+	ddp      *ddpStreams // iWARP, once there was a segment
 	taps     [2]int32
 	many     bool // several capture points
 
@@ -185,6 +186,9 @@ func (c *Checker) Packet(v *decode.PacketView) {
 					s.finish[i] = c.latest
 				}
 				s.stream(rdma.Side(i), v.Frame, now)
+				if s.ddp != nil {
+					s.ddp[i].payload = max(s.ddp[i].payload, v.Frame.PayloadLen)
+				}
 				if v.Frame.PayloadLen > 0 && s.c.Ends[0].Addr != s.c.Ends[1].Addr {
 					c.marking(s, v.Frame, c.latest, rdma.Side(i))
 				}
@@ -355,6 +359,7 @@ func (c *Checker) health(s *conn) {
 	}
 	c.inline(s)
 	c.fabricHealth(s)
+	c.streamHealth(s)
 	for side := range rdma.Side(2) {
 		n := &s.c.Sent[side]
 		if n.Packets == 0 {

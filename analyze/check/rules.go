@@ -110,6 +110,14 @@ const (
 	ruleDSCP
 	rulePriority
 	ruleStalled
+	ruleSegmentMalformed
+	ruleStreamMSN
+	ruleSegmentOrder
+	ruleReadResponse
+	ruleTerminate
+	ruleMarker
+	ruleFPDUSize
+	ruleDepthAgreed
 	ruleCount
 )
 
@@ -615,7 +623,7 @@ var rules = [ruleCount]Rule{
 	},
 	ruleAckLate: {
 		ID: "ack-late", Number: "F2.1", Title: "acknowledgement after the requester's timeout",
-		Source: "IBTA volume 1, sections 9.7.5.1.2 and 9.7.6.1.3", Severity: all(Warning), Needs: NeedPackets | NeedSetup,
+		Source: "IBTA volume 1, sections 9.7.5 and 9.7.6", Severity: all(Warning), Needs: NeedPackets | NeedSetup,
 		Text: "A responder may acknowledge several requests at once, but not so late that the requester, whose packet asked for an acknowledgement, gives up waiting and repeats it: 4.096 µs·2^n as in the connection request. Judged if nothing was sent in between.",
 	},
 	ruleMSN: {
@@ -630,12 +638,12 @@ var rules = [ruleCount]Rule{
 	},
 	ruleReadDepth: {
 		ID: "read-depth-exceeded", Number: "F4.1", Title: "more Reads at once than the peer announced",
-		Source: "IBTA volume 1, sections 9.7.3 and 12.7.29", Severity: all(Error), Needs: NeedPackets | NeedSetup,
-		Text: "Each side announces in the setup how many RDMA Reads and atomic operations it can answer at once (responder resources). It may refuse one more as an invalid request, which ends the connection. The finding waits until the oldest Read has been answered. Not judged over iWARP.",
+		Source: "IBTA volume 1, section 9.7 and chapter 12; RFC 6581, section 9", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "Each side announces in the setup how many RDMA Reads and atomic operations it can answer at once (responder resources). It may refuse one more as an invalid request, which ends the connection. The finding waits until the oldest Read has been answered. Over iWARP, these are the IRD in the MPA frames of revision 2.",
 	},
 	ruleCNPFormat: {
 		ID: "cnp-format", Number: "F5.1", Title: "CNP whose fields are not as they must be",
-		Source: "RoCEv2 (IBTA annex A17), section A17.9", Severity: all(Warning), Needs: NeedPackets,
+		Source: "RoCEv2 (IBTA annex A17), section A17.9.3", Severity: all(Warning), Needs: NeedPackets,
 		Text: "A congestion notification packet has BECN set, FECN clear, PSN 0, neither the solicited event nor the acknowledge request bit, and 16 reserved bytes of zero. One finding covers all that one side sent on a connection.",
 	},
 	ruleCNPRate: {
@@ -645,7 +653,7 @@ var rules = [ruleCount]Rule{
 	},
 	ruleNoCNP: {
 		ID: "ecn-without-cnp", Number: "F5.3", Title: "marked packets, and no CNP",
-		Source: "RoCEv2 (IBTA annex A17), section A17.9; RFC 3168, section 5", Severity: all(Note), Needs: NeedPackets,
+		Source: "RoCEv2 (IBTA annex A17), section A17.9.3; RFC 3168, section 5", Severity: all(Note), Needs: NeedPackets,
 		Text: "A receiver of packets marked “congestion experienced” tells the sender with a CNP. If it does not, the sender goes on until packets are lost. Receivers need not support it, and the capture may lack the CNPs.",
 	},
 	ruleDSCP: {
@@ -662,5 +670,46 @@ var rules = [ruleCount]Rule{
 		ID: "message-stalled", Number: "F7.1", Title: "sender silent within a message",
 		Source: "IEEE 802.1Q, section 36; this toolkit", Severity: all(Warning), Needs: NeedPackets,
 		Text: "A message went on after 100 ms or more, in which nothing was lost and nothing was sent again. An adapter sends the packets of a message without a break, unless pause frames stop its port. Watchdogs against storms of pause frames act after such times, and drop packets.",
+	},
+	ruleSegmentMalformed: {
+		ID: "ddp-segment-malformed", Number: "F8.1", Title: "bytes in the place of a DDP segment that cannot be one",
+		Source: "RFC 5040, section 4; RFC 5041, section 4; RFC 5044, section 4", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "Versions, opcode, tagged flag, queue number and length of a segment belong together: an RDMA Write and a Read Response are tagged, Sends have queue 0, Read Requests queue 1 and 28 bytes, Terminate messages queue 2. The receiver ends the connection. Judged while the stream can be followed from the MPA frame on.",
+	},
+	ruleStreamMSN: {
+		ID: "ddp-msn-wrong", Number: "F8.2", Title: "untagged message out of sequence",
+		Source: "RFC 5041, sections 4 and 5", Severity: all(Error), Needs: NeedPackets,
+		Text: "The untagged messages of each queue are numbered 1, 2, 3, …; all segments of a message have its number. The receiver has a buffer for the next number only, and ends the connection.",
+	},
+	ruleSegmentOrder: {
+		ID: "ddp-segment-order", Number: "F8.3", Title: "segment that does not continue its message",
+		Source: "RFC 5041, section 5", Severity: all(Error), Needs: NeedPackets,
+		Text: "The segments of a message come in order, without holes and overlaps, up to the one with the last flag; the offset of an untagged message begins at 0. Messages do not interleave.",
+	},
+	ruleReadResponse: {
+		ID: "read-response-mismatch", Number: "F8.4", Title: "Read Response that does not match its Read Request",
+		Source: "RFC 5040, sections 4 and 5.2", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "Read Requests are answered in order, each with the bytes that it asks for, to the memory that it names. The last flag is set with the last of them.",
+	},
+	ruleTerminate: {
+		ID: "terminate-wrong", Number: "F8.5", Title: "Terminate message with undefined contents, or not the last message",
+		Source: "RFC 5040, sections 4.8 and 5", Severity: all(Warning), Needs: NeedPackets,
+		Text: "A Terminate message has an error code that its layer defines, and the headers that its flags announce. Its sender sends nothing more.",
+	},
+	ruleMarker: {
+		ID: "mpa-marker-wrong", Number: "F8.6", Title: "marker that does not point to its FPDU",
+		Source: "RFC 5044, section 4.3", Severity: all(Error), Needs: NeedPackets | NeedSetup,
+		Text: "If the receiver has asked for markers, there is one after every 508 bytes. It holds the distance from the beginning of the FPDU. One finding for a side of a connection.",
+	},
+	ruleFPDUSize: {
+		ID: "fpdu-over-segment", Number: "F8.7", Title: "FPDU that does not fit into a TCP segment",
+		Source: "RFC 5044, sections 3 and 5.1", Severity: all(Note), Needs: NeedPackets,
+		Text:  "A sender should make each FPDU fit into one TCP segment (the MULPDU depends on the segment size), so that the receiver can place its data although segments before it are missing. One finding for a side of a connection.",
+		Known: "siw with segmentation offload makes FPDUs of up to 64 KiB",
+	},
+	ruleDepthAgreed: {
+		ID: "mpa-depth-over-request", Number: "F8.8", Title: "MPA Reply with a depth beyond that of the Request",
+		Source: "RFC 6581, section 9", Severity: all(Warning), Needs: NeedSetup,
+		Text: "The responder starts no more RDMA Reads at once (ORD) than the initiator answers at once (IRD).",
 	},
 }

@@ -898,6 +898,10 @@ func TestBreaches(t *testing.T) {
 	for i := range fabricBreaches {
 		test(&fabricBreaches[i], false)
 	}
+	for id := range streamChanges { // TestChangedStream
+		seen[id] = true
+	}
+	seen["mpa-marker-wrong"], seen["fpdu-over-segment"] = true, true // TestMarkers, TestFPDUOverSegment
 	for _, r := range Rules() {
 		if !seen[r.ID] {
 			t.Errorf("no test breaks %s", r.ID)

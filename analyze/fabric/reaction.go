@@ -1,6 +1,9 @@
 package fabric
 
-import "github.com/rpcrdma/toolkit/decode/rdma"
+import (
+	"github.com/rpcrdma/toolkit/analyze/latency"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
 
 // reaction is how much the sides that got CNPs sent after them, by the time since the
 // last: bin 0 before the first, bin n from 2^(n+12) ns on, the first of these from 0.
@@ -104,14 +107,21 @@ func (r *Recorder) limited() string {
 		return ""
 	}
 	conn, addr, port := r.cnpConn.Distribution(), r.cnpAddr.Distribution(), r.cnpPort.Distribution()
+	// A scope that is limited shows a least interval that is not much less than the usual one, or than the
+	// least of a connection. Streams with limits of their own, mixed, come as close as they like. What is
+	// shorter than a microsecond can be the packets themselves.
+	const shortest = 1000 // ns
+	keeps := func(d *latency.Distribution) bool {
+		return d.Min >= shortest && (d.Min*2 >= conn.Min || float64(d.Min) >= 0.8*float64(d.P90))
+	}
 	switch {
 	case addr.Count == conn.Count && port.Count == addr.Count:
 		return "" // one connection: the three are the same
-	case port.Min*2 >= conn.Min && port.Min > 0:
+	case keeps(port):
 		return "sender"
-	case addr.Min*2 >= conn.Min && addr.Min > 0 && addr.Count > conn.Count:
+	case keeps(addr) && addr.Count > conn.Count:
 		return "addresses"
-	case conn.Count >= few && conn.Min > 0:
+	case conn.Count >= few && conn.Min >= shortest:
 		return "connection"
 	}
 	return ""

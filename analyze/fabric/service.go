@@ -53,12 +53,13 @@ const (
 	srp       = "SRP"
 	smbDirect = "SMB Direct"
 	lustre    = "Lustre"
+	gluster   = "GlusterFS"
 	rpcRDMA   = "RPC-over-RDMA"
 )
 
 // shortNames are the words for --decode-as.
 var shortNames = map[string]string{
-	"nfs": nfs, "nvme": nvme, "iser": iser, "srp": srp, "smb": smbDirect, "lustre": lustre, "glusterfs": "GlusterFS", "rpcrdma": rpcRDMA,
+	"nfs": nfs, "nvme": nvme, "iser": iser, "srp": srp, "smb": smbDirect, "lustre": lustre, "glusterfs": gluster, "rpcrdma": rpcRDMA,
 	"perftest": "perftest", "rping": "rping", "mpi": "MPI", "nccl": "NCCL",
 }
 
@@ -123,7 +124,7 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 			if n := given[uint64(port)]; n != "" {
 				return Service{n, SourceUser}
 			}
-			if n := rdma.ServiceName(port); n != "" {
+			if n := rdma.ServiceOn(c.Fabric, port); n != "" {
 				return Service{n, SourceSetup}
 			}
 			continue
@@ -144,7 +145,7 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 	if rdma.ServiceName(port) == "" && port >= ephemeral && c.Ends[0].Port < ephemeral && c.Ends[0].Port >= reserved {
 		port = c.Ends[0].Port // the first packet that was captured is one of the server
 	}
-	if n := rdma.ServiceName(port); n != "" {
+	if n := rdma.ServiceOn(c.Fabric, port); n != "" {
 		return Service{n, SourcePort}
 	}
 	return unknown
@@ -185,6 +186,28 @@ func (k *conn) guess(b []byte, length uint32, _ rdma.Side) {
 	k.guessed = k.hint != "" || k.messages >= guessMessages
 }
 
+const (
+	smbHeader   = 24   // where the data begins in a Data Transfer of SMB Direct
+	connectData = 1024 // bytes of the data of Connect (NVMe-oF 1.1, 3.3)
+)
+
+// guessRPC names the layer by the program of a call without chunks. b begins with the message type of RFC 8166,
+// section 4.1.
+func guessRPC(b []byte) string {
+	const header, program = 16, 12 // type and three empty lists; XID, CALL and version of RPC
+	if len(b) < header+program+4 || [header]byte(b) != [header]byte{} || binary.BigEndian.Uint32(b[header+4:]) != 0 {
+		return rpcRDMA
+	}
+	switch binary.BigEndian.Uint32(b[header+program:]) {
+	case 100003, 100227: // with NFSACL
+		return nfs
+	case 1238433, 1238437, 1238463, 1298433, 1298437, 4867634, 14398633, 34123456, 52743234, 123451501:
+		// The programs of glusterd, bricks and clients; its RDMA transport has the header of RFC 5666.
+		return gluster
+	}
+	return rpcRDMA
+}
+
 // guess names the layer that a message looks to be of; "" if it looks like none.
 func guess(b []byte, length uint32) string {
 	if len(b) < 4 {
@@ -194,24 +217,49 @@ func guess(b []byte, length uint32) string {
 	case 0x0be91b91, 0x911be90b: // LNET_PROTO_IB_MAGIC, in either order
 		return lustre
 	}
-	switch {
-	case len(b) >= 20 && length == 20 && [6]byte(b) == [6]byte{0, 1, 0, 1, 0, 0}:
-		// SMB Direct Negotiate Request: versions 1.0 to 1.0, reserved (MS-SMBD 2.2.1).
+	if isSMB(b, length) {
 		return smbDirect
-	case len(b) >= 32 && length == 32 && [8]byte(b) == [8]byte{0, 1, 0, 1, 0, 1, 0, 0}:
-		return smbDirect // Negotiate Response (MS-SMBD 2.2.2)
-	case len(b) >= 76 && b[0]&0xf0 == 0x10 && b[28]&0x3f == 3:
-		// iSER control-type header (RFC 7145, section 9.2) with an iSCSI Login Request.
-		return iser
-	case len(b) >= 64 && length == 64 && b[0] == 0x7f && b[4] <= 0x18 && b[1]&0xc0 == 0x40:
-		// A command capsule with the opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3).
+	}
+	if isNVMe(b, length) {
 		return nvme
+	}
+	if len(b) >= 76 && b[0]&0xf0 == 0x10 && (b[28]&0x3f == 3 || b[28]&0x3f == 1 && [3]byte(b[1:4]) == [3]byte{}) {
+		// iSER control-type header (RFC 7145, section 9.2) with an iSCSI Login Request or SCSI Command.
+		return iser
 	}
 	if len(b) >= 28 {
 		version, credits, kind := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
 		if version == 1 && credits > 0 && credits <= 1<<16 && kind <= 4 {
-			return rpcRDMA // RFC 8166, section 4.1
+			return guessRPC(b[12:])
 		}
 	}
 	return ""
+}
+
+// isSMB reports whether a message looks like one of SMB Direct.
+func isSMB(b []byte, length uint32) bool {
+	switch {
+	case len(b) >= 20 && length == 20 && [6]byte(b) == [6]byte{0, 1, 0, 1, 0, 0}:
+		return true // Negotiate Request: versions 1.0 to 1.0, reserved (MS-SMBD 2.2.1)
+	case len(b) >= 32 && length == 32 && [8]byte(b) == [8]byte{0, 1, 0, 1, 0, 1, 0, 0}:
+		return true // Negotiate Response (MS-SMBD 2.2.2)
+	}
+	// Data Transfer with the header of SMB2, or an encrypted one (MS-SMBD 2.2.3).
+	return len(b) >= 28 && binary.LittleEndian.Uint32(b[12:]) == smbHeader && (string(b[24:28]) == "\xfeSMB" || string(b[24:28]) == "\xfdSMB")
+}
+
+// isNVMe reports whether a message looks like a command capsule of NVMe over Fabrics.
+func isNVMe(b []byte, length uint32) bool {
+	if len(b) < 64 {
+		return false
+	}
+	switch b[0] {
+	case 0x7f:
+		// The opcode of Fabrics commands and an SGL (NVMe-oF 1.1, 3); Connect with its data.
+		return (length == 64 || length == 64+connectData && b[4] == 1) && b[4] <= 0x18 && b[1]&0xc0 == 0x40
+	case 1, 2:
+		// Write or Read of a namespace, with a keyed SGL data block (NVMe base, 4.4).
+		return length == 64 && b[1]&0xc3 == 0x40 && b[39]&0xf0 == 0x40 && binary.LittleEndian.Uint32(b[4:]) != 0
+	}
+	return false
 }

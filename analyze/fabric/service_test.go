@@ -31,6 +31,17 @@ func TestNameService(t *testing.T) {
 		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 4420)), [2]uint16{}, nil, "NVMe-oF", fabric.SourceSetup},
 		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 5445)), [2]uint16{}, nil, "SMB Direct", fabric.SourceSetup},
 		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 987)), [2]uint16{}, nil, "Lustre", fabric.SourceSetup},
+		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 988)), [2]uint16{}, nil, "Lustre", fabric.SourceSetup},
+		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 8009)), [2]uint16{}, nil, "NVMe-oF discovery", fabric.SourceSetup},
+		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 24008)), [2]uint16{}, nil, "GlusterFS", fabric.SourceSetup},
+		{rdma.InfiniBand, uint64(ibcm.IPServiceID(6, 3260)), [2]uint16{}, nil, "iSER", fabric.SourceSetup},
+		{rdma.InfiniBand, uint64(ibcm.IPServiceID(6, 445)), [2]uint16{}, nil, "SMB Direct", fabric.SourceSetup},
+		{rdma.IWARP, 0, [2]uint16{50000, 3260}, nil, "iSER", fabric.SourcePort},
+		{rdma.IWARP, 0, [2]uint16{50000, 5445}, nil, "SMB Direct", fabric.SourcePort},
+		{rdma.IWARP, 0, [2]uint16{50000, 4420}, nil, "NVMe-oF", fabric.SourcePort},
+		{rdma.IWARP, 0, [2]uint16{50000, 24008}, nil, "GlusterFS", fabric.SourcePort},
+		{rdma.TCP, 0, [2]uint16{50000, 3260}, nil, "iSER or iSCSI", fabric.SourcePort},
+		{rdma.TCP, 0, [2]uint16{50000, 445}, nil, "SMB", fabric.SourcePort},
 		{rdma.RoCEv2, uint64(ibcm.IPServiceID(6, 4500)), [2]uint16{}, nil, "NVMe-oF", fabric.SourceUser},
 		{rdma.InfiniBand, 0xabcd, [2]uint16{}, nil, "MPI", fabric.SourceUser},
 		{rdma.InfiniBand, 0x0002c90300000001, [2]uint16{}, login, "SRP", fabric.SourceGuess},
@@ -55,21 +66,33 @@ func TestNameService(t *testing.T) {
 
 // TestGuess begins in the middle of connections: the first messages tell.
 func TestGuess(t *testing.T) {
-	for want, data := range map[string]string{
-		"SMB Direct?":    "\x00\x01\x00\x01\x00\x00\x0a\x00" + strings.Repeat("\x00", 12),
-		"Lustre?":        "\x91\x1b\xe9\x0b" + strings.Repeat("\x00", 60),
-		"iSER?":          "\x10" + strings.Repeat("\x00", 27) + "\x43" + strings.Repeat("\x00", 47),
-		"NVMe-oF?":       "\x7f\x40\x00\x00\x01" + strings.Repeat("\x00", 59),
-		"RPC-over-RDMA?": "abcd\x00\x00\x00\x01\x00\x00\x00\x20\x00\x00\x00\x00" + strings.Repeat("\x00", 40),
-		"unknown":        strings.Repeat("\x55", 100),
+	call := func(program string) string {
+		return "abcd\x00\x00\x00\x01\x00\x00\x00\x20" + strings.Repeat("\x00", 16) + "abcd\x00\x00\x00\x00\x00\x00\x00\x02" + program + strings.Repeat("\x00", 40)
+	}
+	for _, x := range [...]struct{ want, data string }{
+		{"NFS/RDMA?", call("\x00\x01\x86\xa3")},
+		{"GlusterFS?", call("\x00\x13\xd0\x05")},
+		{"RPC-over-RDMA?", call("\x12\x34\x56\x78")},
+		{"SMB Direct?", "\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x18\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00\xfeSMB" + strings.Repeat("\x00", 60)},
+		{"iSER?", "\x18" + strings.Repeat("\x00", 27) + "\x01" + strings.Repeat("\x00", 47)},
+		{"NVMe-oF?", "\x7f\x40\x00\x00\x01" + strings.Repeat("\x00", 59+1024)},
+		{"NVMe-oF?", "\x02\x40\x07\x00\x01\x00\x00\x00" + strings.Repeat("\x00", 31) + "\x4f" + strings.Repeat("\x00", 24)},
+		{"unknown", strings.Repeat("\x00", 64)},
+		{"unknown", "\x02\x40\x07\x00\x01\x00\x00\x00" + strings.Repeat("\x00", 56)},
+		{"SMB Direct?", "\x00\x01\x00\x01\x00\x00\x0a\x00" + strings.Repeat("\x00", 12)},
+		{"Lustre?", "\x91\x1b\xe9\x0b" + strings.Repeat("\x00", 60)},
+		{"iSER?", "\x10" + strings.Repeat("\x00", 27) + "\x43" + strings.Repeat("\x00", 47)},
+		{"NVMe-oF?", "\x7f\x40\x00\x00\x01" + strings.Repeat("\x00", 59)},
+		{"RPC-over-RDMA?", "abcd\x00\x00\x00\x01\x00\x00\x00\x20\x00\x00\x00\x00" + strings.Repeat("\x00", 40)},
+		{"unknown", strings.Repeat("\x55", 100)},
 	} {
 		s := newScene(fabric.Options{})
 		s.c.Setup[0].ServiceID = 0
-		s.at(0, 0, roce.RCSendOnly, 0, len(data), func(_ *link.Frame, p *roce.Packet) { p.Payload = []byte(data) })
+		s.at(0, 0, roce.RCSendOnly, 0, len(x.data), func(_ *link.Frame, p *roce.Packet) { p.Payload = []byte(x.data) })
 		s.at(5, 1, roce.RCAcknowledge, 0, 0, ack)
 		s.done()
-		if len(s.ops) != 1 || s.ops[0].Service.String() != want {
-			t.Errorf("%s: %+v", want, s.ops)
+		if len(s.ops) != 1 || s.ops[0].Service.String() != x.want {
+			t.Errorf("%s: %+v", x.want, s.ops)
 		}
 	}
 }

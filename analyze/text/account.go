@@ -66,7 +66,7 @@ func ServiceOf(b []byte, s *decode.Service) []byte {
 		b = append(b, "service "...)
 		return hexNumber(b, s.ID, 16)
 	}
-	if name := rdma.ServiceName(s.Port); name != "" {
+	if name := rdma.ServiceOn(s.Fabric, s.Port); name != "" {
 		b = append(b, name...)
 		b = append(b, " ("...)
 		b = strconv.AppendUint(b, uint64(s.Port), 10)

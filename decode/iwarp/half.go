@@ -92,6 +92,7 @@ type half struct {
 	base       uint64 // offset of the first FPDU, or of its marker
 
 	fpdus    uint64 // decoded
+	searched bool   // it was not followed from the MPA frame on
 	unproven bool   // the search has just ended: a wrong CRC means that it was mistaken
 	search   *search
 	repeated uint64   // number of the last packet with repeated data
@@ -258,6 +259,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 				one := span{first: ref, last: ref, packets: 1, latest: ref.Number, lowest: ref.Number}
 				one.until(h.ready)
 				if !h.fpdu(p[:n:n], n, h.pos, &one) {
+					h.showMalformed(p[:n:n], h.pos, &one)
 					h.surrender(p, ref, true)
 					return nil
 				}
@@ -275,11 +277,13 @@ func (h *half) frame(p []byte, ref rdma.Ref) []byte {
 		if h.need == 0 && h.have >= headLen {
 			h.need = h.size(h.buf, h.start)
 			if !h.plausibleHead(h.buf, h.start) || h.need < headLen {
+				h.showMalformed(h.buf, h.start, &h.from)
 				h.surrender(p, ref, true)
 				return nil
 			}
 		}
 		if h.have == h.need && !h.finish() {
+			h.showMalformed(h.buf, h.start, &h.from)
 			h.surrender(p, ref, true)
 			return nil
 		}
@@ -376,6 +380,9 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 		c.c.MTU = uint32(size)
 	}
 	if len(u) >= ULPDU(u).HeaderLen() {
+		if c.t.shown != nil {
+			h.show(u, length, raw, start, from)
+		}
 		h.out.segment(h, u, length, start, start+uint64(size), from)
 	}
 	h.parts = h.parts[:0]

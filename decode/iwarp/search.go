@@ -67,7 +67,7 @@ type search struct {
 
 // lose changes to modeSearch at the current position.
 func (h *half) lose() {
-	h.mode = modeSearch
+	h.mode, h.searched = modeSearch, true
 	if h.askMarkers {
 		// The first FPDU is lost, but where it started is known.
 		h.askMarkers = false

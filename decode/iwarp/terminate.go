@@ -196,3 +196,27 @@ func (t Terminate) String() string {
 	}
 	return s
 }
+
+// Defined reports whether layer, kind and code are ones that exist. Errors that a
+// layer below DDP found have codes of that layer.
+func (t Terminate) Defined() bool {
+	layer, etype, code := t.Layer(), t.EType(), t.Code()
+	if int(layer) >= len(etypeNames) || name(etypeNames[layer], etype) == "" {
+		return false
+	}
+	switch {
+	case layer == LayerDDP && etype == 3:
+		return true
+	case layer != LayerMPA && etype == 0:
+		return code == 0
+	}
+	return terminateCode(layer, etype, code) != ""
+}
+
+// Complete reports whether the headers that its flags announce are there.
+func (t Terminate) Complete() bool {
+	f := t.flags()
+	_, length := t.SegmentLength()
+	header, read := t.headers()
+	return (f&terminateLength == 0 || length) && (f&terminateDDP == 0 || header != nil) && (f&terminateRDMAP == 0 || read != nil)
+}

@@ -35,8 +35,9 @@ const (
 // is not safe for concurrent use.
 type Tracker struct {
 	handler rdma.Handler
-	tracer  rdma.Tracer  // handler, if it traces
-	watcher rdma.Watcher // of handler, if it has one
+	tracer  rdma.Tracer         // handler, if it traces
+	watcher rdma.Watcher        // of handler, if it has one
+	shown   rdma.SegmentHandler // the same
 	o       Options
 	spare   [][]byte
 
@@ -49,6 +50,7 @@ type Tracker struct {
 	fragment rdma.Fragment
 	work     rdma.Work
 	saw      rdma.Sighting
+	segment  rdma.Segment
 }
 
 // NewTracker makes a Tracker that reports to h.
@@ -62,7 +64,7 @@ func NewTracker(h rdma.Handler, o Options) *Tracker {
 	if o.Ports == nil {
 		o.Ports = []uint16{20049}
 	}
-	return &Tracker{handler: h, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), o: o}
+	return &Tracker{handler: h, tracer: rdma.TracerOf(h), watcher: rdma.WatcherOf(h), shown: rdma.SegmentsOf(h), o: o}
 }
 
 // buffer returns an empty buffer.

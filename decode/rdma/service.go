@@ -10,6 +10,21 @@ var serviceNames = map[uint16]string{
 	24008: "GlusterFS",
 }
 
+// rdmaNames has what ports mean that connections of RDMA and of TCP use for different things: iSER
+// (RFC 7145) has those of iSCSI, and SMB Direct over RoCE and InfiniBand has that of SMB (MS-SMBD, section 2.1).
+var rdmaNames = map[uint16]string{445: "SMB Direct", 860: "iSER", 2049: "NFS/RDMA", 3260: "iSER"}
+
+// ServiceOn names the service at a port of a fabric: of TCP or UDP, or of what connects queue pairs; "" if it
+// has none that is known.
+func ServiceOn(f Fabric, port uint16) string {
+	if f != TCP && f != UDP {
+		if n := rdmaNames[port]; n != "" {
+			return n
+		}
+	}
+	return ServiceName(port)
+}
+
 // ServiceName names the service at a port of RDMA's connection management, TCP
 // or UDP; "" if it has none that is known.
 func ServiceName(port uint16) string { return serviceNames[port] }

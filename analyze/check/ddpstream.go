@@ -1,0 +1,397 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/rpcrdma/toolkit/decode/iwarp"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// ddpStreams are the DDP streams of an iWARP connection, by sender.
+type ddpStreams [2]ddpStream
+
+// ddpStream is one direction of an iWARP connection: what is needed to check the next segment.
+type ddpStream struct {
+	begun  bool
+	queues [queueCount]struct {
+		known, used bool   // used: there was a message
+		next        uint32 // MSN of the next message, or of the one under way
+	}
+	// The message under way.
+	open    bool
+	op      iwarp.Opcode
+	queue   uint32
+	offset  uint64 // MO or TO of the next segment
+	stag    uint32
+	reads   openReads
+	ended   rdma.Ref // its Terminate
+	told    bool     // … and that it went on behind it
+	marker  bool     // a wrong marker was told
+	largest int      // FPDU in bytes, without markers
+	longest rdma.Ref // its packet
+	payload int      // the largest TCP payload in bytes
+}
+
+// queueCount is the number of queues for untagged messages.
+const queueCount = iwarp.QueueAtomicResponse + 1
+
+// openReads are the Read Requests of a side without their whole response.
+type openReads struct {
+	ring    [128]openRead // the most that Linux allows
+	next, n uint64        // number of the next one; how many are open
+	// unsure says that requests before number sureFrom, or responses, may be missing.
+	unsure   bool
+	sureFrom uint64
+	holes    bool // there were any
+	full     bool // more than are kept
+
+	suspect rdma.Ref // a request beyond the depth, if the oldest was still open
+	oldest  uint64
+	open    uint64
+}
+
+type openRead struct {
+	stag, size, got uint32
+	to              uint64
+}
+
+func (r *openReads) at(n uint64) *openRead { return &r.ring[n%uint64(len(r.ring))] }
+
+// Segment implements rdma.SegmentHandler.
+func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
+	s := c.conn(k)
+	if s.many || c.opt.Match != nil {
+		return
+	}
+	if s.ddp == nil {
+		s.ddp = new(ddpStreams)
+	}
+	d, other := &s.ddp[g.From], &s.ddp[g.From.Other()]
+	if g.Malformed {
+		f := s.finding(ruleSegmentMalformed, g.Last, g.From, s.role(g.From))
+		f.Expected = "a DDP segment, where the FPDU before it ended"
+		f.Seen = fmt.Sprintf("%d bytes with %v", g.Length, iwarp.FaultOf(g.Data, g.Length))
+		c.report(f)
+		return
+	}
+	c.ok(ruleSegmentMalformed)
+	if !g.Follows {
+		d.restart()
+		other.reads.unsure, other.reads.holes = true, true
+	}
+	c.marker(s, d, g)
+	if n := iwarp.FPDULen(g.Length); n > d.largest {
+		d.largest, d.longest = n, g.First
+	}
+	if d.ended.Seen() && !d.told {
+		d.told = true
+		f := s.finding(ruleTerminate, g.First, g.From, s.role(g.From))
+		f.Expected = fmt.Sprintf("nothing after the Terminate message in frame %d", d.ended.Number)
+		f.Seen = iwarp.ULPDU(g.Data).Control().Opcode().String()
+		c.report(f)
+	}
+	u := iwarp.ULPDU(g.Data)
+	first := !d.begun && g.Follows
+	d.begun = true
+	if op := u.Control().Opcode(); op.Tagged() {
+		c.taggedSegment(s, d, g, op)
+	} else {
+		c.untaggedSegment(s, d, g, op, first)
+	}
+}
+
+// restart forgets what was under way: segments may be missing.
+func (d *ddpStream) restart() {
+	d.open = false
+	for i := range d.queues {
+		d.queues[i].known, d.queues[i].used = false, true
+	}
+	d.begun = true
+	d.reads.unsure, d.reads.holes, d.reads.sureFrom = true, true, d.reads.next
+}
+
+// taggedSegment checks a segment of an RDMA Write or a Read Response.
+func (c *Checker) taggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
+	u := iwarp.Tagged(g.Data)
+	length := g.Length - iwarp.TaggedLen
+	switch {
+	case !d.open:
+		c.ok(ruleSegmentOrder)
+	case op != d.op:
+		c.interleaved(s, d, g, op)
+	case u.STag() != d.stag || u.TO() != d.offset:
+		f := s.finding(ruleSegmentOrder, g.Last, g.From, s.role(g.From))
+		f.Expected = fmt.Sprintf("the next part of the %v: handle 0x%08x, offset 0x%x", op, d.stag, d.offset)
+		f.Seen = fmt.Sprintf("handle 0x%08x, offset 0x%x", u.STag(), u.TO())
+		c.report(f)
+	default:
+		c.ok(ruleSegmentOrder)
+	}
+	d.open, d.op, d.stag, d.offset = !u.Control().Last(), op, u.STag(), u.TO()+uint64(length)
+	if op == iwarp.OpReadResponse {
+		c.readResponse(s, g, u, uint32(length))
+	}
+}
+
+// untaggedSegment checks a segment of any other message. first says that it is the first one of its stream.
+func (c *Checker) untaggedSegment(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, first bool) {
+	u := iwarp.Untagged(g.Data)
+	length := g.Length - iwarp.UntaggedLen
+	msn, mo := u.MSN(), uint64(u.MO())
+	number := op.Queue()
+	// MPA's ready-to-receive message (RFC 6581, section 9.2): nobody says whether it counts.
+	ready := first && (op.IsSend() && length == 0 || op == iwarp.OpReadRequest && emptyRead(g.Data))
+	q := &d.queues[number]
+	continues := d.open && op == d.op && number == d.queue && msn == q.next
+	switch {
+	case d.open && !continues && op != d.op:
+		c.interleaved(s, d, g, op)
+	case continues && mo != d.offset, !continues && (d.open || q.known || first) && mo != 0:
+		f := s.finding(ruleSegmentOrder, g.Last, g.From, s.role(g.From))
+		f.Expected = "message offset 0 at the beginning"
+		if continues {
+			f.Expected = fmt.Sprintf("message offset %d", d.offset)
+		}
+		f.Seen = fmt.Sprintf("message offset %d of message %d in queue %d", mo, msn, number)
+		c.report(f)
+	default:
+		c.ok(ruleSegmentOrder)
+	}
+	if !continues {
+		c.streamMSN(s, d, g, op, ready)
+	}
+	if last := u.Control().Last(); last {
+		d.open, q.next = false, msn+1
+	} else {
+		d.open, d.op, d.queue, d.offset, q.next = true, op, number, mo+uint64(length), msn
+	}
+	q.known, q.used = !ready, true
+	switch {
+	case op == iwarp.OpReadRequest && len(g.Data) >= iwarp.UntaggedLen+iwarp.ReadRequestLen:
+		c.readRequest(s, d, g, iwarp.ReadRequest(g.Data[iwarp.UntaggedLen:]))
+	case op == iwarp.OpReadRequest:
+		d.reads.full = true // cut: it is not known what is read
+	case op == iwarp.OpTerminate && u.Control().Last():
+		c.terminated(s, d, g)
+	}
+}
+
+// emptyRead reports whether a Read Request asks for no bytes.
+func emptyRead(u []byte) bool {
+	return len(u) == iwarp.UntaggedLen+iwarp.ReadRequestLen && iwarp.ReadRequest(u[iwarp.UntaggedLen:]).Size() == 0
+}
+
+// streamMSN checks the number of a message that begins. ready says that it is MPA's ready-to-receive message.
+func (c *Checker) streamMSN(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode, ready bool) {
+	number, msn := op.Queue(), iwarp.Untagged(g.Data).MSN()
+	q := &d.queues[number]
+	want := q.next
+	switch {
+	case d.open && !op.Tagged() && number == d.queue:
+		want++ // the message under way was not finished
+	case !q.used && s.began() && !d.reads.holes:
+		q.known, want = true, 1
+	}
+	switch {
+	case ready:
+	case !q.known:
+		c.skip(ruleStreamMSN, Gaps)
+	case msn == want:
+		c.ok(ruleStreamMSN)
+	default:
+		f := s.finding(ruleStreamMSN, g.Last, g.From, s.role(g.From))
+		f.Expected = fmt.Sprintf("message sequence number %d in queue %d", want, number)
+		f.Seen = fmt.Sprintf("%d: %v", msn, op)
+		c.report(f)
+	}
+}
+
+// interleaved reports a message within another.
+func (c *Checker) interleaved(s *conn, d *ddpStream, g *rdma.Segment, op iwarp.Opcode) {
+	f := s.finding(ruleSegmentOrder, g.Last, g.From, s.role(g.From))
+	f.Expected = fmt.Sprintf("the rest of the %v", d.op)
+	f.Seen = op.String()
+	c.report(f)
+	d.open = false
+}
+
+// readRequest takes a Read Request.
+func (c *Checker) readRequest(s *conn, d *ddpStream, g *rdma.Segment, q iwarp.ReadRequest) {
+	r := &d.reads
+	limit := uint64(s.c.Setup[g.From.Other()].ResponderDepth)
+	switch {
+	case limit == 0: // not announced: the setup is missing, or not that of revision 2
+		c.skip(ruleReadDepth, NoSetup)
+	case limit == iwarp.MPADepthUnlimited:
+	case r.holes || r.full:
+		c.skip(ruleReadDepth, Gaps)
+	case r.n < limit:
+		c.ok(ruleReadDepth)
+	case !r.suspect.Seen():
+		r.suspect, r.open, r.oldest = g.First, r.n+1, r.next-r.n
+	}
+	if r.n == uint64(len(r.ring)) {
+		r.full = true
+		return
+	}
+	*r.at(r.next) = openRead{stag: q.SinkSTag(), to: q.SinkTO(), size: q.Size()}
+	r.next++
+	r.n++
+}
+
+// readResponse takes a segment of a Read Response, which has to be the next part of what the oldest open
+// Read Request asks for.
+func (c *Checker) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, length uint32) {
+	r := &s.ddp[g.From.Other()].reads
+	requester := g.From.Other()
+	switch {
+	case r.full:
+		c.skip(ruleReadResponse, Limit)
+		return
+	case !s.began():
+		c.skip(ruleReadResponse, MidStream)
+		return
+	}
+	if r.unsure && !r.resume(u, length) || r.n == 0 && s.missing(requester) > 0 {
+		c.skip(ruleReadResponse, Gaps)
+		return
+	}
+	if r.n == 0 {
+		f := s.finding(ruleReadResponse, g.Last, g.From, s.role(g.From))
+		f.Expected, f.Seen = "a Read Response only to a Read Request", fmt.Sprintf("%d bytes, and no Read Request is open", length)
+		// The request may be late in the capture, if that has two sources.
+		c.await(pending{f: f, c: s, gaps: s.misses(), side: 1 << requester})
+		return
+	}
+	at := r.next - r.n
+	x := r.at(at)
+	last := u.Control().Last()
+	switch {
+	case u.STag() != x.stag || u.TO() != x.to+uint64(x.got):
+		f := s.finding(ruleReadResponse, g.Last, g.From, s.role(g.From))
+		f.Expected = fmt.Sprintf("handle 0x%08x, offset 0x%x: %d bytes left for the oldest Read Request", x.stag, x.to+uint64(x.got), x.size-x.got)
+		f.Seen = fmt.Sprintf("handle 0x%08x, offset 0x%x", u.STag(), u.TO())
+		c.await(pending{f: f, c: s, gaps: s.misses(), side: 1 << requester})
+		r.unsure, r.sureFrom = true, 0
+		return
+	case length > x.size-x.got, last != (x.got+length == x.size):
+		f := s.finding(ruleReadResponse, g.Last, g.From, s.role(g.From))
+		f.Expected = fmt.Sprintf("%d bytes left for the oldest Read Request", x.size-x.got)
+		f.Seen = fmt.Sprintf("%d bytes, last segment of the message: %t", length, last)
+		c.report(f)
+		if !last {
+			r.unsure, r.sureFrom = true, 0
+			return
+		}
+	default:
+		c.ok(ruleReadResponse)
+		x.got += length
+	}
+	if !last {
+		return
+	}
+	if r.suspect.Seen() && at == r.oldest {
+		// If the oldest is answered only now, it was under way.
+		if g.First.Number > r.suspect.Number && !r.holes && s.missing(g.From) == 0 {
+			f := s.finding(ruleReadDepth, r.suspect, requester, s.role(requester))
+			f.Expected = fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[g.From].ResponderDepth)
+			f.Seen = fmt.Sprintf("%d under way", r.open)
+			c.report(f)
+		} else {
+			c.skip(ruleReadDepth, Reordered)
+		}
+		r.suspect = rdma.Ref{}
+	}
+	r.n--
+}
+
+// resume finds the Read Request that a response belongs to, after a hole. It reports whether the ones behind
+// it are known.
+func (r *openReads) resume(u iwarp.Tagged, length uint32) bool {
+	for at := r.next - r.n; at < r.next; at++ {
+		x := r.at(at)
+		if x.stag != u.STag() || u.TO()-x.to > uint64(x.size) || uint64(length) > uint64(x.size)-(u.TO()-x.to) {
+			continue
+		}
+		x.got = uint32(u.TO() - x.to)
+		r.n = r.next - at
+		r.unsure = at < r.sureFrom
+		return !r.unsure
+	}
+	return false
+}
+
+// terminated checks a Terminate message.
+func (c *Checker) terminated(s *conn, d *ddpStream, g *rdma.Segment) {
+	d.ended = g.Last
+	b := g.Data[iwarp.UntaggedLen:]
+	wrong := ""
+	switch {
+	case len(b) < g.Length-iwarp.UntaggedLen:
+		c.skip(ruleTerminate, Cut)
+		return
+	case len(b) < iwarp.TerminateLen:
+		wrong = fmt.Sprintf("%d bytes", len(b))
+	case !iwarp.Terminate(b).Defined():
+		wrong = iwarp.Terminate(b).String()
+	case !iwarp.Terminate(b).Complete():
+		wrong = "headers announced that are not there"
+	}
+	if wrong == "" {
+		c.ok(ruleTerminate)
+		return
+	}
+	f := s.finding(ruleTerminate, g.Last, g.From, s.role(g.From))
+	f.Expected, f.Seen = "an error that is defined, and the headers that its flags announce", wrong
+	c.report(f)
+}
+
+// marker checks the markers within an FPDU.
+func (c *Checker) marker(s *conn, d *ddpStream, g *rdma.Segment) {
+	switch {
+	case !s.c.Setup[g.From.Other()].Markers:
+	case !g.HasPointer:
+		c.ok(ruleMarker)
+	case !d.marker:
+		d.marker = true
+		f := s.finding(ruleMarker, g.Last, g.From, s.role(g.From))
+		f.Expected, f.Seen = "markers that point to the beginning of their FPDU", fmt.Sprintf("a marker that points %d bytes back", g.Pointer)
+		c.report(f)
+	}
+}
+
+// streamHealth reports what is told once for an iWARP connection.
+func (c *Checker) streamHealth(s *conn) {
+	if s.c.Fabric != rdma.IWARP {
+		return
+	}
+	if ask, answer := &s.c.Setup[0], &s.c.Setup[1]; ask.Seen && answer.Seen && ask.MPARevision >= 2 && answer.MPARevision >= 2 &&
+		ask.ResponderDepth != 0 && ask.ResponderDepth != iwarp.MPADepthUnlimited && answer.InitiatorDepth != iwarp.MPADepthUnlimited {
+		if answer.InitiatorDepth <= ask.ResponderDepth {
+			c.ok(ruleDepthAgreed)
+		} else {
+			f := s.finding(ruleDepthAgreed, answer.Frame, 1, s.role(1))
+			f.Expected = fmt.Sprintf("an ORD of at most %d, the IRD in the MPA Request", ask.ResponderDepth)
+			f.Seen = fmt.Sprintf("ORD %d", answer.InitiatorDepth)
+			c.report(f)
+		}
+	}
+	if s.ddp == nil {
+		return
+	}
+	for side := range rdma.Side(2) {
+		d := &s.ddp[side]
+		if d.largest == 0 || d.payload == 0 {
+			continue
+		}
+		if d.largest <= d.payload {
+			c.ok(ruleFPDUSize)
+			continue
+		}
+		f := s.finding(ruleFPDUSize, d.longest, side, s.role(side))
+		f.Expected = fmt.Sprintf("FPDUs of at most %d bytes, the largest TCP segment", d.payload)
+		f.Seen = fmt.Sprintf("%d bytes", d.largest)
+		f.Known = rules[ruleFPDUSize].Known
+		c.report(f)
+	}
+}

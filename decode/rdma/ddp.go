@@ -1,0 +1,39 @@
+package rdma
+
+// Segment is a DDP segment of iWARP (RFC 5041), as one FPDU carried it. It is
+// valid during the call of SegmentHandler.Segment.
+type Segment struct {
+	From   Side
+	Data   []byte // header and payload, without markers; cut if the capture cut it
+	Length int    // bytes of the whole, as the FPDU says
+	// First carried its first byte, Last made all of it readable.
+	First, Last Ref
+	// Follows says that nothing is missing before it: the segment before it was
+	// reported, or it is the first one after the MPA frame.
+	Follows bool
+	// Malformed says that it cannot be a segment, although one must begin here:
+	// the stream has been followed from the MPA frame on. The rest of the stream
+	// has to be searched for the next one.
+	Malformed bool
+	// Pointer is the first marker in its FPDU that does not point to the FPDU's
+	// beginning, if HasPointer is set (RFC 5044, section 4.3).
+	Pointer    uint16
+	HasPointer bool
+}
+
+// SegmentHandler is shown the DDP segments of iWARP connections one by one, in
+// the order of each stream, before the operations that they are part of.
+type SegmentHandler interface {
+	Segment(c *Connection, s *Segment)
+}
+
+// Segmented is a Handler that has a SegmentHandler, for trackers to call.
+type Segmented interface{ Segments() SegmentHandler }
+
+// SegmentsOf returns the SegmentHandler of h, nil if it has none.
+func SegmentsOf(h Handler) SegmentHandler {
+	if s, ok := h.(Segmented); ok {
+		return s.Segments()
+	}
+	return nil
+}
