@@ -15,7 +15,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// mutantPlans are what each wrong server is tried with: samples, and what extended adds.
+// mutantPlans are the plans that each wrong server is tried with: samples with the calls that
+// extended adds.
 var mutantPlans = []struct {
 	title, sample string
 	payload       plan.PayloadMode
@@ -26,10 +27,10 @@ var mutantPlans = []struct {
 	{"NFSv4.2, pattern", "rocev2-nfs42-basic", plan.Pattern},
 }
 
-// half are the plans for kinds that have nothing to do with the bytes of files.
+// half are the plans for kinds that do not concern the bytes of files.
 var half = []int{0, 3}
 
-// invisible are the kinds that no client can see, or only of one version, and why.
+// invisible are the kinds that no client can see, or only with one version, and why.
 var invisible = map[string]string{
 	"wrong-used":             "how much space a file takes is the server's own affair",
 	"still-change/NFSv3":     "NFSv3 has no change attribute",
@@ -46,9 +47,9 @@ type mutantRow struct {
 	cells      []string // by plan; empty if it was not tried
 }
 
-// TestMutants tries every kind of wrong server, and demands that it is seen wherever it does
-// something wrong, during the run or when the files are read back. docs/mutants.md has the
-// table, which -update writes anew.
+// TestMutants tries every kind of wrong server. Wherever it does something wrong, that must be
+// seen during the run or when the files are read back. The table is in docs/mutants.md; -update
+// rewrites it.
 func TestMutants(t *testing.T) {
 	const file = "../../docs/mutants.md"
 	doc, err := os.ReadFile(file)
@@ -132,7 +133,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// seen tells where a run has found something wrong.
+// seen reports where a run has found something wrong.
 func seen(r *report.Report) string {
 	var where []string
 	during := *r

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// wireKind is a way to be wrong that a store cannot be: replies are changed on their way.
+// wireKind is a way to be wrong that is outside the store: replies are changed on their way.
 type wireKind struct {
 	name, what string
 	// change changes the results of a call, and reports whether it has.
@@ -36,7 +36,7 @@ type proxy struct {
 	kept  map[string][]byte
 }
 
-// nth reports whether this is one of every n questions.
+// nth reports true once in n calls.
 func (p *proxy) nth(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	}
 	x.p.strikes.Add(1)
 	if len(out.Stream) != len(m.Stream) {
-		// What comes apart stands elsewhere now; none of the kinds changes such replies.
+		// Separate items have moved now; none of the kinds changes such replies.
 		out.Items = slices.Clone(m.Items)
 	}
 	x.Exchange.Reply(&out)
