@@ -8,7 +8,7 @@ type span struct{ from, to uint64 }
 // spans are ranges that do not touch, in order.
 type spans []span
 
-// maxSpans bounds them: further neighbours are joined.
+// maxSpans bounds their number: when it is exceeded, neighbours are joined.
 const maxSpans = 4096
 
 func (s *spans) add(from, to uint64) {
