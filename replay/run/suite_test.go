@@ -32,13 +32,13 @@ var half = []int{0, 3}
 
 // invisible are the kinds that no client can see, or only with one version, and why.
 var invisible = map[string]string{
-	"wrong-used":             "how much space a file takes is the server's own affair",
+	"wrong-used":             "how much space a file takes is up to the server",
 	"still-change/NFSv3":     "NFSv3 has no change attribute",
 	"still-dir-change/NFSv3": "NFSv3 has no change attribute",
-	"lost-commit":            "what is stable shows only when the server has crashed",
+	"lost-commit":            "lost data shows only after a crash of the server",
 	"lost-attributes":        "NFSv3 leaves it to the server whether it sends them (RFC 1813, section 2.6)",
-	"smaller-limits":         "limits are the server's own",
-	"long-reply":             "a client reads the results that the protocol has, and no further",
+	"smaller-limits":         "limits are up to the server",
+	"long-reply":             "a client reads only the results that the protocol defines",
 }
 
 // mutantRow is a row of the table.
@@ -213,17 +213,17 @@ func mutantTable(rows []mutantRow) string {
 
 const mutantIntro = `# Servers that are wrong
 
-What ` + "`rpcrdma-replay run`" + ` notices of a wrong server. Each row is a server that is wrong in one
-way: its store, or its replies on the way to the client. Each column is a plan, made of a sample
-in ` + "`samples/`" + ` and some more calls, with file data as captured or made up (` + "`--payload pattern`" + `).
+Which faults of a server ` + "`rpcrdma-replay run`" + ` detects. Each row is a server that is wrong in one
+way: in its store, or in its replies on the way to the client. Each column is a plan, made from a
+sample in ` + "`samples/`" + ` with additional calls, with captured or made-up file data (` + "`--payload pattern`" + `).
 
 - *run*: replies were worse or different, and nothing explained it
 - *read back*: ` + "`--verify-files`" + ` found it at the end
-- *not seen*: neither; [why](#what-cannot-be-seen) is told below
-- *–*: this plan has no call with which the server does something wrong
-- empty: not tried, since the kind has nothing to do with the bytes of files
+- *not seen*: neither; [the reasons](#what-cannot-be-seen) are below
+- *–*: this plan has no call that triggers the fault
+- empty: not tried, since the fault does not concern the bytes of files
 
-With the server as it is, nothing is found in any of the plans. ` + "`go test ./replay/run -run TestMutants`" + `
-makes the table anew and compares it with this one; ` + "`-update`" + ` writes it.
+With the unmodified server, nothing is found in any of the plans. ` + "`go test ./replay/run -run TestMutants`" + `
+makes the table again and compares it with this one; ` + "`-update`" + ` writes it.
 
 `
