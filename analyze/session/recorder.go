@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Limits of what is remembered. What is beyond them is counted.
+// Limits of what is remembered. Whatever exceeds them is counted.
 const (
 	maxSessions    = 1024
 	maxOwners      = 1024
@@ -24,8 +24,8 @@ const (
 	maxText        = 128 // bytes of an owner or scope
 )
 
-// Recorder collects what the Report says. It is a decode.MessageObserver, and is passed each transaction, on
-// another goroutine if decode.Options.Concurrent is set.
+// Recorder collects the facts for the Report. It is a decode.MessageObserver, and is passed each
+// transaction, on another goroutine if decode.Options.Concurrent is set.
 type Recorder struct {
 	mu       sync.Mutex
 	sessions map[[16]byte]*session
@@ -41,7 +41,7 @@ type Recorder struct {
 	hidden uint64 // COMPOUNDs that could not be decoded
 }
 
-// Lost counts what was beyond the limits.
+// Lost counts what exceeded the limits.
 type Lost struct {
 	Sessions    uint64 `json:"sessions"`
 	Clients     uint64 `json:"clients"`
@@ -51,7 +51,7 @@ type Lost struct {
 	Layouts     uint64 `json:"layouts"`
 }
 
-// New makes a Recorder. peek opens what RPCSEC_GSS has wrapped in calls; it may be nil.
+// New makes a Recorder. peek decrypts calls with RPCSEC_GSS; it may be nil.
 func New(peek rpc.Unwrapper) *Recorder {
 	r := &Recorder{
 		sessions: make(map[[16]byte]*session), owners: make(map[uint64]owner), clients: make(map[clientKey]*client),
@@ -62,7 +62,7 @@ func New(peek rpc.Unwrapper) *Recorder {
 	return r
 }
 
-// owner is what EXCHANGE_ID told of a client.
+// owner is what EXCHANGE_ID said about a client.
 type owner struct {
 	client, server, scope string
 	minor                 uint64
@@ -111,7 +111,7 @@ type conns struct {
 	byID map[int]*conn
 }
 
-// of is what a connection is to the session or client; nil beyond the limit.
+// of is the entry of a connection in the session or client; nil beyond the limit.
 func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	k = k.Resolve()
 	if c := l.byID[k.ID]; c != nil {
@@ -143,7 +143,7 @@ func (c *conn) closed() {
 	}
 }
 
-// clientKey are the two ends of what has no session: version 2, 3, or 4.0.
+// clientKey is the two ends of a client without sessions: version 2, 3, or 4.0.
 type clientKey struct {
 	client, server netip.Addr
 	version        uint32
@@ -204,7 +204,7 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	}
 }
 
-// began takes a call of a version without sessions.
+// began handles a call of a version without sessions.
 func (r *Recorder) began(tx *transaction.Transaction) {
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
@@ -243,7 +243,7 @@ func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 	r.open[tx] = o
 }
 
-// replied takes the reply to an open call.
+// replied handles the reply to an open call.
 func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	o, ok := r.open[tx]
 	if !ok {
@@ -281,10 +281,11 @@ func (r *Recorder) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
 // Event implements decode.Observer.
 func (r *Recorder) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
 
-// Merged implements decode.MessageObserver. Connections are found by what they were merged into.
+// Merged implements decode.MessageObserver. Connections are looked up by the one that they were
+// merged into.
 func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
-// client is who sent a call of a version without sessions.
+// client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {
 	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
 	g := r.clients[key]
@@ -314,7 +315,7 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 	return x
 }
 
-// Transaction takes a transaction at its end.
+// Transaction handles a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
 	r.mu.Lock()
@@ -342,7 +343,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	r.pnfs.io(r, v)
 }
 
-// plain takes a call of a version without sessions.
+// plain handles a call of a version without sessions.
 func (r *Recorder) plain(v *rpc.View) {
 	g := r.client(v.Tx)
 	if g == nil {
@@ -382,7 +383,7 @@ func moved(v *rpc.View) (read, written uint64) {
 	return 0, 0
 }
 
-// compound takes a COMPOUND.
+// compound handles a COMPOUND.
 func (r *Recorder) compound(v *rpc.View) {
 	ops := v.Operations()
 	if minor, ok := v.MinorVersion(); ok && minor == 0 {
@@ -435,7 +436,7 @@ func (r *Recorder) exchanged(o *rpc.Operation, a *nfs4.EXCHANGE_ID4args) {
 	}
 }
 
-// readable is text as it is, other bytes as hexadecimal digits.
+// readable is text unchanged, other bytes as hexadecimal digits.
 func readable(b []byte) string {
 	cut := b[:min(len(b), maxText)]
 	for _, c := range cut {

@@ -41,8 +41,9 @@ func record(t testing.TB, file string) *session.Report {
 	return r.Report([]string{filepath.Base(file)})
 }
 
-// TestCaptures compares with what was written down: four connections of one client, two addresses of one server,
-// block layouts, callbacks, a server that restarted, a session that began before the capture.
+// TestCaptures compares with what was recorded about the captures: four connections of one
+// client, two addresses of one server, block layouts, callbacks, a server that restarted, a
+// session that began before the capture.
 func TestCaptures(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.pcap.zst")
 	files = append(files, "../../samples/rocev2-nfs41-recall.pcap", "../../samples/rocev2-nfs41-restart.pcap.zst",
@@ -55,7 +56,7 @@ func TestCaptures(t *testing.T) {
 		rep := record(t, file)
 		for i := range rep.Sessions {
 			s := &rep.Sessions[i]
-			// Sums have to agree, however the calls were spread.
+			// Sums must agree, however the calls were spread.
 			var calls, series uint64
 			var busy, answered int64
 			for _, c := range s.Connections {
@@ -94,7 +95,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestSpread: what the two captures were made for.
+// TestSpread checks what the two captures were made for.
 func TestSpread(t *testing.T) {
 	rep := record(t, "testdata/rxe-nfs41-nconnect.pcap.zst")
 	if s := rep.Sessions[0]; len(rep.Sessions) != 1 || len(s.Connections) != 4 || s.Granted.Slots != 4 || s.Slots.Most != 4 || s.Slots.Full == 0 || len(rep.Trunks) != 0 {
@@ -233,7 +234,7 @@ func TestDataServer(t *testing.T) {
 	}
 }
 
-// TestBounded: what is remembered is bounded, whatever peers send, and what is beyond is counted.
+// TestBounded: memory is bounded, whatever peers send, and the excess is counted.
 func TestBounded(t *testing.T) {
 	w := newWorld(t)
 	for i := range 1100 {

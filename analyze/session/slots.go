@@ -39,7 +39,7 @@ func (t *table) pass(at int64) {
 
 func (t *table) isFull() bool { return t.limit > 0 && t.inUse >= int(t.limit) }
 
-// begin takes a slot.
+// begin takes a slot into use.
 func (t *table) begin(r *Recorder, slot uint32, at int64) {
 	t.pass(at)
 	if slot >= maxSlots {
@@ -67,7 +67,7 @@ func (t *table) begin(r *Recorder, slot uint32, at int64) {
 	t.most = max(t.most, t.inUse)
 }
 
-// end gives a slot back.
+// end frees a slot.
 func (t *table) end(slot uint32, at int64) {
 	if at != 0 {
 		t.pass(at)
