@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// A build knows where things are, and what is built.
+// A build has the paths and the version of what is built.
 type build struct {
 	root, work, out string
 	when            time.Time // of all files
 	version         string    // as packages write it: 1.2.0, or 0.0~git20261122.0123456789ab
 }
 
-// bin is where the programs of a platform are.
+// bin is the directory of a platform's programs.
 func (b *build) bin(p platform) string { return filepath.Join(b.work, p.os+"_"+p.arch) }
 
 // result is the path of a file of the release.
@@ -27,8 +27,8 @@ func (b *build) result(format string, args ...any) string {
 	return filepath.Join(b.out, packageName+"_"+b.version+"_"+fmt.Sprintf(format, args...))
 }
 
-// command prepares a command in the checkout. Git is told to trust it: one that
-// belongs to somebody else would have no version.
+// command prepares a command in the checkout. Git is told to trust it: otherwise a checkout owned
+// by another user would have no version.
 func command(root string, env []string, name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = root
@@ -43,8 +43,8 @@ func output(root, name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// commit tells the date and the version of the checkout. Tags vX.Y.Z are
-// releases; every other commit sorts before the first of them.
+// commit returns the date and the version of the checkout. Tags vX.Y.Z are releases; every other
+// commit sorts before the first of them.
 func commit(root string) (when time.Time, version string, err error) {
 	seconds, err := output(root, "git", "log", "-1", "--format=%ct")
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *build) compile(p platform) error {
 }
 
 // extras has each program of this machine write its manual pages and
-// completions: they come from the flags that it really has.
+// completions: they come from its actual flags.
 func (b *build) extras() error {
 	here := platform{runtime.GOOS, runtime.GOARCH}
 	if err := b.compile(here); err != nil {
@@ -143,7 +143,7 @@ func (b *build) extras() error {
 func (b *build) man() string         { return filepath.Join(b.work, "man") }
 func (b *build) completions() string { return filepath.Join(b.work, "completions") }
 
-// A shell has completions: their file, and the directory that the shell reads.
+// Completions of a shell: their file, and the directory that the shell reads.
 type shell struct {
 	shell, dir, prefix, suffix string
 }

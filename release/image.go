@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// image writes a container image that has the programs and their licences, and
-// nothing else: no shell, no libraries. `docker load` and `podman load` read it.
+// image writes a container image with only the programs and their licences: no shell, no
+// libraries. `docker load` and `podman load` read it.
 func (b *build) image(p platform) error {
 	list := []entry{}
 	for _, program := range programs {
@@ -71,7 +71,7 @@ func (b *build) config(image v1.Image, p platform) *v1.ConfigFile {
 	return c
 }
 
-// imageTag is a version as a tag, which may have no tilde.
+// imageTag is a version as a tag, which must not contain a tilde.
 func imageTag(version string) string {
 	return string(bytes.ReplaceAll([]byte(version), []byte("~"), []byte("-")))
 }

@@ -7,14 +7,14 @@
 //	rpcrdma-toolkit_VERSION_OS_ARCH.cdx.json       SBOM (CycloneDX 1.6)
 //	SHA256SUMS
 //
-// It is a module of its own, so that what it needs is no dependency of the
-// programs. Run it by its script:
+// It is a separate module, so that its dependencies are not those of the programs. Run it by its
+// script:
 //
 //	release/run -o DIRECTORY
 //
 // Programs are static (CGO_ENABLED=0) and reproducible: the same commit and
-// version of Go give the same bytes, wherever they are built. All dates are
-// that of the commit, or SOURCE_DATE_EPOCH.
+// version of Go give the same bytes, wherever they are built. All dates are the commit's, or
+// SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -35,8 +35,8 @@ var programs = []string{"rpcrdma-dump", "rpcrdma-top", "rpcrdma-replay", "rpcrdm
 // A platform is an operating system and a processor as Go calls them.
 type platform struct{ os, arch string }
 
-// platforms has all that are released. Only Linux has live capture and RDMA;
-// elsewhere the programs read captures, and replay over soft providers and TCP.
+// platforms are all released platforms. Only Linux has live capture and RDMA; elsewhere the
+// programs read captures, and replay over soft providers and TCP.
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
 }

@@ -51,7 +51,7 @@ func (b *build) packages(p platform) error {
 	return nil
 }
 
-// contents lists the files of a package of Linux.
+// contents lists the files of a Linux package.
 func (b *build) contents(p platform) (files.Contents, error) {
 	var list files.Contents
 	add := func(source, destination, kind string, mode os.FileMode) {

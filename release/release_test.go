@@ -23,7 +23,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// fake prepares a build of programs that are a few bytes each.
+// fake prepares a build with programs of a few bytes each.
 func fake(t *testing.T) *build {
 	root, err := filepath.Abs("..")
 	if err != nil {

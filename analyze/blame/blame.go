@@ -10,7 +10,7 @@ import (
 
 // Blame fills in Transaction.Blame. It belongs to the goroutine that decodes.
 type Blame struct {
-	// Recorder has to be the only Watcher of the Decoder.
+	// Recorder must be the only Watcher of the Decoder.
 	Recorder *fabric.Recorder
 
 	list    []fabric.Stall
@@ -20,7 +20,7 @@ type Blame struct {
 // New makes a Blame with a Recorder of its own.
 func New(opt fabric.Options) *Blame { return &Blame{Recorder: fabric.New(opt)} }
 
-// Lean makes one that records nothing else.
+// Lean makes a Blame whose Recorder records nothing else.
 func Lean(memory int) *Blame { return New(fabric.Options{Memory: memory, Lean: true}) }
 
 // moments are the times between the phases of a transaction.
@@ -60,10 +60,10 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 
 // phase divides a phase.
 //
-// Packets of a queue pair, and of a stream of TCP, arrive in order: while one of them
-// is missing, nothing behind it gets on. So a stall counts in full where the
-// transaction has packets on their way in that direction. Where it has none, the
-// server works, and whether it had something to send is not known.
+// Packets of a queue pair, and of a stream of TCP, arrive in order: while one of them is missing,
+// nothing behind it is delivered. So a stall counts in full if the transaction has packets in
+// flight in that direction. If it has none, the server is working, and whether it had something
+// to send is unknown.
 func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transaction.Phase, at *moments, out *[rdma.NumCauses]time.Duration) {
 	from, to := at[ph], at[ph+1]
 	if from == to {
@@ -85,8 +85,8 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 		before = max(before, forgotten)
 	}
 	all := func(x *fabric.Stall) bool { return x.Cause != rdma.CauseReadSlot }
-	// held says that what was missing lay before the call: it was received, but not
-	// given to the server.
+	// held says that the missing packet preceded the call, which was received, but not delivered
+	// to the server.
 	held := func(x *fabric.Stall) bool { return all(x) && x.From <= called && x.Cause != rdma.CauseCongestion }
 	switch ph {
 	case transaction.PhaseCall:
@@ -113,11 +113,11 @@ func (b *Blame) phase(tx *transaction.Transaction, c *rdma.Connection, ph transa
 			case x.Cause == rdma.CauseReadSlot || x.Cause == rdma.CauseCongestion:
 				return false
 			case x.Late != 0 && n.Number >= x.Late && n.Number <= x.LateTo:
-				return true // what was missing is the first that the server sent
+				return true // the missing packet is the first that the server sent
 			case x.To > n.Time:
-				return false // it sent while the stall lasted: that did not keep it
+				return false // it sent during the stall, which therefore did not hold it up
 			case x.Until != 0 && x.Until < n.Time:
-				return false // it had caught up, and nothing came: nothing was waiting
+				return false // the sender had caught up, and nothing came: nothing was waiting
 			}
 			x.Cause, x.To, x.Lost = rdma.CauseUnknown, n.Time, n.Time-x.From
 			return x.To > x.From

@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/holds"
 )
 
-// run decodes a capture and shows its transactions, blame included.
+// run decodes a capture and passes on its transactions, blame included.
 func run(t testing.TB, file string, f func(*transaction.Transaction)) {
 	t.Helper()
 	r, err := capture.Open([]string{file}, capture.Options{})
@@ -31,8 +31,7 @@ func run(t testing.TB, file string, f func(*transaction.Transaction)) {
 	}
 }
 
-// TestSums: whatever the capture, shares sum to phases, and without losses nothing is
-// lost.
+// TestSums: in any capture, shares sum to phases, and without losses no time is lost.
 func TestSums(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
 	for _, dir := range filepath.SplitList(os.Getenv("RPCRDMA_CAPTURES")) {

@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzBlame changes captures: the shares of each transaction sum to its phases
-// (package holds), whoever watches beside.
+// (package holds), with or without other watchers.
 func FuzzBlame(f *testing.F) {
 	for i := range traffic.Count() {
 		f.Add(uint8(i), false, []byte{})

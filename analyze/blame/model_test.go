@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
-// sums is what transactions took, and what that was lost to.
+// sums are the times of transactions, and their causes.
 type sums struct {
 	n     int
 	total time.Duration
@@ -42,9 +42,9 @@ func add(t testing.TB, packets []capture.Packet) (s sums) {
 }
 
 // TestModelExplained runs the same calls over a network that loses nothing, and over
-// one that loses packets: what they took longer has to be found in what was lost.
-// Packets that are lost before the capture point, with none behind them, are not seen
-// at all: there a part is all that can be found.
+// one that loses packets: the additional time must be found as lost time. Packets that are lost
+// before the capture point, with none behind them, are not seen at all: then only a part can be
+// found.
 func TestModelExplained(t *testing.T) {
 	for _, x := range []struct {
 		name  string

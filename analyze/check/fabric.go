@@ -125,11 +125,11 @@ const (
 	// stall is how long, in nanoseconds, a sender may be silent within a message. Watchdogs of PFC act after 100
 	// to 400 ms.
 	stall = 100e6
-	// samePacket is how long a copy of a packet may take that the network made.
+	// samePacket is how late a copy of a packet that the network made may come.
 	samePacket = 1e6
 )
 
-// fabricPacket checks what holds for packets of any upper layer.
+// fabricPacket checks the rules for packets of any upper layer.
 func (c *Checker) fabricPacket(s *conn, v *decode.PacketView, q *roce.Packet, from rdma.Side) {
 	ref := rdma.Ref{Time: v.Packet.Time, Number: v.Packet.Number}
 	op := q.Opcode
@@ -154,7 +154,7 @@ func (c *Checker) fabricPacket(s *conn, v *decode.PacketView, q *roce.Packet, fr
 	}
 }
 
-// fabricRequest takes a request of side from.
+// fabricRequest handles a request of side from.
 func (c *Checker) fabricRequest(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 	d := &s.requests[from]
 	op := q.Opcode
@@ -202,7 +202,7 @@ func (c *Checker) fabricRequest(s *conn, q *roce.Packet, ref rdma.Ref, from rdma
 	d.asked = asked{open: q.AckReq && count == 1, psn: q.PSN, ref: ref}
 }
 
-// again takes a request that was sent before, or comes late.
+// again handles a request that was sent before, or comes late.
 func (c *Checker) again(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 	d.acked.again, d.asked.open, d.repeating = true, false, true
 	n := &d.nak
@@ -224,7 +224,7 @@ func (c *Checker) again(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from
 	}
 }
 
-// fabricResponse takes a response to requests of the side other than from.
+// fabricResponse handles a response to requests of the side other than from.
 func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 	d := &s.requests[from.Other()]
 	op := q.Opcode
@@ -237,7 +237,7 @@ func (c *Checker) fabricResponse(s *conn, q *roce.Packet, ref rdma.Ref, from rdm
 		newest = (q.PSN - 1) & psnMask // it acknowledges all before
 	}
 	if int32((newest-d.high)<<8)>>8 >= 0 {
-		// The capture lacks requests, or has them behind their acknowledgement.
+		// The capture lacks requests, or has them after their acknowledgement.
 		d.high = (newest + 1) & psnMask
 		d.messages.restart(d.high)
 		d.reads.unknown = true
@@ -271,7 +271,7 @@ func (d *requests) acknowledge(psn uint32) {
 	}
 }
 
-// refusedAgain takes a NAK of a sequence error.
+// refusedAgain handles a NAK of a sequence error.
 func (c *Checker) refusedAgain(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 	n := &d.nak
 	if n.seen && n.psn == q.PSN && ref.Time-n.ref.Time > samePacket {
@@ -295,7 +295,7 @@ func (c *Checker) order(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, from
 		c.ok(ruleAckWentBack)
 		return
 	}
-	// One that was overtaken was made earlier, and counts fewer messages.
+	// An overtaken acknowledgement was made earlier, and counts fewer messages.
 	older, ok := d.messages.upTo(q.PSN)
 	newer, known := d.messages.upTo(a.psn)
 	if !ok || !known || older == newer || q.AETH.MSN != (d.messages.base+newer)&psnMask || !d.messages.based {
@@ -376,7 +376,7 @@ func (c *Checker) credit(s *conn, d *requests, q *roce.Packet, ref rdma.Ref, fro
 	c.report(f)
 }
 
-// depth checks how many Reads are under way.
+// depth checks how many Reads are outstanding.
 func (c *Checker) depth(s *conn, d *requests, last uint32, ref rdma.Ref, from rdma.Side) {
 	m := &s.c.Setup[from.Other()]
 	r := &d.reads
@@ -403,12 +403,12 @@ func (c *Checker) depth(s *conn, d *requests, last uint32, ref rdma.Ref, from rd
 	}
 }
 
-// depthDone takes a response as the end of Reads.
+// depthDone handles a response that ends Reads.
 func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest uint32, from rdma.Side) {
 	r := &d.reads
 	if r.suspect.Seen() && reached(newest, r.oldest) {
-		// If the oldest is answered only now, it was under way. If something later is answered, the capture
-		// lacks the end of the oldest.
+		// If the oldest is answered only now, it was outstanding. If a later one is answered, the
+		// capture lacks the end of the oldest.
 		if psn == r.oldest && (op.IsReadResponse() || op.IsAcknowledge() && op.IsAtomic()) {
 			f := s.finding(ruleReadDepth, r.suspect, from, s.role(from))
 			f.Expected = fmt.Sprintf("at most %d Reads at once, as its peer announced", s.c.Setup[from.Other()].ResponderDepth)
@@ -427,13 +427,13 @@ func (c *Checker) depthDone(s *conn, d *requests, op roce.Opcode, psn, newest ui
 	}
 }
 
-// stalled checks that a message goes on once it has begun.
+// stalled checks that a message continues once it has begun.
 func (c *Checker) stalled(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 	op, m := q.Opcode, &s.marks[from]
 	if !op.IsSend() && !op.IsWrite() && !op.IsReadResponse() {
 		return
 	}
-	// Only packets that come for the first time: recovery has times of its own.
+	// Only packets seen for the first time: recovery has its own times.
 	first := !m.sent || reached(q.PSN, (m.top+1)&psnMask)
 	if !op.IsReadResponse() {
 		d := &s.requests[from]
@@ -539,7 +539,7 @@ func (c *Checker) cnp(s *conn, q *roce.Packet, ref rdma.Ref, from rdma.Side) {
 // cnpReserved is the length of what follows the BTH of a CNP.
 const cnpReserved = 16
 
-// fabricHealth reports what is told once for a connection.
+// fabricHealth reports the findings made once for each connection.
 func (c *Checker) fabricHealth(s *conn) {
 	for side := range rdma.Side(2) {
 		m := &s.marks[side]

@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// congestion is what is known of the packets that one side sends.
+// congestion is the state of the packets that one side sends.
 type congestion struct {
 	first   rdma.Ref // the first marked packet since the last CNP
 	lastCNP rdma.Ref // that went to this side
@@ -19,7 +19,7 @@ type congestion struct {
 	bytes         uint64
 }
 
-// congested takes note of marks, CNPs and rates.
+// congested records marks, CNPs and rates.
 func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	if r.opt.Lean {
 		if s.Class == rdma.ClassCNP {
@@ -72,7 +72,7 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	}
 }
 
-// maxAddresses is how many senders of CNPs, and pairs of addresses, are told apart.
+// maxAddresses is how many senders of CNPs, and pairs of addresses, are distinguished.
 const maxAddresses = 1024
 
 // Congestion is the part of the report about marks and CNPs.
@@ -80,24 +80,22 @@ type Congestion struct {
 	Marked uint64  `json:"marked"`
 	Share  float64 `json:"marked_share"` // of all packets
 	CNPs   uint64  `json:"cnps"`
-	// WithoutMark counts the CNPs of which no marked packet was seen since the
-	// CNP before: the mark was made behind the capture, or several were sent for
-	// one.
+	// WithoutMark counts the CNPs without a marked packet since the previous CNP: the packet was
+	// marked behind the capture point, or several CNPs were sent for one mark.
 	WithoutMark uint64 `json:"cnps_without_mark"`
 	// MarkToCNP is from the first marked packet since the last CNP to the CNP.
 	MarkToCNP *latency.Distribution `json:"mark_to_cnp,omitempty"`
 	// The time between two CNPs: to one side of a connection, from one address
-	// to another, and from one address. A receiver that limits CNPs shows its
-	// limit as the least of the scope that it limits.
+	// to another, and from one address. A receiver that limits CNPs shows its limit as the
+	// minimum of the scope that it limits.
 	PerConnection *latency.Distribution `json:"cnp_interval_connection,omitempty"`
 	PerAddresses  *latency.Distribution `json:"cnp_interval_addresses,omitempty"`
 	PerSender     *latency.Distribution `json:"cnp_interval_sender,omitempty"`
-	// Limited is whose CNPs keep a distance, as far as the three show: "connection",
-	// "addresses" or "sender"; empty if the least is the same for several of them, or
-	// there are too few to tell.
+	// Limited is the scope in which CNPs keep a minimum distance: "connection", "addresses" or
+	// "sender"; empty if the minimum is the same for several of them, or there are too few CNPs.
 	Limited string `json:"cnps_limited_by"`
-	// Reaction is how much the sides that got CNPs sent, by the time since the last
-	// one; the first before they had got any. Rates are bytes a second.
+	// Reaction is how much the sides that got CNPs sent, by the time since the last one; the
+	// first entry is before any CNP. Rates are bytes a second.
 	Reaction []Rate `json:"reaction"`
 	// Pauses are the frames of Ethernet flow control, by priority.
 	Pauses []Pause `json:"pauses"`
@@ -126,7 +124,7 @@ type Interval struct {
 	Bytes   uint64 `json:"bytes"`
 	Marked  uint64 `json:"marked"`
 	CNPs    uint64 `json:"cnps"`
-	Again   uint64 `json:"again"`  // packets that were seen once more
+	Again   uint64 `json:"again"`  // packets that were seen again
 	NAKs    uint64 `json:"naks"`   // RNR NAKs included
 	Pauses  uint64 `json:"pauses"` // frames of flow control that stop something
 }
@@ -164,7 +162,7 @@ func (x *series) add(s *rdma.Sighting, again bool) {
 	}
 }
 
-// at is the interval of a time.
+// at is the interval that a time is in.
 func (x *series) at(ns int64) *Interval {
 	if !x.begun {
 		x.begun, x.start = true, ns
@@ -184,7 +182,7 @@ func (x *series) at(ns int64) *Interval {
 	return &x.list[i]
 }
 
-// halve makes one interval of two.
+// halve joins pairs of intervals.
 func (x *series) halve() {
 	x.coarser = x.coarser || x.fixed
 	n := (len(x.list) + 1) / 2
@@ -210,7 +208,7 @@ func (x *series) halve() {
 	}
 }
 
-// Series is what went by over time. Intervals after the last packet are left out.
+// Series is the traffic over time. Intervals after the last packet are omitted.
 type Series struct {
 	Length    int64      `json:"interval_ns"`
 	Coarser   bool       `json:"coarser"` // intervals had to become longer than asked for

@@ -26,8 +26,8 @@ func (nobody) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {
 
 func (nobody) Closed(*rdma.Connection, rdma.Ref) {}
 
-// rounds is traffic that goes on for ever: a Send, a Write of three packets, a Read of
-// three, with marks and a CNP; and every so often a loss.
+// rounds is endless traffic: a Send, a Write of three packets, a Read of three, with marks and a
+// CNP, and an occasional loss.
 type rounds struct {
 	t       *roce.Tracker
 	f       [2]link.Frame
@@ -70,7 +70,7 @@ func (x *rounds) round() {
 	x.packet(1, roce.RCReadResponseLast, psn+6, 52, 0, roce.ACKUnlimited)
 	x.psn[0] = psn + 7
 	if x.psn[1]%3 == 0 {
-		// One is lost, and all from it on sent again.
+		// One packet is lost, and sent again with all packets behind it.
 		psn = x.psn[0]
 		x.packet(0, roce.RCSendOnly, psn, 64, 0, 0)
 		x.packet(0, roce.RCSendOnly, psn+1, 64, 0, 0)
@@ -86,8 +86,7 @@ func (x *rounds) round() {
 	x.psn[1]++
 }
 
-// TestNoAllocation: once histograms have their arrays, packets cost no memory, losses
-// included.
+// TestNoAllocation: once histograms have their arrays, packets allocate nothing, losses included.
 func TestNoAllocation(t *testing.T) {
 	r := fabric.New(fabric.Options{})
 	x := newRounds(r)

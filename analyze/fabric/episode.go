@@ -6,19 +6,19 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Notice is who noticed that something did not arrive, and how.
+// Notice is which side noticed a loss, and how.
 type Notice uint8
 
 // Notices.
 const (
 	ByNAK      Notice = iota + 1 // the receiver: NAK "PSN sequence error"
 	ByTimeout                    // the sender: no acknowledgement came in time
-	ByRead                       // the reader: it asked again for the rest of a Read, since later packets had come
+	ByRead                       // the reader: it requested the rest of a Read again, since later packets had come
 	ByRNR                        // the receiver had no buffer: NAK "receiver not ready"
 	ByDupAcks                    // iWARP: the sender of TCP, from duplicate acknowledgements
 	ByTimer                      // iWARP: the sender of TCP, without duplicate acknowledgements: RTO, or the probe of RFC 8985
 	ByZeroWind                   // iWARP: the receiver of TCP closed its window
-	Unasked                      // nobody, as far as was seen: no NAK came, and the timeout that the setup announced was not over
+	Unasked                      // nobody, as far as was seen: no NAK came, and the timeout that the setup announced had not expired
 	numNotices
 )
 
@@ -58,18 +58,18 @@ const maxRanges = 16
 type Episode struct {
 	Connection *rdma.Connection
 	Service    Service
-	From       rdma.Side // who sent the requests; the packets lost are of the other side if Responses is set
+	From       rdma.Side // who sent the requests; the other side sent the lost packets if Responses is set
 	Notice     Notice
 	Responses  bool // Read Responses were lost
-	// Lost are the packets that went missing. Where the capture was made behind
-	// the loss, they were never seen, and Exact is set. Before it, only the
-	// first is known: the one that was asked for again.
+	// Lost are the packets that went missing. If the capture point was behind the loss, they were
+	// never seen, and Exact is set. If it was before the loss, only the first is known: the one
+	// that was requested again.
 	Lost   []Range
 	Exact  bool
 	Repeat Repeat
 
 	LostAt   rdma.Ref // the lost packet as it went by; of RNR, the one that was refused
-	Detected rdma.Ref // the next packet behind the loss: from it the receiver can tell
+	Detected rdma.Ref // the next packet behind the loss, which reveals it to the receiver
 	NAK      rdma.Ref // NAK, RNR NAK, first duplicate ACK, or first window of zero
 	First    rdma.Ref // first packet that was sent again
 	CaughtUp rdma.Ref // acknowledgement of all that had been sent when recovery began
@@ -79,8 +79,8 @@ type Episode struct {
 	ResentBytes          uint64 // as in rdma.Counters.Bytes
 	// Needless of Resent had been acknowledged before they were sent again.
 	Needless uint32
-	// Behind is how many packets had been sent after the first lost one when it
-	// was sent again, the other lost ones left out; BehindResent how many of them were, too.
+	// Behind is how many packets had been sent after the first lost one when it was sent again,
+	// other lost ones excluded; BehindResent is how many of them were sent again, too.
 	Behind, BehindResent uint32
 
 	// Waited is how long the sender waited: of ByTimeout, Unasked and ByTimer, since the
@@ -150,7 +150,7 @@ func (e *Episode) Phases() (p Phases) {
 	return p
 }
 
-// lose adds packets to what was lost.
+// lose adds packets to the lost ones.
 func (e *Episode) lose(start uint32, count uint64) {
 	for i := range e.Lost {
 		if g := &e.Lost[i]; psnDiff(start, uint32(g.Start)) >= 0 && uint64(psnDiff(start, uint32(g.Start))) < g.Count {

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
-// FuzzRecorder changes captures, and looks at what must hold whatever they show.
+// FuzzRecorder changes captures, and checks properties that hold for any capture.
 func FuzzRecorder(f *testing.F) {
 	for i := range traffic.Count() {
 		f.Add(uint8(i), false, []byte{})

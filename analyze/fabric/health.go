@@ -4,7 +4,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Health is how a connection does, in counts since its beginning.
+// Health is the state of a connection, as counts since its beginning.
 type Health struct {
 	Connection *rdma.Connection
 	Service    Service
@@ -17,17 +17,16 @@ type Health struct {
 	CNPs       uint64
 	Episodes   uint64 // that have ended
 	Fatal      uint64
-	Lost       Share // time that stalled, of both sides together
-	// Recovering is the first packet of the oldest episode under way; zero if there is
-	// none.
+	Lost       Share // stalled time of both sides together
+	// Recovering is the first packet of the oldest open episode; zero if there is none.
 	Recovering rdma.Ref
 }
 
-// maxGone is how many connections that have ended Options.Live keeps.
+// maxGone is how many ended connections Options.Live keeps.
 const maxGone = 256
 
-// Health calls f for the connections of RDMA: those that are open, in no order, then
-// the latest that have ended. It needs Options.Live.
+// Health calls f for the RDMA connections: the open ones in no particular order, then the most
+// recently ended ones. It needs Options.Live.
 func (r *Recorder) Health(f func(*Health)) {
 	var h Health
 	for _, k := range r.live {

@@ -54,10 +54,9 @@ func recordTap(t *testing.T, tap uint16) *found {
 	return f
 }
 
-// TestLossSample looks at the losses of a sample from the server, from the client,
-// and from both at once: the same episodes, though each point misses other packets. The
-// four NAKs are the four requests that the client counted as out of sequence
-// (out_of_seq_request of rxe).
+// TestLossSample finds the losses of a sample captured at the server, at the client, and at both:
+// the episodes are the same, although each point misses different packets. The four NAKs are the
+// four requests that the client counted as out of sequence (out_of_seq_request of rxe).
 func TestLossSample(t *testing.T) {
 	want := []string{
 		"timeout 4732677 resent 1",

@@ -15,7 +15,7 @@ import (
 // OperationSchema is the value of the key "schema" of an operation.
 const OperationSchema = "rpcrdma.operation/1"
 
-// Encoder turns operations into text and JSON. It keeps what repeats.
+// Encoder converts operations to text and JSON. It caches repeated parts.
 type Encoder struct {
 	Clock text.Clock
 	time  ndjson.Encoder
@@ -102,8 +102,8 @@ func (e *Encoder) AppendJSON(b []byte, o *Operation) []byte {
 }
 
 // AppendText appends an operation as a line, with its newline: the time of its
-// first packet, the connection, what it is, from whom to whom, bytes, latency, and
-// what is out of the ordinary.
+// first packet, the connection, what it is, from whom to whom, bytes, latency, and anything
+// unusual.
 func (e *Encoder) AppendText(b []byte, o *Operation) []byte {
 	c := o.Connection.Resolve()
 	n := len(b)

@@ -14,7 +14,7 @@ const (
 	Completed   Status = iota // acknowledged; of a Read, all responses have come
 	Unanswered                // the connection, or the capture, ended before that
 	Incomplete                // a Send whose last packet was not captured
-	GivenUp                   // too many were under way at once to follow it
+	GivenUp                   // too many were in flight at once to follow it
 	Interrupted               // sequence numbers contradicted what was known of the connection
 )
 
@@ -35,15 +35,14 @@ type Operation struct {
 	Handle     uint32 // Write, Read: steering tag
 	Offset     uint64 // Write, Read: address in the memory of the other side
 	Length     uint32 // bytes: as sent of a Send, else as announced
-	Bytes      uint64 // payload that was seen of it, each byte once
-	Packets    uint32 // with payload or request that were seen for the first time
+	Bytes      uint64 // payload seen, each byte once
+	Packets    uint32 // with payload or request, seen for the first time
 	Again      uint32 // that were seen once more
-	InFlight   int    // operations of From under way as it began, itself included
+	InFlight   int    // operations of From in flight as it began, itself included
 	First      rdma.Ref
 	Last       rdma.Ref // its last packet; not its acknowledgement
 	End        rdma.Ref // what completed it: acknowledgement, or last response
-	// Lost divides the latency by what it was lost to, if there is one: see Stall. The
-	// parts sum to it.
+	// Lost divides the latency, if there is one, by cause: see Stall. The parts sum to it.
 	Lost Share
 
 	done bool
@@ -51,8 +50,8 @@ type Operation struct {
 }
 
 // Latency is the time from the first packet to the acknowledgement of all, or to
-// the last response to a Read, as seen where the capture was made. It is not
-// known of operations that were not completed.
+// the last response to a Read, as seen where the capture was made. Operations that were not
+// completed have none.
 func (o *Operation) Latency() (d time.Duration, ok bool) {
 	if o.Status != Completed || !o.End.Seen() || o.End.Time < o.First.Time {
 		return 0, false
@@ -66,10 +65,10 @@ const (
 	maxRings  = 1 << 16 // the same, of all directions together
 )
 
-// ring is the operations under way of a direction, by their numbers.
+// ring has the operations in flight of a direction, by number.
 type ring struct {
 	slots       []Operation
-	first, next uint64 // those between are in slots, under way or not
+	first, next uint64 // those between are in slots, in flight or not
 	live        int
 }
 
@@ -84,7 +83,7 @@ func (g *ring) at(seq uint64) *Operation {
 	return nil
 }
 
-// settle moves the beginning to the oldest operation that is under way.
+// settle moves the beginning to the oldest operation in flight.
 func (g *ring) settle() {
 	for g.first < g.next && !g.slots[g.first&uint64(len(g.slots)-1)].live {
 		g.first++
@@ -107,7 +106,7 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 	}
 	d := &k.dirs[w.From]
 	g := &d.open
-	if w.Seq != g.next { // the numbers of a side that was merged go on
+	if w.Seq != g.next { // the numbers of a merged side continue
 		r.giveUp(k, w.From, Interrupted)
 		g.first, g.next = w.Seq, w.Seq
 	}
@@ -229,8 +228,7 @@ func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
 	}
 }
 
-// blame divides the latency of an operation. What is behind its last packet does not
-// keep it.
+// blame divides the latency of an operation. Packets behind its last one do not delay it.
 func (r *Recorder) blame(k *conn, o *Operation) {
 	o.Lost = Share{}
 	d, ok := o.Latency()
@@ -257,7 +255,7 @@ func (r *Recorder) blame(k *conn, o *Operation) {
 	o.Lost, r.scratch = Divide(from, to, r.list, l.stalls.forgotten, r.scratch)
 }
 
-// giveUp ends all that side has under way.
+// giveUp ends all operations that a side has in flight.
 func (r *Recorder) giveUp(k *conn, side rdma.Side, status Status) {
 	g := &k.dirs[side].open
 	for ; g.first < g.next; g.first++ {

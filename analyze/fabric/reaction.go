@@ -9,7 +9,7 @@ import (
 // last: bin 0 before the first, bin n from 2^(n+12) ns on, the first of these from 0.
 type reaction struct {
 	bytes [reactionBins]uint64
-	time  [reactionBins]int64 // that sides were so long behind a CNP
+	time  [reactionBins]int64 // how long sides were in this bin
 	cnps  uint64
 }
 
@@ -18,7 +18,7 @@ const (
 	reactionUnit = 14 // 2^14 ns are 16 µs
 )
 
-// reactionStart is where a bin begins.
+// reactionStart is the start of a bin.
 func reactionStart(bin int) int64 {
 	if bin <= 1 {
 		return 0
@@ -34,7 +34,7 @@ func reactionBin(since int64) int {
 	return bin
 }
 
-// sent takes a packet.
+// sent counts a packet.
 func (x *reaction) sent(m *congestion, s *rdma.Sighting) {
 	if s.Class != rdma.ClassRequest && s.Class != rdma.ClassReadResponse {
 		return
@@ -52,7 +52,7 @@ func (x *reaction) sent(m *congestion, s *rdma.Sighting) {
 	}
 }
 
-// reacted ends the time behind the last CNP: with the next one, or the last packet.
+// reacted ends the time after the last CNP: at the next one, or at the last packet.
 func (x *reaction) reacted(m *congestion, now int64) {
 	if !m.lastCNP.Seen() {
 		if m.begun != 0 && now > m.begun {
@@ -73,11 +73,11 @@ func (x *reaction) reacted(m *congestion, now int64) {
 	}
 }
 
-// Rate is how fast sides sent at a time behind a CNP.
+// Rate is how fast sides sent at a given time after a CNP.
 type Rate struct {
 	From  int64   `json:"from_ns"` // since the CNP; −1: before the first
 	Bytes uint64  `json:"bytes"`
-	Time  int64   `json:"time_ns"` // that the sides together were there
+	Time  int64   `json:"time_ns"` // of all sides together
 	Rate  float64 `json:"bytes_per_second"`
 }
 
@@ -99,8 +99,8 @@ func (x *reaction) report() []Rate {
 	return out
 }
 
-// limited is the narrowest scope in which CNPs keep a distance that they do not keep in
-// a wider one.
+// limited is the narrowest scope in which CNPs keep a minimum distance that they do not keep in a
+// wider one.
 func (r *Recorder) limited() string {
 	const few = 10
 	if r.cnpPort.Count() < few || r.cnpAddr.Count() == 0 || r.cnpConn.Count() == 0 {
@@ -129,7 +129,7 @@ func (r *Recorder) limited() string {
 
 // pauses count frames of flow control.
 type pauses struct {
-	list  [9]Pause // by priority; 8 is PAUSE, which knows none
+	list  [9]Pause // by priority; 8 is PAUSE, which has none
 	since [9]int64 // when it was stopped, if it is
 }
 
@@ -139,8 +139,8 @@ type Pause struct {
 	Stops    uint64 `json:"stops"`
 	Resumes  uint64 `json:"resumes"`
 	Quanta   uint64 `json:"quanta"` // that were asked for, of 512 bit times
-	// Stopped is the time from a stop to the resume behind it. A stop without one ends
-	// by itself, after a time that depends on the speed of the link.
+	// Stopped is the time from a stop to the next resume. A stop without one ends by itself,
+	// after a time that depends on the speed of the link.
 	Stopped int64 `json:"stopped_ns"`
 }
 

@@ -15,18 +15,17 @@ import (
 type Options struct {
 	// Operation, if set, is called for each operation as it ends.
 	Operation func(*Operation)
-	// Episode, if set, is called for each episode as it ends. It must not keep
-	// what it is given.
+	// Episode, if set, is called for each episode as it ends. It must not keep its argument.
 	Episode func(*Episode)
-	// DecodeAs names the layer above connections by port or service id of
-	// their setup: see ParseDecodeAs.
+	// DecodeAs names the layer above connections by port or service id of the setup: see
+	// ParseDecodeAs.
 	DecodeAs map[uint64]string
-	// Top is how many episodes the report names, the longest: 1000 at most.
+	// Top is how many of the longest episodes the report names: 1000 at most.
 	Top int
 	// Interval is the length of the intervals over time; 0 lets the capture
 	// decide.
 	Interval time.Duration
-	// Lean leaves out all that only a report needs: histograms, sums and intervals.
+	// Lean omits everything that only a report needs: histograms, sums and intervals.
 	Lean bool
 	// Live keeps a list of connections for Health.
 	Live bool
@@ -37,7 +36,7 @@ type Options struct {
 // DefaultMemory is how many bytes the histograms of a Recorder take at most.
 const DefaultMemory = 32 << 20
 
-// Limits of a report. What is beyond them is counted.
+// Limits of a report. Whatever exceeds them is counted.
 const (
 	maxConnections = 1024
 	maxTop         = 1000
@@ -51,7 +50,7 @@ type Recorder struct {
 	samples *latency.Samplers
 	slots   int     // operations in all rings
 	made    int     // connections
-	scale   int     // sixteenths of the usual memory that there are for rings and trails
+	scale   int     // memory for rings and trails, in sixteenths of the usual amount
 	steps   int     // in all trails
 	stalled int     // room for stalls, of all directions
 	list    []Stall // for blame
@@ -91,7 +90,7 @@ func New(opt Options) *Recorder {
 	return r
 }
 
-// conn is what is followed of a connection.
+// conn is the state of a connection.
 type conn struct {
 	owner *Recorder
 	place int // in Recorder.live
@@ -113,8 +112,8 @@ type conn struct {
 	inFlight int
 }
 
-// over is Connection.Watched of one that is closed, or part of another: stragglers are of
-// no interest.
+// over is Connection.Watched of a connection that is closed, or part of another one: stragglers
+// are ignored.
 type over struct{}
 
 // WatchedConnection implements rdma.Watched.
@@ -123,7 +122,7 @@ func (over) WatchedConnection() {}
 // WatchedConnection implements rdma.Watched.
 func (*conn) WatchedConnection() {}
 
-// conn is what is followed of c; nil if it is over.
+// conn is the state of c; nil if it is over.
 func (r *Recorder) conn(c *rdma.Connection) *conn {
 	if r.last != nil && r.last.c == c {
 		return r.last
@@ -194,8 +193,8 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 		r.drop(b, 1)
 		return
 	}
-	// Only one side of from was known. What it answered as a responder could not
-	// be placed, so that nothing but its requests and marks moves.
+	// Only one side of from was known. Its answers as a responder could not be placed, so only
+	// its requests and marks are moved.
 	r.drop(b, was.Other())
 	r.drop(a, side)
 	a.dirs[side] = b.dirs[was]
@@ -251,7 +250,7 @@ func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	r.closed(k, ref)
 }
 
-// drop ends all that is under way in a direction, and gives its memory back.
+// drop ends everything open in a direction, and frees its memory.
 func (r *Recorder) drop(k *conn, side rdma.Side) {
 	d := &k.dirs[side]
 	r.giveUp(k, side, Unanswered)
@@ -277,7 +276,7 @@ type Totals struct {
 	Reordered     uint64 `json:"reordered"`      // packets that came late and were not sent again
 	NotCaptured   uint64 `json:"not_captured"`   // packets (iWARP: holes in the stream) that were received and are not in the capture
 	FatalNAKs     uint64 `json:"fatal_naks"`     // that end the connection
-	NotOperations uint64 `json:"not_operations"` // operations that the connections count and that could not be followed
+	NotOperations uint64 `json:"not_operations"` // operations counted by the connections that could not be followed
 }
 
 // FatalNAK is a NAK that ends a connection.
@@ -314,7 +313,7 @@ func (g *group) add(o *Operation, s *latency.Samplers) {
 	}
 }
 
-// include adds what is in o, and leaves o as it is.
+// include adds the contents of o, and leaves o unchanged.
 func (g *group) include(o *group, s *latency.Samplers) {
 	c := *o
 	c.latency = latency.Sampler{}
@@ -322,7 +321,7 @@ func (g *group) include(o *group, s *latency.Samplers) {
 	g.merge(&c, s)
 }
 
-// merge takes over what is in o.
+// merge moves the contents of o.
 func (g *group) merge(o *group, s *latency.Samplers) {
 	g.count += o.count
 	g.completed += o.completed
@@ -473,7 +472,7 @@ type connReport struct {
 	inFlight int
 }
 
-// closed keeps what the report says about a connection.
+// closed keeps what the report needs of a connection.
 func (r *Recorder) closed(k *conn, _ rdma.Ref) {
 	var seen, counted uint64
 	for side := range k.c.Sent {

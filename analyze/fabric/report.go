@@ -44,8 +44,7 @@ type Group struct {
 	Again     uint64                `json:"again"`
 	InFlight  int                   `json:"in_flight_max"`
 	Latency   *latency.Distribution `json:"latency"`
-	// Lost is what the latencies together were lost to, in nanoseconds, by rdma.Cause;
-	// the rest included.
+	// Lost divides the sum of the latencies by rdma.Cause, in nanoseconds, the rest included.
 	Lost map[string]int64 `json:"lost_ns"`
 }
 
@@ -109,7 +108,7 @@ type Frame struct {
 	At     int64  `json:"at_ns"` // since the episode began
 }
 
-// Told is an episode for readers.
+// Told is an episode in readable form.
 type Told struct {
 	Connection  int     `json:"connection"`
 	Service     string  `json:"service"`
@@ -149,7 +148,7 @@ type Fatal struct {
 	Time       int64  `json:"time_unix_ns"`
 }
 
-// Report sums up. The Recorder must not be used after it.
+// Report returns the report. The Recorder must not be used afterwards.
 func (r *Recorder) Report(inputs []string) *Report {
 	p := &Report{
 		Schema: ReportSchema, Inputs: inputs, Totals: r.totals, Operations: []Group{}, Services: []Group{}, Sizes: []Group{},
@@ -238,8 +237,8 @@ func (g *group) report(list []Group, kind int) []Group {
 	})
 }
 
-// byName are the parts of a Share, those of read slots left out: an operation that waits
-// for one has not begun.
+// byName are the parts of a Share without read slots: an operation that waits for one has not
+// begun.
 func (s Share) byName() map[string]int64 {
 	m := make(map[string]int64)
 	for c, n := range s {
@@ -266,7 +265,7 @@ func recoveries(list *[numNotices]noticeGroup) []Recovery {
 	return out
 }
 
-// report is a connection for readers; ok is false for one that carried nothing.
+// report is a connection in readable form; ok is false for one that carried nothing.
 func (k *connReport) report() (x Connection, ok bool) {
 	c := k.c
 	if c.ID == 0 || c.MergedInto != nil {
@@ -297,7 +296,7 @@ func (k *connReport) report() (x Connection, ok bool) {
 	return x, true
 }
 
-// Tell makes an episode fit for readers.
+// Tell converts an episode to readable form.
 func (e *Episode) Tell() *Told {
 	start := e.Start()
 	frame := func(r rdma.Ref) *Frame {

@@ -7,12 +7,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// copyGap is the time within which a packet that comes again, without a NAK, is a
-// copy that the network or the capture made: no requester gives up so fast. It is
-// what the tracker takes, too.
+// copyGap is the time within which a packet seen again, without a NAK, is a copy made by the
+// network or the capture: no requester times out so fast. The tracker uses the same value.
 const copyGap = 100_000
 
-// direction is what side sends as a requester, and what it is answered.
+// direction is what a side sends as a requester, and the answers to it.
 type direction struct {
 	open ring
 
@@ -41,13 +40,13 @@ type direction struct {
 	run          uint32 // PSN of the newest packet behind the end of a stall
 
 	reads  int      // under way
-	fullAt rdma.Ref // since when as many as may be
+	fullAt rdma.Ref // since when the maximum is in use
 
 	stream stream // iWARP
 }
 
-// late is missing packets that have come, without a NAK: either they were overtaken,
-// or the sender begins to send again.
+// late are missing packets that have come without a NAK: either they were overtaken, or the
+// sender begins to retransmit.
 type late struct {
 	ref   rdma.Ref // of the first
 	psn   uint32   // of the first
@@ -57,7 +56,7 @@ type late struct {
 	since rdma.Ref // what the sender had waited for
 }
 
-// came takes a packet that was missing from g.
+// came handles a packet that was missing from g.
 func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
 	l := &d.late
 	if !l.ref.Seen() || s.PSN != psnAdd(l.psn, l.count) {
@@ -69,7 +68,7 @@ func (r *Recorder) came(d *direction, g *hole, s *rdma.Sighting) {
 	d.gaps.take(s.PSN)
 }
 
-// request takes a request of side.
+// request handles a request of a side.
 func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 	d := &k.dirs[side]
 	span := int32(trailUnknown)
@@ -117,8 +116,7 @@ func (r *Recorder) begin(k *conn, side rdma.Side, d *direction, notice Notice, p
 	return e
 }
 
-// unasked begins an episode with a packet that is sent again though no NAK has
-// asked for it.
+// unasked begins an episode with a packet that is retransmitted without a NAK.
 func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighting) {
 	waited := later(d.lastSent, d.progress)
 	psn := s.PSN
@@ -142,7 +140,7 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 	}
 	e := r.begin(k, side, d, ByTimeout, psn)
 	if l := &d.late; l.ref.Seen() && s.PSN == psnAdd(l.psn, l.count) {
-		// The lost packets went first; they had not been seen before.
+		// The lost packets were sent first; they had not been seen before.
 		waited = l.since
 		e.psn = l.psn
 		e.Exact, e.Detected = true, l.hole.ref
@@ -177,12 +175,12 @@ func (r *Recorder) unasked(k *conn, side rdma.Side, d *direction, s *rdma.Sighti
 	}
 }
 
-// earlier is how many tenths of the announced timeout have to pass for a timeout: the
-// capture sees packets at other times than the sender. A timeout lasts at least as long
-// as announced (IBTA volume 1, section 9.7.6.1.3).
+// earlier is how many tenths of the announced timeout must have passed for a timeout: the capture
+// sees packets at other times than the sender. A timeout lasts at least as long as announced
+// (IBTA volume 1, section 9.7.6.1.3).
 const earlier = 9
 
-// later is the later of two packets, as far as they were seen.
+// later is the later of two packets, if they were seen.
 func later(a, b rdma.Ref) rdma.Ref {
 	if b.Number > a.Number {
 		return b
@@ -190,7 +188,7 @@ func later(a, b rdma.Ref) rdma.Ref {
 	return a
 }
 
-// ackTimeout is what the connection's setup announced.
+// ackTimeout is the timeout announced in the connection's setup.
 func (k *conn) ackTimeout() time.Duration {
 	for side := range k.c.Setup {
 		if s := &k.c.Setup[side]; s.Seen && s.PathMTU != 0 && s.AckTimeout != 0 {
@@ -200,7 +198,7 @@ func (k *conn) ackTimeout() time.Duration {
 	return 0
 }
 
-// aim sets what has to be acknowledged until the sender has caught up.
+// aim sets what must be acknowledged before the sender has caught up.
 func (r *Recorder) aim(d *direction, e *Episode) {
 	e.target = psnAdd(d.high, 1<<24-1)
 	if n := psnDiff(e.target, e.psn); n > 0 {
@@ -216,8 +214,7 @@ func (r *Recorder) aim(d *direction, e *Episode) {
 	}
 }
 
-// resent takes a packet that was sent again, or came late, while an episode is
-// under way.
+// resent handles a packet that was sent again, or came late, during an episode.
 func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	e := d.ep
 	again := !e.First.Seen() || psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1
@@ -236,7 +233,7 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 			e.Waited, _ = between(e.NAK, s.Ref)
 		}
 	case psnDiff(s.PSN, e.last) <= 0 && psnDiff(s.PSN, e.reached) <= 1:
-		// It begins once more.
+		// It begins again.
 		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); !e.nakked && ok && wait >= max(k.ackTimeout()*earlier/10, copyGap) {
 			e.Timeouts++
 		}
@@ -266,7 +263,7 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 	}
 }
 
-// response takes an answer to requests of side.
+// response handles an answer to requests of a side.
 func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 	d := &k.dirs[side]
 	switch s.Class {
@@ -314,7 +311,7 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 	}
 }
 
-// refused takes a NAK after which the sender goes on.
+// refused handles a NAK after which the sender continues.
 func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice, s *rdma.Sighting) {
 	e := d.ep
 	if !d.active {
@@ -364,7 +361,7 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 	}
 }
 
-// advance takes note that all up to psn has been received.
+// advance notes that everything up to psn has been received.
 func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, ref rdma.Ref) {
 	if !d.hasAcked || psnDiff(psn, d.acked) > 0 {
 		d.hasAcked, d.acked, d.progress = true, psn, ref
@@ -406,7 +403,7 @@ func (r *Recorder) finish(k *conn, d *direction) {
 	r.episode(k, e)
 }
 
-// abandon ends what is under way in a direction that ends, or begins anew.
+// abandon ends what is open in a direction that ends or restarts.
 func (r *Recorder) abandon(k *conn, d *direction) {
 	if d.active {
 		r.finish(k, d)
@@ -423,7 +420,7 @@ func (r *Recorder) abandon(k *conn, d *direction) {
 	*d = direction{open: d.open, ep: d.ep, serial: d.serial, stalls: d.stalls}
 }
 
-// fatal takes a NAK that ends the connection (IBTA volume 1, section 9.9.2.1).
+// fatal handles a NAK that ends the connection (IBTA volume 1, section 9.9.2.1).
 func (r *Recorder) fatal(k *conn, side rdma.Side, s *rdma.Sighting) {
 	r.totals.FatalNAKs++
 	k.fatal++

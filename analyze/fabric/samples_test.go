@@ -70,7 +70,7 @@ func record(t testing.TB, files ...string) *found {
 	return f
 }
 
-// TestCounters compares the operations, one by one, with what the trackers count.
+// TestCounters compares the operations, one by one, with the counters of the trackers.
 func TestCounters(t *testing.T) {
 	for _, file := range captures(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -152,15 +152,15 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// lossy are the captures on whose network packets were lost or overtaken. A short
-// acknowledgement timer makes the peers of three others send packets again: Linux's
-// probe for a lost tail (RFC 8985) over slow emulated hosts, and one Send of rxe.
+// lossy are the captures from networks in which packets were lost or overtaken. A short
+// acknowledgement timer makes the peers of three others send packets again: Linux's probe for a
+// lost tail (RFC 8985) over slow emulated hosts, and one Send of rxe.
 var lossy = regexp.MustCompile("loss|reorder|iwarp-nfs3-p2p|iwarp-nfs42-basic|rocev2-nfs3-mtu2200")
 
 var outOfSequence = regexp.MustCompile("out_of_seq_request ([0-9]+)")
 
-// kernelNAKs is how many requests came out of sequence, as rxe counted them on both
-// hosts, if that was recorded beside a capture.
+// kernelNAKs is how many out-of-sequence requests rxe counted on both hosts, if that was recorded
+// with a capture.
 func kernelNAKs(t *testing.T, file string) (n uint64, ok bool) {
 	t.Helper()
 	if !strings.HasPrefix(filepath.Base(file), "rocev2") {

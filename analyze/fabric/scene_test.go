@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/internal/rocetest"
 )
 
-// handler is what a tracker needs, for a Recorder alone.
+// handler is the minimal handler that a tracker needs for a Recorder.
 type handler struct{ rec rdma.Watcher }
 
 func (h *handler) Watcher() rdma.Watcher { return h.rec }
@@ -41,8 +41,8 @@ func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) { h.rec.Closed(c, ref
 
 var a, b = netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.1")
 
-// scene is one connection, packet by packet, at times that the test chooses:
-// microseconds since its first packet.
+// scene is one connection, packet by packet, at times chosen by the test: microseconds since its
+// first packet.
 type scene struct {
 	*found
 	rec  *fabric.Recorder
@@ -164,7 +164,7 @@ func TestGoBackN(t *testing.T) {
 	}
 }
 
-// TestSelective loses two packets before the capture; only these come again.
+// TestSelective loses two packets before the capture; only these are sent again.
 func TestSelective(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)
@@ -207,8 +207,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestTimeoutUnseen: the lost packet was never seen, and comes first of all that is
-// sent again.
+// TestTimeoutUnseen: the lost packet was never seen, and is the first one retransmitted.
 func TestTimeoutUnseen(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)
@@ -288,7 +287,7 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// TestCongestion compares marks, CNPs and their times with what was built.
+// TestCongestion compares marks, CNPs and their times with the scene.
 func TestCongestion(t *testing.T) {
 	s := newScene(fabric.Options{Interval: 100 * us})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)
@@ -321,8 +320,7 @@ func TestCongestion(t *testing.T) {
 	}
 }
 
-// TestNoLoss: what the capture lacks, what was overtaken, and what was copied is no
-// loss.
+// TestNoLoss: packets missing from the capture, overtaken packets and copies are not losses.
 func TestNoLoss(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)
@@ -362,7 +360,7 @@ func TestNeedless(t *testing.T) {
 	}
 }
 
-// TestFatal: a NAK ends the connection, and what was under way is unanswered.
+// TestFatal: a NAK ends the connection, and operations in flight are unanswered.
 func TestFatal(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCWriteOnly, 0, 100, reth(0x1000, 100))
@@ -376,7 +374,7 @@ func TestFatal(t *testing.T) {
 	}
 }
 
-// TestNotEnded: a loss that the sender never made good.
+// TestNotEnded: a loss that the sender never recovered from.
 func TestNotEnded(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)
@@ -389,7 +387,7 @@ func TestNotEnded(t *testing.T) {
 	}
 }
 
-// only is the one episode that there should be.
+// only is the single expected episode.
 func (s *scene) only(t *testing.T) *fabric.Episode {
 	t.Helper()
 	if len(s.episodes) != 1 {
@@ -414,8 +412,8 @@ func TestAtomic(t *testing.T) {
 	s.only(t)
 }
 
-// TestEarly: a Write's first packet is overtaken by the second and the third. They are
-// of it, and nothing is lost.
+// TestEarly: a Write's first packet is overtaken by the second and the third. They belong to the
+// Write, and nothing is lost.
 func TestEarly(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)

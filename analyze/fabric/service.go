@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Source says how the layer above a connection is known.
+// Source is how the layer above a connection is known.
 type Source uint8
 
 // Sources.
@@ -27,8 +27,7 @@ var sourceNames = [...]string{"unknown", "setup", "port", "user", "guess"}
 
 func (s Source) String() string { return sourceNames[s] }
 
-// Service is the layer above a connection. Name is "unknown" if it has none that
-// is known.
+// Service is the layer above a connection. Name is "unknown" if the layer is not known.
 type Service struct {
 	Name   string
 	Source Source
@@ -44,8 +43,7 @@ func (s Service) String() string {
 
 var unknown = Service{Name: "unknown"}
 
-// Names of services that have more than one way to be known. Those of ports are
-// rdma.ServiceName's.
+// Names of services that can be recognised in several ways. rdma.ServiceName has those of ports.
 const (
 	nfs       = "NFS/RDMA"
 	nvme      = "NVMe-oF"
@@ -94,7 +92,7 @@ func ParseDecodeAs(m map[uint64]string, s string) error {
 	return nil
 }
 
-// service names the layer above a connection, from what is known of it so far.
+// service names the layer above a connection, as far as it is known.
 func (k *conn) service(r *Recorder) Service {
 	if k.named {
 		return k.name
@@ -103,8 +101,7 @@ func (k *conn) service(r *Recorder) Service {
 	if k.name.Source == SourceNone && k.hint != "" {
 		k.name = Service{k.hint, SourceGuess}
 	}
-	// A setup that is captured comes before all operations; a hint with the
-	// first Send.
+	// A captured setup comes before all operations, a hint with the first Send.
 	k.named = k.name.Source != SourceNone
 	return k.name
 }
@@ -151,8 +148,8 @@ func NameService(c *rdma.Connection, given map[uint64]string) Service {
 	return unknown
 }
 
-// The ports that clients take: with privileges those below reserved, else those from
-// ephemeral on, as Linux does.
+// Client ports, as in Linux: with privileges those below reserved, otherwise those from ephemeral
+// on.
 const (
 	reserved  = 1024
 	ephemeral = 32768
@@ -174,10 +171,10 @@ func loginSRP(b []byte) bool {
 	return size >= 64 && size <= 1<<20 && formats != 0 && formats&^6 == 0
 }
 
-// guessMessages is how many Sends of a connection are looked at.
+// guessMessages is how many Sends of a connection are examined.
 const guessMessages = 8
 
-// guess looks at a Send for what the layer above may be.
+// guess examines a Send to guess the layer above.
 func (k *conn) guess(b []byte, length uint32, _ rdma.Side) {
 	if k.hint == "" {
 		k.hint = guess(b, length)

@@ -64,7 +64,7 @@ func TestNameService(t *testing.T) {
 	}
 }
 
-// TestGuess begins in the middle of connections: the first messages tell.
+// TestGuess begins in the middle of connections: the first messages identify the service.
 func TestGuess(t *testing.T) {
 	call := func(program string) string {
 		return "abcd\x00\x00\x00\x01\x00\x00\x00\x20" + strings.Repeat("\x00", 16) + "abcd\x00\x00\x00\x00\x00\x00\x00\x02" + program + strings.Repeat("\x00", 40)
@@ -114,7 +114,7 @@ func TestDecodeAs(t *testing.T) {
 	}
 }
 
-// TestStream has a closed window, and a loss that duplicate acknowledgements tell of, over iWARP.
+// TestStream has a closed window, and a loss signalled by duplicate acknowledgements, over iWARP.
 func TestStream(t *testing.T) {
 	var got []fabric.Episode
 	r := fabric.New(fabric.Options{Episode: func(e *fabric.Episode) {

@@ -6,22 +6,21 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// Stall is a time in which what one side had asked for did not get on.
+// Stall is a time in which what one side had requested did not progress.
 type Stall struct {
 	From, To int64 // nanoseconds since 1970, as the times of packets
 	// Lost is how much of it was lost: less than To−From if it is several stalls
 	// with short times between them.
 	Lost  int64
 	Cause rdma.Cause
-	// Late and LateTo are the packets that ended it, if they had not been seen
-	// before: they had been lost before the capture point. 0 if they had been.
+	// Late and LateTo are the packets that ended it, if they had been lost before the capture
+	// point, so that they were first seen then; otherwise 0.
 	Late, LateTo uint64
-	// From2 and To2 are those of the last packet that was sent again with the first,
-	// the same two if it was the only one: what had been sent behind the lost packet
-	// had been sent for nothing.
+	// From2 and To2 are the times of the last packet that was sent again with the first, or the
+	// same two if it was the only one: the packets behind the lost one had been sent in vain.
 	From2, To2 int64
-	// Until is when the sender had caught up, 0 if that had not been seen as the
-	// stall was handed out.
+	// Until is when the sender had caught up, 0 if that had not been seen when the stall was
+	// returned.
 	Until int64
 
 	episode uint32
@@ -33,14 +32,14 @@ const (
 	allStalls   = 1 << 15 // of all together
 )
 
-// stalls are the latest of a direction, ordered by their ends.
+// stalls are the latest stalls of a direction, ordered by their ends.
 type stalls struct {
 	list      []Stall
-	forgotten int64 // end of the latest that is not remembered any more
+	forgotten int64 // end of the latest that is no longer remembered
 	lost      Share // of all, since the beginning
 }
 
-// add takes a stall.
+// add adds a stall.
 func (l *stalls) add(r *Recorder, s Stall) {
 	if s.To <= s.From {
 		return
@@ -96,10 +95,9 @@ func (l *stalls) reset(r *Recorder) {
 	*l = stalls{}
 }
 
-// Stalls calls f for those that side of a connection had as a requester and that
-// ended after a time, the latest first. before is the end of the latest one that is
-// not remembered: what lies before is not known. ok is false if nothing is known of
-// the connection.
+// Stalls calls f for the stalls that a side of a connection had as a requester and that ended
+// after a time, the latest first. before is the end of the latest one that is no longer
+// remembered: earlier times are unknown. ok is false if nothing is known about the connection.
 func (r *Recorder) Stalls(c *rdma.Connection, side rdma.Side, after int64, f func(*Stall)) (before int64, ok bool) {
 	k, ok := r.known(c)
 	if k == nil {
@@ -114,8 +112,8 @@ func (r *Recorder) Stalls(c *rdma.Connection, side rdma.Side, after int64, f fun
 	return l.forgotten, true
 }
 
-// known is what is followed of c; nil if nothing is, and ok then says that there was
-// nothing to follow yet.
+// known is the state of c; nil if there is none, and ok then says that there was nothing to
+// follow yet.
 func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
 	if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 		return nil, false
@@ -158,7 +156,7 @@ func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
 	return true
 }
 
-// Before cuts what lies behind a time; false if nothing is left.
+// Before cuts off the part after a time; false if nothing is left.
 func (s *Stall) Before(at int64) bool {
 	if at < s.To {
 		if at <= s.From {
@@ -170,8 +168,8 @@ func (s *Stall) Before(at int64) bool {
 	return true
 }
 
-// At is the stall as somebody saw it who waited until a time: for a packet behind the
-// lost one, from when that packet was sent to when it was sent again.
+// At is the stall as seen by a packet that was waited for until a time: a packet behind the lost
+// one was delayed from when it was first sent to when it was sent again.
 func (s Stall) At(end int64) Stall {
 	switch {
 	case s.To2 <= s.To || end <= s.To:
@@ -186,10 +184,10 @@ func (s Stall) At(end int64) Stall {
 	return s
 }
 
-// Patience is how long a sender waits at least before it repeats something, if
-// something was lost on the connection before; 0 if nothing was, or if its setup did
-// not say. What was lost before the capture point, with nothing behind it, is seen once
-// and so much later: silence of that length may be a loss.
+// Patience is the least time that a sender waits before it retransmits, if something was lost on
+// the connection before; 0 if nothing was, or if its setup did not say. A packet lost before the
+// capture point, with nothing behind it, is seen once and that much later: silence of that length
+// may be a loss.
 func (r *Recorder) Patience(c *rdma.Connection) int64 {
 	k, _ := r.known(c)
 	if k == nil || k.dirs[0].serial+k.dirs[1].serial == 0 {
@@ -198,15 +196,15 @@ func (r *Recorder) Patience(c *rdma.Connection) int64 {
 	return int64(k.ackTimeout()) * earlier / 10
 }
 
-// Share says how much of the time from a to b was lost to what.
+// Share is the time from a to b divided by cause.
 type Share [rdma.NumCauses]int64
 
-// rank orders causes that hold at once: see rdma.Cause.
+// rank orders causes that apply at once: see rdma.Cause.
 func rank(c rdma.Cause) int { return int(c+rdma.NumCauses-1) % rdma.NumCauses }
 
 // Divide divides the time from a to b among the causes of stalls, which need not be
-// in order. What no stall covers is CauseRest, before a time CauseUnknown. The parts
-// sum to b−a. scratch is reused, and returned.
+// in order. Time that no stall covers is CauseRest, or CauseUnknown before a given time. The
+// parts sum to b−a. scratch is reused and returned.
 func Divide(a, b int64, list []Stall, before int64, scratch []int64) (s Share, _ []int64) {
 	if b <= a {
 		return s, scratch
@@ -268,14 +266,14 @@ func sortTimes(list []int64) {
 	}
 }
 
-// waits is a stall under way.
+// waits is an open stall.
 type waits struct {
 	since rdma.Ref
 	psn   uint32 // that has to come again
 	cause rdma.Cause
 }
 
-// wait begins a stall, unless there is one.
+// wait begins a stall, unless one is open.
 func (w *waits) wait(since rdma.Ref, psn uint32, cause rdma.Cause) {
 	if !w.since.Seen() && since.Seen() {
 		*w = waits{since, psn, cause}
@@ -293,14 +291,14 @@ func (d *direction) over(r *Recorder, w *waits, s *rdma.Sighting) {
 	d.stalls.add(r, x)
 }
 
-// repaired looks whether a packet that was sent again ends a stall: the one that a
-// NAK has asked for, or the first after a timeout.
+// repaired checks whether a retransmitted packet ends a stall: the one that a NAK has requested,
+// or the first after a timeout.
 func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	switch {
 	case s.Read && d.ep.Responses: // the responses end it
 	case d.hasAcked && psnDiff(s.PSN, d.acked) <= 0:
-		// Needless: the acknowledgement was lost, or late. Who waits for it may not go
-		// on: it has been silent since it sent the last packet.
+		// Needless: the acknowledgement was lost, or late. The sender that waits for it may not
+		// continue: it has been silent since its last packet.
 		if first {
 			d.wait.wait(d.lastSent, s.PSN, rdma.CauseRecovery)
 			d.over(r, &d.wait, s)
@@ -332,15 +330,15 @@ func (r *Recorder) repaired(d *direction, s *rdma.Sighting, first bool) {
 	}
 }
 
-// acknowledged ends what stalls as the capture lacks the packet that ended it.
+// acknowledged ends a stall whose last packet the capture lacks.
 func (d *direction) acknowledged(r *Recorder, psn uint32, ref rdma.Ref) {
 	if d.wait.since.Seen() && psnDiff(psn, d.wait.psn) >= 0 {
 		d.over(r, &d.wait, &rdma.Sighting{Ref: ref, PSN: d.wait.psn})
 	}
 }
 
-// paced takes two packets of one transfer that were sent one after the other, before
-// marks: after a CNP it counts what is more than the usual time between two.
+// paced handles two consecutive packets of one transfer, before marks: after a CNP it counts the
+// excess over the usual time between two.
 func (r *Recorder) paced(d *direction, m *congestion, last, ref rdma.Ref) {
 	gap := ref.Time - last.Time
 	if gap < 0 {
@@ -377,7 +375,7 @@ const (
 	calmPackets = 16
 )
 
-// depth is how many RDMA Reads a side may have under way; 0 if that is not known.
+// depth is how many RDMA Reads a side may have outstanding; 0 if unknown.
 func (k *conn) depth(side rdma.Side) int {
 	a, b := &k.c.Setup[side], &k.c.Setup[side.Other()]
 	if !a.Seen || !b.Seen || a.InitiatorDepth == 0 || b.ResponderDepth == 0 {

@@ -73,8 +73,8 @@ func TestStallTimeout(t *testing.T) {
 	s.stall(t, rdma.CauseRecovery, 10, 2010, 10, 2010, 2000)
 }
 
-// The acknowledgement of what is sent again was lost: the sender was silent since its
-// last packet.
+// The acknowledgement of the retransmitted packets was lost: the sender was silent since its last
+// packet.
 func TestStallLostAck(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCSendOnly, 0, 100)
@@ -94,7 +94,7 @@ func TestStallNotReady(t *testing.T) {
 	s.stall(t, rdma.CauseNotReady, 0, 1300, 0, 1300, 1300)
 }
 
-// A CNP halves the rate: what is more than the usual time between two packets is lost.
+// A CNP halves the rate: the excess over the usual time between two packets is lost.
 func TestStallCongestion(t *testing.T) {
 	s := newScene(fabric.Options{})
 	s.at(0, 0, roce.RCWriteFirst, 0, 1024, reth(0x1000, 1024*40))
@@ -109,7 +109,7 @@ func TestStallCongestion(t *testing.T) {
 		s.at(now, 0, roce.RCWriteMiddle, 20+i, 1024)
 	}
 	s.stall(t, rdma.CauseCongestion, 38, 138, 38, 138, 80)
-	for i := range uint32(9) { // the usual pace again: nothing more is lost
+	for i := range uint32(9) { // the usual pace again: no more time is lost
 		now += 2
 		s.at(now, 0, roce.RCWriteMiddle, 30+i, 1024)
 	}
@@ -163,7 +163,8 @@ func TestDivide(t *testing.T) {
 			t.Fatalf("%d to %d: %v", a, b, s)
 		}
 	}
-	// A receiver that is not ready counts before a recovery, and that before all else.
+	// A receiver that is not ready takes precedence over a recovery, and that over everything
+	// else.
 	s, _ := fabric.Divide(0, 100, []fabric.Stall{
 		{From: 0, To: 60, Lost: 60, Cause: rdma.CauseRecovery}, {From: 50, To: 70, Lost: 20, Cause: rdma.CauseNotReady},
 		{From: 0, To: 90, Lost: 45, Cause: rdma.CauseCongestion},
@@ -173,7 +174,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestStallsBounded: what is forgotten is told.
+// TestStallsBounded: forgotten stalls are reported.
 func TestStallsBounded(t *testing.T) {
 	s := newScene(fabric.Options{})
 	for i := range uint32(200) {

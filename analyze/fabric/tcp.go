@@ -15,8 +15,7 @@ type stream struct {
 	stamp    uint32 // timestamp of the newest segment, if they have one
 }
 
-// segment takes a TCP segment: payload of one stream, and an acknowledgement of the
-// other.
+// segment handles a TCP segment: payload of one stream, and an acknowledgement of the other.
 func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 	if s.HasAck {
 		r.segmentAck(k, s)
@@ -45,11 +44,11 @@ func (r *Recorder) segment(k *conn, s *rdma.Sighting) {
 	d.lastSent = s.Ref
 }
 
-// shortestTimer is less than any timer of a TCP sender, in nanoseconds: what comes again
-// earlier, and without a duplicate acknowledgement, is a copy that the network made.
+// shortestTimer is less than any timer of a TCP sender, in nanoseconds: data that comes again
+// earlier, without a duplicate acknowledgement, is a copy made by the network.
 const shortestTimer = 1_000_000
 
-// segmentLate takes a segment that is not the next.
+// segmentLate handles a segment that is not the next one.
 func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	t := &d.stream
 	g := d.gaps.bytes(s.Start)
@@ -117,7 +116,7 @@ func (r *Recorder) segmentLate(k *conn, d *direction, s *rdma.Sighting) {
 	d.stalls.add(r, x)
 }
 
-// segmentAck takes an acknowledgement of what the other side sent.
+// segmentAck handles an acknowledgement of what the other side sent.
 func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 	d := &k.dirs[s.From.Other()]
 	t := &d.stream
@@ -149,7 +148,7 @@ func (r *Recorder) segmentAck(k *conn, s *rdma.Sighting) {
 	}
 }
 
-// segments is when the newest segments of a stream were sent first, by their offsets.
+// segments has the times when the newest segments of a stream were first sent, by offset.
 type segments struct {
 	ring []sentAt
 	next int
@@ -160,7 +159,7 @@ type sentAt struct {
 	ref   rdma.Ref
 }
 
-// put notes a segment. The ring grows while more are under way than it holds.
+// put notes a segment. The ring grows while more are in flight than it holds.
 func (l *segments) put(r *Recorder, start uint64, ref rdma.Ref, d *direction) {
 	n := len(l.ring)
 	if n == 0 || n < maxSegments && l.next >= n && (!d.stream.hasAcked || l.ring[l.next%n].start >= d.stream.acked) {
@@ -180,8 +179,7 @@ func (l *segments) put(r *Recorder, start uint64, ref rdma.Ref, d *direction) {
 	l.next++
 }
 
-// get is when the segment that an offset is in was sent; the zero Ref if that is not
-// remembered.
+// get is when the segment with an offset was sent; the zero Ref if that is not remembered.
 func (l *segments) get(at uint64) rdma.Ref {
 	n := len(l.ring)
 	for i := l.next - 1; i >= 0 && i >= l.next-n; i-- {
@@ -210,7 +208,7 @@ func (h *holes) bytes(at uint64) *hole {
 	return nil
 }
 
-// fill takes the bytes from start to end out of the hole that start is in.
+// fill removes the bytes from start to end from the hole that start is in.
 func (h *holes) fill(start, end uint64) {
 	for i := range h.list {
 		g := &h.list[i]

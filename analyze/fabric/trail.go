@@ -17,7 +17,7 @@ type step struct {
 	ref rdma.Ref
 }
 
-// trail is when the last packets of a direction were seen, by PSN.
+// trail has the times when the last packets of a direction were seen, by PSN.
 type trail struct{ steps []step }
 
 // put notes a packet; span is how many PSNs should be remembered.
@@ -64,7 +64,7 @@ func (t *trail) reset(r *Recorder) {
 	t.steps = nil
 }
 
-// hole is PSNs, or bytes of a stream, that have not been seen, though later ones
+// hole is a range of PSNs, or bytes of a stream, that have not been seen, although later ones
 // have.
 type hole struct {
 	start uint64
@@ -97,7 +97,7 @@ func (h *holes) find(psn uint32) *hole {
 	return nil
 }
 
-// take takes a PSN out of the hole that it is in, unless an episode names that.
+// take removes a PSN from its hole, unless an episode names the hole.
 func (h *holes) take(psn uint32) {
 	g := h.find(psn)
 	if g == nil || g.used {

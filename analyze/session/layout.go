@@ -19,7 +19,7 @@ const (
 	maxOfLayout = 16 // devices and servers that one layout names
 )
 
-// pnfs is what is known of layouts.
+// pnfs is what is known about layouts.
 type pnfs struct {
 	layouts map[string]*layout // by the file's handle at the metadata server
 	order   []*layout
@@ -50,12 +50,12 @@ type layout struct {
 type Device struct {
 	ID        string   `json:"device"`
 	Type      string   `json:"type"`
-	Addresses []string `json:"addresses"` // "netid address:port", or what a volume is
+	Addresses []string `json:"addresses"` // "netid address:port", or the kind of volume
 	Server    string   `json:"metadata_server"`
 	Status    string   `json:"status"` // of the newest GETDEVICEINFO
 }
 
-// DataIO is what a file's I/O to one data server was.
+// DataIO is a file's I/O to one data server.
 type DataIO struct {
 	Server  string `json:"server"`
 	Reads   uint64 `json:"reads"`
@@ -108,7 +108,7 @@ func (p *pnfs) of(r *Recorder, v *rpc.View, kind nfs4.Layouttype4) *layout {
 	return l
 }
 
-// granted takes a LAYOUTGET.
+// granted handles a LAYOUTGET.
 func (p *pnfs) granted(r *Recorder, v *rpc.View, o *rpc.Operation, a *nfs4.LAYOUTGET4args) {
 	res, ok := o.Result.(*nfs4.LAYOUTGET4res)
 	if !ok || o.Status == "" {
@@ -170,7 +170,7 @@ func (p *pnfs) serves(r *Recorder, l *layout, handle []byte) {
 	p.data[string(handle)] = l
 }
 
-// returned takes a LAYOUTRETURN.
+// returned handles a LAYOUTRETURN.
 func (p *pnfs) returned(v *rpc.View, o *rpc.Operation) {
 	if f := v.File(); f != nil && o.Code == 0 && o.Status != "" {
 		if l := p.layouts[string(f.Handle)]; l != nil {
@@ -179,7 +179,7 @@ func (p *pnfs) returned(v *rpc.View, o *rpc.Operation) {
 	}
 }
 
-// device takes a GETDEVICEINFO.
+// device handles a GETDEVICEINFO.
 func (p *pnfs) device(r *Recorder, v *rpc.View, o *rpc.Operation, a *nfs4.GETDEVICEINFO4args) {
 	res, ok := o.Result.(*nfs4.GETDEVICEINFO4res)
 	if !ok || o.Status == "" {
@@ -251,7 +251,7 @@ func netaddr(a *nfs4.Netaddr4) string {
 	return fmt.Sprintf("%s %s:%d", netid, host, x<<8|y)
 }
 
-// io takes a READ or WRITE whose handle a layout has named.
+// io handles a READ or WRITE with a handle that a layout has named.
 func (p *pnfs) io(_ *Recorder, v *rpc.View) {
 	if len(p.data) == 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// sequence is what the first operation of a COMPOUND says of its slot. It is read from the bytes, since a full
-// decoding of each call as it passes would cost as much as all the rest.
+// sequence is what the first operation of a COMPOUND says about its slot. It is read from the
+// bytes, since fully decoding each call as it passes would cost as much as everything else.
 type sequence struct {
 	session       [16]byte
 	slot, highest uint32
@@ -57,7 +57,7 @@ const (
 	servicePrivacy   = 3
 )
 
-// guard is how the body of a call is wrapped.
+// guard is how the body of a call is protected.
 type guard uint8
 
 const (
@@ -66,7 +66,7 @@ const (
 	private
 )
 
-// unwrap steps over what integrity puts before the body (RFC 2203, section 5.3.2.2).
+// unwrap skips what integrity protection puts before the body (RFC 2203, section 5.3.2.2).
 func (w *words) unwrap(g guard) {
 	switch g {
 	case integrity:

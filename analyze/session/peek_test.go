@@ -29,7 +29,7 @@ func each(t testing.TB, file string, f func(v *rpc.View)) {
 	}
 }
 
-// TestPeek compares what is read from the bytes with what the full decoder says.
+// TestPeek compares the values read from the bytes with those of the full decoder.
 func TestPeek(t *testing.T) {
 	calls, replies, created, callbacks := 0, 0, 0, 0
 	for _, file := range []string{"../../samples/rocev2-nfs41-recall.pcap", "../../samples/rocev2-nfs41-restart.pcap.zst", "../../samples/rocev2-nfs42-basic.pcap.zst", "../../samples/iwarp-nfs40-basic.pcap.zst"} {
@@ -104,7 +104,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzPeek: whatever comes, the readers stay within the bytes.
+// FuzzPeek: the readers never read beyond the bytes.
 func FuzzPeek(f *testing.F) {
 	n := 0
 	each(f, "../../samples/rocev2-nfs41-recall.pcap", func(v *rpc.View) {

@@ -17,7 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Limits of what is remembered. What is beyond them is counted.
+// Limits of what is remembered. Whatever exceeds them is counted.
 const (
 	maxSessions    = 1024
 	maxOwners      = 1024
@@ -48,7 +48,7 @@ type Recorder struct {
 	hidden uint64 // COMPOUNDs that could not be decoded
 }
 
-// Lost counts what was beyond the limits.
+// Lost counts what exceeded the limits.
 type Lost struct {
 	Sessions    uint64 `json:"sessions"`
 	Clients     uint64 `json:"clients"`
@@ -71,7 +71,7 @@ func New(peek rpc.Unwrapper) *Recorder {
 	return r
 }
 
-// owner is what EXCHANGE_ID told of a client.
+// owner is what EXCHANGE_ID said about a client.
 type owner struct {
 	client, server, scope string
 	minor                 uint64
@@ -122,7 +122,7 @@ type conns struct {
 	byID map[int]*conn
 }
 
-// of is what a connection is to the session or client; nil beyond the limit.
+// of is the entry of a connection in the session or client; nil beyond the limit.
 func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	k = k.Resolve()
 	if c := l.byID[k.ID]; c != nil {
@@ -174,7 +174,7 @@ func (c *conn) closed() {
 	}
 }
 
-// clientKey are the two ends of what has no session: version 2, 3, or 4.0.
+// clientKey is the two ends of a client without sessions: version 2, 3, or 4.0.
 type clientKey struct {
 	client, server netip.Addr
 	version        uint32
@@ -287,7 +287,7 @@ func (r *Recorder) keep(tx *transaction.Transaction, o openCall) {
 	r.open[tx] = o
 }
 
-// replied takes the reply to an open call.
+// replied handles the reply to an open call.
 func (r *Recorder) replied(tx *transaction.Transaction, at int64) {
 	o, ok := r.open[tx]
 	if !ok {
@@ -325,10 +325,11 @@ func (r *Recorder) OpData(*rdma.Connection, *rdma.Op, *rdma.Fragment) {}
 // Event implements decode.Observer.
 func (r *Recorder) Event(*rdma.Connection, rdma.Side, rdma.Event, uint32, rdma.Ref) {}
 
-// Merged implements decode.MessageObserver. Connections are found by what they were merged into.
+// Merged implements decode.MessageObserver. Connections are looked up by the one that they were
+// merged into.
 func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Side) {}
 
-// client is who sent a call of a version without sessions.
+// client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {
 	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
 	g := r.clients[key]
@@ -424,7 +425,7 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	r.pnfs.io(r, v)
 }
 
-// plain takes a call of a version without sessions.
+// plain handles a call of a version without sessions.
 func (r *Recorder) plain(v *rpc.View) {
 	g := r.client(v.Tx)
 	if g == nil {
@@ -465,7 +466,7 @@ func moved(v *rpc.View) (read, written uint64) {
 	return 0, 0
 }
 
-// compound takes a COMPOUND.
+// compound handles a COMPOUND.
 func (r *Recorder) compound(v *rpc.View) {
 	ops := v.Operations()
 	if minor, ok := v.MinorVersion(); ok && minor == 0 {
@@ -518,7 +519,7 @@ func (r *Recorder) exchanged(o *rpc.Operation, a *nfs4.EXCHANGE_ID4args) {
 	}
 }
 
-// readable is text as it is, other bytes as hexadecimal digits.
+// readable is text unchanged, other bytes as hexadecimal digits.
 func readable(b []byte) string {
 	cut := b[:min(len(b), maxText)]
 	for _, c := range cut {

@@ -125,7 +125,7 @@ func (l *conns) report() []Connection {
 		bytes += c.read + c.sent
 	}
 	out := make([]Connection, 0, len(l.list))
-	place := make(map[int]int) // of a connection in out: two may have turned out to be one
+	place := make(map[int]int) // of a connection in out: two may turn out to be one
 	for _, c := range l.list {
 		k := c.c.Resolve()
 		if i, ok := place[k.ID]; ok {
@@ -261,7 +261,7 @@ func (r *Recorder) trunks(rep *Report) {
 		s := &rep.Sessions[i]
 		key := pair{s.Client, s.Server}
 		if s.Client == "" {
-			key.client = s.ID // not known: a group of its own
+			key.client = s.ID // unknown: a group of its own
 		}
 		t := groups[key]
 		if t == nil {
@@ -324,8 +324,9 @@ func version(v uint32) string {
 	return fmt.Sprint(v)
 }
 
-// Spread reports whether there is more to say than connections show by themselves: a session or client over several
-// connections, slots that were all in use, sessions that failed, a trunk, or a layout.
+// Spread reports whether sessions show more than connections by themselves: a session or client
+// over several connections, slots that were all in use, sessions that failed, a trunk, or a
+// layout.
 func (r *Report) Spread() bool {
 	for i := range r.Sessions {
 		if s := &r.Sessions[i]; len(s.Connections) > 1 || s.Slots.Full > 0 || len(s.Failed) > 0 {

@@ -31,7 +31,7 @@ type session struct {
 	meter      meter
 }
 
-// Channel is what CREATE_SESSION said of a channel.
+// Channel is what CREATE_SESSION said about a channel.
 type Channel struct {
 	Slots    uint32 `json:"slots"`
 	Request  uint32 `json:"max_request_bytes"`
@@ -51,10 +51,10 @@ func (s *session) table(back bool) *table {
 	return &s.fore
 }
 
-// slots is how many slots there are up to the highest.
+// slots is the number of slots up to the highest.
 func slots(highest uint32) uint32 { return highest + min(1, ^highest) }
 
-// targeted takes a target of the server.
+// targeted notes a target of the server.
 func (s *session) targeted(highest uint32) {
 	s.target = slots(highest)
 	if s.least == 0 || s.target < s.least {
@@ -66,7 +66,7 @@ func (s *session) targeted(highest uint32) {
 	}
 }
 
-// created takes a CREATE_SESSION.
+// created handles a CREATE_SESSION.
 func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION4args) {
 	res, ok := o.Result.(*nfs4.CREATE_SESSION4res)
 	if !ok || o.Code != 0 || o.Status == "" {
@@ -86,7 +86,7 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 	}
 }
 
-// maxStatuses bounds the statuses and operations that are told apart.
+// maxStatuses bounds the statuses and operations that are distinguished.
 const maxStatuses = 64
 
 func add(m *map[string]uint64, key string) {
@@ -98,7 +98,7 @@ func add(m *map[string]uint64, key string) {
 	}
 }
 
-// sequence takes a call of a session.
+// sequence handles a call of a session.
 func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args) {
 	x := r.session(a.SaSessionid, v.Tx.Call.First)
 	if x == nil {
@@ -121,7 +121,7 @@ func (r *Recorder) sequence(v *rpc.View, o *rpc.Operation, a *nfs4.SEQUENCE4args
 	}
 }
 
-// callback takes a COMPOUND of the backward channel.
+// callback handles a COMPOUND of the backward channel.
 func (r *Recorder) callback(v *rpc.View) {
 	ops := v.Operations()
 	if len(ops) == 0 {

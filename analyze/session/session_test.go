@@ -89,7 +89,7 @@ func TestCaptures(t *testing.T) {
 		rep := record(t, file)
 		for i := range rep.Sessions {
 			s := &rep.Sessions[i]
-			// Sums have to agree, however the calls were spread.
+			// Sums must agree, however the calls were spread.
 			var calls, series uint64
 			var busy, answered int64
 			for _, c := range s.Connections {
@@ -128,7 +128,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestSpread: what the two captures were made for.
+// TestSpread checks what the two captures were made for.
 func TestSpread(t *testing.T) {
 	rep := record(t, "testdata/rxe-nfs41-nconnect.pcap.zst")
 	if s := rep.Sessions[0]; len(rep.Sessions) != 1 || len(s.Connections) != 4 || s.Granted.Slots != 4 || s.Slots.Most != 4 || s.Slots.Full == 0 || len(rep.Trunks) != 0 {
@@ -267,7 +267,7 @@ func TestDataServer(t *testing.T) {
 	}
 }
 
-// TestBounded: what is remembered is bounded, whatever peers send, and what is beyond is counted.
+// TestBounded: memory is bounded, whatever peers send, and the excess is counted.
 func TestBounded(t *testing.T) {
 	w := newWorld(t)
 	for i := range 1100 {

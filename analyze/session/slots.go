@@ -97,7 +97,7 @@ func (t *table) begin(r *Recorder, slot uint32, at int64) (wait time.Duration) {
 	return wait
 }
 
-// end gives a slot back.
+// end frees a slot.
 func (t *table) end(slot uint32, at int64) {
 	if at != 0 {
 		t.pass(at)

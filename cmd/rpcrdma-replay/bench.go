@@ -316,7 +316,7 @@ func (o *benchFlags) run(cmd *cobra.Command, s *cli.Streams, args []string) erro
 	return errors.Join(o.output(s, all, table, picture), failed)
 }
 
-// measure does all jobs under one setting.
+// measure runs all jobs under one setting.
 func (o *benchFlags) measure(ctx context.Context, s *cli.Streams, set setting, jobs []bench.Job, args []string, done, total int) ([]*bench.Result, error) {
 	var addr netip.AddrPort
 	m := &bench.Meter{Setting: set.Setting}

@@ -17,7 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs"
 )
 
-// fabricFlags choose a fabric and what its endpoints do.
+// fabricFlags choose a fabric and the options of its endpoints.
 type fabricFlags struct {
 	local         string
 	udpPort       uint16

@@ -72,7 +72,7 @@ func (f *faultPlan) resolve(w *workload.Workload) error {
 	})
 }
 
-// arm readies the fabric of the client's side.
+// arm prepares the fabric of the client's side.
 func (f *faultPlan) arm(o *site.Options) {
 	if f.client != nil {
 		o.Wrapped = f.client.Provider
@@ -85,7 +85,7 @@ func (f *faultPlan) requester(r transport.Requester) transport.Requester {
 	return f.client.Requester(r, run.OpOf)
 }
 
-// check says what cannot be done on a fabric.
+// check reports faults that a fabric cannot inject.
 func (f *faultPlan) check(fabric string, builtin bool) error {
 	if fabric == "tcp" && (f.client.Wants(fault.Credits, fault.RNR, fault.Disconnect) || f.server.Wants(fault.ErrChunk)) {
 		return cli.Usagef("--fault: credits, rnr, disconnect and err_chunk need RDMA")
@@ -96,7 +96,7 @@ func (f *faultPlan) check(fabric string, builtin bool) error {
 	return nil
 }
 
-// note says what faults were injected.
+// note says which faults were injected.
 func (f *faultPlan) note(r *report.Report) {
 	for _, p := range []*fault.Plan{f.client, f.server} {
 		for _, a := range []fault.Action{fault.Delay, fault.Drop, fault.Disconnect, fault.Credits, fault.ErrChunk, fault.RNR} {

@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// TestHostileText looks at every output for characters that bite, and at the plan
-// for the names as they were.
+// TestHostileText checks every output for dangerous characters, and the plan for the original
+// names.
 func TestHostileText(t *testing.T) {
 	for _, sample := range []string{samples + "/rocev2-nfs3-meta.pcap.zst", samples + "/rocev2-nfs41-recall.pcap"} {
 		dir := t.TempDir()
@@ -56,9 +56,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// hostileNames compares the names in the plan with those in a plan of the capture
-// as it was: there have to be as many, and they hold the hostile bytes, not
-// their escapes.
+// hostileNames compares the names in the plan with those in a plan of the unchanged capture:
+// their number must be equal, and they hold the hostile bytes, not their escapes.
 func hostileNames(t *testing.T, name, sample string) {
 	t.Helper()
 	kind := func(name string) (names map[string]bool, raw int) {

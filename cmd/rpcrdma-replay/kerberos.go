@@ -26,7 +26,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// flavors are the names of the ways to prove who calls, as in sec= of mount.nfs.
+// flavors are the names of the security flavors, as in sec= of mount.nfs.
 var flavors = map[string]oncrpc.Flavor{
 	"sys": oncrpc.AuthSys, "none": oncrpc.AuthNone, "krb5": oncrpc.PseudoKrb5, "krb5i": oncrpc.PseudoKrbI, "krb5p": oncrpc.PseudoKrbP,
 }
@@ -48,7 +48,7 @@ func (o *loginFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.service, "service", "", "`principal` of the server (default nfs/HOST)")
 }
 
-// ticketing is how calls are protected, and with what.
+// ticketing is how calls are protected, and with which credentials.
 type ticketing struct {
 	sec     string
 	service oncrpc.Service
@@ -94,7 +94,7 @@ func (o *loginFlags) open(server string) (*ticketing, error) {
 	return t, err
 }
 
-// claim notes the files that are read, so that none of them is written.
+// claim registers the input files, so that none of them is overwritten.
 func (o *loginFlags) claim(files *outfile.Files) {
 	for _, name := range []string{o.keytab, o.ccache, os.Getenv("KRB5CCNAME")} {
 		if name != "" {
@@ -115,7 +115,7 @@ func (t *ticketing) requester(ctx context.Context, r transport.Requester, versio
 	return g, nil
 }
 
-// preview adds the notes to what would be done.
+// preview adds the notes to the preview.
 func (t *ticketing) preview(w io.Writer, load *workload.Workload, layout bool) error {
 	for _, n := range t.notes(load, layout) {
 		if _, err := fmt.Fprintf(w, "note: %s\n", n); err != nil {
@@ -125,7 +125,7 @@ func (t *ticketing) preview(w io.Writer, load *workload.Workload, layout bool) e
 	return nil
 }
 
-// notes says what a flavor means for the comparison with the capture.
+// notes explains what a flavor means for the comparison with the capture.
 func (t *ticketing) notes(load *workload.Workload, layout bool) (notes []string) {
 	users, captured := 0, map[string]bool{}
 	for i := range load.Tables.Credentials {
@@ -175,8 +175,7 @@ type serverFlags struct {
 
 func isNFS(principal string) bool { return strings.HasPrefix(principal, "nfs/") }
 
-// hint is how clients name the flavor and the server when they mount; empty without
-// Kerberos.
+// hint is the mount option and the server name for clients; empty without Kerberos.
 func (o *serverFlags) hint() (option, host string) {
 	if flavors[o.preferred] < oncrpc.PseudoKrb5 {
 		return "", ""

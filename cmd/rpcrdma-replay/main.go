@@ -16,7 +16,7 @@ func main() {
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s *cli.Streams) int {
-	// All that this program shows is text without colors.
+	// This program's output has no colors.
 	s = &cli.Streams{In: s.In, Out: cli.Plain(s.Out), Err: cli.Plain(s.Err)}
 	return cli.Run(newRootCommand(s), args, s.Err, errDiffers, syscall.EPIPE)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
-// aPlan makes a plan of a capture, and beside it what the plan reads.
+// aPlan makes a plan from a capture, with the files that the plan reads.
 func aPlan(t *testing.T, sample string) []byte {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "trace.plan")
@@ -71,7 +71,7 @@ func outputsProgram() *clitest.Program {
 	}
 }
 
-// TestPlanDataIsInput names the data of a plan as the output of a run.
+// TestPlanDataIsInput names a plan's data file as the output of a run.
 func TestPlanDataIsInput(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "trace.plan")
@@ -96,8 +96,8 @@ func TestPlanDataIsInput(t *testing.T) {
 	}
 }
 
-// TestFlagRoles fails for a flag of which nobody has said whether it names a file.
+// TestFlagRoles fails for a flag without a declaration of whether it names a file.
 func TestFlagRoles(t *testing.T) { outputsProgram().CheckRoles(t) }
 
-// TestOutputIsInput names each output as the file that is read.
+// TestOutputIsInput names the input file as each output.
 func TestOutputIsInput(t *testing.T) { outputsProgram().CheckRefused(t) }

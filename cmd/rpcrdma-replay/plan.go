@@ -137,7 +137,7 @@ func (o *planOptions) run(ctx context.Context, s *cli.Streams, args []string) er
 			return err
 		}
 	} else {
-		whole = true // it may have been edited: see whether it holds together
+		whole = true // it may have been edited: check its consistency
 	}
 	if !whole {
 		h, err := plan.ReadHeader(name)
@@ -199,7 +199,7 @@ func (o *planOptions) check(args []string) (first, last int, err error) {
 // plan is made.
 const maxTables = 96 << 20
 
-// isPlan reports whether a file is a plan already.
+// isPlan reports whether a file is already a plan.
 func isPlan(name string) bool {
 	if name == "-" {
 		return false
@@ -280,7 +280,7 @@ func (o *planOptions) build(ctx context.Context, s *cli.Streams, files *outfile.
 	return damaged, nil
 }
 
-// maxAgain is how often a plan is made again, since servers turned out to be one.
+// maxAgain is how often a plan is made again because servers turned out to be one.
 const maxAgain = 4
 
 // once makes the plan. The reader is nil if the capture cannot be opened.

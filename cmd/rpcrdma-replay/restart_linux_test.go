@@ -82,8 +82,8 @@ func rpcTo(ctx context.Context, to transport.Requester, program, version, proced
 	return x.Err()
 }
 
-// TestRestart kills a server under load, twice, and starts it again. Clients of NFSv3
-// notice nothing but the time, those of NFSv4 reclaim, and what was committed is there.
+// TestRestart kills a server under load, twice, and starts it again. Clients of NFSv3 notice only
+// the delay, those of NFSv4 reclaim, and committed data is there.
 func TestRestart(t *testing.T) {
 	served := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -270,7 +270,7 @@ func (m *minor) connect() {
 	}
 }
 
-// reconnect learns that the server has restarted, and makes a client ID again.
+// reconnect detects that the server has restarted, and creates a new client ID.
 func (m *minor) reconnect() {
 	m.r.Helper()
 	want := nfs4.NFS4ERR_BADSESSION

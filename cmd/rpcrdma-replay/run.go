@@ -385,7 +385,7 @@ func calm() func() {
 	return func() { debug.SetGCPercent(old) }
 }
 
-// errDiffers means that a run did not go as captured. The report has already said so.
+// errDiffers means that a run differed from the capture. The report has already said so.
 var errDiffers = errors.New("the replay differs from the capture")
 
 func outcome(r *report.Report) error {
@@ -398,8 +398,8 @@ func outcome(r *report.Report) error {
 	return nil
 }
 
-// print writes the report. The file has it, too, if the run was interrupted: that
-// is the record of what was sent, and it says so.
+// print writes the report. The file gets it even if the run was interrupted: it is the record of
+// what was sent, and it says so.
 func (o *runFlags) print(s *cli.Streams, file *cli.Output, r *report.Report) error {
 	if file != nil {
 		if err := writeJSON(file, r); err != nil {
@@ -425,7 +425,7 @@ func writeJSON(w io.Writer, v any) error {
 // 256 MiB then.
 const defaultPlan = 64 << 20
 
-// text is how many bytes of text are read of a plan.
+// text is how many bytes of a plan's text are read.
 func (o *runFlags) text() int64 {
 	if o.limit == 0 {
 		return int64(o.memory.Scale(defaultPlan))
@@ -436,7 +436,7 @@ func (o *runFlags) text() int64 {
 	return int64(o.limit)
 }
 
-// limited says what to do about a plan that is too long.
+// limited adds advice to the error for a plan that is too long.
 func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload, error) {
 	var long *plan.TooLongError
 	if errors.As(err, &long) {
@@ -445,7 +445,7 @@ func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload,
 	return w, err
 }
 
-// load reads a plan, or makes one of a capture in a temporary place.
+// load reads a plan, or makes a temporary one from a capture.
 func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*workload.Workload, error) {
 	o.memory.Decoder() // a plan obeys the limit, too
 	if n := o.memory.Note(); n != "" {
@@ -481,7 +481,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 // target is the server of a run, and how it is reached.
 type target struct {
 	name string
-	// directory stands for the captured one. It is there on the built-in server.
+	// directory stands for the captured one. It exists on the built-in server.
 	directory string
 
 	fabric  *site.Fabric
@@ -518,7 +518,7 @@ func (o *runFlags) target(ctx context.Context, s *cli.Streams, files *outfile.Fi
 	return t, nil
 }
 
-// open finds the server and makes what leads to it.
+// open finds the server and opens the way to it.
 func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files, o *runFlags, server string, where site.Options) error {
 	if err := t.capture(files, o); err != nil {
 		return err
@@ -568,7 +568,7 @@ func (t *target) open(ctx context.Context, s *cli.Streams, files *outfile.Files,
 	return nil
 }
 
-// capture makes the file that our own packets go to.
+// capture makes the capture file of the program's own packets.
 func (t *target) capture(files *outfile.Files, o *runFlags) error {
 	switch {
 	case o.capture != "":
@@ -672,7 +672,7 @@ func (t *target) dial(ctx context.Context, _ int, c *plan.Connection) (transport
 	return t.tickets.requester(ctx, t.faults.requester(r), t.rpcVersion())
 }
 
-// rpcVersion is the version of NFS as RPC numbers it.
+// rpcVersion is the RPC version number of an NFS version.
 func (t *target) rpcVersion() uint32 {
 	if t.version == "3" {
 		return 3

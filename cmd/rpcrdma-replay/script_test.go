@@ -60,8 +60,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// raid makes a REMOVE at the server's root of the first op of a plan that has a
-// GETATTR, and lets it say that it changes nothing: raid PLAN NAME.
+// raid turns the first op of a plan that has a GETATTR into a REMOVE at the server's root that
+// claims to change nothing: raid PLAN NAME.
 func raid(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: raid PLAN NAME")

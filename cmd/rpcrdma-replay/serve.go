@@ -253,7 +253,7 @@ func (o *serveFlags) budget(s *cli.Streams) (*budget.Budget, error) {
 	}}), nil
 }
 
-// account says what the server has done until it was stopped, which is how it is meant to end.
+// account says what the server has done until it was stopped, which is its normal end.
 func account(s *cli.Streams, took time.Duration, listeners []named, held *budget.Budget, h transport.Handler) {
 	fmt.Fprintf(s.Err, "rpcrdma-replay: stopped after %s\n", took.Round(100*time.Millisecond))
 	for _, l := range listeners {
@@ -373,7 +373,7 @@ func (o *serveFlags) handler(s *cli.Streams) (h transport.Handler, what string, 
 	return srv, what, func() error { return errors.Join(srv.Close(), closeState()) }, nil
 }
 
-// kept opens what a server of a directory keeps for the next one; nil if it keeps
+// kept opens the state that a server of a directory keeps for its next start; nil if it keeps
 // nothing.
 func (o *serveFlags) kept(s *cli.Streams) (*stable.Dir, error) {
 	if o.state == "none" {
@@ -419,8 +419,8 @@ func defaultState(dir string) (string, error) {
 	return filepath.Join(home, "rpcrdma-replay", hex.EncodeToString(sum[:8])), nil
 }
 
-// courtesy is how long NFSv4 clients that are silent keep what nobody else wants: as
-// long as with Linux.
+// courtesy is how long silent NFSv4 clients keep state that conflicts with nobody: as long as
+// with Linux.
 const courtesy = 24 * time.Hour
 
 // maxRecording is the default for how many bytes of a capture are kept for answers.
@@ -439,7 +439,7 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	if n := o.limit.Note(); n != "" {
 		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
-	// A recording stays, what the decoder holds does not.
+	// The recording is kept, the decoder's memory is not.
 	rec, err := playback.Load(r, playback.Limits{Bytes: int64(o.limit.Scale(maxRecording)), Memory: o.limit.Decoder()})
 	if rec == nil {
 		return nil, "", nil, err
@@ -455,7 +455,7 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 	return h, what, func() error { return nil }, nil
 }
 
-// mounts says how a Linux client mounts the server.
+// mounts shows how a Linux client mounts the server.
 func (o *serveFlags) mounts(w io.Writer, listeners []named) {
 	tcp := netip.AddrPort{}
 	for _, l := range listeners {

@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/clitest"
 )
 
-// TestServeSignals ends a server by each signal: it says what it did, and its
-// capture can be read.
+// TestServeSignals stops a server with each signal: it says what it did, and its capture is
+// readable.
 func TestServeSignals(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-replay")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -33,8 +33,8 @@ func TestServeSignals(t *testing.T) {
 	}
 }
 
-// TestPlanSignals ends the making of a plan: neither the plan nor its data is
-// there, and the old ones are.
+// TestPlanSignals interrupts making a plan: neither the plan nor its data is there, and the old
+// files are unchanged.
 func TestPlanSignals(t *testing.T) {
 	bin := clitest.Binary(t, "rpcrdma-replay")
 	sample := samples + "/rocev2-nfs41-recall.pcap"
@@ -74,8 +74,7 @@ func TestPlanSignals(t *testing.T) {
 	}
 }
 
-// TestRunReport: what was there stays if a run cannot begin, and its report is
-// there if it can.
+// TestRunReport: the old file stays if a run cannot begin; otherwise the new report replaces it.
 func TestRunReport(t *testing.T) {
 	dir := t.TempDir()
 	report := filepath.Join(dir, "report.json")

@@ -37,7 +37,7 @@ func (e EType) String() string {
 	return "enctype " + strconv.Itoa(int(e))
 }
 
-// profile is what differs between the types with AES.
+// profile has the differences between the AES types.
 type profile struct {
 	key  int // bytes
 	mac  int // bytes of a truncated HMAC
@@ -91,8 +91,8 @@ func (k *Key) derive(usage uint32, purpose int) ([]byte, error) {
 	return e.DeriveKey(k.Value, purposes[purpose](usage))
 }
 
-// decrypt opens a message that is encrypted with k. A false result is a wrong
-// key, a damaged message, or a type that is not supported.
+// decrypt decrypts a message with k. False means a wrong key, a damaged message, or an
+// unsupported type.
 func (k *Key) decrypt(message []byte, usage uint32) ([]byte, bool) {
 	if k.EType.profile() != nil {
 		if !k.usable() {
@@ -112,7 +112,7 @@ func (k *Key) decrypt(message []byte, usage uint32) ([]byte, bool) {
 		}
 		return b[blockSize:], true
 	}
-	// The library slices before it looks at lengths.
+	// The library slices before it checks lengths.
 	e, err := crypto.GetEtype(int32(k.EType))
 	if err != nil || len(k.Value) != e.GetKeyByteSize() || len(message) < e.GetHMACBitLength()/8+e.GetConfounderByteSize() {
 		return nil, false

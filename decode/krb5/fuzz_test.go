@@ -15,8 +15,8 @@ import (
 	"github.com/rpcrdma/toolkit/internal/mutate"
 )
 
-// script is what two peers have said, for FuzzTransaction. It is made once, since
-// encrypting costs more than all that is tested.
+// script is a conversation of two peers, for FuzzTransaction. It is made once, since encryption
+// costs more than everything that is tested.
 type script struct {
 	keytab *Keytab
 	scene  *scene
@@ -86,8 +86,8 @@ func (s *scene) raw(seq uint32, service oncrpc.Service, number, args, results []
 	return s.exchange(s.cred(seq, service), s.verifier, body(initiator, args), s.mic(acceptor, xdr.AppendUint32(nil, seq)), body(acceptor, results))
 }
 
-// newScript plays the life of two contexts that have the same handle one after the
-// other, of one type and with the keys that a side may contribute or not.
+// newScript plays the lives of two successive contexts with the same handle, of one type and with
+// the keys that each side may contribute or not.
 func newScript(t testing.TB, e EType, keys int) *script {
 	key := newKey(AES256SHA1)
 	s := newScene(t, e)
@@ -114,8 +114,8 @@ func newScript(t testing.TB, e EType, keys int) *script {
 			s.exchange(none, s.verifier, fh, s.mic(acceptor, n), []byte{0, 0, 0, 2}))
 		x.sealed += 3
 	}
-	// What only the owner of the key can do wrong: bodies of other calls, and one
-	// that is too short.
+	// Errors that only the owner of the key can make: bodies of other calls, and one that is too
+	// short.
 	add(s.protected(109, 101, oncrpc.ServicePrivacy, 0, 0), s.protected(105, 101, oncrpc.ServiceIntegrity, 0, 0),
 		s.protected(110, 101, oncrpc.ServicePrivacy, -1, 7),
 		s.raw(106, oncrpc.ServicePrivacy, nil, []byte{1, 2}, []byte{3, 4}, 0, 0))
@@ -142,9 +142,8 @@ func newScripts(t testing.TB) []*script {
 	return list
 }
 
-// genuine: what was decrypted or verified is what the owner of the key has
-// protected, whatever happened to the message. If it was for another call, a
-// note says so.
+// genuine checks that decrypted or verified data is what the owner of the key has protected,
+// whatever happened to the message. If it was for another call, a note must say so.
 func genuine(t *testing.T, tx *transaction.Transaction, o *rpc.Opened, b *oncrpc.Body, seq uint32, protected func(uint32) []byte) {
 	data, own := o.Data, o.Sequence
 	switch {
@@ -164,8 +163,8 @@ func genuine(t *testing.T, tx *transaction.Transaction, o *rpc.Opened, b *oncrpc
 	}
 }
 
-// play shows all transactions to one View. It returns how many of them were
-// opened, call and reply.
+// play passes all transactions to one View. It returns how many of them were opened, call and
+// reply.
 func (s *script) play(t *testing.T, units [][]byte, limit int) (opened int) {
 	c := New(s.keytab, Options{Contexts: limit})
 	v := &rpc.View{Unwrap: c}

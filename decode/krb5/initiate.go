@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/cryptobyte"
 )
 
-// Ticket is what a client needs to prove to a service who it is.
+// Ticket is what a client needs to prove its identity to a service.
 type Ticket struct {
 	Client  Principal
 	Service string    // for messages to people
@@ -39,8 +39,8 @@ const (
 	contextFlags = flagMutual | 4 | 8 | 16 | 32
 )
 
-// NewRequest begins the creation of a context. Each Request is for one attempt: the
-// service takes an Authenticator only once.
+// NewRequest begins the creation of a context. Each Request is for one attempt: the service
+// accepts an Authenticator only once.
 func NewRequest(t *Ticket, now time.Time) (*Request, error) {
 	if !t.Session.usable() {
 		return nil, fmt.Errorf("contexts of %v are not supported: ask the KDC for one of AES", t.Session.EType)
@@ -88,10 +88,10 @@ func NewRequest(t *Ticket, now time.Time) (*Request, error) {
 	return r, err
 }
 
-// Token is what the service is sent.
+// Token is the message for the service.
 func (r *Request) Token() []byte { return r.token }
 
-// Finish checks the service's answer, and so that it has the ticket's key (mutual
+// Finish checks the service's answer, which proves that it has the ticket's key (mutual
 // authentication, RFC 4120, section 3.2.5).
 func (r *Request) Finish(answer []byte) (*Session, error) {
 	id, body, ok := initial(answer)

@@ -46,7 +46,7 @@ var checksums = map[EType]int64{AES128SHA1: 15, AES256SHA1: 16, AES128SHA256: 19
 // ETypes are the encryption types that contexts may have, the preferred ones first.
 var ETypes = []EType{AES256SHA384, AES256SHA1, AES128SHA256, AES128SHA1}
 
-// KDCRequest is a question to a KDC.
+// KDCRequest is a request to a KDC.
 type KDCRequest struct {
 	message []byte
 	nonce   int64
@@ -58,7 +58,7 @@ type KDCRequest struct {
 	keys    func(e EType, kvno uint32) []Key // that the reply may be encrypted with
 }
 
-// KDCError is an answer of a KDC that is no ticket (RFC 4120, section 5.9.1).
+// KDCError is an error from a KDC (RFC 4120, section 5.9.1).
 type KDCError struct {
 	Code int64
 	Text string // of the KDC, fit to be shown
@@ -270,12 +270,12 @@ func (r *KDCRequest) finish(tag uint8, kind int64, proof, body []byte) (err erro
 	return err
 }
 
-// Bytes is what the KDC is sent.
+// Bytes is the message for the KDC.
 func (r *KDCRequest) Bytes() []byte { return r.message }
 
 var errReply = errors.New("the KDC's reply is malformed")
 
-// Reply takes the KDC's answer, which may be a KDCError.
+// Reply decodes the KDC's answer, which may be a KDCError.
 func (r *KDCRequest) Reply(b []byte) (*Ticket, error) {
 	if e, ok := fields(b, tagError); ok {
 		code, ok := e.number(6)

@@ -25,8 +25,8 @@ type entry struct {
 // maxKeytab bounds a keytab in bytes.
 const maxKeytab = 1 << 20
 
-// FromEnvironment is the file that KRB5_KTNAME names, as libkrb5 reads it: a file
-// name, with or without "FILE:" before it. It is empty if the variable is.
+// FromEnvironment is the file that KRB5_KTNAME names, as in libkrb5: a file name, with or without
+// "FILE:" before it. It is empty if the variable is empty.
 func FromEnvironment(value string) (string, error) {
 	kind, rest, ok := strings.Cut(value, ":")
 	switch {
@@ -38,7 +38,7 @@ func FromEnvironment(value string) (string, error) {
 	return "", fmt.Errorf("KRB5_KTNAME: a keytab of type %q cannot be read: only FILE", kind)
 }
 
-// LoadKeytab reads a keytab. "FILE:" before its name is taken off.
+// LoadKeytab reads a keytab. A "FILE:" before its name is removed.
 func LoadKeytab(name string) (*Keytab, error) {
 	if rest, ok := strings.CutPrefix(name, "FILE:"); ok {
 		name = rest
@@ -69,7 +69,7 @@ func ParseKeytab(b []byte) (*Keytab, error) {
 	}
 	var in keytab.Keytab
 	if len(b) >= 6 {
-		// The error is not passed on: it quotes the bytes, which are keys.
+		// The error is not returned: it quotes the bytes, which are keys.
 		if in.Unmarshal(b) != nil {
 			return nil, errors.New("the keytab is damaged or cut short")
 		}
@@ -118,7 +118,7 @@ func (k *Keytab) open(principal string, t *encryptedData) ([]byte, bool) {
 	return nil, false
 }
 
-// lacks tells why a ticket could not be opened.
+// lacks says why a ticket could not be decrypted.
 func (k *Keytab) lacks(principal string, t *encryptedData) string {
 	what := fmt.Sprintf("%s (kvno %d, %v)", printable(principal), t.kvno, t.etype)
 	versions, types := map[uint32]bool{}, map[EType]bool{}
@@ -144,7 +144,7 @@ func (k *Keytab) lacks(principal string, t *encryptedData) string {
 	return "the keytab has no key of " + what
 }
 
-// printable makes a name from the wire fit for a note.
+// printable makes a name from the wire safe to print in a note.
 func printable(s string) string {
 	if len(s) > 256 {
 		s = s[:256] + "…"

@@ -76,8 +76,8 @@ func data(v *rpc.View) bool {
 	return v.CallErr == nil && v.Call.Cred.Flavor == oncrpc.RPCSecGSS && v.Call.GSS.Proc == oncrpc.GSSData
 }
 
-// TestSamples opens each message of the samples. What they say is compared by the
-// golden files of the commands.
+// TestSamples decrypts each message of the samples. The golden files of the commands compare the
+// contents.
 func TestSamples(t *testing.T) {
 	for _, c := range []struct {
 		name                string
@@ -120,7 +120,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestWithoutKey changes only tells which key is needed.
+// TestWithoutKey: without a key nothing is decrypted, and the summary names the needed key.
 func TestWithoutKey(t *testing.T) {
 	contexts := krb5.New(nil, krb5.Options{})
 	each(t, privacy, 0, contexts, func(v *rpc.View) {
@@ -187,8 +187,7 @@ func TestWrongKeytab(t *testing.T) {
 	}
 }
 
-// TestMisnamed: a keytab whose key is right opens tickets whatever it calls the
-// key.
+// TestMisnamed: a keytab with the right key decrypts tickets, whatever name it has for the key.
 func TestMisnamed(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(samples, privacy+".keytab"))
 	if err != nil {
@@ -264,8 +263,8 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// TestCut cuts messages at each byte: what is shown of a cut one is what is shown
-// of the whole.
+// TestCut cuts messages at each byte: the fields shown of a cut message are the same as those of
+// the whole one.
 func TestCut(t *testing.T) {
 	contexts := krb5.New(load(t, privacy), krb5.Options{})
 	w := rpc.View{Unwrap: contexts}
@@ -298,7 +297,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestAllocations holds the steady path to none.
+// TestAllocations: the steady path allocates nothing.
 func TestAllocations(t *testing.T) {
 	for _, name := range []string{privacy, integrity} {
 		contexts := krb5.New(load(t, name), krb5.Options{})

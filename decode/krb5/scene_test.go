@@ -19,8 +19,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// The scene plays client, server and KDC, with the library's encryption, so that
-// what opens the messages is compared with somebody else's code.
+// The scene plays client, server and KDC with the library's encryption, so that decryption is
+// tested against independent code.
 
 const service, realmName = "nfs/host", "REALM"
 
@@ -311,7 +311,7 @@ func (s *scene) keytab(k Key, kvno uint32) *Keytab {
 	return &Keytab{[]entry{{service + "@" + realmName, kvno, k}}}
 }
 
-// set shows a transaction to a View.
+// set passes a transaction to a View.
 func set(c *Contexts, tx *transaction.Transaction) *rpc.View {
 	v := &rpc.View{Unwrap: c}
 	v.Set(tx)

@@ -10,9 +10,9 @@ import (
 
 const blockSize = aes.BlockSize
 
-// sealer opens messages of one key and usage again and again, without
-// allocations: the derived keys are kept, unlike in the library, which derives
-// them for each message and copies it several times.
+// sealer decrypts any number of messages of one key and usage without allocations. It keeps the
+// derived keys, unlike the library, which derives them for each message and copies the message
+// several times.
 type sealer struct {
 	block     cipher.Block
 	hash      hash.Hash

@@ -5,8 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// sequence looks at the sequence number of a genuine call (RFC 2203, section
-// 5.3.3.1).
+// sequence checks the sequence number of a genuine call (RFC 2203, section 5.3.3.1).
 func (c *Contexts) sequence(x *context, v *rpc.View) {
 	tx, n := v.Tx, v.Call.GSS.Sequence
 	if n > maxSequence {

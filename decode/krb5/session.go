@@ -10,7 +10,7 @@ import (
 
 // Errors of tokens, for errors.Is.
 var (
-	// ErrToken is a token that is malformed, forged, or of somebody else's context.
+	// ErrToken is a token that is malformed, forged, or from another context.
 	ErrToken = errors.New("krb5: the token is not genuine")
 	// ErrSequence is a genuine token with another sequence number than the credential's.
 	ErrSequence = errors.New("krb5: the sequence number in the token is not that of the credential")
@@ -38,7 +38,7 @@ func newSession(own side, key, session, acceptor Key, next uint32) *Session {
 	return s
 }
 
-// keys are what this side makes tokens with, and their flags (RFC 4121, section 4.2.2).
+// keys are the keys with which this side makes tokens, and their flags (RFC 4121, section 4.2.2).
 func (s *Session) keys() (*keys, byte) {
 	if s.c.acceptor.key.Value != nil {
 		return &s.c.acceptor, byte(s.own) | flagSubkey
@@ -90,8 +90,8 @@ func (s *Session) Verify(token, data []byte) error {
 func (s *Session) BeginWrap(b []byte) (out []byte, at int) {
 	_, flags := s.keys()
 	at = len(b)
-	// EC and RRC are zero: nothing is filled up, nothing rotated. Linux, MIT and Heimdal
-	// read that, whatever they write themselves.
+	// EC and RRC are zero: no filler, no rotation. Linux, MIT and Heimdal accept that, whatever
+	// they send themselves.
 	b = s.header(b, tokenWrap, flags|flagSealed, 0)
 	var confounder [blockSize]byte
 	_, _ = rand.Read(confounder[:]) // cannot fail (crypto/rand)
@@ -116,9 +116,9 @@ func (s *Session) WrapSize(n int) int {
 	return tokenHeader + blockSize + n + tokenHeader + k.key.EType.profile().mac
 }
 
-// Unwrap opens a Wrap token of the other side, whose plaintext begins with the sequence
-// number seq. out.Data is what follows it, until the next use of out. A token that is
-// signed and not encrypted is refused: this is for privacy.
+// Unwrap decrypts a Wrap token of the other side, whose plaintext begins with the sequence number
+// seq. out.Data is what follows it, until the next use of out. A token that is signed and not
+// encrypted is refused: this is for privacy.
 func (s *Session) Unwrap(token []byte, seq uint32, out *rpc.Opened) error {
 	if len(token) >= tokenHeader && token[2]&flagSealed == 0 {
 		return ErrToken

@@ -104,7 +104,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestUnsealed refuses a Wrap token that is signed only where privacy is wanted.
+// TestUnsealed refuses a Wrap token that is only signed where privacy is required.
 func TestUnsealed(t *testing.T) {
 	s := newScene(t, AES256SHA1)
 	session := newSession(acceptor, s.sub, s.session, s.acceptor, 1)
@@ -156,7 +156,7 @@ func TestRequestByLibrary(t *testing.T) {
 	}
 }
 
-// TestImpostor answers requests with tokens that do not prove anything.
+// TestImpostor answers requests with tokens that prove nothing.
 func TestImpostor(t *testing.T) {
 	now := time.Now()
 	key, session := newKey(AES256SHA1), newKey(AES256SHA1)
@@ -210,8 +210,8 @@ func TestImpostor(t *testing.T) {
 	}
 }
 
-// TestAcceptBits flips bits of a request: none may be taken, but for those that nothing
-// protects and that mean nothing.
+// TestAcceptBits flips bits of a request: no such request may be accepted, except for bits that
+// are unprotected and have no meaning.
 func TestAcceptBits(t *testing.T) {
 	now := time.Now()
 	key := newKey(AES128SHA1)
@@ -268,7 +268,7 @@ func TestTicketTimes(t *testing.T) {
 	}
 }
 
-// TestSessionAllocs: tokens cost no memory of their own once a context is in use.
+// TestSessionAllocs: tokens allocate nothing once a context is in use.
 func TestSessionAllocs(t *testing.T) {
 	client, server := sessions(t, AES256SHA1)
 	var mic, token []byte

@@ -19,8 +19,8 @@ const (
 	tokenAPRep = 0x0200
 )
 
-// initial reads the framing of a token of context creation (RFC 2743, section
-// 3.1): what it is, and the Kerberos message in it.
+// initial reads the framing of a token of context creation (RFC 2743, section 3.1): its type, and
+// the Kerberos message in it.
 func initial(token []byte) (id uint16, body []byte, ok bool) {
 	s := cryptobyte.String(token)
 	var in, oid cryptobyte.String
@@ -63,12 +63,12 @@ var (
 	usageSign = [2]uint32{25, 23}
 )
 
-// keys are a base key and what is derived of it, when it is first needed.
+// keys are a base key and the keys derived from it, when they are first needed.
 type keys struct {
 	key  Key
 	seal [2]*sealer
 	sign [2]*signer
-	wrap [2]*signer // of Wrap tokens that are not encrypted
+	wrap [2]*signer // of unencrypted Wrap tokens
 }
 
 func (k *keys) sealer(s side) *sealer {
@@ -169,8 +169,8 @@ func (c *context) unwrap(token []byte, full int, s side, seq uint32, out *rpc.Op
 	return good
 }
 
-// unsealed opens a Wrap token that is signed only: the plaintext, then EC bytes
-// of checksum over it and the header with EC and RRC of zero.
+// unsealed verifies a Wrap token that is only signed: the plaintext, then EC bytes of checksum
+// over it and the header with EC and RRC of zero.
 func (c *context) unsealed(signer *signer, token []byte, full int, s side, seq uint32, out *rpc.Opened, ec, rrc int) verdict {
 	length := full - tokenHeader - ec
 	switch {
@@ -210,11 +210,11 @@ func (c *context) straight(b []byte, rrc int) []byte {
 	return r
 }
 
-// maxRotated is how large a buffer is kept.
+// maxRotated is the largest buffer that is kept.
 const maxRotated = 1 << 20
 
 // prefix decrypts the captured part of a token: the beginning of a chain of blocks can be decrypted without
-// the rest. Its checksum cannot be verified, so the sequence number has to be right.
+// the rest. Its checksum cannot be verified, so the sequence number must be right.
 func prefix(sealer *sealer, body []byte, text, length, rrc int, seq uint32, out *rpc.Opened) verdict {
 	if rrc != 0 {
 		return cut

@@ -142,7 +142,8 @@ func TestTokenBits(t *testing.T) {
 				if token[0] == 4 {
 					v = x.mic(token, data, initiator)
 				}
-				// RRC says only how the rest is arranged, so a rotation by the whole length is none.
+				// RRC only says how the rest is arranged, so a rotation by the whole length
+				// changes nothing.
 				if v == good && !(token[0] == 5 && (i/8 == 6 || i/8 == 7)) {
 					t.Errorf("%v: bit %d of %x flipped and not found", e, i, token)
 				}
@@ -277,15 +278,15 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// newPrivate makes a call with whatever keys.
+// newPrivate makes a call with the given keys.
 func newPrivate(s *scene) *transaction.Transaction {
 	o := *s
 	o.sub, o.acceptor = newKey(AES256SHA1), newKey(AES256SHA1)
 	return o.private(1)
 }
 
-// TestForged: who does not have the key cannot write notes into the state of a
-// context, and what he sends is marked.
+// TestForged: a sender without the key cannot change the state of a context, and its messages are
+// marked.
 func TestForged(t *testing.T) {
 	s := newScene(t, AES256SHA1)
 	key := newKey(AES256SHA1)
@@ -306,7 +307,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestPeek opens what is known, and says nothing of what is not.
+// TestPeek decrypts calls of known contexts, and adds no notes about others.
 func TestPeek(t *testing.T) {
 	s := newScene(t, AES128SHA1)
 	key := newKey(AES256SHA1)
@@ -465,8 +466,8 @@ func FuzzKeytab(f *testing.F) {
 	})
 }
 
-// FuzzToken goes through all that is read of the tokens of a context's creation:
-// with the right keys for each layer, so that it gets behind the encryption.
+// FuzzToken covers everything that is read of the tokens of a context's creation, with the right
+// keys for each layer, so that it gets past the encryption.
 func FuzzToken(f *testing.F) {
 	s := newScene(f, AES256SHA1)
 	f.Add(s.request(newKey(AES256SHA1), 3), []byte{})

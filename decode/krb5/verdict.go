@@ -1,6 +1,6 @@
 package krb5
 
-// verdict is what became of a token.
+// verdict is the result of checking a token.
 type verdict uint8
 
 const (

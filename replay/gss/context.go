@@ -22,8 +22,7 @@ const maxSequence = 0x80000000
 // maxHandle bounds the handles that servers choose: a credential has 400 bytes.
 const maxHandle = 256
 
-// rounds is how many answers of a server the creation of a context may take. Kerberos
-// needs one.
+// rounds is how many replies of a server the creation of a context may take. Kerberos needs one.
 const rounds = 3
 
 // secContext is a security context with a server.
@@ -91,7 +90,7 @@ func (r *Requester) create(ctx context.Context) (*secContext, error) {
 			return nil, err
 		}
 		if done {
-			// A context is renewed before its end: a call that is under way then is not
+			// A context is renewed before its end, so that a call in flight at that time is not
 			// refused.
 			margin := min(t.End.Sub(now)/10, 30*time.Second)
 			return &secContext{handle: c.cred.Handle, window: c.result.Window, session: c.session, end: t.End.Add(-margin)}, nil
@@ -126,14 +125,14 @@ func (c *creation) encode() {
 	c.call.Stream = xdr.AppendOpaque(h.Append(c.call.Stream[:0]), c.token)
 }
 
-// round sends a token and takes the answer. done says that the context is complete.
+// round sends a token and receives the answer. done says that the context is complete.
 func (c *creation) round(ctx context.Context) (done bool, err error) {
 	r := c.r
 	c.call = transport.Call{XID: r.xid(), MaxReply: maxInitReply, Timeout: r.o.Timeout}
 	c.encode()
 	if c.cred.Proc == oncrpc.GSSInit {
-		// A server takes an Authenticator once. If the connection is lost, nobody knows
-		// whether it has; the next attempt has one of the same length.
+		// A server accepts an Authenticator once. After a lost connection it is unknown whether
+		// it did; the next attempt uses a new one of the same length.
 		c.call.Again = func(*transport.Call) {
 			old, request, n := c.token, c.request, len(c.call.Stream)
 			if c.begin() == nil {
@@ -198,8 +197,8 @@ func (c *creation) round(ctx context.Context) (done bool, err error) {
 // maxInitReply is the largest reply to a call that creates a context, in bytes.
 const maxInitReply = 4096
 
-// destroy tells the server that a context is no longer needed. What becomes of that is
-// of no interest: the server also forgets it by itself.
+// destroy tells the server that a context is no longer needed. The outcome does not matter: the
+// server eventually forgets the context by itself.
 func (r *Requester) destroy(g *secContext) {
 	ctx, cancel := context.WithTimeout(context.Background(), destroyTime)
 	defer cancel()

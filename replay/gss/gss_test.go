@@ -30,7 +30,7 @@ var services = map[string]oncrpc.Service{"krb5": oncrpc.ServiceNone, "krb5i": on
 
 func flavorOf(s oncrpc.Service) oncrpc.Flavor { return oncrpc.PseudoKrb5 + oncrpc.Flavor(s-1) }
 
-// bed is a server with Kerberos, and what leads to it.
+// bed is a server with Kerberos and the connections to it.
 type bed struct {
 	t       *testing.T
 	realm   *krbtest.Realm
@@ -40,7 +40,7 @@ type bed struct {
 	lose    atomic.Bool
 }
 
-// ServeRPC implements transport.Handler: the server, with a fault that may be armed.
+// ServeRPC implements transport.Handler: the server, with an optional fault.
 func (b *bed) ServeRPC(x transport.Exchange) {
 	if b.lose.CompareAndSwap(true, false) {
 		x = lossy{x}
@@ -109,8 +109,7 @@ func (b *bed) secure(inner transport.Requester, s oncrpc.Service, who string) *g
 	return r
 }
 
-// work makes a directory and a file in it that fits into no message, and reads all of it
-// again.
+// work creates a directory and in it a file too large for one message, and reads everything back.
 func work(ctx context.Context, fs client.FS, size int) error {
 	root, err := fs.Root(ctx, "/")
 	if err != nil {
@@ -201,8 +200,8 @@ func TestFlavors(t *testing.T) {
 	}
 }
 
-// TestETypes has contexts of all types that the library makes tickets of. Its keys of
-// AES256SHA384 are too short; package krb5 tests that type.
+// TestETypes creates contexts of all encryption types for which the library makes tickets. Its
+// keys of AES256SHA384 are too short; package krb5 tests that type.
 func TestETypes(t *testing.T) {
 	for _, e := range []krb5.EType{krb5.AES128SHA1, krb5.AES256SHA1, krb5.AES128SHA256} {
 		b := newBed(t, site.Options{Name: "tcp"}, e, accept.Options{})
@@ -232,7 +231,7 @@ func TestNotAllowed(t *testing.T) {
 		}
 		var denied *client.DeniedError
 		fs := client.NewV3(rpc)
-		root, err := fs.Root(t.Context(), "/") // MOUNT tells the flavors, and so is for everybody
+		root, err := fs.Root(t.Context(), "/") // MOUNT lists the flavors, so it is open to everybody
 		if err != nil {
 			t.Error(err)
 		}
@@ -256,7 +255,7 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// TestSecinfo asks which flavors there are, with one that is not among them.
+// TestSecinfo asks for the allowed flavors with one that is not among them.
 func TestSecinfo(t *testing.T) {
 	b := newBed(t, site.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{}, oncrpc.PseudoKrbP, oncrpc.PseudoKrb5)
 	secure := b.secure(b.dial(), oncrpc.ServicePrivacy, "root")
@@ -310,7 +309,7 @@ func TestSecinfo(t *testing.T) {
 	}
 }
 
-// TestIdentity tells principals apart that are the same user, and maps those in the list.
+// TestIdentity distinguishes principals that are the same user, and maps those in the list.
 func TestIdentity(t *testing.T) {
 	b := newBed(t, site.Options{Name: "tcp"}, krb5.AES256SHA1, accept.Options{})
 	ctx := t.Context()
@@ -338,7 +337,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestRenewal lets a server forget contexts, and tickets expire.
+// TestRenewal makes a server forget contexts, and tickets expire.
 func TestRenewal(t *testing.T) {
 	for _, fabric := range []string{"tcp", "iwarp"} {
 		b := newBed(t, site.Options{Name: fabric}, krb5.AES256SHA1, accept.Options{Contexts: 1})
@@ -414,8 +413,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestReconnect loses connections with calls under way: the server must take their
-// repetitions, which have new sequence numbers.
+// TestReconnect loses connections with calls in flight: the server must accept their
+// retransmissions, which have new sequence numbers.
 func TestReconnect(t *testing.T) {
 	for _, fabric := range []string{"tcp", "iwarp", "rocev2"} {
 		for _, service := range services {

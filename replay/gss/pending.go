@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// pending is a call of our user, and what is sent for it.
+// pending is a call from the layer above, and what is sent for it.
 type pending struct {
 	r       *Requester
 	user    *transport.Call
@@ -46,7 +46,7 @@ func newPending() *pending {
 
 var pendings sync.Pool
 
-// kept is how large buffers may be to be kept for other calls, in bytes.
+// kept is the largest size in bytes of buffers that are kept for other calls.
 const kept = 2 << 20
 
 func (p *pending) begin(r *Requester, c *transport.Call) {
@@ -93,16 +93,17 @@ func (p *pending) build(g *secContext) error {
 	return p.encode()
 }
 
-// resend is called before the call is sent on another connection: the server may have
-// seen its sequence number, and would be silent then. The new one has the same length.
+// resend is called before the call is sent on another connection: the server may have seen its
+// sequence number, and would then drop it silently. The encoding with the new number has the same
+// length.
 func (p *pending) resend(*transport.Call) {
 	if len(p.seqs) < maxResend {
 		_ = p.encode()
 	}
 }
 
-// maxResend is how many sequence numbers of one call are remembered. With more, calls are
-// repeated as they are.
+// maxResend is how many sequence numbers of one call are remembered. After that, calls are
+// repeated unchanged.
 const maxResend = 16
 
 // Overhead of a reply in bytes: the verifier, and either the sequence number, two
@@ -182,8 +183,8 @@ func (p *pending) done(*transport.Call) {
 	r.pump()
 }
 
-// take looks at the reply, or the failure. It reports false if the call is to be sent
-// again, with another context.
+// take examines the reply, or the failure. It returns false if the call must be sent again with
+// another context.
 func (p *pending) take() bool {
 	c := p.user
 	c.Times.Sent, c.Times.Replied = p.call.Times.Sent, p.call.Times.Replied
@@ -264,8 +265,8 @@ func (p *pending) open(m *transport.Message) error {
 	return nil
 }
 
-// verified finds the sequence number that the reply's verifier is over (RFC 2203, section
-// 5.3.3.2): that of the call, or of one of its repetitions. g.mu is held.
+// verified finds the sequence number that the reply's verifier covers (RFC 2203, section
+// 5.3.3.2): that of the call, or of one of its retransmissions. g.mu is held.
 func (p *pending) verified(h *oncrpc.Reply) (seq uint32, ok bool) {
 	if h.Verf.Flavor != oncrpc.RPCSecGSS {
 		return 0, false
@@ -279,7 +280,7 @@ func (p *pending) verified(h *oncrpc.Reply) (seq uint32, ok bool) {
 	return 0, false
 }
 
-// integrity takes rpc_gss_integ_data apart: what the checksum is over, and the checksum.
+// integrity splits rpc_gss_integ_data into the bytes that the checksum covers, and the checksum.
 func integrity(b []byte) (body, sum []byte, ok bool) {
 	var r xdr.Reader
 	r.Reset(b, len(b))
@@ -297,7 +298,7 @@ func (p *pending) fail(err error) {
 	p.end()
 }
 
-// end gives the call back to our user.
+// end returns the call to the layer above.
 func (p *pending) end() {
 	c := p.user
 	if c.Release != nil {

@@ -16,12 +16,12 @@ import (
 
 // Options of a Requester.
 type Options struct {
-	// Service is how calls are protected: none (krb5), integrity (krb5i), privacy (krb5p).
+	// Service is the protection of calls: none (krb5), integrity (krb5i), privacy (krb5p).
 	Service oncrpc.Service
-	// Tickets returns a ticket for the server: another one than before if that is about
-	// to expire. It may block.
+	// Tickets returns a ticket for the server, and a new one if the previous one is about to
+	// expire. It may block.
 	Tickets func(ctx context.Context) (*krb5.Ticket, error)
-	// Program and Version have the procedure NULL that contexts are created with.
+	// Program and Version are those whose NULL procedure creates contexts.
 	Program, Version uint32
 	// Timeout bounds the creation of a context (30 s).
 	Timeout time.Duration
@@ -79,7 +79,7 @@ func New(ctx context.Context, inner transport.Requester, o Options) (*Requester,
 	return r, nil
 }
 
-// xid is the next transaction id. It is chosen here, since verifiers are over it.
+// xid is the next transaction id. It is chosen here, since verifiers cover it.
 func (r *Requester) xid() uint32 {
 	for {
 		if x := r.lastXID.Add(1); x != 0 {
@@ -120,8 +120,8 @@ func (r *Requester) enqueue(p *pending) {
 	r.pump()
 }
 
-// pump sends what waits, in order, as far as there is a context and room in its window.
-// One goroutine does so at a time, so that sequence numbers are sent in order.
+// pump sends the waiting calls in order, while there is a context and room in its window. Only
+// one goroutine does so at a time, so that sequence numbers are sent in order.
 func (r *Requester) pump() {
 	r.mu.Lock()
 	if r.pumping {
@@ -188,7 +188,7 @@ func (r *Requester) renew() {
 	r.pump()
 }
 
-// drop makes sure that a context which the server does not know is not used again.
+// drop ensures that a context unknown to the server is not used again.
 func (r *Requester) drop(g *secContext) {
 	r.mu.Lock()
 	if r.current == g {
@@ -197,7 +197,7 @@ func (r *Requester) drop(g *secContext) {
 	r.mu.Unlock()
 }
 
-// landed makes room for the next call.
+// landed frees the room of a finished call for the next one.
 func (r *Requester) landed() {
 	r.mu.Lock()
 	r.inFlight--
@@ -261,8 +261,8 @@ func (r *Requester) Free(b []byte) { r.inner.Free(b) }
 // Peer implements transport.Requester.
 func (r *Requester) Peer() transport.Peer { return r.inner.Peer() }
 
-// Serve implements transport.Requester. Calls of the server are not protected: a client
-// says in CREATE_SESSION that they come with AUTH_SYS or AUTH_NONE.
+// Serve implements transport.Requester. Calls from the server are not protected: a client asks in
+// CREATE_SESSION for AUTH_SYS or AUTH_NONE.
 func (r *Requester) Serve(h transport.Handler) { r.inner.Serve(h) }
 
 // Stats implements transport.Requester.

@@ -20,7 +20,7 @@ import (
 // direct is a Requester without a transport: calls go to a handler, and replies through
 // mangle.
 type direct struct {
-	transport.Requester // whatever else is used panics
+	transport.Requester // any other use panics
 	h                   transport.Handler
 	mangle              func(reply []byte) []byte
 	calls               int
@@ -61,7 +61,7 @@ func (d *direct) Do(_ context.Context, c *transport.Call) error {
 	return nil
 }
 
-// echo answers with the arguments.
+// echo replies with the arguments.
 var echo = transport.HandlerFunc(func(x transport.Exchange) {
 	m := x.Call()
 	var h oncrpc.Call
@@ -79,8 +79,8 @@ func plainCall(args []byte) *transport.Call {
 
 func intact(b []byte) []byte { return b }
 
-// TestTamperedReplies flips each bit of replies: the client must not take any results
-// from them that the server has not sent.
+// TestTamperedReplies flips each bit of replies: the client must not accept any results that the
+// server has not sent.
 func TestTamperedReplies(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES128SHA1)
 	d := &direct{h: accept.New(echo, accept.Options{Keytab: realm.Keytab()}), mangle: intact}
@@ -115,7 +115,7 @@ func TestTamperedReplies(t *testing.T) {
 	}
 }
 
-// TestSwappedReplies gives a client the reply to another call of its own.
+// TestSwappedReplies gives a client the reply to another of its calls.
 func TestSwappedReplies(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES256SHA1)
 	d := &direct{h: accept.New(echo, accept.Options{Keytab: realm.Keytab()}), mangle: intact}
@@ -133,7 +133,7 @@ func TestSwappedReplies(t *testing.T) {
 		if err := r.Do(t.Context(), plainCall([]byte("the other ok"))); !errors.Is(err, transport.ErrBadReply) {
 			t.Errorf("%s: %v", sec, err)
 		}
-		// The verifier of this reply, the results of that one.
+		// The verifier of one reply, the results of the other.
 		if service != oncrpc.ServiceNone {
 			d.mangle = func(b []byte) []byte {
 				var h oncrpc.Reply
@@ -148,8 +148,8 @@ func TestSwappedReplies(t *testing.T) {
 	}
 }
 
-// TestHostileServer creates contexts with a server that does not have the key, or denies
-// whatever it is sent.
+// TestHostileServer creates contexts with a server that does not have the key, or denies every
+// call.
 func TestHostileServer(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES256SHA1)
 	d := &direct{h: accept.New(echo, accept.Options{Keytab: realm.Keytab()})}
@@ -193,7 +193,7 @@ func TestHostileServer(t *testing.T) {
 		var h oncrpc.Reply
 		var res oncrpc.GSSInitResult
 		if h.Decode(b, len(b)) == nil && res.Decode(h.Payload) && len(res.Token) > 0 {
-			return b // contexts are created as ever
+			return b // contexts can be created again
 		}
 		deny := oncrpc.Reply{XID: binary.BigEndian.Uint32(b), Stat: oncrpc.Denied, Reject: oncrpc.AuthError, AuthStat: oncrpc.AuthGSSCtxProblem}
 		return deny.Append(nil)

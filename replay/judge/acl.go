@@ -9,8 +9,8 @@ import (
 )
 
 // normalACL brings the lists of two results of GETACL into one form, if they differ: it
-// sorts entries by type and ID, and adds a mask that equals the group where there is
-// none. It reports whether that has changed anything.
+// sorts entries by type and ID, and adds a mask equal to the group where there is none. It
+// reports whether that has changed anything.
 func normalACL(want, have xdr.Message) bool {
 	a, ok := want.(*nfsacl.GETACL3res)
 	if !ok {

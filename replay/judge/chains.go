@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// chain is a directory that is listed by several calls, each of which goes on where the one
-// before it has ended. No name may come twice, unless the directory changes meanwhile.
+// chain is a listing of a directory over several calls, each of which continues where the
+// previous one ended. No name may come twice, unless the directory changes meanwhile.
 type chain struct {
 	names map[string]struct{}
 	// changes is how often this run had changed the directory when the listing began.
@@ -22,7 +22,7 @@ const (
 	maxListed = 1 << 13 // names of one
 )
 
-// listed checks that no name of a listing comes twice, in one reply or in several.
+// listed checks that no name comes twice in a listing, in one reply or in several.
 func (j *Judge) listed(v *verdict.Judgement, r *Reply) {
 	at := readdir(r.Op)
 	n, name := entriesOf(r.Result)
@@ -50,14 +50,14 @@ func (j *Judge) listed(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// follow is the listing that a READDIR goes on with; nil if it is a new one.
+// follow is the listing that a READDIR continues; nil if it starts a new one.
 func (h *history) follow(o *plan.Op, at int) *chain {
 	list := o.Args
 	if at >= 0 {
 		list = o.Compound.Ops[at].Args
 	}
 	for i := range list {
-		// If it goes on in the middle of the earlier reply, names come again.
+		// If it continues in the middle of the earlier reply, names come again.
 		if f := &list[i]; f.Kind == plan.FieldCookie && f.Zero {
 			c := h.chains[f.Op]
 			delete(h.chains, f.Op)

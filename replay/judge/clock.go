@@ -14,13 +14,13 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// clocks checks that what counts changes does so: a change attribute, a ctime or an mtime that
-// a reply had before a call was sent must not come back after that call has changed the object
-// (RFC 8881, section 5.8.1.4; RFC 1813, section 2.6). It needs no captured value.
+// clocks checks that attributes that record changes move on: a change attribute, a ctime or an
+// mtime that a reply had before a call was sent must not come back after that call has changed
+// the object (RFC 8881, section 5.8.1.4; RFC 1813, section 2.6). It needs no captured value.
 //
-// A server may take the same time twice for what happens within one tick of its clock. So the
-// call has to have been sent at least a tick after the reply with the old value came: whatever
-// the server's clock says, at least a tick has gone by on it.
+// A server may use the same time for two changes within one tick of its clock. So the call has to
+// have been sent at least a tick after the reply with the old value came: whatever the server's
+// clock says, it has then advanced by at least a tick.
 type clocks struct {
 	tick    time.Duration
 	fine    bool // some time has digits below a millisecond: the file system counts in less
@@ -30,17 +30,17 @@ type clocks struct {
 // maxClocks is how many objects are followed.
 const maxClocks = 1 << 16
 
-// coarse is what a file system may count times in that shows none below a millisecond: FAT
-// counts in 2 s.
+// coarse is the possible unit of time of a file system that shows no times below a millisecond:
+// FAT uses 2 s.
 const coarse = 2 * time.Second
 
 type clock struct {
 	change, ctime, mtime reading
-	// data and any are the latest calls that have changed the bytes, and anything.
+	// data and any are the latest calls that have changed the bytes, and anything at all.
 	data, any interval
 }
 
-// reading is a value, and when the first reply came that had it.
+// reading is a value, and the time of the first reply that had it.
 type reading struct {
 	is    uint64
 	since time.Time
@@ -61,7 +61,7 @@ func (c *clocks) of(object int) *clock {
 	return k
 }
 
-// granularity is for how long the server may show the same time.
+// granularity is how long the server may show the same time.
 func (c *clocks) granularity() time.Duration {
 	if !c.fine {
 		return max(c.tick, coarse)
@@ -69,7 +69,7 @@ func (c *clocks) granularity() time.Duration {
 	return c.tick
 }
 
-// observation is what a reply says of an object, after operation at.
+// observation is what a reply says about an object after operation at.
 type observation struct {
 	at, object       int
 	change           uint64
@@ -91,7 +91,7 @@ type movement struct {
 	}
 }
 
-// still checks a reply, and takes in what it says and what its call has changed.
+// still checks a reply, and learns what it says and what its call has changed.
 func (j *Judge) still(v *verdict.Judgement, r *Reply) {
 	h := j.history(r.World)
 	c := &h.clocks
@@ -134,7 +134,7 @@ func (j *Judge) still(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// moved checks that what counts changes has moved on, and keeps it.
+// moved checks that a value that records changes has moved on, and keeps it.
 func (c *clocks) moved(v *verdict.Judgement, r *Reply, k *clock, o *observation, m *movement) {
 	data, any := k.data.before(r.Issued), k.any.before(r.Issued)
 	for _, d := range m.done {
@@ -164,7 +164,7 @@ func (c *clocks) moved(v *verdict.Judgement, r *Reply, k *clock, o *observation,
 	}
 }
 
-// timesSet checks that times that a call has set are there.
+// timesSet checks that the times that a call has set are shown.
 func (j *Judge) timesSet(v *verdict.Judgement, op *plan.Op, o *observation, m *movement) {
 	check := func(name string, was *time.Time, has bool, is time.Time) {
 		if was != nil && has && !ledger.SameTime(*was, is) {
@@ -181,8 +181,8 @@ func (j *Judge) timesSet(v *verdict.Judgement, op *plan.Op, o *observation, m *m
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// before is when a call was sent whose reply had come when another one was sent; zero if it
-// had not.
+// before is the time at which a call was sent, if its reply had come when another one was sent;
+// zero otherwise.
 func (i *interval) before(sent time.Time) time.Time {
 	if i.replied.IsZero() || i.replied.After(sent) {
 		return time.Time{}
@@ -196,8 +196,8 @@ func (i *interval) later(than interval) {
 	}
 }
 
-// disturbed reports whether another call that changes an object was under way together with
-// an op.
+// disturbed reports whether another call that changes an object was in flight together with an
+// op.
 func (j *Judge) disturbed(o *plan.Op, object int) bool {
 	found := false
 	j.moments.together(o, object, func(*plan.Op) bool { found = true; return false })

@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestStill: a time that comes back after a change is a mistake, unless the server's clock may
-// not have moved on, a client has set it, or the change may have come before.
+// TestStill: a time that comes back after a change is an error, unless the server's clock may not
+// have advanced, a client has set the time, or the change may have come before.
 func TestStill(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
@@ -71,7 +71,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestHandles: one handle is of one file; one file may have several.
+// TestHandles: a handle belongs to one file; a file may have several handles.
 func TestHandles(t *testing.T) {
 	h := handles{}
 	for i, c := range []struct {

@@ -9,14 +9,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// comparison walks two results side by side. It says where they differ; what that
-// means for the verdict is up to its caller.
+// comparison walks two results side by side and notes where they differ. The caller decides what
+// that means for the verdict.
 type comparison struct {
 	want, have tree
 	ignore     map[string]bool // fields that are not compared
 	subject    subject
 
-	equivalent codeSet          // differences that make none
+	equivalent codeSet          // differences that do not matter
 	explained  []verdict.Reason // those that another call explains
 	different  []verdict.Reason // the others
 	// missing and extra are names of directory entries that only one side has.
@@ -24,13 +24,13 @@ type comparison struct {
 	names          map[string]int32
 }
 
-// subject tells what results are about. A nil function says no.
+// subject describes the object of results. A nil function means no.
 type subject struct {
-	// directory tells whether operation i of a COMPOUND, -1 outside, is about a
-	// directory; exclusive, whether what it returns follows an exclusive create.
+	// directory reports whether operation i of a COMPOUND, -1 outside, is about a directory;
+	// exclusive, whether its results follow an exclusive create.
 	directory, exclusive func(i int) bool
-	// moment says why fields that change with the object may have been read at
-	// another moment; its Code is None if they were not.
+	// moment is the reason why fields that change with the object may have been read at a
+	// different time; its Code is None if they were not.
 	moment  func() verdict.Reason
 	reading bool // the results of a READ of NFSv3
 }
@@ -39,7 +39,7 @@ func (s *subject) at(i int) place {
 	return place{directory: s.directory != nil && s.directory(i), exclusive: s.exclusive != nil && s.exclusive(i)}
 }
 
-// place is what is known of the object that fields belong to.
+// place describes the object that fields belong to.
 type place struct {
 	directory, symlink, exclusive bool
 	entry                         string // its name in the listing that it is part of
@@ -84,7 +84,7 @@ func (c *comparison) level(want, have int32, path []string, at place) {
 	c.unexpected(want, have, path, at)
 }
 
-// expected compares what the captured reply has with what the live one has.
+// expected compares the fields of the captured reply with those of the live one.
 func (c *comparison) expected(want, have int32, path []string, at place) {
 	hint := have + 1
 	first, end := c.want.children(want)
@@ -97,7 +97,7 @@ func (c *comparison) expected(want, have int32, path []string, at place) {
 			continue
 		}
 		if n.name == "type" && n.kind == enum {
-			at.directory, at.symlink = n.num == 2, n.num == 5 // what follows is about that
+			at.directory, at.symlink = n.num == 2, n.num == 5 // the next fields are about that
 		}
 		if want < 0 && n.index >= 0 {
 			at = c.subject.at(n.index)
@@ -113,7 +113,7 @@ func (c *comparison) expected(want, have int32, path []string, at place) {
 	}
 }
 
-// pair compares node i of the captured reply with node j of the live one, -1 if it has
+// pair compares node i of the captured reply with node j of the live one; -1 means that it has
 // none.
 func (c *comparison) pair(k class, i, j int32, path []string, at place) {
 	n := &c.want.nodes[i]
@@ -136,7 +136,7 @@ func (c *comparison) pair(k class, i, j int32, path []string, at place) {
 			c.note(k, full, n, h, at)
 		}
 	case k == optional && n.name != "attributes":
-		// A delegation, for instance: another kind of it is another choice.
+		// For instance a delegation: another kind is another choice of the server.
 		before := len(c.different)
 		c.level(i, j, full, at)
 		if len(c.different) > before {
@@ -144,12 +144,12 @@ func (c *comparison) pair(k class, i, j int32, path []string, at place) {
 			c.note(k, full, n, h, at)
 		}
 	default:
-		// What a server may leave out is compared if both have sent it.
+		// Optional fields are compared if both servers have sent them.
 		c.level(i, j, full, at)
 	}
 }
 
-// unexpected notes what only the live server has sent.
+// unexpected notes fields that only the live server has sent.
 func (c *comparison) unexpected(want, have int32, path []string, at place) {
 	hint := want + 1
 	first, end := c.have.children(have)
@@ -169,8 +169,8 @@ func (c *comparison) unexpected(want, have int32, path []string, at place) {
 	}
 }
 
-// entries compares lists by name, whatever their order. What stands beside them (the
-// end of the list) is up to the caller.
+// entries compares lists by name, in any order. Their sibling fields (the end of the list) are up
+// to the caller.
 func (c *comparison) entries(want, have int32, path []string) {
 	if c.names == nil {
 		c.names = map[string]int32{}
@@ -218,7 +218,7 @@ func isEntry(n *leaf) bool {
 	return n.index >= 0 && strings.HasPrefix(n.typ, "entry") || n.name == "lxr_names"
 }
 
-// same compares all that two nodes hold.
+// same compares everything below two nodes.
 func (c *comparison) same(i, j int32) bool {
 	a, b := c.want.nodes[i:c.want.nodes[i].end], c.have.nodes[j:c.have.nodes[j].end]
 	if len(a) != len(b) {
@@ -248,7 +248,7 @@ func (c *comparison) note(k class, path []string, want, have *leaf, at place) {
 	c.differs(path, w, h, at)
 }
 
-// harmless says why a difference makes none; None if it does.
+// harmless is the reason why a difference does not matter; None if it does.
 func harmless(k class, path []string, want, have *leaf, at place) verdict.Code {
 	name := ""
 	if want != nil {
@@ -275,7 +275,7 @@ func harmless(k class, path []string, want, have *leaf, at place) verdict.Code {
 	return verdict.None
 }
 
-// harmless says why an attribute of this object says nothing; None if it does.
+// harmless is the reason why an attribute of this object is not significant; None if it is.
 func (p *place) harmless(name string) verdict.Code {
 	switch {
 	case name == "mode" && p.symlink:
@@ -291,8 +291,8 @@ func (p *place) harmless(name string) verdict.Code {
 // differs records a difference that matters, unless another call explains it.
 func (c *comparison) differs(path []string, want, have string, at place) {
 	name := path[len(path)-1]
-	// The end of a listing is judged apart. How much a READ returns depends on the
-	// size of the file; what the bytes are is compared elsewhere, and strictly.
+	// The end of a listing is judged separately. How much a READ returns depends on the size of
+	// the file; the bytes are compared elsewhere, and strictly.
 	size := (name == "data" || name == "count") && (c.subject.reading || strings.HasPrefix(path[0], "READ["))
 	if size || transient(name) && !listEnd(name, path) {
 		if why := c.subject.why(); why.Code != verdict.None {

@@ -10,8 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// TestPostOpAttributes: a server may leave attributes out, but those that it
-// sends have to be right.
+// TestPostOpAttributes: a server may omit attributes, but those that it sends must be right.
 func TestPostOpAttributes(t *testing.T) {
 	res := func(mode uint32, fileid uint64) *nfs3.ACCESS3res {
 		r := &nfs3.ACCESS3res{}

@@ -9,9 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// cuts tells what the calls may have changed of which the capture lacks a part. It is indexed
-// by object and name, so that a question takes no longer if there are more of them: of most
-// places only the earliest call matters.
+// cuts holds what incompletely captured calls may have changed. It is indexed by object and name,
+// so that the time of a query does not grow with their number: for most places only the earliest
+// call matters.
 type cuts struct {
 	some  bool
 	first int64 // time of the first cut call, whatever it does
@@ -30,7 +30,7 @@ type place1 struct {
 	name string
 }
 
-// moment1 is the earliest time of something; the zero value is never.
+// moment1 is the earliest time of something; the zero value means never.
 type moment1 struct {
 	at    int64
 	known bool
@@ -102,18 +102,18 @@ func namesOf(o *plan.Object) []place1 {
 	return list
 }
 
-// CutBefore reports whether the capture lacks a part of a call that came before an op,
-// so that what the op needs may have been made by that call.
+// CutBefore reports whether an incompletely captured call came before an op, which may have
+// created what the op needs.
 func (j *Judge) CutBefore(o *plan.Op) bool { return j.cuts.some && j.cuts.first <= o.Time }
 
-// cutBefore explains replies that came after a call which the capture has only in part, if
-// all that differs is something that such a call could have changed.
+// cutBefore explains replies that came after an incompletely captured call, if such a call could
+// have changed everything that differs.
 func cutBefore(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	why := verdict.Reason{Code: verdict.Cut}
 	if !j.CutBefore(r.Op) {
 		return why, false
 	}
-	found := false // reasons of what makes no difference may have left no room for others
+	found := false // harmless reasons may have left no room for others
 	for i := range v.Reasons {
 		d := &v.Reasons[i]
 		found = found || differs(d.Code)
@@ -147,14 +147,14 @@ func (j *Judge) touched(r *Reply, d *verdict.Reason) bool {
 		dir := objectOf(r.Op, readdir(r.Op))
 		return !slices.ContainsFunc(j.names, func(n string) bool { return !c.named(dir, n, now) })
 	}
-	// A change of bytes leaves mode and owner alone.
+	// A change of bytes does not change mode and owner.
 	bytes := d.Code != verdict.FieldDiffers || ofContent(d.At.Field)
 	ids := j.load.Objects(r.Op)
 	return slices.ContainsFunc(ids, func(id int) bool { return c.object(j.load, id, now, bytes) || j.mentioned(r.Op, id, now) })
 }
 
-// touchedData reports whether a cut call could have changed bytes that a READ returned. What
-// this run has written of them is compared apart.
+// touchedData reports whether a cut call could have changed bytes that a READ returned. Bytes
+// that this run has written are compared separately.
 func (j *Judge) touchedData(r *Reply, d *verdict.Reason) bool {
 	from, to, now := d.M, rangeEnd(d.M, d.N), r.Op.Time
 	for i := range r.Op.Expect.Data {
@@ -197,7 +197,7 @@ func (c *cuts) entry(dir int, name string, now int64) bool {
 	})
 }
 
-// mentioned reports whether an op has a name in a directory that may have changed.
+// mentioned reports whether an op names an entry of a directory that may have changed.
 func (j *Judge) mentioned(o *plan.Op, dir int, now int64) bool {
 	found := false
 	eachName(o, func(name string) { found = found || j.cuts.named(dir, name, now) })

@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestTouched: a cut call explains what it could have touched, by object, name and range,
-// and never what this run has written.
+// TestTouched: a cut call explains what it could have touched, by object, name and range, and
+// never bytes that this run has written.
 func TestTouched(t *testing.T) {
 	load := &workload.Workload{}
 	load.Tables.Header.Payload = plan.Captured

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// data compares what was read.
+// data compares the bytes that were read.
 func (j *Judge) data(v *verdict.Judgement, r *Reply) {
 	x := r.Op.Expect
 	if len(x.Data) == 0 {
@@ -28,7 +28,7 @@ func (j *Judge) data(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// piece compares one piece of data with the captured one, and with what this run has
+// piece compares one piece of data with the captured one, and with the bytes that this run has
 // written there.
 func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, verdict.Verdict) {
 	b := r.Data.Bytes(d)

@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// The captured server returned a file of 10 bytes, with a file handle and times of its
-// own. A live server is compared with it.
+// The captured server returned a file of 10 bytes, with its own file handle and times. A live
+// server is compared with it.
 func Example() {
 	captured := nfs3.GETATTR3res{}
 	captured.Resok.ObjAttributes = nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o644, Nlink: 1, Size: 10, Fileid: 7}

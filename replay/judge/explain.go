@@ -9,20 +9,20 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// explanation is something outside of the server that may be why a reply differs.
+// explanation is a cause outside the server that may explain why a reply differs.
 type explanation struct {
-	// find returns the reason, and whether it explains all that v says.
+	// find returns the reason, and whether it explains everything in v.
 	find func(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool)
-	// outcomes says that it explains another status, too, and not only results that
-	// differ where the status is the captured one.
+	// outcomes says that it also explains a different status, and not only results that differ
+	// under the captured status.
 	outcomes bool
-	// successes says that it explains that a call succeeds where it must fail.
+	// successes says that it explains the success of a call that must fail.
 	successes bool
-	// instead says that the reply is equivalent then, and the reason stands alone.
+	// instead says that the reply is then equivalent, and that the reason replaces all others.
 	instead bool
 }
 
-// explanations are tried in this order; the first that fits is told.
+// explanations are tried in this order; the first that fits is reported.
 var explanations = []explanation{
 	{find: aboveBase, instead: true},
 	{find: unhappened, successes: true},
@@ -33,11 +33,11 @@ var explanations = []explanation{
 	{find: doneBefore, outcomes: true},
 }
 
-// explain looks for an explanation of what differs. compared says that the results
-// were compared, since the status is the captured one.
+// explain looks for an explanation of the differences. compared says that the results were
+// compared, since the status is the captured one.
 func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
 	if slices.ContainsFunc(v.Reasons, func(d verdict.Reason) bool { return d.Code.Written() }) {
-		return // bytes that this run wrote are as it wrote them, whatever happened elsewhere
+		return // bytes that this run wrote must be as written, whatever happened elsewhere
 	}
 	for i := range explanations {
 		e := &explanations[i]
@@ -63,8 +63,7 @@ func (j *Judge) explain(v *verdict.Judgement, r *Reply, compared bool) {
 	}
 }
 
-// wronglyDone reports whether all that a judgement finds is that a call succeeded that
-// must fail.
+// wronglyDone reports whether a judgement's only finding is the success of a call that must fail.
 func wronglyDone(v *verdict.Judgement) bool {
 	return v.Verdict == verdict.Different && slices.ContainsFunc(v.Reasons, func(r verdict.Reason) bool { return r.Code == verdict.SucceedsWrongly })
 }
@@ -82,10 +81,9 @@ func (j *Judge) sharesName(a, b *plan.Op) bool {
 	return slices.ContainsFunc(b.Compound.Ops, func(c plan.CompoundOp) bool { return shares(c.Args) })
 }
 
-// apart explains calls that succeed where they must fail: by a call that made the name here
-// and failed in the capture, by one that was under way together with them and changes the
-// same object, and by names that were prepared though
-// the capture does not say that they were there.
+// apart explains the success of calls that must fail: by a call that made the name here and
+// failed in the capture, by a concurrent call that changes the same object, and by names that
+// were prepared although the capture does not show that they existed.
 func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	if !wronglyDone(v) {
 		return verdict.Reason{}, false
@@ -112,8 +110,8 @@ func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	return verdict.Reason{Code: verdict.Planned, Detail: found.Notes[0].String()}, true
 }
 
-// doubtful are the objects that are prepared although the capture does not say that they were
-// there, by name.
+// doubtful are the objects that are prepared although the capture does not show that they
+// existed, by name.
 func doubtful(w *workload.Workload) map[place1]*plan.Object {
 	m := map[place1]*plan.Object{}
 	for i := range w.Tables.Objects {
@@ -124,8 +122,8 @@ func doubtful(w *workload.Workload) map[place1]*plan.Object {
 	return m
 }
 
-// doneBefore explains a call that the server may have done before its restart, without a
-// reply: the name is there already then, or is gone.
+// doneBefore explains a call that the server may have executed before its restart, without a
+// reply: the name then already exists, or is gone.
 func doneBefore(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	code, _ := StatusOf(r.Result)
 	st := nfs4.Nfsstat4(code)
@@ -145,8 +143,8 @@ func aboveBase(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) 
 	return verdict.Reason{Code: verdict.AboveBase}, above
 }
 
-// unhappened explains objects that a call was to change which failed here, though the
-// captured one did not.
+// unhappened explains differences in objects that a call did not change because it failed here
+// and not in the capture.
 func unhappened(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	o := j.unhappened(r)
 	if o == nil {
@@ -155,8 +153,8 @@ func unhappened(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool)
 	return verdict.Reason{Code: verdict.Unhappened, Call: callOf(o)}, true
 }
 
-// unhappened is the op without which the object of a reply is not what it was in the
-// capture; nil if there is none.
+// unhappened is the failed op because of which the object of a reply differs from the capture;
+// nil if there is none.
 func (j *Judge) unhappened(r *Reply) *plan.Op {
 	h := j.history(r.World)
 	if len(h.unhappened) == 0 {
@@ -182,8 +180,8 @@ func (j *Judge) unhappened(r *Reply) *plan.Op {
 	return found
 }
 
-// strangers explains objects of which the plan says that somebody who is not in the
-// capture has changed them.
+// strangers explains differences in objects that, according to the plan, a client outside the
+// capture has changed.
 func strangers(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	noted := func(id int) bool {
 		return id > 0 && slices.ContainsFunc(j.load.Tables.Objects[id-1].Notes, plan.Note.Foreign)
@@ -201,7 +199,7 @@ func strangers(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) 
 	return verdict.Reason{Code: verdict.Strangers}, found
 }
 
-// planned explains calls that the plan could not rebuild exactly.
+// planned explains differences of calls that the plan could not reproduce exactly.
 func planned(_ *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 	if len(r.Op.Reasons) == 0 || r.Op.Class == plan.Exact {
 		return verdict.Reason{}, false

@@ -11,8 +11,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestUnhappened: what follows from a CLONE that the server does not have is told
-// from what does not.
+// TestUnhappened: consequences of a CLONE that the server does not support are distinguished from
+// other differences.
 func TestUnhappened(t *testing.T) {
 	about := func(object int, op nfs4.NfsOpnum4) *plan.Op {
 		return &plan.Op{ID: int(op), Modifies: op == nfs4.OP_CLONE, Compound: &plan.Compound{Minor: 2, Ops: []plan.CompoundOp{
@@ -60,7 +60,7 @@ func TestUnhappened(t *testing.T) {
 	}
 }
 
-// TestCutBefore: what a cut capture does not show can only be missing after that.
+// TestCutBefore: a cut call can only explain what is missing after it.
 func TestCutBefore(t *testing.T) {
 	skip := func(at int64, c plan.Class, reason string) *plan.Skip {
 		return &plan.Skip{Time: at, Class: c, Reason: reason}
@@ -81,8 +81,8 @@ func TestCutBefore(t *testing.T) {
 	}
 }
 
-// TestExplanations: which explanation is told, and that one of results is none of a
-// failure.
+// TestExplanations: which explanation is reported, and that an explanation of results does not
+// explain a failure.
 func TestExplanations(t *testing.T) {
 	size := func(n uint64) *nfs3.GETATTR3res {
 		r := &nfs3.GETATTR3res{}

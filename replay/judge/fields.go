@@ -7,8 +7,8 @@ type class uint8
 
 const (
 	matters class = iota
-	// own is what every server chooses by itself: handles, numbers, times of its
-	// clock. It is not compared.
+	// own is what every server chooses for itself: handles, numbers, times of its clock. It is
+	// not compared.
 	own
 	// limit is a property of the server or its file system.
 	limit
@@ -16,8 +16,8 @@ const (
 	optional
 )
 
-// fields has the class of each field whose differences do not matter as such. A name
-// with a dot names a field and what it is in; it comes before the name alone.
+// fields has the class of each field whose differences do not matter by themselves. A name with a
+// dot is a field and its container; it takes precedence over the name alone.
 var fields = map[string]class{
 	// Identity.
 	"fileid": own, "fsid": own, "mounted_on_fileid": own, "filehandle": own, "object": own, "handle.data": own,
@@ -27,7 +27,7 @@ var fields = map[string]class{
 	"stateid": own, "open_stateid": own, "lock_stateid": own, "deleg_stateid": own, "other": own, "seqid": own,
 	"cookie": own, "cookieverf": own, "verf": own, "writeverf": own, "wr_writeverf": own, "lxr_cookie": own,
 	"sr_sequenceid": own, "sr_slotid": own, "sr_highest_slotid": own, "sr_target_highest_slotid": own, "sr_status_flags": own,
-	// Time, and what counts changes.
+	// Times, and attributes that record changes.
 	"atime": own, "mtime": own, "ctime": own, "change": own, "before": own, "after": own, "cinfo": own,
 	"time_access": own, "time_modify": own, "time_metadata": own, "time_create": own, "time_backup": own, "time_delete": own,
 	"source_cinfo": own, "target_cinfo": own, "sxr_info": own, "rxr_info": own,
@@ -35,7 +35,7 @@ var fields = map[string]class{
 	"used": own, "space_used": own, "tbytes": own, "fbytes": own, "abytes": own, "tfiles": own, "ffiles": own, "afiles": own, "invarsec": own,
 	"space_total": own, "space_free": own, "space_avail": own, "files_total": own, "files_free": own, "files_avail": own,
 	"quota_avail_hard": own, "quota_avail_soft": own, "quota_used": own, "space_freed": own,
-	// What the server and its file system can do.
+	// Capabilities of the server and its file system.
 	"rtmax": limit, "rtpref": limit, "rtmult": limit, "wtmax": limit, "wtpref": limit, "wtmult": limit, "dtpref": limit,
 	"maxfilesize": limit, "maxread": limit, "maxwrite": limit, "maxname": limit, "maxlink": limit, "linkmax": limit, "name_max": limit,
 	"time_delta": limit, "properties": limit, "lease_time": limit, "supported_attrs": limit, "suppattr_exclcreat": limit,
@@ -45,7 +45,7 @@ var fields = map[string]class{
 	"eir_flags": limit, "csr_flags": limit, "csr_fore_chan_attrs": limit, "csr_back_chan_attrs": limit, "rflags": limit, "supported": limit,
 	"acl": limit, "aclcnt": limit, "dfaclcnt": limit, "aclent": limit, "dfaclent": limit, "flavor": limit, "auth_flavors": limit, "sec_label": limit,
 	"numlinks": matters, "nlink": matters,
-	// What a server may do or not.
+	// Optional features.
 	"delegation": optional, "attributes_follow": optional, "handle_follows": optional, "obj_attributes.attributes": optional,
 	"attrset": optional, "attrsset": optional, "committed": optional, "wr_committed": optional, "rdattr_error": optional,
 	"mask": limit, "SECINFO": limit,
@@ -54,7 +54,7 @@ var fields = map[string]class{
 	"SECINFO_NO_NAME": limit,
 }
 
-// classOf is the class of a field in what path leads to.
+// classOf is the class of a field in the container that path names.
 func classOf(path []string, name string, ignore map[string]bool) class {
 	if ignore[name] {
 		return own
@@ -67,8 +67,8 @@ func classOf(path []string, name string, ignore map[string]bool) class {
 	return fields[name]
 }
 
-// transient reports whether another call that changes the object may change a field:
-// its value then depends on the moment.
+// transient reports whether a field changes with the object, so that its value depends on the
+// order of concurrent calls.
 func transient(name string) bool {
 	switch name {
 	case "size", "eof", "nlink", "numlinks", "mode", "uid", "gid", "owner", "owner_group":

@@ -7,14 +7,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// handles keeps which file each handle is of. Two handles may be of one file, but one handle
-// must not be of two (RFC 1813, section 2.6).
+// handles keeps the file of each handle. Two handles may belong to one file, but one handle must
+// not belong to two (RFC 1813, section 2.6).
 type handles map[string]uint64
 
 // maxHandles is how many are kept.
 const maxHandles = 1 << 16
 
-// is takes in that a handle belongs to a file, and reports whether that can be.
+// is notes that a handle belongs to a file, and reports whether that is possible.
 func (h handles) is(handle []byte, fileid uint64) bool {
 	was, ok := h[string(handle)]
 	if !ok {
@@ -71,7 +71,7 @@ func (j *Judge) handles(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// handles4 looks at a GETFH with a GETATTR of the same object, and at listings with handles.
+// handles4 checks a GETFH with a GETATTR of the same object, and listings with handles.
 func (j *Judge) handles4(r *Reply, m *nfs4.CompoundRes, check func(name, handle []byte, fileid uint64)) {
 	var handle []byte
 	for i := range m.Ops {

@@ -8,26 +8,26 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// history is what replies of one world are judged by, beside the plan.
+// history is what the replies of one world are judged by, in addition to the plan.
 type history struct {
-	// unhappened are objects, by ID, that lack what an op changed in the capture; 0
-	// stands for one that is not known.
+	// unhappened are the objects, by ID, that lack a change that an op made in the capture; 0
+	// stands for an unknown object.
 	unhappened map[int]*plan.Op
 	// named is the first of these ops by the name of the object.
 	named map[string]*plan.Op
-	// listings are those under way, by their first op: names that one side has given and
-	// the other has not, yet. continues has the first op of each that continues another.
+	// listings are the unfinished ones, by their first op: names that one side has returned and
+	// the other has not yet. continues has the first op for each op that continues a listing.
 	listings  map[int]map[string]int
 	continues map[int]int
-	// ledger is what this server must hold by what it has executed.
+	// ledger is what this server must hold after the calls that it has executed.
 	ledger *ledger.Ledger
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
 	// verifiers has the verifier of the latest WRITE to each file that no COMMIT has followed.
 	verifiers map[int][8]byte
-	// clocks, handles and chains check the server against itself; changes counts the calls
-	// that may have changed an object.
+	// clocks, handles and chains check the server's replies against each other; changes counts
+	// the calls that may have changed an object.
 	clocks  clocks
 	handles handles
 	chains  map[int]*chain // by the op that listed last
@@ -46,8 +46,8 @@ func (j *Judge) history(world int) *history {
 	return h
 }
 
-// remember notes what a call has not changed here, if it failed and the captured one
-// did not.
+// remember notes the changes that a call did not make here, because it failed and the captured
+// one did not.
 func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
 	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 && code != 0 {
@@ -59,7 +59,7 @@ func (j *Judge) remember(r *Reply) {
 
 const maxOnlyHere = 256
 
-// miss notes that an op has not changed here what it changed in the capture.
+// miss notes that an op did not make here the change that it made in the capture.
 func (h *history) miss(load *workload.Workload, o *plan.Op) {
 	if !o.Modifies {
 		return
@@ -69,7 +69,7 @@ func (h *history) miss(load *workload.Workload, o *plan.Op) {
 		return
 	}
 	for i := range o.Compound.Ops {
-		// An OPEN has then opened nothing, and the calls on that file show it.
+		// A failed OPEN has opened nothing, which shows in the calls on that file.
 		op := o.Compound.Ops[i].Op
 		if e := ops.Operation(op); e != nil && e.Class == ops.Changes && nfs4.NfsOpnum4(op) != nfs4.OP_OPEN {
 			h.lacks(load, workload.ObjectAt(o, i), o)
@@ -77,7 +77,7 @@ func (h *history) miss(load *workload.Workload, o *plan.Op) {
 	}
 }
 
-// lacks notes that an object lacks what an op changed in the capture.
+// lacks notes that an object lacks the change that an op made in the capture.
 func (h *history) lacks(load *workload.Workload, id int, o *plan.Op) {
 	h.unhappened[id] = o
 	if id <= 0 || id > len(load.Tables.Objects) {

@@ -45,7 +45,7 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	return v
 }
 
-// executed takes in what a call has changed on this server.
+// executed records what a call has changed on this server.
 func (j *Judge) executed(r *Reply) {
 	if r.RPC == "" && j.follow {
 		j.history(r.World).ledger.Done(&ledger.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
@@ -55,8 +55,8 @@ func (j *Judge) executed(r *Reply) {
 // Ledger is what the server must hold for one copy of the plan.
 func (j *Judge) Ledger(world int) *ledger.Ledger { return j.history(world).ledger }
 
-// Lost takes in that the reply to a call did not come, or could not be read.
-// The server may have been restarted.
+// Lost notes that the reply to a call did not come, or could not be read. The server may have
+// been restarted.
 func (j *Judge) Lost(world int, o *plan.Op) {
 	h := j.history(world)
 	if j.follow {
@@ -65,8 +65,8 @@ func (j *Judge) Lost(world int, o *plan.Op) {
 	clear(h.verifiers)
 }
 
-// Restarted takes in that the server was restarted. It returns how many files had data that
-// no COMMIT had followed, which the server may have lost (RFC 8881, section 18.32).
+// Restarted notes that the server was restarted. It returns how many files had uncommitted data,
+// which the server may have lost (RFC 8881, section 18.32).
 func (j *Judge) Restarted(world int) int {
 	h := j.history(world)
 	n := len(h.verifiers)
@@ -77,10 +77,10 @@ func (j *Judge) Restarted(world int) int {
 	return n
 }
 
-// meanwhile reports whether a call that was under way together with an op changes a
-// part of a range, so that either of two contents is right.
+// meanwhile reports whether a call in flight together with an op changes a part of a range, so
+// that either content is right.
 func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uint64) bool {
-	// A COMPOUND may read what it has changed itself.
+	// A COMPOUND may read its own changes.
 	found := l.Changes(o, object, from, to)
 	j.moments.together(o, object, func(c *plan.Op) bool {
 		found = found || l.Changes(c, object, from, to)
@@ -89,7 +89,7 @@ func (j *Judge) meanwhile(l *ledger.Ledger, o *plan.Op, object int, from, to uin
 	return found
 }
 
-// objectOf is workload.ObjectAt for the operation that a piece of data came from.
+// objectOf is workload.ObjectAt for the operation that returned a piece of data.
 func objectOf(o *plan.Op, at int) int {
 	if o.Compound == nil {
 		at = -1

@@ -11,9 +11,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// listing judges names that only one side has. A server splits and orders a directory,
-// or a list of extended attributes, as it likes, so that names that are missing in one reply may come in another one: at
-// the end of both listings nothing must be left.
+// listing judges names that only one side has. A server may split and order a directory, or a
+// list of extended attributes, in any way, so names missing in one reply may come in another: at
+// the end of both listings none may be left.
 func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	c := &j.cmp
 	wantEnd, isList := listEnds(want)
@@ -65,8 +65,8 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	}
 }
 
-// firstOf is the op that a listing began with: op, unless it continues where another one
-// ended. Two clients may list a directory at the same time, and one may give up halfway.
+// firstOf is the first op of a listing: op, unless it continues where another one ended. Two
+// clients may list a directory at the same time, and one may give up halfway.
 func (h *history) firstOf(o *plan.Op) int {
 	args := o.Args
 	if at := lister(o); at >= 0 {

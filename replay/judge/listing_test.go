@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestListings: names may come in another order and in other replies, and at the end none
-// may be left.
+// TestListings: names may come in another order and in other replies, but at the end none may be
+// left over.
 func TestListings(t *testing.T) {
 	type reply struct {
 		names string // a letter each
@@ -37,7 +37,7 @@ func TestListings(t *testing.T) {
 		r.Ops = append(r.Ops, o)
 		return r
 	}
-	// Each call continues the one that from says, 0 if it begins anew.
+	// Each call continues the one named by from; 0 starts a new listing.
 	type call struct {
 		from       int
 		want, have reply

@@ -9,9 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// moments tells which replies depend on the order in which a server executed calls
-// that were under way together: the size of a file beside a WRITE that makes it
-// longer. Such a difference has nothing to do with the server.
+// moments finds the replies that depend on the order in which a server executed concurrent calls:
+// for example the size of a file during a WRITE that extends it. Such a difference is not the
+// server's fault.
 type moments struct {
 	load    *workload.Workload
 	relaxed bool
@@ -34,8 +34,8 @@ func newMoments(w *workload.Workload, relaxed bool) *moments {
 	return m
 }
 
-// reason says why what a reply tells of an object depends on the moment; its Code is
-// None if it does not. again is for a call that was sent once more, and so later.
+// reason is the reason why what a reply says about an object depends on the order of concurrent
+// calls; its Code is None if it does not. again says that the call was sent again, and so later.
 func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	for _, id := range m.load.Objects(o) {
 		list := m.changes[id]
@@ -59,12 +59,11 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	return why
 }
 
-// together calls f for calls that change an object and were under way together with an
-// op, until it returns false.
+// together calls f for calls that change an object and were in flight together with an op, until
+// f returns false.
 func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
 	list := m.changes[object]
-	// Those that began before its end, the latest first: what is under way together
-	// is close together.
+	// Those that began before its end, the latest first: concurrent calls are close together.
 	n := len(list)
 	if o.Latency >= 0 {
 		n, _ = slices.BinarySearchFunc(list, o.Time+o.Latency+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
@@ -76,6 +75,6 @@ func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
 	}
 }
 
-// maxTogether is how many calls before another one are looked at, so that a file with
-// very many changes does not take time that grows with their square.
+// maxTogether is how many earlier calls are examined for each one, so that the time for a file
+// with very many changes does not grow with their square.
 const maxTogether = 1024

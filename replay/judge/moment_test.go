@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestMoments: the size of a file beside a WRITE under way says nothing about
-// the server, and that of any other file does.
+// TestMoments: the size of a file during a WRITE says nothing about the server; the size of any
+// other file does.
 func TestMoments(t *testing.T) {
 	op := func(id, object int, at, latency int64, modifies bool) *plan.Op {
 		return &plan.Op{ID: id, XID: uint32(id), Time: at, Latency: latency, Modifies: modifies, Args: []plan.Field{{N: "object", Kind: plan.FieldHandle, Ref: object}}}
@@ -55,8 +55,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestMomentOfRead: how much a READ gives is of a moment, and how much a WRITE
-// took is not.
+// TestMomentOfRead: how much a READ returns depends on concurrent calls; how much a WRITE took
+// does not.
 func TestMomentOfRead(t *testing.T) {
 	for _, reading := range []bool{true, false} {
 		v := comparison{subject: subject{moment: func() verdict.Reason { return verdict.Reason{Code: verdict.Together} }, reading: reading}}

@@ -15,14 +15,14 @@ const (
 // Options of a Judge.
 type Options struct {
 	Level Level
-	// Follow keeps a Ledger of what the server must hold also if not all of a reply is
-	// compared.
+	// Follow keeps a Ledger of what the server must hold even if replies are compared only in
+	// part.
 	Follow bool
-	// Tick is for how long the server's clock may show the same time, so that two changes
-	// cannot be told apart by it.
+	// Tick is how long the server's clock may show the same time, so that it cannot distinguish
+	// two changes.
 	Tick   time.Duration
 	Ignore []string // fields that are not compared: "mode", "nlink"
-	// Relaxed says that calls are sent in another order than captured, where only
-	// their time connects them.
+	// Relaxed says that calls that do not depend on each other may be sent in another order than
+	// captured.
 	Relaxed bool
 }

@@ -18,16 +18,15 @@ type Reply struct {
 	RPC string
 	// Result is what the server returned. It is not used after Judge.
 	Result xdr.Message
-	// Data gives the bytes of Result's data. It may be nil if there are none.
+	// Data returns the bytes of Result's data. It may be nil if there are none.
 	Data Data
 	// Issued is when the call was sent, at the earliest, and Replied when its reply came.
 	Issued, Replied time.Time
-	// Sent says how the call went out, if not as planned.
+	// Sent describes how the call was sent, if not as planned.
 	Sent verdict.Code
-	// Newest says that it was sent with state ids as they were then; it went out more
-	// than once.
+	// Newest says that it was sent with the state ids of that time; it was sent more than once.
 	Newest bool
-	// RootReplaced says that PUTROOTFH went out as PUTFH.
+	// RootReplaced says that PUTROOTFH was sent as PUTFH.
 	RootReplaced bool
 	// Chunks are the bytes that the reply used of each Write chunk, if the call was
 	// laid out as captured; nil otherwise.
@@ -36,16 +35,15 @@ type Reply struct {
 	LaidOut bool
 }
 
-// Data gives the bytes of a reply's data.
+// Data returns the bytes of a reply's data.
 type Data interface {
 	Bytes(xdr.Data) []byte
 	// Hash is plan.HashData of b, the bytes of d.
 	Hash(d xdr.Data, b []byte) string
 }
 
-// Judge compares replies with captured ones. It belongs to one goroutine. It keeps
-// what later replies are judged by, so that replies are to come in the order in which
-// they arrived.
+// Judge compares replies with captured ones. It belongs to one goroutine. It keeps state for
+// judging later replies, so replies must be passed in the order in which they arrived.
 type Judge struct {
 	load    *workload.Workload
 	level   Level
@@ -59,8 +57,8 @@ type Judge struct {
 	moments *moments
 	tick    time.Duration
 	follow  bool  // what a server must hold
-	cuts    *cuts // the calls of which the capture lacks a part
-	// doubtful are the objects that may not have been there, by name.
+	cuts    *cuts // the incompletely captured calls
+	// doubtful are the objects that may not have existed, by name.
 	doubtful map[place1]*plan.Object
 	names    []string // that a listing lacks, or has too much
 }

@@ -46,8 +46,8 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	}
 }
 
-// captured decodes the captured results of an op. If there are none to compare it
-// returns nil, and why.
+// captured decodes the captured results of an op. If there are none to compare, it returns nil
+// and the reason.
 func (j *Judge) captured(o *plan.Op) (xdr.Message, verdict.Code) {
 	x, p := o.Expect, workload.Codec(o)
 	if p == nil || x.Results == nil {
@@ -79,7 +79,7 @@ func (j *Judge) directory(i int) bool {
 	return id > 0 && j.load.Tables.Objects[id-1].Type == "dir"
 }
 
-// moment says why what the reply tells of an object may be about another moment.
+// moment is the reason why the reply may describe an object at a different time.
 func (j *Judge) moment() verdict.Reason { return j.moments.reason(j.reply.Op, j.reply.Newest) }
 
 // exclusive reports whether an op creates a file exclusively: its attributes are then

@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// self checks a reply against itself, against its call and against what this server said
-// before. It needs no captured value, and nothing in a capture explains what it finds.
+// self checks a reply against itself, against its call and against earlier replies of this
+// server. It needs no captured value, and nothing in a capture explains its findings.
 func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 	if j.level != All || r.RPC != "" {
 		return
@@ -68,8 +68,8 @@ func (h *history) self(v *verdict.Judgement, object int, args, res xdr.Message) 
 	}
 }
 
-// unstable keeps the verifier of a WRITE that a COMMIT has to follow. Until then all WRITEs to
-// the file have the same.
+// unstable keeps the verifier of a WRITE that needs a COMMIT. Until then all WRITEs to the file
+// must return the same one.
 func (h *history) unstable(v *verdict.Judgement, object int, is bool, verifier [8]byte) {
 	if !is || object <= 0 {
 		return
@@ -80,8 +80,8 @@ func (h *history) unstable(v *verdict.Judgement, object int, is bool, verifier [
 	h.verifiers[object] = verifier
 }
 
-// commit compares the verifier of a COMMIT with that of the latest WRITE to the file: a
-// server that has lost nothing gives the same (RFC 1813, section 3.3.21).
+// commit compares the verifier of a COMMIT with that of the latest WRITE to the file: a server
+// that has lost nothing returns the same (RFC 1813, section 3.3.21).
 func (h *history) commit(v *verdict.Judgement, object int, now [8]byte) {
 	if was, ok := h.verifiers[object]; ok && was != now {
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.VerifierChanged})

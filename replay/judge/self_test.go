@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestSelf: what a server says has to fit its call and what it said before.
+// TestSelf: a reply has to fit its call and earlier replies.
 func TestSelf(t *testing.T) {
 	write := func(how nfs3.StableHow, verf byte) *nfs3.WRITE3res {
 		return &nfs3.WRITE3res{Resok: nfs3.WRITE3resok{Committed: how, Verf: [8]byte{verf}}}

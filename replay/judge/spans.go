@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// spans are ranges with times, which can be asked whether one of them overlaps another range.
-// They are a tree over the ranges in the order of their starts: each node has the greatest end
-// and the earliest time of those below it.
+// spans are ranges with times; overlap finds whether one of them overlaps a given range. They are
+// a tree over the ranges in the order of their starts: each node has the greatest end and the
+// earliest time of those below it.
 type spans struct {
 	list []span
 	tree []span // node i has the children 2i and 2i+1; from is not used
@@ -35,8 +35,8 @@ func (s *spans) index() {
 	}
 }
 
-// maxLooks is how many nodes one question looks at. Ranges made to need more are not found:
-// nothing is explained by them.
+// maxLooks is how many nodes one query visits. Ranges crafted to need more are not found, and
+// explain nothing.
 const maxLooks = 4096
 
 // overlap reports whether a range overlaps [from, to) whose time is not after now.

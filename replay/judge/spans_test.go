@@ -41,8 +41,8 @@ func TestSpans(t *testing.T) {
 }
 
 // BenchmarkCut judges as many replies as there are cut calls, each of which differs, and then
-// twice as many of both. The ratio of the shortest times is about 2 if one does not take
-// longer when there are more.
+// twice as many of both. The ratio of the shortest times is about 2 if the time for each does not
+// grow with their number.
 func BenchmarkCut(b *testing.B) {
 	w1, r1 := manyCuts(5000)
 	w2, r2 := manyCuts(10000)
@@ -83,8 +83,8 @@ func manyCuts(n int) (*workload.Workload, []Reply) {
 	return w, replies
 }
 
-// TestWrittenUnexplained: bytes that this run wrote are never explained, by no strangers, no
-// call that failed, no word of the plan and no cut call.
+// TestWrittenUnexplained: nothing explains differences in bytes that this run wrote: no
+// strangers, no failed call, no note of the plan and no cut call.
 func TestWrittenUnexplained(t *testing.T) {
 	w := &workload.Workload{}
 	w.Tables.Objects = []plan.Object{{ID: 1, Type: "dir", Base: true}, {ID: 2, Type: "file", Parent: 1, Name: "f", Notes: []plan.Note{{Kind: plan.NoteChanged}}}}

@@ -80,9 +80,9 @@ func status(v *verdict.Judgement, r *Reply) bool {
 	return false
 }
 
-// mustFail reports whether a status was a refusal that users and programs rely on: a name
-// that is not there, or is there already, a right or a lock that somebody does not have.
-// With the same files and the same calls before, success is a mistake.
+// mustFail reports whether a status is a refusal that users and programs rely on: a name that
+// does not exist, or already exists, or a missing permission or lock. With the same files and the
+// same earlier calls, success is an error.
 func mustFail(o *plan.Op, code uint32) bool {
 	if o.Compound == nil {
 		switch nfs3.Nfsstat3(code) {
@@ -107,7 +107,7 @@ func opName(o *plan.Op, at int) string {
 	return nfs4.OpName(o.Compound.Ops[at].Op)
 }
 
-// unsupported are the statuses of what a server does not have.
+// unsupported are the statuses for features that a server does not have.
 func unsupported(o *plan.Op, code uint32) bool {
 	if o.Compound == nil {
 		return code == uint32(nfs3.NFS3ERR_NOTSUPP)
@@ -127,7 +127,7 @@ func StatusOf(m xdr.Message) (code uint32, symbol string) {
 	return 0, ""
 }
 
-// StatusName is a status for people: its symbol, or its number if that has none.
+// StatusName is a status in readable form: its symbol, or its number if it has none.
 func StatusName(code uint32, symbol string) string {
 	if symbol == "" {
 		return "status " + xdr.EnumString(code, "")

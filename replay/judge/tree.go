@@ -116,13 +116,13 @@ func (t *tree) Time(name string, sec int64, nsec uint32) {
 	t.add(leaf{name: name, kind: moment, num: uint64(sec), sub: nsec, index: -1})
 }
 
-// equal compares two values, not what is below them.
+// equal compares two values, not their children.
 func (n *leaf) equal(o *leaf) bool {
 	return n.kind == o.kind && n.num == o.num && n.sub == o.sub && string(n.bytes) == string(o.bytes)
 }
 
-// child finds the child of a node by name and index; -1 if there is none. hint is
-// where it is likely to be.
+// child finds the child of a node by name and index; -1 if there is none. hint is its likely
+// position.
 func (t *tree) child(parent int32, name string, index int, hint int32) int32 {
 	first, end := t.children(parent)
 	if hint >= first && hint < end && t.nodes[hint].name == name && t.nodes[hint].index == index {
@@ -136,8 +136,8 @@ func (t *tree) child(parent int32, name string, index int, hint int32) int32 {
 	return -1
 }
 
-// children are the first child of a node and what is behind the last; a parent of -1
-// stands for the whole message.
+// children returns the first child of a node and the end behind the last; a parent of -1 stands
+// for the whole message.
 func (t *tree) children(parent int32) (first, end int32) {
 	if parent < 0 {
 		return 0, int32(len(t.nodes))
@@ -145,7 +145,7 @@ func (t *tree) children(parent int32) (first, end int32) {
 	return parent + 1, t.nodes[parent].end
 }
 
-// rename gives the outermost nodes of one name another one.
+// rename gives the outermost nodes of a name another one.
 func (t *tree) rename(from, to string) {
 	for i := int32(0); i < int32(len(t.nodes)); i = t.nodes[i].end {
 		if n := &t.nodes[i]; n.name == from {
@@ -165,7 +165,7 @@ func (t *tree) entryName(i int32) string {
 	return ""
 }
 
-// value is a node for people.
+// value is a node in readable form.
 func (n *leaf) value() string {
 	switch n.kind {
 	case number, flags:

@@ -5,17 +5,15 @@ type Why uint8
 
 // Reasons.
 const (
-	// Overwritten: they were written over, cut off or punched out before a READ returned
-	// them.
+	// Overwritten: they were overwritten, truncated or deallocated before a READ returned them.
 	Overwritten Why = iota
 	// Removed: the file was removed before a READ returned them.
 	Removed
-	// AnyOrder: several calls that were under way together wrote there, and either may
-	// have come last.
+	// AnyOrder: concurrent calls wrote there, and any of them may have come last.
 	AnyOrder
-	// NoPattern: zeros were written, of which nobody can tell whether they were.
+	// NoPattern: zeros were written, which look the same as if nothing had been written.
 	NoPattern
-	// NotReadBack: they were to be read at the end, and were not.
+	// NotReadBack: they should have been read at the end, and were not.
 	NotReadBack
 	// Unreadable: reading them at the end failed.
 	Unreadable
@@ -40,14 +38,14 @@ func (w Why) String() string {
 	}[w]
 }
 
-// account counts bytes that were written.
+// account counts written bytes.
 type account struct {
 	written uint64
-	run     uint64 // that were compared and are not in a file any more
+	run     uint64 // that were compared and are no longer in a file
 	never   [whys]uint64
 }
 
-// Account says what became of bytes that were written: Written = Run + End + all of Never.
+// Account is what became of the written bytes: Written = Run + End + all of Never.
 type Account struct {
 	Written uint64 // that the server has acknowledged, or the preparation has written
 	Run     uint64 // compared during the run
@@ -55,7 +53,7 @@ type Account struct {
 	Never   [whys]uint64
 }
 
-// replaced counts what a range held, which is not there any more.
+// replaced counts the former content of a range.
 func (l *Ledger) replaced(f *file, from, to uint64, why Why) {
 	f.fills.each(from, to, func(x filled) {
 		switch {
@@ -68,7 +66,8 @@ func (l *Ledger) replaced(f *file, from, to uint64, why Why) {
 	})
 }
 
-// Uncommitted takes in that the server may have lost what was written to a file: nothing is known of it any more.
+// Uncommitted notes that the server may have lost what was written to a file: its content is now
+// unknown.
 func (l *Ledger) Uncommitted(object int) {
 	f := l.file(object)
 	l.replaced(f, 0, forever, Uncommitted)
@@ -76,8 +75,8 @@ func (l *Ledger) Uncommitted(object int) {
 	f.forget()
 }
 
-// Account says what became of the bytes that were written. end are those that were compared
-// at the end and not before, and unreadable those that could not be.
+// Account returns what became of the written bytes. end are those that were compared only at the
+// end, and unreadable those that could not be.
 func (l *Ledger) Account(end, unreadable uint64) Account {
 	a := Account{Written: l.account.written, Run: l.account.run, End: end, Never: l.account.never}
 	rest := uint64(0)

@@ -24,8 +24,8 @@ type attributes struct {
 	atime  *time.Time
 	target []byte // of a symbolic link
 	device *Device
-	made   bool // by this run, so that all its names are known
-	hazy   bool // some name may or may not be one of it
+	made   bool // by this run, so all its names are known
+	hazy   bool // a name may or may not lead to it
 	gone   bool // it has no name any more
 }
 
@@ -34,7 +34,7 @@ type Attributes struct {
 	Size         *uint64
 	Mode         *uint32 // 0o777
 	UID, GID     *uint32
-	Links        *uint32    // names, of what is no directory
+	Links        *uint32    // names, except of directories
 	Mtime, Atime *time.Time // that a client has set, and nothing has changed since
 	Target       []byte
 	Device       *Device
@@ -48,8 +48,7 @@ func (a *Attributes) Any() bool {
 	return a.Size != nil || a.Mode != nil || a.UID != nil || a.GID != nil || a.Mtime != nil || a.Atime != nil || a.Target != nil || a.Device != nil
 }
 
-// Object tells what is known of an object's attributes, and whether it has lost its last
-// name.
+// Object returns what is known of an object's attributes, and whether it has lost its last name.
 func (l *Ledger) Object(id int) (a Attributes, gone bool) {
 	f := l.files[id]
 	if f == nil {
@@ -109,7 +108,7 @@ func fattr(f *nfs4.Fattr4) (w wanted) {
 	number := func(b []byte) *uint32 {
 		n, err := strconv.ParseUint(string(b), 10, 32)
 		if err != nil {
-			return nil // a name: who that is on the server is not known
+			return nil // a name: which user that is on the server is unknown
 		}
 		v := uint32(n)
 		return &v
@@ -143,7 +142,7 @@ func fattr(f *nfs4.Fattr4) (w wanted) {
 	return w
 }
 
-// Sets tells the times that an op sets of an object, by operation; nil if it sets none.
+// Sets returns the times that an op sets on an object, by operation; nil if it sets none.
 func (l *Ledger) Sets(o *plan.Op, f func(at, object int, mtime, atime *time.Time)) {
 	if !o.Modifies {
 		return
@@ -162,7 +161,7 @@ func (l *Ledger) Sets(o *plan.Op, f func(at, object int, mtime, atime *time.Time
 	}
 }
 
-// attributes takes in what a step has done to attributes.
+// attributes applies the effect of a step on attributes.
 func (l *Ledger) attributes(c *Call, s *step) {
 	ok := s.done == succeeded
 	switch a := s.args.(type) {
@@ -206,7 +205,7 @@ func (l *Ledger) attributes(c *Call, s *step) {
 	}
 }
 
-// created3 takes in procedures of NFSv3 that make objects.
+// created3 applies NFSv3 procedures that create objects.
 func (l *Ledger) created3(c *Call, s *step, ok bool) {
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
@@ -232,7 +231,7 @@ func (l *Ledger) created3(c *Call, s *step, ok bool) {
 	}
 }
 
-// created4 takes in operations of NFSv4 that make objects.
+// created4 applies NFSv4 operations that create objects.
 func (l *Ledger) created4(c *Call, s *step, ok bool) {
 	switch a := s.args.(type) {
 	case *nfs4.CREATE4args:
@@ -265,7 +264,7 @@ func (l *Ledger) created4(c *Call, s *step, ok bool) {
 	}
 }
 
-// others are steps that change the times of directories, or of what nobody follows.
+// others applies steps that change the times of directories, or attributes that are not followed.
 func (l *Ledger) others(c *Call, s *step) {
 	switch s.args.(type) {
 	case *nfs3.REMOVE3args, *nfs3.RMDIR3args, *nfs4.REMOVE4args:
@@ -276,7 +275,7 @@ func (l *Ledger) others(c *Call, s *step) {
 	}
 }
 
-// apply takes in SETATTR.
+// apply applies SETATTR.
 func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
 	if object == 0 {
 		return
@@ -313,7 +312,7 @@ func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
 	}
 }
 
-// made takes in an object that is new.
+// made adds a new object.
 func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 	l.touched(c, s.before)
 	object := s.object
@@ -343,14 +342,14 @@ func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 	l.apply(c, object, w, ok)
 }
 
-// numbered takes in the number of a new device.
+// numbered notes the number of a new device.
 func (l *Ledger) numbered(s *step, d Device) {
 	if object := s.object; object != 0 && object != s.before {
 		l.file(object).checked.device = &d
 	}
 }
 
-// opened takes in a file that may have been there before.
+// opened applies an OPEN of a file that may have existed before.
 func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
 	if s.fresh {
 		l.made(c, s, w, ok)
@@ -361,7 +360,7 @@ func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
 	if object == 0 || object == s.before {
 		return
 	}
-	// Of what exists only the size is set (RFC 1813, section 3.3.8).
+	// Of an existing file only the size is set (RFC 1813, section 3.3.8).
 	if w.size != nil {
 		l.apply(c, object, &wanted{size: w.size}, ok)
 	} else if !ok {
@@ -369,7 +368,7 @@ func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
 	}
 }
 
-// linked takes in a new symbolic link.
+// linked adds a new symbolic link.
 func (l *Ledger) linked(s *step, ok bool) {
 	object := s.object
 	if s.at < 0 && object == s.before {
@@ -400,7 +399,7 @@ func (l *Ledger) linked(s *step, ok bool) {
 	}
 }
 
-// grown takes in that n bytes at an offset are there; n is -1 if it is not known how many.
+// grown notes that n bytes exist at an offset; n is -1 if their number is unknown.
 func (l *Ledger) grown(c *Call, object int, offset uint64, n int64, ok bool) {
 	if object == 0 {
 		return
@@ -418,7 +417,7 @@ func (l *Ledger) grown(c *Call, object int, offset uint64, n int64, ok bool) {
 	}
 }
 
-// sizeSet reports whether a call under way together with another may have cut the file.
+// sizeSet reports whether a concurrent call may have truncated the file.
 func (l *Ledger) sizeSet(f *file, c *Call) bool {
 	for i := range f.recent.list {
 		if o := &f.recent.list[i]; o.replied.After(c.Sent) && o.to == forever {
@@ -428,7 +427,7 @@ func (l *Ledger) sizeSet(f *file, c *Call) bool {
 	return f.recent.old.After(c.Sent)
 }
 
-// touched takes in that the times of an object may have changed.
+// touched notes that the times of an object may have changed.
 func (l *Ledger) touched(c *Call, object int) {
 	if object > 0 {
 		f := l.file(object)
@@ -437,7 +436,7 @@ func (l *Ledger) touched(c *Call, object int) {
 	}
 }
 
-// readTimes takes in that what a call has read may have a new time of access.
+// readTimes notes that the object that a call has read may have a new access time.
 func (l *Ledger) readTimes(c *Call) {
 	if !reads(c.Op) {
 		return

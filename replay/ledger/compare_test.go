@@ -8,8 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestMadeUp: zeros are right where nothing was written, the pattern where it was, and
-// either where that is not known.
+// TestMadeUp: zeros are right where nothing was written, the pattern where it was written, and
+// either where that is unknown.
 func TestCompare(t *testing.T) {
 	const object, at = 3, 12345
 	no := func(uint64, uint64) bool { return false }

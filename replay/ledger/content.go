@@ -26,7 +26,7 @@ type effect struct {
 	back   uint64 // from minus the offset in the source
 }
 
-// effectOf is what a step does to the bytes of a file; false if it does nothing.
+// effectOf is the effect of a step on the bytes of a file; false if it has none.
 func effectOf(s *step) (effect, bool) {
 	e := effect{at: s.at, object: s.object}
 	if s.at < 0 {
@@ -93,7 +93,7 @@ func effect4(s *step, e *effect) bool {
 		if a.Openhow.Opentype != nfs4.OPEN4_CREATE {
 			return false
 		}
-		// What was made with GUARDED4 or exclusively was not there before.
+		// A file created with GUARDED4 or exclusively did not exist before.
 		if a.Openhow.How.Mode == nfs4.UNCHECKED4 {
 			return sets(&a.Openhow.How.Createattrs, e)
 		}
@@ -114,8 +114,7 @@ func effect4(s *step, e *effect) bool {
 	return true
 }
 
-// overwrites is the effect of an operation that changes a range in a way that is not
-// known here.
+// overwrites is the effect of an operation that changes a range in an unknown way.
 func overwrites(number uint32, args xdr.Message, e *effect) bool {
 	known := ops.Operation(number)
 	if known == nil {
@@ -129,7 +128,7 @@ func overwrites(number uint32, args xdr.Message, e *effect) bool {
 	return true
 }
 
-// sets is the effect of attributes that are set.
+// sets is the effect of setting attributes.
 func sets(f *nfs4.Fattr4, e *effect) bool {
 	a, err := f.Attrs()
 	if err != nil || !a.Has(nfs4.FATTR4_SIZE) {
@@ -149,7 +148,7 @@ func (e *effect) copies(source int, from, to, count uint64) {
 	}
 }
 
-// wrote is what a WRITE at an offset leaves.
+// wrote is the effect of a WRITE at an offset.
 func wrote(args []plan.Field, offset uint64) fill {
 	for i := range args {
 		p := args[i].Data
@@ -163,7 +162,7 @@ func wrote(args []plan.Field, offset uint64) fill {
 			return fill{kind: stored, shift: uint64(p.At) - offset}
 		}
 	}
-	return fill{kind: anything} // zeros: nobody can tell whether they were written
+	return fill{kind: anything} // zeros: whether they were written cannot be seen
 }
 
 func rangeEnd(offset, count uint64) uint64 {
@@ -173,7 +172,7 @@ func rangeEnd(offset, count uint64) uint64 {
 	return offset + count
 }
 
-// bytes takes in what a step has done to the bytes of a file.
+// bytes applies the effect of a step on the bytes of a file.
 func (l *Ledger) bytes(c *Call, s *step) {
 	e, ok := effectOf(s)
 	if s.fresh {
@@ -187,7 +186,7 @@ func (l *Ledger) bytes(c *Call, s *step) {
 	e.counts = write3 || write4 || e.source > 0
 	switch {
 	case s.done == failed:
-		// An error may come after a part was done.
+		// An error may come after a part was executed.
 		e.kind, e.source, e.counts = anything, 0, false
 	case s.count >= 0 && e.to != forever:
 		e.to = min(e.to, e.from+uint64(s.count))
@@ -199,7 +198,7 @@ func (l *Ledger) bytes(c *Call, s *step) {
 	l.set(c, &e)
 }
 
-// set notes what a range holds.
+// set notes the content of a range.
 func (l *Ledger) set(c *Call, e *effect) {
 	if e.from >= e.to {
 		return
@@ -219,7 +218,7 @@ func (l *Ledger) set(c *Call, e *effect) {
 	})
 }
 
-// copied notes what a range holds that was copied.
+// copied notes the content of a copied range.
 func (l *Ledger) copied(c *Call, e *effect) {
 	var from []filled
 	l.file(e.source).fills.each(e.from-e.back, e.to-e.back, func(x filled) { from = append(from, x) })
@@ -258,7 +257,7 @@ type Prepared struct {
 	New    bool // it was made, so that nothing else is in it
 }
 
-// Prepared takes in what was put into a file before the replay.
+// Prepared notes what was put into a file before the replay.
 func (l *Ledger) Prepared(object int, p Prepared) {
 	f := l.file(object)
 	if p.New {
@@ -280,7 +279,7 @@ func (l *Ledger) Prepared(object int, p Prepared) {
 	set(next, p.Filled, fill{kind: written, object: object})
 }
 
-// done says what became of an operation.
+// done is the outcome of an operation.
 type done uint8
 
 const (
@@ -289,8 +288,8 @@ const (
 	succeeded
 )
 
-// executed tells what became of operation at of a call, and how many bytes it says that
-// it has written; -1 if it says nothing.
+// executed returns the outcome of operation at of a call, and how many bytes it reports as
+// written; -1 if it reports none.
 func executed(res xdr.Message, at int) (done, int64) {
 	m := res
 	if c, ok := res.(*nfs4.CompoundRes); ok && at >= 0 {
@@ -315,10 +314,10 @@ func executed(res xdr.Message, at int) (done, int64) {
 	return succeeded, -1
 }
 
-// Compare compares bytes that a server has returned with what must stand at an offset of an
-// object. either reports whether a range may hold something else as well, since a call
-// changes it that is under way. The code is verdict.None if they are right, or nothing is
-// known; at is where they are wrong.
+// Compare compares bytes that a server has returned with the expected content at an offset of an
+// object. either reports whether a range may also hold something else, because a call in flight
+// changes it. The code is verdict.None if the bytes are right or nothing is known; at is where
+// they are wrong.
 func (l *Ledger) Compare(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
 	at, code = l.Check(object, offset, b, either)
 	if code == verdict.None {
@@ -327,7 +326,7 @@ func (l *Ledger) Compare(object int, offset uint64, b []byte, either func(from, 
 	return at, code
 }
 
-// Check is Compare, and keeps nothing.
+// Check is Compare without recording anything.
 func (l *Ledger) Check(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
 	f := l.files[object]
 	if f == nil {
@@ -346,7 +345,7 @@ func (l *Ledger) Check(object int, offset uint64, b []byte, either func(from, to
 	return at, code
 }
 
-// Seen takes in that a READ has returned n bytes at an offset of an object as they must be.
+// Seen notes that a READ has returned n correct bytes at an offset of an object.
 func (l *Ledger) Seen(object int, offset, n uint64) {
 	f := l.files[object]
 	if f == nil {
@@ -368,8 +367,8 @@ func (l *Ledger) Seen(object int, offset, n uint64) {
 	}
 }
 
-// Holds reports whether this run has written the byte at an offset of an object, so that the
-// file has to be longer.
+// Holds reports whether this run has written the byte at an offset of an object, so that the file
+// must extend beyond it.
 func (l *Ledger) Holds(object int, offset uint64) bool {
 	is := false
 	if f := l.files[object]; f != nil {
@@ -439,7 +438,7 @@ func (l *Ledger) buffer(which, n int) []byte {
 	return l.buffers[which][:n]
 }
 
-// nonZero is where the first byte stands that is not 0; -1 if there is none.
+// nonZero is the position of the first non-zero byte; -1 if there is none.
 func nonZero(b []byte) int {
 	for i := 0; i < len(b); i++ {
 		if i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == 0 {

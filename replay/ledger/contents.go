@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Objects are those of which something is known, in order.
+// Objects are the objects of which something is known, in order.
 func (l *Ledger) Objects() []int {
 	ids := make([]int, 0, len(l.files))
 	for id := range l.files {
@@ -22,8 +22,8 @@ type Range struct {
 	Unseen   uint64 // bytes of it that this run wrote and no READ has returned
 }
 
-// Ranges are the parts of an object whose content is known, below end, in order; what
-// follows each other is one, if both are holes or neither is.
+// Ranges are the parts of an object whose content is known, below end, in order. Adjacent ranges
+// are joined if both are holes or neither is.
 func (l *Ledger) Ranges(object int, end uint64) (list []Range) {
 	f := l.files[object]
 	if f == nil {
@@ -46,7 +46,7 @@ func (l *Ledger) Ranges(object int, end uint64) (list []Range) {
 	return list
 }
 
-// Written is where the last byte ends that this run wrote into an object.
+// Written is the end of the last byte that this run wrote to an object.
 func (l *Ledger) Written(object int) (end uint64) {
 	if f := l.files[object]; f != nil {
 		for i := range f.fills {
@@ -70,12 +70,12 @@ func (l *Ledger) Unseen(object int, from, to uint64) (n uint64) {
 	return n
 }
 
-// units are what servers count times in: nothing in RFC 1813 or RFC 8881 demands more.
+// units are the resolutions of servers' times: neither RFC 1813 nor RFC 8881 demands more.
 var units = []time.Duration{1, 100, time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond,
 	10 * time.Millisecond, 100 * time.Millisecond, time.Second, 2 * time.Second}
 
-// SameTime reports whether a server's time is one that a client has set, as exactly as the
-// server keeps times.
+// SameTime reports whether a server's time equals one that a client has set, in the server's
+// resolution.
 func SameTime(set, is time.Time) bool {
 	if d := set.Sub(is); d < 0 || d >= 2*time.Second {
 		return false

@@ -2,30 +2,30 @@ package ledger
 
 import "sort"
 
-// fill is what a range of a file must hold by what was done on this server.
+// fill is what a range of a file must hold after the calls executed on this server.
 type fill struct {
 	kind fillKind
-	// object and shift say which pattern it is, if kind is written: at x stands what
-	// the pattern of object has at x+shift. They differ from those of the file where
-	// bytes were copied. If kind is stored it is what the side file has at x+shift.
+	// object and shift identify the pattern, if kind is written: the byte at x is the one at
+	// x+shift in the pattern of object. They differ from those of the file where bytes were
+	// copied. If kind is stored, it is the byte at x+shift in the side file.
 	object int
 	shift  uint64
-	// read says that a READ has returned these bytes, as they must be.
+	// read says that a READ has returned these bytes correctly.
 	read bool
 }
 
-// mine reports whether a fill is bytes that the replay, or the preparation, wrote.
+// mine reports whether the replay, or the preparation, wrote the bytes of a fill.
 func (f *fill) mine() bool { return f.kind == written || f.kind == stored }
 
 type fillKind uint8
 
 const (
-	// unknown was neither written nor emptied by this run: it may be a hole, or hold
-	// what was there before.
+	// unknown was neither written nor emptied by this run: it may be a hole, or hold earlier
+	// content.
 	unknown fillKind = iota
-	// written holds a pattern that a WRITE, or the preparation, has put there.
+	// written holds a pattern from a WRITE or the preparation.
 	written
-	// stored holds bytes of the plan's side file that were put there.
+	// stored holds bytes of the plan's side file.
 	stored
 	// empty reads as zeros: a hole.
 	empty
@@ -41,20 +41,20 @@ type filled struct {
 	fill
 }
 
-// maxFills bounds them. What comes on top is unknown.
+// maxFills bounds them. Further ranges are unknown.
 const maxFills = 4096
 
-// forever is the end of a range without an end.
+// forever is the end of an unbounded range.
 const forever = 1<<64 - 1
 
-// set gives a range what it holds from now on.
+// set sets the content of a range.
 func (f *fills) set(from, to uint64, with fill) {
 	if from >= to {
 		return
 	}
 	l := *f
-	// What touches the range is written anew, so that neighbours that hold the same
-	// become one.
+	// Ranges that touch this one are inserted again, so that neighbours with the same content are
+	// joined.
 	i := sort.Search(len(l), func(i int) bool { return l[i].to >= from })
 	var room [5]filled
 	anew := room[:0]
@@ -82,7 +82,7 @@ func (f *fills) set(from, to uint64, with fill) {
 	case len(l)-(j-i)+len(anew) <= maxFills:
 		*f = splice(l, i, j, anew)
 	case with.kind != unknown:
-		f.set(from, to, fill{}) // what was known of the range is not true any more
+		f.set(from, to, fill{}) // what was known of the range is no longer true
 	default:
 		*f = splice(l, i, j, nil) // less is known than could be
 	}

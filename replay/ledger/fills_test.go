@@ -51,7 +51,7 @@ func TestFills(t *testing.T) {
 	}
 }
 
-// TestFillsEnd: there is an end of ranges, and what is not kept is unknown.
+// TestFillsEnd: the number of ranges is limited, and whatever is not kept is unknown.
 func TestFillsEnd(t *testing.T) {
 	var f fills
 	for i := range uint64(3 * maxFills) {
@@ -74,8 +74,8 @@ func TestFillsEnd(t *testing.T) {
 	})
 }
 
-// TestOverwrites: an operation that changes a range in a way that the judge does not
-// know leaves nothing known of it, and one that changes no range leaves all as it was.
+// TestOverwrites: after an operation that changes a range in an unknown way, nothing is known of
+// the range; an operation that changes no range leaves everything as it was.
 func TestOverwrites(t *testing.T) {
 	for _, c := range []struct {
 		op   nfs4.NfsOpnum4

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// Ledger is that of one copy of a plan on one server. It belongs to one goroutine.
+// Ledger follows one copy of a plan on one server. It belongs to one goroutine.
 type Ledger struct {
 	load  *workload.Workload
 	args  workload.Arguments
@@ -31,18 +31,18 @@ func New(load *workload.Workload) *Ledger {
 	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[Name]*entry{}, links: map[int]int{}, whole: map[int]bool{}}
 }
 
-// Call is a call that is over.
+// Call is a finished call.
 type Call struct {
 	Op *plan.Op
-	// Result is what the server returned; nil if there was no reply that can be read, so
-	// that the call may have been executed or not.
+	// Result is what the server returned; nil if there was no readable reply, so that the call
+	// may or may not have been executed.
 	Result xdr.Message
 	// Sent and Replied are when it was sent, at the earliest, and when the reply came.
 	// Calls whose times overlap may have been executed in either order.
 	Sent, Replied time.Time
 }
 
-// Done takes in what a call has done. Calls have to come in the order of their replies.
+// Done applies the effects of a call. Calls have to come in the order of their replies.
 func (l *Ledger) Done(c *Call) {
 	if !c.Op.Modifies {
 		if c.Result != nil {
@@ -52,7 +52,7 @@ func (l *Ledger) Done(c *Call) {
 	}
 	args := l.args.Of(c.Op)
 	if args == nil {
-		// All of what it names may have changed.
+		// Everything that it names may have changed.
 		for _, id := range l.load.Objects(c.Op) {
 			l.set(c, &effect{object: id, to: forever, fill: fill{kind: anything}})
 			l.file(id).forget()
@@ -78,16 +78,16 @@ type step struct {
 	op   *plan.Op
 	at   int // operation of the COMPOUND; -1 outside
 	args xdr.Message
-	// object is what it works on, or makes. before is the current object before it, and
-	// saved the saved one; of NFSv3, before is that of the first handle, and saved that of
+	// object is the object that it works on, or creates. before is the current object before it,
+	// and saved the saved one; of NFSv3, before is that of the first handle, and saved that of
 	// the second. 0 is unknown.
 	object, before, saved int
 	fields                []plan.Field
 
 	done  done
 	lost  bool
-	fresh bool  // it has made a file that was not there, though it would also have taken one
-	count int64 // bytes that it says it has written; -1 if it says nothing
+	fresh bool  // it has created a new file, although it would also have accepted an existing one
+	count int64 // bytes that it reports as written; -1 if it reports none
 }
 
 // eachStep calls f for the steps of an op, whose arguments are args.
@@ -140,12 +140,12 @@ func (s *step) target(n int) int {
 	return 0
 }
 
-// file is what is known of an object.
+// file is the state of an object as far as it is known.
 type file struct {
 	fills   fills
 	recent  recent
 	checked attributes
-	latest  time.Time // when the reply to the latest call came that changed it
+	latest  time.Time // when the reply to the latest call that changed it came
 }
 
 func (l *Ledger) file(id int) *file {
@@ -157,8 +157,8 @@ func (l *Ledger) file(id int) *file {
 	return f
 }
 
-// together reports whether a call was under way together with an earlier one that changed
-// the object, and notes that this one has.
+// together reports whether a call was in flight together with an earlier one that changed the
+// object, and notes that this one has changed it.
 func (f *file) together(c *Call) bool {
 	is := f.latest.After(c.Sent)
 	if c.Replied.After(f.latest) {
@@ -174,7 +174,7 @@ func (f *file) forget() { f.checked = attributes{gone: f.checked.gone} }
 type recent struct {
 	list []change // at most maxRecent
 	next int
-	old  time.Time // when the latest reply came of those that are not in list any more
+	old  time.Time // latest reply of those that are no longer in list
 }
 
 type change struct {
@@ -183,8 +183,7 @@ type change struct {
 	replied time.Time
 }
 
-// add notes a change, and calls f for what others have changed that were under way together
-// with it, so that nobody knows which came last.
+// add notes a change, and calls f for the changes of concurrent calls, whose order is unknown.
 func (r *recent) add(x change, sent time.Time, f func(from, to uint64)) {
 	for i := range r.list {
 		o := &r.list[i]

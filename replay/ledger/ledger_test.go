@@ -55,7 +55,7 @@ func took(n uint32) xdr.Message {
 
 func never(uint64, uint64) bool { return false }
 
-// TestTogether: what calls under way together have written to the same place may be either,
+// TestTogether: where concurrent calls have written to the same place, either content is right,
 // unless they wrote the same.
 func TestTogether(t *testing.T) {
 	start := time.Unix(1, 0)
@@ -133,7 +133,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestNames follows names through the calls that make, move and remove them.
+// TestNames follows names through the calls that create, rename and remove them.
 func TestNames(t *testing.T) {
 	l := bench(plan.Pattern)
 	done := func(o *plan.Op, res xdr.Message) { l.Done(&Call{Op: o, Result: res}) }
@@ -184,7 +184,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestSameTime: a server keeps times as exactly as it can, and no less.
+// TestSameTime: a server keeps times in its own resolution, and no coarser.
 func TestSameTime(t *testing.T) {
 	set := time.Unix(1000, 123456789)
 	for ns, want := range map[int64]bool{123456789: true, 123456700: true, 123456000: true, 123000000: true, 0: true, 123456788: false, 123456790: false, 500: false} {

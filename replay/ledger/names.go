@@ -35,8 +35,8 @@ type entry struct {
 // maxNames bounds the names that are followed.
 const maxNames = 1 << 20
 
-// put notes what a name is from now on. A call that was under way together with an earlier
-// one about the same name leaves it open.
+// put notes the new state of a name. A call concurrent with an earlier one about the same name
+// leaves the state open.
 func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 	if n.Dir == 0 || n.Name == "" || c.Op != nil && l.load.Above(n.Dir) {
 		return
@@ -56,7 +56,7 @@ func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 		e.latest = c.Replied
 	}
 	if p == Unknown && e.presence == Present {
-		// It may still have the name: nobody knows.
+		// It may still have the name: that is unknown.
 		if f := l.files[e.object]; f != nil {
 			f.checked.hazy = true
 		}
@@ -71,7 +71,7 @@ func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 	}
 }
 
-// link counts the names that an object is known to have.
+// link counts the known names of an object.
 func (l *Ledger) link(object, by int) {
 	if object == 0 {
 		return
@@ -84,10 +84,10 @@ func (l *Ledger) link(object, by int) {
 	}
 }
 
-// Link notes a name that was there before the replay.
+// Link notes a name from before the replay.
 func (l *Ledger) Link(n Name, object int) { l.put(&Call{}, n, Present, object) }
 
-// named takes in what a step has done to names.
+// named applies the effect of a step on names.
 func (l *Ledger) named(c *Call, s *step) {
 	put := func(dir int, name []byte, p Presence, object int) {
 		if s.lost {
@@ -137,7 +137,7 @@ func (l *Ledger) named(c *Call, s *step) {
 	}
 }
 
-// renamed takes in a RENAME. Two names of the same object stay (RFC 1813, section 3.3.14).
+// renamed applies a RENAME. Two names of the same object both stay (RFC 1813, section 3.3.14).
 func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
 	object := 0
 	if e := l.names[from]; e != nil && e.presence == Present {
@@ -161,7 +161,7 @@ func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
 	}
 }
 
-// doubt gives up what is known of the names that a call has whose arguments cannot be read.
+// doubt discards what is known of the names in a call whose arguments cannot be read.
 func (l *Ledger) doubt(c *Call) {
 	dirs := l.load.Objects(c.Op)
 	for n, e := range l.names {
@@ -179,8 +179,8 @@ type Entry struct {
 	Listed   []byte   // handle that a listing gave for it; nil if none did
 }
 
-// Names are those that are known to be there, or not to be, in the order of directories
-// and names. open is how many others were changed of which neither is known.
+// Names are the names known to exist or not to exist, in the order of directories and names. open
+// is how many other changed names are in neither state.
 func (l *Ledger) Names() (list []Entry, open int) {
 	for n, e := range l.names {
 		if e.presence == Unknown {

@@ -5,11 +5,11 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// Surely calls f for the objects that a call has changed for certain, so that its time of last
-// change cannot be what it was: at is the operation of a COMPOUND, -1 outside, and data says
-// that the bytes of a file or the names of a directory changed, and not only attributes. What
-// may change nothing (a mode that is set to what it was, an OPEN that finds the file) does not
-// count. It has to be called before Done.
+// Surely calls f for the objects that a call has certainly changed, so that their change time
+// must have moved on: at is the operation of a COMPOUND, -1 outside, and data says that the bytes
+// of a file or the names of a directory changed, and not only attributes. Calls that may change
+// nothing (setting a mode to its old value, an OPEN of an existing file) do not count. It has to
+// be called before Done.
 func (l *Ledger) Surely(c *Call, f func(at, object int, data bool)) {
 	if !c.Op.Modifies || c.Result == nil {
 		return
@@ -85,8 +85,8 @@ func (l *Ledger) moved(from, to Name, f func(object int, data bool)) {
 	}
 }
 
-// fresh reports whether a call makes a file that was not there for certain, though it would
-// also have taken one that was.
+// fresh reports whether a call certainly creates a new file, although it would also accept an
+// existing one.
 func (l *Ledger) fresh(c *Call, s *step) bool {
 	var n Name
 	switch a := s.args.(type) {
@@ -109,11 +109,11 @@ func (l *Ledger) fresh(c *Call, s *step) bool {
 	return l.whole[n.Dir]
 }
 
-// Whole says that all names in a directory are known: it is new, or all of them are told by
-// Link.
+// Whole says that all names in a directory are known: it is new, or Link has been called for all
+// of them.
 func (l *Ledger) Whole(dir int) { l.whole[dir] = true }
 
-// Listed notes the handle that a listing gave for a name.
+// Listed notes the handle that a listing returned for a name.
 func (l *Ledger) Listed(dir int, name, handle []byte) {
 	if e := l.names[Name{dir, string(name)}]; e != nil && e.presence == Present {
 		e.listed = append([]byte(nil), handle...)

@@ -98,7 +98,7 @@ func (s *space) attrs4(o *obj, f *nfs4.Fattr4) {
 	}
 }
 
-// who is the name of an owner, of which many objects have the same.
+// who is the name of an owner; many objects share one.
 func (s *space) who(name []byte) string {
 	if w, ok := s.owners[string(name)]; ok {
 		return w
@@ -112,7 +112,7 @@ func (s *space) who(name []byte) string {
 	return w
 }
 
-// sized learns the size as of the start.
+// sized learns the size at the start of the capture.
 func (o *obj) sized(n uint64) {
 	if o.sizeChanged || o.sizeClass != "" {
 		if !o.sizeChanged && o.sizeClass == plan.Exact && o.typ == "file" && n != o.size {
@@ -137,8 +137,8 @@ func (o *obj) heard(status uint32) {
 	}
 }
 
-// writes notes that a range has other content than before the capture. Beyond
-// the memory that there is for it, that holds of all that follows.
+// writes notes that the content of a range has changed since before the capture. When the memory
+// for that is used up, the note covers everything behind the range.
 func (o *obj) writes(from, to uint64) {
 	d := o.own()
 	if o.s.b.room.full() {

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// finish decides what is to be prepared, and fills the table.
+// finish decides what must be prepared, and fills the table.
 func (s *space) finish() {
 	for _, o := range s.objects {
 		if o.origin == plan.Before && o.stale && !o.alive && !o.named && !o.isBase {
@@ -21,8 +21,8 @@ func (s *space) finish() {
 	}
 }
 
-// bases finds the directories that stand for what was mounted, and gives names
-// to what has none.
+// bases finds the directories that stand for the mounted ones, and names objects that have no
+// name.
 func (s *space) bases() {
 	children := map[*obj]int{}
 	for k := range s.names {
@@ -46,7 +46,7 @@ func (s *space) bases() {
 	n := 0
 	for _, o := range s.objects {
 		if d := o.parent.real(); o.origin == plan.Before && o.named && d != nil && d.origin == plan.Created {
-			// Its directory is not there yet when it is prepared.
+			// Its directory does not exist yet at preparation.
 			o.named = false
 			o.note(plan.NoteElsewhere, strings.ToValidUTF8(o.name, "?"))
 		}
@@ -98,14 +98,13 @@ func (s *space) basesOf(server int, all []*obj, children map[*obj]int) {
 		}
 	}
 	if best != nil {
-		// The capture began after the mount: the directory without a name
-		// that most names are in.
+		// The capture began after the mount: take the nameless directory with the most names.
 		best.isBase, best.nameClass = true, plan.Inferred
 	}
 }
 
-// descend goes from the root of a server to what was mounted: where another
-// file system begins, or as long as a directory was only passed through.
+// descend goes from the root of a server to the mounted directory: to where another file system
+// begins, or as long as a directory was only passed through.
 func (s *space) descend(root *obj, all []*obj) {
 	kids := map[*obj][]*obj{}
 	for _, o := range all {
@@ -139,7 +138,7 @@ func (s *space) descend(root *obj, all []*obj) {
 	}
 }
 
-// raise marks a directory and those above it as none of ours.
+// raise marks a directory and those above it as not ours.
 func (o *obj) raise() {
 	for range 64 {
 		if o = o.real(); o == nil || o.origin == plan.Created {
@@ -157,7 +156,7 @@ func (s *space) makeBase(server int) *obj {
 	return o
 }
 
-// several keeps the bases apart if there are more than one.
+// several keeps the bases apart if there is more than one.
 func (s *space) several() {
 	var list []*obj
 	for _, o := range s.objects {
@@ -173,7 +172,7 @@ func (s *space) several() {
 	}
 }
 
-// outside reports whether something that was there before lies above the bases.
+// outside reports whether something from before the capture lies above the bases.
 func (s *space) outside(o *obj) bool {
 	if o.into != nil || o.origin != plan.Before {
 		return false

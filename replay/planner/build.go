@@ -13,13 +13,13 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// Build makes a plan of a capture. opt tells the decoder's limits; that data is
-// kept is seen to here. The plan is good even if the error is one of reading
-// the capture, as long as the summary is not nil.
+// Build makes a plan from a capture. opt sets the decoder's limits; Build itself makes it keep
+// data. The plan is valid even after an error in reading the capture, as long as the summary is
+// not nil.
 //
-// If two servers turn out to be one after calls of both have been added, the plan has them
-// apart, and the error is a *LateError: a second call, with Same of the error added to the
-// options, makes a plan that has them together.
+// If two servers turn out to be one after calls of both have been added, the plan keeps them
+// apart, and the error is a *LateError: a second call, with the error's Same added to the
+// options, makes a plan that joins them.
 func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Options, opt Options) (*plan.Summary, error) {
 	b, err := NewBuilder(out, opt)
 	if err != nil {
@@ -59,8 +59,8 @@ func Build(ctx context.Context, r capture.Reader, out string, dopt decode.Option
 	return s, read
 }
 
-// LateError says that servers which a plan has apart are one. Rest is another error of
-// reading the capture, or nil.
+// LateError says that servers which a plan keeps apart are one. Rest is another error of reading
+// the capture, or nil.
 type LateError struct {
 	Same []plan.SameServer
 	Rest error

@@ -17,18 +17,18 @@ import (
 // Options say how a plan is made. The zero value is a good choice.
 type Options struct {
 	Payload plan.PayloadMode // Captured
-	// NoResults leaves the captured results out of the plan: only what stands
-	// beside them can be compared then.
+	// NoResults leaves the captured results out of the plan: then only the status and the other
+	// expectations can be compared.
 	NoResults bool
 	// Objects is how many objects and names are followed (1 Mi).
 	Objects int
-	// Memory is about how many bytes the tables of the plan may take while it
-	// is made (80 MiB): objects, names, states, clients, credentials.
+	// Memory is roughly how many bytes the tables of the plan may take while it is made (80 MiB):
+	// objects, names, states, clients, credentials.
 	Memory int
 	// Sources are named in the header.
 	Sources []string
 	Tool    string
-	// Files knows what is read and must not be written; may be nil.
+	// Files knows the input files, which must not be overwritten; may be nil.
 	Files *outfile.Files
 	// Same are addresses that belong to one server, whatever the capture shows; with
 	// Separate each address is a server of its own.
@@ -36,14 +36,14 @@ type Options struct {
 	Separate bool
 	// Retry makes Build return a LateError without a plan, as the caller will call it again.
 	Retry bool
-	// Unwrap opens what RPCSEC_GSS has wrapped, if Build is to; it may be nil.
+	// Unwrap decrypts RPCSEC_GSS messages for Build; it may be nil.
 	Unwrap rpc.Unwrapper
 }
 
 // Builder makes a plan of transactions. What it holds in memory grows with the
-// number of objects, names and states, up to Options.Memory, and with nothing
-// else: ops wait in a spill, since the tables come before them. The plan and its
-// data have their names once both are whole.
+// number of objects, names and states, up to Options.Memory, and with nothing else: ops wait in a
+// spill, since the tables come before them. The plan and its data get their names when both are
+// complete.
 type Builder struct {
 	opt   Options
 	room  room
@@ -70,7 +70,7 @@ type Builder struct {
 	ids     identity
 	creds   map[string]int
 	conns   map[int]*connection // by ID in the capture
-	rest    *connection         // the latest, which stands for those that have no room
+	rest    *connection         // the latest, which stands for those without room
 	space   space
 	states  states
 	seen    map[retry]bool
@@ -90,7 +90,7 @@ type flight struct {
 	end int64
 }
 
-// retry names a call that may come again on a new connection.
+// retry identifies a call that may come again on a new connection.
 type retry struct {
 	client, server netip.Addr
 	xid            uint32
@@ -161,7 +161,7 @@ func (b *Builder) connection(v *rpc.View) *connection {
 		client, server, from = server, client, from.Other()
 	}
 	x := plan.Connection{ID: id, Fabric: fabric, Client: endString(client), Server: b.server(server), Address: endString(server)}
-	// What a side can receive bounds what the other may send (RFC 8797).
+	// What one side can receive limits what the other may send (RFC 8797).
 	mine, theirs := &tx.Connection.Setup[from].Private, &tx.Connection.Setup[from.Other()].Private
 	if mine.Present && theirs.Present {
 		x.InlineSend = min(mine.SendSize, theirs.ReceiveSize)
@@ -221,7 +221,7 @@ func endString(e rdma.End) string {
 	return fmt.Sprintf("%s:%d", e.Addr, e.Port)
 }
 
-// advance notes which replies have come until a call.
+// advance notes which replies had come before a call.
 func (c *connection) advance(start int64) {
 	if len(c.inFlight) == 0 || c.inFlight[0].end > start {
 		return
@@ -309,7 +309,7 @@ func (b *Builder) Finish() (*plan.Summary, error) {
 		b.tables()
 		err = b.assemble()
 	}
-	// Both are whole on the disk before either has its name.
+	// Both are completely on disk before either gets its name.
 	if err == nil && b.data != nil {
 		err = b.data.close()
 	}

@@ -39,12 +39,12 @@ type call struct {
 	minor  uint32
 
 	wrote  *obj   // what it has written to
-	objs   []*obj // that its reply may tell of
-	path   string // of what it is about, for readers
+	objs   []*obj // that its reply may tell about
+	path   string // of its object, for readers
 	detail string
 }
 
-// Add takes a transaction. They have to come in the order of their calls.
+// Add adds a transaction. Transactions have to come in the order of their calls.
 func (b *Builder) Add(v *rpc.View) error {
 	if b.err != nil {
 		return b.err
@@ -109,7 +109,7 @@ func (c *call) judge() (plan.Class, string) {
 	return "", ""
 }
 
-// other judges the programs beside NFS.
+// other judges the programs other than NFS.
 func (c *call) other() (plan.Class, string) {
 	v := c.v
 	name := v.ProgramName()
@@ -155,12 +155,11 @@ func (c *call) unreadable() string {
 	return ""
 }
 
-// maxOperations bounds the operations of a COMPOUND, all of which are one line
-// of the plan. Servers take some dozens.
+// maxOperations bounds the operations of a COMPOUND, which becomes one line of the plan. Servers
+// accept some dozens.
 const maxOperations = 1 << 13
 
-// cutInData reports whether all that is missing of the arguments is the end of
-// the data at their end.
+// cutInData reports whether the arguments lack only the end of their data, which comes last.
 func (c *call) cutInData() bool {
 	a, ok := c.v.Args.(*nfs3.WRITE3args)
 	return ok && a.Data.Length > 0 && a.Data.Length == a.Count
@@ -183,13 +182,13 @@ func (c *call) mounted() {
 	}
 }
 
-// again reports whether a call was seen before and had no reply that its client
-// could use: after a disconnect it comes again with the same XID.
+// again reports whether a call was seen before without a reply that its client could use: after a
+// disconnect it is sent again with the same XID.
 func (c *call) again() bool {
 	tx := c.v.Tx
 	f := fnv.New64a()
 	if o := &c.v.CallOpened; o.How == rpc.Decrypted {
-		f.Write(o.Data) // what is encrypted differs each time
+		f.Write(o.Data) // encrypted arguments differ each time
 	} else {
 		f.Write(tx.Call.Payload)
 	}
@@ -204,7 +203,7 @@ func (c *call) again() bool {
 	return seen
 }
 
-// maxSeen bounds the calls that are remembered as possibly sent again.
+// maxSeen bounds the calls that are remembered because they may be sent again.
 const maxSeen = 1 << 16
 
 // add makes an op of the transaction.
@@ -241,7 +240,7 @@ func (c *call) add() {
 	x.Last = max(x.Last, c.end, c.start)
 	x.MaxInFlight = max(x.MaxInFlight, len(c.conn.inFlight))
 
-	// Of results that are cut the beginning counts: the status and the handle.
+	// Of truncated results the beginning counts: the status and the handle.
 	readable := v.ResultErr == nil || v.ResultCut && len(v.ReplyBody.Data) >= 4
 	c.replied = v.ReplyErr == nil && tx.Reply.Seen() && v.Reply.Succeeded() && v.Result != nil && readable
 	b.space.deaf = v.ResultErr != nil && tx.Version == 3
@@ -279,7 +278,7 @@ func putOff3(s xdr.Status) bool {
 	return code == uint32(nfs3.NFS3ERR_JUKEBOX)
 }
 
-// unadd takes back what add has counted.
+// unadd undoes the counting of add.
 func (b *Builder) unadd(c *call) {
 	b.t.Connections[c.conn.id-1].Ops--
 	f := c.conn.inFlight
@@ -312,7 +311,7 @@ func (c *call) worse(class plan.Class, reason string) {
 	c.reasons = append(c.reasons, plan.Reason{Class: class, Reason: reason})
 }
 
-// saw notes an object that the reply may tell of.
+// saw notes an object that the reply may tell about.
 func (c *call) saw(o *obj) {
 	if o = o.real(); o != nil && len(c.objs) < 16 {
 		c.objs = append(c.objs, o)

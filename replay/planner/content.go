@@ -101,7 +101,7 @@ func (c *call) read(o *obj, offset uint64, d xdr.Data, eof bool) {
 	c.b.room.take(spanSize)
 }
 
-// same compares what was read with what was read of the same place before.
+// same compares read data with what was read there before.
 func (c *call) same(o *obj, offset uint64, b []byte) {
 	i, ok := o.pieces[offset]
 	if !ok || o.sizeChanged || len(o.written) > 0 {
@@ -122,8 +122,8 @@ func (o *obj) foreign() {
 	o.note(plan.NoteChanged, "")
 }
 
-// bytes of an item of the call or the reply; shorter than its length if the
-// capture lacks some.
+// bytes returns those of an item of the call or the reply; fewer than its length if the capture
+// lacks some.
 func (c *call) item(d xdr.Data, reply bool) []byte {
 	b := d.Inline
 	if d.Chunk != 0 {

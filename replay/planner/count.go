@@ -81,8 +81,8 @@ func countReason(m map[plan.Reason]int, r plan.Reason) {
 	m[r]++
 }
 
-// maxCounted is how many different things of a kind the summary tells apart.
+// maxCounted is how many different names of a kind the summary counts separately.
 const maxCounted = 256
 
-// otherName stands for what is beyond that.
+// otherName stands for the rest.
 const otherName = "other"

@@ -29,7 +29,7 @@ func newDataFile(files *outfile.Files, name string) (*dataFile, error) {
 	return &dataFile{f: f, w: bufio.NewWriterSize(f, 1<<18), known: map[[16]byte]int64{}}, nil
 }
 
-// add stores data and returns where.
+// add stores data and returns its place.
 func (d *dataFile) add(b []byte) (int64, string, error) {
 	sum := sha256.Sum256(b)
 	var key [16]byte
@@ -50,5 +50,5 @@ func (d *dataFile) add(b []byte) (int64, string, error) {
 	return at, hash, nil
 }
 
-// close ends the writing; the file has no name yet.
+// close ends writing; the file has no name yet.
 func (d *dataFile) close() error { return errors.Join(d.w.Flush(), d.f.Close()) }

@@ -22,8 +22,8 @@ func (c *call) dep(op int, end int64, kind plan.DepKind) {
 	c.must(op, kind)
 }
 
-// must adds an edge regardless of the times: the call uses a value that only that
-// reply can have provided.
+// must adds an edge whatever the times: the call uses a value that only that reply can have
+// provided.
 func (c *call) must(op int, kind plan.DepKind) {
 	if op == 0 || op >= c.op.ID {
 		return
@@ -69,8 +69,7 @@ const window = 1024
 
 type ancestors [window / 64]uint64
 
-// graph removes edges that follow from others, as far as both ends are within
-// the window.
+// graph removes edges that follow from others, if both ends are within the window.
 type graph struct {
 	above []ancestors // of op n, at n % window; bit m % window is op m
 }
@@ -107,7 +106,7 @@ func (g *graph) reduce(id int, deps []plan.Dep) []plan.Dep {
 	take(false)
 	n := len(kept)
 	take(true)
-	// Optional edges among each other: only the same op twice.
+	// Among optional edges: only the same op twice.
 	tail := kept[n:]
 	tail = slices.CompactFunc(tail, func(a, b plan.Dep) bool { return a.Op == b.Op })
 	kept = kept[:n+len(tail)]

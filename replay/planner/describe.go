@@ -60,7 +60,7 @@ func (c *call) procedure() string {
 	return "unknown"
 }
 
-// at sets the path to a name in the directory that was named last.
+// at sets the path to a name in the most recently named directory.
 func (c *call) at(name []byte) {
 	if len(c.path) > maxWhat {
 		return // nobody sees more of it

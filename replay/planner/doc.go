@@ -2,13 +2,13 @@
 //
 // Build reads a capture. A Builder takes transactions one by one, in the order of
 // their calls: it follows the name space and the states of the captured servers,
-// replaces in each call what only those servers could have given out by symbols,
-// and finds the earlier calls that each call depends on.
+// replaces the values that only those servers could have given out by symbols, and finds the
+// earlier calls that each call depends on.
 //
-// The files in the order of a transaction's way:
+// The files, in the order in which a transaction passes them:
 //
 //	build, builder      a capture, a transaction
-//	call                whether it is replayed; recovery: what a restart of the server brought about
+//	call                whether it is replayed; recovery: effects of a restart of the server
 //	nfs3, nfsacl, nfs4  its arguments, by a table of methods for each procedure and operation;
 //	                    nfs4objects, -open, -state, -data, -client have those of NFSv4
 //	form                arguments as fields, compared with the captured bytes

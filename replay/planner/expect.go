@@ -42,8 +42,7 @@ func (c *call) expect() {
 	}
 }
 
-// data moves the data of READ and READLINK out of the results into the reply's
-// expectation.
+// data moves the data of READ and READLINK from the results into the reply's expectation.
 func (c *call) data(x *plan.Expect) {
 	v := c.v
 	n := 0

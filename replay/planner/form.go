@@ -9,9 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// form collects the fields of arguments, and beside them the bytes that they
-// had in the capture: these must be those of the arguments, or the fields say
-// something else.
+// form collects the fields of arguments together with their captured bytes. The bytes must equal
+// the encoded arguments; otherwise the fields say something else.
 type form struct {
 	fields []plan.Field
 	bytes  []byte
@@ -42,13 +41,13 @@ func (f *form) text(n string, b []byte) {
 	f.bytes = xdr.AppendOpaque(f.bytes, b)
 }
 
-// name adds a component; to is what it leads to, 0 if that is not known.
+// name adds a component; to is the object that it leads to, 0 if unknown.
 func (f *form) name(n string, b []byte, to int) {
 	f.add(opaque(plan.Field{N: n, Kind: plan.FieldName, Ref: to}, b))
 	f.bytes = xdr.AppendOpaque(f.bytes, b)
 }
 
-// raw adds what m encodes as it is.
+// raw adds the encoding of m unchanged.
 func (f *form) raw(n string, m interface{ Append([]byte) []byte }) {
 	at := len(f.bytes)
 	f.bytes = m.Append(f.bytes)

@@ -25,9 +25,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// FuzzReader reads plans of samples whose lines are changed: the tables, and six
-// ops, from one that from names on. What is accepted can be written, and read
-// again as the same.
+// FuzzReader reads plans of samples whose lines are changed: the tables, and six ops starting at
+// from. Whatever is accepted can be written and read again unchanged.
 func FuzzReader(f *testing.F) {
 	var tables, ops [2][][]byte
 	for i, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
@@ -139,9 +138,8 @@ func wholeSample(t testing.TB, name string) (packets []capture.Packet) {
 	return packets
 }
 
-// FuzzBuilder makes a plan of changed transactions of real captures: six of those
-// of a capture, from one that from names on, changed as the program says.
-// The plan can be read, and keeps the rules.
+// FuzzBuilder makes a plan from changed transactions of real captures: six of a capture, starting
+// at from, changed as the program says. The plan can be read, and keeps the rules.
 func FuzzBuilder(f *testing.F) {
 	var sources [][][]byte
 	for _, name := range []string{"rocev2-nfs41-recall.pcap", "rocev2-nfs3-longcall.pcap"} {
@@ -165,7 +163,7 @@ func FuzzBuilder(f *testing.F) {
 	})
 }
 
-// fastDir is a directory for files that are soon gone: in memory, if there is one.
+// fastDir is a directory for short-lived files: in memory, if there is one.
 func fastDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "plan") //nolint:usetesting // TempDir is on a disk as a rule
 	if err != nil {
@@ -185,8 +183,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// built makes a plan of transactions as FuzzBuilder has them, and looks at it; if
-// it is thorough, also at whether it is the same when it is written again.
+// built makes a plan from FuzzBuilder's transactions and checks it; a thorough check also writes
+// it again and compares.
 func built(t *testing.T, out string, units [][]byte, thorough bool) {
 	opt := Options{Objects: 1000}
 	if len(units)%4 != 0 {

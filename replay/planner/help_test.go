@@ -40,7 +40,7 @@ func sampleNames(t testing.TB) []string {
 	return names
 }
 
-// build makes a plan of a capture and returns its name.
+// build makes a plan from a capture and returns the plan's name.
 func build(t testing.TB, name string, opt Options) string {
 	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
@@ -107,7 +107,7 @@ func each(o *plan.Op, f func(*plan.Field)) {
 	}
 }
 
-// scene makes transactions by hand and a plan of them.
+// scene makes transactions by hand and a plan from them.
 type scene struct {
 	t    *testing.T
 	b    *Builder

@@ -48,12 +48,11 @@ const (
 	maxUses      = 1 << 18
 )
 
-// use records that the current op uses a range, and adds the dependencies that
-// follow from it.
+// use records that the current op uses a range, and adds the resulting dependencies.
 //
-// A history is bounded without forgetting anything: where an op depends on many
-// entries, it takes their place, and what would have depended on them depends
-// on it. That adds an order that the captured client has kept as well.
+// A history is bounded without forgetting anything: an op that depends on many entries replaces
+// them, and later ops depend on it instead. That adds an order that the captured client kept as
+// well.
 func (c *call) use(h *history, lo, hi uint64, how access, kind plan.DepKind) {
 	if hi <= lo {
 		hi = lo + 1
@@ -122,7 +121,7 @@ func (c *call) collapse(h *history, own *entry, n int, kind plan.DepKind) {
 	*own = all
 }
 
-// settle moves entries below own that own depends on, or that are its.
+// settle moves entries that own depends on, or has made itself, below own.
 func (c *call) settle(h *history, own *entry, which func(*entry) bool) {
 	kept := h.list[:0]
 	for _, e := range h.list {
@@ -152,8 +151,7 @@ func (c *call) against(e, own *entry, kind plan.DepKind) int {
 	return 1
 }
 
-// maxHistory is the length of a history from which on one use takes the place
-// of others.
+// maxHistory is the length from which on one use replaces others in a history.
 func (b *Builder) maxHistory() int {
 	if b.uses > crowded {
 		return crowdHistory
@@ -161,9 +159,9 @@ func (b *Builder) maxHistory() int {
 	return maxHistory
 }
 
-// sweep makes room for uses. What an entry covers is of no account once the
-// entry's own reply is there: all calls to come were sent after it. If that is
-// not enough, only the latest uses of each thing remain.
+// sweep makes room for uses. The entries that one covers no longer matter once its own reply has
+// come: all later calls were sent after it. If that is not enough, only the latest uses of each
+// thing remain.
 func (b *Builder) sweep(now int64) {
 	for _, keep := range []int{maxHistory, 8, 1} {
 		b.uses = 0
@@ -189,8 +187,8 @@ func (b *Builder) sweep(now int64) {
 	b.maxUses = max(maxUses, 2*b.uses)
 }
 
-// shorten forgets what is not needed, and all but the latest entries. It
-// returns how many are left.
+// shorten forgets unneeded entries, and all but the latest of the rest. It returns how many are
+// left.
 func (h *history) shorten(now int64, keep int) int {
 	if n := len(h.list) - keep; n > 0 {
 		h.list = append(make([]entry, 0, keep), h.list[n:]...)

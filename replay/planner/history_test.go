@@ -15,9 +15,8 @@ type modelUse struct {
 	start, end int64
 }
 
-// TestHistory throws random uses at a history and compares what has to wait
-// for what with the rule: a use waits for each earlier one that it conflicts
-// with and whose reply was there before its call.
+// TestHistory feeds random uses to a history and checks the resulting order against the rule: a
+// use waits for each earlier conflicting one whose reply had come before its call.
 func TestHistory(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -69,7 +68,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// closures says for each op which earlier ones it waits for, in the end.
+// closures returns for each op all earlier ones that it waits for, directly or not.
 func closures(deps [][]plan.Dep, which func(plan.DepKind) bool) [][]bool {
 	all := make([][]bool, len(deps))
 	for j := range deps {
@@ -87,8 +86,8 @@ func closures(deps [][]plan.Dep, which func(plan.DepKind) bool) [][]bool {
 	return all
 }
 
-// TestReduce makes sure that the reduction of edges changes nothing: not with
-// the optional edges, and not without.
+// TestReduce checks that the reduction of edges does not change the order, with and without the
+// optional edges.
 func TestReduce(t *testing.T) {
 	kinds := []plan.DepKind{plan.DepCreate, plan.DepRange, plan.DepState, plan.DepSlot, plan.DepProgram}
 	for seed := range uint64(20) {

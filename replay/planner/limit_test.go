@@ -11,8 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// A plan is read up to a limit, and no line of it makes much more memory than
-// text.
+// A plan is read up to a limit, and no line of it takes much more memory than its text.
 func TestLimits(t *testing.T) {
 	name := build(t, "../../samples/rocev2-nfs41-recall.pcap", Options{})
 	st, err := os.Stat(name)

@@ -66,7 +66,7 @@ func (s *space) object(o *obj, id int) plan.Object {
 	return x
 }
 
-// guess is the type of what was never described.
+// guess is the type of an object that was never described.
 func (o *obj) guess() string {
 	switch {
 	case o.target != "":
@@ -91,7 +91,7 @@ func (o *obj) within(size uint64) []plan.Extent {
 	return kept
 }
 
-// text is a name in JSON: as bytes if it is not UTF-8.
+// text is a name for JSON: as bytes if it is not UTF-8.
 func text(name string) (string, []byte) {
 	if utf8.ValidString(name) {
 		return name, nil
@@ -122,5 +122,5 @@ func (o *obj) pathFromBase() string {
 	return strings.Join(way[:n], "/")
 }
 
-// maxPathBytes is about how long a path may be; beyond, its end is kept.
+// maxPathBytes is roughly how long a path may be; of longer ones the end is kept.
 const maxPathBytes = 4096

@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// nfs3 fills the op with a call of NFSv3 or NFSACL: its arguments by symbols, what
-// it depends on, and what its reply says about the name space.
+// nfs3 fills the op with a call of NFSv3 or NFSACL: its arguments as symbols, its dependencies,
+// and what its reply says about the name space.
 func (c *call) nfs3() {
 	c.form.reset()
 	c.acts(ops.Procedure(c.v.Tx.Program, c.v.Tx.Version, c.v.Tx.Procedure), c.v.Args)
@@ -38,7 +38,7 @@ func (c *call) args3() bool {
 	return false
 }
 
-// procedures3 are what is to be done for each procedure of NFSv3.
+// procedures3 has the planner's method for each procedure of NFSv3.
 var procedures3 = [...]func(c *call) bool{
 	nfs3.NFSPROC3_GETATTR:     proc((*call).getattr3),
 	nfs3.NFSPROC3_SETATTR:     proc((*call).setattr3),
@@ -63,7 +63,7 @@ var procedures3 = [...]func(c *call) bool{
 	nfs3.NFSPROC3_COMMIT:      proc((*call).commit3),
 }
 
-// proc makes an entry of a method. Its results are nil if the call failed or has no
+// proc makes a table entry from a method. Its results are nil if the call failed or has no
 // readable reply.
 func proc[A, R any](f func(c *call, a *A, r *R)) func(*call) bool {
 	return func(c *call) bool {
@@ -189,7 +189,7 @@ func (c *call) create3(a *nfs3.CREATE3args, r *nfs3.CREATE3res) {
 		return
 	}
 	if o != nil && o.created == c.op.ID {
-		o = nil // nothing that was there is changed
+		o = nil // no existing object is changed
 	}
 	c.sattr3("obj_attributes", &a.How.ObjAttributes, o)
 }
@@ -317,7 +317,7 @@ type made3 struct {
 }
 
 // made is the outcome of CREATE, MKDIR, SYMLINK and MKNOD; m is nil if they failed.
-// sure says that a success means that there was nothing before.
+// sure says that success implies that the name did not exist before.
 func (c *call) made(d *obj, name []byte, typ string, sure bool, m *made3) *obj {
 	s := &c.b.space
 	switch {
@@ -411,7 +411,7 @@ func (c *call) sattr3(n string, a *nfs3.Sattr3, o *obj) {
 	}
 }
 
-// refusedWith3 reports whether the call failed with a status.
+// refusedWith3 reports whether the call failed with the given status.
 func (c *call) refusedWith3(status nfs3.Nfsstat3) bool {
 	return c.replied && c.status3() == uint32(status)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// compound is how far a COMPOUND has been taken.
+// compound is the progress through a COMPOUND.
 type compound struct {
-	// Walk has the current and the saved file. to is where the operation at hand
-	// leads, if it goes to a handle or a name.
+	// Walk has the current and the saved file. to is the target of the current operation, if it
+	// has a handle or a name.
 	ops.Walk[*obj, walk4]
 	to      *obj
 	ops     []rpc.Operation
@@ -55,7 +55,7 @@ func (c *call) nfs4() string {
 	return ""
 }
 
-// roleOf is what a COMPOUND is for.
+// roleOf is the role of a COMPOUND.
 func roleOf(list []nfs4.Op) plan.Role {
 	role := plan.Keepalive
 	for i := range list {
@@ -78,8 +78,8 @@ func roleOf(list []nfs4.Op) plan.Role {
 	return role
 }
 
-// operation fills the form with the arguments of an operation, takes in its result
-// and goes to the file that is the current one afterwards.
+// operation fills the form with the arguments of an operation, learns from its result and moves
+// to the file that is current afterwards.
 func (c *call) operation(x *rpc.Operation) {
 	e := ops.Operation(x.Number)
 	c.acts(e, x.Args)
@@ -96,9 +96,9 @@ func (c *call) operation(x *rpc.Operation) {
 	}
 }
 
-// operations4 are what is to be done for each operation. Those that are nowhere are
-// sent as captured, which is right if they hold nothing that only the captured
-// server could have given out.
+// operations4 has the planner's method for each operation. Operations without one are sent as
+// captured, which is correct if they hold no value that only the captured server could have given
+// out.
 var operations4 = joined(nameOps, openOps, stateOps, dataOps, clientOps)
 
 // opTable are operations by number, as a file has them.
@@ -116,8 +116,8 @@ func joined(tables ...opTable) (list []func(c *call, x *rpc.Operation) bool) {
 	return list
 }
 
-// op4 makes an entry of a method. Its results are nil if the operation failed or
-// has no readable result.
+// op4 makes a table entry from a method. Its results are nil if the operation failed or has no
+// readable result.
 func op4[A, R any](f func(c *call, a *A, r *R)) func(*call, *rpc.Operation) bool {
 	return func(c *call, x *rpc.Operation) bool {
 		a, ok := any(x.Args).(*A)
@@ -157,20 +157,19 @@ func (c *call) kept(x *rpc.Operation) {
 	c.worse(plan.Inferred, x.Name+" kept as it is: handles and state ids in it mean nothing to another server")
 }
 
-// executed reports whether the operation at hand took place, as far as that is
-// known.
+// executed reports whether the current operation was executed, as far as that is known.
 func (c *call) executed() bool {
 	return !c.replied || c.compound.ops[c.compound.at].Result != nil
 }
 
-// refusedWith reports whether the operation at hand failed with a status.
+// refusedWith reports whether the current operation failed with the given status.
 func (c *call) refusedWith(status nfs4.Nfsstat4) bool {
 	x := &c.compound.ops[c.compound.at]
 	return x.Result != nil && x.Code == uint32(status)
 }
 
-// walk4 is the name space of the server as an operation without arguments leads
-// through it. Those with a name or a handle say themselves where they lead.
+// walk4 follows operations without arguments through the server's name space. Operations with a
+// name or a handle state their target themselves.
 type walk4 struct{ c *call }
 
 func (w walk4) Handle(h []byte) *obj { return w.c.b.space.of(w.c.server, h) }
@@ -190,8 +189,8 @@ func (w walk4) Parent(o *obj) *obj {
 	return w.Handle(w.c.handleAfter())
 }
 
-// handleAfter is the handle that a later operation shows of what the one at
-// hand has made the current file handle.
+// handleAfter is the current file handle that this operation has set, as a later operation shows
+// it.
 func (c *call) handleAfter() []byte {
 	p := &c.compound
 	for i := p.at + 1; i < len(p.ops); i++ {

@@ -69,7 +69,7 @@ func (c *call) exchangeID4(a *nfs4.EXCHANGE_ID4args, r *nfs4.EXCHANGE_ID4res) {
 		y := s.named(c, w, r.EirResok4.EirClientid)
 		c.dep(y.set, y.setAt, plan.DepClient)
 		y.set, y.setAt = c.op.ID, c.end
-		// A client that comes again has given up what it had.
+		// A client that registers again has given up its state.
 		c.dep(y.ready, y.readyAt, plan.DepClient)
 		c.afterAll(y)
 		c.op.Binds = append(c.op.Binds, plan.Bind{At: p.at, Kind: plan.FieldClient, Ref: y.ID})
@@ -187,13 +187,13 @@ func (c *call) afterAll(y *client) {
 	}
 }
 
-// after waits for what was last sent on each slot of a session.
+// after waits for the last call on each slot of a session.
 func (c *call) after(e *session) {
 	for _, last := range e.slots {
 		c.dep(last.op, last.end, plan.DepClient)
 	}
 	if len(e.slots) > manySlots && c.end >= 0 {
-		// Whoever would wait for them all waits for this one.
+		// A call that would wait for all of them waits for this one.
 		clear(e.slots)
 		e.slots[maxSlots] = flight{c.op.ID, c.end}
 	}
@@ -202,7 +202,7 @@ func (c *call) after(e *session) {
 // maxSlots bounds the slots of a session that are followed.
 const maxSlots = 1 << 12
 
-// manySlots is how many slots, or sessions, calls wait for one by one.
+// manySlots is up to how many slots, or sessions, calls wait for individually.
 const manySlots = 64
 
 func appendOpaque(b []byte) []byte {

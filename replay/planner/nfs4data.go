@@ -197,7 +197,7 @@ func (c *call) removexattr4(a *nfs4.REMOVEXATTR4args, _ *nfs4.REMOVEXATTR4res) {
 	c.detail = string(a.RxaName)
 }
 
-// xattr looks at an extended attribute of the current file, or changes one.
+// xattr reads an extended attribute of the current file, or changes one.
 func (c *call) xattr(change bool) {
 	switch {
 	case !c.executed():
@@ -208,7 +208,7 @@ func (c *call) xattr(change bool) {
 	}
 }
 
-// copies4 is COPY and CLONE; a count of 0 is all there is.
+// copies4 is COPY and CLONE; a count of 0 means up to the end.
 func (c *call) copies4(from *obj, source uint64, to *obj, destination, count uint64) {
 	if c.executed() {
 		c.copied(from, source, count)
@@ -219,7 +219,7 @@ func (c *call) copies4(from *obj, source uint64, to *obj, destination, count uin
 	c.fills4(to, destination, count)
 }
 
-// fills4 is the change of a range, if it took place.
+// fills4 is the change of a range, if it was executed.
 func (c *call) fills4(o *obj, offset, count uint64) {
 	if c.executed() {
 		c.writing(o, offset, count)

@@ -110,7 +110,7 @@ func (c *call) readlink4(r *nfs4.READLINK4res) {
 	}
 }
 
-// create4 is CREATE: all but files.
+// create4 is CREATE: objects other than files.
 func (c *call) create4(a *nfs4.CREATE4args, _ *nfs4.CREATE4res) {
 	f, p, s := &c.form, &c.compound, &c.b.space
 	d := p.Current

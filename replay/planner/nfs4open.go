@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// openOps are OPEN and what goes with it.
+// openOps are OPEN and the operations related to it.
 var openOps = opTable{
 	nfs4.OP_OPEN:           op4((*call).open4),
 	nfs4.OP_OPEN_CONFIRM:   op4((*call).openConfirm4),
@@ -108,7 +108,7 @@ func (c *call) truncates(f *nfs4.Fattr4, o *obj) {
 	}
 }
 
-// opened takes what OPEN gives.
+// opened learns from the results of OPEN.
 func (c *call) opened(r *nfs4.OPEN4res, o *obj, w *owner, a *nfs4.OPEN4args) {
 	if r == nil || !c.ok {
 		return

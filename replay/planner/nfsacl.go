@@ -5,8 +5,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// acl3 reports a call of the ACL protocol that goes with NFSv3, on the same
-// connection and with the same file handles.
+// acl3 reports a call of the ACL protocol that accompanies NFSv3, on the same connection and with
+// the same file handles.
 func (c *call) acl3() bool {
 	tx := c.v.Tx
 	return tx.Program == nfsacl.NFS_ACL_PROGRAM && tx.Version == nfsacl.NFS_ACL_V3 && tx.Procedure <= nfsacl.ACLPROC3_SETACL
@@ -41,8 +41,8 @@ func (c *call) setacl3(a *nfsacl.SETACL3args, r *nfsacl.SETACL3res) {
 	}
 }
 
-// learnACL keeps the lists that an object had before the capture, unless they
-// say no more than its mode.
+// learnACL keeps the lists that an object had before the capture, unless they are equivalent to
+// its mode.
 func (o *obj) learnACL(a *nfsacl.Secattr) {
 	const both = nfsacl.NA_ACL | nfsacl.NA_DFACL
 	o = o.real()
@@ -62,8 +62,8 @@ func (o *obj) learnACL(a *nfsacl.Secattr) {
 	o.s.b.room.take(len(o.acl))
 }
 
-// plainACL reports whether a list says no more than a mode: owner, group, others
-// and a mask like the group, which the protocol wants in addition.
+// plainACL reports whether a list is equivalent to a mode: owner, group, others and a mask equal
+// to the group, which the protocol requires in addition.
 func plainACL(list []nfsacl.Aclent) bool {
 	var group, mask uint32
 	for i := range list {

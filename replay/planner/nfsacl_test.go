@@ -20,8 +20,8 @@ func (s *scene) getacl(h string, acl nfsacl.Secattr) {
 	s.acl3(1, &nfsacl.GETACL3args{Fh: fh3(h), Mask: nfsacl.NA_ACL}, &nfsacl.GETACL3res{Resok: nfsacl.GETACL3resok{Acl: acl}})
 }
 
-// TestACL plans calls of NFSACL: with the objects of NFSv3, after what they
-// depend on, and with the lists that were there before.
+// TestACL plans calls of NFSACL: with the objects of NFSv3, after the calls that they depend on,
+// and with the lists from before the capture.
 func TestACL(t *testing.T) {
 	const uo, u, g, m, o = nfsacl.NA_USER_OBJ, nfsacl.NA_USER, nfsacl.NA_GROUP_OBJ, nfsacl.NA_CLASS_OBJ, nfsacl.NA_OTHER_OBJ
 	list := func(e ...nfsacl.Aclent) nfsacl.Secattr {

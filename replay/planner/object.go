@@ -35,7 +35,7 @@ type obj struct {
 	uid, gid  *uint32
 	size      uint64
 	sizeClass plan.Class
-	// What the workload has changed already.
+	// What the workload has already changed.
 	sizeChanged, modeChanged, ownerChanged, aclChanged bool
 
 	bound  bool // a reply has given its handle
@@ -47,11 +47,11 @@ type obj struct {
 	*details
 }
 
-// details are what most objects do not have: names in a directory that nobody
-// looks at are many. They are read as they are, and changed through own.
+// details are fields that most objects do not need: many are names in a directory that nobody
+// uses. They are read directly, and changed through own.
 type details struct {
 	base         string    // export path, if isBase is set
-	links        []nameKey // further names that were there before
+	links        []nameKey // other names from before the capture
 	owner, group string
 	target       string
 	major, minor uint32
@@ -64,14 +64,14 @@ type details struct {
 	notes          []plan.Note
 
 	commit  flight   // the latest COMMIT
-	held    []*state // states of it, the latest
+	held    []*state // its latest states
 	cookies map[uint64]cookie
 	xattrs  map[uint64]cookie // of LISTXATTRS
 
 	bytes, dir, locks history
 }
 
-// none are the details of objects without any.
+// none is shared by objects without details.
 var none details
 
 // nameKey is a name in a directory.
@@ -94,7 +94,7 @@ type handleKey struct {
 	handle string
 }
 
-// own returns the details of an object, to be changed.
+// own returns the details of an object for changing.
 func (o *obj) own() *details {
 	if o.details == &none {
 		o.details = new(details)
@@ -103,7 +103,7 @@ func (o *obj) own() *details {
 	return o.details
 }
 
-// real follows an object to what it turned out to be.
+// real returns the object that this one turned out to be.
 func (o *obj) real() *obj {
 	for o != nil && o.into != nil {
 		o = o.into

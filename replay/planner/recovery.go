@@ -13,17 +13,16 @@ const putOff = "put off by the server: sent again by the client"
 // lostState is the reason to leave out a call that needs a lost state.
 const lostState = "its state comes from a call that is not replayed"
 
-// refused are statuses that say that the operation was not executed because the
-// server had forgotten its client.
+// refused are the statuses of operations that were not executed because the server had forgotten
+// its client.
 var refused = map[nfs4.Nfsstat4]bool{
 	nfs4.NFS4ERR_BADSESSION: true, nfs4.NFS4ERR_DEADSESSION: true, nfs4.NFS4ERR_STALE_CLIENTID: true,
 	nfs4.NFS4ERR_STALE_STATEID: true, nfs4.NFS4ERR_EXPIRED: true, nfs4.NFS4ERR_GRACE: true,
 	nfs4.NFS4ERR_CONN_NOT_BOUND_TO_SESSION: true,
 }
 
-// recovery deals with what a restart of the captured server has brought about: the
-// server of the replay does not restart. A reason means that the COMPOUND is left
-// out.
+// recovery handles the effects of a restart of the captured server: the server of the replay does
+// not restart. A reason means that the COMPOUND is left out.
 func (c *call) recovery() string {
 	p := &c.compound
 	if len(p.ops) == 0 {
@@ -100,7 +99,7 @@ func (c *call) changed() bool {
 	return false
 }
 
-// reclaims gives the state that was held before the restart its new ids.
+// reclaims gives a state from before the restart its new ids.
 func (c *call) reclaims() {
 	if x := c.sessionOf(); x != nil {
 		c.client = x.client
@@ -154,9 +153,8 @@ func (c *call) loses() bool {
 	return false
 }
 
-// lost reports a state id that no reply has shown, of a client that began in
-// the capture: so it is not from before, but from a call that was lost or is
-// encrypted.
+// lost reports a state id that no reply has shown, of a client that began in the capture. It is
+// therefore not from before the capture, but from a call that was lost or is encrypted.
 func (c *call) lost(id *nfs4.Stateid4) bool {
 	if isSpecial(id) != "" || c.b.states.states[stateKey{c.server, id.Other}] != nil {
 		return false

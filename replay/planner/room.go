@@ -1,12 +1,11 @@
 package planner
 
 // room is the memory for what a Builder remembers until the plan is written:
-// objects, names, states and those who hold them. What is known of an object
-// is forgotten with the Builder only, so that what was counted once is never
-// given back.
+// objects, names, states and those who hold them. An object is forgotten only with the Builder,
+// so its memory is never given back.
 //
-// Whoever adds something asks full first and then takes what it needs. A
-// capture may thus exceed the limit by one message.
+// Code that adds something first calls full and then take. A capture may thus exceed the limit by
+// one message.
 type room struct{ left int }
 
 // DefaultMemory leaves a program that builds a plan below 256 MiB: the decoder
@@ -16,8 +15,7 @@ const DefaultMemory = 80 << 20
 func (r *room) take(n int) { r.left -= n }
 func (r *room) full() bool { return r.left <= 0 }
 
-// What things take in bytes, with their places in maps and lists, but without
-// their names.
+// Sizes in bytes, including entries in maps and lists, but without names.
 const (
 	objectSize     = 360
 	detailsSize    = 420

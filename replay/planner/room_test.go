@@ -12,9 +12,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// TestRoom builds plans of captures that are made to exhaust their readers,
-// with hardly any memory for tables: what comes of it is a plan that holds
-// together, with all calls, and that says which limits it has reached.
+// TestRoom builds plans from captures that are made to exhaust their readers, with hardly any
+// memory for tables. The result is a consistent plan with all calls that says which limits it has
+// reached.
 func TestRoom(t *testing.T) {
 	for _, k := range hostile.Kinds() {
 		for _, memory := range []int{1, 30_000, 0} {
@@ -55,8 +55,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestNone holds against that an object without details of its own changes
-// those of all.
+// TestNone checks that an object without details does not change the shared ones.
 func TestNone(t *testing.T) {
 	if none.links != nil || none.owner != "" || none.target != "" || none.written != nil || none.known != nil || none.content != nil ||
 		none.pieces != nil || none.notes != nil || none.held != nil || none.cookies != nil || none.bytes.list != nil || none.dir.list != nil ||
@@ -65,7 +64,7 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// TestSweep runs out of room for uses.
+// TestSweep exhausts the room for uses.
 func TestSweep(t *testing.T) {
 	h := history{}
 	for i := range 100 {

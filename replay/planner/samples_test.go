@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden summaries anew")
 
-// TestSamples makes a plan of each sample, compares its summary with the one
-// that was looked at, and checks the plan against its own rules.
+// TestSamples makes a plan from each sample, compares its summary with the reviewed one, and
+// checks the plan against its own rules.
 func TestSamples(t *testing.T) {
 	for _, name := range sampleNames(t) {
 		base, _, _ := strings.Cut(filepath.Base(name), ".pcap")
@@ -56,7 +56,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// counts compares the summary with the lines.
+// counts checks the summary against the lines.
 func (l *loaded) counts(t *testing.T) {
 	t.Helper()
 	s := l.Header.Summary
@@ -89,8 +89,8 @@ func (l *loaded) counts(t *testing.T) {
 	}
 }
 
-// defined makes sure that whatever an op uses is there by then: prepared, or
-// made by an op that it waits for.
+// defined checks that whatever an op uses exists by then: prepared, or made by an op that it
+// waits for.
 func (l *loaded) defined(t *testing.T) {
 	t.Helper()
 	created := func(o *plan.Op, object int) {

@@ -109,7 +109,7 @@ func TestRenameChain(t *testing.T) {
 	l.free(t, 6, 5)
 }
 
-// A file is moved over another one, which existed.
+// A file is renamed over an existing one.
 func TestRenameOver(t *testing.T) {
 	s := newScene(t)
 	s.lookup3("root", "old", "O")           // 1
@@ -155,7 +155,7 @@ func TestHandleAgain(t *testing.T) {
 	l.want(t, "prepared", l.Header.Summary.Prepared, 1) // root
 }
 
-// Hard links: made by the workload, and there before it.
+// Hard links: made by the workload, and existing before it.
 func TestHardLinks(t *testing.T) {
 	s := newScene(t)
 	s.lookup3("root", "x", "X")                                                                       // 1
@@ -174,7 +174,7 @@ func TestHardLinks(t *testing.T) {
 	l.want(t, "objects", len(l.Objects), 2)
 	l.waits(t, 7, 6) // the last name goes after the last use
 	l.waits(t, 7, 3)
-	l.waits(t, 4, 3) // or there might be no name left to link
+	l.waits(t, 4, 3) // otherwise there might be no name left to link
 	l.waits(t, 8, 7)
 }
 
@@ -233,8 +233,7 @@ func TestCookies(t *testing.T) {
 	l.waits(t, 8, 7)
 }
 
-// Calls that were outstanding together wait for none of each other; those
-// that came later do.
+// Calls that were in flight together do not wait for each other; later ones do.
 func TestOverlap(t *testing.T) {
 	s := newScene(t)
 	s.create3("root", "f", "F") // 1
@@ -245,7 +244,7 @@ func TestOverlap(t *testing.T) {
 	}
 	w(0, 100, 1000, 9000)    // 2
 	w(100, 100, 2000, 5000)  // 3
-	w(50, 100, 3000, 8000)   // 4: overlaps both, which are under way
+	w(50, 100, 3000, 8000)   // 4: overlaps both, which are in flight
 	w(150, 10, 6000, 7000)   // 5: after 3
 	w(500, 10, 10000, 11000) // 6: beside all
 	s.now += 20000
@@ -270,7 +269,7 @@ func TestOverlap(t *testing.T) {
 	l.want(t, "after", l.ops[4].After, 3)
 }
 
-// The size as of the start is what was told before the first change.
+// The size at the start is the one shown before the first change.
 func TestSizes(t *testing.T) {
 	attr := func(size uint64) nfs3.PostOpAttr {
 		return nfs3.PostOpAttr{AttributesFollow: true, Attributes: nfs3.Fattr3{Type: nfs3.NF3REG, Mode: 0o640, Size: size, Uid: 7, Gid: 8}}
@@ -313,8 +312,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A call without a reply is replayed, and what it may have made is not
-// prepared; one that is sent again is replayed once.
+// A call without a reply is replayed, and objects that it may have made are not prepared; a call
+// that is sent again is replayed once.
 func TestNoReply(t *testing.T) {
 	s := newScene(t)
 	s.call(3, 8, &nfs3.CREATE3args{Where: in3("root", "f"), How: nfs3.Createhow3{Mode: nfs3.GUARDED}}, nil) // 1
@@ -355,7 +354,7 @@ func TestStrangeNames(t *testing.T) {
 	}
 }
 
-// A call that the server puts off comes again; it is replayed once.
+// A call that the server delays is sent again; it is replayed once.
 func TestPutOff(t *testing.T) {
 	s := newScene(t)
 	s.remove3("root", "a", nfs3.NFS3ERR_JUKEBOX)
@@ -386,7 +385,7 @@ func TestObjectLimit(t *testing.T) {
 	l.defined(t)
 }
 
-// A symlink that nobody has read, and names that lead out of their directory.
+// A symlink that was never read, and names that lead out of their directory.
 func TestMadeUp(t *testing.T) {
 	s := newScene(t)
 	r := &nfs3.LOOKUP3res{}
@@ -406,7 +405,7 @@ func TestMadeUp(t *testing.T) {
 	}
 }
 
-// A handle that the server refused from the beginning is nothing to prepare.
+// A handle that the server always refused is not prepared.
 func TestStale(t *testing.T) {
 	s := newScene(t)
 	s.read3("gone", 0, "", nfs3.NFS3ERR_STALE)
@@ -418,8 +417,7 @@ func TestStale(t *testing.T) {
 	l.defined(t)
 }
 
-// A name that is none has no place in a plan: what it is said to have made is
-// there without one.
+// An invalid name has no place in a plan: the object that it supposedly made has no name.
 func TestNameThatIsNone(t *testing.T) {
 	for _, name := range []string{"a/b", "..", ".", "", "a\x00b"} {
 		s := newScene(t)
@@ -435,8 +433,8 @@ func TestNameThatIsNone(t *testing.T) {
 	}
 }
 
-// A file that turns up in a directory which the workload has made, and that the
-// workload did not make, cannot be prepared there.
+// A file that the workload did not make cannot be prepared in a directory that the workload has
+// made.
 func TestFoundInNewDirectory(t *testing.T) {
 	s := newScene(t)
 	s.lookup3("root", "x", "X")

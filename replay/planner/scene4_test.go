@@ -190,8 +190,8 @@ func TestMidstream(t *testing.T) {
 	}
 }
 
-// The client began in the capture, but an OPEN of it is not there: its state
-// cannot be from before.
+// The client began in the capture, but one of its OPENs is missing: that state cannot be from
+// before.
 func TestLostState(t *testing.T) {
 	s := newScene(t)
 	r := &nfs4.CREATE_SESSION4res{}
@@ -213,8 +213,7 @@ func TestLostState(t *testing.T) {
 	l.arguments(t)
 }
 
-// A restart of the server: what only it has brought about is left out, and
-// the state goes on.
+// A restart of the server: calls that only it has caused are left out, and the state goes on.
 func TestRestart(t *testing.T) {
 	s := newScene(t)
 	hello := func(id uint64) {
@@ -329,8 +328,8 @@ func TestBase(t *testing.T) {
 	l.want(t, "role", l.ops[0].Role, plan.Mounting)
 }
 
-// Two file systems that were mounted from one server are two bases, each with a
-// name: files of one name do not meet.
+// Two file systems mounted from one server are two bases, each with a name: files of the same
+// name do not collide.
 func TestTwoBases(t *testing.T) {
 	s := newScene(t)
 	fsid := func(n uint64) step {
@@ -358,7 +357,7 @@ func TestTwoBases(t *testing.T) {
 	l.want(t, "objects", len(l.Objects), 5)
 }
 
-// What is encrypted is not replayed, and says why; so do callbacks.
+// Encrypted calls and callbacks are not replayed, and the plan says why.
 func TestLeftOut(t *testing.T) {
 	s := newScene(t)
 	c := oncrpc.Call{XID: 7, RPCVersion: 2, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: 1}

@@ -15,23 +15,22 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// A server may have several addresses. Handles, state ids, client ids and sessions seen at
-// one of them are those of the others, so that they have to be one server in the plan.
-// What shows it, is looked for in each call before the call is added: as a rule it comes
-// before anything else is known of the second address. If it comes later, what the plan has
-// by then is wrong, and it has to be made again.
+// A server may have several addresses. Handles, state ids, client ids and sessions seen at one of
+// them are valid at the others, so the plan must treat them as one server. Each call is checked
+// for evidence before it is added: as a rule, evidence comes before anything else is known of the
+// second address. If it comes later, the plan is already wrong, and has to be made again.
 
-// identity is what tells servers apart, and what shows that two are one.
+// identity is what distinguishes servers, and what shows that two are one.
 type identity struct {
 	b *Builder
-	// into is the server that one turned out to be, by number; 0 for itself.
+	// into is the number of the server that each one turned out to be; 0 for itself.
 	into []int
-	// used are servers of which the plan has objects or clients already.
+	// used are servers of which the plan already has objects or clients.
 	used []bool
-	// owners are what EXCHANGE_ID has returned, by server; byOwner the opposite.
+	// owners are the server owners of EXCHANGE_ID, by server; byOwner is the reverse.
 	owners  map[int]ownerKey
 	byOwner map[ownerKey]int
-	// found counts names that were made at one server and found at another.
+	// found counts names that were created at one server and found at another.
 	found map[[2]int]int
 	made  map[madeKey]*obj // what calls have made, by number
 	late  []plan.SameServer
@@ -44,7 +43,7 @@ func (s *identity) init(b *Builder) {
 // add makes room for a server.
 func (s *identity) add() { s.into, s.used = append(s.into, 0), append(s.used, false) }
 
-// real is the server that one turned out to be.
+// real returns the server that this one turned out to be.
 func (s *identity) real(server int) int {
 	for s.into[server] != 0 {
 		server = s.into[server]
@@ -52,7 +51,7 @@ func (s *identity) real(server int) int {
 	return server
 }
 
-// told returns the server that an address is said to belong to; 0 if it is a new one.
+// told returns the server that the user assigned an address to; 0 if it is a new one.
 func (s *identity) told(addr string) (server int, why plan.SameServer) {
 	for _, x := range s.b.opt.Same {
 		other := x.Addr
@@ -70,7 +69,7 @@ func (s *identity) told(addr string) (server int, why plan.SameServer) {
 	return 0, why
 }
 
-// look finds out whether the server of a call is one that is known by another address.
+// look finds out whether the server of a call is already known by another address.
 func (s *identity) look(c *call) {
 	if len(s.b.t.Servers) > 1 && c.handlesLook(s.handle) {
 		c.server = s.real(c.server)
@@ -99,8 +98,8 @@ func (s *identity) look(c *call) {
 	c.server = s.real(c.server)
 }
 
-// owner takes in the server owner of an EXCHANGE_ID: equal major ids in an equal scope are
-// those of one server (RFC 8881, section 2.10.5).
+// owner learns the server owner of an EXCHANGE_ID: equal major ids in the same scope mean one
+// server (RFC 8881, section 2.10.5).
 func (s *identity) owner(c *call, major, scope []byte) {
 	if len(major) == 0 || len(major) > nfs4.NFS4_OPAQUE_LIMIT || len(scope) > nfs4.NFS4_OPAQUE_LIMIT {
 		return
@@ -127,8 +126,8 @@ func common(major string) bool {
 	return strings.HasPrefix(name, "localhost") || slices.Contains([]string{"", "(none)", "linux", "debian", "ubuntu", "nfs", "server"}, name)
 }
 
-// session takes in a session that a server has accepted: its number is known at another
-// address only if it is one server.
+// session learns a session that a server has accepted: its id is known at another address only if
+// both are one server.
 func (s *identity) session(c *call, id [16]byte) {
 	if len(s.b.t.Servers) < 2 || s.b.states.sessions[sessionKey{c.server, id}] != nil {
 		return
@@ -141,7 +140,7 @@ func (s *identity) session(c *call, id [16]byte) {
 	})
 }
 
-// others visits servers, the latest first, until f says that this is it.
+// others visits servers, the latest first, until f returns true.
 func (s *identity) others(than int, f func(other int) bool) {
 	for i, n := len(s.b.t.Servers), 0; i > 0 && n < maxCompared; i, n = i-1, n+1 {
 		if s.into[i] == 0 && i != than && f(i) {
@@ -153,14 +152,13 @@ func (s *identity) others(than int, f func(other int) bool) {
 // ownerKey stands for a server owner with its scope, which may be long.
 type ownerKey [sha256.Size]byte
 
-// maxLate bounds what is found too late.
+// maxLate bounds the evidence that is found too late.
 const maxLate = 64
 
-// maxCompared is how many servers one is compared with.
+// maxCompared is how many servers each one is compared with.
 const maxCompared = 16
 
-// handle takes in a handle of a server. It reports whether the server turned out to be
-// another one.
+// handle learns a handle of a server. It reports whether the server turned out to be another one.
 func (s *identity) handle(c *call, h []byte) (is bool) {
 	own := s.b.space.byHandle[handleKey{c.server, string(h)}].real()
 	if own != nil {
@@ -174,8 +172,8 @@ func (s *identity) handle(c *call, h []byte) (is bool) {
 		case telling(h):
 			is = s.same(c.server, other, plan.SameHandle, hex.EncodeToString(h[:min(len(h), 32)]))
 		case o.origin == plan.Created && o.createdAt >= 0 && o.createdAt <= c.start && o.named:
-			// A small handle may be the same by chance, but hardly that of something
-			// that has just been made elsewhere.
+			// A small handle may be the same by chance, but hardly the handle of an object just
+			// created elsewhere.
 			is = s.same(c.server, other, plan.SameMade, printed([]byte(o.name)))
 		}
 		return is
@@ -183,8 +181,8 @@ func (s *identity) handle(c *call, h []byte) (is bool) {
 	return is
 }
 
-// telling reports whether a handle is unlike those of other servers: servers that number
-// file systems and files from 1 have the same small ones.
+// telling reports whether a handle can identify a server: servers that number file systems and
+// files from 1 have the same small handles.
 func telling(h []byte) bool {
 	if len(h) < 16 {
 		return false
@@ -200,8 +198,8 @@ func telling(h []byte) bool {
 	return n >= 8
 }
 
-// numbered takes in the number of a file, when it is seen first: if something of that number
-// and name has been made at another address, that was here.
+// numbered learns the number of a file when it is first seen: if a file of that number and name
+// has been created at another address, both are one server.
 func (s *identity) numbered(o *obj, id fileID) {
 	switch {
 	case !o.named || o.name == "":
@@ -224,8 +222,8 @@ func (s *identity) numbered(o *obj, id fileID) {
 	}
 }
 
-// namesNeeded is how many names have to show that two servers are one: two that run the
-// same things may give the same numbers.
+// namesNeeded is how many names must agree before two servers count as one: two that run the same
+// workload may give the same numbers.
 const namesNeeded = 2
 
 // fileID is the number of a file as its server shows it: fsid and fileid.
@@ -242,8 +240,7 @@ type madeKey struct {
 // maxMade bounds the files that are remembered by number.
 const maxMade = 1 << 12
 
-// same makes two servers one, unless something speaks against it. It reports whether they
-// are.
+// same joins two servers, unless something contradicts that. It reports whether they are one.
 func (s *identity) same(a, b int, why plan.SameWhy, detail string) bool {
 	x, y := s.owners[a], s.owners[b]
 	if a == b {
@@ -270,7 +267,7 @@ func (s *identity) same(a, b int, why plan.SameWhy, detail string) bool {
 	return true
 }
 
-// merge makes a server that has nothing yet another address of one.
+// merge makes a server that has nothing yet another address of an existing one.
 func (s *identity) merge(keep, drop int, note plan.SameServer) {
 	s.into[drop] = keep
 	if x, known := s.owners[drop]; known && s.owners[keep] == (ownerKey{}) {
@@ -347,7 +344,7 @@ func failed(s xdr.Status) bool {
 	return code != 0
 }
 
-// printed is an opaque value for people.
+// printed is an opaque value in readable form.
 func printed(b []byte) string {
 	s := string(b[:min(len(b), 64)])
 	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0 {
@@ -356,7 +353,7 @@ func printed(b []byte) string {
 	return hex.EncodeToString([]byte(s))
 }
 
-// ParseSame reads two addresses of one server, as a user gives them.
+// ParseSame parses two addresses of one server, as a user gives them.
 func ParseSame(text string) (plan.SameServer, error) {
 	a, b, ok := strings.Cut(text, ",")
 	x, errA := netip.ParseAddr(strings.TrimSpace(a))

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// address makes the calls that follow go to a server's address.
+// address sends the following calls to a server's address.
 func (s *scene) address(addr string) {
 	s.conn = &rdma.Connection{ID: s.conn.ID + 1, Fabric: rdma.TCP, Ends: [2]rdma.End{
 		{Addr: netip.MustParseAddr("192.0.2.2"), Port: 700}, {Addr: netip.MustParseAddr(addr), Port: 2049}}}
@@ -174,7 +174,7 @@ func TestOneServer(t *testing.T) {
 }
 
 // TestTwoAddresses: a Linux client has mounted a Linux server by IPv4 with version 3, by IPv6
-// with version 3, and by IPv6 with version 4.1. What one mount made, the others used.
+// with version 3, and by IPv6 with version 4.1. The others used what one mount had created.
 func TestTwoAddresses(t *testing.T) {
 	build := func(opt Options) (*plan.Summary, string, error) {
 		r, err := capture.Open([]string{"testdata/two-addresses.pcap.zst"}, capture.Options{})

@@ -22,11 +22,11 @@ func (s *space) init(b *Builder) {
 	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}, owners: map[string]string{}}
 }
 
-// dots reports names that are no components: they lead to no object of their own,
-// and must not make a path lead elsewhere.
+// dots reports names that are not valid components: they lead to no object of their own, and must
+// not make a path lead elsewhere.
 func dots(name []byte) bool { return !ops.PlainName(name) }
 
-// shows is GETFH: the handle of the current object.
+// shows handles GETFH: the handle of the current object.
 func (s *space) shows(o *obj, server int, h []byte) *obj {
 	o = o.real()
 	k := handleKey{server, string(h)}
@@ -82,8 +82,8 @@ func (s *space) find(dir *obj, name, handle []byte) *obj {
 	return o
 }
 
-// behind returns the object of a handle that a name leads to. known is set if the
-// name led there already.
+// behind returns the object of a handle that a name leads to. known is set if the name already
+// led there.
 func (s *space) behind(n *nameState, k handleKey) (o *obj, known bool) {
 	o = n.obj.real()
 	h := s.byHandle[k].real()
@@ -110,18 +110,18 @@ func (s *space) behind(n *nameState, k handleKey) (o *obj, known bool) {
 	return h, false
 }
 
-// appears notes a name under which an object was not known.
+// appears notes a new name of an object.
 func (o *obj) appears(n *nameState, key nameKey) {
 	o.now = key
 	o.count++
 	switch {
 	case n.pending != 0 && o.origin == plan.Before && !o.named && o.id != 0:
-		// Ops that do not wait for the CREATE, nor could learn the handle from it,
-		// have used it by now: they need it to be there.
+		// Ops that neither wait for the CREATE nor could learn the handle from it have already
+		// used the object: for them it must exist.
 		o.note(plan.NotePending, "")
 		o.first(key, plan.Inferred)
 	case n.pending != 0 && o.origin == plan.Before && !o.named:
-		// The CREATE of it had no reply in the capture.
+		// Its CREATE had no reply in the capture.
 		o.origin, o.created = plan.Created, n.pending
 		o.first(key, plan.Inferred)
 	case n.touched || n.absent:
@@ -147,8 +147,7 @@ func (o *obj) appears(n *nameState, key nameKey) {
 // create makes a new object at a name.
 func (s *space) create(c *call, dir *obj, name, handle []byte, typ string) *obj {
 	if dir = dir.real(); dir == nil || dots(name) {
-		// Its place is not known; a server that made such a name cannot have
-		// been one of files.
+		// Its place is unknown; no file server would have created such a name.
 		o := s.of(c.server, handle)
 		if o != nil && o.created == 0 && o.origin == plan.Before && o.id == 0 {
 			o.origin, o.created, o.createdAt, o.typ = plan.Created, c.op.ID, c.end, typ
@@ -208,7 +207,7 @@ func (s *space) remove(c *call, dir *obj, name []byte) {
 	s.unname(c, s.state(dir, name))
 }
 
-// unname takes a name away from what it leads to.
+// unname removes a name from its object.
 func (s *space) unname(c *call, n *nameState) {
 	if o := n.obj.real(); o != nil {
 		if o.count--; o.count <= 0 {
@@ -278,7 +277,7 @@ func (o *obj) first(k nameKey, class plan.Class) {
 	}
 }
 
-// merge makes what was known by name only the object of a handle.
+// merge turns an object that was known only by name into the object of a handle.
 func (s *space) merge(from, into *obj) {
 	from.into = into
 	if !into.named && from.named && into.origin == plan.Before {

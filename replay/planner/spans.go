@@ -8,7 +8,7 @@ type span struct{ from, to uint64 }
 // spans are ranges that do not touch, in order.
 type spans []span
 
-// maxSpans bounds them: beyond, neighbours are joined.
+// maxSpans bounds their number: when it is exceeded, neighbours are joined.
 const maxSpans = 4096
 
 func (s *spans) add(from, to uint64) {
@@ -38,7 +38,7 @@ func (s *spans) add(from, to uint64) {
 	*s = l
 }
 
-// gaps calls f for each part of [from, to) that is in none of the spans.
+// gaps calls f for each part of [from, to) that no span covers.
 func (s spans) gaps(from, to uint64, f func(from, to uint64)) {
 	i := sort.Search(len(s), func(i int) bool { return s[i].to > from })
 	for ; i < len(s) && s[i].from < to; i++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// ownerOf is the owner of a state; one is made up if it is not known.
+// ownerOf is the owner of a state; an unknown owner is made up.
 func (c *call) ownerOf(x *state, kind string) *owner {
 	if x == nil {
 		return nil

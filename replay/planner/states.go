@@ -60,7 +60,7 @@ type sessionKey struct {
 	id     [16]byte
 }
 
-// states are the clients of the captured servers and what they hold.
+// states are the clients of the captured servers and their state.
 type states struct {
 	b         *Builder
 	clients   map[clientKey]*client
@@ -132,7 +132,7 @@ func (s *states) client(c *call, id uint64) *client {
 	return x
 }
 
-// ownerID is the client that calls itself so, before or after it has an id.
+// ownerID is the client of an owner string, whether it has an id yet or not.
 func (s *states) ownerID(c *call, id []byte, verifier [8]byte) *client {
 	k := fmt.Sprintf("%d %x %s", c.server, verifier, id)
 	x := s.pending[k]
@@ -208,8 +208,8 @@ func (s *states) owner(cl *client, kind string, name []byte) *owner {
 	return x
 }
 
-// reclaimed makes a state id that was got after the server's restart another
-// name of the one that it replaces; nil if there is none.
+// reclaimed makes a state id from after the server's restart another name of the one that it
+// replaces; nil if there is none.
 func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil
@@ -234,7 +234,7 @@ func (s *states) reclaimed(c *call, id *nfs4.Stateid4, kind plan.StateKind, o *o
 	return nil
 }
 
-// result takes a state id from a reply.
+// result learns a state id from a reply.
 func (s *states) result(c *call, at int, id *nfs4.Stateid4, kind plan.StateKind, o *obj, w *owner) *state {
 	if isSpecial(id) != "" {
 		return nil
@@ -307,7 +307,7 @@ func (o *obj) holds(x *state) {
 // maxHeld is how many states of an object are remembered for reclaims.
 const maxHeld = 64
 
-// isSpecial names a state id with a meaning of its own.
+// isSpecial recognises state ids with a special meaning.
 func isSpecial(id *nfs4.Stateid4) string { return plan.SpecialState(id.Seqid, id.Other) }
 
 func (x *state) real() *state {

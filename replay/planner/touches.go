@@ -13,8 +13,8 @@ import (
 // changed anything.
 const maxTouches = 64
 
-// touches tells what a call may have changed whose arguments are not whole, by those that
-// are. reads says that it changed nothing; none at all means that it is not known.
+// touches derives what an incomplete call may have changed from the arguments that are there.
+// reads says that it changed nothing; neither places nor reads means unknown.
 func (c *call) touches() (list []plan.Touch, reads bool) {
 	a, ok := c.v.Args.(*nfs4.CompoundArgs)
 	if !ok {
@@ -25,7 +25,7 @@ func (c *call) touches() (list []plan.Touch, reads bool) {
 	for i := range a.Ops {
 		x.operation(a.Ops[i].Number, &a.Ops[i])
 	}
-	// What is missing of the operations may still be told by the reply.
+	// The reply may still show the missing operations.
 	if r, ok := c.v.Result.(*nfs4.CompoundRes); ok && c.v.ResultErr == nil && c.v.ReplyErr == nil && len(r.Ops) >= len(a.Ops) {
 		for i := len(a.Ops); i < len(r.Ops); i++ {
 			if e := ops.Operation(r.Ops[i].Number); e == nil || e.Class != ops.Nothing && e.Class != ops.Holds {
@@ -41,7 +41,7 @@ func (c *call) touches() (list []plan.Touch, reads bool) {
 	return x.list, len(x.list) == 0
 }
 
-// touches3 is touches for a procedure that is no COMPOUND.
+// touches3 is touches for a procedure other than COMPOUND.
 func (c *call) touches3() ([]plan.Touch, bool) {
 	tx := c.v.Tx
 	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
@@ -67,8 +67,8 @@ func (c *call) touches3() ([]plan.Touch, bool) {
 	return x.list, false
 }
 
-// toucher collects the places that a call changes. It only looks: what is not known so
-// far is not prepared for the sake of a call that is not replayed.
+// toucher collects the places that a call changes. It only looks: unknown objects are not
+// prepared for a call that is not replayed.
 type toucher struct {
 	c              *call
 	current, saved *obj

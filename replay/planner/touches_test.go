@@ -10,8 +10,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// TestTouches: what a cut call may have changed is as narrow as the rest of the call
-// tells. Objects 1 and 2 are a directory and a file in it.
+// TestTouches: what a cut call may have changed is as narrow as the rest of the call allows.
+// Objects 1 and 2 are a directory and a file in it.
 func TestTouches(t *testing.T) {
 	data := func(n int) xdr.Data { return xdr.Data{Length: uint32(n), Inline: make([]byte, n)} }
 	compound := func(list ...nfs4.Op) *nfs4.CompoundArgs {

@@ -19,7 +19,7 @@ func (c *call) renames(from *obj, old []byte, to *obj, name []byte) {
 	if o != nil && o.created != 0 {
 		c.dep(o.created, o.createdAt, plan.DepCreate)
 	}
-	// What is replaced must not be in use any more.
+	// The replaced object must no longer be in use.
 	if n := s.names[nameKey{to, string(name)}]; n != nil && n.obj != nil && n.obj.real() != o {
 		c.removes(n.obj.real())
 	}
@@ -34,7 +34,7 @@ func (c *call) unmade(d *obj, name []byte, typ string) {
 		return
 	}
 	if !c.ok {
-		// That it failed may be due to what is in it.
+		// It may have failed because of what is in the directory.
 		if n := s.names[nameKey{d, string(name)}]; n != nil && n.obj != nil && c.end >= 0 {
 			c.use(&n.obj.real().own().dir, 0, forever, reads, plan.DepName)
 		}
@@ -138,7 +138,7 @@ func (c *call) inspects(o *obj) {
 	}
 }
 
-// writing is a change of a range. known says that its end is certain.
+// writing records a change of a range. known says that its end is known.
 func (c *call) writing(o *obj, offset, count uint64) {
 	c.span(offset, count)
 	if o = o.real(); o == nil {
@@ -157,7 +157,7 @@ func (c *call) writing(o *obj, offset, count uint64) {
 	o.sizeChanged = o.sizeChanged || c.ok || !c.replied
 }
 
-// resized is a change of the size.
+// resized records a change of the size.
 func (c *call) resized(o *obj, size uint64) {
 	c.detail += " size=" + strconv.FormatUint(size, 10)
 	if o = o.real(); o == nil {
@@ -181,7 +181,7 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	if end < offset || count == 0 {
 		end = forever
 	}
-	// It is no reader that a later WRITE would have to wait for.
+	// It is not a reader that a later WRITE would have to wait for.
 	own := entry{lo: offset, hi: max(end, offset+1), op: c.op.ID, end: c.end, how: reads}
 	for i := range o.bytes.list {
 		c.against(&o.bytes.list[i], &own, plan.DepCommit)
@@ -195,7 +195,7 @@ func (c *call) committing(o *obj, offset uint64, count uint32) {
 	c.use(&o.attr, 0, 1, commutes, plan.DepSize)
 }
 
-// copied is the source of COPY and CLONE.
+// copied records the source of COPY and CLONE.
 func (c *call) copied(o *obj, offset, count uint64) {
 	if o = o.real(); o == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// TestListxattrs: a listing of extended attributes goes on where this server's ended.
+// TestListxattrs: a listing of extended attributes continues where this server's ended.
 func TestListxattrs(t *testing.T) {
 	s := newScene(t)
 	list := func(file string, cookie, next uint64, end bool) {

@@ -9,10 +9,10 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 )
 
-// access makes the client that finds the directory and makes the files. The function
-// returned releases what the server keeps for it, and closes its connections.
+// access makes the client that finds the directory and makes the files. The returned function
+// releases the client's state on the server and closes its connections.
 //
-// All its calls go through g. As a client of NFSv4 it is called name.
+// All its calls go through g. name is its name as an NFSv4 client.
 func (e *engine) access(ctx context.Context, g *guard.Guard, name string) (client.FS, func(ctx context.Context), error) {
 	a, err := e.opt.Access(ctx)
 	if err != nil {

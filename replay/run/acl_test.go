@@ -46,8 +46,8 @@ func withFile() *workload.Workload {
 	return w
 }
 
-// TestACL replays calls of NFSACL: what is the same in another order is
-// equivalent, what is not is different.
+// TestACL replays calls of NFSACL: the same list in another order is equivalent, any other list
+// is different.
 func TestACL(t *testing.T) {
 	const uo, u, g, m, o = nfsacl.NA_USER_OBJ, nfsacl.NA_USER, nfsacl.NA_GROUP_OBJ, nfsacl.NA_CLASS_OBJ, nfsacl.NA_OTHER_OBJ
 	prepared := entries(uo, 0, 6, u, 7, 7, g, 0, 4, m, 0, 4, o, 0, 0)

@@ -10,11 +10,11 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// sendDue sends what is due, and sets the alarm for the next.
+// sendDue sends the calls that are due, and sets the alarm for the next one.
 func (e *engine) sendDue() {
 	wait := e.sendPostponed()
-	// What is sent, or turns out not to be sent, can make room for calls that wait for
-	// it, and what ends those makes others due.
+	// A call that is sent, or cannot be sent, can make room for waiting calls, and the end of
+	// those makes others due.
 	for e.sendHeld(); e.sendScheduled(); e.sendHeld() {
 	}
 	if e.stopping != "" {
@@ -30,8 +30,8 @@ func (e *engine) sendDue() {
 	}
 }
 
-// sendPostponed sends again what is due, and returns the time until the next; 0 if
-// there is none.
+// sendPostponed sends the postponed calls that are due again, and returns the time until the next
+// one; 0 if there is none.
 func (e *engine) sendPostponed() time.Duration {
 	now := time.Now()
 	for i := 0; i < len(e.later); {
@@ -57,7 +57,7 @@ func (e *engine) sendPostponed() time.Duration {
 	return next
 }
 
-// sendHeld sends what has waited for a slot of a session, or for room on a connection.
+// sendHeld sends calls that have waited for a session slot, or for room on a connection.
 func (e *engine) sendHeld() {
 	for len(e.freed) > 0 {
 		s := e.freed[0]
@@ -79,7 +79,7 @@ func (e *engine) sendHeld() {
 	}
 }
 
-// sendScheduled sends what is due, and reports whether there was anything.
+// sendScheduled sends the scheduled calls that are due, and reports whether there were any.
 func (e *engine) sendScheduled() (any bool) {
 	for e.stopping == "" {
 		next, due := e.sched.Next()
@@ -101,8 +101,8 @@ func (e *engine) until(due time.Duration) time.Duration {
 	return until
 }
 
-// admit makes a call of an op and issues it, or finds that it cannot be sent, or lets
-// it wait for room on its connection.
+// admit makes a call from an op and issues it, unless it cannot be sent or has to wait for room
+// on its connection.
 func (e *engine) admit(n *schedule.Entry) {
 	if e.capped() {
 		e.sched.Return(n)
@@ -116,7 +116,7 @@ func (e *engine) admit(n *schedule.Entry) {
 		return
 	}
 	if n.Op.Modifies && !e.opt.Write {
-		// The guard would not let it pass, if the plan is right.
+		// If the plan is right, the guard would not let it pass.
 		e.unsent(n, verdict.NotSent, verdict.Reason{Code: verdict.Refused, Detail: (&guard.Refused{Reason: guard.ReadOnly}).Error()})
 		return
 	}

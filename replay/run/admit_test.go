@@ -19,8 +19,8 @@ func testEngine(t *testing.T, load *workload.Workload) (*engine, *line) {
 	return e, l
 }
 
-// TestBlockedNotSent: a call that waited for a slot and turns out not to be sent lets
-// others go at once, since nothing else will wake the engine.
+// TestBlockedNotSent: if a call that waited for a slot cannot be sent, the next one goes at once,
+// since nothing else would wake the engine.
 func TestBlockedNotSent(t *testing.T) {
 	call := func(id int) *plan.Op {
 		return &plan.Op{ID: id, Connection: 1, Compound: &plan.Compound{Minor: 1, Ops: []plan.CompoundOp{
@@ -81,7 +81,7 @@ func TestOwnCallDropped(t *testing.T) {
 	}
 }
 
-// TestReuse: a call that is used again has nothing of the one before.
+// TestReuse: a reused call keeps nothing of its previous use.
 func TestReuse(t *testing.T) {
 	load := &workload.Workload{Ops: []*plan.Op{{ID: 1, Connection: 1}}}
 	e, l := testEngine(t, load)
@@ -96,8 +96,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestMistake: an event that a call's state does not know ends the run with an error, and
-// does not leave it waiting.
+// TestMistake: an event that a call's state does not allow ends the run with an error instead of
+// leaving it waiting.
 func TestMistake(t *testing.T) {
 	load := &workload.Workload{Ops: []*plan.Op{{ID: 1, Connection: 1}}}
 	e, _ := testEngine(t, load)

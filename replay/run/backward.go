@@ -31,8 +31,8 @@ func (e *engine) listen(ctx context.Context) {
 	e.guard.Callback(l.Universal())
 }
 
-// awaitProbe keeps a call from being over until the server has tried our address, or
-// has not for some time. A server that did not is not waited for again.
+// awaitProbe holds a call back until the server has tried our address or a timeout has passed.
+// After a timeout it does not wait for this server again.
 func (e *engine) awaitProbe(c *call) {
 	p := &e.probe
 	p.confirmed++

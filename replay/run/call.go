@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// call is one call of a run, from the moment at which it is due. It is used again for
-// another one. Its entry has its state (package schedule).
+// call is one call of a run, from the time it is due. It is reused for other calls. Its state is
+// in its entry (package schedule).
 type call struct {
 	client.Call
 	inbox *inbox // where it comes back to
@@ -34,7 +34,7 @@ type call struct {
 	lent    [][]byte  // memory of the line's pool
 	verdict judge.Reply
 
-	// Copies of what the transport gave, which is gone when Done returns.
+	// Copies of data that the transport owns and takes back when Done returns.
 	stream      []byte
 	replied     []byte
 	items       []transport.Item
@@ -56,7 +56,7 @@ func (c *call) session() *world.Session {
 	return &c.world.Sessions[c.form.Session]
 }
 
-// done is the transport's Done: it keeps what is needed of the reply.
+// done is the transport's Done: it copies what is needed of the reply.
 func done(t *transport.Call) {
 	c := t.User.(*call)
 	if c.Err != nil {
@@ -68,8 +68,8 @@ func done(t *transport.Call) {
 		c.inbox.put(c)
 		return
 	}
-	// To hash a megabyte takes as long as a hundred small calls: neither the transport
-	// nor the engine waits for it.
+	// Hashing a megabyte takes as long as a hundred small calls, so neither the transport nor the
+	// engine waits for it.
 	go func() {
 		for i := range c.items {
 			c.hashes = append(c.hashes, plan.HashData(c.items[i].Data))
@@ -87,8 +87,7 @@ func OpOf(t *transport.Call) int {
 	return 0
 }
 
-// keep copies the reply out of the transport's memory, except for data that are in
-// ours already.
+// keep copies the reply out of the transport's memory, except for data that is already in ours.
 func (c *call) keep() {
 	c.replied = append(c.replied[:0], c.Reply.Stream...)
 	c.items, c.itemLengths, c.hashes = c.items[:0], c.itemLengths[:0], c.hashes[:0]
@@ -130,7 +129,7 @@ func (c *call) Hash(d xdr.Data, b []byte) string {
 	return plan.HashData(b)
 }
 
-// moved counts the data of a call in bytes.
+// moved is the number of data bytes of a call.
 func (c *call) moved() (n uint64) {
 	for i := range c.Items {
 		n += uint64(len(c.Items[i].Data))

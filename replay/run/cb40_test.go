@@ -19,8 +19,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// prober does what servers of NFSv4.0 do that give delegations: it tries the
-// address that a client has given when it confirms it.
+// prober acts like an NFSv4.0 server that gives delegations: when it confirms a client, it tries
+// the client's callback address.
 type prober struct {
 	transport.Handler
 	silent bool
@@ -83,8 +83,8 @@ func null(at netip.AddrPort) error {
 	return err
 }
 
-// TestCallback40: a server of NFSv4.0 finds somebody at the address that it is
-// given, and nothing is opened before it has looked, or could have.
+// TestCallback40: an NFSv4.0 server reaches a client at the address that it is given, and nothing
+// is opened before it has tried or had time to.
 func TestCallback40(t *testing.T) {
 	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
 	for _, silent := range []bool{false, true} {

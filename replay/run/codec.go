@@ -12,7 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// build encodes a call and readies it for its reply.
+// build encodes a call and prepares it for its reply.
 func (e *engine) build(c *call) error {
 	e.values = world.Values{World: c.world, Form: &c.form, Memory: c, Callback: e.probe.listener}
 	if err := e.encode(c, &e.values); err != nil {
@@ -46,7 +46,7 @@ func (e *engine) encode(c *call, values plan.Resolver) error {
 	return nil
 }
 
-// decode takes a reply apart. rpc is an outcome of the RPC layer.
+// decode decodes a reply. rpc is the outcome of the RPC layer.
 func (e *engine) decode(c *call) (rpc string, res xdr.Message, err error) {
 	res = e.results.Of(workload.Codec(c.form.Op))
 	err = c.Decode(res)
@@ -57,7 +57,7 @@ func (e *engine) decode(c *call) (rpc string, res xdr.Message, err error) {
 	return "", res, err
 }
 
-// learn takes in what a reply gives a value to.
+// learn stores the values that a reply provides.
 func (e *engine) learn(c *call, res xdr.Message) {
 	c.world.Learn(c.form.Op, res)
 	for _, id := range c.world.TakeOpened() {

@@ -37,7 +37,7 @@ func (e *engine) dialAll(ctx context.Context, w *world.World) error {
 		made = append(made, l)
 		captured[c.ID] = l
 	}
-	// More connections than captured: calls go round.
+	// More connections than captured: calls are spread round robin.
 	for e.opt.Connections > len(made) && len(made) > 0 {
 		l, err := e.dial(ctx, w, &e.load.Tables.Connections[0])
 		if err != nil {

@@ -10,10 +10,10 @@
 //	world       what the plan's symbols stand for on this server
 //	guard       which calls may be sent
 //	judge       how a reply compares with the captured one
-//	report      what is told in the end
+//	report      the result of a run
 //
-// One goroutine, the engine, decides what is sent and takes in what came back; the
-// transports have their own. A call passes it like this:
+// One goroutine, the engine, decides what is sent and handles what comes back; the transports
+// have their own goroutines. The way of a call:
 //
 //	schedule ─► admit ──► issue ─► build ─► transport            send.go
 //	              │         │                  │  done           call.go

@@ -29,8 +29,8 @@ func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason
 	e.release(n)
 }
 
-// endOwn deals with the reply to a call that the plan does not have; res is nil if
-// there is none that can be read, and err says why.
+// endOwn handles the reply to a call that is not in the plan; res is nil if there is no readable
+// reply, and err says why.
 func (e *engine) endOwn(c *call, res xdr.Message, err error) {
 	name := lastName(c.form.Op)
 	if err != nil {
@@ -49,7 +49,7 @@ func (e *engine) dropOwn(c *call, why *verdict.Reason) {
 	e.passOn(c)
 }
 
-// passOn gives a call of our own back, and goes on with the one behind it.
+// passOn releases a call of our own, and goes on with the call that waits for it.
 func (e *engine) passOn(c *call) {
 	behind := c.behind
 	c.line.flying--
@@ -73,7 +73,7 @@ func (e *engine) settle(c *call, j verdict.Judgement) {
 	e.count.bytes += c.moved()
 }
 
-// outcome records what became of an op. c is nil if it was not sent.
+// outcome records the outcome of an op. c is nil if it was not sent.
 func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
 	o := &e.last
 	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons}
@@ -91,7 +91,7 @@ func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement) {
 	}
 }
 
-// end gives a call back whose outcome is settled, and releases what waits for its op.
+// end returns a call whose outcome is settled to the pool, and releases what waits for its op.
 func (e *engine) end(c *call) {
 	n := c.entry
 	e.step(n, schedule.Finish)
@@ -100,7 +100,7 @@ func (e *engine) end(c *call) {
 	e.release(n)
 }
 
-// release ends an op, and lets those go that have waited for it.
+// release ends an op, and releases those that have waited for it.
 func (e *engine) release(n *schedule.Entry) {
 	e.count.left--
 	if err := e.sched.Ended(n, time.Since(e.start)); err != nil {
@@ -123,7 +123,7 @@ func (e *engine) giveSlot(c *call) {
 	}
 }
 
-// abandonSlot gives up a slot whose state is not known any more.
+// abandonSlot gives up a slot whose state is no longer known.
 func (e *engine) abandonSlot(c *call) {
 	s := c.session()
 	if s == nil || c.form.Slot < 0 {

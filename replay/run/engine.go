@@ -17,7 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// engine is one run. All but inbox is for its own goroutine.
+// engine is one run. Except for inbox, its fields belong to its own goroutine.
 type engine struct {
 	opt   Options
 	load  *workload.Workload
@@ -52,7 +52,7 @@ type engine struct {
 	broken   error  // a mistake of this program
 }
 
-// counts is what a run counts.
+// counts are the counters of a run.
 type counts struct {
 	left     int // ops that are not over
 	flying   int // calls under way
@@ -101,7 +101,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 	return c
 }
 
-// put keeps a call for another one. The caller has counted it off its line.
+// put keeps a call for reuse. The caller has already subtracted it from its line.
 func (e *engine) put(c *call) {
 	c.release()
 	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, world.Form{Slot: -1}, judge.Reply{}
@@ -110,7 +110,7 @@ func (e *engine) put(c *call) {
 	e.free = append(e.free, c)
 }
 
-// postponed is a call that is to be sent once more.
+// postponed is a call that will be sent again.
 type postponed struct {
 	at   time.Time
 	call *call

@@ -57,8 +57,8 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// TestTimings runs the same workload with each timing; what is late or early is
-// for benchmarks.
+// TestTimings runs the same workload with each timing; benchmarks measure how late or early calls
+// are.
 func TestTimings(t *testing.T) {
 	for _, timing := range []run.Timing{run.AsCaptured, run.Think, run.Fast, run.FixedRate} {
 		for _, clones := range []int{1, 3} {
@@ -145,8 +145,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// liar serves the first calls, which find the directory, and then does as it
-// likes.
+// liar serves the first calls, which find the directory, and then misbehaves.
 type liar struct {
 	transport.Handler
 	calls atomic.Int64
@@ -277,7 +276,7 @@ func TestSafety(t *testing.T) {
 			o, _ := rig(t, site.Options{Name: "tcp"}, "3")
 			o.Timing, o.Write = run.Fast, true
 			if !c.write {
-				// The directory has to be there.
+				// The directory has to exist.
 				o.PrepareOnly = true
 				if _, err := run.Run(within(t, time.Minute), w, o); err != nil {
 					t.Fatal(err)
@@ -308,7 +307,7 @@ func TestStateWithoutCompound(t *testing.T) {
 	}
 }
 
-// TestDirectories finds only plain directories.
+// TestDirectories: only plain directories are accepted.
 func TestDirectories(t *testing.T) {
 	for _, d := range []string{"", "x", "/a/../b", "/..", "/a\x00b"} {
 		if p, err := run.CleanDirectory(d); err == nil {
@@ -361,8 +360,8 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// BenchmarkSlip tells how late calls are sent at 2000 calls a second, with the
-// garbage collector as the command has it.
+// BenchmarkSlip measures how late calls are sent at 2000 calls a second, with the garbage
+// collector settings of the command.
 func BenchmarkSlip(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	o, _ := rig(b, site.Options{Name: "iwarp"}, "3")
@@ -378,8 +377,7 @@ func BenchmarkSlip(b *testing.B) {
 	}
 }
 
-// BenchmarkFast tells how many calls a second an engine sends when nothing
-// holds it back.
+// BenchmarkFast measures how many calls a second an engine sends when nothing holds it back.
 func BenchmarkFast(b *testing.B) {
 	for _, fabric := range []string{"iwarp", "rocev2", "tcp"} {
 		b.Run(fabric, func(b *testing.B) {
@@ -397,9 +395,8 @@ func BenchmarkFast(b *testing.B) {
 	}
 }
 
-// TestSeveralBases replays a plan of two mounted directories: each is a
-// directory of its own below the one that is given, so that files of the same
-// name do not meet.
+// TestSeveralBases replays a plan of two mounted directories. Each gets its own directory below
+// the given one, so that files of the same name do not collide.
 func TestSeveralBases(t *testing.T) {
 	w := steady(2, time.Millisecond)
 	w.Tables.Objects = []plan.Object{

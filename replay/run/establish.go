@@ -58,8 +58,7 @@ func (e *engine) establish(ctx context.Context, w *world.World) error {
 	return nil
 }
 
-// callOwn makes one call that the plan does not have, for a client, and waits for the
-// reply.
+// callOwn makes one call that is not in the plan, for a client, and waits for the reply.
 func (e *engine) callOwn(ctx context.Context, w *world.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
 	example := e.load.Example(of)
 	if example == nil {
@@ -241,8 +240,8 @@ func (e *engine) establishOpen(ctx context.Context, w *world.World, id int) erro
 	return nil
 }
 
-// establishLock takes a lock that disturbs nobody, for the sake of its state id: the
-// range of the captured lock is not known.
+// establishLock takes a lock that conflicts with nobody, only to get its state id: the range of
+// the captured lock is not known.
 func (e *engine) establishLock(ctx context.Context, w *world.World, id int) error {
 	s := &e.load.Tables.States[id-1]
 	open := 0

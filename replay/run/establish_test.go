@@ -8,7 +8,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestStateThatCannotBeHad does not end a run; a server that is gone does.
+// TestStateThatCannotBeHad: state that cannot be created does not end a run; a server that is
+// gone does.
 func TestStateThatCannotBeHad(t *testing.T) {
 	load := &workload.Workload{}
 	load.Tables.States = []plan.State{{Kind: plan.OpenState}}

@@ -51,8 +51,8 @@ func replayCapture(ctx context.Context, name string) (err error) {
 	}
 	defer w.Close()
 
-	// A server, and a fabric that leads to it. For a server elsewhere, site.Open and
-	// site.Resolve are enough.
+	// A server, and a fabric to reach it. For a remote server, site.Open and site.Resolve are
+	// enough.
 	server, clients, at, err := site.Pair(site.Options{Name: "iwarp"}, nil)
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// extended adds calls to the plan of a sample that the samples do not have: data that are
-// read again after a change, a hole in what was written, writes that a COMMIT follows, names
-// that exist already, extended attributes that are read, locks that are denied.
+// extended adds calls to a sample's plan that no sample has: data read again after a change, a
+// hole in written data, writes followed by a COMMIT, names that already exist, extended
+// attributes that are read, locks that are denied.
 func extended(t testing.TB, w *workload.Workload) *workload.Workload {
 	t.Helper()
 	x := &extension{w: w}
@@ -33,7 +33,7 @@ func extended(t testing.TB, w *workload.Workload) *workload.Workload {
 	return w
 }
 
-// big is the file that a WRITE of 1 MiB goes to.
+// big is the file that a 1 MiB WRITE goes to.
 func big(o *plan.Op) int {
 	is := func(list []plan.Field) bool {
 		for i := range list {
@@ -119,7 +119,7 @@ func (x *extension) v3() {
 		Args: append(append([]plan.Field{}, where...), num("mode", uint64(nfs3.GUARDED)), raw("obj_attributes", (&nfs3.Sattr3{}).Append(nil)))}, uint32(nfs3.NFS3ERR_EXIST))
 }
 
-// there is the place of the file.
+// there is the location of the file.
 func (x *extension) there() (parent int, name string) {
 	o := &x.w.Tables.Objects[x.file-1]
 	return o.Parent, o.Name

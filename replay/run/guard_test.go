@@ -72,7 +72,7 @@ func canaries(t *testing.T, fabric, version string) *scenery {
 	return s
 }
 
-// outside describes all that is not below the base.
+// outside describes everything that is not below the base.
 func (s *scenery) outside(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -141,9 +141,8 @@ func compoundOf(minor uint32, list ...any) *nfs4.CompoundArgs {
 	return c
 }
 
-// TestAttacks runs plans that mean harm, with and without leave to write, over RDMA
-// and TCP. The same calls without a guard kill the canary, where the server speaks
-// the protocol at all.
+// TestAttacks runs malicious plans, with and without permission to write, over RDMA and TCP.
+// Without a guard the same calls kill the canary, wherever the server supports the protocol.
 func TestAttacks(t *testing.T) {
 	in := func(h []byte, name string) nfs3.Diropargs3 {
 		return nfs3.Diropargs3{Dir: nfs3.NfsFh3{Data: h}, Name: []byte(name)}
@@ -269,12 +268,12 @@ func unguarded(t *testing.T, o run.Options, op *plan.Op) {
 	}
 }
 
-// TestSampleWithARemove is a plan of a real capture whose first GETATTR was
-// replaced, or has more behind its bitmap.
+// TestSampleWithARemove: a plan of a real capture whose first GETATTR was replaced, or has extra
+// bytes after its bitmap.
 func TestSampleWithARemove(t *testing.T) {
 	for name, ops := range map[string]func(s *scenery) []plan.CompoundOp{
-		// What goes out for PUTROOTFH is a PUTFH of what the base stands for, whose
-		// arguments are not the plan's.
+		// PUTROOTFH is sent as a PUTFH of the handle that the base stands for; its arguments do
+		// not come from the plan.
 		"in one field": func(*scenery) []plan.CompoundOp {
 			return []plan.CompoundOp{operation(nfs4.OP_PUTROOTFH, fieldRaw(removes("canary"))), operation(nfs4.OP_GETATTR, fieldRaw(bitmap()))}
 		},
@@ -321,7 +320,8 @@ func TestSampleWithARemove(t *testing.T) {
 	}
 }
 
-// TestHandlesFromAbove: what the plan binds to a reply is no reason to change it.
+// TestHandlesFromAbove: a handle that the plan binds to a reply may not be changed for that
+// reason alone.
 func TestHandlesFromAbove(t *testing.T) {
 	handle := func(ref int) plan.Field { return plan.Field{N: "dir", Kind: plan.FieldHandle, Ref: ref} }
 	name := func(n string) plan.Field { return plan.Field{N: "name", Kind: plan.FieldName, Text: n} }
@@ -378,7 +378,7 @@ func TestRawInside(t *testing.T) {
 	}
 }
 
-// TestPreviewSaysTheSame: a dry run refuses what a run refuses.
+// TestPreviewSaysTheSame: a dry run refuses the calls that a run refuses.
 func TestPreviewSaysTheSame(t *testing.T) {
 	w := steady(1, 0)
 	w.Ops = append(w.Ops, rawOp(nfs4.NFS4_PROGRAM, 4, 1, fieldRaw(encoded(nfs4.OP_PUTROOTFH, nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: []byte("canary")}))))
@@ -428,8 +428,8 @@ func (c counted) Do(ctx context.Context, call *transport.Call) error {
 	return c.Requester.Do(ctx, call)
 }
 
-// TestBytesArrive: what the guard lets pass is what the server receives, byte for
-// byte, whatever the transport makes of it.
+// TestBytesArrive: the server receives exactly the bytes that the guard let pass, whatever the
+// transport does.
 func TestBytesArrive(t *testing.T) {
 	for _, sample := range []string{"rocev2-nfs3-longcall.pcap", "rocev2-nfs42-basic.pcap.zst", "iwarp-nfs40-basic.pcap.zst"} {
 		w := load(t, "../../samples/"+sample, planner.Options{})
@@ -466,7 +466,7 @@ func TestBytesArrive(t *testing.T) {
 						t.Errorf("only %d calls sent", n.Load())
 					}
 					for b, k := range l.calls {
-						// One that did not fit into the captured chunks is handed over twice.
+						// A call that did not fit into the captured chunks is handed over twice.
 						if k < 0 || !captured {
 							t.Errorf("%+d calls %x", k, b[:min(len(b), 200)])
 						}

@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/callback"
 )
 
-// inbox is what other goroutines leave for the engine.
+// inbox holds what other goroutines have for the engine.
 type inbox struct {
 	wake chan struct{} // something is there
 
@@ -20,7 +20,7 @@ type inbox struct {
 // put leaves a call that has come back.
 func (b *inbox) put(c *call) { b.leave(func() { b.done = append(b.done, c) }) }
 
-// recall leaves delegations that the server wants back.
+// recall adds delegations that the server recalls.
 func (b *inbox) recall(list []callback.Recall) {
 	b.leave(func() { b.recalled = append(b.recalled, list...) })
 }
@@ -28,7 +28,7 @@ func (b *inbox) recall(list []callback.Recall) {
 // null counts a CB_NULL.
 func (b *inbox) null() { b.leave(func() { b.probes++ }) }
 
-// overdue counts the first n CB_NULLs as come, though some are not.
+// overdue counts the first n CB_NULLs as received, although some are not.
 func (b *inbox) overdue(n int) {
 	b.leave(func() {
 		if b.probes < n {

@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// issue finds a slot for a call, or lets it wait for one, and sends it.
+// issue sends a call once it has a slot, or lets it wait for one.
 func (e *engine) issue(c *call) {
 	var slot uint64
 	c.form.Session, slot = world.SessionOf(c.form.Op)
@@ -40,7 +40,7 @@ func (e *engine) issue(c *call) {
 	c.line.req.Start(&c.Call.Call)
 }
 
-// unbuilt says what becomes of a call that could not be encoded.
+// unbuilt handles a call that could not be encoded.
 func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
 	why := verdict.Reason{Code: verdict.NoValue, Detail: err.Error()}
 	var u *world.Unbound

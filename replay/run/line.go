@@ -25,7 +25,7 @@ func (l *line) room() bool { return l.limit == 0 || l.flying < l.limit }
 type lines struct {
 	all      []*line
 	captured []map[int]*line // by world, by captured connection
-	round    [][]*line       // by world: those that calls go round on; nil: as captured
+	round    [][]*line       // by world, for round robin; nil: as captured
 	turn     int
 }
 
@@ -38,7 +38,7 @@ func (l *lines) of(n *schedule.Entry) *line {
 	return l.captured[n.World][n.Op.Connection]
 }
 
-// pool keeps memory of a connection for data: of a size that is a power of two.
+// pool keeps data buffers of a connection; their sizes are powers of two.
 type pool struct {
 	req  transport.Requester
 	mu   sync.Mutex

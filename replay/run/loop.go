@@ -8,15 +8,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/alarm"
 )
 
-// grace is how long calls under way are waited for when a run is stopped.
+// grace is how long a stopped run waits for calls in flight.
 const grace = 5 * time.Second
 
-// maxFailures is how many calls may have no reply, one after the other, before a run
-// gives up.
+// maxFailures is how many consecutive calls may go without a reply before a run gives up.
 const maxFailures = 32
 
-// loop runs until all ops are over, or nothing is to be sent any more and what was
-// under way has come back.
+// loop runs until all ops are over, or until nothing more may be sent and the calls in flight
+// have come back.
 func (e *engine) loop() error {
 	alarm, err := alarm.New()
 	if err != nil {
@@ -86,14 +85,14 @@ func after(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// stuck reports whether nothing can happen any more, though calls are left. That is a
-// mistake of this program or of the plan: what is left waits for calls that are over.
+// stuck reports whether nothing can happen any more although calls are left. That is a bug in
+// this program or in the plan: the remaining calls wait for calls that are over.
 func (e *engine) stuck() bool {
 	next, _ := e.sched.Next()
 	return e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
 }
 
-// receiveAll takes in all that has come back.
+// receiveAll handles everything that has come back.
 func (e *engine) receiveAll() {
 	for {
 		done, recalled := e.inbox.take()

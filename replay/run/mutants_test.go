@@ -27,8 +27,8 @@ type wrong struct {
 	wire  *wireKind
 }
 
-// against replays a workload over TCP, with a server that is wrong once the files are
-// prepared, and tells how often it was.
+// against replays a workload over TCP to a server that misbehaves once the files are prepared,
+// and returns how often it did.
 func against(t testing.TB, w *workload.Workload, what wrong, change func(*run.Options)) (r *report.Report, strikes int) {
 	t.Helper()
 	st := emptyStore()
@@ -108,8 +108,8 @@ func sample(t testing.TB, name string) string {
 	return list[0]
 }
 
-// TestUnspoilt: a right server gives no finding in plans with made-up data. Those with
-// captured data are TestSamples.
+// TestUnspoilt: a correct server causes no findings in plans with made-up data. TestSamples does
+// the same with captured data.
 func TestUnspoilt(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
 	for _, f := range files {
@@ -133,7 +133,7 @@ func TestUnspoilt(t *testing.T) {
 	}
 }
 
-// TestSpoiltStore: what a store does wrong is found, and so told.
+// TestSpoiltStore: a store's mistakes are found and reported with the right reasons.
 func TestSpoiltStore(t *testing.T) {
 	for _, c := range []struct {
 		kind, sample string
@@ -163,8 +163,8 @@ func TestSpoiltStore(t *testing.T) {
 	}
 }
 
-// TestSpoiltBehindCut: a call that the capture lacks a part of is no excuse for the bytes
-// that the replay itself wrote, nor for what that call could not have touched.
+// TestSpoiltBehindCut: a call that was captured only in part does not explain bytes that the
+// replay itself wrote, nor anything that the call could not have touched.
 func TestSpoiltBehindCut(t *testing.T) {
 	elsewhere := []plan.Touch{{Object: 1, Named: true, Name: "elsewhere"}}
 	for _, c := range []struct {

@@ -14,14 +14,13 @@ func lastName(o *plan.Op) string {
 	return nfs4.OpName(o.Compound.Ops[len(o.Compound.Ops)-1].Op)
 }
 
-// like is an op that the plan does not have, by the same user as another one and over
-// the same connection.
+// like is an op that is not in the plan, with the user and connection of another one.
 func like(o *plan.Op, minor uint32, ops []plan.CompoundOp, binds ...plan.Bind) *plan.Op {
 	return &plan.Op{Connection: o.Connection, Credential: o.Credential, Program: o.Program, Version: o.Version, Procedure: o.Procedure,
 		Compound: &plan.Compound{Minor: minor, Ops: ops}, Binds: binds}
 }
 
-// sequence is the SEQUENCE of a call that the plan does not have.
+// sequence is the SEQUENCE of a call that is not in the plan.
 func sequence(session int) plan.CompoundOp {
 	return plan.CompoundOp{Op: uint32(nfs4.OP_SEQUENCE), Args: []plan.Field{
 		{N: "sa_sessionid", Kind: plan.FieldSession, Ref: session},

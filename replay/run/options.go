@@ -24,7 +24,7 @@ const (
 	FixedRate  = schedule.FixedRate  // Options.Rate calls a second, dependencies permitting
 )
 
-// Access leads to the target beside the captured connections. The run closes it.
+// Access reaches the target apart from the captured connections. The run closes it.
 type Access struct {
 	NFS     transport.Requester
 	Mount   transport.Requester // for MOUNT, with NFSv3; nil: the one for NFS
@@ -51,9 +51,8 @@ type Options struct {
 	Timing Timing
 	Speed  float64 // 1
 	Rate   float64 // calls a second, FixedRate only
-	// Relaxed gives up the captured order of calls that only their time connects, for
-	// Fast and FixedRate. The attributes that a call reads may then differ from the
-	// capture.
+	// Relaxed gives up the captured order of calls that do not depend on each other, for Fast and
+	// FixedRate. The attributes that a call reads may then differ from the capture.
 	Relaxed bool
 
 	Clones      int // 1
@@ -65,8 +64,8 @@ type Options struct {
 	Layout bool
 
 	Verify judge.Level
-	// Tick is for how long the server's clock may show the same time (20 ms, two ticks of a
-	// slow kernel); negative: it may not.
+	// Tick is how long the server's clock may show the same time (20 ms, two ticks of a slow
+	// kernel); negative: not at all.
 	Tick   time.Duration
 	Ignore []string // fields that are not compared
 
@@ -78,8 +77,8 @@ type Options struct {
 	MaxDuration time.Duration // of the replay
 	MaxOps      int
 	Timeout     time.Duration // of one call; 60 s
-	// Retries is how often a call is sent again if the server asks for that, though the
-	// captured one did not (120: longer than a grace period).
+	// Retries is how often a call is sent again if the server asks for it and the captured one
+	// did not (120: longer than a grace period).
 	Retries int
 
 	// CallbackWait is how long calls that wait for a SETCLIENTID_CONFIRM also wait for
@@ -92,8 +91,8 @@ type Options struct {
 	// Observe, if set, is called with the outcome of each call, on the engine's
 	// goroutine.
 	Observe func(*report.Outcome)
-	// Mismatches is how many calls that were neither same nor equivalent the report
-	// lists (100).
+	// Mismatches is how many of the calls that are neither same nor equivalent the report lists
+	// (100).
 	Mismatches int
 	// Progress, if set, is called about once a second.
 	Progress func(Progress)
@@ -101,7 +100,7 @@ type Options struct {
 	Tag string
 }
 
-// Progress says how far a run has come.
+// Progress is how far a run has come.
 type Progress struct {
 	Elapsed        time.Duration
 	Done, Total    int

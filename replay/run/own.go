@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// Calls that the plan does not have are needed where this server acts otherwise than
-// the captured one did.
+// Calls that are not in the plan are needed where this server behaves differently from the
+// captured one.
 
 // confirm sends OPEN_CONFIRM if this server wants it and the plan has none, and reports
 // whether it has. The call of the plan ends with it.
@@ -58,9 +58,9 @@ func confirmed(load *workload.Workload) map[int]bool {
 	return out
 }
 
-// tidy undoes what only this server did: it closes a file that it opened and the
-// captured one did not, since the plan has no CLOSE for it. It reports whether there is
-// one. The call of the plan ends with it.
+// tidy undoes an effect that only this server had: it closes a file that this server opened and
+// the captured one did not, since the plan has no CLOSE for it. It reports whether there is one.
+// The call of the plan ends with it.
 func (e *engine) tidy(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
 	o := c.form.Op
@@ -95,8 +95,8 @@ func (e *engine) tidy(c *call, res xdr.Message) bool {
 }
 
 // surplus returns a delegation that only this server gave: the plan has no DELEGRETURN
-// for it, and the server would take the client for busy at its end. It reports whether
-// there is one. The call of the plan ends with it.
+// for it, and the server would consider the client busy when it ends. It reports whether there is
+// one. The call of the plan ends with it.
 func (e *engine) surplus(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
 	o := c.form.Op
@@ -148,8 +148,8 @@ func opened(c *call, r *nfs4.CompoundRes, i int) []byte {
 	return nil
 }
 
-// leftovers ends a session that the captured server had forgotten and this one has not,
-// before its client id is to go. It reports whether there is one. The op follows then.
+// leftovers ends a session that the captured server had forgotten and this one has not, before
+// its client id is destroyed. It reports whether there is one; the op then follows.
 func (e *engine) leftovers(n *schedule.Entry, w *world.World, l *line) bool {
 	if n.Op.Compound == nil {
 		return false
@@ -175,8 +175,8 @@ func (e *engine) leftovers(n *schedule.Entry, w *world.World, l *line) bool {
 	return false
 }
 
-// giveBack returns a delegation that the server recalls, before the captured client
-// would have: the server makes others wait for it.
+// giveBack returns a recalled delegation earlier than the captured client did, since the server
+// makes others wait for it.
 func (e *engine) giveBack(r *callback.Recall) {
 	w, ref := e.worlds[0], 0
 	for _, d := range e.worlds {
@@ -209,8 +209,8 @@ func (e *engine) giveBack(r *callback.Recall) {
 	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
 }
 
-// sendOwn sends a call that the plan does not have. A call of the plan may be behind it:
-// it ends with it, or follows it.
+// sendOwn sends a call that is not in the plan. A call of the plan may depend on it, and ends
+// with it or follows it.
 func (e *engine) sendOwn(o *plan.Op, w *world.World, l *line, behind *call) {
 	c := e.get(e.sched.Extra(o, w.Number), l)
 	c.own, c.behind, c.due = true, behind, time.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// Preview writes what a run would do. It makes no connection. empty tells that nothing is on
-// the server but what the run makes.
+// Preview writes what a run would do. It makes no connection. empty means that the server holds
+// nothing but what the run creates.
 func Preview(out io.Writer, w *workload.Workload, opt Options, server string, empty bool) error {
 	opt = opt.withDefaults()
 	if err := w.Replayable(); err != nil {
@@ -56,7 +56,7 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 		}
 	}
 	if opt.Prepare && !opt.Write && !empty {
-		// What an earlier run has made may still be there: only the server knows.
+		// Files of an earlier run may still be there: only the server knows.
 		there := newRehearsal(w, opt, true)
 		for _, o := range w.Ops {
 			if there.op(o) == nil {
@@ -67,7 +67,7 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 	return v.Text(out)
 }
 
-// files counts what would be made.
+// files counts the objects that would be created.
 func files(w *workload.Workload) (p report.Prepared) {
 	for i := range w.Tables.Objects {
 		o := &w.Tables.Objects[i]

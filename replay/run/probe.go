@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// prober waits for the CB_NULLs by which a server of NFSv4.0 finds out whether its
-// client can be called. It gives no delegation before.
+// prober waits for the CB_NULLs with which an NFSv4.0 server checks whether its client can be
+// called. Before that the server gives no delegation.
 type prober struct {
 	listener  *callback.Listener // nil if callbacks make no difference
 	waiting   []*call            // SETCLIENTID_CONFIRMs that wait for a CB_NULL
@@ -18,7 +18,7 @@ type prober struct {
 
 func (p *prober) close() { _ = p.listener.Close() }
 
-// wanted reports whether a call whose reply is there is to wait for a CB_NULL.
+// wanted reports whether a call that has its reply must wait for a CB_NULL.
 func (p *prober) wanted(c *call, res xdr.Message) bool {
 	r, ok := res.(*nfs4.CompoundRes)
 	o := c.form.Op

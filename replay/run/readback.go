@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// placed tells the ledger the names that are there before the replay. links says that
-// objects have their further names, too.
+// placed tells the ledger the names that exist before the replay. links says that objects also
+// have their other names.
 func (e *engine) placed(w *world.World, links bool) {
 	// In a directory that was empty there is nothing else.
 	whole := links && e.opt.Prepare && e.opt.Write && !e.opt.Reuse
@@ -48,13 +48,13 @@ func (e *engine) placed(w *world.World, links bool) {
 	}
 }
 
-// readBack compares what is on the server at the end with what the run has left there, if
-// that is wanted, and tells what became of the bytes that were written.
+// readBack compares the server's files at the end with what the run has left there, if asked to,
+// and accounts for the bytes that were written.
 func (e *engine) readBack(ctx context.Context, r *report.Report) {
 	if e.opt.VerifyFiles && e.count.flying > 0 {
 		e.note(r, "nothing was read back: calls were under way when the run ended")
 	} else if e.opt.VerifyFiles {
-		// The guard of this client lets nothing change, whatever the run may do.
+		// The guard of this client allows no changes, whatever the run may do.
 		g := guard.New(guard.Options{Owner: world.OwnerPrefix(e.opt.Tag)})
 		fs, end, err := e.access(ctx, g, "read-back")
 		if err == nil {

@@ -28,8 +28,8 @@ func (r *tallied) Do(ctx context.Context, c *transport.Call) error {
 	return r.Requester.Do(ctx, c)
 }
 
-// TestReadBackOnlyReads: what goes out at the end changes nothing, although the run may change
-// what it likes: another guard, which allows no change, lets all of it pass.
+// TestReadBackOnlyReads: the calls sent at the end change nothing, although the run may change
+// anything: another guard, which allows no changes, lets all of them pass.
 func TestReadBackOnlyReads(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs3-basic", "rocev2-nfs42-basic"} {
 		w := load(t, sample(t, name), planner.Options{Payload: plan.Pattern})

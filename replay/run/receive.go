@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// receive takes in one call that the transport has given back.
+// receive handles one call that the transport has returned.
 func (e *engine) receive(c *call) {
 	e.count.flying--
 	var refused *guard.Refused
@@ -50,7 +50,7 @@ func (e *engine) layOutAgain(c *call) {
 	e.issue(c)
 }
 
-// lost deals with a call that had no reply.
+// lost handles a call without a reply.
 func (e *engine) lost(c *call) {
 	e.count.failures++
 	e.abandonSlot(c)
@@ -71,11 +71,11 @@ func (e *engine) lost(c *call) {
 	e.end(c)
 }
 
-// reply takes in a reply.
+// reply handles a reply.
 func (e *engine) reply(c *call) {
 	rpc, res, err := e.decode(c)
 	if err != nil {
-		// What came is no reply to this call: a server that lies.
+		// What arrived is not a reply to this call: the server lies.
 		e.abandonSlot(c)
 		if c.own {
 			e.endOwn(c, nil, err)
@@ -115,7 +115,7 @@ func (e *engine) reply(c *call) {
 	}
 }
 
-// judged is a reply as it is judged. It sets the call's status.
+// judged returns a reply in the form that the judge takes. It sets the call's status.
 func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
 	if c.status = rpc; rpc == "" {
 		c.status = "SUCCESS"
@@ -129,8 +129,8 @@ func (c *call) judged(rpc string, res xdr.Message) *judge.Reply {
 	return &c.verdict
 }
 
-// postpone keeps a call that the server wants later, or with a newer state id, unless
-// that is what the captured server said. It reports whether it has.
+// postpone keeps a call that the server asks to have later, or with a newer state id, unless the
+// captured server asked for the same. It reports whether it did.
 func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	o := c.form.Op
 	if rpc != "" || c.own || e.stopping != "" || c.tries > e.opt.Retries {
@@ -149,8 +149,8 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	wait := min(10*time.Millisecond<<min(c.tries, 8), time.Second)
 	c.form.Note = verdict.Patience
 	if old {
-		// An OPEN that was under way together with it came first here, and moved the
-		// state id on. Clients take the new one and try again.
+		// A concurrent OPEN was executed first here and advanced the state id. Clients take the
+		// new one and try again.
 		wait /= 10
 		c.form.Note, c.form.Newest = verdict.StateMovedOn, true
 	}
@@ -159,7 +159,7 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 	return true
 }
 
-// later are the statuses with which a server asks for patience.
+// later are the statuses with which a server asks the client to try again later.
 func later(o *plan.Op, code uint32) bool {
 	if o.Compound == nil {
 		return code == uint32(nfs3.NFS3ERR_JUKEBOX)

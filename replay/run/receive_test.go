@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// TestOldStateID: a call whose state id an OPEN beside it has moved on is sent again
-// with the state id as it is then, unless the captured server refused it, too.
+// TestOldStateID: a call whose state id was advanced by a concurrent OPEN is sent again with the
+// current state id, unless the captured server refused it, too.
 func TestOldStateID(t *testing.T) {
 	load := &workload.Workload{}
 	load.Tables.States = make([]plan.State, 1)

@@ -22,18 +22,18 @@ import (
 )
 
 // A server that restarts forgets client ids, sessions, opens and locks, and tells each client
-// when that comes again (RFC 8881, section 8.4.2; RFC 7530, section 9.6.2). The client is then
-// made anew and reclaims what it had, as clients do, and the call is sent again. The engine
-// waits meanwhile: all calls of the client need what is being made.
+// when it calls again (RFC 8881, section 8.4.2; RFC 7530, section 9.6.2). The client is then
+// created again and reclaims what it had, as clients do, and the call is sent again. The engine
+// waits meanwhile, since all calls of the client need the new state.
 
-// lives says which lives of a client and of a session a call belongs to.
+// lives identifies the incarnations of a client and of a session that a call belongs to.
 type lives struct {
 	client  int // of the plan; 0 if the call has none
 	life    int
 	session int
 }
 
-// restarts are what was done about the server's restarts.
+// restarts records how the run dealt with restarts of the server.
 type restarts struct {
 	list   []report.Recovery
 	more   int
@@ -46,9 +46,9 @@ const (
 	maxRecoveries = 64
 	// maxLost is how many states that were lost are named.
 	maxLost = 16
-	// maxAnew is how often one client is made anew.
+	// maxAnew is how often one client is created again.
 	maxAnew = 256
-	// maxFailed is how often in a row it is tried to make a client anew.
+	// maxFailed is how many attempts in a row to create a client again may fail.
 	maxFailed = 3
 	// maxRenewals is how often a call is sent again for this.
 	maxRenewals = 8
@@ -56,8 +56,8 @@ const (
 	maxRanges = 1024
 )
 
-// forgotten are statuses with which a server says that it does not know a client, or not any
-// more.
+// forgotten are the statuses with which a server says that it does not know a client, or no
+// longer does.
 func forgotten(code uint32) bool {
 	switch nfs4.Nfsstat4(code) {
 	case nfs4.NFS4ERR_BADSESSION, nfs4.NFS4ERR_DEADSESSION, nfs4.NFS4ERR_STALE_CLIENTID, nfs4.NFS4ERR_STALE_STATEID, nfs4.NFS4ERR_EXPIRED:
@@ -66,7 +66,7 @@ func forgotten(code uint32) bool {
 	return false
 }
 
-// remember notes which lives a call belongs to that is about to be encoded.
+// remember notes the incarnations of client and session for a call that is about to be encoded.
 func (e *engine) remember(c *call) {
 	c.lives = lives{client: e.clientOf(c.form.Op)}
 	if c.lives.client > 0 {
@@ -100,8 +100,8 @@ func (e *engine) clientOf(o *plan.Op) int {
 	return of
 }
 
-// renewed looks whether a reply says that the server has forgotten the client. It then makes
-// the client anew, lets the call go again, and reports that.
+// renewed checks whether a reply says that the server has forgotten the client. If so, it creates
+// the client again, sends the call again, and returns true.
 func (e *engine) renewed(c *call, rpc string, res xdr.Message) bool {
 	o := c.form.Op
 	if _, ok := res.(*nfs4.CompoundRes); !ok || rpc != "" || c.own || e.stopping != "" || c.lives.client == 0 || c.tries > maxRenewals {
@@ -144,14 +144,14 @@ func (e *engine) reconnected(c *call, res xdr.Message) {
 	}
 }
 
-// uncommitted tells what a restart may have taken away of what was written.
+// uncommitted reports which written data a restart may have lost.
 func (e *engine) uncommitted(w *world.World) {
 	if n := e.judge.Restarted(w.Number); n > 0 {
 		e.record.Note("a connection was lost, or the server has restarted: what it held of %d files without a COMMIT may be lost, and is not compared", n)
 	}
 }
 
-// recover makes a client anew and reclaims what it held. It reports whether the client can be
+// recover creates a client again and reclaims what it held. It reports whether the client can be
 // used again.
 func (e *engine) recover(w *world.World, id int, why string) bool {
 	s := &e.restarts
@@ -190,7 +190,7 @@ func (e *engine) recover(w *world.World, id int, why string) bool {
 	return err == nil
 }
 
-// recovery is one of them.
+// recovery is one such recovery.
 type recovery struct {
 	*engine
 	report.Recovery
@@ -258,7 +258,7 @@ func prepareFatal(err error) bool {
 	return fatal(err)
 }
 
-// patient repeats a call that the server wants later.
+// patient repeats a call that the server asks to have later.
 func (r *recovery) patient(f func() error) error {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := f()
@@ -274,7 +274,7 @@ func (r *recovery) patient(f func() error) error {
 	}
 }
 
-// compound is a COMPOUND of the client: in its session, if it has one.
+// compound sends a COMPOUND of the client, in its session if it has one.
 func (r *recovery) compound(ops []plan.CompoundOp, binds ...plan.Bind) error {
 	if r.session > 0 {
 		ops = append([]plan.CompoundOp{sequence(r.session)}, ops...)
@@ -302,8 +302,8 @@ func (r *recovery) lost(id int, why error) {
 	}
 }
 
-// open reclaims an open. What else is no lock is given up: the server decides anew whether it
-// gives a delegation or a layout.
+// open reclaims an open. Other states except locks are given up: the server decides again whether
+// to give a delegation or a layout.
 func (r *recovery) open(id int) error {
 	s := &r.load.Tables.States[id-1]
 	switch s.Kind {
@@ -362,8 +362,8 @@ func (r *recovery) openWith(id int, claim ...plan.Field) error {
 	return r.compound(openConfirm(s, id), plan.Bind{At: 1, Kind: plan.FieldState, Ref: id})
 }
 
-// unconfirmed reports whether the server wants the OPEN to be confirmed that was sent last.
-// It need not for a reclaim.
+// unconfirmed reports whether the server wants the latest OPEN confirmed. For a reclaim it need
+// not.
 func (r *recovery) unconfirmed() bool {
 	c, ok := r.own.(*nfs4.CompoundRes)
 	if !ok || len(c.Ops) == 0 {
@@ -373,9 +373,9 @@ func (r *recovery) unconfirmed() bool {
 	return ok && o.Status == nfs4.NFS4_OK && o.Resok4.Rflags&nfs4.OPEN4_RESULT_CONFIRM != 0
 }
 
-// reopen opens files anew whose opens could not be reclaimed, since there is no grace period
-// or the server does not believe it. Without sessions that needs a name, which may have
-// become that of another file.
+// reopen opens files whose opens could not be reclaimed, because there is no grace period or the
+// server refused the reclaim. Without sessions that needs a name, which may belong to another
+// file by now.
 func (r *recovery) reopen() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
 		why := r.refused[id]
@@ -396,7 +396,7 @@ func (r *recovery) reopen() error {
 	return nil
 }
 
-// shares are the access and deny modes that an open has come to.
+// shares are the access and deny modes that an open has accumulated.
 func (r *recovery) shares(id int) (access, deny uint32) {
 	var steps []world.Step
 	for _, i := range append(r.w.Aliases(id), id) {
@@ -421,8 +421,8 @@ func (r *recovery) shares(id int) (access, deny uint32) {
 	return access, deny
 }
 
-// argsOf are the arguments of a step, until the next one is asked for; nil if they cannot be
-// read.
+// argsOf are the arguments of a step; nil if they cannot be read. They are valid until the next
+// call of argsOf.
 func (r *recovery) argsOf(x world.Step) xdr.Message {
 	if int(x.Op) > len(r.load.Ops) {
 		return nil
@@ -506,7 +506,7 @@ func (r *recovery) seqid(n string, state int) plan.Field {
 	return u32(n, 0)
 }
 
-// held are the ranges that a lock holds, with the open that it was made with and its owner.
+// held are the ranges that a lock holds, with its open and its owner.
 func (r *recovery) held(id int) (open int, owner []byte, list []lockRange) {
 	s := &r.load.Tables.States[id-1]
 	if s.Owner > 0 {
@@ -563,7 +563,7 @@ func (x lockRange) length() uint64 {
 	return x.to - x.from
 }
 
-// without is a list without what a range covers.
+// without returns a list minus a range.
 func without(list []lockRange, x lockRange) []lockRange {
 	out := make([]lockRange, 0, len(list)+1)
 	for _, y := range list {
@@ -581,7 +581,7 @@ func without(list []lockRange, x lockRange) []lockRange {
 	return out
 }
 
-// waitless is a type of lock that does not wait.
+// waitless is the non-blocking form of a lock type.
 func waitless(t nfs4.NfsLockType4) nfs4.NfsLockType4 {
 	switch t {
 	case nfs4.READW_LT:

@@ -31,8 +31,8 @@ type kept struct{ store.Store }
 
 func (kept) Close() error { return nil }
 
-// restarting replays against a server that is ended and started again, with the same files,
-// after so many outcomes each.
+// restarting replays against a server that is stopped and started again with the same files, each
+// time after the given number of outcomes.
 func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Duration, after ...int) *report.Report {
 	t.Helper()
 	ctx := within(t, time.Minute)
@@ -90,8 +90,8 @@ func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Du
 	return r
 }
 
-// TestRecovery: the server restarts in the middle of a run. Clients, sessions, opens and
-// locks are made anew, and all replies are as captured.
+// TestRecovery: the server restarts in the middle of a run. Clients, sessions, opens and locks
+// are recovered, and all replies are as captured.
 func TestRecovery(t *testing.T) {
 	list := []string{"rocev2-nfs41-mixed-load.pcap.zst", "iwarp-nfs40-basic.pcap.zst", "rocev2-nfs41-restart.pcap.zst", "rocev2-nfs42-basic.pcap.zst"}
 	if testing.Short() {
@@ -125,8 +125,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestForgetful: a server that says all the time that it does not know the client is not
-// believed forever.
+// TestForgetful: a server that keeps saying that it does not know the client is not believed
+// forever.
 func TestForgetful(t *testing.T) {
 	w := load(t, "../../samples/iwarp-nfs40-basic.pcap.zst", planner.Options{})
 	o, _ := rigOf(t, site.Options{Name: "tcp"}, "4.0", func(h transport.Handler) transport.Handler { return h })

@@ -15,14 +15,14 @@ import (
 )
 
 // rehearsal encodes the calls of a workload with made-up values and shows them to a guard. It
-// supposes that the server answers as the captured one did, as far as the calls before were
-// sent and what they are about is there.
+// assumes that the server answers as the captured one did, provided that the earlier calls were
+// sent and their objects exist.
 type rehearsal struct {
 	e      *engine
 	c      call
 	values rehearsed
 	done   map[int]bool // ops that were sent, with what they need
-	// prepared tells that what was there before the capture is there.
+	// prepared: objects from before the capture exist.
 	prepared bool
 }
 
@@ -57,7 +57,7 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 	return h
 }
 
-// there reports whether an object exists, as far as the calls until now go.
+// there reports whether an object exists after the calls so far.
 func (h *rehearsal) there(id int) bool {
 	for steps := 0; id > 0 && steps <= len(h.e.load.Tables.Objects); steps++ {
 		switch o := &h.e.load.Tables.Objects[id-1]; {
@@ -76,7 +76,7 @@ func (h *rehearsal) there(id int) bool {
 	return true
 }
 
-// op says why an op would not be sent; nil if it would.
+// op returns the reason why an op would not be sent; nil if it would be.
 func (h *rehearsal) op(o *plan.Op) error {
 	if o.Modifies && !h.e.opt.Write {
 		return &guard.Refused{Reason: guard.ReadOnly}
@@ -115,7 +115,7 @@ func (h *rehearsal) delegated(o *plan.Op) bool {
 	return false
 }
 
-// answered does what the reply would do, if the op finds the names that it is about.
+// answered applies the effect of the reply, if the op's names exist.
 func (h *rehearsal) answered(o *plan.Op) {
 	found := true
 	o.EachField(func(f *plan.Field) {
@@ -150,7 +150,7 @@ func (h *rehearsal) unbuilt(o *plan.Op, err error) error {
 	return err
 }
 
-// rehearsed also gives values to what only replies can tell.
+// rehearsed also makes up the values that only replies can provide.
 type rehearsed struct {
 	world.Values
 	zeros []byte
@@ -165,7 +165,7 @@ func (r *rehearsed) Append(dst []byte, o *plan.Op, f *plan.Field) ([]byte, error
 	return r.Values.Append(dst, o, f)
 }
 
-// Data implements plan.Resolver: as much as would be sent, whatever it is.
+// Data implements plan.Resolver: the right length, with any content.
 func (r *rehearsed) Data(_ *plan.Op, f *plan.Field) ([]byte, error) {
 	p := f.Data
 	switch {

@@ -22,8 +22,8 @@ import (
 )
 
 // TestRestart ends the server in the middle of a run and starts another one at
-// the same address, with nothing of what the first one had: handles are stale,
-// sessions are gone. The run goes on to its end and says so.
+// the same address, with no state of the first one: handles are stale, sessions are gone. The run
+// goes on to its end and reports that.
 func TestRestart(t *testing.T) {
 	sample := load(t, "../../samples/rocev2-nfs41-mixed-load.pcap.zst", planner.Options{})
 	for _, c := range []struct {

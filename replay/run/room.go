@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// room borrows memory for the data that the reply brings, and says how long the rest
-// may become. asCaptured says that the call is laid out as captured.
+// room borrows memory for the reply's data, and returns how long the rest may become. asCaptured
+// says that the call is laid out as captured.
 func room(c *call, asCaptured bool) (err error) {
 	o := c.form.Op
 	size := slack
@@ -45,13 +45,13 @@ const (
 	// replyHeader is the size in bytes of the header of an accepted reply whose
 	// verifier is empty (RFC 5531, section 9).
 	replyHeader = 24
-	// handleSlack is how much longer in bytes a file handle may be here than it was in
-	// the capture (NFS4_FHSIZE less what is usual).
+	// handleSlack is how much longer in bytes a file handle may be here than in the capture
+	// (NFS4_FHSIZE less the usual length).
 	handleSlack = 64
 )
 
-// bound is the value of the argument that bounds something in bytes; 0 if there is none
-// of that name.
+// bound is the value of the argument of that name, which limits something in bytes; 0 if there is
+// none.
 func bound(args []plan.Field, name string) uint64 {
 	if name == "" {
 		return 0
@@ -107,8 +107,8 @@ func captured(c *call, size int) (int, error) {
 	return size, nil
 }
 
-// expected is how long the reply will be in bytes, except for data in Write chunks, if
-// it is like the captured one; 0 if that is not known.
+// expected is the length of the reply in bytes, without data in Write chunks, if it is like the
+// captured one; 0 if unknown.
 func expected(o *plan.Op) int {
 	x := o.Expect
 	if x == nil || x.Results == nil || x.Partial {

@@ -49,8 +49,7 @@ func TestReplyRoom(t *testing.T) {
 	}
 }
 
-// TestNothing sees that a run says so if what a capture's clients did cannot be
-// replayed.
+// TestNothing: a run says so if nothing of a capture can be replayed.
 func TestNothing(t *testing.T) {
 	w := steady(3, time.Millisecond)
 	for i := range 5 {

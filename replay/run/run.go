@@ -17,8 +17,8 @@ import (
 )
 
 // Run executes a plan. It returns a report whenever the replay has begun, also beside
-// an error. Cancelling ctx ends the run in order: calls under way are waited for a few
-// seconds, and the report says that it was interrupted.
+// an error. Cancelling ctx ends the run in order: it waits a few seconds for calls in flight, and
+// the report says that it was interrupted.
 func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Report, error) {
 	opt = opt.withDefaults()
 	if err := load.Replayable(); err != nil {
@@ -104,8 +104,7 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 	return done, err
 }
 
-// connect makes the connections of all worlds, and what was there before the capture
-// began.
+// connect makes the connections of all worlds, and creates the state from before the capture.
 func (e *engine) connect(ctx context.Context) error {
 	for _, w := range e.worlds {
 		if err := e.dialAll(ctx, w); err != nil {

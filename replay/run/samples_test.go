@@ -54,7 +54,7 @@ func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 	return rigOf(t, o, version, func(h transport.Handler) transport.Handler { return h })
 }
 
-// rigOf is rig with something between the transport and the server.
+// rigOf is rig with a handler between the transport and the server.
 func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
 	t.Helper()
 	s := site.NewServer(emptyStore(), site.ServerOptions{})
@@ -84,7 +84,7 @@ func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Han
 	}, hangUp
 }
 
-// look is a client beside a run, without a guard.
+// look is a client apart from the run, without a guard.
 func look(t testing.TB, o run.Options) client.FS {
 	t.Helper()
 	a, err := o.Access(t.Context())
@@ -104,8 +104,8 @@ func look(t testing.TB, o run.Options) client.FS {
 
 // TestSamples replays every sample against the built-in server: over RoCEv2
 // with the endpoint's own chunks, over iWARP with the captured ones, and over
-// TCP. Nothing may be left unexplained, and the dissector has to find in the
-// packets of the replay what the replay says it sent.
+// TCP. Nothing may be left unexplained, and the dissector must find in the packets of the replay
+// what the replay reports as sent.
 func TestSamples(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
 	if len(files) < 15 {
@@ -119,8 +119,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestTwoAddresses replays what a Linux client did with one server by two addresses and two
-// versions: what one mount makes is not prepared for another.
+// TestTwoAddresses replays a Linux client that used one server by two addresses and with two
+// versions: files that one mount creates are not prepared for another.
 func TestTwoAddresses(t *testing.T) {
 	w := load(t, "../planner/testdata/two-addresses.pcap.zst", planner.Options{Same: []plan.SameServer{{Addr: "192.0.2.1", As: "fd00::1"}}})
 	replay(t, w, "tcp")

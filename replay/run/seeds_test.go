@@ -71,7 +71,7 @@ func TestGuardSeeds(t *testing.T) {
 	}
 }
 
-// inline puts a few bytes in the place of data.
+// inline replaces data by a few bytes.
 func inline(m xdr.Message) {
 	data := func(d *xdr.Data) {
 		n := min(d.Length, 16)

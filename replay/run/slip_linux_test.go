@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkSleep is what BenchmarkSlip can be compared with: how late a thread
-// that does nothing else wakes up 2000 times a second. What the hypervisor gave
-// to others meanwhile is %-steal.
+// BenchmarkSleep is the baseline for BenchmarkSlip: how late a thread that does nothing else
+// wakes up 2000 times a second. %-steal is the time that the hypervisor gave to others meanwhile.
 func BenchmarkSleep(b *testing.B) {
 	const n, apart = 2000, 500 * time.Microsecond
 	runtime.LockOSThread()

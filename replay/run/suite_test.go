@@ -15,7 +15,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// mutantPlans are what each wrong server is tried with: samples, and what extended adds.
+// mutantPlans are the plans that each wrong server is tried with: samples with the calls that
+// extended adds.
 var mutantPlans = []struct {
 	title, sample string
 	payload       plan.PayloadMode
@@ -26,18 +27,18 @@ var mutantPlans = []struct {
 	{"NFSv4.2, pattern", "rocev2-nfs42-basic", plan.Pattern},
 }
 
-// half are the plans for kinds that have nothing to do with the bytes of files.
+// half are the plans for kinds that do not concern the bytes of files.
 var half = []int{0, 3}
 
-// invisible are the kinds that no client can see, or only of one version, and why.
+// invisible are the kinds that no client can see, or only with one version, and why.
 var invisible = map[string]string{
-	"wrong-used":             "how much space a file takes is the server's own affair",
+	"wrong-used":             "how much space a file takes is up to the server",
 	"still-change/NFSv3":     "NFSv3 has no change attribute",
 	"still-dir-change/NFSv3": "NFSv3 has no change attribute",
-	"lost-commit":            "what is stable shows only when the server has crashed",
+	"lost-commit":            "lost data shows only after a crash of the server",
 	"lost-attributes":        "NFSv3 leaves it to the server whether it sends them (RFC 1813, section 2.6)",
-	"smaller-limits":         "limits are the server's own",
-	"long-reply":             "a client reads the results that the protocol has, and no further",
+	"smaller-limits":         "limits are up to the server",
+	"long-reply":             "a client reads only the results that the protocol defines",
 }
 
 // mutantRow is a row of the table.
@@ -46,9 +47,9 @@ type mutantRow struct {
 	cells      []string // by plan; empty if it was not tried
 }
 
-// TestMutants tries every kind of wrong server, and demands that it is seen wherever it does
-// something wrong, during the run or when the files are read back. docs/mutants.md has the
-// table, which -update writes anew.
+// TestMutants tries every kind of wrong server. Wherever it does something wrong, that must be
+// seen during the run or when the files are read back. The table is in docs/mutants.md; -update
+// rewrites it.
 func TestMutants(t *testing.T) {
 	const file = "../../docs/mutants.md"
 	doc, err := os.ReadFile(file)
@@ -132,7 +133,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// seen tells where a run has found something wrong.
+// seen reports where a run has found something wrong.
 func seen(r *report.Report) string {
 	var where []string
 	during := *r
@@ -212,17 +213,17 @@ func mutantTable(rows []mutantRow) string {
 
 const mutantIntro = `# Servers that are wrong
 
-What ` + "`rpcrdma-replay run`" + ` notices of a wrong server. Each row is a server that is wrong in one
-way: its store, or its replies on the way to the client. Each column is a plan, made of a sample
-in ` + "`samples/`" + ` and some more calls, with file data as captured or made up (` + "`--payload pattern`" + `).
+Which faults of a server ` + "`rpcrdma-replay run`" + ` detects. Each row is a server that is wrong in one
+way: in its store, or in its replies on the way to the client. Each column is a plan, made from a
+sample in ` + "`samples/`" + ` with additional calls, with captured or made-up file data (` + "`--payload pattern`" + `).
 
 - *run*: replies were worse or different, and nothing explained it
 - *read back*: ` + "`--verify-files`" + ` found it at the end
-- *not seen*: neither; [why](#what-cannot-be-seen) is told below
-- *–*: this plan has no call with which the server does something wrong
-- empty: not tried, since the kind has nothing to do with the bytes of files
+- *not seen*: neither; [the reasons](#what-cannot-be-seen) are below
+- *–*: this plan has no call that triggers the fault
+- empty: not tried, since the fault does not concern the bytes of files
 
-With the server as it is, nothing is found in any of the plans. ` + "`go test ./replay/run -run TestMutants`" + `
-makes the table anew and compares it with this one; ` + "`-update`" + ` writes it.
+With the unmodified server, nothing is found in any of the plans. ` + "`go test ./replay/run -run TestMutants`" + `
+makes the table again and compares it with this one; ` + "`-update`" + ` writes it.
 
 `

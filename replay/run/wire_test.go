@@ -15,7 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// wireKind is a way to be wrong that a store cannot be: replies are changed on their way.
+// wireKind is a way to be wrong that is outside the store: replies are changed on their way.
 type wireKind struct {
 	name, what string
 	// change changes the results of a call, and reports whether it has.
@@ -36,7 +36,7 @@ type proxy struct {
 	kept  map[string][]byte
 }
 
-// nth reports whether this is one of every n questions.
+// nth reports true once in n calls.
 func (p *proxy) nth(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	}
 	x.p.strikes.Add(1)
 	if len(out.Stream) != len(m.Stream) {
-		// What comes apart stands elsewhere now; none of the kinds changes such replies.
+		// Separate items have moved now; none of the kinds changes such replies.
 		out.Items = slices.Clone(m.Items)
 	}
 	x.Exchange.Reply(&out)
@@ -252,7 +252,7 @@ func attrs4(f func(p *proxy, a *nfs4.Attrs) bool) func(p *proxy, r *nfs4.GETATTR
 }
 
 var wireKinds = []wireKind{
-	{name: "unstable-write", what: "WRITE is less stable than was asked for", change: func(_ *proxy, args, res xdr.Message) (done bool) {
+	{name: "unstable-write", what: "WRITE is less stable than requested", change: func(_ *proxy, args, res xdr.Message) (done bool) {
 		switch r := res.(type) {
 		case *nfs3.WRITE3res:
 			done = r.Status == 0 && r.Resok.Committed != nfs3.UNSTABLE
@@ -266,7 +266,7 @@ var wireKinds = []wireKind{
 		}
 		return done
 	}},
-	{name: "short-count", what: "WRITE says that it took one byte less", change: each(func(_ *proxy, r *nfs3.WRITE3res) bool {
+	{name: "short-count", what: "WRITE reports one byte less than it wrote", change: each(func(_ *proxy, r *nfs3.WRITE3res) bool {
 		if r.Status != 0 || r.Resok.Count == 0 {
 			return false
 		}
@@ -329,13 +329,13 @@ var wireKinds = []wireKind{
 		}
 		return false
 	}},
-	{name: "failing-getattr", what: "every fifth GETATTR fails: IO", change: status(5, 0, nfs3.NFS3ERR_IO, "GETATTR")},
-	{name: "failing-write", what: "every fifth WRITE is done and says IO", change: status(5, 0, nfs3.NFS3ERR_IO, "WRITE")},
-	{name: "failing-remove", what: "every third REMOVE is done and says IO", change: status(3, 0, nfs3.NFS3ERR_IO, "REMOVE")},
-	{name: "failing-rename", what: "RENAME is done and says ACCESS", change: status(1, 0, nfs3.NFS3ERR_ACCES, "RENAME")},
-	{name: "stale-handle", what: "every seventh ACCESS says STALE", change: status(7, 0, nfs3.NFS3ERR_STALE, "ACCESS")},
+	{name: "failing-getattr", what: "every fifth GETATTR fails with IO", change: status(5, 0, nfs3.NFS3ERR_IO, "GETATTR")},
+	{name: "failing-write", what: "every fifth WRITE is executed and fails with IO", change: status(5, 0, nfs3.NFS3ERR_IO, "WRITE")},
+	{name: "failing-remove", what: "every third REMOVE is executed and fails with IO", change: status(3, 0, nfs3.NFS3ERR_IO, "REMOVE")},
+	{name: "failing-rename", what: "RENAME is executed and fails with ACCESS", change: status(1, 0, nfs3.NFS3ERR_ACCES, "RENAME")},
+	{name: "stale-handle", what: "every seventh ACCESS fails with STALE", change: status(7, 0, nfs3.NFS3ERR_STALE, "ACCESS")},
 	{name: "wrong-refusal", what: "a name that is not there is refused with ACCESS", change: status(1, nfs3.NFS3ERR_NOENT, nfs3.NFS3ERR_ACCES, "LOOKUP")},
-	{name: "failing-commit", what: "COMMIT says IO", change: status(1, 0, nfs3.NFS3ERR_IO, "COMMIT")},
+	{name: "failing-commit", what: "COMMIT fails with IO", change: status(1, 0, nfs3.NFS3ERR_IO, "COMMIT")},
 	{name: "rotated-handles", what: "READDIRPLUS gives each name the handle of the next one", change: each(func(_ *proxy, r *nfs3.READDIRPLUS3res) bool {
 		l := r.Resok.Reply.Entries
 		if r.Status != 0 || len(l) < 2 {
@@ -419,7 +419,7 @@ var wireKinds = []wireKind{
 		a.Maxread /= 2
 		return true
 	}))},
-	{name: "one-reply", what: "every tenth reply is the one before it of the same procedure", raw: func(p *proxy, proc string, b []byte) []byte {
+	{name: "one-reply", what: "every tenth reply is the previous one of the same procedure", raw: func(p *proxy, proc string, b []byte) []byte {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		was := p.kept[proc]
@@ -448,7 +448,7 @@ var wireKinds = []wireKind{
 		}
 		return b
 	}},
-	{name: "lost-eof", what: "the last reply of a listing does not say so", change: func(_ *proxy, _, res xdr.Message) (done bool) {
+	{name: "lost-eof", what: "the last reply of a listing does not report its end", change: func(_ *proxy, _, res xdr.Message) (done bool) {
 		end := func(eof *bool) { done = done || *eof; *eof = false }
 		switch r := res.(type) {
 		case *nfs3.READDIR3res:

@@ -1,10 +1,11 @@
-// Package fabric compares what analyze/fabric finds with losses that are known one by one: netem dropped the packets
-// between two capture points, and the kernels counted beside. See README.md.
+// Package fabric compares the findings of analyze/fabric with individually known losses: netem
+// dropped the packets between two capture points, and the kernels counted them. See README.md.
 package fabric
 
 import "encoding/json"
 
-// Truth is what is known of a capture, in the file NAME.json beside it. Frames are numbered from 1, as in the capture.
+// Truth is what is known about a capture, from the file NAME.json beside it. Frames are numbered
+// from 1, as in the capture.
 type Truth struct {
 	Scenario string `json:"scenario"` // how it was made, in words
 	Netem    string `json:"netem"`    // arguments of tc netem, in both hosts

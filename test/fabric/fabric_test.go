@@ -37,7 +37,7 @@ func files(t *testing.T) []string {
 	return list
 }
 
-// without leaves frames out.
+// without omits frames.
 type without struct {
 	capture.Reader
 	lost map[uint64]bool
@@ -49,7 +49,7 @@ func (r *without) Read(b *capture.Batch) error {
 	return err
 }
 
-// found is what the analysis says of a capture.
+// found is what the analysis says about a capture.
 type found struct {
 	episodes []analysis.Episode
 	totals   analysis.Totals
@@ -57,7 +57,7 @@ type found struct {
 	conns    map[*rdma.Connection]bool
 }
 
-// frame is what this test reads of a packet by itself.
+// frame is what this test itself reads of a packet.
 type frame struct {
 	number   uint64
 	src      string
@@ -144,7 +144,8 @@ func span(e *analysis.Episode) (first, last uint64) {
 	return first, last
 }
 
-// of reports whether a frame is one of the direction of an episode: a request of its requester, or an answer to one.
+// of reports whether a frame belongs to the direction of an episode: a request of its requester,
+// or an answer to one.
 func of(x *frame, e *analysis.Episode) bool {
 	c := e.Connection.Resolve()
 	from := c.Ends[e.From]
@@ -172,8 +173,8 @@ func names(e *analysis.Episode, x *frame) bool {
 	return false
 }
 
-// made reports whether nothing came of the loss of an acknowledgement: a later one came before the sender did
-// anything about it.
+// made reports whether the loss of an acknowledgement had no effect: a later one came before the
+// sender reacted.
 func made(all []*frame, x *frame, lost map[uint64]bool) bool {
 	if !x.roce && x.data() || x.roce && !x.ackOnly() {
 		return false
@@ -199,7 +200,7 @@ func made(all []*frame, x *frame, lost map[uint64]bool) bool {
 			}
 			continue
 		}
-		// The sender repeats what it has sent.
+		// The sender retransmits.
 		if y.tcp && y.data() && high != 0 && seqLess(y.seq, high) && seqLess(y.seq, x.ack) {
 			return false
 		}
@@ -207,9 +208,9 @@ func made(all []*frame, x *frame, lost map[uint64]bool) bool {
 	return false
 }
 
-// TestInjected: each packet that netem dropped behind the capture point is in exactly one episode, or an
-// acknowledgement that a later one made up for; and each episode has such a packet. The same holds if the lost packets
-// are taken out, as a capture behind netem would show it.
+// TestInjected: each packet that netem dropped behind the capture point is in exactly one
+// episode, or an acknowledgement replaced by a later one; and each episode has such a packet. The
+// same holds if the lost packets are removed, as in a capture behind netem.
 func TestInjected(t *testing.T) {
 	for _, file := range files(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
@@ -265,7 +266,7 @@ func candidate(x *frame, e *analysis.Episode, f *found) bool {
 		}
 		return y.src == x.src && !seqLess(x.seq, y.seq) && x.number < e.First.Number || y.src != x.src && !x.data() && seqLess(y.seq, x.ack)
 	}
-	// The sender misses an answer when it begins to wait for it once more.
+	// The sender misses an answer when it begins to wait for it again.
 	return x.answers() && e.First.Seen() && x.number < e.First.Number
 }
 
@@ -282,13 +283,14 @@ func compare(t *testing.T, where string, truth *fabric.Truth, all []*frame, lost
 		losses = append(losses, all[i])
 	}
 	slices.SortFunc(losses, func(a, b *frame) int { return int(int64(a.number) - int64(b.number)) })
-	// Each loss belongs to the first episode after it, or the one that it is in; an episode that ended with a packet
-	// that was lost is followed by another one.
+	// Each loss belongs to the first episode after it, or to the one that it is in; an episode
+	// that ended with a lost packet is followed by another one.
 	in := make([][]int, len(losses))
 	for i, x := range losses {
 		up := made(all, x, lost)
 		for j := range f.episodes {
-			// A loss that a later acknowledgement made up for explains no episode that begins behind it.
+			// A lost acknowledgement that was replaced by a later one explains no episode that
+			// begins after that.
 			first, _ := span(&f.episodes[j])
 			if candidate(x, &f.episodes[j], f) && !(up && x.number < first) {
 				in[i] = append(in[i], j)
@@ -351,7 +353,7 @@ func compare(t *testing.T, where string, truth *fabric.Truth, all []*frame, lost
 			probes-- // TCP probes the tail of what it sent, also if nothing is lost (RFC 8985, section 7)
 			line = "none: a probe of TCP"
 		case e.Notice == analysis.ByDupAcks && strings.Contains(truth.Netem, "reorder") && fast > 0:
-			fast-- // TCP took what was overtaken for lost, and the kernel counted it
+			fast-- // TCP took an overtaken segment for lost, and the kernel counted it
 			line = "none: overtaken"
 		default:
 			t.Errorf("%s: nothing was lost in the episode of frames %d to %d: %v %v, lost at %d, first sent again %d", where, first, last, e.Notice, e.Lost, e.LostAt.Number, e.First.Number)
@@ -366,7 +368,7 @@ func compare(t *testing.T, where string, truth *fabric.Truth, all []*frame, lost
 	}
 }
 
-// behind is a capture that has not seen what was lost.
+// behind is a capture that has not seen the lost packets.
 const behind = "behind netem"
 
 // inOrder reports whether a request came again before anything behind it: at this place it was seen once, and late.
@@ -385,7 +387,7 @@ func inOrder(all []*frame, x *frame, lost map[uint64]bool) bool {
 	return true // it never came
 }
 
-// counters compares with what the kernels counted.
+// counters compares with the kernels' counters.
 func counters(t *testing.T, truth *fabric.Truth, all []*frame, lost map[uint64]bool, f *found) {
 	t.Helper()
 	doubled := make(map[uint64]bool)
@@ -428,7 +430,7 @@ func counters(t *testing.T, truth *fabric.Truth, all []*frame, lost map[uint64]b
 		equal("that the server got (rcvd_pkts)", got[client], truth.Server["rcvd_pkts"])
 		equal("that the client got (rcvd_pkts)", got[server], truth.Client["rcvd_pkts"])
 		equal("sequence NAKs (out_of_seq_request)", int64(naks), truth.Server["out_of_seq_request"]+truth.Client["out_of_seq_request"])
-		// rxe counts a NAK that came only if it acknowledges something.
+		// rxe counts a received NAK only if it acknowledges something.
 		if came := truth.Server["rcvd_seq_err"] + truth.Client["rcvd_seq_err"]; int64(naks-lostNAKs) < came {
 			t.Errorf("%d NAKs came, the kernels counted %d", naks-lostNAKs, came)
 		}

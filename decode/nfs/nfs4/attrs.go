@@ -97,15 +97,15 @@ const (
 // Attrs holds the values of attributes, each under its name in the protocol.
 // Only those that Has reports mean anything.
 //
-// The zero value is an empty set. Opaques and texts alias what was decoded;
-// Decode uses the other memory again.
+// The zero value is an empty set. Opaques and texts alias the decoded message; Decode reuses the
+// other memory.
 type Attrs struct {
-	// Mask lists the attributes, in the order in which their values stand.
+	// Mask lists the attributes, in the order of their values.
 	Mask Bitmap4
 	// Rest holds the values from attribute RestFrom on as they were sent: that
-	// attribute is not defined, or its value could not be read, so where the
-	// next one begins is not known. Bytes that follow the last value are kept
-	// here too. Both mean something only if Partial is set.
+	// attribute is not defined, or its value could not be read, so it is unknown where the next
+	// one begins. Bytes that follow the last value are kept here too. Both mean something only if
+	// Partial is set.
 	Rest     []byte
 	RestFrom int
 	Partial  bool
@@ -201,8 +201,8 @@ type Attrs struct {
 	OpenArguments     OpenArguments4
 }
 
-// attrTable says how each attribute is coded and shown, by its number. An
-// attribute has a value, or is a message with an XDR type name.
+// attrTable says how each attribute is encoded and shown, by its number. An attribute has a
+// value, or is a message with an XDR type name.
 var attrTable = [...]struct {
 	name    string
 	value   func(*Attrs) value

@@ -8,10 +8,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// Bitmap4 is a bitmap4 as it stands on the wire, without its count: words of
-// four bytes, bit n in word n/32, the least significant bit first (RFC 7530,
-// section 2.1). It aliases the message; how many words there are has no limit
-// but the message's size.
+// Bitmap4 is a bitmap4 as on the wire, without its count: words of four bytes, bit n in word
+// n/32, the least significant bit first (RFC 7530, section 2.1). It aliases the message; only the
+// message's size limits the number of words.
 type Bitmap4 []byte
 
 // NewBitmap4 returns a bitmap with these bits, in memory of its own.
@@ -74,8 +73,8 @@ func (b Bitmap4) Append(to []byte) []byte {
 // EncodedSize is the number of bytes that Append appends.
 func (b Bitmap4) EncodedSize() int { return 4 + len(b)/4*4 }
 
-// maxNamedBits is how many set bits a list of names shows. There are fewer
-// than 90 attributes; what has more is not meant to be read.
+// maxNamedBits is how many set bits a list of names shows. There are fewer than 90 attributes; a
+// longer list is not useful to a reader.
 const maxNamedBits = 128
 
 // bitNames lists the set bits: by name, or by number where there is none.
@@ -194,8 +193,7 @@ func nameOf(names []string, n uint32) string {
 	return ""
 }
 
-// The bitmaps of open_arguments4 (RFC 9754, section 4): what a server's OPEN
-// understands.
+// The bitmaps of open_arguments4 (RFC 9754, section 4): what a server's OPEN supports.
 
 // OpenArgsAccessBitmap4 is a set of share_access values.
 type OpenArgsAccessBitmap4 struct{ Bitmap4 }
@@ -213,7 +211,7 @@ func (b OpenArgsDenyBitmap4) WalkField(v xdr.Visitor, field string) {
 	b.walk(v, field, func(n uint32) string { return nameOf([]string{"NONE", "READ", "WRITE", "BOTH"}, n) })
 }
 
-// OpenArgsWantBitmap4 is a set of what share_access may want.
+// OpenArgsWantBitmap4 is a set of the wants in share_access.
 type OpenArgsWantBitmap4 struct{ Bitmap4 }
 
 var openArgsWantNames = [...]string{

@@ -174,7 +174,7 @@ func TestReducedReply(t *testing.T) {
 	}
 }
 
-// TestReadPlus decodes data that stands in the reply and data in a chunk.
+// TestReadPlus decodes data in the reply and data in a chunk.
 func TestReadPlus(t *testing.T) {
 	res := READ_PLUS4res{RpResok4: ReadPlusRes4{RprContents: []ReadPlusContent{
 		{RpcContent: NFS4_CONTENT_DATA, RpcData: Data4{DOffset: 1, DData: xdr.Data{Length: 3, Inline: []byte("abc")}}},
@@ -266,7 +266,7 @@ func TestRefillAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestHostileCountsCostLittle feeds messages whose counts are lies.
+// TestHostileCountsCostLittle decodes messages with false counts.
 func TestHostileCountsCostLittle(t *testing.T) {
 	many := make([]byte, 12, 12+1<<20)
 	copy(many[8:], xdr.AppendUint32(nil, 1<<30))
@@ -280,7 +280,7 @@ func TestHostileCountsCostLittle(t *testing.T) {
 	if len(m.Ops) != 1<<18 || !m.Incomplete {
 		t.Errorf("%d operations", len(m.Ops))
 	}
-	// What they took is not kept for the next message.
+	// Their memory is not kept for the next message.
 	r.Reset(many[:0], 0)
 	m.Decode(&r)
 	if cap(m.Ops) > 1<<17 {

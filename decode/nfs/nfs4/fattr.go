@@ -46,8 +46,8 @@ func (f *Fattr4) Walk(v xdr.Visitor) {
 	attrsPool.Put(a)
 }
 
-// Attrs returns the values, decoded into memory of their own but for opaques
-// and texts. It returns what could be read, and the *xdr.Error that ended it.
+// Attrs returns the values, decoded into their own memory except for opaques and texts. It
+// returns what could be read, and the *xdr.Error that ended it.
 func (f *Fattr4) Attrs() (*Attrs, error) {
 	a := new(Attrs)
 	err := a.Decode(f)
@@ -63,9 +63,8 @@ func (a *Attrs) Has(n int) bool {
 const restAll = 1<<31 - 1
 
 // Decode refills a with the values of f. The error is nil or an *xdr.Error that
-// belongs to a; RestFrom is then the attribute that could not be read. A number
-// that is not defined, and bytes after the last value, are no errors. Nothing
-// is allocated once a has held as much.
+// belongs to a; RestFrom is then the attribute that could not be read. An undefined number, and
+// bytes after the last value, are not errors. Decode allocates nothing once a has held as much.
 func (a *Attrs) Decode(f *Fattr4) error {
 	a.Mask, a.Rest, a.RestFrom, a.Partial = f.Attrmask.Bitmap4, nil, 0, false
 	r := &a.reader

@@ -37,12 +37,12 @@ func TestBitmap(t *testing.T) {
 	if hex.EncodeToString(enc) != "000000020000000000000000" || empty.String() != "" {
 		t.Errorf("%x %s", enc, empty)
 	}
-	// With does not write into what it was given.
+	// With does not modify its argument.
 	c := b.With(2)
 	if b.Has(2) || !c.Has(2) || !c.Has(1000) {
 		t.Error("With")
 	}
-	// A long one is not listed to its end.
+	// A long bitmap is not listed completely.
 	all := Bitmap4(bytes.Repeat([]byte{0xff}, 1<<16))
 	if n := len(bitNames(all, AttrName)); n > 4096 {
 		t.Errorf("%d bytes of names", n)

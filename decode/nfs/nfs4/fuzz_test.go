@@ -36,7 +36,7 @@ func fuzz(t *testing.T, b []byte, chunks []xdr.Reduced, cut int, fresh func() xd
 	if r.Failed() || chunks != nil {
 		return
 	}
-	// Padding and booleans may be other numbers in b, never after encoding.
+	// Padding and booleans may have other values in b, but never after encoding.
 	again := fresh()
 	r.Reset(once, len(once))
 	again.Decode(&r)
@@ -82,8 +82,7 @@ func FuzzFattr(f *testing.F) {
 		if fa.Decode(&r); r.Failed() {
 			return
 		}
-		// Whatever the values are, what is read and what is kept as bytes
-		// make them up again.
+		// Whatever the values are, the decoded ones and the bytes that were kept reproduce them.
 		a, _ := fa.Attrs()
 		vals := a.AppendValues(nil)
 		if len(vals) != a.ValuesSize() {

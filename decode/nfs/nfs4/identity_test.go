@@ -116,7 +116,7 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// messages are constructors of all types that stand alone.
+// messages are constructors of all independent types.
 func messages() map[string]func() xdr.Message {
 	all := map[string]func() xdr.Message{
 		"layouthint4":     newMessage[Layouthint4],
@@ -155,8 +155,8 @@ func messages() map[string]func() xdr.Message {
 	return all
 }
 
-// TestIdentity encodes random values of every type, decodes them into memory
-// that has been used, and encodes them again.
+// TestIdentity encodes random values of every type, decodes them into used memory, and encodes
+// them again.
 func TestIdentity(t *testing.T) {
 	f := newFiller(1)
 	rounds := 40

@@ -82,7 +82,7 @@ func (t bodyTypes) decode(typ Layouttype4, body []byte) (xdr.Message, string) {
 	return m, b.name
 }
 
-// walk visits a body: its content if it can be told, else its bytes.
+// walk visits a body: its content if it can be decoded, otherwise its bytes.
 func (t bodyTypes) walk(v xdr.Visitor, field string, typ Layouttype4, body []byte) {
 	m, name := t.decode(typ, body)
 	if m == nil {
@@ -98,8 +98,8 @@ func (t bodyTypes) walk(v xdr.Visitor, field string, typ Layouttype4, body []byt
 // *PnfsBlockLayout4, *PnfsScsiLayout4 or *FfLayout4.
 type LayoutContent4 struct{ TypedBody }
 
-// Content decodes the body, into memory of its own but for opaques and texts.
-// It is nil if the type is another one, or the body is malformed.
+// Content decodes the body, into its own memory except for opaques and texts. It is nil if the
+// type is unknown, or the body is malformed.
 func (t *LayoutContent4) Content() xdr.Message {
 	m, _ := layoutBodies.decode(t.Type, t.Body)
 	return m
@@ -143,9 +143,8 @@ func (t *DeviceAddr4) Walk(v xdr.Visitor) {
 	deviceBodies.walk(v, "da_addr_body", t.Type, t.Body)
 }
 
-// Layoutupdate4 is what LAYOUTCOMMIT and LAYOUTSTATS tell about a layout: a
-// *PnfsBlockLayoutupdate4, *PnfsScsiLayoutupdate4 or *FfLayoutupdate4. Often
-// the body is empty.
+// Layoutupdate4 is what LAYOUTCOMMIT and LAYOUTSTATS report about a layout: a
+// *PnfsBlockLayoutupdate4, *PnfsScsiLayoutupdate4 or *FfLayoutupdate4. Often the body is empty.
 type Layoutupdate4 struct{ TypedBody }
 
 // Content decodes the body; see LayoutContent4.
@@ -160,8 +159,8 @@ func (t *Layoutupdate4) Walk(v xdr.Visitor) {
 	updateBodies.walk(v, "lou_body", t.Type, t.Body)
 }
 
-// LAYOUTRETURN4args are the arguments of LAYOUTRETURN. They are written by
-// hand since the layout type stands two levels above the body that it governs.
+// LAYOUTRETURN4args are the arguments of LAYOUTRETURN. They are written by hand since the layout
+// type is two levels above the body that it governs.
 type LAYOUTRETURN4args struct {
 	LoraReclaim    bool
 	LoraLayoutType Layouttype4

@@ -2,9 +2,8 @@ package nfs4
 
 import "github.com/rpcrdma/toolkit/decode/xdr"
 
-// Notify4 is a notify4: a set of notifications and, in one opaque, what each of
-// them says, in the order of the bits (RFC 5661, section 20.4). What a bit
-// means depends on the operation.
+// Notify4 is a notify4: a set of notifications and, in one opaque, their contents in the order of
+// the bits (RFC 5661, section 20.4). The meaning of a bit depends on the operation.
 type Notify4 struct {
 	Mask Bitmap4
 	Vals []byte

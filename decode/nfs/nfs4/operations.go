@@ -7,8 +7,8 @@ import "github.com/rpcrdma/toolkit/decode/xdr"
 type Op struct {
 	Number uint32 // nfs_opnum4 or nfs_cb_opnum4
 	// Body is a pointer to the operation's arguments or result: *READ4args,
-	// *READ4res, … Results that are only a status and have no type of their
-	// own in ops.x are *Status4res; arguments that are nothing, xdr.Void.
+	// *READ4res, … Results that are only a status and have no type of their own in ops.x are
+	// *Status4res; empty arguments are xdr.Void.
 	Body xdr.Message
 }
 
@@ -17,7 +17,7 @@ type Op struct {
 func (o *Op) Status() (code uint32, symbol string, ok bool) {
 	s, ok := o.Body.(xdr.Status)
 	if _, args := o.Body.(*CB_OFFLOAD4args); !ok || args {
-		return 0, "", false // CB_OFFLOAD tells the status of another operation
+		return 0, "", false // CB_OFFLOAD reports the status of another operation
 	}
 	code, symbol = s.StatusCode()
 	return code, symbol, true
@@ -43,8 +43,8 @@ type Operations struct {
 	used []uint32
 }
 
-// keepOps is how many bodies of one kind are kept. Linux sends at most 16
-// operations, of several kinds; what has more than this is hostile.
+// keepOps is how many bodies of one kind are kept. Linux sends at most 16 operations, of several
+// kinds; a message with more than this is hostile.
 const keepOps = 256
 
 func (c *Operations) reset(t opTable) {
@@ -57,7 +57,7 @@ func (c *Operations) reset(t opTable) {
 	c.Count, c.Incomplete, c.FailedAt, c.FailedOp = 0, false, 0, 0
 }
 
-// body returns an empty body, or one that an earlier message has used.
+// body returns a new body, or one that an earlier message has used.
 func (c *Operations) body(slot int, make func() xdr.Message) xdr.Message {
 	n := c.used[slot]
 	if int(n) < len(c.free[slot]) {
@@ -76,8 +76,8 @@ func (c *Operations) decode(r *xdr.Reader, t opTable, results bool, field string
 	c.reset(t)
 	c.Count = r.Uint32()
 	r.Field(field)
-	// The count is not believed: the loop ends with the bytes, and every
-	// operation takes at least four.
+	// The count is not trusted: the loop ends with the bytes, and every operation takes at least
+	// four.
 	for i := uint32(0); i < c.Count && r.More(); i++ {
 		number := r.Uint32()
 		slot := t.slot(number)

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// bare is an exchange that costs nothing.
+// bare is an exchange that allocates nothing.
 type bare struct {
 	transport.Exchange
 	call transport.Message
@@ -27,7 +27,7 @@ func (x *bare) Reply(m *transport.Message) {
 	m.Release()
 }
 
-// TestAllocs: calls of a context cost no memory once it is in use.
+// TestAllocs: calls of a context allocate nothing once it is in use.
 func TestAllocs(t *testing.T) {
 	realm := krbtest.New(t, krb5.AES256SHA1)
 	reply := transport.Message{Stream: append((&oncrpc.Reply{Stat: oncrpc.Accepted}).Append(nil), make([]byte, 500)...)}

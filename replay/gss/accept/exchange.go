@@ -17,13 +17,12 @@ func (c *call) Call() *transport.Message { return &c.message }
 // Peer implements transport.Exchange.
 func (c *call) Peer() transport.Peer { return c.x.Peer() }
 
-// Identity tells the pseudo flavor of the call, and a number for its principal.
+// Identity returns the pseudo flavor of the call, and a number for its principal.
 func (c *call) Identity() (flavor oncrpc.Flavor, user uint32) {
 	return oncrpc.PseudoKrb5 + oncrpc.Flavor(c.kind-oncrpc.ServiceNone), c.user
 }
 
-// MaxResult implements transport.Exchange. Protected results are in no chunk of their
-// own.
+// MaxResult implements transport.Exchange. Protected results have no chunks of their own.
 func (c *call) MaxResult(n int) uint32 {
 	if c.kind != oncrpc.ServiceNone {
 		return 0
@@ -87,7 +86,7 @@ func (c *call) Reply(m *transport.Message) {
 
 var padding [4]byte
 
-// sent gives the server's reply back, of which out is a copy, and sends out.
+// sent releases the server's reply, of which out is a copy, and sends out.
 func (c *call) sent(m *transport.Message) {
 	c.reply.Items = nil
 	if m.Release != nil {

@@ -19,25 +19,25 @@ import (
 type Options struct {
 	// Keytab has the keys of the service.
 	Keytab *krb5.Keytab
-	// Users says which user a principal is; nil: everybody is nobody.
+	// Users maps principals to users; nil: everybody is nobody.
 	Users Users
-	// Contexts is how many contexts are kept; 0 stands for 4096. If there are too many,
-	// the source with the most of them loses the one that it has not used for longest.
+	// Contexts is how many contexts are kept; 0 stands for 4096. If there are too many, the
+	// source with the most contexts loses its least recently used one.
 	Contexts int
-	// Log, if set, is told why contexts are refused, at most once a second.
+	// Log, if set, gets the reasons for refused contexts, at most once a second.
 	Log func(format string, args ...any)
-	// Now is the time; nil stands for time.Now.
+	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time
 }
 
 // Window is the sequence window of contexts (RFC 2203, section 5.3.3.1), that of Linux.
 const Window = 128
 
-// maxSequence is from where on sequence numbers are refused.
+// maxSequence is the first sequence number that is refused.
 const maxSequence = 0x80000000
 
-// maxInit bounds a token that creates a context, in bytes. Tickets with the largest
-// authorization data that Windows issues fit.
+// maxInit bounds a token that creates a context, in bytes. It has room for tickets with the
+// largest authorization data that Windows issues.
 const maxInit = 66 << 10
 
 // Handler answers calls that create and destroy contexts, and passes the others on.
@@ -47,8 +47,8 @@ type Handler struct {
 	table table
 	used  replays
 	seed  maphash.Seed
-	// creators bounds how many contexts are created at a time. The calls that wait are
-	// bounded by the transport, as all calls are.
+	// creators bounds how many contexts are created at a time. The transport bounds the waiting
+	// calls, as it bounds all calls.
 	creators chan struct{}
 
 	stats  struct{ created, refused, calls, forged, repeated, unknown atomic.Uint64 }
@@ -62,8 +62,8 @@ type Stats struct {
 	Evicted  uint64 // given up, because there were too many
 	Calls    uint64 // that passed
 	Forged   uint64 // calls with a wrong verifier or a wrong body
-	Repeated uint64 // calls with a sequence number that was used, or is too old
-	Unknown  uint64 // calls of a context that is not, or no longer, known
+	Repeated uint64 // calls with a used or too old sequence number
+	Unknown  uint64 // calls of a context that is unknown, or no longer known
 }
 
 // New makes a Handler that passes calls on to next.
@@ -79,7 +79,7 @@ func New(next transport.Handler, o Options) *Handler {
 	return h
 }
 
-// Stats tells the counts.
+// Stats returns the counts.
 func (h *Handler) Stats() Stats {
 	s := &h.stats
 	return Stats{
@@ -104,7 +104,8 @@ func (h *Handler) ServeRPC(x transport.Exchange) {
 	c.serve()
 }
 
-// log tells why a context was refused. Peers choose how often that happens.
+// log logs why a context was refused, at a limited rate, since peers choose how often that
+// happens.
 func (h *Handler) log(peer transport.Peer, err error) {
 	now := h.o.Now().Unix()
 	if last := h.logged.Load(); h.o.Log == nil || last == now || !h.logged.CompareAndSwap(last, now) {
@@ -113,7 +114,7 @@ func (h *Handler) log(peer transport.Peer, err error) {
 	h.o.Log("Kerberos: a context for %s was refused: %v", peer.Remote.Addr(), err)
 }
 
-// call is one call with RPCSEC_GSS, and the Exchange that the server behind gets.
+// call is one call with RPCSEC_GSS, and the Exchange for the server behind.
 type call struct {
 	h *Handler
 	x transport.Exchange
@@ -157,7 +158,7 @@ func (c *call) serve() {
 		return
 	}
 	if h.RPCVersion != oncrpc.Version {
-		// The server behind answers that; it looks at the version first.
+		// The server behind answers that; it checks the version first.
 		x, next := c.x, c.h.next
 		c.free()
 		next.ServeRPC(x)
@@ -169,7 +170,7 @@ func (c *call) serve() {
 	}
 	switch h.GSS.Proc {
 	case oncrpc.GSSInit:
-		// Keys are tried, and users looked up, which may ask the network.
+		// Keys are tried and users looked up, which may use the network.
 		go func() {
 			h := c.h
 			h.creators <- struct{}{}
@@ -267,8 +268,8 @@ func (c *call) data(m *transport.Message) {
 		c.deny(oncrpc.AuthGSSCtxProblem)
 		return
 	case !fresh:
-		// Silence is the answer (section 5.3.3.1): whoever repeats a call must not learn
-		// anything, and its sender has got its reply.
+		// The call is dropped silently (section 5.3.3.1): an attacker who repeats it must not
+		// learn anything, and its sender has received the reply.
 		stats.repeated.Add(1)
 		c.drop()
 		return
@@ -296,7 +297,7 @@ func (c *call) data(m *transport.Message) {
 	c.h.next.ServeRPC(c)
 }
 
-// open makes the plain call of the protected one.
+// open turns the protected call into a plain one.
 func (c *call) open(m *transport.Message, payload []byte) bool {
 	h, g := &c.header, c.ctx
 	plain := oncrpc.Call{XID: h.XID, RPCVersion: oncrpc.Version, Program: h.Program, Version: h.Version, Procedure: h.Procedure}
@@ -312,7 +313,7 @@ func (c *call) open(m *transport.Message, payload []byte) bool {
 		c.stream = append(c.stream, payload...)
 	case oncrpc.ServiceIntegrity, oncrpc.ServicePrivacy:
 		if len(m.Items) > 0 {
-			return false // nothing of it is eligible for a chunk
+			return false // none of it is eligible for a chunk
 		}
 		args, ok := c.args(payload)
 		if !ok {
@@ -353,7 +354,7 @@ func (c *call) args(payload []byte) ([]byte, bool) {
 	return c.opened.Data, true
 }
 
-// verifier is the MIC of the sequence number, which a reply has.
+// verifier is the MIC of the sequence number, as in every reply.
 func (c *call) verifier() []byte {
 	binary.BigEndian.PutUint32(c.number[:], c.seq)
 	c.ctx.mu.Lock()
@@ -379,7 +380,7 @@ func (c *call) deny(stat oncrpc.AuthStat) {
 	c.answer()
 }
 
-// answer sends what is in out.
+// answer sends the contents of out.
 func (c *call) answer() {
 	c.reply.Stream = c.out
 	c.x.Reply(&c.reply)

@@ -23,7 +23,7 @@ import (
 
 // exchange is a call of a peer, without a transport.
 type exchange struct {
-	transport.Exchange // whatever else is asked for panics
+	transport.Exchange // any other use panics
 	call               transport.Message
 	peer               transport.Peer
 	reply              []byte // nil: dropped
@@ -44,7 +44,7 @@ func (x *exchange) Reply(m *transport.Message) {
 	close(x.ended)
 }
 
-// serve shows a call to a handler and waits for the end.
+// serve passes a call to a handler and waits for its end.
 func serve(t testing.TB, h *accept.Handler, b []byte, from string) []byte {
 	t.Helper()
 	x := &exchange{call: transport.Message{Stream: b}, ended: make(chan struct{})}
@@ -57,7 +57,7 @@ func serve(t testing.TB, h *accept.Handler, b []byte, from string) []byte {
 	return x.reply
 }
 
-// echo answers with the arguments, and remembers what it was called with.
+// echo replies with the arguments, and remembers its calls.
 type echo struct {
 	mu     sync.Mutex
 	calls  int
@@ -212,9 +212,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestTampered flips each bit of calls: none may be executed. What is left out is where
-// a flip changes nothing that has a meaning: the rotation count of a Wrap token says only
-// how the rest is arranged, modulo its length.
+// TestTampered flips each bit of calls: none may be executed. Bits without meaning are left out:
+// the rotation count of a Wrap token only says how the rest is arranged, modulo its length.
 func TestTampered(t *testing.T) {
 	h, e, realm := newHandler(t, accept.Options{})
 	p := connect(t, h, realm.Ticket("alice", time.Now(), time.Hour), "192.0.2.1")
@@ -234,7 +233,7 @@ func TestTampered(t *testing.T) {
 				continue
 			}
 			if bit/8 >= 4 && bit/8 < 8 || bit/8 >= 24 && bit/8 < 28 {
-				continue // not a call, or of another flavor: not for this handler
+				continue // not a call, or another flavor: not for this handler
 			}
 			if s == oncrpc.ServicePrivacy && bit/8 >= len(b)-(-p.session.WrapSize(4+len(args))&3) {
 				continue // padding of the opaque
@@ -263,7 +262,7 @@ func TestSubstituted(t *testing.T) {
 		}
 		mixed := append(slices.Clone(a[:ha.Size()]), b[ha.Size():]...)
 		serve(t, h, mixed, "192.0.2.1")
-		// The body of another service under a genuine header.
+		// The body of another service behind a genuine header.
 		c, d := p.call(oncrpc.GSSData, 12, s, args), p.call(oncrpc.GSSData, 12, oncrpc.ServiceIntegrity+oncrpc.ServicePrivacy-s, args)
 		serve(t, h, append(slices.Clone(c[:ha.Size()]), d[ha.Size():]...), "192.0.2.1")
 	}
@@ -303,7 +302,7 @@ func TestWindow(t *testing.T) {
 			highest = max(highest, seq)
 		}
 	}
-	// The last numbers there are.
+	// The highest numbers.
 	if _, err := p.results(serve(t, h, p.call(oncrpc.GSSData, 0x80000000, oncrpc.ServiceNone, args), "192.0.2.1"), 0, 0); err == nil || !strings.Contains(err.Error(), "CTXPROBLEM") {
 		t.Errorf("too high: %v", err)
 	}
@@ -329,7 +328,7 @@ func int32OrZero(a uint32, b int) uint32 {
 	return a - uint32(b)
 }
 
-// TestRefused creates contexts with tokens that are not good.
+// TestRefused tries to create contexts with bad tokens.
 func TestRefused(t *testing.T) {
 	now := time.Now()
 	h, e, realm := newHandler(t, accept.Options{})
@@ -416,7 +415,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestReplayCacheOverTime uses an Authenticator again at each time at which it is valid.
+// TestReplayCacheOverTime reuses an Authenticator at every time at which it is valid.
 func TestReplayCacheOverTime(t *testing.T) {
 	start := time.Now()
 	now := start
@@ -488,7 +487,7 @@ func TestParseList(t *testing.T) {
 	}
 }
 
-// FuzzCalls shows a server anything that begins like RPCSEC_GSS.
+// FuzzCalls sends a server anything that begins like RPCSEC_GSS.
 func FuzzCalls(f *testing.F) {
 	realm := krbtest.New(f, krb5.AES256SHA1)
 	e := &echo{}
@@ -497,7 +496,7 @@ func FuzzCalls(f *testing.F) {
 	seeds(f, h, realm)
 	p := connect(f, h, realm.Ticket("alice", time.Now(), time.Hour), "192.0.2.1")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// Handles are chosen by the server: give the fuzzer the one that there is.
+		// The server chooses handles: give the fuzzer the existing one.
 		if len(b) >= 68 && binary.BigEndian.Uint32(b[48:]) == 16 {
 			b = slices.Clone(b)
 			copy(b[52:], p.handle)

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/gss/krbtest"
 )
 
-// samples are the captures with Kerberos, of the Linux kernel.
+// samples are the captures of the Linux kernel with Kerberos.
 const samples = "../../../samples/kerberos/*.pcap.zst"
 
 // captured calls f for each call with RPCSEC_GSS of the samples.
@@ -50,7 +50,7 @@ func seeds(f *testing.F, h *accept.Handler, realm *krbtest.Realm) {
 		f.Fatal(err)
 	}
 	f.Add(initCall(r.Token()))
-	// Calls of a context that is gone by the time of the fuzzing, with another handle.
+	// Calls of a context that no longer exists, with another handle.
 	p := connect(f, h, ticket, "192.0.2.1")
 	for seq, s := range []oncrpc.Service{oncrpc.ServiceNone, oncrpc.ServiceIntegrity, oncrpc.ServicePrivacy} {
 		f.Add(p.call(oncrpc.GSSData, uint32(seq+1), s, args))
@@ -58,8 +58,8 @@ func seeds(f *testing.F, h *accept.Handler, realm *krbtest.Realm) {
 	f.Add(p.call(oncrpc.GSSDestroy, 9, oncrpc.ServiceNone, nil))
 }
 
-// TestCaptured shows a server what Linux sent to another one: it opens none of it, and
-// answers all of it.
+// TestCaptured sends a server what Linux sent to another one: it can decrypt none of the calls,
+// and answers all of them.
 func TestCaptured(t *testing.T) {
 	h, e, _ := newHandler(t, accept.Options{})
 	n := 0

@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 )
 
-// handleSize is the size of the handles that we give. They cannot be guessed, so that
-// nobody can make us check verifiers of somebody else's context.
+// handleSize is the size of the handles that we give. They cannot be guessed, so nobody can make
+// the server check verifiers of somebody else's context.
 const handleSize = 16
 
 type handle [handleSize]byte
@@ -33,7 +33,7 @@ type secContext struct {
 	window  window
 }
 
-// context makes a context of what a client was accepted for.
+// context makes a context for an accepted client.
 func (h *Handler) context(a *krb5.Accepted) *secContext {
 	g := &secContext{session: a.Session, end: a.End.Add(krb5.Skew)}
 	_, _ = rand.Read(g.handle[:]) // cannot fail (crypto/rand)
@@ -44,13 +44,13 @@ func (h *Handler) context(a *krb5.Accepted) *secContext {
 	sys := oncrpc.Sys{UID: u.UID, GID: u.GID}
 	sys.Count = copy(sys.GIDs[:], u.GIDs)
 	g.cred = oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: sys.Append(nil)}
-	// Principals that are the same user here are still two, when it comes to whose
-	// state something is. A client cannot find another one with its number.
+	// Principals that map to the same user are still two owners of state. A client cannot choose
+	// a number to become another one.
 	g.user = uint32(maphash.String(h.seed, a.Client.String()))
 	return g
 }
 
-// window is which of the last sequence numbers were used.
+// window records which of the last sequence numbers were used.
 type window struct {
 	highest uint32
 	used    [Window / 64]uint64 // by the number modulo Window
@@ -83,7 +83,7 @@ type table struct {
 	mu      sync.Mutex
 	limit   int
 	all     map[handle]*secContext
-	sources map[netip.Addr]*list.List // of *secContext, the one used last in front
+	sources map[netip.Addr]*list.List // of *secContext, most recently used first
 	evicted uint64
 }
 
@@ -125,7 +125,7 @@ func (t *table) add(g *secContext, now time.Time) {
 	g.place = q.PushFront(g)
 	t.all[g.handle] = g
 	for len(t.all) > t.limit {
-		// Linear in the sources, and bought with the cryptography of a token.
+		// Linear in the sources, but small beside the cryptography of a token.
 		for _, other := range t.sources {
 			if other.Len() > q.Len() {
 				q = other
@@ -160,8 +160,8 @@ func (t *table) drop(g *secContext) {
 }
 
 // replays remembers which Authenticators were used (RFC 4120, section 3.2.3). There are
-// two generations, each of twice the skew that clocks may have, so that no entry is
-// forgotten while its Authenticator would still be taken.
+// two generations, each of twice the skew that clocks may have, so that no entry is forgotten
+// while its Authenticator would still be accepted.
 type replays struct {
 	mu       sync.Mutex
 	now, old map[[sha256.Size]byte]struct{}

@@ -14,7 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/krb5"
 )
 
-// User is who a principal is for the server.
+// User is the user that a principal maps to.
 type User struct {
 	UID, GID uint32
 	GIDs     []uint32 // 16 at most
@@ -22,23 +22,22 @@ type User struct {
 
 const nobody = 65534
 
-// Nobody is who a principal is that is not known.
+// Nobody is the user of unknown principals.
 var Nobody = User{UID: nobody, GID: nobody}
 
-// maxGIDs is how many groups a credential of AUTH_SYS has.
+// maxGIDs is how many groups an AUTH_SYS credential can have.
 const maxGIDs = 16
 
 // Users finds users. Its methods may be called from any goroutine.
 type Users interface {
 	// Lookup finds the user that a principal is; realm is that of the service.
 	Lookup(p *krb5.Principal, realm string) User
-	// ID finds the number of a user or a group by its name, as clients give it for the
-	// owner of a file.
+	// ID finds the number of a user or a group by the name that clients send as owner of a file.
 	ID(name string, group bool) (uint32, bool)
 }
 
 // Local are the users of this machine. A principal is one of them if it is a plain name
-// in the realm of the service: somebody else's realm may give any name to anybody.
+// in the realm of the service: another realm may give any name to anybody.
 type Local struct{}
 
 // Lookup implements Users.
@@ -47,7 +46,7 @@ func (Local) Lookup(p *krb5.Principal, realm string) User {
 		return Nobody
 	}
 	if _, err := strconv.ParseUint(p.Parts[0], 10, 64); err == nil {
-		return Nobody // some systems take a number for the id
+		return Nobody // some systems accept a number as the id
 	}
 	u, err := osuser.Lookup(p.Parts[0])
 	if err != nil || u.Username != p.Parts[0] {
@@ -105,7 +104,7 @@ func (l *List) Lookup(p *krb5.Principal, _ string) User {
 	return Nobody
 }
 
-// ID implements Users. Groups are known by the names of users whose first group they are.
+// ID implements Users. Groups are named after the users whose first group they are.
 func (l *List) ID(name string, group bool) (uint32, bool) {
 	u, ok := l.names[name]
 	if group {

@@ -19,8 +19,8 @@ import (
 // Client is the user that a KDC knows.
 const Client = "alice"
 
-// KDC is a KDC for one client and one service, on loopback. It checks what a client has
-// to prove with the library's code.
+// KDC is a KDC for one client and one service, on loopback. It uses the library's code to check
+// what a client has to prove.
 type KDC struct {
 	realm   *Realm
 	clients *keytab.Keytab

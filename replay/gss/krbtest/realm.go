@@ -1,6 +1,6 @@
-// Package krbtest makes keytabs, tickets and credential caches for tests, which own the
-// keys of both sides and so need no KDC. Tickets are made by a library that the code
-// under test does not use for them.
+// Package krbtest makes keytabs, tickets and credential caches for tests, which hold the keys of
+// both sides and so need no KDC. A library makes the tickets; the code under test does not use it
+// for that.
 package krbtest
 
 import (
@@ -104,7 +104,7 @@ func Cache(t *krb5.Ticket) []byte {
 		}
 	}
 	principal(t.Client.Realm, t.Client.Type, t.Client.Parts)
-	// What libkrb5 notes about the cache has the form of a credential.
+	// libkrb5 stores notes about the cache as credentials.
 	principal(t.Client.Realm, t.Client.Type, t.Client.Parts)
 	principal("X-CACHECONF:", 0, []string{"krb5_ccache_conf_data", "fast_avail"})
 	b = append(b, make([]byte, 2+4+16+1+4+4+4)...)

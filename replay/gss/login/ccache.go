@@ -33,7 +33,7 @@ type entry struct {
 	message        []byte
 }
 
-// cacheFile is the file that a name of a cache stands for, as libkrb5 reads it.
+// cacheFile is the file that the name of a cache stands for, as in libkrb5.
 func cacheFile(name string) (string, error) {
 	kind, rest, ok := strings.Cut(name, ":")
 	switch {
@@ -68,9 +68,9 @@ func loadCache(name string) (*cache, error) {
 
 var errCache = errors.New("the credential cache is damaged or cut short")
 
-// parseCache reads a credential cache of version 3 or 4, which libkrb5 has written for
-// twenty years. The library's reader takes lengths as they come, so it is not used. Errors
-// quote nothing: there are keys in it.
+// parseCache reads a credential cache of version 3 or 4, which libkrb5 has written for twenty
+// years. The library's reader does not check lengths, so it is not used. Errors quote nothing,
+// since the file holds keys.
 func parseCache(b []byte) (*cache, error) {
 	if len(b) > maxCache {
 		return nil, fmt.Errorf("larger than the %d bytes that a credential cache may have", maxCache)

@@ -53,8 +53,8 @@ func (l *Login) kdcs(realm string) ([]string, error) {
 	return out, nil
 }
 
-// ask sends a request to the KDCs of a realm, one after the other, until one answers. The
-// transport is TCP, which all KDCs have, and which takes replies of any size.
+// ask sends a request to the KDCs of a realm, one after the other, until one answers. It uses
+// TCP, which all KDCs support and which carries replies of any size.
 func (l *Login) ask(ctx context.Context, r *krb5.KDCRequest, realm string) (*krb5.Ticket, error) {
 	list, err := l.kdcs(realm)
 	if err != nil {

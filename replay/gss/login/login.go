@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/krb5"
 )
 
-// Options say who the client is, and how that is known.
+// Options say who the client is, and where its credentials are.
 type Options struct {
 	// Cache is the name of a credential cache, "FILE:/path" or a path.
 	Cache string
@@ -26,7 +26,7 @@ type Options struct {
 	Config string
 }
 
-// Login gets tickets for one service.
+// Login obtains tickets for one service.
 type Login struct {
 	o       Options
 	service krb5.Principal
@@ -36,7 +36,7 @@ type Login struct {
 	last *krb5.Ticket
 }
 
-// New reads the cache or the keytab. No KDC is asked yet.
+// New reads the cache or the keytab. It does not contact a KDC yet.
 func New(o Options) (*Login, error) {
 	l := &Login{o: o}
 	var err error
@@ -69,16 +69,16 @@ func New(o Options) (*Login, error) {
 	return l, nil
 }
 
-// Client is who logs in.
+// Client is the principal that logs in.
 func (l *Login) Client() string { return l.client.String() }
 
-// Service is who the tickets are for.
+// Service is the principal that the tickets are for.
 func (l *Login) Service() string { return l.service.String() }
 
-// margin is how long a ticket has to be valid for it to be used again.
+// margin is how long a ticket must still be valid to be used again.
 const margin = time.Minute
 
-// Ticket gets a ticket for the service. It is that of the call before while it is valid.
+// Ticket returns a ticket for the service: the previous one while it is valid.
 func (l *Login) Ticket(ctx context.Context) (*krb5.Ticket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (l *Login) grant(ctx context.Context, granting *krb5.Ticket) (*krb5.Ticket,
 	return l.ask(ctx, r, service.Realm)
 }
 
-// owner is whose key a keytab has.
+// owner is the principal whose key a keytab has.
 func (l *Login) owner(want krb5.Principal) (krb5.Principal, error) {
 	tab, err := krb5.LoadKeytab(l.o.Keytab)
 	if err != nil {

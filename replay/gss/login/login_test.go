@@ -24,7 +24,7 @@ func write(t *testing.T, b []byte) string {
 	return name
 }
 
-// accepted says whether a service takes a ticket, and whose it is.
+// accepted reports whether a service accepts a ticket, and whose ticket it is.
 func accepted(t *testing.T, r *krbtest.Realm, tk *krb5.Ticket) string {
 	t.Helper()
 	req, err := krb5.NewRequest(tk, time.Now())
@@ -190,7 +190,7 @@ func TestCache(t *testing.T) {
 	if accepted(t, realm, got) != "alice@REALM.TEST" {
 		t.Error("another client")
 	}
-	// Cut anywhere, and with each length changed: an error or less, never a panic.
+	// Cut anywhere, or with any length changed: an error or fewer entries, never a panic.
 	for i := range b {
 		if c, err := parseCache(b[:i]); err == nil && len(c.entries) == 2 {
 			t.Errorf("cut at %d, and complete", i)

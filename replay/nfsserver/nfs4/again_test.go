@@ -19,7 +19,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
-// loser is a handler whose replies are lost, with their connections, while it is told to.
+// loser is a handler that, while switched on, loses its replies together with their connections.
 type loser struct {
 	transport.Handler
 	lose atomic.Bool
@@ -44,8 +44,7 @@ func (x *lostExchange) Reply(m *transport.Message) {
 
 // COMPOUNDs of NFSv4.0 whose reply was lost are sent again on a new connection, over
 // TCP and over RDMA: with the data of a READ in the same COMPOUND inline, in one chunk,
-// and in another one. Operations with seqids are remembered by their owners, the others
-// by the reply cache.
+// and in another one. The owners remember operations with seqids, the reply cache the others.
 func TestAgain0(t *testing.T) {
 	st := memory.New(memory.Options{})
 	srv := New(st, Options{})
@@ -89,7 +88,7 @@ type again struct {
 	xid  uint32
 }
 
-// do sends a COMPOUND twice, if it is to be lost, and returns the result.
+// do sends a COMPOUND, twice if its reply is lost, and returns the result.
 func (a *again) do(lost bool, ops ...nfs4.Op) *nfs4.CompoundRes {
 	a.Helper()
 	a.xid++
@@ -198,7 +197,7 @@ func (a *again) run() {
 	locked := body[nfs4.LOCK4res](a, res).Resok4.LockStateid
 	a.must(a.do(false, putfh(fh), write(sid, 0, data)))
 	a.must(a.do(true, putroot, mkdir("dir "+a.name)))
-	// The data of READ after an operation that is not idempotent.
+	// The data of a READ after a non-idempotent operation.
 	res = a.must(a.do(true, putroot, savefh, rename("dir "+a.name, "moved "+a.name), putfh(fh), read(sid, 0, 60_000)))
 	if got := body[nfs4.READ4res](a, res).Resok4.Data; string(got.Inline) != data {
 		a.Errorf("%s: %d bytes of other data", a.name, len(got.Inline))

@@ -2,7 +2,7 @@
 
 package nfs4
 
-// With the race detector a sync.Pool forgets what it has at random.
+// With the race detector a sync.Pool drops objects at random.
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// On the steady path nothing is allocated for a COMPOUND.
+// The steady path allocates nothing for a COMPOUND.
 func TestAllocations(t *testing.T) {
 	s, h, sid := fastPath(newRig(t, Options{}))
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/v3"
 )
 
-// Users of one client: the machine, one who has something, one who wants it.
+// Users of one client: the machine, the victim and the thief.
 const (
 	machine = 0
 	victim  = 100
@@ -88,8 +88,7 @@ func truncateTo(sid nfs4.Stateid4, n uint64) nfs4.Op {
 	return o(nfs4.OP_SETATTR, &nfs4.SETATTR4args{Stateid: sid, ObjAttributes: attrs(func(a *nfs4.Attrs) { a.Mask, a.Size = nfs4.NewBitmap4(nfs4.FATTR4_SIZE), n })})
 }
 
-// Who has a stateid of another user, and the handle, gets no further with them
-// than without.
+// Another user's stateid and handle give no additional access.
 func TestStolenStateid(t *testing.T) {
 	for minor := range uint32(3) {
 		t.Run(fmt.Sprint(minor), func(t *testing.T) {
@@ -174,7 +173,7 @@ func TestStolenStateid(t *testing.T) {
 			}
 			u.must(ok, u.as(victim, putfh(h), o(nfs4.OP_LOCKU, &nfs4.LOCKU4args{Locktype: nfs4.WRITE_LT, Seqid: 2, LockStateid: lock, Length: 10})))
 			u.must(ok, u.as(victim, putfh(h), o(nfs4.OP_CLOSE, &nfs4.CLOSE4args{OpenStateid: sid, Seqid: next})))
-			// Nor does the thief get the reply to the CLOSE.
+			// The thief does not get the reply to the CLOSE, either.
 			if res := u.as(thief, putfh(h), o(nfs4.OP_CLOSE, &nfs4.CLOSE4args{OpenStateid: sid, Seqid: next})); res.Status == ok {
 				t.Error("the reply was another's")
 			}
@@ -186,7 +185,7 @@ func TestStolenStateid(t *testing.T) {
 	}
 }
 
-// Who has opened a file for writing may read it only if its permissions say so.
+// A user who has opened a file for writing may read it only if its permissions allow it.
 func TestWriteOnlyOpen(t *testing.T) {
 	for minor := range uint32(3) {
 		for _, bits := range []uint32{0o622, 0o666} {
@@ -219,7 +218,7 @@ func TestWriteOnlyOpen(t *testing.T) {
 				t.Fatal(st)
 			}
 			u.must(ok, u.as(victim, putfh(h), read(w, 0, 100)))
-			// What was opened stays open, whatever becomes of the mode.
+			// An open file stays open, whatever happens to its mode.
 			_, both, st := u.open(thief, "o3", "f", 2, nfs4.Openflag4{})
 			if st != ok {
 				t.Fatal(st)
@@ -231,8 +230,7 @@ func TestWriteOnlyOpen(t *testing.T) {
 	}
 }
 
-// A verifier of an exclusive create is no password: it is often a time and a
-// process number.
+// The verifier of an exclusive create is not a password: it is often a time and a process number.
 func TestStolenVerifier(t *testing.T) {
 	for minor := range uint32(2) {
 		r := newRig(t, Options{})
@@ -272,7 +270,7 @@ func TestStolenReclaim(t *testing.T) {
 		if minor == 0 {
 			u.clientid = r.mount0("c").clientid
 		} else {
-			// As mount, but for RECLAIM_COMPLETE.
+			// Like mount, without RECLAIM_COMPLETE.
 			id := body[nfs4.EXCHANGE_ID4res](r, r.must(ok, r.do(machine, minor, exchangeID("c", 1, 0)))).EirResok4
 			cs := body[nfs4.CREATE_SESSION4res](r, r.must(ok, r.do(machine, minor, createSession(id.EirClientid, id.EirSequenceid)))).CsrResok4
 			u.session = &session{rig: r, minor: minor, seqs: map[uint32]uint32{}, clientid: id.EirClientid, id: cs.CsrSessionid}
@@ -286,8 +284,8 @@ func TestStolenReclaim(t *testing.T) {
 	}
 }
 
-// Only who has made a session or a client ID may change it, and nobody gets the
-// reply to another user's COMPOUND.
+// Only the creator of a session or a client ID may change it, and nobody gets the reply to
+// another user's COMPOUND.
 func TestStolenSession(t *testing.T) {
 	r := newRig(t, Options{})
 	s := r.mount("c", 1, machine)
@@ -311,8 +309,7 @@ func TestStolenSession(t *testing.T) {
 	r.must(ok, r.do(machine, 1, o(nfs4.OP_DESTROY_CLIENTID, &nfs4.DESTROY_CLIENTID4args{DcaClientid: s.clientid})))
 }
 
-// Root whom the server takes for nobody is not nobody: the machine keeps its
-// state for itself.
+// Root that the server maps to nobody is still not nobody: the machine's state is its own.
 func TestSquashedApart(t *testing.T) {
 	const nobody = 65534
 	r := newRig(t, Options{})
@@ -327,7 +324,7 @@ func TestSquashedApart(t *testing.T) {
 	s.must(ok, s.do(putfh(h), read(sid, 0, 1))) // they have one user's permissions
 	s.uid = victim
 	s.must(nfs4.NFS4ERR_ACCESS, s.do(putfh(h), read(sid, 0, 1)))
-	// Root gets no more than nobody: not by a file's mode, nor by giving it away.
+	// Such a root gets no more than nobody: neither by a file's mode, nor by changing its owner.
 	s.uid = victim
 	h2, _ := s.create("v", "g", 3, 0)
 	s.must(ok, s.do(putfh(h2), o(nfs4.OP_SETATTR, &nfs4.SETATTR4args{ObjAttributes: mode(0o600)})))
@@ -339,7 +336,7 @@ func TestSquashedApart(t *testing.T) {
 	})})))
 }
 
-// The ids that a client gets tell nothing of those of others.
+// The ids that a client gets reveal nothing about those of others.
 func TestNoCounters(t *testing.T) {
 	r := newRig(t, Options{})
 	halves := map[uint32]int{}
@@ -369,8 +366,8 @@ func TestNoCounters(t *testing.T) {
 	}
 }
 
-// What was not confirmed within a lease is gone when it is used (RFC 8881,
-// section 18.35.3), though no reaper has come.
+// A record that was not confirmed within a lease is rejected when it is used (RFC 8881, section
+// 18.35.3), even before the reaper runs.
 func TestUnconfirmedExpires(t *testing.T) {
 	r := newRig(t, Options{})
 	id := body[nfs4.EXCHANGE_ID4res](t, r.must(ok, r.do(0, 1, exchangeID("c", 1, 0)))).EirResok4
@@ -380,7 +377,7 @@ func TestUnconfirmedExpires(t *testing.T) {
 	r.must(nfs4.NFS4ERR_STALE_CLIENTID, r.do(0, 0, confirmOp(id0)))
 }
 
-// A back channel that can carry nothing is refused, asked for or not.
+// A back channel that cannot carry anything is refused, whether it was asked for or not.
 func TestSmallBackChannel(t *testing.T) {
 	r := newRig(t, Options{})
 	id := body[nfs4.EXCHANGE_ID4res](t, r.must(ok, r.do(0, 1, exchangeID("c", 1, 0)))).EirResok4
@@ -401,7 +398,7 @@ func TestSmallBackChannel(t *testing.T) {
 	r.must(ok, r.do(0, 1, createSession(id.EirClientid, id.EirSequenceid)))
 }
 
-// One address with all the records that it can get keeps no other one out.
+// An address that takes all the records that it can get does not keep others out.
 func TestCrowd(t *testing.T) {
 	r := newRig(t, Options{})
 	r.s.Close()
@@ -422,8 +419,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// permitted is what the mode of a file says, with what NFS adds: its owner may
-// read and write it whatever the mode, and who may execute it may read it.
+// permitted is what the mode of a file allows, with the additions of NFS: its owner may read and
+// write it whatever the mode, and a user who may execute it may read it.
 func permitted(uid, owner, bits uint32, write bool) bool {
 	if uid == 0 || uid == owner {
 		return true
@@ -434,8 +431,8 @@ func permitted(uid, owner, bits uint32, write bool) bool {
 	return bits&5 != 0
 }
 
-// NFSv3 and NFSv4, with a stateid of one's own, another's, or none, give the
-// same to the same user.
+// NFSv3 and NFSv4, with the user's own stateid, another's, or none, give the same user the same
+// access.
 func TestVersionsAgree(t *testing.T) {
 	r := newRig(t, Options{})
 	r.rpc.Register(v3.New(r.store, v3.Options{}))
@@ -476,7 +473,7 @@ func TestVersionsAgree(t *testing.T) {
 					t.Errorf("%s: %s stateid: %s, want %v", what, kind, got, want)
 				}
 			}
-			// OPEN asks the mode alone, as open(2) does.
+			// OPEN checks only the mode, like open(2).
 			access := uint32(1)
 			bit := uint32(5)
 			if wr {

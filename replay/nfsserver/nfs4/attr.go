@@ -45,7 +45,7 @@ func (s *attrSet) append(b []byte) []byte {
 	return b
 }
 
-// Attributes that can only be set.
+// Write-only attributes.
 var writeOnly = makeSet(nfs4.FATTR4_TIME_ACCESS_SET, nfs4.FATTR4_TIME_MODIFY_SET, nfs4.FATTR4_MODE_UMASK)
 
 // Attributes that SETATTR takes. mode_umask is for new objects (RFC 8275).
@@ -81,7 +81,7 @@ func (s *Server) attributes() {
 	s.supported[2] = base
 }
 
-// open_arguments (RFC 9754, section 4.2): what OPEN of this server understands.
+// open_arguments (RFC 9754, section 4.2): what this server's OPEN supports.
 var openArguments = func() []byte {
 	a := nfs4.OpenArguments4{
 		OaShareAccess: nfs4.OpenArgsAccessBitmap4{Bitmap4: nfs4.NewBitmap4(nfs4.OPEN4_SHARE_ACCESS_READ, nfs4.OPEN4_SHARE_ACCESS_WRITE, nfs4.OPEN4_SHARE_ACCESS_BOTH)},
@@ -166,8 +166,8 @@ func appendID(b []byte, id uint32) []byte {
 	return b
 }
 
-// attrValues has a function for each readable attribute, which appends its value.
-// TestAttrValues compares it with what supported_attrs promises.
+// attrValues has a function for each readable attribute, which appends its value. TestAttrValues
+// compares it with supported_attrs.
 var attrValues = [len(attrSet{}) * 32]func(x *compound, b []byte, at *store.Attr) []byte{
 	nfs4.FATTR4_SUPPORTED_ATTRS: func(x *compound, b []byte, _ *store.Attr) []byte { return x.s.supported[x.minor].append(b) },
 	nfs4.FATTR4_TYPE:            func(_ *compound, b []byte, at *store.Attr) []byte { return xdr.AppendUint32(b, uint32(at.Type)) },

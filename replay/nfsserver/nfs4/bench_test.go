@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// sink takes replies without looking at them.
+// sink discards replies.
 type sink struct {
 	exchange
 	bytes, failed int
@@ -32,8 +32,7 @@ func repeat(s *session, max []uint32, ops ...nfs4.Op) (func(), *sink) {
 	x.max = max
 	head := header(1, 0)
 	x.call.Stream = append(head, args...)
-	// The sequence ID stands behind tag, minor version, count, operation and
-	// session ID.
+	// The sequence ID follows tag, minor version, count, operation and session ID.
 	at := x.call.Stream[len(head)+4+4+4+4+16:]
 	seq := binary.BigEndian.Uint32(at)
 	return func() {

@@ -16,7 +16,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/loop"
 )
 
-// caller is a client on a transport, with the recalls that have come.
+// caller is a client on a transport, with the recalls it has received.
 type caller struct {
 	*testing.T
 	ctx     context.Context
@@ -166,7 +166,7 @@ func TestCallbacks(t *testing.T) {
 					t.Fatal(st, i)
 				}
 				if r.Delegation.DelegationType == nfs4.OPEN_DELEGATE_NONE {
-					time.Sleep(10 * time.Millisecond) // the callback path is not known yet
+					time.Sleep(10 * time.Millisecond) // the callback path is not tested yet
 					continue
 				}
 				id := r.Delegation.Read.Stateid

@@ -18,9 +18,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// captured sends what Linux clients have sent to a Linux server to this one,
-// with the handles and stateids that it has given instead, and compares the
-// answers.
+// captured sends this server the calls that Linux clients have sent to a Linux server, with this
+// server's handles and stateids, and compares the replies.
 type captured struct {
 	*rig
 	handles  map[string][]byte
@@ -31,14 +30,14 @@ type captured struct {
 	cookies  map[uint64]uint64
 	cookie   map[uint64][8]byte // our verifier, by our cookie
 
-	made      map[store.Handle]bool // what was there before the capture
+	made      map[store.Handle]bool // objects from before the capture
 	booted    bool
 	ops, same int
 	differ    map[string]int
 	lines     []string
 	bad       int
 
-	delegations [2]int // in the capture, and of those, here
+	delegations [2]int // given in the capture, and of those, given here
 }
 
 func newCaptured(r *rig) *captured {
@@ -68,7 +67,7 @@ func (c *captured) handle(h *[]byte) {
 	}
 }
 
-// call puts our names in place of the captured ones.
+// call replaces captured ids by ours.
 func (c *captured) call(tx *transaction.Transaction, a *nfs4.CompoundArgs) {
 	for _, op := range a.Ops {
 		switch b := op.Body.(type) {
@@ -144,7 +143,7 @@ func (c *captured) call(tx *transaction.Transaction, a *nfs4.CompoundArgs) {
 	}
 }
 
-// prepare makes what the Linux server must have had before the capture started.
+// prepare creates what the Linux server must have had before the capture started.
 func (c *captured) prepare(tx *transaction.Transaction, args *nfs4.CompoundArgs, theirs *nfs4.CompoundRes) {
 	cred := &store.Cred{}
 	cur := store.Handle{}
@@ -206,7 +205,7 @@ func (c *captured) prepare(tx *transaction.Transaction, args *nfs4.CompoundArgs,
 	}
 }
 
-// missing makes an entry of a directory if it is not there.
+// missing creates an entry of a directory if it does not exist.
 func (c *captured) missing(dir store.Handle, e *nfs4.Entry4) {
 	var a store.Attr
 	var w store.Wcc
@@ -232,7 +231,7 @@ func (c *captured) missing(dir store.Handle, e *nfs4.Entry4) {
 	c.made[a.Handle] = true
 }
 
-// data is what a captured READ has read, nil if not all of it is known.
+// data is what a captured READ returned, nil if not all of it is known.
 func (c *captured) data(tx *transaction.Transaction, r *nfs4.READ4res) []byte {
 	b := r.Resok4.Data.Inline
 	if n := r.Resok4.Data.Chunk; n > 0 {
@@ -244,7 +243,7 @@ func (c *captured) data(tx *transaction.Transaction, r *nfs4.READ4res) []byte {
 	return b[:r.Resok4.Data.Length]
 }
 
-// learn pairs the names in the captured answer with ours.
+// learn pairs the ids in the captured reply with ours.
 func (c *captured) learn(theirs, ours xdr.Message) {
 	switch t := theirs.(type) {
 	case *nfs4.SETCLIENTID4res:
@@ -267,7 +266,7 @@ func (c *captured) learn(theirs, ours xdr.Message) {
 			if got {
 				c.delegations[1]++
 			}
-			// Without a delegation, what is done with one is done without an open.
+			// Without a delegation, its operations are done without an open.
 		}
 	case *nfs4.LOCK4res:
 		c.others[t.Resok4.LockStateid.Other] = ours.(*nfs4.LOCK4res).Resok4.LockStateid.Other
@@ -288,7 +287,7 @@ func (c *captured) learn(theirs, ours xdr.Message) {
 	}
 }
 
-// unwanted has OPENs that got no delegation ask for none: the captured client would not
+// unwanted makes OPENs that got no delegation ask for none, since the captured client would not
 // return it.
 func (c *captured) unwanted(args *nfs4.CompoundArgs, theirs *nfs4.CompoundRes) {
 	for i, op := range args.Ops {
@@ -328,7 +327,7 @@ func (c *captured) entry(name string, f *nfs4.Fattr4, ours bool) {
 	}
 }
 
-// transaction sends a call and looks at the answer.
+// transaction sends a call and checks the reply.
 func (c *captured) transaction(tx *transaction.Transaction, v *rpc.View) {
 	args, fine := v.Args.(*nfs4.CompoundArgs)
 	if !fine || v.ArgsErr != nil || tx.Backward {
@@ -380,7 +379,7 @@ func (c *captured) transaction(tx *transaction.Transaction, v *rpc.View) {
 	}
 }
 
-// content compares what was read.
+// content compares the data that was read.
 func (c *captured) content(tx *transaction.Transaction, theirs, ours xdr.Message) {
 	t, isRead := theirs.(*nfs4.READ4res)
 	if !isRead {
@@ -424,7 +423,7 @@ func (c *captured) summary() string {
 
 const samples = "../../../samples"
 
-// What this server answers in another way than Linux, and why.
+// Where this server's replies differ from those of Linux, and why.
 var allowed = map[string]string{
 	"DELEGRETURN: NFS4ERR_BAD_STATEID instead of NFS4_OK": "NFSv4.0: callbacks to the captured address are not allowed",
 	"SETATTR: NFS4ERR_ATTRNOTSUPP instead of NFS4_OK":     "there are no ACLs",
@@ -433,9 +432,8 @@ var allowed = map[string]string{
 	"SEQUENCE: NFS4ERR_BADSESSION instead of NFS4_OK":     "the session is older than the capture",
 }
 
-// TestCaptures sends all that Linux clients have sent in the samples: there is a
-// well-formed answer to everything, the statuses are those of the Linux server,
-// and so is the data.
+// TestCaptures sends all calls of the Linux clients in the samples. Every reply is well formed
+// and has the status and the data of the Linux server.
 func TestCaptures(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(samples, "*-nfs4*.pcap*"))
 	if err != nil || len(names) < 8 {

@@ -13,11 +13,11 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// replyHeader is the size in bytes of the RPC header of a reply, which counts
-// for the limits of a session: XID to accept_stat, with a verifier of AUTH_NONE.
+// replyHeader is the size in bytes of the RPC header of a reply, which counts towards the limits
+// of a session: XID to accept_stat, with a verifier of AUTH_NONE.
 const replyHeader = 24
 
-// compound is a COMPOUND under way. It is reused for others.
+// compound is a COMPOUND being executed. It is reused for others.
 type compound struct {
 	s     *Server
 	c     *nfsserver.Call
@@ -26,22 +26,21 @@ type compound struct {
 	index int // of the operation
 	files guard
 
-	counter int           // where the number of operations is in Out
-	next    int           // the operation to go on with
+	counter int           // position of the number of operations in Out
+	next    int           // the operation to continue with
 	ask     state.Written // what to ask for before it
 	asked   int           // the operation that was asked for
 	answer  answer
 
 	place  state.Place
 	placed bool // a SEQUENCE was answered
-	// retried: the COMPOUND was sent again and its reply is not known any more.
+	// retried: the COMPOUND was sent again and its reply is no longer known.
 	retried bool
 	client  *state.Client // of the session, nil in NFSv4.0
 
 	fh, saved       store.Handle
 	hasFH, hasSaved bool
-	// attr are the attributes of fh as of the operation before, if attrAt is
-	// its index.
+	// attr are the attributes of fh as of the previous operation, if attrAt is its index.
 	attr   store.Attr
 	attrAt int
 
@@ -52,12 +51,12 @@ type compound struct {
 	turn  state.Turn // of the owner whose seqid the operation carries
 	moved bool       // the operation has changed the current filehandle
 	whole bool       // the result is complete, its status included
-	tail  bool       // the result has more than a status though it is an error
+	tail  bool       // the result has more than a status although it is an error
 
 	start  int              // of the results in Out
 	limit  int              // of the results in bytes, items included
 	beyond status           // the status for more than limit
-	items  []transport.Item // those set apart, with positions in the results; to keep them
+	items  []transport.Item // separate items with their positions in the results; to keep them
 
 	attrs  nfs4.Attrs
 	set    store.SetAttr
@@ -136,7 +135,7 @@ func (x *compound) serve(c *nfsserver.Call) {
 	x.send(0, st)
 }
 
-// execute runs the COMPOUND from where it has stopped, and answers, unless it stops
+// execute runs the COMPOUND from where it has stopped, and sends the reply, unless it stops
 // again.
 func (x *compound) execute() {
 	switch done, st, sent := x.run(); {
@@ -148,7 +147,7 @@ func (x *compound) execute() {
 	}
 }
 
-// send answers.
+// send sends the reply.
 func (x *compound) send(done uint32, st status) {
 	c := x.c
 	binary.BigEndian.PutUint32(c.Out[x.start:], uint32(st))
@@ -179,8 +178,8 @@ func (x *compound) named() bool {
 	return errors.As(x.c.Args.Err(), &e) && e.Kind == xdr.Value
 }
 
-// run executes the operations up to the first error. sent says that the reply is
-// on its way already.
+// run executes the operations up to the first error. sent says that the reply has already been
+// sent.
 func (x *compound) run() (done uint32, st status, sent bool) {
 	ops := x.args.Ops
 	if x.args.Incomplete && len(ops) > x.args.FailedAt {
@@ -254,7 +253,7 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 		case x.wrongSecurity(number):
 			st = nfs4.NFS4ERR_WRONGSEC
 		case before+8+info.reserve+errorReserve > x.limit:
-			// Refuse before something is changed.
+			// Refuse before anything is changed.
 			st = x.beyond
 		default:
 			st = info.do(x, body)
@@ -283,8 +282,8 @@ func (x *compound) operation(number uint32, body xdr.Message) (st status, sent b
 	return st, false
 }
 
-// appendFailure appends the result of an operation that is no more than a
-// status, but for SETATTR: its result always tells which attributes were set.
+// appendFailure appends the result of a failed operation: only a status, except for SETATTR,
+// whose result always says which attributes were set.
 func appendFailure(b []byte, number uint32, st status) []byte {
 	b = xdr.AppendUint32(b, uint32(st))
 	if number == uint32(nfs4.OP_SETATTR) {

@@ -10,8 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// copyOp is COPY within the server. It is always synchronous. The client asks again for what
-// is left.
+// copyOp is COPY within the server. It is always synchronous. The client asks again for the rest.
 func (x *compound) copyOp(a *nfs4.COPY4args) status {
 	if len(a.CaSourceServer) > 0 {
 		return nfs4.NFS4ERR_NOTSUPP // from another server
@@ -36,7 +35,7 @@ func (x *compound) copyOp(a *nfs4.COPY4args) status {
 	}
 	n := uint64(0)
 	if count > 0 {
-		// All that the COPYs of one COMPOUND copy is within the limit.
+		// The limit covers all COPYs of one COMPOUND together.
 		if count = min(count, x.s.opt.MaxCopy-min(x.copied, x.s.opt.MaxCopy)); count == 0 {
 			return nfs4.NFS4ERR_DELAY
 		}
@@ -46,7 +45,7 @@ func (x *compound) copyOp(a *nfs4.COPY4args) status {
 		}
 		x.copied += n
 	}
-	b := xdr.AppendUint32(x.c.Out, 0) // no callback will tell of the end
+	b := xdr.AppendUint32(x.c.Out, 0) // there will be no callback at the end
 	b = xdr.AppendUint64(b, n)
 	b = xdr.AppendUint32(b, uint32(nfs4.UNSTABLE4))
 	b = binary.BigEndian.AppendUint64(b, x.s.store.Verifier())

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// newCaller makes what reaches a new client of NFSv4.1 and later.
+// newCaller makes the Caller of a new client of NFSv4.1 and later.
 func (s *Server) newCaller() state.Caller {
 	if s.opt.NoDelegations {
 		return nil
@@ -19,7 +19,7 @@ func (s *Server) newCaller() state.Caller {
 	return s.back.NewChannel()
 }
 
-// newCaller0 makes what reaches a client of NFSv4.0.
+// newCaller0 makes the Caller of an NFSv4.0 client.
 func (s *Server) newCaller0(a *nfs4.SETCLIENTID4args, from netip.Addr) state.Caller {
 	if s.opt.NoDelegations {
 		return nil
@@ -63,11 +63,11 @@ func (x *compound) bind(s state.SessionID) {
 	c.Bind(s, conn.Peer.ID, back)
 }
 
-// boundChannels are those that use a connection.
+// boundChannels are the Channels that use a connection.
 type boundChannels struct {
 	mu       sync.Mutex
 	channels map[*backchannel.Channel]struct{}
-	prune    int // how many there may be before those of clients that have gone are removed
+	prune    int // how many there may be before those of removed clients are dropped
 }
 
 type boundKey struct{ s *Server }
@@ -153,8 +153,8 @@ func (x *compound) delegate(b []byte, a *nfs4.OPEN4args, access uint32) []byte {
 	return d.Append(b)
 }
 
-// appendNoDelegation says that there is no delegation, and why if one was
-// wanted (RFC 8881, section 18.16.3).
+// appendNoDelegation appends that there is no delegation, and why if one was wanted (RFC 8881,
+// section 18.16.3).
 func appendNoDelegation(b []byte, want, minor uint32, contended bool) []byte {
 	if want &= nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_MASK; minor == 0 || want == 0 {
 		return xdr.AppendUint32(b, uint32(nfs4.OPEN_DELEGATE_NONE))
@@ -195,8 +195,8 @@ func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
 	return x.s.table.ReturnDelegation(x.client, id, x.fh, x.principal())
 }
 
-// identify notes whose stateid an operation of NFSv4.0 carries: what a client does is
-// no reason to recall its own delegations. Since NFSv4.1 the session tells.
+// identify notes whose stateid an NFSv4.0 operation carries, since a client's operations do not
+// recall its own delegations. Since NFSv4.1 the session identifies the client.
 func (x *compound) identify(id *nfs4.Stateid4) {
 	if x.minor == 0 && x.s.table.Delegated() {
 		if c := x.s.table.Owner(id); c != nil {
@@ -205,13 +205,13 @@ func (x *compound) identify(id *nfs4.Stateid4) {
 	}
 }
 
-// written are attributes that a client with a write delegation may know better.
+// written are attributes whose current values only a client with a write delegation may know.
 var written = makeSet(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE, nfs4.FATTR4_TIME_MODIFY, nfs4.FATTR4_TIME_METADATA, nfs4.FATTR4_SPACE_USED)
 
 // later is the status of an operation that waits for a callback. No client sees it.
 const later status = 0xffffffff
 
-// answer is what a client with a write delegation knows of a file.
+// answer is what a client with a write delegation reports about a file.
 type answer struct {
 	change, size uint64
 	err          error
@@ -235,7 +235,7 @@ func (x *compound) askHolder() status {
 		return ok
 	}
 	if x.answer.change == w.Change {
-		return ok // nothing has changed but by WRITEs
+		return ok // nothing has changed except by WRITEs
 	}
 	// The file is changed here, too, so that change attribute and times move on.
 	s := store.SetAttr{Mask: store.SetMtimeNow}
@@ -248,8 +248,8 @@ func (x *compound) askHolder() status {
 	return ok
 }
 
-// wait has the COMPOUND go on when the holder of a write delegation has answered. It is
-// the last thing that is done with x.
+// wait lets the COMPOUND continue when the holder of a write delegation has answered. The caller
+// must not use x afterwards.
 func (x *compound) wait() {
 	resume := func(change, size uint64, err error) {
 		x.answer = answer{change, size, err}
@@ -265,7 +265,7 @@ func (x *compound) wait() {
 	resume(0, 0, backchannel.ErrNoPath)
 }
 
-// abandon ends a COMPOUND that cannot go on, since the server ends.
+// abandon ends a COMPOUND that cannot continue because the server ends.
 func (x *compound) abandon() {
 	if x.placed {
 		x.placed = false

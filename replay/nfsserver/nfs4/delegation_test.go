@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// holder is a client whose callbacks arrive.
+// holder is a client that callbacks reach.
 func (r *rig) holder(name string) *session {
 	r.Helper()
 	if r.back == nil {
@@ -41,7 +41,7 @@ func (s *session) given(name string, access uint32, want nfs4.OpenDelegationType
 	return d.Read.Stateid
 }
 
-// file makes a file without a name for anybody.
+// file creates a file directly in the store, without any client.
 func (r *rig) file(name string) []byte {
 	r.Helper()
 	var a store.Attr
@@ -152,7 +152,7 @@ func TestRecalls(t *testing.T) {
 					}
 					return
 				}
-				// The open ends: it is the delegation that is in the way.
+				// The open ends: only the delegation conflicts.
 				for range 3 {
 					if st := c.do(r, b, fh); st != nfs4.NFS4ERR_DELAY {
 						t.Fatalf("got %s", st)
@@ -188,8 +188,8 @@ func TestRecalls(t *testing.T) {
 	}
 }
 
-// What is not returned within a lease is taken away. The client is told, by statuses and
-// flags, until it frees the stateid.
+// A delegation that is not returned within a lease is revoked. Statuses and flags tell the client
+// so until it frees the stateid.
 func TestRevocation(t *testing.T) {
 	r := newRig(t, Options{})
 	fh := r.file("f")
@@ -228,7 +228,7 @@ func TestRevocation(t *testing.T) {
 	}
 	// A file that was contended is not delegated again at once.
 	a.given("f", forRead, nfs4.OPEN_DELEGATE_NONE)
-	// Nor does a client that is silent keep one.
+	// A silent client does not keep one, either.
 	r.file("g")
 	a.given("g", forRead, nfs4.OPEN_DELEGATE_READ)
 	r.clock.pass(60 * time.Second)
@@ -275,7 +275,7 @@ func TestGranting(t *testing.T) {
 	if d := &lonely.open("j", forRead|nfs4.OPEN4_SHARE_ACCESS_WANT_ANY_DELEG).Delegation; d.OdWhynone.OndWhy != nfs4.WND4_RESOURCE {
 		t.Errorf("%+v", d)
 	}
-	// A change that is under way is no moment to give one.
+	// None is given while a change is in progress.
 	h, err := r.store.Info().Handles.Open(r.file("k"))
 	if err != nil || r.s.table.BeginChange(nil, h, true) != ok {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestClaims(t *testing.T) {
 		op.Claim.DelegateCurInfo = nfs4.OpenClaimDelegateCur4{DelegateStateid: id, File: []byte("f")}
 		return []nfs4.Op{putroot, o(nfs4.OP_OPEN, op)}
 	}
-	// While it is recalled, too: that is what they are for.
+	// Also while it is recalled: that is what these claims are for.
 	b.must(nfs4.NFS4ERR_DELAY, b.do(putroot, o(nfs4.OP_OPEN, openArgs("o", "f", forWrite, 0, nfs4.Openflag4{}))))
 	a.must(ok, a.do(claim("x", forRead, id, true)...))
 	a.must(ok, a.do(claim("y", forRead, id, false)...))
@@ -331,7 +331,7 @@ func TestClaims(t *testing.T) {
 	a.must(nfs4.NFS4ERR_OPENMODE, a.do(putfh(fh), write(id, 0, "x")))
 	a.must(ok, a.do(putfh(fh), delegreturn(id)))
 	a.must(nfs4.NFS4ERR_BAD_STATEID, a.do(claim("x", forRead, id, true)...))
-	// A stateid of an open is none of a delegation, nor the reverse.
+	// The stateid of an open is not accepted for a delegation, nor the reverse.
 	sid := a.open("f", forRead).Stateid
 	a.must(nfs4.NFS4ERR_BAD_STATEID, a.do(putfh(fh), delegreturn(sid)))
 	id = a.given("other", forBoth, nfs4.OPEN_DELEGATE_WRITE)
@@ -343,8 +343,7 @@ func TestClaims(t *testing.T) {
 	a.must(nfs4.NFS4ERR_LOCKS_HELD, a.do(o(nfs4.OP_FREE_STATEID, &nfs4.FREE_STATEID4args{FsaStateid: id})))
 }
 
-// The holder of a write delegation is asked for the size. Nothing waits for it but the
-// GETATTRs of that file.
+// The holder of a write delegation is asked for the size. Only GETATTRs of that file wait for it.
 func TestCallbackGetattr(t *testing.T) {
 	r := newRig(t, Options{})
 	fh := r.file("f")
@@ -406,8 +405,8 @@ func TestCallbackGetattr(t *testing.T) {
 	}
 }
 
-// A client that callbacks do not reach is told so, gets no delegations, and gets the
-// recalls that it has missed when they reach it again.
+// A client that callbacks do not reach is told so and gets no delegations. When they reach it
+// again, it gets the recalls that it has missed.
 func TestPathDown(t *testing.T) {
 	r := newRig(t, Options{})
 	r.file("f")
@@ -439,8 +438,8 @@ func TestPathDown(t *testing.T) {
 	a.given("g", forRead, nfs4.OPEN_DELEGATE_READ)
 }
 
-// A client that is silent keeps its opens, locks and delegations, and goes on with them,
-// if nobody wants them meanwhile; nor does it keep the room that others need.
+// A silent client keeps its opens, locks and delegations, and can use them again, unless they
+// conflict with another client meanwhile or others need their room.
 func TestCourtesy(t *testing.T) {
 	r := newRig(t, Options{Courtesy: 24 * time.Hour, Limits: state.Limits{StateBytes: 40 << 10}})
 	fh := r.file("f")
@@ -462,7 +461,7 @@ func TestCourtesy(t *testing.T) {
 	a.must(ok, a.do(putfh(fh), write(sid, 0, "x")))
 	r.clock.pass(time.Hour)
 	b = r.holder("b")
-	b.open("g", forWrite) // takes the delegation away, without waiting
+	b.open("g", forWrite) // revokes the delegation without waiting
 	a.must(nfs4.NFS4ERR_BADSESSION, a.do())
 	_ = id
 	// Room.
@@ -482,7 +481,7 @@ func TestCourtesy(t *testing.T) {
 		t.Errorf("%d files were opened", opened)
 	}
 	a.must(nfs4.NFS4ERR_BADSESSION, a.do())
-	// And not for ever.
+	// And not forever.
 	r.clock.pass(25 * time.Hour)
 	r.s.Reap()
 	if n := r.s.State().Clients; n != 0 {

@@ -48,7 +48,7 @@ func (x *compound) create(a *nfs4.CREATE4args) status {
 		}
 		err = s.Mknod(cred, x.fh, a.Objname, store.Type(t), dev, &x.set, &x.attr, &x.wcc)
 	default:
-		return nfs4.NFS4ERR_BADTYPE // regular files are OPEN's
+		return nfs4.NFS4ERR_BADTYPE // regular files are created by OPEN
 	}
 	if err != nil {
 		return x.inDirectory(err, x.fh)
@@ -98,13 +98,13 @@ func (x *compound) link(a *nfs4.LINK4args) status {
 	return ok
 }
 
-// Entries are read from the store in portions of at least and at most so many.
+// The least and the most entries that are read from the store at a time.
 const (
 	minEntries = 8
 	maxEntries = 512
 )
 
-// attrless are attributes that an entry has without those of its object.
+// attrless are the attributes of an entry that do not need those of its object.
 var attrless = makeSet(nfs4.FATTR4_RDATTR_ERROR)
 
 func (x *compound) readdir(a *nfs4.READDIR4args) status {
@@ -115,8 +115,8 @@ func (x *compound) readdir(a *nfs4.READDIR4args) status {
 	if a.Cookie == 1 || a.Cookie == 2 {
 		return nfs4.NFS4ERR_BAD_COOKIE
 	}
-	// maxcount bounds the whole READDIR4resok. The next call gets what does not fit into
-	// the reply.
+	// maxcount bounds the whole READDIR4resok. Entries that do not fit into the reply are left to
+	// the next call.
 	room := min(uint64(a.Maxcount), uint64(x.room()))
 	const frame = 8 + 4 + 4 // verifier, no more entries, eof
 	if room < frame {

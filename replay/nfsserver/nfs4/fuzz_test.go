@@ -80,7 +80,7 @@ func prefixed(s *session, args []byte) []byte {
 	a.Minorversion = 1 + uint32(args[7]&1)
 	a.Ops = []nfs4.Op{s.sequence()}
 	b := a.Append(nil)
-	// The count of operations, and all that follows it.
+	// The count of operations, and everything after it.
 	n := uint32(args[8])<<24 | uint32(args[9])<<16 | uint32(args[10])<<8 | uint32(args[11])
 	n++
 	b[8], b[9], b[10], b[11] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)

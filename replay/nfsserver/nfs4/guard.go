@@ -6,8 +6,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// guard is a store whose files are used only as far as delegations allow. What others
-// have is recalled, and the operation fails with ErrDelay: the caller tries again.
+// guard is a store whose files are used only as delegations allow. Conflicting delegations of
+// others are recalled, and the operation fails with ErrDelay: the caller tries again.
 type guard struct {
 	store.Store
 	table *state.Table
@@ -25,8 +25,8 @@ var (
 	_ store.ACLStore = (*aclGuard)(nil)
 )
 
-// Guarded is the store for those who have no state here: NFSv3 and NFSACL. They may
-// have to wait for delegations to be returned.
+// Guarded is the store for programs without state here: NFSv3 and NFSACL. They may have to wait
+// for delegations to be returned.
 func (s *Server) Guarded() store.Store {
 	if s.opt.NoDelegations {
 		return s.store
@@ -45,7 +45,7 @@ func (g *guard) begin(h store.Handle, write bool) error {
 	return nil
 }
 
-// change makes f while a file is not delegated to others.
+// change calls f while a file is not delegated to others.
 func (g *guard) change(h store.Handle, f func() error) error {
 	if err := g.begin(h, true); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 var mechanism = []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02}
 
 // wrongSecurity reports whether an operation would set a filehandle that must not be used
-// with the flavor of the call. Only to ask which flavors may be is allowed (RFC 8881,
+// with the flavor of the call. Only asking for the allowed flavors is permitted (RFC 8881,
 // section 2.6.3.1.1).
 func (x *compound) wrongSecurity(number uint32) bool {
 	switch nfs4.NfsOpnum4(number) {
@@ -98,9 +98,8 @@ func (x *compound) name(b []byte) status {
 	return ok
 }
 
-// inDirectory turns the error of an operation in the directory fh: what is a
-// symbolic link instead is told apart from other objects (RFC 8881, section
-// 15.1.2.10).
+// inDirectory converts the error of an operation in the directory fh: a symbolic link in its
+// place has an error of its own (RFC 8881, section 15.1.2.10).
 func (x *compound) inDirectory(err error, fh store.Handle) status {
 	st := statusOf(err)
 	if st == nfs4.NFS4ERR_NOTDIR {
@@ -161,7 +160,7 @@ func (x *compound) access(a *nfs4.ACCESS4args) status {
 	return ok
 }
 
-// secinfo says how to authenticate: only as with this server everywhere.
+// secinfo lists the flavors, which are the same everywhere on this server.
 func (x *compound) secinfo(a *nfs4.SECINFO4args) status {
 	if st := x.name(a.Name); st != ok {
 		return st

@@ -9,9 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// allow checks the stateid of an operation on the data of the object h. Until
-// forbid is called, the permissions of a file that the caller has itself opened
-// are not asked for. Those of a caller with somebody else's stateid are.
+// allow checks the stateid of an operation on the data of the object h. Until forbid is called,
+// permissions are not checked for a file that the caller itself has opened. They are checked for
+// a caller with somebody else's stateid.
 func (x *compound) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
 	id, st := x.stateid(s)
 	if st != ok {
@@ -24,8 +24,8 @@ func (x *compound) allow(s *nfs4.Stateid4, h store.Handle, write bool) status {
 
 func (x *compound) forbid() { x.c.Cred.Bypass = false }
 
-// dataError is the status for an error of an operation on data: what is no
-// regular file is told apart (RFC 8881, section 15.1.2.9).
+// dataError is the status for an error of an operation on data: objects other than regular files
+// have their own statuses (RFC 8881, section 15.1.2.9).
 func (x *compound) dataError(err error, h store.Handle) status {
 	switch store.Of(err) {
 	case store.ErrInval, store.ErrWrongType:
@@ -126,7 +126,7 @@ func (x *compound) deallocate(a *nfs4.DEALLOCATE4args) status {
 	return x.dataError(x.files.Deallocate(&x.c.Cred, x.fh, a.DaOffset, a.DaLength, &x.wcc), x.fh)
 }
 
-// extent checks a range that a file is to have.
+// extent checks a range that an operation would give a file.
 func (x *compound) extent(offset, length uint64) status {
 	switch {
 	case length == 0, length > math.MaxUint64-offset:
@@ -191,9 +191,8 @@ func (x *compound) seek(a *nfs4.SEEK4args) status {
 // maxSegments is how many pieces of data and holes one READ_PLUS describes.
 const maxSegments = 64
 
-// readPlus is READ_PLUS. The data of its first segment of data goes into a
-// chunk if the client has made one; it has then made one for each, and ought to
-// have made none for the holes between.
+// readPlus is READ_PLUS. The data of its first data segment goes into a chunk if the client
+// offers one; it then offers one for each, and should offer none for the holes between.
 func (x *compound) readPlus(a *nfs4.READ_PLUS4args) status {
 	if st := x.allow(&a.RpaStateid, x.fh, false); st != ok {
 		return st

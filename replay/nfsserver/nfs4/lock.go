@@ -6,7 +6,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// lockable says whether the current object has locks: only regular files do.
+// lockable checks that the current object can have locks: only regular files can.
 func (x *compound) lockable() status {
 	at, st := x.attributes()
 	switch {
@@ -24,7 +24,7 @@ func (x *compound) lockable() status {
 	return ok
 }
 
-// begin takes the turn of an operation. It returns true if the operation is answered.
+// begin takes an operation's turn. It returns true if the operation has already been answered.
 func (x *compound) begin(turn state.Turn, r *state.Replay, st status) (status, bool) {
 	if st != ok {
 		return st, true

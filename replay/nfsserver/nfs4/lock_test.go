@@ -46,7 +46,7 @@ func TestLocks(t *testing.T) {
 	a.must(ok, a.do(free))
 	a.must(nfs4.NFS4ERR_BAD_STATEID, a.do(free))
 
-	// The locks of a client that is gone are in nobody's way.
+	// The locks of a client that is gone conflict with nobody.
 	lock(a, ok, mine, nfs4.WRITE_LT, 0, 5)
 	r.clock.pass(time.Minute)
 	b.must(ok, b.do())

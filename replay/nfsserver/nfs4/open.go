@@ -59,7 +59,7 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	if st != ok {
 		return st
 	}
-	// From here on x.attr are the attributes of the file.
+	// From here on x.attr has the attributes of the file.
 	sid, confirm, st := x.s.table.Open(x.turn, x.attr.Handle, access, a.ShareDeny)
 	if st != ok {
 		return st
@@ -70,8 +70,8 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 		err := x.files.SetAttr(&x.c.Cred, x.attr.Handle, &x.set, &x.wcc)
 		x.c.Cred.Bypass = false
 		if err != nil {
-			// The open stays: the client does not know of it, and closes it
-			// with the next that it knows of.
+			// The open stays: the client does not know about it, and closes it together with its
+			// next open of the file.
 			return statusOf(err)
 		}
 		x.attr = x.wcc.After
@@ -185,7 +185,7 @@ func (x *compound) permitted(access uint32) status {
 		return statusOf(err)
 	}
 	if have&store.AccessExecute != 0 {
-		have |= store.AccessRead // a program that may only be run has to be read for that
+		have |= store.AccessRead // running a program requires reading it
 	}
 	if have&want != want {
 		return nfs4.NFS4ERR_ACCESS
@@ -193,8 +193,8 @@ func (x *compound) permitted(access uint32) status {
 	return ok
 }
 
-// reclaimed is permitted for a file that the caller had open, or has just made:
-// its owner may have taken the permission from itself since.
+// reclaimed is permitted for a file that the caller had open, or has just created: its owner may
+// have removed its own permission since.
 func (x *compound) reclaimed(access uint32) status {
 	st := x.permitted(access)
 	if st == nfs4.NFS4ERR_ACCESS && x.c.Cred.UID == x.attr.UID {
@@ -232,7 +232,7 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	}
 	c.Set = x.set
 	if c.Mode == store.Unchecked {
-		// A file that exists is cut only when the shares allow it.
+		// An existing file is truncated only when the shares allow it.
 		c.Set.Mask &^= store.SetSize
 	}
 	created, err := x.files.Create(&x.c.Cred, x.fh, a.Claim.File, &c, &x.attr, &o.dir)
@@ -247,8 +247,8 @@ func (x *compound) findCreate(a *nfs4.OPEN4args, o *opening) status {
 	case created:
 		return ok
 	case c.Mode == store.Exclusive:
-		// An exclusive create sent again finds what it has made. So does
-		// whoever else knows the verifier, which need not be a secret.
+		// A retransmitted exclusive create finds the file that it has made. So does anyone else
+		// who knows the verifier, which need not be secret.
 		return x.reclaimed(o.access)
 	}
 	if st = x.openable(); st != ok {

@@ -44,9 +44,8 @@ func with(a *nfs4.OPEN4args, f func(a *nfs4.OPEN4args)) nfs4.Op {
 	return o(nfs4.OP_OPEN, a)
 }
 
-// TestStatuses goes through the statuses of operations, one COMPOUND each. The
-// root holds a directory "d" with a file "in" in it, a file "f", a symbolic link
-// "l" and a FIFO "p".
+// TestStatuses checks the statuses of operations, one COMPOUND each. The root holds a directory
+// "d" with a file "in" in it, a file "f", a symbolic link "l" and a FIFO "p".
 func TestStatuses(t *testing.T) {
 	root := []nfs4.Op{putroot}
 	at := func(names ...string) []nfs4.Op {
@@ -254,7 +253,7 @@ func TestChunks(t *testing.T) {
 	if s.last.items != 2 || !bytes.Equal(get(res, 2), data[16:116]) || !bytes.Equal(get(res, 3), data[3:53]) {
 		t.Errorf("%d items", s.last.items)
 	}
-	// No chunk, nothing apart that is small.
+	// Without a chunk, small data is not kept separate.
 	s.chunks = nil
 	res = s.must(ok, s.do(putfh(h), read(sid, 1, 99)))
 	if s.last.items != 0 || !bytes.Equal(get(res, 2), data[1:100]) {
@@ -265,7 +264,7 @@ func TestChunks(t *testing.T) {
 	if l := body[nfs4.READLINK4res](t, res).Resok4.Link.Inline; s.last.items != 1 || string(l) != "some/where" {
 		t.Errorf("%d items, %q", s.last.items, l)
 	}
-	// Nothing more is read than all READs of a reply may bring.
+	// No more is read than all READs of a reply together may return.
 	s.chunks = nil
 	res = s.must(ok, s.do(putfh(h), read(sid, 0, 1<<20), read(sid, 0, 1<<20)))
 	if a, b := len(get(res, 2)), len(get(res, 3)); a != 1<<20 || b == 0 || b > 8<<10 {
@@ -362,7 +361,7 @@ func TestAttributes(t *testing.T) {
 		if !a.SuppattrExclcreat.Has(nfs4.FATTR4_TIME_MODIFY_SET) || a.SuppattrExclcreat.Has(nfs4.FATTR4_MODE_UMASK) != (minor == 2) {
 			t.Errorf("%v", a.SuppattrExclcreat)
 		}
-		// The same attributes are VERIFYed, others are not.
+		// VERIFY accepts the same attributes and no others.
 		same := nfs4.NewBitmap4(nfs4.FATTR4_TYPE, nfs4.FATTR4_CHANGE, nfs4.FATTR4_OWNER)
 		f := func(change uint64) nfs4.Fattr4 {
 			return attrs(func(b *nfs4.Attrs) { b.Mask, b.Type, b.Change, b.Owner = same, nfs4.NF4DIR, change, []byte("0") })
@@ -400,7 +399,7 @@ func TestOpenCreate(t *testing.T) {
 	}
 	s.must(nfs4.NFS4ERR_EXIST, s.do(putroot, exclusive("x", 2)))
 
-	// UNCHECKED4 cuts what exists, if the shares allow it.
+	// UNCHECKED4 truncates an existing file, if the shares allow it.
 	h, sid := s.create("owner", "f", 3, 0)
 	s.must(ok, s.do(putfh(h), write(sid, 0, "hello")))
 	cut := func() nfs4.Openflag4 {
@@ -439,7 +438,7 @@ func TestOpenCreate(t *testing.T) {
 	}
 }
 
-// Who may not read does not read, but what is open stays so.
+// A user without permission cannot read, but open files stay open.
 func TestPermissions(t *testing.T) {
 	r := newRig(t, Options{})
 	root := r.mount("root", 2, 0)
@@ -462,13 +461,13 @@ func TestPermissions(t *testing.T) {
 	if a.Access != nfs4.ACCESS4_EXECUTE || a.Supported&nfs4.ACCESS4_DELETE != 0 || a.Supported&nfs4.ACCESS4_XAREAD == 0 {
 		t.Errorf("%x of %x", a.Access, a.Supported)
 	}
-	// What one has made one may write, whatever its mode.
+	// The creator of a file may write it, whatever its mode.
 	how := createHow(nfs4.GUARDED4)
 	how.How.Createattrs = mode(0o444)
 	user.must(ok, user.do(putroot, open("mine", 3, how), write(nfs4.Stateid4{Seqid: 1}, 0, "x")))
 }
 
-// An open file survives its last name.
+// An open file survives the removal of its last name.
 func TestUnlinked(t *testing.T) {
 	r := newRig(t, Options{})
 	s := r.mount("client", 1, 0)
@@ -500,7 +499,7 @@ func TestHolesAndCopies(t *testing.T) {
 	if end := seek(4*block, nfs4.NFS4_CONTENT_HOLE); end.SrOffset != 4*block+3 || !end.SrEof {
 		t.Errorf("%+v", end)
 	}
-	// READ_PLUS, with a chunk and without, tells the same as READ.
+	// READ_PLUS, with a chunk and without, returns the same as READ.
 	for _, chunks := range [][]uint32{nil, {1 << 20, 1 << 20}} {
 		s.chunks = chunks
 		var got []byte
@@ -602,8 +601,8 @@ func TestXattrs(t *testing.T) {
 	s.must(nfs4.NFS4ERR_NOXATTR, s.do(putfh(h), get))
 }
 
-// What cannot be decoded is refused where it stands, after what comes before
-// it was done.
+// An operation that cannot be decoded is refused after the operations before it have been
+// executed.
 func TestMalformed(t *testing.T) {
 	r := newRig(t, Options{})
 	s := r.mount("client", 1, 0)
@@ -614,14 +613,14 @@ func TestMalformed(t *testing.T) {
 		t.Errorf("%d results", len(res.Ops))
 	}
 	s.must(ok, s.do(putroot, lookup("d")))
-	// An operation of no known number.
+	// An unknown operation number.
 	bad := s.encode(putroot, getfh)
 	copy(bad[len(bad)-4:], "\x00\x00\x00\x4d")
 	res = s.must(nfs4.NFS4ERR_OP_ILLEGAL, r.result(r.raw(0, bad)))
 	if n := len(res.Ops); n != 3 || res.Ops[n-1].Number != uint32(nfs4.OP_ILLEGAL) {
 		t.Errorf("%d results", n)
 	}
-	// Not even a number.
+	// No operation number at all.
 	short := s.encode(putroot, getfh)
 	x := r.raw(0, short[:len(short)-4])
 	if err := decodeReply(x.reply, new(nfs4.CompoundRes)); err == nil || err.Error() != "GARBAGE_ARGS" {

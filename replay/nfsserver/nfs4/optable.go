@@ -5,10 +5,10 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// opInfo says how an operation is executed.
+// opInfo describes how an operation is executed.
 type opInfo struct {
 	do        func(x *compound, args xdr.Message) status
-	first     uint32 // minor version that has it
+	first     uint32 // first minor version that has it
 	only0     bool   // NFS4ERR_NOTSUPP since NFSv4.1
 	fh, saved bool   // needs the current, the saved filehandle
 	// reserve is the largest result in bytes of an operation that changes something: the
@@ -109,7 +109,7 @@ func init() {
 		nfs4.OP_IO_ADVISE:            {do: op((*compound).ioAdvise), first: 2, fh: true},
 		nfs4.OP_LAYOUTERROR:          {do: notsupp, first: 2, fh: true},
 		nfs4.OP_LAYOUTSTATS:          {do: notsupp, first: 2, fh: true},
-		nfs4.OP_OFFLOAD_CANCEL:       {do: refuse(nfs4.NFS4ERR_BAD_STATEID), first: 2, fh: true}, // no COPY outlives its call
+		nfs4.OP_OFFLOAD_CANCEL:       {do: refuse(nfs4.NFS4ERR_BAD_STATEID), first: 2, fh: true}, // every COPY ends with its call
 		nfs4.OP_OFFLOAD_STATUS:       {do: refuse(nfs4.NFS4ERR_BAD_STATEID), first: 2, fh: true},
 		nfs4.OP_READ_PLUS:            {do: op((*compound).readPlus), first: 2, fh: true},
 		nfs4.OP_SEEK:                 {do: op((*compound).seek), first: 2, fh: true},

@@ -47,9 +47,8 @@ func reclaim(fh []byte, delegation nfs4.OpenDelegationType4) []nfs4.Op {
 	return []nfs4.Op{putfh(fh), o(nfs4.OP_OPEN, a)}
 }
 
-// Clients that had state may reclaim it; others may not, nor may those that have lost it
-// since: to their lease, or by not coming back after an earlier restart (RFC 7530,
-// section 9.6.3.4.2).
+// Clients that had state may reclaim it. Others may not, nor may those that have lost it since:
+// with their lease, or by not coming back after an earlier restart (RFC 7530, section 9.6.3.4.2).
 func TestRecovery(t *testing.T) {
 	l := &ledger{ids: map[state.Identity]bool{}}
 	r := newRig(t, l.options())

@@ -128,7 +128,7 @@ func header(xid, uid uint32) []byte {
 	return h.Append(nil)
 }
 
-// settle waits until it is known of all clients whether callbacks reach them.
+// settle waits until it is known for all clients whether callbacks reach them.
 func (r *rig) settle() {
 	r.Helper()
 	for range 5000 {
@@ -203,7 +203,7 @@ func (a *answering) recalls() (ids []nfs4.Stateid4) {
 	return ids
 }
 
-// raw sends a COMPOUND as it is.
+// raw sends a COMPOUND unchanged.
 func (r *rig) raw(uid uint32, args []byte, max ...uint32) *exchange {
 	r.Helper()
 	r.xid++
@@ -263,8 +263,7 @@ func (r *rig) do(uid, minor uint32, ops ...nfs4.Op) *nfs4.CompoundRes {
 	return res
 }
 
-// must is do, with the statuses that the operations shall have; those that are
-// not given are NFS4_OK.
+// must is do with the expected statuses of the operations; the others must be NFS4_OK.
 func (r *rig) must(want status, res *nfs4.CompoundRes) *nfs4.CompoundRes {
 	r.Helper()
 	if res.Status != want {

@@ -3,7 +3,7 @@
 // mounts "server:/". There are no layouts, no ACLs and no named
 // attributes. Users are numbers in text, as Linux sends them with AUTH_SYS.
 //
-// Package state keeps what the server remembers of clients.
+// Package state keeps what the server remembers about clients.
 package nfs4
 
 import (
@@ -22,12 +22,12 @@ import (
 type Options struct {
 	// Lease is how long the state of a silent client is kept: 90 s.
 	Lease time.Duration
-	// Courtesy is for how long after that its opens, locks and delegations stay, if
-	// nobody wants what they forbid, nor their room. 0 is until the reaper's next round.
+	// Courtesy is how long after that its opens, locks and delegations stay, unless they conflict
+	// with another client or their room is needed. 0 is until the reaper's next round.
 	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is not at
-	// all, unless there are Recovered clients: then it is a lease. Without Stable, all
-	// reclaims are believed.
+	// all, unless there are Recovered clients: then it is a lease. Without Stable, all reclaims
+	// are accepted.
 	Grace time.Duration
 	// Stable, if set, remembers which clients have state, and Recovered are those that an
 	// earlier instance has remembered. They may reclaim, in a grace period.
@@ -40,11 +40,11 @@ type Options struct {
 	// MaxCopy is how much the COPYs of one COMPOUND copy at most, in bytes: 64
 	// MiB. The client asks again for the rest.
 	MaxCopy uint64
-	// Owner is so_major_id and the server scope, which tell servers apart (RFC 8881,
-	// section 2.10.4). Empty: a name that no other server has.
+	// Owner is so_major_id and the server scope, which distinguish servers (RFC 8881, section
+	// 2.10.4). Empty: a unique name.
 	Owner string
-	// Names finds the number of a user or a group by its name, without the domain; nil
-	// knows none. It may be called from any goroutine.
+	// Names finds the number of a user or a group by its name, without the domain; nil: no names
+	// are known. It may be called from any goroutine.
 	Names func(name string, group bool) (id uint32, ok bool)
 	// Dial connects to clients of NFSv4.0, for callbacks; without it, they get no
 	// delegations.
@@ -117,7 +117,7 @@ func (s *Server) Program() nfsserver.Program {
 	}
 }
 
-// State counts what the server remembers.
+// State returns counts of what the server remembers.
 func (s *Server) State() state.Counts { return s.table.Counts() }
 
 // Reap drops what belongs to clients that have been silent for longer than a
@@ -137,7 +137,7 @@ func (s *Server) reaper() {
 	}
 }
 
-// Close forgets all clients. It is called when no calls come any more.
+// Close forgets all clients. It is called when no more calls come.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.stop)

@@ -6,14 +6,14 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
 )
 
-// position says whether an operation may stand where it does (RFC 8881, section
-// 2.10.6.3 and those of the operations).
+// position checks whether an operation is allowed at its position (RFC 8881, section 2.10.6.3 and
+// those of the operations).
 func (x *compound) position(number uint32) status {
 	switch {
 	case x.minor == 0:
 		return ok
 	case x.retried:
-		// Nothing but SEQUENCE is known of the first reply.
+		// Only the SEQUENCE of the first reply is known.
 		return nfs4.NFS4ERR_RETRY_UNCACHED_REP
 	case number == uint32(nfs4.OP_SEQUENCE):
 		if x.index > 0 {
@@ -35,7 +35,7 @@ func (x *compound) position(number uint32) status {
 	return ok
 }
 
-// sequence is SEQUENCE. sent says that it has answered the whole COMPOUND.
+// sequence is SEQUENCE. sent says that the whole COMPOUND has been answered.
 func (x *compound) sequence(a *nfs4.SEQUENCE4args) (st status, sent bool) {
 	if st = x.position(uint32(nfs4.OP_SEQUENCE)); st != ok {
 		return st, false
@@ -178,7 +178,7 @@ func (x *compound) setclientid(a *nfs4.SETCLIENTID4args) status {
 		r := nfs4.SETCLIENTID4resok{Clientid: id, SetclientidConfirm: confirm}
 		x.c.Out = r.Append(x.c.Out)
 	case nfs4.NFS4ERR_CLID_INUSE:
-		var using nfs4.Netaddr4 // where the other one is, is nobody's business
+		var using nfs4.Netaddr4 // where the other client is stays private
 		x.c.Out = using.Append(x.c.Out)
 		x.tail = true
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4/state"
 )
 
-// sequenceOp is a SEQUENCE of a session that does not count by itself.
+// sequenceOp is a SEQUENCE that does not advance the session's sequence ID.
 func sequenceOp(id [16]byte, slot, seq uint32, keep bool) nfs4.Op {
 	return o(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4args{SaSessionid: id, SaSequenceid: seq, SaSlotid: slot, SaHighestSlotid: slot, SaCachethis: keep})
 }
@@ -23,7 +23,7 @@ func TestExactlyOnce(t *testing.T) {
 		r := newRig(t, Options{})
 		s := r.mount("client", 1, 0)
 		s.keep = keep
-		// Remove would fail the second time, and a CREATE be NFS4ERR_EXIST.
+		// Executed twice, the REMOVE would fail and the CREATE return NFS4ERR_EXIST.
 		mkdir := o(nfs4.OP_CREATE, &nfs4.CREATE4args{Objtype: nfs4.Createtype4{Type: nfs4.NF4DIR}, Objname: []byte("dir"), Createattrs: mode(0o755)})
 		remove := o(nfs4.OP_REMOVE, &nfs4.REMOVE4args{Target: []byte("dir")})
 		for _, op := range []nfs4.Op{mkdir, remove} {
@@ -37,13 +37,13 @@ func TestExactlyOnce(t *testing.T) {
 					t.Errorf("% x\nafter\n% x", again.reply, first.reply)
 				}
 			}
-			// The next one in the slot shows that the first one counted once.
+			// The next COMPOUND in the slot shows that the first one counted once.
 			s.must(ok, s.do(putroot))
 		}
 	}
 }
 
-// Replies with data set apart are kept if the client asks for it.
+// Replies with separate data are kept if the client asks for it.
 func TestExactlyOnceData(t *testing.T) {
 	r := newRig(t, Options{})
 	s := r.mount("client", 1, 0)
@@ -62,7 +62,7 @@ func TestExactlyOnceData(t *testing.T) {
 	if res := s.must(ok, s.do(putfh(h), read(sid, 0, 4000))); body[nfs4.READ4res](t, res).Resok4.Data.Length != 2400 {
 		t.Error("short")
 	}
-	// What is too large to be kept is refused, not forgotten.
+	// A reply too large to be kept is refused, not dropped.
 	s.must(ok, s.do(putfh(h), write(sid, 0, string(bytes.Repeat([]byte("abcd"), 6000)))))
 	a := s.encode(putfh(h), read(sid, 0, 2400), read(sid, 0, 2400), read(sid, 0, 2400))
 	s.must(nfs4.NFS4ERR_REP_TOO_BIG_TO_CACHE, r.result(r.raw(0, a)))
@@ -73,7 +73,7 @@ func TestUncached(t *testing.T) {
 	s := r.mount("client", 2, 0)
 	h, sid := s.create("o", "f", 3, 0)
 	s.must(ok, s.do(putfh(h), write(sid, 0, string(make([]byte, 3000)))))
-	// Not kept: the reply is larger than a slot, and nobody has asked for it.
+	// Not kept: the reply is larger than a slot, and the client has not asked for it.
 	args := s.encode(putfh(h), read(sid, 0, 3000), read(sid, 0, 3000))
 	s.must(ok, r.result(r.raw(0, args)))
 	res := s.must(nfs4.NFS4ERR_RETRY_UNCACHED_REP, r.result(r.raw(0, args)))
@@ -225,7 +225,7 @@ func TestChannel(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if got.CsrFlags != 0 {
-		t.Errorf("flags %x", got.CsrFlags) // there is no backchannel here, and nothing persists
+		t.Errorf("flags %x", got.CsrFlags) // no backchannel here, and no persistence
 	}
 	// A reply that is too large, and a request.
 	small := create(ok, 2, 0, func(a *nfs4.ChannelAttrs4) { a.CaMaxresponsesize, a.CaMaxrequestsize = 600, 600 })
@@ -265,8 +265,8 @@ func TestLease(t *testing.T) {
 	r.clock.pass(60 * time.Second)
 	b.must(ok, b.do()) // renews
 	r.clock.pass(60 * time.Second)
-	// The lease of a has run out. Nobody has needed what it holds so far, so
-	// it could still come back.
+	// The lease of a has run out. Nobody has needed its state so far, so it could still come
+	// back.
 	b.must(ok, b.do(putroot, deny))
 	a.must(nfs4.NFS4ERR_BADSESSION, a.do(putfh(h), read(sid, 0, 1)))
 	r.clock.pass(2 * time.Minute)
@@ -280,7 +280,7 @@ func TestLease(t *testing.T) {
 func TestLimits(t *testing.T) {
 	r := newRig(t, Options{Limits: state.Limits{Clients: 8, Sessions: 2, Opens: 3, Owners: 3, Ranges: 4}})
 	s := r.mount("a", 1, 0)
-	// Names that are never confirmed drive out only one another.
+	// Names that are never confirmed displace only one another.
 	for i := range 20 {
 		r.must(ok, r.do(0, 1, exchangeID(fmt.Sprint("x", i), 1, 0)))
 	}
@@ -295,13 +295,13 @@ func TestLimits(t *testing.T) {
 	}
 	s.must(nfs4.NFS4ERR_DELAY, s.do(putroot, o(nfs4.OP_OPEN, openArgs("o", "4", 3, 0, createHow(nfs4.UNCHECKED4)))))
 	for i := range 10 {
-		// Owners that have nothing open go when there are too many.
+		// Owners without open files are dropped when there are too many.
 		s.do(putroot, o(nfs4.OP_OPEN, openArgs(fmt.Sprint("owner", i), "none", 3, 0, nfs4.Openflag4{})))
 	}
 	if n := r.s.State(); n.Owners > 3 || n.Opens != 3 {
 		t.Errorf("%+v", n)
 	}
-	// More operations than any session has.
+	// More operations than any session allows.
 	many := nfs4.CompoundArgs{Minorversion: 1}
 	for range 100 {
 		many.Ops = append(many.Ops, putroot)

@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 )
 
-// takeAttrs fills x.set with the attributes of f, which must be among allowed.
-// It returns which there are.
+// takeAttrs fills x.set with the attributes of f, which must be among allowed. It returns the set
+// of them.
 func (x *compound) takeAttrs(f *nfs4.Fattr4, allowed attrSet) (given attrSet, st status) {
 	x.set = store.SetAttr{}
 	given, beyond := setOf(f.Attrmask.Bitmap4)
@@ -145,8 +145,7 @@ func (x *compound) setattrs(a *nfs4.SETATTR4args) (given attrSet, st status) {
 		if cred.Bypass, st = x.s.table.CheckIO(x.client, id, x.fh, true, x.principal()); st != ok {
 			return given, st
 		}
-		// Bypass is for data. A caller that sets other attributes as well has to have the
-		// right to.
+		// Bypass is for data. A caller that also sets other attributes needs permission for them.
 		cred.Bypass = cred.Bypass && x.set.Mask == store.SetSize
 	}
 	x.identify(&a.Stateid)

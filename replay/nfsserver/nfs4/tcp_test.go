@@ -44,8 +44,8 @@ func (w *wire) do(ctx context.Context, ops ...nfs4.Op) (*nfs4.CompoundRes, error
 	return res, err
 }
 
-// Several clients, each with several connections and slots, work in the same
-// files over TCP: every one gets what it wrote, under locks and without.
+// Several clients, each with several connections and slots, work in the same files over TCP: each
+// reads what it wrote, with and without locks.
 func TestOverTCP(t *testing.T) {
 	st := memory.New(memory.Options{})
 	srv := New(st, Options{})
@@ -104,7 +104,7 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// work counts in a shared file under a lock, beside files of its own.
+// work increments a counter in a shared file under a lock, and uses files of its own.
 func work(ctx context.Context, w *wire, name string) error {
 	for i := range 20 {
 		own := fmt.Sprint("file-", name, "-", i)

@@ -110,7 +110,7 @@ func TestSetClientID(t *testing.T) {
 	}
 }
 
-// The last request of an owner is answered again, not done again; those out of
+// A retransmitted last request of an owner is answered again, not executed again; requests out of
 // order are refused (RFC 7530, section 9.1.7).
 func TestOwnerSeqid(t *testing.T) {
 	r := newRig(t, Options{})
@@ -272,14 +272,14 @@ func TestLocks0(t *testing.T) {
 	z.must(nfs4.NFS4ERR_BAD_STATEID, z.do(putfh(h), o(nfs4.OP_LOCKU, u)))
 	c.Locker.OpenOwner.OpenSeqid = z.next()
 	z.must(ok, z.do(putfh(h), o(nfs4.OP_LOCK, c)))
-	// CLOSE takes the locks along.
+	// CLOSE drops the locks, too.
 	z.must(ok, z.do(putfh(h), o(nfs4.OP_CLOSE, &nfs4.CLOSE4args{OpenStateid: sid, Seqid: z.next()})))
 	if n := r.s.State(); n.Ranges != 0 || n.LockStates != 0 {
 		t.Errorf("%+v", n)
 	}
 }
 
-// A grace period lets clients have what they had, and nothing else.
+// In a grace period clients can reclaim what they had, and get nothing else.
 func TestGrace(t *testing.T) {
 	r := newRig(t, Options{})
 	z := r.mount0("c")
@@ -309,7 +309,7 @@ func TestGrace(t *testing.T) {
 	z.must(ok, z.do(putroot, z.openOp("f", 3, 0, nfs4.Openflag4{}, z.next())))
 }
 
-// What has no seqid is not done again either.
+// Operations without a seqid are not executed again, either.
 func TestOnce0(t *testing.T) {
 	r := newRig(t, Options{})
 	for _, c := range []struct {

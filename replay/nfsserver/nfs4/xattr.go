@@ -75,7 +75,7 @@ func (x *compound) removexattr(a *nfs4.REMOVEXATTR4args) status {
 	return ok
 }
 
-// listxattrs is LISTXATTRS. The cookie counts the names that were told.
+// listxattrs is LISTXATTRS. The cookie counts the names already listed.
 func (x *compound) listxattrs(a *nfs4.LISTXATTRS4args) status {
 	if !x.s.info.Xattrs {
 		return nfs4.NFS4ERR_NOTSUPP

@@ -178,7 +178,8 @@ func behind(pre, post []frame) (lost, doubled []int) {
 	}
 	came := make([]int, len(pre))
 	for _, f := range post {
-		// Of the same bytes, it is the latest that netem had then and that has not come.
+		// Of frames with the same bytes, it is the latest one that netem held then and that has
+		// not arrived.
 		best, again := -1, -1
 		for _, i := range index[f.data] {
 			if pre[i].at > f.at {
@@ -195,7 +196,7 @@ func behind(pre, post []frame) (lost, doubled []int) {
 			came[again]++
 		}
 	}
-	// Before the second capture began there was nothing but ARP and ICMPv6.
+	// Before the second capture began, there was only ARP and ICMPv6.
 	for i, n := range came {
 		switch {
 		case n == 0 && len(post) > 0 && (pre[i].at >= post[0].at || pre[i].data[12:14] == "\x08\x00"):

@@ -1,4 +1,4 @@
-// Judge compares what pynfs has printed with a table of expected outcomes.
+// Judge compares the output of pynfs with a table of expected outcomes.
 package main
 
 import (
@@ -21,7 +21,7 @@ type rule struct {
 	met                            bool
 }
 
-// Outcomes of the table. "extra" is a test that is asked for by name and passes.
+// Outcomes of the table. "extra" is a test that is run by name and passes.
 var outcomes = []string{"fail", "warn", "unsupported", "omit", "extra"}
 
 func readTable(r io.Reader) (rules []*rule, err error) {
@@ -54,7 +54,7 @@ var (
 	codeLine   = regexp.MustCompile(`^(\w+) FLAGS: (.*)$`)
 )
 
-// words are the outcomes of the table for those of pynfs.
+// words maps the outcomes of pynfs to those of the table.
 var words = map[string]string{"PASS": "pass", "FAILURE": "fail", "WARNING": "warn", "UNSUPPORTED": "unsupported", "OMIT": "omit"}
 
 // inAll reads the output of --showcodesflags: the tests of the suite "all".
@@ -72,7 +72,7 @@ func inAll(r io.Reader) (map[string]bool, error) {
 	return all, s.Err()
 }
 
-// judge reads the output of pynfs. It reports what is not as expected.
+// judge reads the output of pynfs and reports unexpected outcomes.
 func judge(log io.Reader, minor string, rules []*rule, all map[string]bool) (counts map[string]int, wrong []string, err error) {
 	counts = map[string]int{}
 	seen := map[string]string{}
@@ -113,7 +113,7 @@ func judge(log io.Reader, minor string, rules []*rule, all map[string]bool) (cou
 			}
 		}
 		if !all[code] && !named && got == "omit" {
-			continue // nobody has asked for it
+			continue // it was not requested
 		}
 		counts[got]++
 		if by != nil && got == want {

@@ -44,7 +44,7 @@ func TestProvider(t *testing.T) {
 	verbstest.Run(t, options(t, rdma.Options{}))
 }
 
-// TestReadSinks has a registration for each Read, as iWARP hardware needs it.
+// TestReadSinks registers memory for each Read, as iWARP hardware requires.
 func TestReadSinks(t *testing.T) {
 	verbstest.Run(t, options(t, rdma.Options{ReadSinkPerRequest: true}))
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verbs/rdma"
 )
 
-// TestWindowInvalidate: with libibverbs a peer may close windows, and only
-// these.
+// TestWindowInvalidate: with libibverbs a peer may invalidate windows, and nothing else.
 func TestWindowInvalidate(t *testing.T) {
 	p := provider(rdma.Options{})(t)
 	defer p.Close()

@@ -1,4 +1,4 @@
-// Judge is what test/vm/run knows of replays:
+// Judge evaluates replays for test/vm/run:
 //
 //	judge sums TRUTH PLAN        the MD5 sums that files of a capture had, for md5sum -c;
 //	                             but those of files of which the capture, and so the
@@ -29,7 +29,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/verdict"
 )
 
-// enough is the share of replies that have to be same or equivalent, in percent.
+// enough is the percentage of replies that must be same or equivalent.
 const enough = 99
 
 var errBelow = errors.New("not as it should be")
@@ -74,8 +74,8 @@ func act(w io.Writer, what string, files ...string) error {
 	return fmt.Errorf("%q is not known", what)
 }
 
-// parts are the paths of files that were there before a capture and were not read
-// as a whole: what the rest of them held is not known.
+// parts are the paths of files from before a capture that were not read completely: the rest of
+// their content is unknown.
 func parts(name string) (map[string]bool, error) {
 	r, err := plan.Open(name, 0)
 	if err != nil {
@@ -104,7 +104,7 @@ func parts(name string) (map[string]bool, error) {
 	return out, nil
 }
 
-// sums writes lines that md5sum -c takes. Names are relative.
+// sums writes lines for md5sum -c. Names are relative.
 func sums(w io.Writer, b []byte, part map[string]bool) error {
 	out := bufio.NewWriter(w)
 	line := func(sum, path string) {
@@ -139,7 +139,7 @@ func sums(w io.Writer, b []byte, part map[string]bool) error {
 	return out.Flush()
 }
 
-// replayed is the part of a report.Report that counts here.
+// replayed is the part of a report.Report that is used here.
 type replayed struct {
 	Schema     string         `json:"schema"`
 	Stopped    string         `json:"stopped"`
@@ -163,7 +163,7 @@ type replayed struct {
 	SelfCheck *report.SelfCheck `json:"self_check"`
 }
 
-// line writes the counts.
+// line writes the counts in one line.
 func (r *replayed) line(w io.Writer) error {
 	good := r.Totals[verdict.Same.String()] + r.Totals[verdict.Equivalent.String()]
 	share := 0.0
@@ -203,8 +203,8 @@ func (r *replayed) line(w io.Writer) error {
 	return nil
 }
 
-// rest writes what was neither same nor equivalent, and why what was equivalent
-// was not the same.
+// rest writes the calls that were neither same nor equivalent, and the reasons of the equivalent
+// ones.
 func (r *replayed) rest(w io.Writer) error {
 	counts := map[string]int{}
 	for _, x := range r.Reasons {

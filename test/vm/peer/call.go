@@ -17,7 +17,7 @@ type caller struct {
 	transport.Requester
 }
 
-// rpc is a call under way.
+// rpc is a call in flight.
 type rpc struct {
 	nfsclient.Call
 	c *caller
@@ -69,7 +69,7 @@ func (c *caller) buffer(n int) []byte {
 	return b
 }
 
-// pattern fills b with words that tell file and offset.
+// pattern fills b with words that identify file and offset.
 func pattern(b []byte, seed uint64, name string) {
 	key := crc32.ChecksumIEEE(fmt.Appendf(nil, "%d/%s", seed, name))
 	var w [4]byte

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fsx does random operations on one file, in the way of the program of that
-// name: reads and writes at random places, through read(2) and write(2),
-// O_DIRECT and shared mappings, and truncations, beside a copy in memory that
-// each read is compared with. The first difference ends it.
+// fsx does random operations on one file, like the program of that name: reads and writes at
+// random places, through read(2) and write(2), O_DIRECT and shared mappings, and truncations.
+// Each read is compared with a copy in memory. The first difference ends it.
 func fsx(path string, seed uint64, ops int) error {
 	if path == "" {
 		return errors.New("which file?")
@@ -106,7 +105,7 @@ func (x *exerciser) step() error {
 	}
 }
 
-// fresh is data that no other write of the last time has had.
+// fresh is data that no other recent write has used.
 func (x *exerciser) fresh(b []byte) {
 	x.writes++
 	for i := range b {
@@ -114,7 +113,7 @@ func (x *exerciser) fresh(b []byte) {
 	}
 }
 
-// put does a write in the copy.
+// put applies a write to the copy.
 func (x *exerciser) put(at int, b []byte) {
 	if need := at + len(b); need > len(x.want) {
 		x.want = append(x.want, make([]byte, need-len(x.want))...)
@@ -134,7 +133,7 @@ func (x *exerciser) write() error {
 	return nil
 }
 
-// aligned is memory at a page, as O_DIRECT may want it.
+// aligned is page-aligned memory, as O_DIRECT may require.
 func aligned(n int) ([]byte, func(), error) {
 	b, err := unix.Mmap(-1, 0, max(n, page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -194,7 +193,7 @@ func (x *exerciser) truncate() error {
 	return err
 }
 
-// reopen drops what the client has cached, as far as NFS does so at open.
+// reopen drops what the client has cached, as far as NFS does at open.
 func (x *exerciser) reopen() error {
 	x.note("reopen", "")
 	if err := x.f.Close(); err != nil {

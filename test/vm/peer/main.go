@@ -99,7 +99,7 @@ func fatal(format string, args ...any) {
 	os.Exit(1)
 }
 
-// open makes the provider and says which.
+// open makes the provider and returns its name.
 func (o *options) open(ctx context.Context, p auto.Purpose) (verbs.Provider, error) {
 	v, r, err := auto.New(ctx, o.provider, p, auto.Options{})
 	fmt.Print(r)

@@ -18,7 +18,7 @@ type three struct {
 	ctx context.Context
 }
 
-// call makes a call; want is the status that it has to have.
+// call makes a call; want is the expected status.
 func (t *three) call(procedure uint32, args, res xdr.Message, want nfs3.Nfsstat3) error {
 	r := t.prepare(nfs3.NFS_PROGRAM, 3, procedure, args, nil, nil)
 	if a, ok := args.(*nfs3.READDIRPLUS3args); ok {
@@ -158,7 +158,7 @@ func (t *three) read(fh []byte, offset uint64, in, want []byte, eof bool) error 
 	return nil
 }
 
-// parallel keeps many calls under way.
+// parallel keeps many calls in flight.
 func (t *three) parallel(o *options, dir []byte, at string) error {
 	const size, count = 32 << 10, 48
 	fh, err := t.create(dir, "parallel")
@@ -286,12 +286,12 @@ func (t *three) directory(_ *options, dir []byte, _ string) error {
 	return nil
 }
 
-// refusals asks for what there is not.
+// refusals asks for objects that do not exist.
 func (t *three) refusals(_ *options, dir []byte, _ string) error {
 	if err := t.call(nfs3.NFSPROC3_LOOKUP, &nfs3.LOOKUP3args{What: where(dir, "nothing")}, &nfs3.LOOKUP3res{}, nfs3.NFS3ERR_NOENT); err != nil {
 		return err
 	}
-	// Room for data, and an error instead.
+	// Room for data, but an error is returned.
 	room := t.buffer(65536)
 	r := t.prepare(nfs3.NFS_PROGRAM, 3, nfs3.NFSPROC3_READ, &nfs3.READ3args{File: handle(dir), Count: 65536}, nil, room)
 	var res nfs3.READ3res

@@ -53,7 +53,7 @@ func (t *four) compound(data, room []byte, ops ...nfs4.Op) (*rpc, *nfs4.Compound
 	return r, res, nil
 }
 
-// must is compound for what has to succeed.
+// must is compound for operations that must succeed.
 func (t *four) must(data, room []byte, ops ...nfs4.Op) (*rpc, *nfs4.CompoundRes, error) {
 	r, res, err := t.compound(data, room, ops...)
 	if err == nil && res.Status != nfs4.NFS4_OK {
@@ -106,7 +106,7 @@ func mode(m uint32) nfs4.Fattr4 {
 	return a.Fattr4()
 }
 
-// nfs4 does one of everything in a session.
+// nfs4 does each kind of operation once in a session.
 func nfs4Run(ctx context.Context, o *options, c *caller) error {
 	t := &four{caller: c, ctx: ctx, minor: uint32(o.minor)}
 	if err := t.open(o); err != nil {
@@ -196,8 +196,8 @@ func (t *four) names(dir []byte) error {
 	if _, _, err := t.must(nil, nil, putfh(dir), op(nfs4.OP_CREATE, link)); err != nil {
 		return err
 	}
-	// The reply comes in a Reply chunk. No Write chunk is offered: Linux 6.12
-	// puts the length of the link into it, too, and takes it out of the reply.
+	// The reply comes in a Reply chunk. No Write chunk is offered: Linux 6.12 would put the
+	// length of the link into it, too, and omit it from the reply.
 	r, res, err := t.must(nil, nil, putfh(dir), op(nfs4.OP_LOOKUP, &nfs4.LOOKUP4args{Objname: []byte("link")}), op(nfs4.OP_READLINK, nil))
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/transport"
 )
 
-// Params are what callbacks of a session look like.
+// Params are the parameters of a session's callbacks.
 type Params struct {
 	Program uint32
 	Cred    oncrpc.Auth
@@ -48,8 +48,8 @@ const (
 // MaxReply is the largest reply that a client may send, in bytes.
 const MaxReply = 4096
 
-// attempt sends a callback once. The error is that of the way to the client, not the
-// client's.
+// attempt sends a callback once. The error comes from the path to the client, not from the
+// client.
 func (c *Channel) attempt(r *request) (*nfs4.CbCompoundRes, error) {
 	c.mu.Lock()
 	s, to := c.path()
@@ -81,8 +81,8 @@ func (c *Channel) attempt(r *request) (*nfs4.CbCompoundRes, error) {
 }
 
 // inSession sends a callback in slot 0 of a session. Only Channel.run does, one at a
-// time. A call without a reply may have been executed or not: what the client says to
-// the next one tells (RFC 8881, section 2.10.6.1).
+// time. A call without a reply may or may not have been executed: the client's answer to the next
+// one shows it (RFC 8881, section 2.10.6.1).
 func (c *Channel) inSession(s *session, to transport.Requester, r *request) (*nfs4.CbCompoundRes, error) {
 	for range 3 {
 		seq := &nfs4.CB_SEQUENCE4args{CsaSessionid: s.id, CsaSequenceid: s.seq + 1}

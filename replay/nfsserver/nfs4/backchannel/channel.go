@@ -18,12 +18,11 @@ import (
 type Options struct {
 	// Timeout is how long a client may take for a callback: 9 s, a tenth of a lease.
 	Timeout time.Duration
-	// Handle appends the bytes of a filehandle as clients know it.
+	// Handle appends the bytes of a filehandle as sent to clients.
 	Handle func(b []byte, key state.Key) []byte
 	// Dial connects to clients of NFSv4.0; nil if callbacks are not sent to these.
 	Dial Dial
-	// Up is called when callbacks reach a client that they did not reach before. It
-	// may call the Channel.
+	// Up is called when callbacks begin to reach a client. It may call the Channel.
 	Up func(c *Channel)
 }
 
@@ -52,7 +51,7 @@ func New(opt Options) *Manager {
 	return m
 }
 
-// Close ends all callbacks and waits for their ends.
+// Close ends all callbacks and waits for them.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -76,15 +75,15 @@ func (m *Manager) Go(f func()) bool {
 	return true
 }
 
-// Idle reports whether no callback is under way.
+// Idle reports whether no callback is in progress.
 func (m *Manager) Idle() bool { return m.running.Load() == 0 }
 
 const (
 	// A queue holds at most this many callbacks besides recalls, of which there are
 	// no more than delegations.
 	maxQueued = 64
-	// A recall that the client does not understand, since it has not seen the reply to
-	// its OPEN yet, is sent so many times, a second apart.
+	// How often a recall is sent, a second apart, that the client does not understand because it
+	// has not yet seen the reply to its OPEN.
 	maxTries = 5
 	// Of the connections of a session, the latest are used.
 	maxConns = 8
@@ -109,7 +108,7 @@ type Channel struct {
 	closed   bool
 	running  bool
 	queue    []*request
-	recalls  map[[12]byte]struct{} // those that wait or are under way, by stateid
+	recalls  map[[12]byte]struct{} // those that wait or are in progress, by stateid
 	sessions []*session            // the latest last
 	minor    uint32
 	target   *target // NFSv4.0
@@ -144,8 +143,7 @@ type conn struct {
 	r  transport.Requester
 }
 
-// NewChannel returns a Channel to a client of NFSv4.1 and later. It reaches nobody
-// before Bind.
+// NewChannel returns a Channel to a client of NFSv4.1 and later. It cannot be used before Bind.
 func (m *Manager) NewChannel() *Channel { return &Channel{m: m} }
 
 // Up implements state.Caller.
@@ -199,8 +197,8 @@ func (c *Channel) session(id state.SessionID) *session {
 	return nil
 }
 
-// Bind adds a connection to a session's backchannel, and finds out whether callbacks
-// arrive. Connections are told apart by id.
+// Bind adds a connection to a session's backchannel, and finds out whether callbacks arrive. The
+// id identifies the connection.
 func (c *Channel) Bind(s state.SessionID, id uint64, r transport.Requester) {
 	c.mu.Lock()
 	x := c.session(s)
@@ -217,7 +215,7 @@ func (c *Channel) Bind(s state.SessionID, id uint64, r transport.Requester) {
 	c.Probe()
 }
 
-// Change changes what callbacks of a session look like (BACKCHANNEL_CTL).
+// Change changes the parameters of a session's callbacks (BACKCHANNEL_CTL).
 func (c *Channel) Change(s state.SessionID, p Params) {
 	c.mu.Lock()
 	if x := c.session(s); x != nil {
@@ -283,8 +281,8 @@ func (c *Channel) Recall(id nfs4.Stateid4, key state.Key) {
 	}
 }
 
-// GetAttr asks for the change attribute and the size of a file that only the client
-// knows. done is called once, with an error or the attributes.
+// GetAttr asks for the change attribute and the size of a file, which only the client knows. done
+// is called once, with an error or the attributes.
 func (c *Channel) GetAttr(key state.Key, done func(change, size uint64, err error)) {
 	a := &nfs4.CB_GETATTR4args{Fh: c.m.opt.Handle(nil, key)}
 	a.AttrRequest.Bitmap4 = nfs4.NewBitmap4(nfs4.FATTR4_CHANGE, nfs4.FATTR4_SIZE)
@@ -343,7 +341,7 @@ func (c *Channel) submit(r *request, always bool) {
 	}
 }
 
-// run works the queue off.
+// run sends what is in the queue.
 func (c *Channel) run() {
 	for {
 		c.mu.Lock()
@@ -360,7 +358,7 @@ func (c *Channel) run() {
 	}
 }
 
-// one sends a callback and sees to its end.
+// one sends a callback and handles its outcome.
 func (c *Channel) one(r *request) {
 	res, err := c.attempt(r)
 	if err != nil && c.m.ctx.Err() == nil {
@@ -387,7 +385,7 @@ func (c *Channel) one(r *request) {
 	}
 }
 
-// again reports whether a recall has come before the client knew the delegation.
+// again reports whether a recall arrived before the client knew the delegation.
 func again(res *nfs4.CbCompoundRes) bool {
 	switch res.Status {
 	case nfs4.NFS4ERR_BAD_STATEID, nfs4.NFS4ERR_BADHANDLE, nfs4.NFS4ERR_DELAY:

@@ -96,7 +96,7 @@ func idle(t *testing.T, m *Manager) {
 
 func recallOf(n byte) nfs4.Stateid4 { return nfs4.Stateid4{Seqid: 1, Other: [12]byte{n}} }
 
-// The slot stays in step with the client's, whatever is lost.
+// The slot stays in sync with the client's, whatever is lost.
 func TestSlot(t *testing.T) {
 	m := New(Options{Handle: handle})
 	defer m.Close()
@@ -158,8 +158,8 @@ func TestSlot(t *testing.T) {
 	}
 }
 
-// A recall that waits is not queued twice, and no queue grows without an end, though a
-// client goes up and down as it likes.
+// A waiting recall is not queued twice, and no queue grows without bound, however often a
+// client's connections come and go.
 func TestQueues(t *testing.T) {
 	block := make(chan struct{})
 	m := New(Options{Handle: handle, Timeout: time.Minute})
@@ -281,7 +281,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzLocation takes addresses of a hostile client: at most the own one is accepted.
+// FuzzLocation takes addresses of a hostile client: at most the client's own one is accepted.
 func FuzzLocation(f *testing.F) {
 	f.Add("tcp", "192.0.2.1.8.1")
 	f.Add("tcp6", "2001:db8::1.8.1")

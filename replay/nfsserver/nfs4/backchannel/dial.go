@@ -27,8 +27,8 @@ type target struct {
 
 // NewChannel0 returns a Channel to a client of NFSv4.0 that has called from an address.
 // It returns nil if callbacks are impossible or not allowed: over other transports than
-// TCP, to another address than that which the client called from, and to privileged
-// ports. A client may not make the server connect to others.
+// TCP, to an address other than the client's, and to privileged ports. A client may not make the
+// server connect to others.
 func (m *Manager) NewChannel0(from netip.Addr, cb *nfs4.CbClient4, ident uint32) *Channel {
 	at, ok := location(&cb.CbLocation)
 	if !ok || m.opt.Dial == nil || at.Addr() != from.Unmap().WithZone("") || at.Port() < 1024 {
@@ -76,7 +76,7 @@ func location(n *nfs4.Netaddr4) (at netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), true
 }
 
-// connect returns the connection, made anew if there is none.
+// connect returns the connection, and makes one if there is none.
 func (t *target) connect(ctx context.Context, timeout time.Duration) (transport.Requester, error) {
 	t.mu.Lock()
 	r := t.r

@@ -3,7 +3,6 @@
 // for NFSv4.0, on a TCP connection to the address that the client gave (RFC 7530,
 // section 16.33).
 //
-// Nobody waits for a client but those who call it: each Channel has a queue of its own,
-// which a goroutine works off while there is something in it. Every call has a timeout,
-// and every queue an end.
+// Only callers of a client wait for it: each Channel has its own queue, served by a goroutine
+// while there is something in it. Every call has a timeout, and every queue a limit.
 package backchannel

@@ -40,7 +40,7 @@ type Client struct {
 	charged    int       // of Limits.StateBytes
 	searched   time.Time // for owners that hold nothing
 
-	caller      Caller       // nil: callbacks do not reach it
+	caller      Caller       // nil: no callbacks
 	delegations atomic.Int32 // that it has
 	revoked     atomic.Int32 // delegations that it has lost and not freed
 	remembered  atomic.Bool  // in stable storage
@@ -104,11 +104,10 @@ func (t *Table) newClient(minor bool, owner []byte, verifier [8]byte, w Who, cal
 	return c
 }
 
-// makeRoom makes room for one more record of a source. What has run out goes
-// first, then what its client can make again without a loss: records that are
-// not confirmed, and records that hold neither opens nor locks, those that were
-// silent for longest first. They are those of the source itself, unless it has
-// none: then of the source that has most. Nobody loses opens or locks.
+// makeRoom makes room for one more record of a source. Expired records go first, then those that
+// their clients can make again without a loss: unconfirmed records, and records without opens and
+// locks, the longest silent first. They are the source's own, or, if it has none, those of the
+// source with the most. Nobody loses opens or locks.
 func (t *Table) makeRoom(from Source) bool {
 	now := t.now()
 	switch {
@@ -134,13 +133,11 @@ func (t *Table) makeRoom(from Source) bool {
 	return false
 }
 
-// fullFor is how long a source that was found to have no room is not searched
-// for some again.
+// fullFor is how long a source without room is not searched again.
 const fullFor = 100 * time.Millisecond
 
-// evict drops at most n records of a source that hold neither opens nor locks, but
-// not spare; of those with sessions only if these are what is wanted. It returns
-// how many.
+// evict drops at most n records of a source that hold neither opens nor locks, except spare; if
+// sessions is set, only those with sessions. It returns how many.
 func (t *Table) evict(from Source, spare *Client, sessions bool, n int) int {
 	var idle []*Client
 	for _, c := range t.clients {
@@ -164,7 +161,7 @@ func (t *Table) evict(from Source, spare *Client, sessions bool, n int) int {
 	return len(idle)
 }
 
-// charge counts n bytes of a client's state, if its source may have them.
+// charge counts n bytes of a client's state, if its source has room for them.
 func (t *Table) charge(c *Client, n int) bool {
 	if !t.memory.take(c.source, n) && (!t.glean() || c.gone || !t.memory.take(c.source, n)) {
 		return false
@@ -173,7 +170,7 @@ func (t *Table) charge(c *Client, n int) bool {
 	return true
 }
 
-// glean drops the clients whose lease has run out, for their room; once a second at most.
+// glean drops clients whose lease has run out, to make room; at most once a second.
 func (t *Table) glean() bool {
 	now := t.now()
 	if t.courtesy == 0 || now.Sub(t.gleaned).Abs() < time.Second {
@@ -232,7 +229,7 @@ func (t *Table) destroy(c *Client) {
 		if i.confirmed == c {
 			i.confirmed = nil
 			if u := i.unconfirmed; u != nil && u.id == c.id {
-				// It was to change the callback of c.
+				// It was meant to change the callback of c.
 				u.gone = true
 				t.records.give(u.source, 1)
 				i.unconfirmed = nil
@@ -252,15 +249,15 @@ func (t *Table) destroy(c *Client) {
 
 func (t *Table) renew(c *Client) { c.renewed.Store(t.now().UnixNano()) }
 
-// expired reports whether a lease has run out. It does not while a COMPOUND of
-// the client is under way (RFC 8881, section 8.3).
+// expired reports whether a lease has run out. It does not run out while a COMPOUND of the client
+// is executed (RFC 8881, section 8.3).
 func (t *Table) expired(c *Client, now time.Time) bool {
 	return c.busy.Load() == 0 && now.UnixNano()-c.renewed.Load() > int64(t.lease)
 }
 
-// reap drops the clients whose lease has run out, those that hold something after
-// courtesy. If owners is set, it also drops owners that have held nothing for so long,
-// which are kept for repeated requests.
+// reap drops clients whose lease has run out; those that hold state only after courtesy. If
+// owners is set, it also drops owners that have held nothing for that long, which are kept for
+// repeated requests.
 func (t *Table) reap(owners bool, courtesy time.Duration) {
 	now := t.now()
 	for _, c := range t.clients {
@@ -275,8 +272,8 @@ func (t *Table) reap(owners bool, courtesy time.Duration) {
 	}
 }
 
-// revokeOverdue takes the delegations of a client away that it has not returned within
-// a lease of their recall.
+// revokeOverdue revokes the delegations that a client has not returned within a lease of their
+// recall.
 func (t *Table) revokeOverdue(c *Client, now time.Time) {
 	if c.delegations.Load() == 0 {
 		return
@@ -289,7 +286,7 @@ func (t *Table) revokeOverdue(c *Client, now time.Time) {
 }
 
 // Reap drops what belongs to clients that have been silent for longer than a
-// lease, or after Options.Courtesy. It is to be called from time to time.
+// lease, or after Options.Courtesy. It must be called from time to time.
 func (t *Table) Reap() {
 	t.mu.Lock()
 	t.reap(true, t.courtesy)
@@ -300,7 +297,7 @@ func (t *Table) Reap() {
 }
 
 // client finds a confirmed record by its ID: NFS4ERR_STALE_CLIENTID for one of
-// another instance, NFS4ERR_EXPIRED for one that is not known any more.
+// another instance, NFS4ERR_EXPIRED for one that is no longer known.
 func (t *Table) client(id uint64) (*Client, Status) {
 	switch c := t.lookup(id); {
 	case c != nil && c.confirmed:

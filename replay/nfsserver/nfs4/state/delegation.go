@@ -6,20 +6,20 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 )
 
-// delegation is a file that is a client's to open, read, lock and, with write, change
-// without asking (RFC 8881, section 10.4). A file has either read delegations of any
-// number of clients or one write delegation.
+// delegation lets a client open, read, lock and, with write, change a file without asking (RFC
+// 8881, section 10.4). A file has either read delegations of any number of clients or one write
+// delegation.
 type delegation struct {
 	*state
 	file      *file
 	principal Principal
 	write     bool
 	access    uint32 // of the OPEN that it came with
-	// change and size are those of the file when a write delegation was given: how the
-	// client tells that it has changed the file since (section 10.4.3).
+	// change and size are those of the file when a write delegation was given; from them the
+	// server sees that the client has changed the file since (section 10.4.3).
 	change, size uint64
 	recalled     time.Time // zero: not yet
-	revoked      bool      // it is in no file any more, and waits for FREE_STATEID
+	revoked      bool      // no longer attached to a file, waits for FREE_STATEID
 }
 
 // Caller reaches a client by callbacks. Its methods neither wait nor call the Table.
@@ -28,14 +28,14 @@ type Caller interface {
 	// Before the first one, neither holds.
 	Up() bool
 	Down() bool
-	// Recall asks for a delegation back, again and again if need be.
+	// Recall asks for a delegation back, repeatedly if necessary.
 	Recall(id nfs4.Stateid4, key Key)
 	// Unbind ends the use of a session.
 	Unbind(id SessionID)
 	Close()
 }
 
-// recall is a CB_RECALL that is to be sent when mu is free.
+// recall is a CB_RECALL that is sent when mu is free.
 type recall struct {
 	to  Caller
 	id  nfs4.Stateid4
@@ -58,9 +58,9 @@ const (
 type Grant struct {
 	Stateid nfs4.Stateid4
 	Type    nfs4.OpenDelegationType4 // NONE, READ or WRITE
-	Recall  bool                     // the client is to give it back at once
-	// Contended says, of none, that others use the file: otherwise the server lacks the
-	// means.
+	Recall  bool                     // the client must return it at once
+	// Contended: none was given because others use the file; otherwise the server lacks
+	// resources.
 	Contended bool
 }
 
@@ -72,10 +72,9 @@ func (t *Table) cell(k Key) uint32 {
 	return uint32(h >> 55)
 }
 
-// BeginChange says whether a client, nil for one that has no record here, may use a
-// file that is not open for it: NFS4ERR_DELAY while others have delegations that forbid
-// it, which are recalled. If it answers NFS4_OK to a change, EndChange has to follow;
-// no delegation is given meanwhile.
+// BeginChange checks whether a client, nil for one without a record here, may use a file that it
+// has not opened: NFS4ERR_DELAY while others have conflicting delegations, which are recalled. If
+// it returns NFS4_OK for a change, EndChange must follow; no delegation is given meanwhile.
 func (t *Table) BeginChange(by *Client, key Key, write bool) Status {
 	if write {
 		t.changing[t.cell(key)].Add(1)
@@ -89,7 +88,7 @@ func (t *Table) BeginChange(by *Client, key Key, write bool) Status {
 	return nfs4.NFS4ERR_DELAY
 }
 
-// EndChange ends what BeginChange has begun with write.
+// EndChange ends a change begun with BeginChange.
 func (t *Table) EndChange(key Key) { t.changing[t.cell(key)].Add(-1) }
 
 func (t *Table) mayUse(by *Client, key Key, write bool) bool {
@@ -106,8 +105,8 @@ func (t *Table) mayUse(by *Client, key Key, write bool) bool {
 	return f == nil || !t.recallFrom(by, f, write)
 }
 
-// delegatedTo reports whether a client other than by has a delegation that forbids to
-// read or to write the file.
+// delegatedTo reports whether a client other than by has a delegation that conflicts with reading
+// or writing the file.
 func (f *file) delegatedTo(by *Client, write bool) bool {
 	for d := range f.delegations {
 		if d.client != by && (write || d.write) {
@@ -117,9 +116,9 @@ func (f *file) delegatedTo(by *Client, write bool) bool {
 	return false
 }
 
-// recallFrom recalls the delegations of all but by that forbid to read or to write a
-// file. It reports whether any is left: those of clients whose lease has run out, and
-// those that are not returned within a lease, are taken away.
+// recallFrom recalls the delegations of all clients except by that conflict with reading or
+// writing a file. It reports whether any is left: those of clients whose lease has run out, and
+// those not returned within a lease, are revoked.
 func (t *Table) recallFrom(by *Client, f *file, write bool) (left bool) {
 	now := t.now()
 	for d := range f.delegations {
@@ -152,8 +151,8 @@ func (t *Table) recallOne(d *delegation, now time.Time) {
 	}
 }
 
-// revoke takes a delegation away that the client does not return. Since NFSv4.1 its
-// stateid is kept, for the client to see, until FREE_STATEID (RFC 8881, section 10.4.6).
+// revoke revokes a delegation that the client does not return. Since NFSv4.1 its stateid is kept,
+// so that the client learns of it, until FREE_STATEID (RFC 8881, section 10.4.6).
 func (t *Table) revoke(d *delegation) {
 	if !d.client.minor {
 		t.dropDelegation(d)
@@ -164,7 +163,7 @@ func (t *Table) revoke(d *delegation) {
 	d.client.revoked.Add(1)
 }
 
-// undelegate takes a delegation from its file.
+// undelegate removes a delegation from its file.
 func (t *Table) undelegate(d *delegation) {
 	f := d.file
 	delete(f.delegations, d)
@@ -185,11 +184,10 @@ func (t *Table) dropDelegation(d *delegation) {
 	t.delegationShares.give(d.client.source, 1)
 }
 
-// Delegate gives the client whose turn it is a delegation of a file that it has just
-// opened, if nothing is against it. The policy is that of Linux: callbacks reach the
-// client, no other client has the file open for writing (for a write delegation: at
-// all), and it was not recalled within the last half minute. change and size are those
-// of the file.
+// Delegate gives the client whose turn it is a delegation of a file that it has just opened, if
+// the policy allows it. The policy is that of Linux: callbacks reach the client, no other client
+// has the file open for writing (for a write delegation: at all), and it was not recalled within
+// the last half minute. change and size are those of the file.
 func (t *Table) Delegate(turn Turn, key Key, access uint32, want Want, change, size uint64) Grant {
 	t.mu.Lock()
 	defer t.unlock()
@@ -201,7 +199,7 @@ func (t *Table) Delegate(turn Turn, key Key, access uint32, want Want, change, s
 	case want == WantNone, c.gone, o.gone, !o.confirmed, f == nil, t.InGrace(), c.caller == nil, !c.caller.Up():
 		return none
 	case want == WantRead && write:
-		return none // it would be of no use for what was opened
+		return none // it would be of no use for this open
 	case f.openForOthers(c, write), len(f.delegations) > 0 && (write || f.delegatedTo(nil, false)),
 		t.contended.has(t.cell2(key), t.now()):
 		none.Contended = true
@@ -216,7 +214,7 @@ func (t *Table) Delegate(turn Turn, key Key, access uint32, want Want, change, s
 	if d == nil {
 		return none
 	}
-	// From here on BeginChange sees it. What was begun before goes on.
+	// From here on BeginChange sees it. Changes begun earlier continue.
 	if t.changing[t.cell(key)].Load() != 0 {
 		t.dropDelegation(d)
 		none.Contended = true
@@ -234,8 +232,8 @@ func (d *delegation) grant() Grant {
 	return g
 }
 
-// openForOthers reports whether another client than c has the file open for writing,
-// or, if all is set, at all.
+// openForOthers reports whether a client other than c has the file open for writing, or, if all
+// is set, at all.
 func (f *file) openForOthers(c *Client, all bool) bool {
 	if !all && f.accesses[1] == 0 {
 		return false
@@ -270,8 +268,8 @@ func (t *Table) newDelegation(c *Client, f *file, p Principal, write bool) *dele
 	return d
 }
 
-// Reclaim gives a client the delegation back that it had before a restart, in the grace
-// period (CLAIM_PREVIOUS). It is recalled at once if callbacks do not reach the client.
+// Reclaim gives a client back the delegation that it had before a restart, in the grace period
+// (CLAIM_PREVIOUS). It is recalled at once if callbacks do not reach the client.
 func (t *Table) Reclaim(turn Turn, key Key, access uint32, kind nfs4.OpenDelegationType4, change, size uint64) Grant {
 	none := Grant{Type: nfs4.OPEN_DELEGATE_NONE}
 	write := kind == nfs4.OPEN_DELEGATE_WRITE
@@ -337,8 +335,8 @@ func (t *Table) ReturnDelegation(c *Client, s *nfs4.Stateid4, key Key, p Princip
 	return nfs4.NFS4_OK
 }
 
-// FromDelegation says whether the client whose turn it is may open a file by its
-// delegation (CLAIM_DELEGATE_CUR, CLAIM_DELEG_CUR_FH).
+// FromDelegation checks whether the client whose turn it is may open a file by its delegation
+// (CLAIM_DELEGATE_CUR, CLAIM_DELEG_CUR_FH).
 func (t *Table) FromDelegation(turn Turn, s *nfs4.Stateid4, key Key, access uint32) Status {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -358,14 +356,14 @@ func (t *Table) FromDelegation(turn Turn, s *nfs4.Stateid4, key Key, access uint
 	return nfs4.NFS4_OK
 }
 
-// Written is a file that a client may have changed, and only it knows.
+// Written is a file that a client with a write delegation may have changed.
 type Written struct {
 	Caller       Caller
 	Key          Key
 	Change, Size uint64 // when the delegation was given
 }
 
-// WrittenBy finds the client that has a write delegation of a file, if that is not by.
+// WrittenBy finds the client, other than by, that has a write delegation of a file.
 func (t *Table) WrittenBy(by *Client, key Key) (w Written, found bool) {
 	if t.delegated.Load() == 0 {
 		return w, false
@@ -397,8 +395,8 @@ func (t *Table) Owner(s *nfs4.Stateid4) *Client {
 	return nil
 }
 
-// CallerOf is how callbacks reach the client of a session, or one with a client ID;
-// nil if there is none.
+// CallerOf is the Caller of the client of a session, or of the one with a client ID; nil if there
+// is none.
 func (t *Table) CallerOf(id uint64) Caller {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -416,7 +414,7 @@ func (t *Table) SessionCaller(id SessionID) Caller {
 	return nil
 }
 
-// RecallAgain sends what was recalled from a client again: callbacks reach it anew.
+// RecallAgain repeats a client's recalls, because callbacks reach it again.
 func (t *Table) RecallAgain(to Caller) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -444,8 +442,8 @@ func (c *Client) flags() (f uint32) {
 }
 
 // contention remembers, for half a minute to a minute, files whose delegations were
-// recalled: it is of fixed size, and may take others for one of them (a Bloom filter,
-// as in Linux).
+// recalled: it has a fixed size, and may mistake others for one of them (a Bloom filter, as in
+// Linux).
 type contention struct {
 	bits   [2][64]uint64
 	newest int

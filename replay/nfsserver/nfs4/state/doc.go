@@ -1,15 +1,12 @@
-// Package state keeps what an NFSv4 server remembers of its clients: client
-// records, sessions with their slots, open files with share reservations,
-// byte-range locks, the stateids that stand for them, and leases. It serves
-// NFSv4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862) alike and knows nothing
-// of files but a key, nor of the way messages travel.
+// Package state keeps what an NFSv4 server remembers about its clients: client records, sessions
+// with their slots, open files with share reservations, byte-range locks, the stateids that stand
+// for them, and leases. It serves NFSv4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862) alike and
+// knows only the keys of files, and nothing about transports.
 //
 // Every count that a client can drive up has a limit (Limits), and what all
-// clients share has one for each source (shares). What a client holds goes when
-// its lease has run out: at the latest when another client wants what it holds or the room
-// that it takes, or when Table.Reap is called after Options.Courtesy. Nobody loses opens
-// or locks sooner.
+// clients share has one for each source (shares). A client whose lease has run out loses its
+// state when it conflicts with another client, when its room is needed, or when Table.Reap is
+// called after Options.Courtesy. Nobody loses opens or locks sooner.
 //
-// State belongs to the principal that has made it. Others get no further with its
-// stateids than without.
+// State belongs to the principal that created it. Its stateids give others no additional access.
 package state

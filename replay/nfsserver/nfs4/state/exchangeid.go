@@ -9,8 +9,8 @@ const exchangeFlags = nfs4.EXCHGID4_FLAG_SUPP_MOVED_REFER | nfs4.EXCHGID4_FLAG_S
 	nfs4.EXCHGID4_FLAG_UPD_CONFIRMED_REC_A
 
 // ExchangeID is EXCHANGE_ID. The numbers refer to the table of cases in RFC
-// 8881, section 18.35.4. seq is what the client's next CREATE_SESSION has to
-// carry. caller makes what reaches a new client.
+// 8881, section 18.35.4. seq is what the client's next CREATE_SESSION must carry. caller makes
+// the Caller of a new client.
 func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, caller func() Caller) (id uint64, seq uint32, confirmed bool, st Status) {
 	if flags&^exchangeFlags != 0 {
 		return 0, 0, false, nfs4.NFS4ERR_INVAL
@@ -56,8 +56,8 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, 
 			t.renew(conf)
 			return conf.id, conf.createSeq + 1, true, nfs4.NFS4_OK
 		}
-		// 5: the client has restarted. What it held goes when CREATE_SESSION
-		// confirms the new record.
+		// 5: the client has restarted. Its state is dropped when CREATE_SESSION confirms the new
+		// record.
 	}
 	if known := t.byOwner1[string(owner)]; known != nil && known.unconfirmed != nil {
 		t.destroy(known.unconfirmed) // 4
@@ -69,8 +69,7 @@ func (t *Table) ExchangeID(owner []byte, verifier [8]byte, flags uint32, w Who, 
 	return c.id, c.createSeq + 1, false, nfs4.NFS4_OK
 }
 
-// DestroyClientID is DESTROY_CLIENTID, which only who has made the client ID may
-// send.
+// DestroyClientID is DESTROY_CLIENTID, which only the creator of the client ID may send.
 func (t *Table) DestroyClientID(id uint64, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()

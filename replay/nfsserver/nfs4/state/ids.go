@@ -7,11 +7,10 @@ import (
 	"encoding/binary"
 )
 
-// ids makes the numbers that clients present to get at what they hold. Half of
-// each is random, the other half a keyed checksum of it. So they cannot be
-// guessed, and a number that this instance of the server has given out is told
-// from any other without remembering it (RFC 7530, section 9.1.4: STALE,
-// EXPIRED and BAD_STATEID are to be told apart).
+// ids makes the numbers by which clients name their state. Half of each is random, the other half
+// a keyed checksum of it. So they cannot be guessed, and a number given out by this instance of
+// the server can be recognised without remembering it (RFC 7530, section 9.1.4 demands different
+// answers: STALE, EXPIRED and BAD_STATEID).
 type ids struct{ block cipher.Block }
 
 func newIDs() ids {
@@ -27,7 +26,7 @@ const (
 	sumState
 )
 
-// sum is the checksum: one block of AES over a message of fixed length, cut off.
+// sum is the checksum: one block of AES over a message of fixed length, truncated.
 func (i ids) sum(what byte, a, b uint32) uint32 {
 	var m [aes.BlockSize]byte
 	m[0] = what
@@ -37,7 +36,7 @@ func (i ids) sum(what byte, a, b uint32) uint32 {
 	return binary.BigEndian.Uint32(m[:])
 }
 
-// client is the client ID with that random half.
+// client is the client ID with the given random half.
 func (i ids) client(tag uint32) uint64 { return uint64(tag)<<32 | uint64(i.sum(sumClient, tag, 0)) }
 
 // madeClient reports whether the client ID was made by this instance.

@@ -11,7 +11,7 @@ type lockState struct {
 }
 
 // BeginLock starts a LOCK: in NFSv4.0 it takes its turn among the requests of
-// the open owner, or of the lock owner if that is known already.
+// the open owner, or of the lock owner if that is already known.
 func (t *Table) BeginLock(c *Client, a *nfs4.LOCK4args, p Principal) (Turn, *Replay, Status) {
 	if a.Locker.NewLockOwner {
 		n := &a.Locker.OpenOwner
@@ -82,7 +82,7 @@ func (t *Table) Lock(c *Client, a *nfs4.LOCK4args, key Key, p Principal, denied 
 		*denied = deny(h)
 		return id, nfs4.NFS4ERR_DENIED
 	}
-	// A range may cut another one in two, so that there are two more.
+	// A range may split another one, which makes two more.
 	if o.client.ranges+1 >= t.limits.Ranges || len(f.locks.held)+1 >= t.limits.FileRanges || t.memory.room(o.client.source) < 2*rangeCost {
 		return id, resource(c == nil)
 	}
@@ -125,8 +125,7 @@ func (t *Table) lockState(c *Client, o *open, n *nfs4.OpenToLockOwner4) (*lockSt
 		return nil, resource(c == nil)
 	}
 	if c == nil {
-		// The open owner's seqid has put this request in order. That of the
-		// lock owner starts here.
+		// The open owner's seqid has ordered this request. The lock owner's seqid starts here.
 		if !lo.mu.TryLock() {
 			return nil, nfs4.NFS4ERR_DELAY // another request of it is under way
 		}
@@ -208,7 +207,7 @@ func (t *Table) TestLock(c *Client, a *nfs4.LOCKT4args, key Key, denied *nfs4.LO
 	return nfs4.NFS4ERR_DENIED
 }
 
-// Unlock is LOCKU. A range that is not locked is unlocked all the same.
+// Unlock is LOCKU. Unlocking a range that is not locked is no error.
 func (t *Table) Unlock(c *Client, a *nfs4.LOCKU4args, key Key, p Principal) (id nfs4.Stateid4, st Status) {
 	_, ok := writes(a.Locktype)
 	r, fine := MakeRange(a.Offset, a.Length)

@@ -168,8 +168,8 @@ func sessionArgs(id uint64, seq uint32) *nfs4.CREATE_SESSION4args {
 	return &nfs4.CREATE_SESSION4args{CsaClientid: id, CsaSequence: seq, CsaForeChanAttrs: a, CsaBackChanAttrs: a}
 }
 
-// The model of share reservations: for each owner and file, the list of what it
-// asked for since its last CLOSE.
+// The model of share reservations: for each owner and file, the list of its requests since its
+// last CLOSE.
 type shareModel map[string][][2]uint32
 
 func (m shareModel) union(key string) (a, d uint32) {
@@ -280,7 +280,7 @@ func TestSharesModel(t *testing.T) {
 			delete(m, mine)
 			delete(sids, mine)
 		default:
-			// I/O by the stateid, and by none.
+			// I/O with the stateid, and without one.
 			a, _ := m.union(mine)
 			if isOpen {
 				if _, st := tb.CheckIO(c, &sid, key, true, 1); (st == nfs4.NFS4_OK) != (a&2 != 0) {

@@ -34,8 +34,8 @@ func (f *file) count(access, deny uint32, n int) {
 	}
 }
 
-// conflicts reports whether an open forbids access or deny. That the open may
-// be of the same owner is no exception (RFC 8881, section 9.7).
+// conflicts reports whether an open forbids access or deny. An open of the same owner is no
+// exception (RFC 8881, section 9.7).
 func (f *file) conflicts(access, deny uint32) bool {
 	for i := range f.accesses {
 		if access>>i&1 != 0 && f.denies[i] > 0 || deny>>i&1 != 0 && f.accesses[i] > 0 {
@@ -45,8 +45,8 @@ func (f *file) conflicts(access, deny uint32) bool {
 	return false
 }
 
-// BeginOpen starts an OPEN. c is the client of the session; for NFSv4.0 it is
-// nil and the owner's client ID counts.
+// BeginOpen starts an OPEN. c is the client of the session; for NFSv4.0 it is nil and the owner's
+// client ID is used.
 func (t *Table) BeginOpen(c *Client, who *nfs4.StateOwner4, seqid uint32, p Principal) (turn Turn, replay *Replay, st Status) {
 	t.mu.Lock()
 	zero := c == nil
@@ -66,8 +66,7 @@ func (t *Table) BeginOpen(c *Client, who *nfs4.StateOwner4, seqid uint32, p Prin
 	}
 	o := t.openOwner(c, who.Owner, p)
 	if o != nil && zero && !o.confirmed {
-		// Nobody has confirmed what this owner opened: it counts as never
-		// seen (RFC 7530, section 16.18.5).
+		// The owner was never confirmed: it counts as never seen (RFC 7530, section 16.18.5).
 		t.dropOpenOwner(o)
 		o = t.openOwner(c, who.Owner, p)
 	}
@@ -85,7 +84,7 @@ func (t *Table) BeginOpen(c *Client, who *nfs4.StateOwner4, seqid uint32, p Prin
 	return turn, replay, nfs4.NFS4_OK
 }
 
-// resource is the status for more than the limits allow.
+// resource is the status for exceeding a limit.
 func resource(minorZero bool) Status {
 	if minorZero {
 		return nfs4.NFS4ERR_RESOURCE
@@ -93,8 +92,8 @@ func resource(minorZero bool) Status {
 	return nfs4.NFS4ERR_DELAY
 }
 
-// MayOpen says whether the client whose turn it is can have new state:
-// NFS4ERR_GRACE, NFS4ERR_NO_GRACE.
+// MayOpen checks whether the client whose turn it is may get new state: NFS4ERR_GRACE,
+// NFS4ERR_NO_GRACE.
 func (t *Table) MayOpen(turn Turn, reclaim bool) Status {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -113,8 +112,8 @@ func (t *Table) mayLock(c *Client, reclaim bool) Status {
 	return nfs4.NFS4_OK
 }
 
-// Open makes a file open for the owner whose turn it is, or more open than it
-// was. confirm says that the owner has to confirm it (NFSv4.0).
+// Open opens a file for the owner whose turn it is, or adds to its open. confirm says that the
+// owner has to confirm it (NFSv4.0).
 func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4, confirm bool, st Status) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -141,8 +140,8 @@ func (t *Table) Open(turn Turn, key Key, access, deny uint32) (id nfs4.Stateid4,
 		}
 	}
 	if f != nil && len(f.delegations) > 0 {
-		// A client may have opens of which only it knows, for all that its delegation
-		// allows. What denies them conflicts, too.
+		// A client with a delegation may have opens that only it knows about. Denying those
+		// conflicts, too.
 		write := access&nfs4.OPEN4_SHARE_ACCESS_WRITE != 0 || deny != 0
 		if t.recallFrom(c, f, write) {
 			return id, false, nfs4.NFS4ERR_DELAY
@@ -213,7 +212,7 @@ func (t *Table) detach(o *open) {
 	t.release(f)
 }
 
-// release ends what an open or a delegation has of a file.
+// release ends the hold of an open or a delegation on a file.
 func (t *Table) release(f *file) {
 	if len(f.opens) == 0 && len(f.delegations) == 0 {
 		delete(t.files, f.key)
@@ -235,7 +234,7 @@ func (t *Table) BeginStateid(c *Client, s *nfs4.Stateid4, seqid uint32, op nfs4.
 		st = nfs4.NFS4ERR_BAD_STATEID
 	}
 	if st == nfs4.NFS4_OK && !found.permits(p) {
-		st = refused(nil, op) // before anything is told of, or done to, the owner
+		st = refused(nil, op) // before anything about the owner is revealed or changed
 	}
 	t.mu.RUnlock()
 	if st != nfs4.NFS4_OK {
@@ -281,8 +280,7 @@ func (t *Table) Downgrade(c *Client, s *nfs4.Stateid4, key Key, access, deny uin
 	if !o.owner.confirmed {
 		return id, nfs4.NFS4ERR_BAD_STATEID
 	}
-	// What is left has to be what some of the OPENs asked for (RFC 8881,
-	// section 18.18.3).
+	// The remaining modes must be those of some of the OPENs (RFC 8881, section 18.18.3).
 	var a, d uint32
 	var left uint16
 	for i := uint(0); i < 16; i++ {

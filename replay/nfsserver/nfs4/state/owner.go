@@ -26,8 +26,8 @@ type owner struct {
 	moved bool
 }
 
-// ownerKey tells the open owners of a client apart. Two users have two owners, even with one
-// name: neither can reach the other's opens, or disturb the order of its requests.
+// ownerKey identifies an open owner of a client. Two users have two owners, even under one name:
+// neither can reach the other's opens, or disturb the order of its requests.
 type ownerKey struct {
 	principal Principal
 	name      string
@@ -38,7 +38,7 @@ type openOwner struct {
 	principal Principal
 	confirmed bool
 	opens     map[Key]*open
-	// last is the open that was closed last, for a CLOSE sent again.
+	// last is the most recently closed open, for a retransmitted CLOSE.
 	last *open
 }
 
@@ -83,8 +83,8 @@ func (t *Table) take(o *owner, seqid, op uint32) (*Replay, Status) {
 	return nil, nfs4.NFS4ERR_BAD_SEQID
 }
 
-// Release ends a turn whose operation was not executed: it was sent again, or
-// it failed in a way that does not count.
+// Release ends a turn whose operation was not executed: it was a retransmission, or it failed
+// with a status that does not use up the seqid.
 func (t Turn) Release() {
 	if t.o != nil {
 		t.o.mu.Unlock()
@@ -118,7 +118,7 @@ func counts(st Status) bool {
 	return true
 }
 
-// idle reports whether no request of the owner is under way.
+// idle reports whether no request of the owner is in progress.
 func (o *owner) idle() bool {
 	if o.mu.TryLock() {
 		o.mu.Unlock()
@@ -127,8 +127,7 @@ func (o *owner) idle() bool {
 	return false
 }
 
-// What state takes, in bytes, with the maps that it is in. Measured by
-// TestStateMemory.
+// Sizes of state in bytes, including map entries. Measured by TestStateMemory.
 const (
 	ownerCost     = 384  // an owner, without its name
 	replyCost     = 1200 // the last reply to an owner of NFSv4.0: LOCK4denied with a long name
@@ -139,7 +138,7 @@ const (
 	rangeCost      = 2 * 32 // a byte range; the array grows by doubling
 )
 
-// cost is what an owner takes of Limits.StateBytes.
+// cost is an owner's share of Limits.StateBytes.
 func (o *owner) cost() int {
 	n := ownerCost + len(o.name)
 	if !o.client.minor {
@@ -148,9 +147,9 @@ func (o *owner) cost() int {
 	return n
 }
 
-// chargeOwner counts a new owner, the client having so many, if there is room for
-// it. Owners that hold nothing make room. They are searched for once a second at
-// most: a client that has used up what it may have shall not keep the table busy.
+// chargeOwner counts a new owner of a client that has so many, if there is room for it. Owners
+// that hold nothing make room. They are searched for at most once a second, so that a client at
+// its limit does not keep the table busy.
 func (t *Table) chargeOwner(o *owner, have int) bool {
 	c := o.client
 	if have < t.limits.Owners && t.charge(c, o.cost()) {
@@ -240,7 +239,7 @@ func (t *Table) dropLockOwner(o *lockOwner) {
 	delete(o.client.lockOwners, o.name)
 }
 
-// forgetClosed drops the stateid that was kept for a CLOSE sent again.
+// forgetClosed drops the stateid kept for a retransmitted CLOSE.
 func (t *Table) forgetClosed(o *openOwner) {
 	if o.last != nil {
 		t.dropState(o.last.state)

@@ -23,8 +23,7 @@ func MakeRange(offset, length uint64) (Range, bool) {
 	return Range{offset, offset + length - 1}, true
 }
 
-// Length is the length as it stands on the wire: all ones for a range to the
-// end of the file.
+// Length is the length on the wire: all ones for a range to the end of the file.
 func (r Range) Length() uint64 {
 	if r.Last == math.MaxUint64 {
 		return math.MaxUint64
@@ -47,7 +46,7 @@ type ranges struct {
 	held []held
 }
 
-// conflict returns a range of another owner that is in the way, or nil.
+// conflict returns a conflicting range of another owner, or nil.
 func (l *ranges) conflict(owner *lockOwner, r Range, write bool) *held {
 	for i := range l.held {
 		h := &l.held[i]
@@ -58,11 +57,10 @@ func (l *ranges) conflict(owner *lockOwner, r Range, write bool) *held {
 	return nil
 }
 
-// add gives r to owner, and replaces what it held there. The caller has called conflict
-// before.
+// add gives r to owner, and replaces what it held there. The caller must have called conflict.
 func (l *ranges) add(owner *lockOwner, r Range, write bool) {
 	l.remove(owner, r)
-	// What touches and has the same type becomes one.
+	// Adjacent ranges of the same type are joined.
 	kept := l.held[:0]
 	for _, h := range l.held {
 		if h.owner == owner && h.write == write {
@@ -108,14 +106,13 @@ func (l *ranges) remove(owner *lockOwner, r Range) {
 			l.held[i] = l.held[last]
 			l.held[last] = held{}
 			l.held = l.held[:last]
-			// What came from the end may be a piece that was just cut off;
-			// it does not overlap r.
+			// The range moved from the end may be a piece just split off; it does not overlap r.
 			n = min(n, last)
 		}
 	}
 }
 
-// splits reports whether remove would make two ranges of one.
+// splits reports whether remove would split a range.
 func (l *ranges) splits(owner *lockOwner, r Range) bool {
 	for i := range l.held {
 		if h := &l.held[i]; h.owner == owner && h.First < r.First && h.Last > r.Last {

@@ -11,7 +11,7 @@ import (
 type Session struct {
 	id     SessionID
 	client *Client
-	// principal has made the session.
+	// principal is the creator of the session.
 	principal Principal
 	slots     []slot
 	// What the fore channel carries, in bytes and operations.
@@ -20,30 +20,29 @@ type Session struct {
 	reserved                    int // of Limits.CacheBytes
 }
 
-// The least that a channel has to carry to be of use.
+// The least that a useful channel must carry.
 const (
 	minMessage = 128 // bytes
 	minOps     = 2
 )
 
 // CreateSession is CREATE_SESSION. backchannel says whether the connection can
-// carry calls of the server. The result is the caller's to encode; it is not
-// changed later.
+// carry calls of the server. The caller encodes the result; it is not changed later.
 func (t *Table) CreateSession(a *nfs4.CREATE_SESSION4args, w Who, backchannel bool) *nfs4.CREATE_SESSION4res {
 	t.mu.Lock()
 	defer t.unlock()
 	p := w.Principal
 	c := t.lookup(a.CsaClientid)
 	if c != nil && !c.confirmed && t.expired(c, t.now()) {
-		// RFC 8881, section 18.35.3: what was not confirmed within a lease is
-		// no more, whether the reaper has come by or not.
+		// RFC 8881, section 18.35.3: a record that was not confirmed within a lease no longer
+		// exists, whether the reaper has run or not.
 		t.destroy(c)
 		c = nil
 	}
 	if c == nil || !c.minor {
 		return &nfs4.CREATE_SESSION4res{CsrStatus: nfs4.NFS4ERR_STALE_CLIENTID}
 	}
-	// What the arguments alone forbid uses up no number.
+	// Errors in the arguments alone do not use up a number.
 	if st := checkChannels(a); st != nfs4.NFS4_OK {
 		return &nfs4.CREATE_SESSION4res{CsrStatus: st}
 	}
@@ -153,12 +152,11 @@ func (t *Table) session(id SessionID) *Session {
 	return s
 }
 
-// manages reports whether a principal may change the session: who has made it,
-// or the client ID. All others may use it.
+// manages reports whether a principal may change the session: its creator may, and that of the
+// client ID. All others may use it.
 func (s *Session) manages(p Principal) bool { return s.principal == p || s.client.principal == p }
 
-// Bind says whether a principal may bind a connection to a session. It renews
-// the lease.
+// Bind checks whether a principal may bind a connection to a session. It renews the lease.
 func (t *Table) Bind(id SessionID, p Principal) Status {
 	s := t.session(id)
 	switch {
@@ -171,8 +169,7 @@ func (t *Table) Bind(id SessionID, p Principal) Status {
 	return nfs4.NFS4_OK
 }
 
-// DestroySession is DESTROY_SESSION. COMPOUNDs under way in the session end as
-// if it were still there.
+// DestroySession is DESTROY_SESSION. COMPOUNDs in progress end as if the session still existed.
 func (t *Table) DestroySession(id SessionID, p Principal) Status {
 	t.mu.Lock()
 	defer t.unlock()

@@ -8,8 +8,8 @@ import (
 
 // SetClientID is SETCLIENTID (RFC 7530, section 16.33.5). The letters in the
 // comments are from that section: x the client's name, v its verifier, p the
-// principal, c the client ID, s the number to confirm with. caller reaches the client once
-// that is confirmed.
+// principal, c the client ID, s the number to confirm with. caller is used once the client has
+// confirmed.
 func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who, caller Caller) (id uint64, confirm [8]byte, st Status) {
 	p := w.Principal
 	t.mu.Lock()
@@ -34,7 +34,7 @@ func (t *Table) SetClientID(name []byte, verifier [8]byte, w Who, caller Caller)
 		return 0, confirm, nfs4.NFS4ERR_RESOURCE
 	}
 	if conf != nil && conf.principal == p && conf.verifier == verifier {
-		// The same client again, probably with another callback: c stays.
+		// The same client again, probably with another callback: c is kept.
 		delete(t.clients, c.tag())
 		c.id = conf.id
 	}
@@ -57,7 +57,7 @@ func (t *Table) ConfirmClientID(id uint64, confirm [8]byte, p Principal) Status 
 			return nfs4.NFS4ERR_CLID_INUSE
 		}
 		if c := known.confirmed; c != nil && c.id == id {
-			// Only the callback changes. The record with the state stays.
+			// Only the callback changes. The record with the state is kept.
 			c.confirm = u.confirm
 			if c.caller != nil {
 				c.caller.Close()

@@ -5,9 +5,8 @@ import "net/netip"
 // Source is where a client comes from, for fair shares (transport.Peer.Source).
 type Source = netip.Addr
 
-// shares divides a limited amount between sources. A source gets at most half of what the
-// others leave: n greedy sources end up with 1/(n+1) each, and the next one still finds half
-// of that.
+// shares divides a limited amount between sources. A source gets at most half of what the others
+// leave: n greedy sources end up with 1/(n+1) each, and the next one still gets half of that.
 type shares struct {
 	limit, used int
 	by          map[Source]int
@@ -19,7 +18,7 @@ func (s *shares) room(from Source) int {
 	return (s.limit-(s.used-mine)+1)/2 - mine
 }
 
-// take gives n to a source, if that is within its share.
+// take allots n to a source, if that is within its share.
 func (s *shares) take(from Source, n int) bool {
 	if n > s.room(from) {
 		return false
@@ -32,7 +31,7 @@ func (s *shares) take(from Source, n int) bool {
 	return true
 }
 
-// give takes n back.
+// give returns n from a source.
 func (s *shares) give(from Source, n int) {
 	s.used -= n
 	if s.by[from] -= n; s.by[from] <= 0 {

@@ -15,8 +15,8 @@ func from(n int) Source {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// Greedy sources take all that they get: the more of them there are, the less
-// each has, and the next one always finds something.
+// Greedy sources take all they can get: the more of them there are, the less each has, and the
+// next one always gets something.
 func TestShares(t *testing.T) {
 	s := shares{limit: 1000}
 	for n := range 9 {
@@ -94,8 +94,8 @@ func openFile(tb *Table, id uint64, owner string, seq uint32, key uint64) (nfs4.
 	return sid, st
 }
 
-// A source with as many confirmed clients as it likes locks nobody out; who has
-// files open keeps its record whatever the others do.
+// A source with any number of confirmed clients locks nobody out; a client with open files keeps
+// its record whatever the others do.
 func TestNewcomers(t *testing.T) {
 	clock := &atomicClock{now: time.Unix(1e9, 0)}
 	tb := New(Options{Now: clock.Now, Limits: Limits{Clients: 64}})
@@ -124,7 +124,7 @@ func TestNewcomers(t *testing.T) {
 			t.Errorf("%x: %s", id, st)
 		}
 	}
-	// A source whose clients all hold something gets no more, others do.
+	// A source whose clients all hold state gets no more records; others do.
 	refused := false
 	for i := range 100 {
 		id, st := zero(tb, fmt.Sprint("busy", i), from(3))
@@ -146,7 +146,7 @@ func TestNewcomers(t *testing.T) {
 	if len(tb.clients) > 64 || tb.records.used != len(tb.clients) {
 		t.Errorf("%d clients, counted %d", len(tb.clients), tb.records.used)
 	}
-	// What has run out makes room at once.
+	// Expired records make room at once.
 	clock.mu.Lock()
 	clock.now = clock.now.Add(time.Hour)
 	clock.mu.Unlock()
@@ -172,7 +172,7 @@ func TestCacheShares(t *testing.T) {
 			}
 			seq++
 		}
-		c.busy.Add(1) // it works, so that it does not make room
+		c.busy.Add(1) // it is active, so it does not make room
 		return nfs4.NFS4_OK
 	}
 	n := 0
@@ -189,7 +189,7 @@ func TestCacheShares(t *testing.T) {
 	}
 }
 
-// State of all kinds is counted, and what is counted is given back.
+// State of all kinds is counted, and every count is given back.
 func TestStateBytes(t *testing.T) {
 	tb := New(Options{Limits: Limits{StateBytes: 1 << 20}})
 	id, _ := zero(tb, "greedy", from(1))

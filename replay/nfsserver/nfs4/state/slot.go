@@ -20,8 +20,8 @@ type slot struct {
 	reply  []byte // if cached
 }
 
-// Fingerprint tells a COMPOUND from another one that uses its sequence ID by
-// mistake (RFC 8881, section 2.10.6.1.3.1, "false retry").
+// Fingerprint distinguishes a COMPOUND from another one that uses its sequence ID by mistake (RFC
+// 8881, section 2.10.6.1.3.1, "false retry").
 type Fingerprint struct {
 	Principal  Principal
 	Operations uint64 // hash of the operations' numbers
@@ -39,7 +39,7 @@ type Place struct {
 	Reply, Cached uint32
 }
 
-// Repeat says whether a COMPOUND was sent again.
+// Repeat is whether a COMPOUND was sent again.
 type Repeat uint8
 
 // What Sequence may find.
@@ -51,8 +51,8 @@ const (
 
 // Sequence is SEQUENCE. ops and size count the whole call; size includes
 // the RPC header. If it returns First and NFS4_OK, p.End has to be called once.
-// If it returns Cached, the old reply is appended to buf. Otherwise p.Result is
-// what the first SEQUENCE was answered.
+// If it returns Cached, the old reply is appended to buf. Otherwise p.Result is the result of the
+// first SEQUENCE.
 func (t *Table) Sequence(a *nfs4.SEQUENCE4args, print Fingerprint, size int, p *Place, buf []byte) ([]byte, Repeat, Status) {
 	s := t.session(a.SaSessionid)
 	switch {

@@ -40,8 +40,8 @@ func (t *Table) recover(clients []Identity) {
 	t.grace.Store(t.graceEnd.UnixNano())
 }
 
-// mayReclaim reports whether a client had state before the restart. Without stable
-// storage, clients are believed.
+// mayReclaim reports whether a client had state before the restart. Without stable storage, every
+// client is believed.
 func (t *Table) mayReclaim(c *Client) bool {
 	if t.stable == nil {
 		return true
@@ -65,9 +65,9 @@ func (t *Table) reclaimedAll(c *Client) {
 	t.grace.Store(t.now().UnixNano())
 }
 
-// Remember has a client whose turn it is remembered, before it gets its first open.
-// After the grace period, those that have reclaimed nothing are forgotten first (RFC
-// 7530, section 9.6.3.4.2: they could reclaim what others have had meanwhile).
+// Remember records the client whose turn it is in stable storage, before it gets its first open.
+// After the grace period, those that have reclaimed nothing are forgotten first (RFC 7530,
+// section 9.6.3.4.2: they could reclaim what others have had meanwhile).
 func (t *Table) Remember(turn Turn) Status {
 	if t.stable == nil {
 		return nfs4.NFS4_OK
@@ -84,7 +84,7 @@ func (t *Table) Remember(turn Turn) Status {
 		return nfs4.NFS4ERR_SERVERFAULT
 	}
 	c.remembered.Store(true)
-	// Has it been given up meanwhile?
+	// It may have been given up meanwhile.
 	t.mu.RLock()
 	gone := c.gone
 	t.mu.RUnlock()
@@ -120,7 +120,7 @@ func (t *Table) forgetOthers() {
 	t.settled.Store(true)
 }
 
-// forget removes what is remembered of clients that were given up.
+// forget removes the records of clients that were given up.
 func (t *Table) forget(ids []Identity) {
 	t.stableMu.Lock()
 	defer t.stableMu.Unlock()

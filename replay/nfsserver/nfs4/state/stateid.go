@@ -16,7 +16,7 @@ type state struct {
 	open       *open       // nil for a delegation
 	lock       *lockState  // nil for the others
 	delegation *delegation // nil for the others
-	closed     bool        // NFSv4.0: only a CLOSE sent again wants it
+	closed     bool        // NFSv4.0: only for a retransmitted CLOSE
 }
 
 // Stateid is the stateid as the client sees it.
@@ -24,7 +24,7 @@ func (s *state) stateid() nfs4.Stateid4 {
 	return nfs4.Stateid4{Seqid: s.seq, Other: s.other}
 }
 
-// number is the number by which the client's states are known.
+// number is the key of a state among those of its client.
 func (s *state) number() uint32 { return binary.BigEndian.Uint32(s.other[4:]) }
 
 // permits reports whether a principal may change the state: the one that opened the file, and
@@ -68,7 +68,7 @@ var (
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
 	// Current is the stateid that an earlier operation of the COMPOUND gave.
 	Current = nfs4.Stateid4{Seqid: 1}
-	// Invalid is what CLOSE gives since NFSv4.1.
+	// Invalid is what CLOSE returns since NFSv4.1.
 	Invalid = nfs4.Stateid4{Seqid: 0xffffffff}
 )
 
@@ -78,7 +78,7 @@ func Special(s *nfs4.Stateid4) bool {
 }
 
 // find returns what a stateid stands for. c is the client of the session, nil
-// for NFSv4.0, where it renews the lease. The seqid is not looked at.
+// for NFSv4.0, where it renews the lease. The seqid is not checked.
 func (t *Table) find(c *Client, s *nfs4.Stateid4) (*state, Status) {
 	owner := t.clients[binary.BigEndian.Uint32(s.Other[:])]
 	switch {
@@ -145,9 +145,9 @@ func (t *Table) findOpen(c *Client, s *nfs4.Stateid4, key Key, p Principal) (*op
 	return st.open, st.current(s.Seqid)
 }
 
-// CheckIO says whether a stateid allows to read or to write a file. open tells
-// that the principal has itself opened the file for that, when its permissions
-// were checked: they need not be asked for again. Everyone else's are.
+// CheckIO checks whether a stateid permits reading or writing a file. open says that the
+// principal itself has opened the file for that. Its permissions were checked then, and need not
+// be checked again; everyone else's are.
 func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Principal) (open bool, st Status) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -178,7 +178,7 @@ func (t *Table) CheckIO(c *Client, s *nfs4.Stateid4, key Key, write bool, p Prin
 	}
 	// A client that has opened only for writing may still have to read, to fill
 	// a page of which it writes a part (RFC 8881, section 9.1.2 leaves that to
-	// the server). Whether the user may is another question.
+	// the server). Whether the user may do so is checked separately.
 	return has && o.owner.principal == p, nfs4.NFS4_OK
 }
 
@@ -196,7 +196,7 @@ func (d *delegation) checkIO(s *nfs4.Stateid4, key Key, write bool, p Principal)
 	case write && !d.write:
 		return false, nfs4.NFS4ERR_OPENMODE
 	}
-	// What the client has opened by itself since was not checked.
+	// Opens that the client has made by itself since were not checked.
 	return d.access&need != 0 && d.principal == p, d.current(s.Seqid)
 }
 

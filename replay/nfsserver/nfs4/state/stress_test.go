@@ -107,8 +107,8 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// visit is the life of some clients, one after the other. Statuses are not
-// looked at: others may take everything away at any time.
+// visit is the life of some clients, one after the other. Statuses are ignored: others may take
+// everything away at any time.
 func visit(t *testing.T, tb *Table, clock *atomicClock, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	for round := range 8 {

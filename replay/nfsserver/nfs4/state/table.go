@@ -18,7 +18,7 @@ type Limits struct {
 	Clients  int
 	Sessions int // of one client: 16
 	Slots    int // of one session: 128
-	Owners   int // open owners and, apart, lock owners of one client: 65536
+	Owners   int // open owners and, separately, lock owners of one client: 65536
 	Opens    int // opens and lock stateids of one client: 262144
 	Ranges   int // byte ranges locked by one client: 16384
 	// FileRanges is how many byte ranges of one file are locked by all
@@ -59,8 +59,8 @@ func (l *Limits) defaults() {
 type Options struct {
 	// Lease is how long state is kept for a client that is silent: 90 s.
 	Lease time.Duration
-	// Courtesy is for how long after its lease has run out a client keeps its opens,
-	// locks and delegations, if nobody wants what they forbid, nor their room. 0 is until
+	// Courtesy is how long after its lease has run out a client keeps its opens, locks and
+	// delegations, unless they conflict with another client or their room is needed. 0 is until
 	// Reap.
 	Courtesy time.Duration
 	// Grace is how long after the start only reclaims are answered; 0 is no
@@ -69,8 +69,8 @@ type Options struct {
 	Limits Limits
 	// Stable, if set, remembers the clients that have state. Recovered are those that an
 	// earlier instance has remembered: they may reclaim, in a grace period of a lease or
-	// of Grace. It ends when all that can say so have said that they have. Without
-	// Stable, all clients may reclaim.
+	// of Grace. It ends when all clients that can report completion have done so. Without Stable,
+	// all clients may reclaim.
 	Stable    Stable
 	Recovered []Identity
 	// Now is the clock; nil is time.Now.
@@ -85,21 +85,21 @@ type Options struct {
 type Table struct {
 	lease    time.Duration
 	courtesy time.Duration
-	gleaned  time.Time // when expired clients were last dropped for their room
+	gleaned  time.Time // when expired clients were last dropped to make room
 	graceEnd time.Time
 	grace    atomic.Int64 // when the grace period ends, Unix time in nanoseconds; 0: there is none
 	limits   Limits
 	stable   Stable
 	stableMu sync.Mutex  // of Stable; taken before mu
-	settled  atomic.Bool // clients of an earlier instance were forgotten, but for those that have come back
+	settled  atomic.Bool // clients of an earlier instance were forgotten, except those that have come back
 	now      func() time.Time
 	boot     uint32
 	ids      ids
 	hold     func(Key) error
 	unhold   func(Key)
 
-	// mu guards everything but sessions and slots. It is not held while files
-	// are touched. I/O only reads under it.
+	// mu guards everything but sessions and slots. It is not held while files are accessed. I/O
+	// only reads under it.
 	mu       sync.RWMutex
 	clients  map[uint32]*Client   // by the random half of the client ID
 	records  shares               // of Limits.Clients
@@ -119,7 +119,7 @@ type Table struct {
 	delegationShares shares // of Limits.Delegations
 	contended        contention
 	delegated        atomic.Int64              // delegations that are not revoked
-	changing         [changeCells]atomic.Int32 // changes under way, by a hash of the file
+	changing         [changeCells]atomic.Int32 // changes in progress, by a hash of the file
 
 	cache shares // of Limits.CacheBytes, reserved by sessions
 
@@ -171,7 +171,7 @@ func (t *Table) Lease() time.Duration { return t.lease }
 // Limits are the limits in force.
 func (t *Table) Limits() Limits { return t.limits }
 
-// Boot is a random number that tells this instance of the server from others.
+// Boot is a random number that distinguishes this instance of the server from others.
 func (t *Table) Boot() uint32 { return t.boot }
 
 // InGrace reports whether only reclaims are answered.
@@ -180,16 +180,16 @@ func (t *Table) InGrace() bool {
 	return end != 0 && t.now().UnixNano() < end
 }
 
-// Status is shorthand: the package answers in statuses of the protocol.
+// Status is shorthand: the package returns statuses of the protocol.
 type Status = nfs4.Nfsstat4
 
-// Counts says how much a table holds.
+// Counts is how much a table holds.
 type Counts struct {
 	Clients, Sessions, Opens, LockStates, Delegations, Ranges, Files, Owners int
 	Names                                                                    int // of clients
 }
 
-// Counts counts what the table holds now.
+// Counts returns how much the table holds now.
 func (t *Table) Counts() Counts {
 	t.mu.RLock()
 	c := Counts{Clients: len(t.clients), Files: len(t.files), Names: len(t.byOwner0) + len(t.byOwner1)}
@@ -232,7 +232,7 @@ func (t *Table) unlock() {
 	}
 }
 
-// Close drops everything. What is remembered in stable storage stays.
+// Close drops everything. Records in stable storage stay.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.unlock()

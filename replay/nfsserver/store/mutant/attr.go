@@ -55,12 +55,12 @@ func replaced[T comparable](at *T, by T) bool {
 
 var attrKinds = []Kind{
 	shows("wrong-size", "files are one byte longer than they are", func(a *store.Attr) { a.Size++ }),
-	shows("wrong-mode", "the mode of files is not the one they have", func(a *store.Attr) { a.Mode ^= 0o100 }),
+	shows("wrong-mode", "files are shown with a wrong mode", func(a *store.Attr) { a.Mode ^= 0o100 }),
 	shows("wrong-owner", "files belong to another user", func(a *store.Attr) { a.UID += 7 }),
 	shows("wrong-group", "files belong to another group", func(a *store.Attr) { a.GID += 7 }),
-	shows("wrong-nlink", "files have one more link than they have", func(a *store.Attr) { a.Nlink++ }),
+	shows("wrong-nlink", "files are shown with one link too many", func(a *store.Attr) { a.Nlink++ }),
 	shows("wrong-fileid", "the numbers of files change each time", nil),
-	shows("wrong-used", "files take another space than they do", func(a *store.Attr) { a.Used += 1 << 20 }),
+	shows("wrong-used", "files are shown with a wrong amount of used space", func(a *store.Attr) { a.Used += 1 << 20 }),
 	{"wrong-type", "files are FIFOs", func(m *Store) {
 		m.attr = func(a *store.Attr) {
 			if a.Type == store.Regular {
@@ -84,10 +84,10 @@ var attrKinds = []Kind{
 	still("still-dir-mtime", "the mtime of directories stands still", store.Directory, func(a, f *store.Attr) bool { return replaced(&a.Mtime, f.Mtime) }),
 	still("still-dir-ctime", "the ctime of directories stands still", store.Directory, func(a, f *store.Attr) bool { return replaced(&a.Ctime, f.Ctime) }),
 	still("still-size", "the size of files stands still", store.Regular, func(a, f *store.Attr) bool { return replaced(&a.Size, f.Size) }),
-	ignores("lost-mode", "a mode that is set is not", store.SetMode),
-	ignores("lost-owner", "an owner or group that is set is not", store.SetUID|store.SetGID),
-	ignores("lost-mtime", "an mtime that a client sets is not", store.SetMtime),
-	ignores("lost-atime", "an atime that a client sets is not", store.SetAtime),
+	ignores("lost-mode", "setting a mode does nothing", store.SetMode),
+	ignores("lost-owner", "setting an owner or group does nothing", store.SetUID|store.SetGID),
+	ignores("lost-mtime", "setting an mtime does nothing", store.SetMtime),
+	ignores("lost-atime", "setting an atime does nothing", store.SetAtime),
 	{"rounded-mtime", "an mtime that a client sets is an hour off", func(m *Store) {
 		m.set = func(_ *store.Attr, s *store.SetAttr) {
 			if s.Mask&store.SetMtime != 0 {

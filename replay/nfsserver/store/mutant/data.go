@@ -75,7 +75,7 @@ var dataKinds = []Kind{
 	writes("unstored-write", "WRITE sets the size and stores nothing", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
 		return part(m, c, h, offset, data, stable, w, 0, 0)
 	}),
-	writes("half-write", "WRITE stores the first half, and says all", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
+	writes("half-write", "WRITE stores the first half, and reports all as written", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
 		return part(m, c, h, offset, data, stable, w, 0, (len(data)+1)/2-1)
 	}),
 	writes("torn-write", "the last byte of each WRITE is not stored", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
@@ -84,7 +84,7 @@ var dataKinds = []Kind{
 	writes("shifted-write", "WRITE stores its data one byte further", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
 		return m.ACLStore.Write(c, h, offset+1, data, stable, w)
 	}),
-	writes("repeated-write", "WRITE stores its data once more behind them", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
+	writes("repeated-write", "WRITE stores its data a second time behind the first", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
 		if err := m.ACLStore.Write(c, h, offset, data, stable, w); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ var dataKinds = []Kind{
 		n := len(data) / 2
 		return m.ACLStore.Write(c, h, offset, append(bytes.Clone(data[n:]), data[:n]...), stable, w)
 	}),
-	writes("misled-write", "WRITE goes to the file that was written before", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
+	writes("misled-write", "WRITE goes to the file written before this one", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
 		m.mu.Lock()
 		to := m.last
 		m.last = h
@@ -110,7 +110,7 @@ var dataKinds = []Kind{
 		}
 		return m.ACLStore.Write(c, h, offset, data, stable, w)
 	}),
-	writes("cutting-write", "WRITE cuts the file off behind its data", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
+	writes("cutting-write", "WRITE truncates the file behind its data", func(m *Store, c *store.Cred, h store.Handle, offset uint64, data []byte, stable bool, w *store.Wcc) error {
 		if err := m.ACLStore.Write(c, h, offset, data, stable, w); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ var dataKinds = []Kind{
 		return m.ACLStore.SetAttr(&store.Cred{}, h, &store.SetAttr{Mask: store.SetSize, Size: (w.After.Size + 4095) &^ 4095}, w)
 	}),
 
-	reads("spoilt-read", "the last byte of what is read is wrong", func(r *store.ReadResult) bool {
+	reads("spoilt-read", "the last byte of each READ is wrong", func(r *store.ReadResult) bool {
 		r.Data = changed(r.Data, func(b []byte) { b[len(b)-1] ^= 0x5a })
 		return true
 	}),
@@ -139,21 +139,21 @@ var dataKinds = []Kind{
 		r.Data, r.EOF = r.Data[:len(r.Data)/2], false
 		return true
 	}),
-	reads("early-end", "READ returns half of the data and says that the file ends there", func(r *store.ReadResult) bool {
+	reads("early-end", "READ returns half of the data and reports the end of the file", func(r *store.ReadResult) bool {
 		r.Data, r.EOF = r.Data[:len(r.Data)/2], true
 		return true
 	}),
-	reads("no-end", "READ never says that the file has ended", func(r *store.ReadResult) bool {
+	reads("no-end", "READ never reports the end of the file", func(r *store.ReadResult) bool {
 		was := r.EOF
 		r.EOF = false
 		return was
 	}),
-	reads("always-end", "READ always says that the file has ended", func(r *store.ReadResult) bool {
+	reads("always-end", "READ always reports the end of the file", func(r *store.ReadResult) bool {
 		was := r.EOF
 		r.EOF = true
 		return !was
 	}),
-	{"stale-read", "READ returns what the file held when it was first read", func(m *Store) {
+	{"stale-read", "READ returns the content of the first READ", func(m *Store) {
 		kept := map[store.Handle]map[uint64][]byte{}
 		m.read = func(c *store.Cred, h store.Handle, offset uint64, count uint32, r *store.ReadResult) error {
 			err := m.ACLStore.Read(c, h, offset, count, r)
@@ -175,7 +175,7 @@ var dataKinds = []Kind{
 		}
 	}},
 
-	{"lost-truncate", "a size that is set is not", func(m *Store) {
+	{"lost-truncate", "setting a size does nothing", func(m *Store) {
 		m.set = func(a *store.Attr, s *store.SetAttr) {
 			if s.Mask&store.SetSize != 0 && s.Size != a.Size {
 				m.hit()
@@ -183,7 +183,7 @@ var dataKinds = []Kind{
 			}
 		}
 	}},
-	{"long-truncate", "a size that is set becomes one byte larger", func(m *Store) {
+	{"long-truncate", "setting a size makes the file one byte longer than asked", func(m *Store) {
 		m.set = func(_ *store.Attr, s *store.SetAttr) {
 			if s.Mask&store.SetSize != 0 {
 				m.hit()
@@ -209,7 +209,7 @@ var dataKinds = []Kind{
 			return m.unchanged(h, w)
 		}
 	}},
-	{"lost-copy", "COPY copies nothing, and says all", func(m *Store) {
+	{"lost-copy", "COPY copies nothing, and reports all as copied", func(m *Store) {
 		m.copy = func(_ *store.Cred, src store.Handle, at uint64, dst store.Handle, _, length uint64, w *store.Wcc) (uint64, error) {
 			m.hit()
 			var a store.Attr

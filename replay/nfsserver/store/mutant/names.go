@@ -71,7 +71,7 @@ var nameKinds = []Kind{
 		}
 		return true
 	}),
-	{"repeated-list", "a listing that goes on begins with names that came before", func(m *Store) {
+	{"repeated-list", "a continued listing begins with names already listed", func(m *Store) {
 		m.readdir = func(c *store.Cred, dir store.Handle, cookie, verifier uint64, list *store.DirList) error {
 			if cookie > store.FirstCookie {
 				m.hit()
@@ -80,7 +80,7 @@ var nameKinds = []Kind{
 			return m.ACLStore.ReadDir(c, dir, cookie, verifier, list)
 		}
 	}},
-	{"gapped-list", "a listing that goes on leaves out a name", func(m *Store) {
+	{"gapped-list", "a continued listing omits a name", func(m *Store) {
 		m.readdir = func(c *store.Cred, dir store.Handle, cookie, verifier uint64, list *store.DirList) error {
 			if cookie > store.FirstCookie {
 				m.hit()
@@ -110,7 +110,7 @@ var nameKinds = []Kind{
 			return err
 		}
 	}},
-	{"other-lookup", "LOOKUP finds the file that was looked up before", func(m *Store) {
+	{"other-lookup", "LOOKUP finds the file of the previous LOOKUP", func(m *Store) {
 		m.lookup = func(c *store.Cred, dir store.Handle, name []byte, a *store.Attr) error {
 			err := m.ACLStore.Lookup(c, dir, name, a)
 			if err != nil || a.Type != store.Regular {

@@ -60,7 +60,7 @@ var otherKinds = []Kind{
 			}
 		}
 	}},
-	{"lost-acl", "an access control list that is set is not", func(m *Store) {
+	{"lost-acl", "setting an access control list does nothing", func(m *Store) {
 		m.acl = func(_ *store.Cred, h store.Handle, _, _ *store.ACL, w *store.Wcc) error {
 			m.hit()
 			return m.unchanged(h, w)
