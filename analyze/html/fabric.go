@@ -3,7 +3,6 @@ package html
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ import (
 //go:embed fabric.tmpl
 var fabricText string
 
-var fabricPage = template.Must(template.New("fabric").Parse(plot.Template + styleText + fabricText))
+var fabricPage = parse("fabric", fabricText)
 
 // Table is a table of the page. Right says which columns are numbers.
 type Table struct {
@@ -125,7 +124,10 @@ func (v *fabricView) over(rep *fabric.Report) {
 		unit *= 1024
 	}
 	y := p.Linear(most/unit, false, func(f float64) string { return text.Rounded(f*unit, 1024) + "B/s" })
+	field := p.Y1
+	p.Y1 = bottom
 	t := newTimes(p, len(list), rep.Series.Length)
+	p.Y1 = field
 	for i := range list {
 		if f := float64(list[i].Bytes) / seconds; f > 0 {
 			top := y(f / unit)
