@@ -87,7 +87,7 @@ function words(e) {
     if (n) s += "\n" + n + " of them took " + heat.rows[row];
   }
   const line = document.getElementById("t" + i);
-  if (line) s = (s || line.cells[0].textContent) + "\n" + [...line.lastElementChild.childNodes].map(c => c.textContent).join("");
+  if (line) s = (s || line.cells[0].textContent) + "\n" + [...line.lastElementChild.childNodes].map(c => c.textContent).join("\n");
   return s;
 }
 let drag = null;
