@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ type Table struct {
 	Header []string
 	Right  []bool
 	Rows   [][]string
+	Lines  []string // below it
 }
 
 // fabricView is what the template shows.
@@ -41,6 +44,7 @@ type shownTable struct {
 	Title  string
 	Header []sideCell
 	Rows   [][]sideCell
+	Lines  []string
 	More   int
 }
 
@@ -73,9 +77,9 @@ func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
 }
 
 func (t *Table) shown() (x shownTable) {
-	x.Title = t.Title
+	x.Title, x.Lines = t.Title, t.Lines
 	for i, h := range t.Header {
-		x.Header = append(x.Header, sideCell{Text: strings.ToLower(h), Left: !t.Right[i]})
+		x.Header = append(x.Header, sideCell{Text: heading(h), Left: !t.Right[i]})
 	}
 	for i, row := range t.Rows {
 		if i == maxRows {
@@ -85,13 +89,42 @@ func (t *Table) shown() (x shownTable) {
 		cells := make([]sideCell, len(row))
 		for j, c := range row {
 			cells[j] = sideCell{Text: c, Left: !t.Right[j]}
-			if d, err := time.ParseDuration(c); err == nil && t.Right[j] {
-				cells[j].Sort = fmt.Sprint(int64(d))
+			if t.Right[j] {
+				cells[j].Sort = sortable(c)
 			}
 		}
 		x.Rows = append(x.Rows, cells)
 	}
 	return x
+}
+
+// heading is the heading of a column in small letters, but for the names A and B of two captures.
+func heading(s string) string {
+	words := strings.Fields(s)
+	for i, w := range words {
+		if len(w) > 1 {
+			words[i] = strings.ToLower(w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// sortable is the number that a cell is sorted by: a duration, a change in percent or as a factor, with marks
+// in front; empty if it is none of these.
+func sortable(s string) string {
+	if d, err := time.ParseDuration(s); err == nil {
+		return fmt.Sprint(int64(d))
+	}
+	s = strings.TrimPrefix(s, "~")
+	if f, ok := strings.CutPrefix(s, "x"); ok {
+		if n, err := strconv.ParseFloat(f, 64); err == nil {
+			return fmt.Sprint(100 * (n - 1))
+		}
+	}
+	if n, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
+		return fmt.Sprint(n)
+	}
+	return ""
 }
 
 // over draws the rate, and below each other on the same axis what went wrong.

@@ -5,10 +5,10 @@ const AutoIntervals = 160
 
 // Limits on what a capture could grow without bound. The report's notes say which of them were reached.
 const (
-	maxGroups      = 1024    // groups; all later ones count as "other"
-	maxStatuses    = 32      // statuses distinguished in one group
-	maxLabel       = 256     // bytes of one part of a group's name
-	maxSlots       = 512     // intervals of a time series
+	maxGroups      = 1024 // groups; all later ones count as "other"
+	maxStatuses    = 32   // statuses distinguished in one group
+	maxLabel       = 256  // bytes of one part of a group's name
+	maxSlots       = 512  // intervals of a time series
 	maxAutoSlots   = AutoIntervals
 	maxConnections = 1024    // connections whose calls in flight are followed
 	maxAudited     = 4096    // connections whose setup is kept

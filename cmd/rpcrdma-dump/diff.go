@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -29,6 +31,7 @@ type diffOptions struct {
 	inputOptions
 	analysisOptions
 	format string
+	html   string
 }
 
 func newDiffCommand(s *cli.Streams) *cobra.Command {
@@ -38,13 +41,15 @@ func newDiffCommand(s *cli.Streams) *cobra.Command {
 		Short: "Compare the latencies of two captures",
 		Long:  diffLong,
 		Example: `  rpcrdma-dump diff before.pcap after.pcap
-  rpcrdma-dump diff --by size -Y 'op == READ' tcp.pcap rdma.pcap`,
+  rpcrdma-dump diff --by size -Y 'op == READ' tcp.pcap rdma.pcap
+  rpcrdma-dump diff --html diff.html before.pcap after.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
 	o.analysisOptions.flags(cmd)
+	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.fileFlags(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -53,6 +58,9 @@ func newDiffCommand(s *cli.Streams) *cobra.Command {
 func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "json" {
 		return cli.Usagef("-T is text or json, not %q", o.format)
+	}
+	if o.html == "-" && cmd.Flags().Changed("format") {
+		return cli.Usagef("--html - and -T write to the same place")
 	}
 	names := append(slices.Clone(o.read), args...)
 	if len(names) != 2 {
@@ -69,12 +77,20 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if err != nil {
 		return err
 	}
+	var page *cli.Output
+	if o.html != "" && o.html != "-" {
+		if page, err = cli.Create(files, o.html, nil); err != nil {
+			return err
+		}
+	}
+	defer func() { page.Discard() }()
 	stop, err := cli.Profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	o.read = nil
+	o.need(o.html)
 	var reports [2]*latency.Report
 	damaged := false
 	for i, name := range names {
@@ -83,6 +99,9 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 			return err
 		}
 		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil)
+		if page != nil && err == nil {
+			err = j.whole(o.html)
+		}
 		if err = j.finish(err, nil); err != nil && !errors.Is(err, cli.ErrDamaged) {
 			return err
 		}
@@ -90,10 +109,23 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		reports[i] = rep
 	}
 	d := latency.Compare(reports[0], reports[1])
+	if page != nil {
+		if err := writeDiff(page, d); err != nil {
+			return err
+		}
+		if err := page.Commit(); err != nil {
+			return err
+		}
+	}
 	out := newOutput(s.Out, false, false)
-	if o.format == "json" {
+	switch {
+	case o.html == "-":
+		err = writeDiff(out, d)
+	case o.html != "" && !cmd.Flags().Changed("format"): // the page is what was asked for
+		err = nil
+	case o.format == "json":
 		err = printIndented(out, d)
-	} else {
+	default:
 		err = results.Diff(out, d)
 	}
 	if err = errors.Join(err, out.close()); err != nil {
@@ -103,4 +135,13 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return cli.ErrDamaged
 	}
 	return nil
+}
+
+// writeDiff writes a comparison as a page.
+func writeDiff(w io.Writer, d *latency.Diff) error {
+	var tables []html.Table
+	for _, t := range results.DiffTables(d) {
+		tables = append(tables, html.Table(t))
+	}
+	return html.WriteDiff(w, d, tables)
 }
