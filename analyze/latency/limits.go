@@ -16,6 +16,7 @@ const (
 	maxLevel       = 1024    // calls or Reads in flight distinguished
 	maxXIDs        = 32      // transactions listed for each kind of trouble
 	maxTop         = 10000   // slowest transactions
+	maxDrawn       = 100     // the same, with drawings
 	maxThresholds  = 8       // inline thresholds to try
 	exactValues    = 256     // values kept as they are
 	exactSlot      = 64      // the same, in an interval of a time series

@@ -26,7 +26,7 @@ type Options struct {
 	// Ran asks for what ran in each interval: see Slot.Ran.
 	Ran bool
 	// Draw, if set, appends a drawing of a transaction: Slow.Drawing. It is called for each transaction that
-	// is among the slowest at its time; what is not among them in the end is dropped.
+	// is among the 100 slowest of Top at its time; of one that is not among them in the end it is dropped.
 	Draw func(b []byte, v *rpc.View) []byte
 }
 
@@ -58,6 +58,7 @@ type Recorder struct {
 	all        level
 	events     int // remaining room in the heaps
 	slow       slowest
+	drawn      slowest // those of slow that have drawings
 	troubles   [numTroubles]trouble
 	again      counts // troubles of transactions over time
 	unlisted   uint64 // transactions with more kinds of trouble than they list
@@ -87,7 +88,7 @@ func New(opt Options) *Recorder {
 	r := &Recorder{
 		opt: opt, mem: memory{limit: opt.Memory / 2}, maxGroups: min(max(opt.Memory/(DefaultMemory/maxGroups), 16), maxGroups),
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
-		slow: slowest{n: opt.Top},
+		slow: slowest{n: opt.Top}, drawn: slowest{n: min(opt.Top, maxDrawn)},
 	}
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
 	r.again.spans = newSpans(opt.Interval)
@@ -151,11 +152,23 @@ func (r *Recorder) Add(v *rpc.View) int {
 	if r.slow.wants(int64(p.Total)) {
 		x := slow(v, &p, set, inFlight)
 		if r.opt.Draw != nil {
-			x.Drawing = r.opt.Draw(nil, v)
+			r.draw(x, v)
 		}
 		r.slow.add(x)
 	}
 	return g.index
+}
+
+// draw draws a transaction that is among the slowest of the slowest.
+func (r *Recorder) draw(x *Slow, v *rpc.View) {
+	if !r.drawn.wants(x.Total) {
+		return
+	}
+	x.Drawing = r.opt.Draw(nil, v)
+	if len(r.drawn.heap) == r.drawn.n {
+		r.drawn.heap[0].Drawing = nil
+	}
+	r.drawn.add(x)
 }
 
 // ran records what runs in an interval.
