@@ -36,6 +36,7 @@ type fabricView struct {
 	Notes    []string
 	Over     *plot.Chart
 	OverNote string
+	Legend   []legend
 	Reaction *plot.Chart
 	Tables   []shownTable
 }
@@ -174,11 +175,13 @@ func (v *fabricView) over(rep *fabric.Report) {
 			continue
 		}
 		at += band
+		class := [...]string{"kind2", "kind0", "kind4", "kind1", "kind5"}[j]
+		v.Legend = append(v.Legend, legend{class, name, ""})
 		p.AddText(p.X0-8, at-4, "end", "tick", name)
 		for i := range list {
 			if n := of(&list[i])[j]; n > 0 {
 				h := 3 + (band-7)*float64(n)/float64(marks[j])
-				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, [...]string{"kind2", "kind0", "kind4", "kind1", "kind5"}[j], 0, fmt.Sprintf("%s: %d %s", duration(list[i].Start), n, name))
+				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, class, 0, fmt.Sprintf("%s: %d %s", duration(list[i].Start), n, name))
 			}
 		}
 	}

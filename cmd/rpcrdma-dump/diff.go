@@ -56,18 +56,9 @@ func newDiffCommand(s *cli.Streams) *cobra.Command {
 }
 
 func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
-	if o.format != "text" && o.format != "json" {
-		return cli.Usagef("-T is text or json, not %q", o.format)
-	}
-	if o.html == "-" && cmd.Flags().Changed("format") {
-		return cli.Usagef("--html - and -T write to the same place")
-	}
 	names := append(slices.Clone(o.read), args...)
-	if len(names) != 2 {
-		return cli.Usagef("diff takes two captures, not %d", len(names))
-	}
-	if names[0] == "-" && names[1] == "-" {
-		return cli.Usagef("only one of the two can be standard input")
+	if err := o.check(cmd, names); err != nil {
+		return err
 	}
 	opt, match, err := o.recorder()
 	if err != nil {
@@ -118,16 +109,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		}
 	}
 	out := newOutput(s.Out, false, false)
-	switch {
-	case o.html == "-":
-		err = writeDiff(out, d)
-	case o.html != "" && !cmd.Flags().Changed("format"): // the page is what was asked for
-		err = nil
-	case o.format == "json":
-		err = printIndented(out, d)
-	default:
-		err = results.Diff(out, d)
-	}
+	err = o.print(out, d, cmd.Flags().Changed("format"))
 	if err = errors.Join(err, out.close()); err != nil {
 		return err
 	}
@@ -135,6 +117,34 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return cli.ErrDamaged
 	}
 	return nil
+}
+
+// check checks the flags and how many captures there are.
+func (o *diffOptions) check(cmd *cobra.Command, names []string) error {
+	switch {
+	case o.format != "text" && o.format != "json":
+		return cli.Usagef("-T is text or json, not %q", o.format)
+	case o.html == "-" && cmd.Flags().Changed("format"):
+		return cli.Usagef("--html - and -T write to the same place")
+	case len(names) != 2:
+		return cli.Usagef("diff takes two captures, not %d", len(names))
+	case names[0] == "-" && names[1] == "-":
+		return cli.Usagef("only one of the two can be standard input")
+	}
+	return nil
+}
+
+// print writes a comparison to standard output. If a page is written and no format was asked for, nothing is.
+func (o *diffOptions) print(w io.Writer, d *latency.Diff, format bool) error {
+	switch {
+	case o.html == "-":
+		return writeDiff(w, d)
+	case o.html != "" && !format:
+		return nil
+	case o.format == "json":
+		return printIndented(w, d)
+	}
+	return results.Diff(w, d)
 }
 
 // writeDiff writes a comparison as a page.
