@@ -3,8 +3,9 @@ package html
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 //go:embed fabric.tmpl
 var fabricText string
 
-var fabricPage = template.Must(template.New("fabric").Parse(plot.Template + styleText + sessionsText + fabricText))
+var fabricPage = parse("fabric", fabricText)
 
 // Table is a table of the page. Right says which columns are numbers.
 type Table struct {
@@ -25,6 +26,7 @@ type Table struct {
 	Header []string
 	Right  []bool
 	Rows   [][]string
+	Lines  []string // below it
 }
 
 // fabricView is what the template shows.
@@ -34,6 +36,7 @@ type fabricView struct {
 	Notes    []string
 	Over     *plot.Chart
 	OverNote string
+	Legend   []legend
 	Reaction *plot.Chart
 	Tables   []shownTable
 }
@@ -42,6 +45,7 @@ type shownTable struct {
 	Title  string
 	Header []sideCell
 	Rows   [][]sideCell
+	Lines  []string
 	More   int
 }
 
@@ -74,9 +78,9 @@ func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
 }
 
 func (t *Table) shown() (x shownTable) {
-	x.Title = t.Title
+	x.Title, x.Lines = t.Title, t.Lines
 	for i, h := range t.Header {
-		x.Header = append(x.Header, sideCell{Text: strings.ToLower(h), Left: !t.Right[i]})
+		x.Header = append(x.Header, sideCell{Text: heading(h), Left: !t.Right[i]})
 	}
 	for i, row := range t.Rows {
 		if i == maxRows {
@@ -86,13 +90,42 @@ func (t *Table) shown() (x shownTable) {
 		cells := make([]sideCell, len(row))
 		for j, c := range row {
 			cells[j] = sideCell{Text: c, Left: !t.Right[j]}
-			if d, err := time.ParseDuration(c); err == nil && t.Right[j] {
-				cells[j].Sort = fmt.Sprint(int64(d))
+			if t.Right[j] {
+				cells[j].Sort = sortable(c)
 			}
 		}
 		x.Rows = append(x.Rows, cells)
 	}
 	return x
+}
+
+// heading is the heading of a column in small letters, but for the names A and B of two captures.
+func heading(s string) string {
+	words := strings.Fields(s)
+	for i, w := range words {
+		if len(w) > 1 {
+			words[i] = strings.ToLower(w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// sortable is the number that a cell is sorted by: a duration, a change in percent or as a factor, with marks
+// in front; empty if it is none of these.
+func sortable(s string) string {
+	if d, err := time.ParseDuration(s); err == nil {
+		return fmt.Sprint(int64(d))
+	}
+	s = strings.TrimPrefix(s, "~")
+	if f, ok := strings.CutPrefix(s, "x"); ok {
+		if n, err := strconv.ParseFloat(f, 64); err == nil {
+			return fmt.Sprint(100 * (n - 1))
+		}
+	}
+	if n, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
+		return fmt.Sprint(n)
+	}
+	return ""
 }
 
 // over draws the rate, and below each other on the same axis what went wrong.
@@ -125,7 +158,10 @@ func (v *fabricView) over(rep *fabric.Report) {
 		unit *= 1024
 	}
 	y := p.Linear(most/unit, false, func(f float64) string { return text.Rounded(f*unit, 1024) + "B/s" })
+	field := p.Y1
+	p.Y1 = bottom
 	t := newTimes(p, len(list), rep.Series.Length)
+	p.Y1 = field
 	for i := range list {
 		if f := float64(list[i].Bytes) / seconds; f > 0 {
 			top := y(f / unit)
@@ -139,11 +175,13 @@ func (v *fabricView) over(rep *fabric.Report) {
 			continue
 		}
 		at += band
+		class := [...]string{"kind2", "kind0", "kind4", "kind1", "kind5"}[j]
+		v.Legend = append(v.Legend, legend{class, name, ""})
 		p.AddText(p.X0-8, at-4, "end", "tick", name)
 		for i := range list {
 			if n := of(&list[i])[j]; n > 0 {
 				h := 3 + (band-7)*float64(n)/float64(marks[j])
-				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, [...]string{"kind2", "kind0", "kind4", "kind1", "kind5"}[j], 0, fmt.Sprintf("%s: %d %s", duration(list[i].Start), n, name))
+				p.AddRect(t.x(i), at-h, max(t.w-0.4, 1), h, class, 0, fmt.Sprintf("%s: %d %s", duration(list[i].Start), n, name))
 			}
 		}
 	}

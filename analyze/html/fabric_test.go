@@ -40,7 +40,7 @@ func writeFabric(t *testing.T, rep *fabric.Report, tables []Table) string {
 func TestFabric(t *testing.T) {
 	for _, file := range []string{"rocev2-nfs3-loss.both.pcapng.zst", "iwarp-nfs3-loss.pcap.zst", "rocev2-rping.pcap"} {
 		rep := fabricReport(t, filepath.Join(samples, file))
-		page := writeFabric(t, rep, []Table{{"Losses", []string{"cause", "lost"}, []bool{false, true}, [][]string{{"nak", "12.5ms"}}}})
+		page := writeFabric(t, rep, []Table{{Title: "Losses", Header: []string{"cause", "lost"}, Right: []bool{false, true}, Rows: [][]string{{"nak", "12.5ms"}}}})
 		if m := outside.FindString(page); m != "" {
 			t.Errorf("%s: the page refers to something outside: %s", file, m)
 		}
@@ -64,7 +64,7 @@ func TestFabricHostile(t *testing.T) {
 	for range maxRows {
 		rows = append(rows, []string{"a", "1"})
 	}
-	page := writeFabric(t, rep, []Table{{evil, []string{evil, "n"}, []bool{false, true}, rows}})
+	page := writeFabric(t, rep, []Table{{Title: evil, Header: []string{evil, "n"}, Right: []bool{false, true}, Rows: rows}})
 	for _, bad := range []string{"<script>alert", "<img", "</script></svg>", "\x00", "\u202e"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page contains %q", bad)

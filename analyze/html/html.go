@@ -1,10 +1,12 @@
 // Package html makes a page for browsers of a report: one file that loads
 // nothing, with its drawings in it as SVG. It can be read without scripts; a
-// script sorts tables.
+// script sorts tables, zooms, and says what one points at.
 package html
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"html/template"
 	"io"
 
@@ -14,13 +16,40 @@ import (
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
-//go:embed style.tmpl
+//go:embed style.css
 var styleText string
+
+//go:embed script.js
+var scriptText string
+
+//go:embed head.tmpl
+var headText string
 
 //go:embed page.tmpl
 var pageText string
 
-var page = template.Must(template.New("page").Parse(plot.Template + styleText + sessionsText + pageText))
+// policy allows the page its own style and its own script, known by their hashes, and nothing else: no
+// request leaves the page, and code that got into it by an error of ours does not run.
+var policy = "default-src 'none'; style-src '" + hash(styleText) + "'; script-src '" + hash(scriptText) + "'; base-uri 'none'; form-action 'none'"
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// The style and the script are written as they are, since the policy has their hashes. They are files of this
+// package: nothing in them comes from a capture.
+var functions = template.FuncMap{
+	"policy": func() string { return policy },
+	"style":  func() template.HTML { return template.HTML("<style>" + styleText + "</style>") },    //nolint:gosec // own text
+	"script": func() template.HTML { return template.HTML("<script>" + scriptText + "</script>") }, //nolint:gosec // own text
+}
+
+func parse(name, body string) *template.Template {
+	return template.Must(template.New(name).Funcs(functions).Parse(plot.Template + headText + sessionsText + body))
+}
+
+var page = parse("page", pageText)
 
 // Write writes the page, with a section on sessions and connections unless
 // sessions is nil. Names of files and whatever else comes from the

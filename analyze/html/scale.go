@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/plot"
 )
 
@@ -45,7 +46,10 @@ type times struct {
 	interval int64
 }
 
+// newTimes draws the axis of time. The inside of the axes becomes a field that can be zoomed, so that they must
+// have their place by now.
 func newTimes(p *plot.Plot, n int, interval int64) times {
+	p.SetField(float64(n)*float64(interval)/1e9, n)
 	t := times{x0: p.X0, w: (p.X1 - p.X0) / float64(max(n, 1)), interval: interval}
 	span := float64(n) * float64(interval) / 1e9
 	step := plot.NiceStep(span, 10)
@@ -56,6 +60,28 @@ func newTimes(p *plot.Plot, n int, interval int64) times {
 }
 
 func (t times) x(i int) float64 { return t.x0 + float64(i)*t.w }
+
+// bars collects rectangles of one class as one path: a page holds thousands.
+type bars struct{ strings.Builder }
+
+func (b *bars) add(x, y, w, h float64) { b.WriteString(plot.Box(x, y, w, h)) }
+
+// hits makes the intervals of a plot links to the lines of the table that says what ran in them.
+func (v *view) hits(p *plot.Plot, t times, slots []latency.Slot, title func(i int) string) {
+	for i := range slots {
+		if !v.busy(&slots[i]) {
+			continue
+		}
+		s := ""
+		if len(slots) <= maxTitled {
+			s = slots[i].Start.Format("15:04:05.000")
+			if what := title(i); what != "" {
+				s += ": " + what
+			}
+		}
+		p.AddHit(t.x(i), p.Y0, t.w, p.Y1-p.Y0, "#t"+strconv.Itoa(i), s)
+	}
+}
 
 // steps draws a value for each interval as a line with steps; NaN leaves a gap.
 func (t times) steps(values []float64, y func(float64) float64) string {

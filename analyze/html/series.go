@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/latency"
@@ -27,47 +28,77 @@ func (v *view) heat(rep *latency.Report) {
 	if hi == 0 {
 		return
 	}
-	p := plot.New(340, "Latency over time")
+	p := newTimePlot(340, "Latency over time")
 	s := newLogScale(lo, hi, p.Y1, p.Y0)
 	s.decades(func(y float64, text string) { p.YTick(y, text) })
 	t := newTimes(p, len(slots), rep.Series.Interval)
 	// Eight rows to a decade.
 	rows := int((s.To - s.From) * 8)
 	height := (p.Y1 - p.Y0) / float64(rows)
-	cells := make([]map[int]uint64, len(slots))
+	v.Cells = &heatCells{Bottom: p.Y1, Height: height}
+	for row := range rows {
+		v.Cells.Rows = append(v.Cells.Rows, duration(int64(math.Pow(10, s.From+float64(row)/8)))+" to "+duration(int64(math.Pow(10, s.From+float64(row+1)/8))))
+	}
 	most := uint64(0)
 	for i := range slots {
-		cells[i] = make(map[int]uint64)
+		cells := make(map[int]uint64)
 		for ns, n := range slots[i].Latency().Buckets() {
 			row := min(int((p.Y1-s.at(ns))/height), rows-1)
-			cells[i][row] += n
-			most = max(most, cells[i][row])
+			cells[row] += n
+			most = max(most, cells[row])
 		}
+		v.Cells.Slots = append(v.Cells.Slots, cells)
 	}
 	p50, p99 := make([]float64, len(slots)), make([]float64, len(slots))
+	// A cell is one of a few shades: those of a shade are one path.
+	var areas [heatShades]bars
 	for i := range slots {
-		x := &slots[i]
-		for _, row := range slices.Sorted(maps.Keys(cells[i])) {
-			n := cells[i][row]
-			from := math.Pow(10, s.From+float64(row)/8)
-			to := math.Pow(10, s.From+float64(row+1)/8)
-			opacity := 0.15 + 0.85*math.Log1p(float64(n))/math.Log1p(float64(most))
-			p.AddRect(t.x(i), p.Y1-float64(row+1)*height, max(t.w-0.3, 0.5), height-0.3, "heat", opacity,
-				fmt.Sprintf("%s: %d calls of %s to %s", x.Start.Format("15:04:05.000"), n,
-					duration(int64(from)), duration(int64(to))))
+		for _, row := range slices.Sorted(maps.Keys(v.Cells.Slots[i])) {
+			shade := int(math.Log1p(float64(v.Cells.Slots[i][row])) / math.Log1p(float64(most)) * (heatShades - 1))
+			areas[min(max(shade, 0), heatShades-1)].add(t.x(i), p.Y1-float64(row+1)*height, max(t.w-0.3, 0.5), height-0.3)
 		}
 		p50[i], p99[i] = math.NaN(), math.NaN()
-		if x.Timed > 0 {
+		if x := &slots[i]; x.Timed > 0 {
 			p50[i], p99[i] = float64(x.P50), float64(x.P99)
+		}
+	}
+	for shade := range areas {
+		if d := areas[shade].String(); d != "" {
+			p.AddArea(d, "heat", 0.15+0.85*float64(shade)/(heatShades-1))
 		}
 	}
 	y := func(ns float64) float64 { return s.at(int64(ns)) }
 	p.AddPath(t.steps(p50, y), "line-p50")
 	p.AddPath(t.steps(p99, y), "line-p99")
+	v.hits(p, t, slots, func(i int) string {
+		x := &slots[i]
+		if x.Timed == 0 {
+			return fmt.Sprintf("%d calls", x.Calls)
+		}
+		return fmt.Sprintf("%d calls, p50 %s, p99 %s, max %s", x.Calls, duration(x.P50), duration(x.P99), duration(x.Max))
+	})
 	p.Frame()
-	p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC") + "; latency is on a logarithmic scale")
+	p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC") + "; latency is on a logarithmic scale")
 	v.Heat = &p.Chart
 	v.HeatNote = fmt.Sprintf("The darkest field stands for %d calls; an interval is %s long. Calls stand where they began.", most, round(time.Duration(rep.Series.Interval)))
+}
+
+// heatShades is how many shades the heat map has.
+const heatShades = 12
+
+// heatCells is how many calls the cells of the heat map stand for: what the script says when one points at them.
+type heatCells struct {
+	Bottom float64          `json:"bottom"`
+	Height float64          `json:"height"` // of a row
+	Rows   []string         `json:"rows"`   // from the bottom
+	Slots  []map[int]uint64 `json:"slots"`  // by row
+}
+
+// newTimePlot is a plot over time; all have the same width, with room for a second axis.
+func newTimePlot(height float64, name string) *plot.Plot {
+	p := plot.New(height, name)
+	p.X1 -= 30
+	return p
 }
 
 // rates draws calls and bytes per second.
@@ -82,7 +113,7 @@ func (v *view) rates(rep *latency.Report) {
 		if most == 0 {
 			return nil
 		}
-		p := plot.New(seriesHeight, name)
+		p := newTimePlot(seriesHeight, name)
 		if unit == 1024 {
 			// Ticks at multiples of powers of two.
 			for most >= unit*unit && unit < 1<<50 {
@@ -100,25 +131,24 @@ func (v *view) rates(rep *latency.Report) {
 		}
 		y := p.Linear(most/scale, false, format)
 		t := newTimes(p, len(slots), rep.Series.Interval)
+		var b bars
 		for i := range slots {
-			f := of(&slots[i]) / seconds
-			if f == 0 {
-				continue
+			if f := of(&slots[i]) / seconds; f > 0 {
+				top := y(f / scale)
+				b.add(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top)
 			}
-			top := y(f / scale)
-			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "bar", 0,
-				fmt.Sprintf("%s: %s%s", slots[i].Start.Format("15:04:05.000"), text.Rounded(f, min(unit, 1024)), suffix))
 		}
+		p.AddPath(b.String(), "bar")
+		v.hits(p, t, slots, func(i int) string { return text.Rounded(of(&slots[i])/seconds, min(unit, 1024)) + suffix })
 		p.Frame()
-		p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
+		p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC"))
 		return &p.Chart
 	}
 	v.Rates = draw("Calls per second", func(s *latency.Slot) float64 { return float64(s.Calls) }, 1000, "/s")
 	v.Volume = draw("Bytes of RPC messages per second", func(s *latency.Slot) float64 { return float64(s.Bytes) }, 1024, "B/s")
 }
 
-// flight draws calls in flight, and the credits granted where they fit into the
-// picture.
+// flight draws calls in flight, and on an axis of their own the credits granted.
 func (v *view) flight(rep *latency.Report) {
 	slots := rep.Series.Slots
 	most, granted := 0.0, 0.0
@@ -129,21 +159,14 @@ func (v *view) flight(rep *latency.Report) {
 	if most == 0 {
 		return
 	}
-	switch {
-	case granted == 0:
-	case granted > 4*most:
-		v.Beyond = fmt.Sprintf("Credits granted: %.0f, far above what was in flight.", granted)
-	default:
-		v.Credits = true
-	}
-	if !v.Credits {
-		granted = 0
-	}
-	p := plot.New(seriesHeight+30, "Calls in flight and credits")
-	y := p.Linear(max(most, granted), true, func(f float64) string { return fmt.Sprintf("%.0f", f) })
+	v.Credits = granted > 0
+	p := newTimePlot(seriesHeight+30, "Calls in flight and credits")
+	whole := func(f float64) string { return text.Rounded(f, 1000) }
+	y := p.Linear(most, true, whole)
 	t := newTimes(p, len(slots), rep.Series.Interval)
 	credits := make([]float64, len(slots))
 	mean := make([]float64, len(slots))
+	var b bars
 	for i := range slots {
 		x := &slots[i]
 		mean[i] = x.InFlight
@@ -155,17 +178,24 @@ func (v *view) flight(rep *latency.Report) {
 		}
 		if x.MostFlight > 0 {
 			top := y(float64(x.MostFlight))
-			p.AddRect(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top, "most", 0,
-				fmt.Sprintf("%s: at most %d in flight, %.2f on average; at most %d on one connection, of %d credits", x.Start.Format("15:04:05.000"),
-					x.MostFlight, x.InFlight, x.CreditsUsed, x.Granted))
+			b.add(t.x(i), top, max(t.w-0.4, 0.6), p.Y1-top)
 		}
 	}
+	p.AddPath(b.String(), "most")
 	p.AddPath(t.steps(mean, y), "line-mean")
 	if v.Credits {
-		p.AddPath(t.steps(credits, y), "line-credits")
+		p.AddPath(t.steps(credits, p.LinearRight(granted, true, "tick credits", whole)), "line-credits")
 	}
+	v.hits(p, t, slots, func(i int) string {
+		x := &slots[i]
+		s := fmt.Sprintf("at most %d in flight, %.2f on average", x.MostFlight, x.InFlight)
+		if credits[i] > 0 {
+			s += fmt.Sprintf("; at most %d on one connection, of %.0f credits", x.CreditsUsed, credits[i])
+		}
+		return s
+	})
 	p.Frame()
-	p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
+	p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC"))
 	v.Flight = &p.Chart
 }
 
@@ -185,31 +215,59 @@ func (v *view) troubles(rep *latency.Report) {
 	if most == 0 {
 		return
 	}
-	kinds := slices.Sorted(maps.Keys(total))
-	slices.SortStableFunc(kinds, func(a, b string) int { return int(min(total[b], 1<<30)) - int(min(total[a], 1<<30)) })
-	class := make(map[string]string)
-	for i, k := range kinds {
-		class[k] = fmt.Sprintf("kind%d", min(i, 5))
-		v.Kinds = append(v.Kinds, legend{class[k], k, fmt.Sprint(total[k])})
+	// The kinds of the table below, in its order and with its numbers, so that the legend and the table are the
+	// same; what only the drawing has follows.
+	var kinds []string
+	for i := range rep.Troubles {
+		kinds = append(kinds, rep.Troubles[i].Kind)
 	}
-	p := plot.New(seriesHeight, "Troubles over time")
-	y := p.Linear(float64(most), true, func(f float64) string { return text.Rounded(f, 1000) })
-	t := newTimes(p, len(slots), rep.Series.Interval)
-	for i := range slots {
-		sum := uint64(0)
-		for _, k := range kinds {
-			n := slots[i].Events[k]
-			if n == 0 {
-				continue
-			}
-			bottom := y(float64(sum))
-			sum += n
-			top := y(float64(sum))
-			p.AddRect(t.x(i), top, max(t.w-0.4, 1.5), bottom-top, class[k], 0,
-				fmt.Sprintf("%s: %d %s", slots[i].Start.Format("15:04:05.000"), n, k))
+	for _, k := range slices.Sorted(maps.Keys(total)) {
+		if !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
 		}
 	}
+	for i, k := range kinds {
+		n := total[k]
+		if i < len(rep.Troubles) {
+			n = rep.Troubles[i].Events
+		}
+		note := fmt.Sprint(n)
+		if n != total[k] {
+			note += fmt.Sprintf(" (drawn: %d)", total[k])
+		}
+		v.Kinds = append(v.Kinds, legend{kindClass(i), k, note})
+	}
+	p := newTimePlot(seriesHeight, "Troubles over time")
+	y := p.Linear(float64(most), true, func(f float64) string { return text.Rounded(f, 1000) })
+	t := newTimes(p, len(slots), rep.Series.Interval)
+	sums := make([]uint64, len(slots))
+	for j, k := range kinds {
+		var b bars
+		for i := range slots {
+			if n := slots[i].Events[k]; n > 0 {
+				bottom := y(float64(sums[i]))
+				sums[i] += n
+				top := y(float64(sums[i]))
+				b.add(t.x(i), top, max(t.w-0.4, 1.5), bottom-top)
+			}
+		}
+		if b.Len() > 0 {
+			p.AddPath(b.String(), kindClass(j))
+		}
+	}
+	v.hits(p, t, slots, func(i int) string {
+		var s []string
+		for _, k := range kinds {
+			if n := slots[i].Events[k]; n > 0 {
+				s = append(s, fmt.Sprintf("%d %s", n, k))
+			}
+		}
+		return strings.Join(s, ", ")
+	})
 	p.Frame()
-	p.XTitle("seconds since " + slots[0].Start.Format("15:04:05.000 UTC"))
+	p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC"))
 	v.Troubles = &p.Chart
 }
+
+// kindClass is the colour of a kind of trouble.
+func kindClass(i int) string { return fmt.Sprintf("kind%d", i%12) }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +19,15 @@ import (
 
 // Bounds of the page: a browser has to draw it.
 const (
-	maxRows    = 200 // groups in tables
-	maxBars    = 40  // groups in drawings
-	maxSlow    = 100
-	maxListed  = 64 // connections
-	maxXIDs    = 8
-	slowWidth  = 260.0
-	slowHeight = 14.0
+	maxRows = 200 // groups in tables
+	maxBars = 40  // groups in drawings
+	maxSlow = 100
+	// maxDrawings bounds the drawings of the slowest transactions, in bytes.
+	maxDrawings = 160 << 10
+	maxListed   = 64 // connections
+	maxXIDs     = 8
+	slowWidth   = 260.0
+	slowHeight  = 14.0
 )
 
 // view is what the template shows.
@@ -40,12 +44,15 @@ type view struct {
 	Lost     []lostRow
 	LostNote string
 	Heat     *plot.Chart
+	Cells    *heatCells
+	Ran      []ranRow
+	MoreSlow int
+	NoDraw   int // slowest transactions without a drawing, for lack of room
 	HeatNote string
 	Rates    *plot.Chart
 	Volume   *plot.Chart
 	Flight   *plot.Chart
 	Credits  bool
-	Beyond   string // of the credits, if they do not fit into the picture
 	Troubles *plot.Chart
 	Kinds    []legend
 	Costs    []costRow
@@ -85,6 +92,7 @@ type costRow struct {
 
 type slowRow struct {
 	Total, Sort, XID, What, Details, Time string
+	ID, Drawing                           string // of its packets, if there is one
 	Bar                                   *plot.Chart
 	Notes                                 []string
 	Bad                                   bool
@@ -112,7 +120,7 @@ type connRow struct {
 // it.
 var phases = []phase{
 	{transaction.PhaseCall, "first to last packet of the call"},
-	{transaction.PhaseWait, "until the first Read Request; a part of the argument pull"},
+	{transaction.PhaseWait, "until the first Read Request; a part of the pull"},
 	{transaction.PhasePull, "RDMA Reads of the call's chunks"},
 	{transaction.PhaseServer, "until the first RDMA Write or the reply"},
 	{transaction.PhasePush, "RDMA Writes of the reply's chunks"},
@@ -126,8 +134,6 @@ type phase struct {
 
 // class colors it.
 func (p phase) class() string { return p.Short() }
-
-func (p phase) name() string { return strings.ReplaceAll(p.String(), "_", " ") }
 
 func duration(ns int64) string { return string(text.Duration(nil, time.Duration(ns))) }
 
@@ -152,7 +158,7 @@ func newView(rep *latency.Report) *view {
 	}
 	v.cards(rep)
 	for _, p := range phases {
-		v.Legend = append(v.Legend, legend{p.class(), p.name(), p.note})
+		v.Legend = append(v.Legend, legend{p.class(), p.Short(), p.note})
 	}
 	if rep.All.Count > 0 {
 		v.groups(rep)
@@ -168,6 +174,7 @@ func newView(rep *latency.Report) *view {
 		v.rates(rep)
 		v.flight(rep)
 		v.troubles(rep)
+		v.ran(rep)
 	}
 	v.connections(rep)
 	return v
@@ -325,7 +332,7 @@ func (v *view) shares(rep *latency.Report) {
 		if g.Latency.Sum == 0 {
 			continue
 		}
-		bars(&p.Chart, p.X0, y-7, p.X1-p.X0, 14, sums(g), g.Latency.Sum, name(g)+": ")
+		phaseBars(&p.Chart, p.X0, y-7, p.X1-p.X0, 14, sums(g), g.Latency.Sum, name(g)+": ")
 	}
 	v.Shares = &p.Chart
 }
@@ -339,15 +346,15 @@ func sums(g *latency.Group) []int64 {
 	return out
 }
 
-// bars draws phases one after the other. The argument pull is drawn without
+// phaseBars draws phases one after the other. The argument pull is drawn without
 // the wait that it contains.
-func bars(p *plot.Chart, x, y, width, height float64, parts []int64, total int64, prefix string) {
+func phaseBars(p *plot.Chart, x, y, width, height float64, parts []int64, total int64, prefix string) {
 	if total <= 0 {
 		return
 	}
 	for i, ph := range phases {
 		n := parts[i]
-		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.name(), duration(n), 100*float64(n)/float64(total))
+		title := fmt.Sprintf("%s%s %s, %.1f %%", prefix, ph.Short(), duration(n), 100*float64(n)/float64(total))
 		if ph.Phase == transaction.PhasePull {
 			n -= parts[i-1]
 		}
@@ -381,8 +388,10 @@ func (v *view) chunks(rep *latency.Report) {
 }
 
 func (v *view) slow(rep *latency.Report) {
+	drawn := 0
 	for i, x := range rep.Slowest {
 		if i == maxSlow {
+			v.MoreSlow = len(rep.Slowest) - maxSlow
 			break
 		}
 		p := &plot.Chart{Width: slowWidth, Height: slowHeight, Label: "phases of this transaction"}
@@ -390,10 +399,17 @@ func (v *view) slow(rep *latency.Report) {
 		for j, ph := range phases {
 			parts[j] = x.Phases[ph.String()]
 		}
-		bars(p, 0, 0, slowWidth, slowHeight, parts, x.Total, "")
+		phaseBars(p, 0, 0, slowWidth, slowHeight, parts, x.Total, "")
 		r := slowRow{
 			Total: duration(x.Total), Sort: fmt.Sprint(x.Total), XID: fmt.Sprintf("%08x", x.XID), What: x.Operation,
 			Time: x.Time.Format("15:04:05.000000"), Bar: p, Notes: x.Notes, Bad: x.Failed,
+		}
+		if len(x.Drawing) > 0 {
+			if drawn += len(x.Drawing); drawn <= maxDrawings {
+				r.ID, r.Drawing = "x"+strconv.Itoa(i), string(x.Drawing)
+			} else {
+				v.NoDraw++
+			}
 		}
 		if x.File != "" {
 			r.What += " " + x.File
@@ -479,7 +495,7 @@ func (v *view) connections(rep *latency.Report) {
 			continue
 		}
 		r := connRow{
-			Title:   fmt.Sprintf("%d: %s, client %s (%d), server %s (%d)", c.Connection, c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint),
+			Title:   fmt.Sprintf("%d: %s, client %s, server %s", c.Connection, c.Fabric, endName(c.Fabric, &c.Client), endName(c.Fabric, &c.Server)),
 			Remarks: c.Remarks,
 		}
 		fact := func(name, value string) { r.Facts = append(r.Facts, card{Name: name, Value: value}) }
@@ -522,6 +538,17 @@ func (v *view) connections(rep *latency.Report) {
 		}
 		v.Conns = append(v.Conns, r)
 	}
+}
+
+// endName writes an end as the other outputs do: queue pairs are hexadecimal, ports decimal.
+func endName(fabric string, e *latency.Endpoint) string {
+	switch {
+	case fabric == "tcp" || fabric == "udp" || fabric == "iwarp":
+		return net.JoinHostPort(e.Address, fmt.Sprint(e.Endpoint))
+	case e.Endpoint == 0:
+		return e.Address
+	}
+	return fmt.Sprintf("%s QP 0x%x", e.Address, e.Endpoint)
 }
 
 func onOff(on bool) string {

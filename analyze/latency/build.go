@@ -196,8 +196,9 @@ func (rep *Report) series(r *Recorder) {
 			Start: utc((s.first + int64(i)) * s.interval), Calls: x.calls, Errors: x.errors, Bytes: x.bytes, RDMABytes: x.data,
 			Timed: d.Count, Mean: d.Mean, P50: d.P50, P99: d.P99, Max: d.Max,
 			InFlight: mean, MostFlight: max(x.most, int(math.Round(mean))), CreditsUsed: x.creditsUsed, Granted: x.granted,
-			Retransmits: x.retransmits, Events: map[string]uint64{}, latency: d,
+			Retransmits: x.retransmits, Events: map[string]uint64{}, latency: d, ran: x.ran,
 		})
+		rep.Series.Slots[i].describe(r.order)
 	}
 	for _, c := range []*counts{&r.again, &r.wire.events} {
 		for i := range c.slots {

@@ -23,6 +23,11 @@ type Options struct {
 	// Memory is approximately how many bytes groups and histograms may take: 64 MiB by default. With less
 	// there are fewer groups, and histograms lose digits earlier.
 	Memory int
+	// Ran asks for what ran in each interval: see Slot.Ran.
+	Ran bool
+	// Draw, if set, appends a drawing of a transaction: Slow.Drawing. It is called for each transaction that
+	// is among the 100 slowest of Top at its time; of one that is not among them in the end it is dropped.
+	Draw func(b []byte, v *rpc.View) []byte
 }
 
 // DefaultMemory is the default of Options.Memory.
@@ -53,6 +58,7 @@ type Recorder struct {
 	all        level
 	events     int // remaining room in the heaps
 	slow       slowest
+	drawn      slowest // those of slow that have drawings
 	troubles   [numTroubles]trouble
 	again      counts // troubles of transactions over time
 	unlisted   uint64 // transactions with more kinds of trouble than they list
@@ -82,7 +88,7 @@ func New(opt Options) *Recorder {
 	r := &Recorder{
 		opt: opt, mem: memory{limit: opt.Memory / 2}, maxGroups: min(max(opt.Memory/(DefaultMemory/maxGroups), 16), maxGroups),
 		groups: make(map[string]*group), flows: make(map[int]*flow), events: maxEvents,
-		slow: slowest{n: opt.Top},
+		slow: slowest{n: opt.Top}, drawn: slowest{n: min(opt.Top, maxDrawn)},
 	}
 	r.series = series{spans: newSpans(opt.Interval), mem: &r.mem}
 	r.again.spans = newSpans(opt.Interval)
@@ -124,12 +130,18 @@ func (r *Recorder) Add(v *rpc.View) int {
 		if set != 0 {
 			r.addTrouble(g, tx, set, -1)
 		}
+		if s != nil && r.opt.Ran {
+			r.ran(s, g, v, 0)
+		}
 		return g.index
 	}
 	g.time(&p, &r.mem)
 	g.blame(tx, &p)
 	if s != nil {
 		s.latency.add(int64(p.Total), &r.mem)
+	}
+	if s != nil && r.opt.Ran {
+		r.ran(s, g, v, int64(p.Total))
 	}
 	if set == 0 {
 		g.clean.count++
@@ -138,9 +150,40 @@ func (r *Recorder) Add(v *rpc.View) int {
 		r.addTrouble(g, tx, set, int64(p.Total))
 	}
 	if r.slow.wants(int64(p.Total)) {
-		r.slow.add(slow(v, &p, set, inFlight))
+		x := slow(v, &p, set, inFlight)
+		if r.opt.Draw != nil {
+			r.draw(x, v)
+		}
+		r.slow.add(x)
 	}
 	return g.index
+}
+
+// draw draws a transaction that is among the slowest of the slowest.
+func (r *Recorder) draw(x *Slow, v *rpc.View) {
+	if !r.drawn.wants(x.Total) {
+		return
+	}
+	x.Drawing = r.opt.Draw(nil, v)
+	if len(r.drawn.heap) == r.drawn.n {
+		r.drawn.heap[0].Drawing = nil
+	}
+	r.drawn.add(x)
+}
+
+// ran records what runs in an interval.
+func (r *Recorder) ran(s *slot, g *group, v *rpc.View, total int64) {
+	if s.ran == nil {
+		s.ran = &ran{}
+	}
+	s.ran.add(g.index, 1, total)
+	if x := &s.ran.slow; total > x.Total {
+		tx := v.Tx
+		*x = Ran{
+			XID: tx.XID, Connection: tx.Connection.ID, CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
+			Operation: operationName(v), Total: total,
+		}
+	}
 }
 
 // group finds the group of a transaction.

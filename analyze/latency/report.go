@@ -102,6 +102,8 @@ type Slot struct {
 	Events map[string]uint64 `json:"events"`
 
 	latency *Distribution
+	ran     *ran
+	groups  []RanGroup
 }
 
 // Latency is the distribution that P50 and P99 come from.

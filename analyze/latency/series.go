@@ -89,6 +89,7 @@ type slot struct {
 	most                   int     // maximum number of calls in flight
 	creditsUsed            int
 	granted                uint32 // lowest grant
+	ran                    *ran   // nil unless asked for
 }
 
 func (x *slot) merge(o *slot, m *memory) {
@@ -105,6 +106,11 @@ func (x *slot) merge(o *slot, m *memory) {
 		x.granted = o.granted
 	}
 	x.latency.merge(&o.latency, m)
+	if x.ran == nil {
+		x.ran = o.ran
+	} else {
+		x.ran.merge(o.ran)
+	}
 }
 
 // series collects what happened over time. A transaction belongs to the interval in which its call began.

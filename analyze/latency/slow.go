@@ -35,6 +35,9 @@ type Slow struct {
 	Troubles   []string         `json:"troubles"`
 	Notes      []string         `json:"notes"`
 
+	// Drawing is what Options.Draw made of it.
+	Drawing []byte `json:"-"`
+
 	number uint64
 }
 
@@ -96,13 +99,18 @@ func (s *slowest) list() []*Slow {
 	return out
 }
 
+// operationName is the program and the operations of a transaction.
+func operationName(v *rpc.View) string {
+	return string(clip(append(append(text.Program(nil, v), ' '), text.Operations(nil, v)...)))
+}
+
 // slow describes a transaction.
 func slow(v *rpc.View, p *transaction.Phases, set uint16, inFlight int) *Slow {
 	tx := v.Tx
 	x := &Slow{
 		Time: time.Unix(0, tx.First().Time).UTC(), XID: tx.XID, Connection: tx.Connection.ID,
 		CallFrame: tx.Call.First.Number, ReplyFrame: tx.Reply.Last.Number,
-		Operation: string(clip(append(append(text.Program(nil, v), ' '), text.Operations(nil, v)...))),
+		Operation: operationName(v),
 		Model:     ModelOf(tx).String(), Status: statusName(v), Failed: v.Failed(), Total: int64(p.Total),
 		Phases: make(map[string]int64), InFlight: inFlight, Retransmit: tx.Retransmits,
 		Troubles: []string{}, Notes: []string{}, number: tx.First().Number,

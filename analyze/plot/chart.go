@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Chart is a drawing: what the template "chart" writes as SVG. Coordinates are
@@ -18,6 +19,15 @@ type Chart struct {
 	Rects         []Rect
 	Paths         []Path
 	Texts         []Text
+	Field         *Field // nil: the drawing cannot be zoomed
+}
+
+// Field is the part of a chart over time that a page may zoom: all rectangles and
+// paths of the chart lie in it.
+type Field struct {
+	X, Y, W, H float64
+	Seconds    float64 // that it stands for
+	N          int     // intervals
 }
 
 // Line is a straight line.
@@ -26,18 +36,21 @@ type Line struct {
 	Class          string
 }
 
-// Rect is a rectangle; Title is shown when one points at it.
+// Rect is a rectangle; Title is shown when one points at it, Link is where a click
+// leads within the page.
 type Rect struct {
 	X, Y, W, H float64
 	Class      string
 	Opacity    float64
 	Title      string
+	Link       string
 }
 
 // Path is any line, in the language of SVG.
 type Path struct {
-	D     string
-	Class string
+	D       string
+	Class   string
+	Opacity float64 // of its inside; 0 means 1
 }
 
 // Text is written at a point.
@@ -55,11 +68,26 @@ func (c *Chart) AddLine(x1, y1, x2, y2 float64, class string) {
 
 // AddRect adds a rectangle; opacity 0 means 1.
 func (c *Chart) AddRect(x, y, w, h float64, class string, opacity float64, title string) {
-	c.Rects = append(c.Rects, Rect{x, y, w, h, class, opacity, title})
+	c.Rects = append(c.Rects, Rect{X: x, Y: y, W: w, H: h, Class: class, Opacity: opacity, Title: title})
+}
+
+// AddHit adds an invisible rectangle that can be pointed at and leads to link.
+func (c *Chart) AddHit(x, y, w, h float64, link, title string) {
+	c.Rects = append(c.Rects, Rect{X: x, Y: y, W: w, H: h, Class: "hit", Title: title, Link: link})
 }
 
 // AddPath adds a path.
-func (c *Chart) AddPath(d, class string) { c.Paths = append(c.Paths, Path{d, class}) }
+func (c *Chart) AddPath(d, class string) { c.Paths = append(c.Paths, Path{D: d, Class: class}) }
+
+// AddArea adds a path whose inside has an opacity.
+func (c *Chart) AddArea(d, class string, opacity float64) {
+	c.Paths = append(c.Paths, Path{D: d, Class: class, Opacity: opacity})
+}
+
+// Box is a rectangle in the language of paths.
+func Box(x, y, w, h float64) string {
+	return "M" + number(x) + " " + number(y) + "h" + number(w) + "v" + number(h) + "h" + number(-w) + "z"
+}
 
 // AddText adds a text; anchor is start, middle or end.
 func (c *Chart) AddText(x, y float64, anchor, class, text string) {
@@ -104,17 +132,46 @@ func (p *Plot) YTick(y float64, text string) {
 
 // XTick draws a mark below the axis with a text.
 func (p *Plot) XTick(x float64, text string) {
-	p.Lines = append(p.Lines, Line{x, p.Y1, x, p.Y1 + 4, "axis"})
+	mark, class := "axis", "tick"
+	if p.Field != nil {
+		mark, class = "axis xt", "tick xt"
+	}
+	p.Lines = append(p.Lines, Line{x, p.Y1, x, p.Y1 + 4, mark})
 	anchor := "middle"
 	if x > p.X1-24 {
 		anchor = "end"
 	}
-	p.Texts = append(p.Texts, Text{x, p.Y1 + 17, anchor, "tick", text})
+	p.Texts = append(p.Texts, Text{x, p.Y1 + 17, anchor, class, text})
 }
 
 // XTitle names the horizontal axis.
 func (p *Plot) XTitle(text string) {
 	p.Texts = append(p.Texts, Text{(p.X0 + p.X1) / 2, p.Y1 + 34, "middle", "title", text})
+}
+
+// SetField makes the inside of the axes a field that can be zoomed.
+func (p *Plot) SetField(seconds float64, n int) {
+	p.Field = &Field{p.X0, p.Y0 - 2, p.X1 - p.X0, p.Y1 - p.Y0 + 3, seconds, n}
+}
+
+// LinearRight draws a second vertical axis on the right, as Linear does on the left.
+func (p *Plot) LinearRight(most float64, whole bool, class string, format func(float64) string) func(float64) float64 {
+	step, top := steps(most, whole)
+	y := func(v float64) float64 { return p.Y1 - (p.Y1-p.Y0)*v/top }
+	p.Lines = append(p.Lines, Line{p.X1, p.Y1, p.X1, p.Y0, "axis"})
+	for v := 0.0; v <= top*(1+1e-9); v += step {
+		p.Texts = append(p.Texts, Text{p.X1 + 6, y(v) + 4, "start", class, format(v)})
+	}
+	return y
+}
+
+// steps are the distance of the ticks from 0 to at least most, and the last of them.
+func steps(most float64, whole bool) (step, top float64) {
+	step = NiceStep(most, 4)
+	if whole {
+		step = max(step, 1)
+	}
+	return step, math.Max(math.Ceil(most/step-1e-9), 1) * step
 }
 
 // NiceStep is 1, 2 or 5 times a power of ten: at most n of them make up span.
@@ -134,11 +191,7 @@ func NiceStep(span float64, n int) float64 {
 
 // Linear draws a vertical axis from 0 to at least most and returns the scale.
 func (p *Plot) Linear(most float64, whole bool, format func(float64) string) func(float64) float64 {
-	step := NiceStep(most, 4)
-	if whole {
-		step = max(step, 1)
-	}
-	top := math.Max(math.Ceil(most/step-1e-9), 1) * step
+	step, top := steps(most, whole)
 	y := func(v float64) float64 { return p.Y1 - (p.Y1-p.Y0)*v/top }
 	for v := 0.0; v <= top*(1+1e-9); v += step {
 		p.YTick(y(v), format(v))
@@ -178,17 +231,24 @@ func (s Log) Decades() iter.Seq2[float64, float64] {
 }
 
 // Num is a coordinate.
-func (Chart) Num(f float64) string {
+func (Chart) Num(f float64) string { return number(f) }
+
+// number has one digit after the point, unless that is 0.
+func number(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return "0"
 	}
-	return strconv.FormatFloat(f, 'f', 1, 64)
+	s := strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0")
+	if s == "-0" {
+		return "0"
+	}
+	return s
 }
 
 // Opaque is an opacity.
-func (r Rect) Opaque() string {
-	if r.Opacity == 0 {
-		return "1"
-	}
-	return strconv.FormatFloat(r.Opacity, 'f', 3, 64)
-}
+func (r Rect) Opaque() string { return opaque(r.Opacity) }
+
+// Opaque is an opacity.
+func (p Path) Opaque() string { return opaque(p.Opacity) }
+
+func opaque(f float64) string { return strconv.FormatFloat(f, 'f', 3, 64) }

@@ -46,7 +46,7 @@ func TestWriteSVG(t *testing.T) {
 	if elements["svg"] != 1 || elements["g"] != 2 || elements["script"] != 0 || elements["path"] != 2 || elements["text"] == 0 {
 		t.Errorf("%v", elements)
 	}
-	if !strings.Contains(b.String(), `viewBox="0 0 1000.0 400.0"`) {
+	if !strings.Contains(b.String(), `viewBox="0 0 1000 400"`) {
 		t.Errorf("not as high as both: %s", b.String()[:200])
 	}
 }

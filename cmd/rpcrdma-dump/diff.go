@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -30,6 +32,7 @@ type diffOptions struct {
 	inputOptions
 	analysisOptions
 	format string
+	html   string
 }
 
 func newDiffCommand(s *cli.Streams) *cobra.Command {
@@ -39,28 +42,24 @@ func newDiffCommand(s *cli.Streams) *cobra.Command {
 		Short: "Compare the latencies of two captures",
 		Long:  diffLong,
 		Example: `  rpcrdma-dump diff before.pcap after.pcap
-  rpcrdma-dump diff --by size -Y 'op == READ' tcp.pcap rdma.pcap`,
+  rpcrdma-dump diff --by size -Y 'op == READ' tcp.pcap rdma.pcap
+  rpcrdma-dump diff --html diff.html before.pcap after.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text or json")
 	o.analysisOptions.flags(cmd)
+	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.fileFlags(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
-	if o.format != "text" && o.format != "json" {
-		return cli.Usagef("-T is text or json, not %q", o.format)
-	}
 	names := append(slices.Clone(o.read), args...)
-	if len(names) != 2 {
-		return cli.Usagef("diff takes two captures, not %d", len(names))
-	}
-	if names[0] == "-" && names[1] == "-" {
-		return cli.Usagef("only one of the two can be standard input")
+	if err := o.check(cmd, names); err != nil {
+		return err
 	}
 	opt, match, err := o.recorder()
 	if err != nil {
@@ -70,12 +69,20 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if err != nil {
 		return err
 	}
+	var page *cli.Output
+	if o.html != "" && o.html != "-" {
+		if page, err = cli.Create(files, o.html, nil); err != nil {
+			return err
+		}
+	}
+	defer func() { page.Discard() }()
 	stop, err := cli.Profile(files, o.cpu)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	o.read = nil
+	o.need(o.html)
 	var reports [2]*latency.Report
 	damaged := false
 	for i, name := range names {
@@ -84,6 +91,9 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 			return err
 		}
 		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil)
+		if page != nil && err == nil {
+			err = j.whole(o.html)
+		}
 		if err = j.finish(err, nil); err != nil && !errors.Is(err, cli.ErrDamaged) {
 			return err
 		}
@@ -91,12 +101,16 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		reports[i] = rep
 	}
 	d := latency.Compare(reports[0], reports[1])
-	out := newOutput(s.Out, false, false)
-	if o.format == "json" {
-		err = printable.Indented(out, d)
-	} else {
-		err = results.Diff(out, d)
+	if page != nil {
+		if err := writeDiff(page, d); err != nil {
+			return err
+		}
+		if err := page.Commit(); err != nil {
+			return err
+		}
 	}
+	out := newOutput(s.Out, false, false)
+	err = o.print(out, d, cmd.Flags().Changed("format"))
 	if err = errors.Join(err, out.close()); err != nil {
 		return err
 	}
@@ -104,4 +118,41 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return cli.ErrDamaged
 	}
 	return nil
+}
+
+// check checks the flags and how many captures there are.
+func (o *diffOptions) check(cmd *cobra.Command, names []string) error {
+	switch {
+	case o.format != "text" && o.format != "json":
+		return cli.Usagef("-T is text or json, not %q", o.format)
+	case o.html == "-" && cmd.Flags().Changed("format"):
+		return cli.Usagef("--html - and -T write to the same place")
+	case len(names) != 2:
+		return cli.Usagef("diff takes two captures, not %d", len(names))
+	case names[0] == "-" && names[1] == "-":
+		return cli.Usagef("only one of the two can be standard input")
+	}
+	return nil
+}
+
+// print writes a comparison to standard output. If a page is written and no format was asked for, nothing is.
+func (o *diffOptions) print(w io.Writer, d *latency.Diff, format bool) error {
+	switch {
+	case o.html == "-":
+		return writeDiff(w, d)
+	case o.html != "" && !format:
+		return nil
+	case o.format == "json":
+		return printable.Indented(w, d)
+	}
+	return results.Diff(w, d)
+}
+
+// writeDiff writes a comparison as a page.
+func writeDiff(w io.Writer, d *latency.Diff) error {
+	var tables []html.Table
+	for _, t := range results.DiffTables(d) {
+		tables = append(tables, html.Table(t))
+	}
+	return html.WriteDiff(w, d, tables)
 }

@@ -60,6 +60,7 @@ func TestHostileText(t *testing.T) {
 			{args: with("report", "-T", "json", "--by", "file"), shows: true},
 			{args: with("report", "--html", "-", "--by", "file"), shows: true},
 			{args: with("report", "--html", "-")},
+			{args: append(with("diff", "--html", "-", "--by", "file"), file), shows: true},
 			{args: with("check")},
 			{args: with("check", "-T", "json")},
 			{args: with("check", "-T", "ndjson")},

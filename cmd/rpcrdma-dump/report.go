@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/html"
 	"github.com/rpcrdma/toolkit/analyze/kernel"
+	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
@@ -213,6 +215,10 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 			return err
 		}
 	}
+	if o.html != "" {
+		opt.Ran = true
+		opt.Draw = drawing()
+	}
 	sessions := session.New(nil)
 	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions)
 	var recorded *kernel.Result
@@ -288,6 +294,9 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 	dec.Closed = r.Closed
 	dec.Observer = r.Observer()
 	in.blame(&dec)
+	if opt.Draw != nil && opt.Top > 0 {
+		dec.Transactions.Packets = drawnPackets
+	}
 	if sessions != nil { // they find out about slots, too
 		dec.Observer = session.Beside(r.Observer(), sessions)
 	}
@@ -320,4 +329,24 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 		Account: &account,
 		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
+}
+
+// Bounds of the drawing of a transaction on a page.
+const (
+	drawnPackets = 200
+	drawnBytes   = 24 << 10
+)
+
+// drawing draws transactions for a page, packet by packet.
+func drawing() func([]byte, *rpc.View) []byte {
+	d := &ladder.Drawer{}
+	return func(b []byte, v *rpc.View) []byte {
+		start := len(b)
+		b = d.Append(b, v)
+		if len(b)-start > drawnBytes {
+			b = b[:start+bytes.LastIndexByte(b[start:start+drawnBytes], '\n')+1]
+			b = append(b, "… the rest is not shown: see rpcrdma-dump show\n"...)
+		}
+		return bytes.Clone(b[start:])
+	}
 }

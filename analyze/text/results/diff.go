@@ -14,12 +14,61 @@ import (
 
 type diffPrinter struct {
 	reportPrinter
-	d *latency.Diff
+	d       *latency.Diff
+	collect bool // tables instead of printing them
+	tables  []Table
+}
+
+// Table is a table of a comparison, with the lines that follow it.
+type Table struct {
+	Title  string
+	Header []string
+	Right  []bool // columns that are numbers
+	Rows   [][]string
+	Lines  []string
+}
+
+func (p *diffPrinter) title(format string, args ...any) {
+	if !p.collect {
+		p.reportPrinter.title(format, args...)
+		return
+	}
+	p.tables = append(p.tables, Table{Title: fmt.Sprintf(format, args...)})
+}
+
+func (p *diffPrinter) table(header []string, left int, rows [][]string) {
+	if !p.collect {
+		p.reportPrinter.table(header, left, rows)
+		return
+	}
+	t := &p.tables[len(p.tables)-1]
+	t.Header, t.Right, t.Rows = columns(header, left, rows)
+}
+
+func (p *diffPrinter) printf(format string, args ...any) {
+	if !p.collect {
+		p.reportPrinter.printf(format, args...)
+		return
+	}
+	t := &p.tables[len(p.tables)-1]
+	t.Lines = append(t.Lines, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// DiffTables returns the tables that Diff writes.
+func DiffTables(d *latency.Diff) []Table {
+	p := newDiffPrinter(nil, d)
+	p.collect = true
+	p.all()
+	return p.tables
+}
+
+func newDiffPrinter(w io.Writer, d *latency.Diff) *diffPrinter {
+	return &diffPrinter{reportPrinter: reportPrinter{w: w, rep: &latency.Report{By: d.By}}, d: d}
 }
 
 // Diff writes a comparison of two reports as tables.
 func Diff(w io.Writer, d *latency.Diff) error {
-	p := &diffPrinter{reportPrinter{w: w, rep: &latency.Report{By: d.By}}, d}
+	p := newDiffPrinter(w, d)
 	for _, side := range []struct {
 		name string
 		s    *latency.DiffSide
@@ -31,6 +80,18 @@ func Diff(w io.Writer, d *latency.Diff) error {
 	if d.Filter != "" {
 		p.printf("transactions for which %s holds\n", safe(d.Filter))
 	}
+	p.all()
+	for i, n := range d.Notes {
+		if i == 0 {
+			p.printf("\n")
+		}
+		p.printf("note: %s\n", n)
+	}
+	return p.err
+}
+
+// all writes all tables.
+func (p *diffPrinter) all() {
 	p.latency()
 	p.time()
 	p.phases()
@@ -39,13 +100,6 @@ func Diff(w io.Writer, d *latency.Diff) error {
 	p.statuses()
 	p.only("b", "Only in B")
 	p.only("a", "Only in A")
-	for i, n := range d.Notes {
-		if i == 0 {
-			p.printf("\n")
-		}
-		p.printf("note: %s\n", n)
-	}
-	return p.err
 }
 
 func (p *diffPrinter) latency() {
@@ -258,14 +312,14 @@ func (p *diffPrinter) only(in, title string) {
 			}
 			return c.B
 		}
-		p.printf("  %s: %.0f", strings.Join(p.cells(g), " "), pick(g.Count))
+		line := fmt.Sprintf("  %s: %.0f", strings.Join(p.cells(g), " "), pick(g.Count))
 		if pick(g.Timed) > 0 {
-			p.printf(", mean %s, p99 %s, %s in all", duration(int64(pick(g.Mean))), duration(int64(pick(g.P99.Change))), duration(int64(pick(g.Sum))))
+			line += fmt.Sprintf(", mean %s, p99 %s, %s in all", duration(int64(pick(g.Mean))), duration(int64(pick(g.P99.Change))), duration(int64(pick(g.Sum))))
 		}
 		if n := pick(g.Errors); n > 0 {
-			p.printf(", %.0f failed", n)
+			line += fmt.Sprintf(", %.0f failed", n)
 		}
-		p.printf("\n")
+		p.printf("%s\n", line)
 	}
 }
 

@@ -452,6 +452,14 @@ func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, fo
 // empty in each row. The first columns, and those whose header begins with a
 // space, are text; the others are numbers.
 func (p *reportPrinter) table(header []string, left int, rows [][]string) {
+	h, right, cut := columns(header, left, rows)
+	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+// columns leaves out the columns that say nothing, and says which are numbers.
+func columns(header []string, left int, rows [][]string) (h []string, right []bool, cut [][]string) {
 	keep := make([]int, 0, len(header))
 	for c := range header {
 		for _, r := range rows {
@@ -461,21 +469,17 @@ func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 			}
 		}
 	}
-	var h []string
-	var right []bool
 	for _, c := range keep {
 		h = append(h, strings.TrimSpace(header[c]))
 		right = append(right, c >= left && !strings.HasPrefix(header[c], " "))
 	}
-	cut := make([][]string, len(rows))
+	cut = make([][]string, len(rows))
 	for i, r := range rows {
 		for _, c := range keep {
 			cut[i] = append(cut[i], r[c])
 		}
 	}
-	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
-		p.err = err
-	}
+	return h, right, cut
 }
 
 // bytesText is a number of bytes with four digits: K, M, G are 1024, 1024² …
