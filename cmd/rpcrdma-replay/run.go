@@ -204,9 +204,6 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones,
 		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly,
 		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Mismatches: o.show}
-	if err := checkFabric(o.provider); err != nil {
-		return opt, err
-	}
 	if opt.Directory, err = run.CleanDirectory(o.dir); err != nil {
 		return opt, cli.Usagef("--dir: %v", err)
 	}
@@ -346,8 +343,11 @@ func (o *runFlags) look(t *target, rep *report.Report, original string, witness 
 	return err
 }
 
-// tickets is how calls to a server are protected.
+// tickets is how calls to a server are protected, on a fabric that exists.
 func (o *runFlags) tickets(server string) (*ticketing, error) {
+	if err := checkFabric(o.provider); err != nil {
+		return nil, err
+	}
 	if o.selfCheck && o.login.sec == "krb5p" && o.keytab == "" && os.Getenv("KRB5_KTNAME") == "" {
 		return nil, cli.Usagef("--self-check has to read what --sec krb5p encrypts: give the server's keytab with --keytab")
 	}
