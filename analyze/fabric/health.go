@@ -38,6 +38,36 @@ func (r *Recorder) Health(f func(*Health)) {
 	}
 }
 
+// Active calls f for the connections of Health that something was seen of since the last call,
+// and for those that have ended since: an interval costs what happened in it, not as much as there
+// are connections.
+func (r *Recorder) Active(f func(*Health)) {
+	var h Health
+	for i, k := range r.touched {
+		if k.touched = false; k.place < len(r.live) && r.live[k.place] == k {
+			r.health(k, &h)
+			f(&h)
+		}
+		r.touched[i] = nil
+	}
+	r.touched = r.touched[:0]
+	for i := len(r.gone) - min(r.news, len(r.gone)); i < len(r.gone); i++ {
+		f(&r.gone[i])
+	}
+	r.news = 0
+}
+
+// touch notes that something was seen of a connection.
+func (r *Recorder) touch(k *conn) {
+	if r.opt.Live && !k.touched {
+		k.touched = true
+		r.touched = append(r.touched, k)
+	}
+}
+
+// Watching is how many connections Health reports.
+func (r *Recorder) Watching() int { return len(r.live) + len(r.gone) }
+
 func (r *Recorder) health(k *conn, h *Health) {
 	c := k.c
 	*h = Health{Connection: c, Service: k.service(r), Fatal: k.fatal}
@@ -96,4 +126,5 @@ func (r *Recorder) left(k *conn, ended bool) {
 	copied.Watched = nil
 	h.Connection = &copied
 	r.gone = append(r.gone, h)
+	r.news++
 }

@@ -56,6 +56,8 @@ type Recorder struct {
 	list    []Stall // for blame
 	live    []*conn
 	gone    []Health
+	touched []*conn // since the last call of Active
+	news    int     // how many of gone have ended since
 	scratch []int64
 
 	last     *conn
@@ -94,9 +96,11 @@ func New(opt Options) *Recorder {
 type conn struct {
 	owner *Recorder
 	place int // in Recorder.live
-	c     *rdma.Connection
-	dirs  [2]direction
-	marks [2]congestion
+	// touched says that the connection is in Recorder.touched.
+	touched bool
+	c       *rdma.Connection
+	dirs    [2]direction
+	marks   [2]congestion
 
 	named    bool
 	name     Service
@@ -125,6 +129,7 @@ func (*conn) WatchedConnection() {}
 // conn is the state of c; nil if it is over.
 func (r *Recorder) conn(c *rdma.Connection) *conn {
 	if r.last != nil && r.last.c == c {
+		r.touch(r.last)
 		return r.last
 	}
 	k, _ := c.Watched.(*conn)
@@ -136,6 +141,7 @@ func (r *Recorder) conn(c *rdma.Connection) *conn {
 		c.Watched = k
 	}
 	r.last = k
+	r.touch(k)
 	return k
 }
 

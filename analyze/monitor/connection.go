@@ -95,6 +95,7 @@ type conn struct {
 
 	atClose, bytesAtClose uint64 // at the end of the latest interval
 	nowCount, nowBytes    uint64
+	touched               bool // it is in connections.touched
 
 	used, backward, stuck int // at the latest look at open calls
 }
@@ -109,6 +110,17 @@ type connections struct {
 	lost   bool
 	gone   int  // ended connections
 	listed bool // byID holds all connections
+	// touched are those that something was counted of since the end of the latest interval, and
+	// shown those of the interval before: most connections do nothing in most intervals.
+	touched, shown []*conn
+}
+
+// touch notes that something is counted.
+func (s *connections) touch(x *conn) {
+	if !x.touched {
+		x.touched = true
+		s.touched = append(s.touched, x)
+	}
 }
 
 // see records a connection that carries something.
@@ -159,6 +171,7 @@ func (s *connections) add(tx *transaction.Transaction, failed bool, total int64)
 	if x == nil {
 		return
 	}
+	s.touch(x)
 	x.count++
 	if failed {
 		x.errors++
@@ -179,10 +192,19 @@ func (s *connections) add(tx *transaction.Transaction, failed bool, total int64)
 
 // roll ends an interval.
 func (s *connections) roll() {
-	for _, x := range s.by {
+	for i, x := range s.shown {
+		x.nowCount, x.nowBytes = 0, 0
+		s.shown[i] = nil
+	}
+	for _, x := range s.touched {
+		x.touched = false
+		if s.by[x.c] != x {
+			continue // it has ended, or become part of another one
+		}
 		x.nowCount, x.nowBytes = x.count-x.atClose, x.bytes-x.bytesAtClose
 		x.atClose, x.bytesAtClose = x.count, x.bytes
 	}
+	s.shown, s.touched = s.touched, s.shown[:0]
 }
 
 // closed takes a connection at its end.
@@ -218,6 +240,7 @@ func (s *connections) idle() {
 		if into := c.Resolve(); into != c {
 			// It was merged into another one.
 			if y := s.by[into]; y != nil {
+				s.touch(y)
 				y.merge(x)
 			}
 			delete(s.by, c)

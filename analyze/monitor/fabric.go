@@ -111,18 +111,20 @@ func wireOf(h *fabric.Health) Wire {
 
 // roll ends an interval.
 func (w *wires) roll(r *fabric.Recorder) {
-	passed := w.passed
-	if passed == nil {
-		passed = make(map[int]Wire)
+	if w.last == nil {
+		w.last, w.passed = make(map[int]Wire), make(map[int]Wire)
 	}
-	clear(passed)
-	last := make(map[int]Wire, len(w.last))
-	r.Health(func(h *fabric.Health) {
+	clear(w.passed)
+	r.Active(func(h *fabric.Health) {
 		now, was := wireOf(h), w.last[h.Connection.ID]
-		last[h.Connection.ID] = now
-		passed[h.Connection.ID] = now.minus(&was)
+		w.last[h.Connection.ID] = now
+		w.passed[h.Connection.ID] = now.minus(&was)
 	})
-	w.last, w.passed = last, passed
+	if len(w.last) > 2*r.Watching()+1024 { // connections that are gone
+		last := make(map[int]Wire, r.Watching())
+		r.Health(func(h *fabric.Health) { last[h.Connection.ID] = w.last[h.Connection.ID] })
+		w.last = last
+	}
 }
 
 // fabric lists connections: those with an alarm first, then those that stalled longest.
