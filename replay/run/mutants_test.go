@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/replay/client"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/mutant"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
@@ -37,7 +38,8 @@ func against(t testing.TB, w *workload.Workload, what wrong, change func(*run.Op
 		spoilt = what.store.Wrap(st)
 		st = spoilt
 	}
-	s := site.NewServer(st, site.ServerOptions{})
+	// A recall takes time, of which there would be hundreds.
+	s := site.NewServer(st, site.ServerOptions{V4: nfs4.Options{NoDelegations: true}})
 	f, c, at, err := site.Pair(site.Options{Name: "tcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
