@@ -70,7 +70,8 @@ func (e *echo) ServeRPC(x transport.Exchange) {
 	m := x.Call()
 	var h oncrpc.Call
 	if err := h.Decode(m.Stream, len(m.Stream)); err != nil {
-		panic(err)
+		x.Drop() // what is no RPCSEC_GSS reaches the server as it came
+		return
 	}
 	e.mu.Lock()
 	e.calls++
