@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/roce"
 )
 
-// stalls are those of the client of a scene, the earliest first, in microseconds since
+// stalls returns the stalls of a scene's client, the earliest first, in microseconds since
 // it began.
 func (s *scene) stalls(side rdma.Side) (list []fabric.Stall) {
 	s.rec.Stalls(s.c, side, 0, func(x *fabric.Stall) {

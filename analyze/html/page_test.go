@@ -162,7 +162,7 @@ func TestLinks(t *testing.T) {
 		if links < 40 || ids["x0"] != 1 || ids["x19"] != 1 || ids["x20"] != 0 {
 			t.Errorf("%s: %d links", file, links)
 		}
-		// The calls of all intervals are those of the report.
+		// All intervals together have as many calls as the report.
 		n := uint64(0)
 		for i := range rep.Series.Slots {
 			groups, slowest := rep.Series.Slots[i].Ran()

@@ -9,10 +9,10 @@ import (
 // hardwareTime asks the adapter for timestamps of all packets. It returns a remark on the result.
 func (r *ring) hardwareTime(keep bool) string {
 	if r.index == 0 {
-		return "any: an adapter's timestamps need interfaces by name; the times are those of the system"
+		return "any: an adapter's timestamps need interfaces by name; the times come from the system's clock"
 	}
 	soft := func(format string, args ...any) string {
-		return fmt.Sprintf("%s: no timestamps of the adapter: "+format+"; the times are those of the system", append([]any{r.name}, args...)...)
+		return fmt.Sprintf("%s: no timestamps of the adapter: "+format+"; the times come from the system's clock", append([]any{r.name}, args...)...)
 	}
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -30,7 +30,7 @@ script there, with the name rpcrdma, that may be executed:
   #!/bin/sh
   exec rpcrdma-dump extcap "$@"
 
-The flags are those of the extcap interface. The remote host needs tcpdump or
+Wireshark passes the flags. The remote host needs tcpdump or
 rpcrdma-dump, and ssh must not ask for a password.`
 
 // The names of the capture sources, which users see in tshark -D and tshark -i.
@@ -125,7 +125,7 @@ func (o *extcapOptions) arguments(w io.Writer) error {
 		args = append(args,
 			extcapArg{flag: "remote-host", display: "Host", kind: "string", tip: "Name or address"},
 			extcapArg{flag: "remote-port", display: "SSH port", kind: "unsigned", value: "22"},
-			extcapArg{flag: "remote-user", display: "User", kind: "string", tip: "Who may capture there; keys and known hosts are those of ssh"},
+			extcapArg{flag: "remote-user", display: "User", kind: "string", tip: "Who may capture there; keys and known hosts come from ssh"},
 			extcapArg{flag: "remote-program", display: "Capture there with", kind: "selector", value: remotePrograms[0], values: remotePrograms},
 			extcapArg{flag: "device", display: "Interface", kind: "string", value: "any", tip: "Network interface of that host"})
 	} else {

@@ -42,7 +42,7 @@ func (x *exporter) span(ctx context.Context, r *record) {
 	s.End(trace.WithTimestamp(end))
 }
 
-// name is that of the span: program and operation, of which there are few.
+// name names a span by program and operation, of which there are few.
 func name(r *record) string {
 	if r.Program == "" {
 		return "rpc"

@@ -147,7 +147,7 @@ func (t *ticketing) notes(load *workload.Workload, layout bool) (notes []string)
 	case users > 1:
 		notes = append(notes, fmt.Sprintf("sec=%s: %s stands for all %d users of the capture: permissions may differ", t.sec, t.login.Client(), users))
 	default:
-		notes = append(notes, fmt.Sprintf("sec=%s: all calls are those of %s", t.sec, t.login.Client()))
+		notes = append(notes, fmt.Sprintf("sec=%s: all calls are made as %s", t.sec, t.login.Client()))
 	}
 	if t.service == oncrpc.ServiceNone {
 		return notes
@@ -202,7 +202,7 @@ func (o *serverFlags) reads() (names []string) {
 	return names
 }
 
-// options are those of a server.
+// options turns the flags into options of a server.
 func (o *serverFlags) options(s *cli.Streams) (k accept.Options, list []oncrpc.Flavor, err error) {
 	names := o.sec
 	if len(names) == 0 && o.keytab != "" {

@@ -73,7 +73,7 @@ const (
 	mBuild
 )
 
-// connectionLabels are those of each metric of a connection: its number, and the addresses of its ends.
+// connectionLabels label each metric of a connection: its number, and the addresses of its ends.
 var connectionLabels = []string{"connection", "client", "server"}
 
 var metricList = []metric{

@@ -165,7 +165,7 @@ func aligned(end int) int {
 
 // sum is the ICRC of the packet ib, which extends from the BTH to just before the ICRC and has at least the
 // length of a BTH. If ib is one segment of a longer datagram, the lengths in the headers and the IPv4
-// identification id are those of the segment travelling alone.
+// identification id have the values of a segment that travels alone.
 func (c *Checker) sum(k kind, net, transport, ib []byte, segment bool, id uint16) uint32 {
 	s := &c.scratch
 	end := c.head(k, net, transport)

@@ -9,7 +9,7 @@ import (
 
 // Splitter decodes the packets of captured frames and verifies their ICRCs. A frame holds one packet,
 // usually. But a capture taken where a sender uses UDP segmentation offload, or a receiver merges datagrams,
-// shows several packets back to back in one datagram. The headers of such a datagram are those of its first
+// shows several packets back to back in one datagram. Such a datagram has the headers of its first
 // packet, except for their lengths.
 //
 //	for s.Reset(frame); s.Next(&packet); {

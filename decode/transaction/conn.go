@@ -67,7 +67,7 @@ func halfOf(c *rdma.Connection, side rdma.Side) *half {
 
 // snapshot is a copy of what is known of a connection's ends and setup, which
 // does not change any more. It is made anew only when that has changed; the
-// counters in it are those of that time.
+// counters in it keep the values that they had then.
 func snapshot(c *rdma.Connection) *rdma.Connection {
 	k := of(c)
 	if s := k.copied; s != nil && s.ID == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&

@@ -72,7 +72,7 @@ func (tx *Transaction) sendTag(reply bool) rdma.Tag {
 	return tag
 }
 
-// isReply reports whether the tag of a message is that of the reply.
+// isReply reports whether a tag belongs to a reply.
 func (tx *Transaction) isReply(tag rdma.Tag) bool { return (tag[1]&replyBit != 0) != tx.turned }
 
 // opTag is the tag of an operation on memory of s.

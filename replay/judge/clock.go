@@ -204,8 +204,8 @@ func (j *Judge) disturbed(o *plan.Op, object int) bool {
 	return found
 }
 
-// objects3 are those of the first two handles of a procedure of NFSv3, and the one whose handle it
-// returns.
+// objects3 returns the objects of the first two handles of a procedure of NFSv3, and the one whose
+// handle it returns.
 func objects3(o *plan.Op) (first, second, made int) {
 	for i := range o.Args {
 		if a := &o.Args[i]; a.Kind == plan.FieldHandle {

@@ -13,7 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// attributes are those of an object that are known.
+// attributes has what is known of an object's attributes.
 type attributes struct {
 	size   uint64
 	sized  bool

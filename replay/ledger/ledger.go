@@ -79,7 +79,7 @@ type step struct {
 	at   int // operation of the COMPOUND; -1 outside
 	args xdr.Message
 	// object is the object that it works on, or creates. before is the current object before it,
-	// and saved the saved one; of NFSv3, before is that of the first handle, and saved that of
+	// and saved the saved one; of NFSv3, before is the object of the first handle, and saved the one of
 	// the second. 0 is unknown.
 	object, before, saved int
 	fields                []plan.Field

@@ -60,8 +60,8 @@ type Field struct {
 // Payload is data to be written.
 type Payload struct {
 	Length uint32 `json:"length"`
-	// Source: Captured bytes are at At of the side file. Pattern is that of
-	// Object at Offset.
+	// Source: Captured bytes are at At of the side file. Pattern is what
+	// Object has at Offset.
 	Source PayloadMode `json:"source"`
 	At     int64       `json:"at,omitempty"`
 	Object int         `json:"object,omitempty"`

@@ -152,8 +152,8 @@ func (r *Recorder) differs(o *Outcome) {
 	r.mismatch = append(r.mismatch, m)
 }
 
-// Fill fills in what the recorder knows: all that is about calls. ops are those of the
-// plan; speed is how much faster than captured they were sent.
+// Fill fills in what the recorder knows: all that is about calls. ops are the
+// plan's; speed is how much faster than captured they were sent.
 func (r *Recorder) Fill(rep *Report, ops []*plan.Op, speed float64) {
 	rep.Schema, rep.Totals, rep.Mismatches, rep.More, rep.Notes = Schema, totals(&r.Verdicts), r.mismatch, r.more, r.notes
 	rep.Slip, rep.CreditWait, rep.Empty = r.slip.spread(), r.wait.spread(), len(ops) == 0

@@ -135,7 +135,7 @@ var sentences = [256]any{
 		return fmt.Sprintf("%s is %s, and was set to %s", r.At.Field, r.Now, r.Was)
 	},
 	verdict.HandleShared: func(r *verdict.Reason) string {
-		return fmt.Sprintf("the handle of %q is that of another file", r.Detail)
+		return fmt.Sprintf("the handle of %q belongs to another file", r.Detail)
 	},
 	verdict.NameLost:    "the name was made, and is not there",
 	verdict.NameLeft:    "the name was removed, and is still there",

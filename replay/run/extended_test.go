@@ -197,7 +197,7 @@ func (x *extension) v42() {
 	x.compound("LOCK of what is locked", x.file, true, uint32(nfs4.NFS4ERR_DENIED), nil, lock("second"))
 }
 
-// results are those of a COMPOUND with SEQUENCE, PUTFH and an operation.
+// results makes the results of a COMPOUND with SEQUENCE, PUTFH and an operation.
 func results(n nfs4.NfsOpnum4, status uint32, body []byte) []byte {
 	var c nfs4.CompoundRes
 	c.Ops = []nfs4.Op{{Number: uint32(nfs4.OP_SEQUENCE), Body: &nfs4.SEQUENCE4res{}}, {Number: uint32(nfs4.OP_PUTFH), Body: &nfs4.Status4res{}}}

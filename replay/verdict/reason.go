@@ -176,7 +176,7 @@ const (
 	StoodStill
 	// TimeNotSet: At.Field is Now, and a client has set it to Was.
 	TimeNotSet
-	// HandleShared: the handle of Detail is that of another file.
+	// HandleShared: the handle of Detail belongs to another file.
 	HandleShared
 	// NameLost: the name, which was made, is not there.
 	NameLost

@@ -128,7 +128,7 @@ func told(t *testing.T, file string) (transactions []string, ids map[uint64]uint
 	return transactions, ids
 }
 
-// TestWrapped puts samples into every wrapping. Our transactions must be those of
+// TestWrapped puts samples into every wrapping. Our transactions must equal those of
 // the bare capture, for all samples; for a few, tshark must say about the wrapped copy
 // what we say, and have the same identifiers.
 func TestWrapped(t *testing.T) {

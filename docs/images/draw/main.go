@@ -173,7 +173,7 @@ var ansi = [16]string{
 	"#7f848e", "#ff7b86", "#a9d98a", "#ffd68a", "#7cc4ff", "#d9a1ee", "#6fd0dc", "#ffffff",
 }
 
-// style is that of a run of characters. Colors are an index into ansi plus 1; 0 is the default.
+// style describes a run of characters. Colors are an index into ansi plus 1; 0 is the default.
 type style struct {
 	front, back        int
 	bold, dim, reverse bool

@@ -30,7 +30,7 @@ const maxGIDs = 16
 
 // Users finds users. Its methods may be called from any goroutine.
 type Users interface {
-	// Lookup finds the user that a principal is; realm is that of the service.
+	// Lookup finds the user that a principal is; realm is the service's.
 	Lookup(p *krb5.Principal, realm string) User
 	// ID finds the number of a user or a group by the name that clients send as owner of a file.
 	ID(name string, group bool) (uint32, bool)

@@ -65,7 +65,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// Keytab is that of the client.
+// Keytab returns the client's keytab.
 func (k *KDC) Keytab() []byte {
 	b, err := k.clients.Marshal()
 	check(k.realm.t, err)

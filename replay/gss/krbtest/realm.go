@@ -40,7 +40,7 @@ func New(t testing.TB, e krb5.EType) *Realm {
 	return r
 }
 
-// Bytes are those of the service's keytab.
+// Bytes returns the service's keytab.
 func (r *Realm) Bytes() []byte {
 	b, err := r.tab.Marshal()
 	if err != nil {

@@ -17,7 +17,7 @@ type Options struct {
 	// Keytab is the name of a file with a key of the client. It is used instead of Cache.
 	Keytab string
 	// Principal is the client, NAME@REALM; with a keytab it may be empty if the keytab has
-	// only one. With a cache it is that of the cache, or nobody.
+	// only one. With a cache it must be the cache's principal.
 	Principal string
 	// Service is the principal of the server, nfs/HOST, with or without a realm.
 	Service string
@@ -57,7 +57,7 @@ func New(o Options) (*Login, error) {
 		if c, err = loadCache(o.Cache); err == nil {
 			l.client = c.client
 			if want.Parts != nil && (want.Name() != c.client.Name() || want.Realm != "" && want.Realm != c.client.Realm) {
-				err = fmt.Errorf("the credential cache is that of %s, not of %s", c.client.String(), o.Principal)
+				err = fmt.Errorf("the credential cache belongs to %s, not to %s", c.client.String(), o.Principal)
 			}
 		}
 	default:

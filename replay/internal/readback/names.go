@@ -101,7 +101,7 @@ func (r *reader) name(dir []byte, e *ledger.Entry) error {
 	return nil
 }
 
-// isFile reports whether a handle is that of a file; one that the server refuses is not.
+// isFile reports whether a handle belongs to a file; one that the server refuses is not.
 func (r *reader) isFile(handle []byte, fileid uint64) (bool, error) {
 	a, err := r.fs.Getattr(r.ctx, handle)
 	if fatal(err) {

@@ -5,7 +5,7 @@ import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 // mustBeOnce reports whether a COMPOUND of NFSv4.0 does something that must not
 // be done again when the client repeats the call after it has lost its
 // connection, and has no seqid to detect that (RFC 7530, section 16.1 leaves that to the server's
-// duplicate request cache). Since NFSv4.1 slots detect it. The list is that of Linux,
+// duplicate request cache). Since NFSv4.1 slots detect it. The list comes from Linux,
 // DELEGRETURN, and OPENs that create: the owner of the first OPEN is not confirmed, so that its
 // seqid says nothing yet (section 16.18.5).
 func (x *compound) mustBeOnce() bool {

@@ -15,7 +15,7 @@ type delegation struct {
 	principal Principal
 	write     bool
 	access    uint32 // of the OPEN that it came with
-	// change and size are those of the file when a write delegation was given; from them the
+	// change and size are the file's when a write delegation was given; from them the
 	// server sees that the client has changed the file since (section 10.4.3).
 	change, size uint64
 	recalled     time.Time // zero: not yet
@@ -185,9 +185,9 @@ func (t *Table) dropDelegation(d *delegation) {
 }
 
 // Delegate gives the client whose turn it is a delegation of a file that it has just opened, if
-// the policy allows it. The policy is that of Linux: callbacks reach the client, no other client
+// the policy allows it. The policy follows Linux: callbacks reach the client, no other client
 // has the file open for writing (for a write delegation: at all), and it was not recalled within
-// the last half minute. change and size are those of the file.
+// the last half minute. change and size are the file's.
 func (t *Table) Delegate(turn Turn, key Key, access uint32, want Want, change, size uint64) Grant {
 	t.mu.Lock()
 	defer t.unlock()
