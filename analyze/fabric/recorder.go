@@ -181,6 +181,9 @@ func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 		r.response(k, s.From.Other(), s)
 	case rdma.ClassSegment:
 		r.segment(k, s)
+	case rdma.ClassReady:
+		r.ready(k, s)
+		return
 	}
 	r.congested(k, s, s.Novelty == rdma.NoveltyAgain || r.totals.Resent > resent)
 }

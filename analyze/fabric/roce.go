@@ -24,6 +24,7 @@ type direction struct {
 
 	hasAnswer bool
 	answered  uint32 // PSN of the newest Read Response
+	window    int32  // most PSNs that were under way: so many Read Responses may be requested again
 
 	sent, answers trail
 	gaps          holes // in requests
@@ -81,6 +82,11 @@ func (r *Recorder) request(k *conn, side rdma.Side, s *rdma.Sighting) {
 			d.gaps.add(hole{start: uint64(psnAdd(s.PSN, -s.Gap)), count: uint64(s.Gap), ref: s.Ref})
 		}
 		d.begun, d.high = true, psnAdd(s.PSN, max(s.Count, 1))
+		if d.hasAcked {
+			d.window = max(d.window, psnDiff(d.high, d.acked))
+		} else {
+			d.window = min(d.window+int32(max(s.Count, 1)), trailMost)
+		}
 	case rdma.NoveltyLate:
 		g := d.gaps.find(s.PSN)
 		switch {
@@ -237,6 +243,9 @@ func (r *Recorder) resent(k *conn, d *direction, s *rdma.Sighting) {
 		if wait, ok := between(later(d.lastSent, d.progress), s.Ref); !e.nakked && ok && wait >= max(k.ackTimeout()*earlier/10, copyGap) {
 			e.Timeouts++
 		}
+		if s.Read && e.Responses {
+			d.answer.wait(d.answers.get(s.PSN), s.PSN, rdma.CauseRecovery)
+		}
 		e.nakked = false
 		r.aim(d, e)
 		e.last = s.PSN
@@ -286,11 +295,7 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 				r.totals.ResentBytes += uint64(s.Bytes)
 			}
 		}
-		span := int32(0)
-		if d.hasAcked {
-			span = psnDiff(d.answered, d.acked)
-		}
-		d.answers.put(r, s.PSN, s.Ref, max(span, 64))
+		d.answers.put(r, s.PSN, s.Ref, max(d.window, 64))
 		if d.answer.since.Seen() && psnDiff(s.PSN, d.answer.psn) >= 0 && s.Novelty != rdma.NoveltyNew {
 			d.over(r, &d.answer, s)
 		}

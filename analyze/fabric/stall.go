@@ -337,6 +337,16 @@ func (d *direction) acknowledged(r *Recorder, psn uint32, ref rdma.Ref) {
 	}
 }
 
+// ready handles an RTU that answers a REP which was sent again: an earlier RTU, or the REP, was
+// lost. The passive side acknowledges calls, but in Linux its upper layer does not get them before
+// the RTU. If it has sent something, it was needless.
+func (r *Recorder) ready(k *conn, s *rdma.Sighting) {
+	if !k.dirs[1].begun {
+		at := k.c.Setup[1].Frame.Time
+		k.dirs[0].stalls.add(r, Stall{From: at, To: s.Ref.Time, Lost: s.Ref.Time - at, Cause: rdma.CauseRecovery})
+	}
+}
+
 // paced handles two consecutive packets of one transfer, before marks: after a CNP it counts the
 // excess over the usual time between two.
 func (r *Recorder) paced(d *direction, m *congestion, last, ref rdma.Ref) {

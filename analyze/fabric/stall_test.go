@@ -73,6 +73,38 @@ func TestStallTimeout(t *testing.T) {
 	s.stall(t, rdma.CauseRecovery, 10, 2010, 10, 2010, 2000)
 }
 
+// TestStallResponses: a response that was captured is lost behind the capture point. More follow
+// than a trail has at first, and one of them is lost again.
+func TestStallResponses(t *testing.T) {
+	s := newScene(fabric.Options{})
+	const packets = 200
+	read := func(us float64, first uint32) {
+		s.at(us, 0, roce.RCReadRequest, first, 0, reth(uint64(0x1000+1024*first), 1024*(packets-first)))
+	}
+	responses := func(us float64, first, end uint32) {
+		for i := first; i < end; i++ {
+			op := roce.RCReadResponseMiddle
+			switch i {
+			case first:
+				op = roce.RCReadResponseFirst
+			case packets - 1:
+				op = roce.RCReadResponseLast
+			}
+			s.at(us+float64(i-first), 1, op, i, 1024, ack)
+		}
+	}
+	read(0, 0)
+	responses(10, 0, packets)
+	read(500, 5)
+	responses(510, 5, packets)
+	read(1000, 50)
+	responses(1010, 50, packets)
+	list := s.stalls(0)
+	if len(list) != 2 || list[0].From != 15 || list[0].To != 510 || list[1].From != 555 || list[1].To != 1010 {
+		t.Errorf("%+v", list)
+	}
+}
+
 // The acknowledgement of the retransmitted packets was lost: the sender was silent since its last
 // packet.
 func TestStallLostAck(t *testing.T) {

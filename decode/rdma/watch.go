@@ -37,7 +37,8 @@ type Work struct {
 type Class uint8
 
 // Classes of packets. ClassSegment is a TCP segment of an iWARP connection, all
-// others are of RoCE and InfiniBand.
+// others are of RoCE and InfiniBand. ClassReady is an RTU that answers a REP which
+// was sent again: until then the passive side may not have got one.
 const (
 	ClassOther Class = iota
 	ClassRequest
@@ -47,6 +48,7 @@ const (
 	ClassRNR
 	ClassCNP
 	ClassSegment
+	ClassReady
 )
 
 // Novelty says whether a packet was seen before.

@@ -124,6 +124,8 @@ type connection struct {
 	tap   int32    // where its first packet was captured
 	// replyTap is where the REP behind Setup[1] was captured.
 	replyTap int32
+	// replied says that the REP was sent again.
+	replied bool
 	mtu      uint32  // 0 until known
 	used     bool    // since the clock hand last passed
 	index    int     // in Tracker.all

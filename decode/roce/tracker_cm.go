@@ -51,6 +51,9 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 		switch m.Attribute {
 		case ibcm.AttributeRTU:
 			c.State = rdma.Established
+			if c.replied && t.watcher != nil {
+				t.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
+			}
 		case ibcm.AttributeREJ:
 			c.State = rdma.Rejected
 			c.Terminated = "connection rejected: " + m.Reason.String()
@@ -155,6 +158,8 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 		// The copy from the capture point where the connection is followed has the better time.
 		if tap == c.tap && c.replyTap != c.tap {
 			c.Setup[1].Frame, c.replyTap = ref, tap
+		} else if tap == c.replyTap && ref.Time-c.Setup[1].Frame.Time >= copyGap {
+			c.replied = true
 		}
 		return c
 	}
