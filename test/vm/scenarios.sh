@@ -7,6 +7,8 @@ client_siw
 client_rxe
 server_siw
 server_rxe
+restart_siw
+restart_rxe
 rdma_siw
 rdma_rxe
 suite_siw
@@ -114,6 +116,40 @@ serving() {
 }
 run_server_siw() { serving siw iwarp; }
 run_server_rxe() { serving rxe rocev2; }
+
+# restarts KERNEL-DEVICE PROVIDER: our server with a directory, killed and started again three
+# times while the kernel's client works on it over four versions at once. Then delegations: files
+# that one version reads are changed by another.
+restarts() {
+    local s=restart_$1 v i line
+    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/data --writable --state /srv/state --lease 10s"
+    on server "device none; mkdir -p /srv/data && chmod 1777 /srv/data" >/dev/null
+    step $s "kernel's client over $1" client "device $1 && client_up" || return 1
+    step $s "server over soft $2" server "$serve" || return 1
+    on client "capture $s" || return 1
+    for v in 3 4.0 4.1 4.2; do
+        step $s "NFSv$v: mount" client "mounted $v /mnt/v$v 2049 /" || return 1
+    done
+    on client 'rm -f /run/load.*; for v in 3 4.0 4.1 4.2; do bash /rig/guest/load /mnt/v$v/load$v $v >/run/load.$v 2>&1 & echo $! >/run/load.$v.pid; done; sleep 5'
+    for i in 1 2 3; do
+        step $s "kill -9, start $i" server "kill -9 \$(cat /run/serve.pid); sleep $((i - 1)); $serve" || return 1
+        on client 'sleep 25' >/dev/null
+    done
+    on client 'touch /run/load.stop'
+    for v in 3 4.0 4.1 4.2; do
+        step $s "NFSv$v: no error, all data, lock and open file kept" client \
+            "for i in \$(seq 900); do kill -0 \$(cat /run/load.$v.pid) 2>/dev/null || break; sleep 0.1; done; cat /run/load.$v; grep -q ' 0 wrong\$' /run/load.$v" 120
+        step $s "NFSv$v: MD5 sums in the server's directory" server "cd /srv/data/load$v && md5sum --quiet -c ../load$v.md5"
+    done
+    step $s "delegations: read by 4.0, 4.1 and 4.2, changed by 3" client "delegated"
+    for v in 3 4.0 4.1 4.2; do step $s "NFSv$v: unmount" client "umount /mnt/v$v"; done
+    captured $s "check of the capture" client $SRV
+    line=$("$rundir/bin/rpcrdma-dump" -Y 'operation == CB_RECALL && status == ok' "$rundir/rig/out/$s.pcap" 2>/dev/null | wc -l)
+    [ "$line" -gt 0 ] && row $s "delegations recalled" "passed" "$line answered CB_RECALLs" || row $s "delegations recalled" "FAILED" "no CB_RECALL in the capture"
+    step $s "server ends" server serve_stop
+}
+run_restart_siw() { restarts siw iwarp; }
+run_restart_rxe() { restarts rxe rocev2; }
 
 # device KERNEL-DEVICE PROVIDER: the provider over rdma-core, with the kernel,
 # with itself, and with the soft provider of the same fabric.

@@ -130,12 +130,32 @@ serve_stop() {
     ! kill -0 "$pid" 2>/dev/null && ! grep -q -E '^(panic|fatal error)' /run/serve.log
 }
 
-# mounted VERSION DIR: mounts our server.
+# mounted VERSION DIR [MOUNT-PORT PATH]: mounts our server.
 mounted() {
     local path=$SRV:/ more=
-    [ "$1" = 3 ] && path=$SRV:/export more=,nolock,mountproto=tcp,mountport=20048
+    [ "$1" = 3 ] && path=$SRV:${4:-/export} more=,nolock,mountproto=tcp,mountport=${3:-20048}
     mkdir -p "$2"
     timeout 60 mount -t nfs -o "vers=$1,proto=rdma,port=20049,retry=0$more" "$path" "$2"
+}
+
+# delegated: files that are held open over one version, and changed over another one, are read
+# anew after that. Without an answer to a recall the change would wait for the lease.
+delegated() {
+    local v i d=/mnt/v3/shared took=$SECONDS
+    mkdir $d || return 1
+    for v in 4.0 4.1 4.2; do
+        for i in 1 2 3 4 5; do
+            echo "old $i" >$d/$v.$i
+            [ "$(cat /mnt/v$v/shared/$v.$i)" = "old $i" ] || { echo "$v.$i: not what NFSv3 wrote"; return 1; }
+            exec 7</mnt/v$v/shared/$v.$i
+            echo "new $i" >$d/$v.$i || return 1
+            exec 7>&-
+            [ "$(cat /mnt/v$v/shared/$v.$i)" = "new $i" ] || { echo "$v.$i: old data after a recall"; return 1; }
+        done
+    done
+    took=$((SECONDS - took))
+    echo "15 files in $took s"
+    [ $took -lt 60 ]
 }
 
 # cthon DIR VERSION: what there is of the Connectathon tests, in DIR.
