@@ -114,7 +114,7 @@ serve() {
     "$@" >/run/serve.log 2>&1 &
     echo $! >/run/serve.pid
     for ((i = 0; i < 100; i++)); do
-        grep -q listening /run/serve.log && return 0
+        grep -q -E 'listening|Stop with' /run/serve.log && return 0
         kill -0 "$(cat /run/serve.pid)" 2>/dev/null || break
         sleep 0.1
     done
