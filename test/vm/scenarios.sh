@@ -122,8 +122,8 @@ run_server_rxe() { serving rxe rocev2; }
 # that one version reads are changed by another.
 restarts() {
     local s=restart_$1 v i line
-    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/data --writable --state /srv/state --lease 10s"
-    on server "device none; mkdir -p /srv/data && chmod 1777 /srv/data" >/dev/null
+    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/$s --writable --state /srv/$s.state --lease 10s"
+    on server "device none; mkdir -p /srv/$s && chmod 1777 /srv/$s" >/dev/null
     step $s "kernel's client over $1" client "device $1 && client_up" || return 1
     step $s "server over soft $2" server "$serve" || return 1
     on client "capture $s" || return 1
@@ -139,7 +139,7 @@ restarts() {
     for v in 3 4.0 4.1 4.2; do
         step $s "NFSv$v: no error, all data, lock and open file kept" client \
             "for i in \$(seq 900); do kill -0 \$(cat /run/load.$v.pid) 2>/dev/null || break; sleep 0.1; done; cat /run/load.$v; grep -q ' 0 wrong\$' /run/load.$v" 120
-        step $s "NFSv$v: MD5 sums in the server's directory" server "cd /srv/data/load$v && md5sum --quiet -c ../load$v.md5"
+        step $s "NFSv$v: MD5 sums in the server's directory" server "cd /srv/$s/load$v && md5sum --quiet -c ../load$v.md5"
     done
     step $s "delegations: read by 4.0, 4.1 and 4.2, changed by 3" client "delegated"
     for v in 3 4.0 4.1 4.2; do step $s "NFSv$v: unmount" client "umount /mnt/v$v"; done

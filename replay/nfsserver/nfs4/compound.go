@@ -129,6 +129,9 @@ func (x *compound) serve(c *nfsserver.Call) {
 			c.Fail(oncrpc.GarbageArgs)
 			return
 		}
+		if minor == 0 {
+			x.presume()
+		}
 		x.execute()
 		return
 	}

@@ -3,6 +3,7 @@ package nfs4
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -200,7 +201,37 @@ func (x *compound) delegreturn(a *nfs4.DELEGRETURN4args) status {
 func (x *compound) identify(id *nfs4.Stateid4) {
 	if x.minor == 0 && x.s.table.Delegated() {
 		if c := x.s.table.Owner(id); c != nil {
-			x.files.by = c
+			x.isBy(c)
+		}
+	}
+}
+
+// callerKey is the key of a connection's last NFSv4.0 client, an atomic.Pointer.
+type callerKey struct{}
+
+func (x *compound) lastCaller() *atomic.Pointer[state.Client] {
+	return x.c.Conn().Value(callerKey{}, func() any { return new(atomic.Pointer[state.Client]) }).(*atomic.Pointer[state.Client])
+}
+
+// isBy notes which NFSv4.0 client sends the COMPOUND, and that it uses the connection.
+func (x *compound) isBy(c *state.Client) {
+	if x.files.by = c; x.minor == 0 {
+		if last := x.lastCaller(); last.Load() != c {
+			last.Store(c)
+		}
+	}
+}
+
+// presume says who probably sends an NFSv4.0 COMPOUND before an operation identifies its client:
+// Linux asks for the attributes of a file right before it returns its delegation.
+func (x *compound) presume() {
+	if !x.s.table.Delegated() {
+		return
+	}
+	x.files.by = x.lastCaller().Load()
+	for i := range x.args.Ops {
+		if a, ok := x.args.Ops[i].Body.(*nfs4.DELEGRETURN4args); ok {
+			x.identify(&a.DelegStateid)
 		}
 	}
 }

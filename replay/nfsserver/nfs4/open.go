@@ -51,7 +51,7 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	}
 
 	o := opening{access: access}
-	x.files.by = x.turn.Client()
+	x.isBy(x.turn.Client())
 	st := x.find(a, &o)
 	if st == ok {
 		st = x.fromDelegation(a, access)

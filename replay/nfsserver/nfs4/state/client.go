@@ -192,6 +192,9 @@ func (t *Table) setConfirmed(c *Client) {
 	i := t.identities(c.minor)[c.owner]
 	c.confirmed = true
 	i.confirmed, i.unconfirmed = c, nil
+	if done, known := t.recovering[c.identity()]; known && !done {
+		t.late()
+	}
 	t.renew(c)
 }
 

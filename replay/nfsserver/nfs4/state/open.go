@@ -109,6 +109,9 @@ func (t *Table) mayLock(c *Client, reclaim bool) Status {
 	case !reclaim && (t.InGrace() || c.minor && !c.reclaimed):
 		return nfs4.NFS4ERR_GRACE
 	}
+	if reclaim && t.stable != nil {
+		t.late()
+	}
 	return nfs4.NFS4_OK
 }
 

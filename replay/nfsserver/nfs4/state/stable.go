@@ -50,6 +50,20 @@ func (t *Table) mayReclaim(c *Client) bool {
 	return known
 }
 
+// late gives clients that have come back time to reclaim: the grace period lasts for another half of
+// a lease from now on, and twice as long as it would have at most. Linux does likewise. Nobody who
+// reclaims is refused because the server was slow, or many came at once.
+func (t *Table) late() {
+	now := t.now()
+	want := min(now.Add(t.lease/2).UnixNano(), t.graceEnd.Add(t.lease).UnixNano())
+	for {
+		end := t.grace.Load()
+		if end <= now.UnixNano() || end >= want || t.grace.CompareAndSwap(end, want) {
+			return
+		}
+	}
+}
+
 // reclaimedAll notes that a client has reclaimed what it wants. The grace period ends
 // with the last one. mu is held.
 func (t *Table) reclaimedAll(c *Client) {

@@ -86,7 +86,7 @@ type Table struct {
 	lease    time.Duration
 	courtesy time.Duration
 	gleaned  time.Time // when expired clients were last dropped to make room
-	graceEnd time.Time
+	graceEnd time.Time    // without clients that are late
 	grace    atomic.Int64 // when the grace period ends, Unix time in nanoseconds; 0: there is none
 	limits   Limits
 	stable   Stable

@@ -16,31 +16,48 @@ import (
 
 // searches looks for objects of which only the handle is known: clients have them from
 // an earlier Store. One walk through all directories looks for all that are wanted when
-// it begins. Handles cannot be made up (store.Seal), so that there are no more walks
-// than old handles; and walks take at most half of the time.
+// it begins, and unless there are too many remembers where it saw what, so that the next
+// one that is wanted needs no walk. Handles cannot be made up (store.Seal), so that there
+// are no more walks than old handles; and walks take at most half of the time.
 type searches struct {
 	mu      sync.Mutex
 	wanted  map[store.Handle]struct{} // by the next walk
 	missing map[store.Handle]struct{} // not found
 	walk    *walk                     // under way
 	rest    time.Time                 // no walk begins before
+	index   map[uint64]entry          // by inode number, of the last walk; nil if there are too many
+	large   bool                      // there are
 	closed  atomic.Bool
+
+	places sync.Mutex // guards the visited directories of index
 }
 
 type walk struct {
 	wanted map[uint64]store.Handle // by inode number
 	left   int
+	index  map[uint64]entry
 	done   chan struct{}
 }
+
+// entry is where a walk saw an object.
+type entry struct {
+	up   *visited
+	name string
+}
+
+// more reports whether the walk has to go on.
+func (w *walk) more() bool { return w.left > 0 || w.index != nil }
 
 const (
 	// Of handles that were not found, so many are known.
 	maxMissing = 1 << 16
 	// A walk looks for so many objects at most.
 	maxWanted = 1 << 16
+	// So many objects are remembered at most: some 20 MB.
+	maxIndex = 1 << 17
 	// An operation waits so long for a walk before it fails with ErrDelay. Walks through
-	// some thousand directories take less.
-	walkWait = 100 * time.Millisecond
+	// ten thousand directories take less.
+	walkWait = 500 * time.Millisecond
 )
 
 // close ends a walk.
@@ -84,9 +101,19 @@ func (s *Store) find(h store.Handle) (*node, error) {
 			return n, nil
 		}
 		f.mu.Lock()
+		if f.closed.Load() {
+			f.mu.Unlock()
+			return nil, store.ErrDelay
+		}
 		if _, missing := f.missing[h]; missing {
 			f.mu.Unlock()
 			return nil, store.ErrStale
+		}
+		if e, ok := f.index[h.ID]; ok {
+			delete(f.index, h.ID)
+			f.mu.Unlock()
+			s.remembered(e, h)
+			continue
 		}
 		if f.wanted == nil {
 			f.wanted = map[store.Handle]struct{}{}
@@ -94,16 +121,20 @@ func (s *Store) find(h store.Handle) (*node, error) {
 		if len(f.wanted) < maxWanted && (f.walk == nil || f.walk.wanted[h.ID] != h) {
 			f.wanted[h] = struct{}{}
 		}
-		if f.walk == nil && !f.closed.Load() && time.Now().After(f.rest) {
+		if f.walk == nil && time.Now().After(f.rest) {
 			f.start(s)
 		}
-		w := f.walk
-		f.mu.Unlock()
-		if w == nil {
-			return nil, store.ErrDelay
+		var done <-chan struct{}
+		var rested <-chan time.Time
+		if w := f.walk; w != nil {
+			done = w.done
+		} else {
+			rested = time.After(time.Until(f.rest))
 		}
+		f.mu.Unlock()
 		select {
-		case <-w.done:
+		case <-done:
+		case <-rested:
 		case <-deadline.C:
 			return nil, store.ErrDelay
 		}
@@ -117,6 +148,9 @@ func (f *searches) start(s *Store) {
 		w.wanted[h.ID] = h
 	}
 	w.left = len(w.wanted)
+	if !f.large {
+		w.index = map[uint64]entry{}
+	}
 	f.wanted, f.walk = nil, w
 	go func() {
 		begun := time.Now()
@@ -134,7 +168,8 @@ func (f *searches) start(s *Store) {
 				f.miss(h)
 			}
 		}
-		f.walk, f.rest = nil, time.Now().Add(time.Since(begun))
+		f.walk, f.index, f.large = nil, w.index, w.index == nil
+		f.rest = time.Now().Add(time.Since(begun))
 		close(w.done)
 	}()
 }
@@ -169,7 +204,7 @@ func (s *Store) walkDir(w *walk, d *visited, fd int) {
 	}
 	b := make([]byte, 32<<10)
 	var below []string
-	for w.left > 0 && !s.searches.closed.Load() {
+	for w.more() && !s.searches.closed.Load() {
 		n, err := unix.Getdents(list, b)
 		if err != nil || n <= 0 {
 			break
@@ -178,13 +213,20 @@ func (s *Store) walkDir(w *walk, d *visited, fd int) {
 			if h, wanted := w.wanted[ino]; wanted {
 				s.found(w, d, list, name, h)
 			}
+			switch {
+			case w.index == nil:
+			case len(w.index) == maxIndex:
+				w.index = nil
+			default:
+				w.index[ino] = entry{d, name}
+			}
 			if kind == unix.DT_DIR || kind == unix.DT_UNKNOWN {
 				below = append(below, name)
 			}
 		})
 	}
 	for _, name := range below {
-		if w.left == 0 || depth >= deepest || s.searches.closed.Load() {
+		if !w.more() || depth >= deepest || s.searches.closed.Load() {
 			return
 		}
 		st, err := statAt(list, name)
@@ -218,6 +260,32 @@ func (s *Store) found(w *walk, d *visited, list int, name string, h store.Handle
 	if !known {
 		w.left--
 	}
+}
+
+// remembered looks for an object where the last walk saw it.
+func (s *Store) remembered(e entry, h store.Handle) {
+	s.searches.places.Lock()
+	up := s.materialize(e.up)
+	s.searches.places.Unlock()
+	if up == nil {
+		return
+	}
+	f, err := s.dir(up, 0)
+	if err != nil {
+		return
+	}
+	defer f.put()
+	st, err := statAt(f.fd, e.name)
+	if err == nil && st.attr.Handle == h && st.dev == s.dev && st.mnt == s.mnt {
+		s.seen(up, e.name, &st.attr)
+	}
+}
+
+// prepare begins to look for all objects, so that old handles are known when clients come.
+func (f *searches) prepare(s *Store) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.start(s)
 }
 
 // materialize makes the node of a directory on the way; nil if it is there no more.

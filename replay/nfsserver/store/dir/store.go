@@ -154,6 +154,9 @@ func Open(path string, opt Options) (*Store, error) {
 		Seek: true, Allocate: true, Deallocate: true, Copy: true, Clone: true,
 		CasePreserving: true, ChownRestricted: true,
 	}
+	if opt.Search {
+		s.searches.prepare(s)
+	}
 	return s, nil
 }
 
