@@ -181,6 +181,20 @@ func TestCallbacks(t *testing.T) {
 				if _, _, st := b.open(name, forWrite, nfs4.Openflag4{}); st != ok {
 					t.Error(st)
 				}
+				// The holder of a write delegation asks for attributes, as Linux does
+				// when it returns it: that is no conflict, although in NFSv4.0
+				// nothing in the COMPOUND says who asks.
+				fh, r, st = a.open(name+" written", forBoth, createHow(nfs4.UNCHECKED4))
+				if st != ok || r.Delegation.DelegationType != nfs4.OPEN_DELEGATE_WRITE {
+					t.Fatal(st, r.Delegation.DelegationType)
+				}
+				size := getattr(nfs4.FATTR4_SIZE)
+				a.must(a.do(putfh(fh), size))
+				if res := b.do(putfh(fh), size); res.Status != nfs4.NFS4ERR_DELAY {
+					t.Errorf("another client: %s", res.Status) // no answer to CB_GETATTR
+				}
+				a.must(a.do(putfh(fh), size, delegreturn(r.Delegation.Write.Stateid)))
+				b.must(b.do(putfh(fh), size))
 				return
 			}
 		})

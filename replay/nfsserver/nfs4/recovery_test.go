@@ -114,3 +114,30 @@ func TestRecovery(t *testing.T) {
 	a.must(nfs4.NFS4ERR_RECLAIM_BAD, a.do(reclaim(fh, nfs4.OPEN_DELEGATE_NONE)...))
 	d.must(ok, d.do(reclaim(fh, nfs4.OPEN_DELEGATE_NONE)...))
 }
+
+// TestLate: who comes back just before the end of the grace period may still reclaim, for half a
+// lease after the last reclaim, but not longer than two leases in all.
+func TestLate(t *testing.T) {
+	l := &ledger{ids: map[state.Identity]bool{}}
+	r := newRig(t, l.options())
+	fh := r.file("f")
+	for _, name := range []string{"a", "b"} {
+		s := r.mount(name, 1, 0)
+		s.must(ok, s.do(putroot, o(nfs4.OP_OPEN, openArgs("owner", "f", forRead, 0, nfs4.Openflag4{}))))
+	}
+	r.shut()
+	r.boot(l.options())
+	claim := reclaim(fh, nfs4.OPEN_DELEGATE_NONE)
+	r.clock.pass(89 * time.Second) // of a lease of 90 s
+	a := r.pending("a")
+	for range 2 {
+		r.clock.pass(40 * time.Second)
+		a.must(ok, a.do(claim...))
+	}
+	other := r.mount("c", 1, 0)
+	open := []nfs4.Op{putroot, o(nfs4.OP_OPEN, openArgs("owner", "f", forRead, 0, nfs4.Openflag4{}))}
+	other.must(nfs4.NFS4ERR_GRACE, other.do(open...))
+	r.clock.pass(12 * time.Second)
+	a.must(nfs4.NFS4ERR_NO_GRACE, a.do(claim...))
+	other.must(ok, other.do(open...))
+}

@@ -85,7 +85,7 @@ type Options struct {
 type Table struct {
 	lease    time.Duration
 	courtesy time.Duration
-	gleaned  time.Time // when expired clients were last dropped to make room
+	gleaned  time.Time    // when expired clients were last dropped to make room
 	graceEnd time.Time    // without clients that are late
 	grace    atomic.Int64 // when the grace period ends, Unix time in nanoseconds; 0: there is none
 	limits   Limits
