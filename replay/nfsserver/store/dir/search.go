@@ -24,6 +24,7 @@ type searches struct {
 	wanted  map[store.Handle]struct{} // by the next walk
 	missing map[store.Handle]struct{} // not found
 	walk    *walk                     // under way
+	walks   int                       // so far
 	rest    time.Time                 // no walk begins before
 	index   map[uint64]entry          // by inode number, of the last walk; nil if there are too many
 	large   bool                      // there are
@@ -152,6 +153,7 @@ func (f *searches) start(s *Store) {
 		w.index = map[uint64]entry{}
 	}
 	f.wanted, f.walk = nil, w
+	f.walks++
 	go func() {
 		begun := time.Now()
 		s.walkDir(w, &visited{node: s.root}, 0)

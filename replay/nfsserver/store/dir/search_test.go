@@ -117,3 +117,51 @@ func TestSearch(t *testing.T) {
 		t.Errorf("without a search: %v", err)
 	}
 }
+
+// TestSearchOnce: one walk finds all handles that clients present one after the other. What has
+// moved since takes another walk.
+func TestSearchOnce(t *testing.T) {
+	served := t.TempDir()
+	opt := Options{HandleKey: store.NewKey(), Search: true}
+	cred := me()
+	var handles []store.Handle
+	s := open(t, served, opt)
+	for i := range 100 {
+		d := filepath.Join(served, fmt.Sprint("d", i%10))
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprint("f", i)
+		if err := os.WriteFile(filepath.Join(d, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var a store.Attr
+		if err := errors.Join(s.Lookup(&cred, s.Root(), []byte(filepath.Base(d)), &a), s.Lookup(&cred, a.Handle, []byte(name), &a)); err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, a.Handle)
+	}
+	next := open(t, served, opt)
+	find := func(i int) {
+		t.Helper()
+		var r store.ReadResult
+		err := eventually(t, func() error { return next.Read(&cred, handles[i], 0, 100, &r) })
+		defer r.Release()
+		if err != nil || string(r.Data) != fmt.Sprint("f", i) {
+			t.Errorf("f%d: %q, %v", i, r.Data, err)
+		}
+	}
+	for i := range 99 {
+		find(i)
+	}
+	next.searches.mu.Lock()
+	walks := next.searches.walks
+	next.searches.mu.Unlock()
+	if walks != 1 {
+		t.Errorf("%d walks", walks)
+	}
+	if err := os.Rename(filepath.Join(served, "d9", "f99"), filepath.Join(served, "d3", "moved")); err != nil {
+		t.Fatal(err)
+	}
+	find(99)
+}
