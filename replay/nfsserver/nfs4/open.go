@@ -49,6 +49,9 @@ func (x *compound) open(a *nfs4.OPEN4args) status {
 	if st := x.s.table.Remember(x.turn); st != ok {
 		return st
 	}
+	if reclaim {
+		x.s.table.Trust(x.turn)
+	}
 
 	o := opening{access: access}
 	x.isBy(x.turn.Client())

@@ -297,7 +297,10 @@ func TestGrace(t *testing.T) {
 	z.must(nfs4.NFS4ERR_GRACE, z.do(putroot, z.openOp("f", 3, 0, nfs4.Openflag4{}, z.next())))
 	z.must(nfs4.NFS4ERR_GRACE, z.do(putfh(h), read(nfs4.Stateid4{}, 0, 1)))
 	op := body[nfs4.OPEN4res](t, z.must(ok, z.do(putfh(h), claim(z.next())))).Resok4
-	sid := body[nfs4.OPEN_CONFIRM4res](t, z.must(ok, z.do(putfh(h), o(nfs4.OP_OPEN_CONFIRM, &nfs4.OPEN_CONFIRM4args{OpenStateid: op.Stateid, Seqid: z.next()})))).Resok4.OpenStateid
+	if op.Rflags&nfs4.OPEN4_RESULT_CONFIRM != 0 {
+		t.Error("a reclaim has to be confirmed")
+	}
+	sid := op.Stateid
 	a := lock0(nfs4.WRITE_LT, 0, 1)
 	a.Locker.NewLockOwner = true
 	a.Locker.OpenOwner.OpenSeqid, a.Locker.OpenOwner.OpenStateid = z.next(), sid

@@ -139,7 +139,8 @@ mounted() {
 }
 
 # delegated: files that are held open over one version, and changed over another one, are read
-# anew after that. Without an answer to a recall the change would wait for the lease.
+# anew after that. The client tries a change again after 5 s; without an answer to the recall it would
+# wait for the lease, too.
 delegated() {
     local v i d=/mnt/v3/shared took=$SECONDS
     mkdir $d || return 1
@@ -155,7 +156,7 @@ delegated() {
     done
     took=$((SECONDS - took))
     echo "15 files in $took s"
-    [ $took -lt 60 ]
+    [ $took -lt 150 ]
 }
 
 # cthon DIR VERSION: what there is of the Connectathon tests, in DIR.
