@@ -123,7 +123,7 @@ run_server_rxe() { serving rxe rocev2; }
 # that one version reads are changed by another.
 restarts() {
     local s=restart_$1 v i line
-    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/$s --writable --state /srv/$s.state --lease 10s"
+    local serve="serve rpcrdma-replay serve --listen $SRV --provider $2,tcp --dir /srv/$s --writable --state /srv/$s.state --lease 30s"
     on server "device none; mkdir -p /srv/$s && chmod 1777 /srv/$s" >/dev/null
     step $s "kernel's client over $1" client "device $1 && client_up" || return 1
     step $s "server over soft $2" server "$serve" || return 1
@@ -134,7 +134,7 @@ restarts() {
     on client 'rm -f /run/load.*; for v in 3 4.0 4.1 4.2; do bash /rig/guest/load /mnt/v$v/load$v $v >/run/load.$v 2>&1 & echo $! >/run/load.$v.pid; done; sleep 5'
     for i in 1 2 3; do
         step $s "kill -9, start $i" server "kill -9 \$(cat /run/serve.pid); sleep $((i - 1)); $serve" || return 1
-        on client 'sleep 25' >/dev/null
+        on client "sleep 45" >/dev/null
     done
     on client 'touch /run/load.stop'
     for v in 3 4.0 4.1 4.2; do
