@@ -69,8 +69,10 @@ Latency
   the more transactions.
 `
 
+func (u *ui) helpText() []string { return strings.Split(strings.TrimRight(helpText, "\n"), "\n") }
+
 func (u *ui) helpLines() []string {
-	text := strings.Split(strings.TrimRight(helpText, "\n"), "\n")
+	text := u.helpText()
 	room := max(u.height-1, 1)
 	u.helpTop = max(min(u.helpTop, len(text)-room), 0)
 	var out []string
@@ -87,9 +89,16 @@ func (u *ui) helpLines() []string {
 	if u.height > 1 {
 		foot := " Esc back"
 		if len(text) > room {
-			foot += "  arrows scroll"
+			foot += "  arrows scroll  f search"
 		}
-		out = append(out, u.st.line(u.width, normal, span{foot, dim}))
+		switch {
+		case u.typing:
+			out = append(out, u.foot())
+		case u.message != "":
+			out = append(out, u.st.line(u.width, normal, span{" " + u.g.name(u.message, max(u.width-2, 3)), accent}))
+		default:
+			out = append(out, u.st.line(u.width, normal, span{foot, dim}))
+		}
 	}
 	return out
 }
