@@ -353,18 +353,21 @@ func (u *ui) foot() string {
 		keys += "  p pause  [ ] speed"
 	}
 	if u.cut == "" || u.detail || u.chooser.on {
-		return u.st.line(u.width, normal, span{keys, dim})
+		return u.st.line(u.width, normal, span{shorten(keys, u.width), dim})
 	}
 	return u.st.line(u.width, normal, span{u.g.fit(shorten(keys, u.width-len(u.cut)-3), max(u.width-len(u.cut)-1, 0), false), dim}, span{u.cut, accent})
 }
 
 // shorten leaves off keys that there is no room for, but not the help.
 func shorten(keys string, room int) string {
-	const help = "  ? help"
+	help := "  ? help"
 	if len(keys) <= room {
 		return keys
 	}
-	keys, _, _ = strings.Cut(keys, help)
+	keys, _, found := strings.Cut(keys, help)
+	if !found {
+		help = ""
+	}
 	for len(keys)+len(help) > room {
 		i := strings.LastIndex(keys, "  ")
 		if i < 0 {

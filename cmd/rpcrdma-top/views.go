@@ -310,7 +310,7 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{title: "AGE", width: 7, right: true},
 			{title: "XID", width: 8},
 			{title: "OPERATION", width: 9, want: 18, most: 26, head: true, rank: 1},
-			{title: "FILE", width: 8, want: 16, most: 120, share: 4, short: distinct, rank: 2},
+			{title: "FILE", width: 8, want: 14, most: 120, share: 4, short: distinct, rank: 2},
 			{title: "CHUNKS", width: 8, want: 9, most: 40, rank: 3, name: true},
 			{title: "MOVED", width: 5, most: 20, share: 1, rank: 5},
 			{title: "IO", width: 3, rank: 4},
