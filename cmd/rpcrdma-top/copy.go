@@ -31,9 +31,10 @@ func (u *ui) copyText(s string) tea.Cmd {
 	if s == "" {
 		return nil
 	}
-	u.message = s + "  copied, if the terminal takes OSC 52; else mark it here"
+	// The text comes first: it is what somebody marks whose terminal does not take the sequence.
+	u.message = s + "  copied by OSC 52; if not, mark it here"
 	if u.mouseOn {
-		u.message += " with Shift and the mouse"
+		u.message += " with Shift + mouse"
 	}
 	return u.raw(clipboard(s, os.Getenv))
 }

@@ -17,7 +17,12 @@ Views
   /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
                  All figures but those of the wire then count what passes it,
                  from now on; at the end of a file from its beginning
-  f  F           search the list; the next one
+  f  F           search the list, an open transaction or this help; the next one
+  y              copy the XID of the transaction to the clipboard (OSC 52);
+                 elsewhere the filter for the row
+  w              write the packets of the transaction or row to a pcapng file:
+                 files are read again; of a capture what --keep holds
+  c              columns: hide, move, sort; keep them in the configuration file
   a              transactions: all that have ended, a page at a time (at the end)
   @  { }         replay: go to a time; ten intervals back or forth
   p  n  [ ]      replay: pause; go to the next packet; slower, faster
@@ -55,7 +60,9 @@ Fabric
                  (not ready), paced after a CNP (congested), all Reads in use (depth)
   LOSSES AGAIN   recoveries that have ended; packets sent again
   ALARMS         thresholds that were passed, see --alarm; lost for: not yet
-                 recovered from a loss
+                 recovered from a loss. The first line of the screen names all
+                 alarms of the interval, those of latency (p99), failed calls
+                 (errors) and stuck ones included
 
 Sessions
   NFSv4.1 sessions; clients of versions without, by address (nconnect).

@@ -289,8 +289,8 @@ func (s *saver) path(name string) (string, error) {
 		return name, nil
 	}
 	// Nothing can be written anywhere else after privileges were given up.
-	if filepath.Dir(name) == "." && !filepath.IsAbs(name) {
-		return filepath.Join(s.dir, name), nil
+	if filepath.Base(name) == name {
+		return name, nil // it is the working directory
 	}
 	abs, err := filepath.Abs(name)
 	if err == nil && filepath.Dir(abs) == s.dir {
@@ -419,7 +419,10 @@ func (u *ui) save(name string) tea.Cmd {
 	if err != nil {
 		return wrong(err.Error())
 	}
-	if err := u.saver.files.Check(at); err != nil {
+	var conflict *outfile.Conflict
+	if err := u.saver.files.Check(at); errors.As(err, &conflict) {
+		return wrong("this file is read: it cannot be written")
+	} else if err != nil {
 		return wrong(err.Error())
 	}
 	if _, err := os.Lstat(at); err == nil && u.replace != at {

@@ -399,9 +399,18 @@ func (u *ui) connectionLines() []string {
 	put := func(label, value string) {
 		out = append(out, u.st.line(u.width, normal, span{" " + u.g.fit(label, 10, false), dim}, span{u.g.plain(value), normal}))
 	}
-	out = append(out, u.st.line(u.width, normal, span{" " + fmt.Sprintf("Connection %d", c.ID), bold},
-		span{fmt.Sprintf(": %s, %s %s to %s %s, ", c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint), normal},
-		span{c.State, toneIf(c.State != "open", warn)}, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
+	ends := fmt.Sprintf("%s %s to %s %s, ", c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint)
+	head, state := fmt.Sprintf(" Connection %d", c.ID), span{c.State, toneIf(c.State != "open", warn)}
+	long := len(head)+2+len(c.Fabric)+2+len(ends)+len(c.State) > u.width // IPv6
+	if long {
+		ends = ""
+	}
+	out = append(out, u.st.line(u.width, normal, span{head, bold}, span{": " + c.Fabric + ", " + ends, normal},
+		state, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
+	if long {
+		put("from", c.Client.Address+" "+c.Client.Endpoint)
+		put("to", c.Server.Address+" "+c.Server.Endpoint)
+	}
 	setup := "not captured"
 	if c.InlineCall > 0 {
 		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -46,10 +47,13 @@ type styles struct {
 // newStyles makes the styles of a theme for what is written to w.
 func newStyles(w io.Writer, color bool, th *theme) *styles {
 	r := lipgloss.NewRenderer(w)
-	if !color || th.plain {
+	s := &styles{color: color && !th.plain}
+	switch {
+	case !s.color:
 		r.SetColorProfile(termenv.Ascii)
+	case r.ColorProfile() == termenv.Ascii: // it is no terminal, but colors are wanted
+		r.SetColorProfile(wantedProfile())
 	}
-	s := &styles{color: color && !th.plain && r.ColorProfile() != termenv.Ascii}
 	base := r.NewStyle()
 	for i := range s.of {
 		s.of[i] = base
@@ -81,6 +85,17 @@ func newStyles(w io.Writer, color bool, th *theme) *styles {
 		s.of[t] = st.Bold(th.strong || tone(t) == bad).Reverse(th.strong && tone(t) == bad)
 	}
 	return s
+}
+
+// wantedProfile is how many colors are written to what is no terminal.
+func wantedProfile() termenv.Profile {
+	switch term := os.Getenv("TERM"); {
+	case os.Getenv("COLORTERM") == "truecolor", os.Getenv("COLORTERM") == "24bit":
+		return termenv.TrueColor
+	case strings.Contains(term, "256color"):
+		return termenv.ANSI256
+	}
+	return termenv.ANSI
 }
 
 // paint draws text in a tone.

@@ -43,8 +43,13 @@ type script struct {
 
 func newScript(t testing.TB, sample string, opt monitor.Options) *script {
 	t.Helper()
+	return newScriptOf(t, filepath.Join(samples, sample), opt)
+}
+
+func newScriptOf(t testing.TB, name string, opt monitor.Options) *script {
+	t.Helper()
 	s := &script{t: t, m: monitor.New(opt), notice: make(chan struct{}, 1), speed: 1}
-	r, err := capture.Open([]string{filepath.Join(samples, sample)}, capture.Options{})
+	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -506,13 +506,30 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 	return t
 }
 
+// alike reports whether connections have the same two addresses: ports or queue pairs tell them apart.
+func alike(list []monitor.Connection) bool {
+	seen := make(map[[2]string]bool, len(list))
+	for i := range list {
+		ends := [2]string{list[i].Client.Address, list[i].Server.Address}
+		if seen[ends] {
+			return true
+		}
+		seen[ends] = true
+	}
+	return false
+}
+
 // connectionsTable lists connections.
 func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
+	endRank := 5
+	if alike(s.Connections) {
+		endRank = 1
+	}
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
 			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
-			{title: "", id: "client-end", width: 0, most: 12, rank: 2},
+			{title: "", id: "client-end", width: 0, most: 12, rank: endRank},
 			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
 			{title: "", id: "server-end", width: 0, most: 12, rank: 5},
 			{title: "FABRIC", width: 6, rank: 3},
