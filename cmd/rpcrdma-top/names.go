@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -25,21 +26,44 @@ func distinct(g *glyphs, all []string, width int) []string {
 	if !long {
 		return safe
 	}
-	room := max(width-runewidth.StringWidth(g.dots), 0)
-	tails := splits(room)
+	tails := splits(max(width-runewidth.StringWidth(g.dots), 0))
 	best := cutAll(g, short, width, tails[0])
-	least := confused(safe, best)
+	same, least := confused(safe, best)
 	for _, tail := range tails {
 		if least == 0 || width < 4 {
 			break
 		}
-		cut := cutAll(g, safe, width, tail)
-		if n := confused(safe, cut); n < least {
-			best, least = cut, n
+		// Only those that look the same are cut in another way.
+		cut, other := slices.Clone(best), cutAll(g, safe, width, tail)
+		for i := range cut {
+			if same[i] {
+				cut[i] = other[i]
+			}
+		}
+		if now, n := confused(safe, cut); n < least {
+			best, same, least = cut, now, n
 		}
 	}
 	return best
 }
+
+// apart is the least width, from one to another, in which names that differ still do; the first one if there is
+// none.
+func apart(g *glyphs, all []string, from, to int) int {
+	all = slices.Compact(slices.Sorted(slices.Values(all)))
+	if len(all) > maxApart {
+		return from
+	}
+	for width := from; width < to; width++ {
+		if _, n := confused(all, distinct(g, all, width)); n == 0 {
+			return width
+		}
+	}
+	return from
+}
+
+// maxApart is how many names are worth the time to look for a width.
+const maxApart = 64
 
 // maxNameWidth bounds names before they are compared, and maxSplits the ways in which they are cut.
 const (
@@ -82,17 +106,24 @@ func cutAll(g *glyphs, all []string, width, tail int) []string {
 	return out
 }
 
-// confused counts the different names that are cut to a text that another one has.
-func confused(all, cut []string) (n int) {
-	of := make(map[string]string, len(all))
+// confused finds the names that are cut to a text that a different name has, too, and counts them.
+func confused(all, cut []string) (which []bool, n int) {
+	which = make([]bool, len(all))
+	first := make(map[string]int, len(all))
+	mixed := make(map[string]bool)
 	for i, c := range cut {
-		if s, ok := of[c]; ok && s != all[i] {
-			n++
-			continue
+		if j, ok := first[c]; !ok {
+			first[c] = i
+		} else if all[j] != all[i] {
+			mixed[c] = true
 		}
-		of[c] = all[i]
 	}
-	return n
+	for i, c := range cut {
+		if which[i] = mixed[c]; which[i] {
+			n++
+		}
+	}
+	return which, n
 }
 
 // dropFolders leaves out the first folders of a path, as far as needed. What follows a space, such as a range,

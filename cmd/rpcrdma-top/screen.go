@@ -401,7 +401,7 @@ func (u *ui) connectionLines() []string {
 	}
 	ends := fmt.Sprintf("%s %s to %s %s, ", c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint)
 	head, state := fmt.Sprintf(" Connection %d", c.ID), span{c.State, toneIf(c.State != "open", warn)}
-	long := len(head)+2+len(c.Fabric)+2+len(ends)+len(c.State) > u.width // IPv6
+	long := len(head)+2+len(c.Fabric)+2+len(ends)+len(c.State)+len(dashed(c.Ending, c.State)) > u.width
 	if long {
 		ends = ""
 	}

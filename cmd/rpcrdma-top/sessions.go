@@ -35,8 +35,8 @@ func (d *drawing) sessionsTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: "SESSION", width: 8, want: 12, most: 32, name: true},
-			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
-			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "CONNS", width: 5, right: true, rank: 2},
 			{title: "OPS/S", width: 5, right: true, rank: 2},
 			{title: "B/S", width: 6, right: true, rank: 4},
@@ -107,8 +107,8 @@ func (d *drawing) carriedTable(list []session.Use) *table {
 		columns: []column{
 			{title: "SESSION", width: 8, want: 12, most: 32, name: true, rank: 7},
 			{title: "CONN", width: 4, right: true},
-			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 2, short: distinct},
-			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 2, short: distinct, apart: true},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "CALLS", width: 5, right: true, rank: 1},
 			{title: "%", id: "%calls", width: 5, right: true, rank: 1},
 			{title: "", id: "calls-bar", width: 6, most: 24, share: 1, rank: 8},

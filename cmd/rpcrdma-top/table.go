@@ -28,6 +28,7 @@ type column struct {
 	// short, if set, cuts the texts of the column to a width. It is given all of them at once, so that those
 	// which differ still do.
 	short func(g *glyphs, all []string, width int) []string
+	apart bool // it is at least so wide that they do, before columns of a higher rank appear
 }
 
 // called is what the user calls the column.
@@ -146,6 +147,11 @@ func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
 		}
 	}
 	shown := make([]bool, n)
+	for i := range t.columns {
+		if c := &t.columns[i]; c.apart && need[i] > c.want {
+			c.want = apart(g, t.texts(i), max(c.want, c.width), need[i])
+		}
+	}
 	least := func(i int) int {
 		c := &t.columns[i]
 		if c.name || c.head || c.share > 0 || c.short != nil {
@@ -208,14 +214,19 @@ func (t *table) shorten(g *glyphs, at, widths []int) {
 		if t.columns[i].short == nil {
 			continue
 		}
-		all := make([]string, len(t.rows))
-		for j := range t.rows {
-			all[j] = t.rows[j].cells[i].text
-		}
-		for j, s := range t.columns[i].short(g, all, widths[k]) {
+		for j, s := range t.columns[i].short(g, t.texts(i), widths[k]) {
 			t.rows[j].cells[i].cut = s
 		}
 	}
+}
+
+// texts are the texts of a column.
+func (t *table) texts(column int) []string {
+	all := make([]string, len(t.rows))
+	for j := range t.rows {
+		all[j] = t.rows[j].cells[column].text
+	}
+	return all
 }
 
 // header draws the titles; sorted is the column that the rows are sorted by.

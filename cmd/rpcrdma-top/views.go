@@ -316,8 +316,8 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{title: "IO", width: 3, rank: 4},
 			{title: "STATE", width: 6, want: 8, most: 16, rank: 1, name: true},
 			{title: "CONN", width: 4, right: true, rank: 7},
-			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 8, short: distinct},
-			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 9, short: distinct},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 8, short: distinct, apart: true},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 9, short: distinct, apart: true},
 			{title: "BYTES", width: 6, right: true, rank: 10},
 			{title: "AGAIN", width: 5, right: true, rank: 6},
 		},
@@ -421,8 +421,8 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
-			{title: "ONE END", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
-			{title: "OTHER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
+			{title: "ONE END", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
+			{title: "OTHER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "SERVICE", width: 7, want: 8, most: 20, rank: 3, head: true},
 			{title: "STALLED", width: 7, right: true, rank: 1},
 			{title: "LOSSES", width: 6, right: true, rank: 2},
@@ -528,9 +528,9 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
-			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "", id: "client-end", width: 0, most: 12, rank: endRank},
-			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "", id: "server-end", width: 0, most: 12, rank: 5},
 			{title: "FABRIC", width: 6, rank: 3},
 			{title: "OPS/S", width: 5, right: true, rank: 2},
