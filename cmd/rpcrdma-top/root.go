@@ -13,6 +13,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
@@ -143,6 +144,9 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 			o.keepGiven = cmd.Flags().Changed("keep")
 			if err := o.configure(cmd.Flags().Changed); err != nil {
 				return err
+			}
+			if o.batching {
+				o.keep = 0 // nobody selects what to write
 			}
 			return o.run(s)
 		},
@@ -297,23 +301,7 @@ func (o *options) run(s *cli.Streams) error {
 	if n := o.memory.Note(); n != "" {
 		notes.Printf("note: %s", n)
 	}
-	opt := monitor.Options{
-		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: o.thresholds,
-	}
-	opt.Decode.SkipICRC = o.noICRC
-	opt.Decode.Memory = o.memory.Decoder()
-	opt.Names = o.memory.Names()
-	var kept *keeper
-	if src.live && o.keep > 0 {
-		cli.GrantMemory(2 * int(o.keep)) // a copy is made to write from
-		kept = newKeeper(int(o.keep))
-		opt.Decode.Packet = kept.packet
-	}
-	m := monitor.New(opt)
-	if src.drops != nil {
-		m.Drops(src.drops)
-	}
+	m, kept := o.model(match, src, notes, keys)
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live, Reopen: src.again}
 	shown, err := o.display(s, &fopt)
 	if err != nil {
@@ -343,10 +331,7 @@ func (o *options) run(s *cli.Streams) error {
 			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
 		}
 	}
-	var save *saver
-	if shown.screen != nil {
-		save = newSaver(o, files, src, kept)
-	}
+	save := newSaver(o, files, src, kept, keys)
 	ended, err := o.watch(s, feed, src, shown, save, interrupts.c)
 	save.end()
 	feed.Stop()
@@ -358,13 +343,37 @@ func (o *options) run(s *cli.Streams) error {
 		inputProblems(notes, feed.Ending())
 		keys.Notes(notes.Printf)
 	}
-	if o.fail && raised(s.Err, feed.Latest()) && err == nil {
+	switch alarm := o.fail && raised(s.Err, feed.Latest()); {
+	case err != nil:
+		return err
+	case alarm:
 		return errAlarm
+	case notes.Damaged() && ended:
+		return cli.ErrDamaged
 	}
-	if err == nil && notes.Damaged() && ended {
-		err = cli.ErrDamaged
+	return nil
+}
+
+// model makes the model of a source, and what keeps its packets, if that is wanted.
+func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, keys *cli.Keys) (*monitor.Model, *keeper) {
+	opt := monitor.Options{
+		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
+		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: o.thresholds,
 	}
-	return err
+	opt.Decode.SkipICRC = o.noICRC
+	opt.Decode.Memory = o.memory.Decoder()
+	opt.Names = o.memory.Names()
+	var kept *keeper
+	if src.live && o.keep > 0 {
+		cli.GrantMemory(2 * int(o.keep)) // a copy is made to write from
+		kept = newKeeper(int(o.keep))
+		opt.Decode.Packet = kept.packet
+	}
+	m := monitor.New(opt)
+	if src.drops != nil {
+		m.Drops(src.drops)
+	}
+	return m, kept
 }
 
 // needs are the files that a confined program still writes.

@@ -49,7 +49,7 @@ type saver struct {
 	kept   *keeper                        // of a capture; nil: nothing is
 	live   bool
 	dir    string // that a confined program may write to; empty: any
-	keytab string
+	keys   *cli.Keys
 	decode decode.Options
 	names  int
 	window int
@@ -61,8 +61,8 @@ type saver struct {
 }
 
 // newSaver makes a saver; memory is divided with the screens.
-func newSaver(o *options, files *outfile.Files, src *source, kept *keeper) *saver {
-	s := &saver{files: files, again: src.again, kept: kept, live: src.live, keytab: o.keytab}
+func newSaver(o *options, files *outfile.Files, src *source, kept *keeper, keys *cli.Keys) *saver {
+	s := &saver{files: files, again: src.again, kept: kept, live: src.live, keys: keys}
 	if t, ok := src.Reader.(capture.Tapper); ok {
 		s.taps = t.Taps
 	}
@@ -169,10 +169,6 @@ func (s *saver) write(ctx context.Context, x *selection, name string) (string, e
 	if s.live && len(x.connections) > 0 {
 		return s.all(ctx, r, out, taps)
 	}
-	keys, err := cli.LoadKeys(s.keytab)
-	if err != nil {
-		return "", err
-	}
 	found := false
 	opt := split.Options{
 		By: split.One, Taps: taps, Application: "rpcrdma-top " + cli.Version(), Window: s.window,
@@ -191,7 +187,9 @@ func (s *saver) write(ctx context.Context, x *selection, name string) (string, e
 		opt.Match = x.match.Match
 	}
 	sp := split.New(opt)
-	sp.Unwrap(keys.Contexts)
+	if s.keys != nil {
+		sp.Unwrap(s.keys.Again().Contexts)
+	}
 	sp.LimitNames(s.names)
 	dec := s.decode
 	sp.Options(&dec)

@@ -133,25 +133,8 @@ func (t *table) order(by int, turn bool) {
 // layout selects the columns that fit and sets their widths. mark is the room in front of a row. Columns that
 // the user has chosen give way from the last one on.
 func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
-	n := len(t.columns)
-	need := make([]int, n)
-	for i, c := range t.columns {
-		need[i] = max(c.width, runewidth.StringWidth(c.title))
-		for j := range t.rows {
-			if x := &t.rows[j].cells[i]; x.draw == nil {
-				need[i] = max(need[i], runewidth.StringWidth(x.text))
-			}
-		}
-		if c.most > 0 {
-			need[i] = min(need[i], max(c.most, c.width))
-		}
-	}
-	shown := make([]bool, n)
-	for i := range t.columns {
-		if c := &t.columns[i]; c.apart && need[i] > c.want {
-			c.want = apart(g, t.texts(i), max(c.want, c.width), need[i])
-		}
-	}
+	need := t.needs(g)
+	shown := make([]bool, len(t.columns))
 	least := func(i int) int {
 		c := &t.columns[i]
 		if c.name || c.head || c.share > 0 || c.short != nil {
@@ -206,6 +189,27 @@ func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
 	}
 	t.shorten(g, at, widths)
 	return at, widths
+}
+
+// needs are the widths that the columns would have if there was room for all.
+func (t *table) needs(g *glyphs) []int {
+	need := make([]int, len(t.columns))
+	for i := range t.columns {
+		c := &t.columns[i]
+		need[i] = max(c.width, runewidth.StringWidth(c.title))
+		for j := range t.rows {
+			if x := &t.rows[j].cells[i]; x.draw == nil {
+				need[i] = max(need[i], runewidth.StringWidth(x.text))
+			}
+		}
+		if c.most > 0 {
+			need[i] = min(need[i], max(c.most, c.width))
+		}
+		if c.apart && need[i] > c.want {
+			c.want = apart(g, t.texts(i), max(c.want, c.width), need[i])
+		}
+	}
+	return need
 }
 
 // shorten cuts the texts that have to be cut together.

@@ -276,20 +276,8 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		return u, u.ask(promptFilter, u.snap.Filter)
 	case "f", "F", "@", "{", "}", "a":
 		return u, u.seek(key)
-	case "y":
-		return u, u.yank()
-	case "w":
-		return u, u.askFile()
-	case "c":
-		u.choose()
-	case "esc":
-		if u.saver.stop() {
-			break // the message comes with what became of it
-		}
-		if u.snap.Filter != "" {
-			u.feed.SetFilter(nil)
-			u.message = "filter off"
-		}
+	case "y", "w", "c", "esc":
+		return u, u.act(key)
 	case " ":
 		u.freeze()
 	case "p":
@@ -321,6 +309,27 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		}
 	}
 	return u, nil
+}
+
+// act takes the keys that do something with the row under the cursor, and the one that undoes.
+func (u *ui) act(key string) tea.Cmd {
+	switch key {
+	case "y":
+		return u.yank()
+	case "w":
+		return u.askFile()
+	case "c":
+		u.choose()
+	case "esc":
+		if u.saver.stop() {
+			break // the message comes with what became of it
+		}
+		if u.snap.Filter != "" {
+			u.feed.SetFilter(nil)
+			u.message = "filter off"
+		}
+	}
+	return nil
 }
 
 func (u *ui) freeze() {
