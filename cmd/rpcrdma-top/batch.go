@@ -36,6 +36,9 @@ func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPri
 	}
 	p.g = glyphsFor(o.ascii || !cli.UTF8())
 	p.st = newStyles(w, color, o.look)
+	if o.resolve {
+		p.hosts = newHosts(len(o.interfaces) > 0, true)
+	}
 	return p
 }
 

@@ -64,6 +64,7 @@ func settings() []setting {
 		{"filter", "filter", func(o *options, v any) error { return setFilter(o, v) }},
 		{"theme", "theme", func(o *options, v any) error { return setTheme(o, v) }},
 		{"ascii", "ascii", func(o *options, v any) error { return setBool(&o.ascii, v) }},
+		{"resolve", "resolve", func(o *options, v any) error { return setBool(&o.resolve, v) }},
 		{"bell", "bell", func(o *options, v any) error { return setBool(&o.bell, v) }},
 		{"mouse", "no-mouse", func(o *options, v any) error {
 			on := !o.noMouse

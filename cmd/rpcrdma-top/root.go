@@ -79,6 +79,7 @@ type options struct {
 	theme      string
 	inks       map[tone]*string // colors that the user chose
 	look       *theme           // made of them
+	resolve    bool
 	config     string
 	configFile *config // nil: none
 	keep       cli.Size
@@ -176,6 +177,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.StringArrayVar(&o.columns, "columns", nil, "`VIEW=COLUMN,...`: show these columns in this order, or with - before their\nnames not these (repeatable)")
 	f.StringArrayVar(&o.sorts, "sort", nil, "`VIEW=COLUMN`: sort by this column; -COLUMN: the other way round; none: as\nthe rows come (repeatable)")
 	f.Var(&o.keep, "keep", "with -i: hold the latest packets, so many bytes such as 64M, for the key w;\nit writes them to the working directory")
+	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
 	f.StringVar(&o.config, "config", "", "read this configuration `file`, or none (default: see above)")
 	f.StringVar(&o.theme, "theme", "auto", "`name` of the colors: auto (dark or light, as the terminal says), dark, light,\nhigh-contrast or none")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
@@ -381,6 +383,7 @@ func (o *options) needs() (n sandbox.Needs) {
 	if o.keep > 0 {
 		n.Files = []string{filepath.Join(o.saveDir(), "part")} // or whatever it is called
 	}
+	n.Names = o.resolve
 	return n
 }
 
@@ -514,6 +517,9 @@ func (o *options) inputs(s *cli.Streams) *outfile.Files {
 func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *styles, save *saver) error {
 	u := newUI(feed, name, st, glyphsFor(o.ascii || !cli.UTF8()))
 	u.arrange(o.layout)
+	if o.resolve {
+		u.hosts = newHosts(len(o.interfaces) > 0, false)
+	}
 	u.config, u.saver, u.terminal, u.bell, u.mouseOn = o.configFile, save, s.Out, o.bell, !o.noMouse
 	opts := []tea.ProgramOption{tea.WithOutput(s.Out), tea.WithAltScreen()}
 	if o.readsStdin() {

@@ -399,7 +399,9 @@ func (u *ui) connectionLines() []string {
 	put := func(label, value string) {
 		out = append(out, u.st.line(u.width, normal, span{" " + u.g.fit(label, 10, false), dim}, span{u.g.plain(value), normal}))
 	}
-	ends := fmt.Sprintf("%s %s to %s %s, ", c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint)
+	from := u.g.name(u.hosts.both(c.Client.Address), 200) + " " + c.Client.Endpoint
+	to := u.g.name(u.hosts.both(c.Server.Address), 200) + " " + c.Server.Endpoint
+	ends := from + " to " + to + ", "
 	head, state := fmt.Sprintf(" Connection %d", c.ID), span{c.State, toneIf(c.State != "open", warn)}
 	long := len(head)+2+len(c.Fabric)+2+len(ends)+len(c.State)+len(dashed(c.Ending, c.State)) > u.width
 	if long {
@@ -408,8 +410,8 @@ func (u *ui) connectionLines() []string {
 	out = append(out, u.st.line(u.width, normal, span{head, bold}, span{": " + c.Fabric + ", " + ends, normal},
 		state, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
 	if long {
-		put("from", c.Client.Address+" "+c.Client.Endpoint)
-		put("to", c.Server.Address+" "+c.Server.Endpoint)
+		put("from", from)
+		put("to", to)
 	}
 	setup := "not captured"
 	if c.InlineCall > 0 {

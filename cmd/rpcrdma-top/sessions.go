@@ -78,8 +78,8 @@ func (d *drawing) sessionsTable(s *monitor.Snapshot, totals bool) *table {
 		calls, _, busy := session.Even(x.Connections)
 		r := row{id: strconv.Itoa(x.Number), cells: []cell{
 			{text: sessionName(x)},
-			{text: x.Client},
-			{text: x.Server},
+			{text: d.hosts.name(x.Client)},
+			{text: d.hosts.name(x.Server)},
 			{text: strconv.Itoa(len(x.Connections)), key: float64(len(x.Connections))},
 			{text: rate(ops), key: ops},
 			{text: byteRate(bytes), key: bytes},
@@ -137,8 +137,8 @@ func (d *drawing) carriedTable(list []session.Use) *table {
 			r := row{id: fmt.Sprintf("%d %d", x.Number, c.ID), cells: []cell{
 				{text: sessionName(x)},
 				{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
-				{text: c.Client},
-				{text: c.Server},
+				{text: d.hosts.name(c.Client)},
+				{text: d.hosts.name(c.Server)},
 				{text: dash(c.Calls), key: float64(c.Calls)},
 				share(c.Share),
 				{key: c.Share, draw: bar(c.Share)},

@@ -55,8 +55,9 @@ func (d *drawing) stack(parts []int64, width int) []span {
 
 // drawing is what all views need.
 type drawing struct {
-	g  *glyphs
-	st *styles
+	g     *glyphs
+	st    *styles
+	hosts *hosts // nil: addresses are shown as such
 }
 
 // operationsTable lists operations: the latest interval, or totals.
@@ -375,8 +376,8 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{text: io, key: float64(x.Reads + x.Writes)},
 			{text: state, tone: stateTone},
 			{text: strconv.Itoa(x.Connection), key: float64(x.Connection)},
-			{text: x.Client},
-			{text: x.Server},
+			{text: d.hosts.name(x.Client)},
+			{text: d.hosts.name(x.Server)},
 			{text: bytesText(moved), key: float64(moved)},
 			{text: dash(uint64(x.Retransmit)), key: float64(x.Retransmit), tone: toneIf(x.Retransmit > 0, warn)},
 		}}
@@ -477,8 +478,8 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		r := row{id: strconv.Itoa(x.ID), cells: []cell{
 			{text: strconv.Itoa(x.ID), key: -float64(x.ID)},
-			{text: x.Ends[0]},
-			{text: x.Ends[1]},
+			{text: d.hosts.name(x.Ends[0])},
+			{text: d.hosts.name(x.Ends[1])},
 			{text: service},
 			spent(w.Stalled()),
 			{text: dash(w.Episodes), key: float64(w.Episodes), tone: toneIf(w.Episodes > 0, warn)},
@@ -582,9 +583,9 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		r := row{id: strconv.Itoa(c.ID), cells: []cell{
 			{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
-			{text: c.Client.Address},
+			{text: d.hosts.name(c.Client.Address)},
 			{text: c.Client.Endpoint},
-			{text: c.Server.Address},
+			{text: d.hosts.name(c.Server.Address)},
 			{text: c.Server.Endpoint},
 			{text: c.Fabric},
 			{text: rate(ops), key: ops},
@@ -645,8 +646,12 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		}
 		spent := x.Time
 		ops, bytes := rates(s, x.NowCount, x.NowBytes, x.Count, x.Bytes, totals, s.Since)
+		name := x.Name
+		if what == "CLIENT" {
+			name = d.hosts.name(name)
+		}
 		r := row{id: x.Name, cells: []cell{
-			{text: x.Name},
+			{text: name},
 			{text: rate(ops), key: ops},
 			{text: byteRate(bytes), key: bytes},
 			{text: latencyText(mean), key: float64(mean)},

@@ -19,7 +19,7 @@ func KeytabFlag(f *pflag.FlagSet, name *string) {
 type Keys struct {
 	*krb5.Contexts
 	tab     *krb5.Keytab // nil: none
-	problem error // with the keytab of the environment
+	problem error        // with the keytab of the environment
 }
 
 // LoadKeys reads the keytab of --keytab, or that of KRB5_KTNAME. The user did not
