@@ -282,14 +282,12 @@ func (o *options) run(s *cli.Streams) error {
 	defer stop()
 	interrupts := &interrupts{c: make(chan struct{}, 2)}
 	defer interrupts.unwatch()
-	var box *sandbox.Box
-	if len(o.interfaces) > 0 {
-		if box, err = o.box.Open(o.keep > 0); err != nil {
-			return &cli.UsageError{Err: err}
-		}
-		if o.batching {
-			interrupts.watch()
-		}
+	box, err := o.openBox()
+	if err != nil {
+		return err
+	}
+	if box != nil && o.batching {
+		interrupts.watch()
 	}
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
@@ -376,6 +374,18 @@ func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, 
 		m.Drops(src.drops)
 	}
 	return m, kept
+}
+
+// openBox chooses who the program becomes; nil if it does not capture.
+func (o *options) openBox() (*sandbox.Box, error) {
+	if len(o.interfaces) == 0 {
+		return nil, nil
+	}
+	box, err := o.box.Open(o.keep > 0)
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	return box, nil
 }
 
 // needs are the files that a confined program still writes.
