@@ -282,12 +282,9 @@ func (o *options) run(s *cli.Streams) error {
 	defer stop()
 	interrupts := &interrupts{c: make(chan struct{}, 2)}
 	defer interrupts.unwatch()
-	box, err := o.openBox()
+	box, err := o.openBox(interrupts)
 	if err != nil {
 		return err
-	}
-	if box != nil && o.batching {
-		interrupts.watch()
 	}
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
@@ -377,13 +374,16 @@ func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, 
 }
 
 // openBox chooses who the program becomes; nil if it does not capture.
-func (o *options) openBox() (*sandbox.Box, error) {
+func (o *options) openBox(i *interrupts) (*sandbox.Box, error) {
 	if len(o.interfaces) == 0 {
 		return nil, nil
 	}
 	box, err := o.box.Open(o.keep > 0)
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
+	}
+	if o.batching {
+		i.watch()
 	}
 	return box, nil
 }
