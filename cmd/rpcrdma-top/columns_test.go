@@ -206,6 +206,15 @@ func TestSearchCounts(t *testing.T) {
 	x.has("XID")
 }
 
+// TestHelpWidth wants the help whole in 80 columns.
+func TestHelpWidth(t *testing.T) {
+	for _, l := range new(ui).helpText() {
+		if len(l) > 80 {
+			t.Errorf("%d columns: %s", len(l), l)
+		}
+	}
+}
+
 // TestBell rings once for each alarm that is new.
 func TestBell(t *testing.T) {
 	var r ringer

@@ -14,7 +14,7 @@ Views
   t              overview, fabric, sessions: the latest interval, or totals
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
-  /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
+  /              filter, as with rpcrdma-dump -Y: op == READ && bytes > 1M
                  All figures but those of the wire then count what passes it,
                  from now on; at the end of a file from its beginning
   f  F           search the list, an open transaction or this help; the next one
@@ -23,7 +23,7 @@ Views
   w              write the packets of the transaction or row to a pcapng file:
                  files are read again; of a capture what --keep holds
   c              columns: hide, move, sort; keep them in the configuration file
-  a              transactions: all that have ended, a page at a time (at the end)
+  a              all transactions that have ended, page by page (at the end)
   @  { }         replay: go to a time; ten intervals back or forth
   p  n  [ ]      replay: pause; go to the next packet; slower, faster
   q, Ctrl-C      quit
@@ -35,8 +35,9 @@ Overview
   %TIME PHASES   where the time went: c call  p pull  s server  w push  r reply
   in flight      calls without a reply; mean: latencies / length of the interval
   credits        calls in flight of the credits granted, where they are scarcest
-  wire           packets seen again; lost by the system (drops) or missing in the
-                 capture (gaps); NAK, RNR; wrong checksums (CRC); congestion: CNP, ECN
+  wire           packets seen again; lost by the system (drops) or missing in
+                 the capture (gaps); NAK, RNR; wrong checksums (CRC);
+                 congestion: CNP, ECN
 
 Transactions
   CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has
@@ -50,14 +51,16 @@ Transactions
 
 Connections
   CREDITS        in use / granted / asked for
-  ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing in
-                 the capture; ecn, cnp: congestion; failed: status of the call
+  ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing
+                 in the capture; ecn, cnp: congestion; failed: the call's
+                 status
   MODEL          how calls and replies were transferred
 
 Fabric
   All connections of RDMA, with or without RPC; those with alarms (!) first.
   STALLED        time that one side could not go on: recovery from losses, RNR
-                 (not ready), paced after a CNP (congested), all Reads in use (depth)
+                 (not ready), paced after a CNP (congested), all Reads in use
+                 (depth)
   LOSSES AGAIN   recoveries that have ended; packets sent again
   ALARMS         thresholds that were passed, see --alarm; lost for: not yet
                  recovered from a loss. The first line of the screen names all
