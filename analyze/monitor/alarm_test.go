@@ -15,7 +15,7 @@ func TestAlarms(t *testing.T) {
 	stalled[rdma.CauseRest] = 9e18    // is none
 	w := Wire{Packets: 1000, Again: 20, Marked: 100, CNPs: 10, RNRs: 4, Fatal: 1, Lost: stalled}
 	have := Thresholds{AlarmAgain: 0.02, AlarmMarked: 0.1, AlarmCNP: 5, AlarmRNR: 2, AlarmStalled: 0.25, AlarmFatal: 0.5}
-	for a := range Alarm(NumAlarms) {
+	for a := range AlarmFatal + 1 { // those of a connection
 		var one Thresholds
 		one[a] = have[a]
 		if got := one.alarms(&w, 2*time.Second); !slices.Equal(got, []Alarm{a}) {
@@ -29,7 +29,7 @@ func TestAlarms(t *testing.T) {
 			t.Errorf("%v is read as %v", a, got)
 		}
 	}
-	if got := have.alarms(&w, 2*time.Second); len(got) != NumAlarms {
+	if got := have.alarms(&w, 2*time.Second); len(got) != int(AlarmFatal)+1 {
 		t.Errorf("all: %v", got)
 	}
 	if got := have.alarms(&Wire{}, time.Second); got != nil {
@@ -69,5 +69,48 @@ func TestAlarmFires(t *testing.T) {
 		if fired > 0 != test.fires {
 			t.Errorf("threshold %v: %d alarms", test.again, fired)
 		}
+	}
+}
+
+// TestRaised counts intervals with alarms of all transactions, and those of connections.
+func TestRaised(t *testing.T) {
+	list := packets(t, "rocev2-nfs3-loss.both.pcapng.zst")
+	run := func(alarms Thresholds) *Snapshot {
+		m := New(Options{Interval: 100 * time.Millisecond, Alarms: alarms})
+		m.Packets(list)
+		m.Flush(nil)
+		return m.Snapshot()
+	}
+	var slowest, failed float64
+	var slow, wrong uint64
+	for _, slot := range run(Thresholds{}).History {
+		slowest = max(slowest, float64(slot.P99)/1e9)
+		if slot.Count > 0 {
+			failed = max(failed, float64(slot.Errors)/float64(slot.Count))
+		}
+		if float64(slot.P99)/1e9 >= 0.01 {
+			slow++
+		}
+		if slot.Errors > 0 {
+			wrong++
+		}
+	}
+	if slow == 0 || wrong == 0 {
+		t.Fatal("the sample has no slow and no failed transactions")
+	}
+	s := run(Thresholds{AlarmP99: 0.01, AlarmErrors: 1e-9, AlarmAgain: 0.001})
+	if r := s.Raised; r[AlarmP99].Intervals != slow || r[AlarmErrors].Intervals != wrong || r[AlarmAgain].Intervals == 0 || r[AlarmRNR].Intervals != 0 || r[AlarmP99].First < s.First {
+		t.Errorf("%+v; want %d slow, %d failed", r, slow, wrong)
+	}
+	if r := run(Thresholds{AlarmP99: slowest * 1.01, AlarmErrors: failed + 0.01}).Raised; r != ([NumAlarms]Raised{}) {
+		t.Errorf("beyond the greatest: %+v", r)
+	}
+}
+
+// TestAlarmSpan does not take the last packets of an input for a flood.
+func TestAlarmSpan(t *testing.T) {
+	m := New(Options{Interval: time.Second})
+	if m.span = time.Microsecond; m.alarmSpan() != time.Second {
+		t.Error(m.alarmSpan())
 	}
 }

@@ -3,7 +3,6 @@ package monitor
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/fabric"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -52,56 +51,6 @@ type FabricRow struct {
 	Alarms     []Alarm
 }
 
-// Alarm is a threshold that was passed.
-type Alarm uint8
-
-// Alarms.
-const (
-	AlarmAgain   Alarm = iota // share of packets sent again
-	AlarmMarked               // share of packets marked
-	AlarmCNP                  // CNPs a second
-	AlarmRNR                  // RNR NAKs a second
-	AlarmStalled              // share of the time that the connection stalled
-	AlarmFatal                // NAKs that end a connection
-	NumAlarms    = iota
-)
-
-var alarmNames = [NumAlarms]string{"again", "marked", "cnp", "rnr", "stalled", "fatal"}
-
-func (a Alarm) String() string { return alarmNames[a] }
-
-// ParseAlarm finds an alarm by its name.
-func ParseAlarm(s string) (Alarm, bool) {
-	i := slices.Index(alarmNames[:], s)
-	return Alarm(max(i, 0)), i >= 0
-}
-
-// Thresholds are the values from which there is an alarm, as shares of 1 or numbers a
-// second. Zero is off.
-type Thresholds [NumAlarms]float64
-
-// DefaultThresholds are for networks that are meant to lose nothing.
-var DefaultThresholds = Thresholds{AlarmAgain: 0.001, AlarmMarked: 0.05, AlarmCNP: 1000, AlarmRNR: 1, AlarmStalled: 0.05, AlarmFatal: 1e-9}
-
-// alarms are those that an interval passes.
-func (t *Thresholds) alarms(w *Wire, span time.Duration) (list []Alarm) {
-	if w.Packets == 0 || span <= 0 {
-		return nil
-	}
-	seconds := span.Seconds()
-	have := Thresholds{
-		AlarmAgain: float64(w.Again) / float64(w.Packets), AlarmMarked: float64(w.Marked) / float64(w.Packets),
-		AlarmCNP: float64(w.CNPs) / seconds, AlarmRNR: float64(w.RNRs) / seconds,
-		AlarmStalled: float64(w.Stalled()) / float64(span), AlarmFatal: float64(w.Fatal) / seconds,
-	}
-	for a := range t {
-		if t[a] > 0 && have[a] >= t[a] {
-			list = append(list, Alarm(a))
-		}
-	}
-	return list
-}
-
 // wires remembers counts of the last two ends of an interval.
 type wires struct{ last, passed map[int]Wire }
 
@@ -144,7 +93,7 @@ func (m *Model) fabric(s *Snapshot) {
 		if h.Recovering.Seen() {
 			x.Recovering = max(m.now-h.Recovering.Time, 1)
 		}
-		x.Alarms = m.opt.Alarms.alarms(&x.Now, m.span)
+		x.Alarms = m.opt.Alarms.alarms(&x.Now, m.alarmSpan())
 		s.Alarms += min(len(x.Alarms), 1)
 		s.Fabric = append(s.Fabric, x)
 	})

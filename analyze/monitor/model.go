@@ -27,7 +27,7 @@ type Options struct {
 	Filter   *filter.Filter // transactions that count; nil means all
 	Names    int            // bytes of remembered file names: rpc.Names.Limit
 	Groups   bool           // snapshots include the totals of all transactions
-	// Alarms are thresholds of the view of the fabric.
+	// Alarms are the thresholds that each interval is compared with.
 	Alarms Thresholds
 	// Message, if set, is called with each ended transaction, for example to report malformed messages. It
 	// must not keep the view.
@@ -73,6 +73,8 @@ type Model struct {
 	uses   *session.Recorder
 	blame  *blame.Blame
 	wires  wires
+	over   alarmSet // in the latest interval
+	raised [NumAlarms]Raised
 	linger linger
 	hold   bool
 	listed []uint64        // open transactions in the latest snapshot
@@ -255,6 +257,7 @@ func (m *Model) close(span time.Duration) {
 	st := m.d.Stats()
 	m.passed = decode.Stats{Packets: st.Packets - m.mark.Packets, Bytes: st.Bytes - m.mark.Bytes}
 	m.mark, m.span, m.closed = st, span, true
+	m.raise()
 	if m.every != nil {
 		m.every()
 	}
@@ -449,6 +452,7 @@ func (m *Model) Snapshot() *Snapshot {
 	if m.opt.Groups {
 		s.Groups = m.all.totals()
 	}
+	s.Over, s.Raised = m.over.list(), m.raised
 	s.Paged, s.PageFrom, s.PageAll = m.linger.paging, m.linger.from, m.linger.passed
 	s.Detail = m.inFull(s)
 	return s

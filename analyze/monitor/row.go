@@ -15,6 +15,7 @@ import (
 type Row struct {
 	Serial     uint64 // identifies it, see Model.Watch
 	XID        uint32
+	Frame      uint64 // number of its first packet, which no other transaction with this XID begins with
 	Connection int
 	Backward   bool
 	Fabric     string
@@ -103,7 +104,7 @@ func (r *rower) host(e rdma.End) string {
 func (r *rower) row(v *rpc.View, now, stuck int64, ended int64) Row {
 	tx := v.Tx
 	x := Row{
-		Serial: tx.Serial(), XID: tx.XID, Connection: tx.Connection.Resolve().ID, Backward: tx.Backward,
+		Serial: tx.Serial(), XID: tx.XID, Frame: tx.First().Number, Connection: tx.Connection.Resolve().ID, Backward: tx.Backward,
 		Fabric: tx.Connection.Fabric.String(), Client: r.host(tx.Client()), Server: r.host(tx.Server()),
 		Operation: operationName(v), Start: tx.First().Time, Age: -1, Ended: ended,
 		Retransmit: tx.Retransmits,

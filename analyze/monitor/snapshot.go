@@ -50,6 +50,9 @@ type Snapshot struct {
 	FabricRest int // that are not in the list
 	Alarms     int // connections that have passed a threshold in the latest interval
 
+	Over   []Alarm           // thresholds that were passed in the latest interval, by a connection or by all transactions
+	Raised [NumAlarms]Raised // since the beginning
+
 	// Sessions are NFSv4.1 sessions, and clients of versions without them, whatever the filter.
 	Sessions     []session.Use
 	SessionsRest int // that are not in the list

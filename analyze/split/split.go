@@ -44,6 +44,9 @@ type Options struct {
 	Interval time.Duration // of Time
 	// Match, if set, chooses transactions. Only their packets are kept.
 	Match func(*rpc.View) bool
+	// Only, if set, chooses connections by their number, and keeps all of their packets. It does not go with
+	// Match.
+	Only func(connection int) bool
 	// NoSetup leaves out the setup of a connection whose setup stands
 	// elsewhere, or was not chosen.
 	NoSetup bool
@@ -375,6 +378,9 @@ func (s *Splitter) choose(q *place) {
 func (s *Splitter) alone(p *capture.Packet, conn *conn) {
 	switch {
 	case s.opt.Match != nil:
+	case s.opt.Only != nil && conn == nil:
+		s.stats.NoConnection++
+	case s.opt.Only != nil && !s.opt.Only(conn.number):
 	case s.opt.By == Time:
 		s.target(s.files.interval(s.bucket(p.Time), s.start), conn)
 	case conn != nil:

@@ -241,6 +241,26 @@ func TestChosen(t *testing.T) {
 	}
 }
 
+// Only keeps all packets of some connections: what splitting by connection writes to their files.
+func TestOnly(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs3-bulk.pcap.zst", "iwarp-nfs3-loss.pcap.zst"} {
+		all, _ := splitSample(t, name, Options{By: Connection})
+		kept := uint64(0)
+		for n := 1; n <= len(all.files); n++ {
+			m, st := splitSample(t, name, Options{Only: func(c int) bool { return c == n }})
+			if kept += st.Kept; st.Kept == 0 || !st.Whole() || len(m.files) != 1 {
+				t.Errorf("%s, connection %d: %+v", name, n, st)
+			}
+		}
+		if _, st := splitSample(t, name, Options{Only: func(int) bool { return true }}); kept != st.Kept || st.Kept+st.NoConnection != st.Packets {
+			t.Errorf("%s: %d packets one by one, %+v together", name, kept, st)
+		}
+		if _, st := splitSample(t, name, Options{Only: func(int) bool { return false }}); st.Kept != 0 || st.Files != 0 {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
 var nothingElse func(*rpc.View) bool
 
 func opsOf(v *rpc.View) string {

@@ -82,6 +82,17 @@ func (w *Window[T]) At(number uint64) *T {
 	return &w.slot(number).value
 }
 
+// Each visits the packets that are held, in their order. Neither the packet nor its bytes may be kept.
+func (w *Window[T]) Each(visit func(*capture.Packet, *T)) {
+	for n := w.first; n < w.next; n++ {
+		e := w.slot(n)
+		visit(&e.packet, &e.value)
+	}
+}
+
+// Bytes is how much of the limit is used.
+func (w *Window[T]) Bytes() int { return w.bytes }
+
 // Flush lets all packets go.
 func (w *Window[T]) Flush() { w.Before(w.next) }
 

@@ -44,7 +44,19 @@ func TestWindow(t *testing.T) {
 					t.Fatalf("value %v of %d", *v, n-back)
 				}
 			}
-			if w.bytes > max(limit, 300<<10+overhead) {
+			if n%1000 == 0 {
+				next := w.first
+				w.Each(func(p *capture.Packet, v *[]int) {
+					if p.Number != next || !bytes.Equal(p.Data, want[next-1]) || (*v)[0] != int(next) {
+						t.Fatalf("limit %d: packet %d, want %d", limit, p.Number, next)
+					}
+					next++
+				})
+				if next != n+1 {
+					t.Fatalf("limit %d: visited up to %d of %d", limit, next, n)
+				}
+			}
+			if w.Bytes() > max(limit, 300<<10+overhead) {
 				t.Fatalf("limit %d: %d bytes", limit, w.bytes)
 			}
 		}

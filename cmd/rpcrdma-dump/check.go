@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -168,8 +167,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 		text:  results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {
-		names := newResolver(len(o.ifaces) > 0)
-		r.text.Name = func(a netip.Addr) string { return names.name(a) }
+		r.text.Name = cli.NewResolver(len(o.ifaces) > 0).Name
 	}
 	opt.Peek = j.keys.Peek()
 	return r.run(o, &opt, s)

@@ -127,7 +127,7 @@ func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
 		}
 		var name func(netip.Addr) string
 		if o.resolve {
-			name = newResolver(len(o.ifaces) > 0).name
+			name = cli.NewResolver(len(o.ifaces) > 0).Name
 		}
 		p := &textPrinter{list: text.Lister{Clock: text.Clock{Format: o.time.format}, Width: width, Color: color, Name: name}}
 		if o.verbose > 0 || o.hex {

@@ -62,7 +62,7 @@ func (o *packetsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	}
 	var name func(netip.Addr) string
 	if o.resolve {
-		name = newResolver(len(o.ifaces) > 0).name
+		name = cli.NewResolver(len(o.ifaces) > 0).Name
 	}
 	o.needs.Names = o.resolve
 	j, err := start(cmd, s, &o.inputOptions, args)

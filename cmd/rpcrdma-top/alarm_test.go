@@ -7,14 +7,16 @@ import (
 )
 
 func TestThresholds(t *testing.T) {
-	got, err := thresholds([]string{"again=2%", "cnp=0", "stalled=0.5"})
+	got := monitor.DefaultThresholds
+	err := thresholds(&got, []string{"again=2%", "cnp=0", "stalled=0.5", "p99=100ms", "errors=1%", "stuck=3"})
 	want := monitor.DefaultThresholds
 	want[monitor.AlarmAgain], want[monitor.AlarmCNP], want[monitor.AlarmStalled] = 0.02, 0, 0.5
+	want[monitor.AlarmP99], want[monitor.AlarmErrors], want[monitor.AlarmStuck] = 0.1, 0.01, 3
 	if err != nil || got != want {
 		t.Error(got, err)
 	}
-	for _, s := range []string{"again", "again=", "again=x", "again=-1", "again=NaN", "again=Inf", "lost=1", "=1", ""} {
-		if _, err := thresholds([]string{s}); err == nil {
+	for _, s := range []string{"again", "again=", "again=x", "again=-1", "again=NaN", "again=Inf", "lost=1", "=1", "", "p99=x", "p99=-1s"} {
+		if err := thresholds(&got, []string{s}); err == nil {
 			t.Errorf("%q is accepted", s)
 		}
 	}

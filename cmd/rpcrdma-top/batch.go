@@ -18,6 +18,7 @@ const batchWidth = 120
 // batchPrinter prints the tables of the screens without a terminal.
 type batchPrinter struct {
 	drawing
+	layout arrangements
 	w      io.Writer
 	width  int
 	want   int  // intervals; 0 none
@@ -29,12 +30,15 @@ type batchPrinter struct {
 }
 
 func newBatchPrinter(w io.Writer, o *options, columns int, color bool) *batchPrinter {
-	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching, whole: o.verbose}
+	p := &batchPrinter{w: w, width: columns, want: o.batch, forced: !o.batching, whole: o.verbose, layout: o.layout}
 	if p.width < 40 {
 		p.width = batchWidth
 	}
 	p.g = glyphsFor(o.ascii || !cli.UTF8())
-	p.st = newStyles(w, color)
+	p.st = newStyles(w, color, o.look)
+	if o.resolve {
+		p.hosts = newHosts(len(o.interfaces) > 0, true)
+	}
 	return p
 }
 
@@ -80,7 +84,11 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 	if s.Filter != "" {
 		head += "  filter: " + p.g.name(s.Filter, 200)
 	}
-	line(span{p.g.plain(head), bold})
+	alarm := ""
+	if names := alarmText(s); names != "" {
+		alarm = "  ALARM " + names
+	}
+	line(span{p.g.plain(head), bold}, span{alarm, bad})
 	for _, l := range p.head(s, p.width, totals) {
 		line(l...)
 	}
@@ -98,33 +106,34 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 			name += ", " + cut
 		}
 		t.rows = t.rows[:shown]
-		at, widths := t.layout(p.width-1, 0)
+		at, widths := t.layout(p.g, p.width-1, 0)
 		line(span{name, bold})
 		line(t.header(p.g, at, widths, 0, -1, false)...)
 		for i := range t.rows {
 			line(t.line(p.g, &t.rows[i], at, widths)...)
 		}
 	}
-	ops := p.operationsTable(s, totals)
-	ops.order(byTime, false)
-	section("Operations", ops, 1000)
-	tx := p.transactionsTable(s)
-	if totals {
-		tx.order(0, false)
-		section("Transactions: the slowest of those that are held", tx, 20)
-	} else {
-		section("Transactions: in flight, then failed, slow and latest ones", tx, 20)
+	view := func(v view, usual int) *table {
+		t := p.layout.apply(v, p.tableOf(s, v, totals))
+		by, turn := p.layout.by(v, usual)
+		t.order(by, turn)
+		return t
 	}
-	section("Connections", p.connectionsTable(s, totals), 20)
-	section("Fabric: what RDMA suffered", p.fabricTable(s, totals), 20)
-	section("Sessions, and clients without", p.sessionsTable(s, totals), 20)
+	section("Operations", view(overview, byTime), 1000)
+	switch {
+	case p.layout[transactions].sorted:
+		section("Transactions that are held by "+p.by(transactions), view(transactions, -1), 20)
+	case totals:
+		section("Transactions: the slowest of those that are held", view(transactions, 0), 20)
+	default:
+		section("Transactions: in flight, then failed, slow and latest ones", view(transactions, -1), 20)
+	}
+	section("Connections", view(connections, -1), 20)
+	section("Fabric: what RDMA suffered", view(wire, -1), 20)
+	section("Sessions, and clients without", view(sessions, -1), 20)
 	section("What their connections carried", p.carriedTable(s.Sessions), 20)
-	f := p.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
-	f.order(byTime, false)
-	section("Files by time", f, 10)
-	c := p.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", totals)
-	c.order(byTime, false)
-	section("Clients by time", c, 10)
+	section("Files by "+p.by(files), view(files, byTime), 10)
+	section("Clients by "+p.by(clients), view(clients, byTime), 10)
 	if totals && len(s.History) > 1 {
 		b.WriteByte('\n')
 		line(span{"Latency over time", bold})
@@ -137,6 +146,18 @@ func (p *batchPrinter) print(s *monitor.Snapshot, totals bool) {
 			p.err = cli.ErrClosed
 		}
 	}
+}
+
+// by says what the rows of a view are sorted by.
+func (p *batchPrinter) by(v view) string {
+	x := &p.layout[v]
+	switch {
+	case !x.sorted:
+		return "time"
+	case x.sort < 0:
+		return "order"
+	}
+	return emptyTable(v).columns[x.sort].called()
 }
 
 func clockText(ns int64) string {

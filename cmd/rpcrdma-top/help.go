@@ -14,11 +14,16 @@ Views
   t              overview, fabric, sessions: the latest interval, or totals
   Space          freeze the screen; decoding goes on
   + -            longer or shorter interval
-  /              filter, in the language of rpcrdma-dump -Y: op == READ && bytes > 1M
+  /              filter, as with rpcrdma-dump -Y: op == READ && bytes > 1M
                  All figures but those of the wire then count what passes it,
                  from now on; at the end of a file from its beginning
-  f  F           search the list; the next one
-  a              transactions: all that have ended, a page at a time (at the end)
+  f  F           search the list, an open transaction or this help; the next one
+  y              copy the XID of the transaction to the clipboard (OSC 52);
+                 elsewhere the filter for the row
+  w              write the packets of the transaction or row to a pcapng file:
+                 files are read again; of a capture what --keep holds
+  c              columns: hide, move, sort; keep them in the configuration file
+  a              all transactions that have ended, page by page (at the end)
   @  { }         replay: go to a time; ten intervals back or forth
   p  n  [ ]      replay: pause; go to the next packet; slower, faster
   q, Ctrl-C      quit
@@ -30,8 +35,9 @@ Overview
   %TIME PHASES   where the time went: c call  p pull  s server  w push  r reply
   in flight      calls without a reply; mean: latencies / length of the interval
   credits        calls in flight of the credits granted, where they are scarcest
-  wire           packets seen again; lost by the system (drops) or missing in the
-                 capture (gaps); NAK, RNR; wrong checksums (CRC); congestion: CNP, ECN
+  wire           packets seen again; lost by the system (drops) or missing in
+                 the capture (gaps); NAK, RNR; wrong checksums (CRC);
+                 congestion: CNP, ECN
 
 Transactions
   CHUNKS         R read, W write, P reply chunk, Z call in a chunk; W1M:512K has
@@ -45,17 +51,21 @@ Transactions
 
 Connections
   CREDITS        in use / granted / asked for
-  ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing in
-                 the capture; ecn, cnp: congestion; failed: status of the call
+  ERRORS         again: packets seen again; nak, rnr; crc: wrong; gap: missing
+                 in the capture; ecn, cnp: congestion; failed: the call's
+                 status
   MODEL          how calls and replies were transferred
 
 Fabric
   All connections of RDMA, with or without RPC; those with alarms (!) first.
   STALLED        time that one side could not go on: recovery from losses, RNR
-                 (not ready), paced after a CNP (congested), all Reads in use (depth)
+                 (not ready), paced after a CNP (congested), all Reads in use
+                 (depth)
   LOSSES AGAIN   recoveries that have ended; packets sent again
   ALARMS         thresholds that were passed, see --alarm; lost for: not yet
-                 recovered from a loss
+                 recovered from a loss. The first line of the screen names all
+                 alarms of the interval, those of latency (p99), failed calls
+                 (errors) and stuck ones included
 
 Sessions
   NFSv4.1 sessions; clients of versions without, by address (nconnect).
@@ -69,8 +79,10 @@ Latency
   the more transactions.
 `
 
+func (u *ui) helpText() []string { return strings.Split(strings.TrimRight(helpText, "\n"), "\n") }
+
 func (u *ui) helpLines() []string {
-	text := strings.Split(strings.TrimRight(helpText, "\n"), "\n")
+	text := u.helpText()
 	room := max(u.height-1, 1)
 	u.helpTop = max(min(u.helpTop, len(text)-room), 0)
 	var out []string
@@ -87,9 +99,16 @@ func (u *ui) helpLines() []string {
 	if u.height > 1 {
 		foot := " Esc back"
 		if len(text) > room {
-			foot += "  arrows scroll"
+			foot += "  arrows scroll  f search"
 		}
-		out = append(out, u.st.line(u.width, normal, span{foot, dim}))
+		switch {
+		case u.typing:
+			out = append(out, u.foot())
+		case u.message != "":
+			out = append(out, u.st.line(u.width, normal, span{" " + u.g.name(u.message, max(u.width-2, 3)), accent}))
+		default:
+			out = append(out, u.st.line(u.width, normal, span{foot, dim}))
+		}
 	}
 	return out
 }

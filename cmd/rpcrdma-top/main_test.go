@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "rpcrdma-top" { // not as a command of a script, which has its own
+		os.Setenv("XDG_CONFIG_HOME", "/nonexistent") // nor the configuration of who runs the tests
+	}
 	testscript.Main(m, map[string]func(){"rpcrdma-top": main})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
+	"github.com/rpcrdma/toolkit/analyze/filter"
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/internal/sandbox"
@@ -31,11 +33,17 @@ gives up root, capabilities, files and network: -Z, --sandbox.
 
 With --batch it needs no terminal: it prints plain tables, one set for each
 interval, or one at the end with --batch 0. In both modes --listen serves metrics
-to Prometheus.`
+to Prometheus.
+
+Columns, order, thresholds, theme and more can be set in a configuration file,
+$XDG_CONFIG_HOME/rpcrdma/top.toml (~/.config/rpcrdma/top.toml), whose keys are in
+docs/rpcrdma-top.md. Flags count more. VIEW is overview, transactions, connections,
+files, clients, fabric or sessions; a column has the name that the key c shows.`
 
 const rootExit = `Exit status:
   0  success
-  1  failure: a file cannot be read, output cannot be written
+  1  failure: a file cannot be read, output cannot be written; with
+     --fail-on-alarm, that there was an alarm
   2  usage
   3  finished, but the input is truncated or malformed`
 
@@ -45,6 +53,8 @@ const rootExamples = `  rpcrdma-top -r trace.pcap
   tcpdump -i eth0 -U -w - udp port 4791 | rpcrdma-top -r -
   rpcrdma-top -r trace.pcap --batch 0
   rpcrdma-top -r trace.pcap --batch 5 -d 0.5
+  rpcrdma-top -r trace.pcap --batch 0 --columns transactions=age,xid,operation --sort transactions=-age
+  rpcrdma-top -r trace.pcap --batch 0 --alarm p99=1s --alarm stuck=1 --fail-on-alarm
   rpcrdma-top -i eth0 --batch 0 --listen :9400
   rpcrdma-top -D`
 
@@ -61,6 +71,19 @@ type options struct {
 	linger     time.Duration
 	alarms     []string
 	thresholds monitor.Thresholds // made of them
+	fail       bool               // on an alarm
+	bell       bool
+	columns    []string
+	sorts      []string
+	layout     arrangements // made of them
+	theme      string
+	inks       map[tone]*string // colors that the user chose
+	look       *theme           // made of them
+	resolve    bool
+	config     string
+	configFile *config // nil: none
+	keep       cli.Size
+	keepGiven  bool
 	filter     string
 	batch      int
 	batching   bool
@@ -103,7 +126,7 @@ func (s *speedFlag) Set(v string) error {
 }
 
 func newRootCommand(s *cli.Streams) *cobra.Command {
-	o := &options{speed: 1}
+	o := &options{speed: 1, thresholds: monitor.DefaultThresholds, inks: make(map[tone]*string)}
 	cmd := cli.NewRoot(&cobra.Command{
 		Use:     "rpcrdma-top [flags] [FILE...]",
 		Short:   "Show the activity on an RDMA network",
@@ -118,6 +141,13 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 			o.batching = cmd.Flags().Changed("batch")
 			if o.batching && !cmd.Flags().Changed("speed") {
 				o.speed = 0 // nobody watches
+			}
+			o.keepGiven = cmd.Flags().Changed("keep")
+			if err := o.configure(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			if o.batching {
+				o.keep = 0 // nobody selects what to write
 			}
 			return o.run(s)
 		},
@@ -137,11 +167,19 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	cli.DurationVarP(f, &o.interval, "interval", "d", time.Second, "`length` of an interval in seconds or such as 500ms, in the time of the capture")
 	cli.DurationVar(f, &o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
 	cli.DurationVar(f, &o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
-	f.StringArrayVar(&o.alarms, "alarm", nil, "mark connections that pass this `threshold` in an interval (repeatable): NAME=VALUE with\nagain, marked, stalled as 1% or 0.01; cnp, rnr, fatal a second; 0 is off")
+	f.StringArrayVar(&o.alarms, "alarm", nil, "raise an alarm at this `threshold` in an interval (repeatable): NAME=VALUE with\nagain, marked, stalled, errors as 1% or 0.01; cnp, rnr, fatal a second;\np99 as 100ms; stuck calls; 0 is off")
+	f.BoolVar(&o.fail, "fail-on-alarm", false, "exit with status 1 if there was an alarm, and say which")
+	f.BoolVar(&o.bell, "bell", false, "ring the terminal's bell at a new alarm")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --batch: print whole lists")
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
+	f.StringArrayVar(&o.columns, "columns", nil, "`VIEW=COLUMN,...`: show these columns in this order, or with - before their\nnames not these (repeatable)")
+	f.StringArrayVar(&o.sorts, "sort", nil, "`VIEW=COLUMN`: sort by this column; -COLUMN: the other way round; none: as\nthe rows come (repeatable)")
+	f.Var(&o.keep, "keep", "with -i: hold the latest packets, so many bytes such as 64M, for the key w;\nit writes them to the working directory")
+	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
+	f.StringVar(&o.config, "config", "", "read this configuration `file`, or none (default: see above)")
+	f.StringVar(&o.theme, "theme", "auto", "`name` of the colors: auto (dark or light, as the terminal says), dark, light,\nhigh-contrast or none")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
 	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, so that it selects text")
@@ -150,6 +188,10 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	o.memory.Flag(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
+	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themeNames, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("columns", completeColumns)
+	_ = cmd.RegisterFlagCompletionFunc("sort", completeColumns)
+	_ = cmd.RegisterFlagCompletionFunc("alarm", completeAlarms)
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{"max", "1", "10", "100"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(cli.NewManCommand("rpcrdma-top", s.Err))
@@ -164,6 +206,8 @@ func (o *options) check() error {
 		return cli.Usagef("-r and -i exclude each other")
 	case len(o.interfaces) == 0 && o.box.Given():
 		return cli.Usagef("-Z and --sandbox go with -i")
+	case len(o.interfaces) == 0 && o.keepGiven:
+		return cli.Usagef("--keep goes with -i: files are read again")
 	case o.interval < time.Millisecond || o.interval > 24*time.Hour:
 		return cli.Usagef("--interval is between 1ms and 24h")
 	case o.stuck <= 0 || o.linger <= 0:
@@ -174,8 +218,49 @@ func (o *options) check() error {
 		return cli.Usagef("--color is auto, always or never, not %q", o.color)
 	}
 	var err error
-	o.thresholds, err = thresholds(o.alarms)
-	return err
+	if o.look, err = parseTheme(o.theme); err != nil {
+		return cli.Usagef("--theme: %w", err)
+	}
+	for t, c := range o.inks {
+		o.look.set(t, *c)
+	}
+	return errors.Join(thresholds(&o.thresholds, o.alarms), o.layout.flags(o.columns, o.sorts))
+}
+
+// completeColumns completes the values of --columns and --sort.
+func completeColumns(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, v := range tables {
+		name := strings.ToLower(viewNames[v])
+		if !strings.HasPrefix(typed, name+"=") {
+			out = append(out, name+"=")
+			continue
+		}
+		head := typed[:max(strings.LastIndexAny(typed, "=,"), 0)+1]
+		out = nil
+		for _, c := range emptyTable(v).names() {
+			out = append(out, head+c)
+		}
+		break
+	}
+	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+func completeAlarms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, n := range alarmNames() {
+		out = append(out, n+"=")
+	}
+	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// saveDir is the directory that files are written to while capturing.
+func (o *options) saveDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "/"
+	}
+	return dir
 }
 
 func (o *options) run(s *cli.Streams) error {
@@ -197,14 +282,9 @@ func (o *options) run(s *cli.Streams) error {
 	defer stop()
 	interrupts := &interrupts{c: make(chan struct{}, 2)}
 	defer interrupts.unwatch()
-	var box *sandbox.Box
-	if len(o.interfaces) > 0 {
-		if box, err = o.box.Open(false); err != nil {
-			return &cli.UsageError{Err: err}
-		}
-		if o.batching {
-			interrupts.watch()
-		}
+	box, err := o.openBox(interrupts)
+	if err != nil {
+		return err
 	}
 	keys, err := cli.LoadKeys(o.keytab)
 	if err != nil {
@@ -218,17 +298,7 @@ func (o *options) run(s *cli.Streams) error {
 	if n := o.memory.Note(); n != "" {
 		notes.Printf("note: %s", n)
 	}
-	opt := monitor.Options{
-		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
-		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: o.thresholds,
-	}
-	opt.Decode.SkipICRC = o.noICRC
-	opt.Decode.Memory = o.memory.Decoder()
-	opt.Names = o.memory.Names()
-	m := monitor.New(opt)
-	if src.drops != nil {
-		m.Drops(src.drops)
-	}
+	m, kept := o.model(match, src, notes, keys)
 	fopt := monitor.FeedOptions{Speed: float64(o.speed), Live: src.live, Reopen: src.again}
 	shown, err := o.display(s, &fopt)
 	if err != nil {
@@ -246,7 +316,7 @@ func (o *options) run(s *cli.Streams) error {
 		defer metrics.close()
 	}
 	if box != nil {
-		if err := confine(box, s.Err); err != nil {
+		if err := confine(box, o.needs(), s.Err); err != nil {
 			return err
 		}
 	}
@@ -258,7 +328,9 @@ func (o *options) run(s *cli.Streams) error {
 			fmt.Fprintf(s.Err, "rpcrdma-top: metrics at http://%s/metrics\n", metrics.addr())
 		}
 	}
-	ended, err := o.watch(s, feed, src, shown, interrupts.c)
+	save := newSaver(o, files, src, kept, keys)
+	ended, err := o.watch(s, feed, src, shown, save, interrupts.c)
+	save.end()
 	feed.Stop()
 	src.end()
 	if src.live {
@@ -268,10 +340,61 @@ func (o *options) run(s *cli.Streams) error {
 		inputProblems(notes, feed.Ending())
 		keys.Notes(notes.Printf)
 	}
-	if err == nil && notes.Damaged() && ended {
-		err = cli.ErrDamaged
+	switch alarm := o.fail && raised(s.Err, feed.Latest()); {
+	case err != nil:
+		return err
+	case alarm:
+		return errAlarm
+	case notes.Damaged() && ended:
+		return cli.ErrDamaged
 	}
-	return err
+	return nil
+}
+
+// model makes the model of a source, and what keeps its packets, if that is wanted.
+func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, keys *cli.Keys) (*monitor.Model, *keeper) {
+	opt := monitor.Options{
+		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
+		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: o.thresholds,
+	}
+	opt.Decode.SkipICRC = o.noICRC
+	opt.Decode.Memory = o.memory.Decoder()
+	opt.Names = o.memory.Names()
+	var kept *keeper
+	if src.live && o.keep > 0 {
+		cli.GrantMemory(2 * int(o.keep)) // a copy is made to write from
+		kept = newKeeper(int(o.keep))
+		opt.Decode.Packet = kept.packet
+	}
+	m := monitor.New(opt)
+	if src.drops != nil {
+		m.Drops(src.drops)
+	}
+	return m, kept
+}
+
+// openBox chooses who the program becomes; nil if it does not capture.
+func (o *options) openBox(i *interrupts) (*sandbox.Box, error) {
+	if len(o.interfaces) == 0 {
+		return nil, nil
+	}
+	box, err := o.box.Open(o.keep > 0)
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	if o.batching {
+		i.watch()
+	}
+	return box, nil
+}
+
+// needs are the files that a confined program still writes.
+func (o *options) needs() (n sandbox.Needs) {
+	if o.keep > 0 {
+		n.Files = []string{filepath.Join(o.saveDir(), "part")} // or whatever it is called
+	}
+	n.Names = o.resolve
+	return n
 }
 
 // interrupts are signals that end the input if there is no screen. One that arrives while privileges are
@@ -315,7 +438,7 @@ func (o *options) display(s *cli.Streams, feed *monitor.FeedOptions) (*display, 
 		return nil, err
 	}
 	if tty && !o.batching && os.Getenv("TERM") != "dumb" {
-		return &display{screen: newStyles(s.Out, color)}, nil
+		return &display{screen: newStyles(s.Out, color, o.look)}, nil
 	}
 	if !o.batching {
 		fmt.Fprintln(s.Err, "rpcrdma-top: no terminal for a live screen; tables for each interval instead, as with --batch")
@@ -342,10 +465,10 @@ func (d *display) begin(w io.Writer, notes *cli.Problems, src *source) {
 }
 
 // confine gives up privileges, files and network.
-func confine(box *sandbox.Box, w io.Writer) error {
+func confine(box *sandbox.Box, n sandbox.Needs, w io.Writer) error {
 	err := box.Drop()
 	if err == nil {
-		err = box.Confine(sandbox.Needs{})
+		err = box.Confine(n)
 	}
 	if err != nil {
 		return err
@@ -358,12 +481,12 @@ func confine(box *sandbox.Box, w io.Writer) error {
 
 // watch shows the figures until the input ends or the user quits; ended is false if part of the input was not
 // wanted.
-func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *display, interrupts <-chan struct{}) (ended bool, err error) {
+func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *display, save *saver, interrupts <-chan struct{}) (ended bool, err error) {
 	if d.screen == nil {
 		err = o.tables(feed, d.tables, src, interrupts)
 		return !d.tables.enough, err
 	}
-	err = o.screen(s, feed, src.name, d.screen)
+	err = o.screen(s, feed, src.name, d.screen, save)
 	ended = true
 	select {
 	case <-feed.Done():
@@ -376,8 +499,18 @@ func (o *options) watch(s *cli.Streams, feed *monitor.Feed, src *source, d *disp
 	return ended, errors.Join(err, feed.Wait())
 }
 
-// claim registers the input files, so that none of them is overwritten.
+// claim registers the files that are read, so that none of them is overwritten.
 func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
+	files := o.inputs(s)
+	if o.configFile != nil {
+		files.Reads(o.configFile.path)
+		o.configFile.files = o.inputs(s) // it is the one who may write that
+	}
+	return files, files.CheckStream("standard output", s.Out)
+}
+
+// inputs are the captures, and the keytab.
+func (o *options) inputs(s *cli.Streams) *outfile.Files {
 	files := &outfile.Files{}
 	for _, n := range o.read {
 		if n == "-" {
@@ -387,12 +520,17 @@ func (o *options) claim(s *cli.Streams) (*outfile.Files, error) {
 		}
 	}
 	cli.ClaimKeytab(files, o.keytab)
-	return files, files.CheckStream("standard output", s.Out)
+	return files
 }
 
 // screen runs the live screens.
-func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *styles) error {
+func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, st *styles, save *saver) error {
 	u := newUI(feed, name, st, glyphsFor(o.ascii || !cli.UTF8()))
+	u.arrange(o.layout)
+	if o.resolve {
+		u.hosts = newHosts(len(o.interfaces) > 0, false)
+	}
+	u.config, u.saver, u.terminal, u.bell, u.mouseOn = o.configFile, save, s.Out, o.bell, !o.noMouse
 	opts := []tea.ProgramOption{tea.WithOutput(s.Out), tea.WithAltScreen()}
 	if o.readsStdin() {
 		// Standard input is the capture; keys come from the terminal.

@@ -48,6 +48,9 @@ func (u *ui) bodyLines(height int) []string {
 	if height <= 0 {
 		return nil
 	}
+	if u.chooser.on {
+		return u.chooserLines(height)
+	}
 	if u.detail {
 		return u.detailLines(height)
 	}
@@ -135,30 +138,34 @@ func endedInAll(s *monitor.Snapshot) uint64 {
 	return s.Total.Count
 }
 
-// tableOf makes the table of a view, sorted.
+// tableOf makes the table of a view, as the user wants it.
 func (u *ui) tableOf(v view) *table {
-	var t *table
-	s := u.snap
+	t := u.layout.apply(v, u.drawing.tableOf(u.snap, v, u.totals))
+	if t != nil {
+		t.order(u.at[v].sort, u.at[v].turn)
+	}
+	return t
+}
+
+// tableOf makes the table of a view; nil if it has none.
+func (d *drawing) tableOf(s *monitor.Snapshot, v view, totals bool) *table {
 	switch v {
 	case overview:
-		t = u.operationsTable(s, u.totals)
+		return d.operationsTable(s, totals)
 	case transactions:
-		t = u.transactionsTable(s)
+		return d.transactionsTable(s)
 	case connections:
-		t = u.connectionsTable(s, u.totals)
+		return d.connectionsTable(s, totals)
 	case files:
-		t = u.usageTable(s, s.Files, s.FilesRest, "FILE", u.totals)
+		return d.usageTable(s, s.Files, s.FilesRest, "FILE", totals)
 	case wire:
-		t = u.fabricTable(s, u.totals)
+		return d.fabricTable(s, totals)
 	case sessions:
-		t = u.sessionsTable(s, u.totals)
+		return d.sessionsTable(s, totals)
 	case clients:
-		t = u.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", u.totals)
-	default:
-		return nil
+		return d.usageTable(s, s.Clients, s.ClientsRest, "CLIENT", totals)
 	}
-	t.order(u.at[v].sort, u.at[v].turn)
-	return t
+	return nil
 }
 
 // follow keeps the cursor on its row, wherever the row moves. A cursor that has not been moved stays at the
@@ -185,7 +192,7 @@ func (u *ui) tableLines(above, height int) []string {
 	u.table = t
 	p := &u.at[u.view]
 	u.follow(t.rows)
-	at, widths := t.layout(u.width, markWidth)
+	at, widths := t.layout(u.g, u.width, markWidth)
 	u.columns, u.widths = at, widths
 	out := []string{u.st.line(u.width, title, t.header(u.g, at, widths, markWidth, p.sort, p.turn)...)}
 	u.tableRow = 2 + above + 1
@@ -217,12 +224,26 @@ func (u *ui) tableLines(above, height int) []string {
 	return out
 }
 
+// detailOf is the transaction that is open.
+func (u *ui) detailOf() *monitor.Detail {
+	if u.frozen {
+		return u.feed.Latest().Detail // asked for since
+	}
+	return u.snap.Detail
+}
+
+// detailText are the lines of the transaction that is open.
+func (u *ui) detailText() []string {
+	d := u.detailOf()
+	if d == nil || d.Row.Serial != u.serial {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(d.Text, "\n"), "\n")
+}
+
 // detailLines shows one transaction in full.
 func (u *ui) detailLines(height int) []string {
-	d := u.snap.Detail
-	if u.frozen {
-		d = u.feed.Latest().Detail // asked for since
-	}
+	d := u.detailOf()
 	var out []string
 	put := func(spans ...span) { out = append(out, u.st.line(u.width, normal, spans...)) }
 	if d == nil || d.Row.Serial != u.serial {
@@ -254,7 +275,7 @@ func (u *ui) detailLines(height int) []string {
 		c := &x.Progress[i]
 		put(u.chunk(c.Kind.String(), monitor.KindLetter(c), c.Index, c.Segments, c.InFlight, c.Offered, c.Asked, c.Moved)...)
 	}
-	all := strings.Split(strings.TrimRight(d.Text, "\n"), "\n")
+	all := u.detailText()
 	room := max(height-len(out), 1)
 	widest := 0
 	for _, l := range all {
@@ -311,8 +332,10 @@ func (u *ui) foot() string {
 	}
 	var keys string
 	switch {
+	case u.chooser.on:
+		keys = " Space show  < > move  s sort  d usual  w keep in the configuration  Esc back"
 	case u.detail:
-		keys = " Esc back  arrows, PgUp, PgDn scroll  Space freeze  ? help"
+		keys = " Esc back  arrows scroll  f search  y copy XID  w write packets  ? help"
 	case u.view == heatmap:
 		keys = " 1-8 views  +/- interval  / filter  Space freeze  ? help  q quit"
 	case u.view == overview:
@@ -320,28 +343,31 @@ func (u *ui) foot() string {
 		if u.totals {
 			what = "interval"
 		}
-		keys = " Enter narrow  t " + what + "  <> sort  / filter  +/- interval  Space freeze  ? help"
+		keys = " Enter narrow  t " + what + "  <> sort  / filter  w write  c columns  +/- interval  ? help"
 	case u.view == transactions:
-		keys = " Enter open  </> sort  / filter  f search  a all  r reverse  ? help  q quit"
+		keys = " Enter open  / filter  f search  w write  y copy XID  c columns  a all  ? help"
 	default:
-		keys = " Enter its transactions  </> sort  r reverse  / filter  ? help  q quit"
+		keys = " Enter its transactions  </> sort  / filter  f search  w write  c columns  ? help"
 	}
 	if u.snap.Paced && !u.snap.Ended && !u.detail && u.width > 100 {
 		keys += "  p pause  [ ] speed"
 	}
-	if u.cut == "" || u.detail {
-		return u.st.line(u.width, normal, span{keys, dim})
+	if u.cut == "" || u.detail || u.chooser.on {
+		return u.st.line(u.width, normal, span{shorten(keys, u.width), dim})
 	}
 	return u.st.line(u.width, normal, span{u.g.fit(shorten(keys, u.width-len(u.cut)-3), max(u.width-len(u.cut)-1, 0), false), dim}, span{u.cut, accent})
 }
 
 // shorten leaves off keys that there is no room for, but not the help.
 func shorten(keys string, room int) string {
-	const help = "  ? help"
+	help := "  ? help"
 	if len(keys) <= room {
 		return keys
 	}
-	keys, _, _ = strings.Cut(keys, help)
+	keys, _, found := strings.Cut(keys, help)
+	if !found {
+		help = ""
+	}
 	for len(keys)+len(help) > room {
 		i := strings.LastIndex(keys, "  ")
 		if i < 0 {
@@ -373,9 +399,20 @@ func (u *ui) connectionLines() []string {
 	put := func(label, value string) {
 		out = append(out, u.st.line(u.width, normal, span{" " + u.g.fit(label, 10, false), dim}, span{u.g.plain(value), normal}))
 	}
-	out = append(out, u.st.line(u.width, normal, span{" " + fmt.Sprintf("Connection %d", c.ID), bold},
-		span{fmt.Sprintf(": %s, %s %s to %s %s, ", c.Fabric, c.Client.Address, c.Client.Endpoint, c.Server.Address, c.Server.Endpoint), normal},
-		span{c.State, toneIf(c.State != "open", warn)}, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
+	from := u.g.name(u.hosts.both(c.Client.Address), 200) + " " + c.Client.Endpoint
+	to := u.g.name(u.hosts.both(c.Server.Address), 200) + " " + c.Server.Endpoint
+	ends := from + " to " + to + ", "
+	head, state := fmt.Sprintf(" Connection %d", c.ID), span{c.State, toneIf(c.State != "open", warn)}
+	long := len(head)+2+len(c.Fabric)+2+len(ends)+len(c.State)+len(dashed(c.Ending, c.State)) > u.width
+	if long {
+		ends = ""
+	}
+	out = append(out, u.st.line(u.width, normal, span{head, bold}, span{": " + c.Fabric + ", " + ends, normal},
+		state, span{u.g.plain(dashed(c.Ending, c.State)), normal}))
+	if long {
+		put("from", from)
+		put("to", to)
+	}
 	setup := "not captured"
 	if c.InlineCall > 0 {
 		setup = fmt.Sprintf("inline %d bytes to the server, %d to the client", c.InlineCall, c.InlineReply)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,14 +43,17 @@ func (u *ui) seek(key string) tea.Cmd {
 	return nil
 }
 
-// answer takes what was searched for, or a time.
-func (u *ui) answer(s string) {
-	if u.prompt == promptTime && s != "" {
+// answer takes what was searched for, a time, or the name of a file.
+func (u *ui) answer(s string) tea.Cmd {
+	switch {
+	case u.prompt == promptFile:
+		return u.save(s)
+	case u.prompt == promptTime && s != "":
 		t, err := u.timeOf(s)
 		if err != nil {
 			u.wrong = err.Error()
 			u.fitInput()
-			return
+			return nil
 		}
 		u.jumpTo(t)
 	}
@@ -57,33 +62,79 @@ func (u *ui) answer(s string) {
 	if u.prompt == promptSearch {
 		u.search(s)
 	}
+	return nil
 }
 
-// search goes to the next row, after the one under the cursor, of which a cell
-// contains the text in any case.
+// search goes to the next place with a text, in any case, and says which of how many it is: lines of the help
+// or of an open transaction, else rows of the list.
 func (u *ui) search(s string) {
 	if s == "" {
 		u.message = "nothing to search for: f asks for it"
 		return
 	}
 	u.found = s
-	rows := u.rows()
-	u.follow(rows)
-	p := &u.at[u.view]
-	for i := range rows {
-		at := (p.cursor + 1 + i) % len(rows)
-		for j := range rows[at].cells {
-			if !strings.Contains(strings.ToLower(rows[at].cells[j].text), strings.ToLower(s)) {
-				continue
+	want := strings.ToLower(s)
+	var at, n, all int // the next hit; which one it is; how many there are
+	switch {
+	case u.help:
+		if at, n, all = nextHit(u.helpText(), want, u.helpHit); n > 0 {
+			u.helpTop, u.helpHit = at, at
+		}
+	case u.detail:
+		if at, n, all = nextHit(u.detailText(), want, u.detailHit); n > 0 {
+			u.detailTop, u.detailHit = at, at
+		}
+	default:
+		rows := u.rows()
+		u.follow(rows)
+		p := &u.at[u.view]
+		lines := make([]string, len(rows))
+		for i := range rows {
+			for j := range rows[i].cells {
+				lines[i] += rows[i].cells[j].text + "\n" // which nobody can type
 			}
-			if u.message = "F: the next"; at <= p.cursor {
-				u.message = "from the top again; F: the next"
-			}
+		}
+		if at, n, all = nextHit(lines, want, p.cursor); n > 0 {
 			p.cursor, p.id = at, rows[at].id
-			return
 		}
 	}
-	u.message = "no row has " + s
+	what := strconv.Quote(s)
+	switch {
+	case all == 0 && u.help || all == 0 && u.detail:
+		u.message = "no line has " + what
+	case all == 0:
+		u.message = "no row has " + what
+		if u.view == transactions && u.snap.Paged {
+			u.message += " on this page"
+		} else if u.table != nil && u.table.more > 0 {
+			u.message += ", of those that are listed"
+		}
+	default:
+		u.message = fmt.Sprintf("%d of %d with %s; F: the next", n, all, what)
+	}
+}
+
+// nextHit finds the first line with a text after one line, from the top again if need be; the number of the
+// hit, counted from 1; and how many there are.
+func nextHit(lines []string, want string, after int) (at, n, all int) {
+	first := -1
+	at = -1
+	for i, l := range lines {
+		if !strings.Contains(strings.ToLower(l), want) {
+			continue
+		}
+		all++
+		if first < 0 {
+			first = i
+		}
+		if at < 0 && i > after {
+			at, n = i, all
+		}
+	}
+	if at < 0 && first >= 0 {
+		at, n = first, 1
+	}
+	return at, n, all
 }
 
 var errTime = errors.New("a time is 15:04:05, +10 or -10 from here, or seconds from the beginning")

@@ -35,8 +35,8 @@ func (d *drawing) sessionsTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: "SESSION", width: 8, want: 12, most: 32, name: true},
-			{title: "CLIENT", width: 9, most: 40, rank: 1},
-			{title: "SERVER", width: 9, most: 40, rank: 1},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "CONNS", width: 5, right: true, rank: 2},
 			{title: "OPS/S", width: 5, right: true, rank: 2},
 			{title: "B/S", width: 6, right: true, rank: 4},
@@ -78,8 +78,8 @@ func (d *drawing) sessionsTable(s *monitor.Snapshot, totals bool) *table {
 		calls, _, busy := session.Even(x.Connections)
 		r := row{id: strconv.Itoa(x.Number), cells: []cell{
 			{text: sessionName(x)},
-			{text: x.Client},
-			{text: x.Server},
+			{text: d.hosts.name(x.Client)},
+			{text: d.hosts.name(x.Server)},
 			{text: strconv.Itoa(len(x.Connections)), key: float64(len(x.Connections))},
 			{text: rate(ops), key: ops},
 			{text: byteRate(bytes), key: bytes},
@@ -107,15 +107,15 @@ func (d *drawing) carriedTable(list []session.Use) *table {
 		columns: []column{
 			{title: "SESSION", width: 8, want: 12, most: 32, name: true, rank: 7},
 			{title: "CONN", width: 4, right: true},
-			{title: "CLIENT", width: 9, most: 40, rank: 2},
-			{title: "SERVER", width: 9, most: 40, rank: 1},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 2, short: distinct, apart: true},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "CALLS", width: 5, right: true, rank: 1},
-			{title: "%", width: 5, right: true, rank: 1},
-			{title: "", width: 6, most: 24, share: 1, rank: 8},
+			{title: "%", id: "%calls", width: 5, right: true, rank: 1},
+			{title: "", id: "calls-bar", width: 6, most: 24, share: 1, rank: 8},
 			{title: "READ", width: 6, right: true, rank: 3},
 			{title: "WRITTEN", width: 7, right: true, rank: 3},
 			{title: "BYTES%", width: 6, right: true, rank: 1},
-			{title: "", width: 6, most: 24, share: 1, rank: 9},
+			{title: "", id: "bytes-bar", width: 6, most: 24, share: 1, rank: 9},
 			{title: "MOST", width: 4, right: true, rank: 4},
 			{title: "MEAN", width: 7, right: true, rank: 2},
 			{title: "BOUND BY", width: 3, want: 8, most: 20, head: true, rank: 5},
@@ -137,8 +137,8 @@ func (d *drawing) carriedTable(list []session.Use) *table {
 			r := row{id: fmt.Sprintf("%d %d", x.Number, c.ID), cells: []cell{
 				{text: sessionName(x)},
 				{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
-				{text: c.Client},
-				{text: c.Server},
+				{text: d.hosts.name(c.Client)},
+				{text: d.hosts.name(c.Server)},
 				{text: dash(c.Calls), key: float64(c.Calls)},
 				share(c.Share),
 				{key: c.Share, draw: bar(c.Share)},
@@ -216,7 +216,7 @@ func (u *ui) sessionLines(most int) []string {
 		u.st.line(u.width, normal, span{" " + head, bold}),
 		u.st.line(u.width, normal, span{" " + u.g.plain(even), normal}),
 	}
-	at, widths := t.layout(u.width, markWidth)
+	at, widths := t.layout(u.g, u.width, markWidth)
 	out = append(out, u.st.line(u.width, title, t.header(u.g, at, widths, markWidth, -1, false)...))
 	for i := range t.rows {
 		if len(out) >= most-1 && i < len(t.rows)-1 {

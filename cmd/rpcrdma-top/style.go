@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -43,34 +44,58 @@ type styles struct {
 	of    [tones]lipgloss.Style
 }
 
-func newStyles(w io.Writer, color bool) *styles {
+// newStyles makes the styles of a theme for what is written to w.
+func newStyles(w io.Writer, color bool, th *theme) *styles {
 	r := lipgloss.NewRenderer(w)
-	if !color {
+	s := &styles{color: color && !th.plain}
+	switch {
+	case !s.color:
 		r.SetColorProfile(termenv.Ascii)
+	case r.ColorProfile() == termenv.Ascii: // it is no terminal, but colors are wanted
+		r.SetColorProfile(wantedProfile())
 	}
-	s := &styles{color: color && r.ColorProfile() != termenv.Ascii}
 	base := r.NewStyle()
 	for i := range s.of {
 		s.of[i] = base
 	}
-	fg := func(light, dark string) lipgloss.Style {
-		return base.Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
-	}
-	s.of[dim] = base.Faint(true)
+	s.of[dim] = base.Faint(!th.strong)
 	s.of[bold] = base.Bold(true)
 	s.of[title] = base.Bold(true).Reverse(true)
 	s.of[chosen] = base.Reverse(true)
-	s.of[good] = fg("2", "10")
-	s.of[warn] = fg("3", "11")
-	s.of[bad] = fg("1", "9").Bold(true)
-	s.of[accent] = fg("4", "14")
-	for i, c := range [...][2]string{{"8", "7"}, {"5", "13"}, {"3", "11"}, {"2", "10"}, {"4", "12"}} {
-		s.of[part0+tone(i)] = fg(c[0], c[1])
+	if !s.color {
+		return s
 	}
-	for i, c := range [...][2]string{{"4", "4"}, {"6", "6"}, {"2", "10"}, {"3", "11"}, {"1", "9"}} {
-		s.of[heat0+tone(i)] = fg(c[0], c[1])
+	dark := th.background == darkBackground
+	if th.background == anyBackground {
+		// The terminal is asked, or COLORFGBG; this is before the screen is drawn and keys are read.
+		dark = r.HasDarkBackground()
+	}
+	for t, c := range th.colors {
+		if c == (ink{}) {
+			continue
+		}
+		name := c.light
+		if dark {
+			name = c.dark
+		}
+		st := base
+		if name != "" {
+			st = st.Foreground(lipgloss.Color(name))
+		}
+		s.of[t] = st.Bold(th.strong || tone(t) == bad).Reverse(th.strong && tone(t) == bad)
 	}
 	return s
+}
+
+// wantedProfile is how many colors are written to what is no terminal.
+func wantedProfile() termenv.Profile {
+	switch term := os.Getenv("TERM"); {
+	case os.Getenv("COLORTERM") == "truecolor", os.Getenv("COLORTERM") == "24bit":
+		return termenv.TrueColor
+	case strings.Contains(term, "256color"):
+		return termenv.ANSI256
+	}
+	return termenv.ANSI
 }
 
 // paint draws text in a tone.

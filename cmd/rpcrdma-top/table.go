@@ -14,16 +14,29 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 // column is one of a table.
 type column struct {
 	title string
-	width int  // at least; the widest cell counts
-	want  int  // for names: width granted before columns of a higher rank appear
-	most  int  // at most; 0: no limit
-	right bool // numbers
+	id    string // its name for --columns; empty: the title in lower case
+	width int    // at least; the widest cell counts
+	want  int    // for names: width granted before columns of a higher rank appear
+	most  int    // at most; 0: no limit
+	right bool   // numbers
 	// share means that the column grows into the remaining width.
 	share int
 	// rank says which columns are dropped first if there is no room: the highest.
 	rank int
 	name bool // its text is cut in the middle
 	head bool // its text is cut at the end
+	// short, if set, cuts the texts of the column to a width. It is given all of them at once, so that those
+	// which differ still do.
+	short func(g *glyphs, all []string, width int) []string
+	apart bool // it is at least so wide that they do, before columns of a higher rank appear
+}
+
+// called is what the user calls the column.
+func (c *column) called() string {
+	if c.id != "" {
+		return c.id
+	}
+	return strings.ReplaceAll(strings.ToLower(c.title), " ", "-")
 }
 
 // cell is a value.
@@ -32,6 +45,7 @@ type cell struct {
 	key  float64 // to sort by; where it is equal, the text counts
 	tone tone
 	draw func(width int) []span // a picture as wide as the column
+	cut  string                 // the text as column.short has cut it
 }
 
 // row is a line of a table.
@@ -49,6 +63,33 @@ type table struct {
 	empty   string // shown if there are none
 	first   uint64 // number of the first row, if the table is a part of a longer one
 	more    uint64 // rows that are known of, and not in the table
+	chosen  []int  // columns that are wanted, in order; nil: all that there is room for
+}
+
+// find is the index of a column, -1 if there is none.
+func (t *table) find(name string) int {
+	return slices.IndexFunc(t.columns, func(c column) bool { return c.called() == name })
+}
+
+// names are the names of all columns.
+func (t *table) names() []string {
+	out := make([]string, len(t.columns))
+	for i := range t.columns {
+		out[i] = t.columns[i].called()
+	}
+	return out
+}
+
+// wanted are the columns in the order in which they are shown if there is room.
+func (t *table) wanted() []int {
+	if t.chosen != nil {
+		return t.chosen
+	}
+	out := make([]int, len(t.columns))
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // of tells which part of all rows is shown, such as "1-19 of 41"; it is empty if
@@ -89,35 +130,23 @@ func (t *table) order(by int, turn bool) {
 	})
 }
 
-// layout selects the columns that fit and sets their widths. mark is the room in front of a row.
-func (t *table) layout(width, mark int) (at []int, widths []int) {
-	n := len(t.columns)
-	need := make([]int, n)
-	for i, c := range t.columns {
-		need[i] = max(c.width, runewidth.StringWidth(c.title))
-		for j := range t.rows {
-			if x := &t.rows[j].cells[i]; x.draw == nil {
-				need[i] = max(need[i], runewidth.StringWidth(x.text))
-			}
-		}
-		if c.most > 0 {
-			need[i] = min(need[i], max(c.most, c.width))
-		}
-	}
-	shown := make([]bool, n)
+// layout selects the columns that fit and sets their widths. mark is the room in front of a row. Columns that
+// the user has chosen give way from the last one on.
+func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
+	need := t.needs(g)
+	shown := make([]bool, len(t.columns))
 	least := func(i int) int {
 		c := &t.columns[i]
-		if c.name || c.head || c.share > 0 {
+		if c.name || c.head || c.share > 0 || c.short != nil {
 			return min(need[i], max(c.width, c.want, runewidth.StringWidth(c.title)))
 		}
 		return need[i]
 	}
 	used := mark
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
+	order := slices.Clone(t.wanted())
+	if t.chosen == nil {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.columns[a].rank, t.columns[b].rank) })
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.columns[a].rank, t.columns[b].rank) })
 	for k, i := range order {
 		gap := 1
 		if k == 0 {
@@ -129,7 +158,7 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 		shown[i] = true
 		used += gap + least(i)
 	}
-	for i := range n {
+	for _, i := range t.wanted() {
 		if shown[i] {
 			at = append(at, i)
 			widths = append(widths, min(least(i), max(width-mark, 1)))
@@ -158,7 +187,50 @@ func (t *table) layout(width, mark int) (at []int, widths []int) {
 			}
 		}
 	}
+	t.shorten(g, at, widths)
 	return at, widths
+}
+
+// needs are the widths that the columns would have if there was room for all.
+func (t *table) needs(g *glyphs) []int {
+	need := make([]int, len(t.columns))
+	for i := range t.columns {
+		c := &t.columns[i]
+		need[i] = max(c.width, runewidth.StringWidth(c.title))
+		for j := range t.rows {
+			if x := &t.rows[j].cells[i]; x.draw == nil {
+				need[i] = max(need[i], runewidth.StringWidth(x.text))
+			}
+		}
+		if c.most > 0 {
+			need[i] = min(need[i], max(c.most, c.width))
+		}
+		if c.apart && need[i] > c.want {
+			c.want = apart(g, t.texts(i), max(c.want, c.width), need[i])
+		}
+	}
+	return need
+}
+
+// shorten cuts the texts that have to be cut together.
+func (t *table) shorten(g *glyphs, at, widths []int) {
+	for k, i := range at {
+		if t.columns[i].short == nil {
+			continue
+		}
+		for j, s := range t.columns[i].short(g, t.texts(i), widths[k]) {
+			t.rows[j].cells[i].cut = s
+		}
+	}
+}
+
+// texts are the texts of a column.
+func (t *table) texts(column int) []string {
+	all := make([]string, len(t.rows))
+	for j := range t.rows {
+		all[j] = t.rows[j].cells[column].text
+	}
+	return all
 }
 
 // header draws the titles; sorted is the column that the rows are sorted by.
@@ -204,6 +276,8 @@ func (t *table) line(g *glyphs, r *row, at, widths []int) []span {
 		}
 		s := x.text
 		switch {
+		case c.short != nil:
+			s = x.cut
 		case c.name:
 			s = g.name(s, widths[k])
 		case c.head:

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,11 +50,22 @@ type ui struct {
 	width, height int
 	view          view
 	at            [views]place
+	layout        arrangements
+	chooser       chooser
+	config        *config   // nil: none
+	saver         *saver    // nil: nothing can be written
+	saving        selection // what the file that is asked for is to hold
+	replace       string    // the file that may be replaced
+	terminal      io.Writer // for the clipboard and the bell; nil: there is none
+	mouseOn       bool
+	bell          bool
+	ringer        ringer
 	frozen        bool
 	totals        bool
 	chosenTotals  bool // by the user: the end of the input does not switch
 	help          bool
 	helpTop       int
+	helpHit       int // line that was searched for; -1: none
 
 	typing  bool // on the last line
 	prompt  prompt
@@ -65,6 +78,7 @@ type ui struct {
 	detail    bool
 	serial    uint64
 	detailTop int
+	detailHit int // line that was searched for; -1: none
 	// Requests that the snapshot does not reflect yet.
 	wantSpeed    float64
 	wantInterval time.Duration
@@ -86,9 +100,10 @@ const (
 	promptFilter prompt = iota
 	promptSearch
 	promptTime
+	promptFile
 )
 
-var promptNames = [...]string{" filter: ", " search: ", " go to: "}
+var promptNames = [...]string{" filter: ", " search: ", " go to: ", " write to: "}
 
 func (p prompt) label() string { return promptNames[p] }
 
@@ -98,18 +113,31 @@ type notice struct{}
 // byTime is the index of the column with the time spent, in several tables.
 const byTime = 6
 
+// usualSort is the column that a view is sorted by.
+func usualSort(v view) int {
+	switch v {
+	case overview, files, clients:
+		return byTime
+	}
+	return -1
+}
+
 func newUI(feed feeder, source string, st *styles, g *glyphs) *ui {
 	u := &ui{drawing: drawing{g: g, st: st}, feed: feed, source: source, width: 80, height: 24}
-	for i := range u.at {
-		u.at[i].sort = -1
-	}
-	u.at[overview].sort = byTime
-	u.at[files].sort, u.at[clients].sort = byTime, byTime
+	u.arrange(arrangements{})
 	u.input = textinput.New()
 	u.input.Prompt = ""
 	u.input.CharLimit = 1000
 	u.snap = feed.Latest()
 	return u
+}
+
+// arrange takes over columns and orders.
+func (u *ui) arrange(a arrangements) {
+	u.layout = a
+	for v := range views {
+		u.at[v].sort, u.at[v].turn = a.by(v, usualSort(v))
+	}
 }
 
 // Init implements tea.Model.
@@ -141,8 +169,17 @@ func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			if u.snap.Ended && !u.chosenTotals {
 				u.totals = true
 			}
+			if u.ringer.news(u.snap) && u.bell {
+				return u, tea.Batch(u.wait(), u.raw("\a"))
+			}
 		}
 		return u, u.wait()
+	case said:
+		u.message = string(msg)
+	case written:
+		if u.message = msg.text; msg.err != nil {
+			u.message = "not written: " + msg.err.Error()
+		}
 	case tea.WindowSizeMsg:
 		u.width, u.height = msg.Width, msg.Height
 		u.fitInput()
@@ -192,10 +229,15 @@ func (u *ui) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		switch key {
 		case "?", "esc", "q", "enter":
 			u.help = false
+		case "f", "F":
+			return u, u.seek(key)
 		default:
 			u.helpTop = scroll(key, u.helpTop, u.height-2)
 		}
 		return u, nil
+	}
+	if u.chooser.on {
+		return u, u.chooseKey(key)
 	}
 	if u.detail {
 		switch key {
@@ -223,7 +265,7 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 	case "q":
 		return u, tea.Quit
 	case "?", "f1":
-		u.help, u.helpTop = true, 0
+		u.help, u.helpTop, u.helpHit = true, 0, -1
 	case "1", "2", "3", "4", "5", "6", "7", "8":
 		u.show(view(key[0] - '1'))
 	case "tab":
@@ -234,11 +276,8 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		return u, u.ask(promptFilter, u.snap.Filter)
 	case "f", "F", "@", "{", "}", "a":
 		return u, u.seek(key)
-	case "esc":
-		if u.snap.Filter != "" {
-			u.feed.SetFilter(nil)
-			u.message = "filter off"
-		}
+	case "y", "w", "c", "esc":
+		return u, u.act(key)
 	case " ":
 		u.freeze()
 	case "p":
@@ -270,6 +309,27 @@ func (u *ui) command(key string) (tea.Model, tea.Cmd) {
 		}
 	}
 	return u, nil
+}
+
+// act takes the keys that do something with the row under the cursor, and the one that undoes.
+func (u *ui) act(key string) tea.Cmd {
+	switch key {
+	case "y":
+		return u.yank()
+	case "w":
+		return u.askFile()
+	case "c":
+		u.choose()
+	case "esc":
+		if u.saver.stop() {
+			break // the message comes with what became of it
+		}
+		if u.snap.Filter != "" {
+			u.feed.SetFilter(nil)
+			u.message = "filter off"
+		}
+	}
+	return nil
 }
 
 func (u *ui) freeze() {
@@ -335,8 +395,7 @@ func (u *ui) typed(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		return u, nil
 	case "enter":
 		if u.prompt != promptFilter {
-			u.answer(strings.TrimSpace(u.input.Value()))
-			return u, nil
+			return u, u.answer(strings.TrimSpace(u.input.Value()))
 		}
 		expr := strings.TrimSpace(u.input.Value())
 		if expr == "" {
@@ -401,20 +460,17 @@ func (u *ui) sort(next bool) {
 		return
 	}
 	p := &u.at[u.view]
-	n := len(t.columns) + 1
+	list := append([]int{-1}, t.wanted()...) // -1: as they come
+	at := max(slices.Index(list, p.sort), 0)
 	if next {
-		p.sort = (p.sort+2)%n - 1
+		at = (at + 1) % len(list)
 	} else {
-		p.sort = (p.sort+n)%n - 1
+		at = (at + len(list) - 1) % len(list)
 	}
-	p.turn = false
-	if p.sort < 0 {
-		u.message = "in the order in which they come"
-	} else {
-		u.message = "sorted by " + strings.ToLower(t.columns[p.sort].title)
-	}
-	if p.sort >= 0 && t.columns[p.sort].title == "" {
-		u.message = "sorted by the column before"
+	p.sort, p.turn = list[at], false
+	u.message = "in the order in which they come"
+	if p.sort >= 0 {
+		u.message = "sorted by " + t.columns[p.sort].called()
 	}
 }
 
@@ -503,7 +559,7 @@ func (u *ui) open() {
 		if err != nil {
 			return
 		}
-		u.serial, u.detail, u.detailTop, u.detailLeft = serial, true, 0, 0
+		u.serial, u.detail, u.detailTop, u.detailLeft, u.detailHit = serial, true, 0, 0, -1
 		u.watch()
 	case heatmap:
 	default:
@@ -518,34 +574,68 @@ func (u *ui) narrow() {
 		return
 	}
 	u.follow(rows)
-	id := rows[u.at[u.view].cursor].id
-	expr := ""
-	switch u.view {
-	case overview:
-		if _, op, ok := strings.Cut(id, " "); ok && op != "?" {
-			expr = "operation_group == " + op
-		}
-	case connections, wire:
-		expr = "connection == " + id
-	case sessions:
-		expr = u.ofSession(id)
-	case clients:
-		expr = "client == " + id
-	case files:
-		if strings.HasPrefix(id, "fh:") {
-			u.message = "its name is not known: look for its handle with the filter"
-			return
-		}
-		expr = "file.path == " + strconv.Quote(id)
+	expr, err := u.exprOf(rows[u.at[u.view].cursor].id)
+	if err != nil {
+		u.message = err.Error()
+		return
 	}
 	f, err := filter.Compile(expr)
-	if expr == "" || err != nil {
-		u.message = "cannot make a filter from this"
+	if err != nil {
+		u.message = errNoFilter.Error()
 		return
 	}
 	u.feed.SetFilter(f)
 	u.show(transactions)
 	u.message = "only " + expr + "; Esc takes the filter off"
+}
+
+var (
+	errNoFilter = errors.New("cannot make a filter from this")
+	errHandle   = errors.New("its name is not known: look for its handle with the filter")
+)
+
+// exprOf is the filter for the transactions of a row of this view.
+func (u *ui) exprOf(id string) (string, error) {
+	switch u.view {
+	case overview:
+		if _, op, ok := strings.Cut(id, " "); ok && op != "?" {
+			return "operation_group == " + op, nil
+		}
+	case connections, wire:
+		return "connection == " + id, nil
+	case sessions:
+		if expr := u.ofSession(id); expr != "" {
+			return expr, nil
+		}
+	case clients:
+		return "client == " + id, nil
+	case files:
+		if strings.HasPrefix(id, "fh:") {
+			return "", errHandle
+		}
+		return "file.path == " + strconv.Quote(id), nil
+	}
+	return "", errNoFilter
+}
+
+// yank copies what names the row under the cursor: the XID of a transaction, elsewhere the filter for its
+// transactions.
+func (u *ui) yank() tea.Cmd {
+	x, err := u.selected()
+	switch {
+	case err != nil:
+		u.message = err.Error()
+		return nil
+	case x.frame != 0:
+		return u.copyText(fmt.Sprintf("0x%08x", x.xid))
+	}
+	rows := u.rows()
+	expr, err := u.exprOf(rows[u.at[u.view].cursor].id)
+	if err != nil {
+		u.message = err.Error()
+		return nil
+	}
+	return u.copyText(expr)
 }
 
 // watch requests the transaction in full, as wide as the window.
@@ -569,7 +659,7 @@ func (u *ui) mouse(msg tea.MouseMsg) (tea.Model, tea.Cmd) {
 			u.key(tea.KeyMsg{Type: map[string]tea.KeyType{"up": tea.KeyUp, "down": tea.KeyDown}[key]})
 		}
 		return u, nil
-	case msg.Action != tea.MouseActionPress || msg.Button != tea.MouseButtonLeft || u.typing || u.help:
+	case msg.Action != tea.MouseActionPress || msg.Button != tea.MouseButtonLeft || u.typing || u.help || u.chooser.on:
 		return u, nil
 	}
 	if msg.Y == 1 {
@@ -629,10 +719,14 @@ func (u *ui) title() string {
 	if s.HasNow && !s.Ended {
 		right = fmt.Sprintf("%s  %s  %s pkts/s ", clock, s.Interval, strings.ReplaceAll(rate(s.Rate(s.Packets)), "-", "0"))
 	}
-	room := u.width - len("rpcrdma-top ") - len(state) - 2 - len(right)
+	alarm := ""
+	if names := alarmText(s); names != "" {
+		alarm = "  ALARM " + names
+	}
+	room := u.width - len("rpcrdma-top ") - len(state) - len(alarm) - 2 - len(right)
 	name := u.g.name(u.source, max(room, 3))
-	left := []span{{"rpcrdma-top ", bold}, {name, normal}, {"  ", normal}, {state, t}}
-	used := len("rpcrdma-top ") + len([]rune(name)) + 2 + len(state)
+	left := []span{{"rpcrdma-top ", bold}, {name, normal}, {"  ", normal}, {state, t}, {alarm, bad}}
+	used := len("rpcrdma-top ") + len([]rune(name)) + 2 + len(state) + len(alarm)
 	if pad := u.width - used - len(right); pad > 0 {
 		left = append(left, span{strings.Repeat(" ", pad), normal})
 	} else {

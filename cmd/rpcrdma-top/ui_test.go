@@ -43,8 +43,13 @@ type script struct {
 
 func newScript(t testing.TB, sample string, opt monitor.Options) *script {
 	t.Helper()
+	return newScriptOf(t, filepath.Join(samples, sample), opt)
+}
+
+func newScriptOf(t testing.TB, name string, opt monitor.Options) *script {
+	t.Helper()
 	s := &script{t: t, m: monitor.New(opt), notice: make(chan struct{}, 1), speed: 1}
-	r, err := capture.Open([]string{filepath.Join(samples, sample)}, capture.Options{})
+	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +117,7 @@ type screen struct {
 }
 
 func newScreen(t testing.TB, s *script, width, height int) *screen {
-	x := &screen{t: t, ui: newUI(s, "bulk.pcap", newStyles(io.Discard, false), &unicodeGlyphs), s: s}
+	x := &screen{t: t, ui: newUI(s, "bulk.pcap", newStyles(io.Discard, false, &theme{colors: usualInks}), &unicodeGlyphs), s: s}
 	x.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return x
 }
@@ -522,7 +527,7 @@ func TestSizes(t *testing.T) {
 	for _, g := range []*glyphs{&unicodeGlyphs, &asciiGlyphs} {
 		for _, color := range []bool{false, true} {
 			x.g = g
-			x.st = newStyles(io.Discard, color)
+			x.st = newStyles(io.Discard, color, &theme{colors: usualInks})
 			for v := range views {
 				x.press(string(rune('1' + v)))
 				for _, size := range [][2]int{{40, 10}, {1, 1}, {2, 2}, {10, 3}, {20, 4}, {39, 7}, {80, 24}, {300, 100}, {81, 5}} {
@@ -560,7 +565,7 @@ func TestProgram(t *testing.T) {
 	}
 	defer feed.Stop()
 	var out bytes.Buffer
-	u := newUI(feed, "bulk.pcap", newStyles(&out, false), &unicodeGlyphs)
+	u := newUI(feed, "bulk.pcap", newStyles(&out, false, &theme{colors: usualInks}), &unicodeGlyphs)
 	in, keys := io.Pipe()
 	go func() {
 		for _, k := range []string{"2", "\r", "\x1b", "/", "op == READ", "\r", "q"} {

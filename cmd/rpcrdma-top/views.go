@@ -55,8 +55,9 @@ func (d *drawing) stack(parts []int64, width int) []span {
 
 // drawing is what all views need.
 type drawing struct {
-	g  *glyphs
-	st *styles
+	g     *glyphs
+	st    *styles
+	hosts *hosts // nil: addresses are shown as such
 }
 
 // operationsTable lists operations: the latest interval, or totals.
@@ -310,14 +311,14 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{title: "AGE", width: 7, right: true},
 			{title: "XID", width: 8},
 			{title: "OPERATION", width: 9, want: 18, most: 26, head: true, rank: 1},
-			{title: "FILE", width: 8, want: 14, most: 120, share: 4, name: true, rank: 2},
+			{title: "FILE", width: 8, want: 14, most: 120, share: 4, short: distinct, rank: 2},
 			{title: "CHUNKS", width: 8, want: 9, most: 40, rank: 3, name: true},
 			{title: "MOVED", width: 5, most: 20, share: 1, rank: 5},
 			{title: "IO", width: 3, rank: 4},
 			{title: "STATE", width: 6, want: 8, most: 16, rank: 1, name: true},
 			{title: "CONN", width: 4, right: true, rank: 7},
-			{title: "CLIENT", width: 9, most: 40, rank: 8},
-			{title: "SERVER", width: 9, most: 40, rank: 9},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 8, short: distinct, apart: true},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 9, short: distinct, apart: true},
 			{title: "BYTES", width: 6, right: true, rank: 10},
 			{title: "AGAIN", width: 5, right: true, rank: 6},
 		},
@@ -375,8 +376,8 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 			{text: io, key: float64(x.Reads + x.Writes)},
 			{text: state, tone: stateTone},
 			{text: strconv.Itoa(x.Connection), key: float64(x.Connection)},
-			{text: x.Client},
-			{text: x.Server},
+			{text: d.hosts.name(x.Client)},
+			{text: d.hosts.name(x.Server)},
 			{text: bytesText(moved), key: float64(moved)},
 			{text: dash(uint64(x.Retransmit)), key: float64(x.Retransmit), tone: toneIf(x.Retransmit > 0, warn)},
 		}}
@@ -421,13 +422,13 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
-			{title: "ONE END", width: 9, most: 40, rank: 1},
-			{title: "OTHER", width: 9, most: 40, rank: 1},
+			{title: "ONE END", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
+			{title: "OTHER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
 			{title: "SERVICE", width: 7, want: 8, most: 20, rank: 3, head: true},
 			{title: "STALLED", width: 7, right: true, rank: 1},
 			{title: "LOSSES", width: 6, right: true, rank: 2},
 			{title: "AGAIN", width: 5, right: true, rank: 1},
-			{title: "%", width: 4, right: true, rank: 3},
+			{title: "%", id: "%again", width: 4, right: true, rank: 3},
 			{title: "RNR", width: 3, right: true, rank: 2},
 			{title: "CNP", width: 3, right: true, rank: 2},
 			{title: "MARK%", width: 5, right: true, rank: 2},
@@ -477,8 +478,8 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		r := row{id: strconv.Itoa(x.ID), cells: []cell{
 			{text: strconv.Itoa(x.ID), key: -float64(x.ID)},
-			{text: x.Ends[0]},
-			{text: x.Ends[1]},
+			{text: d.hosts.name(x.Ends[0])},
+			{text: d.hosts.name(x.Ends[1])},
 			{text: service},
 			spent(w.Stalled()),
 			{text: dash(w.Episodes), key: float64(w.Episodes), tone: toneIf(w.Episodes > 0, warn)},
@@ -506,15 +507,32 @@ func (d *drawing) fabricTable(s *monitor.Snapshot, totals bool) *table {
 	return t
 }
 
+// alike reports whether connections have the same two addresses: ports or queue pairs tell them apart.
+func alike(list []monitor.Connection) bool {
+	seen := make(map[[2]string]bool, len(list))
+	for i := range list {
+		ends := [2]string{list[i].Client.Address, list[i].Server.Address}
+		if seen[ends] {
+			return true
+		}
+		seen[ends] = true
+	}
+	return false
+}
+
 // connectionsTable lists connections.
 func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
+	endRank := 5
+	if alike(s.Connections) {
+		endRank = 1
+	}
 	t := &table{
 		columns: []column{
 			{title: "ID", width: 2, right: true},
-			{title: "CLIENT", width: 9, most: 40, rank: 1},
-			{title: "", width: 0, most: 12, rank: 5},
-			{title: "SERVER", width: 9, most: 40, rank: 1},
-			{title: "", width: 0, most: 12, rank: 5},
+			{title: "CLIENT", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
+			{title: "", id: "client-end", width: 0, most: 12, rank: endRank},
+			{title: "SERVER", width: 9, want: addressWidth, most: 40, rank: 1, short: distinct, apart: true},
+			{title: "", id: "server-end", width: 0, most: 12, rank: 5},
 			{title: "FABRIC", width: 6, rank: 3},
 			{title: "OPS/S", width: 5, right: true, rank: 2},
 			{title: "B/S", width: 6, right: true, rank: 3},
@@ -565,9 +583,9 @@ func (d *drawing) connectionsTable(s *monitor.Snapshot, totals bool) *table {
 		}
 		r := row{id: strconv.Itoa(c.ID), cells: []cell{
 			{text: strconv.Itoa(c.ID), key: -float64(c.ID)},
-			{text: c.Client.Address},
+			{text: d.hosts.name(c.Client.Address)},
 			{text: c.Client.Endpoint},
-			{text: c.Server.Address},
+			{text: d.hosts.name(c.Server.Address)},
 			{text: c.Server.Endpoint},
 			{text: c.Fabric},
 			{text: rate(ops), key: ops},
@@ -597,7 +615,7 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 	t := &table{
 		more: uint64(rest),
 		columns: []column{
-			{title: what, width: 16, most: 200, share: 3, name: true},
+			{title: what, width: 16, most: 200, share: 3, short: distinct},
 			{title: "OPS/S", width: 6, right: true, rank: 1},
 			{title: "B/S", width: 6, right: true, rank: 1},
 			{title: "MEAN", width: 7, right: true, rank: 2},
@@ -607,7 +625,7 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 			{title: "%TIME", width: 6, right: true, rank: 3},
 			{title: "ERR", width: 4, right: true, rank: 2},
 			{title: "IDLE", width: 7, right: true, rank: 4},
-			{title: "", width: 10, most: 40, share: 1, rank: 5},
+			{title: "", id: "bar", width: 10, most: 40, share: 1, rank: 5},
 		},
 		empty: "nothing yet",
 	}
@@ -628,8 +646,12 @@ func (d *drawing) usageTable(s *monitor.Snapshot, list []monitor.Usage, rest int
 		}
 		spent := x.Time
 		ops, bytes := rates(s, x.NowCount, x.NowBytes, x.Count, x.Bytes, totals, s.Since)
+		name := x.Name
+		if what == "CLIENT" {
+			name = d.hosts.name(name)
+		}
 		r := row{id: x.Name, cells: []cell{
-			{text: x.Name},
+			{text: name},
 			{text: rate(ops), key: ops},
 			{text: byteRate(bytes), key: bytes},
 			{text: latencyText(mean), key: float64(mean)},

@@ -285,8 +285,8 @@ var rules = []rule{
 	{packages: "cmd/rpcrdma-replay", own: []string{"analyze/latency", "capture/...", "cmd/internal/...", "decode/...", "replay/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
-	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
-		"github.com/charmbracelet", "github.com/mattn/go-runewidth", "github.com/muesli/termenv", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "github.com/spf13/pflag",
+	{packages: "cmd/rpcrdma-top", own: []string{"analyze/...", "capture/...", "cmd/internal/...", "decode/...", "internal/nearest", "internal/outfile", "internal/printable", "internal/table"}, foreign: []string{
+		"github.com/aymanbagabas/go-osc52/v2", "github.com/charmbracelet", "github.com/mattn/go-runewidth", "github.com/muesli/termenv", "github.com/pelletier/go-toml/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	}},
 
 	// The generator writes what decode is made of, so it stands on nothing.

@@ -18,8 +18,8 @@ func KeytabFlag(f *pflag.FlagSet, name *string) {
 // Keys are the contexts of a capture, and the keytab that opens them.
 type Keys struct {
 	*krb5.Contexts
-	keytab  bool
-	problem error // with the keytab of the environment
+	tab     *krb5.Keytab // nil: none
+	problem error        // with the keytab of the environment
 }
 
 // LoadKeys reads the keytab of --keytab, or that of KRB5_KTNAME. The user did not
@@ -36,10 +36,13 @@ func LoadKeys(name string) (*Keys, error) {
 		return nil, fmt.Errorf("--keytab: %w", err)
 	}
 	k.problem = err
-	k.keytab = tab != nil
+	k.tab = tab
 	k.Contexts = krb5.New(tab, krb5.Options{})
 	return k, nil
 }
+
+// Again returns the same keys for another pass over the packets, which nothing is known of yet.
+func (k *Keys) Again() *Keys { return &Keys{Contexts: krb5.New(k.tab, krb5.Options{}), tab: k.tab} }
 
 // keytabPath is the file of --keytab, or that of KRB5_KTNAME; "" if there is
 // neither.
@@ -64,7 +67,7 @@ func (k *Keys) Notes(printf func(format string, args ...any)) {
 	if s.Closed > 0 {
 		why := ""
 		switch {
-		case k.keytab:
+		case k.tab != nil:
 			why = s.Problem
 		case s.Service != "":
 			why = fmt.Sprintf("--keytab FILE with the key of %s (kvno %d, %v) would open %s",

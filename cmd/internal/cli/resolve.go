@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// resolver looks up host names. An address whose name is not found within a second is shown as an address,
+// Resolver looks up host names. An address whose name is not found within a second is shown as an address,
 // and not looked up again.
-type resolver struct {
+type Resolver struct {
 	names map[netip.Addr]string
 	from  *net.Resolver
 }
@@ -20,13 +20,14 @@ const lookupTime = time.Second
 // maxNames is how many names of hosts are remembered.
 const maxNames = 1 << 14
 
-// newResolver makes a resolver. A confined process uses Go's own: the C library's loads what
+// NewResolver makes a resolver. A confined process uses Go's own: the C library's loads what
 // /etc/nsswitch.conf names.
-func newResolver(confined bool) *resolver {
-	return &resolver{names: make(map[netip.Addr]string), from: &net.Resolver{PreferGo: confined}}
+func NewResolver(confined bool) *Resolver {
+	return &Resolver{names: make(map[netip.Addr]string), from: &net.Resolver{PreferGo: confined}}
 }
 
-func (r *resolver) name(a netip.Addr) string {
+// Name is the name of an address; empty if it has none, or if that takes too long.
+func (r *Resolver) Name(a netip.Addr) string {
 	name, ok := r.names[a]
 	if !ok {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
