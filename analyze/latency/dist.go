@@ -231,6 +231,9 @@ func (d *dist) total() int64 {
 
 // distribution converts it to the model.
 func (d *dist) distribution() *Distribution {
+	if d.count == 0 {
+		return &Distribution{}
+	}
 	x := &Distribution{Count: d.count, Zeros: d.zeros, Sum: d.total(), Mean: d.mean(), Min: d.least, Max: d.longest}
 	if d.digits != 0 {
 		x.Precision = 1 / float64(int(1)<<magnitudes[d.digits])

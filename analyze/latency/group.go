@@ -22,6 +22,8 @@ type group struct {
 	inline []Inline
 	lost   *lost // nil before the first
 
+	shown *Group // as Groups returned it last
+
 	// The cost of a trouble is found by comparison with unaffected transactions of the same group.
 	clean   touched
 	touched *[numTroubles]touched

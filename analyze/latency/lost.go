@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"maps"
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -83,9 +84,9 @@ func (l *lost) model() *Lost {
 	if l == nil {
 		return nil
 	}
-	x := &Lost{Transactions: l.n, Time: l.time, CreditWaits: l.credit.n, CreditWait: l.credit.time, SlotWaits: l.slot.n, SlotWait: l.slot.time, Causes: make(map[string]*LostTo)}
+	x := &Lost{Transactions: l.n, Time: l.time, CreditWaits: l.credit.n, CreditWait: l.credit.time, SlotWaits: l.slot.n, SlotWait: l.slot.time, Causes: make(map[string]*LostTo, rdma.NumCauses)}
 	for c := range rdma.Cause(rdma.NumCauses) {
-		y := &LostTo{Transactions: l.touched[c], Phases: make(map[string]int64)}
+		y := &LostTo{Transactions: l.touched[c], Phases: make(map[string]int64, transaction.NumParts)}
 		for ph := range transaction.Parts() {
 			y.Time += l.sums[ph][c]
 			y.Phases[ph.String()] = l.sums[ph][c]
@@ -101,7 +102,7 @@ func (l *Lost) merge(o *Lost) *Lost {
 		return l
 	}
 	if l == nil {
-		l = new(lost).model()
+		return o.clone()
 	}
 	l.Transactions += o.Transactions
 	l.Time += o.Time
@@ -118,6 +119,16 @@ func (l *Lost) merge(o *Lost) *Lost {
 		}
 	}
 	return l
+}
+
+// clone copies what merge adds up.
+func (l *Lost) clone() *Lost {
+	x := *l
+	x.Causes = make(map[string]*LostTo, len(l.Causes))
+	for name, y := range l.Causes {
+		x.Causes[name] = &LostTo{Time: y.Time, Transactions: y.Transactions, Phases: maps.Clone(y.Phases)}
+	}
+	return &x
 }
 
 func (l *Lost) finish() {

@@ -23,10 +23,15 @@ func (s *Sample) Distribution() *Distribution { return s.d.distribution() }
 func (s *Sample) Reset() { *s = Sample{d: dist{exact: s.d.exact[:0]}} }
 
 // Groups returns the current groups in the order in which they were first seen, with Share and Rate zero.
-// They share no mutable data with the Recorder, which may continue; another goroutine may read them.
+// They share no mutable data with the Recorder, which may continue; another goroutine may read them. Nobody may
+// change them: a group to which nothing was added is returned again.
 func (r *Recorder) Groups() []*Group {
 	out := make([]*Group, len(r.order))
 	for i, g := range r.order {
+		if g.shown != nil && g.shown.Count == g.Count {
+			out[i] = g.shown
+			continue
+		}
 		x := g.model()
 		x.Key = append([]string(nil), x.Key...)
 		x.Inline = append([]Inline(nil), x.Inline...)
@@ -35,7 +40,7 @@ func (r *Recorder) Groups() []*Group {
 			statuses[s] = n
 		}
 		x.Statuses = statuses
-		out[i] = x
+		out[i], g.shown = x, x
 	}
 	return out
 }

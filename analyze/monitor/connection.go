@@ -98,11 +98,13 @@ type conn struct {
 	touched               bool // it is in connections.touched
 
 	used, backward, stuck int // at the latest look at open calls
+	gone                  bool
 }
 
 // connections are the connections with RPC messages.
 type connections struct {
 	by     map[*rdma.Connection]*conn
+	all    []*conn // the same in the order of their beginnings, and some that are gone
 	byID   map[int]*conn
 	last   *conn
 	ended  []Connection // latest last
@@ -139,9 +141,22 @@ func (s *connections) see(c *rdma.Connection) {
 		}
 		x = &conn{c: c}
 		s.by[c] = x
+		if len(s.all) > 2*len(s.by)+16 {
+			s.all = slices.DeleteFunc(s.all, func(x *conn) bool { return x.gone })
+		}
+		s.all = append(s.all, x)
 		s.listed = false
 	}
 	s.last = x
+}
+
+// forget removes a connection.
+func (s *connections) forget(x *conn) {
+	delete(s.by, x.c)
+	x.gone = true
+	if s.last == x {
+		s.last = nil
+	}
 }
 
 // of finds the connection of an ended transaction, which holds only a copy.
@@ -210,10 +225,9 @@ func (s *connections) roll() {
 // closed takes a connection at its end.
 func (s *connections) closed(c *rdma.Connection) {
 	x := s.by[c]
-	if s.last == x {
-		s.last = nil
+	if x != nil {
+		s.forget(x)
 	}
-	delete(s.by, c)
 	if c.MergedInto != nil {
 		return
 	}
@@ -235,18 +249,15 @@ func (s *connections) closed(c *rdma.Connection) {
 // idle clears what the latest look at open calls found.
 func (s *connections) idle() {
 	s.listed = false // connection numbers may have been assigned since
-	for c, x := range s.by {
+	for _, x := range s.all {
 		x.used, x.backward, x.stuck = 0, 0, 0
-		if into := c.Resolve(); into != c {
+		if into := x.c.Resolve(); !x.gone && into != x.c {
 			// It was merged into another one.
 			if y := s.by[into]; y != nil {
 				s.touch(y)
 				y.merge(x)
 			}
-			delete(s.by, c)
-			if s.last == x {
-				s.last = nil
-			}
+			s.forget(x)
 		}
 	}
 }
@@ -265,9 +276,9 @@ func (x *conn) merge(o *conn) {
 func (s *connections) list() ([]Connection, Health) {
 	out := make([]Connection, 0, len(s.by)+len(s.ended))
 	h := s.health
-	for c, x := range s.by {
-		if c.MergedInto == nil {
-			h.add(c)
+	for _, x := range s.all {
+		if !x.gone && x.c.MergedInto == nil {
+			h.add(x.c)
 			out = append(out, x.model())
 		}
 	}

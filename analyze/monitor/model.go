@@ -227,11 +227,12 @@ func (m *Model) begin(t int64) { m.start, m.end = t, t+int64(m.opt.Interval) }
 
 // close ends the current interval.
 func (m *Model) close(span time.Duration) {
-	quiet := m.closed && m.passed.Packets == 0 && m.d.Stats().Packets == m.mark.Packets
+	st := m.d.Stats()
+	quiet := m.closed && m.passed.Packets == 0 && st.Packets == m.mark.Packets
 	open, stuck := m.open, m.stuck
 	// Intervals may come as often as packets, and each examines all open transactions. If that is too much
 	// work for the number of packets, the count of an earlier interval is kept.
-	m.visits = min(m.visits+minVisits+visitsEach*int(m.d.Stats().Packets-m.mark.Packets), maxVisits)
+	m.visits = min(m.visits+minVisits+visitsEach*int(st.Packets-m.mark.Packets), maxVisits)
 	if (!quiet || open <= maxOpenTried) && open <= m.visits {
 		m.visits -= open
 		open, stuck = 0, 0
@@ -254,7 +255,6 @@ func (m *Model) close(span time.Duration) {
 		m.wires.roll(m.blame.Recorder)
 	}
 	m.uses.Roll(m.now, int64(span))
-	st := m.d.Stats()
 	m.passed = decode.Stats{Packets: st.Packets - m.mark.Packets, Bytes: st.Bytes - m.mark.Bytes}
 	m.mark, m.span, m.closed = st, span, true
 	m.raise()

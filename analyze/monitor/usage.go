@@ -22,6 +22,7 @@ type Usage struct {
 // together.
 type usages struct {
 	by   map[string]*use
+	all  []*use // the same: a map has another order each time
 	gone use
 	lost uint64 // dropped
 }
@@ -44,6 +45,7 @@ func (u *usages) add(name []byte, failed bool, bytes uint64, ns, now int64) {
 		x = &use{}
 		x.Name = string(name)
 		u.by[x.Name] = x
+		u.all = append(u.all, x)
 	}
 	x.count++
 	if failed {
@@ -56,7 +58,7 @@ func (u *usages) add(name []byte, failed bool, bytes uint64, ns, now int64) {
 
 // roll ends an interval.
 func (u *usages) roll() {
-	for _, x := range u.by {
+	for _, x := range u.all {
 		x.roll()
 	}
 }
@@ -77,17 +79,14 @@ func (x *use) settle() {
 
 // forget drops a quarter of the entries.
 func (u *usages) forget() {
-	all := make([]*use, 0, len(u.by))
-	for _, x := range u.by {
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *use) int {
+	slices.SortFunc(u.all, func(a, b *use) int {
 		if a.Last != b.Last {
 			return int(max(min(a.Last-b.Last, 1), -1))
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	for _, x := range all[:len(all)/4] {
+	drop := len(u.all) / 4
+	for _, x := range u.all[:drop] {
 		x.settle()
 		u.gone.Count += x.Count
 		u.gone.Errors += x.Errors
@@ -96,6 +95,7 @@ func (u *usages) forget() {
 		u.lost++
 		delete(u.by, x.Name)
 	}
+	u.all = slices.Delete(u.all, 0, drop)
 }
 
 // measures are the values that a table of files or clients may be sorted by.
@@ -111,8 +111,8 @@ var measures = [...]func(*use) int64{
 // list returns the entries with the largest values by any of the measures, at most n, and how many others
 // there are.
 func (u *usages) list(n int) (out []Usage, rest int) {
-	if len(u.by) <= n {
-		for _, x := range u.by {
+	if len(u.all) <= n {
+		for _, x := range u.all {
 			out = append(out, x.total())
 		}
 		sortUsage(out)
@@ -124,11 +124,13 @@ func (u *usages) list(n int) (out []Usage, rest int) {
 			keep[x.use] = true
 		}
 	}
-	for x := range keep {
-		out = append(out, x.total())
+	for _, x := range u.all {
+		if keep[x] {
+			out = append(out, x.total())
+		}
 	}
 	sortUsage(out)
-	return out, len(u.by) - len(out)
+	return out, len(u.all) - len(out)
 }
 
 func (x *use) total() Usage {
@@ -154,7 +156,7 @@ func (a measured) less(b measured) bool {
 // most finds the n largest values: a heap with the smallest of them on top.
 func (u *usages) most(n int, measure func(*use) int64) []measured {
 	h := make([]measured, 0, n)
-	for _, x := range u.by {
+	for _, x := range u.all {
 		e := measured{x, measure(x)}
 		if len(h) < n {
 			h = append(h, e)

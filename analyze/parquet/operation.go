@@ -73,11 +73,11 @@ const operationBytes = 192
 // NewOperationWriter makes one. Row groups end after so many bytes, uncompressed; 0
 // takes GroupBytes.
 func NewOperationWriter(w io.Writer, metadata map[string]string, group int) *OperationWriter {
-	c := codec
+	c := &usual
 	if group <= 0 {
 		group = GroupBytes
 	} else {
-		c = smallCodec
+		c = &small
 	}
 	return &OperationWriter{
 		w:     pq.NewGenericWriter[OperationRow](w, options(fabric.OperationSchema, metadata, c)...),

@@ -32,6 +32,9 @@ type Tree struct {
 	// AtOnce gives all files their names in Close. Otherwise one has its name as
 	// soon as later ones have taken over, which suits captures without an end.
 	AtOnce bool
+	// Group, if not zero, is the row group in bytes that all files being written share: see
+	// NewSmallWriter.
+	Group int
 
 	dir      string
 	layout   Layout
@@ -115,10 +118,12 @@ func (t *Tree) part(start int64) (*part, error) {
 		return nil, err
 	}
 	t.files++
-	p.file, p.buf = f, bufio.NewWriterSize(f, pageBytes)
+	p.file, p.buf = f, bufio.NewWriterSize(f, fileBuffer)
 	if n := len(t.spare); n > 0 {
 		p.w, t.spare = t.spare[n-1], t.spare[:n-1]
 		p.w.Reset(p.buf)
+	} else if t.Group > 0 {
+		p.w = NewSmallWriter(p.buf, t.metadata, max(t.Group/maxOpen, 1))
 	} else {
 		p.w = NewWriter(p.buf, t.metadata)
 	}

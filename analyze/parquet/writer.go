@@ -5,8 +5,8 @@ package parquet
 import (
 	"io"
 
+	"github.com/klauspost/compress/zstd"
 	pq "github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
@@ -20,17 +20,23 @@ const (
 	maxGroupRows = 1 << 16
 	// GroupBytes is the default row group of NewWriter, in bytes.
 	GroupBytes = 12 << 20
-	// maxDictionary is how many bytes of distinct strings a column of a group
-	// may have; beyond, they are written as they are.
-	maxDictionary = 1 << 20
-	pageBytes     = 64 << 10
+	fileBuffer = 64 << 10
 )
 
-// The codecs are shared by all writers: each one has a pool of encoders. That of
-// small writers looks back less far, which takes half the memory.
+// shape is what a writer holds for each column.
+type shape struct {
+	codec *zstdCodec
+	// page and chunk are bytes of a page while it is filled, and of the pieces of memory that
+	// compressed pages wait in for the end of their group.
+	page, chunk int
+	// dictionary is how many bytes of distinct strings a column of a group may have; beyond, they
+	// are written as they are.
+	dictionary int64
+}
+
 var (
-	codec      = &zstd.Codec{Level: zstd.DefaultLevel, Concurrency: 1}
-	smallCodec = &zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
+	usual = shape{&zstdCodec{level: zstd.SpeedDefault}, 64 << 10, 32 << 10, 1 << 20}
+	small = shape{&zstdCodec{level: zstd.SpeedFastest}, 16 << 10, 4 << 10, 128 << 10}
 )
 
 // Writer writes one file. It is not safe for concurrent use.
@@ -47,27 +53,28 @@ type Writer struct {
 // NewWriter makes a Writer of one file. Entries of metadata go into the file's
 // key-value metadata.
 func NewWriter(w io.Writer, metadata map[string]string) *Writer {
-	return newWriter(w, metadata, codec, GroupBytes)
+	return newWriter(w, metadata, &usual, GroupBytes)
 }
 
 // NewSmallWriter is NewWriter for programs with little memory: row groups end after so
-// many bytes, uncompressed, and are compressed less.
+// many bytes, uncompressed, their pages are smaller, and they are compressed less.
 func NewSmallWriter(w io.Writer, metadata map[string]string, group int) *Writer {
-	return newWriter(w, metadata, smallCodec, group)
+	return newWriter(w, metadata, &small, group)
 }
 
-func newWriter(w io.Writer, metadata map[string]string, codec *zstd.Codec, group int) *Writer {
-	return &Writer{w: pq.NewGenericWriter[Row](w, options(Schema, metadata, codec)...), group: group}
+func newWriter(w io.Writer, metadata map[string]string, s *shape, group int) *Writer {
+	return &Writer{w: pq.NewGenericWriter[Row](w, options(Schema, metadata, s)...), group: group}
 }
 
-func options(schema string, metadata map[string]string, codec *zstd.Codec) []pq.WriterOption {
+func options(schema string, metadata map[string]string, s *shape) []pq.WriterOption {
 	list := []pq.WriterOption{
 		pq.CreatedBy("github.com/rpcrdma/toolkit", "", ""),
 		pq.KeyValueMetadata("rpcrdma.schema", schema),
-		pq.Compression(codec),
-		pq.PageBufferSize(pageBytes),
-		pq.WriteBufferSize(pageBytes),
-		pq.DictionaryMaxBytes(maxDictionary),
+		pq.Compression(s.codec),
+		pq.PageBufferSize(s.page),
+		pq.ColumnPageBuffers(pq.NewChunkBufferPool(s.chunk)),
+		pq.WriteBufferSize(fileBuffer),
+		pq.DictionaryMaxBytes(s.dictionary),
 		// What is given here is for people; a page index of long names is not.
 		pq.ColumnIndexSizeLimit(func([]string) int { return 64 }),
 	}

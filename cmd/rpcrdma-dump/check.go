@@ -189,6 +189,7 @@ type checkRun struct {
 
 func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) error {
 	r.check = check.New(*opt, r.finding)
+	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
 	d.Observer, d.Packet, d.Closed = r.check, r.check.Packet, r.check.Closed
 	if o.blamed {

@@ -104,7 +104,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	o.blame(&opt)
 	if o.partition != "" {
 		t := parquet.NewTree(o.out, layout, metadata)
-		t.Outputs, t.AtOnce = j.files, !j.in.live
+		t.Outputs, t.AtOnce, t.Group = j.files, !j.in.live, o.group()
 		defer t.Discard()
 		err = o.export(j, opt, match, t.Add, t.Close)
 		written(s, err, t.Rows(), fmt.Sprintf("%s in %s", text.Plural(uint64(t.Files()), "file"), o.out))
@@ -117,8 +117,8 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	defer out.Discard()
 	buf := bufio.NewWriterSize(out, 1<<16)
 	w := parquet.NewWriter(buf, metadata)
-	if o.memory.Given() { // columns and their dictionaries take several times as much
-		w = parquet.NewSmallWriter(buf, metadata, o.memory.Scale(parquet.GroupBytes/2))
+	if n := o.group(); n > 0 {
+		w = parquet.NewSmallWriter(buf, metadata, n)
 	}
 	err = o.export(j, opt, match, w.Add, func() error {
 		if err := errors.Join(w.Close(), buf.Flush()); err != nil {
@@ -128,6 +128,15 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	})
 	written(s, err, w.Rows(), o.out)
 	return err
+}
+
+// group is how many bytes a row group may have, 0 for the default: columns and their
+// dictionaries take several times as much.
+func (o *parquetOptions) group() int {
+	if !o.memory.Given() {
+		return 0
+	}
+	return o.memory.Scale(parquet.GroupBytes / 2)
 }
 
 // writeOperations writes the operations of RDMA.
@@ -148,11 +157,7 @@ func (o *parquetOptions) writeOperations(cmd *cobra.Command, s *cli.Streams, arg
 	}
 	defer out.Discard()
 	buf := bufio.NewWriterSize(out, 1<<16)
-	group := 0
-	if o.memory.Given() { // columns and their dictionaries take several times as much
-		group = o.memory.Scale(parquet.GroupBytes / 2)
-	}
-	w := parquet.NewOperationWriter(buf, metadata, group)
+	w := parquet.NewOperationWriter(buf, metadata, o.group())
 	left := o.count
 	var failed error
 	r := fabric.New(fabric.Options{

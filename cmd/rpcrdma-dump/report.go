@@ -286,6 +286,7 @@ type reportAndKernel struct {
 // analyse decodes the input of a job and builds its report. Transactions that pass the filter also go to
 // join, if there is one.
 func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder) (*latency.Report, error) {
+	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
 	r := latency.New(opt)
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}

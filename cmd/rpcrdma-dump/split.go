@@ -165,6 +165,7 @@ func (o *divideOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	opt.Application = "rpcrdma-dump " + cli.Version()
 	x := split.New(opt)
 	x.Unwrap(j.keys.Contexts)
+	o.memory.Reserve(8 << 20) // what packets belong to, files being written
 	x.LimitNames(o.memory.Names())
 	dec := o.decoder()
 	x.Options(&dec)

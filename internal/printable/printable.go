@@ -6,6 +6,7 @@ package printable
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"unicode"
@@ -166,7 +167,7 @@ func JSONWriter(w io.Writer) io.Writer {
 		start := 0
 		for i := 0; i < len(s); {
 			if s[i] < 0x7f { // encoding/json has escaped what is below the space
-				i++
+				i += max(ordinary(s[i:]), 1)
 				continue
 			}
 			r, n := utf8.DecodeRune(s[i:])
@@ -178,6 +179,20 @@ func JSONWriter(w io.Writer) io.Writer {
 		}
 		return append(b, s[start:]...)
 	}}
+}
+
+// ordinary is how many bytes at the beginning are below 0x7f: a multiple of eight, and
+// not more than there are.
+func ordinary(s []byte) (n int) {
+	const ones = 0x0101010101010101
+	for len(s)-n >= 8 {
+		w := binary.LittleEndian.Uint64(s[n:])
+		if (w|(w+ones))&(0x80*ones) != 0 { // 0x7f becomes 0x80; a carry comes only from 0xff
+			break
+		}
+		n += 8
+	}
+	return n
 }
 
 // TextWriter returns a writer for text that escapes as Text does. What is not

@@ -126,9 +126,7 @@ func NewBuilder(out string, opt Options) (*Builder, error) {
 	b.ids.init(b)
 	b.states.init(b)
 	if opt.Payload == plan.Captured {
-		if b.data, err = newDataFile(opt.Files, out+".data"); err != nil {
-			return nil, errors.Join(err, b.Abort())
-		}
+		b.data = &dataFile{files: opt.Files, name: out + ".data"}
 	}
 	return b, nil
 }

@@ -13,20 +13,23 @@ import (
 // bytes are stored once.
 const maxKnown = 1 << 16
 
-// dataFile is the side file of captured data.
+// dataFile is the side file of captured data. It is made with the first data: many plans have
+// none.
 type dataFile struct {
-	f     *outfile.File
+	files *outfile.Files
+	name  string
+	f     *outfile.File // nil until there is something to write
 	w     *bufio.Writer
 	size  int64
 	known map[[16]byte]int64
 }
 
-func newDataFile(files *outfile.Files, name string) (*dataFile, error) {
-	f, err := files.Create(name)
-	if err != nil {
-		return nil, err
+// begin makes the file.
+func (d *dataFile) begin() (err error) {
+	if d.f, err = d.files.Create(d.name); err == nil {
+		d.w, d.known = bufio.NewWriterSize(d.f, 1<<18), map[[16]byte]int64{}
 	}
-	return &dataFile{f: f, w: bufio.NewWriterSize(f, 1<<18), known: map[[16]byte]int64{}}, nil
+	return err
 }
 
 // add stores data and returns its place.
@@ -37,6 +40,11 @@ func (d *dataFile) add(b []byte) (int64, string, error) {
 	hash := hex.EncodeToString(key[:])
 	if at, ok := d.known[key]; ok {
 		return at, hash, nil
+	}
+	if d.f == nil {
+		if err := d.begin(); err != nil {
+			return 0, hash, err
+		}
 	}
 	at := d.size
 	if _, err := d.w.Write(b); err != nil {
@@ -51,4 +59,9 @@ func (d *dataFile) add(b []byte) (int64, string, error) {
 }
 
 // close ends writing; the file has no name yet.
-func (d *dataFile) close() error { return errors.Join(d.w.Flush(), d.f.Close()) }
+func (d *dataFile) close() error {
+	if d.f == nil {
+		return nil
+	}
+	return errors.Join(d.w.Flush(), d.f.Close())
+}

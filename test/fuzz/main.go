@@ -40,6 +40,7 @@ type options struct {
 	list   bool
 	nice   bool
 	work   string // temporary files
+	fast   string // small ones, in memory where there is a file system for that
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -112,6 +113,10 @@ func (o *options) all(ctx context.Context, patterns []string, out, notes io.Writ
 		return false, err
 	}
 	defer os.RemoveAll(o.work)
+	if o.fast, err = os.MkdirTemp("/dev/shm", "fuzz"); err != nil {
+		o.fast = o.work
+	}
+	defer os.RemoveAll(o.fast)
 	if o.corpus != "" {
 		if o.corpus, err = outside(o.corpus, m.root); err != nil {
 			return false, err

@@ -117,7 +117,7 @@ func (r *runner) targets(ctx context.Context, list []target, each func(target, *
 // target runs a target for the time that is asked for, again if it found
 // something before that.
 func (r *runner) target(ctx context.Context, t target) (*result, error) {
-	corpus := r.work
+	corpus := r.fast
 	if r.corpus != "" {
 		corpus = filepath.Join(r.corpus, "corpus")
 	}

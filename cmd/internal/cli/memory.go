@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -17,10 +19,39 @@ const (
 
 	// fixedMemory is what the program takes before it has decoded anything:
 	// its code, its tables, the batches of packets under way.
-	fixedMemory = 28 << 20
-	// codeMemory is the part of it that the garbage collector does not know.
-	codeMemory = 16 << 20
+	fixedMemory = 36 << 20
 )
+
+// codeMemory is the part of it that the garbage collector does not know: pages of the program
+// and of its libraries, in bytes. A busy program has nearly all of them resident.
+var codeMemory = mapped()
+
+// mapped is how many bytes of files are mapped into the program to be read, 24 MiB if the system
+// does not tell.
+func mapped() int {
+	const unknown = 24 << 20
+	b, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return unknown
+	}
+	sum := uint64(0)
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line) // from-to, permissions, offset, device, inode, name
+		if len(f) < 6 || f[4] == "0" || strings.Contains(f[1], "w") {
+			continue
+		}
+		from, to, _ := strings.Cut(f[0], "-")
+		a, errA := strconv.ParseUint(from, 16, 64)
+		z, errZ := strconv.ParseUint(to, 16, 64)
+		if errA == nil && errZ == nil && z > a {
+			sum += z - a
+		}
+	}
+	if sum == 0 {
+		return unknown
+	}
+	return int(min(sum, LeastMemory*2/3))
+}
 
 // heap is what the garbage collector has been told.
 var heap struct {
