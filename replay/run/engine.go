@@ -33,6 +33,7 @@ type engine struct {
 	inbox  inbox
 	alarm  *alarm.Alarm
 	probe  prober
+	feed   feed
 
 	results  workload.Results // replies are decoded into these
 	values   world.Values     // of the call that is encoded
@@ -41,7 +42,7 @@ type engine struct {
 	blocked  map[*world.Session][]*call // that wait for a slot
 	freed    []*world.Session           // that have a slot for them
 	later    []postponed
-	confirms map[int]bool // states that the plan confirms
+	confirms map[int]bool // states that the plan confirms, as far as it was read
 	ours     []ownSession // that the plan does not end
 	own      xdr.Message  // result of the latest call of callOwn, until the next call
 	restarts restarts
@@ -54,7 +55,8 @@ type engine struct {
 
 // counts are the counters of a run.
 type counts struct {
-	left     int // ops that are not over
+	left     int // calls of the window that are not over
+	done     int // calls that are over
 	flying   int // calls under way
 	sent     int
 	bytes    uint64 // of data

@@ -88,6 +88,10 @@ type Options struct {
 	// VerifyFiles reads back at the end what the run has written and removed. It only reads.
 	VerifyFiles bool
 
+	// Window is how many calls may be between the first that is not over and the last that is sent
+	// (DefaultWindow); clones share it. No more of a plan in a file is in memory.
+	Window int
+
 	// Observe, if set, is called with the outcome of each call, on the engine's
 	// goroutine.
 	Observe func(*report.Outcome)
@@ -138,6 +142,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Mismatches == 0 {
 		o.Mismatches = 100
+	}
+	if o.Window <= 0 {
+		o.Window = DefaultWindow
 	}
 	if o.Tag == "" {
 		o.Tag = time.Now().UTC().Format("20060102T150405.000000000")

@@ -33,6 +33,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	}
 	opt.Directory = dir
 	e := newEngine(ctx, load, opt)
+	defer e.feed.close()
 	began := time.Now()
 	prepared, err := e.prepare(ctx)
 	if err != nil {
@@ -73,10 +74,17 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},
 		blocked: map[*world.Session][]*call{},
-		sched:   schedule.New(&load.Tables, load.Ops, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
+		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
+
+		confirms: map[int]bool{},
 	}
-	e.count.left = len(load.Ops) * len(e.worlds)
-	e.confirms = confirmed(load)
+	if err := e.feed.start(load, nil, e.inbox.rouse); err != nil {
+		e.feed.err = err
+		e.stop("the plan cannot be read")
+	}
+	if !load.Streams() {
+		e.fill()
+	}
 	return e
 }
 
@@ -123,7 +131,7 @@ func (e *engine) connect(ctx context.Context) error {
 // report puts everything together.
 func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	r := &report.Report{Sources: e.load.Tables.Header.Sources, Start: began, Took: took, Stopped: e.stopping,
-		Planned: len(e.load.Ops) * len(e.worlds), Sent: e.count.sent, Retried: e.count.retried, Extra: e.count.extra, NotDone: e.count.left,
+		Planned: e.planned(), Sent: e.count.sent, Retried: e.count.retried, Extra: e.count.extra, NotDone: max(0, e.planned()-e.count.done),
 		Bytes: e.count.bytes, Impossible: e.load.Impossible()}
 	for i := range e.load.Tables.Servers {
 		for _, x := range e.load.Tables.Servers[i].Same {
@@ -134,7 +142,7 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	if n := e.restarts.more; n > 0 {
 		e.record.Note("%d more clients were made anew after restarts of the server", n)
 	}
-	e.record.Fill(r, e.load.Ops, e.opt.Speed)
+	e.record.Fill(r)
 	for _, c := range e.lines.all {
 		p := c.req.Peer()
 		r.Transport = append(r.Transport, report.TransportReport{Transport: p.Transport, Local: p.Local.String(), Remote: p.Remote.String(), Detail: p.Detail, Stats: c.req.Stats()})

@@ -19,21 +19,11 @@ func (w *Workload) UsesClient(id int) bool {
 // plan does not have: one of that client, or else any of NFSv4. It is nil if there is
 // none.
 func (w *Workload) Example(client int) *plan.Op {
-	var other *plan.Op
-	for _, o := range w.Ops {
-		if o.Compound == nil {
-			continue
-		}
-		if other == nil {
-			other = o
-		}
-		for i := range o.Compound.Ops {
-			if slices.ContainsFunc(o.Compound.Ops[i].Args, func(a plan.Field) bool { return w.clientOf(&a) == client && client > 0 }) {
-				return o
-			}
-		}
+	f := w.facts()
+	if o := f.examples[client]; o != nil {
+		return o
 	}
-	return other
+	return f.examples[0]
 }
 
 // clientOf is the client that a field names, directly or by a session or a state; 0

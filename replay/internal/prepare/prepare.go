@@ -37,7 +37,7 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*w
 		o.Guard.Above(h)
 	}
 	o.Guard.Base(top.handle)
-	s := &scene{fs: fs, load: load, opt: &o, parents: parents(load), clones: len(worlds) > 1, done: &done}
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1, done: &done}
 	for _, w := range worlds {
 		if err := s.place(ctx, w, top); err != nil {
 			return done, err
