@@ -155,7 +155,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	o.login.flags(f)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
-	f.Var(&o.limit, "limit-plan", "text of a plan to hold in memory, which takes up to four times as much (default 64M)")
+	f.Var(&o.limit, "limit-plan", "text of a plan's tables (objects, clients, states), which are held in memory and take up to four times as much (default 64M)")
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
 	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
 	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
@@ -421,11 +421,11 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// defaultPlan is how many bytes of text a plan may have: the program stays below
-// 256 MiB then.
+// defaultPlan is how many bytes of text the tables of a plan may have: the program stays
+// below 256 MiB then.
 const defaultPlan = 64 << 20
 
-// text is how many bytes of a plan's text are read.
+// text is how many bytes of text the tables of a plan may have.
 func (o *runFlags) text() int64 {
 	if o.limit == 0 {
 		return int64(o.memory.Scale(defaultPlan))
@@ -440,7 +440,7 @@ func (o *runFlags) text() int64 {
 func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload, error) {
 	var long *plan.TooLongError
 	if errors.As(err, &long) {
-		return nil, fmt.Errorf("%w, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
+		return nil, fmt.Errorf("%w before its first call, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
 	}
 	return w, err
 }
@@ -452,7 +452,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	if isPlan(name) {
-		return o.limited(workload.Load(name, o.text()))
+		return o.limited(workload.Open(name, o.text()))
 	}
 	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
@@ -470,7 +470,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 	if damaged != nil {
 		fmt.Fprintln(s.Err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
-	w, err := o.limited(workload.Load(file, o.text()))
+	w, err := o.limited(workload.Open(file, o.text()))
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}

@@ -12,9 +12,10 @@ type space struct {
 	byID     []*obj
 	byHandle map[handleKey]*obj
 	names    map[nameKey]*nameState
-	deaf     bool         // the attributes of the results at hand are cut
-	roots    map[int]*obj // NFSv4, by server
-	cookies  int          // remembered of all directories
+	deaf     bool          // the attributes of the results at hand are cut
+	roots    map[int]*obj  // NFSv4, by server
+	up       map[*obj]*obj // directories that bases are in, on the captured server
+	cookies  int           // remembered of all directories
 	owners   map[string]string
 }
 

@@ -29,21 +29,14 @@ func newFacts() *facts {
 
 // facts are those of the ops in memory, or those that the plan has told.
 func (w *Workload) facts() *facts {
-	if w.name != "" {
+	if w.Streams() {
 		return w.told
 	}
-	var first *plan.Op
-	if len(w.Ops) > 0 {
-		first = w.Ops[0]
+	f := newFacts()
+	for _, o := range w.Ops {
+		f.add(w, o)
 	}
-	if w.told == nil || w.told.ops != len(w.Ops) || w.first != first {
-		f := newFacts()
-		for _, o := range w.Ops {
-			f.add(w, o)
-		}
-		w.told, w.first = f, first
-	}
-	return w.told
+	return f
 }
 
 // add takes in an op.
@@ -61,13 +54,13 @@ func (f *facts) add(w *Workload, o *plan.Op) {
 	if f.examples[0] == nil {
 		f.examples[0] = o
 	}
+	w.eachClient(o, func(client int) {
+		if f.examples[client] == nil {
+			f.examples[client] = o
+		}
+	})
 	for i := range o.Compound.Ops {
 		c := &o.Compound.Ops[i]
-		for k := range c.Args {
-			if of := w.clientOf(&c.Args[k]); of > 0 && f.examples[of] == nil {
-				f.examples[of] = o
-			}
-		}
 		if i == 0 || nfs4.NfsOpnum4(c.Op) != nfs4.OP_LOOKUP {
 			continue
 		}
@@ -168,7 +161,12 @@ func (w *Workload) Parents() map[int]int { return w.facts().above }
 func (w *Workload) Used() map[int]bool { return w.facts().used }
 
 // Planned is how many ops there are, or, of a plan that is not read yet, how many its header says.
-func (w *Workload) Planned() int { return w.facts().ops }
+func (w *Workload) Planned() int {
+	if w.Streams() {
+		return w.told.ops
+	}
+	return len(w.Ops)
+}
 
 // Confirms are the states that an op confirms.
 func Confirms(o *plan.Op, f func(state int)) {

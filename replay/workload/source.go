@@ -53,6 +53,26 @@ func (w *Workload) openData(name string) error {
 // Streams reports whether the ops are in a file, and not in memory.
 func (w *Workload) Streams() bool { return w.name != "" }
 
+// Find is the first op with a captured XID; 0 if there is none.
+func (w *Workload) Find(xid uint32) (int, error) {
+	s, err := w.Read()
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	for {
+		o, _, err := s.Next()
+		switch {
+		case err == io.EOF:
+			return 0, nil
+		case err != nil:
+			return 0, err
+		case o != nil && o.XID == xid:
+			return o.ID, nil
+		}
+	}
+}
+
 // Source returns the ops of a plan, in order, and what is not replayed.
 type Source struct {
 	load *Workload

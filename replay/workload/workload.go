@@ -18,8 +18,7 @@ type Workload struct {
 
 	name   string       // of the plan, if ops stay in the file
 	opened *plan.Reader // at the first op; nil once that was read
-	told   *facts       // of the ops
-	first  *plan.Op     // of Ops when told was made
+	told   *facts       // of these ops
 	close  []func() error
 }
 
