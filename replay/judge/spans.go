@@ -102,3 +102,12 @@ func (p *parts) overlap(from, to uint64, now int64) bool {
 	}
 	return false
 }
+
+// all are the spans, in any order.
+func (p *parts) all() []span {
+	list := p.latest[:len(p.latest):len(p.latest)]
+	for _, t := range p.trees {
+		list = append(list, t.list...)
+	}
+	return list
+}
