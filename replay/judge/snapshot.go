@@ -186,6 +186,13 @@ func (c *cuts) snapshot() savedCuts {
 
 // Restore gives a new Judge what another one remembered.
 func (j *Judge) Restore(s *Snapshot) {
+	for n := range s.Worlds {
+		x := s.Worlds[n]
+		j.history(n).restore(&x)
+	}
+	if !j.load.Streams() {
+		return // of the plan it knows all
+	}
 	m := j.moments
 	// Objects with no call left in the list of changes are known by number only.
 	held := slices.Clone(s.Held)
@@ -203,10 +210,6 @@ func (j *Judge) Restore(s *Snapshot) {
 		m.changes[id].n, m.changes[id].first = c.N, c.First
 	}
 	m.dropped = s.Dropped
-	for n := range s.Worlds {
-		x := s.Worlds[n]
-		j.history(n).restore(&x)
-	}
 	j.cuts.restore(j, &s.Cuts)
 }
 

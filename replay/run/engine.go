@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -46,9 +47,11 @@ type engine struct {
 	ours     []ownSession // that the plan does not end
 	own      xdr.Message  // result of the latest call of callOwn, until the next call
 	restarts restarts
+	resumed  resumed
 
 	start    time.Time
 	count    counts
+	before   counts // of the run that this one goes on with: sent and bytes
 	stopping string // why nothing more is sent
 	broken   error  // a mistake of this program
 }
@@ -99,6 +102,13 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 	c.entry, c.line = n, l
 	c.world = e.worlds[n.World]
 	c.form = world.Form{Op: n.Op, Slot: -1}
+	if len(e.resumed.notes) > 0 && n.Op.ID > 0 {
+		p := Position{n.Op.ID, n.World}
+		if was, ok := e.resumed.notes[p]; ok {
+			c.form.Note, c.form.Newest = verdict.Code(was.Code), was.Newest
+			delete(e.resumed.notes, p)
+		}
+	}
 	l.flying++
 	return c
 }

@@ -147,6 +147,17 @@ func (f *feed) next() (item, bool) {
 	return x, true
 }
 
+// await is next, and waits for it.
+func (f *feed) await() item {
+	if f.batches != nil && len(f.batch) == 0 {
+		if b, ok := <-f.batches; ok {
+			f.batch = b
+		}
+	}
+	x, _ := f.next()
+	return x
+}
+
 // close ends the reading.
 func (f *feed) close() {
 	if f.quit != nil {
@@ -231,7 +242,17 @@ func (e *engine) plan(x item) error {
 	e.count.left += len(e.worlds)
 	f := &e.feed
 	f.places.put(item{op: x.op, place: x.place})
-	return e.sched.Add(x.op, x.text, nil)
+	var over func(int) bool
+	if len(e.resumed.over) > 0 {
+		over = func(w int) bool {
+			was := e.wasOver(x.op.ID, w)
+			if was {
+				e.count.left--
+			}
+			return was
+		}
+	}
+	return e.sched.Add(x.op, x.text, over)
 }
 
 // exhausted reports whether the schedule has got all ops.

@@ -23,7 +23,7 @@ func (e *engine) loop() error {
 	}
 	defer alarm.Stop()
 	e.alarm = alarm
-	e.start = time.Now()
+	e.start = time.Now().Add(-e.shift())
 	e.record.Start = e.start
 	progress, stopProgress := ticks(e.opt.Progress != nil)
 	defer stopProgress()

@@ -92,6 +92,12 @@ type Options struct {
 	// (DefaultWindow); clones share it. No more of a plan in a file is in memory.
 	Window int
 
+	// Resume goes on where another run has ended. Keep is called with what another run needs for
+	// that, if this one ends early: its clients then keep their state on the server, and nothing is read
+	// back.
+	Resume *Snapshot
+	Keep   func(*Snapshot) error
+
 	// Observe, if set, is called with the outcome of each call, on the engine's
 	// goroutine.
 	Observe func(*report.Outcome)
@@ -145,6 +151,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Window <= 0 {
 		o.Window = DefaultWindow
+	}
+	if o.Resume != nil {
+		o.Tag = o.Resume.Tag // it distinguishes the clients, which are the same
 	}
 	if o.Tag == "" {
 		o.Tag = time.Now().UTC().Format("20060102T150405.000000000")

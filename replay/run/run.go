@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -32,6 +33,11 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 		return nil, err
 	}
 	opt.Directory = dir
+	if opt.Resume != nil {
+		if err := opt.Resume.fits(load, &opt); err != nil {
+			return nil, err
+		}
+	}
 	e := newEngine(ctx, load, opt)
 	defer e.feed.close()
 	began := time.Now()
@@ -52,7 +58,10 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	began = time.Now()
 	err = e.loop()
 	took := time.Since(began)
-	if e.count.flying == 0 {
+	kept := e.keep()
+	if kept {
+		e.record.Note("the run can be resumed: the server keeps what its clients have, for as long as a lease lasts")
+	} else if e.count.flying == 0 {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		e.abolish(end)
 		cancel()
@@ -61,6 +70,9 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	}
 	r := e.report(began, took)
 	r.Setup.Prepared = prepared
+	if kept {
+		e.opt.VerifyFiles = false
+	}
 	e.readBack(ctx, r)
 	return r, err
 }
@@ -78,7 +90,12 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 
 		confirms: map[int]bool{},
 	}
-	if err := e.feed.start(load, nil, e.inbox.rouse); err != nil {
+	var from *plan.Place
+	if opt.Resume != nil {
+		from = &opt.Resume.Place
+		e.resume(opt.Resume)
+	}
+	if err := e.feed.start(load, from, e.inbox.rouse); err != nil {
 		e.feed.err = err
 		e.stop("the plan cannot be read")
 	}
@@ -90,6 +107,9 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 
 // prepare finds the directory and makes the files.
 func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) {
+	if e.opt.Resume != nil {
+		return done, e.find(ctx, e.opt.Resume)
+	}
 	fs, end, err := e.access(ctx, e.guard, "preparation")
 	if err != nil {
 		return done, fmt.Errorf("looking at the target: %w", err)
@@ -120,6 +140,9 @@ func (e *engine) connect(ctx context.Context) error {
 		}
 	}
 	e.listen(ctx)
+	if e.opt.Resume != nil {
+		return nil // it was created by the run that was interrupted
+	}
 	for _, w := range e.worlds {
 		if err := e.establish(ctx, w); err != nil {
 			return err

@@ -53,11 +53,11 @@ func New(t *plan.Tables, o Options) *Schedule {
 	return s
 }
 
-// Start begins with another op than the first.
-func (s *Schedule) Start(first int) {
+// Start begins with another op than the first, at a time of the replay.
+func (s *Schedule) Start(first int, at time.Duration) {
 	s.first = first
 	for w := range s.worlds {
-		s.worlds[w].order.next = first
+		s.worlds[w].order.next, s.worlds[w].left = first, at
 	}
 }
 

@@ -1,0 +1,120 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
+	"github.com/rpcrdma/toolkit/replay/workload"
+)
+
+// outcomes runs a plan, interrupted after as many calls as interrupt says each time, until it is at
+// its end, and returns what became of each call, and the last report.
+func outcomes(t *testing.T, w *workload.Workload, interrupt func() int, change func(*run.Options)) (map[string]string, *report.Report, int) {
+	t.Helper()
+	o, _ := rig(t, site.Options{Name: "tcp"}, w.Version())
+	o.Timing, o.Slots, o.CallbackWait, o.VerifyFiles, o.Tick = run.Fast, 1, time.Millisecond, true, -1
+	if change != nil {
+		change(&o)
+	}
+	all := map[string]string{}
+	o.Observe = func(x *report.Outcome) {
+		k := fmt.Sprintf("%d/%d", x.Op.ID, x.Clone)
+		if all[k] != "" {
+			t.Errorf("op %s has two outcomes", k)
+		}
+		all[k] = x.Verdict.String()
+		for i := range x.Reasons {
+			all[k] += " " + x.Reasons[i].Code.String()
+		}
+	}
+	if interrupt == nil {
+		r, err := run.Run(within(t, time.Minute), w, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all, r, 0
+	}
+	for times := 0; ; times++ {
+		if times > 1000 {
+			t.Fatal("it does not come to an end")
+		}
+		var kept *run.Snapshot
+		o.Keep = func(s *run.Snapshot) error {
+			// Another process gets it as text.
+			b, err := json.Marshal(s)
+			kept = &run.Snapshot{}
+			if err == nil {
+				err = json.Unmarshal(b, kept)
+			}
+			return err
+		}
+		o.MaxOps = interrupt()
+		r, err := run.Run(within(t, time.Minute), w, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept == nil {
+			if slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "cannot be resumed") }) {
+				t.Fatal(r.Notes)
+			}
+			return all, r, times
+		}
+		o.Resume = kept
+	}
+}
+
+// TestResume: a run that was interrupted again and again has the verdicts of one that was not, and
+// its report counts all of it.
+func TestResume(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 16))
+	samples := []string{"rocev2-nfs3-basic", "rocev2-nfs3-meta", "rocev2-nfs42-basic", "iwarp-nfs40-basic", "rocev2-nfs41-midstream", "rocev2-nfs41-mixed-load", "rocev2-nfs3-snaplen256"}
+	for i, name := range samples {
+		for _, streamed := range []bool{true, false} {
+			if streamed != (i%2 == 0) && testing.Short() {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%v", name, streamed), func(t *testing.T) {
+				file := planOf(t, sample(t, name), planner.Options{Payload: []plan.PayloadMode{plan.Captured, plan.Pattern}[i%2]})
+				w := open(t, file)
+				if !streamed {
+					w = loaded(t, file)
+				}
+				change := func(o *run.Options) {
+					if i == 0 {
+						o.Clones = 2
+					}
+					o.Window = 64
+				}
+				want, whole, _ := outcomes(t, w, nil, change)
+				got, parts, times := outcomes(t, w, func() int { return 1 + rnd.IntN(1+w.Planned()/3) }, change)
+				if times < 1 {
+					t.Error("it was never interrupted")
+				}
+				for k, v := range want {
+					if got[k] != v {
+						t.Errorf("op %s: %s, and %s without an interruption", k, got[k], v)
+					}
+				}
+				if len(got) != len(want) || parts.NotDone != 0 || parts.Planned != whole.Planned {
+					t.Errorf("%d outcomes, want %d; %d of %d not done", len(got), len(want), parts.NotDone, parts.Planned)
+				}
+				if fmt.Sprint(parts.Totals) != fmt.Sprint(whole.Totals) || len(parts.Mismatches) != len(whole.Mismatches) {
+					t.Errorf("%v, want %v", parts.Totals, whole.Totals)
+				}
+				if parts.ReadBack == nil || len(parts.ReadBack.Wrong) != len(whole.ReadBack.Wrong) || parts.Written.Bytes != whole.Written.Bytes || parts.Written.Run != whole.Written.Run {
+					t.Errorf("read back %+v, want %+v; written %+v, want %+v", parts.ReadBack, whole.ReadBack, parts.Written, whole.Written)
+				}
+			})
+		}
+	}
+}
