@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/internal/prepare"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
@@ -162,6 +163,28 @@ func (e *engine) find(ctx context.Context, s *Snapshot) error {
 				e.guard.Base(handle)
 			}
 		}, e.guard.OwnClient, e.guard.OwnSession, e.guard.OwnState)
+	}
+	return nil
+}
+
+// rebind lets the server call the clients over the connections of this run. Without that it recalls no
+// delegations, and so gives none (RFC 8881, section 2.10.3.1).
+func (e *engine) rebind(ctx context.Context) error {
+	for _, w := range e.worlds {
+		for i := range e.load.Tables.Sessions {
+			s := &e.load.Tables.Sessions[i]
+			if !w.Sessions[i+1].Bound || w.Sessions[i+1].Lost || !e.load.Delegated(s.Client) {
+				continue
+			}
+			args := []plan.Field{{N: "bctsa_sessid", Kind: plan.FieldSession, Ref: i + 1}, u32("bctsa_dir", uint32(nfs4.CDFC4_FORE_OR_BOTH)), u32("bctsa_use_conn_in_rdma_mode", 0)}
+			err := e.callOwn(ctx, w, s.Client, []plan.CompoundOp{{Op: uint32(nfs4.OP_BIND_CONN_TO_SESSION), Args: args}})
+			if fatal(err) {
+				return err
+			}
+			if err != nil {
+				e.record.Note("session %d of the plan has no backward channel: %v", i+1, err) // it may have expired
+			}
+		}
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (e *engine) connect(ctx context.Context) error {
 	}
 	e.listen(ctx)
 	if e.opt.Resume != nil {
-		return nil // it was created by the run that was interrupted
+		return e.rebind(ctx) // the rest was created by the run that was interrupted
 	}
 	for _, w := range e.worlds {
 		if err := e.establish(ctx, w); err != nil {

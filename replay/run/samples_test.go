@@ -52,7 +52,13 @@ func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 // rigOf is rig with a handler between the transport and the server.
 func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
 	t.Helper()
-	s := site.NewServer(emptyStore(), site.ServerOptions{})
+	return rigWith(t, o, version, site.ServerOptions{}, wrap)
+}
+
+// rigWith is rigOf with options of the server.
+func rigWith(t testing.TB, o site.Options, version string, server site.ServerOptions, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+	t.Helper()
+	s := site.NewServer(emptyStore(), server)
 	f, c, at, err := site.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
