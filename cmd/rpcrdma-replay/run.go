@@ -80,6 +80,7 @@ type runFlags struct {
 	separate    bool
 	quiet       bool
 	noReconnect bool
+	resume      string
 }
 
 const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
@@ -117,6 +118,10 @@ Each reply is compared with the captured one:
 Beside that, the server is checked against itself: whether it holds what this run has
 written, and whether change attributes, times and handles can be right. With
 --verify-files, what the run has written and removed is read back at the end.
+
+A plan is read as the replay goes on, so that it may have any length. With --resume, a
+run that ends early (Ctrl-C, --max-ops, a server that does not answer) writes a file with
+which the same command goes on later, while the server remembers its clients.
 
 The exit status is also 1 if a call was worse, different, not sent or lost, or if what
 was read back is not what was written.`
@@ -167,6 +172,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
 	cli.DurationVar(f, &o.maxTime, "max-duration", 0, "stop after this `time`")
 	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
+	f.StringVar(&o.resume, "resume", "", "go on where the run that wrote this `file` has ended; write it if this one ends early")
 	cli.DurationVar(f, &o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
 	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
 
@@ -237,6 +243,8 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		return opt, cli.Usagef("--clock-tick is not negative")
 	case o.prepareOnly && o.noPrepare:
 		return opt, cli.Usagef("--prepare-only and --no-prepare exclude each other")
+	case o.prepareOnly && o.resume != "":
+		return opt, cli.Usagef("--prepare-only sends nothing that could be interrupted: leave out --resume")
 	case o.prepareOnly && !o.write:
 		return opt, cli.Usagef("--prepare-only makes files: it needs --write")
 	case o.connections < 0 || o.slots < 0 || o.maxRate < 0 || o.maxOps < 0 || o.show < 0:
@@ -252,6 +260,9 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
 	}
 	builtin := args[1] == "builtin"
+	if builtin && o.resume != "" {
+		return cli.Usagef("--resume needs a server that stays: the built-in one ends with this program; start one with the command serve")
+	}
 	opt, err := o.options()
 	if err != nil {
 		return err
@@ -285,9 +296,14 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if builtin && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
+	resume, err := openResume(s, files, o.resume)
+	if err != nil {
+		return err
+	}
+	resume.options(&opt)
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout))
+		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -319,6 +335,9 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	rep.Setup.Server = t.name
 	rep.Notes = append(rep.Notes, tickets.notes(load, opt.Layout)...)
 	faults.note(rep)
+	if err == nil && rep.Stopped == "" {
+		err = resume.over()
+	}
 	if err != nil {
 		rep.Notes = append(rep.Notes, err.Error())
 	}
@@ -362,7 +381,7 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	}
 	cli.ClaimKeytab(files, o.keytab)
 	o.login.claim(files)
-	for _, name := range []string{o.report, o.capture} {
+	for _, name := range []string{o.report, o.capture, o.resume} {
 		if name == "" {
 			continue
 		}
