@@ -81,6 +81,8 @@ func (f *Facts) check(t *Tables) error {
 			return fmt.Errorf("facts: %w", bad("client", e.Client))
 		case !in(t.Connections, e.Connection):
 			return fmt.Errorf("facts: %w", bad("connection", e.Connection))
+		case t.Connections[e.Connection-1].Ops <= 0:
+			return fmt.Errorf("facts: a call of client %d over connection %d, which has none", e.Client, e.Connection)
 		case !in(t.Credentials, e.Credential):
 			return fmt.Errorf("facts: %w", bad("credential", e.Credential))
 		}

@@ -1,16 +1,28 @@
 package run_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/internal/longplan"
+	"github.com/rpcrdma/toolkit/replay/nfsserver/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/planner"
+	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/run"
+	"github.com/rpcrdma/toolkit/replay/site"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -95,5 +107,148 @@ func TestFacts(t *testing.T) {
 			}
 		}
 		_ = whole.Close()
+	}
+}
+
+// made writes a plan of longplan to a file. change may spoil its text.
+func made(t testing.TB, o longplan.Options, change func(line string) string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := longplan.Make(&b, o); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if change != nil {
+		var out strings.Builder
+		for l := range strings.Lines(text) {
+			out.WriteString(change(l))
+		}
+		text = out.String()
+	}
+	name := filepath.Join(t.TempDir(), "plan")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestLongPlan: what a run holds in memory does not grow with the calls, whatever the header says of
+// their number, and whether or not it says what has to be known beforehand.
+func TestLongPlan(t *testing.T) {
+	const calls = 16000
+	for _, o := range []longplan.Options{{Calls: calls, Files: 20}, {Calls: calls / 4, Files: 20, Bare: true, Claimed: 1 << 40}, {Calls: calls / 4, Files: 20, Claimed: 3, InFlight: 100}} {
+		w := open(t, made(t, o, nil))
+		opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
+		opt.Timing, opt.Window, opt.Tick, opt.VerifyFiles = run.Fast, 256, -1, true
+		over, early, late := 0, uint64(0), uint64(0)
+		heap := func() uint64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		opt.Observe = func(*report.Outcome) {
+			switch over++; over {
+			case o.Calls / 4:
+				early = heap()
+			case o.Calls - 2000:
+				late = heap()
+			}
+		}
+		r, err := run.Run(within(t, time.Minute), w, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Planned != o.Calls || r.NotDone != 0 || !r.Explained() || r.Totals["same"] != o.Calls {
+			t.Errorf("%+v: %d planned, %d not done, %v, read back %+v", o, r.Planned, r.NotDone, r.Totals, r.ReadBack)
+			for _, m := range r.Mismatches {
+				t.Logf("%+v", m)
+			}
+		}
+		if grew := int64(late) - int64(early); o.Calls == calls && grew > 4<<20 {
+			t.Errorf("%d bytes more in memory after %d calls", grew, over)
+		}
+	}
+}
+
+// TestWindows: how much of a plan is in memory makes no difference to the verdicts.
+func TestWindows(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs3-meta", "rocev2-nfs42-basic"} {
+		file := planOf(t, sample(t, name), planner.Options{})
+		server := site.ServerOptions{V4: nfs4.Options{NoDelegations: true}}
+		want, _, _ := outcomes(t, loaded(t, file), server, nil, nil)
+		for _, window := range []int{1, 7} {
+			got, _, _ := outcomes(t, open(t, file), server, nil, func(o *run.Options) { o.Window = window })
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: a window of %d makes a difference", name, window)
+			}
+		}
+	}
+}
+
+// TestHostilePlans: what a plan in a file says of itself is a lie until it was checked. The calls
+// before the lie are made and reported.
+func TestHostilePlans(t *testing.T) {
+	replace := func(old, by string) func(string) string {
+		return func(l string) string { return strings.ReplaceAll(l, old, by) }
+	}
+	at := func(op int, f func(string) string) func(string) string {
+		return func(l string) string {
+			if strings.HasPrefix(l, fmt.Sprintf(`{"op":{"id":%d,`, op)) {
+				return f(l)
+			}
+			return l
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(string) string
+		opens  string // error of opening it
+		want   string // error of the run
+	}{
+		{"a version that the header does not have", replace(`"nfs4.1":`, `"nfs4.0":`), "", "4.0 is the highest version"},
+		{"the root", at(5950, func(string) string {
+			return `{"op":{"id":5950,"xid":1,"conn":2,"cred":1,"prog":100003,"vers":4,"proc":1,"what":"","role":"workload","class":"exact","time":1,"latency":1,"service":-1,"compound":{"minor":1,"ops":[{"op":24,"name":"PUTROOTFH"}]}}}` + "\n"
+		}), "", "goes to the root"},
+		{"a connection without ops", replace(`"ops":5250,`, `"ops":0,`), "", "connection 1, which has no ops"},
+		{"an example of a connection without ops", replace(`"ops":750,`, `"ops":0,`), "connection 2, which has none", ""},
+		{"facts about nobody", replace(`"examples":[{"conn":2`, `"examples":[{"client":9,"conn":2`), "client 9 refers to nothing", ""},
+		{"facts about nothing", replace(`"facts":{`, `"facts":{"above":[{"object":1,"parent":99}],`), "refers to nothing", ""},
+		{"cut in the middle", func(l string) string {
+			if strings.HasPrefix(l, `{"end"`) {
+				return ""
+			}
+			return l
+		}, "", "has been cut"},
+		{"a broken line late", at(5990, func(string) string { return "{\n" }), "", "unexpected end of JSON"},
+		{"a gap", at(5991, func(string) string { return "" }), "", "op 5992, expected 5991"},
+		{"a dependency on a later call", at(5992, replace(`"role":`, `"deps":[{"op":5993,"kind":"create"}],"role":`)), "", "does not come before it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, err := workload.Open(made(t, longplan.Options{Calls: 6000, Files: 5}, c.change), 0)
+			if c.opens != "" {
+				if err == nil || !strings.Contains(err.Error(), c.opens) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			opt, _ := rig(t, site.Options{Name: "tcp"}, "3")
+			opt.Timing, opt.Window, opt.Tick = run.Fast, 64, -1
+			r, err := run.Run(within(t, time.Minute), w, opt)
+			if err == nil || !strings.Contains(err.Error(), c.want) || r == nil || r.Stopped == "" || r.Explained() {
+				t.Errorf("%v, %+v", err, r)
+			}
+			if late := !strings.Contains(c.want, "header") && !strings.Contains(c.want, "no ops") && !strings.Contains(c.want, "version"); late && r != nil && r.Totals["same"] < 100 {
+				t.Errorf("%v of the calls before it", r.Totals)
+			}
+			var out strings.Builder
+			if err := run.Preview(&out, w, opt, "server", true); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("preview: %v", err)
+			}
+		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
@@ -22,6 +21,12 @@ type facts struct {
 	works    bool             // some op is what the applications wanted, or mounts
 	left     reasons          // transactions that are not in the plan
 }
+
+// What the calls of NFSv4 have in common (RFC 8881, section 16).
+const (
+	nfsProgram = 100003
+	compound   = 1
+)
 
 func newFacts() *facts {
 	return &facts{version: "3", above: map[int]int{}, used: map[int]bool{}, examples: map[int]*plan.Op{}}
@@ -103,7 +108,7 @@ func (w *Workload) headed() *facts {
 	}
 	for _, e := range h.Facts.Examples {
 		f.examples[e.Client] = &plan.Op{Connection: e.Connection, Credential: e.Credential,
-			Program: nfs3.NFS_PROGRAM, Version: 4, Procedure: 1, Compound: &plan.Compound{}}
+			Program: nfsProgram, Version: 4, Procedure: compound, Compound: &plan.Compound{}}
 	}
 	f.works = h.Summary.Roles[plan.Workload]+h.Summary.Roles[plan.Mounting] > 0
 	for _, r := range h.Summary.Reasons {
