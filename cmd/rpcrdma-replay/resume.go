@@ -17,6 +17,7 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
+	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/run"
 )
 
@@ -33,15 +34,11 @@ type resumption struct {
 	files *outfile.Files
 	s     *cli.Streams
 	from  *run.Snapshot // nil: the run begins anew
-	kept  bool          // it was written
 }
 
 // openResume reads the file of an interrupted run, if it is there.
 func openResume(s *cli.Streams, files *outfile.Files, name string) (*resumption, error) {
 	r := &resumption{name: name, files: files, s: s}
-	if name == "" {
-		return r, nil
-	}
 	b, err := readResume(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -80,12 +77,23 @@ func readResume(name string) ([]byte, error) {
 	return b, err
 }
 
-// options has a run begin where the interrupted one has ended, and leave a file if it ends early, too.
-func (r *resumption) options(o *run.Options) {
-	if r.name == "" {
-		return
+// resumption is the flag --resume. It has a run begin where the interrupted one has ended, and leave a
+// file if it ends early, too.
+func (o *runFlags) resumption(s *cli.Streams, files *outfile.Files, opt *run.Options, builtin bool) (*resumption, error) {
+	switch {
+	case o.resume == "":
+		return &resumption{}, nil
+	case builtin:
+		return nil, cli.Usagef("--resume needs a server that stays: the built-in one ends with this program; start one with the command serve")
+	case o.prepareOnly:
+		return nil, cli.Usagef("--prepare-only sends nothing that could be interrupted: leave out --resume")
 	}
-	o.Resume, o.Keep = r.from, r.write
+	r, err := openResume(s, files, o.resume)
+	if err != nil {
+		return nil, err
+	}
+	opt.Resume, opt.Keep = r.from, r.write
+	return r, nil
 }
 
 // preview says where the run would begin.
@@ -122,17 +130,28 @@ func (r *resumption) write(s *run.Snapshot) error {
 	if err := f.Commit(); err != nil {
 		return err
 	}
-	r.kept = true
 	fmt.Fprintf(r.s.Err, "rpcrdma-replay: the same command goes on where this run ended, as long as the server has not forgotten its clients\n")
 	return nil
 }
 
-// over removes the file of a run that is at its end.
-func (r *resumption) over() error {
-	if r.from == nil || r.kept {
-		return nil
+// observe removes the file as soon as a call is over: from then on it is not true any more, and a run
+// that is killed leaves none.
+func (r *resumption) observe(next func(*report.Outcome)) func(*report.Outcome) {
+	if r.from == nil {
+		return next
 	}
-	return os.Remove(r.name)
+	first := true
+	return func(o *report.Outcome) {
+		if first {
+			first = false
+			if err := os.Remove(r.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintf(r.s.Err, "rpcrdma-replay: note: %v; do not use this file again\n", err)
+			}
+		}
+		if next != nil {
+			next(o)
+		}
+	}
 }
 
 func sign(key, text []byte) []byte {

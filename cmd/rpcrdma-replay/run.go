@@ -243,8 +243,6 @@ func (o *runFlags) options() (opt run.Options, err error) {
 		return opt, cli.Usagef("--clock-tick is not negative")
 	case o.prepareOnly && o.noPrepare:
 		return opt, cli.Usagef("--prepare-only and --no-prepare exclude each other")
-	case o.prepareOnly && o.resume != "":
-		return opt, cli.Usagef("--prepare-only sends nothing that could be interrupted: leave out --resume")
 	case o.prepareOnly && !o.write:
 		return opt, cli.Usagef("--prepare-only makes files: it needs --write")
 	case o.connections < 0 || o.slots < 0 || o.maxRate < 0 || o.maxOps < 0 || o.show < 0:
@@ -260,9 +258,6 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 		return cli.Usagef("name a plan or a capture, and a server (or builtin)")
 	}
 	builtin := args[1] == "builtin"
-	if builtin && o.resume != "" {
-		return cli.Usagef("--resume needs a server that stays: the built-in one ends with this program; start one with the command serve")
-	}
 	opt, err := o.options()
 	if err != nil {
 		return err
@@ -296,11 +291,10 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if builtin && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
-	resume, err := openResume(s, files, o.resume)
+	resume, err := o.resumption(s, files, &opt, builtin)
 	if err != nil {
 		return err
 	}
-	resume.options(&opt)
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
 		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
@@ -324,6 +318,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if t.packets != nil {
 		opt.Observe = witness.Observe
 	}
+	opt.Observe = resume.observe(opt.Observe)
 	if !o.quiet {
 		opt.Progress = func(p run.Progress) { progress(s.Err, p) }
 	}
@@ -335,9 +330,6 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	rep.Setup.Server = t.name
 	rep.Notes = append(rep.Notes, tickets.notes(load, opt.Layout)...)
 	faults.note(rep)
-	if err == nil && rep.Stopped == "" {
-		err = resume.over()
-	}
 	if err != nil {
 		rep.Notes = append(rep.Notes, err.Error())
 	}

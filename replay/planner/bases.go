@@ -65,9 +65,6 @@ func (s *space) bases() {
 	}
 	for _, o := range s.objects {
 		if o.isBase {
-			if s.up == nil {
-				s.up = map[*obj]*obj{}
-			}
 			s.up[o.real()] = o.parent
 			o.parent, o.name = nil, o.base
 		}

@@ -20,7 +20,7 @@ type space struct {
 }
 
 func (s *space) init(b *Builder) {
-	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}, owners: map[string]string{}}
+	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}, up: map[*obj]*obj{}, owners: map[string]string{}}
 }
 
 // dots reports names that are not valid components: they lead to no object of their own, and must

@@ -206,52 +206,14 @@ func (e *engine) shift() time.Duration {
 // snapshot is what another run needs to go on; nil if there is nothing left to do. Calls in flight
 // are lost.
 func (e *engine) snapshot() (*Snapshot, error) {
-	if e.broken != nil || e.feed.err != nil {
-		return nil, nil
+	e.loseRest()
+	unread, err := e.unread()
+	if err != nil || len(unread) == 0 {
+		return nil, err
 	}
-	var lost []*schedule.Entry
-	s := &Snapshot{Format: SnapshotFormat, Tag: e.opt.Tag, Directory: e.opt.Directory}
-	e.sched.Unfinished(func(n *schedule.Entry) {
-		switch n.State() {
-		case schedule.Sent, schedule.Answered, schedule.Judged:
-			lost = append(lost, n)
-		}
-	})
-	for _, n := range lost {
-		if n.State() != schedule.Judged { // which waits for a call of our own only
-			e.step(n, schedule.NoReply)
-			e.judge.Lost(n.World, n.Op)
-			e.outcome(n, nil, verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: "the run was interrupted"}))
-		}
-		e.step(n, schedule.Finish)
-		e.release(n)
-	}
-	if e.exhausted() && e.sched.Len() == 0 {
-		return nil, nil
-	}
-	// A window that is empty, in the middle of a plan, does not know where it is.
-	for e.sched.Len() == 0 {
-		for e.feed.ahead.len() == 0 && !e.feed.eof && e.feed.err == nil {
-			e.take(e.feed.await())
-		}
-		if e.feed.ahead.len() == 0 {
-			return nil, e.feed.err
-		}
-		if err := e.plan(e.feed.ahead.take()); err != nil {
-			return nil, err
-		}
-	}
-	for e.feed.places.first().op.ID < e.sched.First() {
-		e.feed.places.take()
-	}
-	s.First, s.Place = e.sched.First(), e.feed.places.first().place
+	s := &Snapshot{Format: SnapshotFormat, Tag: e.opt.Tag, Directory: e.opt.Directory, First: e.sched.First(), Place: e.feed.places.first().place,
+		Read: e.feed.ops, Sent: e.count.sent, Extra: e.count.extra, Retry: e.count.retried, Done: e.count.done, Bytes: e.count.bytes}
 	s.At, _ = e.sched.Since()
-	var unread []*plan.Op
-	for _, q := range []*queue{&e.feed.places, &e.feed.ahead} {
-		for i := q.head; i < len(q.list); i++ {
-			unread = append(unread, q.list[i].op)
-		}
-	}
 	left := map[Position]bool{}
 	e.sched.Unfinished(func(n *schedule.Entry) { left[Position{n.Op.ID, n.World}] = true })
 	for id := s.First; id < s.First+e.sched.Len(); id++ {
@@ -264,22 +226,7 @@ func (e *engine) snapshot() (*Snapshot, error) {
 	for p := range e.resumed.over { // of ops that have not come into the window again
 		s.Over = append(s.Over, p)
 	}
-	note := func(c *call) {
-		if !c.own && (c.form.Note != verdict.None || c.form.Newest) {
-			s.Notes = append(s.Notes, Changed{Position: Position{c.form.Op.ID, c.world.Number}, Code: int(c.form.Note), Newest: c.form.Newest})
-		}
-	}
-	for i := range e.later {
-		note(e.later[i].call)
-	}
-	for _, list := range e.blocked {
-		for _, c := range list {
-			note(c)
-		}
-	}
-	for _, c := range e.resumed.notes {
-		s.Notes = append(s.Notes, c)
-	}
+	s.Notes = e.changed()
 	for _, w := range e.worlds {
 		s.Worlds = append(s.Worlds, w.Snapshot())
 	}
@@ -287,17 +234,81 @@ func (e *engine) snapshot() (*Snapshot, error) {
 		s.Ours = append(s.Ours, Position{o.id, o.w.Number})
 	}
 	s.Judge, s.Record = e.judge.Snapshot(unread), e.record.Snapshot()
-	s.Read = e.feed.ops
-	s.Sent, s.Extra, s.Retry, s.Bytes, s.Done = e.count.sent, e.count.extra, e.count.retried, e.count.bytes, e.count.done
-	var err error
 	s.Plan, err = identity(e.load)
 	return s, err
+}
+
+// loseRest ends the calls that are in flight although the run has waited for them, and those whose
+// reply was judged.
+func (e *engine) loseRest() {
+	var list []*schedule.Entry
+	e.sched.Unfinished(func(n *schedule.Entry) {
+		if st := n.State(); st == schedule.Sent || st == schedule.Judged {
+			list = append(list, n)
+		}
+	})
+	for _, n := range list {
+		if n.State() == schedule.Sent {
+			e.step(n, schedule.NoReply)
+			e.judge.Lost(n.World, n.Op)
+			e.outcome(n, nil, verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: "the run was interrupted"}))
+		}
+		e.step(n, schedule.Finish)
+		e.release(n)
+	}
+}
+
+// unread are the ops that the judge knows of, from the first that is not over; none at the end of the
+// plan. The window has at least that one then.
+func (e *engine) unread() (list []*plan.Op, err error) {
+	f := &e.feed
+	for e.sched.Len() == 0 { // an empty window does not know where it is
+		for f.ahead.len() == 0 && !f.eof && f.err == nil {
+			e.take(f.await())
+		}
+		if f.ahead.len() == 0 {
+			return nil, f.err
+		}
+		if err := e.plan(f.ahead.take()); err != nil {
+			return nil, err
+		}
+	}
+	for f.places.first().op.ID < e.sched.First() {
+		f.places.take()
+	}
+	for _, q := range []*queue{&f.places, &f.ahead} {
+		for i := q.head; i < len(q.list); i++ {
+			list = append(list, q.list[i].op)
+		}
+	}
+	return list, nil
+}
+
+// changed are the calls that are to be sent otherwise than planned.
+func (e *engine) changed() (list []Changed) {
+	note := func(c *call) {
+		if !c.own && (c.form.Note != verdict.None || c.form.Newest) {
+			list = append(list, Changed{Position: Position{c.form.Op.ID, c.world.Number}, Code: int(c.form.Note), Newest: c.form.Newest})
+		}
+	}
+	for i := range e.later {
+		note(e.later[i].call)
+	}
+	for _, calls := range e.blocked {
+		for _, c := range calls {
+			note(c)
+		}
+	}
+	for _, c := range e.resumed.notes {
+		list = append(list, c)
+	}
+	return list
 }
 
 // keep hands over what another run needs to go on, if this one has ended early. It reports whether
 // it has: the server then keeps the clients' state.
 func (e *engine) keep() bool {
-	if e.opt.Keep == nil || e.stopping == "" {
+	if e.opt.Keep == nil || e.stopping == "" || e.broken != nil || e.feed.err != nil {
 		return false
 	}
 	s, err := e.snapshot()

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -130,5 +131,53 @@ func TestResume(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestResumeInFlight: runs with many calls in flight are interrupted at any moment. Each call has one
+// outcome, and none is lost or worse for it.
+func TestResumeInFlight(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 17))
+	file := planOf(t, sample(t, "rocev2-nfs41-mixed-load"), planner.Options{Payload: plan.Pattern})
+	for _, timing := range []run.Timing{run.Fast, run.Think, run.AsCaptured, run.FixedRate} {
+		t.Run(timing.String(), func(t *testing.T) {
+			w := open(t, file)
+			o, _ := rig(t, site.Options{Name: "tcp"}, w.Version())
+			o.Timing, o.Speed, o.Rate, o.CallbackWait, o.VerifyFiles, o.Window = timing, 100, 20000, time.Millisecond, true, 128
+			all := map[int]int{}
+			for times := 0; ; times++ {
+				ctx, cancel := context.WithCancel(within(t, time.Minute))
+				left := 1 + rnd.IntN(1+w.Planned()/4)
+				o.Observe = func(x *report.Outcome) {
+					all[x.Op.ID]++
+					if left--; left == 0 {
+						cancel()
+					}
+				}
+				o.Keep = func(s *run.Snapshot) error { o.Resume = s; return nil }
+				r, err := run.Run(ctx, w, o)
+				cancel()
+				if err != nil || times > 100 {
+					t.Fatal(err)
+				}
+				if r.NotDone > 0 {
+					continue
+				}
+				for id, n := range all {
+					if n != 1 {
+						t.Errorf("op %d has %d outcomes", id, n)
+					}
+				}
+				for _, m := range r.Mismatches {
+					if !m.Verdict.Fine() {
+						t.Errorf("op %d %s: %s %q", m.Op, m.What, m.Verdict, m.Reasons)
+					}
+				}
+				if times == 0 || len(all) != w.Planned() || r.NotDone != 0 || len(r.ReadBack.Wrong) > 0 {
+					t.Errorf("interrupted %d times: %d outcomes, %d not done, read back %+v", times, len(all), r.NotDone, r.ReadBack)
+				}
+				return
+			}
+		})
 	}
 }
