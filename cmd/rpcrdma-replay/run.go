@@ -295,6 +295,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if err != nil {
 		return err
 	}
+	opt.Window, opt.WindowText = o.memory.Scale(run.DefaultWindow), o.memory.Scale(run.DefaultWindowText)
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
 		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))

@@ -15,12 +15,11 @@ const (
 	DefaultWindow = 1 << 15
 	// leastWindow is how many there are at least if clones share the window.
 	leastWindow = 1 << 8
-	// windowText is how many bytes of the plan they may take.
-	windowText = 32 << 20
+	// DefaultWindowText is how many bytes of the plan they may take.
+	DefaultWindowText = 32 << 20
 	// lookAhead is how many calls are read beyond those: the judge knows of them, since they may
-	// have been in flight together with the others.
-	lookAhead     = 1 << 12
-	lookAheadText = 8 << 20
+	// have been in flight together with the others. They may take a quarter of the window's bytes.
+	lookAhead = 1 << 12
 	// batchOps and batchText are how much the reader's goroutine hands over at once.
 	batchOps  = 64
 	batchText = 1 << 20
@@ -38,6 +37,7 @@ type feed struct {
 	err     error // why no more can be read
 	ops     int   // that were read
 	skips   int
+	left    workload.Reasons
 	// places are where the ops of the window begin, the first of which is number first.
 	places queue
 }
@@ -175,14 +175,14 @@ func (f *feed) close() {
 func (e *engine) fill() {
 	f := &e.feed
 	for f.err == nil {
-		for !f.eof && f.err == nil && f.ahead.len() <= lookAhead && f.ahead.text < lookAheadText {
+		for !f.eof && f.err == nil && f.ahead.len() <= lookAhead && f.ahead.text < e.opt.WindowText/4 {
 			x, ok := f.next()
 			if !ok {
 				break
 			}
 			e.take(x)
 		}
-		enough := f.eof || f.ahead.len() > lookAhead || f.ahead.text >= lookAheadText
+		enough := f.eof || f.ahead.len() > lookAhead || f.ahead.text >= e.opt.WindowText/4
 		if !enough || f.ahead.len() == 0 || !e.roomy() {
 			break
 		}
@@ -210,6 +210,7 @@ func (e *engine) take(x item) {
 		e.stop("the plan cannot be read any further")
 	case x.skip != nil:
 		f.skips++
+		f.left.Skip(x.skip)
 		if e.load.Streams() {
 			e.judge.ReadSkip(x.skip)
 		}
@@ -227,13 +228,13 @@ func (e *engine) take(x item) {
 // roomy reports whether the window has room for another op.
 func (e *engine) roomy() bool {
 	n := e.sched.Len()
-	return n == 0 || n < max(e.opt.Window/len(e.worlds), min(leastWindow, e.opt.Window)) && e.sched.Text() < windowText
+	return n == 0 || n < max(e.opt.Window/len(e.worlds), min(leastWindow, e.opt.Window)) && e.sched.Text() < e.opt.WindowText
 }
 
 // fillable reports whether there is something to fill the window with.
 func (e *engine) fillable() bool {
 	f := &e.feed
-	return f.err == nil && (f.eof && f.ahead.len() > 0 || f.ahead.len() > lookAhead || f.ahead.text >= lookAheadText ||
+	return f.err == nil && (f.eof && f.ahead.len() > 0 || f.ahead.len() > lookAhead || f.ahead.text >= e.opt.WindowText/4 ||
 		f.batches == nil || len(f.batch) > 0 || len(f.batches) > 0)
 }
 

@@ -89,8 +89,9 @@ type Options struct {
 	VerifyFiles bool
 
 	// Window is how many calls may be between the first that is not over and the last that is sent
-	// (DefaultWindow); clones share it. No more of a plan in a file is in memory.
-	Window int
+	// (DefaultWindow); clones share it. WindowText is how many bytes of the plan they may have
+	// (DefaultWindowText). No more of a plan in a file is in memory, except for what is read ahead.
+	Window, WindowText int
 
 	// Resume goes on where another run has ended. Keep is called with what another run needs for
 	// that, if this one ends early: its clients then keep their state on the server, and nothing is read
@@ -151,6 +152,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Window <= 0 {
 		o.Window = DefaultWindow
+	}
+	if o.WindowText <= 0 {
+		o.WindowText = DefaultWindowText
 	}
 	if o.Resume != nil {
 		o.Tag = o.Resume.Tag // it distinguishes the clients, which are the same

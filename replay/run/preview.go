@@ -42,15 +42,20 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 		return err
 	}
 	defer ops.Close()
+	var left workload.Reasons
 	for {
 		o, skip, err := ops.Next()
 		switch {
 		case errors.Is(err, io.EOF):
+			if w.Streams() {
+				v.Impossible = left.List()
+			}
 			return v.Text(out)
 		case err != nil:
 			return err
 		case skip != nil:
 			v.Skipped++
+			left.Skip(skip)
 			continue
 		}
 		rehearse.count(v, o)

@@ -156,6 +156,12 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	r := &report.Report{Sources: e.load.Tables.Header.Sources, Start: began, Took: took, Stopped: e.stopping,
 		Planned: e.planned(), Sent: e.count.sent, Retried: e.count.retried, Extra: e.count.extra, NotDone: max(0, e.planned()-e.count.done),
 		Bytes: e.count.bytes, Impossible: e.load.Impossible()}
+	if e.load.Streams() && e.feed.eof && e.opt.Resume == nil {
+		r.Impossible = e.feed.left.List() // and not as the header says
+	}
+	if together, cut := e.judge.Short(); together+cut > 0 {
+		e.record.Note("there was no room for %d calls that were under way together with others, and %d traces of incomplete ones: what they explain counts as different", together, cut)
+	}
 	for i := range e.load.Tables.Servers {
 		for _, x := range e.load.Tables.Servers[i].Same {
 			e.record.Note("in the capture %s", x)

@@ -19,7 +19,7 @@ type facts struct {
 	examples map[int]*plan.Op // by client; 0: any of NFSv4
 	used     map[int]bool     // connections with calls
 	works    bool             // some op is what the applications wanted, or mounts
-	left     reasons          // transactions that are not in the plan
+	left     Reasons          // transactions that are not in the plan
 }
 
 // What the calls of NFSv4 have in common (RFC 8881, section 16).
@@ -135,7 +135,7 @@ func (w *Workload) scan() (*facts, error) {
 		case err != nil:
 			return nil, err
 		case skip != nil:
-			f.left.skip(skip)
+			f.left.Skip(skip)
 		default:
 			f.add(w, o)
 		}
@@ -185,22 +185,21 @@ func Confirms(o *plan.Op, f func(state int)) {
 	}
 }
 
-// reasons count transactions that cannot be replayed, the first maxImpossible reasons
+// Reasons count transactions that cannot be replayed, the first maxImpossible reasons
 // one by one.
-type reasons struct {
-	list  []plan.Reason
-	at    map[string]int
-	skips int
+type Reasons struct {
+	list []plan.Reason
+	at   map[string]int
 }
 
-func (r *reasons) skip(s *plan.Skip) {
-	r.skips++
+// Skip takes in a transaction that is not in the plan.
+func (r *Reasons) Skip(s *plan.Skip) {
 	if s.Class == plan.Impossible {
 		r.add(s.Reason, 1)
 	}
 }
 
-func (r *reasons) add(why string, n int) {
+func (r *Reasons) add(why string, n int) {
 	if r.at == nil {
 		r.at = map[string]int{}
 	}
@@ -216,7 +215,8 @@ func (r *reasons) add(why string, n int) {
 	r.list[i].Count += n
 }
 
-func (r *reasons) sorted() []plan.Reason {
+// List is what was counted, the most frequent reason first.
+func (r *Reasons) List() []plan.Reason {
 	list := slices.Clone(r.list)
 	slices.SortStableFunc(list, func(a, b plan.Reason) int { return b.Count - a.Count })
 	return list

@@ -48,11 +48,11 @@ const maxImpossible = 32
 // reason, the most frequent first.
 func (w *Workload) Impossible() []plan.Reason {
 	if w.Streams() {
-		return w.told.left.sorted()
+		return w.told.left.List()
 	}
-	var r reasons
+	var r Reasons
 	for _, s := range w.Skips {
-		r.skip(s)
+		r.Skip(s)
 	}
-	return r.sorted()
+	return r.List()
 }
