@@ -81,6 +81,9 @@ func outcomes(t *testing.T, w *workload.Workload, server site.ServerOptions, int
 func TestResume(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 16))
 	samples := []string{"rocev2-nfs3-basic", "rocev2-nfs3-meta", "rocev2-nfs42-basic", "iwarp-nfs40-basic", "rocev2-nfs41-midstream", "rocev2-nfs41-mixed-load", "rocev2-nfs3-snaplen256"}
+	if testing.Short() {
+		samples = samples[:4]
+	}
 	for i, name := range samples {
 		for _, streamed := range []bool{true, false} {
 			if streamed != (i%2 == 0) && testing.Short() {
@@ -139,7 +142,11 @@ func TestResume(t *testing.T) {
 func TestResumeInFlight(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 17))
 	file := planOf(t, sample(t, "rocev2-nfs41-mixed-load"), planner.Options{Payload: plan.Pattern})
-	for _, timing := range []run.Timing{run.Fast, run.Think, run.AsCaptured, run.FixedRate} {
+	timings := []run.Timing{run.Fast, run.Think, run.AsCaptured, run.FixedRate}
+	if testing.Short() {
+		timings = timings[:2]
+	}
+	for _, timing := range timings {
 		t.Run(timing.String(), func(t *testing.T) {
 			w := open(t, file)
 			o, _ := rig(t, site.Options{Name: "tcp"}, w.Version())
