@@ -172,6 +172,7 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 		e.record.Note("%d more clients were made anew after restarts of the server", n)
 	}
 	e.record.Fill(r)
+	r.Empty = e.planned() == 0 // which may not have been read yet
 	for _, c := range e.lines.all {
 		p := c.req.Peer()
 		r.Transport = append(r.Transport, report.TransportReport{Transport: p.Transport, Local: p.Local.String(), Remote: p.Remote.String(), Detail: p.Detail, Stats: c.req.Stats()})
