@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -162,8 +163,8 @@ func (f *facts) foreseen(o *plan.Op) error {
 // LOOKUPs of the plan show it.
 func (w *Workload) Parents() map[int]int { return w.facts().above }
 
-// Used are the connections that have calls.
-func (w *Workload) Used() map[int]bool { return w.facts().used }
+// Used are the connections that have calls, in a map of the caller's own.
+func (w *Workload) Used() map[int]bool { return maps.Clone(w.facts().used) }
 
 // Planned is how many ops there are, or, of a plan that is not read yet, how many its header says.
 func (w *Workload) Planned() int {
