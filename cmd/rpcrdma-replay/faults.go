@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
@@ -62,14 +63,13 @@ func parseFaults(list []string) (*faultPlan, error) {
 
 // resolve finds the ops of captured XIDs.
 func (f *faultPlan) resolve(w *workload.Workload) error {
-	return f.client.Resolve(func(xid uint32) int {
-		for _, o := range w.Ops {
-			if o.XID == xid {
-				return o.ID
-			}
-		}
-		return 0
+	var failed error
+	err := f.client.Resolve(func(xid uint32) int {
+		id, err := w.Find(xid)
+		failed = errors.Join(failed, err)
+		return id
 	})
+	return errors.Join(failed, err)
 }
 
 // arm prepares the fabric of the client's side.

@@ -80,6 +80,7 @@ type runFlags struct {
 	separate    bool
 	quiet       bool
 	noReconnect bool
+	resume      string
 }
 
 const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
@@ -118,6 +119,10 @@ Beside that, the server is checked against itself: whether it holds what this ru
 written, and whether change attributes, times and handles can be right. With
 --verify-files, what the run has written and removed is read back at the end.
 
+A plan is read as the replay goes on, so that it may have any length. With --resume, a
+run that ends early (Ctrl-C, --max-ops, a server that does not answer) writes a file with
+which the same command goes on later, while the server remembers its clients.
+
 The exit status is also 1 if a call was worse, different, not sent or lost, or if what
 was read back is not what was written.`
 
@@ -155,7 +160,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	o.login.flags(f)
 	cli.KeytabFlag(f, &o.keytab)
 	o.memory.Flag(f)
-	f.Var(&o.limit, "limit-plan", "text of a plan to hold in memory, which takes up to four times as much (default 64M)")
+	f.Var(&o.limit, "limit-plan", "text of a plan's tables (objects, clients, states), which are held in memory and take up to four times as much (default 64M)")
 	f.StringVar(&o.timing, "timing", "captured", "`when` calls are sent: captured, think, fast or rate")
 	f.Float64Var(&o.speed, "speed", 1, "`times` as fast as captured")
 	f.Float64Var(&o.rate, "rate", 0, "`calls` a second, with --timing rate")
@@ -167,6 +172,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.maxBytes, "max-bytes", "", "stop after so many `bytes` of data (K, M, G)")
 	cli.DurationVar(f, &o.maxTime, "max-duration", 0, "stop after this `time`")
 	f.IntVar(&o.maxOps, "max-ops", 0, "stop after `n` calls")
+	f.StringVar(&o.resume, "resume", "", "go on where the run that wrote this `file` has ended; write it if this one ends early")
 	cli.DurationVar(f, &o.timeout, "timeout", time.Minute, "`time` after which a call without a reply is lost")
 	f.BoolVar(&o.noReconnect, "no-reconnect", false, "do not connect again when a connection is lost: its calls are lost, too")
 
@@ -285,9 +291,14 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if builtin && !o.noPrepare && o.dir == "/" && load.NeedsAbove() {
 		opt.Directory = "/export" // what lies above the captured base has its place then
 	}
+	resume, err := o.resumption(s, files, &opt, builtin)
+	if err != nil {
+		return err
+	}
+	opt.Window, opt.WindowText = o.memory.Scale(run.DefaultWindow), o.memory.Scale(run.DefaultWindowText)
 	if !o.yes {
 		fmt.Fprintf(s.Out, "Nothing was sent: this is what would be done with --yes.\n\n")
-		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout))
+		return errors.Join(run.Preview(s.Out, load, opt, args[1], builtin), tickets.preview(s.Out, load, opt.Layout), resume.preview(s.Out))
 	}
 	out := outputs{files: files}
 	defer out.discard()
@@ -308,6 +319,7 @@ func (o *runFlags) run(ctx context.Context, s *cli.Streams, args []string) error
 	if t.packets != nil {
 		opt.Observe = witness.Observe
 	}
+	opt.Observe = resume.observe(opt.Observe)
 	if !o.quiet {
 		opt.Progress = func(p run.Progress) { progress(s.Err, p) }
 	}
@@ -362,7 +374,7 @@ func (o *runFlags) claim(s *cli.Streams, name string) (*outfile.Files, error) {
 	}
 	cli.ClaimKeytab(files, o.keytab)
 	o.login.claim(files)
-	for _, name := range []string{o.report, o.capture} {
+	for _, name := range []string{o.report, o.capture, o.resume} {
 		if name == "" {
 			continue
 		}
@@ -421,11 +433,11 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// defaultPlan is how many bytes of text a plan may have: the program stays below
-// 256 MiB then.
+// defaultPlan is how many bytes of text the tables of a plan may have: the program stays
+// below 256 MiB then.
 const defaultPlan = 64 << 20
 
-// text is how many bytes of a plan's text are read.
+// text is how many bytes of text the tables of a plan may have.
 func (o *runFlags) text() int64 {
 	if o.limit == 0 {
 		return int64(o.memory.Scale(defaultPlan))
@@ -440,7 +452,7 @@ func (o *runFlags) text() int64 {
 func (o *runFlags) limited(w *workload.Workload, err error) (*workload.Workload, error) {
 	var long *plan.TooLongError
 	if errors.As(err, &long) {
-		return nil, fmt.Errorf("%w, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
+		return nil, fmt.Errorf("%w before its first call, and all of it is held in memory, which takes up to four times as much: allow more with --limit-plan, for example --limit-plan %dM", err, long.Limit>>19)
 	}
 	return w, err
 }
@@ -452,7 +464,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 		fmt.Fprintf(s.Err, "rpcrdma-replay: note: %s\n", n)
 	}
 	if isPlan(name) {
-		return o.limited(workload.Load(name, o.text()))
+		return o.limited(workload.Open(name, o.text()))
 	}
 	dir, remove, err := outfile.TempDir("rpcrdma-replay")
 	if err != nil {
@@ -470,7 +482,7 @@ func (o *runFlags) load(ctx context.Context, s *cli.Streams, name string) (*work
 	if damaged != nil {
 		fmt.Fprintln(s.Err, "rpcrdma-replay: the capture is damaged: what could be read is replayed")
 	}
-	w, err := o.limited(workload.Load(file, o.text()))
+	w, err := o.limited(workload.Open(file, o.text()))
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}

@@ -37,6 +37,7 @@ var mayList = map[string]string{
 	"analyze/session/recorder.go:compound":      "what makes sessions and layouts",
 	"replay/judge/self.go:self":                 "what results say of other calls",
 	"replay/internal/world/learn.go:learnCtime": "where results have attributes",
+	"replay/internal/world/steps.go:step":       "what opens and locks are reclaimed with",
 	"analyze/extract/extract.go:Add":            "where calls and replies have file data",
 	"analyze/extract/extract.go:operation":      "where calls and replies have file data",
 	"decode/rpc/names.go:Learn":                 "where replies have names and handles",

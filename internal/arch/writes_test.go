@@ -32,6 +32,8 @@ var mayWrite = map[string]string{
 	"cmd/internal/cli/man.go":               "MkdirAll of the directory that the user names for manual pages",
 	"replay/nfsserver/stable":               "what a server keeps for its next start, in a directory of its own; files are synced and renamed",
 	"replay/nfsserver/store/dir":            "the directory that the NFS server exports is what clients change",
+	"cmd/rpcrdma-replay/resume.go":          "the user's key for files of interrupted runs, which is linked into place; the file of one that goes on is removed",
+	"replay/run/resume.go":                  "JSON that is hashed and not written",
 	"cmd/internal/clitest":                  "helpers of tests",
 	"cmd/internal/sandbox/sandbox_linux.go": "MkdirAll of the directories that a sandboxed command writes to; files are package outfile's",
 	"cmd/rpcrdma-dump/connections_list.go":  "a temporary file without a name, for what memory does not hold",

@@ -19,9 +19,11 @@ type cuts struct {
 	// objects are those that may have changed as a whole, and parts those of which bytes may
 	// have changed.
 	objects map[int]moment1
-	parts   map[int]*spans
+	parts   map[int]*parts
 	names   map[place1]moment1 // a name "" stands for any
 	byName  map[place1][]int   // objects
+	// kept is how many names, objects and ranges there are, and more how many were too many.
+	kept, more int
 }
 
 // place1 is a name in a directory.
@@ -45,40 +47,23 @@ func earlier[K comparable](m map[K]moment1, k K, at int64) {
 }
 
 func newCuts(w *workload.Workload) *cuts {
-	c := &cuts{objects: map[int]moment1{}, parts: map[int]*spans{}, names: map[place1]moment1{}}
+	c := &cuts{objects: map[int]moment1{}, parts: map[int]*parts{}, names: map[place1]moment1{}}
 	for _, s := range w.Skips {
-		if !s.Cut() {
-			continue
-		}
-		if !c.some || s.Time < c.first {
-			c.some, c.first = true, s.Time
-		}
-		if s.Reads {
-			continue
-		}
-		anything := len(s.Touches) == 0
-		for i := range s.Touches {
-			switch t := &s.Touches[i]; {
-			case t.Object == 0:
-				anything = true
-			case t.Named:
-				earlier(c.names, place1{t.Object, workload.Text(t.Name, t.NameBytes)}, s.Time)
-			case t.Ranged:
-				p := c.parts[t.Object]
-				if p == nil {
-					p = &spans{}
-					c.parts[t.Object] = p
-				}
-				p.list = append(p.list, span{from: t.Offset, to: rangeEnd(t.Offset, t.Length), at: s.Time})
-			default:
-				earlier(c.objects, t.Object, s.Time)
-			}
-		}
-		if anything && (!c.any.known || s.Time < c.any.at) {
-			c.any = moment1{s.Time, true}
-		}
+		c.add(w, s)
 	}
-	if c.some {
+	return c
+}
+
+// maxCuts is how many names, objects and ranges that cut calls may have changed are kept. The
+// others explain nothing.
+const maxCuts = 1 << 20
+
+// add takes in a transaction that is not replayed.
+func (c *cuts) add(w *workload.Workload, s *plan.Skip) {
+	if !s.Cut() {
+		return
+	}
+	if !c.some {
 		c.byName = map[place1][]int{}
 		for i := range w.Tables.Objects {
 			o := &w.Tables.Objects[i]
@@ -87,10 +72,38 @@ func newCuts(w *workload.Workload) *cuts {
 			}
 		}
 	}
-	for _, p := range c.parts {
-		p.index()
+	if !c.some || s.Time < c.first {
+		c.some, c.first = true, s.Time
 	}
-	return c
+	if s.Reads {
+		return
+	}
+	anything := len(s.Touches) == 0
+	for i := range s.Touches {
+		if c.kept >= maxCuts && s.Touches[i].Object != 0 {
+			c.more++
+			continue
+		}
+		c.kept++
+		switch t := &s.Touches[i]; {
+		case t.Object == 0:
+			anything = true
+		case t.Named:
+			earlier(c.names, place1{t.Object, workload.Text(t.Name, t.NameBytes)}, s.Time)
+		case t.Ranged:
+			p := c.parts[t.Object]
+			if p == nil {
+				p = &parts{}
+				c.parts[t.Object] = p
+			}
+			p.add(span{from: t.Offset, to: rangeEnd(t.Offset, t.Length), at: s.Time})
+		default:
+			earlier(c.objects, t.Object, s.Time)
+		}
+	}
+	if anything && (!c.any.known || s.Time < c.any.at) {
+		c.any = moment1{s.Time, true}
+	}
 }
 
 // namesOf are the names of an object.

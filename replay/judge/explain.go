@@ -150,24 +150,24 @@ func unhappened(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool)
 	if o == nil {
 		return verdict.Reason{}, false
 	}
-	return verdict.Reason{Code: verdict.Unhappened, Call: callOf(o)}, true
+	return verdict.Reason{Code: verdict.Unhappened, Call: *o}, true
 }
 
-// unhappened is the failed op because of which the object of a reply differs from the capture;
+// unhappened is the failed call because of which the object of a reply differs from the capture;
 // nil if there is none.
-func (j *Judge) unhappened(r *Reply) *plan.Op {
+func (j *Judge) unhappened(r *Reply) *verdict.Call {
 	h := j.history(r.World)
 	if len(h.unhappened) == 0 {
 		return nil
 	}
 	for _, id := range j.load.Objects(r.Op) {
-		if o := h.unhappened[id]; o != nil && o != r.Op {
+		if o := h.unhappened[id]; o != nil && o.ID != r.Op.ID {
 			return o
 		}
 	}
 	// A listing shows an object by its name: each entry that differs has to be one of
 	// these.
-	var found *plan.Op
+	var found *verdict.Call
 	for i := range j.cmp.different {
 		at := &j.cmp.different[i].At
 		if !at.Listed {

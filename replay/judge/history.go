@@ -5,6 +5,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/ledger"
 	"github.com/rpcrdma/toolkit/replay/plan"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -12,9 +13,9 @@ import (
 type history struct {
 	// unhappened are the objects, by ID, that lack a change that an op made in the capture; 0
 	// stands for an unknown object.
-	unhappened map[int]*plan.Op
+	unhappened map[int]*verdict.Call
 	// named is the first of these ops by the name of the object.
-	named map[string]*plan.Op
+	named map[string]*verdict.Call
 	// listings are the unfinished ones, by their first op: names that one side has returned and
 	// the other has not yet. continues has the first op for each op that continues a listing.
 	listings  map[int]map[string]int
@@ -38,7 +39,7 @@ func (j *Judge) history(world int) *history {
 	h := j.worlds[world]
 	if h == nil {
 		h = &history{
-			unhappened: map[int]*plan.Op{}, named: map[string]*plan.Op{}, listings: map[int]map[string]int{}, continues: map[int]int{},
+			unhappened: map[int]*verdict.Call{}, named: map[string]*verdict.Call{}, listings: map[int]map[string]int{}, continues: map[int]int{},
 			ledger: ledger.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
 		}
 		j.worlds[world] = h
@@ -64,21 +65,22 @@ func (h *history) miss(load *workload.Workload, o *plan.Op) {
 	if !o.Modifies {
 		return
 	}
+	c := callOf(o)
 	if o.Compound == nil {
-		h.lacks(load, workload.ObjectAt(o, 0), o)
+		h.lacks(load, workload.ObjectAt(o, 0), &c)
 		return
 	}
 	for i := range o.Compound.Ops {
 		// A failed OPEN has opened nothing, which shows in the calls on that file.
 		op := o.Compound.Ops[i].Op
 		if e := ops.Operation(op); e != nil && e.Class == ops.Changes && nfs4.NfsOpnum4(op) != nfs4.OP_OPEN {
-			h.lacks(load, workload.ObjectAt(o, i), o)
+			h.lacks(load, workload.ObjectAt(o, i), &c)
 		}
 	}
 }
 
 // lacks notes that an object lacks the change that an op made in the capture.
-func (h *history) lacks(load *workload.Workload, id int, o *plan.Op) {
+func (h *history) lacks(load *workload.Workload, id int, o *verdict.Call) {
 	h.unhappened[id] = o
 	if id <= 0 || id > len(load.Tables.Objects) {
 		return

@@ -45,6 +45,21 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	return v
 }
 
+// Read tells the judge of an op of a workload whose ops are in a file, and of how many bytes it
+// takes there. Ops have to be told in the order of the plan, and before the replies to those that
+// were in flight together with them are judged.
+func (j *Judge) Read(o *plan.Op, text int) { j.moments.add(o, text) }
+
+// ReadSkip is Read for what is not replayed.
+func (j *Judge) ReadSkip(s *plan.Skip) { j.cuts.add(j.load, s) }
+
+// Forget says that all ops that are still to be judged began at a captured time or later.
+func (j *Judge) Forget(before int64) { j.moments.forget(before) }
+
+// Short is how many calls were too many to be kept for explaining others: those in flight together
+// with very many others, and those that the capture has only in part.
+func (j *Judge) Short() (together, cut int) { return j.moments.dropped, j.cuts.more }
+
 // executed records what a call has changed on this server.
 func (j *Judge) executed(r *Reply) {
 	if r.RPC == "" && j.follow {

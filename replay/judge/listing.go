@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,6 +44,7 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	if open == nil {
 		open = map[string]int{}
 		h.listings[first] = open
+		forgetOld(h.listings, maxListings)
 	}
 	tally(open, c.missing, 1)
 	tally(open, c.extra, -1)
@@ -79,9 +81,27 @@ func (h *history) firstOf(o *plan.Op) int {
 				first = h.continues[a.Op]
 			}
 			h.continues[o.ID] = first
+			forgetOld(h.continues, maxContinued)
 		}
 	}
 	return first
+}
+
+// Limits of listings. Clients may give up any number of them halfway.
+const (
+	maxContinued = 1 << 16
+	maxListings  = 1 << 10
+)
+
+// forgetOld removes the older half of what is known by op, if that has become too much.
+func forgetOld[T any](m map[int]T, most int) {
+	if len(m) <= most {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(m))
+	for _, id := range ids[:len(ids)/2] {
+		delete(m, id)
+	}
 }
 
 // listEnds tells whether a listing of names (of a directory, or of extended attributes)

@@ -2,6 +2,8 @@ package judge
 
 import (
 	"cmp"
+	"container/heap"
+	"math"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -12,34 +14,118 @@ import (
 // moments finds the replies that depend on the order in which a server executed concurrent calls:
 // for example the size of a file during a WRITE that extends it. Such a difference is not the
 // server's fault.
+//
+// It holds the calls that were in flight in the capture together with one that has not been judged
+// yet. Of the others it has only the number.
 type moments struct {
 	load    *workload.Workload
 	relaxed bool
-	changes map[int][]*plan.Op // by object
+	changes map[int]*changes // by object
+	held    held             // all calls in changes that have a reply
+	silent  []*plan.Op       // those without one, which are in flight for ever
+	text    int              // bytes of the plan, of held
+	dropped int              // calls for which there was no room
+}
+
+// changes are the calls that change an object.
+type changes struct {
+	list  []*plan.Op // that may have been in flight together with others, by time
+	n     int        // how many there were so far
+	first int        // the first of all
 }
 
 func newMoments(w *workload.Workload, relaxed bool) *moments {
-	m := &moments{load: w, relaxed: relaxed, changes: map[int][]*plan.Op{}}
+	m := &moments{load: w, relaxed: relaxed, changes: map[int]*changes{}}
 	for _, o := range w.Ops {
-		if !o.Modifies {
-			continue
-		}
-		for _, id := range w.Objects(o) {
-			m.changes[id] = append(m.changes[id], o)
-		}
-	}
-	for _, list := range m.changes {
-		slices.SortStableFunc(list, func(a, b *plan.Op) int { return cmp.Compare(a.Time, b.Time) })
+		m.add(o, 0)
 	}
 	return m
+}
+
+// Limits of moments.
+const (
+	// maxTogether is how many earlier calls are examined for each one, so that the time for a file
+	// with very many changes does not grow with their square.
+	maxTogether = 1024
+	// maxHeld is how many calls are held, and maxHeldText how many bytes of the plan they take. A
+	// plan may say of any number of calls that they were in flight together.
+	maxHeld     = 1 << 17
+	maxHeldText = 64 << 20
+	// maxSilent is how many calls without a reply are held.
+	maxSilent = 1 << 12
+)
+
+// add takes in a call, whose line in the plan has so many bytes.
+func (m *moments) add(o *plan.Op, text int) {
+	if !o.Modifies {
+		return
+	}
+	some := false
+	for _, id := range m.load.Objects(o) {
+		some = true
+		c := m.changes[id]
+		if c == nil {
+			c = &changes{first: o.ID}
+			m.changes[id] = c
+		}
+		c.n++
+		i := len(c.list)
+		for i > 0 && c.list[i-1].Time > o.Time && len(c.list)-i < maxTogether {
+			i--
+		}
+		c.list = slices.Insert(c.list, i, o)
+	}
+	switch {
+	case !some:
+	case o.Latency < 0:
+		if m.silent = append(m.silent, o); len(m.silent) > maxSilent && m.load.Streams() {
+			m.remove(m.silent[0])
+			m.silent = slices.Delete(m.silent, 0, 1)
+			m.dropped++
+		}
+	case m.load.Streams():
+		last := int64(math.MaxInt64)
+		if o.Time <= math.MaxInt64-o.Latency {
+			last = o.Time + o.Latency
+		}
+		heap.Push(&m.held, held1{o, last, text})
+		for m.text += text; len(m.held) > maxHeld || m.text > maxHeldText && len(m.held) > 1; m.dropped++ {
+			m.drop()
+		}
+	}
+}
+
+// forget gives up the calls that had ended before a time: all that will be judged began later.
+func (m *moments) forget(before int64) {
+	for len(m.held) > 0 && m.held[0].end < before {
+		m.drop()
+	}
+}
+
+func (m *moments) drop() {
+	x := heap.Pop(&m.held).(held1)
+	m.text -= x.text
+	m.remove(x.op)
+}
+
+func (m *moments) remove(o *plan.Op) {
+	for _, id := range m.load.Objects(o) {
+		c := m.changes[id]
+		if i := slices.Index(c.list, o); i >= 0 {
+			c.list = slices.Delete(c.list, i, i+1)
+		}
+		if len(c.list) == 0 {
+			c.list = nil
+		}
+	}
 }
 
 // reason is the reason why what a reply says about an object depends on the order of concurrent
 // calls; its Code is None if it does not. again says that the call was sent again, and so later.
 func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 	for _, id := range m.load.Objects(o) {
-		list := m.changes[id]
-		if len(list) == 0 || len(list) == 1 && list[0] == o {
+		c := m.changes[id]
+		if c == nil || c.n == 1 && c.first == o.ID {
 			continue
 		}
 		switch {
@@ -62,9 +148,12 @@ func (m *moments) reason(o *plan.Op, again bool) (why verdict.Reason) {
 // together calls f for calls that change an object and were in flight together with an op, until
 // f returns false.
 func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
-	list := m.changes[object]
+	all := m.changes[object]
+	if all == nil {
+		return
+	}
 	// Those that began before its end, the latest first: concurrent calls are close together.
-	n := len(list)
+	list, n := all.list, len(all.list)
 	if o.Latency >= 0 {
 		n, _ = slices.BinarySearchFunc(list, o.Time+o.Latency+1, func(c *plan.Op, t int64) int { return cmp.Compare(c.Time, t) })
 	}
@@ -75,6 +164,27 @@ func (m *moments) together(o *plan.Op, object int, f func(*plan.Op) bool) {
 	}
 }
 
-// maxTogether is how many earlier calls are examined for each one, so that the time for a file
-// with very many changes does not grow with their square.
-const maxTogether = 1024
+// held are calls, that with the earliest end first.
+type held []held1
+
+type held1 struct {
+	op   *plan.Op
+	end  int64 // captured
+	text int
+}
+
+func (l held) Len() int           { return len(l) }
+func (l held) Less(i, j int) bool { return l[i].end < l[j].end }
+func (l held) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+
+// Push implements heap.Interface.
+func (l *held) Push(x any) { *l = append(*l, x.(held1)) }
+
+// Pop implements heap.Interface.
+func (l *held) Pop() any {
+	last := len(*l) - 1
+	x := (*l)[last]
+	(*l)[last] = held1{}
+	*l = (*l)[:last]
+	return x
+}

@@ -61,3 +61,53 @@ func (s *spans) overlap(from, to uint64, now int64) bool {
 	}
 	return look(1, 0, s.size)
 }
+
+// parts are spans that are added one by one: the latest ones in a list, the others in trees, each
+// more than twice as large as the next.
+type parts struct {
+	latest []span
+	trees  []*spans
+}
+
+const maxLatest = 32
+
+func (p *parts) add(x span) {
+	if p.latest = append(p.latest, x); len(p.latest) < maxLatest {
+		return
+	}
+	t := &spans{list: p.latest}
+	p.latest = nil
+	for n := len(p.trees); n > 0 && len(p.trees[n-1].list) <= 2*len(t.list); n = len(p.trees) {
+		t.list = append(t.list, p.trees[n-1].list...)
+		p.trees = p.trees[:n-1]
+	}
+	t.index()
+	p.trees = append(p.trees, t)
+}
+
+// overlap is that of spans.
+func (p *parts) overlap(from, to uint64, now int64) bool {
+	if p == nil || from >= to {
+		return false
+	}
+	for _, x := range p.latest {
+		if x.from < to && from < x.to && x.at <= now {
+			return true
+		}
+	}
+	for _, t := range p.trees {
+		if t.overlap(from, to, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// all are the spans, in any order.
+func (p *parts) all() []span {
+	list := p.latest[:len(p.latest):len(p.latest)]
+	for _, t := range p.trees {
+		list = append(list, t.list...)
+	}
+	return list
+}

@@ -16,14 +16,15 @@ import (
 func TestSpans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		s := &spans{}
-		for range rng.IntN(40) {
-			from := rng.Uint64N(100)
+		s, p := &spans{}, &parts{}
+		for range rng.IntN(400) {
+			from := rng.Uint64N(10000)
 			s.list = append(s.list, span{from, from + rng.Uint64N(20), rng.Int64N(50)})
+			p.add(s.list[len(s.list)-1])
 		}
 		s.index()
 		for range 50 {
-			from := rng.Uint64N(110)
+			from := rng.Uint64N(10010)
 			to, now := from+rng.Uint64N(10), rng.Int64N(60)
 			want := false
 			for _, x := range s.list {
@@ -32,10 +33,14 @@ func TestSpans(t *testing.T) {
 			if got := s.overlap(from, to, now); got != want {
 				t.Fatalf("[%d, %d) at %d in %+v: %v", from, to, now, s.list, got)
 			}
+			if got := p.overlap(from, to, now); got != want {
+				t.Fatalf("[%d, %d) at %d in parts of %+v: %v", from, to, now, s.list, got)
+			}
 		}
 	}
 	var none *spans
-	if none.overlap(0, 10, 0) {
+	var no *parts
+	if none.overlap(0, 10, 0) || no.overlap(0, 10, 0) {
 		t.Error("something in nothing")
 	}
 }
@@ -93,7 +98,7 @@ func TestWrittenUnexplained(t *testing.T) {
 		Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 2}}, Expect: &plan.Expect{}}
 	for code := range verdict.Codes() {
 		j := New(w, Options{})
-		j.history(0).unhappened[2] = &plan.Op{ID: 7}
+		j.history(0).unhappened[2] = &verdict.Call{ID: 7}
 		v := verdict.Of(verdict.Different, verdict.Reason{Code: code})
 		j.explain(&v, &Reply{Op: o}, true)
 		if code.Written() && v.Verdict != verdict.Different {

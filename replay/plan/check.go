@@ -59,7 +59,35 @@ func (t *Tables) check() error {
 			}
 		}
 	}
+	if err := t.Header.Facts.check(t); err != nil {
+		return err
+	}
 	return t.circle()
+}
+
+// check makes sure that the facts lead to something.
+func (f *Facts) check(t *Tables) error {
+	if f == nil {
+		return nil
+	}
+	for _, a := range f.Above {
+		if !in(t.Objects, a.Object) || !in(t.Objects, a.Parent) {
+			return fmt.Errorf("facts: object %d above %d %w", a.Parent, a.Object, ErrReference)
+		}
+	}
+	for _, e := range f.Examples {
+		switch {
+		case !may(t.Clients, e.Client):
+			return fmt.Errorf("facts: %w", bad("client", e.Client))
+		case !in(t.Connections, e.Connection):
+			return fmt.Errorf("facts: %w", bad("connection", e.Connection))
+		case t.Connections[e.Connection-1].Ops <= 0:
+			return fmt.Errorf("facts: a call of client %d over connection %d, which has none", e.Client, e.Connection)
+		case !in(t.Credentials, e.Credential):
+			return fmt.Errorf("facts: %w", bad("credential", e.Credential))
+		}
+	}
+	return nil
 }
 
 // circle refuses directories that contain themselves.

@@ -27,14 +27,17 @@ const (
 type Reader struct {
 	Tables Tables
 
+	refer   *Tables // that ops are checked against, if not Tables
 	s       *bufio.Reader
 	buf     []byte
 	limit   int64 // bytes of text that are read; 0 is all
 	read    int64
-	number  int // of the line
+	number  int   // of the line
+	start   int64 // where it begins, without compression
 	pending *line
 	ops     int
 	skips   int
+	wasOp   bool // Next has returned an op
 	ended   bool
 	close   []func() error
 }
@@ -259,15 +262,17 @@ func (r *Reader) Next() (*Op, *Skip, error) {
 	switch {
 	case l.Op != nil:
 		r.ops++
+		r.wasOp = true
 		if l.Op.ID != r.ops {
 			return nil, nil, r.failf("op %d, expected %d", l.Op.ID, r.ops)
 		}
-		if err := l.Op.check(&r.Tables); err != nil {
+		if err := l.Op.check(r.referred()); err != nil {
 			return nil, nil, r.fail(err)
 		}
 		return l.Op, nil, nil
 	case l.Skip != nil:
 		r.skips++
+		r.wasOp = false
 		return nil, l.Skip, nil
 	case l.End != nil:
 		if l.End.Ops != r.ops || l.End.Skips != r.skips {
@@ -303,6 +308,7 @@ func (r *Reader) next() (*line, error) {
 			return nil, err
 		}
 		r.number++
+		r.start = r.read
 		if r.read += int64(len(r.buf)); r.limit > 0 && r.read > r.limit {
 			return nil, &TooLongError{r.limit}
 		}
@@ -326,6 +332,57 @@ func (r *Reader) next() (*line, error) {
 func (r *Reader) failf(format string, args ...any) error { return r.fail(fmt.Errorf(format, args...)) }
 
 func (r *Reader) fail(err error) error { return &Error{r.number, err} }
+
+// Refer has ops checked against other tables than the reader's own.
+func (r *Reader) Refer(t *Tables) { r.refer = t }
+
+func (r *Reader) referred() *Tables {
+	if r.refer != nil {
+		return r.refer
+	}
+	return &r.Tables
+}
+
+// Size is how many bytes of text the line has that Next has returned.
+func (r *Reader) Size() int { return len(r.buf) }
+
+// Place is a place between two lines of a plan.
+type Place struct {
+	Offset int64 `json:"offset"` // bytes of text before it, without compression
+	Line   int   `json:"line"`   // lines before it
+	Ops    int   `json:"ops"`    // of these
+	Skips  int   `json:"skips"`
+}
+
+// Place is before the line that Next has returned.
+func (r *Reader) Place() Place {
+	p := Place{r.start, r.number - 1, r.ops, r.skips}
+	if r.wasOp {
+		p.Ops--
+	} else {
+		p.Skips--
+	}
+	return p
+}
+
+// Skip goes on at a place that another Reader of the same plan has returned.
+func (r *Reader) Skip(p Place) error {
+	if p.Offset < r.start || p.Ops < 0 || p.Skips < 0 || p.Line < 0 {
+		return fmt.Errorf("the plan has no calls at offset %d", p.Offset)
+	}
+	if p.Offset == r.start {
+		return nil
+	}
+	for n := p.Offset - r.read; n > 0; {
+		k, err := r.s.Discard(int(min(n, 1<<20)))
+		if n -= int64(k); err != nil && n > 0 {
+			return fmt.Errorf("the plan ends before offset %d: %w", p.Offset, err)
+		}
+	}
+	r.pending, r.read, r.start = nil, p.Offset, p.Offset
+	r.number, r.ops, r.skips = p.Line, p.Ops, p.Skips
+	return nil
+}
 
 // Stream lets a reader that has read the tables go on without a limit: for one who
 // keeps no operation.

@@ -53,6 +53,32 @@ type Header struct {
 	DataBytes int64    `json:"data_bytes,omitempty"`
 	Fabrics   []string `json:"fabrics"`
 	Summary   *Summary `json:"summary"`
+	// Facts are nil in plans of earlier versions, and where they are not known.
+	Facts *Facts `json:"facts,omitempty"`
+}
+
+// Facts are what an executor that reads the ops as it goes has to know of them before the
+// first. Together with the tables and the summary they stand for a reading of all ops.
+type Facts struct {
+	// Root says that an op goes to the root of the server (PUTROOTFH).
+	Root bool `json:"root,omitempty"`
+	// Above are the directories above the bases, with their parents.
+	Above []Ascent `json:"above,omitempty"`
+	// Examples are calls of NFSv4, one for each client that has any, and one for all (client 0).
+	Examples []Example `json:"examples,omitempty"`
+}
+
+// Ascent is a step from a base, or a directory above it, to the directory that it is in.
+type Ascent struct {
+	Object int `json:"object"`
+	Parent int `json:"parent"`
+}
+
+// Example says over which connection, and as which user, a client has made a call.
+type Example struct {
+	Client     int `json:"client,omitempty"`
+	Connection int `json:"conn"`
+	Credential int `json:"cred"`
 }
 
 // DataName is the name of the side file of a plan, "" if there is none.

@@ -65,6 +65,7 @@ func (s *space) bases() {
 	}
 	for _, o := range s.objects {
 		if o.isBase {
+			s.up[o.real()] = o.parent
 			o.parent, o.name = nil, o.base
 		}
 		if o.parent != nil {

@@ -63,6 +63,7 @@ type Builder struct {
 	limits     map[string]bool
 	fabrics    map[string]bool
 	graph      graph
+	facts      facts
 	uses       int // in all histories, or more
 	maxUses    int
 
@@ -297,6 +298,7 @@ func (b *Builder) write(c *call) {
 	if o.Modifies {
 		s.Modifying++
 	}
+	b.facts.add(&b.states, o)
 	b.fail(b.spill.Op(o))
 }
 
@@ -343,6 +345,7 @@ func (b *Builder) tables() {
 	if len(b.t.Credentials) == 0 && b.ops > 0 {
 		b.t.Credentials = []plan.Credential{{ID: 1, Flavor: "none"}}
 	}
+	h.Facts = b.facts.header(&b.space)
 	b.count()
 }
 

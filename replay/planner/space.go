@@ -12,14 +12,15 @@ type space struct {
 	byID     []*obj
 	byHandle map[handleKey]*obj
 	names    map[nameKey]*nameState
-	deaf     bool         // the attributes of the results at hand are cut
-	roots    map[int]*obj // NFSv4, by server
-	cookies  int          // remembered of all directories
+	deaf     bool          // the attributes of the results at hand are cut
+	roots    map[int]*obj  // NFSv4, by server
+	up       map[*obj]*obj // directories that bases are in, on the captured server
+	cookies  int           // remembered of all directories
 	owners   map[string]string
 }
 
 func (s *space) init(b *Builder) {
-	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}, owners: map[string]string{}}
+	*s = space{b: b, byHandle: map[handleKey]*obj{}, names: map[nameKey]*nameState{}, roots: map[int]*obj{}, up: map[*obj]*obj{}, owners: map[string]string{}}
 }
 
 // dots reports names that are not valid components: they lead to no object of their own, and must

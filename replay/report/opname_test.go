@@ -42,7 +42,7 @@ func TestManyKinds(t *testing.T) {
 		r.Add(&Outcome{Op: &plan.Op{Program: program}})
 	}
 	var rep Report
-	r.Fill(&rep, nil, 1)
+	r.Fill(&rep)
 	if len(rep.Ops) != 1 || rep.Ops[0].Count != 100 {
 		t.Errorf("%+v", rep.Ops)
 	}

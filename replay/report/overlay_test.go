@@ -7,7 +7,14 @@ import (
 
 func TestOverlay(t *testing.T) {
 	s := time.Second
-	out := overlay([]span{{0, 20 * s}, {10 * s, 20 * s}}, []span{{0, 40 * s}}, 40*s)
+	of := func(list ...span) *curve {
+		c := &curve{}
+		for _, x := range list {
+			c.add(x)
+		}
+		return c
+	}
+	out := overlay(of(span{0, 20 * s}, span{10 * s, 20 * s}), of(span{0, 40 * s}), 40*s)
 	if len(out) != overlayBins {
 		t.Fatal(len(out))
 	}
@@ -23,7 +30,7 @@ func TestOverlay(t *testing.T) {
 			t.Errorf("bin %d: %+v, want %g", i, b, want)
 		}
 	}
-	if overlay(nil, nil, 0) != nil {
+	if overlay(of(), of(), 0) != nil {
 		t.Error("an overlay of nothing")
 	}
 }

@@ -30,6 +30,7 @@ type Recorder struct {
 	Mismatches int
 	// Start is when the replay began.
 	Start time.Time
+	read  int // ops
 	// Verdicts counts calls.
 	Verdicts [verdict.Count]int
 
@@ -40,7 +41,8 @@ type Recorder struct {
 	more      int
 	slip      samples
 	wait      samples
-	live      []span
+	original  curve // calls in flight in the capture
+	live      curve
 	notes     []string
 	noteCount map[string]int
 }
@@ -89,9 +91,7 @@ func (r *Recorder) Add(o *Outcome) {
 	if o.Op.Latency >= 0 {
 		op.captured.add(time.Duration(o.Op.Latency))
 	}
-	if len(r.live) < maxSpans {
-		r.live = append(r.live, span{o.Sent.Sub(r.Start), o.Replied.Sub(r.Start)})
-	}
+	r.live.add(span{o.Sent.Sub(r.Start), o.Replied.Sub(r.Start)})
 }
 
 // count counts a call and its reasons, and returns the entry of its kind.
@@ -152,11 +152,20 @@ func (r *Recorder) differs(o *Outcome) {
 	r.mismatch = append(r.mismatch, m)
 }
 
-// Fill fills in what the recorder knows: all that is about calls. ops are the
-// plan's; speed is how much faster than captured they were sent.
-func (r *Recorder) Fill(rep *Report, ops []*plan.Op, speed float64) {
+// Read notes when a call of the plan was in flight in the capture. speed is how much faster than
+// captured it is sent.
+func (r *Recorder) Read(o *plan.Op, speed float64) {
+	r.read++
+	if o.Latency >= 0 {
+		from := time.Duration(float64(o.Time) / speed)
+		r.original.add(span{from, from + time.Duration(float64(o.Latency)/speed)})
+	}
+}
+
+// Fill fills in what the recorder knows: all that is about calls.
+func (r *Recorder) Fill(rep *Report) {
 	rep.Schema, rep.Totals, rep.Mismatches, rep.More, rep.Notes = Schema, totals(&r.Verdicts), r.mismatch, r.more, r.notes
-	rep.Slip, rep.CreditWait, rep.Empty = r.slip.spread(), r.wait.spread(), len(ops) == 0
+	rep.Slip, rep.CreditWait, rep.Empty = r.slip.spread(), r.wait.spread(), r.read == 0
 	for _, o := range r.byName {
 		o.Outcomes = totals(&o.Verdicts)
 		o.Captured, o.Live = o.captured.spread(), o.live.spread()
@@ -171,14 +180,7 @@ func (r *Recorder) Fill(rep *Report, ops []*plan.Op, speed float64) {
 	slices.SortFunc(rep.Reasons, func(a, b ReasonReport) int {
 		return cmp.Or(cmp.Compare(b.Verdict, a.Verdict), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
-	var original []span
-	for _, o := range ops {
-		if o.Latency >= 0 && len(original) < maxSpans {
-			from := time.Duration(float64(o.Time) / speed)
-			original = append(original, span{from, from + time.Duration(float64(o.Latency)/speed)})
-		}
-	}
-	rep.Overlay = overlay(original, r.live, rep.Took)
+	rep.Overlay = overlay(&r.original, &r.live, rep.Took)
 }
 
 // totals names the verdicts that occurred.

@@ -18,7 +18,7 @@ func TestCodesBesideReasons(t *testing.T) {
 		r.Add(&Outcome{Op: &plan.Op{ID: 7}, Verdict: verdict.Worse, Reasons: []verdict.Reason{fails, long}})
 	}
 	var rep Report
-	r.Fill(&rep, nil, 1)
+	r.Fill(&rep)
 	if len(rep.Mismatches) != 1 || rep.More != 2 || len(rep.Reasons) != 2 || rep.Reasons[0].Count != 3 {
 		t.Fatalf("%+v", rep)
 	}

@@ -18,7 +18,7 @@ type samples struct {
 }
 
 // maxSamples is how many values are kept.
-const maxSamples = 1 << 18
+const maxSamples = 1 << 16
 
 func (s *samples) add(d time.Duration) {
 	v := int64(d)

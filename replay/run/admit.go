@@ -135,10 +135,10 @@ func (e *engine) admit(n *schedule.Entry) {
 // capped ends the run when a limit is reached.
 func (e *engine) capped() bool {
 	switch {
-	case e.opt.MaxOps > 0 && e.count.sent >= e.opt.MaxOps:
-		e.stop(fmt.Sprintf("%d calls were sent, and no more were allowed", e.count.sent))
-	case e.opt.MaxBytes > 0 && e.count.bytes >= e.opt.MaxBytes:
-		e.stop(fmt.Sprintf("%d bytes were moved, and no more were allowed", e.count.bytes))
+	case e.opt.MaxOps > 0 && e.count.sent-e.before.sent >= e.opt.MaxOps:
+		e.stop(fmt.Sprintf("%d calls were sent, and no more were allowed", e.count.sent-e.before.sent))
+	case e.opt.MaxBytes > 0 && e.count.bytes-e.before.bytes >= e.opt.MaxBytes:
+		e.stop(fmt.Sprintf("%d bytes were moved, and no more were allowed", e.count.bytes-e.before.bytes))
 	}
 	return e.stopping != ""
 }

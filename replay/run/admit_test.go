@@ -75,7 +75,7 @@ func TestOwnCallDropped(t *testing.T) {
 		t.Errorf("%d left, %d under way, %s, %v", e.count.left, l.flying, n.State(), e.broken)
 	}
 	var r report.Report
-	e.record.Fill(&r, load.Ops, 1)
+	e.record.Fill(&r)
 	if len(r.Notes) != 1 {
 		t.Errorf("%q", r.Notes)
 	}

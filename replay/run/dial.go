@@ -11,10 +11,7 @@ import (
 
 // dialAll makes the connections of a world.
 func (e *engine) dialAll(ctx context.Context, w *world.World) error {
-	used := map[int]bool{}
-	for _, o := range e.load.Ops {
-		used[o.Connection] = true
-	}
+	used := e.load.Used()
 	captured := map[int]*line{}
 	e.lines.captured = append(e.lines.captured, captured)
 	var made []*line

@@ -5,7 +5,7 @@
 //
 // It joins what other packages know:
 //
-//	workload    the plan, in memory
+//	workload    the plan: its tables in memory, its calls in memory or in their file
 //	schedule    which call may go when
 //	world       what the plan's symbols stand for on this server
 //	guard       which calls may be sent
@@ -15,6 +15,8 @@
 // One goroutine, the engine, decides what is sent and handles what comes back; the transports
 // have their own goroutines. The way of a call:
 //
+//	feed        reads the calls ahead of the schedule             feed.go
+//	 │
 //	schedule ─► admit ──► issue ─► build ─► transport            send.go
 //	              │         │                  │  done           call.go
 //	              │         │                  ▼

@@ -103,6 +103,7 @@ func (e *engine) end(c *call) {
 // release ends an op, and releases those that have waited for it.
 func (e *engine) release(n *schedule.Entry) {
 	e.count.left--
+	e.count.done++
 	if err := e.sched.Ended(n, time.Since(e.start)); err != nil {
 		e.mistake(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
+	"github.com/rpcrdma/toolkit/replay/verdict"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
@@ -33,6 +34,7 @@ type engine struct {
 	inbox  inbox
 	alarm  *alarm.Alarm
 	probe  prober
+	feed   feed
 
 	results  workload.Results // replies are decoded into these
 	values   world.Values     // of the call that is encoded
@@ -41,20 +43,23 @@ type engine struct {
 	blocked  map[*world.Session][]*call // that wait for a slot
 	freed    []*world.Session           // that have a slot for them
 	later    []postponed
-	confirms map[int]bool // states that the plan confirms
+	confirms map[int]bool // states that the plan confirms, as far as it was read
 	ours     []ownSession // that the plan does not end
 	own      xdr.Message  // result of the latest call of callOwn, until the next call
 	restarts restarts
+	resumed  resumed
 
 	start    time.Time
 	count    counts
+	before   counts // of the run that this one goes on with: sent and bytes
 	stopping string // why nothing more is sent
 	broken   error  // a mistake of this program
 }
 
 // counts are the counters of a run.
 type counts struct {
-	left     int // ops that are not over
+	left     int // calls of the window that are not over
+	done     int // calls that are over
 	flying   int // calls under way
 	sent     int
 	bytes    uint64 // of data
@@ -97,6 +102,13 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 	c.entry, c.line = n, l
 	c.world = e.worlds[n.World]
 	c.form = world.Form{Op: n.Op, Slot: -1}
+	if len(e.resumed.notes) > 0 && n.Op.ID > 0 {
+		p := Position{n.Op.ID, n.World}
+		if was, ok := e.resumed.notes[p]; ok {
+			c.form.Note, c.form.Newest = verdict.Code(was.Code), was.Newest
+			delete(e.resumed.notes, p)
+		}
+	}
 	l.flying++
 	return c
 }

@@ -47,6 +47,9 @@ func (b *inbox) leave(what func()) {
 	}
 }
 
+// rouse lets the engine look whether anything has come.
+func (b *inbox) rouse() { b.leave(func() {}) }
+
 // take empties the inbox, except for the CB_NULLs.
 func (b *inbox) take() ([]*call, []callback.Recall) {
 	b.mu.Lock()

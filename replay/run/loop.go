@@ -23,7 +23,7 @@ func (e *engine) loop() error {
 	}
 	defer alarm.Stop()
 	e.alarm = alarm
-	e.start = time.Now()
+	e.start = time.Now().Add(-e.shift())
 	e.record.Start = e.start
 	progress, stopProgress := ticks(e.opt.Progress != nil)
 	defer stopProgress()
@@ -35,13 +35,19 @@ func (e *engine) loop() error {
 		e.receiveAll()
 		e.probed()
 		if e.stopping == "" {
+			e.fill()
 			e.sendDue()
+			// What cannot be sent is over at once, which makes room.
+			for e.stopping == "" && !e.exhausted() && e.roomy() && e.fillable() {
+				e.fill()
+				e.sendDue()
+			}
 		}
 		if e.count.failures >= maxFailures {
 			e.stop(fmt.Sprintf("%d calls in a row had no reply", e.count.failures))
 		}
-		if e.broken != nil || e.count.left == 0 || e.stopping != "" && e.count.flying == 0 {
-			return e.broken
+		if e.broken != nil || e.count.left == 0 && e.exhausted() || e.stopping != "" && e.count.flying == 0 {
+			return errors.Join(e.broken, e.feed.err)
 		}
 		if e.stopping != "" && deadline == nil {
 			t := time.NewTimer(grace)
@@ -62,7 +68,7 @@ func (e *engine) loop() error {
 		case <-limit:
 			e.stop("the time is up")
 		case <-deadline:
-			return nil
+			return e.feed.err
 		}
 	}
 }
@@ -89,7 +95,8 @@ func after(d time.Duration) (<-chan time.Time, func()) {
 // this program or in the plan: the remaining calls wait for calls that are over.
 func (e *engine) stuck() bool {
 	next, _ := e.sched.Next()
-	return e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
+	reading := !e.exhausted() && e.roomy() // the next op has not come from the file yet
+	return !reading && e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
 }
 
 // receiveAll handles everything that has come back.
@@ -110,9 +117,9 @@ func (e *engine) receiveAll() {
 
 // progress tells how far the run is.
 func (e *engine) progress() {
-	p := Progress{Elapsed: time.Since(e.start), Total: len(e.load.Ops) * len(e.worlds), InFlight: e.count.flying, Bytes: e.count.bytes,
+	p := Progress{Elapsed: time.Since(e.start), Total: e.planned(), InFlight: e.count.flying, Bytes: e.count.bytes,
 		Verdicts: e.record.Verdicts, Phase: "replay", Retries: e.count.retried}
-	p.Done = p.Total - e.count.left
+	p.Done = e.count.done
 	for _, c := range e.lines.all {
 		p.Parks += len(c.wait)
 	}

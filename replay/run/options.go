@@ -88,6 +88,17 @@ type Options struct {
 	// VerifyFiles reads back at the end what the run has written and removed. It only reads.
 	VerifyFiles bool
 
+	// Window is how many calls may be between the first that is not over and the last that is sent
+	// (DefaultWindow); clones share it. WindowText is how many bytes of the plan they may have
+	// (DefaultWindowText). No more of a plan in a file is in memory, except for what is read ahead.
+	Window, WindowText int
+
+	// Resume goes on where another run has ended. Keep is called with what another run needs for
+	// that, if this one ends early: its clients then keep their state on the server, and nothing is read
+	// back.
+	Resume *Snapshot
+	Keep   func(*Snapshot) error
+
 	// Observe, if set, is called with the outcome of each call, on the engine's
 	// goroutine.
 	Observe func(*report.Outcome)
@@ -138,6 +149,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Mismatches == 0 {
 		o.Mismatches = 100
+	}
+	if o.Window <= 0 {
+		o.Window = DefaultWindow
+	}
+	if o.WindowText <= 0 {
+		o.WindowText = DefaultWindowText
+	}
+	if o.Resume != nil {
+		o.Tag = o.Resume.Tag // it distinguishes the clients, which are the same
 	}
 	if o.Tag == "" {
 		o.Tag = time.Now().UTC().Format("20060102T150405.000000000")

@@ -42,22 +42,6 @@ func (e *engine) confirm(c *call, res xdr.Message) bool {
 	return false
 }
 
-// confirmed are the states that the plan confirms.
-func confirmed(load *workload.Workload) map[int]bool {
-	out := map[int]bool{}
-	for _, o := range load.Ops {
-		if o.Compound == nil {
-			continue
-		}
-		for i := range o.Compound.Ops {
-			if c := &o.Compound.Ops[i]; nfs4.NfsOpnum4(c.Op) == nfs4.OP_OPEN_CONFIRM {
-				out[workload.StateOf(c)] = true
-			}
-		}
-	}
-	return out
-}
-
 // tidy undoes an effect that only this server had: it closes a file that this server opened and
 // the captured one did not, since the plan has no CLOSE for it. It reports whether there is one.
 // The call of the plan ends with it.
@@ -201,11 +185,11 @@ func (e *engine) giveBack(r *callback.Recall) {
 		minor = e.load.Minor(session)
 		ops = append([]plan.CompoundOp{sequence(session)}, ops...)
 	}
-	i := slices.IndexFunc(e.load.Ops, func(o *plan.Op) bool { return o.Compound != nil })
-	if i < 0 {
+	example := e.load.Example(0)
+	if example == nil {
 		return
 	}
-	o := like(e.load.Ops[i], minor, ops)
+	o := like(example, minor, ops)
 	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
 }
 

@@ -32,39 +32,69 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 	}
 	made := opt.Prepare && opt.Write
 	rehearse := newRehearsal(w, opt, made || !opt.Prepare && !empty)
-	for _, o := range w.Ops {
-		name := report.OpName(o)
-		k := v.Kinds[name]
-		if k == nil {
-			k = &report.PreviewKind{}
-			v.Kinds[name] = k
-		}
-		k.Calls++
-		err := rehearse.op(o)
-		var refused *guard.Refused
-		if o.Modifies || errors.As(err, &refused) && refused.Reason == guard.ReadOnly {
-			k.Modify++
-		}
-		if err != nil {
-			k.NotSent++
-			v.Refused[err.Error()]++
-		} else {
-			v.Send++
-			if rehearse.delegated(o) {
-				v.Delegated++
-			}
-		}
-	}
+	var there *rehearsal
 	if opt.Prepare && !opt.Write && !empty {
 		// Files of an earlier run may still be there: only the server knows.
-		there := newRehearsal(w, opt, true)
-		for _, o := range w.Ops {
-			if there.op(o) == nil {
-				v.SendIfThere++
+		there = newRehearsal(w, opt, true)
+	}
+	ops, err := w.Read()
+	if err != nil {
+		return err
+	}
+	defer ops.Close()
+	var left workload.Reasons
+	for {
+		o, skip, err := ops.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			if w.Streams() {
+				v.Impossible = left.List()
 			}
+			return v.Text(out)
+		case err != nil:
+			return err
+		case skip != nil:
+			v.Skipped++
+			left.Skip(skip)
+			continue
+		}
+		rehearse.count(v, o)
+		if there != nil && there.op(o) == nil {
+			v.SendIfThere++
 		}
 	}
-	return v.Text(out)
+}
+
+// maxRefused is how many reasons why calls are not sent are told apart.
+const maxRefused = 256
+
+// count counts an op.
+func (h *rehearsal) count(v *report.Preview, o *plan.Op) {
+	name := report.OpName(o)
+	k := v.Kinds[name]
+	if k == nil {
+		k = &report.PreviewKind{}
+		v.Kinds[name] = k
+	}
+	k.Calls++
+	err := h.op(o)
+	var refused *guard.Refused
+	if o.Modifies || errors.As(err, &refused) && refused.Reason == guard.ReadOnly {
+		k.Modify++
+	}
+	if err != nil {
+		k.NotSent++
+		why := err.Error()
+		if _, ok := v.Refused[why]; !ok && len(v.Refused) >= maxRefused {
+			why = "for other reasons"
+		}
+		v.Refused[why]++
+		return
+	}
+	v.Send++
+	if h.delegated(o) {
+		v.Delegated++
+	}
 }
 
 // files counts the objects that would be created.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,6 @@ type restarts struct {
 	list   []report.Recovery
 	more   int
 	failed map[[2]int]int // attempts in a row that failed, by world and client
-	args   workload.Arguments
 }
 
 const (
@@ -402,14 +402,14 @@ func (r *recovery) shares(id int) (access, deny uint32) {
 	for _, i := range append(r.w.Aliases(id), id) {
 		steps = append(steps, r.w.States[i].Steps...)
 	}
-	slices.SortFunc(steps, func(a, b world.Step) int { return int(a.Op - b.Op) })
+	slices.SortFunc(steps, func(a, b world.Step) int { return cmp.Compare(a.Op, b.Op) })
 	for _, x := range steps {
-		switch a := r.argsOf(x).(type) {
-		case *nfs4.OPEN4args:
-			access |= uint32(a.ShareAccess) & nfs4.OPEN4_SHARE_ACCESS_BOTH
-			deny |= uint32(a.ShareDeny) & nfs4.OPEN4_SHARE_DENY_BOTH
-		case *nfs4.OPEN_DOWNGRADE4args:
-			access, deny = uint32(a.ShareAccess)&nfs4.OPEN4_SHARE_ACCESS_BOTH, uint32(a.ShareDeny)&nfs4.OPEN4_SHARE_DENY_BOTH
+		switch x.Kind {
+		case world.Opened:
+			access |= x.Access & nfs4.OPEN4_SHARE_ACCESS_BOTH
+			deny |= x.Deny & nfs4.OPEN4_SHARE_DENY_BOTH
+		case world.Narrowed:
+			access, deny = x.Access&nfs4.OPEN4_SHARE_ACCESS_BOTH, x.Deny&nfs4.OPEN4_SHARE_DENY_BOTH
 		}
 	}
 	if access == 0 {
@@ -419,19 +419,6 @@ func (r *recovery) shares(id int) (access, deny uint32) {
 		access = nfs4.OPEN4_SHARE_ACCESS_BOTH
 	}
 	return access, deny
-}
-
-// argsOf are the arguments of a step; nil if they cannot be read. They are valid until the next
-// call of argsOf.
-func (r *recovery) argsOf(x world.Step) xdr.Message {
-	if int(x.Op) > len(r.load.Ops) {
-		return nil
-	}
-	a, ok := r.restarts.args.Of(r.load.Ops[x.Op-1]).(*nfs4.CompoundArgs)
-	if !ok || int(x.At) >= len(a.Ops) {
-		return nil
-	}
-	return a.Ops[x.At].Body
 }
 
 // lock reclaims the byte ranges of a lock owner in a file.
@@ -516,15 +503,15 @@ func (r *recovery) held(id int) (open int, owner []byte, list []lockRange) {
 		owner = fmt.Appendf(nil, "rpcrdma-replay lock %d", id)
 	}
 	for _, x := range r.w.States[id].Steps {
-		switch a := r.argsOf(x).(type) {
-		case *nfs4.LOCK4args:
-			if a.Locker.NewLockOwner && open == 0 {
-				open = workload.StateOf(&r.load.Ops[x.Op-1].Compound.Ops[x.At])
+		switch x.Kind {
+		case world.Locked:
+			if open == 0 {
+				open = x.Open
 			}
-			list = append(without(list, rangeOf(a.Offset, a.Length)), rangeOf(a.Offset, a.Length))
-			list[len(list)-1].typ = waitless(a.Locktype)
-		case *nfs4.LOCKU4args:
-			list = without(list, rangeOf(a.Offset, a.Length))
+			list = append(without(list, rangeOf(x.Offset, x.Length)), rangeOf(x.Offset, x.Length))
+			list[len(list)-1].typ = waitless(x.Type)
+		case world.Unlocked:
+			list = without(list, rangeOf(x.Offset, x.Length))
 		}
 		if len(list) > maxRanges {
 			r.w.States[id].More = true

@@ -35,6 +35,13 @@ func (kept) Close() error { return nil }
 // time after the given number of outcomes.
 func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Duration, after ...int) *report.Report {
 	t.Helper()
+	return restartingWith(t, fabric, w, grace, false, after...)
+}
+
+// restartingWith is restarting; with resume the run is interrupted before each restart, and resumed after
+// it.
+func restartingWith(t *testing.T, fabric string, w *workload.Workload, grace time.Duration, resume bool, after ...int) *report.Report {
+	t.Helper()
 	ctx := within(t, time.Minute)
 	o := site.Options{Name: fabric, Endpoint: endpoint.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}, TCP: tcprpc.Options{Reconnect: true, BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond}}
 	clients, err := site.Open(o)
@@ -66,6 +73,7 @@ func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Du
 	serve(0)
 	dial := func(ctx context.Context) (transport.Requester, error) { return clients.Dial(ctx, at, nil) }
 	n := 0
+	interrupt := func() {}
 	opt := run.Options{Directory: "/replay", Write: true, Prepare: true, Timing: run.Fast, Timeout: 20 * time.Second, CallbackWait: time.Millisecond,
 		Dial: func(ctx context.Context, _ int, _ *plan.Connection) (transport.Requester, error) { return dial(ctx) },
 		Access: func(ctx context.Context) (*run.Access, error) {
@@ -75,19 +83,54 @@ func restarting(t *testing.T, fabric string, w *workload.Workload, grace time.Du
 		Observe: func(*report.Outcome) {
 			n++
 			for _, x := range after {
-				if n == x {
+				switch {
+				case n != x:
+				case resume:
+					interrupt()
+				default:
 					stop()
 					serve(grace)
 				}
 			}
 		}}
-	r, err := run.Run(ctx, w, opt)
+	var r *report.Report
+	for again := true; again; {
+		again = false
+		part, cancel := context.WithCancel(ctx)
+		interrupt = cancel
+		if resume {
+			opt.Keep = func(s *run.Snapshot) error { opt.Resume, again = s, true; return nil }
+		}
+		r, err = run.Run(part, w, opt)
+		cancel()
+		if again {
+			stop()
+			serve(grace)
+		}
+	}
 	stop()
 	_ = clients.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestResumeForgotten: when a run goes on, the server has forgotten its clients, as after their lease.
+func TestResumeForgotten(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41-mixed-load", "iwarp-nfs40-basic"} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, planOf(t, sample(t, name), planner.Options{}))
+			for _, grace := range []time.Duration{50 * time.Millisecond, 0} {
+				r := restartingWith(t, "tcp", w, grace, true, w.Planned()/5, w.Planned()/2)
+				if !r.Explained() || len(r.Recoveries) != 1 || r.Recoveries[0].Failed != "" {
+					var text strings.Builder
+					_ = r.Text(&text)
+					t.Errorf("grace %s: %v\n%s", grace, r.Totals, text.String())
+				}
+			}
+		})
+	}
 }
 
 // TestRecovery: the server restarts in the middle of a run. Clients, sessions, opens and locks

@@ -21,7 +21,7 @@ type rehearsal struct {
 	e      *engine
 	c      call
 	values rehearsed
-	done   map[int]bool // ops that were sent, with what they need
+	done   map[int]bool // ops that were sent, with what they need: whether, of those that make an object
 	// prepared: objects from before the capture exist.
 	prepared bool
 }
@@ -51,6 +51,11 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 		g.OwnState(world.RehearsedState(i + 1))
 	}
 	h := &rehearsal{e: &engine{opt: opt, load: load, creds: credentials(t), guard: g}, done: map[int]bool{}, prepared: prepared}
+	for i := range t.Objects {
+		if by := t.Objects[i].CreatedBy; by > 0 {
+			h.done[by] = false
+		}
+	}
 	h.c.world = w
 	h.values.Values = world.Values{World: w, Form: &h.c.form, Callback: h.e.probe.listener}
 	w.RehearseStart(h.there)
@@ -124,7 +129,9 @@ func (h *rehearsal) answered(o *plan.Op) {
 		}
 	})
 	if found {
-		h.done[o.ID] = true
+		if _, makes := h.done[o.ID]; makes {
+			h.done[o.ID] = true
+		}
 		h.c.world.RehearseReply(o, h.there)
 	}
 }

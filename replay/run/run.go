@@ -12,6 +12,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/internal/world"
 	"github.com/rpcrdma/toolkit/replay/judge"
 	"github.com/rpcrdma/toolkit/replay/ledger"
+	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/report"
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
@@ -32,7 +33,13 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 		return nil, err
 	}
 	opt.Directory = dir
+	if opt.Resume != nil {
+		if err := opt.Resume.fits(load, &opt); err != nil {
+			return nil, err
+		}
+	}
 	e := newEngine(ctx, load, opt)
+	defer e.feed.close()
 	began := time.Now()
 	prepared, err := e.prepare(ctx)
 	if err != nil {
@@ -51,7 +58,10 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	began = time.Now()
 	err = e.loop()
 	took := time.Since(began)
-	if e.count.flying == 0 {
+	kept := e.keep()
+	if kept {
+		e.record.Note("the run can be resumed: the server keeps what its clients have, for as long as a lease lasts")
+	} else if e.count.flying == 0 {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		e.abolish(end)
 		cancel()
@@ -60,6 +70,9 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	}
 	r := e.report(began, took)
 	r.Setup.Prepared = prepared
+	if kept {
+		e.opt.VerifyFiles = false
+	}
 	e.readBack(ctx, r)
 	return r, err
 }
@@ -73,15 +86,30 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 		inbox:   inbox{wake: make(chan struct{}, 1)},
 		results: workload.Results{},
 		blocked: map[*world.Session][]*call{},
-		sched:   schedule.New(&load.Tables, load.Ops, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
+		sched:   schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
+
+		confirms: map[int]bool{},
 	}
-	e.count.left = len(load.Ops) * len(e.worlds)
-	e.confirms = confirmed(load)
+	var from *plan.Place
+	if opt.Resume != nil {
+		from = &opt.Resume.Place
+		e.resume(opt.Resume)
+	}
+	if err := e.feed.start(load, from, e.inbox.rouse); err != nil {
+		e.feed.err = err
+		e.stop("the plan cannot be read")
+	}
+	if !load.Streams() {
+		e.fill()
+	}
 	return e
 }
 
 // prepare finds the directory and makes the files.
 func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) {
+	if e.opt.Resume != nil {
+		return done, e.find(ctx, e.opt.Resume)
+	}
 	fs, end, err := e.access(ctx, e.guard, "preparation")
 	if err != nil {
 		return done, fmt.Errorf("looking at the target: %w", err)
@@ -112,6 +140,9 @@ func (e *engine) connect(ctx context.Context) error {
 		}
 	}
 	e.listen(ctx)
+	if e.opt.Resume != nil {
+		return e.rebind(ctx) // the rest was created by the run that was interrupted
+	}
 	for _, w := range e.worlds {
 		if err := e.establish(ctx, w); err != nil {
 			return err
@@ -123,8 +154,14 @@ func (e *engine) connect(ctx context.Context) error {
 // report puts everything together.
 func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	r := &report.Report{Sources: e.load.Tables.Header.Sources, Start: began, Took: took, Stopped: e.stopping,
-		Planned: len(e.load.Ops) * len(e.worlds), Sent: e.count.sent, Retried: e.count.retried, Extra: e.count.extra, NotDone: e.count.left,
+		Planned: e.planned(), Sent: e.count.sent, Retried: e.count.retried, Extra: e.count.extra, NotDone: max(0, e.planned()-e.count.done),
 		Bytes: e.count.bytes, Impossible: e.load.Impossible()}
+	if e.load.Streams() && e.feed.eof && e.opt.Resume == nil {
+		r.Impossible = e.feed.left.List() // and not as the header says
+	}
+	if together, cut := e.judge.Short(); together+cut > 0 {
+		e.record.Note("there was no room for %d calls that were under way together with others, and %d traces of incomplete ones: what they explain counts as different", together, cut)
+	}
 	for i := range e.load.Tables.Servers {
 		for _, x := range e.load.Tables.Servers[i].Same {
 			e.record.Note("in the capture %s", x)
@@ -134,7 +171,8 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 	if n := e.restarts.more; n > 0 {
 		e.record.Note("%d more clients were made anew after restarts of the server", n)
 	}
-	e.record.Fill(r, e.load.Ops, e.opt.Speed)
+	e.record.Fill(r)
+	r.Empty = e.planned() == 0 // which may not have been read yet
 	for _, c := range e.lines.all {
 		p := c.req.Peer()
 		r.Transport = append(r.Transport, report.TransportReport{Transport: p.Transport, Local: p.Local.String(), Remote: p.Remote.String(), Detail: p.Detail, Stats: c.req.Stats()})

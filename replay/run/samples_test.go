@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/capture"
-	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store"
 	"github.com/rpcrdma/toolkit/replay/nfsserver/store/memory"
@@ -28,16 +27,12 @@ import (
 // load makes a plan of a sample.
 func load(t testing.TB, name string, opt planner.Options) *workload.Workload {
 	t.Helper()
-	r, err := capture.Open([]string{name}, capture.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	out := filepath.Join(t.TempDir(), "plan")
-	opt.Sources = []string{filepath.Base(name)}
-	if _, err := planner.Build(context.Background(), r, out, decode.Options{}, opt); err != nil {
-		t.Fatal(err)
-	}
+	return loaded(t, planOf(t, name, opt))
+}
+
+// loaded is a plan in memory.
+func loaded(t testing.TB, out string) *workload.Workload {
+	t.Helper()
 	w, err := workload.Load(out, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +52,13 @@ func rig(t testing.TB, o site.Options, version string) (run.Options, func()) {
 // rigOf is rig with a handler between the transport and the server.
 func rigOf(t testing.TB, o site.Options, version string, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
 	t.Helper()
-	s := site.NewServer(emptyStore(), site.ServerOptions{})
+	return rigWith(t, o, version, site.ServerOptions{}, wrap)
+}
+
+// rigWith is rigOf with options of the server.
+func rigWith(t testing.TB, o site.Options, version string, server site.ServerOptions, wrap func(transport.Handler) transport.Handler) (run.Options, func()) {
+	t.Helper()
+	s := site.NewServer(emptyStore(), server)
 	f, c, at, err := site.Pair(o, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func look(t testing.TB, o run.Options) client.FS {
 
 // TestSamples replays every sample against the built-in server: over RoCEv2
 // with the endpoint's own chunks, over iWARP with the captured ones, and over
-// TCP. Nothing may be left unexplained, and the dissector must find in the packets of the replay
+// TCP, where the plan stays in its file. Nothing may be left unexplained, and the dissector must find in the packets of the replay
 // what the replay reports as sent.
 func TestSamples(t *testing.T) {
 	files, _ := filepath.Glob("../../samples/*.pcap*")
@@ -112,9 +113,16 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("only %d samples", len(files))
 	}
 	for _, f := range files {
-		w := load(t, f, planner.Options{})
+		name := planOf(t, f, planner.Options{})
+		w, streamed := loaded(t, name), open(t, name)
 		for _, fabric := range []string{"rocev2", "iwarp", "tcp"} {
-			t.Run(fabric+"/"+filepath.Base(f), func(t *testing.T) { replay(t, w, fabric) })
+			t.Run(fabric+"/"+filepath.Base(f), func(t *testing.T) {
+				if fabric == "tcp" {
+					replay(t, streamed, fabric)
+				} else {
+					replay(t, w, fabric)
+				}
+			})
 		}
 	}
 }
@@ -131,6 +139,9 @@ func replay(t *testing.T, w *workload.Workload, fabric string) {
 	out := tap.NewWriter(capture.NewWriter(&packets, capture.WriterOptions{Format: capture.Pcapng, Link: capture.LinkRaw}))
 	o, hangUp := rig(t, site.Options{Name: fabric, Tap: out}, w.Version())
 	o.Timing, o.Layout = run.Fast, fabric == "iwarp"
+	if w.Streams() {
+		o.Window = 64
+	}
 	o.CallbackWait = time.Millisecond // this server has no callbacks of NFSv4.0
 	witness := selfcheck.NewWitness()
 	o.Observe = witness.Observe
@@ -152,8 +163,8 @@ func replay(t *testing.T, w *workload.Workload, fabric string) {
 	for _, n := range r.Totals {
 		sum += n
 	}
-	if sum != len(w.Ops) || r.NotDone != 0 {
-		t.Errorf("%d outcomes of %d ops, %d not done", sum, len(w.Ops), r.NotDone)
+	if sum != w.Planned() || r.NotDone != 0 {
+		t.Errorf("%d outcomes of %d ops, %d not done", sum, w.Planned(), r.NotDone)
 	}
 	var text strings.Builder
 	if err := r.Text(&text); err != nil {

@@ -1,9 +1,7 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -36,11 +34,11 @@ func (e *NothingError) Error() string {
 // Replayable returns a *NothingError if nothing of what the capture's clients did can
 // be replayed. Clients that did nothing, or only mounted, are no error.
 func (w *Workload) Replayable() error {
-	impossible := w.Impossible()
-	if len(impossible) == 0 || slices.ContainsFunc(w.Ops, func(o *plan.Op) bool { return o.Role == plan.Workload || o.Role == plan.Mounting }) {
+	impossible, f := w.Impossible(), w.facts()
+	if len(impossible) == 0 || f.works {
 		return nil
 	}
-	return &NothingError{Left: len(w.Ops), Impossible: impossible}
+	return &NothingError{Left: f.ops, Impossible: impossible}
 }
 
 // maxImpossible is how many reasons are told apart.
@@ -49,24 +47,12 @@ const maxImpossible = 32
 // Impossible counts the transactions of the capture that cannot be replayed, by
 // reason, the most frequent first.
 func (w *Workload) Impossible() []plan.Reason {
-	var list []plan.Reason
-	at := map[string]int{}
-	for _, s := range w.Skips {
-		if s.Class != plan.Impossible {
-			continue
-		}
-		why := s.Reason
-		i, ok := at[why]
-		if !ok && len(list) >= maxImpossible {
-			why = "other reasons"
-			i, ok = at[why]
-		}
-		if !ok {
-			i, at[why] = len(list), len(list)
-			list = append(list, plan.Reason{Class: s.Class, Reason: why})
-		}
-		list[i].Count++
+	if w.Streams() {
+		return w.told.left.List()
 	}
-	slices.SortStableFunc(list, func(a, b plan.Reason) int { return cmp.Compare(b.Count, a.Count) })
-	return list
+	var r Reasons
+	for _, s := range w.Skips {
+		r.Skip(s)
+	}
+	return r.List()
 }

@@ -165,7 +165,7 @@ func (w *Workload) NeedsAbove() bool {
 	if slices.ContainsFunc(w.Tables.Objects, func(o plan.Object) bool { return o.Origin == plan.Above }) {
 		return true
 	}
-	return slices.ContainsFunc(w.Ops, func(o *plan.Op) bool { return Has(o, nfs4.OP_PUTROOTFH) })
+	return w.facts().root
 }
 
 // RootIsBase reports whether the captured base is the server's root.

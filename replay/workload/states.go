@@ -19,6 +19,12 @@ func (w *Workload) UsesClient(id int) bool {
 // plan does not have: one of that client, or else any of NFSv4. It is nil if there is
 // none.
 func (w *Workload) Example(client int) *plan.Op {
+	if w.Streams() {
+		if o := w.told.examples[client]; o != nil {
+			return o
+		}
+		return w.told.examples[0]
+	}
 	var other *plan.Op
 	for _, o := range w.Ops {
 		if o.Compound == nil {
@@ -27,13 +33,21 @@ func (w *Workload) Example(client int) *plan.Op {
 		if other == nil {
 			other = o
 		}
-		for i := range o.Compound.Ops {
-			if slices.ContainsFunc(o.Compound.Ops[i].Args, func(a plan.Field) bool { return w.clientOf(&a) == client && client > 0 }) {
-				return o
-			}
+		found := false
+		if w.eachClient(o, func(c int) { found = found || c == client }); found {
+			return o
 		}
 	}
 	return other
+}
+
+// eachClient calls f for the clients that an op names.
+func (w *Workload) eachClient(o *plan.Op, f func(client int)) {
+	o.EachField(func(a *plan.Field) {
+		if c := w.clientOf(a); c > 0 {
+			f(c)
+		}
+	})
 }
 
 // clientOf is the client that a field names, directly or by a session or a state; 0

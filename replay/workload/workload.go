@@ -4,20 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// Workload is a plan in memory, with the file that holds its data.
+// Workload is a plan, with the file that holds its data.
 type Workload struct {
 	Tables plan.Tables
-	Ops    []*plan.Op
-	Skips  []*plan.Skip
-	Data   io.ReaderAt // nil if there is none
+	// Ops and Skips are nil if they stay in the file (Open).
+	Ops   []*plan.Op
+	Skips []*plan.Skip
+	Data  io.ReaderAt // nil if there is none
 
-	close []func() error
+	name   string       // of the plan, if ops stay in the file
+	opened *plan.Reader // at the first op; nil once that was read
+	told   *facts       // of these ops
+	close  []func() error
 }
 
 // Load reads a plan and opens its data file. All of the plan is held in memory,
@@ -34,15 +36,8 @@ func Load(name string, limit int64) (*Workload, error) {
 		return nil, err
 	}
 	w.Tables = r.Tables
-	if d := w.Tables.Header.Data; d != "" {
-		if !filepath.IsLocal(d) {
-			return nil, fmt.Errorf("%s: its data file %q is not beside it", name, d)
-		}
-		f, err := os.Open(filepath.Join(filepath.Dir(name), d))
-		if err != nil {
-			return nil, fmt.Errorf("the plan's data: %w", err)
-		}
-		w.Data, w.close = f, append(w.close, f.Close)
+	if err := w.openData(name); err != nil {
+		return nil, err
 	}
 	return w, nil
 }
@@ -69,6 +64,9 @@ func (w *Workload) OnClose(f func() error) { w.close = append(w.close, f) }
 // Close closes the data file.
 func (w *Workload) Close() error {
 	var err error
+	if w.opened != nil {
+		err, w.opened = w.opened.Close(), nil
+	}
 	for _, f := range w.close {
 		err = errors.Join(err, f())
 	}
@@ -97,12 +95,4 @@ func (w *Workload) Payload(b []byte, p *plan.Payload) error {
 // Version is the version of NFS that the ops use: "3", "4.0" …; the highest if there
 // are several. The files are prepared with it, since not every server has the same
 // handles in all versions.
-func (w *Workload) Version() string {
-	v := "3"
-	for _, o := range w.Ops {
-		if o.Compound != nil {
-			v = max(v, fmt.Sprintf("4.%d", o.Compound.Minor))
-		}
-	}
-	return v
-}
+func (w *Workload) Version() string { return w.facts().version }

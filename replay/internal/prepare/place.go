@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/nfs/ops"
 	"github.com/rpcrdma/toolkit/replay/client"
 	"github.com/rpcrdma/toolkit/replay/internal/world"
@@ -61,7 +60,7 @@ func (s *scene) place(ctx context.Context, w *world.World, top *found) error {
 // Rehearse places the base and the directories above it in a world as Run would, with
 // made-up handles. It returns those of the directories above.
 func Rehearse(load *workload.Workload, w *world.World, directory string, clones int) (above [][]byte) {
-	s := &scene{load: load, opt: &Options{Directory: directory}, parents: parents(load)}
+	s := &scene{load: load, opt: &Options{Directory: directory}, parents: load.Parents()}
 	names := components(directory)
 	if clones > 1 {
 		names = append(names, "clone1")
@@ -161,25 +160,4 @@ func (s *scene) lookUp(ctx context.Context, w *world.World) error {
 		s.opt.Note("%d objects that the workload expects are not in %s", missing, s.opt.Directory)
 	}
 	return nil
-}
-
-// parents maps each directory above the base, and the base, to its parent, as far as
-// LOOKUPs of the plan show it.
-func parents(load *workload.Workload) map[int]int {
-	out := map[int]int{}
-	for _, o := range load.Ops {
-		if o.Compound == nil {
-			continue
-		}
-		for i := range o.Compound.Ops {
-			if i == 0 || nfs4.NfsOpnum4(o.Compound.Ops[i].Op) != nfs4.OP_LOOKUP {
-				continue
-			}
-			above, to := workload.ObjectAt(o, i-1), workload.ObjectAt(o, i)
-			if to > 0 && above != to && load.Above(above) {
-				out[to] = above
-			}
-		}
-	}
-	return out
 }

@@ -37,7 +37,7 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*w
 		o.Guard.Above(h)
 	}
 	o.Guard.Base(top.handle)
-	s := &scene{fs: fs, load: load, opt: &o, parents: parents(load), clones: len(worlds) > 1, done: &done}
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1, done: &done}
 	for _, w := range worlds {
 		if err := s.place(ctx, w, top); err != nil {
 			return done, err
@@ -51,6 +51,25 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*w
 		}
 	}
 	return done, nil
+}
+
+// Find finds the directories of all worlds, which exist already, and nothing in them.
+func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*world.World, o Options) error {
+	top, err := find(ctx, fs, o.Directory, false, o.Guard.MakeBase)
+	if err != nil {
+		return err
+	}
+	for _, h := range top.chain {
+		o.Guard.Above(h)
+	}
+	o.Guard.Base(top.handle)
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1}
+	for _, w := range worlds {
+		if err := s.place(ctx, w, top); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scene is what the preparation of all worlds has in common.

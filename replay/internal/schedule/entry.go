@@ -12,6 +12,9 @@ type Entry struct {
 	Op    *plan.Op
 	World int
 
+	window  bool // it is of the plan
+	over    bool
+	ended   time.Duration // when it was over
 	state   State
 	missing int32         // replies that it waits for
 	due     time.Duration // from the start of the replay

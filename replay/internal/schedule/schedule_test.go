@@ -21,7 +21,12 @@ func TestSchedule(t *testing.T) {
 		Fast:       {0, 0, 0},
 		FixedRate:  {0, 1e9 / 4, 1e9 / 2},
 	} {
-		s := New(&plan.Tables{}, ops, Options{Timing: timing, Speed: 2, Rate: 4, Relaxed: true, Worlds: 1})
+		s := New(&plan.Tables{}, Options{Timing: timing, Speed: 2, Rate: 4, Relaxed: true, Worlds: 1})
+		for _, o := range ops {
+			if err := s.Add(o, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
 		over := 0
 		for {
 			e, at := s.Next()
@@ -69,7 +74,18 @@ func TestEdges(t *testing.T) {
 		{ID: 5, Time: 20, Latency: 1, Connection: 1, Role: plan.Sessions},
 		{ID: 6, Time: 30, Latency: 1, Connection: 2},
 	}
-	got := edges(tables, ops)
+	s := New(tables, Options{Timing: AsCaptured, Speed: 1, Worlds: 1})
+	got := map[int][]int{}
+	for _, o := range ops {
+		if err := s.Add(o, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range s.slots {
+		for _, id := range x.children {
+			got[id] = append(got[id], x.op.ID)
+		}
+	}
 	want := map[int][]int{4: {2}, 5: {1, 2}, 6: {5}}
 	for id := range len(ops) + 1 {
 		if len(got[id]) != len(want[id]) {

@@ -20,9 +20,9 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 	for i := range o.Binds {
 		w.bind(o, &o.Binds[i], res)
 	}
-	if w.listings[o.ID] {
+	if w.listings == nil || w.listings[o.ID] {
 		if l := cookiesOf(res); l != nil {
-			w.cookies[o.ID] = l
+			w.list(o.ID, l)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (w *World) stepped(o *plan.Op, at int) {
 	switch nfs4.NfsOpnum4(c.Op) {
 	case nfs4.OP_OPEN_DOWNGRADE, nfs4.OP_LOCKU:
 		if ref := workload.StateOf(c); ref > 0 {
-			w.States[ref].step(o, at)
+			w.step(ref, o, at)
 		}
 	case nfs4.OP_RECLAIM_COMPLETE:
 		if ref, _ := SessionOf(o); ref > 0 {
@@ -108,7 +108,7 @@ func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 	case plan.FieldState:
 		w.bindStateOf(e, b, m)
 		if w.States[b.Ref].Bound {
-			w.States[b.Ref].step(o, b.At)
+			w.step(b.Ref, o, b.At)
 		}
 	case plan.FieldClient, plan.FieldConfirm, plan.FieldCreateSeq:
 		w.bindClient(b, m)
@@ -208,8 +208,13 @@ func (w *World) handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 	return nil
 }
 
-// cookiesOf is what a listing of names may be continued with.
+// cookiesOf is what a listing of names may be continued with; nil if a result is no listing.
 func cookiesOf(res xdr.Message) *listing {
+	switch res.(type) {
+	case *nfs3.READDIR3res, *nfs3.READDIRPLUS3res, *nfs4.CompoundRes:
+	default:
+		return nil
+	}
 	l := &listing{}
 	switch m := res.(type) {
 	case *nfs3.READDIR3res:
@@ -223,18 +228,24 @@ func cookiesOf(res xdr.Message) *listing {
 			l.cookies = append(l.cookies, m.Resok.Reply.Entries[i].Cookie)
 		}
 	case *nfs4.CompoundRes:
+		listed := false
 		for i := range m.Ops {
 			switch r := m.Ops[i].Body.(type) {
 			case *nfs4.READDIR4res:
+				listed = true
 				l.verifier = r.Resok4.Cookieverf
 				for j := range r.Resok4.Reply.Entries {
 					l.cookies = append(l.cookies, r.Resok4.Reply.Entries[j].Cookie)
 				}
 			case *nfs4.LISTXATTRS4res:
+				listed = true
 				if r.LxrStatus == nfs4.NFS4_OK {
 					l.cookies = append(l.cookies, r.LxrValue.LxrCookie)
 				}
 			}
+		}
+		if !listed {
+			return nil
 		}
 	default:
 		return nil

@@ -221,6 +221,9 @@ func (v *Values) appendSlot(dst []byte, f *plan.Field) ([]byte, error) {
 
 func (w *World) appendCookie(dst []byte, f *plan.Field) ([]byte, error) {
 	l := w.cookies[f.Op]
+	if l == nil && len(w.order) > 0 && f.Op < w.order[0] {
+		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("call %d, whose listing this one continues, was too long ago: the latest %d entries are kept", f.Op, maxEntries)}
+	}
 	if l == nil || len(l.cookies) == 0 {
 		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("call %d, whose listing this one continues, gave no entries", f.Op)}
 	}

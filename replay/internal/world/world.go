@@ -28,10 +28,13 @@ type World struct {
 	owners   []uint32 // next seqid
 	cookies  map[int]*listing
 	byOther  map[[12]byte]int // live state ids to states
-	listings map[int]bool     // READDIRs that others continue
-	guards   bool             // some op needs a time of last change
-	opened   []int            // sessions that have got their slots since TakeOpened
-	outcome  ops.Outcome      // of the result at hand
+	listings map[int]bool     // READDIRs that others continue; nil: any may be
+	guards   bool             // some op may need a time of last change
+	order    []int            // of cookies, by age, unless listings says which ones are needed
+	entries  int              // in cookies
+	args     workload.Arguments
+	opened   []int       // sessions that have got their slots since TakeOpened
+	outcome  ops.Outcome // of the result at hand
 }
 
 // Object is a file, directory or other object.
@@ -69,22 +72,6 @@ type State struct {
 	alias int
 }
 
-// Step is operation At of op Op.
-type Step struct{ Op, At int32 }
-
-// maxSteps is how many steps of a state are remembered.
-const maxSteps = 256
-
-func (s *State) step(o *plan.Op, at int) {
-	switch {
-	case o.ID == 0: // not of the plan
-	case len(s.Steps) < maxSteps:
-		s.Steps = append(s.Steps, Step{int32(o.ID), int32(at)})
-	default:
-		s.More = true
-	}
-}
-
 // Client is a client id.
 type Client struct {
 	ID    uint64
@@ -110,6 +97,9 @@ type listing struct {
 // itself. tag is unlike that of other runs.
 func New(w *workload.Workload, n int, tag string) []*World {
 	listings, guards := asked(w)
+	if w.Streams() {
+		listings, guards = nil, true // what later ops ask for is not known yet
+	}
 	list := make([]*World, n)
 	for i := range list {
 		list[i] = newWorld(w, i, tag)
@@ -164,6 +154,31 @@ func asked(load *workload.Workload) (listings map[int]bool, guards bool) {
 		})
 	}
 	return listings, guards
+}
+
+// maxEntries is how many entries of listings are kept if it is not known which of these others
+// continue.
+const maxEntries = 1 << 20
+
+// list keeps what a listing may be continued with.
+func (w *World) list(op int, l *listing) {
+	if w.listings != nil {
+		if w.listings[op] {
+			w.cookies[op] = l
+		}
+		return
+	}
+	if w.cookies[op] == nil {
+		w.order = append(w.order, op)
+	}
+	w.cookies[op] = l
+	// An empty one takes memory, too.
+	for w.entries += len(l.cookies) + 8; w.entries > maxEntries && len(w.order) > 1; {
+		old := w.order[0]
+		w.order = w.order[1:]
+		w.entries -= len(w.cookies[old].cookies) + 8
+		delete(w.cookies, old)
+	}
 }
 
 // Find is the state that a live state id belongs to; 0 if it is not known.
