@@ -117,6 +117,16 @@ type Stats struct {
 	Evicted     uint64 // transactions given up for lack of memory
 }
 
+// Add adds what another Tracker saw.
+func (s *Stats) Add(o *Stats) {
+	s.OtherSends += o.OtherSends
+	s.OrphanOps += o.OrphanOps
+	s.OrphanBytes += o.OrphanBytes
+	s.Duplicates += o.Duplicates
+	s.Dones += o.Dones
+	s.Evicted += o.Evicted
+}
+
 // half is what a Tracker knows of one side of a connection as a requester.
 type half struct {
 	c    *rdma.Connection

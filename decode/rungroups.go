@@ -1,0 +1,114 @@
+package decode
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/rpcrdma/toolkit/capture"
+)
+
+// groupedJobs is how many batches are under way at once with groups. It does not depend on the number of workers:
+// when a group gets back its memory must not.
+const groupedJobs = 16
+
+// runGroups is Run with several trackers: one goroutine reads, several dissect, one routes, several track, and
+// the caller's merges and emits.
+func (d *Decoder) runGroups(r capture.Reader, workers int) error {
+	d.groups = &groups{of: make(map[hostPair]uint16), limit: d.memory.budget.Limit()}
+	free := make(chan *grouped, groupedJobs)
+	order := make(chan *grouped, groupedJobs)
+	work := make(chan *grouped, groupedJobs)
+	tracked := make(chan *grouped, groupedJobs)
+	stop := make(chan struct{})
+	for range groupedJobs {
+		j := &grouped{job: job{ready: make(chan struct{}, 1)}, parts: make([]part, workers)}
+		j.done = make(chan struct{}, 1)
+		j.set(d.opt)
+		free <- j
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(work)
+		defer close(order)
+		for {
+			var j *grouped
+			select {
+			case j = <-free:
+			case <-stop:
+				return
+			}
+			j.err = r.Read(&j.batch)
+			if j.err != nil {
+				j.ready <- struct{}{}
+				order <- j
+				return
+			}
+			work <- j
+			order <- j
+		}
+	})
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		wg.Go(func() {
+			for j := range work {
+				j.dissection.batch(&j.batch)
+				j.ready <- struct{}{}
+			}
+		})
+	}
+	in := make([]chan *grouped, workers)
+	for i := range in {
+		in[i] = make(chan *grouped, groupedJobs)
+		w := &worker{d: d, index: i}
+		wg.Go(func() {
+			for j := range in[w.index] {
+				w.batch(j)
+				if j.left.Add(-1) == 0 {
+					j.done <- struct{}{}
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		defer close(tracked)
+		for _, c := range in {
+			defer close(c)
+		}
+		for j := range order {
+			<-j.ready
+			if j.last = j.err != nil || d.stop.Load(); j.last {
+				j.batch.Packets, j.units = j.batch.Packets[:0], j.units[:0]
+				j.end = d.stats.Last
+			}
+			d.route(j)
+			j.left.Store(int32(workers))
+			for _, c := range in {
+				c <- j
+			}
+			tracked <- j
+			if j.last {
+				break
+			}
+		}
+		for range order { //nolint:revive // lets the reader end
+		}
+	})
+	var err error
+	m := newMerger(d)
+	for j := range tracked {
+		<-j.done
+		m.batch(j)
+		if j.last {
+			err = j.err
+			close(stop)
+			continue
+		}
+		free <- j
+	}
+	wg.Wait()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
