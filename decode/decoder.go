@@ -39,12 +39,11 @@ type Options struct {
 	// them above 0. A single tracker is used if something has to be seen in the order of the capture, or is
 	// limited in number by other options: see Decoder.Trackers.
 	Trackers int
-	// Group, if set, replaces emit where there are Trackers: it is called once for each group of hosts that
-	// share a tracker, and returns what takes the transactions of the group. Groups are consumed in parallel,
-	// each in its own order, as if it were a capture of its own: with connections and serials numbered in
-	// each group from 1. Which hosts make a group does not depend on the number of trackers. Closed is not
-	// concerned.
-	Group func(group int) func(*transaction.Transaction)
+	// Group, if set, is called once for each group of hosts that share a tracker, if Run uses Trackers. It returns a
+	// function that is shown the transactions of the group before emit, and returns true for those that emit is
+	// not to get. Different groups are consumed in parallel, each in its own order, with connections and serials
+	// numbered for itself. Which hosts make a group does not depend on the number of trackers.
+	Group func(group int) func(*transaction.Transaction) (taken bool)
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)
 	// Observer, if set, receives each operation that the transaction tracker receives, on the goroutine of

@@ -114,7 +114,6 @@ type group struct {
 	numbered int    // connections that have been told of
 	oldest   uint64 // the last mark that was told
 	flushing uint64 // at of the phase, while everything is ended
-	direct   func(*transaction.Transaction)
 }
 
 // event is something that the merger puts into the order of the capture.
@@ -154,17 +153,20 @@ func (d *Decoder) newGroup(index, limit int) *group {
 	if d.opt.Closed != nil {
 		opt.Closed = g.closed
 	}
-	emit := g.emit
+	opt.Transactions.Detach = true
 	if d.opt.Group != nil {
 		d.groups.begin.Lock()
-		emit = d.opt.Group(index)
+		take := d.opt.Group(index)
 		d.groups.begin.Unlock()
-		g.direct = emit
-		opt.Transactions.Detach = false
-	} else {
-		opt.Transactions.Detach = true
+		opt.Transactions.Take = func(tx *transaction.Transaction) bool {
+			if !take(tx) {
+				return false
+			}
+			g.d.stats.Transactions++
+			return true
+		}
 	}
-	g.d = New(opt, emit)
+	g.d = New(opt, g.emit)
 	g.d.group = g
 	return g
 }
@@ -210,9 +212,6 @@ func (g *group) closed(c *rdma.Connection) {
 func (g *group) done() {
 	if g.d.numbers.Count() != g.numbered {
 		g.numbers()
-	}
-	if g.direct != nil {
-		return
 	}
 	oldest, ok := g.d.tx.Oldest()
 	if !ok {

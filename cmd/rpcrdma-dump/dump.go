@@ -203,6 +203,10 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		if match == nil && x == nil {
 			d.view.Names = nil // names are not needed
 		}
+		if match == nil && x == nil && o.count == 0 {
+			d.parts = make(parts)
+			opt.Group = d.parts.group
+		}
 	}
 	j.d = decode.New(opt, d.transaction)
 	return d.run(o, s)
@@ -217,6 +221,7 @@ type dump struct {
 	match   *filter.Filter
 	extract *extract.Extractor
 	summary *summary
+	parts   parts  // of the summary, by group of hosts
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
 }
@@ -232,6 +237,7 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 		d.out.end(d.printer.finish(d.out.begin()))
 	}
 	if d.summary != nil {
+		d.parts.merge(d.summary)
 		d.summary.print(d.out, d.d)
 	}
 	outErr := d.out.close()

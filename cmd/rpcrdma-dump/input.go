@@ -34,6 +34,7 @@ type inputOptions struct {
 	noICRC      bool
 	openCalls   int
 	connections int
+	trackers    int
 	memory      cli.Memory
 	message     size
 
@@ -65,6 +66,7 @@ func (o *inputOptions) decoderFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "remember at most `n` calls without a reply (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "follow at most `n` connections at once (default 8192)")
+	f.IntVar(&o.trackers, "trackers", 0, "of a file, follow the connections of different hosts on up to `n` processors (default 0: on one)")
 	o.memory.Flag(f)
 	f.Var(&o.message, "limit-message", "longest message to assemble from chunks (default 4M)")
 }
@@ -95,6 +97,7 @@ func (o *inputOptions) decoder() decode.Options {
 		SkipICRC: o.noICRC,
 		Clock:    decode.Clock(o.clock),
 		Memory:   o.memory.Decoder(),
+		Trackers: o.trackers,
 		Transactions: transaction.Options{
 			Open:     o.openCalls,
 			Assembly: int(o.message),

@@ -30,6 +30,9 @@ type Options struct {
 	// emitted, in the order in which they end and on the goroutine of the tracker: to
 	// fill in Transaction.Blame. The Connection is not a copy.
 	Ended func(*Transaction)
+	// Take, if set, is shown each transaction before it is emitted. If it returns true,
+	// it is not emitted.
+	Take func(*Transaction) bool
 	// TraceXID, if set, limits both to transactions whose XID it accepts.
 	TraceXID func(xid uint32) bool
 	// Detach leaves an emitted transaction to the consumer, which may be
