@@ -29,9 +29,10 @@ const (
 	maxGroups = 64
 	// maxPairs bounds the pairs of hosts that are remembered. Those beyond are divided by their addresses.
 	maxPairs = 1 << 16
-	// leastGrouped is the least memory that is divided among groups.
-	leastGrouped = 16 << 20
 )
+
+// leastGrouped is the least memory that is divided among groups. Tests change it.
+var leastGrouped = 16 << 20
 
 // Trackers is how many trackers Run uses side by side: 0 means one for everything. That is so without
 // Options.Trackers; with callbacks that have to see packets or operations in the order of the capture (Packet,
@@ -111,6 +112,7 @@ type group struct {
 	out   *[]event // where what it finds goes: of the worker and batch at hand
 	at    uint64   // the place of what happens now, see event
 
+	away     int    // bytes of transactions on their way; not in the budget, since giving up more does not bring them back
 	numbered int    // connections that have been told of
 	oldest   uint64 // the last mark that was told
 	flushing uint64 // at of the phase, while everything is ended
@@ -118,8 +120,8 @@ type group struct {
 
 // event is something that the merger puts into the order of the capture.
 type event struct {
-	// at is the number of the packet with which it happened. At the end of the capture, it is made of endOf, the
-	// phase, and the first packet of the connection or transaction.
+	// at is 2 n + 1 for the n-th packet, and 2 n for the beginning of a batch with it. At the end of the capture, it
+	// is made of endOf, the phase, and the first packet of the connection or transaction.
 	at    uint64
 	group uint16
 	kind  eventKind
@@ -141,6 +143,7 @@ const (
 const (
 	endOf      = 1 << 63
 	phaseShift = 56
+	lastPhase  = 3 // in which the connections are gone
 	noMark     = ^uint64(0)
 )
 
@@ -175,10 +178,10 @@ func (d *Decoder) newGroup(index, limit int) *group {
 func (g *group) emit(tx *transaction.Transaction) {
 	g.numbers()
 	bytes := tx.Memory()
-	g.d.memory.transactions.Add(bytes)
+	g.away += bytes
 	at := g.at
-	if g.flushing != 0 {
-		at = g.flushing | tx.First().Number
+	if g.flushing == endOf|lastPhase<<phaseShift {
+		at = g.flushing | tx.First().Number&(1<<phaseShift-1)
 	}
 	*g.out = append(*g.out, event{at: at, group: uint16(g.index), kind: eventTransaction, tx: tx, bytes: bytes})
 }
@@ -194,7 +197,8 @@ func (g *group) numbers() {
 // closing prepares for the end of a connection.
 func (g *group) closing(c *rdma.Connection) {
 	if g.flushing != 0 {
-		g.at = g.flushing | c.First.Number
+		g.done()
+		g.at = g.flushing | c.First.Number&(1<<phaseShift-1)
 	}
 	g.numbers()
 }
@@ -263,12 +267,13 @@ type grouped struct {
 	job
 	parts  []part // by worker
 	wholes []whole
-	last   bool // there are no packets: everything is ended
+	base   uint64 // packets before it
+	last   bool   // there are no packets: everything is ended
 	end    rdma.Ref
 	left   atomic.Int32
 	done   chan struct{}  // all workers have done their parts
 	caps   [maxGroups]int // bytes that a group may hold; 0: as before
-	used   [maxGroups]int // bytes that it holds
+	used   [maxGroups]int // bytes that it holds, with what is on its way
 }
 
 // part is what one worker has to do with a batch.
@@ -280,7 +285,12 @@ type part struct {
 
 // route divides the packets of a batch among the workers. What it does is done in the order of the capture.
 func (d *Decoder) route(j *grouped) {
+	if j.last = j.err != nil || d.stop.Load(); j.last {
+		j.batch.Packets = j.batch.Packets[:0]
+		j.end = d.stats.Last
+	}
 	n := len(j.parts)
+	j.base = d.stats.Packets
 	j.wholes = j.wholes[:0]
 	for i := range j.parts {
 		j.parts[i].packets = j.parts[i].packets[:0]
@@ -364,9 +374,9 @@ func (w *worker) batch(j *grouped) {
 	workers := len(j.parts)
 	for i := range p.back {
 		b := &p.back[i]
-		d := list[b.group].d
-		d.memory.transactions.Add(-b.bytes)
-		d.tx.Recycle(b.tx)
+		g := list[b.group]
+		g.away -= b.bytes
+		g.d.tx.Recycle(b.tx)
 		*b = event{}
 	}
 	p.back = p.back[:0]
@@ -380,7 +390,7 @@ func (w *worker) batch(j *grouped) {
 			g.d.memory.budget.SetLimit(n)
 		}
 		if b := g.d.memory.budget; b.Over() {
-			g.at = j.start()
+			g.at = 2 * j.base
 			b.Enforce()
 			g.done()
 		}
@@ -405,17 +415,9 @@ func (w *worker) batch(j *grouped) {
 	}
 	for i := w.index; i < maxGroups; i += workers {
 		if g := list[i]; g != nil {
-			j.used[i] = g.d.memory.budget.Used()
+			j.used[i] = g.d.memory.budget.Used() + g.away
 		}
 	}
-}
-
-// start is where in the order of the capture the batch begins.
-func (j *grouped) start() uint64 {
-	if j.last || len(j.batch.Packets) == 0 {
-		return endOf
-	}
-	return j.batch.Packets[0].Number
 }
 
 // packet takes a packet of the group.
@@ -423,7 +425,7 @@ func (g *group) packet(j *grouped, r *routed) {
 	p := &j.batch.Packets[r.packet]
 	u := &j.units[r.packet]
 	d := g.d
-	g.at = p.Number
+	g.at = 2*(j.base+uint64(r.packet)) + 1
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	d.stats.Last = ref
 	switch {
@@ -458,10 +460,10 @@ func (g *groups) caps(used *[maxGroups]int, caps *[maxGroups]int) {
 	}
 	for i, u := range used {
 		switch {
-		case total <= g.limit/2:
-			caps[i] = g.limit // as long as none needs it at once with others
-		case room >= 0:
-			caps[i] = u + room/max(n, 1)
+		case total <= g.limit/4:
+			caps[i] = g.limit
+		case room >= 0: // they may not all need it at once
+			caps[i] = u + max(room/max(n, 1), room/8)
 		default:
 			caps[i] = level
 		}

@@ -9,24 +9,35 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 )
 
-// groupedJobs is how many batches are under way at once with groups. It does not depend on the number of workers:
-// when a group gets back its memory must not.
-const groupedJobs = 16
+// groupedJobs is how many batches are under way at once with groups: no more than what they bring can exceed the
+// memory by much before the groups are told. It does not depend on the number of trackers, since a group gets back its
+// memory so many batches later.
+func (d *Decoder) groupedJobs() int { return min(max(d.memory.budget.Limit()>>23, 2), 16) }
+
+// begin prepares for trackers side by side.
+func (d *Decoder) begin() {
+	d.groups = &groups{of: make(map[hostPair]uint16), limit: d.memory.budget.Limit()}
+}
+
+// newJob makes the place of a batch.
+func (d *Decoder) newJob(workers int) *grouped {
+	j := &grouped{job: job{ready: make(chan struct{}, 1)}, parts: make([]part, workers), done: make(chan struct{}, 1)}
+	j.set(d.opt)
+	return j
+}
 
 // runGroups is Run with several trackers: one goroutine reads, several dissect, one routes, several track, and
 // the caller's merges and emits.
 func (d *Decoder) runGroups(r capture.Reader, workers int) error {
-	d.groups = &groups{of: make(map[hostPair]uint16), limit: d.memory.budget.Limit()}
-	free := make(chan *grouped, groupedJobs)
-	order := make(chan *grouped, groupedJobs)
-	work := make(chan *grouped, groupedJobs)
-	tracked := make(chan *grouped, groupedJobs)
+	d.begin()
+	jobs := d.groupedJobs()
+	free := make(chan *grouped, jobs)
+	order := make(chan *grouped, jobs)
+	work := make(chan *grouped, jobs)
+	tracked := make(chan *grouped, jobs)
 	stop := make(chan struct{})
-	for range groupedJobs {
-		j := &grouped{job: job{ready: make(chan struct{}, 1)}, parts: make([]part, workers)}
-		j.done = make(chan struct{}, 1)
-		j.set(d.opt)
-		free <- j
+	for range jobs {
+		free <- d.newJob(workers)
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -59,7 +70,7 @@ func (d *Decoder) runGroups(r capture.Reader, workers int) error {
 	}
 	in := make([]chan *grouped, workers)
 	for i := range in {
-		in[i] = make(chan *grouped, groupedJobs)
+		in[i] = make(chan *grouped, jobs)
 		w := &worker{d: d, index: i}
 		wg.Go(func() {
 			for j := range in[w.index] {
@@ -77,10 +88,6 @@ func (d *Decoder) runGroups(r capture.Reader, workers int) error {
 		}
 		for j := range order {
 			<-j.ready
-			if j.last = j.err != nil || d.stop.Load(); j.last {
-				j.batch.Packets, j.units = j.batch.Packets[:0], j.units[:0]
-				j.end = d.stats.Last
-			}
 			d.route(j)
 			j.left.Store(int32(workers))
 			for _, c := range in {
