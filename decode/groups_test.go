@@ -197,7 +197,7 @@ func TestTrackersMemory(t *testing.T) {
 		}
 		if n == 1 {
 			want = got
-			if s := d.Stats(); !testing.Short() && (s.EvictedConnections == 0 || d.Orphans().Evicted == 0 || peak < limit/2) {
+			if s := d.Stats(); !testing.Short() && (s.EvictedConnections == 0 || peak < limit/2) {
 				t.Errorf("nothing was given up: %d bytes held, %+v", peak, s)
 			}
 			continue

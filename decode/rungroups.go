@@ -14,9 +14,11 @@ import (
 // memory so many batches later.
 func (d *Decoder) groupedJobs() int { return min(max(d.memory.budget.Limit()>>23, 2), 16) }
 
-// begin prepares for trackers side by side.
+// begin prepares for trackers side by side. A quarter of the memory is set aside for what comes before groups are told that they
+// hold too much.
 func (d *Decoder) begin() {
-	d.groups = &groups{of: make(map[hostPair]uint16), limit: d.memory.budget.Limit()}
+	limit := d.memory.budget.Limit()
+	d.groups = &groups{of: make(map[hostPair]uint16), limit: limit - limit/4}
 }
 
 // newJob makes the place of a batch.
