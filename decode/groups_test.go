@@ -275,10 +275,6 @@ func alone(t *testing.T, parts [][]capture.Packet, packets []capture.Packet, opt
 	d := decode.New(opt, func(tx *transaction.Transaction) { got = append(got, holds.Digest(nil, tx)) })
 	d.RunInTurn(&traffic.Reader{Packets: packets, Batch: 16}, 3, 0)
 	opt.Trackers = 0
-	want := digests(packets, 16, opt)
-	if completion {
-		sameDigests(t, "side by side, as they end", got, want)
-		return
-	}
-	sameDigests(t, "side by side", anyConnection(got), anyConnection(want))
+	// A single tracker notices at a message of any hosts that another's transaction has ended, and so may emit it earlier.
+	sameDigests(t, "side by side", anyConnection(got), anyConnection(digests(packets, 16, opt)))
 }

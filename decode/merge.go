@@ -18,7 +18,7 @@ type merger struct {
 
 	// The lowest and the second lowest mark, and whose the lowest is.
 	low, second uint64
-	lowest      uint16
+	lowest      uint16 // maxGroups: all have ended everything
 
 	job   *grouped
 	heads []int // of the workers' lists
@@ -38,7 +38,7 @@ const (
 )
 
 func newMerger(d *Decoder) *merger {
-	m := &merger{d: d, emit: d.emit, order: !d.opt.Transactions.OnCompletion, low: noMark, second: noMark}
+	m := &merger{d: d, emit: d.emit, order: !d.opt.Transactions.OnCompletion, low: noMark, second: noMark, lowest: maxGroups}
 	for i := range m.groups {
 		m.groups[i].mark = noMark
 	}
@@ -100,7 +100,12 @@ func (m *merger) event(e *event) {
 		m.d.opt.Closed(e.c)
 		e.c = nil
 	case eventMark:
-		m.groups[e.group].mark = e.n
+		w := &m.groups[e.group]
+		old := w.mark
+		w.mark = e.n
+		if e.group != m.lowest && old > m.second && e.n >= m.second {
+			return // the lowest ones are the same
+		}
 		m.marks()
 		m.drain()
 	case eventTransaction:
@@ -120,6 +125,11 @@ func (m *merger) add(e *event) {
 		w.key = e.tx.First().Number
 		m.busy = append(m.busy, e.group)
 	}
+	if w.head > 64 && w.head > len(w.queue)/2 {
+		n := copy(w.queue, w.queue[w.head:])
+		clear(w.queue[n:])
+		w.queue, w.head = w.queue[:n], 0
+	}
 	w.queue = append(w.queue, *e)
 	e.tx = nil
 	m.held++
@@ -132,7 +142,7 @@ func (m *merger) add(e *event) {
 
 // marks finds the lowest marks.
 func (m *merger) marks() {
-	m.low, m.second, m.lowest = noMark, noMark, 0
+	m.low, m.second, m.lowest = noMark, noMark, maxGroups
 	for i := range m.groups {
 		switch k := m.groups[i].mark; {
 		case k < m.low:

@@ -64,6 +64,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G\n"+
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
+	o.trackersFlag(f)
 	o.links.Flag(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -107,6 +108,9 @@ func (o *dumpOptions) check() error {
 	}
 	if o.numeric && o.resolve {
 		return cli.Usagef("-n and --resolve exclude each other")
+	}
+	if err := o.checkTrackers(); err != nil {
+		return err
 	}
 	if o.width < -1 || o.width > 0 && o.width < 40 {
 		return cli.Usagef("--width is at least 40 columns, or -1")
@@ -209,6 +213,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		}
 	}
 	j.d = decode.New(opt, d.transaction)
+	j.noteTrackers(o.trackers)
 	return d.run(o, s)
 }
 

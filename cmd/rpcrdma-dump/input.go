@@ -66,7 +66,6 @@ func (o *inputOptions) decoderFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noICRC, "no-icrc", false, "do not verify the invariant CRC of RoCE packets")
 	f.IntVar(&o.openCalls, "limit-calls", 0, "remember at most `n` calls without a reply (default 16384)")
 	f.IntVar(&o.connections, "limit-connections", 0, "follow at most `n` connections at once (default 8192)")
-	f.IntVar(&o.trackers, "trackers", 0, "of a file, follow the connections of different hosts on up to `n` processors (default 0: on one)")
 	o.memory.Flag(f)
 	f.Var(&o.message, "limit-message", "longest message to assemble from chunks (default 4M)")
 }
@@ -87,6 +86,29 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 		return nil, cli.Usagef("--follow is for one file")
 	}
 	return names, nil
+}
+
+// trackersFlag is for commands whose results several trackers can bring together.
+func (o *inputOptions) trackersFlag(f *pflag.FlagSet) {
+	f.IntVar(&o.trackers, "trackers", 0, "follow connections of different hosts with `n` trackers side by side, at most 64\n(default: one tracker for all); not with -i and --follow")
+}
+
+// checkTrackers checks what the flag says.
+func (o *inputOptions) checkTrackers() error {
+	switch {
+	case o.trackers < 0 || o.trackers > 64:
+		return cli.Usagef("--trackers is a number from 1 to 64, not %d", o.trackers)
+	case o.trackers > 0 && (len(o.ifaces) > 0 || o.follow):
+		return cli.Usagef("--trackers is for files: what is captured is followed by one tracker")
+	}
+	return nil
+}
+
+// noteTrackers says that a single tracker has to do.
+func (j *job) noteTrackers(n int) {
+	if n > 0 && j.d.Trackers() == 0 {
+		j.notes.Printf("note: --trackers is not used: this output needs the order of the capture, or has limits for all connections together")
+	}
 }
 
 func (o *inputOptions) decoder() decode.Options {
