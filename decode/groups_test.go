@@ -78,16 +78,17 @@ func TestTrackers(t *testing.T) {
 	if len(files) < 10 {
 		t.Fatal(files)
 	}
-	for _, name := range files {
+	numbers := []int{1, 3}
+	if testing.Short() {
+		numbers = numbers[1:]
+	}
+	for i, name := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			for _, completion := range []bool{false, true} {
-				opt := decode.Options{Transactions: transaction.Options{OnCompletion: completion}}
-				opt.Concurrent = true
-				one := grouped(t, opt, name)
-				for _, n := range []int{1, 3} {
-					opt.Trackers = n
-					firstDifference(t, fmt.Sprint(n, " trackers"), grouped(t, opt, name), one)
-				}
+			opt := decode.Options{Transactions: transaction.Options{OnCompletion: i%2 != 0}}
+			one := grouped(t, opt, name)
+			for _, n := range numbers {
+				opt.Trackers = n
+				firstDifference(t, fmt.Sprint(n, " trackers"), grouped(t, opt, name), one)
 			}
 		})
 	}
@@ -125,6 +126,10 @@ func TestTrackersTogether(t *testing.T) {
 		list = append(list, moved(i%uint8(traffic.Count()), 3*i))
 	}
 	packets := manyHosts(list...)
+	numbers := []int{2, 3, 16, 100}
+	if testing.Short() {
+		numbers = numbers[1:2]
+	}
 	for _, completion := range []bool{false, true} {
 		opt := decode.Options{Concurrent: true, Transactions: transaction.Options{OnCompletion: completion}}
 		reader := func() *traffic.Reader { return &traffic.Reader{Packets: packets, Batch: 100} }
@@ -132,7 +137,7 @@ func TestTrackersTogether(t *testing.T) {
 		opt.Trackers = 1
 		want := written(t, opt, reader(), 0)
 		firstDifference(t, "side by side", later(want), later(one))
-		for _, n := range []int{2, 3, 16, 100} {
+		for _, n := range numbers {
 			opt.Trackers = n
 			firstDifference(t, fmt.Sprint(n, " trackers"), written(t, opt, reader(), 0), want)
 			firstDifference(t, fmt.Sprint(n, " trackers in turn"), written(t, opt, reader(), n), want)
