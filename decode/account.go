@@ -2,6 +2,7 @@ package decode
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -182,33 +183,73 @@ func (a *account) closed(c *rdma.Connection) {
 	}
 }
 
+// merge adds what another account has counted, within the same limits. Which kinds are beyond them does not depend
+// on the order of maps.
+func (a *account) merge(o *account) {
+	a.lean += o.lean
+	a.leanBytes += o.leanBytes
+	kinds := slices.Collect(maps.Values(o.kinds))
+	slices.SortFunc(kinds, func(x, y *Count) int { return compareKinds(&x.Kind, &y.Kind) })
+	for _, c := range kinds {
+		to := a.add(c.Kind, 0)
+		to.Packets += c.Packets - 1 // add has counted one
+		to.Bytes += c.Bytes
+	}
+	services := slices.SortedFunc(maps.Keys(o.services), compareServices)
+	for _, s := range services {
+		if a.services == nil {
+			a.services = make(map[Service]int)
+		}
+		if _, ok := a.services[s]; ok || len(a.services) < maxServices {
+			a.services[s] += o.services[s]
+		}
+	}
+}
+
+func compareKinds(x, y *Kind) int {
+	return cmp.Or(cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
+		cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel, y.Tunnel), cmp.Compare(x.Unknown.Layer, y.Unknown.Layer),
+		cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem.String(), y.Problem.String()))
+}
+
+func compareServices(x, y Service) int {
+	return cmp.Or(cmp.Compare(x.Fabric, y.Fabric), cmp.Compare(x.Port, y.Port), cmp.Compare(x.ID, y.ID))
+}
+
 // Account returns what became of the packets so far.
 func (d *Decoder) Account() Account {
 	a := Account{Packets: d.stats.Packets, Transactions: d.stats.Transactions}
-	for _, c := range d.tally.kinds {
+	tally := &d.tally
+	if d.groups != nil {
+		tally = new(account)
+		tally.merge(&d.tally)
+		for g := range d.groups.all() {
+			a.Transactions += g.d.stats.Transactions
+			tally.merge(&g.d.tally)
+		}
+	}
+	for _, c := range tally.kinds {
 		a.Kinds = append(a.Kinds, *c)
 	}
-	if d.tally.lean > 0 {
+	if tally.lean > 0 {
 		k := Kind{Class: ClassRDMA, Fabric: rdma.RoCEv2}
 		i := slices.IndexFunc(a.Kinds, func(c Count) bool { return c.Kind == k })
 		if i < 0 {
 			i = len(a.Kinds)
 			a.Kinds = append(a.Kinds, Count{Kind: k})
 		}
-		a.Kinds[i].Packets += d.tally.lean
-		a.Kinds[i].Bytes += d.tally.leanBytes
+		a.Kinds[i].Packets += tally.lean
+		a.Kinds[i].Bytes += tally.leanBytes
 	}
 	slices.SortFunc(a.Kinds, func(x, y Count) int {
-		return cmp.Or(cmp.Compare(y.Packets, x.Packets), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Fabric, y.Fabric),
-			cmp.Compare(x.Port, y.Port), cmp.Compare(x.Tunnel, y.Tunnel), cmp.Compare(x.Unknown.Layer, y.Unknown.Layer),
-			cmp.Compare(x.Unknown.Value, y.Unknown.Value), cmp.Compare(x.Problem.String(), y.Problem.String()))
+		return cmp.Or(cmp.Compare(y.Packets, x.Packets), compareKinds(&x.Kind, &y.Kind))
 	})
-	for s, n := range d.tally.services {
+	for s, n := range tally.services {
 		s.Connections = n
 		a.Services = append(a.Services, s)
 	}
 	slices.SortFunc(a.Services, func(x, y Service) int {
-		return cmp.Or(cmp.Compare(y.Connections, x.Connections), cmp.Compare(x.Fabric, y.Fabric), cmp.Compare(x.Port, y.Port), cmp.Compare(x.ID, y.ID))
+		return cmp.Or(cmp.Compare(y.Connections, x.Connections), compareServices(x, y))
 	})
 	return a
 }

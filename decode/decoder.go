@@ -34,6 +34,16 @@ type Options struct {
 	// decoding continues while a transaction is examined. The Connection of a transaction is then a copy, see
 	// transaction.Options.
 	Concurrent bool
+	// Trackers has Run divide connections by their hosts among this many trackers that work side by side;
+	// 0 means one tracker for all. Transactions are the same, and come in the same order, for any number of
+	// them above 0. A single tracker is used if something has to be seen in the order of the capture, or is
+	// limited in number by other options: see Decoder.Trackers.
+	Trackers int
+	// Group, if set, is called once for each group of hosts that share a tracker, if Run uses Trackers. It returns a
+	// function that is shown the transactions of the group before emit, and returns true for those that emit is
+	// not to get. Different groups are consumed in parallel, each in its own order, with connections and serials
+	// numbered for itself. Which hosts make a group does not depend on the number of trackers.
+	Group func(group int) func(*transaction.Transaction) (taken bool)
 	// Packet, if set, is called for each packet after it has been tracked.
 	Packet func(*PacketView)
 	// Observer, if set, receives each operation that the transaction tracker receives, on the goroutine of
@@ -124,6 +134,8 @@ type Decoder struct {
 
 	pauses   rdma.PauseWatcher // nil: nobody wants to know
 	emit     func(*transaction.Transaction)
+	group    *group     // of which it is the tracker; nil: it is the whole
+	groups   *groups    // with Options.Trackers, from Run on
 	handover *handover  // while Run is under way, with Options.Concurrent
 	single   dissection // of Batch
 	joined   dissection // of reassembled frames
@@ -234,6 +246,9 @@ func (h *handler) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conne
 
 // Closed implements rdma.Handler.
 func (h *handler) Closed(c *rdma.Connection, ref rdma.Ref) {
+	if g := h.d.group; g != nil {
+		g.closing(c)
+	}
 	h.Tracker.Closed(c, ref)
 	if w := h.d.opt.Watcher; w != nil {
 		w.Closed(c, ref)
@@ -268,14 +283,41 @@ func (d *Decoder) Stats() Stats {
 	for _, r := range d.frags {
 		s.EvictedDatagrams += r.Stats().EvictedFor
 	}
+	for g := range d.groups.all() {
+		s.add(g.d.Stats())
+	}
 	return s
 }
 
-// Memory tells how much the Decoder holds and has held.
+// add adds what the tracker of a group has counted.
+func (s *Stats) add(o Stats) {
+	s.Transactions += o.Transactions
+	s.Connections += o.Connections
+	s.BadICRC += o.BadICRC
+	s.GoodICRC += o.GoodICRC
+	s.NotChecked += o.NotChecked
+	s.Undecodable += o.Undecodable
+	s.CutShort += o.CutShort
+	s.Other += o.Other
+	s.Fragments += o.Fragments
+	s.Joined += o.Joined
+	s.JoinedPackets += o.JoinedPackets
+	s.NotSplit += o.NotSplit
+	s.EvictedConnections += o.EvictedConnections
+	s.EvictedDatagrams += o.EvictedDatagrams
+}
+
+// Memory tells how much the Decoder holds and has held; of the trackers of Options.Trackers, each has a budget of its own.
 func (d *Decoder) Memory() *memory.Budget { return d.memory.budget }
 
 // Orphans returns what belongs to no transaction.
-func (d *Decoder) Orphans() transaction.Stats { return d.tx.Stats }
+func (d *Decoder) Orphans() transaction.Stats {
+	s := d.tx.Stats
+	for g := range d.groups.all() {
+		s.Add(&g.d.tx.Stats)
+	}
+	return s
+}
 
 // Open iterates over the transactions that have not ended, ordered by first packet: see
 // transaction.Tracker.Open. It must not be called during Run or Batch.
@@ -312,15 +354,11 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 		}
 		d.stats.Last = ref
 		if u.full < 0 {
-			d.stats.GoodICRC++
-			d.tally.lean++
-			d.tally.leanBytes += uint64(p.Length)
 			tap, tenant := p.Tap, uint64(0)
 			if d.tunnels.seen {
 				tap, tenant = d.tunnels.ordinary(p)
 			}
-			d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
-			d.memory.budget.Enforce()
+			d.ordinary(p, u, ref, tap, tenant)
 			continue
 		}
 		f := &x.full[u.full]
@@ -336,8 +374,29 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 	}
 }
 
+// ordinary takes a packet whose Lean says it all.
+func (d *Decoder) ordinary(p *capture.Packet, u *unit, ref rdma.Ref, tap uint16, tenant uint64) {
+	d.stats.GoodICRC++
+	d.tally.lean++
+	d.tally.leanBytes += uint64(p.Length)
+	d.roce.Lean(ref, tap, tenant, &u.lean, p.Data)
+	d.memory.budget.Enforce()
+}
+
 // fragment collects IP fragments and decodes what they make.
 func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
+	f := d.defragment(p, u)
+	if f == nil {
+		return
+	}
+	whole := full{frame: *f}
+	d.joined.roce = d.joined.roce[:0]
+	d.joined.upper(&whole)
+	d.unit(p, &whole, d.joined.roce, ref)
+}
+
+// defragment collects IP fragments. It returns the datagram that they make, nil if it lacks some.
+func (d *Decoder) defragment(p *capture.Packet, u *full) *link.Frame {
 	d.stats.Fragments++
 	f := d.frags[0].Add(&u.frame, p.Time)
 	if f != nil && f.Proto == link.Fragment { // a datagram in a tunnel whose own datagram was fragmented
@@ -349,24 +408,31 @@ func (d *Decoder) fragment(p *capture.Packet, u *full, ref rdma.Ref) {
 		if d.opt.Packet != nil {
 			d.report(p, u, nil, nil)
 		}
-		return
+		return nil
 	}
 	if !d.tunnels.seen && len(f.Tunnels) > 0 {
 		d.tunnels.begin(nil)
 	}
-	whole := full{frame: *f}
-	d.joined.roce = d.joined.roce[:0]
-	d.joined.upper(&whole)
-	d.unit(p, &whole, d.joined.roce, ref)
+	return f
 }
 
 // unit takes one dissected packet.
 func (d *Decoder) unit(p *capture.Packet, u *full, packets []roce.Packet, ref rdma.Ref) {
-	var c *rdma.Connection
-	tap, tenant := p.Tap, uint64(0)
-	if len(u.frame.Tunnels) > 0 || d.tunnels.seen {
-		tap, tenant = d.tunnels.place(p, &u.frame)
+	tap, tenant := d.place(p, &u.frame)
+	d.placed(p, u, packets, ref, tap, tenant)
+}
+
+// place is the capture point and the tenant of a frame.
+func (d *Decoder) place(p *capture.Packet, f *link.Frame) (tap uint16, tenant uint64) {
+	if len(f.Tunnels) > 0 || d.tunnels.seen {
+		return d.tunnels.place(p, f)
 	}
+	return p.Tap, 0
+}
+
+// placed takes one dissected packet of a capture point and a tenant.
+func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref rdma.Ref, tap uint16, tenant uint64) {
+	var c *rdma.Connection
 	kind := kindOf(&u.frame)
 	if d.pauses != nil && u.frame.Unknown.Layer == link.EtherLayer {
 		var x link.Pause

@@ -1,8 +1,48 @@
 package decode
 
+import "github.com/rpcrdma/toolkit/capture"
+
 // EvictAll gives up one thing of each part.
 func (d *Decoder) EvictAll() bool {
 	m := &d.memory
 	a, b, c := m.transactions.Evict(), m.connections.Evict(), m.fragments.Evict()
 	return a || b || c
+}
+
+// RunInTurn is Run with trackers side by side, of which each takes its turn on the calling goroutine. It returns the
+// most that all groups together held between two batches. limit replaces the memory below which groups are not used.
+func (d *Decoder) RunInTurn(r capture.Reader, workers, limit int) (peak int) {
+	before := leastGrouped
+	leastGrouped = limit
+	defer func() { leastGrouped = before }()
+	n := min(workers, d.Trackers())
+	if n == 0 {
+		panic("a single tracker")
+	}
+	d.begin()
+	jobs := make([]*grouped, d.groupedJobs())
+	for i := range jobs {
+		jobs[i] = d.newJob(n)
+	}
+	m := newMerger(d)
+	for i := 0; ; i++ {
+		j := jobs[i%len(jobs)]
+		j.err = r.Read(&j.batch)
+		if j.err == nil {
+			j.dissection.batch(&j.batch)
+		}
+		d.route(j)
+		for w := range n {
+			(&worker{d: d, index: w}).batch(j)
+		}
+		m.batch(j)
+		used := 0
+		for _, u := range j.used {
+			used += u
+		}
+		peak = max(peak, used)
+		if j.last {
+			return peak
+		}
+	}
 }

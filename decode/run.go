@@ -23,6 +23,9 @@ const maxJobs = 8
 // Run decodes all packets of r. Reading, dissecting and tracking run in parallel; the results do not depend
 // on that. It returns the error that ended the reading, nil at the end of the input.
 func (d *Decoder) Run(r capture.Reader) error {
+	if n := d.Trackers(); n > 0 {
+		return d.runGroups(r, n)
+	}
 	if d.opt.Concurrent {
 		d.handover = newHandover(d.emit, d.tx.Recycle, d.memory.transactions)
 	}

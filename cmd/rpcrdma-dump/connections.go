@@ -63,6 +63,7 @@ func newConnectionsCommand(s *cli.Streams) *cobra.Command {
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, ndjson or json")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show everything that is known")
 	o.inputOptions.flags(f)
+	o.trackersFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "ndjson", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -77,6 +78,9 @@ type connection struct {
 func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	if o.format != "text" && o.format != "ndjson" && o.format != "json" {
 		return cli.Usagef("-T is text, ndjson or json, not %q", o.format)
+	}
+	if err := o.checkTrackers(); err != nil {
+		return err
 	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
@@ -93,7 +97,11 @@ func (o *connectionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []stri
 			list.add(&connection{c, client, transaction.CallsOf(c)})
 		}
 	}
+	opt.Group = func(int) func(*transaction.Transaction) bool {
+		return func(*transaction.Transaction) bool { return true }
+	}
 	j.d = decode.New(opt, func(*transaction.Transaction) {})
+	j.noteTrackers(o.trackers)
 	_, errTTY := cli.Terminal(s.Err)
 	err = j.run(errTTY)
 	out := newOutput(s.Out, false, false)

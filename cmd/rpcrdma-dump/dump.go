@@ -64,6 +64,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G\n"+
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
+	o.trackersFlag(f)
 	o.links.Flag(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -107,6 +108,9 @@ func (o *dumpOptions) check() error {
 	}
 	if o.numeric && o.resolve {
 		return cli.Usagef("-n and --resolve exclude each other")
+	}
+	if err := o.checkTrackers(); err != nil {
+		return err
 	}
 	if o.width < -1 || o.width > 0 && o.width < 40 {
 		return cli.Usagef("--width is at least 40 columns, or -1")
@@ -203,8 +207,13 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		if match == nil && x == nil {
 			d.view.Names = nil // names are not needed
 		}
+		if match == nil && x == nil && o.count == 0 {
+			d.parts = make(parts)
+			opt.Group = d.parts.group
+		}
 	}
 	j.d = decode.New(opt, d.transaction)
+	j.noteTrackers(o.trackers)
 	return d.run(o, s)
 }
 
@@ -217,6 +226,7 @@ type dump struct {
 	match   *filter.Filter
 	extract *extract.Extractor
 	summary *summary
+	parts   parts  // of the summary, by group of hosts
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
 }
@@ -232,6 +242,7 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 		d.out.end(d.printer.finish(d.out.begin()))
 	}
 	if d.summary != nil {
+		d.parts.merge(d.summary)
 		d.summary.print(d.out, d.d)
 	}
 	outErr := d.out.close()

@@ -34,6 +34,7 @@ type inputOptions struct {
 	noICRC      bool
 	openCalls   int
 	connections int
+	trackers    int
 	memory      cli.Memory
 	message     size
 
@@ -87,6 +88,29 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 	return names, nil
 }
 
+// trackersFlag is for commands whose results several trackers can bring together.
+func (o *inputOptions) trackersFlag(f *pflag.FlagSet) {
+	f.IntVar(&o.trackers, "trackers", 0, "follow connections of different hosts with `n` trackers side by side, at most 64\n(default: one tracker for all); not with -i and --follow")
+}
+
+// checkTrackers checks what the flag says.
+func (o *inputOptions) checkTrackers() error {
+	switch {
+	case o.trackers < 0 || o.trackers > 64:
+		return cli.Usagef("--trackers is a number from 1 to 64, not %d", o.trackers)
+	case o.trackers > 0 && (len(o.ifaces) > 0 || o.follow):
+		return cli.Usagef("--trackers is for files: what is captured is followed by one tracker")
+	}
+	return nil
+}
+
+// noteTrackers says that a single tracker has to do.
+func (j *job) noteTrackers(n int) {
+	if n > 0 && j.d.Trackers() == 0 {
+		j.notes.Printf("note: --trackers is not used: this output needs the order of the capture, or has limits for all connections together")
+	}
+}
+
 func (o *inputOptions) decoder() decode.Options {
 	if !o.memory.Given() {
 		cli.GrantMemory(4*int(o.message) + 8<<10*o.openCalls + 16<<10*o.connections)
@@ -95,6 +119,7 @@ func (o *inputOptions) decoder() decode.Options {
 		SkipICRC: o.noICRC,
 		Clock:    decode.Clock(o.clock),
 		Memory:   o.memory.Decoder(),
+		Trackers: o.trackers,
 		Transactions: transaction.Options{
 			Open:     o.openCalls,
 			Assembly: int(o.message),

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sort"
 	"time"
 
@@ -61,14 +64,7 @@ func (s *summary) add(v *rpc.View) {
 	r := s.last
 	if r == nil || k != s.lastOf {
 		if r = s.rows[k]; r == nil {
-			if len(s.rows) >= maxOperations {
-				k = operationKey{operation: "others"}
-				r = s.rows[k]
-			}
-			if r == nil {
-				r = &operationCount{program: string(text.Program(nil, v)), operation: k.operation}
-				s.rows[k] = r
-			}
+			r = s.row(k, string(text.Program(nil, v)))
 		}
 		s.last, s.lastOf = r, k
 	}
@@ -86,6 +82,52 @@ func (s *summary) add(v *rpc.View) {
 	r.replyBytes += tx.Reply.Bytes
 	s.states[tx.State]++
 	s.retransmits += uint64(tx.Retransmits)
+}
+
+// row makes the row of an operation, or finds the one for those beyond the limit.
+func (s *summary) row(k operationKey, program string) *operationCount {
+	if len(s.rows) >= maxOperations {
+		k = operationKey{operation: "others"}
+		if r := s.rows[k]; r != nil {
+			return r
+		}
+	}
+	r := &operationCount{program: program, operation: k.operation}
+	s.rows[k] = r
+	return r
+}
+
+// merge adds the transactions of another summary; its connections are not counted.
+func (s *summary) merge(o *summary) {
+	keys := slices.SortedFunc(maps.Keys(o.rows), func(a, b operationKey) int {
+		x := cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.version, b.version), cmp.Compare(a.minor, b.minor),
+			cmp.Compare(a.operation, b.operation))
+		if x == 0 && a.named != b.named {
+			x = 1
+			if b.named {
+				x = -1
+			}
+		}
+		return x
+	})
+	for _, k := range keys {
+		from := o.rows[k]
+		r := s.rows[k]
+		if r == nil {
+			r = s.row(k, from.program)
+		}
+		r.count += from.count
+		r.errors += from.errors
+		r.timed += from.timed
+		r.sum += from.sum
+		r.longest = max(r.longest, from.longest)
+		r.callBytes += from.callBytes
+		r.replyBytes += from.replyBytes
+	}
+	for i, n := range o.states {
+		s.states[i] += n
+	}
+	s.retransmits += o.retransmits
 }
 
 var summaryHeader = []string{"PROGRAM", "OPERATION", "COUNT", "ERRORS", "MEAN", "MAX", "CALL BYTES", "REPLY BYTES"}

@@ -34,6 +34,14 @@ func NewBudget(limit int) *Budget {
 	return &Budget{limit: limit}
 }
 
+// SetLimit changes the limit. What exceeds it is given up by the next Enforce.
+func (b *Budget) SetLimit(limit int) {
+	b.limit = limit
+	for _, a := range b.accounts {
+		a.share = limit / 100 * a.percent
+	}
+}
+
 // Account is what one part holds.
 type Account struct {
 	// Evict frees something, the oldest or the least used, and subtracts it from the account. It returns
@@ -42,14 +50,16 @@ type Account struct {
 
 	budget *Budget
 	used   int
-	share  int
+	share  int // bytes
 	stuck  bool
+
+	percent int // of the limit: its share
 }
 
 // Account opens the account of a part. share is the percentage of the limit
 // that it may hold whatever the others do; all shares together are at most 100.
 func (b *Budget) Account(share int) *Account {
-	a := &Account{budget: b, share: b.limit / 100 * share}
+	a := &Account{budget: b, share: b.limit / 100 * share, percent: share}
 	b.accounts = append(b.accounts, a)
 	return a
 }

@@ -14,6 +14,8 @@ type Route struct {
 	src, dst uint64
 	more     [2]uint64
 	slot     uint8
+	// Group belongs to whoever takes the Leans: what it knows of the two hosts. It is 0 at first.
+	Group uint16
 }
 
 // routeSlot is the address's contribution to the index in Tracker.cache.

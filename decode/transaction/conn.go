@@ -8,8 +8,12 @@ type conn struct {
 	halves  [2]*half // by the side of the requester; nil if it has sent nothing yet
 	forward uint8    // 1 + the side that sends forward calls; 0 if no call has shown it
 	calls   Calls
-	// copied is the last copy that was handed out, see snapshot.
+	// copied is the last copy that was handed out, see snapshot, and number the
+	// number that it had.
 	copied *rdma.Connection
+	number int
+	// renumbered says that a copy has the number that Renumber gave it.
+	renumbered bool
 }
 
 // UpperOfConnection implements rdma.Upper.
@@ -70,13 +74,21 @@ func halfOf(c *rdma.Connection, side rdma.Side) *half {
 // counters in it keep the values that they had then.
 func snapshot(c *rdma.Connection) *rdma.Connection {
 	k := of(c)
-	if s := k.copied; s != nil && s.ID == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&
+	if s := k.copied; s != nil && k.number == c.ID && s.Fabric == c.Fabric && s.Ends == c.Ends && s.MTU == c.MTU &&
 		s.State == c.State && s.Setup[0].Frame == c.Setup[0].Frame && s.Setup[1].Frame == c.Setup[1].Frame {
 		return s
 	}
+	s := Copy(c)
+	k.copied, k.number = s, c.ID
+	return s
+}
+
+// Copy returns a copy of a connection as it is now, of which ClientOf and CallsOf say
+// what they say of c now.
+func Copy(c *rdma.Connection) *rdma.Connection {
+	k := of(c)
 	s := new(rdma.Connection)
 	*s = c.Copy()
 	s.Upper = &conn{forward: k.forward, calls: k.calls}
-	k.copied = s
 	return s
 }

@@ -410,6 +410,10 @@ func (t *Tracker) out(tx *Transaction) {
 		return
 	}
 	tx.gen = 0 // what still points here must not touch it any more
+	if t.opt.Take != nil && t.opt.Take(tx) {
+		t.recycle(tx)
+		return
+	}
 	if t.opt.Detach {
 		tx.Connection = snapshot(tx.Connection)
 		t.emit(tx)

@@ -30,6 +30,9 @@ type Options struct {
 	// emitted, in the order in which they end and on the goroutine of the tracker: to
 	// fill in Transaction.Blame. The Connection is not a copy.
 	Ended func(*Transaction)
+	// Take, if set, is shown each transaction before it is emitted. If it returns true,
+	// it is not emitted.
+	Take func(*Transaction) bool
 	// TraceXID, if set, limits both to transactions whose XID it accepts.
 	TraceXID func(xid uint32) bool
 	// Detach leaves an emitted transaction to the consumer, which may be
@@ -115,6 +118,16 @@ type Stats struct {
 	Duplicates  uint64 // replies that came again
 	Dones       uint64 // RDMA_DONE messages
 	Evicted     uint64 // transactions given up for lack of memory
+}
+
+// Add adds what another Tracker saw.
+func (s *Stats) Add(o *Stats) {
+	s.OtherSends += o.OtherSends
+	s.OrphanOps += o.OrphanOps
+	s.OrphanBytes += o.OrphanBytes
+	s.Duplicates += o.Duplicates
+	s.Dones += o.Dones
+	s.Evicted += o.Evicted
 }
 
 // half is what a Tracker knows of one side of a connection as a requester.

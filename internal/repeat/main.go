@@ -5,6 +5,9 @@
 // repository.
 //
 //	repeat -n 400 small.pcap large.pcap
+//	repeat -n 40 -pairs 10 small.pcap hosts.pcap
+//
+// With -pairs, as many pairs of hosts do the same at the same time, packet by packet in turn.
 //
 // The input must hold one connection. What comes before its first RC packet is
 // written once; connection management and other packets after that are left
@@ -29,12 +32,13 @@ import (
 
 func main() {
 	n := flag.Int("n", 10, "how often to write the packets")
+	pairs := flag.Int("pairs", 1, "how many pairs of hosts do the same")
 	flag.Parse()
-	if flag.NArg() != 2 || *n < 1 {
-		fmt.Fprintln(os.Stderr, "usage: repeat [-n COUNT] INPUT OUTPUT")
+	if flag.NArg() != 2 || *n < 1 || *pairs < 1 || *pairs > 256 {
+		fmt.Fprintln(os.Stderr, "usage: repeat [-n COUNT] [-pairs 1 to 256] INPUT OUTPUT")
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), flag.Arg(1), *n); err != nil {
+	if err := run(flag.Arg(0), flag.Arg(1), *n, *pairs); err != nil {
 		fmt.Fprintln(os.Stderr, "repeat:", err)
 		os.Exit(1)
 	}
@@ -55,7 +59,7 @@ type flow struct {
 	seen        bool
 }
 
-func run(in, out string, n int) error {
+func run(in, out string, n, pairs int) error {
 	packets, flows, err := load(in)
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func run(in, out string, n int) error {
 		return err
 	}
 	w := capture.NewWriter(f, capture.WriterOptions{Format: capture.Pcap})
-	r := repeater{flows: flows, w: w}
+	r := repeater{flows: flows, w: w, pairs: pairs}
 	if len(packets) == 0 {
 		return errors.New("no packets")
 	}
@@ -215,8 +219,10 @@ func (l *loader) find(p *packet) {
 type repeater struct {
 	flows *[2]flow
 	w     *capture.Writer
+	pairs int
 	frame link.Frame
 	check roce.Checker
+	other []byte // the packet of another pair
 }
 
 // xidStep lies between the XIDs of two repetitions. Linux counts XIDs up in the
@@ -238,11 +244,58 @@ func (r *repeater) write(p *packet, k int, span int64) error {
 			binary.BigEndian.PutUint32(p.Data[at:], binary.BigEndian.Uint32(p.Data[at:])+xidStep)
 		}
 		link.Decode(p.Link, p.Data, p.Length, &r.frame)
-		n := len(r.frame.Payload) - roce.ICRCSize
-		if sum, ok := r.check.Sum(r.frame.Proto, r.frame.Net, r.frame.Transport, r.frame.Payload[:n]); ok {
-			binary.LittleEndian.PutUint32(r.frame.Payload[n:], sum)
-		}
+		r.sum()
 		p.Time += span
 	}
-	return r.w.Write(&p.Packet)
+	if err := r.w.Write(&p.Packet); err != nil {
+		return err
+	}
+	for pair := 1; pair < r.pairs; pair++ {
+		q := p.Packet
+		r.other = append(r.other[:0], p.Data...)
+		q.Data = r.other
+		r.move(&q, pair)
+		if err := r.w.Write(&q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum corrects the ICRC of the packet in frame.
+func (r *repeater) sum() {
+	n := len(r.frame.Payload) - roce.ICRCSize
+	if sum, ok := r.check.Sum(r.frame.Proto, r.frame.Net, r.frame.Transport, r.frame.Payload[:n]); ok {
+		binary.LittleEndian.PutUint32(r.frame.Payload[n:], sum)
+	}
+}
+
+// move gives a packet the addresses of another pair of hosts: it adds pair to the third byte of IPv4
+// addresses, and to the last but one of IPv6.
+func (r *repeater) move(p *capture.Packet, pair int) {
+	link.Decode(p.Link, p.Data, p.Length, &r.frame)
+	net := r.frame.Net
+	switch {
+	case len(net) >= 40 && net[0]>>4 == 6:
+		net[22] += byte(pair)
+		net[38] += byte(pair)
+	case len(net) >= 20 && net[0]>>4 == 4:
+		net[14] += byte(pair)
+		net[18] += byte(pair)
+		header := net[:4*int(net[0]&15)]
+		binary.BigEndian.PutUint16(header[10:], 0)
+		sum := uint32(0)
+		for i := 0; i < len(header); i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(header[i:]))
+		}
+		for sum > 0xffff {
+			sum = sum>>16 + sum&0xffff
+		}
+		binary.BigEndian.PutUint16(header[10:], ^uint16(sum))
+	default:
+		return
+	}
+	if r.frame.Proto == link.UDP && r.frame.DstPort == roce.Port && len(r.frame.Payload) >= roce.ICRCSize {
+		r.sum()
+	}
 }

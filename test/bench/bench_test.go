@@ -35,11 +35,17 @@ const sample = "../../samples/rocev2-nfs3-basic.pcap.zst"
 // once and ends.
 const iwarpSample = "../../samples/iwarp-nfs40-basic.pcap.zst"
 
+// smallSample has small packets only.
+const smallSample = "../../samples/rocev2-nfs3-meta.pcap.zst"
+
 // repeated returns the sample's traffic, n times.
-func repeated(t testing.TB, n int) []byte {
+func repeated(t testing.TB, n int) []byte { return repeatedBy(t, sample, n, 1) }
+
+// repeatedBy returns the traffic of a sample, n times by each of several pairs of hosts.
+func repeatedBy(t testing.TB, sample string, n, pairs int) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "repeated.pcap")
-	cmd := exec.Command("go", "run", "../../internal/repeat", "-n", strconv.Itoa(n), sample, out)
+	cmd := exec.Command("go", "run", "../../internal/repeat", "-n", strconv.Itoa(n), "-pairs", strconv.Itoa(pairs), sample, out)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, text)
 	}
@@ -48,6 +54,46 @@ func repeated(t testing.TB, n int) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// sideBySide decodes a capture in memory up to fields, with trackers side by side: each group of hosts by itself, or all
+// in the order of the capture.
+func sideBySide(t testing.TB, b []byte, trackers int, ordered bool) decode.Stats {
+	t.Helper()
+	r, err := capture.NewReader(bytes.NewReader(b), "memory", capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var v rpc.View
+	opt := decode.Options{Trackers: trackers, Concurrent: true}
+	if !ordered {
+		opt.Group = func(int) func(*transaction.Transaction) bool {
+			v := new(rpc.View)
+			return func(tx *transaction.Transaction) bool {
+				v.Set(tx)
+				return true
+			}
+		}
+	}
+	d := decode.New(opt, func(tx *transaction.Transaction) { v.Set(tx) })
+	if err := d.Run(r); err != nil {
+		t.Fatal(err)
+	}
+	return d.Stats()
+}
+
+// BenchmarkTrackers has sixteen pairs of hosts followed by one tracker, and by several side by side.
+func BenchmarkTrackers(b *testing.B) {
+	data := repeatedBy(b, smallSample, 4, 16)
+	for _, n := range []int{0, 1, 2, 4, 16} {
+		b.Run(strconv.Itoa(n)+"/groups", func(b *testing.B) {
+			measure(b, len(data), func() uint64 { return sideBySide(b, data, n, false).Packets })
+		})
+		b.Run(strconv.Itoa(n)+"/ordered", func(b *testing.B) {
+			measure(b, len(data), func() uint64 { return sideBySide(b, data, n, true).Packets })
+		})
+	}
 }
 
 // inMemory is made once for all benchmarks.
@@ -237,15 +283,23 @@ func BenchmarkWalk(b *testing.B) {
 // allowance.
 func TestSteadyState(t *testing.T) {
 	short, long := repeated(t, 2), repeated(t, 8)
+	small, smallLong := repeatedBy(t, smallSample, 12, 4), repeatedBy(t, smallSample, 40, 4)
 	for _, s := range []struct {
-		name  string
-		stage stage
-	}{{"transactions", transactions}, {"fields", fields}} {
+		name        string
+		short, long []byte
+		run         func(b []byte) decode.Stats
+	}{
+		{"transactions", short, long, func(b []byte) decode.Stats { return pipeline(t, b, transactions, false) }},
+		{"fields", short, long, func(b []byte) decode.Stats { return pipeline(t, b, fields, false) }},
+		{"trackers", small, smallLong, func(b []byte) decode.Stats { return sideBySide(t, b, 3, true) }},
+		{"groups", small, smallLong, func(b []byte) decode.Stats { return sideBySide(t, b, 3, false) }},
+	} {
 		t.Run(s.name, func(t *testing.T) {
+			short, long := s.short, s.long
 			cost := func(b []byte) (allocs, size uint64, stats decode.Stats) {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				stats = pipeline(t, b, s.stage, false)
+				stats = s.run(b)
 				runtime.ReadMemStats(&after)
 				return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc, stats
 			}

@@ -1,0 +1,285 @@
+package decode_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/floods"
+	"github.com/rpcrdma/toolkit/internal/mutate"
+	"github.com/rpcrdma/toolkit/internal/mutate/holds"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
+)
+
+// grouped decodes files and writes down all that comes out.
+func grouped(t *testing.T, opt decode.Options, names ...string) []byte {
+	t.Helper()
+	r, err := capture.Open(names, capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return written(t, opt, r, 0)
+}
+
+// written writes down all that comes out of packets. With trackers side by side, turns is how many take turns; 0: they run
+// at the same time.
+func written(t *testing.T, opt decode.Options, r capture.Reader, turns int) []byte {
+	t.Helper()
+	var out, closed bytes.Buffer
+	opt.Closed = func(c *rdma.Connection) {
+		fmt.Fprintln(&closed, c.ID, c.Fabric, c.State, c.Ends, c.First, c.Last, c.Sent, c.MTU, c.Terminated, c.Tenant, transaction.CallsOf(c))
+	}
+	d := decode.New(opt, func(tx *transaction.Transaction) {
+		c := tx.Connection
+		fmt.Fprintf(&out, "%d %v %v %q\n", c.ID, c.Ends, tx.Notes, holds.Digest(nil, tx))
+	})
+	switch {
+	case turns > 0:
+		d.RunInTurn(r, turns, 0)
+	default:
+		if err := d.Run(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Fprintf(&out, "%s%+v\n%+v\n%+v\n", closed.Bytes(), d.Stats(), d.Account(), d.Orphans())
+	return out.Bytes()
+}
+
+func firstDifference(t *testing.T, what string, got, want []byte) {
+	t.Helper()
+	a, b := bytes.Split(got, []byte{'\n'}), bytes.Split(want, []byte{'\n'})
+	for i := range max(len(a), len(b)) {
+		var x, y []byte
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		if !bytes.Equal(x, y) {
+			t.Errorf("%s: line %d of %d is\n%.600s\nand not, of %d,\n%.600s", what, i+1, len(a), x, len(b), y)
+			return
+		}
+	}
+}
+
+// TestTrackers has samples decoded by one tracker, and by different numbers of trackers side by side.
+func TestTrackers(t *testing.T) {
+	files, _ := filepath.Glob("../samples/*.pcap*")
+	if len(files) < 10 {
+		t.Fatal(files)
+	}
+	numbers := []int{1, 3}
+	if testing.Short() {
+		numbers = numbers[1:]
+	}
+	for i, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			opt := decode.Options{Transactions: transaction.Options{OnCompletion: i%2 != 0}}
+			one := grouped(t, opt, name)
+			for _, n := range numbers {
+				opt.Trackers = n
+				firstDifference(t, fmt.Sprint(n, " trackers"), grouped(t, opt, name), one)
+			}
+		})
+	}
+}
+
+// manyHosts are captures between different hosts, as one: their packets in turn.
+func manyHosts(list ...[]capture.Packet) []capture.Packet {
+	var all []capture.Packet
+	now := int64(1e18)
+	for i, more := 0, true; more; i++ {
+		more = false
+		for _, packets := range list {
+			if i < len(packets) {
+				more = true
+				p := packets[i]
+				now += 1000
+				p.Time, p.Number = now, uint64(len(all)+1)
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// moved is a short capture between hosts that no other number has.
+func moved(which, hosts uint8, program ...mutate.Step) []capture.Packet {
+	program = append(program, mutate.Step{Op: traffic.Elsewhere, Value: uint32(hosts) << 8})
+	return traffic.Apply(which, mutate.Program(program...))
+}
+
+// TestTrackersTogether has the traffic of many hosts followed by different numbers of trackers.
+func TestTrackersTogether(t *testing.T) {
+	var list [][]capture.Packet
+	for i := range uint8(80) {
+		list = append(list, moved(i%uint8(traffic.Count()), 3*i))
+	}
+	packets := manyHosts(list...)
+	numbers := []int{2, 3, 16, 100}
+	if testing.Short() {
+		numbers = numbers[1:2]
+	}
+	for _, completion := range []bool{false, true} {
+		opt := decode.Options{Concurrent: true, Transactions: transaction.Options{OnCompletion: completion}}
+		reader := func() *traffic.Reader { return &traffic.Reader{Packets: packets, Batch: 100} }
+		one := written(t, opt, reader(), 0)
+		opt.Trackers = 1
+		want := written(t, opt, reader(), 0)
+		firstDifference(t, "side by side", later(want), later(one))
+		for _, n := range numbers {
+			opt.Trackers = n
+			firstDifference(t, fmt.Sprint(n, " trackers"), written(t, opt, reader(), 0), want)
+			firstDifference(t, fmt.Sprint(n, " trackers in turn"), written(t, opt, reader(), n), want)
+		}
+	}
+}
+
+// later takes out what only a transaction that waits for its turn in the output may learn.
+func later(b []byte) []byte { return laterNote.ReplaceAll(b, nil) }
+
+// several reads several floods, a batch of each in turn.
+type several struct {
+	list   []*floods.Reader
+	number uint64
+}
+
+func (s *several) Read(b *capture.Batch) error {
+	for len(s.list) > 0 {
+		r := s.list[0]
+		s.list = s.list[1:]
+		if r.Read(b) == nil {
+			s.list = append(s.list, r)
+			for i := range b.Packets {
+				s.number++
+				b.Packets[i].Number, b.Packets[i].Time = s.number, int64(s.number)
+			}
+			return nil
+		}
+	}
+	return io.EOF
+}
+
+func (*several) Problems() ([]*capture.Problem, int) { return nil, 0 }
+func (*several) Close() error                        { return nil }
+
+// TestTrackersMemory floods groups of hosts all at once: what is given up does not depend on how many trackers there
+// are, and what is held exceeds the limit by little.
+func TestTrackersMemory(t *testing.T) {
+	const limit = 16 << 20
+	part := 100
+	if testing.Short() {
+		part = 300
+	}
+	var want []string
+	for _, n := range []int{1, 3} {
+		s := &several{}
+		for i := range floods.All {
+			f := &floods.All[i]
+			s.list = append(s.list, f.Read(f.N/part))
+		}
+		var got []string
+		opt := decode.Options{Memory: limit, Trackers: n, Closed: func(c *rdma.Connection) {
+			got = append(got, fmt.Sprint(c.ID, c.Fabric, c.First.Number, c.Last.Number, c.Terminated))
+		}}
+		d := decode.New(opt, func(tx *transaction.Transaction) {
+			got = append(got, fmt.Sprint(tx.Connection.ID, tx.XID, tx.State, tx.Notes, tx.First().Number, tx.Memory()))
+		})
+		peak := d.RunInTurn(s, n, 0)
+		got = append(got, fmt.Sprintf("%+v %+v %+v %d", d.Stats(), d.Account(), d.Orphans(), peak))
+		if peak > limit+limit/4 {
+			t.Errorf("%d trackers: %d bytes held, limit %d", n, peak, limit)
+		}
+		if n == 1 {
+			want = got
+			if s := d.Stats(); !testing.Short() && (s.EvictedConnections == 0 || peak < limit/2) {
+				t.Errorf("nothing was given up: %d bytes held, %+v", peak, s)
+			}
+			continue
+		}
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				t.Fatalf("%d trackers: line %d of %d is %q, and not, of %d, %q", n, i, len(got), at(got, i), len(want), at(want, i))
+			}
+		}
+	}
+}
+
+func at(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return ""
+}
+
+// FuzzTrackers has one tracker, and different numbers of them side by side, decode changed captures between several
+// pairs of hosts.
+//
+// how chooses options (bits 0 and 1) and what is compared: with one tracker for all (bit 2), or different numbers side by
+// side, with little memory (bit 3).
+func FuzzTrackers(f *testing.F) {
+	for i := range traffic.Count() {
+		for how := range uint8(4) {
+			f.Add(uint8(i), how<<2, []byte{})
+			f.Add(uint8(i), how<<2|2, mutate.Program(mutate.Step{Op: traffic.Drop, At: uint8(3 + 5*how)}, mutate.Step{Op: traffic.Double, At: 9, Value: 3}))
+		}
+	}
+	var memory holds.Memory
+	f.Fuzz(func(t *testing.T, which, how uint8, program []byte) {
+		parts := [][]capture.Packet{traffic.Apply(which, program), moved(which+how>>4+1, 80), moved(which+how>>5+2, 160)}
+		packets := manyHosts(parts...)
+		opt := fuzzOptions(how & 2)
+		opt.Trackers = 3
+		reader := func() *traffic.Reader { return &traffic.Reader{Packets: packets, Batch: 16} }
+		memory.Start()
+		defer memory.End(t)
+		if how&4 != 0 {
+			alone(t, parts, packets, opt, how&8 != 0)
+			return
+		}
+		if how&8 != 0 {
+			opt.Memory = 1 << 16
+		}
+		var out [2]bytes.Buffer
+		for i, n := range []int{1, 3} {
+			d := decode.New(opt, func(tx *transaction.Transaction) {
+				fmt.Fprintf(&out[i], "%d %q\n", tx.Connection.ID, holds.Digest(nil, tx))
+				holds.Transaction(t, tx)
+			})
+			d.RunInTurn(reader(), n, 0)
+			fmt.Fprintf(&out[i], "%+v\n%+v\n%+v\n", d.Stats(), d.Account(), d.Orphans())
+		}
+		firstDifference(t, "three trackers", out[1].Bytes(), out[0].Bytes())
+	})
+}
+
+// alone compares trackers side by side with a single one for everything.
+func alone(t *testing.T, parts [][]capture.Packet, packets []capture.Packet, opt decode.Options, completion bool) {
+	seen := map[netip.Addr]bool{}
+	for _, p := range parts {
+		hosts := addresses(p)
+		for h := range hosts {
+			if seen[h] {
+				return // a change has made them meet
+			}
+		}
+		maps.Copy(seen, hosts)
+	}
+	opt.Transactions.OnCompletion = completion
+	var got [][]byte
+	d := decode.New(opt, func(tx *transaction.Transaction) { got = append(got, holds.Digest(nil, tx)) })
+	d.RunInTurn(&traffic.Reader{Packets: packets, Batch: 16}, 3, 0)
+	opt.Trackers = 0
+	// A single tracker notices at a message of any hosts that another's transaction has ended, and so may emit it earlier.
+	sameDigests(t, "side by side", anyConnection(got), anyConnection(digests(packets, 16, opt)))
+}
