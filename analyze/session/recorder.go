@@ -41,7 +41,8 @@ type Recorder struct {
 	view     rpc.View // of calls that are open
 
 	live   bool
-	number int // of sessions and clients
+	slots  bool // only Transaction.Slots is wanted
+	number int  // of sessions and clients
 
 	pnfs   pnfs
 	lost   Lost
@@ -201,6 +202,9 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 	if !tx.Named || tx.Program != nfs3.NFS_PROGRAM && !callback {
 		return
 	}
+	if r.slots && !callback && tx.Version < 4 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reply {
@@ -248,6 +252,9 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 
 // began takes a call of a version without sessions.
 func (r *Recorder) began(tx *transaction.Transaction, at int64) {
+	if r.slots {
+		return // it has none
+	}
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
 		c.opened(at)
@@ -382,6 +389,9 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
+	if r.slots && len(r.open) == 0 { // nobody else changes it
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over(tx)
