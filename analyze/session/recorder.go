@@ -42,7 +42,8 @@ type Recorder struct {
 
 	live   bool
 	slots  bool // only Transaction.Slots is wanted
-	number int  // of sessions and clients
+	counts *[64]count
+	number int // of sessions and clients
 
 	pnfs   pnfs
 	lost   Lost
@@ -411,9 +412,14 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
+	if r.counts != nil && (!tx.Named || r.counted(v)) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over(tx)
+	if r.counts == nil {
+		r.over(tx)
+	}
 	if !tx.Named {
 		return
 	}
@@ -474,6 +480,63 @@ func moved(v *rpc.View) (read, written uint64) {
 		return 0, f.Moved
 	}
 	return 0, 0
+}
+
+// Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
+// transaction. The two then hardly wait for each other. Live must not be set.
+func (r *Recorder) Apart() { r.counts = new([64]count) }
+
+// count is what the calls of a client without sessions on a connection amount to, since settle added it up.
+type count struct {
+	id   int
+	from rdma.Side
+	key  clientKey
+	g    *client // nil: none yet
+	conn conn    // the counters of it
+	to   *conn
+	calls,
+	bytes uint64
+}
+
+// counted counts a call of a version without sessions, if it is one, and may be counted aside.
+func (r *Recorder) counted(v *rpc.View) bool {
+	tx := v.Tx
+	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || v.Args == nil || len(r.pnfs.data) > 0 {
+		return false
+	}
+	id := tx.Connection.Resolve().ID
+	n := &r.counts[uint(id)%uint(len(r.counts))]
+	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+	if n.g == nil || n.id != id || n.from != tx.From || n.key != key {
+		r.mu.Lock()
+		n.settle()
+		if g := r.client(tx); g != nil {
+			if c := g.conns.of(r, tx.Connection, tx.From); c != nil {
+				*n = count{id: id, from: tx.From, key: key, g: g, to: c}
+			}
+		}
+		r.mu.Unlock()
+		if n.g == nil {
+			return false
+		}
+	}
+	n.calls++
+	n.bytes += n.conn.count(v)
+	return true
+}
+
+// settle adds up what was counted aside.
+func (n *count) settle() {
+	if n.g != nil {
+		n.g.meter.calls += n.calls
+		n.g.meter.bytes += n.bytes
+		n.to.calls += n.conn.calls
+		n.to.answered += n.conn.answered
+		n.to.time += n.conn.time
+		n.to.read += n.conn.read
+		n.to.sent += n.conn.sent
+	}
+	*n = count{}
 }
 
 // compound handles a COMPOUND.
