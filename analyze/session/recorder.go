@@ -37,6 +37,7 @@ type Recorder struct {
 	owners   map[uint64]owner
 	clients  map[clientKey]*client
 	byOrder  []*client
+	latest   *client // the one found last
 	open     map[*transaction.Transaction]openCall
 	view     rpc.View // of calls that are open
 
@@ -122,12 +123,19 @@ func (b Bound) String() string { return boundNames[b] }
 type conns struct {
 	list []*conn
 	byID map[int]*conn
+
+	last   *conn // the one found last
+	lastID int
 }
 
 // of is the entry of a connection in the session or client; nil beyond the limit.
 func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	k = k.Resolve()
+	if l.last != nil && l.lastID == k.ID {
+		return l.last
+	}
 	if c := l.byID[k.ID]; c != nil {
+		l.last, l.lastID = c, k.ID
 		return c
 	}
 	if len(l.list) >= maxConnections {
@@ -157,6 +165,7 @@ func (l *conns) drop() bool {
 		return false
 	}
 	c := l.list[at]
+	l.last = nil
 	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
 	l.list = slices.Delete(l.list, at, at+1)
 	return true
@@ -340,6 +349,9 @@ func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Si
 // client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {
 	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+	if g := r.latest; g != nil && g.clientKey == key {
+		return g
+	}
 	g := r.clients[key]
 	if g == nil {
 		if len(r.clients) >= maxClients {
@@ -347,6 +359,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 			if !r.live {
 				return nil
 			}
+			r.latest = nil
 			r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) { delete(r.clients, g.clientKey) })
 		}
 		r.number++
@@ -354,6 +367,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 		r.clients[key] = g
 		r.byOrder = append(r.byOrder, g)
 	}
+	r.latest = g
 	return g
 }
 
