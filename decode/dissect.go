@@ -38,8 +38,7 @@ type dissection struct {
 
 func (d *dissection) set(opt Options) {
 	d.splitter.SkipICRC = opt.SkipICRC
-	t := &opt.Transactions
-	d.inFull = opt.Packet != nil || opt.SkipICRC || t.Packets > 0 || t.Attribute != nil
+	d.inFull = opt.Packet != nil || opt.SkipICRC
 }
 
 func (d *dissection) batch(b *capture.Batch) {

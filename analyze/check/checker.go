@@ -34,7 +34,7 @@ type Checker struct {
 	last   *conn
 	gone   [64]*rdma.Connection // recently closed
 	goneAt int
-	calls  map[*transaction.Transaction]*callState
+	calls  openCalls
 	spare  []*callState
 	mem    memory
 
@@ -77,8 +77,7 @@ var _ decode.MessageObserver = (*Checker)(nil)
 func New(opt Options, emit func(*Finding)) *Checker {
 	c := &Checker{
 		opt: opt, emit: emit,
-		conns: make(map[*rdma.Connection]*conn),
-		calls: make(map[*transaction.Transaction]*callState), recalls: make(recalls),
+		conns: make(map[*rdma.Connection]*conn), recalls: make(recalls),
 	}
 	for i := range rules {
 		if opt.Rules[i] {

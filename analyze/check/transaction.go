@@ -38,14 +38,13 @@ type txCheck struct {
 func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
 	c.returned(v)
-	st := c.calls[tx]
+	st := c.calls.take(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
 			c.recalled(v)
 		}
 		return
 	}
-	delete(c.calls, tx)
 	t := &c.tc
 	t.v, t.tx, t.st, t.k = v, tx, *st, st.k
 	*st = callState{}

@@ -115,6 +115,7 @@ func (g *group) model() *Group {
 	if x.Statuses == nil {
 		x.Statuses = map[string]uint64{}
 	}
+	g.settle()
 	for i := range g.phases {
 		x.phases[i] = &Share{Distribution: g.phases[i].distribution()}
 	}

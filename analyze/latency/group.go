@@ -17,6 +17,8 @@ type group struct {
 
 	total  dist
 	phases [transaction.NumPhases]dist
+	// zeros are values of 0 that phases do not have yet: most phases of most transactions do not take place.
+	zeros [transaction.NumPhases]uint64
 
 	chunks ChunkEconomy
 	inline []Inline
@@ -34,10 +36,24 @@ func (g *group) time(p *transaction.Phases, m *memory) {
 	g.total.add(int64(p.Total), m)
 	d := durations(p)
 	for i := range d {
-		if d[i] >= 0 {
+		switch {
+		case d[i] == 0:
+			g.zeros[i]++
+		case d[i] > 0:
 			g.phases[i].add(d[i], m)
 		}
 	}
+}
+
+// settle gives the phases what they do not have yet.
+func (g *group) settle() {
+	for i, n := range g.zeros {
+		if n > 0 {
+			d := &g.phases[i]
+			d.count, d.zeros, d.least = d.count+n, d.zeros+n, 0
+		}
+	}
+	clear(g.zeros[:])
 }
 
 // otherName is the group, or status, that everything beyond a limit falls into.

@@ -67,14 +67,17 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 	l.time += int64(p.Total)
 	l.credit.add(tx.Credits)
 	l.slot.add(tx.Slots)
-	for c := range rdma.NumCauses {
-		some := false
-		for ph := range tx.Blame.Shares {
-			d := int64(tx.Blame.Shares[ph][c])
-			l.sums[ph][c] += d
-			some = some || d > 0
+	var most [rdma.NumCauses]int64
+	for ph := range tx.Blame.Shares {
+		share, sum := &tx.Blame.Shares[ph], &l.sums[ph]
+		for c := range share {
+			d := int64(share[c])
+			sum[c] += d
+			most[c] = max(most[c], d)
 		}
-		if some {
+	}
+	for c, d := range most {
+		if d > 0 {
 			l.touched[c]++
 		}
 	}

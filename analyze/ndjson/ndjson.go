@@ -13,6 +13,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // Schema is the value of the key "schema".
@@ -20,28 +21,41 @@ const Schema = "rpcrdma.transaction/1"
 
 // Encoder turns transactions into JSON objects. It keeps what repeats.
 type Encoder struct {
-	addrs map[netip.Addr]string
-	day   int64 // of the cached date, in days since 1970
-	date  [11]byte
-	hex   [2 * 64]byte
-	path  []byte
+	addrs  map[netip.Addr]string
+	second int64    // since 1970, of the cached time
+	stamp  [20]byte // 2006-01-02T15:04:05.
+	path   []byte
+	said   [64]said
+	called [64]called
+}
+
+// said is what was written about the connection and direction of a transaction.
+type said struct {
+	id     int
+	fabric rdma.Fabric
+	from   rdma.Side
+	back   bool
+	first  int64
+	ends   [2]rdma.End
+	text   []byte
+}
+
+// called is what was written about a call of a procedure that consists of no operations.
+type called struct {
+	procedure        *xdr.Procedure
+	program, version uint32
+	text             []byte
 }
 
 // Append appends the object of a transaction, without a newline.
 func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 	tx := v.Tx
-	b = append(b, `{"schema":"`...)
-	b = append(b, Schema...)
-	b = append(b, `","time":"`...)
+	b = append(b, `{"schema":"`+Schema+`","time":"`...)
 	b = e.Time(b, tx.First().Time)
-	b = append(b, '"')
-	b = num(b, "xid", uint64(tx.XID))
-	b = num(b, "connection", uint64(tx.Connection.ID))
-	b = append(b, `,"connection_key":"`...)
-	b = e.Key(b, tx.Connection)
-	b = append(b, '"')
-	b = e.ends(b, tx)
-	b = operation(b, v)
+	b = append(b, `","xid":`...)
+	b = strconv.AppendUint(b, uint64(tx.XID), 10)
+	b = e.parties(b, tx)
+	b = e.operation(b, v)
 	b = status(b, v)
 	b = wire(b, tx)
 	if p, ok := tx.Phases(); ok {
@@ -56,6 +70,31 @@ func (e *Encoder) Append(b []byte, v *rpc.View) []byte {
 		b = e.file(b, v, f)
 	}
 	return append(b, '}')
+}
+
+// parties appends the connection, and between whom the transaction took place. It is the same for all
+// transactions of a connection and a direction.
+func (e *Encoder) parties(b []byte, tx *transaction.Transaction) []byte {
+	c := tx.Connection
+	i := uint(2 * c.ID)
+	if tx.Backward {
+		i++
+	}
+	k := &e.said[i%uint(len(e.said))]
+	if c.Tunnel == nil && k.text != nil && k.id == c.ID && k.back == tx.Backward && k.from == tx.From && k.fabric == c.Fabric &&
+		k.first == c.First.Time && k.ends == c.Ends {
+		return append(b, k.text...)
+	}
+	start := len(b)
+	b = num(b, "connection", uint64(c.ID))
+	b = append(b, `,"connection_key":"`...)
+	b = e.Key(b, c)
+	b = append(b, '"')
+	b = e.ends(b, tx)
+	if c.Tunnel == nil {
+		*k = said{c.ID, c.Fabric, tx.From, tx.Backward, c.First.Time, c.Ends, append(k.text[:0], b[start:]...)}
+	}
+	return b
 }
 
 // ends appends between whom a transaction took place.
@@ -79,18 +118,31 @@ func (e *Encoder) ends(b []byte, tx *transaction.Transaction) []byte {
 }
 
 // operation appends what was called.
-func operation(b []byte, v *rpc.View) []byte {
+func (e *Encoder) operation(b []byte, v *rpc.View) []byte {
+	ops := v.Operations()
+	minor, isCompound := v.MinorVersion()
+	if v.Procedure == nil || len(ops) > 0 || isCompound {
+		return operations(b, v, ops, minor, isCompound)
+	}
+	k := &e.called[v.Tx.Procedure%uint32(len(e.called))]
+	if k.procedure != v.Procedure || k.program != v.Tx.Program || k.version != v.Tx.Version {
+		*k = called{v.Procedure, v.Tx.Program, v.Tx.Version, operations(k.text[:0], v, nil, 0, false)}
+	}
+	return append(b, k.text...)
+}
+
+func operations(b []byte, v *rpc.View, ops []rpc.Operation, minor uint32, isCompound bool) []byte {
 	b = str(b, "program", v.ProgramName())
 	b = num(b, "version", uint64(v.Tx.Version))
 	b = str(b, "procedure", v.ProcedureName())
-	if minor, ok := v.MinorVersion(); ok {
+	if isCompound {
 		b = num(b, "minor_version", uint64(minor))
 	}
 	b = append(b, `,"operation":"`...)
 	b = v.AppendOperation(b)
 	b = append(b, '"')
 	b = str(b, "operation_group", v.OperationGroup())
-	if ops := v.Operations(); len(ops) > 0 {
+	if len(ops) > 0 {
 		b = append(b, `,"operations":[`...)
 		for i := range ops {
 			if i > 0 {
@@ -136,11 +188,19 @@ func wire(b []byte, tx *transaction.Transaction) []byte {
 	b = str(b, "reply_type", tx.Reply.TypeName())
 	b = num(b, "credits_requested", uint64(tx.Call.Credits()))
 	b = num(b, "credits_granted", uint64(tx.Reply.Credits()))
-	b = chunks(b, tx)
-	b = num(b, "rdma_reads", uint64(tx.Reads))
-	b = num(b, "rdma_read_bytes", tx.ReadBytes)
-	b = num(b, "rdma_writes", uint64(tx.Writes))
-	b = num(b, "rdma_write_bytes", tx.WriteBytes)
+	if bare(&tx.Call) && bare(&tx.Reply) {
+		b = append(b, `,"read_chunks":[],"write_chunks":[],"reply_chunk":null,"written_chunks":[],"written_reply_chunk":null`...)
+	} else {
+		b = chunks(b, tx)
+	}
+	if tx.Reads == 0 && tx.ReadBytes == 0 && tx.Writes == 0 && tx.WriteBytes == 0 {
+		b = append(b, `,"rdma_reads":0,"rdma_read_bytes":0,"rdma_writes":0,"rdma_write_bytes":0`...)
+	} else {
+		b = num(b, "rdma_reads", uint64(tx.Reads))
+		b = num(b, "rdma_read_bytes", tx.ReadBytes)
+		b = num(b, "rdma_writes", uint64(tx.Writes))
+		b = num(b, "rdma_write_bytes", tx.WriteBytes)
+	}
 	b = num(b, "call_bytes", tx.Call.Bytes)
 	b = num(b, "reply_bytes", tx.Reply.Bytes)
 	b = num(b, "retransmits", uint64(tx.Retransmits))
@@ -150,8 +210,16 @@ func wire(b []byte, tx *transaction.Transaction) []byte {
 	return b
 }
 
+// bare reports whether a message has no chunk lists.
+func bare(m *transaction.Message) bool {
+	return !m.Transport || len(m.Header.Reads) == 0 && len(m.Header.Writes) == 0 && !m.Header.HasReply
+}
+
 // notes appends the notes of a transaction as sentences, then their codes.
 func notes(b []byte, list []transaction.Note) []byte {
+	if len(list) == 0 {
+		return append(b, `,"notes":[],"note_codes":[]`...)
+	}
 	b = append(b, `,"notes":[`...)
 	for i, n := range list {
 		if i > 0 {
@@ -182,21 +250,17 @@ func chunks(b []byte, tx *transaction.Transaction) []byte {
 	return b
 }
 
-// phaseOrder is the order of the keys of "latency_ns", before the total.
-var phaseOrder = [...]transaction.Phase{
-	transaction.PhaseCall, transaction.PhasePull, transaction.PhaseWait, transaction.PhaseServer, transaction.PhasePush, transaction.PhaseReply,
-}
-
 func latency(b []byte, p *transaction.Phases) []byte {
-	b = append(b, `,"latency_ns":`...)
-	brace := len(b)
-	for _, ph := range phaseOrder {
-		b = dur(b, ph.String(), p.Of(ph))
-	}
-	b[brace] = '{' // instead of the first comma
+	b = append(b, `,"latency_ns":{"call_transfer":`...)
+	b = strconv.AppendInt(b, int64(p.CallTransfer), 10)
+	b = dur(b, "argument_pull", p.ArgumentPull)
+	b = dur(b, "pull_wait", p.PullWait)
+	b = dur(b, "server", p.Server)
+	b = dur(b, "result_push", p.ResultPush)
+	b = dur(b, "reply_transfer", p.ReplyTransfer)
 	b = dur(b, "total", p.Total)
 	if p.Ack >= 0 {
-		b = dur(b, transaction.PhaseAck.String(), p.Ack)
+		b = dur(b, "ack", p.Ack)
 	}
 	return append(b, '}')
 }
@@ -207,6 +271,14 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 	b = dur(b, "slot_wait_ns", tx.Slots)
 	if tx.Blame == nil {
 		return append(b, `,"lost_ns":null`...)
+	}
+	var any time.Duration
+	for ph := range tx.Blame.Shares {
+		s := &tx.Blame.Shares[ph]
+		any |= s[rdma.CauseNotReady] | s[rdma.CauseRecovery] | s[rdma.CauseCongestion] | s[rdma.CauseReadSlot] | s[rdma.CauseUnknown]
+	}
+	if any == 0 {
+		return append(b, nothingLost...)
 	}
 	b = append(b, `,"lost_ns":`...)
 	brace := len(b)
@@ -245,6 +317,9 @@ func lost(b []byte, tx *transaction.Transaction) []byte {
 	return append(b, '}')
 }
 
+// nothingLost is what lost writes if nothing was.
+const nothingLost = `,"lost_ns":{"receiver_not_ready":0,"recovery":0,"congestion":0,"read_slot":0,"unknown":0,"total":0}`
+
 // Tunnel appends the wrapping of a connection as an object; client is the side
 // of its client.
 func (e *Encoder) Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
@@ -266,38 +341,26 @@ func (e *Encoder) Tunnel(b []byte, t *rdma.Tunnel, client rdma.Side) []byte {
 
 // Time appends a time as RFC 3339 with nanoseconds, UTC.
 func (e *Encoder) Time(b []byte, ns int64) []byte {
-	const nsPerDay = 24 * 60 * 60 * 1e9
-	day := ns / nsPerDay
-	rest := ns % nsPerDay
-	if rest < 0 {
-		day, rest = day-1, rest+nsPerDay
+	sec, frac := ns/1e9, ns%1e9
+	if frac < 0 {
+		sec, frac = sec-1, frac+1e9
 	}
-	if day != e.day || e.date[0] == 0 {
-		t := time.Unix(day*24*60*60, 0).UTC()
-		e.day = day
-		s := t.AppendFormat(e.date[:0], "2006-01-02T")
-		if len(s) != len(e.date) {
+	if sec != e.second || e.stamp[0] == 0 {
+		s := time.Unix(sec, 0).UTC().AppendFormat(e.stamp[:0], "2006-01-02T15:04:05.")
+		if len(s) != len(e.stamp) {
+			e.stamp[0] = 0
 			return time.Unix(0, ns).UTC().AppendFormat(b, "2006-01-02T15:04:05.000000000Z")
 		}
+		e.second = sec
 	}
-	b = append(b, e.date[:]...)
-	sec, frac := rest/1e9, rest%1e9
-	b = two(b, sec/3600)
-	b = append(b, ':')
-	b = two(b, sec/60%60)
-	b = append(b, ':')
-	b = two(b, sec%60)
-	b = append(b, '.')
-	var d [9]byte
+	b = append(b, e.stamp[:]...)
+	d := [10]byte{9: 'Z'}
 	for i := 8; i >= 0; i-- {
 		d[i] = byte('0' + frac%10)
 		frac /= 10
 	}
-	b = append(b, d[:]...)
-	return append(b, 'Z')
+	return append(b, d[:]...)
 }
-
-func two(b []byte, n int64) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
 
 // addr is the text of an address.
 func (e *Encoder) addr(a netip.Addr) string {
@@ -421,12 +484,7 @@ func (e *Encoder) file(b []byte, v *rpc.View, f *rpc.File) []byte {
 func (e *Encoder) handle(b []byte, key string, h []byte) []byte {
 	b = name(b, key)
 	b = append(b, '"')
-	for len(h) > 0 {
-		n := min(len(h), len(e.hex)/2)
-		hex.Encode(e.hex[:], h[:n])
-		b = append(b, e.hex[:2*n]...)
-		h = h[n:]
-	}
+	b = hex.AppendEncode(b, h)
 	return append(b, '"')
 }
 

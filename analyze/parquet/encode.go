@@ -3,8 +3,8 @@ package parquet
 import (
 	"encoding/hex"
 	"net/netip"
+	"time"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -13,299 +13,332 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// encoder fills one Row after the other from transactions. What a Row points
-// to is the encoder's and is used again for the next one.
+// encoder appends one transaction after the other to the columns.
 type encoder struct {
-	row    Row
+	*rows
 	addrs  map[netip.Addr]string
 	listed map[string]string // operations as listed
 	keys   rpc.ConnectionKeys
 	listB  []byte
-
-	// What optional columns point to. The columns of an absent value are nil.
-	minor, callFrame, replyFrame, invalidated int64
-	phases                                    [8]int64
-	lost                                      [rdma.NumCauses]int64
-	fileOffset, fileCount                     uint64
-	fileMoved                                 int64
-	eof                                       bool
-	names                                     [5]string
-
-	text              []byte // names and handles of the row
-	path              []byte
-	reads, replyReads []ReadChunk
-	segments          []Segment // of all chunks of the row
-	writes, written   [][]Segment
-	operations        []Operation
-	notes, codes      []string
-	size              int // bytes of the row, about
+	text   []byte // a name or handle
+	path   []byte
+	size   int // bytes of the row, about
 }
 
-// maxKept is how many segments, operations or bytes of text are kept for the
-// next row: what one hostile message made grow is given back.
+// maxKept is how many bytes of a name or handle are kept room for: what one hostile message made grow is
+// given back.
 const maxKept = 1 << 14
 
-// encode fills the row and returns how many bytes it takes uncompressed,
-// about.
+// encode appends a row and returns how many bytes it takes uncompressed, about.
 func (e *encoder) encode(v *rpc.View) int {
 	tx := v.Tx
-	e.reset(tx)
-	r := &e.row
+	const fixed = 256 // what every row takes
+	e.size = fixed
+	c := e.rows
 	client, server := tx.Client(), tx.Server()
-	*r = Row{
-		Time: tx.First().Time, TimeNS: tx.First().Time, XID: int64(tx.XID), Connection: int64(tx.Connection.ID),
-		ConnectionKey: e.keys.Of(tx.Connection),
-		Fabric:        tx.Connection.Fabric.String(), Client: e.addr(client.Addr), Server: e.addr(server.Addr),
-		ClientEndpoint: int64(client.Number()), ServerEndpoint: int64(server.Number()), Direction: "forward",
-		Program: v.ProgramName(), Version: int64(tx.Version), Procedure: v.ProcedureName(),
-		Operation: e.operation(v), OperationGroup: v.OperationGroup(),
-		Status: v.Status(), GSS: v.Wrapped(),
-		CallType: tx.Call.TypeName(), ReplyType: tx.Reply.TypeName(),
-		CreditsRequested: int64(tx.Call.Credits()), CreditsGranted: int64(tx.Reply.Credits()),
-		Reads: int64(tx.Reads), ReadBytes: int64(tx.ReadBytes), Writes: int64(tx.Writes), WriteBytes: int64(tx.WriteBytes),
-		CallBytes: int64(tx.Call.Bytes), ReplyBytes: int64(tx.Reply.Bytes), Retransmits: int64(tx.Retransmits),
-		State: tx.State.String(),
-	}
+	at := tx.First().Time
+	c.time.Add(at)
+	c.timeNS.Add(at)
+	c.xid.Add(int64(tx.XID))
+	c.connection.Add(int64(tx.Connection.ID))
+	c.key.Add(e.keys.Of(tx.Connection))
+	c.fabric.Add(tx.Connection.Fabric.String())
+	c.client.Add(e.addr(client.Addr))
+	c.server.Add(e.addr(server.Addr))
+	c.clientEndpoint.Add(int64(client.Number()))
+	c.serverEndpoint.Add(int64(server.Number()))
 	if tx.Backward {
-		r.Direction = "backward"
+		c.direction.Add("backward")
+	} else {
+		c.direction.Add("forward")
 	}
+	c.program.Add(v.ProgramName())
+	c.version.Add(int64(tx.Version))
+	c.procedure.Add(v.ProcedureName())
+	c.operation.Add(e.listing(v))
+	c.group.Add(v.OperationGroup())
 	if minor, ok := v.MinorVersion(); ok {
-		e.minor = int64(minor)
-		r.MinorVersion = &e.minor
+		c.minor.add(int64(minor))
+	} else {
+		c.minor.null()
 	}
-	for _, o := range v.Operations() {
-		e.operations = append(e.operations, Operation{Op: o.Name, Status: o.Status})
-	}
-	r.Operations = e.operations
-	if tx.Call.Last.Seen() {
-		e.callFrame = int64(tx.Call.Last.Number)
-		r.CallFrame = &e.callFrame
-	}
-	if tx.Reply.Last.Seen() {
-		e.replyFrame = int64(tx.Reply.Last.Number)
-		r.ReplyFrame = &e.replyFrame
-	}
+	e.compound(v)
+	c.status.Add(v.Status())
+	c.gss.addOr(v.Wrapped())
+	frame(c.callFrame, tx.Call.Last)
+	frame(c.replyFrame, tx.Reply.Last)
+	c.callType.Add(tx.Call.TypeName())
+	c.replyType.Add(tx.Reply.TypeName())
+	c.requested.Add(int64(tx.Call.Credits()))
+	c.granted.Add(int64(tx.Reply.Credits()))
 	e.chunks(tx)
+	c.rdmaReads.Add(int64(tx.Reads))
+	c.readBytes.Add(int64(tx.ReadBytes))
+	c.rdmaWrites.Add(int64(tx.Writes))
+	c.writeBytes.Add(int64(tx.WriteBytes))
+	c.callBytes.Add(int64(tx.Call.Bytes))
+	c.replyBytes.Add(int64(tx.Reply.Bytes))
+	c.again.Add(int64(tx.Retransmits))
 	if tx.Reply.Invalidates {
-		e.invalidated = int64(tx.Reply.Handle)
-		r.InvalidatedHandle = &e.invalidated
+		c.invalidated.add(int64(tx.Reply.Handle))
+	} else {
+		c.invalidated.null()
 	}
 	e.latency(tx)
 	e.blame(tx)
-	if f := v.File(); f != nil {
-		e.file(v, f)
-	}
-	for _, n := range tx.Notes {
-		s, code := n.String(), n.Kind.Code()
-		e.notes, e.codes = append(e.notes, s), append(e.codes, code)
-		e.size += len(s) + len(code)
-	}
-	r.Notes, r.NoteCodes = e.notes, e.codes
-	const fixed = 256 // what every row takes
-	return fixed + e.size + len(e.text) + 24*len(e.segments) + 8*len(e.reads) + 16*len(e.operations)
+	c.state.Add(tx.State.String())
+	e.notes(tx.Notes)
+	e.file(v)
+	return e.size
 }
 
-func (e *encoder) reset(tx *transaction.Transaction) {
-	if cap(e.text) > maxKept {
-		e.text = nil
+func frame(c optionalInt, r rdma.Ref) {
+	if r.Seen() {
+		c.add(int64(r.Number))
+	} else {
+		c.null()
 	}
-	if cap(e.operations) > maxKept {
-		e.operations = nil
-	}
-	e.text, e.operations, e.size = e.text[:0], e.operations[:0], 0
-	e.notes, e.codes = e.notes[:0], e.codes[:0]
-	e.reads, e.replyReads = reuse(e.reads), reuse(e.replyReads)
-	e.writes, e.written = reuse(e.writes), reuse(e.written)
-	// All segments of a row share one slice, which must not move while the
-	// chunks point into it.
-	n := count(&tx.Call) + count(&tx.Reply)
-	if n > cap(e.segments) || cap(e.segments) > maxKept {
-		e.segments = make([]Segment, 0, n)
-	}
-	e.segments = e.segments[:0]
 }
 
-func reuse[T any](s []T) []T {
-	if cap(s) > maxKept {
-		return nil
+// again is the repetition level of the i-th entry of a list: the first one begins what its list stands in.
+func again(i int, begins, continues byte) byte {
+	if i == 0 {
+		return begins
 	}
-	return s[:0]
+	return continues
 }
 
-// count is how many segments a message's lists have.
-func count(m *transaction.Message) int {
-	if !m.Transport {
-		return 0
+func (e *encoder) compound(v *rpc.View) {
+	c := &e.operations
+	list := v.Operations()
+	if len(list) == 0 {
+		c.Null(0, 0)
+		c.status.null()
 	}
-	n := len(m.Header.Reads) + len(m.Header.Reply)
-	for _, c := range m.Header.Writes {
-		n += len(c)
+	for i := range list {
+		o, rep := &list[i], again(i, 0, 1)
+		c.Value(rep)
+		c.op.Add(o.Name)
+		if o.Status == "" {
+			c.status.Null(rep, 1)
+		} else {
+			c.status.Value(rep)
+			c.status.Add(o.Status)
+		}
 	}
-	return n
+	e.size += 16 * len(list)
 }
 
 func (e *encoder) chunks(tx *transaction.Transaction) {
-	r := &e.row
-	if m := &tx.Call; m.Transport {
-		e.reads = e.readChunks(e.reads, m)
-		e.writes = e.writeChunks(e.writes, m)
-		if m.Header.HasReply {
-			r.ReplyChunk = e.chunk(m.Header.Reply)
+	c := e.rows
+	e.readChunks(&c.reads, &tx.Call)
+	e.writeChunks(&c.writes, &tx.Call)
+	e.replyChunk(&c.reply, &tx.Call)
+	e.writeChunks(&c.written, &tx.Reply)
+	e.replyChunk(&c.writtenReply, &tx.Reply)
+	e.readChunks(&c.replyReads, &tx.Reply)
+}
+
+func (e *encoder) readChunks(c *readChunks, m *transaction.Message) {
+	if !m.Transport || len(m.Header.Reads) == 0 && len(m.Header.Call) == 0 {
+		c.Null(0, 0)
+		c.segments.Null(0, 0)
+		return
+	}
+	list := m.Header.ReadChunks()
+	if len(list) == 0 {
+		c.Null(0, 0)
+		c.segments.Null(0, 0)
+	}
+	for i := range list {
+		x, rep := &list[i], again(i, 0, 1)
+		c.Value(rep)
+		c.position.Add(int64(x.Position))
+		if len(x.Segments) == 0 {
+			c.segments.Null(rep, 1)
 		}
-	}
-	if m := &tx.Reply; m.Transport {
-		e.replyReads = e.readChunks(e.replyReads, m)
-		e.written = e.writeChunks(e.written, m)
-		if m.Header.HasReply {
-			r.WrittenReplyChunk = e.chunk(m.Header.Reply)
+		for j := range x.Segments {
+			c.segments.Value(again(j, rep, 2))
+			c.segments.add(&x.Segments[j].Segment)
 		}
+		e.size += 8 + 24*len(x.Segments)
 	}
-	r.ReadChunks, r.WriteChunks, r.WrittenChunks, r.ReplyReadChunks = e.reads, e.writes, e.written, e.replyReads
 }
 
-func (e *encoder) readChunks(list []ReadChunk, m *transaction.Message) []ReadChunk {
-	for _, c := range m.Header.ReadChunks() {
-		start := len(e.segments)
-		for i := range c.Segments {
-			e.segment(c.Segments[i].Segment)
+func (e *encoder) writeChunks(c *ranges, m *transaction.Message) {
+	if !m.Transport || len(m.Header.Writes) == 0 {
+		c.Null(0, 0)
+		return
+	}
+	for i, x := range m.Header.Writes {
+		rep := again(i, 0, 1)
+		if len(x) == 0 {
+			c.Null(rep, 1)
 		}
-		list = append(list, ReadChunk{Position: int64(c.Position), Segments: e.segments[start:len(e.segments):len(e.segments)]})
+		for j := range x {
+			c.Value(again(j, rep, 2))
+			c.add(&x[j])
+		}
+		e.size += 24 * len(x)
 	}
-	return list
 }
 
-func (e *encoder) writeChunks(list [][]Segment, m *transaction.Message) [][]Segment {
-	for _, c := range m.Header.Writes {
-		list = append(list, e.chunk(c))
+// replyChunk writes the segments of a Reply chunk: null if there is none, an empty list if it has none.
+func (e *encoder) replyChunk(c *ranges, m *transaction.Message) {
+	if !m.Transport || !m.Header.HasReply {
+		c.Null(0, 0)
+		return
 	}
-	return list
+	x := m.Header.Reply
+	if len(x) == 0 {
+		c.Null(0, 1)
+	}
+	for i := range x {
+		c.Value(again(i, 0, 1))
+		c.add(&x[i])
+	}
+	e.size += 24 * len(x)
 }
 
-// chunk returns the segments of a chunk; not nil, even if there are none.
-func (e *encoder) chunk(c rpcrdma.WriteChunk) []Segment {
-	start := len(e.segments)
-	for i := range c {
-		e.segment(c[i])
-	}
-	if len(c) == 0 {
-		return []Segment{}
-	}
-	return e.segments[start:len(e.segments):len(e.segments)]
-}
-
-func (e *encoder) segment(s rpcrdma.Segment) {
-	e.segments = append(e.segments, Segment{Handle: int64(s.Handle), Length: int64(s.Length), Offset: s.Offset})
+func (c *ranges) add(s *rpcrdma.Segment) {
+	c.handle.Add(int64(s.Handle))
+	c.length.Add(int64(s.Length))
+	c.offset.Add(int64(s.Offset))
 }
 
 func (e *encoder) latency(tx *transaction.Transaction) {
+	c := &e.rows.latency
 	p, ok := tx.Phases()
 	if !ok {
+		c.null()
+		e.ack.null()
 		return
 	}
-	e.phases = [8]int64{
-		int64(p.CallTransfer), int64(p.ArgumentPull), int64(p.PullWait), int64(p.Server),
-		int64(p.ResultPush), int64(p.ReplyTransfer), int64(p.Total), int64(p.Ack),
-	}
-	n := &e.phases
-	e.row.Latency = Latency{
-		CallTransfer: &n[0], ArgumentPull: &n[1], PullWait: &n[2], Server: &n[3],
-		ResultPush: &n[4], ReplyTransfer: &n[5], Total: &n[6],
+	c.Value(0)
+	for i, d := range [...]time.Duration{p.CallTransfer, p.ArgumentPull, p.PullWait, p.Server, p.ResultPush, p.ReplyTransfer, p.Total} {
+		c.list[i].Add(int64(d))
 	}
 	if p.Ack >= 0 {
-		e.row.Latency.Ack = &n[7]
+		e.ack.add(int64(p.Ack))
+	} else {
+		e.ack.null()
 	}
 }
+
+// lostCauses are those of the columns, in their order; the total follows.
+var lostCauses = [...]rdma.Cause{rdma.CauseNotReady, rdma.CauseRecovery, rdma.CauseCongestion, rdma.CauseReadSlot, rdma.CauseUnknown}
 
 func (e *encoder) blame(tx *transaction.Transaction) {
-	e.row.CreditWait, e.row.SlotWait = int64(tx.Credits), int64(tx.Slots)
+	c := &e.lost
+	e.creditWait.Add(int64(tx.Credits))
+	e.slotWait.Add(int64(tx.Slots))
 	if tx.Blame == nil {
+		c.null()
 		return
 	}
-	e.lost = [rdma.NumCauses]int64{}
-	n := &e.lost // the total where the rest would be
-	for c := rdma.CauseRest + 1; int(c) < rdma.NumCauses; c++ {
-		n[c] = int64(tx.Blame.Of(c))
-		n[rdma.CauseRest] += n[c]
+	c.Value(0)
+	sum := int64(0)
+	for i, cause := range lostCauses {
+		d := int64(tx.Blame.Of(cause))
+		c.list[i].Add(d)
+		sum += d
 	}
-	e.row.Lost = Lost{
-		NotReady: &n[rdma.CauseNotReady], Recovery: &n[rdma.CauseRecovery], Congestion: &n[rdma.CauseCongestion],
-		ReadSlot: &n[rdma.CauseReadSlot], Unknown: &n[rdma.CauseUnknown], Total: &n[rdma.CauseRest],
+	c.list[len(lostCauses)].Add(sum)
+}
+
+func (e *encoder) notes(list []transaction.Note) {
+	if len(list) == 0 {
+		e.rows.notes.Null(0, 0)
+		e.codes.Null(0, 0)
+	}
+	for i, n := range list {
+		s, code, rep := n.String(), n.Kind.Code(), again(i, 0, 1)
+		e.rows.notes.Value(rep)
+		e.rows.notes.Add(s)
+		e.codes.Value(rep)
+		e.codes.Add(code)
+		e.size += len(s) + len(code)
 	}
 }
 
-func (e *encoder) file(v *rpc.View, f *rpc.File) {
-	// Strings point into e.text, which therefore gets its room first: bytes
-	// that are no UTF-8 grow to three each, and handles double.
-	e.path = v.AppendPath(e.path[:0])
-	if cap(e.path) > maxKept {
-		defer func() { e.path = nil }()
+func (e *encoder) file(v *rpc.View) {
+	c := &e.rows.file
+	f := v.File()
+	if f == nil {
+		f = &noFile
+		e.path = e.path[:0]
+	} else {
+		e.path = v.AppendPath(e.path[:0])
 	}
-	if need := 3*(len(f.Name)+len(e.path)+len(f.To)) + 2*(len(f.Handle)+len(f.Result)); need > cap(e.text) {
-		e.text = make([]byte, 0, need)
-	}
-	out := &e.row.File
-	if f.Handle != nil {
-		out.Handle = e.hex(0, f.Handle)
-	}
-	if f.Name != nil {
-		out.Name = e.utf8(1, f.Name)
-	}
-	if len(e.path) > 0 {
-		out.Path = e.utf8(2, e.path)
-	}
-	if f.To != nil {
-		out.To = e.utf8(3, f.To)
-	}
-	if f.Result != nil {
-		out.NewHandle = e.hex(4, f.Result)
-	}
+	e.handle(c.handle, f.Handle)
+	e.name(c.name, f.Name, f.Name != nil)
+	e.name(c.path, e.path, len(e.path) > 0)
+	e.name(c.to, f.To, f.To != nil)
+	e.handle(c.result, f.Result)
 	if f.HasRange {
-		e.fileOffset, e.fileCount = f.Offset, f.Count
-		out.Offset, out.Count = &e.fileOffset, &e.fileCount
+		c.offset.add(int64(f.Offset))
+		c.count.add(int64(f.Count))
+	} else {
+		c.offset.null()
+		c.count.null()
 	}
 	if f.HasMoved {
-		e.fileMoved = int64(f.Moved)
-		out.Moved = &e.fileMoved
+		c.moved.add(int64(f.Moved))
+	} else {
+		c.moved.null()
 	}
-	out.Stable = f.Stable
+	c.stable.addOr(f.Stable)
 	if f.EOF {
-		e.eof = true
-		out.EOF = &e.eof
+		c.eof.Value(0)
+		c.eof.Add(true)
+	} else {
+		c.eof.Null(0, 0)
+	}
+	if cap(e.path) > maxKept {
+		e.path = nil
+	}
+	if cap(e.text) > maxKept {
+		e.text = nil
 	}
 }
 
-func (e *encoder) hex(i int, b []byte) *string {
-	start := len(e.text)
-	e.text = hex.AppendEncode(e.text, b)
-	return e.view(i, start)
+var noFile rpc.File
+
+func (e *encoder) handle(c optionalText, b []byte) {
+	if b == nil {
+		c.null()
+		return
+	}
+	e.text = hex.AppendEncode(e.text[:0], b)
+	e.size += len(e.text)
+	c.bytes(e.text)
 }
 
-// utf8 copies a name; each byte that is no UTF-8 becomes U+FFFD.
-func (e *encoder) utf8(i int, b []byte) *string {
-	start := len(e.text)
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			e.text = utf8.AppendRune(e.text, utf8.RuneError)
-		} else {
-			e.text = append(e.text, b[:n]...)
+// name appends a name; each byte that is no UTF-8 becomes U+FFFD.
+func (e *encoder) name(c optionalText, b []byte, is bool) {
+	if !is {
+		c.null()
+		return
+	}
+	if !utf8.Valid(b) {
+		t := e.text[:0]
+		for len(b) > 0 {
+			r, n := utf8.DecodeRune(b)
+			if r == utf8.RuneError && n == 1 {
+				t = utf8.AppendRune(t, utf8.RuneError)
+			} else {
+				t = append(t, b[:n]...)
+			}
+			b = b[n:]
 		}
-		b = b[n:]
+		e.text, b = t, t
 	}
-	return e.view(i, start)
+	e.size += len(b)
+	c.bytes(b)
 }
 
-// view makes a string of what was appended to the text. The text is not
-// changed before the row has been written.
-func (e *encoder) view(i, start int) *string {
-	b := e.text[start:]
-	e.names[i] = unsafe.String(unsafe.SliceData(b), len(b))
-	return &e.names[i]
-}
-
-// addr is the text of an address.
-// operation is the operation as listed.
-func (e *encoder) operation(v *rpc.View) string {
+// listing is the operation as listed.
+func (e *encoder) listing(v *rpc.View) string {
 	e.listB = v.AppendOperation(e.listB[:0])
 	s, ok := e.listed[string(e.listB)]
 	if !ok {
@@ -318,6 +351,7 @@ func (e *encoder) operation(v *rpc.View) string {
 	return s
 }
 
+// addr is the text of an address.
 func (e *encoder) addr(a netip.Addr) string {
 	s, ok := e.addrs[a]
 	if !ok {

@@ -150,8 +150,7 @@ func TestAddAllocatesLittle(t *testing.T) {
 	if w.Rows() == 0 {
 		t.Fatal("no such transaction")
 	}
-	// What is left are the pages of the library.
-	if n > 3 {
+	if n > 0 { // on average: a page is written now and then
 		t.Errorf("%.1f allocations a row", n)
 	}
 }

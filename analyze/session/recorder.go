@@ -37,10 +37,13 @@ type Recorder struct {
 	owners   map[uint64]owner
 	clients  map[clientKey]*client
 	byOrder  []*client
+	latest   *client // the one found last
 	open     map[*transaction.Transaction]openCall
 	view     rpc.View // of calls that are open
 
 	live   bool
+	slots  bool // only Transaction.Slots is wanted
+	counts *[64]count
 	number int // of sessions and clients
 
 	pnfs   pnfs
@@ -120,12 +123,19 @@ func (b Bound) String() string { return boundNames[b] }
 type conns struct {
 	list []*conn
 	byID map[int]*conn
+
+	last   *conn // the one found last
+	lastID int
 }
 
 // of is the entry of a connection in the session or client; nil beyond the limit.
 func (l *conns) of(r *Recorder, k *rdma.Connection, client rdma.Side) *conn {
 	k = k.Resolve()
+	if l.last != nil && l.lastID == k.ID {
+		return l.last
+	}
 	if c := l.byID[k.ID]; c != nil {
+		l.last, l.lastID = c, k.ID
 		return c
 	}
 	if len(l.list) >= maxConnections {
@@ -155,6 +165,7 @@ func (l *conns) drop() bool {
 		return false
 	}
 	c := l.list[at]
+	l.last = nil
 	maps.DeleteFunc(l.byID, func(_ int, x *conn) bool { return x == c })
 	l.list = slices.Delete(l.list, at, at+1)
 	return true
@@ -199,6 +210,9 @@ func (o *openCall) ended(at int64) {
 func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send) {
 	callback := tx.Program >= 0x40000000 && tx.Program < 0x60000000
 	if !tx.Named || tx.Program != nfs3.NFS_PROGRAM && !callback {
+		return
+	}
+	if r.slots && !callback && tx.Version < 4 {
 		return
 	}
 	r.mu.Lock()
@@ -248,6 +262,9 @@ func (r *Recorder) Message(tx *transaction.Transaction, reply bool, s *rdma.Send
 
 // began takes a call of a version without sessions.
 func (r *Recorder) began(tx *transaction.Transaction, at int64) {
+	if r.slots {
+		return // it has none
+	}
 	if g := r.client(tx); g != nil {
 		c := g.conns.of(r, tx.Connection, tx.From)
 		c.opened(at)
@@ -332,6 +349,9 @@ func (r *Recorder) Merged(*rdma.Connection, rdma.Side, *rdma.Connection, rdma.Si
 // client is the sender of a call of a version without sessions.
 func (r *Recorder) client(tx *transaction.Transaction) *client {
 	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+	if g := r.latest; g != nil && g.clientKey == key {
+		return g
+	}
 	g := r.clients[key]
 	if g == nil {
 		if len(r.clients) >= maxClients {
@@ -339,6 +359,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 			if !r.live {
 				return nil
 			}
+			r.latest = nil
 			r.byOrder = newer(r.byOrder, func(g *client) *meter { return &g.meter }, func(g *client) { delete(r.clients, g.clientKey) })
 		}
 		r.number++
@@ -346,6 +367,7 @@ func (r *Recorder) client(tx *transaction.Transaction) *client {
 		r.clients[key] = g
 		r.byOrder = append(r.byOrder, g)
 	}
+	r.latest = g
 	return g
 }
 
@@ -382,6 +404,9 @@ func (r *Recorder) session(id [16]byte, at rdma.Ref) *session {
 // Ended takes a transaction at its end, instead of Transaction: for decode.Options.Transactions.Ended, if only
 // Transaction.Slots is wanted.
 func (r *Recorder) Ended(tx *transaction.Transaction) {
+	if r.slots && len(r.open) == 0 { // nobody else changes it
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over(tx)
@@ -401,9 +426,14 @@ func (r *Recorder) over(tx *transaction.Transaction) {
 // Transaction takes a transaction at its end.
 func (r *Recorder) Transaction(v *rpc.View) {
 	tx := v.Tx
+	if r.counts != nil && (!tx.Named || r.counted(v)) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over(tx)
+	if r.counts == nil {
+		r.over(tx)
+	}
 	if !tx.Named {
 		return
 	}
@@ -464,6 +494,63 @@ func moved(v *rpc.View) (read, written uint64) {
 		return 0, f.Moved
 	}
 	return 0, 0
+}
+
+// Apart makes Transaction count and do nothing else, on one goroutine, while another one calls Ended for each
+// transaction. The two then hardly wait for each other. Live must not be set.
+func (r *Recorder) Apart() { r.counts = new([64]count) }
+
+// count is what the calls of a client without sessions on a connection amount to, since settle added it up.
+type count struct {
+	id   int
+	from rdma.Side
+	key  clientKey
+	g    *client // nil: none yet
+	conn conn    // the counters of it
+	to   *conn
+	calls,
+	bytes uint64
+}
+
+// counted counts a call of a version without sessions, if it is one, and may be counted aside.
+func (r *Recorder) counted(v *rpc.View) bool {
+	tx := v.Tx
+	if tx.Program != nfs3.NFS_PROGRAM || tx.Version >= 4 || v.Args == nil || len(r.pnfs.data) > 0 {
+		return false
+	}
+	id := tx.Connection.Resolve().ID
+	n := &r.counts[uint(id)%uint(len(r.counts))]
+	key := clientKey{tx.Client().Addr, tx.Server().Addr, tx.Version}
+	if n.g == nil || n.id != id || n.from != tx.From || n.key != key {
+		r.mu.Lock()
+		n.settle()
+		if g := r.client(tx); g != nil {
+			if c := g.conns.of(r, tx.Connection, tx.From); c != nil {
+				*n = count{id: id, from: tx.From, key: key, g: g, to: c}
+			}
+		}
+		r.mu.Unlock()
+		if n.g == nil {
+			return false
+		}
+	}
+	n.calls++
+	n.bytes += n.conn.count(v)
+	return true
+}
+
+// settle adds up what was counted aside.
+func (n *count) settle() {
+	if n.g != nil {
+		n.g.meter.calls += n.calls
+		n.g.meter.bytes += n.bytes
+		n.to.calls += n.conn.calls
+		n.to.answered += n.conn.answered
+		n.to.time += n.conn.time
+		n.to.read += n.conn.read
+		n.to.sent += n.conn.sent
+	}
+	*n = count{}
 }
 
 // compound handles a COMPOUND.

@@ -10,6 +10,10 @@ import (
 type hosts struct {
 	known map[netip.Addr]host
 	width int
+
+	from, to netip.Addr // of the line before
+	last     []byte     // how they were written
+	lastWide int
 }
 
 type host struct {
@@ -43,11 +47,13 @@ func (h *hosts) get(a netip.Addr, name func(netip.Addr) string) host {
 // are aligned again.
 func (h *hosts) pair(l *line, name func(netip.Addr) string, from, to netip.Addr) {
 	start := l.col
-	a, b := h.get(from, name), h.get(to, name)
-	l.b = append(l.b, a.text...)
-	l.b = append(l.b, " > "...)
-	l.b = append(l.b, b.text...)
-	l.col += a.width + 3 + b.width
+	if from != h.from || to != h.to || len(h.last) == 0 {
+		a, b := h.get(from, name), h.get(to, name)
+		h.last = append(append(append(h.last[:0], a.text...), " > "...), b.text...)
+		h.from, h.to, h.lastWide = from, to, a.width+3+b.width
+	}
+	l.b = append(l.b, h.last...)
+	l.col += h.lastWide
 	h.width = max(h.width, addressWidth, l.col-start)
 	l.pad(start + h.width + 1)
 }

@@ -96,10 +96,10 @@ func (l *line) painted(on bool, color, s string) {
 
 // pad fills up to a column.
 func (l *line) pad(to int) {
-	for l.col < to {
-		l.b = append(l.b, ' ')
-		l.col++
+	for n := to - l.col; n > 0; n -= len(blanks) {
+		l.b = append(l.b, blanks[:min(n, len(blanks))]...)
 	}
+	l.col = max(l.col, to)
 }
 
 // since adds the columns of what was appended to b since start.

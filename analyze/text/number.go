@@ -65,10 +65,11 @@ const hexDigits = "0123456789abcdef"
 
 // hex32 appends eight hexadecimal digits.
 func hex32(b []byte, v uint32) []byte {
-	for s := 28; s >= 0; s -= 4 {
-		b = append(b, hexDigits[v>>s&15])
+	var d [8]byte
+	for i := range d {
+		d[i] = hexDigits[v>>(28-4*i)&15]
 	}
-	return b
+	return append(b, d[:]...)
 }
 
 // hexNumber appends 0x and at least digits hexadecimal digits.

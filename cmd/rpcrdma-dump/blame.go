@@ -20,6 +20,7 @@ func attribute(opt *decode.Options, memory *cli.Memory) {
 	opt.Watcher = rdma.Watchers(opt.Watcher, b.Recorder)
 	slots := session.New(nil)
 	slots.Live()
+	slots.SlotsOnly()
 	opt.Observer = session.Beside(opt.Observer, slots)
 	opt.Transactions.Ended = func(tx *transaction.Transaction) {
 		b.Ended(tx)

@@ -300,6 +300,12 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 	}
 	if sessions != nil { // they find out about slots, too
 		dec.Observer = session.Beside(r.Observer(), sessions)
+		sessions.Apart()
+		blame := dec.Transactions.Ended
+		dec.Transactions.Ended = func(tx *transaction.Transaction) {
+			blame(tx)
+			sessions.Ended(tx)
+		}
 	}
 	j.d = decode.New(dec, func(tx *transaction.Transaction) {
 		v := &view

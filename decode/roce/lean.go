@@ -229,3 +229,11 @@ func (l *Lean) packet(data []byte, p *Packet) {
 	end := int(l.At) + int(l.PayloadLen)
 	p.Payload, p.PayloadLen = data[l.At:end:end], int(l.PayloadLen)
 }
+
+// traced fills in what only a tracer reads.
+func (l *Lean) traced(data []byte, p *Packet) {
+	p.Headers, p.AETH.MSN = opcodes[l.Opcode].headers, 0
+	if p.Headers.Has(HasAETH) { // the last header before the payload
+		p.AETH.MSN = binary.BigEndian.Uint32(data[l.At-4:]) & mask24
+	}
+}

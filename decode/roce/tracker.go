@@ -222,6 +222,9 @@ func (t *Tracker) Lean(ref rdma.Ref, tap uint16, tenant uint64, l *Lean, data []
 		fl.route = l.Route
 	}
 	l.packet(data, &t.lean)
+	if t.tracer != nil {
+		l.traced(data, &t.lean)
+	}
 	return t.connected(fl, &arrival{ref: ref, p: &t.lean, tap: int32(tap), port: l.SrcPort, fabric: rdma.RoCEv2, marked: l.CE, icrc: Good})
 }
 

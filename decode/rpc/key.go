@@ -39,10 +39,23 @@ const maxKeys = 4096
 type ConnectionKeys struct {
 	keys map[string]string
 	buf  []byte
+	last [64]keyed
+}
+
+// keyed is a connection, as far as its key goes, with its key.
+type keyed struct {
+	fabric rdma.Fabric
+	first  int64
+	ends   [2]rdma.End
+	key    string
 }
 
 // Of is the key of a connection: AppendConnectionKey.
 func (k *ConnectionKeys) Of(c *rdma.Connection) string {
+	l := &k.last[uint(c.ID)%uint(len(k.last))]
+	if l.key != "" && l.fabric == c.Fabric && l.first == c.First.Time && l.ends == c.Ends {
+		return l.key
+	}
 	k.buf = AppendConnectionKey(k.buf[:0], c)
 	s, ok := k.keys[string(k.buf)]
 	if !ok {
@@ -52,5 +65,6 @@ func (k *ConnectionKeys) Of(c *rdma.Connection) string {
 		s = string(k.buf)
 		k.keys[s] = s
 	}
+	*l = keyed{c.Fabric, c.First.Time, c.Ends, s}
 	return s
 }

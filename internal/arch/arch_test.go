@@ -142,7 +142,8 @@ var rules = []rule{
 	{packages: "analyze/html", own: []string{"analyze/fabric", "analyze/latency", "analyze/plot", "analyze/session", "analyze/text", "decode/rdma", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
 	{packages: "analyze/chrometrace", own: []string{"analyze/ndjson", "analyze/text", "decode/..."}},
-	{packages: "analyze/parquet", own: []string{"analyze/fabric", "decode/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet", own: []string{"analyze/fabric", "analyze/parquet/column", "decode/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{packages: "analyze/parquet/column", foreign: []string{"github.com/parquet-go/parquet-go"}},
 
 	// Captures and files made of captures.
 	{packages: "analyze/annotate", own: []string{"analyze/ladder", "analyze/text", "analyze/window", "capture", "decode", "decode/nfs", "decode/rpc", "decode/transaction"}},

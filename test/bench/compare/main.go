@@ -3,6 +3,10 @@
 // RPCs, and a plain walk over the records that only checks ICRCs (test/bench/walk).
 //
 //	go run ./test/bench/compare [-n 5] [-o report.md] FILE...
+//	go run ./test/bench/compare -consumers [-n 5] [-o report.md] FILE...
+//
+// With -consumers it measures what takes the transactions instead: listing, ndjson, reports, check, Parquet, relative
+// to "rpcrdma-dump -q" on the same file.
 //
 // In each of n rounds every program runs once on every file, so that whatever
 // else the machine does falls on all of them. The report gives medians.
@@ -36,12 +40,16 @@ func main() {
 	flag.StringVar(&o.tshark, "tshark", "tshark", "tshark, or empty to leave it out")
 	flag.IntVar(&o.tsharkRounds, "tshark-rounds", 0, "rounds in which tshark takes part (0: all)")
 	flag.StringVar(&o.dump, "dump", "", "rpcrdma-dump (default: built from this tree)")
+	flag.BoolVar(&o.consumers, "consumers", false, "measure what takes transactions, relative to rpcrdma-dump -q; no tshark")
 	flag.StringVar(&o.procs, "procs", "", "GOMAXPROCS of the Go programs (default: all)")
 	flag.Parse()
 	o.files = flag.Args()
 	if len(o.files) == 0 || o.rounds < 1 {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if o.consumers {
+		o.tshark = ""
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, &o)
@@ -56,6 +64,7 @@ type options struct {
 	rounds, tsharkRounds int
 	output, tshark       string
 	dump, procs          string
+	consumers            bool
 	files                []string
 }
 
@@ -66,6 +75,8 @@ type program struct {
 	env  []string
 	// rounds in which it takes part
 	rounds int
+	// finds says that exit status 1 means that it found something.
+	finds bool
 }
 
 // input is a capture with what is known of it.
@@ -117,7 +128,11 @@ func run(ctx context.Context, o *options) error {
 	var b bytes.Buffer
 	head(&b, o)
 	for _, in := range inputs {
-		table(&b, in, programs, runs)
+		if o.consumers {
+			consumers(&b, in, programs, runs)
+		} else {
+			table(&b, in, programs, runs)
+		}
 	}
 	os.Stdout.Write(b.Bytes())
 	if o.output != "" {
@@ -160,6 +175,13 @@ func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
 	}
 	one := func(program string, flags ...string) func(*input) []string {
 		return func(f *input) []string { return slices.Concat([]string{program}, flags, []string{f.path}) }
+	}
+	if o.consumers {
+		var programs []*program
+		for _, c := range consumerList {
+			programs = append(programs, &program{name: c.name, args: one(dump, c.args...), env: env, rounds: o.rounds, finds: c.name == "check"})
+		}
+		return programs, nil
 	}
 	programs := []*program{
 		{name: nameWalk, args: one(walk), env: env, rounds: o.rounds},
@@ -241,6 +263,9 @@ func measure(ctx context.Context, p *program, in *input) (sample, error) {
 	start := time.Now()
 	err = cmd.Run()
 	wall := time.Since(start)
+	if p.finds && cmd.ProcessState.ExitCode() == 1 {
+		err = nil
+	}
 	if err != nil {
 		return sample{}, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
 	}

@@ -49,3 +49,26 @@ func TestTable(t *testing.T) {
 		t.Errorf("no line %q in:\n%s", want, b.String())
 	}
 }
+
+func TestConsumers(t *testing.T) {
+	in := &input{path: "dir/x.pcap", bytes: 2e6, packets: 1000, version: 3}
+	runs := make(map[string]map[*input][]sample)
+	var programs []*program
+	for i, c := range consumerList {
+		programs = append(programs, &program{name: c.name})
+		runs[c.name] = map[*input][]sample{in: {
+			{wall: time.Second, user: time.Duration(i+1) * time.Second, sys: time.Second, rss: 8 << 20},
+			{wall: time.Second, user: time.Duration(i+1) * time.Second},
+		}}
+	}
+	var b strings.Builder
+	consumers(&b, in, programs, runs)
+	for _, want := range []string{
+		"| -q | 1.500 | 1.000 | 1.00 | 1.00 | – | 1.000 | 4 |\n",
+		"| check | 4.500 | 4.000 | 3.00 | 4.00 | 1.2 | 1.000 | 4 |\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no line %q in:\n%s", want, b.String())
+		}
+	}
+}

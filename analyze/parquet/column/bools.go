@@ -1,0 +1,53 @@
+package column
+
+import (
+	"github.com/parquet-go/parquet-go/encoding/plain"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Bools is a column of BOOLEAN.
+type Bools struct {
+	chunk
+	b    []byte // packed
+	n    int
+	seen [2]bool // in the page
+	all  [2]bool // in the row group
+}
+
+// Add appends a value.
+func (c *Bools) Add(v bool) {
+	c.b = plain.AppendBoolean(c.b, c.n, v)
+	c.n++
+	if v {
+		c.seen[1] = true
+	} else {
+		c.seen[0] = true
+	}
+}
+
+func (c *Bools) page(p *pager) {
+	p.data = append(p.data[:0], c.b...)
+	c.write(p, format.Plain, c.n, boolBounds(c.seen))
+	for i := range c.all {
+		c.all[i] = c.all[i] || c.seen[i]
+	}
+	c.b, c.n, c.seen = keep(c.b), 0, [2]bool{}
+}
+
+func boolBounds(seen [2]bool) bounds {
+	switch seen {
+	case [2]bool{true, true}:
+		return bounds{[]byte{0}, []byte{1}}
+	case [2]bool{true, false}:
+		return bounds{[]byte{0}, []byte{0}}
+	case [2]bool{false, true}:
+		return bounds{[]byte{1}, []byte{1}}
+	}
+	return bounds{}
+}
+
+func (c *Bools) dictionary(*pager) int { return 0 }
+
+func (c *Bools) limits() bounds { return boolBounds(c.all) }
+
+func (c *Bools) reset() { c.b, c.n, c.seen, c.all = c.b[:0], 0, [2]bool{}, [2]bool{} }

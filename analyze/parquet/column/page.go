@@ -1,0 +1,166 @@
+package column
+
+import (
+	"bytes"
+	"hash/crc32"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// column is a column of any type.
+type column interface {
+	base() *chunk
+	// page writes what was added since the last page.
+	page(p *pager)
+	// dictionary puts the dictionary into p.data and returns how many values it has; 0: there is none.
+	dictionary(p *pager) int
+	// limits are the least and the greatest value of the row group.
+	limits() bounds
+	reset()
+}
+
+// bounds are the least and the greatest value; nil if there is none.
+type bounds struct{ lo, hi []byte }
+
+// maxBound is how many bytes of a bound an index of pages has.
+const maxBound = 64
+
+// short cuts texts: what is left of the least one is less, what is made of the greatest one greater.
+func (b bounds) short() bounds {
+	if len(b.lo) > maxBound {
+		b.lo = whole(b.lo[:maxBound])
+	}
+	if len(b.hi) > maxBound {
+		// Other characters than ASCII stay as they are: their successor may be no character.
+		for n := maxBound; n > 0; n-- {
+			if c := b.hi[n-1]; c < '~' {
+				b.hi = append(bytes.Clone(b.hi[:n-1]), c+1)
+				break
+			}
+		}
+	}
+	return bounds{append([]byte{}, b.lo...), append([]byte{}, b.hi...)}
+}
+
+// whole cuts off a character that is not complete.
+func whole(b []byte) []byte {
+	for n := len(b); n > 0 && n > len(b)-utf8.UTFMax; n-- {
+		if utf8.RuneStart(b[n-1]) {
+			if utf8.FullRune(b[n-1:]) {
+				return b
+			}
+			return b[:n-1]
+		}
+	}
+	return b
+}
+
+// chunk is what a column has written of a row group.
+type chunk struct {
+	*leaf
+	levels  *Levels // nil: each row has one value
+	out     []byte  // encoded pages
+	values  int64   // nulls included
+	nulls   int64
+	plain   int64 // bytes, not compressed
+	rows    int64
+	index   format.ColumnIndex
+	pages   []format.PageLocation
+	methods [16]int32 // pages by encoding
+}
+
+func (c *chunk) base() *chunk { return c }
+
+// pager has what encoding a page needs, for all columns.
+type pager struct {
+	codec  Codec
+	rows   int // of the page
+	data   []byte
+	packed []byte
+	head   bytes.Buffer
+	header format.PageHeader
+	thrift thrift.CompactProtocol
+	enc    thrift.Encoder
+}
+
+// Codec compresses.
+type Codec interface {
+	Encode(dst, src []byte) ([]byte, error)
+	CompressionCodec() format.CompressionCodec
+}
+
+func (p *pager) init(c Codec) {
+	p.codec = c
+	p.enc.Reset(p.thrift.NewWriter(&p.head))
+}
+
+// write appends a page with the values in p.data.
+func (c *chunk) write(p *pager, how format.Encoding, values int, b bounds) {
+	var reps, defs []byte
+	n, nulls := values, 0
+	if l := c.levels; l != nil {
+		l.encode()
+		reps, defs, n, nulls = l.reps, l.defs, len(l.def), l.nulls
+	}
+	if values != n-nulls {
+		panic("column: the levels of " + c.path[0] + " are not those of its values")
+	}
+	p.compress()
+	h := &p.header
+	*h = format.PageHeader{Type: format.DataPageV2}
+	h.DataPageHeaderV2.Valid = true
+	h.DataPageHeaderV2.V = format.DataPageHeaderV2{
+		NumValues: int32(n), NumNulls: int32(nulls), NumRows: int32(p.rows), Encoding: how,
+		DefinitionLevelsByteLength: int32(len(defs)), RepetitionLevelsByteLength: int32(len(reps)), IsCompressed: thrift.New(true),
+	}
+	start := len(c.out)
+	c.out = p.append(c.out, reps, defs)
+	c.plain += int64(p.head.Len() + len(reps) + len(defs) + len(p.data))
+	c.pages = append(c.pages, format.PageLocation{Offset: int64(start), CompressedPageSize: int32(len(c.out) - start), FirstRowIndex: c.rows})
+	c.rows += int64(p.rows)
+	c.values += int64(n)
+	c.nulls += int64(nulls)
+	c.methods[how]++
+	x := &c.index
+	x.NullPages, x.NullCounts = append(x.NullPages, values == 0), append(x.NullCounts, int64(nulls))
+	x.MinValues, x.MaxValues = append(x.MinValues, b.lo), append(x.MaxValues, b.hi)
+}
+
+func (p *pager) compress() {
+	var err error
+	if p.packed, err = p.codec.Encode(p.packed, p.data); err != nil {
+		panic(err) // memory has no errors
+	}
+}
+
+// append appends the page with p.header to b.
+func (p *pager) append(b, reps, defs []byte) []byte {
+	h := &p.header
+	h.UncompressedPageSize = int32(len(reps) + len(defs) + len(p.data))
+	h.CompressedPageSize = int32(len(reps) + len(defs) + len(p.packed))
+	sum := crc32.ChecksumIEEE(reps)
+	sum = crc32.Update(sum, crc32.IEEETable, defs)
+	h.CRC = int32(crc32.Update(sum, crc32.IEEETable, p.packed))
+	p.head.Reset()
+	if err := p.enc.Encode(h); err != nil {
+		panic(err)
+	}
+	b = append(b, p.head.Bytes()...)
+	b = append(b, reps...)
+	b = append(b, defs...)
+	return append(b, p.packed...)
+}
+
+func (c *chunk) clear() {
+	if cap(c.out) > maxOut {
+		c.out = nil
+	}
+	c.out, c.values, c.nulls, c.plain, c.rows = c.out[:0], 0, 0, 0, 0
+	c.pages, c.methods = nil, [16]int32{} // the footer has the pages
+	c.index = format.ColumnIndex{}
+}
+
+// maxOut is how many encoded bytes of a column there is room kept for.
+const maxOut = 1 << 20

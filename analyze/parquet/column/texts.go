@@ -1,0 +1,212 @@
+package column
+
+import (
+	"unsafe"
+
+	"github.com/parquet-go/parquet-go/encoding/plain"
+	"github.com/parquet-go/parquet-go/encoding/rle"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Texts is a column of STRING. Its values are numbered in a dictionary, until that becomes too large: values
+// are then written as they are, up to the end of the row group.
+type Texts struct {
+	chunk
+	at    []int32 // values of the page in the dictionary
+	raw   []byte  // values of the page as they are
+	count int     // of them
+	full  bool    // no more dictionary
+
+	words   []string
+	numbers map[string]int32
+	used    []uint32 // by number: the page that had it last
+	bytes   int
+	arena   arena
+	most    int // bytes
+
+	last   string
+	number int32
+	known  [knownSlots]known
+
+	pageNo       uint32
+	lo, hi       string // of the page
+	some         bool
+	groupLo      []byte
+	groupHi      []byte
+	groupSome    bool
+	pages        int    // with the dictionary
+	loRaw, hiRaw []byte // lo and hi, without a dictionary
+}
+
+// known is a string that does not change, with its number: it is found by its place in memory.
+type known struct {
+	s      string
+	number int32
+	page   uint32 // 1 + that of the page
+}
+
+const knownSlots = 32
+
+var indexes rle.DictionaryEncoding
+
+// Add appends a string that does not change as long as the file is written: a constant, or one that is made
+// once. It is found by its place in memory.
+func (c *Texts) Add(s string) {
+	if c.full || len(s) == 0 {
+		c.add(s)
+		return
+	}
+	k := &c.known[uintptr(unsafe.Pointer(unsafe.StringData(s)))>>3%knownSlots]
+	if k.page == c.pageNo+1 && unsafe.StringData(k.s) == unsafe.StringData(s) && len(k.s) == len(s) {
+		c.at = append(c.at, k.number)
+		return
+	}
+	c.add(s)
+	if !c.full {
+		*k = known{s, c.number, c.pageNo + 1}
+	}
+}
+
+// AddBytes appends a string whose bytes the caller may use again.
+func (c *Texts) AddBytes(b []byte) { c.add(unsafe.String(unsafe.SliceData(b), len(b))) }
+
+func (c *Texts) add(s string) {
+	if c.full {
+		c.raw = plain.AppendByteArrayString(c.raw, s)
+		c.count++
+		if !c.some || s < string(c.loRaw) {
+			c.loRaw = append(c.loRaw[:0], s...)
+		}
+		if !c.some || s > string(c.hiRaw) {
+			c.hiRaw = append(c.hiRaw[:0], s...)
+		}
+		c.some = true
+		return
+	}
+	if s != c.last || len(c.words) == 0 {
+		n, ok := c.numbers[s]
+		if !ok {
+			if c.numbers == nil {
+				c.numbers = make(map[string]int32)
+			}
+			n = int32(len(c.words))
+			s = c.arena.copy(s)
+			c.numbers[s] = n
+			c.words, c.used = append(c.words, s), append(c.used, 0)
+			c.bytes += len(s)
+		}
+		c.last, c.number = c.words[n], n
+	}
+	c.at = append(c.at, c.number)
+	if c.used[c.number] == c.pageNo+1 {
+		return
+	}
+	c.used[c.number] = c.pageNo + 1
+	if s = c.last; !c.some || s < c.lo {
+		c.lo = s
+	}
+	if !c.some || s > c.hi {
+		c.hi = s
+	}
+	c.some = true
+}
+
+func (c *Texts) page(p *pager) {
+	var b bounds
+	how, n := format.RLEDictionary, len(c.at)
+	if c.full {
+		how, n = format.Plain, c.count
+		p.data = append(p.data[:0], c.raw...)
+		b = bounds{c.loRaw, c.hiRaw}
+	} else {
+		p.data, _ = indexes.EncodeInt32(p.data, c.at)
+		b = bounds{[]byte(c.lo), []byte(c.hi)}
+		c.pages++
+	}
+	if !c.some {
+		b = bounds{}
+	} else {
+		if !c.groupSome || string(b.lo) < string(c.groupLo) {
+			c.groupLo = append(c.groupLo[:0], b.lo...)
+		}
+		if !c.groupSome || string(b.hi) > string(c.groupHi) {
+			c.groupHi = append(c.groupHi[:0], b.hi...)
+		}
+		c.groupSome = true
+	}
+	c.write(p, how, n, b.short())
+	c.at, c.raw, c.count = keep(c.at), keep(c.raw), 0
+	c.lo, c.hi, c.some = "", "", false
+	c.pageNo++
+	c.full = c.full || c.bytes > c.most
+}
+
+// dictionary writes the dictionary page and returns its number of values.
+func (c *Texts) dictionary(p *pager) int {
+	p.data = p.data[:0]
+	for _, s := range c.words {
+		p.data = plain.AppendByteArrayString(p.data, s)
+	}
+	return len(c.words)
+}
+
+func (c *Texts) limits() bounds {
+	if !c.groupSome {
+		return bounds{}
+	}
+	return bounds{append([]byte{}, c.groupLo...), append([]byte{}, c.groupHi...)}
+}
+
+func (c *Texts) reset() {
+	c.at, c.raw, c.count, c.full = c.at[:0], c.raw[:0], 0, false
+	if len(c.words) > maxKept {
+		c.numbers = nil
+	}
+	clear(c.numbers)
+	clear(c.words)
+	c.words, c.used, c.bytes = keep(c.words), keep(c.used), 0
+	c.arena.reset()
+	c.last, c.number, c.lo, c.hi, c.some = "", 0, "", "", false
+	c.groupLo, c.groupHi, c.groupSome = c.groupLo[:0], c.groupHi[:0], false
+	c.known, c.pageNo, c.pages = [knownSlots]known{}, 0, 0
+}
+
+// arena holds the strings of a dictionary.
+type arena struct {
+	blocks [][]byte
+	at     int
+}
+
+const (
+	arenaBlock = 4 << 10
+	arenaKept  = 64 // blocks
+)
+
+func (a *arena) copy(s string) string {
+	if len(s) > arenaBlock/4 {
+		return string([]byte(s))
+	}
+	for ; a.at < len(a.blocks); a.at++ {
+		if b := a.blocks[a.at]; cap(b)-len(b) >= len(s) {
+			break
+		}
+	}
+	if a.at == len(a.blocks) {
+		a.blocks = append(a.blocks, make([]byte, 0, arenaBlock))
+	}
+	b := &a.blocks[a.at]
+	n := len(*b)
+	*b = append(*b, s...)
+	return unsafe.String(unsafe.SliceData((*b)[n:]), len(s))
+}
+
+func (a *arena) reset() {
+	a.at = 0
+	if len(a.blocks) > arenaKept {
+		clear(a.blocks[arenaKept:])
+		a.blocks = a.blocks[:arenaKept]
+	}
+	for i := range a.blocks {
+		a.blocks[i] = a.blocks[i][:0]
+	}
+}
