@@ -147,7 +147,7 @@ func TestRefusals(t *testing.T) {
 		"no service":             {Options{Keytab: keytab, Service: "nfs/", Config: config}, "principal"},
 		"no configuration":       {Options{Keytab: keytab, Config: "/nonexistent/krb5.conf"}, "/nonexistent/krb5.conf"},
 		"no KDC":                 {Options{Keytab: keytab, Config: write(t, []byte("[libdefaults]\n dns_lookup_kdc = false\n"))}, "no KDC"},
-		"cache of somebody else": {Options{Cache: cache, Principal: "bob"}, "that of alice"},
+		"cache of somebody else": {Options{Cache: cache, Principal: "bob"}, "belongs to alice"},
 		"cache of another kind":  {Options{Cache: "KEYRING:persistent:0"}, "only FILE"},
 		"no cache":               {Options{Cache: "/nonexistent/cache"}, "no such file"},
 		"not a cache":            {Options{Cache: keytab}, "not a credential cache"},
