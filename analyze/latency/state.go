@@ -14,9 +14,9 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Section is the kind of a report's section in a saved state, SectionVersion the version of its encoding.
+// SectionKind is the kind of a report's section in a saved state, SectionVersion the version of its encoding.
 const (
-	Section        = "report"
+	SectionKind    = "report"
 	SectionVersion = 1
 )
 
@@ -101,12 +101,12 @@ func newPiece(id int, seen *state.Seen, p *part) *piece {
 	return x
 }
 
-// Unit encodes the state of one tap.
-func (s *State) Unit() state.Section {
+// Section encodes the state of one tap. Call it before Report.
+func (s *State) Section() state.Section {
 	c := state.NewWriter(nil)
 	s.terms.code(c)
 	s.taps[0].code(c, &s.terms)
-	return state.Section{Kind: Section, Version: SectionVersion, Body: c.Bytes()}
+	return state.Section{Kind: SectionKind, Version: SectionVersion, Body: c.Bytes()}
 }
 
 // code codes a tap. All parts are checked when they are read.
@@ -184,7 +184,7 @@ func (x *piece) load(t *terms, m *memory) (*part, error) {
 func FromUnits(units []*state.Unit) (*State, error) {
 	s := &State{mem: memory{limit: DefaultMemory / 2}}
 	for i, u := range units {
-		x := u.Section(Section)
+		x := u.Section(SectionKind)
 		switch {
 		case x == nil:
 			return nil, fmt.Errorf("%w: it was saved by another command", ErrNoState)
@@ -267,6 +267,9 @@ func (s *State) Report() *Report {
 		if f.ran == nil && len(chosen) == 1 {
 			f.ran = p.order
 		}
+		if x.silent {
+			p.series = series{}
+		}
 		if x.numbers != nil {
 			p.renumber(s.by, x.numbers)
 		}
@@ -281,6 +284,7 @@ type choice struct {
 	*piece
 	tap     *tap
 	counts  bool
+	silent  bool        // its intervals do not count
 	numbers map[int]int // new numbers of its connections; nil: they keep theirs
 }
 
@@ -317,6 +321,14 @@ func (s *State) choose() []*choice {
 				c.counts = c.tap == best
 			}
 		}
+	}
+	// How many calls were in flight at a tap matters only if some of them count.
+	some := make(map[*tap]bool)
+	for _, c := range all {
+		some[c.tap] = some[c.tap] || c.counts && c.piece.all > 0
+	}
+	for _, c := range all {
+		c.silent = !some[c.tap] && c.piece.all == 0
 	}
 	number(all)
 	return all

@@ -42,7 +42,7 @@ func unit(tb testing.TB, file string, opt Options) *state.Unit {
 	tb.Helper()
 	c := NewCollector(opt)
 	src := collect(tb, file, c, c.Observer(), c.Add)
-	return state.NewUnit(c.State(src).Unit())
+	return state.NewUnit(c.State(src).Section())
 }
 
 func reportJSON(tb testing.TB, rep *Report) []byte {
@@ -68,7 +68,7 @@ func TestStateIsReport(t *testing.T) {
 			src = collect(t, file, c, c.Observer(), c.Add)
 			s := c.State(src)
 			saved := (&state.File{})
-			saved.Add(state.NewUnit(s.Unit()))
+			saved.Add(state.NewUnit(s.Section()))
 			encoded := saved.Append(nil)
 			if got := reportJSON(t, s.Report()); !bytes.Equal(got, want) {
 				differ(t, "apart", got, want)
@@ -84,7 +84,7 @@ func TestStateIsReport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u := state.NewUnit(back.Unit()); u.Name() != saved.Units()[0].Name() {
+			if u := state.NewUnit(back.Section()); u.Name() != saved.Units()[0].Name() {
 				t.Error("the state changes when it is read and written")
 			}
 			back, _ = FromUnits(read.Units())

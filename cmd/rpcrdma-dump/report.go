@@ -18,9 +18,11 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 	"github.com/rpcrdma/toolkit/internal/printable"
@@ -51,6 +53,7 @@ type reportOptions struct {
 	analysisOptions
 	kernelFlags
 	fabricFlags
+	stateOption
 	view     string
 	format   string
 	interval time.Duration
@@ -101,6 +104,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
+	o.stateOption.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(views, cobra.ShellCompDirectiveNoFileComp))
@@ -177,6 +181,13 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return o.runFabric(cmd, s, args)
 	case len(o.decodeAs) > 0:
 		return cli.Usagef("--decode-as goes with --view fabric")
+	case o.save != "" && (o.html != "" || len(o.kernelFlags.names()) > 0):
+		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
+	}
+	if saved, err := areStates(append(slices.Clone(o.inputOptions.read), args...)); err != nil {
+		return err
+	} else if saved {
+		return o.runStates(cmd, s, args)
 	}
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {
@@ -191,8 +202,13 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return err
 	}
 	defer func() { page.Discard() }()
+	var saved *cli.Output
+	defer func() { saved.Discard() }()
 	if len(o.ifaces) == 0 {
 		if err := create(); err != nil {
+			return err
+		}
+		if saved, err = o.stateOption.create(files); err != nil {
 			return err
 		}
 	}
@@ -206,6 +222,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return err
 	}
 	o.need(o.html)
+	o.need(o.save)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
@@ -214,13 +231,21 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		if err := create(); err != nil {
 			return err
 		}
+		if saved, err = o.stateOption.create(files); err != nil {
+			return err
+		}
 	}
 	if o.html != "" {
 		opt.Ran = true
 		opt.Draw = drawing()
 	}
 	sessions := session.New(nil)
-	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions)
+	st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions, o.save != "")
+	var sections []state.Section
+	if o.save != "" {
+		sections = append(sections, st.Section())
+	}
+	rep := st.Report()
 	var recorded *kernel.Result
 	if join != nil {
 		recorded = join.Result()
@@ -228,6 +253,10 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	spread := sessions.Report(rep.Inputs)
 	if !spread.Spread() {
 		spread = nil
+	}
+	if spread != nil && o.save != "" {
+		x, sessionErr := sessionSection(spread)
+		sections, err = append(sections, x), errors.Join(err, sessionErr)
 	}
 	out := newOutput(s.Out, false, false)
 	var outErr error
@@ -240,7 +269,50 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
 		outErr = errors.Join(outErr, o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval")))
 	}
-	return j.finish(err, errors.Join(outErr, out.close()))
+	return j.commitState(saved, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
+}
+
+// runStates makes the report of saved states.
+func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if err := onlyWith(cmd, "read", "format", "top", "verbose", "save-state", "limit-memory"); err != nil {
+		return err
+	}
+	files, err := o.claim(s, args)
+	if err != nil {
+		return err
+	}
+	saved, err := o.stateOption.create(files)
+	if err != nil {
+		return err
+	}
+	defer func() { saved.Discard() }()
+	all, err := readStates(append(slices.Clone(o.inputOptions.read), args...), int64(o.memory.Scale(stateBytes)))
+	if err != nil {
+		return err
+	}
+	st, err := latency.FromUnits(all.Units())
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("top") && !st.Top(o.top) {
+		return cli.Usagef("--top %d: the saved state has fewer slow transactions", o.top)
+	}
+	sessions, note, err := savedSessions(all)
+	if err != nil {
+		return err
+	}
+	_, series := st.Interval()
+	rep := st.Report()
+	if note != "" {
+		rep.Notes = append(rep.Notes, note)
+	}
+	out := newOutput(s.Out, false, false)
+	// Saved words are whatever their author wrote.
+	err = errors.Join(o.print(printable.TextWriter(out), rep, nil, sessions, series), out.close())
+	if err = errors.Join(err, writeState(saved, all)); err != nil {
+		return err
+	}
+	return damagedStates(s, all)
 }
 
 // commitPage writes an HTML page, unless the report is incomplete.
@@ -283,11 +355,28 @@ type reportAndKernel struct {
 	Sessions *session.Report `json:"sessions,omitempty"`
 }
 
-// analyse decodes the input of a job and builds its report. Transactions that pass the filter also go to
-// join, if there is one.
-func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder) (*latency.Report, error) {
+// recorder is a latency.Recorder or a latency.Collector.
+type recorder interface {
+	Closed(*rdma.Connection)
+	Observer() decode.Observer
+	State(latency.Source) *latency.State
+}
+
+// analyse decodes the input of a job and finds out what its report is made of; apart tells connections apart, so that
+// it can be merged. Transactions that pass the filter also go to join, if there is one.
+func analyse(
+	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, apart bool,
+) (*latency.State, error) {
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
-	r := latency.New(opt)
+	var r recorder
+	var add func(*rpc.View)
+	if apart {
+		c := latency.NewCollector(opt)
+		r, add = c, c.Add
+	} else {
+		c := latency.New(opt)
+		r, add = c, func(v *rpc.View) { c.Add(v) }
+	}
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
 	dec.Concurrent = true
@@ -307,7 +396,7 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 			j.notes.Message(v)
 		}
 		if match == nil || match.Match(v) {
-			r.Add(v)
+			add(v)
 			if join != nil {
 				join.Add(v)
 			}
@@ -325,7 +414,7 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 		names[i] = filepath.Base(n)
 	}
 	account := j.d.Account()
-	return r.Report(latency.Source{
+	return r.State(latency.Source{
 		Account: &account,
 		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err
