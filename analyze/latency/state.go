@@ -150,13 +150,12 @@ func (x *piece) code(c *state.Coder, t *terms) {
 		state.Signed(c, &n.first)
 	})
 	if !c.Reading() {
-		p, err := x.load(t, &memory{limit: DefaultMemory / 2})
-		if err != nil {
-			panic(err) // it could be read before
+		body := x.body
+		if x.part != nil {
+			k := state.NewWriter(nil)
+			x.part.code(k, t, nil)
+			body = k.Bytes()
 		}
-		k := state.NewWriter(nil)
-		p.code(k, t, nil)
-		body := k.Bytes()
 		c.Blob(&body, len(body))
 		return
 	}

@@ -84,6 +84,11 @@ func TestStateIsReport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			for _, x := range back.taps[0].pieces {
+				if x.part, err = x.load(&back.terms, &memory{limit: DefaultMemory}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if u := state.NewUnit(back.Section()); u.Name() != saved.Units()[0].Name() {
 				t.Error("the state changes when it is read and written")
 			}
