@@ -28,6 +28,11 @@ type Seen struct {
 // NewSeen describes a connection; calls are those seen on it.
 func NewSeen(c *rdma.Connection, calls Calls) Seen {
 	s := Seen{Fabric: c.Fabric, Tenant: c.Tenant, Ends: c.Ends, First: c.First.Time, Last: c.Last.Time, Calls: calls}
+	for i := range s.Ends {
+		if s.Ends[i].QPN != 0 {
+			s.Ends[i].Port = 0 // known only to who saw the setup
+		}
+	}
 	a, b := 0, 1
 	if compareEnds(s.Ends[1], s.Ends[0]) < 0 {
 		a, b = 1, 0
