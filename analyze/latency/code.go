@@ -17,6 +17,7 @@ import (
 const (
 	maxParts     = 1 << 14
 	maxText      = 4096
+	maxInFlight  = 1 << 40
 	maxEncoded   = 1 << 20 // one connection, or one slow transaction, as JSON
 	maxStateSlow = maxTop
 )
@@ -330,6 +331,15 @@ func codeJSON(c *state.Coder, v any) {
 	}
 }
 
+// possible reports whether a connection that was read has numbers that can be shown.
+func (x *Connection) possible() bool {
+	levels := func(most int, list []Level) bool {
+		return most >= 0 && most <= maxInFlight && !slices.ContainsFunc(list, func(l Level) bool { return l.N < 0 || l.Time < 0 })
+	}
+	return (x.Forward == nil || levels(x.Forward.Most, x.Forward.Levels)) && (x.Backward == nil || levels(x.Backward.Most, x.Backward.Levels)) &&
+		(x.Reads == nil || levels(x.Reads.Most, x.Reads.Levels)) && x.Remarks != nil
+}
+
 // code codes a part.
 func (p *part) code(c *state.Coder, t *terms, m *memory) {
 	state.List(c, &p.groups, maxGroups+1, func(g **group) {
@@ -352,7 +362,11 @@ func (p *part) code(c *state.Coder, t *terms, m *memory) {
 		}
 		(*s).code(c)
 	})
-	state.List(c, &p.conns, maxAudited, func(x *Connection) { codeJSON(c, x) })
+	state.List(c, &p.conns, maxAudited, func(x *Connection) {
+		if codeJSON(c, x); c.Reading() && !x.possible() {
+			c.Fail("a connection with impossible numbers")
+		}
+	})
 	numbers(c, []*uint64{&p.groupsLost, &p.unlisted, &p.auditLost, &p.levelLost})
 	state.Number(c, &p.groupsMost)
 	c.Flag(&p.flowsLost)
