@@ -29,7 +29,8 @@ var (
 // State is what reports are made of: what one or more taps saw.
 type State struct {
 	terms
-	taps []*tap
+	shown int // of the slowest transactions
+	taps  []*tap
 	mem  memory
 }
 
@@ -70,7 +71,7 @@ type numbered struct {
 func (r *Recorder) State(src Source) *State {
 	p := r.part()
 	x := newPiece(0, nil, p)
-	return &State{terms: termsOf(&r.opt, src.Filter), taps: []*tap{newTap(src, []*piece{x})}, mem: r.mem}
+	return &State{terms: termsOf(&r.opt, src.Filter), shown: r.opt.Top, taps: []*tap{newTap(src, []*piece{x})}, mem: r.mem}
 }
 
 func newTap(src Source, pieces []*piece) *tap {
@@ -201,7 +202,7 @@ func FromUnits(units []*state.Unit) (*State, error) {
 			return nil, fmt.Errorf("%w: report: %w", state.ErrDamaged, err)
 		}
 		if i == 0 {
-			s.terms = options
+			s.terms, s.shown = options, options.top
 		} else if d := s.terms.differs(&options); d != "" {
 			return nil, fmt.Errorf("%w: %s", ErrTerms, d)
 		}
@@ -239,9 +240,8 @@ func (t *terms) differs(o *terms) string {
 
 // Top limits the number of slow transactions to n, and reports whether as many were saved.
 func (s *State) Top(n int) bool {
-	ok := n <= s.top
-	s.top = min(n, s.top)
-	return ok
+	s.shown = min(n, s.top)
+	return n <= s.top
 }
 
 // Interval reports whether the state was collected with a given length of intervals.
@@ -253,6 +253,7 @@ func (s *State) Taps() int { return len(s.taps) }
 // Report makes the report. The State must not be used afterwards.
 func (s *State) Report() *Report {
 	f := newFold(s.terms, s.mem)
+	f.top = s.shown
 	chosen := s.choose()
 	src := s.source(chosen)
 	for _, x := range chosen {

@@ -174,6 +174,11 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if err != nil {
 		return err
 	}
+	if saved, err := areStates(append(slices.Clone(o.inputOptions.read), args...)); err != nil {
+		return err
+	} else if saved {
+		return o.runStates(cmd, s, args)
+	}
 	switch {
 	case !slices.Contains(views, o.view):
 		return cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
@@ -183,11 +188,6 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return cli.Usagef("--decode-as goes with --view fabric")
 	case o.save != "" && (o.html != "" || len(o.kernelFlags.names()) > 0):
 		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
-	}
-	if saved, err := areStates(append(slices.Clone(o.inputOptions.read), args...)); err != nil {
-		return err
-	} else if saved {
-		return o.runStates(cmd, s, args)
 	}
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {

@@ -41,6 +41,11 @@ func areStates(names []string) (bool, error) {
 		}
 	}
 	if len(states) > 0 && len(others) > 0 {
+		for _, n := range others {
+			if _, err := os.Stat(n); n != "-" && err != nil {
+				return false, err
+			}
+		}
 		return false, cli.Usagef("%s is a saved state and %s is not: save the state of the captures first", states[0], others[0])
 	}
 	return len(states) > 0, nil
