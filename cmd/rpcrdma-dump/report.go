@@ -45,7 +45,11 @@ Phases of a transaction, which sum to its latency:
 "ack" is the time from the reply to its acknowledgement; it is not part of the
 latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
 most 1/1024 too high. Only transactions with a captured call and reply have a
-latency; the column TIMED counts them if there are others.`
+latency; the column TIMED counts them if there are others.
+
+With --save-state, what the report is made from is saved. The command reads saved
+states in place of captures and merges those of several taps; of a connection that
+several of them saw, the view of the tap nearest the responder counts.`
 
 // reportOptions are the flags of the command report.
 type reportOptions struct {
@@ -90,6 +94,8 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
   rpcrdma-dump report -Y 'op == READ' --by size --interval 1s trace.pcap
   rpcrdma-dump report --ftrace trace.client --mountstats mountstats trace.pcap
   rpcrdma-dump report --html report.html trace.pcap
+  rpcrdma-dump report --save-state tap7.state tap7.pcap
+  rpcrdma-dump report tap7.state tap8.state
   rpcrdma-dump report --view fabric trace.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
