@@ -31,7 +31,7 @@ type State struct {
 	terms
 	shown int // of the slowest transactions
 	taps  []*tap
-	mem  memory
+	mem   memory
 }
 
 // tap is what one tap saw.

@@ -25,6 +25,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -94,8 +95,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
   rpcrdma-dump report -Y 'op == READ' --by size --interval 1s trace.pcap
   rpcrdma-dump report --ftrace trace.client --mountstats mountstats trace.pcap
   rpcrdma-dump report --html report.html trace.pcap
-  rpcrdma-dump report --save-state tap7.state tap7.pcap
-  rpcrdma-dump report tap7.state tap8.state
+  rpcrdma-dump report --save-state tap7.state trace.pcap
   rpcrdma-dump report --view fabric trace.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
@@ -159,6 +159,9 @@ func (o *reportOptions) check(cmd *cobra.Command) (opt latency.Options, match *f
 	if o.html == "-" && cmd.Flags().Changed("format") {
 		return opt, nil, cli.Usagef("--html - and -T write to the same place")
 	}
+	if !slices.Contains(views, o.view) {
+		return opt, nil, cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
+	}
 	if o.top < 0 {
 		return opt, nil, cli.Usagef("--top is a number of transactions")
 	}
@@ -186,8 +189,6 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return o.runStates(cmd, s, args)
 	}
 	switch {
-	case !slices.Contains(views, o.view):
-		return cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
 	case o.view == "fabric":
 		return o.runFabric(cmd, s, args)
 	case len(o.decodeAs) > 0:
@@ -199,22 +200,11 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if err != nil {
 		return err
 	}
-	// A live capture makes the page as the user that it becomes.
-	var page *cli.Output
-	create := func() (err error) {
-		if o.html != "" && o.html != "-" {
-			page, err = cli.Create(files, o.html, nil)
-		}
-		return err
-	}
-	defer func() { page.Discard() }()
-	var saved *cli.Output
-	defer func() { saved.Discard() }()
+	// A live capture makes the page, or the state, as the user that it becomes.
+	var made *cli.Output
+	defer func() { made.Discard() }()
 	if len(o.ifaces) == 0 {
-		if err := create(); err != nil {
-			return err
-		}
-		if saved, err = o.stateOption.create(files); err != nil {
+		if made, err = o.output(files); err != nil {
 			return err
 		}
 	}
@@ -234,10 +224,7 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return err
 	}
 	if len(o.ifaces) > 0 {
-		if err := create(); err != nil {
-			return err
-		}
-		if saved, err = o.stateOption.create(files); err != nil {
+		if made, err = o.output(files); err != nil {
 			return err
 		}
 	}
@@ -260,14 +247,13 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if !spread.Spread() {
 		spread = nil
 	}
-	if spread != nil && o.save != "" {
-		x, sessionErr := sessionSection(spread)
-		sections, err = append(sections, x), errors.Join(err, sessionErr)
+	if o.save != "" {
+		sections, err = withSessions(sections, spread, err)
 	}
 	out := newOutput(s.Out, false, false)
 	var outErr error
-	if page != nil {
-		outErr = commitPage(j, page, o.html, rep, spread, err)
+	if made != nil && o.html != "" {
+		outErr = commitPage(j, made, o.html, rep, spread, err)
 	}
 	switch {
 	case o.html == "-":
@@ -275,7 +261,19 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
 		outErr = errors.Join(outErr, o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval")))
 	}
-	return j.commitState(saved, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
+	err = j.finish(err, errors.Join(outErr, out.close()))
+	if o.save != "" {
+		return j.commitState(made, o.save, err, sections...)
+	}
+	return err
+}
+
+// output creates the file of --html or --save-state; nil if there is none.
+func (o *reportOptions) output(files *outfile.Files) (*cli.Output, error) {
+	if o.html != "" && o.html != "-" {
+		return cli.Create(files, o.html, nil)
+	}
+	return o.stateOption.create(files)
 }
 
 // runStates makes the report of saved states.

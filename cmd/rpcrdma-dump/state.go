@@ -160,10 +160,13 @@ const (
 	sessionVersion = 1
 )
 
-// sessionSection saves what a report says of sessions. It is not merged.
-func sessionSection(rep *session.Report) (state.Section, error) {
-	b, err := json.Marshal(rep)
-	return state.Section{Kind: sessionKind, Version: sessionVersion, Body: b}, err
+// withSessions adds what a report says of sessions, if anything, to what is saved. It is not merged.
+func withSessions(sections []state.Section, rep *session.Report, err error) ([]state.Section, error) {
+	if rep == nil {
+		return sections, err
+	}
+	b, marshalErr := json.Marshal(rep)
+	return append(sections, state.Section{Kind: sessionKind, Version: sessionVersion, Body: b}), errors.Join(err, marshalErr)
 }
 
 // savedSessions are the sessions of the only unit. If there are several units, note says that their sessions are not
