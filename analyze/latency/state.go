@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -291,19 +290,17 @@ type choice struct {
 // choose decides which pieces count, and gives numbers to their connections. The result has them in an order that
 // depends on nothing but what they are.
 //
-// Of a connection that several taps saw, those of one tap count: the one nearest the responder, which is the one
-// where the median time from the call to the first answer is least. Taps that saw less than half of the
-// transactions of the one that saw most are not considered.
+// Of a connection that several taps saw, those of one tap count: see state.Choose.
 func (s *State) choose() []*choice {
 	var all []*choice
-	var seen []*state.Seen
+	var views []state.View
 	var of []*choice
 	for _, t := range s.taps {
 		for _, x := range t.pieces {
 			c := &choice{piece: x, tap: t, counts: true}
 			all = append(all, c)
 			if x.seen != nil {
-				seen = append(seen, x.seen)
+				views = append(views, state.View{Seen: x.seen, Tap: t.name, Near: x.near, Timed: x.n})
 				of = append(of, c)
 			}
 		}
@@ -311,16 +308,8 @@ func (s *State) choose() []*choice {
 	if len(s.taps) == 1 {
 		return all
 	}
-	for _, places := range state.Groups(seen) {
-		same := make([]*choice, len(places))
-		for i, p := range places {
-			same[i] = of[p]
-		}
-		if best := nearest(same); best != nil {
-			for _, c := range same {
-				c.counts = c.tap == best
-			}
-		}
+	for i, counts := range state.Choose(views) {
+		of[i].counts = counts
 	}
 	// How many calls were in flight at a tap matters only if some of them count.
 	some := make(map[*tap]bool)
@@ -332,40 +321,6 @@ func (s *State) choose() []*choice {
 	}
 	number(all)
 	return all
-}
-
-// nearest is the tap nearest the responder; nil if there is only one.
-func nearest(same []*choice) *tap {
-	type view struct {
-		tap  *tap
-		n    uint64
-		most uint64 // of one piece
-		near int64  // of that piece
-	}
-	var views []*view
-	for _, c := range same {
-		i := slices.IndexFunc(views, func(v *view) bool { return v.tap == c.tap })
-		if i < 0 {
-			i = len(views)
-			views = append(views, &view{tap: c.tap, near: math.MaxInt64})
-		}
-		v := views[i]
-		saturated(&v.n, c.n)
-		if c.n > v.most {
-			v.most, v.near = c.n, c.near
-		}
-	}
-	if len(views) < 2 {
-		return nil
-	}
-	most := uint64(0)
-	for _, v := range views {
-		most = max(most, v.n)
-	}
-	views = slices.DeleteFunc(views, func(v *view) bool { return v.n < most/2 })
-	return slices.MinFunc(views, func(a, b *view) int {
-		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(b.n, a.n), strings.Compare(a.tap.name, b.tap.name))
-	}).tap
 }
 
 // number numbers the connections of all pieces that count by their start.

@@ -129,7 +129,7 @@ var rules = []rule{
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/text", "decode/..."}},
+	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/..."}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
 	// Keys of connections, and the form in which analyzers save what they found.
 	{packages: "analyze/state", own: []string{"decode/rdma"}},
