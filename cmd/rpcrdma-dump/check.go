@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const checkLong = `Check captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
@@ -233,6 +234,10 @@ func (r *checkRun) states(cmd *cobra.Command, o *checkOptions, s *cli.Streams, n
 	r.out, r.check = newOutput(s.Out, false, false), res.Checker
 	r.begin()
 	for _, f := range res.Findings {
+		// Saved words are whatever their author wrote.
+		for _, word := range [...]*string{&f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
+			*word = printable.Text(*word)
+		}
 		r.finding(f)
 	}
 	r.summary()
