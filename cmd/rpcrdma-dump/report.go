@@ -250,22 +250,30 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if o.save != "" {
 		sections, err = withSessions(sections, spread, err)
 	}
+	if o.save != "" {
+		out := newOutput(s.Out, false, false)
+		outErr := o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval"))
+		return j.commitState(made, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
+	}
+	return j.finish(err, o.show(cmd, s, j, made, rep, recorded, spread, err))
+}
+
+// show writes the report, to the page if there is one; err is the error of the run.
+func (o *reportOptions) show(
+	cmd *cobra.Command, s *cli.Streams, j *job, page *cli.Output, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, err error,
+) error {
 	out := newOutput(s.Out, false, false)
 	var outErr error
-	if made != nil && o.html != "" {
-		outErr = commitPage(j, made, o.html, rep, spread, err)
+	if page != nil {
+		outErr = commitPage(j, page, o.html, rep, sessions, err)
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep, spread)
+		outErr = html.Write(out, rep, sessions)
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
-		outErr = errors.Join(outErr, o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval")))
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, sessions, cmd.Flags().Changed("interval")))
 	}
-	err = j.finish(err, errors.Join(outErr, out.close()))
-	if o.save != "" {
-		return j.commitState(made, o.save, err, sections...)
-	}
-	return err
+	return errors.Join(outErr, out.close())
 }
 
 // output creates the file of --html or --save-state; nil if there is none.
