@@ -20,6 +20,8 @@ type Options struct {
 	// Peek opens what RPCSEC_GSS has wrapped in calls that are still open, in order to name them. It may be
 	// nil.
 	Peek rpc.Unwrapper
+	// Apart counts by connection, and keeps findings, so that State can save them.
+	Apart bool
 }
 
 // Checker finds breaches of rules. It is the Observer of a decode.Decoder whose Options.Packet and
@@ -48,8 +50,8 @@ type Checker struct {
 	latest  rdma.Ref
 	tc      txCheck
 
-	stats [ruleCount]Count
-	total [Error + 1]uint64
+	stats *table // of the current connection, if they are told apart
+	apart apart
 }
 
 // Count is how often a rule was checked, and the results.
@@ -84,6 +86,10 @@ func New(opt Options, emit func(*Finding)) *Checker {
 			c.on[i] = rules[i].Severity[opt.Profile]
 		}
 	}
+	c.stats = &c.apart.rest
+	if opt.Apart {
+		c.apart.on, c.apart.byID = true, make(map[int]*own)
+	}
 	c.view.Unwrap = opt.Peek
 	c.mem.init()
 	c.tc.c = c
@@ -99,12 +105,13 @@ func (c *Checker) Severity(r *Rule) Severity { return c.on[r.id] }
 // Profile is the profile from the Options.
 func (c *Checker) Profile() Profile { return c.opt.Profile }
 
-// Count returns how often a rule was checked, and with what result.
-func (c *Checker) Count(r *Rule) *Count { return &c.stats[r.id] }
+// Count returns how often a rule was checked, and with what result. If connections are told apart, it is complete
+// after Finish.
+func (c *Checker) Count(r *Rule) *Count { return &c.apart.rest[r.id] }
 
-// Totals counts findings by severity.
+// Totals counts findings by severity, like Count.
 func (c *Checker) Totals() (n [Error + 1]uint64) {
-	return c.total
+	return c.apart.total
 }
 
 func (c *Checker) ok(r id) {
@@ -143,7 +150,8 @@ func (c *Checker) report(f *Finding) {
 		sev = Note
 	}
 	f.Severity = sev
-	n := &c.stats[r]
+	stats, total := c.apart.of(f)
+	n := &stats[r]
 	n.Judged++
 	n.Found++
 	if f.Known != "" {
@@ -154,7 +162,8 @@ func (c *Checker) report(f *Finding) {
 	if !n.First.Seen() || f.Ref.Number < n.First.Number {
 		n.First = f.Ref
 	}
-	c.total[sev]++
+	total[sev]++
+	c.apart.keep(f)
 	c.emit(f)
 }
 
@@ -171,6 +180,7 @@ func (c *Checker) await(p pending) {
 func (c *Checker) settle() {
 	for i := range c.pending {
 		p := &c.pending[i]
+		c.enter(p.c)
 		lost := false
 		for s := range rdma.Side(2) {
 			if p.side&(1<<s) != 0 && p.c.missing(s) != p.gaps[s] {
@@ -188,6 +198,9 @@ func (c *Checker) settle() {
 		*p = pending{}
 	}
 	c.pending = c.pending[:0]
+	if c.last != nil {
+		c.enter(c.last)
+	}
 }
 
 // Finish checks what had to wait for the end of the capture. The Decoder must have been flushed (Decoder.Run
@@ -198,6 +211,7 @@ func (c *Checker) Finish() {
 		c.closed(k)
 	}
 	c.settle()
+	c.leave()
 	c.unreturned()
 }
 

@@ -48,6 +48,7 @@ type conn struct {
 	version   uint32      // of forward calls, plus 1
 	services  uint8       // RPCSEC_GSS services that have been reported, one bit each
 	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
+	own       *own        // nil unless connections are told apart
 }
 
 // sent is how far the TCP stream of a side has been seen.
@@ -66,18 +67,22 @@ const quiet = 60e9
 func (c *Checker) conn(k *rdma.Connection) *conn {
 	k = k.Resolve()
 	if c.last != nil && c.last.c == k {
+		c.enter(c.last)
 		return c.last
 	}
 	s := c.conns[k]
 	if s == nil {
 		if c.isGone(k) {
+			c.leave()
 			return c.void(k)
 		}
 		s = &conn{c: k, lost: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
+		s.own = c.apart.own(k)
 		c.conns[k] = s
 	}
 	c.last = s
+	c.enter(s)
 	return s
 }
 
@@ -163,6 +168,7 @@ func (c *Checker) Packet(v *decode.PacketView) {
 	now := v.Packet.Time
 	c.latest = rdma.Ref{Time: now, Number: v.Packet.Number}
 	if v.Fabric == rdma.TCP && v.Frame.TCPFlags&(tcp.SYN|tcp.RST) != 0 {
+		c.leave()
 		c.attempted(v)
 	}
 	if v.Connection != nil {
@@ -264,6 +270,9 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 	c.last = nil
 	s := c.conn(into)
 	s.rpc = s.rpc || old != nil && old.rpc
+	if old != nil {
+		c.apart.merged(s.own, old.own)
+	}
 	s.lost = [2]int64{c.latest.Time, c.latest.Time}
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
@@ -284,6 +293,8 @@ func (c *Checker) Closed(k *rdma.Connection) {
 
 // closed checks what had to wait for the end of a connection.
 func (c *Checker) closed(s *conn) {
+	c.enter(s)
+	s.own.closed(s.c)
 	s.losses(c.latest.Time)
 	c.unconfirmed(s)
 	c.suspected(s, true)

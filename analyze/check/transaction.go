@@ -37,6 +37,8 @@ type txCheck struct {
 // Transaction checks a transaction.
 func (c *Checker) Transaction(v *rpc.View) {
 	tx := v.Tx
+	c.apart.called(v)
+	c.leave()
 	c.returned(v)
 	st := c.calls.take(tx)
 	if st == nil {
@@ -62,6 +64,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	}
 	t.call, t.reply = t.header(&tx.Call), t.header(&tx.Reply)
 	t.faults, t.misplaced = 0, false
+	c.enter(t.k)
 	c.recalled(v)
 	t.name.done = false
 	t.run()

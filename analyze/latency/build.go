@@ -1,15 +1,8 @@
 package latency
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"slices"
-	"sort"
-	"strings"
-	"time"
 
-	"github.com/rpcrdma/toolkit/analyze/account"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -29,83 +22,7 @@ type Source struct {
 }
 
 // Report builds the report. The Recorder must not be used afterwards.
-func (r *Recorder) Report(src Source) *Report {
-	var total *account.Account
-	if src.Account != nil {
-		total = account.New(src.Account)
-	}
-	rep := &Report{
-		Account: total,
-		Schema:  Schema, Inputs: src.Inputs, Filter: src.Filter, By: []string{},
-		Start: utc(src.First.Time), End: utc(src.Last.Time), Span: max(src.Last.Time-src.First.Time, 0),
-		Packets: src.Packets, Bytes: src.Bytes,
-		Notes: []string{},
-	}
-	for _, k := range r.opt.By {
-		rep.By = append(rep.By, k.String())
-	}
-	rep.groups(r)
-	for _, f := range r.flows {
-		for i := range f.calls {
-			f.calls[i].finish(&r.events)
-			f.reads[i].finish(&r.events)
-		}
-	}
-	r.all.finish(&r.events)
-	rep.series(r)
-	rep.connections(r)
-	rep.troubles(r)
-	rep.Slowest = r.slow.list()
-	rep.note(r)
-	return rep
-}
-
-func utc(ns int64) time.Time { return time.Unix(0, ns).UTC() }
-
-// groups builds the groups, and the group of all transactions.
-func (rep *Report) groups(r *Recorder) {
-	byKey := make(map[string]*Group)
-	for _, g := range r.order {
-		if g.handle != nil && r.names != nil {
-			// The name became known later.
-			if path := r.names.Path(g.handle); path != "" {
-				g.labels[g.filePart] = string(clip([]byte(path)))
-			}
-		}
-		x := g.model()
-		k := strings.Join(x.Key, "\x00")
-		if have := byKey[k]; have != nil {
-			have.merge(x)
-			continue
-		}
-		byKey[k] = x
-		rep.Groups = append(rep.Groups, x)
-	}
-	all := &Group{Key: []string{}, Counts: Counts{Statuses: map[string]uint64{}}, Inline: make([]Inline, len(r.opt.Inline)), Latency: &Distribution{}}
-	for i, t := range r.opt.Inline {
-		all.Inline[i].Threshold = t
-		for _, g := range rep.Groups {
-			g.Inline[i].Threshold = t
-		}
-	}
-	all.merge(rep.Groups...)
-	rep.All = all
-	seconds := float64(rep.Span) / 1e9
-	for _, g := range append(rep.Groups, all) {
-		g.finish(seconds)
-	}
-	slices.SortStableFunc(rep.Groups, func(a, b *Group) int {
-		return cmp.Or(
-			cmp.Compare(a.size, b.size),
-			cmp.Compare(b.Latency.Sum, a.Latency.Sum),
-			cmp.Compare(b.Count, a.Count),
-			slices.Compare(a.Key, b.Key),
-		)
-	})
-	if rep.Groups == nil {
-		rep.Groups = []*Group{}
-	}
-}
+func (r *Recorder) Report(src Source) *Report { return r.State(src).Report() }
 
 // model converts a group to its model.
 func (g *group) model() *Group {
@@ -164,69 +81,6 @@ func (x *Group) finish(seconds float64) {
 			s.Share = float64(s.Sum) / float64(x.Latency.Sum)
 		}
 		x.Phases[transaction.Phase(p).String()] = s
-	}
-}
-
-// series puts transactions and events on one time axis.
-func (rep *Report) series(r *Recorder) {
-	s := &r.series
-	asked := newSpans(r.opt.Interval)
-	rep.Series.Slots = []Slot{}
-	if !s.started {
-		rep.Series.Interval = asked.interval
-		return
-	}
-	// All three start their intervals at multiples of the interval length; the longest length is a multiple
-	// of the others.
-	for s.interval < max(r.again.interval, r.wire.events.interval) {
-		f := s.factor()
-		last := floorDiv(s.first+int64(s.n)-1, f)
-		s.coarsen(f)
-		s.first = floorDiv(s.first, f)
-		s.n = int(last-s.first) + 1
-		s.interval *= f
-	}
-	s.settle()
-	rep.Series.Interval = s.interval
-	rep.Series.Coarser = !asked.auto && s.interval != asked.interval
-	for i := range s.slots {
-		x := &s.slots[i]
-		d := x.latency.distribution()
-		mean := x.area / float64(s.interval)
-		rep.Series.Slots = append(rep.Series.Slots, Slot{
-			Start: utc((s.first + int64(i)) * s.interval), Calls: x.calls, Errors: x.errors, Bytes: x.bytes, RDMABytes: x.data,
-			Timed: d.Count, Mean: d.Mean, P50: d.P50, P99: d.P99, Max: d.Max,
-			InFlight: mean, MostFlight: max(x.most, int(math.Round(mean))), CreditsUsed: x.creditsUsed, Granted: x.granted,
-			Retransmits: x.retransmits, Events: map[string]uint64{}, latency: d, ran: x.ran,
-		})
-		rep.Series.Slots[i].describe(r.order)
-	}
-	for _, c := range []*counts{&r.again, &r.wire.events} {
-		for i := range c.slots {
-			at := floorDiv((c.first+int64(i))*c.interval, s.interval) - s.first
-			for k, n := range c.slots[i] {
-				if n == 0 {
-					continue
-				}
-				if at = min(max(at, 0), int64(len(rep.Series.Slots))-1); at >= 0 {
-					rep.Series.Slots[at].Events[TroubleKind(k).String()] += uint64(n)
-				}
-			}
-		}
-	}
-}
-
-// connections collects how connections were set up and what was in flight on them.
-func (rep *Report) connections(r *Recorder) {
-	rep.Connections = []Connection{}
-	sort.Slice(r.wire.closed, func(i, j int) bool { return r.wire.closed[i].ID < r.wire.closed[j].ID })
-	for i := range r.wire.closed {
-		c := &r.wire.closed[i]
-		f := r.flows[c.ID]
-		if f == nil && !isRDMA(c.Fabric) && c.Sent[0].Sends+c.Sent[1].Sends == 0 {
-			continue
-		}
-		rep.Connections = append(rep.Connections, connectionModel(&c.Connection, c.client, f))
 	}
 }
 
@@ -319,80 +173,4 @@ func clampFloat(f float64) int64 {
 		return math.MaxInt64
 	}
 	return int64(f)
-}
-
-// troubles compares affected transactions with unaffected ones of the same groups.
-func (rep *Report) troubles(r *Recorder) {
-	rep.Troubles = []Trouble{}
-	for k := range TroubleKind(numTroubles) {
-		t := &r.troubles[k]
-		x := Trouble{
-			Kind: k.String(), Events: r.wire.kinds[k], Transactions: t.transactions, Unfinished: t.unfinished, XIDs: t.xids,
-		}
-		switch k {
-		case Retransmit:
-			for i := range r.wire.closed {
-				x.Events += r.wire.closed[i].Sent[0].Retransmitted + r.wire.closed[i].Sent[1].Retransmitted
-			}
-			x.Events = max(x.Events, t.packets)
-		case Reconnect, RepeatedCall, RepeatedReply:
-			x.Events = t.transactions
-		}
-		if x.Events == 0 && x.Transactions == 0 {
-			continue
-		}
-		if x.XIDs == nil {
-			x.XIDs = []TroubleXID{}
-		}
-		var sum, expected float64
-		for _, g := range r.order {
-			if g.touched == nil || g.clean.count == 0 {
-				continue
-			}
-			n := g.touched[k].count
-			x.Compared += n
-			sum += g.touched[k].sum
-			expected += float64(n) * g.clean.sum / float64(g.clean.count)
-		}
-		if x.Compared > 0 {
-			x.Mean = clampFloat(sum / float64(x.Compared))
-			x.Others = clampFloat(expected / float64(x.Compared))
-		}
-		rep.Troubles = append(rep.Troubles, x)
-	}
-}
-
-// note says which limits were reached.
-func (rep *Report) note(r *Recorder) {
-	add := func(format string, args ...any) { rep.Notes = append(rep.Notes, fmt.Sprintf(format, args...)) }
-	if r.groupsLost > 0 {
-		add("more than %d groups: %d transactions are in the group %q", r.maxGroups, r.groupsLost, otherName)
-	}
-	if r.flowsLost {
-		add("more than %d connections: calls in flight are not known of the others", maxConnections)
-	}
-	if r.wire.lost > 0 {
-		add("more than %d connections: %d are not listed", maxAudited, r.wire.lost)
-	}
-	lost := r.all.lost
-	for _, f := range r.flows {
-		for i := range f.calls {
-			lost += f.calls[i].lost + f.reads[i].lost
-		}
-	}
-	if lost > 0 {
-		add("more than %d calls and Reads in flight: their number is not exact", maxEvents)
-	}
-	if r.mem.scarce {
-		add("memory for histograms is short: some percentiles are up to 6 %% too high; see \"precision\"")
-	}
-	if rep.Series.Coarser {
-		add("more than %d intervals of the length that was asked for: they are %v long", maxSlots, time.Duration(rep.Series.Interval))
-	}
-	if r.unlisted > 0 {
-		add("transactions list their first 256 troubles: of %d with more, some are not in the time series, and some kinds may be missing", r.unlisted)
-	}
-	if n := rep.All.OddClock; n > 0 {
-		add("%d transactions have a reply from before their call: the clock of the capture went backwards", n)
-	}
 }

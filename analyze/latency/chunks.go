@@ -1,6 +1,8 @@
 package latency
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
@@ -15,13 +17,9 @@ type ChunkUse struct {
 	Wasted   uint64 `json:"wasted_bytes"` // offered but not used
 }
 
-func (c *ChunkUse) add(o *ChunkUse) {
-	c.Messages += o.Messages
-	c.Chunks += o.Chunks
-	c.Segments += o.Segments
-	c.Offered += o.Offered
-	c.Used += o.Used
-	c.Wasted += o.Wasted
+// counters are all counts.
+func (c *ChunkUse) counters() []*uint64 {
+	return []*uint64{&c.Messages, &c.Chunks, &c.Segments, &c.Offered, &c.Used, &c.Wasted}
 }
 
 func (c *ChunkUse) chunk(segments int, offered, used uint64) {
@@ -49,17 +47,16 @@ type ChunkEconomy struct {
 	Writes uint64 `json:"rdma_writes"`
 }
 
-func (e *ChunkEconomy) merge(o *ChunkEconomy) {
-	e.Transactions += o.Transactions
-	e.InlineCalls += o.InlineCalls
-	e.InlineReplies += o.InlineReplies
-	e.SendBytes += o.SendBytes
-	e.Read.add(&o.Read)
-	e.PositionZero.add(&o.PositionZero)
-	e.Write.add(&o.Write)
-	e.Reply.add(&o.Reply)
-	e.Reads += o.Reads
-	e.Writes += o.Writes
+// counters are all counts.
+func (e *ChunkEconomy) counters() []*uint64 {
+	return slices.Concat(
+		[]*uint64{&e.Transactions, &e.InlineCalls, &e.InlineReplies, &e.SendBytes, &e.Reads, &e.Writes},
+		e.Read.counters(), e.PositionZero.counters(), e.Write.counters(), e.Reply.counters(),
+	)
+}
+
+func (e *ChunkEconomy) merge(o *ChunkEconomy) (overflow bool) {
+	return saturatedAll(e.counters(), o.counters())
 }
 
 // Inline is the effect of a different inline threshold. It assumes that a transport header without chunks
@@ -82,17 +79,14 @@ type Inline struct {
 	NewReplies uint64 `json:"new_replies"`
 }
 
-func (x *Inline) merge(o *Inline) {
-	x.Calls += o.Calls
-	x.Replies += o.Replies
-	x.Both += o.Both
-	x.FreedCalls += o.FreedCalls
-	x.FreedReplies += o.FreedReplies
-	x.Copied += o.Copied
-	x.Saved += o.Saved
-	x.NewCalls += o.NewCalls
-	x.NewReplies += o.NewReplies
+// counters are all counts.
+func (x *Inline) counters() []*uint64 {
+	return []*uint64{
+		&x.Calls, &x.Replies, &x.Both, &x.FreedCalls, &x.FreedReplies, &x.Copied, &x.Saved, &x.NewCalls, &x.NewReplies,
+	}
 }
+
+func (x *Inline) merge(o *Inline) (overflow bool) { return saturatedAll(x.counters(), o.counters()) }
 
 // plainHeader is the size of a version 1 header without chunks: four words and
 // three empty lists (RFC 8166, section 4).

@@ -5,8 +5,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// Counts are what is counted of the transactions of a group. A new count is a field, a
-// line of add and a line of merge.
+// Counts are what is counted of the transactions of a group. A new count is a field, a line of add and a word of
+// counters; saved states then have a new version: see SectionVersion.
 type Counts struct {
 	Count      uint64 `json:"count"`
 	Backward   uint64 `json:"backward"`
@@ -61,22 +61,24 @@ func (c *Counts) add(v *rpc.View, failed bool) {
 	}
 }
 
-// merge adds what another group counted. The map of statuses must be there.
-func (c *Counts) merge(o *Counts) {
-	c.Count += o.Count
-	c.Backward += o.Backward
-	c.Complete += o.Complete
-	c.Incomplete += o.Incomplete
-	c.NoReply += o.NoReply
-	c.NoCall += o.NoCall
-	c.OddClock += o.OddClock
-	c.Errors += o.Errors
-	for s, n := range o.Statuses {
-		c.Statuses[s] += n
+// counters are all counts, without those of statuses. Merging and saving use them.
+func (c *Counts) counters() []*uint64 {
+	return []*uint64{
+		&c.Count, &c.Backward, &c.Complete, &c.Incomplete, &c.NoReply, &c.NoCall, &c.OddClock, &c.Errors,
+		&c.CallBytes, &c.ReplyBytes, &c.ReadBytes, &c.WriteBytes, &c.Retransmits,
 	}
-	c.CallBytes += o.CallBytes
-	c.ReplyBytes += o.ReplyBytes
-	c.ReadBytes += o.ReadBytes
-	c.WriteBytes += o.WriteBytes
-	c.Retransmits += o.Retransmits
+}
+
+// merge adds what another group counted. It reports whether a sum is too large: it is the largest number then.
+func (c *Counts) merge(o *Counts) (overflow bool) {
+	overflow = saturatedAll(c.counters(), o.counters())
+	for s, n := range o.Statuses {
+		if c.Statuses == nil {
+			c.Statuses = make(map[string]uint64)
+		}
+		sum := c.Statuses[s]
+		overflow = saturated(&sum, n) || overflow
+		c.Statuses[s] = sum
+	}
+	return overflow
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -266,7 +267,7 @@ func (r *Recorder) Closed(c *rdma.Connection) {
 
 // Observer returns an observer that counts each event of a connection once: set it as
 // decode.Options.Observer.
-func (r *Recorder) Observer() *Events { return &Events{r: r} }
+func (r *Recorder) Observer() decode.Observer { return &Events{r: r} }
 
 // Events is a decode.Observer that counts transport events of connections.
 type Events struct{ r *Recorder }

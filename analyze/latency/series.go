@@ -80,37 +80,39 @@ func (s *spans) place(t int64, coarsen func(factor int64)) (index, before int) {
 
 // slot is one interval of a series.
 type slot struct {
-	calls, errors, replies uint64
-	bytes, data            uint64 // of RPC messages; moved by RDMA
-	latency                dist
-	retransmits            uint64
-	area                   float64 // calls in flight × ns, without those of full
-	full                   int     // calls that were in flight throughout, from this interval on: a difference
-	most                   int     // maximum number of calls in flight
-	creditsUsed            int
-	granted                uint32 // lowest grant
-	ran                    *ran   // nil unless asked for
+	calls, errors uint64
+	bytes, data   uint64 // of RPC messages; moved by RDMA
+	latency       dist
+	retransmits   uint64
+	area          float64 // calls in flight × ns, without those of full
+	full          int     // calls that were in flight throughout, from this interval on: a difference
+	most          int     // maximum number of calls in flight
+	creditsUsed   int
+	granted       uint32 // lowest grant
+	ran           *ran   // nil unless asked for
 }
 
-func (x *slot) merge(o *slot, m *memory) {
-	x.calls += o.calls
-	x.errors += o.errors
-	x.replies += o.replies
-	x.bytes += o.bytes
-	x.data += o.data
-	x.retransmits += o.retransmits
+// counters are all counts.
+func (x *slot) counters() []*uint64 {
+	return []*uint64{&x.calls, &x.errors, &x.bytes, &x.data, &x.retransmits}
+}
+
+// merge moves what o has to x. It reports whether a sum is too large: it is the largest number then.
+func (x *slot) merge(o *slot, m *memory) (overflow bool) {
+	overflow = saturatedAll(x.counters(), o.counters())
 	x.area += o.area
 	x.most = max(x.most, o.most)
 	x.creditsUsed = max(x.creditsUsed, o.creditsUsed)
 	if o.granted != 0 && (x.granted == 0 || o.granted < x.granted) {
 		x.granted = o.granted
 	}
-	x.latency.merge(&o.latency, m)
+	overflow = x.latency.join(&o.latency, m) || overflow
 	if x.ran == nil {
 		x.ran = o.ran
 	} else {
 		x.ran.merge(o.ran)
 	}
+	return overflow
 }
 
 // series collects what happened over time. A transaction belongs to the interval in which its call began.
@@ -207,20 +209,7 @@ type counts struct {
 }
 
 func (c *counts) add(t int64, k TroubleKind) {
-	i, before := c.place(t, func(f int64) {
-		base := floorDiv(c.first, f)
-		var out [][numTroubles]uint32
-		for i := range c.slots {
-			j := int(floorDiv(c.first+int64(i), f) - base)
-			for len(out) <= j {
-				out = append(out, [numTroubles]uint32{})
-			}
-			for n, v := range c.slots[i] {
-				out[j][n] += min(v, math.MaxUint32-out[j][n])
-			}
-		}
-		c.slots = out
-	})
+	i, before := c.place(t, c.coarsen)
 	if before > 0 {
 		c.slots = append(make([][numTroubles]uint32, before, before+len(c.slots)), c.slots...)
 	}
@@ -230,4 +219,20 @@ func (c *counts) add(t int64, k TroubleKind) {
 	if v := &c.slots[i][k]; *v < math.MaxUint32 {
 		*v++
 	}
+}
+
+// coarsen merges several slots into one.
+func (c *counts) coarsen(f int64) {
+	base := floorDiv(c.first, f)
+	var out [][numTroubles]uint32
+	for i := range c.slots {
+		j := int(floorDiv(c.first+int64(i), f) - base)
+		for len(out) <= j {
+			out = append(out, [numTroubles]uint32{})
+		}
+		for n, v := range c.slots[i] {
+			out[j][n] += min(v, math.MaxUint32-out[j][n])
+		}
+	}
+	c.slots = out
 }

@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -85,18 +84,6 @@ func (s *slowest) add(x *Slow) {
 		s.heap[i], s.heap[least] = s.heap[least], s.heap[i]
 		i = least
 	}
-}
-
-// list returns them, slowest first; an empty list, not nil, if there are none: JSON has an array.
-func (s *slowest) list() []*Slow {
-	out := append([]*Slow{}, s.heap...)
-	slices.SortFunc(out, func(a, b *Slow) int {
-		if s.less(b, a) {
-			return -1
-		}
-		return 1
-	})
-	return out
 }
 
 // operationName is the program and the operations of a transaction.

@@ -99,6 +99,8 @@ type TroubleXID struct {
 	XID        uint32 `json:"xid"`
 	Connection int    `json:"connection"`
 	Frame      uint64 `json:"frame"` // first packet
+
+	time int64 // of it
 }
 
 // addTrouble records the troubles of a transaction; total is negative if it has no latency.
@@ -113,7 +115,7 @@ func (r *Recorder) addTrouble(g *group, tx *transaction.Transaction, set uint16,
 		t := &r.troubles[k]
 		t.transactions++
 		if len(t.xids) < maxXIDs {
-			t.xids = append(t.xids, TroubleXID{tx.XID, tx.Connection.ID, tx.First().Number})
+			t.xids = append(t.xids, TroubleXID{tx.XID, tx.Connection.ID, tx.First().Number, tx.First().Time})
 		}
 		if total < 0 {
 			t.unfinished++

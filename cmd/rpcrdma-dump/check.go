@@ -3,18 +3,21 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
+	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const checkLong = `Check captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
@@ -54,6 +57,7 @@ var errFindings = errors.New("errors found")
 // checkOptions are the flags of the command check.
 type checkOptions struct {
 	inputOptions
+	stateOption
 	profile  string
 	rules    string
 	list     bool
@@ -92,6 +96,7 @@ func newCheckCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
+	o.stateOption.register(f)
 	o.inputOptions.flags(f)
 	for flag, values := range map[string][]string{
 		"format":   {"text", "ndjson", "json"},
@@ -155,22 +160,93 @@ func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 	if err != nil {
 		return err
 	}
-	o.needs.Names = o.resolve
-	j, err := start(cmd, s, &o.inputOptions, args)
-	if err != nil {
-		return err
-	}
 	r := &checkRun{
-		job: j, out: newOutput(s.Out, j.in.live, false), format: o.format, least: least,
-		view:  rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts},
+		format: o.format, least: least,
 		shown: results.Shown{Findings: make(map[*check.Rule]uint64), Max: o.max, Quiet: o.quiet},
 		text:  results.Findings{Clock: text.Clock{Format: o.time.format}, Color: color},
 	}
 	if o.resolve {
 		r.text.Name = cli.NewResolver(len(o.ifaces) > 0).Name
 	}
-	opt.Peek = j.keys.Peek()
-	return r.run(o, &opt, s)
+	names := append(slices.Clone(o.read), args...)
+	if saved, err := areStates(names); err != nil {
+		return err
+	} else if saved {
+		return r.states(cmd, o, s, names)
+	}
+	return r.capture(cmd, o, &opt, s, args)
+}
+
+// capture checks captures.
+func (r *checkRun) capture(cmd *cobra.Command, o *checkOptions, opt *check.Options, s *cli.Streams, args []string) error {
+	files, err := o.claim(s, args)
+	if err != nil {
+		return err
+	}
+	var saved *cli.Output
+	defer func() { saved.Discard() }()
+	if len(o.ifaces) == 0 {
+		if saved, err = o.create(files); err != nil {
+			return err
+		}
+	}
+	o.needs.Names = o.resolve
+	o.need(o.save)
+	j, err := start(cmd, s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
+	if len(o.ifaces) > 0 {
+		if saved, err = o.create(files); err != nil {
+			return err
+		}
+	}
+	r.job, r.out = j, newOutput(s.Out, j.in.live, false)
+	r.view = rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}
+	opt.Peek, opt.Apart = j.keys.Peek(), o.save != ""
+	return r.run(o, opt, s, saved)
+}
+
+// states shows what was saved.
+func (r *checkRun) states(cmd *cobra.Command, o *checkOptions, s *cli.Streams, names []string) error {
+	if err := onlyWith(cmd, "read", "format", "severity", "max", "quiet", "time", "numeric", "resolve", "color", "save-state", "limit-memory"); err != nil {
+		return err
+	}
+	files, err := o.claim(s, names[len(o.read):])
+	if err != nil {
+		return err
+	}
+	saved, err := o.create(files)
+	if err != nil {
+		return err
+	}
+	defer func() { saved.Discard() }()
+	all, err := readStates(names, int64(o.memory.Scale(stateBytes)))
+	if err != nil {
+		return err
+	}
+	res, err := check.FromUnits(all.Units())
+	if err != nil {
+		return err
+	}
+	r.out, r.check = newOutput(s.Out, false, false), res.Checker
+	r.begin()
+	for _, f := range res.Findings {
+		// Saved words are whatever their author wrote.
+		for _, word := range [...]*string{&f.Known, &f.Program, &f.Operation, &f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
+			*word = printable.Text(*word)
+		}
+		r.finding(f)
+	}
+	r.summary()
+	notes := cli.NewProblems("rpcrdma-dump", s.Err)
+	for _, n := range res.Notes {
+		notes.Printf("note: %s", n)
+	}
+	if err := errors.Join(r.out.close(), writeState(saved, all)); err != nil {
+		return err
+	}
+	return r.found(damagedStates(s, all))
 }
 
 // checkRun is one run of the command.
@@ -187,7 +263,7 @@ type checkRun struct {
 	any    bool // an object was written
 }
 
-func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) error {
+func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams, saved *cli.Output) error {
 	r.check = check.New(*opt, r.finding)
 	o.memory.Reserve(8 << 20) // memory that connections have offered, calls that are followed
 	d := o.decoder()
@@ -196,13 +272,41 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) erro
 		o.blame(&d)
 	}
 	r.d = decode.New(d, r.transaction)
-	if r.format == "json" {
-		r.out.end(append(r.out.begin(), '['))
-	}
+	r.begin()
 	_, outTTY := cli.Terminal(s.Out)
 	_, errTTY := cli.Terminal(s.Err)
 	err := r.job.run(errTTY && !outTTY)
 	r.check.Finish()
+	var sections []state.Section
+	if o.save != "" {
+		sections = append(sections, r.check.Section(o.filter))
+		r.check.Sum()
+	}
+	r.summary()
+	err = r.finish(err, r.out.close())
+	if o.save != "" {
+		err = r.commitState(saved, o.save, err, sections...)
+	}
+	return r.found(err)
+}
+
+// begin writes what comes before the first finding.
+func (r *checkRun) begin() {
+	if r.format == "json" {
+		r.out.end(append(r.out.begin(), '['))
+	}
+}
+
+// found is the error that the command ends with.
+func (r *checkRun) found(err error) error {
+	if (err == nil || errors.Is(err, cli.ErrDamaged)) && r.check.Totals()[check.Error] > 0 {
+		return errFindings
+	}
+	return err
+}
+
+// summary writes what comes after the last finding.
+func (r *checkRun) summary() {
 	switch r.format {
 	case "text":
 		results.CheckSummary(r.out, r.check, &r.shown)
@@ -216,11 +320,6 @@ func (r *checkRun) run(o *checkOptions, opt *check.Options, s *cli.Streams) erro
 		b = append(b, '\n')
 		r.out.end(append(ndjson.AppendCheckSummary(b, r.check), "\n]\n"...))
 	}
-	err = r.finish(err, r.out.close())
-	if (err == nil || errors.Is(err, cli.ErrDamaged)) && r.check.Totals()[check.Error] > 0 {
-		return errFindings
-	}
-	return err
 }
 
 func (r *checkRun) transaction(tx *transaction.Transaction) {

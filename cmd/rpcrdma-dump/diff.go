@@ -90,7 +90,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		if err != nil {
 			return err
 		}
-		rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil)
+		st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, nil, nil, false)
 		if page != nil && err == nil {
 			err = j.whole(o.html)
 		}
@@ -98,7 +98,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 			return err
 		}
 		damaged = damaged || err != nil
-		reports[i] = rep
+		reports[i] = st.Report()
 	}
 	d := latency.Compare(reports[0], reports[1])
 	if page != nil {

@@ -18,11 +18,14 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/ladder"
 	"github.com/rpcrdma/toolkit/analyze/latency"
 	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/analyze/text/results"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/outfile"
 	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
@@ -43,7 +46,11 @@ Phases of a transaction, which sum to its latency:
 "ack" is the time from the reply to its acknowledgement; it is not part of the
 latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
 most 1/1024 too high. Only transactions with a captured call and reply have a
-latency; the column TIMED counts them if there are others.`
+latency; the column TIMED counts them if there are others.
+
+With --save-state, what the report is made from is saved. The command reads saved
+states in place of captures and merges those of several taps; of a connection that
+several of them saw, the view of the tap nearest the responder counts.`
 
 // reportOptions are the flags of the command report.
 type reportOptions struct {
@@ -51,6 +58,7 @@ type reportOptions struct {
 	analysisOptions
 	kernelFlags
 	fabricFlags
+	stateOption
 	view     string
 	format   string
 	interval time.Duration
@@ -87,6 +95,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
   rpcrdma-dump report -Y 'op == READ' --by size --interval 1s trace.pcap
   rpcrdma-dump report --ftrace trace.client --mountstats mountstats trace.pcap
   rpcrdma-dump report --html report.html trace.pcap
+  rpcrdma-dump report --save-state tap7.state trace.pcap
   rpcrdma-dump report --view fabric trace.pcap`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
@@ -101,6 +110,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "inline thresholds to try, in `bytes`, separated by commas")
 	f.StringVar(&o.html, "html", "", "write a page for browsers to this `file`; - is standard output")
 	o.kernelFlags.register(f)
+	o.stateOption.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show phases and histograms of all groups")
 	o.inputOptions.flags(f)
 	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(views, cobra.ShellCompDirectiveNoFileComp))
@@ -149,6 +159,9 @@ func (o *reportOptions) check(cmd *cobra.Command) (opt latency.Options, match *f
 	if o.html == "-" && cmd.Flags().Changed("format") {
 		return opt, nil, cli.Usagef("--html - and -T write to the same place")
 	}
+	if !slices.Contains(views, o.view) {
+		return opt, nil, cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
+	}
 	if o.top < 0 {
 		return opt, nil, cli.Usagef("--top is a number of transactions")
 	}
@@ -170,29 +183,28 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if err != nil {
 		return err
 	}
+	if saved, err := areStates(append(slices.Clone(o.inputOptions.read), args...)); err != nil {
+		return err
+	} else if saved {
+		return o.runStates(cmd, s, args)
+	}
 	switch {
-	case !slices.Contains(views, o.view):
-		return cli.Usagef("--view is %s, not %q", strings.Join(views, " or "), o.view)
 	case o.view == "fabric":
 		return o.runFabric(cmd, s, args)
 	case len(o.decodeAs) > 0:
 		return cli.Usagef("--decode-as goes with --view fabric")
+	case o.save != "" && (o.html != "" || len(o.kernelFlags.names()) > 0):
+		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
 	}
 	files, err := o.claim(s, args, o.kernelFlags.names()...)
 	if err != nil {
 		return err
 	}
-	// A live capture makes the page as the user that it becomes.
-	var page *cli.Output
-	create := func() (err error) {
-		if o.html != "" && o.html != "-" {
-			page, err = cli.Create(files, o.html, nil)
-		}
-		return err
-	}
-	defer func() { page.Discard() }()
+	// A live capture makes the page, or the state, as the user that it becomes.
+	var made *cli.Output
+	defer func() { made.Discard() }()
 	if len(o.ifaces) == 0 {
-		if err := create(); err != nil {
+		if made, err = o.output(files); err != nil {
 			return err
 		}
 	}
@@ -206,12 +218,13 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		return err
 	}
 	o.need(o.html)
+	o.need(o.save)
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
 	}
 	if len(o.ifaces) > 0 {
-		if err := create(); err != nil {
+		if made, err = o.output(files); err != nil {
 			return err
 		}
 	}
@@ -220,7 +233,12 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 		opt.Draw = drawing()
 	}
 	sessions := session.New(nil)
-	rep, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions)
+	st, err := analyse(j, s, &o.inputOptions, opt, match, o.filter, join, sessions, o.save != "")
+	var sections []state.Section
+	if o.save != "" {
+		sections = append(sections, st.Section())
+	}
+	rep := st.Report()
 	var recorded *kernel.Result
 	if join != nil {
 		recorded = join.Result()
@@ -229,18 +247,84 @@ func (o *reportOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) e
 	if !spread.Spread() {
 		spread = nil
 	}
+	if o.save != "" {
+		sections, err = withSessions(sections, spread, err)
+	}
+	if o.save != "" {
+		out := newOutput(s.Out, false, false)
+		outErr := o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval"))
+		return j.commitState(made, o.save, j.finish(err, errors.Join(outErr, out.close())), sections...)
+	}
+	return j.finish(err, o.show(cmd, s, j, made, rep, recorded, spread, err))
+}
+
+// show writes the report, to the page if there is one; err is the error of the run.
+func (o *reportOptions) show(
+	cmd *cobra.Command, s *cli.Streams, j *job, page *cli.Output, rep *latency.Report, recorded *kernel.Result, sessions *session.Report, err error,
+) error {
 	out := newOutput(s.Out, false, false)
 	var outErr error
 	if page != nil {
-		outErr = commitPage(j, page, o.html, rep, spread, err)
+		outErr = commitPage(j, page, o.html, rep, sessions, err)
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep, spread)
+		outErr = html.Write(out, rep, sessions)
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
-		outErr = errors.Join(outErr, o.print(out, rep, recorded, spread, cmd.Flags().Changed("interval")))
+		outErr = errors.Join(outErr, o.print(out, rep, recorded, sessions, cmd.Flags().Changed("interval")))
 	}
-	return j.finish(err, errors.Join(outErr, out.close()))
+	return errors.Join(outErr, out.close())
+}
+
+// output creates the file of --html or --save-state; nil if there is none.
+func (o *reportOptions) output(files *outfile.Files) (*cli.Output, error) {
+	if o.html != "" && o.html != "-" {
+		return cli.Create(files, o.html, nil)
+	}
+	return o.stateOption.create(files)
+}
+
+// runStates makes the report of saved states.
+func (o *reportOptions) runStates(cmd *cobra.Command, s *cli.Streams, args []string) error {
+	if err := onlyWith(cmd, "read", "format", "top", "verbose", "save-state", "limit-memory"); err != nil {
+		return err
+	}
+	files, err := o.claim(s, args)
+	if err != nil {
+		return err
+	}
+	saved, err := o.stateOption.create(files)
+	if err != nil {
+		return err
+	}
+	defer func() { saved.Discard() }()
+	all, err := readStates(append(slices.Clone(o.inputOptions.read), args...), int64(o.memory.Scale(stateBytes)))
+	if err != nil {
+		return err
+	}
+	st, err := latency.FromUnits(all.Units())
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("top") && !st.Top(o.top) {
+		return cli.Usagef("--top %d: the saved state has fewer slow transactions", o.top)
+	}
+	sessions, note, err := savedSessions(all)
+	if err != nil {
+		return err
+	}
+	_, series := st.Interval()
+	rep := st.Report()
+	if note != "" {
+		rep.Notes = append(rep.Notes, note)
+	}
+	out := newOutput(s.Out, false, false)
+	// Saved words are whatever their author wrote.
+	err = errors.Join(o.print(printable.TextWriter(out), rep, nil, sessions, series), out.close())
+	if err = errors.Join(err, writeState(saved, all)); err != nil {
+		return err
+	}
+	return damagedStates(s, all)
 }
 
 // commitPage writes an HTML page, unless the report is incomplete.
@@ -283,12 +367,29 @@ type reportAndKernel struct {
 	Sessions *session.Report `json:"sessions,omitempty"`
 }
 
-// analyse decodes the input of a job and builds its report. Transactions that pass the filter also go to
-// join, if there is one.
-func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder) (*latency.Report, error) {
+// recorder is a latency.Recorder or a latency.Collector.
+type recorder interface {
+	Closed(*rdma.Connection)
+	Observer() decode.Observer
+	State(latency.Source) *latency.State
+}
+
+// analyse decodes the input of a job and finds out what its report is made of; apart tells connections apart, so that
+// it can be merged. Transactions that pass the filter also go to join, if there is one.
+func analyse(
+	j *job, s *cli.Streams, in *inputOptions, opt latency.Options, match *filter.Filter, expression string, join *kernel.Join, sessions *session.Recorder, apart bool,
+) (*latency.State, error) {
 	in.memory.Reserve(8 << 20) // connections that have ended, sessions, what stalled
 	opt.Memory = in.memory.Scale(latency.DefaultMemory)
-	r := latency.New(opt)
+	var r recorder
+	var add func(*rpc.View)
+	if apart {
+		c := latency.NewCollector(opt)
+		r, add = c, c.Add
+	} else {
+		c := latency.New(opt)
+		r, add = c, func(v *rpc.View) { c.Add(v) }
+	}
 	view := rpc.View{Names: &rpc.Names{Limit: in.memory.Names()}, Unwrap: j.keys.Contexts}
 	dec := in.decoder()
 	dec.Concurrent = true
@@ -314,7 +415,7 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 			j.notes.Message(v)
 		}
 		if match == nil || match.Match(v) {
-			r.Add(v)
+			add(v)
 			if join != nil {
 				join.Add(v)
 			}
@@ -332,7 +433,7 @@ func analyse(j *job, s *cli.Streams, in *inputOptions, opt latency.Options, matc
 		names[i] = filepath.Base(n)
 	}
 	account := j.d.Account()
-	return r.Report(latency.Source{
+	return r.State(latency.Source{
 		Account: &account,
 		Inputs:  names, Filter: expression, Packets: st.Packets, Bytes: st.Bytes, First: st.First, Last: st.Last,
 	}), err

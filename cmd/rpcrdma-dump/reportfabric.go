@@ -37,7 +37,7 @@ lists the operations one by one.`
 var views = []string{"transactions", "fabric"}
 
 // notInFabric are the flags of the report that are about transactions.
-var notInFabric = []string{"by", "filter", "inline", "ftrace", "mountstats", "cpuprofile"}
+var notInFabric = []string{"by", "filter", "inline", "ftrace", "mountstats", "cpuprofile", "save-state"}
 
 // runFabric makes the report of the fabric.
 func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []string) error {

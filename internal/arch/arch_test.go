@@ -129,10 +129,12 @@ var rules = []rule{
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 
 	// What computes something of many transactions knows no format.
-	{packages: "analyze/check", own: []string{"analyze/text", "decode/..."}},
+	{packages: "analyze/check", own: []string{"analyze/state", "analyze/text", "decode/..."}},
 	{packages: "analyze/kernel", own: []string{"analyze/kernel/...", "analyze/text", "decode/rdma", "decode/rpc", "decode/transaction"}},
+	// Keys of connections, and the form in which analyzers save what they found.
+	{packages: "analyze/state", own: []string{"decode/rdma"}},
 	{packages: "analyze/latency", own: []string{
-		"analyze/account", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
+		"analyze/account", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
 	}, foreign: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	{packages: "analyze/monitor", own: []string{"analyze/blame", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/..."}},
 

@@ -196,11 +196,10 @@ func (p *reportPrinter) levels() {
 		return
 	}
 	levels := busiest.Forward.Levels
-	var all, most int64
+	var all float64 // times of a damaged capture may be larger together than 64 bits
 	for _, l := range levels {
 		if l.N > 0 {
-			all += l.Time
-			most = max(most, l.Time)
+			all += float64(l.Time)
 		}
 	}
 	if all == 0 {
@@ -209,17 +208,17 @@ func (p *reportPrinter) levels() {
 	p.printf("\nConnection %d, share of its busy time by calls in flight:\n\n", busiest.Connection)
 	step := (busiest.Forward.Most + 15) / 16
 	for from := 1; from <= busiest.Forward.Most; from += step {
-		var t int64
+		var t float64
 		for _, l := range levels {
 			if l.N >= from && l.N < from+step {
-				t += l.Time
+				t += float64(l.Time)
 			}
 		}
 		name := fmt.Sprint(from)
 		if step > 1 {
 			name = fmt.Sprintf("%d-%d", from, from+step-1)
 		}
-		line := fmt.Sprintf("  %7s %6.2f%% %s", name, 100*float64(t)/float64(all), strings.Repeat("#", int(float64(t)/float64(all)*50+0.5)))
+		line := fmt.Sprintf("  %7s %6.2f%% %s", name, 100*t/all, strings.Repeat("#", int(t/all*50+0.5)))
 		p.printf("%s\n", strings.TrimRight(line, " "))
 	}
 }

@@ -1,0 +1,147 @@
+package account
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+const (
+	lineKinds = 12  // kinds, and services, in Line
+	maxKinds  = 256 // kinds, and services, of merged accounts; the rest is one
+	otherKind = "of other kinds"
+)
+
+// Finish sets Line of an account that was read as JSON.
+func (a *Account) Finish() { a.Line = string(a.line(nil)) }
+
+// Merge adds up the accounts of several inputs. The result does not depend on their order. Sums that do not fit are
+// the largest number that does.
+func Merge(accounts ...*Account) *Account {
+	out := &Account{Schema: Schema, Kinds: []Kind{}, Services: []Service{}}
+	kinds := make(map[Kind]*Kind)
+	services := make(map[Service]int)
+	for _, a := range accounts {
+		out.Packets = add(out.Packets, a.Packets)
+		out.Transactions = add(out.Transactions, a.Transactions)
+		for _, k := range a.Kinds {
+			name := Kind{Kind: k.Kind, Tunnel: k.Tunnel, Port: k.Port}
+			if kinds[name] == nil {
+				x := name
+				kinds[name] = &x
+			}
+			kinds[name].Packets = add(kinds[name].Packets, k.Packets)
+			kinds[name].Bytes = add(kinds[name].Bytes, k.Bytes)
+		}
+		for _, s := range a.Services {
+			name := s
+			name.Connections = 0
+			services[name] = int(min(add(uint64(services[name]), uint64(max(s.Connections, 0))), math.MaxInt32))
+		}
+	}
+	for _, k := range kinds {
+		out.Kinds = append(out.Kinds, *k)
+	}
+	slices.SortFunc(out.Kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Tunnel, b.Tunnel), cmp.Compare(a.Port, b.Port))
+	})
+	if len(out.Kinds) > maxKinds {
+		rest := Kind{Kind: otherKind}
+		for _, k := range out.Kinds[maxKinds-1:] {
+			rest.Packets, rest.Bytes = add(rest.Packets, k.Packets), add(rest.Bytes, k.Bytes)
+		}
+		out.Kinds = append(out.Kinds[:maxKinds-1], rest)
+	}
+	for s, n := range services {
+		s.Connections = n
+		out.Services = append(out.Services, s)
+	}
+	slices.SortFunc(out.Services, func(a, b Service) int {
+		return cmp.Or(
+			cmp.Compare(b.Connections, a.Connections), cmp.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Port, b.Port),
+			cmp.Compare(a.ServiceID, b.ServiceID), cmp.Compare(a.Service, b.Service),
+		)
+	})
+	if n := len(out.Services) - maxKinds; n > 0 {
+		rest := Service{Service: "other"}
+		for _, s := range out.Services[maxKinds-1:] {
+			rest.Connections = int(min(add(uint64(rest.Connections), uint64(s.Connections)), math.MaxInt32))
+		}
+		out.Services = append(out.Services[:maxKinds-1], rest)
+	}
+	out.Finish()
+	return out
+}
+
+func add(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry != 0 {
+		return math.MaxUint64
+	}
+	return sum
+}
+
+// line is text.Account of what a was made from.
+func (a *Account) line(b []byte) []byte {
+	b = strconv.AppendUint(b, a.Packets, 10)
+	b = append(b, " packets"...)
+	if a.Packets == 1 {
+		b = b[:len(b)-1]
+	}
+	sep := ": "
+	for i := range a.Kinds {
+		k := &a.Kinds[i]
+		if i == lineKinds && len(a.Kinds) > lineKinds+1 {
+			var rest uint64
+			for _, k := range a.Kinds[i:] {
+				rest = add(rest, k.Packets)
+			}
+			b = append(b, sep...)
+			b = strconv.AppendUint(b, rest, 10)
+			b = append(b, " of "...)
+			b = strconv.AppendInt(b, int64(len(a.Kinds)-lineKinds), 10)
+			b = append(b, " other kinds"...)
+			break
+		}
+		b = append(b, sep...)
+		b = strconv.AppendUint(b, k.Packets, 10)
+		b = append(append(b, ' '), k.Kind...)
+		if k.Tunnel != "" {
+			b = append(append(b, " in "...), k.Tunnel...)
+		}
+		sep = ", "
+	}
+	if a.Transactions == 0 {
+		b = append(b, ", no RPC"...)
+	}
+	sep = "; services: "
+	for i := range a.Services {
+		s := &a.Services[i]
+		if i == lineKinds && len(a.Services) > lineKinds+1 {
+			b = append(b, " and "...)
+			b = strconv.AppendInt(b, int64(len(a.Services)-lineKinds), 10)
+			b = append(b, " more"...)
+			break
+		}
+		b = append(b, sep...)
+		b = text.ServiceOf(b, &decode.Service{Fabric: fabric(s.Fabric), Port: s.Port, ID: s.ServiceID})
+		sep = ", "
+	}
+	return b
+}
+
+// fabric is the fabric of a name; 0 if none has it.
+func fabric(name string) rdma.Fabric {
+	for f := rdma.RoCEv2; f <= rdma.UDP; f++ {
+		if f.String() == name {
+			return f
+		}
+	}
+	return 0
+}

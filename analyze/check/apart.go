@@ -1,0 +1,145 @@
+package check
+
+import (
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/rpc"
+)
+
+// table is how often each rule was checked.
+type table [ruleCount]Count
+
+// totals are findings by severity.
+type totals [Error + 1]uint64
+
+// apart is what a Checker counts by connection, if Options.Apart asks for it.
+type apart struct {
+	on    bool
+	list  []*own
+	byID  map[int]*own
+	found []*Finding // as they came
+	lost  uint64     // findings beyond the limit
+	rest  table      // what concerns no connection, or one beyond the limit
+	total totals     // of these
+	more  bool       // there are connections beyond the limit
+}
+
+// own is a connection.
+type own struct {
+	id    int
+	seen  state.Seen
+	calls state.Calls
+	near  state.Median
+	stats table
+	total totals
+}
+
+// Limits of what is counted by connection.
+const (
+	maxOwn   = 1024
+	maxSaved = 16384 // findings
+)
+
+// own returns what is counted of a connection; nil beyond the limit.
+func (a *apart) own(k *rdma.Connection) *own {
+	if !a.on {
+		return nil
+	}
+	o := a.byID[k.ID]
+	if o == nil {
+		if len(a.list) >= maxOwn {
+			a.more = true
+			return nil
+		}
+		o = &own{id: k.ID, seen: state.NewSeen(k, state.Calls{})}
+		a.byID[k.ID] = o
+		a.list = append(a.list, o)
+	}
+	return o
+}
+
+// enter makes the rules count for a connection.
+func (c *Checker) enter(s *conn) {
+	if !c.apart.on {
+		return
+	}
+	if s.own != nil {
+		c.stats = &s.own.stats
+		return
+	}
+	c.stats = &c.apart.rest
+}
+
+// leave makes the rules count for no connection.
+func (c *Checker) leave() { c.stats = &c.apart.rest }
+
+// of is where a finding counts.
+func (a *apart) of(f *Finding) (*table, *totals) {
+	if o := a.byID[f.Connection]; o != nil {
+		return &o.stats, &o.total
+	}
+	return &a.rest, &a.total
+}
+
+// keep keeps a finding for a saved state.
+func (a *apart) keep(f *Finding) {
+	if !a.on {
+		return
+	}
+	if len(a.found) >= maxSaved {
+		a.lost++
+		return
+	}
+	a.found = append(a.found, f)
+}
+
+// merged moves what was counted of a connection to the one that it is part of.
+func (a *apart) merged(into, from *own) {
+	if from == nil || into == from {
+		return
+	}
+	to, total := &a.rest, &a.total
+	if into != nil {
+		to, total = &into.stats, &into.total
+		into.calls.Merge(&from.calls)
+		into.near.Merge(&from.near)
+	}
+	to.merge(&from.stats, first)
+	total.merge(&from.total)
+	from.stats = table{}
+	delete(a.byID, from.id)
+	for i, o := range a.list {
+		if o == from {
+			a.list = append(a.list[:i], a.list[i+1:]...)
+			break
+		}
+	}
+	for _, f := range a.found {
+		if f.Connection == from.id && into != nil {
+			f.Connection = into.id
+		}
+	}
+}
+
+// called remembers a call of a connection.
+func (a *apart) called(v *rpc.View) {
+	if !a.on {
+		return
+	}
+	tx := v.Tx
+	o := a.byID[tx.Connection.ID]
+	if o == nil {
+		return
+	}
+	o.calls.Add(tx.Backward, tx.XID)
+	if p, ok := tx.Phases(); ok {
+		o.near.Add(int64(p.Server))
+	}
+}
+
+// closed describes a connection at its end.
+func (o *own) closed(k *rdma.Connection) {
+	if o != nil {
+		o.seen = state.NewSeen(k, state.Calls{})
+	}
+}

@@ -1,0 +1,407 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+)
+
+// SectionKind is the kind of the section of a Checker in a saved state, SectionVersion the version of its encoding.
+const (
+	SectionKind    = "check"
+	SectionVersion = 1
+)
+
+// Errors of FromUnits. The text of the error says more.
+var (
+	ErrNoState = errors.New("there is no state of a check")
+	ErrTerms   = errors.New("states of checks with different options cannot be merged")
+)
+
+const (
+	maxText = 1 << 16
+)
+
+// Result is what one or more taps found.
+type Result struct {
+	// Checker has the counts of all rules. It checks nothing any more.
+	Checker *Checker
+	// Findings are those of one tap in their order, those of several by time.
+	Findings []*Finding
+	Notes    []string
+}
+
+// terms are what must be the same of all states.
+type terms struct {
+	profile Profile
+	rules   []string // IDs
+	filter  string
+}
+
+// piece is what a tap found of a connection; seen is nil for what concerns none in particular.
+type piece struct {
+	seen  *state.Seen
+	id    int
+	near  int64
+	timed uint64
+	stats *table
+	total *totals
+	found []saved
+}
+
+// saved is a finding and its place among those of the tap.
+type saved struct {
+	place int
+	f     *Finding
+}
+
+// tap is what one tap found.
+type tap struct {
+	name   string
+	pieces []*piece
+	lost   uint64 // findings that were not kept
+	more   bool   // there were connections that were not told apart
+}
+
+// Section encodes what was found, with the filter that the findings were limited by. Call it after Finish and before Sum.
+func (c *Checker) Section(filter string) state.Section {
+	t := terms{profile: c.opt.Profile, filter: filter}
+	for i := range rules {
+		if c.opt.Rules[i] {
+			t.rules = append(t.rules, rules[i].ID)
+		}
+	}
+	x := c.tap()
+	k := state.NewWriter(nil)
+	t.code(k)
+	x.code(k)
+	return state.Section{Kind: SectionKind, Version: SectionVersion, Body: k.Bytes()}
+}
+
+func (c *Checker) tap() *tap {
+	a := &c.apart
+	rest := &piece{stats: &a.rest, total: &a.total}
+	of := map[int]*piece{}
+	x := &tap{lost: a.lost, more: a.more}
+	for _, o := range a.list {
+		near, n := o.near.Value()
+		seen := o.seen
+		seen.Calls = o.calls
+		p := &piece{seen: &seen, id: o.id, near: near, timed: n, stats: &o.stats, total: &o.total}
+		of[o.id] = p
+		x.pieces = append(x.pieces, p)
+	}
+	x.pieces = append(x.pieces, rest)
+	for i, f := range a.found {
+		p := of[f.Connection]
+		if p == nil {
+			p = rest
+		}
+		p.found = append(p.found, saved{i, f})
+	}
+	return x
+}
+
+// Sum completes the counts of a Checker that told connections apart: see Count. It must not be used to check
+// afterwards.
+func (c *Checker) Sum() {
+	for _, o := range c.apart.list {
+		c.apart.rest.merge(&o.stats, first)
+		c.apart.total.merge(&o.total)
+	}
+	c.apart.list, c.apart.byID = nil, nil
+}
+
+// first and earliest compare the first findings of two tables: by packet number, or by time where there are
+// several captures.
+func first(a, b rdma.Ref) bool { return a.Number < b.Number }
+
+func earliest(a, b rdma.Ref) bool {
+	return a.Time < b.Time || a.Time == b.Time && a.Number < b.Number
+}
+
+// merge adds counts. Sums that do not fit are the largest number.
+func (t *table) merge(o *table, before func(a, b rdma.Ref) bool) {
+	for i := range t {
+		n, m := &t[i], &o[i]
+		x, y := n.fields(), m.fields()
+		for j := range x {
+			sum, carry := bits.Add64(*x[j], *y[j], 0)
+			if *x[j] = sum; carry != 0 {
+				*x[j] = math.MaxUint64
+			}
+		}
+		n.Worst = max(n.Worst, m.Worst)
+		if m.First.Seen() && (!n.First.Seen() || before(m.First, n.First)) {
+			n.First = m.First
+		}
+	}
+}
+
+func (t *totals) merge(o *totals) {
+	for i := range t {
+		t[i] += min(o[i], math.MaxUint64-t[i])
+	}
+}
+
+// fields are all numbers of a Count.
+func (n *Count) fields() []*uint64 {
+	out := []*uint64{&n.Judged, &n.Found, &n.Known, &n.By[Unknown], &n.By[Requester], &n.By[Responder]}
+	for i := range n.NotJudged {
+		out = append(out, &n.NotJudged[i])
+	}
+	return out
+}
+
+func (t *terms) code(c *state.Coder) {
+	state.Enum(c, &t.profile, len(Profiles))
+	state.List(c, &t.rules, int(ruleCount), func(s *string) { c.Text(s, 128) })
+	c.Text(&t.filter, maxText)
+}
+
+func (t *tap) code(c *state.Coder) {
+	state.Number(c, &t.lost)
+	c.Flag(&t.more)
+	state.List(c, &t.pieces, maxOwn+1, func(p **piece) {
+		if *p == nil {
+			*p = new(piece)
+		}
+		(*p).code(c)
+	})
+}
+
+func (p *piece) code(c *state.Coder) {
+	has := p.seen != nil
+	if c.Flag(&has); has {
+		if p.seen == nil {
+			p.seen = new(state.Seen)
+		}
+		p.seen.Code(c)
+		state.Number(c, &p.id)
+		state.Number(c, &p.near)
+		state.Number(c, &p.timed)
+	}
+	if p.stats == nil {
+		p.stats, p.total = new(table), new(totals)
+	}
+	for i := range p.total {
+		state.Number(c, &p.total[i])
+	}
+	var used []id
+	for i := range p.stats {
+		if p.stats[i] != (Count{}) {
+			used = append(used, id(i))
+		}
+	}
+	n := len(used)
+	c.Count(&n, 4, int(ruleCount))
+	for i := range n {
+		var r id
+		if !c.Reading() {
+			r = used[i]
+		}
+		if codeRule(c, &r); c.Err() != nil {
+			return
+		}
+		p.stats[r].code(c)
+	}
+	state.List(c, &p.found, maxSaved, func(s *saved) {
+		state.Number(c, &s.place)
+		if s.f == nil {
+			s.f = new(Finding)
+		}
+		s.f.code(c)
+	})
+}
+
+// codeRule codes a rule by its ID, which does not change.
+func codeRule(c *state.Coder, r *id) {
+	name := ""
+	if !c.Reading() {
+		name = rules[*r].ID
+	}
+	if c.Text(&name, 128); !c.Reading() || c.Err() != nil {
+		return
+	}
+	for i := range rules {
+		if rules[i].ID == name {
+			*r = id(i)
+			return
+		}
+	}
+	c.Fail("there is no rule %q", name)
+}
+
+func (n *Count) code(c *state.Coder) {
+	for _, v := range n.fields() {
+		state.Number(c, v)
+	}
+	state.Enum(c, &n.Worst, int(Error)+1)
+	codeRef(c, &n.First)
+}
+
+func codeRef(c *state.Coder, r *rdma.Ref) {
+	state.Signed(c, &r.Time)
+	state.Number(c, &r.Number)
+}
+
+func (f *Finding) code(c *state.Coder) {
+	var r id
+	if !c.Reading() {
+		r = f.Rule.id
+	}
+	codeRule(c, &r)
+	f.Rule = &rules[r]
+	state.Enum(c, &f.Severity, int(Error)+1)
+	c.Text(&f.Known, maxText)
+	codeRef(c, &f.Ref)
+	state.Number(c, &f.Connection)
+	state.Enum(c, &f.Fabric, int(rdma.UDP)+1)
+	c.Flag(&f.HasXID)
+	state.Number(c, &f.XID)
+	c.Flag(&f.Backward)
+	c.Text(&f.Program, maxText)
+	c.Text(&f.Operation, maxText)
+	state.Number(c, &f.CallFrame)
+	state.Number(c, &f.ReplyFrame)
+	state.Enum(c, &f.By, int(Responder)+1)
+	for _, e := range [...]*rdma.End{&f.From, &f.To} {
+		c.Address(&e.Addr)
+		state.Number(c, &e.Port)
+		state.Number(c, &e.QPN)
+	}
+	for _, s := range [...]*string{&f.Expected, &f.Seen, &f.Reaction, &f.CallKey, &f.ReplyKey} {
+		c.Text(s, maxText)
+	}
+}
+
+// FromUnits merges what the taps of all units found. The result does not depend on the order of the units. Of a
+// connection that several taps saw, what the tap nearest the responder found counts.
+func FromUnits(units []*state.Unit) (*Result, error) {
+	var options terms
+	var taps []*tap
+	for i, u := range units {
+		x := u.Section(SectionKind)
+		switch {
+		case x == nil:
+			return nil, fmt.Errorf("%w: it was saved by another command", ErrNoState)
+		case x.Version != SectionVersion:
+			return nil, fmt.Errorf("%w: encoding %d of checks, and this program knows encoding %d", state.ErrVersion, x.Version, SectionVersion)
+		}
+		c := state.NewReader(x.Body)
+		var t terms
+		t.code(c)
+		p := &tap{name: u.Name()}
+		if c.Err() == nil {
+			p.code(c)
+		}
+		if err := c.End(); err != nil {
+			return nil, fmt.Errorf("%w: check: %w", state.ErrDamaged, err)
+		}
+		switch {
+		case i == 0:
+			options = t
+		case t.profile != options.profile:
+			return nil, fmt.Errorf("%w: profiles %s and %s", ErrTerms, options.profile, t.profile)
+		case !slices.Equal(t.rules, options.rules):
+			return nil, fmt.Errorf("%w: rules", ErrTerms)
+		case t.filter != options.filter:
+			return nil, fmt.Errorf("%w: filters %q and %q", ErrTerms, options.filter, t.filter)
+		}
+		taps = append(taps, p)
+	}
+	if len(taps) == 0 {
+		return nil, ErrNoState
+	}
+	return fold(&options, taps), nil
+}
+
+// fold adds up what the taps found.
+func fold(t *terms, taps []*tap) *Result {
+	opt := Options{Profile: t.profile}
+	for i := range rules {
+		opt.Rules[i] = slices.Contains(t.rules, rules[i].ID)
+	}
+	out := &Result{Checker: New(opt, nil)}
+	var views []state.View
+	var of []*piece
+	for _, x := range taps {
+		for _, p := range x.pieces {
+			if p.seen != nil {
+				views = append(views, state.View{Seen: p.seen, Tap: x.name, Near: p.near, Timed: p.timed})
+				of = append(of, p)
+			}
+		}
+	}
+	before := first
+	left := map[*piece]bool{}
+	numbers := map[*piece]int{}
+	if len(taps) > 1 {
+		before = earliest
+		var counted []*piece
+		for i, ok := range state.Choose(views) {
+			if left[of[i]] = !ok; ok {
+				counted = append(counted, of[i])
+			}
+		}
+		slices.SortStableFunc(counted, func(a, b *piece) int { return a.seen.Compare(b.seen) })
+		for i, p := range counted {
+			numbers[p] = i + 1
+		}
+	}
+	type entry struct {
+		tap int
+		saved
+	}
+	var list []entry
+	lost, twice, conns, skipped := uint64(0), 0, 0, 0
+	for i, x := range taps {
+		lost += min(x.lost, math.MaxUint64-lost)
+		if x.more {
+			twice++
+		}
+		for _, p := range x.pieces {
+			if left[p] {
+				conns++
+				skipped += len(p.found)
+				continue
+			}
+			out.Checker.apart.rest.merge(p.stats, before)
+			out.Checker.apart.total.merge(p.total)
+			for _, s := range p.found {
+				if len(taps) > 1 {
+					s.f.Connection = numbers[p]
+				}
+				list = append(list, entry{i, s})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b entry) int {
+		if len(taps) > 1 {
+			if d := cmp.Or(cmp.Compare(a.f.Ref.Time, b.f.Ref.Time), cmp.Compare(a.tap, b.tap)); d != 0 {
+				return d
+			}
+		}
+		return cmp.Compare(a.place, b.place)
+	})
+	for _, e := range list {
+		out.Findings = append(out.Findings, e.f)
+	}
+	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	if lost > 0 {
+		note("%d findings are counted, and not in the saved states: more than %d of a tap", lost, maxSaved)
+	}
+	if conns > 0 {
+		note("%d connections with %d findings are not counted: a tap nearer the responder saw them, too", conns, skipped)
+	}
+	if twice > 0 && len(taps) > 1 {
+		note("%d taps saw more than %d connections: the others are counted even if another tap saw them, too", twice, maxOwn)
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package latency
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/state"
+)
+
+// TestPartitions: whatever taps the connections of several captures are divided among, and in whatever order and
+// groups the states are merged, saved and read, some of them several times, the report is the same, byte for byte.
+// Only the notes and what was captured at each tap say how many taps there are.
+func TestPartitions(t *testing.T) {
+	rounds := 1000
+	if testing.Short() {
+		rounds = 50
+	}
+	opt := Options{Top: 2, Inline: []uint32{1024}}
+	var pieces, rest []*piece // of one connection; what concerns all of a capture
+	var options terms
+	for _, name := range []string{"rocev2-nfs3-snaplen256.pcap.zst", "rocev2-nfs3-longcall.pcap", "iwarp-nfs41-recall.pcap"} {
+		s, err := FromUnits([]*state.Unit{unit(t, filepath.Join(samples, name), opt)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(s.taps[0].pieces) - 1
+		pieces, rest, options = append(pieces, s.taps[0].pieces[:n]...), append(rest, s.taps[0].pieces[n]), s.terms
+	}
+	if len(pieces) < 15 {
+		t.Fatalf("only %d pieces", len(pieces))
+	}
+	slices.SortFunc(pieces, func(a, b *piece) int { return cmp.Compare(b.all, a.all) })
+	random := rand.New(rand.NewPCG(1, 2))
+	var want []byte
+	for round := range rounds {
+		// Two taps at least: with one, connections keep their numbers.
+		taps := make([]*tap, 2+random.IntN(len(pieces)))
+		for i := range taps {
+			taps[i] = &tap{inputs: []string{"a"}, packets: uint64(i)}
+		}
+		taps[0].pieces = append(taps[0].pieces, rest...)
+		for p := range pieces {
+			x := taps[random.IntN(len(taps))]
+			if p == 0 {
+				x = taps[0] // which is not without transactions
+			}
+			x.pieces = append(x.pieces, pieces[p])
+		}
+		files := make([]*state.File, len(taps))
+		for i, x := range taps {
+			files[i] = &state.File{}
+			files[i].Add(state.NewUnit((&State{terms: options, taps: []*tap{x}}).Section()))
+		}
+		for len(files) > 1 {
+			i, j := random.IntN(len(files)), random.IntN(len(files))
+			if i == j {
+				continue
+			}
+			files[i].Merge(files[j])
+			if random.IntN(4) == 0 { // as another process would
+				f, err := state.Decode(files[i].Append(nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[i] = f
+			}
+			if random.IntN(4) > 0 { // otherwise delivered twice
+				files[j] = files[len(files)-1]
+				files = files[:len(files)-1]
+			}
+		}
+		s, err := FromUnits(files[0].Units())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Taps() != len(taps) {
+			t.Fatalf("%d taps of %d", s.Taps(), len(taps))
+		}
+		rep := s.Report()
+		rep.Notes, rep.Inputs, rep.Packets = nil, nil, 0
+		got, err := json.Marshal(rep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			differ(t, "partition", bytes.ReplaceAll(got, []byte(","), []byte("\n")), bytes.ReplaceAll(want, []byte(","), []byte("\n")))
+			t.Fatalf("round %d: %d taps", round, len(taps))
+		}
+	}
+}

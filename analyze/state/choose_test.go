@@ -1,0 +1,71 @@
+package state
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestChoose(t *testing.T) {
+	const minute = int64(60e9)
+	a, b, c := connection(700, 0, minute, 1, 2, 3), connection(700, 9, minute, 2, 3), connection(700, 5, minute, 3)
+	other := connection(701, 0, minute, 1)
+	again := connection(700, minute, 2*minute, 3, 7) // the client connected again, and sent a call again
+	for _, x := range []struct {
+		name  string
+		views []View
+		want  []bool
+	}{
+		{"one tap", []View{{a, "x", 5, 3}, {again, "x", 9, 2}, {other, "x", 1, 1}}, []bool{true, true, true}},
+		{"nearer", []View{{a, "x", 50, 3}, {b, "y", 40, 2}}, []bool{false, true}},
+		{"nearer, and hardly anything", []View{{a, "x", 50, 300}, {b, "y", 40, 149}}, []bool{true, false}},
+		{"nearer, and half of it", []View{{a, "x", 50, 300}, {b, "y", 40, 150}}, []bool{false, true}},
+		{"as near", []View{{a, "x", 40, 3}, {b, "y", 40, 2}}, []bool{true, false}},
+		{"no difference", []View{{a, "x", 40, 3}, {b, "y", 40, 3}}, []bool{true, false}},
+		{"nothing timed", []View{{a, "x", 0, 0}, {b, "y", 40, 1}}, []bool{false, true}},
+		{"three", []View{{a, "x", 40, 3}, {b, "y", 30, 2}, {c, "z", 35, 3}, {other, "x", 90, 1}}, []bool{false, true, false, true}},
+		{"again", []View{{a, "x", 40, 3}, {again, "x", 40, 2}, {b, "y", 50, 3}}, []bool{true, true, false}},
+	} {
+		for range 10 {
+			order := rand.Perm(len(x.views))
+			mixed := make([]View, len(order))
+			for i, n := range order {
+				mixed[i] = x.views[n]
+			}
+			got := make([]bool, len(order))
+			for i, counts := range Choose(mixed) {
+				got[order[i]] = counts
+			}
+			if !slices.Equal(got, x.want) {
+				t.Errorf("%s: %v, want %v", x.name, got, x.want)
+			}
+		}
+	}
+	if Choose(nil) == nil {
+		t.Error("nil")
+	}
+}
+
+func TestMedian(t *testing.T) {
+	var m, half Median
+	if v, n := m.Value(); v != 0 || n != 0 {
+		t.Error(v, n)
+	}
+	var all []int64
+	for i := range 1001 {
+		v := rand.Int64N(1 << (1 + i%50))
+		all = append(all, v)
+		if i%2 == 0 {
+			m.Add(v)
+		} else {
+			half.Add(v)
+		}
+	}
+	m.Add(-1)
+	m.Merge(&half)
+	slices.Sort(all)
+	want := all[500]
+	if v, n := m.Value(); n != 1001 || v > want || float64(v) < float64(want)*31/32 {
+		t.Errorf("%d of %d, want %d", v, n, want)
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rpcrdma/toolkit/analyze/session"
+	"github.com/rpcrdma/toolkit/analyze/state"
+	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/outfile"
+)
+
+// stateBytes is how many bytes of saved states a command reads at most.
+const stateBytes = 256 << 20
+
+// stateOption is the flag --save-state.
+type stateOption struct {
+	save string
+}
+
+func (o *stateOption) register(f *pflag.FlagSet) {
+	f.StringVar(&o.save, "save-state", "", "also save what the result was made from to this `file`; the command reads such\nfiles in place of captures, and merges several")
+}
+
+// areStates reports whether the inputs are saved states. A mixture of states and captures is an error.
+func areStates(names []string) (bool, error) {
+	var states, others []string
+	for _, n := range names {
+		if isState(n) {
+			states = append(states, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	if len(states) > 0 && len(others) > 0 {
+		for _, n := range others {
+			if _, err := os.Stat(n); n != "-" && err != nil {
+				return false, err
+			}
+		}
+		return false, cli.Usagef("%s is a saved state and %s is not: save the state of the captures first", states[0], others[0])
+	}
+	return len(states) > 0, nil
+}
+
+// isState reports whether a regular file is a saved state.
+func isState(name string) bool {
+	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(state.Magic))
+	_, err = io.ReadFull(f, head)
+	return err == nil && state.Is(head)
+}
+
+// readStates reads saved states, and merges them.
+func readStates(names []string, limit int64) (*state.File, error) {
+	all := &state.File{}
+	for _, n := range names {
+		f, err := os.Open(n)
+		if err != nil {
+			return nil, err
+		}
+		x, err := state.Read(f, limit)
+		if st, statErr := f.Stat(); statErr == nil {
+			limit -= st.Size()
+		}
+		f.Close()
+		if errors.Is(err, state.ErrSize) {
+			return nil, fmt.Errorf("%s: %w, together with the states before it: see --limit-memory", n, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", n, err)
+		}
+		all.Merge(x)
+	}
+	return all, nil
+}
+
+// onlyWith checks that all flags that were given are among those that go with saved states.
+func onlyWith(cmd *cobra.Command, allowed ...string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && !slices.Contains(allowed, f.Name) {
+			err = cli.Usagef("--%s goes with captures: with a saved state it was decided when the state was saved (possible: --%s)", f.Name, strings.Join(allowed, ", --"))
+		}
+	})
+	return err
+}
+
+// createState creates the file of --save-state; nil if there is none.
+func (o *stateOption) create(files *outfile.Files) (*cli.Output, error) {
+	switch o.save {
+	case "":
+		return nil, nil
+	case "-":
+		return nil, cli.Usagef("--save-state writes to a file, not to standard output")
+	}
+	return cli.Create(files, o.save, nil)
+}
+
+// commitState writes the file of --save-state. ended is the error that the command ends with: a damaged input is saved
+// as such, any other error leaves no file.
+func (j *job) commitState(out *cli.Output, name string, ended error, sections ...state.Section) error {
+	damaged := errors.Is(ended, cli.ErrDamaged)
+	if out == nil || ended != nil && !damaged {
+		return ended
+	}
+	if err := j.whole(name); err != nil {
+		return err
+	}
+	in := state.Input{Damaged: damaged}
+	f := &state.File{}
+	f.Add(state.NewUnit(append(sections, in.Section())...))
+	if err := writeState(out, f); err != nil {
+		return err
+	}
+	return ended
+}
+
+func writeState(out *cli.Output, f *state.File) error {
+	if out == nil {
+		return nil
+	}
+	if err := f.Write(out); err != nil {
+		return err
+	}
+	return out.Commit()
+}
+
+// damagedStates says how many units are of damaged inputs, which is an error.
+func damagedStates(s *cli.Streams, f *state.File) error {
+	n := 0
+	for _, u := range f.Units() {
+		if u.Input().Damaged {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	cli.NewProblems("rpcrdma-dump", s.Err).Printf("%d of %d states are of input that was truncated or malformed", n, len(f.Units()))
+	return cli.ErrDamaged
+}
+
+const (
+	sessionKind    = "sessions"
+	sessionVersion = 1
+)
+
+// withSessions adds what a report says of sessions, if anything, to what is saved. It is not merged.
+func withSessions(sections []state.Section, rep *session.Report, err error) ([]state.Section, error) {
+	if rep == nil {
+		return sections, err
+	}
+	b, marshalErr := json.Marshal(rep)
+	return append(sections, state.Section{Kind: sessionKind, Version: sessionVersion, Body: b}), errors.Join(err, marshalErr)
+}
+
+// savedSessions are the sessions of the only unit. If there are several units, note says that their sessions are not
+// shown.
+func savedSessions(f *state.File) (rep *session.Report, note string, err error) {
+	n := 0
+	for _, u := range f.Units() {
+		s := u.Section(sessionKind)
+		if s == nil {
+			continue
+		}
+		if s.Version != sessionVersion {
+			return nil, "", fmt.Errorf("%w: encoding %d of sessions", state.ErrVersion, s.Version)
+		}
+		n++
+		rep = &session.Report{}
+		if err := json.Unmarshal(s.Body, rep); err != nil {
+			return nil, "", fmt.Errorf("%w: sessions: %w", state.ErrDamaged, err)
+		}
+	}
+	if len(f.Units()) == 1 || n == 0 {
+		return rep, "", nil
+	}
+	return nil, fmt.Sprintf("%d of the taps saw sessions worth a table: sessions are not merged, a report of each state shows them", n), nil
+}
