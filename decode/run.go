@@ -23,6 +23,11 @@ const maxJobs = 8
 // Run decodes all packets of r. Reading, dissecting and tracking run in parallel; the results do not depend
 // on that. It returns the error that ended the reading, nil at the end of the input.
 func (d *Decoder) Run(r capture.Reader) error {
+	return d.decode(r, true)
+}
+
+// decode is Run, or Feed without the flush at the end.
+func (d *Decoder) decode(r capture.Reader, flush bool) error {
 	if d.opt.Concurrent {
 		d.handover = newHandover(d.emit, d.tx.Recycle, d.memory.transactions)
 	}
@@ -89,7 +94,9 @@ func (d *Decoder) Run(r capture.Reader) error {
 	for range order { //nolint:revive // lets the reader end
 	}
 	wg.Wait()
-	d.Flush()
+	if flush {
+		d.Flush()
+	}
 	if d.handover != nil {
 		d.handover.finish()
 		d.handover = nil

@@ -1,7 +1,8 @@
 package decode
 
 import (
-	"hash/maphash"
+	"encoding/binary"
+	"hash/crc32"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/capture"
@@ -33,7 +34,6 @@ type tunnels struct {
 	hosts map[tenantHosts]uint64
 	last  [sightings]sighting
 	at    int
-	seed  maphash.Seed
 	frame link.Frame
 }
 
@@ -63,7 +63,6 @@ type sighting struct {
 func (t *tunnels) begin(before []capture.Packet) {
 	t.seen = true
 	t.taps, t.hosts = make(map[tunnelTap]uint16), make(map[tenantHosts]uint64)
-	t.seed = maphash.MakeSeed()
 	for i := max(0, len(before)-sightings); i < len(before); i++ {
 		p := &before[i]
 		t.ordinary(p)
@@ -133,13 +132,21 @@ func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
 	return nil
 }
 
-// sum covers what no router changes: ports, lengths, and the payload.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum covers what no router changes: ports, lengths, and the payload. It is the same in each process, since it
+// may be part of a saved state. Somebody who can make two packets with one sum can as well send one twice.
 func (t *tunnels) sum(f *link.Frame) uint64 {
 	const most = 128
-	var h maphash.Hash
-	h.SetSeed(t.seed)
-	maphash.WriteComparable(&h, [4]uint32{uint32(f.SrcPort)<<16 | uint32(f.DstPort), uint32(f.PayloadLen), f.TCPSeq, f.TCPAck})
-	_, _ = h.Write(f.Payload[:min(len(f.Payload), most)])
-	_, _ = h.Write(f.Payload[max(0, len(f.Payload)-most):])
-	return h.Sum64()
+	var head [20]byte
+	binary.LittleEndian.PutUint16(head[0:], f.SrcPort)
+	binary.LittleEndian.PutUint16(head[2:], f.DstPort)
+	binary.LittleEndian.PutUint64(head[4:], uint64(f.PayloadLen))
+	binary.LittleEndian.PutUint32(head[12:], f.TCPSeq)
+	binary.LittleEndian.PutUint32(head[16:], f.TCPAck)
+	var a, b uint32
+	for _, p := range [...][]byte{head[:], f.Payload[:min(len(f.Payload), most)], f.Payload[max(0, len(f.Payload)-most):]} {
+		a, b = crc32.Update(a, castagnoli, p), crc32.Update(b, crc32.IEEETable, p)
+	}
+	return uint64(a)<<32 | uint64(b)
 }

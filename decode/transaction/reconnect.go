@@ -1,7 +1,7 @@
 package transaction
 
 import (
-	"hash/maphash"
+	"hash/crc32"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -53,12 +53,15 @@ func (h *half) addresses() hosts {
 	return hosts{h.c.Ends[h.side].Addr, h.c.Ends[h.side.Other()].Addr, h.c.Tenant}
 }
 
-var sumSeed = maphash.MakeSeed()
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum is a checksum of a call's RPC message as far as that is inline.
+// sum is a checksum of a call's RPC message as far as that is inline: of two polynomials, which processors
+// compute. It is the same in each process, since it may be part of a saved state. Somebody who can make two
+// messages with one sum can as well send the same message twice.
 func (t *Transaction) sum() uint64 {
 	b := t.Call.Payload
-	s := maphash.Bytes(sumSeed, b[:min(len(b), 256)])
+	b = b[:min(len(b), 256)]
+	s := uint64(crc32.Checksum(b, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(b))
 	if t.Call.Transport {
 		s ^= t.Call.Header.PositionZero().Length
 	}
