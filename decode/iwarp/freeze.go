@@ -6,6 +6,6 @@ import "github.com/rpcrdma/toolkit/internal/freeze"
 func (t *Tracker) Freeze(p *freeze.Plan) {
 	p.Fixed(t)
 	freeze.Leave[Tracker](p, "handler", "tracer", "watcher", "shown", "o",
-		"scratch", "send", "fragment", "work", "saw", "segment")
+		"send", "fragment", "work", "saw", "segment")
 	freeze.Boxed[*half](p) // tcp.Consumer
 }

@@ -2,8 +2,10 @@ package resume
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"flag"
 	"fmt"
+	"hash"
 	"io"
 	"math/rand/v2"
 	"path/filepath"
@@ -22,6 +24,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/mutate/traffic"
 )
 
 var (
@@ -29,28 +32,6 @@ var (
 	rounds   = flag.Int("rounds", 1, "how often each capture is cut")
 	seed     = flag.Uint64("seed", 1, "of the places where captures are cut")
 )
-
-// memoryReader reads packets that are in memory, some at a time.
-type memoryReader struct {
-	packets []capture.Packet
-	batch   int
-}
-
-func (r *memoryReader) Read(b *capture.Batch) error {
-	b.Reset()
-	if len(r.packets) == 0 {
-		return io.EOF
-	}
-	n := min(r.batch, len(r.packets))
-	for i := range n {
-		b.Append(r.packets[i])
-	}
-	r.packets = r.packets[n:]
-	return nil
-}
-
-func (*memoryReader) Problems() ([]*capture.Problem, int) { return nil, 0 }
-func (*memoryReader) Close() error                        { return nil }
 
 // all reads a capture.
 func all(t testing.TB, name string) []capture.Packet {
@@ -99,13 +80,36 @@ type decoder struct {
 	names rpc.Names
 	list  text.Lister
 	parts []decode.StatePart
-	out   *bytes.Buffer
+	out   *record
+}
+
+// record is a text of which the beginning is kept, and a checksum of all.
+type record struct {
+	bytes.Buffer
+	sum hash.Hash
+}
+
+const recorded = 4 << 20
+
+func (r *record) Write(p []byte) (int, error) {
+	if r.sum == nil {
+		r.sum = sha256.New()
+	}
+	if r.Len() < recorded {
+		r.Buffer.Write(p)
+	}
+	return r.sum.Write(p)
+}
+
+func (r *record) text() string {
+	if r.sum == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s\n%x\n", r.Buffer.String(), r.sum.Sum(nil))
 }
 
 // watch writes what an Observer sees.
-type watch struct {
-	out *bytes.Buffer
-}
+type watch struct{ out *record }
 
 func (w *watch) Send(c *rdma.Connection, s *rdma.Send) {
 	fmt.Fprintln(w.out, "send", c.ID, s.From, s.Length, len(s.Data), s.First.Number, s.Last.Number, s.Packets, s.Again)
@@ -123,7 +127,7 @@ func (w *watch) Event(c *rdma.Connection, from rdma.Side, e rdma.Event, value ui
 	fmt.Fprintln(w.out, "event", c.ID, from, e, value, ref)
 }
 
-func (v *variant) new(out, events *bytes.Buffer) *decoder {
+func (v *variant) new(out, events *record) *decoder {
 	x := &decoder{out: out}
 	opt := v.opt()
 	opt.Observer = &watch{events}
@@ -133,7 +137,7 @@ func (v *variant) new(out, events *bytes.Buffer) *decoder {
 		k.Tunnel, k.MergedInto = nil, nil
 		fmt.Fprintf(events, "closed %+v %+v %v %v\n", k, tunnel, c.Resolve().ID, transaction.CallsOf(c))
 	}
-	x.parts = []decode.StatePart{&x.names}
+	x.parts = []decode.StatePart{&x.names, &x.list}
 	if v.blame {
 		b := blame.Lean(fabric.DefaultMemory)
 		slots := session.New(nil)
@@ -182,11 +186,11 @@ type measured struct {
 // decodeCut decodes packets, and saves and restores at each of cuts.
 func decodeCut(t testing.TB, v *variant, packets []capture.Packet, batch int, cuts []int, m *measured) (out, events string) {
 	t.Helper()
-	var o, e bytes.Buffer
+	var o, e record
 	x := v.new(&o, &e)
 	at := 0
 	for _, cut := range append(slices.Clone(cuts), len(packets)) {
-		r := &memoryReader{packets[at:cut], batch}
+		r := &traffic.Reader{Packets: packets[at:cut], Batch: batch}
 		at = cut
 		if at == len(packets) {
 			if err := x.d.Run(r); err != nil {
@@ -209,13 +213,12 @@ func decodeCut(t testing.TB, v *variant, packets []capture.Packet, batch int, cu
 			t.Fatalf("after %d packets: %v", cut, err)
 		}
 		m.load += time.Since(start)
-		next.list.Clock = x.list.Clock
 		m.states++
 		m.size += state.Len()
 		m.most = max(m.most, state.Len())
 		x = next
 	}
-	return o.String() + x.verdict(v), e.String()
+	return o.text() + x.verdict(v), e.text()
 }
 
 // first is where two texts differ.
@@ -265,26 +268,35 @@ func TestUninterrupted(t *testing.T) {
 			}
 			t.Run(filepath.Base(name)+"/"+v.name, func(t *testing.T) {
 				for range *rounds {
-					batch := 1 + rng.IntN(500)
-					want, wantEvents := decodeCut(t, v, packets, batch, nil, &m)
-					var cuts []int
-					for range 1 + rng.IntN(6) {
-						cuts = append(cuts, rng.IntN(len(packets)+1))
-					}
-					slices.Sort(cuts)
-					got, events := decodeCut(t, v, packets, batch, cuts, &m)
-					if events != wantEvents {
-						t.Fatalf("cut at %v: events differ: %s", cuts, first(wantEvents, events))
-					}
-					if got != want {
-						t.Fatalf("cut at %v: %s", cuts, first(want, got))
-					}
+					check(t, v, packets, 1+rng.IntN(500), rng, &m)
 				}
 			})
 		}
 	}
+	m.log(t)
+}
+
+func (m *measured) log(t *testing.T) {
 	if m.states > 0 {
 		t.Logf("%d states: %d bytes on average, %d at most; %v to save one, %v to restore it",
 			m.states, m.size/m.states, m.most, m.save/time.Duration(m.states), m.load/time.Duration(m.states))
+	}
+}
+
+// check compares decoding with and without cuts.
+func check(t *testing.T, v *variant, packets []capture.Packet, batch int, rng *rand.Rand, m *measured) {
+	t.Helper()
+	want, wantEvents := decodeCut(t, v, packets, batch, nil, m)
+	var cuts []int
+	for range 1 + rng.IntN(6) {
+		cuts = append(cuts, rng.IntN(len(packets)+1))
+	}
+	slices.Sort(cuts)
+	got, events := decodeCut(t, v, packets, batch, cuts, m)
+	if events != wantEvents {
+		t.Fatalf("cut at %v: events differ: %s", cuts, first(wantEvents, events))
+	}
+	if got != want {
+		t.Fatalf("cut at %v: %s", cuts, first(want, got))
 	}
 }
