@@ -125,12 +125,17 @@ func (p *Plan) Load(file []byte, opt Options) (notes []Pair, err error) {
 		return h.notes, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	defer z.Close()
-	l := &loader{plan: p, r: bufio.NewReaderSize(z, 64<<10), room: opt.Limit, texts: []string{""}}
+	return h.notes, p.restore(z, opt.Limit)
+}
+
+// restore reads the graph. It takes room bytes at most.
+func (p *Plan) restore(r io.Reader, room int) error {
+	l := &loader{plan: p, r: bufio.NewReaderSize(r, 64<<10), room: room, texts: []string{""}}
 	l.graph()
 	if l.err == nil {
 		l.hooks()
 	}
-	return h.notes, l.err
+	return l.err
 }
 
 // compare says which settings differ.
