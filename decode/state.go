@@ -73,6 +73,11 @@ func (d *Decoder) LoadState(state []byte, opt StateOptions) ([]StateNote, error)
 	return p.Load(state, f)
 }
 
+// StateNotes returns StateOptions.Notes of a state, after its checksum or signature was checked.
+func StateNotes(state []byte, opt StateOptions) ([]StateNote, error) {
+	return freeze.Notes(state, freeze.Options{Key: opt.Key})
+}
+
 // plan says what belongs to the state.
 func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
 	p := freeze.NewPlan(buildVersion())

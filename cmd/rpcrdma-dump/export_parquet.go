@@ -49,6 +49,7 @@ func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	o.exportOptions.flags(cmd, "write to this `file`, - for standard output; with --partition to this directory")
+	o.resume.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.partition, "partition", "", "divide into folders by this `list` of time=1d, time=1h, time=15m and host, such as time=1h,host")
 	f.BoolVar(&o.operations, "operations", false, "write operations of RDMA instead of transactions: of every connection, with or without RPC")
@@ -60,6 +61,16 @@ func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	match, err := o.check()
 	if err != nil {
+		return err
+	}
+	var without []string
+	if o.count > 0 {
+		without = append(without, "-c")
+	}
+	if o.operations {
+		without = append(without, "--operations")
+	}
+	if err := o.resume.check(&o.inputOptions, without...); err != nil {
 		return err
 	}
 	metadata := make(map[string]string)
@@ -94,14 +105,19 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	} else {
 		o.need(o.out)
 	}
+	resumed, err := o.resume.open(&o.inputOptions)
+	if err != nil {
+		return err
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
 	}
+	j.resume = resumed
 	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
 	opt := o.decoder()
 	opt.Concurrent = true
-	o.blame(&opt)
+	o.parts = o.blame(&opt)
 	if o.partition != "" {
 		t := parquet.NewTree(o.out, layout, metadata)
 		t.Outputs, t.AtOnce = j.files, !j.in.live
