@@ -260,10 +260,7 @@ func (r *resume) save(j *job) error {
 		return err
 	}
 	if r.end {
-		if err := os.Remove(r.state); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return r.remove(j)
 	}
 	st := j.d.Stats()
 	r.keep.Notes = append(r.files[:len(r.files):len(r.files)],
@@ -284,6 +281,22 @@ func (r *resume) save(j *job) error {
 		j.notes.Printf("%s still open, kept in %s: the next file may have the rest", text.Plural(uint64(n), "transaction"), r.state)
 	}
 	return nil
+}
+
+// remove removes the state that was read, unless something else has its name now.
+func (r *resume) remove(j *job) error {
+	if !r.resumed() {
+		return nil
+	}
+	now, err := os.Lstat(r.state)
+	switch {
+	case err != nil:
+		return err
+	case !os.SameFile(now, r.info):
+		j.notes.Printf("note: %s is not the file any more that was read, or leads to it: it stays", r.state)
+		return nil
+	}
+	return os.Remove(r.state)
 }
 
 // since takes off what the runs before have counted.

@@ -35,6 +35,7 @@ var mayWrite = map[string]string{
 	"cmd/internal/clitest":                  "helpers of tests",
 	"cmd/internal/sandbox/sandbox_linux.go": "MkdirAll of the directories that a sandboxed command writes to; files are package outfile's",
 	"cmd/rpcrdma-dump/connections_list.go":  "a temporary file without a name, for what memory does not hold",
+	"cmd/rpcrdma-dump/resume.go":            "removes the state of a series that has ended, if it is still the file that was read",
 	"internal/notices":                      "a tool for developers",
 	"internal/wrap/cmd/wrap":                "a tool for developers",
 	"internal/hostile/cmd/hostile":          "a tool for developers",

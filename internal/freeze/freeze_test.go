@@ -176,20 +176,19 @@ func (x *tree) check(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	type withFunc struct{ f func() }
-	type withChan struct{ c chan int }
-	type empty struct{}
-	type withEmpty struct{ p *empty }
-	type withFloat struct{ m map[float64]int }
-	type withAny struct{ m map[any]int }
-	type inside struct{ p *leaf }
+	type withFunc struct{ F func() }
+	type withChan struct{ C chan int }
+	type withEmpty struct{ P *struct{} }
+	type withFloat struct{ M map[float64]int }
+	type withAny struct{ M map[any]int }
+	type inside struct{ P *leaf }
 	type boxes struct{ x any }
 	for name, c := range map[string]struct {
 		plan func(p *Plan)
 		want string
 	}{
-		"function":     {func(p *Plan) { p.Fixed(&withFunc{}) }, "withFunc.f: a func() cannot be saved"},
-		"channel":      {func(p *Plan) { p.Fixed(&withChan{}) }, "withChan.c"},
+		"function":     {func(p *Plan) { p.Fixed(&withFunc{}) }, "withFunc.F: a func() cannot be saved"},
+		"channel":      {func(p *Plan) { p.Fixed(&withChan{}) }, "withChan.C"},
 		"no size":      {func(p *Plan) { p.Fixed(&withEmpty{}) }, "no size"},
 		"float keys":   {func(p *Plan) { p.Fixed(&withFloat{}) }, "keys"},
 		"any keys":     {func(p *Plan) { p.Fixed(&withAny{}) }, "keys"},

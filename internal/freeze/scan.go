@@ -32,7 +32,6 @@ type scanner struct {
 	maps  map[unsafe.Pointer]int // by their order
 	list  []frozenMap
 	boxes map[reflect.Type]int // 1 + index in Plan.boxed
-	path  string
 	err   error
 }
 
