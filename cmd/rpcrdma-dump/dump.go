@@ -183,7 +183,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	}
 	o.need(o.cpu)
 	o.needs.Names = o.resolve
-	resumed, err := o.resume.open(&o.inputOptions)
+	resumed, err := o.resume.open(s, &o.inputOptions, args)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	} else {
 		o.need(o.out)
 	}
-	resumed, err := o.resume.open(&o.inputOptions)
+	resumed, err := o.resume.open(s, &o.inputOptions, args)
 	if err != nil {
 		return err
 	}

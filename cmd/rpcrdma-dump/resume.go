@@ -81,9 +81,16 @@ const (
 )
 
 // open reads the state, if there is one.
-func (o *resumeOptions) open(in *inputOptions) (*resume, error) {
+func (o *resumeOptions) open(s *cli.Streams, in *inputOptions, args []string) (*resume, error) {
 	if o.state == "" {
 		return nil, nil
+	}
+	files, err := in.claim(s, args, o.key)
+	if err == nil {
+		err = files.Check(o.state)
+	}
+	if err != nil {
+		return nil, err
 	}
 	r := &resume{resumeOptions: o}
 	if o.key != "" {
