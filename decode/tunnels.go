@@ -2,10 +2,10 @@ package decode
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
@@ -132,10 +132,7 @@ func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
 	return nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// sum covers what no router changes: ports, lengths, and the payload. It is the same in each process, since it
-// may be part of a saved state. Somebody who can make two packets with one sum can as well send one twice.
+// sum covers what no router changes: ports, lengths, and the payload.
 func (t *tunnels) sum(f *link.Frame) uint64 {
 	const most = 128
 	var head [20]byte
@@ -144,9 +141,7 @@ func (t *tunnels) sum(f *link.Frame) uint64 {
 	binary.LittleEndian.PutUint64(head[4:], uint64(f.PayloadLen))
 	binary.LittleEndian.PutUint32(head[12:], f.TCPSeq)
 	binary.LittleEndian.PutUint32(head[16:], f.TCPAck)
-	var a, b uint32
-	for _, p := range [...][]byte{head[:], f.Payload[:min(len(f.Payload), most)], f.Payload[max(0, len(f.Payload)-most):]} {
-		a, b = crc32.Update(a, castagnoli, p), crc32.Update(b, crc32.IEEETable, p)
-	}
-	return uint64(a)<<32 | uint64(b)
+	sum := wire.Sum64(0, head[:])
+	sum = wire.Sum64(sum, f.Payload[:min(len(f.Payload), most)])
+	return wire.Sum64(sum, f.Payload[max(0, len(f.Payload)-most):])
 }

@@ -29,6 +29,7 @@ const exportParquetExamples = `  rpcrdma-dump export parquet trace.pcap -w trace
   rpcrdma-dump export parquet -Y 'op == READ' trace.pcap -w reads.parquet
   rpcrdma-dump export parquet --operations trace.pcap -w operations.parquet
   rpcrdma-dump export parquet --partition time=1h,host --host nfs-7 trace.pcap -w /data/rpcrdma
+  rpcrdma-dump export parquet --resume-state rows.state cap-00017.pcap -w 17.parquet
   duckdb -c "select procedure, count(*), median(latency_ns.total) from 'trace.parquet' group by all"`
 
 type parquetOptions struct {

@@ -1,9 +1,9 @@
 package transaction
 
 import (
-	"hash/crc32"
 	"net/netip"
 
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -53,15 +53,10 @@ func (h *half) addresses() hosts {
 	return hosts{h.c.Ends[h.side].Addr, h.c.Ends[h.side.Other()].Addr, h.c.Tenant}
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// sum is a checksum of a call's RPC message as far as that is inline: of two polynomials, which processors
-// compute. It is the same in each process, since it may be part of a saved state. Somebody who can make two
-// messages with one sum can as well send the same message twice.
+// sum is a checksum of a call's RPC message as far as that is inline.
 func (t *Transaction) sum() uint64 {
 	b := t.Call.Payload
-	b = b[:min(len(b), 256)]
-	s := uint64(crc32.Checksum(b, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(b))
+	s := wire.Sum64(0, b[:min(len(b), 256)])
 	if t.Call.Transport {
 		s ^= t.Call.Header.PositionZero().Length
 	}

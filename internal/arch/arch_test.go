@@ -84,7 +84,7 @@ var rules = []rule{
 	{packages: "decode/nfs/...", own: []string{"decode/nfs/...", "decode/xdr"}},
 
 	// Operations to transactions, and what these say.
-	{packages: "decode/transaction", own: []string{"decode/memory", "decode/rdma", "decode/rpcrdma", "internal/freeze"}},
+	{packages: "decode/transaction", own: []string{"decode/internal/wire", "decode/memory", "decode/rdma", "decode/rpcrdma", "internal/freeze"}},
 	{packages: "decode/rpc", own: []string{
 		"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/freeze",
 	}},
@@ -100,7 +100,7 @@ var rules = []rule{
 
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
-		"capture", "decode/ibcm", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
+		"capture", "decode/ibcm", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
 		"decode/rpcrdma", "decode/tcp", "decode/transaction", "internal/freeze",
 	}},
 	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/freeze"}},
