@@ -6,6 +6,7 @@ import (
 	"io"
 	"reflect"
 	"runtime/debug"
+	"strings"
 
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
@@ -100,14 +101,18 @@ func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
 	}
 	d.memory.budget.Freeze(p)
 	rdma.Freeze(p)
+	var parts []string
 	for _, x := range opt.Parts {
 		x.Freeze(p)
+		parts = append(parts, fmt.Sprintf("%T", x))
 	}
 	f := freeze.Options{Key: opt.Key, Limit: opt.Limit, Notes: opt.Notes}
 	if f.Limit <= 0 {
 		f.Limit = 4*d.memory.budget.Limit() + 256<<20
 	}
-	f.Settings = append(settings(nil, "", reflect.ValueOf(d.opt)), opt.Settings...)
+	f.Settings = settings(nil, "", reflect.ValueOf(d.opt))
+	f.Settings = append(f.Settings, freeze.Pair{Name: "Parts", Value: strings.Join(parts, " ")})
+	f.Settings = append(f.Settings, opt.Settings...)
 	return p, f
 }
 

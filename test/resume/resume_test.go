@@ -35,7 +35,6 @@ var (
 
 // all reads a capture.
 func all(t testing.TB, name string) []capture.Packet {
-	t.Helper()
 	r, err := capture.Open([]string{name}, capture.Options{})
 	if err != nil {
 		t.Fatal(err)
