@@ -429,7 +429,7 @@ func (l *loader) slice(p *slice, n *node) {
 }
 
 const (
-	maxSlice = 1 << 40 // elements: more than there is room for
+	maxSlice = 1<<31 - 1 // elements: more than there is room for, and an int everywhere
 	maxBoxes = 64
 )
 
