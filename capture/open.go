@@ -19,6 +19,9 @@ type Options struct {
 	// BatchSize is how many bytes a batch holds, if no single record is
 	// longer. 0 means 256 KiB.
 	BatchSize int
+	// First is how many packets precede the input: Packet.Number of the first one is First+1. For a capture
+	// that continues another one.
+	First uint64
 }
 
 const (
@@ -101,7 +104,7 @@ func Open(names []string, opts Options) (Reader, error) {
 	if len(names) == 0 {
 		return nil, errors.New("no input named")
 	}
-	r := &files{lim: opts.limits(), stdin: opts.stdin(), inputs: make([]*input, len(names))}
+	r := &files{lim: opts.limits(), stdin: opts.stdin(), inputs: make([]*input, len(names)), first: opts.First, number: opts.First}
 	std := 0
 	for i, name := range names {
 		r.inputs[i] = &input{index: i, name: name, lane: -1}
@@ -129,12 +132,12 @@ func Open(names []string, opts Options) (Reader, error) {
 	return r, nil
 }
 
-// NewReader reads one capture from r. Name is used in problems. If r is not a
+// NewReader reads one capture from r, which may be compressed. Name is used in problems. If r is not a
 // regular file, each Read takes what is there rather than wait for a full
 // batch. Closing the Reader does not close r.
 func NewReader(r io.Reader, name string, opts Options) (Reader, error) {
 	in := &input{name: name, lane: -1}
-	fs := &files{lim: opts.limits(), inputs: []*input{in}, single: in}
+	fs := &files{lim: opts.limits(), inputs: []*input{in}, single: in, first: opts.First}
 	src, err := newSource(r, waits(r), &in.consumed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -158,6 +161,7 @@ type files struct {
 
 	queue  []*input // a heap: inputs that have packets, the next one first
 	number uint64   // of packets merged so far
+	first  uint64   // packets before the first
 	err    error    // sticky
 }
 
@@ -187,6 +191,11 @@ func (r *files) Read(b *Batch) error {
 			// Numbers and interface indexes of the file are the same as those of the
 			// input.
 			r.taps.note(in, 0, in.file.dec.highest())
+			if r.first > 0 {
+				for i := range b.Packets {
+					b.Packets[i].Number += r.first
+				}
+			}
 		}
 	} else {
 		err = r.merge(b)

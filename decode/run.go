@@ -26,6 +26,11 @@ func (d *Decoder) Run(r capture.Reader) error {
 	if n := d.Trackers(); n > 0 {
 		return d.runGroups(r, n)
 	}
+	return d.decode(r, true)
+}
+
+// decode is Run, or Feed without the flush at the end.
+func (d *Decoder) decode(r capture.Reader, flush bool) error {
 	if d.opt.Concurrent {
 		d.handover = newHandover(d.emit, d.tx.Recycle, d.memory.transactions)
 	}
@@ -92,7 +97,9 @@ func (d *Decoder) Run(r capture.Reader) error {
 	for range order { //nolint:revive // lets the reader end
 	}
 	wg.Wait()
-	d.Flush()
+	if flush {
+		d.Flush()
+	}
 	if d.handover != nil {
 		d.handover.finish()
 		d.handover = nil

@@ -1,10 +1,11 @@
 package decode
 
 import (
-	"hash/maphash"
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/link"
 )
 
@@ -33,7 +34,6 @@ type tunnels struct {
 	hosts map[tenantHosts]uint64
 	last  [sightings]sighting
 	at    int
-	seed  maphash.Seed
 	frame link.Frame
 }
 
@@ -63,7 +63,6 @@ type sighting struct {
 func (t *tunnels) begin(before []capture.Packet) {
 	t.seen = true
 	t.taps, t.hosts = make(map[tunnelTap]uint16), make(map[tenantHosts]uint64)
-	t.seed = maphash.MakeSeed()
 	for i := max(0, len(before)-sightings); i < len(before); i++ {
 		p := &before[i]
 		t.ordinary(p)
@@ -136,10 +135,13 @@ func (t *tunnels) copyOf(sum uint64, key *tenantHosts) *sighting {
 // sum covers what no router changes: ports, lengths, and the payload.
 func (t *tunnels) sum(f *link.Frame) uint64 {
 	const most = 128
-	var h maphash.Hash
-	h.SetSeed(t.seed)
-	maphash.WriteComparable(&h, [4]uint32{uint32(f.SrcPort)<<16 | uint32(f.DstPort), uint32(f.PayloadLen), f.TCPSeq, f.TCPAck})
-	_, _ = h.Write(f.Payload[:min(len(f.Payload), most)])
-	_, _ = h.Write(f.Payload[max(0, len(f.Payload)-most):])
-	return h.Sum64()
+	var head [20]byte
+	binary.LittleEndian.PutUint16(head[0:], f.SrcPort)
+	binary.LittleEndian.PutUint16(head[2:], f.DstPort)
+	binary.LittleEndian.PutUint64(head[4:], uint64(f.PayloadLen))
+	binary.LittleEndian.PutUint32(head[12:], f.TCPSeq)
+	binary.LittleEndian.PutUint32(head[16:], f.TCPAck)
+	sum := wire.Sum64(0, head[:])
+	sum = wire.Sum64(sum, f.Payload[:min(len(f.Payload), most)])
+	return wire.Sum64(sum, f.Payload[max(0, len(f.Payload)-most):])
 }

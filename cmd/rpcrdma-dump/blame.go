@@ -12,10 +12,13 @@ import (
 
 // blame lets the decoder find out what the time of transactions was lost to, and whether
 // they came after all slots of their session had been in use. It costs a look at each
-// packet: only where somebody wants to know. The Observer has to be set before.
-func (o *inputOptions) blame(opt *decode.Options) { attribute(opt, &o.memory) }
+// packet: only where somebody wants to know. The Observer has to be set before. It
+// returns what a saved state has besides the decoder.
+func (o *inputOptions) blame(opt *decode.Options) []decode.StatePart {
+	return attribute(opt, &o.memory)
+}
 
-func attribute(opt *decode.Options, memory *cli.Memory) {
+func attribute(opt *decode.Options, memory *cli.Memory) []decode.StatePart {
 	b := blame.Lean(memory.Scale(fabric.DefaultMemory))
 	opt.Watcher = rdma.Watchers(opt.Watcher, b.Recorder)
 	slots := session.New(nil)
@@ -26,4 +29,5 @@ func attribute(opt *decode.Options, memory *cli.Memory) {
 		b.Ended(tx)
 		slots.Ended(tx)
 	}
+	return []decode.StatePart{b.Recorder, slots}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,7 @@ type dumpOptions struct {
 	cpu     string
 	listing bool // --list-fields
 	links   cli.Interfaces
+	resume  resumeOptions
 }
 
 func (o *dumpOptions) flags(cmd *cobra.Command) {
@@ -65,6 +67,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
 	o.trackersFlag(f)
+	o.resume.flags(cmd)
 	o.links.Flag(f)
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -115,7 +118,20 @@ func (o *dumpOptions) check() error {
 	if o.width < -1 || o.width > 0 && o.width < 40 {
 		return cli.Usagef("--width is at least 40 columns, or -1")
 	}
-	return nil
+	return o.resume.check(&o.inputOptions, o.withoutResume()...)
+}
+
+// withoutResume are the options in use that do not go with --resume-state.
+func (o *dumpOptions) withoutResume() (list []string) {
+	for name, used := range map[string]bool{
+		"-c": o.count > 0, "-q": o.quiet, "--extract-data": o.extract != "", "-T json (take ndjson)": o.format == "json",
+	} {
+		if used {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 func (o *dumpOptions) printer(s *cli.Streams) (printer, error) {
@@ -171,6 +187,10 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	}
 	o.need(o.cpu)
 	o.needs.Names = o.resolve
+	resumed, err := o.resume.open(s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
@@ -185,8 +205,9 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		o.sort = "completion" // live output
 	}
 	opt.Transactions.OnCompletion = o.sort == "completion"
+	var saved []decode.StatePart
 	if match.Blame() || o.format == "ndjson" || o.format == "json" || o.verbose > 0 || blames(p) {
-		o.blame(&opt)
+		saved = o.blame(&opt)
 	}
 	opt.Concurrent = o.extract == "" // file data is too much to let some wait
 	var x *extract.Extractor
@@ -214,6 +235,9 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	}
 	j.d = decode.New(opt, d.transaction)
 	j.noteTrackers(o.trackers)
+	if err := resumed.begin(j, o.format, append(saved, d.resumable(resumed)...)); err != nil {
+		return err
+	}
 	return d.run(o, s)
 }
 
@@ -229,6 +253,20 @@ type dump struct {
 	parts   parts  // of the summary, by group of hosts
 	count   uint64 // transactions still to be printed; 0 is no limit
 	failed  error  // of the extractor
+}
+
+// resumable is what a state has besides the decoder, and Transaction.Blame. It does not repeat a header.
+func (d *dump) resumable(r *resume) (parts []decode.StatePart) {
+	if d.view.Names != nil {
+		parts = append(parts, d.view.Names)
+	}
+	switch p := d.printer.(type) {
+	case *textPrinter:
+		parts = append(parts, &p.list)
+	case *fieldsPrinter:
+		p.header = p.header && !r.resumed()
+	}
+	return parts
 }
 
 func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
@@ -257,6 +295,9 @@ func (d *dump) run(o *dumpOptions, s *cli.Streams) error {
 					text.Plural(uint64(n), "file"))
 			}
 		}
+	}
+	if err == nil && outErr == nil {
+		err = d.resume.save(d.job)
 	}
 	return d.finish(errors.Join(err, d.failed), outErr)
 }

@@ -18,7 +18,7 @@ func TestExamples(t *testing.T) {
 			return run(args, &cli.Streams{In: stdin, Out: stdout, Err: stderr})
 		},
 		Files: map[string]string{
-			"trace.pcap": "../../samples/rocev2-nfs3-basic.pcap.zst", "before.pcap": recall, "tcp.pcap": recall, "big.pcapng": recall,
+			"trace.pcap": "../../samples/rocev2-nfs3-basic.pcap.zst", "before.pcap": recall, "tcp.pcap": recall, "big.pcapng": recall, "cap-00017.pcap": recall,
 			"after.pcap": "../../samples/rocev2-nfs3-longcall.pcap", "rdma.pcap": "../../samples/rocev2-nfs3-longcall.pcap",
 			"trace.pcapng.zst": "../../samples/rocev2-nfs3-loss.both.pcapng.zst",
 			"trace.client":     "../../samples/rocev2-nfs41-recall.trace.client", "trace.server": "../../samples/rocev2-nfs41-recall.trace.server",

@@ -31,6 +31,8 @@ type exportOptions struct {
 	out    string
 	filter string
 	count  uint64
+	resume resumeOptions
+	parts  []decode.StatePart // of a state, besides the decoder and names
 }
 
 func (o *exportOptions) flags(cmd *cobra.Command, what string) {
@@ -64,12 +66,18 @@ type exporter struct {
 func (o *exportOptions) export(j *job, opt decode.Options, match *filter.Filter, add func(*rpc.View) error, finish func() error) error {
 	e := &exporter{job: j, match: match, count: o.count, add: add, view: rpc.View{Names: &rpc.Names{Limit: o.memory.Names()}, Unwrap: j.keys.Contexts}}
 	j.d = decode.New(opt, e.transaction)
+	if err := j.resume.begin(j, "export", append(o.parts, e.view.Names)); err != nil {
+		return err
+	}
 	_, errTTY := cli.Terminal(j.s.Err)
 	err := j.run(errTTY)
 	out := e.err
 	if err == nil && out == nil {
 		if out = j.whole(o.out); out == nil {
 			out = finish()
+		}
+		if out == nil {
+			err = j.resume.save(j)
 		}
 	}
 	return j.finish(err, closed(out))

@@ -29,6 +29,7 @@ const exportParquetExamples = `  rpcrdma-dump export parquet trace.pcap -w trace
   rpcrdma-dump export parquet -Y 'op == READ' trace.pcap -w reads.parquet
   rpcrdma-dump export parquet --operations trace.pcap -w operations.parquet
   rpcrdma-dump export parquet --partition time=1h,host --host nfs-7 trace.pcap -w /data/rpcrdma
+  rpcrdma-dump export parquet --resume-state rows.state cap-00017.pcap -w 17.parquet
   duckdb -c "select procedure, count(*), median(latency_ns.total) from 'trace.parquet' group by all"`
 
 type parquetOptions struct {
@@ -49,6 +50,7 @@ func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	o.exportOptions.flags(cmd, "write to this `file`, - for standard output; with --partition to this directory")
+	o.resume.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.partition, "partition", "", "divide into folders by this `list` of time=1d, time=1h, time=15m and host, such as time=1h,host")
 	f.BoolVar(&o.operations, "operations", false, "write operations of RDMA instead of transactions: of every connection, with or without RPC")
@@ -60,6 +62,16 @@ func newExportParquetCommand(s *cli.Streams) *cobra.Command {
 func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) error {
 	match, err := o.check()
 	if err != nil {
+		return err
+	}
+	var without []string
+	if o.count > 0 {
+		without = append(without, "-c")
+	}
+	if o.operations {
+		without = append(without, "--operations")
+	}
+	if err := o.resume.check(&o.inputOptions, without...); err != nil {
 		return err
 	}
 	metadata := make(map[string]string)
@@ -94,14 +106,19 @@ func (o *parquetOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) 
 	} else {
 		o.need(o.out)
 	}
+	resumed, err := o.resume.open(s, &o.inputOptions, args)
+	if err != nil {
+		return err
+	}
 	j, err := start(cmd, s, &o.inputOptions, args)
 	if err != nil {
 		return err
 	}
+	j.resume = resumed
 	o.memory.Reserve(20 << 20) // pages of all columns, and what compresses them
 	opt := o.decoder()
 	opt.Concurrent = true
-	o.blame(&opt)
+	o.parts = o.blame(&opt)
 	if o.partition != "" {
 		t := parquet.NewTree(o.out, layout, metadata)
 		t.Outputs, t.AtOnce, t.Group = j.files, !j.in.live, o.group()

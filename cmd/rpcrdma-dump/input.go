@@ -37,6 +37,7 @@ type inputOptions struct {
 	trackers    int
 	memory      cli.Memory
 	message     size
+	first       uint64 // packets of captures that the input continues
 
 	// needs is what the command still needs after confinement; set before start.
 	needs sandbox.Needs
@@ -179,8 +180,8 @@ type input struct {
 	answer  chan error
 }
 
-func openInput(names []string, stdin io.Reader, batch int) (*input, error) {
-	r, err := capture.Open(names, capture.Options{Stdin: stdin, BatchSize: batch})
+func openInput(names []string, stdin io.Reader, batch int, first uint64) (*input, error) {
+	r, err := capture.Open(names, capture.Options{Stdin: stdin, BatchSize: batch, First: first})
 	if err != nil {
 		return nil, err
 	}
@@ -300,6 +301,7 @@ type job struct {
 	notes   *cli.Problems
 	box     *sandbox.Box // not nil: the input is captured
 	early   func()       // removes the signal handler installed when the interfaces are opened
+	resume  *resume      // not nil: the input continues another one
 }
 
 // claim registers the files that a command reads, including those that are not captures, so that none of them
@@ -364,7 +366,7 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 		})
 	}
 	if len(o.ifaces) == 0 && !o.follow {
-		j.in, err = openInput(names, s.In, o.memory.Batch())
+		j.in, err = openInput(names, s.In, o.memory.Batch(), o.first)
 	} else {
 		j.in, err = o.openLive(names)
 	}
@@ -465,7 +467,7 @@ func (j *job) run(progress bool) error {
 	if progress {
 		defer showProgress(j.s.Err, j.in)()
 	}
-	return j.d.Run(j.in)
+	return j.resume.decode(j)
 }
 
 // finish reports problems of the input and returns the error that the command ends with. err is the error of
@@ -474,7 +476,7 @@ func (j *job) finish(err, out error) error {
 	if out != nil {
 		return out
 	}
-	inputProblems(j.notes, j.in, j.d, j.stopped)
+	inputProblems(j.notes, j.in, j.d, j.stopped, j.resume)
 	j.keys.Notes(j.notes.Printf)
 	if r := j.in.iface; r != nil {
 		counters(j.notes, r)

@@ -11,14 +11,16 @@ import (
 
 // inputProblems reports what is wrong with the files and packets. stopped means that the command did not want
 // all of the input: the reader may be ahead then, and problems after the last packet wanted do not matter.
-func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool) {
+//
+// r is not nil if the input continues another one, whose problems were reported then.
+func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool, r *resume) {
 	list, total := in.Problems()
 	if stopped && len(in.names) == 1 {
-		last := d.Stats().Packets
+		last := r.since(d.Stats()).Packets
 		list = slices.DeleteFunc(list, func(p *capture.Problem) bool { return p.Packet > last })
 		total = len(list)
 	}
-	st := d.Stats()
+	st := r.since(d.Stats())
 	n.Files(list, total, &st)
 	if cut := in.cut.Load(); cut > 0 && !stopped {
 		n.Printf("note: %s cut to the capture's snapshot length; what is missing is not decoded", text.Plural(cut, "packet"))
@@ -27,7 +29,7 @@ func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool) 
 	if a := d.Account(); a.Packets > 0 && a.Transactions == 0 && !stopped {
 		n.Printf("note: no transactions: %s", text.Account(nil, &a, 12))
 	}
-	if e := d.Orphans().Evicted; e > 0 {
+	if e := r.evicted(d.Orphans().Evicted); e > 0 {
 		n.Printf("note: %s given up for lack of memory: see --limit-calls and --limit-memory", text.Plural(e, "open call"))
 	}
 	if e := st.EvictedConnections; e > 0 {

@@ -31,6 +31,7 @@ const rootExamples = `  rpcrdma-dump trace.pcap
   rpcrdma-dump -Y 'op == WRITE && latency > 1ms' -T ndjson trace.pcap | jq .latency_ns.total
   rpcrdma-dump -T fields -e time -e xid -e operation -e status trace.pcap
   rpcrdma-dump report trace.pcap
+  rpcrdma-dump -T ndjson --resume-state nfs.state cap-00017.pcap
   rpcrdma-dump -i eth0 -Y 'latency > 100ms'
   tcpdump -i eth0 -w - udp port 4791 | rpcrdma-dump -`
 

@@ -1,9 +1,9 @@
 package transaction
 
 import (
-	"hash/maphash"
 	"net/netip"
 
+	"github.com/rpcrdma/toolkit/decode/internal/wire"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
@@ -53,12 +53,10 @@ func (h *half) addresses() hosts {
 	return hosts{h.c.Ends[h.side].Addr, h.c.Ends[h.side.Other()].Addr, h.c.Tenant}
 }
 
-var sumSeed = maphash.MakeSeed()
-
 // sum is a checksum of a call's RPC message as far as that is inline.
 func (t *Transaction) sum() uint64 {
 	b := t.Call.Payload
-	s := maphash.Bytes(sumSeed, b[:min(len(b), 256)])
+	s := wire.Sum64(0, b[:min(len(b), 256)])
 	if t.Call.Transport {
 		s ^= t.Call.Header.PositionZero().Length
 	}

@@ -50,6 +50,8 @@ var rules = []rule{
 	// characters may be shown, which name was meant.
 	{packages: "internal/outfile", foreign: []string{"golang.org/x/sys"}},
 	{packages: "internal/printable"},
+	// Memory to files and back: of a state it knows no part.
+	{packages: "internal/freeze", foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/nearest"},
 	// Tables for people. It is the one way to a library that draws for those who are
 	// no command, and for commands and benchmarks only.
@@ -60,20 +62,20 @@ var rules = []rule{
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/internal/wire"},
-	{packages: "decode/memory"},
-	{packages: "decode/rdma"},
+	{packages: "decode/memory", own: []string{"internal/freeze"}},
+	{packages: "decode/rdma", own: []string{"internal/freeze"}},
 	{packages: "decode/xdr"},
-	{packages: "decode/link", own: []string{"capture"}},
-	{packages: "decode/tcp", own: []string{"decode/rdma"}},
+	{packages: "decode/link", own: []string{"capture", "internal/freeze"}},
+	{packages: "decode/tcp", own: []string{"decode/rdma", "internal/freeze"}},
 
 	// Fabrics: packets to operations. They know no RPC.
 	{packages: "decode/ibcm", own: []string{"decode/internal/wire", "decode/rdma"}},
-	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma"}},
-	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp"}},
+	{packages: "decode/roce", own: []string{"decode/ibcm", "decode/internal/wire", "decode/link", "decode/memory", "decode/rdma", "internal/freeze"}},
+	{packages: "decode/iwarp", own: []string{"decode/link", "decode/rdma", "decode/tcp", "internal/freeze"}},
 
 	// Messages. They know no fabric; oncrpc finds records in TCP streams.
 	{packages: "decode/rpcrdma", own: []string{"decode/xdr"}},
-	{packages: "decode/oncrpc", own: []string{"decode/link", "decode/rdma", "decode/tcp", "decode/xdr"}},
+	{packages: "decode/oncrpc", own: []string{"decode/link", "decode/rdma", "decode/tcp", "decode/xdr", "internal/freeze"}},
 	// What is known of operations stands on their codecs.
 	{packages: "decode/nfs/ops", own: []string{
 		"decode/nfs/mount", "decode/nfs/nfs2", "decode/nfs/nfs3", "decode/nfs/nfs4", "decode/nfs/nfsacl", "decode/nfs/nlm", "decode/nfs/nsm",
@@ -82,9 +84,9 @@ var rules = []rule{
 	{packages: "decode/nfs/...", own: []string{"decode/nfs/...", "decode/xdr"}},
 
 	// Operations to transactions, and what these say.
-	{packages: "decode/transaction", own: []string{"decode/memory", "decode/rdma", "decode/rpcrdma"}},
+	{packages: "decode/transaction", own: []string{"decode/internal/wire", "decode/memory", "decode/rdma", "decode/rpcrdma", "internal/freeze"}},
 	{packages: "decode/rpc", own: []string{
-		"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr",
+		"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/freeze",
 	}},
 
 	// Kerberos, apart from rpc, which knows it by an interface: programs that do
@@ -98,10 +100,10 @@ var rules = []rule{
 
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
-		"capture", "decode/ibcm", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
-		"decode/rpcrdma", "decode/tcp", "decode/transaction",
+		"capture", "decode/ibcm", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
+		"decode/rpcrdma", "decode/tcp", "decode/transaction", "internal/freeze",
 	}},
-	{packages: "decode/...", own: []string{"capture", "decode/..."}},
+	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/freeze"}},
 
 	// What the kernel wrote. The truth reads it with these, so they stand on
 	// nothing.
@@ -112,19 +114,19 @@ var rules = []rule{
 	// What RDMA itself does, whatever the layer above: of the others it takes
 	// histograms and forms of output. Only its tests know transactions, which the
 	// linter sees to.
-	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/..."}},
+	{packages: "analyze/fabric", own: []string{"analyze/latency", "analyze/ndjson", "analyze/text", "decode/...", "internal/freeze"}},
 
 	// What the time of transactions was lost to: RDMA, laid over phases.
 	{packages: "analyze/blame", own: []string{"analyze/fabric", "decode/rdma", "decode/transaction"}},
 	// Sessions and layouts: what NFSv4.1 says of itself.
-	{packages: "analyze/session", own: []string{"decode/..."}},
+	{packages: "analyze/session", own: []string{"decode/...", "internal/freeze"}},
 
 	// Charts and tables know nothing of what they show.
 	{packages: "analyze/plot"},
 	{packages: "analyze/window", own: []string{"capture"}},
 
 	// The words that all consumers of transactions share, and transactions as text.
-	{packages: "analyze/text", own: []string{"decode/...", "internal/printable"}, foreign: []string{"github.com/mattn/go-runewidth"}},
+	{packages: "analyze/text", own: []string{"decode/...", "internal/printable", "internal/freeze"}, foreign: []string{"github.com/mattn/go-runewidth"}},
 	{packages: "analyze/account", own: []string{"analyze/text", "decode", "decode/rdma"}},
 	{packages: "analyze/filter", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/nearest"}},
 

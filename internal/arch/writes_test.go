@@ -40,6 +40,7 @@ var mayWrite = map[string]string{
 	"cmd/rpcrdma-top/config.go":             "MkdirAll of the directory of the configuration file, which package outfile makes",
 	"cmd/rpcrdma-dump/state.go":             "JSON inside a saved state, which only the command itself reads",
 	"analyze/latency/code.go":               "JSON inside a saved state, which only the package itself reads",
+	"cmd/rpcrdma-dump/resume.go":            "removes the state of a series that has ended, if it is still the file that was read",
 	"internal/notices":                      "a tool for developers",
 	"internal/wrap/cmd/wrap":                "a tool for developers",
 	"internal/hostile/cmd/hostile":          "a tool for developers",

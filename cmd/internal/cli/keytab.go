@@ -22,6 +22,9 @@ type Keys struct {
 	problem error        // with the keytab of the environment
 }
 
+// Keytab reports whether there is one.
+func (k *Keys) Keytab() bool { return k.tab != nil }
+
 // LoadKeys reads the keytab of --keytab, or that of KRB5_KTNAME. The user did not
 // name the latter in this call: if it cannot be read, Notes mentions it only where it
 // would have helped.

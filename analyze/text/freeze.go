@@ -1,0 +1,10 @@
+package text
+
+import "github.com/rpcrdma/toolkit/internal/freeze"
+
+// Freeze implements freeze.Part: columns and times of the lines to come depend on those before.
+func (l *Lister) Freeze(p *freeze.Plan) {
+	p.Fixed(l)
+	freeze.Leave[Lister](p, "Width", "Color", "Name", "path", "right", "tail", "line")
+	freeze.Leave[Clock](p, "Format")
+}

@@ -1,0 +1,9 @@
+package rpc
+
+import "github.com/rpcrdma/toolkit/internal/freeze"
+
+// Freeze implements freeze.Part.
+func (n *Names) Freeze(p *freeze.Plan) {
+	p.Fixed(n)
+	freeze.Leave[Names](p, "attrs", "Limit")
+}

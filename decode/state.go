@@ -1,0 +1,153 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime/debug"
+	"strings"
+
+	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
+	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/freeze"
+)
+
+// Errors of LoadState, which wraps them.
+var (
+	ErrNotAState     = freeze.ErrNotAState // the file is something else
+	ErrStateDamaged  = freeze.ErrDamaged   // it was cut short or changed
+	ErrStateKey      = freeze.ErrKey       // StateOptions.Key is another one
+	ErrStateNoKey    = freeze.ErrNoKey     // StateOptions.Key is set, and the file was made without
+	ErrStateVersion  = freeze.ErrVersion   // another version of the program has made it
+	ErrStateSettings = freeze.ErrSettings  // it was made with other Options; the text says which
+	ErrStateLimit    = freeze.ErrLimit     // it holds more than StateOptions.Limit
+)
+
+// StatePart is something besides the Decoder whose state is saved with it. *rpc.Names, *fabric.Recorder and
+// *session.Recorder are such parts.
+type StatePart = freeze.Part
+
+// StateNote is a text with a name.
+type StateNote = freeze.Pair
+
+// StateOptions are for SaveState and LoadState.
+type StateOptions struct {
+	// Parts are saved and restored, too: those of LoadState must be of the same types in the same order as those
+	// of SaveState, and as yet unused.
+	Parts []StatePart
+	// Key, if set, signs the state: see SECURITY.md on who may write one.
+	Key []byte
+	// Settings are what the result depends on besides Options: a state with others is refused.
+	Settings []StateNote
+	// Notes go into the file and come back from LoadState.
+	Notes []StateNote
+	// Limit is how many bytes LoadState may take. 0 is four times Options.Memory and 256 MiB.
+	Limit int
+}
+
+// Feed is Run for an input that another one continues: nothing ends with it. When it has returned nil, the next
+// input can follow, or Flush, or SaveState; its packets must have higher numbers, see capture.Options.First. After
+// an error, or Stop, only Flush makes sense. One tracker follows all connections, whatever Options.Trackers says.
+func (d *Decoder) Feed(r capture.Reader) error { return d.decode(r, false) }
+
+// SaveState writes all that the Decoder knows, after Feed or Batch. A new Decoder with the same Options that
+// restores it goes on as if it were this one: connections and their numbers, transactions under way, reassembly,
+// counts. Functions and interfaces in Options are not part of a state; what they know can be, by
+// StateOptions.Parts. The Decoder may go on afterwards.
+func (d *Decoder) SaveState(w io.Writer, opt StateOptions) error {
+	p, f := d.plan(&opt)
+	return p.Save(w, f)
+}
+
+// LoadState restores what SaveState has written, in a Decoder that has seen no packet. After an error the Decoder
+// and the Parts are not to be used. It returns the Notes, also with ErrStateVersion and ErrStateSettings.
+//
+// A state says what a Decoder believes, which cannot be verified: with a forged one, decoding may panic or not end.
+// Load those only that you trust, or that were signed by StateOptions.Key.
+func (d *Decoder) LoadState(state []byte, opt StateOptions) ([]StateNote, error) {
+	if d.stats.Packets > 0 {
+		return nil, errors.New("a state can be restored only before the first packet")
+	}
+	p, f := d.plan(&opt)
+	return p.Load(state, f)
+}
+
+// StateNotes returns StateOptions.Notes of a state, after its checksum or signature was checked.
+func StateNotes(state []byte, opt StateOptions) ([]StateNote, error) {
+	return freeze.Notes(state, freeze.Options{Key: opt.Key})
+}
+
+// plan says what belongs to the state.
+func (d *Decoder) plan(opt *StateOptions) (*freeze.Plan, freeze.Options) {
+	p := freeze.NewPlan(buildVersion())
+	p.Fixed(d)
+	freeze.Leave[Decoder](p, "opt", "frags", "inIB", "at", "memory", "stop", "pauses", "emit", "handover", "single", "joined", "view")
+	d.tx.Freeze(p)
+	d.roce.Freeze(p)
+	freeze.Leave[tcpDemux](p, "h", "iwarp", "pool", "limit", "memory", "last")
+	h := d.tcp.h.(*numbered)
+	p.Fixed(h)
+	freeze.Leave[numbered](p, "Handler", "tracer", "numbers")
+	d.tcp.last = nil
+	d.tcp.pool.Freeze(p)
+	d.tcp.iwarp.Freeze(p)
+	oncrpc.FreezeTCP(p)
+	freeze.Leave[udpDemux](p, "h", "numbers", "send", "memory")
+	freeze.Leave[tunnels](p, "frame")
+	for _, r := range d.frags {
+		r.Freeze(p)
+	}
+	d.memory.budget.Freeze(p)
+	rdma.Freeze(p)
+	var parts []string
+	for _, x := range opt.Parts {
+		x.Freeze(p)
+		parts = append(parts, fmt.Sprintf("%T", x))
+	}
+	f := freeze.Options{Key: opt.Key, Limit: opt.Limit, Notes: opt.Notes}
+	if f.Limit <= 0 {
+		f.Limit = 4*d.memory.budget.Limit() + 256<<20
+	}
+	f.Settings = settings(nil, "", reflect.ValueOf(d.opt))
+	f.Settings = append(f.Settings, freeze.Pair{Name: "Parts", Value: strings.Join(parts, " ")})
+	f.Settings = append(f.Settings, opt.Settings...)
+	return p, f
+}
+
+// settings lists the fields of Options by name. Of functions and interfaces only counts whether they are set.
+func settings(list []freeze.Pair, name string, v reflect.Value) []freeze.Pair {
+	for i := range v.NumField() {
+		f, x := v.Type().Field(i), v.Field(i)
+		name := name + f.Name
+		switch x.Kind() {
+		case reflect.Struct:
+			list = settings(list, name+".", x)
+		case reflect.Func, reflect.Interface, reflect.Pointer:
+			set := "not set"
+			if !x.IsNil() {
+				set = "set"
+			}
+			list = append(list, freeze.Pair{Name: name, Value: set})
+		default:
+			list = append(list, freeze.Pair{Name: name, Value: fmt.Sprint(x)})
+		}
+	}
+	return list
+}
+
+// buildVersion is the version of the program, as far as the linker knows it.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
+			v += " " + s.Value
+		}
+	}
+	return v
+}

@@ -1,0 +1,31 @@
+package transaction
+
+import "github.com/rpcrdma/toolkit/internal/freeze"
+
+// Freeze implements freeze.Part.
+func (t *Tracker) Freeze(p *freeze.Plan) {
+	t.peek.Payload, t.peekErr, t.packet = nil, nil, Packet{} // they lie in what was read
+	p.Fixed(t)
+	freeze.Leave[Tracker](p, "opt", "emit", "tracing", "memory", "peers", "alone", "peekErr", "packet", "scratch")
+	freeze.Boxed[*conn](p)
+	freeze.After(p, func(h *half) { h.open.rehash() })
+}
+
+// rehash puts the calls into the places that this process looks for them.
+func (o *openCalls) rehash() {
+	old := o.slots
+	if len(old) == 0 {
+		o.n = 0
+		return
+	}
+	size := minOpenCalls
+	for size < len(old) {
+		size *= 2
+	}
+	*o = openCalls{slots: make([]openCall, size)}
+	for _, s := range old {
+		if s.tx != nil {
+			o.put(s.xid, s.tx)
+		}
+	}
+}
