@@ -24,7 +24,7 @@ func (t *Tables) check() error {
 		}
 	}
 	for i := range t.Owners {
-		if o := &t.Owners[i]; !in(t.Clients, o.Client) {
+		if o := &t.Owners[i]; !in(t.Clients, o.Client) && !(o.Kind == OwnerNLM && o.Client == 0) {
 			return fmt.Errorf("owner %d: %w", o.ID, bad("client", o.Client))
 		}
 	}
@@ -35,7 +35,7 @@ func (t *Tables) check() error {
 			return fmt.Errorf("state %d: %w", s.ID, bad("client", s.Client))
 		case !may(t.Objects, s.Object):
 			return fmt.Errorf("state %d: %w", s.ID, bad("object", s.Object))
-		case !may(t.Owners, s.Owner):
+		case !may(t.Owners, s.Owner) || s.Owner != 0 && t.Owners[s.Owner-1].Kind == OwnerNLM:
 			return fmt.Errorf("state %d: %w", s.ID, bad("owner", s.Owner))
 		}
 	}
@@ -159,7 +159,7 @@ func (f *Field) check(o *Op, t *Tables) error {
 	default:
 		switch f.Kind {
 		case FieldName, FieldHandle, FieldState, FieldClient, FieldVerifier, FieldOwnerID, FieldConfirm, FieldCreateSeq,
-			FieldSession, FieldSequence, FieldSlot, FieldHighest, FieldSeqid, FieldCtime:
+			FieldSession, FieldSequence, FieldSlot, FieldHighest, FieldSeqid, FieldCtime, FieldLockHost, FieldLockOwner, FieldSvid:
 		default:
 			return fmt.Errorf("%w %q", ErrField, f.Kind)
 		}
@@ -184,7 +184,9 @@ func (t *Tables) has(k FieldKind, ref int) bool {
 	case FieldSession, FieldSequence, FieldSlot, FieldHighest:
 		return in(t.Sessions, ref)
 	case FieldSeqid:
-		return in(t.Owners, ref)
+		return in(t.Owners, ref) && t.Owners[ref-1].Kind != OwnerNLM
+	case FieldLockHost, FieldLockOwner, FieldSvid:
+		return in(t.Owners, ref) && t.Owners[ref-1].Kind == OwnerNLM
 	}
 	return false
 }

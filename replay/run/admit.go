@@ -124,10 +124,11 @@ func (e *engine) admit(n *schedule.Entry) {
 		e.unsent(n, verdict.Omitted, verdict.Reason{Code: why})
 		return
 	}
-	if e.leftovers(n, w, l) {
+	if e.leftovers(n, w, l) || e.awaitGrant(n, w) {
 		return
 	}
 	c := e.get(n, l)
+	e.noCall(c, n)
 	c.due = e.start.Add(n.Due())
 	e.issue(c)
 }

@@ -33,6 +33,7 @@ type engine struct {
 	inbox  inbox
 	alarm  *alarm.Alarm
 	probe  prober
+	locks  locks
 
 	results  workload.Results // replies are decoded into these
 	values   world.Values     // of the call that is encoded

@@ -37,6 +37,9 @@ func (b *inbox) overdue(n int) {
 	})
 }
 
+// poke has the engine look around.
+func (b *inbox) poke() { b.leave(func() {}) }
+
 func (b *inbox) leave(what func()) {
 	b.mu.Lock()
 	what()

@@ -34,6 +34,7 @@ func (e *engine) loop() error {
 	for {
 		e.receiveAll()
 		e.probed()
+		e.grantsArrived()
 		if e.stopping == "" {
 			e.sendDue()
 		}
@@ -89,7 +90,7 @@ func after(d time.Duration) (<-chan time.Time, func()) {
 // this program or in the plan: the remaining calls wait for calls that are over.
 func (e *engine) stuck() bool {
 	next, _ := e.sched.Next()
-	return e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && !e.inbox.pending()
+	return e.count.flying == 0 && e.stopping == "" && next == nil && len(e.later) == 0 && len(e.probe.waiting) == 0 && len(e.locks.awaiting) == 0 && !e.inbox.pending()
 }
 
 // receiveAll handles everything that has come back.

@@ -53,6 +53,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 	took := time.Since(began)
 	if e.count.flying == 0 {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		e.unlockAll(end)
 		e.abolish(end)
 		cancel()
 	} else {
@@ -67,7 +68,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engine {
 	e := &engine{opt: opt, load: load, ctx: ctx, creds: credentials(&load.Tables),
 		worlds:  world.New(load, opt.Clones, opt.Tag),
-		guard:   guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag)}),
+		guard:   guard.New(guard.Options{Write: opt.Write, Owner: world.OwnerPrefix(opt.Tag), LockHost: world.LockPrefix(opt.Tag)}),
 		judge:   judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
 		record:  report.NewRecorder(opt.Mismatches),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
@@ -75,6 +76,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options) *engin
 		blocked: map[*world.Session][]*call{},
 		sched:   schedule.New(&load.Tables, load.Ops, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones}),
 	}
+	e.locks.grants.wake = e.inbox.poke
 	e.count.left = len(load.Ops) * len(e.worlds)
 	e.confirms = confirmed(load)
 	return e

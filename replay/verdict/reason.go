@@ -93,6 +93,8 @@ const (
 	// Stateless: an open or the anonymous state id replaced a state that this server has
 	// not given, or has lost.
 	Stateless
+	// Uncalled: the server did not call when it granted the lock, and was asked.
+	Uncalled
 )
 
 // Codes of calls that are not sent because there is nothing to do.
@@ -256,7 +258,7 @@ var codeNames = [codes]string{
 	UnreadableResults: "unreadable_results", DataNotCaptured: "data_not_captured", NoReplyEither: "no_reply_either",
 
 	LayoutTooSmall: "layout_too_small", ReplyRoom: "reply_room", Undelegated: "undelegated", Patience: "patience", StateMovedOn: "state_moved_on",
-	Restarted: "restarted", Stateless: "stateless",
+	Restarted: "restarted", Stateless: "stateless", Uncalled: "uncalled",
 
 	NoDelegation: "no_delegation", Returned: "returned", NoConfirm: "no_confirm", NoRoot: "no_root", NoState: "no_state", NoValue: "no_value",
 
