@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,10 +159,10 @@ func key3(l *nlm.NlmLock, exclusive bool) lockKey {
 
 // lockCall is what a call of NLM asks for.
 type lockCall struct {
-	key         lockKey
-	lock        bool // LOCK, NM_LOCK
-	block       bool
-	ends, whole bool // CANCEL or UNLOCK; UNLOCK of all bytes
+	key   lockKey
+	lock  bool // LOCK, NM_LOCK
+	block bool
+	ends  bool // CANCEL or UNLOCK
 }
 
 // lockOf reads an op as it would go out now; ok is false if it is not about a lock, or a value is
@@ -192,9 +193,9 @@ func (e *engine) lockOf(o *plan.Op, w *world.World) (l lockCall, ok bool) {
 	case *nlm.Nlm4Cancargs:
 		return lockCall{key: key4(&a.Alock, a.Exclusive), ends: true}, true
 	case *nlm.NlmUnlockargs:
-		return lockCall{key: key3(&a.Alock, false), ends: true, whole: a.Alock.LOffset == 0 && (a.Alock.LLen == 0 || a.Alock.LLen >= math.MaxInt32)}, true
+		return lockCall{key: key3(&a.Alock, false), ends: true}, true
 	case *nlm.Nlm4Unlockargs:
-		return lockCall{key: key4(&a.Alock, false), ends: true, whole: a.Alock.LOffset == 0 && (a.Alock.LLen == 0 || a.Alock.LLen >= math.MaxInt64)}, true
+		return lockCall{key: key4(&a.Alock, false), ends: true}, true
 	}
 	return l, false
 }
@@ -218,10 +219,45 @@ func heldOf(w *world.World, o *plan.Op) (k heldKey) {
 	return k
 }
 
+// heldLock is what an owner may have of a file.
+type heldLock struct {
+	op     *plan.Op // the latest LOCK
+	ranges []byteRange
+	more   bool // than are remembered
+}
+
+// byteRange has both ends included.
+type byteRange struct{ first, last uint64 }
+
+// maxHeldRanges is how many ranges of one owner in one file are remembered.
+const maxHeldRanges = 64
+
+func bytesOf(k *lockKey) byteRange {
+	if k.length == 0 || k.length-1 > math.MaxUint64-k.offset {
+		return byteRange{k.offset, math.MaxUint64}
+	}
+	return byteRange{k.offset, k.offset + k.length - 1}
+}
+
+func (h *heldLock) add(r byteRange) {
+	if h.more = h.more || len(h.ranges) >= maxHeldRanges; !h.more {
+		h.ranges = append(h.ranges, r)
+	}
+}
+
+// remove takes out the ranges that r covers, and reports whether nothing is left.
+func (h *heldLock) remove(r byteRange) bool {
+	if r == (byteRange{0, math.MaxUint64}) {
+		return true
+	}
+	h.ranges = slices.DeleteFunc(h.ranges, func(x byteRange) bool { return r.first <= x.first && x.last <= r.last })
+	return len(h.ranges) == 0 && !h.more
+}
+
 // locks is what a run knows of its locks. Except for grants, it belongs to the engine.
 type locks struct {
 	grants   grants
-	held     map[heldKey]*plan.Op // by the latest LOCK
+	held     map[heldKey]*heldLock
 	awaiting []awaited
 	asked    map[*schedule.Entry]bool // that have waited
 }
@@ -251,11 +287,17 @@ func (e *engine) lockDone(c *call, res xdr.Message) {
 	code, _ := st.StatusCode()
 	k := heldOf(c.world, o)
 	if e.locks.held == nil {
-		e.locks.held = map[heldKey]*plan.Op{}
+		e.locks.held = map[heldKey]*heldLock{}
 	}
 	switch {
 	case l.lock && (code == uint32(nlm.NLM4_GRANTED) || code == uint32(nlm.NLM4_BLOCKED)):
-		e.locks.held[k] = o
+		h := e.locks.held[k]
+		if h == nil {
+			h = &heldLock{}
+			e.locks.held[k] = h
+		}
+		h.op = o
+		h.add(bytesOf(&l.key))
 		if code == uint32(nlm.NLM4_GRANTED) && l.block {
 			e.locks.grants.set(l.key, had)
 		}
@@ -267,7 +309,7 @@ func (e *engine) lockDone(c *call, res xdr.Message) {
 			l.key.exclusive = exclusive
 			e.locks.grants.forget(l.key)
 		}
-		if l.whole {
+		if h := e.locks.held[k]; h != nil && h.remove(bytesOf(&l.key)) {
 			delete(e.locks.held, k)
 		}
 	}
@@ -326,8 +368,8 @@ func (e *engine) grantsArrived() {
 // unlockAll gives up the locks that the plan leaves behind: nobody would, since the lock manager
 // does not know that we end.
 func (e *engine) unlockAll(ctx context.Context) {
-	for k, o := range e.locks.held {
-		if err := e.unlock(ctx, k, o); err != nil {
+	for k, h := range e.locks.held {
+		if err := e.unlock(ctx, k, h.op); err != nil {
 			e.record.Note("a lock of NFSv3 could not be given up: %v", err)
 		}
 	}
