@@ -81,6 +81,8 @@ func (b *Builder) Add(v *rpc.View) error {
 func (c *call) judge() (plan.Class, string) {
 	v, tx := c.v, c.v.Tx
 	switch {
+	case c.callsBack() && tx.Call.Seen() && v.CallErr == nil:
+		return c.judgeLock()
 	case tx.Backward || tx.Named && v.Program != nil && v.Program.Name == "nfs_cb":
 		return plan.Exact, "a callback: the server's call to its client"
 	case !tx.Call.Seen():
