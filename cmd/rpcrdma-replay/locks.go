@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nlm"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/replay/plan"
 	"github.com/rpcrdma/toolkit/replay/portmap"
 	"github.com/rpcrdma/toolkit/replay/site"
@@ -19,6 +21,7 @@ import (
 type lockTarget struct {
 	tcp, udp netip.AddrPort // not valid: rpcbind knows
 	options  site.Options
+	failed   error // once it could not be found
 }
 
 // locked reports whether a plan has calls of a lock manager.
@@ -59,18 +62,10 @@ func (t *target) dialLocks(ctx context.Context, c *plan.Connection) (transport.R
 		network, at = "udp", t.locks.udp
 	}
 	if !at.IsValid() {
-		r, err := site.DialClient(ctx, "tcp", netip.AddrPortFrom(t.addr.Addr(), site.PortPortmap))
-		if err != nil {
-			if r, err = site.DialClient(ctx, "udp", netip.AddrPortFrom(t.addr.Addr(), site.PortPortmap)); err != nil {
-				return nil, fmt.Errorf("rpcbind of the server: %w; give the lock manager with --nlm", err)
-			}
+		var err error
+		if at, err = t.findLocks(ctx, network); err != nil {
+			return nil, err
 		}
-		port, err := portmap.Ask(ctx, r, t.addr.Addr(), network, nlm.NLM_PROG, nlm.NLM4_VERS)
-		_ = r.Close()
-		if err != nil {
-			return nil, fmt.Errorf("rpcbind of the server: lock manager over %s: %w; give it with --nlm", network, err)
-		}
-		at = netip.AddrPortFrom(t.addr.Addr(), port)
 	}
 	if network == "udp" {
 		return udprpc.Dial(ctx, at.String(), udprpc.Options{Timeout: t.locks.options.TCP.Timeout, Tap: t.locks.options.Tap})
@@ -79,3 +74,42 @@ func (t *target) dialLocks(ctx context.Context, c *plan.Connection) (transport.R
 	o.Tap, o.Link = t.locks.options.Tap, t.locks.options.Link
 	return tcprpc.Dial(ctx, at.String(), o)
 }
+
+// findLocks asks the server's rpcbind where its lock manager is. Some servers have it where NFS
+// is, and no rpcbind.
+func (t *target) findLocks(ctx context.Context, network string) (at netip.AddrPort, err error) {
+	if t.locks.failed != nil {
+		return at, t.locks.failed
+	}
+	for _, by := range []string{"tcp", "udp"} {
+		var r transport.Requester
+		if r, err = site.DialClient(ctx, by, netip.AddrPortFrom(t.addr.Addr(), site.PortPortmap)); err != nil {
+			continue
+		}
+		var port uint16
+		port, err = portmap.Ask(ctx, r, t.addr.Addr(), network, nlm.NLM_PROG, nlm.NLM4_VERS)
+		_ = r.Close()
+		if err == nil {
+			return netip.AddrPortFrom(t.addr.Addr(), port), nil
+		}
+	}
+	if t.fabric.Name() == "tcp" && network == "tcp" && t.hasLocks(ctx) {
+		return t.addr, nil
+	}
+	t.locks.failed = fmt.Errorf("rpcbind of %s: %w: give the lock manager with --nlm", t.addr.Addr(), err)
+	return at, t.locks.failed
+}
+
+// hasLocks reports whether the lock manager is at the port of NFS.
+func (t *target) hasLocks(ctx context.Context) bool {
+	r, err := site.DialClient(ctx, "tcp", t.addr)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	h := oncrpc.Call{Program: nlm.NLM_PROG, Version: nlm.NLM4_VERS}
+	return portmap.Do(ctx, r, h, nil, nil, probeLocks) == nil
+}
+
+// probeLocks bounds the wait for a lock manager.
+const probeLocks = 2 * time.Second

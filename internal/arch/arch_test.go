@@ -269,7 +269,7 @@ var rules = []rule{
 		"decode/nfs/nlm", "decode/nfs/nsm", "decode/nfs/rpcbind", "decode/oncrpc",
 		"replay/client", "replay/endpoint", "replay/gss/accept", "replay/nfsserver/...", "replay/portmap", "replay/tcprpc", "replay/transport", "replay/transport/budget", "replay/udprpc",
 		"replay/verbs", "replay/verbs/iwarp", "replay/verbs/rdma", "replay/verbs/rocev2",
-	}},
+	}, tests: []string{"decode/nfs/nfs4", "decode/xdr"}},
 
 	// What keeps a program from doing harm knows nothing of what it does.
 	{packages: "cmd/internal/sandbox", foreign: []string{

@@ -157,7 +157,8 @@ var sentences = [256]any{
 	verdict.Unsupported: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s%s: the server does not support it", at(r), r.Now)
 	},
-	verdict.NoACL: func(r *verdict.Reason) string { return "the server does not have NFSACL: " + r.Now },
+	verdict.NoACL:   func(r *verdict.Reason) string { return "the server does not have NFSACL: " + r.Now },
+	verdict.NoLocks: "the server's lock manager cannot be reached",
 	verdict.Together: func(r *verdict.Reason) string {
 		return fmt.Sprintf("%s was under way together with op %d (XID %08x), which changes the same object", r.Was, r.Call.ID, r.Call.XID)
 	},

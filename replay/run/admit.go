@@ -110,6 +110,10 @@ func (e *engine) admit(n *schedule.Entry) {
 	}
 	w := e.worlds[n.World]
 	l := e.lines.of(n)
+	if l == nil {
+		e.unsent(n, verdict.Explained, verdict.Reason{Code: verdict.NoLocks})
+		return
+	}
 	if !l.room() {
 		e.step(n, schedule.NoRoom)
 		l.wait = append(l.wait, n)

@@ -204,6 +204,8 @@ const (
 	Unsupported
 	// NoACL: the server does not have NFSACL; its RPC layer says Now.
 	NoACL
+	// NoLocks: the lock manager of the server cannot be reached.
+	NoLocks
 	// Together: the call, Was, was under way together with Call, which changes the
 	// same object.
 	Together
@@ -272,6 +274,6 @@ var codeNames = [codes]string{
 	WrittenDiffers: "written_differs", FileShort: "file_short", StoodStill: "stood_still", TimeNotSet: "time_not_set",
 	HandleShared: "handle_shared", NameLost: "name_lost", NameLeft: "name_left", OtherObject: "other_object",
 
-	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl",
+	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
 }

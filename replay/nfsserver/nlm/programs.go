@@ -133,7 +133,9 @@ func (f *form) shareResult(cookie []byte, st stat) xdr.Message {
 // Procedures of all versions have the same numbers.
 func (s *Server) program(version uint32) nfsserver.Program {
 	p := nfsserver.Program{
-		Name: "nlm", Number: nlm.NLM_PROG, Version: version, Guarded: true,
+		// Not Guarded: clients use AUTH_SYS here even if they mount with Kerberos, and Linux
+		// allows it, too. They need a handle, which nobody can make up.
+		Name: "nlm", Number: nlm.NLM_PROG, Version: version,
 		NewState: func() any { return &form{version: version} },
 		Procedures: []nfsserver.Procedure{
 			nlm.NLMPROC4_NULL:        {Do: null, Inline: true},
