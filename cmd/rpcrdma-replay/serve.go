@@ -204,13 +204,9 @@ func (o *serveFlags) run(ctx context.Context, s *cli.Streams) error {
 		listeners = append(listeners, named{name, l})
 		fmt.Fprintf(s.Out, "%s: %s\n", name, l.Addr())
 	}
-	if ctx.Err() == nil {
-		more, err := o.locks(ctx, s, addr.Addr(), where, listeners, h)
-		closers = append(closers, more...)
-		if err != nil {
-			return err
-		}
-		o.mounts(s.Out, listeners)
+	more, err := o.locks(ctx, s, addr.Addr(), where, listeners, h)
+	if closers = append(closers, more...); err != nil {
+		return err
 	}
 	began := time.Now()
 	<-ctx.Done()
@@ -475,9 +471,17 @@ func (o *serveFlags) answers(s *cli.Streams) (transport.Handler, string, func() 
 }
 
 // locks serves the lock manager over UDP, at the port that it has over TCP, and the port mapper
-// that tells clients where it is.
-func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
-	if _, ok := h.(*site.Server); !ok {
+// that tells clients where it is. Then it says how to mount.
+func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) ([]func() error, error) {
+	closers, err := o.lockManager(ctx, s, addr, where, listeners, h)
+	if err == nil && ctx.Err() == nil {
+		o.mounts(s.Out, listeners)
+	}
+	return closers, err
+}
+
+func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
+	if _, ok := h.(*site.Server); !ok || ctx.Err() != nil {
 		return nil, nil
 	}
 	var tcp, udp uint16
