@@ -481,7 +481,13 @@ func (o *serveFlags) locks(ctx context.Context, s *cli.Streams, addr netip.Addr,
 }
 
 func (o *serveFlags) lockManager(ctx context.Context, s *cli.Streams, addr netip.Addr, where site.Options, listeners []named, h transport.Handler) (closers []func() error, err error) {
-	if _, ok := h.(*site.Server); !ok || ctx.Err() != nil {
+	_, ok := h.(*site.Server)
+	select {
+	case <-ctx.Done(): // stopped before it has begun
+		return nil, nil
+	default:
+	}
+	if !ok {
 		return nil, nil
 	}
 	var tcp, udp uint16
