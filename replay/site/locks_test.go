@@ -221,5 +221,16 @@ func TestPortmap(t *testing.T) {
 			t.Errorf("%d, %v", port, err)
 		}
 		_ = r.Close()
+		for network, refused := range map[string]bool{"tcp": false, "udp": true} {
+			r, err := DialClient(ctx, network, p.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = portmap.Do(ctx, r, oncrpc.Call{Program: 100000, Version: 2, Procedure: 4}, nil, nil, time.Second)
+			if (err != nil) != refused {
+				t.Errorf("DUMP over %s: %v", network, err)
+			}
+			_ = r.Close()
+		}
 	}
 }
